@@ -1,0 +1,247 @@
+/* tacc: the Topology-Aware Collective Communication library. Public C interface.
+ *
+ * Shaped after NCCL's interface: a program written for NCCL ports by replacing the prefix, with host memory in the place
+ * of device memory. Everything here is plain C; no exception crosses it.
+ *
+ * Conventions that hold for every function below
+ *  - Returns taccSuccess or an error. Output parameters are written on success only.
+ *  - After an error taccGetLastError() has a sentence that names what was wrong, where, and what would be right.
+ *  - Counts are in elements, never in bytes, unless the name says bytes.
+ *  - A communicator is used by one thread at a time. Different communicators may be used by different threads at once;
+ *    taccCommAbort, taccCommGetAsyncError and taccGetLastError may be called from any thread at any time.
+ *  - The library owns handles; the caller owns buffers and keeps them alive and untouched until the call (null stream)
+ *    or the stream's work (any other stream) is complete.
+ */
+#ifndef TACC_TACC_H
+#define TACC_TACC_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define TACC_MAJOR 0
+#define TACC_MINOR 1
+#define TACC_PATCH 0
+/* 10000 * major + 100 * minor + patch. */
+#define TACC_VERSION_CODE 100
+
+#if defined(__GNUC__)
+#define TACC_API __attribute__((visibility("default")))
+#else
+#define TACC_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Result of every call. The numbers are NCCL's; 1 (a CUDA error there) is not used. */
+typedef enum {
+  taccSuccess = 0,
+  taccSystemError = 2,     /* the operating system refused something; the message holds the call and errno */
+  taccInternalError = 3,   /* a bug in tacc */
+  taccInvalidArgument = 4, /* one argument is wrong by itself */
+  taccInvalidUsage = 5,    /* the call does not fit what this or another rank did before */
+  taccRemoteError = 6,     /* another rank failed, died or aborted */
+  taccInProgress = 7,      /* not finished yet; ask again */
+  taccTimeout = 8,         /* another rank did not come within the time-out */
+  taccNumResults = 9
+} taccResult_t;
+
+/* Element types, NCCL's numbers. float16 and bfloat16 are summed in float32 and rounded once. */
+typedef enum {
+  taccInt8 = 0,
+  taccUint8 = 1,
+  taccInt32 = 2,
+  taccUint32 = 3,
+  taccInt64 = 4,
+  taccUint64 = 5,
+  taccFloat16 = 6,  /* IEEE binary16 */
+  taccFloat32 = 7,
+  taccFloat64 = 8,
+  taccBfloat16 = 9, /* upper half of a binary32 */
+  taccNumTypes = 10,
+  taccChar = taccInt8,
+  taccInt = taccInt32,
+  taccHalf = taccFloat16,
+  taccFloat = taccFloat32,
+  taccDouble = taccFloat64
+} taccDataType_t;
+
+/* Reductions, NCCL's numbers. Integers wrap modulo 2^bits; taccAvg divides the sum by the number of ranks (integers
+ * truncate towards zero). A value of taccNumOps or more is an operator made by taccRedOpCreatePreMulSum. */
+typedef enum {
+  taccSum = 0,
+  taccProd = 1,
+  taccMax = 2,
+  taccMin = 3,
+  taccAvg = 4,
+  taccNumOps = 5,
+  taccMaxRedOp = 0x7fffffff
+} taccRedOp_t;
+
+/* Where taccRedOpCreatePreMulSum finds its factor. Both mean the host here; the value is read before the call returns. */
+typedef enum { taccScalarDevice = 0, taccScalarHostImmediate = 1 } taccScalarResidence_t;
+
+typedef struct taccComm* taccComm_t;     /* one rank's end of a communicator */
+typedef struct taccStream* taccStream_t; /* an ordered queue of asynchronous work; NULL: run in the calling thread */
+
+#define TACC_UNIQUE_ID_BYTES 128
+/* Names a communicator that is being formed, and carries the secret that lets a rank join. Copy it to all ranks by any
+ * means (file, environment, MPI_Bcast). Whoever knows it can join, so keep it among the job. */
+typedef struct {
+  char internal[TACC_UNIQUE_ID_BYTES];
+} taccUniqueId;
+
+/* Options of a communicator. Always start from TACC_CONFIG_INITIALIZER, so that a program compiled against an older
+ * header keeps its meaning with a newer library. */
+typedef struct {
+  size_t size;             /* sizeof(taccConfig_t) as compiled in the program */
+  unsigned magic;          /* TACC_CONFIG_MAGIC */
+  unsigned version;        /* TACC_VERSION_CODE as compiled in the program */
+  double initTimeout;      /* seconds to wait for all ranks to join; default 120 */
+  double operationTimeout; /* seconds that one operation may wait for another rank; default 600; 0: for ever */
+  const char* algorithm;   /* force one algorithm by its name for the collectives it serves; NULL: the library chooses */
+  const char* name;        /* shown in messages; NULL: none */
+} taccConfig_t;
+
+#define TACC_CONFIG_MAGIC 0x7acc0001u
+#define TACC_CONFIG_INITIALIZER \
+  { sizeof(taccConfig_t), TACC_CONFIG_MAGIC, TACC_VERSION_CODE, 120.0, 600.0, NULL, NULL }
+
+/* ------------------------------------------------------------------------------------------------ about the library */
+
+/* Version of the library that runs, coded as TACC_VERSION_CODE. */
+TACC_API taccResult_t taccGetVersion(int* version);
+
+/* Short fixed text for a result, e.g. "invalid argument". Never NULL. */
+TACC_API const char* taccGetErrorString(taccResult_t result);
+
+/* The full message of the last error: of this communicator, or with comm == NULL of the calling thread. "" when there was
+ * none. Valid until the next tacc call on that communicator (or in that thread). */
+TACC_API const char* taccGetLastError(taccComm_t comm);
+
+/* --------------------------------------------------------------------------------------------------- communicators */
+
+/* A new id, made by one process of the job (by custom the one that becomes rank 0). */
+TACC_API taccResult_t taccGetUniqueId(taccUniqueId* uniqueId);
+
+/* Joins the communicator `commId` of `nranks` ranks as `rank`. Blocks until all have joined or the init time-out ends.
+ * Errors: rank not in [0, nranks), a rank taken twice, ranks that disagree on nranks or on the library's version. */
+TACC_API taccResult_t taccCommInitRank(taccComm_t* comm, int nranks, taccUniqueId commId, int rank);
+TACC_API taccResult_t taccCommInitRankConfig(taccComm_t* comm, int nranks, taccUniqueId commId, int rank,
+                                             const taccConfig_t* config);
+
+/* Makes all `ndev` ranks of a communicator in this process, for use by threads: comms[i] is rank i. Ranks read each
+ * other's buffers directly. `devlist` is ignored (NULL is fine); it is there for programs ported from NCCL. */
+TACC_API taccResult_t taccCommInitAll(taccComm_t* comms, int ndev, const int* devlist);
+
+#define TACC_SPLIT_NOCOLOR (-1)
+/* Splits `comm`: ranks of one `color` (>= 0) form a new communicator, ordered by `key`, then by rank. Collective over
+ * `comm`. A rank with TACC_SPLIT_NOCOLOR gets *newcomm = NULL. `config` NULL: comm's own. */
+TACC_API taccResult_t taccCommSplit(taccComm_t comm, int color, int key, taccComm_t* newcomm,
+                                    const taccConfig_t* config);
+
+/* Waits for all work given to the communicator's streams; after it only Destroy and the queries are allowed. */
+TACC_API taccResult_t taccCommFinalize(taccComm_t comm);
+/* Frees the communicator (finalizes it first if that was not done). Not collective. */
+TACC_API taccResult_t taccCommDestroy(taccComm_t comm);
+/* Ends the communicator without waiting: calls blocked in it, on all ranks, return taccRemoteError. Frees the handle once
+ * the calls of this process that are inside it have returned. */
+TACC_API taccResult_t taccCommAbort(taccComm_t comm);
+
+/* taccSuccess in *asyncError while the communicator is usable, else the error that ended it. */
+TACC_API taccResult_t taccCommGetAsyncError(taccComm_t comm, taccResult_t* asyncError);
+TACC_API taccResult_t taccCommCount(taccComm_t comm, int* count);
+TACC_API taccResult_t taccCommUserRank(taccComm_t comm, int* rank);
+
+/* ------------------------------------------------------------------------------------------------------------ memory */
+
+/* Library memory: other ranks of the node map it, so collectives on it need no copy. Zeroed, aligned to 4096 bytes.
+ * Needs no communicator. Thread safe. */
+TACC_API taccResult_t taccMemAlloc(void** ptr, size_t bytes);
+/* No operation may be using it. NULL is ignored. */
+TACC_API taccResult_t taccMemFree(void* ptr);
+
+/* Announces that collectives on `comm` will use [buffer, buffer + bytes) often, so that what can be prepared once is.
+ * Local, not collective. *handle is for taccCommDeregister, which must come before the buffer is freed. */
+TACC_API taccResult_t taccCommRegister(taccComm_t comm, void* buffer, size_t bytes, void** handle);
+TACC_API taccResult_t taccCommDeregister(taccComm_t comm, void* handle);
+
+/* ----------------------------------------------------------------------------------------------------------- streams */
+
+/* A stream runs what is given to it in order, in a thread of its own. Calls on one communicator run in the order in which
+ * they were made, whatever streams they were given to. */
+TACC_API taccResult_t taccStreamCreate(taccStream_t* stream);
+/* Waits for the stream's work, then frees it. */
+TACC_API taccResult_t taccStreamDestroy(taccStream_t stream);
+/* taccSuccess: all done; taccInProgress: not yet; else the first error of the stream's work. */
+TACC_API taccResult_t taccStreamQuery(taccStream_t stream);
+/* Waits for all work given so far; returns its first error, which is then cleared. */
+TACC_API taccResult_t taccStreamSynchronize(taccStream_t stream);
+
+/* ------------------------------------------------------------------------------------------------------- collectives
+ * Every rank of the communicator makes the same call with the same count, type, op and root, in the same order. A
+ * difference is taccInvalidUsage with a message that shows both calls; the communicator is then ended. sendbuff and
+ * recvbuff must not overlap except in place, as said at each. A count of zero is valid and moves nothing. */
+
+/* recvbuff[i] = op over ranks of sendbuff[i], on all ranks. In place: sendbuff == recvbuff. */
+TACC_API taccResult_t taccAllReduce(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype,
+                                    taccRedOp_t op, taccComm_t comm, taccStream_t stream);
+/* recvbuff on all ranks = sendbuff of root. sendbuff is read on root only. In place: sendbuff == recvbuff. */
+TACC_API taccResult_t taccBroadcast(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype,
+                                    int root, taccComm_t comm, taccStream_t stream);
+/* Broadcast in place. */
+TACC_API taccResult_t taccBcast(void* buff, size_t count, taccDataType_t datatype, int root, taccComm_t comm,
+                                taccStream_t stream);
+/* recvbuff on root = op over ranks of sendbuff. recvbuff is used on root only. In place on root: sendbuff == recvbuff. */
+TACC_API taccResult_t taccReduce(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype,
+                                 taccRedOp_t op, int root, taccComm_t comm, taccStream_t stream);
+/* recvbuff[r * sendcount + i] = rank r's sendbuff[i], on all ranks. In place: sendbuff == recvbuff + rank * sendcount. */
+TACC_API taccResult_t taccAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, taccDataType_t datatype,
+                                    taccComm_t comm, taccStream_t stream);
+/* recvbuff[i] on rank r = op over ranks of sendbuff[r * recvcount + i]. In place: recvbuff == sendbuff + rank * recvcount. */
+TACC_API taccResult_t taccReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
+                                        taccDataType_t datatype, taccRedOp_t op, taccComm_t comm,
+                                        taccStream_t stream);
+/* recvbuff[r * count + i] on rank q = sendbuff[q * count + i] of rank r. In place: sendbuff == recvbuff. */
+TACC_API taccResult_t taccAllToAll(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype,
+                                   taccComm_t comm, taccStream_t stream);
+/* recvbuff[r * count + i] on root = rank r's sendbuff[i]. In place on root: sendbuff == recvbuff + root * count. */
+TACC_API taccResult_t taccGather(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, int root,
+                                 taccComm_t comm, taccStream_t stream);
+/* recvbuff[i] on rank r = root's sendbuff[r * count + i]. In place on root: recvbuff == sendbuff + root * count. */
+TACC_API taccResult_t taccScatter(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, int root,
+                                  taccComm_t comm, taccStream_t stream);
+/* Returns when all ranks have entered it. */
+TACC_API taccResult_t taccBarrier(taccComm_t comm, taccStream_t stream);
+
+/* ---------------------------------------------------------------------------------------------------- point to point
+ * The n-th send from a to b meets the n-th receive at b from a; counts and types must agree. Both block until the data has
+ * been taken; inside a group they all run together, which is how ranks exchange without deadlock. */
+TACC_API taccResult_t taccSend(const void* sendbuff, size_t count, taccDataType_t datatype, int peer, taccComm_t comm,
+                               taccStream_t stream);
+TACC_API taccResult_t taccRecv(void* recvbuff, size_t count, taccDataType_t datatype, int peer, taccComm_t comm,
+                               taccStream_t stream);
+
+/* Calls of this thread between Start and End are checked at once and run at End: sends and receives together, small
+ * allreduces of one communicator, type and operation as one, calls on different communicators at the same time. Groups
+ * nest; the outermost End runs. A call that fails its check is reported by the call and again by End, which then runs
+ * nothing. */
+TACC_API taccResult_t taccGroupStart(void);
+TACC_API taccResult_t taccGroupEnd(void);
+
+/* An operator that multiplies every rank's input by that rank's own *scalar (of `datatype`) and sums. Local to `comm`; use
+ * it with `datatype` only, and create it on all ranks in the same order. */
+TACC_API taccResult_t taccRedOpCreatePreMulSum(taccRedOp_t* op, void* scalar, taccDataType_t datatype,
+                                               taccScalarResidence_t residence, taccComm_t comm);
+TACC_API taccResult_t taccRedOpDestroy(taccRedOp_t op, taccComm_t comm);
+
+/* Name of the algorithm that the last collective on `comm` ran, e.g. "twoshot"; "" before the first. Valid until the next
+ * call on the communicator. */
+TACC_API const char* taccCommLastAlgorithm(taccComm_t comm);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

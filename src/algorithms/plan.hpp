@@ -1,0 +1,109 @@
+// A plan: one collective, for one number of ranks and one root, as data. Algorithms write it, the verifier proves it, the
+// engine runs it, people read it. No transport, element type or byte count appears in it.
+//
+// Data and blocks
+//   allreduce, broadcast, reduce (Partition::split): all buffers are one vector of `count` elements, cut into
+//     plan.blocks = B blocks; block b is elements [floor(b*count/B), floor((b+1)*count/B)), so blocks may be empty.
+//   allgather, reduce-scatter, alltoall, gather, scatter (Partition::stack): every block is `count` elements; buffers are
+//     stacks of blocks: allgather, gather: input 1, output p (gather: output on root only); reduce-scatter, scatter:
+//     input p (scatter: on root only), output 1; alltoall: input p, output p.
+//   Scratch has plan.scratchBlocks blocks of the same kind (for split: block index b has the size of block b).
+//
+// Steps and rounds
+//   There is one kind of step: every destination = reduction of all sources, over `blockCount` consecutive blocks.
+//     send             {input b}            -> {to peer}
+//     receive          {from peer}          -> {output b}
+//     receive, reduce  {input b, from peer} -> {output b}
+//     forward as well  {input b, from peer} -> {output b, to next}
+//     copy             {input b}            -> {output b}
+//   Sources are reduced in the order in which they are listed. One source only: a copy.
+//   The steps of a round run together. A message sent in round i can be received in rounds > i only, and within a rank
+//   steps of later rounds see the memory effects of earlier rounds. Steps of one round of one rank must not conflict
+//   (touch the same memory block with a write among them), except that one step may read what it itself overwrites
+//   exactly.
+//   The k-th message from rank a to rank b (in order of rounds, then of steps) is met by the k-th receive at b from a;
+//   both name the same number of blocks, and in a split partition the same blocks.
+//   A rank may list several peers as destinations of one step: the same data goes to each.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tacc {
+
+enum class Collective : std::uint8_t {
+  allReduce,
+  broadcast,
+  reduce,
+  allGather,
+  reduceScatter,
+  allToAll,
+  gather,
+  scatter,
+  barrier,  // has no plan: the exchange of signatures that opens every call is all of it
+};
+inline constexpr int collectiveCount = 8;  // those with plans
+std::string_view nameOf(Collective collective) noexcept;  // "allreduce", "broadcast", ..., as in tacc_bench
+
+enum class Partition : std::uint8_t { split, stack };
+constexpr Partition partitionOf(Collective c) noexcept {
+  return c == Collective::allReduce || c == Collective::broadcast || c == Collective::reduce ? Partition::split
+                                                                                              : Partition::stack;
+}
+/// allreduce, reduce, reduce-scatter.
+constexpr bool isReduction(Collective c) noexcept {
+  return c == Collective::allReduce || c == Collective::reduce || c == Collective::reduceScatter;
+}
+/// broadcast, reduce, gather, scatter.
+constexpr bool isRooted(Collective c) noexcept {
+  return c == Collective::broadcast || c == Collective::reduce || c == Collective::gather || c == Collective::scatter;
+}
+
+/// What a plan is asked for.
+struct PlanRequest {
+  Collective collective = Collective::allReduce;
+  int ranks = 1;
+  int root = 0;  // of rooted collectives
+  friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
+};
+
+struct Operand {
+  enum class Kind : std::uint8_t { input, output, scratch, peer };
+  Kind kind;
+  std::int32_t index;  // first block of the buffer, or the peer's rank
+  friend bool operator==(const Operand&, const Operand&) = default;
+};
+constexpr Operand input(int block) noexcept { return {Operand::Kind::input, block}; }
+constexpr Operand output(int block) noexcept { return {Operand::Kind::output, block}; }
+constexpr Operand scratch(int block) noexcept { return {Operand::Kind::scratch, block}; }
+constexpr Operand peer(int rank) noexcept { return {Operand::Kind::peer, rank}; }
+
+struct Step {
+  std::int32_t round;
+  std::int32_t block;       // split: first block, the same for every operand; stack: of no meaning, 0
+  std::int32_t blockCount;  // >= 1
+  std::vector<Operand> sources;
+  std::vector<Operand> destinations;
+  friend bool operator==(const Step&, const Step&) = default;
+};
+
+/// What one rank does. Steps are in order of rounds.
+struct RankPlan {
+  std::vector<Step> steps;
+  friend bool operator==(const RankPlan&, const RankPlan&) = default;
+};
+
+/// All ranks together.
+struct Plan {
+  PlanRequest request;
+  std::string algorithm;
+  int blocks = 1;         // split: blocks of the vector; stack: 1
+  int scratchBlocks = 0;  // per rank
+  int rounds = 0;         // 1 + the last round of any rank
+  std::vector<RankPlan> ranks;
+  friend bool operator==(const Plan&, const Plan&) = default;
+};
+
+}  // namespace tacc

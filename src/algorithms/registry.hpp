@@ -1,0 +1,27 @@
+// The registry of algorithms: selection, the verifier's tests, the documentation and the bench enumerate from it.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "algorithms/plan.hpp"
+
+namespace tacc {
+
+struct Algorithm {
+  std::string_view name;     // as TACC_ALGO and --algo take it
+  std::string_view summary;  // one sentence
+  std::string_view source;   // paper or book
+  /// Whether it can serve the request (collective, p, root).
+  bool (*serves)(const PlanRequest&);
+  /// Writes the plan. Called only for requests that it serves.
+  Plan (*make)(const PlanRequest&);
+};
+
+/// All algorithms, in the order in which they are documented.
+std::span<const Algorithm> algorithms();
+
+/// The algorithm of that name, or nullptr.
+const Algorithm* findAlgorithm(std::string_view name);
+
+}  // namespace tacc

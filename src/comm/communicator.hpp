@@ -1,0 +1,87 @@
+// One rank's end of a communicator: members, the shared segment or threads between them, the plan cache and the calls.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "algorithms/plan.hpp"
+#include "tacc/tacc.h"
+
+namespace tacc {
+
+/// Options of a communicator after checking (see taccConfig_t).
+struct CommConfig {
+  double initTimeout = 120.0;
+  double operationTimeout = 600.0;
+  std::string algorithm;  // forced; empty: chosen
+  std::string name;
+};
+
+/// One collective call, already checked: pointers fit the collective, count * size does not overflow, root is in range.
+struct Call {
+  Collective collective = Collective::barrier;
+  const void* send = nullptr;  // may be null where the collective does not use it on this rank, and when count is 0
+  void* receive = nullptr;
+  std::size_t count = 0;  // as in the C interface (per rank for allgather and the like)
+  taccDataType_t type = taccFloat32;
+  taccRedOp_t op = taccSum;  // one of the five basic operations
+  int root = 0;
+  const void* factor = nullptr;  // PreMulSum: this rank's factor, of `type`; op is then taccSum
+};
+
+struct PointToPoint {
+  bool isSend;
+  int peer;
+  void* buffer;  // only read when sending
+  std::size_t count;
+  taccDataType_t type;
+};
+
+class Communicator {
+ public:
+  /// Joins over the host's rendezvous; blocks until all ranks came.
+  static std::unique_ptr<Communicator> join(const taccUniqueId& id, int ranks, int rank, const CommConfig& config);
+  /// All ranks in this process, for threads.
+  static std::vector<std::unique_ptr<Communicator>> makeThreads(int ranks, const CommConfig& config);
+
+  virtual ~Communicator() = default;
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const noexcept { return rank_; }
+  int ranks() const noexcept { return ranks_; }
+  const CommConfig& config() const noexcept { return config_; }
+
+  /// Runs one collective in the calling thread to its end. After an Error the communicator is unusable.
+  virtual void run(const Call& call) = 0;
+  /// Runs sends and receives together in the calling thread to their end.
+  virtual void exchange(std::span<const PointToPoint> operations) = 0;
+  /// Collective. Null for a negative color.
+  virtual std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) = 0;
+
+  /// From any thread: makes every blocked call on every rank end with taccRemoteError. `why` goes into their messages.
+  virtual void abort(const std::string& why) noexcept = 0;
+  /// From any thread: taccSuccess while usable.
+  virtual taccResult_t asyncError() const noexcept = 0;
+
+  /// Library memory that will be used often: prepares what can be. Local.
+  virtual void registerBuffer(void* buffer, std::size_t bytes) = 0;
+  virtual void deregisterBuffer(void* buffer) = 0;
+
+  /// Name of the algorithm that the last call ran, e.g. "twoshot"; for the bench and the tests.
+  virtual std::string lastAlgorithm() const = 0;
+
+ protected:
+  Communicator(int rank, int ranks, CommConfig config) : rank_(rank), ranks_(ranks), config_(std::move(config)) {}
+
+ private:
+  int rank_;
+  int ranks_;
+  CommConfig config_;
+};
+
+}  // namespace tacc
