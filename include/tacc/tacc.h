@@ -100,7 +100,8 @@ typedef struct {
   unsigned version;        /* TACC_VERSION_CODE as compiled in the program */
   double initTimeout;      /* seconds to wait for all ranks to join; default 120 */
   double operationTimeout; /* seconds that one operation may wait for another rank; default 600; 0: for ever */
-  const char* algorithm;   /* force one algorithm by its name for the collectives it serves; NULL: the library chooses */
+  const char* algorithm;   /* force one algorithm by its name (a collective that it does not serve is then an error that lists
+                              those that do); NULL: the library chooses */
   const char* name;        /* shown in messages; NULL: none */
 } taccConfig_t;
 

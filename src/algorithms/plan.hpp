@@ -1,12 +1,12 @@
-// A plan: one collective, for one number of ranks and one root, as data. Algorithms write it, the verifier proves it, the
-// engine runs it, people read it. No transport, element type or byte count appears in it.
+// A plan: one collective, for one number of ranks and one root, as data. Algorithms write it, the verifier proves it,
+// the engine runs it, people read it. No transport, element type or byte count appears in it.
 //
 // Data and blocks
 //   allreduce, broadcast, reduce (Partition::split): all buffers are one vector of `count` elements, cut into
 //     plan.blocks = B blocks; block b is elements [floor(b*count/B), floor((b+1)*count/B)), so blocks may be empty.
-//   allgather, reduce-scatter, alltoall, gather, scatter (Partition::stack): every block is `count` elements; buffers are
-//     stacks of blocks: allgather, gather: input 1, output p (gather: output on root only); reduce-scatter, scatter:
-//     input p (scatter: on root only), output 1; alltoall: input p, output p.
+//   allgather, reduce-scatter, alltoall, gather, scatter (Partition::stack): every block is `count` elements;
+//     buffers are stacks of blocks: allgather, gather: input 1, output p (gather: output on root only); reduce-scatter,
+//     scatter: input p (scatter: on root only), output 1; alltoall: input p, output p.
 //   Scratch has plan.scratchBlocks blocks of the same kind (for split: block index b has the size of block b).
 //
 // Steps and rounds
@@ -27,6 +27,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,13 +45,15 @@ enum class Collective : std::uint8_t {
   scatter,
   barrier,  // has no plan: the exchange of signatures that opens every call is all of it
 };
-inline constexpr int collectiveCount = 8;  // those with plans
+inline constexpr int collectiveCount = 8;                 // those with plans
 std::string_view nameOf(Collective collective) noexcept;  // "allreduce", "broadcast", ..., as in tacc_bench
+/// The collective with a plan that nameOf() calls so.
+std::optional<Collective> collectiveNamed(std::string_view name) noexcept;
 
 enum class Partition : std::uint8_t { split, stack };
 constexpr Partition partitionOf(Collective c) noexcept {
   return c == Collective::allReduce || c == Collective::broadcast || c == Collective::reduce ? Partition::split
-                                                                                              : Partition::stack;
+                                                                                             : Partition::stack;
 }
 /// allreduce, reduce, reduce-scatter.
 constexpr bool isReduction(Collective c) noexcept {
@@ -105,5 +108,11 @@ struct Plan {
   std::vector<RankPlan> ranks;
   friend bool operator==(const Plan&, const Plan&) = default;
 };
+
+/// Blocks of the user's buffers on `rank`; 0 where the collective does not use that buffer there.
+int inputBlocksOf(const Plan& plan, int rank) noexcept;
+int outputBlocksOf(const Plan& plan, int rank) noexcept;
+/// In place: the output block that is the same memory as `inputBlock` on `rank`; -1: none.
+int inPlaceOutputOf(const Plan& plan, int rank, int inputBlock) noexcept;
 
 }  // namespace tacc

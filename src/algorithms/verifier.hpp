@@ -10,16 +10,32 @@ namespace tacc {
 
 /// What the proof found out besides "right".
 struct Certificate {
-  std::uint64_t reductionOrder = 0;  // digest of the order in which every output block's contributions are combined
-  std::uint64_t messages = 0;        // over all ranks
-  std::uint64_t maxBlocksSent = 0;   // by one rank, counted once per destination peer
+  /// Digest of the order in which every output block's contributions are combined; 0 where nothing is reduced. Plans
+  /// with equal digests give equal bits. If all blocks are combined in one order, it depends on that order only, not on
+  /// the number of blocks.
+  std::uint64_t reductionOrder = 0;
+  std::uint64_t messages = 0;       // over all ranks
+  std::uint64_t maxBlocksSent = 0;  // by one rank, counted once per destination peer
   std::uint64_t maxBlocksReceived = 0;
+  /// Messages on the longest chain in which each waits for the one before: how often the latency is paid.
+  int longestChain = 0;
+  /// Messages from memory that their sender may write again before the receiver surely has them: no chain of steps and
+  /// messages leads from the receipt to that write. Who passes messages by reference must copy these, or wait.
+  std::uint64_t overwrittenMessages = 0;
 };
 
-/// Proves, on all ranks together: block indices in range; sends and receives match in number, order and blocks; every message
-/// is received in a later round than it is sent (so no deadlock, with rendezvous too); no two unordered steps touch the
-/// same block with a write among them; every output block holds exactly the contributions that the collective asks for,
-/// each once; nothing is read before it is written. `inPlace` proves it with the collective's in-place aliasing.
+/// Proves, on all ranks together:
+///  - the form: block indices, peers, rounds and partitions in range and in order; input is never written;
+///  - sends and receives match in number, order and blocks, and every message is received in a later round than it is
+///    sent. So, going through the rounds in order, every step finds its messages sent: no deadlock, as long as a send
+///    that waits for its receiver does not hold up its sender's later rounds;
+///  - no two steps of one rank and round touch the same block with a write among them. Steps of different rounds are
+///    ordered, and a message is what its step computed when it ran, so ranks cannot disturb each other's memory;
+///  - every output block holds exactly the contributions that the collective asks for, each once, and nothing is read
+///    before it is written;
+///  - in an allreduce every rank's copy of a block is combined in the same order of operands: all get the same bits.
+/// `inPlace` proves it with the collective's in-place aliasing (inPlaceOutputOf).
+/// Cost: time proportional to steps and messages, times p / 64 in reductions.
 /// Throws Error (taccInvalidArgument) with a sentence that names rank, round, step and block.
 Certificate verify(const Plan& plan, bool inPlace = false);
 

@@ -1,5 +1,6 @@
-// The one exception type inside tacc. It carries the result that the C boundary returns and a sentence for people: what was
-// wrong, where, on which rank, and what would be right. The function that first knows that something is an error throws it.
+// The one exception type inside tacc. It carries the result that the C boundary returns and a sentence for people: what
+// was wrong, where, on which rank, and what would be right. The function that first knows that something is an error
+// throws it.
 #pragma once
 
 #include <fmt/format.h>
@@ -29,7 +30,8 @@ template <class... Args>
   throw Error(result, fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Throws taccSystemError with errno's text after the given sentence. Reads errno first, so call it right after the failure.
+/// Throws taccSystemError with errno's text after the given sentence. Reads errno first, so call it right after the
+/// failure.
 template <class... Args>
 [[noreturn]] void failErrno(fmt::format_string<Args...> format, Args&&... args) {
   const int code = errno;

@@ -1,4 +1,4 @@
-// Reduction of any number of sources in one pass, for every type and operation, on the best instruction set of this CPU.
+// Reduction of any number of sources in one pass, for every type and operation, on the best instruction set of the CPU.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace tacc {
 /// One element-wise reduction: every dst[d][i] = (((src[0][i] op src[1][i]) op src[2][i]) ...) / divisor.
 /// The order is that of `sources`, for every element and on every instruction set, so equal inputs give equal bits.
 /// float16 and bfloat16 are widened to float32, reduced there, divided there and rounded once (to nearest even).
-/// A destination may be exactly one of the sources; otherwise nothing overlaps. Pointers need only the type's alignment.
-/// One source makes it a copy (with division).
+/// A destination may be exactly one of the sources; otherwise nothing overlaps. Pointers need only the type's
+/// alignment. One source makes it a copy (with division).
 struct ReduceJob {
   void* const* destinations;
   int destinationCount;  // >= 1
@@ -25,11 +25,13 @@ struct ReduceJob {
 
 using ReduceKernel = void (*)(const ReduceJob&);
 
-/// The kernel for `type` and `op` (taccSum, taccProd, taccMax, taccMin; taccAvg is taccSum with a divisor).
-/// Min and max return the first of the two when they compare equal; NaN handling: the result is NaN if any source is NaN.
+/// The kernel for `type` and `op` (taccSum, taccProd, taccMax, taccMin; taccAvg is taccSum with a divisor). Cheap: a
+/// table lookup. The first call chooses the instruction set and throws when TACC_ISA does not fit this CPU. Min and max
+/// return the first of the two when they compare equal, and NaN if any source is NaN. Which of several NaNs comes out
+/// is not specified. Integers wrap modulo 2^bits.
 ReduceKernel reduceKernel(taccDataType_t type, taccRedOp_t op);
 
-/// Copies `bytes` from one source to every destination.
+/// Copies `bytes` from one source to every destination; the source is read once.
 void copyBytes(void* const* destinations, int destinationCount, const void* source, std::size_t bytes, bool streaming);
 
 /// destination[i] = source[i] * factor (factor of the same type; 16-bit types multiply in float32). May be in place.
@@ -40,7 +42,7 @@ void multiplyByScalar(taccDataType_t type, void* destination, const void* source
 void widenToFloat(taccDataType_t type, float* destination, const void* source, std::size_t count);
 void narrowFromFloat(taccDataType_t type, void* destination, const float* source, std::size_t count);
 
-/// Name of the instruction set in use, e.g. "AVX3_ZEN4"; TACC_ISA may lower it.
+/// Name of the instruction set in use, as in TACC_ISA, e.g. "avx512".
 std::string_view reduceIsa();
 
 }  // namespace tacc

@@ -1,0 +1,115 @@
+#include "contestants/tacc_contestant.hpp"
+
+#include <fmt/format.h>
+
+#include <cstring>
+#include <stdexcept>
+
+namespace tacc::bench {
+namespace {
+
+std::string toHex(const taccUniqueId& id) {
+  std::string text;
+  for (const char byte : id.internal) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return text;
+}
+
+taccUniqueId fromHex(const std::string& text) {
+  taccUniqueId id;
+  if (text.size() != 2 * sizeof(id.internal)) throw std::invalid_argument("malformed unique id");
+  for (size_t i = 0; i < sizeof(id.internal); ++i)
+    id.internal[i] = static_cast<char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
+  return id;
+}
+
+}  // namespace
+
+TaccContestant::TaccContestant(int rank, int ranks, TaccSettings settings)
+    : rank_(rank), ranks_(ranks), settings_(std::move(settings)), joinsById_(true) {}
+
+TaccContestant::TaccContestant(taccComm_t comm, int rank, int ranks, TaccSettings settings)
+    : rank_(rank), ranks_(ranks), settings_(std::move(settings)), comm_(comm) {}
+
+TaccContestant::~TaccContestant() {
+  if (comm_ != nullptr) taccCommDestroy(comm_);
+}
+
+std::string TaccContestant::secret() {
+  if (!joinsById_ || rank_ != 0) return "";
+  taccUniqueId id;
+  require(taccGetUniqueId(&id));
+  return toHex(id);
+}
+
+void TaccContestant::join(const std::string& secret) {
+  taccConfig_t config = TACC_CONFIG_INITIALIZER;
+  config.name = "tacc_bench";
+  if (!settings_.algorithm.empty()) config.algorithm = settings_.algorithm.c_str();
+  if (joinsById_) {
+    require(taccCommInitRankConfig(&comm_, ranks_, fromHex(secret), rank_, &config));
+  } else if (config.algorithm != nullptr) {
+    // taccCommInitAll takes no configuration, but a split of the whole does.
+    taccComm_t configured = nullptr;
+    require(taccCommSplit(comm_, 0, rank_, &configured, &config));
+    taccCommDestroy(comm_);
+    comm_ = configured;
+  }
+}
+
+void* TaccContestant::allocate(size_t bytes) {
+  if (!settings_.libraryMemory) return Contestant::allocate(bytes);
+  void* buffer = nullptr;
+  require(taccMemAlloc(&buffer, bytes));
+  std::memset(buffer, 0, bytes);
+  return buffer;
+}
+
+void TaccContestant::release(void* buffer, size_t bytes) {
+  if (!settings_.libraryMemory) return Contestant::release(buffer, bytes);
+  taccMemFree(buffer);
+}
+
+void TaccContestant::run(const Call& call) {
+  const Task& t = *call.task;
+  switch (t.collective->kind) {
+    case Kind::allReduce:
+      return require(taccAllReduce(call.send, call.recv, t.count, t.type, t.op, comm_, nullptr));
+    case Kind::broadcast:
+      return require(taccBroadcast(call.send, call.recv, t.count, t.type, t.root, comm_, nullptr));
+    case Kind::reduce:
+      return require(taccReduce(call.send, call.recv, t.count, t.type, t.op, t.root, comm_, nullptr));
+    case Kind::allGather:
+      return require(taccAllGather(call.send, call.recv, t.count, t.type, comm_, nullptr));
+    case Kind::reduceScatter:
+      return require(taccReduceScatter(call.send, call.recv, t.count, t.type, t.op, comm_, nullptr));
+    case Kind::allToAll:
+      return require(taccAllToAll(call.send, call.recv, t.count, t.type, comm_, nullptr));
+    case Kind::gather:
+      return require(taccGather(call.send, call.recv, t.count, t.type, t.root, comm_, nullptr));
+    case Kind::scatter:
+      return require(taccScatter(call.send, call.recv, t.count, t.type, t.root, comm_, nullptr));
+    case Kind::sendRecv:
+      return sendRecv(call);
+  }
+}
+
+void TaccContestant::sendRecv(const Call& call) {
+  const Task& t = *call.task;
+  require(taccGroupStart());
+  require(taccSend(call.send, t.count, t.type, (rank_ + 1) % ranks_, comm_, nullptr));
+  require(taccRecv(call.recv, t.count, t.type, (rank_ + ranks_ - 1) % ranks_, comm_, nullptr));
+  require(taccGroupEnd());
+}
+
+void TaccContestant::barrier() { require(taccBarrier(comm_, nullptr)); }
+
+std::string TaccContestant::algorithm(const Call&) const { return taccCommLastAlgorithm(comm_); }
+
+void TaccContestant::require(taccResult_t result) const {
+  if (result == taccSuccess) return;
+  std::string message = comm_ != nullptr ? taccGetLastError(comm_) : "";
+  if (message.empty()) message = taccGetLastError(nullptr);
+  throw std::runtime_error(fmt::format("{}: {}", taccGetErrorString(result), message));
+}
+
+}  // namespace tacc::bench

@@ -1,0 +1,168 @@
+#include "coordinator/interleave.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "worker/element.hpp"
+
+namespace tacc::bench {
+namespace {
+
+/// All blocks of one size together should take about so long.
+constexpr double secondsPerSize = 1.0;
+/// A trial is long enough for the clock and the first calls not to matter.
+constexpr double trialSeconds = 0.003;
+constexpr int trialIterations = 3;
+constexpr int fewestIterations = 5;
+constexpr int mostIterations = 2000;
+/// If the fewest iterations take longer than this, fewer must do.
+constexpr double longestBlockSeconds = 2.0;
+constexpr int mostWarmup = 100;
+/// A block that takes so many times as long as the trial promised is taken for a hang.
+constexpr double hangFactor = 50;
+constexpr double hangSeconds = 120;
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+/// One contestant's part in the measurement of one call.
+class Entrant {
+ public:
+  Entrant(Team& team, int variants) : team_(team), variants_(variants) {}
+
+  /// Finds the fastest variant and how long a call takes.
+  void rehearse() {
+    for (int variant = 0; variant < variants_; ++variant) {
+      double seconds = run({false, variant, 1, trialIterations, false}).seconds;
+      if (seconds * trialIterations < trialSeconds)
+        seconds = run({false, variant, 1, fitting(trialSeconds, seconds), false}).seconds;
+      if (variant == 0 || seconds < estimate_) {
+        estimate_ = seconds;
+        variant_ = variant;
+      }
+    }
+  }
+
+  void choose(const Options& options, int blocks) {
+    if (options.iterations > 0) {
+      iterations_ = std::max(1, options.iterations / options.repetitions);
+    } else {
+      iterations_ = std::max(fitting(secondsPerSize / blocks, estimate_), fewestIterations);
+      if (iterations_ * estimate_ > longestBlockSeconds) iterations_ = 2;
+    }
+    warmup_ = options.warmup >= 0 ? options.warmup : std::clamp(iterations_ / 10, 1, mostWarmup);
+  }
+
+  void runBlock(bool inPlace, bool check) {
+    const Timing timing = run({inPlace, variant_, warmup_, iterations_, check});
+    (inPlace ? inPlaceSeconds_ : seconds_).push_back(timing.seconds);
+    (inPlace ? inPlaceWrong_ : wrong_) += timing.wrong;
+    algorithm_ = timing.algorithm;
+  }
+
+  Outcome outcome() const { return {median(seconds_) * 1e6, wrong_, algorithm_}; }
+  Outcome inPlaceOutcome() const { return {median(inPlaceSeconds_) * 1e6, inPlaceWrong_, algorithm_}; }
+  int iterations() const { return iterations_; }
+  const std::string& name() const { return team_.name(); }
+
+ private:
+  static int fitting(double seconds, double each) {
+    return static_cast<int>(std::clamp(seconds / std::max(each, 1e-9), 1.0, static_cast<double>(mostIterations)));
+  }
+
+  /// Mean time, sum of wrong elements.
+  Timing run(const Block& block) {
+    const double expected = estimate_ * (block.warmup + block.iterations);
+    const auto patience = std::chrono::seconds(static_cast<int>(hangSeconds + hangFactor * expected));
+    const auto answers = team_.command(block.encode(), patience);
+    Timing all;
+    for (const std::string& answer : answers) {
+      const Timing timing = Timing::decode(answer);
+      all.seconds += timing.seconds / static_cast<double>(answers.size());
+      all.wrong += timing.wrong;
+      all.algorithm = timing.algorithm;
+    }
+    return all;
+  }
+
+  Team& team_;
+  int variants_;
+  int variant_ = 0;
+  double estimate_ = 0;
+  int iterations_ = 1;
+  int warmup_ = 1;
+  std::vector<double> seconds_;
+  std::vector<double> inPlaceSeconds_;
+  int64_t wrong_ = 0;
+  int64_t inPlaceWrong_ = 0;
+  std::string algorithm_;
+};
+
+/// Prepares the team's ranks for the call; nothing if they do not offer it.
+std::optional<Entrant> enter(Team& team, const Task& task) {
+  const int variants = std::stoi(team.command(task.encode()).at(0));
+  if (variants == 0) return std::nullopt;
+  return Entrant(team, variants);
+}
+
+Row makeRow(const Options& options, const Task& task) {
+  Row row;
+  row.collective = task.collective;
+  row.count = task.count;
+  row.bytes = task.collective->shape(task.count, options.ranks).largest() * elementSize(task.type);
+  row.type = task.type;
+  row.op = task.op;
+  row.root = task.root;
+  row.ranks = options.ranks;
+  return row;
+}
+
+}  // namespace
+
+Row measure(const Contest& contest, const Options& options, const Task& task, const Progress& progress) {
+  std::vector<Team*> teams = {contest.tacc};
+  teams.insert(teams.end(), contest.peers.begin(), contest.peers.end());
+  if (contest.bound != nullptr) teams.push_back(contest.bound);
+  std::vector<std::optional<Entrant>> entrants;
+  for (Team* team : teams) {
+    progress(fmt::format("{} prepares", team->name()));
+    entrants.push_back(enter(*team, task));
+  }
+  const bool inPlace = task.collective->hasInPlace;
+  const int blocks = options.repetitions * (static_cast<int>(teams.size()) + (inPlace ? 1 : 0));
+  for (auto& entrant : entrants) {
+    if (!entrant) continue;
+    progress(fmt::format("{} rehearses", entrant->name()));
+    entrant->rehearse();
+    entrant->choose(options, blocks);
+  }
+  for (int repetition = 0; repetition < options.repetitions; ++repetition) {
+    const bool check = options.check && repetition + 1 == options.repetitions;
+    // Each repetition begins with the next contestant, so that none always runs after the same neighbour's traffic.
+    for (size_t turn = 0; turn < entrants.size(); ++turn) {
+      auto& entrant = entrants[(turn + static_cast<size_t>(repetition)) % entrants.size()];
+      if (!entrant) continue;
+      progress(fmt::format("{}, repetition {} of {}", entrant->name(), repetition + 1, options.repetitions));
+      entrant->runBlock(false, check);
+    }
+    if (inPlace) entrants[0]->runBlock(true, check);
+  }
+
+  Row row = makeRow(options, task);
+  row.outOfPlace = entrants[0]->outcome();
+  row.iterations = entrants[0]->iterations() * options.repetitions;
+  if (inPlace) row.inPlace = entrants[0]->inPlaceOutcome();
+  for (size_t i = 0; i < contest.peers.size(); ++i) {
+    row.peers.push_back({contest.peers[i]->name(), std::nullopt});
+    if (entrants[i + 1]) row.peers.back().outcome = entrants[i + 1]->outcome();
+  }
+  if (contest.bound != nullptr && entrants.back()) row.bound = entrants.back()->outcome();
+  return row;
+}
+
+}  // namespace tacc::bench

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "coordinator/options.hpp"
+#include "coordinator/result.hpp"
+#include "coordinator/team.hpp"
+#include "worker/messages.hpp"
+
+namespace tacc::bench {
+
+/// Those who are measured against each other.
+struct Contest {
+  Team* tacc = nullptr;
+  std::vector<Team*> peers;
+  Team* bound = nullptr;  ///< may be absent
+};
+
+/// Told what is being done, for the display of progress.
+using Progress = std::function<void(const std::string&)>;
+
+/// Measures one call: every repetition lets each contestant run a block of iterations in turn, while all others sleep,
+/// so that a slow phase of the machine meets all of them. What counts is the median over the repetitions of the mean
+/// over iterations and ranks.
+Row measure(const Contest& contest, const Options& options, const Task& task, const Progress& progress);
+
+}  // namespace tacc::bench

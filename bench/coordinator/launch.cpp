@@ -1,0 +1,146 @@
+#include "coordinator/launch.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include "coordinator/words.hpp"
+
+namespace tacc::bench {
+namespace {
+
+using Words = std::vector<std::string>;
+namespace fs = std::filesystem;
+
+Words& operator+=(Words& words, const Words& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+std::string ownProgram() { return fs::read_symlink("/proc/self/exe"); }
+
+/// Beside this program in a build directory, or where it is installed.
+std::string findPeerProgram(const std::string& name, const Options& options) {
+  const std::string file = name + "_peer";
+  Words places;
+  if (!options.peerDirectory.empty()) {
+    places = {options.peerDirectory};
+  } else {
+    const fs::path here = fs::path(ownProgram()).parent_path();
+    places = {here, here / "../libexec/tacc"};
+  }
+  for (const std::string& place : places)
+    if (const fs::path program = fs::path(place) / file; ::access(program.c_str(), X_OK) == 0) return program;
+  throw std::runtime_error(
+      fmt::format("the peer {} is not there: no program {} in {}; it is built when the library's "
+                  "development package is installed",
+                  name, file, joinWords(places)));
+}
+
+void requireLauncher(const std::string& launcher, const std::string& package) {
+  std::istringstream path(std::getenv("PATH") != nullptr ? std::getenv("PATH") : "");
+  for (std::string place; std::getline(path, place, ':');)
+    if (::access((place + "/" + launcher).c_str(), X_OK) == 0) return;
+  throw std::runtime_error(fmt::format("{} is not in the PATH; on Debian the package {} has it", launcher, package));
+}
+
+/// What --peer-args adds for this peer.
+Words extraArguments(const std::string& name, const Options& options) {
+  const auto found = options.peerArguments.find(name);
+  return found == options.peerArguments.end() ? Words{} : found->second;
+}
+
+/// Debian's MPICH (ch4:ucx) moves data between processes of a node by UCX's shared memory and CMA, its defaults. A rank
+/// that owns a core keeps its caches; binding more ranks than cores would only hinder the scheduler.
+Words mpichLauncher(const Options& options) {
+  requireLauncher("mpiexec.mpich", "mpich");
+  Words words = {"mpiexec.mpich", "-n", std::to_string(options.ranks)};
+  // Hydra takes the option once only, so the user's own comes in its place.
+  const Words extra = extraArguments("mpich", options);
+  const bool userBinds = std::find(extra.begin(), extra.end(), "-bind-to") != extra.end();
+  if (options.ranks <= allowedCpus() && !userBinds) words += {"-bind-to", "core"};
+  return words += extra;
+}
+
+/// Open MPI's vader with CMA is its fastest way inside a node. With more ranks than cores it must be told to yield, or
+/// it is slower by orders of magnitude. What it writes to disk stays in `directory`.
+Words openMpiLauncher(const Options& options, const std::string& directory) {
+  requireLauncher("mpiexec.openmpi", "openmpi-bin");
+  Words words = {"mpiexec.openmpi", "-n", std::to_string(options.ranks), "--allow-run-as-root"};
+  words += {"--mca", "pml", "ob1", "--mca", "btl", "vader,self", "--mca", "orte_tmpdir_base", directory};
+  if (options.ranks <= allowedCpus())
+    words += {"--bind-to", "core"};
+  else
+    words += {"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"};
+  return words += extraArguments("openmpi", options);
+}
+
+}  // namespace
+
+TemporaryDirectory::TemporaryDirectory() {
+  std::string name = (fs::temp_directory_path() / "tacc_bench.XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "mkdtemp " + name);
+  path_ = name;
+}
+
+TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove_all(path_, ignored);
+}
+
+std::vector<std::string> peerNames() { return {"mpich", "openmpi", "gloo"}; }
+
+Launch launchTacc(const Options& options, const std::string& address) {
+  Launch launch;
+  launch.name = "tacc";
+  launch.ranks = options.ranks;
+  const std::string ranks = std::to_string(options.ranks);
+  const Words settings = {ranks, options.memoryName(), options.algorithm};
+  const int processes = options.threads ? 1 : options.ranks;
+  for (int rank = 0; rank < processes; ++rank) {
+    Words words = {ownProgram(), "--worker", options.threads ? "threads" : "tacc", address, std::to_string(rank)};
+    launch.commands.push_back(words += settings);
+  }
+  return launch;
+}
+
+Launch launchBound(const Options& options, const std::string& address) {
+  Launch launch;
+  launch.name = "bound";
+  launch.ranks = options.ranks;
+  launch.memory.emplace("tacc_bench_bound");
+  for (int rank = 0; rank < options.ranks; ++rank)
+    launch.commands.push_back({ownProgram(), "--worker", "bound", address, std::to_string(rank),
+                               std::to_string(options.ranks), std::to_string(launch.memory->descriptor())});
+  return launch;
+}
+
+Launch launchPeer(const std::string& name, const Options& options, const std::string& address) {
+  Launch launch;
+  launch.name = name;
+  launch.ranks = options.ranks;
+  const std::string program = findPeerProgram(name, options);
+  if (name == "gloo") {
+    launch.directory.emplace();
+    for (int rank = 0; rank < options.ranks; ++rank) {
+      Words words = {program, address, std::to_string(rank), std::to_string(options.ranks), launch.directory->path()};
+      launch.commands.push_back(words += extraArguments(name, options));
+    }
+    return launch;
+  }
+  if (name == "openmpi") launch.directory.emplace();
+  Words words = name == "mpich" ? mpichLauncher(options) : openMpiLauncher(options, launch.directory->path());
+  launch.commands.push_back(words += {program, address});
+  return launch;
+}
+
+}  // namespace tacc::bench

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/options.hpp"
+#include "coordinator/process.hpp"
+
+namespace tacc::bench {
+
+/// A directory that is removed, with what is in it, at the end.
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory();
+  TemporaryDirectory(TemporaryDirectory&& other) noexcept;
+  TemporaryDirectory& operator=(TemporaryDirectory&&) = delete;
+  ~TemporaryDirectory();
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+/// How the ranks of a contestant come to life.
+struct Launch {
+  std::string name;
+  int ranks = 0;
+  /// Each of these starts one or all of the ranks.
+  std::vector<std::vector<std::string>> commands;
+  /// Things that the ranks share.
+  std::optional<TemporaryDirectory> directory;
+  std::optional<MemoryFile> memory;
+};
+
+/// The peers that --peer knows: mpich, openmpi, gloo.
+std::vector<std::string> peerNames();
+
+/// tacc itself. `address`: where the ranks find the coordinator, here and below.
+Launch launchTacc(const Options& options, const std::string& address);
+/// The memory bound.
+Launch launchBound(const Options& options, const std::string& address);
+/// A peer. Throws std::runtime_error if its program was not built or its launcher is not installed.
+Launch launchPeer(const std::string& name, const Options& options, const std::string& address);
+
+}  // namespace tacc::bench

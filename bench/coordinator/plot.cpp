@@ -1,0 +1,173 @@
+#include "coordinator/plot.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "coordinator/sizes.hpp"
+#include "worker/element.hpp"
+
+namespace tacc::bench {
+namespace {
+
+constexpr double width = 880, height = 520;
+constexpr double left = 84, right = 190, top = 56, bottom = 64;
+/// Distinguishable also by those who do not see all colours; tacc has the first.
+constexpr std::array<const char*, 8> colors = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
+                                               "#56b4e9", "#e69f00", "#000000", "#999999"};
+
+std::string escape(const std::string& text) {
+  std::string safe;
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        safe += "&amp;";
+        break;
+      case '<':
+        safe += "&lt;";
+        break;
+      case '>':
+        safe += "&gt;";
+        break;
+      default:
+        safe += c;
+    }
+  }
+  return safe;
+}
+
+std::string formatTime(double microseconds) {
+  if (microseconds >= 1e6) return fmt::format("{:g} s", microseconds / 1e6);
+  if (microseconds >= 1e3) return fmt::format("{:g} ms", microseconds / 1e3);
+  return fmt::format("{:g} µs", microseconds);
+}
+
+std::string textAt(double x, double y, const char* anchor, const std::string& text, const char* more = "") {
+  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, more,
+                     escape(text));
+}
+
+std::string line(double x1, double y1, double x2, double y2, const char* color) {
+  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x1, y1, x2, y2,
+                     color);
+}
+
+/// A logarithmic axis from one whole power of its base to another.
+struct Axis {
+  double base;
+  int first;
+  int last;
+  double from;
+  double to;
+
+  static Axis around(double low, double high, double base, double from, double to) {
+    const auto power = [&](double value) { return std::log(value) / std::log(base); };
+    const int first = static_cast<int>(std::floor(power(low) + 1e-9));
+    return {base, first, std::max(first + 1, static_cast<int>(std::ceil(power(high) - 1e-9))), from, to};
+  }
+
+  double value(int power) const { return std::pow(base, power); }
+  double at(double value) const {
+    return from + (to - from) * (std::log(value) / std::log(base) - first) / (last - first);
+  }
+};
+
+std::string drawFrame(const Axis& x, const Axis& y) {
+  std::string svg;
+  const int every = (x.last - x.first + 11) / 12;
+  for (int power = x.first; power <= x.last; power += every) {
+    svg += line(x.at(x.value(power)), top, x.at(x.value(power)), height - bottom, "#e4e4e4");
+    svg += textAt(x.at(x.value(power)), height - bottom + 18, "middle",
+                  formatSize(static_cast<size_t>(x.value(power) + 0.5)));
+  }
+  for (int power = y.first; power <= y.last; ++power) {
+    svg += line(left, y.at(y.value(power)), width - right, y.at(y.value(power)), "#e4e4e4");
+    svg += textAt(left - 8, y.at(y.value(power)) + 4, "end", formatTime(y.value(power)));
+  }
+  svg += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#444444\"/>\n", left,
+                     top, width - left - right, height - top - bottom);
+  svg += textAt((left + width - right) / 2, height - 18, "middle", "size");
+  const double middle = (top + height - bottom) / 2;
+  svg += textAt(20, middle, "middle", "time (lower is better)",
+                fmt::format(" transform=\"rotate(-90 20 {:.1f})\"", middle).c_str());
+  return svg;
+}
+
+std::string drawSeries(const Series& series, size_t index, const Axis& x, const Axis& y) {
+  const char* color = colors[index % colors.size()];
+  const char* thickness = index == 0 ? "3" : "1.8";
+  std::string path, marks;
+  for (const Series::Point& point : series.points) {
+    path += fmt::format("{:.1f},{:.1f} ", x.at(point.bytes), y.at(point.microseconds));
+    marks += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>\n", x.at(point.bytes),
+                         y.at(point.microseconds), color);
+  }
+  const double row = top + 14 + 22 * static_cast<double>(index);
+  return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"/>\n", path, color,
+                     thickness) +
+         marks +
+         fmt::format("<line x1=\"{0}\" y1=\"{2}\" x2=\"{1}\" y2=\"{2}\" stroke=\"{3}\" stroke-width=\"{4}\"/>\n",
+                     width - right + 14, width - right + 40, row, color, thickness) +
+         textAt(width - right + 48, row + 4, "start", series.label);
+}
+
+}  // namespace
+
+std::vector<Series> collectSeries(const Options& options, const std::vector<Row>& rows) {
+  const bool several = options.types.size() * options.ops.size() * options.roots.size() > 1;
+  std::vector<Series> series;
+  const auto add = [&](const std::string& name, const Row& row, const Outcome& outcome) {
+    std::string label = name;
+    if (several) {
+      label += fmt::format(" {}", typeName(row.type));
+      if (row.collective->reduces) label += fmt::format(" {}", row.opLabel());
+      if (row.collective->rooted) label += fmt::format(" root {}", row.root);
+    }
+    auto found = std::find_if(series.begin(), series.end(), [&](const Series& s) { return s.label == label; });
+    if (found == series.end()) found = series.insert(series.end(), Series{label, {}});
+    if (row.bytes > 0 && outcome.microseconds > 0)
+      found->points.push_back({static_cast<double>(row.bytes), outcome.microseconds});
+  };
+  for (const Row& row : rows) {
+    add("tacc", row, row.outOfPlace);
+    for (const PeerOutcome& peer : row.peers)
+      if (peer.outcome) add(peer.name, row, *peer.outcome);
+    if (row.bound) add("memory bound", row, *row.bound);
+  }
+  return series;
+}
+
+std::string drawPlot(const std::string& title, const std::vector<Series>& series) {
+  double smallest = 1, largest = 2, shortest = 1, longest = 10;
+  bool any = false;
+  for (const Series& s : series)
+    for (const Series::Point& point : s.points) {
+      smallest = any ? std::min(smallest, point.bytes) : point.bytes;
+      largest = any ? std::max(largest, point.bytes) : point.bytes;
+      shortest = any ? std::min(shortest, point.microseconds) : point.microseconds;
+      longest = any ? std::max(longest, point.microseconds) : point.microseconds;
+      any = true;
+    }
+  const Axis x = Axis::around(smallest, largest, 2, left, width - right);
+  const Axis y = Axis::around(shortest, longest, 10, height - bottom, top);
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
+      "font-family=\"sans-serif\" font-size=\"12\" fill=\"#222222\">\n"
+      "<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n",
+      width, height);
+  svg += textAt(left, 32, "start", title, " font-size=\"17\" font-weight=\"bold\"");
+  svg += drawFrame(x, y);
+  for (size_t i = 0; i < series.size(); ++i) svg += drawSeries(series[i], i, x, y);
+  return svg + "</svg>\n";
+}
+
+std::string plotTitle(const Options& options) {
+  std::string title = fmt::format("{}, {} ranks", options.collective->name, options.ranks);
+  if (options.types.size() == 1) title += fmt::format(", {}", typeName(options.types[0]));
+  if (options.collective->reduces && options.ops.size() == 1) title += fmt::format(" {}", opName(options.ops[0]));
+  return title + fmt::format(", {} memory", options.memoryName());
+}
+
+}  // namespace tacc::bench

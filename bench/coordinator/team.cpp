@@ -1,0 +1,171 @@
+#include "coordinator/team.hpp"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <sstream>
+#include <stdexcept>
+#include <system_error>
+
+#include "coordinator/interrupt.hpp"
+#include "worker/messages.hpp"
+
+namespace tacc::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr int pollMilliseconds = 200;
+constexpr size_t shownLogBytes = 2000;
+/// How long a team may take to end by itself.
+constexpr std::chrono::seconds farewell{3};
+
+/// Waits a little for any of `waiting` to become readable.
+void waitForAny(std::vector<pollfd>& waiting) {
+  const int ready = ::poll(waiting.data(), waiting.size(), pollMilliseconds);
+  throwIfInterrupted();
+  if (ready < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category(), "poll");
+}
+
+}  // namespace
+
+Listener::Listener() : descriptor_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  address_ = fmt::format("tacc_bench.{}.{:08x}", ::getpid(), std::random_device()());
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  std::memcpy(name.sun_path + 1, address_.data(), address_.size());
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address_.size());
+  if (descriptor_ < 0 || ::bind(descriptor_, reinterpret_cast<sockaddr*>(&name), length) != 0 ||
+      ::listen(descriptor_, SOMAXCONN) != 0)
+    throw std::system_error(errno, std::generic_category(), "cannot listen for the ranks");
+}
+
+Listener::~Listener() { ::close(descriptor_); }
+
+Channel Listener::accept() {
+  Channel channel(::accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC));
+  if (channel.descriptor() < 0) throw std::system_error(errno, std::generic_category(), "accept");
+  ucred peer{};
+  socklen_t length = sizeof(peer);
+  if (::getsockopt(channel.descriptor(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0 || peer.uid != ::getuid())
+    throw std::runtime_error("a process of another user tried to join the measurement");
+  return channel;
+}
+
+Team::Team(Launch launch, Listener& listener) : launch_(std::move(launch)), log_("tacc_bench_log") {
+  const auto ranks = static_cast<size_t>(launch_.ranks);
+  processIds_.resize(ranks, 0);
+  for (size_t r = 0; r < ranks; ++r) channels_.emplace_back(-1);
+  try {
+    start(listener);
+    command(fmt::format("{} {}", joinCommand, secret_), startPatience);
+  } catch (...) {
+    // The destructor does not run for an object that was not made; the processes end with the members.
+    channels_.clear();
+    throw;
+  }
+}
+
+Team::~Team() {
+  if (processes_.empty()) return;
+  // Ranks end when their channels close, and launchers when their ranks end. The rest is for what hangs.
+  channels_.clear();
+  const auto deadline = Clock::now() + (std::uncaught_exceptions() > 0 ? farewell / 3 : farewell);
+  for (Process& process : processes_) process.finish(deadline);
+}
+
+void Team::start(Listener& listener) {
+  for (const auto& command : launch_.commands) processes_.emplace_back(command, log_);
+  std::vector<Channel> unnamed;
+  const auto deadline = Clock::now() + startPatience;
+  while (std::count(processIds_.begin(), processIds_.end(), 0) > 0) {
+    std::vector<pollfd> waiting = {{listener.descriptor(), POLLIN, 0}};
+    for (const Channel& channel : unnamed) waiting.push_back({channel.descriptor(), POLLIN, 0});
+    waitForAny(waiting);
+    for (size_t i = unnamed.size(); i-- > 0;) {
+      if (waiting[i + 1].revents == 0) continue;
+      Channel channel = std::move(unnamed[i]);
+      unnamed.erase(unnamed.begin() + static_cast<ptrdiff_t>(i));
+      greet(std::move(channel));
+    }
+    if (waiting[0].revents != 0) unnamed.push_back(listener.accept());
+    requireProcesses();
+    if (Clock::now() > deadline) failWithLog(fmt::format("not all of its {} ranks started in time", launch_.ranks));
+  }
+}
+
+void Team::greet(Channel channel) {
+  const auto line = channel.receive();
+  if (!line) failWithLog("a rank ended while starting");
+  std::istringstream in(*line);
+  std::string word, secret;
+  int rank = -1;
+  int processId = 0;
+  in >> word;
+  if (word == "error") failWithLog(line->substr(word.size() + 1));
+  in >> rank >> processId >> secret;
+  if (word != "hello" || rank < 0 || rank >= launch_.ranks || processIds_[static_cast<size_t>(rank)] != 0)
+    failWithLog(fmt::format("unexpected greeting \"{}\" for {} ranks", *line, launch_.ranks));
+  processIds_[static_cast<size_t>(rank)] = processId;
+  channels_[static_cast<size_t>(rank)] = std::move(channel);
+  if (!secret.empty()) secret_ = secret;
+}
+
+void Team::requireProcesses() {
+  for (Process& process : processes_)
+    if (!process.isRunning()) failWithLog(fmt::format("ended while starting, {}", process.ending()));
+}
+
+std::vector<std::string> Team::command(const std::string& line, std::chrono::seconds patience) {
+  const size_t ranks = channels_.size();
+  for (size_t r = 0; r < ranks; ++r) {
+    try {
+      channels_[r].send(line);
+    } catch (const std::system_error&) {
+      // Its end, or the error that it told before, is seen below.
+    }
+  }
+  std::vector<std::optional<std::string>> answers(ranks);
+  const auto deadline = Clock::now() + patience;
+  for (size_t missing = ranks; missing > 0;) {
+    std::vector<pollfd> waiting(ranks);
+    for (size_t r = 0; r < ranks; ++r) waiting[r] = {answers[r] ? -1 : channels_[r].descriptor(), POLLIN, 0};
+    waitForAny(waiting);
+    for (size_t r = 0; r < ranks; ++r) {
+      if (waiting[r].revents == 0) continue;
+      const bool open = channels_[r].pump();
+      answers[r] = channels_[r].takeLine();
+      if (!answers[r] && !open) failWithLog(fmt::format("rank {} ended while doing \"{}\"", r, line));
+      if (!answers[r]) continue;
+      if (answers[r]->rfind("ok ", 0) != 0) {
+        const std::string& message = *answers[r];
+        failWithLog(fmt::format("rank {}: {}", r, message.substr(message.find(' ') + 1)));
+      }
+      answers[r] = answers[r]->substr(3);
+      --missing;
+    }
+    if (missing > 0 && Clock::now() > deadline) {
+      const auto silent = std::find(answers.begin(), answers.end(), std::nullopt) - answers.begin();
+      failWithLog(fmt::format("rank {} did not finish \"{}\" within {} s", silent, line, patience.count()));
+    }
+  }
+  std::vector<std::string> result;
+  for (auto& answer : answers) result.push_back(std::move(*answer));
+  return result;
+}
+
+void Team::failWithLog(const std::string& what) {
+  const std::string output = log_.tail(shownLogBytes);
+  throw std::runtime_error(
+      fmt::format("{}: {}{}", launch_.name, what, output.empty() ? "" : "\nThe end of its output:\n" + output));
+}
+
+}  // namespace tacc::bench

@@ -1,0 +1,27 @@
+/// tacc_bench: times a collective of tacc, and of other libraries beside it. See --help.
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <string_view>
+
+#include "contestants/local_ranks.hpp"
+#include "coordinator/interrupt.hpp"
+#include "coordinator/options.hpp"
+#include "coordinator/session.hpp"
+
+int main(int argc, char** argv) {
+  using namespace tacc::bench;
+  // How this program starts ranks of its own; not for users.
+  if (argc > 1 && std::string_view(argv[1]) == "--worker") return runLocalRanks(argc - 2, argv + 2);
+  const Options options = parseOptions(argc, argv);
+  try {
+    return runSession(options) ? 0 : 1;
+  } catch (const Interrupted& interrupt) {
+    std::fprintf(stderr, "tacc_bench: interrupted\n");
+    return 128 + interrupt.signal();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "tacc_bench: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,93 @@
+#include "worker/collectives.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string>
+
+#include "worker/pattern.hpp"
+
+namespace tacc::bench {
+namespace {
+
+size_t size(int n) { return static_cast<size_t>(n); }
+
+Shape equalShape(size_t count, int) { return {count, count, count}; }
+Shape gatherShape(size_t count, int ranks) { return {count, count, count * size(ranks)}; }
+Shape scatterShape(size_t count, int ranks) { return {count, count * size(ranks), count}; }
+Shape exchangeShape(size_t count, int ranks) { return {count, count * size(ranks), count * size(ranks)}; }
+
+double allReduceFactor(int ranks) { return 2.0 * (ranks - 1) / ranks; }
+double partsFactor(int ranks) { return 1.0 * (ranks - 1) / ranks; }
+double wholeFactor(int) { return 1.0; }
+
+using Segments = std::vector<Segment>;
+
+Segments reducedEverywhere(const Shape& s, int, int, int) { return {{0, s.count, Pattern::reduced, 0}}; }
+Segments reducedAtRoot(const Shape& s, int rank, int, int root) {
+  return rank == root ? Segments{{0, s.count, Pattern::reduced, 0}} : Segments{};
+}
+Segments ownPartReduced(const Shape& s, int rank, int, int) {
+  return {{0, s.count, Pattern::reduced, size(rank) * s.count}};
+}
+Segments rootsValues(const Shape& s, int, int, int root) { return {{0, s.count, root, 0}}; }
+Segments rootsPart(const Shape& s, int rank, int, int root) { return {{0, s.count, root, size(rank) * s.count}}; }
+Segments everyRanksValues(const Shape& s, int, int ranks, int) {
+  Segments segments;
+  for (int r = 0; r < ranks; ++r) segments.push_back({size(r) * s.count, s.count, r, 0});
+  return segments;
+}
+Segments everyRanksValuesAtRoot(const Shape& s, int rank, int ranks, int root) {
+  return rank == root ? everyRanksValues(s, rank, ranks, root) : Segments{};
+}
+Segments everyRanksPart(const Shape& s, int rank, int ranks, int) {
+  Segments segments;
+  for (int r = 0; r < ranks; ++r) segments.push_back({size(r) * s.count, s.count, r, size(rank) * s.count});
+  return segments;
+}
+Segments previousRanksValues(const Shape& s, int rank, int ranks, int) {
+  return {{0, s.count, (rank + ranks - 1) % ranks, 0}};
+}
+
+InPlace sameBuffer(const Shape&, int) { return {0, 0}; }
+InPlace sendOwnPart(const Shape& s, int rank) { return {size(rank) * s.count, 0}; }
+InPlace receiveOwnPart(const Shape& s, int rank) { return {0, size(rank) * s.count}; }
+
+constexpr std::array collectives = {
+    Collective{Kind::allReduce, "allreduce", true, false, true, equalShape, allReduceFactor, reducedEverywhere,
+               sameBuffer},
+    Collective{Kind::broadcast, "broadcast", false, true, true, equalShape, wholeFactor, rootsValues, sameBuffer},
+    Collective{Kind::reduce, "reduce", true, true, true, equalShape, wholeFactor, reducedAtRoot, sameBuffer},
+    Collective{Kind::allGather, "allgather", false, false, true, gatherShape, partsFactor, everyRanksValues,
+               sendOwnPart},
+    Collective{Kind::reduceScatter, "reducescatter", true, false, true, scatterShape, partsFactor, ownPartReduced,
+               receiveOwnPart},
+    Collective{Kind::allToAll, "alltoall", false, false, true, exchangeShape, partsFactor, everyRanksPart, sameBuffer},
+    Collective{Kind::gather, "gather", false, true, true, gatherShape, partsFactor, everyRanksValuesAtRoot,
+               sendOwnPart},
+    Collective{Kind::scatter, "scatter", false, true, true, scatterShape, partsFactor, rootsPart, receiveOwnPart},
+    Collective{Kind::sendRecv, "sendrecv", false, false, false, equalShape, wholeFactor, previousRanksValues,
+               sameBuffer},
+};
+
+}  // namespace
+
+Shape Collective::shapeOfTotal(size_t elements, size_t elementSize, int ranks) const {
+  if (shape(1, ranks).largest() == 1) return shape(elements, ranks);
+  const size_t lineElements = 16 / elementSize;
+  const size_t part = elements < size(ranks) ? std::min<size_t>(elements, 1) : elements / size(ranks);
+  return shape(part < lineElements ? part : part - part % lineElements, ranks);
+}
+
+std::span<const Collective> allCollectives() { return collectives; }
+
+const Collective* findCollective(std::string_view name) {
+  std::string plain;
+  for (const char c : name)
+    if (c != '_' && c != '-') plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  for (const Collective& collective : collectives)
+    if (plain == collective.name) return &collective;
+  return nullptr;
+}
+
+}  // namespace tacc::bench

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace tacc::bench {
+
+enum class Kind { allReduce, broadcast, reduce, allGather, reduceScatter, allToAll, gather, scatter, sendRecv };
+
+/// The counts of one call, in elements.
+struct Shape {
+  size_t count = 0;      ///< the call's count argument
+  size_t sendCount = 0;  ///< extent of the largest send buffer
+  size_t recvCount = 0;  ///< extent of the largest receive buffer
+
+  /// The nccl-tests "size" of the call.
+  size_t largest() const { return sendCount > recvCount ? sendCount : recvCount; }
+};
+
+/// `count` elements of a receive buffer from `begin` on hold the values of `source` (a rank, or Pattern::reduced) from
+/// `index` on.
+struct Segment {
+  size_t begin;
+  size_t count;
+  int source;
+  size_t index;
+};
+
+/// Where the send and receive buffers start in the one buffer of an in-place call, in elements.
+struct InPlace {
+  size_t send;
+  size_t recv;
+};
+
+/// All that the bench knows about a collective. Adding one is adding a line to the table in collectives.cpp, its call
+/// to each contestant, and nothing else.
+struct Collective {
+  Kind kind;
+  const char* name;
+  bool reduces;
+  bool rooted;
+  bool hasInPlace;
+  /// A call's `count` gives this shape.
+  Shape (*shape)(size_t count, int ranks);
+  /// Bus bandwidth over algorithm bandwidth, as nccl-tests defines it.
+  double (*busFactor)(int ranks);
+  std::vector<Segment> (*expected)(const Shape& shape, int rank, int ranks, int root);
+  InPlace (*inPlace)(const Shape& shape, int rank);
+
+  /// The call of which the larger buffer has `elements` elements, or somewhat fewer: like nccl-tests, the part of each
+  /// rank is rounded down to 16 bytes, but here not below 16 bytes, nor below one element.
+  Shape shapeOfTotal(size_t elements, size_t elementSize, int ranks) const;
+};
+
+std::span<const Collective> allCollectives();
+
+/// Accepts "allreduce", also written all_reduce, all-reduce or AllReduce. nullptr: there is none of that name.
+const Collective* findCollective(std::string_view name);
+
+}  // namespace tacc::bench

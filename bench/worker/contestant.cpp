@@ -1,0 +1,26 @@
+#include "worker/contestant.hpp"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <system_error>
+
+namespace tacc::bench {
+
+void* Contestant::allocate(size_t bytes) {
+  constexpr size_t hugePage = size_t{2} << 20;
+  void* buffer = nullptr;
+  if (const int error = ::posix_memalign(&buffer, hugePage, bytes); error != 0)
+    throw std::system_error(error, std::generic_category(), "cannot allocate " + std::to_string(bytes) + " bytes");
+  // Advice only: without huge pages all contestants have small ones.
+  ::madvise(buffer, bytes, MADV_HUGEPAGE);
+  std::memset(buffer, 0, bytes);
+  return buffer;
+}
+
+void Contestant::release(void* buffer, size_t) { ::free(buffer); }
+
+std::string Contestant::algorithm(const Call&) const { return ""; }
+
+}  // namespace tacc::bench

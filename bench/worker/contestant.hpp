@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+
+#include "tacc/tacc.h"
+#include "worker/messages.hpp"
+
+namespace tacc::bench {
+
+/// One call of a collective. Small, because making it is part of what is timed.
+struct Call {
+  const Task* task = nullptr;
+  int variant = 0;
+  const void* send = nullptr;
+  void* recv = nullptr;
+};
+
+/// One rank of a library that takes part: tacc itself, a peer, the memory bound. All of them are driven by the same
+/// Worker with the same buffers, inputs and checks. Errors are thrown as std::exception with a message that says what
+/// the library said.
+class Contestant {
+ public:
+  virtual ~Contestant() = default;
+
+  virtual int rank() const = 0;
+  virtual int ranks() const = 0;
+
+  /// On rank 0: what the other ranks must know to join, "" if nothing.
+  virtual std::string secret() { return ""; }
+  /// Forms the communicator, with the secret of rank 0.
+  virtual void join(const std::string& secret) = 0;
+
+  /// Buffers for sending or receiving, zeroed and touched. All contestants use private memory on huge pages where the
+  /// kernel grants them, unless their own allocation is the point.
+  virtual void* allocate(size_t bytes);
+  virtual void release(void* buffer, size_t bytes);
+
+  /// In how many ways the library can be asked to do `task`; the coordinator times each and keeps the fastest. 0: the
+  /// library does not offer it.
+  virtual int variants(const Task& task) const = 0;
+
+  /// Runs the call to its end.
+  virtual void run(const Call& call) = 0;
+  /// Returns when all ranks have entered it.
+  virtual void barrier() = 0;
+
+  /// Name of the algorithm that the last call ran; "" if the library does not tell. Without spaces.
+  virtual std::string algorithm(const Call& last) const;
+  /// False if run() does not compute the collective's result (the memory bound).
+  virtual bool computesResult() const { return true; }
+};
+
+}  // namespace tacc::bench

@@ -1,0 +1,19 @@
+// The algorithms, each defined in the file of its name.
+#pragma once
+
+#include "algorithms/registry.hpp"
+
+namespace tacc {
+
+extern const Algorithm oneshotAlgorithm;
+extern const Algorithm twoshotAlgorithm;
+extern const Algorithm ringAlgorithm;
+extern const Algorithm recursiveDoublingAlgorithm;
+extern const Algorithm halvingDoublingFarAlgorithm;
+extern const Algorithm halvingDoublingNearAlgorithm;
+extern const Algorithm circulantAlgorithm;
+extern const Algorithm binomialAlgorithm;
+extern const Algorithm doubleTreeAlgorithm;
+extern const Algorithm chainAlgorithm;
+
+}  // namespace tacc

@@ -1,0 +1,204 @@
+// Double binary tree (Sanders, Speck, Träff): two binary trees, each for one half of the vector.
+//
+//   In one binary tree the leaves only receive, so half of the ranks never send. Here a second tree is laid over the
+//   same ranks so that every rank is a leaf in at most one of them; each tree carries one of B = 2 blocks.
+//
+//   Tree 0 over n places 1 .. n: the root is the largest power of two <= n, its left subtree the tree over the places
+//   before it, its right subtree the same construction over those after it. So odd places are leaves, even ones inner.
+//   Tree 1: for even n the mirror image (place i is n + 1 - i), which swaps odd and even. For odd n the mirror image
+//   over the first n-1 places, with place n as its root on top. n = 6 and n = 5:
+//           4                3                    4              5
+//        2     6          1     5              2     5         1
+//       1 3   5             2  4 6            1 3               3
+//                                                              2 4
+//   allreduce: both trees over all p ranks, reduce up, broadcast down. broadcast and reduce: the trees are over the p-1
+//   others, and the root of the collective stands above both tree roots.
+//   Partial results are combined in the order of places: every block in the order of ranks (rooted: from the root on).
+//
+//   Steps: allreduce at most 2 floor(lg p) + 2, broadcast and reduce at most floor(lg p) + 2; for powers of two from 4
+//   on 2 lg p and lg p + 1. Bytes: broadcast and reduce: no rank sends or receives more than N; allreduce: 2 N. With
+//   chunks behind one another that is full bandwidth at logarithmic latency.
+//
+//   P. Sanders, J. Speck, J. L. Träff: Two-tree algorithms for full bandwidth broadcast, reduction and scan. (2009).
+#include <algorithm>
+
+#include "algorithms/catalogue.hpp"
+#include "algorithms/plan_writer.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr std::string_view name = "double_tree";
+
+/// Places here are 0 .. n-1. A node's children are at most one before it and one after it.
+struct Node {
+  int parent = -1;
+  std::vector<int> children;
+  int depth = 0;   // steps from the tree's root
+  int height = 0;  // steps from the lowest leaf
+};
+
+struct Tree {
+  std::vector<Node> nodes;
+  int root = 0;
+};
+
+/// Builds tree 0 over [begin, end) of `tree`; returns its root.
+int buildInOrder(Tree& tree, int begin, int end) {
+  int size = 1;
+  while (2 * size <= end - begin) size *= 2;
+  const int root = begin + size - 1;
+  const auto adopt = [&](int child) {
+    tree.nodes[root].children.push_back(child);
+    tree.nodes[child].parent = root;
+  };
+  if (begin < root) adopt(buildInOrder(tree, begin, root));
+  if (root + 1 < end) adopt(buildInOrder(tree, root + 1, end));
+  return root;
+}
+
+int measure(Tree& tree, int place, int depth) {
+  Node& node = tree.nodes[place];
+  node.depth = depth;
+  for (const int child : node.children) node.height = std::max(node.height, measure(tree, child, depth + 1) + 1);
+  return node.height;
+}
+
+Tree mirror(const Tree& tree) {
+  const int last = static_cast<int>(tree.nodes.size()) - 1;
+  Tree image = tree;
+  std::reverse(image.nodes.begin(), image.nodes.end());
+  for (Node& node : image.nodes) {
+    if (node.parent >= 0) node.parent = last - node.parent;
+    for (int& child : node.children) child = last - child;
+    std::reverse(node.children.begin(), node.children.end());
+  }
+  image.root = last - tree.root;
+  return image;
+}
+
+Tree inOrderTree(int n) {
+  Tree tree;
+  tree.nodes.resize(static_cast<std::size_t>(n));
+  tree.root = buildInOrder(tree, 0, n);
+  return tree;
+}
+
+Tree buildTree(int which, int n) {
+  Tree tree;
+  if (which == 0) {
+    tree = inOrderTree(n);
+  } else if (n % 2 == 0 || n == 1) {
+    tree = mirror(inOrderTree(n));
+  } else {
+    tree = mirror(inOrderTree(n - 1));
+    tree.nodes.push_back({});
+    tree.nodes.back().children = {tree.root};
+    tree.nodes[tree.root].parent = n - 1;
+    tree.root = n - 1;
+  }
+  measure(tree, tree.root, 0);
+  return tree;
+}
+
+/// One tree's half of a collective; block `b` is tree b's.
+struct Half {
+  PlanWriter& writer;
+  const Tree& tree;
+  int b;
+  int p;
+  int shift;  // rank of place 0
+
+  int rankOf(int place) const { return wrap(place + shift, p); }
+  Operand peerAt(int place) const { return peer(rankOf(place)); }
+
+  /// What `place` adds up: its children and its own input, in the order of places.
+  std::vector<Operand> contributions(int place) const {
+    std::vector<Operand> sources;
+    bool ownIsIn = false;
+    for (const int child : tree.nodes[place].children) {
+      if (child > place && !ownIsIn) {
+        sources.push_back(input(b));
+        ownIsIn = true;
+      }
+      sources.push_back(peerAt(child));
+    }
+    if (!ownIsIn) sources.push_back(input(b));
+    return sources;
+  }
+
+  std::vector<Operand> outputAndChildren(int place) const {
+    std::vector<Operand> destinations = {output(b)};
+    for (const int child : tree.nodes[place].children) destinations.push_back(peerAt(child));
+    return destinations;
+  }
+
+  /// All but the tree's root add up and forward to their parents.
+  void reduceBelowRoot() const {
+    for (int place = 0; place < static_cast<int>(tree.nodes.size()); ++place) {
+      const Node& node = tree.nodes[place];
+      if (node.parent >= 0) writer.step(rankOf(place), node.height, b, 1, contributions(place), {peerAt(node.parent)});
+    }
+  }
+
+  /// All but the tree's root take from their parents, in round start + depth, and pass on.
+  void broadcastBelowRoot(int start) const {
+    for (int place = 0; place < static_cast<int>(tree.nodes.size()); ++place) {
+      const Node& node = tree.nodes[place];
+      if (node.parent < 0) continue;
+      writer.step(rankOf(place), start + node.depth, b, 1, {peerAt(node.parent)}, outputAndChildren(place));
+    }
+  }
+
+  void allReduce() const {
+    const int height = tree.nodes[tree.root].height;
+    reduceBelowRoot();
+    writer.step(rankOf(tree.root), height, b, 1, contributions(tree.root), outputAndChildren(tree.root));
+    broadcastBelowRoot(height);
+  }
+
+  void broadcast(int root) const {
+    writer.step(root, 0, b, 1, {input(b)}, {output(b), peerAt(tree.root)});
+    writer.step(rankOf(tree.root), 1, b, 1, {peer(root)}, outputAndChildren(tree.root));
+    broadcastBelowRoot(1);
+  }
+
+  void reduce(int root) const {
+    const int height = tree.nodes[tree.root].height;
+    reduceBelowRoot();
+    writer.step(rankOf(tree.root), height, b, 1, contributions(tree.root), {peer(root)});
+    writer.step(root, height + 1, b, 1, {input(b), peerAt(tree.root)}, {output(b)});
+  }
+};
+
+bool serves(const PlanRequest& request) {
+  return request.ranks >= 1 &&
+         isOneOf(request.collective, {Collective::allReduce, Collective::broadcast, Collective::reduce});
+}
+
+Plan make(const PlanRequest& request) {
+  const int p = request.ranks;
+  if (p == 1) return writeCopy(request, name);
+  const bool rooted = isRooted(request.collective);
+  PlanWriter writer(request, name, 2);
+  for (int which = 0; which < 2; ++which) {
+    const Tree tree = buildTree(which, rooted ? p - 1 : p);
+    const Half half{writer, tree, which, p, rooted ? request.root + 1 : 0};
+    if (request.collective == Collective::allReduce) {
+      half.allReduce();
+    } else if (request.collective == Collective::broadcast) {
+      half.broadcast(request.root);
+    } else {
+      half.reduce(request.root);
+    }
+  }
+  return writer.finish();
+}
+
+}  // namespace
+
+constinit const Algorithm doubleTreeAlgorithm = {
+    name, "Two binary trees, half of the data each, every rank inner in one: logarithmic steps at full bandwidth.",
+    "Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast, reduction and scan, 2009", serves, make};
+
+}  // namespace tacc

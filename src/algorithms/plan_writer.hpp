@@ -1,0 +1,56 @@
+// What the algorithms share in writing plans.
+#pragma once
+
+#include <initializer_list>
+#include <string_view>
+#include <vector>
+
+#include "algorithms/plan.hpp"
+
+namespace tacc {
+
+/// Collects the steps of all ranks, in any order of rounds.
+class PlanWriter {
+ public:
+  /// `blocks`: of the vector in a split partition; leave it 1 in a stack.
+  PlanWriter(const PlanRequest& request, std::string_view algorithm, int blocks = 1);
+
+  /// Adds a step over `blockCount` blocks. `block` is the first one in a split partition and is ignored in a stack.
+  void step(int rank, int round, int block, int blockCount, std::vector<Operand> sources,
+            std::vector<Operand> destinations);
+
+  /// Every rank needs at least so many scratch blocks.
+  void needScratch(int blocks);
+
+  /// The plan, its steps in order of rounds; steps of a round keep the order in which they were added. Ends the writer.
+  Plan finish();
+
+ private:
+  Plan plan_;
+};
+
+/// The plan of a single rank, for every collective: copy the input to the output.
+Plan writeCopy(const PlanRequest& request, std::string_view algorithm);
+
+/// `value` modulo p, in [0, p), also for negative values.
+constexpr int wrap(int value, int p) noexcept { return ((value % p) + p) % p; }
+
+constexpr bool isPowerOfTwo(int value) noexcept { return value > 0 && (value & (value - 1)) == 0; }
+
+constexpr bool isOneOf(Collective collective, std::initializer_list<Collective> list) noexcept {
+  for (const Collective c : list) {
+    if (c == collective) return true;
+  }
+  return false;
+}
+
+/// All ranks but `rank` as peers, beginning with the next one, so that ranks do not all turn to rank 0 first.
+std::vector<Operand> othersThan(int rank, int p);
+
+/// Every rank's contribution in rank order: messages from the others, `own` in the place of `rank`.
+std::vector<Operand> allInRankOrder(int rank, int p, Operand own);
+
+/// Two sources, that of the lower rank first: both ranks of an exchange then compute the same bits.
+std::vector<Operand> lowerFirst(int rankA, Operand a, int rankB, Operand b);
+
+}  // namespace tacc

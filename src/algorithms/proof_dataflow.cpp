@@ -1,0 +1,229 @@
+// Runs a plan on sets of contributions in the place of numbers.
+#include "algorithms/proof.hpp"
+#include "algorithms/proof_values.hpp"
+#include "base/error.hpp"
+
+namespace tacc::proof {
+
+Cells::Cells(const Plan& plan, bool inPlace) : plan_(plan), inPlace_(inPlace) {
+  for (int rank = 0; rank < plan.request.ranks; ++rank) {
+    const int output = count_;
+    const int scratch = output + outputBlocksOf(plan, rank);
+    const int input = scratch + plan.scratchBlocks;
+    bases_.push_back({output, scratch, input});
+    count_ = input + inputBlocksOf(plan, rank);
+  }
+}
+
+int Cells::cellOf(int rank, Operand::Kind kind, int index) const noexcept {
+  const Bases& bases = bases_[rank];
+  if (kind == Operand::Kind::scratch) return bases.scratch + index;
+  if (kind == Operand::Kind::output) return bases.output + index;
+  const int alias = inPlace_ ? inPlaceOutputOf(plan_, rank, index) : -1;
+  return alias >= 0 ? bases.output + alias : bases.input + index;
+}
+
+namespace {
+
+class Dataflow {
+ public:
+  Dataflow(const Plan& plan, const Exchange& exchange, const Cells& cells)
+      : plan_(plan),
+        exchange_(exchange),
+        cells_(cells),
+        values_(plan.request.ranks),
+        memory_(static_cast<std::size_t>(cells.count()), undefined),
+        inTransit_(static_cast<std::size_t>(exchange.values), undefined),
+        writers_(static_cast<std::size_t>(cells.count()), Writer{-1, 0}) {
+    for (int rank = 0; rank < plan.request.ranks; ++rank) {
+      for (int block = 0; block < inputBlocksOf(plan, rank); ++block) {
+        memory_[cells.cellOf(rank, Operand::Kind::input, block)] = values_.contribution(rank, block);
+      }
+    }
+  }
+
+  /// Steps of one rank and round stand together in byRound: first all writes are noted, then all steps run.
+  void run() {
+    const std::vector<int>& order = exchange_.byRound;
+    for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+      const StepRef& first = exchange_.steps[order[begin]];
+      for (end = begin; end < order.size(); ++end) {
+        const StepRef& ref = exchange_.steps[order[end]];
+        if (ref.rank != first.rank || ref.step->round != first.step->round) break;
+        noteWrites(order[end]);
+      }
+      for (std::size_t i = begin; i < end; ++i) runStep(order[i]);
+    }
+  }
+
+  /// The digest of all orders; throws where an output is not what the collective promises.
+  std::uint64_t checkOutputs() {
+    std::vector<std::uint64_t> orders;
+    for (int rank = 0; rank < plan_.request.ranks; ++rank) {
+      for (int block = 0; block < outputBlocksOf(plan_, rank); ++block) {
+        const Value value = memory_[cells_.cellOf(rank, Operand::Kind::output, block)];
+        checkOutput(rank, block, value);
+        orders.push_back(values_.orderOf(value));
+      }
+    }
+    if (!isReduction(plan_.request.collective)) return 0;
+    if (plan_.request.collective == Collective::allReduce) {
+      checkSameOrder(orders);
+      orders.resize(static_cast<std::size_t>(plan_.blocks));
+    }
+    bool allEqual = true;
+    std::uint64_t digest = 0;
+    for (const std::uint64_t order : orders) {
+      allEqual = allEqual && order == orders.front();
+      digest = mix(digest, order);
+    }
+    return allEqual ? orders.front() : digest;
+  }
+
+ private:
+  struct Writer {
+    int step;
+    int offset;  // which of the step's blocks
+  };
+
+  template <class... Args>
+  [[noreturn]] void reject(int step, fmt::format_string<Args...> format, Args&&... args) const {
+    const StepRef& ref = exchange_.steps[step];
+    fail(taccInvalidArgument, "{}: {}", placeOf(plan_, ref.rank, ref.index),
+         fmt::format(format, std::forward<Args>(args)...));
+  }
+
+  static const char* bufferOf(const Operand& operand) {
+    return operand.kind == Operand::Kind::input    ? "input"
+           : operand.kind == Operand::Kind::output ? "output"
+                                                   : "scratch";
+  }
+
+  bool writtenInRound(const Writer& writer, int round) const {
+    return writer.step >= 0 && exchange_.steps[writer.step].step->round == round;
+  }
+
+  void noteWrites(int id) {
+    const StepRef& ref = exchange_.steps[id];
+    for (const Operand& operand : ref.step->destinations) {
+      if (operand.kind == Operand::Kind::peer) continue;
+      for (int i = 0; i < ref.step->blockCount; ++i) {
+        Writer& writer = writers_[cells_.cellOf(ref.rank, operand.kind, operand.index + i)];
+        if (writtenInRound(writer, ref.step->round)) {
+          reject(id, "writes {} block {}, which step {} of the same round writes too", bufferOf(operand),
+                 operand.index + i, exchange_.steps[writer.step].index);
+        }
+        writer = {id, i};
+      }
+    }
+  }
+
+  Value load(int id, const Operand& operand, int i, int& nextReceived) {
+    const StepRef& ref = exchange_.steps[id];
+    if (operand.kind == Operand::Kind::peer) {
+      return inTransit_[exchange_.messages[exchange_.received[nextReceived++]].firstValue + i];
+    }
+    const int cell = cells_.cellOf(ref.rank, operand.kind, operand.index + i);
+    const Writer& writer = writers_[cell];
+    if (writtenInRound(writer, ref.step->round) && (writer.step != id || writer.offset != i)) {
+      reject(id, "reads {} block {}, which step {} of the same round writes", bufferOf(operand), operand.index + i,
+             exchange_.steps[writer.step].index);
+    }
+    if (memory_[cell] == undefined) {
+      reject(id, "reads {} block {} before anything was written there", bufferOf(operand), operand.index + i);
+    }
+    return memory_[cell];
+  }
+
+  void runStep(int id) {
+    const Step& step = *exchange_.steps[id].step;
+    for (int i = 0; i < step.blockCount; ++i) {
+      int nextReceived = exchange_.firstReceived[id];
+      Value value = load(id, step.sources[0], i, nextReceived);
+      if (step.sources.size() > 1) {
+        value = values_.copyOf(value);
+        for (std::size_t s = 1; s < step.sources.size(); ++s) {
+          addSource(id, value, load(id, step.sources[s], i, nextReceived), i);
+        }
+        values_.round(value);
+      }
+      store(id, i, value);
+    }
+  }
+
+  void addSource(int id, Value sum, Value value, int i) {
+    if (values_.blockOf(value) != values_.blockOf(sum)) {
+      reject(id, "adds contributions to block {} and to block {} (its block {})", values_.blockOf(sum),
+             values_.blockOf(value), i);
+    }
+    const int twice = values_.add(sum, value);
+    if (twice >= 0) reject(id, "takes the contribution of rank {} to block {} twice", twice, values_.blockOf(sum));
+  }
+
+  void store(int id, int i, Value value) {
+    const StepRef& ref = exchange_.steps[id];
+    int message = exchange_.firstSent[id];
+    for (const Operand& operand : ref.step->destinations) {
+      if (operand.kind == Operand::Kind::peer) {
+        inTransit_[exchange_.messages[message++].firstValue + i] = value;
+      } else {
+        memory_[cells_.cellOf(ref.rank, operand.kind, operand.index + i)] = value;
+      }
+    }
+  }
+
+  void checkOutput(int rank, int block, Value value) const {
+    const PlanRequest& request = plan_.request;
+    const Collective c = request.collective;
+    const auto wrong = [&](const std::string& what) {
+      fail(taccInvalidArgument, "plan {} {}: at the end output block {} of rank {} {}", plan_.algorithm, nameOf(c),
+           block, rank, what);
+    };
+    if (value == undefined) wrong("was never written");
+    // One contribution: of which rank, and which block of its input.
+    const bool bySource = c == Collective::allGather || c == Collective::allToAll || c == Collective::gather;
+    const int source = bySource ? block : request.root;
+    const int inputBlock = partitionOf(c) == Partition::split                      ? block
+                           : c == Collective::allGather || c == Collective::gather ? 0
+                                                                                   : rank;
+    if (values_.blockOf(value) != inputBlock) {
+      wrong(fmt::format("holds input block {}, not {}", values_.blockOf(value), inputBlock));
+    }
+    if (isReduction(c)) {
+      for (int q = 0; q < request.ranks; ++q) {
+        if (!values_.contains(value, q)) wrong(fmt::format("lacks the contribution of rank {}", q));
+      }
+    } else if (values_.contributors(value) != 1 || !values_.contains(value, source)) {
+      wrong(fmt::format("does not hold what rank {} contributes", source));
+    }
+  }
+
+  void checkSameOrder(const std::vector<std::uint64_t>& orders) const {
+    const auto blocks = static_cast<std::size_t>(plan_.blocks);
+    for (std::size_t i = blocks; i < orders.size(); ++i) {
+      if (orders[i] == orders[i % blocks]) continue;
+      fail(taccInvalidArgument,
+           "plan {} allreduce: rank {} combines the contributions to block {} in another order than rank 0, so their "
+           "results may differ in bits",
+           plan_.algorithm, i / blocks, i % blocks);
+    }
+  }
+
+  const Plan& plan_;
+  const Exchange& exchange_;
+  const Cells& cells_;
+  Values values_;
+  std::vector<Value> memory_;
+  std::vector<Value> inTransit_;
+  std::vector<Writer> writers_;
+};
+
+}  // namespace
+
+void proveDataflow(const Plan& plan, const Exchange& exchange, const Cells& cells, Certificate& certificate) {
+  Dataflow dataflow(plan, exchange, cells);
+  dataflow.run();
+  certificate.reductionOrder = dataflow.checkOutputs();
+}
+
+}  // namespace tacc::proof

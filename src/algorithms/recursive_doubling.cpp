@@ -1,0 +1,99 @@
+// Recursive doubling: in step k every rank exchanges all that it has with the rank at distance 2^k.
+//
+//   allreduce: the partners' partial results are over neighbouring groups of 2^k ranks; both add them, the lower
+//   group's first, so both get the same bits. After lg p steps everybody has everything.
+//     p = 8, partners of rank 0: 1, 2, 4; of rank 5: 4, 7, 1.
+//     after step 0 rank 5 holds 4..5, after step 1 4..7, after step 2 0..7.
+//   When p is no power of two the ranks are folded first (fold.hpp), which costs up to two more steps.
+//
+//   allgather: the same exchange, with stacks of blocks that double. p must be a power of two.
+//     p = 8, rank 5 sends: block 5 to 4, blocks 4..5 to 7, blocks 4..7 to 1.
+//
+//   Steps: lg p; allreduce with a fold: floor(lg p) + 1, and + 2 if more than half of the ranks that take part act for
+//   two. Bytes per rank: allreduce floor(lg p) N (and N more for those who act for two), allgather p-1 blocks.
+//
+//   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH. IJHPCA (2005).
+#include "algorithms/catalogue.hpp"
+#include "algorithms/fold.hpp"
+#include "algorithms/plan_writer.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr std::string_view name = "recursive_doubling";
+
+void allReduce(PlanWriter& writer, int p) {
+  const Fold fold(p);
+  const int start = fold.needed() ? 1 : 0;
+  int levels = 0;
+  while ((1 << levels) < fold.size()) ++levels;
+  for (int r = 0; r < p; ++r) {
+    if (fold.sitsOut(r)) {
+      writer.step(r, 0, 0, 1, {input(0)}, {peer(r + 1)});
+      writer.step(r, start + levels + 1, 0, 1, {peer(r + 1)}, {output(0)});
+      continue;
+    }
+    const int v = fold.virtualOf(r);
+    const auto partner = [&](int level) { return fold.rankOf(v ^ (1 << level)); };
+    Operand partial = input(0);
+    if (fold.actsForTwo(r)) {
+      writer.step(r, start, 0, 1, {peer(r - 1), input(0)}, {output(0), peer(partner(0))});
+      partial = output(0);
+    } else {
+      writer.step(r, start, 0, 1, {input(0)}, {peer(partner(0))});
+    }
+    for (int k = 0; k < levels; ++k) {
+      std::vector<Operand> destinations = {output(0)};
+      if (k + 1 < levels) {
+        destinations.push_back(peer(partner(k + 1)));
+      } else if (fold.actsForTwo(r)) {
+        destinations.push_back(peer(r - 1));
+      }
+      writer.step(r, start + 1 + k, 0, 1, lowerFirst(r, partial, partner(k), peer(partner(k))), destinations);
+      partial = output(0);
+    }
+  }
+}
+
+/// Stored blocks are sent in the round after the one in which the last of them came.
+void allGather(PlanWriter& writer, int p) {
+  for (int r = 0; r < p; ++r) {
+    writer.step(r, 0, 0, 1, {input(0)}, {output(r), peer(r ^ 1)});
+    int round = 1;
+    for (int distance = 1; distance < p; distance *= 2, round += 2) {
+      const int partner = r ^ distance;
+      const int theirs = partner & ~(distance - 1);
+      writer.step(r, round, 0, distance, {peer(partner)}, {output(theirs)});
+      if (2 * distance < p) {
+        const int held = r & ~(2 * distance - 1);
+        writer.step(r, round + 1, 0, 2 * distance, {output(held)}, {peer(r ^ (2 * distance))});
+      }
+    }
+  }
+}
+
+bool serves(const PlanRequest& request) {
+  if (request.ranks < 1) return false;
+  return request.collective == Collective::allReduce ||
+         (request.collective == Collective::allGather && isPowerOfTwo(request.ranks));
+}
+
+Plan make(const PlanRequest& request) {
+  if (request.ranks == 1) return writeCopy(request, name);
+  PlanWriter writer(request, name);
+  if (request.collective == Collective::allReduce) {
+    allReduce(writer, request.ranks);
+  } else {
+    allGather(writer, request.ranks);
+  }
+  return writer.finish();
+}
+
+}  // namespace
+
+constinit const Algorithm recursiveDoublingAlgorithm = {
+    name, "Exchange all with the rank at distance 1, 2, 4, ...: lg p steps: for small data across a network.",
+    "Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, IJHPCA 2005", serves,
+    make};
+
+}  // namespace tacc

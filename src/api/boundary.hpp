@@ -1,0 +1,49 @@
+// The edge between C++ and C: what happens inside is exceptions, what comes out is a result and the text of the last
+// error.
+#pragma once
+
+#include <exception>
+#include <string>
+
+#include "base/error.hpp"
+#include "tacc/tacc.h"
+
+namespace tacc {
+
+/// The error of an exception, with the function and the rank in front of its sentence. `comm` may be anything.
+Error describe(const std::exception_ptr& exception, const char* function, taccComm_t comm);
+
+/// Makes this the last error of the calling thread and, where there is one, of the communicator.
+void setLastError(const Error& error, taccComm_t comm) noexcept;
+
+/// describe() and setLastError() of the exception that is being handled. Does not fail.
+[[gnu::cold]] taccResult_t recordException(const char* function, taccComm_t comm) noexcept;
+/// The same for a call that a group may have recorded: an open group fails with it.
+[[gnu::cold]] taccResult_t recordExceptionInGroup(const char* function, taccComm_t comm) noexcept;
+
+/// What taccGetLastError returns.
+const char* lastErrorText(taccComm_t comm) noexcept;
+
+/// Runs the body of a C function. The way through without an error takes no lock and allocates nothing.
+template <class Body>
+taccResult_t guard(const char* function, taccComm_t comm, Body&& body) noexcept {
+  try {
+    body();
+    return taccSuccess;
+  } catch (...) {
+    return recordException(function, comm);
+  }
+}
+
+/// guard() for the calls that a group records.
+template <class Body>
+taccResult_t guardCall(const char* function, taccComm_t comm, Body&& body) noexcept {
+  try {
+    body();
+    return taccSuccess;
+  } catch (...) {
+    return recordExceptionInGroup(function, comm);
+  }
+}
+
+}  // namespace tacc

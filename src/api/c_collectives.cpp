@@ -1,0 +1,84 @@
+// The C functions of the collectives and of sends and receives.
+#include "api/submit.hpp"
+
+using tacc::ArgumentNames;
+using tacc::Call;
+using tacc::Collective;
+
+namespace {
+constexpr ArgumentNames bcastNames{.send = "buff", .receive = "buff", .count = "count"};
+constexpr ArgumentNames allGatherNames{.send = "sendbuff", .receive = "recvbuff", .count = "sendcount"};
+constexpr ArgumentNames reduceScatterNames{.send = "sendbuff", .receive = "recvbuff", .count = "recvcount"};
+}  // namespace
+
+taccResult_t taccAllReduce(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, taccRedOp_t op,
+                           taccComm_t comm, taccStream_t stream) {
+  return tacc::submitCollective("taccAllReduce", comm, stream,
+                                Call{Collective::allReduce, sendbuff, recvbuff, count, datatype, op, 0, nullptr});
+}
+
+taccResult_t taccBroadcast(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, int root,
+                           taccComm_t comm, taccStream_t stream) {
+  return tacc::submitCollective(
+      "taccBroadcast", comm, stream,
+      Call{Collective::broadcast, sendbuff, recvbuff, count, datatype, taccSum, root, nullptr});
+}
+
+taccResult_t taccBcast(void* buff, size_t count, taccDataType_t datatype, int root, taccComm_t comm,
+                       taccStream_t stream) {
+  return tacc::submitCollective("taccBcast", comm, stream,
+                                Call{Collective::broadcast, buff, buff, count, datatype, taccSum, root, nullptr},
+                                bcastNames);
+}
+
+taccResult_t taccReduce(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, taccRedOp_t op,
+                        int root, taccComm_t comm, taccStream_t stream) {
+  return tacc::submitCollective("taccReduce", comm, stream,
+                                Call{Collective::reduce, sendbuff, recvbuff, count, datatype, op, root, nullptr});
+}
+
+taccResult_t taccAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, taccDataType_t datatype,
+                           taccComm_t comm, taccStream_t stream) {
+  return tacc::submitCollective(
+      "taccAllGather", comm, stream,
+      Call{Collective::allGather, sendbuff, recvbuff, sendcount, datatype, taccSum, 0, nullptr}, allGatherNames);
+}
+
+taccResult_t taccReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, taccDataType_t datatype,
+                               taccRedOp_t op, taccComm_t comm, taccStream_t stream) {
+  return tacc::submitCollective(
+      "taccReduceScatter", comm, stream,
+      Call{Collective::reduceScatter, sendbuff, recvbuff, recvcount, datatype, op, 0, nullptr}, reduceScatterNames);
+}
+
+taccResult_t taccAllToAll(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, taccComm_t comm,
+                          taccStream_t stream) {
+  return tacc::submitCollective("taccAllToAll", comm, stream,
+                                Call{Collective::allToAll, sendbuff, recvbuff, count, datatype, taccSum, 0, nullptr});
+}
+
+taccResult_t taccGather(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, int root,
+                        taccComm_t comm, taccStream_t stream) {
+  return tacc::submitCollective("taccGather", comm, stream,
+                                Call{Collective::gather, sendbuff, recvbuff, count, datatype, taccSum, root, nullptr});
+}
+
+taccResult_t taccScatter(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, int root,
+                         taccComm_t comm, taccStream_t stream) {
+  return tacc::submitCollective("taccScatter", comm, stream,
+                                Call{Collective::scatter, sendbuff, recvbuff, count, datatype, taccSum, root, nullptr});
+}
+
+taccResult_t taccBarrier(taccComm_t comm, taccStream_t stream) {
+  return tacc::submitCollective("taccBarrier", comm, stream, Call{});
+}
+
+taccResult_t taccSend(const void* sendbuff, size_t count, taccDataType_t datatype, int peer, taccComm_t comm,
+                      taccStream_t stream) {
+  return tacc::submitExchange("taccSend", comm, stream, {true, peer, const_cast<void*>(sendbuff), count, datatype});
+}
+
+taccResult_t taccRecv(void* recvbuff, size_t count, taccDataType_t datatype, int peer, taccComm_t comm,
+                      taccStream_t stream) {
+  return tacc::submitExchange("taccRecv", comm, stream, {false, peer, recvbuff, count, datatype});
+}

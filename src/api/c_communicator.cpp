@@ -1,0 +1,214 @@
+// The C functions that make, ask and end communicators, and what belongs to one: registrations and operators.
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "api/boundary.hpp"
+#include "api/check.hpp"
+#include "api/config.hpp"
+#include "api/group.hpp"
+#include "api/handles.hpp"
+#include "base/error.hpp"
+
+using tacc::Communicator;
+using tacc::Entry;
+using tacc::guard;
+using tacc::guardCall;
+using tacc::Life;
+using tacc::Needs;
+using tacc::Observer;
+
+namespace {
+
+taccResult_t join(const char* function, taccComm_t* comm, int nranks, const taccUniqueId& id, int rank,
+                  const taccConfig_t* config) noexcept {
+  return guardCall(function, nullptr, [&] {
+    tacc::checkPointer(comm, "comm");
+    if (nranks < 1) tacc::fail(taccInvalidArgument, "nranks is {}; it must be at least 1", nranks);
+    if (rank < 0 || rank >= nranks) {
+      tacc::fail(taccInvalidArgument, "rank {} is not in [0, nranks), nranks being {}", rank, nranks);
+    }
+    auto make = [id, nranks, rank, checked = tacc::checkConfig(config)] {
+      return Communicator::join(id, nranks, rank, checked);
+    };
+    if (tacc::groupIsOpen()) {
+      tacc::recordCreation(nullptr, function,
+                           std::make_unique<tacc::Creation>(tacc::Creation{comm, std::move(make), nullptr}));
+    } else {
+      *comm = tacc::makeHandle(make());
+    }
+  });
+}
+
+/// Waits for the communicator's work and moves it to `next`, unless another thread aborts it first.
+void end(taccComm& comm, Life next) {
+  tacc::checkNotInGroup(comm);
+  comm.waitForStreams();
+  Life life = comm.life.load();
+  while (has(life, Needs::alive)) {
+    if (comm.life.compare_exchange_weak(life, next)) return;
+  }
+  tacc::fail(taccRemoteError, "the communicator was aborted by another thread meanwhile");
+}
+
+}  // namespace
+
+taccResult_t taccCommInitRank(taccComm_t* comm, int nranks, taccUniqueId commId, int rank) {
+  return join("taccCommInitRank", comm, nranks, commId, rank, nullptr);
+}
+
+taccResult_t taccCommInitRankConfig(taccComm_t* comm, int nranks, taccUniqueId commId, int rank,
+                                    const taccConfig_t* config) {
+  return join("taccCommInitRankConfig", comm, nranks, commId, rank, config);
+}
+
+taccResult_t taccCommInitAll(taccComm_t* comms, int ndev, const int* /*devlist*/) {
+  return guard("taccCommInitAll", nullptr, [&] {
+    tacc::checkPointer(comms, "comms");
+    if (ndev < 1) tacc::fail(taccInvalidArgument, "ndev is {}; it must be at least 1", ndev);
+    const auto handles = tacc::makeHandles(Communicator::makeThreads(ndev, tacc::CommConfig()));
+    std::copy(handles.begin(), handles.end(), comms);
+  });
+}
+
+taccResult_t taccCommSplit(taccComm_t comm, int color, int key, taccComm_t* newcomm, const taccConfig_t* config) {
+  return guardCall("taccCommSplit", comm, [&] {
+    const Entry entry(comm);
+    tacc::checkPointer(newcomm, "newcomm");
+    if (color < TACC_SPLIT_NOCOLOR) {
+      tacc::fail(taccInvalidArgument, "color is {}; it must be at least 0, or TACC_SPLIT_NOCOLOR", color);
+    }
+    tacc::CommConfig checked = config != nullptr ? tacc::checkConfig(config) : comm->communicator->config();
+    auto make = [comm, color, key, checked = std::move(checked)] {
+      return comm->communicator->split(color, key, checked);
+    };
+    if (tacc::groupIsOpen()) {
+      tacc::recordCreation(comm, "taccCommSplit",
+                           std::make_unique<tacc::Creation>(tacc::Creation{newcomm, std::move(make), nullptr}));
+      return;
+    }
+    comm->waitForStreams();
+    auto made = make();
+    *newcomm = made ? tacc::makeHandle(std::move(made)) : nullptr;
+  });
+}
+
+taccResult_t taccCommFinalize(taccComm_t comm) {
+  return guard("taccCommFinalize", comm, [&] {
+    const Entry entry(comm);
+    end(*comm, Life::finalized);
+  });
+}
+
+taccResult_t taccCommDestroy(taccComm_t comm) {
+  return guard("taccCommDestroy", comm, [&] {
+    Entry entry(comm, Needs::alive);
+    end(*comm, Life::destroyed);
+    entry.forget();
+    tacc::freeHandle(*comm, true);
+  });
+}
+
+taccResult_t taccCommAbort(taccComm_t comm) {
+  return guard("taccCommAbort", comm, [&] {
+    if (!tacc::isHandle(comm)) tacc::failOnHandle(comm);
+    const std::string why = fmt::format("taccCommAbort was called on rank {}", comm->rank.load());
+    Life life = comm->life.load();
+    do {
+      if (!has(life, Needs::alive)) tacc::failOnHandle(comm);
+    } while (!comm->life.compare_exchange_weak(life, Life::aborted));
+    comm->communicator->abort(why);
+    comm->tickets.close();
+    tacc::freeHandle(*comm, false);
+  });
+}
+
+taccResult_t taccCommGetAsyncError(taccComm_t comm, taccResult_t* asyncError) {
+  return guard("taccCommGetAsyncError", comm, [&] {
+    const Observer observer(comm);
+    tacc::checkPointer(asyncError, "asyncError");
+    *asyncError = comm->communicator->asyncError();
+  });
+}
+
+taccResult_t taccCommCount(taccComm_t comm, int* count) {
+  return guard("taccCommCount", comm, [&] {
+    const Observer observer(comm);
+    tacc::checkPointer(count, "count");
+    *count = comm->communicator->ranks();
+  });
+}
+
+taccResult_t taccCommUserRank(taccComm_t comm, int* rank) {
+  return guard("taccCommUserRank", comm, [&] {
+    const Observer observer(comm);
+    tacc::checkPointer(rank, "rank");
+    *rank = comm->communicator->rank();
+  });
+}
+
+taccResult_t taccCommRegister(taccComm_t comm, void* buffer, size_t bytes, void** handle) {
+  return guard("taccCommRegister", comm, [&] {
+    const Entry entry(comm);
+    tacc::checkPointer(buffer, "buffer");
+    tacc::checkPointer(handle, "handle");
+    if (bytes == 0) tacc::fail(taccInvalidArgument, "bytes is 0; a registered buffer has at least one byte");
+    comm->waitForStreams();
+    auto registration = std::make_unique<tacc::Registration>(tacc::Registration{buffer});
+    comm->registrations.reserve(comm->registrations.size() + 1);
+    comm->communicator->registerBuffer(buffer, bytes);
+    *handle = registration.get();
+    comm->registrations.push_back(std::move(registration));
+  });
+}
+
+taccResult_t taccCommDeregister(taccComm_t comm, void* handle) {
+  return guard("taccCommDeregister", comm, [&] {
+    const Entry entry(comm);
+    auto& all = comm->registrations;
+    const auto found =
+        std::find_if(all.begin(), all.end(), [&](const auto& registration) { return registration.get() == handle; });
+    if (found == all.end()) {
+      tacc::fail(taccInvalidArgument, "handle {} is not one that taccCommRegister gave for this communicator", handle);
+    }
+    comm->waitForStreams();
+    const std::unique_ptr<tacc::Registration> gone = std::move(*found);
+    all.erase(found);
+    const bool last =
+        std::none_of(all.begin(), all.end(), [&](const auto& other) { return other->buffer == gone->buffer; });
+    if (last) comm->communicator->deregisterBuffer(gone->buffer);
+  });
+}
+
+taccResult_t taccRedOpCreatePreMulSum(taccRedOp_t* op, void* scalar, taccDataType_t datatype,
+                                      taccScalarResidence_t residence, taccComm_t comm) {
+  return guard("taccRedOpCreatePreMulSum", comm, [&] {
+    const Entry entry(comm);
+    tacc::checkPointer(op, "op");
+    tacc::checkPointer(scalar, "scalar");
+    tacc::checkType(datatype);
+    if (residence != taccScalarDevice && residence != taccScalarHostImmediate) {
+      tacc::fail(taccInvalidArgument, "residence {} is unknown; valid are 0 (device) and 1 (host immediate)",
+                 static_cast<int>(residence));
+    }
+    *op = comm->operators.create(scalar, datatype);
+  });
+}
+
+taccResult_t taccRedOpDestroy(taccRedOp_t op, taccComm_t comm) {
+  return guard("taccRedOpDestroy", comm, [&] {
+    const Entry entry(comm);
+    comm->operators.destroy(op);
+  });
+}
+
+const char* taccCommLastAlgorithm(taccComm_t comm) {
+  const char* name = "";
+  guard("taccCommLastAlgorithm", comm, [&] {
+    const Entry entry(comm, Needs::alive);
+    comm->waitForStreams();
+    comm->lastAlgorithm = comm->communicator->lastAlgorithm();
+    name = comm->lastAlgorithm.c_str();
+  });
+  return name;
+}

@@ -1,0 +1,66 @@
+// The C functions that need no communicator: the library itself, ids and memory.
+#include <cstdint>
+
+#include "api/boundary.hpp"
+#include "api/check.hpp"
+#include "base/error.hpp"
+#include "comm/unique_id.hpp"
+#include "transports/library_memory.hpp"
+
+using tacc::guard;
+
+taccResult_t taccGetVersion(int* version) {
+  return guard("taccGetVersion", nullptr, [&] {
+    tacc::checkPointer(version, "version");
+    *version = TACC_VERSION_CODE;
+  });
+}
+
+const char* taccGetErrorString(taccResult_t result) {
+  switch (result) {
+    case taccSuccess:
+      return "success";
+    case taccSystemError:
+      return "system error";
+    case taccInternalError:
+      return "internal error";
+    case taccInvalidArgument:
+      return "invalid argument";
+    case taccInvalidUsage:
+      return "invalid usage";
+    case taccRemoteError:
+      return "remote error";
+    case taccInProgress:
+      return "in progress";
+    case taccTimeout:
+      return "time-out";
+    case taccNumResults:
+      break;
+  }
+  return "unknown result";
+}
+
+const char* taccGetLastError(taccComm_t comm) { return tacc::lastErrorText(comm); }
+
+taccResult_t taccGetUniqueId(taccUniqueId* uniqueId) {
+  return guard("taccGetUniqueId", nullptr, [&] {
+    tacc::checkPointer(uniqueId, "uniqueId");
+    *uniqueId = tacc::makeUniqueId();
+  });
+}
+
+taccResult_t taccMemAlloc(void** ptr, size_t bytes) {
+  return guard("taccMemAlloc", nullptr, [&] {
+    tacc::checkPointer(ptr, "ptr");
+    if (bytes > static_cast<size_t>(PTRDIFF_MAX)) {
+      tacc::fail(taccInvalidArgument, "bytes {} is more than an address space has", bytes);
+    }
+    *ptr = bytes == 0 ? nullptr : tacc::allocateLibraryMemory(bytes);
+  });
+}
+
+taccResult_t taccMemFree(void* ptr) {
+  return guard("taccMemFree", nullptr, [&] {
+    if (ptr != nullptr) tacc::freeLibraryMemory(ptr);
+  });
+}

@@ -1,0 +1,202 @@
+#include "api/group.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/fusion.hpp"
+
+namespace tacc {
+
+constinit thread_local int groupDepth [[gnu::tls_model("initial-exec")]] = 0;
+
+namespace {
+
+struct Recorded {
+  CommReference comm;  // none: joins a communicator
+  StreamPointer stream;
+  Unit unit;
+};
+
+struct Group {
+  std::vector<Recorded> calls;
+  std::vector<std::unique_ptr<Creation>> creations;
+  std::optional<Error> error;  // of the first call that failed its check
+};
+
+thread_local Group openGroup;
+
+/// A unit and where it runs.
+struct Placed {
+  StreamPointer stream;
+  Unit unit;
+};
+
+/// What one communicator does in the group.
+struct Sequence {
+  CommReference comm;
+  std::vector<Placed> collectives;  // and splits
+  std::vector<Placed> exchanges;    // one for each stream
+};
+
+/// What one stream does in the group; without a stream, what the program's thread does. Work::batch is set.
+using StreamBatch = taccStream::Given;
+
+void add(Sequence& sequence, Placed placed) {
+  if (placed.unit.kind == Unit::Kind::exchange) {
+    const auto same = std::find_if(sequence.exchanges.begin(), sequence.exchanges.end(),
+                                   [&](const Placed& other) { return other.stream == placed.stream; });
+    if (same == sequence.exchanges.end()) {
+      placed.unit.operations.push_back(placed.unit.operation);
+      sequence.exchanges.push_back(std::move(placed));
+    } else {
+      same->unit.operations.push_back(placed.unit.operation);
+    }
+    return;
+  }
+  if (!sequence.collectives.empty()) {
+    Placed& last = sequence.collectives.back();
+    if (last.stream == placed.stream && canFuse(last.unit, placed.unit)) {
+      fuse(last.unit, placed.unit);
+      return;
+    }
+  }
+  sequence.collectives.push_back(std::move(placed));
+}
+
+/// The calls by communicator, in the order of each communicator's first call. Every joining is a sequence of its own.
+std::vector<Sequence> sortByCommunicator(std::vector<Recorded>& calls) {
+  std::vector<Sequence> sequences;
+  for (Recorded& call : calls) {
+    auto same = sequences.end();
+    if (call.comm.get() != nullptr) {
+      same = std::find_if(sequences.begin(), sequences.end(),
+                          [&](const Sequence& sequence) { return sequence.comm.get() == call.comm.get(); });
+    }
+    if (same == sequences.end()) {
+      sequences.emplace_back();
+      same = std::prev(sequences.end());
+      same->comm = std::move(call.comm);
+    }
+    add(*same, {std::move(call.stream), std::move(call.unit)});
+  }
+  return sequences;
+}
+
+/// Puts a communicator's unit into its stream's batch. The units of one communicator come one after the other.
+void place(std::vector<StreamBatch>& batches, taccComm* comm, Placed& placed) {
+  auto batch = std::find_if(batches.begin(), batches.end(),
+                            [&](const StreamBatch& other) { return other.stream == placed.stream; });
+  if (batch == batches.end()) {
+    batch = batches.insert(batch, {std::move(placed.stream), {CommReference(), Unit(), std::make_unique<Batch>()}});
+  }
+  std::vector<Lane>& lanes = batch->work.batch->lanes;
+  if (lanes.empty() || comm == nullptr || lanes.back().comm.get() != comm) {
+    lanes.emplace_back();
+    if (comm != nullptr) lanes.back().comm = CommReference(comm);
+  }
+  lanes.back().units.push_back(std::move(placed.unit));
+}
+
+/// Units hold their number within their communicator's sequence; this makes it a ticket.
+void takeTickets(std::vector<Sequence>& sequences, std::vector<StreamBatch>& batches) noexcept {
+  for (Sequence& sequence : sequences) {
+    if (sequence.comm.get() == nullptr) continue;
+    const std::size_t units = sequence.collectives.size() + sequence.exchanges.size();
+    const std::uint64_t first = sequence.comm->tickets.take(units);
+    for (StreamBatch& batch : batches) {
+      for (Lane& lane : batch.work.batch->lanes) {
+        if (lane.comm.get() != sequence.comm.get()) continue;
+        for (Unit& unit : lane.units) unit.ticket += first;
+      }
+    }
+  }
+}
+
+/// Gives the communicators that were made to the program.
+void handOut(std::vector<std::unique_ptr<Creation>>& creations) {
+  std::vector<std::unique_ptr<Communicator>> made;
+  for (auto& creation : creations) made.push_back(std::move(creation->made));
+  const std::vector<taccComm_t> handles = makeHandles(std::move(made));
+  for (std::size_t i = 0; i < creations.size(); ++i) *creations[i]->result = handles[i];
+}
+
+/// Does all that can fail before the first ticket is taken; from there on every unit runs or is abandoned.
+void runGroup(Group group) {
+  std::vector<Sequence> sequences = sortByCommunicator(group.calls);
+  std::vector<Entry> entries;
+  entries.reserve(sequences.size());
+  std::vector<StreamBatch> batches;
+  for (Sequence& sequence : sequences) {
+    if (sequence.comm.get() != nullptr) entries.emplace_back(sequence.comm.get());
+    std::uint64_t number = 0;
+    for (std::vector<Placed>* part : {&sequence.collectives, &sequence.exchanges}) {
+      for (Placed& placed : *part) {
+        placed.unit.ticket = number++;
+        place(batches, sequence.comm.get(), placed);
+      }
+    }
+  }
+  takeTickets(sequences, batches);
+  std::unique_ptr<Batch> own;
+  const auto ownBatch =
+      std::find_if(batches.begin(), batches.end(), [](const StreamBatch& batch) { return batch.stream == nullptr; });
+  if (ownBatch != batches.end()) {
+    own = std::move(ownBatch->work.batch);
+    batches.erase(ownBatch);
+  }
+  taccStream::pushTogether(batches);
+  if (!own) return;
+  own->run(RunBy::program);
+  if (const Error* error = own->firstError()) throw Error(*error);
+  handOut(group.creations);
+}
+
+void checkNotUsed(bool used, const char* what) {
+  if (used) {
+    fail(taccInvalidUsage, "the {} has calls in the group that is open in this thread; end the group first", what);
+  }
+}
+
+}  // namespace
+
+void startGroup() noexcept { ++groupDepth; }
+
+void endGroup() {
+  if (groupDepth == 0) fail(taccInvalidUsage, "no group is open in this thread; taccGroupStart opens one");
+  if (--groupDepth > 0) return;
+  Group group = std::exchange(openGroup, Group());
+  if (group.error) throw Error(*group.error);
+  runGroup(std::move(group));
+}
+
+void failGroupWith(const Error& error) {
+  if (!openGroup.error) openGroup.error = error;
+}
+
+void recordUnit(taccComm& comm, StreamPointer stream, Unit unit) {
+  openGroup.calls.push_back({CommReference(&comm), std::move(stream), std::move(unit)});
+}
+
+void recordCreation(taccComm* parent, const char* function, std::unique_ptr<Creation> creation) {
+  Unit unit;
+  unit.kind = Unit::Kind::creation;
+  unit.function = function;
+  unit.creation = creation.get();
+  openGroup.creations.push_back(std::move(creation));
+  openGroup.calls.push_back(
+      {parent != nullptr ? CommReference(parent) : CommReference(), StreamPointer(), std::move(unit)});
+}
+
+void checkNotInGroup(const taccComm& comm) {
+  checkNotUsed(std::any_of(openGroup.calls.begin(), openGroup.calls.end(),
+                           [&](const Recorded& call) { return call.comm.get() == &comm; }),
+               "communicator");
+}
+
+void checkNotInGroup(const StreamPointer& stream) {
+  checkNotUsed(std::any_of(openGroup.calls.begin(), openGroup.calls.end(),
+                           [&](const Recorded& call) { return call.stream == stream; }),
+               "stream");
+}
+
+}  // namespace tacc

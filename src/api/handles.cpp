@@ -1,0 +1,169 @@
+#include "api/handles.hpp"
+
+#include <chrono>
+#include <deque>
+#include <thread>
+
+#include "base/error.hpp"
+
+namespace tacc {
+
+namespace {
+
+constexpr std::size_t handlesHeldBack = 256;  // handles of ended communicators that wait before one is used again
+
+/// All handles of the process. Never destroyed, as threads may still look at handles while the process ends.
+class HandlePool {
+ public:
+  static HandlePool& instance() {
+    static HandlePool* const pool = new HandlePool;
+    return *pool;
+  }
+
+  taccComm* take() {
+    const std::lock_guard lock(mutex_);
+    if (free_.size() <= handlesHeldBack) {
+      all_.push_back(std::make_unique<taccComm>());
+      return all_.back().get();
+    }
+    taccComm* const comm = free_.front();
+    free_.pop_front();
+    return comm;
+  }
+
+  /// When memory is short the handle is not used again, which is all the harm there is.
+  void give(taccComm* comm) noexcept {
+    const std::lock_guard lock(mutex_);
+    try {
+      free_.push_back(comm);
+    } catch (const std::bad_alloc&) {
+    }
+  }
+
+  std::uint64_t nextSerial() noexcept { return serial_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<taccComm>> all_;
+  std::deque<taccComm*> free_;
+  std::atomic<std::uint64_t> serial_{0};
+};
+
+/// Ending a communicator is rare, so those who leave it do not signal, and the one who ends it looks again and again.
+template <class Condition>
+void pollUntil(Condition condition) noexcept {
+  for (int i = 0; i < 100; ++i) {
+    if (condition()) return;
+    std::this_thread::yield();
+  }
+  while (!condition()) std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
+
+void start(taccComm& comm, std::unique_ptr<Communicator> communicator, std::uint64_t serial) {
+  {
+    const std::lock_guard lock(comm.errorMutex);
+    comm.errorText.clear();
+  }
+  comm.rank.store(communicator->rank());
+  comm.ranks.store(communicator->ranks());
+  comm.communicator = std::move(communicator);
+  comm.operators.reset(serial);
+  comm.tickets.reset();
+  comm.lastAlgorithm.clear();
+  comm.references.store(1);
+  comm.life.store(Life::active);
+}
+
+void release(taccComm* comm) noexcept {
+  if (comm->references.fetch_sub(1) == 1) HandlePool::instance().give(comm);
+}
+
+}  // namespace
+
+std::vector<taccComm_t> makeHandles(std::vector<std::unique_ptr<Communicator>> communicators) {
+  HandlePool& pool = HandlePool::instance();
+  std::vector<taccComm_t> handles;
+  handles.reserve(communicators.size());
+  try {
+    for (const auto& communicator : communicators) handles.push_back(communicator ? pool.take() : nullptr);
+  } catch (...) {
+    for (taccComm_t const handle : handles) {
+      if (handle != nullptr) pool.give(handle);
+    }
+    throw;
+  }
+  for (std::size_t i = 0; i < handles.size(); ++i) {
+    if (handles[i] != nullptr) start(*handles[i], std::move(communicators[i]), pool.nextSerial());
+  }
+  return handles;
+}
+
+taccComm_t makeHandle(std::unique_ptr<Communicator> communicator) {
+  taccComm_t const handle = HandlePool::instance().take();
+  start(*handle, std::move(communicator), HandlePool::instance().nextSerial());
+  return handle;
+}
+
+void freeHandle(taccComm& comm, bool ownEntry) noexcept {
+  pollUntil(
+      [&] { return (ownEntry || !comm.inside.load()) && comm.observers.load() == 0 && comm.visitors.load() == 0; });
+  comm.communicator.reset();
+  comm.registrations.clear();
+  comm.fusionBuffer.reset();
+  if (ownEntry) comm.inside.store(false);
+  release(&comm);
+}
+
+void failOnHandle(const taccComm* comm) {
+  if (comm == nullptr) fail(taccInvalidArgument, "comm is NULL");
+  if (!isHandle(comm)) {
+    fail(taccInvalidArgument, "comm {} is not a communicator; it must come from one of the taccCommInit functions",
+         static_cast<const void*>(comm));
+  }
+  switch (comm->life.load()) {
+    case Life::finalized:
+      fail(taccInvalidUsage, "comm has been finalized; only queries and taccCommDestroy are allowed after that");
+    case Life::aborted:
+      fail(taccInvalidUsage, "comm has been aborted; its handle must not be used any more");
+    case Life::destroyed:
+      fail(taccInvalidArgument, "comm has been destroyed; its handle must not be used any more");
+    case Life::active:
+      break;
+  }
+  fail(taccInternalError, "comm is fine but was refused");
+}
+
+void Entry::failOnSecondThread(const taccComm& comm) {
+  if (!has(comm.life.load(), Needs::alive)) failOnHandle(&comm);
+  fail(taccInvalidUsage,
+       "another thread is inside a call on this communicator; a communicator is used by one thread at a time");
+}
+
+Observer::Observer(taccComm_t comm) : comm_(comm) {
+  if (!isHandle(comm)) failOnHandle(comm);
+  comm->observers.fetch_add(1);
+  if (!has(comm->life.load(), Needs::alive)) {
+    comm->observers.fetch_sub(1);
+    failOnHandle(comm);
+  }
+}
+
+Visit::Visit(taccComm& comm) : comm_(comm) {
+  comm.visitors.fetch_add(1);
+  if (!has(comm.life.load(), Needs::alive)) {
+    comm.visitors.fetch_sub(1);
+    fail(taccRemoteError, "the communicator was aborted before this work ran");
+  }
+}
+
+CommReference::~CommReference() {
+  if (comm_ != nullptr) release(comm_);
+}
+
+}  // namespace tacc
+
+void taccComm::waitForTickets() {
+  if (!tickets.waitIdle()) {
+    tacc::fail(taccRemoteError, "the communicator was aborted while this call waited for the work of its streams");
+  }
+}

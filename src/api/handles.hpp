@@ -1,0 +1,172 @@
+// What a taccComm_t points to, and who may be inside it when.
+//
+// Handles are never given back to the operating system: a destroyed or aborted one waits in a pool and is used again as
+// late as possible. So a handle that the program still holds can always be looked at, and using it is an error with a
+// sentence instead of a crash.
+//
+// Three kinds of users meet in a handle, and whoever frees it (taccCommDestroy, taccCommAbort) first changes `life` and
+// then waits until none of them is left:
+//   Entry     the one thread that uses the communicator: `inside`
+//   Observer  the few calls that are allowed from any thread: `observers`
+//   Visit     a stream's thread that runs one unit of work: `visitors`
+// Each announces itself first and looks at `life` afterwards, both in the single total order of seq_cst, so either it
+// sees that the communicator has ended, or the one who frees sees it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/operators.hpp"
+#include "api/tickets.hpp"
+#include "comm/communicator.hpp"
+#include "tacc/tacc.h"
+
+namespace tacc {
+
+enum class Life : std::uint8_t {
+  active,     // everything is allowed
+  finalized,  // only queries and taccCommDestroy
+  aborted,    // by taccCommAbort; freed or about to be
+  destroyed,  // by taccCommDestroy; freed or about to be
+};
+
+/// What taccCommRegister's handle points to.
+struct Registration {
+  void* buffer;
+};
+
+inline constexpr std::uint64_t commMagic = 0x7acc'c033'5ca1'ab1eULL;
+
+}  // namespace tacc
+
+struct taccComm {
+  const std::uint64_t magic = tacc::commMagic;
+  std::atomic<tacc::Life> life{tacc::Life::destroyed};
+  std::atomic<bool> inside{false};
+  std::atomic<int> observers{0};
+  std::atomic<int> visitors{0};
+  std::atomic<int> references{0};  // the program's handle, and each piece of work that is queued or recorded
+  std::atomic<int> rank{0};        // of the communicator, for messages even when that is gone
+  std::atomic<int> ranks{0};
+  std::unique_ptr<tacc::Communicator> communicator;
+  tacc::Tickets tickets;
+  tacc::OperatorTable operators;
+  std::vector<std::unique_ptr<tacc::Registration>> registrations;
+  std::unique_ptr<std::byte[]> fusionBuffer;  // of fusionBytes; made when the first allreduces are fused
+  std::string lastAlgorithm;                  // what taccCommLastAlgorithm returned
+
+  std::mutex errorMutex;
+  std::string errorText;  // under errorMutex
+
+  /// Waits until what was given to streams is done. Cheap when nothing was. Fails when the communicator is aborted.
+  void waitForStreams() {
+    if (!tickets.idle()) [[unlikely]]
+      waitForTickets();
+  }
+
+ private:
+  void waitForTickets();
+};
+
+namespace tacc {
+
+/// A handle for the program, with one reference, which freeHandle() takes away.
+taccComm_t makeHandle(std::unique_ptr<Communicator> communicator);
+/// The same for several, all or none. Null stays null.
+std::vector<taccComm_t> makeHandles(std::vector<std::unique_ptr<Communicator>> communicators);
+
+/// Waits until nobody is in it any more, frees the communicator and lets the handle go. `life` must be aborted or
+/// destroyed and set by the caller of this function; `ownEntry`: the caller is itself inside.
+void freeHandle(taccComm& comm, bool ownEntry) noexcept;
+
+/// Points to something that looks like a handle, whatever its life. Never reads through a null or misaligned pointer.
+inline bool isHandle(const taccComm* comm) noexcept {
+  return comm != nullptr && reinterpret_cast<std::uintptr_t>(comm) % alignof(taccComm) == 0 && comm->magic == commMagic;
+}
+
+/// Fails with what is wrong with this handle: null, not a handle, destroyed, aborted, finalized.
+[[noreturn]] void failOnHandle(const taccComm* comm);
+
+enum class Needs : std::uint8_t { active, alive };  // alive: finalized is fine too
+
+inline bool has(Life life, Needs needs) noexcept {
+  return life == Life::active || (needs == Needs::alive && life == Life::finalized);
+}
+
+/// The program's thread is inside the communicator. Fails when another thread is, or when its life does not allow it.
+class Entry {
+ public:
+  explicit Entry(taccComm_t comm, Needs needs = Needs::active) : comm_(comm) {
+    if (!isHandle(comm)) [[unlikely]]
+      failOnHandle(comm);
+    if (comm->inside.exchange(true)) [[unlikely]]
+      failOnSecondThread(*comm);
+    if (!has(comm->life.load(), needs)) [[unlikely]] {
+      comm->inside.store(false);
+      failOnHandle(comm);
+    }
+  }
+  Entry(Entry&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)) {}
+  Entry& operator=(Entry&&) = delete;
+  /// The handle was freed, or will be, by other means.
+  void forget() noexcept { comm_ = nullptr; }
+  ~Entry() {
+    if (comm_ != nullptr) comm_->inside.store(false, std::memory_order_release);
+  }
+
+ private:
+  [[noreturn]] static void failOnSecondThread(const taccComm& comm);
+  taccComm_t comm_;
+};
+
+/// Any thread looks at a communicator that is alive.
+class Observer {
+ public:
+  explicit Observer(taccComm_t comm);
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
+  ~Observer() { comm_->observers.fetch_sub(1); }
+
+ private:
+  taccComm_t comm_;
+};
+
+/// A stream's thread runs work on the communicator. Fails with taccRemoteError when it has been aborted.
+class Visit {
+ public:
+  explicit Visit(taccComm& comm);
+  Visit(const Visit&) = delete;
+  Visit& operator=(const Visit&) = delete;
+  ~Visit() { comm_.visitors.fetch_sub(1); }
+
+ private:
+  taccComm& comm_;
+};
+
+/// Keeps a handle from being used again for another communicator while work refers to it.
+class CommReference {
+ public:
+  CommReference() = default;
+  explicit CommReference(taccComm* comm) noexcept : comm_(comm) { comm_->references.fetch_add(1); }
+  CommReference(CommReference&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)) {}
+  CommReference& operator=(CommReference&& other) noexcept {
+    std::swap(comm_, other.comm_);
+    return *this;
+  }
+  ~CommReference();
+
+  taccComm* get() const noexcept { return comm_; }
+  taccComm& operator*() const noexcept { return *comm_; }
+  taccComm* operator->() const noexcept { return comm_; }
+
+ private:
+  taccComm* comm_ = nullptr;
+};
+
+}  // namespace tacc

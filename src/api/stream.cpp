@@ -1,0 +1,166 @@
+#include "api/stream.hpp"
+
+#include <algorithm>
+#include <system_error>
+#include <unordered_map>
+
+namespace tacc {
+
+namespace {
+
+struct StreamTable {
+  std::mutex mutex;
+  std::unordered_map<taccStream_t, StreamPointer> streams;
+};
+
+/// Never destroyed: streams that the program leaves open work until the process ends.
+StreamTable& streamTable() {
+  static StreamTable* const table = new StreamTable;
+  return *table;
+}
+
+// Made before memory runs out; copying an Error allocates nothing.
+const Error noMemory(taccSystemError, "no memory to queue the work on its stream");
+const Error destroyedMeanwhile(taccInvalidUsage, "the stream was destroyed while work was given to it");
+
+[[noreturn]] void failOnStream(taccStream_t handle) {
+  if (handle == nullptr) fail(taccInvalidArgument, "stream is NULL; the null stream needs no stream functions");
+  fail(taccInvalidArgument, "stream {} is not a stream, or has been destroyed; it must come from taccStreamCreate",
+       static_cast<const void*>(handle));
+}
+
+}  // namespace
+
+taccStream_t makeStream() {
+  auto stream = std::make_shared<taccStream>();
+  StreamTable& table = streamTable();
+  const std::lock_guard lock(table.mutex);
+  taccStream_t const handle = stream.get();
+  table.streams.emplace(handle, std::move(stream));
+  return handle;
+}
+
+StreamPointer findStream(taccStream_t handle) {
+  if (handle == nullptr) return nullptr;
+  StreamTable& table = streamTable();
+  const std::lock_guard lock(table.mutex);
+  const auto found = table.streams.find(handle);
+  if (found == table.streams.end()) failOnStream(handle);
+  return found->second;
+}
+
+StreamPointer requireStream(taccStream_t handle) {
+  if (handle == nullptr) failOnStream(handle);
+  return findStream(handle);
+}
+
+StreamPointer removeStream(taccStream_t handle) {
+  if (handle == nullptr) failOnStream(handle);
+  StreamTable& table = streamTable();
+  const std::lock_guard lock(table.mutex);
+  auto found = table.streams.extract(handle);
+  if (found.empty()) failOnStream(handle);
+  return std::move(found.mapped());
+}
+
+}  // namespace tacc
+
+taccStream::taccStream() {
+  try {
+    thread_ = std::thread([this] { work(); });
+  } catch (const std::system_error& error) {
+    tacc::fail(taccSystemError, "cannot start the stream's thread: {}", error.what());
+  }
+}
+
+taccStream::~taccStream() { stop(); }
+
+void taccStream::push(tacc::Work work) noexcept {
+  try {
+    const std::lock_guard lock(mutex_);
+    if (tryPush(work)) return;
+  } catch (const std::exception&) {
+    refuse(work, tacc::noMemory);
+    return;
+  }
+  refuse(work, tacc::destroyedMeanwhile);
+}
+
+void taccStream::pushTogether(std::span<Given> given) noexcept {
+  try {
+    std::sort(given.begin(), given.end(), [](const Given& a, const Given& b) { return a.stream < b.stream; });
+    std::vector<std::unique_lock<std::mutex>>
+        locks;  // in the order of addresses, so that two groups never wait in a ring
+    for (const Given& one : given) locks.emplace_back(one.stream->mutex_);
+    for (const Given& one : given) one.stream->queue_.makeRoom();
+    for (Given& one : given) {
+      if (one.stream->tryPush(one.work)) one.stream = nullptr;
+    }
+  } catch (const std::exception&) {
+    for (Given& one : given) one.stream->refuse(one.work, tacc::noMemory);
+    return;
+  }
+  for (Given& one : given) {
+    if (one.stream != nullptr) one.stream->refuse(one.work, tacc::destroyedMeanwhile);
+  }
+}
+
+bool taccStream::tryPush(tacc::Work& work) {
+  if (stopping_) return false;
+  queue_.makeRoom();
+  queue_.push(std::move(work));
+  ++givenCount_;
+  given_.notify_one();
+  return true;
+}
+
+void taccStream::refuse(tacc::Work& work, const tacc::Error& reason) noexcept {
+  work.abandon(reason);
+  const std::lock_guard lock(mutex_);
+  keep(reason);
+}
+
+bool taccStream::idle() {
+  const std::lock_guard lock(mutex_);
+  return doneCount_ == givenCount_;
+}
+
+std::optional<tacc::Error> taccStream::synchronize() {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&, given = givenCount_] { return doneCount_ >= given; });
+  return std::exchange(error_, std::nullopt);
+}
+
+std::optional<tacc::Error> taccStream::error() {
+  const std::lock_guard lock(mutex_);
+  return doneCount_ == givenCount_ ? error_ : std::nullopt;
+}
+
+void taccStream::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    given_.notify_one();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void taccStream::work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    given_.wait(lock, [&] { return stopping_ || !queue_.empty(); });
+    if (queue_.empty()) return;
+    tacc::Work work = queue_.pop();
+    lock.unlock();
+    std::optional<tacc::Error> error = work.run();
+    work = tacc::Work();  // lets go of the communicator before the work counts as done
+    lock.lock();
+    keep(std::move(error));
+    ++doneCount_;
+    done_.notify_all();
+  }
+}
+
+void taccStream::keep(std::optional<tacc::Error> error) {
+  if (error && !error_) error_ = std::move(error);
+}

@@ -1,0 +1,60 @@
+#include "api/submit.hpp"
+
+#include <span>
+
+#include "api/boundary.hpp"
+#include "api/group.hpp"
+#include "api/handles.hpp"
+#include "api/stream.hpp"
+
+namespace tacc {
+
+namespace {
+
+/// Records the unit or gives it to its stream. The program's thread is inside `comm`.
+[[gnu::noinline]] void submitLater(taccComm& comm, taccStream_t stream, Unit unit) {
+  StreamPointer target = findStream(stream);
+  if (groupIsOpen()) {
+    recordUnit(comm, std::move(target), std::move(unit));
+    return;
+  }
+  unit.ticket = comm.tickets.take();
+  target->push({CommReference(&comm), std::move(unit), nullptr});
+}
+
+}  // namespace
+
+// Written out instead of through guardCall(), so that the arguments stay in registers.
+taccResult_t submitCollective(const char* function, taccComm_t comm, taccStream_t stream, Call&& call,
+                              const ArgumentNames& names) noexcept {
+  try {
+    const Entry entry(comm);
+    const taccRedOp_t op = call.op;
+    checkCall(*comm, call, names);
+    if (stream != nullptr || groupIsOpen()) [[unlikely]] {
+      submitLater(*comm, stream, Unit::collective(function, call, op));
+      return taccSuccess;
+    }
+    comm->waitForStreams();
+    comm->communicator->run(call);
+    return taccSuccess;
+  } catch (...) {
+    return recordExceptionInGroup(function, comm);
+  }
+}
+
+taccResult_t submitExchange(const char* function, taccComm_t comm, taccStream_t stream,
+                            const PointToPoint& operation) noexcept {
+  return guardCall(function, comm, [&] {
+    const Entry entry(comm);
+    checkPointToPoint(*comm, operation, groupIsOpen());
+    if (stream != nullptr || groupIsOpen()) [[unlikely]] {
+      submitLater(*comm, stream, Unit::exchange(function, operation));
+      return;
+    }
+    comm->waitForStreams();
+    comm->communicator->exchange(std::span(&operation, 1));
+  });
+}
+
+}  // namespace tacc

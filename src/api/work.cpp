@@ -1,0 +1,158 @@
+#include "api/work.hpp"
+
+#include <cstring>
+#include <system_error>
+#include <thread>
+
+#include "api/boundary.hpp"
+#include "api/fusion.hpp"
+#include "base/types.hpp"
+
+namespace tacc {
+
+namespace {
+
+/// Exists before memory runs out; copying an Error allocates nothing.
+const Error outOfMemory(taccSystemError, "out of memory");
+
+Error describeSafely(const char* function, taccComm* comm) noexcept {
+  try {
+    Error error = describe(std::current_exception(), function, comm);
+    setLastError(error, comm);
+    return error;
+  } catch (...) {
+    return outOfMemory;
+  }
+}
+
+void runInTurn(taccComm& comm, Unit& unit, RunBy by) {
+  if (by == RunBy::program) {
+    runUnit(&comm, unit);
+    return;
+  }
+  const Visit visit(comm);
+  runUnit(&comm, unit);
+}
+
+}  // namespace
+
+Unit Unit::collective(const char* function, const Call& call, taccRedOp_t op) {
+  Unit unit;
+  unit.function = function;
+  unit.call = call;
+  unit.op = op;
+  if (call.factor != nullptr) {
+    unit.hasFactor = true;
+    std::memcpy(unit.factor, call.factor, sizeOf(call.type));
+  }
+  return unit;
+}
+
+Unit Unit::exchange(const char* function, const PointToPoint& operation) {
+  Unit unit;
+  unit.kind = Kind::exchange;
+  unit.function = function;
+  unit.operation = operation;
+  return unit;
+}
+
+void runUnit(taccComm* comm, Unit& unit) {
+  unit.call.factor = unit.hasFactor ? unit.factor : nullptr;
+  switch (unit.kind) {
+    case Unit::Kind::collective:
+      comm->communicator->run(unit.call);
+      break;
+    case Unit::Kind::fused:
+      runFused(*comm, unit);
+      break;
+    case Unit::Kind::exchange:
+      comm->communicator->exchange(unit.operations.empty() ? std::span<const PointToPoint>(&unit.operation, 1)
+                                                           : std::span<const PointToPoint>(unit.operations));
+      break;
+    case Unit::Kind::creation:
+      unit.creation->made = unit.creation->make();
+      break;
+  }
+}
+
+std::optional<Error> runUnits(taccComm* comm, std::span<Unit> units, RunBy by) noexcept {
+  std::optional<Error> error;
+  for (Unit& unit : units) {
+    try {
+      if (comm == nullptr) {
+        runUnit(nullptr, unit);
+        continue;
+      }
+      const bool open = comm->tickets.waitTurn(unit.ticket);
+      if (!error) {
+        if (!open) fail(taccRemoteError, "the communicator was aborted before this work ran");
+        runInTurn(*comm, unit, by);
+      }
+    } catch (...) {
+      error = describeSafely(unit.function, comm);
+    }
+    if (comm != nullptr) comm->tickets.finish();
+  }
+  return error;
+}
+
+void abandonUnits(taccComm* comm, std::span<Unit> units, const Error& reason) noexcept {
+  if (comm == nullptr) return;
+  try {
+    const Visit visit(*comm);
+    comm->communicator->abort(reason.what());
+  } catch (...) {
+    // It has been aborted already, or there is no memory for the reason; the tickets pass all the same.
+  }
+  setLastError(reason, comm);
+  for (const Unit& unit : units) {
+    comm->tickets.waitTurn(unit.ticket);
+    comm->tickets.finish();
+  }
+}
+
+void Batch::run(RunBy by) noexcept {
+  std::vector<std::thread> threads;
+  for (std::size_t i = 1; i < lanes.size(); ++i) {
+    Lane& lane = lanes[i];
+    try {
+      threads.emplace_back([&lane, by] { lane.error = runUnits(lane.comm.get(), lane.units, by); });
+    } catch (...) {
+      lane.error = describeSafely("starting a thread for a group's calls", nullptr);
+      abandonUnits(lane.comm.get(), lane.units, *lane.error);
+    }
+  }
+  if (!lanes.empty()) lanes[0].error = runUnits(lanes[0].comm.get(), lanes[0].units, by);
+  for (std::thread& thread : threads) thread.join();
+}
+
+void Batch::abandon(const Error& reason) noexcept {
+  for (Lane& lane : lanes) {
+    lane.error = reason;
+    abandonUnits(lane.comm.get(), lane.units, reason);
+  }
+}
+
+const Error* Batch::firstError() const noexcept {
+  for (const Lane& lane : lanes) {
+    if (lane.error) return &*lane.error;
+  }
+  return nullptr;
+}
+
+std::optional<Error> Work::run() noexcept {
+  if (!batch) return runUnits(comm.get(), std::span(&unit, 1), RunBy::stream);
+  batch->run(RunBy::stream);
+  const Error* const error = batch->firstError();
+  return error != nullptr ? std::optional<Error>(*error) : std::nullopt;
+}
+
+void Work::abandon(const Error& reason) noexcept {
+  if (batch) {
+    batch->abandon(reason);
+  } else {
+    abandonUnits(comm.get(), std::span(&unit, 1), reason);
+  }
+}
+
+}  // namespace tacc

@@ -1,0 +1,90 @@
+// Work that does not run in its call at once: what a group recorded and what a stream was given.
+//
+//   Unit   one thing that a communicator does: a collective, a fused allreduce, an exchange, a split
+//   Lane   the units of one communicator, in their order
+//   Batch  lanes that run at the same time: each but the first in a temporary thread
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "api/handles.hpp"
+#include "base/error.hpp"
+#include "comm/communicator.hpp"
+
+namespace tacc {
+
+/// A communicator that is to be made, by joining or splitting. Its group writes *result when all of it went well.
+struct Creation {
+  taccComm_t* result = nullptr;
+  std::function<std::unique_ptr<Communicator>()> make;
+  std::unique_ptr<Communicator> made;  // stays null for a split without a color
+};
+
+struct Unit {
+  enum class Kind : std::uint8_t { collective, fused, exchange, creation };
+  Kind kind = Kind::collective;
+  bool hasFactor = false;
+  const char* function = "";  // of the C interface, for messages
+  std::uint64_t ticket = 0;   // of the communicator
+
+  Call call;                            // collective; fused: count is the sum, the buffers are the parts'
+  taccRedOp_t op = taccSum;             // as the program named it
+  alignas(8) std::byte factor[8] = {};  // of the program's operator, which may be destroyed before this runs
+  std::vector<Call> parts;              // fused
+
+  PointToPoint operation{};              // exchange of one
+  std::vector<PointToPoint> operations;  // exchange of several; empty: of one
+
+  Creation* creation = nullptr;
+
+  static Unit collective(const char* function, const Call& call, taccRedOp_t op);
+  static Unit exchange(const char* function, const PointToPoint& operation);
+};
+
+/// Runs one unit in the calling thread. `comm` is null only for joining. Throws.
+void runUnit(taccComm* comm, Unit& unit);
+
+/// From where units run: the program's thread is inside their communicator, a stream's thread has to visit it.
+enum class RunBy : std::uint8_t { program, stream };
+
+/// Runs units that hold tickets of `comm`, each in its turn. After an error the rest is not run. Returns the error,
+/// which is the communicator's last error then.
+std::optional<Error> runUnits(taccComm* comm, std::span<Unit> units, RunBy by) noexcept;
+
+/// For units that cannot be run for a reason of this process: ends the communicator, so that other ranks do not wait
+/// for them, and lets their tickets pass.
+void abandonUnits(taccComm* comm, std::span<Unit> units, const Error& reason) noexcept;
+
+struct Lane {
+  CommReference comm;  // none: joins a communicator
+  std::vector<Unit> units;
+  std::optional<Error> error;
+};
+
+struct Batch {
+  std::vector<Lane> lanes;
+
+  /// Runs all lanes to their ends.
+  void run(RunBy by) noexcept;
+  void abandon(const Error& reason) noexcept;
+  /// Of the lanes in their order.
+  const Error* firstError() const noexcept;
+};
+
+/// One entry of a stream's queue: one unit, or a batch.
+struct Work {
+  CommReference comm;
+  Unit unit;
+  std::unique_ptr<Batch> batch;
+
+  std::optional<Error> run() noexcept;
+  void abandon(const Error& reason) noexcept;
+};
+
+}  // namespace tacc

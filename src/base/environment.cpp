@@ -1,0 +1,187 @@
+#include "base/environment.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/parse.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr std::string_view prefix = "TACC_";
+constexpr std::array<std::string_view, 2> reservedPrefixes = {"TACC_TEST_", "TACC_BENCH_"};
+constexpr int longestSpin = 1'000'000;  // microseconds
+
+/// A word of a variable with a fixed choice, and what it means.
+template <class Value>
+struct Choice {
+  std::string_view word;
+  Value value;
+};
+
+constexpr std::array<std::string_view, 6> isas = {"scalar", "sse4", "avx2", "avx512", "neon", "best"};
+constexpr Choice<LogLevel> logLevels[] = {
+    {"none", LogLevel::none}, {"warn", LogLevel::warn}, {"info", LogLevel::info}, {"trace", LogLevel::trace}};
+constexpr Choice<CmaMode> cmaModes[] = {{"auto", CmaMode::automatic}, {"on", CmaMode::on}, {"off", CmaMode::off}};
+constexpr Choice<SegmentSource> segmentSources[] = {{"memfd", SegmentSource::memfd}, {"file", SegmentSource::file}};
+
+template <class Value, std::size_t size>
+std::string wordsOf(const Choice<Value> (&choices)[size]) {
+  std::vector<std::string_view> words;
+  for (const Choice<Value>& choice : choices) words.push_back(choice.word);
+  return listOf(words);
+}
+
+template <class Value, std::size_t size>
+bool choose(const Choice<Value> (&choices)[size], std::string_view text, Value& result) {
+  for (const Choice<Value>& choice : choices) {
+    if (choice.word != text) continue;
+    result = choice.value;
+    return true;
+  }
+  return false;
+}
+
+template <class Value>
+bool keep(std::optional<Value> parsed, std::optional<Value>& result) {
+  if (parsed) result = parsed;
+  return parsed.has_value();
+}
+
+bool readAlgorithm(std::string_view text, Environment& environment) {
+  environment.algorithm = text;
+  return !text.empty();
+}
+
+bool readIsa(std::string_view text, Environment& environment) {
+  environment.isa = text;
+  return std::find(isas.begin(), isas.end(), text) != isas.end();
+}
+
+bool readChunkSize(std::string_view text, Environment& environment) {
+  return keep(parseSize(text), environment.chunkSize) && *environment.chunkSize >= 4096;
+}
+
+bool readSpin(std::string_view text, Environment& environment) {
+  if (text == "auto") return true;
+  const std::optional<std::int64_t> microseconds = parseInteger(text, 0, longestSpin);
+  if (microseconds) environment.spin = static_cast<int>(*microseconds);
+  return microseconds.has_value();
+}
+
+struct Row {
+  EnvironmentVariable variable;
+  bool isAgreed;  // all ranks of a communicator must have the same value
+  /// Reads the value; false when it is malformed.
+  bool (*read)(std::string_view text, Environment& environment);
+};
+
+const std::vector<Row>& table() {
+  static const std::vector<Row> rows = {
+      {{"TACC_ALGO", "the name of an algorithm, e.g. ring", "chosen by the library",
+        "Forces one algorithm for the collectives that it serves."},
+       true,
+       readAlgorithm},
+      {{"TACC_ISA", listOf(isas), "best", "The widest instruction set that the kernels may use."}, false, readIsa},
+      {{"TACC_INIT_TIMEOUT", "seconds, e.g. 30, 0.5 or 500ms", "as configured, 120",
+        "How long a communicator waits for all its ranks to join."},
+       false,
+       [](std::string_view text, Environment& e) { return keep(parseSeconds(text), e.initTimeout); }},
+      {{"TACC_TIMEOUT", "seconds, e.g. 30, 0.5 or 500ms; 0: for ever", "as configured, 600",
+        "How long one operation may wait for another rank."},
+       false,
+       [](std::string_view text, Environment& e) { return keep(parseSeconds(text), e.operationTimeout); }},
+      {{"TACC_DEBUG", wordsOf(logLevels), "none", "What is written to standard error."},
+       false,
+       [](std::string_view text, Environment& e) { return choose(logLevels, text, e.logLevel); }},
+      {{"TACC_CHUNK_SIZE", "a size of 4K or more, e.g. 256K or 1M", "chosen from the cache",
+        "The bytes of each rank's staging chunk in shared memory."},
+       true,
+       readChunkSize},
+      {{"TACC_CMA", wordsOf(cmaModes), "auto",
+        "Whether ranks read each other's private memory through the kernel; auto: where a probe shows that it works."},
+       true,
+       [](std::string_view text, Environment& e) { return choose(cmaModes, text, e.cma); }},
+      {{"TACC_SPIN", fmt::format("auto, or microseconds from 0 to {}", longestSpin), "auto",
+        "How long a waiting rank spins before it yields its core."},
+       false,
+       readSpin},
+      {{"TACC_SHM", wordsOf(segmentSources), "memfd",
+        "Where shared memory comes from: memfd_create, or files without a name in /dev/shm."},
+       false,
+       [](std::string_view text, Environment& e) { return choose(segmentSources, text, e.segments); }},
+  };
+  return rows;
+}
+
+std::vector<std::string_view> allNames() {
+  std::vector<std::string_view> names;
+  for (const Row& row : table()) names.push_back(row.variable.name);
+  return names;
+}
+
+bool isReserved(std::string_view name) {
+  return std::any_of(reservedPrefixes.begin(), reservedPrefixes.end(),
+                     [name](std::string_view reserved) { return name.starts_with(reserved); });
+}
+
+[[noreturn]] void failUnknown(std::string_view name) {
+  const std::vector<std::string_view> names = allNames();
+  const std::string_view meant = nearest(name, names);
+  const std::string hint = meant.empty() ? std::string() : fmt::format("; did you mean {}?", meant);
+  fail(taccInvalidArgument, "unknown environment variable {}{} (allowed: {})", name, hint, listOf(names));
+}
+
+}  // namespace
+
+std::span<const EnvironmentVariable> environmentVariables() {
+  static const std::vector<EnvironmentVariable> variables = [] {
+    std::vector<EnvironmentVariable> all;
+    for (const Row& row : table()) all.push_back(row.variable);
+    return all;
+  }();
+  return variables;
+}
+
+Environment parseEnvironment(const char* const* entries) {
+  std::vector<std::pair<const Row*, std::string_view>> given;
+  for (; *entries != nullptr; ++entries) {
+    const std::string_view entry = *entries;
+    const std::size_t equals = entry.find('=');
+    const std::string_view name = entry.substr(0, equals);
+    if (equals == std::string_view::npos || !name.starts_with(prefix) || isReserved(name)) continue;
+    const auto row = std::find_if(table().begin(), table().end(),
+                                  [name](const Row& candidate) { return candidate.variable.name == name; });
+    if (row == table().end()) failUnknown(name);
+    given.emplace_back(&*row, entry.substr(equals + 1));
+  }
+  std::sort(given.begin(), given.end());  // rows lie in one vector: the table's order
+
+  Environment environment;
+  for (const auto& [row, value] : given) {
+    const EnvironmentVariable& variable = row->variable;
+    if (!row->read(value, environment)) {
+      fail(taccInvalidArgument, "{}=\"{}\" is not valid: allowed are {} (default: {})", variable.name, value,
+           variable.allowed, variable.defaultValue);
+    }
+    if (!row->isAgreed) continue;
+    if (!environment.agreed.empty()) environment.agreed += ' ';
+    environment.agreed += fmt::format("{}={}", variable.name, value);
+  }
+  return environment;
+}
+
+Environment checkEnvironment() { return parseEnvironment(environ); }
+
+const Environment& processEnvironment() {
+  static const Environment environment = checkEnvironment();
+  return environment;
+}
+
+}  // namespace tacc

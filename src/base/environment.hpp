@@ -1,0 +1,61 @@
+// The TACC_* environment variables: one table of all of them (environment.cpp), read into one typed struct. A variable
+// that is not in the table, or a value that does not fit, is an error: a misspelt setting that is silently ignored
+// costs days.
+//
+// To add a variable: a member here and a row in the table there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/log.hpp"
+
+namespace tacc {
+
+enum class CmaMode : std::uint8_t { automatic, on, off };
+enum class SegmentSource : std::uint8_t { memfd, file };
+
+/// All settings, with their defaults. An empty optional means: not set, the library or the configuration decides.
+struct Environment {
+  std::string algorithm;              // TACC_ALGO; empty: chosen by the library. Not checked against the registry here
+  std::string isa = "best";           // TACC_ISA; one of the names that are allowed, on any CPU
+  std::optional<double> initTimeout;  // TACC_INIT_TIMEOUT, seconds; set: stronger than taccConfig_t
+  std::optional<double> operationTimeout;         // TACC_TIMEOUT, seconds, 0: for ever; set: stronger than taccConfig_t
+  LogLevel logLevel = LogLevel::none;             // TACC_DEBUG
+  std::optional<std::size_t> chunkSize;           // TACC_CHUNK_SIZE, bytes of a rank's staging chunk
+  CmaMode cma = CmaMode::automatic;               // TACC_CMA
+  std::optional<int> spin;                        // TACC_SPIN, microseconds of spinning before a waiting rank yields
+  SegmentSource segments = SegmentSource::memfd;  // TACC_SHM
+
+  /// "TACC_ALGO=ring TACC_CMA=off": the set variables that must be equal on all ranks, in the table's order, for the
+  /// agreement at the start of a communicator. Empty when none is set.
+  std::string agreed;
+};
+
+/// What the documentation and messages say about a variable.
+struct EnvironmentVariable {
+  std::string_view name;
+  std::string allowed;             // e.g. "none, warn, info, trace"
+  std::string_view defaultValue;   // in words where it is no value
+  std::string_view documentation;  // one sentence
+};
+
+/// All variables, in the order in which they are documented.
+std::span<const EnvironmentVariable> environmentVariables();
+
+/// Reads "NAME=value" entries, ended by a null pointer, as `environ` is. Names without the prefix TACC_ are ignored,
+/// and so are TACC_TEST_* and TACC_BENCH_*. Throws Error (taccInvalidArgument) that lists what is allowed.
+Environment parseEnvironment(const char* const* entries);
+
+/// The process's environment as it is now. Every communicator starts with it and keeps what it returns.
+Environment checkEnvironment();
+
+/// The process's environment as it was at the first call: for what is decided once per process (TACC_ISA, TACC_SHM).
+/// Throws like checkEnvironment() until one call has succeeded. Thread safe.
+const Environment& processEnvironment();
+
+}  // namespace tacc

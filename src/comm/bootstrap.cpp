@@ -1,0 +1,179 @@
+#include "comm/bootstrap.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "comm/hub.hpp"
+#include "comm/spoke.hpp"
+#include "comm/unique_id.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr int rankLimit = 65536;
+
+/// One offered descriptor on its way to rank 0 and from there to the others.
+struct OfferEntry {
+  std::uint64_t id;
+  std::uint64_t bytes;
+  std::int64_t rank;
+};
+
+std::vector<OfferEntry> entriesIn(const Message& message, std::string_view operation) {
+  std::vector<OfferEntry> entries(message.payload.size() / sizeof(OfferEntry));
+  if (entries.size() * sizeof(OfferEntry) != message.payload.size() || entries.size() != message.descriptors.size()) {
+    fail(taccInternalError, "{}: a message of {} bytes came with {} descriptors", operation, message.payload.size(),
+         message.descriptors.size());
+  }
+  std::ranges::copy(std::as_bytes(std::span(message.payload)), std::as_writable_bytes(std::span(entries)).begin());
+  return entries;
+}
+
+Payload payloadOfEntries(const std::vector<OfferEntry>& entries) {
+  const auto bytes = std::as_bytes(std::span(entries));
+  return makePayload({bytes.begin(), bytes.end()});
+}
+
+void checkArguments(int ranks, int rank, double timeoutSeconds) {
+  if (ranks < 1 || ranks > rankLimit) {
+    fail(taccInvalidArgument, "the number of ranks is {}, it must be 1 to {}", ranks, rankLimit);
+  }
+  if (rank < 0 || rank >= ranks) {
+    fail(taccInvalidArgument, "the rank is {}, of {} ranks it must be 0 to {}", rank, ranks, ranks - 1);
+  }
+  if (!(timeoutSeconds > 0)) fail(taccInvalidArgument, "the time-out is {} s, it must be above 0", timeoutSeconds);
+}
+
+}  // namespace
+
+Bootstrap::Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeoutSeconds)
+    : ranks_(ranks), rank_(rank), timeoutSeconds_(timeoutSeconds), interrupt_(rank) {
+  checkArguments(ranks, rank, timeoutSeconds);
+  const UniqueIdContents contents = openUniqueId(id);
+  if (ranks == 1) return;
+  if (rank == 0) {
+    if (std::optional<FileDescriptor> listener = Hub::listen(rendezvousName(contents))) {
+      hub_ = std::make_unique<Hub>(std::move(*listener), contents, ranks, timeoutSeconds, interrupt_);
+      return;
+    }
+    // Another process is rank 0 already: joining it as a second rank 0 tells both, and all others.
+  }
+  spoke_ = std::make_unique<Spoke>(contents, ranks, rank, timeoutSeconds, interrupt_);
+}
+
+Bootstrap::~Bootstrap() = default;
+
+template <class Work>
+auto Bootstrap::collective(const Work& work) {
+  if (broken_) throw Error(*broken_);
+  try {
+    if (interrupt_.raised()) fail(taccRemoteError, "the communicator was aborted by rank {}", rank_);
+    return hub_ ? hub_->collective(work) : spoke_ ? spoke_->collective(work) : work();
+  } catch (const Error& error) {
+    broken_ = error;
+    throw;
+  }
+}
+
+std::vector<std::byte> Bootstrap::allGather(std::span<const std::byte> mine) {
+  constexpr std::string_view operation = "gathering from all";
+  return collective([&]() -> std::vector<std::byte> {
+    std::vector<std::byte> all(mine.begin(), mine.end());
+    if (hub_) {
+      const std::vector<Message> parts = hub_->gather(MessageKind::gather, operation, timeoutSeconds_);
+      for (std::size_t rank = 1; rank < parts.size(); ++rank) {
+        const std::vector<std::byte>& part = parts[rank].payload;
+        if (part.size() != mine.size()) {
+          fail(taccInternalError, "{}: rank {} gave {} bytes, rank 0 gave {}", operation, rank, part.size(),
+               mine.size());
+        }
+        all.insert(all.end(), part.begin(), part.end());
+      }
+      const Payload payload = makePayload(all);
+      hub_->scatter(MessageKind::gathered, operation, timeoutSeconds_, [&](int) { return Answer{payload, {}}; });
+    } else if (spoke_) {
+      spoke_->send(MessageKind::gather, makePayload(std::move(all)), {}, operation, timeoutSeconds_);
+      all = spoke_->receive(MessageKind::gathered, operation, timeoutSeconds_).payload;
+      if (all.size() != mine.size() * static_cast<std::size_t>(ranks_)) {
+        fail(taccInternalError, "{}: {} bytes came for {} ranks of {} bytes", operation, all.size(), ranks_,
+             mine.size());
+      }
+    }
+    return all;
+  });
+}
+
+FileDescriptor Bootstrap::broadcastDescriptor(int fd) {
+  constexpr std::string_view operation = "passing a descriptor";
+  return collective([&]() -> FileDescriptor {
+    if (!spoke_) {
+      FileDescriptor own = duplicate(fd);
+      if (hub_) {
+        hub_->scatter(MessageKind::descriptor, operation, timeoutSeconds_, [&](int) {
+          return Answer{nullptr, {own.get()}};
+        });
+      }
+      return own;
+    }
+    Message message = spoke_->receive(MessageKind::descriptor, operation, timeoutSeconds_);
+    if (message.descriptors.size() != 1) {
+      fail(taccInternalError, "{}: {} descriptors came instead of 1", operation, message.descriptors.size());
+    }
+    return std::move(message.descriptors.front());
+  });
+}
+
+std::vector<Bootstrap::Received> Bootstrap::exchangeDescriptors(std::span<const Offered> mine, double timeoutSeconds) {
+  constexpr std::string_view operation = "exchanging library memory";
+  return collective([&]() -> std::vector<Received> {
+    std::vector<OfferEntry> own;
+    std::vector<int> ownDescriptors;
+    for (const Offered& offered : mine) {
+      own.push_back({offered.id, offered.bytes, rank_});
+      ownDescriptors.push_back(offered.fd);
+    }
+    std::vector<Received> received;
+    const auto keep = [&](const std::vector<OfferEntry>& entries, std::vector<FileDescriptor>& descriptors) {
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        received.push_back(
+            {static_cast<int>(entries[i].rank), entries[i].id, std::move(descriptors[i]), entries[i].bytes});
+      }
+    };
+    if (hub_) {
+      std::vector<Message> parts = hub_->gather(MessageKind::offers, operation, timeoutSeconds);
+      std::vector<std::vector<OfferEntry>> entries{own};
+      for (std::size_t rank = 1; rank < parts.size(); ++rank) entries.push_back(entriesIn(parts[rank], operation));
+      hub_->scatter(MessageKind::offered, operation, timeoutSeconds, [&](int to) {
+        std::vector<OfferEntry> others;
+        std::vector<int> descriptors;
+        for (std::size_t from = 0; from < entries.size(); ++from) {
+          if (from == static_cast<std::size_t>(to)) continue;
+          others.insert(others.end(), entries[from].begin(), entries[from].end());
+          if (from == 0) descriptors = ownDescriptors;
+          for (const FileDescriptor& descriptor : parts[from].descriptors) descriptors.push_back(descriptor.get());
+        }
+        return Answer{payloadOfEntries(others), std::move(descriptors)};
+      });
+      for (std::size_t rank = 1; rank < parts.size(); ++rank) keep(entries[rank], parts[rank].descriptors);
+    } else if (spoke_) {
+      spoke_->send(MessageKind::offers, payloadOfEntries(own), ownDescriptors, operation, timeoutSeconds);
+      Message message = spoke_->receive(MessageKind::offered, operation, timeoutSeconds);
+      keep(entriesIn(message, operation), message.descriptors);
+    }
+    return received;
+  });
+}
+
+void Bootstrap::announceFailure(const Error& error) noexcept {
+  try {
+    collective([&]() -> int { throw Error(error); });
+  } catch (const Error&) {
+    // Known to the caller, who reports it.
+  }
+}
+
+void Bootstrap::interrupt() noexcept { interrupt_.raise(); }
+
+}  // namespace tacc

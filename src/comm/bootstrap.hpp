@@ -1,0 +1,81 @@
+// The rendezvous of a communicator's ranks on one host, and what they exchange before the shared segment stands.
+//
+// A star of unix stream sockets around rank 0. Rank 0 listens at a name derived from the id; the others connect and
+// retry until the time-out. Both ends prove that they know the id's secret (handshake.hpp); strangers, garbage and
+// connections that say nothing are refused and hinder nobody. No threads: all work is done inside the calls.
+//
+// A rank that fails tells rank 0, rank 0 tells all: so an Error on one rank is an Error with the same text on every
+// rank.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/error.hpp"
+#include "comm/wait.hpp"
+#include "tacc/tacc.h"
+#include "transports/file_descriptor.hpp"
+
+namespace tacc {
+
+class Hub;
+class Spoke;
+
+/// Every call is collective and for one thread at a time, and throws
+///  - taccTimeout when a rank does not come in time, naming it;
+///  - taccRemoteError when a rank died, failed or was interrupted, naming it;
+///  - taccInvalidUsage when the ranks do not fit together.
+/// After an Error every further call throws.
+class Bootstrap {
+ public:
+  /// Returns when all `ranks` have joined. Checks that no rank number is taken twice and that all agree on `ranks` and
+  /// on the library's version. `timeoutSeconds` (> 0) also bounds each later call.
+  Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeoutSeconds);
+  ~Bootstrap();
+  Bootstrap(const Bootstrap&) = delete;
+  Bootstrap& operator=(const Bootstrap&) = delete;
+
+  /// Every rank gives the same number of bytes; every rank gets all, in rank order.
+  std::vector<std::byte> allGather(std::span<const std::byte> mine);
+
+  /// Rank 0 gives a descriptor (the others -1, it is not looked at): every rank, rank 0 too, gets a copy of its own.
+  FileDescriptor broadcastDescriptor(int fd);
+
+  struct Offered {
+    std::uint64_t id;
+    int fd;  // stays the caller's
+    std::size_t bytes;
+  };
+  struct Received {
+    int rank;
+    std::uint64_t id;
+    FileDescriptor fd;
+    std::size_t bytes;
+  };
+  /// Every rank gives any number of descriptors; every rank gets those of all others, in rank order.
+  std::vector<Received> exchangeDescriptors(std::span<const Offered> mine, double timeoutSeconds);
+
+  /// Tells all ranks that this one failed between two calls; their next call throws an Error with this text.
+  void announceFailure(const Error& error) noexcept;
+
+  /// From any thread: makes a blocked call, or the next one, throw taccRemoteError.
+  void interrupt() noexcept;
+
+ private:
+  template <class Work>
+  auto collective(const Work& work);
+
+  int ranks_;
+  int rank_;
+  double timeoutSeconds_;
+  Interrupt interrupt_;
+  std::unique_ptr<Hub> hub_;      // rank 0 of several
+  std::unique_ptr<Spoke> spoke_;  // the others
+  std::optional<Error> broken_;   // the Error that ended it
+};
+
+}  // namespace tacc

@@ -1,0 +1,109 @@
+// Messages, with descriptors, over a unix stream socket that never blocks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "transports/file_descriptor.hpp"
+
+namespace tacc {
+
+enum class MessageKind : std::uint32_t {
+  challenge = 1,
+  hello,
+  welcome,
+  complete,  // all ranks have joined
+  failure,   // the sender has failed: result, then text
+  gather,    // a rank's part of allGather
+  gathered,  // all parts
+  descriptor,
+  offers,   // a rank's part of exchangeDescriptors
+  offered,  // the parts of the other ranks
+};
+
+struct Message {
+  MessageKind kind{};
+  std::vector<std::byte> payload;
+  std::vector<FileDescriptor> descriptors;
+};
+
+/// Bytes to send, shared when several receive the same.
+using Payload = std::shared_ptr<const std::vector<std::byte>>;
+
+Payload makePayload(std::vector<std::byte> bytes);
+
+/// Bytes of a plain value.
+template <class Value>
+requires std::is_trivially_copyable_v<Value> Payload payloadOf(const Value& value) {
+  const auto* bytes = reinterpret_cast<const std::byte*>(&value);
+  return makePayload({bytes, bytes + sizeof value});
+}
+
+/// The plain value that a message carries, if the length is right.
+template <class Value>
+requires std::is_trivially_copyable_v<Value> std::optional<Value> valueIn(const Message& message) {
+  if (message.payload.size() != sizeof(Value)) return std::nullopt;
+  Value value;
+  std::memcpy(&value, message.payload.data(), sizeof value);
+  return value;
+}
+
+/// One end of a connection. Both directions go on only while flush() and receive() are called.
+class Channel {
+ public:
+  /// At first the other end is not trusted: it may send short messages only, and descriptors are thrown away.
+  explicit Channel(FileDescriptor socket) noexcept : socket_(std::move(socket)) {}
+
+  int fd() const noexcept { return socket_.get(); }
+  void trust() noexcept { trusted_ = true; }
+
+  /// Appends a message to what flush() sends. The descriptors must stay open until it is sent.
+  void queue(MessageKind kind, Payload payload, std::span<const int> descriptors = {});
+  /// Sends what the socket takes now. False when the other end is closed.
+  bool flush();
+  bool hasOutput() const noexcept { return !outgoing_.empty(); }
+  /// The kernel has too many descriptors in flight: try again in a millisecond, not when the socket is writable.
+  bool stalled() const noexcept { return stalled_; }
+
+  /// Reads what is there. False when the other end is closed or sent what is no message; what came before can be taken.
+  bool receive();
+  /// The next whole message.
+  std::optional<Message> take();
+
+ private:
+  struct Header {
+    std::uint32_t magic;
+    MessageKind kind;
+    std::uint64_t payloadBytes;
+    std::uint32_t descriptors;
+    std::uint32_t more;  // 1: descriptors of a message that goes on in the next frame
+  };
+  struct Frame {
+    Header header;
+    Payload payload;
+    std::vector<int> descriptors;
+    std::size_t sent;
+  };
+
+  std::optional<Header> peekHeader() const;
+  std::size_t missingBytes() const;  // of the frame at hand, as far as its length is known
+  bool isAcceptable(const Header& header) const noexcept;
+
+  FileDescriptor socket_;
+  bool trusted_ = false;
+  bool stalled_ = false;
+  std::deque<Frame> outgoing_;
+  std::vector<std::byte> incoming_;
+  std::deque<FileDescriptor> incomingDescriptors_;
+  std::vector<FileDescriptor> gatheredDescriptors_;  // of frames with more = 1
+};
+
+}  // namespace tacc

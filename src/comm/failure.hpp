@@ -1,0 +1,15 @@
+// An Error on its way to the other ranks.
+#pragma once
+
+#include "base/error.hpp"
+#include "comm/channel.hpp"
+
+namespace tacc {
+
+/// The message that carries an Error.
+Payload describeFailure(const Error& error);
+
+/// The Error that a failure message carries.
+Error failureIn(const Message& message);
+
+}  // namespace tacc

@@ -1,0 +1,55 @@
+// How two processes prove to each other that they know the secret of a unique id, without showing it.
+//
+//   rank 0 -> joiner   Challenge: a fresh nonce
+//   joiner -> rank 0   Hello: a fresh nonce, who it is, and a keyed hash of both nonces and of who it is
+//   rank 0 -> joiner   Welcome: another keyed hash of both nonces
+//
+// The key is the secret. Fresh nonces from both ends make a recorded conversation worthless; the two hashes begin with
+// different words, so that one end's proof cannot be sent back to it as the other's.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "comm/unique_id.hpp"
+
+namespace tacc {
+
+using Secret = std::array<unsigned char, secretBytes>;
+using Nonce = std::array<unsigned char, 32>;
+using Proof = std::array<unsigned char, 32>;
+
+/// Who joins. The layout stays for ever, so that different versions of the library can name each other.
+struct Introduction {
+  std::uint32_t libraryVersion;  // TACC_VERSION_CODE
+  std::uint32_t ranks;
+  std::uint32_t rank;
+  std::uint32_t pid;
+};
+
+struct Challenge {
+  Nonce nonce;
+};
+struct Hello {
+  Nonce nonce;
+  Introduction who;
+  Proof proof;
+};
+struct Welcome {
+  Proof proof;
+};
+
+/// Fresh random bytes.
+Nonce makeNonce();
+
+/// The joiner's answer to a challenge.
+Hello answerChallenge(const Secret& secret, const Challenge& challenge, const Introduction& who);
+/// Rank 0's check of it. Constant time.
+bool isGenuine(const Secret& secret, const Challenge& challenge, const Hello& hello);
+/// Rank 0's proof.
+Welcome answerHello(const Secret& secret, const Challenge& challenge, const Hello& hello);
+/// The joiner's check of it. Constant time.
+bool isGenuine(const Secret& secret, const Challenge& challenge, const Hello& hello, const Welcome& welcome);
+
+}  // namespace tacc

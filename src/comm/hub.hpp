@@ -1,0 +1,93 @@
+// Rank 0's end of the bootstrap star: admits the other ranks, gathers from them and scatters to them.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "comm/channel.hpp"
+#include "comm/handshake.hpp"
+#include "comm/wait.hpp"
+
+namespace tacc {
+
+/// What rank 0 tells one rank in a scatter.
+struct Answer {
+  Payload payload;
+  std::vector<int> descriptors;  // stay open until scatter() returns
+};
+
+class Hub {
+ public:
+  /// Listens, or returns false in `listening` when another process does so for the same id.
+  static std::optional<FileDescriptor> listen(const std::string& name);
+
+  /// Admits all other ranks. An Error is told to all that have joined, and for a moment to those that still come.
+  Hub(FileDescriptor listener, const UniqueIdContents& id, int ranks, double timeoutSeconds,
+      const Interrupt& interrupt);
+
+  /// Runs one collective; an Error in it is told to all ranks and ends the star.
+  template <class Work>
+  auto collective(const Work& work) {
+    try {
+      return work();
+    } catch (const Error& error) {
+      tellFailure(error);
+      throw;
+    }
+  }
+
+  /// One message of `kind` from every other rank, by rank (that of rank 0 is empty). Inside collective() only.
+  std::vector<Message> gather(MessageKind kind, std::string_view operation, double timeoutSeconds);
+  /// Sends every other rank its answer; `answerTo(rank)` is asked once for each. Inside collective() only.
+  void scatter(MessageKind kind, std::string_view operation, double timeoutSeconds,
+               const std::function<Answer(int rank)>& answerTo);
+
+ private:
+  struct Newcomer {
+    Channel channel;
+    Challenge challenge;
+    Deadline deadline;
+  };
+  struct Member {
+    Channel channel;
+    std::uint32_t pid;
+    std::optional<Message> part;  // of the gather that goes on
+  };
+  enum class Phase {
+    joining,
+    gathering,
+    scattering,
+    lingering  // joining has failed; those who still come are told why
+  };
+
+  void admitAll(double timeoutSeconds);
+  void linger(const Error& error);
+  void serve(const Deadline& deadline, Phase phase, MessageKind kind);
+  void acceptNewcomers();
+  bool serveNewcomer(Newcomer& newcomer);
+  void admit(Newcomer& newcomer, const Hello& hello);
+  void serveMember(int rank, short events, Phase phase, MessageKind kind);
+  [[noreturn]] void failMemberEnded(int rank);
+  void tellFailure(const Error& error) noexcept;
+
+  int ranks() const noexcept { return static_cast<int>(members_.size()); }
+  std::string describe(int rank) const;
+  template <class Missing>
+  std::string describeAll(const Missing& missing) const;
+
+  const Interrupt& interrupt_;
+  FileDescriptor listener_;
+  Secret secret_;
+  int proven_ = 0;                              // connections that proved to be of the job, also those refused then
+  const Error* failed_ = nullptr;               // why joining failed, while lingering
+  std::list<Newcomer> newcomers_;               // not yet proven, oldest first
+  std::vector<std::optional<Member>> members_;  // by rank; 0 stays empty
+};
+
+}  // namespace tacc

@@ -1,0 +1,145 @@
+#include "comm/membership.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <span>
+#include <string>
+#include <type_traits>
+
+#include "base/error.hpp"
+#include "transports/cma.hpp"
+#include "transports/shared_memory.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr std::size_t settingsBytes = 400;
+
+/// What every rank tells the others before the segment exists.
+struct Introduction {
+  int process;
+  NodeGeometry geometry;
+  cpu_set_t cores;
+  const std::uint64_t* probe;  // address of `probeValue` in that process
+  std::uint64_t probeValue;
+  std::array<char, settingsBytes> settings;  // of the environment and the configuration that must be equal, as text
+};
+static_assert(std::is_trivially_copyable_v<Introduction>);
+
+template <class T>
+std::vector<T> gatherValues(Bootstrap& bootstrap, const T& mine) {
+  const auto bytes = bootstrap.allGather(std::as_bytes(std::span(&mine, 1)));
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(static_cast<void*>(values.data()), bytes.data(), bytes.size());
+  return values;
+}
+
+Introduction introduce(const NodeGeometry& geometry, const std::string& settings, const std::uint64_t& probe) {
+  Introduction mine{};
+  mine.process = static_cast<int>(::getpid());
+  mine.geometry = geometry;
+  CPU_ZERO(&mine.cores);
+  sched_getaffinity(0, sizeof mine.cores, &mine.cores);
+  mine.probe = &probe;
+  mine.probeValue = probe;
+  if (settings.size() >= settingsBytes)
+    fail(taccInvalidArgument, "the TACC_* settings are longer than {} bytes: {}", settingsBytes, settings);
+  std::ranges::copy(settings, mine.settings.begin());
+  return mine;
+}
+
+/// Ranks with different settings would choose different plans and wait for each other for ever.
+void checkAgreement(const std::vector<Introduction>& all) {
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank].settings != all[0].settings)
+      fail(taccInvalidUsage, "ranks have different settings: rank 0 has '{}', rank {} has '{}'; set them alike on all",
+           all[0].settings.data(), rank, all[rank].settings.data());
+    if (all[rank].geometry != all[0].geometry)
+      fail(taccInvalidUsage, "rank {} would share {} bytes and rank 0 {}; TACC_CHUNK_SIZE must be the same on all ranks",
+           rank, NodeSegment::bytesFor(all[rank].geometry), NodeSegment::bytesFor(all[0].geometry));
+  }
+}
+
+/// The cores that the ranks may use together; pinned ranks have one each.
+int countCores(const std::vector<Introduction>& all) {
+  cpu_set_t together;
+  CPU_ZERO(&together);
+  for (const Introduction& one : all) CPU_OR(&together, &together, &one.cores);
+  return std::max(1, CPU_COUNT(&together));
+}
+
+}  // namespace
+
+NodeGeometry chooseGeometry(int ranks, const Environment& environment) {
+  constexpr std::size_t kilo = 1024;
+  NodeGeometry geometry;
+  geometry.ranks = ranks;
+  geometry.eagerBytes = 32 * kilo;
+  geometry.arenaBytes = environment.chunkSize ? roundUp(*environment.chunkSize * 4, pageBytes)
+                                              : (ranks <= 16 ? 2048 * kilo : 1024 * kilo);
+  geometry.pairBytes = 256 * kilo;
+  return geometry;
+}
+
+Membership joinNode(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
+                    const Environment& environment) {
+  Membership member;
+  member.bootstrap = std::make_unique<Bootstrap>(id, ranks, rank, config.initTimeout);
+  const NodeGeometry geometry = chooseGeometry(ranks, environment);
+  const std::string settings =
+      environment.agreed + (config.algorithm.empty() ? "" : " algorithm=" + config.algorithm);
+  const auto probe = std::make_unique<std::uint64_t>(0x7acc'7acc'0000'0000ULL + static_cast<std::uint64_t>(::getpid()));
+  const auto all = gatherValues(*member.bootstrap, introduce(geometry, settings, *probe));
+  checkAgreement(all);
+
+  const std::size_t bytes = NodeSegment::bytesFor(geometry);
+  auto memory = std::make_shared<SharedMemory>();
+  // Pages are touched by the rank that owns them, so that they lie on its NUMA node.
+  if (rank == 0) *memory = SharedMemory::create(bytes, "tacc-node", Reserve::onTouch);
+  FileDescriptor descriptor = member.bootstrap->broadcastDescriptor(rank == 0 ? memory->fd() : -1);
+  if (rank != 0) *memory = SharedMemory::map(std::move(descriptor), bytes, "tacc-node");
+  member.segment = NodeSegment(memory->data(), geometry);
+  if (ranks > 1) member.liveness = std::make_unique<Liveness>(memory->fd(), rank);
+  member.memory = std::move(memory);
+
+  for (const Introduction& one : all) member.processes.push_back(one.process);
+  member.policy = chooseWaitPolicy(ranks, countCores(all), environment.spin);
+
+  const auto next = static_cast<std::size_t>((rank + 1) % ranks);
+  const bool works = environment.cma != CmaMode::off && ranks > 1 &&
+                     probeCma(all[next].process, all[next].probe, all[next].probeValue);
+  // This exchange is also the barrier after which everybody's claim stands and the probed values may go.
+  const auto probes = gatherValues(*member.bootstrap, static_cast<char>(works));
+  member.access.kernelReads = std::ranges::all_of(probes, [](char ok) { return ok != 0; });
+  if (environment.cma == CmaMode::on && !member.access.kernelReads)
+    fail(taccSystemError, "TACC_CMA=on, but process_vm_readv does not work between the ranks (rank {}: {}); a container "
+         "needs CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0", rank, works ? "works here" : "refused here");
+  return member;
+}
+
+std::vector<Membership> makeThreadNode(int ranks, const Environment& environment) {
+  const NodeGeometry geometry = chooseGeometry(ranks, environment);
+  const std::size_t bytes = roundUp(NodeSegment::bytesFor(geometry), pageBytes);
+  void* raw = std::aligned_alloc(pageBytes, bytes);
+  if (raw == nullptr) fail(taccSystemError, "no memory for the {} bytes that {} ranks share", bytes, ranks);
+  std::memset(raw, 0, bytes);
+  const std::shared_ptr<void> memory(raw, std::free);
+  const std::uint64_t unused = 0;
+  const std::vector<Introduction> all(1, introduce(geometry, "", unused));
+  std::vector<Membership> members(static_cast<std::size_t>(ranks));
+  for (Membership& member : members) {
+    member.segment = NodeSegment(static_cast<std::byte*>(raw), geometry);
+    member.memory = memory;
+    member.processes.assign(static_cast<std::size_t>(ranks), all[0].process);
+    member.access.sameProcess = true;
+    member.policy = chooseWaitPolicy(ranks, countCores(all), environment.spin);
+  }
+  return members;
+}
+
+}  // namespace tacc

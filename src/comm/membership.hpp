@@ -1,0 +1,37 @@
+// How a rank came into a node's communicator: the memory it shares with the others, and what it knows of them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "comm/bootstrap.hpp"
+#include "comm/communicator.hpp"
+#include "engine/buffer_exchange.hpp"
+#include "transports/liveness.hpp"
+#include "transports/node_segment.hpp"
+#include "transports/waiter.hpp"
+
+namespace tacc {
+
+struct Membership {
+  NodeSegment segment;
+  std::shared_ptr<void> memory;          // keeps the segment's memory
+  std::unique_ptr<Bootstrap> bootstrap;  // null among threads
+  std::unique_ptr<Liveness> liveness;    // null among threads
+  std::vector<int> processes;            // by rank
+  MemoryAccess access;
+  WaitPolicy policy;
+};
+
+/// The sizes of the shared memory for `ranks` ranks.
+NodeGeometry chooseGeometry(int ranks, const Environment& environment);
+
+/// Joins the other processes of the host. Blocks until all came; all agree on geometry, settings and version, or all fail.
+Membership joinNode(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
+                    const Environment& environment);
+
+/// The memberships of ranks that are threads of this process.
+std::vector<Membership> makeThreadNode(int ranks, const Environment& environment);
+
+}  // namespace tacc

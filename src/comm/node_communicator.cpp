@@ -1,0 +1,246 @@
+#include "comm/node_communicator.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/types.hpp"
+#include "comm/call_shape.hpp"
+#include "comm/settings.hpp"
+#include "comm/unique_id.hpp"
+#include "compute/reduce.hpp"
+#include "engine/signature.hpp"
+
+namespace tacc {
+namespace {
+
+/// The operation of a call whose inputs have been multiplied already: a sum with a signature of its own.
+constexpr auto preMulSum = static_cast<taccRedOp_t>(preMulSumCode);
+
+ReduceKernel kernelFor(const Call& call) {
+  return reduceKernel(call.type, call.op == taccAvg || call.op == preMulSum ? taccSum : call.op);
+}
+
+}  // namespace
+
+NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, CommConfig config,
+                                   Environment environment)
+    : Communicator(rank, ranks, std::move(config)),
+      membership_(std::move(membership)),
+      environment_(std::move(environment)),
+      waiter_(membership_.segment, rank, membership_.processes, membership_.liveness.get(), membership_.policy,
+              this->config().operationTimeout, [this] { return describeCurrent(); }),
+      exchange_(membership_.segment, rank, waiter_),
+      flat_(rank, ranks, exchange_),
+      buffers_(rank, ranks, exchange_, membership_.bootstrap.get(), membership_.access,
+               this->config().operationTimeout),
+      executor_(membership_.segment, rank, waiter_, membership_.processes),
+      pairs_(membership_.segment, rank, waiter_, buffers_),
+      programs_(rank) {}
+
+NodeCommunicator::~NodeCommunicator() = default;
+
+void NodeCommunicator::run(const Call& call) {
+  try {
+    waiter_.checkErrors();
+    runCall(call);
+  } catch (const Error& error) {
+    reportFailure(error);
+  }
+}
+
+void NodeCommunicator::reportFailure(const Error& error) {
+  waiter_.post(error.result(), error.what());
+  throw error;
+}
+
+CallShape NodeCommunicator::shapeOf(const Call& call) const {
+  return {{call.collective, ranks(), isRooted(call.collective) ? call.root : 0},
+          call.count * sizeOf(call.type),
+          membership_.policy.oversubscribed,
+          internal_ ? std::string_view() : std::string_view(config().algorithm)};
+}
+
+void NodeCommunicator::runCall(const Call& call) {
+  if (call.factor != nullptr) return runMultiplied(call);
+  const CallShape shape = shapeOf(call);
+  if (!runFlat(call, shape)) runPlan(call, shape);
+}
+
+bool NodeCommunicator::runFlat(const Call& call, const CallShape& shape) {
+  const bool small = flatPostBytes(call.collective, ranks(), shape.bytes) <=
+                     flatLimit(shape, membership_.segment.geometry().eagerBytes);
+  // A single rank has nobody to post to, and empty calls nothing to plan.
+  if (!small && ranks() > 1 && call.count != 0 && call.collective != Collective::barrier) return false;
+  exchange_.begin(makeSignature(call.collective, call.type, call.op, call.root, call.count));
+  flat_.run({.collective = call.collective,
+             .send = static_cast<const std::byte*>(call.send),
+             .receive = static_cast<std::byte*>(call.receive),
+             .bytes = shape.bytes,
+             .count = call.count,
+             .root = call.root,
+             .reduce = kernelFor(call),
+             .divisor = call.op == taccAvg ? ranks() : 1});
+  lastAlgorithm_ = "flat";
+  return true;
+}
+
+void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
+  const UserBuffers mine = usedBuffers(call, rank(), ranks());
+  exchange_.begin(makeSignature(call.collective, call.type, call.op, call.root, call.count));
+  const LoweringFacts facts = buffers_.run(mine, prefersKernelReads(shape), callBuffers_);
+  const Algorithm& algorithm = selectAlgorithm(shape, facts);
+  CachedProgram& cached = programs_.get(algorithm, shape.request, facts);
+  if (isHalfWidth(call.type) && !cached.program.roundsOnce) return runWidened(call);
+
+  const std::size_t elementBytes = sizeOf(call.type);
+  if (cached.count != call.count || cached.elementBytes != elementBytes) {
+    const ScheduleLimits limits{membership_.segment.geometry().arenaBytes,
+                                environment_.chunkSize.value_or(stagingChunk(shape))};
+    cached.schedule = makeSchedule(cached.program, call.count, elementBytes, limits);
+    cached.count = call.count;
+    cached.elementBytes = elementBytes;
+  }
+  const std::size_t written = std::max(mine.receiveBytes, mine.sendBytes);
+  const bool streaming = streaming_.choose(written);
+  const auto start = std::chrono::steady_clock::now();
+  executor_.run(cached.program, cached.schedule, callBuffers_,
+                {.count = call.count,
+                 .elementBytes = elementBytes,
+                 .reduce = kernelFor(call),
+                 .divisor = call.op == taccAvg ? ranks() : 1,
+                 .streaming = streaming});
+  streaming_.record(written, streaming,
+                    std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  lastAlgorithm_ = algorithm.name;
+}
+
+void NodeCommunicator::runMultiplied(const Call& call) {
+  const std::size_t elements = usedBuffers(call, rank(), ranks()).sendBytes / sizeOf(call.type);
+  std::vector<std::byte> product(elements * sizeOf(call.type));
+  multiplyByScalar(call.type, product.data(), call.send, call.factor, elements);
+  Call sum = call;
+  sum.factor = nullptr;
+  sum.op = preMulSum;
+  sum.send = product.data();
+  runCall(sum);
+}
+
+void NodeCommunicator::runWidened(const Call& call) {
+  const UserBuffers mine = usedBuffers(call, rank(), ranks());
+  const std::size_t inputs = mine.sendBytes / sizeOf(call.type);
+  const std::size_t outputs = mine.receiveBytes / sizeOf(call.type);
+  std::vector<float> wide(inputs + outputs);
+  widenToFloat(call.type, wide.data(), call.send, inputs);
+  Call sum = call;
+  sum.type = taccFloat32;
+  sum.send = wide.data();
+  sum.receive = wide.data() + inputs;
+  runPlan(sum, shapeOf(sum));
+  if (mine.receive != nullptr) narrowFromFloat(call.type, mine.receive, wide.data() + inputs, outputs);
+}
+
+void NodeCommunicator::exchange(std::span<const PointToPoint> operations) {
+  try {
+    waiter_.checkErrors();
+    exchangingPairs_ = true;
+    pairs_.run(operations);
+    exchangingPairs_ = false;
+  } catch (const Error& error) {
+    exchangingPairs_ = false;
+    reportFailure(error);
+  }
+}
+
+void NodeCommunicator::abort(const std::string& why) noexcept {
+  waiter_.post(taccRemoteError, why);
+  if (membership_.bootstrap) membership_.bootstrap->interrupt();
+}
+
+taccResult_t NodeCommunicator::asyncError() const noexcept {
+  const ErrorBoard& board = membership_.segment.errorBoard();
+  if (board.state.load(std::memory_order_acquire) != 2) return taccSuccess;
+  return board.rank == rank() ? static_cast<taccResult_t>(board.result) : taccRemoteError;
+}
+
+std::string NodeCommunicator::describeCurrent() const {
+  const std::string where = config().name.empty() ? "" : " of communicator " + config().name;
+  return (exchangingPairs_ ? pairs_.describe() : exchange_.describe()) + where;
+}
+
+void NodeCommunicator::registerBuffer(void* buffer, std::size_t bytes) {
+  // Threads reach any memory; library memory is shared already.
+  if (membership_.access.sameProcess || findLibrarySegment(buffer, bytes)) return;
+  if (adoptMemory(buffer, bytes)) adopted_.push_back(buffer);
+}
+
+void NodeCommunicator::deregisterBuffer(void* buffer) {
+  const auto found = std::ranges::find(adopted_, buffer);
+  if (found == adopted_.end()) return;
+  adopted_.erase(found);
+  releaseAdopted(buffer);
+}
+
+template <class T>
+std::vector<T> NodeCommunicator::gatherValues(const T& mine) {
+  std::vector<T> all(static_cast<std::size_t>(ranks()));
+  internal_ = true;
+  run({.collective = Collective::allGather,
+       .send = &mine,
+       .receive = all.data(),
+       .count = sizeof(T),
+       .type = taccUint8});
+  internal_ = false;
+  return all;
+}
+
+std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const CommConfig& config) {
+  struct Wish {
+    int color, key, rank;
+  };
+  const auto wishes = gatherValues(Wish{color, key, rank()});
+  std::vector<Wish> group;
+  for (const Wish& wish : wishes)
+    if (wish.color == color) group.push_back(wish);
+  std::ranges::stable_sort(group, {}, &Wish::key);
+  const auto place = std::ranges::find(group, rank(), &Wish::rank) - group.begin();
+  const int newRank = static_cast<int>(place), newRanks = static_cast<int>(group.size());
+  const int leader = group.front().rank;
+
+  if (!membership_.access.sameProcess) {
+    const auto ids = gatherValues(makeUniqueId());
+    return color < 0 ? nullptr : join(ids[static_cast<std::size_t>(leader)], newRanks, newRank, config);
+  }
+  // Threads: the leader of each group makes all its members; each takes its own before the leader goes on.
+  std::vector<std::unique_ptr<Communicator>> made;
+  if (color >= 0 && leader == rank()) made = makeThreads(newRanks, config);
+  const auto places = gatherValues(&made);
+  std::unique_ptr<Communicator> mine;
+  if (color >= 0) mine = std::move((*places[static_cast<std::size_t>(leader)])[static_cast<std::size_t>(newRank)]);
+  run({.collective = Collective::barrier});
+  return mine;
+}
+
+std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ranks, int rank,
+                                                 const CommConfig& config) {
+  Environment environment = checkEnvironment();
+  const CommConfig effective = applyEnvironment(config, environment);
+  Membership membership = joinNode(id, ranks, rank, effective, environment);
+  return std::make_unique<NodeCommunicator>(std::move(membership), rank, ranks, effective, std::move(environment));
+}
+
+std::vector<std::unique_ptr<Communicator>> Communicator::makeThreads(int ranks, const CommConfig& config) {
+  const Environment environment = checkEnvironment();
+  const CommConfig effective = applyEnvironment(config, environment);
+  std::vector<std::unique_ptr<Communicator>> made;
+  for (Membership& membership : makeThreadNode(ranks, environment)) {
+    const int rank = static_cast<int>(made.size());
+    made.push_back(
+        std::make_unique<NodeCommunicator>(std::move(membership), rank, ranks, effective, environment));
+  }
+  return made;
+}
+
+}  // namespace tacc

@@ -1,0 +1,72 @@
+// The communicator of ranks that share a node, as processes or as threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "comm/communicator.hpp"
+#include "comm/membership.hpp"
+#include "comm/program_cache.hpp"
+#include "comm/streaming_choice.hpp"
+#include "engine/buffer_exchange.hpp"
+#include "engine/call_exchange.hpp"
+#include "engine/executor.hpp"
+#include "engine/flat.hpp"
+#include "engine/point_to_point.hpp"
+#include "selection/selection.hpp"
+#include "transports/waiter.hpp"
+
+namespace tacc {
+
+class NodeCommunicator final : public Communicator {
+ public:
+  NodeCommunicator(Membership membership, int rank, int ranks, CommConfig config, Environment environment);
+  ~NodeCommunicator() override;
+
+  void run(const Call& call) override;
+  void exchange(std::span<const PointToPoint> operations) override;
+  std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) override;
+  void abort(const std::string& why) noexcept override;
+  taccResult_t asyncError() const noexcept override;
+  void registerBuffer(void* buffer, std::size_t bytes) override;
+  void deregisterBuffer(void* buffer) override;
+  std::string lastAlgorithm() const override { return std::string(lastAlgorithm_); }
+
+ private:
+  void runCall(const Call& call);
+  /// Small calls; false if the call is not one.
+  bool runFlat(const Call& call, const CallShape& shape);
+  void runPlan(const Call& call, const CallShape& shape);
+  /// Through a workspace: inputs multiplied by their rank's factor.
+  void runMultiplied(const Call& call);
+  /// Through a workspace: 16-bit types by an algorithm that would round their sums more than once.
+  void runWidened(const Call& call);
+  CallShape shapeOf(const Call& call) const;
+  [[noreturn]] void reportFailure(const Error& error);
+  std::string describeCurrent() const;
+  /// A collective of this communicator's own: every rank gives a value, gets all.
+  template <class T>
+  std::vector<T> gatherValues(const T& mine);
+
+  Membership membership_;
+  Environment environment_;
+  Waiter waiter_;
+  CallExchange exchange_;
+  FlatPath flat_;
+  BufferExchange buffers_;
+  Executor executor_;
+  PointToPointEngine pairs_;
+  ProgramCache programs_;
+  StreamingChoice streaming_;
+  CallBuffers callBuffers_;
+  std::vector<void*> adopted_;      // registered private buffers, turned into library memory
+  std::string_view lastAlgorithm_;  // a name in the registry, or "flat"
+  bool exchangingPairs_ = false;    // what the current call is, for messages
+  bool internal_ = false;           // a call of the library's own: a forced algorithm does not concern it
+};
+
+}  // namespace tacc

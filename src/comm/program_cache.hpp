@@ -1,0 +1,34 @@
+// Programs by what they depend on, so that a repeated call neither plans nor allocates.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "algorithms/registry.hpp"
+#include "engine/program.hpp"
+#include "engine/schedule.hpp"
+
+namespace tacc {
+
+struct CachedProgram {
+  Program program;
+  // The schedule of the last call: repeated calls have the same count.
+  Schedule schedule;
+  std::size_t count = 0;
+  std::size_t elementBytes = 0;
+};
+
+class ProgramCache {
+ public:
+  explicit ProgramCache(int rank) : rank_(rank) {}
+
+  /// The program for `request` by `algorithm` under `facts`; planned, lowered and kept at its first use.
+  CachedProgram& get(const Algorithm& algorithm, const PlanRequest& request, const LoweringFacts& facts);
+
+ private:
+  int rank_;
+  std::unordered_map<std::uint64_t, std::unique_ptr<CachedProgram>> programs_;
+};
+
+}  // namespace tacc

@@ -1,0 +1,52 @@
+// Waiting on sockets with a deadline, and ending such a wait from another thread.
+#pragma once
+
+#include <poll.h>
+
+#include <atomic>
+#include <chrono>
+#include <vector>
+
+#include "transports/file_descriptor.hpp"
+
+namespace tacc {
+
+/// A moment on the monotonic clock.
+class Deadline {
+ public:
+  /// `seconds` from now; at most about a hundred years.
+  explicit Deadline(double seconds);
+
+  bool passed() const noexcept { return Clock::now() >= end_; }
+  /// Time left in milliseconds, rounded up, 0 when passed; for poll().
+  int milliseconds() const noexcept;
+  bool operator<(const Deadline& other) const noexcept { return end_ < other.end_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point end_;
+};
+
+/// Ends waits of another thread.
+class Interrupt {
+ public:
+  /// `rank` is that of the thread whose waits it ends, for the message. Throws taccSystemError.
+  explicit Interrupt(int rank);
+
+  /// From any thread, as often as one likes: this and every later wait ends.
+  void raise() noexcept;
+  bool raised() const noexcept { return raised_.load(std::memory_order_acquire); }
+  int rank() const noexcept { return rank_; }
+  int fd() const noexcept { return event_.get(); }
+
+ private:
+  int rank_;
+  FileDescriptor event_;
+  std::atomic<bool> raised_{false};
+};
+
+/// Waits until one of `sockets` is ready (their revents say which) or the deadline has passed. Throws taccRemoteError
+/// when interrupted.
+void waitFor(std::vector<pollfd>& sockets, const Interrupt& interrupt, const Deadline& deadline);
+
+}  // namespace tacc

@@ -1,0 +1,37 @@
+// All kernels of one instruction set. The rest of the library uses reduce.hpp; tests use this to compare instruction
+// sets.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "compute/isa.hpp"
+#include "compute/reduce.hpp"
+
+namespace tacc {
+
+using MultiplyKernel = void (*)(void* destination, const void* source, const void* factor, std::size_t count);
+using WidenKernel = void (*)(float* destination, const void* source, std::size_t count);
+using NarrowKernel = void (*)(void* destination, const float* source, std::size_t count);
+
+struct KernelTable {
+  std::string_view isa;
+  ReduceKernel reduce[taccNumTypes][taccNumOps];
+  MultiplyKernel multiply[taccNumTypes];
+  WidenKernel widen[taccNumTypes];    // float16 and bfloat16 only, else null
+  NarrowKernel narrow[taccNumTypes];  // likewise
+  ReduceKernel copy;                  // one source, bytes, any number of destinations; ignores the divisor
+};
+
+/// `isa` must be one of availableIsas().
+KernelTable makeKernelTable(const Isa& isa);
+
+// Each writes the rows of its types for the Highway target `target`.
+void fillInt8Kernels(KernelTable& table, std::int64_t target);
+void fillInt32Kernels(KernelTable& table, std::int64_t target);
+void fillInt64Kernels(KernelTable& table, std::int64_t target);
+void fillFloatKernels(KernelTable& table, std::int64_t target);
+void fillHalfKernels(KernelTable& table, std::int64_t target);
+
+}  // namespace tacc

@@ -1,0 +1,127 @@
+#include "engine/buffer_exchange.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <type_traits>
+
+#include "base/error.hpp"
+
+namespace tacc {
+
+/// What the call line holds of a large call.
+struct BufferExchange::Descriptor {
+  Reference send, receive;
+  std::uint8_t sendReach, receiveReach;  // Reach
+  bool inPlace;
+  bool fresh;  // some segment of mine is not mapped by the others yet
+};
+static_assert(std::is_trivially_copyable_v<BufferExchange::Reference>);
+
+BufferExchange::BufferExchange(int rank, int ranks, CallExchange& exchange, Bootstrap* bootstrap, MemoryAccess access,
+                               double timeout)
+    : rank_(rank),
+      ranks_(ranks),
+      exchange_(exchange),
+      bootstrap_(bootstrap),
+      access_(access),
+      timeout_(timeout),
+      mapped_(ranks) {}
+
+bool BufferExchange::refer(const void* pointer, std::size_t bytes, Reference& reference) const {
+  if (access_.sameProcess) {
+    reference = {0, reinterpret_cast<std::uint64_t>(pointer)};
+    return true;
+  }
+  const auto segment = findLibrarySegment(pointer, bytes);
+  if (!segment || !announced_.contains(segment->id)) return false;
+  reference = {segment->id, static_cast<std::uint64_t>(static_cast<const std::byte*>(pointer) - segment->base)};
+  return true;
+}
+
+std::byte* BufferExchange::resolve(int rank, const Reference& reference) const {
+  if (reference.segment == 0) return reinterpret_cast<std::byte*>(reference.offset);
+  std::byte* base = mapped_.find(rank, reference.segment);
+  if (base == nullptr)
+    fail(taccInternalError, "rank {} refers to a library segment that rank {} has not mapped", rank, rank_);
+  return base + reference.offset;
+}
+
+void BufferExchange::describe(const void* pointer, std::size_t bytes, Reference& reference, std::uint8_t& reach,
+                              bool& fresh) const {
+  reference = {0, reinterpret_cast<std::uint64_t>(pointer)};
+  if (access_.sameProcess || pointer == nullptr || bytes == 0) {
+    reach = static_cast<std::uint8_t>(Reach::direct);
+    return;
+  }
+  const auto segment = findLibrarySegment(pointer, bytes);
+  if (!segment) {
+    reach = static_cast<std::uint8_t>(access_.kernelReads ? Reach::kernel : Reach::none);
+    return;
+  }
+  reference = {segment->id, static_cast<std::uint64_t>(static_cast<const std::byte*>(pointer) - segment->base)};
+  reach = static_cast<std::uint8_t>(Reach::direct);
+  fresh = fresh || !announced_.contains(segment->id);
+}
+
+LoweringFacts BufferExchange::run(const UserBuffers& mine, bool mayUseKernel, CallBuffers& buffers) {
+  static_assert(sizeof(Descriptor) <= linePayload);
+  Descriptor own{};
+  describe(mine.send, mine.sendBytes, own.send, own.sendReach, own.fresh);
+  describe(mine.receive, mine.receiveBytes, own.receive, own.receiveReach, own.fresh);
+  own.inPlace = mine.inPlace;
+  std::memcpy(exchange_.payload(sizeof own), &own, sizeof own);
+  exchange_.post();
+  exchange_.awaitAll();
+
+  LoweringFacts facts{Reach::direct, Reach::direct, false};
+  const auto descriptorOf = [&](int rank) {
+    Descriptor d;
+    std::memcpy(&d, exchange_.payloadOf(rank, sizeof d), sizeof d);
+    return d;
+  };
+  bool anyFresh = false, anyLibrary = false;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const Descriptor d = descriptorOf(rank);
+    facts.input = std::min(facts.input, static_cast<Reach>(d.sendReach));
+    facts.output = std::min(facts.output, static_cast<Reach>(d.receiveReach));
+    facts.inPlace = facts.inPlace || d.inPlace;
+    anyFresh = anyFresh || d.fresh;
+    anyLibrary = anyLibrary || d.send.segment != 0 || d.receive.segment != 0;
+  }
+  if (anyFresh) shareFresh(mine);
+  // Lines name library memory by its segment, so where it is mixed with private memory nobody knows the peer's address.
+  for (Reach* reach : {&facts.input, &facts.output})
+    if (*reach == Reach::kernel && (!mayUseKernel || anyLibrary)) *reach = Reach::none;
+
+  buffers.send = mine.send;
+  buffers.receive = mine.receive;
+  buffers.remoteSend.resize(static_cast<std::size_t>(ranks_));
+  buffers.remoteReceive.resize(static_cast<std::size_t>(ranks_));
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (rank == rank_) continue;
+    const Descriptor d = descriptorOf(rank);
+    const auto index = static_cast<std::size_t>(rank);
+    if (facts.input == Reach::direct) buffers.remoteSend[index] = resolve(rank, d.send);
+    if (facts.output == Reach::direct) buffers.remoteReceive[index] = resolve(rank, d.receive);
+    if (facts.input == Reach::kernel) buffers.remoteSend[index] = reinterpret_cast<const std::byte*>(d.send.offset);
+    if (facts.output == Reach::kernel) buffers.remoteReceive[index] = reinterpret_cast<std::byte*>(d.receive.offset);
+  }
+  return facts;
+}
+
+void BufferExchange::shareFresh(const UserBuffers& mine) {
+  std::vector<Bootstrap::Offered> offered;
+  const auto offer = [&](const void* pointer, std::size_t bytes) {
+    const auto segment = pointer == nullptr || bytes == 0 ? std::nullopt : findLibrarySegment(pointer, bytes);
+    if (segment && announced_.insert(segment->id).second) offered.push_back({segment->id, segment->fd, segment->bytes});
+  };
+  offer(mine.send, mine.sendBytes);
+  offer(mine.receive, mine.receiveBytes);
+  // Before the new ones come: of this call's own segments one may be freed already, by a rank that finished early.
+  mapped_.dropFreed();
+  for (auto& received : bootstrap_->exchangeDescriptors(offered, timeout_))
+    mapped_.add(received.rank, received.id, std::move(received.fd), received.bytes);
+}
+
+}  // namespace tacc

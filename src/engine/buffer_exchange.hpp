@@ -1,0 +1,67 @@
+// Which memory a call works on, at every rank: posted in the call lines, resolved to addresses of this process.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <unordered_set>
+#include <vector>
+
+#include "comm/bootstrap.hpp"
+#include "engine/call_exchange.hpp"
+#include "engine/executor.hpp"
+#include "engine/program.hpp"
+#include "transports/library_memory.hpp"
+
+namespace tacc {
+
+/// One rank's user buffers of a call.
+struct UserBuffers {
+  const std::byte* send = nullptr;  // null: the collective does not use it on this rank
+  std::size_t sendBytes = 0;
+  std::byte* receive = nullptr;
+  std::size_t receiveBytes = 0;
+  bool inPlace = false;
+};
+
+/// How ranks reach each other's memory, as found when the communicator was formed.
+struct MemoryAccess {
+  bool sameProcess = false;  // threads: any address is good everywhere
+  bool kernelReads = false;  // process_vm_readv works between all ranks
+};
+
+class BufferExchange {
+ public:
+  /// `bootstrap` hands new library segments round; null among threads. `timeout` in seconds.
+  BufferExchange(int rank, int ranks, CallExchange& exchange, Bootstrap* bootstrap, MemoryAccess access,
+                 double timeout);
+
+  /// Posts this rank's buffers in the opened call, waits for all ranks' lines, and fills `buffers` with addresses that are
+  /// good in this process. Returns the facts for lowering, equal on all ranks. `mayUseKernel`: the same on all ranks.
+  LoweringFacts run(const UserBuffers& mine, bool mayUseKernel, CallBuffers& buffers);
+
+  /// Among threads and for segments that all ranks have: what a peer needs to read `pointer` directly.
+  struct Reference {
+    std::uint64_t segment;  // 0: `offset` is an address of this process
+    std::uint64_t offset;
+  };
+  /// Nothing if the peers cannot reach it directly (yet).
+  bool refer(const void* pointer, std::size_t bytes, Reference& reference) const;
+  /// The address here of what `rank` refers to.
+  std::byte* resolve(int rank, const Reference& reference) const;
+
+ private:
+  struct Descriptor;
+  void describe(const void* pointer, std::size_t bytes, Reference& reference, std::uint8_t& reach, bool& fresh) const;
+  void shareFresh(const UserBuffers& mine);
+
+  int rank_;
+  int ranks_;
+  CallExchange& exchange_;
+  Bootstrap* bootstrap_;
+  MemoryAccess access_;
+  double timeout_;
+  MappedSegments mapped_;
+  std::unordered_set<std::uint64_t> announced_;  // own segments that all ranks have mapped
+};
+
+}  // namespace tacc

@@ -1,0 +1,55 @@
+// The opening of every call: each rank posts its line (number, signature, 48 bytes), and sees those of the others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "transports/node_segment.hpp"
+#include "transports/waiter.hpp"
+
+namespace tacc {
+
+class CallExchange {
+ public:
+  CallExchange(const NodeSegment& segment, int rank, Waiter& waiter)
+      : segment_(segment), rank_(rank), ranks_(segment.geometry().ranks), waiter_(waiter) {}
+
+  /// Begins the next call: waits, if need be, until all ranks have finished with the line and eager slot that it will use.
+  void begin(std::uint64_t signature);
+  /// Where this rank's payload goes: into the line if it fits, else into the eager slot.
+  std::byte* payload(std::size_t bytes) const noexcept {
+    return bytes <= linePayload ? segment_.callLine(rank_, sequence_).payload : segment_.eager(rank_, sequence_);
+  }
+  /// Shows the line to the others.
+  void post() noexcept { waiter_.publish(segment_.callLine(rank_, sequence_).sequence, sequence_); }
+  /// Waits for `rank`'s line of this call and compares signatures. Throws taccInvalidUsage with both calls.
+  void await(int rank) {
+    CallLine& line = segment_.callLine(rank, sequence_);
+    waiter_.wait(line.sequence, sequence_, rank);
+    if (line.signature != signature_) failMismatch(rank, line.signature);
+  }
+  void awaitAll();
+  /// The payload of a rank that was awaited, of the same `bytes` that it was posted with.
+  const std::byte* payloadOf(int rank, std::size_t bytes) const noexcept {
+    return bytes <= linePayload ? segment_.callLine(rank, sequence_).payload : segment_.eager(rank, sequence_);
+  }
+
+  std::uint32_t sequence() const noexcept { return sequence_; }
+  /// "allreduce(count 5, float, sum), call 12".
+  std::string describe() const;
+
+ private:
+  [[noreturn]] void failMismatch(int rank, std::uint64_t theirs) const;
+
+  NodeSegment segment_;
+  int rank_;
+  int ranks_;
+  Waiter& waiter_;
+  std::uint32_t sequence_ = 0;
+  std::uint32_t confirmed_ = 0;  // all ranks are known to have posted this call
+  std::uint64_t signature_ = 0;
+};
+
+}  // namespace tacc

@@ -1,0 +1,79 @@
+#include "engine/flat.hpp"
+
+#include <cstring>
+
+namespace tacc {
+namespace {
+
+void copyUnlessSame(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (to != from && bytes != 0) std::memcpy(to, from, bytes);
+}
+
+}  // namespace
+
+void FlatPath::run(const FlatCall& call) {
+  const Collective c = call.collective;
+  const std::size_t posted = ranks_ == 1 ? 0 : flatPostBytes(c, ranks_, call.bytes);
+  const bool isRoot = rank_ == call.root;
+  // Rooted collectives: only who has data for another rank fills its payload.
+  const bool fills = c == Collective::broadcast || c == Collective::scatter                     ? isRoot
+                     : c == Collective::reduce || c == Collective::gather ? !isRoot
+                                                                          : true;
+  if (fills && posted != 0) std::memcpy(exchange_.payload(posted), call.send, posted);
+  exchange_.post();
+
+  const std::size_t mine = static_cast<std::size_t>(rank_) * call.bytes;
+  switch (c) {
+    case Collective::broadcast:
+    case Collective::scatter: {
+      const std::size_t offset = c == Collective::scatter ? mine : 0;
+      if (isRoot) return copyUnlessSame(call.receive, call.send + offset, call.bytes);
+      exchange_.await(call.root);
+      return copyUnlessSame(call.receive, exchange_.payloadOf(call.root, posted) + offset, call.bytes);
+    }
+    case Collective::reduce:
+    case Collective::gather:
+      if (!isRoot) return;
+      exchange_.awaitAll();
+      return c == Collective::reduce ? reduceAll(call, posted, 0) : collectAll(call, posted, 0);
+    case Collective::allReduce:
+      exchange_.awaitAll();
+      return reduceAll(call, posted, 0);
+    case Collective::reduceScatter:
+      exchange_.awaitAll();
+      return reduceAll(call, posted, mine);
+    case Collective::allGather:
+      exchange_.awaitAll();
+      return collectAll(call, posted, 0);
+    case Collective::allToAll:
+      exchange_.awaitAll();
+      return collectAll(call, posted, mine);
+    case Collective::barrier:
+      return exchange_.awaitAll();
+  }
+}
+
+void FlatPath::reduceAll(const FlatCall& call, std::size_t posted, std::size_t offset) {
+  if (call.count == 0) return;
+  for (int rank = 0; rank < ranks_; ++rank)
+    sources_[static_cast<std::size_t>(rank)] =
+        (rank == rank_ ? call.send : exchange_.payloadOf(rank, posted)) + offset;
+  void* destination = call.receive;
+  call.reduce({.destinations = &destination,
+               .destinationCount = 1,
+               .sources = sources_.data(),
+               .sourceCount = ranks_,
+               .count = call.count,
+               .divisor = call.divisor});
+}
+
+void FlatPath::collectAll(const FlatCall& call, std::size_t posted, std::size_t offset) {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    // In place, an alltoall overwrites its own input; all of it has been posted, so it is read from there.
+    const bool own = rank == rank_ && call.collective != Collective::allToAll;
+    const std::byte* from = own || posted == 0 ? call.send : exchange_.payloadOf(rank, posted);
+    copyUnlessSame(call.receive + static_cast<std::size_t>(rank) * call.bytes, from + offset, call.bytes);
+  }
+}
+
+}  // namespace tacc

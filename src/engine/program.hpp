@@ -1,0 +1,83 @@
+// What a plan becomes for one rank of one node: reads and writes of memory, and waits on the other ranks' clocks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "algorithms/plan.hpp"
+
+namespace tacc {
+
+/// How a rank of the node gets at another rank's user buffer; the same for all ranks, so weakest first.
+enum class Reach : std::uint8_t {
+  none,    // not at all: what is sent from it is copied through a slot
+  kernel,  // process_vm_readv: the reader pays a system call, nobody copies into a slot
+  direct,  // loads (and for outputs stores): library memory, or threads of one process
+};
+
+/// The facts that a program depends on besides the plan. All ranks use equal ones.
+struct LoweringFacts {
+  Reach input = Reach::none;
+  Reach output = Reach::none;
+  bool inPlace = false;  // on any rank
+  friend bool operator==(const LoweringFacts&, const LoweringFacts&) = default;
+};
+
+/// A piece of memory of an operation.
+struct Place {
+  enum class Kind : std::uint8_t {
+    input,         // own
+    output,        // own
+    scratch,       // own
+    slot,          // of `rank` (also own): staging slot number `index`
+    remoteInput,   // of `rank`
+    remoteOutput,  // of `rank`
+  };
+  Kind kind;
+  std::int32_t rank;   // whose
+  std::int32_t index;  // first block, or first slot
+};
+
+struct Operation {
+  std::int32_t block;  // as in Step
+  std::int32_t blockCount;
+  bool completes;        // the result holds all ranks' contributions: an average is divided here
+  bool readsThroughKernel;  // some source is remote and not directly reachable
+  std::vector<Place> sources;
+  std::vector<Place> destinations;
+};
+
+/// Another rank's round that must be over.
+struct Dependency {
+  std::int32_t rank;
+  std::int32_t round;
+};
+
+struct Round {
+  std::vector<Dependency> before;       // of the same chunk
+  std::vector<Dependency> slotReaders;  // of the chunk that had this chunk's slots before
+  std::vector<Operation> operations;
+};
+
+struct Program {
+  std::string algorithm;
+  Partition partition = Partition::split;
+  int blocks = 1;
+  int scratchBlocks = 0;
+  int slots = 0;         // staging slots of the rank that needs most, one block each; the same on all ranks
+  int slotReach = 0;     // the most rounds between a slot's writing and its last reading, on any rank
+  bool roundsOnce = true;  // every reduction takes all contributions at once: 16-bit types are rounded once
+  std::vector<Round> rounds;
+  std::vector<Dependency> lastReaders;  // who reads my buffers by reference: to wait for before returning
+};
+
+/// Lowers `plan` for `rank`. Every message becomes one of
+///   by reference  the receiver reads the sender's input or output; the sender does nothing
+///   put           the sender writes into the receiver's output; the receiver only waits
+///   staged        the sender copies into a slot of its own, all receivers read it there
+/// The first two only where `facts` allow it and no write can come too early, which is decided exactly, from what each rank
+/// knows of the others at each round.
+Program lower(const Plan& plan, int rank, const LoweringFacts& facts);
+
+}  // namespace tacc

@@ -1,0 +1,20 @@
+#include "engine/signature.hpp"
+
+#include "base/error.hpp"
+#include "base/types.hpp"
+
+namespace tacc {
+
+std::string describeSignature(std::uint64_t signature) {
+  const auto collective = static_cast<Collective>(signature >> 8 & 0xf);
+  const auto type = static_cast<taccDataType_t>(signature >> 4 & 0xf);
+  const auto op = static_cast<int>(signature & 0xf);
+  if (collective == Collective::barrier) return "barrier()";
+  std::string text = fmt::format("{}(count {}, {}", nameOf(collective), signature >> 28, nameOf(type));
+  if (isReduction(collective))
+    text += fmt::format(", {}", op == preMulSumCode ? "mulsum" : nameOf(static_cast<taccRedOp_t>(op)));
+  if (isRooted(collective)) text += fmt::format(", root {}", signature >> 12 & 0xffff);
+  return text + ")";
+}
+
+}  // namespace tacc

@@ -1,0 +1,53 @@
+#include "selection/selection.hpp"
+
+#include <string>
+
+#include "base/error.hpp"
+
+namespace tacc {
+namespace {
+
+/// Names of the algorithms that serve `request` (all, when null), for messages.
+std::string listAlgorithms(const PlanRequest* request) {
+  std::string names;
+  for (const Algorithm& a : algorithms())
+    if (request == nullptr || a.serves(*request)) names += (names.empty() ? "" : ", ") + std::string(a.name);
+  return names;
+}
+
+std::string_view preferredName(const CallShape& shape) {
+  switch (shape.request.collective) {
+    case Collective::allReduce:
+      return "twoshot";
+    case Collective::reduce:
+      return shape.request.ranks > 2 ? "twoshot" : "oneshot";
+    default:
+      return "oneshot";
+  }
+}
+
+}  // namespace
+
+std::size_t flatLimit(const CallShape& shape, std::size_t eagerBytes) {
+  if (!shape.forced.empty()) return 0;
+  return eagerBytes;
+}
+
+bool prefersKernelReads(const CallShape&) { return false; }
+
+std::size_t stagingChunk(const CallShape&) { return 256 * 1024; }
+
+const Algorithm& selectAlgorithm(const CallShape& shape, const LoweringFacts&) {
+  const Algorithm* algorithm = findAlgorithm(shape.forced.empty() ? preferredName(shape) : shape.forced);
+  if (algorithm != nullptr && algorithm->serves(shape.request)) return *algorithm;
+  fail(taccInvalidUsage, "algorithm {} does not serve {} of {} ranks; these do: {}", shape.forced,
+       nameOf(shape.request.collective), shape.request.ranks, listAlgorithms(&shape.request));
+}
+
+void checkAlgorithmName(std::string_view name, std::string_view where) {
+  if (!name.empty() && findAlgorithm(name) == nullptr)
+    fail(taccInvalidArgument, "{} names the algorithm '{}', which does not exist; there are {}", where, name,
+         listAlgorithms(nullptr));
+}
+
+}  // namespace tacc

@@ -1,0 +1,36 @@
+// Which algorithm runs a call. A pure function of values that are equal on all ranks, so all choose alike.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "algorithms/registry.hpp"
+#include "engine/program.hpp"
+
+namespace tacc {
+
+/// What a choice may depend on.
+struct CallShape {
+  PlanRequest request;
+  std::size_t bytes = 0;  // of the call's `count` elements
+  bool oversubscribed = false;
+  std::string_view forced;  // an algorithm's name, or empty
+};
+
+/// Largest post (flatPostBytes) that goes the flat way.
+std::size_t flatLimit(const CallShape& shape, std::size_t eagerBytes);
+
+/// Whether private memory is read through the kernel rather than staged.
+bool prefersKernelReads(const CallShape& shape);
+
+/// The volume that a rank stages per chunk.
+std::size_t stagingChunk(const CallShape& shape);
+
+/// The algorithm for a call that does not go the flat way. A forced one that cannot serve it is an Error (taccInvalidUsage)
+/// that lists those that can.
+const Algorithm& selectAlgorithm(const CallShape& shape, const LoweringFacts& facts);
+
+/// Throws taccInvalidArgument with the list of names if `name` is not empty and no algorithm's.
+void checkAlgorithmName(std::string_view name, std::string_view where);
+
+}  // namespace tacc

@@ -1,0 +1,148 @@
+#include "transports/liveness.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace tacc {
+namespace {
+
+using FileId = std::pair<dev_t, ino_t>;
+
+struct ClaimedFile {
+  std::vector<int> ranks;   // claimed by this process
+  std::vector<int> parked;  // descriptors that wait for the last claim to end
+};
+
+/// The claims of this process, locked while it lives.
+class Claims {
+ public:
+  Claims() : guard_(table().mutex) {
+    // A forked child inherits this memory but none of the locks.
+    if (std::exchange(table().owner, ::getpid()) != ::getpid()) table().files.clear();
+  }
+
+  std::map<FileId, ClaimedFile>& files() { return table().files; }
+
+ private:
+  struct Table {
+    std::mutex mutex;
+    pid_t owner = ::getpid();
+    std::map<FileId, ClaimedFile> files;
+  };
+
+  /// Never destroyed, because descriptors are closed until the very end of the process.
+  static Table& table() {
+    static Table& only = *new Table;
+    return only;
+  }
+
+  std::lock_guard<std::mutex> guard_;
+};
+
+/// {0, 0}, which is no file, if it cannot be found out.
+FileId identify(int fd) noexcept {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0) return {0, 0};
+  return {status.st_dev, status.st_ino};
+}
+
+struct flock lockOf(short type, int rank) {
+  struct flock lock {};
+  lock.l_type = type;
+  lock.l_whence = SEEK_SET;
+  lock.l_start = rank;
+  lock.l_len = 1;
+  return lock;
+}
+
+}  // namespace
+
+void closeDescriptor(int fd) noexcept {
+  // The lock is held while closing, so that no claim on the file can begin in between.
+  Claims claims;
+  const auto found = claims.files().find(identify(fd));
+  if (found != claims.files().end()) {
+    found->second.parked.push_back(fd);
+  } else {
+    ::close(fd);
+  }
+}
+
+Liveness::Liveness(int fd, int rank) : fd_(duplicate(fd)), file_(identify(fd_.get())), rank_(rank) {
+  Claims claims;
+  const auto found = claims.files().find(file_);
+  if (found != claims.files().end() && std::ranges::count(found->second.ranks, rank) > 0) {
+    fail(taccSystemError, "rank {} is claimed already by this process", rank);
+  }
+  struct flock lock = lockOf(F_WRLCK, rank);
+  if (::fcntl(fd_.get(), F_SETLK, &lock) != 0) {
+    if (errno != EACCES && errno != EAGAIN) failErrno("rank {}: cannot lock its byte of the file of claims", rank);
+    const int code = errno;
+    lock = lockOf(F_WRLCK, rank);
+    const bool known = ::fcntl(fd_.get(), F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    errno = code;
+    failErrno("rank {} is claimed already by process {}", rank, known ? lock.l_pid : 0);
+  }
+  claims.files()[file_].ranks.push_back(rank);
+}
+
+Liveness::~Liveness() {
+  Claims claims;
+  const auto found = claims.files().find(file_);
+  if (found == claims.files().end()) return;
+  std::erase(found->second.ranks, rank_);
+  if (found->second.ranks.empty()) {
+    for (const int parked : found->second.parked) ::close(parked);
+    ::close(fd_.release());
+    claims.files().erase(found);
+    return;
+  }
+  struct flock lock = lockOf(F_UNLCK, rank_);
+  (void)::fcntl(fd_.get(), F_SETLK, &lock);
+  found->second.parked.push_back(fd_.release());
+}
+
+bool Liveness::isAlive(int rank) const {
+  {
+    Claims claims;
+    const auto found = claims.files().find(file_);
+    if (found != claims.files().end() && std::ranges::count(found->second.ranks, rank) > 0) return true;
+  }
+  struct flock lock = lockOf(F_WRLCK, rank);
+  if (::fcntl(fd_.get(), F_GETLK, &lock) != 0) failErrno("cannot ask whether rank {} lives", rank);
+  return lock.l_type != F_UNLCK;
+}
+
+std::string describeProcess(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  const std::string line{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  // The command name before the state may itself hold blanks and parentheses.
+  const std::size_t end = line.rfind(')');
+  if (end == std::string::npos || end + 2 >= line.size()) return "gone";
+  switch (line[end + 2]) {
+    case 'T':
+      return "stopped (SIGSTOP)";
+    case 't':
+      return "stopped (by a debugger)";
+    case 'D':
+      return "waiting for a device";
+    case 'Z':
+    case 'X':
+      return "gone";
+    default:
+      return "running";
+  }
+}
+
+}  // namespace tacc

@@ -1,0 +1,135 @@
+// The memory that the ranks of one node share, and who writes what in it.
+//
+//   header | rank 0: lines, eager slots, arena | rank 1: ... | ...
+//
+// Every word has a single writer (the rank that owns the area), except the doorbells and the error board. So there is no
+// read-modify-write on the path of a collective, and one cache line moves per message.
+//
+//   CallLine   one a call, `callSlots` deep: the call's number and signature, and 48 bytes: a tiny payload, or where the
+//              call's buffers are. Posting it tells the others three things at once: what I call, that I have finished
+//              the call before, and my data or its address.
+//   Clock      how far the rank has come in the plans that it runs; see engine/executor.hpp.
+//   Doorbell   how many ranks sleep on one of my words; read by me after every publication.
+//   eager      `callSlots` slots for payloads that do not fit the line.
+//   arena      staging slots of the plans that copy.
+//   pairs      send and receive windows of the point-to-point messages.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "tacc/tacc.h"
+
+namespace tacc {
+
+inline constexpr std::size_t cacheLine = 64;
+inline constexpr std::size_t pageBytes = 4096;
+inline constexpr int callSlots = 4;
+inline constexpr std::size_t linePayload = 48;
+inline constexpr int pairWindow = 4;  // messages of one pair in flight
+
+struct alignas(cacheLine) CallLine {
+  std::atomic<std::uint32_t> sequence;  // number of the call whose line this is; written last
+  std::uint32_t reserved;
+  std::uint64_t signature;
+  std::byte payload[linePayload];
+};
+static_assert(sizeof(CallLine) == cacheLine);
+
+struct alignas(cacheLine) Clock {
+  std::atomic<std::uint32_t> ticks;
+};
+
+struct alignas(cacheLine) Doorbell {
+  std::atomic<std::uint32_t> sleepers;  // ranks asleep on a word of this area
+  std::atomic<std::uint32_t> rings;     // changed by any rank that did something this rank may wait for (pairs only)
+};
+
+/// One message of a pair: where its bytes are, and what the sender's whole operation is.
+struct PairMessage {
+  std::uint64_t segment;    // library segment and offset, or 0 and an offset into the sender's pair buffer
+  std::uint64_t address;    // (among threads: 0 and the address itself, with `direct` set)
+  std::uint64_t bytes;      // of this message
+  std::uint64_t operation;  // bytes of the whole operation << 8 | type << 1 | direct
+};
+
+/// Sender's side of a pair; in the sender's area.
+struct alignas(cacheLine) PairSend {
+  std::atomic<std::uint32_t> posted;  // messages posted since the beginning
+  PairMessage messages[pairWindow];
+};
+
+/// Receiver's side of a pair; in the receiver's area.
+struct alignas(cacheLine) PairReceive {
+  std::atomic<std::uint32_t> taken;  // messages taken since the beginning
+};
+
+/// The first error of the communicator: everyone who waits looks here now and then.
+struct ErrorBoard {
+  static constexpr std::size_t messageBytes = 496;
+  std::atomic<std::uint32_t> state;  // 0: none, 1: being written, 2: written
+  std::int32_t rank;                 // who wrote it
+  std::int32_t result;
+  char message[messageBytes];
+};
+
+/// Sizes that all ranks agree on.
+struct NodeGeometry {
+  int ranks = 0;
+  std::size_t eagerBytes = 0;  // of one eager slot
+  std::size_t arenaBytes = 0;  // of one rank's arena
+  std::size_t pairBytes = 0;   // of one rank's point-to-point buffer
+  friend bool operator==(const NodeGeometry&, const NodeGeometry&) = default;
+};
+
+/// Finds the parts of the shared memory at `base`. A value; copying it copies no memory.
+class NodeSegment {
+ public:
+  NodeSegment() = default;
+  NodeSegment(std::byte* base, const NodeGeometry& geometry) noexcept : base_(base), geometry_(geometry) {}
+
+  static std::size_t bytesFor(const NodeGeometry& g) noexcept {
+    return pageBytes + static_cast<std::size_t>(g.ranks) * areaBytes(g);
+  }
+  const NodeGeometry& geometry() const noexcept { return geometry_; }
+
+  ErrorBoard& errorBoard() const noexcept { return *reinterpret_cast<ErrorBoard*>(base_); }
+  CallLine& callLine(int rank, std::uint32_t sequence) const noexcept {
+    return reinterpret_cast<CallLine*>(area(rank))[sequence % callSlots];
+  }
+  Clock& clock(int rank) const noexcept { return *at<Clock>(rank, callSlots * cacheLine); }
+  Doorbell& doorbell(int rank) const noexcept { return *at<Doorbell>(rank, (callSlots + 2) * cacheLine); }
+  std::byte* eager(int rank, std::uint32_t sequence) const noexcept {
+    return area(rank) + pageBytes + (sequence % callSlots) * geometry_.eagerBytes;
+  }
+  std::byte* arena(int rank) const noexcept { return area(rank) + pageBytes + callSlots * geometry_.eagerBytes; }
+  std::byte* pairBuffer(int rank) const noexcept { return arena(rank) + geometry_.arenaBytes; }
+  PairSend& pairSend(int sender, int receiver) const noexcept {
+    return reinterpret_cast<PairSend*>(pairLines(sender))[receiver];
+  }
+  PairReceive& pairReceive(int receiver, int sender) const noexcept {
+    auto* lines = pairLines(receiver) + static_cast<std::size_t>(geometry_.ranks) * sizeof(PairSend);
+    return reinterpret_cast<PairReceive*>(lines)[sender];
+  }
+
+ private:
+  static std::size_t areaBytes(const NodeGeometry& g) noexcept {
+    const auto pairs = static_cast<std::size_t>(g.ranks) * (sizeof(PairSend) + sizeof(PairReceive));
+    const auto bytes = pageBytes + callSlots * g.eagerBytes + g.arenaBytes + g.pairBytes + pairs;
+    return (bytes + pageBytes - 1) / pageBytes * pageBytes;
+  }
+  std::byte* area(int rank) const noexcept {
+    return base_ + pageBytes + static_cast<std::size_t>(rank) * areaBytes(geometry_);
+  }
+  std::byte* pairLines(int rank) const noexcept { return pairBuffer(rank) + geometry_.pairBytes; }
+  template <class T>
+  T* at(int rank, std::size_t offset) const noexcept {
+    return reinterpret_cast<T*>(area(rank) + offset);
+  }
+
+  std::byte* base_ = nullptr;
+  NodeGeometry geometry_;
+};
+
+}  // namespace tacc

@@ -1,0 +1,123 @@
+#include "transports/waiter.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+#include "transports/cpu_relax.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr long firstSlice = 1'000'000;   // ns; short, it also makes good a lost wake-up
+constexpr long laterSlice = 20'000'000;  // ns; bounds how late a rank learns of an error
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+/// Counts this rank as a sleeper of an area as long as it lives.
+class Sleeper {
+ public:
+  explicit Sleeper(Doorbell& doorbell) : doorbell_(doorbell) { doorbell_.sleepers.fetch_add(1); }
+  ~Sleeper() { doorbell_.sleepers.fetch_sub(1); }
+  Sleeper(const Sleeper&) = delete;
+  Sleeper& operator=(const Sleeper&) = delete;
+
+ private:
+  Doorbell& doorbell_;
+};
+
+}  // namespace
+
+Waiter::Waiter(const NodeSegment& segment, int rank, std::vector<int> processes, const Liveness* liveness,
+               WaitPolicy policy, double timeoutSeconds, std::function<std::string()> describe)
+    : segment_(segment),
+      rank_(rank),
+      processes_(std::move(processes)),
+      liveness_(liveness),
+      policy_(policy),
+      timeout_(timeoutSeconds),
+      describe_(std::move(describe)),
+      doorbell_(&segment.doorbell(rank)) {}
+
+void Waiter::waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, int owner) {
+  const auto reached = [&] { return hasReached(word.load(std::memory_order_acquire), target); };
+  for (int i = 0; i < policy_.spins; ++i) {
+    if (reached()) return;
+    relaxCpu();
+  }
+  checkErrors();
+  for (int i = 0; i < policy_.yields; ++i) {
+    sched_yield();
+    if (reached()) return;
+  }
+  checkErrors();
+  const double start = now();
+  const Sleeper sleeper(segment_.doorbell(owner));
+  for (long slice = firstSlice;; slice = laterSlice) {
+    const auto value = word.load(std::memory_order_seq_cst);
+    if (hasReached(value, target)) return;
+    futexWait(word, value, slice);
+    if (reached()) return;
+    checkErrors();
+    checkPeer(owner, now() - start);
+  }
+}
+
+void Waiter::pauseForRing(int attempt, std::uint32_t seenRings, int suspect) {
+  if (attempt == 0) ringStart_ = 0;
+  if (attempt < policy_.spins) return relaxCpu();
+  if (attempt < policy_.spins + policy_.yields) {
+    sched_yield();
+    return;
+  }
+  checkErrors();
+  if (ringStart_ == 0) ringStart_ = now();
+  const Sleeper sleeper(*doorbell_);
+  futexWait(doorbell_->rings, seenRings, laterSlice);
+  checkPeer(suspect, now() - ringStart_);
+}
+
+void Waiter::ring(int rank) noexcept {
+  Doorbell& bell = segment_.doorbell(rank);
+  bell.rings.fetch_add(1, std::memory_order_seq_cst);
+  if (bell.sleepers.load(std::memory_order_seq_cst) != 0) futexWakeAll(bell.rings);
+}
+
+void Waiter::checkPeer(int owner, double waitedSeconds) const {
+  const auto peer = static_cast<std::size_t>(owner);
+  const int process = processes_[peer];
+  const bool other = liveness_ != nullptr && process != processes_[static_cast<std::size_t>(rank_)];
+  if (other && !liveness_->isAlive(owner))
+    fail(taccRemoteError, "rank {} (process {}) has died; rank {} was waiting for it in {}", owner, process, rank_,
+         describe_());
+  if (timeout_ > 0 && waitedSeconds > timeout_)
+    fail(taccTimeout, "rank {} (process {}{}) did not come within {} s; rank {} was waiting for it in {}", owner, process,
+         other ? ", " + describeProcess(process) : "", timeout_, rank_, describe_());
+}
+
+void Waiter::throwPosted() const {
+  ErrorBoard& board = segment_.errorBoard();
+  while (board.state.load(std::memory_order_acquire) == 1) sched_yield();
+  if (board.rank == rank_) throw Error(static_cast<taccResult_t>(board.result), board.message);
+  fail(taccRemoteError, "rank {} reported: {}", board.rank, static_cast<const char*>(board.message));
+}
+
+void Waiter::post(taccResult_t result, const std::string& message) noexcept {
+  ErrorBoard& board = segment_.errorBoard();
+  std::uint32_t none = 0;
+  if (!board.state.compare_exchange_strong(none, 1)) return;
+  board.rank = rank_;
+  board.result = result;
+  const auto length = std::min(message.size(), ErrorBoard::messageBytes - 1);
+  std::memcpy(board.message, message.data(), length);
+  board.message[length] = '\0';
+  board.state.store(2, std::memory_order_release);
+}
+
+}  // namespace tacc

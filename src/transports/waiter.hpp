@@ -1,0 +1,95 @@
+// Waiting for another rank's word, and telling others that one's own word has changed.
+//
+// Waiting is adaptive: spin while the other rank is probably running, then yield the core, then sleep on the word. Whoever
+// sleeps looks up now and then for the three things that can end a wait otherwise: an error of another rank, a rank that
+// died, and the time-out.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "transports/futex.hpp"
+#include "transports/liveness.hpp"
+#include "transports/node_segment.hpp"
+
+namespace tacc {
+
+/// How long to wait in which way.
+struct WaitPolicy {
+  int spins = 4000;            // looks at the word before the first yield
+  int yields = 50;             // yields before the first sleep
+  bool oversubscribed = false;  // more ranks than cores: whoever is waited for may need this core
+};
+
+/// The policy for `ranks` ranks on `cores` cores; `spinMicroseconds` (TACC_SPIN) overrides the spins.
+WaitPolicy chooseWaitPolicy(int ranks, int cores, std::optional<int> spinMicroseconds);
+
+/// True when counter `value` has reached `target`; both wrap around.
+constexpr bool hasReached(std::uint32_t value, std::uint32_t target) noexcept {
+  return static_cast<std::int32_t>(value - target) >= 0;
+}
+
+class Waiter {
+ public:
+  /// `processes[r]` is rank r's pid; `liveness` is null among threads. `describe` says what this rank is doing, for
+  /// messages. A timeout of 0 waits for ever.
+  Waiter(const NodeSegment& segment, int rank, std::vector<int> processes, const Liveness* liveness, WaitPolicy policy,
+         double timeoutSeconds, std::function<std::string()> describe);
+
+  /// Returns when `word`, which `owner` writes, has reached `target`. Throws what ended the wait otherwise.
+  void wait(std::atomic<std::uint32_t>& word, std::uint32_t target, int owner) {
+    if (!hasReached(word.load(std::memory_order_acquire), target)) waitLonger(word, target, owner);
+  }
+
+  /// Stores `value` in this rank's `word` and wakes who sleeps on it. All earlier writes of this thread are visible to
+  /// whoever sees the value.
+  void publish(std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
+    // A sleeper counts itself, then looks at the word once more; here the word is written, then the count is read. With
+    // sequential consistency one of the two sees the other. Where cores are plenty the plain store is used, which does not
+    // hold up this core for the cache line: a wake-up that is lost in that window is made good by the sleeper's first,
+    // short slice.
+    if (policy_.oversubscribed)
+      word.exchange(value, std::memory_order_seq_cst);
+    else
+      word.store(value, std::memory_order_release);
+    if (doorbell_->sleepers.load(std::memory_order_seq_cst) != 0) futexWakeAll(word);
+  }
+
+  /// For conditions over several words: call in a loop with a growing `attempt`; sleeps on this rank's own doorbell. The
+  /// caller reads `rings()` before it looks at its words.
+  std::uint32_t rings() const noexcept { return doorbell_->rings.load(std::memory_order_seq_cst); }
+  void pauseForRing(int attempt, std::uint32_t seenRings, int suspect);
+  /// Wakes `rank` from pauseForRing.
+  void ring(int rank) noexcept;
+
+  /// Throws if another rank has reported an error or this communicator was aborted. Costs one load.
+  void checkErrors() const {
+    if (segment_.errorBoard().state.load(std::memory_order_acquire) != 0) throwPosted();
+  }
+
+  /// Makes all waits of all ranks end with this message; the first error wins. Never throws.
+  void post(taccResult_t result, const std::string& message) noexcept;
+
+  const WaitPolicy& policy() const noexcept { return policy_; }
+
+ private:
+  void waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, int owner);
+  void checkPeer(int owner, double waitedSeconds) const;
+  [[noreturn]] void throwPosted() const;
+
+  NodeSegment segment_;
+  int rank_;
+  std::vector<int> processes_;
+  const Liveness* liveness_;
+  WaitPolicy policy_;
+  double timeout_;
+  std::function<std::string()> describe_;
+  Doorbell* doorbell_;  // own
+  double ringStart_ = 0;
+};
+
+}  // namespace tacc

@@ -1,0 +1,220 @@
+// Every algorithm, every collective that it serves, every number of ranks up to 64, every root: proven, in place too,
+// and with the numbers of steps and blocks that docs/algorithms.md promises.
+#include <gtest/gtest.h>
+
+#include <bit>
+
+#include "algorithms/registry.hpp"
+#include "algorithms/verifier.hpp"
+#include "interpreter.hpp"
+
+namespace tacc {
+namespace {
+
+class EveryAlgorithm : public testing::TestWithParam<const Algorithm*> {};
+
+TEST_P(EveryAlgorithm, IsProvenForAllRanksAndRoots) {
+  const Algorithm& algorithm = *GetParam();
+  int proven = 0;
+  for (int p = 1; p <= 64; ++p) {
+    for (const PlanRequest& request : test::requestsServed(algorithm, p)) {
+      const Plan plan = algorithm.make(request);
+      ASSERT_EQ(plan.request, request);
+      ASSERT_EQ(plan.algorithm, algorithm.name);
+      ASSERT_NO_THROW(verify(plan)) << test::describe(plan);
+      ASSERT_NO_THROW(verify(plan, true)) << test::describe(plan) << " in place";
+      ++proven;
+    }
+  }
+  EXPECT_GE(proven, 64);
+}
+
+TEST_P(EveryAlgorithm, IsProvenForManyRanks) {
+  const Algorithm& algorithm = *GetParam();
+  for (const int p : {65, 127, 128, 129}) {
+    for (const PlanRequest& request : test::requestsServed(algorithm, p)) {
+      if (request.root != 0 && request.root != p - 1) continue;
+      ASSERT_NO_THROW(verify(algorithm.make(request))) << algorithm.name << " p=" << p;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, EveryAlgorithm, testing::ValuesIn([] {
+                           std::vector<const Algorithm*> all;
+                           for (const Algorithm& algorithm : algorithms()) all.push_back(&algorithm);
+                           return all;
+                         }()),
+                         [](const auto& param) { return std::string(param.param->name); });
+
+TEST(Registry, FindsByNameInTheDocumentedOrder) {
+  const std::vector<std::string_view> names = {"oneshot",
+                                               "twoshot",
+                                               "ring",
+                                               "recursive_doubling",
+                                               "halving_doubling_far",
+                                               "halving_doubling_near",
+                                               "circulant",
+                                               "binomial",
+                                               "double_tree",
+                                               "chain"};
+  ASSERT_EQ(algorithms().size(), names.size());
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(algorithms()[i].name, names[i]);
+    EXPECT_EQ(findAlgorithm(names[i])->name, names[i]);
+    EXPECT_FALSE(algorithms()[i].summary.empty());
+    EXPECT_FALSE(algorithms()[i].source.empty());
+    EXPECT_FALSE(algorithms()[i].serves({Collective::barrier, 4, 0}));
+  }
+  EXPECT_EQ(findAlgorithm("rings"), nullptr);
+  EXPECT_EQ(findAlgorithm(""), nullptr);
+}
+
+TEST(Registry, ServesEveryCollective) {
+  for (int c = 0; c < collectiveCount; ++c) {
+    for (const int p : {1, 2, 7}) EXPECT_TRUE(findAlgorithm("oneshot")->serves({static_cast<Collective>(c), p, p - 1}));
+  }
+  EXPECT_FALSE(findAlgorithm("recursive_doubling")->serves({Collective::allGather, 6, 0}));
+  EXPECT_TRUE(findAlgorithm("recursive_doubling")->serves({Collective::allGather, 8, 0}));
+}
+
+TEST(Collectives, HaveNames) {
+  for (int c = 0; c < collectiveCount; ++c) {
+    const auto collective = static_cast<Collective>(c);
+    EXPECT_EQ(collectiveNamed(nameOf(collective)), collective);
+  }
+  EXPECT_EQ(nameOf(Collective::barrier), "barrier");
+  EXPECT_EQ(collectiveNamed("barrier"), std::nullopt);
+  EXPECT_EQ(collectiveNamed("AllReduce"), std::nullopt);
+}
+
+Certificate certify(std::string_view name, Collective collective, int p) {
+  return verify(findAlgorithm(name)->make({collective, p, 0}));
+}
+
+int ceilLog(int p) { return static_cast<int>(std::bit_width(static_cast<unsigned>(p - 1))); }
+int floorLog(int p) { return static_cast<int>(std::bit_width(static_cast<unsigned>(p))) - 1; }
+
+struct Cost {
+  int steps;
+  std::uint64_t sent;  // blocks
+};
+
+void expectCost(std::string_view name, Collective collective, int p, Cost cost) {
+  const Certificate certificate = certify(name, collective, p);
+  EXPECT_EQ(certificate.longestChain, cost.steps) << name << " " << nameOf(collective) << " p=" << p;
+  EXPECT_EQ(certificate.maxBlocksSent, cost.sent) << name << " " << nameOf(collective) << " p=" << p;
+}
+
+TEST(Costs, AreThoseOfTheDocumentation) {
+  for (int p = 2; p <= 33; ++p) {
+    const auto n = static_cast<std::uint64_t>(p);
+    const bool power = (p & (p - 1)) == 0;
+    const auto folded = static_cast<std::uint64_t>(1) << floorLog(p);  // blocks of halving_doubling
+    expectCost("oneshot", Collective::allReduce, p, {1, n - 1});
+    expectCost("oneshot", Collective::reduce, p, {1, 1});
+    expectCost("oneshot", Collective::allToAll, p, {1, n - 1});
+    expectCost("twoshot", Collective::allReduce, p, {2, 2 * (n - 1)});
+    expectCost("twoshot", Collective::reduce, p, {2, n});
+    expectCost("twoshot", Collective::broadcast, p, {p == 2 ? 1 : 2, n - 1});
+    expectCost("ring", Collective::allReduce, p, {2 * (p - 1), 2 * (n - 1)});
+    expectCost("ring", Collective::allGather, p, {p - 1, n - 1});
+    expectCost("ring", Collective::reduceScatter, p, {p - 1, n - 1});
+    for (const std::string_view name : {"halving_doubling_far", "halving_doubling_near"}) {
+      const int steps = 2 * floorLog(p) + (power ? 0 : 2);
+      expectCost(name, Collective::allReduce, p, {steps, 2 * (folded - 1) + (power ? 0 : folded)});
+    }
+    const int actForTwo = p - static_cast<int>(folded);
+    const int foldSteps = power ? 0 : 2 * actForTwo > static_cast<int>(folded) ? 2 : 1;
+    expectCost("recursive_doubling", Collective::allReduce, p,
+               {floorLog(p) + foldSteps, static_cast<std::uint64_t>(floorLog(p) + (power ? 0 : 1))});
+    if (power) {
+      expectCost("recursive_doubling", Collective::allGather, p, {floorLog(p), n - 1});
+      expectCost("halving_doubling_far", Collective::reduceScatter, p, {floorLog(p), n - 1});
+    }
+    expectCost("circulant", Collective::allReduce, p, {2 * ceilLog(p), 2 * (n - 1)});
+    expectCost("circulant", Collective::allGather, p, {ceilLog(p), n - 1});
+    expectCost("circulant", Collective::reduceScatter, p, {ceilLog(p), n - 1});
+    expectCost("binomial", Collective::broadcast, p, {floorLog(p), static_cast<std::uint64_t>(ceilLog(p))});
+    expectCost("binomial", Collective::scatter, p, {floorLog(p), n - 1});
+    expectCost("binomial", Collective::reduce, p, {floorLog(p), 1});
+    EXPECT_EQ(certify("binomial", Collective::allReduce, p).longestChain, 2 * floorLog(p)) << p;
+    EXPECT_EQ(certify("binomial", Collective::gather, p).maxBlocksReceived, n - 1) << p;
+    expectCost("chain", Collective::broadcast, p, {p - 1, 8});
+    expectCost("chain", Collective::reduce, p, {p - 1, 8});
+  }
+}
+
+TEST(Costs, OfTheDoubleTreeStayLogarithmic) {
+  for (int p = 3; p <= 64; ++p) {
+    const Certificate all = certify("double_tree", Collective::allReduce, p);
+    EXPECT_LE(all.longestChain, 2 * (floorLog(p) + 1)) << p;
+    EXPECT_LE(all.maxBlocksSent, 4u) << p;
+    EXPECT_LE(all.maxBlocksReceived, 4u) << p;
+    const Certificate one = certify("double_tree", Collective::broadcast, p);
+    EXPECT_LE(one.longestChain, floorLog(p) + 2) << p;
+    EXPECT_EQ(one.maxBlocksSent, 2u) << p;
+    EXPECT_EQ(one.maxBlocksReceived, 2u) << p;
+  }
+}
+
+/// Rank order everywhere: the same bits from one-shot and two-shot, on any number of blocks.
+TEST(ReductionOrder, IsEqualWhereTheOrderIsEqual) {
+  for (int p = 2; p <= 17; ++p) {
+    const std::uint64_t order = certify("oneshot", Collective::allReduce, p).reductionOrder;
+    EXPECT_NE(order, 0u);
+    EXPECT_EQ(certify("twoshot", Collective::allReduce, p).reductionOrder, order);
+    EXPECT_EQ(certify("oneshot", Collective::reduce, p).reductionOrder, order);
+    EXPECT_EQ(certify("oneshot", Collective::reduceScatter, p).reductionOrder, order);
+    if (p > 3) {
+      EXPECT_NE(certify("ring", Collective::allReduce, p).reductionOrder, order);
+      EXPECT_NE(certify("binomial", Collective::allReduce, p).reductionOrder, order);
+    }
+    EXPECT_EQ(certify("oneshot", Collective::allGather, p).reductionOrder, 0u);
+  }
+}
+
+/// Nearest first, halves and whole vectors meet the same partners.
+TEST(ReductionOrder, OfNearHalvesIsThatOfRecursiveDoubling) {
+  for (int p = 2; p <= 33; ++p) {
+    EXPECT_EQ(certify("halving_doubling_near", Collective::allReduce, p).reductionOrder,
+              certify("recursive_doubling", Collective::allReduce, p).reductionOrder)
+        << p;
+  }
+}
+
+/// All plans can pass their messages by reference, but for the few that docs/algorithms.md names.
+TEST(OverwrittenMessages, AreFew) {
+  for (const Algorithm& algorithm : algorithms()) {
+    for (int p = 1; p <= 17; ++p) {
+      for (const PlanRequest& request : test::requestsServed(algorithm, p)) {
+        const Plan plan = algorithm.make(request);
+        const bool stages = algorithm.name == "recursive_doubling" && request.collective == Collective::allReduce;
+        const bool inputs = algorithm.name == "oneshot" &&
+                            (request.collective == Collective::allReduce || request.collective == Collective::allToAll);
+        if (!stages) {
+          EXPECT_EQ(verify(plan).overwrittenMessages, 0u) << test::describe(plan);
+        }
+        if (!stages && !inputs) {
+          EXPECT_EQ(verify(plan, true).overwrittenMessages, 0u) << test::describe(plan) << " in place";
+        }
+      }
+    }
+  }
+}
+
+/// In two-shot the block that comes back is what tells that the block that went out was read; in one-shot nothing does.
+TEST(OverwrittenMessages, AreThoseWithNoAnswerBeforeTheWrite) {
+  const auto overwritten = [](std::string_view name, Collective collective, bool inPlace) {
+    return verify(findAlgorithm(name)->make({collective, 4, 0}), inPlace).overwrittenMessages;
+  };
+  EXPECT_EQ(overwritten("oneshot", Collective::allReduce, false), 0u);
+  EXPECT_EQ(overwritten("oneshot", Collective::allReduce, true), 12u);
+  EXPECT_EQ(overwritten("twoshot", Collective::allReduce, true), 0u);
+  EXPECT_EQ(overwritten("ring", Collective::allReduce, true), 0u);
+  EXPECT_EQ(overwritten("oneshot", Collective::allToAll, false), 0u);
+  EXPECT_EQ(overwritten("oneshot", Collective::allToAll, true), 12u);
+  EXPECT_EQ(overwritten("recursive_doubling", Collective::allReduce, false), 4u);
+}
+
+}  // namespace
+}  // namespace tacc

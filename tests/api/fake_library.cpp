@@ -1,0 +1,47 @@
+// The functions below the C interface that make communicators, ids and memory, as fakes.
+#include <cstdlib>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "comm/unique_id.hpp"
+#include "fake_communicator.hpp"
+#include "transports/library_memory.hpp"
+
+namespace tacc {
+
+namespace test {
+
+FakeWorld& joinedWorld() {
+  static FakeWorld world;
+  return world;
+}
+
+}  // namespace test
+
+/// All ranks must be joining at once, as for a real one; an id that starts with 'x' is refused on rank 1.
+std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ranks, int rank,
+                                                 const CommConfig& config) {
+  if (id.internal[0] == 'x' && rank == 1) fail(taccRemoteError, "rank 1 is refused");
+  auto joined = std::make_unique<test::FakeCommunicator>(test::joinedWorld(), rank, ranks, config);
+  if (id.internal[0] != 'x') joined->run(Call{});
+  return joined;
+}
+
+std::vector<std::unique_ptr<Communicator>> Communicator::makeThreads(int ranks, const CommConfig& config) {
+  std::vector<std::unique_ptr<Communicator>> all;
+  for (int rank = 0; rank < ranks; ++rank) {
+    all.push_back(std::make_unique<test::FakeCommunicator>(test::joinedWorld(), rank, ranks, config));
+  }
+  return all;
+}
+
+taccUniqueId makeUniqueId() {
+  taccUniqueId id;
+  std::memset(&id, 'u', sizeof(id));
+  return id;
+}
+
+void* allocateLibraryMemory(std::size_t bytes) { return std::calloc(1, bytes); }
+void freeLibraryMemory(void* pointer) { std::free(pointer); }
+
+}  // namespace tacc

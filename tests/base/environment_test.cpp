@@ -1,0 +1,132 @@
+#include "base/environment.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <initializer_list>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace tacc {
+namespace {
+
+Environment parse(std::initializer_list<const char*> list) {
+  std::vector<const char*> entries = list;
+  entries.push_back(nullptr);
+  return parseEnvironment(entries.data());
+}
+
+std::string errorOf(const char* entry) {
+  try {
+    parse({entry});
+  } catch (const Error& error) {
+    EXPECT_EQ(error.result(), taccInvalidArgument);
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Environment, HasDefaults) {
+  const Environment environment =
+      parse({"PATH=/bin", "HOME=/", "no equals sign", "TACC_WITHOUT_EQUALS", "XTACC_ALGO=1"});
+  EXPECT_EQ(environment.algorithm, "");
+  EXPECT_EQ(environment.isa, "best");
+  EXPECT_EQ(environment.initTimeout, std::nullopt);
+  EXPECT_EQ(environment.operationTimeout, std::nullopt);
+  EXPECT_EQ(environment.logLevel, LogLevel::none);
+  EXPECT_EQ(environment.chunkSize, std::nullopt);
+  EXPECT_EQ(environment.cma, CmaMode::automatic);
+  EXPECT_EQ(environment.spin, std::nullopt);
+  EXPECT_EQ(environment.segments, SegmentSource::memfd);
+  EXPECT_EQ(environment.agreed, "");
+}
+
+TEST(Environment, ReadsEveryVariable) {
+  const Environment environment =
+      parse({"TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K", "TACC_DEBUG=trace",
+             "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring"});
+  EXPECT_EQ(environment.algorithm, "ring");
+  EXPECT_EQ(environment.isa, "avx2");
+  EXPECT_DOUBLE_EQ(environment.initTimeout.value(), 0.5);
+  EXPECT_DOUBLE_EQ(environment.operationTimeout.value(), 0.0);
+  EXPECT_EQ(environment.logLevel, LogLevel::trace);
+  EXPECT_EQ(environment.chunkSize, 262'144u);
+  EXPECT_EQ(environment.cma, CmaMode::off);
+  EXPECT_EQ(environment.spin, 20);
+  EXPECT_EQ(environment.segments, SegmentSource::file);
+}
+
+TEST(Environment, AgreedTextDependsOnTheTableOrderOnly) {
+  EXPECT_EQ(parse({"TACC_CMA=off", "TACC_DEBUG=none", "TACC_ALGO=ring", "TACC_ISA=scalar"}).agreed,
+            "TACC_ALGO=ring TACC_CMA=off");
+}
+
+TEST(Environment, LeavesTestsAndBenchmarksTheirOwn) {
+  EXPECT_NO_THROW(parse({"TACC_TEST_QUICK=1", "TACC_BENCH_RANK=what ever"}));
+}
+
+TEST(Environment, UnknownNameSuggestsTheNearest) {
+  EXPECT_EQ(errorOf("TACC_CHUNKSIZE=1M"),
+            "unknown environment variable TACC_CHUNKSIZE; did you mean TACC_CHUNK_SIZE? (allowed: TACC_ALGO, TACC_ISA, "
+            "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_SPIN, TACC_SHM)");
+  EXPECT_EQ(errorOf("TACC_BENCHMARK=1").substr(0, 53), "unknown environment variable TACC_BENCHMARK (allowed:");
+}
+
+TEST(Environment, MalformedValueListsWhatIsAllowed) {
+  EXPECT_EQ(
+      errorOf("TACC_ALGO="),
+      "TACC_ALGO=\"\" is not valid: allowed are the name of an algorithm, e.g. ring (default: chosen by the library)");
+  EXPECT_EQ(errorOf("TACC_ISA=avx3"),
+            "TACC_ISA=\"avx3\" is not valid: allowed are scalar, sse4, avx2, avx512, neon, best (default: best)");
+  EXPECT_EQ(
+      errorOf("TACC_INIT_TIMEOUT=soon"),
+      "TACC_INIT_TIMEOUT=\"soon\" is not valid: allowed are seconds, e.g. 30, 0.5 or 500ms (default: as configured, "
+      "120)");
+  EXPECT_EQ(errorOf("TACC_TIMEOUT=-1"),
+            "TACC_TIMEOUT=\"-1\" is not valid: allowed are seconds, e.g. 30, 0.5 or 500ms; 0: for ever (default: as "
+            "configured, 600)");
+  EXPECT_EQ(errorOf("TACC_DEBUG=loud"),
+            "TACC_DEBUG=\"loud\" is not valid: allowed are none, warn, info, trace (default: none)");
+  EXPECT_EQ(errorOf("TACC_CHUNK_SIZE=4095"),
+            "TACC_CHUNK_SIZE=\"4095\" is not valid: allowed are a size of 4K or more, e.g. 256K or 1M (default: chosen "
+            "from the cache)");
+  EXPECT_EQ(errorOf("TACC_CMA=yes"), "TACC_CMA=\"yes\" is not valid: allowed are auto, on, off (default: auto)");
+  EXPECT_EQ(errorOf("TACC_SPIN=-1"),
+            "TACC_SPIN=\"-1\" is not valid: allowed are auto, or microseconds from 0 to 1000000 (default: auto)");
+  EXPECT_EQ(errorOf("TACC_SHM=hugetlb"), "TACC_SHM=\"hugetlb\" is not valid: allowed are memfd, file (default: memfd)");
+}
+
+TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
+  std::set<std::string_view> names;
+  for (const EnvironmentVariable& variable : environmentVariables()) {
+    EXPECT_TRUE(names.insert(variable.name).second) << variable.name << " stands twice in the table";
+    EXPECT_FALSE(variable.allowed.empty()) << variable.name;
+    EXPECT_FALSE(variable.defaultValue.empty()) << variable.name;
+    EXPECT_TRUE(variable.documentation.ends_with('.')) << variable.name;
+    EXPECT_THROW(parse({(std::string(variable.name) + '=').c_str()}), Error) << variable.name;
+  }
+  EXPECT_EQ(names.size(), 9u);
+}
+
+TEST(Environment, CheckSeesTheProcessAsItIsNow) {
+  ASSERT_EQ(setenv("TACC_ALGO", "ring", 1), 0);
+  EXPECT_EQ(checkEnvironment().algorithm, "ring");
+  ASSERT_EQ(setenv("TACC_ALGO_RITHM", "ring", 1), 0);
+  EXPECT_THROW(checkEnvironment(), Error);
+  ASSERT_EQ(unsetenv("TACC_ALGO_RITHM"), 0);
+  ASSERT_EQ(unsetenv("TACC_ALGO"), 0);
+  EXPECT_EQ(checkEnvironment().algorithm, "");
+}
+
+TEST(Environment, ProcessEnvironmentStaysAsItWas) {
+  const Environment before = processEnvironment();
+  ASSERT_EQ(setenv("TACC_CMA", before.cma == CmaMode::off ? "on" : "off", 1), 0);
+  EXPECT_EQ(processEnvironment().cma, before.cma);
+  ASSERT_EQ(unsetenv("TACC_CMA"), 0);
+}
+
+}  // namespace
+}  // namespace tacc

@@ -1,0 +1,234 @@
+#include <dirent.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+namespace {
+
+std::string setting(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr) throw std::runtime_error(std::string("the test needs the environment variable ") + name);
+  return value;
+}
+
+struct Outcome {
+  int status;
+  std::string output;
+};
+
+/// Runs tacc_bench to its end; its standard error is in the output too.
+Outcome run(const std::string& arguments) {
+  const std::string command = fmt::format("{} {} 2>&1", setting("TACC_BENCH_PROGRAM"), arguments);
+  FILE* pipe = ::popen(command.c_str(), "r");
+  std::string output;
+  char bytes[4096];
+  for (size_t n; (n = std::fread(bytes, 1, sizeof(bytes), pipe)) > 0;) output.append(bytes, n);
+  const int status = ::pclose(pipe);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
+}
+
+/// With one rank of tacc and one of a peer that behaves as `mode` says.
+Outcome runBesideFaultyPeer(const std::string& mode) {
+  return run(
+      fmt::format("allreduce --ranks 1 --size 1K -n 4 --repetitions 2 --peer gloo --peer-dir {} "
+                  "--peer-args gloo={}",
+                  setting("TACC_BENCH_FAULTY_PEERS"), mode));
+}
+
+bool contains(const Outcome& outcome, const std::string& text) {
+  return outcome.output.find(text) != std::string::npos;
+}
+
+/// Processes whose command line holds `text`.
+int countProcesses(const std::string& text) {
+  int count = 0;
+  DIR* folder = ::opendir("/proc");
+  while (const dirent* entry = ::readdir(folder)) {
+    std::ifstream file(fmt::format("/proc/{}/cmdline", static_cast<const char*>(entry->d_name)));
+    const std::string line((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    if (line.find(text) != std::string::npos) ++count;
+  }
+  ::closedir(folder);
+  return count;
+}
+
+TEST(Program, helpIsNotAnError) {
+  const Outcome outcome = run("--help");
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_TRUE(contains(outcome, "--minbytes"));
+}
+
+class BadUsage : public testing::TestWithParam<const char*> {};
+
+TEST_P(BadUsage, givesTheUsageAndStatusTwo) {
+  const Outcome outcome = run(GetParam());
+  EXPECT_EQ(outcome.status, 2) << outcome.output;
+  EXPECT_TRUE(contains(outcome, "tacc_bench: ")) << outcome.output;
+  EXPECT_TRUE(contains(outcome, "Usage:")) << outcome.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(Program, BadUsage,
+                         testing::Values("", "dance", "allreduce --dance", "allreduce extra", "allreduce -b 8Q",
+                                         "allreduce -b 2M -e 1M", "allreduce -f 1", "allreduce -i 0",
+                                         "allreduce -f 2 -i 8", "allreduce --size 8 -b 8", "allreduce -n 0",
+                                         "allreduce -n x", "allreduce -w -1", "allreduce -c 2", "allreduce -d f32",
+                                         "allreduce -o mean", "broadcast -r 2 --ranks 2", "broadcast -r x",
+                                         "allreduce --ranks 0", "allreduce --memory shared", "allreduce --peer foo",
+                                         "allreduce --peer gloo,gloo", "allreduce --peer-args gloo",
+                                         "broadcast --bound"));
+
+TEST(Program, everyCollectiveRunsOnThreeRanks) {
+  for (const char* collective : {"allreduce", "broadcast", "reduce", "allgather", "reducescatter", "alltoall", "gather",
+                                 "scatter", "sendrecv"}) {
+    const Outcome outcome = run(fmt::format("{} --ranks 3 -b 8 -e 40K -f 70 -n 6 --repetitions 2 -r all", collective));
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    EXPECT_TRUE(contains(outcome, "# Out of bounds values : 0 OK")) << outcome.output;
+    EXPECT_TRUE(contains(outcome, "# summary: 3 ranks, ")) << outcome.output;
+  }
+}
+
+TEST(Program, everyTypeAndOperationIsRight) {
+  const Outcome outcome = run("allreduce --ranks 2 --size 10000 -d all -o all -n 2 --repetitions 1");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_TRUE(contains(outcome, "bfloat16     avg")) << outcome.output;
+}
+
+TEST(Program, ranksMayBeThreads) {
+  for (const char* more : {"", "--algo ring"}) {
+    const Outcome outcome = run(fmt::format("allreduce --ranks 2 --threads --size 64K -n 10 {}", more));
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+  }
+}
+
+TEST(Program, theForcedAlgorithmIsTheOneThatRan) {
+  const std::string json = testing::TempDir() + fmt::format("tacc_bench_algorithm.{}.json", ::getpid());
+  const Outcome outcome = run(fmt::format("allreduce --ranks 2 --size 64K -n 10 --algo ring --json {}", json));
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  std::ifstream file(json);
+  EXPECT_EQ(nlohmann::json::parse(file)["results"][0]["algorithm"], "ring");
+  std::remove(json.c_str());
+}
+
+TEST(Program, libraryMemoryIsMeasuredAgainstTheBound) {
+  const Outcome outcome = run("allreduce --ranks 2 --memory library --size 1M -n 10");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_TRUE(contains(outcome, "bound   /time")) << outcome.output;
+  EXPECT_TRUE(contains(outcome, "x the memory bound")) << outcome.output;
+}
+
+TEST(Program, unknownAlgorithmsAreTheLibrarysError) {
+  const Outcome outcome = run("allreduce --ranks 2 --size 1K --algo dance");
+  EXPECT_EQ(outcome.status, 1) << outcome.output;
+  EXPECT_TRUE(contains(outcome, "dance")) << outcome.output;
+}
+
+TEST(Program, realPeersAgree) {
+  const std::string peers = setting("TACC_BENCH_PEERS");
+  if (peers.empty()) GTEST_SKIP() << "no peer was built";
+  const std::string json = testing::TempDir() + fmt::format("tacc_bench_test.{}.json", ::getpid());
+  for (const char* collective : {"allreduce", "broadcast", "reduce", "allgather", "reducescatter", "alltoall", "gather",
+                                 "scatter", "sendrecv"}) {
+    const Outcome outcome = run(fmt::format("{} --ranks 2 -b 8 -e 40K -f 70 -n 2 --repetitions 1 --peer {} --json {}",
+                                            collective, peers, json));
+    ASSERT_EQ(outcome.status, 0) << outcome.output;
+    std::ifstream file(json);
+    const auto report = nlohmann::json::parse(file);
+    ASSERT_EQ(report["results"].size(), 3U);
+    for (const auto& [name, peer] : report["results"][1]["peers"].items()) {
+      if (name == "gloo" && std::string(collective) == "reducescatter") continue;
+      EXPECT_GT(peer["time"].get<double>(), 0) << collective << " by " << name;
+    }
+  }
+  std::remove(json.c_str());
+}
+
+TEST(Program, aRightPeerIsComparedWith) {
+  const Outcome outcome = runBesideFaultyPeer("right");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_TRUE(contains(outcome, " x gloo")) << outcome.output;
+}
+
+TEST(Program, aPeerThatDoesNotOfferTheCallIsNotAnError) {
+  const Outcome outcome = runBesideFaultyPeer("absent");
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_TRUE(contains(outcome, "gloo not comparable")) << outcome.output;
+}
+
+TEST(Program, wrongResultsGiveStatusOne) {
+  const Outcome outcome = runBesideFaultyPeer("wrong");
+  EXPECT_EQ(outcome.status, 1) << outcome.output;
+  EXPECT_TRUE(contains(outcome, "gloo had 1 wrong elements at 1 KiB")) << outcome.output;
+  EXPECT_TRUE(contains(outcome, "FAILED")) << outcome.output;
+}
+
+TEST(Program, anErrorOfALibraryIsReported) {
+  const Outcome outcome = runBesideFaultyPeer("throw");
+  EXPECT_EQ(outcome.status, 1) << outcome.output;
+  EXPECT_TRUE(contains(outcome, "tacc_bench: gloo: rank 0: out of luck")) << outcome.output;
+}
+
+TEST(Program, anErrorWhileStartingIsReported) {
+  const Outcome outcome = runBesideFaultyPeer("refuse");
+  EXPECT_EQ(outcome.status, 1) << outcome.output;
+  EXPECT_TRUE(contains(outcome, "nobody may join")) << outcome.output;
+}
+
+TEST(Program, aRankThatDiesIsReported) {
+  const Outcome outcome = runBesideFaultyPeer("die");
+  EXPECT_EQ(outcome.status, 1) << outcome.output;
+  EXPECT_TRUE(contains(outcome, "tacc_bench: gloo: rank 0 ended while doing \"time")) << outcome.output;
+}
+
+TEST(Program, aPeerThatWasNotBuiltIsReported) {
+  const Outcome outcome = run("allreduce --ranks 2 --peer gloo --peer-dir /nonexistent");
+  EXPECT_EQ(outcome.status, 1) << outcome.output;
+  EXPECT_TRUE(contains(outcome, "the peer gloo is not there")) << outcome.output;
+}
+
+TEST(Program, unwritableFilesAreReportedBeforeTheMeasurement) {
+  const Outcome outcome = run("allreduce --ranks 2 --json /nonexistent/file");
+  EXPECT_EQ(outcome.status, 1) << outcome.output;
+  EXPECT_EQ(outcome.output, "tacc_bench: cannot write /nonexistent/file\n");
+}
+
+class Stopped : public testing::TestWithParam<int> {};
+
+TEST_P(Stopped, leavesNoProcess) {
+  const std::string program = setting("TACC_BENCH_PROGRAM");
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    std::freopen("/dev/null", "w", stdout);
+    std::freopen("/dev/null", "w", stderr);
+    ::execl(program.c_str(), program.c_str(), "allreduce", "--ranks", "2", "--size", "64K", "-n", "100000000", nullptr);
+    ::_exit(127);
+  }
+  const std::string workers = fmt::format("tacc_bench.{}.", pid);
+  const auto waitFor = [&](int count) {
+    for (int i = 0; i < 1000 && countProcesses(workers) != count; ++i)
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return countProcesses(workers);
+  };
+  EXPECT_EQ(waitFor(2), 2);
+  ::kill(pid, GetParam());
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  if (GetParam() != SIGKILL) {
+    EXPECT_TRUE(WIFEXITED(status));
+    EXPECT_EQ(WEXITSTATUS(status), 128 + GetParam());
+  }
+  EXPECT_EQ(waitFor(0), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Program, Stopped, testing::Values(SIGINT, SIGTERM, SIGKILL));
+
+}  // namespace

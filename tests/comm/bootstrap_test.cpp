@@ -1,0 +1,493 @@
+// The bootstrap between real processes: it works, refuses strangers, and names who is to blame.
+#include "comm/bootstrap.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "comm/channel.hpp"
+#include "comm/handshake.hpp"
+#include "comm/rendezvous_address.hpp"
+#include "support/child_process.hpp"
+#include "transports/shared_memory.hpp"
+
+namespace tacc {
+namespace {
+
+using test::ChildProcess;
+using test::Signal;
+using testing::HasSubstr;
+
+constexpr double patience = 20.0;  // time-out of what must succeed; a loaded machine may be slow
+
+std::span<const std::byte> bytesOf(const int& value) { return std::as_bytes(std::span(&value, 1)); }
+
+/// Gathers the ranks' numbers and compares.
+bool gatherNumbers(Bootstrap& bootstrap, int ranks, int rank, int factor) {
+  const int mine = rank * factor + 1;
+  const std::vector<std::byte> all = bootstrap.allGather(bytesOf(mine));
+  if (all.size() != static_cast<std::size_t>(ranks) * sizeof(int)) return false;
+  for (int r = 0; r < ranks; ++r) {
+    int theirs = 0;
+    std::memcpy(&theirs, all.data() + static_cast<std::size_t>(r) * sizeof(int), sizeof theirs);
+    if (theirs != r * factor + 1) return false;
+  }
+  return true;
+}
+
+/// Every rank offers `rank % 3` pieces of memory that hold its rank, and finds the others' in them.
+bool exchangeMemory(Bootstrap& bootstrap, int ranks, int rank) {
+  std::vector<SharedMemory> memory;
+  std::vector<Bootstrap::Offered> offers;
+  for (int i = 0; i < rank % 3; ++i) {
+    memory.push_back(SharedMemory::create(4096, "offer"));
+    memory.back().data()[i] = static_cast<std::byte>(rank + 1);
+    offers.push_back({static_cast<std::uint64_t>(rank * 10 + i), memory.back().fd(), 4096});
+  }
+  auto received = bootstrap.exchangeDescriptors(offers, patience);
+  std::size_t next = 0;
+  for (int from = 0; from < ranks; ++from) {
+    for (int i = 0; from != rank && i < from % 3; ++i, ++next) {
+      if (next >= received.size() || received[next].rank != from) return false;
+      if (received[next].id != static_cast<std::uint64_t>(from * 10 + i) || received[next].bytes != 4096) return false;
+      const SharedMemory theirs = SharedMemory::map(std::move(received[next].fd), 4096, "offer");
+      if (theirs.data()[i] != static_cast<std::byte>(from + 1)) return false;
+    }
+  }
+  return next == received.size();
+}
+
+/// What a communicator does with it.
+bool useAll(const taccUniqueId& id, int ranks, int rank) {
+  const int before = test::countOpenDescriptors();
+  {
+    Bootstrap bootstrap(id, ranks, rank, patience);
+    if (!gatherNumbers(bootstrap, ranks, rank, 3)) return false;
+    SharedMemory segment = rank == 0 ? SharedMemory::create(65536, "segment") : SharedMemory();
+    FileDescriptor fd = bootstrap.broadcastDescriptor(segment.fd());
+    if (rank != 0) segment = SharedMemory::map(std::move(fd), 65536, "segment");
+    segment.data()[rank] = static_cast<std::byte>(rank + 1);
+    if (!gatherNumbers(bootstrap, ranks, rank, 5)) return false;
+    for (int r = 0; r < ranks; ++r) {
+      if (segment.data()[r] != static_cast<std::byte>(r + 1)) return false;
+    }
+    if (!exchangeMemory(bootstrap, ranks, rank) || !exchangeMemory(bootstrap, ranks, rank)) return false;
+    if (!gatherNumbers(bootstrap, ranks, rank, 7)) return false;
+  }
+  return test::countOpenDescriptors() == before;
+}
+
+/// The message of the Error that joining (and then `work`) throws; "" if none. Checks the result.
+template <class Work>
+std::string failureOf(taccResult_t expected, const taccUniqueId& id, int ranks, int rank, double timeout,
+                      const Work& work) {
+  try {
+    Bootstrap bootstrap(id, ranks, rank, timeout);
+    work(bootstrap);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.result(), expected) << error.what();
+    return error.what();
+  }
+  return "";
+}
+
+std::string joinFailure(taccResult_t expected, const taccUniqueId& id, int ranks, int rank, double timeout) {
+  return failureOf(expected, id, ranks, rank, timeout, [](Bootstrap&) {});
+}
+
+/// Children whose Error must contain all of `texts`; their number must come out as status 0.
+ChildProcess expectFailure(taccResult_t result, const taccUniqueId& id, int ranks, int rank, double timeout,
+                           const std::vector<std::string>& texts) {
+  return ChildProcess([=] {
+    const std::string message = joinFailure(result, id, ranks, rank, timeout);
+    bool all = !testing::Test::HasFailure();
+    for (const std::string& text : texts) all = all && message.find(text) != std::string::npos;
+    if (!all) std::fprintf(stderr, "rank %d got: %s\n", rank, message.c_str());
+    return all;
+  });
+}
+
+/// A connection of somebody who is not of the job.
+FileDescriptor connectAsStranger(const taccUniqueId& id) {
+  const RendezvousAddress address(rendezvousName(openUniqueId(id)));
+  for (int attempt = 0; attempt < 2000; ++attempt) {
+    FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::connect(socket.get(), address.get(), address.size()) == 0) return socket;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return FileDescriptor();
+}
+
+/// Waits until the other end closes, which is all that a stranger may get.
+bool isClosedByPeer(int fd) {
+  char buffer[512];
+  for (;;) {
+    const ssize_t count = ::recv(fd, buffer, sizeof buffer, 0);
+    if (count == 0 || (count < 0 && errno == ECONNRESET)) return true;
+    if (count < 0) return false;
+  }
+}
+
+class BootstrapSizes : public testing::TestWithParam<int> {};
+
+TEST_P(BootstrapSizes, ProcessesJoinGatherAndExchange) {
+  const int ranks = GetParam();
+  const taccUniqueId id = makeUniqueId();
+  std::vector<ChildProcess> children;
+  for (int rank = ranks - 1; rank >= 1; --rank) children.emplace_back([&, rank] { return useAll(id, ranks, rank); });
+  EXPECT_TRUE(useAll(id, ranks, 0));
+  for (ChildProcess& child : children) EXPECT_EQ(child.wait(), 0);
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, BootstrapSizes, testing::Values(1, 2, 5, 64));
+
+TEST(Bootstrap, ThreadsOfOneProcessJoinToo) {
+  constexpr int ranks = 4;
+  const taccUniqueId id = makeUniqueId();
+  std::vector<std::thread> threads;
+  std::vector<char> worked(ranks);
+  for (int rank = 0; rank < ranks; ++rank) {
+    threads.emplace_back([&, rank] {
+      Bootstrap bootstrap(id, ranks, rank, patience);
+      worked[static_cast<std::size_t>(rank)] =
+          gatherNumbers(bootstrap, ranks, rank, 3) && exchangeMemory(bootstrap, ranks, rank);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(worked, std::vector<char>(ranks, 1));
+}
+
+TEST(Bootstrap, LargePartsAndManyDescriptorsPass) {
+  constexpr int ranks = 3;
+  constexpr std::size_t bytes = 3 << 20;
+  constexpr std::size_t offers = 300;  // more than fit one message of the kernel
+  const taccUniqueId id = makeUniqueId();
+  const auto work = [&](int rank) {
+    Bootstrap bootstrap(id, ranks, rank, patience);
+    const std::vector<std::byte> mine(bytes, static_cast<std::byte>(rank));
+    const std::vector<std::byte> all = bootstrap.allGather(mine);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (all[i] != static_cast<std::byte>(i / bytes)) return false;
+    }
+    const SharedMemory memory = SharedMemory::create(4096, "offer");
+    memory.data()[0] = static_cast<std::byte>(rank + 1);
+    const std::vector<Bootstrap::Offered> offered(offers, {7, memory.fd(), 4096});
+    const auto received = bootstrap.exchangeDescriptors(rank == 1 ? std::span(offered).first(0) : offered, patience);
+    if (received.size() != (rank == 1 ? 2 * offers : offers)) return false;
+    const SharedMemory last = SharedMemory::map(duplicate(received.back().fd.get()), 4096, "offer");
+    return last.data()[0] == static_cast<std::byte>(received.back().rank + 1);
+  };
+  std::vector<ChildProcess> children;
+  for (int rank = 1; rank < ranks; ++rank) children.emplace_back([&, rank] { return work(rank); });
+  EXPECT_TRUE(work(0));
+  for (ChildProcess& child : children) EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Bootstrap, StrangersAreRefusedAndHinderNobody) {
+  constexpr int ranks = 3;
+  const taccUniqueId id = makeUniqueId();
+  ChildProcess hub([&] { return useAll(id, ranks, 0); });
+
+  const FileDescriptor silent = connectAsStranger(id);
+  const FileDescriptor garbage = connectAsStranger(id);
+  ASSERT_TRUE(silent.valid() && garbage.valid());
+  const std::string noise(4096, '\x5a');
+  (void)::send(garbage.get(), noise.data(), noise.size(), MSG_NOSIGNAL);
+  EXPECT_TRUE(isClosedByPeer(garbage.get()));
+
+  // Half a message, then silence.
+  const FileDescriptor half = connectAsStranger(id);
+  (void)::send(half.get(), "\x0a\x0f\xcc\x7a\x02", 5, MSG_NOSIGNAL);
+
+  // The right protocol with another secret, or with what it says changed after the proof.
+  for (const bool wrongSecret : {true, false}) {
+    Channel channel(connectAsStranger(id));
+    std::optional<Message> message;
+    while (!message) {
+      ASSERT_TRUE(channel.receive());
+      message = channel.take();
+    }
+    const std::optional<Challenge> challenge = valueIn<Challenge>(*message);
+    ASSERT_TRUE(challenge);
+    const Secret secret = openUniqueId(wrongSecret ? makeUniqueId() : id).secret;
+    Hello hello = answerChallenge(secret, *challenge, {TACC_VERSION_CODE, ranks, 1, 1});
+    if (!wrongSecret) hello.who.rank = 2;
+    channel.queue(MessageKind::hello, payloadOf(hello));
+    ASSERT_TRUE(channel.flush());
+    EXPECT_TRUE(isClosedByPeer(channel.fd()));
+  }
+
+  ChildProcess first([&] { return useAll(id, ranks, 1); });
+  ChildProcess second([&] { return useAll(id, ranks, 2); });
+  EXPECT_EQ(first.wait(), 0);
+  EXPECT_EQ(second.wait(), 0);
+  EXPECT_EQ(hub.wait(), 0);
+}
+
+TEST(Bootstrap, AnImpostorAtTheRendezvousIsNotBelieved) {
+  const taccUniqueId id = makeUniqueId();
+  const RendezvousAddress address(rendezvousName(openUniqueId(id)));
+  const FileDescriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::bind(listener.get(), address.get(), address.size()), 0);
+  ASSERT_EQ(::listen(listener.get(), 16), 0);
+  std::thread impostor([&] {
+    for (;;) {
+      Channel channel(FileDescriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC)));
+      if (channel.fd() < 0) return;  // the test is over
+      const Challenge challenge{makeNonce()};
+      channel.queue(MessageKind::challenge, payloadOf(challenge));
+      channel.queue(MessageKind::welcome, payloadOf(Welcome{makeNonce()}));
+      channel.queue(MessageKind::complete, nullptr);
+      (void)channel.flush();
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+  });
+  EXPECT_THAT(joinFailure(taccTimeout, id, 2, 1, 0.3), HasSubstr("does not know the secret"));
+  ::shutdown(listener.get(), SHUT_RDWR);
+  impostor.join();
+}
+
+TEST(Bootstrap, ARankTakenTwiceIsToldToAll) {
+  for (const int twice : {1, 0}) {
+    const taccUniqueId id = makeUniqueId();
+    const std::vector<std::string> texts{fmt::format("rank {} is taken twice", twice)};
+    ChildProcess first = expectFailure(taccInvalidUsage, id, 4, twice, patience, texts);
+    ChildProcess second = expectFailure(taccInvalidUsage, id, 4, twice, patience, texts);
+    ChildProcess other = expectFailure(taccInvalidUsage, id, 4, 2, patience, texts);
+    if (twice == 1) {
+      const std::string message = joinFailure(taccInvalidUsage, id, 4, 0, patience);
+      EXPECT_THAT(message, HasSubstr(texts[0]));
+      EXPECT_THAT(message, HasSubstr(fmt::format("process {}", first.pid())));
+      EXPECT_THAT(message, HasSubstr(fmt::format("process {}", second.pid())));
+    }
+    EXPECT_EQ(first.wait(), 0);
+    EXPECT_EQ(second.wait(), 0);
+    EXPECT_EQ(other.wait(), 0);
+  }
+}
+
+TEST(Bootstrap, DifferentNumbersOfRanksAreToldToAll) {
+  const taccUniqueId id = makeUniqueId();
+  ChildProcess wrong = expectFailure(taccInvalidUsage, id, 5, 1, patience, {"asks for 5 ranks", "for 3"});
+  ChildProcess right = expectFailure(taccInvalidUsage, id, 3, 2, patience, {"asks for 5 ranks", "for 3"});
+  EXPECT_THAT(joinFailure(taccInvalidUsage, id, 3, 0, patience), HasSubstr("rank 1 (process"));
+  EXPECT_EQ(wrong.wait(), 0);
+  EXPECT_EQ(right.wait(), 0);
+}
+
+TEST(Bootstrap, AnotherVersionOfTheLibraryIsNamed) {
+  const taccUniqueId id = makeUniqueId();
+  ChildProcess hub =
+      expectFailure(taccInvalidUsage, id, 2, 0, patience, {"rank 1 (process 4711) runs tacc 9.9.9", "0.1.0"});
+  Channel channel(connectAsStranger(id));
+  const auto next = [&] {
+    for (;;) {
+      const bool open = channel.receive();
+      if (std::optional<Message> message = channel.take()) return message;
+      if (!open) return std::optional<Message>();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  const std::optional<Message> challenge = next();
+  ASSERT_TRUE(challenge);
+  const Hello hello = answerChallenge(openUniqueId(id).secret, *valueIn<Challenge>(*challenge), {90909, 2, 1, 4711});
+  channel.queue(MessageKind::hello, payloadOf(hello));
+  ASSERT_TRUE(channel.flush());
+  ASSERT_EQ(next()->kind, MessageKind::welcome);
+  channel.trust();
+  EXPECT_EQ(next()->kind, MessageKind::failure);
+  EXPECT_EQ(hub.wait(), 0);
+}
+
+TEST(Bootstrap, ARankThatDoesNotComeIsNamed) {
+  const taccUniqueId id = makeUniqueId();
+  ChildProcess one = expectFailure(taccTimeout, id, 4, 1, 0.4, {"rank 2, rank 3 of 4"});
+  const int before = test::countOpenDescriptors();
+  EXPECT_THAT(joinFailure(taccTimeout, id, 4, 0, 0.4), HasSubstr("rank 2, rank 3 of 4 did not join within 0.4 s"));
+  EXPECT_EQ(test::countOpenDescriptors(), before);
+  EXPECT_EQ(one.wait(), 0);
+}
+
+TEST(Bootstrap, ARankZeroThatDoesNotComeIsNamed) {
+  const taccUniqueId id = makeUniqueId();
+  EXPECT_THAT(joinFailure(taccTimeout, id, 2, 1, 0.1), HasSubstr("rank 1: rank 0 did not answer within 0.1 s"));
+}
+
+TEST(Bootstrap, ARankKilledWhileTheOthersJoinIsNamed) {
+  const taccUniqueId id = makeUniqueId();
+  ChildProcess victim([&] {
+    Bootstrap bootstrap(id, 3, 1, patience);
+    return true;
+  });
+  std::thread killer([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    victim.kill();
+  });
+  const std::string message = joinFailure(taccRemoteError, id, 3, 0, 10);
+  killer.join();
+  EXPECT_THAT(message, HasSubstr(fmt::format("rank 1 (process {}", victim.pid())));
+  EXPECT_THAT(message, HasSubstr("has ended"));
+}
+
+TEST(Bootstrap, ARankKilledInACollectiveIsNamedOnAll) {
+  const taccUniqueId id = makeUniqueId();
+  const auto gather = [](Bootstrap& bootstrap) { bootstrap.allGather({}); };
+  const Signal joined;
+  ChildProcess victim([&] {
+    Bootstrap bootstrap(id, 3, 2, patience);
+    joined.give();
+    ::pause();
+    return true;
+  });
+  const std::string expected = fmt::format("rank 2 (process {}", victim.pid());
+  ChildProcess survivor([&] {
+    const std::string message = failureOf(taccRemoteError, id, 3, 1, patience, gather);
+    return message.find(expected) != std::string::npos && !testing::Test::HasFailure();
+  });
+  const std::string message = failureOf(taccRemoteError, id, 3, 0, patience, [&](Bootstrap& bootstrap) {
+    joined.await();
+    victim.kill();
+    gather(bootstrap);
+  });
+  EXPECT_THAT(message, HasSubstr(expected));
+  EXPECT_EQ(survivor.wait(), 0);
+}
+
+TEST(Bootstrap, ARankZeroKilledInACollectiveIsNamed) {
+  const taccUniqueId id = makeUniqueId();
+  const Signal joined;
+  ChildProcess hub([&] {
+    Bootstrap bootstrap(id, 2, 0, patience);
+    joined.give();
+    ::pause();
+    return true;
+  });
+  const std::string message = failureOf(taccRemoteError, id, 2, 1, patience, [&](Bootstrap& bootstrap) {
+    joined.await();
+    hub.kill();
+    bootstrap.allGather({});
+  });
+  EXPECT_THAT(message, HasSubstr(fmt::format("rank 0 (process {}", hub.pid())));
+}
+
+TEST(Bootstrap, AStoppedRankIsNamedAsStopped) {
+  const taccUniqueId id = makeUniqueId();
+  ChildProcess stopped([&] {
+    Bootstrap bootstrap(id, 2, 1, patience);
+    ::raise(SIGSTOP);
+    return true;
+  });
+  const std::string message = failureOf(taccTimeout, id, 2, 0, 1.0, [&](Bootstrap& bootstrap) {
+    siginfo_t info;
+    ::waitid(P_PID, static_cast<id_t>(stopped.pid()), &info, WSTOPPED | WNOWAIT);
+    bootstrap.allGather({});
+  });
+  EXPECT_THAT(message, HasSubstr(fmt::format("rank 1 (process {}, stopped (SIGSTOP))", stopped.pid())));
+}
+
+TEST(Bootstrap, UnequalPartsAreToldToAll) {
+  const taccUniqueId id = makeUniqueId();
+  const int number = 0;
+  ChildProcess child([&] {
+    return failureOf(taccInternalError, id, 2, 1, patience, [&](Bootstrap& bootstrap) {
+             bootstrap.allGather(bytesOf(number).first(2));
+           }).find("rank 1 gave 2 bytes, rank 0 gave 4") != std::string::npos;
+  });
+  EXPECT_THAT(failureOf(taccInternalError, id, 2, 0, patience,
+                        [&](Bootstrap& bootstrap) { bootstrap.allGather(bytesOf(number)); }),
+              HasSubstr("rank 1 gave 2 bytes, rank 0 gave 4"));
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(Bootstrap, AnInterruptEndsABlockedCallOnAllRanks) {
+  for (const int interrupted : {0, 1}) {
+    const taccUniqueId id = makeUniqueId();
+    const auto gatherAndBeInterrupted = [&](Bootstrap& bootstrap) {
+      std::thread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        bootstrap.interrupt();
+      });
+      try {
+        bootstrap.allGather({});
+      } catch (const Error&) {
+        other.join();
+        EXPECT_THROW(bootstrap.allGather({}), Error);
+        throw;
+      }
+      other.join();
+    };
+    const std::string text = fmt::format("aborted by rank {}", interrupted);
+    // Rank 2 joins and takes part in nothing, so that the others block.
+    const Signal done;
+    ChildProcess idle([&] {
+      Bootstrap bootstrap(id, 3, 2, patience);
+      done.await();
+      return true;
+    });
+    const auto run = [&](int rank) {
+      const std::string message = failureOf(taccRemoteError, id, 3, rank, patience, [&](Bootstrap& bootstrap) {
+        if (rank == interrupted)
+          gatherAndBeInterrupted(bootstrap);
+        else
+          bootstrap.allGather({});
+      });
+      return message.find(text) != std::string::npos;
+    };
+    ChildProcess child([&] { return run(1); });
+    EXPECT_TRUE(run(0));
+    EXPECT_EQ(child.wait(), 0);
+    done.give();
+    EXPECT_EQ(idle.wait(), 0);
+  }
+}
+
+TEST(Bootstrap, AFailureBetweenCallsIsToldToAll) {
+  for (const int failing : {0, 1}) {
+    for (const bool passingDescriptor : {false, true}) {
+      const taccUniqueId id = makeUniqueId();
+      const SharedMemory memory = SharedMemory::create(4096, "test");
+      const Signal announced;
+      const auto run = [&](int rank) {
+        const std::string message = failureOf(taccRemoteError, id, 3, rank, patience, [&](Bootstrap& bootstrap) {
+          if (rank == failing) {
+            const Error error(taccRemoteError, "the cellar is full");
+            bootstrap.announceFailure(error);
+            announced.give();
+            throw error;
+          }
+          if (rank == 0) announced.await();
+          if (passingDescriptor)
+            (void)bootstrap.broadcastDescriptor(memory.fd());
+          else
+            bootstrap.allGather({});
+        });
+        return message.find("the cellar is full") != std::string::npos;
+      };
+      ChildProcess one([&] { return run(1); });
+      // Rank 2 may get its descriptor before rank 0 notices.
+      ChildProcess two([&] {
+        return passingDescriptor && failing == 1 ? (joinFailure(taccRemoteError, id, 3, 2, patience), true) : run(2);
+      });
+      EXPECT_TRUE(run(0));
+      EXPECT_EQ(one.wait(), 0);
+      EXPECT_EQ(two.wait(), 0);
+    }
+  }
+}
+
+TEST(Bootstrap, BadArgumentsAreNamed) {
+  const taccUniqueId id = makeUniqueId();
+  EXPECT_THAT(joinFailure(taccInvalidArgument, id, 0, 0, 1), HasSubstr("number of ranks is 0"));
+  EXPECT_THAT(joinFailure(taccInvalidArgument, id, 2, 2, 1), HasSubstr("must be 0 to 1"));
+  EXPECT_THAT(joinFailure(taccInvalidArgument, id, 2, -1, 1), HasSubstr("rank is -1"));
+  EXPECT_THAT(joinFailure(taccInvalidArgument, id, 2, 0, 0), HasSubstr("time-out"));
+  EXPECT_THAT(joinFailure(taccInvalidArgument, taccUniqueId{}, 1, 0, 1), HasSubstr("all zero"));
+}
+
+}  // namespace
+}  // namespace tacc

@@ -1,0 +1,72 @@
+#include "rank_harness.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <thread>
+#include <vector>
+
+namespace tacc::test {
+namespace {
+
+void runThreads(int ranks, const std::function<void(taccComm_t, int)>& body) {
+  std::vector<taccComm_t> comms(static_cast<std::size_t>(ranks));
+  ASSERT_EQ(taccCommInitAll(comms.data(), ranks, nullptr), taccSuccess) << taccGetLastError(nullptr);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] { body(comms[static_cast<std::size_t>(rank)], rank); });
+  for (std::thread& thread : threads) thread.join();
+  for (taccComm_t comm : comms) EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+}
+
+[[noreturn]] void runChild(const taccUniqueId& id, int ranks, int rank, const taccConfig_t& config,
+                           const std::function<void(taccComm_t, int)>& body) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  taccComm_t comm = nullptr;
+  EXPECT_EQ(taccCommInitRankConfig(&comm, ranks, id, rank, &config), taccSuccess) << taccGetLastError(nullptr);
+  if (comm != nullptr) {
+    body(comm, rank);
+    EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+  }
+  const bool failed = testing::Test::HasFailure();
+  std::fflush(nullptr);
+  _exit(failed ? 1 : 0);
+}
+
+void runProcesses(int ranks, const std::function<void(taccComm_t, int)>& body, const taccConfig_t& config) {
+  taccUniqueId id;
+  ASSERT_EQ(taccGetUniqueId(&id), taccSuccess) << taccGetLastError(nullptr);
+  std::fflush(nullptr);
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) runChild(id, ranks, rank, config, body);
+    children.push_back(child);
+  }
+  for (std::size_t rank = 0; rank < children.size(); ++rank) {
+    int status = 0;
+    waitpid(children[rank], &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "rank " << rank << " ended with status " << status;
+  }
+}
+
+}  // namespace
+
+void runRanks(RankKind kind, int ranks, const std::function<void(taccComm_t, int)>& body,
+              const taccConfig_t& config) {
+  if (kind == RankKind::threads)
+    runThreads(ranks, body);
+  else
+    runProcesses(ranks, body, config);
+}
+
+void expectSuccess(taccResult_t result, taccComm_t comm) {
+  EXPECT_EQ(result, taccSuccess) << taccGetLastError(comm);
+}
+
+}  // namespace tacc::test

@@ -1,0 +1,20 @@
+// Runs the ranks of a communicator in a test: as forked processes or as threads.
+#pragma once
+
+#include <functional>
+
+#include "tacc/tacc.h"
+
+namespace tacc::test {
+
+enum class RankKind { processes, threads };
+
+/// Runs `body(comm, rank)` on every rank of a fresh communicator and waits for all. A gtest failure, an exception or a crash
+/// on any rank is a failure of the calling test. Process ranks are children: what they change is not seen by the caller.
+void runRanks(RankKind kind, int ranks, const std::function<void(taccComm_t, int)>& body,
+              const taccConfig_t& config = TACC_CONFIG_INITIALIZER);
+
+/// Fails the test with the library's message unless `result` is success.
+void expectSuccess(taccResult_t result, taccComm_t comm);
+
+}  // namespace tacc::test

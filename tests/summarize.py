@@ -1,0 +1,49 @@
+#!/usr/bin/env python3
+"""Prints `N passed, N failed[, N skipped]` for the last `meson test` of a build directory, as the last line.
+
+GoogleTest programs count case by case, from the XML that each leaves in the build directory; other tests count as one.
+A program that died, or ran out of time, before it could report counts as one failure. Ends with 1 when anything failed or
+nothing ran.
+"""
+import collections
+import json
+import pathlib
+import sys
+import xml.etree.ElementTree as ElementTree
+
+
+def outcome(case):
+    if case.find("failure") is not None or case.find("error") is not None:
+        return "failed"
+    if case.find("skipped") is not None or case.get("status") == "notrun":
+        return "skipped"
+    return "passed"
+
+
+def count(build):
+    total = collections.Counter()
+    for line in (build / "meson-logs" / "testlog.json").read_text().splitlines():
+        test = json.loads(line)
+        name = test["name"].split(" / ")[-1]
+        report = build / f"{name}.xml"
+        cases = collections.Counter()
+        if report.exists():
+            cases.update(outcome(case) for case in ElementTree.parse(report).iter("testcase"))
+        result = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}.get(test["result"], "failed")
+        if not cases or (result == "failed" and not cases["failed"]):
+            cases[result] += 1
+        if cases["failed"]:
+            print(f"failed: {name}")
+        total += cases
+    return total
+
+
+def main():
+    total = count(pathlib.Path(sys.argv[1]))
+    skipped = f", {total['skipped']} skipped" if total["skipped"] else ""
+    print(f"{total['passed']} passed, {total['failed']} failed{skipped}")
+    return 1 if total["failed"] or not total["passed"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

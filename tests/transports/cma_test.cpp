@@ -1,0 +1,74 @@
+#include "transports/cma.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "base/error.hpp"
+#include "support/child_process.hpp"
+
+namespace tacc {
+namespace {
+
+using test::ChildProcess;
+using test::Signal;
+
+constexpr std::uint64_t expected = 0x0123456789abcdefull;
+
+/// A child whose copy of `numbers` differs from the parent's.
+ChildProcess writeInChild(std::vector<std::uint64_t>& numbers, const Signal& written) {
+  return ChildProcess([&] {
+    for (std::uint64_t& number : numbers) number = expected + static_cast<std::uint64_t>(&number - numbers.data());
+    written.give();
+    ::pause();
+    return true;
+  });
+}
+
+TEST(Cma, ReadsTheMemoryOfAChild) {
+  std::vector<std::uint64_t> numbers(300'000);
+  const Signal written;
+  ChildProcess child = writeInChild(numbers, written);
+  written.await();
+  if (!probeCma(child.pid(), numbers.data(), expected)) GTEST_SKIP() << "this system refuses process_vm_readv";
+  EXPECT_EQ(numbers.front(), 0u);
+  EXPECT_FALSE(probeCma(child.pid(), numbers.data(), expected + 1));
+
+  std::vector<std::uint64_t> read(numbers.size());
+  readRemote(child.pid(), read.data(), numbers.data(), read.size() * sizeof read[0]);
+  for (std::size_t i = 0; i < read.size(); ++i) ASSERT_EQ(read[i], expected + i);
+}
+
+TEST(Cma, AnUnmappedAddressIsAnError) {
+  std::vector<std::uint64_t> numbers(1);
+  const Signal written;
+  ChildProcess child = writeInChild(numbers, written);
+  written.await();
+  std::uint64_t value = 0;
+  try {
+    readRemote(child.pid(), &value, nullptr, sizeof value);
+    ADD_FAILURE() << "read at address 0";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.result(), taccSystemError);
+    EXPECT_THAT(error.what(), testing::HasSubstr(std::to_string(child.pid())));
+  }
+  EXPECT_FALSE(probeCma(child.pid(), nullptr, 0));
+}
+
+TEST(Cma, AProcessThatIsGoneIsARemoteError) {
+  ChildProcess child([] { return true; });
+  const pid_t pid = child.pid();
+  child.wait();
+  std::uint64_t value = 0;
+  EXPECT_FALSE(probeCma(pid, &value, 0));
+  try {
+    readRemote(pid, &value, &value, sizeof value);
+    ADD_FAILURE() << "read from a process that is gone";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.result(), taccRemoteError);
+  }
+}
+
+}  // namespace
+}  // namespace tacc

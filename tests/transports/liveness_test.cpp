@@ -1,0 +1,133 @@
+#include "transports/liveness.hpp"
+
+#include <gmock/gmock.h>
+
+#include <memory>
+#include <optional>
+
+#include "base/error.hpp"
+#include "support/child_process.hpp"
+#include "transports/shared_memory.hpp"
+
+namespace tacc {
+namespace {
+
+using test::ChildProcess;
+using test::Signal;
+
+class LivenessTest : public testing::Test {
+ protected:
+  SharedMemory memory_ = SharedMemory::create(4096, "liveness");
+};
+
+/// A child that claims `rank`, says so and waits to be killed.
+ChildProcess claimInChild(int fd, int rank, const Signal& claimed) {
+  return ChildProcess([&, rank] {
+    const Liveness liveness(fd, rank);
+    claimed.give();
+    ::pause();
+    return true;
+  });
+}
+
+TEST_F(LivenessTest, AKilledProcessIsDeadAlsoAsAZombie) {
+  const Liveness own(memory_.fd(), 0);
+  const Signal claimed;
+  ChildProcess child = claimInChild(memory_.fd(), 3, claimed);
+  claimed.await();
+  EXPECT_TRUE(own.isAlive(0));
+  EXPECT_TRUE(own.isAlive(3));
+  EXPECT_FALSE(own.isAlive(2));
+  EXPECT_EQ(describeProcess(child.pid()), "running");
+
+  child.kill();
+  child.waitUntilZombie();
+  EXPECT_FALSE(own.isAlive(3));
+  EXPECT_EQ(describeProcess(child.pid()), "gone");
+  child.wait();
+  EXPECT_FALSE(own.isAlive(3));
+}
+
+TEST_F(LivenessTest, AStoppedProcessIsAliveAndDescribedAsStopped) {
+  const Liveness own(memory_.fd(), 0);
+  const Signal claimed;
+  ChildProcess child = claimInChild(memory_.fd(), 1, claimed);
+  claimed.await();
+  child.kill(SIGSTOP);
+  siginfo_t info;
+  ::waitid(P_PID, static_cast<id_t>(child.pid()), &info, WSTOPPED | WNOWAIT);
+  EXPECT_TRUE(own.isAlive(1));
+  EXPECT_EQ(describeProcess(child.pid()), "stopped (SIGSTOP)");
+}
+
+TEST_F(LivenessTest, AForkedChildDoesNotKeepItsParentAlive) {
+  const Liveness own(memory_.fd(), 0);
+  const Signal claimed;
+  const Signal end;
+  // The child's own child inherits all descriptors and outlives it.
+  ChildProcess child([&] {
+    const Liveness liveness(memory_.fd(), 1);
+    if (::fork() == 0) {
+      end.await();
+      ::_exit(0);
+    }
+    claimed.give();
+    ::pause();
+    return true;
+  });
+  claimed.await();
+  EXPECT_TRUE(own.isAlive(1));
+  child.kill();
+  child.wait();
+  EXPECT_FALSE(own.isAlive(1));
+  end.give();
+}
+
+TEST_F(LivenessTest, ClosingOtherDescriptorsOfTheFileKeepsTheClaim) {
+  const Liveness own(memory_.fd(), 0);
+  duplicate(memory_.fd()).reset();
+  { const SharedMemory second = SharedMemory::map(duplicate(memory_.fd()), 4096, "liveness"); }
+  ChildProcess child([&] { return Liveness(memory_.fd(), 5).isAlive(0); });
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST_F(LivenessTest, RanksOfOneProcessEndOneByOne) {
+  const int before = test::countOpenDescriptors();
+  std::optional<Liveness> first(std::in_place, memory_.fd(), 0);
+  std::optional<Liveness> second(std::in_place, memory_.fd(), 1);
+  EXPECT_TRUE(first->isAlive(1));
+  const auto seenByOthers = [&](int rank) {
+    ChildProcess child([&] { return Liveness(duplicate(memory_.fd()).get(), 5).isAlive(rank); });
+    return child.wait() == 0;
+  };
+  EXPECT_TRUE(seenByOthers(0));
+  EXPECT_TRUE(seenByOthers(1));
+  first.reset();
+  EXPECT_FALSE(second->isAlive(0));
+  EXPECT_FALSE(seenByOthers(0));
+  EXPECT_TRUE(seenByOthers(1));
+  second.reset();
+  EXPECT_FALSE(seenByOthers(1));
+  EXPECT_EQ(test::countOpenDescriptors(), before);
+}
+
+TEST_F(LivenessTest, ARankIsClaimedOnce) {
+  const Liveness own(memory_.fd(), 0);
+  EXPECT_THROW(Liveness(memory_.fd(), 0), Error);
+  EXPECT_TRUE(own.isAlive(0));
+  const pid_t parent = ::getpid();
+  ChildProcess child([&] {
+    try {
+      const Liveness stolen(memory_.fd(), 0);
+    } catch (const Error& error) {
+      return std::string(error.what()).find(std::to_string(parent)) != std::string::npos;
+    }
+    return false;
+  });
+  EXPECT_EQ(child.wait(), 0);
+}
+
+TEST(DescribeProcess, SaysGoneForWhatNeverWas) { EXPECT_EQ(describeProcess(0x3fffffff), "gone"); }
+
+}  // namespace
+}  // namespace tacc

@@ -1,0 +1,108 @@
+// tacc_plan: shows the plans of the algorithms and proves plans in files.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+#include "algorithms/registry.hpp"
+#include "algorithms/text.hpp"
+#include "algorithms/verifier.hpp"
+#include "base/error.hpp"
+
+namespace {
+
+using namespace tacc;
+
+void listAlgorithms() {
+  for (const Algorithm& algorithm : algorithms()) {
+    std::string collectives;
+    for (int i = 0; i < collectiveCount; ++i) {
+      const auto collective = static_cast<Collective>(i);
+      if (!algorithm.serves({collective, 8, 0})) continue;
+      const bool anyRanks = algorithm.serves({collective, 7, 0});
+      fmt::format_to(std::back_inserter(collectives), "{}{}{}", collectives.empty() ? "" : ", ", nameOf(collective),
+                     anyRanks ? "" : " (ranks a power of two)");
+    }
+    fmt::print("{}\n  {}\n  serves: {}\n  source: {}\n", algorithm.name, algorithm.summary, collectives,
+               algorithm.source);
+  }
+}
+
+void printCertificate(const Plan& plan) {
+  const Certificate certificate = verify(plan);
+  const Certificate inPlace = verify(plan, true);
+  const bool split = partitionOf(plan.request.collective) == Partition::split;
+  const std::string unit = split ? fmt::format(" of {} in the vector", plan.blocks) : std::string();
+  fmt::print("# proven, in place too: {} {}, {} ranks, {} rounds\n", plan.algorithm, nameOf(plan.request.collective),
+             plan.request.ranks, plan.rounds);
+  fmt::print("# steps (longest chain of messages): {}; messages: {}\n", certificate.longestChain, certificate.messages);
+  fmt::print("# blocks sent by a rank: at most {}{}; received: {}\n", certificate.maxBlocksSent, unit,
+             certificate.maxBlocksReceived);
+  fmt::print("# messages to copy when sending by reference: {}; in place: {}\n", certificate.overwrittenMessages,
+             inPlace.overwrittenMessages);
+  if (certificate.reductionOrder != 0) fmt::print("# order of reduction: {:016x}\n", certificate.reductionOrder);
+}
+
+void show(const std::string& collectiveName, const std::string& algorithmName, PlanRequest request) {
+  const std::optional<Collective> collective = collectiveNamed(collectiveName);
+  if (!collective) fail(taccInvalidArgument, "there is no collective \"{}\" with plans", collectiveName);
+  request.collective = *collective;
+  if (request.root >= request.ranks) {
+    fail(taccInvalidArgument, "root {} is outside 0 to {}", request.root, request.ranks - 1);
+  }
+  const Algorithm* algorithm = findAlgorithm(algorithmName);
+  if (algorithm == nullptr) {
+    fail(taccInvalidArgument, "there is no algorithm \"{}\"; see: tacc_plan list", algorithmName);
+  }
+  if (!algorithm->serves(request)) {
+    fail(taccInvalidArgument, "{} does not serve {} on {} ranks; see: tacc_plan list", algorithmName, collectiveName,
+         request.ranks);
+  }
+  const Plan plan = algorithm->make(request);
+  fmt::print("{}", toText(plan));
+  printCertificate(plan);
+}
+
+void verifyFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file) failErrno("{}: cannot be read", path);
+  printCertificate(fromText(text));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Shows and proves plans of collectives.");
+  app.require_subcommand(1);
+
+  app.add_subcommand("list", "the algorithms, what they serve and where they come from")->callback(listAlgorithms);
+
+  std::string collective;
+  std::string algorithm;
+  PlanRequest request;
+  CLI::App* showCommand = app.add_subcommand("show", "writes a plan as text, with what its proof found");
+  showCommand->add_option("--collective", collective, "allreduce, broadcast, ...")->required();
+  showCommand->add_option("--algorithm", algorithm, "a name from: tacc_plan list")->required();
+  showCommand->add_option("--ranks", request.ranks, "number of ranks")->required()->check(CLI::Range(1, 4096));
+  showCommand->add_option("--root", request.root, "root of a rooted collective")->check(CLI::Range(0, 4095));
+  showCommand->callback([&] { show(collective, algorithm, request); });
+
+  std::string path;
+  CLI::App* verifyCommand = app.add_subcommand("verify", "proves a plan in a file");
+  verifyCommand->add_option("FILE", path, "what tacc_plan show wrote")->required();
+  verifyCommand->callback([&] { verifyFile(path); });
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tacc_plan: {}\n", error.what());
+    return 1;
+  }
+  return 0;
+}
