@@ -19,6 +19,18 @@ namespace {
 /// The operation of a call whose inputs have been multiplied already: a sum with a signature of its own.
 constexpr auto preMulSum = static_cast<taccRedOp_t>(preMulSumCode);
 
+constexpr std::size_t leastMeasuredPost =
+    1024;  // below, streaming never pays for its fence, nor two looks at the clock
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
 ReduceKernel kernelFor(const Call& call) {
   return reduceKernel(call.type, call.op == taccAvg || call.op == preMulSum ? taccSum : call.op);
 }
@@ -70,31 +82,45 @@ void NodeCommunicator::runCall(const Call& call) {
 }
 
 bool NodeCommunicator::runFlat(const Call& call, const CallShape& shape) {
-  const bool small = flatPostBytes(call.collective, ranks(), shape.bytes) <=
-                     flatLimit(shape, membership_.segment.geometry().eagerBytes);
+  const std::size_t posted = flatPostBytes(call.collective, ranks(), shape.bytes);
+  const bool small = posted <= flatLimit(shape, membership_.segment.geometry().eagerBytes);
   // A single rank has nobody to post to, and empty calls nothing to plan.
   if (!small && ranks() > 1 && call.count != 0 && call.collective != Collective::barrier) return false;
+  const bool measured = posted >= leastMeasuredPost && ranks() > 1;
+  FlatCall flat{.collective = call.collective,
+                .send = static_cast<const std::byte*>(call.send),
+                .receive = static_cast<std::byte*>(call.receive),
+                .bytes = shape.bytes,
+                .count = call.count,
+                .root = call.root,
+                .reduce = kernelFor(call),
+                .divisor = call.op == taccAvg ? ranks() : 1,
+                .stream = false};
   exchange_.begin(makeSignature(call.collective, call.type, call.op, call.root, call.count));
-  flat_.run({.collective = call.collective,
-             .send = static_cast<const std::byte*>(call.send),
-             .receive = static_cast<std::byte*>(call.receive),
-             .bytes = shape.bytes,
-             .count = call.count,
-             .root = call.root,
-             .reduce = kernelFor(call),
-             .divisor = call.op == taccAvg ? ranks() : 1});
+  if (measured) {
+    flat.stream = flatManners_.choose(call.collective, MannerKind::flat, posted).streamSlots;
+    const Stopwatch watch;
+    flat_.run(flat);
+    flatManners_.record(watch.seconds());
+  } else {
+    flat_.run(flat);
+  }
   lastAlgorithm_ = "flat";
   return true;
 }
 
 void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
-  const UserBuffers mine = usedBuffers(call, rank(), ranks());
   exchange_.begin(makeSignature(call.collective, call.type, call.op, call.root, call.count));
-  const LoweringFacts facts = buffers_.run(mine, prefersKernelReads(shape), callBuffers_);
+  auto [facts, slowest] = buffers_.run(usedBuffers(call, rank(), ranks()), lastSeconds_, callBuffers_);
+  plannedManners_.record(slowest);
+  const Manner manner = plannedManners_.choose(call.collective, mannerKindOf(facts), shape.bytes);
+  if (!manner.throughKernel)
+    for (Reach* reach : {&facts.input, &facts.output})
+      if (*reach == Reach::kernel) *reach = Reach::none;
+
   const Algorithm& algorithm = selectAlgorithm(shape, facts);
   CachedProgram& cached = programs_.get(algorithm, shape.request, facts);
   if (isHalfWidth(call.type) && !cached.program.roundsOnce) return runWidened(call);
-
   const std::size_t elementBytes = sizeOf(call.type);
   if (cached.count != call.count || cached.elementBytes != elementBytes) {
     const ScheduleLimits limits{membership_.segment.geometry().arenaBytes,
@@ -103,18 +129,22 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
     cached.count = call.count;
     cached.elementBytes = elementBytes;
   }
-  const std::size_t written = std::max(mine.receiveBytes, mine.sendBytes);
-  const bool streaming = streaming_.choose(written);
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   executor_.run(cached.program, cached.schedule, callBuffers_,
                 {.count = call.count,
                  .elementBytes = elementBytes,
                  .reduce = kernelFor(call),
                  .divisor = call.op == taccAvg ? ranks() : 1,
-                 .streaming = streaming});
-  streaming_.record(written, streaming,
-                    std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+                 .streamSlots = manner.streamSlots,
+                 .streamResults = manner.streamResults});
+  lastSeconds_ = static_cast<float>(watch.seconds());
   lastAlgorithm_ = algorithm.name;
+}
+
+MannerKind NodeCommunicator::mannerKindOf(const LoweringFacts& facts) const {
+  if (facts.input == Reach::direct && facts.output == Reach::direct) return MannerKind::direct;
+  if (facts.input != Reach::kernel && facts.output != Reach::kernel) return MannerKind::staged;
+  return environment_.cma == CmaMode::on ? MannerKind::kernel : MannerKind::either;
 }
 
 void NodeCommunicator::runMultiplied(const Call& call) {
@@ -237,8 +267,7 @@ std::vector<std::unique_ptr<Communicator>> Communicator::makeThreads(int ranks, 
   std::vector<std::unique_ptr<Communicator>> made;
   for (Membership& membership : makeThreadNode(ranks, environment)) {
     const int rank = static_cast<int>(made.size());
-    made.push_back(
-        std::make_unique<NodeCommunicator>(std::move(membership), rank, ranks, effective, environment));
+    made.push_back(std::make_unique<NodeCommunicator>(std::move(membership), rank, ranks, effective, environment));
   }
   return made;
 }

@@ -9,9 +9,9 @@
 
 #include "base/environment.hpp"
 #include "comm/communicator.hpp"
+#include "comm/manner_choice.hpp"
 #include "comm/membership.hpp"
 #include "comm/program_cache.hpp"
-#include "comm/streaming_choice.hpp"
 #include "engine/buffer_exchange.hpp"
 #include "engine/call_exchange.hpp"
 #include "engine/executor.hpp"
@@ -46,6 +46,7 @@ class NodeCommunicator final : public Communicator {
   /// Through a workspace: 16-bit types by an algorithm that would round their sums more than once.
   void runWidened(const Call& call);
   CallShape shapeOf(const Call& call) const;
+  MannerKind mannerKindOf(const LoweringFacts& facts) const;
   [[noreturn]] void reportFailure(const Error& error);
   std::string describeCurrent() const;
   /// A collective of this communicator's own: every rank gives a value, gets all.
@@ -61,7 +62,9 @@ class NodeCommunicator final : public Communicator {
   Executor executor_;
   PointToPointEngine pairs_;
   ProgramCache programs_;
-  StreamingChoice streaming_;
+  MannerChoice flatManners_;     // this rank's own: how it writes its posts concerns nobody else
+  MannerChoice plannedManners_;  // the same state on all ranks
+  float lastSeconds_ = 0;        // of this rank's last planned call
   CallBuffers callBuffers_;
   std::vector<void*> adopted_;      // registered private buffers, turned into library memory
   std::string_view lastAlgorithm_;  // a name in the registry, or "flat"

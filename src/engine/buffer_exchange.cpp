@@ -14,7 +14,8 @@ struct BufferExchange::Descriptor {
   Reference send, receive;
   std::uint8_t sendReach, receiveReach;  // Reach
   bool inPlace;
-  bool fresh;  // some segment of mine is not mapped by the others yet
+  float seconds;  // of this rank's last call
+  bool fresh;     // some segment of mine is not mapped by the others yet
 };
 static_assert(std::is_trivially_copyable_v<BufferExchange::Reference>);
 
@@ -64,17 +65,19 @@ void BufferExchange::describe(const void* pointer, std::size_t bytes, Reference&
   fresh = fresh || !announced_.contains(segment->id);
 }
 
-LoweringFacts BufferExchange::run(const UserBuffers& mine, bool mayUseKernel, CallBuffers& buffers) {
+BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine, float seconds, CallBuffers& buffers) {
   static_assert(sizeof(Descriptor) <= linePayload);
   Descriptor own{};
   describe(mine.send, mine.sendBytes, own.send, own.sendReach, own.fresh);
   describe(mine.receive, mine.receiveBytes, own.receive, own.receiveReach, own.fresh);
   own.inPlace = mine.inPlace;
+  own.seconds = seconds;
   std::memcpy(exchange_.payload(sizeof own), &own, sizeof own);
   exchange_.post();
   exchange_.awaitAll();
 
-  LoweringFacts facts{Reach::direct, Reach::direct, false};
+  Agreed agreed{{Reach::direct, Reach::direct, false}, seconds};
+  LoweringFacts& facts = agreed.facts;
   const auto descriptorOf = [&](int rank) {
     Descriptor d;
     std::memcpy(&d, exchange_.payloadOf(rank, sizeof d), sizeof d);
@@ -86,13 +89,14 @@ LoweringFacts BufferExchange::run(const UserBuffers& mine, bool mayUseKernel, Ca
     facts.input = std::min(facts.input, static_cast<Reach>(d.sendReach));
     facts.output = std::min(facts.output, static_cast<Reach>(d.receiveReach));
     facts.inPlace = facts.inPlace || d.inPlace;
+    agreed.slowest = std::max(agreed.slowest, d.seconds);
     anyFresh = anyFresh || d.fresh;
     anyLibrary = anyLibrary || d.send.segment != 0 || d.receive.segment != 0;
   }
   if (anyFresh) shareFresh(mine);
   // Lines name library memory by its segment, so where it is mixed with private memory nobody knows the peer's address.
   for (Reach* reach : {&facts.input, &facts.output})
-    if (*reach == Reach::kernel && (!mayUseKernel || anyLibrary)) *reach = Reach::none;
+    if (*reach == Reach::kernel && anyLibrary) *reach = Reach::none;
 
   buffers.send = mine.send;
   buffers.receive = mine.receive;
@@ -107,7 +111,7 @@ LoweringFacts BufferExchange::run(const UserBuffers& mine, bool mayUseKernel, Ca
     if (facts.input == Reach::kernel) buffers.remoteSend[index] = reinterpret_cast<const std::byte*>(d.send.offset);
     if (facts.output == Reach::kernel) buffers.remoteReceive[index] = reinterpret_cast<std::byte*>(d.receive.offset);
   }
-  return facts;
+  return agreed;
 }
 
 void BufferExchange::shareFresh(const UserBuffers& mine) {

@@ -35,9 +35,15 @@ class BufferExchange {
   BufferExchange(int rank, int ranks, CallExchange& exchange, Bootstrap* bootstrap, MemoryAccess access,
                  double timeout);
 
-  /// Posts this rank's buffers in the opened call, waits for all ranks' lines, and fills `buffers` with addresses that are
-  /// good in this process. Returns the facts for lowering, equal on all ranks. `mayUseKernel`: the same on all ranks.
-  LoweringFacts run(const UserBuffers& mine, bool mayUseKernel, CallBuffers& buffers);
+  /// What all ranks know after the exchange; equal on all of them.
+  struct Agreed {
+    LoweringFacts facts;
+    float slowest;  // the largest `seconds` of any rank
+  };
+  /// Posts this rank's buffers in the opened call, waits for all ranks' lines, and fills `buffers` with addresses that
+  /// are good in this process. `seconds`: how long this rank took for its last call of this kind, for the others to
+  /// know.
+  Agreed run(const UserBuffers& mine, float seconds, CallBuffers& buffers);
 
   /// Among threads and for segments that all ranks have: what a peer needs to read `pointer` directly.
   struct Reference {

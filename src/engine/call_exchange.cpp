@@ -29,8 +29,9 @@ std::string CallExchange::describe() const {
 }
 
 void CallExchange::failMismatch(int rank, std::uint64_t theirs) const {
-  fail(taccInvalidUsage, "call {} is {} on rank {} but {} on rank {}; all ranks must make the same calls in the same order",
-       sequence_, describeSignature(signature_), rank_, describeSignature(theirs), rank);
+  fail(taccInvalidUsage,
+       "call {} is {} on rank {} but {} on rank {}; all ranks must make the same calls in the same order", sequence_,
+       describeSignature(signature_), rank_, describeSignature(theirs), rank);
 }
 
 }  // namespace tacc

@@ -37,7 +37,8 @@ Contributions countContributions(const Plan& plan, const std::vector<PlanMessage
           const std::vector<int>* incoming = nullptr;
           if (o.kind == Operand::Kind::peer) {
             const auto& list = senders[{{static_cast<int>(rank), static_cast<int>(s)}, o.index}];
-            incoming = &result.ofStep[static_cast<std::size_t>(o.index)][static_cast<std::size_t>(list[used[o.index]++])];
+            incoming =
+                &result.ofStep[static_cast<std::size_t>(o.index)][static_cast<std::size_t>(list[used[o.index]++])];
           }
           for (std::size_t b = 0; b < counts.size(); ++b) {
             const int n = incoming ? (*incoming)[b] : contribution(rank, o, static_cast<int>(b));
@@ -45,8 +46,7 @@ Contributions countContributions(const Plan& plan, const std::vector<PlanMessage
             counts[b] += n;
           }
         }
-        if (step.sources.size() > 1 &&
-            std::ranges::any_of(counts, [&](int n) { return n != static_cast<int>(p); }))
+        if (step.sources.size() > 1 && std::ranges::any_of(counts, [&](int n) { return n != static_cast<int>(p); }))
           result.allAtOnce = false;
       }
       // Within a round, writes take effect after all reads.

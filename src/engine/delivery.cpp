@@ -105,7 +105,8 @@ class DeliveryChooser {
     }
   }
 
-  /// The operand of the sender's step that holds what it sends: its only source, or (afterwards) an output it also writes.
+  /// The operand of the sender's step that holds what it sends: its only source, or (afterwards) an output it also
+  /// writes.
   std::optional<Operand> referable(const Step& sending, bool afterwards) const {
     if (!afterwards) {
       if (sending.sources.size() != 1) return std::nullopt;
@@ -147,8 +148,8 @@ class DeliveryChooser {
       auto& accesses = memory(rank).accesses;
       std::erase_if(accesses, [&](const LocalAccess& a) {
         const Step& s = step(rank, a.step);
-        return !a.writes && memory(rank).referenced[static_cast<std::size_t>(a.step)] ==
-                                static_cast<int>(s.destinations.size());
+        return !a.writes &&
+               memory(rank).referenced[static_cast<std::size_t>(a.step)] == static_cast<int>(s.destinations.size());
       });
     }
   }

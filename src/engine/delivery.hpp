@@ -19,8 +19,9 @@ struct Delivered {
   Operand to{};    // put: which of the receiver's operands the sender writes
 };
 
-/// Decides for every message. A message that is read by reference, or put, touches a buffer at another time than its owner
-/// would; it is allowed only where every conflicting access of that buffer is ordered by what the ranks know (HappensBefore).
+/// Decides for every message. A message that is read by reference, or put, touches a buffer at another time than its
+/// owner would; it is allowed only where every conflicting access of that buffer is ordered by what the ranks know
+/// (HappensBefore).
 std::vector<Delivered> chooseDeliveries(const Plan& plan, const std::vector<PlanMessage>& messages,
                                         const HappensBefore& order, const LoweringFacts& facts);
 

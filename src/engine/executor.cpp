@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::size_t bounceBytes = 64 * 1024;  // of one source read through the kernel; a few of them fit the L2 cache
 
+constexpr std::size_t leastStream = 1024;  // streaming ends with a fence, about 90 ns
+
 bool isUserMemory(const Place& place) {
   return place.kind == Place::Kind::output || place.kind == Place::Kind::remoteOutput;
 }
@@ -42,7 +44,7 @@ void Executor::run(const Program& program, const Schedule& schedule, const CallB
   Clock& own = segment_.clock(rank_);
   const std::uint32_t ticks = schedule.ticks();
   const std::uint32_t span = schedule.stretch * (schedule.rounds - 1);  // ticks from a chunk's first round to its last
-  std::uint32_t published = 0;  // ticks that the others know of
+  std::uint32_t published = 0;                                          // ticks that the others know of
   const auto publish = [&](std::uint32_t done) {
     if (published == done) return;
     waiter_.publish(own.ticks, base_ + done);
@@ -124,8 +126,7 @@ void Executor::runOperation(const Context& context, const Operation& operation, 
   const int pieces = contiguous ? 1 : operation.blockCount;
   for (int piece = 0; piece < pieces; ++piece) {
     const int last = contiguous ? operation.blockCount : piece + 1;
-    const std::size_t n =
-        split ? elementOf(operation.block + last) - elementOf(operation.block + piece) : elements;
+    const std::size_t n = split ? elementOf(operation.block + last) - elementOf(operation.block + piece) : elements;
     if (n == 0) continue;
     sources_.clear();
     destinations_.clear();
@@ -140,7 +141,9 @@ void Executor::runOperation(const Context& context, const Operation& operation, 
 
 void Executor::combine(const Context& context, const Operation& operation, std::size_t elements) {
   const ElementWork& work = context.work;
-  const bool streaming = work.streaming && std::ranges::all_of(operation.destinations, isUserMemory);
+  const bool results = std::ranges::all_of(operation.destinations, isUserMemory);
+  const bool streaming =
+      elements * work.elementBytes >= leastStream && (results ? work.streamResults : work.streamSlots);
   const auto destinationCount = static_cast<int>(destinations_.size());
   if (sources_.size() == 1) {
     if (destinationCount == 1 && destinations_[0] == sources_[0]) return;  // in place

@@ -27,7 +27,8 @@ struct ElementWork {
   std::size_t elementBytes = 1;
   ReduceKernel reduce = nullptr;
   int divisor = 1;
-  bool streaming = false;  // write user buffers past the cache
+  bool streamSlots = false;    // write what other ranks read next past the cache
+  bool streamResults = false;  // write user buffers past the cache
 };
 
 class Executor {

@@ -16,10 +16,13 @@ void FlatPath::run(const FlatCall& call) {
   const std::size_t posted = ranks_ == 1 ? 0 : flatPostBytes(c, ranks_, call.bytes);
   const bool isRoot = rank_ == call.root;
   // Rooted collectives: only who has data for another rank fills its payload.
-  const bool fills = c == Collective::broadcast || c == Collective::scatter                     ? isRoot
-                     : c == Collective::reduce || c == Collective::gather ? !isRoot
-                                                                          : true;
-  if (fills && posted != 0) std::memcpy(exchange_.payload(posted), call.send, posted);
+  const bool fills = c == Collective::broadcast || c == Collective::scatter ? isRoot
+                     : c == Collective::reduce || c == Collective::gather   ? !isRoot
+                                                                            : true;
+  if (fills && posted != 0) {
+    void* payload = exchange_.payload(posted);
+    copyBytes(&payload, 1, call.send, posted, call.stream);
+  }
   exchange_.post();
 
   const std::size_t mine = static_cast<std::size_t>(rank_) * call.bytes;
@@ -56,8 +59,7 @@ void FlatPath::run(const FlatCall& call) {
 void FlatPath::reduceAll(const FlatCall& call, std::size_t posted, std::size_t offset) {
   if (call.count == 0) return;
   for (int rank = 0; rank < ranks_; ++rank)
-    sources_[static_cast<std::size_t>(rank)] =
-        (rank == rank_ ? call.send : exchange_.payloadOf(rank, posted)) + offset;
+    sources_[static_cast<std::size_t>(rank)] = (rank == rank_ ? call.send : exchange_.payloadOf(rank, posted)) + offset;
   void* destination = call.receive;
   call.reduce({.destinations = &destination,
                .destinationCount = 1,

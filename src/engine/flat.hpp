@@ -1,5 +1,6 @@
-// The way of small messages: every rank posts its whole input beside its call line, and takes what it needs from the others'.
-// It is the plan "oneshot" with the data inside the opening exchange: one cache line from each rank to each, and no more.
+// The way of small messages: every rank posts its whole input beside its call line, and takes what it needs from the
+// others'. It is the plan "oneshot" with the data inside the opening exchange: one cache line from each rank to each,
+// and no more.
 #pragma once
 
 #include <cstddef>
@@ -20,6 +21,7 @@ struct FlatCall {
   int root;
   ReduceKernel reduce;  // of reductions
   int divisor;
+  bool stream;  // write the post past the cache
 };
 
 /// What the largest post of this collective takes, on any rank: to be compared with the eager slot's size.

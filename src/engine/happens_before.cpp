@@ -31,9 +31,9 @@ std::vector<PlanMessage> matchMessages(const Plan& plan) {
 
 HappensBefore::HappensBefore(const Plan& plan, const std::vector<PlanMessage>& messages)
     : ranks_(plan.request.ranks),
-      table_(static_cast<std::size_t>(plan.rounds) * static_cast<std::size_t>(ranks_) *
-                 static_cast<std::size_t>(ranks_),
-             -1) {
+      table_(
+          static_cast<std::size_t>(plan.rounds) * static_cast<std::size_t>(ranks_) * static_cast<std::size_t>(ranks_),
+          -1) {
   std::vector<std::vector<const PlanMessage*>> arrivals(static_cast<std::size_t>(plan.rounds));
   for (const PlanMessage& m : messages) arrivals[static_cast<std::size_t>(m.receiveRound)].push_back(&m);
   for (int round = 0; round < plan.rounds; ++round) {

@@ -16,8 +16,8 @@ struct PlanMessage {
 /// All messages, in order of (sender, receiver, k). The plan must be a proven one.
 std::vector<PlanMessage> matchMessages(const Plan& plan);
 
-/// known(a, i, b): the last round that b has certainly finished when a begins to work in round i; -1: none. A rank learns
-/// of others by the messages that it receives, and of everything that their senders knew.
+/// known(a, i, b): the last round that b has certainly finished when a begins to work in round i; -1: none. A rank
+/// learns of others by the messages that it receives, and of everything that their senders knew.
 class HappensBefore {
  public:
   HappensBefore(const Plan& plan, const std::vector<PlanMessage>& messages);

@@ -117,7 +117,8 @@ class Lowering {
   const Delivered& incomingFrom(std::size_t index, int sender, std::size_t nth) const {
     for (const Delivered* d : incoming_[static_cast<std::size_t>(rank_)][index])
       if (d->message.sender == sender && nth-- == 0) return *d;
-    fail(taccInternalError, "plan {}: step {} of rank {} receives from rank {}, which sends nothing", plan_.algorithm, index, rank_, sender);
+    fail(taccInternalError, "plan {}: step {} of rank {} receives from rank {}, which sends nothing", plan_.algorithm,
+         index, rank_, sender);
   }
 
   Place sourceOf(const Delivered& d, Operation& operation) const {
@@ -156,8 +157,8 @@ class Lowering {
     }
   }
 
-  /// workBegins_[r]: the first round in which rank r does or waits for anything. Rounds before it are over as soon as the
-  /// rank has entered the call, which everybody knows from its call line.
+  /// workBegins_[r]: the first round in which rank r does or waits for anything. Rounds before it are over as soon as
+  /// the rank has entered the call, which everybody knows from its call line.
   void findTrivialRounds() {
     const auto p = static_cast<std::size_t>(plan_.request.ranks);
     workBegins_.assign(p, plan_.rounds);

@@ -9,8 +9,9 @@
 
 namespace tacc {
 
-/// First element of block `b` of `blocks` in a vector of `count`. Boundaries lie on cache lines of an aligned vector, so that
-/// two ranks never write into one line; a small vector's elements gather in its first blocks. blockBegin(blocks) == count.
+/// First element of block `b` of `blocks` in a vector of `count`. Boundaries lie on cache lines of an aligned vector,
+/// so that two ranks never write into one line; a small vector's elements gather in its first blocks.
+/// blockBegin(blocks) == count.
 constexpr std::size_t blockBegin(std::size_t count, int blocks, int b, std::size_t elementBytes) noexcept {
   const std::size_t line = cacheLine / elementBytes;
   const std::size_t even = count * static_cast<std::size_t>(b) / static_cast<std::size_t>(blocks);
@@ -21,8 +22,9 @@ constexpr std::size_t roundUp(std::size_t value, std::size_t unit) noexcept { re
 
 /// How one call is cut and interleaved. A pure function of agreed values, so it is equal on all ranks.
 ///
-/// All ranks go through the same ticks. In tick t a rank works on every chunk c and round r with t = advance * c + stretch * r.
-/// A rank's clock is the number of ticks that it has finished, so "round r of chunk c is over at rank q" is one comparison.
+/// All ranks go through the same ticks. In tick t a rank works on every chunk c and round r with t = advance * c +
+/// stretch * r. A rank's clock is the number of ticks that it has finished, so "round r of chunk c is over at rank q"
+/// is one comparison.
 struct Schedule {
   std::size_t chunkElements = 0;  // split: of the whole vector; stack: of every block
   std::size_t blockStride = 0;    // bytes between slots, and between scratch blocks

@@ -38,12 +38,11 @@ void PointToPointEngine::run(std::span<const PointToPoint> operations) {
       Progress& p = progress_[i];
       if (p.finished) continue;
       // One at a time for each peer and direction: later ones wait for the first unfinished.
-      const bool blocked = std::any_of(progress_.begin(), progress_.begin() + static_cast<std::ptrdiff_t>(i),
-                                       [&](const Progress& earlier) {
-                                         return !earlier.finished && !earlier.posted &&
-                                                earlier.operation->isSend == p.operation->isSend &&
-                                                earlier.operation->peer == p.operation->peer;
-                                       });
+      const bool blocked = std::any_of(
+          progress_.begin(), progress_.begin() + static_cast<std::ptrdiff_t>(i), [&](const Progress& earlier) {
+            return !earlier.finished && !earlier.posted && earlier.operation->isSend == p.operation->isSend &&
+                   earlier.operation->peer == p.operation->peer;
+          });
       if (!blocked) moved = (p.operation->isSend ? advanceSend(p) : advanceReceive(p)) || moved;
       if (!p.finished) {
         finished = false;
@@ -113,11 +112,9 @@ bool PointToPointEngine::advanceReceive(Progress& receive) {
     fail(taccInvalidUsage, "rank {} receives {} {} from rank {}, which sends {} {}", rank_, operation.count,
          nameOf(operation.type), operation.peer, (message.operation >> 8) / sizeOf(type), nameOf(type));
   }
-  const std::byte* from = direct
-                              ? buffers_.resolve(operation.peer, {message.segment, message.address})
-                              : segment_.pairBuffer(operation.peer) + message.address;
-  if (message.bytes != 0)
-    std::memcpy(static_cast<std::byte*>(operation.buffer) + receive.done, from, message.bytes);
+  const std::byte* from = direct ? buffers_.resolve(operation.peer, {message.segment, message.address})
+                                 : segment_.pairBuffer(operation.peer) + message.address;
+  if (message.bytes != 0) std::memcpy(static_cast<std::byte*>(operation.buffer) + receive.done, from, message.bytes);
   receive.done += message.bytes;
   mine.taken.store(taken + 1, std::memory_order_release);
   waiter_.ring(operation.peer);

@@ -1,8 +1,8 @@
 // Sends and receives between pairs of ranks of one node, any number at a time.
 //
-// Each ordered pair has a window of a few messages: the sender posts where the bytes are, the receiver takes them and counts.
-// Bytes that the receiver can reach directly (library memory that all ranks have mapped, or threads) are one message; others
-// go piece by piece through the sender's pair buffer, which its operations share.
+// Each ordered pair has a window of a few messages: the sender posts where the bytes are, the receiver takes them and
+// counts. Bytes that the receiver can reach directly (library memory that all ranks have mapped, or threads) are one
+// message; others go piece by piece through the sender's pair buffer, which its operations share.
 #pragma once
 
 #include <cstddef>
@@ -32,8 +32,8 @@ class PointToPointEngine {
   struct Progress {
     const PointToPoint* operation;
     std::size_t bytes;
-    std::size_t done = 0;     // bytes posted, or taken
-    bool posted = false;      // sends: the whole has been posted and waits to be taken
+    std::size_t done = 0;  // bytes posted, or taken
+    bool posted = false;   // sends: the whole has been posted and waits to be taken
     bool finished = false;
   };
   bool advanceSend(Progress& send);
@@ -46,7 +46,7 @@ class PointToPointEngine {
   const BufferExchange& buffers_;
   std::size_t pieceBytes_;
   struct Piece {
-    int receiver = -1;              // -1: free
+    int receiver = -1;            // -1: free
     std::uint32_t takenWhen = 0;  // the receiver's count at which it is free again
   };
   std::vector<Piece> pieces_;

@@ -42,7 +42,7 @@ struct Place {
 struct Operation {
   std::int32_t block;  // as in Step
   std::int32_t blockCount;
-  bool completes;        // the result holds all ranks' contributions: an average is divided here
+  bool completes;           // the result holds all ranks' contributions: an average is divided here
   bool readsThroughKernel;  // some source is remote and not directly reachable
   std::vector<Place> sources;
   std::vector<Place> destinations;
@@ -65,8 +65,8 @@ struct Program {
   Partition partition = Partition::split;
   int blocks = 1;
   int scratchBlocks = 0;
-  int slots = 0;         // staging slots of the rank that needs most, one block each; the same on all ranks
-  int slotReach = 0;     // the most rounds between a slot's writing and its last reading, on any rank
+  int slots = 0;           // staging slots of the rank that needs most, one block each; the same on all ranks
+  int slotReach = 0;       // the most rounds between a slot's writing and its last reading, on any rank
   bool roundsOnce = true;  // every reduction takes all contributions at once: 16-bit types are rounded once
   std::vector<Round> rounds;
   std::vector<Dependency> lastReaders;  // who reads my buffers by reference: to wait for before returning
@@ -76,8 +76,8 @@ struct Program {
 ///   by reference  the receiver reads the sender's input or output; the sender does nothing
 ///   put           the sender writes into the receiver's output; the receiver only waits
 ///   staged        the sender copies into a slot of its own, all receivers read it there
-/// The first two only where `facts` allow it and no write can come too early, which is decided exactly, from what each rank
-/// knows of the others at each round.
+/// The first two only where `facts` allow it and no write can come too early, which is decided exactly, from what each
+/// rank knows of the others at each round.
 Program lower(const Plan& plan, int rank, const LoweringFacts& facts);
 
 }  // namespace tacc

@@ -28,7 +28,8 @@ Schedule makeSchedule(const Program& program, std::size_t count, std::size_t ele
   // Aligned boundaries can make a block one line longer than an even one.
   const std::size_t room = limits.arenaBytes / (s.depth * volume) / cacheLine * cacheLine;
   if (room < 2 * cacheLine)
-    fail(taccInvalidUsage, "the staging area of {} bytes a rank is too small for {} slots of {}; TACC_CHUNK_SIZE sets it",
+    fail(taccInvalidUsage,
+         "the staging area of {} bytes a rank is too small for {} slots of {}; TACC_CHUNK_SIZE sets it",
          limits.arenaBytes, s.depth * volume, program.algorithm);
   const std::size_t wanted = roundUp(std::max(limits.chunkBytes / volume, cacheLine), cacheLine) + cacheLine;
   const std::size_t whole = roundUp((count + blocks - 1) / blocks * elementBytes, cacheLine) + cacheLine;

@@ -13,8 +13,8 @@ struct ScheduleLimits {
   std::size_t chunkBytes;  // wanted volume of a rank's slots per chunk: what stays in its cache
 };
 
-/// `count` elements of `elementBytes` (as in the call). Programs without slots and scratch run as one chunk. Throws Error if
-/// the arena is too small for the program.
+/// `count` elements of `elementBytes` (as in the call). Programs without slots and scratch run as one chunk. Throws
+/// Error if the arena is too small for the program.
 Schedule makeSchedule(const Program& program, std::size_t count, std::size_t elementBytes,
                       const ScheduleLimits& limits);
 

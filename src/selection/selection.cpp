@@ -1,7 +1,6 @@
 #include "selection/selection.hpp"
 
 #include <string>
-#include <cstdlib>
 
 #include "base/error.hpp"
 
@@ -34,9 +33,7 @@ std::size_t flatLimit(const CallShape& shape, std::size_t eagerBytes) {
   return eagerBytes;
 }
 
-bool prefersKernelReads(const CallShape&) { static const bool k = getenv("TACC_TEST_KERNEL") != nullptr; return k; }
-
-std::size_t stagingChunk(const CallShape&) { return 256 * 1024; }
+std::size_t stagingChunk(const CallShape&) { return 512 * 1024; }
 
 const Algorithm& selectAlgorithm(const CallShape& shape, const LoweringFacts&) {
   const Algorithm* algorithm = findAlgorithm(shape.forced.empty() ? preferredName(shape) : shape.forced);

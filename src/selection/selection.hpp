@@ -20,14 +20,11 @@ struct CallShape {
 /// Largest post (flatPostBytes) that goes the flat way.
 std::size_t flatLimit(const CallShape& shape, std::size_t eagerBytes);
 
-/// Whether private memory is read through the kernel rather than staged.
-bool prefersKernelReads(const CallShape& shape);
-
 /// The volume that a rank stages per chunk.
 std::size_t stagingChunk(const CallShape& shape);
 
-/// The algorithm for a call that does not go the flat way. A forced one that cannot serve it is an Error (taccInvalidUsage)
-/// that lists those that can.
+/// The algorithm for a call that does not go the flat way. A forced one that cannot serve it is an Error
+/// (taccInvalidUsage) that lists those that can.
 const Algorithm& selectAlgorithm(const CallShape& shape, const LoweringFacts& facts);
 
 /// Throws taccInvalidArgument with the list of names if `name` is not empty and no algorithm's.

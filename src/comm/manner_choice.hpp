@@ -1,0 +1,61 @@
+// In which manner a call moves its data. What is fastest differs between machines, and on virtual machines from hour to
+// hour (two cores that share a cache, or not): so it is measured, on the calls that are made anyway. It never changes a
+// result.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+
+#include "algorithms/plan.hpp"
+
+namespace tacc {
+
+struct Manner {
+  bool throughKernel = false;  // private memory: the receiver reads it with process_vm_readv; else it is staged
+  bool streamSlots = false;  // what other ranks read next is written past the cache: faster where caches are far apart
+  bool streamResults = false;  // results are written past the cache: faster where they are larger than it
+  friend bool operator==(const Manner&, const Manner&) = default;
+};
+
+/// Which manners a call may choose between.
+enum class MannerKind : std::uint8_t {
+  flat,    // slots or not
+  direct,  // no copy: results or not
+  staged,  // slots, results
+  either,  // slots, results; or through the kernel
+  kernel,  // results
+};
+
+/// Calls of a similar kind and size learn together. Ranks that must choose alike record alike: then all have the same
+/// state.
+class MannerChoice {
+ public:
+  /// The manner for the next call. To be followed by record() of its time before the next choose().
+  Manner choose(Collective collective, MannerKind kind, std::size_t bytes);
+  /// `seconds`: how long the call took that choose() was last asked for.
+  void record(double seconds) noexcept;
+
+ private:
+  static constexpr std::size_t most = 6;  // manners of a kind
+  struct Class {
+    std::array<float, most> estimate{};           // seconds per byte; 0: not tried
+    std::array<std::uint8_t, most> trialsLeft{};  // before its estimate is trusted
+    std::uint32_t calls = 0;
+    std::uint8_t current = 0;
+    std::uint8_t nextRetrial = 0;
+  };
+  static std::span<const Manner> mannersOf(MannerKind kind) noexcept;
+  static std::uint32_t keyOf(Collective collective, MannerKind kind, unsigned magnitude) noexcept;
+  Class& classFor(Collective collective, MannerKind kind, unsigned magnitude);
+  static std::size_t pick(Class& c, std::size_t count) noexcept;
+
+  std::unordered_map<std::uint32_t, Class> classes_;
+  Class* pending_ = nullptr;  // whose time record() will be told
+  std::size_t pendingManner_ = 0;
+  std::size_t pendingBytes_ = 1;
+};
+
+}  // namespace tacc
