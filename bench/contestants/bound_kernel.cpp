@@ -1,7 +1,5 @@
 #include "contestants/bound_kernel.hpp"
 
-#include <algorithm>
-
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -9,50 +7,55 @@
 namespace tacc::bench {
 namespace {
 
-/// Summed at a time: the sum stays in the first-level cache until it is in all targets.
-constexpr size_t tile = 1024;
+// The widest stores there are: a streaming store of part of a line can cost half the bandwidth.
 
-#if defined(__x86_64__)
-#define TACC_BENCH_CLONES __attribute__((target_clones("avx512f", "avx2", "default"), optimize("O3")))
-#else
-#define TACC_BENCH_CLONES
-#endif
-
-TACC_BENCH_CLONES void sumTile(const float* const* sources, size_t ranks, size_t begin, size_t count, float* sum) {
-  const float* first = sources[0] + begin;
-  if (ranks == 1) {
-    std::copy(first, first + count, sum);
-    return;
-  }
-  const float* second = sources[1] + begin;
-  for (size_t i = 0; i < count; ++i) sum[i] = first[i] + second[i];
-  for (size_t r = 2; r < ranks; ++r) {
-    const float* source = sources[r] + begin;
-    for (size_t i = 0; i < count; ++i) sum[i] += source[i];
+void distributePlain(const float* const* sources, float* const* targets, size_t ranks, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    float sum = sources[0][i];
+    for (size_t r = 1; r < ranks; ++r) sum += sources[r][i];
+    for (size_t r = 0; r < ranks; ++r) targets[r][i] = sum;
   }
 }
 
-TACC_BENCH_CLONES void storeTile(const float* sum, float* target, size_t count) {
-  for (size_t i = 0; i < count; ++i) target[i] = sum[i];
-}
-
 #if defined(__x86_64__)
-void streamTile(const float* sum, float* target, size_t count) {
-  for (size_t i = 0; i < count; i += 4) _mm_stream_ps(target + i, _mm_load_ps(sum + i));
+template <bool streaming>
+__attribute__((target("avx512f"))) void distributeAvx512(const float* const* sources, float* const* targets,
+                                                         size_t ranks, size_t count) {
+  for (size_t i = 0; i < count; i += 16) {
+    __m512 sum = _mm512_load_ps(sources[0] + i);
+    for (size_t r = 1; r < ranks; ++r) sum = _mm512_add_ps(sum, _mm512_load_ps(sources[r] + i));
+    for (size_t r = 0; r < ranks; ++r) {
+      if constexpr (streaming)
+        _mm512_stream_ps(targets[r] + i, sum);
+      else
+        _mm512_store_ps(targets[r] + i, sum);
+    }
+  }
+  _mm_sfence();
 }
 
-void finishStreaming() { _mm_sfence(); }
-#else
-void streamTile(const float* sum, float* target, size_t count) { storeTile(sum, target, count); }
-
-void finishStreaming() {}
+template <bool streaming>
+__attribute__((target("avx2"))) void distributeAvx2(const float* const* sources, float* const* targets, size_t ranks,
+                                                    size_t count) {
+  for (size_t i = 0; i < count; i += 8) {
+    __m256 sum = _mm256_load_ps(sources[0] + i);
+    for (size_t r = 1; r < ranks; ++r) sum = _mm256_add_ps(sum, _mm256_load_ps(sources[r] + i));
+    for (size_t r = 0; r < ranks; ++r) {
+      if constexpr (streaming)
+        _mm256_stream_ps(targets[r] + i, sum);
+      else
+        _mm256_store_ps(targets[r] + i, sum);
+    }
+  }
+  _mm_sfence();
+}
 #endif
 
 }  // namespace
 
 bool hasStreamingStores() {
 #if defined(__x86_64__)
-  return true;
+  return __builtin_cpu_supports("avx2") != 0;
 #else
   return false;
 #endif
@@ -60,18 +63,19 @@ bool hasStreamingStores() {
 
 void reduceAndDistribute(const float* const* sources, float* const* targets, size_t ranks, size_t count,
                          bool streamingStores) {
-  alignas(64) float sum[tile];
-  for (size_t begin = 0; begin < count; begin += tile) {
-    const size_t now = std::min(tile, count - begin);
-    sumTile(sources, ranks, begin, now, sum);
-    for (size_t r = 0; r < ranks; ++r) {
-      if (streamingStores)
-        streamTile(sum, targets[r] + begin, now);
-      else
-        storeTile(sum, targets[r] + begin, now);
-    }
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) {
+    return streamingStores ? distributeAvx512<true>(sources, targets, ranks, count)
+                           : distributeAvx512<false>(sources, targets, ranks, count);
   }
-  if (streamingStores) finishStreaming();
+  if (__builtin_cpu_supports("avx2")) {
+    return streamingStores ? distributeAvx2<true>(sources, targets, ranks, count)
+                           : distributeAvx2<false>(sources, targets, ranks, count);
+  }
+#else
+  static_cast<void>(streamingStores);
+#endif
+  distributePlain(sources, targets, ranks, count);
 }
 
 }  // namespace tacc::bench

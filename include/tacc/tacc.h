@@ -1,7 +1,7 @@
 /* tacc: the Topology-Aware Collective Communication library. Public C interface.
  *
- * Shaped after NCCL's interface: a program written for NCCL ports by replacing the prefix, with host memory in the place
- * of device memory. Everything here is plain C; no exception crosses it.
+ * Shaped after NCCL's interface: a program written for NCCL ports by replacing the prefix, with host memory in the
+ * place of device memory. Everything here is plain C; no exception crosses it.
  *
  * Conventions that hold for every function below
  *  - Returns taccSuccess or an error. Output parameters are written on success only.
@@ -55,7 +55,7 @@ typedef enum {
   taccUint32 = 3,
   taccInt64 = 4,
   taccUint64 = 5,
-  taccFloat16 = 6,  /* IEEE binary16 */
+  taccFloat16 = 6, /* IEEE binary16 */
   taccFloat32 = 7,
   taccFloat64 = 8,
   taccBfloat16 = 9, /* upper half of a binary32 */
@@ -79,7 +79,8 @@ typedef enum {
   taccMaxRedOp = 0x7fffffff
 } taccRedOp_t;
 
-/* Where taccRedOpCreatePreMulSum finds its factor. Both mean the host here; the value is read before the call returns. */
+/* Where taccRedOpCreatePreMulSum finds its factor. Both mean the host here; the value is read before the call returns.
+ */
 typedef enum { taccScalarDevice = 0, taccScalarHostImmediate = 1 } taccScalarResidence_t;
 
 typedef struct taccComm* taccComm_t;     /* one rank's end of a communicator */
@@ -100,8 +101,8 @@ typedef struct {
   unsigned version;        /* TACC_VERSION_CODE as compiled in the program */
   double initTimeout;      /* seconds to wait for all ranks to join; default 120 */
   double operationTimeout; /* seconds that one operation may wait for another rank; default 600; 0: for ever */
-  const char* algorithm;   /* force one algorithm by its name (a collective that it does not serve is then an error that lists
-                              those that do); NULL: the library chooses */
+  const char* algorithm;   /* force one algorithm by its name (a collective that it does not serve is then an error that
+                              lists   those that do); NULL: the library chooses */
   const char* name;        /* shown in messages; NULL: none */
 } taccConfig_t;
 
@@ -117,8 +118,8 @@ TACC_API taccResult_t taccGetVersion(int* version);
 /* Short fixed text for a result, e.g. "invalid argument". Never NULL. */
 TACC_API const char* taccGetErrorString(taccResult_t result);
 
-/* The full message of the last error: of this communicator, or with comm == NULL of the calling thread. "" when there was
- * none. Valid until the next tacc call on that communicator (or in that thread). */
+/* The full message of the last error: of this communicator, or with comm == NULL of the calling thread. "" when there
+ * was none. Valid until the next tacc call on that communicator (or in that thread). */
 TACC_API const char* taccGetLastError(taccComm_t comm);
 
 /* --------------------------------------------------------------------------------------------------- communicators */
@@ -146,8 +147,8 @@ TACC_API taccResult_t taccCommSplit(taccComm_t comm, int color, int key, taccCom
 TACC_API taccResult_t taccCommFinalize(taccComm_t comm);
 /* Frees the communicator (finalizes it first if that was not done). Not collective. */
 TACC_API taccResult_t taccCommDestroy(taccComm_t comm);
-/* Ends the communicator without waiting: calls blocked in it, on all ranks, return taccRemoteError. Frees the handle once
- * the calls of this process that are inside it have returned. */
+/* Ends the communicator without waiting: calls blocked in it, on all ranks, return taccRemoteError. Frees the handle
+ * once the calls of this process that are inside it have returned. */
 TACC_API taccResult_t taccCommAbort(taccComm_t comm);
 
 /* taccSuccess in *asyncError while the communicator is usable, else the error that ended it. */
@@ -155,7 +156,8 @@ TACC_API taccResult_t taccCommGetAsyncError(taccComm_t comm, taccResult_t* async
 TACC_API taccResult_t taccCommCount(taccComm_t comm, int* count);
 TACC_API taccResult_t taccCommUserRank(taccComm_t comm, int* rank);
 
-/* ------------------------------------------------------------------------------------------------------------ memory */
+/* ------------------------------------------------------------------------------------------------------------ memory
+ */
 
 /* Library memory: other ranks of the node map it, so collectives on it need no copy. Zeroed, aligned to 4096 bytes.
  * Needs no communicator. Thread safe. */
@@ -168,10 +170,11 @@ TACC_API taccResult_t taccMemFree(void* ptr);
 TACC_API taccResult_t taccCommRegister(taccComm_t comm, void* buffer, size_t bytes, void** handle);
 TACC_API taccResult_t taccCommDeregister(taccComm_t comm, void* handle);
 
-/* ----------------------------------------------------------------------------------------------------------- streams */
+/* ----------------------------------------------------------------------------------------------------------- streams
+ */
 
-/* A stream runs what is given to it in order, in a thread of its own. Calls on one communicator run in the order in which
- * they were made, whatever streams they were given to. */
+/* A stream runs what is given to it in order, in a thread of its own. Calls on one communicator run in the order in
+ * which they were made, whatever streams they were given to. */
 TACC_API taccResult_t taccStreamCreate(taccStream_t* stream);
 /* Waits for the stream's work, then frees it. */
 TACC_API taccResult_t taccStreamDestroy(taccStream_t stream);
@@ -194,16 +197,18 @@ TACC_API taccResult_t taccBroadcast(const void* sendbuff, void* recvbuff, size_t
 /* Broadcast in place. */
 TACC_API taccResult_t taccBcast(void* buff, size_t count, taccDataType_t datatype, int root, taccComm_t comm,
                                 taccStream_t stream);
-/* recvbuff on root = op over ranks of sendbuff. recvbuff is used on root only. In place on root: sendbuff == recvbuff. */
+/* recvbuff on root = op over ranks of sendbuff. recvbuff is used on root only. In place on root: sendbuff == recvbuff.
+ */
 TACC_API taccResult_t taccReduce(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype,
                                  taccRedOp_t op, int root, taccComm_t comm, taccStream_t stream);
-/* recvbuff[r * sendcount + i] = rank r's sendbuff[i], on all ranks. In place: sendbuff == recvbuff + rank * sendcount. */
+/* recvbuff[r * sendcount + i] = rank r's sendbuff[i], on all ranks. In place: sendbuff == recvbuff + rank * sendcount.
+ */
 TACC_API taccResult_t taccAllGather(const void* sendbuff, void* recvbuff, size_t sendcount, taccDataType_t datatype,
                                     taccComm_t comm, taccStream_t stream);
-/* recvbuff[i] on rank r = op over ranks of sendbuff[r * recvcount + i]. In place: recvbuff == sendbuff + rank * recvcount. */
-TACC_API taccResult_t taccReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount,
-                                        taccDataType_t datatype, taccRedOp_t op, taccComm_t comm,
-                                        taccStream_t stream);
+/* recvbuff[i] on rank r = op over ranks of sendbuff[r * recvcount + i]. In place: recvbuff == sendbuff + rank *
+ * recvcount. */
+TACC_API taccResult_t taccReduceScatter(const void* sendbuff, void* recvbuff, size_t recvcount, taccDataType_t datatype,
+                                        taccRedOp_t op, taccComm_t comm, taccStream_t stream);
 /* recvbuff[r * count + i] on rank q = sendbuff[q * count + i] of rank r. In place: sendbuff == recvbuff. */
 TACC_API taccResult_t taccAllToAll(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype,
                                    taccComm_t comm, taccStream_t stream);
@@ -217,8 +222,8 @@ TACC_API taccResult_t taccScatter(const void* sendbuff, void* recvbuff, size_t c
 TACC_API taccResult_t taccBarrier(taccComm_t comm, taccStream_t stream);
 
 /* ---------------------------------------------------------------------------------------------------- point to point
- * The n-th send from a to b meets the n-th receive at b from a; counts and types must agree. Both block until the data has
- * been taken; inside a group they all run together, which is how ranks exchange without deadlock. */
+ * The n-th send from a to b meets the n-th receive at b from a; counts and types must agree. Both block until the data
+ * has been taken; inside a group they all run together, which is how ranks exchange without deadlock. */
 TACC_API taccResult_t taccSend(const void* sendbuff, size_t count, taccDataType_t datatype, int peer, taccComm_t comm,
                                taccStream_t stream);
 TACC_API taccResult_t taccRecv(void* recvbuff, size_t count, taccDataType_t datatype, int peer, taccComm_t comm,
@@ -231,14 +236,14 @@ TACC_API taccResult_t taccRecv(void* recvbuff, size_t count, taccDataType_t data
 TACC_API taccResult_t taccGroupStart(void);
 TACC_API taccResult_t taccGroupEnd(void);
 
-/* An operator that multiplies every rank's input by that rank's own *scalar (of `datatype`) and sums. Local to `comm`; use
- * it with `datatype` only, and create it on all ranks in the same order. */
+/* An operator that multiplies every rank's input by that rank's own *scalar (of `datatype`) and sums. Local to `comm`;
+ * use it with `datatype` only, and create it on all ranks in the same order. */
 TACC_API taccResult_t taccRedOpCreatePreMulSum(taccRedOp_t* op, void* scalar, taccDataType_t datatype,
                                                taccScalarResidence_t residence, taccComm_t comm);
 TACC_API taccResult_t taccRedOpDestroy(taccRedOp_t op, taccComm_t comm);
 
-/* Name of the algorithm that the last collective on `comm` ran, e.g. "twoshot"; "" before the first. Valid until the next
- * call on the communicator. */
+/* Name of the algorithm that the last collective on `comm` ran, e.g. "twoshot"; "" before the first. Valid until the
+ * next call on the communicator. */
 TACC_API const char* taccCommLastAlgorithm(taccComm_t comm);
 
 #ifdef __cplusplus

@@ -13,6 +13,7 @@ namespace tacc {
 namespace {
 
 constexpr int rankLimit = 65536;
+constexpr double forEverSeconds = 3e9;  // a hundred years; what Deadline takes at most
 
 /// One offered descriptor on its way to rank 0 and from there to the others.
 struct OfferEntry {
@@ -127,6 +128,7 @@ FileDescriptor Bootstrap::broadcastDescriptor(int fd) {
 
 std::vector<Bootstrap::Received> Bootstrap::exchangeDescriptors(std::span<const Offered> mine, double timeoutSeconds) {
   constexpr std::string_view operation = "exchanging library memory";
+  if (timeoutSeconds == 0) timeoutSeconds = forEverSeconds;
   return collective([&]() -> std::vector<Received> {
     std::vector<OfferEntry> own;
     std::vector<int> ownDescriptors;

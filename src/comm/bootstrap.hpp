@@ -56,7 +56,8 @@ class Bootstrap {
     FileDescriptor fd;
     std::size_t bytes;
   };
-  /// Every rank gives any number of descriptors; every rank gets those of all others, in rank order.
+  /// Every rank gives any number of descriptors; every rank gets those of all others, in rank order. A time-out of 0
+  /// waits for ever.
   std::vector<Received> exchangeDescriptors(std::span<const Offered> mine, double timeoutSeconds);
 
   /// Tells all ranks that this one failed between two calls; their next call throws an Error with this text.

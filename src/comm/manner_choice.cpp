@@ -23,6 +23,7 @@ constexpr std::uint8_t freshTrials = 2;  // the first call of a manner may pay f
 constexpr float worthTrying = 1.5F;      // a manner that was this much slower at the next size is not tried at this one
 constexpr float drift = 1.05F;           // an estimate forgets: 5 % a call
 constexpr std::uint32_t retrialPeriod = 32;  // every so many calls a manner that is nearly as good is tried again
+constexpr std::uint32_t timePeriod = 8;      // every so manieth call of the settled manner is timed
 constexpr float nearlyAsGood = 1.5F;
 constexpr std::uint32_t anyRetrial = 8;  // and each so manieth of these retrials takes any
 
@@ -91,13 +92,20 @@ std::size_t MannerChoice::pick(Class& c, std::size_t count) noexcept {
       if (any || c.estimate[c.nextRetrial] <= nearlyAsGood * c.estimate[c.current]) return c.nextRetrial;
     }
   }
+  if (c.calls % timePeriod != 0) pending_ = nullptr;
   return c.current;
 }
 
 Manner MannerChoice::choose(Collective collective, MannerKind kind, std::size_t bytes) {
   const auto manners = mannersOf(kind);
-  pending_ = &classFor(collective, kind, static_cast<unsigned>(std::bit_width(bytes)));
-  pendingManner_ = pick(*pending_, manners.size());
+  const auto magnitude = static_cast<unsigned>(std::bit_width(bytes));
+  const std::uint32_t key = keyOf(collective, kind, magnitude);
+  if (last_ == nullptr || key != lastKey_) {
+    last_ = &classFor(collective, kind, magnitude);
+    lastKey_ = key;
+  }
+  pending_ = last_;
+  pendingManner_ = pick(*last_, manners.size());
   pendingBytes_ = std::max<std::size_t>(1, bytes);
   return manners[pendingManner_];
 }

@@ -33,9 +33,12 @@ enum class MannerKind : std::uint8_t {
 /// state.
 class MannerChoice {
  public:
-  /// The manner for the next call. To be followed by record() of its time before the next choose().
+  /// The manner for the next call.
   Manner choose(Collective collective, MannerKind kind, std::size_t bytes);
-  /// `seconds`: how long the call took that choose() was last asked for.
+  /// Whether the time of the call that choose() was last asked for is worth taking: always while manners are tried, now and
+  /// then later.
+  bool wantsTime() const noexcept { return pending_ != nullptr; }
+  /// `seconds`: how long that call took. Ignored if it was not wanted.
   void record(double seconds) noexcept;
 
  private:
@@ -50,9 +53,11 @@ class MannerChoice {
   static std::span<const Manner> mannersOf(MannerKind kind) noexcept;
   static std::uint32_t keyOf(Collective collective, MannerKind kind, unsigned magnitude) noexcept;
   Class& classFor(Collective collective, MannerKind kind, unsigned magnitude);
-  static std::size_t pick(Class& c, std::size_t count) noexcept;
+  std::size_t pick(Class& c, std::size_t count) noexcept;
 
   std::unordered_map<std::uint32_t, Class> classes_;
+  std::uint32_t lastKey_ = 0;  // of the last call: the next one is probably alike
+  Class* last_ = nullptr;
   Class* pending_ = nullptr;  // whose time record() will be told
   std::size_t pendingManner_ = 0;
   std::size_t pendingBytes_ = 1;

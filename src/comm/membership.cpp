@@ -9,9 +9,12 @@
 #include <cstring>
 #include <span>
 #include <string>
+#include <string_view>
 #include <type_traits>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
+#include "compute/reduce.hpp"
 #include "transports/cma.hpp"
 #include "transports/shared_memory.hpp"
 
@@ -19,6 +22,7 @@ namespace tacc {
 namespace {
 
 constexpr std::size_t settingsBytes = 400;
+constexpr std::string_view segmentPurpose = "node";  // memfd:tacc-node in /proc/PID/maps
 
 /// What every rank tells the others before the segment exists.
 struct Introduction {
@@ -73,6 +77,69 @@ int countCores(const std::vector<Introduction>& all) {
   return std::max(1, CPU_COUNT(&together));
 }
 
+/// Commits the pages that `rank` owns, so that memory that runs out is an Error here and no SIGBUS later. Each rank does
+/// so for its own, from where they are used, so that they lie on its NUMA node.
+void reserveArea(const SharedMemory& memory, const NodeGeometry& geometry, int rank) {
+  const std::size_t begin = rank == 0 ? 0 : NodeSegment::areaOffset(geometry, rank);  // the header is rank 0's
+  const std::size_t end = NodeSegment::areaOffset(geometry, rank + 1);
+  reservePages(memory.fd(), memory.data() + begin, begin, end - begin, segmentPurpose);
+}
+
+/// "memfd" or "file", for messages.
+std::string_view kindOf(const SharedMemory& memory) {
+  std::array<char, 64> target{};
+  const std::string link = fmt::format("/proc/self/fd/{}", memory.fd());
+  if (::readlink(link.c_str(), target.data(), target.size() - 1) <= 0) return "unknown memory";
+  return std::string_view(target.data()).starts_with("/memfd:") ? "memfd" : "file";
+}
+
+void logMembership(const Membership& member, int rank, std::string_view memoryKind, int cores) {
+  if (!logs(LogLevel::info)) return;
+  const NodeGeometry& geometry = member.segment.geometry();
+  log(LogLevel::info, rank, "joined {} ranks of this host; {} KiB shared ({}), {}; kernels for {}; {} cores, {}",
+      geometry.ranks, NodeSegment::bytesFor(geometry) / 1024, memoryKind,
+      member.access.sameProcess   ? "all in one process"
+      : member.access.kernelReads ? "private memory is readable through the kernel (CMA)"
+                                  : "private memory is not readable through the kernel (CMA)",
+      reduceIsa(), cores, member.policy.oversubscribed ? "oversubscribed" : "not oversubscribed");
+}
+
+/// What follows the rendezvous: agreement, the shared segment, and what works between the ranks.
+void shareNode(Membership& member, int ranks, int rank, const CommConfig& config, const Environment& environment) {
+  (void)reduceIsa();  // a TACC_ISA that does not fit this CPU is an Error now
+  Bootstrap& bootstrap = *member.bootstrap;
+  const NodeGeometry geometry = chooseGeometry(ranks, environment);
+  const std::string settings =
+      environment.agreed + (config.algorithm.empty() ? "" : " algorithm=" + config.algorithm);
+  const auto probe = std::make_unique<std::uint64_t>(0x7acc'7acc'0000'0000ULL + static_cast<std::uint64_t>(::getpid()));
+  const auto all = gatherValues(bootstrap, introduce(geometry, settings, *probe));
+  checkAgreement(all);
+
+  const std::size_t bytes = NodeSegment::bytesFor(geometry);
+  auto memory = std::make_shared<SharedMemory>();
+  if (rank == 0) *memory = SharedMemory::create(bytes, segmentPurpose, Reserve::onTouch);
+  FileDescriptor descriptor = bootstrap.broadcastDescriptor(rank == 0 ? memory->fd() : -1);
+  if (rank != 0) *memory = SharedMemory::map(std::move(descriptor), bytes, segmentPurpose);
+  reserveArea(*memory, geometry, rank);
+  member.segment = NodeSegment(memory->data(), geometry);
+  if (ranks > 1) member.liveness = std::make_unique<Liveness>(memory->fd(), rank);
+
+  for (const Introduction& one : all) member.processes.push_back(one.process);
+  member.policy = chooseWaitPolicy(ranks, countCores(all), environment.spin);
+
+  const auto next = static_cast<std::size_t>((rank + 1) % ranks);
+  const bool works = environment.cma != CmaMode::off && ranks > 1 &&
+                     probeCma(all[next].process, all[next].probe, all[next].probeValue);
+  // This exchange is also the barrier after which everybody's claim stands and the probed values may go.
+  const auto probes = gatherValues(bootstrap, static_cast<char>(works));
+  member.access.kernelReads = ranks > 1 && std::ranges::all_of(probes, [](char ok) { return ok != 0; });
+  if (environment.cma == CmaMode::on && ranks > 1 && !member.access.kernelReads)
+    fail(taccSystemError, "TACC_CMA=on, but process_vm_readv does not work between the ranks (rank {}: {}); a container "
+         "needs CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0", rank, works ? "works here" : "refused here");
+  logMembership(member, rank, kindOf(*memory), countCores(all));
+  member.memory = std::move(memory);
+}
+
 }  // namespace
 
 NodeGeometry chooseGeometry(int ranks, const Environment& environment) {
@@ -90,35 +157,13 @@ Membership joinNode(const taccUniqueId& id, int ranks, int rank, const CommConfi
                     const Environment& environment) {
   Membership member;
   member.bootstrap = std::make_unique<Bootstrap>(id, ranks, rank, config.initTimeout);
-  const NodeGeometry geometry = chooseGeometry(ranks, environment);
-  const std::string settings =
-      environment.agreed + (config.algorithm.empty() ? "" : " algorithm=" + config.algorithm);
-  const auto probe = std::make_unique<std::uint64_t>(0x7acc'7acc'0000'0000ULL + static_cast<std::uint64_t>(::getpid()));
-  const auto all = gatherValues(*member.bootstrap, introduce(geometry, settings, *probe));
-  checkAgreement(all);
-
-  const std::size_t bytes = NodeSegment::bytesFor(geometry);
-  auto memory = std::make_shared<SharedMemory>();
-  // Pages are touched by the rank that owns them, so that they lie on its NUMA node.
-  if (rank == 0) *memory = SharedMemory::create(bytes, "tacc-node", Reserve::onTouch);
-  FileDescriptor descriptor = member.bootstrap->broadcastDescriptor(rank == 0 ? memory->fd() : -1);
-  if (rank != 0) *memory = SharedMemory::map(std::move(descriptor), bytes, "tacc-node");
-  member.segment = NodeSegment(memory->data(), geometry);
-  if (ranks > 1) member.liveness = std::make_unique<Liveness>(memory->fd(), rank);
-  member.memory = std::move(memory);
-
-  for (const Introduction& one : all) member.processes.push_back(one.process);
-  member.policy = chooseWaitPolicy(ranks, countCores(all), environment.spin);
-
-  const auto next = static_cast<std::size_t>((rank + 1) % ranks);
-  const bool works = environment.cma != CmaMode::off && ranks > 1 &&
-                     probeCma(all[next].process, all[next].probe, all[next].probeValue);
-  // This exchange is also the barrier after which everybody's claim stands and the probed values may go.
-  const auto probes = gatherValues(*member.bootstrap, static_cast<char>(works));
-  member.access.kernelReads = std::ranges::all_of(probes, [](char ok) { return ok != 0; });
-  if (environment.cma == CmaMode::on && !member.access.kernelReads)
-    fail(taccSystemError, "TACC_CMA=on, but process_vm_readv does not work between the ranks (rank {}: {}); a container "
-         "needs CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0", rank, works ? "works here" : "refused here");
+  try {
+    shareNode(member, ranks, rank, config, environment);
+  } catch (const Error& error) {
+    // The others wait in their next exchange: they get this text there.
+    member.bootstrap->announceFailure(error);
+    throw;
+  }
   return member;
 }
 
@@ -138,6 +183,7 @@ std::vector<Membership> makeThreadNode(int ranks, const Environment& environment
     member.processes.assign(static_cast<std::size_t>(ranks), all[0].process);
     member.access.sameProcess = true;
     member.policy = chooseWaitPolicy(ranks, countCores(all), environment.spin);
+    logMembership(member, static_cast<int>(&member - members.data()), "private", countCores(all));
   }
   return members;
 }

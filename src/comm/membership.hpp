@@ -27,7 +27,8 @@ struct Membership {
 /// The sizes of the shared memory for `ranks` ranks.
 NodeGeometry chooseGeometry(int ranks, const Environment& environment);
 
-/// Joins the other processes of the host. Blocks until all came; all agree on geometry, settings and version, or all fail.
+/// Joins the other processes of the host. Blocks until all came; all agree on geometry, settings and version, or all
+/// fail.
 Membership joinNode(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
                     const Environment& environment);
 

@@ -1,5 +1,7 @@
 #include "comm/node_communicator.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -21,6 +23,12 @@ constexpr auto preMulSum = static_cast<taccRedOp_t>(preMulSumCode);
 
 constexpr std::size_t leastMeasuredPost =
     1024;  // below, streaming never pays for its fence, nor two looks at the clock
+
+/// Results that fit the core's own cache stay there: whoever asked for them reads them next.
+std::size_t ownCacheBytes() {
+  static const long reported = sysconf(_SC_LEVEL2_CACHE_SIZE);
+  return reported > 0 ? static_cast<std::size_t>(reported) : std::size_t{1} << 20;
+}
 
 class Stopwatch {
  public:
@@ -96,21 +104,24 @@ bool NodeCommunicator::runFlat(const Call& call, const CallShape& shape) {
                 .reduce = kernelFor(call),
                 .divisor = call.op == taccAvg ? ranks() : 1,
                 .stream = false};
-  exchange_.begin(makeSignature(call.collective, call.type, call.op, call.root, call.count));
+  exchange_.begin(makeSignature(call.collective, call.type, call.op, call.root, call.count), posted);
   if (measured) {
     flat.stream = flatManners_.choose(call.collective, MannerKind::flat, posted).streamSlots;
-    const Stopwatch watch;
-    flat_.run(flat);
-    flatManners_.record(watch.seconds());
-  } else {
-    flat_.run(flat);
+    if (flatManners_.wantsTime()) {
+      const Stopwatch watch;
+      flat_.run(flat);
+      flatManners_.record(watch.seconds());
+      lastAlgorithm_ = "flat";
+      return true;
+    }
   }
+  flat_.run(flat);
   lastAlgorithm_ = "flat";
   return true;
 }
 
 void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
-  exchange_.begin(makeSignature(call.collective, call.type, call.op, call.root, call.count));
+  exchange_.begin(makeSignature(call.collective, call.type, call.op, call.root, call.count), linePayload);
   auto [facts, slowest] = buffers_.run(usedBuffers(call, rank(), ranks()), lastSeconds_, callBuffers_);
   plannedManners_.record(slowest);
   const Manner manner = plannedManners_.choose(call.collective, mannerKindOf(facts), shape.bytes);
@@ -136,7 +147,7 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
                  .reduce = kernelFor(call),
                  .divisor = call.op == taccAvg ? ranks() : 1,
                  .streamSlots = manner.streamSlots,
-                 .streamResults = manner.streamResults});
+                 .streamResults = manner.streamResults && shape.bytes >= ownCacheBytes()});
   lastSeconds_ = static_cast<float>(watch.seconds());
   lastAlgorithm_ = algorithm.name;
 }

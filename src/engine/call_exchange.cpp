@@ -5,15 +5,17 @@
 
 namespace tacc {
 
-void CallExchange::begin(std::uint64_t signature) {
+void CallExchange::begin(std::uint64_t signature, std::size_t bytes) {
   ++sequence_;
   signature_ = signature;
-  // The slot was last used `callSlots` calls ago; whoever has posted the call after that one has finished with it.
-  const std::uint32_t needed = sequence_ - callSlots + 1;
-  if (!hasReached(confirmed_, needed)) {
+  // A slot was last used `slots` calls ago; whoever has posted the call after that one has finished with it. A rank that
+  // would have to wait looks half the ring further on: so a root that only sends looks at the others' lines rarely.
+  const std::uint32_t slots = bytes <= linePayload ? callSlots : eagerSlots;
+  if (!hasReached(confirmed_, sequence_ - slots + 1)) {
+    const std::uint32_t target = sequence_ - slots / 2;
     for (int rank = 0; rank < ranks_; ++rank)
-      if (rank != rank_) waiter_.wait(segment_.callLine(rank, needed).sequence, needed, rank);
-    confirmed_ = needed;
+      if (rank != rank_) waiter_.wait(segment_.callLine(rank, target).sequence, target, rank);
+    confirmed_ = target;
   }
   segment_.callLine(rank_, sequence_).signature = signature;
 }

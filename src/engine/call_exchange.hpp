@@ -16,9 +16,9 @@ class CallExchange {
   CallExchange(const NodeSegment& segment, int rank, Waiter& waiter)
       : segment_(segment), rank_(rank), ranks_(segment.geometry().ranks), waiter_(waiter) {}
 
-  /// Begins the next call: waits, if need be, until all ranks have finished with the line and eager slot that it will
-  /// use.
-  void begin(std::uint64_t signature);
+  /// Begins the next call, whose largest payload on any rank is `bytes`: waits, if need be, until all ranks have finished
+  /// with the line (and eager slot) that it will use.
+  void begin(std::uint64_t signature, std::size_t bytes);
   /// Where this rank's payload goes: into the line if it fits, else into the eager slot.
   std::byte* payload(std::size_t bytes) const noexcept {
     return bytes <= linePayload ? segment_.callLine(rank_, sequence_).payload : segment_.eager(rank_, sequence_);

@@ -2,15 +2,16 @@
 //
 //   header | rank 0: lines, eager slots, arena | rank 1: ... | ...
 //
-// Every word has a single writer (the rank that owns the area), except the doorbells and the error board. So there is no
-// read-modify-write on the path of a collective, and one cache line moves per message.
+// Every word has a single writer (the rank that owns the area), except the doorbells and the error board. So there is
+// no read-modify-write on the path of a collective, and one cache line moves per message.
 //
-//   CallLine   one a call, `callSlots` deep: the call's number and signature, and 48 bytes: a tiny payload, or where the
+//   CallLine   one a call, `callSlots` deep: the call's number and signature, and 48 bytes: a tiny payload, or where
+//   the
 //              call's buffers are. Posting it tells the others three things at once: what I call, that I have finished
 //              the call before, and my data or its address.
 //   Clock      how far the rank has come in the plans that it runs; see engine/executor.hpp.
 //   Doorbell   how many ranks sleep on one of my words; read by me after every publication.
-//   eager      `callSlots` slots for payloads that do not fit the line.
+//   eager      `eagerSlots` slots for payloads that do not fit the line.
 //   arena      staging slots of the plans that copy.
 //   pairs      send and receive windows of the point-to-point messages.
 #pragma once
@@ -25,7 +26,8 @@ namespace tacc {
 
 inline constexpr std::size_t cacheLine = 64;
 inline constexpr std::size_t pageBytes = 4096;
-inline constexpr int callSlots = 4;
+inline constexpr int callSlots = 16;  // call lines of a rank: how far a rank that waits for nobody can run ahead
+inline constexpr int eagerSlots = 4;
 inline constexpr std::size_t linePayload = 48;
 inline constexpr int pairWindow = 4;  // messages of one pair in flight
 
@@ -43,6 +45,7 @@ struct alignas(cacheLine) Clock {
 
 struct alignas(cacheLine) Doorbell {
   std::atomic<std::uint32_t> sleepers;  // ranks asleep on a word of this area
+  std::atomic<std::uint32_t> core;      // 1 + where this rank last waited long
   std::atomic<std::uint32_t> rings;     // changed by any rank that did something this rank may wait for (pairs only)
 };
 
@@ -89,8 +92,10 @@ class NodeSegment {
   NodeSegment() = default;
   NodeSegment(std::byte* base, const NodeGeometry& geometry) noexcept : base_(base), geometry_(geometry) {}
 
-  static std::size_t bytesFor(const NodeGeometry& g) noexcept {
-    return pageBytes + static_cast<std::size_t>(g.ranks) * areaBytes(g);
+  static std::size_t bytesFor(const NodeGeometry& g) noexcept { return areaOffset(g, g.ranks); }
+  /// Where the area of `rank` begins, in bytes from the base; before that of rank 0 lies the header.
+  static std::size_t areaOffset(const NodeGeometry& g, int rank) noexcept {
+    return pageBytes + static_cast<std::size_t>(rank) * areaBytes(g);
   }
   const NodeGeometry& geometry() const noexcept { return geometry_; }
 
@@ -101,9 +106,11 @@ class NodeSegment {
   Clock& clock(int rank) const noexcept { return *at<Clock>(rank, callSlots * cacheLine); }
   Doorbell& doorbell(int rank) const noexcept { return *at<Doorbell>(rank, (callSlots + 2) * cacheLine); }
   std::byte* eager(int rank, std::uint32_t sequence) const noexcept {
-    return area(rank) + pageBytes + (sequence % callSlots) * geometry_.eagerBytes;
+    return area(rank) + pageBytes + (sequence % eagerSlots) * eagerStride(geometry_);
   }
-  std::byte* arena(int rank) const noexcept { return area(rank) + pageBytes + callSlots * geometry_.eagerBytes; }
+  std::byte* arena(int rank) const noexcept {
+    return area(rank) + pageBytes + eagerSlots * eagerStride(geometry_);
+  }
   std::byte* pairBuffer(int rank) const noexcept { return arena(rank) + geometry_.arenaBytes; }
   PairSend& pairSend(int sender, int receiver) const noexcept {
     return reinterpret_cast<PairSend*>(pairLines(sender))[receiver];
@@ -114,14 +121,14 @@ class NodeSegment {
   }
 
  private:
+  /// Not a power of two, or the first lines of all slots would share one set of the caches.
+  static std::size_t eagerStride(const NodeGeometry& g) noexcept { return g.eagerBytes + 17 * cacheLine; }
   static std::size_t areaBytes(const NodeGeometry& g) noexcept {
     const auto pairs = static_cast<std::size_t>(g.ranks) * (sizeof(PairSend) + sizeof(PairReceive));
-    const auto bytes = pageBytes + callSlots * g.eagerBytes + g.arenaBytes + g.pairBytes + pairs;
+    const auto bytes = pageBytes + eagerSlots * eagerStride(g) + g.arenaBytes + g.pairBytes + pairs;
     return (bytes + pageBytes - 1) / pageBytes * pageBytes;
   }
-  std::byte* area(int rank) const noexcept {
-    return base_ + pageBytes + static_cast<std::size_t>(rank) * areaBytes(geometry_);
-  }
+  std::byte* area(int rank) const noexcept { return base_ + areaOffset(geometry_, rank); }
   std::byte* pairLines(int rank) const noexcept { return pairBuffer(rank) + geometry_.pairBytes; }
   template <class T>
   T* at(int rank, std::size_t offset) const noexcept {

@@ -15,9 +15,18 @@ namespace {
 
 constexpr long firstSlice = 1'000'000;   // ns; short, it also makes good a lost wake-up
 constexpr long laterSlice = 20'000'000;  // ns; bounds how late a rank learns of an error
+constexpr double writingSeconds = 1.0;   // writing an error takes microseconds, unless its writer is killed
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Moves this thread to another of its allowed cores, once; its affinity stays as it was.
+void leaveCore() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  cpu_set_t others = allowed;
+  CPU_CLR(static_cast<std::size_t>(sched_getcpu()), &others);
+  if (CPU_COUNT(&others) == 0) return;
+  if (sched_setaffinity(0, sizeof others, &others) == 0) sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
 /// Counts this rank as a sleeper of an area as long as it lives.
@@ -52,6 +61,7 @@ void Waiter::waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, 
     relaxCpu();
   }
   checkErrors();
+  if (sharesCore(owner) && rank_ > owner) leaveCore();
   for (int i = 0; i < policy_.yields; ++i) {
     sched_yield();
     if (reached()) return;
@@ -65,8 +75,15 @@ void Waiter::waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, 
     futexWait(word, value, slice);
     if (reached()) return;
     checkErrors();
-    checkPeer(owner, now() - start);
+    checkPeer(owner, now() - start, reached);
   }
+}
+
+bool Waiter::sharesCore(int owner) const noexcept {
+  if (policy_.oversubscribed) return false;
+  const auto mine = static_cast<std::uint32_t>(sched_getcpu() + 1);
+  doorbell_->core.store(mine, std::memory_order_relaxed);
+  return owner != rank_ && segment_.doorbell(owner).core.load(std::memory_order_relaxed) == mine;
 }
 
 void Waiter::pauseForRing(int attempt, std::uint32_t seenRings, int suspect) {
@@ -80,7 +97,7 @@ void Waiter::pauseForRing(int attempt, std::uint32_t seenRings, int suspect) {
   if (ringStart_ == 0) ringStart_ = now();
   const Sleeper sleeper(*doorbell_);
   futexWait(doorbell_->rings, seenRings, laterSlice);
-  checkPeer(suspect, now() - ringStart_);
+  checkPeer(suspect, now() - ringStart_, [&] { return rings() != seenRings; });
 }
 
 void Waiter::ring(int rank) noexcept {
@@ -89,21 +106,32 @@ void Waiter::ring(int rank) noexcept {
   if (bell.sleepers.load(std::memory_order_seq_cst) != 0) futexWakeAll(bell.rings);
 }
 
-void Waiter::checkPeer(int owner, double waitedSeconds) const {
+template <class IsDone>
+void Waiter::checkPeer(int owner, double waitedSeconds, const IsDone& isDone) const {
   const auto peer = static_cast<std::size_t>(owner);
   const int process = processes_[peer];
   const bool other = liveness_ != nullptr && process != processes_[static_cast<std::size_t>(rank_)];
-  if (other && !liveness_->isAlive(owner))
-    fail(taccRemoteError, "rank {} (process {}) has died; rank {} was waiting for it in {}", owner, process, rank_,
-         describe_());
+  if (other && !liveness_->isAlive(owner)) {
+    // It may have done its part between the last look and its end; after its end nothing can come any more.
+    if (isDone()) return;
+    const bool gone = describeProcess(process) == "gone";
+    fail(taccRemoteError, "rank {} (process {}) {}; rank {} was waiting for it in {}", owner, process,
+         gone ? "has died" : "is no longer in the communicator", rank_, describe_());
+  }
   if (timeout_ > 0 && waitedSeconds > timeout_)
-    fail(taccTimeout, "rank {} (process {}{}) did not come within {} s; rank {} was waiting for it in {}", owner, process,
-         other ? ", " + describeProcess(process) : "", timeout_, rank_, describe_());
+    fail(taccTimeout, "rank {} (process {}{}) did not come within {} s; rank {} was waiting for it in {}", owner,
+         process, other ? ", " + describeProcess(process) : "", timeout_, rank_, describe_());
 }
 
 void Waiter::throwPosted() const {
   ErrorBoard& board = segment_.errorBoard();
-  while (board.state.load(std::memory_order_acquire) == 1) sched_yield();
+  const double start = now();
+  while (board.state.load(std::memory_order_acquire) == 1) {
+    sched_yield();
+    if (now() - start > writingSeconds)
+      fail(taccRemoteError, "another rank has failed, and died before it could say why; rank {} was in {}", rank_,
+           describe_());
+  }
   if (board.rank == rank_) throw Error(static_cast<taccResult_t>(board.result), board.message);
   fail(taccRemoteError, "rank {} reported: {}", board.rank, static_cast<const char*>(board.message));
 }

@@ -1,8 +1,8 @@
 // Waiting for another rank's word, and telling others that one's own word has changed.
 //
-// Waiting is adaptive: spin while the other rank is probably running, then yield the core, then sleep on the word. Whoever
-// sleeps looks up now and then for the three things that can end a wait otherwise: an error of another rank, a rank that
-// died, and the time-out.
+// Waiting is adaptive: spin while the other rank is probably running, then yield the core, then sleep on the word.
+// Whoever sleeps looks up now and then for the three things that can end a wait otherwise: an error of another rank, a
+// rank that died, and the time-out.
 #pragma once
 
 #include <atomic>
@@ -20,8 +20,8 @@ namespace tacc {
 
 /// How long to wait in which way.
 struct WaitPolicy {
-  int spins = 4000;            // looks at the word before the first yield
-  int yields = 50;             // yields before the first sleep
+  int spins = 400;               // looks at the word before the first yield: about 20 us
+  int yields = 1000;             // yields before the first sleep: about 0.3 us each on an idle core
   bool oversubscribed = false;  // more ranks than cores: whoever is waited for may need this core
 };
 
@@ -49,9 +49,9 @@ class Waiter {
   /// whoever sees the value.
   void publish(std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
     // A sleeper counts itself, then looks at the word once more; here the word is written, then the count is read. With
-    // sequential consistency one of the two sees the other. Where cores are plenty the plain store is used, which does not
-    // hold up this core for the cache line: a wake-up that is lost in that window is made good by the sleeper's first,
-    // short slice.
+    // sequential consistency one of the two sees the other. Where cores are plenty the plain store is used, which does
+    // not hold up this core for the cache line: a wake-up that is lost in that window is made good by the sleeper's
+    // first, short slice.
     if (policy_.oversubscribed)
       word.exchange(value, std::memory_order_seq_cst);
     else
@@ -59,8 +59,8 @@ class Waiter {
     if (doorbell_->sleepers.load(std::memory_order_seq_cst) != 0) futexWakeAll(word);
   }
 
-  /// For conditions over several words: call in a loop with a growing `attempt`; sleeps on this rank's own doorbell. The
-  /// caller reads `rings()` before it looks at its words.
+  /// For conditions over several words: call in a loop with a growing `attempt`; sleeps on this rank's own doorbell.
+  /// The caller reads `rings()` before it looks at its words.
   std::uint32_t rings() const noexcept { return doorbell_->rings.load(std::memory_order_seq_cst); }
   void pauseForRing(int attempt, std::uint32_t seenRings, int suspect);
   /// Wakes `rank` from pauseForRing.
@@ -78,7 +78,12 @@ class Waiter {
 
  private:
   void waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, int owner);
-  void checkPeer(int owner, double waitedSeconds) const;
+  /// Whether both ranks wait on one core though there are enough. Two ranks that yield to each other look busy to the
+  /// scheduler, which then leaves them together for seconds. Leaves a note of this rank's core.
+  bool sharesCore(int owner) const noexcept;
+  /// Throws if `owner` has gone or is overdue, unless `isDone`: what a rank did before it left still counts.
+  template <class IsDone>
+  void checkPeer(int owner, double waitedSeconds, const IsDone& isDone) const;
   [[noreturn]] void throwPosted() const;
 
   NodeSegment segment_;

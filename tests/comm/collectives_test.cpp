@@ -27,11 +27,20 @@ double reduceAt(int ranks, std::size_t i, int op) {
   for (int r = 1; r < ranks; ++r) {
     const double x = inputOf(r, i, op);
     switch (op) {
-      case taccProd: result *= x; break;
-      case taccMax: result = std::max(result, x); break;
-      case taccMin: result = std::min(result, x); break;
-      case mulSum: result += x * factorOf(r); break;
-      default: result += x;
+      case taccProd:
+        result *= x;
+        break;
+      case taccMax:
+        result = std::max(result, x);
+        break;
+      case taccMin:
+        result = std::min(result, x);
+        break;
+      case mulSum:
+        result += x * factorOf(r);
+        break;
+      default:
+        result += x;
     }
   }
   return op == taccAvg ? result / ranks : result;
@@ -122,15 +131,24 @@ class Guarded {
 
 taccResult_t callCollective(const Trial& t, const void* send, void* receive, taccRedOp_t op, taccComm_t comm) {
   switch (t.collective) {
-    case Collective::allReduce: return taccAllReduce(send, receive, t.count, t.type, op, comm, nullptr);
-    case Collective::broadcast: return taccBroadcast(send, receive, t.count, t.type, t.root, comm, nullptr);
-    case Collective::reduce: return taccReduce(send, receive, t.count, t.type, op, t.root, comm, nullptr);
-    case Collective::allGather: return taccAllGather(send, receive, t.count, t.type, comm, nullptr);
-    case Collective::reduceScatter: return taccReduceScatter(send, receive, t.count, t.type, op, comm, nullptr);
-    case Collective::allToAll: return taccAllToAll(send, receive, t.count, t.type, comm, nullptr);
-    case Collective::gather: return taccGather(send, receive, t.count, t.type, t.root, comm, nullptr);
-    case Collective::scatter: return taccScatter(send, receive, t.count, t.type, t.root, comm, nullptr);
-    case Collective::barrier: return taccBarrier(comm, nullptr);
+    case Collective::allReduce:
+      return taccAllReduce(send, receive, t.count, t.type, op, comm, nullptr);
+    case Collective::broadcast:
+      return taccBroadcast(send, receive, t.count, t.type, t.root, comm, nullptr);
+    case Collective::reduce:
+      return taccReduce(send, receive, t.count, t.type, op, t.root, comm, nullptr);
+    case Collective::allGather:
+      return taccAllGather(send, receive, t.count, t.type, comm, nullptr);
+    case Collective::reduceScatter:
+      return taccReduceScatter(send, receive, t.count, t.type, op, comm, nullptr);
+    case Collective::allToAll:
+      return taccAllToAll(send, receive, t.count, t.type, comm, nullptr);
+    case Collective::gather:
+      return taccGather(send, receive, t.count, t.type, t.root, comm, nullptr);
+    case Collective::scatter:
+      return taccScatter(send, receive, t.count, t.type, t.root, comm, nullptr);
+    case Collective::barrier:
+      return taccBarrier(comm, nullptr);
   }
   return taccInternalError;
 }
@@ -252,20 +270,23 @@ TEST_P(Collectives, everyAlgorithmForced) {
       for (const auto& [type, op] : {std::pair{taccFloat32, taccAvg}, {taccFloat16, taccAvg}, {taccInt64, taccProd}})
         for (const std::size_t count : {std::size_t{1}, static_cast<std::size_t>(ranks()) + 1, std::size_t{50021}})
           for (const bool inPlace : {false, true})
-            trials.push_back({collective, type, isReduction(collective) ? op : 0, count, ranks() / 2, inPlace, op == taccProd});
+            trials.push_back(
+                {collective, type, isReduction(collective) ? op : 0, count, ranks() / 2, inPlace, op == taccProd});
     }
     taccConfig_t config = TACC_CONFIG_INITIALIZER;
     const std::string name(algorithm.name);
     config.algorithm = name.c_str();
     if (kind() == RankKind::threads) setenv("TACC_ALGO", name.c_str(), 1);
-    runRanks(kind(), ranks(), [&](taccComm_t comm, int rank) { runAll(comm, rank, ranks(), trials); }, config);
+    runRanks(
+        kind(), ranks(), [&](taccComm_t comm, int rank) { runAll(comm, rank, ranks(), trials); }, config);
     unsetenv("TACC_ALGO");
     ASSERT_FALSE(HasFailure()) << name;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Collectives,
-                         testing::Combine(testing::Values(RankKind::processes, RankKind::threads), testing::Range(1, 10)),
+                         testing::Combine(testing::Values(RankKind::processes, RankKind::threads),
+                                          testing::Range(1, 10)),
                          [](const testing::TestParamInfo<Parameters>& suite) {
                            const bool processes = std::get<0>(suite.param) == RankKind::processes;
                            return (processes ? "processes" : "threads") + std::to_string(std::get<1>(suite.param));

@@ -57,16 +57,13 @@ void runProcesses(int ranks, const std::function<void(taccComm_t, int)>& body, c
 
 }  // namespace
 
-void runRanks(RankKind kind, int ranks, const std::function<void(taccComm_t, int)>& body,
-              const taccConfig_t& config) {
+void runRanks(RankKind kind, int ranks, const std::function<void(taccComm_t, int)>& body, const taccConfig_t& config) {
   if (kind == RankKind::threads)
     runThreads(ranks, body);
   else
     runProcesses(ranks, body, config);
 }
 
-void expectSuccess(taccResult_t result, taccComm_t comm) {
-  EXPECT_EQ(result, taccSuccess) << taccGetLastError(comm);
-}
+void expectSuccess(taccResult_t result, taccComm_t comm) { EXPECT_EQ(result, taccSuccess) << taccGetLastError(comm); }
 
 }  // namespace tacc::test

@@ -9,8 +9,9 @@ namespace tacc::test {
 
 enum class RankKind { processes, threads };
 
-/// Runs `body(comm, rank)` on every rank of a fresh communicator and waits for all. A gtest failure, an exception or a crash
-/// on any rank is a failure of the calling test. Process ranks are children: what they change is not seen by the caller.
+/// Runs `body(comm, rank)` on every rank of a fresh communicator and waits for all. A gtest failure, an exception or a
+/// crash on any rank is a failure of the calling test. Process ranks are children: what they change is not seen by the
+/// caller.
 void runRanks(RankKind kind, int ranks, const std::function<void(taccComm_t, int)>& body,
               const taccConfig_t& config = TACC_CONFIG_INITIALIZER);
 

@@ -1,0 +1,181 @@
+// Programs of every algorithm, collective, root and set of facts, run on simulated memory.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "algorithms/registry.hpp"
+#include "engine/schedule.hpp"
+#include "simulator.hpp"
+
+namespace tacc {
+namespace {
+
+using test::Element;
+using test::PerRank;
+
+constexpr std::size_t arenaBytes = 1 << 20;
+
+std::vector<LoweringFacts> everyFacts() {
+  std::vector<LoweringFacts> all;
+  for (const Reach input : {Reach::none, Reach::kernel, Reach::direct})
+    for (const Reach output : {Reach::none, Reach::kernel, Reach::direct})
+      for (const bool inPlace : {false, true}) all.push_back({input, output, inPlace});
+  return all;
+}
+
+std::vector<Program> lowerAll(const Plan& plan, const LoweringFacts& facts) {
+  std::vector<Program> programs;
+  for (int rank = 0; rank < plan.request.ranks; ++rank) programs.push_back(lower(plan, rank, facts));
+  return programs;
+}
+
+Schedule scheduleFor(const Program& program, std::size_t count, std::size_t chunkBytes) {
+  return makeSchedule(program, count, sizeof(Element), {arenaBytes, chunkBytes});
+}
+
+/// Enough elements, not a round number, that all copies of the slots are used twice and one more.
+std::size_t countForManyChunks(const Program& program) {
+  const Schedule probe = scheduleFor(program, 1 << 16, 1);
+  return probe.chunks == 1 ? 131 : probe.chunkElements * (2 * probe.depth + 1) - 3;
+}
+
+/// Nobody touches memory out of its reach, and reads through the kernel are marked.
+void checkReach(const Program& program, int rank, const LoweringFacts& facts) {
+  for (const Round& round : program.rounds) {
+    for (const Operation& operation : round.operations) {
+      bool throughKernel = false;
+      for (const Place& place : operation.sources) {
+        const bool input = place.kind == Place::Kind::remoteInput, output = place.kind == Place::Kind::remoteOutput;
+        if (input || output) {
+          const Reach reach = input ? facts.input : facts.output;
+          ASSERT_NE(reach, Reach::none);
+          throughKernel = throughKernel || reach == Reach::kernel;
+        } else if (place.kind != Place::Kind::slot) {
+          ASSERT_EQ(place.rank, rank);
+        }
+      }
+      ASSERT_EQ(operation.readsThroughKernel, throughKernel);
+      for (const Place& place : operation.destinations) {
+        ASSERT_NE(place.kind, Place::Kind::input);
+        ASSERT_NE(place.kind, Place::Kind::remoteInput);
+        if (place.kind == Place::Kind::remoteOutput) {
+          ASSERT_EQ(facts.output, Reach::direct);
+        } else {
+          ASSERT_EQ(place.rank, rank);
+        }
+      }
+    }
+  }
+}
+
+class Lowering : public testing::TestWithParam<std::tuple<const Algorithm*, int>> {
+ protected:
+  const Algorithm& algorithm() const { return *std::get<0>(GetParam()); }
+  int ranks() const { return std::get<1>(GetParam()); }
+
+  void runCall(const Plan& plan, const LoweringFacts& facts, const std::vector<Program>& programs, std::size_t count) {
+    const Schedule schedule = scheduleFor(programs[0], count, 1);
+    ASSERT_LE(std::size_t{schedule.depth} * static_cast<std::size_t>(programs[0].slots) * schedule.blockStride,
+              arenaBytes);
+    test::SimulatedCall call{plan, programs, schedule, count, {}};
+    // In place on some rank is in place in the facts: each rank decides for itself.
+    for (int rank = 0; rank < ranks(); ++rank) call.inPlace.push_back(facts.inPlace && random_() % 4 != 0);
+    const auto inputs = test::makeInputs<Element>(plan, count, [&] { return random_() << 8 | 1; });
+    auto expected = test::expectedOutputs(plan.request, count, inputs);
+    for (auto& output : expected)
+      for (Element& e : output) e += isReduction(plan.request.collective) && ranks() > 1 ? test::completed : 0;
+    const auto seed = static_cast<unsigned>(random_());
+    const auto place = [&] {
+      return test::describe(plan) + " count=" + std::to_string(count) + " chunks=" + std::to_string(schedule.chunks) +
+             " input reach=" + std::to_string(static_cast<int>(facts.input)) +
+             " output reach=" + std::to_string(static_cast<int>(facts.output)) +
+             " in place=" + std::to_string(static_cast<int>(facts.inPlace)) + " seed=" + std::to_string(seed);
+    };
+    try {
+      const PerRank<Element> outputs = test::Simulator(call, seed).run(inputs);
+      for (std::size_t rank = 0; rank < outputs.size(); ++rank) {
+        if (expected[rank].empty()) continue;  // the collective delivers nothing here
+        ASSERT_EQ(outputs[rank], expected[rank]) << place() << " rank=" << rank;
+      }
+    } catch (const std::exception& error) {
+      FAIL() << place() << ": " << error.what();
+    }
+  }
+
+  std::mt19937_64 random_{static_cast<std::uint64_t>(ranks())};
+};
+
+TEST_P(Lowering, runsAsTheCollectiveIsDefined) {
+  const bool quick = std::getenv("TACC_TEST_QUICK") != nullptr;
+  for (const PlanRequest& request : test::requestsServed(algorithm(), ranks())) {
+    const Plan plan = algorithm().make(request);
+    for (const LoweringFacts& facts : everyFacts()) {
+      if (quick && (facts.input == Reach::kernel || random_() % 4 != 0)) continue;
+      const std::vector<Program> programs = lowerAll(plan, facts);
+      for (int rank = 0; rank < ranks(); ++rank) {
+        ASSERT_NO_FATAL_FAILURE(checkReach(programs[rank], rank, facts)) << test::describe(plan) << " rank=" << rank;
+        ASSERT_EQ(programs[rank].slots, programs[0].slots);
+        ASSERT_EQ(programs[rank].slotReach, programs[0].slotReach);
+        ASSERT_EQ(programs[rank].rounds.size(), programs[0].rounds.size());
+      }
+      for (const std::size_t count : {countForManyChunks(programs[0]), static_cast<std::size_t>(ranks()) + 1})
+        ASSERT_NO_FATAL_FAILURE(runCall(plan, facts, programs, count));
+    }
+  }
+}
+
+/// How many of 200 orders show an error when `damage` has been done to rank 1's program of a ring allreduce.
+int countErrors(void (*damage)(Program&)) {
+  const Plan plan = findAlgorithm("ring")->make({Collective::allReduce, 4, 0});
+  std::vector<Program> programs = lowerAll(plan, {});
+  damage(programs[1]);
+  const std::size_t count = countForManyChunks(programs[0]);
+  const test::SimulatedCall call{plan, programs, scheduleFor(programs[0], count, 1), count, std::vector<bool>(4)};
+  const auto inputs = test::makeInputs<Element>(plan, count, [] { return Element{1}; });
+  int errors = 0;
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    try {
+      test::Simulator(call, seed).run(inputs);
+    } catch (const std::exception&) {
+      ++errors;
+    }
+  }
+  return errors;
+}
+
+/// A slot that is written too early shows only where a reader happens to be several chunks late, so in few orders.
+TEST(Simulator, NoticesWhatIsWrong) {
+  EXPECT_EQ(countErrors([](Program&) {}), 0);
+  EXPECT_GT(countErrors([](Program& program) {
+              for (Round& round : program.rounds) round.before.clear();
+            }),
+            10);
+  EXPECT_GT(countErrors([](Program& program) {
+              for (Round& round : program.rounds) round.slotReaders.clear();
+            }),
+            0);
+  // A wait for a rank's own last round, which is yet to come.
+  EXPECT_EQ(countErrors([](Program& program) {
+              program.rounds[1].before.push_back({1, static_cast<int>(program.rounds.size()) - 1});
+            }),
+            200);
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, Lowering,
+                         testing::Combine(testing::ValuesIn([] {
+                                            std::vector<const Algorithm*> all;
+                                            for (const Algorithm& algorithm : algorithms()) all.push_back(&algorithm);
+                                            return all;
+                                          }()),
+                                          testing::Range(1, 10)),
+                         [](const auto& suite) {
+                           return std::string(std::get<0>(suite.param)->name) + "_" +
+                                  std::to_string(std::get<1>(suite.param));
+                         });
+
+}  // namespace
+}  // namespace tacc
