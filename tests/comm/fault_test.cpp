@@ -24,7 +24,9 @@ void* privateBuffer(int which) {
 }
 void* libraryBuffer(int which) {
   static void* buffers[2] = {};
-  if (buffers[which] == nullptr) EXPECT_EQ(taccMemAlloc(&buffers[which], large), taccSuccess);
+  if (buffers[which] == nullptr) {
+    EXPECT_EQ(taccMemAlloc(&buffers[which], large), taccSuccess);
+  }
   return buffers[which];
 }
 
@@ -99,7 +101,9 @@ class Blocked : public testing::TestWithParam<Blocking> {
       const Blocking& blocking = GetParam();
       taccComm_t comm = joinTeam(id, 4, rank, configOf(20, operationTimeout));
       if (comm == nullptr) return;
-      if (blocking.warm) EXPECT_EQ(blocking.call(comm, rank), taccSuccess) << taccGetLastError(comm);
+      if (blocking.warm) {
+        EXPECT_EQ(blocking.call(comm, rank), taccSuccess) << taccGetLastError(comm);
+      }
       if (rank == victim) waitToBeKilled(report);
       reportCall(comm, rank, blocking.call, report);
     };
@@ -137,7 +141,7 @@ TEST_P(Blocked, endsWhenARankIsStopped) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, Blocked, testing::ValuesIn(blockings),
-                         [](const testing::TestParamInfo<Blocking>& info) { return info.param.name; });
+                         [](const testing::TestParamInfo<Blocking>& suite) { return suite.param.name; });
 
 /// Calls of all kinds one after the other until one fails.
 taccResult_t streamOfCalls(taccComm_t comm, int) {
@@ -276,7 +280,7 @@ TEST_P(Mismatch, isAnErrorThatShowsBothCalls) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, Mismatch, testing::ValuesIn(differences),
-                         [](const testing::TestParamInfo<Difference>& info) { return info.param.name; });
+                         [](const testing::TestParamInfo<Difference>& suite) { return suite.param.name; });
 
 }  // namespace
 }  // namespace tacc::test

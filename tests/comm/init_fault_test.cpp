@@ -29,7 +29,9 @@ void reportInit(const taccUniqueId& id, int ranks, int rank, const taccConfig_t&
   report.result = taccCommInitRankConfig(&comm, ranks, id, rank, &config);
   report.end = now();
   report.setMessage(taccGetLastError(nullptr));
-  if (comm != nullptr) EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+  if (comm != nullptr) {
+    EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+  }
 }
 
 /// Each rank has its own value of a variable that must be equal: all say so.

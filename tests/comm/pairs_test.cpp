@@ -29,16 +29,18 @@ std::size_t countWrong(const std::byte* buffer, std::size_t bytes, int rank) {
 class Buffer {
  public:
   Buffer(std::size_t bytes, bool library) : library_(library) {
-    if (library)
+    if (library) {
       EXPECT_EQ(taccMemAlloc(&data_, bytes), taccSuccess);
-    else
+    } else {
       data_ = std::calloc(bytes + 1, 1);
+    }
   }
   ~Buffer() {
-    if (library_)
+    if (library_) {
       EXPECT_EQ(taccMemFree(data_), taccSuccess);
-    else
+    } else {
       std::free(data_);
+    }
   }
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -163,7 +165,9 @@ TEST_P(Members, destroyWhileOthersStillWork) {
                     comm);
       if (rank == 0) usleep(3000);
       EXPECT_EQ(taccGroupStart(), taccSuccess);
-      if (rank != 0) EXPECT_EQ(taccSend(values.data(), 1, taccFloat32, 0, comm, nullptr), taccSuccess);
+      if (rank != 0) {
+        EXPECT_EQ(taccSend(values.data(), 1, taccFloat32, 0, comm, nullptr), taccSuccess);
+      }
       float received[4] = {};
       for (int peer = 1; peer < 4 && rank == 0; ++peer)
         EXPECT_EQ(taccRecv(received + peer, 1, taccFloat32, peer, comm, nullptr), taccSuccess);
@@ -214,8 +218,8 @@ TEST_P(Members, registerBuffers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, Members, testing::Values(RankKind::processes, RankKind::threads),
-                         [](const testing::TestParamInfo<RankKind>& info) {
-                           return info.param == RankKind::processes ? "processes" : "threads";
+                         [](const testing::TestParamInfo<RankKind>& suite) {
+                           return suite.param == RankKind::processes ? "processes" : "threads";
                          });
 
 /// Rank 0 sends one thing, rank 1 expects another.
