@@ -1,6 +1,7 @@
 // The opening of every call: each rank posts its line (number, signature, 48 bytes), and sees those of the others.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -16,8 +17,8 @@ class CallExchange {
   CallExchange(const NodeSegment& segment, int rank, Waiter& waiter)
       : segment_(segment), rank_(rank), ranks_(segment.geometry().ranks), waiter_(waiter) {}
 
-  /// Begins the next call, whose largest payload on any rank is `bytes`: waits, if need be, until all ranks have finished
-  /// with the line (and eager slot) that it will use.
+  /// Begins the next call, whose largest payload on any rank is `bytes`: waits, if need be, until all ranks have
+  /// finished with the line (and eager slot) that it will use.
   void begin(std::uint64_t signature, std::size_t bytes);
   /// Where this rank's payload goes: into the line if it fits, else into the eager slot.
   std::byte* payload(std::size_t bytes) const noexcept {
@@ -29,7 +30,8 @@ class CallExchange {
   void await(int rank) {
     CallLine& line = segment_.callLine(rank, sequence_);
     waiter_.wait(line.sequence, sequence_, rank);
-    if (line.signature != signature_) failMismatch(rank, line.signature);
+    if (line.signature != signature_) failMismatch(rank, sequence_, signature_, line.signature);
+    if (line.history != history()) failHistory(rank);
   }
   void awaitAll();
   /// The payload of a rank that was awaited, of the same `bytes` that it was posted with.
@@ -42,7 +44,9 @@ class CallExchange {
   std::string describe() const;
 
  private:
-  [[noreturn]] void failMismatch(int rank, std::uint64_t theirs) const;
+  std::uint32_t& history() noexcept { return histories_[sequence_ % callSlots]; }
+  [[noreturn]] void failHistory(int rank) const;
+  [[noreturn]] void failMismatch(int rank, std::uint32_t call, std::uint64_t mine, std::uint64_t theirs) const;
 
   NodeSegment segment_;
   int rank_;
@@ -51,6 +55,7 @@ class CallExchange {
   std::uint32_t sequence_ = 0;
   std::uint32_t confirmed_ = 0;  // all ranks are known to have posted this call
   std::uint64_t signature_ = 0;
+  std::array<std::uint32_t, callSlots> histories_{};  // of the last calls, as in the lines
 };
 
 }  // namespace tacc

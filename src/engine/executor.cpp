@@ -162,8 +162,7 @@ void Executor::combine(const Context& context, const Operation& operation, std::
 void Executor::combineThroughKernel(const Context& context, const Operation& operation, std::size_t elements) {
   const std::size_t size = context.work.elementBytes;
   if (sources_.size() == 1 && destinations_.size() == 1) {
-    const int process = processes_[static_cast<std::size_t>(operation.sources[0].rank)];
-    return readRemote(process, destinations_[0], sources_[0], elements * size);
+    return readFrom(operation.sources[0].rank, destinations_[0], sources_[0], elements * size);
   }
   // Tile by tile: fetch every remote source's tile, then combine from the cache.
   if (bounce_.size() < sources_.size() * bounceBytes) bounce_.resize(sources_.size() * bounceBytes);
@@ -177,13 +176,25 @@ void Executor::combineThroughKernel(const Context& context, const Operation& ope
       sources_[s] = address;
       if (!isRemote(place) || place.rank == rank_) continue;
       std::byte* tile = bounce_.data() + s * bounceBytes;
-      readRemote(processes_[static_cast<std::size_t>(place.rank)], tile, address, n * size);
+      readFrom(place.rank, tile, address, n * size);
       sources_[s] = tile;
     }
     for (std::size_t d = 0; d < targets.size(); ++d)
       destinations_[d] = static_cast<std::byte*>(targets[d]) + done * size;
     combine(context, operation, n);
     done += n;
+  }
+}
+
+void Executor::readFrom(int rank, void* to, const void* from, std::size_t bytes) {
+  const int process = processes_[static_cast<std::size_t>(rank)];
+  try {
+    readRemote(process, to, from, bytes);
+  } catch (const Error& error) {
+    if (error.result() != taccRemoteError) throw;
+    // A rank may have left because another one failed: then that is what happened.
+    waiter_.checkErrors();
+    fail(taccRemoteError, "rank {} (process {}) has died; rank {} was reading its memory", rank, process, rank_);
   }
 }
 

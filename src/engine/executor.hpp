@@ -46,6 +46,8 @@ class Executor {
   void runOperation(const Context& context, const Operation& operation, std::uint32_t chunk);
   void combine(const Context& context, const Operation& operation, std::size_t elements);
   void combineThroughKernel(const Context& context, const Operation& operation, std::size_t elements);
+  /// Reads memory of another process.
+  void readFrom(int rank, void* to, const void* from, std::size_t bytes);
 
   NodeSegment segment_;
   int rank_;

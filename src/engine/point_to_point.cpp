@@ -33,7 +33,7 @@ void PointToPointEngine::run(std::span<const PointToPoint> operations) {
   for (;;) {
     const std::uint32_t seen = waiter_.rings();
     bool moved = false, finished = true;
-    int suspect = rank_;
+    int suspect = rank_, unfinished = 0;
     for (std::size_t i = 0; i < progress_.size(); ++i) {
       Progress& p = progress_[i];
       if (p.finished) continue;
@@ -46,7 +46,9 @@ void PointToPointEngine::run(std::span<const PointToPoint> operations) {
       if (!blocked) moved = (p.operation->isSend ? advanceSend(p) : advanceReceive(p)) || moved;
       if (!p.finished) {
         finished = false;
-        suspect = p.operation->peer;
+        // In turn, so that a rank that died is found among any number of them.
+        if (suspect == rank_ || unfinished++ == attempt % static_cast<int>(progress_.size()))
+          suspect = p.operation->peer;
       }
     }
     if (finished) return;

@@ -33,7 +33,7 @@ inline constexpr int pairWindow = 4;  // messages of one pair in flight
 
 struct alignas(cacheLine) CallLine {
   std::atomic<std::uint32_t> sequence;  // number of the call whose line this is; written last
-  std::uint32_t reserved;
+  std::uint32_t history;                // digest of the signatures of this and all earlier calls of the rank
   std::uint64_t signature;
   std::byte payload[linePayload];
 };
