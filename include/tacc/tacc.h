@@ -165,8 +165,11 @@ TACC_API taccResult_t taccMemAlloc(void** ptr, size_t bytes);
 /* No operation may be using it. NULL is ignored. */
 TACC_API taccResult_t taccMemFree(void* ptr);
 
-/* Announces that collectives on `comm` will use [buffer, buffer + bytes) often, so that what can be prepared once is.
- * Local, not collective. *handle is for taccCommDeregister, which must come before the buffer is freed. */
+/* Makes ordinary memory as good as library memory: the whole pages inside [buffer, buffer + bytes) become shared pages
+ * in place, contents kept, so a page-aligned buffer needs no copy in later collectives. No other thread may touch the
+ * buffer during the call, and children made by fork() share these pages from then on. Library memory, memory of thread
+ * ranks and memory that cannot be shared (files, stacks) stay as they are. Local, not collective. *handle is for
+ * taccCommDeregister, which makes the pages private again and must come before the buffer is freed. */
 TACC_API taccResult_t taccCommRegister(taccComm_t comm, void* buffer, size_t bytes, void** handle);
 TACC_API taccResult_t taccCommDeregister(taccComm_t comm, void* handle);
 

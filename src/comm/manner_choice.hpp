@@ -35,8 +35,8 @@ class MannerChoice {
  public:
   /// The manner for the next call.
   Manner choose(Collective collective, MannerKind kind, std::size_t bytes);
-  /// Whether the time of the call that choose() was last asked for is worth taking: always while manners are tried, now and
-  /// then later.
+  /// Whether the time of the call that choose() was last asked for is worth taking: always while manners are tried, now
+  /// and then later.
   bool wantsTime() const noexcept { return pending_ != nullptr; }
   /// `seconds`: how long that call took. Ignored if it was not wanted.
   void record(double seconds) noexcept;

@@ -64,8 +64,9 @@ void checkAgreement(const std::vector<Introduction>& all) {
       fail(taccInvalidUsage, "ranks have different settings: rank 0 has '{}', rank {} has '{}'; set them alike on all",
            all[0].settings.data(), rank, all[rank].settings.data());
     if (all[rank].geometry != all[0].geometry)
-      fail(taccInvalidUsage, "rank {} would share {} bytes and rank 0 {}; TACC_CHUNK_SIZE must be the same on all ranks",
-           rank, NodeSegment::bytesFor(all[rank].geometry), NodeSegment::bytesFor(all[0].geometry));
+      fail(taccInvalidUsage,
+           "rank {} would share {} bytes and rank 0 {}; TACC_CHUNK_SIZE must be the same on all ranks", rank,
+           NodeSegment::bytesFor(all[rank].geometry), NodeSegment::bytesFor(all[0].geometry));
   }
 }
 
@@ -77,8 +78,8 @@ int countCores(const std::vector<Introduction>& all) {
   return std::max(1, CPU_COUNT(&together));
 }
 
-/// Commits the pages that `rank` owns, so that memory that runs out is an Error here and no SIGBUS later. Each rank does
-/// so for its own, from where they are used, so that they lie on its NUMA node.
+/// Commits the pages that `rank` owns, so that memory that runs out is an Error here and no SIGBUS later. Each rank
+/// does so for its own, from where they are used, so that they lie on its NUMA node.
 void reserveArea(const SharedMemory& memory, const NodeGeometry& geometry, int rank) {
   const std::size_t begin = rank == 0 ? 0 : NodeSegment::areaOffset(geometry, rank);  // the header is rank 0's
   const std::size_t end = NodeSegment::areaOffset(geometry, rank + 1);
@@ -109,8 +110,7 @@ void shareNode(Membership& member, int ranks, int rank, const CommConfig& config
   (void)reduceIsa();  // a TACC_ISA that does not fit this CPU is an Error now
   Bootstrap& bootstrap = *member.bootstrap;
   const NodeGeometry geometry = chooseGeometry(ranks, environment);
-  const std::string settings =
-      environment.agreed + (config.algorithm.empty() ? "" : " algorithm=" + config.algorithm);
+  const std::string settings = environment.agreed + (config.algorithm.empty() ? "" : " algorithm=" + config.algorithm);
   const auto probe = std::make_unique<std::uint64_t>(0x7acc'7acc'0000'0000ULL + static_cast<std::uint64_t>(::getpid()));
   const auto all = gatherValues(bootstrap, introduce(geometry, settings, *probe));
   checkAgreement(all);
@@ -134,8 +134,10 @@ void shareNode(Membership& member, int ranks, int rank, const CommConfig& config
   const auto probes = gatherValues(bootstrap, static_cast<char>(works));
   member.access.kernelReads = ranks > 1 && std::ranges::all_of(probes, [](char ok) { return ok != 0; });
   if (environment.cma == CmaMode::on && ranks > 1 && !member.access.kernelReads)
-    fail(taccSystemError, "TACC_CMA=on, but process_vm_readv does not work between the ranks (rank {}: {}); a container "
-         "needs CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0", rank, works ? "works here" : "refused here");
+    fail(taccSystemError,
+         "TACC_CMA=on, but process_vm_readv does not work between the ranks (rank {}: {}); a container "
+         "needs CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0",
+         rank, works ? "works here" : "refused here");
   logMembership(member, rank, kindOf(*memory), countCores(all));
   member.memory = std::move(memory);
 }

@@ -108,9 +108,7 @@ class NodeSegment {
   std::byte* eager(int rank, std::uint32_t sequence) const noexcept {
     return area(rank) + pageBytes + (sequence % eagerSlots) * eagerStride(geometry_);
   }
-  std::byte* arena(int rank) const noexcept {
-    return area(rank) + pageBytes + eagerSlots * eagerStride(geometry_);
-  }
+  std::byte* arena(int rank) const noexcept { return area(rank) + pageBytes + eagerSlots * eagerStride(geometry_); }
   std::byte* pairBuffer(int rank) const noexcept { return arena(rank) + geometry_.arenaBytes; }
   PairSend& pairSend(int sender, int receiver) const noexcept {
     return reinterpret_cast<PairSend*>(pairLines(sender))[receiver];

@@ -20,8 +20,8 @@ namespace tacc {
 
 /// How long to wait in which way.
 struct WaitPolicy {
-  int spins = 400;               // looks at the word before the first yield: about 20 us
-  int yields = 1000;             // yields before the first sleep: about 0.3 us each on an idle core
+  int spins = 400;              // looks at the word before the first yield: about 20 us
+  int yields = 1000;            // yields before the first sleep: about 0.3 us each on an idle core
   bool oversubscribed = false;  // more ranks than cores: whoever is waited for may need this core
 };
 

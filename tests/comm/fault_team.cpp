@@ -35,9 +35,7 @@ void Report::setMessage(const char* text) {
   message[length] = '\0';
 }
 
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 bool isQuick() { return std::getenv("TACC_TEST_QUICK") != nullptr; }
 

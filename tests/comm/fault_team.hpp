@@ -53,7 +53,8 @@ class Team {
   void signal(int rank, int number) const;
   /// Waits until every rank has reached `stage`; a failure of the test after `seconds`.
   void awaitStage(int stage, double seconds = 20);
-  /// Waits for the process of each rank except `except`, and expects each to end well. Hangs are killed and are failures.
+  /// Waits for the process of each rank except `except`, and expects each to end well. Hangs are killed and are
+  /// failures.
   void join(int except = -1, double seconds = 20);
 
  private:

@@ -148,11 +148,20 @@ taccResult_t streamOfCalls(taccComm_t comm, int) {
   for (int i = 0;; ++i) {
     taccResult_t result = taccSuccess;
     switch (i % 5) {
-      case 0: result = allReduce(comm, 16, privateBuffer); break;
-      case 1: result = allReduce(comm, 20000, privateBuffer); break;
-      case 2: result = allReduce(comm, large, privateBuffer); break;
-      case 3: result = allReduce(comm, large, libraryBuffer); break;
-      default: result = taccBcast(privateBuffer(0), large / 8, taccFloat32, i % 4, comm, nullptr);
+      case 0:
+        result = allReduce(comm, 16, privateBuffer);
+        break;
+      case 1:
+        result = allReduce(comm, 20000, privateBuffer);
+        break;
+      case 2:
+        result = allReduce(comm, large, privateBuffer);
+        break;
+      case 3:
+        result = allReduce(comm, large, libraryBuffer);
+        break;
+      default:
+        result = taccBcast(privateBuffer(0), large / 8, taccFloat32, i % 4, comm, nullptr);
     }
     if (result != taccSuccess) return result;
   }

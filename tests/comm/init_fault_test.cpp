@@ -91,10 +91,13 @@ TEST(Init, aRankThatNeverComesIsNamed) {
 }
 
 TEST(Init, aRankThatDiesMeanwhileIsNamed) {
-  Team team(3, [](const taccUniqueId& id, int rank, Report& report) {
-    report.stage = 1;
-    reportInit(id, 3, rank, configOf(rank == 2 ? 20 : 1.5, 5), report);
-  }, 1);
+  Team team(
+      3,
+      [](const taccUniqueId& id, int rank, Report& report) {
+        report.stage = 1;
+        reportInit(id, 3, rank, configOf(rank == 2 ? 20 : 1.5, 5), report);
+      },
+      1);
   team.awaitStage(1);
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   team.signal(2, SIGKILL);
