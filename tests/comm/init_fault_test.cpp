@@ -71,6 +71,20 @@ TEST(Settings, unknownVariableListsAllowedOnes) {
   }
 }
 
+TEST(Settings, aMisspeltVariableOnOneRankIsToldToAll) {
+  Team team(3, [](const taccUniqueId& id, int rank, Report& report) {
+    if (rank == 1) setenv("TACC_CHUNKSIZE", "64K", 1);
+    reportInit(id, 3, rank, configOf(20, 5), report);
+  });
+  team.join();
+  for (int rank = 0; rank < 3; ++rank) {
+    const Report& report = team.report(rank);
+    EXPECT_NE(report.result, taccSuccess);
+    EXPECT_NE(std::string(report.message).find("TACC_CHUNKSIZE"), std::string::npos) << report.message;
+    EXPECT_LT(report.end - report.start, 4) << report.message;
+  }
+}
+
 void expectAbsenceSeen(int absent, double seconds) {
   Team team(
       3, [](const taccUniqueId& id, int rank, Report& report) { reportInit(id, 3, rank, configOf(1, 5), report); },
