@@ -1,6 +1,5 @@
 #include "comm/membership.hpp"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "compute/reduce.hpp"
+#include "topology/cores.hpp"
 #include "transports/cma.hpp"
 #include "transports/shared_memory.hpp"
 
@@ -47,8 +47,7 @@ Introduction introduce(const NodeGeometry& geometry, const std::string& settings
   Introduction mine{};
   mine.process = static_cast<int>(::getpid());
   mine.geometry = geometry;
-  CPU_ZERO(&mine.cores);
-  sched_getaffinity(0, sizeof mine.cores, &mine.cores);
+  mine.cores = allowedCores();
   mine.probe = &probe;
   mine.probeValue = probe;
   if (settings.size() >= settingsBytes)
@@ -70,12 +69,11 @@ void checkAgreement(const std::vector<Introduction>& all) {
   }
 }
 
-/// The cores that the ranks may use together; pinned ranks have one each.
-int countCores(const std::vector<Introduction>& all) {
-  cpu_set_t together;
-  CPU_ZERO(&together);
-  for (const Introduction& one : all) CPU_OR(&together, &together, &one.cores);
-  return std::max(1, CPU_COUNT(&together));
+/// The cores that all of them may use together.
+int coresOf(const std::vector<Introduction>& all) {
+  std::vector<cpu_set_t> sets;
+  for (const Introduction& one : all) sets.push_back(one.cores);
+  return countCores(sets);
 }
 
 /// Commits the pages that `rank` owns, so that memory that runs out is an Error here and no SIGBUS later. Each rank
@@ -125,7 +123,7 @@ void shareNode(Membership& member, int ranks, int rank, const CommConfig& config
   if (ranks > 1) member.liveness = std::make_unique<Liveness>(memory->fd(), rank);
 
   for (const Introduction& one : all) member.processes.push_back(one.process);
-  member.policy = chooseWaitPolicy(ranks, countCores(all), environment.spin);
+  member.policy = chooseWaitPolicy(ranks, coresOf(all), environment.spin);
 
   const auto next = static_cast<std::size_t>((rank + 1) % ranks);
   const bool works = environment.cma != CmaMode::off && ranks > 1 &&
@@ -138,7 +136,7 @@ void shareNode(Membership& member, int ranks, int rank, const CommConfig& config
          "TACC_CMA=on, but process_vm_readv does not work between the ranks (rank {}: {}); a container "
          "needs CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0",
          rank, works ? "works here" : "refused here");
-  logMembership(member, rank, kindOf(*memory), countCores(all));
+  logMembership(member, rank, kindOf(*memory), coresOf(all));
   member.memory = std::move(memory);
 }
 
@@ -184,8 +182,8 @@ std::vector<Membership> makeThreadNode(int ranks, const Environment& environment
     member.memory = memory;
     member.processes.assign(static_cast<std::size_t>(ranks), all[0].process);
     member.access.sameProcess = true;
-    member.policy = chooseWaitPolicy(ranks, countCores(all), environment.spin);
-    logMembership(member, static_cast<int>(&member - members.data()), "private", countCores(all));
+    member.policy = chooseWaitPolicy(ranks, coresOf(all), environment.spin);
+    logMembership(member, static_cast<int>(&member - members.data()), "private", coresOf(all));
   }
   return members;
 }

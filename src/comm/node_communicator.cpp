@@ -1,7 +1,5 @@
 #include "comm/node_communicator.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -14,6 +12,7 @@
 #include "comm/unique_id.hpp"
 #include "compute/reduce.hpp"
 #include "engine/signature.hpp"
+#include "topology/cores.hpp"
 
 namespace tacc {
 namespace {
@@ -34,12 +33,6 @@ void tellOthers(const Error& error, const taccUniqueId& id, int ranks, int rank,
 
 constexpr std::size_t leastMeasuredPost =
     1024;  // below, streaming never pays for its fence, nor two looks at the clock
-
-/// Results that fit the core's own cache stay there: whoever asked for them reads them next.
-std::size_t ownCacheBytes() {
-  static const long reported = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  return reported > 0 ? static_cast<std::size_t>(reported) : std::size_t{1} << 20;
-}
 
 class Stopwatch {
  public:
@@ -158,6 +151,7 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
                  .reduce = kernelFor(call),
                  .divisor = call.op == taccAvg ? ranks() : 1,
                  .streamSlots = manner.streamSlots,
+                 // Results that fit the core's own cache stay there: whoever asked for them reads them next.
                  .streamResults = manner.streamResults && shape.bytes >= ownCacheBytes()});
   lastSeconds_ = static_cast<float>(watch.seconds());
   lastAlgorithm_ = algorithm.name;
