@@ -169,7 +169,8 @@ TEST(LibraryMemory, LeaksNoDescriptorAndNoMapping) {
     peers.add(0, segment.id, duplicate(segment.fd), segment.bytes);
   }
   EXPECT_EQ(test::countOpenDescriptors(), descriptors);
-  // A leak is a mapping a turn at least. The heap of the test may grow by a few, and a sanitizer's shadow memory by some.
+  // A leak is a mapping a turn at least. The heap of the test may grow by a few, and a sanitizer's shadow memory by
+  // some.
   EXPECT_LT(countMappings(), mappings + 50);
 }
 
