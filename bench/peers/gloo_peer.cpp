@@ -70,10 +70,10 @@ Reduction reductionOf(taccDataType_t type, taccRedOp_t op) {
   }
 }
 
-/// An element of N bytes, for the interfaces that ask for a type only to know its size.
-template <size_t N>
+/// An element of `size` bytes, for the interfaces that ask for a type only to know its size.
+template <size_t size>
 struct Opaque {
-  char bytes[N];
+  char bytes[size];
 };
 
 class GlooContestant : public Contestant {
