@@ -1,0 +1,84 @@
+// How ranks on different hosts move bytes: the one interface of all network transports.
+//
+// Matching is by (peer, tag): every message between two ranks of a communicator has a tag of its own, so the order in
+// which sends and receives are posted does not matter. Nothing here knows plans, types or collectives.
+//
+// A transport belongs to one rank of one communicator and is used by one thread at a time. It has no thread of its own:
+// messages move inside progress(), and where the kernel or the network card moves them alone. Errors are thrown as
+// Error and name the peer's rank; after one, only the destructor may be called.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tacc {
+
+/// A message under way. Whoever posts it owns it, and keeps it and its data in place until `done` or until the
+/// transport is gone.
+struct NetworkRequest {
+  bool done = true;         // not under way
+  std::size_t bytes = 0;    // of a message that was received
+  void* handle = nullptr;   // the transport's
+  std::uint32_t slot = 0;   // the transport's
+};
+
+class NetworkTransport {
+ public:
+  NetworkTransport() = default;
+  NetworkTransport(const NetworkTransport&) = delete;
+  NetworkTransport& operator=(const NetworkTransport&) = delete;
+  /// Cancels what is under way: afterwards no posted memory is touched any more. Does not wait for other ranks.
+  virtual ~NetworkTransport() = default;
+
+  /// What another rank needs to reach this one; at most 4 KiB, may differ in length between ranks.
+  virtual std::vector<std::byte> address() const = 0;
+  /// The addresses of all ranks, by rank; given once, before anything is sent. Connections are made at first use.
+  virtual void setPeers(std::vector<std::vector<std::byte>> addresses) = 0;
+
+  /// Starts a message of `bytes` (0 is fine). May be done at once. `peer` is another rank.
+  virtual void send(int peer, std::uint32_t tag, const void* data, std::size_t bytes, NetworkRequest& request) = 0;
+  /// Starts to receive the message of that tag, of at most `capacity` bytes. A longer one is an Error
+  /// (taccInvalidUsage).
+  virtual void receive(int peer, std::uint32_t tag, void* data, std::size_t capacity, NetworkRequest& request) = 0;
+
+  /// Moves what can be moved without waiting. True when something happened.
+  virtual bool progress() = 0;
+
+  /// A descriptor for poll() that is readable when progress() has something to do, once arm() has returned true; -1: the
+  /// transport cannot sleep, and whoever waits calls progress() now and then.
+  virtual int descriptor() const = 0;
+  /// Prepares for sleeping on the descriptor. False: something is there already, call progress().
+  virtual bool arm() = 0;
+
+  /// Of this machine and build, for messages: e.g. "ucx 1.13.1 over tcp on eth0".
+  virtual std::string describe() const = 0;
+};
+
+/// What a transport is made from.
+struct NetworkOptions {
+  int rank = 0;
+  int ranks = 1;
+  std::string interface;  // network interface to use; empty: the transport's own choice
+};
+
+/// One kind of transport. The registry lists all of them in the agreed order of preference, also those that this build
+/// lacks.
+struct NetworkTransportKind {
+  std::string_view name;     // as TACC_TRANSPORT takes it
+  std::string_view summary;  // one sentence
+  std::string_view library;  // what the build needs for it, as its Debian package is called
+  /// Null where this build lacks the library.
+  std::unique_ptr<NetworkTransport> (*make)(const NetworkOptions& options);
+  /// Version of the library and what it finds here, or why it cannot be used: for tacc_info. Null like `make`.
+  std::string (*describe)();
+};
+
+std::span<const NetworkTransportKind> networkTransports();
+
+}  // namespace tacc
