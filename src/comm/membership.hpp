@@ -22,6 +22,7 @@ struct Membership {
   std::vector<int> processes;            // by rank
   MemoryAccess access;
   WaitPolicy policy;
+  RankNames names;  // where the node is a part of a larger communicator
 };
 
 /// The sizes of the shared memory for `ranks` ranks.

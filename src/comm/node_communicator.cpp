@@ -55,7 +55,7 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
       membership_(std::move(membership)),
       environment_(std::move(environment)),
       waiter_(membership_.segment, rank, membership_.processes, membership_.liveness.get(), membership_.policy,
-              this->config().operationTimeout, [this] { return describeCurrent(); }),
+              this->config().operationTimeout, [this] { return describeCurrent(); }, membership_.names),
       exchange_(membership_.segment, rank, waiter_),
       flat_(rank, ranks, exchange_),
       buffers_(rank, ranks, exchange_, membership_.bootstrap.get(), membership_.access,
@@ -186,6 +186,17 @@ void NodeCommunicator::runWidened(const Call& call) {
   sum.receive = wide.data() + inputs;
   runPlan(sum, shapeOf(sum));
   if (mine.receive != nullptr) narrowFromFloat(call.type, mine.receive, wide.data() + inputs, outputs);
+}
+
+void NodeCommunicator::agree(std::uint64_t signature) {
+  try {
+    waiter_.checkErrors();
+    exchange_.begin(signature, 0);
+    exchange_.post();
+    exchange_.awaitAll();
+  } catch (const Error& error) {
+    reportFailure(error);
+  }
 }
 
 void NodeCommunicator::exchange(std::span<const PointToPoint> operations) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "compute/reduce.hpp"
+#include "engine/network_activity.hpp"
 #include "engine/network_peers.hpp"
 #include "engine/network_program.hpp"
 
@@ -38,7 +39,7 @@ struct NetworkWork {
   std::size_t window = 4;  // chunks under way together
 };
 
-class NetworkRun {
+class NetworkRun final : public NetworkActivity {
  public:
   explicit NetworkRun(NetworkPeers& peers) : peers_(peers) {}
 
@@ -47,13 +48,13 @@ class NetworkRun {
   void release(std::size_t chunks) noexcept { released_ = chunks; }
 
   /// Does what can be done now. True when something was. Throws taccInvalidUsage when a rank has called something else.
-  bool advance();
+  bool advance() override;
   /// Chunks 0 to completed() - 1 are complete on this rank; their sends are over.
   std::size_t completed() const noexcept { return completed_; }
-  bool isFinished() const noexcept { return completed_ == work_.chunks.size() && openHeaders_.empty(); }
+  bool isFinished() const noexcept override { return completed_ == work_.chunks.size() && openHeaders_.empty(); }
 
   /// What it waits for, for messages: the ranks, without doubles, whose messages are due.
-  std::vector<int> awaited() const;
+  std::vector<int> awaited() const override;
 
  private:
   struct Chunk {
