@@ -75,6 +75,12 @@ bool readSpin(std::string_view text, Environment& environment) {
   return microseconds.has_value();
 }
 
+bool readInterfaces(std::string_view text, Environment& environment) {
+  environment.interfaces = text;
+  return !text.empty() && text.find(' ') == std::string_view::npos && text.front() != ',' && text.back() != ',' &&
+         text.find(",,") == std::string_view::npos;
+}
+
 struct Row {
   EnvironmentVariable variable;
   bool isAgreed;  // all ranks of a communicator must have the same value
@@ -116,6 +122,11 @@ const std::vector<Row>& table() {
         "Where shared memory comes from: memfd_create, or files without a name in /dev/shm."},
        false,
        [](std::string_view text, Environment& e) { return choose(segmentSources, text, e.segments); }},
+      {{"TACC_SOCKET_IFNAME", "names of network interfaces with commas between, e.g. eth0 or ib0,eth0",
+        "all that are up, loopback only if there is no other",
+        "The interfaces whose addresses a unique id tells the other hosts, in the order in which they are tried."},
+       false,
+       readInterfaces},
   };
   return rows;
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "comm/hub.hpp"
+#include "comm/interfaces.hpp"
 #include "comm/spoke.hpp"
 #include "comm/unique_id.hpp"
 
@@ -55,23 +56,57 @@ Bootstrap::Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeout
   const UniqueIdContents contents = openUniqueId(id);
   if (ranks == 1) return;
   if (rank == 0) {
-    if (std::optional<FileDescriptor> listener = Hub::listen(rendezvousName(contents))) {
-      hub_ = std::make_unique<Hub>(std::move(*listener), contents, ranks, timeoutSeconds, interrupt_);
+    if (std::optional<std::vector<Listener>> listeners = listenFor(contents)) {
+      hub_ = std::make_unique<Hub>(std::move(*listeners), contents, ranks, timeoutSeconds, interrupt_);
+      allUnix_ = hub_->allUnix();
       return;
     }
     // Another process is rank 0 already: joining it as a second rank 0 tells both, and all others.
   }
   spoke_ = std::make_unique<Spoke>(contents, ranks, rank, timeoutSeconds, interrupt_);
+  allUnix_ = spoke_->allUnix();
+  findOwnAddress();
 }
 
 Bootstrap::~Bootstrap() = default;
+
+void Bootstrap::findOwnAddress() {
+  const std::optional<InetAddress> address = spoke_->localAddress();
+  if (!address) return;
+  localAddress_ = address->host();
+  interface_ = interfaceOf(interfaceAddresses(), *address);
+}
+
+void Bootstrap::needUnix(std::string_view operation) const {
+  if (!allUnix_) {
+    fail(taccInternalError, "{}: rank {}: descriptors pass among the ranks of one host only, and these are of several",
+         operation, rank_);
+  }
+}
+
+std::vector<Channel> Bootstrap::releaseChannels() {
+  if (broken_) throw Error(*broken_);
+  std::vector<Channel> channels;
+  if (hub_) {
+    channels = hub_->release();
+  } else if (spoke_) {
+    channels.push_back(spoke_->release());
+  } else {
+    channels.emplace_back(FileDescriptor());
+  }
+  broken_ = Error(taccInternalError, "the bootstrap's connections were handed over: it takes no more calls");
+  return channels;
+}
 
 template <class Work>
 auto Bootstrap::collective(const Work& work) {
   if (broken_) throw Error(*broken_);
   try {
-    if (interrupt_.raised()) fail(taccRemoteError, "the communicator was aborted by rank {}", rank_);
-    return hub_ ? hub_->collective(work) : spoke_ ? spoke_->collective(work) : work();
+    const auto checked = [&] {
+      if (interrupt_.raised()) fail(taccRemoteError, "the communicator was aborted by rank {}", rank_);
+      return work();
+    };
+    return hub_ ? hub_->collective(checked) : spoke_ ? spoke_->collective(checked) : checked();
   } catch (const Error& error) {
     broken_ = error;
     throw;
@@ -109,6 +144,7 @@ std::vector<std::byte> Bootstrap::allGather(std::span<const std::byte> mine) {
 FileDescriptor Bootstrap::broadcastDescriptor(int fd) {
   constexpr std::string_view operation = "passing a descriptor";
   return collective([&]() -> FileDescriptor {
+    needUnix(operation);
     if (!spoke_) {
       FileDescriptor own = duplicate(fd);
       if (hub_) {
@@ -130,6 +166,7 @@ std::vector<Bootstrap::Received> Bootstrap::exchangeDescriptors(std::span<const 
   constexpr std::string_view operation = "exchanging library memory";
   if (timeoutSeconds == 0) timeoutSeconds = forEverSeconds;
   return collective([&]() -> std::vector<Received> {
+    needUnix(operation);
     std::vector<OfferEntry> own;
     std::vector<int> ownDescriptors;
     for (const Offered& offered : mine) {

@@ -1,8 +1,9 @@
-// The rendezvous of a communicator's ranks on one host, and what they exchange before the shared segment stands.
+// The rendezvous of a communicator's ranks, and what they exchange before anything else stands.
 //
-// A star of unix stream sockets around rank 0. Rank 0 listens at a name derived from the id; the others connect and
-// retry until the time-out. Both ends prove that they know the id's secret (handshake.hpp); strangers, garbage and
-// connections that say nothing are refused and hinder nobody. No threads: all work is done inside the calls.
+// A star of stream sockets around rank 0. Rank 0 listens at a unix name derived from the id and at the TCP port in it;
+// the others try the name if they may be on the same host, then each address in the id, and retry until the time-out.
+// Both ends prove that they know the id's secret (handshake.hpp); strangers, garbage and connections that say nothing
+// are refused and hinder nobody. No threads: all work is done inside the calls.
 //
 // A rank that fails tells rank 0, rank 0 tells all: so an Error on one rank is an Error with the same text on every
 // rank.
@@ -13,9 +14,12 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
+#include "comm/channel.hpp"
 #include "comm/wait.hpp"
 #include "tacc/tacc.h"
 #include "transports/file_descriptor.hpp"
@@ -42,7 +46,21 @@ class Bootstrap {
   /// Every rank gives the same number of bytes; every rank gets all, in rank order.
   std::vector<std::byte> allGather(std::span<const std::byte> mine);
 
-  /// Rank 0 gives a descriptor (the others -1, it is not looked at): every rank, rank 0 too, gets a copy of its own.
+  /// Whether all ranks of the star are connected over unix sockets, so that descriptors can pass. Equal on all ranks.
+  bool allUnix() const noexcept { return allUnix_; }
+
+  /// Where this rank reached rank 0 over TCP: the address of its own end, such as "192.0.2.2", and the interface that
+  /// has it, such as "eth0". Empty over unix, and on rank 0.
+  const std::string& localAddressToRankZero() const noexcept { return localAddress_; }
+  const std::string& interfaceToRankZero() const noexcept { return interface_; }
+
+  /// Hands over the connections, open and proven, with whatever has come already: on rank 0 by rank, its own entry
+  /// without a socket; elsewhere one, to rank 0. A barrier of the caller's (allGather) should precede it, so that no
+  /// rank still waits for others. Afterwards every collective call throws.
+  std::vector<Channel> releaseChannels();
+
+  /// Only where allUnix(), else taccInternalError. Rank 0 gives a descriptor (the others -1, it is not looked at):
+  /// every rank, rank 0 too, gets a copy of its own.
   FileDescriptor broadcastDescriptor(int fd);
 
   struct Offered {
@@ -56,8 +74,8 @@ class Bootstrap {
     FileDescriptor fd;
     std::size_t bytes;
   };
-  /// Every rank gives any number of descriptors; every rank gets those of all others, in rank order. A time-out of 0
-  /// waits for ever.
+  /// Only where allUnix(), else taccInternalError. Every rank gives any number of descriptors; every rank gets those of
+  /// all others, in rank order. A time-out of 0 waits for ever.
   std::vector<Received> exchangeDescriptors(std::span<const Offered> mine, double timeoutSeconds);
 
   /// Tells all ranks that this one failed between two calls; their next call throws an Error with this text.
@@ -69,11 +87,16 @@ class Bootstrap {
  private:
   template <class Work>
   auto collective(const Work& work);
+  void findOwnAddress();
+  void needUnix(std::string_view operation) const;
 
   int ranks_;
   int rank_;
   double timeoutSeconds_;
   Interrupt interrupt_;
+  bool allUnix_ = true;
+  std::string localAddress_;
+  std::string interface_;
   std::unique_ptr<Hub> hub_;      // rank 0 of several
   std::unique_ptr<Spoke> spoke_;  // the others
   std::optional<Error> broken_;   // the Error that ended it

@@ -87,8 +87,8 @@ bool Channel::flush() {
         stalled_ = true;
         return true;
       }
-      if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN) return false;
-      failErrno("cannot send to a rank of this host");
+      if (noteLoss(errno)) return false;
+      failErrno("cannot send to another rank");
     }
     frame.sent += static_cast<std::size_t>(count);
     if (frame.sent == sizeof(Header) + frame.payload->size()) outgoing_.pop_front();
@@ -97,6 +97,7 @@ bool Channel::flush() {
 }
 
 bool Channel::receive() {
+  if (garbled_) return false;
   std::array<std::byte, 16384> buffer;
   for (int read = 0; read < readsAtOnce; ++read) {
     // From a stranger no byte beyond the message at hand: what follows may already be sent to a trusted end, with
@@ -117,8 +118,8 @@ bool Channel::receive() {
     if (count < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN) return true;
-      if (errno == ECONNRESET) return false;
-      failErrno("cannot receive from a rank of this host");
+      if (noteLoss(errno)) return false;
+      failErrno("cannot receive from another rank");
     }
     if (count == 0) return false;
     if (trusted_) {
@@ -129,9 +130,49 @@ bool Channel::receive() {
     }
     incoming_.insert(incoming_.end(), buffer.begin(), buffer.begin() + count);
     const std::optional<Header> header = peekHeader();
-    if (header && !isAcceptable(*header)) return false;
+    if (header && !isAcceptable(*header)) {
+      garbled_ = true;
+      return false;
+    }
   }
   return true;
+}
+
+bool Channel::noteLoss(int code) noexcept {
+  switch (code) {
+    case EPIPE:
+    case ECONNRESET:
+    case ENOTCONN:
+      return true;
+    case ETIMEDOUT:
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case ENETUNREACH:
+    case ENETDOWN:
+    case ENETRESET:
+    case ECONNABORTED:
+    case ECONNREFUSED:
+    case ENONET:
+    case EPROTO:
+      error_ = code;
+      return true;
+    default:
+      return false;
+  }
+}
+
+std::string Channel::whyClosed() const {
+  if (garbled_) return "sent what is no message of tacc";
+  return error_ != 0 ? std::strerror(error_) : "closed by the other end";
+}
+
+void Channel::finish() noexcept {
+  if (!socket_.valid()) return;
+  (void)::shutdown(socket_.get(), SHUT_WR);
+  std::array<std::byte, 4096> waste;
+  for (int read = 0; read < readsAtOnce; ++read) {
+    if (::recv(socket_.get(), waste.data(), waste.size(), MSG_DONTWAIT) <= 0) return;
+  }
 }
 
 std::optional<Channel::Header> Channel::peekHeader() const {

@@ -1,4 +1,4 @@
-// Messages, with descriptors, over a unix stream socket that never blocks.
+// Messages, with descriptors, over a unix or TCP stream socket that never blocks; descriptors over unix ones only.
 #pragma once
 
 #include <cstddef>
@@ -80,6 +80,17 @@ class Channel {
   /// The kernel has too many descriptors in flight: try again in a millisecond, not when the socket is writable.
   bool stalled() const noexcept { return stalled_; }
 
+  /// Why it is no longer open, for messages: "closed by the other end", "sent what is no message of tacc", or what the
+  /// kernel says, such as "Connection timed out".
+  std::string whyClosed() const;
+  /// The kernel gave up on the other end, which may not even know: its host has gone, or the network.
+  bool isLost() const noexcept { return error_ != 0; }
+  /// Whether bytes came that no message has taken: half a message, or what is none.
+  bool hasSpoken() const noexcept { return !incoming_.empty(); }
+  /// Before closing after the last message: closes this direction, and throws away what came, without which TCP would
+  /// throw away what is still to be sent.
+  void finish() noexcept;
+
   /// Reads what is there. False when the other end is closed or sent what is no message; what came before can be taken.
   bool receive();
   /// The next whole message.
@@ -102,11 +113,14 @@ class Channel {
 
   std::optional<Header> peekHeader() const;
   std::size_t missingBytes() const;  // of the frame at hand, as far as its length is known
+  bool noteLoss(int code) noexcept;  // whether it is that the connection has ended
   bool isAcceptable(const Header& header) const noexcept;
 
   FileDescriptor socket_;
   bool trusted_ = false;
   bool stalled_ = false;
+  bool garbled_ = false;  // something came that is no message
+  int error_ = 0;         // errno when the kernel gave up on the connection
   std::deque<Frame> outgoing_;
   std::vector<std::byte> incoming_;
   std::deque<FileDescriptor> incomingDescriptors_;

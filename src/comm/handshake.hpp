@@ -2,7 +2,7 @@
 //
 //   rank 0 -> joiner   Challenge: a fresh nonce
 //   joiner -> rank 0   Hello: a fresh nonce, who it is, and a keyed hash of both nonces and of who it is
-//   rank 0 -> joiner   Welcome: another keyed hash of both nonces
+//   rank 0 -> joiner   Welcome: who rank 0 is, and another keyed hash of both nonces and of that
 //
 // The key is the secret. Fresh nonces from both ends make a recorded conversation worthless; the two hashes begin with
 // different words, so that one end's proof cannot be sent back to it as the other's.
@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
 #include "comm/unique_id.hpp"
 
@@ -20,12 +21,14 @@ using Secret = std::array<unsigned char, secretBytes>;
 using Nonce = std::array<unsigned char, 32>;
 using Proof = std::array<unsigned char, 32>;
 
-/// Who joins. The layout stays for ever, so that different versions of the library can name each other.
+/// Who speaks. The layout stays for ever, so that different versions of the library can name each other.
 struct Introduction {
   std::uint32_t libraryVersion;  // TACC_VERSION_CODE
   std::uint32_t ranks;
   std::uint32_t rank;
   std::uint32_t pid;
+  std::uint64_t processSpace;  // processSpaceHash(): where it is the same, `pid` means something
+  std::array<char, 64> host;   // name, cut to end in a zero
 };
 
 struct Challenge {
@@ -37,8 +40,17 @@ struct Hello {
   Proof proof;
 };
 struct Welcome {
+  Introduction who;
   Proof proof;
 };
+
+/// This process, as that rank.
+Introduction introduceSelf(int ranks, int rank);
+
+/// "process 4711", or for one on another host "process 4711 on host tacc4". Safe for whatever bytes came.
+std::string describePlace(const Introduction& who, bool elsewhere);
+/// The same with what the process does now ("running", "stopped (SIGSTOP)", "gone"), where this host can tell.
+std::string describeState(const Introduction& who, bool elsewhere);
 
 /// Fresh random bytes.
 Nonce makeNonce();
@@ -48,7 +60,7 @@ Hello answerChallenge(const Secret& secret, const Challenge& challenge, const In
 /// Rank 0's check of it. Constant time.
 bool isGenuine(const Secret& secret, const Challenge& challenge, const Hello& hello);
 /// Rank 0's proof.
-Welcome answerHello(const Secret& secret, const Challenge& challenge, const Hello& hello);
+Welcome answerHello(const Secret& secret, const Challenge& challenge, const Hello& hello, const Introduction& who);
 /// The joiner's check of it. Constant time.
 bool isGenuine(const Secret& secret, const Challenge& challenge, const Hello& hello, const Welcome& welcome);
 

@@ -1,26 +1,23 @@
 #include "comm/hub.hpp"
 
-#include <sodium.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <utility>
 
+#include "base/log.hpp"
 #include "comm/failure.hpp"
-#include "comm/rendezvous_address.hpp"
-#include "transports/liveness.hpp"
+#include "comm/host.hpp"
 
 namespace tacc {
 namespace {
 
 /// A connection that has not proven itself by then is closed; a slow rank of the job connects again.
 constexpr double newcomerSeconds = 5.0;
-/// More unproven connections than this push out the oldest, so that a stranger cannot use up the descriptors.
-constexpr std::size_t newcomerLimit = 256;
+/// So many more unproven connections than ranks push out the oldest, so that a stranger cannot use up the descriptors.
+constexpr std::size_t strangerLimit = 256;
 /// How long a failing rank 0 tries to tell the others.
 constexpr double farewellSeconds = 0.5;
 /// How long a rank 0 that found the ranks not to fit together waits for the rest of them, to tell them too.
@@ -32,29 +29,40 @@ std::string describeVersion(std::uint32_t code) {
   return fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
 }
 
-}  // namespace
-
-std::optional<FileDescriptor> Hub::listen(const std::string& name) {
-  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.valid()) failErrno("rank 0: no unix socket");
-  const RendezvousAddress address(name);
-  if (::bind(socket.get(), address.get(), address.size()) != 0) {
-    if (errno == EADDRINUSE) return std::nullopt;
-    failErrno("rank 0: cannot listen for the other ranks");
-  }
-  if (::listen(socket.get(), SOMAXCONN) != 0) failErrno("rank 0: cannot listen for the other ranks");
-  return socket;
+/// Fails at once where the connections to all ranks cannot be had later.
+void checkDescriptorLimit(int ranks) {
+  constexpr rlim_t others = 16;  // what a process has open besides, at the very least
+  rlimit limit{};
+  const auto needed = static_cast<rlim_t>(ranks) + others;
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= needed) return;
+  fail(taccSystemError,
+       "rank 0 keeps a connection to each of {} ranks while they join, and this process may have {} files open: raise "
+       "ulimit -n to {} or more",
+       ranks, limit.rlim_cur, needed + 1000);
 }
 
-Hub::Hub(FileDescriptor listener, const UniqueIdContents& id, int ranks, double timeoutSeconds,
+/// Where the others find rank 0, for the message that they did not come.
+std::string describeListening(const UniqueIdContents& id) {
+  const std::vector<InetAddress> addresses = addressesIn(id);
+  const bool localOnly = std::ranges::all_of(addresses, [](const auto& address) { return address.isLoopback(); });
+  if (localOnly)
+    return fmt::format("the id names no address of a network, so only ranks of host {} can join", hostName());
+  return fmt::format("rank 0 listens on host {} at {}", hostName(), describeAddressesIn(id));
+}
+
+}  // namespace
+
+Hub::Hub(std::vector<Listener> listeners, const UniqueIdContents& id, int ranks, double timeoutSeconds,
          const Interrupt& interrupt)
     : interrupt_(interrupt),
-      listener_(std::move(listener)),
+      listeners_(std::move(listeners)),
+      self_(introduceSelf(ranks, 0)),
       secret_(id.secret),
       members_(static_cast<std::size_t>(ranks)) {
   collective([&] {
     try {
-      admitAll(timeoutSeconds);
+      checkDescriptorLimit(this->ranks());
+      admitAll(id, timeoutSeconds);
     } catch (const Error& error) {
       if (error.result() == taccInvalidUsage) linger(error);
       throw;
@@ -62,7 +70,7 @@ Hub::Hub(FileDescriptor listener, const UniqueIdContents& id, int ranks, double 
   });
 }
 
-void Hub::admitAll(double timeoutSeconds) {
+void Hub::admitAll(const UniqueIdContents& id, double timeoutSeconds) {
   const Deadline deadline(timeoutSeconds);
   const auto isMissing = [this](int rank) { return !members_[static_cast<std::size_t>(rank)].has_value(); };
   for (;;) {
@@ -70,11 +78,15 @@ void Hub::admitAll(double timeoutSeconds) {
     for (int rank = 1; rank < ranks(); ++rank) missing += isMissing(rank) ? 1 : 0;
     if (missing == 0) break;
     if (deadline.passed()) {
-      fail(taccTimeout, "{} of {} did not join within {} s", describeAll(isMissing), ranks(), timeoutSeconds);
+      fail(taccTimeout, "{} of {} did not join within {} s ({})", describeAll(isMissing), ranks(), timeoutSeconds,
+           describeListening(id));
     }
     serve(deadline, Phase::joining, MessageKind::complete);
   }
-  scatter(MessageKind::complete, "init", timeoutSeconds, [](int) { return Answer{}; });
+  // The port is free again before any rank knows that this communicator stands: the next may meet at the same one.
+  std::erase_if(listeners_, [](const Listener& listener) { return listener.isTcp; });
+  const Payload payload = payloadOf(static_cast<char>(allUnix()));
+  scatter(MessageKind::complete, "init", timeoutSeconds, [&](int) { return Answer{payload, {}}; });
 }
 
 void Hub::linger(const Error& error) {
@@ -133,7 +145,7 @@ void Hub::scatter(MessageKind kind, std::string_view operation, double timeoutSe
 void Hub::serve(const Deadline& deadline, Phase phase, MessageKind kind) {
   Deadline next = deadline;
   std::vector<pollfd> sockets;
-  sockets.push_back({listener_.get(), POLLIN, 0});
+  for (const Listener& listener : listeners_) sockets.push_back({listener.socket.get(), POLLIN, 0});
   for (const Newcomer& newcomer : newcomers_) {
     next = std::min(next, newcomer.deadline);
     sockets.push_back(
@@ -162,38 +174,68 @@ void Hub::serve(const Deadline& deadline, Phase phase, MessageKind kind) {
     else if (phase != Phase::lingering && member && member->channel.stalled())
       serveMember(rank, POLLOUT, phase, kind);
   }
-  std::size_t index = 1;
+  std::size_t index = listeners_.size();
   for (auto newcomer = newcomers_.begin(); newcomer != newcomers_.end(); ++index) {
-    const bool keep = (sockets[index].revents == 0 || serveNewcomer(*newcomer)) && !newcomer->deadline.passed();
+    bool keep = sockets[index].revents == 0 || serveNewcomer(*newcomer);
+    if (keep && newcomer->deadline.passed()) {
+      logRefusal(*newcomer, fmt::format("it did not prove within {} s that it is of this job", newcomerSeconds));
+      keep = false;
+    }
     newcomer = keep ? std::next(newcomer) : newcomers_.erase(newcomer);
   }
-  if (sockets[0].revents != 0) acceptNewcomers();
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    if (sockets[i].revents != 0) acceptNewcomers(listeners_[i]);
+  }
 }
 
-void Hub::acceptNewcomers() {
+void Hub::acceptNewcomers(const Listener& listener) {
   for (;;) {
-    FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket.valid()) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
+    Visitor visitor = acceptVisitor(listener);
+    if (!visitor.socket.valid()) {
+      // A connection that ended while it waited, or whose host did, is no fault of the listener.
+      if (errno == EINTR || errno == ECONNABORTED || errno == EPROTO || errno == ENETUNREACH || errno == EHOSTUNREACH)
+        continue;
       if (errno == EAGAIN) return;
       if (newcomers_.empty()) failErrno("rank 0: cannot accept another rank (for too many open files raise ulimit -n)");
       newcomers_.pop_front();
       continue;
     }
-    if (newcomers_.size() == newcomerLimit) newcomers_.pop_front();
-    Newcomer newcomer{Channel(std::move(socket)), {makeNonce()}, Deadline(newcomerSeconds)};
+    if (newcomers_.size() == members_.size() + strangerLimit) {
+      logRefusal(newcomers_.front(), "too many connections have not proven that they are of this job");
+      newcomers_.pop_front();
+    }
+    Newcomer newcomer{Channel(std::move(visitor.socket)),
+                      listener.isTcp,
+                      std::move(visitor.from),
+                      {makeNonce()},
+                      Deadline(newcomerSeconds)};
     newcomer.channel.queue(MessageKind::challenge, payloadOf(newcomer.challenge));
     if (newcomer.channel.flush()) newcomers_.push_back(std::move(newcomer));
   }
+}
+
+void Hub::logRefusal(const Newcomer& newcomer, std::string_view why) const {
+  log(LogLevel::warn, 0, "refused a connection from {}: {}", newcomer.from, why);
 }
 
 /// False when the connection is to be closed.
 bool Hub::serveNewcomer(Newcomer& newcomer) {
   const bool open = newcomer.channel.flush() && newcomer.channel.receive();
   const std::optional<Message> message = newcomer.channel.take();
-  if (!message) return open;
+  if (!message) {
+    // One that goes without a word is often a rank that found a better way here.
+    if (!open && newcomer.channel.hasSpoken()) logRefusal(newcomer, newcomer.channel.whyClosed());
+    return open;
+  }
   const std::optional<Hello> hello = valueIn<Hello>(*message);
-  if (message->kind != MessageKind::hello || !hello || !isGenuine(secret_, newcomer.challenge, *hello)) return false;
+  if (message->kind != MessageKind::hello || !hello) {
+    logRefusal(newcomer, "it sent another message than one that joins");
+    return false;
+  }
+  if (!isGenuine(secret_, newcomer.challenge, *hello)) {
+    logRefusal(newcomer, "it does not know the secret of the unique id");
+    return false;
+  }
   admit(newcomer, *hello);
   return false;  // its channel has moved
 }
@@ -201,41 +243,60 @@ bool Hub::serveNewcomer(Newcomer& newcomer) {
 void Hub::admit(Newcomer& newcomer, const Hello& hello) {
   Channel channel = std::move(newcomer.channel);
   channel.trust();
-  channel.queue(MessageKind::welcome, payloadOf(answerHello(secret_, newcomer.challenge, hello)));
-  const Introduction& who = hello.who;
+  channel.queue(MessageKind::welcome, payloadOf(answerHello(secret_, newcomer.challenge, hello, self_)));
   ++proven_;
   if (failed_ != nullptr) {
     channel.queue(MessageKind::failure, describeFailure(*failed_));
     (void)channel.flush();
+    channel.finish();
     return;
   }
   try {
-    const auto rank = static_cast<int>(who.rank);
-    if (who.libraryVersion != TACC_VERSION_CODE) {
-      fail(taccInvalidUsage, "rank {} (process {}) runs tacc {}, rank 0 (process {}) runs tacc {}: use one version",
-           who.rank, who.pid, describeVersion(who.libraryVersion), ::getpid(), describeVersion(TACC_VERSION_CODE));
-    }
-    if (who.ranks != members_.size()) {
-      fail(taccInvalidUsage,
-           "rank {} (process {}) asks for {} ranks, rank 0 (process {}) for {}: all must ask for the same", who.rank,
-           who.pid, who.ranks, ::getpid(), members_.size());
-    }
-    if (who.rank >= who.ranks) {
-      fail(taccInvalidUsage, "process {} is rank {} of {}: ranks count from 0", who.pid, who.rank, who.ranks);
-    }
-    const std::optional<Member>& taken = members_[who.rank];
-    if (rank == 0 || taken) {
-      fail(taccInvalidUsage, "rank {} is taken twice, by process {} and by process {}", rank,
-           rank == 0 ? static_cast<std::uint32_t>(::getpid()) : taken->pid, who.pid);
-    }
+    checkFits(hello.who, newcomer.overTcp);
     if (!channel.flush()) return;  // gone already: it is missing then
-    members_[who.rank] = Member{std::move(channel), who.pid, std::nullopt};
+    members_[hello.who.rank] = Member{std::move(channel), newcomer.overTcp, hello.who, std::nullopt};
   } catch (const Error& error) {
     // The others are told by whoever called; this one is no member and is told here.
     channel.queue(MessageKind::failure, describeFailure(error));
     (void)channel.flush();
+    channel.finish();
     throw;
   }
+}
+
+void Hub::checkFits(const Introduction& who, bool overTcp) const {
+  const std::string place = describePlace(who, overTcp);
+  const std::string here = describePlace(self_, overTcp);
+  if (who.libraryVersion != TACC_VERSION_CODE) {
+    fail(taccInvalidUsage, "rank {} ({}) runs tacc {}, rank 0 ({}) runs tacc {}: use one version", who.rank, place,
+         describeVersion(who.libraryVersion), here, describeVersion(TACC_VERSION_CODE));
+  }
+  if (who.ranks != members_.size()) {
+    fail(taccInvalidUsage, "rank {} ({}) asks for {} ranks, rank 0 ({}) for {}: all must ask for the same", who.rank,
+         place, who.ranks, here, members_.size());
+  }
+  if (who.rank >= who.ranks)
+    fail(taccInvalidUsage, "{} is rank {} of {}: ranks count from 0", place, who.rank, who.ranks);
+  const std::optional<Member>& taken = members_[who.rank];
+  if (who.rank == 0 || taken) {
+    fail(taccInvalidUsage, "rank {} is taken twice, by {} and by {}", who.rank,
+         taken ? describePlace(taken->who, taken->overTcp) : here, place);
+  }
+}
+
+bool Hub::allUnix() const noexcept {
+  return std::ranges::none_of(members_, [](const auto& member) { return member && member->overTcp; });
+}
+
+std::vector<Channel> Hub::release() {
+  std::vector<Channel> channels;
+  for (std::optional<Member>& member : members_) {
+    channels.push_back(member ? std::move(member->channel) : Channel(FileDescriptor()));
+    member.reset();
+  }
+  listeners_.clear();
+  newcomers_.clear();
+  return channels;
 }
 
 void Hub::serveMember(int rank, short events, Phase phase, MessageKind kind) {
@@ -257,8 +318,7 @@ void Hub::serveMember(int rank, short events, Phase phase, MessageKind kind) {
     }
     member.part = std::move(message);
   }
-  if (!open)
-    fail(taccRemoteError, "{} has ended{}", describe(rank), phase == Phase::joining ? " before all had joined" : "");
+  if (!open) failLost(rank, phase == Phase::joining ? " before all had joined" : "");
 }
 
 void Hub::failMemberEnded(int rank) {
@@ -270,7 +330,15 @@ void Hub::failMemberEnded(int rank) {
       fail(taccRemoteError, "{} failed: {}", describe(rank), failureIn(*message).what());
     }
   }
-  fail(taccRemoteError, "{} has ended", describe(rank));
+  failLost(rank, "");
+}
+
+void Hub::failLost(int rank, std::string_view when) {
+  const Channel& channel = members_[static_cast<std::size_t>(rank)]->channel;
+  if (channel.isLost()) {
+    fail(taccRemoteError, "{} cannot be reached any more{} ({})", describe(rank), when, channel.whyClosed());
+  }
+  fail(taccRemoteError, "{} has ended{}", describe(rank), when);
 }
 
 void Hub::tellFailure(const Error& error) noexcept {
@@ -292,16 +360,18 @@ void Hub::tellFailure(const Error& error) noexcept {
   } catch (const std::exception&) {
     // The connections close below; the others then see that rank 0 has ended.
   }
-  listener_.reset();
+  listeners_.clear();
   newcomers_.clear();
-  for (std::optional<Member>& member : members_) member.reset();
+  for (std::optional<Member>& member : members_) {
+    if (member) member->channel.finish();
+    member.reset();
+  }
 }
 
 std::string Hub::describe(int rank) const {
   const std::optional<Member>& member = members_[static_cast<std::size_t>(rank)];
   if (!member) return fmt::format("rank {}", rank);
-  const auto pid = static_cast<pid_t>(member->pid);
-  return fmt::format("rank {} (process {}, {})", rank, pid, describeProcess(pid));
+  return fmt::format("rank {} ({})", rank, describeState(member->who, member->overTcp));
 }
 
 template <class Missing>

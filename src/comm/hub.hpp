@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "comm/channel.hpp"
 #include "comm/handshake.hpp"
+#include "comm/listeners.hpp"
 #include "comm/wait.hpp"
 
 namespace tacc {
@@ -24,11 +25,8 @@ struct Answer {
 
 class Hub {
  public:
-  /// Listens, or returns false in `listening` when another process does so for the same id.
-  static std::optional<FileDescriptor> listen(const std::string& name);
-
   /// Admits all other ranks. An Error is told to all that have joined, and for a moment to those that still come.
-  Hub(FileDescriptor listener, const UniqueIdContents& id, int ranks, double timeoutSeconds,
+  Hub(std::vector<Listener> listeners, const UniqueIdContents& id, int ranks, double timeoutSeconds,
       const Interrupt& interrupt);
 
   /// Runs one collective; an Error in it is told to all ranks and ends the star.
@@ -48,15 +46,23 @@ class Hub {
   void scatter(MessageKind kind, std::string_view operation, double timeoutSeconds,
                const std::function<Answer(int rank)>& answerTo);
 
+  /// Every other rank is connected over a unix socket.
+  bool allUnix() const noexcept;
+  /// The connections by rank (that of rank 0 is closed); afterwards only the destructor may be called.
+  std::vector<Channel> release();
+
  private:
   struct Newcomer {
     Channel channel;
+    bool overTcp;
+    std::string from;
     Challenge challenge;
     Deadline deadline;
   };
   struct Member {
     Channel channel;
-    std::uint32_t pid;
+    bool overTcp;
+    Introduction who;
     std::optional<Message> part;  // of the gather that goes on
   };
   enum class Phase {
@@ -66,14 +72,17 @@ class Hub {
     lingering  // joining has failed; those who still come are told why
   };
 
-  void admitAll(double timeoutSeconds);
+  void admitAll(const UniqueIdContents& id, double timeoutSeconds);
   void linger(const Error& error);
   void serve(const Deadline& deadline, Phase phase, MessageKind kind);
-  void acceptNewcomers();
+  void acceptNewcomers(const Listener& listener);
+  void logRefusal(const Newcomer& newcomer, std::string_view why) const;
   bool serveNewcomer(Newcomer& newcomer);
   void admit(Newcomer& newcomer, const Hello& hello);
+  void checkFits(const Introduction& who, bool overTcp) const;
   void serveMember(int rank, short events, Phase phase, MessageKind kind);
   [[noreturn]] void failMemberEnded(int rank);
+  [[noreturn]] void failLost(int rank, std::string_view when);
   void tellFailure(const Error& error) noexcept;
 
   int ranks() const noexcept { return static_cast<int>(members_.size()); }
@@ -82,7 +91,8 @@ class Hub {
   std::string describeAll(const Missing& missing) const;
 
   const Interrupt& interrupt_;
-  FileDescriptor listener_;
+  std::vector<Listener> listeners_;
+  Introduction self_;
   Secret secret_;
   int proven_ = 0;                              // connections that proved to be of the job, also those refused then
   const Error* failed_ = nullptr;               // why joining failed, while lingering

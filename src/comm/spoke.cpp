@@ -1,94 +1,140 @@
 #include "comm/spoke.hpp"
 
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "comm/failure.hpp"
-#include "comm/rendezvous_address.hpp"
-#include "transports/liveness.hpp"
+#include "comm/host.hpp"
 
 namespace tacc {
 namespace {
 
-/// Pauses between attempts to connect, in seconds: they grow from the first to the last.
+/// Pauses between rounds of attempts, in seconds: they grow from the first to the last, which is longer where the
+/// attempts of many hosts meet at rank 0's.
 constexpr double firstNap = 0.0005;
 constexpr double lastNap = 0.02;
+constexpr double lastNapOfTcp = 0.1;
+/// How long one place may take to accept, and then to speak: it doubles from the first to the last, so that a silent
+/// place does not keep this rank from the right one, and a slow one is reached all the same.
+constexpr double firstPatience = 0.25;
+constexpr double lastPatience = 4.0;
+/// Who has spoken as rank 0 does gets at least this much time to prove it, or a quarter of the time-out. It must be
+/// long: rank 0 may count this rank as joined already.
+constexpr double proofSeconds = 10.0;
 /// How much longer than rank 0 the others wait for it: its message about a time-out is the better one.
 constexpr double graceSeconds = 1.0;
 constexpr double stallSeconds = 0.001;
 
+/// A hint where the id cannot lead everybody to rank 0.
+std::string_view describeReach(const UniqueIdContents& id) {
+  const std::vector<InetAddress> addresses = addressesIn(id);
+  const bool localOnly = std::ranges::all_of(addresses, [](const auto& address) { return address.isLoopback(); });
+  return localOnly ? " The id names no address of a network: it is good on rank 0's host only." : "";
+}
+
 }  // namespace
 
 Spoke::Spoke(const UniqueIdContents& id, int ranks, int rank, double timeoutSeconds, const Interrupt& interrupt)
-    : interrupt_(interrupt), rank_(rank) {
-  const Introduction who{TACC_VERSION_CODE, static_cast<std::uint32_t>(ranks), static_cast<std::uint32_t>(rank),
-                         static_cast<std::uint32_t>(::getpid())};
-  const std::string name = rendezvousName(id);
-  const Deadline deadline(timeoutSeconds);
-  double pause = firstNap;
-  while (!connect(name) || !proveMembership(id.secret, who, deadline)) {
-    if (deadline.passed()) {
-      fail(taccTimeout,
-           "rank {}: rank 0 did not answer within {} s ({}). Is it running, with the same unique id, in the same "
-           "network "
-           "namespace, and is no rank taken twice?",
-           rank, timeoutSeconds, describeProblem());
-    }
-    nap(pause);
-    pause = std::min(lastNap, pause * 1.5);
-  }
-  collective([&] { (void)receive(MessageKind::complete, "init", timeoutSeconds); });
+    : interrupt_(interrupt), self_(introduceSelf(ranks, rank)), rank_(rank) {
+  listPlaces(id);
+  join(id, timeoutSeconds);
+  collective([&] {
+    const Message complete = receive(MessageKind::complete, "init", timeoutSeconds);
+    allUnix_ = valueIn<char>(complete).value_or(1) != 0;
+  });
 }
 
-/// False when nobody listens yet.
-bool Spoke::connect(const std::string& name) {
-  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.valid()) failErrno("rank {}: no unix socket", rank_);
-  const RendezvousAddress address(name);
-  int result;
-  do {
-    result = ::connect(socket.get(), address.get(), address.size());
-  } while (result != 0 && errno == EINTR);
-  if (result == 0) {
-    ucred peer{};
-    socklen_t bytes = sizeof peer;
-    if (::getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0) hubPid_ = peer.pid;
-    channel_ = Channel(std::move(socket));
-    return true;
+void Spoke::listPlaces(const UniqueIdContents& id) {
+  const std::uint64_t here = hostHash();
+  if (id.port == 0 || id.host == 0 || here == 0 || id.host == here) {
+    unixName_ = rendezvousName(id);
+    places_.push_back({std::nullopt, "not tried yet", Progress::none});
   }
-  // Refused: rank 0 does not listen yet. Again: too many connect at once.
-  if (errno != ECONNREFUSED && errno != EAGAIN && errno != ENOENT)
-    failErrno("rank {}: cannot connect to rank 0", rank_);
+  for (const InetAddress& address : addressesIn(id)) places_.push_back({address, "not tried yet", Progress::none});
+}
+
+void Spoke::join(const UniqueIdContents& id, double timeoutSeconds) {
+  const Deadline deadline(timeoutSeconds);
+  const double longestNap = id.port == 0 ? lastNap : lastNapOfTcp;
+  const double proofPatience = std::max(proofSeconds, timeoutSeconds / 4);
+  double pause = firstNap;
+  for (double patience = firstPatience; !tryPlaces(id.secret, patience, proofPatience, deadline);
+       patience = std::min(lastPatience, patience * 2)) {
+    if (deadline.passed()) {
+      fail(taccTimeout,
+           "rank {}: rank 0 did not answer within {} s. Tried: {}. Is it running, with the same unique id, and is no "
+           "rank taken twice?{}",
+           rank_, timeoutSeconds, describePlaces(), describeReach(id));
+    }
+    nap(pause);
+    pause = std::min(longestNap, pause * 1.5);
+  }
+}
+
+/// True when one of them has proven to be rank 0.
+bool Spoke::tryPlaces(const Secret& secret, double patience, double proofPatience, const Deadline& deadline) {
+  for (Place& place : places_) {
+    progress_ = Progress::none;
+    Attempt attempt = connect(place, patience, deadline);
+    if (attempt.socket.valid()) {
+      progress_ = Progress::connected;
+      channel_ = Channel(std::move(attempt.socket));
+      attempt.problem = proveMembership(secret, patience, proofPatience, deadline);
+      if (attempt.problem.empty()) return true;
+    }
+    if (progress_ >= place.progress) place.outcome = std::move(attempt.problem);
+    place.progress = std::max(place.progress, progress_);
+    // Where rank 0 is here and only busy, another place would be a detour.
+    if (attempt.isBusy || deadline.passed()) return false;
+  }
   return false;
 }
 
-/// False when the other end does not play its part; another attempt may find another.
-bool Spoke::proveMembership(const Secret& secret, const Introduction& who, const Deadline& deadline) {
-  const std::optional<Message> first = receiveBefore(deadline);
+Attempt Spoke::connect(Place& place, double patience, const Deadline& deadline) {
+  overTcp_ = place.address.has_value();
+  if (!overTcp_) return connectUnix(unixName_);
+  Attempt attempt = connectTcp(*place.address, patience, deadline, interrupt_);
+  if (attempt.socket.valid() && !unixName_.empty()) {
+    // Rank 0 may have come to this host since its name was tried, and then it listens at the name too, as it did so
+    // first. All ranks of its host must use the name: descriptors pass there only.
+    Attempt again = connectUnix(unixName_);
+    if (again.socket.valid() || again.isBusy) {
+      overTcp_ = false;
+      return again;
+    }
+  }
+  return attempt;
+}
+
+/// "", or why the other end is not rank 0; another attempt may find another.
+std::string Spoke::proveMembership(const Secret& secret, double patience, double proofPatience,
+                                   const Deadline& deadline) {
+  const std::optional<Message> first = receiveBefore(std::min(deadline, Deadline(patience)));
   const std::optional<Challenge> challenge =
       first && first->kind == MessageKind::challenge ? valueIn<Challenge>(*first) : std::nullopt;
-  if (!challenge) {
-    problem_ = std::max(problem_, Problem::silent);
-    return false;
-  }
-  const Hello hello = answerChallenge(secret, *challenge, who);
+  if (!challenge) return describeSilence(first.has_value());
+  progress_ = Progress::challenged;
+  const Hello hello = answerChallenge(secret, *challenge, self_);
   channel_.queue(MessageKind::hello, payloadOf(hello));
-  if (!channel_.flush()) return false;
-  const std::optional<Message> second = receiveBefore(deadline);
+  const std::optional<Message> second =
+      channel_.flush() ? receiveBefore(std::min(deadline, Deadline(proofPatience))) : std::nullopt;
   const std::optional<Welcome> welcome =
       second && second->kind == MessageKind::welcome ? valueIn<Welcome>(*second) : std::nullopt;
   if (!welcome || !isGenuine(secret, *challenge, hello, *welcome)) {
-    problem_ = Problem::unproven;
-    return false;
+    return "who listens there closed the connection or does not know the secret of the id";
   }
+  hub_ = welcome->who;
   channel_.trust();
-  return true;
+  return "";
+}
+
+/// What is wrong with an end that gave no challenge.
+std::string Spoke::describeSilence(bool spoke) {
+  if (spoke) return "who listens there speaks another protocol";
+  if (channel_.receive()) return "who listens there does not answer";
+  return fmt::format("who listens there does not play rank 0's part: {}", channel_.whyClosed());
 }
 
 /// Nothing when the deadline has passed or the other end has closed.
@@ -137,20 +183,17 @@ Message Spoke::receive(MessageKind kind, std::string_view operation, double time
   return std::move(*message);
 }
 
-std::string_view Spoke::describeProblem() const noexcept {
-  switch (problem_) {
-    case Problem::nobody:
-      return "nobody listens there";
-    case Problem::silent:
-      return "who listens there does not answer";
-    default:
-      return "who listens there closed the connection or does not know the secret of the id";
+std::string Spoke::describePlaces() const {
+  std::string text;
+  for (const Place& place : places_) {
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ",
+                        place.address ? place.address->text() : "the unix socket of this host", place.outcome);
   }
+  return text;
 }
 
 std::string Spoke::describeHub() const {
-  if (hubPid_ == 0) return "rank 0";  // of another pid namespace
-  return fmt::format("rank 0 (process {}, {})", hubPid_, describeProcess(hubPid_));
+  return hub_ ? fmt::format("rank 0 ({})", describeState(*hub_, overTcp_)) : "rank 0";
 }
 
 void Spoke::failRankZeroEnded(std::string_view operation) {
@@ -158,6 +201,10 @@ void Spoke::failRankZeroEnded(std::string_view operation) {
   (void)channel_.receive();
   while (const std::optional<Message> message = channel_.take()) {
     if (message->kind == MessageKind::failure) throw failureIn(*message);
+  }
+  if (channel_.isLost()) {
+    fail(taccRemoteError, "{}: {} cannot be reached any more by rank {} ({})", operation, describeHub(), rank_,
+         channel_.whyClosed());
   }
   fail(taccRemoteError, "{}: {} has closed its connection to rank {}", operation, describeHub(), rank_);
 }
@@ -172,6 +219,7 @@ void Spoke::tellFailure(const Error& error) noexcept {
     if (channel_.fd() >= 0) {
       channel_.queue(MessageKind::failure, describeFailure(error));
       (void)channel_.flush();
+      channel_.finish();
     }
   } catch (const std::exception&) {
     // Rank 0 then sees the connection closed.

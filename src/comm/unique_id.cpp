@@ -4,17 +4,19 @@
 
 #include <algorithm>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 
+#include "base/environment.hpp"
 #include "base/error.hpp"
+#include "comm/host.hpp"
+#include "comm/interfaces.hpp"
+#include "comm/tcp.hpp"
 
 namespace tacc {
 namespace {
 
 constexpr std::array<char, 8> idMagic = {'t', 'a', 'c', 'c', 'U', 'I', 'D', '\0'};
-constexpr std::uint32_t layoutVersion = 1;
+constexpr std::uint32_t layoutVersion = 2;
 
 void startSodium() {
   if (::sodium_init() < 0) fail(taccSystemError, "libsodium finds no source of random numbers");
@@ -28,17 +30,6 @@ std::array<unsigned char, hashBytes> hashOf(const void* data, std::size_t bytes,
   return hash;
 }
 
-/// Same on all processes of a running host, also in its containers; 0 where the kernel does not tell.
-std::uint64_t hashOfHost() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  const std::string bootId{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (bootId.empty()) return 0;
-  const auto hash = hashOf<16>(bootId.data(), bootId.size(), "tacc host of a unique id");
-  std::uint64_t value;
-  std::memcpy(&value, hash.data(), sizeof value);
-  return value;
-}
-
 std::array<unsigned char, 16> checkOf(const UniqueIdContents& contents) {
   return hashOf<16>(&contents, offsetof(UniqueIdContents, check), "tacc check of a unique id");
 }
@@ -47,12 +38,23 @@ std::array<unsigned char, 16> checkOf(const UniqueIdContents& contents) {
 
 taccUniqueId makeUniqueId() {
   startSodium();
+  const std::vector<InterfaceAddress> chosen = chooseAddresses(interfaceAddresses(), checkEnvironment().interfaces);
+  std::vector<InetAddress> addresses;
+  for (const InterfaceAddress& one : chosen) addresses.push_back(one.address);
   UniqueIdContents contents{};
-  contents.magic = idMagic;
-  contents.version = layoutVersion;
-  contents.host = hashOfHost();
+  contents.host = hostHash();
+  if (!addresses.empty()) contents.port = reservePort();
+  if (contents.port != 0) setAddresses(contents, addresses);
   ::randombytes_buf(contents.secret.data(), contents.secret.size());
   ::randombytes_buf(contents.name.data(), contents.name.size());
+  const taccUniqueId id = sealUniqueId(contents);
+  ::sodium_memzero(&contents, sizeof contents);
+  return id;
+}
+
+taccUniqueId sealUniqueId(UniqueIdContents contents) {
+  contents.magic = idMagic;
+  contents.version = layoutVersion;
   contents.check = checkOf(contents);
   taccUniqueId id;
   std::memcpy(id.internal, &contents, sizeof id.internal);
@@ -83,12 +85,33 @@ UniqueIdContents openUniqueId(const taccUniqueId& id) {
   if (contents.check != checkOf(contents)) {
     fail(taccInvalidArgument, "the unique id was damaged on its way: copy all 128 bytes unchanged, zeros included");
   }
-  const std::uint64_t here = hashOfHost();
-  if (contents.host != 0 && here != 0 && contents.host != here) {
-    fail(taccInvalidArgument,
-         "the unique id was made on another host (or before a reboot): a communicator joins the ranks of one host");
-  }
   return contents;
+}
+
+void setAddresses(UniqueIdContents& contents, const std::vector<InetAddress>& addresses) {
+  contents.ipv4 = {};
+  contents.ipv6 = {};
+  std::size_t next = 0;
+  for (const InetAddress& address : addresses) {
+    if (address.isV4() && next < contents.ipv4.size()) contents.ipv4[next++] = address.v4();
+    if (!address.isV4() && contents.ipv6 == InetAddress::V6{}) contents.ipv6 = address.v6();
+  }
+}
+
+std::vector<InetAddress> addressesIn(const UniqueIdContents& contents) {
+  std::vector<InetAddress> addresses;
+  if (contents.port == 0) return addresses;
+  for (const InetAddress::V4& bytes : contents.ipv4) {
+    if (bytes != InetAddress::V4{}) addresses.emplace_back(bytes, contents.port);
+  }
+  if (contents.ipv6 != InetAddress::V6{}) addresses.emplace_back(contents.ipv6, contents.port);
+  return addresses;
+}
+
+std::string describeAddressesIn(const UniqueIdContents& contents) {
+  std::string text;
+  for (const InetAddress& address : addressesIn(contents)) text += (text.empty() ? "" : ", ") + address.text();
+  return text.empty() ? "none" : text;
 }
 
 std::string rendezvousName(const UniqueIdContents& contents) {

@@ -41,13 +41,14 @@ TEST(Environment, HasDefaults) {
   EXPECT_EQ(environment.cma, CmaMode::automatic);
   EXPECT_EQ(environment.spin, std::nullopt);
   EXPECT_EQ(environment.segments, SegmentSource::memfd);
+  EXPECT_EQ(environment.interfaces, "");
   EXPECT_EQ(environment.agreed, "");
 }
 
 TEST(Environment, ReadsEveryVariable) {
   const Environment environment =
-      parse({"TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K", "TACC_DEBUG=trace",
-             "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring"});
+      parse({"TACC_SOCKET_IFNAME=ib0,eth0", "TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K",
+             "TACC_DEBUG=trace", "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring"});
   EXPECT_EQ(environment.algorithm, "ring");
   EXPECT_EQ(environment.isa, "avx2");
   EXPECT_DOUBLE_EQ(environment.initTimeout.value(), 0.5);
@@ -57,6 +58,7 @@ TEST(Environment, ReadsEveryVariable) {
   EXPECT_EQ(environment.cma, CmaMode::off);
   EXPECT_EQ(environment.spin, 20);
   EXPECT_EQ(environment.segments, SegmentSource::file);
+  EXPECT_EQ(environment.interfaces, "ib0,eth0");
 }
 
 TEST(Environment, AgreedTextDependsOnTheTableOrderOnly) {
@@ -71,7 +73,8 @@ TEST(Environment, LeavesTestsAndBenchmarksTheirOwn) {
 TEST(Environment, UnknownNameSuggestsTheNearest) {
   EXPECT_EQ(errorOf("TACC_CHUNKSIZE=1M"),
             "unknown environment variable TACC_CHUNKSIZE; did you mean TACC_CHUNK_SIZE? (allowed: TACC_ALGO, TACC_ISA, "
-            "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_SPIN, TACC_SHM)");
+            "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_SPIN, TACC_SHM, "
+            "TACC_SOCKET_IFNAME)");
   EXPECT_EQ(errorOf("TACC_BENCHMARK=1").substr(0, 53), "unknown environment variable TACC_BENCHMARK (allowed:");
 }
 
@@ -108,7 +111,7 @@ TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
     EXPECT_TRUE(variable.documentation.ends_with('.')) << variable.name;
     EXPECT_THROW(parse({(std::string(variable.name) + '=').c_str()}), Error) << variable.name;
   }
-  EXPECT_EQ(names.size(), 9u);
+  EXPECT_EQ(names.size(), 10u);
 }
 
 TEST(Environment, CheckSeesTheProcessAsItIsNow) {

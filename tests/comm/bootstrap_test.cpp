@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "bootstrap_team.hpp"
 #include "comm/channel.hpp"
 #include "comm/handshake.hpp"
 #include "comm/rendezvous_address.hpp"
@@ -20,26 +21,16 @@
 namespace tacc {
 namespace {
 
+using test::bytesOf;
 using test::ChildProcess;
+using test::expectFailure;
+using test::failureOf;
+using test::gatherNumbers;
+using test::isClosedByPeer;
+using test::joinFailure;
+using test::patience;
 using test::Signal;
 using testing::HasSubstr;
-
-constexpr double patience = 20.0;  // time-out of what must succeed; a loaded machine may be slow
-
-std::span<const std::byte> bytesOf(const int& value) { return std::as_bytes(std::span(&value, 1)); }
-
-/// Gathers the ranks' numbers and compares.
-bool gatherNumbers(Bootstrap& bootstrap, int ranks, int rank, int factor) {
-  const int mine = rank * factor + 1;
-  const std::vector<std::byte> all = bootstrap.allGather(bytesOf(mine));
-  if (all.size() != static_cast<std::size_t>(ranks) * sizeof(int)) return false;
-  for (int r = 0; r < ranks; ++r) {
-    int theirs = 0;
-    std::memcpy(&theirs, all.data() + static_cast<std::size_t>(r) * sizeof(int), sizeof theirs);
-    if (theirs != r * factor + 1) return false;
-  }
-  return true;
-}
 
 /// Every rank offers `rank % 3` pieces of memory that hold its rank, and finds the others' in them.
 bool exchangeMemory(Bootstrap& bootstrap, int ranks, int rank) {
@@ -83,36 +74,6 @@ bool useAll(const taccUniqueId& id, int ranks, int rank) {
   return test::countOpenDescriptors() == before;
 }
 
-/// The message of the Error that joining (and then `work`) throws; "" if none. Checks the result.
-template <class Work>
-std::string failureOf(taccResult_t expected, const taccUniqueId& id, int ranks, int rank, double timeout,
-                      const Work& work) {
-  try {
-    Bootstrap bootstrap(id, ranks, rank, timeout);
-    work(bootstrap);
-  } catch (const Error& error) {
-    EXPECT_EQ(error.result(), expected) << error.what();
-    return error.what();
-  }
-  return "";
-}
-
-std::string joinFailure(taccResult_t expected, const taccUniqueId& id, int ranks, int rank, double timeout) {
-  return failureOf(expected, id, ranks, rank, timeout, [](Bootstrap&) {});
-}
-
-/// Children whose Error must contain all of `texts`; their number must come out as status 0.
-ChildProcess expectFailure(taccResult_t result, const taccUniqueId& id, int ranks, int rank, double timeout,
-                           const std::vector<std::string>& texts) {
-  return ChildProcess([=] {
-    const std::string message = joinFailure(result, id, ranks, rank, timeout);
-    bool all = !testing::Test::HasFailure();
-    for (const std::string& text : texts) all = all && message.find(text) != std::string::npos;
-    if (!all) std::fprintf(stderr, "rank %d got: %s\n", rank, message.c_str());
-    return all;
-  });
-}
-
 /// A connection of somebody who is not of the job.
 FileDescriptor connectAsStranger(const taccUniqueId& id) {
   const RendezvousAddress address(rendezvousName(openUniqueId(id)));
@@ -122,16 +83,6 @@ FileDescriptor connectAsStranger(const taccUniqueId& id) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return FileDescriptor();
-}
-
-/// Waits until the other end closes, which is all that a stranger may get.
-bool isClosedByPeer(int fd) {
-  char buffer[512];
-  for (;;) {
-    const ssize_t count = ::recv(fd, buffer, sizeof buffer, 0);
-    if (count == 0 || (count < 0 && errno == ECONNRESET)) return true;
-    if (count < 0) return false;
-  }
 }
 
 class BootstrapSizes : public testing::TestWithParam<int> {};
@@ -215,7 +166,7 @@ TEST(Bootstrap, StrangersAreRefusedAndHinderNobody) {
     const std::optional<Challenge> challenge = valueIn<Challenge>(*message);
     ASSERT_TRUE(challenge);
     const Secret secret = openUniqueId(wrongSecret ? makeUniqueId() : id).secret;
-    Hello hello = answerChallenge(secret, *challenge, {TACC_VERSION_CODE, ranks, 1, 1});
+    Hello hello = answerChallenge(secret, *challenge, introduceSelf(ranks, 1));
     if (!wrongSecret) hello.who.rank = 2;
     channel.queue(MessageKind::hello, payloadOf(hello));
     ASSERT_TRUE(channel.flush());
@@ -241,7 +192,7 @@ TEST(Bootstrap, AnImpostorAtTheRendezvousIsNotBelieved) {
       if (channel.fd() < 0) return;  // the test is over
       const Challenge challenge{makeNonce()};
       channel.queue(MessageKind::challenge, payloadOf(challenge));
-      channel.queue(MessageKind::welcome, payloadOf(Welcome{makeNonce()}));
+      channel.queue(MessageKind::welcome, payloadOf(Welcome{introduceSelf(2, 0), makeNonce()}));
       channel.queue(MessageKind::complete, nullptr);
       (void)channel.flush();
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -295,7 +246,10 @@ TEST(Bootstrap, AnotherVersionOfTheLibraryIsNamed) {
   };
   const std::optional<Message> challenge = next();
   ASSERT_TRUE(challenge);
-  const Hello hello = answerChallenge(openUniqueId(id).secret, *valueIn<Challenge>(*challenge), {90909, 2, 1, 4711});
+  Introduction who = introduceSelf(2, 1);
+  who.libraryVersion = 90909;
+  who.pid = 4711;
+  const Hello hello = answerChallenge(openUniqueId(id).secret, *valueIn<Challenge>(*challenge), who);
   channel.queue(MessageKind::hello, payloadOf(hello));
   ASSERT_TRUE(channel.flush());
   ASSERT_EQ(next()->kind, MessageKind::welcome);

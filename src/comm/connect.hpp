@@ -1,0 +1,24 @@
+// One attempt to reach rank 0 at one place.
+#pragma once
+
+#include <string>
+
+#include "comm/inet_address.hpp"
+#include "comm/wait.hpp"
+#include "transports/file_descriptor.hpp"
+
+namespace tacc {
+
+struct Attempt {
+  FileDescriptor socket;  // connected, unless `problem` says why not
+  std::string problem;    // "nobody listens there", "no answer within 0.25 s", or what the kernel says
+  bool isBusy = false;    // somebody listens, and too many connect at once
+};
+
+/// Never waits. Throws taccSystemError when this process cannot make sockets.
+Attempt connectUnix(const std::string& name);
+
+/// Waits `seconds`, at most until the deadline. Throws also when interrupted.
+Attempt connectTcp(const InetAddress& address, double seconds, const Deadline& deadline, const Interrupt& interrupt);
+
+}  // namespace tacc

@@ -1,0 +1,33 @@
+// Rank 0's listening sockets: a unix one for the ranks of this host, and a TCP one for those of others.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "comm/unique_id.hpp"
+#include "transports/file_descriptor.hpp"
+
+namespace tacc {
+
+struct Listener {
+  FileDescriptor socket;
+  bool isTcp;
+};
+
+/// Listens where the id says. Nothing when another process of this host does so already for the same id. The unix one
+/// is always first: it listens before the TCP one does, so a rank of this host that has reached the TCP one finds the
+/// unix one as well. Throws taccInvalidUsage when the id names another host, taccSystemError when its port is taken.
+std::optional<std::vector<Listener>> listenFor(const UniqueIdContents& id);
+
+/// Somebody who connected.
+struct Visitor {
+  FileDescriptor socket;
+  std::string from;  // "process 4711 of this host" or "192.0.2.2:4711"
+};
+
+/// The next of those who wait, ready for messages. Owns no socket when nobody waits or when it failed, and then errno
+/// says why.
+Visitor acceptVisitor(const Listener& listener);
+
+}  // namespace tacc
