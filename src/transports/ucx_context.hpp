@@ -21,7 +21,7 @@ class UcxContext {
   ucp_context_h get() const noexcept { return context_; }
   /// Bytes that UCX needs in front of a request that the caller allocates.
   std::size_t requestBytes() const;
-  /// "tcp on lo, eth0; rc_mlx5 on mlx5_0:1": what reaches other hosts from here.
+  /// "tcp on lo, eth0; rc_mlx5 on mlx5_0:1": what reaches other hosts from here; empty: nothing.
   std::string devices() const;
 
  private:

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <span>
 #include <string>
 #include <vector>
@@ -56,3 +57,8 @@ std::vector<NetworkTransportKind> usableKinds();
 void greet(NetworkTransport& transport, const NetworkMember& member, std::uint32_t tag);
 
 }  // namespace tacc::test
+
+namespace tacc {
+/// For GoogleTest's messages.
+inline void PrintTo(const NetworkTransportKind& kind, std::ostream* stream) { *stream << kind.name; }
+}  // namespace tacc
