@@ -16,21 +16,21 @@ MASTER_PORT = 29500
 def place(ranks, manner, shape):
     """The host (1, 2, ...) of each rank.
 
-    block: hosts are filled one after the other. cyclic: ranks are dealt round over the supernodes, and there over the hosts.
-    random[:SEED]: block, shuffled. All put equally many ranks on a host, the last hosts of block having fewer.
+    block: hosts are filled one after the other. random[:SEED]: the same with the hosts in a random order. cyclic: ranks are
+    dealt round over the supernodes, and there over the hosts.
     """
     each = -(-ranks // shape.count)
-    block = [rank // each + 1 for rank in range(ranks)]
+    hosts = list(range(1, shape.count + 1))
     if manner == "block":
-        return block
+        return [hosts[rank // each] for rank in range(ranks)]
     if manner == "cyclic":
         dealt = [s * shape.hosts + h + 1 for h in range(shape.hosts) for s in range(shape.supernodes)]
         return [dealt[rank % shape.count] for rank in range(ranks)]
     kind, _, seed = manner.partition(":")
     if kind != "random" or not (seed or "0").isdigit():
         raise virtual_cluster.Error(f'"{manner}" is not block, cyclic, random or random:SEED')
-    random.Random(int(seed or 0)).shuffle(block)
-    return block
+    random.Random(int(seed or 0)).shuffle(hosts)
+    return [hosts[rank // each] for rank in range(ranks)]
 
 
 class Ranks:

@@ -20,9 +20,9 @@ PROBE = """ip link add name v0 type veth peer name v1 && ip link add name b0 typ
 mount -t tmpfs tmpfs /dev/shm && mount -t sysfs sysfs /sys && tc qdisc add dev v0 root tbf rate 1mbit burst 64kb latency 400ms"""
 # A host has a name, a /dev/shm and a /sys/class/net of its own, and knows the others' names. $0 title, $1 name, $2 /etc/hosts
 HOST = """set -e; hostname "$1"; mount -t tmpfs tmpfs /dev/shm; mount -t sysfs sysfs /sys
-mount --bind "$2" /etc/hosts; echo ready; exec -a "$0" sleep infinity"""
+mount --bind "$2" /etc/hosts; echo ready; exec -a "$0" sleep infinity >/dev/null 2>&1"""
 BRIDGE = ["link", "add", "name", "br0", "up", "type", "bridge"]
-SWITCH = 'echo ready; exec -a "$0" sleep infinity'
+SWITCH = 'echo ready; exec -a "$0" sleep infinity >/dev/null 2>&1'
 
 
 class Error(Exception):
@@ -118,9 +118,10 @@ class Cluster:
             raise Error(f"host {host} is not one of 1 to {self.shape.count}")
 
     def enter(self, host, command):
-        """The command line that runs `command` on the host, in the working directory of the caller."""
+        """The command line that runs `command` on the host, in the working directory of the caller; there, this cluster is
+        the default."""
         return ["nsenter", "--target", str(self.holders[f"host{host}"]), "--net", "--uts", "--ipc", "--mount",
-                "env", "-C", os.getcwd(), *command]
+                "env", "-C", os.getcwd(), f"VIRTUAL_CLUSTER={self.name}", *command]
 
     def is_plugged(self, host):
         shown = self._ip(self.shape.leaf(host), ["-o", "link", "show", f"h{host}"])
