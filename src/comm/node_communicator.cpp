@@ -20,17 +20,6 @@ namespace {
 /// The operation of a call whose inputs have been multiplied already: a sum with a signature of its own.
 constexpr auto preMulSum = static_cast<taccRedOp_t>(preMulSumCode);
 
-/// A rank that cannot join for reasons of its own still comes to the rendezvous to say so: the others would only know
-/// that somebody is missing. It does not wait for them as long as it would to join.
-void tellOthers(const Error& error, const taccUniqueId& id, int ranks, int rank, double initTimeout) noexcept {
-  constexpr double courtesy = 5;  // seconds
-  try {
-    Bootstrap(id, ranks, rank, std::min(initTimeout, courtesy)).announceFailure(error);
-  } catch (const std::exception&) {
-    // Nobody came; the caller reports the error itself.
-  }
-}
-
 constexpr std::size_t leastMeasuredPost =
     1024;  // below, streaming never pays for its fence, nor two looks at the clock
 
@@ -282,21 +271,6 @@ std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const 
   if (color >= 0) mine = std::move((*places[static_cast<std::size_t>(leader)])[static_cast<std::size_t>(newRank)]);
   run({.collective = Collective::barrier});
   return mine;
-}
-
-std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ranks, int rank,
-                                                 const CommConfig& config) {
-  Environment environment;
-  CommConfig effective;
-  try {
-    environment = checkEnvironment();
-    effective = applyEnvironment(config, environment);
-  } catch (const Error& error) {
-    tellOthers(error, id, ranks, rank, config.initTimeout);
-    throw;
-  }
-  Membership membership = joinNode(id, ranks, rank, effective, environment);
-  return std::make_unique<NodeCommunicator>(std::move(membership), rank, ranks, effective, std::move(environment));
 }
 
 std::vector<std::unique_ptr<Communicator>> Communicator::makeThreads(int ranks, const CommConfig& config) {
