@@ -4,11 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 #include "base/error.hpp"
+#include "comm/host.hpp"
 #include "topology/cores.hpp"
 
 namespace tacc {
@@ -21,16 +20,10 @@ std::uint64_t hashOf(const std::string& text) {
   return hash;
 }
 
-std::string bootId() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-}
-
-/// "4026531840" of a namespace of this process; empty where the kernel has none.
-std::string namespaceNumber(const char* name) {
+/// The number of this process's network namespace; 0 where the kernel has none.
+std::uint64_t networkNamespace() {
   struct stat info {};
-  const std::string path = std::string("/proc/self/ns/") + name;
-  return ::stat(path.c_str(), &info) == 0 ? std::to_string(info.st_ino) : std::string();
+  return ::stat("/proc/self/ns/net", &info) == 0 ? info.st_ino : 0;
 }
 
 }  // namespace
@@ -45,12 +38,10 @@ RankIdentity introduceSelf(const std::string& settings, bool sharesMemory) {
   if (::gethostname(self.hostName.data(), self.hostName.size() - 1) != 0) failErrno("cannot ask for the host's name");
   self.process = static_cast<std::int32_t>(::getpid());
   self.cores = countCores({{allowedCores()}});
-  // Where there is no boot id, as in a few containers, the name has to do.
-  const std::string boot = bootId();
-  const std::string machine = boot.empty() ? self.hostName.data() : boot;
-  self.machine = hashOf(machine);
-  const std::string own = sharesMemory ? "" : fmt::format(" alone {}", self.process);
-  self.host = hashOf(machine + namespaceNumber("net") + " " + namespaceNumber("pid") + own);
+  // Where the kernel does not tell which host this is, the name has to do.
+  self.machine = hostHash() != 0 ? hostHash() : hashOf(self.hostName.data());
+  self.host = hashOf(fmt::format("{} {} {} {}", self.machine, networkNamespace(), processSpaceHash(),
+                                 sharesMemory ? 0 : self.process));
   return self;
 }
 
