@@ -1,5 +1,8 @@
 // The kinds of network transports, in the order of preference. What this build lacks is listed too.
 #include "transports/network_transport.hpp"
+#if defined(TACC_HAS_OFI)
+#include "transports/ofi_transport.hpp"
+#endif
 #if defined(TACC_HAS_UCX)
 #include "transports/ucx_transport.hpp"
 #endif
@@ -11,6 +14,13 @@ constexpr NetworkTransportKind kinds[] = {
     {"ucx", "UCX: InfiniBand, RoCE, and TCP where there is nothing better.", "libucx-dev",
 #if defined(TACC_HAS_UCX)
      makeUcxTransport, describeUcx
+#else
+     nullptr, nullptr
+#endif
+    },
+    {"ofi", "libfabric: InfiniBand, Omni-Path, Slingshot, EFA, and TCP where there is nothing better.", "libfabric-dev",
+#if defined(TACC_HAS_OFI)
+     makeOfiTransport, describeOfi
 #else
      nullptr, nullptr
 #endif

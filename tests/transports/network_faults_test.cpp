@@ -40,6 +40,15 @@ std::optional<Error> errorOf(NetworkTransport& transport, const NetworkRequest& 
   return std::nullopt;
 }
 
+/// What is done for a sender may still need its progress.
+void progressFor(NetworkTransport& transport, std::chrono::milliseconds time) {
+  const auto deadline = Clock::now() + time;
+  try {
+    while (Clock::now() < deadline) transport.progress();
+  } catch (const Error&) {  // the other rank's error may reach this one
+  }
+}
+
 void expectTruncation(const Error& error, std::size_t capacity, std::size_t bytes) {
   const std::string text = error.what();
   EXPECT_EQ(error.result(), taccInvalidUsage) << text;
@@ -59,7 +68,7 @@ TEST_P(NetworkFaults, MessageThatIsTooLongIsAnError) {
         if (member.rank() == 0) {
           if (isExpected) member.meet();
           transport->send(1, 1, buffer.data(), bytes, request);
-          (void)errorOf(*transport, request, std::chrono::seconds(1));  // the other rank's error may reach this one
+          progressFor(*transport, std::chrono::seconds(1));
           if (!isExpected) member.meet();
         } else {
           std::optional<Error> error;
