@@ -18,9 +18,11 @@ PACKAGES = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "unshar
 # Everything that a cluster is made of, in namespaces that vanish at once.
 PROBE = """ip link add name v0 type veth peer name v1 && ip link add name b0 type bridge &&
 mount -t tmpfs tmpfs /dev/shm && mount -t sysfs sysfs /sys && tc qdisc add dev v0 root tbf rate 1mbit burst 64kb latency 400ms"""
-# A host has a name, a /dev/shm and a /sys/class/net of its own, and knows the others' names. $0 title, $1 name, $2 /etc/hosts
-HOST = """set -e; hostname "$1"; mount -t tmpfs tmpfs /dev/shm; mount -t sysfs sysfs /sys
-mount --bind "$2" /etc/hosts; echo ready; exec -a "$0" sleep infinity >/dev/null 2>&1"""
+# A host has a name, a /dev/shm and a /sys/class/net of its own, and knows the others' names. Its boot id, by which libraries
+# tell whether ranks share a machine, is its own too. $0 title, $1 name, $2 /etc/hosts
+HOST = """set -e; hostname "$1"; mount -t tmpfs tmpfs /dev/shm; mount -t sysfs sysfs /sys; mount --bind "$2" /etc/hosts
+random=/proc/sys/kernel/random; cat $random/uuid >/dev/shm/boot_id; mount --bind /dev/shm/boot_id $random/boot_id
+rm /dev/shm/boot_id; echo ready; exec -a "$0" sleep infinity >/dev/null 2>&1"""
 BRIDGE = ["link", "add", "name", "br0", "up", "type", "bridge"]
 SWITCH = 'echo ready; exec -a "$0" sleep infinity >/dev/null 2>&1'
 
