@@ -33,6 +33,7 @@ class TaccContestant : public Contestant {
   void run(const Call& call) override;
   void barrier() override;
   std::string algorithm(const Call& last) const override;
+  double cpuSeconds() const override;
 
  private:
   void require(taccResult_t result) const;

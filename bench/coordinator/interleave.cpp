@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
 
 #include "worker/element.hpp"
 
@@ -64,11 +65,12 @@ class Entrant {
     const Timing timing = run({inPlace, variant_, warmup_, iterations_, check});
     (inPlace ? inPlaceSeconds_ : seconds_).push_back(timing.seconds);
     (inPlace ? inPlaceWrong_ : wrong_) += timing.wrong;
+    if (!inPlace) cpuSeconds_.push_back(timing.cpuSeconds);
     algorithm_ = timing.algorithm;
   }
 
-  Outcome outcome() const { return {median(seconds_) * 1e6, wrong_, algorithm_}; }
-  Outcome inPlaceOutcome() const { return {median(inPlaceSeconds_) * 1e6, inPlaceWrong_, algorithm_}; }
+  Outcome outcome() const { return {median(seconds_) * 1e6, wrong_, algorithm_, median(cpuSeconds_)}; }
+  Outcome inPlaceOutcome() const { return {median(inPlaceSeconds_) * 1e6, inPlaceWrong_, algorithm_, 0}; }
   int iterations() const { return iterations_; }
   const std::string& name() const { return team_.name(); }
 
@@ -86,6 +88,7 @@ class Entrant {
     for (const std::string& answer : answers) {
       const Timing timing = Timing::decode(answer);
       all.seconds += timing.seconds / static_cast<double>(answers.size());
+      all.cpuSeconds += timing.cpuSeconds / static_cast<double>(answers.size());
       all.wrong += timing.wrong;
       all.algorithm = timing.algorithm;
     }
@@ -100,6 +103,7 @@ class Entrant {
   int warmup_ = 1;
   std::vector<double> seconds_;
   std::vector<double> inPlaceSeconds_;
+  std::vector<double> cpuSeconds_;
   int64_t wrong_ = 0;
   int64_t inPlaceWrong_ = 0;
   std::string algorithm_;
@@ -127,7 +131,7 @@ Row makeRow(const Options& options, const Task& task) {
 }  // namespace
 
 Row measure(const Contest& contest, const Options& options, const Task& task, const Progress& progress) {
-  std::vector<Team*> teams = {contest.tacc};
+  std::vector<Team*> teams = {contest.reference};
   teams.insert(teams.end(), contest.peers.begin(), contest.peers.end());
   if (contest.bound != nullptr) teams.push_back(contest.bound);
   std::vector<std::optional<Entrant>> entrants;
@@ -135,7 +139,11 @@ Row measure(const Contest& contest, const Options& options, const Task& task, co
     progress(fmt::format("{} prepares", team->name()));
     entrants.push_back(enter(*team, task));
   }
-  const bool inPlace = task.collective->hasInPlace;
+  if (!entrants[0])
+    throw std::runtime_error(
+        fmt::format("{} does not offer {}, and all others are compared with it", teams[0]->name(), task.encode()));
+  // The peers are called out of place only.
+  const bool inPlace = task.collective->hasInPlace && options.reference == "tacc";
   const int blocks = options.repetitions * (static_cast<int>(teams.size()) + (inPlace ? 1 : 0));
   for (auto& entrant : entrants) {
     if (!entrant) continue;
@@ -164,6 +172,10 @@ Row measure(const Contest& contest, const Options& options, const Task& task, co
     if (entrants[i + 1]) row.peers.back().outcome = entrants[i + 1]->outcome();
   }
   if (contest.bound != nullptr && entrants.back()) row.bound = entrants.back()->outcome();
+  if (contest.hosts != nullptr && options.bound) {
+    const double seconds = allReduceNetworkBound(contest.hosts->shape(), contest.hosts->hostsOfRanks(), row.bytes);
+    if (seconds > 0) row.bound = Outcome{seconds * 1e6, 0, "", 0};
+  }
   return row;
 }
 

@@ -7,15 +7,17 @@
 #include "coordinator/options.hpp"
 #include "coordinator/result.hpp"
 #include "coordinator/team.hpp"
+#include "coordinator/virtual_hosts.hpp"
 #include "worker/messages.hpp"
 
 namespace tacc::bench {
 
 /// Those who are measured against each other.
 struct Contest {
-  Team* tacc = nullptr;
+  Team* reference = nullptr;  ///< with whom the peers are compared: tacc, unless --reference says otherwise
   std::vector<Team*> peers;
-  Team* bound = nullptr;  ///< may be absent
+  Team* bound = nullptr;                ///< may be absent
+  const VirtualHosts* hosts = nullptr;  ///< of all of them; null on one node
 };
 
 /// Told what is being done, for the display of progress.

@@ -12,7 +12,9 @@ using Json = nlohmann::ordered_json;
 
 Json compared(const Row& row, const std::optional<Outcome>& other) {
   if (!other) return nullptr;
-  return {{"time", other->microseconds}, {"ratio", row.ratio(*other)}};
+  Json object = {{"time", other->microseconds}, {"ratio", row.ratio(*other)}};
+  if (other->cpuSeconds > 0) object["cpu_seconds"] = other->cpuSeconds;
+  return object;
 }
 
 Json result(const Options& options, const Row& row) {
@@ -27,6 +29,7 @@ Json result(const Options& options, const Row& row) {
                  {"bus_bw", row.busBandwidth(time)},
                  {"wrong", nullptr},
                  {"algorithm", row.outOfPlace.algorithm},
+                 {"cpu_seconds", row.outOfPlace.cpuSeconds},
                  {"peers", Json::object()}};
   if (options.check) object["wrong"] = row.outOfPlace.wrong + (row.inPlace ? row.inPlace->wrong : 0);
   for (const PeerOutcome& peer : row.peers) object["peers"][peer.name] = compared(row, peer.outcome);
@@ -37,10 +40,9 @@ Json result(const Options& options, const Row& row) {
 }  // namespace
 
 std::string jsonReport(const Options& options, const std::vector<Row>& rows) {
-  Json report = {{"collective", options.collective->name},
-                 {"ranks", options.ranks},
-                 {"memory", options.memoryName()},
-                 {"results", Json::array()}};
+  Json report = {{"collective", options.collective->name}, {"ranks", options.ranks}, {"memory", options.memoryName()},
+                 {"reference", options.reference},         {"cluster", nullptr},     {"results", Json::array()}};
+  if (options.cluster) report["cluster"] = {{"shape", options.cluster->text()}, {"place", options.placement}};
   for (const Row& row : rows) report["results"].push_back(result(options, row));
   return report.dump(2) + '\n';
 }

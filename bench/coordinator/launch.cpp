@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
@@ -57,10 +58,32 @@ Words extraArguments(const std::string& name, const Options& options) {
   return found == options.peerArguments.end() ? Words{} : found->second;
 }
 
+/// Hydra fills the hosts one after the other, each with as many ranks as stand behind its name, and then begins again.
+std::string mpichHosts(const VirtualHosts& hosts) {
+  std::vector<std::pair<std::string, int>> runs;
+  for (const std::string& host : hosts.names()) {
+    if (runs.empty() || runs.back().first != host) runs.emplace_back(host, 0);
+    ++runs.back().second;
+  }
+  std::string text;
+  for (size_t i = 0; i < runs.size() && (i == 0 || runs[i].first != runs[0].first); ++i)
+    text += fmt::format("{}{}:{}", i == 0 ? "" : ",", runs[i].first, runs[i].second);
+  return text;
+}
+
+/// Between hosts UCX may use TCP only: it takes virtual hosts for one machine, and shared memory for a way between
+/// them. Nothing is bound, as each host would begin with the same core.
+Words mpichBetween(const VirtualHosts& hosts, const Options& options) {
+  Words words = {"env", "UCX_TLS=tcp,self", "mpiexec.mpich", "-launcher", "ssh", "-launcher-exec"};
+  words += {hosts.remoteShell(), "-iface", "eth0", "-hosts", mpichHosts(hosts), "-n", std::to_string(options.ranks)};
+  return words += extraArguments("mpich", options);
+}
+
 /// Debian's MPICH (ch4:ucx) moves data between processes of a node by UCX's shared memory and CMA, its defaults. A rank
 /// that owns a core keeps its caches; binding more ranks than cores would only hinder the scheduler.
-Words mpichLauncher(const Options& options) {
+Words mpichLauncher(const Options& options, const VirtualHosts* hosts) {
   requireLauncher("mpiexec.mpich", "mpich");
+  if (hosts != nullptr) return mpichBetween(*hosts, options);
   Words words = {"mpiexec.mpich", "-n", std::to_string(options.ranks)};
   // Hydra takes the option once only, so the user's own comes in its place.
   const Words extra = extraArguments("mpich", options);
@@ -69,10 +92,24 @@ Words mpichLauncher(const Options& options) {
   return words += extra;
 }
 
+/// As below, with TCP between the hosts. The hosts of the ranks are in a file, line by line.
+Words openMpiBetween(const VirtualHosts& hosts, const Options& options, const std::string& directory) {
+  const std::string file = directory + "/hosts";
+  std::ofstream lines(file);
+  for (const std::string& host : hosts.names()) lines << host << '\n';
+  Words words = {"mpiexec.openmpi", "-n", std::to_string(options.ranks), "--allow-run-as-root"};
+  words += {"--mca", "plm_rsh_agent", hosts.remoteShell(), "--hostfile", file, "--map-by", "seq", "--bind-to", "none"};
+  words += {"--mca", "oob_tcp_if_include", "eth0", "--mca", "btl_tcp_if_include", "eth0", "--mca", "pml", "ob1"};
+  words += {"--mca", "btl", "vader,tcp,self", "--mca", "orte_tmpdir_base", directory};
+  if (options.ranks > allowedCpus()) words += {"--mca", "mpi_yield_when_idle", "1"};
+  return words += extraArguments("openmpi", options);
+}
+
 /// Open MPI's vader with CMA is its fastest way inside a node. With more ranks than cores it must be told to yield, or
 /// it is slower by orders of magnitude. What it writes to disk stays in `directory`.
-Words openMpiLauncher(const Options& options, const std::string& directory) {
+Words openMpiLauncher(const Options& options, const std::string& directory, const VirtualHosts* hosts) {
   requireLauncher("mpiexec.openmpi", "openmpi-bin");
+  if (hosts != nullptr) return openMpiBetween(*hosts, options, directory);
   Words words = {"mpiexec.openmpi", "-n", std::to_string(options.ranks), "--allow-run-as-root"};
   words += {"--mca", "pml", "ob1", "--mca", "btl", "vader,self", "--mca", "orte_tmpdir_base", directory};
   if (options.ranks <= allowedCpus())
@@ -81,6 +118,27 @@ Words openMpiLauncher(const Options& options, const std::string& directory) {
     words += {"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"};
   return words += extraArguments("openmpi", options);
 }
+
+/// A launch whose ranks, or whose launchers, are started by what start() makes of a command line.
+class Starter {
+ public:
+  Starter(const Options& options, const Site& site) : ranks_(options.ranks), hosts_(site.hosts) {}
+
+  Launch launch(const std::string& name) const {
+    Launch launch;
+    launch.name = name;
+    launch.ranks = ranks_;
+    if (hosts_ != nullptr) launch.hosts = hosts_->names();
+    return launch;
+  }
+  Words start(int rank, Words command) const {
+    return hosts_ != nullptr ? hosts_->enter(rank, command) : std::move(command);
+  }
+
+ private:
+  int ranks_;
+  const VirtualHosts* hosts_;
+};
 
 }  // namespace
 
@@ -99,47 +157,47 @@ TemporaryDirectory::~TemporaryDirectory() {
 
 std::vector<std::string> peerNames() { return {"mpich", "openmpi", "gloo"}; }
 
-Launch launchTacc(const Options& options, const std::string& address) {
-  Launch launch;
-  launch.name = "tacc";
-  launch.ranks = options.ranks;
+Launch launchTacc(const Options& options, const Site& site) {
+  const Starter starter(options, site);
+  Launch launch = starter.launch("tacc");
   const std::string ranks = std::to_string(options.ranks);
   const Words settings = {ranks, options.memoryName(), options.algorithm};
   const int processes = options.threads ? 1 : options.ranks;
   for (int rank = 0; rank < processes; ++rank) {
-    Words words = {ownProgram(), "--worker", options.threads ? "threads" : "tacc", address, std::to_string(rank)};
-    launch.commands.push_back(words += settings);
+    Words words = {ownProgram(), "--worker", options.threads ? "threads" : "tacc", site.coordinator,
+                   std::to_string(rank)};
+    launch.commands.push_back(starter.start(rank, words += settings));
   }
   return launch;
 }
 
-Launch launchBound(const Options& options, const std::string& address) {
-  Launch launch;
-  launch.name = "bound";
-  launch.ranks = options.ranks;
+Launch launchBound(const Options& options, const Site& site) {
+  Launch launch = Starter(options, site).launch("bound");
   launch.memory.emplace("tacc_bench_bound");
   for (int rank = 0; rank < options.ranks; ++rank)
-    launch.commands.push_back({ownProgram(), "--worker", "bound", address, std::to_string(rank),
+    launch.commands.push_back({ownProgram(), "--worker", "bound", site.coordinator, std::to_string(rank),
                                std::to_string(options.ranks), std::to_string(launch.memory->descriptor())});
   return launch;
 }
 
-Launch launchPeer(const std::string& name, const Options& options, const std::string& address) {
-  Launch launch;
-  launch.name = name;
-  launch.ranks = options.ranks;
+Launch launchPeer(const std::string& name, const Options& options, const Site& site) {
+  const Starter starter(options, site);
+  Launch launch = starter.launch(name);
   const std::string program = findPeerProgram(name, options);
   if (name == "gloo") {
     launch.directory.emplace();
     for (int rank = 0; rank < options.ranks; ++rank) {
-      Words words = {program, address, std::to_string(rank), std::to_string(options.ranks), launch.directory->path()};
-      launch.commands.push_back(words += extraArguments(name, options));
+      Words words = {program, site.coordinator, std::to_string(rank), std::to_string(options.ranks)};
+      words += {launch.directory->path(), site.hosts != nullptr ? "eth0" : "lo"};
+      launch.commands.push_back(starter.start(rank, words += extraArguments(name, options)));
     }
     return launch;
   }
   if (name == "openmpi") launch.directory.emplace();
-  Words words = name == "mpich" ? mpichLauncher(options) : openMpiLauncher(options, launch.directory->path());
-  launch.commands.push_back(words += {program, address});
+  Words words = name == "mpich" ? mpichLauncher(options, site.hosts)
+                                : openMpiLauncher(options, launch.directory->path(), site.hosts);
+  // A launcher talks to the others of its kind, so it runs on a host too.
+  launch.commands.push_back(starter.start(0, words += {program, site.coordinator}));
   return launch;
 }
 

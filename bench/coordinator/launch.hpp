@@ -6,6 +6,7 @@
 
 #include "coordinator/options.hpp"
 #include "coordinator/process.hpp"
+#include "coordinator/virtual_hosts.hpp"
 
 namespace tacc::bench {
 
@@ -26,6 +27,8 @@ class TemporaryDirectory {
 struct Launch {
   std::string name;
   int ranks = 0;
+  /// The host that each rank must turn out to be on, by rank; empty on one node.
+  std::vector<std::string> hosts;
   /// Each of these starts one or all of the ranks.
   std::vector<std::vector<std::string>> commands;
   /// Things that the ranks share.
@@ -36,11 +39,17 @@ struct Launch {
 /// The peers that --peer knows: mpich, openmpi, gloo.
 std::vector<std::string> peerNames();
 
-/// tacc itself. `address`: where the ranks find the coordinator, here and below.
-Launch launchTacc(const Options& options, const std::string& address);
-/// The memory bound.
-Launch launchBound(const Options& options, const std::string& address);
+/// Where ranks run.
+struct Site {
+  std::string coordinator;              ///< the address at which they find it
+  const VirtualHosts* hosts = nullptr;  ///< null: this node
+};
+
+/// tacc itself.
+Launch launchTacc(const Options& options, const Site& site);
+/// The memory bound, on this node.
+Launch launchBound(const Options& options, const Site& site);
 /// A peer. Throws std::runtime_error if its program was not built or its launcher is not installed.
-Launch launchPeer(const std::string& name, const Options& options, const std::string& address);
+Launch launchPeer(const std::string& name, const Options& options, const Site& site);
 
 }  // namespace tacc::bench

@@ -19,7 +19,7 @@ namespace {
 
 /// Words as they stand on the command line, before they are understood.
 struct Words {
-  std::string collective, first, last, step, single, pool;
+  std::string collective, first, last, step, single, pool, cluster;
   std::string type = "float", op = "sum", root = "0", memory = "private";
   size_t factor = 0;
   int check = 1;
@@ -63,6 +63,13 @@ void declare(CLI::App& app, Words& words, Options& options) {
       ->allow_extra_args(false);
   app.add_option("--peer-args", words.peerArguments, "NAME=\"...\": more arguments for a peer's launcher")
       ->allow_extra_args(false);
+  app.add_option("--reference", options.reference,
+                 "compare the --peer among themselves, with this one as the reference")
+      ->check(CLI::IsMember(peerNames()));
+  app.add_option(
+      "--cluster", words.cluster,
+      "SUPERNODES,HOSTS,HOST_MBIT,UPLINK_MBIT: run on the hosts of a virtual cluster, one rank on each by default");
+  app.add_option("--place", options.placement, "ranks on its hosts: block, cyclic or random[:SEED] (block)");
   app.add_flag("--bound", options.bound,
                "also measure the machine's memory bound (allreduce; always with library memory)");
   app.add_option("--pool", words.pool,
@@ -128,6 +135,8 @@ void parsePeers(const Words& words, Options& options) {
     if (std::count(options.peers.begin(), options.peers.end(), peer) > 1)
       throw std::invalid_argument(fmt::format("--peer names {} twice", peer));
   }
+  if (options.reference != "tacc" && std::erase(options.peers, options.reference) == 0)
+    throw std::invalid_argument(fmt::format("--reference {} is not among the peers", options.reference));
   for (const std::string& word : words.peerArguments) {
     const size_t equals = word.find('=');
     if (equals == std::string::npos)
@@ -144,7 +153,9 @@ void understand(const Words& words, Options& options) {
   if (options.collective == nullptr)
     throw std::invalid_argument(
         fmt::format("unknown collective \"{}\"; there are {}", words.collective, collectiveNames()));
-  if (options.ranks == 0) options.ranks = std::max(2, allowedCpus());
+  if (!words.cluster.empty()) options.cluster = ClusterShape::parse(words.cluster);
+  if (options.cluster && options.threads) throw std::invalid_argument("--threads are on one host, not on a --cluster");
+  if (options.ranks == 0) options.ranks = options.cluster ? options.cluster->totalHosts() : std::max(2, allowedCpus());
   options.sizes = parseSizes(words);
   options.check = words.check != 0;
   options.types = oneOrAll<taccDataType_t>(words.type, taccNumTypes, "type", typeFromName);
@@ -157,7 +168,7 @@ void understand(const Words& words, Options& options) {
   if (!words.pool.empty()) options.poolBytes = parseSize(words.pool);
   const bool isAllReduce = options.collective->kind == Kind::allReduce;
   if (options.bound && !isAllReduce) throw std::invalid_argument("--bound is there for allreduce only");
-  options.bound = options.bound || (options.libraryMemory && isAllReduce);
+  options.bound = options.bound || ((options.libraryMemory || options.cluster) && isAllReduce);
   parsePeers(words, options);
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "coordinator/cluster_shape.hpp"
 #include "coordinator/sizes.hpp"
 #include "tacc/tacc.h"
 #include "worker/collectives.hpp"
@@ -30,6 +32,11 @@ struct Options {
   std::vector<std::string> peers;
   std::map<std::string, std::vector<std::string>> peerArguments;
   std::string peerDirectory;
+  /// The contestant that the others are compared with.
+  std::string reference = "tacc";
+  /// Hosts to run on instead of this node, and where on them.
+  std::optional<ClusterShape> cluster;
+  std::string placement = "block";
   std::string jsonFile;
   std::string plotFile;
 

@@ -131,10 +131,10 @@ std::vector<Series> collectSeries(const Options& options, const std::vector<Row>
       found->points.push_back({static_cast<double>(row.bytes), outcome.microseconds});
   };
   for (const Row& row : rows) {
-    add("tacc", row, row.outOfPlace);
+    add(options.reference, row, row.outOfPlace);
     for (const PeerOutcome& peer : row.peers)
       if (peer.outcome) add(peer.name, row, *peer.outcome);
-    if (row.bound) add("memory bound", row, *row.bound);
+    if (row.bound) add(options.cluster ? "network bound" : "memory bound", row, *row.bound);
   }
   return series;
 }

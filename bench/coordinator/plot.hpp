@@ -18,7 +18,7 @@ struct Series {
   std::vector<Point> points;
 };
 
-/// The rows as lines: tacc, each peer and the memory bound, for every type, operation and root that was measured.
+/// The rows as lines: tacc, each peer and the bound, for every type, operation and root that was measured.
 std::vector<Series> collectSeries(const Options& options, const std::vector<Row>& rows);
 
 /// An SVG drawing of time over size, both axes logarithmic.

@@ -16,6 +16,7 @@ struct Outcome {
   double microseconds = 0;
   int64_t wrong = 0;  ///< over all ranks
   std::string algorithm;
+  double cpuSeconds = 0;  ///< of processor time per call and rank
 };
 
 /// Another contestant's outcome; nothing if it does not offer the call.

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 
 #include "coordinator/interleave.hpp"
@@ -85,26 +86,36 @@ void requireWritable(const std::string& name) {
 
 class Session {
  public:
-  explicit Session(const Options& options) : options_(options), tasks_(listTasks(options)) {
+  explicit Session(const Options& options)
+      : options_(options), tasks_(listTasks(options)), listener_(options.cluster.has_value()) {
+    if (options.cluster) {
+      progress_.show("making the virtual cluster");
+      hosts_.emplace(*options.cluster, options.placement, options.ranks);
+      contest_.hosts = &*hosts_;
+    }
+    const Site site{listener_.address(), contest_.hosts};
+    // Between hosts the bound is computed, not measured.
+    const bool measuresBound = options.bound && !hosts_;
     std::vector<Launch> launches;
-    launches.push_back(launchTacc(options, listener_.address()));
-    for (const std::string& peer : options.peers) launches.push_back(launchPeer(peer, options, listener_.address()));
-    if (options.bound) launches.push_back(launchBound(options, listener_.address()));
+    launches.push_back(options.reference == "tacc" ? launchTacc(options, site)
+                                                   : launchPeer(options.reference, options, site));
+    for (const std::string& peer : options.peers) launches.push_back(launchPeer(peer, options, site));
+    if (measuresBound) launches.push_back(launchBound(options, site));
     const size_t pool = choosePoolBytes(options, tasks_, launches.size());
     for (Launch& launch : launches) {
       progress_.show("starting " + launch.name);
       teams_.push_back(std::make_unique<Team>(std::move(launch), listener_));
       teams_.back()->command(fmt::format("{} {}", allocateCommand, pool));
     }
-    contest_.tacc = teams_[0].get();
+    contest_.reference = teams_[0].get();
     for (size_t i = 0; i < options.peers.size(); ++i) contest_.peers.push_back(teams_[i + 1].get());
-    if (options.bound) contest_.bound = teams_.back().get();
+    if (measuresBound) contest_.bound = teams_.back().get();
   }
 
   std::vector<Row> run() {
     int version = 0;
     taccGetVersion(&version);
-    print(tableHeader(options_, contest_.tacc->processIds(), version));
+    print(tableHeader(options_, contest_.reference->members(), version));
     std::vector<Row> rows;
     for (size_t i = 0; i < tasks_.size(); ++i) {
       const size_t bytes = largestCall({tasks_[i]}, options_.ranks);
@@ -138,6 +149,8 @@ class Session {
   const Options& options_;
   std::vector<Task> tasks_;
   ProgressLine progress_;
+  // Taken down after the teams on it have ended.
+  std::optional<VirtualHosts> hosts_;
   Listener listener_;
   std::vector<std::unique_ptr<Team>> teams_;
   Contest contest_;

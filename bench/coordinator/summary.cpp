@@ -87,7 +87,8 @@ std::string summarize(const Options& options, const std::vector<Row>& rows) {
   Ratios bound;
   for (const Row& row : rows)
     if (row.bound) bound.add(row.ratio(*row.bound), row.bytes);
-  if (options.bound) text += fmt::format(", {}", bound.describe("the memory bound"));
+  if (options.bound)
+    text += fmt::format(", {}", bound.describe(options.cluster ? "the network bound" : "the memory bound"));
   return text + '\n';
 }
 

@@ -1,7 +1,6 @@
 #include "coordinator/table.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -10,12 +9,6 @@
 
 namespace tacc::bench {
 namespace {
-
-std::string hostName() {
-  char name[256] = "";
-  ::gethostname(name, sizeof(name) - 1);
-  return std::string(name).substr(0, std::string(name).find('.'));
-}
 
 std::string processorName() {
   std::ifstream info("/proc/cpuinfo");
@@ -52,7 +45,7 @@ std::string fitNumber(double value, int width) {
   return fmt::format("{:{}.{}e}", value, width, width >= 7 ? 1 : 0);
 }
 
-std::string tableHeader(const Options& options, const std::vector<int>& processIds, int libraryVersion) {
+std::string tableHeader(const Options& options, const std::vector<Member>& members, int libraryVersion) {
   const SizeRange& sizes = options.sizes;
   std::string text = fmt::format("# tacc_bench version {}.{}.{} tacc-headers={} tacc-library={}\n", TACC_MAJOR,
                                  TACC_MINOR, TACC_PATCH, TACC_VERSION_CODE, libraryVersion);
@@ -62,14 +55,20 @@ std::string tableHeader(const Options& options, const std::vector<int>& processI
       "validation: {:d} graph: 0 unalign: 0\n",
       options.threads ? options.ranks : 1, sizes.first, sizes.last, sizes.factor > 1 ? sizes.factor : sizes.step,
       sizes.factor > 1 ? "factor" : "bytes", std::max(options.warmup, 0), options.iterations, options.check);
-  text += fmt::format("# ranks {} as {}, {} memory, median of {} repetitions{}\n#\n# Using devices\n", options.ranks,
+  text += fmt::format("# ranks {} as {}, {} memory, median of {} repetitions{}\n", options.ranks,
                       options.threads ? "threads" : "processes", options.memoryName(), options.repetitions,
                       options.iterations == 0 ? "; iters 0: as many as take about a second per size" : "");
-  const std::string host = hostName();
+  if (options.cluster)
+    text += fmt::format(
+        "# virtual cluster {} (supernodes, hosts in each, Mbit/s of a host, of an uplink), ranks placed {}\n",
+        options.cluster->text(), options.placement);
+  if (options.reference != "tacc")
+    text += fmt::format("# the first columns are {}'s, and ratios compare with it\n", options.reference);
+  text += "#\n# Using devices\n";
   const std::string processor = processorName();
-  for (size_t rank = 0; rank < processIds.size(); ++rank)
+  for (size_t rank = 0; rank < members.size(); ++rank)
     text += fmt::format("#  Rank {:2} Group {:2} Pid {:6} on {:>10} device {:2} [{:04x}:{:02x}:{:02x}] {}\n", rank, 0,
-                        processIds[rank], host, 0, 0, 0, 0, processor);
+                        members[rank].processId, members[rank].host, 0, 0, 0, 0, processor);
   const std::string blank = fmt::format("# {:10}  {:12}  {:8}  {:6}  {:6}", "", "", "", "", "");
   text += "#\n#\n" + blank + "           out-of-place                       in-place          \n";
   const std::string names = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "time", "algbw", "busbw", "#wrong");

@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
 #include <optional>
 #include <random>
 #include <sstream>
@@ -37,14 +35,11 @@ void waitForAny(std::vector<pollfd>& waiting) {
 
 }  // namespace
 
-Listener::Listener() : descriptor_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+Listener::Listener(bool acrossHosts) : descriptor_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
   address_ = fmt::format("tacc_bench.{}.{:08x}", ::getpid(), std::random_device()());
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  std::memcpy(name.sun_path + 1, address_.data(), address_.size());
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address_.size());
-  if (descriptor_ < 0 || ::bind(descriptor_, reinterpret_cast<sockaddr*>(&name), length) != 0 ||
-      ::listen(descriptor_, SOMAXCONN) != 0)
+  if (acrossHosts) address_ = directory_.emplace().path() + "/coordinator";
+  const SocketName name(address_);
+  if (descriptor_ < 0 || ::bind(descriptor_, name.get(), name.length) != 0 || ::listen(descriptor_, SOMAXCONN) != 0)
     throw std::system_error(errno, std::generic_category(), "cannot listen for the ranks");
 }
 
@@ -62,7 +57,7 @@ Channel Listener::accept() {
 
 Team::Team(Launch launch, Listener& listener) : launch_(std::move(launch)), log_("tacc_bench_log") {
   const auto ranks = static_cast<size_t>(launch_.ranks);
-  processIds_.resize(ranks, 0);
+  members_.resize(ranks);
   for (size_t r = 0; r < ranks; ++r) channels_.emplace_back(-1);
   try {
     start(listener);
@@ -86,7 +81,7 @@ void Team::start(Listener& listener) {
   for (const auto& command : launch_.commands) processes_.emplace_back(command, log_);
   std::vector<Channel> unnamed;
   const auto deadline = Clock::now() + startPatience;
-  while (std::count(processIds_.begin(), processIds_.end(), 0) > 0) {
+  while (std::any_of(members_.begin(), members_.end(), [](const Member& m) { return m.processId == 0; })) {
     std::vector<pollfd> waiting = {{listener.descriptor(), POLLIN, 0}};
     for (const Channel& channel : unnamed) waiting.push_back({channel.descriptor(), POLLIN, 0});
     waitForAny(waiting);
@@ -108,14 +103,17 @@ void Team::greet(Channel channel) {
   std::istringstream in(*line);
   std::string word, secret;
   int rank = -1;
-  int processId = 0;
+  Member member;
   in >> word;
   if (word == "error") failWithLog(line->substr(word.size() + 1));
-  in >> rank >> processId >> secret;
-  if (word != "hello" || rank < 0 || rank >= launch_.ranks || processIds_[static_cast<size_t>(rank)] != 0)
+  in >> rank >> member.processId >> member.host >> secret;
+  const auto place = static_cast<size_t>(rank);
+  if (word != "hello" || rank < 0 || rank >= launch_.ranks || members_[place].processId != 0)
     failWithLog(fmt::format("unexpected greeting \"{}\" for {} ranks", *line, launch_.ranks));
-  processIds_[static_cast<size_t>(rank)] = processId;
-  channels_[static_cast<size_t>(rank)] = std::move(channel);
+  if (!launch_.hosts.empty() && launch_.hosts[place] != member.host)
+    failWithLog(fmt::format("rank {} was started on {} instead of {}", rank, member.host, launch_.hosts[place]));
+  members_[place] = member;
+  channels_[place] = std::move(channel);
   if (!secret.empty()) secret_ = secret;
 }
 

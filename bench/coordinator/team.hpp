@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,10 +11,11 @@
 
 namespace tacc::bench {
 
-/// Where ranks connect: an abstract socket that only this user's processes are let in to.
+/// Where ranks connect: a socket that only this user's processes are let in to.
 class Listener {
  public:
-  Listener();
+  /// `acrossHosts`: ranks in other network namespaces reach it too.
+  explicit Listener(bool acrossHosts);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -24,8 +26,15 @@ class Listener {
   Channel accept();
 
  private:
+  std::optional<TemporaryDirectory> directory_;
   std::string address_;
   int descriptor_;
+};
+
+/// Who a rank says it is.
+struct Member {
+  int processId = 0;
+  std::string host;
 };
 
 /// All ranks of one contestant, alive for the whole run and asleep unless a command is being obeyed. Whatever goes
@@ -38,8 +47,8 @@ class Team {
   ~Team();
 
   const std::string& name() const { return launch_.name; }
-  /// Process ids by rank.
-  const std::vector<int>& processIds() const { return processIds_; }
+  /// By rank.
+  const std::vector<Member>& members() const { return members_; }
 
   /// Gives `line` to all ranks and waits for their answers, by rank and without the "ok".
   std::vector<std::string> command(const std::string& line, std::chrono::seconds patience = defaultPatience);
@@ -57,7 +66,7 @@ class Team {
   MemoryFile log_;
   std::vector<Process> processes_;
   std::vector<Channel> channels_;
-  std::vector<int> processIds_;
+  std::vector<Member> members_;
   std::string secret_ = "-";
 };
 

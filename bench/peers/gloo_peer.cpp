@@ -1,5 +1,5 @@
-/// One rank of Gloo as a contestant of tacc_bench, over TCP on the loopback interface, the only transport that Gloo has
-/// inside a node. Usage: PROGRAM ADDRESS RANK RANKS DIRECTORY, where DIRECTORY is empty and seen by all ranks.
+/// One rank of Gloo as a contestant of tacc_bench, over TCP, the only transport that Gloo has, also inside a node.
+/// Usage: PROGRAM ADDRESS RANK RANKS DIRECTORY INTERFACE, where DIRECTORY is empty and seen by all ranks.
 
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
@@ -78,14 +78,16 @@ struct Opaque {
 
 class GlooContestant : public Contestant {
  public:
-  GlooContestant(int rank, int ranks, std::string directory)
-      : rank_(rank), ranks_(ranks), directory_(std::move(directory)) {}
+  GlooContestant(int rank, int ranks, std::string directory, std::string interface)
+      : rank_(rank), ranks_(ranks), directory_(std::move(directory)), interface_(std::move(interface)) {}
 
   int rank() const override { return rank_; }
   int ranks() const override { return ranks_; }
 
   void join(const std::string&) override {
-    auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr("127.0.0.1"));
+    gloo::transport::tcp::attr place;
+    place.iface = interface_;
+    auto device = gloo::transport::tcp::CreateDevice(place);
     gloo::rendezvous::FileStore store(directory_);
     const auto context = std::make_shared<gloo::rendezvous::Context>(rank_, ranks_);
     context->connectFullMesh(store, device);
@@ -216,6 +218,7 @@ class GlooContestant : public Contestant {
   int rank_;
   int ranks_;
   std::string directory_;
+  std::string interface_;
   std::shared_ptr<gloo::Context> context_;
 };
 
@@ -223,11 +226,12 @@ class GlooContestant : public Contestant {
 }  // namespace tacc::bench
 
 int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::fprintf(stderr, "usage: %s ADDRESS RANK RANKS DIRECTORY (tacc_bench starts this program)\n", argv[0]);
+  if (argc != 6) {
+    std::fprintf(stderr, "usage: %s ADDRESS RANK RANKS DIRECTORY INTERFACE (tacc_bench starts this program)\n",
+                 argv[0]);
     return 2;
   }
   tacc::bench::dieWithParent();
-  tacc::bench::GlooContestant contestant(std::atoi(argv[2]), std::atoi(argv[3]), argv[4]);
+  tacc::bench::GlooContestant contestant(std::atoi(argv[2]), std::atoi(argv[3]), argv[4], argv[5]);
   return tacc::bench::serveCoordinator(contestant, argv[1]);
 }

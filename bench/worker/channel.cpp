@@ -1,7 +1,5 @@
 #include "worker/channel.hpp"
 
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -11,6 +9,14 @@
 #include <utility>
 
 namespace tacc::bench {
+
+SocketName::SocketName(const std::string& address) {
+  name.sun_family = AF_UNIX;
+  if (address.size() + 1 > sizeof(name.sun_path)) throw std::invalid_argument("socket name too long: " + address);
+  // A first byte of 0 makes it abstract.
+  std::memcpy(name.sun_path + (address.front() == '/' ? 0 : 1), address.data(), address.size());
+  length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.size());
+}
 
 Channel::Channel(Channel&& other) noexcept
     : descriptor_(std::exchange(other.descriptor_, -1)), unread_(std::move(other.unread_)) {}
@@ -26,13 +32,9 @@ Channel::~Channel() {
 }
 
 Channel Channel::connectTo(const std::string& address) {
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  if (address.size() + 1 > sizeof(name.sun_path)) throw std::invalid_argument("socket name too long: " + address);
-  std::memcpy(name.sun_path + 1, address.data(), address.size());
+  const SocketName name(address);
   Channel channel(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + address.size());
-  if (channel.descriptor_ < 0 || ::connect(channel.descriptor_, reinterpret_cast<sockaddr*>(&name), length) != 0)
+  if (channel.descriptor_ < 0 || ::connect(channel.descriptor_, name.get(), name.length) != 0)
     throw std::system_error(errno, std::generic_category(), "cannot reach the coordinator at " + address);
   return channel;
 }

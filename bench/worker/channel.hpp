@@ -1,9 +1,22 @@
 #pragma once
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
 #include <optional>
 #include <string>
 
 namespace tacc::bench {
+
+/// Where the coordinator listens: a path, which processes in other network namespaces reach too, or else a name in the
+/// abstract namespace, of which nothing can be left behind. Throws std::invalid_argument if `address` is too long.
+struct SocketName {
+  explicit SocketName(const std::string& address);
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
+
+  sockaddr_un name{};
+  socklen_t length;
+};
 
 /// A line-by-line conversation over a local stream socket, between the coordinator and one rank. A rank that waits for
 /// its next command is asleep in read(2), so that it does not disturb the contestant that is being measured.
@@ -17,7 +30,7 @@ class Channel {
   Channel& operator=(const Channel&) = delete;
   ~Channel();
 
-  /// Connects to the coordinator's abstract socket `address`. Throws std::system_error.
+  /// Connects to the coordinator's socket `address`. Throws std::system_error.
   static Channel connectTo(const std::string& address);
 
   /// Sends one line; `line` holds no newline. Throws std::system_error, also when the other side has gone.

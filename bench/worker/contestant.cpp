@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <system_error>
 
 namespace tacc::bench {
@@ -20,6 +21,12 @@ void* Contestant::allocate(size_t bytes) {
 }
 
 void Contestant::release(void* buffer, size_t) { ::free(buffer); }
+
+double Contestant::cpuSeconds() const {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
+}
 
 std::string Contestant::algorithm(const Call&) const { return ""; }
 

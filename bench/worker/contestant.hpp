@@ -48,6 +48,9 @@ class Contestant {
 
   /// Name of the algorithm that the last call ran; "" if the library does not tell. Without spaces.
   virtual std::string algorithm(const Call& last) const;
+  /// Processor time that this rank has used, threads of its library included, in seconds.
+  virtual double cpuSeconds() const;
+
   /// False if run() does not compute the collective's result (the memory bound).
   virtual bool computesResult() const { return true; }
 };

@@ -49,13 +49,13 @@ Block Block::decode(const std::string& line) {
 }
 
 std::string Timing::encode() const {
-  return fmt::format("{:.9e} {} {}", seconds, wrong, algorithm.empty() ? "-" : algorithm);
+  return fmt::format("{:.9e} {:.9e} {} {}", seconds, cpuSeconds, wrong, algorithm.empty() ? "-" : algorithm);
 }
 
 Timing Timing::decode(const std::string& line) {
   std::istringstream in(line);
   Timing timing;
-  if (!(in >> timing.seconds >> timing.wrong >> timing.algorithm)) rejectLine(line);
+  if (!(in >> timing.seconds >> timing.cpuSeconds >> timing.wrong >> timing.algorithm)) rejectLine(line);
   if (timing.algorithm == "-") timing.algorithm.clear();
   return timing;
 }

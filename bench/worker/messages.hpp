@@ -10,12 +10,12 @@
 namespace tacc::bench {
 
 /// The conversation, a line each way. A rank connects and says
-///   hello RANK PID [SECRET]
+///   hello RANK PID HOST [SECRET]
 /// and is then told, one at a time, and answers "ok ..." or "error MESSAGE" to each:
 ///   join SECRET                                 the id that rank 0 said, or "-"
 ///   allocate BYTES                              per direction
 ///   prepare COLLECTIVE TYPE OP ROOT COUNT       answered by the number of variants, 0: not offered
-///   time PLACE VARIANT WARMUP ITERATIONS CHECK  answered by SECONDS WRONG ALGORITHM
+///   time PLACE VARIANT WARMUP ITERATIONS CHECK  answered by SECONDS CPUSECONDS WRONG ALGORITHM
 /// It ends when its channel is closed.
 inline constexpr const char* joinCommand = "join";
 inline constexpr const char* allocateCommand = "allocate";
@@ -49,8 +49,9 @@ struct Block {
 
 /// What one rank measured.
 struct Timing {
-  double seconds = 0;  ///< per iteration
-  int64_t wrong = 0;   ///< elements, 0 if not checked
+  double seconds = 0;     ///< per iteration
+  double cpuSeconds = 0;  ///< of processor time, per iteration
+  int64_t wrong = 0;      ///< elements, 0 if not checked
   std::string algorithm;
 
   std::string encode() const;

@@ -20,6 +20,12 @@ constexpr size_t slotAlignment = 64;
 
 std::string argument(const std::string& line) { return line.substr(line.find(' ') + 1); }
 
+std::string hostName() {
+  char name[256] = "";
+  ::gethostname(name, sizeof(name) - 1);
+  return std::string(name).substr(0, std::string(name).find('.'));
+}
+
 std::string oneLine(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
@@ -34,7 +40,7 @@ Worker::~Worker() {
 
 bool Worker::serve() {
   try {
-    channel_.send(fmt::format("hello {} {} {}", contestant_.rank(), ::getpid(), contestant_.secret()));
+    channel_.send(fmt::format("hello {} {} {} {}", contestant_.rank(), ::getpid(), hostName(), contestant_.secret()));
     while (const auto line = channel_.receive()) channel_.send("ok " + obey(*line));
     return true;
   } catch (const std::exception& error) {
@@ -100,12 +106,15 @@ Timing Worker::time(const Block& block) {
   contestant_.barrier();
   for (int i = 0; i < block.warmup; ++i) runNext();
   contestant_.barrier();
+  const double cpuStart = contestant_.cpuSeconds();
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < block.iterations; ++i) runNext();
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  const double cpu = contestant_.cpuSeconds() - cpuStart;
 
   Timing timing;
   timing.seconds = elapsed.count() / block.iterations;
+  timing.cpuSeconds = cpu / block.iterations;
   // Before the barrier, which would be the last collective otherwise.
   timing.algorithm = contestant_.algorithm(call);
   contestant_.barrier();

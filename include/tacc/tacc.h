@@ -161,6 +161,17 @@ TACC_API taccResult_t taccCommDestroy(taccComm_t comm);
  * once the calls of this process that are inside it have returned. */
 TACC_API taccResult_t taccCommAbort(taccComm_t comm);
 
+/* Makes every call on the communicator, on all ranks, end with taccRemoteError, now and later, without freeing the
+ * handle: a rank that has seen a failure tells the others so. Then all may shrink it. Thread safe, not collective. */
+TACC_API taccResult_t taccCommRevoke(taccComm_t comm);
+/* A communicator of the ranks that are left, in their order, after some have died, or to leave some out. Collective over
+ * those that are left; works on a communicator that has failed. Ranks in excludeRanksList (excludeRanksCount of them,
+ * equal on all; NULL and 0: none) are left out even if they live and must not call. A rank that neither calls nor has
+ * ended is waited for until the init time-out, then left out too. `config` NULL: comm's own. shrinkFlags: 0. The old
+ * communicator stays, to be destroyed. Errors: taccInvalidUsage among ranks of taccCommInitAll, which end together. */
+TACC_API taccResult_t taccCommShrink(taccComm_t comm, const int* excludeRanksList, int excludeRanksCount,
+                                     taccComm_t* newcomm, const taccConfig_t* config, int shrinkFlags);
+
 /* taccSuccess in *asyncError while the communicator is usable, else the error that ended it. */
 TACC_API taccResult_t taccCommGetAsyncError(taccComm_t comm, taccResult_t* asyncError);
 TACC_API taccResult_t taccCommCount(taccComm_t comm, int* count);

@@ -1,5 +1,6 @@
 // The C functions that make, ask and end communicators, and what belongs to one: registrations and operators.
 #include <algorithm>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -132,6 +133,28 @@ taccResult_t taccCommAbort(taccComm_t comm) {
     comm->communicator->abort(why);
     comm->tickets.close();
     tacc::freeHandle(*comm, false);
+  });
+}
+
+taccResult_t taccCommRevoke(taccComm_t comm) {
+  return guard("taccCommRevoke", comm, [&] {
+    const Observer observer(comm);
+    comm->communicator->abort(fmt::format("taccCommRevoke was called on rank {}", comm->rank.load()));
+  });
+}
+
+taccResult_t taccCommShrink(taccComm_t comm, const int* excludeRanksList, int excludeRanksCount, taccComm_t* newcomm,
+                            const taccConfig_t* config, int shrinkFlags) {
+  return guard("taccCommShrink", comm, [&] {
+    const Entry entry(comm);
+    tacc::checkNotInGroup(*comm);
+    tacc::checkPointer(newcomm, "newcomm");
+    if (excludeRanksCount < 0) tacc::fail(taccInvalidArgument, "excludeRanksCount is {}; it must be 0 or more", excludeRanksCount);
+    if (excludeRanksCount > 0) tacc::checkPointer(excludeRanksList, "excludeRanksList");
+    if (shrinkFlags != 0) tacc::fail(taccInvalidArgument, "shrinkFlags is {}; no flag is known, it must be 0", shrinkFlags);
+    const tacc::CommConfig checked = config != nullptr ? tacc::checkConfig(config) : comm->communicator->config();
+    const std::span excluded(excludeRanksList, static_cast<std::size_t>(excludeRanksCount));
+    *newcomm = tacc::makeHandle(comm->communicator->shrink(excluded, checked));
   });
 }
 

@@ -29,7 +29,9 @@ constexpr std::array<std::string_view, 6> isas = {"scalar", "sse4", "avx2", "avx
 constexpr Choice<LogLevel> logLevels[] = {
     {"none", LogLevel::none}, {"warn", LogLevel::warn}, {"info", LogLevel::info}, {"trace", LogLevel::trace}};
 constexpr Choice<CmaMode> cmaModes[] = {{"auto", CmaMode::automatic}, {"on", CmaMode::on}, {"off", CmaMode::off}};
-constexpr Choice<SegmentSource> segmentSources[] = {{"memfd", SegmentSource::memfd}, {"file", SegmentSource::file}};
+constexpr Choice<SegmentSource> segmentSources[] = {
+    {"memfd", SegmentSource::memfd}, {"file", SegmentSource::file}, {"off", SegmentSource::off}};
+constexpr std::array<std::string_view, 4> transports = {"auto", "ucx", "ofi", "mpi"};
 
 template <class Value, std::size_t size>
 std::string wordsOf(const Choice<Value> (&choices)[size]) {
@@ -66,6 +68,11 @@ bool readIsa(std::string_view text, Environment& environment) {
 
 bool readChunkSize(std::string_view text, Environment& environment) {
   return keep(parseSize(text), environment.chunkSize) && *environment.chunkSize >= 4096;
+}
+
+bool readTransport(std::string_view text, Environment& environment) {
+  environment.transport = text == "auto" ? std::string_view() : text;
+  return std::find(transports.begin(), transports.end(), text) != transports.end();
 }
 
 bool readSpin(std::string_view text, Environment& environment) {
@@ -118,8 +125,13 @@ const std::vector<Row>& table() {
         "How long a waiting rank spins before it yields its core."},
        false,
        readSpin},
+      {{"TACC_TRANSPORT", listOf(transports), "auto",
+        "How data goes between hosts; auto: by the first of them that works on all ranks."},
+       true,
+       readTransport},
       {{"TACC_SHM", wordsOf(segmentSources), "memfd",
-        "Where shared memory comes from: memfd_create, or files without a name in /dev/shm."},
+        "Where shared memory comes from: memfd_create, or files without a name in /dev/shm; off: ranks of one host "
+        "exchange messages, as if each had a host of its own."},
        false,
        [](std::string_view text, Environment& e) { return choose(segmentSources, text, e.segments); }},
       {{"TACC_SOCKET_IFNAME", "names of network interfaces with commas between, e.g. eth0 or ib0,eth0",

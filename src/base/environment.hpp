@@ -17,7 +17,7 @@
 namespace tacc {
 
 enum class CmaMode : std::uint8_t { automatic, on, off };
-enum class SegmentSource : std::uint8_t { memfd, file };
+enum class SegmentSource : std::uint8_t { memfd, file, off };
 
 /// All settings, with their defaults. An empty optional means: not set, the library or the configuration decides.
 struct Environment {
@@ -29,7 +29,8 @@ struct Environment {
   std::optional<std::size_t> chunkSize;           // TACC_CHUNK_SIZE, bytes of a rank's staging chunk
   CmaMode cma = CmaMode::automatic;               // TACC_CMA
   std::optional<int> spin;                        // TACC_SPIN, microseconds of spinning before a waiting rank yields
-  SegmentSource segments = SegmentSource::memfd;  // TACC_SHM
+  SegmentSource segments = SegmentSource::memfd;  // TACC_SHM; off: every rank is a host of its own
+  std::string transport;                          // TACC_TRANSPORT; empty: the first that works on all ranks
   std::string interfaces;  // TACC_SOCKET_IFNAME, names with commas between; empty: chosen by the library
   std::string rendezvous;  // TACC_RENDEZVOUS, HOST:PORT; empty: as the launcher says
   std::string jobSecret;   // TACC_JOB_SECRET; never in messages

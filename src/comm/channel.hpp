@@ -27,6 +27,13 @@ enum class MessageKind : std::uint32_t {
   descriptor,
   offers,   // a rank's part of exchangeDescriptors
   offered,  // the parts of the other ranks
+  // After init, in the control plane:
+  farewell,  // the sender leaves
+  gone,      // rank 0 tells of a rank that left or died
+  stuck,     // the sender's operation has timed out
+  query,     // rank 0 asks what the receiver is doing
+  state,     // the answer
+  verdict,   // rank 0 tells why the operation does not end
 };
 
 struct Message {

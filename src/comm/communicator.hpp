@@ -41,6 +41,8 @@ struct PointToPoint {
   taccDataType_t type;
 };
 
+class Muster;
+
 class Communicator {
  public:
   /// Joins over the host's rendezvous; blocks until all ranks came.
@@ -48,7 +50,7 @@ class Communicator {
   /// All ranks in this process, for threads.
   static std::vector<std::unique_ptr<Communicator>> makeThreads(int ranks, const CommConfig& config);
 
-  virtual ~Communicator() = default;
+  virtual ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
@@ -63,6 +65,10 @@ class Communicator {
   /// Collective. Null for a negative color.
   virtual std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) = 0;
 
+  /// A communicator of those that are left, also after an Error. Collective over the survivors; `excluded` ranks are
+  /// left out even if they live. Throws taccInvalidUsage among threads, which end together.
+  std::unique_ptr<Communicator> shrink(std::span<const int> excluded, const CommConfig& config);
+
   /// From any thread: makes every blocked call on every rank end with taccRemoteError. `why` goes into their messages.
   virtual void abort(const std::string& why) noexcept = 0;
   /// From any thread: taccSuccess while usable.
@@ -76,9 +82,10 @@ class Communicator {
   virtual std::string lastAlgorithm() const = 0;
 
  protected:
-  Communicator(int rank, int ranks, CommConfig config) : rank_(rank), ranks_(ranks), config_(std::move(config)) {}
+  Communicator(int rank, int ranks, CommConfig config);
 
  private:
+  std::unique_ptr<Muster> muster_;  // null among threads, and for a single rank
   int rank_;
   int ranks_;
   CommConfig config_;

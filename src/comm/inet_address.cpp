@@ -46,6 +46,14 @@ std::optional<InetAddress> InetAddress::of(const sockaddr* address) noexcept {
   return std::nullopt;
 }
 
+std::optional<InetAddress> InetAddress::parse(const std::string& host) noexcept {
+  V4 four;
+  if (::inet_pton(AF_INET, host.c_str(), four.data()) == 1) return InetAddress(four);
+  V6 six;
+  if (::inet_pton(AF_INET6, host.c_str(), six.data()) == 1) return InetAddress(six);
+  return std::nullopt;
+}
+
 std::optional<InetAddress> InetAddress::ofSocket(int fd) noexcept { return ask(fd, ::getsockname); }
 std::optional<InetAddress> InetAddress::ofPeer(int fd) noexcept { return ask(fd, ::getpeername); }
 

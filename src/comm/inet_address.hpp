@@ -21,6 +21,8 @@ class InetAddress {
   explicit InetAddress(const V6& bytes, std::uint16_t port = 0) noexcept;
   /// Nothing for an address of another family.
   static std::optional<InetAddress> of(const sockaddr* address) noexcept;
+  /// "192.0.2.2" or "fd00::2"; nothing for any other text.
+  static std::optional<InetAddress> parse(const std::string& host) noexcept;
   /// The address at this end of a socket, or at its other end.
   static std::optional<InetAddress> ofSocket(int fd) noexcept;
   static std::optional<InetAddress> ofPeer(int fd) noexcept;

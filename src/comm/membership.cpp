@@ -21,7 +21,6 @@
 namespace tacc {
 namespace {
 
-constexpr std::size_t settingsBytes = 400;
 constexpr std::string_view segmentPurpose = "node";  // memfd:tacc-node in /proc/PID/maps
 
 /// What every rank tells the others before the segment exists.
@@ -31,7 +30,6 @@ struct Introduction {
   cpu_set_t cores;
   const std::uint64_t* probe;  // address of `probeValue` in that process
   std::uint64_t probeValue;
-  std::array<char, settingsBytes> settings;  // of the environment and the configuration that must be equal, as text
 };
 static_assert(std::is_trivially_copyable_v<Introduction>);
 
@@ -43,25 +41,18 @@ std::vector<T> gatherValues(Bootstrap& bootstrap, const T& mine) {
   return values;
 }
 
-Introduction introduce(const NodeGeometry& geometry, const std::string& settings, const std::uint64_t& probe) {
+Introduction introduce(const NodeGeometry& geometry, const std::uint64_t& probe) {
   Introduction mine{};
   mine.process = static_cast<int>(::getpid());
   mine.geometry = geometry;
   mine.cores = allowedCores();
   mine.probe = &probe;
   mine.probeValue = probe;
-  if (settings.size() >= settingsBytes)
-    fail(taccInvalidArgument, "the TACC_* settings are longer than {} bytes: {}", settingsBytes, settings);
-  std::ranges::copy(settings, mine.settings.begin());
   return mine;
 }
 
-/// Ranks with different settings would choose different plans and wait for each other for ever.
 void checkAgreement(const std::vector<Introduction>& all) {
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
-    if (all[rank].settings != all[0].settings)
-      fail(taccInvalidUsage, "ranks have different settings: rank 0 has '{}', rank {} has '{}'; set them alike on all",
-           all[0].settings.data(), rank, all[rank].settings.data());
     if (all[rank].geometry != all[0].geometry)
       fail(taccInvalidUsage,
            "rank {} would share {} bytes and rank 0 {}; TACC_CHUNK_SIZE must be the same on all ranks", rank,
@@ -104,13 +95,12 @@ void logMembership(const Membership& member, int rank, std::string_view memoryKi
 }
 
 /// What follows the rendezvous: agreement, the shared segment, and what works between the ranks.
-void shareNode(Membership& member, int ranks, int rank, const CommConfig& config, const Environment& environment) {
+void shareNode(Membership& member, int ranks, int rank, const Environment& environment) {
   (void)reduceIsa();  // a TACC_ISA that does not fit this CPU is an Error now
   Bootstrap& bootstrap = *member.bootstrap;
   const NodeGeometry geometry = chooseGeometry(ranks, environment);
-  const std::string settings = environment.agreed + (config.algorithm.empty() ? "" : " algorithm=" + config.algorithm);
   const auto probe = std::make_unique<std::uint64_t>(0x7acc'7acc'0000'0000ULL + static_cast<std::uint64_t>(::getpid()));
-  const auto all = gatherValues(bootstrap, introduce(geometry, settings, *probe));
+  const auto all = gatherValues(bootstrap, introduce(geometry, *probe));
   checkAgreement(all);
 
   const std::size_t bytes = NodeSegment::bytesFor(geometry);
@@ -153,12 +143,11 @@ NodeGeometry chooseGeometry(int ranks, const Environment& environment) {
   return geometry;
 }
 
-Membership joinNode(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
-                    const Environment& environment) {
+Membership joinNode(std::unique_ptr<Bootstrap> bootstrap, int ranks, int rank, const Environment& environment) {
   Membership member;
-  member.bootstrap = std::make_unique<Bootstrap>(id, ranks, rank, config.initTimeout);
+  member.bootstrap = std::move(bootstrap);
   try {
-    shareNode(member, ranks, rank, config, environment);
+    shareNode(member, ranks, rank, environment);
   } catch (const Error& error) {
     // The others wait in their next exchange: they get this text there.
     member.bootstrap->announceFailure(error);
@@ -175,7 +164,7 @@ std::vector<Membership> makeThreadNode(int ranks, const Environment& environment
   std::memset(raw, 0, bytes);
   const std::shared_ptr<void> memory(raw, std::free);
   const std::uint64_t unused = 0;
-  const std::vector<Introduction> all(1, introduce(geometry, "", unused));
+  const std::vector<Introduction> all(1, introduce(geometry, unused));
   std::vector<Membership> members(static_cast<std::size_t>(ranks));
   for (Membership& member : members) {
     member.segment = NodeSegment(static_cast<std::byte*>(raw), geometry);

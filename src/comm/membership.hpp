@@ -22,15 +22,15 @@ struct Membership {
   std::vector<int> processes;            // by rank
   MemoryAccess access;
   WaitPolicy policy;
+  RankNames names;  // where the node is a part of a larger communicator
 };
 
 /// The sizes of the shared memory for `ranks` ranks.
 NodeGeometry chooseGeometry(int ranks, const Environment& environment);
 
-/// Joins the other processes of the host. Blocks until all came; all agree on geometry, settings and version, or all
+/// Shares memory with the other processes of the host, which have met in `bootstrap`. All agree on the geometry, or all
 /// fail.
-Membership joinNode(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
-                    const Environment& environment);
+Membership joinNode(std::unique_ptr<Bootstrap> bootstrap, int ranks, int rank, const Environment& environment);
 
 /// The memberships of ranks that are threads of this process.
 std::vector<Membership> makeThreadNode(int ranks, const Environment& environment);

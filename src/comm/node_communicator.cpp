@@ -20,17 +20,6 @@ namespace {
 /// The operation of a call whose inputs have been multiplied already: a sum with a signature of its own.
 constexpr auto preMulSum = static_cast<taccRedOp_t>(preMulSumCode);
 
-/// A rank that cannot join for reasons of its own still comes to the rendezvous to say so: the others would only know
-/// that somebody is missing. It does not wait for them as long as it would to join.
-void tellOthers(const Error& error, const taccUniqueId& id, int ranks, int rank, double initTimeout) noexcept {
-  constexpr double courtesy = 5;  // seconds
-  try {
-    Bootstrap(id, ranks, rank, std::min(initTimeout, courtesy)).announceFailure(error);
-  } catch (const std::exception&) {
-    // Nobody came; the caller reports the error itself.
-  }
-}
-
 constexpr std::size_t leastMeasuredPost =
     1024;  // below, streaming never pays for its fence, nor two looks at the clock
 
@@ -55,7 +44,7 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
       membership_(std::move(membership)),
       environment_(std::move(environment)),
       waiter_(membership_.segment, rank, membership_.processes, membership_.liveness.get(), membership_.policy,
-              this->config().operationTimeout, [this] { return describeCurrent(); }),
+              this->config().operationTimeout, [this] { return describeCurrent(); }, membership_.names),
       exchange_(membership_.segment, rank, waiter_),
       flat_(rank, ranks, exchange_),
       buffers_(rank, ranks, exchange_, membership_.bootstrap.get(), membership_.access,
@@ -188,6 +177,17 @@ void NodeCommunicator::runWidened(const Call& call) {
   if (mine.receive != nullptr) narrowFromFloat(call.type, mine.receive, wide.data() + inputs, outputs);
 }
 
+void NodeCommunicator::agree(std::uint64_t signature) {
+  try {
+    waiter_.checkErrors();
+    exchange_.begin(signature, 0);
+    exchange_.post();
+    exchange_.awaitAll();
+  } catch (const Error& error) {
+    reportFailure(error);
+  }
+}
+
 void NodeCommunicator::exchange(std::span<const PointToPoint> operations) {
   try {
     waiter_.checkErrors();
@@ -271,21 +271,6 @@ std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const 
   if (color >= 0) mine = std::move((*places[static_cast<std::size_t>(leader)])[static_cast<std::size_t>(newRank)]);
   run({.collective = Collective::barrier});
   return mine;
-}
-
-std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ranks, int rank,
-                                                 const CommConfig& config) {
-  Environment environment;
-  CommConfig effective;
-  try {
-    environment = checkEnvironment();
-    effective = applyEnvironment(config, environment);
-  } catch (const Error& error) {
-    tellOthers(error, id, ranks, rank, config.initTimeout);
-    throw;
-  }
-  Membership membership = joinNode(id, ranks, rank, effective, environment);
-  return std::make_unique<NodeCommunicator>(std::move(membership), rank, ranks, effective, std::move(environment));
 }
 
 std::vector<std::unique_ptr<Communicator>> Communicator::makeThreads(int ranks, const CommConfig& config) {

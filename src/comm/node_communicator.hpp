@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -35,6 +36,14 @@ class NodeCommunicator final : public Communicator {
   void registerBuffer(void* buffer, std::size_t bytes) override;
   void deregisterBuffer(void* buffer) override;
   std::string lastAlgorithm() const override { return std::string(lastAlgorithm_); }
+
+  // For a communicator of which this node is a part:
+  /// Work to do while this rank waits for another one of the node; see Waiter.
+  void setIdleWork(std::function<void()> work) { waiter_.setIdleWork(std::move(work)); }
+  /// Returns when all ranks of the node have come with the same signature. Throws taccInvalidUsage with both calls.
+  void agree(std::uint64_t signature);
+  /// Ends every wait of the node's ranks with this error.
+  void post(const Error& error) noexcept { waiter_.post(error.result(), error.what()); }
 
  private:
   void runCall(const Call& call);

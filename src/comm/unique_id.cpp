@@ -36,6 +36,15 @@ std::array<unsigned char, 16> checkOf(const UniqueIdContents& contents) {
 
 }  // namespace
 
+taccUniqueId makeHostUniqueId() {
+  startSodium();
+  UniqueIdContents contents{};
+  contents.host = hostHash();
+  ::randombytes_buf(contents.secret.data(), contents.secret.size());
+  ::randombytes_buf(contents.name.data(), contents.name.size());
+  return sealUniqueId(contents);
+}
+
 taccUniqueId makeUniqueId() {
   startSodium();
   const std::vector<InterfaceAddress> chosen = chooseAddresses(interfaceAddresses(), checkEnvironment().interfaces);

@@ -34,6 +34,9 @@ static_assert(sizeof(UniqueIdContents) == TACC_UNIQUE_ID_BYTES);
 /// TACC_SOCKET_IFNAME). Throws taccSystemError, or taccInvalidArgument for an environment that is not right.
 taccUniqueId makeUniqueId();
 
+/// A new id that is good among the ranks of this host only: it has no port and reserves none.
+taccUniqueId makeHostUniqueId();
+
 /// An id with these contents; magic, version and check are filled in here.
 taccUniqueId sealUniqueId(UniqueIdContents contents);
 

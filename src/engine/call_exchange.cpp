@@ -49,7 +49,7 @@ std::string CallExchange::describe() const {
 void CallExchange::failMismatch(int rank, std::uint32_t call, std::uint64_t mine, std::uint64_t theirs) const {
   fail(taccInvalidUsage,
        "call {} is {} on rank {} but {} on rank {}; all ranks must make the same calls in the same order", call,
-       describeSignature(mine), rank_, describeSignature(theirs), rank);
+       describeSignature(mine), waiter_.nameOf(rank_), describeSignature(theirs), waiter_.nameOf(rank));
 }
 
 void CallExchange::failHistory(int rank) const {
@@ -65,7 +65,7 @@ void CallExchange::failHistory(int rank) const {
        "ranks {} and {} made different calls more than {} calls before call {} ({}); all ranks must make the same "
        "calls in "
        "the same order",
-       rank_, rank, callSlots, sequence_, describeSignature(signature_));
+       waiter_.nameOf(rank_), waiter_.nameOf(rank), callSlots, sequence_, describeSignature(signature_));
 }
 
 }  // namespace tacc

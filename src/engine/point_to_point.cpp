@@ -111,8 +111,8 @@ bool PointToPointEngine::advanceReceive(Progress& receive) {
   const bool direct = (message.operation & 1) != 0;
   if (message.operation >> 1 != encodeOperation(receive.bytes, operation.type, false) >> 1) {
     const auto type = static_cast<taccDataType_t>(message.operation >> 1 & 0x7f);
-    fail(taccInvalidUsage, "rank {} receives {} {} from rank {}, which sends {} {}", rank_, operation.count,
-         nameOf(operation.type), operation.peer, (message.operation >> 8) / sizeOf(type), nameOf(type));
+    fail(taccInvalidUsage, "rank {} receives {} {} from rank {}, which sends {} {}", waiter_.nameOf(rank_),
+         operation.count, nameOf(operation.type), waiter_.nameOf(operation.peer), (message.operation >> 8) / sizeOf(type), nameOf(type));
   }
   const std::byte* from = direct ? buffers_.resolve(operation.peer, {message.segment, message.address})
                                  : segment_.pairBuffer(operation.peer) + message.address;
@@ -135,7 +135,8 @@ std::string PointToPointEngine::describe() const {
   for (const Progress& p : progress_)
     if (!p.finished)
       return fmt::format("{} of {} {} {} rank {}", p.operation->isSend ? "send" : "receive", p.operation->count,
-                         nameOf(p.operation->type), p.operation->isSend ? "to" : "from", p.operation->peer);
+                         nameOf(p.operation->type), p.operation->isSend ? "to" : "from",
+                         waiter_.nameOf(p.operation->peer));
   return "no operation";
 }
 

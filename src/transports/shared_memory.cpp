@@ -48,7 +48,7 @@ void checkFileSizeLimit(std::size_t bytes, std::string_view purpose) {
 
 FileDescriptor openUnnamed(std::string_view purpose) {
   int memfdError = 0;
-  if (processEnvironment().segments == SegmentSource::memfd) {
+  if (processEnvironment().segments != SegmentSource::file) {
     const std::string name = fmt::format("tacc-{}", purpose);
     int fd = ::memfd_create(name.c_str(), MFD_CLOEXEC | noExecSeal);
     if (fd < 0 && errno == EINVAL) fd = ::memfd_create(name.c_str(), MFD_CLOEXEC);

@@ -15,6 +15,7 @@ namespace {
 
 constexpr long firstSlice = 1'000'000;   // ns; short, it also makes good a lost wake-up
 constexpr long laterSlice = 20'000'000;  // ns; bounds how late a rank learns of an error
+constexpr int yieldsPerIdleWork = 8;
 constexpr double writingSeconds = 1.0;   // writing an error takes microseconds, unless its writer is killed
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -44,7 +45,7 @@ class Sleeper {
 }  // namespace
 
 Waiter::Waiter(const NodeSegment& segment, int rank, std::vector<int> processes, const Liveness* liveness,
-               WaitPolicy policy, double timeoutSeconds, std::function<std::string()> describe)
+               WaitPolicy policy, double timeoutSeconds, std::function<std::string()> describe, RankNames names)
     : segment_(segment),
       rank_(rank),
       processes_(std::move(processes)),
@@ -52,6 +53,7 @@ Waiter::Waiter(const NodeSegment& segment, int rank, std::vector<int> processes,
       policy_(policy),
       timeout_(timeoutSeconds),
       describe_(std::move(describe)),
+      names_(std::move(names)),
       doorbell_(&segment.doorbell(rank)) {}
 
 void Waiter::waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, int owner) {
@@ -63,13 +65,15 @@ void Waiter::waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, 
   checkErrors();
   if (sharesCore(owner) && rank_ > owner) leaveCore();
   for (int i = 0; i < policy_.yields; ++i) {
+    if (idleWork_ && i % yieldsPerIdleWork == 0) idleWork_();
     sched_yield();
     if (reached()) return;
   }
   checkErrors();
   const double start = now();
   const Sleeper sleeper(segment_.doorbell(owner));
-  for (long slice = firstSlice;; slice = laterSlice) {
+  for (long slice = firstSlice;; slice = idleWork_ ? firstSlice : laterSlice) {
+    if (idleWork_) idleWork_();
     const auto value = word.load(std::memory_order_seq_cst);
     if (hasReached(value, target)) return;
     futexWait(word, value, slice);
@@ -88,6 +92,7 @@ bool Waiter::sharesCore(int owner) const noexcept {
 
 void Waiter::pauseForRing(int attempt, std::uint32_t seenRings, int suspect) {
   if (attempt == 0) ringStart_ = 0;
+  if (idleWork_ && (attempt % yieldsPerIdleWork == 0 || attempt >= policy_.spins + policy_.yields)) idleWork_();
   if (attempt < policy_.spins) return relaxCpu();
   if (attempt < policy_.spins + policy_.yields) {
     sched_yield();
@@ -96,7 +101,7 @@ void Waiter::pauseForRing(int attempt, std::uint32_t seenRings, int suspect) {
   checkErrors();
   if (ringStart_ == 0) ringStart_ = now();
   const Sleeper sleeper(*doorbell_);
-  futexWait(doorbell_->rings, seenRings, laterSlice);
+  futexWait(doorbell_->rings, seenRings, idleWork_ ? firstSlice : laterSlice);
   checkPeer(suspect, now() - ringStart_, [&] { return rings() != seenRings; });
 }
 
@@ -115,12 +120,12 @@ void Waiter::checkPeer(int owner, double waitedSeconds, const IsDone& isDone) co
     // It may have done its part between the last look and its end; after its end nothing can come any more.
     if (isDone()) return;
     const bool gone = describeProcess(process) == "gone";
-    fail(taccRemoteError, "rank {} (process {}) {}; rank {} was waiting for it in {}", owner, process,
-         gone ? "has died" : "is no longer in the communicator", rank_, describe_());
+    fail(taccRemoteError, "rank {} (process {}) {}; rank {} was waiting for it in {}", nameOf(owner), process,
+         gone ? "has died" : "is no longer in the communicator", nameOf(rank_), describe_());
   }
   if (timeout_ > 0 && waitedSeconds > timeout_)
-    fail(taccTimeout, "rank {} (process {}{}) did not come within {} s; rank {} was waiting for it in {}", owner,
-         process, other ? ", " + describeProcess(process) : "", timeout_, rank_, describe_());
+    fail(taccTimeout, "rank {} (process {}{}) did not come within {} s; rank {} was waiting for it in {}",
+         nameOf(owner), process, other ? ", " + describeProcess(process) : "", timeout_, nameOf(rank_), describe_());
 }
 
 void Waiter::throwPosted() const {
@@ -129,11 +134,11 @@ void Waiter::throwPosted() const {
   while (board.state.load(std::memory_order_acquire) == 1) {
     sched_yield();
     if (now() - start > writingSeconds)
-      fail(taccRemoteError, "another rank has failed, and died before it could say why; rank {} was in {}", rank_,
-           describe_());
+      fail(taccRemoteError, "another rank has failed, and died before it could say why; rank {} was in {}",
+           nameOf(rank_), describe_());
   }
   if (board.rank == rank_) throw Error(static_cast<taccResult_t>(board.result), board.message);
-  fail(taccRemoteError, "rank {} reported: {}", board.rank, static_cast<const char*>(board.message));
+  fail(taccRemoteError, "rank {} reported: {}", nameOf(board.rank), static_cast<const char*>(board.message));
 }
 
 void Waiter::post(taccResult_t result, const std::string& message) noexcept {

@@ -33,12 +33,24 @@ constexpr bool hasReached(std::uint32_t value, std::uint32_t target) noexcept {
   return static_cast<std::int32_t>(value - target) >= 0;
 }
 
+/// Who the ranks of a node are to people, when the node is a part of a larger communicator.
+struct RankNames {
+  std::vector<int> names;  // by rank of the node; empty: the same numbers
+  int operator[](int rank) const { return names.empty() ? rank : names[static_cast<std::size_t>(rank)]; }
+};
+
 class Waiter {
  public:
   /// `processes[r]` is rank r's pid; `liveness` is null among threads. `describe` says what this rank is doing, for
   /// messages. A timeout of 0 waits for ever.
   Waiter(const NodeSegment& segment, int rank, std::vector<int> processes, const Liveness* liveness, WaitPolicy policy,
-         double timeoutSeconds, std::function<std::string()> describe);
+         double timeoutSeconds, std::function<std::string()> describe, RankNames names = {});
+
+  /// Called again and again while this rank waits for another one of the node, about every millisecond at least: what
+  /// it has to do with other nodes meanwhile. May throw, which ends the wait.
+  void setIdleWork(std::function<void()> work) { idleWork_ = std::move(work); }
+  /// The number by which people know `rank`.
+  int nameOf(int rank) const { return names_[rank]; }
 
   /// Returns when `word`, which `owner` writes, has reached `target`. Throws what ended the wait otherwise.
   void wait(std::atomic<std::uint32_t>& word, std::uint32_t target, int owner) {
@@ -93,6 +105,8 @@ class Waiter {
   WaitPolicy policy_;
   double timeout_;
   std::function<std::string()> describe_;
+  RankNames names_;
+  std::function<void()> idleWork_;  // empty: none
   Doorbell* doorbell_;  // own
   double ringStart_ = 0;
 };

@@ -28,9 +28,9 @@ Row row(size_t bytes, double microseconds) {
   row.bytes = bytes;
   row.count = bytes / 4;
   row.ranks = 4;
-  row.outOfPlace = {microseconds, 0, "ring"};
-  row.inPlace = Outcome{2 * microseconds, 3, "ring"};
-  row.peers = {{"mpich", Outcome{3 * microseconds, 0, ""}}, {"gloo", std::nullopt}};
+  row.outOfPlace = {microseconds, 0, "ring", 0.001};
+  row.inPlace = Outcome{2 * microseconds, 3, "ring", 0};
+  row.peers = {{"mpich", Outcome{3 * microseconds, 0, "", 0.002}}, {"gloo", std::nullopt}};
   return row;
 }
 
@@ -62,7 +62,7 @@ TEST(Table, rowsAreThoseOfNcclTests) {
 TEST(Table, headerIsThatOfNcclTests) {
   Options options = twoPeers();
   options.peers.clear();
-  const std::string header = tableHeader(options, {11, 12, 13, 14}, 100);
+  const std::string header = tableHeader(options, {{11, "one"}, {12, "one"}, {13, "two"}, {14, "two"}}, 100);
   char expected[512];
   std::snprintf(expected, sizeof(expected),
                 "# %10s  %12s  %8s  %6s  %6s           out-of-place                       in-place          \n", "", "",
@@ -75,7 +75,7 @@ TEST(Table, headerIsThatOfNcclTests) {
   std::snprintf(expected, sizeof(expected), "# %10s  %12s  %8s  %6s  %6s  %7s  %6s  %6s  %6s  %7s  %6s  %6s  %6s %*s\n",
                 "(B)", "(elements)", "", "", "", "(us)", "(GB/s)", "(GB/s)", "", "(us)", "(GB/s)", "(GB/s)", "", 0, "");
   EXPECT_NE(header.find(expected), std::string::npos);
-  EXPECT_NE(header.find("#  Rank  3 Group  0 Pid     14 on "), std::string::npos);
+  EXPECT_NE(header.find("#  Rank  3 Group  0 Pid     14 on        two "), std::string::npos);
 }
 
 TEST(Table, peersComeAfterTheInPlaceColumns) {
@@ -107,11 +107,16 @@ TEST(Json, hasExactlyTheDocumentedKeys) {
   Options options = twoPeers();
   const auto report = nlohmann::ordered_json::parse(jsonReport(options, {row(1000000, 100)}));
   EXPECT_EQ(report.dump(),
-            R"({"collective":"allreduce","ranks":4,"memory":"private","results":[{"size":1000000,"count":250000,)"
+            R"({"collective":"allreduce","ranks":4,"memory":"private","reference":"tacc","cluster":null,"results":[)"
+            R"({"size":1000000,"count":250000,)"
             R"("type":"float","redop":"sum","root":-1,"time":100.0,"alg_bw":10.0,"bus_bw":15.0,"wrong":3,)"
-            R"("algorithm":"ring","peers":{"mpich":{"time":300.0,"ratio":3.0},"gloo":null}}]})");
+            R"("algorithm":"ring","cpu_seconds":0.001,"peers":{"mpich":{"time":300.0,"ratio":3.0,"cpu_seconds":0.002},)"
+            R"("gloo":null}}]})");
   options.check = false;
   EXPECT_TRUE(nlohmann::json::parse(jsonReport(options, {row(8, 1)}))["results"][0]["wrong"].is_null());
+  options.cluster = ClusterShape::parse("2,4,200,100");
+  EXPECT_EQ(nlohmann::ordered_json::parse(jsonReport(options, {}))["cluster"].dump(),
+            R"({"shape":"2,4,200,100","place":"block"})");
 }
 
 TEST(Plot, drawsALineForEachContestant) {

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/virtual_cluster.hpp"
+
 namespace tacc::test {
 namespace {
 
@@ -37,6 +39,14 @@ void runThreads(int ranks, const std::function<void(taccComm_t, int)>& body) {
   _exit(failed ? 1 : 0);
 }
 
+void collect(const std::vector<pid_t>& children) {
+  for (std::size_t rank = 0; rank < children.size(); ++rank) {
+    int status = 0;
+    waitpid(children[rank], &status, 0);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "rank " << rank << " ended with status " << status;
+  }
+}
+
 void runProcesses(int ranks, const std::function<void(taccComm_t, int)>& body, const taccConfig_t& config) {
   taccUniqueId id;
   ASSERT_EQ(taccGetUniqueId(&id), taccSuccess) << taccGetLastError(nullptr);
@@ -48,14 +58,48 @@ void runProcesses(int ranks, const std::function<void(taccComm_t, int)>& body, c
     if (child == 0) runChild(id, ranks, rank, config, body);
     children.push_back(child);
   }
-  for (std::size_t rank = 0; rank < children.size(); ++rank) {
-    int status = 0;
-    waitpid(children[rank], &status, 0);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "rank " << rank << " ended with status " << status;
-  }
+  collect(children);
 }
 
+/// The id on its way from rank 0 to the others: a pipe with room for all of them.
+struct IdPipe {
+  int ends[2];
+  IdPipe() { EXPECT_EQ(pipe(ends), 0); }
+  ~IdPipe() {
+    close(ends[0]);
+    close(ends[1]);
+  }
+  taccUniqueId pass(int ranks, int rank) const {
+    taccUniqueId id{};
+    if (rank != 0) {
+      EXPECT_EQ(read(ends[0], &id, sizeof id), static_cast<ssize_t>(sizeof id));
+      return id;
+    }
+    EXPECT_EQ(taccGetUniqueId(&id), taccSuccess) << taccGetLastError(nullptr);
+    for (int other = 1; other < ranks; ++other) EXPECT_EQ(write(ends[1], &id, sizeof id), static_cast<ssize_t>(sizeof id));
+    return id;
+  }
+};
+
 }  // namespace
+
+void runOnHosts(const VirtualCluster& cluster, const std::vector<int>& hosts,
+                const std::function<void(taccComm_t, int)>& body, const taccConfig_t& config) {
+  const int ranks = static_cast<int>(hosts.size());
+  const IdPipe ids;
+  std::fflush(nullptr);
+  std::vector<pid_t> children;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const pid_t child = fork();
+    ASSERT_GE(child, 0);
+    if (child == 0) {
+      cluster.enter(hosts[static_cast<std::size_t>(rank)]);
+      runChild(ids.pass(ranks, rank), ranks, rank, config, body);
+    }
+    children.push_back(child);
+  }
+  collect(children);
+}
 
 void runRanks(RankKind kind, int ranks, const std::function<void(taccComm_t, int)>& body, const taccConfig_t& config) {
   if (kind == RankKind::threads)

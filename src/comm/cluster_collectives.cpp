@@ -1,0 +1,329 @@
+// The calls of a communicator over several hosts, put together from calls inside hosts and plans between them.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "algorithms/registry.hpp"
+#include "base/error.hpp"
+#include "base/types.hpp"
+#include "comm/call_shape.hpp"
+#include "comm/cluster_communicator.hpp"
+#include "engine/partition.hpp"
+#include "selection/network_selection.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr std::size_t chunksUnderWay = 4;
+
+std::size_t divideUp(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
+
+const std::byte* sendOf(const Call& call) { return static_cast<const std::byte*>(call.send); }
+std::byte* receiveOf(const Call& call) { return static_cast<std::byte*>(call.receive); }
+
+/// `chunk` elements each, of a vector, or of every block of a stack.
+std::vector<NetworkChunk> cut(const std::byte* input, std::byte* output, std::size_t count, std::size_t chunk,
+                              std::size_t elementBytes) {
+  std::vector<NetworkChunk> chunks;
+  for (std::size_t begin = 0; begin < count; begin += chunk) {
+    const std::size_t offset = begin * elementBytes;
+    chunks.push_back({input == nullptr ? nullptr : input + offset, output == nullptr ? nullptr : output + offset,
+                      std::min(chunk, count - begin)});
+  }
+  return chunks;
+}
+
+/// Elements of a chunk.
+std::size_t chunkOf(Collective collective, std::size_t ranks, const Call& call) {
+  const std::size_t size = sizeOf(call.type);
+  const NetworkShape shape{{collective, static_cast<int>(ranks), 0}, call.count * size, {}};
+  return std::max<std::size_t>(1, networkChunk(shape) / size);
+}
+
+std::size_t indexOf(const std::vector<int>& members, int rank) {
+  return static_cast<std::size_t>(std::ranges::find(members, rank) - members.begin());
+}
+
+}  // namespace
+
+const NetworkProgram& ClusterCommunicator::programFor(const Algorithm& algorithm, const PlanRequest& request,
+                                                      int member, bool inPlace) {
+  const std::tuple key{&algorithm, static_cast<int>(request.collective), request.ranks, request.root, member, inPlace};
+  const auto found = programs_.find(key);
+  if (found != programs_.end()) return found->second;
+  return programs_.emplace(key, lowerForNetwork(algorithm.make(request), member, inPlace)).first->second;
+}
+
+std::byte* ClusterCommunicator::workspace(std::size_t bytes) {
+  if (workspace_.size() < bytes) workspace_.resize(bytes);
+  return workspace_.data();
+}
+
+std::vector<int> ClusterCommunicator::leadersWith(int root) const {
+  std::vector<int> leaders = leaders_;
+  leaders[static_cast<std::size_t>(hosts_.hostOf(root))] = root;
+  return leaders;
+}
+
+void ClusterCommunicator::runInNode(Call call) {
+  if (call.op == taccAvg) call.op = taccSum;  // divided once, by whoever completes the sum
+  call.root = std::max(call.root, 0);
+  node_->run(call);
+}
+
+void ClusterCommunicator::startBetween(const Call& call, Between between, std::size_t released) {
+  const std::size_t elementBytes = sizeOf(call.type);
+  const auto member = static_cast<int>(indexOf(between.members, rank()));
+  const PlanRequest request{between.collective, static_cast<int>(between.members.size()), between.root};
+  const NetworkShape shape{request, between.count * elementBytes,
+                           internal_ ? std::string_view() : std::string_view(config().algorithm)};
+  const Algorithm& algorithm = selectNetworkAlgorithm(shape);
+  NetworkWork work;
+  work.program = &programFor(algorithm, request, member, between.inPlace);
+  work.members = between.members;
+  work.chunks = std::move(between.chunks);
+  work.blockBytes = between.count * elementBytes;
+  work.elementBytes = elementBytes;
+  work.reduce = reduceKernel(call.type, call.op == taccAvg ? taccSum : call.op);
+  work.divisor = call.op == taccAvg ? ranks() : 1;
+  work.signature = signature_;
+  work.call = call_;
+  work.window = chunksUnderWay;
+  run_.start(std::move(work), released);
+  active_ = &run_;
+  lastAlgorithm_ = algorithm.name;
+}
+
+void ClusterCommunicator::finishBetween() {
+  endpoint_.run(run_, [this] { return run_.isFinished(); });
+  active_ = nullptr;
+}
+
+void ClusterCommunicator::runPipeline(const Pipeline& pipeline) {
+  for (std::size_t k = 0; k < pipeline.chunks + chunksUnderWay; ++k) {
+    if (k < pipeline.chunks) {
+      if (pipeline.inward) pipeline.inward(k);
+      if (pipeline.inNetwork) {
+        run_.release(k + 1);
+        run_.advance();
+      }
+    }
+    if (k < chunksUnderWay || k - chunksUnderWay >= pipeline.chunks) continue;
+    const std::size_t done = k - chunksUnderWay;
+    if (pipeline.inNetwork) endpoint_.run(run_, [&] { return run_.completed() > done; });
+    if (pipeline.outward) pipeline.outward(done);
+  }
+  if (pipeline.inNetwork) finishBetween();
+}
+
+void ClusterCommunicator::allReduce(const Call& call) {
+  const std::size_t bytes = call.count * sizeOf(call.type);
+  const auto lanes = static_cast<std::size_t>(isAlone() ? 1 : node_->ranks());
+  // Every lane has the same number of elements; the few that are left go through the leaders.
+  const std::size_t even = call.count / lanes * lanes;
+  if (lanes == 1 || !hosts_.isEven() || bytes <= leaderLimit || even == 0) return allReduceByLeaders(call);
+  Call main = call;
+  main.count = even;
+  allReduceInLanes(main);
+  if (even == call.count) return;
+  Call rest = call;
+  rest.count = call.count - even;
+  rest.send = sendOf(call) + even * sizeOf(call.type);
+  rest.receive = receiveOf(call) + even * sizeOf(call.type);
+  const std::string name = std::exchange(lastAlgorithm_, "");
+  allReduceByLeaders(rest);
+  lastAlgorithm_ = name;
+}
+
+void ClusterCommunicator::allReduceInLanes(const Call& call) {
+  const std::size_t size = sizeOf(call.type);
+  const auto lanes = static_cast<std::size_t>(node_->ranks());
+  const auto mine = static_cast<std::size_t>(local_);
+  // A chunk is cut into the lanes' pieces; piece k of a lane is chunk k of its plan.
+  const std::size_t chunk = chunkOf(Collective::allReduce, lane_.size(), call) * lanes;
+  const std::size_t chunks = divideUp(call.count, chunk);
+  const auto piece = [&](std::size_t k) { return (std::min(call.count, (k + 1) * chunk) - k * chunk) / lanes; };
+  const auto at = [&](std::size_t k) { return receiveOf(call) + (k * chunk + mine * piece(k)) * size; };
+
+  std::vector<NetworkChunk> pieces;
+  for (std::size_t k = 0; k < chunks; ++k) pieces.push_back({at(k), at(k), piece(k)});
+  startBetween(call, {Collective::allReduce, lane_, 0, true, call.count / lanes, std::move(pieces)}, 0);
+  runPipeline({chunks, true,
+               [&](std::size_t k) {
+                 const std::byte* from = sendOf(call) + k * chunk * size;
+                 runInNode({Collective::reduceScatter, from, at(k), piece(k), call.type, call.op});
+               },
+               [&](std::size_t k) {
+                 runInNode({Collective::allGather, at(k), receiveOf(call) + k * chunk * size, piece(k), call.type});
+               }});
+  lastAlgorithm_ = "lanes+" + lastAlgorithm_;
+}
+
+void ClusterCommunicator::allReduceByLeaders(const Call& call) {
+  const std::size_t size = sizeOf(call.type);
+  const bool leads = local_ == 0;
+  const std::size_t chunk = chunkOf(Collective::allReduce, leaders_.size(), call);
+  const std::byte* input = isAlone() ? sendOf(call) : receiveOf(call);
+  if (leads)
+    startBetween(call,
+                 {Collective::allReduce, leaders_, 0, input == call.receive, call.count,
+                  cut(input, receiveOf(call), call.count, chunk, size)},
+                 isAlone() ? call.count : 0);
+  if (isAlone()) return finishBetween();
+  const auto part = [&](Collective collective, const void* send, std::size_t k) {
+    Call inside{collective, send, nullptr, std::min(chunk, call.count - k * chunk), call.type, call.op};
+    inside.receive = receiveOf(call) + k * chunk * size;
+    runInNode(inside);
+  };
+  runPipeline({divideUp(call.count, chunk), leads,
+               [&](std::size_t k) { part(Collective::reduce, sendOf(call) + k * chunk * size, k); },
+               [&](std::size_t k) { part(Collective::broadcast, receiveOf(call) + k * chunk * size, k); }});
+  if (leads) lastAlgorithm_ = "leaders+" + lastAlgorithm_;
+}
+
+void ClusterCommunicator::broadcast(const Call& call) {
+  const std::size_t size = sizeOf(call.type);
+  const std::vector<int> leaders = leadersWith(call.root);
+  const int leader = leaders[static_cast<std::size_t>(host_)];
+  const bool leads = leader == rank();
+  const bool isRoot = rank() == call.root;
+  const std::size_t chunk = chunkOf(Collective::broadcast, leaders.size(), call);
+  if (leads)
+    startBetween(call,
+                 {Collective::broadcast, leaders, hosts_.hostOf(call.root), isRoot && call.send == call.receive,
+                  call.count, cut(isRoot ? sendOf(call) : nullptr, receiveOf(call), call.count, chunk, size)},
+                 call.count);
+  if (isAlone()) return finishBetween();
+  runPipeline({divideUp(call.count, chunk), leads, {}, [&](std::size_t k) {
+                 std::byte* data = receiveOf(call) + k * chunk * size;
+                 runInNode({Collective::broadcast, data, data, std::min(chunk, call.count - k * chunk), call.type,
+                            taccSum, hosts_.localOf(leader)});
+               }});
+}
+
+void ClusterCommunicator::reduce(const Call& call) {
+  const std::size_t size = sizeOf(call.type);
+  const std::vector<int> leaders = leadersWith(call.root);
+  const int leader = leaders[static_cast<std::size_t>(host_)];
+  const bool leads = leader == rank();
+  const bool isRoot = rank() == call.root;
+  const std::size_t chunk = chunkOf(Collective::reduce, leaders.size(), call);
+  // What a host has summed goes into the root's output, or into memory of its leader's own.
+  std::byte* sum = isRoot ? receiveOf(call) : leads && !isAlone() ? workspace(call.count * size) : nullptr;
+  const std::byte* input = isAlone() ? sendOf(call) : sum;
+  if (leads)
+    startBetween(call,
+                 {Collective::reduce, leaders, hosts_.hostOf(call.root), isRoot && input == call.receive, call.count,
+                  cut(input, isRoot ? receiveOf(call) : nullptr, call.count, chunk, size)},
+                 isAlone() ? call.count : 0);
+  if (isAlone()) return finishBetween();
+  runPipeline({divideUp(call.count, chunk), leads,
+               [&](std::size_t k) {
+                 Call inside{Collective::reduce, sendOf(call) + k * chunk * size, nullptr,
+                             std::min(chunk, call.count - k * chunk), call.type, call.op, hosts_.localOf(leader)};
+                 if (leads) inside.receive = sum + k * chunk * size;
+                 runInNode(inside);
+               },
+               {}});
+}
+
+void ClusterCommunicator::allGather(const Call& call) {
+  if (isAlone() || !hosts_.isEven()) return runFlat(call);
+  const std::size_t block = call.count * sizeOf(call.type);
+  const auto hosts = static_cast<std::size_t>(hosts_.hosts()), locals = static_cast<std::size_t>(node_->ranks());
+  // Between hosts every lane gathers its own blocks; then the host gathers the lanes' stacks.
+  std::byte* stacks = workspace((hosts + hosts * locals) * block);
+  std::byte* all = stacks + hosts * block;
+  const std::size_t chunk = chunkOf(Collective::allGather, hosts, call);
+  startBetween(call,
+               {Collective::allGather, lane_, 0, false, call.count,
+                cut(sendOf(call), stacks, call.count, chunk, sizeOf(call.type))},
+               call.count);
+  finishBetween();
+  runInNode({Collective::allGather, stacks, all, hosts * call.count, call.type});
+  for (std::size_t l = 0; l < locals; ++l)
+    for (std::size_t h = 0; h < hosts; ++h) {
+      const auto owner = static_cast<std::size_t>(hosts_.ranksOf(static_cast<int>(h))[l]);
+      std::memcpy(receiveOf(call) + owner * block, all + (l * hosts + h) * block, block);
+    }
+  lastAlgorithm_ = "lanes+" + lastAlgorithm_;
+}
+
+void ClusterCommunicator::reduceScatter(const Call& call) {
+  if (isAlone() || !hosts_.isEven()) return runFlat(call);
+  const std::size_t block = call.count * sizeOf(call.type);
+  const auto hosts = static_cast<std::size_t>(hosts_.hosts()), locals = static_cast<std::size_t>(node_->ranks());
+  std::byte* mine = workspace((hosts + hosts * locals) * block);
+  std::byte* all = mine + hosts * block;
+  for (std::size_t l = 0; l < locals; ++l)
+    for (std::size_t h = 0; h < hosts; ++h) {
+      const auto owner = static_cast<std::size_t>(hosts_.ranksOf(static_cast<int>(h))[l]);
+      std::memcpy(all + (l * hosts + h) * block, sendOf(call) + owner * block, block);
+    }
+  runInNode({Collective::reduceScatter, all, mine, hosts * call.count, call.type, call.op});
+  const std::size_t chunk = chunkOf(Collective::reduceScatter, hosts, call);
+  startBetween(call,
+               {Collective::reduceScatter, lane_, 0, false, call.count,
+                cut(mine, receiveOf(call), call.count, chunk, sizeOf(call.type))},
+               call.count);
+  finishBetween();
+  lastAlgorithm_ = "lanes+" + lastAlgorithm_;
+}
+
+void ClusterCommunicator::runFlat(const Call& call) {
+  const UserBuffers mine = usedBuffers(call, rank(), ranks());
+  const std::size_t chunk = chunkOf(call.collective, everybody_.size(), call);
+  startBetween(call,
+               {call.collective, everybody_, isRooted(call.collective) ? call.root : 0, mine.inPlace, call.count,
+                cut(mine.send, mine.receive, call.count, chunk, sizeOf(call.type))},
+               call.count);
+  finishBetween();
+}
+
+void ClusterCommunicator::runDirect(const Call& call) {
+  const std::size_t block = call.count * sizeOf(call.type);
+  const bool isRoot = rank() == call.root;
+  const auto toAll = call.collective == Collective::allToAll;
+  const bool sendsBlocks = toAll || (call.collective == Collective::scatter && isRoot);
+  const bool takesBlocks = toAll || (call.collective == Collective::gather && isRoot);
+  std::byte* input = const_cast<std::byte*>(sendOf(call));
+  if (toAll && call.send == call.receive) {
+    input = workspace(block * everybody_.size());
+    std::memcpy(input, call.send, block * everybody_.size());
+  }
+  const auto own = static_cast<std::size_t>(rank()) * block;
+  std::vector<PointToPoint> operations;
+  const auto send = [&](int peer, std::byte* data) { operations.push_back({true, peer, data, call.count, call.type}); };
+  const auto take = [&](int peer, std::byte* data) { operations.push_back({false, peer, data, call.count, call.type}); };
+  if (sendsBlocks || takesBlocks) {
+    const std::byte* from = sendsBlocks ? input + own : input;
+    std::byte* to = takesBlocks ? receiveOf(call) + own : receiveOf(call);
+    if (from != to) std::memmove(to, from, block);
+  }
+  // Every rank begins with the one after it, so that not all send to the same one.
+  for (int step = 1; step < ranks(); ++step) {
+    const int to = (rank() + step) % ranks(), from = (rank() - step + ranks()) % ranks();
+    if (sendsBlocks) send(to, input + static_cast<std::size_t>(to) * block);
+    if (takesBlocks) take(from, receiveOf(call) + static_cast<std::size_t>(from) * block);
+  }
+  if (call.collective == Collective::gather && !isRoot) send(call.root, input);
+  if (call.collective == Collective::scatter && !isRoot) take(call.root, receiveOf(call));
+  exchangeAll(operations, signature_, call_);
+  lastAlgorithm_ = "direct";
+}
+
+void ClusterCommunicator::barrier() {
+  if (node_) node_->run({.collective = Collective::barrier});
+  if (local_ == 0) {
+    std::uint8_t none = 0;
+    auto* data = reinterpret_cast<std::byte*>(&none);
+    const Call call{Collective::barrier, &none, &none, 1, taccUint8, taccMax};
+    const bool wasInternal = std::exchange(internal_, true);
+    startBetween(call, {Collective::allReduce, leaders_, 0, true, 1, {{data, data, 1}}}, 1);
+    internal_ = wasInternal;
+    finishBetween();
+  }
+  if (node_) node_->run({.collective = Collective::barrier});
+}
+
+}  // namespace tacc

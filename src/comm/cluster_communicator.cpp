@@ -1,0 +1,223 @@
+#include "comm/cluster_communicator.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/types.hpp"
+#include "comm/call_shape.hpp"
+#include "comm/unique_id.hpp"
+#include "compute/reduce.hpp"
+#include "engine/signature.hpp"
+
+namespace tacc {
+namespace {
+
+std::vector<int> allRanks(int ranks) {
+  std::vector<int> all(static_cast<std::size_t>(ranks));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
+
+}  // namespace
+
+ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank, int ranks, CommConfig config)
+    : Communicator(rank, ranks, std::move(config)),
+      who_(std::move(membership.who)),
+      hosts_(who_),
+      everybody_(allRanks(ranks)),
+      leaders_(hosts_.lane(0)),
+      host_(hosts_.hostOf(rank)),
+      local_(hosts_.localOf(rank)),
+      node_(std::move(membership.node)),
+      control_(std::move(membership.control)),
+      endpoint_(rank, ranks, std::move(membership.transport), *control_, membership.patience,
+                [this] { return describeCurrent(); }),
+      run_(endpoint_.peers()),
+      pairs_(endpoint_.peers(), rank),
+      transportName_(std::move(membership.transportName)) {
+  if (hosts_.isEven()) lane_ = hosts_.lane(local_);
+  if (node_) node_->setIdleWork([this] { endpoint_.idle(active_); });
+}
+
+ClusterCommunicator::~ClusterCommunicator() = default;
+
+void ClusterCommunicator::run(const Call& call) {
+  try {
+    endpoint_.checkInterrupt();
+    if (asyncError_.load() != taccSuccess) fail(taccRemoteError, "the communicator has failed before");
+    ++call_;
+    signature_ = signatureOf(call);
+    runCall(call);
+    active_ = nullptr;
+  } catch (const Error& error) {
+    reportFailure(error);
+  }
+}
+
+void ClusterCommunicator::runCall(const Call& call) {
+  if (call.factor != nullptr) return runMultiplied(call);
+  // Partial sums travel between hosts in the width in which they are summed, so that they are rounded once.
+  if (isReduction(call.collective) && isHalfWidth(call.type)) return runWidened(call);
+  if (node_) node_->agree(signature_);
+  if (call.count == 0 && call.collective != Collective::barrier) return;
+  const bool forced = !internal_ && !config().algorithm.empty();
+  switch (call.collective) {
+    case Collective::allReduce:
+      return allReduce(call);
+    case Collective::broadcast:
+      return broadcast(call);
+    case Collective::reduce:
+      return reduce(call);
+    case Collective::allGather:
+      return allGather(call);
+    case Collective::reduceScatter:
+      return reduceScatter(call);
+    case Collective::barrier:
+      return barrier();
+    default:
+      return forced ? runFlat(call) : runDirect(call);
+  }
+}
+
+void ClusterCommunicator::runMultiplied(const Call& call) {
+  const std::size_t elements = usedBuffers(call, rank(), ranks()).sendBytes / sizeOf(call.type);
+  std::vector<std::byte> product(elements * sizeOf(call.type));
+  multiplyByScalar(call.type, product.data(), call.send, call.factor, elements);
+  Call sum = call;
+  sum.factor = nullptr;
+  sum.op = taccSum;
+  sum.send = product.data();
+  runCall(sum);
+}
+
+void ClusterCommunicator::runWidened(const Call& call) {
+  const UserBuffers mine = usedBuffers(call, rank(), ranks());
+  const std::size_t inputs = mine.sendBytes / sizeOf(call.type);
+  const std::size_t outputs = mine.receiveBytes / sizeOf(call.type);
+  std::vector<float> wide(inputs + outputs);
+  widenToFloat(call.type, wide.data(), call.send, inputs);
+  Call sum = call;
+  sum.type = taccFloat32;
+  sum.send = wide.data();
+  sum.receive = wide.data() + inputs;
+  runCall(sum);
+  if (mine.receive != nullptr) narrowFromFloat(call.type, mine.receive, wide.data() + inputs, outputs);
+}
+
+std::uint64_t ClusterCommunicator::signatureOf(const Call& call) const {
+  const int op = call.factor != nullptr ? preMulSumCode : static_cast<int>(call.op);
+  return makeSignature(call.collective, call.type, op, call.root, call.count);
+}
+
+void ClusterCommunicator::exchange(std::span<const PointToPoint> operations) {
+  try {
+    endpoint_.checkInterrupt();
+    if (asyncError_.load() != taccSuccess) fail(taccRemoteError, "the communicator has failed before");
+    exchangingPairs_ = true;
+    exchangeAll(operations, 0, 0);
+    exchangingPairs_ = false;
+    active_ = nullptr;
+  } catch (const Error& error) {
+    exchangingPairs_ = false;
+    reportFailure(error);
+  }
+}
+
+/// Sends and receives inside the host and between hosts go on together.
+void ClusterCommunicator::exchangeAll(std::span<const PointToPoint> operations, std::uint64_t signature,
+                                      std::uint32_t number) {
+  std::vector<PointToPoint> near, far, sends, receives;
+  for (const PointToPoint& o : operations) {
+    if (o.peer == rank() && isAlone()) {
+      (o.isSend ? sends : receives).push_back(o);
+    } else if (hosts_.hostOf(o.peer) == host_) {
+      near.push_back(o);
+      near.back().peer = hosts_.localOf(o.peer);
+    } else {
+      far.push_back(o);
+    }
+  }
+  if (sends.size() != receives.size())
+    fail(taccInvalidUsage, "rank {} sends itself {} messages and receives {} of them in one group", rank(),
+         sends.size(), receives.size());
+  for (std::size_t i = 0; i < sends.size(); ++i) {
+    if (sends[i].count != receives[i].count || sends[i].type != receives[i].type)
+      fail(taccInvalidUsage, "rank {} receives {} {} from itself, and sends {} {}", rank(), receives[i].count,
+           nameOf(receives[i].type), sends[i].count, nameOf(sends[i].type));
+    if (sends[i].count > 0) std::memmove(receives[i].buffer, sends[i].buffer, sends[i].count * sizeOf(sends[i].type));
+  }
+  pairs_.start(far, signature, number);
+  active_ = &pairs_;
+  if (!near.empty()) node_->exchange(near);
+  if (!far.empty()) endpoint_.run(pairs_, [this] { return pairs_.isFinished(); });
+  active_ = nullptr;
+}
+
+void ClusterCommunicator::reportFailure(const Error& error) {
+  active_ = nullptr;
+  taccResult_t none = taccSuccess;
+  asyncError_.compare_exchange_strong(none, error.result());
+  control_->announce(error);
+  if (node_) node_->post(error);
+  throw error;
+}
+
+void ClusterCommunicator::abort(const std::string& why) noexcept {
+  const Error error(taccRemoteError, why);
+  taccResult_t none = taccSuccess;
+  asyncError_.compare_exchange_strong(none, taccRemoteError);
+  control_->announce(error);
+  endpoint_.interrupt();
+  if (node_) node_->abort(why);
+}
+
+taccResult_t ClusterCommunicator::asyncError() const noexcept { return asyncError_.load(); }
+
+std::string ClusterCommunicator::describeCurrent() const {
+  const std::string where = config().name.empty() ? "" : " of communicator " + config().name;
+  if (exchangingPairs_) return pairs_.describe() + where;
+  return fmt::format("{}, call {}{}", describeSignature(signature_), call_, where);
+}
+
+void ClusterCommunicator::registerBuffer(void* buffer, std::size_t bytes) {
+  if (node_) node_->registerBuffer(buffer, bytes);
+}
+
+void ClusterCommunicator::deregisterBuffer(void* buffer) {
+  if (node_) node_->deregisterBuffer(buffer);
+}
+
+template <class T>
+std::vector<T> ClusterCommunicator::gatherValues(const T& mine) {
+  std::vector<T> all(static_cast<std::size_t>(ranks()));
+  internal_ = true;
+  run({.collective = Collective::allGather,
+       .send = &mine,
+       .receive = all.data(),
+       .count = sizeof(T),
+       .type = taccUint8});
+  internal_ = false;
+  return all;
+}
+
+std::unique_ptr<Communicator> ClusterCommunicator::split(int color, int key, const CommConfig& config) {
+  struct Wish {
+    int color, key, rank;
+  };
+  const auto wishes = gatherValues(Wish{color, key, rank()});
+  std::vector<Wish> group;
+  for (const Wish& wish : wishes)
+    if (wish.color == color) group.push_back(wish);
+  std::ranges::stable_sort(group, {}, &Wish::key);
+  const auto place = std::ranges::find(group, rank(), &Wish::rank) - group.begin();
+  // The id names addresses of the host that made it, so rank 0 of each group makes its own.
+  const auto ids = gatherValues(color >= 0 && place == 0 ? makeUniqueId() : taccUniqueId{});
+  if (color < 0) return nullptr;
+  return join(ids[static_cast<std::size_t>(group.front().rank)], static_cast<int>(group.size()),
+              static_cast<int>(place), config);
+}
+
+}  // namespace tacc

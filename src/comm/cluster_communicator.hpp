@@ -1,0 +1,123 @@
+// The communicator of ranks on several hosts: shared memory inside each host, messages between hosts.
+//
+// Every call is put together from calls of the host's own communicator and plans between hosts. Large allreduces go in
+// lanes: the ranks of a host reduce a share each, the n-th ranks of all hosts reduce theirs with one another, then the
+// hosts gather. Small ones, and hosts with unequal numbers of ranks, go through one rank of each host. Long calls are
+// cut into chunks, and while one is between hosts the next is still inside.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "comm/control_plane.hpp"
+#include "comm/hosts.hpp"
+#include "comm/network_endpoint.hpp"
+#include "comm/node_communicator.hpp"
+#include "engine/network_pairs.hpp"
+#include "engine/network_run.hpp"
+
+namespace tacc {
+
+/// How a rank came into a communicator over several hosts.
+struct ClusterMembership {
+  std::vector<RankIdentity> who;
+  std::unique_ptr<NodeCommunicator> node;  // null where the rank is alone on its host
+  std::unique_ptr<ControlPlane> control;
+  std::unique_ptr<NetworkTransport> transport;
+  std::string transportName;
+  NetworkPatience patience;
+};
+
+class ClusterCommunicator final : public Communicator {
+ public:
+  ClusterCommunicator(ClusterMembership membership, int rank, int ranks, CommConfig config);
+  ~ClusterCommunicator() override;
+
+  void run(const Call& call) override;
+  void exchange(std::span<const PointToPoint> operations) override;
+  std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) override;
+  void abort(const std::string& why) noexcept override;
+  taccResult_t asyncError() const noexcept override;
+  void registerBuffer(void* buffer, std::size_t bytes) override;
+  void deregisterBuffer(void* buffer) override;
+  std::string lastAlgorithm() const override { return lastAlgorithm_; }
+
+ private:
+  /// The part of a call that is between hosts.
+  struct Between {
+    Collective collective;
+    const std::vector<int>& members;  // ranks that take part; this one is among them
+    int root;                         // among the members
+    bool inPlace;
+    std::size_t count;  // split: elements; stack: elements of a block
+    std::vector<NetworkChunk> chunks;
+  };
+  /// A call that goes in and out of the hosts chunk by chunk.
+  struct Pipeline {
+    std::size_t chunks;
+    bool inNetwork;                           // this rank takes part between hosts
+    std::function<void(std::size_t)> inward;  // inside the host, before a chunk goes out; may be empty
+    std::function<void(std::size_t)> outward;
+  };
+
+  void runCall(const Call& call);
+  void runMultiplied(const Call& call);
+  void runWidened(const Call& call);
+  void allReduce(const Call& call);
+  void allReduceInLanes(const Call& call);
+  void allReduceByLeaders(const Call& call);
+  void broadcast(const Call& call);
+  void reduce(const Call& call);
+  void allGather(const Call& call);
+  void reduceScatter(const Call& call);
+  /// By messages between all pairs that have data for each other: alltoall, gather, scatter.
+  void runDirect(const Call& call);
+  /// All ranks as if each were alone on its host.
+  void runFlat(const Call& call);
+  void barrier();
+
+  void startBetween(const Call& call, Between between, std::size_t released);
+  void finishBetween();
+  void runPipeline(const Pipeline& pipeline);
+  void runInNode(Call call);
+  void exchangeAll(std::span<const PointToPoint> operations, std::uint64_t signature, std::uint32_t number);
+  const NetworkProgram& programFor(const Algorithm& algorithm, const PlanRequest& request, int member, bool inPlace);
+  /// One rank of every host: `root` for its own, the first of the others.
+  std::vector<int> leadersWith(int root) const;
+  bool isAlone() const noexcept { return node_ == nullptr; }
+  std::uint64_t signatureOf(const Call& call) const;
+  std::string describeCurrent() const;
+  [[noreturn]] void reportFailure(const Error& error);
+  std::byte* workspace(std::size_t bytes);
+  template <class T>
+  std::vector<T> gatherValues(const T& mine);
+
+  std::vector<RankIdentity> who_;
+  HostMap hosts_;
+  std::vector<int> everybody_, leaders_, lane_;
+  int host_;
+  int local_;
+  std::unique_ptr<NodeCommunicator> node_;
+  std::unique_ptr<ControlPlane> control_;
+  NetworkEndpoint endpoint_;
+  NetworkRun run_;
+  NetworkPairs pairs_;
+  NetworkActivity* active_ = nullptr;  // goes on while this rank waits inside its host
+  std::string transportName_;
+  std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
+  std::vector<std::byte> workspace_;
+  std::uint64_t signature_ = 0;  // of the call that runs
+  std::uint32_t call_ = 0;
+  bool exchangingPairs_ = false;
+  bool internal_ = false;  // a call of the library's own: a forced algorithm does not concern it
+  std::string lastAlgorithm_;
+  std::atomic<taccResult_t> asyncError_{taccSuccess};
+};
+
+}  // namespace tacc

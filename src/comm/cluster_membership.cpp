@@ -1,0 +1,158 @@
+#include "comm/cluster_membership.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "comm/unique_id.hpp"
+#include "transports/network_transport.hpp"
+
+namespace tacc {
+namespace {
+
+/// A node's waits outlast those between nodes: who is to blame is found out there, and told to all.
+constexpr double nodeGrace = 2.0;
+
+template <class T>
+std::vector<T> gatherValues(Bootstrap& bootstrap, const T& mine) {
+  const auto bytes = bootstrap.allGather(std::as_bytes(std::span(&mine, 1)));
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(static_cast<void*>(values.data()), bytes.data(), bytes.size());
+  return values;
+}
+
+/// Byte strings of any length; every rank gets all.
+std::vector<std::vector<std::byte>> gatherBytes(Bootstrap& bootstrap, const std::vector<std::byte>& mine) {
+  const auto sizes = gatherValues(bootstrap, mine.size());
+  const std::size_t longest = std::ranges::max(sizes);
+  std::vector<std::byte> padded = mine;
+  padded.resize(longest);
+  const auto all = bootstrap.allGather(padded);
+  std::vector<std::vector<std::byte>> result;
+  for (std::size_t r = 0; r < sizes.size(); ++r) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * longest);
+    result.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(sizes[r]));
+  }
+  return result;
+}
+
+/// The ranks of each host meet once more, over sockets that pass descriptors.
+std::unique_ptr<NodeCommunicator> makeNode(Bootstrap& bootstrap, const HostMap& hosts, int rank,
+                                           const CommConfig& config, Environment environment) {
+  const int local = hosts.localOf(rank);
+  const std::vector<int>& members = hosts.ranksOf(hosts.hostOf(rank));
+  const auto ids = gatherValues(bootstrap, local == 0 ? makeHostUniqueId() : taccUniqueId{});
+  if (members.size() == 1) return nullptr;
+  const int ranks = static_cast<int>(members.size());
+  CommConfig inside = config;
+  inside.algorithm.clear();
+  if (inside.operationTimeout > 0) inside.operationTimeout += nodeGrace;
+  const taccUniqueId& id = ids[static_cast<std::size_t>(members.front())];
+  Membership membership =
+      joinNode(std::make_unique<Bootstrap>(id, ranks, local, config.initTimeout), ranks, local, environment);
+  membership.names.names = members;
+  return std::make_unique<NodeCommunicator>(std::move(membership), local, ranks, inside, std::move(environment));
+}
+
+/// What a rank says of one kind of transport.
+struct Offer {
+  bool works;
+  std::array<char, 200> problem;  // else
+};
+
+struct Chosen {
+  std::unique_ptr<NetworkTransport> transport;
+  std::string name;
+};
+
+std::unique_ptr<NetworkTransport> tryTransport(const NetworkTransportKind& kind, const NetworkOptions& options,
+                                               Offer& offer) {
+  std::string problem = fmt::format("this build of tacc lacks it; it needs {}", kind.library);
+  try {
+    if (kind.make != nullptr) {
+      auto made = kind.make(options);
+      offer.works = true;
+      return made;
+    }
+  } catch (const Error& error) {
+    problem = error.what();
+  }
+  const std::size_t length = std::min(problem.size(), offer.problem.size() - 1);
+  std::copy_n(problem.begin(), length, offer.problem.begin());
+  return nullptr;
+}
+
+/// The first kind, in the agreed order, that works on all ranks.
+Chosen chooseTransport(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, const NetworkOptions& options,
+                       const std::string& forced) {
+  std::string problems;
+  for (const NetworkTransportKind& kind : networkTransports()) {
+    if (!forced.empty() && kind.name != forced) continue;
+    Offer mine{};
+    auto transport = tryTransport(kind, options, mine);
+    const auto offers = gatherValues(bootstrap, mine);
+    const auto lacking = std::ranges::find(offers, false, &Offer::works);
+    if (lacking == offers.end()) return {std::move(transport), std::string(kind.name)};
+    const auto rank = static_cast<std::size_t>(lacking - offers.begin());
+    problems += fmt::format("{}{} (rank {}, {}: {})", problems.empty() ? "" : ", ", kind.name, rank,
+                            who[rank].describe(), lacking->problem.data());
+  }
+  if (problems.empty()) fail(taccInvalidUsage, "TACC_TRANSPORT={}: tacc has no transport of that name here", forced);
+  fail(taccSystemError, "no transport works between the hosts of all ranks: {}; tacc_info shows what a host has",
+       problems);
+}
+
+/// The interface over which the others were reached, unless the user named one, or a faster network is there.
+std::string interfaceFor(const Bootstrap& bootstrap, const Environment& environment) {
+  if (!environment.interfaces.empty()) return environment.interfaces.substr(0, environment.interfaces.find(','));
+  std::error_code none;
+  return std::filesystem::exists("/sys/class/infiniband", none) ? std::string() : bootstrap.interfaceToRankZero();
+}
+
+NetworkPatience patienceFor(const std::vector<RankIdentity>& who, int rank, const CommConfig& config,
+                            const Environment& environment) {
+  NetworkPatience patience;
+  patience.timeout = config.operationTimeout;
+  const RankIdentity& self = who[static_cast<std::size_t>(rank)];
+  const auto together = std::ranges::count(who, self.machine, &RankIdentity::machine);
+  // Where ranks share cores, whoever looks keeps the one that it waits for from working.
+  if (together > self.cores) patience.spinSeconds = 0;
+  if (environment.spin) patience.spinSeconds = *environment.spin * 1e-6;
+  return patience;
+}
+
+}  // namespace
+
+ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<RankIdentity> who, int rank,
+                              const CommConfig& config, const Environment& environment) {
+  ClusterMembership member;
+  const HostMap hosts(who);
+  const int ranks = static_cast<int>(who.size());
+  try {
+    Chosen chosen = chooseTransport(*bootstrap, who, {rank, ranks, interfaceFor(*bootstrap, environment)},
+                                    environment.transport);
+    chosen.transport->setPeers(gatherBytes(*bootstrap, chosen.transport->address()));
+    member.transport = std::move(chosen.transport);
+    member.transportName = chosen.name;
+    member.node = makeNode(*bootstrap, hosts, rank, config, environment);
+    (void)gatherValues(*bootstrap, char{1});  // all have come this far: nobody reads the old way any more
+  } catch (const Error& error) {
+    bootstrap->announceFailure(error);
+    throw;
+  }
+  member.patience = patienceFor(who, rank, config, environment);
+  member.control = std::make_unique<ControlPlane>(rank, who, bootstrap->releaseChannels());
+  log(LogLevel::info, rank, "joined {} ranks on {} hosts; between hosts {}", ranks, hosts.hosts(),
+      member.transport->describe());
+  member.who = std::move(who);
+  return member;
+}
+
+}  // namespace tacc

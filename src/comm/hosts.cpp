@@ -1,0 +1,78 @@
+#include "comm/hosts.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include "base/error.hpp"
+#include "comm/host.hpp"
+#include "topology/cores.hpp"
+
+namespace tacc {
+namespace {
+
+/// FNV-1a: only equality matters, among ranks that trust each other.
+std::uint64_t hashOf(const std::string& text) {
+  std::uint64_t hash = 0xcbf2'9ce4'8422'2325ULL;
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100'0000'01b3ULL;
+  return hash;
+}
+
+/// The number of this process's network namespace; 0 where the kernel has none.
+std::uint64_t networkNamespace() {
+  struct stat info {};
+  return ::stat("/proc/self/ns/net", &info) == 0 ? info.st_ino : 0;
+}
+
+}  // namespace
+
+std::string RankIdentity::describe() const { return fmt::format("process {} on host {}", process, hostName.data()); }
+
+RankIdentity introduceSelf(const std::string& settings, bool sharesMemory) {
+  RankIdentity self{};
+  if (settings.size() >= settingsBytes)
+    fail(taccInvalidArgument, "the TACC_* settings are longer than {} bytes: {}", settingsBytes, settings);
+  std::ranges::copy(settings, self.settings.begin());
+  if (::gethostname(self.hostName.data(), self.hostName.size() - 1) != 0) failErrno("cannot ask for the host's name");
+  self.process = static_cast<std::int32_t>(::getpid());
+  self.cores = countCores({{allowedCores()}});
+  // Where the kernel does not tell which host this is, the name has to do.
+  self.machine = hostHash() != 0 ? hostHash() : hashOf(self.hostName.data());
+  self.host = hashOf(fmt::format("{} {} {} {}", self.machine, networkNamespace(), processSpaceHash(),
+                                 sharesMemory ? 0 : self.process));
+  return self;
+}
+
+void checkSettings(const std::vector<RankIdentity>& all) {
+  for (std::size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank].settings != all[0].settings)
+      fail(taccInvalidUsage,
+           "ranks have different settings: rank 0 ({}) has '{}', rank {} ({}) has '{}'; set them alike on all",
+           all[0].describe(), all[0].settings.data(), rank, all[rank].describe(), all[rank].settings.data());
+}
+
+HostMap::HostMap(const std::vector<RankIdentity>& all) {
+  std::map<std::uint64_t, int> numbers;
+  for (const RankIdentity& one : all) {
+    const int host = numbers.try_emplace(one.host, hosts()).first->second;
+    if (host == hosts()) ranks_.emplace_back();
+    auto& members = ranks_[static_cast<std::size_t>(host)];
+    local_.push_back(static_cast<int>(members.size()));
+    members.push_back(static_cast<int>(host_.size()));
+    host_.push_back(host);
+  }
+}
+
+bool HostMap::isEven() const noexcept {
+  return std::ranges::all_of(ranks_, [this](const auto& members) { return members.size() == ranks_[0].size(); });
+}
+
+std::vector<int> HostMap::lane(int local) const {
+  std::vector<int> ranks;
+  for (const auto& members : ranks_) ranks.push_back(members[static_cast<std::size_t>(local)]);
+  return ranks;
+}
+
+}  // namespace tacc

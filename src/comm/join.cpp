@@ -1,0 +1,131 @@
+// How a rank joins a communicator: it meets the others, learns who they are, and becomes a part of one node, or of
+// several that a network connects.
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "comm/bootstrap.hpp"
+#include "comm/cluster_membership.hpp"
+#include "comm/communicator.hpp"
+#include "comm/muster.hpp"
+#include "comm/node_communicator.hpp"
+#include "comm/settings.hpp"
+#include "comm/unique_id.hpp"
+
+namespace tacc {
+namespace {
+
+/// A rank that cannot join for reasons of its own still comes to the rendezvous to say so: the others would only know
+/// that somebody is missing. It does not wait for them as long as it would to join.
+void tellOthers(const Error& error, const taccUniqueId& id, int ranks, int rank, double initTimeout) noexcept {
+  constexpr double courtesy = 5;  // seconds
+  try {
+    Bootstrap(id, ranks, rank, std::min(initTimeout, courtesy)).announceFailure(error);
+  } catch (const std::exception&) {
+    // Nobody came; the caller reports the error itself.
+  }
+}
+
+std::string settingsOf(const Environment& environment, const CommConfig& config) {
+  return environment.agreed + (config.algorithm.empty() ? "" : " algorithm=" + config.algorithm);
+}
+
+/// What the ranks tell each other first.
+struct Greeting {
+  RankIdentity identity;
+  MusterPlace place;
+};
+
+/// The address at which ranks of other hosts reach this one: the one over which it reached rank 0, or, on rank 0's own
+/// host, the one that the id names.
+InetAddress ownAddress(const Bootstrap& bootstrap, const UniqueIdContents& id) {
+  if (const auto parsed = InetAddress::parse(bootstrap.localAddressToRankZero())) return *parsed;
+  const std::vector<InetAddress> addresses = addressesIn(id);
+  if (addresses.empty()) fail(taccInternalError, "the unique id of ranks on several hosts names no address");
+  return addresses.front();
+}
+
+std::unique_ptr<Muster> openMuster(const Bootstrap& bootstrap, const UniqueIdContents& id, int ranks, int rank) {
+  if (ranks == 1) return nullptr;
+  if (bootstrap.allUnix()) return std::make_unique<Muster>(rank, nullptr);
+  const InetAddress own = ownAddress(bootstrap, id);
+  return std::make_unique<Muster>(rank, &own);
+}
+
+std::unique_ptr<Communicator> joinAs(std::unique_ptr<Bootstrap> bootstrap, const UniqueIdContents& id, int ranks,
+                                     int rank, const CommConfig& config, const Environment& environment,
+                                     std::unique_ptr<Muster>& muster) {
+  std::vector<RankIdentity> who;
+  try {
+    muster = openMuster(*bootstrap, id, ranks, rank);
+    const Greeting mine{
+        introduceSelf(settingsOf(environment, config), environment.segments != SegmentSource::off),
+        muster ? muster->place() : MusterPlace{}};
+    const auto bytes = bootstrap->allGather(std::as_bytes(std::span(&mine, 1)));
+    std::vector<Greeting> all(static_cast<std::size_t>(ranks));
+    std::memcpy(static_cast<void*>(all.data()), bytes.data(), bytes.size());
+    std::vector<MusterPlace> places;
+    for (const Greeting& one : all) {
+      who.push_back(one.identity);
+      places.push_back(one.place);
+    }
+    if (muster) muster->setPlaces(std::move(places), id.secret);
+    checkSettings(who);
+  } catch (const Error& error) {
+    bootstrap->announceFailure(error);  // the others wait in their next exchange: they get this text there
+    throw;
+  }
+  if (HostMap(who).hosts() == 1 && bootstrap->allUnix()) {
+    Membership membership = joinNode(std::move(bootstrap), ranks, rank, environment);
+    return std::make_unique<NodeCommunicator>(std::move(membership), rank, ranks, config, environment);
+  }
+  ClusterMembership membership = joinCluster(std::move(bootstrap), std::move(who), rank, config, environment);
+  return std::make_unique<ClusterCommunicator>(std::move(membership), rank, ranks, config);
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ranks, int rank,
+                                                 const CommConfig& config) {
+  Environment environment;
+  CommConfig effective;
+  try {
+    environment = checkEnvironment();
+    effective = applyEnvironment(config, environment);
+  } catch (const Error& error) {
+    tellOthers(error, id, ranks, rank, config.initTimeout);
+    throw;
+  }
+  auto bootstrap = std::make_unique<Bootstrap>(id, ranks, rank, effective.initTimeout);
+  std::unique_ptr<Muster> muster;
+  auto made = joinAs(std::move(bootstrap), openUniqueId(id), ranks, rank, effective, environment, muster);
+  made->muster_ = std::move(muster);
+  return made;
+}
+
+Communicator::Communicator(int rank, int ranks, CommConfig config)
+    : rank_(rank), ranks_(ranks), config_(std::move(config)) {}
+
+Communicator::~Communicator() = default;
+
+std::unique_ptr<Communicator> Communicator::shrink(std::span<const int> excluded, const CommConfig& config) {
+  std::vector<bool> isExcluded(static_cast<std::size_t>(ranks_));
+  for (const int rank : excluded) {
+    if (rank < 0 || rank >= ranks_ || rank == rank_)
+      fail(taccInvalidArgument, "rank {} cannot be excluded: it must be another one of the {} ranks (this is rank {})",
+           rank, ranks_, rank_);
+    isExcluded[static_cast<std::size_t>(rank)] = true;
+  }
+  if (!muster_ && ranks_ > 1)
+    fail(taccInvalidUsage, "ranks that are threads of one process end together; taccCommSplit makes smaller ones of them");
+  const Environment environment = checkEnvironment();
+  const double seconds = applyEnvironment(config, environment).initTimeout;
+  const Muster::Outcome outcome = muster_ ? muster_->gather(isExcluded, seconds) : Muster::Outcome{makeUniqueId(), {0}};
+  const auto place = std::ranges::find(outcome.survivors, rank_) - outcome.survivors.begin();
+  return join(outcome.id, static_cast<int>(outcome.survivors.size()), static_cast<int>(place), config);
+}
+
+}  // namespace tacc

@@ -1,0 +1,100 @@
+#include "comm/network_endpoint.hpp"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr int longestSleep = 100;         // ms; bounds how late a time-out is noticed
+constexpr int blindSleep = 1;             // ms, for transports without a descriptor
+constexpr double deadGrace = 0.1;         // a rank that died may have sent all that it had to
+constexpr double leftGrace = 1.0;
+constexpr double verdictSeconds = 0.9;    // of waiting for rank 0 after a time-out
+constexpr double idleSeconds = 0.001;     // between looks at the control plane from inside the node
+
+double secondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+NetworkEndpoint::NetworkEndpoint(int rank, int ranks, std::unique_ptr<NetworkTransport> transport,
+                                 ControlPlane& control, NetworkPatience patience, std::function<std::string()> describe)
+    : rank_(rank),
+      transport_(std::move(transport)),
+      peers_(*transport_, ranks),
+      control_(control),
+      patience_(patience),
+      describe_(std::move(describe)),
+      interrupt_(rank) {}
+
+void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>& enough) {
+  Clock::time_point last = Clock::now();
+  isStuck_ = false;
+  for (bool sleeping = false;;) {
+    bool moved = transport_->progress();
+    moved = activity.advance() || moved;
+    if (enough()) return;
+    if (moved) {
+      last = Clock::now();
+      sleeping = false;
+      continue;
+    }
+    const double still = secondsSince(last);
+    if (!sleeping && still < patience_.spinSeconds) continue;
+    checkOthers(&activity, still);
+    if (transport_->descriptor() < 0 || transport_->arm()) sleep();
+    sleeping = true;
+  }
+}
+
+void NetworkEndpoint::idle(NetworkActivity* activity) {
+  transport_->progress();
+  if (activity != nullptr) activity->advance();
+  if (secondsSince(lastIdle_) < idleSeconds) return;
+  lastIdle_ = Clock::now();
+  checkOthers(activity, 0);
+}
+
+void NetworkEndpoint::sleep() {
+  sockets_.clear();
+  control_.addDescriptors(sockets_);
+  const bool sees = transport_->descriptor() >= 0;
+  if (sees) sockets_.push_back({transport_->descriptor(), POLLIN, 0});
+  waitFor(sockets_, interrupt_, Deadline((sees ? longestSleep : blindSleep) * 1e-3));
+}
+
+void NetworkEndpoint::checkInterrupt() const {
+  if (interrupt_.raised()) fail(taccRemoteError, "the communicator was aborted by rank {}", rank_);
+}
+
+void NetworkEndpoint::checkOthers(const NetworkActivity* activity, double still) {
+  checkInterrupt();
+  control_.poll([&] { return describeWait(activity); });
+  if (const auto dead = control_.deadRank(); dead && still > deadGrace)
+    fail(taccRemoteError, "{} has died; rank {} {}", control_.nameOf(*dead), rank_, describeWait(activity));
+  if (activity == nullptr) return;
+  if (const auto left = control_.leftRank(activity->awaited()); left && still > leftGrace)
+    fail(taccRemoteError, "{} has left the communicator (taccCommDestroy) before this call; rank {} {}",
+         control_.nameOf(*left), rank_, describeWait(activity));
+  if (patience_.timeout <= 0 || still <= patience_.timeout) return;
+  if (!std::exchange(isStuck_, true)) control_.reportStuck(describeWait(activity));
+  if (still > patience_.timeout + verdictSeconds)
+    fail(taccTimeout, "{} does not answer, nor did anything arrive for {} s; rank {} {}", control_.nameOf(0),
+         patience_.timeout, rank_, describeWait(activity));
+}
+
+std::string NetworkEndpoint::describeWait(const NetworkActivity* activity) const {
+  std::string text = "was in " + describe_();
+  const std::vector<int> awaited = activity == nullptr ? std::vector<int>() : activity->awaited();
+  for (std::size_t i = 0; i < awaited.size() && i < 4; ++i)
+    text += fmt::format("{} {}", i == 0 ? ", waiting for rank" : ",", awaited[i]);
+  return text;
+}
+
+}  // namespace tacc

@@ -1,0 +1,65 @@
+// One rank's end of the network: waits for messages, and for everything that can end such a wait otherwise.
+//
+// Waiting is adaptive, as inside a node: look again and again while the message is probably near, then sleep on the
+// transport's descriptor, the control plane and the interrupt together.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/control_plane.hpp"
+#include "comm/wait.hpp"
+#include "engine/network_activity.hpp"
+#include "engine/network_peers.hpp"
+#include "transports/network_transport.hpp"
+
+namespace tacc {
+
+struct NetworkPatience {
+  double timeout = 600;       // seconds without progress until the inquest; 0: for ever
+  double spinSeconds = 5e-5;  // of looking before the first sleep
+};
+
+class NetworkEndpoint {
+ public:
+  /// `describe`: the call that this rank is in, for messages.
+  NetworkEndpoint(int rank, int ranks, std::unique_ptr<NetworkTransport> transport, ControlPlane& control,
+                  NetworkPatience patience, std::function<std::string()> describe);
+
+  NetworkPeers& peers() noexcept { return peers_; }
+  std::string describeTransport() const { return transport_->describe(); }
+
+  /// Advances `activity` until `enough` returns true. Throws taccTimeout, taccRemoteError, and what activity throws.
+  void run(NetworkActivity& activity, const std::function<bool()>& enough);
+  /// For waits inside the node: lets messages move and looks at the control plane, without waiting.
+  void idle(NetworkActivity* activity);
+
+  /// From any thread: ends the wait that goes on, or the next one.
+  void interrupt() noexcept { interrupt_.raise(); }
+  void checkInterrupt() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void sleep();
+  /// Everything but messages; `still`: seconds since something moved.
+  void checkOthers(const NetworkActivity* activity, double still);
+  std::string describeWait(const NetworkActivity* activity) const;
+
+  int rank_;
+  std::unique_ptr<NetworkTransport> transport_;
+  NetworkPeers peers_;
+  ControlPlane& control_;
+  NetworkPatience patience_;
+  std::function<std::string()> describe_;
+  Interrupt interrupt_;
+  bool isStuck_ = false;  // the inquest was asked for
+  Clock::time_point lastIdle_{};
+  std::vector<pollfd> sockets_;
+};
+
+}  // namespace tacc

@@ -1,0 +1,87 @@
+#include "engine/network_pairs.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "base/types.hpp"
+#include "engine/signature.hpp"
+
+namespace tacc {
+
+void NetworkPairs::start(std::span<const PointToPoint> operations, std::uint64_t signature, std::uint32_t call) {
+  operations_.clear();
+  NetworkTransport& transport = peers_.transport();
+  for (const PointToPoint& what : operations) {
+    Operation& o = operations_.emplace_back();
+    o.what = what;
+    o.bytes = what.count * sizeOf(what.type);
+    const bool isInline = o.bytes <= inlineBytes;
+    const std::uint64_t own = makeSignature(Collective::barrier, what.type, 0, 0, what.count);
+    o.header = {call == 0 ? own : signature, call, static_cast<std::uint32_t>(isInline ? o.bytes : 0)};
+    if (what.isSend) {
+      o.envelope.resize(sizeof(CallHeader) + o.header.bytes);
+      std::memcpy(o.envelope.data(), &o.header, sizeof o.header);
+      if (o.header.bytes > 0) std::memcpy(o.envelope.data() + sizeof o.header, what.buffer, o.header.bytes);
+      const std::uint32_t tag = peers_.takeSendTags(what.peer, 2, MessageClass::pair);
+      transport.send(what.peer, tag, o.envelope.data(), o.envelope.size(), o.opening);
+      if (!isInline) transport.send(what.peer, tag + 1, what.buffer, o.bytes, o.data);
+      o.isOpened = true;
+    } else {
+      o.envelope.resize(sizeof(CallHeader) + inlineBytes);
+      const std::uint32_t tag = peers_.takeReceiveTags(what.peer, 2, MessageClass::pair);
+      transport.receive(what.peer, tag, o.envelope.data(), o.envelope.size(), o.opening);
+      if (!isInline) transport.receive(what.peer, tag + 1, what.buffer, o.bytes, o.data);
+    }
+  }
+}
+
+bool NetworkPairs::advance() {
+  bool moved = false;
+  for (Operation& o : operations_)
+    if (!o.isOpened && o.opening.done) moved |= openReceive(o);
+  return moved;
+}
+
+bool NetworkPairs::openReceive(Operation& o) {
+  CallHeader theirs{};
+  std::memcpy(&theirs, o.envelope.data(), sizeof theirs);
+  if (theirs.signature != o.header.signature || theirs.call != o.header.call || theirs.bytes != o.header.bytes)
+    failMismatch(o, theirs);
+  if (theirs.bytes > 0) std::memcpy(o.what.buffer, o.envelope.data() + sizeof theirs, theirs.bytes);
+  o.isOpened = true;
+  return true;
+}
+
+void NetworkPairs::failMismatch(const Operation& o, const CallHeader& theirs) const {
+  if (theirs.call == 0 && o.header.call == 0) {
+    const auto type = static_cast<taccDataType_t>(theirs.signature >> 4 & 0xf);
+    fail(taccInvalidUsage, "rank {} receives {} {} from rank {}, which sends {} {}", rank_, o.what.count,
+         nameOf(o.what.type), o.what.peer, theirs.signature >> 28, nameOf(type));
+  }
+  const auto name = [](const CallHeader& header) {
+    return header.call == 0 ? std::string("a send or receive")
+                            : fmt::format("call {}, {}", header.call, describeSignature(header.signature));
+  };
+  fail(taccInvalidUsage, "the ranks' calls differ: rank {} is in {}, rank {} in {}", rank_, name(o.header),
+       o.what.peer, name(theirs));
+}
+
+bool NetworkPairs::isFinished() const { return std::ranges::all_of(operations_, &Operation::isDone); }
+
+std::vector<int> NetworkPairs::awaited() const {
+  std::vector<int> ranks;
+  for (const Operation& o : operations_)
+    if (!o.isDone() && std::ranges::find(ranks, o.what.peer) == ranks.end()) ranks.push_back(o.what.peer);
+  return ranks;
+}
+
+std::string NetworkPairs::describe() const {
+  for (const Operation& o : operations_)
+    if (!o.isDone())
+      return fmt::format("{} of {} {} {} rank {}", o.what.isSend ? "send" : "receive", o.what.count,
+                         nameOf(o.what.type), o.what.isSend ? "to" : "from", o.what.peer);
+  return "no operation";
+}
+
+}  // namespace tacc

@@ -1,0 +1,113 @@
+// Runs a network program: chunks under way together, each going through the steps as its messages arrive.
+//
+// Nothing here waits. advance() does what can be done and returns; whoever runs the call progresses the transport,
+// sleeps, and looks after errors in between. So other work (the part of a call inside a node) can go on meanwhile.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "compute/reduce.hpp"
+#include "engine/network_activity.hpp"
+#include "engine/network_peers.hpp"
+#include "engine/network_program.hpp"
+
+namespace tacc {
+
+/// One chunk of a call: where its data lies on this rank.
+struct NetworkChunk {
+  const std::byte* input;
+  std::byte* output;
+  std::size_t elements;  // split: of the chunk; stack: of the chunk's part of every block
+};
+
+struct NetworkWork {
+  const NetworkProgram* program = nullptr;
+  std::vector<int> members;          // the communicator's rank of every rank of the plan
+  std::vector<NetworkChunk> chunks;  // the same number and elements on all ranks
+  std::size_t blockBytes = 0;        // stack: distance of the blocks in input and output
+  std::size_t elementBytes = 1;
+  ReduceKernel reduce = nullptr;
+  int divisor = 1;
+  std::uint64_t signature = 0;
+  std::uint32_t call = 0;
+  std::size_t window = 4;  // chunks under way together
+};
+
+class NetworkRun final : public NetworkActivity {
+ public:
+  explicit NetworkRun(NetworkPeers& peers) : peers_(peers) {}
+
+  /// Begins a call. All its chunks may start; or those below `released` only.
+  void start(NetworkWork work, std::size_t released);
+  void release(std::size_t chunks) noexcept { released_ = chunks; }
+
+  /// Does what can be done now. True when something was. Throws taccInvalidUsage when a rank has called something else.
+  bool advance() override;
+  /// Chunks 0 to completed() - 1 are complete on this rank; their sends are over.
+  std::size_t completed() const noexcept { return completed_; }
+  bool isFinished() const noexcept override { return completed_ == work_.chunks.size() && openHeaders_.empty(); }
+
+  /// What it waits for, for messages: the ranks, without doubles, whose messages are due.
+  std::vector<int> awaited() const override;
+
+ private:
+  struct Chunk {
+    std::size_t number = 0;
+    bool active = false;
+    std::size_t step = 0;
+    bool isComputed = false;                 // the step; its sends are not all started
+    std::size_t posted = 0;                  // receives posted so far; not in order
+    std::size_t startedSends = 0;            // in order
+    std::vector<std::size_t> opened;         // ranks of the plan that have this call's header
+    std::vector<std::uint8_t> isPosted;      // per receive
+    std::vector<const std::byte*> arrivals;  // per receive: where it lands
+    std::vector<NetworkRequest> receives;    // per receive and block
+    std::vector<NetworkRequest> sends;
+    std::vector<std::byte> incoming, outgoing, scratch;
+
+    bool isOpened(std::size_t peer) const { return std::ranges::find(opened, peer) != opened.end(); }
+  };
+
+  void activate(Chunk& chunk, std::size_t number);
+  bool advanceChunk(Chunk& chunk);
+  bool postReceives(Chunk& chunk);
+  void postReceive(Chunk& chunk, std::size_t index);
+  bool hasArrived(const Chunk& chunk, std::size_t index) const;
+  bool isOver(const Chunk& chunk, std::size_t send) const;
+  bool startSends(Chunk& chunk, const NetworkStep& step);
+  void compute(Chunk& chunk, const NetworkStep& step);
+  void combine(Chunk& chunk, const NetworkStep& step, int firstBlock, int blocks);
+  bool checkHeaders();
+  void openPairs();
+
+  const NetworkChunk& dataOf(const Chunk& chunk) const { return work_.chunks[chunk.number]; }
+  /// Bytes of blocks [block, block + count) of a chunk.
+  std::size_t bytesOf(const Chunk& chunk, int block, int count) const;
+  std::size_t strideOf(NetworkPlace place) const;
+  std::size_t elementOf(const Chunk& chunk, int block) const;
+  const std::byte* addressOf(const Chunk& chunk, NetworkPlace place, int block, int offset) const;
+  int piecesOf(int blockCount) const noexcept { return isPacked_ ? 1 : blockCount; }
+
+  NetworkPeers& peers_;
+  NetworkWork work_;
+  std::size_t released_ = 0;
+  std::size_t started_ = 0;
+  std::size_t completed_ = 0;
+  bool isPacked_ = true;         // a message of several blocks is contiguous in all memory
+  std::size_t slotBytes_ = 0;    // of one block in slots and scratch
+  std::vector<Chunk> chunks_;    // number % window
+  std::vector<int> openHeaders_;                          // ranks whose header is still to come
+  std::vector<std::int32_t> inlineSend_, inlineReceive_;  // per rank of the plan: which travels with the header; -1
+  std::vector<std::uint32_t> sendTag_, receiveTag_;       // per rank of the plan: tag of the header
+  std::vector<std::size_t> firstReceive_, firstSend_;     // per receive and send: its first request
+  std::vector<const void*> sources_;
+  std::vector<void*> destinations_;
+};
+
+}  // namespace tacc

@@ -1,0 +1,34 @@
+// The kinds of network transports, in the order of preference. What this build lacks is listed too.
+#include "transports/network_transport.hpp"
+#if defined(TACC_HAS_OFI)
+#include "transports/ofi_transport.hpp"
+#endif
+#if defined(TACC_HAS_UCX)
+#include "transports/ucx_transport.hpp"
+#endif
+
+namespace tacc {
+namespace {
+
+constexpr NetworkTransportKind kinds[] = {
+    {"ucx", "UCX: InfiniBand, RoCE, and TCP where there is nothing better.", "libucx-dev",
+#if defined(TACC_HAS_UCX)
+     makeUcxTransport, describeUcx
+#else
+     nullptr, nullptr
+#endif
+    },
+    {"ofi", "libfabric: InfiniBand, Omni-Path, Slingshot, EFA, and TCP where there is nothing better.", "libfabric-dev",
+#if defined(TACC_HAS_OFI)
+     makeOfiTransport, describeOfi
+#else
+     nullptr, nullptr
+#endif
+    },
+};
+
+}  // namespace
+
+std::span<const NetworkTransportKind> networkTransports() { return kinds; }
+
+}  // namespace tacc

@@ -1,0 +1,148 @@
+#include "transports/ucx_context.hpp"
+
+#include <ucs/config/global_opts.h>
+#include <ucs/debug/debug.h>
+
+#include <array>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <sstream>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/log.hpp"
+
+namespace tacc {
+namespace {
+
+bool isSetByUser(const char* variable) { return std::getenv(variable) != nullptr; }
+
+/// UCX takes over the signals of faults, and SIGHUP, in its library's constructor: before anything can be configured,
+/// in every program that is linked with it. This constructor runs after that one and gives the signals back.
+[[maybe_unused]] const bool signalsGivenBack = [] {
+  if (isSetByUser("UCX_HANDLE_ERRORS") || isSetByUser("UCX_ERROR_SIGNALS")) return false;
+  for (const int signal : {SIGHUP, SIGILL, SIGBUS, SIGFPE, SIGSEGV}) ucs_debug_disable_signal(signal);
+  return true;
+}();
+
+/// A setting in tacc's favour. ucp_config_modify takes the names of transports' settings without the transport's.
+struct Setting {
+  const char* variable;  // the user's way to set it
+  const char* name;
+  const char* value;
+};
+
+constexpr Setting settings[] = {
+    // What is on this host, tacc does itself. UCX tells hosts apart by their boot id, which containers share.
+    {"UCX_TLS", "TLS", "^sm"},
+    // TCP. A message that fits a segment is not cut, and large segments are fewer system calls. Between two cores of a
+    // virtual machine, MiB/s of messages of 64 KiB, 1 MiB and 8 MiB:
+    //    sender's 8K, receiver's 64K (UCX's own)    1120   1480   1490
+    //    sender's 8K, receiver's 2M                 1290   1880   1840
+    //    sender's 64K, receiver's 1M                1510   2100   2150
+    // and no difference at 8 bytes. A segment of the receiver is in use while a message is coming in, one for each peer
+    // that sends: 4M is no faster than 1M, so it is not worth its memory.
+    {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "64K"},
+    {"UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "1M"},
+};
+
+class Configuration {
+ public:
+  Configuration() {
+    const ucs_status_t status = ucp_config_read(nullptr, nullptr, &config_);
+    if (status != UCS_OK) {
+      fail(taccSystemError, "UCX cannot read its configuration: {}; look at the variables UCX_* of this process",
+           ucs_status_string(status));
+    }
+  }
+  Configuration(const Configuration&) = delete;
+  Configuration& operator=(const Configuration&) = delete;
+  ~Configuration() { ucp_config_release(config_); }
+
+  void set(const Setting& setting) {
+    if (isSetByUser(setting.variable)) return;
+    const ucs_status_t status = ucp_config_modify(config_, setting.name, setting.value);
+    if (status != UCS_OK) {
+      fail(taccInternalError, "UCX {} does not take {}={}: {}", ucxVersion(), setting.variable, setting.value,
+           ucs_status_string(status));
+    }
+  }
+
+  const ucp_config_t* get() const noexcept { return config_; }
+
+ private:
+  ucp_config_t* config_ = nullptr;
+};
+
+}  // namespace
+
+UcxContext::UcxContext(const NetworkOptions& options) {
+  // UCX warns on standard output, which belongs to the program: of connections that close, for one, at every error of
+  // another rank. What is wrong for tacc is thrown.
+  if (!isSetByUser("UCX_LOG_LEVEL")) ucs_global_opts_set_value("LOG_LEVEL", logs(LogLevel::warn) ? "warn" : "fatal");
+  Configuration configuration;
+  for (const Setting& setting : settings) configuration.set(setting);
+  if (!options.interface.empty()) configuration.set({"UCX_NET_DEVICES", "NET_DEVICES", options.interface.c_str()});
+
+  ucp_params_t parameters = {};
+  parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
+  parameters.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
+  parameters.estimated_num_eps = static_cast<std::size_t>(options.ranks);
+  parameters.name = "tacc";
+  const ucs_status_t status = ucp_init(&parameters, configuration.get(), &context_);
+  const bool started = status == UCS_OK;
+  if (started && !devices().empty()) return;
+  if (started) ucp_cleanup(context_);
+  const char* const devices = std::getenv("UCX_NET_DEVICES");
+  const std::string on = devices != nullptr          ? fmt::format(" on UCX_NET_DEVICES={}", devices)
+                         : options.interface.empty() ? std::string()
+                                                     : fmt::format(" on network interface {}", options.interface);
+  fail(taccSystemError, "rank {}: UCX cannot start{}: {}; ucx_info -d shows the devices that UCX finds here",
+       options.rank, on, started ? "it finds no such device" : ucs_status_string(status));
+}
+
+std::size_t UcxContext::requestBytes() const {
+  ucp_context_attr_t attributes = {};
+  attributes.field_mask = UCP_ATTR_FIELD_REQUEST_SIZE;
+  ucp_context_query(context_, &attributes);
+  return attributes.request_size;
+}
+
+std::string UcxContext::devices() const {
+  // UCX prints its resources, and has no other interface to them: "# resource 1 : md 1 dev 1 flags -- tcp/eth0"
+  char* text = nullptr;
+  std::size_t bytes = 0;
+  std::FILE* stream = ::open_memstream(&text, &bytes);
+  if (stream == nullptr) failErrno("cannot make a stream in memory");
+  ucp_context_print_info(context_, stream);
+  std::fclose(stream);
+  std::istringstream lines(std::string(text, bytes));
+  std::free(text);
+
+  std::map<std::string, std::string> devicesOfTransport;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("resource") == std::string::npos) continue;
+    const std::string name = line.substr(line.find_last_of(' ') + 1);
+    const std::size_t slash = name.find('/');
+    if (slash == std::string::npos || name.starts_with("self/")) continue;
+    std::string& devices = devicesOfTransport[name.substr(0, slash)];
+    devices += (devices.empty() ? "" : ", ") + name.substr(slash + 1);
+  }
+  std::string result;
+  for (const auto& [transport, devices] : devicesOfTransport)
+    result += fmt::format("{}{} on {}", result.empty() ? "" : "; ", transport, devices);
+  return result;
+}
+
+std::string ucxVersion() {
+  unsigned major = 0;
+  unsigned minor = 0;
+  unsigned release = 0;
+  ucp_get_version(&major, &minor, &release);
+  return fmt::format("{}.{}.{}", major, minor, release);
+}
+
+}  // namespace tacc

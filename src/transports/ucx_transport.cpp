@@ -1,0 +1,320 @@
+#include "transports/ucx_transport.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "base/error.hpp"
+#include "transports/ucx_context.hpp"
+
+namespace tacc {
+namespace {
+
+/// How long the destructor goes on for messages that are done for their sender but not yet with the kernel, and then
+/// for the connections to close. Both take microseconds, unless the peer has stopped reading.
+constexpr std::chrono::milliseconds closingTime{500};
+constexpr std::size_t operationsAtOnce = 64;
+constexpr std::size_t cacheLine = 64;
+constexpr ucp_tag_t wholeTag = ~ucp_tag_t{0};
+
+/// In the worker, all messages to a rank share one matching space: the upper half of a tag is the sender.
+ucp_tag_t tagOf(int sender, std::uint32_t tag) {
+  return static_cast<ucp_tag_t>(static_cast<std::uint32_t>(sender)) << 32 | tag;
+}
+
+class UcxTransport;
+
+/// What UCX and the transport keep about a message under way. UCX's part lies right in front of it, in memory of the
+/// transport: so nothing is allocated for a message, and everything that is under way can be found.
+struct Operation {
+  UcxTransport* transport = nullptr;
+  NetworkRequest* request = nullptr;  // null: free
+  int peer = 0;
+  std::uint32_t tag = 0;
+  std::size_t capacity = 0;  // of a receive
+};
+
+struct Peer {
+  std::vector<std::byte> address;
+  ucp_ep_h endpoint = nullptr;
+  int underWay = 0;  // messages
+  ucs_status_t status = UCS_OK;
+  UcxTransport* transport = nullptr;
+};
+
+class UcxTransport final : public NetworkTransport {
+ public:
+  explicit UcxTransport(const NetworkOptions& options);
+  ~UcxTransport() override;
+
+  std::vector<std::byte> address() const override;
+  void setPeers(std::vector<std::vector<std::byte>> addresses) override;
+  void send(int peer, std::uint32_t tag, const void* data, std::size_t bytes, NetworkRequest& request) override;
+  void receive(int peer, std::uint32_t tag, void* data, std::size_t capacity, NetworkRequest& request) override;
+  bool progress() override;
+  int descriptor() const override { return descriptor_; }
+  bool arm() override;
+  std::string describe() const override { return fmt::format("ucx {} over {}", ucxVersion(), context_.devices()); }
+
+ private:
+  static void onSent(void* operation, ucs_status_t status, void* userData);
+  static void onReceived(void* operation, ucs_status_t status, const ucp_tag_recv_info_t* info, void* userData);
+  static void onPeerFailure(void* peer, ucp_ep_h endpoint, ucs_status_t status);
+
+  Operation& begin(int peer, std::uint32_t tag, std::size_t capacity, NetworkRequest& request);
+  void end(Operation& operation, ucs_status_t status, std::size_t bytes);
+  void addOperations();
+  void connect(int rank);
+  void note(taccResult_t result, std::string message);
+  std::string gone(int rank, ucs_status_t status) const;
+  void noteFailedPeers();
+  [[noreturn]] void throwError() const { throw Error(*error_); }
+  template <class IsDone>
+  void progressUntil(const IsDone& isDone) noexcept;
+
+  UcxContext context_;
+  int rank_;
+  std::size_t requestBytes_;  // UCX's part of an operation, rounded up to cache lines
+  std::vector<std::unique_ptr<std::byte[]>> chunks_;
+  std::vector<Operation*> operations_;
+  std::vector<Operation*> free_;
+  std::vector<Peer> peers_;
+  bool somePeerFailed_ = false;
+  std::optional<Error> error_;  // the first; found in a callback, which must not throw
+  ucp_worker_h worker_ = nullptr;
+  int descriptor_ = -1;
+};
+
+std::size_t roundUp(std::size_t bytes) { return (bytes + cacheLine - 1) / cacheLine * cacheLine; }
+
+UcxTransport::UcxTransport(const NetworkOptions& options)
+    : context_(options), rank_(options.rank), requestBytes_(roundUp(context_.requestBytes())) {
+  addOperations();
+  ucp_worker_params_t parameters = {};
+  parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  parameters.thread_mode = UCS_THREAD_MODE_SINGLE;
+  ucs_status_t status = ucp_worker_create(context_.get(), &parameters, &worker_);
+  if (status != UCS_OK)
+    fail(taccSystemError, "rank {}: UCX cannot make a worker: {}", rank_, ucs_status_string(status));
+  status = ucp_worker_get_efd(worker_, &descriptor_);
+  if (status != UCS_OK) {
+    ucp_worker_destroy(worker_);
+    fail(taccSystemError, "rank {}: UCX has no descriptor to sleep on: {}", rank_, ucs_status_string(status));
+  }
+}
+
+UcxTransport::~UcxTransport() {
+  for (Operation* operation : operations_)
+    if (operation->request != nullptr) ucp_request_cancel(worker_, operation);
+
+  const ucp_request_param_t none = {};
+  std::vector<ucs_status_ptr_t> requests;
+  const auto keep = [&](ucs_status_ptr_t request) {
+    if (UCS_PTR_IS_PTR(request)) requests.push_back(request);
+  };
+  const auto waitForAll = [&] {
+    progressUntil([&] {
+      return std::all_of(requests.begin(), requests.end(),
+                         [](ucs_status_ptr_t request) { return ucp_request_check_status(request) != UCS_INPROGRESS; });
+    });
+    for (ucs_status_ptr_t request : requests) ucp_request_free(request);
+    requests.clear();
+  };
+  // A send is done when UCX has a copy. Whoever waits for that message still wants it.
+  if (!error_ && !somePeerFailed_) keep(ucp_worker_flush_nbx(worker_, &none));
+  waitForAll();
+  ucp_request_param_t force = {};
+  force.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  force.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  for (Peer& peer : peers_)
+    if (peer.endpoint != nullptr) keep(ucp_ep_close_nbx(std::exchange(peer.endpoint, nullptr), &force));
+  waitForAll();
+  ucp_worker_destroy(worker_);  // the operations' memory goes after it
+}
+
+template <class IsDone>
+void UcxTransport::progressUntil(const IsDone& isDone) noexcept {
+  const auto deadline = std::chrono::steady_clock::now() + closingTime;
+  while (!isDone() && std::chrono::steady_clock::now() < deadline) ucp_worker_progress(worker_);
+}
+
+std::vector<std::byte> UcxTransport::address() const {
+  ucp_worker_attr_t attributes = {};
+  attributes.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
+  attributes.address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY;
+  const ucs_status_t status = ucp_worker_query(worker_, &attributes);
+  if (status != UCS_OK) fail(taccSystemError, "rank {}: UCX has no address: {}", rank_, ucs_status_string(status));
+  const auto* bytes = reinterpret_cast<const std::byte*>(attributes.address);
+  std::vector<std::byte> result(bytes, bytes + attributes.address_length);
+  ucp_worker_release_address(worker_, attributes.address);
+  return result;
+}
+
+void UcxTransport::setPeers(std::vector<std::vector<std::byte>> addresses) {
+  peers_.resize(addresses.size());  // and never again: UCX has pointers to them
+  for (std::size_t i = 0; i < addresses.size(); ++i) {
+    peers_[i].address = std::move(addresses[i]);
+    peers_[i].transport = this;
+  }
+}
+
+/// A receive connects too: only an endpoint of one's own tells that its peer has died.
+void UcxTransport::connect(int rank) {
+  Peer& peer = peers_[static_cast<std::size_t>(rank)];
+  ucp_ep_params_t parameters = {};
+  parameters.field_mask =
+      UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  parameters.address = reinterpret_cast<const ucp_address_t*>(peer.address.data());
+  parameters.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  parameters.err_handler = {onPeerFailure, &peer};
+  const ucs_status_t status = ucp_ep_create(worker_, &parameters, &peer.endpoint);
+  if (status != UCS_OK) {
+    peer.endpoint = nullptr;
+    fail(taccRemoteError,
+         "rank {} cannot reach rank {}: {}; UCX has {} here. Ranks on different hosts need a network that joins them",
+         rank_, rank, ucs_status_string(status), context_.devices());
+  }
+}
+
+void UcxTransport::addOperations() {
+  const std::size_t bytes = requestBytes_ + roundUp(sizeof(Operation));
+  chunks_.push_back(std::make_unique<std::byte[]>(bytes * operationsAtOnce + cacheLine));
+  void* start = chunks_.back().get();
+  std::size_t space = bytes * operationsAtOnce + cacheLine;
+  std::align(cacheLine, bytes * operationsAtOnce, start, space);
+  for (std::size_t i = 0; i < operationsAtOnce; ++i) {
+    auto* place = static_cast<std::byte*>(start) + i * bytes + requestBytes_;
+    operations_.push_back(::new (place) Operation);
+    operations_.back()->transport = this;
+  }
+  free_.reserve(operations_.size());  // end() must not throw
+  free_.insert(free_.end(), operations_.end() - operationsAtOnce, operations_.end());
+}
+
+Operation& UcxTransport::begin(int peer, std::uint32_t tag, std::size_t capacity, NetworkRequest& request) {
+  if (error_) throwError();
+  Peer& entry = peers_[static_cast<std::size_t>(peer)];
+  if (entry.endpoint == nullptr) connect(peer);
+  if (free_.empty()) addOperations();
+  Operation& operation = *free_.back();
+  free_.pop_back();
+  operation.request = &request;
+  operation.peer = peer;
+  operation.tag = tag;
+  operation.capacity = capacity;
+  request.done = false;
+  ++entry.underWay;
+  return operation;
+}
+
+void UcxTransport::end(Operation& operation, ucs_status_t status, std::size_t bytes) {
+  NetworkRequest& request = *std::exchange(operation.request, nullptr);
+  --peers_[static_cast<std::size_t>(operation.peer)].underWay;
+  free_.push_back(&operation);
+  if (status == UCS_OK) {
+    request.bytes = bytes;
+    request.done = true;
+  } else if (status == UCS_ERR_MESSAGE_TRUNCATED) {
+    note(taccInvalidUsage, fmt::format("rank {} expected at most {} bytes from rank {}, which sent {} (message {})",
+                                       rank_, operation.capacity, operation.peer, bytes, operation.tag));
+  } else {
+    note(taccRemoteError, gone(operation.peer, status));
+  }
+}
+
+std::string UcxTransport::gone(int rank, ucs_status_t status) const {
+  return fmt::format("rank {} has lost rank {}: {} (ucx); its process may have died, or the network between them",
+                     rank_, rank, ucs_status_string(status));
+}
+
+void UcxTransport::note(taccResult_t result, std::string message) {
+  if (!error_) error_.emplace(result, message);
+}
+
+void UcxTransport::onSent(void*, ucs_status_t status, void* userData) {
+  auto* operation = static_cast<Operation*>(userData);
+  operation->transport->end(*operation, status, 0);
+}
+
+void UcxTransport::onReceived(void*, ucs_status_t status, const ucp_tag_recv_info_t* info, void* userData) {
+  auto* operation = static_cast<Operation*>(userData);
+  operation->transport->end(*operation, status, info->length);
+}
+
+void UcxTransport::onPeerFailure(void* argument, ucp_ep_h, ucs_status_t status) {
+  auto* peer = static_cast<Peer*>(argument);
+  peer->status = status;
+  peer->transport->somePeerFailed_ = true;
+}
+
+/// A peer that has left is an error for those who still have messages with it: others may finish.
+void UcxTransport::noteFailedPeers() {
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    if (peers_[i].status != UCS_OK && peers_[i].underWay != 0)
+      note(taccRemoteError, gone(static_cast<int>(i), peers_[i].status));
+  }
+}
+
+void UcxTransport::send(int peer, std::uint32_t tag, const void* data, std::size_t bytes, NetworkRequest& request) {
+  Operation& operation = begin(peer, tag, 0, request);
+  ucp_request_param_t parameters = {};
+  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                            UCP_OP_ATTR_FIELD_MEMORY_TYPE;
+  parameters.request = &operation;
+  parameters.cb.send = onSent;
+  parameters.user_data = &operation;
+  parameters.memory_type = UCS_MEMORY_TYPE_HOST;
+  const ucs_status_ptr_t result =
+      ucp_tag_send_nbx(peers_[static_cast<std::size_t>(peer)].endpoint, data, bytes, tagOf(rank_, tag), &parameters);
+  if (!UCS_PTR_IS_PTR(result)) end(operation, UCS_PTR_STATUS(result), 0);
+  if (error_) throwError();
+}
+
+void UcxTransport::receive(int peer, std::uint32_t tag, void* data, std::size_t capacity, NetworkRequest& request) {
+  Operation& operation = begin(peer, tag, capacity, request);
+  ucp_request_param_t parameters = {};
+  // Always with the callback, inside this call too: it alone is told the length for certain. UCX 1.13 leaves out the
+  // info of a receive that is done at once.
+  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
+                            UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
+  parameters.request = &operation;
+  parameters.cb.recv = onReceived;
+  parameters.user_data = &operation;
+  parameters.memory_type = UCS_MEMORY_TYPE_HOST;
+  const ucs_status_ptr_t result = ucp_tag_recv_nbx(worker_, data, capacity, tagOf(peer, tag), wholeTag, &parameters);
+  if (UCS_PTR_IS_ERR(result)) end(operation, UCS_PTR_STATUS(result), 0);
+  if (error_) throwError();
+}
+
+bool UcxTransport::progress() {
+  const bool moved = ucp_worker_progress(worker_) != 0;
+  if (somePeerFailed_) noteFailedPeers();
+  if (error_) throwError();
+  return moved;
+}
+
+bool UcxTransport::arm() {
+  const ucs_status_t status = ucp_worker_arm(worker_);
+  if (status != UCS_OK && status != UCS_ERR_BUSY)
+    fail(taccSystemError, "rank {}: UCX cannot prepare for sleeping: {}", rank_, ucs_status_string(status));
+  return status == UCS_OK;
+}
+
+}  // namespace
+
+std::unique_ptr<NetworkTransport> makeUcxTransport(const NetworkOptions& options) {
+  return std::make_unique<UcxTransport>(options);
+}
+
+std::string describeUcx() {
+  try {
+    return fmt::format("ucx {}: {}", ucxVersion(), UcxContext({}).devices());
+  } catch (const Error& error) {
+    return fmt::format("ucx {} cannot be used: {}", ucxVersion(), error.what());
+  }
+}
+
+}  // namespace tacc

@@ -1,0 +1,72 @@
+// Every collective among ranks on several virtual hosts: shared memory inside, a network between.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "algorithms/registry.hpp"
+#include "rank_harness.hpp"
+#include "support/virtual_cluster.hpp"
+#include "trials.hpp"
+
+namespace tacc::test {
+namespace {
+
+/// Which host each rank is on.
+struct Placement {
+  const char* name;
+  std::vector<int> hosts;
+};
+
+class HostCollectives : public testing::TestWithParam<Placement> {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = VirtualCluster::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+  const std::vector<int>& hosts() const { return GetParam().hosts; }
+  int ranks() const { return static_cast<int>(hosts().size()); }
+  void run(const std::vector<Trial>& trials, const taccConfig_t& config = TACC_CONFIG_INITIALIZER) {
+    const VirtualCluster cluster(1, 4);
+    runOnHosts(
+        cluster, hosts(), [&](taccComm_t comm, int rank) { runAll(comm, rank, ranks(), trials); }, config);
+  }
+};
+
+TEST_P(HostCollectives, everyTypeAndOperation) { run(trialsOfTypes(ranks(), {37, 9001})); }
+
+TEST_P(HostCollectives, everyRootAndOddCount) { run(trialsOfRoots(ranks())); }
+
+TEST_P(HostCollectives, severalChunks) { run(trialsOfElements(ranks(), 1200007)); }
+
+TEST_P(HostCollectives, everyAlgorithmForced) {
+  const VirtualCluster cluster(1, 4);
+  for (const Algorithm& algorithm : algorithms()) {
+    std::vector<Trial> trials;
+    for (int c = 0; c < collectiveCount; ++c) {
+      const auto collective = static_cast<Collective>(c);
+      // It must serve the hosts' leaders and all ranks: a call may be made of either.
+      const int hostCount = *std::max_element(hosts().begin(), hosts().end());
+      if (!algorithm.serves({collective, hostCount, 0}) || !algorithm.serves({collective, ranks(), 0})) continue;
+      for (const std::size_t count : {std::size_t{1}, std::size_t{50021}})
+        for (const bool inPlace : {false, true})
+          trials.push_back({collective, taccFloat32, isReduction(collective) ? taccAvg : taccSum, count, ranks() / 2,
+                            inPlace, false});
+    }
+    taccConfig_t config = TACC_CONFIG_INITIALIZER;
+    const std::string name(algorithm.name);
+    config.algorithm = name.c_str();
+    runOnHosts(
+        cluster, hosts(), [&](taccComm_t comm, int rank) { runAll(comm, rank, ranks(), trials); }, config);
+    ASSERT_FALSE(HasFailure()) << name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, HostCollectives,
+                         testing::Values(Placement{"oneEach", {1, 2, 3, 4}}, Placement{"blocks", {1, 1, 2, 2}},
+                                         Placement{"cyclic", {1, 2, 1, 2, 1, 2}}, Placement{"uneven", {2, 1, 1, 3, 1}},
+                                         Placement{"two", {1, 2}}),
+                         [](const auto& suite) { return std::string(suite.param.name); });
+
+}  // namespace
+}  // namespace tacc::test

@@ -1,0 +1,237 @@
+#include "trials.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "elements.hpp"
+#include "rank_harness.hpp"
+
+namespace tacc::test {
+
+std::size_t blocksIn(Collective c, int ranks) {
+  return c == Collective::reduceScatter || c == Collective::allToAll || c == Collective::scatter
+             ? static_cast<std::size_t>(ranks)
+             : 1;
+}
+std::size_t blocksOut(Collective c, int ranks) {
+  return c == Collective::allGather || c == Collective::allToAll || c == Collective::gather
+             ? static_cast<std::size_t>(ranks)
+             : 1;
+}
+
+namespace {
+
+double inputOf(int rank, std::size_t i, int op) {
+  const auto mixed = static_cast<int>((static_cast<std::size_t>(rank) * 7 + i * 3 + i / 11) % 5);
+  return op == taccProd ? 1 + mixed % 2 : 1 + mixed;
+}
+double factorOf(int rank) { return rank % 3 + 1; }
+
+double reduceAt(int ranks, std::size_t i, int op) {
+  double result = op == mulSum ? inputOf(0, i, op) * factorOf(0) : inputOf(0, i, op);
+  for (int r = 1; r < ranks; ++r) {
+    const double x = inputOf(r, i, op);
+    switch (op) {
+      case taccProd:
+        result *= x;
+        break;
+      case taccMax:
+        result = std::max(result, x);
+        break;
+      case taccMin:
+        result = std::min(result, x);
+        break;
+      case mulSum:
+        result += x * factorOf(r);
+        break;
+      default:
+        result += x;
+    }
+  }
+  return op == taccAvg ? result / ranks : result;
+}
+
+std::string nameOfTrial(const Trial& t, int rank, int ranks) {
+  return std::string(nameOf(t.collective)) + " " + std::string(nameOf(t.type)) + " op " + std::to_string(t.op) +
+         " count " + std::to_string(t.count) + " root " + std::to_string(t.root) + (t.inPlace ? " in place" : "") +
+         " rank " + std::to_string(rank) + " of " + std::to_string(ranks);
+}
+
+/// Element `i` of rank `rank`'s output.
+double expectedAt(const Trial& t, int rank, int ranks, std::size_t i) {
+  const std::size_t n = std::max<std::size_t>(1, t.count);
+  const auto me = static_cast<std::size_t>(rank);
+  switch (t.collective) {
+    case Collective::allReduce:
+    case Collective::reduce:
+      return reduceAt(ranks, i, t.op);
+    case Collective::reduceScatter:
+      return reduceAt(ranks, me * n + i, t.op);
+    case Collective::broadcast:
+      return inputOf(t.root, i, t.op);
+    case Collective::scatter:
+      return inputOf(t.root, me * n + i, t.op);
+    case Collective::allToAll:
+      return inputOf(static_cast<int>(i / n), me * n + i % n, t.op);
+    default:
+      return inputOf(static_cast<int>(i / n), i % n, t.op);
+  }
+}
+
+/// A buffer with guard bytes around it, in private or library memory.
+class Guarded {
+ public:
+  Guarded(std::size_t bytes, bool library) : bytes_(bytes), library_(library) {
+    void* raw = nullptr;
+    if (library)
+      EXPECT_EQ(taccMemAlloc(&raw, bytes + 2 * guard), taccSuccess);
+    else
+      raw = std::malloc(bytes + 2 * guard);
+    base_ = static_cast<std::byte*>(raw);
+    std::fill_n(base_, bytes + 2 * guard, std::byte{0xA5});
+  }
+  ~Guarded() {
+    if (library_)
+      EXPECT_EQ(taccMemFree(base_), taccSuccess);
+    else
+      std::free(base_);
+  }
+  Guarded(const Guarded&) = delete;
+  Guarded& operator=(const Guarded&) = delete;
+  std::byte* data() { return base_ + guard; }
+  bool intact() const {
+    const auto clean = [](std::byte b) { return b == std::byte{0xA5}; };
+    return std::all_of(base_, base_ + guard, clean) &&
+           std::all_of(base_ + guard + bytes_, base_ + bytes_ + 2 * guard, clean);
+  }
+
+ private:
+  static constexpr std::size_t guard = 64;
+  std::size_t bytes_;
+  bool library_;
+  std::byte* base_;
+};
+
+taccResult_t callCollective(const Trial& t, const void* send, void* receive, taccRedOp_t op, taccComm_t comm) {
+  switch (t.collective) {
+    case Collective::allReduce:
+      return taccAllReduce(send, receive, t.count, t.type, op, comm, nullptr);
+    case Collective::broadcast:
+      return taccBroadcast(send, receive, t.count, t.type, t.root, comm, nullptr);
+    case Collective::reduce:
+      return taccReduce(send, receive, t.count, t.type, op, t.root, comm, nullptr);
+    case Collective::allGather:
+      return taccAllGather(send, receive, t.count, t.type, comm, nullptr);
+    case Collective::reduceScatter:
+      return taccReduceScatter(send, receive, t.count, t.type, op, comm, nullptr);
+    case Collective::allToAll:
+      return taccAllToAll(send, receive, t.count, t.type, comm, nullptr);
+    case Collective::gather:
+      return taccGather(send, receive, t.count, t.type, t.root, comm, nullptr);
+    case Collective::scatter:
+      return taccScatter(send, receive, t.count, t.type, t.root, comm, nullptr);
+    case Collective::barrier:
+      return taccBarrier(comm, nullptr);
+  }
+  return taccInternalError;
+}
+
+void runTrial(const Trial& t, taccComm_t comm, int rank, int ranks) {
+  const std::size_t size = sizeOf(t.type);
+  const std::size_t in = blocksIn(t.collective, ranks) * t.count, out = blocksOut(t.collective, ranks) * t.count;
+  const bool isRoot = rank == t.root;
+  const bool receives = isRoot || !(t.collective == Collective::reduce || t.collective == Collective::gather);
+  const auto me = static_cast<std::size_t>(rank);
+
+  std::vector<double> values(in);
+  for (std::size_t i = 0; i < in; ++i) values[i] = inputOf(rank, i, t.op);
+  const auto input = encodeAll(t.type, values);
+
+  Guarded sendBuffer(std::max(in, out) * size, t.libraryMemory), receiveBuffer(out * size, t.libraryMemory);
+  std::byte* send = sendBuffer.data();
+  std::byte* receive = receiveBuffer.data();
+  if (t.inPlace) {
+    // One buffer for both; the smaller side lies where NCCL's in-place rule wants it.
+    receive = send;
+    if (t.collective == Collective::allGather || (t.collective == Collective::gather && isRoot))
+      send = receive + me * t.count * size;
+    if (t.collective == Collective::reduceScatter || (t.collective == Collective::scatter && isRoot))
+      receive = send + me * t.count * size;
+  }
+  std::copy(input.begin(), input.end(), send);
+
+  taccRedOp_t op = static_cast<taccRedOp_t>(t.op);
+  if (t.op == mulSum) {
+    std::byte factor[8];
+    encode(t.type, factor, factorOf(rank));
+    expectSuccess(taccRedOpCreatePreMulSum(&op, factor, t.type, taccScalarHostImmediate, comm), comm);
+  }
+  expectSuccess(callCollective(t, send, receive, op, comm), comm);
+  if (t.op == mulSum) expectSuccess(taccRedOpDestroy(op, comm), comm);
+
+  EXPECT_TRUE(sendBuffer.intact() && receiveBuffer.intact()) << nameOfTrial(t, rank, ranks);
+  if (receives) {
+    std::vector<double> wanted(out);
+    for (std::size_t i = 0; i < out; ++i) wanted[i] = expectedAt(t, rank, ranks, i);
+    const auto expected = encodeAll(t.type, wanted);
+    const auto difference = std::mismatch(expected.begin(), expected.end(), receive).first - expected.begin();
+    EXPECT_EQ(static_cast<std::size_t>(difference), expected.size())
+        << nameOfTrial(t, rank, ranks) << ": first wrong element " << static_cast<std::size_t>(difference) / size;
+  }
+  EXPECT_TRUE(t.inPlace || std::equal(input.begin(), input.end(), send))
+      << nameOfTrial(t, rank, ranks) << ": input changed";
+}
+
+}  // namespace
+
+std::vector<Trial> trialsOfTypes(int ranks, const std::vector<std::size_t>& counts) {
+  std::vector<Trial> trials;
+  for (int c = 0; c < collectiveCount; ++c) {
+    const auto collective = static_cast<Collective>(c);
+    for (int type = 0; type < taccNumTypes; ++type)
+      for (int op = 0; op <= (isReduction(collective) ? mulSum : 0); ++op)
+        for (const std::size_t count : counts)
+          trials.push_back({collective, static_cast<taccDataType_t>(type), op, count, (type + op) % ranks,
+                            (type + op) % 2 == 1, false});
+  }
+  return trials;
+}
+
+std::vector<Trial> trialsOfRoots(int ranks) {
+  const auto p = static_cast<std::size_t>(ranks);
+  std::vector<Trial> trials;
+  for (int c = 0; c < collectiveCount; ++c) {
+    const auto collective = static_cast<Collective>(c);
+    for (int root = 0; root < (isRooted(collective) ? ranks : 1); ++root)
+      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, p - 1, p, p + 1, std::size_t{17},
+                                      std::size_t{1023}, std::size_t{20011}})
+        for (const bool inPlace : {false, true})
+          for (const bool library : {false, true})
+            trials.push_back({collective, taccFloat32, taccSum, count, root, inPlace, library});
+  }
+  return trials;
+}
+
+std::vector<Trial> trialsOfElements(int ranks, std::size_t elements) {
+  std::vector<Trial> trials;
+  for (int c = 0; c < collectiveCount; ++c) {
+    const auto collective = static_cast<Collective>(c);
+    const std::size_t count = elements / (blocksIn(collective, ranks) * blocksOut(collective, ranks));
+    for (const bool inPlace : {false, true})
+      for (const bool library : {false, true})
+        trials.push_back({collective, taccInt32, taccSum, count, ranks - 1, inPlace, library});
+  }
+  return trials;
+}
+
+void runAll(taccComm_t comm, int rank, int ranks, const std::vector<Trial>& trials) {
+  for (const Trial& t : trials) {
+    runTrial(t, comm, rank, ranks);
+    if (testing::Test::HasFailure()) return;
+  }
+}
+
+}  // namespace tacc::test

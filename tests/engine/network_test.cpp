@@ -1,0 +1,230 @@
+// Every algorithm through the network engine: all ranks in one thread, messages delivered in random order, real data.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "algorithms/registry.hpp"
+#include "engine/network_run.hpp"
+#include "engine/partition.hpp"
+#include "engine/signature.hpp"
+#include "fake_network.hpp"
+
+namespace tacc::test {
+namespace {
+
+struct Case {
+  const Algorithm* algorithm;
+  PlanRequest request;
+  std::size_t count;
+  bool inPlace;
+  std::size_t chunks;
+  std::size_t window;
+  unsigned seed;
+};
+
+std::string describe(const Case& c) {
+  return std::string(c.algorithm->name) + " " + std::string(nameOf(c.request.collective)) + " p " +
+         std::to_string(c.request.ranks) + " root " + std::to_string(c.request.root) + " count " +
+         std::to_string(c.count) + (c.inPlace ? " in place" : "") + " chunks " + std::to_string(c.chunks) + " window " +
+         std::to_string(c.window) + " seed " + std::to_string(c.seed);
+}
+
+int valueOf(int rank, std::size_t i) { return static_cast<int>((static_cast<std::size_t>(rank) * 31 + i * 7) % 1009); }
+
+std::size_t blocksIn(Collective c, int ranks) {
+  return c == Collective::reduceScatter || c == Collective::allToAll || c == Collective::scatter
+             ? static_cast<std::size_t>(ranks)
+             : 1;
+}
+std::size_t blocksOut(Collective c, int ranks) {
+  return c == Collective::allGather || c == Collective::allToAll || c == Collective::gather
+             ? static_cast<std::size_t>(ranks)
+             : 1;
+}
+
+int expectedAt(const Case& c, int rank, std::size_t i) {
+  const auto sum = [&](std::size_t element) {
+    int total = 0;
+    for (int r = 0; r < c.request.ranks; ++r) total += valueOf(r, element);
+    return total;
+  };
+  const auto me = static_cast<std::size_t>(rank);
+  switch (c.request.collective) {
+    case Collective::allReduce:
+    case Collective::reduce:
+      return sum(i);
+    case Collective::reduceScatter:
+      return sum(me * c.count + i);
+    case Collective::broadcast:
+      return valueOf(c.request.root, i);
+    case Collective::scatter:
+      return valueOf(c.request.root, me * c.count + i);
+    case Collective::allToAll:
+      return valueOf(static_cast<int>(i / c.count), me * c.count + i % c.count);
+    default:
+      return valueOf(static_cast<int>(i / c.count), i % c.count);
+  }
+}
+
+/// One rank's buffers; in place they share memory as the collectives define it.
+struct Buffers {
+  std::vector<int> memory, other;
+  int* input = nullptr;
+  int* output = nullptr;
+
+  Buffers(const Case& c, int rank) {
+    const std::size_t in = blocksIn(c.request.collective, c.request.ranks) * c.count;
+    const std::size_t out = blocksOut(c.request.collective, c.request.ranks) * c.count;
+    const auto mine = static_cast<std::size_t>(rank) * c.count;
+    const bool isRoot = rank == c.request.root;
+    memory.assign(std::max(in, out) + 1, -1);
+    other.assign(out + 1, -1);
+    input = memory.data();
+    output = c.inPlace ? memory.data() : other.data();
+    const Collective kind = c.request.collective;
+    if (c.inPlace && (kind == Collective::allGather || (kind == Collective::gather && isRoot))) input += mine;
+    if (c.inPlace && (kind == Collective::reduceScatter || (kind == Collective::scatter && isRoot))) output += mine;
+    for (std::size_t i = 0; i < in; ++i) input[i] = valueOf(rank, i);
+  }
+};
+
+std::vector<NetworkChunk> cutChunks(const Case& c, const Buffers& buffers) {
+  std::vector<NetworkChunk> chunks;
+  for (std::size_t k = 0; k < c.chunks; ++k) {
+    const std::size_t each = roundUp((c.count + c.chunks - 1) / c.chunks, 16 * static_cast<std::size_t>(c.request.ranks));
+    const std::size_t begin = std::min(c.count, k * each), end = std::min(c.count, begin + each);
+    if (end == begin && k > 0) break;
+    chunks.push_back({reinterpret_cast<const std::byte*>(buffers.input + begin),
+                      reinterpret_cast<std::byte*>(buffers.output + begin), end - begin});
+  }
+  return chunks;
+}
+
+void runCase(const Case& c, const Plan& plan) {
+  const int p = c.request.ranks;
+  FakeNetwork network(p, c.seed);
+  std::mt19937 random(c.seed + 1);
+  std::vector<Buffers> buffers;
+  std::vector<NetworkProgram> programs;
+  std::vector<std::unique_ptr<NetworkPeers>> peers;
+  std::vector<std::unique_ptr<NetworkRun>> runs;
+  std::vector<int> members(static_cast<std::size_t>(p));
+  std::iota(members.begin(), members.end(), 0);
+  for (int r = 0; r < p; ++r) {
+    buffers.emplace_back(c, r);
+    programs.push_back(lowerForNetwork(plan, r, c.inPlace));
+    peers.push_back(std::make_unique<NetworkPeers>(network.end(r), p));
+    runs.push_back(std::make_unique<NetworkRun>(*peers.back()));
+  }
+  // The same call twice: numbers and bounce buffers go on.
+  for (std::uint32_t call = 1; call <= 2; ++call) {
+    for (int r = 0; r < p; ++r) {
+      const auto index = static_cast<std::size_t>(r);
+      buffers[index] = Buffers(c, r);
+      NetworkWork work;
+      work.program = &programs[index];
+      work.members = members;
+      work.chunks = cutChunks(c, buffers[index]);
+      work.blockBytes = c.count * sizeof(int);
+      work.elementBytes = sizeof(int);
+      work.reduce = reduceKernel(taccInt32, taccSum);
+      work.signature = makeSignature(c.request.collective, taccInt32, taccSum, c.request.root, c.count);
+      work.call = call;
+      work.window = c.window;
+      runs[index]->start(std::move(work), static_cast<std::size_t>(-1));
+    }
+    int idle = 0;
+    while (!std::ranges::all_of(runs, [](const auto& run) { return run->isFinished(); })) {
+      const bool moved = runs[random() % runs.size()]->advance();
+      const bool delivered = random() % 2 == 0 && network.step();
+      idle = moved || delivered ? 0 : idle + 1;
+      ASSERT_LT(idle, 10000) << "stuck: " << describe(c);
+    }
+    while (network.step()) {
+    }
+    ASSERT_TRUE(network.isEmpty()) << "messages that nobody received: " << describe(c);
+    for (int r = 0; r < p; ++r) {
+      const Collective kind = c.request.collective;
+      if ((kind == Collective::reduce || kind == Collective::gather) && r != c.request.root) continue;
+      const std::size_t out = blocksOut(kind, p) * c.count;
+      for (std::size_t i = 0; i < out; ++i)
+        ASSERT_EQ(buffers[static_cast<std::size_t>(r)].output[i], expectedAt(c, r, i))
+            << describe(c) << " rank " << r << " element " << i << " call " << call;
+    }
+  }
+}
+
+class Network : public testing::TestWithParam<int> {};
+
+TEST_P(Network, everyAlgorithmWithMessagesInAnyOrder) {
+  const int p = GetParam();
+  const bool quick = std::getenv("TACC_TEST_QUICK") != nullptr;
+  unsigned seed = static_cast<unsigned>(p) * 1000;
+  for (const Algorithm& algorithm : algorithms()) {
+    for (int kind = 0; kind < collectiveCount; ++kind) {
+      const auto collective = static_cast<Collective>(kind);
+      const std::vector<int> roots = !isRooted(collective) ? std::vector{0} : quick ? std::vector{p / 2} : std::vector{0, p / 2, p - 1};
+      for (const int root : roots) {
+        const PlanRequest request{collective, p, root};
+        if (!algorithm.serves(request)) continue;
+        const Plan plan = algorithm.make(request);
+        for (const std::size_t count : {std::size_t{1}, static_cast<std::size_t>(p) + 1, std::size_t{777}, std::size_t{40001}})
+          for (const bool inPlace : {false, true})
+            for (const std::size_t chunks : {std::size_t{1}, std::size_t{5}})
+              runCase({&algorithm, request, count, inPlace, chunks, 1 + seed % 4, ++seed}, plan);
+      }
+    }
+    if (HasFatalFailure()) return;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, Network, testing::Values(2, 3, 4, 5, 7, 8, 13, 16),
+                         [](const auto& suite) { return std::to_string(suite.param); });
+
+TEST(NetworkCalls, thatDifferAreFoundByTheFirstMessage) {
+  for (const std::size_t count : {std::size_t{4}, std::size_t{100000}}) {
+    FakeNetwork network(2, 1);
+    const PlanRequest request{Collective::allReduce, 2, 0};
+    const Plan plan = findAlgorithm("ring")->make(request);
+    std::vector<std::vector<int>> memory(2, std::vector<int>(count));
+    std::vector<NetworkProgram> programs;
+    std::vector<std::unique_ptr<NetworkPeers>> peers;
+    std::vector<std::unique_ptr<NetworkRun>> runs;
+    for (int r = 0; r < 2; ++r) programs.push_back(lowerForNetwork(plan, r, true));
+    for (int r = 0; r < 2; ++r) {
+      auto* data = reinterpret_cast<std::byte*>(memory[static_cast<std::size_t>(r)].data());
+      peers.push_back(std::make_unique<NetworkPeers>(network.end(r), 2));
+      runs.push_back(std::make_unique<NetworkRun>(*peers.back()));
+      NetworkWork work;
+      work.program = &programs[static_cast<std::size_t>(r)];
+      work.members = {0, 1};
+      work.chunks = {{data, data, count}};
+      work.elementBytes = sizeof(int);
+      work.reduce = reduceKernel(taccInt32, taccSum);
+      work.signature = makeSignature(Collective::allReduce, r == 0 ? taccInt32 : taccFloat32, taccSum, 0, count);
+      work.call = 7;
+      runs.back()->start(std::move(work), 1);
+    }
+    std::string message;
+    try {
+      for (int i = 0; i < 1000; ++i) {
+        runs[0]->advance();
+        network.step();
+        runs[1]->advance();
+      }
+    } catch (const Error& error) {
+      EXPECT_EQ(error.result(), taccInvalidUsage);
+      message = error.what();
+    }
+    EXPECT_NE(message.find("int32"), std::string::npos) << message;
+    EXPECT_NE(message.find("float"), std::string::npos) << message;
+    EXPECT_NE(message.find("call 7"), std::string::npos) << message;
+  }
+}
+
+}  // namespace
+}  // namespace tacc::test

@@ -1,0 +1,165 @@
+// What every kind of network transport must do, between processes of this machine.
+#include "transports/network_transport.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/error.hpp"
+#include "network_team.hpp"
+
+namespace tacc::test {
+namespace {
+
+class NetworkTransports : public testing::TestWithParam<NetworkTransportKind> {};
+
+constexpr std::size_t sizes[] = {0, 1, 7, 8 << 10, (64 << 10) + 1, 1 << 20, 8 << 20};
+
+TEST_P(NetworkTransports, AddressIsShort) {
+  runTeam(1, [](const NetworkMember& member) {
+    const std::unique_ptr<NetworkTransport> transport = GetParam().make({member.rank(), 1, {}});
+    EXPECT_GT(transport->address().size(), 0u);
+    EXPECT_LE(transport->address().size(), 4096u);
+    EXPECT_NE(transport->describe(), "");
+    return true;
+  });
+}
+
+TEST_P(NetworkTransports, DeliversEverySize) {
+  runTeam(2, [](const NetworkMember& member) {
+    const std::unique_ptr<NetworkTransport> transport = member.connect(GetParam());
+    const int peer = 1 - member.rank();
+    std::uint32_t tag = 0;
+    for (const std::size_t bytes : sizes) {
+      for (int repetition = 0; repetition < 3; ++repetition, ++tag) {
+        const std::vector<std::byte> sent = patternOf(bytes, tag * 2 + static_cast<unsigned>(member.rank()));
+        std::vector<std::byte> received(bytes + 8, std::byte{0x5A});  // room for more than comes
+        NetworkRequest requests[2];
+        transport->receive(peer, tag, received.data(), received.size(), requests[0]);
+        transport->send(peer, tag, sent.data(), bytes, requests[1]);
+        complete(*transport, requests);
+        EXPECT_EQ(requests[0].bytes, bytes);
+        EXPECT_TRUE(std::all_of(received.end() - 8, received.end(), [](std::byte b) { return b == std::byte{0x5A}; }));
+        received.resize(bytes);
+        EXPECT_EQ(received, patternOf(bytes, tag * 2 + static_cast<unsigned>(peer))) << bytes << " bytes";
+      }
+    }
+    return true;
+  });
+}
+
+TEST_P(NetworkTransports, MatchesTagsInAnyOrder) {
+  runTeam(2, [](const NetworkMember& member) {
+    const std::unique_ptr<NetworkTransport> transport = member.connect(GetParam());
+    constexpr std::uint32_t tags[] = {7, 0, 0xFFFFFFFF, 3, 1u << 31, 42};
+    constexpr std::size_t count = std::size(tags);
+    const int peer = 1 - member.rank();
+    std::vector<std::vector<std::byte>> buffers(2 * count);
+    std::vector<NetworkRequest> requests(2 * count);
+    for (std::size_t i = 0; i < count; ++i) {
+      buffers[i] = patternOf(sizes[i], tags[i]);
+      transport->send(peer, tags[i], buffers[i].data(), buffers[i].size(), requests[i]);
+    }
+    for (std::size_t i = count; i-- > 0;) {  // the other way round
+      std::vector<std::byte>& buffer = buffers[count + i];
+      buffer.resize(sizes[i]);
+      transport->receive(peer, tags[i], buffer.data(), buffer.size(), requests[count + i]);
+    }
+    complete(*transport, requests);
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(buffers[count + i], patternOf(sizes[i], tags[i])) << tags[i];
+    return true;
+  });
+}
+
+TEST_P(NetworkTransports, KeepsMessagesThatNobodyExpectsYet) {
+  runTeam(2, [](const NetworkMember& member) {
+    const std::unique_ptr<NetworkTransport> transport = member.connect(GetParam());
+    greet(*transport, member, 1000);
+    constexpr std::size_t count = std::size(sizes);
+    std::vector<std::vector<std::byte>> buffers(count);
+    std::vector<NetworkRequest> requests(count);
+    if (member.rank() == 0) {
+      for (std::uint32_t i = 0; i < count; ++i) {
+        buffers[i] = patternOf(sizes[i], i);
+        transport->send(1, i, buffers[i].data(), sizes[i], requests[i]);
+        for (int turn = 0; turn < 100; ++turn) transport->progress();
+      }
+      member.meet();
+      complete(*transport, requests);
+    } else {
+      for (int turn = 0; turn < 100; ++turn) transport->progress();
+      member.meet();
+      for (std::uint32_t i = 0; i < count; ++i) {
+        for (int turn = 0; turn < 100; ++turn) transport->progress();
+        buffers[i].resize(sizes[i]);
+        transport->receive(0, i, buffers[i].data(), sizes[i], requests[i]);
+      }
+      complete(*transport, requests);
+      for (std::uint32_t i = 0; i < count; ++i) EXPECT_EQ(buffers[i], patternOf(sizes[i], i)) << sizes[i] << " bytes";
+    }
+    member.meet();
+    return true;
+  });
+}
+
+TEST_P(NetworkTransports, FourRanksWithManyMessagesInFlight) {
+  runTeam(4, [](const NetworkMember& member) {
+    const std::unique_ptr<NetworkTransport> transport = member.connect(GetParam());
+    constexpr std::uint32_t count = 300;  // to and from each peer, at once
+    const auto bytesOf = [](std::uint32_t tag) { return std::size_t{tag} * 131 % 20'000; };
+    std::vector<std::vector<std::byte>> buffers;
+    std::vector<NetworkRequest> requests(6 * count);
+    std::size_t next = 0;
+    for (std::uint32_t tag = 0; tag < count; ++tag) {
+      for (int peer = 0; peer < member.ranks(); ++peer) {
+        if (peer == member.rank()) continue;
+        buffers.push_back(patternOf(bytesOf(tag), tag + static_cast<unsigned>(member.rank()) * 1000));
+        transport->send(peer, tag, buffers.back().data(), buffers.back().size(), requests[next++]);
+        buffers.emplace_back(bytesOf(tag));
+        transport->receive(peer, tag, buffers.back().data(), buffers.back().size(), requests[next++]);
+      }
+    }
+    complete(*transport, requests);
+    next = 0;
+    for (std::uint32_t tag = 0; tag < count; ++tag) {
+      for (int peer = 0; peer < member.ranks(); ++peer) {
+        if (peer == member.rank()) continue;
+        EXPECT_EQ(buffers[next + 1], patternOf(bytesOf(tag), tag + static_cast<unsigned>(peer) * 1000));
+        next += 2;
+      }
+    }
+    member.meet();
+    return true;
+  });
+}
+
+TEST_P(NetworkTransports, SeveralTransportsOfOneProcessDoNotMix) {
+  runTeam(2, [](const NetworkMember& member) {
+    const std::unique_ptr<NetworkTransport> first = member.connect(GetParam());
+    const std::unique_ptr<NetworkTransport> second = member.connect(GetParam());
+    const int peer = 1 - member.rank();
+    int sent[] = {1, 2};
+    int received[] = {0, 0};
+    NetworkRequest requests[4];
+    first->receive(peer, 5, &received[0], sizeof(int), requests[0]);
+    second->receive(peer, 5, &received[1], sizeof(int), requests[1]);
+    second->send(peer, 5, &sent[1], sizeof(int), requests[2]);
+    first->send(peer, 5, &sent[0], sizeof(int), requests[3]);
+    complete(*second, requests[1]);
+    complete(*second, requests[2]);
+    complete(*first, requests[0]);
+    complete(*first, requests[3]);
+    EXPECT_EQ(received[0], 1);
+    EXPECT_EQ(received[1], 2);
+    member.meet();
+    return true;
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, NetworkTransports, testing::ValuesIn(usableKinds()),
+                         [](const auto& information) { return std::string(information.param.name); });
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(NetworkTransports);
+
+}  // namespace
+}  // namespace tacc::test
