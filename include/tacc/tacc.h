@@ -124,7 +124,9 @@ TACC_API const char* taccGetLastError(taccComm_t comm);
 
 /* --------------------------------------------------------------------------------------------------- communicators */
 
-/* A new id, made by one process of the job (by custom the one that becomes rank 0). */
+/* A new id, made by one process of the job, best by the one that becomes rank 0: it names the host where it was made as
+ * rank 0's, and its maker keeps the TCP port in it free for rank 0 (the last 64 ids' ports, while the process lives).
+ */
 TACC_API taccResult_t taccGetUniqueId(taccUniqueId* uniqueId);
 
 /* Joins the communicator `commId` of `nranks` ranks as `rank`. Blocks until all have joined or the init time-out ends.
@@ -132,6 +134,14 @@ TACC_API taccResult_t taccGetUniqueId(taccUniqueId* uniqueId);
 TACC_API taccResult_t taccCommInitRank(taccComm_t* comm, int nranks, taccUniqueId commId, int rank);
 TACC_API taccResult_t taccCommInitRankConfig(taccComm_t* comm, int nranks, taccUniqueId commId, int rank,
                                              const taccConfig_t* config);
+
+/* Joins the communicator of all processes that a launcher started: rank and size come from its environment, and so does
+ * the place where the ranks meet. Known are torchrun (and whatever sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT),
+ * Open MPI's mpirun, Hydra's mpiexec (MPICH, Intel MPI), Slurm's srun, and PMI. TACC_RENDEZVOUS=HOST:PORT, the same on
+ * all ranks, names rank 0's host where the launcher does not. Collective over the job: the n-th call of every process
+ * joins the same communicator, so call it from one thread at a time. `config` NULL: the defaults. Errors:
+ * taccInvalidUsage with what was looked for and what was found. */
+TACC_API taccResult_t taccCommInitEnv(taccComm_t* comm, const taccConfig_t* config);
 
 /* Makes all `ndev` ranks of a communicator in this process, for use by threads: comms[i] is rank i. Ranks read each
  * other's buffers directly. `devlist` is ignored (NULL is fine); it is there for programs ported from NCCL. */

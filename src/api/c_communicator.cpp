@@ -10,6 +10,7 @@
 #include "api/group.hpp"
 #include "api/handles.hpp"
 #include "base/error.hpp"
+#include "comm/launch_id.hpp"
 
 using tacc::Communicator;
 using tacc::Entry;
@@ -61,6 +62,17 @@ taccResult_t taccCommInitRank(taccComm_t* comm, int nranks, taccUniqueId commId,
 taccResult_t taccCommInitRankConfig(taccComm_t* comm, int nranks, taccUniqueId commId, int rank,
                                     const taccConfig_t* config) {
   return join("taccCommInitRankConfig", comm, nranks, commId, rank, config);
+}
+
+taccResult_t taccCommInitEnv(taccComm_t* comm, const taccConfig_t* config) {
+  constexpr const char* function = "taccCommInitEnv";
+  tacc::LaunchedRank launched{};
+  const taccResult_t result = guardCall(function, nullptr, [&] {
+    tacc::checkPointer(comm, "comm");
+    (void)tacc::checkConfig(config);
+    launched = tacc::findLaunch();
+  });
+  return result == taccSuccess ? join(function, comm, launched.ranks, launched.id, launched.rank, config) : result;
 }
 
 taccResult_t taccCommInitAll(taccComm_t* comms, int ndev, const int* /*devlist*/) {

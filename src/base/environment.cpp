@@ -139,6 +139,14 @@ const std::vector<Row>& table() {
         "The interfaces whose addresses a unique id tells the other hosts, in the order in which they are tried."},
        false,
        readInterfaces},
+      {{"TACC_RENDEZVOUS", "HOST:PORT of rank 0's host, e.g. node1:29400 or [fd00::2]:29400", "as the launcher says",
+        "Where ranks that join with taccCommInitEnv meet; the same on all ranks."},
+       false,
+       [](std::string_view text, Environment& e) { return !(e.rendezvous = text).empty(); }},
+      {{"TACC_JOB_SECRET", "any text that only this job knows", "what the launcher tells its ranks",
+        "From which ranks that join with taccCommInitEnv derive their secret; the same on all ranks."},
+       false,
+       [](std::string_view text, Environment& e) { return !(e.jobSecret = text).empty(); }},
   };
   return rows;
 }

@@ -32,6 +32,8 @@ struct Environment {
   SegmentSource segments = SegmentSource::memfd;  // TACC_SHM; off: every rank is a host of its own
   std::string transport;                          // TACC_TRANSPORT; empty: the first that works on all ranks
   std::string interfaces;  // TACC_SOCKET_IFNAME, names with commas between; empty: chosen by the library
+  std::string rendezvous;  // TACC_RENDEZVOUS, HOST:PORT; empty: as the launcher says
+  std::string jobSecret;   // TACC_JOB_SECRET; never in messages
 
   /// "TACC_ALGO=ring TACC_CMA=off": the set variables that must be equal on all ranks, in the table's order, for the
   /// agreement at the start of a communicator. Empty when none is set.

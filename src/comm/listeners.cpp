@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "comm/host.hpp"
 #include "comm/interfaces.hpp"
 #include "comm/rendezvous_address.hpp"
 #include "comm/tcp.hpp"
@@ -28,6 +29,9 @@ FileDescriptor listenUnix(const std::string& name) {
   return socket;
 }
 
+/// An id that was derived from a launcher's environment, not made by taccGetUniqueId.
+bool isDerived(const UniqueIdContents& id) { return id.host == 0; }
+
 /// The others would look for rank 0 elsewhere.
 void checkIsHere(const UniqueIdContents& id) {
   const std::vector<InterfaceAddress> here = interfaceAddresses();
@@ -35,19 +39,21 @@ void checkIsHere(const UniqueIdContents& id) {
     if (!interfaceOf(here, address).empty()) return;
   }
   fail(taccInvalidUsage,
-       "rank 0: the unique id names {} as the address of rank 0's host, and this host has none of these (it has {}): "
-       "make the id on the host where rank 0 runs",
-       describeAddressesIn(id), describeAddresses(here));
+       "rank 0: the unique id names {} as the address of rank 0's host, and this host ({}) has none of these (it has "
+       "{}): {}",
+       describeAddressesIn(id), hostName(), describeAddresses(here),
+       isDerived(id) ? "the launcher's address, or TACC_RENDEZVOUS, must be of the host where rank 0 runs"
+                     : "make the id on the host where rank 0 runs");
 }
 
 FileDescriptor listenTcp(const UniqueIdContents& id) {
   FileDescriptor socket = bindTcp(id.port);
   if (socket.valid() && ::listen(socket.get(), SOMAXCONN) == 0) return socket;
-  failErrno(
-      "rank 0: cannot listen on TCP port {}, where the unique id (of {}) sends the other ranks; make the id on rank "
-      "0's "
-      "host, as the same user, in a process that lives until rank 0 has joined (best in rank 0 itself)",
-      id.port, describeAddressesIn(id));
+  failErrno("rank 0: cannot listen on TCP port {}, where the unique id (of {}) sends the other ranks; {}", id.port,
+            describeAddressesIn(id),
+            isDerived(id) ? "set TACC_RENDEZVOUS=HOST:PORT with a port that is free, the same on every rank"
+                          : "make the id on rank 0's host, as the same user, in a process that lives until rank 0 has "
+                            "joined (best in rank 0 itself)");
 }
 
 }  // namespace

@@ -124,7 +124,10 @@ std::string describeAddressesIn(const UniqueIdContents& contents) {
 }
 
 std::string rendezvousName(const UniqueIdContents& contents) {
-  const auto hash = hashOf<16>(&contents, sizeof contents, "tacc name of a rendezvous");
+  // Not of the addresses: ranks that derive the id themselves may know rank 0's host by different ones.
+  std::array<unsigned char, sizeof contents.secret + sizeof contents.name> source;
+  std::ranges::copy(contents.name, std::ranges::copy(contents.secret, source.begin()).out);
+  const auto hash = hashOf<16>(source.data(), source.size(), "tacc name of a rendezvous");
   std::string name = "tacc-";
   for (const unsigned char byte : hash) name += fmt::format("{:02x}", byte);
   return name;

@@ -53,8 +53,8 @@ std::vector<InetAddress> addressesIn(const UniqueIdContents& contents);
 /// "192.0.2.2:4711, [fd00::2]:4711", for messages.
 std::string describeAddressesIn(const UniqueIdContents& contents);
 
-/// Name in the abstract namespace of unix sockets at which rank 0 listens, without the leading zero byte: a hash of the
-/// id, from which the secret cannot be found.
+/// Name in the abstract namespace of unix sockets at which rank 0 listens, without the leading zero byte: a hash of its
+/// secret and name, from which the secret cannot be found.
 std::string rendezvousName(const UniqueIdContents& contents);
 
 }  // namespace tacc

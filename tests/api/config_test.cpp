@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdlib>
 #include <limits>
 
 #include "base/error.hpp"
@@ -112,6 +113,21 @@ TEST(Init, ArgumentsOfInitRank) {
   EXPECT_EQ(comm, nullptr);
   ASSERT_EQ(taccCommInitRank(&comm, 1, taccUniqueId{}, 0), taccSuccess);
   EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+}
+
+TEST(Init, InitEnvJoinsAsTheLauncherSays) {
+  taccComm_t comm = nullptr;
+  ASSERT_EQ(unsetenv("TACC_TEST_LAUNCHED"), 0);
+  EXPECT_EQ(taccCommInitEnv(&comm, nullptr), taccInvalidUsage);
+  EXPECT_EQ(std::string(taccGetLastError(nullptr)), "taccCommInitEnv: no launcher");
+  ASSERT_EQ(setenv("TACC_TEST_LAUNCHED", "1", 1), 0);
+  EXPECT_EQ(taccCommInitEnv(nullptr, nullptr), taccInvalidArgument);
+  taccConfig_t config = TACC_CONFIG_INITIALIZER;
+  config.magic = 1;
+  EXPECT_EQ(taccCommInitEnv(&comm, &config), taccInvalidArgument);
+  ASSERT_EQ(taccCommInitEnv(&comm, nullptr), taccSuccess);
+  EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+  ASSERT_EQ(unsetenv("TACC_TEST_LAUNCHED"), 0);
 }
 
 TEST(Init, InitAll) {

@@ -9,6 +9,7 @@ static const struct {
   taccResult_t (*getUniqueId)(taccUniqueId*);
   taccResult_t (*commInitRank)(taccComm_t*, int, taccUniqueId, int);
   taccResult_t (*commInitRankConfig)(taccComm_t*, int, taccUniqueId, int, const taccConfig_t*);
+  taccResult_t (*commInitEnv)(taccComm_t*, const taccConfig_t*);
   taccResult_t (*commInitAll)(taccComm_t*, int, const int*);
   taccResult_t (*commSplit)(taccComm_t, int, int, taccComm_t*, const taccConfig_t*);
   taccResult_t (*commFinalize)(taccComm_t);
@@ -49,6 +50,7 @@ static const struct {
     taccGetUniqueId,
     taccCommInitRank,
     taccCommInitRankConfig,
+    taccCommInitEnv,
     taccCommInitAll,
     taccCommSplit,
     taccCommFinalize,

@@ -47,8 +47,9 @@ TEST(Environment, HasDefaults) {
 
 TEST(Environment, ReadsEveryVariable) {
   const Environment environment =
-      parse({"TACC_SOCKET_IFNAME=ib0,eth0", "TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K",
-             "TACC_DEBUG=trace", "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring"});
+      parse({"TACC_JOB_SECRET=open sesame", "TACC_RENDEZVOUS=node1:29400", "TACC_SOCKET_IFNAME=ib0,eth0",
+             "TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K", "TACC_DEBUG=trace",
+             "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring"});
   EXPECT_EQ(environment.algorithm, "ring");
   EXPECT_EQ(environment.isa, "avx2");
   EXPECT_DOUBLE_EQ(environment.initTimeout.value(), 0.5);
@@ -59,6 +60,8 @@ TEST(Environment, ReadsEveryVariable) {
   EXPECT_EQ(environment.spin, 20);
   EXPECT_EQ(environment.segments, SegmentSource::file);
   EXPECT_EQ(environment.interfaces, "ib0,eth0");
+  EXPECT_EQ(environment.rendezvous, "node1:29400");
+  EXPECT_EQ(environment.jobSecret, "open sesame");
 }
 
 TEST(Environment, AgreedTextDependsOnTheTableOrderOnly) {
@@ -74,7 +77,7 @@ TEST(Environment, UnknownNameSuggestsTheNearest) {
   EXPECT_EQ(errorOf("TACC_CHUNKSIZE=1M"),
             "unknown environment variable TACC_CHUNKSIZE; did you mean TACC_CHUNK_SIZE? (allowed: TACC_ALGO, TACC_ISA, "
             "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_SPIN, TACC_SHM, "
-            "TACC_SOCKET_IFNAME)");
+            "TACC_SOCKET_IFNAME, TACC_RENDEZVOUS, TACC_JOB_SECRET)");
   EXPECT_EQ(errorOf("TACC_BENCHMARK=1").substr(0, 53), "unknown environment variable TACC_BENCHMARK (allowed:");
 }
 
@@ -111,7 +114,7 @@ TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
     EXPECT_TRUE(variable.documentation.ends_with('.')) << variable.name;
     EXPECT_THROW(parse({(std::string(variable.name) + '=').c_str()}), Error) << variable.name;
   }
-  EXPECT_EQ(names.size(), 10u);
+  EXPECT_EQ(names.size(), 12u);
 }
 
 TEST(Environment, CheckSeesTheProcessAsItIsNow) {

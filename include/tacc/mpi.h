@@ -1,0 +1,49 @@
+/* tacc for programs that use MPI. Header only, C or C++: it is compiled with the mpi.h of whatever MPI the program is
+ * built with. The tacc library itself is built without any; all that needs one is here, and a transport over MPI is to
+ * come in this header too.
+ *
+ *   #include <mpi.h>
+ *   #include "tacc/mpi.h"
+ *   ...
+ *   taccComm_t comm;
+ *   taccResult_t result = taccCommInitMPI(&comm, MPI_COMM_WORLD, NULL);
+ */
+#ifndef TACC_MPI_H
+#define TACC_MPI_H
+
+#include <mpi.h>
+#include <string.h>
+
+#include "tacc/tacc.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Joins the communicator of the ranks of `mpi`, with the same rank numbers. Collective over `mpi`; MPI must be
+ * initialised, and is used during this call only: one MPI_Bcast of the unique id. `config` NULL: the defaults.
+ *
+ * When rank 0 cannot make the id, all ranks return its result; only on rank 0 has taccGetLastError(NULL) the sentence.
+ * taccInvalidArgument for an `mpi` that is MPI_COMM_NULL; taccSystemError when MPI returns an error, which it does only
+ * where the program asked for that (MPI_ERRORS_RETURN). */
+static inline taccResult_t taccCommInitMPI(taccComm_t* comm, MPI_Comm mpi, const taccConfig_t* config) {
+  struct {
+    int result;
+    taccUniqueId id;
+  } start;
+  int rank = 0;
+  int ranks = 0;
+  if (mpi == MPI_COMM_NULL) return taccInvalidArgument;
+  if (MPI_Comm_rank(mpi, &rank) != MPI_SUCCESS || MPI_Comm_size(mpi, &ranks) != MPI_SUCCESS) return taccSystemError;
+  memset(&start, 0, sizeof(start));
+  if (rank == 0) start.result = (int)taccGetUniqueId(&start.id);
+  if (MPI_Bcast(&start, (int)sizeof(start), MPI_BYTE, 0, mpi) != MPI_SUCCESS) return taccSystemError;
+  if (start.result != (int)taccSuccess) return (taccResult_t)start.result;
+  return taccCommInitRankConfig(comm, ranks, start.id, rank, config);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

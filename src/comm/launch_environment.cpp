@@ -1,0 +1,278 @@
+#include "comm/launch_environment.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "base/error.hpp"
+#include "base/parse.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr int portLimit = 65535;
+
+using Names = std::vector<std::string_view>;
+
+/// The first of `names` that is set, and its value.
+struct Found {
+  std::string_view name;
+  std::string_view value;
+};
+std::optional<Found> find(const Variables& variables, const Names& names) {
+  for (const std::string_view name : names) {
+    const auto found = variables.find(name);
+    if (found != variables.end() && !found->second.empty()) return Found{name, found->second};
+  }
+  return std::nullopt;
+}
+
+/// One kind of launcher. Where several names stand, the first that is set counts.
+struct Launcher {
+  std::string_view name;
+  std::string_view looksFor;
+  Names marks;                                       // all set: it is this launcher
+  Names rank;                                        // of this process
+  Names ranks;                                       // of the job
+  Names localRanks;                                  // ranks on this host
+  Names hosts;                                       // hosts of the job
+  Names key;                                         // those that are set tell this job from others
+  bool needsKey;                                     // at least one of them must be
+  MeetingPoint (*meet)(const Variables& variables);  // null: it gives no address
+  bool hasManager;                                   // one process on each host starts all ranks there
+};
+
+std::uint32_t hashOf(std::string_view text) {
+  std::uint32_t hash = 2166136261u;  // FNV-1a: equal on every host
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+  return hash;
+}
+
+/// MASTER_PORT itself belongs to the store of torch: the port is 1000 above, or below where there is none above.
+MeetingPoint meetAtMaster(const Variables& variables) {
+  const auto host = find(variables, {"MASTER_ADDR"});
+  const auto text = find(variables, {"MASTER_PORT"});
+  if (!host || !text) return {};
+  const auto port = parseInteger(text->value, 1, portLimit);
+  if (!port) fail(taccInvalidUsage, "MASTER_PORT=\"{}\" is no port: it must be 1 to {}", text->value, portLimit);
+  constexpr int distance = 1000;
+  const std::int64_t chosen = *port + distance <= portLimit ? *port + distance : *port - distance;
+  return {std::string(host->value), static_cast<std::uint16_t>(chosen), "MASTER_ADDR and MASTER_PORT"};
+}
+
+/// Task 0 runs on the first host of the step, and no port is given: one below those of outgoing connections is chosen
+/// from the numbers of job and step.
+MeetingPoint meetAtFirstNode(const Variables& variables) {
+  const auto list = find(variables, {"SLURM_STEP_NODELIST"});
+  const auto job = find(variables, {"SLURM_JOB_ID", "SLURM_JOBID"});
+  const auto step = find(variables, {"SLURM_STEP_ID", "SLURM_STEPID"});
+  if (!list || !job || !step) return {};
+  constexpr std::uint32_t firstPort = 15000;
+  constexpr std::uint32_t ports = 15000;
+  const std::uint32_t port = firstPort + hashOf(fmt::format("{}.{}", job->value, step->value)) % ports;
+  return {firstHostOf(list->value), static_cast<std::uint16_t>(port), "SLURM_STEP_NODELIST"};
+}
+
+const std::vector<Launcher>& table() {
+  static const std::vector<Launcher> rows = {
+      {.name = "torchrun",
+       .looksFor = "RANK, WORLD_SIZE, and MASTER_ADDR with MASTER_PORT",
+       .marks = {"RANK", "WORLD_SIZE"},
+       .rank = {"RANK"},
+       .ranks = {"WORLD_SIZE"},
+       .localRanks = {"LOCAL_WORLD_SIZE"},
+       .hosts = {},
+       .key = {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"},
+       .needsKey = false,
+       .meet = meetAtMaster,
+       .hasManager = false},
+      {.name = "Open MPI",
+       .looksFor = "OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE",
+       .marks = {"OMPI_COMM_WORLD_RANK"},
+       .rank = {"OMPI_COMM_WORLD_RANK"},
+       .ranks = {"OMPI_COMM_WORLD_SIZE"},
+       .localRanks = {"OMPI_COMM_WORLD_LOCAL_SIZE"},
+       .hosts = {},
+       .key = {"OMPI_MCA_orte_precondition_transports", "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"},
+       .needsKey = true,
+       .meet = nullptr,
+       .hasManager = false},
+      {.name = "Hydra",
+       .looksFor = "PMI_RANK, PMI_SIZE, MPI_LOCALNRANKS",
+       .marks = {"PMI_RANK", "MPI_LOCALNRANKS"},
+       .rank = {"PMI_RANK"},
+       .ranks = {"PMI_SIZE"},
+       .localRanks = {"MPI_LOCALNRANKS"},
+       .hosts = {},
+       .key = {},
+       .needsKey = false,
+       .meet = nullptr,
+       .hasManager = true},
+      {.name = "Slurm",
+       .looksFor = "SLURM_PROCID, SLURM_STEP_ID, SLURM_NTASKS, SLURM_JOB_ID, and SLURM_STEP_NODELIST",
+       .marks = {"SLURM_PROCID", "SLURM_STEP_ID"},
+       .rank = {"SLURM_PROCID"},
+       .ranks = {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
+       .localRanks = {},
+       .hosts = {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"},
+       .key = {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID", "SLURM_STEP_ID"},
+       .needsKey = true,
+       .meet = meetAtFirstNode,
+       .hasManager = false},
+      {.name = "another PMI",
+       .looksFor = "PMI_RANK, PMI_SIZE, and TACC_RENDEZVOUS",
+       .marks = {"PMI_RANK"},
+       .rank = {"PMI_RANK"},
+       .ranks = {"PMI_SIZE"},
+       .localRanks = {},
+       .hosts = {},
+       .key = {"PMI_JOBID"},
+       .needsKey = false,
+       .meet = nullptr,
+       .hasManager = false},
+  };
+  return rows;
+}
+
+/// "RANK=3, WORLD_SIZE not set".
+std::string describe(const Variables& variables, const Names& names) {
+  std::string text;
+  for (const std::string_view name : names) {
+    const auto found = variables.find(name);
+    if (!text.empty()) text += ", ";
+    text += found == variables.end() ? fmt::format("{} not set", name) : fmt::format("{}={}", name, found->second);
+  }
+  return text;
+}
+
+[[noreturn]] void failUnknown(const Variables& variables) {
+  std::string looked;
+  Names seen;
+  for (const Launcher& launcher : table()) {
+    looked += fmt::format("{}{} ({})", looked.empty() ? "" : "; ", launcher.name, launcher.looksFor);
+    for (const Names* names : {&launcher.marks, &launcher.rank, &launcher.ranks}) {
+      for (const std::string_view name : *names) {
+        if (find(variables, {name}) && std::ranges::count(seen, name) == 0) seen.push_back(name);
+      }
+    }
+  }
+  fail(taccInvalidUsage,
+       "this process was not started by a launcher that tacc knows, or its variables are not complete. Looked for: {}. "
+       "Found: {}. Without a launcher use taccCommInitRank, or set RANK, WORLD_SIZE and TACC_RENDEZVOUS=HOST:PORT on "
+       "every rank",
+       looked, seen.empty() ? "none of them" : describe(variables, seen));
+}
+
+int readNumber(const Variables& variables, const Launcher& launcher, const Names& names, int least, int most) {
+  const auto found = find(variables, names);
+  if (!found) {
+    fail(taccInvalidUsage, "{} ({}) started this process, but its environment is not complete: {}", launcher.name,
+         describe(variables, launcher.marks), describe(variables, names));
+  }
+  const auto number = parseInteger(found->value, least, most);
+  if (!number) {
+    fail(taccInvalidUsage, "{}: {}=\"{}\" cannot be: it must be a number from {} to {}", launcher.name, found->name,
+         found->value, least, most);
+  }
+  return static_cast<int>(*number);
+}
+
+Spread readSpread(const Variables& variables, const Launcher& launcher, int ranks) {
+  constexpr int mostHosts = 1 << 20;
+  if (find(variables, launcher.localRanks)) {
+    const int here = readNumber(variables, launcher, launcher.localRanks, 1, ranks);
+    return here == ranks ? Spread::oneHost : Spread::severalHosts;
+  }
+  if (find(variables, launcher.hosts)) {
+    const int hosts = readNumber(variables, launcher, launcher.hosts, 1, mostHosts);
+    return hosts == 1 ? Spread::oneHost : Spread::severalHosts;
+  }
+  return ranks == 1 ? Spread::oneHost : Spread::unknown;
+}
+
+MeetingPoint readMeeting(const Variables& variables, const Launcher& launcher, std::string_view rendezvous) {
+  if (!rendezvous.empty()) {
+    MeetingPoint given = parseMeetingPoint(rendezvous);
+    if (given.host.empty()) {
+      fail(taccInvalidUsage, "TACC_RENDEZVOUS=\"{}\" is not HOST:PORT, as in node1:29400 or [fd00::2]:29400",
+           rendezvous);
+    }
+    given.source = "TACC_RENDEZVOUS";
+    return given;
+  }
+  return launcher.meet != nullptr ? launcher.meet(variables) : MeetingPoint{};
+}
+
+}  // namespace
+
+std::span<const LauncherInfo> launchers() {
+  static const std::vector<LauncherInfo> infos = [] {
+    std::vector<LauncherInfo> all;
+    for (const Launcher& launcher : table()) all.push_back({launcher.name, launcher.looksFor});
+    return all;
+  }();
+  return infos;
+}
+
+Launch readLaunch(const Variables& variables, std::string_view rendezvous) {
+  const auto row = std::ranges::find_if(table(), [&](const Launcher& candidate) {
+    return std::ranges::all_of(candidate.marks, [&](std::string_view name) { return find(variables, {name}).has_value(); });
+  });
+  if (row == table().end()) failUnknown(variables);
+  const Launcher& launcher = *row;
+
+  constexpr int mostRanks = 65536;
+  Launch launch;
+  launch.launcher = launcher.name;
+  launch.ranks = readNumber(variables, launcher, launcher.ranks, 1, mostRanks);
+  launch.rank = readNumber(variables, launcher, launcher.rank, 0, launch.ranks - 1);
+  launch.spread = readSpread(variables, launcher, launch.ranks);
+  launch.meeting = readMeeting(variables, launcher, rendezvous);
+  for (const std::string_view name : launcher.key) {
+    if (const auto found = find(variables, {name})) launch.key.push_back(fmt::format("{}={}", name, found->value));
+  }
+  launch.needsManager = launcher.hasManager && launch.spread == Spread::oneHost;
+  const bool hasMeeting = !launch.meeting.host.empty();
+  if (launch.spread != Spread::oneHost && !hasMeeting) {
+    fail(taccInvalidUsage,
+         "{} gives rank {} of {} no address at which ranks of several hosts can meet (looked for: {}): set "
+         "TACC_RENDEZVOUS=HOST:PORT to rank 0's host and a free port of it, the same on every rank",
+         launch.launcher, launch.rank, launch.ranks, launcher.looksFor);
+  }
+  if (launcher.needsKey && launch.key.empty() && rendezvous.empty()) {
+    fail(taccInvalidUsage, "{} does not say which job this is ({}): set TACC_RENDEZVOUS=HOST:PORT on every rank",
+         launch.launcher, describe(variables, launcher.key));
+  }
+  return launch;
+}
+
+MeetingPoint parseMeetingPoint(std::string_view text) {
+  const std::size_t colon = text.rfind(':');
+  if (colon == std::string_view::npos) return {};
+  std::string_view host = text.substr(0, colon);
+  const auto port = parseInteger(text.substr(colon + 1), 1, portLimit);
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+  } else if (host.find(':') != std::string_view::npos) {
+    return {};  // an address of version 6 without brackets: its end could be the port
+  }
+  if (host.empty() || !port || host.find_first_of(" []/") != std::string_view::npos) return {};
+  return {std::string(host), static_cast<std::uint16_t>(*port), ""};
+}
+
+std::string firstHostOf(std::string_view list) {
+  const std::size_t bracket = list.find('[');
+  const std::size_t comma = list.find(',');
+  if (comma < bracket) return std::string(list.substr(0, comma));
+  if (bracket == std::string_view::npos) return std::string(list);
+  const std::size_t end = list.find(']', bracket);
+  if (end == std::string_view::npos) return "";
+  const std::string_view numbers = list.substr(bracket + 1, end - bracket - 1);
+  const std::string_view first = numbers.substr(0, numbers.find_first_of("-,"));
+  const std::string_view rest = list.substr(end + 1);
+  // More brackets may follow in the same name ("rack[1-2]n[1-4]").
+  const std::string tail = rest.empty() || rest.front() == ',' ? "" : firstHostOf(rest);
+  return fmt::format("{}{}{}", list.substr(0, bracket), first, tail);
+}
+
+}  // namespace tacc

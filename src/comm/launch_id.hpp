@@ -1,0 +1,40 @@
+// From what a launcher says to a unique id: every rank derives the same one, without a message.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "comm/inet_address.hpp"
+#include "comm/launch_environment.hpp"
+#include "tacc/tacc.h"
+
+namespace tacc {
+
+/// What a process needs to join.
+struct LaunchedRank {
+  taccUniqueId id;
+  int ranks;
+  int rank;
+};
+
+/// Reads the environment of this process and derives the id of its next communicator: the n-th call of every rank gives
+/// the same id. Looks up the name of the meeting point. Throws taccInvalidUsage, or taccSystemError when the name is
+/// not known.
+LaunchedRank findLaunch();
+
+/// The id of communicator number `sequence` of this job. `addresses` are rank 0's, and may differ between ranks (a name
+/// can mean loopback on its own host): the secret and the unix name do not depend on them.
+///
+/// The secret is a hash of `jobSecret`, the launcher's key, the user's number and the meeting point. Without a job
+/// secret it is only as secret as the launcher's key: it keeps jobs apart that meet by accident, and keeps out whoever
+/// cannot know the key, but not whoever can find out or guess it and reach the port.
+taccUniqueId deriveUniqueId(const Launch& launch, std::string_view jobSecret, unsigned sequence,
+                            const std::vector<InetAddress>& addresses);
+
+/// What the name of a meeting point stands for, best first. Loopback is an Error (taccInvalidUsage) where the job is
+/// known to be on several hosts, unless it is this host's own name: then it is the addresses of the interfaces, chosen
+/// as for a new unique id.
+std::vector<InetAddress> resolveMeetingPoint(const Launch& launch, std::string_view interfaces);
+
+}  // namespace tacc
