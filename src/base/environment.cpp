@@ -30,6 +30,10 @@ constexpr Choice<LogLevel> logLevels[] = {
     {"none", LogLevel::none}, {"warn", LogLevel::warn}, {"info", LogLevel::info}, {"trace", LogLevel::trace}};
 constexpr Choice<CmaMode> cmaModes[] = {{"auto", CmaMode::automatic}, {"on", CmaMode::on}, {"off", CmaMode::off}};
 constexpr Choice<SegmentSource> segmentSources[] = {{"memfd", SegmentSource::memfd}, {"file", SegmentSource::file}};
+constexpr Choice<TransportChoice> transports[] = {{"auto", TransportChoice::automatic},
+                                                  {"ucx", TransportChoice::ucx},
+                                                  {"ofi", TransportChoice::ofi},
+                                                  {"mpi", TransportChoice::mpi}};
 
 template <class Value, std::size_t size>
 std::string wordsOf(const Choice<Value> (&choices)[size]) {
@@ -116,6 +120,11 @@ const std::vector<Row>& table() {
         "Where shared memory comes from: memfd_create, or files without a name in /dev/shm."},
        false,
        [](std::string_view text, Environment& e) { return choose(segmentSources, text, e.segments); }},
+      {{"TACC_TRANSPORT", wordsOf(transports), "auto",
+        "What carries messages between hosts; auto: the first of ucx and ofi that works here, mpi where the program "
+        "gave one."},
+       true,
+       [](std::string_view text, Environment& e) { return choose(transports, text, e.transport); }},
   };
   return rows;
 }

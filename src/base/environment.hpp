@@ -18,6 +18,7 @@ namespace tacc {
 
 enum class CmaMode : std::uint8_t { automatic, on, off };
 enum class SegmentSource : std::uint8_t { memfd, file };
+enum class TransportChoice : std::uint8_t { automatic, ucx, ofi, mpi };
 
 /// All settings, with their defaults. An empty optional means: not set, the library or the configuration decides.
 struct Environment {
@@ -30,6 +31,7 @@ struct Environment {
   CmaMode cma = CmaMode::automatic;               // TACC_CMA
   std::optional<int> spin;                        // TACC_SPIN, microseconds of spinning before a waiting rank yields
   SegmentSource segments = SegmentSource::memfd;  // TACC_SHM
+  TransportChoice transport = TransportChoice::automatic;  // TACC_TRANSPORT, between hosts
 
   /// "TACC_ALGO=ring TACC_CMA=off": the set variables that must be equal on all ranks, in the table's order, for the
   /// agreement at the start of a communicator. Empty when none is set.

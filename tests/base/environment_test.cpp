@@ -41,13 +41,14 @@ TEST(Environment, HasDefaults) {
   EXPECT_EQ(environment.cma, CmaMode::automatic);
   EXPECT_EQ(environment.spin, std::nullopt);
   EXPECT_EQ(environment.segments, SegmentSource::memfd);
+  EXPECT_EQ(environment.transport, TransportChoice::automatic);
   EXPECT_EQ(environment.agreed, "");
 }
 
 TEST(Environment, ReadsEveryVariable) {
   const Environment environment =
-      parse({"TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K", "TACC_DEBUG=trace",
-             "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring"});
+      parse({"TACC_TRANSPORT=ofi", "TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K",
+             "TACC_DEBUG=trace", "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring"});
   EXPECT_EQ(environment.algorithm, "ring");
   EXPECT_EQ(environment.isa, "avx2");
   EXPECT_DOUBLE_EQ(environment.initTimeout.value(), 0.5);
@@ -57,6 +58,7 @@ TEST(Environment, ReadsEveryVariable) {
   EXPECT_EQ(environment.cma, CmaMode::off);
   EXPECT_EQ(environment.spin, 20);
   EXPECT_EQ(environment.segments, SegmentSource::file);
+  EXPECT_EQ(environment.transport, TransportChoice::ofi);
 }
 
 TEST(Environment, AgreedTextDependsOnTheTableOrderOnly) {
@@ -69,9 +71,10 @@ TEST(Environment, LeavesTestsAndBenchmarksTheirOwn) {
 }
 
 TEST(Environment, UnknownNameSuggestsTheNearest) {
-  EXPECT_EQ(errorOf("TACC_CHUNKSIZE=1M"),
-            "unknown environment variable TACC_CHUNKSIZE; did you mean TACC_CHUNK_SIZE? (allowed: TACC_ALGO, TACC_ISA, "
-            "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_SPIN, TACC_SHM)");
+  EXPECT_EQ(
+      errorOf("TACC_CHUNKSIZE=1M"),
+      "unknown environment variable TACC_CHUNKSIZE; did you mean TACC_CHUNK_SIZE? (allowed: TACC_ALGO, TACC_ISA, "
+      "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_SPIN, TACC_SHM, TACC_TRANSPORT)");
   EXPECT_EQ(errorOf("TACC_BENCHMARK=1").substr(0, 53), "unknown environment variable TACC_BENCHMARK (allowed:");
 }
 
@@ -97,6 +100,8 @@ TEST(Environment, MalformedValueListsWhatIsAllowed) {
   EXPECT_EQ(errorOf("TACC_SPIN=-1"),
             "TACC_SPIN=\"-1\" is not valid: allowed are auto, or microseconds from 0 to 1000000 (default: auto)");
   EXPECT_EQ(errorOf("TACC_SHM=hugetlb"), "TACC_SHM=\"hugetlb\" is not valid: allowed are memfd, file (default: memfd)");
+  EXPECT_EQ(errorOf("TACC_TRANSPORT=tcp"),
+            "TACC_TRANSPORT=\"tcp\" is not valid: allowed are auto, ucx, ofi, mpi (default: auto)");
 }
 
 TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
@@ -108,7 +113,7 @@ TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
     EXPECT_TRUE(variable.documentation.ends_with('.')) << variable.name;
     EXPECT_THROW(parse({(std::string(variable.name) + '=').c_str()}), Error) << variable.name;
   }
-  EXPECT_EQ(names.size(), 9u);
+  EXPECT_EQ(names.size(), 10u);
 }
 
 TEST(Environment, CheckSeesTheProcessAsItIsNow) {
