@@ -42,7 +42,8 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
   if (node_) node_->setIdleWork([this] { endpoint_.idle(active_); });
 }
 
-ClusterCommunicator::~ClusterCommunicator() = default;
+/// First of all nobody writes into the memory of runs that an Error has left under way.
+ClusterCommunicator::~ClusterCommunicator() { endpoint_.closeTransport(); }
 
 void ClusterCommunicator::run(const Call& call) {
   try {

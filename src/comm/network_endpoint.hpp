@@ -56,6 +56,9 @@ class NetworkEndpoint {
   void interrupt() noexcept { interrupt_.raise(); }
   void checkInterrupt() const;
 
+  /// Ends all messages that are under way; afterwards only the destructor may be called.
+  void closeTransport() noexcept { transport_.reset(); }
+
  private:
   using Clock = std::chrono::steady_clock;
   void sleep();
