@@ -10,7 +10,6 @@ import re
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 
 MOST_HOSTS = 250
@@ -19,10 +18,12 @@ PACKAGES = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "unshar
 PROBE = """ip link add name v0 type veth peer name v1 && ip link add name b0 type bridge &&
 mount -t tmpfs tmpfs /dev/shm && mount -t sysfs sysfs /sys && tc qdisc add dev v0 root tbf rate 1mbit burst 64kb latency 400ms"""
 # A host has a name, a /dev/shm and a /sys/class/net of its own, and knows the others' names. Its boot id, by which libraries
-# tell whether ranks share a machine, is its own too. $0 title, $1 name, $2 /etc/hosts
-HOST = """set -e; hostname "$1"; mount -t tmpfs tmpfs /dev/shm; mount -t sysfs sysfs /sys; mount --bind "$2" /etc/hosts
-random=/proc/sys/kernel/random; cat $random/uuid >/dev/shm/boot_id; mount --bind /dev/shm/boot_id $random/boot_id
-rm /dev/shm/boot_id; echo ready; exec -a "$0" sleep infinity >/dev/null 2>&1"""
+# tell whether ranks share a machine, is its own too. $0 title, $1 name, $2 the text of /etc/hosts. A file that is mounted over
+# another lives on when its own name has gone.
+HOST = """set -e; random=/proc/sys/kernel/random
+hostname "$1"; mount -t sysfs sysfs /sys; mount -t tmpfs tmpfs /dev/shm; cd /dev/shm
+printf %s "$2" >hosts; mount --bind hosts /etc/hosts; cat $random/uuid >boot_id; mount --bind boot_id $random/boot_id
+rm hosts boot_id; cd /; echo ready; exec -a "$0" sleep infinity >/dev/null 2>&1"""
 BRIDGE = ["link", "add", "name", "br0", "up", "type", "bridge"]
 SWITCH = 'echo ready; exec -a "$0" sleep infinity >/dev/null 2>&1'
 
@@ -142,15 +143,12 @@ class Cluster:
         self.shape = shape
         leaves = range(1, shape.supernodes + 1)
         hosts = range(1, shape.count + 1)
-        with tempfile.NamedTemporaryFile("w", prefix="hosts.") as names:
-            os.fchmod(names.fileno(), 0o644)
-            names.write("127.0.0.1 localhost\n" + "".join(f"{address(host)} tacc{host}\n" for host in hosts))
-            names.flush()
-            started = [self._hold(f"leaf{leaf}", ["--net"], SWITCH) for leaf in leaves]
-            started += [self._hold(f"host{host}", ["--net", "--uts", "--ipc", "--mount"], HOST, f"tacc{host}", names.name)
-                        for host in hosts]
-            for holder in started:
-                self._await(holder)
+        names = "127.0.0.1 localhost\n" + "".join(f"{address(host)} tacc{host}\n" for host in hosts)
+        started = [self._hold(f"leaf{leaf}", ["--net"], SWITCH) for leaf in leaves]
+        started += [self._hold(f"host{host}", ["--net", "--uts", "--ipc", "--mount"], HOST, f"tacc{host}", names)
+                    for host in hosts]
+        for holder in started:
+            self._await(holder)
         for leaf in leaves:
             self._ip(f"leaf{leaf}", BRIDGE)
         for host in hosts:
@@ -164,7 +162,7 @@ class Cluster:
     def _hold(self, role, namespaces, script, *words):
         title = f"virtual-cluster {self.name} {role} {self.shape}"
         holder = subprocess.Popen(["unshare", *namespaces, "bash", "-c", script, title, *words],
-                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
+                                  cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
         self.holders[role] = holder.pid
         return holder
 

@@ -67,7 +67,7 @@ std::vector<int> ClusterCommunicator::leadersWith(int root) const {
 
 void ClusterCommunicator::runInNode(Call call) {
   if (call.op == taccAvg) call.op = taccSum;  // divided once, by whoever completes the sum
-  call.root = std::max(call.root, 0);
+  endpoint_.beginIdle();
   node_->run(call);
 }
 
@@ -89,7 +89,7 @@ void ClusterCommunicator::startBetween(const Call& call, Between between, std::s
   work.signature = signature_;
   work.call = call_;
   work.window = chunksUnderWay;
-  run_.start(std::move(work), released);
+  endpoint_.guard(&run_, [&] { run_.start(std::move(work), released); });
   active_ = &run_;
   lastAlgorithm_ = algorithm.name;
 }
@@ -105,7 +105,7 @@ void ClusterCommunicator::runPipeline(const Pipeline& pipeline) {
       if (pipeline.inward) pipeline.inward(k);
       if (pipeline.inNetwork) {
         run_.release(k + 1);
-        run_.advance();
+        endpoint_.guard(&run_, [&] { run_.advance(); });
       }
     }
     if (k < chunksUnderWay || k - chunksUnderWay >= pipeline.chunks) continue;
@@ -313,7 +313,7 @@ void ClusterCommunicator::runDirect(const Call& call) {
 }
 
 void ClusterCommunicator::barrier() {
-  if (node_) node_->run({.collective = Collective::barrier});
+  if (node_) runInNode({.collective = Collective::barrier});
   if (local_ == 0) {
     std::uint8_t none = 0;
     auto* data = reinterpret_cast<std::byte*>(&none);
@@ -323,7 +323,7 @@ void ClusterCommunicator::barrier() {
     internal_ = wasInternal;
     finishBetween();
   }
-  if (node_) node_->run({.collective = Collective::barrier});
+  if (node_) runInNode({.collective = Collective::barrier});
 }
 
 }  // namespace tacc

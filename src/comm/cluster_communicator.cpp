@@ -24,7 +24,7 @@ std::vector<int> allRanks(int ranks) {
 }  // namespace
 
 ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank, int ranks, CommConfig config)
-    : Communicator(rank, ranks, std::move(config)),
+    : JoinedCommunicator(rank, ranks, std::move(config)),
       who_(std::move(membership.who)),
       hosts_(who_),
       everybody_(allRanks(ranks)),
@@ -61,6 +61,7 @@ void ClusterCommunicator::runCall(const Call& call) {
   if (call.factor != nullptr) return runMultiplied(call);
   // Partial sums travel between hosts in the width in which they are summed, so that they are rounded once.
   if (isReduction(call.collective) && isHalfWidth(call.type)) return runWidened(call);
+  endpoint_.beginIdle();
   if (node_) node_->agree(signature_);
   if (call.count == 0 && call.collective != Collective::barrier) return;
   const bool forced = !internal_ && !config().algorithm.empty();
@@ -149,8 +150,9 @@ void ClusterCommunicator::exchangeAll(std::span<const PointToPoint> operations, 
            nameOf(receives[i].type), sends[i].count, nameOf(sends[i].type));
     if (sends[i].count > 0) std::memmove(receives[i].buffer, sends[i].buffer, sends[i].count * sizeOf(sends[i].type));
   }
-  pairs_.start(far, signature, number);
+  endpoint_.guard(&pairs_, [&] { pairs_.start(far, signature, number); });
   active_ = &pairs_;
+  endpoint_.beginIdle();
   if (!near.empty()) node_->exchange(near);
   if (!far.empty()) endpoint_.run(pairs_, [this] { return pairs_.isFinished(); });
   active_ = nullptr;

@@ -14,7 +14,7 @@
 #include <tuple>
 #include <vector>
 
-#include "comm/communicator.hpp"
+#include "comm/joined_communicator.hpp"
 #include "comm/control_plane.hpp"
 #include "comm/hosts.hpp"
 #include "comm/network_endpoint.hpp"
@@ -34,7 +34,7 @@ struct ClusterMembership {
   NetworkPatience patience;
 };
 
-class ClusterCommunicator final : public Communicator {
+class ClusterCommunicator final : public JoinedCommunicator {
  public:
   ClusterCommunicator(ClusterMembership membership, int rank, int ranks, CommConfig config);
   ~ClusterCommunicator() override;

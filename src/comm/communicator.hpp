@@ -41,8 +41,6 @@ struct PointToPoint {
   taccDataType_t type;
 };
 
-class Muster;
-
 class Communicator {
  public:
   /// Joins over the host's rendezvous; blocks until all ranks came.
@@ -50,7 +48,7 @@ class Communicator {
   /// All ranks in this process, for threads.
   static std::vector<std::unique_ptr<Communicator>> makeThreads(int ranks, const CommConfig& config);
 
-  virtual ~Communicator();
+  virtual ~Communicator() = default;
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
@@ -67,7 +65,7 @@ class Communicator {
 
   /// A communicator of those that are left, also after an Error. Collective over the survivors; `excluded` ranks are
   /// left out even if they live. Throws taccInvalidUsage among threads, which end together.
-  std::unique_ptr<Communicator> shrink(std::span<const int> excluded, const CommConfig& config);
+  virtual std::unique_ptr<Communicator> shrink(std::span<const int> excluded, const CommConfig& config) = 0;
 
   /// From any thread: makes every blocked call on every rank end with taccRemoteError. `why` goes into their messages.
   virtual void abort(const std::string& why) noexcept = 0;
@@ -82,10 +80,9 @@ class Communicator {
   virtual std::string lastAlgorithm() const = 0;
 
  protected:
-  Communicator(int rank, int ranks, CommConfig config);
+  Communicator(int rank, int ranks, CommConfig config) : rank_(rank), ranks_(ranks), config_(std::move(config)) {}
 
  private:
-  std::unique_ptr<Muster> muster_;  // null among threads, and for a single rank
   int rank_;
   int ranks_;
   CommConfig config_;

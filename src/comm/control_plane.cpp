@@ -10,7 +10,7 @@ namespace tacc {
 namespace {
 
 /// How long ranks have to answer in an inquest: they look several times a second when they wait.
-constexpr double answerSeconds = 0.5;
+constexpr double answerSeconds = 0.4;
 constexpr int shown = 4;  // answers in a verdict
 
 Payload textPayload(const std::string& text) {

@@ -55,7 +55,7 @@ std::unique_ptr<Muster> openMuster(const Bootstrap& bootstrap, const UniqueIdCon
   return std::make_unique<Muster>(rank, &own);
 }
 
-std::unique_ptr<Communicator> joinAs(std::unique_ptr<Bootstrap> bootstrap, const UniqueIdContents& id, int ranks,
+std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap, const UniqueIdContents& id, int ranks,
                                      int rank, const CommConfig& config, const Environment& environment,
                                      std::unique_ptr<Muster>& muster) {
   std::vector<RankIdentity> who;
@@ -102,30 +102,8 @@ std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ran
   auto bootstrap = std::make_unique<Bootstrap>(id, ranks, rank, effective.initTimeout);
   std::unique_ptr<Muster> muster;
   auto made = joinAs(std::move(bootstrap), openUniqueId(id), ranks, rank, effective, environment, muster);
-  made->muster_ = std::move(muster);
+  made->setMuster(std::move(muster));
   return made;
-}
-
-Communicator::Communicator(int rank, int ranks, CommConfig config)
-    : rank_(rank), ranks_(ranks), config_(std::move(config)) {}
-
-Communicator::~Communicator() = default;
-
-std::unique_ptr<Communicator> Communicator::shrink(std::span<const int> excluded, const CommConfig& config) {
-  std::vector<bool> isExcluded(static_cast<std::size_t>(ranks_));
-  for (const int rank : excluded) {
-    if (rank < 0 || rank >= ranks_ || rank == rank_)
-      fail(taccInvalidArgument, "rank {} cannot be excluded: it must be another one of the {} ranks (this is rank {})",
-           rank, ranks_, rank_);
-    isExcluded[static_cast<std::size_t>(rank)] = true;
-  }
-  if (!muster_ && ranks_ > 1)
-    fail(taccInvalidUsage, "ranks that are threads of one process end together; taccCommSplit makes smaller ones of them");
-  const Environment environment = checkEnvironment();
-  const double seconds = applyEnvironment(config, environment).initTimeout;
-  const Muster::Outcome outcome = muster_ ? muster_->gather(isExcluded, seconds) : Muster::Outcome{makeUniqueId(), {0}};
-  const auto place = std::ranges::find(outcome.survivors, rank_) - outcome.survivors.begin();
-  return join(outcome.id, static_cast<int>(outcome.survivors.size()), static_cast<int>(place), config);
 }
 
 }  // namespace tacc

@@ -14,7 +14,8 @@ constexpr int longestSleep = 100;         // ms; bounds how late a time-out is n
 constexpr int blindSleep = 1;             // ms, for transports without a descriptor
 constexpr double deadGrace = 0.1;         // a rank that died may have sent all that it had to
 constexpr double leftGrace = 1.0;
-constexpr double verdictSeconds = 0.9;    // of waiting for rank 0 after a time-out
+constexpr double verdictSeconds = 0.7;    // of waiting for rank 0 after a time-out
+constexpr double explainSeconds = 0.3;    // for the control plane to tell why a connection broke
 constexpr double idleSeconds = 0.001;     // between looks at the control plane from inside the node
 
 double secondsSince(std::chrono::steady_clock::time_point start) {
@@ -34,18 +35,18 @@ NetworkEndpoint::NetworkEndpoint(int rank, int ranks, std::unique_ptr<NetworkTra
       interrupt_(rank) {}
 
 void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>& enough) {
-  Clock::time_point last = Clock::now();
+  lastMove_ = Clock::now();
   isStuck_ = false;
   for (bool sleeping = false;;) {
-    bool moved = transport_->progress();
-    moved = activity.advance() || moved;
+    // What a transport does for itself, such as asking whether a peer still lives, is no progress of the call.
+    const bool moved = progress(&activity);
     if (enough()) return;
     if (moved) {
-      last = Clock::now();
+      lastMove_ = Clock::now();
       sleeping = false;
       continue;
     }
-    const double still = secondsSince(last);
+    const double still = secondsSince(lastMove_);
     if (!sleeping && still < patience_.spinSeconds) continue;
     checkOthers(&activity, still);
     if (transport_->descriptor() < 0 || transport_->arm()) sleep();
@@ -53,12 +54,35 @@ void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>
   }
 }
 
+bool NetworkEndpoint::progress(NetworkActivity* activity) {
+  return guard(activity, [&] {
+    transport_->progress();
+    return activity != nullptr && activity->advance();
+  });
+}
+
+void NetworkEndpoint::explain(const NetworkActivity* activity, const Error& error) {
+  // Where this rank is about to time out itself, others have just done so: then that is what happened.
+  const double left = patience_.timeout + verdictSeconds - secondsSince(lastMove_);
+  const bool isLate = patience_.timeout > 0 && left < 1.0;
+  for (const Deadline deadline(isLate ? std::max(left, 0.0) + explainSeconds : explainSeconds); !deadline.passed();) {
+    checkOthers(activity, std::max(deadGrace, isLate ? secondsSince(lastMove_) : 0));
+    sockets_.clear();
+    control_.addDescriptors(sockets_);
+    waitFor(sockets_, interrupt_, Deadline(0.01));
+  }
+  throw Error(error);
+}
+
 void NetworkEndpoint::idle(NetworkActivity* activity) {
-  transport_->progress();
-  if (activity != nullptr) activity->advance();
+  const bool moved = progress(activity);
   if (secondsSince(lastIdle_) < idleSeconds) return;
   lastIdle_ = Clock::now();
-  checkOthers(activity, 0);
+  if (moved || idleStart_ == Clock::time_point{}) {
+    idleStart_ = lastIdle_;
+    isStuck_ = false;
+  }
+  checkOthers(activity, secondsSince(idleStart_));
 }
 
 void NetworkEndpoint::sleep() {
@@ -76,10 +100,10 @@ void NetworkEndpoint::checkInterrupt() const {
 void NetworkEndpoint::checkOthers(const NetworkActivity* activity, double still) {
   checkInterrupt();
   control_.poll([&] { return describeWait(activity); });
-  if (const auto dead = control_.deadRank(); dead && still > deadGrace)
+  if (const auto dead = control_.deadRank(); dead && still >= deadGrace)
     fail(taccRemoteError, "{} has died; rank {} {}", control_.nameOf(*dead), rank_, describeWait(activity));
-  if (activity == nullptr) return;
-  if (const auto left = control_.leftRank(activity->awaited()); left && still > leftGrace)
+  const std::vector<int> awaited = activity == nullptr ? std::vector<int>() : activity->awaited();
+  if (const auto left = control_.leftRank(awaited); left && still > leftGrace)
     fail(taccRemoteError, "{} has left the communicator (taccCommDestroy) before this call; rank {} {}",
          control_.nameOf(*left), rank_, describeWait(activity));
   if (patience_.timeout <= 0 || still <= patience_.timeout) return;

@@ -38,6 +38,19 @@ class NetworkEndpoint {
   void run(NetworkActivity& activity, const std::function<bool()>& enough);
   /// For waits inside the node: lets messages move and looks at the control plane, without waiting.
   void idle(NetworkActivity* activity);
+  /// A new operation inside the node begins: its time-out starts again.
+  void beginIdle() noexcept { idleStart_ = {}; }
+  /// Runs `work`, which uses the transport. A connection that breaks in it may be how a rank's death looks, or the end of
+  /// a rank that failed because of another: this waits a moment for the control plane to tell, and throws what that says.
+  template <class Work>
+  auto guard(const NetworkActivity* activity, const Work& work) {
+    try {
+      return work();
+    } catch (const Error& error) {
+      if (error.result() != taccRemoteError && error.result() != taccSystemError) throw;
+      explain(activity, error);
+    }
+  }
 
   /// From any thread: ends the wait that goes on, or the next one.
   void interrupt() noexcept { interrupt_.raise(); }
@@ -46,6 +59,8 @@ class NetworkEndpoint {
  private:
   using Clock = std::chrono::steady_clock;
   void sleep();
+  [[noreturn]] void explain(const NetworkActivity* activity, const Error& error);
+  bool progress(NetworkActivity* activity);
   /// Everything but messages; `still`: seconds since something moved.
   void checkOthers(const NetworkActivity* activity, double still);
   std::string describeWait(const NetworkActivity* activity) const;
@@ -58,7 +73,8 @@ class NetworkEndpoint {
   std::function<std::string()> describe_;
   Interrupt interrupt_;
   bool isStuck_ = false;  // the inquest was asked for
-  Clock::time_point lastIdle_{};
+  Clock::time_point lastMove_{};  // of the call that run() is in
+  Clock::time_point lastIdle_{}, idleStart_{};
   std::vector<pollfd> sockets_;
 };
 

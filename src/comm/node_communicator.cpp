@@ -40,7 +40,7 @@ ReduceKernel kernelFor(const Call& call) {
 
 NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, CommConfig config,
                                    Environment environment)
-    : Communicator(rank, ranks, std::move(config)),
+    : JoinedCommunicator(rank, ranks, std::move(config)),
       membership_(std::move(membership)),
       environment_(std::move(environment)),
       waiter_(membership_.segment, rank, membership_.processes, membership_.liveness.get(), membership_.policy,

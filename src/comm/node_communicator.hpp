@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/environment.hpp"
-#include "comm/communicator.hpp"
+#include "comm/joined_communicator.hpp"
 #include "comm/manner_choice.hpp"
 #include "comm/membership.hpp"
 #include "comm/program_cache.hpp"
@@ -23,7 +23,7 @@
 
 namespace tacc {
 
-class NodeCommunicator final : public Communicator {
+class NodeCommunicator final : public JoinedCommunicator {
  public:
   NodeCommunicator(Membership membership, int rank, int ranks, CommConfig config, Environment environment);
   ~NodeCommunicator() override;

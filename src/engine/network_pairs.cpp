@@ -8,6 +8,12 @@
 #include "engine/signature.hpp"
 
 namespace tacc {
+namespace {
+
+/// Long messages go in pieces, so that whoever waits sees them get on.
+constexpr std::size_t pieceBytes = 1024 * 1024;
+
+}  // namespace
 
 void NetworkPairs::start(std::span<const PointToPoint> operations, std::uint64_t signature, std::uint32_t call) {
   operations_.clear();
@@ -17,29 +23,45 @@ void NetworkPairs::start(std::span<const PointToPoint> operations, std::uint64_t
     o.what = what;
     o.bytes = what.count * sizeOf(what.type);
     const bool isInline = o.bytes <= inlineBytes;
+    const auto pieces = isInline ? 0U : static_cast<std::uint32_t>((o.bytes + pieceBytes - 1) / pieceBytes);
+    o.data.resize(pieces);
     const std::uint64_t own = makeSignature(Collective::barrier, what.type, 0, 0, what.count);
     o.header = {call == 0 ? own : signature, call, static_cast<std::uint32_t>(isInline ? o.bytes : 0)};
     if (what.isSend) {
       o.envelope.resize(sizeof(CallHeader) + o.header.bytes);
       std::memcpy(o.envelope.data(), &o.header, sizeof o.header);
       if (o.header.bytes > 0) std::memcpy(o.envelope.data() + sizeof o.header, what.buffer, o.header.bytes);
-      const std::uint32_t tag = peers_.takeSendTags(what.peer, 2, MessageClass::pair);
+      const std::uint32_t tag = peers_.takeSendTags(what.peer, 1 + pieces, MessageClass::pair);
       transport.send(what.peer, tag, o.envelope.data(), o.envelope.size(), o.opening);
-      if (!isInline) transport.send(what.peer, tag + 1, what.buffer, o.bytes, o.data);
+      startPieces(o, tag + 1);
       o.isOpened = true;
     } else {
       o.envelope.resize(sizeof(CallHeader) + inlineBytes);
-      const std::uint32_t tag = peers_.takeReceiveTags(what.peer, 2, MessageClass::pair);
+      const std::uint32_t tag = peers_.takeReceiveTags(what.peer, 1 + pieces, MessageClass::pair);
       transport.receive(what.peer, tag, o.envelope.data(), o.envelope.size(), o.opening);
-      if (!isInline) transport.receive(what.peer, tag + 1, what.buffer, o.bytes, o.data);
+      startPieces(o, tag + 1);
     }
+  }
+}
+
+void NetworkPairs::startPieces(Operation& o, std::uint32_t tag) {
+  auto* data = static_cast<std::byte*>(o.what.buffer);
+  for (std::size_t i = 0; i < o.data.size(); ++i) {
+    const std::size_t begin = i * pieceBytes, bytes = std::min(pieceBytes, o.bytes - begin);
+    const auto number = tag + static_cast<std::uint32_t>(i);
+    if (o.what.isSend)
+      peers_.transport().send(o.what.peer, number, data + begin, bytes, o.data[i]);
+    else
+      peers_.transport().receive(o.what.peer, number, data + begin, bytes, o.data[i]);
   }
 }
 
 bool NetworkPairs::advance() {
   bool moved = false;
-  for (Operation& o : operations_)
+  for (Operation& o : operations_) {
     if (!o.isOpened && o.opening.done) moved |= openReceive(o);
+    for (; o.arrived < o.data.size() && o.data[o.arrived].done; ++o.arrived) moved = true;
+  }
   return moved;
 }
 

@@ -37,11 +37,14 @@ class NetworkPairs final : public NetworkActivity {
     std::size_t bytes = 0;
     CallHeader header{};              // as sent, or as expected
     std::vector<std::byte> envelope;  // header, and room for short data
-    NetworkRequest opening, data;
-    bool isOpened = false;  // receives: the header has been looked at
-    bool isDone() const { return isOpened && opening.done && data.done; }
+    NetworkRequest opening;
+    std::vector<NetworkRequest> data;  // pieces
+    std::size_t arrived = 0;           // pieces that are done
+    bool isOpened = false;             // receives: the header has been looked at
+    bool isDone() const { return isOpened && opening.done && arrived == data.size(); }
   };
   bool openReceive(Operation& operation);
+  void startPieces(Operation& operation, std::uint32_t tag);
   [[noreturn]] void failMismatch(const Operation& operation, const CallHeader& theirs) const;
 
   NetworkPeers& peers_;

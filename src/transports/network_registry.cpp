@@ -1,5 +1,6 @@
 // The kinds of network transports, in the order of preference. What this build lacks is listed too.
 #include "transports/network_transport.hpp"
+#include "transports/plugin_transport.hpp"
 #if defined(TACC_HAS_OFI)
 #include "transports/ofi_transport.hpp"
 #endif
@@ -25,6 +26,8 @@ constexpr NetworkTransportKind kinds[] = {
      nullptr, nullptr
 #endif
     },
+    {"mpi", "The MPI of the program that uses tacc, where the program hands it over.", "", makePluginTransport,
+     describePlugin},
 };
 
 }  // namespace

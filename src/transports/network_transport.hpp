@@ -17,15 +17,17 @@
 #include <string_view>
 #include <vector>
 
+struct taccTransport;
+
 namespace tacc {
 
 /// A message under way. Whoever posts it owns it, and keeps it and its data in place until `done` or until the
 /// transport is gone.
 struct NetworkRequest {
-  bool done = true;         // not under way
-  std::size_t bytes = 0;    // of a message that was received
-  void* handle = nullptr;   // the transport's
-  std::uint32_t slot = 0;   // the transport's
+  bool done = true;        // not under way
+  std::size_t bytes = 0;   // of a message that was received
+  void* handle = nullptr;  // the transport's
+  std::uint32_t slot = 0;  // the transport's
 };
 
 class NetworkTransport {
@@ -50,8 +52,8 @@ class NetworkTransport {
   /// Moves what can be moved without waiting. True when something happened.
   virtual bool progress() = 0;
 
-  /// A descriptor for poll() that is readable when progress() has something to do, once arm() has returned true; -1: the
-  /// transport cannot sleep, and whoever waits calls progress() now and then.
+  /// A descriptor for poll() that is readable when progress() has something to do, once arm() has returned true; -1:
+  /// the transport cannot sleep, and whoever waits calls progress() now and then.
   virtual int descriptor() const = 0;
   /// Prepares for sleeping on the descriptor. False: something is there already, call progress().
   virtual bool arm() = 0;
@@ -64,7 +66,8 @@ class NetworkTransport {
 struct NetworkOptions {
   int rank = 0;
   int ranks = 1;
-  std::string interface;  // network interface to use; empty: the transport's own choice
+  std::string interface;                  // network interface to use; empty: the transport's own choice
+  const taccTransport* plugin = nullptr;  // what the program brought (tacc/transport.h); used by the kind "mpi" alone
 };
 
 /// One kind of transport. The registry lists all of them in the agreed order of preference, also those that this build
@@ -72,7 +75,7 @@ struct NetworkOptions {
 struct NetworkTransportKind {
   std::string_view name;     // as TACC_TRANSPORT takes it
   std::string_view summary;  // one sentence
-  std::string_view library;  // what the build needs for it, as its Debian package is called
+  std::string_view library;  // what the build needs for it, as its Debian package is called; empty: nothing
   /// Null where this build lacks the library.
   std::unique_ptr<NetworkTransport> (*make)(const NetworkOptions& options);
   /// Version of the library and what it finds here, or why it cannot be used: for tacc_info. Null like `make`.

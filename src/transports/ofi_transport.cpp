@@ -276,10 +276,13 @@ void OfiTransport::readError() {
   const int peer = operation.peer;
   const std::size_t capacity = operation.bytes;
   const std::uint32_t tag = operation.tag;
+  // By the manual `len` is what was received and `olen` what did not fit. ofi_rxm tells the whole, or nothing.
+  const std::size_t bytes = entry.len > capacity ? entry.len : entry.len + entry.olen;
+  const std::string sent = bytes > capacity ? std::to_string(bytes) : std::string("more");
   release(operation);
   if (entry.err == FI_ETRUNC) {
     fail(taccInvalidUsage, "rank {} expected at most {} bytes from rank {}, which sent {} (message {})", rank_,
-         capacity, peer, entry.len + entry.olen, tag);
+         capacity, peer, sent, tag);
   }
   fail(taccRemoteError,
        "rank {} has lost rank {}: {} ({}; libfabric {}); its process may have died, or the network between them", rank_,

@@ -104,6 +104,15 @@ void FakeCommunicator::exchange(std::span<const PointToPoint> operations) {
   world_.pass(rank());
 }
 
+std::unique_ptr<Communicator> FakeCommunicator::shrink(std::span<const int> excluded, const CommConfig& config) {
+  Event event;
+  event.what = "shrink";
+  event.rank = rank();
+  event.config = config;
+  world_.record(std::move(event));
+  return std::make_unique<FakeCommunicator>(world_, 0, ranks() - static_cast<int>(excluded.size()), config);
+}
+
 std::unique_ptr<Communicator> FakeCommunicator::split(int color, int key, const CommConfig& config) {
   Event event;
   event.what = "split";

@@ -42,12 +42,13 @@ TEST(Environment, HasDefaults) {
   EXPECT_EQ(environment.spin, std::nullopt);
   EXPECT_EQ(environment.segments, SegmentSource::memfd);
   EXPECT_EQ(environment.interfaces, "");
+  EXPECT_EQ(environment.transport, "");
   EXPECT_EQ(environment.agreed, "");
 }
 
 TEST(Environment, ReadsEveryVariable) {
   const Environment environment =
-      parse({"TACC_JOB_SECRET=open sesame", "TACC_RENDEZVOUS=node1:29400", "TACC_SOCKET_IFNAME=ib0,eth0",
+      parse({"TACC_TRANSPORT=ofi", "TACC_JOB_SECRET=open sesame", "TACC_RENDEZVOUS=node1:29400", "TACC_SOCKET_IFNAME=ib0,eth0",
              "TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K", "TACC_DEBUG=trace",
              "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring"});
   EXPECT_EQ(environment.algorithm, "ring");
@@ -62,6 +63,7 @@ TEST(Environment, ReadsEveryVariable) {
   EXPECT_EQ(environment.interfaces, "ib0,eth0");
   EXPECT_EQ(environment.rendezvous, "node1:29400");
   EXPECT_EQ(environment.jobSecret, "open sesame");
+  EXPECT_EQ(environment.transport, "ofi");
 }
 
 TEST(Environment, AgreedTextDependsOnTheTableOrderOnly) {
@@ -76,8 +78,8 @@ TEST(Environment, LeavesTestsAndBenchmarksTheirOwn) {
 TEST(Environment, UnknownNameSuggestsTheNearest) {
   EXPECT_EQ(errorOf("TACC_CHUNKSIZE=1M"),
             "unknown environment variable TACC_CHUNKSIZE; did you mean TACC_CHUNK_SIZE? (allowed: TACC_ALGO, TACC_ISA, "
-            "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_SPIN, TACC_SHM, "
-            "TACC_SOCKET_IFNAME, TACC_RENDEZVOUS, TACC_JOB_SECRET)");
+            "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_SPIN, "
+            "TACC_TRANSPORT, TACC_SHM, TACC_SOCKET_IFNAME, TACC_RENDEZVOUS, TACC_JOB_SECRET)");
   EXPECT_EQ(errorOf("TACC_BENCHMARK=1").substr(0, 53), "unknown environment variable TACC_BENCHMARK (allowed:");
 }
 
@@ -103,6 +105,8 @@ TEST(Environment, MalformedValueListsWhatIsAllowed) {
   EXPECT_EQ(errorOf("TACC_SPIN=-1"),
             "TACC_SPIN=\"-1\" is not valid: allowed are auto, or microseconds from 0 to 1000000 (default: auto)");
   EXPECT_EQ(errorOf("TACC_SHM=hugetlb"), "TACC_SHM=\"hugetlb\" is not valid: allowed are memfd, file (default: memfd)");
+  EXPECT_EQ(errorOf("TACC_TRANSPORT=tcp"),
+            "TACC_TRANSPORT=\"tcp\" is not valid: allowed are auto, ucx, ofi, mpi (default: auto)");
 }
 
 TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
@@ -114,7 +118,7 @@ TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
     EXPECT_TRUE(variable.documentation.ends_with('.')) << variable.name;
     EXPECT_THROW(parse({(std::string(variable.name) + '=').c_str()}), Error) << variable.name;
   }
-  EXPECT_EQ(names.size(), 12u);
+  EXPECT_EQ(names.size(), 13u);
 }
 
 TEST(Environment, CheckSeesTheProcessAsItIsNow) {

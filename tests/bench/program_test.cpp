@@ -85,7 +85,9 @@ INSTANTIATE_TEST_SUITE_P(Program, BadUsage,
                                          "allreduce -o mean", "broadcast -r 2 --ranks 2", "broadcast -r x",
                                          "allreduce --ranks 0", "allreduce --memory shared", "allreduce --peer foo",
                                          "allreduce --peer gloo,gloo", "allreduce --peer-args gloo",
-                                         "broadcast --bound"));
+                                         "broadcast --bound", "allreduce --cluster 2,4", "allreduce --cluster 2,4,x,0",
+                                         "allreduce --cluster 1,2,0,0 --threads", "allreduce --reference gloo",
+                                         "allreduce --reference tacc2"));
 
 TEST(Program, everyCollectiveRunsOnThreeRanks) {
   for (const char* collective : {"allreduce", "broadcast", "reduce", "allgather", "reducescatter", "alltoall", "gather",
@@ -150,6 +152,37 @@ TEST(Program, realPeersAgree) {
     }
   }
   std::remove(json.c_str());
+}
+
+TEST(Program, peersRunBetweenVirtualHosts) {
+  const std::string peers = setting("TACC_BENCH_PEERS");
+  if (peers.empty()) GTEST_SKIP() << "no peer was built";
+  const std::string json = testing::TempDir() + fmt::format("tacc_bench_cluster.{}.json", ::getpid());
+  const std::string reference = peers.substr(0, peers.find(','));
+  for (const char* place : {"cyclic", "random:1"}) {
+    const Outcome outcome =
+        run(fmt::format("allreduce --cluster 2,1,800,400 --ranks 4 --place {} --size 4K -n 2 --repetitions 1 "
+                        "--peer {} --reference {} --json {}",
+                        place, peers, reference, json));
+    if (contains(outcome, "no virtual cluster here")) GTEST_SKIP() << outcome.output;
+    ASSERT_EQ(outcome.status, 0) << outcome.output;
+    EXPECT_TRUE(contains(outcome, " on      tacc2 ")) << outcome.output;
+    std::ifstream file(json);
+    const auto report = nlohmann::json::parse(file);
+    EXPECT_EQ(report["reference"], reference);
+    EXPECT_EQ(report["cluster"]["place"], place);
+    // 4 KiB out of each of two hosts, and over the slower uplinks.
+    EXPECT_NEAR(report["results"][0]["bound"]["time"].get<double>(), 4096 * 8 / 400.0, 1e-6);
+    EXPECT_GT(report["results"][0]["cpu_seconds"].get<double>(), 0);
+  }
+  std::remove(json.c_str());
+}
+
+TEST(Program, taccRunsOnAVirtualHost) {
+  const Outcome outcome = run("allreduce --cluster 1,1,0,0 --ranks 2 --size 64K -n 10");
+  if (contains(outcome, "no virtual cluster here")) GTEST_SKIP() << outcome.output;
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_TRUE(contains(outcome, " on      tacc1 ")) << outcome.output;
 }
 
 TEST(Program, aRightPeerIsComparedWith) {

@@ -14,6 +14,9 @@
 #include <cstring>
 #include <thread>
 
+#include "id_pipe.hpp"
+#include "support/virtual_cluster.hpp"
+
 namespace tacc::test {
 namespace {
 
@@ -46,20 +49,33 @@ taccConfig_t configOf(double initTimeout, double operationTimeout) {
   return config;
 }
 
-Team::Team(int ranks, const Body& body, int absent) {
+void Team::start(int ranks, int absent, const std::function<void(int rank)>& child) {
   void* shared = mmap(nullptr, static_cast<std::size_t>(ranks) * sizeof(Report), PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) std::abort();
   reports_ = static_cast<Report*>(shared);
-  taccUniqueId id;
-  EXPECT_EQ(taccGetUniqueId(&id), taccSuccess) << taccGetLastError(nullptr);
   std::fflush(nullptr);
   for (int rank = 0; rank < ranks; ++rank) {
-    const pid_t child = rank == absent ? 0 : fork();
-    if (child == 0 && rank != absent) runChild(body, id, rank, reports_[rank]);
-    if (child < 0) ADD_FAILURE() << "fork failed for rank " << rank;
-    children_.push_back(std::max(child, 0));
+    const pid_t pid = rank == absent ? 0 : fork();
+    if (pid == 0 && rank != absent) child(rank);
+    if (pid < 0) ADD_FAILURE() << "fork failed for rank " << rank;
+    children_.push_back(std::max(pid, 0));
   }
+}
+
+Team::Team(int ranks, const Body& body, int absent) {
+  taccUniqueId id;
+  EXPECT_EQ(taccGetUniqueId(&id), taccSuccess) << taccGetLastError(nullptr);
+  start(ranks, absent, [&](int rank) { runChild(body, id, rank, reports_[rank]); });
+}
+
+Team::Team(const VirtualCluster& cluster, const std::vector<int>& hosts, const Body& body) {
+  const int ranks = static_cast<int>(hosts.size());
+  const IdPipe ids;
+  start(ranks, -1, [&](int rank) {
+    cluster.enter(hosts[static_cast<std::size_t>(rank)]);
+    runChild(body, ids.pass(ranks, rank), rank, reports_[rank]);
+  });
 }
 
 Team::~Team() {

@@ -37,12 +37,16 @@ bool isQuick();
 /// A configuration with these time-outs in seconds.
 taccConfig_t configOf(double initTimeout, double operationTimeout);
 
+class VirtualCluster;
+
 class Team {
  public:
   using Body = std::function<void(const taccUniqueId& id, int rank, Report& report)>;
 
   /// Forks `ranks` processes that run `body`. Those whose rank is `absent` are left out.
   Team(int ranks, const Body& body, int absent = -1);
+  /// Rank r on the virtual host hosts[r], hosts counted from 1. Rank 0 makes the id there.
+  Team(const VirtualCluster& cluster, const std::vector<int>& hosts, const Body& body);
   /// Kills and collects whoever is left.
   ~Team();
   Team(const Team&) = delete;
@@ -58,6 +62,8 @@ class Team {
   void join(int except = -1, double seconds = 20);
 
  private:
+  void start(int ranks, int absent, const std::function<void(int rank)>& child);
+
   std::vector<pid_t> children_;  // 0: absent or collected
   Report* reports_;
 };

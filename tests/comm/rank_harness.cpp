@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "id_pipe.hpp"
 #include "support/virtual_cluster.hpp"
 
 namespace tacc::test {
@@ -60,26 +61,6 @@ void runProcesses(int ranks, const std::function<void(taccComm_t, int)>& body, c
   }
   collect(children);
 }
-
-/// The id on its way from rank 0 to the others: a pipe with room for all of them.
-struct IdPipe {
-  int ends[2];
-  IdPipe() { EXPECT_EQ(pipe(ends), 0); }
-  ~IdPipe() {
-    close(ends[0]);
-    close(ends[1]);
-  }
-  taccUniqueId pass(int ranks, int rank) const {
-    taccUniqueId id{};
-    if (rank != 0) {
-      EXPECT_EQ(read(ends[0], &id, sizeof id), static_cast<ssize_t>(sizeof id));
-      return id;
-    }
-    EXPECT_EQ(taccGetUniqueId(&id), taccSuccess) << taccGetLastError(nullptr);
-    for (int other = 1; other < ranks; ++other) EXPECT_EQ(write(ends[1], &id, sizeof id), static_cast<ssize_t>(sizeof id));
-    return id;
-  }
-};
 
 }  // namespace
 

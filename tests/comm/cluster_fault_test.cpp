@@ -1,0 +1,305 @@
+// Ranks on several hosts that die, stop, are cut off, or call different things: the others say so, and go on without.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fault_team.hpp"
+#include "support/virtual_cluster.hpp"
+
+namespace tacc::test {
+namespace {
+
+constexpr std::size_t large = 1 << 20;  // elements
+constexpr double promptSeconds = 1.5;   // a death is known at once, and told to all
+
+float* buffer(int which) {
+  static std::vector<float> buffers[2] = {std::vector<float>(large, 1.0f), std::vector<float>(large, 1.0f)};
+  return buffers[which].data();
+}
+
+taccResult_t allReduce(taccComm_t comm, std::size_t count) {
+  return taccAllReduce(buffer(0), buffer(1), count, taccFloat32, taccSum, comm, nullptr);
+}
+
+struct NamedCall {
+  const char* name;
+  RankCall call;
+};
+
+const std::vector<NamedCall>& calls() {
+  static const std::vector<NamedCall> all = {
+      {"smallAllreduce", [](taccComm_t c, int) { return allReduce(c, 2); }},
+      {"largeAllreduce", [](taccComm_t c, int) { return allReduce(c, large); }},
+      {"broadcast",
+       [](taccComm_t c, int) { return taccBroadcast(buffer(0), buffer(1), large, taccFloat32, 1, c, nullptr); }},
+      {"reduce",
+       [](taccComm_t c, int) { return taccReduce(buffer(0), buffer(1), large, taccFloat32, taccSum, 1, c, nullptr); }},
+      {"allgather",
+       [](taccComm_t c, int) { return taccAllGather(buffer(0), buffer(1), large / 8, taccFloat32, c, nullptr); }},
+      {"reduceScatter",
+       [](taccComm_t c, int) {
+         return taccReduceScatter(buffer(0), buffer(1), large / 8, taccFloat32, taccSum, c, nullptr);
+       }},
+      {"alltoall",
+       [](taccComm_t c, int) { return taccAllToAll(buffer(0), buffer(1), large / 8, taccFloat32, c, nullptr); }},
+      {"gather",
+       [](taccComm_t c, int) { return taccGather(buffer(0), buffer(1), large / 8, taccFloat32, 1, c, nullptr); }},
+      {"scatter",
+       [](taccComm_t c, int) { return taccScatter(buffer(0), buffer(1), large / 8, taccFloat32, 1, c, nullptr); }},
+      {"barrier", [](taccComm_t c, int) { return taccBarrier(c, nullptr); }},
+  };
+  return all;
+}
+
+/// All calls in turn, until one fails.
+taccResult_t streamOfCalls(taccComm_t comm, int rank) {
+  for (std::size_t i = 0;; ++i)
+    if (const taccResult_t result = calls()[i % calls().size()].call(comm, rank); result != taccSuccess) return result;
+}
+
+/// The same call until it fails: a rooted one may succeed on some ranks without the lost one.
+RankCall untilFailure(const RankCall& call) {
+  return [&call](taccComm_t comm, int rank) {
+    for (;;)
+      if (const taccResult_t result = call(comm, rank); result != taccSuccess) return result;
+  };
+}
+
+struct Layout {
+  const char* name;
+  std::vector<int> hosts;
+};
+
+class HostFaults : public testing::TestWithParam<Layout> {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = VirtualCluster::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+  const std::vector<int>& hosts() const { return GetParam().hosts; }
+  int ranks() const { return static_cast<int>(hosts().size()); }
+
+  /// Joins, makes one good call, then `call`; the victim only waits.
+  Team::Body body(int victim, double operationTimeout, const RankCall& call) const {
+    return [this, victim, operationTimeout, &call](const taccUniqueId& id, int rank, Report& report) {
+      taccComm_t comm = joinTeam(id, ranks(), rank, configOf(20, operationTimeout));
+      if (comm == nullptr) return;
+      EXPECT_EQ(allReduce(comm, 3), taccSuccess) << taccGetLastError(comm);
+      if (rank == victim) waitToBeKilled(report);
+      reportCall(comm, rank, call, report);
+    };
+  }
+  void expectAllName(const Team& team, int victim, double since, double seconds) const {
+    for (int rank = 0; rank < ranks(); ++rank) {
+      if (rank == victim) continue;
+      const Report& report = team.report(rank);
+      EXPECT_TRUE(report.result == taccRemoteError || report.result == taccTimeout)
+          << "rank " << rank << ": " << report.result << " " << report.message;
+      EXPECT_NE(std::string(report.message).find("rank " + std::to_string(victim)), std::string::npos)
+          << "rank " << rank << ": " << report.message;
+      EXPECT_LT(report.end - since, seconds) << "rank " << rank << ": " << report.message;
+      EXPECT_NE(report.later, taccSuccess) << "rank " << rank;
+      EXPECT_NE(report.async, taccSuccess) << "rank " << rank;
+      EXPECT_EQ(report.destroyed, taccSuccess) << "rank " << rank;
+    }
+  }
+};
+
+TEST_P(HostFaults, aKilledRankIsNamedInEveryCall) {
+  const VirtualCluster cluster(1, 4);
+  int victim = 0;
+  for (const NamedCall& named : calls()) {
+    victim = (victim + 1) % ranks();
+    const RankCall repeated = untilFailure(named.call);
+    Team team(cluster, hosts(), body(victim, 60, repeated));
+    team.awaitStage(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    const double killed = now();
+    team.signal(victim, SIGKILL);
+    team.join(victim);
+    expectAllName(team, victim, killed, promptSeconds);
+    if (HasFailure()) FAIL() << named.name;
+  }
+}
+
+TEST_P(HostFaults, aRankKilledAtAnyMomentIsNamed) {
+  const VirtualCluster cluster(1, 4);
+  for (int repetition = 0; repetition < (isQuick() ? 2 : 8); ++repetition) {
+    const int victim = repetition % ranks();
+    Team team(cluster, hosts(), body(-1, 60, streamOfCalls));
+    team.awaitStage(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 + 17 * repetition));
+    const double killed = now();
+    team.signal(victim, SIGKILL);
+    team.join(victim);
+    expectAllName(team, victim, killed, promptSeconds);
+    if (HasFailure()) FAIL() << "repetition " << repetition;
+  }
+}
+
+TEST_P(HostFaults, aStoppedRankIsNamed) {
+  const VirtualCluster cluster(1, 4);
+  for (const int victim : {0, ranks() - 1})
+    for (const std::size_t which : {std::size_t{0}, std::size_t{1}}) {
+      Team team(cluster, hosts(), body(victim, 1, calls()[which].call));
+      team.awaitStage(1);
+      const double stopped = now();
+      team.signal(victim, SIGSTOP);
+      team.join(victim);
+      expectAllName(team, victim, stopped, 2.2);
+      team.signal(victim, SIGCONT);
+      if (HasFailure()) FAIL() << "victim " << victim << " in " << calls()[which].name;
+    }
+}
+
+/// Those that need a network.
+class NetworkFaults : public HostFaults {};
+
+TEST_P(NetworkFaults, anUnpluggedHostIsNamed) {
+  const VirtualCluster cluster(1, 4);
+  const int victim = ranks() - 1;
+  const int host = hosts().back();
+  Team team(cluster, hosts(), body(-1, 1, streamOfCalls));
+  team.awaitStage(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  cluster.unplug(host);
+  const double unplugged = now();
+  team.join(-1, 20);
+  const bool hasOthers = std::count(hosts().begin(), hosts().end(), host) > 1;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const Report& report = team.report(rank);
+    EXPECT_TRUE(report.result == taccRemoteError || report.result == taccTimeout) << report.message;
+    EXPECT_LT(report.end - unplugged, 2.5) << "rank " << rank << ": " << report.message;
+    // Those who are cut off can only tell that rank 0 is.
+    const int named = hosts()[static_cast<std::size_t>(rank)] == host ? 0 : victim;
+    const bool isNamed = std::string(report.message).find("rank " + std::to_string(named)) != std::string::npos;
+    EXPECT_TRUE(isNamed || (hasOthers && hosts()[static_cast<std::size_t>(rank)] != host))
+        << "rank " << rank << ": " << report.message;
+  }
+}
+
+TEST_P(HostFaults, callsThatDifferAreNamed) {
+  const VirtualCluster cluster(1, 4);
+  for (const std::size_t count : {std::size_t{4}, large}) {
+    const RankCall call = [count](taccComm_t c, int rank) {
+      return rank == 1 ? taccAllReduce(buffer(0), buffer(1), count, taccInt32, taccSum, c, nullptr)
+                       : allReduce(c, count);
+    };
+    Team team(cluster, hosts(), body(-1, 20, call));
+    team.join();
+    int usage = 0;
+    for (int rank = 0; rank < ranks(); ++rank) {
+      const Report& report = team.report(rank);
+      usage += report.result == taccInvalidUsage ? 1 : 0;
+      EXPECT_TRUE(report.result == taccInvalidUsage || report.result == taccRemoteError) << report.message;
+      const std::string message = report.message;
+      EXPECT_NE(message.find("float"), std::string::npos) << "rank " << rank << ": " << message;
+      EXPECT_NE(message.find("int32"), std::string::npos) << "rank " << rank << ": " << message;
+    }
+    EXPECT_GE(usage, 1);
+  }
+}
+
+TEST_P(HostFaults, abortEndsBlockedCallsOnAllHosts) {
+  const VirtualCluster cluster(1, 4);
+  const int last = ranks() - 1;
+  Team team(cluster, hosts(), [this, last](const taccUniqueId& id, int rank, Report& report) {
+    taccComm_t comm = joinTeam(id, ranks(), rank, configOf(20, 60));
+    if (comm == nullptr) return;
+    if (rank == 1) waitToBeKilled(report);  // never comes, so that the others wait
+    const RankCall call = [](taccComm_t c, int) { return allReduce(c, large); };
+    if (rank != last) return reportCall(comm, rank, call, report);
+    std::thread aborter([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      report.value = now();
+      EXPECT_EQ(taccCommAbort(comm), taccSuccess);
+    });
+    report.stage = 1;
+    report.result = call(comm, rank);
+    report.end = now();
+    aborter.join();
+  });
+  team.join(1);
+  const double aborted = team.report(last).value;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (rank == 1) continue;
+    EXPECT_EQ(team.report(rank).result, taccRemoteError) << "rank " << rank << ": " << team.report(rank).message;
+    EXPECT_LT(team.report(rank).end - aborted, promptSeconds) << "rank " << rank;
+    if (rank != last) {
+      EXPECT_NE(std::string(team.report(rank).message).find("taccCommAbort"), std::string::npos)
+          << team.report(rank).message;
+    }
+  }
+}
+
+TEST_P(HostFaults, survivorsShrinkAndGoOn) {
+  const VirtualCluster cluster(1, 4);
+  for (const int victim : {0, ranks() - 1}) {
+    Team team(cluster, hosts(), [this, victim](const taccUniqueId& id, int rank, Report& report) {
+      taccComm_t comm = joinTeam(id, ranks(), rank, configOf(20, 60));
+      if (comm == nullptr) return;
+      EXPECT_EQ(allReduce(comm, 3), taccSuccess);
+      if (rank == victim) waitToBeKilled(report);
+      report.stage = 1;
+      EXPECT_NE(streamOfCalls(comm, rank), taccSuccess);
+      taccComm_t smaller = nullptr;
+      ASSERT_EQ(taccCommShrink(comm, nullptr, 0, &smaller, nullptr, 0), taccSuccess) << taccGetLastError(comm);
+      EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+      int left = 0, place = -1;
+      EXPECT_EQ(taccCommCount(smaller, &left), taccSuccess);
+      EXPECT_EQ(taccCommUserRank(smaller, &place), taccSuccess);
+      EXPECT_EQ(left, ranks() - 1);
+      EXPECT_EQ(place, rank > victim ? rank - 1 : rank);
+      for (const std::size_t count : {std::size_t{3}, large}) {
+        std::fill_n(buffer(0), count, static_cast<float>(rank + 1));
+        EXPECT_EQ(allReduce(smaller, count), taccSuccess) << taccGetLastError(smaller);
+        const int all = ranks() * (ranks() + 1) / 2 - (victim + 1);
+        EXPECT_EQ(std::count(buffer(1), buffer(1) + count, static_cast<float>(all)), static_cast<long>(count));
+      }
+      EXPECT_EQ(taccCommDestroy(smaller), taccSuccess);
+    });
+    team.awaitStage(1);
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    team.signal(victim, SIGKILL);
+    team.join(victim);
+    if (HasFailure()) FAIL() << "victim " << victim;
+  }
+}
+
+TEST_P(HostFaults, revokeTellsAllAndShrinkLeavesOutWhomItShall) {
+  const VirtualCluster cluster(1, 4);
+  Team team(cluster, hosts(), [this](const taccUniqueId& id, int rank, Report&) {
+    taccComm_t comm = joinTeam(id, ranks(), rank, configOf(20, 60));
+    if (comm == nullptr) return;
+    if (rank == 0) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      EXPECT_EQ(taccCommRevoke(comm), taccSuccess);
+    }
+    EXPECT_EQ(allReduce(comm, large), taccRemoteError);
+    EXPECT_NE(std::string(taccGetLastError(comm)).find("rank 0"), std::string::npos) << taccGetLastError(comm);
+    const int excluded = 1;
+    if (rank != excluded) {
+      taccComm_t smaller = nullptr;
+      ASSERT_EQ(taccCommShrink(comm, &excluded, 1, &smaller, nullptr, 0), taccSuccess) << taccGetLastError(comm);
+      EXPECT_EQ(allReduce(smaller, 5), taccSuccess) << taccGetLastError(smaller);
+      EXPECT_EQ(taccCommDestroy(smaller), taccSuccess);
+    }
+    EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+  });
+  team.join();
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, NetworkFaults,
+                         testing::Values(Layout{"oneEach", {1, 2, 3, 4}}, Layout{"blocks", {1, 1, 2, 2}}),
+                         [](const auto& suite) { return std::string(suite.param.name); });
+INSTANTIATE_TEST_SUITE_P(Layouts, HostFaults,
+                         testing::Values(Layout{"oneEach", {1, 2, 3, 4}}, Layout{"blocks", {1, 1, 2, 2}},
+                                         Layout{"oneHost", {1, 1, 1}}),
+                         [](const auto& suite) { return std::string(suite.param.name); });
+
+}  // namespace
+}  // namespace tacc::test
