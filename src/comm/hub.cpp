@@ -78,8 +78,8 @@ void Hub::admitAll(const UniqueIdContents& id, double timeoutSeconds) {
     for (int rank = 1; rank < ranks(); ++rank) missing += isMissing(rank) ? 1 : 0;
     if (missing == 0) break;
     if (deadline.passed()) {
-      fail(taccTimeout, "{} of {} did not join within {} s ({})", describeAll(isMissing), ranks(), timeoutSeconds,
-           describeListening(id));
+      fail(taccTimeout, "{} of {} did not join within {} s ({}{})", describeAll(isMissing), ranks(), timeoutSeconds,
+           describeListening(id), describeRefusals());
     }
     serve(deadline, Phase::joining, MessageKind::complete);
   }
@@ -178,7 +178,7 @@ void Hub::serve(const Deadline& deadline, Phase phase, MessageKind kind) {
   for (auto newcomer = newcomers_.begin(); newcomer != newcomers_.end(); ++index) {
     bool keep = sockets[index].revents == 0 || serveNewcomer(*newcomer);
     if (keep && newcomer->deadline.passed()) {
-      logRefusal(*newcomer, fmt::format("it did not prove within {} s that it is of this job", newcomerSeconds));
+      noteRefusal(*newcomer, fmt::format("it did not prove within {} s that it is of this job", newcomerSeconds));
       keep = false;
     }
     newcomer = keep ? std::next(newcomer) : newcomers_.erase(newcomer);
@@ -201,7 +201,7 @@ void Hub::acceptNewcomers(const Listener& listener) {
       continue;
     }
     if (newcomers_.size() == members_.size() + strangerLimit) {
-      logRefusal(newcomers_.front(), "too many connections have not proven that they are of this job");
+      noteRefusal(newcomers_.front(), "too many connections have not proven that they are of this job");
       newcomers_.pop_front();
     }
     Newcomer newcomer{Channel(std::move(visitor.socket)),
@@ -214,8 +214,19 @@ void Hub::acceptNewcomers(const Listener& listener) {
   }
 }
 
-void Hub::logRefusal(const Newcomer& newcomer, std::string_view why) const {
-  log(LogLevel::warn, 0, "refused a connection from {}: {}", newcomer.from, why);
+void Hub::noteRefusal(const Newcomer& newcomer, std::string_view why) {
+  ++refusals_;
+  lastRefusal_ = fmt::format("from {}: {}", newcomer.from, why);
+  // One that tries again and again comes from another port each time, and is worth one line.
+  const std::string_view from = newcomer.from;
+  std::string who = fmt::format("{} {}", newcomer.overTcp ? from.substr(0, from.rfind(':')) : from, why);
+  if (loggedRefusals_.size() >= strangerLimit || !loggedRefusals_.insert(std::move(who)).second) return;
+  log(LogLevel::warn, 0, "refused a connection {}", lastRefusal_);
+}
+
+std::string Hub::describeRefusals() const {
+  if (refusals_ == 0) return "";
+  return fmt::format("; {} connections were refused, the last {}", refusals_, lastRefusal_);
 }
 
 /// False when the connection is to be closed.
@@ -224,16 +235,16 @@ bool Hub::serveNewcomer(Newcomer& newcomer) {
   const std::optional<Message> message = newcomer.channel.take();
   if (!message) {
     // One that goes without a word is often a rank that found a better way here.
-    if (!open && newcomer.channel.hasSpoken()) logRefusal(newcomer, newcomer.channel.whyClosed());
+    if (!open && newcomer.channel.hasSpoken()) noteRefusal(newcomer, newcomer.channel.whyClosed());
     return open;
   }
   const std::optional<Hello> hello = valueIn<Hello>(*message);
   if (message->kind != MessageKind::hello || !hello) {
-    logRefusal(newcomer, "it sent another message than one that joins");
+    noteRefusal(newcomer, "it sent another message than one that joins");
     return false;
   }
   if (!isGenuine(secret_, newcomer.challenge, *hello)) {
-    logRefusal(newcomer, "it does not know the secret of the unique id");
+    noteRefusal(newcomer, "it does not know the secret of the unique id");
     return false;
   }
   admit(newcomer, *hello);

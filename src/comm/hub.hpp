@@ -4,6 +4,7 @@
 #include <functional>
 #include <list>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,7 +77,8 @@ class Hub {
   void linger(const Error& error);
   void serve(const Deadline& deadline, Phase phase, MessageKind kind);
   void acceptNewcomers(const Listener& listener);
-  void logRefusal(const Newcomer& newcomer, std::string_view why) const;
+  void noteRefusal(const Newcomer& newcomer, std::string_view why);
+  std::string describeRefusals() const;
   bool serveNewcomer(Newcomer& newcomer);
   void admit(Newcomer& newcomer, const Hello& hello);
   void checkFits(const Introduction& who, bool overTcp) const;
@@ -94,10 +96,13 @@ class Hub {
   std::vector<Listener> listeners_;
   Introduction self_;
   Secret secret_;
-  int proven_ = 0;                              // connections that proved to be of the job, also those refused then
-  const Error* failed_ = nullptr;               // why joining failed, while lingering
-  std::list<Newcomer> newcomers_;               // not yet proven, oldest first
-  std::vector<std::optional<Member>> members_;  // by rank; 0 stays empty
+  int proven_ = 0;                 // connections that proved to be of the job, also those refused then
+  const Error* failed_ = nullptr;  // why joining failed, while lingering
+  int refusals_ = 0;
+  std::string lastRefusal_;
+  std::set<std::string, std::less<>> loggedRefusals_;  // who and why, without the port
+  std::list<Newcomer> newcomers_;                      // not yet proven, oldest first
+  std::vector<std::optional<Member>> members_;         // by rank; 0 stays empty
 };
 
 }  // namespace tacc
