@@ -21,11 +21,20 @@ std::string stateOf(const NetworkTransportKind& kind) {
   return fmt::format("not in this build; install {} and build again", kind.library);
 }
 
+/// A bad TACC_ISA must not hide the list of what is allowed.
+std::string isaInUse() {
+  try {
+    return std::string(chooseIsa().name);
+  } catch (const Error& error) {
+    return fmt::format("none ({})", error.what());
+  }
+}
+
 Json collect() {
   Json info;
   info["version"] = fmt::format("{}.{}.{}", TACC_MAJOR, TACC_MINOR, TACC_PATCH);
   for (const Isa& isa : availableIsas()) info["instructionSets"].push_back(isa.name);
-  info["instructionSet"] = chooseIsa().name;
+  info["instructionSet"] = isaInUse();
   for (const NetworkTransportKind& kind : networkTransports()) {
     info["transports"].push_back(
         {{"name", kind.name}, {"summary", kind.summary}, {"built", kind.make != nullptr}, {"state", stateOf(kind)}});

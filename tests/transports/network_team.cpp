@@ -1,10 +1,12 @@
 #include "network_team.hpp"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <stdexcept>
 
+#include "base/error.hpp"
 #include "support/child_process.hpp"
 
 namespace tacc::test {
@@ -41,10 +43,12 @@ void serve(std::vector<int>& sockets) {
 
 }  // namespace
 
-std::vector<std::vector<std::byte>> NetworkMember::gather(std::span<const std::byte> own) const {
+std::vector<std::vector<std::byte>> NetworkMember::gather(std::span<const std::byte> own,
+                                                          const std::function<void()>& meanwhile) const {
   std::vector<std::byte> packet(1, std::byte{'+'});
   packet.insert(packet.end(), own.begin(), own.end());
   sendPacket(socket_, packet);
+  for (pollfd answer{socket_, POLLIN, 0}; meanwhile && ::poll(&answer, 1, 0) == 0;) meanwhile();
   std::vector<std::vector<std::byte>> all;
   for (int rank = 0; rank < ranks_; ++rank) {
     all.push_back(receivePacket(socket_));
@@ -52,6 +56,17 @@ std::vector<std::vector<std::byte>> NetworkMember::gather(std::span<const std::b
     all.back().erase(all.back().begin());
   }
   return all;
+}
+
+void NetworkMember::meet(NetworkTransport& transport) const {
+  bool isWell = true;
+  gather({}, [&] {
+    try {
+      if (isWell) transport.progress();
+    } catch (const Error&) {
+      isWell = false;
+    }
+  });
 }
 
 std::unique_ptr<NetworkTransport> NetworkMember::connect(const NetworkTransportKind& kind) const {
@@ -112,7 +127,7 @@ std::vector<std::byte> patternOf(std::size_t bytes, unsigned seed) {
 std::vector<NetworkTransportKind> usableKinds() {
   std::vector<NetworkTransportKind> kinds;
   for (const NetworkTransportKind& kind : networkTransports()) {
-    if (kind.make == nullptr) continue;
+    if (kind.make == nullptr || kind.library.empty()) continue;  // what a program brings is tested with it
     std::fflush(nullptr);
     ChildProcess trial([&] { return kind.make({}) != nullptr; });
     if (trial.wait() == 0) kinds.push_back(kind);

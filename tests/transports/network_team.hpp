@@ -27,9 +27,12 @@ class NetworkMember {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
   /// Everybody's contribution, by rank. A process that has died contributes nothing.
-  std::vector<std::vector<std::byte>> gather(std::span<const std::byte> own) const;
+  std::vector<std::vector<std::byte>> gather(std::span<const std::byte> own,
+                                             const std::function<void()>& meanwhile = nullptr) const;
   /// Returns when all have come, or have died.
   void meet() const { gather({}); }
+  /// The same, and makes progress until then. Errors of the transport are ignored.
+  void meet(NetworkTransport& transport) const;
   /// A new transport of that kind which knows its peers.
   std::unique_ptr<NetworkTransport> connect(const NetworkTransportKind& kind) const;
 

@@ -85,7 +85,7 @@ TEST_P(NetworkTransports, KeepsMessagesThatNobodyExpectsYet) {
         transport->send(1, i, buffers[i].data(), sizes[i], requests[i]);
         for (int turn = 0; turn < 100; ++turn) transport->progress();
       }
-      member.meet();
+      member.meet(*transport);
       complete(*transport, requests);
     } else {
       for (int turn = 0; turn < 100; ++turn) transport->progress();
@@ -98,7 +98,7 @@ TEST_P(NetworkTransports, KeepsMessagesThatNobodyExpectsYet) {
       complete(*transport, requests);
       for (std::uint32_t i = 0; i < count; ++i) EXPECT_EQ(buffers[i], patternOf(sizes[i], i)) << sizes[i] << " bytes";
     }
-    member.meet();
+    member.meet(*transport);
     return true;
   });
 }
@@ -129,7 +129,7 @@ TEST_P(NetworkTransports, FourRanksWithManyMessagesInFlight) {
         next += 2;
       }
     }
-    member.meet();
+    member.meet(*transport);
     return true;
   });
 }
