@@ -71,10 +71,10 @@ std::string mpichHosts(const VirtualHosts& hosts) {
   return text;
 }
 
-/// Between hosts UCX may use TCP only: it takes virtual hosts for one machine, and shared memory for a way between
-/// them. Nothing is bound, as each host would begin with the same core.
+/// TCP between hosts, UCX's shared memory and CMA inside one; UCX tells hosts apart by their boot ids. Nothing is
+/// bound, as each host would begin with the same core.
 Words mpichBetween(const VirtualHosts& hosts, const Options& options) {
-  Words words = {"env", "UCX_TLS=tcp,self", "mpiexec.mpich", "-launcher", "ssh", "-launcher-exec"};
+  Words words = {"env", "UCX_TLS=tcp,sm,self", "mpiexec.mpich", "-launcher", "ssh", "-launcher-exec"};
   words += {hosts.remoteShell(), "-iface", "eth0", "-hosts", mpichHosts(hosts), "-n", std::to_string(options.ranks)};
   return words += extraArguments("mpich", options);
 }

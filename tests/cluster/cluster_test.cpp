@@ -30,15 +30,18 @@ sockaddr_in addressOf(int host) {
 }
 
 /// A connection between two hosts: `first` listens, `second` connects when it is told to. -1: none within `seconds`.
-int connectHosts(bool listens, int first, const Signal& listening, int seconds = 10) {
+int connectHosts(bool isFirst, int first, const Signal& listening, int seconds = 10) {
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   const sockaddr_in address = addressOf(first);
   const auto* name = reinterpret_cast<const sockaddr*>(&address);
   timeval patience{seconds, 0};
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-  if (listens) {
-    if (::bind(fd, name, sizeof(address)) != 0 || ::listen(fd, 1) != 0) return -1;
+  if (isFirst) {
+    const int yes = 1;
+    ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));  // the port may still be busy with an old connection
+    const bool listens = ::bind(fd, name, sizeof(address)) == 0 && ::listen(fd, 1) == 0;
     listening.give();
+    if (!listens) return -1;
     pollfd waiting{fd, POLLIN, 0};
     return ::poll(&waiting, 1, seconds * 1000) == 1 ? ::accept(fd, nullptr, nullptr) : -1;
   }
