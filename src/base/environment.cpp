@@ -134,6 +134,11 @@ const std::vector<Row>& table() {
         "exchange messages, as if each had a host of its own."},
        false,
        [](std::string_view text, Environment& e) { return choose(segmentSources, text, e.segments); }},
+      {{"TACC_TRACE", "the beginning of file names, e.g. /tmp/job", "nothing is written",
+        "Writes every communicator's last operations when it ends or fails: FILE.<n>.rank<r>.txt, and .json for "
+        "chrome://tracing."},
+       false,
+       [](std::string_view text, Environment& e) { return !(e.trace = text).empty(); }},
       {{"TACC_SOCKET_IFNAME", "names of network interfaces with commas between, e.g. eth0 or ib0,eth0",
         "all that are up, loopback only if there is no other",
         "The interfaces whose addresses a unique id tells the other hosts, in the order in which they are tried."},

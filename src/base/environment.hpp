@@ -32,6 +32,7 @@ struct Environment {
   SegmentSource segments = SegmentSource::memfd;  // TACC_SHM; off: every rank is a host of its own
   std::string transport;                          // TACC_TRANSPORT; empty: the first that works on all ranks
   std::string interfaces;  // TACC_SOCKET_IFNAME, names with commas between; empty: chosen by the library
+  std::string trace;       // TACC_TRACE, a file name; empty: nothing is written
   std::string rendezvous;  // TACC_RENDEZVOUS, HOST:PORT; empty: as the launcher says
   std::string jobSecret;   // TACC_JOB_SECRET; never in messages
 

@@ -68,7 +68,7 @@ std::vector<int> ClusterCommunicator::leadersWith(int root) const {
 void ClusterCommunicator::runInNode(Call call) {
   if (call.op == taccAvg) call.op = taccSum;  // divided once, by whoever completes the sum
   endpoint_.beginIdle();
-  node_->run(call);
+  node_->runNow(call);
 }
 
 void ClusterCommunicator::startBetween(const Call& call, Between between, std::size_t released) {

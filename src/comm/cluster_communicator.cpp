@@ -24,7 +24,7 @@ std::vector<int> allRanks(int ranks) {
 }  // namespace
 
 ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank, int ranks, CommConfig config)
-    : JoinedCommunicator(rank, ranks, std::move(config)),
+    : JoinedCommunicator(rank, ranks, std::move(config), std::move(membership.trace)),
       who_(std::move(membership.who)),
       hosts_(who_),
       everybody_(allRanks(ranks)),
@@ -45,7 +45,7 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
 /// First of all nobody writes into the memory of runs that an Error has left under way.
 ClusterCommunicator::~ClusterCommunicator() { endpoint_.closeTransport(); }
 
-void ClusterCommunicator::run(const Call& call) {
+void ClusterCommunicator::runNow(const Call& call) {
   try {
     endpoint_.checkInterrupt();
     if (asyncError_.load() != taccSuccess) fail(taccRemoteError, "the communicator has failed before");
@@ -114,7 +114,7 @@ std::uint64_t ClusterCommunicator::signatureOf(const Call& call) const {
   return makeSignature(call.collective, call.type, op, call.root, call.count);
 }
 
-void ClusterCommunicator::exchange(std::span<const PointToPoint> operations) {
+void ClusterCommunicator::exchangeNow(std::span<const PointToPoint> operations) {
   try {
     endpoint_.checkInterrupt();
     if (asyncError_.load() != taccSuccess) fail(taccRemoteError, "the communicator has failed before");
@@ -154,7 +154,7 @@ void ClusterCommunicator::exchangeAll(std::span<const PointToPoint> operations, 
   endpoint_.guard(&pairs_, [&] { pairs_.start(far, signature, number); });
   active_ = &pairs_;
   endpoint_.beginIdle();
-  if (!near.empty()) node_->exchange(near);
+  if (!near.empty()) node_->exchangeNow(near);
   if (!far.empty()) endpoint_.run(pairs_, [this] { return pairs_.isFinished(); });
   active_ = nullptr;
 }
@@ -197,7 +197,7 @@ template <class T>
 std::vector<T> ClusterCommunicator::gatherValues(const T& mine) {
   std::vector<T> all(static_cast<std::size_t>(ranks()));
   internal_ = true;
-  run({.collective = Collective::allGather,
+  runNow({.collective = Collective::allGather,
        .send = &mine,
        .receive = all.data(),
        .count = sizeof(T),

@@ -32,6 +32,7 @@ struct ClusterMembership {
   std::unique_ptr<NetworkTransport> transport;
   std::string transportName;
   NetworkPatience patience;
+  std::string trace;  // TACC_TRACE
 };
 
 class ClusterCommunicator final : public JoinedCommunicator {
@@ -39,8 +40,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
   ClusterCommunicator(ClusterMembership membership, int rank, int ranks, CommConfig config);
   ~ClusterCommunicator() override;
 
-  void run(const Call& call) override;
-  void exchange(std::span<const PointToPoint> operations) override;
+  void runNow(const Call& call) override;
+  void exchangeNow(std::span<const PointToPoint> operations) override;
   std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) override;
   void abort(const std::string& why) noexcept override;
   taccResult_t asyncError() const noexcept override;

@@ -53,6 +53,7 @@ std::unique_ptr<NodeCommunicator> makeNode(Bootstrap& bootstrap, const HostMap& 
   const int ranks = static_cast<int>(members.size());
   CommConfig inside = config;
   inside.algorithm.clear();
+  environment.trace.clear();  // the whole communicator has a record
   if (inside.operationTimeout > 0) inside.operationTimeout += nodeGrace;
   const taccUniqueId& id = ids[static_cast<std::size_t>(members.front())];
   Membership membership =
@@ -147,6 +148,7 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     bootstrap->announceFailure(error);
     throw;
   }
+  member.trace = environment.trace;
   member.patience = patienceFor(who, rank, config, environment);
   member.control = std::make_unique<ControlPlane>(rank, who, bootstrap->releaseChannels());
   log(LogLevel::info, rank, "joined {} ranks on {} hosts; between hosts {}", ranks, hosts.hosts(),

@@ -40,7 +40,7 @@ ReduceKernel kernelFor(const Call& call) {
 
 NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, CommConfig config,
                                    Environment environment)
-    : JoinedCommunicator(rank, ranks, std::move(config)),
+    : JoinedCommunicator(rank, ranks, std::move(config), environment.trace),
       membership_(std::move(membership)),
       environment_(std::move(environment)),
       waiter_(membership_.segment, rank, membership_.processes, membership_.liveness.get(), membership_.policy,
@@ -55,7 +55,7 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
 
 NodeCommunicator::~NodeCommunicator() = default;
 
-void NodeCommunicator::run(const Call& call) {
+void NodeCommunicator::runNow(const Call& call) {
   try {
     waiter_.checkErrors();
     runCall(call);
@@ -188,7 +188,7 @@ void NodeCommunicator::agree(std::uint64_t signature) {
   }
 }
 
-void NodeCommunicator::exchange(std::span<const PointToPoint> operations) {
+void NodeCommunicator::exchangeNow(std::span<const PointToPoint> operations) {
   try {
     waiter_.checkErrors();
     exchangingPairs_ = true;
@@ -233,7 +233,7 @@ template <class T>
 std::vector<T> NodeCommunicator::gatherValues(const T& mine) {
   std::vector<T> all(static_cast<std::size_t>(ranks()));
   internal_ = true;
-  run({.collective = Collective::allGather,
+  runNow({.collective = Collective::allGather,
        .send = &mine,
        .receive = all.data(),
        .count = sizeof(T),
@@ -269,7 +269,7 @@ std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const 
   const auto places = gatherValues(&made);
   std::unique_ptr<Communicator> mine;
   if (color >= 0) mine = std::move((*places[static_cast<std::size_t>(leader)])[static_cast<std::size_t>(newRank)]);
-  run({.collective = Collective::barrier});
+  runNow({.collective = Collective::barrier});
   return mine;
 }
 

@@ -28,8 +28,8 @@ class NodeCommunicator final : public JoinedCommunicator {
   NodeCommunicator(Membership membership, int rank, int ranks, CommConfig config, Environment environment);
   ~NodeCommunicator() override;
 
-  void run(const Call& call) override;
-  void exchange(std::span<const PointToPoint> operations) override;
+  void runNow(const Call& call) override;
+  void exchangeNow(std::span<const PointToPoint> operations) override;
   std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) override;
   void abort(const std::string& why) noexcept override;
   taccResult_t asyncError() const noexcept override;

@@ -48,7 +48,7 @@ TEST(Environment, HasDefaults) {
 
 TEST(Environment, ReadsEveryVariable) {
   const Environment environment =
-      parse({"TACC_TRANSPORT=ofi", "TACC_JOB_SECRET=open sesame", "TACC_RENDEZVOUS=node1:29400", "TACC_SOCKET_IFNAME=ib0,eth0",
+      parse({"TACC_TRACE=/tmp/job", "TACC_TRANSPORT=ofi", "TACC_JOB_SECRET=open sesame", "TACC_RENDEZVOUS=node1:29400", "TACC_SOCKET_IFNAME=ib0,eth0",
              "TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K", "TACC_DEBUG=trace",
              "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring"});
   EXPECT_EQ(environment.algorithm, "ring");
@@ -60,6 +60,7 @@ TEST(Environment, ReadsEveryVariable) {
   EXPECT_EQ(environment.cma, CmaMode::off);
   EXPECT_EQ(environment.spin, 20);
   EXPECT_EQ(environment.segments, SegmentSource::file);
+  EXPECT_EQ(environment.trace, "/tmp/job");
   EXPECT_EQ(environment.interfaces, "ib0,eth0");
   EXPECT_EQ(environment.rendezvous, "node1:29400");
   EXPECT_EQ(environment.jobSecret, "open sesame");
@@ -79,7 +80,7 @@ TEST(Environment, UnknownNameSuggestsTheNearest) {
   EXPECT_EQ(errorOf("TACC_CHUNKSIZE=1M"),
             "unknown environment variable TACC_CHUNKSIZE; did you mean TACC_CHUNK_SIZE? (allowed: TACC_ALGO, TACC_ISA, "
             "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_SPIN, "
-            "TACC_TRANSPORT, TACC_SHM, TACC_SOCKET_IFNAME, TACC_RENDEZVOUS, TACC_JOB_SECRET)");
+            "TACC_TRANSPORT, TACC_SHM, TACC_TRACE, TACC_SOCKET_IFNAME, TACC_RENDEZVOUS, TACC_JOB_SECRET)");
   EXPECT_EQ(errorOf("TACC_BENCHMARK=1").substr(0, 53), "unknown environment variable TACC_BENCHMARK (allowed:");
 }
 
@@ -118,7 +119,7 @@ TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
     EXPECT_TRUE(variable.documentation.ends_with('.')) << variable.name;
     EXPECT_THROW(parse({(std::string(variable.name) + '=').c_str()}), Error) << variable.name;
   }
-  EXPECT_EQ(names.size(), 13u);
+  EXPECT_EQ(names.size(), 14u);
 }
 
 TEST(Environment, CheckSeesTheProcessAsItIsNow) {
