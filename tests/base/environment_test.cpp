@@ -48,9 +48,9 @@ TEST(Environment, HasDefaults) {
 
 TEST(Environment, ReadsEveryVariable) {
   const Environment environment =
-      parse({"TACC_TRANSPORT=ofi", "TACC_JOB_SECRET=open sesame", "TACC_RENDEZVOUS=node1:29400", "TACC_SOCKET_IFNAME=ib0,eth0",
-             "TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K", "TACC_DEBUG=trace",
-             "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring"});
+      parse({"TACC_TRANSPORT=ofi", "TACC_JOB_SECRET=open sesame", "TACC_RENDEZVOUS=node1:29400",
+             "TACC_SOCKET_IFNAME=ib0,eth0", "TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K",
+             "TACC_DEBUG=trace", "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring"});
   EXPECT_EQ(environment.algorithm, "ring");
   EXPECT_EQ(environment.isa, "avx2");
   EXPECT_DOUBLE_EQ(environment.initTimeout.value(), 0.5);
@@ -104,7 +104,8 @@ TEST(Environment, MalformedValueListsWhatIsAllowed) {
   EXPECT_EQ(errorOf("TACC_CMA=yes"), "TACC_CMA=\"yes\" is not valid: allowed are auto, on, off (default: auto)");
   EXPECT_EQ(errorOf("TACC_SPIN=-1"),
             "TACC_SPIN=\"-1\" is not valid: allowed are auto, or microseconds from 0 to 1000000 (default: auto)");
-  EXPECT_EQ(errorOf("TACC_SHM=hugetlb"), "TACC_SHM=\"hugetlb\" is not valid: allowed are memfd, file (default: memfd)");
+  EXPECT_EQ(errorOf("TACC_SHM=hugetlb"),
+            "TACC_SHM=\"hugetlb\" is not valid: allowed are memfd, file, off (default: memfd)");
   EXPECT_EQ(errorOf("TACC_TRANSPORT=tcp"),
             "TACC_TRANSPORT=\"tcp\" is not valid: allowed are auto, ucx, ofi, mpi (default: auto)");
 }
