@@ -1,6 +1,5 @@
 /* tacc for programs that use MPI. Header only, C or C++: it is compiled with the mpi.h of whatever MPI the program is
- * built with. The tacc library itself is built without any; all that needs one is here, and a transport over MPI is to
- * come in this header too.
+ * built with; the tacc library itself is built without any. A transport over MPI is in tacc/mpi_transport.h.
  *
  *   #include <mpi.h>
  *   #include "tacc/mpi.h"

@@ -105,7 +105,8 @@ TEST(Environment, MalformedValueListsWhatIsAllowed) {
   EXPECT_EQ(errorOf("TACC_CMA=yes"), "TACC_CMA=\"yes\" is not valid: allowed are auto, on, off (default: auto)");
   EXPECT_EQ(errorOf("TACC_SPIN=-1"),
             "TACC_SPIN=\"-1\" is not valid: allowed are auto, or microseconds from 0 to 1000000 (default: auto)");
-  EXPECT_EQ(errorOf("TACC_SHM=hugetlb"), "TACC_SHM=\"hugetlb\" is not valid: allowed are memfd, file (default: memfd)");
+  EXPECT_EQ(errorOf("TACC_SHM=hugetlb"),
+            "TACC_SHM=\"hugetlb\" is not valid: allowed are memfd, file, off (default: memfd)");
   EXPECT_EQ(errorOf("TACC_TRANSPORT=tcp"),
             "TACC_TRANSPORT=\"tcp\" is not valid: allowed are auto, ucx, ofi, mpi (default: auto)");
 }
