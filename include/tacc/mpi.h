@@ -1,5 +1,5 @@
 /* tacc for programs that use MPI. Header only, C or C++: it is compiled with the mpi.h of whatever MPI the program is
- * built with; the tacc library itself is built without any. A transport over MPI is in tacc/mpi_transport.h.
+ * built with; the tacc library itself is built without any.
  *
  *   #include <mpi.h>
  *   #include "tacc/mpi.h"
@@ -11,8 +11,10 @@
 #define TACC_MPI_H
 
 #include <mpi.h>
+#include <stddef.h>
 #include <string.h>
 
+#include "tacc/mpi_transport.h"
 #include "tacc/tacc.h"
 
 #ifdef __cplusplus
@@ -20,7 +22,9 @@ extern "C" {
 #endif
 
 /* Joins the communicator of the ranks of `mpi`, with the same rank numbers. Collective over `mpi`; MPI must be
- * initialised, and is used during this call only: one MPI_Bcast of the unique id. `config` NULL: the defaults.
+ * initialised. `config` NULL: the defaults. The library is also handed a transport over a duplicate of `mpi`
+ * (tacc/mpi_transport.h), for TACC_TRANSPORT=mpi and for machines where only MPI works, unless `config` has one; so the
+ * communicator has to end before MPI_Finalize.
  *
  * When rank 0 cannot make the id, all ranks return its result; only on rank 0 has taccGetLastError(NULL) the sentence.
  * taccInvalidArgument for an `mpi` that is MPI_COMM_NULL; taccSystemError when MPI returns an error, which it does only
@@ -38,7 +42,16 @@ static inline taccResult_t taccCommInitMPI(taccComm_t* comm, MPI_Comm mpi, const
   if (rank == 0) start.result = (int)taccGetUniqueId(&start.id);
   if (MPI_Bcast(&start, (int)sizeof(start), MPI_BYTE, 0, mpi) != MPI_SUCCESS) return taccSystemError;
   if (start.result != (int)taccSuccess) return (taccResult_t)start.result;
-  return taccCommInitRankConfig(comm, ranks, start.id, rank, config);
+  if (config != NULL && (config->size <= offsetof(taccConfig_t, transport) || config->transport != NULL))
+    return taccCommInitRankConfig(comm, ranks, start.id, rank, config);
+  {
+    taccConfig_t own = TACC_CONFIG_INITIALIZER;
+    taccTransport_t transport;
+    if (config != NULL) own = *config;
+    if (taccMpiTransport(mpi, &transport) != taccSuccess) return taccSystemError;
+    own.transport = &transport;
+    return taccCommInitRankConfig(comm, ranks, start.id, rank, &own);
+  }
 }
 
 #ifdef __cplusplus

@@ -93,6 +93,8 @@ typedef struct {
   char internal[TACC_UNIQUE_ID_BYTES];
 } taccUniqueId;
 
+struct taccTransport;
+
 /* Options of a communicator. Always start from TACC_CONFIG_INITIALIZER, so that a program compiled against an older
  * header keeps its meaning with a newer library. */
 typedef struct {
@@ -104,11 +106,15 @@ typedef struct {
   const char* algorithm;   /* force one algorithm by its name (a collective that it does not serve is then an error that
                               lists   those that do); NULL: the library chooses */
   const char* name;        /* shown in messages; NULL: none */
+  /* The program's own way to move bytes between hosts (tacc/transport.h); used where TACC_TRANSPORT=mpi, and where
+   * nothing else works. The library copies the table, and calls its `destroy` when the communicator ends or the call that
+   * was given it fails. NULL: none. */
+  const struct taccTransport* transport;
 } taccConfig_t;
 
 #define TACC_CONFIG_MAGIC 0x7acc0001u
 #define TACC_CONFIG_INITIALIZER \
-  { sizeof(taccConfig_t), TACC_CONFIG_MAGIC, TACC_VERSION_CODE, 120.0, 600.0, NULL, NULL }
+  { sizeof(taccConfig_t), TACC_CONFIG_MAGIC, TACC_VERSION_CODE, 120.0, 600.0, NULL, NULL, NULL }
 
 /* ------------------------------------------------------------------------------------------------ about the library */
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "transports/plugin_table.hpp"
 
 namespace tacc {
 
@@ -56,6 +57,7 @@ CommConfig checkConfig(const taccConfig_t* config) {
     take(offsetof(taccConfig_t, operationTimeout), sizeof(known.operationTimeout));
     take(offsetof(taccConfig_t, algorithm), sizeof(known.algorithm));
     take(offsetof(taccConfig_t, name), sizeof(known.name));
+    take(offsetof(taccConfig_t, transport), sizeof(known.transport));
   }
   checkSeconds("initTimeout", known.initTimeout, false);
   checkSeconds("operationTimeout", known.operationTimeout, true);
@@ -64,6 +66,7 @@ CommConfig checkConfig(const taccConfig_t* config) {
   checked.operationTimeout = known.operationTimeout;
   if (known.algorithm != nullptr) checked.algorithm = known.algorithm;
   if (known.name != nullptr) checked.name = known.name;
+  if (known.transport != nullptr) checked.transport = std::make_shared<PluginTable>(*known.transport);
   return checked;
 }
 

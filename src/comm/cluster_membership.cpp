@@ -13,6 +13,7 @@
 #include "base/log.hpp"
 #include "comm/unique_id.hpp"
 #include "transports/network_transport.hpp"
+#include "transports/plugin_table.hpp"
 
 namespace tacc {
 namespace {
@@ -73,12 +74,14 @@ struct Chosen {
   std::string name;
 };
 
-std::unique_ptr<NetworkTransport> tryTransport(const NetworkTransportKind& kind, const NetworkOptions& options,
-                                               Offer& offer) {
+std::unique_ptr<NetworkTransport> tryTransport(const NetworkTransportKind& kind, NetworkOptions options,
+                                               PluginTable* plugin, Offer& offer) {
   std::string problem = fmt::format("this build of tacc lacks it; it needs {}", kind.library);
   try {
     if (kind.make != nullptr) {
+      if (plugin != nullptr) options.plugin = &plugin->table();
       auto made = kind.make(options);
+      if (plugin != nullptr && kind.name == "mpi") plugin->take();
       offer.works = true;
       return made;
     }
@@ -92,12 +95,12 @@ std::unique_ptr<NetworkTransport> tryTransport(const NetworkTransportKind& kind,
 
 /// The first kind, in the agreed order, that works on all ranks.
 Chosen chooseTransport(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, const NetworkOptions& options,
-                       const std::string& forced) {
+                       PluginTable* plugin, const std::string& forced) {
   std::string problems;
   for (const NetworkTransportKind& kind : networkTransports()) {
     if (!forced.empty() && kind.name != forced) continue;
     Offer mine{};
-    auto transport = tryTransport(kind, options, mine);
+    auto transport = tryTransport(kind, options, plugin, mine);
     const auto offers = gatherValues(bootstrap, mine);
     const auto lacking = std::ranges::find(offers, false, &Offer::works);
     if (lacking == offers.end()) return {std::move(transport), std::string(kind.name)};
@@ -132,12 +135,12 @@ NetworkPatience patienceFor(const std::vector<RankIdentity>& who, int rank, cons
 }  // namespace
 
 ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<RankIdentity> who, int rank,
-                              const CommConfig& config, const Environment& environment) {
+                              const CommConfig& config, PluginTable* plugin, const Environment& environment) {
   ClusterMembership member;
   const HostMap hosts(who);
   const int ranks = static_cast<int>(who.size());
   try {
-    Chosen chosen = chooseTransport(*bootstrap, who, {rank, ranks, interfaceFor(*bootstrap, environment)},
+    Chosen chosen = chooseTransport(*bootstrap, who, {rank, ranks, interfaceFor(*bootstrap, environment)}, plugin,
                                     environment.transport);
     chosen.transport->setPeers(gatherBytes(*bootstrap, chosen.transport->address()));
     member.transport = std::move(chosen.transport);

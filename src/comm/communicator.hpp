@@ -13,12 +13,15 @@
 
 namespace tacc {
 
+class PluginTable;
+
 /// Options of a communicator after checking (see taccConfig_t).
 struct CommConfig {
   double initTimeout = 120.0;
   double operationTimeout = 600.0;
   std::string algorithm;  // forced; empty: chosen
   std::string name;
+  std::shared_ptr<PluginTable> transport;  // that the program brought; null: none, and in communicators that stand
 };
 
 /// One collective call, already checked: pointers fit the collective, count * size does not overflow, root is in range.

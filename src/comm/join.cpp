@@ -56,7 +56,8 @@ std::unique_ptr<Muster> openMuster(const Bootstrap& bootstrap, const UniqueIdCon
 }
 
 std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap, const UniqueIdContents& id, int ranks,
-                                     int rank, const CommConfig& config, const Environment& environment,
+                                     int rank, const CommConfig& config,
+                                     const std::shared_ptr<PluginTable>& plugin, const Environment& environment,
                                      std::unique_ptr<Muster>& muster) {
   std::vector<RankIdentity> who;
   try {
@@ -82,7 +83,7 @@ std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap,
     Membership membership = joinNode(std::move(bootstrap), ranks, rank, environment);
     return std::make_unique<NodeCommunicator>(std::move(membership), rank, ranks, config, environment);
   }
-  ClusterMembership membership = joinCluster(std::move(bootstrap), std::move(who), rank, config, environment);
+  ClusterMembership membership = joinCluster(std::move(bootstrap), std::move(who), rank, config, plugin.get(), environment);
   return std::make_unique<ClusterCommunicator>(std::move(membership), rank, ranks, config);
 }
 
@@ -100,8 +101,10 @@ std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ran
     throw;
   }
   auto bootstrap = std::make_unique<Bootstrap>(id, ranks, rank, effective.initTimeout);
+  CommConfig kept = effective;
+  kept.transport.reset();  // it serves one communicator
   std::unique_ptr<Muster> muster;
-  auto made = joinAs(std::move(bootstrap), openUniqueId(id), ranks, rank, effective, environment, muster);
+  auto made = joinAs(std::move(bootstrap), openUniqueId(id), ranks, rank, kept, effective.transport, environment, muster);
   made->setMuster(std::move(muster));
   return made;
 }
