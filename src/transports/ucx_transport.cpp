@@ -68,7 +68,7 @@ class UcxTransport final : public NetworkTransport {
   void end(Operation& operation, ucs_status_t status, std::size_t bytes);
   void addOperations();
   void connect(int rank);
-  void note(taccResult_t result, std::string message);
+  void note(taccResult_t result, const std::string& message);
   std::string gone(int rank, ucs_status_t status) const;
   void noteFailedPeers();
   [[noreturn]] void throwError() const { throw Error(*error_); }
@@ -230,7 +230,7 @@ std::string UcxTransport::gone(int rank, ucs_status_t status) const {
                      rank_, rank, ucs_status_string(status));
 }
 
-void UcxTransport::note(taccResult_t result, std::string message) {
+void UcxTransport::note(taccResult_t result, const std::string& message) {
   if (!error_) error_.emplace(result, message);
 }
 
