@@ -33,13 +33,6 @@ std::vector<NetworkChunk> cut(const std::byte* input, std::byte* output, std::si
   return chunks;
 }
 
-/// Elements of a chunk.
-std::size_t chunkOf(Collective collective, std::size_t ranks, const Call& call) {
-  const std::size_t size = sizeOf(call.type);
-  const NetworkShape shape{{collective, static_cast<int>(ranks), 0}, call.count * size, {}};
-  return std::max<std::size_t>(1, networkChunk(shape) / size);
-}
-
 std::size_t indexOf(const std::vector<int>& members, int rank) {
   return static_cast<std::size_t>(std::ranges::find(members, rank) - members.begin());
 }
@@ -71,11 +64,17 @@ void ClusterCommunicator::runInNode(Call call) {
   node_->runNow(call);
 }
 
+std::size_t ClusterCommunicator::chunkOf(Collective collective, std::size_t members, const Call& call) const {
+  const std::size_t size = sizeOf(call.type);
+  const NetworkShape shape{{collective, static_cast<int>(members), 0}, call.count * size, speed_, {}};
+  return std::max<std::size_t>(1, networkChunk(shape) / size);
+}
+
 void ClusterCommunicator::startBetween(const Call& call, Between between, std::size_t released) {
   const std::size_t elementBytes = sizeOf(call.type);
   const auto member = static_cast<int>(indexOf(between.members, rank()));
   const PlanRequest request{between.collective, static_cast<int>(between.members.size()), between.root};
-  const NetworkShape shape{request, between.count * elementBytes,
+  const NetworkShape shape{request, between.count * elementBytes, speed_,
                            internal_ ? std::string_view() : std::string_view(config().algorithm)};
   const Algorithm& algorithm = selectNetworkAlgorithm(shape);
   NetworkWork work;

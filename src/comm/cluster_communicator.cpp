@@ -37,7 +37,8 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
                 [this] { return describeCurrent(); }),
       run_(endpoint_.peers()),
       pairs_(endpoint_.peers(), rank),
-      transportName_(std::move(membership.transportName)) {
+      transportName_(std::move(membership.transportName)),
+      speed_(membership.speed) {
   if (hosts_.isEven()) lane_ = hosts_.lane(local_);
   if (node_) node_->setIdleWork([this] { endpoint_.idle(active_); });
 }

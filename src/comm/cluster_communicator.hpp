@@ -21,6 +21,7 @@
 #include "comm/node_communicator.hpp"
 #include "engine/network_pairs.hpp"
 #include "engine/network_run.hpp"
+#include "selection/network_speed.hpp"
 
 namespace tacc {
 
@@ -32,6 +33,7 @@ struct ClusterMembership {
   std::unique_ptr<NetworkTransport> transport;
   std::string transportName;
   NetworkPatience patience;
+  NetworkSpeed speed;
   std::string trace;  // TACC_TRACE
 };
 
@@ -83,6 +85,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void runFlat(const Call& call);
   void barrier();
 
+  /// Elements of a chunk.
+  std::size_t chunkOf(Collective collective, std::size_t members, const Call& call) const;
   void startBetween(const Call& call, Between between, std::size_t released);
   void finishBetween();
   void runPipeline(const Pipeline& pipeline);
@@ -111,6 +115,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   NetworkPairs pairs_;
   NetworkActivity* active_ = nullptr;  // goes on while this rank waits inside its host
   std::string transportName_;
+  NetworkSpeed speed_;
   std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
   std::vector<std::byte> workspace_;
   std::uint64_t signature_ = 0;  // of the call that runs

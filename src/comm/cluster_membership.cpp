@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "comm/network_probe.hpp"
 #include "comm/unique_id.hpp"
 #include "transports/network_transport.hpp"
 #include "transports/plugin_table.hpp"
@@ -146,7 +147,11 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     member.transport = std::move(chosen.transport);
     member.transportName = chosen.name;
     member.node = makeNode(*bootstrap, hosts, rank, config, environment);
-    (void)gatherValues(*bootstrap, char{1});  // all have come this far: nobody reads the old way any more
+    const std::vector<int> leaders = hosts.lane(0);
+    const bool leads = hosts.localOf(rank) == 0 && hosts.hosts() > 1;
+    const NetworkSpeed view =
+        leads ? probeNetwork(*member.transport, leaders, rank, config.initTimeout) : NetworkSpeed{0, 1e99};
+    member.speed = slowestOf(gatherValues(*bootstrap, view));
   } catch (const Error& error) {
     bootstrap->announceFailure(error);
     throw;
@@ -154,8 +159,8 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
   member.trace = environment.trace;
   member.patience = patienceFor(who, rank, config, environment);
   member.control = std::make_unique<ControlPlane>(rank, who, bootstrap->releaseChannels());
-  log(LogLevel::info, rank, "joined {} ranks on {} hosts; between hosts {}", ranks, hosts.hosts(),
-      member.transport->describe());
+  log(LogLevel::info, rank, "joined {} ranks on {} hosts; between hosts {}, {:.1f} us, {:.3g} MB/s", ranks,
+      hosts.hosts(), member.transport->describe(), member.speed.latency * 1e6, member.speed.bytesPerSecond * 1e-6);
   member.who = std::move(who);
   return member;
 }

@@ -40,7 +40,7 @@ void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>
   for (bool sleeping = false;;) {
     // What a transport does for itself, such as asking whether a peer still lives, is no progress of the call.
     const bool moved = progress(&activity);
-    if (enough()) return;
+    if (enough() && (!activity.isFinished() || transport_->drain())) return;
     if (moved) {
       lastMove_ = Clock::now();
       sleeping = false;

@@ -6,12 +6,14 @@
 #include <string_view>
 
 #include "algorithms/registry.hpp"
+#include "selection/network_speed.hpp"
 
 namespace tacc {
 
 struct NetworkShape {
   PlanRequest request;      // of the hosts' ranks that take part
   std::size_t bytes = 0;    // split: of the vector; stack: of one block
+  NetworkSpeed speed;
   std::string_view forced;  // an algorithm's name, or empty
 };
 

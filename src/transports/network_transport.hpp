@@ -52,6 +52,10 @@ class NetworkTransport {
   /// Moves what can be moved without waiting. True when something happened.
   virtual bool progress() = 0;
 
+  /// True when all that was sent has left this process: a send is done when its data may be changed, and its last bytes
+  /// may then still wait here. False: call progress() and ask again. To be called before one stops calling progress().
+  virtual bool drain() { return true; }
+
   /// A descriptor for poll() that is readable when progress() has something to do, once arm() has returned true; -1:
   /// the transport cannot sleep, and whoever waits calls progress() now and then.
   virtual int descriptor() const = 0;

@@ -55,6 +55,7 @@ class UcxTransport final : public NetworkTransport {
   void send(int peer, std::uint32_t tag, const void* data, std::size_t bytes, NetworkRequest& request) override;
   void receive(int peer, std::uint32_t tag, void* data, std::size_t capacity, NetworkRequest& request) override;
   bool progress() override;
+  bool drain() override;
   int descriptor() const override { return descriptor_; }
   bool arm() override;
   std::string describe() const override { return fmt::format("ucx {} over {}", ucxVersion(), context_.devices()); }
@@ -85,6 +86,7 @@ class UcxTransport final : public NetworkTransport {
   bool somePeerFailed_ = false;
   std::optional<Error> error_;  // the first; found in a callback, which must not throw
   ucp_worker_h worker_ = nullptr;
+  ucs_status_ptr_t flush_ = nullptr;  // under way, of drain()
   int descriptor_ = -1;
 };
 
@@ -123,6 +125,7 @@ UcxTransport::~UcxTransport() {
     for (ucs_status_ptr_t request : requests) ucp_request_free(request);
     requests.clear();
   };
+  keep(std::exchange(flush_, nullptr));
   // A send is done when UCX has a copy. Whoever waits for that message still wants it.
   if (!error_ && !somePeerFailed_) keep(ucp_worker_flush_nbx(worker_, &none));
   waitForAll();
@@ -294,6 +297,20 @@ bool UcxTransport::progress() {
   if (somePeerFailed_) noteFailedPeers();
   if (error_) throwError();
   return moved;
+}
+
+bool UcxTransport::drain() {
+  if (flush_ == nullptr) {
+    const ucp_request_param_t none = {};
+    flush_ = ucp_worker_flush_nbx(worker_, &none);
+    if (!UCS_PTR_IS_PTR(flush_)) {
+      flush_ = nullptr;
+      return true;  // an Error of a connection is found by whoever waits for its messages
+    }
+  }
+  if (ucp_request_check_status(flush_) == UCS_INPROGRESS) return false;
+  ucp_request_free(std::exchange(flush_, nullptr));
+  return true;
 }
 
 bool UcxTransport::arm() {
