@@ -16,6 +16,8 @@ constexpr double deadGrace = 0.1;         // a rank that died may have sent all 
 constexpr double leftGrace = 1.0;
 constexpr double verdictSeconds = 0.7;    // of waiting for rank 0 after a time-out
 constexpr double explainSeconds = 0.3;    // for the control plane to tell why a connection broke
+constexpr double leastSpin = 2e-6;
+constexpr std::chrono::milliseconds lookInterval{20};  // between looks at the control plane when nothing came from it
 constexpr double idleSeconds = 0.001;     // between looks at the control plane from inside the node
 
 double secondsSince(std::chrono::steady_clock::time_point start) {
@@ -32,26 +34,38 @@ NetworkEndpoint::NetworkEndpoint(int rank, int ranks, std::unique_ptr<NetworkTra
       control_(control),
       patience_(patience),
       describe_(std::move(describe)),
-      interrupt_(rank) {}
+      interrupt_(rank),
+      spin_(patience.spinSeconds) {}
 
 void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>& enough) {
   lastMove_ = Clock::now();
   isStuck_ = false;
-  for (bool sleeping = false;;) {
+  for (bool slept = false;;) {
     // What a transport does for itself, such as asking whether a peer still lives, is no progress of the call.
     const bool moved = progress(&activity);
     if (enough() && (!activity.isFinished() || transport_->drain())) return;
     if (moved) {
+      if (slept) learn(secondsSince(lastMove_));
       lastMove_ = Clock::now();
-      sleeping = false;
+      slept = false;
       continue;
     }
     const double still = secondsSince(lastMove_);
-    if (!sleeping && still < patience_.spinSeconds) continue;
-    checkOthers(&activity, still);
+    if (!slept && still < spin_) continue;
+    const auto now = Clock::now();
+    if (slept && (controlIsReady_ || now - lastLook_ > lookInterval)) {
+      lastLook_ = now;
+      checkOthers(&activity, still);
+    }
     if (transport_->descriptor() < 0 || transport_->arm()) sleep();
-    sleeping = true;
+    if (!std::exchange(slept, true)) spin_ /= 2;
   }
+}
+
+/// Looking pays where messages come within a few looks, and costs the cores of others where they do not: what the last
+/// waits were like decides.
+void NetworkEndpoint::learn(double waited) noexcept {
+  if (waited < patience_.spinSeconds) spin_ = std::min(patience_.spinSeconds, std::max(4 * spin_, leastSpin));
 }
 
 bool NetworkEndpoint::progress(NetworkActivity* activity) {
@@ -88,9 +102,12 @@ void NetworkEndpoint::idle(NetworkActivity* activity) {
 void NetworkEndpoint::sleep() {
   sockets_.clear();
   control_.addDescriptors(sockets_);
+  const std::size_t controls = sockets_.size();
   const bool sees = transport_->descriptor() >= 0;
   if (sees) sockets_.push_back({transport_->descriptor(), POLLIN, 0});
   waitFor(sockets_, interrupt_, Deadline((sees ? longestSleep : blindSleep) * 1e-3));
+  controlIsReady_ = std::any_of(sockets_.begin(), sockets_.begin() + static_cast<std::ptrdiff_t>(controls),
+                                [](const pollfd& socket) { return socket.revents != 0; });
 }
 
 void NetworkEndpoint::checkInterrupt() const {

@@ -62,6 +62,7 @@ class NetworkEndpoint {
  private:
   using Clock = std::chrono::steady_clock;
   void sleep();
+  void learn(double waited) noexcept;
   [[noreturn]] void explain(const NetworkActivity* activity, const Error& error);
   bool progress(NetworkActivity* activity);
   /// Everything but messages; `still`: seconds since something moved.
@@ -76,6 +77,9 @@ class NetworkEndpoint {
   std::function<std::string()> describe_;
   Interrupt interrupt_;
   bool isStuck_ = false;  // the inquest was asked for
+  double spin_;                  // seconds of looking before the next sleep
+  bool controlIsReady_ = false;  // as the last sleep ended
+  Clock::time_point lastLook_{};
   Clock::time_point lastMove_{};  // of the call that run() is in
   Clock::time_point lastIdle_{}, idleStart_{};
   std::vector<pollfd> sockets_;
