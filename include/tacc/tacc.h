@@ -107,8 +107,8 @@ typedef struct {
                               lists   those that do); NULL: the library chooses */
   const char* name;        /* shown in messages; NULL: none */
   /* The program's own way to move bytes between hosts (tacc/transport.h); used where TACC_TRANSPORT=mpi, and where
-   * nothing else works. The library copies the table, and calls its `destroy` when the communicator ends or the call that
-   * was given it fails. NULL: none. */
+   * nothing else works. The library copies the table, and calls its `destroy` when the communicator ends or the call
+   * that was given it fails. NULL: none. */
   const struct taccTransport* transport;
 } taccConfig_t;
 
@@ -170,11 +170,12 @@ TACC_API taccResult_t taccCommAbort(taccComm_t comm);
 /* Makes every call on the communicator, on all ranks, end with taccRemoteError, now and later, without freeing the
  * handle: a rank that has seen a failure tells the others so. Then all may shrink it. Thread safe, not collective. */
 TACC_API taccResult_t taccCommRevoke(taccComm_t comm);
-/* A communicator of the ranks that are left, in their order, after some have died, or to leave some out. Collective over
- * those that are left; works on a communicator that has failed. Ranks in excludeRanksList (excludeRanksCount of them,
- * equal on all; NULL and 0: none) are left out even if they live and must not call. A rank that neither calls nor has
- * ended is waited for until the init time-out, then left out too. `config` NULL: comm's own. shrinkFlags: 0. The old
- * communicator stays, to be destroyed. Errors: taccInvalidUsage among ranks of taccCommInitAll, which end together. */
+/* A communicator of the ranks that are left, in their order, after some have died, or to leave some out. Collective
+ * over those that are left; works on a communicator that has failed. Ranks in excludeRanksList (excludeRanksCount of
+ * them, equal on all; NULL and 0: none) are left out even if they live and must not call. A rank that neither calls nor
+ * has ended is waited for until the init time-out, then left out too. `config` NULL: comm's own. shrinkFlags: 0. The
+ * old communicator stays, to be destroyed. Errors: taccInvalidUsage among ranks of taccCommInitAll, which end together.
+ */
 TACC_API taccResult_t taccCommShrink(taccComm_t comm, const int* excludeRanksList, int excludeRanksCount,
                                      taccComm_t* newcomm, const taccConfig_t* config, int shrinkFlags);
 

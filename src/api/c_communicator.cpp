@@ -149,9 +149,11 @@ taccResult_t taccCommShrink(taccComm_t comm, const int* excludeRanksList, int ex
     const Entry entry(comm);
     tacc::checkNotInGroup(*comm);
     tacc::checkPointer(newcomm, "newcomm");
-    if (excludeRanksCount < 0) tacc::fail(taccInvalidArgument, "excludeRanksCount is {}; it must be 0 or more", excludeRanksCount);
+    if (excludeRanksCount < 0)
+      tacc::fail(taccInvalidArgument, "excludeRanksCount is {}; it must be 0 or more", excludeRanksCount);
     if (excludeRanksCount > 0) tacc::checkPointer(excludeRanksList, "excludeRanksList");
-    if (shrinkFlags != 0) tacc::fail(taccInvalidArgument, "shrinkFlags is {}; no flag is known, it must be 0", shrinkFlags);
+    if (shrinkFlags != 0)
+      tacc::fail(taccInvalidArgument, "shrinkFlags is {}; no flag is known, it must be 0", shrinkFlags);
     const tacc::CommConfig checked = config != nullptr ? tacc::checkConfig(config) : comm->communicator->config();
     const std::span excluded(excludeRanksList, static_cast<std::size_t>(excludeRanksCount));
     *newcomm = tacc::makeHandle(comm->communicator->shrink(excluded, checked));

@@ -216,10 +216,16 @@ void ClusterCommunicator::reduce(const Call& call) {
                   cut(input, isRoot ? receiveOf(call) : nullptr, call.count, chunk, size)},
                  isAlone() ? call.count : 0);
   if (isAlone()) return finishBetween();
-  runPipeline({divideUp(call.count, chunk), leads,
+  runPipeline({divideUp(call.count, chunk),
+               leads,
                [&](std::size_t k) {
-                 Call inside{Collective::reduce, sendOf(call) + k * chunk * size, nullptr,
-                             std::min(chunk, call.count - k * chunk), call.type, call.op, hosts_.localOf(leader)};
+                 Call inside{Collective::reduce,
+                             sendOf(call) + k * chunk * size,
+                             nullptr,
+                             std::min(chunk, call.count - k * chunk),
+                             call.type,
+                             call.op,
+                             hosts_.localOf(leader)};
                  if (leads) inside.receive = sum + k * chunk * size;
                  runInNode(inside);
                },
@@ -293,7 +299,9 @@ void ClusterCommunicator::runDirect(const Call& call) {
   const auto own = static_cast<std::size_t>(rank()) * block;
   std::vector<PointToPoint> operations;
   const auto send = [&](int peer, std::byte* data) { operations.push_back({true, peer, data, call.count, call.type}); };
-  const auto take = [&](int peer, std::byte* data) { operations.push_back({false, peer, data, call.count, call.type}); };
+  const auto take = [&](int peer, std::byte* data) {
+    operations.push_back({false, peer, data, call.count, call.type});
+  };
   if (sendsBlocks || takesBlocks) {
     const std::byte* from = sendsBlocks ? input + own : input;
     std::byte* to = takesBlocks ? receiveOf(call) + own : receiveOf(call);

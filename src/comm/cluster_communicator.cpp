@@ -199,10 +199,10 @@ std::vector<T> ClusterCommunicator::gatherValues(const T& mine) {
   std::vector<T> all(static_cast<std::size_t>(ranks()));
   internal_ = true;
   runNow({.collective = Collective::allGather,
-       .send = &mine,
-       .receive = all.data(),
-       .count = sizeof(T),
-       .type = taccUint8});
+          .send = &mine,
+          .receive = all.data(),
+          .count = sizeof(T),
+          .type = taccUint8});
   internal_ = false;
   return all;
 }

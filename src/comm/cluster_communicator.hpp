@@ -14,9 +14,9 @@
 #include <tuple>
 #include <vector>
 
-#include "comm/joined_communicator.hpp"
 #include "comm/control_plane.hpp"
 #include "comm/hosts.hpp"
+#include "comm/joined_communicator.hpp"
 #include "comm/network_endpoint.hpp"
 #include "comm/node_communicator.hpp"
 #include "engine/network_pairs.hpp"

@@ -156,9 +156,10 @@ void ControlPlane::concludeInquest(const std::string& own) {
   }
   if (silentCount > shown) silent += fmt::format(" and {} more", silentCount - shown);
   const std::string verdict =
-      silentCount > 0 ? fmt::format("{} did not answer within {} s: stopped, cut off from the network, or not inside a "
-                                    "tacc call; meanwhile {}",
-                                    silent, answerSeconds, doing)
+      silentCount > 0 ? fmt::format(
+                            "{} did not answer within {} s: stopped, cut off from the network, or not inside a "
+                            "tacc call; meanwhile {}",
+                            silent, answerSeconds, doing)
                       : fmt::format("no rank gets on, though all answer: {}", doing);
   hasFailed_ = true;
   sendToAll(MessageKind::verdict, textPayload(verdict), -1);

@@ -66,8 +66,8 @@ std::string FlightRecorder::nameOf(const Flight& flight) const {
 
 std::string FlightRecorder::text() const {
   const TickRate::Scale scale = rate_.scale();
-  std::string text = fmt::format("rank {}: the last {} of {} operations; start in s since 1970, duration in us\n", rank_,
-                                 next_ - oldest(), next_);
+  std::string text = fmt::format("rank {}: the last {} of {} operations; start in s since 1970, duration in us\n",
+                                 rank_, next_ - oldest(), next_);
   for (std::size_t i = oldest(); i < next_; ++i) {
     const Flight& flight = flights_[i % kept];
     const double start = scale.at(flight.start);
@@ -85,8 +85,9 @@ std::string FlightRecorder::chromeTrace() const {
     const Flight& flight = flights_[i % kept];
     const double start = scale.at(flight.start);
     const double end = scale.at(flight.end == 0 ? readTicks() : flight.end);
-    events += fmt::format(R"({}{{"name":"{}","ph":"X","pid":{},"tid":0,"ts":{:.3f},"dur":{:.3f},"args":{{"operation":{}}}}})",
-                          events.empty() ? "" : ",\n", nameOf(flight), rank_, start, end - start, i + 1);
+    events +=
+        fmt::format(R"({}{{"name":"{}","ph":"X","pid":{},"tid":0,"ts":{:.3f},"dur":{:.3f},"args":{{"operation":{}}}}})",
+                    events.empty() ? "" : ",\n", nameOf(flight), rank_, start, end - start, i + 1);
   }
   if (!failure_.empty())
     events += fmt::format(R"({}{{"name":"{}","ph":"i","s":"p","pid":{},"tid":0,"ts":{:.3f}}})",

@@ -2,7 +2,8 @@
 //
 // Recording costs two reads of a counter and one cache line a call. With TACC_TRACE=FILE the record is written at the
 // communicator's end, and when it fails: FILE.<n>.rank<r>.txt for people and FILE.<n>.rank<r>.json for chrome://tracing
-// and Perfetto, <n> counting the communicators of the process. Without it, a failure logs the last few (TACC_DEBUG=warn).
+// and Perfetto, <n> counting the communicators of the process. Without it, a failure logs the last few
+// (TACC_DEBUG=warn).
 #pragma once
 
 #include <array>

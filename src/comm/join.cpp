@@ -56,15 +56,14 @@ std::unique_ptr<Muster> openMuster(const Bootstrap& bootstrap, const UniqueIdCon
 }
 
 std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap, const UniqueIdContents& id, int ranks,
-                                     int rank, const CommConfig& config,
-                                     const std::shared_ptr<PluginTable>& plugin, const Environment& environment,
-                                     std::unique_ptr<Muster>& muster) {
+                                           int rank, const CommConfig& config,
+                                           const std::shared_ptr<PluginTable>& plugin, const Environment& environment,
+                                           std::unique_ptr<Muster>& muster) {
   std::vector<RankIdentity> who;
   try {
     muster = openMuster(*bootstrap, id, ranks, rank);
-    const Greeting mine{
-        introduceSelf(settingsOf(environment, config), environment.segments != SegmentSource::off),
-        muster ? muster->place() : MusterPlace{}};
+    const Greeting mine{introduceSelf(settingsOf(environment, config), environment.segments != SegmentSource::off),
+                        muster ? muster->place() : MusterPlace{}};
     const auto bytes = bootstrap->allGather(std::as_bytes(std::span(&mine, 1)));
     std::vector<Greeting> all(static_cast<std::size_t>(ranks));
     std::memcpy(static_cast<void*>(all.data()), bytes.data(), bytes.size());
@@ -83,7 +82,8 @@ std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap,
     Membership membership = joinNode(std::move(bootstrap), ranks, rank, environment);
     return std::make_unique<NodeCommunicator>(std::move(membership), rank, ranks, config, environment);
   }
-  ClusterMembership membership = joinCluster(std::move(bootstrap), std::move(who), rank, config, plugin.get(), environment);
+  ClusterMembership membership =
+      joinCluster(std::move(bootstrap), std::move(who), rank, config, plugin.get(), environment);
   return std::make_unique<ClusterCommunicator>(std::move(membership), rank, ranks, config);
 }
 
@@ -104,7 +104,8 @@ std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ran
   CommConfig kept = effective;
   kept.transport.reset();  // it serves one communicator
   std::unique_ptr<Muster> muster;
-  auto made = joinAs(std::move(bootstrap), openUniqueId(id), ranks, rank, kept, effective.transport, environment, muster);
+  auto made =
+      joinAs(std::move(bootstrap), openUniqueId(id), ranks, rank, kept, effective.transport, environment, muster);
   made->setMuster(std::move(muster));
   return made;
 }

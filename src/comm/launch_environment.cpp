@@ -216,7 +216,8 @@ std::span<const LauncherInfo> launchers() {
 
 Launch readLaunch(const Variables& variables, std::string_view rendezvous) {
   const auto row = std::ranges::find_if(table(), [&](const Launcher& candidate) {
-    return std::ranges::all_of(candidate.marks, [&](std::string_view name) { return find(variables, {name}).has_value(); });
+    return std::ranges::all_of(candidate.marks,
+                               [&](std::string_view name) { return find(variables, {name}).has_value(); });
   });
   if (row == table().end()) failUnknown(variables);
   const Launcher& launcher = *row;

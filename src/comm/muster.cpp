@@ -161,9 +161,9 @@ Muster::Outcome Muster::lead(const std::vector<bool>& excluded, const Deadline& 
         if (hello && isGenuine(secret_, one->challenge, *hello) && hello->who.rank < ranks) {
           one->rank = static_cast<int>(hello->who.rank);
           one->channel.trust();
-          one->channel.queue(MessageKind::welcome,
-                             payloadOf(answerHello(secret_, one->challenge, *hello,
-                                                   introduceSelf(static_cast<int>(ranks), rank_))));
+          one->channel.queue(
+              MessageKind::welcome,
+              payloadOf(answerHello(secret_, one->challenge, *hello, introduceSelf(static_cast<int>(ranks), rank_))));
           (void)one->channel.flush();
           settled[hello->who.rank] = true;
         }

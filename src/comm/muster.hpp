@@ -21,8 +21,8 @@ namespace tacc {
 
 /// Where a rank's socket listens. Plain, to be sent to the others.
 struct MusterPlace {
-  std::array<char, 40> name;     // of a unix socket in the abstract namespace
-  InetAddress::V6 address;       // of TCP; all zero: over the unix socket only
+  std::array<char, 40> name;  // of a unix socket in the abstract namespace
+  InetAddress::V6 address;    // of TCP; all zero: over the unix socket only
   std::uint16_t port;
 };
 

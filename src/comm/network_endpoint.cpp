@@ -10,15 +10,15 @@
 namespace tacc {
 namespace {
 
-constexpr int longestSleep = 100;         // ms; bounds how late a time-out is noticed
-constexpr int blindSleep = 1;             // ms, for transports without a descriptor
-constexpr double deadGrace = 0.1;         // a rank that died may have sent all that it had to
+constexpr int longestSleep = 100;  // ms; bounds how late a time-out is noticed
+constexpr int blindSleep = 1;      // ms, for transports without a descriptor
+constexpr double deadGrace = 0.1;  // a rank that died may have sent all that it had to
 constexpr double leftGrace = 1.0;
-constexpr double verdictSeconds = 0.7;    // of waiting for rank 0 after a time-out
-constexpr double explainSeconds = 0.3;    // for the control plane to tell why a connection broke
+constexpr double verdictSeconds = 0.7;  // of waiting for rank 0 after a time-out
+constexpr double explainSeconds = 0.3;  // for the control plane to tell why a connection broke
 constexpr double leastSpin = 2e-6;
 constexpr std::chrono::milliseconds lookInterval{20};  // between looks at the control plane when nothing came from it
-constexpr double idleSeconds = 0.001;     // between looks at the control plane from inside the node
+constexpr double idleSeconds = 0.001;                  // between looks at the control plane from inside the node
 
 double secondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

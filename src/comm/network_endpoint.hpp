@@ -40,8 +40,9 @@ class NetworkEndpoint {
   void idle(NetworkActivity* activity);
   /// A new operation inside the node begins: its time-out starts again.
   void beginIdle() noexcept { idleStart_ = {}; }
-  /// Runs `work`, which uses the transport. A connection that breaks in it may be how a rank's death looks, or the end of
-  /// a rank that failed because of another: this waits a moment for the control plane to tell, and throws what that says.
+  /// Runs `work`, which uses the transport. A connection that breaks in it may be how a rank's death looks, or the end
+  /// of a rank that failed because of another: this waits a moment for the control plane to tell, and throws what that
+  /// says.
   template <class Work>
   auto guard(const NetworkActivity* activity, const Work& work) {
     try {
@@ -76,7 +77,7 @@ class NetworkEndpoint {
   NetworkPatience patience_;
   std::function<std::string()> describe_;
   Interrupt interrupt_;
-  bool isStuck_ = false;  // the inquest was asked for
+  bool isStuck_ = false;         // the inquest was asked for
   double spin_;                  // seconds of looking before the next sleep
   bool controlIsReady_ = false;  // as the last sleep ended
   Clock::time_point lastLook_{};

@@ -44,7 +44,8 @@ class Probe {
     for (int idle = 0; !isDone();) {
       idle = transport_.progress() ? 0 : idle + 1;
       if (idle < 100) continue;
-      if (deadline_.passed()) fail(taccTimeout, "rank {} did not answer over the network ({})", previous_, transport_.describe());
+      if (deadline_.passed())
+        fail(taccTimeout, "rank {} did not answer over the network ({})", previous_, transport_.describe());
       pollfd socket{transport_.descriptor(), POLLIN, 0};
       if (socket.fd < 0 || transport_.arm()) (void)::poll(&socket, socket.fd < 0 ? 0 : 1, pauseMilliseconds);
     }

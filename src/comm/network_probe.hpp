@@ -9,8 +9,8 @@
 
 namespace tacc {
 
-/// Collective over `ring`, ranks of different hosts, `rank` among them. Throws taccTimeout after `seconds`, and what the
-/// transport throws. What was measured is this rank's own view.
+/// Collective over `ring`, ranks of different hosts, `rank` among them. Throws taccTimeout after `seconds`, and what
+/// the transport throws. What was measured is this rank's own view.
 NetworkSpeed probeNetwork(NetworkTransport& transport, const std::vector<int>& ring, int rank, double seconds);
 
 /// The slowest of all views, so that all ranks go by the same.

@@ -43,8 +43,9 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
     : JoinedCommunicator(rank, ranks, std::move(config), environment.trace),
       membership_(std::move(membership)),
       environment_(std::move(environment)),
-      waiter_(membership_.segment, rank, membership_.processes, membership_.liveness.get(), membership_.policy,
-              this->config().operationTimeout, [this] { return describeCurrent(); }, membership_.names),
+      waiter_(
+          membership_.segment, rank, membership_.processes, membership_.liveness.get(), membership_.policy,
+          this->config().operationTimeout, [this] { return describeCurrent(); }, membership_.names),
       exchange_(membership_.segment, rank, waiter_),
       flat_(rank, ranks, exchange_),
       buffers_(rank, ranks, exchange_, membership_.bootstrap.get(), membership_.access,
@@ -234,10 +235,10 @@ std::vector<T> NodeCommunicator::gatherValues(const T& mine) {
   std::vector<T> all(static_cast<std::size_t>(ranks()));
   internal_ = true;
   runNow({.collective = Collective::allGather,
-       .send = &mine,
-       .receive = all.data(),
-       .count = sizeof(T),
-       .type = taccUint8});
+          .send = &mine,
+          .receive = all.data(),
+          .count = sizeof(T),
+          .type = taccUint8});
   internal_ = false;
   return all;
 }

@@ -194,8 +194,8 @@ void Executor::readFrom(int rank, void* to, const void* from, std::size_t bytes)
     if (error.result() != taccRemoteError) throw;
     // A rank may have left because another one failed: then that is what happened.
     waiter_.checkErrors();
-    fail(taccRemoteError, "rank {} (process {}) has died; rank {} was reading its memory", waiter_.nameOf(rank), process,
-         waiter_.nameOf(rank_));
+    fail(taccRemoteError, "rank {} (process {}) has died; rank {} was reading its memory", waiter_.nameOf(rank),
+         process, waiter_.nameOf(rank_));
   }
 }
 

@@ -85,8 +85,8 @@ void NetworkPairs::failMismatch(const Operation& o, const CallHeader& theirs) co
     return header.call == 0 ? std::string("a send or receive")
                             : fmt::format("call {}, {}", header.call, describeSignature(header.signature));
   };
-  fail(taccInvalidUsage, "the ranks' calls differ: rank {} is in {}, rank {} in {}", rank_, name(o.header),
-       o.what.peer, name(theirs));
+  fail(taccInvalidUsage, "the ranks' calls differ: rank {} is in {}, rank {} in {}", rank_, name(o.header), o.what.peer,
+       name(theirs));
 }
 
 bool NetworkPairs::isFinished() const { return std::ranges::all_of(operations_, &Operation::isDone); }

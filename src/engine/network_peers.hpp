@@ -30,7 +30,8 @@ enum class MessageClass : std::uint8_t { collective, pair };
 
 class NetworkPeers {
  public:
-  NetworkPeers(NetworkTransport& transport, int ranks) : transport_(transport), peers_(static_cast<std::size_t>(ranks)) {}
+  NetworkPeers(NetworkTransport& transport, int ranks)
+      : transport_(transport), peers_(static_cast<std::size_t>(ranks)) {}
 
   NetworkTransport& transport() const noexcept { return transport_; }
 

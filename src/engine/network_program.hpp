@@ -31,7 +31,7 @@ struct NetworkReceive {
   std::int32_t number;  // of its first block among the blocks that come from `peer` in one chunk
   std::int32_t block;   // as in Step
   std::int32_t blockCount;
-  bool isDirect;     // lands in `to`, else in incoming slot `to.index`
+  bool isDirect;  // lands in `to`, else in incoming slot `to.index`
   NetworkPlace to;
   std::int32_t postBefore;  // may be posted once the steps before this one are done
 };

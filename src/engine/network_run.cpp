@@ -179,20 +179,20 @@ void NetworkRun::postReceive(Chunk& chunk, std::size_t index) {
     chunk.arrivals[index] = peers_.arrivedPayload(work_.members[peer]);
     return;
   }
-  std::byte* base = receive.isDirect
-                        ? const_cast<std::byte*>(addressOf(chunk, receive.to, receive.block, 0))
-                        : chunk.incoming.data() + at(receive.to.index) * slotBytes_;
+  std::byte* base = receive.isDirect ? const_cast<std::byte*>(addressOf(chunk, receive.to, receive.block, 0))
+                                     : chunk.incoming.data() + at(receive.to.index) * slotBytes_;
   chunk.arrivals[index] = base;
   const std::size_t stride = strideOf(receive.to);
-  const auto tag = receiveTag_[peer] + 1 +
-                   static_cast<std::uint32_t>(chunk.number) * static_cast<std::uint32_t>(work_.program->blocksFrom[peer]) +
-                   static_cast<std::uint32_t>(receive.number);
+  const auto tag =
+      receiveTag_[peer] + 1 +
+      static_cast<std::uint32_t>(chunk.number) * static_cast<std::uint32_t>(work_.program->blocksFrom[peer]) +
+      static_cast<std::uint32_t>(receive.number);
   const int pieces = piecesOf(receive.blockCount);
   for (int piece = 0; piece < pieces; ++piece) {
     const std::size_t bytes = bytesOf(chunk, receive.block + piece, pieces == 1 ? receive.blockCount : 1);
     if (bytes == 0) continue;
-    peers_.transport().receive(work_.members[peer], tag + static_cast<std::uint32_t>(piece),
-                               base + at(piece) * stride, bytes, chunk.receives[firstReceive_[index] + at(piece)]);
+    peers_.transport().receive(work_.members[peer], tag + static_cast<std::uint32_t>(piece), base + at(piece) * stride,
+                               bytes, chunk.receives[firstReceive_[index] + at(piece)]);
   }
 }
 

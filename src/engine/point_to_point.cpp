@@ -112,7 +112,8 @@ bool PointToPointEngine::advanceReceive(Progress& receive) {
   if (message.operation >> 1 != encodeOperation(receive.bytes, operation.type, false) >> 1) {
     const auto type = static_cast<taccDataType_t>(message.operation >> 1 & 0x7f);
     fail(taccInvalidUsage, "rank {} receives {} {} from rank {}, which sends {} {}", waiter_.nameOf(rank_),
-         operation.count, nameOf(operation.type), waiter_.nameOf(operation.peer), (message.operation >> 8) / sizeOf(type), nameOf(type));
+         operation.count, nameOf(operation.type), waiter_.nameOf(operation.peer),
+         (message.operation >> 8) / sizeOf(type), nameOf(type));
   }
   const std::byte* from = direct ? buffers_.resolve(operation.peer, {message.segment, message.address})
                                  : segment_.pairBuffer(operation.peer) + message.address;

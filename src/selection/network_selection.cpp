@@ -48,8 +48,8 @@ std::string_view preferredName(const NetworkShape& shape) {
 }  // namespace
 
 const Algorithm& selectNetworkAlgorithm(const NetworkShape& shape) {
-  return selectAlgorithm({shape.request, shape.bytes, false, shape.forced.empty() ? preferredName(shape) : shape.forced},
-                         {});
+  return selectAlgorithm(
+      {shape.request, shape.bytes, false, shape.forced.empty() ? preferredName(shape) : shape.forced}, {});
 }
 
 std::size_t networkChunk(const NetworkShape& shape) {

@@ -11,8 +11,8 @@
 namespace tacc {
 
 struct NetworkShape {
-  PlanRequest request;      // of the hosts' ranks that take part
-  std::size_t bytes = 0;    // split: of the vector; stack: of one block
+  PlanRequest request;    // of the hosts' ranks that take part
+  std::size_t bytes = 0;  // split: of the vector; stack: of one block
   NetworkSpeed speed;
   std::string_view forced;  // an algorithm's name, or empty
 };
@@ -23,7 +23,8 @@ const Algorithm& selectNetworkAlgorithm(const NetworkShape& shape);
 /// Bytes of a chunk: of the vector, or of the chunk's part of one block.
 std::size_t networkChunk(const NetworkShape& shape);
 
-/// Up to here a call of several ranks a host goes through one rank of each host: fewer steps, and the bytes cost little.
+/// Up to here a call of several ranks a host goes through one rank of each host: fewer steps, and the bytes cost
+/// little.
 inline constexpr std::size_t leaderLimit = 32 * 1024;
 
 }  // namespace tacc

@@ -4,8 +4,8 @@
 namespace tacc {
 
 struct NetworkSpeed {
-  double latency = 50e-6;         // alpha: seconds of a short message
-  double bytesPerSecond = 1e9;    // 1 / beta: of long ones, from each host to the next at the same time
+  double latency = 50e-6;       // alpha: seconds of a short message
+  double bytesPerSecond = 1e9;  // 1 / beta: of long ones, from each host to the next at the same time
 };
 
 }  // namespace tacc

@@ -50,9 +50,9 @@ constexpr Setting settings[] = {
     {"UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "1M"},
 };
 
-// UCX 1.13 ends the process (an assertion in its completion of zero-copy sends) when a peer dies while it sends to it over
-// TCP without a copy. A copy costs about a third more processor time for large messages; a rank of a job that has lost
-// another must be able to say so.
+// UCX 1.13 ends the process (an assertion in its completion of zero-copy sends) when a peer dies while it sends to it
+// over TCP without a copy. A copy costs about a third more processor time for large messages; a rank of a job that has
+// lost another must be able to say so.
 constexpr Setting tcpOnly = {"UCX_ZCOPY_THRESH", "ZCOPY_THRESH", "inf"};
 
 bool hasInfiniBand() {

@@ -16,7 +16,7 @@ namespace {
 constexpr long firstSlice = 1'000'000;   // ns; short, it also makes good a lost wake-up
 constexpr long laterSlice = 20'000'000;  // ns; bounds how late a rank learns of an error
 constexpr int yieldsPerIdleWork = 8;
-constexpr double writingSeconds = 1.0;   // writing an error takes microseconds, unless its writer is killed
+constexpr double writingSeconds = 1.0;  // writing an error takes microseconds, unless its writer is killed
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 

@@ -107,7 +107,7 @@ class Waiter {
   std::function<std::string()> describe_;
   RankNames names_;
   std::function<void()> idleWork_;  // empty: none
-  Doorbell* doorbell_;  // own
+  Doorbell* doorbell_;              // own
   double ringStart_ = 0;
 };
 

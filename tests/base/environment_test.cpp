@@ -48,9 +48,9 @@ TEST(Environment, HasDefaults) {
 
 TEST(Environment, ReadsEveryVariable) {
   const Environment environment =
-      parse({"TACC_TRACE=/tmp/job", "TACC_TRANSPORT=ofi", "TACC_JOB_SECRET=open sesame", "TACC_RENDEZVOUS=node1:29400", "TACC_SOCKET_IFNAME=ib0,eth0",
-             "TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K", "TACC_DEBUG=trace",
-             "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring"});
+      parse({"TACC_TRACE=/tmp/job", "TACC_TRANSPORT=ofi", "TACC_JOB_SECRET=open sesame", "TACC_RENDEZVOUS=node1:29400",
+             "TACC_SOCKET_IFNAME=ib0,eth0", "TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K",
+             "TACC_DEBUG=trace", "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring"});
   EXPECT_EQ(environment.algorithm, "ring");
   EXPECT_EQ(environment.isa, "avx2");
   EXPECT_DOUBLE_EQ(environment.initTimeout.value(), 0.5);

@@ -23,7 +23,8 @@ struct IdPipe {
       return id;
     }
     EXPECT_EQ(taccGetUniqueId(&id), taccSuccess) << taccGetLastError(nullptr);
-    for (int other = 1; other < ranks; ++other) EXPECT_EQ(write(ends[1], &id, sizeof id), static_cast<ssize_t>(sizeof id));
+    for (int other = 1; other < ranks; ++other)
+      EXPECT_EQ(write(ends[1], &id, sizeof id), static_cast<ssize_t>(sizeof id));
     return id;
   }
 };

@@ -20,8 +20,7 @@ void runRanks(RankKind kind, int ranks, const std::function<void(taccComm_t, int
 
 /// The same on a virtual cluster: rank r on host hosts[r], hosts counted from 1. The id is made by rank 0.
 void runOnHosts(const VirtualCluster& cluster, const std::vector<int>& hosts,
-                const std::function<void(taccComm_t, int)>& body,
-                const taccConfig_t& config = TACC_CONFIG_INITIALIZER);
+                const std::function<void(taccComm_t, int)>& body, const taccConfig_t& config = TACC_CONFIG_INITIALIZER);
 
 /// Fails the test with the library's message unless `result` is success.
 void expectSuccess(taccResult_t result, taccComm_t comm);

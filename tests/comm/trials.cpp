@@ -206,8 +206,8 @@ std::vector<Trial> trialsOfRoots(int ranks) {
   for (int c = 0; c < collectiveCount; ++c) {
     const auto collective = static_cast<Collective>(c);
     for (int root = 0; root < (isRooted(collective) ? ranks : 1); ++root)
-      for (const std::size_t count : {std::size_t{0}, std::size_t{1}, p - 1, p, p + 1, std::size_t{17},
-                                      std::size_t{1023}, std::size_t{20011}})
+      for (const std::size_t count :
+           {std::size_t{0}, std::size_t{1}, p - 1, p, p + 1, std::size_t{17}, std::size_t{1023}, std::size_t{20011}})
         for (const bool inPlace : {false, true})
           for (const bool library : {false, true})
             trials.push_back({collective, taccFloat32, taccSum, count, root, inPlace, library});

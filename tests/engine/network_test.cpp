@@ -95,7 +95,8 @@ struct Buffers {
 std::vector<NetworkChunk> cutChunks(const Case& c, const Buffers& buffers) {
   std::vector<NetworkChunk> chunks;
   for (std::size_t k = 0; k < c.chunks; ++k) {
-    const std::size_t each = roundUp((c.count + c.chunks - 1) / c.chunks, 16 * static_cast<std::size_t>(c.request.ranks));
+    const std::size_t each =
+        roundUp((c.count + c.chunks - 1) / c.chunks, 16 * static_cast<std::size_t>(c.request.ranks));
     const std::size_t begin = std::min(c.count, k * each), end = std::min(c.count, begin + each);
     if (end == begin && k > 0) break;
     chunks.push_back({reinterpret_cast<const std::byte*>(buffers.input + begin),
@@ -167,12 +168,15 @@ TEST_P(Network, everyAlgorithmWithMessagesInAnyOrder) {
   for (const Algorithm& algorithm : algorithms()) {
     for (int kind = 0; kind < collectiveCount; ++kind) {
       const auto collective = static_cast<Collective>(kind);
-      const std::vector<int> roots = !isRooted(collective) ? std::vector{0} : quick ? std::vector{p / 2} : std::vector{0, p / 2, p - 1};
+      const std::vector<int> roots = !isRooted(collective) ? std::vector{0}
+                                     : quick               ? std::vector{p / 2}
+                                                           : std::vector{0, p / 2, p - 1};
       for (const int root : roots) {
         const PlanRequest request{collective, p, root};
         if (!algorithm.serves(request)) continue;
         const Plan plan = algorithm.make(request);
-        for (const std::size_t count : {std::size_t{1}, static_cast<std::size_t>(p) + 1, std::size_t{777}, std::size_t{40001}})
+        for (const std::size_t count :
+             {std::size_t{1}, static_cast<std::size_t>(p) + 1, std::size_t{777}, std::size_t{40001}})
           for (const bool inPlace : {false, true})
             for (const std::size_t chunks : {std::size_t{1}, std::size_t{5}})
               runCase({&algorithm, request, count, inPlace, chunks, 1 + seed % 4, ++seed}, plan);
