@@ -14,6 +14,7 @@ constexpr int longestSleep = 100;  // ms; bounds how late a time-out is noticed
 constexpr int blindSleep = 1;      // ms, for transports without a descriptor
 constexpr double deadGrace = 0.1;  // a rank that died may have sent all that it had to
 constexpr double leftGrace = 1.0;
+constexpr double afterGraces = leftGrace + 0.01;
 constexpr double verdictSeconds = 0.7;  // of waiting for rank 0 after a time-out
 constexpr double explainSeconds = 0.3;  // for the control plane to tell why a connection broke
 constexpr double leastSpin = 2e-6;
@@ -80,7 +81,7 @@ void NetworkEndpoint::explain(const NetworkActivity* activity, const Error& erro
   const double left = patience_.timeout + verdictSeconds - secondsSince(lastMove_);
   const bool isLate = patience_.timeout > 0 && left < 1.0;
   for (const Deadline deadline(isLate ? std::max(left, 0.0) + explainSeconds : explainSeconds); !deadline.passed();) {
-    checkOthers(activity, std::max(deadGrace, isLate ? secondsSince(lastMove_) : 0));
+    checkOthers(activity, isLate ? std::max(deadGrace, secondsSince(lastMove_)) : afterGraces);
     sockets_.clear();
     control_.addDescriptors(sockets_);
     waitFor(sockets_, interrupt_, Deadline(0.01));
