@@ -85,8 +85,9 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void runFlat(const Call& call);
   void barrier();
 
-  /// Elements of a chunk.
-  std::size_t chunkOf(Collective collective, std::size_t members, const Call& call) const;
+  const Algorithm& algorithmFor(Collective collective, std::size_t members, int root, std::size_t bytes) const;
+  /// Elements of a chunk of one lane.
+  std::size_t chunkOf(Collective collective, std::size_t members, const Call& call, std::size_t lanes);
   void startBetween(const Call& call, Between between, std::size_t released);
   void finishBetween();
   void runPipeline(const Pipeline& pipeline);

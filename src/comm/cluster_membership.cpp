@@ -67,6 +67,7 @@ std::unique_ptr<NodeCommunicator> makeNode(Bootstrap& bootstrap, const HostMap& 
 /// What a rank says of one kind of transport.
 struct Offer {
   bool works;
+  bool hasFabric;
   std::array<char, 200> problem;  // else
 };
 
@@ -84,6 +85,7 @@ std::unique_ptr<NetworkTransport> tryTransport(const NetworkTransportKind& kind,
       auto made = kind.make(options);
       if (plugin != nullptr && kind.name == "mpi") plugin->take();
       offer.works = true;
+      offer.hasFabric = made->hasFabric();
       return made;
     }
   } catch (const Error& error) {
@@ -94,21 +96,33 @@ std::unique_ptr<NetworkTransport> tryTransport(const NetworkTransportKind& kind,
   return nullptr;
 }
 
-/// The first kind, in the agreed order, that works on all ranks.
+/// The first kind that works on all ranks: in the registry's order those that have found a network better than TCP,
+/// then for TCP in an order of its own, as UCX is fast there but does not survive the death of a peer
+/// (docs/transports.md).
 Chosen chooseTransport(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, const NetworkOptions& options,
                        PluginTable* plugin, const std::string& forced) {
+  constexpr std::string_view overTcp[] = {"ofi", "ucx", "mpi"};
   std::string problems;
+  std::map<std::string_view, std::unique_ptr<NetworkTransport>>
+      made;  // works here, and is not better than TCP everywhere
   for (const NetworkTransportKind& kind : networkTransports()) {
     if (!forced.empty() && kind.name != forced) continue;
     Offer mine{};
     auto transport = tryTransport(kind, options, plugin, mine);
     const auto offers = gatherValues(bootstrap, mine);
     const auto lacking = std::ranges::find(offers, false, &Offer::works);
-    if (lacking == offers.end()) return {std::move(transport), std::string(kind.name)};
+    if (lacking == offers.end()) {
+      if (!forced.empty() || std::ranges::all_of(offers, &Offer::hasFabric))
+        return {std::move(transport), std::string(kind.name)};
+      made[kind.name] = std::move(transport);
+      continue;
+    }
     const auto rank = static_cast<std::size_t>(lacking - offers.begin());
     problems += fmt::format("{}{} (rank {}, {}: {})", problems.empty() ? "" : ", ", kind.name, rank,
                             who[rank].describe(), lacking->problem.data());
   }
+  for (const std::string_view name : overTcp)
+    if (const auto found = made.find(name); found != made.end()) return {std::move(found->second), std::string(name)};
   if (problems.empty()) fail(taccInvalidUsage, "TACC_TRANSPORT={}: tacc has no transport of that name here", forced);
   fail(taccSystemError, "no transport works between the hosts of all ranks: {}; tacc_info shows what a host has",
        problems);

@@ -14,12 +14,7 @@ namespace {
 // allreduce of 8 MiB takes 616 ms with messages of 16 KiB and 712 ms with 128 KiB; on loopback, at 2 GB/s, 47 and 33 ms
 // for 64 MiB with 16 and 256 KiB.
 constexpr double messageSeconds = 1e-3;
-constexpr std::size_t leastMessage = 16 * 1024, longestMessage = 256 * 1024;
-
-std::size_t messageBytes(const NetworkSpeed& speed) {
-  const auto bytes = static_cast<std::size_t>(std::max(0.0, speed.bytesPerSecond * messageSeconds));
-  return std::bit_floor(std::clamp(bytes, leastMessage, longestMessage));
-}
+constexpr std::size_t leastMessage = 16 * 1024, longestMessage = 256 * 1024, leastOfLane = 4096;
 
 /// Bytes that could have been sent while a message's first byte was on its way.
 double latencyBytes(const NetworkSpeed& speed) { return speed.latency * speed.bytesPerSecond; }
@@ -52,17 +47,10 @@ const Algorithm& selectNetworkAlgorithm(const NetworkShape& shape) {
       {shape.request, shape.bytes, false, shape.forced.empty() ? preferredName(shape) : shape.forced}, {});
 }
 
-std::size_t networkChunk(const NetworkShape& shape) {
-  const std::size_t message = messageBytes(shape.speed);
-  switch (shape.request.collective) {
-    case Collective::allReduce:
-      return message * static_cast<std::size_t>(shape.request.ranks);  // as many blocks as ranks, in most algorithms
-    case Collective::broadcast:
-    case Collective::reduce:
-      return 8 * message;  // the chain has 8 blocks
-    default:
-      return message;
-  }
+std::size_t messageBytes(const NetworkSpeed& speed, int lanes) {
+  const auto bytes = static_cast<std::size_t>(std::max(0.0, speed.bytesPerSecond * messageSeconds));
+  const std::size_t ofHost = std::clamp(bytes, leastMessage, longestMessage);
+  return std::bit_floor(std::max(ofHost / static_cast<std::size_t>(lanes), leastOfLane));
 }
 
 }  // namespace tacc

@@ -20,8 +20,9 @@ struct NetworkShape {
 /// A forced algorithm that cannot serve the request is an Error (taccInvalidUsage) that lists those that can.
 const Algorithm& selectNetworkAlgorithm(const NetworkShape& shape);
 
-/// Bytes of a chunk: of the vector, or of the chunk's part of one block.
-std::size_t networkChunk(const NetworkShape& shape);
+/// Bytes of a message: of a block of a split vector, or of the chunk's part of a block. `lanes`: ranks of each host
+/// that send at the same time.
+std::size_t messageBytes(const NetworkSpeed& speed, int lanes);
 
 /// Up to here a call of several ranks a host goes through one rank of each host: fewer steps, and the bytes cost
 /// little.

@@ -62,6 +62,9 @@ class NetworkTransport {
   /// Prepares for sleeping on the descriptor. False: something is there already, call progress().
   virtual bool arm() = 0;
 
+  /// Whether it has found a network that is better than TCP.
+  virtual bool hasFabric() const { return false; }
+
   /// Of this machine and build, for messages: e.g. "ucx 1.13.1 over tcp on eth0".
   virtual std::string describe() const = 0;
 };

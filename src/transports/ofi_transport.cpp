@@ -62,6 +62,7 @@ class OfiTransport final : public NetworkTransport {
   bool progress() override;
   int descriptor() const override { return descriptor_; }
   bool arm() override;
+  bool hasFabric() const override { return !nameOf(*info_).starts_with("tcp"); }
   std::string describe() const override { return fmt::format("libfabric {} {}", ofiVersion(), nameOf(*info_)); }
 
  private:
@@ -293,9 +294,9 @@ bool OfiTransport::arm() {
   if (!waiting_.empty()) return false;
   fid* objects[] = {&completions_->fid};
   const int result = fi_trywait(fabric_.get(), objects, 1);
-  if (result == -FI_EAGAIN) return false;
-  check(result, "prepare for sleeping");
-  return true;
+  // Besides FI_EAGAIN there is what a connection that has just broken leaves behind in the provider: progress() clears
+  // it.
+  return result == FI_SUCCESS;
 }
 
 }  // namespace

@@ -58,6 +58,7 @@ class UcxTransport final : public NetworkTransport {
   bool drain() override;
   int descriptor() const override { return descriptor_; }
   bool arm() override;
+  bool hasFabric() const override { return context_.devices().find("tcp on ") != 0; }
   std::string describe() const override { return fmt::format("ucx {} over {}", ucxVersion(), context_.devices()); }
 
  private:

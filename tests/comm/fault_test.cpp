@@ -131,7 +131,7 @@ TEST_P(Blocked, endsWhenARankIsStopped) {
     if (rank == victim) continue;
     const Report& report = team.report(rank);
     EXPECT_TRUE(report.result == taccTimeout || report.result == taccRemoteError) << report.message;
-    expectNamesVictim(report, rank, report.start, 2.2);
+    expectNamesVictim(report, rank, report.start, isQuick() ? 4 : 2.2);
     EXPECT_NE(std::string(report.message).find("stopped"), std::string::npos) << report.message;
     expectEnded(report, rank);
     timeouts += report.result == taccTimeout ? 1 : 0;

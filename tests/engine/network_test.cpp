@@ -178,8 +178,11 @@ TEST_P(Network, everyAlgorithmWithMessagesInAnyOrder) {
         for (const std::size_t count :
              {std::size_t{1}, static_cast<std::size_t>(p) + 1, std::size_t{777}, std::size_t{40001}})
           for (const bool inPlace : {false, true})
-            for (const std::size_t chunks : {std::size_t{1}, std::size_t{5}})
-              runCase({&algorithm, request, count, inPlace, chunks, 1 + seed % 4, ++seed}, plan);
+            for (const std::size_t chunks : {std::size_t{1}, std::size_t{5}}) {
+              ++seed;
+              if ((quick || p > 8) && seed % 3 != 0) continue;  // a sample: many ranks take long
+              runCase({&algorithm, request, count, inPlace, chunks, 1 + seed % 4, seed}, plan);
+            }
       }
     }
     if (HasFatalFailure()) return;
