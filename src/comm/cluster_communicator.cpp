@@ -44,7 +44,7 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
 }
 
 /// First of all nobody writes into the memory of runs that an Error has left under way.
-ClusterCommunicator::~ClusterCommunicator() { endpoint_.closeTransport(); }
+ClusterCommunicator::~ClusterCommunicator() { endpoint_.closeTransport(asyncError_.load() != taccSuccess); }
 
 void ClusterCommunicator::runNow(const Call& call) {
   try {

@@ -3,6 +3,8 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <mutex>
+#include <new>
 #include <utility>
 
 #include "base/error.hpp"
@@ -98,6 +100,24 @@ void NetworkEndpoint::idle(NetworkActivity* activity) {
     isStuck_ = false;
   }
   checkOthers(activity, secondsSince(idleStart_));
+}
+
+/// UCX 1.13 and libfabric 1.17 crash, or wait for ever, when they close connections over TCP that have broken. There a
+/// transport does nothing unless it is called, so one that is never called again touches no posted memory: it is kept, with
+/// its descriptors, until the process ends. A network card does go on by itself, so with one the transport has to close.
+void NetworkEndpoint::closeTransport(bool hasFailed) noexcept {
+  if (hasFailed && transport_ && !transport_->hasFabric()) {
+    static std::mutex mutex;
+    static auto* const kept = new std::vector<std::unique_ptr<NetworkTransport>>;  // never destroyed
+    const std::lock_guard lock(mutex);
+    try {
+      kept->push_back(nullptr);
+      kept->back() = std::move(transport_);
+    } catch (const std::bad_alloc&) {
+      (void)transport_.release();
+    }
+  }
+  transport_.reset();
 }
 
 void NetworkEndpoint::sleep() {

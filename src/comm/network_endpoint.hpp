@@ -57,8 +57,9 @@ class NetworkEndpoint {
   void interrupt() noexcept { interrupt_.raise(); }
   void checkInterrupt() const;
 
-  /// Ends all messages that are under way; afterwards only the destructor may be called.
-  void closeTransport() noexcept { transport_.reset(); }
+  /// Ends all messages that are under way; afterwards only the destructor may be called. `hasFailed`: the communicator
+  /// ended with an Error, so connections may be broken.
+  void closeTransport(bool hasFailed) noexcept;
 
  private:
   using Clock = std::chrono::steady_clock;
