@@ -135,14 +135,9 @@ std::string interfaceFor(const Bootstrap& bootstrap, const Environment& environm
   return std::filesystem::exists("/sys/class/infiniband", none) ? std::string() : bootstrap.interfaceToRankZero();
 }
 
-NetworkPatience patienceFor(const std::vector<RankIdentity>& who, int rank, const CommConfig& config,
-                            const Environment& environment) {
+NetworkPatience patienceFor(const CommConfig& config, const Environment& environment) {
   NetworkPatience patience;
   patience.timeout = config.operationTimeout;
-  const RankIdentity& self = who[static_cast<std::size_t>(rank)];
-  const auto together = std::ranges::count(who, self.machine, &RankIdentity::machine);
-  // Where ranks share cores, whoever looks keeps the one that it waits for from working.
-  if (together > self.cores) patience.spinSeconds = 0;
   if (environment.spin) patience.spinSeconds = *environment.spin * 1e-6;
   return patience;
 }
@@ -171,7 +166,7 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     throw;
   }
   member.trace = environment.trace;
-  member.patience = patienceFor(who, rank, config, environment);
+  member.patience = patienceFor(config, environment);
   member.control = std::make_unique<ControlPlane>(rank, who, bootstrap->releaseChannels());
   log(LogLevel::info, rank, "joined {} ranks on {} hosts; between hosts {}, {:.1f} us, {:.3g} MB/s", ranks,
       hosts.hosts(), member.transport->describe(), member.speed.latency * 1e6, member.speed.bytesPerSecond * 1e-6);

@@ -8,7 +8,6 @@
 
 #include "base/error.hpp"
 #include "comm/host.hpp"
-#include "topology/cores.hpp"
 
 namespace tacc {
 namespace {
@@ -37,11 +36,10 @@ RankIdentity introduceSelf(const std::string& settings, bool sharesMemory) {
   std::ranges::copy(settings, self.settings.begin());
   if (::gethostname(self.hostName.data(), self.hostName.size() - 1) != 0) failErrno("cannot ask for the host's name");
   self.process = static_cast<std::int32_t>(::getpid());
-  self.cores = countCores({{allowedCores()}});
   // Where the kernel does not tell which host this is, the name has to do.
-  self.machine = hostHash() != 0 ? hostHash() : hashOf(self.hostName.data());
-  self.host = hashOf(fmt::format("{} {} {} {}", self.machine, networkNamespace(), processSpaceHash(),
-                                 sharesMemory ? 0 : self.process));
+  const std::uint64_t machine = hostHash() != 0 ? hostHash() : hashOf(self.hostName.data());
+  self.host = hashOf(
+      fmt::format("{} {} {} {}", machine, networkNamespace(), processSpaceHash(), sharesMemory ? 0 : self.process));
   return self;
 }
 

@@ -13,10 +13,8 @@ inline constexpr std::size_t settingsBytes = 400;
 
 /// One rank, as all ranks know it.
 struct RankIdentity {
-  std::uint64_t host;     // equal where ranks can share memory: same kernel, network and process namespace
-  std::uint64_t machine;  // equal where ranks share a kernel, so cores
+  std::uint64_t host;  // equal where ranks can share memory: same kernel, network and process namespace
   std::int32_t process;
-  std::int32_t cores;  // that it may run on
   std::array<char, 64> hostName;
   std::array<char, settingsBytes> settings;  // of the environment and the configuration that must be equal, as text
 

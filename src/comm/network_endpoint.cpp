@@ -54,7 +54,10 @@ void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>
       continue;
     }
     const double still = secondsSince(lastMove_);
-    if (!slept && still < spin_) continue;
+    if (!slept && still < spin_) {
+      sched_yield();  // whoever is waited for may need this core
+      continue;
+    }
     const auto now = Clock::now();
     if (slept && (controlIsReady_ || now - lastLook_ > lookInterval)) {
       lastLook_ = now;
@@ -103,8 +106,9 @@ void NetworkEndpoint::idle(NetworkActivity* activity) {
 }
 
 /// UCX 1.13 and libfabric 1.17 crash, or wait for ever, when they close connections over TCP that have broken. There a
-/// transport does nothing unless it is called, so one that is never called again touches no posted memory: it is kept, with
-/// its descriptors, until the process ends. A network card does go on by itself, so with one the transport has to close.
+/// transport does nothing unless it is called, so one that is never called again touches no posted memory: it is kept,
+/// with its descriptors, until the process ends. A network card does go on by itself, so with one the transport has to
+/// close.
 void NetworkEndpoint::closeTransport(bool hasFailed) noexcept {
   if (hasFailed && transport_ && !transport_->hasFabric()) {
     static std::mutex mutex;

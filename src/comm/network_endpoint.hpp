@@ -22,7 +22,7 @@ namespace tacc {
 
 struct NetworkPatience {
   double timeout = 600;       // seconds without progress until the inquest; 0: for ever
-  double spinSeconds = 5e-5;  // of looking before the first sleep
+  double spinSeconds = 4e-4;  // of looking, and yielding the core, before the first sleep
 };
 
 class NetworkEndpoint {
