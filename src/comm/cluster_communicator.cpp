@@ -178,12 +178,22 @@ void ClusterCommunicator::abort(const std::string& why) noexcept {
   if (node_) node_->abort(why);
 }
 
-taccResult_t ClusterCommunicator::asyncError() const noexcept { return asyncError_.load(); }
+taccResult_t ClusterCommunicator::asyncError() const noexcept {
+  if (const taccResult_t known = asyncError_.load(); known != taccSuccess) return known;
+  try {
+    control_->poll([this] { return fmt::format("is asked for its state; its last call was call {}", call_.load()); });
+    return control_->deadRank() ? taccRemoteError : taccSuccess;
+  } catch (const Error& error) {
+    return error.result();
+  } catch (const std::exception&) {
+    return taccSystemError;
+  }
+}
 
 std::string ClusterCommunicator::describeCurrent() const {
   const std::string where = config().name.empty() ? "" : " of communicator " + config().name;
   if (exchangingPairs_) return pairs_.describe() + where;
-  return fmt::format("{}, call {}{}", describeSignature(signature_), call_, where);
+  return fmt::format("{}, call {}{}", describeSignature(signature_), call_.load(), where);
 }
 
 void ClusterCommunicator::registerBuffer(void* buffer, std::size_t bytes) {

@@ -6,6 +6,7 @@
 // cut into chunks, and while one is between hosts the next is still inside.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -119,8 +120,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
   NetworkSpeed speed_;
   std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
   std::vector<std::byte> workspace_;
-  std::uint64_t signature_ = 0;  // of the call that runs
-  std::uint32_t call_ = 0;
+  std::uint64_t signature_ = 0;         // of the call that runs
+  std::atomic<std::uint32_t> call_{0};  // its number; asyncError() reads it from any thread
   bool exchangingPairs_ = false;
   bool internal_ = false;  // a call of the library's own: a forced algorithm does not concern it
   std::string lastAlgorithm_;

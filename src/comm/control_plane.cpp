@@ -39,6 +39,7 @@ std::string ControlPlane::nameOf(int rank) const {
 }
 
 void ControlPlane::addDescriptors(std::vector<pollfd>& sockets) const {
+  const std::lock_guard lock(mutex_);
   for (const Channel& channel : channels_)
     if (channel.fd() >= 0)
       sockets.push_back({channel.fd(), static_cast<short>(channel.hasOutput() ? POLLIN | POLLOUT : POLLIN), 0});
@@ -46,6 +47,16 @@ void ControlPlane::addDescriptors(std::vector<pollfd>& sockets) const {
 
 void ControlPlane::poll(const std::function<std::string()>& describe) {
   const std::lock_guard lock(mutex_);
+  if (told_) throw Error(*told_);
+  try {
+    pollAll(describe);
+  } catch (const Error& error) {
+    told_ = error;
+    throw;
+  }
+}
+
+void ControlPlane::pollAll(const std::function<std::string()>& describe) {
   for (std::size_t i = 0; i < channels_.size(); ++i)
     if (channels_[i].fd() >= 0) drain(static_cast<int>(i), describe);
   if (!inquest_) return;
@@ -167,22 +178,18 @@ void ControlPlane::concludeInquest(const std::string& own) {
   fail(taccTimeout, "{}", verdict);
 }
 
-std::optional<int> ControlPlane::deadRank() const noexcept {
+std::optional<int> ControlPlane::deadRank() const {
+  const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find(presence_, Presence::dead);
   if (found == presence_.end()) return std::nullopt;
   return static_cast<int>(found - presence_.begin());
 }
 
-std::optional<int> ControlPlane::leftRank(const std::vector<int>& awaited) const noexcept {
+std::optional<int> ControlPlane::leftRank(const std::vector<int>& awaited) const {
+  const std::lock_guard lock(mutex_);
   for (const int rank : awaited)
     if (presence_[static_cast<std::size_t>(rank)] == Presence::left) return rank;
   return std::nullopt;
-}
-
-std::vector<bool> ControlPlane::missingRanks() const {
-  std::vector<bool> missing;
-  for (const Presence presence : presence_) missing.push_back(presence != Presence::here);
-  return missing;
 }
 
 }  // namespace tacc

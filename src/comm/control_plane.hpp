@@ -32,11 +32,11 @@ class ControlPlane {
   ControlPlane(const ControlPlane&) = delete;
   ControlPlane& operator=(const ControlPlane&) = delete;
 
-  /// Adds what poll() should be called for.
+  /// Adds what poll() should be called for. Thread safe.
   void addDescriptors(std::vector<pollfd>& sockets) const;
 
   /// Reads and answers. `describe`: what this rank is doing. Throws the Error that another rank announced, or the
-  /// verdict of an inquest. Thread safe.
+  /// verdict of an inquest; once there was one, every later call throws it too. Thread safe.
   void poll(const std::function<std::string()>& describe);
 
   /// Tells all ranks that this one has failed, once. Thread safe.
@@ -45,11 +45,10 @@ class ControlPlane {
   /// This rank's operation has timed out: begins an inquest. A later poll() throws the verdict.
   void reportStuck(const std::string& doing);
 
-  /// The first rank that died without farewell, or nothing.
-  std::optional<int> deadRank() const noexcept;
-  /// A rank among `awaited` that has left, or nothing.
-  std::optional<int> leftRank(const std::vector<int>& awaited) const noexcept;
-  std::vector<bool> missingRanks() const;
+  /// The first rank that died without farewell, or nothing. Thread safe.
+  std::optional<int> deadRank() const;
+  /// A rank among `awaited` that has left, or nothing. Thread safe.
+  std::optional<int> leftRank(const std::vector<int>& awaited) const;
 
   /// "rank 3 (process 123 on host b)".
   std::string nameOf(int rank) const;
@@ -62,6 +61,7 @@ class ControlPlane {
   };
 
   bool isHub() const noexcept { return rank_ == 0; }
+  void pollAll(const std::function<std::string()>& describe);
   void drain(int from, const std::function<std::string()>& describe);
   void handle(int from, const Message& message, const std::function<std::string()>& describe);
   void markGone(int rank, Presence how);
@@ -76,7 +76,8 @@ class ControlPlane {
   std::vector<Channel> channels_;  // rank 0: by rank; others: one, to rank 0
   std::vector<Presence> presence_;
   std::optional<Inquest> inquest_;
-  bool hasFailed_ = false;  // this rank announced, or was told
+  bool hasFailed_ = false;     // this rank announced, or was told
+  std::optional<Error> told_;  // what poll() threw
 };
 
 }  // namespace tacc

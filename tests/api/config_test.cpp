@@ -75,7 +75,8 @@ TEST(Config, WrongHeadsAreRefused) {
   config = goodConfig();
   config.size += 8;
   config.version = 200;
-  expectRefused(config, AllOf(HasSubstr("size 56"), HasSubstr("newer"), HasSubstr("200")));
+  const std::string size = "size " + std::to_string(sizeof(taccConfig_t) + 8);
+  expectRefused(config, AllOf(HasSubstr(size), HasSubstr("newer"), HasSubstr("200")));
   config = goodConfig();
   config.size = 4;
   expectRefused(config, HasSubstr("size 4"));

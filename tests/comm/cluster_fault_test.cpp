@@ -111,6 +111,9 @@ class HostFaults : public testing::TestWithParam<Layout> {
   }
 };
 
+/// Those that need a network.
+class NetworkFaults : public HostFaults {};
+
 TEST_P(HostFaults, aKilledRankIsNamedInEveryCall) {
   const VirtualCluster cluster(1, 4);
   int victim = 0;
@@ -157,9 +160,6 @@ TEST_P(HostFaults, aStoppedRankIsNamed) {
       if (HasFailure()) FAIL() << "victim " << victim << " in " << calls()[which].name;
     }
 }
-
-/// Those that need a network.
-class NetworkFaults : public HostFaults {};
 
 TEST_P(NetworkFaults, anUnpluggedHostIsNamed) {
   const VirtualCluster cluster(1, 4);
@@ -236,6 +236,33 @@ TEST_P(HostFaults, abortEndsBlockedCallsOnAllHosts) {
           << team.report(rank).message;
     }
   }
+}
+
+TEST_P(NetworkFaults, asyncErrorTellsARankThatIsInNoCall) {
+  const VirtualCluster cluster(1, 4);
+  const int victim = ranks() - 1;
+  Team team(cluster, hosts(), [this, victim](const taccUniqueId& id, int rank, Report& report) {
+    taccComm_t comm = joinTeam(id, ranks(), rank, configOf(20, 60));
+    if (comm == nullptr) return;
+    EXPECT_EQ(allReduce(comm, 3), taccSuccess);
+    taccResult_t result = taccInternalError;
+    EXPECT_EQ(taccCommGetAsyncError(comm, &result), taccSuccess);
+    EXPECT_EQ(result, taccSuccess);
+    if (rank == victim) waitToBeKilled(report);
+    report.stage = 1;
+    while (result == taccSuccess) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      EXPECT_EQ(taccCommGetAsyncError(comm, &result), taccSuccess);
+    }
+    report.end = now();
+    EXPECT_EQ(result, taccRemoteError);
+    EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+  });
+  team.awaitStage(1);
+  const double killed = now();
+  team.signal(victim, SIGKILL);
+  team.join(victim);
+  for (int rank = 0; rank < victim; ++rank) EXPECT_LT(team.report(rank).end - killed, promptSeconds);
 }
 
 TEST_P(HostFaults, survivorsShrinkAndGoOn) {
