@@ -112,9 +112,9 @@ void NetworkEndpoint::idle(NetworkActivity* activity) {
 void NetworkEndpoint::closeTransport(bool hasFailed) noexcept {
   if (hasFailed && transport_ && !transport_->hasFabric()) {
     static std::mutex mutex;
-    static auto* const kept = new std::vector<std::unique_ptr<NetworkTransport>>;  // never destroyed
     const std::lock_guard lock(mutex);
     try {
+      static auto* const kept = new std::vector<std::unique_ptr<NetworkTransport>>;  // never destroyed
       kept->push_back(nullptr);
       kept->back() = std::move(transport_);
     } catch (const std::bad_alloc&) {

@@ -68,7 +68,7 @@ class NetworkLowering {
       receive.to = {Kind::arrived, program_.incomingSlots};
       program_.incomingSlots += step.blockCount;
     }
-    program_.receives.push_back(std::move(receive));
+    program_.receives.push_back(receive);
     lowered.receives.push_back(index);
     return {Kind::arrived, index};
   }
