@@ -11,11 +11,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "base/error.hpp"
@@ -45,6 +47,14 @@ class Bootstrap {
 
   /// Every rank gives the same number of bytes; every rank gets all, in rank order.
   std::vector<std::byte> allGather(std::span<const std::byte> mine);
+  /// The same for one plain value of every rank.
+  template <class T>
+  requires std::is_trivially_copyable_v<T> std::vector<T> gatherValues(const T& mine) {
+    const auto bytes = allGather(std::as_bytes(std::span(&mine, 1)));
+    std::vector<T> values(bytes.size() / sizeof(T));
+    std::memcpy(static_cast<void*>(values.data()), bytes.data(), bytes.size());
+    return values;
+  }
 
   /// Whether all ranks of the star are connected over unix sockets, so that descriptors can pass. Equal on all ranks.
   bool allUnix() const noexcept { return allUnix_; }

@@ -204,34 +204,12 @@ void ClusterCommunicator::deregisterBuffer(void* buffer) {
   if (node_) node_->deregisterBuffer(buffer);
 }
 
-template <class T>
-std::vector<T> ClusterCommunicator::gatherValues(const T& mine) {
-  std::vector<T> all(static_cast<std::size_t>(ranks()));
-  internal_ = true;
-  runNow({.collective = Collective::allGather,
-          .send = &mine,
-          .receive = all.data(),
-          .count = sizeof(T),
-          .type = taccUint8});
-  internal_ = false;
-  return all;
-}
-
 std::unique_ptr<Communicator> ClusterCommunicator::split(int color, int key, const CommConfig& config) {
-  struct Wish {
-    int color, key, rank;
-  };
-  const auto wishes = gatherValues(Wish{color, key, rank()});
-  std::vector<Wish> group;
-  for (const Wish& wish : wishes)
-    if (wish.color == color) group.push_back(wish);
-  std::ranges::stable_sort(group, {}, &Wish::key);
-  const auto place = std::ranges::find(group, rank(), &Wish::rank) - group.begin();
+  const Group group = gatherGroup(color, key);
   // The id names addresses of the host that made it, so rank 0 of each group makes its own.
-  const auto ids = gatherValues(color >= 0 && place == 0 ? makeUniqueId() : taccUniqueId{});
+  const auto ids = gatherValues(color >= 0 && group.rank == 0 ? makeUniqueId() : taccUniqueId{});
   if (color < 0) return nullptr;
-  return join(ids[static_cast<std::size_t>(group.front().rank)], static_cast<int>(group.size()),
-              static_cast<int>(place), config);
+  return join(ids[static_cast<std::size_t>(group.leader)], group.ranks, group.rank, config);
 }
 
 }  // namespace tacc

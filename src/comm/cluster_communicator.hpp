@@ -102,8 +102,6 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::string describeCurrent() const;
   [[noreturn]] void reportFailure(const Error& error);
   std::byte* workspace(std::size_t bytes);
-  template <class T>
-  std::vector<T> gatherValues(const T& mine);
 
   std::vector<RankIdentity> who_;
   HostMap hosts_;
@@ -123,7 +121,6 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::uint64_t signature_ = 0;         // of the call that runs
   std::atomic<std::uint32_t> call_{0};  // its number; asyncError() reads it from any thread
   bool exchangingPairs_ = false;
-  bool internal_ = false;  // a call of the library's own: a forced algorithm does not concern it
   std::string lastAlgorithm_;
   std::atomic<taccResult_t> asyncError_{taccSuccess};
 };

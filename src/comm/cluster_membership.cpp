@@ -22,17 +22,9 @@ namespace {
 /// A node's waits outlast those between nodes: who is to blame is found out there, and told to all.
 constexpr double nodeGrace = 2.0;
 
-template <class T>
-std::vector<T> gatherValues(Bootstrap& bootstrap, const T& mine) {
-  const auto bytes = bootstrap.allGather(std::as_bytes(std::span(&mine, 1)));
-  std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(static_cast<void*>(values.data()), bytes.data(), bytes.size());
-  return values;
-}
-
 /// Byte strings of any length; every rank gets all.
 std::vector<std::vector<std::byte>> gatherBytes(Bootstrap& bootstrap, const std::vector<std::byte>& mine) {
-  const auto sizes = gatherValues(bootstrap, mine.size());
+  const auto sizes = bootstrap.gatherValues(mine.size());
   const std::size_t longest = std::ranges::max(sizes);
   std::vector<std::byte> padded = mine;
   padded.resize(longest);
@@ -50,7 +42,7 @@ std::unique_ptr<NodeCommunicator> makeNode(Bootstrap& bootstrap, const HostMap& 
                                            const CommConfig& config, Environment environment) {
   const int local = hosts.localOf(rank);
   const std::vector<int>& members = hosts.ranksOf(hosts.hostOf(rank));
-  const auto ids = gatherValues(bootstrap, local == 0 ? makeHostUniqueId() : taccUniqueId{});
+  const auto ids = bootstrap.gatherValues(local == 0 ? makeHostUniqueId() : taccUniqueId{});
   if (members.size() == 1) return nullptr;
   const int ranks = static_cast<int>(members.size());
   CommConfig inside = config;
@@ -109,7 +101,7 @@ Chosen chooseTransport(Bootstrap& bootstrap, const std::vector<RankIdentity>& wh
     if (!forced.empty() && kind.name != forced) continue;
     Offer mine{};
     auto transport = tryTransport(kind, options, plugin, mine);
-    const auto offers = gatherValues(bootstrap, mine);
+    const auto offers = bootstrap.gatherValues(mine);
     const auto lacking = std::ranges::find(offers, false, &Offer::works);
     if (lacking == offers.end()) {
       if (!forced.empty() || std::ranges::all_of(offers, &Offer::hasFabric))
@@ -160,7 +152,7 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     const bool leads = hosts.localOf(rank) == 0 && hosts.hosts() > 1;
     const NetworkSpeed view =
         leads ? probeNetwork(*member.transport, leaders, rank, config.initTimeout) : NetworkSpeed{0, 1e99};
-    member.speed = slowestOf(gatherValues(*bootstrap, view));
+    member.speed = slowestOf(bootstrap->gatherValues(view));
   } catch (const Error& error) {
     bootstrap->announceFailure(error);
     throw;

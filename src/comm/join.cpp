@@ -64,11 +64,8 @@ std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap,
     muster = openMuster(*bootstrap, id, ranks, rank);
     const Greeting mine{introduceSelf(settingsOf(environment, config), environment.segments != SegmentSource::off),
                         muster ? muster->place() : MusterPlace{}};
-    const auto bytes = bootstrap->allGather(std::as_bytes(std::span(&mine, 1)));
-    std::vector<Greeting> all(static_cast<std::size_t>(ranks));
-    std::memcpy(static_cast<void*>(all.data()), bytes.data(), bytes.size());
     std::vector<MusterPlace> places;
-    for (const Greeting& one : all) {
+    for (const Greeting& one : bootstrap->gatherValues(mine)) {
       who.push_back(one.identity);
       places.push_back(one.place);
     }

@@ -9,6 +9,17 @@
 
 namespace tacc {
 
+JoinedCommunicator::Group JoinedCommunicator::gatherGroup(int color, int key) {
+  struct Wish {
+    int color, key, rank;
+  };
+  std::vector<Wish> group = gatherValues(Wish{color, key, rank()});
+  std::erase_if(group, [color](const Wish& wish) { return wish.color != color; });
+  std::ranges::stable_sort(group, {}, &Wish::key);
+  const auto place = std::ranges::find(group, rank(), &Wish::rank) - group.begin();
+  return {static_cast<int>(place), static_cast<int>(group.size()), group.front().rank};
+}
+
 std::unique_ptr<Communicator> JoinedCommunicator::shrink(std::span<const int> excluded, const CommConfig& config) {
   std::vector<bool> isExcluded(static_cast<std::size_t>(ranks()));
   for (const int other : excluded) {

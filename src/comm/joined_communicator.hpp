@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "comm/communicator.hpp"
@@ -50,6 +51,31 @@ class JoinedCommunicator : public Communicator {
   /// `trace`: TACC_TRACE.
   JoinedCommunicator(int rank, int ranks, CommConfig config, std::string trace)
       : Communicator(rank, ranks, std::move(config)), recorder_(rank, std::move(trace)) {}
+
+  /// A collective of the library's own: every rank gives a value, gets all.
+  template <class T>
+  std::vector<T> gatherValues(const T& mine) {
+    std::vector<T> all(static_cast<std::size_t>(ranks()));
+    internal_ = true;
+    runNow({.collective = Collective::allGather,
+            .send = &mine,
+            .receive = all.data(),
+            .count = sizeof(T),
+            .type = taccUint8});
+    internal_ = false;
+    return all;
+  }
+
+  /// Whom this rank is with after a split.
+  struct Group {
+    int rank;  // this one's new number
+    int ranks;
+    int leader;  // the old number of the new rank 0
+  };
+  /// Collective; ranks without a color form a group that nobody makes a communicator for.
+  Group gatherGroup(int color, int key);
+
+  bool internal_ = false;  // a call of the library's own: a forced algorithm does not concern it
 
  private:
   FlightRecorder recorder_;

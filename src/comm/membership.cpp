@@ -33,14 +33,6 @@ struct Introduction {
 };
 static_assert(std::is_trivially_copyable_v<Introduction>);
 
-template <class T>
-std::vector<T> gatherValues(Bootstrap& bootstrap, const T& mine) {
-  const auto bytes = bootstrap.allGather(std::as_bytes(std::span(&mine, 1)));
-  std::vector<T> values(bytes.size() / sizeof(T));
-  std::memcpy(static_cast<void*>(values.data()), bytes.data(), bytes.size());
-  return values;
-}
-
 Introduction introduce(const NodeGeometry& geometry, const std::uint64_t& probe) {
   Introduction mine{};
   mine.process = static_cast<int>(::getpid());
@@ -100,7 +92,7 @@ void shareNode(Membership& member, int ranks, int rank, const Environment& envir
   Bootstrap& bootstrap = *member.bootstrap;
   const NodeGeometry geometry = chooseGeometry(ranks, environment);
   const auto probe = std::make_unique<std::uint64_t>(0x7acc'7acc'0000'0000ULL + static_cast<std::uint64_t>(::getpid()));
-  const auto all = gatherValues(bootstrap, introduce(geometry, *probe));
+  const auto all = bootstrap.gatherValues(introduce(geometry, *probe));
   checkAgreement(all);
 
   const std::size_t bytes = NodeSegment::bytesFor(geometry);
@@ -119,7 +111,7 @@ void shareNode(Membership& member, int ranks, int rank, const Environment& envir
   const bool works = environment.cma != CmaMode::off && ranks > 1 &&
                      probeCma(all[next].process, all[next].probe, all[next].probeValue);
   // This exchange is also the barrier after which everybody's claim stands and the probed values may go.
-  const auto probes = gatherValues(bootstrap, static_cast<char>(works));
+  const auto probes = bootstrap.gatherValues(static_cast<char>(works));
   member.access.kernelReads = ranks > 1 && std::ranges::all_of(probes, [](char ok) { return ok != 0; });
   if (environment.cma == CmaMode::on && ranks > 1 && !member.access.kernelReads)
     fail(taccSystemError,

@@ -230,31 +230,8 @@ void NodeCommunicator::deregisterBuffer(void* buffer) {
   releaseAdopted(buffer);
 }
 
-template <class T>
-std::vector<T> NodeCommunicator::gatherValues(const T& mine) {
-  std::vector<T> all(static_cast<std::size_t>(ranks()));
-  internal_ = true;
-  runNow({.collective = Collective::allGather,
-          .send = &mine,
-          .receive = all.data(),
-          .count = sizeof(T),
-          .type = taccUint8});
-  internal_ = false;
-  return all;
-}
-
 std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const CommConfig& config) {
-  struct Wish {
-    int color, key, rank;
-  };
-  const auto wishes = gatherValues(Wish{color, key, rank()});
-  std::vector<Wish> group;
-  for (const Wish& wish : wishes)
-    if (wish.color == color) group.push_back(wish);
-  std::ranges::stable_sort(group, {}, &Wish::key);
-  const auto place = std::ranges::find(group, rank(), &Wish::rank) - group.begin();
-  const int newRank = static_cast<int>(place), newRanks = static_cast<int>(group.size());
-  const int leader = group.front().rank;
+  const auto [newRank, newRanks, leader] = gatherGroup(color, key);
 
   if (!membership_.access.sameProcess) {
     const auto ids = gatherValues(makeUniqueId());

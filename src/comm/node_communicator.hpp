@@ -58,9 +58,6 @@ class NodeCommunicator final : public JoinedCommunicator {
   MannerKind mannerKindOf(const LoweringFacts& facts) const;
   [[noreturn]] void reportFailure(const Error& error);
   std::string describeCurrent() const;
-  /// A collective of this communicator's own: every rank gives a value, gets all.
-  template <class T>
-  std::vector<T> gatherValues(const T& mine);
 
   Membership membership_;
   Environment environment_;
@@ -78,7 +75,6 @@ class NodeCommunicator final : public JoinedCommunicator {
   std::vector<void*> adopted_;      // registered private buffers, turned into library memory
   std::string_view lastAlgorithm_;  // a name in the registry, or "flat"
   bool exchangingPairs_ = false;    // what the current call is, for messages
-  bool internal_ = false;           // a call of the library's own: a forced algorithm does not concern it
 };
 
 }  // namespace tacc

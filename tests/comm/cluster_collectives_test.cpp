@@ -62,6 +62,32 @@ TEST_P(HostCollectives, everyAlgorithmForced) {
   }
 }
 
+TEST_P(HostCollectives, splitMakesACommunicatorOfEachColor) {
+  const VirtualCluster cluster(1, 4);
+  runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
+    // Every third rank stays out, the rest is dealt into two colors, in reverse order.
+    const int color = rank % 3 == 2 ? TACC_SPLIT_NOCOLOR : rank % 2;
+    taccComm_t part = nullptr;
+    expectSuccess(taccCommSplit(comm, color, -rank, &part, nullptr), comm);
+    if (color < 0) {
+      EXPECT_EQ(part, nullptr);
+      return;
+    }
+    std::vector<int> members;
+    for (int r = ranks() - 1; r >= 0; --r)
+      if (r % 3 != 2 && r % 2 == color) members.push_back(r);
+    int count = 0, place = -1;
+    expectSuccess(taccCommCount(part, &count), part);
+    expectSuccess(taccCommUserRank(part, &place), part);
+    ASSERT_EQ(static_cast<std::size_t>(count), members.size());
+    EXPECT_EQ(members[static_cast<std::size_t>(place)], rank);
+    std::vector<int> gathered(members.size());
+    expectSuccess(taccAllGather(&rank, gathered.data(), 1, taccInt32, part, nullptr), part);
+    EXPECT_EQ(gathered, members);
+    expectSuccess(taccCommDestroy(part), part);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Placements, HostCollectives,
                          testing::Values(Placement{"oneEach", {1, 2, 3, 4}}, Placement{"blocks", {1, 1, 2, 2}},
                                          Placement{"cyclic", {1, 2, 1, 2, 1, 2}}, Placement{"uneven", {2, 1, 1, 3, 1}},
