@@ -89,11 +89,11 @@ std::unique_ptr<NetworkTransport> tryTransport(const NetworkTransportKind& kind,
 }
 
 /// The first kind that works on all ranks: in the registry's order those that have found a network better than TCP,
-/// then for TCP in an order of its own, as UCX is fast there but does not survive the death of a peer
+/// then for TCP in an order of its own, as the libraries are slower there and do not survive the death of a peer
 /// (docs/transports.md).
 Chosen chooseTransport(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, const NetworkOptions& options,
                        PluginTable* plugin, const std::string& forced) {
-  constexpr std::string_view overTcp[] = {"ofi", "ucx", "mpi"};
+  constexpr std::string_view overTcp[] = {"tcp", "ofi", "ucx", "mpi"};
   std::string problems;
   std::map<std::string_view, std::unique_ptr<NetworkTransport>>
       made;  // works here, and is not better than TCP everywhere
