@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "topology/host_list.hpp"
+#include "topology/text_file.hpp"
 
 namespace tacc {
 namespace {
@@ -24,14 +25,22 @@ void checkFigures(const Level& level) {
   check(level.linkBandwidth, "the bandwidth of a link");
 }
 
+/// Names must be text that every file can hold.
+void checkText(const std::string& name) {
+  if (!isUtf8(name)) fail(taccInvalidArgument, "the name \"{}\" is no text in UTF-8", shownText(name));
+}
+
 /// Every host once.
 void checkHosts(const std::vector<std::string>& hosts, const Indices& byName) {
   if (hosts.size() > mostHosts)
     fail(taccInvalidArgument, "a topology has at most {} hosts, not {}", mostHosts, hosts.size());
   for (std::size_t i = 0; i < byName.size(); ++i) {
     const std::string& name = hosts[byName[i]];
-    if (name.empty() || name.size() > longestHostName) {
-      fail(taccInvalidArgument, "a host's name has 1 to {} characters, not {}", longestHostName, name.size());
+    if (!isHostName(name)) {
+      fail(taccInvalidArgument,
+           "\"{}\" is no name of a host: that has 1 to {} printable characters, without blanks, commas and "
+           "brackets",
+           shownText(name), longestHostName);
     }
     if (i > 0 && name == hosts[byName[i - 1]]) fail(taccInvalidArgument, "the host {} stands twice", shownText(name));
   }
@@ -52,7 +61,10 @@ Numbered number(const LevelDraft& level, std::size_t hosts) {
   std::unordered_map<std::string_view, std::uint32_t> known;
   for (const std::string& name : level.groupOf) {
     const auto [entry, isNew] = known.try_emplace(name, static_cast<std::uint32_t>(result.names.size()));
-    if (isNew) result.names.push_back(name);
+    if (isNew) {
+      checkText(name);
+      result.names.push_back(name);
+    }
     result.groupOf.push_back(entry->second);
   }
   return result;
@@ -125,6 +137,10 @@ Topology build(TopologyDraft draft) {
     std::sort(order.begin(), order.end(),
               [&](std::uint32_t a, std::uint32_t b) { return naturallyLess(draft.hosts[a], draft.hosts[b]); });
   }
+  checkText(draft.name);
+  checkText(draft.node.name);
+  checkText(draft.root.name);
+  for (const LevelDraft& level : draft.levels) checkText(level.level.name);
   std::vector<Numbered> numbered;
   for (const LevelDraft& level : draft.levels) numbered.push_back(number(level, count));
   for (std::size_t l = 1; l < numbered.size(); ++l) {

@@ -93,10 +93,6 @@ std::string choiceOf(const Part& part, std::size_t choice) {
 }
 
 void expandItem(std::string_view item, std::string_view list, std::size_t most, std::vector<std::string>& names) {
-  for (const char c : item) {
-    if (static_cast<unsigned char>(c) <= ' ' || c == 0x7f || c == '"')
-      reject(list, "a name has a character that none has");
-  }
   const std::vector<Part> parts = partsOf(item, list, most);
   std::size_t count = 1;
   for (const Part& part : parts) count = multiply(count, part.choices, most);
@@ -109,7 +105,7 @@ void expandItem(std::string_view item, std::string_view list, std::size_t most, 
       name += choiceOf(part, rest / weight);
       rest %= weight;
     }
-    if (name.size() > longestHostName) reject(list, fmt::format("a name has more than {} characters", longestHostName));
+    if (!isHostName(name)) reject(list, fmt::format("\"{}\" is no name of a host", shownText(name)));
     names.push_back(std::move(name));
   }
 }
@@ -143,6 +139,13 @@ struct Numbered {
 };
 
 }  // namespace
+
+bool isHostName(std::string_view name) noexcept {
+  constexpr std::string_view refused = ",[]\"";
+  return !name.empty() && name.size() <= longestHostName && std::all_of(name.begin(), name.end(), [&](char c) {
+    return c > ' ' && c <= '~' && refused.find(c) == std::string_view::npos;
+  });
+}
 
 std::vector<std::string> expandHosts(std::string_view list, std::size_t most) {
   std::vector<std::string> names;

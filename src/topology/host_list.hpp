@@ -16,6 +16,9 @@ namespace tacc {
 inline constexpr std::size_t mostHosts = std::size_t{1} << 20;
 inline constexpr std::size_t longestHostName = 255;
 
+/// 1 to 255 printable characters of ASCII, without blanks, commas, brackets and quotation marks: what a list can hold.
+bool isHostName(std::string_view name) noexcept;
+
 /// The names of a list, in its order, with repetitions. Names stand between commas; in brackets stand numbers and
 /// ranges
 /// ("[8-12,20]"), filled with zeros to the width of the range's first number. Throws Error (taccInvalidArgument) for

@@ -87,7 +87,7 @@ class Reader {
     if (device.isSwitch != isSwitch) reject("the device {} is a switch and a card", shownText(id));
     if (device.name.empty()) {
       device.name = isSwitch ? switchInDescription(description) : hostInDescription(description);
-      if (device.name.empty() && !isSwitch) device.name = id;
+      if (device.name.empty() && !isSwitch) device.name = hostInDescription(id);
     }
     return known->second;
   }
@@ -144,7 +144,8 @@ std::string hostInDescription(std::string_view description) {
   const std::vector<std::string_view> words = wordsOf(description);
   std::string name(words.empty() ? std::string_view() : words.front().substr(0, longestHostName));
   std::replace_if(
-      name.begin(), name.end(), [](char c) { return c < '!' || c > '~' || c == ',' || c == '[' || c == ']'; }, '_');
+      name.begin(), name.end(),
+      [](char c) { return c < '!' || c > '~' || c == ',' || c == '[' || c == ']' || c == '"'; }, '_');
   return name;
 }
 
@@ -155,7 +156,8 @@ std::string switchInDescription(std::string_view description) {
   }
   std::string name(description.substr(0, longestHostName));
   std::replace_if(
-      name.begin(), name.end(), [](char c) { return c < ' ' || c > '~' || c == ',' || c == '[' || c == ']'; }, '_');
+      name.begin(), name.end(),
+      [](char c) { return c < ' ' || c > '~' || c == ',' || c == '[' || c == ']' || c == '"'; }, '_');
   return name;
 }
 

@@ -56,7 +56,8 @@ void smooth(std::vector<Edge>& edges, std::uint32_t hosts) {
     for (std::uint32_t c = 0; c < hosts; ++c) {
       if (c == edge.a || c == edge.b) continue;
       const double toA = at(edge.a, c), toB = at(edge.b, c);
-      if (std::abs(toA - toB) > levelGap && std::max(toA, toB) > edge.distance) votes.push_back(std::max(toA, toB));
+      const bool isNearToOne = std::min(toA, toB) <= edge.distance + levelGap;
+      if (isNearToOne && std::max(toA, toB) > edge.distance + levelGap) votes.push_back(std::max(toA, toB));
     }
     edge.distance = median(std::move(votes));
   }
@@ -131,9 +132,67 @@ class Linkage {
   std::priority_queue<Offer> queue_;
 };
 
+/// The joins between two cuts, and the distances between the hosts that they brought together.
+struct Stratum {
+  std::size_t firstJoin = 0;
+  double sum = 0, squares = 0;
+  std::size_t count = 0;
+
+  double mean() const { return sum / static_cast<double>(count); }
+  double spread() const { return squares - sum * mean(); }  // the sum of squared deviations
+  void add(const Stratum& other) {
+    sum += other.sum;
+    squares += other.squares;
+    count += other.count;
+  }
+};
+
 std::uint32_t find(std::vector<std::uint32_t>& parent, std::uint32_t one) {
   while (parent[one] != one) one = parent[one] = parent[parent[one]];
   return one;
+}
+
+std::vector<std::uint32_t> singletons(std::uint32_t hosts) {
+  std::vector<std::uint32_t> parent(hosts);
+  std::iota(parent.begin(), parent.end(), 0u);
+  return parent;
+}
+
+/// A cut before each join that is much further than the one before it.
+std::vector<Stratum> strataOf(std::uint32_t hosts, const std::vector<Linkage::Join>& joins,
+                              const std::vector<Edge>& edges) {
+  std::vector<Stratum> strata;
+  std::vector<std::uint32_t> parent = singletons(hosts);
+  std::vector<bool> isInside(edges.size());
+  for (std::size_t j = 0; j < joins.size(); ++j) {
+    if (j == 0 || joins[j].height - joins[j - 1].height > levelGap) strata.push_back({j});
+    parent[find(parent, joins[j].b)] = find(parent, joins[j].a);
+    const bool isLast = j + 1 == joins.size() || joins[j + 1].height - joins[j].height > levelGap;
+    for (std::size_t e = 0; isLast && e < edges.size(); ++e) {
+      if (isInside[e] || find(parent, edges[e].a) != find(parent, edges[e].b)) continue;
+      isInside[e] = true;
+      strata.back().add({0, edges[e].distance, edges[e].distance * edges[e].distance, 1});
+    }
+  }
+  return strata;
+}
+
+/// Joins neighbours whose distances differ by no more than noise makes of one class.
+void mergeStrata(std::vector<Stratum>& strata) {
+  constexpr double deviations = 2;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (std::size_t s = 1; s < strata.size(); ++s) {
+      Stratum& below = strata[s - 1];
+      const Stratum& above = strata[s];
+      const double variance = (below.spread() + above.spread()) / static_cast<double>(below.count + above.count);
+      if (above.mean() - below.mean() > std::max(levelGap, deviations * std::sqrt(std::max(variance, 0.0)))) continue;
+      below.add(above);
+      strata.erase(strata.begin() + static_cast<std::ptrdiff_t>(s));
+      changed = true;
+      break;
+    }
+  }
 }
 
 }  // namespace
@@ -143,22 +202,21 @@ std::vector<std::vector<std::uint32_t>> findGroups(const ProbeMatrix& matrix) {
   std::vector<Edge> edges = edgesOf(matrix);
   if (hosts <= mostToSmooth) smooth(edges, hosts);
   const std::vector<Linkage::Join> joins = Linkage(hosts, edges).run();
+  std::vector<Stratum> strata = strataOf(hosts, joins, edges);
+  mergeStrata(strata);
 
   std::vector<std::vector<std::uint32_t>> levels;
-  std::vector<std::uint32_t> parent(hosts);
-  std::iota(parent.begin(), parent.end(), 0u);
-  std::uint32_t groups = hosts;
-  for (std::size_t j = 0; j < joins.size(); ++j) {
-    if (j > 0 && joins[j].height - joins[j - 1].height > levelGap && groups > 1) {
-      std::vector<std::uint32_t>& level = levels.emplace_back();
-      std::map<std::uint32_t, std::uint32_t> numbers;
-      for (std::uint32_t host = 0; host < hosts; ++host) {
-        level.push_back(
-            numbers.try_emplace(find(parent, host), static_cast<std::uint32_t>(numbers.size())).first->second);
-      }
+  std::vector<std::uint32_t> parent = singletons(hosts);
+  for (std::size_t s = 0; s + 1 < strata.size(); ++s) {
+    for (std::size_t j = strata[s].firstJoin; j < strata[s + 1].firstJoin; ++j) {
+      parent[find(parent, joins[j].b)] = find(parent, joins[j].a);
     }
-    parent[find(parent, joins[j].b)] = find(parent, joins[j].a);
-    --groups;
+    std::vector<std::uint32_t>& level = levels.emplace_back();
+    std::map<std::uint32_t, std::uint32_t> numbers;
+    for (std::uint32_t host = 0; host < hosts; ++host) {
+      level.push_back(
+          numbers.try_emplace(find(parent, host), static_cast<std::uint32_t>(numbers.size())).first->second);
+    }
   }
   return levels;
 }

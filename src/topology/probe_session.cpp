@@ -58,7 +58,7 @@ ProbeSession::ProbeSession(std::uint32_t hosts, ProbeLimits limits) : hosts_(hos
 ProbeRound ProbeSession::surveyRound() const {
   const std::uint32_t ring = hosts_ + hosts_ % 2 - 1;
   if (hosts_ <= limits_.fullSurvey) {
-    return {ProbeKind::survey, tournament(Random(surveyed_ / ring + 1).order(hosts_), surveyed_ % ring)};
+    return {ProbeKind::survey, tournament(Random(surveyed_ / ring + 1).order(hosts_), surveyed_ % ring), 0};
   }
   ProbeRound round;
   // First neighbours in the order of names, at distances 1, 2, 4, ...: they are often together. Then strangers.
@@ -99,28 +99,24 @@ std::optional<ProbeRound> ProbeSession::askingRound() {
   return round;
 }
 
-/// Pairs that meet at each level, the node's partner in another group first, spread over the groups.
+/// Pairs that meet at each level, of several groups; where there are too few, the same ones again.
 void ProbeSession::planAlone() {
   std::vector<std::vector<std::uint32_t>> all = levels_;
   all.emplace_back(hosts_, 0u);  // the root
   for (std::size_t l = 0; l < all.size(); ++l) {
-    const std::vector<std::vector<std::uint32_t>> groups = membersOf(all[l]);
-    std::uint32_t taken = 0;
-    for (std::size_t g = 0; g < groups.size() && taken < limits_.alonePairs; ++g) {
-      const std::uint32_t wanted =
-          std::max<std::uint32_t>(1, limits_.alonePairs / static_cast<std::uint32_t>(groups.size()));
-      std::uint32_t here = 0;
-      for (std::size_t i = 0; i < groups[g].size() && here < wanted; ++i) {
-        const std::uint32_t a = groups[g][i];
-        for (std::size_t back = 0; back < groups[g].size(); ++back) {
-          const std::uint32_t b = groups[g][groups[g].size() - 1 - back];
-          if (a == b || (l > 0 && all[l - 1][a] == all[l - 1][b])) continue;
-          planned_.push_back({ProbeKind::alone, {{a, b}}});
-          ++here;
-          ++taken;
-          break;
-        }
+    std::vector<ProbePair> pairs;
+    for (const std::vector<std::uint32_t>& group : membersOf(all[l])) {
+      // The ends of a group are in different groups of the level below, if any of its hosts are.
+      for (std::size_t i = 0; i < group.size() / 2 && pairs.size() < limits_.alonePairs; ++i) {
+        const auto meetsHere = [&](std::uint32_t b) {
+          return group[i] != b && (l == 0 || all[l - 1][group[i]] != all[l - 1][b]);
+        };
+        const auto partner = std::find_if(group.rbegin(), group.rend(), meetsHere);
+        if (partner != group.rend()) pairs.push_back({group[i], *partner});
       }
+    }
+    for (std::uint32_t i = 0; i < limits_.alonePairs && !pairs.empty(); ++i) {
+      planned_.push_back({ProbeKind::alone, {pairs[i % pairs.size()]}, 0});
     }
   }
 }
@@ -139,7 +135,7 @@ void ProbeSession::planOutward() {
         }
         if (outside.size() == before) break;
       }
-      ProbeRound round{ProbeKind::outward, {}};
+      ProbeRound round{ProbeKind::outward, {}, groups[g].size()};
       for (std::size_t i = 0; i < std::min(outside.size(), groups[g].size()); ++i) {
         round.pairs.push_back({groups[g][i], outside[i]});
       }
@@ -180,7 +176,7 @@ void ProbeSession::record(const ProbeRound& round, std::span<const ProbeSample> 
       members.push_back(round.pairs[i].a);
       sum += samples[i].bandwidth;
     }
-    addOutward(std::move(members), sum);
+    addOutward(std::move(members), sum, round.ofGroup);
     return;
   }
   for (std::size_t i = 0; i < samples.size(); ++i) addPair(round.pairs[i], samples[i], round.kind == ProbeKind::alone);
@@ -194,8 +190,8 @@ void ProbeSession::addPair(ProbePair pair, ProbeSample sample, bool alone) {
     matrix_.add(pair, sample);
 }
 
-void ProbeSession::addOutward(std::vector<std::uint32_t> members, double bytesPerSecond) {
-  outward_.push_back({std::move(members), bytesPerSecond});
+void ProbeSession::addOutward(std::vector<std::uint32_t> members, double bytesPerSecond, std::size_t ofGroup) {
+  outward_.push_back({std::move(members), bytesPerSecond, ofGroup});
 }
 
 }  // namespace tacc

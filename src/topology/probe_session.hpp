@@ -30,6 +30,7 @@ enum class ProbeKind : std::uint8_t { survey, alone, outward };
 struct ProbeRound {
   ProbeKind kind = ProbeKind::survey;
   std::vector<ProbePair> pairs;
+  std::size_t ofGroup = 0;  // outward: hosts of the group that sends, which may be more than can send at once
 };
 
 struct ProbeLimits {
@@ -55,10 +56,10 @@ class ProbeSession {
   /// With what has been recorded so far. `names`: of the hosts, by number.
   Topology topology(const std::vector<std::string>& names) const;
 
-  /// For measurements from elsewhere: a pair's sample, alone or among others; the sum of what hosts sent outward at
-  /// once.
+  /// For measurements from elsewhere: a pair's sample, alone or among others; the sum of what hosts of a group of
+  /// `ofGroup` hosts sent outward at once.
   void addPair(ProbePair pair, ProbeSample sample, bool alone);
-  void addOutward(std::vector<std::uint32_t> members, double bytesPerSecond);
+  void addOutward(std::vector<std::uint32_t> members, double bytesPerSecond, std::size_t ofGroup);
 
  private:
   struct AloneSample {
@@ -68,12 +69,17 @@ class ProbeSession {
   struct Outward {
     std::vector<std::uint32_t> members;
     double bytesPerSecond;
+    std::size_t ofGroup;  // hosts of the whole group
   };
 
   ProbeRound surveyRound() const;
   std::optional<ProbeRound> askingRound();
   void planAlone();
   void planOutward();
+  /// What a group sent outward, and by how many of its hosts at once; nothing if it was not measured.
+  std::optional<double> outwardOf(const std::vector<std::uint32_t>& groupOf, std::uint32_t group,
+                                  std::size_t* senders) const;
+  bool matters(const std::vector<std::vector<std::uint32_t>>& levels, std::size_t level) const;
 
   std::uint32_t hosts_;
   ProbeLimits limits_;

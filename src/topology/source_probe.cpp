@@ -32,7 +32,9 @@ class Reader {
   Topology topology() {
     ProbeSession session(static_cast<std::uint32_t>(names_.size()));
     for (const Pair& pair : pairs_) session.addPair(pair.hosts, pair.sample, pair.alone);
-    for (Outward& outward : outward_) session.addOutward(std::move(outward.members), outward.bytesPerSecond);
+    for (const Outward& outward : outward_) {
+      session.addOutward(outward.members, outward.bytesPerSecond, outward.members.size());
+    }
     return session.topology(names_);
   }
 

@@ -52,6 +52,27 @@ std::optional<std::string> readTextIfThere(const std::string& path) {
   return text;
 }
 
+bool isUtf8(std::string_view text) noexcept {
+  for (std::size_t i = 0; i < text.size();) {
+    const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+    const unsigned char first = byte(i);
+    const std::size_t length = first < 0x80                    ? 1
+                               : first >= 0xc2 && first < 0xe0 ? 2
+                               : first >> 4 == 0xe             ? 3
+                               : first >= 0xf0 && first < 0xf5 ? 4
+                                                               : 0;
+    if (length == 0 || text.size() - i < length) return false;
+    for (std::size_t k = 1; k < length; ++k) {
+      if (byte(i + k) >> 6 != 2) return false;
+    }
+    // Overlong forms, surrogates, and what is above U+10FFFF.
+    if (length == 3 && ((first == 0xe0 && byte(i + 1) < 0xa0) || (first == 0xed && byte(i + 1) >= 0xa0))) return false;
+    if (length == 4 && ((first == 0xf0 && byte(i + 1) < 0x90) || (first == 0xf4 && byte(i + 1) >= 0x90))) return false;
+    i += length;
+  }
+  return true;
+}
+
 std::vector<std::string_view> linesOf(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) {

@@ -17,6 +17,9 @@ std::string readText(const std::string& path);
 /// Nothing if there is no such file or it may not be read.
 std::optional<std::string> readTextIfThere(const std::string& path);
 
+/// Whether all of it is UTF-8.
+bool isUtf8(std::string_view text) noexcept;
+
 /// The lines, without their ends. Views into `text`.
 std::vector<std::string_view> linesOf(std::string_view text);
 

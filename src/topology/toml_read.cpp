@@ -369,6 +369,8 @@ Topology topologyFromToml(std::string_view text, const std::string& origin) {
   } catch (const toml::parse_error& error) {
     fail(taccInvalidArgument, "{}:{}:{}: no TOML: {}", origin, error.source().begin.line, error.source().begin.column,
          error.description());
+  } catch (const Error& error) {
+    fail(error.result(), "{}: {}", origin, error.what());
   }
   return Reader(file, origin).read();
 }

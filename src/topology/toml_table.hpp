@@ -1,15 +1,19 @@
 // Reading tables of a TOML file: typed keys, with messages that say where and what would be right.
 #pragma once
 
-#define TOML_EXCEPTIONS 1
-#include <toml++/toml.h>
-
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
+
+#define TOML_EXCEPTIONS 1
+// Some damaged files break what the parser takes for granted. That must be an error, not the end of the process.
+#define TOML_ASSERT(expression)        \
+  ((expression) ? static_cast<void>(0) \
+                : ::tacc::fail(taccInvalidArgument, "no TOML: the parser cannot make sense of it"))
+#include <toml++/toml.h>
 
 namespace tacc {
 
