@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "topology/host_clues.hpp"
 #include "topology/host_list.hpp"
+#include "topology/isolated.hpp"
 
 namespace tacc {
 namespace {
@@ -121,6 +123,17 @@ NodeDescription describe(hwloc_topology_t topology, const std::string& where) {
   return node;
 }
 
+NodeDescription readXml(std::string_view xml, const std::string& where) {
+  const Handle topology = init();
+  const std::string text(xml);  // ended by a zero, which counts as a part of the buffer
+  if (text.size() >= static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
+      hwloc_topology_set_xmlbuffer(topology.get(), text.c_str(), static_cast<int>(text.size()) + 1) != 0 ||
+      hwloc_topology_load(topology.get()) != 0) {
+    fail(taccInvalidArgument, "{}: hwloc cannot read this XML; right is what lstopo FILE.xml writes", where);
+  }
+  return describe(topology.get(), where);
+}
+
 }  // namespace
 
 bool hasHwloc() noexcept { return true; }
@@ -132,14 +145,16 @@ NodeDescription nodeHere() {
 }
 
 NodeDescription nodeFromXml(std::string_view xml, const std::string& where) {
-  const Handle topology = init();
-  const std::string text(xml);  // ended by a zero, which counts as a part of the buffer
-  if (text.size() >= static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
-      hwloc_topology_set_xmlbuffer(topology.get(), text.c_str(), static_cast<int>(text.size()) + 1) != 0 ||
-      hwloc_topology_load(topology.get()) != 0) {
-    fail(taccInvalidArgument, "{}: hwloc cannot read this XML; right is what lstopo FILE.xml writes", where);
-  }
-  return describe(topology.get(), where);
+  // hwloc trusts the structure of its files: damaged ones make it read memory that is not there.
+  HostClues clues;
+  const std::string text = runIsolated(
+      [&] {
+        clues.host = "-";
+        clues.node = readXml(xml, where);
+        return cluesToText(clues);
+      },
+      where);
+  return cluesFromText(text).node.value();
 }
 
 NodeDescription nodeFromSynthetic(const std::string& description, const std::string& where) {

@@ -38,7 +38,7 @@ struct ProbeLimits {
   std::uint32_t repeats = 3;         // of the full survey, each time with other pairs at once
   std::uint32_t sampledRounds = 48;  // of larger networks, beside those that follow
   std::uint32_t askedRounds = 512;   // of larger networks: between groups that have not met yet, at most
-  std::uint32_t alonePairs = 4;      // of each level
+  std::uint32_t alonePairs = 8;      // of each level
   std::uint32_t outwardGroups = 8;   // of each level
 };
 

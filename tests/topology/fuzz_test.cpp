@@ -143,6 +143,38 @@ TEST(Damage, HwlocXml) {
   fuzz("two_sockets.hwloc.xml", 300);
 }
 
+TEST(Damage, HwlocWords) {
+  if (!hasHwloc()) GTEST_SKIP() << "this build has no hwloc";
+  std::mt19937 random(10);
+  int loaded = 0;
+  const int times = rounds(1000);
+  for (int i = 0; i < times; ++i) {
+    const std::string text = damage("pack:2 numa:2 l3:2(size=16MB) core:4 pu:2", random);
+    exercise(
+        text, [](const std::string& broken) { return topologySource("hwloc").read(broken, "w"); }, loaded);
+  }
+  EXPECT_GT(loaded, 0);
+  EXPECT_LT(loaded, times);
+}
+
+TEST(Damage, Probe) {
+  std::string text = "# measured\n";
+  for (int a = 0; a < 8; ++a) {
+    for (int b = a + 1; b < 8; ++b) text += fmt::format("pair n{} n{} {}us 1GB/s\n", a, b, a / 4 == b / 4 ? 1 : 2);
+  }
+  text += "alone n0 n1 1us 1GB/s\noutward n[0-3] 1GB/s\n";
+  std::mt19937 random(11);
+  int loaded = 0;
+  const int times = rounds(2000);
+  for (int i = 0; i < times; ++i) {
+    exercise(
+        damage(text, random), [](const std::string& broken) { return topologySource("probe").read(broken, "p"); },
+        loaded);
+  }
+  EXPECT_GT(loaded, 0);
+  EXPECT_LT(loaded, times);
+}
+
 TEST(Damage, BytesWithoutSense) {
   std::mt19937 random(9);
   for (int i = 0; i < rounds(2000); ++i) {
