@@ -86,7 +86,8 @@ bool ProbeSession::matters(const std::vector<Groups>& levels, std::size_t level)
       }
       parts = std::min(parts, ofChildren);
     }
-    if (*sum < parts * std::exp(-levelGap)) return true;
+    // Above the first level, those who receive may be what limits, so less must leave before this group is to blame.
+    if (*sum < parts * std::exp(level == 0 ? -levelGap : -2 * levelGap)) return true;
   }
   return false;
 }

@@ -9,6 +9,7 @@
 #include "topology/draft.hpp"
 #include "topology/probe_clusters.hpp"
 #include "topology/probe_session.hpp"
+#include "topology/tree_text.hpp"
 
 namespace tacc::test {
 namespace {
@@ -98,7 +99,8 @@ Outcome probe(const Network& network) {
 
 /// The same levels with the same groups.
 void expectSameGroups(const Topology& topology, const Network& network) {
-  ASSERT_EQ(topology.levels(), static_cast<int>(network.groupOf.size()) + 2);
+  ASSERT_EQ(topology.levels(), static_cast<int>(network.groupOf.size()) + 2) << "seed " << network.seed << '\n'
+                                                                             << treeText(topology);
   for (std::uint32_t a = 0; a < network.hosts(); ++a) {
     for (std::uint32_t b = 0; b < network.hosts(); ++b) {
       if (a == b) continue;

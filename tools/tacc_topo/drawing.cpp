@@ -16,6 +16,7 @@ namespace {
 
 constexpr double margin = 24, captionWidth = 236, boxWidth = 104, boxHeight = 46, gap = 12, levelHeight = 104;
 constexpr double hostHeight = 20, headHeight = 64;
+constexpr std::size_t mostAbreast = 16;
 /// By depth below the root: calm fills with enough contrast for black text, in print too.
 constexpr std::array<std::string_view, 5> fills = {"#cfe3f5", "#d9efd9", "#fdeccd", "#eadff2", "#f3dede"};
 
@@ -57,7 +58,8 @@ class Drawing {
   explicit Drawing(const Topology& topology) : topology_(topology), lowest_(topology.levels() > 2 ? 1 : 0) {}
 
   std::string draw() {
-    Item root = itemOf(topology_.root(), 0);
+    Item root = itemOf(topology_.root(), 0, true);
+    if (widthOf(root) > mostAbreast) root = itemOf(topology_.root(), 0, false);
     if (topology_.hosts() == 0) root.width = boxWidth;
     place(root, margin + captionWidth);
     const double width = std::max(margin * 2 + captionWidth + root.width, 720.0);
@@ -74,7 +76,15 @@ class Drawing {
   auto out() { return std::back_inserter(text_); }
   double top(int level) const { return headHeight + margin + levelHeight * (topology_.root() - level); }
 
-  Item itemOf(int level, std::uint32_t group) const {
+  /// How many boxes stand side by side at the lowest level.
+  static std::size_t widthOf(const Item& item) {
+    std::size_t width = 0;
+    for (const Item& child : item.children) width += widthOf(child);
+    return std::max<std::size_t>(width, 1);
+  }
+
+  /// `all`: what is inside of every group is drawn; else of the first one.
+  Item itemOf(int level, std::uint32_t group, bool all) const {
     Item item{level, group, 0, 0, 0, {}};
     if (level == lowest_ || topology_.hosts() == 0) return item;
     const LeafRange hosts = topology_.hostsOf(level, group);
@@ -83,10 +93,11 @@ class Drawing {
     // The higher the level, the fewer are drawn below it: each brings all its own with it.
     const std::uint32_t most = level - lowest_ == 1 ? (topology_.root() == level ? 10 : 4) : 4;
     const std::uint32_t ahead = end - first > most ? most - 2 : end - first;
-    for (std::uint32_t g = first; g < first + ahead; ++g) item.children.push_back(itemOf(level - 1, g));
+    for (std::uint32_t g = first; g < first + ahead; ++g)
+      item.children.push_back(g == first || all ? itemOf(level - 1, g, all) : Item{level - 1, g, 0, 0, 0, {}});
     if (end - first > most) {
       item.children.push_back({level - 1, first + ahead, end - first - ahead - 1, 0, 0, {}});
-      item.children.push_back(itemOf(level - 1, end - 1));
+      item.children.push_back(all ? itemOf(level - 1, end - 1, all) : Item{level - 1, end - 1, 0, 0, 0, {}});
     }
     return item;
   }
