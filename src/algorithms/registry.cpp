@@ -16,8 +16,15 @@ std::span<const Algorithm> algorithms() {
       halvingDoublingNearAlgorithm,
       circulantAlgorithm,
       binomialAlgorithm,
+      knomial4Algorithm,
+      knomial8Algorithm,
+      bineAlgorithm,
+      swingAlgorithm,
       doubleTreeAlgorithm,
       chainAlgorithm,
+      circulantPipelineAlgorithm,
+      patAlgorithm,
+      parameterServerAlgorithm,
   };
   return all;
 }

@@ -55,8 +55,15 @@ TEST(Registry, FindsByNameInTheDocumentedOrder) {
                                                "halving_doubling_near",
                                                "circulant",
                                                "binomial",
+                                               "knomial_4",
+                                               "knomial_8",
+                                               "bine",
+                                               "swing",
                                                "double_tree",
-                                               "chain"};
+                                               "chain",
+                                               "circulant_pipeline",
+                                               "pat",
+                                               "parameter_server"};
   ASSERT_EQ(algorithms().size(), names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     EXPECT_EQ(algorithms()[i].name, names[i]);
