@@ -21,6 +21,9 @@ extern const Algorithm doubleTreeAlgorithm;
 extern const Algorithm chainAlgorithm;
 extern const Algorithm circulantPipelineAlgorithm;
 extern const Algorithm patAlgorithm;
+extern const Algorithm ring2dAlgorithm;
+extern const Algorithm hierarchicalAlgorithm;
+extern const Algorithm hierarchicalRingAlgorithm;
 extern const Algorithm parameterServerAlgorithm;
 
 }  // namespace tacc

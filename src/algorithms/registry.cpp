@@ -24,6 +24,9 @@ std::span<const Algorithm> algorithms() {
       chainAlgorithm,
       circulantPipelineAlgorithm,
       patAlgorithm,
+      ring2dAlgorithm,
+      hierarchicalAlgorithm,
+      hierarchicalRingAlgorithm,
       parameterServerAlgorithm,
   };
   return all;

@@ -29,6 +29,7 @@ void Tree::measure(int place, int depth) {
     measure(child, depth + 1);
     node.first = std::min(node.first, nodes_[child].first);
     node.last = std::max(node.last, nodes_[child].last);
+    node.size += nodes_[child].size;
     node.height = std::max(node.height, nodes_[child].height + 1);
   }
 }
@@ -109,7 +110,7 @@ class TreeWriter {
 
  private:
   Operand parentOf(int v) const { return peer(tree_.rankOf(tree_.node(v).parent)); }
-  int sizeOf(int v) const { return tree_.node(v).last - tree_.node(v).first + 1; }
+  int sizeOf(int v) const { return tree_.node(v).size; }
 
   std::vector<int> largestFirst(int v) const {
     std::vector<int> children = tree_.node(v).children;

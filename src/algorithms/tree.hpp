@@ -27,6 +27,7 @@ struct TreeNode {
   int first = 0, last = 0;    // places below it and itself: first .. last
   int depth = 0;              // steps from the root
   int height = 0;             // steps from the lowest leaf
+  int size = 1;               // places below it and itself
 };
 
 class Tree {

@@ -63,6 +63,9 @@ TEST(Registry, FindsByNameInTheDocumentedOrder) {
                                                "chain",
                                                "circulant_pipeline",
                                                "pat",
+                                               "ring_2d",
+                                               "hierarchical",
+                                               "hierarchical_ring",
                                                "parameter_server"};
   ASSERT_EQ(algorithms().size(), names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
