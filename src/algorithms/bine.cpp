@@ -18,20 +18,14 @@
 //
 //   D. De Sensi, S. Pasqualoni, L. Piarulli et al.: Bine trees: enhancing collective operations by optimizing
 //   communication locality. SC 2025.
-#include "algorithms/butterfly.hpp"
 #include "algorithms/catalogue.hpp"
 #include "algorithms/plan_writer.hpp"
-#include "algorithms/tree.hpp"
+#include "algorithms/shapes.hpp"
 
 namespace tacc {
 namespace {
 
 constexpr std::string_view name = "bine";
-
-int partner(int place, int level, int size, const std::vector<int>&) {
-  const int rho = alternatingDistance(level);
-  return wrap(place % 2 == 0 ? place + rho : place - rho, size);
-}
 
 /// f(n)
 int standingOf(int n) { return n == 1 ? 0 : (n + 1) / 2 - 1 - standingOf((n + 1) / 2); }
@@ -50,12 +44,6 @@ int build(std::vector<int>& parents, int begin, int n, bool fromRight) {
   return root;
 }
 
-Tree treeOf(int p, int root) {
-  std::vector<int> parents(static_cast<std::size_t>(p), -1);
-  build(parents, 0, p, false);
-  return {parents, root};
-}
-
 bool serves(const PlanRequest& request) {
   if (request.ranks < 1) return false;
   const bool halves = isOneOf(request.collective, {Collective::reduceScatter, Collective::allGather});
@@ -65,11 +53,17 @@ bool serves(const PlanRequest& request) {
 
 Plan make(const PlanRequest& request) {
   if (request.ranks == 1) return writeCopy(request, name);
-  if (isRooted(request.collective)) return writeOnTree(request, name, treeOf(request.ranks, request.root));
-  return writeButterfly(request, name, partner);
+  if (isRooted(request.collective)) return writeOnTree(request, name, bineTree(request.ranks, request.root));
+  return writeButterfly(request, name, butterflyPartner(name));
 }
 
 }  // namespace
+
+Tree bineTree(int p, int root) {
+  std::vector<int> parents(static_cast<std::size_t>(p), -1);
+  build(parents, 0, p, false);
+  return {parents, root};
+}
 
 constinit const Algorithm bineAlgorithm = {
     name,

@@ -130,14 +130,14 @@ class Stacks {
       for (int l = butterfly_.levels() - 1; l >= 0; --l, round += 2) {
         const Butterfly::Level& level = butterfly_.level(r, l);
         writer_.step(r, round, 0, level.half, {peer(level.partner)}, {held(level.send)});
-        if (!inOrder_)
-          copyBlocks(r, round + 1, level.send, level.half, [](int block, int place) {
-            return Copy{scratch(place), output(block)};
-          });
         if (l > 0) {
           const int all = butterfly_.level(r, l - 1).keep;
           writer_.step(r, round + 1, 0, 2 * level.half, {held(all)}, {peer(butterfly_.level(r, l - 1).partner)});
         }
+        if (!inOrder_)
+          copyBlocks(r, round + 1, level.send, level.half, [](int block, int place) {
+            return Copy{scratch(place), output(block)};
+          });
       }
     }
     return writer_.finish();

@@ -18,18 +18,15 @@
 //
 //   R. Rabenseifner: Optimization of collective reduction operations. ICCS 2004. For the near order on supernodes:
 //   J. Fang, L. Li, H. Fu et al.: swCaffe: a parallel framework for deep learning on Sunway TaihuLight. CLUSTER 2018.
-#include "algorithms/butterfly.hpp"
 #include "algorithms/catalogue.hpp"
 #include "algorithms/plan_writer.hpp"
+#include "algorithms/shapes.hpp"
 
 namespace tacc {
 namespace {
 
 constexpr std::string_view farName = "halving_doubling_far";
 constexpr std::string_view nearName = "halving_doubling_near";
-
-int farPartner(int place, int level, int size, const std::vector<int>&) { return place ^ (size >> (level + 1)); }
-int nearPartner(int place, int level, int, const std::vector<int>&) { return place ^ (1 << level); }
 
 bool servesFar(const PlanRequest& request) {
   if (request.ranks < 1) return false;
@@ -41,8 +38,8 @@ bool servesNear(const PlanRequest& request) {
   return servesFar(request) || (request.collective == Collective::allGather && isPowerOfTwo(request.ranks));
 }
 
-Plan makeFar(const PlanRequest& request) { return writeButterfly(request, farName, farPartner); }
-Plan makeNear(const PlanRequest& request) { return writeButterfly(request, nearName, nearPartner); }
+Plan makeFar(const PlanRequest& request) { return writeButterfly(request, farName, butterflyPartner(farName)); }
+Plan makeNear(const PlanRequest& request) { return writeButterfly(request, nearName, butterflyPartner(nearName)); }
 
 constexpr std::string_view paper = "Rabenseifner: Optimization of collective reduction operations, ICCS 2004";
 

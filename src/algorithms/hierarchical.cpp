@@ -33,7 +33,7 @@
 #include "algorithms/nested_stacks.hpp"
 #include "algorithms/nesting.hpp"
 #include "algorithms/plan_writer.hpp"
-#include "algorithms/tree.hpp"
+#include "algorithms/shapes.hpp"
 
 namespace tacc {
 namespace {
@@ -202,7 +202,7 @@ bool servesRing(const PlanRequest& request) { return hasGroups(request) && serve
 
 Plan make(const PlanRequest& request) {
   if (request.ranks == 1) return writeCopy(request, name);
-  if (isTree(request.collective)) return writeOnTree(request, name, NestedTree(request).take());
+  if (isTree(request.collective)) return writeOnTree(request, name, nestedTree(request));
   return NestedAllReduce(request, name, circulantPhases).take();
 }
 
@@ -213,19 +213,6 @@ Plan writeRings(const PlanRequest& request, std::string_view algorithm) {
 }
 
 Plan makeRing(const PlanRequest& request) { return writeRings(request, ringName); }
-
-/// The dimensions as groups, without the outermost; empty if there is no rectangle.
-std::vector<std::vector<int>> rowsOf(const PlanRequest& request) {
-  std::vector<int> sides(request.dimensions.rbegin(), request.dimensions.rend());
-  if (sides.empty()) {
-    int columns = 1;
-    for (int c = 2; c * c <= request.ranks; ++c) columns = request.ranks % c == 0 ? c : columns;
-    if (columns == 1) return {};
-    sides = {columns, request.ranks / columns};
-  }
-  sides.pop_back();
-  return sides.empty() ? std::vector<std::vector<int>>{{request.ranks}} : equalGroups(request.ranks, sides);
-}
 
 PlanRequest asGroups(const PlanRequest& request) {
   PlanRequest grouped = request;
@@ -249,6 +236,21 @@ constexpr std::string_view lanes =
     "Träff, Hunold: Decomposing MPI collectives for exploiting multi-lane communication, CLUSTER 2020";
 
 }  // namespace
+
+Tree nestedTree(const PlanRequest& request) { return NestedTree(request).take(); }
+
+/// The dimensions, without the outermost.
+std::vector<std::vector<int>> rowsOf(const PlanRequest& request) {
+  std::vector<int> sides(request.dimensions.rbegin(), request.dimensions.rend());
+  if (sides.empty()) {
+    int columns = 1;
+    for (int c = 2; c * c <= request.ranks; ++c) columns = request.ranks % c == 0 ? c : columns;
+    if (columns == 1) return {};
+    sides = {columns, request.ranks / columns};
+  }
+  sides.pop_back();
+  return sides.empty() ? std::vector<std::vector<int>>{{request.ranks}} : equalGroups(request.ranks, sides);
+}
 
 constinit const Algorithm hierarchicalAlgorithm = {
     name,  "Reduce-scatter inside each group, the same between groups at every level, allgather back; needs groups.",

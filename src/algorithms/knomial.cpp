@@ -19,23 +19,13 @@
 //   Concurrency: Practice and Experience 10 (1998).
 #include "algorithms/catalogue.hpp"
 #include "algorithms/plan_writer.hpp"
-#include "algorithms/tree.hpp"
+#include "algorithms/shapes.hpp"
 
 namespace tacc {
 namespace {
 
 constexpr std::string_view nameOfRadix(int radix) {
   return radix == 2 ? "binomial" : radix == 4 ? "knomial_4" : "knomial_8";
-}
-
-Tree treeOf(int radix, int p, int root) {
-  std::vector<int> parents(static_cast<std::size_t>(p), -1);
-  for (int v = 1; v < p; ++v) {
-    int unit = 1;
-    while (v / unit % radix == 0) unit *= radix;
-    parents[v] = v - v / unit % radix * unit;
-  }
-  return {parents, root};
 }
 
 bool serves(const PlanRequest& request) {
@@ -48,12 +38,22 @@ template <int radix>
 Plan make(const PlanRequest& request) {
   if (request.ranks == 1) return writeCopy(request, nameOfRadix(radix));
   const int root = isRooted(request.collective) ? request.root : 0;
-  return writeOnTree(request, nameOfRadix(radix), treeOf(radix, request.ranks, root));
+  return writeOnTree(request, nameOfRadix(radix), knomialTree(radix, request.ranks, root));
 }
 
 constexpr std::string_view fewerSteps = "Bernaschi, Iannello: Collective communication operations, 1998";
 
 }  // namespace
+
+Tree knomialTree(int radix, int p, int root) {
+  std::vector<int> parents(static_cast<std::size_t>(p), -1);
+  for (int v = 1; v < p; ++v) {
+    int unit = 1;
+    while (v / unit % radix == 0) unit *= radix;
+    parents[v] = v - v / unit % radix * unit;
+  }
+  return {parents, root};
+}
 
 constinit const Algorithm binomialAlgorithm = {
     nameOfRadix(2), "Binomial tree: lg p steps along the deepest path: rooted collectives with small data.",

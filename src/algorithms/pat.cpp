@@ -65,15 +65,14 @@ class Pat {
       int round = 0;
       for (std::size_t k = 0; k < levels_.size(); ++k, round += 2) {
         const Level& level = levels_[k];
+        const Operand to = peer(wrap(r + level.distance, p_)), from = peer(wrap(r - level.distance, p_));
         for (const Range& range : level.ranges) {
-          if (k > 0)
-            writer_.step(r, round, 0, range.count, {scratch(range.first)}, {peer(wrap(r + level.distance, p_))});
-          writer_.step(r, round + 1, 0, range.count, {peer(wrap(r - level.distance, p_))}, {scratch(range.to)});
-          for (int i = 0; i < range.count; ++i) {
-            writer_.step(r, round + 2, 0, 1, {scratch(range.to + i)}, {output(ownerOf(r, range.to + i))});
-          }
+          if (k > 0) writer_.step(r, round, 0, range.count, {scratch(range.first)}, {to});
+          writer_.step(r, round + 1, 0, range.count, {from}, {scratch(range.to)});
         }
+        if (k > 0) copyToOutput(r, round, levels_[k - 1]);
       }
+      copyToOutput(r, round, levels_.back());
     }
     return writer_.finish();
   }
@@ -103,6 +102,13 @@ class Pat {
     int distance;
     std::vector<Range> ranges;
   };
+
+  void copyToOutput(int r, int round, const Level& level) {
+    for (const Range& range : level.ranges) {
+      for (int i = 0; i < range.count; ++i)
+        writer_.step(r, round, 0, 1, {scratch(range.to + i)}, {output(ownerOf(r, range.to + i))});
+    }
+  }
 
   int ownerOf(int r, int slot) const { return wrap(r - offsets_[slot], p_); }
 
