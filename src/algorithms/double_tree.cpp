@@ -198,11 +198,25 @@ Plan make(const PlanRequest& request) {
 
 }  // namespace
 
+/// The same trees as buildTree(), as parents only.
 Tree doubleTree(int which, int n) {
-  std::vector<int> parents;
-  const HalfTree tree = buildTree(which, n);
-  for (const Node& node : tree.nodes) parents.push_back(node.parent);
-  return {parents, tree.root};
+  std::vector<int> parents(static_cast<std::size_t>(n), -1);
+  const int inner = which == 1 && n % 2 == 1 && n > 1 ? n - 1 : n;
+  const auto build = [&](const auto& self, int begin, int end) -> int {
+    int size = 1;
+    while (2 * size <= end - begin) size *= 2;
+    const int root = begin + size - 1;
+    if (begin < root) parents[self(self, begin, root)] = root;
+    if (root + 1 < end) parents[self(self, root + 1, end)] = root;
+    return root;
+  };
+  const int root = build(build, 0, inner);
+  if (which == 0) return {parents, root};
+  std::reverse(parents.begin(), parents.begin() + inner);
+  for (int& parent : parents) parent = parent < 0 ? -1 : inner - 1 - parent;
+  if (inner == n) return {parents, inner - 1 - root};
+  parents[inner - 1 - root] = n - 1;
+  return {parents, n - 1};
 }
 
 constinit const Algorithm doubleTreeAlgorithm = {

@@ -115,27 +115,33 @@ void CostLoad::everyToEvery(double bytes, double combined, bool oneByOne) {
   cpu_ += cpu;
 }
 
-namespace {
-
-/// Everybody below the root.
-Tree starOf(int p, int root) {
-  std::vector<int> parents(at(p), root);
-  parents[at(root)] = -1;
-  return {parents, root};
-}
-
-}  // namespace
-
-void CostLoad::rootToEvery(int root, double bytes, bool oneByOne) {
-  const Tree star = starOf(map_.ranks(), root);
-  const TreeLoad load{&star, bytes, false, 0, oneByOne};
-  down({&load, 1});
-}
-
-void CostLoad::everyToRoot(int root, double bytes, double combined, bool oneByOne) {
-  const Tree star = starOf(map_.ranks(), root);
-  const TreeLoad load{&star, bytes, false, combined / std::max(1, map_.ranks() - 1), oneByOne};
-  up({&load, 1});
+void CostLoad::star(int root, double bytes, double combined, bool oneByOne, bool isDown) {
+  const double others = map_.ranks() - 1;
+  double transfer = others * bytes / map_.port();
+  int meet = map_.levels() - 1;
+  for (int l = 0; l + 1 < map_.levels(); ++l) {
+    const int mine = map_.groupOf(root, l);
+    const double inside = map_.endOf(mine, l) - map_.beginOf(mine, l);
+    double largest = 0;  // of the other groups
+    for (const Sample& sample : samples_[at(l)])
+      if (sample.group != mine) largest = std::max<double>(largest, sample.end - sample.begin);
+    auto& near = isDown ? groupOut_[at(l)] : groupIn_[at(l)];
+    auto& far = isDown ? groupIn_[at(l)] : groupOut_[at(l)];
+    near[at(mine)] += (map_.ranks() - inside) * bytes;
+    for (const Sample& sample : samples_[at(l)])
+      if (sample.group != mine) far[at(sample.group)] += (sample.end - sample.begin) * bytes;
+    if (map_.level(l).uplinkBytesPerSecond > 0)
+      transfer =
+          std::max(transfer, std::max(map_.ranks() - inside, largest) * bytes / map_.level(l).uplinkBytesPerSecond);
+  }
+  transfer = std::max(transfer, bytes * map_.level(meet).beta) + map_.level(meet).alpha;
+  const double overhead = map_.machine().overhead, work = others * overhead + map_.machine().gamma * combined;
+  // Down: handling of one message after the other goes on while they are sent. Up: they all arrive at the end.
+  path_ += isDown && oneByOne ? std::max(overhead + transfer, work + hop(meet, bytes)) + overhead
+                              : work + transfer + overhead;
+  needPorts();
+  (isDown ? out_ : in_)[at(root)] += others * bytes;
+  own_[at(root)] += work;
 }
 
 void CostLoad::local(double bytes) {
@@ -165,116 +171,6 @@ void CostLoad::up(std::span<const TreeLoad> trees) {
   double time = 0;
   for (const TreeLoad& load : trees) time = std::max(time, treeTime(load, false));
   path_ += time;
-}
-
-/// Children of one rank share its port evenly; ranks of the same depth (going up: height) send at the same time and
-/// share the uplinks of their groups.
-double CostLoad::treeTime(const TreeLoad& load, bool isDown) {
-  const Tree& tree = *load.tree;
-  const int places = tree.size();
-  const double overhead = map_.machine().overhead;
-  needPorts();
-  const auto rankOf = [&](int place) {
-    const int rank = tree.rankOf(place);
-    return load.members.empty() ? rank : load.members[at(rank)];
-  };
-  const auto bytesOf = [&](int place) { return load.isPerRank ? load.bytes * tree.node(place).size : load.bytes; };
-  // Those of one tier send at about the same time.
-  const auto tierOf = [&](int parent, int child) { return isDown ? tree.node(parent).depth : tree.node(child).height; };
-  const int tiers = tree.node(tree.root()).height + 1;
-  std::vector<int> order(at(places));
-  std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_sort(order, {},
-                           [&](int place) { return isDown ? tree.node(place).depth : tree.node(place).height; });
-
-  // What crosses the uplinks of each group from (to) parents of one tier.
-  std::vector<std::vector<double>> crossOut, crossIn;
-  for (int l = 0; l + 1 < map_.levels(); ++l) {
-    const bool counts = map_.level(l).uplinkBytesPerSecond > 0;
-    crossOut.emplace_back(counts ? at(map_.groups(l) * tiers) : 0, 0.0);
-    crossIn.emplace_back(crossOut.back());
-  }
-  const auto forCrossings = [&](int parent, int child, const auto& visit) {
-    const int from = rankOf(isDown ? parent : child), to = rankOf(isDown ? child : parent);
-    const int meet = map_.meet(from, to);
-    for (int l = 0; l < meet; ++l) visit(l, map_.groupOf(from, l), map_.groupOf(to, l));
-    return meet;
-  };
-  for (int parent = 0; parent < places; ++parent) {
-    for (const int child : tree.node(parent).children) {
-      const int tier = tierOf(parent, child);
-      const double bytes = bytesOf(child);
-      forCrossings(parent, child, [&](int l, int from, int to) {
-        groupOut_[at(l)][at(from)] += bytes;
-        groupIn_[at(l)][at(to)] += bytes;
-        if (crossOut[at(l)].empty()) return;
-        crossOut[at(l)][at(from * tiers + tier)] += bytes;
-        crossIn[at(l)][at(to * tiers + tier)] += bytes;
-      });
-      out_[at(rankOf(isDown ? parent : child))] += bytes;
-      in_[at(rankOf(isDown ? child : parent))] += bytes;
-    }
-    const auto children = static_cast<double>(tree.node(parent).children.size());
-    own_[at(rankOf(parent))] += overhead * (children + (parent == tree.root() ? 0 : 1)) +
-                                map_.machine().gamma * load.combinedPerChild * children;
-  }
-
-  /// Of one message, with what it shares uplinks with.
-  const auto transferOf = [&](int parent, int child, double shared) {
-    double time = shared / map_.port();
-    const int tier = tierOf(parent, child);
-    const int meet = forCrossings(parent, child, [&](int l, int from, int to) {
-      const double capacity = map_.level(l).uplinkBytesPerSecond;
-      if (capacity <= 0) return;
-      time = std::max({time, crossOut[at(l)][at(from * tiers + tier)] / capacity,
-                       crossIn[at(l)][at(to * tiers + tier)] / capacity});
-    });
-    return std::max(time, bytesOf(child) * map_.level(meet).beta) + map_.level(meet).alpha;
-  };
-
-  std::vector<double> ready(at(places), 0.0);  // down: has its data; up: may send
-  double end = 0;
-  for (const int parent : order) {
-    const std::vector<int>& children = tree.node(parent).children;
-    double& mine = ready[at(parent)];
-    if (isDown) {
-      if (parent != tree.root()) mine += overhead;
-      if (!load.oneByOne) mine += overhead * static_cast<double>(children.size());
-      std::vector<int> bySize = children;
-      std::ranges::sort(bySize, {}, bytesOf);
-      double before = 0;  // bytes of those that are over
-      for (std::size_t i = 0; i < bySize.size(); ++i) {
-        const double bytes = bytesOf(bySize[i]);
-        const auto left = static_cast<double>(bySize.size() - i);
-        const double start = mine + (load.oneByOne ? overhead * left : 0);  // the largest first
-        const int meet = map_.meet(rankOf(parent), rankOf(bySize[i]));
-        ready[at(bySize[i])] =
-            std::max(mine + (load.oneByOne ? overhead : 0) + transferOf(parent, bySize[i], before + bytes * left),
-                     start + hop(meet, bytes));
-        before += bytes;
-      }
-    } else {
-      std::vector<int> byTime = children;
-      std::ranges::sort(byTime, std::greater(), [&](int child) { return ready[at(child)]; });
-      double behind = 0;  // bytes of those that start later, and itself
-      double last = 0, handled = 0;
-      const double perChild = overhead + map_.machine().gamma * load.combinedPerChild;
-      for (const int child : byTime) {
-        behind += bytesOf(child);
-        last = std::max(last, ready[at(child)] + transferOf(parent, child, behind));
-      }
-      for (auto child = byTime.rbegin(); child != byTime.rend(); ++child)
-        handled = std::max(handled, ready[at(*child)] + transferOf(parent, *child, bytesOf(*child))) + perChild;
-      const auto count = static_cast<double>(children.size());
-      const bool together = !byTime.empty() && ready[at(byTime.front())] == ready[at(byTime.back())] &&
-                            bytesOf(byTime.front()) == bytesOf(byTime.back());
-      mine =
-          load.oneByOne && !together ? std::max(handled, last + (count > 0 ? perChild : 0)) : last + count * perChild;
-      if (parent != tree.root()) mine += overhead;
-    }
-    end = std::max(end, mine);
-  }
-  return end;
 }
 
 double CostLoad::busiest() const {

@@ -51,8 +51,10 @@ class CostLoad {
   /// `oneByOne`: in steps of one message each, which start before the CPU has handled all; else in one step.
   void everyToEvery(double bytes, double combined, bool oneByOne);
   /// The root sends `bytes` to everybody else at once, or they to the root.
-  void rootToEvery(int root, double bytes, bool oneByOne);
-  void everyToRoot(int root, double bytes, double combined, bool oneByOne);
+  void rootToEvery(int root, double bytes, bool oneByOne) { star(root, bytes, 0, oneByOne, true); }
+  void everyToRoot(int root, double bytes, double combined, bool oneByOne) {
+    star(root, bytes, combined, oneByOne, false);
+  }
   /// Bytes combined or copied by every rank, by itself.
   void local(double bytes);
 
@@ -104,6 +106,7 @@ class CostLoad {
   };
 
   void needPorts();
+  void star(int root, double bytes, double combined, bool oneByOne, bool isDown);
   double treeTime(const TreeLoad& load, bool isDown);
 
   const CostMap& map_;

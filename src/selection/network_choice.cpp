@@ -44,8 +44,8 @@ NetworkCandidate price(const Algorithm& algorithm, const NetworkQuestion& questi
       if (cut >= seconds) continue;
       seconds = cut;
       bestChunks = chunks;
+      best = part;
     }
-    if (bestChunks > 1) best = *priceChunk(algorithm, question.request, map, question.bytes / bestChunks);
   }
   candidate.chunkBytes = question.bytes / bestChunks;
   candidate.seconds = secondsOf(best, bestChunks, question.window);

@@ -7,6 +7,7 @@
 #include <bit>
 
 #include "algorithms/registry.hpp"
+#include "algorithms/shapes.hpp"
 #include "algorithms/verifier.hpp"
 #include "interpreter.hpp"
 
@@ -317,6 +318,22 @@ TEST(Layouts, ThatDoNotFitAreNotServed) {
   EXPECT_FALSE(findAlgorithm("ring_2d")->serves({Collective::allReduce, 8, 0, {}, {3, 2}}));
   EXPECT_FALSE(findAlgorithm("swing")->serves({Collective::allReduce, 12, 0, {}, {3, 4}}));
   EXPECT_TRUE(findAlgorithm("swing")->serves({Collective::allReduce, 12, 0}));
+}
+
+/// What is priced is what runs: in a broadcast every rank takes block b from its parent in tree b.
+TEST(Shapes, OfTheDoubleTreeAreThoseOfItsPlan) {
+  for (int p = 3; p <= 33; ++p) {
+    const Plan plan = findAlgorithm("double_tree")->make({Collective::broadcast, p, 0});
+    for (const int which : {0, 1}) {
+      const Tree tree = doubleTree(which, p - 1);
+      for (int rank = 1; rank < p; ++rank) {
+        for (const Step& step : plan.ranks[static_cast<std::size_t>(rank)].steps) {
+          if (step.block != which) continue;
+          EXPECT_EQ(step.sources[0].index, tree.node(rank - 1).parent + 1) << p << " " << which << " " << rank;
+        }
+      }
+    }
+  }
 }
 
 TEST(Costs, OfTheDoubleTreeStayLogarithmic) {
