@@ -1,0 +1,89 @@
+#include "transports/interfaces.hpp"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "base/error.hpp"
+
+namespace tacc {
+namespace {
+
+/// Beginnings of names that software gives to interfaces which lead to no other host.
+constexpr std::array<std::string_view, 14> virtualNames = {"docker", "veth",  "virbr",   "br-",  "lxc",
+                                                           "lxdbr",  "cni",   "flannel", "cali", "vnet",
+                                                           "podman", "vmnet", "tap",     "ifb"};
+
+enum class Kind { card, doubtful, loopback, useless };
+
+Kind kindOf(const InterfaceAddress& one) {
+  if (one.address.isLinkLocal() && !one.address.isV4()) return Kind::useless;
+  if (one.address.isLoopback()) return Kind::loopback;
+  const bool isVirtual = std::ranges::any_of(
+      virtualNames, [&](std::string_view beginning) { return one.interface.starts_with(beginning); });
+  return isVirtual || !one.running || one.address.isLinkLocal() ? Kind::doubtful : Kind::card;
+}
+
+std::vector<InterfaceAddress> namedAddresses(std::span<const InterfaceAddress> all, std::string_view names) {
+  std::vector<InterfaceAddress> chosen;
+  while (!names.empty()) {
+    const std::size_t comma = names.find(',');
+    const std::string_view name = names.substr(0, comma);
+    names = comma == std::string_view::npos ? std::string_view() : names.substr(comma + 1);
+    const std::size_t before = chosen.size();
+    for (const InterfaceAddress& one : all) {
+      if (one.interface == name && kindOf(one) != Kind::useless) chosen.push_back(one);
+    }
+    if (chosen.size() == before) {
+      fail(taccInvalidArgument,
+           "TACC_SOCKET_IFNAME names \"{}\", which is no interface of this host that is up and has an address; there "
+           "are: {}",
+           name, describeAddresses(all));
+    }
+  }
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<InterfaceAddress> interfaceAddresses() {
+  ifaddrs* first = nullptr;
+  if (::getifaddrs(&first) != 0) failErrno("cannot list the network interfaces of this host");
+  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(first, ::freeifaddrs);
+  std::vector<InterfaceAddress> all;
+  for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {
+    if ((one->ifa_flags & IFF_UP) == 0) continue;
+    if (const auto address = InetAddress::of(one->ifa_addr)) {
+      all.push_back({one->ifa_name, *address, (one->ifa_flags & IFF_RUNNING) != 0});
+    }
+  }
+  return all;
+}
+
+std::vector<InterfaceAddress> chooseAddresses(std::span<const InterfaceAddress> all, std::string_view names) {
+  if (!names.empty()) return namedAddresses(all, names);
+  std::vector<InterfaceAddress> chosen;
+  for (const Kind kind : {Kind::card, Kind::doubtful, Kind::loopback}) {
+    if (kind == Kind::loopback && !chosen.empty()) break;
+    std::ranges::copy_if(all, std::back_inserter(chosen), [&](const auto& one) { return kindOf(one) == kind; });
+  }
+  return chosen;
+}
+
+std::string describeAddresses(std::span<const InterfaceAddress> addresses) {
+  std::string text;
+  for (const InterfaceAddress& one : addresses) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", one.interface, one.address.host());
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string interfaceOf(std::span<const InterfaceAddress> all, const InetAddress& address) {
+  const auto found = std::ranges::find_if(all, [&](const auto& one) { return one.address.sameHost(address); });
+  return found == all.end() ? "" : found->interface;
+}
+
+}  // namespace tacc

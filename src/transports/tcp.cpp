@@ -1,0 +1,81 @@
+#include "transports/tcp.hpp"
+
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <deque>
+#include <mutex>
+#include <utility>
+
+#include "transports/inet_address.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr std::size_t reservedPorts = 64;
+constexpr int idleSeconds = 5;
+constexpr int intervalSeconds = 3;
+constexpr int probes = 5;
+
+void set(int fd, int level, int option, int value) noexcept {
+  // A kernel that lacks an option still moves the messages.
+  (void)::setsockopt(fd, level, option, &value, sizeof value);
+}
+
+FileDescriptor bindFamily(int family, const InetAddress& any) noexcept {
+  FileDescriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!socket.valid()) return socket;
+  set(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  set(socket.get(), SOL_SOCKET, SO_REUSEPORT, 1);
+  if (family == AF_INET6) set(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  sockaddr_storage storage;
+  const socklen_t bytes = any.fill(storage);
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&storage), bytes) == 0) return socket;
+  const int code = errno;
+  socket.reset();
+  errno = code;
+  return socket;
+}
+
+}  // namespace
+
+FileDescriptor bindTcp(std::uint16_t port) noexcept {
+  FileDescriptor both = bindFamily(AF_INET6, InetAddress(InetAddress::V6{}, port));
+  if (both.valid() || (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL)) return both;
+  return bindFamily(AF_INET, InetAddress(InetAddress::V4{}, port));
+}
+
+std::uint16_t portOf(int fd) noexcept {
+  const auto address = InetAddress::ofSocket(fd);
+  return address ? address->port() : std::uint16_t{0};
+}
+
+std::uint16_t reservePort() {
+  static std::mutex mutex;
+  // Never destroyed: the ports stay reserved until the process has ended.
+  static std::deque<FileDescriptor>& held = *new std::deque<FileDescriptor>;
+  FileDescriptor socket = bindTcp(0);
+  if (!socket.valid()) return 0;
+  const std::uint16_t port = portOf(socket.get());
+  const std::lock_guard<std::mutex> guard(mutex);
+  held.push_back(std::move(socket));
+  if (held.size() > reservedPorts) held.pop_front();
+  return port;
+}
+
+void tuneTcpForData(int fd) noexcept {
+  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, idleSeconds);
+  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, intervalSeconds);
+  set(fd, IPPROTO_TCP, TCP_KEEPCNT, probes);
+}
+
+void tuneTcp(int fd) noexcept {
+  tuneTcpForData(fd);
+  // Counts as well while the other end answers and its window is closed.
+  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (idleSeconds + intervalSeconds * probes) * 1000);
+}
+
+}  // namespace tacc

@@ -1,0 +1,29 @@
+// TCP sockets as tacc uses them: never blocking, closed on exec, and quick to notice a host that has gone.
+#pragma once
+
+#include <cstdint>
+
+#include "transports/file_descriptor.hpp"
+
+namespace tacc {
+
+/// A socket bound to `port` (0: one that is free) of all addresses of this host, of both versions where the kernel has
+/// them. Several processes of one user may bind the same port, and a connection goes to the one that listens. Owns
+/// nothing when that fails: errno says why.
+FileDescriptor bindTcp(std::uint16_t port) noexcept;
+
+/// The port that a bound socket has; 0 if it cannot be asked.
+std::uint16_t portOf(int fd) noexcept;
+
+/// A port for a new unique id: no other program gets it as long as this process or a fork of it lives, while whoever
+/// is rank 0 may still listen there. 0 where the host has no TCP. Only the last 64 are held, so that a program that
+/// makes ids for ever does not run out of descriptors. Any thread.
+std::uint16_t reservePort();
+
+/// For a connection: messages leave at once, and a silent other end is found dead after about 20 s.
+void tuneTcp(int fd) noexcept;
+
+/// The same for a connection whose other end may live and not read for a long time.
+void tuneTcpForData(int fd) noexcept;
+
+}  // namespace tacc

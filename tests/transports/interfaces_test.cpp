@@ -1,0 +1,114 @@
+// Which addresses other hosts are told.
+#include "transports/interfaces.hpp"
+
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "base/error.hpp"
+#include "transports/tcp.hpp"
+#include "comm/unique_id.hpp"
+#include "support/child_process.hpp"
+
+namespace tacc {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const InetAddress loopback(InetAddress::V4{127, 0, 0, 1});
+const InetAddress card(InetAddress::V4{192, 0, 2, 7});
+const InetAddress second(InetAddress::V4{198, 51, 100, 7});
+const InetAddress bridge(InetAddress::V4{172, 17, 0, 1});
+const InetAddress unplugged(InetAddress::V4{203, 0, 113, 7});
+const InetAddress card6(InetAddress::V6{0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2});
+const InetAddress link6(InetAddress::V6{0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2});
+
+const std::vector<InterfaceAddress> all = {{"lo", loopback}, {"docker0", bridge}, {"eth0", card},
+                                           {"eth0", card6},  {"eth0", link6},     {"eth2", unplugged, false},
+                                           {"ib0", second}};
+
+std::vector<std::string> chosen(std::string_view names, const std::vector<InterfaceAddress>& from = all) {
+  std::vector<std::string> text;
+  for (const InterfaceAddress& one : chooseAddresses(from, names)) text.push_back(one.address.host());
+  return text;
+}
+
+TEST(Interfaces, CardsComeFirstAndLoopbackOnlyAlone) {
+  EXPECT_THAT(chosen(""), ElementsAre("192.0.2.7", "fd00::2", "198.51.100.7", "172.17.0.1", "203.0.113.7"));
+  EXPECT_THAT(chosen("", {{"lo", loopback}}), ElementsAre("127.0.0.1"));
+  EXPECT_THAT(chosen("", {{"lo", loopback}, {"eth0", link6}}), ElementsAre("127.0.0.1"));
+  EXPECT_THAT(chosen("", {}), ElementsAre());
+}
+
+TEST(Interfaces, NamesRestrictAndOrder) {
+  EXPECT_THAT(chosen("ib0"), ElementsAre("198.51.100.7"));
+  EXPECT_THAT(chosen("ib0,lo,eth0"), ElementsAre("198.51.100.7", "127.0.0.1", "192.0.2.7", "fd00::2"));
+}
+
+TEST(Interfaces, AnUnknownNameListsWhatThereIs) {
+  try {
+    chosen("eth0,eth9");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.result(), taccInvalidArgument);
+    EXPECT_THAT(error.what(), HasSubstr("\"eth9\""));
+    EXPECT_THAT(error.what(), HasSubstr("lo 127.0.0.1, docker0 172.17.0.1, eth0 192.0.2.7, eth0 fd00::2"));
+  }
+}
+
+TEST(Interfaces, AnAddressLeadsToItsInterface) {
+  EXPECT_EQ(interfaceOf(all, InetAddress(InetAddress::V4{198, 51, 100, 7}, 4711)), "ib0");
+  EXPECT_EQ(interfaceOf(all, InetAddress(InetAddress::V4{198, 51, 100, 8})), "");
+}
+
+TEST(Interfaces, ThisHostHasLoopback) { EXPECT_THAT(describeAddresses(interfaceAddresses()), HasSubstr("127.0.0.1")); }
+
+TEST(InetAddress, IsWrittenAsPeopleDo) {
+  EXPECT_EQ(InetAddress(InetAddress::V4{192, 0, 2, 7}, 80).text(), "192.0.2.7:80");
+  EXPECT_EQ(InetAddress(card6.v6(), 80).text(), "[fd00::2]:80");
+  EXPECT_TRUE(loopback.isLoopback() && !card.isLoopback() && link6.isLinkLocal() && !card6.isLinkLocal());
+}
+
+TEST(InetAddress, SurvivesTheSocketCalls) {
+  for (const InetAddress& address : {card, card6}) {
+    sockaddr_storage storage;
+    address.fill(storage);
+    EXPECT_EQ(InetAddress::of(reinterpret_cast<const sockaddr*>(&storage)), address);
+  }
+}
+
+TEST(UniqueIdAddresses, NamesTheInterfacesThatTheUserWants) {
+  ASSERT_EQ(setenv("TACC_SOCKET_IFNAME", "lo", 1), 0);
+  const std::vector<InetAddress> addresses = addressesIn(openUniqueId(makeUniqueId()));
+  ASSERT_FALSE(addresses.empty());
+  EXPECT_EQ(addresses[0].host(), "127.0.0.1");
+  ASSERT_EQ(setenv("TACC_SOCKET_IFNAME", "no_such_card", 1), 0);
+  EXPECT_THROW(makeUniqueId(), Error);
+  ASSERT_EQ(unsetenv("TACC_SOCKET_IFNAME"), 0);
+}
+
+TEST(UniqueIdAddresses, HoldsFourOfVersion4AndOneOfVersion6) {
+  UniqueIdContents contents{};
+  contents.port = 80;
+  setAddresses(contents, {card6, card, second, bridge, unplugged, loopback, link6});
+  std::vector<std::string> text;
+  for (const InetAddress& address : addressesIn(contents)) text.push_back(address.text());
+  EXPECT_THAT(text, ElementsAre("192.0.2.7:80", "198.51.100.7:80", "172.17.0.1:80", "203.0.113.7:80", "[fd00::2]:80"));
+  contents.port = 0;
+  EXPECT_TRUE(addressesIn(contents).empty());
+}
+
+TEST(ReservedPorts, BelongToOneIdAndDoNotPileUp) {
+  const std::uint16_t first = reservePort();
+  EXPECT_NE(first, 0);
+  EXPECT_NE(first, reservePort());
+  EXPECT_TRUE(bindTcp(first).valid());  // as rank 0 does
+  for (int i = 0; i < 100; ++i) (void)reservePort();
+  const int before = test::countOpenDescriptors();
+  for (int i = 0; i < 100; ++i) (void)reservePort();
+  EXPECT_EQ(test::countOpenDescriptors(), before);
+}
+
+}  // namespace
+}  // namespace tacc
