@@ -33,7 +33,7 @@ constexpr Choice<SegmentSource> segmentSources[] = {
     {"memfd", SegmentSource::memfd}, {"file", SegmentSource::file}, {"off", SegmentSource::off}};
 constexpr std::array<std::string_view, 8> topologySources = {"auto", "file",   "slurm", "ibnet",
                                                              "cray", "sunway", "probe", "hwloc"};
-constexpr std::array<std::string_view, 4> transports = {"auto", "ucx", "ofi", "mpi"};
+constexpr std::array<std::string_view, 5> transports = {"auto", "ucx", "ofi", "tcp", "mpi"};
 
 template <class Value, std::size_t size>
 std::string wordsOf(const Choice<Value> (&choices)[size]) {

@@ -44,7 +44,10 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
 }
 
 /// First of all nobody writes into the memory of runs that an Error has left under way.
-ClusterCommunicator::~ClusterCommunicator() { endpoint_.closeTransport(asyncError_.load() != taccSuccess); }
+ClusterCommunicator::~ClusterCommunicator() {
+  const bool failed = asyncError_.load() != taccSuccess || !endpoint_.leave();
+  endpoint_.closeTransport(failed);
+}
 
 void ClusterCommunicator::runNow(const Call& call) {
   try {
