@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -90,6 +91,8 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     bootstrap->announceFailure(error);
     throw;
   }
+  member.walk.resize(static_cast<std::size_t>(hosts.hosts()));
+  std::iota(member.walk.begin(), member.walk.end(), 0);
   member.trace = environment.trace;
   member.patience = patienceFor(config, environment);
   member.control = std::make_unique<ControlPlane>(rank, who, bootstrap->releaseChannels());
