@@ -16,7 +16,9 @@ struct ConvOptions {
   std::vector<std::string> peers;
   std::string layer;  ///< only layers whose name contains this
   int threads = 1;
-  double seconds = 0.3;  ///< for one layer and pass, all contestants together
+  double seconds = 0.3;        ///< for one layer and pass, all contestants together
+  bool processorTime = false;  ///< of the calling thread, in place of the time that passes
+  bool winograd = false;       ///< also where it rounds more than the definition
   std::string jsonFile;
 };
 

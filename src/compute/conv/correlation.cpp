@@ -49,6 +49,7 @@ Correlation::Correlation(CorrelationShape shape, const KernelSet& kernels)
   cycles_ = blocking.cycles;
   makeGroups(blocking.blocks);
   makeTiles(kernels_.pixelLimit[blocking.blocks]);
+  if (shape_.isScattered) makeValues();
   chooseChunks();
 }
 
@@ -143,12 +144,25 @@ void Correlation::makeTiles(int pixelLimit) {
   }
 }
 
+void Correlation::makeValues() {
+  for (std::size_t in = 0; in < shape_.inCounts.size(); ++in) {
+    for (const Tap& tap : shape_.taps) {
+      for (int value = 0; value < shape_.inCounts[in]; ++value) {
+        values_.push_back(static_cast<std::ptrdiff_t>(in) * shape_.inPlane + tap.dy * shape_.inLine +
+                          tap.dx * shape_.inPixel + value);
+      }
+    }
+  }
+}
+
 void Correlation::chooseChunks() {
   const std::size_t inBlocks = shape_.inCounts.size();
   const std::size_t weightBytes =
       rows_ * static_cast<std::size_t>(groups_.front().blocks) * blockLength * sizeof(float);
   const std::size_t chunks =
-      std::clamp<std::size_t>((weightBytes + weightBytesAtOnce - 1) / weightBytesAtOnce, 1, inBlocks);
+      shape_.isScattered
+          ? 1
+          : std::clamp<std::size_t>((weightBytes + weightBytesAtOnce - 1) / weightBytesAtOnce, 1, inBlocks);
   chunkBlocks_ = (inBlocks + chunks - 1) / chunks;
   const std::size_t outPixels = static_cast<std::size_t>(shape_.outHeight) * static_cast<std::size_t>(shape_.outWidth);
   const std::size_t inputBytes = inBlocks * blockLength * sizeof(float) * static_cast<std::size_t>(shape_.inHeight) *
@@ -161,8 +175,12 @@ void Correlation::chooseChunks() {
 void Correlation::run(const CorrelationRun& what) const {
   const std::size_t inBlocks = shape_.inCounts.size();
   const std::ptrdiff_t pixelStride = shape_.inPixel * shape_.strideWidth;
-  const auto& kernels = pixelStride == blockLength ? kernels_.tile : kernels_.strided;
+  const auto& kernels = shape_.isScattered           ? kernels_.scattered
+                        : pixelStride == blockLength ? kernels_.tile
+                                                     : kernels_.strided;
   TileCall call{};
+  call.values = values_.data();
+  call.valueCount = static_cast<int>(values_.size());
   call.inputPixel = pixelStride;
   call.outputPixel = shape_.outPixel;
   call.outputBlock = shape_.outPlane;

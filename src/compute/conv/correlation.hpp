@@ -28,6 +28,8 @@ struct CorrelationShape {
   std::ptrdiff_t outPixel, outLine, outPlane;
   int strideHeight, strideWidth;
   std::vector<Tap> taps;
+  /// The blocks of input are short: the kernel takes one value after the other. No tap may leave the image then.
+  bool isScattered = false;
 };
 
 /// Several blocks of output channels that the kernel computes together.
@@ -105,6 +107,7 @@ class Correlation {
   Blocking chooseBlocks() const;
   void makeGroups(int blocks);
   void makeTiles(int pixelLimit);
+  void makeValues();
   void chooseChunks();
 
   CorrelationShape shape_;
@@ -112,6 +115,7 @@ class Correlation {
   std::vector<Tile> tiles_;
   std::vector<List> lists_;
   std::vector<TapRun> runs_;
+  std::vector<std::ptrdiff_t> values_;  // if scattered, in place of the runs
   std::vector<OutGroup> groups_;
   std::size_t rows_ = 0;         // of packed weights of one block
   std::size_t chunkBlocks_ = 0;  // blocks of input channels that are summed at once

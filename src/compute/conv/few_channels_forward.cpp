@@ -23,6 +23,7 @@ CorrelationShape correlationOf(const Shape& s, const FewChannelsImage& image) {
   c.outPlane = s.outPlane();
   c.strideHeight = s.strideHeight;
   c.strideWidth = s.strideWidth;
+  c.isScattered = true;
   for (int r = 0; r < s.kernelHeight; ++r) c.taps.push_back({r * s.dilationHeight, 0});
   return c;
 }

@@ -37,6 +37,8 @@ struct TileCall {
   std::ptrdiff_t inputPixel;
   const TapRun* runs;
   int runCount;
+  const std::ptrdiff_t* values;  // for scattered kernels in place of runs: where each value of pixel 0 is
+  int valueCount;
   const float* weights;  // row after row, each blocks * 16 floats
   const float* bias;     // blocks * 16 floats, or null
   const float* addend;   // laid out as the output and may be it; or null
@@ -95,6 +97,7 @@ struct KernelSet {
   int rowLimit[maxBlocks + 1];                          // the same for rows of gradient tiles
   TileKernel tile[maxBlocks + 1][maxPixels + 1];        // [blocks][pixels]; inputPixel is 16
   TileKernel strided[maxBlocks + 1][maxPixels + 1];     // the same for any inputPixel
+  TileKernel scattered[maxBlocks + 1][maxPixels + 1];   // the same for values that do not come in runs, without rims
   GradientKernel gradient[maxBlocks + 1][maxRows + 1];  // [blocks][rows]
   DepthwiseKernel depthwise;
   double (*multiplyAdds)(int steps);  // does nothing but multiply-adds; returns how many operations: for the peak

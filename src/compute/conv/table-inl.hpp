@@ -21,7 +21,8 @@ constexpr void fillBlocks(KernelSet& set) {
   set.rowLimit[kBlocks] = rowLimits[kBlocks];
   [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
     ((set.tile[kBlocks][kIndex + 1] = tile<kBlocks, kIndex + 1, blockLength>,
-      set.strided[kBlocks][kIndex + 1] = tile<kBlocks, kIndex + 1, 0>),
+      set.strided[kBlocks][kIndex + 1] = tile<kBlocks, kIndex + 1, 0>,
+      set.scattered[kBlocks][kIndex + 1] = scatteredTile<kBlocks, kIndex + 1>),
      ...);
   }
   (std::make_integer_sequence<int, pixelLimits[kBlocks]>());
