@@ -36,6 +36,7 @@ ConvOptions parse(int argc, char** argv) {
   app.add_option("--threads", options.threads, "threads (1)")->check(CLI::PositiveNumber);
   app.add_option("--seconds", options.seconds, "for one layer and pass, all contestants together (0.3)")
       ->check(CLI::PositiveNumber);
+  app.add_flag("--winograd", options.winograd, "allow Winograd's convolutions, to tacc and to oneDNN");
   app.add_flag("--cpu-time", options.processorTime,
                "count processor time, for a machine that others use too (one thread)");
   app.add_option("--json", options.jsonFile, "write the results to this file");
@@ -97,12 +98,12 @@ void time(std::vector<Runner>& runners, double seconds, bool processorTime) {
 }
 
 ConvResult measure(const ConvOptions& options, const std::string& network, const ConvProblem& problem) {
-  const auto own = makeTaccContestant(problem, options.threads);
+  const auto own = makeTaccContestant(problem, options.threads, options.winograd);
   std::vector<Runner> runners = {{"", own.get()}};
   std::vector<Contestants> made;
   for (const ConvPeer& peer : convPeers()) {
     if (std::find(options.peers.begin(), options.peers.end(), peer.name) == options.peers.end()) continue;
-    made.push_back(peer.make(problem, options.threads));
+    made.push_back(peer.make(problem, options.threads, options.winograd));
     for (const auto& contestant : made.back()) runners.push_back({peer.name, contestant.get()});
   }
   time(runners, options.seconds, options.processorTime);
@@ -114,7 +115,7 @@ ConvResult measure(const ConvOptions& options, const std::string& network, const
                     runners.front().seconds,
                     own->reorderSeconds(),
                     own->implementation(),
-                    problem.countWrong(own->result().data()),
+                    problem.countWrong(own->result().data(), !options.winograd),
                     {}};
   for (const Runner& runner : runners) {
     if (runner.name.empty()) continue;

@@ -39,8 +39,9 @@ struct ConvProblem {
 
   double operations() const { return layer.operations() * batch; }
   std::size_t resultSize() const;
-  /// How many of some elements of a result, in NCHW or KCRS, are wrong by the definition.
-  std::size_t countWrong(const float* result) const;
+  /// How many of some elements of a result, in NCHW or KCRS, are wrong by the definition. If not exact, an element may
+  /// be off by what Winograd's transforms cost: 1e-4 of the largest.
+  std::size_t countWrong(const float* result, bool exact) const;
 
  private:
   double expected(std::size_t index) const;
@@ -62,19 +63,19 @@ class ConvContestant {
 using Contestants = std::vector<std::unique_ptr<ConvContestant>>;
 
 /// tacc itself.
-std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads);
+std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd);
 
 /// A library to compare with: its ways to compute a problem, of which the fastest counts; empty when it has none.
 struct ConvPeer {
   std::string name;
-  Contestants (*make)(const ConvProblem& problem, int threads);
+  Contestants (*make)(const ConvProblem& problem, int threads, bool winograd);
 };
 
-/// Its own blocked and channels-last kernels, for training and for inference, direct and by its own choice. Defined
-/// where oneDNN is installed.
-Contestants makeOnednnContestants(const ConvProblem& problem, int threads);
+/// Its own blocked and channels-last kernels, for training and for inference; with `winograd` also those, and its own
+/// choice. Defined where oneDNN is installed.
+Contestants makeOnednnContestants(const ConvProblem& problem, int threads, bool winograd);
 /// im2col and sgemm, as Caffe does it. Defined where OpenBLAS is installed.
-Contestants makeOpenblasContestants(const ConvProblem& problem, int threads);
+Contestants makeOpenblasContestants(const ConvProblem& problem, int threads, bool winograd);
 
 /// Those that were built in.
 const std::vector<ConvPeer>& convPeers();

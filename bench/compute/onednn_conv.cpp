@@ -1,4 +1,5 @@
-// oneDNN, asked for its best: layouts of its own choice, training and inference, direct and automatic.
+// oneDNN, asked for its best: layouts of its own choice, training and inference kernels, with Winograd if it is
+// allowed.
 #include <omp.h>
 
 #include <chrono>
@@ -141,13 +142,15 @@ class OnednnContestant final : public ConvContestant {
 
 }  // namespace
 
-Contestants makeOnednnContestants(const ConvProblem& problem, int threads) {
+Contestants makeOnednnContestants(const ConvProblem& problem, int threads, bool winograd) {
   omp_set_num_threads(threads);
   Contestants contestants;
   std::set<std::string> seen;  // training and inference often mean the same kernel
   for (const dnnl::prop_kind kind : {dnnl::prop_kind::forward_training, dnnl::prop_kind::forward_inference}) {
     if (problem.pass != taccConvForward && kind == dnnl::prop_kind::forward_inference) continue;
-    for (const dnnl::algorithm algorithm : {dnnl::algorithm::convolution_direct, dnnl::algorithm::convolution_auto}) {
+    for (const dnnl::algorithm algorithm : {dnnl::algorithm::convolution_direct, dnnl::algorithm::convolution_auto,
+                                            dnnl::algorithm::convolution_winograd}) {
+      if (algorithm != dnnl::algorithm::convolution_direct && !winograd) continue;
       try {
         auto contestant = std::make_unique<OnednnContestant>(problem, kind, algorithm);
         if (seen.insert(contestant->implementation()).second) contestants.push_back(std::move(contestant));

@@ -105,7 +105,7 @@ class OpenblasContestant final : public ConvContestant {
 
 }  // namespace
 
-Contestants makeOpenblasContestants(const ConvProblem& problem, int threads) {
+Contestants makeOpenblasContestants(const ConvProblem& problem, int threads, bool) {
   openblas_set_num_threads(threads);
   Contestants contestants;
   contestants.push_back(std::make_unique<OpenblasContestant>(problem));

@@ -22,7 +22,7 @@ struct DestroyPlan {
 
 class TaccContestant final : public ConvContestant {
  public:
-  TaccContestant(const ConvProblem& problem, int threads)
+  TaccContestant(const ConvProblem& problem, int threads, bool winograd)
       : problem_(problem), threads_(threads), input_(0), gradient_(0), packed_(0), workspace_(0), result_(0) {
     const Layer& l = problem.layer;
     taccConvDesc_t desc = TACC_CONV_INITIALIZER;
@@ -37,6 +37,7 @@ class TaccContestant final : public ConvContestant {
     desc.padHeight = desc.padWidth = l.pad;
     desc.groups = l.groups;
     desc.maxWorkers = threads;
+    desc.winograd = winograd && problem.pass != taccConvBackwardWeights;
     desc.inputLayout = isFirstLayer() ? taccLayoutNchw : taccLayoutNchw16c;
     if (problem.pass == taccConvBackwardWeights) desc.weightLayout = taccWeightsBlocked;
     taccConvPlan_t plan = nullptr;
@@ -128,8 +129,8 @@ class TaccContestant final : public ConvContestant {
 
 }  // namespace
 
-std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads) {
-  return std::make_unique<TaccContestant>(problem, threads);
+std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd) {
+  return std::make_unique<TaccContestant>(problem, threads, winograd);
 }
 
 }  // namespace tacc::bench

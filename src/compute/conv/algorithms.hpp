@@ -44,6 +44,10 @@ bool servesFewChannelsBackwardWeights(const Description& d);
 std::unique_ptr<Plan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels);
 bool servesDepthwise(const Description& d);
 std::unique_ptr<Plan> makeDepthwise(const Description& d, const KernelSet& kernels);
+bool servesWinogradTwo(const Description& d);
+std::unique_ptr<Plan> makeWinogradTwo(const Description& d, const KernelSet& kernels);
+bool servesWinogradFour(const Description& d);
+std::unique_ptr<Plan> makeWinogradFour(const Description& d, const KernelSet& kernels);
 bool servesReference(const Description& d);
 std::unique_ptr<Plan> makeReference(const Description& d, const KernelSet& kernels);
 

@@ -85,6 +85,28 @@ struct DepthwiseCall {
   bool relu;
 };
 
+/// Winograd's input transform of the tile of one block of channels. Strides are in floats.
+struct WinogradInputCall {
+  const float* input;
+  std::ptrdiff_t inputLine;  // pixels are 16 floats each
+  float* output;
+  std::ptrdiff_t outputPoint;  // from product to product
+};
+
+/// Winograd's output transform, with the epilogue of TileCall, of the part of the tile that is inside the image.
+struct WinogradOutputCall {
+  const float* input;
+  std::ptrdiff_t inputPoint;
+  const float* bias;    // 16 floats, or null
+  const float* addend;  // laid out as the output, or null
+  float* output;
+  std::ptrdiff_t outputLine;
+  int lines, pixels;
+  bool relu;
+};
+
+using WinogradInputKernel = void (*)(const WinogradInputCall&);
+using WinogradOutputKernel = void (*)(const WinogradOutputCall&);
 using TileKernel = void (*)(const TileCall&);
 using GradientKernel = void (*)(const GradientCall&);
 using DepthwiseKernel = void (*)(const DepthwiseCall&);
@@ -100,7 +122,9 @@ struct KernelSet {
   TileKernel scattered[maxBlocks + 1][maxPixels + 1];   // the same for values that do not come in runs, without rims
   GradientKernel gradient[maxBlocks + 1][maxRows + 1];  // [blocks][rows]
   DepthwiseKernel depthwise;
-  double (*multiplyAdds)(int steps);  // does nothing but multiply-adds; returns how many operations: for the peak
+  WinogradInputKernel winogradInput[5];    // [2] and [4]: outputs of a tile in each dimension
+  WinogradOutputKernel winogradOutput[5];  // likewise
+  double (*multiplyAdds)(int steps);       // does nothing but multiply-adds; returns how many operations: for the peak
 };
 
 const KernelSet& portableKernels();  // the plain architecture: SSE2, NEON

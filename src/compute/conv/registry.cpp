@@ -9,6 +9,8 @@ namespace {
 constexpr Algorithm algorithms[] = {
     {"few-channels", servesFewChannelsForward, makeFewChannelsForward},
     {"few-channels", servesFewChannelsBackwardWeights, makeFewChannelsBackwardWeights},
+    {"winograd-4x4", servesWinogradFour, makeWinogradFour},
+    {"winograd-2x2", servesWinogradTwo, makeWinogradTwo},
     {"direct", servesDirectForward, makeDirectForward},
     {"direct", servesDirectBackwardData, makeDirectBackwardData},
     {"direct", servesDirectBackwardWeights, makeDirectBackwardWeights},

@@ -143,8 +143,22 @@ Description understand(const taccConvDesc_t& d) {
   if (d.pass == taccConvForward && d.accumulate != 0) {
     fail(taccInvalidArgument, "accumulate belongs to the backward passes; forward, let residual be the output");
   }
-  return {d.pass,          shapeOf(d),  d.inputLayout,     d.weightLayout, d.bias != 0,
-          d.residual != 0, d.relu != 0, d.accumulate != 0, d.maxWorkers,   d.algorithm == nullptr ? "" : d.algorithm};
+  if (d.pass == taccConvBackwardWeights && d.winograd != 0) {
+    fail(taccInvalidArgument, "winograd belongs to the forward and the backward data pass");
+  }
+  Description result{};
+  result.pass = d.pass;
+  result.shape = shapeOf(d);
+  result.inputLayout = d.inputLayout;
+  result.weightLayout = d.weightLayout;
+  result.bias = d.bias != 0;
+  result.residual = d.residual != 0;
+  result.relu = d.relu != 0;
+  result.accumulate = d.accumulate != 0;
+  result.winograd = d.winograd != 0;
+  result.maxWorkers = d.maxWorkers;
+  if (d.algorithm != nullptr) result.algorithm = d.algorithm;
+  return result;
 }
 
 }  // namespace tacc::conv

@@ -49,7 +49,7 @@ struct Description {
   Shape shape;
   taccLayout_t inputLayout;
   taccWeightLayout_t weightLayout;
-  bool bias, residual, relu, accumulate;
+  bool bias, residual, relu, accumulate, winograd;
   int maxWorkers;
   std::string algorithm;  // empty: the library chooses
 };

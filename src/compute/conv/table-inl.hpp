@@ -8,6 +8,7 @@
 #include "compute/conv/depthwise-inl.hpp"
 #include "compute/conv/gradient-inl.hpp"
 #include "compute/conv/tile-inl.hpp"
+#include "compute/conv/winograd-inl.hpp"
 
 namespace tacc::conv {
 namespace TACC_CONV_ISA {
@@ -57,6 +58,10 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   fillBlocks<3>(set);
   fillBlocks<4>(set);
   set.depthwise = depthwise;
+  set.winogradInput[2] = winogradInput<2>;
+  set.winogradInput[4] = winogradInput<4>;
+  set.winogradOutput[2] = winogradOutput<2>;
+  set.winogradOutput[4] = winogradOutput<4>;
   set.multiplyAdds = multiplyAdds;
   return set;
 }
