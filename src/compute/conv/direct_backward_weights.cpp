@@ -187,7 +187,8 @@ bool servesDirectBackwardWeights(const Description& d) {
 std::unique_ptr<Plan> makeDirectBackwardWeights(const Description& d, const KernelSet& kernels) {
   const int ins = d.shape.inPerGroup();
   const int outBlocks = ceilDivide(d.shape.outPerGroup(), blockLength);
-  return std::make_unique<DirectBackwardWeights>(d, kernels, chooseWeightTiles(kernels, outBlocks, ins));
+  const double pixels = std::min(400.0, double(d.shape.batch) * d.shape.outHeight * d.shape.outWidth);
+  return std::make_unique<DirectBackwardWeights>(d, kernels, chooseWeightTiles(kernels, outBlocks, ins, pixels));
 }
 
 }  // namespace tacc::conv

@@ -111,7 +111,7 @@ bool servesFewChannelsBackwardWeights(const Description& d) {
 std::unique_ptr<Plan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels) {
   const FewChannelsImage image(d);
   return std::make_unique<FewChannelsBackwardWeights>(
-      d, kernels, image, chooseWeightTiles(kernels, d.shape.outBlocks(), image.values(), image.values()));
+      d, kernels, image, chooseWeightTiles(kernels, d.shape.outBlocks(), image.values(), 400, image.values()));
 }
 
 }  // namespace tacc::conv

@@ -22,7 +22,10 @@ std::vector<WeightTiles::Part> cut(int count, int limit) {
 
 }  // namespace
 
-WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inValues, int blockRows) {
+WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inValues, double pixels, int blockRows) {
+  const auto cycles = [&](const WeightTiles::Part& blocks, const WeightTiles::Part& rows) {
+    return stepCycles(kernels, blocks.size(), rows.size()) + tileCycles(kernels, blocks.size(), rows.size()) / pixels;
+  };
   WeightTiles best{};
   for (int blocks = 1; blocks <= std::min(maxBlocks, outBlocks); ++blocks) {
     const int limit = kernels.rowLimit[blocks];
@@ -35,10 +38,10 @@ WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inVal
     const int fullBlocks = inValues / blockRows;
     for (const WeightTiles::Part& block : tiles.blockParts) {
       for (const WeightTiles::Part& rows : tiles.rowParts) {
-        tiles.cyclesOfPixel += fullBlocks * stepCycles(kernels, block.size(), rows.size());
+        tiles.cyclesOfPixel += fullBlocks * cycles(block, rows);
       }
       for (const WeightTiles::Part& rows : tiles.lastRowParts) {
-        tiles.cyclesOfPixel += stepCycles(kernels, block.size(), rows.size());
+        tiles.cyclesOfPixel += cycles(block, rows);
       }
     }
     if (best.blockParts.empty() || tiles.cyclesOfPixel < best.cyclesOfPixel) best = tiles;

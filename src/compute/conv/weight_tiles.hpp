@@ -18,8 +18,10 @@ struct WeightTiles {
   double cyclesOfPixel;            // for one tap and all channels
 };
 
-/// The cut that the model finds fastest; input values come in blocks of `blockRows`.
-WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inValues, int blockRows = blockLength);
+/// The cut that the model finds fastest; input values come in blocks of `blockRows`, and a tile sees about `pixels`
+/// pixels before it is written.
+WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inValues, double pixels,
+                              int blockRows = blockLength);
 
 /// The first output coordinate whose input coordinate, at * stride + offset, is not before 0.
 constexpr int firstInside(int offset, int stride) { return offset >= 0 ? 0 : (-offset + stride - 1) / stride; }
