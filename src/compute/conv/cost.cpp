@@ -35,9 +35,11 @@ double stepCycles(const KernelSet& kernels, int blocks, int pixels) {
   const double loads = vectors + pixels;
   const double latency = 4;
   const double fromSecondCache = 2.0 * blocks;
+  const double weightLine = 0.2;  // what a line of weights costs even where it is hidden
   const double perCycle = productsPerCycle(kernels);
   const double loop = perCycle == 1 ? 0.1 : 0.25;
-  return std::max({products / perCycle, loads / 2, (products + loads + 3) / 4, latency, fromSecondCache}) + loop;
+  return std::max({products / perCycle, loads / 2, (products + loads + 3) / 4, latency, fromSecondCache}) + loop +
+         weightLine * blocks;
 }
 
 double tileCycles(const KernelSet& kernels, int blocks, int pixels) {

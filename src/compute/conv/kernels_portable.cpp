@@ -3,7 +3,7 @@
 #define TACC_CONV_ISA portable
 #if defined(__aarch64__)
 #define TACC_VECTOR_REGISTER "w"
-#define TACC_PIXELS 6, 3, 2, 1
+#define TACC_PIXELS 6, 3, 0, 0
 #define TACC_ROWS 6, 3, 0, 0
 #define TACC_ISA_NAME "neon"
 #else
