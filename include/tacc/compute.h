@@ -167,6 +167,57 @@ TACC_API const char* taccComputeIsa(void);
  * in registers: what the kernels are compared with. 0 on an error. */
 TACC_API double taccMeasurePeak(double seconds);
 
+/* ---------------------------------------------------------------------------------------------- products of matrices
+ */
+
+/* C = relu(A * B + bias + C), the last three where wanted; C has m rows and n columns, the inner length is k. Matrices
+ * are row-major. Fully connected layers are such: forward Y = X * W + b, backward dX = dY * W', dW = X' * dY. Always
+ * start from TACC_GEMM_INITIALIZER. */
+typedef struct {
+  size_t size; /* sizeof(taccGemmDesc_t) as compiled in the program */
+  int m, n, k;
+  ptrdiff_t lda, ldb, ldc; /* numbers from row to row as stored; 0: rows follow each other */
+  int transposeA;          /* A is stored as k rows of m */
+  int transposeB;          /* B is stored as n rows of k */
+  int bias;                /* one number per column */
+  int accumulate;          /* add to what C holds */
+  int relu;                /* at last, max(x, 0) */
+  int maxWorkers;          /* most workers of the executors it will run on; default 1 */
+} taccGemmDesc_t;
+
+#define TACC_GEMM_INITIALIZER \
+  { sizeof(taccGemmDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 }
+
+typedef struct taccGemmPlan* taccGemmPlan_t;
+
+typedef struct {
+  size_t packedBytes; /* what taccGemmPack writes */
+  size_t workspaceBytes;
+  double operations;
+  double predictedSeconds; /* a guess, as in taccConvInfo_t */
+  const char* kernel;      /* lives as long as the plan */
+} taccGemmInfo_t;
+
+/* As for convolutions: plan, pack B whenever it changes, run as often as wanted, on any threads. */
+TACC_API taccResult_t taccGemmPlanCreate(taccGemmPlan_t* plan, const taccGemmDesc_t* desc);
+TACC_API taccResult_t taccGemmPlanDestroy(taccGemmPlan_t plan);
+TACC_API taccResult_t taccGemmPlanGetInfo(taccGemmPlan_t plan, taccGemmInfo_t* info);
+/* `packed` is aligned to 64 bytes. Costs a read and a write of B. */
+TACC_API taccResult_t taccGemmPack(taccGemmPlan_t plan, const float* b, float* packed);
+
+/* packedB and the workspace are aligned to 64 bytes, the rest as floats are. C overlaps nothing. */
+typedef struct {
+  const float* a;
+  const float* packedB;
+  const float* bias; /* n numbers; only if the description has a bias */
+  float* c;
+  void* workspace; /* may be NULL if the plan needs none */
+  size_t workspaceBytes;
+} taccGemmBuffers_t;
+
+TACC_API taccResult_t taccGemmRun(taccGemmPlan_t plan, const taccGemmBuffers_t* buffers,
+                                  const taccExecutor_t* executor);
+
 #ifdef __cplusplus
 }
 #endif

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "api/boundary.hpp"
+#include "api/compute_check.hpp"
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/layout.hpp"
 #include "compute/conv/weights.hpp"
@@ -10,6 +11,11 @@
 
 using tacc::fail;
 using tacc::guard;
+using tacc::compute_check::checkExecutor;
+using tacc::compute_check::checkWorkspace;
+using tacc::compute_check::kernels;
+using tacc::compute_check::require;
+using tacc::compute_check::requireAligned;
 namespace conv = tacc::conv;
 
 /// What a handle points to.
@@ -21,25 +27,6 @@ struct taccConvPlan {
 };
 
 namespace {
-
-constexpr std::size_t alignment = 64;
-
-/// Chosen at the first call.
-const conv::KernelSet& kernels() {
-  static const conv::KernelSet& best = conv::bestKernels();
-  return best;
-}
-
-void require(const void* pointer, const char* name) {
-  if (pointer == nullptr) fail(taccInvalidArgument, "{} is NULL", name);
-}
-
-void requireAligned(const void* pointer, const char* name) {
-  require(pointer, name);
-  if (reinterpret_cast<std::uintptr_t>(pointer) % alignment != 0) {
-    fail(taccInvalidArgument, "{} is {}, which is not aligned to {} bytes", name, pointer, alignment);
-  }
-}
 
 taccConvInfo_t infoOf(const taccConvPlan& plan) {
   const conv::Description& d = plan.description;
@@ -76,21 +63,7 @@ void checkBuffers(const taccConvPlan& plan, const taccConvBuffers_t& buffers) {
   } else {
     requireAligned(buffers.result, "result");
   }
-  if (plan.info.workspaceBytes == 0) return;
-  requireAligned(buffers.workspace, "workspace");
-  if (buffers.workspaceBytes < plan.info.workspaceBytes) {
-    fail(taccInvalidArgument, "the workspace has {} bytes and this plan needs {}", buffers.workspaceBytes,
-         plan.info.workspaceBytes);
-  }
-}
-
-void checkExecutor(const taccConvPlan& plan, const taccExecutor_t* executor) {
-  require(executor, "executor");
-  if (executor->run == nullptr) fail(taccInvalidArgument, "executor->run is NULL");
-  if (executor->workers < 1 || executor->workers > plan.description.maxWorkers) {
-    fail(taccInvalidArgument, "the executor has {} workers and the plan was made for 1 to {}; see maxWorkers",
-         executor->workers, plan.description.maxWorkers);
-  }
+  checkWorkspace(buffers.workspace, buffers.workspaceBytes, plan.info.workspaceBytes);
 }
 
 void requireTensor(std::size_t bytes, const char* what) {
@@ -195,7 +168,7 @@ taccResult_t taccConvRun(taccConvPlan_t plan, const taccConvBuffers_t* buffers, 
     require(plan, "plan");
     require(buffers, "buffers");
     checkBuffers(*plan, *buffers);
-    checkExecutor(*plan, executor);
+    checkExecutor(executor, plan->description.maxWorkers);
     plan->plan->run(*buffers, conv::Executor(*executor));
   });
 }
