@@ -167,8 +167,9 @@ void Correlation::chooseChunks() {
           : std::clamp<std::size_t>((weightBytes + weightBytesAtOnce - 1) / weightBytesAtOnce, 1, inBlocks);
   chunkBlocks_ = (inBlocks + chunks - 1) / chunks;
   const std::size_t outPixels = static_cast<std::size_t>(shape_.outHeight) * static_cast<std::size_t>(shape_.outWidth);
-  const std::size_t inputBytes = inBlocks * blockLength * sizeof(float) * static_cast<std::size_t>(shape_.inHeight) *
-                                 static_cast<std::size_t>(shape_.inWidth);
+  const std::size_t inPixels = static_cast<std::size_t>(shape_.inHeight) * static_cast<std::size_t>(shape_.inWidth);
+  const std::size_t usedPixels = std::min(inPixels, outPixels * std::max<std::size_t>(1, shape_.taps.size()));
+  const std::size_t inputBytes = inBlocks * blockLength * sizeof(float) * usedPixels;
   const std::size_t parts =
       std::clamp<std::size_t>(inputBytes / inputBytesAtOnce, 1, std::max<std::size_t>(1, outPixels / 56));
   tilesAtOnce_ = std::max<std::size_t>(1, (tiles_.size() + parts - 1) / parts);

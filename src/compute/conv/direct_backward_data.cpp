@@ -28,7 +28,6 @@ struct Phase {
   std::ptrdiff_t output;  // of its first pixel, in floats
   std::vector<int> taps;  // r * kernelWidth + s
   Correlation correlation;
-  Partition partition;
   std::size_t packed;  // where its weights begin
 };
 
@@ -37,7 +36,11 @@ class DirectBackwardData final : public Plan {
   DirectBackwardData(const Description& description, const KernelSet& kernels, std::vector<Phase> phases)
       : Plan(std::string(kernels.isa) + " " + phases.front().correlation.tileName()),
         description_(description),
-        phases_(std::move(phases)) {
+        phases_(std::move(phases)),
+        // The first phase has the most pixels.
+        partition_(phases_.front().correlation, shape().batch, shape().groups,
+                   ceilDivide(shape().height, shape().strideHeight) * ceilDivide(shape().width, shape().strideWidth),
+                   description.maxWorkers) {
     for (Phase& phase : phases_) {
       phase.packed = packedFloats_;
       packedFloats_ += phase.correlation.packedFloats() * static_cast<std::size_t>(shape().groups);
@@ -70,9 +73,10 @@ class DirectBackwardData final : public Plan {
   void run(const taccConvBuffers_t& buffers, const Executor& executor) const override {
     const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
     const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
-    for (const Phase& phase : phases_) {
-      executor.forEach(phase.partition.tasks(), [&](std::size_t index, int) {
-        const Partition::Task task = phase.partition.task(phase.correlation, index);
+    // All phases of a part of the image together: what they write lies between each other's pixels.
+    executor.forEach(partition_.tasks(), [&](std::size_t index, int) {
+      for (const Phase& phase : phases_) {
+        const Partition::Task task = partition_.task(phase.correlation, index);
         const auto group = static_cast<std::ptrdiff_t>(task.channelGroup);
         const auto image = static_cast<std::ptrdiff_t>(task.images.from);
         const std::ptrdiff_t gradient = image * outImage + group * (outImage / shape().groups);
@@ -83,8 +87,8 @@ class DirectBackwardData final : public Plan {
                                nullptr, description_.accumulate ? result : nullptr, result,
                                static_cast<int>(task.images.to - task.images.from), outImage, inImage, task.tiles.from,
                                task.tiles.to, task.outputs.from, task.outputs.to, false});
-      });
-    }
+      }
+    });
   }
 
  private:
@@ -92,6 +96,7 @@ class DirectBackwardData final : public Plan {
 
   Description description_;
   std::vector<Phase> phases_;
+  Partition partition_;
   std::size_t packedFloats_ = 0;
 };
 
@@ -126,9 +131,7 @@ std::vector<Phase> phasesOf(const Description& d, const KernelSet& kernels) {
       c.outHeight = isProduct ? 1 : ceilDivide(s.height - y, s.strideHeight);
       c.outWidth = isProduct ? s.height * s.width : ceilDivide(s.width - x, s.strideWidth);
       Correlation correlation(c, kernels);
-      Partition partition(correlation, s.batch, s.groups, c.outHeight * c.outWidth, d.maxWorkers);
-      phases.push_back({(std::ptrdiff_t{y} * s.width + x) * blockLength, std::move(taps), std::move(correlation),
-                        std::move(partition), 0});
+      phases.push_back({(std::ptrdiff_t{y} * s.width + x) * blockLength, std::move(taps), std::move(correlation), 0});
     }
   }
   return phases;

@@ -63,7 +63,10 @@ class DirectBackwardWeights final : public Plan {
     constexpr double cacheBytes = 512 * 1024;
     const Shape& s = shape();
     const double pixels = double(s.batch) * s.outHeight * s.outWidth;
-    const double inputBytes = double(s.inPerGroup()) * s.batch * s.height * s.width * 4;
+    // Strides leave out pixels that no tap reads.
+    const double usedPixels =
+        double(std::min(s.height, s.outHeight * s.kernelHeight)) * std::min(s.width, s.outWidth * s.kernelWidth);
+    const double inputBytes = double(s.inPerGroup()) * s.batch * usedPixels * 4;
     const double gradientBytes = double(s.outPerGroup()) * pixels * 4;
     const double resultBytes = double(blockedFloats()) / s.groups * 4;
     const auto blocks = static_cast<double>(tiles_.blockParts.front().size());

@@ -44,6 +44,8 @@ class Partition {
     TaskPart images, tiles, outputs;
     std::size_t channelGroup;
   };
+  /// `correlation` is the one of the constructor, or another one over the same batch, whose tiles and outputs are cut
+  /// into as many parts.
   Task task(const Correlation& correlation, std::size_t index) const {
     const std::size_t tile = index % tileParts_;
     index /= tileParts_;

@@ -32,6 +32,9 @@ template <int kVectors, int kPixels, int kFrom, int kTo>
 template <int kVectors, int kPixels, int kFrom, int kTo>
 [[gnu::always_inline]] inline void multiplyRun(Vector (&sum)[kVectors][kPixels], const float* input,
                                                std::ptrdiff_t pixel, const float* weights, int count) {
+  // What the next tile reads: each block of channels is in another page, where no hardware looks ahead.
+#pragma GCC unroll 16
+  for (int p = kFrom; p < kTo; ++p) __builtin_prefetch(input + (kPixels + p) * pixel, 0, 2);
   for (int i = 0; i < count; ++i) {
     multiplyValue<kVectors, kPixels, kFrom, kTo>(sum, input, pixel, weights);
     ++input;
