@@ -161,7 +161,8 @@ TACC_API taccResult_t taccCommSplit(taccComm_t comm, int color, int key, taccCom
 
 /* Waits for all work given to the communicator's streams; after it only Destroy and the queries are allowed. */
 TACC_API taccResult_t taccCommFinalize(taccComm_t comm);
-/* Frees the communicator (finalizes it first if that was not done). Not collective. */
+/* Frees the communicator (finalizes it first if that was not done). Inside a host it does not wait for other ranks.
+ * Between hosts it waits until they destroy theirs or fail, 10 s at most: what this rank sent last may be under way. */
 TACC_API taccResult_t taccCommDestroy(taccComm_t comm);
 /* Ends the communicator without waiting: calls blocked in it, on all ranks, return taccRemoteError. Frees the handle
  * once the calls of this process that are inside it have returned. */

@@ -31,7 +31,7 @@ constexpr Choice<LogLevel> logLevels[] = {
 constexpr Choice<CmaMode> cmaModes[] = {{"auto", CmaMode::automatic}, {"on", CmaMode::on}, {"off", CmaMode::off}};
 constexpr Choice<SegmentSource> segmentSources[] = {
     {"memfd", SegmentSource::memfd}, {"file", SegmentSource::file}, {"off", SegmentSource::off}};
-constexpr std::array<std::string_view, 4> transports = {"auto", "ucx", "ofi", "mpi"};
+constexpr std::array<std::string_view, 5> transports = {"auto", "ucx", "ofi", "tcp", "mpi"};
 
 template <class Value, std::size_t size>
 std::string wordsOf(const Choice<Value> (&choices)[size]) {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "comm/hub.hpp"
-#include "comm/interfaces.hpp"
+#include "transports/interfaces.hpp"
 #include "comm/spoke.hpp"
 #include "comm/unique_id.hpp"
 

@@ -93,6 +93,12 @@ void ClusterCommunicator::startBetween(const Call& call, Between between, std::s
   work.members = between.members;
   work.chunks = std::move(between.chunks);
   work.blockBytes = between.count * elementBytes;
+  // Blocks of the caller's buffers are in the order of the ranks.
+  if (&between.members == &everybody_ && !std::ranges::is_sorted(everybody_)) {
+    work.places = everybody_;
+    work.inputHasPlaces = between.collective != Collective::allGather && between.collective != Collective::gather;
+    work.outputHasPlaces = between.collective != Collective::reduceScatter && between.collective != Collective::scatter;
+  }
   work.elementBytes = elementBytes;
   work.reduce = reduceKernel(call.type, call.op == taccAvg ? taccSum : call.op);
   work.divisor = call.op == taccAvg ? ranks() : 1;
@@ -289,10 +295,11 @@ void ClusterCommunicator::reduceScatter(const Call& call) {
 void ClusterCommunicator::runFlat(const Call& call) {
   const UserBuffers mine = usedBuffers(call, rank(), ranks());
   const std::size_t chunk = chunkOf(call.collective, everybody_.size(), call, 1);
-  startBetween(call,
-               {call.collective, everybody_, isRooted(call.collective) ? call.root : 0, mine.inPlace, call.count,
-                cut(mine.send, mine.receive, call.count, chunk, sizeOf(call.type))},
-               call.count);
+  startBetween(
+      call,
+      {call.collective, everybody_, isRooted(call.collective) ? static_cast<int>(indexOf(everybody_, call.root)) : 0,
+       mine.inPlace, call.count, cut(mine.send, mine.receive, call.count, chunk, sizeOf(call.type))},
+      call.count);
   finishBetween();
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "base/error.hpp"
@@ -13,21 +12,11 @@
 #include "engine/signature.hpp"
 
 namespace tacc {
-namespace {
-
-std::vector<int> allRanks(int ranks) {
-  std::vector<int> all(static_cast<std::size_t>(ranks));
-  std::iota(all.begin(), all.end(), 0);
-  return all;
-}
-
-}  // namespace
-
 ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank, int ranks, CommConfig config)
     : JoinedCommunicator(rank, ranks, std::move(config), std::move(membership.trace)),
       who_(std::move(membership.who)),
-      hosts_(who_),
-      everybody_(allRanks(ranks)),
+      hosts_(HostMap(who_).inOrder(membership.walk)),
+      everybody_(hosts_.everybody()),
       leaders_(hosts_.lane(0)),
       host_(hosts_.hostOf(rank)),
       local_(hosts_.localOf(rank)),
@@ -44,7 +33,10 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
 }
 
 /// First of all nobody writes into the memory of runs that an Error has left under way.
-ClusterCommunicator::~ClusterCommunicator() { endpoint_.closeTransport(asyncError_.load() != taccSuccess); }
+ClusterCommunicator::~ClusterCommunicator() {
+  const bool failed = asyncError_.load() != taccSuccess || !endpoint_.leave();
+  endpoint_.closeTransport(failed);
+}
 
 void ClusterCommunicator::runNow(const Call& call) {
   try {

@@ -35,7 +35,8 @@ struct ClusterMembership {
   std::string transportName;
   NetworkPatience patience;
   NetworkSpeed speed;
-  std::string trace;  // TACC_TRACE
+  std::vector<int> walk;  // hosts, by their lowest ranks' order, in the order of the topology; equal on all ranks
+  std::string trace;      // TACC_TRACE
 };
 
 class ClusterCommunicator final : public JoinedCommunicator {
@@ -105,7 +106,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
 
   std::vector<RankIdentity> who_;
   HostMap hosts_;
-  std::vector<int> everybody_, leaders_, lane_;
+  std::vector<int> everybody_, leaders_, lane_;  // in the order of the hosts
   int host_;
   int local_;
   std::unique_ptr<NodeCommunicator> node_;

@@ -1,10 +1,8 @@
 #include "comm/cluster_membership.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <filesystem>
-#include <map>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "comm/network_probe.hpp"
+#include "comm/transport_choice.hpp"
 #include "comm/unique_id.hpp"
 #include "transports/network_transport.hpp"
 #include "transports/plugin_table.hpp"
@@ -56,75 +55,10 @@ std::unique_ptr<NodeCommunicator> makeNode(Bootstrap& bootstrap, const HostMap& 
   return std::make_unique<NodeCommunicator>(std::move(membership), local, ranks, inside, std::move(environment));
 }
 
-/// What a rank says of one kind of transport.
-struct Offer {
-  bool works;
-  bool hasFabric;
-  std::array<char, 200> problem;  // else
-};
-
-struct Chosen {
-  std::unique_ptr<NetworkTransport> transport;
-  std::string name;
-};
-
-std::unique_ptr<NetworkTransport> tryTransport(const NetworkTransportKind& kind, NetworkOptions options,
-                                               PluginTable* plugin, Offer& offer) {
-  std::string problem = fmt::format("this build of tacc lacks it; it needs {}", kind.library);
-  try {
-    if (kind.make != nullptr) {
-      if (plugin != nullptr) options.plugin = &plugin->table();
-      auto made = kind.make(options);
-      if (plugin != nullptr && kind.name == "mpi") plugin->take();
-      offer.works = true;
-      offer.hasFabric = made->hasFabric();
-      return made;
-    }
-  } catch (const Error& error) {
-    problem = error.what();
-  }
-  const std::size_t length = std::min(problem.size(), offer.problem.size() - 1);
-  std::copy_n(problem.begin(), length, offer.problem.begin());
-  return nullptr;
-}
-
-/// The first kind that works on all ranks: in the registry's order those that have found a network better than TCP,
-/// then for TCP in an order of its own, as UCX is fast there but does not survive the death of a peer
-/// (docs/transports.md).
-Chosen chooseTransport(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, const NetworkOptions& options,
-                       PluginTable* plugin, const std::string& forced) {
-  constexpr std::string_view overTcp[] = {"ofi", "ucx", "mpi"};
-  std::string problems;
-  std::map<std::string_view, std::unique_ptr<NetworkTransport>>
-      made;  // works here, and is not better than TCP everywhere
-  for (const NetworkTransportKind& kind : networkTransports()) {
-    if (!forced.empty() && kind.name != forced) continue;
-    Offer mine{};
-    auto transport = tryTransport(kind, options, plugin, mine);
-    const auto offers = bootstrap.gatherValues(mine);
-    const auto lacking = std::ranges::find(offers, false, &Offer::works);
-    if (lacking == offers.end()) {
-      if (!forced.empty() || std::ranges::all_of(offers, &Offer::hasFabric))
-        return {std::move(transport), std::string(kind.name)};
-      made[kind.name] = std::move(transport);
-      continue;
-    }
-    const auto rank = static_cast<std::size_t>(lacking - offers.begin());
-    problems += fmt::format("{}{} (rank {}, {}: {})", problems.empty() ? "" : ", ", kind.name, rank,
-                            who[rank].describe(), lacking->problem.data());
-  }
-  for (const std::string_view name : overTcp)
-    if (const auto found = made.find(name); found != made.end()) return {std::move(found->second), std::string(name)};
-  if (problems.empty()) fail(taccInvalidUsage, "TACC_TRANSPORT={}: tacc has no transport of that name here", forced);
-  fail(taccSystemError, "no transport works between the hosts of all ranks: {}; tacc_info shows what a host has",
-       problems);
-}
-
 /// The interface over which the others were reached, unless the user named one, or a faster network is there.
 std::string interfaceFor(const Bootstrap& bootstrap, const Environment& environment) {
   if (!environment.interfaces.empty()) return environment.interfaces.substr(0, environment.interfaces.find(','));
-  std::error_code none;
-  return std::filesystem::exists("/sys/class/infiniband", none) ? std::string() : bootstrap.interfaceToRankZero();
+  return hasFabricDevice() ? std::string() : bootstrap.interfaceToRankZero();
 }
 
 NetworkPatience patienceFor(const CommConfig& config, const Environment& environment) {
@@ -142,8 +76,8 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
   const HostMap hosts(who);
   const int ranks = static_cast<int>(who.size());
   try {
-    Chosen chosen = chooseTransport(*bootstrap, who, {rank, ranks, interfaceFor(*bootstrap, environment)}, plugin,
-                                    environment.transport);
+    ChosenTransport chosen = chooseTransport(*bootstrap, who, {rank, ranks, interfaceFor(*bootstrap, environment)},
+                                             plugin, environment.transport);
     chosen.transport->setPeers(gatherBytes(*bootstrap, chosen.transport->address()));
     member.transport = std::move(chosen.transport);
     member.transportName = chosen.name;
@@ -157,6 +91,8 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     bootstrap->announceFailure(error);
     throw;
   }
+  member.walk.resize(static_cast<std::size_t>(hosts.hosts()));
+  std::iota(member.walk.begin(), member.walk.end(), 0);
   member.trace = environment.trace;
   member.patience = patienceFor(config, environment);
   member.control = std::make_unique<ControlPlane>(rank, who, bootstrap->releaseChannels());

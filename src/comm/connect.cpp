@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "comm/rendezvous_address.hpp"
-#include "comm/tcp.hpp"
+#include "transports/tcp.hpp"
 
 namespace tacc {
 namespace {

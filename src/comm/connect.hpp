@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "comm/inet_address.hpp"
+#include "transports/inet_address.hpp"
 #include "comm/wait.hpp"
 #include "transports/file_descriptor.hpp"
 

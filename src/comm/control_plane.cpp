@@ -32,7 +32,24 @@ struct GoneNotice {
 ControlPlane::ControlPlane(int rank, std::vector<RankIdentity> who, std::vector<Channel> channels)
     : rank_(rank), who_(std::move(who)), channels_(std::move(channels)), presence_(who_.size(), Presence::here) {}
 
-ControlPlane::~ControlPlane() { sendToAll(MessageKind::farewell, nullptr, -1); }
+ControlPlane::~ControlPlane() { leave(); }
+
+void ControlPlane::leave() noexcept {
+  if (!std::exchange(hasLeft_, true)) sendToAll(MessageKind::farewell, nullptr, -1);
+}
+
+void ControlPlane::sayFarewell() noexcept {
+  const std::lock_guard lock(mutex_);
+  leave();
+}
+
+bool ControlPlane::isAlone() const {
+  const std::lock_guard lock(mutex_);
+  if (std::ranges::all_of(channels_, [](const Channel& channel) { return channel.fd() < 0; })) return true;
+  for (std::size_t r = 0; r < presence_.size(); ++r)
+    if (static_cast<int>(r) != rank_ && presence_[r] == Presence::here) return false;
+  return true;
+}
 
 std::string ControlPlane::nameOf(int rank) const {
   return fmt::format("rank {} ({})", rank, who_[static_cast<std::size_t>(rank)].describe());

@@ -27,7 +27,7 @@ class ControlPlane {
  public:
   /// `channels`: as Bootstrap::releaseChannels() gives them.
   ControlPlane(int rank, std::vector<RankIdentity> who, std::vector<Channel> channels);
-  /// Says farewell.
+  /// Says farewell, if that has not been done.
   ~ControlPlane();
   ControlPlane(const ControlPlane&) = delete;
   ControlPlane& operator=(const ControlPlane&) = delete;
@@ -41,6 +41,11 @@ class ControlPlane {
 
   /// Tells all ranks that this one has failed, once. Thread safe.
   void announce(const Error& error) noexcept;
+
+  /// Tells all ranks that this one leaves, once; what they tell is still read. Thread safe.
+  void sayFarewell() noexcept;
+  /// Nobody is left to be heard: all others have left or died, or rank 0, who would tell, has gone. Thread safe.
+  bool isAlone() const;
 
   /// This rank's operation has timed out: begins an inquest. A later poll() throws the verdict.
   void reportStuck(const std::string& doing);
@@ -67,6 +72,7 @@ class ControlPlane {
   void markGone(int rank, Presence how);
   void sendTo(int rank, MessageKind kind, const Payload& payload) noexcept;
   void sendToAll(MessageKind kind, const Payload& payload, int except) noexcept;
+  void leave() noexcept;
   void openInquest();
   void concludeInquest(const std::string& own);
 
@@ -76,6 +82,7 @@ class ControlPlane {
   std::vector<Channel> channels_;  // rank 0: by rank; others: one, to rank 0
   std::vector<Presence> presence_;
   std::optional<Inquest> inquest_;
+  bool hasLeft_ = false;
   bool hasFailed_ = false;     // this rank announced, or was told
   std::optional<Error> told_;  // what poll() threw
 };

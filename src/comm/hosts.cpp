@@ -63,6 +63,16 @@ HostMap::HostMap(const std::vector<RankIdentity>& all) {
   }
 }
 
+HostMap HostMap::inOrder(std::span<const int> walk) const {
+  HostMap result = *this;
+  result.ranks_.clear();
+  for (const int host : walk) {
+    for (const int rank : ranksOf(host)) result.host_[static_cast<std::size_t>(rank)] = result.hosts();
+    result.ranks_.push_back(ranksOf(host));
+  }
+  return result;
+}
+
 bool HostMap::isEven() const noexcept {
   return std::ranges::all_of(ranks_, [this](const auto& members) { return members.size() == ranks_[0].size(); });
 }
@@ -70,6 +80,12 @@ bool HostMap::isEven() const noexcept {
 std::vector<int> HostMap::lane(int local) const {
   std::vector<int> ranks;
   for (const auto& members : ranks_) ranks.push_back(members[static_cast<std::size_t>(local)]);
+  return ranks;
+}
+
+std::vector<int> HostMap::everybody() const {
+  std::vector<int> ranks;
+  for (const auto& members : ranks_) ranks.insert(ranks.end(), members.begin(), members.end());
   return ranks;
 }
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,14 @@ RankIdentity introduceSelf(const std::string& settings, bool sharesMemory);
 /// names both and both values.
 void checkSettings(const std::vector<RankIdentity>& all);
 
-/// The ranks by host. Hosts are numbered by their lowest rank; ranks of a host are in order.
+/// The ranks by host. Ranks of a host are in order.
 class HostMap {
  public:
   HostMap() = default;
+  /// Hosts are numbered by their lowest rank.
   explicit HostMap(const std::vector<RankIdentity>& all);
+  /// The same hosts in another order: walk[n] is the present number of what becomes host n.
+  HostMap inOrder(std::span<const int> walk) const;
 
   int hosts() const noexcept { return static_cast<int>(ranks_.size()); }
   int hostOf(int rank) const { return host_[static_cast<std::size_t>(rank)]; }
@@ -44,6 +48,8 @@ class HostMap {
   bool isEven() const noexcept;
   /// The rank number `local` of every host.
   std::vector<int> lane(int local) const;
+  /// All ranks, host by host.
+  std::vector<int> everybody() const;
 
  private:
   std::vector<int> host_, local_;

@@ -15,7 +15,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "comm/host.hpp"
-#include "comm/interfaces.hpp"
+#include "transports/interfaces.hpp"
 #include "comm/unique_id.hpp"
 
 namespace tacc {

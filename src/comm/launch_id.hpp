@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/inet_address.hpp"
+#include "transports/inet_address.hpp"
 #include "comm/launch_environment.hpp"
 #include "tacc/tacc.h"
 

@@ -9,9 +9,9 @@
 
 #include "base/error.hpp"
 #include "comm/host.hpp"
-#include "comm/interfaces.hpp"
+#include "transports/interfaces.hpp"
 #include "comm/rendezvous_address.hpp"
-#include "comm/tcp.hpp"
+#include "transports/tcp.hpp"
 
 namespace tacc {
 namespace {

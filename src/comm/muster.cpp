@@ -14,7 +14,7 @@
 #include "comm/connect.hpp"
 #include "comm/failure.hpp"
 #include "comm/rendezvous_address.hpp"
-#include "comm/tcp.hpp"
+#include "transports/tcp.hpp"
 #include "comm/unique_id.hpp"
 
 namespace tacc {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "comm/handshake.hpp"
-#include "comm/inet_address.hpp"
+#include "transports/inet_address.hpp"
 #include "comm/wait.hpp"
 #include "tacc/tacc.h"
 #include "transports/file_descriptor.hpp"

@@ -15,7 +15,8 @@ namespace {
 constexpr int longestSleep = 100;  // ms; bounds how late a time-out is noticed
 constexpr int blindSleep = 1;      // ms, for transports without a descriptor
 constexpr double deadGrace = 0.1;  // a rank that died may have sent all that it had to
-constexpr double leftGrace = 1.0;
+constexpr double leftGrace = 3.0;  // as may one that has left, which stays for a while
+constexpr double leaveSeconds = 10.0;
 constexpr double afterGraces = leftGrace + 0.01;
 constexpr double verdictSeconds = 0.7;  // of waiting for rank 0 after a time-out
 constexpr double explainSeconds = 0.3;  // for the control plane to tell why a connection broke
@@ -105,12 +106,26 @@ void NetworkEndpoint::idle(NetworkActivity* activity) {
   checkOthers(activity, secondsSince(idleStart_));
 }
 
-/// UCX 1.13 and libfabric 1.17 crash, or wait for ever, when they close connections over TCP that have broken. There a
-/// transport does nothing unless it is called, so one that is never called again touches no posted memory: it is kept,
+bool NetworkEndpoint::leave() noexcept {
+  try {
+    control_.sayFarewell();
+    for (const Deadline deadline(leaveSeconds); !control_.isAlone() && !deadline.passed();) {
+      checkInterrupt();
+      control_.poll([] { return std::string("was in taccCommDestroy"); });
+      if (!transport_->progress() && (transport_->descriptor() < 0 || transport_->arm())) sleep();
+    }
+    return true;
+  } catch (const std::exception&) {
+    return false;  // somebody's failure, which this rank is not concerned with any more
+  }
+}
+
+/// UCX 1.13 and libfabric 1.17 crash, or wait for ever, when they close connections over TCP that have broken. There
+/// such a transport does nothing unless it is called, so one that is never called again touches no posted memory: it is kept,
 /// with its descriptors, until the process ends. A network card does go on by itself, so with one the transport has to
 /// close.
 void NetworkEndpoint::closeTransport(bool hasFailed) noexcept {
-  if (hasFailed && transport_ && !transport_->hasFabric()) {
+  if (hasFailed && transport_ && !transport_->closesBrokenConnections()) {
     static std::mutex mutex;
     const std::lock_guard lock(mutex);
     try {

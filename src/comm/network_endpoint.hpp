@@ -57,6 +57,11 @@ class NetworkEndpoint {
   void interrupt() noexcept { interrupt_.raise(); }
   void checkInterrupt() const;
 
+  /// Says farewell and lets messages move until the others have left too: what this rank sent last may still be on its
+  /// way to them, and a transport that is closed may take that with it. Waits some seconds at most. False when the
+  /// communicator failed meanwhile.
+  bool leave() noexcept;
+
   /// Ends all messages that are under way; afterwards only the destructor may be called. `hasFailed`: the communicator
   /// ended with an Error, so connections may be broken.
   void closeTransport(bool hasFailed) noexcept;

@@ -9,8 +9,8 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "comm/host.hpp"
-#include "comm/interfaces.hpp"
-#include "comm/tcp.hpp"
+#include "transports/interfaces.hpp"
+#include "transports/tcp.hpp"
 
 namespace tacc {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/inet_address.hpp"
+#include "transports/inet_address.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc {

@@ -32,7 +32,7 @@ void NetworkRun::start(NetworkWork work, std::size_t released) {
     // Aligned boundaries can make a block one line longer than an even one.
     slotBytes_ = roundUp((most / at(program.blocks) + 1) * work_.elementBytes, cacheLine) + cacheLine;
   } else {
-    isPacked_ = work_.chunks.size() == 1 && work_.blockBytes == most * work_.elementBytes;
+    isPacked_ = work_.chunks.size() == 1 && work_.blockBytes == most * work_.elementBytes && work_.places.empty();
     slotBytes_ = most * work_.elementBytes;
   }
   const auto number = [this](const auto& messages, std::vector<std::size_t>& first) {
@@ -182,7 +182,6 @@ void NetworkRun::postReceive(Chunk& chunk, std::size_t index) {
   std::byte* base = receive.isDirect ? const_cast<std::byte*>(addressOf(chunk, receive.to, receive.block, 0))
                                      : chunk.incoming.data() + at(receive.to.index) * slotBytes_;
   chunk.arrivals[index] = base;
-  const std::size_t stride = strideOf(receive.to);
   const auto tag =
       receiveTag_[peer] + 1 +
       static_cast<std::uint32_t>(chunk.number) * static_cast<std::uint32_t>(work_.program->blocksFrom[peer]) +
@@ -191,8 +190,10 @@ void NetworkRun::postReceive(Chunk& chunk, std::size_t index) {
   for (int piece = 0; piece < pieces; ++piece) {
     const std::size_t bytes = bytesOf(chunk, receive.block + piece, pieces == 1 ? receive.blockCount : 1);
     if (bytes == 0) continue;
-    peers_.transport().receive(work_.members[peer], tag + static_cast<std::uint32_t>(piece), base + at(piece) * stride,
-                               bytes, chunk.receives[firstReceive_[index] + at(piece)]);
+    std::byte* to = receive.isDirect ? const_cast<std::byte*>(addressOf(chunk, receive.to, receive.block, piece))
+                                     : base + at(piece) * slotBytes_;
+    peers_.transport().receive(work_.members[peer], tag + static_cast<std::uint32_t>(piece), to, bytes,
+                               chunk.receives[firstReceive_[index] + at(piece)]);
   }
 }
 
@@ -284,6 +285,10 @@ std::size_t NetworkRun::strideOf(NetworkPlace place) const {
   return place.kind == Kind::input || place.kind == Kind::output ? work_.blockBytes : slotBytes_;
 }
 
+std::size_t NetworkRun::placeOf(bool hasPlaces, std::size_t index) const {
+  return hasPlaces && !work_.places.empty() ? at(work_.places[index]) : index;
+}
+
 std::size_t NetworkRun::elementOf(const Chunk& chunk, int block) const {
   return blockBegin(dataOf(chunk).elements, work_.program->blocks, block, work_.elementBytes);
 }
@@ -301,9 +306,9 @@ const std::byte* NetworkRun::addressOf(const Chunk& chunk, NetworkPlace place, i
   const auto index = at(place.index), shift = at(offset);
   switch (place.kind) {
     case Kind::input:
-      return data.input + (split ? inVector() : (index + shift) * work_.blockBytes);
+      return data.input + (split ? inVector() : placeOf(work_.inputHasPlaces, index + shift) * work_.blockBytes);
     case Kind::output:
-      return data.output + (split ? inVector() : (index + shift) * work_.blockBytes);
+      return data.output + (split ? inVector() : placeOf(work_.outputHasPlaces, index + shift) * work_.blockBytes);
     case Kind::scratch:
       return chunk.scratch.data() + (split ? inVector() : (index + shift) * slotBytes_);
     case Kind::slot:
@@ -311,7 +316,9 @@ const std::byte* NetworkRun::addressOf(const Chunk& chunk, NetworkPlace place, i
     case Kind::arrived:
       break;
   }
-  return chunk.arrivals[index] + (split ? inPiece() : shift * strideOf(work_.program->receives[index].to));
+  const NetworkReceive& receive = work_.program->receives[index];
+  if (!work_.places.empty() && receive.isDirect && offset > 0) return addressOf(chunk, receive.to, block, offset);
+  return chunk.arrivals[index] + (split ? inPiece() : shift * strideOf(receive.to));
 }
 
 std::vector<int> NetworkRun::awaited() const {

@@ -31,6 +31,10 @@ struct NetworkWork {
   std::vector<int> members;          // the communicator's rank of every rank of the plan
   std::vector<NetworkChunk> chunks;  // the same number and elements on all ranks
   std::size_t blockBytes = 0;        // stack: distance of the blocks in input and output
+  /// Stack: where block i of a buffer of a block a rank lies in it; empty: at i. For plans whose ranks are numbered in
+  /// another order than the communicator's.
+  std::vector<int> places;
+  bool inputHasPlaces = false, outputHasPlaces = false;  // that buffer has a block a rank
   std::size_t elementBytes = 1;
   ReduceKernel reduce = nullptr;
   int divisor = 1;
@@ -90,6 +94,7 @@ class NetworkRun final : public NetworkActivity {
   /// Bytes of blocks [block, block + count) of a chunk.
   std::size_t bytesOf(const Chunk& chunk, int block, int count) const;
   std::size_t strideOf(NetworkPlace place) const;
+  std::size_t placeOf(bool hasPlaces, std::size_t index) const;
   std::size_t elementOf(const Chunk& chunk, int block) const;
   const std::byte* addressOf(const Chunk& chunk, NetworkPlace place, int block, int offset) const;
   int piecesOf(int blockCount) const noexcept { return isPacked_ ? 1 : blockCount; }

@@ -1,6 +1,7 @@
 // The kinds of network transports, in the order of preference. What this build lacks is listed too.
 #include "transports/network_transport.hpp"
 #include "transports/plugin_transport.hpp"
+#include "transports/tcp_transport.hpp"
 #if defined(TACC_HAS_OFI)
 #include "transports/ofi_transport.hpp"
 #endif
@@ -26,6 +27,7 @@ constexpr NetworkTransportKind kinds[] = {
      nullptr, nullptr
 #endif
     },
+    {"tcp", "TCP by tacc itself: where there is no better network.", "", makeTcpTransport, describeTcp},
     {"mpi", "The MPI of the program that uses tacc, where the program hands it over.", "", makePluginTransport,
      describePlugin},
 };

@@ -65,6 +65,9 @@ class NetworkTransport {
   /// Whether it has found a network that is better than TCP.
   virtual bool hasFabric() const { return false; }
 
+  /// Whether it can be destroyed when connections have broken, without harm to the process.
+  virtual bool closesBrokenConnections() const { return hasFabric(); }
+
   /// Of this machine and build, for messages: e.g. "ucx 1.13.1 over tcp on eth0".
   virtual std::string describe() const = 0;
 };

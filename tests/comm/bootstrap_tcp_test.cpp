@@ -17,7 +17,7 @@
 #include "comm/channel.hpp"
 #include "comm/connect.hpp"
 #include "comm/handshake.hpp"
-#include "comm/tcp.hpp"
+#include "transports/tcp.hpp"
 
 namespace tacc {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "base/error.hpp"
 #include "comm/host.hpp"
-#include "comm/interfaces.hpp"
+#include "transports/interfaces.hpp"
 #include "comm/launch_environment.hpp"
 #include "comm/launch_id.hpp"
 #include "comm/unique_id.hpp"

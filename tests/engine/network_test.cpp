@@ -113,25 +113,33 @@ void runCase(const Case& c, const Plan& plan) {
   std::vector<NetworkProgram> programs;
   std::vector<std::unique_ptr<NetworkPeers>> peers;
   std::vector<std::unique_ptr<NetworkRun>> runs;
+  // Half of the time the plan's rank r is another rank of the communicator, whose order the buffers have.
   std::vector<int> members(static_cast<std::size_t>(p));
   std::iota(members.begin(), members.end(), 0);
+  if (c.seed % 2 == 1) std::ranges::shuffle(members, random);
+  const auto actual = [&](int r) { return members[static_cast<std::size_t>(r)]; };
+  Case asked = c;
+  asked.request.root = actual(c.request.root);
   for (int r = 0; r < p; ++r) {
-    buffers.emplace_back(c, r);
+    buffers.emplace_back(asked, actual(r));
     programs.push_back(lowerForNetwork(plan, r, c.inPlace));
-    peers.push_back(std::make_unique<NetworkPeers>(network.end(r), p));
+    peers.push_back(std::make_unique<NetworkPeers>(network.end(actual(r)), p));
     runs.push_back(std::make_unique<NetworkRun>(*peers.back()));
   }
   // The same call twice: numbers and bounce buffers go on.
   for (std::uint32_t call = 1; call <= 2; ++call) {
     for (int r = 0; r < p; ++r) {
       const auto index = static_cast<std::size_t>(r);
-      buffers[index] = Buffers(c, r);
+      buffers[index] = Buffers(asked, actual(r));
       NetworkWork work;
       work.program = &programs[index];
       work.members = members;
       work.chunks = cutChunks(c, buffers[index]);
       work.blockBytes = c.count * sizeof(int);
       work.elementBytes = sizeof(int);
+      if (partitionOf(c.request.collective) == Partition::stack && c.seed % 2 == 1) work.places = members;
+      work.inputHasPlaces = blocksIn(c.request.collective, p) > 1;
+      work.outputHasPlaces = blocksOut(c.request.collective, p) > 1;
       work.reduce = reduceKernel(taccInt32, taccSum);
       work.signature = makeSignature(c.request.collective, taccInt32, taccSum, c.request.root, c.count);
       work.call = call;
@@ -153,7 +161,7 @@ void runCase(const Case& c, const Plan& plan) {
       if ((kind == Collective::reduce || kind == Collective::gather) && r != c.request.root) continue;
       const std::size_t out = blocksOut(kind, p) * c.count;
       for (std::size_t i = 0; i < out; ++i)
-        ASSERT_EQ(buffers[static_cast<std::size_t>(r)].output[i], expectedAt(c, r, i))
+        ASSERT_EQ(buffers[static_cast<std::size_t>(r)].output[i], expectedAt(asked, actual(r), i))
             << describe(c) << " rank " << r << " element " << i << " call " << call;
     }
   }

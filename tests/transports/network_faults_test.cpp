@@ -252,9 +252,12 @@ TEST_P(NetworkFaults, NoDescriptorsLeak) {
       greet(*transport, member, i);
       member.meet(*transport);
       if (i == 4) before = countOpenDescriptors();  // what a library opens once per process is open by now
-      if (i == 49) return countOpenDescriptors() == before;
+      if (i < 49) continue;
+      // One of the other rank's connections may be open still, or have been then.
+      const int after = countOpenDescriptors();
+      EXPECT_NEAR(after, before, 4) << "a leak would be 45 or more";
     }
-    return false;
+    return true;
   });
 }
 

@@ -1,4 +1,4 @@
-#include "comm/inet_address.hpp"
+#include "transports/inet_address.hpp"
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

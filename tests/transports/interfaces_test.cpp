@@ -1,12 +1,12 @@
 // Which addresses other hosts are told.
-#include "comm/interfaces.hpp"
+#include "transports/interfaces.hpp"
 
 #include <gmock/gmock.h>
 
 #include <cstdlib>
 
 #include "base/error.hpp"
-#include "comm/tcp.hpp"
+#include "transports/tcp.hpp"
 #include "comm/unique_id.hpp"
 #include "support/child_process.hpp"
 

@@ -1,4 +1,4 @@
-#include "comm/interfaces.hpp"
+#include "transports/interfaces.hpp"
 
 #include <ifaddrs.h>
 #include <net/if.h>

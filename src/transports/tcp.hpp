@@ -1,4 +1,4 @@
-// TCP sockets as the bootstrap uses them: never blocking, closed on exec, and quick to notice a host that has gone.
+// TCP sockets as tacc uses them: never blocking, closed on exec, and quick to notice a host that has gone.
 #pragma once
 
 #include <cstdint>
@@ -22,5 +22,8 @@ std::uint16_t reservePort();
 
 /// For a connection: messages leave at once, and a silent other end is found dead after about 20 s.
 void tuneTcp(int fd) noexcept;
+
+/// The same for a connection whose other end may live and not read for a long time.
+void tuneTcpForData(int fd) noexcept;
 
 }  // namespace tacc

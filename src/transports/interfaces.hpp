@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "comm/inet_address.hpp"
+#include "transports/inet_address.hpp"
 
 namespace tacc {
 

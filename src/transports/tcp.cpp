@@ -1,4 +1,4 @@
-#include "comm/tcp.hpp"
+#include "transports/tcp.hpp"
 
 #include <netinet/tcp.h>
 #include <sys/socket.h>
@@ -8,12 +8,15 @@
 #include <mutex>
 #include <utility>
 
-#include "comm/inet_address.hpp"
+#include "transports/inet_address.hpp"
 
 namespace tacc {
 namespace {
 
 constexpr std::size_t reservedPorts = 64;
+constexpr int idleSeconds = 5;
+constexpr int intervalSeconds = 3;
+constexpr int probes = 5;
 
 void set(int fd, int level, int option, int value) noexcept {
   // A kernel that lacks an option still moves the messages.
@@ -61,15 +64,17 @@ std::uint16_t reservePort() {
   return port;
 }
 
-void tuneTcp(int fd) noexcept {
-  constexpr int idleSeconds = 5;
-  constexpr int intervalSeconds = 3;
-  constexpr int probes = 5;
+void tuneTcpForData(int fd) noexcept {
   set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(fd, IPPROTO_TCP, TCP_KEEPIDLE, idleSeconds);
   set(fd, IPPROTO_TCP, TCP_KEEPINTVL, intervalSeconds);
   set(fd, IPPROTO_TCP, TCP_KEEPCNT, probes);
+}
+
+void tuneTcp(int fd) noexcept {
+  tuneTcpForData(fd);
+  // Counts as well while the other end answers and its window is closed.
   set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (idleSeconds + intervalSeconds * probes) * 1000);
 }
 

@@ -1,0 +1,30 @@
+// Which transport the ranks of a communicator use between hosts: all of them the same.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/bootstrap.hpp"
+#include "comm/hosts.hpp"
+#include "transports/network_transport.hpp"
+#include "transports/plugin_table.hpp"
+
+namespace tacc {
+
+struct ChosenTransport {
+  std::unique_ptr<NetworkTransport> transport;
+  std::string name;  // of its kind
+};
+
+/// Whether this host has a card of a network that is better than TCP: InfiniBand, RoCE, Omni-Path, EFA, Slingshot or
+/// Aries.
+bool hasFabricDevice();
+
+/// Collective. The kind that `forced` names (TACC_TRANSPORT); else the first that works on all ranks: in the registry's
+/// order those that have found a network better than TCP, if some host has a card for one; then those for TCP.
+/// Throws taccInvalidUsage for an unknown name, taccSystemError when nothing works everywhere.
+ChosenTransport chooseTransport(Bootstrap& bootstrap, const std::vector<RankIdentity>& who,
+                                const NetworkOptions& options, PluginTable* plugin, const std::string& forced);
+
+}  // namespace tacc

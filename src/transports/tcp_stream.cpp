@@ -1,0 +1,124 @@
+#include "transports/tcp_stream.hpp"
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+namespace tacc {
+namespace {
+
+constexpr std::size_t stagingBytes = std::size_t{64} << 10;
+constexpr std::size_t piecesAtOnce = 32;  // of one system call; two for a message
+/// Reads in a row before others have their turn, and before the engine can use what has come.
+constexpr int readsAtOnce = 4;
+
+bool isAgain(int code) noexcept { return code == EAGAIN || code == EWOULDBLOCK; }
+
+}  // namespace
+
+void TcpStream::send(std::uint32_t tag, const void* data, std::size_t bytes, NetworkRequest& request) {
+  request.done = false;
+  outgoing_.push_back({{tag, 0, bytes}, static_cast<const std::byte*>(data), &request});
+}
+
+void TcpStream::close() noexcept {
+  if (!socket_.valid()) return;
+  ::shutdown(socket_.get(), SHUT_WR);
+  while (!staging_.empty() && ::recv(socket_.get(), staging_.data(), staging_.size(), MSG_DONTWAIT) > 0) continue;
+  socket_.reset();
+}
+
+TcpStream::State TcpStream::flush() {
+  while (!outgoing_.empty()) {
+    std::array<iovec, piecesAtOnce> pieces;
+    std::size_t count = 0, total = 0, skip = sent_;
+    const auto add = [&](const std::byte* data, std::size_t bytes) {
+      const std::size_t skipped = std::min(skip, bytes);
+      skip -= skipped;
+      if (bytes == skipped) return;
+      pieces[count++] = {const_cast<std::byte*>(data) + skipped, bytes - skipped};
+      total += bytes - skipped;
+    };
+    for (const Outgoing& message : outgoing_) {
+      if (count + 2 > piecesAtOnce) break;
+      add(reinterpret_cast<const std::byte*>(&message.head), sizeof message.head);
+      add(message.data, message.head.bytes);
+    }
+    msghdr header{};
+    header.msg_iov = pieces.data();
+    header.msg_iovlen = count;
+    const ssize_t sent = ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0) return isAgain(errno) ? State::open : State::closed;
+    advanceOutput(static_cast<std::size_t>(sent));
+    if (static_cast<std::size_t>(sent) < total) return State::open;
+  }
+  return State::open;
+}
+
+void TcpStream::advanceOutput(std::size_t sent) {
+  sent_ += sent;
+  while (!outgoing_.empty()) {
+    const Outgoing& first = outgoing_.front();
+    const std::size_t whole = sizeof first.head + first.head.bytes;
+    if (sent_ < whole) return;
+    sent_ -= whole;
+    first.request->done = true;
+    outgoing_.pop_front();
+  }
+}
+
+TcpStream::State TcpStream::receive(TcpInbox& inbox, bool hasEnded, bool& moved) {
+  if (staging_.empty()) staging_.resize(stagingBytes);
+  for (int turn = 0; hasEnded || (turn < readsAtOnce && inbox.hasRoom()); ++turn) {
+    // Half a header at most is left in the staging buffer.
+    std::memmove(staging_.data(), staging_.data() + begin_, end_ - begin_);
+    end_ -= begin_;
+    begin_ = 0;
+    const std::span<std::byte> landing = inbox.landing();
+    iovec pieces[2] = {{landing.data(), landing.size()}, {staging_.data() + end_, stagingBytes - end_}};
+    const bool direct = !landing.empty();
+    const std::size_t wanted = landing.size() + stagingBytes - end_;
+    msghdr header{};
+    header.msg_iov = direct ? pieces : pieces + 1;
+    header.msg_iovlen = direct ? 2 : 1;
+    const ssize_t got = ::recvmsg(socket_.get(), &header, MSG_DONTWAIT);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return isAgain(errno) ? State::open : State::closed;
+    if (got == 0) {
+      errno = ECONNRESET;
+      return State::closed;
+    }
+    moved = true;
+    const auto bytes = static_cast<std::size_t>(got);
+    const std::size_t landed = std::min(bytes, landing.size());
+    inbox.landed(landed);
+    end_ += bytes - landed;
+    parse(inbox);
+    if (bytes < wanted && !hasEnded) return State::open;  // that was all
+  }
+  return State::open;
+}
+
+void TcpStream::parse(TcpInbox& inbox) {
+  for (;;) {
+    const std::span<std::byte> landing = inbox.landing();
+    const std::size_t bytes = std::min(landing.size(), end_ - begin_);
+    if (bytes > 0) {
+      std::memcpy(landing.data(), staging_.data() + begin_, bytes);
+      begin_ += bytes;
+      inbox.landed(bytes);
+    }
+    Head head;
+    if (!inbox.landing().empty() || end_ - begin_ < sizeof head) return;
+    std::memcpy(&head, staging_.data() + begin_, sizeof head);
+    inbox.begin(head.tag, head.bytes);
+    begin_ += sizeof head;  // afterwards: a message that is an Error stays one
+  }
+}
+
+}  // namespace tacc

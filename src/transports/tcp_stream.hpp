@@ -1,0 +1,61 @@
+// Messages over one TCP connection, in both directions: what waits to be sent, and what has been read.
+//
+// On the wire a message is its tag and length, 16 bytes, and its data. Nothing here waits. Small messages are read many
+// at a time into a staging buffer; the rest of a long one goes straight to where it belongs, and the same system call
+// reads the beginning of what follows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <vector>
+
+#include "transports/file_descriptor.hpp"
+#include "transports/network_transport.hpp"
+#include "transports/tcp_inbox.hpp"
+
+namespace tacc {
+
+class TcpStream {
+ public:
+  enum class State : std::uint8_t { open, closed };
+
+  void send(std::uint32_t tag, const void* data, std::size_t bytes, NetworkRequest& request);
+
+  /// Messages may be given before there is a connection.
+  void open(FileDescriptor socket) noexcept { socket_ = std::move(socket); }
+  /// Closes so that TCP delivers what it has taken: it would not if something stayed unread.
+  void close() noexcept;
+  int fd() const noexcept { return socket_.get(); }
+  bool isOpen() const noexcept { return socket_.valid(); }
+
+  bool hasOutput() const noexcept { return !outgoing_.empty(); }
+  /// Sends what the socket takes now. Closed: the other end is gone, errno says how.
+  State flush();
+  /// Reads what is there, or a good part of it, while the inbox has room; `moved` becomes true when something was.
+  /// `hasEnded`: the connection has, so all is to be read. Closed: nothing more will come. Throws what the inbox does.
+  State receive(TcpInbox& inbox, bool hasEnded, bool& moved);
+
+ private:
+  struct Head {
+    std::uint32_t tag;
+    std::uint32_t reserved;
+    std::uint64_t bytes;
+  };
+  struct Outgoing {
+    Head head;
+    const std::byte* data;
+    NetworkRequest* request;
+  };
+
+  void advanceOutput(std::size_t sent);
+  void parse(TcpInbox& inbox);
+
+  FileDescriptor socket_;
+  std::deque<Outgoing> outgoing_;
+  std::size_t sent_ = 0;            // of the first
+  std::vector<std::byte> staging_;  // made at the first read
+  std::size_t begin_ = 0, end_ = 0;
+};
+
+}  // namespace tacc

@@ -1,0 +1,124 @@
+// Matching of what comes over TCP with what was asked for, in any order and in pieces of any size.
+#include "transports/tcp_inbox.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "base/error.hpp"
+
+namespace tacc::test {
+namespace {
+
+struct Message {
+  std::uint32_t tag;
+  std::vector<std::byte> sent;
+  std::vector<std::byte> received;
+  NetworkRequest request;
+};
+
+/// Brings up to `most` bytes of `message`, from `done` on; returns how many have come in all.
+std::size_t bring(TcpInbox& inbox, const Message& message, std::size_t done, std::size_t most) {
+  const std::span<std::byte> landing = inbox.landing();
+  const std::size_t bytes = std::min(landing.size(), most);
+  std::copy_n(message.sent.begin() + static_cast<std::ptrdiff_t>(done), bytes, landing.begin());
+  inbox.landed(bytes);
+  return done + bytes;
+}
+
+TEST(TcpInbox, EveryOrderOfMessagesAndReceives) {
+  constexpr std::size_t sizes[] = {0, 1, 5, 64, 1000};
+  for (unsigned seed = 0; seed < 2000; ++seed) {
+    std::mt19937 random(seed);
+    std::vector<Message> messages(1 + random() % 6);
+    for (std::size_t m = 0; m < messages.size(); ++m) {
+      messages[m].tag = static_cast<std::uint32_t>(m * 7);
+      messages[m].sent.resize(sizes[random() % std::size(sizes)]);
+      for (std::byte& byte : messages[m].sent) byte = static_cast<std::byte>(random());
+      messages[m].received.assign(messages[m].sent.size() + 1, std::byte{0xEE});
+    }
+    std::vector<std::size_t> asked(messages.size());
+    std::iota(asked.begin(), asked.end(), 0u);
+    std::ranges::shuffle(asked, random);
+    TcpInbox inbox(0, 1);
+    std::size_t sending = 0, done = 0, posted = 0;
+    bool isBegun = false;
+    while (sending < messages.size() || posted < messages.size()) {
+      if (posted < messages.size() && (random() % 3 == 0 || sending == messages.size())) {
+        Message& message = messages[asked[posted++]];
+        inbox.post(message.tag, message.received.data(), message.sent.size(), message.request);
+      } else if (sending < messages.size()) {
+        const Message& message = messages[sending];
+        if (!isBegun) inbox.begin(message.tag, message.sent.size());
+        isBegun = true;
+        done = bring(inbox, message, done, 1 + random() % 400);
+        if (done < message.sent.size()) continue;
+        EXPECT_TRUE(inbox.landing().empty());
+        ++sending;
+        done = 0;
+        isBegun = false;
+      }
+    }
+    EXPECT_FALSE(inbox.isAwaited());
+    for (const Message& message : messages) {
+      ASSERT_TRUE(message.request.done) << "seed " << seed << " tag " << message.tag;
+      EXPECT_EQ(message.request.bytes, message.sent.size());
+      EXPECT_TRUE(std::ranges::equal(message.sent, std::span(message.received).first(message.sent.size())));
+      EXPECT_EQ(message.received.back(), std::byte{0xEE});
+    }
+  }
+}
+
+TEST(TcpInbox, KeepsABoundedPartUnlessSomebodyWaits) {
+  TcpInbox inbox(0, 1);
+  constexpr std::size_t bytes = std::size_t{1} << 20;
+  std::vector<std::byte> data(bytes);
+  std::uint32_t tag = 0;
+  for (; inbox.hasRoom(); ++tag) {
+    ASSERT_LT(tag, 100u) << "no bound";
+    inbox.begin(tag, bytes);
+    inbox.landed(bytes);
+  }
+  NetworkRequest behind;
+  inbox.post(tag + 1, data.data(), data.size(), behind);
+  EXPECT_TRUE(inbox.hasRoom()) << "what is waited for may come behind what nobody expects";
+  inbox.begin(tag + 1, bytes);
+  inbox.landed(bytes);
+  EXPECT_TRUE(behind.done);
+  EXPECT_FALSE(inbox.hasRoom());
+  NetworkRequest first;
+  inbox.post(0, data.data(), data.size(), first);
+  EXPECT_TRUE(first.done);
+  EXPECT_TRUE(inbox.hasRoom());
+}
+
+TEST(TcpInbox, ALongerMessageIsAnErrorEachTime) {
+  std::vector<std::byte> data(10);
+  for (const bool isExpected : {true, false}) {
+    TcpInbox inbox(3, 5);
+    NetworkRequest request;
+    if (isExpected) inbox.post(1, data.data(), data.size(), request);
+    for (int turn = 0; turn < 2; ++turn) {
+      try {
+        if (isExpected) inbox.begin(1, 11);
+        if (!isExpected && turn == 0) inbox.begin(1, 11);
+        if (!isExpected) inbox.post(1, data.data(), data.size(), request);
+        ADD_FAILURE() << "no error";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.result(), taccInvalidUsage);
+        EXPECT_STREQ(error.what(), "rank 3 expected at most 10 bytes from rank 5, which sent 11 (message 1)");
+      }
+    }
+    EXPECT_FALSE(request.done);
+  }
+}
+
+TEST(TcpInbox, AnImpossibleLengthIsAnError) {
+  TcpInbox inbox(0, 1);
+  EXPECT_THROW(inbox.begin(1, ~std::size_t{0}), Error);
+}
+
+}  // namespace
+}  // namespace tacc::test
