@@ -218,6 +218,47 @@ typedef struct {
 TACC_API taccResult_t taccGemmRun(taccGemmPlan_t plan, const taccGemmBuffers_t* buffers,
                                   const taccExecutor_t* executor);
 
+/* ---------------------------------------------------------------------------------------------- the rest of training
+ */
+
+typedef enum { taccPoolMax = 0, taccPoolAverage = 1 } taccPoolKind_t;
+
+/* Pooling of activations in taccLayoutNchw16c. Pixels of the padding do not count, neither for the largest value nor
+ * for the average. Always start from TACC_POOL_INITIALIZER. */
+typedef struct {
+  size_t size; /* sizeof(taccPoolDesc_t) as compiled in the program */
+  taccPoolKind_t kind;
+  int batch, channels, height, width;
+  int kernelHeight, kernelWidth;
+  int strideHeight, strideWidth; /* default 1 */
+  int padHeight, padWidth;       /* less than the window; default 0 */
+} taccPoolDesc_t;
+
+#define TACC_POOL_INITIALIZER \
+  { sizeof(taccPoolDesc_t), taccPoolMax, 1, 0, 0, 0, 0, 0, 1, 1, 0, 0 }
+
+/* The output has (height + 2 * padHeight - kernelHeight) / strideHeight + 1 lines. */
+TACC_API taccResult_t taccPoolForward(const taccPoolDesc_t* desc, const float* input, float* output,
+                                      const taccExecutor_t* executor);
+/* Of equal largest values the first one gets the gradient. taccPoolAverage reads neither `input` nor `output`; they may
+ * be NULL then. */
+TACC_API taccResult_t taccPoolBackward(const taccPoolDesc_t* desc, const float* input, const float* output,
+                                       const float* outputGradient, float* inputGradient,
+                                       const taccExecutor_t* executor);
+
+/* inputGradient = outputGradient where output > 0, else 0; `count` numbers. May be in place. */
+TACC_API taccResult_t taccReluBackward(const float* output, const float* outputGradient, float* inputGradient,
+                                       size_t count);
+/* Gradient of a convolution's bias: for each channel the sum over images and pixels of a taccLayoutNchw16c tensor. */
+TACC_API taccResult_t taccBiasGradient(const float* outputGradient, float* gradient, int batch, int channels,
+                                       int height, int width, int accumulate);
+/* The mean of -log(softmax(scores)[label]) over `rows` rows of `classes` scores, and, unless NULL, its gradient. */
+TACC_API taccResult_t taccSoftmaxLoss(const float* scores, const int* labels, double* loss, float* gradient, int rows,
+                                      int classes);
+/* velocity = momentum * velocity + rate * (gradient + decay * weights); weights -= velocity. Any layout. */
+TACC_API taccResult_t taccSgdMomentum(float* weights, float* velocity, const float* gradient, size_t count, float rate,
+                                      float momentum, float decay);
+
 #ifdef __cplusplus
 }
 #endif
