@@ -32,6 +32,8 @@ struct ChosenPlan {
 /// forces.
 ChosenPlan makePlan(const Description& description, const KernelSet& kernels);
 
+bool servesStridedProduct(const Description& d);
+std::unique_ptr<Plan> makeStridedProduct(const Description& d, const KernelSet& kernels);
 bool servesDirectForward(const Description& d);
 std::unique_ptr<Plan> makeDirectForward(const Description& d, const KernelSet& kernels);
 bool servesDirectBackwardData(const Description& d);

@@ -11,6 +11,7 @@ constexpr Algorithm algorithms[] = {
     {"few-channels", servesFewChannelsBackwardWeights, makeFewChannelsBackwardWeights},
     {"winograd-4x4", servesWinogradFour, makeWinogradFour},
     {"winograd-2x2", servesWinogradTwo, makeWinogradTwo},
+    {"strided-product", servesStridedProduct, makeStridedProduct},
     {"direct", servesDirectForward, makeDirectForward},
     {"direct", servesDirectBackwardData, makeDirectBackwardData},
     {"direct", servesDirectBackwardWeights, makeDirectBackwardWeights},

@@ -94,9 +94,9 @@ class ThreadedExecutor {
 
 TEST(Threads, ChangeNoBit) {
   for (const taccConvPass_t pass : allPasses) {
-    std::vector<taccConvDesc_t> convolutions = {convolution(pass, 1, 64, 14, 14, 96, 3, 1, 1),
-                                                convolution(pass, 5, 48, 7, 7, 64, 1),
-                                                convolution(pass, 2, 33, 19, 23, 40, 3, 2, 1)};
+    std::vector<taccConvDesc_t> convolutions = {
+        convolution(pass, 1, 64, 14, 14, 96, 3, 1, 1), convolution(pass, 5, 48, 7, 7, 64, 1),
+        convolution(pass, 3, 48, 9, 8, 64, 1, 2), convolution(pass, 2, 33, 19, 23, 40, 3, 2, 1)};
     if (pass != taccConvBackwardData) {
       convolutions.push_back(convolution(pass, 2, 3, 60, 61, 64, 7, 2, 3));
       convolutions.back().inputLayout = taccLayoutNchw;
