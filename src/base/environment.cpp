@@ -31,6 +31,8 @@ constexpr Choice<LogLevel> logLevels[] = {
 constexpr Choice<CmaMode> cmaModes[] = {{"auto", CmaMode::automatic}, {"on", CmaMode::on}, {"off", CmaMode::off}};
 constexpr Choice<SegmentSource> segmentSources[] = {
     {"memfd", SegmentSource::memfd}, {"file", SegmentSource::file}, {"off", SegmentSource::off}};
+constexpr std::array<std::string_view, 8> topologySources = {"auto", "file",   "slurm", "ibnet",
+                                                             "cray", "sunway", "probe", "hwloc"};
 constexpr std::array<std::string_view, 5> transports = {"auto", "ucx", "ofi", "tcp", "mpi"};
 
 template <class Value, std::size_t size>
@@ -73,6 +75,11 @@ bool readChunkSize(std::string_view text, Environment& environment) {
 bool readTransport(std::string_view text, Environment& environment) {
   environment.transport = text == "auto" ? std::string_view() : text;
   return std::find(transports.begin(), transports.end(), text) != transports.end();
+}
+
+bool readTopologySource(std::string_view text, Environment& environment) {
+  environment.topologySource = text == "auto" ? std::string_view() : text;
+  return std::find(topologySources.begin(), topologySources.end(), text) != topologySources.end();
 }
 
 bool readSpin(std::string_view text, Environment& environment) {
@@ -144,6 +151,14 @@ const std::vector<Row>& table() {
         "The interfaces whose addresses a unique id tells the other hosts, in the order in which they are tried."},
        false,
        readInterfaces},
+      {{"TACC_TOPO_FILE", "a file that describes the topology, of any source's kind", "where the sources look",
+        "Where the topology of the network is described."},
+       false,
+       [](std::string_view text, Environment& e) { return !(e.topologyFile = text).empty(); }},
+      {{"TACC_TOPO_SOURCE", listOf(topologySources), "auto",
+        "Which source says what the topology is; auto: all, the first of them has the most weight."},
+       true,
+       readTopologySource},
       {{"TACC_RENDEZVOUS", "HOST:PORT of rank 0's host, e.g. node1:29400 or [fd00::2]:29400", "as the launcher says",
         "Where ranks that join with taccCommInitEnv meet; the same on all ranks."},
        false,

@@ -36,6 +36,9 @@ struct Environment {
   std::string rendezvous;  // TACC_RENDEZVOUS, HOST:PORT; empty: as the launcher says
   std::string jobSecret;   // TACC_JOB_SECRET; never in messages
 
+  std::string topologyFile;    // TACC_TOPO_FILE; empty: where the sources look
+  std::string topologySource;  // TACC_TOPO_SOURCE; empty: all of them
+
   /// "TACC_ALGO=ring TACC_CMA=off": the set variables that must be equal on all ranks, in the table's order, for the
   /// agreement at the start of a communicator. Empty when none is set.
   std::string agreed;

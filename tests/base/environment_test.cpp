@@ -50,7 +50,8 @@ TEST(Environment, ReadsEveryVariable) {
   const Environment environment =
       parse({"TACC_TRACE=/tmp/job", "TACC_TRANSPORT=ofi", "TACC_JOB_SECRET=open sesame", "TACC_RENDEZVOUS=node1:29400",
              "TACC_SOCKET_IFNAME=ib0,eth0", "TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K",
-             "TACC_DEBUG=trace", "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring"});
+             "TACC_DEBUG=trace", "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring",
+             "TACC_TOPO_FILE=/etc/net.toml", "TACC_TOPO_SOURCE=slurm"});
   EXPECT_EQ(environment.algorithm, "ring");
   EXPECT_EQ(environment.isa, "avx2");
   EXPECT_DOUBLE_EQ(environment.initTimeout.value(), 0.5);
@@ -65,6 +66,8 @@ TEST(Environment, ReadsEveryVariable) {
   EXPECT_EQ(environment.rendezvous, "node1:29400");
   EXPECT_EQ(environment.jobSecret, "open sesame");
   EXPECT_EQ(environment.transport, "ofi");
+  EXPECT_EQ(environment.topologyFile, "/etc/net.toml");
+  EXPECT_EQ(environment.topologySource, "slurm");
 }
 
 TEST(Environment, AgreedTextDependsOnTheTableOrderOnly) {
@@ -80,7 +83,8 @@ TEST(Environment, UnknownNameSuggestsTheNearest) {
   EXPECT_EQ(errorOf("TACC_CHUNKSIZE=1M"),
             "unknown environment variable TACC_CHUNKSIZE; did you mean TACC_CHUNK_SIZE? (allowed: TACC_ALGO, TACC_ISA, "
             "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_SPIN, "
-            "TACC_TRANSPORT, TACC_SHM, TACC_TRACE, TACC_SOCKET_IFNAME, TACC_RENDEZVOUS, TACC_JOB_SECRET)");
+            "TACC_TRANSPORT, TACC_SHM, TACC_TRACE, TACC_SOCKET_IFNAME, TACC_TOPO_FILE, TACC_TOPO_SOURCE, "
+            "TACC_RENDEZVOUS, TACC_JOB_SECRET)");
   EXPECT_EQ(errorOf("TACC_BENCHMARK=1").substr(0, 53), "unknown environment variable TACC_BENCHMARK (allowed:");
 }
 
@@ -109,6 +113,9 @@ TEST(Environment, MalformedValueListsWhatIsAllowed) {
             "TACC_SHM=\"hugetlb\" is not valid: allowed are memfd, file, off (default: memfd)");
   EXPECT_EQ(errorOf("TACC_TRANSPORT=tcp"),
             "TACC_TRANSPORT=\"tcp\" is not valid: allowed are auto, ucx, ofi, mpi (default: auto)");
+  EXPECT_EQ(errorOf("TACC_TOPO_SOURCE=lldp"),
+            "TACC_TOPO_SOURCE=\"lldp\" is not valid: allowed are auto, file, slurm, ibnet, cray, sunway, probe, hwloc "
+            "(default: auto)");
 }
 
 TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
@@ -120,7 +127,7 @@ TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
     EXPECT_TRUE(variable.documentation.ends_with('.')) << variable.name;
     EXPECT_THROW(parse({(std::string(variable.name) + '=').c_str()}), Error) << variable.name;
   }
-  EXPECT_EQ(names.size(), 14u);
+  EXPECT_EQ(names.size(), 16u);
 }
 
 TEST(Environment, CheckSeesTheProcessAsItIsNow) {

@@ -1,0 +1,122 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "topology/host_list.hpp"
+#include "topology/toml.hpp"
+#include "topology/units.hpp"
+
+namespace tacc {
+namespace {
+
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) {
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+bool isBare(std::string_view key) {
+  return !key.empty() && std::all_of(key.begin(), key.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
+std::string keyOf(std::string_view name) { return isBare(name) ? std::string(name) : quoted(name); }
+
+class Writer {
+ public:
+  explicit Writer(const Topology& topology) : topology_(topology) {}
+
+  std::string write() {
+    if (!topology_.name().empty()) line("name", quoted(topology_.name()));
+    line("hosts", quoted(foldHosts(topology_.hostNames())));
+    text_ += "\n[node]\n";
+    figures(topology_.level(0));
+    for (int l = 1; l < topology_.levels(); ++l) {
+      text_ += "\n[[level]]\n";
+      level(l);
+    }
+    machines();
+    return std::move(text_);
+  }
+
+ private:
+  void line(std::string_view key, std::string_view value) {
+    fmt::format_to(std::back_inserter(text_), "{} = {}\n", key, value);
+  }
+
+  void figures(const Level& level) {
+    if (level.kind != LevelKind::node || level.name != nameOf(level.kind)) line("name", quoted(level.name));
+    if (level.alpha) line("latency", quoted(formatLatency(*level.alpha)));
+    if (level.bandwidth) line("bandwidth", quoted(formatBandwidth(*level.bandwidth)));
+    if (level.uplink) line("uplink", quoted(formatBandwidth(*level.uplink)));
+    if (level.wiring != Wiring::tree) line("wiring", quoted(nameOf(level.wiring)));
+    if (!level.dimensions.empty()) line("dimensions", '[' + level.dimensionsText(", ") + ']');
+    if (level.links != 0) line("links", std::to_string(level.links));
+    if (level.linkBandwidth) line("link", quoted(formatBandwidth(*level.linkBandwidth)));
+  }
+
+  void level(int l) {
+    const Level& level = topology_.level(l);
+    line("kind", quoted(nameOf(level.kind)));
+    figures(level);
+    if (l == topology_.root()) return;
+    text_ += "[level.groups]\n";
+    for (std::uint32_t g = 0; g < topology_.groups(l); ++g)
+      line(keyOf(name(l, g)), quoted(hostsOf(topology_.hostsOf(l, g))));
+    bool first = true;
+    for (std::uint32_t g = 0; g < topology_.groups(l); ++g) {
+      if (topology_.uplink(l, g) == level.uplink) continue;
+      if (first) text_ += "[level.uplinks]\n";
+      first = false;
+      line(keyOf(name(l, g)), quoted(formatBandwidth(*topology_.uplink(l, g))));
+    }
+  }
+
+  /// Groups without a name get their number, which stands behind a mark that the reader knows.
+  std::string name(int l, std::uint32_t g) const {
+    const std::string& own = topology_.groupName(l, g);
+    return own.empty() ? fmt::format("#{}", g) : own;
+  }
+
+  std::string hostsOf(LeafRange range) const {
+    return foldHosts(std::span(topology_.hostNames()).subspan(range.first, range.size()));
+  }
+
+  void machines() {
+    for (const NodeDescription& node : topology_.nodeDescriptions()) {
+      std::vector<std::string> hosts;
+      for (std::uint32_t host = 0; host < topology_.hosts(); ++host) {
+        if (topology_.node(host) == &node) hosts.push_back(topology_.host(host));
+      }
+      text_ += "\n[[machine]]\n";
+      line("hosts", quoted(foldHosts(hosts)));
+      line("cpus", quoted(formatCpus(node.cores)));
+      for (std::size_t i = 0; i < node.levels.size(); ++i) {
+        text_ += "[[machine.level]]\n";
+        line("kind", quoted(nameOf(node.levels[i].kind)));
+        line("sizes", quoted(formatSizes(node.nesting, static_cast<int>(i) + 1)));
+        if (node.levels[i].bytes > 0) line("bytes", quoted(formatBytes(node.levels[i].bytes)));
+      }
+    }
+  }
+
+  const Topology& topology_;
+  std::string text_;
+};
+
+}  // namespace
+
+std::string topologyToToml(const Topology& topology) { return Writer(topology).write(); }
+
+}  // namespace tacc

@@ -1,0 +1,230 @@
+// Networks that answer as real ones do, with noise and shared uplinks: are their groups found?
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "golden.hpp"
+#include "topology/draft.hpp"
+#include "topology/probe_clusters.hpp"
+#include "topology/probe_session.hpp"
+#include "topology/tree_text.hpp"
+
+namespace tacc::test {
+namespace {
+
+/// groupOf[level][host]; costs per level, of the root last.
+struct Network {
+  std::vector<std::vector<std::uint32_t>> groupOf;
+  std::vector<double> latency, uplink;  // latency: levels and root; uplink: levels
+  double link = 1e9;                    // of each host
+  double noise = 0.1;                   // standard deviation, relative
+  double holes = 0;                     // share of samples that fail
+  unsigned seed = 1;
+
+  std::uint32_t hosts() const { return static_cast<std::uint32_t>(groupOf.front().size()); }
+  std::size_t meet(ProbePair pair) const {
+    std::size_t level = 0;
+    while (level < groupOf.size() && groupOf[level][pair.a] != groupOf[level][pair.b]) ++level;
+    return level;
+  }
+};
+
+/// Runs rounds as a communicator would: flows that leave a group share its uplink.
+class Simulator {
+ public:
+  explicit Simulator(const Network& network) : network_(network), random_(network.seed) {}
+
+  std::vector<ProbeSample> run(const ProbeRound& round) {
+    std::map<std::pair<std::size_t, std::uint32_t>, int> flows;  // leaving or entering a group
+    for (const ProbePair& pair : round.pairs) {
+      for (std::size_t level = 0; level < network_.meet(pair); ++level) {
+        ++flows[{level, network_.groupOf[level][pair.a]}];
+        ++flows[{level, network_.groupOf[level][pair.b]}];
+      }
+    }
+    std::vector<ProbeSample> samples;
+    for (const ProbePair& pair : round.pairs) {
+      double bandwidth = network_.link;
+      for (std::size_t level = 0; level < network_.meet(pair); ++level) {
+        for (const std::uint32_t host : {pair.a, pair.b}) {
+          bandwidth = std::min(bandwidth, network_.uplink[level] / flows[{level, network_.groupOf[level][host]}]);
+        }
+      }
+      const bool failed = std::uniform_real_distribution<double>(0, 1)(random_) < network_.holes;
+      samples.push_back(failed ? ProbeSample()
+                               : ProbeSample{network_.latency[network_.meet(pair)] * noise(), bandwidth * noise()});
+    }
+    return samples;
+  }
+
+ private:
+  double noise() { return std::exp(std::normal_distribution<double>(0, network_.noise)(random_)); }
+  const Network& network_;
+  std::mt19937 random_;
+};
+
+std::vector<std::string> namesOf(std::uint32_t hosts) {
+  std::vector<std::string> names;
+  for (std::uint32_t i = 0; i < hosts; ++i) names.push_back("h" + std::to_string(i));
+  return names;
+}
+
+struct Outcome {
+  Topology topology;
+  std::uint32_t rounds = 0;
+};
+
+Outcome probe(const Network& network) {
+  Simulator simulator(network);
+  ProbeSession session(network.hosts());
+  Outcome outcome;
+  while (const auto round = session.next()) {
+    std::vector<bool> busy(network.hosts());
+    for (const ProbePair& pair : round->pairs) {
+      EXPECT_NE(pair.a, pair.b);
+      EXPECT_FALSE(busy[pair.a] || busy[pair.b]) << "a host is in two pairs of a round";
+      busy[pair.a] = busy[pair.b] = true;
+    }
+    session.record(*round, simulator.run(*round));
+    if (++outcome.rounds > 5000) {
+      ADD_FAILURE() << "the session does not end";
+      break;
+    }
+  }
+  outcome.topology = session.topology(namesOf(network.hosts()));
+  return outcome;
+}
+
+/// The same levels with the same groups.
+void expectSameGroups(const Topology& topology, const Network& network) {
+  ASSERT_EQ(topology.levels(), static_cast<int>(network.groupOf.size()) + 2) << "seed " << network.seed << '\n'
+                                                                             << treeText(topology);
+  for (std::uint32_t a = 0; a < network.hosts(); ++a) {
+    for (std::uint32_t b = 0; b < network.hosts(); ++b) {
+      if (a == b) continue;
+      EXPECT_EQ(topology.meet(*topology.find("h" + std::to_string(a)), *topology.find("h" + std::to_string(b))),
+                static_cast<int>(network.meet({a, b})) + 1)
+          << a << ' ' << b;
+    }
+  }
+}
+
+/// Groups of these sizes, hosts dealt out so that names tell nothing.
+std::vector<std::uint32_t> groups(const std::vector<std::uint32_t>& sizes, unsigned seed) {
+  std::vector<std::uint32_t> result;
+  for (std::uint32_t g = 0; g < sizes.size(); ++g) result.insert(result.end(), sizes[g], g);
+  std::shuffle(result.begin(), result.end(), std::mt19937(seed));
+  return result;
+}
+
+TEST(Probe, FindsTwoSupernodesOfFour) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    const Network network{{groups({4, 4}, seed)}, {1e-6, 2e-6}, {1e9}, 1e9, 0.1, 0, seed};
+    const Topology topology = probe(network).topology;
+    expectSameGroups(topology, network);
+    EXPECT_NEAR(topology.level(1).alpha.value() / 1e-6, 1, 0.25);
+    EXPECT_NEAR(topology.level(2).alpha.value() / 2e-6, 1, 0.25);
+    EXPECT_NEAR(topology.level(1).bandwidth.value() / 1e9, 1, 0.25);
+    EXPECT_NEAR(topology.level(1).uplink.value() / 1e9, 1, 0.25);
+  }
+}
+
+/// Switches are so fast that latency tells nothing: only shared uplinks do.
+TEST(Probe, FindsSupernodesByTheirUplinksAlone) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    const Network network{{groups({4, 4}, seed)}, {1e-6, 1e-6}, {1e9}, 1e9, 0.05, 0, seed};
+    expectSameGroups(probe(network).topology, network);
+  }
+}
+
+TEST(Probe, FindsThreeOfThree) {
+  for (unsigned seed = 1; seed <= 20; ++seed) {
+    const Network network{{groups({3, 3, 3}, seed)}, {1e-6, 1.6e-6}, {1e9}, 1e9, 0.08, 0.05, seed};
+    expectSameGroups(probe(network).topology, network);
+  }
+}
+
+TEST(Probe, AFlatNetworkHasNoGroups) {
+  for (unsigned seed = 1; seed <= 50; ++seed) {
+    const Network network{{std::vector<std::uint32_t>(7, 0)}, {1e-6}, {1e9}, 1e9, 0.1, 0.05, seed};
+    const Topology topology = probe(network).topology;
+    EXPECT_EQ(topology.levels(), 2) << seed;
+    EXPECT_NEAR(topology.level(1).alpha.value() / 1e-6, 1, 0.25);
+  }
+}
+
+TEST(Probe, FindsUnequalGroupsOf32) {
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    const Network network{{groups({3, 6, 9, 14}, seed)}, {1e-6, 2e-6}, {2e9}, 1e9, 0.1, 0.1, seed};
+    const Topology topology = probe(network).topology;
+    expectSameGroups(topology, network);
+    EXPECT_NEAR(topology.level(1).uplink.value() / 2e9, 1, 0.25);
+  }
+}
+
+TEST(Probe, FindsTwoLevels) {
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    Network network{{groups({4, 4, 4, 4, 4, 4}, seed), {}}, {1e-6, 2e-6, 5e-6}, {2e9, 3e9}, 1e9, 0.08, 0.02, seed};
+    for (const std::uint32_t leaf : network.groupOf[0]) network.groupOf[1].push_back(leaf / 3);
+    expectSameGroups(probe(network).topology, network);
+  }
+}
+
+TEST(Probe, ALargeNetworkIsSampled) {
+  Network network{{groups(std::vector<std::uint32_t>(8, 32), 3)}, {1e-6, 2.5e-6}, {8e9}, 1e9, 0.1, 0.02, 3};
+  const Outcome outcome = probe(network);
+  expectSameGroups(outcome.topology, network);
+  EXPECT_LT(outcome.rounds, network.hosts()) << "not every pair was to be measured";
+}
+
+TEST(Probe, OneHostAndNoneNeedNoRounds) {
+  EXPECT_FALSE(ProbeSession(0).next());
+  EXPECT_FALSE(ProbeSession(1).next());
+  EXPECT_EQ(ProbeSession(1).topology({"a"}).hosts(), 1u);
+}
+
+TEST(Probe, NothingMeasuredIsAFlatNetwork) {
+  ProbeSession session(5);
+  while (const auto round = session.next()) session.record(*round, std::vector<ProbeSample>(round->pairs.size()));
+  const Topology topology = session.topology(namesOf(5));
+  EXPECT_EQ(topology.levels(), 2);
+  EXPECT_EQ(topology.level(1).alpha, std::nullopt);
+}
+
+TEST(Probe, SessionsWithEqualSamplesGoOnAlike) {
+  const Network network{{groups({4, 4}, 1)}, {1e-6, 2e-6}, {1e9}, 1e9, 0.1, 0, 1};
+  Simulator simulator(network);
+  ProbeSession a(8), b(8);
+  while (const auto round = a.next()) {
+    const auto other = b.next();
+    ASSERT_TRUE(other);
+    EXPECT_EQ(round->pairs, other->pairs);
+    const std::vector<ProbeSample> samples = simulator.run(*round);
+    a.record(*round, samples);
+    b.record(*other, samples);
+  }
+  EXPECT_EQ(a.topology(namesOf(8)), b.topology(namesOf(8)));
+}
+
+TEST(Probe, AFileOfMeasurementsIsRead) {
+  std::string text = "# measured by hand\n";
+  for (int a = 0; a < 6; ++a) {
+    for (int b = a + 1; b < 6; ++b)
+      text += fmt::format("pair n{} n{} {} 1GB/s\n", a, b, a / 3 == b / 3 ? "1us" : "3us");
+  }
+  text += "alone n0 n1 0.9us 1GB/s\noutward n[0-2] 1.5GB/s\n";
+  const Topology topology = sourceOfFile(text, "t").read(text, "t");
+  EXPECT_EQ(topology.groups(1), 2u);
+  EXPECT_DOUBLE_EQ(topology.level(1).alpha.value(), 0.9e-6);
+  EXPECT_DOUBLE_EQ(topology.level(2).alpha.value(), 3e-6);
+  EXPECT_EQ(topology.level(1).uplink, 1.5e9);
+  for (const char* bad :
+       {"pair a a 1us 1GB/s", "pair a b 1us", "pair a b 0us 1GB/s", "pair a b 1us -1GB/s", "outward a 1"}) {
+    EXPECT_THROW(topologySource("probe").read(bad, "t"), Error) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace tacc::test

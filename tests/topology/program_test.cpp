@@ -1,0 +1,176 @@
+// tacc_topo as people use it.
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include "golden.hpp"
+#include "topology/ibnet.hpp"
+#include "topology/toml.hpp"
+#include "topology/tree_text.hpp"
+
+namespace tacc::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+struct Ran {
+  int status = -1;
+  std::string output;  // both streams
+};
+
+Ran run(const std::string& arguments, const std::string& environment = "") {
+  Ran ran;
+  FILE* pipe = ::popen((environment + " '" + TACC_TEST_TOPO + "' " + arguments + " 2>&1 </dev/null").c_str(), "r");
+  std::array<char, 4096> piece{};
+  for (std::size_t size; (size = std::fread(piece.data(), 1, piece.size(), pipe)) > 0;)
+    ran.output.append(piece.data(), size);
+  const int status = ::pclose(pipe);
+  ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return ran;
+}
+
+class Folder : public testing::Test {
+ protected:
+  Folder() {
+    char name[] = "/tmp/tacc_topo_XXXXXX";
+    path_ = ::mkdtemp(name);
+  }
+  ~Folder() override { std::filesystem::remove_all(path_); }
+  std::string path_;
+};
+using TaccTopo = Folder;
+
+TEST_F(TaccTopo, PrintsTheTreeAndWhoSaidWhat) {
+  const Ran ran = run("--file " + goldenPath("three_levels.ibnetdiscover"));
+  EXPECT_EQ(ran.status, 0);
+  EXPECT_THAT(ran.output, StartsWith("16 hosts, digest "));
+  EXPECT_THAT(ran.output, HasSubstr("│   ├── leaf switch leaf0: 4 hosts cn[001-004]"));
+  EXPECT_THAT(ran.output, HasSubstr("uplink of level 1 (leaf switch): 25 GB/s  <- ibnet ("));
+}
+
+TEST_F(TaccTopo, LooksAroundWhereItRuns) {
+  const Ran ran = run("", "env -u TACC_TOPO_FILE -u TACC_TOPO_SOURCE");
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  EXPECT_THAT(ran.output, HasSubstr("Sources, in the order of their weight:"));
+}
+
+TEST_F(TaccTopo, TheEnvironmentNamesAFile) {
+  const Ran ran = run("--digest", "TACC_TOPO_FILE=" + goldenPath("fat_tree.ibnetdiscover"));
+  EXPECT_EQ(ran.output, digestText(golden("fat_tree.ibnetdiscover")) + "\n");
+}
+
+TEST_F(TaccTopo, ExportsTomlThatIsTheSameTopology) {
+  const Ran ran = run("--toml --file " + goldenPath("tree.topology.conf"));
+  EXPECT_EQ(topologyFromToml(ran.output, "exported"), golden("tree.topology.conf"));
+}
+
+TEST_F(TaccTopo, ComparesFiles) {
+  const std::string toml = path_ + "/a.toml";
+  std::ofstream(toml) << topologyToToml(golden("fat_tree.ibnetdiscover"));
+  EXPECT_EQ(run("--diff " + toml + " " + goldenPath("fat_tree.ibnetdiscover")).status, 0);
+  std::ofstream(toml, std::ios::app) << "[[machine]]\ncpus = \"0-3\"\n";
+  const Ran ran = run("--diff " + toml + " " + goldenPath("fat_tree.ibnetdiscover"));
+  EXPECT_EQ(ran.status, 1);
+  EXPECT_THAT(ran.output, HasSubstr("4 hosts are described differently inside: node[0-3]"));
+}
+
+TEST_F(TaccTopo, DrawsWellFormedPictures) {
+  for (const auto& entry : std::filesystem::directory_iterator(TACC_TEST_GOLDEN)) {
+    if (entry.path().extension() == ".ibsim") continue;
+    const std::string svg = path_ + "/out.svg";
+    const Ran ran = run("--svg " + svg + " --file " + entry.path().string());
+    ASSERT_EQ(ran.status, 0) << ran.output;
+    const std::string text = readText(svg);
+    EXPECT_THAT(text, StartsWith("<svg xmlns"));
+    // Every element is closed, so what is opened and closed is balanced.
+    std::vector<std::string> open;
+    for (std::size_t at = text.find('<'); at != std::string::npos; at = text.find('<', at + 1)) {
+      const std::size_t end = text.find('>', at);
+      ASSERT_NE(end, std::string::npos);
+      const std::string tag = text.substr(at + 1, end - at - 1);
+      if (tag.ends_with('/')) continue;
+      const std::string name = tag.substr(tag.starts_with('/') ? 1 : 0, tag.find(' '));
+      if (!tag.starts_with('/')) {
+        open.push_back(name);
+      } else {
+        ASSERT_FALSE(open.empty());
+        EXPECT_EQ(open.back(), name);
+        open.pop_back();
+      }
+    }
+    EXPECT_TRUE(open.empty());
+    EXPECT_LT(text.size(), 200'000u);
+  }
+}
+
+TEST_F(TaccTopo, SaysWhatIsWrong) {
+  EXPECT_EQ(run("--file /nonexistent").status, 2);
+  EXPECT_THAT(run("--file " + goldenPath("fat_tree.ibsim")).output, HasSubstr("not known what kind of file this is"));
+  EXPECT_THAT(run("--source slrm").output, HasSubstr("did you mean slurm?"));
+  EXPECT_EQ(run("--nonsense").status, 2);
+  EXPECT_THAT(run("--sources").output, HasSubstr("sunway"));
+}
+
+TEST_F(TaccTopo, EveryExampleIsRead) {
+  int examples = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(TACC_TEST_EXAMPLES)) {
+    if (entry.path().extension() != ".toml") continue;
+    ++examples;
+    const Ran ran = run("--file " + entry.path().string());
+    EXPECT_EQ(ran.status, 0) << ran.output;
+    const std::string text = readText(entry.path());
+    const Topology topology = topologyFromToml(text, entry.path());
+    EXPECT_FALSE(topology.name().empty()) << entry.path();
+    EXPECT_TRUE(topology.level(topology.root()).alpha && topology.level(topology.root()).bandwidth) << entry.path();
+    EXPECT_TRUE(topology.level(0).uplink) << entry.path();
+  }
+  EXPECT_GE(examples, 6);
+}
+
+/// The real libibnetdisc over the simulator of the InfiniBand diagnostics, if both are here.
+TEST_F(TaccTopo, AsksAnInfinibandSubnet) {
+  const std::string library = "/usr/lib/" TACC_TEST_TRIPLET "/umad2sim/libumad2sim.so";
+  if (!hasIbnetdisc() || !std::filesystem::exists(library) || std::system("command -v ibsim >/dev/null") != 0) {
+    GTEST_SKIP() << "libibnetdisc, ibsim-utils or libumad2sim0 is not installed";
+  }
+  std::array<int, 2> input{};  // never written: at its end ibsim would spin
+  ASSERT_EQ(::pipe(input.data()), 0);
+  const std::string socket = "tacc" + std::to_string(::getpid()), log = path_ + "/log";
+  const std::string fabric = goldenPath("fat_tree.ibsim");
+  const pid_t simulator = ::fork();
+  if (simulator == 0) {
+    ::setenv("IBSIM_SOCKNAME", socket.c_str(), 1);
+    ::dup2(input[0], STDIN_FILENO);
+    ::close(input[1]);
+    if (std::freopen(log.c_str(), "w", stdout) == nullptr || std::freopen(log.c_str(), "a", stderr) == nullptr)
+      ::_exit(126);
+    ::execlp("ibsim", "ibsim", "-s", fabric.c_str(), nullptr);
+    ::_exit(127);
+  }
+  ::close(input[0]);
+  Ran ran;
+  for (int attempt = 0; attempt < 100; ++attempt) {  // until the simulator listens
+    ran = run("--toml --source ibnet", "env IBSIM_SOCKNAME=" + socket + " SIM_HOST=node0 LD_PRELOAD=" + library);
+    if (ran.status == 0) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  ::kill(simulator, SIGKILL);
+  ::waitpid(simulator, nullptr, 0);
+  ::close(input[1]);
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const std::size_t toml = ran.output.find("hosts = ");  // the simulator's library greets on standard error
+  ASSERT_NE(toml, std::string::npos) << ran.output;
+  EXPECT_EQ(topologyFromToml(ran.output.substr(toml), "live"), golden("fat_tree.ibnetdiscover"));
+}
+
+}  // namespace
+}  // namespace tacc::test

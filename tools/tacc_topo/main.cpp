@@ -1,0 +1,125 @@
+// tacc_topo: what tacc knows of the network and of this machine, who said it, and files about it.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+
+#include "base/environment.hpp"
+#include "base/error.hpp"
+#include "drawing.hpp"
+#include "topology/compare.hpp"
+#include "topology/source_registry.hpp"
+#include "topology/text_file.hpp"
+#include "topology/toml.hpp"
+#include "topology/tree_text.hpp"
+
+namespace {
+
+using namespace tacc;
+
+struct Options {
+  std::string file, source, svg;
+  std::vector<std::string> compared;
+  bool toml = false, digest = false, sources = false;
+  std::size_t most = 12;
+};
+
+std::string contents(const std::string& path) {
+  if (path != "-") return readText(path);
+  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
+}
+
+Finding read(const std::string& path, const std::string& source) {
+  const std::string text = contents(path);
+  const TopologySource& kind = source.empty() ? sourceOfFile(text, path) : topologySource(source);
+  if (kind.read == nullptr) fail(taccInvalidArgument, "the source {} has no files", kind.name);
+  return {std::string(kind.name), path, kind.read(text, path)};
+}
+
+Survey survey(const Options& options) {
+  if (!options.file.empty()) {
+    const Finding finding = read(options.file, options.source);
+    return {merge(std::span(&finding, 1)), {}};
+  }
+  const Environment environment = checkEnvironment();
+  SourceContext context;
+  context.file = environment.topologyFile;
+  context.hosts = {gatherClues(context.surroundings, true)};
+  return discoverTopology(std::move(context), options.source.empty() ? environment.topologySource : options.source);
+}
+
+void printSources(const Survey& survey) {
+  fmt::print("\nWho said what:\n");
+  for (const Fact& fact : survey.discovery.facts) fmt::print("  {}: {}  <- {}\n", fact.what, fact.value, fact.who);
+  if (!survey.discovery.contradictions.empty()) fmt::print("\nContradictions:\n");
+  for (const std::string& sentence : survey.discovery.contradictions) fmt::print("  {}\n", sentence);
+  if (!survey.states.empty()) fmt::print("\nSources, in the order of their weight:\n");
+  for (const SourceState& state : survey.states) fmt::print("  {:<7} {}\n", state.source, state.state);
+}
+
+int compare(const std::vector<std::string>& paths, const std::string& source) {
+  const Finding a = read(paths[0], source), b = read(paths[1], source);
+  const std::vector<std::string> found = differences(a.topology, b.topology, paths[0], paths[1]);
+  for (const std::string& sentence : found) fmt::print("{}\n", sentence);
+  if (found.empty()) fmt::print("equal, digest {}\n", digestText(a.topology));
+  return found.empty() ? 0 : 1;
+}
+
+void listSources() {
+  for (const TopologySource& source : topologySources()) {
+    fmt::print("{:<7} {}{}\n", source.name, source.summary,
+               source.library.empty() ? "" : fmt::format(" (not wholly in this build: {})", source.library));
+  }
+}
+
+int run(const Options& options) {
+  if (options.sources) return listSources(), 0;
+  if (!options.compared.empty()) return compare(options.compared, options.source);
+  const Survey found = survey(options);
+  const Topology& topology = found.discovery.topology;
+  if (!options.svg.empty()) {
+    std::ofstream file(options.svg, std::ios::binary);
+    file << drawing(topology);
+    if (!file.flush()) failErrno("{} cannot be written", options.svg);
+  }
+  if (options.toml) {
+    fmt::print("{}", topologyToToml(topology));
+  } else if (options.digest) {
+    fmt::print("{}\n", digestText(topology));
+  } else {
+    fmt::print("{}", treeText(topology, options.most));
+    printSources(found);
+  }
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Shows the topology: levels of the network with latency and bandwidth, groups of hosts, the inside of hosts.");
+  Options options;
+  app.add_option("--file,-f", options.file,
+                 "read this file (- for standard input) instead of looking around; any source's kind");
+  app.add_option("--source", options.source, "ask only this source, or: what kind the file is");
+  app.add_option("--svg", options.svg, "also draw it into this file");
+  app.add_flag("--toml", options.toml, "write it as TOML, for TACC_TOPO_FILE");
+  app.add_flag("--digest", options.digest, "write only the digest, by which ranks compare topologies");
+  app.add_flag("--sources", options.sources, "list the sources");
+  app.add_option("--most", options.most, "groups side by side before some are left out")
+      ->check(CLI::Range(2, 1'000'000));
+  app.add_option("--diff", options.compared, "two files: say what is different; status 1 if anything is")->expected(2);
+  try {
+    app.parse(argc, argv);
+    return run(options);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tacc_topo: {}\n", error.what());
+    return 2;
+  }
+}
