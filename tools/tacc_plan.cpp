@@ -7,6 +7,7 @@
 #include <iterator>
 #include <string>
 
+#include "algorithms/picture.hpp"
 #include "algorithms/registry.hpp"
 #include "algorithms/text.hpp"
 #include "algorithms/verifier.hpp"
@@ -21,10 +22,17 @@ void listAlgorithms() {
     std::string collectives;
     for (int i = 0; i < collectiveCount; ++i) {
       const auto collective = static_cast<Collective>(i);
-      if (!algorithm.serves({collective, 8, 0})) continue;
-      const bool anyRanks = algorithm.serves({collective, 7, 0});
+      PlanRequest request{collective, 8, 0};
+      if (!algorithm.serves(request)) request.groups = equalGroups(8, {2, 2});
+      if (!algorithm.serves(request)) continue;
+      const bool needsGroups = !request.groups.empty();
+      request.ranks = 7;
+      request.groups.clear();
+      const bool anyRanks = needsGroups || algorithm.serves(request);
       fmt::format_to(std::back_inserter(collectives), "{}{}{}", collectives.empty() ? "" : ", ", nameOf(collective),
-                     anyRanks ? "" : " (ranks a power of two)");
+                     needsGroups ? " (with --groups)"
+                     : anyRanks  ? ""
+                                 : " (not for all numbers of ranks)");
     }
     fmt::print("{}\n  {}\n  serves: {}\n  source: {}\n", algorithm.name, algorithm.summary, collectives,
                algorithm.source);
@@ -46,13 +54,33 @@ void printCertificate(const Plan& plan) {
   if (certificate.reductionOrder != 0) fmt::print("# order of reduction: {:016x}\n", certificate.reductionOrder);
 }
 
-void show(const std::string& collectiveName, const std::string& algorithmName, PlanRequest request) {
+struct ShowOptions {
+  std::string collective, algorithm, picture;
+  PlanRequest request;
+  std::vector<int> groups;
+};
+
+void checkLayout(PlanRequest& request, const std::vector<int>& groups) {
+  std::int64_t size = 1;
+  for (const int level : groups) size *= level;
+  if (request.ranks % std::max<std::int64_t>(size, 1) != 0)
+    fail(taccInvalidArgument, "--groups: {} ranks are not a multiple of the {} of an outermost group", request.ranks,
+         size);
+  request.groups = equalGroups(request.ranks, groups);
+  if (!request.dimensions.empty() && !dimensionsFit(request))
+    fail(taccInvalidArgument, "--dimensions: their product is not the number of ranks, {}", request.ranks);
+}
+
+void show(const ShowOptions& options) {
+  const std::string &collectiveName = options.collective, &algorithmName = options.algorithm;
+  PlanRequest request = options.request;
   const std::optional<Collective> collective = collectiveNamed(collectiveName);
   if (!collective) fail(taccInvalidArgument, "there is no collective \"{}\" with plans", collectiveName);
   request.collective = *collective;
   if (request.root >= request.ranks) {
     fail(taccInvalidArgument, "root {} is outside 0 to {}", request.root, request.ranks - 1);
   }
+  checkLayout(request, options.groups);
   const Algorithm* algorithm = findAlgorithm(algorithmName);
   if (algorithm == nullptr) {
     fail(taccInvalidArgument, "there is no algorithm \"{}\"; see: tacc_plan list", algorithmName);
@@ -62,7 +90,13 @@ void show(const std::string& collectiveName, const std::string& algorithmName, P
          request.ranks);
   }
   const Plan plan = algorithm->make(request);
-  fmt::print("{}", toText(plan));
+  if (!options.picture.empty()) {
+    std::ofstream file(options.picture, std::ios::binary);
+    file << toPicture(plan);
+    if (!file.flush()) failErrno("{}: cannot be written", options.picture);
+  } else {
+    fmt::print("{}", toText(plan));
+  }
   printCertificate(plan);
 }
 
@@ -81,15 +115,21 @@ int main(int argc, char** argv) {
 
   app.add_subcommand("list", "the algorithms, what they serve and where they come from")->callback(listAlgorithms);
 
-  std::string collective;
-  std::string algorithm;
-  PlanRequest request;
+  ShowOptions options;
+  PlanRequest& request = options.request;
   CLI::App* showCommand = app.add_subcommand("show", "writes a plan as text, with what its proof found");
-  showCommand->add_option("--collective", collective, "allreduce, broadcast, ...")->required();
-  showCommand->add_option("--algorithm", algorithm, "a name from: tacc_plan list")->required();
+  showCommand->add_option("--collective", options.collective, "allreduce, broadcast, ...")->required();
+  showCommand->add_option("--algorithm", options.algorithm, "a name from: tacc_plan list")->required();
   showCommand->add_option("--ranks", request.ranks, "number of ranks")->required()->check(CLI::Range(1, 4096));
   showCommand->add_option("--root", request.root, "root of a rooted collective")->check(CLI::Range(0, 4095));
-  showCommand->callback([&] { show(collective, algorithm, request); });
+  showCommand->add_option("--groups", options.groups, "nested groups: 4,2 for groups of 4 ranks, two of them in one")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096));
+  showCommand->add_option("--dimensions", request.dimensions, "sides of a torus, the last one fastest: 4,4")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 4096));
+  showCommand->add_option("--svg", options.picture, "writes a picture to this file instead of the text");
+  showCommand->callback([&] { show(options); });
 
   std::string path;
   CLI::App* verifyCommand = app.add_subcommand("verify", "proves a plan in a file");

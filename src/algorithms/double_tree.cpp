@@ -24,6 +24,7 @@
 
 #include "algorithms/catalogue.hpp"
 #include "algorithms/plan_writer.hpp"
+#include "algorithms/shapes.hpp"
 
 namespace tacc {
 namespace {
@@ -38,13 +39,13 @@ struct Node {
   int height = 0;  // steps from the lowest leaf
 };
 
-struct Tree {
+struct HalfTree {
   std::vector<Node> nodes;
   int root = 0;
 };
 
 /// Builds tree 0 over [begin, end) of `tree`; returns its root.
-int buildInOrder(Tree& tree, int begin, int end) {
+int buildInOrder(HalfTree& tree, int begin, int end) {
   int size = 1;
   while (2 * size <= end - begin) size *= 2;
   const int root = begin + size - 1;
@@ -57,16 +58,16 @@ int buildInOrder(Tree& tree, int begin, int end) {
   return root;
 }
 
-int measure(Tree& tree, int place, int depth) {
+int measure(HalfTree& tree, int place, int depth) {
   Node& node = tree.nodes[place];
   node.depth = depth;
   for (const int child : node.children) node.height = std::max(node.height, measure(tree, child, depth + 1) + 1);
   return node.height;
 }
 
-Tree mirror(const Tree& tree) {
+HalfTree mirror(const HalfTree& tree) {
   const int last = static_cast<int>(tree.nodes.size()) - 1;
-  Tree image = tree;
+  HalfTree image = tree;
   std::reverse(image.nodes.begin(), image.nodes.end());
   for (Node& node : image.nodes) {
     if (node.parent >= 0) node.parent = last - node.parent;
@@ -77,15 +78,15 @@ Tree mirror(const Tree& tree) {
   return image;
 }
 
-Tree inOrderTree(int n) {
-  Tree tree;
+HalfTree inOrderTree(int n) {
+  HalfTree tree;
   tree.nodes.resize(static_cast<std::size_t>(n));
   tree.root = buildInOrder(tree, 0, n);
   return tree;
 }
 
-Tree buildTree(int which, int n) {
-  Tree tree;
+HalfTree buildTree(int which, int n) {
+  HalfTree tree;
   if (which == 0) {
     tree = inOrderTree(n);
   } else if (n % 2 == 0 || n == 1) {
@@ -104,7 +105,7 @@ Tree buildTree(int which, int n) {
 /// One tree's half of a collective; block `b` is tree b's.
 struct Half {
   PlanWriter& writer;
-  const Tree& tree;
+  const HalfTree& tree;
   int b;
   int p;
   int shift;  // rank of place 0
@@ -182,7 +183,7 @@ Plan make(const PlanRequest& request) {
   const bool rooted = isRooted(request.collective);
   PlanWriter writer(request, name, 2);
   for (int which = 0; which < 2; ++which) {
-    const Tree tree = buildTree(which, rooted ? p - 1 : p);
+    const HalfTree tree = buildTree(which, rooted ? p - 1 : p);
     const Half half{writer, tree, which, p, rooted ? request.root + 1 : 0};
     if (request.collective == Collective::allReduce) {
       half.allReduce();
@@ -196,6 +197,27 @@ Plan make(const PlanRequest& request) {
 }
 
 }  // namespace
+
+/// The same trees as buildTree(), as parents only.
+Tree doubleTree(int which, int n) {
+  std::vector<int> parents(static_cast<std::size_t>(n), -1);
+  const int inner = which == 1 && n % 2 == 1 && n > 1 ? n - 1 : n;
+  const auto build = [&](const auto& self, int begin, int end) -> int {
+    int size = 1;
+    while (2 * size <= end - begin) size *= 2;
+    const int root = begin + size - 1;
+    if (begin < root) parents[self(self, begin, root)] = root;
+    if (root + 1 < end) parents[self(self, root + 1, end)] = root;
+    return root;
+  };
+  const int root = build(build, 0, inner);
+  if (which == 0) return {parents, root};
+  std::reverse(parents.begin(), parents.begin() + inner);
+  for (int& parent : parents) parent = parent < 0 ? -1 : inner - 1 - parent;
+  if (inner == n) return {parents, inner - 1 - root};
+  parents[inner - 1 - root] = n - 1;
+  return {parents, n - 1};
+}
 
 constinit const Algorithm doubleTreeAlgorithm = {
     name, "Two binary trees, half of the data each, every rank inner in one: logarithmic steps at full bandwidth.",

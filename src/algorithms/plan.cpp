@@ -19,6 +19,43 @@ std::optional<Collective> collectiveNamed(std::string_view name) noexcept {
   return std::nullopt;
 }
 
+std::vector<std::vector<int>> equalGroups(int ranks, const std::vector<int>& levels) {
+  std::vector<std::vector<int>> groups;
+  int size = 1;
+  for (const int level : levels) {
+    size *= level;
+    groups.emplace_back(static_cast<std::size_t>(ranks / size), size);
+  }
+  return groups;
+}
+
+bool groupsFit(const PlanRequest& request) noexcept {
+  const std::vector<int>* inside = nullptr;
+  for (const std::vector<int>& level : request.groups) {
+    std::int64_t covered = 0, coveredInside = 0;
+    std::size_t next = 0;
+    for (const int size : level) {
+      if (size < 1) return false;
+      covered += size;
+      while (inside != nullptr && coveredInside < covered && next < inside->size()) coveredInside += (*inside)[next++];
+      if (inside != nullptr && coveredInside != covered) return false;
+    }
+    if (covered != request.ranks) return false;
+    inside = &level;
+  }
+  return true;
+}
+
+bool dimensionsFit(const PlanRequest& request) noexcept {
+  std::int64_t places = 1;
+  for (const int side : request.dimensions) {
+    if (side < 1) return false;
+    places *= side;
+    if (places > request.ranks) return false;
+  }
+  return places == request.ranks;
+}
+
 int inputBlocksOf(const Plan& plan, int rank) noexcept {
   const PlanRequest& request = plan.request;
   switch (request.collective) {

@@ -69,8 +69,22 @@ struct PlanRequest {
   Collective collective = Collective::allReduce;
   int ranks = 1;
   int root = 0;  // of rooted collectives
+  /// What is known of where the ranks are; most algorithms do not look. Nested groups of consecutive ranks, the
+  /// innermost level first: the sizes of all groups of a level, in ranks. 8 ranks on 4 hosts at 2 switches: {{2, 2, 2,
+  /// 2}, {4, 4}}.
+  std::vector<std::vector<int>> groups = {};
+  /// Sides of a torus whose places the ranks fill in order, the last one running fastest.
+  std::vector<int> dimensions = {};
   friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
 };
+
+/// `levels`: how many groups of one level make one of the next, innermost first; {4, 2} of 8 ranks or more: groups of
+/// 4, and groups of 2 such groups. They must divide the ranks.
+std::vector<std::vector<int>> equalGroups(int ranks, const std::vector<int>& levels);
+/// Whether the groups of every level cover the ranks and are unions of groups of the level inside.
+bool groupsFit(const PlanRequest& request) noexcept;
+/// Whether the torus has as many places as there are ranks.
+bool dimensionsFit(const PlanRequest& request) noexcept;
 
 struct Operand {
   enum class Kind : std::uint8_t { input, output, scratch, peer };

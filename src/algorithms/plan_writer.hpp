@@ -37,6 +37,12 @@ constexpr int wrap(int value, int p) noexcept { return ((value % p) + p) % p; }
 
 constexpr bool isPowerOfTwo(int value) noexcept { return value > 0 && (value & (value - 1)) == 0; }
 
+/// The distances of Swing and Bine: 1, -1, 3, -5, 11, ...: (1 - (-2)^(step+1)) / 3.
+constexpr int alternatingDistance(int step) noexcept {
+  const int power = 1 << (step + 1);
+  return (1 - (step % 2 == 0 ? -power : power)) / 3;
+}
+
 constexpr bool isOneOf(Collective collective, std::initializer_list<Collective> list) noexcept {
   for (const Collective c : list) {
     if (c == collective) return true;

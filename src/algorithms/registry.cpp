@@ -16,8 +16,18 @@ std::span<const Algorithm> algorithms() {
       halvingDoublingNearAlgorithm,
       circulantAlgorithm,
       binomialAlgorithm,
+      knomial4Algorithm,
+      knomial8Algorithm,
+      bineAlgorithm,
+      swingAlgorithm,
       doubleTreeAlgorithm,
       chainAlgorithm,
+      circulantPipelineAlgorithm,
+      patAlgorithm,
+      ring2dAlgorithm,
+      hierarchicalAlgorithm,
+      hierarchicalRingAlgorithm,
+      parameterServerAlgorithm,
   };
   return all;
 }

@@ -16,6 +16,8 @@ struct Algorithm {
   bool (*serves)(const PlanRequest&);
   /// Writes the plan. Called only for requests that it serves.
   Plan (*make)(const PlanRequest&);
+  /// The plan depends on the request's groups or dimensions.
+  bool looksAtLayout = false;
 };
 
 /// All algorithms, in the order in which they are documented.

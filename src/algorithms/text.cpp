@@ -14,6 +14,12 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kindNames = {"input", "output", "scratch", "peer"};
 
+void writeNumbers(std::string& text, std::string_view name, const std::vector<int>& numbers) {
+  text += name;
+  for (const int number : numbers) fmt::format_to(std::back_inserter(text), " {}", number);
+  text += '\n';
+}
+
 void writeOperands(std::string& text, const std::vector<Operand>& operands, std::string_view separator) {
   for (std::size_t i = 0; i < operands.size(); ++i) {
     fmt::format_to(std::back_inserter(text), "{}{} {}", i > 0 ? separator : "",
@@ -153,6 +159,8 @@ class Reader {
     nextLine();
     readField("ranks", plan_.request.ranks);
     readField("root", plan_.request.root);
+    while (line().accept("groups")) plan_.request.groups.push_back(readNumbers("a group's size"));
+    if (line().accept("dimensions")) plan_.request.dimensions = readNumbers("a dimension");
     readField("blocks", plan_.blocks);
     readField("scratch", plan_.scratchBlocks);
     readField("rounds", plan_.rounds);
@@ -162,6 +170,15 @@ class Reader {
     line().expect(name);
     field = line().expectNumber(name);
     nextLine();
+  }
+
+  std::vector<int> readNumbers(std::string_view what) {
+    std::vector<int> numbers;
+    do {
+      numbers.push_back(line().expectNumber(what));
+    } while (!line().atEnd());
+    nextLine();
+    return numbers;
   }
 
   void nextLine() {
@@ -225,10 +242,12 @@ class Reader {
 
 std::string toText(const Plan& plan) {
   const PlanRequest& request = plan.request;
-  std::string text =
-      fmt::format("tacc plan 1\ncollective {}\nalgorithm {}\nranks {}\nroot {}\nblocks {}\nscratch {}\nrounds {}\n",
-                  nameOf(request.collective), plan.algorithm, request.ranks, request.root, plan.blocks,
-                  plan.scratchBlocks, plan.rounds);
+  std::string text = fmt::format("tacc plan 1\ncollective {}\nalgorithm {}\nranks {}\nroot {}\n",
+                                 nameOf(request.collective), plan.algorithm, request.ranks, request.root);
+  for (const std::vector<int>& level : request.groups) writeNumbers(text, "groups", level);
+  if (!request.dimensions.empty()) writeNumbers(text, "dimensions", request.dimensions);
+  fmt::format_to(std::back_inserter(text), "blocks {}\nscratch {}\nrounds {}\n", plan.blocks, plan.scratchBlocks,
+                 plan.rounds);
   for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {
     fmt::format_to(std::back_inserter(text), "rank {}\n", rank);
     int round = -1;

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "comm/hub.hpp"
-#include "transports/interfaces.hpp"
 #include "comm/spoke.hpp"
 #include "comm/unique_id.hpp"
+#include "transports/interfaces.hpp"
 
 namespace tacc {
 namespace {
@@ -138,6 +138,33 @@ std::vector<std::byte> Bootstrap::allGather(std::span<const std::byte> mine) {
       }
     }
     return all;
+  });
+}
+
+std::vector<std::vector<std::byte>> Bootstrap::allGatherStrings(const std::vector<std::byte>& mine) {
+  const auto sizes = gatherValues(mine.size());
+  const std::size_t longest = *std::max_element(sizes.begin(), sizes.end());
+  std::vector<std::byte> padded = mine;
+  padded.resize(longest);
+  const auto all = allGather(padded);
+  std::vector<std::vector<std::byte>> result;
+  for (std::size_t r = 0; r < sizes.size(); ++r) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * longest);
+    result.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(sizes[r]));
+  }
+  return result;
+}
+
+std::vector<std::byte> Bootstrap::broadcast(std::span<const std::byte> ofRankZero) {
+  constexpr std::string_view operation = "hearing from rank 0";
+  return collective([&]() -> std::vector<std::byte> {
+    if (spoke_) return spoke_->receive(MessageKind::gathered, operation, timeoutSeconds_).payload;
+    std::vector<std::byte> bytes(ofRankZero.begin(), ofRankZero.end());
+    if (hub_) {
+      const Payload payload = makePayload(bytes);
+      hub_->scatter(MessageKind::gathered, operation, timeoutSeconds_, [&](int) { return Answer{payload, {}}; });
+    }
+    return bytes;
   });
 }
 

@@ -47,7 +47,11 @@ class Bootstrap {
 
   /// Every rank gives the same number of bytes; every rank gets all, in rank order.
   std::vector<std::byte> allGather(std::span<const std::byte> mine);
-  /// The same for one plain value of every rank.
+  /// Byte strings of any length; every rank gets all.
+  std::vector<std::vector<std::byte>> allGatherStrings(const std::vector<std::byte>& mine);
+  /// Every rank gets what rank 0 gives; the others' bytes are not looked at.
+  std::vector<std::byte> broadcast(std::span<const std::byte> ofRankZero);
+  /// allGather() of one plain value of every rank.
   template <class T>
   requires std::is_trivially_copyable_v<T> std::vector<T> gatherValues(const T& mine) {
     const auto bytes = allGather(std::as_bytes(std::span(&mine, 1)));

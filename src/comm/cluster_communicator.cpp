@@ -27,7 +27,8 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       run_(endpoint_.peers()),
       pairs_(endpoint_.peers(), rank),
       transportName_(std::move(membership.transportName)),
-      speed_(membership.speed) {
+      speed_(membership.speed),
+      topology_(std::move(membership.topology)) {
   if (hosts_.isEven()) lane_ = hosts_.lane(local_);
   if (node_) node_->setIdleWork([this] { endpoint_.idle(active_); });
 }
@@ -201,7 +202,9 @@ std::unique_ptr<Communicator> ClusterCommunicator::split(int color, int key, con
   // The id names addresses of the host that made it, so rank 0 of each group makes its own.
   const auto ids = gatherValues(color >= 0 && group.rank == 0 ? makeUniqueId() : taccUniqueId{});
   if (color < 0) return nullptr;
-  return join(ids[static_cast<std::size_t>(group.leader)], group.ranks, group.rank, config);
+  CommConfig known = config;
+  known.topology = topology_;
+  return join(ids[static_cast<std::size_t>(group.leader)], group.ranks, group.rank, known);
 }
 
 }  // namespace tacc

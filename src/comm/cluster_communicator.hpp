@@ -35,6 +35,7 @@ struct ClusterMembership {
   std::string transportName;
   NetworkPatience patience;
   NetworkSpeed speed;
+  std::shared_ptr<const Topology> topology;
   std::vector<int> walk;  // hosts, by their lowest ranks' order, in the order of the topology; equal on all ranks
   std::string trace;      // TACC_TRACE
 };
@@ -117,6 +118,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   NetworkActivity* active_ = nullptr;  // goes on while this rank waits inside its host
   std::string transportName_;
   NetworkSpeed speed_;
+  std::shared_ptr<const Topology> topology_;
   std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
   std::vector<std::byte> workspace_;
   std::uint64_t signature_ = 0;         // of the call that runs

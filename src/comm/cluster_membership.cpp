@@ -1,8 +1,6 @@
 #include "comm/cluster_membership.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -10,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "comm/network_probe.hpp"
+#include "comm/network_survey.hpp"
 #include "comm/transport_choice.hpp"
 #include "comm/unique_id.hpp"
 #include "transports/network_transport.hpp"
@@ -20,21 +19,6 @@ namespace {
 
 /// A node's waits outlast those between nodes: who is to blame is found out there, and told to all.
 constexpr double nodeGrace = 2.0;
-
-/// Byte strings of any length; every rank gets all.
-std::vector<std::vector<std::byte>> gatherBytes(Bootstrap& bootstrap, const std::vector<std::byte>& mine) {
-  const auto sizes = bootstrap.gatherValues(mine.size());
-  const std::size_t longest = std::ranges::max(sizes);
-  std::vector<std::byte> padded = mine;
-  padded.resize(longest);
-  const auto all = bootstrap.allGather(padded);
-  std::vector<std::vector<std::byte>> result;
-  for (std::size_t r = 0; r < sizes.size(); ++r) {
-    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(r * longest);
-    result.emplace_back(begin, begin + static_cast<std::ptrdiff_t>(sizes[r]));
-  }
-  return result;
-}
 
 /// The ranks of each host meet once more, over sockets that pass descriptors.
 std::unique_ptr<NodeCommunicator> makeNode(Bootstrap& bootstrap, const HostMap& hosts, int rank,
@@ -78,21 +62,23 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
   try {
     ChosenTransport chosen = chooseTransport(*bootstrap, who, {rank, ranks, interfaceFor(*bootstrap, environment)},
                                              plugin, environment.transport);
-    chosen.transport->setPeers(gatherBytes(*bootstrap, chosen.transport->address()));
+    chosen.transport->setPeers(bootstrap->allGatherStrings(chosen.transport->address()));
     member.transport = std::move(chosen.transport);
     member.transportName = chosen.name;
     member.node = makeNode(*bootstrap, hosts, rank, config, environment);
     const std::vector<int> leaders = hosts.lane(0);
     const bool leads = hosts.localOf(rank) == 0 && hosts.hosts() > 1;
-    const NetworkSpeed view =
-        leads ? probeNetwork(*member.transport, leaders, rank, config.initTimeout) : NetworkSpeed{0, 1e99};
+    NetworkProbe probe(*member.transport, config.initTimeout);
+    const NetworkSpeed view = leads ? probe.measureRing(leaders, rank) : NetworkSpeed{0, 1e99};
     member.speed = slowestOf(bootstrap->gatherValues(view));
+    member.topology = config.topology != nullptr ? config.topology
+                                                 : surveyNetwork(*bootstrap, who, hosts, rank, environment,
+                                                                 leads ? &probe : nullptr, member.speed);
   } catch (const Error& error) {
     bootstrap->announceFailure(error);
     throw;
   }
-  member.walk.resize(static_cast<std::size_t>(hosts.hosts()));
-  std::iota(member.walk.begin(), member.walk.end(), 0);
+  member.walk = walkOver(*member.topology, hosts, who);
   member.trace = environment.trace;
   member.patience = patienceFor(config, environment);
   member.control = std::make_unique<ControlPlane>(rank, who, bootstrap->releaseChannels());

@@ -14,6 +14,7 @@
 namespace tacc {
 
 class PluginTable;
+class Topology;
 
 /// Options of a communicator after checking (see taccConfig_t).
 struct CommConfig {
@@ -21,7 +22,8 @@ struct CommConfig {
   double operationTimeout = 600.0;
   std::string algorithm;  // forced; empty: chosen
   std::string name;
-  std::shared_ptr<PluginTable> transport;  // that the program brought; null: none, and in communicators that stand
+  std::shared_ptr<const Topology> topology;  // of a communicator that this one is split off; null: none
+  std::shared_ptr<PluginTable> transport;    // that the program brought; null: none, and in communicators that stand
 };
 
 /// One collective call, already checked: pointers fit the collective, count * size does not overflow, root is in range.

@@ -121,9 +121,9 @@ bool NetworkEndpoint::leave() noexcept {
 }
 
 /// UCX 1.13 and libfabric 1.17 crash, or wait for ever, when they close connections over TCP that have broken. There
-/// such a transport does nothing unless it is called, so one that is never called again touches no posted memory: it is kept,
-/// with its descriptors, until the process ends. A network card does go on by itself, so with one the transport has to
-/// close.
+/// such a transport does nothing unless it is called, so one that is never called again touches no posted memory: it is
+/// kept, with its descriptors, until the process ends. A network card does go on by itself, so with one the transport
+/// has to close.
 void NetworkEndpoint::closeTransport(bool hasFailed) noexcept {
   if (hasFailed && transport_ && !transport_->closesBrokenConnections()) {
     static std::mutex mutex;

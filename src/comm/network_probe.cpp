@@ -6,71 +6,111 @@
 #include <chrono>
 
 #include "base/error.hpp"
-#include "comm/wait.hpp"
 
 namespace tacc {
 namespace {
 
-// Tags that no call uses: those of calls count up from 0.
-constexpr std::uint32_t firstTag = 0x7fff'ff00;
-constexpr int shortRounds = 8;
+constexpr std::uint32_t firstTag = 0x7000'0000;
+constexpr int shortRounds = 8, shortRoundsOfPairs = 7;
 // Long enough to empty the token buckets of virtual networks, which let the first 64 KiB or so pass unhindered.
 constexpr std::size_t warmBytes = 128 * 1024, longBytes = 256 * 1024;
+constexpr std::size_t pieceBytes = 64 * 1024;
 constexpr int pauseMilliseconds = 1;
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-class Probe {
- public:
-  Probe(NetworkTransport& transport, int next, int previous, double seconds)
-      : transport_(transport), next_(next), previous_(previous), deadline_(seconds), out_(longBytes), in_(longBytes) {}
-
-  /// One message to the next and one from the previous; seconds until both are done.
-  double exchange(std::size_t bytes) {
-    NetworkRequest sent, received;
-    const double start = now();
-    transport_.receive(previous_, tag_, in_.data(), bytes, received);
-    transport_.send(next_, tag_, out_.data(), bytes, sent);
-    ++tag_;
-    until([&] { return sent.done && received.done; });
-    const double took = now() - start;
-    until([&] { return transport_.drain(); });
-    return took;
-  }
-
- private:
-  template <class IsDone>
-  void until(const IsDone& isDone) {
-    for (int idle = 0; !isDone();) {
-      idle = transport_.progress() ? 0 : idle + 1;
-      if (idle < 100) continue;
-      if (deadline_.passed())
-        fail(taccTimeout, "rank {} did not answer over the network ({})", previous_, transport_.describe());
-      pollfd socket{transport_.descriptor(), POLLIN, 0};
-      if (socket.fd < 0 || transport_.arm()) (void)::poll(&socket, socket.fd < 0 ? 0 : 1, pauseMilliseconds);
-    }
-  }
-
-  NetworkTransport& transport_;
-  int next_, previous_;
-  Deadline deadline_;
-  std::uint32_t tag_ = firstTag;
-  std::vector<std::byte> out_, in_;
-};
+std::uint32_t nextTag(std::vector<std::uint32_t>& counts, int rank) {
+  const auto index = static_cast<std::size_t>(rank);
+  if (counts.size() <= index) counts.resize(index + 1);
+  return firstTag + counts[index]++;
+}
 
 }  // namespace
 
-NetworkSpeed probeNetwork(NetworkTransport& transport, const std::vector<int>& ring, int rank, double seconds) {
+template <class IsDone>
+void NetworkProbe::until(int awaited, const IsDone& isDone) {
+  for (int idle = 0; !isDone();) {
+    idle = transport_.progress() ? 0 : idle + 1;
+    if (idle < 100) continue;
+    if (deadline_.passed())
+      fail(taccTimeout, "rank {} did not answer over the network ({})", awaited, transport_.describe());
+    pollfd socket{transport_.descriptor(), POLLIN, 0};
+    if (socket.fd < 0 || transport_.arm()) (void)::poll(&socket, socket.fd < 0 ? 0 : 1, pauseMilliseconds);
+  }
+}
+
+void NetworkProbe::reserve(std::size_t bytes) {
+  if (out_.size() >= bytes) return;
+  out_.resize(bytes);
+  in_.resize(bytes);
+}
+
+/// One message to the next and one from the previous; seconds until both are done.
+double NetworkProbe::exchange(int next, int previous, std::size_t bytes) {
+  reserve(bytes);
+  NetworkRequest sent, received;
+  const double start = now();
+  transport_.receive(previous, nextTag(received_, previous), in_.data(), bytes, received);
+  transport_.send(next, nextTag(sent_, next), out_.data(), bytes, sent);
+  until(previous, [&] { return sent.done && received.done; });
+  const double took = now() - start;
+  until(next, [&] { return transport_.drain(); });
+  return took;
+}
+
+void NetworkProbe::send(int to, std::size_t bytes) {
+  reserve(bytes);
+  NetworkRequest sent;
+  transport_.send(to, nextTag(sent_, to), out_.data(), bytes, sent);
+  until(to, [&] { return sent.done && transport_.drain(); });
+}
+
+void NetworkProbe::receive(int from, std::size_t bytes) {
+  reserve(bytes);
+  NetworkRequest received;
+  transport_.receive(from, nextTag(received_, from), in_.data(), bytes, received);
+  until(from, [&] { return received.done; });
+}
+
+NetworkSpeed NetworkProbe::measureRing(const std::vector<int>& ring, int rank) {
   const auto place = static_cast<std::size_t>(std::ranges::find(ring, rank) - ring.begin());
   const std::size_t hosts = ring.size();
-  Probe probe(transport, ring[(place + 1) % hosts], ring[(place + hosts - 1) % hosts], seconds);
+  const int next = ring[(place + 1) % hosts], previous = ring[(place + hosts - 1) % hosts];
   NetworkSpeed speed;
-  speed.latency = probe.exchange(8);  // makes the connections
-  for (int i = 0; i < shortRounds; ++i) speed.latency = std::min(speed.latency, probe.exchange(8));
-  probe.exchange(warmBytes);
-  const double took = probe.exchange(longBytes);
+  speed.latency = exchange(next, previous, 8);  // makes the connections
+  for (int i = 0; i < shortRounds; ++i) speed.latency = std::min(speed.latency, exchange(next, previous, 8));
+  exchange(next, previous, warmBytes);
+  const double took = exchange(next, previous, longBytes);
   speed.bytesPerSecond = static_cast<double>(longBytes) / std::max(took - speed.latency, took / 10);
   return speed;
+}
+
+NetworkProbe::Latency NetworkProbe::measureLatency(int partner, bool first) {
+  std::vector<double> latencies;
+  for (int i = 0; i <= shortRoundsOfPairs; ++i) {
+    const double start = now();
+    if (first) send(partner, 8);
+    receive(partner, 8);
+    if (!first) send(partner, 8);
+    if (i > 0) latencies.push_back((now() - start) / 2);
+  }
+  std::ranges::sort(latencies);
+  return {latencies.front(), latencies[latencies.size() / 2] / latencies.front()};
+}
+
+double NetworkProbe::measureBandwidth(int partner, bool sends, bool receives, std::size_t bytes) {
+  const std::size_t pieces = std::max<std::size_t>(1, bytes / pieceBytes);
+  reserve(pieces * pieceBytes);
+  const double start = now();
+  std::vector<NetworkRequest> received(receives ? pieces : 0), sent(sends ? pieces : 0);
+  for (std::size_t i = 0; i < received.size(); ++i)
+    transport_.receive(partner, nextTag(received_, partner), in_.data() + i * pieceBytes, pieceBytes, received[i]);
+  for (std::size_t i = 0; i < sent.size(); ++i)
+    transport_.send(partner, nextTag(sent_, partner), out_.data() + i * pieceBytes, pieceBytes, sent[i]);
+  until(partner, [&] { return std::ranges::all_of(received, &NetworkRequest::done); });
+  const double took = std::max(now() - start, 1e-9);
+  until(partner, [&] { return std::ranges::all_of(sent, &NetworkRequest::done) && transport_.drain(); });
+  return receives ? static_cast<double>(pieces * pieceBytes) / took : 0;
 }
 
 NetworkSpeed slowestOf(const std::vector<NetworkSpeed>& views) {

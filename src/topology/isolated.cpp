@@ -86,7 +86,7 @@ std::string runIsolated(const std::function<std::string()>& work, const std::str
   if (answer.empty() || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
     fail(taccInvalidArgument, "{}: it is so damaged that reading it ends the process that tries", where);
   }
-  const std::string text = answer.substr(1);
+  std::string text = answer.substr(1);
   if (answer.front() == failed) throw Error(taccInvalidArgument, text);
   return text;
 }

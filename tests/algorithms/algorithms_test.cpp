@@ -2,9 +2,12 @@
 // and with the numbers of steps and blocks that docs/algorithms.md promises.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <bit>
 
 #include "algorithms/registry.hpp"
+#include "algorithms/shapes.hpp"
 #include "algorithms/verifier.hpp"
 #include "interpreter.hpp"
 
@@ -55,8 +58,18 @@ TEST(Registry, FindsByNameInTheDocumentedOrder) {
                                                "halving_doubling_near",
                                                "circulant",
                                                "binomial",
+                                               "knomial_4",
+                                               "knomial_8",
+                                               "bine",
+                                               "swing",
                                                "double_tree",
-                                               "chain"};
+                                               "chain",
+                                               "circulant_pipeline",
+                                               "pat",
+                                               "ring_2d",
+                                               "hierarchical",
+                                               "hierarchical_ring",
+                                               "parameter_server"};
   ASSERT_EQ(algorithms().size(), names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {
     EXPECT_EQ(algorithms()[i].name, names[i]);
@@ -141,6 +154,185 @@ TEST(Costs, AreThoseOfTheDocumentation) {
     EXPECT_EQ(certify("binomial", Collective::gather, p).maxBlocksReceived, n - 1) << p;
     expectCost("chain", Collective::broadcast, p, {p - 1, 8});
     expectCost("chain", Collective::reduce, p, {p - 1, 8});
+  }
+}
+
+int digits(int p, int radix) {
+  int most = 0;
+  for (int v = 0; v < p; ++v) {
+    int count = 0;
+    for (int rest = v; rest > 0; rest /= radix) count += rest % radix != 0 ? 1 : 0;
+    most = std::max(most, count);
+  }
+  return most;
+}
+
+int children(int p, int radix) {
+  int count = 0;
+  for (int unit = 1; unit < p; unit *= radix) count += std::min(radix - 1, (p - 1) / unit);
+  return count;
+}
+
+TEST(Costs, OfTreesAndButterflies) {
+  for (int p = 2; p <= 65; ++p) {
+    const auto n = static_cast<std::uint64_t>(p);
+    const bool power = (p & (p - 1)) == 0;
+    const auto folded = static_cast<std::uint64_t>(1) << floorLog(p);
+    for (const int radix : {4, 8}) {
+      const std::string name = "knomial_" + std::to_string(radix);
+      expectCost(name, Collective::broadcast, p, {digits(p, radix), static_cast<std::uint64_t>(children(p, radix))});
+      expectCost(name, Collective::reduce, p, {digits(p, radix), 1});
+      expectCost(name, Collective::scatter, p, {digits(p, radix), n - 1});
+      EXPECT_LE(digits(p, radix), (ceilLog(p) + (radix == 4 ? 1 : 2)) / (radix == 4 ? 2 : 3));
+    }
+    expectCost("bine", Collective::broadcast, p, {floorLog(p), static_cast<std::uint64_t>(ceilLog(p))});
+    expectCost("bine", Collective::reduce, p, {floorLog(p), 1});
+    EXPECT_EQ(certify("bine", Collective::gather, p).maxBlocksReceived, n - 1);
+    for (const std::string_view name : {"bine", "swing", "halving_doubling_near"}) {
+      const int steps = 2 * floorLog(p) + (power ? 0 : 2);
+      expectCost(name, Collective::allReduce, p, {steps, 2 * (folded - 1) + (power ? 0 : folded)});
+      if (!power) continue;
+      expectCost(name, Collective::allGather, p, {floorLog(p), n - 1});
+      expectCost(name, Collective::reduceScatter, p, {floorLog(p), n - 1});
+    }
+    expectCost("pat", Collective::allGather, p, {ceilLog(p), n - 1});
+    expectCost("pat", Collective::reduceScatter, p, {ceilLog(p), n - 1});
+    expectCost("parameter_server", Collective::allReduce, p, {2, n - 1});
+    for (const Collective c : {Collective::broadcast, Collective::reduce}) {
+      const Certificate certificate = certify("circulant_pipeline", c, p);
+      EXPECT_LE(certificate.longestChain, 15 + ceilLog(p)) << p;
+      EXPECT_LE(certificate.maxBlocksSent, 32u) << p;
+      EXPECT_LE(certificate.maxBlocksReceived, 32u) << p;
+      EXPECT_EQ(c == Collective::reduce ? certificate.maxBlocksSent : certificate.maxBlocksReceived, 16u) << p;
+    }
+  }
+}
+
+Plan planWith(std::string_view name, Collective collective, int p, std::vector<std::vector<int>> groups,
+              std::vector<int> dimensions = {}) {
+  return findAlgorithm(name)->make({collective, p, 0, std::move(groups), std::move(dimensions)});
+}
+
+TEST(Costs, OfHierarchiesAreTheSumOverTheLevels) {
+  for (const auto& [inner, outer, top] : {std::array{2, 2, 2}, {4, 3, 2}, {3, 5, 4}, {1, 7, 3}, {8, 1, 1}}) {
+    const int p = inner * outer * top;
+    const auto n = static_cast<std::uint64_t>(p);
+    const auto groups = equalGroups(p, {inner, outer});
+    const Certificate tree = verify(planWith("hierarchical", Collective::allReduce, p, groups));
+    EXPECT_EQ(tree.longestChain, 2 * (ceilLog(inner) + ceilLog(outer) + ceilLog(top)));
+    EXPECT_EQ(tree.maxBlocksSent, 2 * (n - 1));
+    for (const bool asTorus : {false, true}) {
+      const auto with = [&](Collective collective) {
+        return verify(asTorus ? planWith("ring_2d", collective, p, {}, {top, outer, inner})
+                              : planWith("hierarchical_ring", collective, p, groups));
+      };
+      const int steps = inner + outer + top - 3;
+      EXPECT_EQ(with(Collective::allReduce).longestChain, 2 * steps);
+      EXPECT_EQ(with(Collective::allReduce).maxBlocksSent, 2 * (n - 1));
+      EXPECT_EQ(with(Collective::allGather).longestChain, steps);
+      EXPECT_EQ(with(Collective::reduceScatter).maxBlocksSent, n - 1);
+    }
+  }
+}
+
+/// Blocks that leave a group of consecutive ranks, the most of all groups of that size.
+std::uint64_t blocksLeaving(const Plan& plan, int size) {
+  std::vector<std::uint64_t> leaving(static_cast<std::size_t>((plan.request.ranks + size - 1) / size), 0);
+  for (int rank = 0; rank < plan.request.ranks; ++rank) {
+    for (const Step& step : plan.ranks[rank].steps) {
+      for (const Operand& to : step.destinations) {
+        const bool crosses = to.kind == Operand::Kind::peer && to.index / size != rank / size;
+        if (crosses) leaving[rank / size] += static_cast<std::uint64_t>(step.blockCount);
+      }
+    }
+  }
+  return *std::ranges::max_element(leaving);
+}
+
+/// 2 (G-1)/G of the vector over every uplink, which is the bound for G groups that each send their part once.
+TEST(Uplinks, CarryTheFewestBytesInHierarchies) {
+  for (const std::string_view name : {"hierarchical", "hierarchical_ring"}) {
+    for (const int groups : {2, 3, 4, 7}) {
+      const int p = groups * 6;
+      const Plan plan = planWith(name, Collective::allReduce, p, equalGroups(p, {3, 2}));
+      const auto blocks = static_cast<std::uint64_t>(plan.blocks);
+      EXPECT_EQ(blocksLeaving(plan, 6), 2 * blocks * static_cast<std::uint64_t>(groups - 1) / groups) << name;
+    }
+  }
+  const Plan flat = findAlgorithm("halving_doubling_far")->make({Collective::allReduce, 32, 0});
+  const Plan near = findAlgorithm("halving_doubling_near")->make({Collective::allReduce, 32, 0});
+  const Plan bine = findAlgorithm("bine")->make({Collective::allReduce, 32, 0});
+  EXPECT_GT(blocksLeaving(flat, 8), blocksLeaving(bine, 8));
+  EXPECT_GE(blocksLeaving(bine, 8), blocksLeaving(near, 8)) << "groups of a power of two suit the near order best";
+}
+
+/// On groups that are no powers of two, which is what the paper is about.
+TEST(Uplinks, CarryLessInBineTreesThanInBinomialOnes) {
+  std::uint64_t bine = 0, binomial = 0;
+  for (int size = 3; size <= 21; ++size) {
+    for (int root = 0; root < 64; root += 7) {
+      bine += blocksLeaving(findAlgorithm("bine")->make({Collective::gather, 64, root}), size);
+      binomial += blocksLeaving(findAlgorithm("binomial")->make({Collective::gather, 64, root}), size);
+    }
+  }
+  EXPECT_LT(bine, binomial);
+}
+
+/// Data enters (leaves) every group once.
+TEST(Uplinks, AreCrossedOnceInHierarchicalTrees) {
+  for (const int root : {0, 5, 13, 23}) {
+    PlanRequest request{Collective::broadcast, 24, root, {{4, 4, 2, 2, 4, 8}, {8, 4, 12}}, {}};
+    ASSERT_TRUE(groupsFit(request));
+    for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
+      request.collective = collective;
+      const Plan plan = findAlgorithm("hierarchical")->make(request);
+      int crossings = 0, outer = 0;
+      const auto groupOf = [&](int rank, std::size_t level) {
+        int group = 0;
+        for (int end = request.groups[level][0]; end <= rank; end += request.groups[level][group]) ++group;
+        return group;
+      };
+      for (int rank = 0; rank < 24; ++rank)
+        for (const Step& step : plan.ranks[rank].steps)
+          for (const Operand& to : step.destinations)
+            if (to.kind == Operand::Kind::peer) {
+              crossings += groupOf(rank, 0) != groupOf(to.index, 0) ? 1 : 0;
+              outer += groupOf(rank, 1) != groupOf(to.index, 1) ? 1 : 0;
+            }
+      EXPECT_EQ(crossings, 5) << root;
+      EXPECT_EQ(outer, 2) << root;
+    }
+  }
+}
+
+TEST(Layouts, ThatDoNotFitAreNotServed) {
+  const Algorithm& hierarchical = *findAlgorithm("hierarchical");
+  EXPECT_FALSE(hierarchical.serves({Collective::allReduce, 8, 0}));
+  EXPECT_TRUE(hierarchical.serves({Collective::allReduce, 8, 0, {{4, 4}}, {}}));
+  EXPECT_FALSE(hierarchical.serves({Collective::allReduce, 8, 0, {{4, 3}}, {}}));
+  EXPECT_FALSE(hierarchical.serves({Collective::allReduce, 8, 0, {{4, 5}}, {}}));
+  EXPECT_FALSE(hierarchical.serves({Collective::allReduce, 8, 0, {{8, 0}}, {}}));
+  EXPECT_FALSE(hierarchical.serves({Collective::allReduce, 8, 0, {{4, 4}, {2, 6}}, {}})) << "cuts through a group";
+  EXPECT_FALSE(findAlgorithm("hierarchical_ring")->serves({Collective::allGather, 8, 0, {{3, 5}}, {}}));
+  EXPECT_FALSE(findAlgorithm("ring_2d")->serves({Collective::allReduce, 7, 0}));
+  EXPECT_FALSE(findAlgorithm("ring_2d")->serves({Collective::allReduce, 8, 0, {}, {3, 2}}));
+  EXPECT_FALSE(findAlgorithm("swing")->serves({Collective::allReduce, 12, 0, {}, {3, 4}}));
+  EXPECT_TRUE(findAlgorithm("swing")->serves({Collective::allReduce, 12, 0}));
+}
+
+/// What is priced is what runs: in a broadcast every rank takes block b from its parent in tree b.
+TEST(Shapes, OfTheDoubleTreeAreThoseOfItsPlan) {
+  for (int p = 3; p <= 33; ++p) {
+    const Plan plan = findAlgorithm("double_tree")->make({Collective::broadcast, p, 0});
+    for (const int which : {0, 1}) {
+      const Tree tree = doubleTree(which, p - 1);
+      for (int rank = 1; rank < p; ++rank) {
+        for (const Step& step : plan.ranks[static_cast<std::size_t>(rank)].steps) {
+          if (step.block != which) continue;
+          EXPECT_EQ(step.sources[0].index, tree.node(rank - 1).parent + 1) << p << " " << which << " " << rank;
+        }
+      }
+    }
   }
 }
 

@@ -17,21 +17,67 @@
 
 namespace tacc::test {
 
-/// Every request that the algorithm serves on p ranks: all collectives, all roots of the rooted ones.
+/// What may be known of where p ranks are: nothing, groups that are equal, unequal, nested, and tori.
+inline std::vector<PlanRequest> layoutsOf(int p) {
+  std::vector<PlanRequest> layouts(1);
+  const auto add = [&](std::vector<std::vector<int>> groups, std::vector<int> dimensions) {
+    layouts.emplace_back();
+    layouts.back().groups = std::move(groups);
+    layouts.back().dimensions = std::move(dimensions);
+  };
+  add({{p}}, {p});
+  for (const int inner : {2, 3, 4, 8}) {
+    if (p % inner != 0) continue;
+    add(equalGroups(p, {inner}), {p / inner, inner});
+    for (const int outer : {2, 3}) {
+      if (p % (inner * outer) != 0) continue;
+      add(equalGroups(p, {inner, outer}), {p / inner / outer, outer, inner});
+      if (p % (2 * inner * outer) == 0) add(equalGroups(p, {inner, outer, 2}), {});
+    }
+  }
+  if (p > 2) {
+    add({{1, p - 1}}, {});
+    add({{p - p / 3, p / 3}}, {});
+    std::vector<int> sizes;
+    for (int left = p; left > 0; left -= sizes.back()) sizes.push_back(std::min(left, 3));
+    add({sizes}, {});
+    if (sizes.size() > 2) add({sizes, {sizes[0] + sizes[1], p - sizes[0] - sizes[1]}}, {});
+    if (p % 2 == 0 && p > 4) add({std::vector<int>(p / 2, 2), {2, p - 2}}, {});
+  }
+  return layouts;
+}
+
+/// Every request that the algorithm serves on p ranks: all collectives, all roots of the rooted ones, and what may be
+/// known of where the ranks are if it looks there.
 inline std::vector<PlanRequest> requestsServed(const Algorithm& algorithm, int p) {
   std::vector<PlanRequest> requests;
   for (int c = 0; c < collectiveCount; ++c) {
-    const auto collective = static_cast<Collective>(c);
-    for (int root = 0; root < (isRooted(collective) ? p : 1); ++root) {
-      if (algorithm.serves({collective, p, root})) requests.push_back({collective, p, root});
+    for (PlanRequest request : layoutsOf(p)) {
+      if ((!request.groups.empty() || !request.dimensions.empty()) && !algorithm.looksAtLayout) continue;
+      request.collective = static_cast<Collective>(c);
+      request.ranks = p;
+      for (request.root = 0; request.root < (isRooted(request.collective) ? p : 1); ++request.root) {
+        if (algorithm.serves(request)) requests.push_back(request);
+      }
     }
   }
   return requests;
 }
 
+inline std::string shown(const std::vector<std::vector<int>>& lists) {
+  std::string text;
+  for (const std::vector<int>& list : lists) {
+    text += "(";
+    for (const int number : list) text += std::to_string(number) + " ";
+    text += ")";
+  }
+  return text;
+}
+
 inline std::string describe(const Plan& plan) {
   return plan.algorithm + " " + std::string(nameOf(plan.request.collective)) +
-         " p=" + std::to_string(plan.request.ranks) + " root=" + std::to_string(plan.request.root);
+         " p=" + std::to_string(plan.request.ranks) + " root=" + std::to_string(plan.request.root) +
+         " groups=" + shown(plan.request.groups) + " dimensions=" + shown({plan.request.dimensions});
 }
 
 /// One vector per rank.

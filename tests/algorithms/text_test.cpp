@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "algorithms/picture.hpp"
 #include "algorithms/registry.hpp"
+#include "algorithms/verifier.hpp"
 #include "base/error.hpp"
 #include "interpreter.hpp"
 
@@ -44,6 +46,28 @@ TEST(Text, IsReadable) {
   EXPECT_EQ(plan.blocks, 2);
   EXPECT_EQ(plan.ranks[1].steps[0], (Step{0, 0, 2, {input(0)}, {output(0), peer(0)}}));
   EXPECT_EQ(toText(plan), goodText);
+}
+
+TEST(Text, NamesGroupsAndDimensions) {
+  PlanRequest request{Collective::allReduce, 8, 0, equalGroups(8, {2, 2}), {}};
+  const Plan grouped = findAlgorithm("hierarchical")->make(request);
+  EXPECT_NE(toText(grouped).find("root 0\ngroups 2 2 2 2\ngroups 4 4\nblocks 8\n"), std::string::npos);
+  EXPECT_EQ(fromText(toText(grouped)), grouped);
+  request = {Collective::allReduce, 8, 0, {}, {2, 4}};
+  const Plan torus = findAlgorithm("swing")->make(request);
+  EXPECT_NE(toText(torus).find("root 0\ndimensions 2 4\nblocks 8\n"), std::string::npos);
+  EXPECT_EQ(fromText(toText(torus)), torus);
+}
+
+TEST(Picture, HasAnArrowForEveryMessage) {
+  for (const std::string_view name : {"ring", "bine", "halving_doubling_near"}) {
+    const Plan plan = findAlgorithm(name)->make({Collective::allReduce, 8, 0});
+    const std::string picture = toPicture(plan);
+    std::uint64_t heads = 0;
+    for (std::size_t at = 0; (at = picture.find("class=\"head\"", at)) != std::string::npos; ++at) ++heads;
+    EXPECT_EQ(heads, verify(plan).messages) << name;
+    EXPECT_TRUE(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
+  }
 }
 
 TEST(Text, StacksNameNumbersOfBlocks) {

@@ -111,8 +111,8 @@ TEST(Environment, MalformedValueListsWhatIsAllowed) {
             "TACC_SPIN=\"-1\" is not valid: allowed are auto, or microseconds from 0 to 1000000 (default: auto)");
   EXPECT_EQ(errorOf("TACC_SHM=hugetlb"),
             "TACC_SHM=\"hugetlb\" is not valid: allowed are memfd, file, off (default: memfd)");
-  EXPECT_EQ(errorOf("TACC_TRANSPORT=tcp"),
-            "TACC_TRANSPORT=\"tcp\" is not valid: allowed are auto, ucx, ofi, mpi (default: auto)");
+  EXPECT_EQ(errorOf("TACC_TRANSPORT=pigeon"),
+            "TACC_TRANSPORT=\"pigeon\" is not valid: allowed are auto, ucx, ofi, tcp, mpi (default: auto)");
   EXPECT_EQ(errorOf("TACC_TOPO_SOURCE=lldp"),
             "TACC_TOPO_SOURCE=\"lldp\" is not valid: allowed are auto, file, slurm, ibnet, cray, sunway, probe, hwloc "
             "(default: auto)");

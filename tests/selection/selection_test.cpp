@@ -41,6 +41,14 @@ TEST(Selection, refusesAnImpossibleOneAndListsThePossible) {
   EXPECT_NE(message.find("binomial"), std::string::npos) << message;
 }
 
+TEST(Selection, refusesAHierarchyOfRanksThatNobodyGrouped) {
+  CallShape shape{{Collective::allReduce, 8, 0}, 1 << 20, false, "hierarchical"};
+  const std::string message = messageOf([&] { selectAlgorithm(shape, {}); });
+  EXPECT_NE(message.find("hierarchical does not serve allreduce of 8 ranks; these do: oneshot"), std::string::npos);
+  shape.request.groups = equalGroups(8, {4});
+  EXPECT_EQ(selectAlgorithm(shape, {}).name, "hierarchical");
+}
+
 TEST(Selection, refusesAnUnknownName) {
   EXPECT_EQ(messageOf([] { checkAlgorithmName("", "here"); }), "no error");
   EXPECT_EQ(messageOf([] { checkAlgorithmName("ring", "here"); }), "no error");

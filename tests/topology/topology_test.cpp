@@ -10,6 +10,7 @@
 #include "topology/compare.hpp"
 #include "topology/draft.hpp"
 #include "topology/host_list.hpp"
+#include "topology/hwloc_node.hpp"
 #include "topology/toml.hpp"
 #include "topology/tree_text.hpp"
 
@@ -203,6 +204,7 @@ TEST(Topology, AnEmptyOneIsAValueToo) {
 }
 
 TEST(Topology, TheLargestMachineIsReadInAFractionOfASecond) {
+  if (!hasHwloc()) GTEST_SKIP() << "this build has no hwloc";
   const std::string text =
       "hosts = \"vn[000000-040959]\"\n[node]\nuplink = \"6 GB/s\"\nsynthetic = \"pack:1 numa:4 core:65 pu:1\"\n"
       "[[level]]\nname = \"supernode\"\nrule = \"number / 256\"\nuplink = \"4:1\"\n";

@@ -1,0 +1,132 @@
+#include "algorithms/exchange_phases.hpp"
+
+#include <algorithm>
+
+namespace tacc {
+namespace {
+
+/// A member's view of a phase.
+struct Member {
+  const PhaseShape& shape;
+  int i;
+
+  int n() const { return static_cast<int>(shape.ranks.size()); }
+  int rank() const { return rankAt(0); }
+  int rankAt(int distance) const { return shape.ranks[static_cast<std::size_t>(wrap(i + distance, n()))]; }
+  Operand peerAt(int distance) const { return peer(rankAt(distance)); }
+  /// First block of the member at `distance`.
+  int blockAt(int distance) const { return shape.first + wrap(i + distance, n()) * shape.width; }
+};
+
+int ringReduceScatter(PlanWriter& writer, const PhaseShape& shape, bool fromOutput, int start) {
+  const auto partial = [&](int block) { return fromOutput ? output(block) : input(block); };
+  const int n = static_cast<int>(shape.ranks.size());
+  if (n == 1) return start;
+  for (int i = 0; i < n; ++i) {
+    const Member m{shape, i};
+    writer.step(m.rank(), start, m.blockAt(-1), shape.width, {partial(m.blockAt(-1))}, {m.peerAt(1)});
+    for (int k = 1; k < n; ++k) {
+      const int block = m.blockAt(-1 - k);
+      writer.step(m.rank(), start + k, block, shape.width,
+                  lowerFirst(m.rankAt(-1), m.peerAt(-1), m.rank(), partial(block)),
+                  {k == n - 1 ? output(block) : m.peerAt(1)});
+    }
+  }
+  return start + n;
+}
+
+int ringAllGather(PlanWriter& writer, const PhaseShape& shape, int start) {
+  const int n = static_cast<int>(shape.ranks.size());
+  if (n == 1) return start;
+  for (int i = 0; i < n; ++i) {
+    const Member m{shape, i};
+    writer.step(m.rank(), start, m.blockAt(0), shape.width, {output(m.blockAt(0))}, {m.peerAt(1)});
+    for (int j = 1; j < n; ++j) {
+      std::vector<Operand> destinations = {output(m.blockAt(-j))};
+      if (j < n - 1) destinations.push_back(m.peerAt(1));
+      writer.step(m.rank(), start + j, m.blockAt(-j), shape.width, {m.peerAt(-1)}, destinations);
+    }
+  }
+  return start + n;
+}
+
+/// Relative blocks [first, first + count).
+struct Run {
+  int first;
+  int count;
+};
+
+/// [begin, end) cut at those of the two places that lie inside it.
+std::vector<Run> cut(int begin, int end, int place, int otherPlace) {
+  std::vector<Run> runs;
+  for (int stop : {std::min(place, otherPlace), std::max(place, otherPlace), end}) {
+    stop = std::min(stop, end);
+    if (stop <= begin) continue;
+    runs.push_back({begin, stop - begin});
+    begin = stop;
+  }
+  return runs;
+}
+
+std::vector<int> skipsOf(int n) {
+  std::vector<int> skips;
+  for (int s = n; s > 1; s = (s + 1) / 2) skips.push_back(s);
+  skips.push_back(1);
+  return skips;
+}
+
+/// Level 0 writes sums over the first n/2 relative blocks into the output; the others are only ever sent as they were.
+int circulantReduceScatter(PlanWriter& writer, const PhaseShape& shape, bool fromOutput, int start) {
+  const std::vector<int> skips = skipsOf(static_cast<int>(shape.ranks.size()));
+  const int levels = static_cast<int>(skips.size()) - 1;
+  for (int i = 0; i < static_cast<int>(shape.ranks.size()); ++i) {
+    const Member m{shape, i};
+    const int touched = m.n() / 2;
+    for (int k = 0; k < levels; ++k) {
+      const int s = skips[k], h = skips[k + 1], round = start + 2 * k;
+      const auto partial = [&](int relative) {
+        const int block = m.blockAt(relative);
+        return fromOutput || (k > 0 && relative < touched) ? output(block) : input(block);
+      };
+      const int edge = k > 0 ? touched : s;  // sums and inputs cannot be one message
+      for (const Run& run : cut(h, s, m.n() - i, edge)) {
+        writer.step(m.rank(), round, m.blockAt(run.first), run.count * shape.width, {partial(run.first)},
+                    {m.peerAt(h)});
+      }
+      for (const Run& run : cut(h, s, m.n() - wrap(i - h, m.n()), edge)) {
+        const int block = m.blockAt(run.first - h);
+        writer.step(m.rank(), round + 1, block, run.count * shape.width,
+                    lowerFirst(m.rank(), partial(run.first - h), m.rankAt(-h), m.peerAt(-h)), {output(block)});
+      }
+    }
+  }
+  return start + 2 * levels;
+}
+
+int circulantAllGather(PlanWriter& writer, const PhaseShape& shape, int start) {
+  const std::vector<int> skips = skipsOf(static_cast<int>(shape.ranks.size()));
+  const int levels = static_cast<int>(skips.size()) - 1;
+  for (int i = 0; i < static_cast<int>(shape.ranks.size()); ++i) {
+    const Member m{shape, i};
+    int round = start;
+    for (int k = levels - 1; k >= 0; --k, round += 2) {
+      const int s = skips[k], h = skips[k + 1];
+      for (const Run& run : cut(0, s - h, m.n() - i, m.n() - wrap(i - h, m.n()) + h)) {
+        const int block = m.blockAt(run.first);
+        writer.step(m.rank(), round, block, run.count * shape.width, {output(block)}, {m.peerAt(-h)});
+      }
+      for (const Run& run : cut(h, s, m.n() - i, m.n() - wrap(i + h, m.n()) + h)) {
+        const int block = m.blockAt(run.first);
+        writer.step(m.rank(), round + 1, block, run.count * shape.width, {m.peerAt(h)}, {output(block)});
+      }
+    }
+  }
+  return start + 2 * levels;
+}
+
+}  // namespace
+
+constinit const ExchangePhases ringPhases = {ringReduceScatter, ringAllGather};
+constinit const ExchangePhases circulantPhases = {circulantReduceScatter, circulantAllGather};
+
+}  // namespace tacc

@@ -1,0 +1,273 @@
+// Hierarchical plans over nested groups of ranks, such as cores of a host, hosts of a switch, switches of a network.
+//
+//   allreduce, one level of groups of g ranks:  1. reduce-scatter inside each group: its j-th rank has a g-th of the
+//   sum
+//                                               2. lane j, the j-th ranks of all groups: allreduce of that g-th
+//                                               3. allgather inside each group
+//   With more levels step 2 is such a plan itself. So what crosses an uplink is 2 (G-1)/G N for G groups in all,
+//   whatever is inside, and each of its ranks carries a g-th. 8 ranks in groups of 2 and of 4 (2 x 2 x 2), rank 0, of
+//   blocks 0..7:
+//     with 1, sums 0..3    with 2, sums 0..1    with 4, sum 0    and back
+//
+//   Groups of unequal size have no lanes: there the ranks of a group add up to a leader along a binomial tree, the
+//   leaders go on alone with all the data, and the result comes back along the tree.
+//
+//   broadcast, reduce: a binomial tree among the outermost groups, one in each of them among the groups inside, and so
+//   on; the root leads its groups at all levels. So data enters (leaves) every group once.
+//
+//   What runs inside the groups of a level and in the lanes at the end:
+//     hierarchical        circulant graph (circulant.cpp): steps 2 (ceil(lg g1) + ceil(lg g2) + ...)
+//     hierarchical_ring   rings: steps 2 (g1 - 1 + g2 - 1 + ...); neighbours only. Also reduce-scatter and allgather,
+//     of
+//                         groups of equal size, with one message for each block.
+//     ring_2d             rings along the rows and then the columns of a rectangle of ranks, or along all the
+//     dimensions
+//                         that the request names; without any the rectangle is the one that is nearest to a square.
+//   Bytes per rank: allreduce 2 (p-1)/p N with groups of equal size, the bound; reduce-scatter, allgather p-1 blocks.
+//
+//   J. L. Träff, S. Hunold: Decomposing MPI collectives for exploiting multi-lane communication. CLUSTER 2020.
+//   P. Sack, W. Gropp: Collective algorithms for multiported torus networks. ACM TOPC 1 (2015), for rings per
+//   dimension.
+#include "algorithms/catalogue.hpp"
+#include "algorithms/exchange_phases.hpp"
+#include "algorithms/nested_stacks.hpp"
+#include "algorithms/nesting.hpp"
+#include "algorithms/plan_writer.hpp"
+#include "algorithms/shapes.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr std::string_view name = "hierarchical";
+constexpr std::string_view ringName = "hierarchical_ring";
+constexpr std::string_view rectangleName = "ring_2d";
+
+/// Parents in a binomial tree of n places below place 0.
+int binomialParent(int v) { return v & (v - 1); }
+
+class NestedAllReduce {
+ public:
+  NestedAllReduce(const PlanRequest& request, std::string_view algorithm, const ExchangePhases& phases)
+      : phases_(phases), levels_(nestingOf(request)), writer_(request, algorithm, blocksOf(levels_)) {
+    std::vector<int> everybody;
+    for (int r = 0; r < request.ranks; ++r) everybody.push_back(r);
+    run(everybody, 0, blocksOf(levels_), 0, false, 0);
+  }
+  Plan take() { return writer_.finish(); }
+
+ private:
+  static int blocksOf(const std::vector<NestingLevel>& levels) {
+    int blocks = 1;
+    for (const NestingLevel& level : levels) blocks *= level.isEven ? level.sizes[0] : 1;
+    return blocks;
+  }
+
+  std::vector<std::vector<int>> groupsOf(const std::vector<int>& members, const NestingLevel& level) const {
+    std::vector<std::vector<int>> groups;
+    auto next = members.begin();
+    for (const int size : level.sizes) {
+      groups.emplace_back(next, next + size);
+      next += size;
+    }
+    return groups;
+  }
+
+  /// Allreduce of blocks [first, first + count) among `members`, from level `depth` on. Returns the round after it.
+  int run(const std::vector<int>& members, int first, int count, std::size_t depth, bool inOutput, int start) {
+    if (depth == levels_.size()) return start;
+    const NestingLevel& level = levels_[depth];
+    const std::vector<std::vector<int>> groups = groupsOf(members, level);
+    if (!level.isEven) {
+      int round = start;
+      for (const auto& group : groups) round = std::max(round, reduceToLeader(group, first, count, inOutput, start));
+      std::vector<int> leaders;
+      for (const auto& group : groups) leaders.push_back(group[0]);
+      round = run(leaders, first, count, depth + 1, true, round);
+      int end = round;
+      for (const auto& group : groups) end = std::max(end, broadcastFromLeader(group, first, count, round));
+      return end;
+    }
+    const int width = count / level.sizes[0];
+    int round = start;
+    for (const auto& group : groups) round = phases_.reduceScatter(writer_, {group, first, width}, inOutput, start);
+    int after = round;
+    for (int j = 0; j < level.sizes[0]; ++j) {
+      std::vector<int> lane;
+      for (const auto& group : groups) lane.push_back(group[static_cast<std::size_t>(j)]);
+      after = run(lane, first + j * width, width, depth + 1, true, round);
+    }
+    int end = after;
+    for (const auto& group : groups) end = phases_.allGather(writer_, {group, first, width}, after);
+    return end;
+  }
+
+  /// The leader has the sum in its output, also that of itself alone.
+  int reduceToLeader(const std::vector<int>& group, int first, int count, bool inOutput, int start) {
+    const Operand own = inOutput ? output(first) : input(first);
+    const int n = static_cast<int>(group.size());
+    std::vector<int> heights(group.size(), 0);
+    for (int v = n - 1; v >= 0; --v) {
+      std::vector<Operand> sources = {own};
+      for (int bit = 1; v + bit < n && (v & bit) == 0; bit *= 2) {
+        sources.push_back(peer(group[v + bit]));
+        heights[v] = std::max(heights[v], heights[v + bit] + 1);
+      }
+      if (n == 1 && inOutput) continue;
+      writer_.step(group[v], start + heights[v], first, count, sources,
+                   {v == 0 ? output(first) : peer(group[binomialParent(v)])});
+    }
+    return start + heights[0] + 1;
+  }
+
+  int broadcastFromLeader(const std::vector<int>& group, int first, int count, int start) {
+    const int n = static_cast<int>(group.size());
+    int end = start;
+    for (int v = 0; v < n; ++v) {
+      std::vector<Operand> destinations;
+      int bit = 1;
+      while (v + bit < n && (v & bit) == 0) bit *= 2;
+      for (bit /= 2; bit >= 1; bit /= 2) destinations.push_back(peer(group[v + bit]));
+      if (v > 0) destinations.insert(destinations.begin(), output(first));
+      if (destinations.empty()) continue;
+      const int depth = __builtin_popcount(static_cast<unsigned>(v));
+      writer_.step(group[v], start + depth, first, count, {v == 0 ? output(first) : peer(group[binomialParent(v)])},
+                   destinations);
+      end = std::max(end, start + depth + 1);
+    }
+    return end;
+  }
+
+  const ExchangePhases& phases_;
+  std::vector<NestingLevel> levels_;
+  PlanWriter writer_;
+};
+
+/// Binomial trees within binomial trees.
+class NestedTree {
+ public:
+  explicit NestedTree(const PlanRequest& request)
+      : request_(request), parents_(static_cast<std::size_t>(request.ranks), -1) {
+    grow(0, request.ranks, request.root, request.groups.size());
+  }
+  Tree take() const { return {parents_, request_.root}; }
+
+ private:
+  /// Ranks [begin, end), led by `leader`, a union of groups of level `depth` - 1.
+  void grow(int begin, int end, int leader, std::size_t depth) {
+    std::vector<int> leaders = {leader};
+    int at = 0;
+    const auto join = [&](int first, int last) {
+      const bool leads = first <= leader && leader < last;
+      if (!leads) leaders.push_back(first);
+      if (depth > 0 && last - first > 1) grow(first, last, leads ? leader : first, depth - 1);
+    };
+    if (depth == 0) {
+      for (int r = begin; r < end; ++r) join(r, r + 1);
+    } else {
+      for (const int size : request_.groups[depth - 1]) {
+        if (begin <= at && at < end) join(at, at + size);
+        at += size;
+      }
+    }
+    for (int v = 1; v < static_cast<int>(leaders.size()); ++v) parents_[leaders[v]] = leaders[binomialParent(v)];
+  }
+
+  const PlanRequest& request_;
+  std::vector<int> parents_;
+};
+
+bool servesRings(const PlanRequest& request) {
+  switch (request.collective) {
+    case Collective::allReduce:
+      return true;
+    case Collective::allGather:
+    case Collective::reduceScatter:
+      return isEven(nestingOf(request));
+    default:
+      return false;
+  }
+}
+
+bool isTree(Collective collective) { return isOneOf(collective, {Collective::broadcast, Collective::reduce}); }
+
+bool hasGroups(const PlanRequest& request) {
+  return request.ranks >= 1 && !request.groups.empty() && groupsFit(request);
+}
+
+bool serves(const PlanRequest& request) {
+  return hasGroups(request) && (request.collective == Collective::allReduce || isTree(request.collective));
+}
+
+bool servesRing(const PlanRequest& request) { return hasGroups(request) && servesRings(request); }
+
+Plan make(const PlanRequest& request) {
+  if (request.ranks == 1) return writeCopy(request, name);
+  if (isTree(request.collective)) return writeOnTree(request, name, nestedTree(request));
+  return NestedAllReduce(request, name, circulantPhases).take();
+}
+
+Plan writeRings(const PlanRequest& request, std::string_view algorithm) {
+  if (request.ranks == 1) return writeCopy(request, algorithm);
+  if (request.collective == Collective::allReduce) return NestedAllReduce(request, algorithm, ringPhases).take();
+  return writeNestedStacks(request, algorithm);
+}
+
+Plan makeRing(const PlanRequest& request) { return writeRings(request, ringName); }
+
+PlanRequest asGroups(const PlanRequest& request) {
+  PlanRequest grouped = request;
+  grouped.groups = rowsOf(request);
+  return grouped;
+}
+
+bool servesRectangle(const PlanRequest& request) {
+  if (request.ranks < 1 || (!request.dimensions.empty() && !dimensionsFit(request))) return false;
+  if (request.dimensions.empty() && request.ranks > 1 && rowsOf(request).empty()) return false;
+  return servesRings(asGroups(request));
+}
+
+Plan makeRectangle(const PlanRequest& request) {
+  Plan plan = writeRings(asGroups(request), rectangleName);
+  plan.request = request;
+  return plan;
+}
+
+constexpr std::string_view lanes =
+    "Träff, Hunold: Decomposing MPI collectives for exploiting multi-lane communication, CLUSTER 2020";
+
+}  // namespace
+
+Tree nestedTree(const PlanRequest& request) { return NestedTree(request).take(); }
+
+/// The dimensions, without the outermost.
+std::vector<std::vector<int>> rowsOf(const PlanRequest& request) {
+  std::vector<int> sides(request.dimensions.rbegin(), request.dimensions.rend());
+  if (sides.empty()) {
+    int columns = 1;
+    for (int c = 2; c * c <= request.ranks; ++c) columns = request.ranks % c == 0 ? c : columns;
+    if (columns == 1) return {};
+    sides = {columns, request.ranks / columns};
+  }
+  sides.pop_back();
+  return sides.empty() ? std::vector<std::vector<int>>{{request.ranks}} : equalGroups(request.ranks, sides);
+}
+
+constinit const Algorithm hierarchicalAlgorithm = {
+    name,  "Reduce-scatter inside each group, the same between groups at every level, allgather back; needs groups.",
+    lanes, serves,
+    make,  true};
+
+constinit const Algorithm hierarchicalRingAlgorithm = {
+    ringName, "The same with rings inside and between groups: fewest bytes over uplinks, for large data; needs groups.",
+    lanes,    servesRing,
+    makeRing, true};
+
+constinit const Algorithm ring2dAlgorithm = {
+    rectangleName,
+    "Rings along rows, then columns, of a rectangle or torus: fewest bytes in 2 (r-1) + 2 (c-1) steps.",
+    "Sack, Gropp: Collective algorithms for multiported torus networks, ACM TOPC 2015",
+    servesRectangle,
+    makeRectangle,
+    true};
+
+}  // namespace tacc

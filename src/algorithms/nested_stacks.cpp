@@ -1,0 +1,97 @@
+#include "algorithms/nested_stacks.hpp"
+
+#include "algorithms/nesting.hpp"
+#include "algorithms/plan_writer.hpp"
+
+namespace tacc {
+namespace {
+
+/// A rank's place: at the level with groups of n and `stride` ranks between neighbours, its neighbours are in a ring of
+/// those with the same number modulo stride and above n * stride.
+struct Ring {
+  int n;
+  int stride;
+
+  int placeOf(int r) const { return r / stride % n; }
+  int rankAt(int r, int distance) const { return r + (wrap(placeOf(r) + distance, n) - placeOf(r)) * stride; }
+};
+
+class NestedStacks {
+ public:
+  NestedStacks(const PlanRequest& request, std::string_view algorithm)
+      : p_(request.ranks), writer_(request, algorithm) {
+    int stride = 1;
+    for (const NestingLevel& level : nestingOf(request)) {
+      rings_.push_back({level.sizes[0], stride});
+      stride *= level.sizes[0];
+    }
+  }
+
+  /// Ring k adds up the blocks of all ranks of its lane; those of the own lane stay, for the next ring.
+  Plan reduceScatter() {
+    if (rings_.size() > 1) writer_.needScratch(p_ / rings_[0].n);
+    int start = 0;
+    for (std::size_t k = 0; k < rings_.size(); ++k) {
+      const Ring& ring = rings_[k];
+      for (int r = 0; r < p_; ++r) {
+        const int next = ring.rankAt(r, 1), previous = ring.rankAt(r, -1);
+        for (int step = 0; step < ring.n; ++step) {
+          for (const int block : laneOf(ring, ring.rankAt(r, -1 - step))) {
+            const Operand own = k == 0 ? input(block) : scratch(block / rings_[0].n);
+            const Operand kept = k + 1 == rings_.size() ? output(0) : scratch(block / rings_[0].n);
+            writer_.step(r, start + step, 0, 1,
+                         step == 0 ? std::vector<Operand>{own} : lowerFirst(previous, peer(previous), r, own),
+                         {step == ring.n - 1 ? kept : peer(next)});
+          }
+        }
+      }
+      start += ring.n;
+    }
+    return writer_.finish();
+  }
+
+  /// Backwards: ring k hands out the blocks of all lanes inside it.
+  Plan allGather() {
+    int start = 0;
+    for (std::size_t k = rings_.size(); k-- > 0;) {
+      const Ring& ring = rings_[k];
+      const bool first = k + 1 == rings_.size();
+      for (int r = 0; r < p_; ++r) {
+        const int next = ring.rankAt(r, 1), previous = ring.rankAt(r, -1);
+        for (int step = 0; step < ring.n; ++step) {
+          for (const int block : laneOf(ring, ring.rankAt(r, -step))) {
+            std::vector<Operand> destinations;
+            if (step > 0 || first) destinations.push_back(output(block));
+            if (step < ring.n - 1) destinations.push_back(peer(next));
+            const Operand held = first ? input(0) : output(block);
+            writer_.step(r, start + step, 0, 1, {step == 0 ? held : peer(previous)}, destinations);
+          }
+        }
+      }
+      start += ring.n;
+    }
+    return writer_.finish();
+  }
+
+ private:
+  /// The blocks that `r` still has to do with after `ring`: of all ranks that differ from it further out only.
+  std::vector<int> laneOf(const Ring& ring, int r) const {
+    std::vector<int> blocks;
+    const int period = ring.n * ring.stride;
+    for (int block = r % period; block < p_; block += period) blocks.push_back(block);
+    return blocks;
+  }
+
+  int p_;
+  std::vector<Ring> rings_;  // innermost first
+  PlanWriter writer_;
+};
+
+}  // namespace
+
+Plan writeNestedStacks(const PlanRequest& request, std::string_view algorithm) {
+  NestedStacks stacks(request, algorithm);
+  return request.collective == Collective::allGather ? stacks.allGather() : stacks.reduceScatter();
+}
+
+}  // namespace tacc

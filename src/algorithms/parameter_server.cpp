@@ -1,0 +1,46 @@
+// Parameter server: one rank takes everybody's vector, adds them up, and sends the sum back to all.
+//
+//   allreduce, p = 3, server 0:
+//     rank   round 0     round 1                             round 2
+//      0                 a + from 1 + from 2 -> output, 1, 2
+//      1     b -> 0                                          from 0 -> output
+//      2     c -> 0                                          from 0 -> output
+//
+//   Steps: 2. Bytes: (p-1) N into the server and (p-1) N out of it, N each way at all others. It is here as the
+//   baseline that trees and rings are compared with; a server whose work is shared by all ranks is twoshot.
+//
+//   F. Iandola, M. Moskewicz, K. Ashraf, K. Keutzer: FireCaffe: near-linear acceleration of deep neural network
+//   training on compute clusters. CVPR 2016.
+#include "algorithms/catalogue.hpp"
+#include "algorithms/plan_writer.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr std::string_view name = "parameter_server";
+constexpr int server = 0;
+
+bool serves(const PlanRequest& request) { return request.ranks >= 1 && request.collective == Collective::allReduce; }
+
+Plan make(const PlanRequest& request) {
+  const int p = request.ranks;
+  if (p == 1) return writeCopy(request, name);
+  PlanWriter writer(request, name);
+  std::vector<Operand> everybody = othersThan(server, p);
+  everybody.insert(everybody.begin(), output(0));
+  writer.step(server, 1, 0, 1, allInRankOrder(server, p, input(0)), everybody);
+  for (int r = 0; r < p; ++r) {
+    if (r == server) continue;
+    writer.step(r, 0, 0, 1, {input(0)}, {peer(server)});
+    writer.step(r, 2, 0, 1, {peer(server)}, {output(0)});
+  }
+  return writer.finish();
+}
+
+}  // namespace
+
+constinit const Algorithm parameterServerAlgorithm = {
+    name, "Rank 0 adds everybody's vector and sends the sum back: the baseline, all bytes at one rank's link.",
+    "Iandola et al.: FireCaffe: near-linear acceleration of deep neural network training, CVPR 2016", serves, make};
+
+}  // namespace tacc

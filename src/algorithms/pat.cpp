@@ -1,0 +1,138 @@
+// PAT: parallel aggregated trees. Allgather with the farthest partner first, while there is little to send.
+//
+//   Every rank's block goes down a binomial tree of its own, all trees at once: block q is at ranks q + o for more and
+//   more offsets o. Distances d = 2^(L-1), ..., 2, 1 with 2^L >= p: rank r sends all blocks that it has to r + d and
+//   receives as many from r - d, unless their offset would be p or more. So the first messages, of one block, go far,
+//   and the last ones, of half of all blocks, go to the neighbour. Reduce-scatter is the same backwards, nearest first.
+//
+//   p = 8, offsets that a rank has:        p = 6 (offsets 6 and 7 are left out):
+//     d = 4   0        receives 4            0          receives 4
+//     d = 2   0 4      receives 2 6          0 4        receives 2
+//     d = 1   0 4 2 6  receives 1 5 3 7      0 4 2      receives 1 5 3
+//
+//   Blocks lie in scratch in the order in which they come, so a message is one range (two where the one offset that is
+//   too large stands inside). They are copied between scratch and the buffer in the order of ranks.
+//
+//   Steps: ceil(lg p). Bytes: p-1 blocks each way, the bound; p blocks of scratch.
+//
+//   S. Jeaugey: PAT: a new algorithm for all-gather and reduce-scatter operations at scale. arXiv 2506.20252 (2025).
+#include <algorithm>
+
+#include "algorithms/catalogue.hpp"
+#include "algorithms/plan_writer.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr std::string_view name = "pat";
+
+/// Slots [first, first + count) are sent; they become slots [to, to + count).
+struct Range {
+  int first;
+  int to;
+  int count;
+};
+
+class Pat {
+ public:
+  explicit Pat(const PlanRequest& request) : p_(request.ranks), writer_(request, name) {
+    writer_.needScratch(p_);
+    int distance = 1;
+    while (2 * distance < p_) distance *= 2;
+    for (; distance >= 1; distance /= 2) {
+      Level level{distance, {}};
+      const int held = static_cast<int>(offsets_.size());
+      for (int slot = 0; slot < held; ++slot) {
+        if (offsets_[slot] + distance >= p_) continue;
+        const int to = static_cast<int>(offsets_.size());
+        if (!level.ranges.empty() && level.ranges.back().first + level.ranges.back().count == slot) {
+          ++level.ranges.back().count;
+        } else {
+          level.ranges.push_back({slot, to, 1});
+        }
+        offsets_.push_back(offsets_[slot] + distance);
+      }
+      levels_.push_back(level);
+    }
+  }
+
+  /// Level k sends in round 2k and receives in round 2k + 1; what came is copied to its place in the round after.
+  Plan allGather() {
+    for (int r = 0; r < p_; ++r) {
+      std::vector<Operand> destinations = {output(r), peer(wrap(r + levels_[0].distance, p_))};
+      if (p_ > 2) destinations.push_back(scratch(0));
+      writer_.step(r, 0, 0, 1, {input(0)}, destinations);
+      int round = 0;
+      for (std::size_t k = 0; k < levels_.size(); ++k, round += 2) {
+        const Level& level = levels_[k];
+        const Operand to = peer(wrap(r + level.distance, p_)), from = peer(wrap(r - level.distance, p_));
+        for (const Range& range : level.ranges) {
+          if (k > 0) writer_.step(r, round, 0, range.count, {scratch(range.first)}, {to});
+          writer_.step(r, round + 1, 0, range.count, {from}, {scratch(range.to)});
+        }
+        if (k > 0) copyToOutput(r, round, levels_[k - 1]);
+      }
+      copyToOutput(r, round, levels_.back());
+    }
+    return writer_.finish();
+  }
+
+  /// Backwards, after a copy of all blocks to their slots: what allGather would have received is sent, and what comes
+  /// is added to what it would have sent.
+  Plan reduceScatter() {
+    for (int r = 0; r < p_; ++r) {
+      for (int slot = 0; slot < p_; ++slot) writer_.step(r, 0, 0, 1, {input(ownerOf(r, slot))}, {scratch(slot)});
+      int round = 1;
+      for (std::size_t k = levels_.size(); k-- > 0; round += 2) {
+        const Level& level = levels_[k];
+        const int to = wrap(r - level.distance, p_);
+        const int from = wrap(r + level.distance, p_);
+        for (const Range& range : level.ranges) {
+          writer_.step(r, round, 0, range.count, {scratch(range.to)}, {peer(to)});
+          writer_.step(r, round + 1, 0, range.count, lowerFirst(r, scratch(range.first), from, peer(from)),
+                       {k == 0 ? output(0) : scratch(range.first)});
+        }
+      }
+    }
+    return writer_.finish();
+  }
+
+ private:
+  struct Level {
+    int distance;
+    std::vector<Range> ranges;
+  };
+
+  void copyToOutput(int r, int round, const Level& level) {
+    for (const Range& range : level.ranges) {
+      for (int i = 0; i < range.count; ++i)
+        writer_.step(r, round, 0, 1, {scratch(range.to + i)}, {output(ownerOf(r, range.to + i))});
+    }
+  }
+
+  int ownerOf(int r, int slot) const { return wrap(r - offsets_[slot], p_); }
+
+  int p_;
+  PlanWriter writer_;
+  std::vector<int> offsets_ = {0};  // of the block in each slot of scratch
+  std::vector<Level> levels_;
+};
+
+bool serves(const PlanRequest& request) {
+  return request.ranks >= 1 && isOneOf(request.collective, {Collective::allGather, Collective::reduceScatter});
+}
+
+Plan make(const PlanRequest& request) {
+  if (request.ranks == 1) return writeCopy(request, name);
+  Pat pat(request);
+  return request.collective == Collective::allGather ? pat.allGather() : pat.reduceScatter();
+}
+
+}  // namespace
+
+constinit const Algorithm patAlgorithm = {
+    name, "A binomial tree for every block, all at once, far partners while messages are small: lg p steps for any p.",
+    "Jeaugey: PAT: a new algorithm for all-gather and reduce-scatter operations at scale, arXiv 2506.20252", serves,
+    make};
+
+}  // namespace tacc

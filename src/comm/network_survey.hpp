@@ -1,0 +1,27 @@
+// Where the hosts of a communicator stand in the network, as all its ranks agree: what the sources know, else what is
+// measured.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "comm/bootstrap.hpp"
+#include "comm/hosts.hpp"
+#include "comm/network_probe.hpp"
+#include "topology/topology.hpp"
+
+namespace tacc {
+
+/// Collective. `probe`: null where this rank is not the first of its host. Throws taccInvalidUsage when the sources on
+/// two hosts say different things, naming both; what a source that was forced throws; and what measuring throws.
+/// Only few hosts, or hosts that a source says are all alike: a topology of one level above the hosts.
+std::shared_ptr<const Topology> surveyNetwork(Bootstrap& bootstrap, const std::vector<RankIdentity>& who,
+                                              const HostMap& hosts, int rank, const Environment& environment,
+                                              NetworkProbe* probe, const NetworkSpeed& speed);
+
+/// The numbers of `hosts` in the order of the topology. Hosts that it does not know come last, in their own order;
+/// several of one name follow one another.
+std::vector<int> walkOver(const Topology& topology, const HostMap& hosts, const std::vector<RankIdentity>& who);
+
+}  // namespace tacc

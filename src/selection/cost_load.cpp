@@ -1,0 +1,199 @@
+#include "selection/cost_load.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace tacc {
+namespace {
+
+// Some ranks wait for slower ones in one exchange, others in the next: so much of the difference is lost in each. From
+// comparison with the simulator, as stallingShare.
+constexpr double waitingShare = 0.2;
+// What is lost between chunks, of the time in which the busiest link could be idle.
+constexpr double stallingShare = 0.3;
+constexpr int sampledRanks = 1024, sampledGroups = 6;  // of a level, about
+
+std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
+
+double highest(const std::vector<double>& values) { return values.empty() ? 0 : *std::ranges::max_element(values); }
+
+}  // namespace
+
+CostLoad::CostLoad(const CostMap& map) : map_(map) {
+  for (int l = 0; l + 1 < map.levels(); ++l) {
+    const int groups = map.groups(l);
+    const int size = std::max(1, map.ranks() / groups);
+    const int count = std::min(groups, std::clamp(sampledRanks / size, 2, sampledGroups));
+    std::vector<Sample> samples;
+    for (int i = 0; i < count; ++i) {
+      const int group = count == 1 ? 0 : static_cast<int>(static_cast<std::int64_t>(i) * (groups - 1) / (count - 1));
+      samples.push_back({group, map.beginOf(group, l), map.endOf(group, l)});
+    }
+    samples_.push_back(std::move(samples));
+    groupOut_.emplace_back(at(groups), 0.0);
+    groupIn_.emplace_back(at(groups), 0.0);
+  }
+  uplink_.assign(samples_.size(), 0.0);
+}
+
+double CostLoad::hop(int level, double bytes) const {
+  return map_.level(level).alpha + bytes * std::max(map_.level(level).beta, 1 / map_.port());
+}
+
+void CostLoad::exchange(const Exchange& e, const To& to) {
+  if (e.repeats <= 0) return;
+  const int levels = map_.levels();
+  std::vector<double> leaving(samples_.size(), 0.0);
+  std::vector<double> meets(at(levels), 0.0);  // how many of the sampled meet there
+  const auto look = [&](int r) {
+    const int other = to(r);
+    if (other == r) return 0;
+    const int meet = map_.meet(r, other);
+    ++meets[at(meet)];
+    return meet;
+  };
+  for (int l = 0; l + 1 < levels; ++l) {
+    for (const Sample& sample : samples_[at(l)]) {
+      double count = 0;
+      for (int r = sample.begin; r < sample.end; ++r) count += look(r) > l ? 1 : 0;
+      leaving[at(l)] = std::max(leaving[at(l)], count);
+    }
+  }
+  if (levels == 1) {
+    for (int r = 0; r < std::min(map_.ranks(), sampledRanks); ++r) look(r);
+  }
+  const double sampled = std::accumulate(meets.begin(), meets.end(), 0.0);
+  if (sampled == 0) return;
+  const double one = e.bytes / std::max(1.0, e.messages);
+  const double cpuOfOne = 2 * map_.machine().overhead + map_.machine().gamma * e.combined / std::max(1.0, e.messages);
+  const double cpu = cpuOfOne * e.messages;
+  double average = 0, slowest = 0, pace = 0, perByte = 1 / map_.port();
+  for (int l = 0; l < levels; ++l) {
+    if (l > 0 && map_.level(l - 1).uplinkBytesPerSecond > 0)
+      perByte = std::max(perByte, leaving[at(l - 1)] / map_.level(l - 1).uplinkBytesPerSecond);
+    if (meets[at(l)] == 0) continue;
+    const double transfer = std::max(perByte, map_.level(l).beta);
+    const double bytes = e.flows ? one : e.bytes;
+    const double time = map_.level(l).alpha + bytes * transfer + (e.flows ? cpuOfOne : cpu);
+    average += time * meets[at(l)] / sampled;
+    slowest = std::max(slowest, time);
+    pace = std::max({pace, one * transfer, cpuOfOne});
+  }
+  if (e.flows) {
+    // Several messages follow one another: while the last of them leave, the first are further on.
+    path_ += std::max(e.repeats * e.messages * pace + average - std::min(pace, average),
+                      e.repeats * average + (e.messages - 1) * pace);
+  } else {
+    path_ += e.repeats * (average + waitingShare * (slowest - average));
+  }
+  if (!e.loads) return;
+  port_ += e.repeats * e.bytes;
+  cpu_ += e.repeats * cpu;
+  for (std::size_t l = 0; l < uplink_.size(); ++l) uplink_[l] += e.repeats * e.bytes * leaving[l];
+}
+
+void CostLoad::everyToEvery(double bytes, double combined, bool oneByOne) {
+  const int p = map_.ranks();
+  const double others = p - 1;
+  double transfer = bytes * std::max(others / map_.port(), map_.level(map_.levels() - 1).beta);
+  for (int l = 0; l + 1 < map_.levels(); ++l) {
+    double most = 0;
+    for (const Sample& sample : samples_[at(l)]) {
+      const double inside = sample.end - sample.begin;
+      most = std::max(most, inside * (p - inside));
+    }
+    uplink_[at(l)] += bytes * most;
+    if (map_.level(l).uplinkBytesPerSecond > 0)
+      transfer = std::max(transfer, bytes * most / map_.level(l).uplinkBytesPerSecond);
+  }
+  const double sending = others * map_.machine().overhead;
+  const double cpu = 2 * sending + map_.machine().gamma * combined;
+  path_ += map_.level(map_.levels() - 1).alpha + cpu - sending +
+           (oneByOne ? std::max(sending, transfer) : sending + transfer);
+  port_ += others * bytes;
+  cpu_ += cpu;
+}
+
+void CostLoad::star(int root, double bytes, double combined, bool oneByOne, bool isDown) {
+  const double others = map_.ranks() - 1;
+  double transfer = others * bytes / map_.port();
+  int meet = map_.levels() - 1;
+  for (int l = 0; l + 1 < map_.levels(); ++l) {
+    const int mine = map_.groupOf(root, l);
+    const double inside = map_.endOf(mine, l) - map_.beginOf(mine, l);
+    double largest = 0;  // of the other groups
+    for (const Sample& sample : samples_[at(l)])
+      if (sample.group != mine) largest = std::max<double>(largest, sample.end - sample.begin);
+    auto& near = isDown ? groupOut_[at(l)] : groupIn_[at(l)];
+    auto& far = isDown ? groupIn_[at(l)] : groupOut_[at(l)];
+    near[at(mine)] += (map_.ranks() - inside) * bytes;
+    for (const Sample& sample : samples_[at(l)])
+      if (sample.group != mine) far[at(sample.group)] += (sample.end - sample.begin) * bytes;
+    if (map_.level(l).uplinkBytesPerSecond > 0)
+      transfer =
+          std::max(transfer, std::max(map_.ranks() - inside, largest) * bytes / map_.level(l).uplinkBytesPerSecond);
+  }
+  transfer = std::max(transfer, bytes * map_.level(meet).beta) + map_.level(meet).alpha;
+  const double overhead = map_.machine().overhead, work = others * overhead + map_.machine().gamma * combined;
+  // Down: handling of one message after the other goes on while they are sent. Up: they all arrive at the end.
+  path_ += isDown && oneByOne ? std::max(overhead + transfer, work + hop(meet, bytes)) + overhead
+                              : work + transfer + overhead;
+  needPorts();
+  (isDown ? out_ : in_)[at(root)] += others * bytes;
+  own_[at(root)] += work;
+}
+
+void CostLoad::local(double bytes) {
+  path_ += map_.machine().gamma * bytes;
+  cpu_ += map_.machine().gamma * bytes;
+}
+
+void CostLoad::needPorts() {
+  if (!out_.empty()) return;
+  out_.assign(at(map_.ranks()), 0.0);
+  in_ = own_ = out_;
+}
+
+void CostLoad::atPort(int rank, double out, double in) {
+  needPorts();
+  out_[at(rank)] += out;
+  in_[at(rank)] += in;
+}
+
+void CostLoad::down(std::span<const TreeLoad> trees) {
+  double time = 0;
+  for (const TreeLoad& load : trees) time = std::max(time, treeTime(load, true));
+  path_ += time;
+}
+
+void CostLoad::up(std::span<const TreeLoad> trees) {
+  double time = 0;
+  for (const TreeLoad& load : trees) time = std::max(time, treeTime(load, false));
+  path_ += time;
+}
+
+double CostLoad::busiest() const {
+  double busiest = std::max({(port_ + std::max(highest(out_), highest(in_))) / map_.port(), cpu_ + highest(own_)});
+  for (std::size_t l = 0; l < uplink_.size(); ++l) {
+    const double capacity = map_.level(static_cast<int>(l)).uplinkBytesPerSecond;
+    if (capacity > 0)
+      busiest = std::max(busiest, (uplink_[l] + std::max(highest(groupOut_[l]), highest(groupIn_[l]))) / capacity);
+  }
+  return busiest;
+}
+
+ChunkCost CostLoad::chunk() const {
+  return {path_, std::min(busiest() * slowdown_, path_), holds_, stalls_ ? stallingShare : 0.0};
+}
+
+double secondsOf(const ChunkCost& chunk, int chunks, int window) {
+  const double together = std::min(chunks, window);
+  const double later = std::max(0, chunks - window);
+  // A chunk that waits for its last messages keeps the next one out; what is busy then stands still for a while.
+  const double held = chunk.holds ? chunk.alone / window : 0.0;
+  return chunk.alone + (together - 1) * chunk.busiest +
+         later * (std::max(chunk.busiest, held) + chunk.stalling * std::min(chunk.busiest, held));
+}
+
+}  // namespace tacc

@@ -1,0 +1,32 @@
+// What a call would take, found by running its plan message by message. Exact in the model, and slow: for up to some
+// hundred ranks; cost_model.hpp has the quick answer.
+#pragma once
+
+#include <cstddef>
+
+#include "algorithms/plan.hpp"
+#include "selection/cost_machine.hpp"
+
+namespace tacc {
+
+/// How the engine cuts a call (engine/network_run.hpp).
+struct CostCall {
+  double bytes = 0;       // split: of the vector; stack: of one block
+  double chunkBytes = 0;  // of these; 0: one chunk
+  int window = 4;         // chunks under way together
+};
+
+/// Number of chunks of a call, at least one.
+int chunksOf(const CostCall& call) noexcept;
+
+/// Seconds until every rank is done.
+///
+/// Every chunk goes through the steps of a rank in order: a step begins when its messages are there, takes the rank's
+/// CPU for the overhead of its messages and for what it combines or copies, and then its messages start. Chunks of a
+/// rank take turns on the CPU, the oldest first; a chunk begins when the one that began `window` earlier is over.
+/// Messages between the same two ranks go one after the other; those of different pairs that cross a link share it
+/// evenly: ports of ranks and uplinks of groups, each direction by itself. A message has arrived alpha after its last
+/// byte left.
+double simulate(const Plan& plan, const CostMap& map, const CostCall& call);
+
+}  // namespace tacc

@@ -1,0 +1,86 @@
+#include "selection/network_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "selection/cost_model.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr int mostChunks = 4096;
+
+/// Time and load grow with the bytes nearly on a straight line, so two sizes tell which cut is best.
+NetworkCandidate price(const Algorithm& algorithm, const NetworkQuestion& question, const CostMap& map) {
+  NetworkCandidate candidate;
+  candidate.algorithm = &algorithm;
+  if (!algorithm.serves(question.request)) {
+    candidate.reason = algorithm.looksAtLayout && question.request.groups.empty() && question.request.dimensions.empty()
+                           ? "does not serve this call, or not without groups or dimensions of the ranks"
+                           : "does not serve this call";
+    return candidate;
+  }
+  const std::optional<ChunkCost> whole = priceChunk(algorithm, question.request, map, question.bytes);
+  if (!whole) {
+    candidate.reason = "has no price: the cost model does not know how it exchanges";
+    return candidate;
+  }
+  candidate.isPossible = true;
+  const double most = std::min<double>(mostChunks, question.bytes / std::max(1.0, question.leastChunk));
+  ChunkCost best = *whole;
+  int bestChunks = 1;
+  if (most >= 2) {
+    const ChunkCost least = *priceChunk(algorithm, question.request, map, question.bytes / mostChunks);
+    double seconds = secondsOf(*whole, 1, question.window);
+    for (int chunks = 2; chunks <= most; chunks *= 2) {
+      const double share = (1.0 / chunks - 1.0 / mostChunks) / (1 - 1.0 / mostChunks);
+      ChunkCost part = *whole;
+      part.alone = std::lerp(least.alone, whole->alone, share);
+      part.busiest = std::lerp(least.busiest, whole->busiest, share);
+      const double cut = secondsOf(part, chunks, question.window);
+      if (cut >= seconds) continue;
+      seconds = cut;
+      bestChunks = chunks;
+      best = part;
+    }
+  }
+  candidate.chunkBytes = question.bytes / bestChunks;
+  candidate.seconds = secondsOf(best, bestChunks, question.window);
+  candidate.alone = best.alone;
+  candidate.busiest = best.busiest * bestChunks;
+  return candidate;
+}
+
+/// What costs the most: the waiting for messages one after the other, or the bytes at one place.
+std::string_view burdenOf(const NetworkCandidate& candidate) {
+  if (candidate.busiest > 0.7 * candidate.seconds)
+    return "the busiest link, port or CPU is at work nearly all the time";
+  if (candidate.busiest < 0.3 * candidate.seconds) return "mostly waiting for one message after the other";
+  return "partly waiting, partly bytes at the busiest link, port or CPU";
+}
+
+}  // namespace
+
+std::vector<NetworkCandidate> chooseNetworkAlgorithm(const NetworkQuestion& question, const CostMap& map) {
+  if (question.request.ranks != map.ranks())
+    fail(taccInvalidArgument, "cost model: the call is of {} ranks, the machine has {}", question.request.ranks,
+         map.ranks());
+  std::vector<NetworkCandidate> candidates;
+  for (const Algorithm& algorithm : algorithms()) candidates.push_back(price(algorithm, question, map));
+  std::ranges::stable_sort(candidates, [](const NetworkCandidate& a, const NetworkCandidate& b) {
+    if (a.isPossible != b.isPossible) return a.isPossible;
+    return a.isPossible && a.seconds < b.seconds;
+  });
+  const double best = candidates.front().seconds;
+  for (std::size_t i = 0; i < candidates.size() && candidates[i].isPossible; ++i) {
+    candidates[i].reason =
+        i == 0 ? fmt::format("the fastest; {}", burdenOf(candidates[i]))
+               : fmt::format("{:.2f} times as long; {}", candidates[i].seconds / best, burdenOf(candidates[i]));
+  }
+  return candidates;
+}
+
+}  // namespace tacc

@@ -1,0 +1,115 @@
+// The quick prices against the simulator, and what must hold for them.
+#include "selection/cost_model.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "algorithms/registry.hpp"
+
+namespace tacc {
+namespace {
+
+struct Setting {
+  std::string name;
+  CostMachine machine;
+  std::vector<std::vector<int>> groups;
+};
+
+/// Machines of one, two and three levels, with narrow and with wide uplinks.
+std::vector<Setting> settings(int p) {
+  std::vector<Setting> all;
+  const double beta = 1e-10;
+  all.push_back({"flat", {p, {{{0}, 5e-6, beta, 0}}, 0, 5e-11, 3e-7}, {}});
+  if (p % 4 == 0 && p > 4) {
+    const CostLevel inside{groupsOfSize(p, 4), 1e-6, beta, 1 / beta};
+    all.push_back({"narrow", {p, {inside, {{0}, 1e-5, beta, 0}}, 0, 5e-11, 3e-7}, equalGroups(p, {4})});
+    const CostLevel wide{groupsOfSize(p, 4), 1e-6, beta, 4 / beta};
+    all.push_back({"wide", {p, {wide, {{0}, 1e-5, beta, 0}}, 0, 5e-11, 3e-7}, equalGroups(p, {4})});
+    if (p % 16 == 0 && p > 16) {
+      const CostLevel racks{groupsOfSize(p, 16), 5e-6, beta, 2 / beta};
+      all.push_back({"racks", {p, {inside, racks, {{0}, 2e-5, beta, 0}}, 0, 5e-11, 3e-7}, equalGroups(p, {4, 4})});
+    }
+  }
+  return all;
+}
+
+TEST(CostModel, AgreesWithTheSimulator) {
+  int compared = 0, near = 0;
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const int p : {2, 5, 8, 12, 16, 24, 32, 64}) {
+      for (const Setting& setting : settings(p)) {
+        const CostMap map(setting.machine);
+        for (int c = 0; c < collectiveCount; ++c) {
+          const PlanRequest request{static_cast<Collective>(c), p, 0, setting.groups, {}};
+          if (!algorithm.serves(request)) continue;
+          const Plan plan = algorithm.make(request);
+          for (const double bytes : {8.0, 1e4, 1e6, 3e7}) {
+            for (const double chunk : {0.0, 1e6}) {
+              if (chunk > 0 && (bytes <= chunk || p > 16)) continue;
+              const CostCall call{bytes, chunk, 4};
+              const std::optional<double> quick = predict(algorithm, request, map, call);
+              ASSERT_TRUE(quick.has_value()) << algorithm.name;
+              const double off = std::abs(*quick / simulate(plan, map, call) - 1);
+              EXPECT_LT(off, 0.5) << algorithm.name << " " << nameOf(request.collective) << " on " << setting.name
+                                  << ", " << p << " ranks, " << bytes << " bytes in chunks of " << chunk;
+              ++compared;
+              near += off < 0.15 ? 1 : 0;
+            }
+          }
+        }
+      }
+    }
+  }
+  EXPECT_GT(compared, 5000);
+  EXPECT_GT(near, 0.97 * compared) << near << " of " << compared << " within 15 %";
+}
+
+TEST(CostModel, MoreBytesNeverTakeLess) {
+  for (const Setting& setting : settings(64)) {
+    const CostMap map(setting.machine);
+    for (const Algorithm& algorithm : algorithms()) {
+      double before = 0;
+      for (double bytes = 1; bytes < 1e10; bytes *= 3) {
+        const auto now = predict(algorithm, {Collective::allReduce, 64, 0, setting.groups, {}}, map, {bytes, 0, 4});
+        if (!now) continue;
+        EXPECT_GE(*now, before) << algorithm.name << " on " << setting.name << " " << bytes;
+        before = *now;
+      }
+    }
+  }
+}
+
+/// TaihuLight: supernodes of 256 whose uplinks carry a quarter of what their ranks could send.
+CostMachine supernodes(int p) {
+  const double beta = 1 / 6e9;
+  return {p, {{groupsOfSize(p, 256), 1e-5, beta, 64 / beta}, {{0}, 2e-5, beta, 0}}, 0, 1e-10, 1e-6};
+}
+
+TEST(CostModel, TheBoundIsNeverBeatenAndRingsComeNear) {
+  const int p = 4096;
+  const CostMap map(supernodes(p));
+  const double bytes = 1e10, bound = 2 * bytes * (p - 1) / p / 6e9;
+  for (const Algorithm& algorithm : algorithms()) {
+    const auto seconds =
+        predict(algorithm, {Collective::allReduce, p, 0, equalGroups(p, {256}), {}}, map, {bytes, 0, 4});
+    EXPECT_GE(seconds.value_or(bound), 0.999 * bound) << algorithm.name;
+  }
+  const auto ring = predict(*findAlgorithm("ring"), {Collective::allReduce, p, 0}, map, {1e12, 0, 4});
+  EXPECT_LT(*ring, 1.05 * (100 * bound + 1e12 * 1e-10)) << "and what it takes to add";
+}
+
+/// swCaffe's finding: on 4:1 uplinks halves that begin with the farthest are about three times as slow at 1024 nodes.
+TEST(CostModel, OversubscriptionCostsTheFarOrderItsFactor) {
+  const CostMap map(supernodes(1024));
+  const PlanRequest request{Collective::allReduce, 1024, 0};
+  const double far = *predict(*findAlgorithm("halving_doubling_far"), request, map, {1e9, 0, 4});
+  const double near = *predict(*findAlgorithm("halving_doubling_near"), request, map, {1e9, 0, 4});
+  EXPECT_GT(far / near, 2.4);
+  EXPECT_LT(far / near, 3.3);
+}
+
+}  // namespace
+}  // namespace tacc

@@ -1,0 +1,107 @@
+// Choices that must come out as they do, the reasons with them, and the time that choosing takes.
+#include "selection/network_choice.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/error.hpp"
+
+namespace tacc {
+namespace {
+
+/// `streams`: how many of a group of `size` ranks can send out at full speed.
+CostMap machine(int p, int size, double streams) {
+  const double beta = 1e-10;
+  return CostMap({p, {{groupsOfSize(p, size), 2e-6, beta, streams / beta}, {{0}, 2e-5, beta, 0}}, 0, 5e-11, 5e-7});
+}
+
+NetworkQuestion question(Collective collective, int p, int size, double bytes) {
+  return {{collective, p, 0, equalGroups(p, {size}), {}}, bytes};
+}
+
+const NetworkCandidate& find(const std::vector<NetworkCandidate>& candidates, std::string_view name) {
+  return *std::ranges::find_if(candidates, [&](const NetworkCandidate& c) { return c.algorithm->name == name; });
+}
+
+TEST(NetworkChoice, ListsEveryAlgorithmWithAReason) {
+  for (int c = 0; c < collectiveCount; ++c) {
+    const auto all = chooseNetworkAlgorithm(question(static_cast<Collective>(c), 32, 8, 1e6), machine(32, 8, 2));
+    EXPECT_EQ(all.size(), algorithms().size());
+    ASSERT_TRUE(all.front().isPossible);
+    EXPECT_TRUE(all.front().reason.starts_with("the fastest"));
+    double before = 0;
+    bool possible = true;
+    for (const NetworkCandidate& candidate : all) {
+      EXPECT_FALSE(candidate.reason.empty());
+      EXPECT_LE(candidate.isPossible, possible) << "the impossible ones come last";
+      possible = candidate.isPossible;
+      EXPECT_EQ(candidate.isPossible,
+                candidate.algorithm->serves(question(static_cast<Collective>(c), 32, 8, 1).request));
+      if (!possible) continue;
+      EXPECT_GE(candidate.seconds, before);
+      EXPECT_LE(candidate.busiest, 1.0001 * candidate.seconds);
+      before = candidate.seconds;
+    }
+  }
+}
+
+TEST(NetworkChoice, TakesFewStepsForLittleAndFewBytesForMuch) {
+  const CostMap map = machine(64, 8, 8);
+  const auto small = chooseNetworkAlgorithm(question(Collective::allReduce, 64, 8, 8), map);
+  const auto large = chooseNetworkAlgorithm(question(Collective::allReduce, 64, 8, 1e9), map);
+  EXPECT_GT(find(small, "ring").seconds, 3 * small.front().seconds);
+  EXPECT_GT(find(large, "recursive_doubling").seconds, 2 * large.front().seconds);
+  EXPECT_LT(large.front().seconds, 1.1 * 2 * 1e9 * 63 / 64 * 1e-10) << large.front().algorithm->name;
+}
+
+TEST(NetworkChoice, NarrowUplinksCallForTheHierarchy) {
+  // One rank's worth of uplink for six: the lanes carry least over it.
+  const auto all = chooseNetworkAlgorithm(question(Collective::allReduce, 60, 6, 1e7), machine(60, 6, 1));
+  const std::string_view best = all.front().algorithm->name;
+  EXPECT_TRUE(best.starts_with("hierarchical") || best == "ring" || best == "ring_2d") << best;
+  EXPECT_GT(find(all, "halving_doubling_far").seconds, 2 * all.front().seconds);
+}
+
+TEST(NetworkChoice, CutsWhereChunksCanFollowOneAnother) {
+  const auto all = chooseNetworkAlgorithm(question(Collective::broadcast, 64, 8, 1e8), machine(64, 8, 8));
+  const NetworkCandidate& binomial = find(all, "binomial");
+  EXPECT_LT(binomial.chunkBytes, 1e8);
+  EXPECT_GE(binomial.chunkBytes, 16 * 1024);
+  NetworkQuestion uncut = question(Collective::broadcast, 64, 8, 1e8);
+  uncut.leastChunk = 1e8;
+  EXPECT_GT(find(chooseNetworkAlgorithm(uncut, machine(64, 8, 8)), "binomial").seconds, binomial.seconds);
+}
+
+TEST(NetworkChoice, RefusesAnotherNumberOfRanks) {
+  EXPECT_THROW(chooseNetworkAlgorithm(question(Collective::allReduce, 32, 8, 8), machine(64, 8, 8)), Error);
+}
+
+TEST(NetworkChoice, IsQuickForTensOfThousandsOfRanks) {
+  const int p = 40960;
+  const double beta = 1 / 6e9;
+  const CostMap map({p,
+                     {{groupsOfSize(p, 4), 1e-6, beta, 1 / beta},
+                      {groupsOfSize(p, 1024), 1e-5, beta, 64 / beta},
+                      {{0}, 2e-5, beta, 0}},
+                     0,
+                     1e-10,
+                     1e-6});
+  for (const Collective collective : {Collective::allReduce, Collective::broadcast, Collective::allGather}) {
+    const NetworkQuestion asked{{collective, p, 0, equalGroups(p, {4, 256}), {}}, 1e8};
+    double fastest = 1e9;
+    for (int attempt = 0; attempt < 5; ++attempt) {
+      const auto begin = std::chrono::steady_clock::now();
+      EXPECT_TRUE(chooseNetworkAlgorithm(asked, map).front().isPossible);
+      fastest = std::min(fastest, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
+    }
+    RecordProperty(std::string(nameOf(collective)), std::to_string(fastest));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    EXPECT_LT(fastest, 0.1) << nameOf(collective);
+#endif
+  }
+}
+
+}  // namespace
+}  // namespace tacc
