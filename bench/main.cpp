@@ -1,10 +1,12 @@
-/// tacc_bench: times a collective of tacc, and of other libraries beside it. See --help.
+/// tacc_bench: times a collective of tacc, or its convolutions (tacc_bench conv), and other libraries beside it. See
+/// --help.
 
 #include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string_view>
 
+#include "compute/conv_bench.hpp"
 #include "contestants/local_ranks.hpp"
 #include "coordinator/interrupt.hpp"
 #include "coordinator/options.hpp"
@@ -14,8 +16,9 @@ int main(int argc, char** argv) {
   using namespace tacc::bench;
   // How this program starts ranks of its own; not for users.
   if (argc > 1 && std::string_view(argv[1]) == "--worker") return runLocalRanks(argc - 2, argv + 2);
-  const Options options = parseOptions(argc, argv);
   try {
+    if (argc > 1 && std::string_view(argv[1]) == "conv") return runConvBench(argc - 1, argv + 1);
+    const Options options = parseOptions(argc, argv);
     return runSession(options) ? 0 : 1;
   } catch (const Interrupted& interrupt) {
     std::fprintf(stderr, "tacc_bench: interrupted\n");

@@ -1,0 +1,168 @@
+#include "compute/conv_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <fstream>
+#include <stdexcept>
+
+namespace tacc::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+ConvOptions parse(int argc, char** argv) {
+  ConvOptions options;
+  std::vector<std::string> passes;
+  CLI::App app("Times convolutions of tacc, layer by layer, and of other libraries beside it.", "tacc_bench conv");
+  std::string peers;
+  for (const ConvPeer& peer : convPeers()) peers += (peers.empty() ? "" : ", ") + peer.name;
+  app.add_option("--net", options.networks, networkNames() + ", or a file of layers")->delimiter(',')->required();
+  app.add_option("--batch", options.batches, "images, several with commas (1)")
+      ->delimiter(',')
+      ->check(CLI::PositiveNumber);
+  app.add_option("--pass", passes, "forward, backward-data, backward-weights, several with commas (forward)")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"forward", "backward-data", "backward-weights"}));
+  app.add_option("--peer", options.peers, "compare with " + (peers.empty() ? "(none was built in)" : peers))
+      ->delimiter(',');
+  app.add_option("--layer", options.layer, "only layers whose name contains this");
+  app.add_option("--threads", options.threads, "threads (1)")->check(CLI::PositiveNumber);
+  app.add_option("--seconds", options.seconds, "for one layer and pass, all contestants together (0.3)")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--winograd", options.winograd, "allow Winograd's convolutions, to tacc and to oneDNN");
+  app.add_flag("--cpu-time", options.processorTime,
+               "count processor time, for a machine that others use too (one thread)");
+  app.add_option("--json", options.jsonFile, "write the results to this file");
+  try {
+    app.parse(argc, argv);
+    if (!passes.empty()) options.passes.clear();
+    for (const std::string& pass : passes) {
+      for (const taccConvPass_t known : {taccConvForward, taccConvBackwardData, taccConvBackwardWeights}) {
+        if (pass == passName(known)) options.passes.push_back(known);
+      }
+    }
+    if (options.processorTime && options.threads > 1) throw std::invalid_argument("--cpu-time is for one thread");
+    for (const std::string& name : options.peers) {
+      const auto isNamed = [&](const ConvPeer& peer) { return peer.name == name; };
+      if (std::none_of(convPeers().begin(), convPeers().end(), isNamed)) {
+        throw std::invalid_argument(fmt::format("unknown peer \"{}\"; there are: {}", name, peers));
+      }
+    }
+#ifndef TACC_BENCH_OPENMP
+    if (options.threads > 1)
+      throw std::invalid_argument("--threads needs OpenMP, which was not there when this was built");
+#endif
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) std::exit(app.exit(error));
+    fmt::print(stderr, "tacc_bench conv: {}\n\n{}", error.what(), app.help());
+    std::exit(2);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tacc_bench conv: {}\n\n{}", error.what(), app.help());
+    std::exit(2);
+  }
+  return options;
+}
+
+/// Someone who runs, and the least time seen.
+struct Runner {
+  std::string name;  // of the peer; empty: tacc
+  ConvContestant* contestant;
+  double seconds = 1e30;
+};
+
+/// In turn, until the time is over: each is warmed by a run and timed in the next two, so that nobody pays for what the
+/// one before left in the caches.
+void time(std::vector<Runner>& runners, double seconds, bool processorTime) {
+  const auto start = Clock::now();
+  const auto now = [processorTime] {
+    timespec time{};
+    clock_gettime(processorTime ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+  };
+  do {
+    for (Runner& runner : runners) {
+      for (int i = 0; i < 3; ++i) {
+        const double begin = now();
+        runner.contestant->run();
+        if (i > 0) runner.seconds = std::min(runner.seconds, now() - begin);
+      }
+    }
+  } while (secondsSince(start) < seconds);
+}
+
+ConvResult measure(const ConvOptions& options, const std::string& network, const ConvProblem& problem) {
+  const auto own = makeTaccContestant(problem, options.threads, options.winograd);
+  std::vector<Runner> runners = {{"", own.get()}};
+  std::vector<Contestants> made;
+  for (const ConvPeer& peer : convPeers()) {
+    if (std::find(options.peers.begin(), options.peers.end(), peer.name) == options.peers.end()) continue;
+    made.push_back(peer.make(problem, options.threads, options.winograd));
+    for (const auto& contestant : made.back()) runners.push_back({peer.name, contestant.get()});
+  }
+  time(runners, options.seconds, options.processorTime);
+  ConvResult result{network,
+                    problem.layer,
+                    problem.pass,
+                    problem.batch,
+                    problem.operations(),
+                    runners.front().seconds,
+                    own->reorderSeconds(),
+                    own->implementation(),
+                    problem.countWrong(own->result().data(), !options.winograd),
+                    {}};
+  for (const Runner& runner : runners) {
+    if (runner.name.empty()) continue;
+    const auto known = result.peers.find(runner.name);
+    if (known != result.peers.end() && known->second.seconds <= runner.seconds) continue;
+    result.peers[runner.name] = {runner.seconds, runner.contestant->reorderSeconds(),
+                                 runner.contestant->implementation()};
+  }
+  return result;
+}
+
+}  // namespace
+
+int runConvBench(int argc, char** argv) {
+  ConvReport report;
+  report.options = parse(argc, argv);
+  const ConvOptions& options = report.options;
+  const char* isa = taccComputeIsa();
+  if (isa == nullptr) throw std::runtime_error(taccGetLastError(nullptr));
+  report.isa = isa;
+  report.peak = taccMeasurePeak(0.5) * options.threads;
+  fmt::print("# {} with {} thread{}: multiply-adds alone reach {:.1f} GFLOP/s\n", report.isa, options.threads,
+             options.threads == 1 ? "" : "s", report.peak * 1e-9);
+  bool isRight = true;
+  for (const std::string& name : options.networks) {
+    for (const Layer& layer : findNetwork(name).layers) {
+      if (layer.name.find(options.layer) == std::string::npos) continue;
+      for (const taccConvPass_t pass : options.passes) {
+        // A network does not need the gradient of its own input.
+        if (pass == taccConvBackwardData && layer.inChannels <= 3) continue;
+        for (const int batch : options.batches) {
+          report.results.push_back(measure(options, name, ConvProblem(layer, pass, batch)));
+          isRight = isRight && report.results.back().wrong == 0;
+          fmt::print("{}", convLine(report, report.results.back()));
+          std::fflush(stdout);
+        }
+      }
+    }
+  }
+  fmt::print("{}", convSummary(report));
+  if (!options.jsonFile.empty()) {
+    std::ofstream file(options.jsonFile);
+    file << convJson(report);
+    file.close();
+    if (!file) throw std::runtime_error(fmt::format("cannot write {}", options.jsonFile));
+  }
+  return isRight ? 0 : 1;
+}
+
+}  // namespace tacc::bench

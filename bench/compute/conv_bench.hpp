@@ -1,0 +1,66 @@
+// tacc_bench conv: the convolutions of networks, layer by layer, beside other libraries.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "compute/conv_problem.hpp"
+
+namespace tacc::bench {
+
+struct ConvOptions {
+  std::vector<std::string> networks;
+  std::vector<int> batches = {1};
+  std::vector<taccConvPass_t> passes = {taccConvForward};
+  std::vector<std::string> peers;
+  std::string layer;  ///< only layers whose name contains this
+  int threads = 1;
+  double seconds = 0.3;        ///< for one layer and pass, all contestants together
+  bool processorTime = false;  ///< of the calling thread, in place of the time that passes
+  bool winograd = false;       ///< also where it rounds more than the definition
+  std::string jsonFile;
+};
+
+struct ConvPeerResult {
+  double seconds;
+  double reorderSeconds;
+  std::string implementation;
+};
+
+/// One line of the table.
+struct ConvResult {
+  std::string network;
+  Layer layer;
+  taccConvPass_t pass;
+  int batch;
+  double operations;
+  double seconds;
+  double reorderSeconds;
+  std::string kernel;
+  std::size_t wrong;
+  std::map<std::string, ConvPeerResult> peers;
+
+  double gflops() const { return operations / seconds * 1e-9; }
+};
+
+struct ConvReport {
+  ConvOptions options;
+  std::string isa;
+  double peak = 0;  ///< floating-point operations per second of all threads together
+  std::vector<ConvResult> results;
+};
+
+/// "forward", "backward-data" or "backward-weights".
+const char* passName(taccConvPass_t pass);
+
+std::string convJson(const ConvReport& report);
+/// One line of the table, with the line end.
+std::string convLine(const ConvReport& report, const ConvResult& result);
+/// Geometric means over distinct layers, for each pass and batch.
+std::string convSummary(const ConvReport& report);
+
+/// The program's way in: arguments after "conv". Returns the exit status.
+int runConvBench(int argc, char** argv);
+
+}  // namespace tacc::bench

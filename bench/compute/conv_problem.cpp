@@ -1,0 +1,151 @@
+#include "compute/conv_problem.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+namespace tacc::bench {
+namespace {
+
+void fill(AlignedFloats& floats, std::uint32_t seed) {
+  std::uint32_t state = seed;
+  for (std::size_t i = 0; i < floats.size(); ++i) {
+    state = state * 1664525U + 1013904223U;
+    floats.data()[i] = static_cast<float>(static_cast<int>(state >> 24) % 5 - 2);
+  }
+}
+
+}  // namespace
+
+AlignedFloats::AlignedFloats(std::size_t count) : count_(count) {
+  constexpr std::size_t page = 4096;
+  const std::size_t bytes = (std::max<std::size_t>(1, count) * sizeof(float) + page - 1) / page * page;
+  floats_.reset(static_cast<float*>(std::aligned_alloc(page, bytes)));
+  if (floats_ == nullptr) throw std::bad_alloc();
+  std::fill_n(floats_.get(), bytes / sizeof(float), 0.0F);
+}
+
+void AlignedFloats::Free::operator()(float* floats) const { std::free(floats); }
+
+ConvProblem::ConvProblem(const Layer& theLayer, taccConvPass_t thePass, int theBatch)
+    : layer(theLayer),
+      pass(thePass),
+      batch(theBatch),
+      input(taccTensorBytes(taccLayoutNchw, batch, layer.inChannels, layer.height, layer.width) / sizeof(float)),
+      weights(taccWeightBytes(taccWeightsKcrs, layer.outChannels, layer.inChannels, layer.kernel, layer.kernel,
+                              layer.groups) /
+              sizeof(float)),
+      outputGradient(taccTensorBytes(taccLayoutNchw, batch, layer.outChannels, layer.outHeight(), layer.outWidth()) /
+                     sizeof(float)) {
+  fill(input, 1);
+  fill(weights, 2);
+  fill(outputGradient, 3);
+}
+
+std::size_t ConvProblem::resultSize() const {
+  return pass == taccConvForward ? outputGradient.size() : pass == taccConvBackwardData ? input.size() : weights.size();
+}
+
+std::size_t ConvProblem::countWrong(const float* result, bool exact) const {
+  constexpr std::size_t samples = 200;
+  const std::size_t size = resultSize();
+  std::vector<double> errors;
+  double largest = 0;
+  for (std::size_t i = 0; i < samples; ++i) {
+    // Both ends and a walk over the middle.
+    const std::size_t near = std::min(i / 2, size - 1);
+    const std::size_t index = i >= 16 ? i * 2654435761U % size : i % 2 == 0 ? near : size - 1 - near;
+    const double right = expected(index);
+    errors.push_back(std::abs(result[index] - right));
+    largest = std::max(largest, std::abs(right));
+  }
+  const double allowed = exact ? 0 : 1e-4 * largest;
+  return static_cast<std::size_t>(
+      std::count_if(errors.begin(), errors.end(), [&](double e) { return !(e <= allowed); }));
+}
+
+double ConvProblem::expected(std::size_t index) const {
+  const Layer& l = layer;
+  const int outHeight = l.outHeight();
+  const int outWidth = l.outWidth();
+  const int ins = l.inChannels / l.groups;
+  const int outs = l.outChannels / l.groups;
+  const auto at = [](const AlignedFloats& t, int channels, int height, int width, int n, int c, int y,
+                     int x) -> double {
+    return t.data()[((static_cast<std::size_t>(n) * static_cast<std::size_t>(channels) + static_cast<std::size_t>(c)) *
+                         static_cast<std::size_t>(height) +
+                     static_cast<std::size_t>(y)) *
+                        static_cast<std::size_t>(width) +
+                    static_cast<std::size_t>(x)];
+  };
+  /// Coordinates of `index` in a tensor of these sizes.
+  const auto take = [&index](int size) {
+    const int coordinate = static_cast<int>(index % static_cast<std::size_t>(size));
+    index /= static_cast<std::size_t>(size);
+    return coordinate;
+  };
+  double sum = 0;
+  if (pass == taccConvBackwardWeights) {
+    const int s = take(l.kernel);
+    const int r = take(l.kernel);
+    const int c = take(ins);
+    const int k = take(l.outChannels);
+    for (int n = 0; n < batch; ++n) {
+      for (int y = 0; y < outHeight; ++y) {
+        const int line = y * l.stride - l.pad + r;
+        for (int x = 0; x < outWidth; ++x) {
+          const int column = x * l.stride - l.pad + s;
+          if (line < 0 || line >= l.height || column < 0 || column >= l.width) continue;
+          sum += at(outputGradient, l.outChannels, outHeight, outWidth, n, k, y, x) *
+                 at(input, l.inChannels, l.height, l.width, n, k / outs * ins + c, line, column);
+        }
+      }
+    }
+    return sum;
+  }
+  const bool isForward = pass == taccConvForward;
+  const int x = take(isForward ? outWidth : l.width);
+  const int y = take(isForward ? outHeight : l.height);
+  const int channel = take(isForward ? l.outChannels : l.inChannels);
+  const int n = take(batch);
+  for (int other = 0; other < (isForward ? ins : outs); ++other) {
+    for (int r = 0; r < l.kernel; ++r) {
+      for (int s = 0; s < l.kernel; ++s) {
+        if (isForward) {
+          const int line = y * l.stride - l.pad + r;
+          const int column = x * l.stride - l.pad + s;
+          if (line < 0 || line >= l.height || column < 0 || column >= l.width) continue;
+          sum += at(input, l.inChannels, l.height, l.width, n, channel / outs * ins + other, line, column) *
+                 at(weights, ins, l.kernel, l.kernel, channel, other, r, s);
+        } else {
+          const int line = y + l.pad - r;
+          const int column = x + l.pad - s;
+          if (line < 0 || line % l.stride != 0 || line / l.stride >= outHeight || column < 0 ||
+              column % l.stride != 0 || column / l.stride >= outWidth) {
+            continue;
+          }
+          const int out = channel / ins * outs + other;
+          sum += at(outputGradient, l.outChannels, outHeight, outWidth, n, out, line / l.stride, column / l.stride) *
+                 at(weights, ins, l.kernel, l.kernel, out, channel % ins, r, s);
+        }
+      }
+    }
+  }
+  return sum;
+}
+
+const std::vector<ConvPeer>& convPeers() {
+  static const std::vector<ConvPeer> peers = {
+#ifdef TACC_BENCH_ONEDNN
+      {"onednn", makeOnednnContestants},
+#endif
+#ifdef TACC_BENCH_OPENBLAS
+      {"openblas", makeOpenblasContestants},
+#endif
+  };
+  return peers;
+}
+
+}  // namespace tacc::bench

@@ -1,0 +1,83 @@
+// One convolution to be timed, and those who compute it.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "compute/layers.hpp"
+#include "tacc/compute.h"
+
+namespace tacc::bench {
+
+/// Floats, aligned to a page.
+class AlignedFloats {
+ public:
+  explicit AlignedFloats(std::size_t count);
+  float* data() { return floats_.get(); }
+  const float* data() const { return floats_.get(); }
+  std::size_t size() const { return count_; }
+
+ private:
+  struct Free {
+    void operator()(float* floats) const;
+  };
+  std::unique_ptr<float, Free> floats_;
+  std::size_t count_;
+};
+
+/// A layer, a pass and a batch, with data in the layouts of the frameworks: NCHW and KCRS. All numbers are small
+/// integers, so every order of summing gives the same.
+struct ConvProblem {
+  ConvProblem(const Layer& layer, taccConvPass_t pass, int batch);
+
+  Layer layer;
+  taccConvPass_t pass;
+  int batch;
+  AlignedFloats input, weights, outputGradient;
+
+  double operations() const { return layer.operations() * batch; }
+  std::size_t resultSize() const;
+  /// How many of some elements of a result, in NCHW or KCRS, are wrong by the definition. If not exact, an element may
+  /// be off by what Winograd's transforms cost: 1e-4 of the largest.
+  std::size_t countWrong(const float* result, bool exact) const;
+
+ private:
+  double expected(std::size_t index) const;
+};
+
+/// One way to compute a problem. Made ready by its maker; run() computes it once, with nothing else in it.
+class ConvContestant {
+ public:
+  virtual ~ConvContestant() = default;
+  virtual void run() = 0;
+  /// What computes it, e.g. "direct avx512 14x2".
+  virtual std::string implementation() const = 0;
+  /// The result of the last run in NCHW or KCRS.
+  virtual std::vector<float> result() = 0;
+  /// Seconds for bringing activations from NCHW to where run() has them and its result back; 0 if not needed.
+  virtual double reorderSeconds() { return 0; }
+};
+
+using Contestants = std::vector<std::unique_ptr<ConvContestant>>;
+
+/// tacc itself.
+std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd);
+
+/// A library to compare with: its ways to compute a problem, of which the fastest counts; empty when it has none.
+struct ConvPeer {
+  std::string name;
+  Contestants (*make)(const ConvProblem& problem, int threads, bool winograd);
+};
+
+/// Its own blocked and channels-last kernels, for training and for inference; with `winograd` also those, and its own
+/// choice. Defined where oneDNN is installed.
+Contestants makeOnednnContestants(const ConvProblem& problem, int threads, bool winograd);
+/// im2col and sgemm, as Caffe does it. Defined where OpenBLAS is installed.
+Contestants makeOpenblasContestants(const ConvProblem& problem, int threads, bool winograd);
+
+/// Those that were built in.
+const std::vector<ConvPeer>& convPeers();
+
+}  // namespace tacc::bench

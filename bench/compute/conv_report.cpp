@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "compute/conv_bench.hpp"
+
+namespace tacc::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// What makes layers of different networks the same.
+std::string shapeOf(const Layer& l) {
+  return fmt::format("{} {} {} {} {} {} {} {}", l.inChannels, l.height, l.width, l.outChannels, l.kernel, l.stride,
+                     l.pad, l.groups);
+}
+
+/// A geometric mean that is being collected.
+struct Mean {
+  double logarithms = 0;
+  int count = 0;
+  void add(double value) {
+    logarithms += std::log(value);
+    ++count;
+  }
+  double value() const { return std::exp(logarithms / count); }
+};
+
+}  // namespace
+
+const char* passName(taccConvPass_t pass) {
+  constexpr const char* names[] = {"forward", "backward-data", "backward-weights"};
+  return names[pass];
+}
+
+std::string convJson(const ConvReport& report) {
+  Json json = {{"peak_gflops", report.peak * 1e-9}, {"results", Json::array()}};
+  for (const ConvResult& r : report.results) {
+    Json peers = Json::object();
+    for (const auto& [name, peer] : r.peers) {
+      peers[name] = {{"gflops", r.operations / peer.seconds * 1e-9},
+                     {"ratio", peer.seconds / r.seconds},
+                     {"implementation", peer.implementation},
+                     {"reorder_seconds", peer.reorderSeconds}};
+    }
+    json["results"].push_back({{"net", r.network},
+                               {"layer", r.layer.name},
+                               {"pass", passName(r.pass)},
+                               {"batch", r.batch},
+                               {"threads", report.options.threads},
+                               {"isa", report.isa},
+                               {"kernel", r.kernel},
+                               {"seconds", r.seconds},
+                               {"reorder_seconds", r.reorderSeconds},
+                               {"gflops", r.gflops()},
+                               {"peak_fraction", r.operations / r.seconds / report.peak},
+                               {"wrong", r.wrong},
+                               {"peers", peers}});
+  }
+  return json.dump(2) + '\n';
+}
+
+std::string convLine(const ConvReport& report, const ConvResult& r) {
+  const Layer& l = r.layer;
+  std::string line = fmt::format("{:10} {:13} {:>4}->{:<4} @{:<3} k{:<2} s{} {:>3} {:16} {:7.1f} {:4.0f}% {:5} {:24}",
+                                 r.network, l.name, l.inChannels, l.outChannels, l.height, l.kernel, l.stride, r.batch,
+                                 passName(r.pass), r.gflops(), 100 * r.operations / r.seconds / report.peak,
+                                 r.wrong == 0 ? "" : fmt::format("WRONG {}", r.wrong), r.kernel);
+  for (const auto& [name, peer] : r.peers) {
+    line += fmt::format(" {} {:.1f} x{:.2f} {}", name, r.operations / peer.seconds * 1e-9, peer.seconds / r.seconds,
+                        peer.implementation);
+  }
+  return line + "\n";
+}
+
+std::string convSummary(const ConvReport& report) {
+  std::string text;
+  for (const taccConvPass_t pass : report.options.passes) {
+    for (const int batch : report.options.batches) {
+      Mean gflops;
+      std::map<std::string, Mean> ratios;
+      std::map<std::string, double> least;
+      std::set<std::string> seen;
+      for (const ConvResult& r : report.results) {
+        if (r.pass != pass || r.batch != batch || !seen.insert(shapeOf(r.layer)).second) continue;
+        gflops.add(r.gflops());
+        for (const auto& [name, peer] : r.peers) {
+          const double ratio = peer.seconds / r.seconds;
+          ratios[name].add(ratio);
+          least.try_emplace(name, ratio);
+          least[name] = std::min(least[name], ratio);
+        }
+      }
+      if (gflops.count == 0) continue;
+      text += fmt::format("{} batch {}, geometric mean of {} layers: {:.1f} GFLOP/s", passName(pass), batch,
+                          gflops.count, gflops.value());
+      for (const auto& [name, mean] : ratios) {
+        text += fmt::format(", x{:.3f} of {} (least x{:.2f})", mean.value(), name, least[name]);
+      }
+      text += '\n';
+    }
+  }
+  return text;
+}
+
+}  // namespace tacc::bench

@@ -1,0 +1,35 @@
+// The convolution layers of known networks, and of files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace tacc::bench {
+
+/// One distinct layer. `count`: how often the network has it.
+struct Layer {
+  std::string name;
+  int inChannels, height, width;
+  int outChannels, kernel, stride, pad, groups;
+  int count;
+
+  int outHeight() const { return (height + 2 * pad - kernel) / stride + 1; }
+  int outWidth() const { return (width + 2 * pad - kernel) / stride + 1; }
+  /// Floating-point operations of one image, the same for every pass.
+  double operations() const;
+};
+
+struct Network {
+  std::string name;
+  std::vector<Layer> layers;
+};
+
+/// "resnet50, vgg16, ...".
+std::string networkNames();
+
+/// A known network, or the layers in the file of that name: a line each of
+///   name inChannels height width outChannels kernel stride pad [groups]
+/// where # begins a comment. Throws std::invalid_argument with the line that is wrong.
+Network findNetwork(const std::string& name);
+
+}  // namespace tacc::bench

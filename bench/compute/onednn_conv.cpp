@@ -1,0 +1,165 @@
+// oneDNN, asked for its best: layouts of its own choice, training and inference kernels, with Winograd if it is
+// allowed.
+#include <omp.h>
+
+#include <chrono>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <set>
+#include <unordered_map>
+
+#include "compute/conv_problem.hpp"
+
+namespace tacc::bench {
+namespace {
+
+using Format = dnnl::memory::format_tag;
+
+dnnl::engine& cpu() {
+  static dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+dnnl::memory::dims activationDims(int batch, int channels, int height, int width) {
+  return {batch, channels, height, width};
+}
+
+dnnl::memory::desc plain(const dnnl::memory::dims& dims, Format format) {
+  return {dims, dnnl::memory::data_type::f32, format};
+}
+
+dnnl::memory::desc any(const dnnl::memory::dims& dims) { return plain(dims, Format::any); }
+
+/// Sizes as oneDNN wants them.
+struct Dims {
+  explicit Dims(const ConvProblem& p)
+      : input(activationDims(p.batch, p.layer.inChannels, p.layer.height, p.layer.width)),
+        output(activationDims(p.batch, p.layer.outChannels, p.layer.outHeight(), p.layer.outWidth())),
+        strides{p.layer.stride, p.layer.stride},
+        pads{p.layer.pad, p.layer.pad} {
+    const Layer& l = p.layer;
+    if (l.groups > 1) {
+      weights = {l.groups, l.outChannels / l.groups, l.inChannels / l.groups, l.kernel, l.kernel};
+      weightFormat = Format::goihw;
+    } else {
+      weights = {l.outChannels, l.inChannels, l.kernel, l.kernel};
+      weightFormat = Format::oihw;
+    }
+  }
+  dnnl::memory::dims input, output, weights, strides, pads;
+  Format weightFormat;
+};
+
+class OnednnContestant final : public ConvContestant {
+ public:
+  OnednnContestant(const ConvProblem& problem, dnnl::prop_kind kind, dnnl::algorithm algorithm)
+      : problem_(problem), dims_(problem), stream_(cpu()) {
+    using Forward = dnnl::convolution_forward;
+    using BackwardData = dnnl::convolution_backward_data;
+    using BackwardWeights = dnnl::convolution_backward_weights;
+    const dnnl::memory::desc input = any(dims_.input), weights = any(dims_.weights), output = any(dims_.output);
+    const Forward::primitive_desc forward(
+        Forward::desc(kind, algorithm, input, weights, output, dims_.strides, dims_.pads, dims_.pads), cpu());
+    if (problem.pass == taccConvForward) {
+      take(forward, forward.src_desc(), forward.weights_desc(), forward.dst_desc());
+      primitive_ = Forward(forward);
+      arguments_ = {{DNNL_ARG_SRC, input_}, {DNNL_ARG_WEIGHTS, weights_}, {DNNL_ARG_DST, output_}};
+    } else if (problem.pass == taccConvBackwardData) {
+      const BackwardData::primitive_desc backward(
+          BackwardData::desc(algorithm, input, weights, output, dims_.strides, dims_.pads, dims_.pads), cpu(), forward);
+      take(backward, backward.diff_src_desc(), backward.weights_desc(), backward.diff_dst_desc());
+      primitive_ = BackwardData(backward);
+      arguments_ = {{DNNL_ARG_DIFF_SRC, input_}, {DNNL_ARG_WEIGHTS, weights_}, {DNNL_ARG_DIFF_DST, output_}};
+    } else {
+      const BackwardWeights::primitive_desc backward(
+          BackwardWeights::desc(algorithm, input, weights, output, dims_.strides, dims_.pads, dims_.pads), cpu(),
+          forward);
+      take(backward, backward.src_desc(), backward.diff_weights_desc(), backward.diff_dst_desc());
+      primitive_ = BackwardWeights(backward);
+      arguments_ = {{DNNL_ARG_SRC, input_}, {DNNL_ARG_DIFF_WEIGHTS, weights_}, {DNNL_ARG_DIFF_DST, output_}};
+    }
+    fill();
+  }
+
+  void run() override {
+    primitive_.execute(stream_, arguments_);
+    stream_.wait();
+  }
+  std::string implementation() const override { return implementation_; }
+
+  std::vector<float> result() override {
+    std::vector<float> plainResult(problem_.resultSize());
+    const bool isForward = problem_.pass == taccConvForward;
+    const bool isData = problem_.pass == taccConvBackwardData;
+    const dnnl::memory& from = isForward ? output_ : isData ? input_ : weights_;
+    const dnnl::memory::desc to = isForward ? plain(dims_.output, Format::nchw)
+                                  : isData  ? plain(dims_.input, Format::nchw)
+                                            : plain(dims_.weights, dims_.weightFormat);
+    dnnl::memory target(to, cpu(), plainResult.data());
+    copy(from, target);
+    return plainResult;
+  }
+
+  double reorderSeconds() override {
+    const auto start = std::chrono::steady_clock::now();
+    if (problem_.pass != taccConvBackwardData) fillFrom(problem_.input, plain(dims_.input, Format::nchw), input_);
+    if (problem_.pass != taccConvForward) fillFrom(problem_.outputGradient, plain(dims_.output, Format::nchw), output_);
+    result();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+
+ private:
+  template <class PrimitiveDesc>
+  void take(const PrimitiveDesc& desc, const dnnl::memory::desc& input, const dnnl::memory::desc& weights,
+            const dnnl::memory::desc& output) {
+    implementation_ = desc.impl_info_str();
+    input_ = dnnl::memory(input, cpu());
+    weights_ = dnnl::memory(weights, cpu());
+    output_ = dnnl::memory(output, cpu());
+  }
+
+  void copy(const dnnl::memory& from, dnnl::memory& to) {
+    dnnl::memory source = from;
+    dnnl::reorder(source, to).execute(stream_, source, to);
+    stream_.wait();
+  }
+  void fillFrom(const AlignedFloats& floats, const dnnl::memory::desc& desc, dnnl::memory& to) {
+    copy(dnnl::memory(desc, cpu(), const_cast<float*>(floats.data())), to);
+  }
+  void fill() {
+    fillFrom(problem_.input, plain(dims_.input, Format::nchw), input_);
+    fillFrom(problem_.weights, plain(dims_.weights, dims_.weightFormat), weights_);
+    fillFrom(problem_.outputGradient, plain(dims_.output, Format::nchw), output_);
+  }
+
+  const ConvProblem& problem_;
+  Dims dims_;
+  dnnl::stream stream_;
+  dnnl::primitive primitive_;
+  dnnl::memory input_, weights_, output_;
+  std::unordered_map<int, dnnl::memory> arguments_;
+  std::string implementation_;
+};
+
+}  // namespace
+
+Contestants makeOnednnContestants(const ConvProblem& problem, int threads, bool winograd) {
+  omp_set_num_threads(threads);
+  Contestants contestants;
+  std::set<std::string> seen;  // training and inference often mean the same kernel
+  for (const dnnl::prop_kind kind : {dnnl::prop_kind::forward_training, dnnl::prop_kind::forward_inference}) {
+    if (problem.pass != taccConvForward && kind == dnnl::prop_kind::forward_inference) continue;
+    for (const dnnl::algorithm algorithm : {dnnl::algorithm::convolution_direct, dnnl::algorithm::convolution_auto,
+                                            dnnl::algorithm::convolution_winograd}) {
+      if (algorithm != dnnl::algorithm::convolution_direct && !winograd) continue;
+      try {
+        auto contestant = std::make_unique<OnednnContestant>(problem, kind, algorithm);
+        if (seen.insert(contestant->implementation()).second) contestants.push_back(std::move(contestant));
+      } catch (const dnnl::error&) {
+        // It has no such kernel for this layer.
+      }
+    }
+  }
+  return contestants;
+}
+
+}  // namespace tacc::bench

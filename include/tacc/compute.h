@@ -1,0 +1,266 @@
+/* tacc: the node-level compute library. Public C interface: 2-D convolutions for frameworks to plug in.
+ *
+ * A convolution is described, planned, and run as often as wanted:
+ *
+ *   taccConvDesc_t desc = TACC_CONV_INITIALIZER;         what: shape, pass, layouts, what is fused
+ *   taccConvPlanCreate(&plan, &desc);                    how: immutable, for any number of threads at once
+ *   taccConvPlanGetInfo(plan, &info);                    which kernel, how much workspace, how long
+ *   taccConvPackWeights(plan, weights, packed);          again whenever the weights change
+ *   taccConvRun(plan, &buffers, taccSerialExecutor());   no allocation, no lock, no thread of its own
+ *
+ * It needs no communicator. Conventions are those of tacc/tacc.h: results are taccSuccess or an error, outputs are
+ * written on success only, and taccGetLastError(NULL) has a sentence that says what is wrong and what would be right.
+ *
+ * All numbers are float32. Results are the same bits for every number of threads. The instruction set is chosen once
+ * per process (TACC_ISA can lower it); between instruction sets results differ by rounding only.
+ */
+#ifndef TACC_COMPUTE_H
+#define TACC_COMPUTE_H
+
+#include "tacc/tacc.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---------------------------------------------------------------------------------------------------------- layouts */
+
+/* Layouts of activations: batch of N images with C channels of H x W. */
+typedef enum {
+  /* [N][C / 16][H][W][16]: the fast one. C is rounded up to a multiple of 16; the channels beyond C hold zeros, and
+   * stay zeros in what the library writes. */
+  taccLayoutNchw16c = 0,
+  taccLayoutNchw = 1, /* [N][C][H][W] */
+  taccLayoutNhwc = 2  /* [N][H][W][C] */
+} taccLayout_t;
+
+/* Layouts of weights: K output channels, C input channels of one group, kernels of R x S. */
+typedef enum {
+  taccWeightsKcrs = 0, /* [K][C][R][S], that of the frameworks */
+  /* For each group [K / 16][C / 16][R][S][16 of C][16 of K], K of the group rounded up to a multiple of 16 (zeros); the
+   * last block of C has only as many rows as there are channels. An optimizer can work on it as it is: gradients have
+   * the same layout, and the zeros stay zeros. */
+  taccWeightsBlocked = 1
+} taccWeightLayout_t;
+
+/* Bytes of a tensor. 0 when a size is not positive, or when it does not fit into size_t. */
+TACC_API size_t taccTensorBytes(taccLayout_t layout, int batch, int channels, int height, int width);
+/* Bytes of the weights. Channel counts are those of the whole convolution. 0 as above. */
+TACC_API size_t taccWeightBytes(taccWeightLayout_t layout, int outChannels, int inChannels, int kernelHeight,
+                                int kernelWidth, int groups);
+
+/* Copies activations from one layout to another. Costs a read and a write of the tensor: taccReorderSeconds() says
+ * about how long. `from` and `to` do not overlap. */
+TACC_API taccResult_t taccReorder(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to,
+                                  int batch, int channels, int height, int width);
+/* Copies weights, or their gradients, from one layout to the other. */
+TACC_API taccResult_t taccReorderWeights(taccWeightLayout_t fromLayout, const float* from, taccWeightLayout_t toLayout,
+                                         float* to, int outChannels, int inChannels, int kernelHeight, int kernelWidth,
+                                         int groups);
+/* About how long taccReorder takes on one thread, in seconds, from the bytes that it moves. */
+TACC_API double taccReorderSeconds(int batch, int channels, int height, int width);
+
+/* --------------------------------------------------------------------------------------------------------- executors
+ */
+
+/* The caller's threads. `run` calls task(argument, i, worker) once for every i in [0, tasks), in any order, on any
+ * threads, with `worker` in [0, workers) such that no two calls that run at the same time have the same; it returns
+ * when all are done. */
+typedef struct {
+  void* context; /* for `run` */
+  int workers;   /* >= 1 */
+  void (*run)(void* context, size_t tasks, void (*task)(void* argument, size_t index, int worker), void* argument);
+} taccExecutor_t;
+
+/* Everything in the calling thread. Never NULL. tacc/compute_openmp.h has one over OpenMP. */
+TACC_API const taccExecutor_t* taccSerialExecutor(void);
+
+/* ------------------------------------------------------------------------------------------------------ convolutions
+ */
+
+typedef enum {
+  taccConvForward = 0,        /* output = epilogue(input * weights) */
+  taccConvBackwardData = 1,   /* gradient of the input, from the gradient of the output and the weights */
+  taccConvBackwardWeights = 2 /* gradient of the weights, from the input and the gradient of the output */
+} taccConvPass_t;
+
+/* What is to be done. Always start from TACC_CONV_INITIALIZER. Sizes are those of the forward convolution, for every
+ * pass: the output has (height + 2 * padHeight - dilationHeight * (kernelHeight - 1) - 1) / strideHeight + 1 lines. */
+typedef struct {
+  size_t size; /* sizeof(taccConvDesc_t) as compiled in the program */
+  taccConvPass_t pass;
+  int batch;
+  int inChannels, height, width; /* of the input */
+  int outChannels;
+  int kernelHeight, kernelWidth;
+  int strideHeight, strideWidth;     /* default 1 */
+  int padHeight, padWidth;           /* zeros on either side; default 0 */
+  int dilationHeight, dilationWidth; /* default 1 */
+  int groups;                        /* divides both channel counts; default 1 */
+  /* Layout of the input. Forward and backward weights also take taccLayoutNchw and taccLayoutNhwc for up to 8 input
+   * channels (the first layer of a network); else it is taccLayoutNchw16c, as the output always is. */
+  taccLayout_t inputLayout;
+  taccWeightLayout_t weightLayout; /* of what is packed, or of the gradient that backward weights writes */
+  int bias;                        /* forward: add one number per output channel */
+  int residual;                    /* forward: add a tensor of the output's shape */
+  int relu;                        /* forward: at last, max(x, 0) */
+  int accumulate;                  /* backward passes: add to what the result holds */
+  /* Forward and backward data, for 3x3 kernels of stride 1: may transform the sums to save up to three of four products
+   * (Winograd). Costs some digits: errors are up to about 1e-5 of the largest value, where the definition has 1e-6. */
+  int winograd;
+  int maxWorkers;        /* most workers of the executors it will run on; workspace grows with it; default 1 */
+  const char* algorithm; /* force one by its name (taccConvAlgorithms); NULL: the library chooses */
+} taccConvDesc_t;
+
+#define TACC_CONV_INITIALIZER                                                                             \
+  {                                                                                                       \
+    sizeof(taccConvDesc_t), taccConvForward, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, taccLayoutNchw16c, \
+        taccWeightsKcrs, 0, 0, 0, 0, 0, 1, NULL                                                           \
+  }
+
+typedef struct taccConvPlan* taccConvPlan_t;
+
+typedef struct {
+  int outHeight, outWidth;
+  size_t inputBytes, outputBytes; /* of the input's and the output's tensors, in the plan's layouts */
+  size_t weightBytes;             /* of the weights, or their gradient, in the description's layout */
+  size_t packedWeightBytes;       /* what taccConvPackWeights writes; 0 for backward weights */
+  size_t workspaceBytes;          /* for maxWorkers workers */
+  double operations;              /* multiplications and additions by the definition, padding included */
+  double predictedSeconds;        /* on one worker, by the model that chose the algorithm; a guess */
+  const char* algorithm;          /* e.g. "direct"; lives as long as the library */
+  const char* kernel;             /* e.g. "avx512 14x2": instruction set, pixels x blocks; lives as long as the plan */
+} taccConvInfo_t;
+
+/* Makes a plan. Never measures, so it is quick (microseconds) and the same on every call. Thread safe. */
+TACC_API taccResult_t taccConvPlanCreate(taccConvPlan_t* plan, const taccConvDesc_t* desc);
+/* No run may be using it. NULL is ignored. */
+TACC_API taccResult_t taccConvPlanDestroy(taccConvPlan_t plan);
+TACC_API taccResult_t taccConvPlanGetInfo(taccConvPlan_t plan, taccConvInfo_t* info);
+/* Brings weights, in the description's layout, into the order in which this plan reads them. Costs a read and a write
+ * of the weights. `packed` is aligned to 64 bytes. */
+TACC_API taccResult_t taccConvPackWeights(taccConvPlan_t plan, const float* weights, float* packed);
+
+/* Where everything is. Tensors in taccLayoutNchw16c, packed weights and the workspace are aligned to 64 bytes. Nothing
+ * that is written overlaps anything else, except that `residual` may be `output`. */
+typedef struct {
+  const float* input;          /* forward and backward weights read it */
+  const float* packedWeights;  /* forward and backward data read them */
+  const float* outputGradient; /* the backward passes read it */
+  const float* bias;           /* outChannels numbers; only if the description has a bias */
+  const float* residual;       /* only if the description has it */
+  float* result;               /* the output, the input's gradient, or the weights' gradient */
+  void* workspace;             /* may be NULL if the plan needs none */
+  size_t workspaceBytes;
+} taccConvBuffers_t;
+
+/* Runs the plan. Thread safe: any number of runs of one plan may be under way, each with its own result and workspace.
+ */
+TACC_API taccResult_t taccConvRun(taccConvPlan_t plan, const taccConvBuffers_t* buffers,
+                                  const taccExecutor_t* executor);
+
+/* The names of all algorithms with commas between, best first. */
+TACC_API const char* taccConvAlgorithms(void);
+/* The instruction set of the kernels: avx512, avx2, sse2 or neon. NULL if TACC_ISA does not fit this CPU. */
+TACC_API const char* taccComputeIsa(void);
+/* Measures, for `seconds`, how many floating-point operations a second one core can do with nothing but multiply-adds
+ * in registers: what the kernels are compared with. 0 on an error. */
+TACC_API double taccMeasurePeak(double seconds);
+
+/* ---------------------------------------------------------------------------------------------- products of matrices
+ */
+
+/* C = relu(A * B + bias + C), the last three where wanted; C has m rows and n columns, the inner length is k. Matrices
+ * are row-major. Fully connected layers are such: forward Y = X * W + b, backward dX = dY * W', dW = X' * dY. Always
+ * start from TACC_GEMM_INITIALIZER. */
+typedef struct {
+  size_t size; /* sizeof(taccGemmDesc_t) as compiled in the program */
+  int m, n, k;
+  ptrdiff_t lda, ldb, ldc; /* numbers from row to row as stored; 0: rows follow each other */
+  int transposeA;          /* A is stored as k rows of m */
+  int transposeB;          /* B is stored as n rows of k */
+  int bias;                /* one number per column */
+  int accumulate;          /* add to what C holds */
+  int relu;                /* at last, max(x, 0) */
+  int maxWorkers;          /* most workers of the executors it will run on; default 1 */
+} taccGemmDesc_t;
+
+#define TACC_GEMM_INITIALIZER \
+  { sizeof(taccGemmDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 }
+
+typedef struct taccGemmPlan* taccGemmPlan_t;
+
+typedef struct {
+  size_t packedBytes; /* what taccGemmPack writes */
+  size_t workspaceBytes;
+  double operations;
+  double predictedSeconds; /* a guess, as in taccConvInfo_t */
+  const char* kernel;      /* lives as long as the plan */
+} taccGemmInfo_t;
+
+/* As for convolutions: plan, pack B whenever it changes, run as often as wanted, on any threads. */
+TACC_API taccResult_t taccGemmPlanCreate(taccGemmPlan_t* plan, const taccGemmDesc_t* desc);
+TACC_API taccResult_t taccGemmPlanDestroy(taccGemmPlan_t plan);
+TACC_API taccResult_t taccGemmPlanGetInfo(taccGemmPlan_t plan, taccGemmInfo_t* info);
+/* `packed` is aligned to 64 bytes. Costs a read and a write of B. */
+TACC_API taccResult_t taccGemmPack(taccGemmPlan_t plan, const float* b, float* packed);
+
+/* packedB and the workspace are aligned to 64 bytes, the rest as floats are. C overlaps nothing. */
+typedef struct {
+  const float* a;
+  const float* packedB;
+  const float* bias; /* n numbers; only if the description has a bias */
+  float* c;
+  void* workspace; /* may be NULL if the plan needs none */
+  size_t workspaceBytes;
+} taccGemmBuffers_t;
+
+TACC_API taccResult_t taccGemmRun(taccGemmPlan_t plan, const taccGemmBuffers_t* buffers,
+                                  const taccExecutor_t* executor);
+
+/* ---------------------------------------------------------------------------------------------- the rest of training
+ */
+
+typedef enum { taccPoolMax = 0, taccPoolAverage = 1 } taccPoolKind_t;
+
+/* Pooling of activations in taccLayoutNchw16c. Pixels of the padding do not count, neither for the largest value nor
+ * for the average. Always start from TACC_POOL_INITIALIZER. */
+typedef struct {
+  size_t size; /* sizeof(taccPoolDesc_t) as compiled in the program */
+  taccPoolKind_t kind;
+  int batch, channels, height, width;
+  int kernelHeight, kernelWidth;
+  int strideHeight, strideWidth; /* default 1 */
+  int padHeight, padWidth;       /* less than the window; default 0 */
+} taccPoolDesc_t;
+
+#define TACC_POOL_INITIALIZER \
+  { sizeof(taccPoolDesc_t), taccPoolMax, 1, 0, 0, 0, 0, 0, 1, 1, 0, 0 }
+
+/* The output has (height + 2 * padHeight - kernelHeight) / strideHeight + 1 lines. */
+TACC_API taccResult_t taccPoolForward(const taccPoolDesc_t* desc, const float* input, float* output,
+                                      const taccExecutor_t* executor);
+/* Of equal largest values the first one gets the gradient. taccPoolAverage reads neither `input` nor `output`; they may
+ * be NULL then. */
+TACC_API taccResult_t taccPoolBackward(const taccPoolDesc_t* desc, const float* input, const float* output,
+                                       const float* outputGradient, float* inputGradient,
+                                       const taccExecutor_t* executor);
+
+/* inputGradient = outputGradient where output > 0, else 0; `count` numbers. May be in place. */
+TACC_API taccResult_t taccReluBackward(const float* output, const float* outputGradient, float* inputGradient,
+                                       size_t count);
+/* Gradient of a convolution's bias: for each channel the sum over images and pixels of a taccLayoutNchw16c tensor. */
+TACC_API taccResult_t taccBiasGradient(const float* outputGradient, float* gradient, int batch, int channels,
+                                       int height, int width, int accumulate);
+/* The mean of -log(softmax(scores)[label]) over `rows` rows of `classes` scores, and, unless NULL, its gradient. */
+TACC_API taccResult_t taccSoftmaxLoss(const float* scores, const int* labels, double* loss, float* gradient, int rows,
+                                      int classes);
+/* velocity = momentum * velocity + rate * (gradient + decay * weights); weights -= velocity. Any layout. */
+TACC_API taccResult_t taccSgdMomentum(float* weights, float* velocity, const float* gradient, size_t count, float rate,
+                                      float momentum, float decay);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

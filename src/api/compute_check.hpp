@@ -1,0 +1,20 @@
+// What the C functions of tacc/compute.h check alike.
+#pragma once
+
+#include <cstddef>
+
+#include "compute/conv/kernels.hpp"
+#include "tacc/compute.h"
+
+namespace tacc::compute_check {
+
+/// The kernels of this process, chosen at the first call. Throws when TACC_ISA does not fit this CPU.
+const conv::KernelSet& kernels();
+
+// Each throws Error (taccInvalidArgument) that names what is wrong.
+void require(const void* pointer, const char* name);
+void requireAligned(const void* pointer, const char* name);
+void checkWorkspace(const void* workspace, std::size_t bytes, std::size_t needed);
+void checkExecutor(const taccExecutor_t* executor, int maxWorkers);
+
+}  // namespace tacc::compute_check

@@ -1,0 +1,61 @@
+// All algorithms: for each which descriptions it serves, and how it makes a plan for one. One file each.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "compute/conv/cost.hpp"
+#include "compute/conv/plan.hpp"
+
+namespace tacc::conv {
+
+struct Algorithm {
+  std::string_view name;
+  bool (*serves)(const Description&);
+  std::unique_ptr<Plan> (*make)(const Description&, const KernelSet&);
+};
+
+/// The best first: the first one that serves a description is chosen.
+std::span<const Algorithm> allAlgorithms();
+
+/// The names of those that serve a description, or of all, with commas between.
+std::string algorithmNames(const Description* served);
+
+struct ChosenPlan {
+  std::string_view algorithm;
+  std::unique_ptr<Plan> plan;
+};
+
+/// The plan for a description with the given kernels. Throws when no algorithm serves it, or not the one that it
+/// forces.
+ChosenPlan makePlan(const Description& description, const KernelSet& kernels);
+
+bool servesStridedProduct(const Description& d);
+std::unique_ptr<Plan> makeStridedProduct(const Description& d, const KernelSet& kernels);
+bool servesDirectForward(const Description& d);
+std::unique_ptr<Plan> makeDirectForward(const Description& d, const KernelSet& kernels);
+bool servesDirectBackwardData(const Description& d);
+std::unique_ptr<Plan> makeDirectBackwardData(const Description& d, const KernelSet& kernels);
+bool servesDirectBackwardWeights(const Description& d);
+std::unique_ptr<Plan> makeDirectBackwardWeights(const Description& d, const KernelSet& kernels);
+bool servesFewChannelsForward(const Description& d);
+std::unique_ptr<Plan> makeFewChannelsForward(const Description& d, const KernelSet& kernels);
+bool servesFewChannelsBackwardWeights(const Description& d);
+std::unique_ptr<Plan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels);
+bool servesDepthwise(const Description& d);
+std::unique_ptr<Plan> makeDepthwise(const Description& d, const KernelSet& kernels);
+bool servesWinogradTwo(const Description& d);
+std::unique_ptr<Plan> makeWinogradTwo(const Description& d, const KernelSet& kernels);
+bool servesWinogradFour(const Description& d);
+std::unique_ptr<Plan> makeWinogradFour(const Description& d, const KernelSet& kernels);
+bool servesReference(const Description& d);
+std::unique_ptr<Plan> makeReference(const Description& d, const KernelSet& kernels);
+
+/// The vector kernels read bias in whole blocks: bytes of workspace for a copy that is long enough, often 0.
+std::size_t biasWorkspaceBytes(const Description& d);
+/// That copy at the beginning of the workspace, or the bias itself, or null when there is none.
+const float* paddedBias(const Description& d, const taccConvBuffers_t& buffers);
+
+}  // namespace tacc::conv

@@ -1,0 +1,219 @@
+#include "compute/conv/correlation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include "compute/conv/cost.hpp"
+
+namespace tacc::conv {
+namespace {
+
+// Parts of a second cache of 1 MiB. Larger ones gain nothing, smaller ones lose little.
+constexpr std::size_t weightBytesAtOnce = 256 * 1024;
+constexpr std::size_t inputBytesAtOnce = 384 * 1024;
+
+/// Which of `pixels` pixels from `x` on a tap finds inside a line of `width`: nothing if none, and no value if there is
+/// no Rim for it.
+struct TapFit {
+  bool any;
+  std::optional<Rim> rim;
+};
+
+TapFit fitTap(int dx, int stride, int x, int pixels, int width) {
+  int before = 0;
+  int after = 0;
+  for (int p = 0; p < pixels; ++p) {
+    const int column = (x + p) * stride + dx;
+    before += column < 0;
+    after += column >= width;
+  }
+  if (before + after == pixels) return {false, std::nullopt};
+  if (before == 0 && after == 0) return {true, Rim::none};
+  if (after == 0 && before <= 2) return {true, before == 1 ? Rim::first : Rim::firstTwo};
+  if (before == 0 && after <= 2) return {true, after == 1 ? Rim::last : Rim::lastTwo};
+  return {true, std::nullopt};
+}
+
+}  // namespace
+
+Correlation::Correlation(CorrelationShape shape, const KernelSet& kernels)
+    : shape_(std::move(shape)), kernels_(kernels) {
+  const auto values = static_cast<std::size_t>(std::accumulate(shape_.inCounts.begin(), shape_.inCounts.end(), 0));
+  rows_ = values * shape_.taps.size();
+  const Blocking blocking = chooseBlocks();
+  cycles_ = blocking.cycles;
+  makeGroups(blocking.blocks);
+  makeTiles(kernels_.pixelLimit[blocking.blocks]);
+  if (shape_.isScattered) makeValues();
+  chooseChunks();
+}
+
+Correlation::Blocking Correlation::chooseBlocks() const {
+  // With strides most of every part of a page that is fetched is not used, so input is better read fewer times.
+  const double inputCycles = shape_.strideWidth > 1 && !shape_.isScattered ? 0.02 : 0;
+  Blocking best{0, 0};
+  for (int blocks = 1; blocks <= std::min(maxBlocks, shape_.outBlocks); ++blocks) {
+    const int limit = kernels_.pixelLimit[blocks];
+    if (limit == 0) continue;
+    // As makeGroups() and makeTiles() divide.
+    const int groups = (shape_.outBlocks + blocks - 1) / blocks;
+    const int tiles = (shape_.outWidth + limit - 1) / limit;
+    double cycles = 0;
+    for (int g = 0; g < groups; ++g) {
+      const int blocksHere = (shape_.outBlocks + g) / groups;
+      for (int t = 0; t < tiles; ++t) {
+        const int pixels = (shape_.outWidth + t) / tiles;
+        cycles += static_cast<double>(rows_) * stepCycles(kernels_, blocksHere, pixels) +
+                  tileCycles(kernels_, blocksHere, pixels) + inputCycles * static_cast<double>(rows_) * pixels;
+      }
+    }
+    cycles *= shape_.outHeight;
+    if (best.blocks == 0 || cycles < best.cycles) best = {blocks, cycles};
+  }
+  return best;
+}
+
+void Correlation::makeGroups(int blocks) {
+  const int count = (shape_.outBlocks + blocks - 1) / blocks;
+  int first = 0;
+  for (int g = count - 1; g >= 0; --g) {  // the larger ones first
+    const int here = (shape_.outBlocks + g) / count;
+    groups_.push_back({first, here, static_cast<std::ptrdiff_t>(first * rows_ * blockLength)});
+    first += here;
+  }
+}
+
+std::size_t Correlation::packedFloats() const {
+  return rows_ * static_cast<std::size_t>(shape_.outBlocks) * blockLength;
+}
+
+std::string Correlation::tileName() const {
+  int pixels = 0;
+  for (const Tile& tile : tiles_) pixels = std::max(pixels, tile.pixels);
+  return fmt::format("{}x{}", pixels, groups_.front().blocks);
+}
+
+void Correlation::makeTiles(int pixelLimit) {
+  std::map<std::vector<int>, int> known;  // what a tile leaves out -> its list
+  const int tapCount = static_cast<int>(shape_.taps.size());
+  // Appends the tile of `pixels` pixels at (y, x), or two halves of it if it has a rim that no kernel has.
+  const auto add = [&](const auto& self, int y, int x, int pixels) -> void {
+    std::vector<int> key = {pixels};
+    for (const Tap& tap : shape_.taps) {
+      const int line = y * shape_.strideHeight + tap.dy;
+      const TapFit fit = fitTap(tap.dx, shape_.strideWidth, x, pixels, shape_.inWidth);
+      if (line < 0 || line >= shape_.inHeight || !fit.any) {
+        key.push_back(-1);
+      } else if (fit.rim) {
+        key.push_back(static_cast<int>(*fit.rim));
+      } else {
+        self(self, y, x, pixels / 2);
+        self(self, y, x + pixels / 2, pixels - pixels / 2);
+        return;
+      }
+    }
+    const auto [entry, isNew] = known.try_emplace(key, static_cast<int>(lists_.size()));
+    if (isNew) {
+      const int used = static_cast<int>(std::count_if(key.begin() + 1, key.end(), [](int rim) { return rim >= 0; }));
+      lists_.push_back({runs_.size(), used});
+      std::ptrdiff_t weights = 0;
+      for (std::size_t in = 0; in < shape_.inCounts.size(); ++in) {
+        for (int t = 0; t < tapCount; ++t, weights += shape_.inCounts[in] * std::ptrdiff_t{blockLength}) {
+          const int rim = key[static_cast<std::size_t>(t) + 1];
+          const Tap& tap = shape_.taps[static_cast<std::size_t>(t)];
+          const std::ptrdiff_t at =
+              static_cast<std::ptrdiff_t>(in) * shape_.inPlane + tap.dy * shape_.inLine + tap.dx * shape_.inPixel;
+          if (rim >= 0) runs_.push_back({at, weights, shape_.inCounts[in], static_cast<Rim>(rim)});
+        }
+      }
+    }
+    tiles_.push_back({y * shape_.strideHeight * shape_.inLine + x * shape_.strideWidth * shape_.inPixel,
+                      y * shape_.outLine + x * shape_.outPixel, pixels, entry->second});
+  };
+  const int perLine = (shape_.outWidth + pixelLimit - 1) / pixelLimit;
+  for (int y = 0; y < shape_.outHeight; ++y) {
+    int x = 0;
+    for (int t = perLine - 1; t >= 0; --t) {
+      const int pixels = (shape_.outWidth + t) / perLine;
+      add(add, y, x, pixels);
+      x += pixels;
+    }
+  }
+}
+
+void Correlation::makeValues() {
+  for (std::size_t in = 0; in < shape_.inCounts.size(); ++in) {
+    for (const Tap& tap : shape_.taps) {
+      for (int value = 0; value < shape_.inCounts[in]; ++value) {
+        values_.push_back(static_cast<std::ptrdiff_t>(in) * shape_.inPlane + tap.dy * shape_.inLine +
+                          tap.dx * shape_.inPixel + value);
+      }
+    }
+  }
+}
+
+void Correlation::chooseChunks() {
+  const std::size_t inBlocks = shape_.inCounts.size();
+  const std::size_t weightBytes =
+      rows_ * static_cast<std::size_t>(groups_.front().blocks) * blockLength * sizeof(float);
+  const std::size_t chunks =
+      shape_.isScattered
+          ? 1
+          : std::clamp<std::size_t>((weightBytes + weightBytesAtOnce - 1) / weightBytesAtOnce, 1, inBlocks);
+  chunkBlocks_ = (inBlocks + chunks - 1) / chunks;
+  const std::size_t outPixels = static_cast<std::size_t>(shape_.outHeight) * static_cast<std::size_t>(shape_.outWidth);
+  const std::size_t inPixels = static_cast<std::size_t>(shape_.inHeight) * static_cast<std::size_t>(shape_.inWidth);
+  const std::size_t usedPixels = std::min(inPixels, outPixels * std::max<std::size_t>(1, shape_.taps.size()));
+  const std::size_t inputBytes = inBlocks * blockLength * sizeof(float) * usedPixels;
+  const std::size_t parts =
+      std::clamp<std::size_t>(inputBytes / inputBytesAtOnce, 1, std::max<std::size_t>(1, outPixels / 56));
+  tilesAtOnce_ = std::max<std::size_t>(1, (tiles_.size() + parts - 1) / parts);
+}
+
+void Correlation::run(const CorrelationRun& what) const {
+  const std::size_t inBlocks = shape_.inCounts.size();
+  const std::ptrdiff_t pixelStride = shape_.inPixel * shape_.strideWidth;
+  const auto& kernels = shape_.isScattered           ? kernels_.scattered
+                        : pixelStride == blockLength ? kernels_.tile
+                                                     : kernels_.strided;
+  TileCall call{};
+  call.values = values_.data();
+  call.valueCount = static_cast<int>(values_.size());
+  call.inputPixel = pixelStride;
+  call.outputPixel = shape_.outPixel;
+  call.outputBlock = shape_.outPlane;
+  for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
+    const OutGroup& group = groups_[g];
+    const TileKernel* const ofPixels = kernels[group.blocks];
+    const std::ptrdiff_t plane = group.firstBlock * shape_.outPlane;
+    call.weights = what.packed + group.packed;
+    for (std::size_t from = 0; from < inBlocks; from += chunkBlocks_) {
+      const std::size_t to = std::min(inBlocks, from + chunkBlocks_);
+      call.bias = from == 0 && what.bias != nullptr ? what.bias + group.firstBlock * blockLength : nullptr;
+      call.relu = to == inBlocks && what.relu;
+      for (int image = 0; image < what.images; ++image) {
+        const float* const input = what.input + image * what.inImage;
+        float* const output = what.output + image * what.outImage + plane;
+        const float* const addend =
+            from > 0 ? output : (what.addend != nullptr ? what.addend + image * what.outImage + plane : nullptr);
+        for (std::size_t t = what.firstTile; t < what.endTile; ++t) {
+          const Tile& tile = tiles_[t];
+          const List& list = lists_[static_cast<std::size_t>(tile.list)];
+          call.runs = runs_.data() + list.first + from * static_cast<std::size_t>(list.taps);
+          call.runCount = static_cast<int>(to - from) * list.taps;
+          call.input = input + tile.input;
+          call.output = output + tile.output;
+          call.addend = addend != nullptr ? addend + tile.output : nullptr;
+          ofPixels[tile.pixels](call);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,126 @@
+// Correlation of blocked images: what a convolution is forward, and, with other taps, backward to its input.
+//
+// For every output pixel (y, x) and channel
+//   output(y, x) = sum over taps and channels of weight * input(y * strideHeight + tap.dy, x * strideWidth + tap.dx)
+// where input outside the image counts as zero and is not read: the rims of tiles leave those products out, so nothing
+// is padded and nothing is multiplied by zero.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "compute/conv/kernels.hpp"
+
+namespace tacc::conv {
+
+struct Tap {
+  int dy, dx;
+};
+
+/// Strides are in floats, of one image.
+struct CorrelationShape {
+  std::vector<int> inCounts;  // values of a pixel in each block of input channels: 16, the last one fewer
+  int inHeight, inWidth;
+  std::ptrdiff_t inPixel, inLine, inPlane;  // from pixel to pixel, line to line, block to block
+  int outBlocks;
+  int outHeight, outWidth;
+  std::ptrdiff_t outPixel, outLine, outPlane;
+  int strideHeight, strideWidth;
+  std::vector<Tap> taps;
+  /// The blocks of input are short: the kernel takes one value after the other. No tap may leave the image then.
+  bool isScattered = false;
+};
+
+/// Several blocks of output channels that the kernel computes together.
+struct OutGroup {
+  int firstBlock;
+  int blocks;
+  std::ptrdiff_t packed;  // where their weights begin, in floats
+};
+
+/// What one call of Correlation::run computes.
+struct CorrelationRun {
+  const float* input;  // of the first image, pixel (0, 0)
+  const float* packed;
+  const float* bias;    // outBlocks * 16 floats, or null
+  const float* addend;  // laid out as the output and may be it; or null
+  float* output;
+  int images;
+  std::ptrdiff_t inImage, outImage;  // from image to image
+  std::size_t firstTile, endTile;
+  std::size_t firstGroup, endGroup;
+  bool relu;
+};
+
+/// Immutable once made.
+class Correlation {
+ public:
+  Correlation(CorrelationShape shape, const KernelSet& kernels);
+
+  /// Tiles of one image, line by line, and how many of them keep the input of one pass in the second cache.
+  std::size_t tiles() const { return tiles_.size(); }
+  std::size_t tilesAtOnce() const { return tilesAtOnce_; }
+  /// Tiles of one line of the output. All lines have as many when no tap leaves the image.
+  std::size_t tilesOfLine() const { return tiles_.size() / static_cast<std::size_t>(shape_.outHeight); }
+  const std::vector<OutGroup>& groups() const { return groups_; }
+  std::size_t packedFloats() const;
+  /// Pixels x blocks of the kernel that does most of the work, e.g. "14x2".
+  std::string tileName() const;
+  /// Cycles for one image by the model.
+  double cycles() const { return cycles_; }
+
+  /// Orders the weights as run() reads them: write(to, outBlock, inBlock, tap, value) writes the 16 output channels of
+  /// one input value to `to`.
+  template <class Write>
+  void pack(float* packed, const Write& write) const {
+    for (const OutGroup& group : groups_) {
+      float* to = packed + group.packed;
+      for (int in = 0; in < static_cast<int>(shape_.inCounts.size()); ++in) {
+        for (int tap = 0; tap < static_cast<int>(shape_.taps.size()); ++tap) {
+          for (int value = 0; value < shape_.inCounts[static_cast<std::size_t>(in)]; ++value) {
+            for (int b = 0; b < group.blocks; ++b, to += blockLength) write(to, group.firstBlock + b, in, tap, value);
+          }
+        }
+      }
+    }
+  }
+
+  void run(const CorrelationRun& what) const;
+
+ private:
+  struct Tile {
+    std::ptrdiff_t input, output;
+    int pixels;
+    int list;
+  };
+  /// The runs of one kind of tile: `taps` for each block of input channels, from `first` on.
+  struct List {
+    std::size_t first;
+    int taps;
+  };
+  struct Blocking {
+    int blocks;
+    double cycles;
+  };
+
+  Blocking chooseBlocks() const;
+  void makeGroups(int blocks);
+  void makeTiles(int pixelLimit);
+  void makeValues();
+  void chooseChunks();
+
+  CorrelationShape shape_;
+  const KernelSet& kernels_;
+  std::vector<Tile> tiles_;
+  std::vector<List> lists_;
+  std::vector<TapRun> runs_;
+  std::vector<std::ptrdiff_t> values_;  // if scattered, in place of the runs
+  std::vector<OutGroup> groups_;
+  std::size_t rows_ = 0;         // of packed weights of one block
+  std::size_t chunkBlocks_ = 0;  // blocks of input channels that are summed at once
+  std::size_t tilesAtOnce_ = 0;
+  double cycles_ = 0;
+};
+
+}  // namespace tacc::conv

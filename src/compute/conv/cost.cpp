@@ -1,0 +1,51 @@
+#include "compute/conv/cost.hpp"
+
+#include <algorithm>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+namespace tacc::conv {
+namespace {
+
+/// Zen 4 runs an instruction of 512 bits as two halves.
+bool hasHalfVectors() {
+#if defined(__x86_64__)
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid(0, &eax, &ebx, &ecx, &edx) == 0 || ebx != signature_AMD_ebx) return false;
+  __get_cpuid(1, &eax, &ebx, &ecx, &edx);
+  const unsigned family = (eax >> 8 & 15) + (eax >> 20 & 255);
+  return family == 0x19;
+#else
+  return false;
+#endif
+}
+
+/// Multiply-adds that start in a cycle.
+double productsPerCycle(const KernelSet& kernels) {
+  static const bool areHalves = hasHalfVectors();
+  return areHalves && kernels.fmaLanes == 16 ? 1 : 2;
+}
+
+}  // namespace
+
+double stepCycles(const KernelSet& kernels, int blocks, int pixels) {
+  const double vectors = static_cast<double>(blocks) * blockLength / kernels.fmaLanes;
+  const double products = vectors * pixels;
+  const double loads = vectors + pixels;
+  const double latency = 4;
+  const double fromSecondCache = 2.0 * blocks;
+  const double weightLine = 0.2;  // what a line of weights costs even where it is hidden
+  const double perCycle = productsPerCycle(kernels);
+  const double loop = perCycle == 1 ? 0.1 : 0.25;
+  return std::max({products / perCycle, loads / 2, (products + loads + 3) / 4, latency, fromSecondCache}) + loop +
+         weightLine * blocks;
+}
+
+double tileCycles(const KernelSet& kernels, int blocks, int pixels) {
+  const double accumulators = static_cast<double>(blocks) * blockLength / kernels.fmaLanes * pixels;
+  // Cores that are never short of anything but arithmetic hide small tiles' ends behind the next one's beginning.
+  return productsPerCycle(kernels) == 1 ? 0.1 * accumulators * accumulators : 20 + 1.5 * accumulators;
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,18 @@
+// The model behind the choice of tiles: cycles of one step of a kernel, which is one input value of all its pixels.
+#pragma once
+
+#include "compute/conv/kernels.hpp"
+
+namespace tacc::conv {
+
+/// A core that loads two vectors, starts two multiply-adds of four cycles and issues four instructions a cycle, and
+/// gets half a cache line a cycle from its second cache. On cores with less arithmetic all tiles are equally good.
+double stepCycles(const KernelSet& kernels, int blocks, int pixels);
+
+/// Cycles of one tile beside its steps: starting, reading and writing the accumulators.
+double tileCycles(const KernelSet& kernels, int blocks, int pixels);
+
+/// For predictions in seconds. The real one is not known without measuring.
+inline constexpr double assumedHertz = 3e9;
+
+}  // namespace tacc::conv

@@ -1,0 +1,150 @@
+// The direct convolution, backward to the input. The gradient of the input is a correlation of the output's gradient
+// too. With stride s, input pixels whose coordinates are equal modulo s see the same taps: each such phase is a
+// correlation of stride 1 that writes every s-th pixel, and nothing is multiplied by the zeros between.
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/partition.hpp"
+#include "compute/conv/weights.hpp"
+
+namespace tacc::conv {
+namespace {
+
+/// One dimension of a phase: the taps (numbers of kernel lines or columns) and where they read.
+struct PhaseTaps {
+  std::vector<int> taps, steps;
+};
+
+PhaseTaps tapsOf(int phase, int kernel, int stride, int pad, int dilation) {
+  PhaseTaps result;
+  for (int t = 0; t < kernel; ++t) {
+    const int at = phase + pad - t * dilation;
+    if (at % stride != 0) continue;
+    result.taps.push_back(t);
+    result.steps.push_back(at / stride);
+  }
+  return result;
+}
+
+struct Phase {
+  std::ptrdiff_t output;  // of its first pixel, in floats
+  std::vector<int> taps;  // r * kernelWidth + s
+  Correlation correlation;
+  std::size_t packed;  // where its weights begin
+};
+
+class DirectBackwardData final : public Plan {
+ public:
+  DirectBackwardData(const Description& description, const KernelSet& kernels, std::vector<Phase> phases)
+      : Plan(std::string(kernels.isa) + " " + phases.front().correlation.tileName()),
+        description_(description),
+        phases_(std::move(phases)),
+        // The first phase has the most pixels.
+        partition_(phases_.front().correlation, shape().batch, shape().groups,
+                   ceilDivide(shape().height, shape().strideHeight) * ceilDivide(shape().width, shape().strideWidth),
+                   description.maxWorkers) {
+    for (Phase& phase : phases_) {
+      phase.packed = packedFloats_;
+      packedFloats_ += phase.correlation.packedFloats() * static_cast<std::size_t>(shape().groups);
+    }
+  }
+
+  std::size_t packedFloats() const override { return packedFloats_; }
+  double predictedSeconds() const override {
+    double cycles = 0;
+    for (const Phase& phase : phases_) cycles += phase.correlation.cycles();
+    return cycles * shape().batch * shape().groups / assumedHertz;
+  }
+
+  void pack(const float* weights, float* packed) const override {
+    for (const Phase& phase : phases_) {
+      for (int group = 0; group < shape().groups; ++group) {
+        phase.correlation.pack(
+            packed + phase.packed + phase.correlation.packedFloats() * static_cast<std::size_t>(group),
+            [&](float* to, int inBlock, int outBlock, int tap, int value) {
+              const int kernelTap = phase.taps[static_cast<std::size_t>(tap)];
+              const WeightBlock block = weightBlock(shape(), description_.weightLayout, group, outBlock, inBlock,
+                                                    kernelTap / shape().kernelWidth, kernelTap % shape().kernelWidth);
+              const float* const from = weights + block.base + value * block.outStep;
+              for (int c = 0; c < blockLength; ++c) to[c] = c < block.ins ? from[c * block.inStep] : 0.0F;
+            });
+      }
+    }
+  }
+
+  void run(const taccConvBuffers_t& buffers, const Executor& executor) const override {
+    const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
+    const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
+    // All phases of a part of the image together: what they write lies between each other's pixels.
+    executor.forEach(partition_.tasks(), [&](std::size_t index, int) {
+      for (const Phase& phase : phases_) {
+        const Partition::Task task = partition_.task(phase.correlation, index);
+        const auto group = static_cast<std::ptrdiff_t>(task.channelGroup);
+        const auto image = static_cast<std::ptrdiff_t>(task.images.from);
+        const std::ptrdiff_t gradient = image * outImage + group * (outImage / shape().groups);
+        float* const result = buffers.result + image * inImage + group * (inImage / shape().groups) + phase.output;
+        phase.correlation.run({buffers.outputGradient + gradient,
+                               buffers.packedWeights + phase.packed +
+                                   group * static_cast<std::ptrdiff_t>(phase.correlation.packedFloats()),
+                               nullptr, description_.accumulate ? result : nullptr, result,
+                               static_cast<int>(task.images.to - task.images.from), outImage, inImage, task.tiles.from,
+                               task.tiles.to, task.outputs.from, task.outputs.to, false});
+      }
+    });
+  }
+
+ private:
+  const Shape& shape() const { return description_.shape; }
+
+  Description description_;
+  std::vector<Phase> phases_;
+  Partition partition_;
+  std::size_t packedFloats_ = 0;
+};
+
+std::vector<Phase> phasesOf(const Description& d, const KernelSet& kernels) {
+  const Shape& s = d.shape;
+  std::vector<Phase> phases;
+  CorrelationShape c{};
+  for (int left = s.outPerGroup(); left > 0; left -= blockLength) c.inCounts.push_back(std::min(left, blockLength));
+  const bool isProduct = s.isProduct();
+  c.inHeight = isProduct ? 1 : s.outHeight;
+  c.inWidth = isProduct ? s.outHeight * s.outWidth : s.outWidth;
+  c.inPixel = blockLength;
+  c.inLine = std::ptrdiff_t{c.inWidth} * blockLength;
+  c.inPlane = s.outPlane();
+  c.outBlocks = ceilDivide(s.inPerGroup(), blockLength);
+  c.outPixel = std::ptrdiff_t{s.strideWidth} * blockLength;
+  c.outLine = std::ptrdiff_t{s.strideHeight} * s.width * blockLength;
+  c.outPlane = s.inPlane();
+  c.strideHeight = c.strideWidth = 1;
+  for (int y = 0; y < std::min(s.strideHeight, s.height); ++y) {
+    const PhaseTaps rows = tapsOf(y, s.kernelHeight, s.strideHeight, s.padHeight, s.dilationHeight);
+    for (int x = 0; x < std::min(s.strideWidth, s.width); ++x) {
+      const PhaseTaps columns = tapsOf(x, s.kernelWidth, s.strideWidth, s.padWidth, s.dilationWidth);
+      c.taps.clear();
+      std::vector<int> taps;
+      for (std::size_t r = 0; r < rows.taps.size(); ++r) {
+        for (std::size_t t = 0; t < columns.taps.size(); ++t) {
+          c.taps.push_back({rows.steps[r], columns.steps[t]});
+          taps.push_back(rows.taps[r] * s.kernelWidth + columns.taps[t]);
+        }
+      }
+      c.outHeight = isProduct ? 1 : ceilDivide(s.height - y, s.strideHeight);
+      c.outWidth = isProduct ? s.height * s.width : ceilDivide(s.width - x, s.strideWidth);
+      Correlation correlation(c, kernels);
+      phases.push_back({(std::ptrdiff_t{y} * s.width + x) * blockLength, std::move(taps), std::move(correlation), 0});
+    }
+  }
+  return phases;
+}
+
+}  // namespace
+
+bool servesDirectBackwardData(const Description& d) {
+  return d.pass == taccConvBackwardData && d.inputLayout == taccLayoutNchw16c && d.shape.blocksFitGroups();
+}
+
+std::unique_ptr<Plan> makeDirectBackwardData(const Description& d, const KernelSet& kernels) {
+  return std::make_unique<DirectBackwardData>(d, kernels, phasesOf(d, kernels));
+}
+
+}  // namespace tacc::conv

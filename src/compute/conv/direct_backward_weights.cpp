@@ -1,0 +1,197 @@
+// The direct convolution, backward to the weights. For each tap and each pair of blocks of channels the gradient kernel
+// keeps a part of the result in registers while the pixels go by; pixels whose tap is outside the image are skipped as
+// lines and columns. A task owns its part of the result and adds up all images in order.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/partition.hpp"
+#include "compute/conv/weight_tiles.hpp"
+#include "compute/conv/weights.hpp"
+
+namespace tacc::conv {
+namespace {
+
+class DirectBackwardWeights final : public Plan {
+ public:
+  DirectBackwardWeights(const Description& d, const KernelSet& kernels, const WeightTiles& tiles)
+      : Plan(fmt::format("{} {}x{}", kernels.isa, tiles.rowParts.front().size(), tiles.blockParts.front().size())),
+        description_(d),
+        kernels_(kernels),
+        tiles_(tiles) {
+    choosePixels();
+    chooseTasks();
+  }
+
+  std::size_t workspaceBytes() const override {
+    return description_.weightLayout == taccWeightsBlocked ? 0 : blockedFloats() * sizeof(float);
+  }
+  double predictedSeconds() const override {
+    const double steps = double(shape().batch) * shape().outHeight * shape().outWidth * shape().kernelHeight *
+                         shape().kernelWidth * shape().groups;
+    return steps * tiles_.cyclesOfPixel / assumedHertz;
+  }
+
+  void run(const taccConvBuffers_t& buffers, const Executor& executor) const override {
+    const bool isBlocked = description_.weightLayout == taccWeightsBlocked;
+    float* const blocked = isBlocked ? buffers.result : static_cast<float*>(buffers.workspace);
+    const bool accumulates = isBlocked && description_.accumulate;
+    executor.forEach(tasks(), [&](std::size_t index, int) { runTask(buffers, index, blocked, accumulates); });
+    if (!isBlocked) {
+      // Few bytes beside the pixels; in the calling thread.
+      if (description_.accumulate) {
+        addWeights(taccWeightsBlocked, blocked, taccWeightsKcrs, buffers.result, shape());
+      } else {
+        reorderWeights(taccWeightsBlocked, blocked, taccWeightsKcrs, buffers.result, shape());
+      }
+    }
+  }
+
+ private:
+  const Shape& shape() const { return description_.shape; }
+  std::size_t blockedFloats() const {
+    const Shape& s = shape();
+    return weightFloats(taccWeightsBlocked, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, s.groups);
+  }
+  int outBlocks() const { return ceilDivide(shape().outPerGroup(), blockLength); }
+  int inBlocks() const { return ceilDivide(shape().inPerGroup(), blockLength); }
+
+  /// How many lines, or whole images, are worked on at once: such that they stay in the second cache while they are
+  /// used for all taps and blocks, but not so few that reading and writing the result over again costs more.
+  void choosePixels() {
+    constexpr double cacheBytes = 512 * 1024;
+    const Shape& s = shape();
+    const double pixels = double(s.batch) * s.outHeight * s.outWidth;
+    // Strides leave out pixels that no tap reads.
+    const double usedPixels =
+        double(std::min(s.height, s.outHeight * s.kernelHeight)) * std::min(s.width, s.outWidth * s.kernelWidth);
+    const double inputBytes = double(s.inPerGroup()) * s.batch * usedPixels * 4;
+    const double gradientBytes = double(s.outPerGroup()) * pixels * 4;
+    const double resultBytes = double(blockedFloats()) / s.groups * 4;
+    const auto blocks = static_cast<double>(tiles_.blockParts.front().size());
+    double best = 0;
+    double bestParts = 1;
+    for (double parts = 1; parts <= pixels / 48; parts *= 2) {
+      const double pairBytes = (inputBytes / inBlocks() + blocks * gradientBytes / outBlocks()) / parts;
+      const bool allFit = (inputBytes + gradientBytes) / parts <= cacheBytes;
+      const double passes = pairBytes <= cacheBytes / 2 ? 1 : s.kernelHeight * s.kernelWidth;
+      double traffic =
+          allFit ? inputBytes + gradientBytes
+                 : passes * (inputBytes * static_cast<double>(tiles_.blockParts.size()) + gradientBytes * inBlocks());
+      traffic += 2 * resultBytes * (parts - 1);
+      if (best == 0 || traffic < best) {
+        best = traffic;
+        bestParts = parts;
+      }
+    }
+    const double wanted = pixels / bestParts;
+    const double ofImage = double(s.outHeight) * s.outWidth;
+    imagesAtOnce_ = std::clamp(static_cast<int>(wanted / ofImage), 1, s.batch);
+    linesAtOnce_ = imagesAtOnce_ > 1 ? s.outHeight : std::clamp(static_cast<int>(wanted / s.outWidth), 1, s.outHeight);
+  }
+
+  void chooseTasks() {
+    const auto wanted = static_cast<std::size_t>(description_.maxWorkers > 1 ? 4 * description_.maxWorkers : 1);
+    const auto groups = static_cast<std::size_t>(shape().groups);
+    outTasks_ = std::clamp<std::size_t>((wanted + groups - 1) / groups, 1, tiles_.blockParts.size());
+    const std::size_t sofar = groups * outTasks_;
+    inTasks_ = std::clamp<std::size_t>((wanted + sofar - 1) / sofar, 1, static_cast<std::size_t>(inBlocks()));
+  }
+  std::size_t tasks() const { return static_cast<std::size_t>(shape().groups) * outTasks_ * inTasks_; }
+
+  void runTask(const taccConvBuffers_t& buffers, std::size_t index, float* result, bool accumulates) const {
+    const Shape& s = shape();
+    const TaskPart ins = partOf(static_cast<std::size_t>(inBlocks()), inTasks_, index % inTasks_);
+    index /= inTasks_;
+    const TaskPart outs = partOf(tiles_.blockParts.size(), outTasks_, index % outTasks_);
+    const auto group = static_cast<std::ptrdiff_t>(index / outTasks_);
+    const std::ptrdiff_t inImage = s.inBlocks() * s.inPlane();
+    const std::ptrdiff_t outImage = s.outBlocks() * s.outPlane();
+    const float* const input = buffers.input + group * (inImage / s.groups);
+    const float* const gradient = buffers.outputGradient + group * (outImage / s.groups);
+    GradientCall call{};
+    call.inputPixel = std::ptrdiff_t{s.strideWidth} * blockLength;
+    call.inputLine = std::ptrdiff_t{s.strideHeight} * s.width * blockLength;
+    call.inputImage = inImage;
+    call.gradientLine = std::ptrdiff_t{s.outWidth} * blockLength;
+    call.gradientImage = outImage;
+    call.gradientBlock = s.outPlane();
+    call.outputRow = blockLength;
+    call.outputBlock = std::ptrdiff_t{s.inPerGroup()} * s.kernelHeight * s.kernelWidth * blockLength;
+    for (int image = 0; image < s.batch; image += imagesAtOnce_) {
+      call.images = std::min(imagesAtOnce_, s.batch - image);
+      for (int line = 0; line < s.outHeight; line += linesAtOnce_) {
+        const int endLine = std::min(s.outHeight, line + linesAtOnce_);
+        call.accumulate = accumulates || image > 0 || line > 0;
+        for (std::size_t out = outs.from; out < outs.to; ++out) {
+          for (std::size_t in = ins.from; in < ins.to; ++in) {
+            runPair(call, {line, endLine}, tiles_.blockParts[out], static_cast<int>(in),
+                    input + image * inImage + static_cast<std::ptrdiff_t>(in) * s.inPlane(),
+                    gradient + image * outImage + tiles_.blockParts[out].from * s.outPlane(),
+                    result + (group * outBlocks() + tiles_.blockParts[out].from) * call.outputBlock);
+          }
+        }
+      }
+    }
+  }
+
+  struct Lines {
+    int from, to;
+  };
+  /// All taps of one block of input channels and one part of the output channels, for some lines.
+  void runPair(GradientCall call, Lines lines, WeightTiles::Part blocks, int inBlock, const float* input,
+               const float* gradient, float* result) const {
+    const Shape& s = shape();
+    const int rows = std::min(blockLength, s.inPerGroup() - inBlock * blockLength);
+    float* tapResult = result + std::ptrdiff_t{inBlock} * blockLength * s.kernelHeight * s.kernelWidth * blockLength;
+    for (int r = 0; r < s.kernelHeight; ++r) {
+      const int dy = r * s.dilationHeight - s.padHeight;
+      const int from = std::max(lines.from, firstInside(dy, s.strideHeight));
+      const int to = std::min(lines.to, endInside(dy, s.strideHeight, s.height));
+      for (int t = 0; t < s.kernelWidth; ++t, tapResult += rows * blockLength) {
+        const int dx = t * s.dilationWidth - s.padWidth;
+        const int left = firstInside(dx, s.strideWidth);
+        const int right = std::min(s.outWidth, endInside(dx, s.strideWidth, s.width));
+        const bool isEmpty = from >= to || left >= right;
+        if (isEmpty && call.accumulate) continue;
+        call.lines = isEmpty ? 0 : to - from;
+        call.pixels = isEmpty ? 0 : right - left;
+        call.input = input + from * call.inputLine + dy * std::ptrdiff_t{s.width} * blockLength +
+                     left * call.inputPixel + dx * std::ptrdiff_t{blockLength};
+        call.gradient = gradient + from * call.gradientLine + left * std::ptrdiff_t{blockLength};
+        if (call.pixels * call.inputPixel == call.inputLine && call.pixels == s.outWidth) {
+          call.pixels *= call.lines;  // the lines follow each other without a gap
+          call.lines = 1;
+        }
+        for (const WeightTiles::Part& part : rows == blockLength ? tiles_.rowParts : tiles_.lastRowParts) {
+          GradientCall tile = call;
+          tile.input += part.from;
+          tile.output = tapResult + part.from * blockLength;
+          kernels_.gradient[blocks.size()][part.size()](tile);
+        }
+      }
+    }
+  }
+
+  Description description_;
+  const KernelSet& kernels_;
+  WeightTiles tiles_;
+  int imagesAtOnce_ = 1, linesAtOnce_ = 1;
+  std::size_t outTasks_ = 1, inTasks_ = 1;
+};
+
+}  // namespace
+
+bool servesDirectBackwardWeights(const Description& d) {
+  return d.pass == taccConvBackwardWeights && d.inputLayout == taccLayoutNchw16c && d.shape.blocksFitGroups();
+}
+
+std::unique_ptr<Plan> makeDirectBackwardWeights(const Description& d, const KernelSet& kernels) {
+  const int ins = d.shape.inPerGroup();
+  const int outBlocks = ceilDivide(d.shape.outPerGroup(), blockLength);
+  const double pixels = std::min(400.0, double(d.shape.batch) * d.shape.outHeight * d.shape.outWidth);
+  return std::make_unique<DirectBackwardWeights>(d, kernels, chooseWeightTiles(kernels, outBlocks, ins, pixels));
+}
+
+}  // namespace tacc::conv

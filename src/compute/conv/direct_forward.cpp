@@ -1,0 +1,119 @@
+// The direct convolution, forward: the tile kernel over the image as it lies in memory. A 1x1 convolution is a product
+// of matrices: its image is one long line.
+#include <cstring>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/partition.hpp"
+#include "compute/conv/weights.hpp"
+
+namespace tacc::conv {
+namespace {
+
+CorrelationShape correlationOf(const Shape& s) {
+  CorrelationShape c{};
+  for (int left = s.inPerGroup(); left > 0; left -= blockLength) c.inCounts.push_back(std::min(left, blockLength));
+  const bool isProduct = s.isProduct();
+  c.inHeight = isProduct ? 1 : s.height;
+  c.inWidth = isProduct ? s.height * s.width : s.width;
+  c.inPixel = blockLength;
+  c.inLine = std::ptrdiff_t{c.inWidth} * blockLength;
+  c.inPlane = s.inPlane();
+  c.outBlocks = ceilDivide(s.outPerGroup(), blockLength);
+  c.outHeight = isProduct ? 1 : s.outHeight;
+  c.outWidth = isProduct ? s.outHeight * s.outWidth : s.outWidth;
+  c.outPixel = blockLength;
+  c.outLine = std::ptrdiff_t{c.outWidth} * blockLength;
+  c.outPlane = s.outPlane();
+  c.strideHeight = s.strideHeight;
+  c.strideWidth = s.strideWidth;
+  for (int r = 0; r < s.kernelHeight; ++r) {
+    for (int t = 0; t < s.kernelWidth; ++t) {
+      c.taps.push_back({r * s.dilationHeight - s.padHeight, t * s.dilationWidth - s.padWidth});
+    }
+  }
+  return c;
+}
+
+class DirectForward final : public Plan {
+ public:
+  DirectForward(const Description& description, const KernelSet& kernels, Correlation correlation)
+      : Plan(std::string(kernels.isa) + " " + correlation.tileName()),
+        description_(description),
+        correlation_(std::move(correlation)),
+        partition_(correlation_, shape().batch, shape().groups, shape().outHeight * shape().outWidth,
+                   description.maxWorkers) {}
+
+  std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_); }
+  std::size_t packedFloats() const override {
+    return correlation_.packedFloats() * static_cast<std::size_t>(shape().groups);
+  }
+  double predictedSeconds() const override {
+    return correlation_.cycles() * shape().batch * shape().groups / assumedHertz;
+  }
+
+  void pack(const float* weights, float* packed) const override {
+    for (int group = 0; group < shape().groups; ++group) {
+      correlation_.pack(packed + correlation_.packedFloats() * static_cast<std::size_t>(group),
+                        [&](float* to, int outBlock, int inBlock, int tap, int value) {
+                          const WeightBlock block =
+                              weightBlock(shape(), description_.weightLayout, group, outBlock, inBlock,
+                                          tap / shape().kernelWidth, tap % shape().kernelWidth);
+                          const float* const from = weights + block.base + value * block.inStep;
+                          for (int k = 0; k < blockLength; ++k) to[k] = k < block.outs ? from[k * block.outStep] : 0.0F;
+                        });
+    }
+  }
+
+  void run(const taccConvBuffers_t& buffers, const Executor& executor) const override {
+    const float* const bias = paddedBias(description_, buffers);
+    const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
+    const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
+    executor.forEach(partition_.tasks(), [&](std::size_t index, int) {
+      const Partition::Task task = partition_.task(correlation_, index);
+      const auto group = static_cast<std::ptrdiff_t>(task.channelGroup);
+      const auto image = static_cast<std::ptrdiff_t>(task.images.from);
+      const std::ptrdiff_t in = image * inImage + group * (inImage / shape().groups);
+      const std::ptrdiff_t out = image * outImage + group * (outImage / shape().groups);
+      correlation_.run({buffers.input + in,
+                        buffers.packedWeights + group * static_cast<std::ptrdiff_t>(correlation_.packedFloats()),
+                        bias != nullptr ? bias + group * shape().outPerGroup() : nullptr,
+                        description_.residual ? buffers.residual + out : nullptr, buffers.result + out,
+                        static_cast<int>(task.images.to - task.images.from), inImage, outImage, task.tiles.from,
+                        task.tiles.to, task.outputs.from, task.outputs.to, description_.relu});
+    });
+  }
+
+ private:
+  const Shape& shape() const { return description_.shape; }
+
+  Description description_;
+  Correlation correlation_;
+  Partition partition_;
+};
+
+}  // namespace
+
+bool servesDirectForward(const Description& d) {
+  return d.pass == taccConvForward && d.inputLayout == taccLayoutNchw16c && d.shape.blocksFitGroups();
+}
+
+std::unique_ptr<Plan> makeDirectForward(const Description& d, const KernelSet& kernels) {
+  return std::make_unique<DirectForward>(d, kernels, Correlation(correlationOf(d.shape), kernels));
+}
+
+std::size_t biasWorkspaceBytes(const Description& d) {
+  const bool isCopied = d.bias && d.shape.outChannels % blockLength != 0;
+  return isCopied ? static_cast<std::size_t>(d.shape.outBlocks()) * blockLength * sizeof(float) : 0;
+}
+
+const float* paddedBias(const Description& d, const taccConvBuffers_t& buffers) {
+  if (!d.bias) return nullptr;
+  if (biasWorkspaceBytes(d) == 0) return buffers.bias;
+  auto* const padded = static_cast<float*>(buffers.workspace);
+  const auto channels = static_cast<std::size_t>(d.shape.outChannels);
+  std::memset(padded, 0, biasWorkspaceBytes(d));
+  std::memcpy(padded, buffers.bias, channels * sizeof(float));
+  return padded;
+}
+
+}  // namespace tacc::conv

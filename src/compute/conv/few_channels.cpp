@@ -1,0 +1,56 @@
+#include "compute/conv/few_channels.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace tacc::conv {
+
+bool isFewChannels(const Description& d) {
+  return (d.inputLayout == taccLayoutNchw || d.inputLayout == taccLayoutNhwc) && d.shape.inChannels <= fewChannels &&
+         d.shape.groups == 1 && d.shape.dilationWidth == 1;
+}
+
+FewChannelsImage::FewChannelsImage(const Description& d)
+    : shape_(d.shape),
+      isNhwc_(d.inputLayout == taccLayoutNhwc),
+      isCopied_(shape_.padHeight != 0 || shape_.padWidth != 0) {
+  const int width = shape_.width + 2 * shape_.padWidth;
+  line_ = std::ptrdiff_t{width} * pixel();
+  linesAtOnce_ = shape_.outHeight;
+  if (!isCopied_) {
+    plane_ = line_ * shape_.height;
+    return;
+  }
+  constexpr std::ptrdiff_t scratchBytes = 96 * 1024;
+  const std::ptrdiff_t ofOutputLine =
+      line_ * blocks() * shape_.strideHeight * static_cast<std::ptrdiff_t>(sizeof(float));
+  linesAtOnce_ = static_cast<int>(std::clamp<std::ptrdiff_t>(scratchBytes / ofOutputLine, 1, shape_.outHeight));
+  const int lines = (linesAtOnce_ - 1) * shape_.strideHeight + (shape_.kernelHeight - 1) * shape_.dilationHeight + 1;
+  plane_ = line_ * lines;
+  scratchFloats_ = static_cast<std::size_t>((plane_ * blocks() + 15) / 16 * 16);
+}
+
+const float* FewChannelsImage::lines(const float* image, int from, int to, float* scratch) const {
+  const std::ptrdiff_t sourceLine = shape_.width * pixel();
+  const int first = from * shape_.strideHeight - shape_.padHeight;
+  if (!isCopied_) return image + first * sourceLine;
+  const int count = (to - from - 1) * shape_.strideHeight + (shape_.kernelHeight - 1) * shape_.dilationHeight + 1;
+  const std::ptrdiff_t margin = shape_.padWidth * pixel();
+  for (int block = 0; block < blocks(); ++block) {
+    const float* const source = image + block * sourceLine * shape_.height;
+    for (int i = 0; i < count; ++i) {
+      float* const target = scratch + block * plane_ + i * line_;
+      const int y = first + i;
+      if (y < 0 || y >= shape_.height) {
+        std::fill_n(target, line_, 0.0F);
+        continue;
+      }
+      std::fill_n(target, margin, 0.0F);
+      std::memcpy(target + margin, source + y * sourceLine, static_cast<std::size_t>(sourceLine) * sizeof(float));
+      std::fill_n(target + margin + sourceLine, margin, 0.0F);
+    }
+  }
+  return scratch;
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,44 @@
+// The first layer of a network: its image has one or three channels, in the layout of the framework. The kernels then
+// take what lies next to each other in memory as the values of a pixel: in NCHW a line of the kernel in one channel, in
+// NHWC a line of the kernel in all channels. For that, lines are copied between zeros where there is padding.
+#pragma once
+
+#include <cstddef>
+
+#include "compute/conv/shape.hpp"
+
+namespace tacc::conv {
+
+/// More are better off in blocks.
+inline constexpr int fewChannels = 8;
+
+bool isFewChannels(const Description& d);
+
+/// Some lines of an image as the kernels read them.
+class FewChannelsImage {
+ public:
+  explicit FewChannelsImage(const Description& d);
+
+  int blocks() const { return isNhwc_ ? 1 : shape_.inChannels; }  // runs of values for each line of the kernel
+  int values() const { return isNhwc_ ? shape_.kernelWidth * shape_.inChannels : shape_.kernelWidth; }
+  std::ptrdiff_t pixel() const { return isNhwc_ ? shape_.inChannels : 1; }
+  std::ptrdiff_t line() const { return line_; }
+  std::ptrdiff_t plane() const { return plane_; }  // from block to block
+  /// Output lines that are copied at once; all when nothing has to be copied.
+  int linesAtOnce() const { return linesAtOnce_; }
+  /// Floats of scratch, a multiple of 16.
+  std::size_t scratchFloats() const { return scratchFloats_; }
+
+  /// The image for output lines [from, to) with the lines of its padding. Either in scratch or where it is.
+  const float* lines(const float* image, int from, int to, float* scratch) const;
+
+ private:
+  Shape shape_;
+  bool isNhwc_;
+  bool isCopied_;
+  int linesAtOnce_;
+  std::ptrdiff_t line_, plane_;
+  std::size_t scratchFloats_ = 0;
+};
+
+}  // namespace tacc::conv

@@ -1,0 +1,117 @@
+// Gradient of the weights for an image with few channels.
+#include <fmt/format.h>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/few_channels.hpp"
+#include "compute/conv/partition.hpp"
+#include "compute/conv/weight_tiles.hpp"
+#include "compute/conv/weights.hpp"
+
+namespace tacc::conv {
+namespace {
+
+class FewChannelsBackwardWeights final : public Plan {
+ public:
+  FewChannelsBackwardWeights(const Description& d, const KernelSet& kernels, const FewChannelsImage& image,
+                             const WeightTiles& tiles)
+      : Plan(fmt::format("{} {}x{}", kernels.isa, tiles.rowParts.front().size(), tiles.blockParts.front().size())),
+        description_(d),
+        kernels_(kernels),
+        image_(image),
+        tiles_(tiles),
+        tasks_(d.maxWorkers > 1 ? tiles.blockParts.size() : 1) {}
+
+  std::size_t workspaceBytes() const override {
+    const std::size_t scratch = image_.scratchFloats() * static_cast<std::size_t>(description_.maxWorkers);
+    return (scratch + (isBlocked() ? 0 : blockedFloats())) * sizeof(float);
+  }
+  double predictedSeconds() const override {
+    return double(shape().batch) * shape().outHeight * shape().outWidth * shape().kernelHeight * image_.blocks() *
+           tiles_.cyclesOfPixel / assumedHertz;
+  }
+
+  void run(const taccConvBuffers_t& buffers, const Executor& executor) const override {
+    auto* const scratch = static_cast<float*>(buffers.workspace);
+    float* const blocked = isBlocked()
+                               ? buffers.result
+                               : scratch + image_.scratchFloats() * static_cast<std::size_t>(description_.maxWorkers);
+    executor.forEach(tasks_, [&](std::size_t index, int worker) {
+      runTask(buffers, partOf(tiles_.blockParts.size(), tasks_, index),
+              scratch + static_cast<std::size_t>(worker) * image_.scratchFloats(), blocked);
+    });
+    if (isBlocked()) return;
+    if (description_.accumulate) {
+      addWeights(taccWeightsBlocked, blocked, taccWeightsKcrs, buffers.result, shape());
+    } else {
+      reorderWeights(taccWeightsBlocked, blocked, taccWeightsKcrs, buffers.result, shape());
+    }
+  }
+
+ private:
+  const Shape& shape() const { return description_.shape; }
+  bool isBlocked() const { return description_.weightLayout == taccWeightsBlocked; }
+  std::size_t blockedFloats() const {
+    const Shape& s = shape();
+    return weightFloats(taccWeightsBlocked, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, 1);
+  }
+
+  void runTask(const taccConvBuffers_t& buffers, TaskPart outs, float* scratch, float* result) const {
+    const Shape& s = shape();
+    const std::ptrdiff_t rowFloats = std::ptrdiff_t{s.inChannels} * blockLength;  // of one tap
+    const std::ptrdiff_t inImage = std::ptrdiff_t{s.inChannels} * s.height * s.width;
+    GradientCall call{};
+    call.inputPixel = image_.pixel() * s.strideWidth;
+    call.inputLine = image_.line() * s.strideHeight;
+    call.gradientLine = std::ptrdiff_t{s.outWidth} * blockLength;
+    call.gradientBlock = s.outPlane();
+    call.images = 1;
+    call.pixels = s.outWidth;
+    call.outputRow = image_.blocks() == 1 && image_.values() > s.kernelWidth ? blockLength : rowFloats;
+    call.outputBlock = rowFloats * s.kernelHeight * s.kernelWidth;
+    call.accumulate = isBlocked() && description_.accumulate;
+    for (int image = 0; image < s.batch; ++image) {
+      for (int from = 0; from < s.outHeight; from += image_.linesAtOnce()) {
+        const int to = std::min(s.outHeight, from + image_.linesAtOnce());
+        const float* const lines = image_.lines(buffers.input + image * inImage, from, to, scratch);
+        call.lines = to - from;
+        for (std::size_t out = outs.from; out < outs.to; ++out) {
+          const WeightTiles::Part blocks = tiles_.blockParts[out];
+          call.gradient = buffers.outputGradient +
+                          (image * std::ptrdiff_t{s.outBlocks()} + blocks.from) * s.outPlane() +
+                          from * call.gradientLine;
+          for (int block = 0; block < image_.blocks(); ++block) {
+            for (int r = 0; r < s.kernelHeight; ++r) {
+              for (const WeightTiles::Part& rows : tiles_.rowParts) {
+                call.input = lines + block * image_.plane() + r * s.dilationHeight * image_.line() + rows.from;
+                call.output = result + blocks.from * call.outputBlock + r * s.kernelWidth * rowFloats +
+                              block * blockLength + rows.from * call.outputRow;
+                kernels_.gradient[blocks.size()][rows.size()](call);
+              }
+            }
+          }
+        }
+        call.accumulate = true;
+      }
+    }
+  }
+
+  Description description_;
+  const KernelSet& kernels_;
+  FewChannelsImage image_;
+  WeightTiles tiles_;
+  std::size_t tasks_;
+};
+
+}  // namespace
+
+bool servesFewChannelsBackwardWeights(const Description& d) {
+  return d.pass == taccConvBackwardWeights && isFewChannels(d);
+}
+
+std::unique_ptr<Plan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels) {
+  const FewChannelsImage image(d);
+  return std::make_unique<FewChannelsBackwardWeights>(
+      d, kernels, image, chooseWeightTiles(kernels, d.shape.outBlocks(), image.values(), 400, image.values()));
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,99 @@
+// Forward convolution of an image with few channels.
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/few_channels.hpp"
+#include "compute/conv/partition.hpp"
+#include "compute/conv/weights.hpp"
+
+namespace tacc::conv {
+namespace {
+
+CorrelationShape correlationOf(const Shape& s, const FewChannelsImage& image) {
+  CorrelationShape c{};
+  c.inCounts.assign(static_cast<std::size_t>(image.blocks()), image.values());
+  c.inHeight = (s.outHeight - 1) * s.strideHeight + (s.kernelHeight - 1) * s.dilationHeight + 1;
+  c.inWidth = s.width + 2 * s.padWidth;
+  c.inPixel = image.pixel();
+  c.inLine = image.line();
+  c.inPlane = image.plane();
+  c.outBlocks = s.outBlocks();
+  c.outHeight = image.linesAtOnce();
+  c.outWidth = s.outWidth;
+  c.outPixel = blockLength;
+  c.outLine = std::ptrdiff_t{s.outWidth} * blockLength;
+  c.outPlane = s.outPlane();
+  c.strideHeight = s.strideHeight;
+  c.strideWidth = s.strideWidth;
+  c.isScattered = true;
+  for (int r = 0; r < s.kernelHeight; ++r) c.taps.push_back({r * s.dilationHeight, 0});
+  return c;
+}
+
+class FewChannelsForward final : public Plan {
+ public:
+  FewChannelsForward(const Description& d, const KernelSet& kernels, const FewChannelsImage& image,
+                     Correlation correlation)
+      : Plan(std::string(kernels.isa) + " " + correlation.tileName()),
+        description_(d),
+        image_(image),
+        correlation_(std::move(correlation)) {}
+
+  std::size_t workspaceBytes() const override {
+    const std::size_t scratch =
+        image_.scratchFloats() * sizeof(float) * static_cast<std::size_t>(description_.maxWorkers);
+    return biasWorkspaceBytes(description_) + scratch;
+  }
+  std::size_t packedFloats() const override { return correlation_.packedFloats(); }
+  double predictedSeconds() const override {
+    return correlation_.cycles() * lineParts() * shape().batch / assumedHertz;
+  }
+
+  void pack(const float* weights, float* packed) const override {
+    correlation_.pack(packed, [&](float* to, int outBlock, int inBlock, int r, int value) {
+      const bool isNhwc = description_.inputLayout == taccLayoutNhwc;
+      const int channel = isNhwc ? value % shape().inChannels : inBlock;
+      const int column = isNhwc ? value / shape().inChannels : value;
+      const WeightBlock block = weightBlock(shape(), description_.weightLayout, 0, outBlock, 0, r, column);
+      const float* const from = weights + block.base + channel * block.inStep;
+      for (int k = 0; k < blockLength; ++k) to[k] = k < block.outs ? from[k * block.outStep] : 0.0F;
+    });
+  }
+
+  void run(const taccConvBuffers_t& buffers, const Executor& executor) const override {
+    const float* const bias = paddedBias(description_, buffers);
+    float* const scratch = static_cast<float*>(buffers.workspace) + biasWorkspaceBytes(description_) / sizeof(float);
+    const std::ptrdiff_t inImage = std::ptrdiff_t{shape().inChannels} * shape().height * shape().width;
+    const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
+    const auto parts = static_cast<std::size_t>(lineParts());
+    executor.forEach(parts * static_cast<std::size_t>(shape().batch), [&](std::size_t index, int worker) {
+      const auto image = static_cast<std::ptrdiff_t>(index / parts);
+      const int from = static_cast<int>(index % parts) * image_.linesAtOnce();
+      const int to = std::min(shape().outHeight, from + image_.linesAtOnce());
+      const float* const input = image_.lines(buffers.input + image * inImage, from, to,
+                                              scratch + static_cast<std::size_t>(worker) * image_.scratchFloats());
+      const std::ptrdiff_t out = image * outImage + from * std::ptrdiff_t{shape().outWidth} * blockLength;
+      correlation_.run({input, buffers.packedWeights, bias, description_.residual ? buffers.residual + out : nullptr,
+                        buffers.result + out, 1, inImage, outImage, 0,
+                        correlation_.tilesOfLine() * static_cast<std::size_t>(to - from), 0,
+                        correlation_.groups().size(), description_.relu});
+    });
+  }
+
+ private:
+  const Shape& shape() const { return description_.shape; }
+  int lineParts() const { return ceilDivide(shape().outHeight, image_.linesAtOnce()); }
+
+  Description description_;
+  FewChannelsImage image_;
+  Correlation correlation_;
+};
+
+}  // namespace
+
+bool servesFewChannelsForward(const Description& d) { return d.pass == taccConvForward && isFewChannels(d); }
+
+std::unique_ptr<Plan> makeFewChannelsForward(const Description& d, const KernelSet& kernels) {
+  const FewChannelsImage image(d);
+  return std::make_unique<FewChannelsForward>(d, kernels, image, Correlation(correlationOf(d.shape, image), kernels));
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,51 @@
+// The gradient kernel: a block of weights' gradients stays in registers while all pixels of an image's part go by.
+// Included by one file per instruction set, as tile-inl.hpp.
+#include "compute/conv/vector-inl.hpp"
+
+namespace tacc::conv {
+namespace TACC_CONV_ISA {
+
+template <int kBlocks, int kRows>
+void gradient(const GradientCall& call) {
+  constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
+  constexpr int perBlock = blockLength / TACC_LANES;
+  Vector sum[kVectors][kRows];
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 16
+    for (int c = 0; c < kRows; ++c) sum[v][c] = Vector{};
+  }
+  const std::ptrdiff_t block = call.gradientBlock;
+  const std::ptrdiff_t step = call.inputPixel;
+  for (int image = 0; image < call.images; ++image) {
+    for (int line = 0; line < call.lines; ++line) {
+      const float* input = call.input + image * call.inputImage + line * call.inputLine;
+      const float* from = call.gradient + image * call.gradientImage + line * call.gradientLine;
+      for (int pixel = 0; pixel < call.pixels; ++pixel) {
+        Vector g[kVectors];
+#pragma GCC unroll 16
+        for (int v = 0; v < kVectors; ++v) g[v] = load(from + (v / perBlock) * block + (v % perBlock) * TACC_LANES);
+#pragma GCC unroll 16
+        for (int c = 0; c < kRows; ++c) {
+          const Vector x = broadcast(input[c]);
+#pragma GCC unroll 16
+          for (int v = 0; v < kVectors; ++v) sum[v][c] += g[v] * x;
+        }
+        input += step;
+        from += blockLength;
+      }
+    }
+  }
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) {
+    float* const to = call.output + (v / perBlock) * call.outputBlock + (v % perBlock) * TACC_LANES;
+#pragma GCC unroll 16
+    for (int c = 0; c < kRows; ++c) {
+      if (call.accumulate) sum[v][c] += load(to + c * call.outputRow);
+      store(to + c * call.outputRow, sum[v][c]);
+    }
+  }
+}
+
+}  // namespace TACC_CONV_ISA
+}  // namespace tacc::conv

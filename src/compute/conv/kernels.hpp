@@ -1,0 +1,142 @@
+// The two inner kernels that all convolutions (and the matrix product) are made of, and the table of them for one
+// instruction set.
+//
+// Both work on blocks of 16 channels, on every instruction set: a block is one vector of AVX-512, two of AVX2, four of
+// NEON. So the layouts of tensors do not depend on the CPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace tacc::conv {
+
+inline constexpr int blockLength = 16;  // channels of a block
+inline constexpr int maxBlocks = 4;     // blocks of output channels of one kernel call
+inline constexpr int maxPixels = 14;    // pixels of one tile
+inline constexpr int maxRows = 16;      // input channels of one gradient tile
+
+/// Which pixels of a tile a run of taps applies to: the others would read outside the image, where there are zeros.
+enum class Rim : std::int32_t { none, first, firstTwo, last, lastTwo };
+
+/// Products that follow each other in memory: `count` input values per pixel, one after the other, and as many rows of
+/// packed weights.
+struct TapRun {
+  std::ptrdiff_t input;    // where the first value of pixel 0 is, in floats from TileCall::input
+  std::ptrdiff_t weights;  // where its weights are, in floats per block from TileCall::weights
+  std::int32_t count;
+  Rim rim;  // pixels that are left out
+};
+
+/// One tile: for every pixel p and block b of output channels
+///   output[b][p] = epilogue(bias[b] + addend[b][p] + sum over runs and values of weights[b] * input[p]).
+/// Strides are in floats. Vectors need only the alignment of float.
+struct TileCall {
+  const float* input;
+  std::ptrdiff_t inputPixel;
+  const TapRun* runs;
+  int runCount;
+  const std::ptrdiff_t* values;  // for scattered kernels in place of runs: where each value of pixel 0 is
+  int valueCount;
+  const float* weights;  // row after row, each blocks * 16 floats
+  const float* bias;     // blocks * 16 floats, or null
+  const float* addend;   // laid out as the output and may be it; or null
+  float* output;
+  std::ptrdiff_t outputPixel;
+  std::ptrdiff_t outputBlock;
+  bool relu;
+};
+
+/// One tile of a weight gradient: for every row c and block b of output channels
+///   output[b][c] (+)= sum over images, lines and pixels of gradient[b][pixel] * input[pixel][c].
+/// Strides are in floats.
+struct GradientCall {
+  const float* input;  // row c of a pixel is at c
+  std::ptrdiff_t inputPixel;
+  std::ptrdiff_t inputLine;
+  std::ptrdiff_t inputImage;
+  const float* gradient;  // 16 floats a pixel, one after the other
+  std::ptrdiff_t gradientLine;
+  std::ptrdiff_t gradientImage;
+  std::ptrdiff_t gradientBlock;
+  int images;
+  int lines;   // of an image
+  int pixels;  // of a line
+  float* output;
+  std::ptrdiff_t outputRow;
+  std::ptrdiff_t outputBlock;
+  bool accumulate;
+};
+
+/// Channel-wise convolution of one block of 16 channels: for every pixel p
+///   output[p] = epilogue(bias + addend[p] + sum over taps of weights[tap] * input[p + tap]).
+struct DepthwiseCall {
+  const float* input;
+  std::ptrdiff_t inputPixel;
+  const std::ptrdiff_t* taps;   // offsets from input, in floats
+  const float* const* weights;  // 16 floats for each tap
+  int tapCount;
+  const float* bias;    // 16 floats, or null
+  const float* addend;  // laid out as the output, or null
+  float* output;
+  std::ptrdiff_t outputPixel;
+  int pixels;
+  bool relu;
+};
+
+/// Winograd's input transform of the tile of one block of channels. Strides are in floats.
+struct WinogradInputCall {
+  const float* input;
+  std::ptrdiff_t inputLine;  // pixels are 16 floats each
+  float* output;
+  std::ptrdiff_t outputPoint;  // from product to product
+};
+
+/// Winograd's output transform, with the epilogue of TileCall, of the part of the tile that is inside the image.
+struct WinogradOutputCall {
+  const float* input;
+  std::ptrdiff_t inputPoint;
+  const float* bias;    // 16 floats, or null
+  const float* addend;  // laid out as the output, or null
+  float* output;
+  std::ptrdiff_t outputLine;
+  int lines, pixels;
+  bool relu;
+};
+
+using WinogradInputKernel = void (*)(const WinogradInputCall&);
+using WinogradOutputKernel = void (*)(const WinogradOutputCall&);
+using TileKernel = void (*)(const TileCall&);
+using GradientKernel = void (*)(const GradientCall&);
+using DepthwiseKernel = void (*)(const DepthwiseCall&);
+
+/// All kernels of one instruction set. Thread safe: nothing in it changes.
+struct KernelSet {
+  std::string_view isa;
+  int fmaLanes;                                         // floats of the widest vector
+  int pixelLimit[maxBlocks + 1];                        // most pixels of a tile of that many blocks; 0: no such tile
+  int rowLimit[maxBlocks + 1];                          // the same for rows of gradient tiles
+  TileKernel tile[maxBlocks + 1][maxPixels + 1];        // [blocks][pixels]; inputPixel is 16
+  TileKernel strided[maxBlocks + 1][maxPixels + 1];     // the same for any inputPixel
+  TileKernel scattered[maxBlocks + 1][maxPixels + 1];   // the same for values that do not come in runs, without rims
+  GradientKernel gradient[maxBlocks + 1][maxRows + 1];  // [blocks][rows]
+  DepthwiseKernel depthwise;
+  WinogradInputKernel winogradInput[5];    // [2] and [4]: outputs of a tile in each dimension
+  WinogradOutputKernel winogradOutput[5];  // likewise
+  double (*multiplyAdds)(int steps);       // does nothing but multiply-adds; returns how many operations: for the peak
+};
+
+const KernelSet& portableKernels();  // the plain architecture: SSE2, NEON
+#if defined(__x86_64__)
+const KernelSet& avx2Kernels();
+const KernelSet& avx512Kernels();  // of AVX-512 only its foundation, which every AVX-512 CPU has
+#endif
+
+/// The kernels of all instruction sets that this CPU has, best first.
+std::vector<const KernelSet*> availableKernels();
+
+/// The best that this CPU has and that TACC_ISA allows. Throws when TACC_ISA does not fit this CPU.
+const KernelSet& bestKernels();
+
+}  // namespace tacc::conv

@@ -1,0 +1,74 @@
+#include "compute/conv/layout.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "compute/conv/shape.hpp"
+
+namespace tacc::conv {
+namespace {
+
+/// Distances in one of the layouts, of the channels of one block.
+struct Steps {
+  std::ptrdiff_t pixel, channel;
+};
+
+Steps stepsOf(taccLayout_t layout, int channels, std::ptrdiff_t plane) {
+  switch (layout) {
+    case taccLayoutNchw:
+      return {1, plane};
+    case taccLayoutNhwc:
+      return {channels, 1};
+    default:
+      return {blockLength, 1};
+  }
+}
+
+/// Pixels that are copied at once, so that the 16 lines of NCHW that they come from or go to stay in the first cache.
+constexpr std::ptrdiff_t pixelsAtOnce = 64;
+
+void copyBlock(const float* from, Steps source, float* to, Steps target, std::ptrdiff_t pixels, int channels) {
+  if (source.channel == 1 && target.channel == 1) {
+    for (std::ptrdiff_t p = 0; p < pixels; ++p) {
+      std::memcpy(to + p * target.pixel, from + p * source.pixel, static_cast<std::size_t>(channels) * sizeof(float));
+    }
+  } else if (source.pixel == 1) {
+    // The inner loop writes whole lines of the cache.
+    for (std::ptrdiff_t p = 0; p < pixels; ++p) {
+      for (int c = 0; c < channels; ++c) to[p * target.pixel + c * target.channel] = from[p + c * source.channel];
+    }
+  } else {
+    for (int c = 0; c < channels; ++c) {
+      for (std::ptrdiff_t p = 0; p < pixels; ++p) {
+        to[p * target.pixel + c * target.channel] = from[p * source.pixel + c * source.channel];
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void reorder(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, int batch, int channels,
+             int height, int width) {
+  if (fromLayout == toLayout) {
+    std::memcpy(to, from, tensorFloats(fromLayout, batch, channels, height, width) * sizeof(float));
+    return;
+  }
+  const std::ptrdiff_t plane = std::ptrdiff_t{height} * width;
+  const Steps source = stepsOf(fromLayout, channels, plane);
+  const Steps target = stepsOf(toLayout, channels, plane);
+  for (int n = 0; n < batch; ++n) {
+    for (int first = 0; first < channels; first += blockLength) {
+      const int here = std::min(blockLength, channels - first);
+      const float* const blockFrom = from + elementAt(fromLayout, channels, height, width, n, first, 0, 0);
+      float* const blockTo = to + elementAt(toLayout, channels, height, width, n, first, 0, 0);
+      if (toLayout == taccLayoutNchw16c && here < blockLength) std::fill_n(blockTo, plane * blockLength, 0.0F);
+      for (std::ptrdiff_t p = 0; p < plane; p += pixelsAtOnce) {
+        copyBlock(blockFrom + p * source.pixel, source, blockTo + p * target.pixel, target,
+                  std::min(pixelsAtOnce, plane - p), here);
+      }
+    }
+  }
+}
+
+}  // namespace tacc::conv

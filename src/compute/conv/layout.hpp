@@ -1,0 +1,32 @@
+// Activations in the three layouts.
+#pragma once
+
+#include <cstddef>
+
+#include "compute/conv/kernels.hpp"
+#include "tacc/compute.h"
+
+namespace tacc::conv {
+
+/// Where an element is, in floats. `c` may be a channel that only fills a block.
+constexpr std::ptrdiff_t elementAt(taccLayout_t layout, int channels, int height, int width, int n, int c, int y,
+                                   int x) {
+  const std::ptrdiff_t plane = std::ptrdiff_t{height} * width;
+  const std::ptrdiff_t pixel = std::ptrdiff_t{y} * width + x;
+  switch (layout) {
+    case taccLayoutNchw:
+      return (std::ptrdiff_t{n} * channels + c) * plane + pixel;
+    case taccLayoutNhwc:
+      return (n * plane + pixel) * channels + c;
+    default: {
+      const std::ptrdiff_t blocks = (channels + blockLength - 1) / blockLength;
+      return ((n * blocks + c / blockLength) * plane + pixel) * blockLength + c % blockLength;
+    }
+  }
+}
+
+/// taccReorder, for sizes that have been checked.
+void reorder(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, int batch, int channels,
+             int height, int width);
+
+}  // namespace tacc::conv

@@ -1,0 +1,60 @@
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "compute/conv/algorithms.hpp"
+
+namespace tacc::conv {
+namespace {
+
+constexpr Algorithm algorithms[] = {
+    {"few-channels", servesFewChannelsForward, makeFewChannelsForward},
+    {"few-channels", servesFewChannelsBackwardWeights, makeFewChannelsBackwardWeights},
+    {"winograd-4x4", servesWinogradFour, makeWinogradFour},
+    {"winograd-2x2", servesWinogradTwo, makeWinogradTwo},
+    {"strided-product", servesStridedProduct, makeStridedProduct},
+    {"direct", servesDirectForward, makeDirectForward},
+    {"direct", servesDirectBackwardData, makeDirectBackwardData},
+    {"direct", servesDirectBackwardWeights, makeDirectBackwardWeights},
+    {"depthwise", servesDepthwise, makeDepthwise},
+    {"reference", servesReference, makeReference},
+};
+
+constexpr const char* passNames[] = {"forward", "backward data", "backward weights"};
+
+}  // namespace
+
+std::span<const Algorithm> allAlgorithms() { return algorithms; }
+
+std::string algorithmNames(const Description* served) {
+  std::string names;
+  std::string_view last;
+  for (const Algorithm& algorithm : algorithms) {
+    if ((served != nullptr && !algorithm.serves(*served)) || algorithm.name == last) continue;
+    names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
+    last = algorithm.name;
+  }
+  return names;
+}
+
+ChosenPlan makePlan(const Description& description, const KernelSet& kernels) {
+  const Shape& shape = description.shape;
+  bool isKnown = description.algorithm.empty();
+  for (const Algorithm& algorithm : algorithms) {
+    if (!description.algorithm.empty() && algorithm.name != description.algorithm) continue;
+    isKnown = true;
+    if (algorithm.serves(description)) return {algorithm.name, algorithm.make(description, kernels)};
+  }
+  if (!isKnown) {
+    fail(taccInvalidArgument, "there is no algorithm \"{}\"; there are {}", description.algorithm,
+         algorithmNames(nullptr));
+  }
+  const std::string served = algorithmNames(&description);
+  if (!description.algorithm.empty() && !served.empty()) {
+    fail(taccInvalidArgument, "algorithm \"{}\" does not serve {} of {}; {} would", description.algorithm,
+         passNames[description.pass], shape.text(), served);
+  }
+  fail(taccInvalidArgument, "{} of {} needs its input in taccLayoutNchw16c; taccReorder brings it there",
+       passNames[description.pass], shape.text());
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,164 @@
+#include "compute/conv/shape.hpp"
+
+#include <fmt/format.h>
+
+#include <initializer_list>
+#include <limits>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace tacc::conv {
+namespace {
+
+/// The product of positive numbers, or 0 when one is not positive or the bytes do not fit into ptrdiff_t.
+std::size_t floatsOf(std::initializer_list<std::int64_t> sizes) {
+  std::size_t product = 1;
+  constexpr std::size_t limit = static_cast<std::size_t>(std::numeric_limits<std::ptrdiff_t>::max()) / sizeof(float);
+  for (const std::int64_t size : sizes) {
+    if (size <= 0 || static_cast<std::size_t>(size) > limit / product) return 0;
+    product *= static_cast<std::size_t>(size);
+  }
+  return product;
+}
+
+void requirePositive(std::initializer_list<std::pair<const char*, int>> sizes) {
+  for (const auto& [name, value] : sizes) {
+    if (value <= 0) fail(taccInvalidArgument, "{} is {}; it has to be 1 or more", name, value);
+  }
+}
+
+int outputSize(const char* what, int size, int pad, int dilation, int kernel, int stride) {
+  const std::int64_t reach = std::int64_t{dilation} * (kernel - 1) + 1;
+  const std::int64_t padded = std::int64_t{size} + 2 * std::int64_t{pad};
+  if (reach > padded) {
+    fail(taccInvalidArgument, "the kernel reaches over {} of the {}, which is only {} with its padding", reach, what,
+         padded);
+  }
+  const std::int64_t result = (padded - reach) / stride + 1;
+  if (result > std::numeric_limits<int>::max()) fail(taccInvalidArgument, "the output's {} is too large", what);
+  return static_cast<int>(result);
+}
+
+Shape shapeOf(const taccConvDesc_t& d) {
+  requirePositive({{"batch", d.batch},
+                   {"inChannels", d.inChannels},
+                   {"height", d.height},
+                   {"width", d.width},
+                   {"outChannels", d.outChannels},
+                   {"kernelHeight", d.kernelHeight},
+                   {"kernelWidth", d.kernelWidth},
+                   {"strideHeight", d.strideHeight},
+                   {"strideWidth", d.strideWidth},
+                   {"dilationHeight", d.dilationHeight},
+                   {"dilationWidth", d.dilationWidth},
+                   {"groups", d.groups},
+                   {"maxWorkers", d.maxWorkers}});
+  for (const auto& [name, value] : {std::pair("padHeight", d.padHeight), std::pair("padWidth", d.padWidth)}) {
+    if (value < 0) fail(taccInvalidArgument, "{} is {}; it has to be 0 or more", name, value);
+  }
+  if (d.inChannels % d.groups != 0 || d.outChannels % d.groups != 0) {
+    fail(taccInvalidArgument, "{} groups do not divide {} input and {} output channels", d.groups, d.inChannels,
+         d.outChannels);
+  }
+  Shape shape{d.batch,
+              d.inChannels,
+              d.height,
+              d.width,
+              d.outChannels,
+              d.kernelHeight,
+              d.kernelWidth,
+              d.strideHeight,
+              d.strideWidth,
+              d.padHeight,
+              d.padWidth,
+              d.dilationHeight,
+              d.dilationWidth,
+              d.groups,
+              0,
+              0};
+  shape.outHeight = outputSize("height", d.height, d.padHeight, d.dilationHeight, d.kernelHeight, d.strideHeight);
+  shape.outWidth = outputSize("width", d.width, d.padWidth, d.dilationWidth, d.kernelWidth, d.strideWidth);
+  if (tensorFloats(taccLayoutNchw16c, d.batch, d.inChannels, d.height, d.width) == 0 ||
+      tensorFloats(taccLayoutNchw16c, d.batch, d.outChannels, shape.outHeight, shape.outWidth) == 0 ||
+      weightFloats(taccWeightsBlocked, d.outChannels, d.inChannels, d.kernelHeight, d.kernelWidth, d.groups) == 0) {
+    fail(taccInvalidArgument, "the tensors of {} are larger than the address space", shape.text());
+  }
+  return shape;
+}
+
+}  // namespace
+
+double Shape::operations() const {
+  return 2.0 * batch * outChannels * inPerGroup() * kernelHeight * kernelWidth * outHeight * outWidth;
+}
+
+std::string Shape::text() const {
+  std::string text =
+      fmt::format("{}x{}x{}x{} -> {}, {}x{}", batch, inChannels, height, width, outChannels, kernelHeight, kernelWidth);
+  if (strideHeight != 1 || strideWidth != 1) text += fmt::format(", stride {}x{}", strideHeight, strideWidth);
+  if (padHeight != 0 || padWidth != 0) text += fmt::format(", pad {}x{}", padHeight, padWidth);
+  if (dilationHeight != 1 || dilationWidth != 1) text += fmt::format(", dilation {}x{}", dilationHeight, dilationWidth);
+  if (groups != 1) text += fmt::format(", {} groups", groups);
+  return text;
+}
+
+bool isValid(taccLayout_t layout) { return layout >= taccLayoutNchw16c && layout <= taccLayoutNhwc; }
+bool isValid(taccWeightLayout_t layout) { return layout == taccWeightsKcrs || layout == taccWeightsBlocked; }
+
+std::size_t tensorFloats(taccLayout_t layout, int batch, int channels, int height, int width) {
+  if (!isValid(layout)) return 0;
+  const std::int64_t stored = layout == taccLayoutNchw16c && channels > 0
+                                  ? (std::int64_t{channels} + blockLength - 1) / blockLength * blockLength
+                                  : channels;
+  return floatsOf({batch, stored, height, width});
+}
+
+std::size_t weightFloats(taccWeightLayout_t layout, int outChannels, int inChannels, int kernelHeight, int kernelWidth,
+                         int groups) {
+  if (!isValid(layout) || groups <= 0 || outChannels <= 0 || outChannels % groups != 0 || inChannels % groups != 0)
+    return 0;
+  const std::int64_t outs = outChannels / groups;
+  const std::int64_t stored =
+      layout == taccWeightsBlocked ? (outs + blockLength - 1) / blockLength * blockLength : outs;
+  return floatsOf({groups, stored, inChannels / groups, kernelHeight, kernelWidth});
+}
+
+Description understand(const taccConvDesc_t& d) {
+  if (d.size != sizeof(taccConvDesc_t)) {
+    fail(taccInvalidArgument, "the description's size is {} and not {}; start from TACC_CONV_INITIALIZER", d.size,
+         sizeof(taccConvDesc_t));
+  }
+  if (d.pass != taccConvForward && d.pass != taccConvBackwardData && d.pass != taccConvBackwardWeights) {
+    fail(taccInvalidArgument, "pass {} is none of taccConvForward, taccConvBackwardData, taccConvBackwardWeights",
+         static_cast<int>(d.pass));
+  }
+  if (!isValid(d.inputLayout)) fail(taccInvalidArgument, "input layout {} is unknown", static_cast<int>(d.inputLayout));
+  if (!isValid(d.weightLayout)) {
+    fail(taccInvalidArgument, "weight layout {} is unknown", static_cast<int>(d.weightLayout));
+  }
+  if (d.pass != taccConvForward && (d.bias != 0 || d.residual != 0 || d.relu != 0)) {
+    fail(taccInvalidArgument, "bias, residual and relu belong to the forward pass only");
+  }
+  if (d.pass == taccConvForward && d.accumulate != 0) {
+    fail(taccInvalidArgument, "accumulate belongs to the backward passes; forward, let residual be the output");
+  }
+  if (d.pass == taccConvBackwardWeights && d.winograd != 0) {
+    fail(taccInvalidArgument, "winograd belongs to the forward and the backward data pass");
+  }
+  Description result{};
+  result.pass = d.pass;
+  result.shape = shapeOf(d);
+  result.inputLayout = d.inputLayout;
+  result.weightLayout = d.weightLayout;
+  result.bias = d.bias != 0;
+  result.residual = d.residual != 0;
+  result.relu = d.relu != 0;
+  result.accumulate = d.accumulate != 0;
+  result.winograd = d.winograd != 0;
+  result.maxWorkers = d.maxWorkers;
+  if (d.algorithm != nullptr) result.algorithm = d.algorithm;
+  return result;
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,68 @@
+// What a convolution is, checked: everything behind the C interface may rely on it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "compute/conv/kernels.hpp"
+#include "tacc/compute.h"
+
+namespace tacc::conv {
+
+constexpr int ceilDivide(int a, int b) { return (a + b - 1) / b; }
+constexpr int roundUp(int a, int b) { return ceilDivide(a, b) * b; }
+
+/// Sizes of a forward convolution. All are positive, the output too, and the bytes of every tensor fit into ptrdiff_t.
+struct Shape {
+  int batch, inChannels, height, width;
+  int outChannels, kernelHeight, kernelWidth;
+  int strideHeight, strideWidth, padHeight, padWidth, dilationHeight, dilationWidth;
+  int groups;
+  int outHeight, outWidth;
+
+  int inPerGroup() const { return inChannels / groups; }
+  int outPerGroup() const { return outChannels / groups; }
+  int inBlocks() const { return ceilDivide(inChannels, blockLength); }
+  int outBlocks() const { return ceilDivide(outChannels, blockLength); }
+  /// Floats of one block of channels of one image.
+  std::ptrdiff_t inPlane() const { return std::ptrdiff_t{height} * width * blockLength; }
+  std::ptrdiff_t outPlane() const { return std::ptrdiff_t{outHeight} * outWidth * blockLength; }
+  /// Groups, if there are several, consist of whole blocks.
+  bool blocksFitGroups() const {
+    return groups == 1 || (inPerGroup() % blockLength == 0 && outPerGroup() % blockLength == 0);
+  }
+  /// A product of matrices: every output pixel sees the input pixel at its own place.
+  bool isProduct() const {
+    return kernelHeight == 1 && kernelWidth == 1 && strideHeight == 1 && strideWidth == 1 && padHeight == 0 &&
+           padWidth == 0;
+  }
+  bool isDepthwise() const { return groups > 1 && groups == inChannels && groups == outChannels; }
+  /// Multiplications and additions by the definition, the same for every pass.
+  double operations() const;
+  /// "64x56x56 -> 256, 3x3, stride 2, pad 1": for messages.
+  std::string text() const;
+};
+
+struct Description {
+  taccConvPass_t pass;
+  Shape shape;
+  taccLayout_t inputLayout;
+  taccWeightLayout_t weightLayout;
+  bool bias, residual, relu, accumulate, winograd;
+  int maxWorkers;
+  std::string algorithm;  // empty: the library chooses
+};
+
+/// Checks a description. Throws Error (taccInvalidArgument).
+Description understand(const taccConvDesc_t& desc);
+
+/// Floats of a tensor; 0 when a size is not positive or the bytes do not fit.
+std::size_t tensorFloats(taccLayout_t layout, int batch, int channels, int height, int width);
+std::size_t weightFloats(taccWeightLayout_t layout, int outChannels, int inChannels, int kernelHeight, int kernelWidth,
+                         int groups);
+
+bool isValid(taccLayout_t layout);
+bool isValid(taccWeightLayout_t layout);
+
+}  // namespace tacc::conv

@@ -1,0 +1,131 @@
+// 1x1 convolutions with a stride: a product of matrices over every s-th pixel. These are brought together first, image
+// by image, in one pass that reads memory in order; backward to the input the product is spread out again, between
+// zeros.
+#include <algorithm>
+#include <cstring>
+
+#include "compute/conv/algorithms.hpp"
+
+namespace tacc::conv {
+namespace {
+
+/// The same convolution of one image without the pixels that the stride leaves out.
+Description dense(const Description& d, bool accumulate) {
+  Description result = d;
+  Shape& s = result.shape;
+  s.batch = 1;
+  s.height = s.outHeight;
+  s.width = s.outWidth;
+  s.strideHeight = s.strideWidth = 1;
+  result.accumulate = accumulate;
+  return result;
+}
+
+std::unique_ptr<Plan> makeDense(const Description& d, const KernelSet& kernels) {
+  switch (d.pass) {
+    case taccConvForward:
+      return makeDirectForward(d, kernels);
+    case taccConvBackwardData:
+      return makeDirectBackwardData(d, kernels);
+    default:
+      return makeDirectBackwardWeights(d, kernels);
+  }
+}
+
+class StridedProduct final : public Plan {
+ public:
+  StridedProduct(const Description& d, std::unique_ptr<Plan> first, std::unique_ptr<Plan> later)
+      : Plan(first->kernel()), description_(d), first_(std::move(first)), later_(std::move(later)) {}
+
+  std::size_t workspaceBytes() const override { return denseFloats() * sizeof(float) + first_->workspaceBytes(); }
+  std::size_t packedFloats() const override { return first_->packedFloats(); }
+  double predictedSeconds() const override { return first_->predictedSeconds() * shape().batch; }
+  void pack(const float* weights, float* packed) const override { first_->pack(weights, packed); }
+
+  void run(const taccConvBuffers_t& buffers, const Executor& executor) const override {
+    const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
+    const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
+    auto* const pixels = static_cast<float*>(buffers.workspace);
+    for (int image = 0; image < shape().batch; ++image) {
+      taccConvBuffers_t ofImage = buffers;
+      ofImage.workspace = pixels + denseFloats();
+      ofImage.workspaceBytes = first_->workspaceBytes();
+      ofImage.input = pixels;
+      if (description_.pass != taccConvBackwardData) gather(buffers.input + image * inImage, pixels, executor);
+      if (description_.pass == taccConvForward) {
+        if (description_.residual) ofImage.residual += image * outImage;
+        ofImage.result += image * outImage;
+      } else {
+        ofImage.outputGradient += image * outImage;
+      }
+      if (description_.pass == taccConvBackwardData) ofImage.result = pixels;
+      const bool isLater = description_.pass == taccConvBackwardWeights && image > 0;
+      (isLater ? *later_ : *first_).run(ofImage, executor);
+      if (description_.pass == taccConvBackwardData) spread(pixels, buffers.result + image * inImage, executor);
+    }
+  }
+
+ private:
+  const Shape& shape() const { return description_.shape; }
+  std::size_t denseFloats() const {
+    return static_cast<std::size_t>(shape().inBlocks()) * static_cast<std::size_t>(shape().outPlane());
+  }
+
+  void gather(const float* image, float* pixels, const Executor& executor) const {
+    const Shape& s = shape();
+    executor.forEach(static_cast<std::size_t>(s.inBlocks()), [&](std::size_t block, int) {
+      const float* const from = image + static_cast<std::ptrdiff_t>(block) * s.inPlane();
+      float* to = pixels + static_cast<std::ptrdiff_t>(block) * s.outPlane();
+      for (int y = 0; y < s.outHeight; ++y) {
+        const float* const line = from + std::ptrdiff_t{y} * s.strideHeight * s.width * blockLength;
+        for (int x = 0; x < s.outWidth; ++x, to += blockLength) {
+          std::memcpy(to, line + std::ptrdiff_t{x} * s.strideWidth * blockLength, blockLength * sizeof(float));
+        }
+      }
+    });
+  }
+
+  void spread(const float* pixels, float* image, const Executor& executor) const {
+    const Shape& s = shape();
+    executor.forEach(static_cast<std::size_t>(s.inBlocks()), [&](std::size_t block, int) {
+      const float* from = pixels + static_cast<std::ptrdiff_t>(block) * s.outPlane();
+      float* const to = image + static_cast<std::ptrdiff_t>(block) * s.inPlane();
+      for (int y = 0; y < s.height; ++y) {
+        float* const line = to + std::ptrdiff_t{y} * s.width * blockLength;
+        const bool hasPixels = y % s.strideHeight == 0;
+        if (!description_.accumulate)
+          std::memset(line, 0, static_cast<std::size_t>(s.width) * blockLength * sizeof(float));
+        for (int x = 0; hasPixels && x < s.outWidth; ++x, from += blockLength) {
+          float* const pixel = line + std::ptrdiff_t{x} * s.strideWidth * blockLength;
+          for (int c = 0; c < blockLength; ++c) pixel[c] += from[c];
+        }
+      }
+    });
+  }
+
+  Description description_;
+  std::unique_ptr<Plan> first_;  // for the first image
+  std::unique_ptr<Plan> later_;  // for the others, whose gradients of the weights are added to the first one's
+};
+
+}  // namespace
+
+bool servesStridedProduct(const Description& d) {
+  const Shape& s = d.shape;
+  // From the caches every s-th pixel is read as fast as any; the gradient of the weights reads them over and over.
+  constexpr std::size_t cacheBytes = 8 * 1024 * 1024;
+  const bool isWorthwhile =
+      d.pass == taccConvBackwardWeights ||
+      tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width) * sizeof(float) > cacheBytes;
+  return (isWorthwhile || d.algorithm == "strided-product") && s.kernelHeight == 1 && s.kernelWidth == 1 &&
+         (s.strideHeight > 1 || s.strideWidth > 1) && s.padHeight == 0 && s.padWidth == 0 && s.groups == 1 &&
+         d.inputLayout == taccLayoutNchw16c;
+}
+
+std::unique_ptr<Plan> makeStridedProduct(const Description& d, const KernelSet& kernels) {
+  const bool isGradient = d.pass == taccConvBackwardWeights;
+  return std::make_unique<StridedProduct>(d, makeDense(dense(d, isGradient && d.accumulate), kernels),
+                                          isGradient ? makeDense(dense(d, true), kernels) : nullptr);
+}
+
+}  // namespace tacc::conv

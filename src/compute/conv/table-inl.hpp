@@ -1,0 +1,70 @@
+// Fills the table of kernels of one instruction set. No standard function may be used here: its code would be compiled
+// for this instruction set, and the linker might give it to the rest of the program.
+//
+// The including file defines, besides TACC_LANES and TACC_CONV_ISA, how many pixels and rows fit into the registers for
+// 1, 2, 3 and 4 blocks (TACC_PIXELS, TACC_ROWS), and the letter of a vector register in inline assembly.
+#include <utility>
+
+#include "compute/conv/depthwise-inl.hpp"
+#include "compute/conv/gradient-inl.hpp"
+#include "compute/conv/tile-inl.hpp"
+#include "compute/conv/winograd-inl.hpp"
+
+namespace tacc::conv {
+namespace TACC_CONV_ISA {
+
+constexpr int pixelLimits[maxBlocks + 1] = {0, TACC_PIXELS};
+constexpr int rowLimits[maxBlocks + 1] = {0, TACC_ROWS};
+
+template <int kBlocks>
+constexpr void fillBlocks(KernelSet& set) {
+  set.pixelLimit[kBlocks] = pixelLimits[kBlocks];
+  set.rowLimit[kBlocks] = rowLimits[kBlocks];
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    ((set.tile[kBlocks][kIndex + 1] = tile<kBlocks, kIndex + 1, blockLength>,
+      set.strided[kBlocks][kIndex + 1] = tile<kBlocks, kIndex + 1, 0>,
+      set.scattered[kBlocks][kIndex + 1] = scatteredTile<kBlocks, kIndex + 1>),
+     ...);
+  }
+  (std::make_integer_sequence<int, pixelLimits[kBlocks]>());
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    ((set.gradient[kBlocks][kIndex + 1] = gradient<kBlocks, kIndex + 1>), ...);
+  }
+  (std::make_integer_sequence<int, rowLimits[kBlocks]>());
+}
+
+/// As many independent chains as the tile kernels have, so that neither latency nor memory holds them up.
+inline double multiplyAdds(int steps) {
+  constexpr int kChains = 12;
+  Vector sum[kChains] = {};
+  const Vector factor = broadcast(0.5F);
+  const Vector add = broadcast(1.0F);
+  for (int i = 0; i < steps; ++i) {
+#pragma GCC unroll 16
+    for (int k = 0; k < kChains; ++k) {
+      sum[k] = sum[k] * factor + add;
+      asm volatile("" : "+" TACC_VECTOR_REGISTER(sum[k]));  // each product is really made
+    }
+  }
+  return 2.0 * kChains * TACC_LANES * steps;
+}
+
+constexpr KernelSet makeKernels(std::string_view isa) {
+  KernelSet set{};
+  set.isa = isa;
+  set.fmaLanes = TACC_LANES;
+  fillBlocks<1>(set);
+  fillBlocks<2>(set);
+  fillBlocks<3>(set);
+  fillBlocks<4>(set);
+  set.depthwise = depthwise;
+  set.winogradInput[2] = winogradInput<2>;
+  set.winogradInput[4] = winogradInput<4>;
+  set.winogradOutput[2] = winogradOutput<2>;
+  set.winogradOutput[4] = winogradOutput<4>;
+  set.multiplyAdds = multiplyAdds;
+  return set;
+}
+
+}  // namespace TACC_CONV_ISA
+}  // namespace tacc::conv

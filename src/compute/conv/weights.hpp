@@ -1,0 +1,31 @@
+// Weights in either layout, read in blocks of 16 x 16 channels.
+#pragma once
+
+#include <cstddef>
+
+#include "compute/conv/shape.hpp"
+
+namespace tacc::conv {
+
+/// Where the weights of one group, one block of output and one of input channels and one tap are. Weight (k, c) of the
+/// block is at base + k * outStep + c * inStep.
+struct WeightBlock {
+  std::ptrdiff_t base;
+  std::ptrdiff_t outStep;
+  std::ptrdiff_t inStep;
+  int outs;  // channels of the block that there are
+  int ins;
+};
+
+WeightBlock weightBlock(const Shape& shape, taccWeightLayout_t layout, int group, int outBlock, int inBlock, int r,
+                        int s);
+
+/// taccReorderWeights.
+void reorderWeights(taccWeightLayout_t fromLayout, const float* from, taccWeightLayout_t toLayout, float* to,
+                    const Shape& shape);
+
+/// The same, but adds to what is there. Layouts differ.
+void addWeights(taccWeightLayout_t fromLayout, const float* from, taccWeightLayout_t toLayout, float* to,
+                const Shape& shape);
+
+}  // namespace tacc::conv

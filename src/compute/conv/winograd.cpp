@@ -1,0 +1,301 @@
+// Winograd's convolution for 3x3 kernels of stride 1, forward and backward to the input.
+//
+// Tiles of m x m outputs, m = 2 or 4, are computed from (m + 2) x (m + 2) inputs with one product for each of these,
+// where the definition needs nine for each output: 16 for 36, or 36 for 144. What is left is, for each of the (m + 2)^2
+// points, a product of matrices over the channels; its pixels are the tiles, so the tile kernel does it.
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/partition.hpp"
+#include "compute/conv/weights.hpp"
+
+namespace tacc::conv {
+namespace {
+
+/// The transform of a kernel's line: m + 2 values from three.
+std::array<float, 6> transformLine(int outputs, float a, float b, float c) {
+  if (outputs == 2) return {a, (a + b + c) / 2, (a - b + c) / 2, c, 0, 0};
+  return {a / 4, -(a + b + c) / 6, -(a - b + c) / 6, (a / 4 + b / 2 + c) / 6, (a / 4 - b / 2 + c) / 6, c};
+}
+
+/// The convolution in terms of what is read: forward the input, backward the output's gradient, with the kernel turned
+/// round and the channels exchanged.
+struct Geometry {
+  explicit Geometry(const Description& d) {
+    const Shape& s = d.shape;
+    const bool isForward = d.pass == taccConvForward;
+    inChannels = isForward ? s.inChannels : s.outChannels;
+    outChannels = isForward ? s.outChannels : s.inChannels;
+    height = isForward ? s.height : s.outHeight;
+    width = isForward ? s.width : s.outWidth;
+    outHeight = isForward ? s.outHeight : s.height;
+    outWidth = isForward ? s.outWidth : s.width;
+    padHeight = isForward ? s.padHeight : 2 - s.padHeight;
+    padWidth = isForward ? s.padWidth : 2 - s.padWidth;
+  }
+  int inChannels, outChannels, height, width, outHeight, outWidth, padHeight, padWidth;
+  int inBlocks() const { return ceilDivide(inChannels, blockLength); }
+  int outBlocks() const { return ceilDivide(outChannels, blockLength); }
+  std::ptrdiff_t inPlane() const { return std::ptrdiff_t{height} * width * blockLength; }
+  std::ptrdiff_t outPlane() const { return std::ptrdiff_t{outHeight} * outWidth * blockLength; }
+};
+
+/// Tiles that are transformed and multiplied together.
+struct TileBlocks {
+  int perLine, perImage;
+  std::int64_t all;
+  int atOnce;
+};
+
+TileBlocks tileBlocks(const Description& d, int outputs) {
+  const Geometry g(d);
+  TileBlocks t{};
+  t.perLine = ceilDivide(g.outWidth, outputs);
+  t.perImage = t.perLine * ceilDivide(g.outHeight, outputs);
+  t.all = std::int64_t{t.perImage} * d.shape.batch;
+  // Their transforms should stay in the second cache; but the weights are read once for all of them.
+  const std::int64_t points = std::int64_t{outputs + 2} * (outputs + 2);
+  const std::int64_t bytesOfTile = points * (g.inBlocks() + g.outBlocks()) * blockLength * 4;
+  const std::int64_t weightBytes = points * g.inBlocks() * g.outBlocks() * blockLength * blockLength * 4;
+  const std::int64_t cacheBytes = weightBytes > 1024 * 1024 ? 3 * 1024 * 1024 : 768 * 1024;
+  const std::int64_t most = std::clamp<std::int64_t>(cacheBytes / bytesOfTile, 14, 112);
+  const std::int64_t parts = (t.all + most - 1) / most;
+  t.atOnce = static_cast<int>((t.all + parts - 1) / parts);
+  return t;
+}
+
+CorrelationShape products(const Description& d, const TileBlocks& tiles) {
+  const Geometry g(d);
+  CorrelationShape c{};
+  for (int left = g.inChannels; left > 0; left -= blockLength) c.inCounts.push_back(std::min(left, blockLength));
+  c.inHeight = c.outHeight = 1;
+  c.inWidth = c.outWidth = tiles.atOnce;
+  c.inPixel = c.outPixel = blockLength;
+  c.inLine = c.outLine = c.inPlane = c.outPlane = std::ptrdiff_t{tiles.atOnce} * blockLength;
+  c.outBlocks = g.outBlocks();
+  c.strideHeight = c.strideWidth = 1;
+  c.taps = {{0, 0}};
+  return c;
+}
+
+class WinogradPlan final : public Plan {
+ public:
+  WinogradPlan(const Description& d, const KernelSet& kernels, int outputs, const TileBlocks& tiles,
+               Correlation correlation)
+      : Plan(std::string(kernels.isa) + " " + correlation.tileName()),
+        description_(d),
+        geometry_(d),
+        kernels_(kernels),
+        outputs_(outputs),
+        tiles_(tiles),
+        correlation_(std::move(correlation)) {}
+
+  std::size_t workspaceBytes() const override {
+    return biasWorkspaceBytes(description_) +
+           static_cast<std::size_t>(description_.maxWorkers) * scratchFloats() * sizeof(float);
+  }
+  std::size_t packedFloats() const override { return correlation_.packedFloats() * static_cast<std::size_t>(points()); }
+  double predictedSeconds() const override {
+    const double blocks = double(tiles_.all) / tiles_.atOnce;
+    const double vectors = double(geometry_.inBlocks() + geometry_.outBlocks()) * blockLength / kernels_.fmaLanes;
+    return (blocks * correlation_.cycles() * points() + double(tiles_.all) * vectors * points() * 8) / assumedHertz;
+  }
+
+  void pack(const float* weights, float* packed) const override;
+  void run(const taccConvBuffers_t& buffers, const Executor& executor) const override;
+
+ private:
+  int side() const { return outputs_ + 2; }
+  int points() const { return side() * side(); }
+  std::size_t inFloats() const {
+    return static_cast<std::size_t>(points() * geometry_.inBlocks()) * static_cast<std::size_t>(tiles_.atOnce) *
+           blockLength;
+  }
+  std::size_t outFloats() const {
+    return static_cast<std::size_t>(points() * geometry_.outBlocks()) * static_cast<std::size_t>(tiles_.atOnce) *
+           blockLength;
+  }
+  std::size_t scratchFloats() const { return inFloats() + outFloats(); }
+
+  struct Place {
+    std::ptrdiff_t image;
+    int y, x;  // of the first output
+  };
+  Place placeOf(std::int64_t tile) const {
+    const auto inImage = static_cast<int>(tile % tiles_.perImage);
+    return {static_cast<std::ptrdiff_t>(tile / tiles_.perImage), inImage / tiles_.perLine * outputs_,
+            inImage % tiles_.perLine * outputs_};
+  }
+  void transformInput(const float* input, Place place, float* to) const;
+  void transformOutput(const taccConvBuffers_t& buffers, const float* bias, const float* from, Place place) const;
+
+  Description description_;
+  Geometry geometry_;
+  const KernelSet& kernels_;
+  int outputs_;
+  TileBlocks tiles_;
+  Correlation correlation_;
+};
+
+void WinogradPlan::pack(const float* weights, float* packed) const {
+  const bool isForward = description_.pass == taccConvForward;
+  /// One vector of output channels for one input channel: all nine taps, transformed to all points.
+  const auto transform = [&](float* to, std::size_t pointStep, int outBlock, int inBlock, int value) {
+    float taps[3][3][blockLength];
+    for (int r = 0; r < 3; ++r) {
+      for (int s = 0; s < 3; ++s) {
+        const WeightBlock block =
+            isForward ? weightBlock(description_.shape, description_.weightLayout, 0, outBlock, inBlock, r, s)
+                      : weightBlock(description_.shape, description_.weightLayout, 0, inBlock, outBlock, 2 - r, 2 - s);
+        const std::ptrdiff_t valueStep = isForward ? block.inStep : block.outStep;
+        const std::ptrdiff_t laneStep = isForward ? block.outStep : block.inStep;
+        const int lanes = isForward ? block.outs : block.ins;
+        for (int k = 0; k < blockLength; ++k) {
+          taps[r][s][k] = k < lanes ? weights[block.base + value * valueStep + k * laneStep] : 0.0F;
+        }
+      }
+    }
+    for (int k = 0; k < blockLength; ++k) {
+      std::array<float, 6> columns[3];
+      for (int s = 0; s < 3; ++s) columns[s] = transformLine(outputs_, taps[0][s][k], taps[1][s][k], taps[2][s][k]);
+      for (int y = 0; y < side(); ++y) {
+        const auto row = static_cast<std::size_t>(y);
+        const auto line = transformLine(outputs_, columns[0][row], columns[1][row], columns[2][row]);
+        for (int x = 0; x < side(); ++x)
+          to[static_cast<std::size_t>(y * side() + x) * pointStep + static_cast<std::size_t>(k)] =
+              line[static_cast<std::size_t>(x)];
+      }
+    }
+  };
+  correlation_.pack(packed, [&](float* to, int outBlock, int inBlock, int, int value) {
+    transform(to, correlation_.packedFloats(), outBlock, inBlock, value);
+  });
+}
+
+void WinogradPlan::transformInput(const float* input, Place place, float* to) const {
+  const Geometry& g = geometry_;
+  const int top = place.y - g.padHeight;
+  const int left = place.x - g.padWidth;
+  const bool isInside = top >= 0 && left >= 0 && top + side() <= g.height && left + side() <= g.width;
+  const std::ptrdiff_t line = std::ptrdiff_t{g.width} * blockLength;
+  const std::ptrdiff_t plane = std::ptrdiff_t{tiles_.atOnce} * blockLength;
+  WinogradInputCall call{};
+  call.outputPoint = plane * g.inBlocks();
+  alignas(64) float copy[6 * 6 * blockLength] = {};  // between zeros, where the tile leaves the image
+  for (int block = 0; block < g.inBlocks(); ++block, input += g.inPlane(), to += plane) {
+    call.output = to;
+    if (isInside) {
+      call.input = input + top * line + left * std::ptrdiff_t{blockLength};
+      call.inputLine = line;
+    } else {
+      const int from = std::max(0, -left);
+      const int count = std::min(side(), g.width - left) - from;
+      for (int y = std::max(0, -top); y < std::min(side(), g.height - top) && count > 0; ++y) {
+        std::memcpy(copy + (y * side() + from) * blockLength,
+                    input + (top + y) * line + (left + from) * std::ptrdiff_t{blockLength},
+                    static_cast<std::size_t>(count) * blockLength * sizeof(float));
+      }
+      call.input = copy;
+      call.inputLine = std::ptrdiff_t{side()} * blockLength;
+    }
+    kernels_.winogradInput[outputs_](call);
+  }
+}
+
+void WinogradPlan::transformOutput(const taccConvBuffers_t& buffers, const float* bias, const float* from,
+                                   Place place) const {
+  const Geometry& g = geometry_;
+  const std::ptrdiff_t plane = std::ptrdiff_t{tiles_.atOnce} * blockLength;
+  std::ptrdiff_t at =
+      place.image * g.outBlocks() * g.outPlane() + (std::ptrdiff_t{place.y} * g.outWidth + place.x) * blockLength;
+  WinogradOutputCall call{};
+  call.inputPoint = plane * g.outBlocks();
+  call.outputLine = std::ptrdiff_t{g.outWidth} * blockLength;
+  call.lines = std::min(outputs_, g.outHeight - place.y);
+  call.pixels = std::min(outputs_, g.outWidth - place.x);
+  call.relu = description_.relu;
+  const float* const addend = description_.residual     ? buffers.residual
+                              : description_.accumulate ? buffers.result
+                                                        : nullptr;
+  for (int block = 0; block < g.outBlocks(); ++block, from += plane, at += g.outPlane()) {
+    call.input = from;
+    call.bias = bias != nullptr ? bias + block * blockLength : nullptr;
+    call.addend = addend != nullptr ? addend + at : nullptr;
+    call.output = buffers.result + at;
+    kernels_.winogradOutput[outputs_](call);
+  }
+}
+
+void WinogradPlan::run(const taccConvBuffers_t& buffers, const Executor& executor) const {
+  const float* const bias = paddedBias(description_, buffers);
+  float* const workspace = static_cast<float*>(buffers.workspace) + biasWorkspaceBytes(description_) / sizeof(float);
+  const float* const input = description_.pass == taccConvForward ? buffers.input : buffers.outputGradient;
+  const std::ptrdiff_t inImage = geometry_.inBlocks() * geometry_.inPlane();
+  const auto parts = static_cast<std::size_t>((tiles_.all + tiles_.atOnce - 1) / tiles_.atOnce);
+  executor.forEach(parts, [&](std::size_t part, int worker) {
+    float* const in = workspace + static_cast<std::size_t>(worker) * scratchFloats();
+    float* const out = in + inFloats();
+    const std::int64_t first = static_cast<std::int64_t>(part) * tiles_.atOnce;
+    const auto count = static_cast<int>(std::min<std::int64_t>(tiles_.atOnce, tiles_.all - first));
+    for (int t = 0; t < count; ++t) {
+      const Place place = placeOf(first + t);
+      transformInput(input + place.image * inImage, place, in + t * blockLength);
+    }
+    for (int point = 0; point < points(); ++point) {
+      const auto at = static_cast<std::size_t>(point);
+      // Places beyond `count` are computed from what is there, and nobody looks at them.
+      correlation_.run({in + inFloats() / static_cast<std::size_t>(points()) * at,
+                        buffers.packedWeights + correlation_.packedFloats() * at, nullptr, nullptr,
+                        out + outFloats() / static_cast<std::size_t>(points()) * at, 1, 0, 0, 0, correlation_.tiles(),
+                        0, correlation_.groups().size(), false});
+    }
+    for (int t = 0; t < count; ++t) transformOutput(buffers, bias, out + t * blockLength, placeOf(first + t));
+  });
+}
+
+/// Where it may be used at all: when it was asked for.
+bool canServe(const Description& d, const char* name) {
+  const Shape& s = d.shape;
+  return d.pass != taccConvBackwardWeights && d.inputLayout == taccLayoutNchw16c && s.groups == 1 &&
+         s.kernelHeight == 3 && s.kernelWidth == 3 && s.strideHeight == 1 && s.strideWidth == 1 &&
+         s.dilationHeight == 1 && s.dilationWidth == 1 && s.padHeight <= 2 && s.padWidth <= 2 &&
+         (d.winograd || d.algorithm == name);
+}
+
+/// Time for an output in terms of one product for each input channel: products, those too that are wasted where tiles
+/// go beyond the image, transforms, and the reading of the weights, which hides behind the products of enough tiles.
+double costOfOutput(const Description& d, int outputs) {
+  const Geometry g(d);
+  const TileBlocks t = tileBlocks(d, outputs);
+  const double points = (outputs + 2.0) * (outputs + 2);
+  const double products = points * double(t.all) / (double(d.shape.batch) * g.outHeight * g.outWidth);
+  const double transforms = 10.0 * (1.0 / g.inChannels + 1.0 / g.outChannels);
+  const double tilesToHideWeights = 10;
+  return products * (transforms + std::max(1.0, tilesToHideWeights / t.atOnce));
+}
+
+bool isWorthwhile(const Description& d, int outputs) {
+  constexpr double direct = 9;  // a little less where there is padding
+  const int other = 6 - outputs;
+  return costOfOutput(d, outputs) < 0.8 * direct && costOfOutput(d, outputs) <= costOfOutput(d, other);
+}
+
+std::unique_ptr<Plan> make(const Description& d, const KernelSet& kernels, int outputs) {
+  const TileBlocks tiles = tileBlocks(d, outputs);
+  return std::make_unique<WinogradPlan>(d, kernels, outputs, tiles, Correlation(products(d, tiles), kernels));
+}
+
+}  // namespace
+
+bool servesWinogradTwo(const Description& d) {
+  return canServe(d, "winograd-2x2") && (!d.algorithm.empty() || isWorthwhile(d, 2));
+}
+bool servesWinogradFour(const Description& d) {
+  return canServe(d, "winograd-4x4") && (!d.algorithm.empty() || isWorthwhile(d, 4));
+}
+std::unique_ptr<Plan> makeWinogradTwo(const Description& d, const KernelSet& kernels) { return make(d, kernels, 2); }
+std::unique_ptr<Plan> makeWinogradFour(const Description& d, const KernelSet& kernels) { return make(d, kernels, 4); }
+
+}  // namespace tacc::conv

@@ -1,0 +1,181 @@
+#include "compute/gemm/gemm.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.hpp"
+#include "compute/conv/cost.hpp"
+#include "compute/conv/partition.hpp"
+#include "compute/conv/shape.hpp"
+
+namespace tacc::gemm {
+namespace {
+
+using conv::blockLength;
+
+/// Values of a row that are multiplied before the next chunk of B is fetched.
+constexpr int depthAtOnce = 256;
+
+conv::CorrelationShape shapeOf(const Description& d, int blocks, std::ptrdiff_t outPixel) {
+  conv::CorrelationShape c{};
+  for (int left = d.k; left > 0; left -= depthAtOnce) c.inCounts.push_back(std::min(left, depthAtOnce));
+  c.inHeight = c.outHeight = 1;
+  c.inWidth = c.outWidth = d.m;
+  c.inPixel = d.transposeA ? d.k : d.lda;
+  c.inLine = c.inPixel * d.m;
+  c.inPlane = depthAtOnce;
+  c.outBlocks = blocks;
+  c.outPixel = outPixel;
+  c.outLine = outPixel * d.m;
+  c.outPlane = blockLength;
+  c.strideHeight = c.strideWidth = 1;
+  c.taps = {{0, 0}};
+  return c;
+}
+
+constexpr std::size_t roundedFloats(std::size_t floats) { return (floats + 15) / 16 * 16; }
+
+std::ptrdiff_t leading(const char* name, std::ptrdiff_t given, int least) {
+  if (given == 0) return least;
+  if (given < least) fail(taccInvalidArgument, "{} is {} and a row has {} numbers", name, given, least);
+  return given;
+}
+
+}  // namespace
+
+Description understand(const taccGemmDesc_t& d) {
+  if (d.size != sizeof(taccGemmDesc_t)) {
+    fail(taccInvalidArgument, "the description's size is {} and not {}; start from TACC_GEMM_INITIALIZER", d.size,
+         sizeof(taccGemmDesc_t));
+  }
+  for (const auto& [name, value] : {std::pair("m", d.m), {"n", d.n}, {"k", d.k}, {"maxWorkers", d.maxWorkers}}) {
+    if (value <= 0) fail(taccInvalidArgument, "{} is {}; it has to be 1 or more", name, value);
+  }
+  const Description result{d.m,
+                           d.n,
+                           d.k,
+                           leading("lda", d.lda, d.transposeA != 0 ? d.m : d.k),
+                           leading("ldb", d.ldb, d.transposeB != 0 ? d.k : d.n),
+                           leading("ldc", d.ldc, d.n),
+                           d.transposeA != 0,
+                           d.transposeB != 0,
+                           d.bias != 0,
+                           d.accumulate != 0,
+                           d.relu != 0,
+                           d.maxWorkers};
+  constexpr std::ptrdiff_t limit = std::ptrdiff_t{1} << 40;
+  if (result.lda > limit || result.ldb > limit || result.ldc > limit) {
+    fail(taccInvalidArgument, "a distance between rows is larger than {} numbers", limit);
+  }
+  return result;
+}
+
+Plan::Plan(const Description& description, const conv::KernelSet& kernels) : description_(description) {
+  const int whole = description.n / blockLength * blockLength;
+  for (const auto& [first, count] : {std::pair(0, whole), std::pair(whole, description.n - whole)}) {
+    if (count == 0) continue;
+    const bool isWhole = count % blockLength == 0;
+    conv::Correlation correlation(
+        shapeOf(description, conv::ceilDivide(count, blockLength), isWhole ? description.ldc : blockLength), kernels);
+    if (kernel_.empty()) kernel_ = std::string(kernels.isa) + " " + correlation.tileName();
+    const std::size_t floats = correlation.packedFloats();
+    columns_.push_back({first, count, std::move(correlation), packedFloats_});
+    packedFloats_ += floats;
+  }
+}
+
+std::size_t Plan::transposedFloats() const {
+  if (!description_.transposeA) return 0;
+  return roundedFloats(static_cast<std::size_t>(description_.m) * static_cast<std::size_t>(description_.k));
+}
+
+std::size_t Plan::workspaceBytes() const {
+  std::size_t floats =
+      transposedFloats() + (description_.bias ? roundedFloats(static_cast<std::size_t>(description_.n)) : 0);
+  if (!columns_.back().isWhole()) floats += static_cast<std::size_t>(description_.m) * blockLength;
+  return floats * sizeof(float);
+}
+
+double Plan::predictedSeconds() const {
+  double cycles = 0;
+  for (const Columns& columns : columns_) cycles += columns.correlation.cycles();
+  return cycles / conv::assumedHertz;
+}
+
+void Plan::pack(const float* b, float* packed) const {
+  const Description& d = description_;
+  for (const Columns& columns : columns_) {
+    columns.correlation.pack(packed + columns.packed, [&](float* to, int block, int depth, int, int value) {
+      const std::ptrdiff_t row = depth * std::ptrdiff_t{depthAtOnce} + value;
+      const int first = columns.first + block * blockLength;
+      const int count = std::min(blockLength, d.n - first);
+      for (int j = 0; j < blockLength; ++j) {
+        const std::ptrdiff_t column = first + j;
+        to[j] = j >= count ? 0.0F : d.transposeB ? b[column * d.ldb + row] : b[row * d.ldb + column];
+      }
+    });
+  }
+}
+
+const float* Plan::rowsOfA(const taccGemmBuffers_t& buffers) const {
+  const Description& d = description_;
+  if (!d.transposeA) return buffers.a;
+  auto* const rows = static_cast<float*>(buffers.workspace);
+  constexpr int side = 16;
+  for (int row = 0; row < d.m; row += side) {
+    for (int depth = 0; depth < d.k; ++depth) {
+      for (int i = row; i < std::min(d.m, row + side); ++i)
+        rows[std::ptrdiff_t{i} * d.k + depth] = buffers.a[depth * d.lda + i];
+    }
+  }
+  return rows;
+}
+
+void Plan::run(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const {
+  const float* const a = rowsOfA(buffers);
+  taccGemmBuffers_t padded = buffers;
+  if (description_.bias) {
+    // The kernel reads whole blocks of it.
+    float* const bias = static_cast<float*>(buffers.workspace) + transposedFloats();
+    const auto count = static_cast<std::size_t>(description_.n);
+    std::copy_n(buffers.bias, count, bias);
+    std::fill_n(bias + count, roundedFloats(count) - count, 0.0F);
+    padded.bias = bias;
+  }
+  for (const Columns& columns : columns_) {
+    if (columns.isWhole()) {
+      runWhole(columns, a, padded, executor);
+    } else {
+      runRest(columns, a, padded);
+    }
+  }
+}
+
+void Plan::runWhole(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers,
+                    const conv::Executor& executor) const {
+  const conv::Correlation& correlation = columns.correlation;
+  const conv::Partition partition(correlation, 1, 1, description_.m, description_.maxWorkers);
+  executor.forEach(partition.tasks(), [&](std::size_t index, int) {
+    const conv::Partition::Task task = partition.task(correlation, index);
+    correlation.run({a, buffers.packedB + columns.packed, description_.bias ? buffers.bias : nullptr,
+                     description_.accumulate ? buffers.c : nullptr, buffers.c, 1, 0, 0, task.tiles.from, task.tiles.to,
+                     task.outputs.from, task.outputs.to, description_.relu});
+  });
+}
+
+void Plan::runRest(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers) const {
+  const Description& d = description_;
+  float* const scratch = reinterpret_cast<float*>(static_cast<std::byte*>(buffers.workspace) + workspaceBytes()) -
+                         std::ptrdiff_t{d.m} * blockLength;
+  const auto bytes = static_cast<std::size_t>(columns.count) * sizeof(float);
+  if (d.accumulate) {
+    std::memset(scratch, 0, static_cast<std::size_t>(d.m) * blockLength * sizeof(float));
+    for (int i = 0; i < d.m; ++i) std::memcpy(scratch + i * blockLength, buffers.c + i * d.ldc + columns.first, bytes);
+  }
+  columns.correlation.run({a, buffers.packedB + columns.packed, d.bias ? buffers.bias + columns.first : nullptr,
+                           d.accumulate ? scratch : nullptr, scratch, 1, 0, 0, 0, columns.correlation.tiles(), 0,
+                           columns.correlation.groups().size(), d.relu});
+  for (int i = 0; i < d.m; ++i) std::memcpy(buffers.c + i * d.ldc + columns.first, scratch + i * blockLength, bytes);
+}
+
+}  // namespace tacc::gemm

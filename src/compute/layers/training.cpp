@@ -1,0 +1,69 @@
+#include "compute/layers/training.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "compute/conv/shape.hpp"
+
+namespace tacc::layers {
+
+void reluBackward(const float* output, const float* outputGradient, float* inputGradient, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) inputGradient[i] = output[i] > 0 ? outputGradient[i] : 0.0F;
+}
+
+void biasGradient(const float* outputGradient, float* gradient, int batch, int channels, std::ptrdiff_t pixels,
+                  bool accumulate) {
+  constexpr int length = conv::blockLength;
+  const int blocks = conv::ceilDivide(channels, length);
+  for (int block = 0; block < blocks; ++block) {
+    float total[length] = {};
+    for (int n = 0; n < batch; ++n) {
+      // Sums of lines first: the rounding error grows with the number of images, not of pixels.
+      const float* const from = outputGradient + (std::ptrdiff_t{n} * blocks + block) * pixels * length;
+      constexpr std::ptrdiff_t lineLength = 64;
+      for (std::ptrdiff_t line = 0; line < pixels; line += lineLength) {
+        float sum[length] = {};
+        for (std::ptrdiff_t p = line; p < std::min(pixels, line + lineLength); ++p) {
+          for (int c = 0; c < length; ++c) sum[c] += from[p * length + c];
+        }
+        for (int c = 0; c < length; ++c) total[c] += sum[c];
+      }
+    }
+    for (int c = 0; c < std::min(length, channels - block * length); ++c) {
+      float& to = gradient[block * length + c];
+      to = accumulate ? to + total[c] : total[c];
+    }
+  }
+}
+
+double softmaxLoss(const float* scores, const int* labels, float* gradient, int rows, int classes) {
+  for (int i = 0; i < rows; ++i) {
+    if (labels[i] < 0 || labels[i] >= classes) {
+      fail(taccInvalidArgument, "label {} is {}; there are classes 0 to {}", i, labels[i], classes - 1);
+    }
+  }
+  double loss = 0;
+  for (int i = 0; i < rows; ++i) {
+    const float* const row = scores + std::ptrdiff_t{i} * classes;
+    const double largest = *std::max_element(row, row + classes);
+    double sum = 0;
+    for (int j = 0; j < classes; ++j) sum += std::exp(row[j] - largest);
+    loss += std::log(sum) + largest - row[labels[i]];
+    for (int j = 0; j < classes && gradient != nullptr; ++j) {
+      const double probability = std::exp(row[j] - largest) / sum;
+      gradient[std::ptrdiff_t{i} * classes + j] = static_cast<float>((probability - (j == labels[i] ? 1 : 0)) / rows);
+    }
+  }
+  return loss / rows;
+}
+
+void sgdMomentum(float* weights, float* velocity, const float* gradient, std::size_t count, float rate, float momentum,
+                 float decay) {
+  for (std::size_t i = 0; i < count; ++i) {
+    velocity[i] = momentum * velocity[i] + rate * (gradient[i] + decay * weights[i]);
+    weights[i] -= velocity[i];
+  }
+}
+
+}  // namespace tacc::layers

@@ -1,0 +1,99 @@
+// The layers of networks, and of files.
+#include "compute/layers.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <stdexcept>
+
+#include "compute/conv_bench.hpp"
+
+namespace tacc::bench {
+namespace {
+
+/// A file that is gone afterwards.
+class LayerFile {
+ public:
+  explicit LayerFile(const std::string& text) : name_(testing::TempDir() + "layers_test.txt") {
+    std::ofstream(name_) << text;
+  }
+  ~LayerFile() { std::remove(name_.c_str()); }
+  LayerFile(const LayerFile&) = delete;
+  LayerFile& operator=(const LayerFile&) = delete;
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+};
+
+TEST(Layers, OfResnet50AddUpToWhatIsKnown) {
+  int count = 0;
+  double operations = 0;
+  for (const Layer& layer : findNetwork("resnet50").layers) {
+    count += layer.count;
+    operations += layer.count * layer.operations();
+  }
+  EXPECT_EQ(count, 53);
+  EXPECT_NEAR(operations, 7.71e9, 0.01e9);
+}
+
+TEST(Layers, OfVgg16AddUpToWhatIsKnown) {
+  double operations = 0;
+  for (const Layer& layer : findNetwork("vgg16").layers) operations += layer.count * layer.operations();
+  EXPECT_NEAR(operations, 30.7e9, 0.1e9);
+}
+
+TEST(Layers, AreReadFromAFile) {
+  const LayerFile file("# a comment\n\nfirst 3 32 40 16 5 2 1  # another\nsecond 16 8 8 32 3 1 1 2\n");
+  const Network network = findNetwork(file.name());
+  ASSERT_EQ(network.layers.size(), 2U);
+  EXPECT_EQ(network.layers[0].outHeight(), 15);
+  EXPECT_EQ(network.layers[0].outWidth(), 19);
+  EXPECT_EQ(network.layers[0].groups, 1);
+  EXPECT_EQ(network.layers[1].groups, 2);
+  EXPECT_EQ(network.layers[1].operations(), 2.0 * 32 * 8 * 9 * 64);
+}
+
+TEST(Layers, TellWhichLineOfAFileIsWrong) {
+  for (const char* line : {"short 3 32", "long 1 2 3 4 5 6 7 8 9", "word 3 x 40 16 5 2 1"}) {
+    const LayerFile file(std::string("good 3 32 40 16 5 2 1\n") + line + "\n");
+    try {
+      findNetwork(file.name());
+      ADD_FAILURE() << line << " was accepted";
+    } catch (const std::invalid_argument& error) {
+      EXPECT_THAT(error.what(), testing::HasSubstr(":2: "));
+    }
+  }
+  EXPECT_THROW(findNetwork("no such network"), std::invalid_argument);
+}
+
+TEST(ConvBench, ResultsAreRightForEveryPassAndPeer) {
+  const Layer layers[] = {{"plain", 20, 9, 10, 24, 3, 1, 1, 1, 1},
+                          {"first", 3, 15, 16, 20, 5, 2, 2, 1, 1},
+                          {"groups", 32, 8, 8, 32, 3, 1, 1, 2, 1},
+                          {"product", 16, 7, 7, 40, 1, 2, 0, 1, 1}};
+  for (const Layer& layer : layers) {
+    for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData, taccConvBackwardWeights}) {
+      const ConvProblem problem(layer, pass, 2);
+      const auto own = makeTaccContestant(problem, 1, false);
+      own->run();
+      const std::vector<float> right = own->result();
+      EXPECT_EQ(problem.countWrong(right.data(), true), 0U) << layer.name;
+      std::vector<float> wrong = right;
+      wrong[0] += 1;
+      EXPECT_GT(problem.countWrong(wrong.data(), true), 0U) << layer.name;
+      for (const ConvPeer& peer : convPeers()) {
+        for (const auto& contestant : peer.make(problem, 1, false)) {
+          contestant->run();
+          EXPECT_EQ(contestant->result(), right)
+              << layer.name << " " << peer.name << " " << contestant->implementation();
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tacc::bench

@@ -1,0 +1,195 @@
+#include "conv_case.hpp"
+
+#include <algorithm>
+
+#include "base/error.hpp"
+
+namespace tacc::conv::test {
+namespace {
+
+Floats activations(taccLayout_t layout, int batch, int channels, int height, int width, std::uint64_t seed) {
+  Floats tensor(tensorFloats(layout, batch, channels, height, width));
+  for (int n = 0; n < batch; ++n) {
+    for (int c = 0; c < channels; ++c) {
+      for (int y = 0; y < height; ++y) {
+        for (int x = 0; x < width; ++x) {
+          // The same tensor in every layout.
+          const auto number =
+              static_cast<std::uint64_t>(elementAt(taccLayoutNchw, channels, height, width, n, c, y, x));
+          tensor[elementAt(layout, channels, height, width, n, c, y, x)] = smallInteger(seed, number, 4);
+        }
+      }
+    }
+  }
+  return tensor;
+}
+
+Floats someWeights(const Shape& s, taccWeightLayout_t layout, std::uint64_t seed) {
+  Floats plain(weightFloats(taccWeightsKcrs, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, s.groups));
+  for (std::size_t i = 0; i < plain.size(); ++i) plain[static_cast<std::ptrdiff_t>(i)] = smallInteger(seed, i, 4);
+  if (layout == taccWeightsKcrs) return plain;
+  Floats blocked(weightFloats(layout, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, s.groups));
+  reorderWeights(taccWeightsKcrs, plain.data(), layout, blocked.data(), s);
+  return blocked;
+}
+
+Floats resultBefore(const Description& d) {
+  const Shape& s = d.shape;
+  Floats result(0);
+  switch (d.pass) {
+    case taccConvForward:
+      result = activations(taccLayoutNchw16c, s.batch, s.outChannels, s.outHeight, s.outWidth, 5);
+      break;
+    case taccConvBackwardData:
+      result = activations(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width, 6);
+      break;
+    case taccConvBackwardWeights:
+      result = someWeights(s, d.weightLayout, 7);
+      break;
+  }
+  if (!d.accumulate) std::fill_n(result.data(), result.size(), 1e30F);  // must be overwritten, the padding too
+  return result;
+}
+
+/// Calls visit(n, k, c within the group, r, t, y, x, line, column) for every product of the convolution.
+template <class Visit>
+void forEachProduct(const Shape& s, const Visit& visit) {
+  for (int n = 0; n < s.batch; ++n) {
+    for (int k = 0; k < s.outChannels; ++k) {
+      for (int c = 0; c < s.inPerGroup(); ++c) {
+        for (int r = 0; r < s.kernelHeight; ++r) {
+          for (int t = 0; t < s.kernelWidth; ++t) {
+            for (int y = 0; y < s.outHeight; ++y) {
+              const int line = y * s.strideHeight - s.padHeight + r * s.dilationHeight;
+              if (line < 0 || line >= s.height) continue;
+              for (int x = 0; x < s.outWidth; ++x) {
+                const int column = x * s.strideWidth - s.padWidth + t * s.dilationWidth;
+                if (column >= 0 && column < s.width) visit(n, k, c, r, t, y, x, line, column);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Case::Case(const taccConvDesc_t& d)
+    : desc(d), input(0), weights(0), outputGradient(0), residual(0), bias(0), before(0), description_(understand(d)) {
+  const Shape& s = description_.shape;
+  input = activations(d.inputLayout, s.batch, s.inChannels, s.height, s.width, 1);
+  outputGradient = activations(taccLayoutNchw16c, s.batch, s.outChannels, s.outHeight, s.outWidth, 2);
+  weights = someWeights(s, d.weightLayout, 3);
+  residual = activations(taccLayoutNchw16c, s.batch, s.outChannels, s.outHeight, s.outWidth, 4);
+  bias = Floats(static_cast<std::size_t>(s.outChannels));
+  for (int k = 0; k < s.outChannels; ++k) bias[k] = smallInteger(8, static_cast<std::uint64_t>(k), 9);
+  before = resultBefore(description_);
+}
+
+Floats Case::expected() const {
+  const Description& d = description_;
+  const Shape& s = d.shape;
+  const auto inputAt = [&](taccLayout_t layout, int n, int c, int y, int x) {
+    return elementAt(layout, s.inChannels, s.height, s.width, n, c, y, x);
+  };
+  const auto outputAt = [&](int n, int k, int y, int x) {
+    return elementAt(taccLayoutNchw16c, s.outChannels, s.outHeight, s.outWidth, n, k, y, x);
+  };
+  const auto weightAt = [&](int k, int c, int r, int t) {
+    const int out = k % s.outPerGroup();
+    const WeightBlock b = weightBlock(s, d.weightLayout, k / s.outPerGroup(), out / blockLength, c / blockLength, r, t);
+    return b.base + out % blockLength * b.outStep + c % blockLength * b.inStep;
+  };
+  std::vector<double> sums(before.size(), 0.0);
+  const auto sumAt = [&](std::ptrdiff_t i) -> double& { return sums[static_cast<std::size_t>(i)]; };
+  forEachProduct(s, [&](int n, int k, int c, int r, int t, int y, int x, int line, int column) {
+    const int in = k / s.outPerGroup() * s.inPerGroup() + c;
+    const double value = input[inputAt(d.inputLayout, n, in, line, column)];
+    const double weight = weights[weightAt(k, c, r, t)];
+    const double gradient = outputGradient[outputAt(n, k, y, x)];
+    if (d.pass == taccConvForward) {
+      sumAt(outputAt(n, k, y, x)) += value * weight;
+    } else if (d.pass == taccConvBackwardData) {
+      sumAt(inputAt(taccLayoutNchw16c, n, in, line, column)) += gradient * weight;
+    } else {
+      sumAt(weightAt(k, c, r, t)) += gradient * value;
+    }
+  });
+  Floats result(before.size());
+  for (std::size_t at = 0; at < sums.size(); ++at) {
+    const auto i = static_cast<std::ptrdiff_t>(at);
+    result[i] = static_cast<float>(sums[at] + (d.accumulate ? before[i] : 0.0F));
+  }
+  if (d.pass != taccConvForward) return result;
+  for (int n = 0; n < s.batch; ++n) {
+    for (int k = 0; k < s.outChannels; ++k) {
+      for (int y = 0; y < s.outHeight; ++y) {
+        for (int x = 0; x < s.outWidth; ++x) {
+          float& value = result[outputAt(n, k, y, x)];
+          if (d.bias) value += bias[k];
+          if (d.residual) value += residual[outputAt(n, k, y, x)];
+          if (d.relu) value = std::max(value, 0.0F);
+        }
+      }
+    }
+  }
+  return result;
+}
+
+Floats Case::run(const Plan& plan, const taccExecutor_t& executor) const {
+  Floats packed(plan.packedFloats());
+  std::fill_n(packed.data(), packed.size(), 1e30F);
+  plan.pack(weights.data(), packed.data());
+  Floats workspace(plan.workspaceBytes() / sizeof(float));
+  std::fill_n(workspace.data(), workspace.size(), 1e30F);
+  Floats result = before;
+  const taccConvBuffers_t buffers{input.data(),    packed.data(), outputGradient.data(), bias.data(),
+                                  residual.data(), result.data(), workspace.data(),      plan.workspaceBytes()};
+  plan.run(buffers, Executor(executor));
+  return result;
+}
+
+std::string Case::text() const {
+  constexpr const char* passes[] = {"forward", "backward data", "backward weights"};
+  return std::string(passes[description_.pass]) + " " + description_.shape.text();
+}
+
+void expectExact(const taccConvDesc_t& desc) {
+  const Case test(desc);
+  const Floats expected = test.expected();
+  int served = 0;
+  for (const Algorithm& algorithm : allAlgorithms()) {
+    Description forced = test.description();
+    forced.algorithm = algorithm.name;
+    // Winograd's has tests of its own: it is not exact.
+    if (!algorithm.serves(forced) || algorithm.name.starts_with("winograd")) continue;
+    ++served;
+    for (const KernelSet* kernels : availableKernels()) {
+      if (algorithm.name == "reference" && kernels != &portableKernels()) continue;  // it uses none
+      const auto plan = algorithm.make(forced, *kernels);
+      EXPECT_TRUE(test.run(*plan, *taccSerialExecutor()) == expected)
+          << test.text() << " with " << algorithm.name << " " << plan->kernel();
+      EXPECT_GT(plan->predictedSeconds(), 0);
+    }
+  }
+  EXPECT_GT(served, 0) << test.text();
+}
+
+taccConvDesc_t convolution(taccConvPass_t pass, int batch, int inChannels, int height, int width, int outChannels,
+                           int kernel, int stride, int pad) {
+  taccConvDesc_t desc = TACC_CONV_INITIALIZER;
+  desc.pass = pass;
+  desc.batch = batch;
+  desc.inChannels = inChannels;
+  desc.height = height;
+  desc.width = width;
+  desc.outChannels = outChannels;
+  desc.kernelHeight = desc.kernelWidth = kernel;
+  desc.strideHeight = desc.strideWidth = stride;
+  desc.padHeight = desc.padWidth = pad;
+  return desc;
+}
+
+}  // namespace tacc::conv::test

@@ -1,0 +1,172 @@
+// Every algorithm on every instruction set gives exactly what the definition says: integers small enough that all sums
+// are exact.
+#include "conv_case.hpp"
+
+namespace tacc::conv::test {
+namespace {
+
+std::string nameOfPass(const testing::TestParamInfo<taccConvPass_t>& parameter) {
+  constexpr const char* names[] = {"Forward", "BackwardData", "BackwardWeights"};
+  return names[parameter.param];
+}
+
+class Pass : public testing::TestWithParam<taccConvPass_t> {};
+
+TEST_P(Pass, EveryWidthOfTiles) {
+  for (int width = 1; width <= 31; ++width) {
+    expectExact(convolution(GetParam(), 1, 16, 3, width, 32, 1));
+    expectExact(convolution(GetParam(), 1, 16, 3, width, 32, 3, 1, 1));
+  }
+}
+
+TEST_P(Pass, EveryNumberOfChannels) {
+  for (int channels = 1; channels <= 50; channels += 3) {
+    expectExact(convolution(GetParam(), 1, channels, 5, 9, 32, 3, 1, 1));
+    expectExact(convolution(GetParam(), 1, 32, 5, 9, channels, 3, 1, 1));
+    expectExact(convolution(GetParam(), 2, channels, 4, 4, channels + 1, 1));
+  }
+}
+
+TEST_P(Pass, BlocksOfOutputs) {
+  for (int blocks = 1; blocks <= 13; ++blocks) expectExact(convolution(GetParam(), 1, 16, 4, 6, 16 * blocks, 1));
+}
+
+TEST_P(Pass, KernelsPadsAndStrides) {
+  for (const int kernel : {1, 2, 3, 5, 7}) {
+    for (int pad = 0; pad <= 3; ++pad) {
+      for (int stride = 1; stride <= 4; ++stride)
+        expectExact(convolution(GetParam(), 1, 18, 11, 15, 20, kernel, stride, pad));
+    }
+  }
+}
+
+TEST_P(Pass, PadsLargerThanTheKernel) { expectExact(convolution(GetParam(), 1, 16, 5, 6, 16, 3, 1, 5)); }
+
+TEST_P(Pass, UnequalInBothDirections) {
+  taccConvDesc_t desc = convolution(GetParam(), 2, 17, 13, 9, 33, 3);
+  desc.kernelHeight = 5;
+  desc.strideHeight = 2;
+  desc.padHeight = 2;
+  desc.strideWidth = 3;
+  desc.padWidth = 1;
+  expectExact(desc);
+  desc.kernelHeight = 1;
+  desc.kernelWidth = 7;
+  desc.padWidth = 3;
+  desc.padHeight = 0;
+  expectExact(desc);
+}
+
+TEST_P(Pass, Dilation) {
+  for (int dilation = 1; dilation <= 4; ++dilation) {
+    for (const int stride : {1, 2}) {
+      taccConvDesc_t desc = convolution(GetParam(), 1, 16, 14, 13, 32, 3, stride, dilation);
+      desc.dilationHeight = desc.dilationWidth = dilation;
+      expectExact(desc);
+    }
+  }
+}
+
+TEST_P(Pass, Groups) {
+  for (const auto& [groups, ins, outs] : {std::array{2, 32, 64}, {3, 48, 96}, {2, 6, 10}, {4, 64, 32}, {5, 5, 10}}) {
+    taccConvDesc_t desc = convolution(GetParam(), 2, ins, 7, 8, outs, 3, 1, 1);
+    desc.groups = groups;
+    expectExact(desc);
+    desc.weightLayout = taccWeightsBlocked;
+    expectExact(desc);
+  }
+}
+
+TEST_P(Pass, Depthwise) {
+  for (const int channels : {16, 32, 21}) {
+    for (const int stride : {1, 2}) {
+      for (const int pad : {0, 1, 2}) {
+        taccConvDesc_t desc = convolution(GetParam(), 2, channels, 10, 19, channels, 3, stride, pad);
+        desc.groups = channels;
+        expectExact(desc);
+      }
+    }
+  }
+}
+
+TEST_P(Pass, BlockedWeights) {
+  for (const int channels : {3, 16, 40}) {
+    taccConvDesc_t desc = convolution(GetParam(), 1, channels, 6, 7, channels + 5, 3, 1, 1);
+    desc.weightLayout = taccWeightsBlocked;
+    expectExact(desc);
+  }
+}
+
+TEST_P(Pass, BatchesAndManyChannels) {
+  expectExact(convolution(GetParam(), 1, 480, 4, 4, 32, 3, 1, 1));  // several chunks of input channels
+  expectExact(convolution(GetParam(), 1, 32, 4, 4, 480, 3, 1, 1));
+  expectExact(convolution(GetParam(), 5, 48, 6, 6, 32, 1));    // several images at once
+  expectExact(convolution(GetParam(), 1, 64, 48, 70, 16, 1));  // several parts of an image
+  expectExact(convolution(GetParam(), 1, 16, 70, 48, 64, 1, 2));
+}
+
+TEST_P(Pass, Accumulates) {
+  taccConvDesc_t desc = convolution(GetParam(), 2, 20, 9, 9, 40, 3, 2, 1);
+  if (desc.pass == taccConvForward) {
+    desc.residual = 1;
+  } else {
+    desc.accumulate = 1;
+  }
+  expectExact(desc);
+  desc.weightLayout = taccWeightsBlocked;
+  expectExact(desc);
+  desc.strideHeight = desc.strideWidth = 1;
+  desc.inChannels = 480;
+  desc.height = desc.width = 4;
+  expectExact(desc);
+}
+
+INSTANTIATE_TEST_SUITE_P(Exact, Pass, testing::ValuesIn(allPasses), nameOfPass);
+
+TEST(FirstLayer, FewChannelsInBothLayouts) {
+  for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardWeights}) {
+    for (const taccLayout_t layout : {taccLayoutNchw, taccLayoutNhwc}) {
+      for (int channels = 1; channels <= 8; ++channels) {
+        taccConvDesc_t desc = convolution(pass, 2, channels, 13, 21, 20, 7, 2, 3);
+        desc.inputLayout = layout;
+        expectExact(desc);
+        desc.padHeight = desc.padWidth = 0;
+        desc.weightLayout = taccWeightsBlocked;
+        expectExact(desc);
+      }
+      taccConvDesc_t tall = convolution(pass, 1, 3, 50, 330, 16, 11, 4, 1);  // lines in several parts
+      tall.inputLayout = layout;
+      tall.accumulate = pass == taccConvBackwardWeights;
+      expectExact(tall);
+    }
+  }
+}
+
+TEST(Epilogue, AllCombinations) {
+  for (int which = 0; which < 8; ++which) {
+    for (const int outs : {16, 27}) {
+      taccConvDesc_t desc = convolution(taccConvForward, 1, 48, 4, 5, outs, 3, 1, 1);
+      desc.bias = which & 1;
+      desc.residual = (which >> 1) & 1;
+      desc.relu = which >> 2;
+      expectExact(desc);
+      desc.inChannels = 480;  // several chunks: the epilogue comes once
+      expectExact(desc);
+      desc.groups = 2;
+      desc.inChannels = 64;
+      desc.outChannels = 32;
+      expectExact(desc);
+      desc.groups = desc.outChannels = 64;
+      expectExact(desc);
+      desc = convolution(taccConvForward, 1, 3, 9, 9, outs, 3, 1, 1);
+      desc.inputLayout = taccLayoutNchw;
+      desc.bias = which & 1;
+      desc.residual = (which >> 1) & 1;
+      desc.relu = which >> 2;
+      expectExact(desc);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tacc::conv::test

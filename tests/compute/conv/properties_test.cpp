@@ -1,0 +1,189 @@
+// What holds for every plan: the passes belong together, threads change no bit, nothing outside the buffers is touched.
+#include <atomic>
+#include <cstring>
+#include <random>
+#include <thread>
+
+#include "../guarded_buffer.hpp"
+#include "conv_case.hpp"
+
+namespace tacc::conv::test {
+namespace {
+
+using tacc::test::PageBuffer;
+
+double product(const Floats& a, const Floats& b) {
+  double sum = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) sum += double(a.data()[i]) * b.data()[i];
+  return sum;
+}
+
+Floats computed(taccConvDesc_t desc, taccConvPass_t pass) {
+  desc.pass = pass;
+  const Case test(desc);
+  return test.run(*makePlan(test.description(), *availableKernels().front()).plan, *taccSerialExecutor());
+}
+
+/// A convolution of random size, with every feature now and then.
+taccConvDesc_t randomConvolution(std::mt19937& random) {
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  taccConvDesc_t desc = convolution(taccConvForward, from(1, 3), from(1, 70), from(1, 20), from(1, 30), from(1, 70), 1);
+  desc.kernelHeight = from(1, 5);
+  desc.kernelWidth = from(1, 5);
+  desc.strideHeight = from(1, 3);
+  desc.strideWidth = from(1, 3);
+  desc.padHeight = from(0, 3);
+  desc.padWidth = from(0, 3);
+  desc.dilationHeight = from(1, 2);
+  desc.dilationWidth = from(1, 2);
+  desc.height = std::max(desc.height, desc.dilationHeight * (desc.kernelHeight - 1) + 1);
+  desc.width = std::max(desc.width, desc.dilationWidth * (desc.kernelWidth - 1) + 1);
+  if (from(0, 4) == 0) {
+    desc.groups = 2;
+    desc.inChannels = 2 * from(1, 24);
+    desc.outChannels = 2 * from(1, 24);
+  }
+  desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+  return desc;
+}
+
+TEST(Passes, AreAdjoint) {
+  // <conv(x, w), g> = <x, backward data(g, w)> = <w, backward weights(x, g)>, exactly.
+  std::mt19937 random(1);
+  for (int i = 0; i < 60; ++i) {
+    const taccConvDesc_t desc = randomConvolution(random);
+    const Case tensors(desc);
+    const double forward = product(computed(desc, taccConvForward), tensors.outputGradient);
+    EXPECT_EQ(product(computed(desc, taccConvBackwardData), tensors.input), forward) << tensors.text();
+    EXPECT_EQ(product(computed(desc, taccConvBackwardWeights), tensors.weights), forward) << tensors.text();
+  }
+}
+
+TEST(Passes, AreExactForRandomShapes) {
+  std::mt19937 random(2);
+  for (int i = 0; i < 60; ++i) {
+    taccConvDesc_t desc = randomConvolution(random);
+    desc.pass = allPasses[i % 3];
+    expectExact(desc);
+  }
+}
+
+/// Runs tasks on threads of its own, in an order that differs from run to run.
+class ThreadedExecutor {
+ public:
+  explicit ThreadedExecutor(int workers) : executor_{this, workers, run} {}
+  const taccExecutor_t& get() const { return executor_; }
+
+ private:
+  static void run(void* context, std::size_t tasks, void (*task)(void*, std::size_t, int), void* argument) {
+    std::atomic<std::size_t> next{tasks};
+    std::vector<std::thread> threads;
+    for (int worker = 0; worker < static_cast<ThreadedExecutor*>(context)->executor_.workers; ++worker) {
+      threads.emplace_back([&, worker] {
+        for (;;) {
+          const std::size_t left = next.fetch_sub(1);
+          if (left == 0 || left > tasks) return;
+          task(argument, left - 1, worker);  // from the last to the first
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  taccExecutor_t executor_;
+};
+
+TEST(Threads, ChangeNoBit) {
+  for (const taccConvPass_t pass : allPasses) {
+    std::vector<taccConvDesc_t> convolutions = {
+        convolution(pass, 1, 64, 14, 14, 96, 3, 1, 1), convolution(pass, 5, 48, 7, 7, 64, 1),
+        convolution(pass, 3, 48, 9, 8, 64, 1, 2), convolution(pass, 2, 33, 19, 23, 40, 3, 2, 1)};
+    if (pass != taccConvBackwardData) {
+      convolutions.push_back(convolution(pass, 2, 3, 60, 61, 64, 7, 2, 3));
+      convolutions.back().inputLayout = taccLayoutNchw;
+    }
+    for (taccConvDesc_t desc : convolutions) {
+      desc.maxWorkers = 1;
+      Case test(desc);
+      // Not integers: an order that changes would show.
+      for (Floats* floats : {&test.input, &test.weights, &test.outputGradient}) {
+        for (std::size_t i = 0; i < floats->size(); ++i)
+          floats->data()[i] *= 0.1F + 0.001F * static_cast<float>(i % 97);
+      }
+      for (const KernelSet* kernels : availableKernels()) {
+        const Floats serial = test.run(*makePlan(test.description(), *kernels).plan, *taccSerialExecutor());
+        for (int workers = 2; workers <= 7; ++workers) {
+          desc.maxWorkers = workers;
+          const auto plan = makePlan(understand(desc), *kernels).plan;
+          EXPECT_TRUE(test.run(*plan, ThreadedExecutor(workers).get()) == serial) << test.text() << ", " << workers;
+        }
+      }
+    }
+  }
+}
+
+TEST(Memory, NothingOutsideTheBuffersIsTouched) {
+  // Every buffer ends, or begins, where the next page may not be touched.
+  constexpr std::size_t pages = 60;
+  for (const taccConvPass_t pass : allPasses) {
+    for (const auto& [ins, outs, kernel, stride, pad] :
+         {std::array{16, 32, 3, 1, 1}, {20, 40, 3, 1, 1}, {48, 16, 1, 1, 0}, {33, 17, 5, 2, 2}, {3, 20, 3, 1, 1}}) {
+      taccConvDesc_t desc = convolution(pass, 1, ins, 9, 13, outs, kernel, stride, pad);
+      desc.bias = pass == taccConvForward;
+      if (ins == 3 && pass != taccConvBackwardData) desc.inputLayout = taccLayoutNchw;
+      const Case test(desc);
+      const Floats expected = test.expected();
+      for (const KernelSet* kernels : availableKernels()) {
+        const auto plan = makePlan(test.description(), *kernels).plan;
+        Floats packed(plan->packedFloats());
+        plan->pack(test.weights.data(), packed.data());
+        for (const bool atEnd : {false, true}) {
+          PageBuffer input(pages), weights(pages), gradient(pages), bias(pages), result(pages), workspace(pages);
+          const auto place = [&](PageBuffer& buffer, const Floats& from) {
+            const std::size_t bytes = from.size() * sizeof(float);
+            unsigned char* const at = atEnd ? buffer.atEnd(bytes) : buffer.atBegin();
+            if (bytes > 0) std::memcpy(at, from.data(), bytes);
+            return reinterpret_cast<float*>(at);
+          };
+          float* const resultAt = place(result, test.before);
+          const Floats work(plan->workspaceBytes() / sizeof(float));
+          plan->run({place(input, test.input), place(weights, packed), place(gradient, test.outputGradient),
+                     place(bias, test.bias), nullptr, resultAt, place(workspace, work), plan->workspaceBytes()},
+                    Executor(*taccSerialExecutor()));
+          EXPECT_EQ(std::memcmp(resultAt, expected.data(), expected.size() * sizeof(float)), 0)
+              << test.text() << " " << plan->kernel();
+        }
+      }
+    }
+  }
+}
+
+TEST(Reorder, RoundTripsThroughEveryLayout) {
+  constexpr taccLayout_t layouts[] = {taccLayoutNchw16c, taccLayoutNchw, taccLayoutNhwc};
+  for (const auto& [batch, channels, height, width] :
+       {std::array{1, 1, 1, 1}, {2, 3, 5, 7}, {1, 16, 9, 9}, {3, 37, 10, 13}}) {
+    for (const taccLayout_t from : layouts) {
+      Floats original(tensorFloats(from, batch, channels, height, width));
+      for (int n = 0; n < batch; ++n) {
+        for (int c = 0; c < channels; ++c) {
+          for (int p = 0; p < height * width; ++p) {
+            original[elementAt(from, channels, height, width, n, c, p / width, p % width)] =
+                static_cast<float>((n * channels + c) * height * width + p);
+          }
+        }
+      }
+      for (const taccLayout_t to : layouts) {
+        Floats there(tensorFloats(to, batch, channels, height, width));
+        Floats back(original.size());
+        std::fill_n(there.data(), there.size(), 1e30F);
+        reorder(from, original.data(), to, there.data(), batch, channels, height, width);
+        EXPECT_EQ(there[elementAt(to, channels, height, width, batch - 1, channels - 1, height - 1, 0)],
+                  original[elementAt(from, channels, height, width, batch - 1, channels - 1, height - 1, 0)]);
+        reorder(to, there.data(), from, back.data(), batch, channels, height, width);
+        EXPECT_TRUE(back == original) << from << " to " << to;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace tacc::conv::test

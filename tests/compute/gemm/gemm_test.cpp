@@ -1,0 +1,117 @@
+// Products of matrices against the definition, with small integers, so exactly.
+#include "compute/gemm/gemm.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "../conv/conv_case.hpp"
+
+namespace tacc::gemm {
+namespace {
+
+using conv::test::Floats;
+using conv::test::smallInteger;
+
+Floats numbers(std::size_t count, std::uint64_t seed) {
+  Floats floats(count);
+  for (std::size_t i = 0; i < count; ++i) floats.data()[i] = smallInteger(seed, i, 3);
+  return floats;
+}
+
+void expectExact(const taccGemmDesc_t& desc) {
+  const Description d = understand(desc);
+  const auto m = static_cast<std::size_t>(d.m);
+  const auto n = static_cast<std::size_t>(d.n);
+  const auto k = static_cast<std::size_t>(d.k);
+  const Floats a = numbers((d.transposeA ? k : m) * static_cast<std::size_t>(d.lda), 1);
+  const Floats b = numbers((d.transposeB ? n : k) * static_cast<std::size_t>(d.ldb), 2);
+  const Floats bias = numbers(n, 3);
+  const Floats before = numbers(m * static_cast<std::size_t>(d.ldc), 4);
+  Floats expected = before;
+  for (int i = 0; i < d.m; ++i) {
+    for (int j = 0; j < d.n; ++j) {
+      double sum = (d.bias ? bias[j] : 0.0F) + (d.accumulate ? before[i * d.ldc + j] : 0.0F);
+      for (int l = 0; l < d.k; ++l) {
+        sum += double(d.transposeA ? a[l * d.lda + i] : a[i * d.lda + l]) *
+               (d.transposeB ? b[j * d.ldb + l] : b[l * d.ldb + j]);
+      }
+      expected[i * d.ldc + j] = static_cast<float>(d.relu ? std::max(sum, 0.0) : sum);
+    }
+  }
+  for (const conv::KernelSet* kernels : conv::availableKernels()) {
+    const Plan plan(d, *kernels);
+    Floats packed(plan.packedFloats());
+    Floats workspace(plan.workspaceBytes() / sizeof(float));
+    std::fill_n(workspace.data(), workspace.size(), 1e30F);
+    Floats c = before;
+    plan.pack(b.data(), packed.data());
+    plan.run({a.data(), packed.data(), bias.data(), c.data(), workspace.data(), plan.workspaceBytes()},
+             conv::Executor(*taccSerialExecutor()));
+    EXPECT_TRUE(c == expected) << d.m << "x" << d.n << "x" << d.k << " " << plan.kernel();
+  }
+}
+
+TEST(Gemm, IsExactForEverySizeAndFeature) {
+  std::mt19937 random(3);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 300; ++i) {
+    taccGemmDesc_t desc = TACC_GEMM_INITIALIZER;
+    desc.m = from(1, 40);
+    desc.n = from(1, 100);
+    desc.k = i % 10 == 0 ? from(1, 900) : from(1, 40);
+    desc.transposeA = from(0, 1);
+    desc.transposeB = from(0, 1);
+    desc.bias = from(0, 1);
+    desc.accumulate = from(0, 1);
+    desc.relu = from(0, 1);
+    if (from(0, 2) == 0) {
+      desc.lda = (desc.transposeA != 0 ? desc.m : desc.k) + from(0, 9);
+      desc.ldb = (desc.transposeB != 0 ? desc.k : desc.n) + from(0, 9);
+      desc.ldc = desc.n + from(0, 9);  // what is between the rows stays
+    }
+    expectExact(desc);
+  }
+}
+
+TEST(Gemm, SaysWhatIsWrong) {
+  const auto refusal = [](auto member, auto value) -> std::string {
+    taccGemmDesc_t desc = TACC_GEMM_INITIALIZER;
+    desc.m = desc.n = desc.k = 5;
+    desc.*member = value;
+    taccGemmPlan_t plan = nullptr;
+    EXPECT_EQ(taccGemmPlanCreate(&plan, &desc), taccInvalidArgument);
+    return taccGetLastError(nullptr);
+  };
+  EXPECT_THAT(refusal(&taccGemmDesc_t::k, 0), testing::HasSubstr("k is 0"));
+  EXPECT_THAT(refusal(&taccGemmDesc_t::ldb, 4), testing::HasSubstr("ldb is 4 and a row has 5"));
+  EXPECT_THAT(refusal(&taccGemmDesc_t::size, std::size_t{8}), testing::HasSubstr("TACC_GEMM_INITIALIZER"));
+}
+
+TEST(Gemm, FromC) {
+  taccGemmDesc_t desc = TACC_GEMM_INITIALIZER;
+  desc.m = 2;
+  desc.n = 3;
+  desc.k = 2;
+  taccGemmPlan_t plan = nullptr;
+  ASSERT_EQ(taccGemmPlanCreate(&plan, &desc), taccSuccess);
+  taccGemmInfo_t info{};
+  ASSERT_EQ(taccGemmPlanGetInfo(plan, &info), taccSuccess);
+  EXPECT_EQ(info.operations, 24);
+  const float a[] = {1, 2, 3, 4};
+  const float b[] = {1, 0, 2, 0, 1, 3};
+  float c[6] = {};
+  Floats packed(info.packedBytes / sizeof(float));
+  Floats workspace(info.workspaceBytes / sizeof(float));
+  ASSERT_EQ(taccGemmPack(plan, b, packed.data()), taccSuccess);
+  taccGemmBuffers_t buffers{a, packed.data(), nullptr, c, workspace.data(), info.workspaceBytes};
+  ASSERT_EQ(taccGemmRun(plan, &buffers, taccSerialExecutor()), taccSuccess) << taccGetLastError(nullptr);
+  EXPECT_THAT(c, testing::ElementsAre(1, 2, 8, 3, 4, 18));
+  buffers.workspaceBytes = 0;
+  EXPECT_EQ(taccGemmRun(plan, &buffers, taccSerialExecutor()), taccInvalidArgument);
+  EXPECT_EQ(taccGemmPlanDestroy(plan), taccSuccess);
+}
+
+}  // namespace
+}  // namespace tacc::gemm
