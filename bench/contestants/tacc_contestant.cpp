@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <stdexcept>
+
+#include "worker/element.hpp"
 
 namespace tacc::bench {
 namespace {
@@ -104,7 +107,15 @@ void TaccContestant::sendRecv(const Call& call) {
 
 void TaccContestant::barrier() { require(taccBarrier(comm_, nullptr)); }
 
-std::string TaccContestant::algorithm(const Call&) const { return taccCommLastAlgorithm(comm_); }
+std::string TaccContestant::algorithm(const Call& last) const {
+  const Task& t = *last.task;
+  const std::size_t bytes = t.count * elementSize(t.type);
+  if (settings_.explains && rank_ == 0 && explained_.insert({t.collective->name, bytes}).second) {
+    const char* text = taccExplain(comm_, t.collective->name, bytes);
+    std::fprintf(stderr, "%s", text == nullptr ? "nothing explains a call of this kind\n" : text);
+  }
+  return taccCommLastAlgorithm(comm_);
+}
 
 double TaccContestant::cpuSeconds() const {
   if (joinsById_) return Contestant::cpuSeconds();

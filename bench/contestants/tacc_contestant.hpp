@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "tacc/tacc.h"
 #include "worker/contestant.hpp"
@@ -12,6 +14,7 @@ namespace tacc::bench {
 struct TaccSettings {
   bool libraryMemory = false;  ///< buffers from taccMemAlloc
   std::string algorithm;       ///< forced; "": the library chooses
+  bool explains = false;       ///< rank 0 tells on standard error why calls run as they do
 };
 
 /// One rank of tacc, through its public C interface only.
@@ -42,6 +45,7 @@ class TaccContestant : public Contestant {
   int rank_;
   int ranks_;
   TaccSettings settings_;
+  mutable std::set<std::pair<std::string, std::size_t>> explained_;  // what rank 0 has told
   taccComm_t comm_ = nullptr;
   /// True if join() has to form the communicator.
   bool joinsById_ = false;

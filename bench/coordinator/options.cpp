@@ -55,6 +55,7 @@ void declare(CLI::App& app, Words& words, Options& options) {
   app.add_option("--ranks", options.ranks, "ranks to start (one for each CPU allowed, at least 2)")
       ->check(CLI::Range(1, 4096));
   app.add_option("--algo", options.algorithm, "force this algorithm of tacc");
+  app.add_flag("--explain", options.explains, "tell on standard error why tacc runs each size as it does");
   app.add_option("--memory", words.memory, "tacc's buffers: private, or library (taccMemAlloc) (private)")
       ->check(CLI::IsMember({"private", "library"}));
   app.add_flag("--threads", options.threads, "tacc's ranks are threads of one process");

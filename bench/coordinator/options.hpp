@@ -25,6 +25,7 @@ struct Options {
   std::vector<int> roots;
   int ranks = 0;
   std::string algorithm;
+  bool explains = false;
   bool libraryMemory = false;
   bool threads = false;
   bool bound = false;

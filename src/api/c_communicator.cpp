@@ -239,6 +239,25 @@ taccResult_t taccRedOpDestroy(taccRedOp_t op, taccComm_t comm) {
   });
 }
 
+const char* taccExplain(taccComm_t comm, const char* collective, size_t bytes) {
+  const char* text = nullptr;
+  guard("taccExplain", comm, [&] {
+    const Entry entry(comm, Needs::alive);
+    tacc::checkPointer(collective, "collective");
+    const std::optional<tacc::Collective> known = tacc::collectiveNamed(collective);
+    if (!known) {
+      std::string names;
+      for (int c = 0; c < tacc::collectiveCount; ++c)
+        names += (c == 0 ? "" : ", ") + std::string(tacc::nameOf(static_cast<tacc::Collective>(c)));
+      tacc::fail(taccInvalidArgument, "there is no collective \"{}\"; there are {}", collective, names);
+    }
+    comm->waitForStreams();
+    comm->explanation = comm->communicator->explain(*known, bytes);
+    text = comm->explanation.c_str();
+  });
+  return text;
+}
+
 const char* taccCommLastAlgorithm(taccComm_t comm) {
   const char* name = "";
   guard("taccCommLastAlgorithm", comm, [&] {

@@ -240,6 +240,13 @@ void Bootstrap::announceFailure(const Error& error) noexcept {
   }
 }
 
+void Bootstrap::setIdleWork(std::function<void()> work) {
+  if (hub_)
+    hub_->idleWork = std::move(work);
+  else if (spoke_)
+    spoke_->idleWork = std::move(work);
+}
+
 void Bootstrap::interrupt() noexcept { interrupt_.raise(); }
 
 }  // namespace tacc

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -91,6 +92,9 @@ class Bootstrap {
   /// Only where allUnix(), else taccInternalError. Every rank gives any number of descriptors; every rank gets those of
   /// all others, in rank order. A time-out of 0 waits for ever.
   std::vector<Received> exchangeDescriptors(std::span<const Offered> mine, double timeoutSeconds);
+
+  /// From now on called again and again while this rank waits for others; empty: no more. What it throws ends the call.
+  void setIdleWork(std::function<void()> work);
 
   /// Tells all ranks that this one failed between two calls; their next call throws an Error with this text.
   void announceFailure(const Error& error) noexcept;

@@ -64,20 +64,43 @@ void ClusterCommunicator::runInNode(Call call) {
   node_->runNow(call);
 }
 
-const Algorithm& ClusterCommunicator::algorithmFor(Collective collective, std::size_t members, int root,
-                                                   std::size_t bytes) const {
-  const NetworkShape shape{{collective, static_cast<int>(members), root},
-                           bytes,
-                           speed_,
-                           internal_ ? std::string_view() : std::string_view(config().algorithm)};
-  return selectNetworkAlgorithm(shape);
+NetworkChooser& ClusterCommunicator::chooserFor(const std::vector<int>& members) noexcept {
+  return members.size() == static_cast<std::size_t>(hosts_.hosts()) ? betweenHosts_ : betweenAll_;
 }
 
-std::size_t ClusterCommunicator::chunkOf(Collective collective, std::size_t members, const Call& call,
+const Algorithm& ClusterCommunicator::algorithmFor(Collective collective, const std::vector<int>& members, int root,
+                                                   std::size_t bytes) {
+  return chooserFor(members).choose(collective, root, bytes,
+                                    internal_ ? std::string_view() : std::string_view(config().algorithm));
+}
+
+std::string ClusterCommunicator::explain(Collective collective, std::size_t bytes) {
+  const bool forced = !config().algorithm.empty();
+  const bool isStackOfLanes = collective == Collective::allGather || collective == Collective::reduceScatter;
+  const bool byHosts = partitionOf(collective) == Partition::split || (isStackOfLanes && !isAlone() && hosts_.isEven());
+  std::string text =
+      fmt::format("{} of {} bytes, {} ranks on {} hosts, {}: {:.1f} us, {:.4g} MB/s\n", nameOf(collective), bytes,
+                  ranks(), hosts_.hosts(), transportName_, speed_.latency * 1e6, speed_.bytesPerSecond * 1e-6);
+  if (!byHosts && !isStackOfLanes && !forced)
+    return text + "messages straight between all pairs that have data for each other: nothing is chosen\n";
+  NetworkChooser& chooser = byHosts ? betweenHosts_ : betweenAll_;
+  text += describeMachine(chooser.machine());
+  if (forced) return text + fmt::format("{} was forced\n", config().algorithm);
+  const char* mark = "->";
+  for (const NetworkCandidate& candidate : chooser.explain(collective, bytes)) {
+    const std::string time = candidate.isPossible ? fmt::format("{:.1f} us", candidate.seconds * 1e6) : "-";
+    text += fmt::format("{:2} {:22} {:>14}  {}\n", mark, candidate.algorithm->name, time, candidate.reason);
+    mark = "";
+  }
+  return text;
+}
+
+std::size_t ClusterCommunicator::chunkOf(Collective collective, const std::vector<int>& members, const Call& call,
                                          std::size_t lanes) {
   const std::size_t size = sizeOf(call.type);
   const Algorithm& algorithm = algorithmFor(collective, members, 0, call.count / lanes * size);
-  const int blocks = programFor(algorithm, {collective, static_cast<int>(members), 0}, 0, false).blocks;
+  const PlanRequest request{collective, static_cast<int>(members.size()), 0, chooserFor(members).groups(), {}};
+  const int blocks = programFor(algorithm, request, 0, false).blocks;
   return std::max<std::size_t>(1, messageBytes(speed_, static_cast<int>(lanes)) / size) *
          static_cast<std::size_t>(blocks);
 }
@@ -85,9 +108,13 @@ std::size_t ClusterCommunicator::chunkOf(Collective collective, std::size_t memb
 void ClusterCommunicator::startBetween(const Call& call, Between between, std::size_t released) {
   const std::size_t elementBytes = sizeOf(call.type);
   const auto member = static_cast<int>(indexOf(between.members, rank()));
-  const PlanRequest request{between.collective, static_cast<int>(between.members.size()), between.root};
+  const PlanRequest request{between.collective,
+                            static_cast<int>(between.members.size()),
+                            between.root,
+                            chooserFor(between.members).groups(),
+                            {}};
   const Algorithm& algorithm =
-      algorithmFor(between.collective, between.members.size(), between.root, between.count * elementBytes);
+      algorithmFor(between.collective, between.members, between.root, between.count * elementBytes);
   NetworkWork work;
   work.program = &programFor(algorithm, request, member, between.inPlace);
   work.members = between.members;
@@ -156,7 +183,7 @@ void ClusterCommunicator::allReduceInLanes(const Call& call) {
   const auto lanes = static_cast<std::size_t>(node_->ranks());
   const auto mine = static_cast<std::size_t>(local_);
   // A chunk is cut into the lanes' pieces; piece k of a lane is chunk k of its plan.
-  const std::size_t chunk = chunkOf(Collective::allReduce, lane_.size(), call, lanes) * lanes;
+  const std::size_t chunk = chunkOf(Collective::allReduce, lane_, call, lanes) * lanes;
   const std::size_t chunks = divideUp(call.count, chunk);
   const auto piece = [&](std::size_t k) { return (std::min(call.count, (k + 1) * chunk) - k * chunk) / lanes; };
   const auto at = [&](std::size_t k) { return receiveOf(call) + (k * chunk + mine * piece(k)) * size; };
@@ -178,7 +205,7 @@ void ClusterCommunicator::allReduceInLanes(const Call& call) {
 void ClusterCommunicator::allReduceByLeaders(const Call& call) {
   const std::size_t size = sizeOf(call.type);
   const bool leads = local_ == 0;
-  const std::size_t chunk = chunkOf(Collective::allReduce, leaders_.size(), call, 1);
+  const std::size_t chunk = chunkOf(Collective::allReduce, leaders_, call, 1);
   const std::byte* input = isAlone() ? sendOf(call) : receiveOf(call);
   if (leads)
     startBetween(call,
@@ -203,7 +230,7 @@ void ClusterCommunicator::broadcast(const Call& call) {
   const int leader = leaders[static_cast<std::size_t>(host_)];
   const bool leads = leader == rank();
   const bool isRoot = rank() == call.root;
-  const std::size_t chunk = chunkOf(Collective::broadcast, leaders.size(), call, 1);
+  const std::size_t chunk = chunkOf(Collective::broadcast, leaders, call, 1);
   if (leads)
     startBetween(call,
                  {Collective::broadcast, leaders, hosts_.hostOf(call.root), isRoot && call.send == call.receive,
@@ -223,7 +250,7 @@ void ClusterCommunicator::reduce(const Call& call) {
   const int leader = leaders[static_cast<std::size_t>(host_)];
   const bool leads = leader == rank();
   const bool isRoot = rank() == call.root;
-  const std::size_t chunk = chunkOf(Collective::reduce, leaders.size(), call, 1);
+  const std::size_t chunk = chunkOf(Collective::reduce, leaders, call, 1);
   // What a host has summed goes into the root's output, or into memory of its leader's own.
   std::byte* sum = isRoot ? receiveOf(call) : leads && !isAlone() ? workspace(call.count * size) : nullptr;
   const std::byte* input = isAlone() ? sendOf(call) : sum;
@@ -256,7 +283,7 @@ void ClusterCommunicator::allGather(const Call& call) {
   // Between hosts every lane gathers its own blocks; then the host gathers the lanes' stacks.
   std::byte* stacks = workspace((hosts + hosts * locals) * block);
   std::byte* all = stacks + hosts * block;
-  const std::size_t chunk = chunkOf(Collective::allGather, hosts, call, 1);
+  const std::size_t chunk = chunkOf(Collective::allGather, lane_, call, 1);
   startBetween(call,
                {Collective::allGather, lane_, 0, false, call.count,
                 cut(sendOf(call), stacks, call.count, chunk, sizeOf(call.type))},
@@ -283,7 +310,7 @@ void ClusterCommunicator::reduceScatter(const Call& call) {
       std::memcpy(all + (l * hosts + h) * block, sendOf(call) + owner * block, block);
     }
   runInNode({Collective::reduceScatter, all, mine, hosts * call.count, call.type, call.op});
-  const std::size_t chunk = chunkOf(Collective::reduceScatter, hosts, call, 1);
+  const std::size_t chunk = chunkOf(Collective::reduceScatter, lane_, call, 1);
   startBetween(call,
                {Collective::reduceScatter, lane_, 0, false, call.count,
                 cut(mine, receiveOf(call), call.count, chunk, sizeOf(call.type))},
@@ -294,7 +321,7 @@ void ClusterCommunicator::reduceScatter(const Call& call) {
 
 void ClusterCommunicator::runFlat(const Call& call) {
   const UserBuffers mine = usedBuffers(call, rank(), ranks());
-  const std::size_t chunk = chunkOf(call.collective, everybody_.size(), call, 1);
+  const std::size_t chunk = chunkOf(call.collective, everybody_, call, 1);
   startBetween(
       call,
       {call.collective, everybody_, isRooted(call.collective) ? static_cast<int>(indexOf(everybody_, call.root)) : 0,

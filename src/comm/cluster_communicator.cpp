@@ -28,12 +28,24 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       pairs_(endpoint_.peers(), rank),
       transportName_(std::move(membership.transportName)),
       speed_(membership.speed),
-      topology_(std::move(membership.topology)) {
+      topology_(std::move(membership.topology)),
+      betweenHosts_(machine(false), speed_),
+      betweenAll_(machine(true), speed_) {
   if (hosts_.isEven()) lane_ = hosts_.lane(local_);
   if (node_) node_->setIdleWork([this] { endpoint_.idle(active_); });
 }
 
 /// First of all nobody writes into the memory of runs that an Error has left under way.
+CostMachine ClusterCommunicator::machine(bool ofAllRanks) const {
+  std::vector<std::string> names;
+  std::vector<int> ranksOf;
+  for (int host = 0; host < hosts_.hosts(); ++host) {
+    names.emplace_back(who_[static_cast<std::size_t>(hosts_.ranksOf(host).front())].hostName.data());
+    ranksOf.push_back(ofAllRanks ? static_cast<int>(hosts_.ranksOf(host).size()) : 1);
+  }
+  return costMachineOf(*topology_, names, ranksOf, speed_);
+}
+
 ClusterCommunicator::~ClusterCommunicator() {
   const bool failed = asyncError_.load() != taccSuccess || !endpoint_.leave();
   endpoint_.closeTransport(failed);

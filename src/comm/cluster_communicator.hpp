@@ -22,7 +22,7 @@
 #include "comm/node_communicator.hpp"
 #include "engine/network_pairs.hpp"
 #include "engine/network_run.hpp"
-#include "selection/network_speed.hpp"
+#include "selection/network_chooser.hpp"
 
 namespace tacc {
 
@@ -52,6 +52,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   taccResult_t asyncError() const noexcept override;
   void registerBuffer(void* buffer, std::size_t bytes) override;
   void deregisterBuffer(void* buffer) override;
+  std::string explain(Collective collective, std::size_t bytes) override;
   std::string lastAlgorithm() const override { return lastAlgorithm_; }
 
  private:
@@ -88,9 +89,9 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void runFlat(const Call& call);
   void barrier();
 
-  const Algorithm& algorithmFor(Collective collective, std::size_t members, int root, std::size_t bytes) const;
+  const Algorithm& algorithmFor(Collective collective, const std::vector<int>& members, int root, std::size_t bytes);
   /// Elements of a chunk of one lane.
-  std::size_t chunkOf(Collective collective, std::size_t members, const Call& call, std::size_t lanes);
+  std::size_t chunkOf(Collective collective, const std::vector<int>& members, const Call& call, std::size_t lanes);
   void startBetween(const Call& call, Between between, std::size_t released);
   void finishBetween();
   void runPipeline(const Pipeline& pipeline);
@@ -99,6 +100,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   const NetworkProgram& programFor(const Algorithm& algorithm, const PlanRequest& request, int member, bool inPlace);
   /// One rank of every host: `root` for its own, the first of the others.
   std::vector<int> leadersWith(int root) const;
+  CostMachine machine(bool ofAllRanks) const;
   bool isAlone() const noexcept { return node_ == nullptr; }
   std::uint64_t signatureOf(const Call& call) const;
   std::string describeCurrent() const;
@@ -119,6 +121,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::string transportName_;
   NetworkSpeed speed_;
   std::shared_ptr<const Topology> topology_;
+  NetworkChooser betweenHosts_, betweenAll_;  // one rank a host, or all ranks
+  NetworkChooser& chooserFor(const std::vector<int>& members) noexcept;
   std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
   std::vector<std::byte> workspace_;
   std::uint64_t signature_ = 0;         // of the call that runs

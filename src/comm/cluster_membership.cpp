@@ -68,17 +68,24 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     member.node = makeNode(*bootstrap, hosts, rank, config, environment);
     const std::vector<int> leaders = hosts.lane(0);
     const bool leads = hosts.localOf(rank) == 0 && hosts.hosts() > 1;
+    // A rank that has done its part may still be needed by messages of others.
+    bootstrap->setIdleWork([&] { member.transport->progress(); });
     NetworkProbe probe(*member.transport, config.initTimeout);
     const NetworkSpeed view = leads ? probe.measureRing(leaders, rank) : NetworkSpeed{0, 1e99};
     member.speed = slowestOf(bootstrap->gatherValues(view));
     member.topology = config.topology != nullptr ? config.topology
                                                  : surveyNetwork(*bootstrap, who, hosts, rank, environment,
                                                                  leads ? &probe : nullptr, member.speed);
+    member.walk = walkOver(*member.topology, hosts, who);
+    // Again in that order, in which rings go from now on.
+    const NetworkSpeed ordered =
+        leads ? probe.measureRing(hosts.inOrder(member.walk).lane(0), rank) : NetworkSpeed{0, 1e99};
+    member.speed = slowestOf(bootstrap->gatherValues(ordered));
+    bootstrap->setIdleWork({});
   } catch (const Error& error) {
     bootstrap->announceFailure(error);
     throw;
   }
-  member.walk = walkOver(*member.topology, hosts, who);
   member.trace = environment.trace;
   member.patience = patienceFor(config, environment);
   member.control = std::make_unique<ControlPlane>(rank, who, bootstrap->releaseChannels());

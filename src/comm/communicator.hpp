@@ -83,6 +83,8 @@ class Communicator {
 
   /// Name of the algorithm that the last call ran, e.g. "twoshot"; for the bench and the tests.
   virtual std::string lastAlgorithm() const = 0;
+  /// Why a call of `bytes` would run as it does; lines of text. Local.
+  virtual std::string explain(Collective collective, std::size_t bytes) = 0;
 
  protected:
   Communicator(int rank, int ranks, CommConfig config) : rank_(rank), ranks_(ranks), config_(std::move(config)) {}

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "transports/inet_address.hpp"
 #include "comm/wait.hpp"
 #include "transports/file_descriptor.hpp"
+#include "transports/inet_address.hpp"
 
 namespace tacc {
 

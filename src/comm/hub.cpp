@@ -22,6 +22,8 @@ constexpr std::size_t strangerLimit = 256;
 constexpr double farewellSeconds = 0.5;
 /// How long a rank 0 that found the ranks not to fit together waits for the rest of them, to tell them too.
 constexpr double lingerSeconds = 2.0;
+/// Between calls of idleWork.
+constexpr double idleSeconds = 0.001;
 /// Between attempts while the kernel has too many descriptors in flight.
 constexpr double stallSeconds = 0.001;
 
@@ -163,6 +165,10 @@ void Hub::serve(const Deadline& deadline, Phase phase, MessageKind kind) {
       if (phase != Phase::scattering) socket.events = static_cast<short>(socket.events | POLLIN);
     }
     sockets.push_back(socket);
+  }
+  if (idleWork) {
+    idleWork();
+    next = std::min(next, Deadline(idleSeconds));
   }
   waitFor(sockets, interrupt_, next);
 

@@ -47,6 +47,9 @@ class Hub {
   void scatter(MessageKind kind, std::string_view operation, double timeoutSeconds,
                const std::function<Answer(int rank)>& answerTo);
 
+  /// Called again and again while rank 0 waits, if it is set.
+  std::function<void()> idleWork;
+
   /// Every other rank is connected over a unix socket.
   bool allUnix() const noexcept;
   /// The connections by rank (that of rank 0 is closed); afterwards only the destructor may be called.

@@ -15,8 +15,8 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "comm/host.hpp"
-#include "transports/interfaces.hpp"
 #include "comm/unique_id.hpp"
+#include "transports/interfaces.hpp"
 
 namespace tacc {
 namespace {

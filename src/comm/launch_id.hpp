@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
-#include "transports/inet_address.hpp"
 #include "comm/launch_environment.hpp"
 #include "tacc/tacc.h"
+#include "transports/inet_address.hpp"
 
 namespace tacc {
 

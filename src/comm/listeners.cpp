@@ -9,8 +9,8 @@
 
 #include "base/error.hpp"
 #include "comm/host.hpp"
-#include "transports/interfaces.hpp"
 #include "comm/rendezvous_address.hpp"
+#include "transports/interfaces.hpp"
 #include "transports/tcp.hpp"
 
 namespace tacc {

@@ -14,8 +14,8 @@
 #include "comm/connect.hpp"
 #include "comm/failure.hpp"
 #include "comm/rendezvous_address.hpp"
-#include "transports/tcp.hpp"
 #include "comm/unique_id.hpp"
+#include "transports/tcp.hpp"
 
 namespace tacc {
 namespace {

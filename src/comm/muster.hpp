@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "comm/handshake.hpp"
-#include "transports/inet_address.hpp"
 #include "comm/wait.hpp"
 #include "tacc/tacc.h"
 #include "transports/file_descriptor.hpp"
+#include "transports/inet_address.hpp"
 
 namespace tacc {
 

@@ -77,6 +77,20 @@ CallShape NodeCommunicator::shapeOf(const Call& call) const {
           internal_ ? std::string_view() : std::string_view(config().algorithm)};
 }
 
+std::string NodeCommunicator::explain(Collective collective, std::size_t bytes) {
+  const CallShape shape{{collective, ranks(), 0}, bytes, membership_.policy.oversubscribed, config().algorithm};
+  const std::size_t posted = flatPostBytes(collective, ranks(), bytes);
+  const std::size_t limit = flatLimit(shape, membership_.segment.geometry().eagerBytes);
+  if (posted <= limit)
+    return fmt::format(
+        "{} of {} bytes, {} ranks on one host: flat, all read what all have posted, as each posts {} bytes "
+        "and the limit is {}\n",
+        nameOf(collective), bytes, ranks(), posted, limit);
+  return fmt::format("{} of {} bytes, {} ranks on one host: {}{}; how data moves is measured while calls run\n",
+                     nameOf(collective), bytes, ranks(), selectAlgorithm(shape, {}).name,
+                     config().algorithm.empty() ? "" : ", which was forced");
+}
+
 void NodeCommunicator::runCall(const Call& call) {
   if (call.factor != nullptr) return runMultiplied(call);
   const CallShape shape = shapeOf(call);

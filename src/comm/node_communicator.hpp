@@ -35,6 +35,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   taccResult_t asyncError() const noexcept override;
   void registerBuffer(void* buffer, std::size_t bytes) override;
   void deregisterBuffer(void* buffer) override;
+  std::string explain(Collective collective, std::size_t bytes) override;
   std::string lastAlgorithm() const override { return std::string(lastAlgorithm_); }
 
   // For a communicator of which this node is a part:

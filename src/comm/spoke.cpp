@@ -26,6 +26,7 @@ constexpr double proofSeconds = 10.0;
 /// How much longer than rank 0 the others wait for it: its message about a time-out is the better one.
 constexpr double graceSeconds = 1.0;
 constexpr double stallSeconds = 0.001;
+constexpr double idleSeconds = 0.001;  // between calls of idleWork
 
 /// A hint where the id cannot lead everybody to rank 0.
 std::string_view describeReach(const UniqueIdContents& id) {
@@ -144,7 +145,8 @@ std::optional<Message> Spoke::receiveBefore(const Deadline& deadline) {
     if (std::optional<Message> message = channel_.take()) return message;
     if (!open || deadline.passed()) return std::nullopt;
     std::vector<pollfd> sockets{{channel_.fd(), POLLIN, 0}};
-    waitFor(sockets, interrupt_, deadline);
+    if (idleWork) idleWork();
+    waitFor(sockets, interrupt_, idleWork ? std::min(deadline, Deadline(idleSeconds)) : deadline);
   }
 }
 

@@ -1,6 +1,7 @@
 // The end of the bootstrap star at a rank other than 0.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,6 +46,9 @@ class Spoke {
   std::optional<InetAddress> localAddress() const noexcept { return InetAddress::ofSocket(channel_.fd()); }
   /// The connection to rank 0; afterwards only the destructor may be called.
   Channel release() noexcept { return std::move(channel_); }
+
+  /// Called again and again while this rank waits for rank 0, if it is set.
+  std::function<void()> idleWork;
 
  private:
   /// How far an attempt came.

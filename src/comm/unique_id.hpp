@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "transports/inet_address.hpp"
 #include "tacc/tacc.h"
+#include "transports/inet_address.hpp"
 
 namespace tacc {
 

@@ -79,6 +79,9 @@ class FakeCommunicator : public Communicator {
   void registerBuffer(void* buffer, std::size_t bytes) override;
   void deregisterBuffer(void* buffer) override;
   std::string lastAlgorithm() const override { return "fake"; }
+  std::string explain(Collective collective, std::size_t bytes) override {
+    return std::string(nameOf(collective)) + " of " + std::to_string(bytes) + " bytes is faked";
+  }
 
  private:
   FakeWorld& world_;

@@ -43,6 +43,7 @@ static const struct {
   taccResult_t (*redOpCreatePreMulSum)(taccRedOp_t*, void*, taccDataType_t, taccScalarResidence_t, taccComm_t);
   taccResult_t (*redOpDestroy)(taccRedOp_t, taccComm_t);
   const char* (*commLastAlgorithm)(taccComm_t);
+  const char* (*explain)(taccComm_t, const char*, size_t);
 } functions = {
     taccGetVersion,
     taccGetErrorString,
@@ -84,6 +85,7 @@ static const struct {
     taccRedOpCreatePreMulSum,
     taccRedOpDestroy,
     taccCommLastAlgorithm,
+    taccExplain,
 };
 
 _Static_assert(sizeof(taccUniqueId) == TACC_UNIQUE_ID_BYTES, "the id is its bytes");

@@ -1,0 +1,57 @@
+// Chooses the algorithm of the part of a call that is between hosts: what the cost model says of the agreed topology
+// and speed, where it is clear enough to leave the simple rule. All ranks give it the same values and choose alike.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "algorithms/registry.hpp"
+#include "selection/cost_machine.hpp"
+#include "selection/network_choice.hpp"
+#include "selection/network_speed.hpp"
+#include "topology/topology.hpp"
+
+namespace tacc {
+
+/// The machine that the cost model sees: `hosts[n]` is host n's name in the order of the plans' ranks, or, for hosts
+/// that the topology does not know, any name; `ranksOf[n]` so many ranks of each take part. What the topology does not
+/// say is taken from `speed`.
+CostMachine costMachineOf(const Topology& topology, const std::vector<std::string>& hosts,
+                          const std::vector<int>& ranksOf, const NetworkSpeed& speed);
+
+/// A line for each level, innermost first.
+std::string describeMachine(const CostMachine& machine);
+
+/// Groups of the machine's levels, for plans that look at them: those between single ranks and the whole.
+std::vector<std::vector<int>> groupsOf(const CostMachine& machine);
+
+class NetworkChooser {
+ public:
+  NetworkChooser(CostMachine machine, NetworkSpeed speed);
+
+  const CostMachine& machine() const noexcept { return map_.machine(); }
+  int ranks() const noexcept { return map_.ranks(); }
+  const std::vector<std::vector<int>>& groups() const noexcept { return groups_; }
+
+  /// `bytes`: split: of the vector; stack: of one block. Sizes are told apart by powers of two, and whoever is the root
+  /// makes no difference. A forced algorithm that cannot serve the request is an Error (taccInvalidUsage) that lists
+  /// those that can.
+  const Algorithm& choose(Collective collective, int root, std::size_t bytes, std::string_view forced);
+
+  /// All candidates, the chosen one first.
+  std::vector<NetworkCandidate> explain(Collective collective, std::size_t bytes);
+
+ private:
+  std::vector<NetworkCandidate> priceAll(Collective collective, std::size_t bytes) const;
+  const Algorithm& preferred(Collective collective, std::size_t bytes) const;
+
+  CostMap map_;
+  NetworkSpeed speed_;
+  std::vector<std::vector<int>> groups_;
+  std::map<std::tuple<Collective, int>, const Algorithm*> chosen_;  // by size class
+};
+
+}  // namespace tacc
