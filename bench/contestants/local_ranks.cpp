@@ -42,7 +42,7 @@ int runLocalRanks(int argc, char** argv) {
       BoundContestant contestant(rank, ranks, std::stoi(words.at(4)));
       return serveCoordinator(contestant, address);
     }
-    const TaccSettings settings{words.at(4) == "library", words.at(5), words.at(6) == "explain"};
+    const TaccSettings settings{words.at(4) == "library", words.at(5), words.at(6) == "-" ? "" : words.at(6)};
     if (kind == "threads") return runThreads(address, ranks, settings);
     TaccContestant contestant(rank, ranks, settings);
     return serveCoordinator(contestant, address);

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <stdexcept>
 
 #include "worker/element.hpp"
@@ -110,9 +110,9 @@ void TaccContestant::barrier() { require(taccBarrier(comm_, nullptr)); }
 std::string TaccContestant::algorithm(const Call& last) const {
   const Task& t = *last.task;
   const std::size_t bytes = t.count * elementSize(t.type);
-  if (settings_.explains && rank_ == 0 && explained_.insert({t.collective->name, bytes}).second) {
+  if (!settings_.explainTo.empty() && rank_ == 0 && explained_.insert({t.collective->name, bytes}).second) {
     const char* text = taccExplain(comm_, t.collective->name, bytes);
-    std::fprintf(stderr, "%s", text == nullptr ? "nothing explains a call of this kind\n" : text);
+    std::ofstream(settings_.explainTo, std::ios::app) << (text == nullptr ? "this is no collective\n" : text);
   }
   return taccCommLastAlgorithm(comm_);
 }

@@ -14,7 +14,7 @@ namespace tacc::bench {
 struct TaccSettings {
   bool libraryMemory = false;  ///< buffers from taccMemAlloc
   std::string algorithm;       ///< forced; "": the library chooses
-  bool explains = false;       ///< rank 0 tells on standard error why calls run as they do
+  std::string explainTo;       ///< a file where rank 0 writes why calls run as they do; "": nowhere
 };
 
 /// One rank of tacc, through its public C interface only.

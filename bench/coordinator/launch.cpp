@@ -161,7 +161,8 @@ Launch launchTacc(const Options& options, const Site& site) {
   const Starter starter(options, site);
   Launch launch = starter.launch("tacc");
   const std::string ranks = std::to_string(options.ranks);
-  const Words settings = {ranks, options.memoryName(), options.algorithm, options.explains ? "explain" : "-"};
+  const Words settings = {ranks, options.memoryName(), options.algorithm,
+                          options.explains ? fmt::format("/proc/{}/fd/2", ::getpid()) : "-"};
   const int processes = options.threads ? 1 : options.ranks;
   for (int rank = 0; rank < processes; ++rank) {
     Words words = {ownProgram(), "--worker", options.threads ? "threads" : "tacc", site.coordinator,

@@ -281,7 +281,7 @@ TACC_API const char* taccCommLastAlgorithm(taccComm_t comm);
 /* Why a collective of `bytes` bytes (as in taccCommLastAlgorithm's call: of the vector, or of one rank's block) would
  * run as it does: a readable text, between hosts with the topology's levels, and a line for each candidate with its
  * predicted time, the chosen one first (the model: docs/algorithms.md). `collective`: "allreduce", "broadcast",
- * "reduce", "allgather", "reduce_scatter", "alltoall", "gather" or "scatter". Local: no other rank has to call. NULL
+ * "reduce", "allgather", "reducescatter", "alltoall", "gather" or "scatter". Local: no other rank has to call. NULL
  * for a bad argument (taccGetLastError tells); else valid until the next taccExplain on the communicator. */
 TACC_API const char* taccExplain(taccComm_t comm, const char* collective, size_t bytes);
 

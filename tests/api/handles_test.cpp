@@ -50,7 +50,10 @@ TEST(Handles, Queries) {
   EXPECT_EQ(taccCommGetAsyncError(comm, &async), taccSuccess);
   EXPECT_EQ(async, taccTimeout);
   EXPECT_STREQ(taccCommLastAlgorithm(comm), "fake");
+  EXPECT_STREQ(taccExplain(comm, "allreduce", 8), "allreduce of 8 bytes is faked");
   EXPECT_STREQ(taccGetLastError(comm), "");
+  EXPECT_EQ(taccExplain(comm, "all", 8), nullptr);
+  EXPECT_THAT(std::string(taccGetLastError(comm)), HasSubstr("allgather"));
   EXPECT_EQ(taccCommCount(comm, nullptr), taccInvalidArgument);
   EXPECT_THAT(std::string(taccGetLastError(comm)), HasSubstr("count is NULL"));
   EXPECT_EQ(taccCommUserRank(comm, nullptr), taccInvalidArgument);

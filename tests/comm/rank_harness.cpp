@@ -7,6 +7,8 @@
 
 #include <csignal>
 #include <cstdio>
+#include <stdexcept>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -65,7 +67,8 @@ void runProcesses(int ranks, const std::function<void(taccComm_t, int)>& body, c
 }  // namespace
 
 void runOnHosts(const VirtualCluster& cluster, const std::vector<int>& hosts,
-                const std::function<void(taccComm_t, int)>& body, const taccConfig_t& config) {
+                const std::function<void(taccComm_t, int)>& body, const taccConfig_t& config,
+                const std::function<void(int)>& before) {
   const int ranks = static_cast<int>(hosts.size());
   const IdPipe ids;
   std::fflush(nullptr);
@@ -75,11 +78,47 @@ void runOnHosts(const VirtualCluster& cluster, const std::vector<int>& hosts,
     ASSERT_GE(child, 0);
     if (child == 0) {
       cluster.enter(hosts[static_cast<std::size_t>(rank)]);
+      if (before) before(rank);
       runChild(ids.pass(ranks, rank), ranks, rank, config, body);
     }
     children.push_back(child);
   }
   collect(children);
+}
+
+std::vector<std::string> initErrorsOnHosts(const VirtualCluster& cluster, const std::vector<int>& hosts,
+                                           const std::function<void(int)>& before) {
+  const int ranks = static_cast<int>(hosts.size());
+  const IdPipe ids;
+  std::fflush(nullptr);
+  std::vector<pid_t> children;
+  std::vector<FILE*> answers;
+  for (int rank = 0; rank < ranks; ++rank) {
+    int ends[2];
+    if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
+    const pid_t child = fork();
+    if (child == 0) {
+      prctl(PR_SET_PDEATHSIG, SIGKILL);
+      cluster.enter(hosts[static_cast<std::size_t>(rank)]);
+      before(rank);
+      taccComm_t comm = nullptr;
+      const taccResult_t result = taccCommInitRank(&comm, ranks, ids.pass(ranks, rank), rank);
+      const std::string text = result == taccSuccess ? "" : taccGetLastError(nullptr);
+      const bool isWritten = ::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
+      _exit(isWritten ? 0 : 1);
+    }
+    ::close(ends[1]);
+    answers.push_back(::fdopen(ends[0], "r"));
+    children.push_back(child);
+  }
+  std::vector<std::string> errors;
+  for (FILE* answer : answers) {
+    std::string& text = errors.emplace_back();
+    for (int c = std::fgetc(answer); c != EOF; c = std::fgetc(answer)) text += static_cast<char>(c);
+    std::fclose(answer);
+  }
+  collect(children);
+  return errors;
 }
 
 void runRanks(RankKind kind, int ranks, const std::function<void(taccComm_t, int)>& body, const taccConfig_t& config) {

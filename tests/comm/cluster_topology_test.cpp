@@ -1,0 +1,112 @@
+// Where hosts stand: files, measuring, contradictions, and the explanation of choices.
+#include <gmock/gmock.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+
+#include "comm/network_survey.hpp"
+#include "rank_harness.hpp"
+#include "support/virtual_cluster.hpp"
+#include "topology/toml.hpp"
+#include "trials.hpp"
+
+namespace tacc::test {
+namespace {
+
+using testing::HasSubstr;
+
+RankIdentity rankOn(const std::string& host) {
+  RankIdentity identity{};
+  std::copy(host.begin(), host.end(), identity.hostName.begin());
+  identity.host = std::hash<std::string>()(host);
+  return identity;
+}
+
+const char* const evenAndOdd = R"(
+[[level]]
+groups = { odd = "tacc1,tacc3", even = "tacc2,tacc4" }
+)";
+
+TEST(Walk, GoesOverGroupsAndLeavesStrangersAtTheEnd) {
+  const Topology topology = topologyFromToml(evenAndOdd, "test");
+  std::vector<RankIdentity> who;
+  for (const char* host : {"tacc2", "other", "tacc1.cluster", "tacc4", "tacc3", "tacc1.cluster"})
+    who.push_back(rankOn(host));
+  const HostMap hosts(who);
+  const HostMap walked = hosts.inOrder(walkOver(topology, hosts, who));
+  std::vector<std::string> names;
+  for (const int leader : walked.lane(0)) names.emplace_back(who[static_cast<std::size_t>(leader)].hostName.data());
+  EXPECT_THAT(names, testing::ElementsAre("tacc1.cluster", "tacc3", "tacc2", "tacc4", "other"));
+  EXPECT_EQ(walked.everybody(), (std::vector<int>{2, 5, 4, 0, 3, 1}));
+  for (int rank = 0; rank < 6; ++rank)
+    EXPECT_EQ(walked.ranksOf(walked.hostOf(rank))[static_cast<std::size_t>(walked.localOf(rank))], rank);
+}
+
+class ClusterTopology : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = VirtualCluster::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
+    directory_ = testing::TempDir() + "topology." + std::to_string(::getpid());
+    std::filesystem::create_directories(directory_);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  std::string file(const std::string& name, const std::string& text) const {
+    std::ofstream(directory_ + "/" + name) << text;
+    return directory_ + "/" + name;
+  }
+  std::string directory_;
+};
+
+TEST_F(ClusterTopology, CallsAreRightInTheOrderOfAFile) {
+  const VirtualCluster cluster(1, 4);
+  const std::string path = file("t.toml", evenAndOdd);
+  for (const std::vector<int>& hosts : {std::vector<int>{1, 2, 3, 4}, {1, 2, 3, 4, 2, 4}, {4, 1, 4, 1, 2, 3, 3, 2}}) {
+    const int ranks = static_cast<int>(hosts.size());
+    runOnHosts(
+        cluster, hosts,
+        [&](taccComm_t comm, int rank) {
+          runAll(comm, rank, ranks, trialsOfRoots(ranks));
+          const char* text = taccExplain(comm, "allreduce", 1 << 20);
+          ASSERT_NE(text, nullptr) << taccGetLastError(comm);
+          EXPECT_THAT(text, HasSubstr("2 groups"));
+          EXPECT_THAT(text, HasSubstr("-> "));
+          EXPECT_EQ(taccExplain(comm, "allreduced", 8), nullptr);
+          EXPECT_THAT(taccGetLastError(comm), HasSubstr("reducescatter"));
+        },
+        TACC_CONFIG_INITIALIZER, [&](int) { setenv("TACC_TOPO_FILE", path.c_str(), 1); });
+    if (HasFailure()) return;
+  }
+}
+
+TEST_F(ClusterTopology, MeasuredOnesAreUsedWithoutAFile) {
+  const VirtualCluster cluster(2, 2, 200, 100);
+  runOnHosts(
+      cluster, {1, 3, 2, 4}, [&](taccComm_t comm, int rank) { runAll(comm, rank, 4, trialsOfRoots(4)); },
+      TACC_CONFIG_INITIALIZER, [](int) { setenv("TACC_TOPO_SOURCE", "probe", 1); });
+}
+
+TEST_F(ClusterTopology, HostsThatSeeDifferentOnesAreBothNamed) {
+  const VirtualCluster cluster(1, 2);
+  const std::string one = file("one.toml", "[[level]]\ngroups = { a = \"tacc1\", b = \"tacc2\" }\n");
+  const std::string other = file("other.toml", "hosts = \"tacc[1-2]\"\n[[level]]\nlatency = \"9 us\"\n");
+  const auto errors = initErrorsOnHosts(
+      cluster, {1, 2}, [&](int rank) { setenv("TACC_TOPO_FILE", rank == 0 ? one.c_str() : other.c_str(), 1); });
+  for (const std::string& error : errors) {
+    EXPECT_THAT(error, HasSubstr("different topologies"));
+    EXPECT_THAT(error, HasSubstr("tacc1"));
+    EXPECT_THAT(error, HasSubstr("tacc2"));
+    EXPECT_THAT(error, HasSubstr("digest"));
+  }
+}
+
+TEST_F(ClusterTopology, ABrokenFileIsAnErrorOnAllRanks) {
+  const VirtualCluster cluster(1, 2);
+  const std::string path = file("broken.toml", "hosts = \"tacc[1-2]\"\n[[level]]\nkynd = \"leaf\"\n");
+  const auto errors = initErrorsOnHosts(cluster, {1, 2}, [&](int) { setenv("TACC_TOPO_FILE", path.c_str(), 1); });
+  for (const std::string& error : errors) EXPECT_THAT(error, HasSubstr("kynd"));
+}
+
+}  // namespace
+}  // namespace tacc::test
