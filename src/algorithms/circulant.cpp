@@ -20,8 +20,8 @@
 //   input, so it is sent from there. Ranges are cut where block numbers wrap round at p, equally on both sides.
 //
 //   J. L. Träff: Optimal, non-pipelined reduce-scatter and allreduce algorithms. Preprint (2025), doi 10.34726/10760.
-#include <algorithm>
 
+#include "algorithms/block_runs.hpp"
 #include "algorithms/catalogue.hpp"
 #include "algorithms/plan_writer.hpp"
 
@@ -29,24 +29,6 @@ namespace tacc {
 namespace {
 
 constexpr std::string_view name = "circulant";
-
-/// Relative blocks [first, first + count).
-struct Run {
-  int first;
-  int count;
-};
-
-/// [begin, end) cut at those of the given places that lie inside it.
-std::vector<Run> cut(int begin, int end, int place, int otherPlace) {
-  std::vector<Run> runs;
-  for (int stop : {std::min(place, otherPlace), std::max(place, otherPlace), end}) {
-    stop = std::min(stop, end);
-    if (stop <= begin) continue;
-    runs.push_back({begin, stop - begin});
-    begin = stop;
-  }
-  return runs;
-}
 
 class Circulant {
  public:
@@ -93,11 +75,11 @@ class Circulant {
       const int to = wrap(r + h, p_);
       const int from = wrap(r - h, p_);
       // Numbers wrap at relative block p - r here, and at p - from (mod p) as the sender counts.
-      for (const Run& run : cut(h, s, wrapsAt(r, k), k > 0 ? touched_ : s)) {
+      for (const BlockRun& run : cutAt(h, s, wrapsAt(r, k), k > 0 ? touched_ : s)) {
         const Operand source = k > 0 ? partial(r, run.first) : input(absolute(r, run.first));
         writer_.step(r, 2 * k, absolute(r, run.first), run.count, {source}, {peer(to)});
       }
-      for (const Run& run : cut(h, s, wrapsAt(from, k), k > 0 ? touched_ : s)) {
+      for (const BlockRun& run : cutAt(h, s, wrapsAt(from, k), k > 0 ? touched_ : s)) {
         const int first = run.first - h;
         const Operand own = k > 0 ? partial(r, first) : input(absolute(r, first));
         std::vector<Operand> destinations = {partial(r, first)};
@@ -117,13 +99,13 @@ class Circulant {
       const int s = skips_[k];
       const int h = skips_[k + 1];
       const int from = wrap(r + h, p_);
-      for (const Run& run : cut(h, s, p_ - r, s)) {
+      for (const BlockRun& run : cutAt(h, s, p_ - r, s)) {
         const int first = absolute(r, run.first);
         writer_.step(r, round, first, run.count, {peer(from)}, {output(first)});
       }
       if (k == 0) continue;
       const int to = wrap(r - s, p_);
-      for (const Run& run : cut(0, skips_[k - 1] - s, p_ - r, s)) {
+      for (const BlockRun& run : cutAt(0, skips_[k - 1] - s, p_ - r, s)) {
         const int first = absolute(r, run.first);
         writer_.step(r, round + 1, first, run.count, {output(first)}, {peer(to)});
       }

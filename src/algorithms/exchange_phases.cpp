@@ -1,6 +1,6 @@
 #include "algorithms/exchange_phases.hpp"
 
-#include <algorithm>
+#include "algorithms/block_runs.hpp"
 
 namespace tacc {
 namespace {
@@ -50,24 +50,6 @@ int ringAllGather(PlanWriter& writer, const PhaseShape& shape, int start) {
   return start + n;
 }
 
-/// Relative blocks [first, first + count).
-struct Run {
-  int first;
-  int count;
-};
-
-/// [begin, end) cut at those of the two places that lie inside it.
-std::vector<Run> cut(int begin, int end, int place, int otherPlace) {
-  std::vector<Run> runs;
-  for (int stop : {std::min(place, otherPlace), std::max(place, otherPlace), end}) {
-    stop = std::min(stop, end);
-    if (stop <= begin) continue;
-    runs.push_back({begin, stop - begin});
-    begin = stop;
-  }
-  return runs;
-}
-
 std::vector<int> skipsOf(int n) {
   std::vector<int> skips;
   for (int s = n; s > 1; s = (s + 1) / 2) skips.push_back(s);
@@ -89,11 +71,11 @@ int circulantReduceScatter(PlanWriter& writer, const PhaseShape& shape, bool fro
         return fromOutput || (k > 0 && relative < touched) ? output(block) : input(block);
       };
       const int edge = k > 0 ? touched : s;  // sums and inputs cannot be one message
-      for (const Run& run : cut(h, s, m.n() - i, edge)) {
+      for (const BlockRun& run : cutAt(h, s, m.n() - i, edge)) {
         writer.step(m.rank(), round, m.blockAt(run.first), run.count * shape.width, {partial(run.first)},
                     {m.peerAt(h)});
       }
-      for (const Run& run : cut(h, s, m.n() - wrap(i - h, m.n()), edge)) {
+      for (const BlockRun& run : cutAt(h, s, m.n() - wrap(i - h, m.n()), edge)) {
         const int block = m.blockAt(run.first - h);
         writer.step(m.rank(), round + 1, block, run.count * shape.width,
                     lowerFirst(m.rank(), partial(run.first - h), m.rankAt(-h), m.peerAt(-h)), {output(block)});
@@ -111,11 +93,11 @@ int circulantAllGather(PlanWriter& writer, const PhaseShape& shape, int start) {
     int round = start;
     for (int k = levels - 1; k >= 0; --k, round += 2) {
       const int s = skips[k], h = skips[k + 1];
-      for (const Run& run : cut(0, s - h, m.n() - i, m.n() - wrap(i - h, m.n()) + h)) {
+      for (const BlockRun& run : cutAt(0, s - h, m.n() - i, m.n() - wrap(i - h, m.n()) + h)) {
         const int block = m.blockAt(run.first);
         writer.step(m.rank(), round, block, run.count * shape.width, {output(block)}, {m.peerAt(-h)});
       }
-      for (const Run& run : cut(h, s, m.n() - i, m.n() - wrap(i + h, m.n()) + h)) {
+      for (const BlockRun& run : cutAt(h, s, m.n() - i, m.n() - wrap(i + h, m.n()) + h)) {
         const int block = m.blockAt(run.first);
         writer.step(m.rank(), round + 1, block, run.count * shape.width, {m.peerAt(h)}, {output(block)});
       }

@@ -226,8 +226,7 @@ std::vector<int> walkOver(const Topology& topology, const HostMap& hosts, const 
   const std::vector<int> leaders = hosts.lane(0);
   for (int h = 0; h < hosts.hosts(); ++h) {
     const std::string name = nameOf(who[static_cast<std::size_t>(leaders[static_cast<std::size_t>(h)])]);
-    auto found = topology.find(name);
-    if (!found) found = topology.find(name.substr(0, name.find('.')));
+    const auto found = topology.findHost(name);
     places.push_back({found.value_or(topology.hosts()), firstOf.try_emplace(name, h).first->second, h});
   }
   std::ranges::sort(places, [](const Place& a, const Place& b) {

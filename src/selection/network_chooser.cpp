@@ -25,9 +25,7 @@ CostMachine costMachineOf(const Topology& topology, const std::vector<std::strin
                           const std::vector<int>& ranksOf, const NetworkSpeed& speed) {
   std::vector<std::optional<std::uint32_t>> places;
   for (const std::string& host : hosts) {
-    auto place = topology.find(host);
-    if (!place) place = topology.find(host.substr(0, host.find('.')));
-    places.push_back(place);
+    places.push_back(topology.findHost(host));
   }
   const bool isKnown = std::ranges::all_of(places, [](const auto& place) { return place.has_value(); });
   CostMachine machine;

@@ -35,12 +35,12 @@ const std::array<TopologySource, 7>& table() {
   return sources;
 }
 
-/// "node7" of "node7.cluster.example", if the topology knows only that.
+/// The hosts as the topology calls them.
 std::vector<std::string> namesIn(const Topology& topology, const std::vector<HostClues>& hosts) {
   std::vector<std::string> names;
   for (const HostClues& clues : hosts) {
-    const std::string brief = clues.host.substr(0, clues.host.find('.'));
-    names.push_back(!topology.find(clues.host) && topology.find(brief) ? brief : clues.host);
+    const std::optional<std::uint32_t> known = topology.findHost(clues.host);
+    names.push_back(known ? topology.host(*known) : clues.host);
   }
   return names;
 }

@@ -39,6 +39,11 @@ std::optional<std::uint32_t> Topology::find(std::string_view name) const {
   return *found;
 }
 
+std::optional<std::uint32_t> Topology::findHost(std::string_view ownName) const {
+  const std::optional<std::uint32_t> found = find(ownName);
+  return found ? found : find(ownName.substr(0, ownName.find('.')));
+}
+
 std::optional<double> Topology::uplink(int level, std::uint32_t group) const {
   const LevelGroups& groups = levels_[static_cast<std::size_t>(level)];
   if (level == root()) return std::nullopt;

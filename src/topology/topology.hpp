@@ -38,6 +38,8 @@ class Topology {
   const std::vector<std::string>& hostNames() const noexcept { return hosts_; }
   /// The host with this name, in logarithmic time.
   std::optional<std::uint32_t> find(std::string_view name) const;
+  /// The same for what a host calls itself: "node7.cluster.example" is also "node7", if only that is known.
+  std::optional<std::uint32_t> findHost(std::string_view ownName) const;
 
   /// At least 2: node and root.
   int levels() const noexcept { return static_cast<int>(levels_.size()); }

@@ -38,14 +38,7 @@ class DirectBackwardWeights final : public Plan {
     float* const blocked = isBlocked ? buffers.result : static_cast<float*>(buffers.workspace);
     const bool accumulates = isBlocked && description_.accumulate;
     executor.forEach(tasks(), [&](std::size_t index, int) { runTask(buffers, index, blocked, accumulates); });
-    if (!isBlocked) {
-      // Few bytes beside the pixels; in the calling thread.
-      if (description_.accumulate) {
-        addWeights(taccWeightsBlocked, blocked, taccWeightsKcrs, buffers.result, shape());
-      } else {
-        reorderWeights(taccWeightsBlocked, blocked, taccWeightsKcrs, buffers.result, shape());
-      }
-    }
+    if (!isBlocked) deliverGradient(blocked, buffers.result, shape(), description_.accumulate);
   }
 
  private:

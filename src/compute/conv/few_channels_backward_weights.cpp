@@ -39,12 +39,7 @@ class FewChannelsBackwardWeights final : public Plan {
       runTask(buffers, partOf(tiles_.blockParts.size(), tasks_, index),
               scratch + static_cast<std::size_t>(worker) * image_.scratchFloats(), blocked);
     });
-    if (isBlocked()) return;
-    if (description_.accumulate) {
-      addWeights(taccWeightsBlocked, blocked, taccWeightsKcrs, buffers.result, shape());
-    } else {
-      reorderWeights(taccWeightsBlocked, blocked, taccWeightsKcrs, buffers.result, shape());
-    }
+    if (!isBlocked()) deliverGradient(blocked, buffers.result, shape(), description_.accumulate);
   }
 
  private:

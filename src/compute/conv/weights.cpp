@@ -70,4 +70,9 @@ void addWeights(taccWeightLayout_t fromLayout, const float* from, taccWeightLayo
                 [&](std::ptrdiff_t target, std::ptrdiff_t source) { to[target] += from[source]; });
 }
 
+void deliverGradient(const float* blocked, float* kcrs, const Shape& shape, bool accumulates) {
+  const auto deliver = accumulates ? addWeights : reorderWeights;
+  deliver(taccWeightsBlocked, blocked, taccWeightsKcrs, kcrs, shape);
+}
+
 }  // namespace tacc::conv

@@ -28,4 +28,8 @@ void reorderWeights(taccWeightLayout_t fromLayout, const float* from, taccWeight
 void addWeights(taccWeightLayout_t fromLayout, const float* from, taccWeightLayout_t toLayout, float* to,
                 const Shape& shape);
 
+/// Brings a gradient that is complete in blocked layout to the caller's: to what is there, or in its place. Few bytes
+/// beside the pixels; in the calling thread.
+void deliverGradient(const float* blocked, float* kcrs, const Shape& shape, bool accumulates);
+
 }  // namespace tacc::conv
