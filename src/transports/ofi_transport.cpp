@@ -314,7 +314,7 @@ bool OfiTransport::takeSignalBack() {
   if (::poll(&signal, 1, 0) <= 0) return true;
   fi_cq_tagged_entry entries[completionsAtOnce];
   const ssize_t count = fi_cq_sread(completions_.get(), entries, completionsAtOnce, nullptr, 1);
-  if (count != -FI_EAGAIN) deliver(entries, count);
+  if (count > 0) deliver(entries, count);  // an error is left to progress(), whose callers know what to make of it
   return false;
 }
 
