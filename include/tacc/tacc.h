@@ -110,11 +110,21 @@ typedef struct {
    * nothing else works. The library copies the table, and calls its `destroy` when the communicator ends or the call
    * that was given it fails. NULL: none. */
   const struct taccTransport* transport;
+  /* 1: the init calls return when all ranks have joined. 0: they return taccInProgress at once, with a handle, and
+   * another thread joins: ask taccCommGetAsyncError until it says something else than taccInProgress. Until then, and
+   * for ever where it says an error, only it, taccGetLastError, taccCommAbort (which ends the joining) and, after an
+   * error, taccCommDestroy are allowed. Not inside a group. Split and shrink always block. Default 1. */
+  int blocking;
+  /* 1: reductions of floating-point numbers give the same bits in every run: each element is ((x0 + x1) + x2) ..., in
+   * the order of the ranks, whatever the algorithm, the transport, the hosts on which the ranks are and the size of the
+   * message. Costs bytes between hosts (docs/reproducible.md). Equal on all ranks. TACC_REPRODUCIBLE is stronger.
+   * Default 0. */
+  int reproducible;
 } taccConfig_t;
 
 #define TACC_CONFIG_MAGIC 0x7acc0001u
 #define TACC_CONFIG_INITIALIZER \
-  { sizeof(taccConfig_t), TACC_CONFIG_MAGIC, TACC_VERSION_CODE, 120.0, 600.0, NULL, NULL, NULL }
+  { sizeof(taccConfig_t), TACC_CONFIG_MAGIC, TACC_VERSION_CODE, 120.0, 600.0, NULL, NULL, NULL, 1, 0 }
 
 /* ------------------------------------------------------------------------------------------------ about the library */
 
@@ -135,7 +145,8 @@ TACC_API const char* taccGetLastError(taccComm_t comm);
  */
 TACC_API taccResult_t taccGetUniqueId(taccUniqueId* uniqueId);
 
-/* Joins the communicator `commId` of `nranks` ranks as `rank`. Blocks until all have joined or the init time-out ends.
+/* Joins the communicator `commId` of `nranks` ranks as `rank`. Blocks until all have joined or the init time-out ends,
+ * unless the configuration says otherwise (taccConfig_t.blocking).
  * Errors: rank not in [0, nranks), a rank taken twice, ranks that disagree on nranks or on the library's version. */
 TACC_API taccResult_t taccCommInitRank(taccComm_t* comm, int nranks, taccUniqueId commId, int rank);
 TACC_API taccResult_t taccCommInitRankConfig(taccComm_t* comm, int nranks, taccUniqueId commId, int rank,
@@ -164,8 +175,9 @@ TACC_API taccResult_t taccCommFinalize(taccComm_t comm);
 /* Frees the communicator (finalizes it first if that was not done). Inside a host it does not wait for other ranks.
  * Between hosts it waits until they destroy theirs or fail, 10 s at most: what this rank sent last may be under way. */
 TACC_API taccResult_t taccCommDestroy(taccComm_t comm);
-/* Ends the communicator without waiting: calls blocked in it, on all ranks, return taccRemoteError. Frees the handle
- * once the calls of this process that are inside it have returned. */
+/* Ends the communicator without waiting: calls blocked in it, on all ranks, return taccRemoteError; so do the init
+ * calls of the others while this one still joins. Frees the handle once the calls of this process that are inside it
+ * have returned. */
 TACC_API taccResult_t taccCommAbort(taccComm_t comm);
 
 /* Makes every call on the communicator, on all ranks, end with taccRemoteError, now and later, without freeing the
@@ -180,7 +192,8 @@ TACC_API taccResult_t taccCommRevoke(taccComm_t comm);
 TACC_API taccResult_t taccCommShrink(taccComm_t comm, const int* excludeRanksList, int excludeRanksCount,
                                      taccComm_t* newcomm, const taccConfig_t* config, int shrinkFlags);
 
-/* taccSuccess in *asyncError while the communicator is usable, else the error that ended it. */
+/* taccSuccess in *asyncError while the communicator is usable, taccInProgress while it still joins (see
+ * taccConfig_t.blocking), else the error that ended it. */
 TACC_API taccResult_t taccCommGetAsyncError(taccComm_t comm, taccResult_t* asyncError);
 TACC_API taccResult_t taccCommCount(taccComm_t comm, int* count);
 TACC_API taccResult_t taccCommUserRank(taccComm_t comm, int* rank);

@@ -76,7 +76,9 @@ taccResult_t recordExceptionInGroup(const char* function, taccComm_t comm) noexc
 }
 
 const char* lastErrorText(taccComm_t comm) noexcept {
-  if (!isHandle(comm) || !has(comm->life.load(), Needs::alive)) return threadErrorText.c_str();
+  if (!isHandle(comm)) return threadErrorText.c_str();
+  if (const Life life = comm->life.load(); !has(life, Needs::alive) && life != Life::notJoined)
+    return threadErrorText.c_str();
   try {
     const std::lock_guard lock(comm->errorMutex);
     returnedText = comm->errorText;

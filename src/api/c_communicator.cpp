@@ -9,6 +9,7 @@
 #include "api/config.hpp"
 #include "api/group.hpp"
 #include "api/handles.hpp"
+#include "api/joining.hpp"
 #include "base/error.hpp"
 #include "comm/launch_id.hpp"
 
@@ -22,17 +23,34 @@ using tacc::Observer;
 
 namespace {
 
+/// Lets a thread join.
+void beginJoin(const char* function, taccComm_t* comm, int nranks, const taccUniqueId& id, int rank,
+               const tacc::CommConfig& config) {
+  if (tacc::groupIsOpen())
+    tacc::fail(taccInvalidUsage, "a communicator with blocking = 0 cannot be made inside a group; end the group first");
+  taccComm_t const handle = tacc::makeJoiningHandle(rank, nranks);
+  handle->joining = std::make_unique<tacc::Joining>(*handle, function, [=](const std::stop_token& stop) {
+    return Communicator::join(id, nranks, rank, config, stop);
+  });
+  *comm = handle;
+}
+
 taccResult_t join(const char* function, taccComm_t* comm, int nranks, const taccUniqueId& id, int rank,
                   const taccConfig_t* config) noexcept {
-  return guardCall(function, nullptr, [&] {
+  bool goesOn = false;
+  const taccResult_t result = guardCall(function, nullptr, [&] {
     tacc::checkPointer(comm, "comm");
     if (nranks < 1) tacc::fail(taccInvalidArgument, "nranks is {}; it must be at least 1", nranks);
     if (rank < 0 || rank >= nranks) {
       tacc::fail(taccInvalidArgument, "rank {} is not in [0, nranks), nranks being {}", rank, nranks);
     }
-    auto make = [id, nranks, rank, checked = tacc::checkConfig(config)] {
-      return Communicator::join(id, nranks, rank, checked);
-    };
+    const tacc::CommConfig checked = tacc::checkConfig(config);
+    if (!checked.isBlocking) {
+      beginJoin(function, comm, nranks, id, rank, checked);
+      goesOn = true;
+      return;
+    }
+    auto make = [id, nranks, rank, checked] { return Communicator::join(id, nranks, rank, checked); };
     if (tacc::groupIsOpen()) {
       tacc::recordCreation(nullptr, function,
                            std::make_unique<tacc::Creation>(tacc::Creation{comm, std::move(make), nullptr}));
@@ -40,6 +58,7 @@ taccResult_t join(const char* function, taccComm_t* comm, int nranks, const tacc
       *comm = tacc::makeHandle(make());
     }
   });
+  return goesOn ? taccInProgress : result;
 }
 
 /// Waits for the communicator's work and moves it to `next`, unless another thread aborts it first.
@@ -115,6 +134,11 @@ taccResult_t taccCommFinalize(taccComm_t comm) {
 
 taccResult_t taccCommDestroy(taccComm_t comm) {
   return guard("taccCommDestroy", comm, [&] {
+    if (Life life = Life::notJoined;
+        tacc::isHandle(comm) && comm->life.compare_exchange_strong(life, Life::destroyed)) {
+      tacc::freeHandle(*comm, false);
+      return;
+    }
     Entry entry(comm, Needs::alive);
     end(*comm, Life::destroyed);
     entry.forget();
@@ -128,8 +152,12 @@ taccResult_t taccCommAbort(taccComm_t comm) {
     const std::string why = fmt::format("taccCommAbort was called on rank {}", comm->rank.load());
     Life life = comm->life.load();
     do {
-      if (!has(life, Needs::alive)) tacc::failOnHandle(comm);
+      if (!has(life, Needs::alive) && life != Life::joining && life != Life::notJoined) tacc::failOnHandle(comm);
     } while (!comm->life.compare_exchange_weak(life, Life::aborted));
+    if (!has(life, Needs::alive)) {
+      tacc::freeHandle(*comm, false);
+      return;
+    }
     comm->communicator->abort(why);
     comm->tickets.close();
     tacc::freeHandle(*comm, false);
@@ -162,8 +190,13 @@ taccResult_t taccCommShrink(taccComm_t comm, const int* excludeRanksList, int ex
 
 taccResult_t taccCommGetAsyncError(taccComm_t comm, taccResult_t* asyncError) {
   return guard("taccCommGetAsyncError", comm, [&] {
-    const Observer observer(comm);
     tacc::checkPointer(asyncError, "asyncError");
+    const Life life = tacc::isHandle(comm) ? comm->life.load() : Life::active;
+    if (life == Life::joining || life == Life::notJoined) {
+      *asyncError = life == Life::joining ? taccInProgress : comm->joining->result();
+      return;
+    }
+    const Observer observer(comm);
     *asyncError = comm->communicator->asyncError();
   });
 }

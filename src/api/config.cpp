@@ -21,6 +21,10 @@ void checkSeconds(const char* field, double seconds, bool zeroIsForEver) {
        zeroIsForEver ? "of at least 0 (0 waits for ever)" : "greater than 0");
 }
 
+void checkFlag(const char* field, int value) {
+  if (value != 0 && value != 1) fail(taccInvalidArgument, "config: {} is {}; it must be 0 or 1", field, value);
+}
+
 void checkHead(const taccConfig_t& config) {
   if (config.magic != TACC_CONFIG_MAGIC) {
     fail(taccInvalidArgument, "config: magic is {:#x} and not {:#x}; start it from TACC_CONFIG_INITIALIZER",
@@ -58,10 +62,16 @@ CommConfig checkConfig(const taccConfig_t* config) {
     take(offsetof(taccConfig_t, algorithm), sizeof(known.algorithm));
     take(offsetof(taccConfig_t, name), sizeof(known.name));
     take(offsetof(taccConfig_t, transport), sizeof(known.transport));
+    take(offsetof(taccConfig_t, blocking), sizeof(known.blocking));
+    take(offsetof(taccConfig_t, reproducible), sizeof(known.reproducible));
   }
   checkSeconds("initTimeout", known.initTimeout, false);
   checkSeconds("operationTimeout", known.operationTimeout, true);
+  checkFlag("blocking", known.blocking);
+  checkFlag("reproducible", known.reproducible);
   CommConfig checked;
+  checked.isBlocking = known.blocking == 1;
+  checked.isReproducible = known.reproducible == 1;
   checked.initTimeout = known.initTimeout;
   checked.operationTimeout = known.operationTimeout;
   if (known.algorithm != nullptr) checked.algorithm = known.algorithm;

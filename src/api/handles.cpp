@@ -4,6 +4,7 @@
 #include <deque>
 #include <thread>
 
+#include "api/joining.hpp"
 #include "base/error.hpp"
 
 namespace tacc {
@@ -59,18 +60,22 @@ void pollUntil(Condition condition) noexcept {
   while (!condition()) std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
-void start(taccComm& comm, std::unique_ptr<Communicator> communicator, std::uint64_t serial) {
+void prepare(taccComm& comm, int rank, int ranks, std::uint64_t serial) {
   {
     const std::lock_guard lock(comm.errorMutex);
     comm.errorText.clear();
   }
-  comm.rank.store(communicator->rank());
-  comm.ranks.store(communicator->ranks());
-  comm.communicator = std::move(communicator);
+  comm.rank.store(rank);
+  comm.ranks.store(ranks);
   comm.operators.reset(serial);
   comm.tickets.reset();
   comm.lastAlgorithm.clear();
   comm.references.store(1);
+}
+
+void start(taccComm& comm, std::unique_ptr<Communicator> communicator, std::uint64_t serial) {
+  prepare(comm, communicator->rank(), communicator->ranks(), serial);
+  comm.communicator = std::move(communicator);
   comm.life.store(Life::active);
 }
 
@@ -104,7 +109,23 @@ taccComm_t makeHandle(std::unique_ptr<Communicator> communicator) {
   return handle;
 }
 
+taccComm_t makeJoiningHandle(int rank, int ranks) {
+  taccComm_t const handle = HandlePool::instance().take();
+  prepare(*handle, rank, ranks, HandlePool::instance().nextSerial());
+  handle->life.store(Life::joining);
+  return handle;
+}
+
+bool completeHandle(taccComm& comm, std::unique_ptr<Communicator>& communicator) {
+  std::swap(comm.communicator, communicator);  // nobody looks at it while the handle is joining
+  Life life = Life::joining;
+  if (comm.life.compare_exchange_strong(life, Life::active)) return true;
+  std::swap(comm.communicator, communicator);
+  return false;
+}
+
 void freeHandle(taccComm& comm, bool ownEntry) noexcept {
+  comm.joining.reset();  // ends it, if it goes on
   pollUntil(
       [&] { return (ownEntry || !comm.inside.load()) && comm.observers.load() == 0 && comm.visitors.load() == 0; });
   comm.communicator.reset();
@@ -125,6 +146,11 @@ void failOnHandle(const taccComm* comm) {
       fail(taccInvalidUsage, "comm has been finalized; only queries and taccCommDestroy are allowed after that");
     case Life::aborted:
       fail(taccInvalidUsage, "comm has been aborted; its handle must not be used any more");
+    case Life::joining:
+      fail(taccInvalidUsage,
+           "comm is still joining; ask taccCommGetAsyncError until it says something else than taccInProgress");
+    case Life::notJoined:
+      fail(taccInvalidUsage, "comm could not join; taccGetLastError(comm) says why, taccCommDestroy frees it");
     case Life::destroyed:
       fail(taccInvalidArgument, "comm has been destroyed; its handle must not be used any more");
     case Life::active:
@@ -161,6 +187,9 @@ CommReference::~CommReference() {
 }
 
 }  // namespace tacc
+
+taccComm::taccComm() = default;
+taccComm::~taccComm() = default;
 
 void taccComm::waitForTickets() {
   if (!tickets.waitIdle()) {

@@ -29,8 +29,12 @@
 
 namespace tacc {
 
+class Joining;
+
 enum class Life : std::uint8_t {
   active,     // everything is allowed
+  joining,    // a thread of its own joins (joining.hpp); only taccCommGetAsyncError and taccCommAbort
+  notJoined,  // it could not; the error text says why
   finalized,  // only queries and taccCommDestroy
   aborted,    // by taccCommAbort; freed or about to be
   destroyed,  // by taccCommDestroy; freed or about to be
@@ -54,7 +58,8 @@ struct taccComm {
   std::atomic<int> references{0};  // the program's handle, and each piece of work that is queued or recorded
   std::atomic<int> rank{0};        // of the communicator, for messages even when that is gone
   std::atomic<int> ranks{0};
-  std::unique_ptr<tacc::Communicator> communicator;
+  std::unique_ptr<tacc::Communicator> communicator;  // null before all have joined
+  std::unique_ptr<tacc::Joining> joining;            // of a communicator that was made without blocking
   tacc::Tickets tickets;
   tacc::OperatorTable operators;
   std::vector<std::unique_ptr<tacc::Registration>> registrations;
@@ -64,6 +69,9 @@ struct taccComm {
 
   std::mutex errorMutex;
   std::string errorText;  // under errorMutex
+
+  taccComm();
+  ~taccComm();
 
   /// Waits until what was given to streams is done. Cheap when nothing was. Fails when the communicator is aborted.
   void waitForStreams() {
@@ -79,6 +87,10 @@ namespace tacc {
 
 /// A handle for the program, with one reference, which freeHandle() takes away.
 taccComm_t makeHandle(std::unique_ptr<Communicator> communicator);
+/// A handle whose communicator is still to come.
+taccComm_t makeJoiningHandle(int rank, int ranks);
+/// Gives it to the handle, unless that was aborted meanwhile: then the result is false and `communicator` as it was.
+bool completeHandle(taccComm& comm, std::unique_ptr<Communicator>& communicator);
 /// The same for several, all or none. Null stays null.
 std::vector<taccComm_t> makeHandles(std::vector<std::unique_ptr<Communicator>> communicators);
 

@@ -89,6 +89,11 @@ bool readSpin(std::string_view text, Environment& environment) {
   return microseconds.has_value();
 }
 
+bool readReproducible(std::string_view text, Environment& environment) {
+  environment.reproducible = text == "on";
+  return text == "on" || text == "off";
+}
+
 bool readInterfaces(std::string_view text, Environment& environment) {
   environment.interfaces = text;
   return !text.empty() && text.find(' ') == std::string_view::npos && text.front() != ',' && text.back() != ',' &&
@@ -141,6 +146,11 @@ const std::vector<Row>& table() {
         "exchange messages, as if each had a host of its own."},
        false,
        [](std::string_view text, Environment& e) { return choose(segmentSources, text, e.segments); }},
+      {{"TACC_REPRODUCIBLE", "on, off", "off",
+        "Reductions of floating-point numbers give the same bits in every run, on any hosts: they combine in the order "
+        "of the ranks."},
+       true,
+       readReproducible},
       {{"TACC_TRACE", "the beginning of file names, e.g. /tmp/job", "nothing is written",
         "Writes every communicator's last operations when it ends or fails: FILE.<n>.rank<r>.txt, and .json for "
         "chrome://tracing."},

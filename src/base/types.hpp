@@ -30,6 +30,9 @@ constexpr std::size_t sizeOf(taccDataType_t type) noexcept {
 constexpr bool isValid(taccDataType_t type) noexcept { return type >= 0 && type < taccNumTypes; }
 
 /// Types whose sums are kept in float32 until they are complete.
+constexpr bool isFloating(taccDataType_t type) noexcept {
+  return type == taccFloat16 || type == taccBfloat16 || type == taccFloat32 || type == taccFloat64;
+}
 constexpr bool isHalfWidth(taccDataType_t type) noexcept { return type == taccFloat16 || type == taccBfloat16; }
 
 inline constexpr std::string_view typeNames[taccNumTypes] = {"int8",   "uint8", "int32", "uint32", "int64",

@@ -14,6 +14,7 @@ namespace tacc {
 namespace {
 
 constexpr int rankLimit = 65536;
+constexpr double causeSeconds = 0.5;    // rank 0 tells at once what it knows
 constexpr double forEverSeconds = 3e9;  // a hundred years; what Deadline takes at most
 
 /// One offered descriptor on its way to rank 0 and from there to the others.
@@ -50,8 +51,12 @@ void checkArguments(int ranks, int rank, double timeoutSeconds) {
 
 }  // namespace
 
-Bootstrap::Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeoutSeconds)
-    : ranks_(ranks), rank_(rank), timeoutSeconds_(timeoutSeconds), interrupt_(rank) {
+Bootstrap::Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeoutSeconds, const std::stop_token& stop)
+    : ranks_(ranks),
+      rank_(rank),
+      timeoutSeconds_(timeoutSeconds),
+      interrupt_(rank),
+      stopper_(stop, Stopper{interrupt_}) {
   checkArguments(ranks, rank, timeoutSeconds);
   const UniqueIdContents contents = openUniqueId(id);
   if (ranks == 1) return;
@@ -103,7 +108,7 @@ auto Bootstrap::collective(const Work& work) {
   if (broken_) throw Error(*broken_);
   try {
     const auto checked = [&] {
-      if (interrupt_.raised()) fail(taccRemoteError, "the communicator was aborted by rank {}", rank_);
+      checkInterrupt();
       return work();
     };
     return hub_ ? hub_->collective(checked) : spoke_ ? spoke_->collective(checked) : checked();
@@ -240,6 +245,14 @@ void Bootstrap::announceFailure(const Error& error) noexcept {
   }
 }
 
+void Bootstrap::awaitCause() {
+  collective([&] {
+    if (hub_) hub_->listen(causeSeconds);
+    if (spoke_) spoke_->listen(causeSeconds);
+    return 0;
+  });
+}
+
 void Bootstrap::setIdleWork(std::function<void()> work) {
   if (hub_)
     hub_->idleWork = std::move(work);
@@ -248,5 +261,9 @@ void Bootstrap::setIdleWork(std::function<void()> work) {
 }
 
 void Bootstrap::interrupt() noexcept { interrupt_.raise(); }
+
+void Bootstrap::checkInterrupt() const {
+  if (interrupt_.raised()) fail(taccRemoteError, "the communicator was aborted by rank {}", rank_);
+}
 
 }  // namespace tacc

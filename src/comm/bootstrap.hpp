@@ -16,6 +16,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -40,8 +41,8 @@ class Spoke;
 class Bootstrap {
  public:
   /// Returns when all `ranks` have joined. Checks that no rank number is taken twice and that all agree on `ranks` and
-  /// on the library's version. `timeoutSeconds` (> 0) also bounds each later call.
-  Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeoutSeconds);
+  /// on the library's version. `timeoutSeconds` (> 0) also bounds each later call. A request on `stop` interrupts it.
+  Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeoutSeconds, const std::stop_token& stop = {});
   ~Bootstrap();
   Bootstrap(const Bootstrap&) = delete;
   Bootstrap& operator=(const Bootstrap&) = delete;
@@ -99,8 +100,14 @@ class Bootstrap {
   /// Tells all ranks that this one failed between two calls; their next call throws an Error with this text.
   void announceFailure(const Error& error) noexcept;
 
+  /// For a rank that sees another one gone, but not why: listens for a moment, and throws what the others tell. Between
+  /// two calls, before this rank takes part in the next.
+  void awaitCause();
+
   /// From any thread: makes a blocked call, or the next one, throw taccRemoteError.
   void interrupt() noexcept;
+  /// Throws taccRemoteError after interrupt(): for work of the caller's between two calls.
+  void checkInterrupt() const;
 
  private:
   template <class Work>
@@ -112,6 +119,11 @@ class Bootstrap {
   int rank_;
   double timeoutSeconds_;
   Interrupt interrupt_;
+  struct Stopper {
+    Interrupt& interrupt;
+    void operator()() const noexcept { interrupt.raise(); }
+  };
+  std::stop_callback<Stopper> stopper_;
   bool allUnix_ = true;
   std::string localAddress_;
   std::string interface_;

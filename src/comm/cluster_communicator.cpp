@@ -66,6 +66,7 @@ void ClusterCommunicator::runNow(const Call& call) {
 
 void ClusterCommunicator::runCall(const Call& call) {
   if (call.factor != nullptr) return runMultiplied(call);
+  if (config().isReproducible && isReduction(call.collective) && isFloating(call.type)) return reduceInRankOrder(call);
   // Partial sums travel between hosts in the width in which they are summed, so that they are rounded once.
   if (isReduction(call.collective) && isHalfWidth(call.type)) return runWidened(call);
   endpoint_.beginIdle();

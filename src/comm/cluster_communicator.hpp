@@ -88,6 +88,9 @@ class ClusterCommunicator final : public JoinedCommunicator {
   /// All ranks as if each were alone on its host.
   void runFlat(const Call& call);
   void barrier();
+  /// Reductions whose bits depend on the contributions and the number of ranks alone (cluster_rank_order.cpp).
+  void reduceInRankOrder(const Call& call);
+  void checkRankOrder(const Call& call);
 
   const Algorithm& algorithmFor(Collective collective, const std::vector<int>& members, int root, std::size_t bytes);
   /// Elements of a chunk of one lane.

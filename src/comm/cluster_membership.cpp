@@ -52,6 +52,15 @@ NetworkPatience patienceFor(const CommConfig& config, const Environment& environ
   return patience;
 }
 
+/// A rank that has done its part may still be needed by messages of others. Whoever has gone, the bootstrap tells.
+void helpOthers(NetworkTransport& transport) {
+  try {
+    transport.progress();
+  } catch (const Error&) {
+    return;
+  }
+}
+
 }  // namespace
 
 ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<RankIdentity> who, int rank,
@@ -68,9 +77,8 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     member.node = makeNode(*bootstrap, hosts, rank, config, environment);
     const std::vector<int> leaders = hosts.lane(0);
     const bool leads = hosts.localOf(rank) == 0 && hosts.hosts() > 1;
-    // A rank that has done its part may still be needed by messages of others.
-    bootstrap->setIdleWork([&] { member.transport->progress(); });
-    NetworkProbe probe(*member.transport, config.initTimeout);
+    bootstrap->setIdleWork([&] { helpOthers(*member.transport); });
+    NetworkProbe probe(*member.transport, config.initTimeout, [&] { bootstrap->checkInterrupt(); });
     const NetworkSpeed view = leads ? probe.measureRing(leaders, rank) : NetworkSpeed{0, 1e99};
     member.speed = slowestOf(bootstrap->gatherValues(view));
     member.topology = config.topology != nullptr ? config.topology
@@ -83,6 +91,8 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     member.speed = slowestOf(bootstrap->gatherValues(ordered));
     bootstrap->setIdleWork({});
   } catch (const Error& error) {
+    // A rank that fails takes its connections along: whoever sees that is not the one to say whose fault it was.
+    if (error.result() == taccRemoteError) bootstrap->awaitCause();
     bootstrap->announceFailure(error);
     throw;
   }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,9 @@ class Topology;
 struct CommConfig {
   double initTimeout = 120.0;
   double operationTimeout = 600.0;
-  std::string algorithm;  // forced; empty: chosen
+  bool isBlocking = true;       // joining returns when all have joined; see api/joining.hpp
+  bool isReproducible = false;  // floating-point reductions in the order of the ranks
+  std::string algorithm;        // forced; empty: chosen
   std::string name;
   std::shared_ptr<const Topology> topology;  // of a communicator that this one is split off; null: none
   std::shared_ptr<PluginTable> transport;    // that the program brought; null: none, and in communicators that stand
@@ -48,8 +51,10 @@ struct PointToPoint {
 
 class Communicator {
  public:
-  /// Joins over the host's rendezvous; blocks until all ranks came.
-  static std::unique_ptr<Communicator> join(const taccUniqueId& id, int ranks, int rank, const CommConfig& config);
+  /// Joins over the host's rendezvous; blocks until all ranks came, or until `stop` is requested: then it throws
+  /// taccRemoteError, on all ranks.
+  static std::unique_ptr<Communicator> join(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
+                                            const std::stop_token& stop = {});
   /// All ranks in this process, for threads.
   static std::vector<std::unique_ptr<Communicator>> makeThreads(int ranks, const CommConfig& config);
 

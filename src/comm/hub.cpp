@@ -20,8 +20,8 @@ constexpr double newcomerSeconds = 5.0;
 constexpr std::size_t strangerLimit = 256;
 /// How long a failing rank 0 tries to tell the others.
 constexpr double farewellSeconds = 0.5;
-/// How long a rank 0 that found the ranks not to fit together waits for the rest of them, to tell them too.
-constexpr double lingerSeconds = 2.0;
+/// How long a rank 0 that cannot go on waits for those who still come, to tell them too.
+constexpr double lingerSeconds = 1.5;
 /// Between calls of idleWork.
 constexpr double idleSeconds = 0.001;
 /// Between attempts while the kernel has too many descriptors in flight.
@@ -56,7 +56,7 @@ std::string describeListening(const UniqueIdContents& id) {
 
 Hub::Hub(std::vector<Listener> listeners, const UniqueIdContents& id, int ranks, double timeoutSeconds,
          const Interrupt& interrupt)
-    : interrupt_(interrupt),
+    : interrupt_(&interrupt),
       listeners_(std::move(listeners)),
       self_(introduceSelf(ranks, 0)),
       secret_(id.secret),
@@ -66,7 +66,7 @@ Hub::Hub(std::vector<Listener> listeners, const UniqueIdContents& id, int ranks,
       checkDescriptorLimit(this->ranks());
       admitAll(id, timeoutSeconds);
     } catch (const Error& error) {
-      if (error.result() == taccInvalidUsage) linger(error);
+      if (error.result() != taccTimeout) linger(error);
       throw;
     }
   });
@@ -92,13 +92,17 @@ void Hub::admitAll(const UniqueIdContents& id, double timeoutSeconds) {
 }
 
 void Hub::linger(const Error& error) {
+  const Interrupt* const heard = interrupt_;
+  const Interrupt deaf(interrupt_->rank());  // it may be an interrupt that has to be told
   failed_ = &error;
+  interrupt_ = &deaf;
   const Deadline deadline(lingerSeconds);
   try {
     while (proven_ < ranks() - 1 && !deadline.passed()) serve(deadline, Phase::lingering, MessageKind::failure);
   } catch (const Error&) {
     // The first Error is the one to report.
   }
+  interrupt_ = heard;
 }
 
 std::vector<Message> Hub::gather(MessageKind kind, std::string_view operation, double timeoutSeconds) {
@@ -121,6 +125,10 @@ std::vector<Message> Hub::gather(MessageKind kind, std::string_view operation, d
     members_[index]->part.reset();
   }
   return parts;
+}
+
+void Hub::listen(double seconds) {
+  for (const Deadline deadline(seconds); !deadline.passed();) serve(deadline, Phase::gathering, MessageKind::gather);
 }
 
 void Hub::scatter(MessageKind kind, std::string_view operation, double timeoutSeconds,
@@ -170,7 +178,7 @@ void Hub::serve(const Deadline& deadline, Phase phase, MessageKind kind) {
     idleWork();
     next = std::min(next, Deadline(idleSeconds));
   }
-  waitFor(sockets, interrupt_, next);
+  waitFor(sockets, *interrupt_, next);
 
   for (int rank = 1; rank < ranks(); ++rank) {
     const std::size_t index = firstMember + static_cast<std::size_t>(rank);

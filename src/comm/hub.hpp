@@ -47,6 +47,9 @@ class Hub {
   void scatter(MessageKind kind, std::string_view operation, double timeoutSeconds,
                const std::function<Answer(int rank)>& answerTo);
 
+  /// Listens for `seconds`: throws the failure that a rank tells or suffers meanwhile. Inside collective() only.
+  void listen(double seconds);
+
   /// Called again and again while rank 0 waits, if it is set.
   std::function<void()> idleWork;
 
@@ -95,7 +98,7 @@ class Hub {
   template <class Missing>
   std::string describeAll(const Missing& missing) const;
 
-  const Interrupt& interrupt_;
+  const Interrupt* interrupt_;
   std::vector<Listener> listeners_;
   Introduction self_;
   Secret secret_;

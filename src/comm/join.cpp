@@ -30,7 +30,8 @@ void tellOthers(const Error& error, const taccUniqueId& id, int ranks, int rank,
 }
 
 std::string settingsOf(const Environment& environment, const CommConfig& config) {
-  return environment.agreed + (config.algorithm.empty() ? "" : " algorithm=" + config.algorithm);
+  return environment.agreed + (config.algorithm.empty() ? "" : " algorithm=" + config.algorithm) +
+         (config.isReproducible ? " reproducible=1" : "");
 }
 
 /// What the ranks tell each other first.
@@ -86,8 +87,8 @@ std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap,
 
 }  // namespace
 
-std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ranks, int rank,
-                                                 const CommConfig& config) {
+std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
+                                                 const std::stop_token& stop) {
   Environment environment;
   CommConfig effective;
   try {
@@ -97,7 +98,7 @@ std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ran
     tellOthers(error, id, ranks, rank, config.initTimeout);
     throw;
   }
-  auto bootstrap = std::make_unique<Bootstrap>(id, ranks, rank, effective.initTimeout);
+  auto bootstrap = std::make_unique<Bootstrap>(id, ranks, rank, effective.initTimeout, stop);
   CommConfig kept = effective;
   kept.transport.reset();  // it serves one communicator
   std::unique_ptr<Muster> muster;

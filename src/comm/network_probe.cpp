@@ -32,6 +32,7 @@ void NetworkProbe::until(int awaited, const IsDone& isDone) {
   for (int idle = 0; !isDone();) {
     idle = transport_.progress() ? 0 : idle + 1;
     if (idle < 100) continue;
+    check_();
     if (deadline_.passed())
       fail(taccTimeout, "rank {} did not answer over the network ({})", awaited, transport_.describe());
     pollfd socket{transport_.descriptor(), POLLIN, 0};

@@ -1,6 +1,8 @@
 // Measures the network when a communicator is formed, among one rank of every host: the ring of all, and pairs.
 #pragma once
 
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "comm/wait.hpp"
@@ -13,8 +15,9 @@ namespace tacc {
 /// rank's own view.
 class NetworkProbe {
  public:
-  /// `seconds`: for all that is measured.
-  NetworkProbe(NetworkTransport& transport, double seconds) : transport_(transport), deadline_(seconds) {}
+  /// `seconds`: for all that is measured. `check` is called again and again while it waits; what it throws ends that.
+  NetworkProbe(NetworkTransport& transport, double seconds, std::function<void()> check)
+      : transport_(transport), deadline_(seconds), check_(std::move(check)) {}
 
   /// Collective over `ring`, ranks of different hosts, `rank` among them: all send to the next and receive from the one
   /// before at the same time, as a ring does.
@@ -41,6 +44,7 @@ class NetworkProbe {
 
   NetworkTransport& transport_;
   Deadline deadline_;
+  std::function<void()> check_;
   // Tags that no call uses: those of calls count up from 0. Both ends of a pair have counted the same messages.
   std::vector<std::uint32_t> sent_, received_;  // by rank
   std::vector<std::byte> out_, in_;

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "algorithms/rank_order.hpp"
 #include "base/error.hpp"
 #include "base/types.hpp"
 #include "comm/call_shape.hpp"
@@ -139,6 +140,10 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
 
   const Algorithm& algorithm = selectAlgorithm(shape, facts);
   CachedProgram& cached = programs_.get(algorithm, shape.request, facts);
+  if (config().isReproducible && isReduction(call.collective) && isFloating(call.type)) {
+    if (!cached.isInRankOrder) cached.isInRankOrder = combinesInRankOrder(algorithm, shape.request);
+    if (!*cached.isInRankOrder) failOnOrder(algorithm, shape.request);
+  }
   if (isHalfWidth(call.type) && !cached.program.roundsOnce) return runWidened(call);
   const std::size_t elementBytes = sizeOf(call.type);
   if (cached.count != call.count || cached.elementBytes != elementBytes) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 
 #include "algorithms/registry.hpp"
@@ -17,6 +18,7 @@ struct CachedProgram {
   Schedule schedule;
   std::size_t count = 0;
   std::size_t elementBytes = 0;
+  std::optional<bool> isInRankOrder;  // by the plan's certificate, once that was asked for
 };
 
 class ProgramCache {

@@ -25,6 +25,8 @@ constexpr double lastPatience = 4.0;
 constexpr double proofSeconds = 10.0;
 /// How much longer than rank 0 the others wait for it: its message about a time-out is the better one.
 constexpr double graceSeconds = 1.0;
+/// How long a rank that was interrupted on its way looks for rank 0 to tell it.
+constexpr double heraldSeconds = 1.0;
 constexpr double stallSeconds = 0.001;
 constexpr double idleSeconds = 0.001;  // between calls of idleWork
 
@@ -38,13 +40,30 @@ std::string_view describeReach(const UniqueIdContents& id) {
 }  // namespace
 
 Spoke::Spoke(const UniqueIdContents& id, int ranks, int rank, double timeoutSeconds, const Interrupt& interrupt)
-    : interrupt_(interrupt), self_(introduceSelf(ranks, rank)), rank_(rank) {
+    : interrupt_(&interrupt), self_(introduceSelf(ranks, rank)), rank_(rank) {
   listPlaces(id);
-  join(id, timeoutSeconds);
+  try {
+    join(id, timeoutSeconds);
+  } catch (const Error& error) {
+    if (interrupt.raised()) comeToSay(error, id);
+    throw;
+  }
   collective([&] {
     const Message complete = receive(MessageKind::complete, "init", timeoutSeconds);
     allUnix_ = valueIn<char>(complete).value_or(1) != 0;
   });
+}
+
+/// A rank that was interrupted before it met rank 0 meets it nevertheless: the others would wait for it.
+void Spoke::comeToSay(const Error& error, const UniqueIdContents& id) noexcept {
+  try {
+    const Interrupt deaf(rank_);
+    interrupt_ = &deaf;
+    join(id, heraldSeconds);
+    tellFailure(error);
+  } catch (const std::exception&) {
+    // Nobody was there to be told.
+  }
 }
 
 void Spoke::listPlaces(const UniqueIdContents& id) {
@@ -96,7 +115,7 @@ bool Spoke::tryPlaces(const Secret& secret, double patience, double proofPatienc
 Attempt Spoke::connect(Place& place, double patience, const Deadline& deadline) {
   overTcp_ = place.address.has_value();
   if (!overTcp_) return connectUnix(unixName_);
-  Attempt attempt = connectTcp(*place.address, patience, deadline, interrupt_);
+  Attempt attempt = connectTcp(*place.address, patience, deadline, *interrupt_);
   if (attempt.socket.valid() && !unixName_.empty()) {
     // Rank 0 may have come to this host since its name was tried, and then it listens at the name too, as it did so
     // first. All ranks of its host must use the name: descriptors pass there only.
@@ -146,7 +165,7 @@ std::optional<Message> Spoke::receiveBefore(const Deadline& deadline) {
     if (!open || deadline.passed()) return std::nullopt;
     std::vector<pollfd> sockets{{channel_.fd(), POLLIN, 0}};
     if (idleWork) idleWork();
-    waitFor(sockets, interrupt_, idleWork ? std::min(deadline, Deadline(idleSeconds)) : deadline);
+    waitFor(sockets, *interrupt_, idleWork ? std::min(deadline, Deadline(idleSeconds)) : deadline);
   }
 }
 
@@ -164,7 +183,7 @@ void Spoke::send(MessageKind kind, Payload payload, std::span<const int> descrip
       nap(stallSeconds);
     } else {
       std::vector<pollfd> sockets{{channel_.fd(), POLLOUT, 0}};
-      waitFor(sockets, interrupt_, deadline);
+      waitFor(sockets, *interrupt_, deadline);
     }
   }
   failRankZeroEnded(operation);
@@ -183,6 +202,13 @@ Message Spoke::receive(MessageKind kind, std::string_view operation, double time
          operation, static_cast<int>(message->kind), static_cast<int>(kind));
   }
   return std::move(*message);
+}
+
+void Spoke::listen(double seconds) {
+  const Deadline deadline(seconds);
+  const std::optional<Message> message = receiveBefore(deadline);
+  if (message && message->kind == MessageKind::failure) throw failureIn(*message);
+  if (!message && !deadline.passed()) failRankZeroEnded("init");
 }
 
 std::string Spoke::describePlaces() const {
@@ -213,7 +239,7 @@ void Spoke::failRankZeroEnded(std::string_view operation) {
 
 void Spoke::nap(double seconds) {
   std::vector<pollfd> nothing;
-  waitFor(nothing, interrupt_, Deadline(seconds));
+  waitFor(nothing, *interrupt_, Deadline(seconds));
 }
 
 void Spoke::tellFailure(const Error& error) noexcept {

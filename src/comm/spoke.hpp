@@ -40,6 +40,9 @@ class Spoke {
   /// The next message, which must be of `kind`. Inside collective() only.
   Message receive(MessageKind kind, std::string_view operation, double timeoutSeconds);
 
+  /// Listens for `seconds`: throws the failure that rank 0 tells or suffers meanwhile. Inside collective() only.
+  void listen(double seconds);
+
   /// Every rank, rank 0 included, is connected over unix sockets.
   bool allUnix() const noexcept { return allUnix_; }
   /// The address of this end of the connection to rank 0; nothing over unix.
@@ -69,10 +72,11 @@ class Spoke {
   std::string describeHub() const;
   std::string describePlaces() const;
   [[noreturn]] void failRankZeroEnded(std::string_view operation);
+  void comeToSay(const Error& error, const UniqueIdContents& id) noexcept;
   void nap(double seconds);
   void tellFailure(const Error& error) noexcept;
 
-  const Interrupt& interrupt_;
+  const Interrupt* interrupt_;
   Introduction self_;
   int rank_;
   std::string unixName_;                // empty: rank 0 is not on this host

@@ -238,6 +238,44 @@ TEST_P(HostFaults, abortEndsBlockedCallsOnAllHosts) {
   }
 }
 
+/// One rank joins without blocking and aborts at some moment of joining, or after it.
+TEST_P(HostFaults, anAbortWhileJoiningIsTold) {
+  const VirtualCluster cluster(1, 4);
+  for (int repetition = 0; repetition < (isQuick() ? 2 : 12); ++repetition) {
+    const int aborter = repetition % ranks();
+    Team team(cluster, hosts(), [&](const taccUniqueId& id, int rank, Report& report) {
+      taccConfig_t config = configOf(20, 20);
+      config.blocking = rank == aborter ? 0 : 1;
+      taccComm_t comm = nullptr;
+      report.start = now();
+      report.result = taccCommInitRankConfig(&comm, ranks(), id, rank, &config);
+      if (rank == aborter) {
+        EXPECT_EQ(report.result, taccInProgress) << taccGetLastError(nullptr);
+        std::this_thread::sleep_for(std::chrono::milliseconds(9 * repetition));
+        EXPECT_EQ(taccCommAbort(comm), taccSuccess) << taccGetLastError(nullptr);
+        return;
+      }
+      report.setMessage(taccGetLastError(nullptr));
+      if (comm != nullptr) {
+        report.result = allReduce(comm, 3);
+        report.setMessage(taccGetLastError(comm));
+        EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+      }
+      report.end = now();
+    });
+    team.join();
+    for (int rank = 0; rank < ranks(); ++rank) {
+      if (rank == aborter) continue;
+      const Report& report = team.report(rank);
+      EXPECT_EQ(report.result, taccRemoteError) << "rank " << rank << ": " << report.message;
+      EXPECT_NE(std::string(report.message).find("rank " + std::to_string(aborter)), std::string::npos)
+          << "rank " << rank << ": " << report.message;
+      EXPECT_LT(report.end - report.start, 6) << "rank " << rank << ": " << report.message;
+    }
+    if (HasFailure()) FAIL() << "repetition " << repetition;
+  }
+}
+
 TEST_P(NetworkFaults, asyncErrorTellsARankThatIsInNoCall) {
   const VirtualCluster cluster(1, 4);
   const int victim = ranks() - 1;

@@ -1,0 +1,29 @@
+#include "algorithms/rank_order.hpp"
+
+#include <string>
+
+#include "algorithms/verifier.hpp"
+#include "base/error.hpp"
+
+namespace tacc {
+
+bool combinesInRankOrder(const Algorithm& algorithm, const PlanRequest& request) {
+  if (!isReduction(request.collective)) return true;
+  // The one whose plan is nothing but that pass.
+  const Algorithm& reference = *findAlgorithm("oneshot");
+  return verify(algorithm.make(request)).reductionOrder == verify(reference.make(request)).reductionOrder;
+}
+
+void failOnOrder(const Algorithm& algorithm, const PlanRequest& request) {
+  std::string names;
+  for (const Algorithm& other : algorithms()) {
+    if (other.serves(request) && combinesInRankOrder(other, request))
+      names += (names.empty() ? "" : ", ") + std::string(other.name);
+  }
+  fail(taccInvalidUsage,
+       "algorithm {} combines in an order of its own, and the communicator is reproducible; for {} of "
+       "{} ranks these combine in the order of the ranks: {}",
+       algorithm.name, nameOf(request.collective), request.ranks, names);
+}
+
+}  // namespace tacc

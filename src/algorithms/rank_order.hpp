@@ -1,0 +1,16 @@
+// Plans whose results have the same bits however they run: those that combine every element in the order of the ranks.
+#pragma once
+
+#include "algorithms/registry.hpp"
+
+namespace tacc {
+
+/// Whether the algorithm's plan for `request` combines the contributions to every element as ((x0 + x1) + x2) ..., in
+/// one pass, by its certificate. Its bits then depend on the contributions and on the number of ranks alone. True where
+/// nothing is reduced. Cost: two proofs.
+bool combinesInRankOrder(const Algorithm& algorithm, const PlanRequest& request);
+
+/// Fails (taccInvalidUsage): the algorithm was forced, and does not combine in rank order. Lists those that do.
+[[noreturn]] void failOnOrder(const Algorithm& algorithm, const PlanRequest& request);
+
+}  // namespace tacc
