@@ -37,13 +37,34 @@ CostMachine costMachineOf(const Topology& topology, const std::vector<std::strin
   }
   machine.gamma = byteSeconds;
   machine.overhead = messageSeconds;
-  const auto level = [&](std::vector<int> begins, std::optional<double> alpha, std::optional<double> bandwidth,
-                         double uplink) {
-    machine.levels.push_back(
-        {std::move(begins), alpha.value_or(speed.latency), 1 / bandwidth.value_or(speed.bytesPerSecond), uplink});
+  /// `at`: the level of the topology; 0: of the hosts' inside.
+  const auto level = [&](std::vector<int> begins, int at, double uplink) {
+    const Level& from = topology.level(at);
+    CostLevel to{std::move(begins),
+                 from.alpha.value_or(speed.latency),
+                 1 / from.bandwidth.value_or(speed.bytesPerSecond),
+                 uplink,
+                 {},
+                 {},
+                 0};
+    if (isKnown && at > 0 && from.wiring != Wiring::tree) {
+      to.linkBytesPerSecond = from.linkBandwidth.value_or(0) * from.links;
+      if (from.wiring == Wiring::torus) to.dimensions = from.dimensions;
+      for (std::size_t n = 0; n < hosts.size() && from.wiring == Wiring::torus; ++n) {
+        const bool isFirst =
+            machine.levels.empty() || std::ranges::binary_search(machine.levels.back().begins, firstRank[n]);
+        const std::uint32_t first =
+            topology.groupOf(at - 1, topology.hostsOf(at, topology.groupOf(at, *places[n])).first);
+        if (isFirst) to.places.push_back(topology.groupOf(at - 1, *places[n]) - first);
+      }
+    }
+    machine.levels.push_back(std::move(to));
   };
-  if (machine.ranks > static_cast<int>(hosts.size()))
-    level(firstRank, std::nullopt, std::nullopt, speed.bytesPerSecond);
+  if (machine.ranks > static_cast<int>(hosts.size())) {
+    level(firstRank, 0, speed.bytesPerSecond);
+    machine.levels.back().alpha = speed.latency;
+    machine.levels.back().beta = 1 / speed.bytesPerSecond;
+  }
   for (int l = 1; isKnown && l < topology.root(); ++l) {
     std::vector<int> begins;
     double uplink = 0;
@@ -55,10 +76,9 @@ CostMachine costMachineOf(const Topology& topology, const std::vector<std::strin
       if (own > 0) uplink = uplink == 0 ? own : std::min(uplink, own);
     }
     if (begins.size() == 1 || begins.size() == hosts.size()) continue;
-    level(std::move(begins), topology.level(l).alpha, topology.level(l).bandwidth, uplink);
+    level(std::move(begins), l, uplink);
   }
-  const Level& root = topology.level(topology.root());
-  level({0}, root.alpha, root.bandwidth, 0);
+  level({0}, topology.root(), 0);
   machine.portBytesPerSecond = speed.bytesPerSecond;
   return machine;
 }
@@ -87,16 +107,51 @@ std::vector<std::vector<int>> groupsOf(const CostMachine& machine) {
   return groups;
 }
 
+std::vector<int> dimensionsOf(const CostMachine& machine) {
+  const std::size_t outermost = machine.levels.size() - 1;
+  const CostLevel& level = machine.levels[outermost];
+  const std::vector<std::uint32_t>& torus = level.dimensions;
+  if (torus.empty()) return {};
+  // Consecutive places in the order of the coordinates fill a box when it has as many places as they are.
+  std::vector<std::uint32_t> least = torus, most(torus.size(), 0);
+  for (const std::uint32_t place : level.places) {
+    std::uint32_t rest = place;
+    for (std::size_t d = torus.size(); d-- > 0; rest /= torus[d]) {
+      least[d] = std::min(least[d], rest % torus[d]);
+      most[d] = std::max(most[d], rest % torus[d]);
+    }
+  }
+  std::vector<int> sides;
+  std::size_t places = 1;
+  for (std::size_t d = 0; d < torus.size(); ++d) {
+    const std::uint32_t side = most[d] - least[d] + 1;
+    places *= side;
+    if (side > 1) sides.push_back(static_cast<int>(side));
+  }
+  const int atOne = machine.ranks / static_cast<int>(level.places.size());
+  if (places != level.places.size() || atOne * static_cast<int>(places) != machine.ranks) return {};
+  if (outermost > 0) {
+    const std::vector<int>& begins = machine.levels[outermost - 1].begins;
+    for (std::size_t g = 0; g < begins.size(); ++g)
+      if (begins[g] != static_cast<int>(g) * atOne) return {};
+  }
+  if (atOne > 1) sides.push_back(atOne);
+  return sides;
+}
+
 NetworkChooser::NetworkChooser(CostMachine machine, NetworkSpeed speed)
-    : map_(std::move(machine)), speed_(speed), groups_(groupsOf(map_.machine())) {}
+    : map_(std::move(machine)),
+      speed_(speed),
+      groups_(groupsOf(map_.machine())),
+      dimensions_(dimensionsOf(map_.machine())) {}
 
 const Algorithm& NetworkChooser::preferred(Collective collective, std::size_t bytes) const {
-  return selectNetworkAlgorithm({{collective, map_.ranks(), 0, groups_, {}}, bytes, speed_, {}});
+  return selectNetworkAlgorithm({request(collective, 0), bytes, speed_, {}});
 }
 
 std::vector<NetworkCandidate> NetworkChooser::priceAll(Collective collective, std::size_t bytes) const {
   NetworkQuestion question;
-  question.request = {collective, map_.ranks(), 0, groups_, {}};
+  question.request = request(collective, 0);
   question.bytes = static_cast<double>(bytes);
   question.leastChunk = static_cast<double>(messageBytes(speed_, 1));
   std::vector<NetworkCandidate> candidates = chooseNetworkAlgorithm(question, map_);
@@ -109,8 +164,7 @@ std::vector<NetworkCandidate> NetworkChooser::priceAll(Collective collective, st
 }
 
 const Algorithm& NetworkChooser::choose(Collective collective, int root, std::size_t bytes, std::string_view forced) {
-  if (!forced.empty())
-    return selectNetworkAlgorithm({{collective, map_.ranks(), root, groups_, {}}, bytes, speed_, forced});
+  if (!forced.empty()) return selectNetworkAlgorithm({request(collective, root), bytes, speed_, forced});
   const int sizeClass = static_cast<int>(std::bit_width(std::max(bytes, leastBytes)));
   const Algorithm*& chosen = chosen_[{collective, sizeClass}];
   if (chosen == nullptr) chosen = priceAll(collective, std::size_t{1} << (sizeClass - 1)).front().algorithm;
