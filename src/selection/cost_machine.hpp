@@ -17,9 +17,9 @@ struct CostLevel {
   double uplinkBytesPerSecond = 0;  // of each group's link to what is outside, each direction; 0: never the limit
 
   // What joins the members of a group (the groups one level inside; innermost: ranks), where that is not a switch.
-  std::vector<std::uint32_t> dimensions;  // sides of a torus; empty: each is joined to each
-  std::vector<std::uint32_t> places;      // of a torus: where each member is, the last coordinate running fastest
-  double linkBytesPerSecond = 0;          // of one link, each direction; 0: links are never the limit
+  std::vector<std::uint32_t> dimensions = {};  // sides of a torus; empty: each is joined to each
+  std::vector<std::uint32_t> places = {};      // of a torus: where each member is, the last coordinate running fastest
+  double linkBytesPerSecond = 0;               // of one link, each direction; 0: links are never the limit
 };
 
 struct CostMachine {

@@ -33,13 +33,18 @@ struct Model {
   Model(const Plan& plan, const CostMap& map, double chunkBytes)
       : traffic(plan, chunkBytes, map.machine().overhead, map.machine().gamma) {
     const int p = plan.request.ranks;
-    // Links: ports out, ports in, then out and in of every group of every level.
+    // Links: ports out, ports in, then out and in of every group of every level, then those inside groups.
     capacities.assign(at(2 * p), map.port());
     std::vector<int> firstLink;
     for (int l = 0; l + 1 < map.levels(); ++l) {
       firstLink.push_back(static_cast<int>(capacities.size()));
       const double capacity = map.level(l).uplinkBytesPerSecond;
       capacities.insert(capacities.end(), at(2 * map.groups(l)), capacity > 0 ? capacity : never);
+    }
+    std::vector<int> firstWire;
+    for (int l = 0; l < map.levels(); ++l) {
+      firstWire.push_back(static_cast<int>(capacities.size()));
+      capacities.insert(capacities.end(), map.wires(l), map.level(l).linkBytesPerSecond);
     }
     for (const TrafficMessage& message : traffic.messages) {
       levels.push_back(map.meet(message.sender, message.receiver));
@@ -48,6 +53,9 @@ struct Model {
         crossed.push_back(firstLink[at(l)] + 2 * map.groupOf(message.sender, l));
         crossed.push_back(firstLink[at(l)] + 2 * map.groupOf(message.receiver, l) + 1);
       }
+      const int meet = levels.back();
+      map.alongWires(meet, message.sender, message.receiver,
+                     [&](std::size_t wire) { crossed.push_back(firstWire[at(meet)] + static_cast<int>(wire)); });
       std::erase_if(crossed, [&](int link) { return capacities[at(link)] == never; });
     }
   }

@@ -40,13 +40,8 @@ CostMachine costMachineOf(const Topology& topology, const std::vector<std::strin
   /// `at`: the level of the topology; 0: of the hosts' inside.
   const auto level = [&](std::vector<int> begins, int at, double uplink) {
     const Level& from = topology.level(at);
-    CostLevel to{std::move(begins),
-                 from.alpha.value_or(speed.latency),
-                 1 / from.bandwidth.value_or(speed.bytesPerSecond),
-                 uplink,
-                 {},
-                 {},
-                 0};
+    CostLevel to{std::move(begins), from.alpha.value_or(speed.latency),
+                 1 / from.bandwidth.value_or(speed.bytesPerSecond), uplink};
     if (isKnown && at > 0 && from.wiring != Wiring::tree) {
       to.linkBytesPerSecond = from.linkBandwidth.value_or(0) * from.links;
       if (from.wiring == Wiring::torus) to.dimensions = from.dimensions;
@@ -65,7 +60,13 @@ CostMachine costMachineOf(const Topology& topology, const std::vector<std::strin
     machine.levels.back().alpha = speed.latency;
     machine.levels.back().beta = 1 / speed.bytesPerSecond;
   }
-  for (int l = 1; isKnown && l < topology.root(); ++l) {
+  // The whole is the first level at which all hosts meet: what is further out costs them nothing.
+  int outermost = topology.root();
+  if (isKnown) {
+    outermost = 1;
+    for (const auto& place : places) outermost = std::max(outermost, topology.meet(*places.front(), *place));
+  }
+  for (int l = 1; isKnown && l < outermost; ++l) {
     std::vector<int> begins;
     double uplink = 0;
     for (std::size_t n = 0; n < hosts.size(); ++n) {
@@ -75,10 +76,10 @@ CostMachine costMachineOf(const Topology& topology, const std::vector<std::strin
       const double own = topology.uplink(l, group).value_or(0);
       if (own > 0) uplink = uplink == 0 ? own : std::min(uplink, own);
     }
-    if (begins.size() == 1 || begins.size() == hosts.size()) continue;
+    if (begins.size() == hosts.size()) continue;
     level(std::move(begins), l, uplink);
   }
-  level({0}, topology.root(), 0);
+  level({0}, outermost, 0);
   machine.portBytesPerSecond = speed.bytesPerSecond;
   return machine;
 }

@@ -20,7 +20,8 @@ constexpr std::uint32_t numberOf(const TorusHop& hop, std::size_t dimensions) no
          (hop.isUp ? 1 : 0);
 }
 
-/// Calls visit(TorusHop) for each link from one place to another. Up where both ways round are equally long.
+/// Calls visit(TorusHop) for each link from one place to another. Where both ways round are equally long, even
+/// coordinates go up and odd ones down, so that neither direction has more to carry.
 template <class Visit>
 void alongTorus(std::span<const std::uint32_t> dimensions, std::uint32_t from, std::uint32_t to, const Visit& visit) {
   std::uint32_t stride = 1;
@@ -31,7 +32,7 @@ void alongTorus(std::span<const std::uint32_t> dimensions, std::uint32_t from, s
     stride /= extent;
     const std::uint32_t wanted = to / stride % extent;
     const std::uint32_t ahead = (wanted + extent - place / stride % extent) % extent;
-    const bool isUp = 2 * ahead <= extent;
+    const bool isUp = 2 * ahead < extent || (2 * ahead == extent && place / stride % extent % 2 == 0);
     for (std::uint32_t left = isUp ? ahead : extent - ahead; left > 0; --left) {
       visit(TorusHop{place, static_cast<int>(d), isUp});
       const std::uint32_t coordinate = place / stride % extent;
