@@ -196,7 +196,8 @@ void CostLoad::up(std::span<const TreeLoad> trees) {
 }
 
 double CostLoad::busiest() const {
-  double busiest = std::max({(port_ + std::max(highest(out_), highest(in_))) / map_.port(), cpu_ + highest(own_)});
+  double busiest =
+      slowdown_ * std::max((port_ + std::max(highest(out_), highest(in_))) / map_.port(), cpu_ + highest(own_));
   for (std::size_t l = 0; l < uplink_.size(); ++l) {
     const double capacity = map_.level(static_cast<int>(l)).uplinkBytesPerSecond;
     if (capacity > 0)
@@ -208,7 +209,7 @@ double CostLoad::busiest() const {
 }
 
 ChunkCost CostLoad::chunk() const {
-  return {path_, std::min(busiest() * slowdown_, path_), holds_, stalls_ ? stallingShare : 0.0};
+  return {path_, std::min(busiest(), path_), holds_, stalls_ ? stallingShare : 0.0};
 }
 
 double secondsOf(const ChunkCost& chunk, int chunks, int window) {

@@ -82,7 +82,7 @@ class CostLoad {
   /// Chunks keep the links busy without gaps: only neighbours exchange, or all at once.
   void doNotStall() { stalls_ = false; }
 
-  /// The busiest link is so many times longer at work than its bytes need.
+  /// The busiest port or CPU is so many times longer at work than its bytes need.
   void slowDown(double times) { slowdown_ = times; }
   /// Adds the load of an exchange, without its time.
   void loadOnly(const Exchange& part, const To& to) {

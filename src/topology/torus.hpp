@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace tacc {
 
@@ -41,5 +42,9 @@ void alongTorus(std::span<const std::uint32_t> dimensions, std::uint32_t from, s
     }
   }
 }
+
+/// The sides of the box that these places fill, one for each dimension; empty if they fill none. Each place stands
+/// once.
+std::vector<std::uint32_t> boxOf(std::span<const std::uint32_t> dimensions, std::span<const std::uint32_t> places);
 
 }  // namespace tacc

@@ -15,8 +15,9 @@ int Links::link(Kind kind, int level, std::uint32_t a, std::uint32_t b, double b
 }
 
 std::string Links::nameOf(int level, std::uint32_t group) const {
+  if (level == 0) return topology_.host(group);
   const std::string& name = topology_.groupName(level, group);
-  return name.empty() ? fmt::format("{} {}", topology_.level(level).name, group) : name;
+  return fmt::format("{} {}", topology_.level(level).name, name.empty() ? std::to_string(group) : name);
 }
 
 /// What joins the groups of the level below, from that of one host to that of the other.

@@ -112,6 +112,7 @@ void writeJson(std::ostream& out, const std::vector<Point>& points) {
                          {"rounds", outcome.rounds},
                          {"chosen", i == point.chosen}};
       if (outcome.isReplayed) row["simulated_s"] = outcome.seconds;
+      if (outcome.isReplayed) row["took_s"] = outcome.wallSeconds;
       for (const int level : point.machine->levels())
         row["bytes"][point.machine->topology().level(level).name] = outcome.bytesAt[level];
       one["algorithms"].push_back(std::move(row));
