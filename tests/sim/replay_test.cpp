@@ -16,7 +16,7 @@
 namespace tacc::sim {
 namespace {
 
-constexpr double most = 1e6;  // messages
+constexpr double most = 1e6;  // times the partners of a rank
 
 Topology flat(int hosts) {
   return topologyFromToml(

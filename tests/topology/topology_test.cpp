@@ -199,6 +199,16 @@ TEST(Topology, APartOfATorusIsOneWhereItFillsABox) {
   EXPECT_EQ(whole.only(names), whole) << "the order of the coordinates stays";
 }
 
+TEST(Topology, APartOfAnAllToAllIsOne) {
+  const Topology whole = topologyFromToml(
+      "hosts = \"n[0-7]\"\n[[level]]\nrule = \"number / 2\"\n"
+      "[[level]]\nwiring = \"all-to-all\"\nlinks = 3\nlink = \"1 GB/s\"\n",
+      "t");
+  const Level part = whole.only(std::vector<std::string>{"n0", "n7", "n2"}).level(2);
+  EXPECT_EQ(part.wiring, Wiring::allToAll);
+  EXPECT_EQ(part.links, 3u);
+}
+
 TEST(Torus, WaysAreShortAndHangTogether) {
   const std::vector<std::uint32_t> sides = {3, 4, 5};
   const auto coordinate = [&](std::uint32_t place, int d) {

@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <fstream>
 #include <list>
-#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -27,9 +26,9 @@ using namespace tacc::sim;
 struct Options {
   std::vector<std::string> topologies, algorithms, collectives = {"allreduce"}, sizes = {"8", "1K", "64K", "1M", "16M"};
   int ranks = 64;
-  Place place = Place::block;
+  std::string place = "block";
   NetworkSpeed fallback;
-  double mostMessages = 3e6;
+  double mostWork = 4e6;
   int jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   std::string json;
   bool isBrief = false;
@@ -38,6 +37,10 @@ struct Options {
 Topology read(const std::string& path) {
   const std::string text = readText(path);
   return sourceOfFile(text, path).read(text, path);
+}
+
+Place placeNamed(const std::string& name) {
+  return name == "cyclic" ? Place::cyclic : name == "random" ? Place::random : Place::block;
 }
 
 double sizeOf(const std::string& text) {
@@ -79,7 +82,7 @@ void performAll(const Options& options, std::vector<Point>& points) {
       trials.push_back({point.machine, point.collective, point.bytes, algorithm});
   const bool isWatched = ::isatty(STDERR_FILENO) != 0;
   const std::vector<Outcome> outcomes =
-      sim::performAll(trials, options.mostMessages, options.jobs, [&](std::size_t finished) {
+      sim::performAll(trials, options.mostWork, options.jobs, [&](std::size_t finished) {
         if (isWatched) fmt::print(stderr, "\r{} of {} simulations ", finished, trials.size());
       });
   if (isWatched) fmt::print(stderr, "\r{:40}\r", "");
@@ -94,7 +97,7 @@ void performAll(const Options& options, std::vector<Point>& points) {
 void run(const Options& options) {
   std::list<Machine> machines;
   for (const std::string& path : options.topologies)
-    machines.emplace_back(read(path), options.ranks, options.place, options.fallback);
+    machines.emplace_back(read(path), options.ranks, placeNamed(options.place), options.fallback);
   std::vector<Point> points = pointsOf(options, machines);
   performAll(options, points);
   const Machine* last = nullptr;
@@ -129,15 +132,15 @@ int main(int argc, char** argv) {
   app.add_option("--collective,-c", options.collectives, "allreduce, broadcast, ...")->delimiter(',');
   app.add_option("--size,-s", options.sizes, "bytes of the vector, or of all blocks together: 8,1K,1M")->delimiter(',');
   app.add_option("--algo,-a", options.algorithms, "only these algorithms")->delimiter(',');
-  const std::map<std::string, Place> places = {
-      {"block", Place::block}, {"cyclic", Place::cyclic}, {"random", Place::random}};
   app.add_option("--place", options.place,
                  "how the plans' ranks stand on the hosts: block, in order, as tacc puts them; cyclic or random, as "
                  "without it (the model's times are always of ranks in order)")
-      ->transform(CLI::CheckedTransformer(places));
+      ->check(CLI::IsMember({"block", "cyclic", "random"}));
   app.add_option("--latency", options.fallback.latency, "seconds, where the topology does not say");
   app.add_option("--bandwidth", options.fallback.bytesPerSecond, "bytes/s, where the topology does not say");
-  app.add_option("--most-messages", options.mostMessages, "plans of more are not played");
+  app.add_option(
+      "--most", options.mostWork,
+      "plans whose messages times the partners of a rank are more are not played; a million takes some seconds");
   app.add_option("--jobs,-j", options.jobs, "simulations side by side")->check(CLI::Range(1, 1024));
   app.add_option("--json", options.json, "also write everything into this file");
   app.add_flag("--brief", options.isBrief, "only the summary");

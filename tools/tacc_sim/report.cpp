@@ -54,7 +54,7 @@ std::string table(const Point& point) {
                     [&](std::size_t i) { return std::pair(!point.outcomes[i].isReplayed, point.outcomes[i].seconds); });
   for (const std::size_t i : order) {
     const Outcome& outcome = point.outcomes[i];
-    const std::string seconds = outcome.isReplayed ? fmt::format("{:.1f}", outcome.seconds * 1e6) : "too many";
+    const std::string seconds = outcome.isReplayed ? fmt::format("{:.1f}", outcome.seconds * 1e6) : "too long";
     const std::string ratio = outcome.isReplayed ? fmt::format("{:.3f}", outcome.predicted / outcome.seconds) : "-";
     text +=
         fmt::format("{:2} {:22} {:>12} {:>12.1f} {:>7} {:>7} {:>7}", i == point.chosen ? "->" : "",

@@ -25,7 +25,7 @@ struct Child {
   int pipe;
 };
 
-Child start(const std::vector<Trial>& trials, std::size_t number, double mostMessages, pid_t& pid) {
+Child start(const std::vector<Trial>& trials, std::size_t number, double mostWork, pid_t& pid) {
   int ends[2];
   if (::pipe(ends) != 0) failErrno("a pipe to a simulation cannot be made");
   std::fflush(nullptr);
@@ -37,7 +37,7 @@ Child start(const std::vector<Trial>& trials, std::size_t number, double mostMes
   }
   int status = 1;
   try {
-    const Outcome outcome = perform(trials[number], mostMessages);
+    const Outcome outcome = perform(trials[number], mostWork);
     static_assert(sizeof outcome <= 4096, "a pipe takes it whole");
     status = ::write(ends[1], &outcome, sizeof outcome) == static_cast<ssize_t>(sizeof outcome) ? 0 : 1;
   } catch (const std::exception& error) {
@@ -48,7 +48,7 @@ Child start(const std::vector<Trial>& trials, std::size_t number, double mostMes
 
 }  // namespace
 
-Outcome perform(const Trial& trial, double mostMessages) {
+Outcome perform(const Trial& trial, double mostWork) {
   const auto begin = std::chrono::steady_clock::now();
   Machine& machine = *trial.machine;
   const PlanRequest request = machine.chooser().request(trial.collective, 0);
@@ -66,14 +66,15 @@ Outcome perform(const Trial& trial, double mostMessages) {
     outcome.bytesAt[std::min(level, Outcome::mostLevels - 1)] += message.bytes;
   }
   outcome.messages = static_cast<double>(traffic.messages.size()) * outcome.chunks;
-  if (outcome.messages > mostMessages) return outcome;
+  const double partners = static_cast<double>(traffic.pairs) / machine.ranks();
+  if (outcome.messages * partners > mostWork) return outcome;
   outcome.seconds = replay(plan, stage, call);
   outcome.isReplayed = true;
   outcome.wallSeconds = secondsSince(begin);
   return outcome;
 }
 
-std::vector<Outcome> performAll(const std::vector<Trial>& trials, double mostMessages, int jobs,
+std::vector<Outcome> performAll(const std::vector<Trial>& trials, double mostWork, int jobs,
                                 const std::function<void(std::size_t finished)>& done) {
   std::vector<Outcome> outcomes(trials.size());
   std::map<pid_t, Child> children;
@@ -81,7 +82,7 @@ std::vector<Outcome> performAll(const std::vector<Trial>& trials, double mostMes
   while (finished < trials.size()) {
     for (; next < trials.size() && static_cast<int>(children.size()) < jobs; ++next) {
       pid_t pid = 0;
-      const Child child = start(trials, next, mostMessages, pid);
+      const Child child = start(trials, next, mostWork, pid);
       children.emplace(pid, child);
     }
     int status = 0;
