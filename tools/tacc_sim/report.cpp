@@ -68,10 +68,10 @@ std::string table(const Point& point) {
 
 std::string summary(const std::vector<Point>& points) {
   std::vector<double> ratios, regrets;
-  double wall = 0;
+  double processor = 0;
   for (const Point& point : points) {
     for (const Outcome& outcome : point.outcomes) {
-      wall += outcome.wallSeconds;
+      processor += outcome.processorSeconds;
       if (outcome.isReplayed) ratios.push_back(outcome.predicted / outcome.seconds);
     }
     if (point.isComparable()) regrets.push_back(point.regret());
@@ -92,7 +92,7 @@ std::string summary(const std::vector<Point>& points) {
       ratios.size(), share(within(0.05), ratios.size()), share(within(0.15), ratios.size()),
       share(within(0.5), ratios.size()), quantile(ratios, 0), quantile(ratios, 0.05), quantile(ratios, 0.5),
       quantile(ratios, 0.95), quantile(ratios, 1), regrets.size(), near, share(near, regrets.size()),
-      100 * quantile(regrets, 0.5), 100 * quantile(regrets, 0.95), 100 * quantile(regrets, 1), wall);
+      100 * quantile(regrets, 0.5), 100 * quantile(regrets, 0.95), 100 * quantile(regrets, 1), processor);
 }
 
 void writeJson(std::ostream& out, const std::vector<Point>& points) {
@@ -112,7 +112,7 @@ void writeJson(std::ostream& out, const std::vector<Point>& points) {
                          {"rounds", outcome.rounds},
                          {"chosen", i == point.chosen}};
       if (outcome.isReplayed) row["simulated_s"] = outcome.seconds;
-      if (outcome.isReplayed) row["took_s"] = outcome.wallSeconds;
+      if (outcome.isReplayed) row["took_s"] = outcome.processorSeconds;
       for (const int level : point.machine->levels())
         row["bytes"][point.machine->topology().level(level).name] = outcome.bytesAt[level];
       one["algorithms"].push_back(std::move(row));

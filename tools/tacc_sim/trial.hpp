@@ -18,10 +18,10 @@ struct Trial {
 
 struct Outcome {
   static constexpr int mostLevels = 40;
-  bool isReplayed = false;  // else it would have been too much work
-  double seconds = 0;       // by SimGrid
-  double predicted = 0;     // by the cost model, cut alike
-  double wallSeconds = 0;   // that it took to find out
+  bool isReplayed = false;      // else it would have been too much work
+  double seconds = 0;           // by SimGrid
+  double predicted = 0;         // by the cost model, cut alike
+  double processorSeconds = 0;  // that it took to find out
   double messages = 0, chunks = 0, rounds = 0;
   double bytesAt[mostLevels] = {};  // sent between hosts that meet at each level of the topology
 };
