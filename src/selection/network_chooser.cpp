@@ -20,6 +20,19 @@ constexpr std::size_t leastBytes = 64;
 /// Of a processor: for a message at either end, and for a byte that is combined or copied.
 constexpr double messageSeconds = 2e-6, byteSeconds = 1e-10;
 
+/// What joins the members of a level's groups, as level `at` of the topology has it. `members`: a host of each.
+void join(CostLevel& to, const Topology& topology, int at, const std::vector<std::uint32_t>& members) {
+  const Level& from = topology.level(at);
+  if (from.wiring == Wiring::tree) return;
+  to.linkBytesPerSecond = from.linkBandwidth.value_or(0) * from.links;
+  if (from.wiring == Wiring::allToAll) return;
+  to.dimensions = from.dimensions;
+  for (const std::uint32_t host : members) {
+    const std::uint32_t first = topology.groupOf(at - 1, topology.hostsOf(at, topology.groupOf(at, host)).first);
+    to.places.push_back(topology.groupOf(at - 1, host) - first);
+  }
+}
+
 }  // namespace
 
 CostMachine costMachineOf(const Topology& topology, const std::vector<std::string>& hosts,
@@ -43,16 +56,12 @@ CostMachine costMachineOf(const Topology& topology, const std::vector<std::strin
     const Level& from = topology.level(at);
     CostLevel to{std::move(begins), from.alpha.value_or(speed.latency),
                  1 / from.bandwidth.value_or(speed.bytesPerSecond), uplink};
-    if (isKnown && at > 0 && from.wiring != Wiring::tree) {
-      to.linkBytesPerSecond = from.linkBandwidth.value_or(0) * from.links;
-      if (from.wiring == Wiring::torus) to.dimensions = from.dimensions;
-      for (std::size_t n = 0; n < hosts.size() && from.wiring == Wiring::torus; ++n) {
-        const bool isFirst =
-            machine.levels.empty() || std::ranges::binary_search(machine.levels.back().begins, firstRank[n]);
-        const std::uint32_t first =
-            topology.groupOf(at - 1, topology.hostsOf(at, topology.groupOf(at, *places[n])).first);
-        if (isFirst) to.places.push_back(topology.groupOf(at - 1, *places[n]) - first);
-      }
+    if (isKnown && at > 0) {
+      std::vector<std::uint32_t> members;  // the first host of each
+      for (std::size_t n = 0; n < hosts.size(); ++n)
+        if (machine.levels.empty() || std::ranges::binary_search(machine.levels.back().begins, firstRank[n]))
+          members.push_back(*places[n]);
+      join(to, topology, at, members);
     }
     machine.levels.push_back(std::move(to));
   };
