@@ -208,9 +208,7 @@ double CostLoad::busiest() const {
   return busiest;
 }
 
-ChunkCost CostLoad::chunk() const {
-  return {path_, std::min(busiest(), path_), holds_, stalls_ ? stallingShare : 0.0};
-}
+ChunkCost CostLoad::chunk() const { return {path_, std::min(busiest(), path_), holds_, stalls_ ? stallingShare : 0.0}; }
 
 double secondsOf(const ChunkCost& chunk, int chunks, int window) {
   const double together = std::min(chunks, window);
