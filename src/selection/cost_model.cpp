@@ -171,12 +171,10 @@ struct Pricing {
     int distance = 1;
     while (2 * distance < p()) distance *= 2;
     std::vector<std::pair<int, int>> levels;  // distance, blocks
-    int held = 1;
     for (int most = distance; most >= 1; most /= 2) {
       // Offsets that are there: multiples of 2 * most below p. Each goes on unless it would leave the range.
       const int sent = (p() - 1 - most) / (2 * most) + 1;
       levels.emplace_back(most, sent);
-      held += sent;
     }
     if (reduces()) {
       load.local(n * p());
@@ -261,9 +259,10 @@ struct Pricing {
     if (p() == 2) return load.exchange({1, n, blocks, sum(n), true}, [](int r) { return 1 - r; });
     const double before = load.path();
     for (int i = 0; i < q; ++i) {
-      const double repeats = rounds / q + (i >= q - rounds % q ? 1 : 0);
+      const int repeats = rounds / q + (i >= q - rounds % q ? 1 : 0);
       const int skip = skips[static_cast<std::size_t>(i)];
-      load.exchange({repeats, n / blocks, 1, sum(n / blocks), false}, [=, this](int r) { return wrap(r + skip, p()); });
+      load.exchange({static_cast<double>(repeats), n / blocks, 1, sum(n / blocks), false},
+                    [=, this](int r) { return wrap(r + skip, p()); });
     }
     if (is(Collective::reduce)) return;
     // The root sends all its blocks as fast as its CPU can, so they share its port and come later than their rounds

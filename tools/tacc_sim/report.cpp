@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -22,7 +23,8 @@ double share(std::size_t part, std::size_t whole) {
 
 /// Of sorted values.
 double quantile(const std::vector<double>& values, double q) {
-  return values.empty() ? 0 : values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1) + 0.5)];
+  if (values.empty()) return 0;
+  return values[static_cast<std::size_t>(std::lround(q * static_cast<double>(values.size() - 1)))];
 }
 
 }  // namespace
