@@ -1,4 +1,6 @@
 // Who meets whom in the butterflies; halving_doubling.cpp, bine.cpp and swing.cpp tell why.
+#include <algorithm>
+
 #include "algorithms/plan_writer.hpp"
 #include "algorithms/shapes.hpp"
 
@@ -30,7 +32,8 @@ Turn turnOf(int level, const std::vector<int>& dimensions) {
 
 int swingPartner(int place, int level, int size, const std::vector<int>& dimensions) {
   const std::vector<int> ring = {size};
-  const std::vector<int>& torus = dimensions.empty() ? ring : dimensions;
+  const bool isTorus = !dimensions.empty() && std::ranges::all_of(dimensions, isPowerOfTwo);
+  const std::vector<int>& torus = isTorus ? dimensions : ring;
   const Turn turn = turnOf(level, torus);
   int stride = 1;
   for (std::size_t d = torus.size() - 1; d > turn.dimension; --d) stride *= torus[d];

@@ -8,12 +8,11 @@
 //   P = 8: 0-1, 2-3, ... with N/2;  0-7, 1-2, ... with N/4;  0-3, 2-5, 4-7, 6-1 with N/8; then back.
 //   4 x 4, place 0 = (0, 0): (0, 1) with N/2, (1, 0) with N/4, (0, 3) with N/8, (3, 0) with N/16.
 //
-//   The dimensions are those of the request, the last one between consecutive ranks, each a power of two; without any
-//   it is one ring, where any p is served through a fold. The paper runs two such plans on a mirrored half of the data
-//   each per dimension, to use all links of a torus at once; here one message at a time leaves a rank.
+//   The dimensions are those of the request, the last one between consecutive ranks; without any, or where one is no
+//   power of two, it is one ring, where any p is served through a fold. The paper runs two such plans on a mirrored
+//   half of the data each per dimension, to use all links of a torus at once; here one message at a time leaves a rank.
 //
 //   D. De Sensi, T. Bonato, D. Saam, T. Hoefler: Swing: short-cutting rings for higher bandwidth allreduce. NSDI 2024.
-#include <algorithm>
 
 #include "algorithms/catalogue.hpp"
 #include "algorithms/plan_writer.hpp"
@@ -28,8 +27,7 @@ bool serves(const PlanRequest& request) {
   if (request.ranks < 1) return false;
   const bool halves = isOneOf(request.collective, {Collective::reduceScatter, Collective::allGather});
   if (!halves && request.collective != Collective::allReduce) return false;
-  if (!request.dimensions.empty())
-    return dimensionsFit(request) && std::ranges::all_of(request.dimensions, isPowerOfTwo);
+  if (!request.dimensions.empty() && !dimensionsFit(request)) return false;
   return !halves || isPowerOfTwo(request.ranks);
 }
 

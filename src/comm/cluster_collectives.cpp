@@ -99,7 +99,7 @@ std::size_t ClusterCommunicator::chunkOf(Collective collective, const std::vecto
                                          std::size_t lanes) {
   const std::size_t size = sizeOf(call.type);
   const Algorithm& algorithm = algorithmFor(collective, members, 0, call.count / lanes * size);
-  const PlanRequest request{collective, static_cast<int>(members.size()), 0, chooserFor(members).groups(), {}};
+  const PlanRequest request = chooserFor(members).request(collective, 0);
   const int blocks = programFor(algorithm, request, 0, false).blocks;
   return std::max<std::size_t>(1, messageBytes(speed_, static_cast<int>(lanes)) / size) *
          static_cast<std::size_t>(blocks);
@@ -108,11 +108,7 @@ std::size_t ClusterCommunicator::chunkOf(Collective collective, const std::vecto
 void ClusterCommunicator::startBetween(const Call& call, Between between, std::size_t released) {
   const std::size_t elementBytes = sizeOf(call.type);
   const auto member = static_cast<int>(indexOf(between.members, rank()));
-  const PlanRequest request{between.collective,
-                            static_cast<int>(between.members.size()),
-                            between.root,
-                            chooserFor(between.members).groups(),
-                            {}};
+  const PlanRequest request = chooserFor(between.members).request(between.collective, between.root);
   const Algorithm& algorithm =
       algorithmFor(between.collective, between.members, between.root, between.count * elementBytes);
   NetworkWork work;

@@ -35,6 +35,7 @@ CostLoad::CostLoad(const CostMap& map) : map_(map) {
     groupIn_.emplace_back(at(groups), 0.0);
   }
   uplink_.assign(samples_.size(), 0.0);
+  for (int l = 0; l < map.levels(); ++l) wire_.emplace_back(map.wires(l), 0.0);
 }
 
 double CostLoad::hop(int level, double bytes) const {
@@ -75,10 +76,16 @@ void CostLoad::exchange(const Exchange& e, const To& to) {
     if (meets[at(l)] == 0) continue;
     const double transfer = std::max(perByte, map_.level(l).beta);
     const double bytes = e.flows ? one : e.bytes;
-    const double time = map_.level(l).alpha + bytes * transfer + (e.flows ? cpuOfOne : cpu);
-    average += time * meets[at(l)] / sampled;
-    slowest = std::max(slowest, time);
-    pace = std::max({pace, one * transfer, cpuOfOne});
+    const double besides = map_.level(l).alpha + (e.flows ? cpuOfOne : cpu);
+    double usual = transfer, longest = transfer;
+    if (map_.wires(l) > 0) {
+      const Sharing sharing = shareWires(l, to, e.loads ? e.repeats * e.bytes : 0);
+      usual = std::max(usual, sharing.average / map_.level(l).linkBytesPerSecond);
+      longest = std::max(longest, sharing.most / map_.level(l).linkBytesPerSecond);
+    }
+    average += (besides + bytes * usual) * meets[at(l)] / sampled;
+    slowest = std::max(slowest, besides + bytes * longest);
+    pace = std::max({pace, one * longest, cpuOfOne});
   }
   if (e.flows) {
     // Several messages follow one another: while the last of them leave, the first are further on.
@@ -107,6 +114,12 @@ void CostLoad::everyToEvery(double bytes, double combined, bool oneByOne) {
     if (map_.level(l).uplinkBytesPerSecond > 0)
       transfer = std::max(transfer, bytes * most / map_.level(l).uplinkBytesPerSecond);
   }
+  for (int l = 0; l < map_.levels(); ++l) {
+    if (map_.wires(l) == 0) continue;
+    const std::vector<double> ways = everyWay(l);
+    for (std::size_t wire = 0; wire < ways.size(); ++wire) wire_[at(l)][wire] += bytes * ways[wire];
+    transfer = std::max(transfer, bytes * highest(ways) / map_.level(l).linkBytesPerSecond);
+  }
   const double sending = others * map_.machine().overhead;
   const double cpu = 2 * sending + map_.machine().gamma * combined;
   path_ += map_.level(map_.levels() - 1).alpha + cpu - sending +
@@ -133,6 +146,15 @@ void CostLoad::star(int root, double bytes, double combined, bool oneByOne, bool
     if (map_.level(l).uplinkBytesPerSecond > 0)
       transfer =
           std::max(transfer, std::max(map_.ranks() - inside, largest) * bytes / map_.level(l).uplinkBytesPerSecond);
+  }
+  for (int l = 0; l < map_.levels(); ++l) {
+    if (map_.wires(l) == 0) continue;
+    std::vector<double>& wire = wire_[at(l)];
+    for (int r = 0; r < map_.ranks(); ++r) {
+      if (r == root || map_.meet(root, r) != l) continue;
+      map_.alongWires(l, isDown ? root : r, isDown ? r : root, [&](std::size_t w) { wire[w] += bytes; });
+    }
+    transfer = std::max(transfer, highest(wire) / map_.level(l).linkBytesPerSecond);
   }
   transfer = std::max(transfer, bytes * map_.level(meet).beta) + map_.level(meet).alpha;
   const double overhead = map_.machine().overhead, work = others * overhead + map_.machine().gamma * combined;
@@ -174,18 +196,19 @@ void CostLoad::up(std::span<const TreeLoad> trees) {
 }
 
 double CostLoad::busiest() const {
-  double busiest = std::max({(port_ + std::max(highest(out_), highest(in_))) / map_.port(), cpu_ + highest(own_)});
+  double busiest =
+      slowdown_ * std::max((port_ + std::max(highest(out_), highest(in_))) / map_.port(), cpu_ + highest(own_));
   for (std::size_t l = 0; l < uplink_.size(); ++l) {
     const double capacity = map_.level(static_cast<int>(l)).uplinkBytesPerSecond;
     if (capacity > 0)
       busiest = std::max(busiest, (uplink_[l] + std::max(highest(groupOut_[l]), highest(groupIn_[l]))) / capacity);
   }
+  for (int l = 0; l < map_.levels(); ++l)
+    if (map_.wires(l) > 0) busiest = std::max(busiest, highest(wire_[at(l)]) / map_.level(l).linkBytesPerSecond);
   return busiest;
 }
 
-ChunkCost CostLoad::chunk() const {
-  return {path_, std::min(busiest() * slowdown_, path_), holds_, stalls_ ? stallingShare : 0.0};
-}
+ChunkCost CostLoad::chunk() const { return {path_, std::min(busiest(), path_), holds_, stalls_ ? stallingShare : 0.0}; }
 
 double secondsOf(const ChunkCost& chunk, int chunks, int window) {
   const double together = std::min(chunks, window);

@@ -82,7 +82,7 @@ class CostLoad {
   /// Chunks keep the links busy without gaps: only neighbours exchange, or all at once.
   void doNotStall() { stalls_ = false; }
 
-  /// The busiest link is so many times longer at work than its bytes need.
+  /// The busiest port or CPU is so many times longer at work than its bytes need.
   void slowDown(double times) { slowdown_ = times; }
   /// Adds the load of an exchange, without its time.
   void loadOnly(const Exchange& part, const To& to) {
@@ -105,6 +105,14 @@ class CostLoad {
     int begin, end;
   };
 
+  /// How many messages of an exchange share the busiest link inside a level's groups on the way of one of them.
+  struct Sharing {
+    double average = 1, most = 1;
+  };
+
+  Sharing shareWires(int level, const To& to, double bytes);
+  /// Of everyToEvery(): how many messages cross each link inside a level's groups.
+  std::vector<double> everyWay(int level) const;
   void needPorts();
   void star(int root, double bytes, double combined, bool oneByOne, bool isDown);
   double treeTime(const TreeLoad& load, bool isDown);
@@ -116,6 +124,7 @@ class CostLoad {
   std::vector<double> uplink_;          // per level: bytes each way over every uplink
   std::vector<double> out_, in_, own_;  // per rank, of trees: bytes, bytes, seconds of CPU
   std::vector<std::vector<double>> groupOut_, groupIn_;
+  std::vector<std::vector<double>> wire_;  // per level: bytes over each link inside its groups
   double slowdown_ = 1;
   bool holds_ = true, stalls_ = true;
 };

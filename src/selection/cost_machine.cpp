@@ -32,10 +32,24 @@ CostMap::CostMap(CostMachine machine) : machine_(std::move(machine)) {
       groups.push_back(g);
     }
     groupOf_.push_back(std::move(groups));
+    wires_.push_back(countWires(l));
     if (level(l).beta > 0) fastest = std::min(fastest, level(l).beta);
   }
   port_ = machine_.portBytesPerSecond > 0 ? machine_.portBytesPerSecond : 1 / fastest;
   if (port_ == 0) port_ = std::numeric_limits<double>::infinity();
+}
+
+std::size_t CostMap::countWires(int l) const {
+  const CostLevel& one = level(l);
+  if (one.linkBytesPerSecond <= 0) return 0;
+  const auto inside = static_cast<std::size_t>(members(l));
+  if (one.dimensions.empty()) return inside * inside;
+  std::size_t places = 1;
+  for (const std::uint32_t side : one.dimensions) places *= side;
+  if (one.places.size() != inside || std::ranges::any_of(one.places, [&](std::uint32_t at) { return at >= places; }))
+    fail(taccInvalidArgument, "cost model, level {}: its {} members have {} places in a torus of {}", l, inside,
+         one.places.size(), places);
+  return static_cast<std::size_t>(groups(l)) * places * one.dimensions.size() * 2;
 }
 
 int CostMap::meet(int a, int b) const {

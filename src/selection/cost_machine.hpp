@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
+
+#include "topology/torus.hpp"
 
 namespace tacc {
 
@@ -12,6 +15,11 @@ struct CostLevel {
   double alpha = 0;                 // seconds of a short message between ranks that meet here
   double beta = 0;                  // seconds per byte of one stream between them
   double uplinkBytesPerSecond = 0;  // of each group's link to what is outside, each direction; 0: never the limit
+
+  // What joins the members of a group (the groups one level inside; innermost: ranks), where that is not a switch.
+  std::vector<std::uint32_t> dimensions = {};  // sides of a torus; empty: each is joined to each
+  std::vector<std::uint32_t> places = {};      // of a torus: where each member is, the last coordinate running fastest
+  double linkBytesPerSecond = 0;               // of one link, each direction; 0: links are never the limit
 };
 
 struct CostMachine {
@@ -42,11 +50,31 @@ class CostMap {
   int endOf(int group, int l) const { return group + 1 < groups(l) ? beginOf(group + 1, l) : ranks(); }
   /// The level at which two ranks meet.
   int meet(int a, int b) const;
+  /// Members of the groups of a level, and which of them a rank is in.
+  int members(int l) const { return l == 0 ? ranks() : groups(l - 1); }
+  int memberOf(int rank, int l) const { return l == 0 ? rank : groupOf(rank, l - 1); }
+  /// Links between the members of a level's groups, numbered from 0; none where they are never the limit.
+  std::size_t wires(int l) const { return wires_[static_cast<std::size_t>(l)]; }
+  /// Calls visit(number of the link) for each that a message crosses between two ranks which meet at `l`.
+  template <class Visit>
+  void alongWires(int l, int from, int to, const Visit& visit) const {
+    if (wires(l) == 0) return;
+    const auto a = static_cast<std::size_t>(memberOf(from, l)), b = static_cast<std::size_t>(memberOf(to, l));
+    const CostLevel& level = this->level(l);
+    if (level.dimensions.empty()) return visit(a * static_cast<std::size_t>(members(l)) + b);
+    const std::size_t first =
+        wires(l) / static_cast<std::size_t>(groups(l)) * static_cast<std::size_t>(groupOf(from, l));
+    alongTorus(level.dimensions, level.places[a], level.places[b],
+               [&](const TorusHop& hop) { visit(first + numberOf(hop, level.dimensions.size())); });
+  }
   double port() const noexcept { return port_; }  // bytes per second
 
  private:
+  std::size_t countWires(int l) const;
+
   CostMachine machine_;
   std::vector<std::vector<int>> groupOf_;  // per level and rank
+  std::vector<std::size_t> wires_;         // per level
   double port_;
 };
 

@@ -12,6 +12,8 @@
 namespace tacc {
 namespace {
 
+constexpr int chainBlocks = 8, pipelineBlocks = 16;
+
 using Exchange = CostLoad::Exchange;
 using TreeLoad = CostLoad::TreeLoad;
 
@@ -58,7 +60,8 @@ struct Pricing {
       load.wait(first.path());
       if (p() > 2) load.everyToEvery(part, 0, false);
       if (p() == 2) load.atPort(request.root, n, 0);
-      load.wait(-(p() - 2) * load.map().machine().overhead);  // most messages have come before the last
+      // Most messages have come, and are handled, before the last one is over.
+      load.wait(-std::min((p() - 2) * load.map().machine().overhead, n / load.map().port()));
       return;
     }
     load.everyToEvery(part, part * (p() - 1), true);
@@ -79,7 +82,17 @@ struct Pricing {
     load.exchange({count - 1.0, bytes, messages, combines ? bytes : 0, true}, to);
   }
 
-  /// A range of blocks wraps round at p for some ranks, which then send two messages.
+  /// A range of blocks wraps round for some ranks, which then send it as two messages; the others wait for some of
+  /// them.
+  static double messagesOf(int blocks) { return blocks > 1 ? 1.4 : 1; }
+
+  /// Ranks whose ranges wrap round combine the first part while the second is on its way, and are ahead of the others
+  /// when the allgather begins. Their long messages then share ports with the short ones that others wait for: of
+  /// `count` ranks with `bytes` each the allgather takes up to nearly twice as long.
+  void circulantSkew(int count, double bytes) {
+    if (load.map().machine().gamma > 0) load.wait(std::max(0.0, 0.9 * (1 - 3.0 / count)) * bytes / load.map().port());
+  }
+
   void circulantPhase(int count, int stride, double width, bool combines) {
     for (int s = count; s > 1; s = (s + 1) / 2) {
       const int h = (s + 1) / 2;
@@ -87,7 +100,7 @@ struct Pricing {
         const int place = r / stride % count;
         return r + ((place + h) % count - place) * stride;
       };
-      load.exchange({1, (s - h) * width, s - h > 1 ? 2.0 : 1.0, combines ? (s - h) * width : 0, false}, to);
+      load.exchange({1, (s - h) * width, messagesOf(s - h), combines ? (s - h) * width : 0, false}, to);
     }
   }
 
@@ -100,6 +113,7 @@ struct Pricing {
 
   void circulant() {
     if (reduces()) circulantPhase(p(), 1, width(), true);
+    if (reduces() && gathers()) circulantSkew(p(), n);
     if (gathers()) circulantPhase(p(), 1, width(), false);
   }
 
@@ -157,12 +171,10 @@ struct Pricing {
     int distance = 1;
     while (2 * distance < p()) distance *= 2;
     std::vector<std::pair<int, int>> levels;  // distance, blocks
-    int held = 1;
     for (int most = distance; most >= 1; most /= 2) {
       // Offsets that are there: multiples of 2 * most below p. Each goes on unless it would leave the range.
       const int sent = (p() - 1 - most) / (2 * most) + 1;
       levels.emplace_back(most, sent);
-      held += sent;
     }
     if (reduces()) {
       load.local(n * p());
@@ -207,8 +219,10 @@ struct Pricing {
       return;
     }
     load.doNotHold();
-    // A rank's two children in one tree share its port with nobody, but wait for it when the other tree is behind.
-    load.slowDown(1.4);
+    // A rank's two children in one tree share its port with nobody, but wait for it when the other tree is behind, the
+    // more so the deeper the trees are, and where it has to add. From comparison with the simulator.
+    const double depth = std::log2(p()), adding = std::min(1.0, load.map().machine().gamma * load.map().port());
+    load.slowDown(std::max(1.0, 0.6 + 0.17 * depth + (is(Collective::reduce) ? adding * (0.3 + 0.08 * depth) : 0)));
     // Between the root and the tops of the trees: half of the data each.
     const double hop = load.hop(load.map().levels() - 1, n) + 3 * load.map().machine().overhead;
     load.wait(hop + load.map().machine().gamma * sum(n / 2));
@@ -217,7 +231,7 @@ struct Pricing {
   }
 
   void chain() {
-    constexpr int blocks = 8;
+    constexpr int blocks = chainBlocks;
     load.doNotHold();
     const CostMap& map = load.map();
     const double block = n / blocks;
@@ -236,20 +250,27 @@ struct Pricing {
   }
 
   void circulantPipeline() {
-    constexpr int blocks = 16;
+    constexpr int blocks = pipelineBlocks;
     load.doNotHold();
     std::vector<int> skips;
     for (int s = p(); s > 1; s = (s + 1) / 2) skips.insert(skips.begin(), (s + 1) / 2);
     const int q = static_cast<int>(skips.size());
     const int rounds = blocks - 1 + q;
     if (p() == 2) return load.exchange({1, n, blocks, sum(n), true}, [](int r) { return 1 - r; });
-    // The root sends all its blocks at once, so they come later than their rounds would have it.
-    if (is(Collective::broadcast)) load.wait(1.1 * std::max(0, q - 2) * n / load.map().port());
+    const double before = load.path();
     for (int i = 0; i < q; ++i) {
-      const double repeats = rounds / q + (i >= q - rounds % q ? 1 : 0);
+      const int repeats = rounds / q + (i >= q - rounds % q ? 1 : 0);
       const int skip = skips[static_cast<std::size_t>(i)];
-      load.exchange({repeats, n / blocks, 1, sum(n / blocks), false}, [=, this](int r) { return wrap(r + skip, p()); });
+      load.exchange({static_cast<double>(repeats), n / blocks, 1, sum(n / blocks), false},
+                    [=, this](int r) { return wrap(r + skip, p()); });
     }
+    if (is(Collective::reduce)) return;
+    // The root sends all its blocks as fast as its CPU can, so they share its port and come later than their rounds
+    // would have it, unless narrower links keep them apart.
+    const CostMap& map = load.map();
+    const double shared = std::max(0, q - 2) * (n / map.port() - blocks * map.machine().overhead);
+    const double apart = load.path() - before - rounds * load.hop(map.levels() - 1, n / blocks);
+    load.wait(std::max(0.0, shared - std::max(0.0, apart)));
   }
 
   void nested(const PlanRequest& grouped, bool rings) {
@@ -303,6 +324,7 @@ struct Pricing {
       }
     };
     phase(true);
+    if (!rings) circulantSkew(count, bytes);
     std::vector<int> lane;
     for (std::size_t i = 0; i < members.size(); i += static_cast<std::size_t>(count)) lane.push_back(members[i]);
     nestedAllReduce(levels, depth + 1, lane, stride * count, bytes / count, rings);
@@ -324,7 +346,7 @@ struct Pricing {
     if (rings) return load.exchange({count - 1.0, width, 1, combines ? width : 0, true}, toward(1));
     for (int s = count; s > 1; s = (s + 1) / 2) {
       const int h = (s + 1) / 2;
-      load.exchange({1, (s - h) * width, s - h > 1 ? 2.0 : 1.0, combines ? (s - h) * width : 0, false}, toward(h));
+      load.exchange({1, (s - h) * width, messagesOf(s - h), combines ? (s - h) * width : 0, false}, toward(h));
     }
   }
 
@@ -361,6 +383,23 @@ struct Pricing {
 };
 
 }  // namespace
+
+int blocksOf(const Algorithm& algorithm, const PlanRequest& request) {
+  const std::string_view name = algorithm.name;
+  const int p = request.ranks;
+  if (partitionOf(request.collective) == Partition::stack || p == 1) return 1;
+  if (name == "chain") return chainBlocks;
+  if (name == "circulant_pipeline") return pipelineBlocks;
+  if (name == "double_tree") return 2;
+  if (name == "twoshot") return request.collective == Collective::broadcast ? std::max(1, p - 1) : p;
+  if (request.collective != Collective::allReduce) return 1;
+  if (name == "ring" || name == "circulant" || name == "ring_2d") return p;
+  if (butterflyPartner(name) != nullptr) return Fold(p).size();
+  int blocks = 1;
+  if (name == "hierarchical" || name == "hierarchical_ring")
+    for (const NestingLevel& level : nestingOf(request)) blocks *= level.isEven ? level.sizes[0] : 1;
+  return blocks;
+}
 
 std::optional<ChunkCost> priceChunk(const Algorithm& algorithm, const PlanRequest& request, const CostMap& map,
                                     double bytes) {

@@ -20,4 +20,7 @@ std::optional<double> predict(const Algorithm& algorithm, const PlanRequest& req
 std::optional<ChunkCost> priceChunk(const Algorithm& algorithm, const PlanRequest& request, const CostMap& map,
                                     double bytes);
 
+/// Blocks of the plan that the algorithm would write for a request which it serves.
+int blocksOf(const Algorithm& algorithm, const PlanRequest& request);
+
 }  // namespace tacc

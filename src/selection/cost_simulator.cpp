@@ -4,11 +4,11 @@
 #include <cmath>
 #include <deque>
 #include <limits>
-#include <map>
 #include <queue>
 #include <utility>
 
 #include "base/error.hpp"
+#include "selection/plan_traffic.hpp"
 
 namespace tacc {
 
@@ -23,29 +23,17 @@ constexpr double never = std::numeric_limits<double>::infinity();
 
 std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
-struct Message {
-  int sender = 0, receiver = 0;
-  int pair = 0;            // of sender and receiver
-  int level = 0;           // at which they meet
-  double bytes = 0;        // of one chunk
-  std::vector<int> links;  // that it crosses
-};
-
-struct SimStep {
-  std::vector<int> receives, sends;  // messages
-  double cpu = 0;                    // seconds
-};
-
-/// The plan's messages and steps with the costs of one chunk.
+/// The plan's messages and steps with the costs of one chunk, and the links that each message crosses.
 struct Model {
-  std::vector<Message> messages;
-  std::vector<std::vector<SimStep>> steps;  // per rank
-  std::vector<double> capacities;           // per link, bytes per second
-  std::size_t pairs = 0;
+  PlanTraffic traffic;
+  std::vector<int> levels;              // per message: at which its ends meet
+  std::vector<std::vector<int>> links;  // per message
+  std::vector<double> capacities;       // per link, bytes per second
 
-  Model(const Plan& plan, const CostMap& map, double chunkBytes) {
+  Model(const Plan& plan, const CostMap& map, double chunkBytes)
+      : traffic(plan, chunkBytes, map.machine().overhead, map.machine().gamma) {
     const int p = plan.request.ranks;
-    // Links: ports out, ports in, then out and in of every group of every level.
+    // Links: ports out, ports in, then out and in of every group of every level, then those inside groups.
     capacities.assign(at(2 * p), map.port());
     std::vector<int> firstLink;
     for (int l = 0; l + 1 < map.levels(); ++l) {
@@ -53,49 +41,22 @@ struct Model {
       const double capacity = map.level(l).uplinkBytesPerSecond;
       capacities.insert(capacities.end(), at(2 * map.groups(l)), capacity > 0 ? capacity : never);
     }
-    const bool split = partitionOf(plan.request.collective) == Partition::split;
-    const double blockBytes = split ? chunkBytes / plan.blocks : chunkBytes;
-    struct Sent {
-      std::vector<int> messages;
-      std::size_t taken = 0;
-      int pair = 0;
-    };
-    std::map<std::pair<int, int>, Sent> sent;
-    steps.resize(at(p));
-    for (int rank = 0; rank < p; ++rank) {
-      for (const Step& step : plan.ranks[at(rank)].steps) {
-        SimStep& mine = steps[at(rank)].emplace_back();
-        const double bytes = blockBytes * step.blockCount;
-        for (const Operand& to : step.destinations) {
-          if (to.kind != Operand::Kind::peer) continue;
-          Sent& before = sent[{rank, to.index}];
-          if (before.messages.empty()) before.pair = static_cast<int>(pairs++);
-          Message message{rank, to.index, before.pair, map.meet(rank, to.index), bytes, {rank, p + to.index}};
-          for (int l = 0; l < message.level; ++l) {
-            message.links.push_back(firstLink[at(l)] + 2 * map.groupOf(rank, l));
-            message.links.push_back(firstLink[at(l)] + 2 * map.groupOf(to.index, l) + 1);
-          }
-          std::erase_if(message.links, [&](int link) { return capacities[at(link)] == never; });
-          mine.sends.push_back(static_cast<int>(messages.size()));
-          before.messages.push_back(static_cast<int>(messages.size()));
-          messages.push_back(std::move(message));
-        }
-      }
+    std::vector<int> firstWire;
+    for (int l = 0; l < map.levels(); ++l) {
+      firstWire.push_back(static_cast<int>(capacities.size()));
+      capacities.insert(capacities.end(), map.wires(l), map.level(l).linkBytesPerSecond);
     }
-    for (int rank = 0; rank < p; ++rank) {
-      for (std::size_t s = 0; s < plan.ranks[at(rank)].steps.size(); ++s) {
-        const Step& step = plan.ranks[at(rank)].steps[s];
-        SimStep& mine = steps[at(rank)][s];
-        for (const Operand& from : step.sources) {
-          if (from.kind != Operand::Kind::peer) continue;
-          Sent& pair = sent[{from.index, rank}];
-          mine.receives.push_back(pair.messages.at(pair.taken++));
-        }
-        const bool local = mine.receives.empty() && mine.sends.empty();
-        const double passes = local ? 1 : static_cast<double>(step.sources.size()) - 1;
-        mine.cpu = map.machine().overhead * static_cast<double>(mine.receives.size() + mine.sends.size()) +
-                   map.machine().gamma * passes * blockBytes * step.blockCount;
+    for (const TrafficMessage& message : traffic.messages) {
+      levels.push_back(map.meet(message.sender, message.receiver));
+      std::vector<int>& crossed = links.emplace_back(std::vector<int>{message.sender, p + message.receiver});
+      for (int l = 0; l < levels.back(); ++l) {
+        crossed.push_back(firstLink[at(l)] + 2 * map.groupOf(message.sender, l));
+        crossed.push_back(firstLink[at(l)] + 2 * map.groupOf(message.receiver, l) + 1);
       }
+      const int meet = levels.back();
+      map.alongWires(meet, message.sender, message.receiver,
+                     [&](std::size_t wire) { crossed.push_back(firstWire[at(meet)] + static_cast<int>(wire)); });
+      std::erase_if(crossed, [&](int link) { return capacities[at(link)] == never; });
     }
   }
 };
@@ -107,11 +68,11 @@ class Simulation {
         chunks_(chunksOf(call)),
         window_(std::max(1, call.window)),
         model_(plan, map, call.bytes / chunks_),
-        arrived_(at(chunks_) * model_.messages.size(), 0),
+        arrived_(at(chunks_) * model_.traffic.messages.size(), 0),
         onLink_(model_.capacities.size()),
         isDirty_(model_.capacities.size(), 0),
-        ranks_(model_.steps.size()),
-        queues_(model_.pairs) {}
+        ranks_(model_.traffic.steps.size()),
+        queues_(model_.traffic.pairs) {}
 
   double run() {
     for (int r = 0; r < static_cast<int>(ranks_.size()); ++r) admit(r);
@@ -170,8 +131,8 @@ class Simulation {
     if (event.kind == Kind::flowEnd) {
       if (flows_[at(event.which)].isOpen && flows_[at(event.which)].version == event.detail) endFlow(event.which);
     } else if (event.kind == Kind::arrival) {
-      arrived_[at(event.detail) * model_.messages.size() + at(event.which)] = 1;
-      work(model_.messages[at(event.which)].receiver);
+      arrived_[at(event.detail) * model_.traffic.messages.size() + at(event.which)] = 1;
+      work(model_.traffic.messages[at(event.which)].receiver);
     } else {
       ranks_[at(event.which)].isBusy = false;
       for (ChunkState& chunk : ranks_[at(event.which)].active)
@@ -190,10 +151,11 @@ class Simulation {
   }
 
   bool isReady(int r, const ChunkState& chunk) const {
-    const auto& steps = model_.steps[at(r)];
+    const auto& steps = model_.traffic.steps[at(r)];
     if (chunk.step == steps.size()) return false;
-    return std::ranges::all_of(steps[chunk.step].receives,
-                               [&](int m) { return arrived_[at(chunk.number) * model_.messages.size() + at(m)] != 0; });
+    return std::ranges::all_of(steps[chunk.step].receives, [&](int m) {
+      return arrived_[at(chunk.number) * model_.traffic.messages.size() + at(m)] != 0;
+    });
   }
 
   /// Gives the CPU to the oldest chunk that can go on; steps that cost nothing run at once.
@@ -204,7 +166,7 @@ class Simulation {
       moved = false;
       for (ChunkState& chunk : rank.active) {
         if (!isReady(r, chunk)) continue;
-        const double cpu = model_.steps[at(r)][chunk.step].cpu;
+        const double cpu = model_.traffic.steps[at(r)][chunk.step].seconds;
         if (cpu > 0) {
           rank.isBusy = true;
           events_.push({now_ + cpu, Kind::cpuEnd, r, chunk.number});
@@ -219,10 +181,10 @@ class Simulation {
   }
 
   void finishStep(int r, ChunkState& chunk) {
-    const SimStep& step = model_.steps[at(r)][chunk.step++];
+    const TrafficStep& step = model_.traffic.steps[at(r)][chunk.step++];
     for (const int message : step.sends) {
       ++chunk.openSends;
-      auto& queue = queues_[at(model_.messages[at(message)].pair)];
+      auto& queue = queues_[at(model_.traffic.messages[at(message)].pair)];
       queue.push_back({message, chunk.number});
       if (queue.size() == 1) startFlow(message, chunk.number);
     }
@@ -232,7 +194,7 @@ class Simulation {
   /// Lets the next chunks in when the oldest ones are over.
   void retire(int r) {
     RankState& rank = ranks_[at(r)];
-    const std::size_t steps = model_.steps[at(r)].size();
+    const std::size_t steps = model_.traffic.steps[at(r)].size();
     const auto isOver = [&](const ChunkState& chunk) { return chunk.step == steps && chunk.openSends == 0; };
     int over = 0;
     while (at(over) < rank.active.size() && isOver(rank.active[at(over)])) ++over;
@@ -243,7 +205,7 @@ class Simulation {
   }
 
   void startFlow(int message, int chunk) {
-    const Message& m = model_.messages[at(message)];
+    const TrafficMessage& m = model_.traffic.messages[at(message)];
     int id = static_cast<int>(flows_.size());
     if (free_.empty()) {
       flows_.emplace_back();
@@ -253,7 +215,7 @@ class Simulation {
     }
     Flow& flow = flows_[at(id)];
     flow = {message, chunk, m.bytes, 0, now_, flow.version + 1, true};
-    for (const int link : m.links) {
+    for (const int link : model_.links[at(message)]) {
       onLink_[at(link)].push_back(id);
       markDirty(link);
     }
@@ -262,17 +224,17 @@ class Simulation {
 
   void endFlow(int id) {
     const Flow flow = flows_[at(id)];
-    const Message& m = model_.messages[at(flow.message)];
+    const TrafficMessage& m = model_.traffic.messages[at(flow.message)];
     flows_[at(id)].isOpen = false;
     free_.push_back(id);
-    for (const int link : m.links) {
+    for (const int link : model_.links[at(flow.message)]) {
       std::erase(onLink_[at(link)], id);
       markDirty(link);
     }
     auto& queue = queues_[at(m.pair)];
     queue.pop_front();
     if (!queue.empty()) startFlow(queue.front().message, queue.front().chunk);
-    const double there = now_ + map_.level(m.level).alpha;
+    const double there = now_ + map_.level(model_.levels[at(flow.message)]).alpha;
     events_.push({there, Kind::arrival, flow.message, flow.chunk});
     finished_ = std::max(finished_, there);
     for (ChunkState& chunk : ranks_[at(m.sender)].active)
@@ -298,10 +260,9 @@ class Simulation {
     for (const int id : changed_) {
       Flow& flow = flows_[at(id)];
       if (!flow.isOpen) continue;
-      const Message& m = model_.messages[at(flow.message)];
-      const double beta = map_.level(m.level).beta;
+      const double beta = map_.level(model_.levels[at(flow.message)]).beta;
       double rate = beta > 0 ? 1 / beta : never;
-      for (const int link : m.links)
+      for (const int link : model_.links[at(flow.message)])
         rate = std::min(rate, model_.capacities[at(link)] / static_cast<double>(onLink_[at(link)].size()));
       if (rate == flow.rate) continue;
       if (flow.rate > 0) flow.remaining = std::max(0.0, flow.remaining - flow.rate * (now_ - flow.since));

@@ -40,6 +40,14 @@ double CostLoad::treeTime(const TreeLoad& load, bool isDown) {
   std::vector<std::vector<double>> crossOut = groupOut_, crossIn = groupIn_;  // of one tier
   for (auto* cross : {&crossOut, &crossIn})
     for (std::vector<double>& groups : *cross) std::ranges::fill(groups, 0.0);
+  std::vector<std::vector<double>> crossWire = wire_;  // of one tier
+  for (std::vector<double>& wires : crossWire) std::ranges::fill(wires, 0.0);
+  const auto forWires = [&](int child, const auto& visit) {
+    const int parent = tree.node(child).parent, meet = meets[at(child)];
+    if (parent < 0 || map_.wires(meet) == 0) return;
+    map_.alongWires(meet, rankOf(isDown ? parent : child), rankOf(isDown ? child : parent),
+                    [&](std::size_t wire) { visit(meet, wire); });
+  };
   const auto forCrossings = [&](int child, const auto& visit) {
     const int parent = tree.node(child).parent;
     if (parent < 0) return;
@@ -63,15 +71,24 @@ double CostLoad::treeTime(const TreeLoad& load, bool isDown) {
         groupOut_[at(l)][from] += bytes;
         groupIn_[at(l)][to] += bytes;
       });
+      forWires(child, [&](int l, std::size_t wire) {
+        crossWire[at(l)][wire] += bytes;
+        wire_[at(l)][wire] += bytes;
+      });
     }
     for (const int child : tier) {
       forCrossings(child, [&](int l, double& out, double& in, std::size_t, std::size_t) {
         const double capacity = map_.level(l).uplinkBytesPerSecond;
         if (capacity > 0) shared[at(child)] = std::max(shared[at(child)], std::max(out, in) / capacity);
       });
+      forWires(child, [&](int l, std::size_t wire) {
+        shared[at(child)] = std::max(shared[at(child)], crossWire[at(l)][wire] / map_.level(l).linkBytesPerSecond);
+      });
     }
-    for (const int child : tier)
+    for (const int child : tier) {
       forCrossings(child, [](int, double& out, double& in, std::size_t, std::size_t) { out = in = 0; });
+      forWires(child, [&](int l, std::size_t wire) { crossWire[at(l)][wire] = 0; });
+    }
   }
 
   /// Of the message above `child`, which shares the port with so many bytes.

@@ -13,6 +13,20 @@ namespace {
 
 constexpr int mostChunks = 4096;
 
+NetworkCandidate finished(NetworkCandidate candidate, const NetworkQuestion& question,
+                          const std::optional<ChunkCost>& chunk, int chunks) {
+  if (!chunk) {
+    candidate.reason = "has no price: the cost model does not know how it exchanges";
+    return candidate;
+  }
+  candidate.isPossible = true;
+  candidate.chunkBytes = question.bytes / chunks;
+  candidate.seconds = secondsOf(*chunk, chunks, question.window);
+  candidate.alone = chunk->alone;
+  candidate.busiest = chunk->busiest * chunks;
+  return candidate;
+}
+
 /// Time and load grow with the bytes nearly on a straight line, so two sizes tell which cut is best.
 NetworkCandidate price(const Algorithm& algorithm, const NetworkQuestion& question, const CostMap& map) {
   NetworkCandidate candidate;
@@ -23,12 +37,14 @@ NetworkCandidate price(const Algorithm& algorithm, const NetworkQuestion& questi
                            : "does not serve this call";
     return candidate;
   }
-  const std::optional<ChunkCost> whole = priceChunk(algorithm, question.request, map, question.bytes);
-  if (!whole) {
-    candidate.reason = "has no price: the cost model does not know how it exchanges";
-    return candidate;
+  if (question.messageBytes > 0) {
+    const CostCall call{question.bytes, question.messageBytes * blocksOf(algorithm, question.request), question.window};
+    const int chunks = chunksOf(call);
+    const std::optional<ChunkCost> chunk = priceChunk(algorithm, question.request, map, call.bytes / chunks);
+    return finished(std::move(candidate), question, chunk, chunks);
   }
-  candidate.isPossible = true;
+  const std::optional<ChunkCost> whole = priceChunk(algorithm, question.request, map, question.bytes);
+  if (!whole) return finished(std::move(candidate), question, whole, 1);
   const double most = std::min<double>(mostChunks, question.bytes / std::max(1.0, question.leastChunk));
   ChunkCost best = *whole;
   int bestChunks = 1;
@@ -47,11 +63,7 @@ NetworkCandidate price(const Algorithm& algorithm, const NetworkQuestion& questi
       best = part;
     }
   }
-  candidate.chunkBytes = question.bytes / bestChunks;
-  candidate.seconds = secondsOf(best, bestChunks, question.window);
-  candidate.alone = best.alone;
-  candidate.busiest = best.busiest * bestChunks;
-  return candidate;
+  return finished(std::move(candidate), question, best, bestChunks);
 }
 
 /// What costs the most: the waiting for messages one after the other, or the bytes at one place.

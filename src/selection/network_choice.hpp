@@ -14,13 +14,14 @@ struct NetworkQuestion {
   PlanRequest request;
   double bytes = 0;               // split: of the vector; stack: of one block
   int window = 4;                 // chunks under way together
-  double leastChunk = 16 * 1024;  // bytes; the call is not cut into smaller chunks
+  double messageBytes = 0;        // of a block of a chunk, as the call will be cut; 0: as is best for each algorithm
+  double leastChunk = 16 * 1024;  // bytes; what is cut as is best is not cut into smaller chunks
 };
 
 struct NetworkCandidate {
   const Algorithm* algorithm = nullptr;
   bool isPossible = false;  // it serves the request and has a price
-  double chunkBytes = 0;    // with which it is fastest
+  double chunkBytes = 0;    // with which it was priced
   double seconds = 0;
   double alone = 0;    // of one chunk by itself, latencies and all
   double busiest = 0;  // of the whole call, at the busiest port, uplink or CPU: no cutting gets below

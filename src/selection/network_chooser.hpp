@@ -28,6 +28,10 @@ std::string describeMachine(const CostMachine& machine);
 /// Groups of the machine's levels, for plans that look at them: those between single ranks and the whole.
 std::vector<std::vector<int>> groupsOf(const CostMachine& machine);
 
+/// Sides of the torus whose places the ranks fill in order, for plans that look at it: the last one for ranks at one
+/// place, if there are several. Empty: no torus, or ranks that do not fill a box of it.
+std::vector<int> dimensionsOf(const CostMachine& machine);
+
 class NetworkChooser {
  public:
   NetworkChooser(CostMachine machine, NetworkSpeed speed);
@@ -35,6 +39,11 @@ class NetworkChooser {
   const CostMachine& machine() const noexcept { return map_.machine(); }
   int ranks() const noexcept { return map_.ranks(); }
   const std::vector<std::vector<int>>& groups() const noexcept { return groups_; }
+
+  /// What a plan between these ranks is asked for.
+  PlanRequest request(Collective collective, int root) const {
+    return {collective, map_.ranks(), root, groups_, dimensions_};
+  }
 
   /// `bytes`: split: of the vector; stack: of one block. Sizes are told apart by powers of two, and whoever is the root
   /// makes no difference. A forced algorithm that cannot serve the request is an Error (taccInvalidUsage) that lists
@@ -51,6 +60,7 @@ class NetworkChooser {
   CostMap map_;
   NetworkSpeed speed_;
   std::vector<std::vector<int>> groups_;
+  std::vector<int> dimensions_;
   std::map<std::tuple<Collective, int>, const Algorithm*> chosen_;  // by size class
 };
 

@@ -7,6 +7,7 @@
 #include "topology/digest.hpp"
 #include "topology/draft.hpp"
 #include "topology/host_list.hpp"
+#include "topology/torus.hpp"
 
 namespace tacc {
 namespace {
@@ -109,6 +110,25 @@ std::uint64_t Topology::digest() const {
   return digest.value();
 }
 
+/// `part`: the same level of the topology of `hosts` alone, which are sorted. It is a torus if they fill boxes of equal
+/// sides; a side that is a part of a whole one then counts as closed, which it is not: plans need the order and sides.
+void Topology::keepTorus(int level, std::span<const std::uint32_t> hosts, Level& part) const {
+  if (part.wiring != Wiring::torus) return;
+  std::vector<std::vector<std::uint32_t>> boxes;
+  std::vector<std::uint32_t> places;  // in one torus
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const std::uint32_t torus = groupOf(level, hosts[i]), member = groupOf(level - 1, hosts[i]);
+    if (i == 0 || member != groupOf(level - 1, hosts[i - 1]))
+      places.push_back(member - groupOf(level - 1, hostsOf(level, torus).first));
+    if (i + 1 < hosts.size() && torus == groupOf(level, hosts[i + 1])) continue;
+    boxes.push_back(boxOf(part.dimensions, places));
+    places.clear();
+  }
+  const bool isAlike = !boxes.empty() && std::ranges::all_of(boxes, [&](const auto& box) { return box == boxes[0]; });
+  part.dimensions = isAlike ? boxes[0] : std::vector<std::uint32_t>();
+  if (part.dimensions.empty()) part.wiring = Wiring::tree;
+}
+
 Topology Topology::only(std::span<const std::string> wanted) const {
   TopologyDraft all = draftOf(*this);
   TopologyDraft draft;
@@ -131,17 +151,20 @@ Topology Topology::only(std::span<const std::string> wanted) const {
          name_.empty() ? "" : " of " + name_, missing.size() == 1 ? "" : "s", someHosts(missing), hosts(),
          someHosts(hosts_));
   }
+  const auto isTorus = [](const LevelGroups& level) { return level.level.wiring == Wiring::torus; };
+  if (std::ranges::any_of(levels_, isTorus)) {  // the order is that of the coordinates
+    std::ranges::sort(indices);
+    std::ranges::transform(indices, draft.hosts.begin(), [this](std::uint32_t host) { return hosts_[host]; });
+  }
   for (LevelDraft& level : all.levels) {
     std::vector<std::string> groupOf;
     groupOf.reserve(indices.size());
     for (const std::uint32_t host : indices) groupOf.push_back(level.groupOf[host]);
     level.groupOf = std::move(groupOf);
-    level.level.wiring = Wiring::tree;  // a part of a torus is no torus
-    level.level.dimensions.clear();
+    keepTorus(static_cast<int>(draft.levels.size()) + 1, indices, level.level);
     draft.levels.push_back(std::move(level));
   }
-  draft.root.wiring = Wiring::tree;
-  draft.root.dimensions.clear();
+  keepTorus(root(), indices, draft.root);
   if (!all.nodeOf.empty()) {
     for (const std::uint32_t host : indices) draft.nodeOf.push_back(all.nodeOf[host]);
   }

@@ -69,14 +69,15 @@ class Topology {
   std::uint64_t digest() const;
   bool operator==(const Topology&) const = default;
 
-  /// The topology of these hosts alone, with all levels and the groups' full uplinks. A host that is not here, or
-  /// stands twice, is an Error (taccInvalidArgument) that names it.
+  /// The topology of these hosts alone, with all levels and the groups' full uplinks. A torus stays one where they fill
+  /// a box of it. A host that is not here, or stands twice, is an Error (taccInvalidArgument) that names it.
   Topology only(std::span<const std::string> hosts) const;
 
   /// Ranks in the order of a walk, ranks of one host in their own order. `hostOf[r]`: the host of rank r.
   static std::vector<std::uint32_t> walk(std::span<const std::uint32_t> hostOf);
 
  private:
+  void keepTorus(int level, std::span<const std::uint32_t> hosts, Level& part) const;
   friend Topology build(TopologyDraft draft);
   explicit Topology(std::uint32_t hosts);
 

@@ -316,8 +316,11 @@ TEST(Layouts, ThatDoNotFitAreNotServed) {
   EXPECT_FALSE(findAlgorithm("hierarchical_ring")->serves({Collective::allGather, 8, 0, {{3, 5}}, {}}));
   EXPECT_FALSE(findAlgorithm("ring_2d")->serves({Collective::allReduce, 7, 0}));
   EXPECT_FALSE(findAlgorithm("ring_2d")->serves({Collective::allReduce, 8, 0, {}, {3, 2}}));
-  EXPECT_FALSE(findAlgorithm("swing")->serves({Collective::allReduce, 12, 0, {}, {3, 4}}));
+  EXPECT_FALSE(findAlgorithm("swing")->serves({Collective::allReduce, 12, 0, {}, {2, 4}}));
   EXPECT_TRUE(findAlgorithm("swing")->serves({Collective::allReduce, 12, 0}));
+  EXPECT_EQ(findAlgorithm("swing")->make({Collective::allReduce, 12, 0, {}, {3, 4}}).ranks,
+            findAlgorithm("swing")->make({Collective::allReduce, 12, 0}).ranks)
+      << "a side that is no power of two: one ring";
 }
 
 /// What is priced is what runs: in a broadcast every rank takes block b from its parent in tree b.

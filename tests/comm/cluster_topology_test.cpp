@@ -80,6 +80,33 @@ TEST_F(ClusterTopology, CallsAreRightInTheOrderOfAFile) {
   }
 }
 
+TEST_F(ClusterTopology, PlansAreToldTheSidesOfATorus) {
+  const VirtualCluster cluster(1, 4);
+  const std::string path = file("torus.toml",
+                                "hosts = \"tacc[1-4]\"\n[[level]]\nwiring = \"torus\"\ndimensions = [2, 2]\n"
+                                "links = 1\nlink = \"20 MB/s\"\n");
+  for (const char* algorithm : {"swing", "ring_2d"}) {
+    runOnHosts(
+        cluster, {4, 2, 1, 3},
+        [&](taccComm_t comm, int rank) {
+          EXPECT_THAT(taccExplain(comm, "allreduce", 1 << 20), HasSubstr("a torus of 2 x 2"));
+          std::vector<std::int64_t> values(10'007);
+          for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<std::int64_t>(i) << (8 * rank);
+          ASSERT_EQ(taccAllReduce(values.data(), values.data(), values.size(), taccInt64, taccSum, comm, nullptr),
+                    taccSuccess)
+              << taccGetLastError(comm);
+          for (std::size_t i = 0; i < values.size(); ++i)
+            ASSERT_EQ(values[i], static_cast<std::int64_t>(i) * 0x1010101) << algorithm << ", element " << i;
+        },
+        TACC_CONFIG_INITIALIZER,
+        [&](int) {
+          setenv("TACC_TOPO_FILE", path.c_str(), 1);
+          setenv("TACC_ALGO", algorithm, 1);
+        });
+    if (HasFailure()) return;
+  }
+}
+
 TEST_F(ClusterTopology, MeasuredOnesAreUsedWithoutAFile) {
   const VirtualCluster cluster(2, 2, 200, 100);
   runOnHosts(

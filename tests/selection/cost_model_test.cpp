@@ -33,6 +33,16 @@ std::vector<Setting> settings(int p) {
       all.push_back({"racks", {p, {inside, racks, {{0}, 2e-5, beta, 0}}, 0, 5e-11, 3e-7}, equalGroups(p, {4, 4})});
     }
   }
+  const CostLevel direct{groupsOfSize(p, 4), 1e-6, beta, 4 / beta};
+  if (p == 16 || p == 32) {
+    // Two ranks at each place of a torus whose links carry what one rank sends; and groups joined by one link each.
+    std::vector<std::uint32_t> places;
+    for (int place = 0; place < p / 2; ++place) places.push_back(static_cast<std::uint32_t>(place));
+    const CostLevel torus{{0}, 1e-5, beta, 0, {static_cast<std::uint32_t>(p / 8), 4}, places, 1 / beta};
+    all.push_back({"torus", {p, {{groupsOfSize(p, 2), 1e-6, beta, 0}, torus}, 0, 5e-11, 3e-7}, equalGroups(p, {2})});
+    const CostLevel joined{{0}, 1e-5, beta, 0, {}, {}, 1 / beta};
+    all.push_back({"direct", {p, {direct, joined}, 0, 5e-11, 3e-7}, equalGroups(p, {4})});
+  }
   return all;
 }
 
@@ -65,6 +75,20 @@ TEST(CostModel, AgreesWithTheSimulator) {
   }
   EXPECT_GT(compared, 5000);
   EXPECT_GT(near, 0.97 * compared) << near << " of " << compared << " within 15 %";
+}
+
+TEST(CostModel, KnowsTheBlocksOfPlans) {
+  for (const Algorithm& algorithm : algorithms())
+    for (const int p : {1, 2, 3, 6, 8, 12, 13, 16})
+      for (int c = 0; c < collectiveCount; ++c)
+        for (const auto& groups :
+             {std::vector<std::vector<int>>(), p % 4 == 0 ? equalGroups(p, {4}) : equalGroups(p, {p}),
+              std::vector<std::vector<int>>{{1, p - 1}}}) {
+          const PlanRequest request{static_cast<Collective>(c), p, 0, groups, {}};
+          if (!algorithm.serves(request)) continue;
+          EXPECT_EQ(blocksOf(algorithm, request), algorithm.make(request).blocks)
+              << algorithm.name << " " << nameOf(request.collective) << " of " << p;
+        }
 }
 
 TEST(CostModel, MoreBytesNeverTakeLess) {

@@ -49,6 +49,72 @@ TEST(NetworkChooser, LevelsGroupsAndUplinksComeFromTheTopology) {
   EXPECT_EQ(three.levels[1].begins, (std::vector<int>{0, 7}));
 }
 
+Topology torus() {
+  return topologyFromToml(R"(
+hosts = "n[0-63]"
+[node]
+uplink = "100 MB/s"
+[[level]]
+rule = "position / 2"
+latency = "2 us"
+[[level]]
+wiring = "torus"
+dimensions = [2, 4, 4]
+links = 2
+link = "10 MB/s"
+latency = "5 us"
+)",
+                          "test");
+}
+
+CostMachine onTorus(const std::vector<int>& hosts, int ranks = 1) {
+  std::vector<std::string> names;
+  for (const int host : hosts) names.push_back("n" + std::to_string(host));
+  return costMachineOf(torus(), names, std::vector<int>(hosts.size(), ranks), speed);
+}
+
+std::vector<int> numbers(int first, int last, int step = 1) {
+  std::vector<int> all;
+  for (int i = first; i < last; i += step) all.push_back(i);
+  return all;
+}
+
+TEST(NetworkChooser, TheMachineIsWhatItsHostsShare) {
+  const CostMachine pair = onTorus({6, 7});
+  ASSERT_EQ(pair.levels.size(), 1u);
+  EXPECT_DOUBLE_EQ(pair.levels[0].alpha, 2e-6) << "they meet at their router";
+  EXPECT_TRUE(pair.levels[0].dimensions.empty());
+  EXPECT_DOUBLE_EQ(pair.portBytesPerSecond, 100e6) << "what the card carries";
+  const CostMachine whole = onTorus(numbers(0, 64));
+  EXPECT_EQ(whole.levels[1].places.size(), 32u);
+  EXPECT_DOUBLE_EQ(whole.levels[1].linkBytesPerSecond, 20e6);
+  EXPECT_NE(describeMachine(whole).find("a torus of 2 x 4 x 4, 20 MB/s a link"), std::string::npos);
+}
+
+TEST(NetworkChooser, PlansAreToldTheSidesOfATorusWhereTheRanksFillABox) {
+  using Sides = std::vector<int>;
+  EXPECT_EQ(dimensionsOf(onTorus(numbers(0, 64))), (Sides{2, 4, 4, 2})) << "two hosts at a router";
+  EXPECT_EQ(dimensionsOf(onTorus(numbers(0, 64, 2))), (Sides{2, 4, 4}));
+  EXPECT_EQ(dimensionsOf(onTorus(numbers(0, 64), 3)), (Sides{2, 4, 4, 6}));
+  EXPECT_EQ(dimensionsOf(onTorus(numbers(32, 64, 2))), (Sides{4, 4}));
+  EXPECT_EQ(dimensionsOf(onTorus(numbers(0, 63))), Sides{}) << "a router with one host";
+  EXPECT_EQ(dimensionsOf(onTorus(numbers(0, 20))), Sides{}) << "no box";
+  EXPECT_EQ(dimensionsOf(onTorus({6, 7})), Sides{});
+  NetworkChooser chooser(onTorus(numbers(0, 64, 2)), speed);
+  EXPECT_EQ(chooser.request(Collective::allReduce, 0).dimensions, (Sides{2, 4, 4}));
+  for (const char* name : {"swing", "ring_2d"})
+    EXPECT_EQ(chooser.choose(Collective::allReduce, 0, 1 << 20, name).name, name);
+}
+
+TEST(NetworkChooser, LinksOfATorusAreSharedByThoseWhoCrossThem) {
+  NetworkChooser chooser(onTorus(numbers(0, 64)), speed);
+  const auto candidates = chooser.explain(Collective::allReduce, 1 << 24);
+  const auto secondsOf = [&](std::string_view name) {
+    return std::ranges::find_if(candidates, [&](const auto& c) { return c.algorithm->name == name; })->seconds;
+  };
+  EXPECT_GT(secondsOf("halving_doubling_far"), 1.25 * secondsOf("ring_2d"));
+}
+
 TEST(NetworkChooser, EveryCallHasAnAlgorithmThatServesAnyRoot) {
   const Topology topology = twoGroups();
   NetworkChooser chooser(costMachineOf(topology, hostsOf(topology), std::vector<int>(8, 1), speed), speed);

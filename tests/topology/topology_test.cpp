@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <random>
 
 #include "golden.hpp"
@@ -12,6 +13,7 @@
 #include "topology/host_list.hpp"
 #include "topology/hwloc_node.hpp"
 #include "topology/toml.hpp"
+#include "topology/torus.hpp"
 #include "topology/tree_text.hpp"
 
 namespace tacc::test {
@@ -173,6 +175,64 @@ TEST(Topology, APartKeepsWhatItsHostsShare) {
               }),
               HasSubstr("does not have the host x7"));
   EXPECT_THAT(messageOf([&] { (void)whole.only(std::vector<std::string>{"n1", "n1"}); }), HasSubstr("n1 stands twice"));
+}
+
+TEST(Topology, APartOfATorusIsOneWhereItFillsABox) {
+  const Topology whole = topologyFromToml(
+      "hosts = \"n[0-63]\"\n[[level]]\nrule = \"position / 2\"\n"
+      "[[level]]\nwiring = \"torus\"\ndimensions = [2, 4, 4]\nlinks = 1\nlink = \"1 GB/s\"\n",
+      "t");
+  const auto dimensions = [&](const std::vector<int>& hosts) {
+    std::vector<std::string> names;
+    for (const int host : hosts) names.push_back("n" + std::to_string(host));
+    return whole.only(names).level(2).dimensions;
+  };
+  std::vector<int> all(64), plane(32);
+  std::iota(all.rbegin(), all.rend(), 0);
+  std::iota(plane.begin(), plane.end(), 32);
+  EXPECT_THAT(dimensions(all), ElementsAre(2, 4, 4)) << "all of it, in any order";
+  EXPECT_THAT(dimensions(plane), ElementsAre(1, 4, 4));
+  EXPECT_THAT(dimensions({1, 2, 8, 10}), ElementsAre(1, 2, 2)) << "routers 0, 1, 4 and 5";
+  EXPECT_THAT(dimensions({0, 2, 8, 12}), ElementsAre());
+  std::vector<std::string> names;
+  for (std::size_t host = 64; host-- > 0;) names.push_back("n" + std::to_string(host));
+  EXPECT_EQ(whole.only(names), whole) << "the order of the coordinates stays";
+}
+
+TEST(Topology, APartOfAnAllToAllIsOne) {
+  const Topology whole = topologyFromToml(
+      "hosts = \"n[0-7]\"\n[[level]]\nrule = \"number / 2\"\n"
+      "[[level]]\nwiring = \"all-to-all\"\nlinks = 3\nlink = \"1 GB/s\"\n",
+      "t");
+  const Level part = whole.only(std::vector<std::string>{"n0", "n7", "n2"}).level(2);
+  EXPECT_EQ(part.wiring, Wiring::allToAll);
+  EXPECT_EQ(part.links, 3u);
+}
+
+TEST(Torus, WaysAreShortAndHangTogether) {
+  const std::vector<std::uint32_t> sides = {3, 4, 5};
+  const auto coordinate = [&](std::uint32_t place, int d) {
+    return d == 0 ? place / 20 : d == 1 ? place / 5 % 4 : place % 5;
+  };
+  for (std::uint32_t from = 0; from < 60; ++from) {
+    for (std::uint32_t to = 0; to < 60; ++to) {
+      std::uint32_t at[] = {coordinate(from, 0), coordinate(from, 1), coordinate(from, 2)};
+      std::uint32_t hops = 0, distance = 0;
+      alongTorus(sides, from, to, [&](const TorusHop& hop) {
+        EXPECT_EQ(hop.place, at[0] * 20 + at[1] * 5 + at[2]) << "each link begins where the last one ended";
+        const auto d = static_cast<std::size_t>(hop.dimension);
+        at[d] = (at[d] + (hop.isUp ? 1 : sides[d] - 1)) % sides[d];
+        ++hops;
+      });
+      EXPECT_EQ(at[0] * 20 + at[1] * 5 + at[2], to);
+      for (int d = 0; d < 3; ++d) {
+        const std::uint32_t side = sides[static_cast<std::size_t>(d)];
+        const std::uint32_t ahead = (coordinate(to, d) + side - coordinate(from, d)) % side;
+        distance += std::min(ahead, side - ahead);
+      }
+      EXPECT_EQ(hops, distance);
+    }
+  }
 }
 
 TEST(Topology, WalkKeepsHostsTogetherAndRanksInOrder) {

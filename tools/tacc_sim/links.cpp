@@ -1,0 +1,63 @@
+#include "links.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "topology/torus.hpp"
+
+namespace tacc::sim {
+
+int Links::link(Kind kind, int level, std::uint32_t a, std::uint32_t b, double bytesPerSecond,
+                const std::string& name) {
+  const auto [entry, isNew] = numbers_.try_emplace({kind, level, a, b}, static_cast<int>(links_.size()));
+  if (isNew) links_.push_back({name, bytesPerSecond});
+  return entry->second;
+}
+
+std::string Links::nameOf(int level, std::uint32_t group) const {
+  if (level == 0) return topology_.host(group);
+  const std::string& name = topology_.groupName(level, group);
+  return fmt::format("{} {}", topology_.level(level).name, name.empty() ? std::to_string(group) : name);
+}
+
+/// What joins the groups of the level below, from that of one host to that of the other.
+void Links::cross(int at, std::uint32_t from, std::uint32_t to, Way& way) {
+  const Level& level = topology_.level(at);
+  if (level.wiring == Wiring::tree || !level.linkBandwidth) return;
+  const std::uint32_t a = topology_.groupOf(at - 1, from), b = topology_.groupOf(at - 1, to);
+  const double capacity = *level.linkBandwidth * level.links;
+  if (level.wiring == Wiring::allToAll) {
+    way.links.push_back(
+        link(Kind::direct, at, a, b, capacity, fmt::format("{} to {}", nameOf(at - 1, a), nameOf(at - 1, b))));
+    return;
+  }
+  // Places are counted inside the one torus in which both lie.
+  const std::uint32_t first = topology_.groupOf(at - 1, topology_.hostsOf(at, topology_.groupOf(at, from)).first);
+  alongTorus(level.dimensions, a - first, b - first, [&](const TorusHop& hop) {
+    way.links.push_back(link(
+        Kind::torus, at, first + hop.place, numberOf(hop, level.dimensions.size()), capacity,
+        fmt::format("{} dimension {} {}", nameOf(at - 1, first + hop.place), hop.dimension, hop.isUp ? "up" : "down")));
+  });
+}
+
+Way Links::way(std::uint32_t from, std::uint32_t to) {
+  if (from == to) fail(taccInternalError, "a message from the host {} to itself has no way", topology_.host(from));
+  Way way;
+  way.level = topology_.meet(from, to);
+  way.latency = topology_.level(way.level).alpha.value_or(speed_.latency);
+  way.bytesPerSecond = topology_.level(way.level).bandwidth.value_or(speed_.bytesPerSecond);
+  const auto uplink = [&](Kind kind, int level, std::uint32_t host) {
+    const std::uint32_t group = topology_.groupOf(level, host);
+    std::optional<double> capacity = topology_.uplink(level, group);
+    if (level == 0 && !capacity) capacity = speed_.bytesPerSecond;
+    if (!capacity) return;
+    way.links.push_back(link(kind, level, group, 0, *capacity,
+                             fmt::format("{} {}", nameOf(level, group), kind == Kind::out ? "out" : "in")));
+  };
+  for (int level = 0; level < way.level; ++level) uplink(Kind::out, level, from);
+  cross(way.level, from, to, way);
+  for (int level = way.level - 1; level >= 0; --level) uplink(Kind::in, level, to);
+  return way;
+}
+
+}  // namespace tacc::sim

@@ -1,0 +1,93 @@
+#include "machine.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <set>
+
+#include "base/error.hpp"
+#include "selection/network_selection.hpp"
+
+namespace tacc::sim {
+namespace {
+
+std::vector<std::uint32_t> firstHosts(const Topology& topology, int ranks) {
+  if (topology.hosts() < 2) fail(taccInvalidArgument, "a simulated machine needs two hosts, not {}", topology.hosts());
+  std::vector<std::uint32_t> hosts(std::min(topology.hosts(), static_cast<std::uint32_t>(ranks)));
+  std::iota(hosts.begin(), hosts.end(), 0u);
+  return hosts;
+}
+
+/// `hosts`: in the order of the topology.
+std::vector<std::uint32_t> placed(const Topology& topology, std::vector<std::uint32_t> hosts, Place place) {
+  if (place == Place::random) {
+    std::mt19937 random(1);
+    for (std::size_t i = hosts.size(); i > 1; --i) std::swap(hosts[i - 1], hosts[random() % i]);
+  }
+  if (place != Place::cyclic) return hosts;
+  int level = topology.root() - 1;
+  while (level > 0 && topology.groupOf(level, hosts.front()) == topology.groupOf(level, hosts.back())) --level;
+  std::vector<std::vector<std::uint32_t>> groups;
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    if (i == 0 || topology.groupOf(level, hosts[i]) != topology.groupOf(level, hosts[i - 1])) groups.emplace_back();
+    groups.back().push_back(hosts[i]);
+  }
+  std::vector<std::uint32_t> dealt;
+  for (std::size_t turn = 0; dealt.size() < hosts.size(); ++turn)
+    for (const std::vector<std::uint32_t>& group : groups)
+      if (turn < group.size()) dealt.push_back(group[turn]);
+  return dealt;
+}
+
+NetworkSpeed speedOf(const Topology& topology, std::vector<std::uint32_t> hosts, const NetworkSpeed& fallback) {
+  std::ranges::sort(hosts);
+  Links links(topology, fallback);
+  NetworkSpeed speed{0, 1e30};
+  for (std::size_t i = 0; i < hosts.size(); ++i) {
+    const Way way = links.way(hosts[i], hosts[(i + 1) % hosts.size()]);
+    speed.latency = std::max(speed.latency, way.latency);
+    speed.bytesPerSecond = std::min(speed.bytesPerSecond, way.bytesPerSecond);
+    for (const int link : {way.links.front(), way.links.back()})  // the hosts' cards
+      speed.bytesPerSecond =
+          std::min(speed.bytesPerSecond, links.links()[static_cast<std::size_t>(link)].bytesPerSecond);
+  }
+  return speed;
+}
+
+CostMachine machineOf(const Topology& topology, std::vector<std::uint32_t> hosts, const NetworkSpeed& speed) {
+  std::ranges::sort(hosts);
+  std::vector<std::string> names;
+  for (const std::uint32_t host : hosts) names.push_back(topology.host(host));
+  return costMachineOf(topology, names, std::vector<int>(names.size(), 1), speed);
+}
+
+}  // namespace
+
+Machine::Machine(Topology topology, int ranks, Place place, const NetworkSpeed& fallback)
+    : topology_(std::move(topology)),
+      fallback_(fallback),
+      hosts_(placed(topology_, firstHosts(topology_, ranks), place)),
+      speed_(speedOf(topology_, hosts_, fallback)),
+      chooser_(machineOf(topology_, hosts_, speed_), speed_) {}
+
+Stage Machine::stage() const {
+  return {topology_, fallback_, hosts_, chooser_.machine().gamma, chooser_.machine().overhead};
+}
+
+std::vector<int> Machine::levels() const {
+  std::set<int> levels;
+  for (const std::uint32_t a : hosts_) levels.insert(topology_.meet(a, hosts_.front()));
+  for (std::size_t i = 1; i < hosts_.size(); ++i) levels.insert(topology_.meet(hosts_[i - 1], hosts_[i]));
+  levels.erase(0);
+  return {levels.begin(), levels.end()};
+}
+
+CostCall Machine::cut(Collective collective, double bytes, int blocks) const {
+  const bool split = partitionOf(collective) == Partition::split;
+  CostCall call;
+  call.bytes = split ? bytes : bytes / ranks();
+  call.chunkBytes = static_cast<double>(messageBytes(speed_, 1)) * (split ? blocks : 1);
+  return call;
+}
+
+}  // namespace tacc::sim

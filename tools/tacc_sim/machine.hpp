@@ -1,0 +1,45 @@
+// The part of a described machine that a simulated job gets, and how tacc sees it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "replay.hpp"
+#include "selection/network_chooser.hpp"
+
+namespace tacc::sim {
+
+/// block: ranks in the order of the topology, as tacc itself numbers them. cyclic: dealt round over the outermost
+/// groups. random: shuffled, always alike.
+enum class Place : std::uint8_t { block, cyclic, random };
+
+class Machine {
+ public:
+  /// The first `ranks` hosts of the topology, or all if it has fewer; one rank on each. `fallback` stands for what the
+  /// topology does not say.
+  Machine(Topology topology, int ranks, Place place, const NetworkSpeed& fallback);
+
+  const Topology& topology() const noexcept { return topology_; }
+  int ranks() const noexcept { return static_cast<int>(hosts_.size()); }
+  /// What a communicator would measure: from each host to the next, all at once.
+  const NetworkSpeed& speed() const noexcept { return speed_; }
+  /// Chooses as a communicator of these hosts does, which has put them in the order of the topology.
+  NetworkChooser& chooser() noexcept { return chooser_; }
+  Stage stage() const;
+  /// Levels that messages of these hosts can cross, from the inside.
+  std::vector<int> levels() const;
+
+  /// How the library cuts a call of one rank a host (comm/cluster_collectives.cpp). `blocks`: of the plan.
+  CostCall cut(Collective collective, double bytes, int blocks) const;
+
+ private:
+  Topology topology_;
+  NetworkSpeed fallback_;
+  std::vector<std::uint32_t> hosts_;  // by rank
+  NetworkSpeed speed_;
+  NetworkChooser chooser_;
+};
+
+}  // namespace tacc::sim

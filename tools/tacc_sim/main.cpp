@@ -1,0 +1,157 @@
+// tacc_sim: plays plans on machines that are only described, in SimGrid, and compares with what the cost model says.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <list>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/parse.hpp"
+#include "report.hpp"
+#include "topology/source_registry.hpp"
+#include "topology/text_file.hpp"
+
+namespace {
+
+using namespace tacc;
+using namespace tacc::sim;
+
+struct Options {
+  std::vector<std::string> topologies, algorithms, collectives = {"allreduce"}, sizes = {"8", "1K", "64K", "1M", "16M"};
+  int ranks = 64;
+  std::string place = "block";
+  NetworkSpeed fallback;
+  double mostWork = 4e6;
+  int jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  std::string json;
+  bool isBrief = false;
+};
+
+Topology read(const std::string& path) {
+  const std::string text = readText(path);
+  return sourceOfFile(text, path).read(text, path);
+}
+
+Place placeNamed(const std::string& name) {
+  return name == "cyclic" ? Place::cyclic : name == "random" ? Place::random : Place::block;
+}
+
+double sizeOf(const std::string& text) {
+  const std::optional<std::size_t> bytes = parseSize(text);
+  if (!bytes || *bytes == 0) fail(taccInvalidArgument, "--sizes: \"{}\" is no size, such as 8, 64K or 1M", text);
+  return static_cast<double>(*bytes);
+}
+
+std::vector<const Algorithm*> serving(const Options& options, const PlanRequest& request) {
+  std::vector<const Algorithm*> found;
+  for (const std::string& name : options.algorithms)
+    if (findAlgorithm(name) == nullptr)
+      fail(taccInvalidArgument, "there is no algorithm \"{}\"; see: tacc_plan list", name);
+  for (const Algorithm& algorithm : algorithms()) {
+    const bool isWanted =
+        options.algorithms.empty() || std::ranges::find(options.algorithms, algorithm.name) != options.algorithms.end();
+    if (isWanted && algorithm.serves(request)) found.push_back(&algorithm);
+  }
+  return found;
+}
+
+std::vector<Point> pointsOf(const Options& options, std::list<Machine>& machines) {
+  std::vector<Point> points;
+  for (Machine& machine : machines) {
+    for (const std::string& name : options.collectives) {
+      const std::optional<Collective> collective = collectiveNamed(name);
+      if (!collective) fail(taccInvalidArgument, "there is no collective \"{}\" with plans", name);
+      const auto serve = serving(options, machine.chooser().request(*collective, 0));
+      for (const std::string& size : options.sizes) points.push_back({&machine, *collective, sizeOf(size), serve, {}});
+    }
+  }
+  return points;
+}
+
+void performAll(const Options& options, std::vector<Point>& points) {
+  std::vector<Trial> trials;
+  for (const Point& point : points)
+    for (const Algorithm* algorithm : point.algorithms)
+      trials.push_back({point.machine, point.collective, point.bytes, algorithm});
+  const bool isWatched = ::isatty(STDERR_FILENO) != 0;
+  const std::vector<Outcome> outcomes =
+      sim::performAll(trials, options.mostWork, options.jobs, [&](std::size_t finished) {
+        if (isWatched) fmt::print(stderr, "\r{} of {} simulations ", finished, trials.size());
+      });
+  if (isWatched) fmt::print(stderr, "\r{:40}\r", "");
+  auto next = outcomes.begin();
+  for (Point& point : points) {
+    point.outcomes.assign(next, next + static_cast<std::ptrdiff_t>(point.algorithms.size()));
+    next += static_cast<std::ptrdiff_t>(point.algorithms.size());
+    judge(point);
+  }
+}
+
+void run(const Options& options) {
+  std::list<Machine> machines;
+  for (const std::string& path : options.topologies)
+    machines.emplace_back(read(path), options.ranks, placeNamed(options.place), options.fallback);
+  std::vector<Point> points = pointsOf(options, machines);
+  performAll(options, points);
+  const Machine* last = nullptr;
+  for (const Point& point : points) {
+    if (options.isBrief) break;
+    if (point.machine != last) {
+      fmt::print("=== {}: {} ranks, one a host\n{}", point.machine->topology().name(), point.machine->ranks(),
+                 describeMachine(point.machine->chooser().machine()));
+      last = point.machine;
+    }
+    fmt::print("\n{}", table(point));
+  }
+  if (!options.isBrief) fmt::print("\n");
+  fmt::print("{}", summary(points));
+  if (options.json.empty()) return;
+  std::ofstream file(options.json, std::ios::binary);
+  writeJson(file, points);
+  if (!file.flush()) failErrno("{} cannot be written", options.json);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Plays the plans of collectives in SimGrid on machines that are described in files, one rank a host, and "
+      "compares "
+      "with the cost model. The arrow marks what the library chooses; the last columns are the bytes that are sent "
+      "between hosts which meet at each level.");
+  Options options;
+  app.add_option("--topology,-f", options.topologies, "files of any kind that tacc_topo reads")->required();
+  app.add_option("--ranks,-n", options.ranks, "the first so many hosts of each topology")->check(CLI::Range(2, 65536));
+  app.add_option("--collective,-c", options.collectives, "allreduce, broadcast, ...")->delimiter(',');
+  app.add_option("--size,-s", options.sizes, "bytes of the vector, or of all blocks together: 8,1K,1M")->delimiter(',');
+  app.add_option("--algo,-a", options.algorithms, "only these algorithms")->delimiter(',');
+  app.add_option("--place", options.place,
+                 "how the plans' ranks stand on the hosts: block, in order, as tacc puts them; cyclic or random, as "
+                 "without it (the model's times are always of ranks in order)")
+      ->check(CLI::IsMember({"block", "cyclic", "random"}));
+  app.add_option("--latency", options.fallback.latency, "seconds, where the topology does not say");
+  app.add_option("--bandwidth", options.fallback.bytesPerSecond, "bytes/s, where the topology does not say");
+  app.add_option(
+      "--most", options.mostWork,
+      "plans whose messages times the partners of a rank are more are not played; a million takes some seconds");
+  app.add_option("--jobs,-j", options.jobs, "simulations side by side")->check(CLI::Range(1, 1024));
+  app.add_option("--json", options.json, "also write everything into this file");
+  app.add_flag("--brief", options.isBrief, "only the summary");
+  try {
+    app.parse(argc, argv);
+    run(options);
+    return 0;
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tacc_sim: {}\n", error.what());
+    return 2;
+  }
+}
