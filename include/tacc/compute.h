@@ -246,6 +246,90 @@ TACC_API taccResult_t taccPoolBackward(const taccPoolDesc_t* desc, const float* 
                                        const float* outputGradient, float* inputGradient,
                                        const taccExecutor_t* executor);
 
+/* Batch normalisation of activations in taccLayoutNchw16c: for each channel, statistics over images and pixels. Always
+ * start from TACC_BATCH_NORM_INITIALIZER. */
+typedef struct {
+  size_t size; /* sizeof(taccBatchNormDesc_t) as compiled in the program */
+  int batch, channels, height, width;
+  float epsilon;  /* is added to the variance; default 1e-5 */
+  float momentum; /* what this batch counts for in the running statistics, 0 to 1; default 0.1 */
+  int relu;       /* at last, max(x, 0); default 0 */
+} taccBatchNormDesc_t;
+
+#define TACC_BATCH_NORM_INITIALIZER \
+  { sizeof(taccBatchNormDesc_t), 1, 0, 0, 0, 1e-5F, 0.1F, 0 }
+
+/* Where everything is. Arrays that are not tensors have one number per channel. Nothing that is written overlaps
+ * anything else, except that `output` may be `input` or `residual`. */
+typedef struct {
+  const float* input;
+  const float* scale;
+  const float* shift;
+  const float* residual;   /* a tensor that is added before relu; may be NULL */
+  float* output;           /* (input - mean) / sqrt(variance + epsilon) * scale + shift */
+  float* mean;             /* training writes the batch's, for the backward pass */
+  float* inverseDeviation; /* training writes 1 / sqrt(variance + epsilon), for the backward pass */
+  /* Training moves both towards the batch's, by the momentum; the variance is that of a sample (count - 1). Both may be
+   * NULL then. Inference normalises with them. */
+  float* runningMean;
+  float* runningVariance;
+} taccBatchNormBuffers_t;
+
+/* With the statistics of the batch. Up to one worker per 16 channels is busy. Reads the input twice. */
+TACC_API taccResult_t taccBatchNormTrain(const taccBatchNormDesc_t* desc, const taccBatchNormBuffers_t* buffers,
+                                         const taccExecutor_t* executor);
+/* With the running statistics. */
+TACC_API taccResult_t taccBatchNormInfer(const taccBatchNormDesc_t* desc, const taccBatchNormBuffers_t* buffers,
+                                         const taccExecutor_t* executor);
+
+/* Of the backward pass. `outputGradient` is that of the normalised values: behind a relu, taccReluBackward comes first;
+ * what it gives is also the residual's gradient. */
+typedef struct {
+  const float* input;
+  const float* outputGradient;
+  const float* scale;
+  const float* mean; /* this and the next as training has written them */
+  const float* inverseDeviation;
+  float* inputGradient; /* may be `outputGradient`, or NULL if it is not wanted */
+  float* scaleGradient;
+  float* shiftGradient;
+} taccBatchNormGradients_t;
+
+/* Of taccBatchNormTrain. desc->relu is ignored. */
+TACC_API taccResult_t taccBatchNormBackward(const taccBatchNormDesc_t* desc, const taccBatchNormGradients_t* buffers,
+                                            const taccExecutor_t* executor);
+
+/* Local response normalisation across channels, of activations in taccLayoutNchw16c:
+ *   output = input * (base + alpha / window * sum of the squares of the `window` channels around)^-beta
+ * with zeros before the first and after the last channel. Always start from TACC_LRN_INITIALIZER. */
+typedef struct {
+  size_t size; /* sizeof(taccLrnDesc_t) as compiled in the program */
+  int batch, channels, height, width;
+  int window;  /* odd, up to 33; default 5 */
+  float base;  /* > 0; default 1 */
+  float alpha; /* >= 0; default 1e-4 */
+  float beta;  /* default 0.75 */
+} taccLrnDesc_t;
+
+#define TACC_LRN_INITIALIZER \
+  { sizeof(taccLrnDesc_t), 1, 0, 0, 0, 5, 1.0F, 1e-4F, 0.75F }
+
+/* Powers are right to about 1e-6 of their value. `output` does not overlap `input`. */
+TACC_API taccResult_t taccLrnForward(const taccLrnDesc_t* desc, const float* input, float* output,
+                                     const taccExecutor_t* executor);
+/* Needs nothing from the forward pass but its input. `inputGradient` overlaps nothing. */
+TACC_API taccResult_t taccLrnBackward(const taccLrnDesc_t* desc, const float* input, const float* outputGradient,
+                                      float* inputGradient, const taccExecutor_t* executor);
+
+/* Dropout of `count` numbers: with the chance `rate`, from 0 to below 1, output is 0, else input / (1 - rate). Who is
+ * dropped follows from seed, step and the place alone, so it is the same for every number of threads and on every CPU,
+ * and no mask is kept: backward, the same call with the same rate, seed and step takes the output's gradient to the
+ * input's. Layers have seeds of their own, and `step` counts up from call to call. May be in place.
+ * The random number of place i is word (i / 16) % 4 of Philox4x32-10 with the counter {i / 64 * 16 + i % 16, step}, of
+ * two 64-bit numbers, and the key `seed`. */
+TACC_API taccResult_t taccDropout(const float* input, float* output, size_t count, float rate, uint64_t seed,
+                                  uint64_t step, const taccExecutor_t* executor);
+
 /* inputGradient = outputGradient where output > 0, else 0; `count` numbers. May be in place. */
 TACC_API taccResult_t taccReluBackward(const float* output, const float* outputGradient, float* inputGradient,
                                        size_t count);
