@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -26,6 +27,9 @@ class AlignedFloats {
   std::unique_ptr<float, Free> floats_;
   std::size_t count_;
 };
+
+/// Numbers from -2 to 2.
+void fillWithSmallIntegers(AlignedFloats& floats, std::uint32_t seed);
 
 /// A layer, a pass and a batch, with data in the layouts of the frameworks: NCHW and KCRS. All numbers are small
 /// integers, so every order of summing gives the same.

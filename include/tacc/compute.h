@@ -183,10 +183,14 @@ typedef struct {
   int accumulate;          /* add to what C holds */
   int relu;                /* at last, max(x, 0) */
   int maxWorkers;          /* most workers of the executors it will run on; default 1 */
+  /* So many products of the same sizes, each with matrices of its own; the bias is common. Default 1. The distances are
+   * numbers from one matrix to the next; 0: they follow each other. */
+  int batch;
+  ptrdiff_t strideA, strideB, strideC;
 } taccGemmDesc_t;
 
 #define TACC_GEMM_INITIALIZER \
-  { sizeof(taccGemmDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 }
+  { sizeof(taccGemmDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0 }
 
 typedef struct taccGemmPlan* taccGemmPlan_t;
 
@@ -202,7 +206,7 @@ typedef struct {
 TACC_API taccResult_t taccGemmPlanCreate(taccGemmPlan_t* plan, const taccGemmDesc_t* desc);
 TACC_API taccResult_t taccGemmPlanDestroy(taccGemmPlan_t plan);
 TACC_API taccResult_t taccGemmPlanGetInfo(taccGemmPlan_t plan, taccGemmInfo_t* info);
-/* `packed` is aligned to 64 bytes. Costs a read and a write of B. */
+/* `packed` is aligned to 64 bytes. Costs a read and a write of B, or of all B of the batch. */
 TACC_API taccResult_t taccGemmPack(taccGemmPlan_t plan, const float* b, float* packed);
 
 /* packedB and the workspace are aligned to 64 bytes, the rest as floats are. C overlaps nothing. */

@@ -95,5 +95,27 @@ TEST(ConvBench, ResultsAreRightForEveryPassAndPeer) {
   }
 }
 
+TEST(ConvBench, DrawsABarForEveryContestant) {
+  ConvReport report;
+  report.options.networks = {"net"};
+  report.options.peers = {"first", "second"};
+  report.peak = 1e9;
+  report.results = {{"net",
+                     {"a layer", 16, 8, 8, 16, 1, 1, 0, 1, 1},
+                     taccConvForward,
+                     1,
+                     1e6,
+                     2e-3,
+                     0,
+                     "kernel",
+                     0,
+                     {{"second", {4e-3, 0, "theirs"}}}}};
+  const std::string svg = convPlot(report);
+  EXPECT_THAT(svg, testing::HasSubstr("a layer"));
+  EXPECT_THAT(svg, testing::HasSubstr("second"));
+  EXPECT_THAT(svg, testing::HasSubstr("height=\"180.0\" fill=\"#0072b2\""));  // half of the peak
+  EXPECT_THAT(svg, testing::HasSubstr("height=\"90.0\" fill=\"#009e73\""));
+}
+
 }  // namespace
 }  // namespace tacc::bench

@@ -41,6 +41,20 @@ std::ptrdiff_t leading(const char* name, std::ptrdiff_t given, int least) {
   return given;
 }
 
+/// The distance from one matrix of `rows` rows to the next.
+std::ptrdiff_t distance(const char* name, std::ptrdiff_t given, std::ptrdiff_t rows, std::ptrdiff_t leading,
+                        int batch) {
+  constexpr std::ptrdiff_t limit = std::ptrdiff_t{1} << 60;
+  const bool isHuge = leading > limit / rows;
+  const std::ptrdiff_t least = isHuge ? limit : rows * leading;
+  const std::ptrdiff_t result = given == 0 ? least : given;
+  if (result < least) fail(taccInvalidArgument, "{} is {} and a matrix takes {} numbers", name, given, least);
+  if (isHuge || result > limit / batch) {
+    fail(taccInvalidArgument, "{} matrices of {} rows are larger than the address space", batch, rows);
+  }
+  return result;
+}
+
 }  // namespace
 
 Description understand(const taccGemmDesc_t& d) {
@@ -48,25 +62,33 @@ Description understand(const taccGemmDesc_t& d) {
     fail(taccInvalidArgument, "the description's size is {} and not {}; start from TACC_GEMM_INITIALIZER", d.size,
          sizeof(taccGemmDesc_t));
   }
-  for (const auto& [name, value] : {std::pair("m", d.m), {"n", d.n}, {"k", d.k}, {"maxWorkers", d.maxWorkers}}) {
+  for (const auto& [name, value] :
+       {std::pair("m", d.m), {"n", d.n}, {"k", d.k}, {"maxWorkers", d.maxWorkers}, {"batch", d.batch}}) {
     if (value <= 0) fail(taccInvalidArgument, "{} is {}; it has to be 1 or more", name, value);
   }
-  const Description result{d.m,
-                           d.n,
-                           d.k,
-                           leading("lda", d.lda, d.transposeA != 0 ? d.m : d.k),
-                           leading("ldb", d.ldb, d.transposeB != 0 ? d.k : d.n),
-                           leading("ldc", d.ldc, d.n),
-                           d.transposeA != 0,
-                           d.transposeB != 0,
-                           d.bias != 0,
-                           d.accumulate != 0,
-                           d.relu != 0,
-                           d.maxWorkers};
+  Description result{d.m,
+                     d.n,
+                     d.k,
+                     leading("lda", d.lda, d.transposeA != 0 ? d.m : d.k),
+                     leading("ldb", d.ldb, d.transposeB != 0 ? d.k : d.n),
+                     leading("ldc", d.ldc, d.n),
+                     d.transposeA != 0,
+                     d.transposeB != 0,
+                     d.bias != 0,
+                     d.accumulate != 0,
+                     d.relu != 0,
+                     d.maxWorkers,
+                     d.batch,
+                     0,
+                     0,
+                     0};
   constexpr std::ptrdiff_t limit = std::ptrdiff_t{1} << 40;
   if (result.lda > limit || result.ldb > limit || result.ldc > limit) {
     fail(taccInvalidArgument, "a distance between rows is larger than {} numbers", limit);
   }
+  result.strideA = distance("strideA", d.strideA, result.transposeA ? d.k : d.m, result.lda, d.batch);
+  result.strideB = distance("strideB", d.strideB, result.transposeB ? d.n : d.k, result.ldb, d.batch);
+  result.strideC = distance("strideC", d.strideC, d.m, result.ldc, d.batch);
   return result;
 }
 
@@ -90,6 +112,10 @@ std::size_t Plan::transposedFloats() const {
 }
 
 std::size_t Plan::workspaceBytes() const {
+  return workspaceOfOne() * static_cast<std::size_t>(areTasks() ? description_.maxWorkers : 1);
+}
+
+std::size_t Plan::workspaceOfOne() const {
   std::size_t floats =
       transposedFloats() + (description_.bias ? roundedFloats(static_cast<std::size_t>(description_.n)) : 0);
   if (!columns_.back().isWhole()) floats += static_cast<std::size_t>(description_.m) * blockLength;
@@ -99,10 +125,16 @@ std::size_t Plan::workspaceBytes() const {
 double Plan::predictedSeconds() const {
   double cycles = 0;
   for (const Columns& columns : columns_) cycles += columns.correlation.cycles();
-  return cycles / conv::assumedHertz;
+  return cycles * description_.batch / conv::assumedHertz;
 }
 
 void Plan::pack(const float* b, float* packed) const {
+  for (int i = 0; i < description_.batch; ++i) {
+    packOne(b + i * description_.strideB, packed + static_cast<std::size_t>(i) * packedFloats_);
+  }
+}
+
+void Plan::packOne(const float* b, float* packed) const {
   const Description& d = description_;
   for (const Columns& columns : columns_) {
     columns.correlation.pack(packed + columns.packed, [&](float* to, int block, int depth, int, int value) {
@@ -132,6 +164,25 @@ const float* Plan::rowsOfA(const taccGemmBuffers_t& buffers) const {
 }
 
 void Plan::run(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const {
+  const auto product = [&](std::size_t index, int worker) {
+    const auto i = static_cast<std::ptrdiff_t>(index);
+    taccGemmBuffers_t one = buffers;
+    one.a += i * description_.strideA;
+    one.packedB += index * packedFloats_;
+    one.c += i * description_.strideC;
+    one.workspace = static_cast<std::byte*>(buffers.workspace) + static_cast<std::size_t>(worker) * workspaceOfOne();
+    return one;
+  };
+  if (areTasks()) {
+    executor.forEach(static_cast<std::size_t>(description_.batch), [&](std::size_t index, int worker) {
+      runOne(product(index, worker), conv::Executor(conv::serialExecutor()));
+    });
+    return;
+  }
+  for (int i = 0; i < description_.batch; ++i) runOne(product(static_cast<std::size_t>(i), 0), executor);
+}
+
+void Plan::runOne(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const {
   const float* const a = rowsOfA(buffers);
   taccGemmBuffers_t padded = buffers;
   if (description_.bias) {
@@ -165,7 +216,7 @@ void Plan::runWhole(const Columns& columns, const float* a, const taccGemmBuffer
 
 void Plan::runRest(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers) const {
   const Description& d = description_;
-  float* const scratch = reinterpret_cast<float*>(static_cast<std::byte*>(buffers.workspace) + workspaceBytes()) -
+  float* const scratch = reinterpret_cast<float*>(static_cast<std::byte*>(buffers.workspace) + workspaceOfOne()) -
                          std::ptrdiff_t{d.m} * blockLength;
   const auto bytes = static_cast<std::size_t>(columns.count) * sizeof(float);
   if (d.accumulate) {
