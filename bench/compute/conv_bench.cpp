@@ -33,6 +33,7 @@ ConvOptions parse(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "for one layer and pass, all contestants together (0.3)")
       ->check(CLI::PositiveNumber);
   app.add_flag("--winograd", options.winograd, "allow Winograd's convolutions, to tacc and to oneDNN");
+  app.add_flag("--bf16", options.bfloat16, "activations of tacc in bfloat16; the peers' stay float32");
   app.add_flag("--cpu-time", options.processorTime,
                "count processor time, for a machine that others use too (one thread)");
   app.add_option("--json", options.jsonFile, "write the results to this file");
@@ -67,8 +68,11 @@ ConvOptions parse(int argc, char** argv) {
   return options;
 }
 
+/// What Winograd's transforms cost, and half a step of bfloat16.
+double toleranceOf(const ConvOptions& options) { return options.bfloat16 ? 0.004 : options.winograd ? 1e-4 : 0; }
+
 ConvResult measure(const ConvOptions& options, const std::string& network, const ConvProblem& problem) {
-  const auto own = makeTaccContestant(problem, options.threads, options.winograd);
+  const auto own = makeTaccContestant(problem, options.threads, options.winograd, options.bfloat16);
   std::vector<Timed> runners = {{[&] { own->run(); }}};
   struct Peer {
     std::string name;
@@ -91,7 +95,7 @@ ConvResult measure(const ConvOptions& options, const std::string& network, const
                     runners.front().seconds,
                     own->reorderSeconds(),
                     own->implementation(),
-                    problem.countWrong(own->result().data(), !options.winograd),
+                    problem.countWrong(own->result().data(), toleranceOf(options)),
                     {}};
   for (std::size_t i = 0; i < peers.size(); ++i) {
     const double seconds = runners[i + 1].seconds;

@@ -45,7 +45,7 @@ std::size_t ConvProblem::resultSize() const {
   return pass == taccConvForward ? outputGradient.size() : pass == taccConvBackwardData ? input.size() : weights.size();
 }
 
-std::size_t ConvProblem::countWrong(const float* result, bool exact) const {
+std::size_t ConvProblem::countWrong(const float* result, double tolerance) const {
   constexpr std::size_t samples = 200;
   const std::size_t size = resultSize();
   std::vector<double> errors;
@@ -58,7 +58,7 @@ std::size_t ConvProblem::countWrong(const float* result, bool exact) const {
     errors.push_back(std::abs(result[index] - right));
     largest = std::max(largest, std::abs(right));
   }
-  const double allowed = exact ? 0 : 1e-4 * largest;
+  const double allowed = tolerance * largest;
   return static_cast<std::size_t>(
       std::count_if(errors.begin(), errors.end(), [&](double e) { return !(e <= allowed); }));
 }

@@ -43,9 +43,9 @@ struct ConvProblem {
 
   double operations() const { return layer.operations() * batch; }
   std::size_t resultSize() const;
-  /// How many of some elements of a result, in NCHW or KCRS, are wrong by the definition. If not exact, an element may
-  /// be off by what Winograd's transforms cost: 1e-4 of the largest.
-  std::size_t countWrong(const float* result, bool exact) const;
+  /// How many of some elements of a result, in NCHW or KCRS, are further from the definition than `tolerance` times the
+  /// largest of them.
+  std::size_t countWrong(const float* result, double tolerance) const;
 
  private:
   double expected(std::size_t index) const;
@@ -67,7 +67,8 @@ class ConvContestant {
 using Contestants = std::vector<std::unique_ptr<ConvContestant>>;
 
 /// tacc itself.
-std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd);
+std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd,
+                                                   bool bfloat16 = false);
 
 /// A library to compare with: its ways to compute a problem, of which the fastest counts; empty when it has none.
 struct ConvPeer {

@@ -11,8 +11,9 @@
  * It needs no communicator. Conventions are those of tacc/tacc.h: results are taccSuccess or an error, outputs are
  * written on success only, and taccGetLastError(NULL) has a sentence that says what is wrong and what would be right.
  *
- * All numbers are float32. Results are the same bits for every number of threads. The instruction set is chosen once
- * per process (TACC_ISA can lower it); between instruction sets results differ by rounding only.
+ * All numbers are float32, and activations of convolutions may be stored as bfloat16. Results are the same bits for
+ * every number of threads. The instruction set is chosen once per process (TACC_ISA can lower it); between instruction
+ * sets results differ by rounding only.
  */
 #ifndef TACC_COMPUTE_H
 #define TACC_COMPUTE_H
@@ -43,7 +44,8 @@ typedef enum {
   taccWeightsBlocked = 1
 } taccWeightLayout_t;
 
-/* Bytes of a tensor. 0 when a size is not positive, or when it does not fit into size_t. */
+/* Bytes of a tensor of float32; of bfloat16 it is half of that. 0 when a size is not positive, or when it does not fit
+ * into size_t. */
 TACC_API size_t taccTensorBytes(taccLayout_t layout, int batch, int channels, int height, int width);
 /* Bytes of the weights. Channel counts are those of the whole convolution. 0 as above. */
 TACC_API size_t taccWeightBytes(taccWeightLayout_t layout, int outChannels, int inChannels, int kernelHeight,
@@ -57,6 +59,10 @@ TACC_API taccResult_t taccReorder(taccLayout_t fromLayout, const float* from, ta
 TACC_API taccResult_t taccReorderWeights(taccWeightLayout_t fromLayout, const float* from, taccWeightLayout_t toLayout,
                                          float* to, int outChannels, int inChannels, int kernelHeight, int kernelWidth,
                                          int groups);
+/* Copies `count` numbers from one type to another, float32 and bfloat16 in either direction; to the nearest, of two as
+ * near to the even one. `from` and `to` do not overlap. */
+TACC_API taccResult_t taccConvertNumbers(taccDataType_t fromType, const void* from, taccDataType_t toType, void* to,
+                                         size_t count);
 /* About how long taccReorder takes on one thread, in seconds, from the bytes that it moves. */
 TACC_API double taccReorderSeconds(int batch, int channels, int height, int width);
 
@@ -108,21 +114,25 @@ typedef struct {
   /* Forward and backward data, for 3x3 kernels of stride 1: may transform the sums to save up to three of four products
    * (Winograd). Costs some digits: errors are up to about 1e-5 of the largest value, where the definition has 1e-6. */
   int winograd;
-  int maxWorkers;        /* most workers of the executors it will run on; workspace grows with it; default 1 */
+  int maxWorkers; /* most workers of the executors it will run on; workspace grows with it; default 1 */
+  /* Of the input, the output, the residual and the gradients of input and output: taccFloat32 (default), or
+   * taccBfloat16, which halves what they take in memory. Sums are float32 all the same, and results are rounded once,
+   * to the nearest. Weights, their gradient and the bias are float32 in either case. */
+  taccDataType_t activationType;
   const char* algorithm; /* force one by its name (taccConvAlgorithms); NULL: the library chooses */
 } taccConvDesc_t;
 
 #define TACC_CONV_INITIALIZER                                                                             \
   {                                                                                                       \
     sizeof(taccConvDesc_t), taccConvForward, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, taccLayoutNchw16c, \
-        taccWeightsKcrs, 0, 0, 0, 0, 0, 1, NULL                                                           \
+        taccWeightsKcrs, 0, 0, 0, 0, 0, 1, taccFloat32, NULL                                              \
   }
 
 typedef struct taccConvPlan* taccConvPlan_t;
 
 typedef struct {
   int outHeight, outWidth;
-  size_t inputBytes, outputBytes; /* of the input's and the output's tensors, in the plan's layouts */
+  size_t inputBytes, outputBytes; /* of the input's and the output's tensors, in the plan's layouts and type */
   size_t weightBytes;             /* of the weights, or their gradient, in the description's layout */
   size_t packedWeightBytes;       /* what taccConvPackWeights writes; 0 for backward weights */
   size_t workspaceBytes;          /* for maxWorkers workers */
@@ -132,7 +142,8 @@ typedef struct {
   const char* kernel;             /* e.g. "avx512 14x2": instruction set, pixels x blocks; lives as long as the plan */
 } taccConvInfo_t;
 
-/* Makes a plan. Never measures, so it is quick (microseconds) and the same on every call. Thread safe. */
+/* Makes a plan. Never measures, so it is quick (microseconds) and the same on every call, but for taccConvLoadTuning.
+ * Thread safe. */
 TACC_API taccResult_t taccConvPlanCreate(taccConvPlan_t* plan, const taccConvDesc_t* desc);
 /* No run may be using it. NULL is ignored. */
 TACC_API taccResult_t taccConvPlanDestroy(taccConvPlan_t plan);
@@ -144,13 +155,13 @@ TACC_API taccResult_t taccConvPackWeights(taccConvPlan_t plan, const float* weig
 /* Where everything is. Tensors in taccLayoutNchw16c, packed weights and the workspace are aligned to 64 bytes. Nothing
  * that is written overlaps anything else, except that `residual` may be `output`. */
 typedef struct {
-  const float* input;          /* forward and backward weights read it */
-  const float* packedWeights;  /* forward and backward data read them */
-  const float* outputGradient; /* the backward passes read it */
-  const float* bias;           /* outChannels numbers; only if the description has a bias */
-  const float* residual;       /* only if the description has it */
-  float* result;               /* the output, the input's gradient, or the weights' gradient */
-  void* workspace;             /* may be NULL if the plan needs none */
+  const void* input;          /* forward and backward weights read it; activations are of the description's type */
+  const float* packedWeights; /* forward and backward data read them */
+  const void* outputGradient; /* the backward passes read it */
+  const float* bias;          /* outChannels numbers; only if the description has a bias */
+  const void* residual;       /* only if the description has it */
+  void* result;               /* the output, the input's gradient, or (float32) the weights' gradient */
+  void* workspace;            /* may be NULL if the plan needs none */
   size_t workspaceBytes;
 } taccConvBuffers_t;
 
@@ -159,10 +170,18 @@ typedef struct {
 TACC_API taccResult_t taccConvRun(taccConvPlan_t plan, const taccConvBuffers_t* buffers,
                                   const taccExecutor_t* executor);
 
+/* Reads which algorithms were measured to be the fastest (tacc_tune conv writes such files), for all plans that are
+ * created from now on, in place of an earlier file; NULL: forgets them. A convolution that stands in the file, for as
+ * many workers, gets its algorithm unless the description forces one; all others are left to the model. A file of
+ * another CPU model or instruction set is refused. After an error everything is as before. Thread safe. */
+TACC_API taccResult_t taccConvLoadTuning(const char* file);
+
 /* The names of all algorithms with commas between, best first. */
 TACC_API const char* taccConvAlgorithms(void);
 /* The instruction set of the kernels: avx512, avx2, sse2 or neon. NULL if TACC_ISA does not fit this CPU. */
 TACC_API const char* taccComputeIsa(void);
+/* The model of the CPU, as it stands in tuning files. Never NULL. */
+TACC_API const char* taccComputeCpu(void);
 /* Measures, for `seconds`, how many floating-point operations a second one core can do with nothing but multiply-adds
  * in registers: what the kernels are compared with. 0 on an error. */
 TACC_API double taccMeasurePeak(double seconds);

@@ -80,10 +80,13 @@ TEST(ConvBench, ResultsAreRightForEveryPassAndPeer) {
       const auto own = makeTaccContestant(problem, 1, false);
       own->run();
       const std::vector<float> right = own->result();
-      EXPECT_EQ(problem.countWrong(right.data(), true), 0U) << layer.name;
+      EXPECT_EQ(problem.countWrong(right.data(), 0), 0U) << layer.name;
       std::vector<float> wrong = right;
       wrong[0] += 1;
-      EXPECT_GT(problem.countWrong(wrong.data(), true), 0U) << layer.name;
+      EXPECT_GT(problem.countWrong(wrong.data(), 0), 0U) << layer.name;
+      const auto halved = makeTaccContestant(problem, 1, false, true);
+      halved->run();
+      EXPECT_EQ(problem.countWrong(halved->result().data(), 0.004), 0U) << layer.name;  // half a step of bfloat16
       for (const ConvPeer& peer : convPeers()) {
         for (const auto& contestant : peer.make(problem, 1, false)) {
           contestant->run();

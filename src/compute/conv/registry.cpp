@@ -16,6 +16,7 @@ constexpr Algorithm algorithms[] = {
     {"direct", servesDirectBackwardData, makeDirectBackwardData},
     {"direct", servesDirectBackwardWeights, makeDirectBackwardWeights},
     {"depthwise", servesDepthwise, makeDepthwise},
+    {"explicit-gemm", servesExplicitGemm, makeExplicitGemm},
     {"reference", servesReference, makeReference},
 };
 
@@ -37,6 +38,7 @@ std::string algorithmNames(const Description* served) {
 }
 
 ChosenPlan makePlan(const Description& description, const KernelSet& kernels) {
+  if (description.isBfloat16) return makeBfloat16Plan(description, kernels);
   const Shape& shape = description.shape;
   bool isKnown = description.algorithm.empty();
   for (const Algorithm& algorithm : algorithms) {

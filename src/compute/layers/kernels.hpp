@@ -63,6 +63,9 @@ struct KernelTable {
   void (*response)(const ResponseCall& call);
   void (*responseGradient)(const ResponseCall& call);
   void (*dropout)(const DropoutCall& call);
+  // `from` and `to` do not overlap.
+  void (*fromBfloat16)(const std::uint16_t* from, float* to, std::size_t count);
+  void (*toBfloat16)(const float* from, std::uint16_t* to, std::size_t count);
 };
 
 /// The table of an instruction set by the name of a conv::KernelSet.

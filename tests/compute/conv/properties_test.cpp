@@ -76,6 +76,8 @@ TEST(Threads, ChangeNoBit) {
       convolutions.push_back(convolution(pass, 2, 3, 60, 61, 64, 7, 2, 3));
       convolutions.back().inputLayout = taccLayoutNchw;
     }
+    convolutions.push_back(convolution(pass, 3, 30, 17, 19, 42, 3, 1, 1));  // groups that cut blocks
+    convolutions.back().groups = 6;
     for (taccConvDesc_t desc : convolutions) {
       desc.maxWorkers = 1;
       Case test(desc);
