@@ -16,12 +16,30 @@ using conv::blockLength;
 /// Values of a row that are multiplied before the next chunk of B is fetched.
 constexpr int depthAtOnce = 256;
 
+constexpr std::size_t roundedFloats(std::size_t floats) { return (floats + 15) / 16 * 16; }
+
+/// Rows a multiple of this many bytes apart share a few places of the first cache, where a tile needs many rows at
+/// once.
+constexpr std::size_t aliasBytes = 2048;
+
+bool alias(std::ptrdiff_t stride) { return static_cast<std::size_t>(stride) * sizeof(float) % aliasBytes == 0; }
+
+/// Whether A is brought into the workspace, a row after the other, before it is multiplied.
+bool isCopied(const Description& d) { return d.transposeA || (d.m > 4 && alias(d.lda)); }
+
+/// Floats from row to row of A as it is multiplied.
+std::ptrdiff_t rowStride(const Description& d) {
+  if (!isCopied(d)) return d.lda;
+  const auto rounded = static_cast<std::ptrdiff_t>(roundedFloats(static_cast<std::size_t>(d.k)));
+  return alias(rounded) ? rounded + blockLength : rounded;
+}
+
 conv::CorrelationShape shapeOf(const Description& d, int blocks, std::ptrdiff_t outPixel) {
   conv::CorrelationShape c{};
   for (int left = d.k; left > 0; left -= depthAtOnce) c.inCounts.push_back(std::min(left, depthAtOnce));
   c.inHeight = c.outHeight = 1;
   c.inWidth = c.outWidth = d.m;
-  c.inPixel = d.transposeA ? d.k : d.lda;
+  c.inPixel = rowStride(d);
   c.inLine = c.inPixel * d.m;
   c.inPlane = depthAtOnce;
   c.outBlocks = blocks;
@@ -32,8 +50,6 @@ conv::CorrelationShape shapeOf(const Description& d, int blocks, std::ptrdiff_t 
   c.taps = {{0, 0}};
   return c;
 }
-
-constexpr std::size_t roundedFloats(std::size_t floats) { return (floats + 15) / 16 * 16; }
 
 std::ptrdiff_t leading(const char* name, std::ptrdiff_t given, int least) {
   if (given == 0) return least;
@@ -106,9 +122,9 @@ Plan::Plan(const Description& description, const conv::KernelSet& kernels) : des
   }
 }
 
-std::size_t Plan::transposedFloats() const {
-  if (!description_.transposeA) return 0;
-  return roundedFloats(static_cast<std::size_t>(description_.m) * static_cast<std::size_t>(description_.k));
+std::size_t Plan::copiedFloats() const {
+  if (!isCopied(description_)) return 0;
+  return static_cast<std::size_t>(description_.m) * static_cast<std::size_t>(rowStride(description_));
 }
 
 std::size_t Plan::workspaceBytes() const {
@@ -117,7 +133,7 @@ std::size_t Plan::workspaceBytes() const {
 
 std::size_t Plan::workspaceOfOne() const {
   std::size_t floats =
-      transposedFloats() + (description_.bias ? roundedFloats(static_cast<std::size_t>(description_.n)) : 0);
+      copiedFloats() + (description_.bias ? roundedFloats(static_cast<std::size_t>(description_.n)) : 0);
   if (!columns_.back().isWhole()) floats += static_cast<std::size_t>(description_.m) * blockLength;
   return floats * sizeof(float);
 }
@@ -149,17 +165,23 @@ void Plan::packOne(const float* b, float* packed) const {
   }
 }
 
-const float* Plan::rowsOfA(const taccGemmBuffers_t& buffers) const {
+const float* Plan::rowsOfA(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const {
   const Description& d = description_;
-  if (!d.transposeA) return buffers.a;
+  if (!isCopied(d)) return buffers.a;
   auto* const rows = static_cast<float*>(buffers.workspace);
-  constexpr int side = 16;
-  for (int row = 0; row < d.m; row += side) {
-    for (int depth = 0; depth < d.k; ++depth) {
-      for (int i = row; i < std::min(d.m, row + side); ++i)
-        rows[std::ptrdiff_t{i} * d.k + depth] = buffers.a[depth * d.lda + i];
+  const std::ptrdiff_t stride = rowStride(d);
+  constexpr int rowsAtOnce = 16;
+  executor.forEach(static_cast<std::size_t>(conv::ceilDivide(d.m, rowsAtOnce)), [&](std::size_t index, int) {
+    const int from = static_cast<int>(index) * rowsAtOnce;
+    const int to = std::min(d.m, from + rowsAtOnce);
+    if (!d.transposeA) {
+      for (int i = from; i < to; ++i) std::copy_n(buffers.a + i * d.lda, d.k, rows + i * stride);
+      return;
     }
-  }
+    for (int depth = 0; depth < d.k; ++depth) {
+      for (int i = from; i < to; ++i) rows[i * stride + depth] = buffers.a[depth * d.lda + i];
+    }
+  });
   return rows;
 }
 
@@ -183,11 +205,11 @@ void Plan::run(const taccGemmBuffers_t& buffers, const conv::Executor& executor)
 }
 
 void Plan::runOne(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const {
-  const float* const a = rowsOfA(buffers);
+  const float* const a = rowsOfA(buffers, executor);
   taccGemmBuffers_t padded = buffers;
   if (description_.bias) {
     // The kernel reads whole blocks of it.
-    float* const bias = static_cast<float*>(buffers.workspace) + transposedFloats();
+    float* const bias = static_cast<float*>(buffers.workspace) + copiedFloats();
     const auto count = static_cast<std::size_t>(description_.n);
     std::copy_n(buffers.bias, count, bias);
     std::fill_n(bias + count, roundedFloats(count) - count, 0.0F);

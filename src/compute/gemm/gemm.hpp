@@ -54,11 +54,11 @@ class Plan {
   std::size_t workspaceOfOne() const;
   void packOne(const float* b, float* packed) const;
   void runOne(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const;
-  const float* rowsOfA(const taccGemmBuffers_t& buffers) const;
+  const float* rowsOfA(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const;
   void runWhole(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers,
                 const conv::Executor& executor) const;
   void runRest(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers) const;
-  std::size_t transposedFloats() const;
+  std::size_t copiedFloats() const;
 
   Description description_;
   std::vector<Columns> columns_;

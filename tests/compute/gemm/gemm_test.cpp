@@ -79,6 +79,20 @@ TEST(Gemm, IsExactForEverySizeAndFeature) {
   }
 }
 
+TEST(Gemm, OfRowsAPowerOfTwoApartIsExact) {
+  for (const int k : {512, 1000, 1024}) {
+    for (const int m : {1, 5, 33}) {
+      taccGemmDesc_t desc = TACC_GEMM_INITIALIZER;
+      desc.m = m;
+      desc.n = 40;
+      desc.k = k;
+      desc.lda = 1024;
+      desc.maxWorkers = 3;
+      expectExact(desc, conv::test::ThreadedExecutor(3).get());
+    }
+  }
+}
+
 TEST(Gemm, OfBatchesIsExact) {
   std::mt19937 random(4);
   const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
