@@ -49,6 +49,8 @@ bool servesFewChannelsBackwardWeights(const Description& d);
 std::unique_ptr<Plan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels);
 bool servesDepthwise(const Description& d);
 std::unique_ptr<Plan> makeDepthwise(const Description& d, const KernelSet& kernels);
+bool servesDepthwiseGradients(const Description& d);
+std::unique_ptr<Plan> makeDepthwiseGradients(const Description& d, const KernelSet& kernels);
 bool servesWinogradTwo(const Description& d);
 std::unique_ptr<Plan> makeWinogradTwo(const Description& d, const KernelSet& kernels);
 bool servesWinogradFour(const Description& d);

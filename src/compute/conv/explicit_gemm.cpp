@@ -1,6 +1,6 @@
 // The convolution as a product of matrices that is written out: for some pixels at a time all input values that they
 // see become a row of a matrix, which OpenBLAS multiplies. It serves everything, and is chosen where else only the
-// definition would: where groups cut blocks of channels, and for channel-wise gradients.
+// definition would: where groups cut blocks of channels.
 #include <cblas.h>
 
 #include <algorithm>
@@ -97,7 +97,7 @@ class ExplicitGemm final : public Plan {
   void run(const Buffers& buffers, const Executor& executor) const override {
     const auto groups = static_cast<std::size_t>(shape().groups);
     if (description_.pass == taccConvBackwardWeights) {
-      clearPadding(buffers.result);
+      clearGradient(buffers.result, description_.weightLayout, shape(), description_.accumulate);
       executor.forEach(groups, [&](std::size_t group, int worker) {
         backwardWeights(buffers, static_cast<int>(group), matrixOf(buffers, worker));
       });
@@ -252,15 +252,6 @@ class ExplicitGemm final : public Plan {
     forEachWeight(group, [&](std::ptrdiff_t at, std::size_t index) {
       buffers.result[at] = sums[index] + (description_.accumulate ? buffers.result[at] : 0.0F);
     });
-  }
-
-  /// The rows of output channels that only fill a block.
-  void clearPadding(float* result) const {
-    if (description_.weightLayout == taccWeightsKcrs || description_.accumulate) return;
-    std::fill_n(result,
-                weightFloats(taccWeightsBlocked, shape().outChannels, shape().inChannels, shape().kernelHeight,
-                             shape().kernelWidth, shape().groups),
-                0.0F);
   }
 
   /// The channels of a result in taccLayoutNchw16c that only fill its last block. In a sum they are zeros already.

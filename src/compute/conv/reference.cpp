@@ -38,7 +38,7 @@ class Reference final : public Plan {
         });
         break;
       case taccConvBackwardWeights:
-        clearPadding(buffers.result);
+        clearGradient(buffers.result, description_.weightLayout, shape(), description_.accumulate);
         executor.forEach(static_cast<std::size_t>(s.outChannels),
                          [&](std::size_t index, int) { backwardWeights(buffers, static_cast<int>(index)); });
         break;
@@ -143,15 +143,6 @@ class Reference final : public Plan {
         }
       }
     }
-  }
-
-  /// The rows of output channels that only fill a block.
-  void clearPadding(float* result) const {
-    if (description_.weightLayout == taccWeightsKcrs || description_.accumulate) return;
-    std::fill_n(result,
-                weightFloats(taccWeightsBlocked, shape().outChannels, shape().inChannels, shape().kernelHeight,
-                             shape().kernelWidth, shape().groups),
-                0.0F);
   }
 
   Description description_;

@@ -16,6 +16,7 @@ constexpr Algorithm algorithms[] = {
     {"direct", servesDirectBackwardData, makeDirectBackwardData},
     {"direct", servesDirectBackwardWeights, makeDirectBackwardWeights},
     {"depthwise", servesDepthwise, makeDepthwise},
+    {"depthwise", servesDepthwiseGradients, makeDepthwiseGradients},
     {"explicit-gemm", servesExplicitGemm, makeExplicitGemm},
     {"reference", servesReference, makeReference},
 };

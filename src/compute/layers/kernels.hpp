@@ -63,6 +63,12 @@ struct KernelTable {
   void (*response)(const ResponseCall& call);
   void (*responseGradient)(const ResponseCall& call);
   void (*dropout)(const DropoutCall& call);
+  // Of channel-wise convolutions, for one tap of one line: sum += gradient * input, and input += gradient * weights.
+  // Output pixels follow each other, input pixels are `inputPixel` floats apart; `sum` and `weights` are of a block.
+  void (*sumProducts)(const float* gradient, const float* input, std::ptrdiff_t inputPixel, std::ptrdiff_t pixels,
+                      float* sum);
+  void (*addProducts)(const float* gradient, const float* weights, float* input, std::ptrdiff_t inputPixel,
+                      std::ptrdiff_t pixels);
   // `from` and `to` do not overlap.
   void (*fromBfloat16)(const std::uint16_t* from, float* to, std::size_t count);
   void (*toBfloat16)(const float* from, std::uint16_t* to, std::size_t count);

@@ -78,6 +78,8 @@ TEST(Threads, ChangeNoBit) {
     }
     convolutions.push_back(convolution(pass, 3, 30, 17, 19, 42, 3, 1, 1));  // groups that cut blocks
     convolutions.back().groups = 6;
+    convolutions.push_back(convolution(pass, 3, 40, 17, 19, 40, 3, 2, 1));  // channel-wise
+    convolutions.back().groups = 40;
     for (taccConvDesc_t desc : convolutions) {
       desc.maxWorkers = 1;
       Case test(desc);
