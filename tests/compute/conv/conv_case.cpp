@@ -146,7 +146,7 @@ Floats Case::run(const Plan& plan, const taccExecutor_t& executor) const {
   std::fill_n(workspace.data(), workspace.size(), 1e30F);
   Floats result = before;
   const Buffers buffers{input.data(),    packed.data(), outputGradient.data(), bias.data(),
-                                  residual.data(), result.data(), workspace.data(),      plan.workspaceBytes()};
+                        residual.data(), result.data(), workspace.data(),      plan.workspaceBytes()};
   plan.run(buffers, Executor(executor));
   return result;
 }
