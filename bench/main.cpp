@@ -1,4 +1,5 @@
-/// tacc_bench: times a collective of tacc, or its convolutions (tacc_bench conv), and other libraries beside it. See
+/// tacc_bench: times a collective of tacc, or its convolutions and products of matrices (tacc_bench conv, gemm), and
+/// other libraries beside it. See
 /// --help.
 
 #include <csignal>
@@ -7,6 +8,7 @@
 #include <string_view>
 
 #include "compute/conv_bench.hpp"
+#include "compute/gemm_bench.hpp"
 #include "contestants/local_ranks.hpp"
 #include "coordinator/interrupt.hpp"
 #include "coordinator/options.hpp"
@@ -18,6 +20,7 @@ int main(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "--worker") return runLocalRanks(argc - 2, argv + 2);
   try {
     if (argc > 1 && std::string_view(argv[1]) == "conv") return runConvBench(argc - 1, argv + 1);
+    if (argc > 1 && std::string_view(argv[1]) == "gemm") return runGemmBench(argc - 1, argv + 1);
     const Options options = parseOptions(argc, argv);
     return runSession(options) ? 0 : 1;
   } catch (const Interrupted& interrupt) {

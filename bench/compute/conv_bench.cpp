@@ -4,18 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstdio>
-#include <ctime>
-#include <fstream>
 #include <stdexcept>
+
+#include "compute/output_file.hpp"
+#include "compute/timing.hpp"
 
 namespace tacc::bench {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 ConvOptions parse(int argc, char** argv) {
   ConvOptions options;
@@ -37,9 +33,11 @@ ConvOptions parse(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "for one layer and pass, all contestants together (0.3)")
       ->check(CLI::PositiveNumber);
   app.add_flag("--winograd", options.winograd, "allow Winograd's convolutions, to tacc and to oneDNN");
+  app.add_flag("--bf16", options.bfloat16, "activations of tacc in bfloat16; the peers' stay float32");
   app.add_flag("--cpu-time", options.processorTime,
                "count processor time, for a machine that others use too (one thread)");
   app.add_option("--json", options.jsonFile, "write the results to this file");
+  app.add_option("--plot", options.plotFile, "draw the results into this SVG file");
   try {
     app.parse(argc, argv);
     if (!passes.empty()) options.passes.clear();
@@ -70,43 +68,25 @@ ConvOptions parse(int argc, char** argv) {
   return options;
 }
 
-/// Someone who runs, and the least time seen.
-struct Runner {
-  std::string name;  // of the peer; empty: tacc
-  ConvContestant* contestant;
-  double seconds = 1e30;
-};
-
-/// In turn, until the time is over: each is warmed by a run and timed in the next two, so that nobody pays for what the
-/// one before left in the caches.
-void time(std::vector<Runner>& runners, double seconds, bool processorTime) {
-  const auto start = Clock::now();
-  const auto now = [processorTime] {
-    timespec time{};
-    clock_gettime(processorTime ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-  };
-  do {
-    for (Runner& runner : runners) {
-      for (int i = 0; i < 3; ++i) {
-        const double begin = now();
-        runner.contestant->run();
-        if (i > 0) runner.seconds = std::min(runner.seconds, now() - begin);
-      }
-    }
-  } while (secondsSince(start) < seconds);
-}
+/// What Winograd's transforms cost, and half a step of bfloat16.
+double toleranceOf(const ConvOptions& options) { return options.bfloat16 ? 0.004 : options.winograd ? 1e-4 : 0; }
 
 ConvResult measure(const ConvOptions& options, const std::string& network, const ConvProblem& problem) {
-  const auto own = makeTaccContestant(problem, options.threads, options.winograd);
-  std::vector<Runner> runners = {{"", own.get()}};
-  std::vector<Contestants> made;
+  const auto own = makeTaccContestant(problem, options.threads, options.winograd, options.bfloat16);
+  std::vector<Timed> runners = {{[&] { own->run(); }}};
+  struct Peer {
+    std::string name;
+    std::unique_ptr<ConvContestant> contestant;
+  };
+  std::vector<Peer> peers;
   for (const ConvPeer& peer : convPeers()) {
     if (std::find(options.peers.begin(), options.peers.end(), peer.name) == options.peers.end()) continue;
-    made.push_back(peer.make(problem, options.threads, options.winograd));
-    for (const auto& contestant : made.back()) runners.push_back({peer.name, contestant.get()});
+    for (auto& contestant : peer.make(problem, options.threads, options.winograd)) {
+      runners.push_back({[run = contestant.get()] { run->run(); }});
+      peers.push_back({peer.name, std::move(contestant)});
+    }
   }
-  time(runners, options.seconds, options.processorTime);
+  timeInTurn(runners, options.seconds, options.processorTime);
   ConvResult result{network,
                     problem.layer,
                     problem.pass,
@@ -115,14 +95,14 @@ ConvResult measure(const ConvOptions& options, const std::string& network, const
                     runners.front().seconds,
                     own->reorderSeconds(),
                     own->implementation(),
-                    problem.countWrong(own->result().data(), !options.winograd),
+                    problem.countWrong(own->result().data(), toleranceOf(options)),
                     {}};
-  for (const Runner& runner : runners) {
-    if (runner.name.empty()) continue;
-    const auto known = result.peers.find(runner.name);
-    if (known != result.peers.end() && known->second.seconds <= runner.seconds) continue;
-    result.peers[runner.name] = {runner.seconds, runner.contestant->reorderSeconds(),
-                                 runner.contestant->implementation()};
+  for (std::size_t i = 0; i < peers.size(); ++i) {
+    const double seconds = runners[i + 1].seconds;
+    const auto known = result.peers.find(peers[i].name);
+    if (known != result.peers.end() && known->second.seconds <= seconds) continue;
+    result.peers[peers[i].name] = {seconds, peers[i].contestant->reorderSeconds(),
+                                   peers[i].contestant->implementation()};
   }
   return result;
 }
@@ -156,12 +136,8 @@ int runConvBench(int argc, char** argv) {
     }
   }
   fmt::print("{}", convSummary(report));
-  if (!options.jsonFile.empty()) {
-    std::ofstream file(options.jsonFile);
-    file << convJson(report);
-    file.close();
-    if (!file) throw std::runtime_error(fmt::format("cannot write {}", options.jsonFile));
-  }
+  if (!options.jsonFile.empty()) writeOutput(options.jsonFile, convJson(report));
+  if (!options.plotFile.empty()) writeOutput(options.plotFile, convPlot(report));
   return isRight ? 0 : 1;
 }
 

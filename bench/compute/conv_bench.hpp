@@ -19,7 +19,8 @@ struct ConvOptions {
   double seconds = 0.3;        ///< for one layer and pass, all contestants together
   bool processorTime = false;  ///< of the calling thread, in place of the time that passes
   bool winograd = false;       ///< also where it rounds more than the definition
-  std::string jsonFile;
+  bool bfloat16 = false;       ///< tacc's activations; peers stay with float32
+  std::string jsonFile, plotFile;
 };
 
 struct ConvPeerResult {
@@ -59,6 +60,9 @@ std::string convJson(const ConvReport& report);
 std::string convLine(const ConvReport& report, const ConvResult& result);
 /// Geometric means over distinct layers, for each pass and batch.
 std::string convSummary(const ConvReport& report);
+
+/// An SVG drawing of GFLOP/s, a group of bars for every line of the table.
+std::string convPlot(const ConvReport& report);
 
 /// The program's way in: arguments after "conv". Returns the exit status.
 int runConvBench(int argc, char** argv);

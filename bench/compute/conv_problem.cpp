@@ -7,17 +7,14 @@
 #include <new>
 
 namespace tacc::bench {
-namespace {
 
-void fill(AlignedFloats& floats, std::uint32_t seed) {
+void fillWithSmallIntegers(AlignedFloats& floats, std::uint32_t seed) {
   std::uint32_t state = seed;
   for (std::size_t i = 0; i < floats.size(); ++i) {
     state = state * 1664525U + 1013904223U;
     floats.data()[i] = static_cast<float>(static_cast<int>(state >> 24) % 5 - 2);
   }
 }
-
-}  // namespace
 
 AlignedFloats::AlignedFloats(std::size_t count) : count_(count) {
   constexpr std::size_t page = 4096;
@@ -39,16 +36,16 @@ ConvProblem::ConvProblem(const Layer& theLayer, taccConvPass_t thePass, int theB
               sizeof(float)),
       outputGradient(taccTensorBytes(taccLayoutNchw, batch, layer.outChannels, layer.outHeight(), layer.outWidth()) /
                      sizeof(float)) {
-  fill(input, 1);
-  fill(weights, 2);
-  fill(outputGradient, 3);
+  fillWithSmallIntegers(input, 1);
+  fillWithSmallIntegers(weights, 2);
+  fillWithSmallIntegers(outputGradient, 3);
 }
 
 std::size_t ConvProblem::resultSize() const {
   return pass == taccConvForward ? outputGradient.size() : pass == taccConvBackwardData ? input.size() : weights.size();
 }
 
-std::size_t ConvProblem::countWrong(const float* result, bool exact) const {
+std::size_t ConvProblem::countWrong(const float* result, double tolerance) const {
   constexpr std::size_t samples = 200;
   const std::size_t size = resultSize();
   std::vector<double> errors;
@@ -61,7 +58,7 @@ std::size_t ConvProblem::countWrong(const float* result, bool exact) const {
     errors.push_back(std::abs(result[index] - right));
     largest = std::max(largest, std::abs(right));
   }
-  const double allowed = exact ? 0 : 1e-4 * largest;
+  const double allowed = tolerance * largest;
   return static_cast<std::size_t>(
       std::count_if(errors.begin(), errors.end(), [&](double e) { return !(e <= allowed); }));
 }

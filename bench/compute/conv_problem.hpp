@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +28,9 @@ class AlignedFloats {
   std::size_t count_;
 };
 
+/// Numbers from -2 to 2.
+void fillWithSmallIntegers(AlignedFloats& floats, std::uint32_t seed);
+
 /// A layer, a pass and a batch, with data in the layouts of the frameworks: NCHW and KCRS. All numbers are small
 /// integers, so every order of summing gives the same.
 struct ConvProblem {
@@ -39,9 +43,9 @@ struct ConvProblem {
 
   double operations() const { return layer.operations() * batch; }
   std::size_t resultSize() const;
-  /// How many of some elements of a result, in NCHW or KCRS, are wrong by the definition. If not exact, an element may
-  /// be off by what Winograd's transforms cost: 1e-4 of the largest.
-  std::size_t countWrong(const float* result, bool exact) const;
+  /// How many of some elements of a result, in NCHW or KCRS, are further from the definition than `tolerance` times the
+  /// largest of them.
+  std::size_t countWrong(const float* result, double tolerance) const;
 
  private:
   double expected(std::size_t index) const;
@@ -63,7 +67,8 @@ class ConvContestant {
 using Contestants = std::vector<std::unique_ptr<ConvContestant>>;
 
 /// tacc itself.
-std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd);
+std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd,
+                                                   bool bfloat16 = false);
 
 /// A library to compare with: its ways to compute a problem, of which the fastest counts; empty when it has none.
 struct ConvPeer {

@@ -1,10 +1,11 @@
 #include <fmt/format.h>
 
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "compute/conv_bench.hpp"
+#include "compute/mean.hpp"
+#include "coordinator/bars.hpp"
 
 namespace tacc::bench {
 namespace {
@@ -16,17 +17,6 @@ std::string shapeOf(const Layer& l) {
   return fmt::format("{} {} {} {} {} {} {} {}", l.inChannels, l.height, l.width, l.outChannels, l.kernel, l.stride,
                      l.pad, l.groups);
 }
-
-/// A geometric mean that is being collected.
-struct Mean {
-  double logarithms = 0;
-  int count = 0;
-  void add(double value) {
-    logarithms += std::log(value);
-    ++count;
-  }
-  double value() const { return std::exp(logarithms / count); }
-};
 
 }  // namespace
 
@@ -81,28 +71,48 @@ std::string convSummary(const ConvReport& report) {
     for (const int batch : report.options.batches) {
       Mean gflops;
       std::map<std::string, Mean> ratios;
-      std::map<std::string, double> least;
       std::set<std::string> seen;
       for (const ConvResult& r : report.results) {
         if (r.pass != pass || r.batch != batch || !seen.insert(shapeOf(r.layer)).second) continue;
         gflops.add(r.gflops());
         for (const auto& [name, peer] : r.peers) {
-          const double ratio = peer.seconds / r.seconds;
-          ratios[name].add(ratio);
-          least.try_emplace(name, ratio);
-          least[name] = std::min(least[name], ratio);
+          ratios[name].add(peer.seconds / r.seconds);
         }
       }
       if (gflops.count == 0) continue;
       text += fmt::format("{} batch {}, geometric mean of {} layers: {:.1f} GFLOP/s", passName(pass), batch,
                           gflops.count, gflops.value());
       for (const auto& [name, mean] : ratios) {
-        text += fmt::format(", x{:.3f} of {} (least x{:.2f})", mean.value(), name, least[name]);
+        text += fmt::format(", x{:.3f} of {} (least x{:.2f})", mean.value(), name, mean.least);
       }
       text += '\n';
     }
   }
   return text;
+}
+
+std::string convPlot(const ConvReport& report) {
+  Bars bars{fmt::format("Convolutions, {}, {} thread{}", report.isa, report.options.threads,
+                        report.options.threads == 1 ? "" : "s"),
+            "GFLOP/s (higher is better)",
+            {"tacc"},
+            {},
+            report.peak * 1e-9,
+            "multiply-adds alone"};
+  for (const std::string& name : report.options.peers) bars.series.push_back(name);
+  const bool isOneNetwork = report.options.networks.size() == 1;
+  for (const ConvResult& r : report.results) {
+    std::string label = isOneNetwork ? r.layer.name : r.network + " " + r.layer.name;
+    if (report.options.passes.size() > 1) label += fmt::format(" {}", passName(r.pass));
+    if (report.options.batches.size() > 1) label += fmt::format(" {}", r.batch);
+    BarGroup group{label, {r.gflops()}};
+    for (const std::string& name : report.options.peers) {
+      const auto peer = r.peers.find(name);
+      group.values.push_back(peer == r.peers.end() ? 0 : r.operations / peer->second.seconds * 1e-9);
+    }
+    bars.groups.push_back(group);
+  }
+  return drawBars(bars);
 }
 
 }  // namespace tacc::bench

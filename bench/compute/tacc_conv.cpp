@@ -22,8 +22,15 @@ struct DestroyPlan {
 
 class TaccContestant final : public ConvContestant {
  public:
-  TaccContestant(const ConvProblem& problem, int threads, bool winograd)
-      : problem_(problem), threads_(threads), input_(0), gradient_(0), packed_(0), workspace_(0), result_(0) {
+  TaccContestant(const ConvProblem& problem, int threads, bool winograd, bool bfloat16)
+      : problem_(problem),
+        threads_(threads),
+        isHalf_(bfloat16),
+        input_(0),
+        gradient_(0),
+        packed_(0),
+        workspace_(0),
+        result_(0) {
     const Layer& l = problem.layer;
     taccConvDesc_t desc = TACC_CONV_INITIALIZER;
     desc.pass = problem.pass;
@@ -39,6 +46,7 @@ class TaccContestant final : public ConvContestant {
     desc.maxWorkers = threads;
     desc.winograd = winograd && problem.pass != taccConvBackwardWeights;
     desc.inputLayout = isFirstLayer() ? taccLayoutNchw : taccLayoutNchw16c;
+    if (isHalf_) desc.activationType = taccBfloat16;
     if (problem.pass == taccConvBackwardWeights) desc.weightLayout = taccWeightsBlocked;
     taccConvPlan_t plan = nullptr;
     check(taccConvPlanCreate(&plan, &desc));
@@ -67,11 +75,9 @@ class TaccContestant final : public ConvContestant {
       check(taccReorderWeights(taccWeightsBlocked, result_.data(), taccWeightsKcrs, plain.data(), l.outChannels,
                                l.inChannels, l.kernel, l.kernel, l.groups));
     } else if (problem_.pass == taccConvForward) {
-      check(taccReorder(taccLayoutNchw16c, result_.data(), taccLayoutNchw, plain.data(), problem_.batch, l.outChannels,
-                        l.outHeight(), l.outWidth()));
+      giveBack(plain, l.outChannels, l.outHeight(), l.outWidth());
     } else {
-      check(taccReorder(taccLayoutNchw16c, result_.data(), taccLayoutNchw, plain.data(), problem_.batch, l.inChannels,
-                        l.height, l.width));
+      giveBack(plain, l.inChannels, l.height, l.width);
     }
     return plain;
   }
@@ -85,23 +91,46 @@ class TaccContestant final : public ConvContestant {
 
  private:
   bool isFirstLayer() const { return problem_.layer.inChannels <= 4 && problem_.pass != taccConvBackwardData; }
+  bool isInputAsItIs() const { return isFirstLayer() && !isHalf_; }
+
+  static std::size_t blockedFloats(int batch, int channels, int height, int width) {
+    return taccTensorBytes(taccLayoutNchw16c, batch, channels, height, width) / sizeof(float);
+  }
+
+  /// A tensor in NCHW to where the plan wants it.
+  void bring(const AlignedFloats& plain, taccLayout_t layout, int channels, int height, int width, AlignedFloats& to) {
+    if (!isHalf_) {
+      check(taccReorder(taccLayoutNchw, plain.data(), layout, to.data(), problem_.batch, channels, height, width));
+      return;
+    }
+    AlignedFloats wide(taccTensorBytes(layout, problem_.batch, channels, height, width) / sizeof(float));
+    check(taccReorder(taccLayoutNchw, plain.data(), layout, wide.data(), problem_.batch, channels, height, width));
+    check(taccConvertNumbers(taccFloat32, wide.data(), taccBfloat16, to.data(), wide.size()));
+  }
+
+  /// The result, a tensor of activations, to NCHW.
+  void giveBack(std::vector<float>& plain, int channels, int height, int width) {
+    AlignedFloats wide(isHalf_ ? blockedFloats(problem_.batch, channels, height, width) : 0);
+    if (isHalf_) check(taccConvertNumbers(taccBfloat16, result_.data(), taccFloat32, wide.data(), wide.size()));
+    check(taccReorder(taccLayoutNchw16c, isHalf_ ? wide.data() : result_.data(), taccLayoutNchw, plain.data(),
+                      problem_.batch, channels, height, width));
+  }
 
   void fillActivations() {
     const Layer& l = problem_.layer;
-    if (problem_.pass != taccConvBackwardData && !isFirstLayer()) {
-      check(taccReorder(taccLayoutNchw, problem_.input.data(), taccLayoutNchw16c, input_.data(), problem_.batch,
-                        l.inChannels, l.height, l.width));
+    if (problem_.pass != taccConvBackwardData && !isInputAsItIs()) {
+      bring(problem_.input, isFirstLayer() ? taccLayoutNchw : taccLayoutNchw16c, l.inChannels, l.height, l.width,
+            input_);
     }
     if (problem_.pass != taccConvForward) {
-      check(taccReorder(taccLayoutNchw, problem_.outputGradient.data(), taccLayoutNchw16c, gradient_.data(),
-                        problem_.batch, l.outChannels, l.outHeight(), l.outWidth()));
+      bring(problem_.outputGradient, taccLayoutNchw16c, l.outChannels, l.outHeight(), l.outWidth(), gradient_);
     }
   }
 
   void fillBuffers() {
     packed_ = AlignedFloats(info_.packedWeightBytes / sizeof(float));
     if (info_.packedWeightBytes > 0) check(taccConvPackWeights(plan_.get(), problem_.weights.data(), packed_.data()));
-    if (!isFirstLayer()) input_ = AlignedFloats(info_.inputBytes / sizeof(float));
+    if (!isInputAsItIs()) input_ = AlignedFloats((info_.inputBytes + 3) / sizeof(float));
     gradient_ = AlignedFloats(info_.outputBytes / sizeof(float));
     fillActivations();
     workspace_ = AlignedFloats(info_.workspaceBytes / sizeof(float));
@@ -109,7 +138,7 @@ class TaccContestant final : public ConvContestant {
                                     : problem_.pass == taccConvBackwardData ? info_.inputBytes
                                                                             : info_.weightBytes;
     result_ = AlignedFloats(resultBytes / sizeof(float));
-    buffers_ = {isFirstLayer() ? problem_.input.data() : input_.data(),
+    buffers_ = {isInputAsItIs() ? problem_.input.data() : input_.data(),
                 packed_.data(),
                 gradient_.data(),
                 nullptr,
@@ -121,6 +150,7 @@ class TaccContestant final : public ConvContestant {
 
   const ConvProblem& problem_;
   int threads_;
+  bool isHalf_;  // activations in bfloat16
   std::unique_ptr<taccConvPlan, DestroyPlan> plan_;
   taccConvInfo_t info_{};
   AlignedFloats input_, gradient_, packed_, workspace_, result_;
@@ -129,8 +159,9 @@ class TaccContestant final : public ConvContestant {
 
 }  // namespace
 
-std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd) {
-  return std::make_unique<TaccContestant>(problem, threads, winograd);
+std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd,
+                                                   bool bfloat16) {
+  return std::make_unique<TaccContestant>(problem, threads, winograd, bfloat16);
 }
 
 }  // namespace tacc::bench

@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "coordinator/sizes.hpp"
+#include "coordinator/svg.hpp"
 #include "worker/element.hpp"
 
 namespace tacc::bench {
@@ -14,44 +14,10 @@ namespace {
 
 constexpr double width = 880, height = 520;
 constexpr double left = 84, right = 190, top = 56, bottom = 64;
-/// Distinguishable also by those who do not see all colours; tacc has the first.
-constexpr std::array<const char*, 8> colors = {"#0072b2", "#d55e00", "#009e73", "#cc79a7",
-                                               "#56b4e9", "#e69f00", "#000000", "#999999"};
-
-std::string escape(const std::string& text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      default:
-        safe += c;
-    }
-  }
-  return safe;
-}
-
 std::string formatTime(double microseconds) {
   if (microseconds >= 1e6) return fmt::format("{:g} s", microseconds / 1e6);
   if (microseconds >= 1e3) return fmt::format("{:g} ms", microseconds / 1e3);
   return fmt::format("{:g} µs", microseconds);
-}
-
-std::string textAt(double x, double y, const char* anchor, const std::string& text, const char* more = "") {
-  return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, anchor, more,
-                     escape(text));
-}
-
-std::string line(double x1, double y1, double x2, double y2, const char* color) {
-  return fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x1, y1, x2, y2,
-                     color);
 }
 
 /// A logarithmic axis from one whole power of its base to another.
@@ -96,7 +62,7 @@ std::string drawFrame(const Axis& x, const Axis& y) {
 }
 
 std::string drawSeries(const Series& series, size_t index, const Axis& x, const Axis& y) {
-  const char* color = colors[index % colors.size()];
+  const char* color = seriesColor(index);
   const char* thickness = index == 0 ? "3" : "1.8";
   std::string path, marks;
   for (const Series::Point& point : series.points) {
@@ -152,15 +118,10 @@ std::string drawPlot(const std::string& title, const std::vector<Series>& series
     }
   const Axis x = Axis::around(smallest, largest, 2, left, width - right);
   const Axis y = Axis::around(shortest, longest, 10, height - bottom, top);
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-      "font-family=\"sans-serif\" font-size=\"12\" fill=\"#222222\">\n"
-      "<rect width=\"{0}\" height=\"{1}\" fill=\"#ffffff\"/>\n",
-      width, height);
-  svg += textAt(left, 32, "start", title, " font-size=\"17\" font-weight=\"bold\"");
+  std::string svg = svgBegin(width, height) + textAt(left, 32, "start", title, titleFont);
   svg += drawFrame(x, y);
   for (size_t i = 0; i < series.size(); ++i) svg += drawSeries(series[i], i, x, y);
-  return svg + "</svg>\n";
+  return svg + svgEnd;
 }
 
 std::string plotTitle(const Options& options) {

@@ -11,8 +11,9 @@
  * It needs no communicator. Conventions are those of tacc/tacc.h: results are taccSuccess or an error, outputs are
  * written on success only, and taccGetLastError(NULL) has a sentence that says what is wrong and what would be right.
  *
- * All numbers are float32. Results are the same bits for every number of threads. The instruction set is chosen once
- * per process (TACC_ISA can lower it); between instruction sets results differ by rounding only.
+ * All numbers are float32, and activations of convolutions may be stored as bfloat16. Results are the same bits for
+ * every number of threads. The instruction set is chosen once per process (TACC_ISA can lower it); between instruction
+ * sets results differ by rounding only.
  */
 #ifndef TACC_COMPUTE_H
 #define TACC_COMPUTE_H
@@ -43,7 +44,8 @@ typedef enum {
   taccWeightsBlocked = 1
 } taccWeightLayout_t;
 
-/* Bytes of a tensor. 0 when a size is not positive, or when it does not fit into size_t. */
+/* Bytes of a tensor of float32; of bfloat16 it is half of that. 0 when a size is not positive, or when it does not fit
+ * into size_t. */
 TACC_API size_t taccTensorBytes(taccLayout_t layout, int batch, int channels, int height, int width);
 /* Bytes of the weights. Channel counts are those of the whole convolution. 0 as above. */
 TACC_API size_t taccWeightBytes(taccWeightLayout_t layout, int outChannels, int inChannels, int kernelHeight,
@@ -57,6 +59,10 @@ TACC_API taccResult_t taccReorder(taccLayout_t fromLayout, const float* from, ta
 TACC_API taccResult_t taccReorderWeights(taccWeightLayout_t fromLayout, const float* from, taccWeightLayout_t toLayout,
                                          float* to, int outChannels, int inChannels, int kernelHeight, int kernelWidth,
                                          int groups);
+/* Copies `count` numbers from one type to another, float32 and bfloat16 in either direction; to the nearest, of two as
+ * near to the even one. `from` and `to` do not overlap. */
+TACC_API taccResult_t taccConvertNumbers(taccDataType_t fromType, const void* from, taccDataType_t toType, void* to,
+                                         size_t count);
 /* About how long taccReorder takes on one thread, in seconds, from the bytes that it moves. */
 TACC_API double taccReorderSeconds(int batch, int channels, int height, int width);
 
@@ -108,21 +114,25 @@ typedef struct {
   /* Forward and backward data, for 3x3 kernels of stride 1: may transform the sums to save up to three of four products
    * (Winograd). Costs some digits: errors are up to about 1e-5 of the largest value, where the definition has 1e-6. */
   int winograd;
-  int maxWorkers;        /* most workers of the executors it will run on; workspace grows with it; default 1 */
+  int maxWorkers; /* most workers of the executors it will run on; workspace grows with it; default 1 */
+  /* Of the input, the output, the residual and the gradients of input and output: taccFloat32 (default), or
+   * taccBfloat16, which halves what they take in memory. Sums are float32 all the same, and results are rounded once,
+   * to the nearest. Weights, their gradient and the bias are float32 in either case. */
+  taccDataType_t activationType;
   const char* algorithm; /* force one by its name (taccConvAlgorithms); NULL: the library chooses */
 } taccConvDesc_t;
 
 #define TACC_CONV_INITIALIZER                                                                             \
   {                                                                                                       \
     sizeof(taccConvDesc_t), taccConvForward, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, taccLayoutNchw16c, \
-        taccWeightsKcrs, 0, 0, 0, 0, 0, 1, NULL                                                           \
+        taccWeightsKcrs, 0, 0, 0, 0, 0, 1, taccFloat32, NULL                                              \
   }
 
 typedef struct taccConvPlan* taccConvPlan_t;
 
 typedef struct {
   int outHeight, outWidth;
-  size_t inputBytes, outputBytes; /* of the input's and the output's tensors, in the plan's layouts */
+  size_t inputBytes, outputBytes; /* of the input's and the output's tensors, in the plan's layouts and type */
   size_t weightBytes;             /* of the weights, or their gradient, in the description's layout */
   size_t packedWeightBytes;       /* what taccConvPackWeights writes; 0 for backward weights */
   size_t workspaceBytes;          /* for maxWorkers workers */
@@ -132,7 +142,8 @@ typedef struct {
   const char* kernel;             /* e.g. "avx512 14x2": instruction set, pixels x blocks; lives as long as the plan */
 } taccConvInfo_t;
 
-/* Makes a plan. Never measures, so it is quick (microseconds) and the same on every call. Thread safe. */
+/* Makes a plan. Never measures, so it is quick (microseconds) and the same on every call, but for taccConvLoadTuning.
+ * Thread safe. */
 TACC_API taccResult_t taccConvPlanCreate(taccConvPlan_t* plan, const taccConvDesc_t* desc);
 /* No run may be using it. NULL is ignored. */
 TACC_API taccResult_t taccConvPlanDestroy(taccConvPlan_t plan);
@@ -144,13 +155,13 @@ TACC_API taccResult_t taccConvPackWeights(taccConvPlan_t plan, const float* weig
 /* Where everything is. Tensors in taccLayoutNchw16c, packed weights and the workspace are aligned to 64 bytes. Nothing
  * that is written overlaps anything else, except that `residual` may be `output`. */
 typedef struct {
-  const float* input;          /* forward and backward weights read it */
-  const float* packedWeights;  /* forward and backward data read them */
-  const float* outputGradient; /* the backward passes read it */
-  const float* bias;           /* outChannels numbers; only if the description has a bias */
-  const float* residual;       /* only if the description has it */
-  float* result;               /* the output, the input's gradient, or the weights' gradient */
-  void* workspace;             /* may be NULL if the plan needs none */
+  const void* input;          /* forward and backward weights read it; activations are of the description's type */
+  const float* packedWeights; /* forward and backward data read them */
+  const void* outputGradient; /* the backward passes read it */
+  const float* bias;          /* outChannels numbers; only if the description has a bias */
+  const void* residual;       /* only if the description has it */
+  void* result;               /* the output, the input's gradient, or (float32) the weights' gradient */
+  void* workspace;            /* may be NULL if the plan needs none */
   size_t workspaceBytes;
 } taccConvBuffers_t;
 
@@ -159,10 +170,18 @@ typedef struct {
 TACC_API taccResult_t taccConvRun(taccConvPlan_t plan, const taccConvBuffers_t* buffers,
                                   const taccExecutor_t* executor);
 
+/* Reads which algorithms were measured to be the fastest (tacc_tune conv writes such files), for all plans that are
+ * created from now on, in place of an earlier file; NULL: forgets them. A convolution that stands in the file, for as
+ * many workers, gets its algorithm unless the description forces one; all others are left to the model. A file of
+ * another CPU model or instruction set is refused. After an error everything is as before. Thread safe. */
+TACC_API taccResult_t taccConvLoadTuning(const char* file);
+
 /* The names of all algorithms with commas between, best first. */
 TACC_API const char* taccConvAlgorithms(void);
 /* The instruction set of the kernels: avx512, avx2, sse2 or neon. NULL if TACC_ISA does not fit this CPU. */
 TACC_API const char* taccComputeIsa(void);
+/* The model of the CPU, as it stands in tuning files. Never NULL. */
+TACC_API const char* taccComputeCpu(void);
 /* Measures, for `seconds`, how many floating-point operations a second one core can do with nothing but multiply-adds
  * in registers: what the kernels are compared with. 0 on an error. */
 TACC_API double taccMeasurePeak(double seconds);
@@ -183,10 +202,14 @@ typedef struct {
   int accumulate;          /* add to what C holds */
   int relu;                /* at last, max(x, 0) */
   int maxWorkers;          /* most workers of the executors it will run on; default 1 */
+  /* So many products of the same sizes, each with matrices of its own; the bias is common. Default 1. The distances are
+   * numbers from one matrix to the next; 0: they follow each other. */
+  int batch;
+  ptrdiff_t strideA, strideB, strideC;
 } taccGemmDesc_t;
 
 #define TACC_GEMM_INITIALIZER \
-  { sizeof(taccGemmDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1 }
+  { sizeof(taccGemmDesc_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 0 }
 
 typedef struct taccGemmPlan* taccGemmPlan_t;
 
@@ -202,7 +225,7 @@ typedef struct {
 TACC_API taccResult_t taccGemmPlanCreate(taccGemmPlan_t* plan, const taccGemmDesc_t* desc);
 TACC_API taccResult_t taccGemmPlanDestroy(taccGemmPlan_t plan);
 TACC_API taccResult_t taccGemmPlanGetInfo(taccGemmPlan_t plan, taccGemmInfo_t* info);
-/* `packed` is aligned to 64 bytes. Costs a read and a write of B. */
+/* `packed` is aligned to 64 bytes. Costs a read and a write of B, or of all B of the batch. */
 TACC_API taccResult_t taccGemmPack(taccGemmPlan_t plan, const float* b, float* packed);
 
 /* packedB and the workspace are aligned to 64 bytes, the rest as floats are. C overlaps nothing. */
@@ -245,6 +268,90 @@ TACC_API taccResult_t taccPoolForward(const taccPoolDesc_t* desc, const float* i
 TACC_API taccResult_t taccPoolBackward(const taccPoolDesc_t* desc, const float* input, const float* output,
                                        const float* outputGradient, float* inputGradient,
                                        const taccExecutor_t* executor);
+
+/* Batch normalisation of activations in taccLayoutNchw16c: for each channel, statistics over images and pixels. Always
+ * start from TACC_BATCH_NORM_INITIALIZER. */
+typedef struct {
+  size_t size; /* sizeof(taccBatchNormDesc_t) as compiled in the program */
+  int batch, channels, height, width;
+  float epsilon;  /* is added to the variance; default 1e-5 */
+  float momentum; /* what this batch counts for in the running statistics, 0 to 1; default 0.1 */
+  int relu;       /* at last, max(x, 0); default 0 */
+} taccBatchNormDesc_t;
+
+#define TACC_BATCH_NORM_INITIALIZER \
+  { sizeof(taccBatchNormDesc_t), 1, 0, 0, 0, 1e-5F, 0.1F, 0 }
+
+/* Where everything is. Arrays that are not tensors have one number per channel. Nothing that is written overlaps
+ * anything else, except that `output` may be `input` or `residual`. */
+typedef struct {
+  const float* input;
+  const float* scale;
+  const float* shift;
+  const float* residual;   /* a tensor that is added before relu; may be NULL */
+  float* output;           /* (input - mean) / sqrt(variance + epsilon) * scale + shift */
+  float* mean;             /* training writes the batch's, for the backward pass */
+  float* inverseDeviation; /* training writes 1 / sqrt(variance + epsilon), for the backward pass */
+  /* Training moves both towards the batch's, by the momentum; the variance is that of a sample (count - 1). Both may be
+   * NULL then. Inference normalises with them. */
+  float* runningMean;
+  float* runningVariance;
+} taccBatchNormBuffers_t;
+
+/* With the statistics of the batch. Up to one worker per 16 channels is busy. Reads the input twice. */
+TACC_API taccResult_t taccBatchNormTrain(const taccBatchNormDesc_t* desc, const taccBatchNormBuffers_t* buffers,
+                                         const taccExecutor_t* executor);
+/* With the running statistics. */
+TACC_API taccResult_t taccBatchNormInfer(const taccBatchNormDesc_t* desc, const taccBatchNormBuffers_t* buffers,
+                                         const taccExecutor_t* executor);
+
+/* Of the backward pass. `outputGradient` is that of the normalised values: behind a relu, taccReluBackward comes first;
+ * what it gives is also the residual's gradient. */
+typedef struct {
+  const float* input;
+  const float* outputGradient;
+  const float* scale;
+  const float* mean; /* this and the next as training has written them */
+  const float* inverseDeviation;
+  float* inputGradient; /* may be `outputGradient`, or NULL if it is not wanted */
+  float* scaleGradient;
+  float* shiftGradient;
+} taccBatchNormGradients_t;
+
+/* Of taccBatchNormTrain. desc->relu is ignored. */
+TACC_API taccResult_t taccBatchNormBackward(const taccBatchNormDesc_t* desc, const taccBatchNormGradients_t* buffers,
+                                            const taccExecutor_t* executor);
+
+/* Local response normalisation across channels, of activations in taccLayoutNchw16c:
+ *   output = input * (base + alpha / window * sum of the squares of the `window` channels around)^-beta
+ * with zeros before the first and after the last channel. Always start from TACC_LRN_INITIALIZER. */
+typedef struct {
+  size_t size; /* sizeof(taccLrnDesc_t) as compiled in the program */
+  int batch, channels, height, width;
+  int window;  /* odd, up to 33; default 5 */
+  float base;  /* > 0; default 1 */
+  float alpha; /* >= 0; default 1e-4 */
+  float beta;  /* default 0.75 */
+} taccLrnDesc_t;
+
+#define TACC_LRN_INITIALIZER \
+  { sizeof(taccLrnDesc_t), 1, 0, 0, 0, 5, 1.0F, 1e-4F, 0.75F }
+
+/* Powers are right to about 1e-6 of their value. `output` does not overlap `input`. */
+TACC_API taccResult_t taccLrnForward(const taccLrnDesc_t* desc, const float* input, float* output,
+                                     const taccExecutor_t* executor);
+/* Needs nothing from the forward pass but its input. `inputGradient` overlaps nothing. */
+TACC_API taccResult_t taccLrnBackward(const taccLrnDesc_t* desc, const float* input, const float* outputGradient,
+                                      float* inputGradient, const taccExecutor_t* executor);
+
+/* Dropout of `count` numbers: with the chance `rate`, from 0 to below 1, output is 0, else input / (1 - rate). Who is
+ * dropped follows from seed, step and the place alone, so it is the same for every number of threads and on every CPU,
+ * and no mask is kept: backward, the same call with the same rate, seed and step takes the output's gradient to the
+ * input's. Layers have seeds of their own, and `step` counts up from call to call. May be in place.
+ * The random number of place i is word (i / 16) % 4 of Philox4x32-10 with the counter {i / 64 * 16 + i % 16, step}, of
+ * two 64-bit numbers, and the key `seed`. */
+TACC_API taccResult_t taccDropout(const float* input, float* output, size_t count, float rate, uint64_t seed,
+                                  uint64_t step, const taccExecutor_t* executor);
 
 /* inputGradient = outputGradient where output > 0, else 0; `count` numbers. May be in place. */
 TACC_API taccResult_t taccReluBackward(const float* output, const float* outputGradient, float* inputGradient,

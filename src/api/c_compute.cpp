@@ -6,7 +6,9 @@
 #include "api/compute_check.hpp"
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/layout.hpp"
+#include "compute/conv/tuning.hpp"
 #include "compute/conv/weights.hpp"
+#include "compute/layers/kernels.hpp"
 #include "tacc/compute.h"
 
 using tacc::fail;
@@ -36,6 +38,10 @@ taccConvInfo_t infoOf(const taccConvPlan& plan) {
   info.outWidth = s.outWidth;
   info.inputBytes = taccTensorBytes(d.inputLayout, s.batch, s.inChannels, s.height, s.width);
   info.outputBytes = taccTensorBytes(taccLayoutNchw16c, s.batch, s.outChannels, s.outHeight, s.outWidth);
+  if (d.isBfloat16) {
+    info.inputBytes /= 2;
+    info.outputBytes /= 2;
+  }
   info.weightBytes =
       taccWeightBytes(d.weightLayout, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, s.groups);
   info.packedWeightBytes = plan.plan->packedFloats() * sizeof(float);
@@ -111,25 +117,41 @@ taccResult_t taccReorderWeights(taccWeightLayout_t fromLayout, const float* from
   });
 }
 
+taccResult_t taccConvertNumbers(taccDataType_t fromType, const void* from, taccDataType_t toType, void* to,
+                                size_t count) {
+  return guard("taccConvertNumbers", nullptr, [&] {
+    const bool isToFloat = fromType == taccBfloat16 && toType == taccFloat32;
+    if (!isToFloat && !(fromType == taccFloat32 && toType == taccBfloat16)) {
+      fail(taccInvalidArgument, "types {} and {} are not taccFloat32 and taccBfloat16, in either order",
+           static_cast<int>(fromType), static_cast<int>(toType));
+    }
+    if (count == 0) return;
+    require(from, "from");
+    require(to, "to");
+    const tacc::layers::KernelTable& table = tacc::layers::kernelTable(kernels().isa);
+    if (isToFloat) {
+      table.fromBfloat16(static_cast<const std::uint16_t*>(from), static_cast<float*>(to), count);
+    } else {
+      table.toBfloat16(static_cast<const float*>(from), static_cast<std::uint16_t*>(to), count);
+    }
+  });
+}
+
 double taccReorderSeconds(int batch, int channels, int height, int width) {
   // A read and a write at what one core of a server moves through its memory.
   constexpr double bytesPerSecond = 8e9;
   return 2.0 * static_cast<double>(taccTensorBytes(taccLayoutNchw16c, batch, channels, height, width)) / bytesPerSecond;
 }
 
-const taccExecutor_t* taccSerialExecutor() {
-  static constexpr taccExecutor_t serial = {nullptr, 1,
-                                            [](void*, size_t tasks, void (*task)(void*, size_t, int), void* argument) {
-                                              for (size_t i = 0; i < tasks; ++i) task(argument, i, 0);
-                                            }};
-  return &serial;
-}
+const taccExecutor_t* taccSerialExecutor() { return &conv::serialExecutor(); }
 
 taccResult_t taccConvPlanCreate(taccConvPlan_t* plan, const taccConvDesc_t* desc) {
   return guard("taccConvPlanCreate", nullptr, [&] {
     require(plan, "plan");
     require(desc, "desc");
     conv::Description description = conv::understand(*desc);
+    const std::shared_ptr<const conv::Tuning> tuning = conv::currentTuning();
+    if (description.algorithm.empty() && tuning != nullptr) description.algorithm = tuning->find(description);
     conv::ChosenPlan chosen = conv::makePlan(description, kernels());
     auto made = std::make_unique<taccConvPlan>(
         taccConvPlan{std::move(description), chosen.algorithm, std::move(chosen.plan), {}});
@@ -169,7 +191,11 @@ taccResult_t taccConvRun(taccConvPlan_t plan, const taccConvBuffers_t* buffers, 
     require(buffers, "buffers");
     checkBuffers(*plan, *buffers);
     checkExecutor(executor, plan->description.maxWorkers);
-    plan->plan->run(*buffers, conv::Executor(*executor));
+    plan->plan->run({static_cast<const float*>(buffers->input), buffers->packedWeights,
+                     static_cast<const float*>(buffers->outputGradient), buffers->bias,
+                     static_cast<const float*>(buffers->residual), static_cast<float*>(buffers->result),
+                     buffers->workspace, buffers->workspaceBytes},
+                    conv::Executor(*executor));
   });
 }
 

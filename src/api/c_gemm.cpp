@@ -35,7 +35,7 @@ taccResult_t taccGemmPlanGetInfo(taccGemmPlan_t plan, taccGemmInfo_t* info) {
     check::require(plan, "plan");
     check::require(info, "info");
     const gemm::Description& d = plan->description;
-    *info = {plan->plan.packedFloats() * sizeof(float), plan->plan.workspaceBytes(), 2.0 * d.m * d.n * d.k,
+    *info = {plan->plan.packedFloats() * sizeof(float), plan->plan.workspaceBytes(), 2.0 * d.m * d.n * d.k * d.batch,
              plan->plan.predictedSeconds(), plan->plan.kernel().c_str()};
   });
 }

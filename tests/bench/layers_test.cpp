@@ -80,10 +80,13 @@ TEST(ConvBench, ResultsAreRightForEveryPassAndPeer) {
       const auto own = makeTaccContestant(problem, 1, false);
       own->run();
       const std::vector<float> right = own->result();
-      EXPECT_EQ(problem.countWrong(right.data(), true), 0U) << layer.name;
+      EXPECT_EQ(problem.countWrong(right.data(), 0), 0U) << layer.name;
       std::vector<float> wrong = right;
       wrong[0] += 1;
-      EXPECT_GT(problem.countWrong(wrong.data(), true), 0U) << layer.name;
+      EXPECT_GT(problem.countWrong(wrong.data(), 0), 0U) << layer.name;
+      const auto halved = makeTaccContestant(problem, 1, false, true);
+      halved->run();
+      EXPECT_EQ(problem.countWrong(halved->result().data(), 0.004), 0U) << layer.name;  // half a step of bfloat16
       for (const ConvPeer& peer : convPeers()) {
         for (const auto& contestant : peer.make(problem, 1, false)) {
           contestant->run();
@@ -93,6 +96,28 @@ TEST(ConvBench, ResultsAreRightForEveryPassAndPeer) {
       }
     }
   }
+}
+
+TEST(ConvBench, DrawsABarForEveryContestant) {
+  ConvReport report;
+  report.options.networks = {"net"};
+  report.options.peers = {"first", "second"};
+  report.peak = 1e9;
+  report.results = {{"net",
+                     {"a layer", 16, 8, 8, 16, 1, 1, 0, 1, 1},
+                     taccConvForward,
+                     1,
+                     1e6,
+                     2e-3,
+                     0,
+                     "kernel",
+                     0,
+                     {{"second", {4e-3, 0, "theirs"}}}}};
+  const std::string svg = convPlot(report);
+  EXPECT_THAT(svg, testing::HasSubstr("a layer"));
+  EXPECT_THAT(svg, testing::HasSubstr("second"));
+  EXPECT_THAT(svg, testing::HasSubstr("height=\"180.0\" fill=\"#0072b2\""));  // half of the peak
+  EXPECT_THAT(svg, testing::HasSubstr("height=\"90.0\" fill=\"#009e73\""));
 }
 
 }  // namespace

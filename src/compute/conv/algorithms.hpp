@@ -32,6 +32,9 @@ struct ChosenPlan {
 /// forces.
 ChosenPlan makePlan(const Description& description, const KernelSet& kernels);
 
+/// The same for activations in bfloat16: a float32 plan for some images at a time, between conversions.
+ChosenPlan makeBfloat16Plan(const Description& description, const KernelSet& kernels);
+
 bool servesStridedProduct(const Description& d);
 std::unique_ptr<Plan> makeStridedProduct(const Description& d, const KernelSet& kernels);
 bool servesDirectForward(const Description& d);
@@ -46,16 +49,20 @@ bool servesFewChannelsBackwardWeights(const Description& d);
 std::unique_ptr<Plan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels);
 bool servesDepthwise(const Description& d);
 std::unique_ptr<Plan> makeDepthwise(const Description& d, const KernelSet& kernels);
+bool servesDepthwiseGradients(const Description& d);
+std::unique_ptr<Plan> makeDepthwiseGradients(const Description& d, const KernelSet& kernels);
 bool servesWinogradTwo(const Description& d);
 std::unique_ptr<Plan> makeWinogradTwo(const Description& d, const KernelSet& kernels);
 bool servesWinogradFour(const Description& d);
 std::unique_ptr<Plan> makeWinogradFour(const Description& d, const KernelSet& kernels);
+bool servesExplicitGemm(const Description& d);
+std::unique_ptr<Plan> makeExplicitGemm(const Description& d, const KernelSet& kernels);
 bool servesReference(const Description& d);
 std::unique_ptr<Plan> makeReference(const Description& d, const KernelSet& kernels);
 
 /// The vector kernels read bias in whole blocks: bytes of workspace for a copy that is long enough, often 0.
 std::size_t biasWorkspaceBytes(const Description& d);
 /// That copy at the beginning of the workspace, or the bias itself, or null when there is none.
-const float* paddedBias(const Description& d, const taccConvBuffers_t& buffers);
+const float* paddedBias(const Description& d, const Buffers& buffers);
 
 }  // namespace tacc::conv

@@ -55,7 +55,7 @@ class Depthwise final : public Plan {
     }
   }
 
-  void run(const taccConvBuffers_t& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const Executor& executor) const override {
     const float* const bias = paddedBias(description_, buffers);
     const auto blocks = static_cast<std::size_t>(shape().inBlocks());
     executor.forEach(static_cast<std::size_t>(shape().batch) * blocks, [&](std::size_t index, int) {

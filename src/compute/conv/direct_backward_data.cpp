@@ -70,7 +70,7 @@ class DirectBackwardData final : public Plan {
     }
   }
 
-  void run(const taccConvBuffers_t& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const Executor& executor) const override {
     const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
     const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
     // All phases of a part of the image together: what they write lies between each other's pixels.

@@ -33,7 +33,7 @@ class DirectBackwardWeights final : public Plan {
     return steps * tiles_.cyclesOfPixel / assumedHertz;
   }
 
-  void run(const taccConvBuffers_t& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const Executor& executor) const override {
     const bool isBlocked = description_.weightLayout == taccWeightsBlocked;
     float* const blocked = isBlocked ? buffers.result : static_cast<float*>(buffers.workspace);
     const bool accumulates = isBlocked && description_.accumulate;
@@ -93,7 +93,7 @@ class DirectBackwardWeights final : public Plan {
   }
   std::size_t tasks() const { return static_cast<std::size_t>(shape().groups) * outTasks_ * inTasks_; }
 
-  void runTask(const taccConvBuffers_t& buffers, std::size_t index, float* result, bool accumulates) const {
+  void runTask(const Buffers& buffers, std::size_t index, float* result, bool accumulates) const {
     const Shape& s = shape();
     const TaskPart ins = partOf(static_cast<std::size_t>(inBlocks()), inTasks_, index % inTasks_);
     index /= inTasks_;

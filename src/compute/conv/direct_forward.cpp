@@ -64,7 +64,7 @@ class DirectForward final : public Plan {
     }
   }
 
-  void run(const taccConvBuffers_t& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const Executor& executor) const override {
     const float* const bias = paddedBias(description_, buffers);
     const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
     const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
@@ -106,7 +106,7 @@ std::size_t biasWorkspaceBytes(const Description& d) {
   return isCopied ? static_cast<std::size_t>(d.shape.outBlocks()) * blockLength * sizeof(float) : 0;
 }
 
-const float* paddedBias(const Description& d, const taccConvBuffers_t& buffers) {
+const float* paddedBias(const Description& d, const Buffers& buffers) {
   if (!d.bias) return nullptr;
   if (biasWorkspaceBytes(d) == 0) return buffers.bias;
   auto* const padded = static_cast<float*>(buffers.workspace);

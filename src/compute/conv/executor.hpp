@@ -7,6 +7,15 @@
 
 namespace tacc::conv {
 
+/// Everything in the calling thread.
+inline const taccExecutor_t& serialExecutor() {
+  static constexpr taccExecutor_t serial = {
+      nullptr, 1, [](void*, std::size_t tasks, void (*task)(void*, std::size_t, int), void* argument) {
+        for (std::size_t i = 0; i < tasks; ++i) task(argument, i, 0);
+      }};
+  return serial;
+}
+
 class Executor {
  public:
   explicit Executor(const taccExecutor_t& executor) : executor_(executor) {}

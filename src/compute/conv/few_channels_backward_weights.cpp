@@ -30,7 +30,7 @@ class FewChannelsBackwardWeights final : public Plan {
            tiles_.cyclesOfPixel / assumedHertz;
   }
 
-  void run(const taccConvBuffers_t& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const Executor& executor) const override {
     auto* const scratch = static_cast<float*>(buffers.workspace);
     float* const blocked = isBlocked()
                                ? buffers.result
@@ -50,7 +50,7 @@ class FewChannelsBackwardWeights final : public Plan {
     return weightFloats(taccWeightsBlocked, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, 1);
   }
 
-  void runTask(const taccConvBuffers_t& buffers, TaskPart outs, float* scratch, float* result) const {
+  void runTask(const Buffers& buffers, TaskPart outs, float* scratch, float* result) const {
     const Shape& s = shape();
     const std::ptrdiff_t rowFloats = std::ptrdiff_t{s.inChannels} * blockLength;  // of one tap
     const std::ptrdiff_t inImage = std::ptrdiff_t{s.inChannels} * s.height * s.width;

@@ -58,7 +58,7 @@ class FewChannelsForward final : public Plan {
     });
   }
 
-  void run(const taccConvBuffers_t& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const Executor& executor) const override {
     const float* const bias = paddedBias(description_, buffers);
     float* const scratch = static_cast<float*>(buffers.workspace) + biasWorkspaceBytes(description_) / sizeof(float);
     const std::ptrdiff_t inImage = std::ptrdiff_t{shape().inChannels} * shape().height * shape().width;

@@ -10,6 +10,18 @@
 
 namespace tacc::conv {
 
+/// taccConvBuffers_t, checked, with tensors of float32. Those of a plan for bfloat16 hold two numbers in one float.
+struct Buffers {
+  const float* input;
+  const float* packedWeights;
+  const float* outputGradient;
+  const float* bias;
+  const float* residual;
+  float* result;
+  void* workspace;
+  std::size_t workspaceBytes;
+};
+
 /// Immutable once made: any number of threads may use it.
 class Plan {
  public:
@@ -27,8 +39,8 @@ class Plan {
   }
   /// On one worker, by a model.
   virtual double predictedSeconds() const = 0;
-  /// The buffers have been checked; the executor has no more than maxWorkers workers.
-  virtual void run(const taccConvBuffers_t& buffers, const Executor& executor) const = 0;
+  /// The executor has no more than maxWorkers workers.
+  virtual void run(const Buffers& buffers, const Executor& executor) const = 0;
 
   /// The instruction set and the sizes of the tiles, e.g. "avx512 14x2".
   const std::string& kernel() const { return kernel_; }

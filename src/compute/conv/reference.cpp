@@ -20,7 +20,7 @@ class Reference final : public Plan {
   double predictedSeconds() const override { return shape().operations() / assumedHertz; }
   void pack(const float* weights, float* packed) const override { std::copy_n(weights, packedFloats(), packed); }
 
-  void run(const taccConvBuffers_t& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const Executor& executor) const override {
     const Shape& s = shape();
     const auto batch = static_cast<std::size_t>(s.batch);
     switch (description_.pass) {
@@ -38,7 +38,7 @@ class Reference final : public Plan {
         });
         break;
       case taccConvBackwardWeights:
-        clearPadding(buffers.result);
+        clearGradient(buffers.result, description_.weightLayout, shape(), description_.accumulate);
         executor.forEach(static_cast<std::size_t>(s.outChannels),
                          [&](std::size_t index, int) { backwardWeights(buffers, static_cast<int>(index)); });
         break;
@@ -66,7 +66,7 @@ class Reference final : public Plan {
   int lineOf(int y, int r) const { return y * shape().strideHeight - shape().padHeight + r * shape().dilationHeight; }
   int columnOf(int x, int t) const { return x * shape().strideWidth - shape().padWidth + t * shape().dilationWidth; }
 
-  void forward(const taccConvBuffers_t& buffers, int n, int k) const {
+  void forward(const Buffers& buffers, int n, int k) const {
     const Shape& s = shape();
     for (int y = 0; y < s.outHeight; ++y) {
       for (int x = 0; x < s.outWidth; ++x) {
@@ -93,7 +93,7 @@ class Reference final : public Plan {
     }
   }
 
-  void backwardData(const taccConvBuffers_t& buffers, int n, int channel) const {
+  void backwardData(const Buffers& buffers, int n, int channel) const {
     const Shape& s = shape();
     const bool isPadding = channel >= s.inChannels;
     const int group = isPadding ? 0 : channel / s.inPerGroup();
@@ -119,7 +119,7 @@ class Reference final : public Plan {
     }
   }
 
-  void backwardWeights(const taccConvBuffers_t& buffers, int k) const {
+  void backwardWeights(const Buffers& buffers, int k) const {
     const Shape& s = shape();
     const int firstIn = k / s.outPerGroup() * s.inPerGroup();
     for (int c = 0; c < s.inPerGroup(); ++c) {
@@ -143,15 +143,6 @@ class Reference final : public Plan {
         }
       }
     }
-  }
-
-  /// The rows of output channels that only fill a block.
-  void clearPadding(float* result) const {
-    if (description_.weightLayout == taccWeightsKcrs || description_.accumulate) return;
-    std::fill_n(result,
-                weightFloats(taccWeightsBlocked, shape().outChannels, shape().inChannels, shape().kernelHeight,
-                             shape().kernelWidth, shape().groups),
-                0.0F);
   }
 
   Description description_;

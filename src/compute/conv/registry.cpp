@@ -16,6 +16,8 @@ constexpr Algorithm algorithms[] = {
     {"direct", servesDirectBackwardData, makeDirectBackwardData},
     {"direct", servesDirectBackwardWeights, makeDirectBackwardWeights},
     {"depthwise", servesDepthwise, makeDepthwise},
+    {"depthwise", servesDepthwiseGradients, makeDepthwiseGradients},
+    {"explicit-gemm", servesExplicitGemm, makeExplicitGemm},
     {"reference", servesReference, makeReference},
 };
 
@@ -37,6 +39,7 @@ std::string algorithmNames(const Description* served) {
 }
 
 ChosenPlan makePlan(const Description& description, const KernelSet& kernels) {
+  if (description.isBfloat16) return makeBfloat16Plan(description, kernels);
   const Shape& shape = description.shape;
   bool isKnown = description.algorithm.empty();
   for (const Algorithm& algorithm : algorithms) {

@@ -137,6 +137,10 @@ Description understand(const taccConvDesc_t& d) {
   if (!isValid(d.weightLayout)) {
     fail(taccInvalidArgument, "weight layout {} is unknown", static_cast<int>(d.weightLayout));
   }
+  if (d.activationType != taccFloat32 && d.activationType != taccBfloat16) {
+    fail(taccInvalidArgument, "activationType {} is neither taccFloat32 nor taccBfloat16",
+         static_cast<int>(d.activationType));
+  }
   if (d.pass != taccConvForward && (d.bias != 0 || d.residual != 0 || d.relu != 0)) {
     fail(taccInvalidArgument, "bias, residual and relu belong to the forward pass only");
   }
@@ -157,6 +161,7 @@ Description understand(const taccConvDesc_t& d) {
   result.accumulate = d.accumulate != 0;
   result.winograd = d.winograd != 0;
   result.maxWorkers = d.maxWorkers;
+  result.isBfloat16 = d.activationType == taccBfloat16;
   if (d.algorithm != nullptr) result.algorithm = d.algorithm;
   return result;
 }

@@ -51,6 +51,7 @@ struct Description {
   taccWeightLayout_t weightLayout;
   bool bias, residual, relu, accumulate, winograd;
   int maxWorkers;
+  bool isBfloat16;        // the activations
   std::string algorithm;  // empty: the library chooses
 };
 

@@ -42,12 +42,12 @@ class StridedProduct final : public Plan {
   double predictedSeconds() const override { return first_->predictedSeconds() * shape().batch; }
   void pack(const float* weights, float* packed) const override { first_->pack(weights, packed); }
 
-  void run(const taccConvBuffers_t& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const Executor& executor) const override {
     const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
     const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
     auto* const pixels = static_cast<float*>(buffers.workspace);
     for (int image = 0; image < shape().batch; ++image) {
-      taccConvBuffers_t ofImage = buffers;
+      Buffers ofImage = buffers;
       ofImage.workspace = pixels + denseFloats();
       ofImage.workspaceBytes = first_->workspaceBytes();
       ofImage.input = pixels;

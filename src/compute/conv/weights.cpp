@@ -70,6 +70,12 @@ void addWeights(taccWeightLayout_t fromLayout, const float* from, taccWeightLayo
                 [&](std::ptrdiff_t target, std::ptrdiff_t source) { to[target] += from[source]; });
 }
 
+void clearGradient(float* gradient, taccWeightLayout_t layout, const Shape& s, bool accumulates) {
+  if (layout == taccWeightsKcrs || accumulates) return;
+  std::fill_n(gradient, weightFloats(layout, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, s.groups),
+              0.0F);
+}
+
 void deliverGradient(const float* blocked, float* kcrs, const Shape& shape, bool accumulates) {
   const auto deliver = accumulates ? addWeights : reorderWeights;
   deliver(taccWeightsBlocked, blocked, taccWeightsKcrs, kcrs, shape);

@@ -28,6 +28,10 @@ void reorderWeights(taccWeightLayout_t fromLayout, const float* from, taccWeight
 void addWeights(taccWeightLayout_t fromLayout, const float* from, taccWeightLayout_t toLayout, float* to,
                 const Shape& shape);
 
+/// Zeros a gradient in taccWeightsBlocked, for the rows of output channels that only fill a block; those of a gradient
+/// that is added to are zeros already. Nothing to do in taccWeightsKcrs.
+void clearGradient(float* gradient, taccWeightLayout_t layout, const Shape& shape, bool accumulates);
+
 /// Brings a gradient that is complete in blocked layout to the caller's: to what is there, or in its place. Few bytes
 /// beside the pixels; in the calling thread.
 void deliverGradient(const float* blocked, float* kcrs, const Shape& shape, bool accumulates);

@@ -104,7 +104,7 @@ class WinogradPlan final : public Plan {
   }
 
   void pack(const float* weights, float* packed) const override;
-  void run(const taccConvBuffers_t& buffers, const Executor& executor) const override;
+  void run(const Buffers& buffers, const Executor& executor) const override;
 
  private:
   int side() const { return outputs_ + 2; }
@@ -129,7 +129,7 @@ class WinogradPlan final : public Plan {
             inImage % tiles_.perLine * outputs_};
   }
   void transformInput(const float* input, Place place, float* to) const;
-  void transformOutput(const taccConvBuffers_t& buffers, const float* bias, const float* from, Place place) const;
+  void transformOutput(const Buffers& buffers, const float* bias, const float* from, Place place) const;
 
   Description description_;
   Geometry geometry_;
@@ -204,8 +204,7 @@ void WinogradPlan::transformInput(const float* input, Place place, float* to) co
   }
 }
 
-void WinogradPlan::transformOutput(const taccConvBuffers_t& buffers, const float* bias, const float* from,
-                                   Place place) const {
+void WinogradPlan::transformOutput(const Buffers& buffers, const float* bias, const float* from, Place place) const {
   const Geometry& g = geometry_;
   const std::ptrdiff_t plane = std::ptrdiff_t{tiles_.atOnce} * blockLength;
   std::ptrdiff_t at =
@@ -228,7 +227,7 @@ void WinogradPlan::transformOutput(const taccConvBuffers_t& buffers, const float
   }
 }
 
-void WinogradPlan::run(const taccConvBuffers_t& buffers, const Executor& executor) const {
+void WinogradPlan::run(const Buffers& buffers, const Executor& executor) const {
   const float* const bias = paddedBias(description_, buffers);
   float* const workspace = static_cast<float*>(buffers.workspace) + biasWorkspaceBytes(description_) / sizeof(float);
   const float* const input = description_.pass == taccConvForward ? buffers.input : buffers.outputGradient;

@@ -16,12 +16,30 @@ using conv::blockLength;
 /// Values of a row that are multiplied before the next chunk of B is fetched.
 constexpr int depthAtOnce = 256;
 
+constexpr std::size_t roundedFloats(std::size_t floats) { return (floats + 15) / 16 * 16; }
+
+/// Rows a multiple of this many bytes apart share a few places of the first cache, where a tile needs many rows at
+/// once.
+constexpr std::size_t aliasBytes = 2048;
+
+bool alias(std::ptrdiff_t stride) { return static_cast<std::size_t>(stride) * sizeof(float) % aliasBytes == 0; }
+
+/// Whether A is brought into the workspace, a row after the other, before it is multiplied.
+bool isCopied(const Description& d) { return d.transposeA || (d.m > 4 && alias(d.lda)); }
+
+/// Floats from row to row of A as it is multiplied.
+std::ptrdiff_t rowStride(const Description& d) {
+  if (!isCopied(d)) return d.lda;
+  const auto rounded = static_cast<std::ptrdiff_t>(roundedFloats(static_cast<std::size_t>(d.k)));
+  return alias(rounded) ? rounded + blockLength : rounded;
+}
+
 conv::CorrelationShape shapeOf(const Description& d, int blocks, std::ptrdiff_t outPixel) {
   conv::CorrelationShape c{};
   for (int left = d.k; left > 0; left -= depthAtOnce) c.inCounts.push_back(std::min(left, depthAtOnce));
   c.inHeight = c.outHeight = 1;
   c.inWidth = c.outWidth = d.m;
-  c.inPixel = d.transposeA ? d.k : d.lda;
+  c.inPixel = rowStride(d);
   c.inLine = c.inPixel * d.m;
   c.inPlane = depthAtOnce;
   c.outBlocks = blocks;
@@ -33,12 +51,24 @@ conv::CorrelationShape shapeOf(const Description& d, int blocks, std::ptrdiff_t 
   return c;
 }
 
-constexpr std::size_t roundedFloats(std::size_t floats) { return (floats + 15) / 16 * 16; }
-
 std::ptrdiff_t leading(const char* name, std::ptrdiff_t given, int least) {
   if (given == 0) return least;
   if (given < least) fail(taccInvalidArgument, "{} is {} and a row has {} numbers", name, given, least);
   return given;
+}
+
+/// The distance from one matrix of `rows` rows to the next.
+std::ptrdiff_t distance(const char* name, std::ptrdiff_t given, std::ptrdiff_t rows, std::ptrdiff_t leading,
+                        int batch) {
+  constexpr std::ptrdiff_t limit = std::ptrdiff_t{1} << 60;
+  const bool isHuge = leading > limit / rows;
+  const std::ptrdiff_t least = isHuge ? limit : rows * leading;
+  const std::ptrdiff_t result = given == 0 ? least : given;
+  if (result < least) fail(taccInvalidArgument, "{} is {} and a matrix takes {} numbers", name, given, least);
+  if (isHuge || result > limit / batch) {
+    fail(taccInvalidArgument, "{} matrices of {} rows are larger than the address space", batch, rows);
+  }
+  return result;
 }
 
 }  // namespace
@@ -48,25 +78,33 @@ Description understand(const taccGemmDesc_t& d) {
     fail(taccInvalidArgument, "the description's size is {} and not {}; start from TACC_GEMM_INITIALIZER", d.size,
          sizeof(taccGemmDesc_t));
   }
-  for (const auto& [name, value] : {std::pair("m", d.m), {"n", d.n}, {"k", d.k}, {"maxWorkers", d.maxWorkers}}) {
+  for (const auto& [name, value] :
+       {std::pair("m", d.m), {"n", d.n}, {"k", d.k}, {"maxWorkers", d.maxWorkers}, {"batch", d.batch}}) {
     if (value <= 0) fail(taccInvalidArgument, "{} is {}; it has to be 1 or more", name, value);
   }
-  const Description result{d.m,
-                           d.n,
-                           d.k,
-                           leading("lda", d.lda, d.transposeA != 0 ? d.m : d.k),
-                           leading("ldb", d.ldb, d.transposeB != 0 ? d.k : d.n),
-                           leading("ldc", d.ldc, d.n),
-                           d.transposeA != 0,
-                           d.transposeB != 0,
-                           d.bias != 0,
-                           d.accumulate != 0,
-                           d.relu != 0,
-                           d.maxWorkers};
+  Description result{d.m,
+                     d.n,
+                     d.k,
+                     leading("lda", d.lda, d.transposeA != 0 ? d.m : d.k),
+                     leading("ldb", d.ldb, d.transposeB != 0 ? d.k : d.n),
+                     leading("ldc", d.ldc, d.n),
+                     d.transposeA != 0,
+                     d.transposeB != 0,
+                     d.bias != 0,
+                     d.accumulate != 0,
+                     d.relu != 0,
+                     d.maxWorkers,
+                     d.batch,
+                     0,
+                     0,
+                     0};
   constexpr std::ptrdiff_t limit = std::ptrdiff_t{1} << 40;
   if (result.lda > limit || result.ldb > limit || result.ldc > limit) {
     fail(taccInvalidArgument, "a distance between rows is larger than {} numbers", limit);
   }
+  result.strideA = distance("strideA", d.strideA, result.transposeA ? d.k : d.m, result.lda, d.batch);
+  result.strideB = distance("strideB", d.strideB, result.transposeB ? d.n : d.k, result.ldb, d.batch);
+  result.strideC = distance("strideC", d.strideC, d.m, result.ldc, d.batch);
   return result;
 }
 
@@ -84,14 +122,18 @@ Plan::Plan(const Description& description, const conv::KernelSet& kernels) : des
   }
 }
 
-std::size_t Plan::transposedFloats() const {
-  if (!description_.transposeA) return 0;
-  return roundedFloats(static_cast<std::size_t>(description_.m) * static_cast<std::size_t>(description_.k));
+std::size_t Plan::copiedFloats() const {
+  if (!isCopied(description_)) return 0;
+  return static_cast<std::size_t>(description_.m) * static_cast<std::size_t>(rowStride(description_));
 }
 
 std::size_t Plan::workspaceBytes() const {
+  return workspaceOfOne() * static_cast<std::size_t>(areTasks() ? description_.maxWorkers : 1);
+}
+
+std::size_t Plan::workspaceOfOne() const {
   std::size_t floats =
-      transposedFloats() + (description_.bias ? roundedFloats(static_cast<std::size_t>(description_.n)) : 0);
+      copiedFloats() + (description_.bias ? roundedFloats(static_cast<std::size_t>(description_.n)) : 0);
   if (!columns_.back().isWhole()) floats += static_cast<std::size_t>(description_.m) * blockLength;
   return floats * sizeof(float);
 }
@@ -99,10 +141,16 @@ std::size_t Plan::workspaceBytes() const {
 double Plan::predictedSeconds() const {
   double cycles = 0;
   for (const Columns& columns : columns_) cycles += columns.correlation.cycles();
-  return cycles / conv::assumedHertz;
+  return cycles * description_.batch / conv::assumedHertz;
 }
 
 void Plan::pack(const float* b, float* packed) const {
+  for (int i = 0; i < description_.batch; ++i) {
+    packOne(b + i * description_.strideB, packed + static_cast<std::size_t>(i) * packedFloats_);
+  }
+}
+
+void Plan::packOne(const float* b, float* packed) const {
   const Description& d = description_;
   for (const Columns& columns : columns_) {
     columns.correlation.pack(packed + columns.packed, [&](float* to, int block, int depth, int, int value) {
@@ -117,26 +165,51 @@ void Plan::pack(const float* b, float* packed) const {
   }
 }
 
-const float* Plan::rowsOfA(const taccGemmBuffers_t& buffers) const {
+const float* Plan::rowsOfA(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const {
   const Description& d = description_;
-  if (!d.transposeA) return buffers.a;
+  if (!isCopied(d)) return buffers.a;
   auto* const rows = static_cast<float*>(buffers.workspace);
-  constexpr int side = 16;
-  for (int row = 0; row < d.m; row += side) {
-    for (int depth = 0; depth < d.k; ++depth) {
-      for (int i = row; i < std::min(d.m, row + side); ++i)
-        rows[std::ptrdiff_t{i} * d.k + depth] = buffers.a[depth * d.lda + i];
+  const std::ptrdiff_t stride = rowStride(d);
+  constexpr int rowsAtOnce = 16;
+  executor.forEach(static_cast<std::size_t>(conv::ceilDivide(d.m, rowsAtOnce)), [&](std::size_t index, int) {
+    const int from = static_cast<int>(index) * rowsAtOnce;
+    const int to = std::min(d.m, from + rowsAtOnce);
+    if (!d.transposeA) {
+      for (int i = from; i < to; ++i) std::copy_n(buffers.a + i * d.lda, d.k, rows + i * stride);
+      return;
     }
-  }
+    for (int depth = 0; depth < d.k; ++depth) {
+      for (int i = from; i < to; ++i) rows[i * stride + depth] = buffers.a[depth * d.lda + i];
+    }
+  });
   return rows;
 }
 
 void Plan::run(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const {
-  const float* const a = rowsOfA(buffers);
+  const auto product = [&](std::size_t index, int worker) {
+    const auto i = static_cast<std::ptrdiff_t>(index);
+    taccGemmBuffers_t one = buffers;
+    one.a += i * description_.strideA;
+    one.packedB += index * packedFloats_;
+    one.c += i * description_.strideC;
+    one.workspace = static_cast<std::byte*>(buffers.workspace) + static_cast<std::size_t>(worker) * workspaceOfOne();
+    return one;
+  };
+  if (areTasks()) {
+    executor.forEach(static_cast<std::size_t>(description_.batch), [&](std::size_t index, int worker) {
+      runOne(product(index, worker), conv::Executor(conv::serialExecutor()));
+    });
+    return;
+  }
+  for (int i = 0; i < description_.batch; ++i) runOne(product(static_cast<std::size_t>(i), 0), executor);
+}
+
+void Plan::runOne(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const {
+  const float* const a = rowsOfA(buffers, executor);
   taccGemmBuffers_t padded = buffers;
   if (description_.bias) {
     // The kernel reads whole blocks of it.
-    float* const bias = static_cast<float*>(buffers.workspace) + transposedFloats();
+    float* const bias = static_cast<float*>(buffers.workspace) + copiedFloats();
     const auto count = static_cast<std::size_t>(description_.n);
     std::copy_n(buffers.bias, count, bias);
     std::fill_n(bias + count, roundedFloats(count) - count, 0.0F);
@@ -165,7 +238,7 @@ void Plan::runWhole(const Columns& columns, const float* a, const taccGemmBuffer
 
 void Plan::runRest(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers) const {
   const Description& d = description_;
-  float* const scratch = reinterpret_cast<float*>(static_cast<std::byte*>(buffers.workspace) + workspaceBytes()) -
+  float* const scratch = reinterpret_cast<float*>(static_cast<std::byte*>(buffers.workspace) + workspaceOfOne()) -
                          std::ptrdiff_t{d.m} * blockLength;
   const auto bytes = static_cast<std::size_t>(columns.count) * sizeof(float);
   if (d.accumulate) {

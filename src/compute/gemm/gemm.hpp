@@ -16,6 +16,8 @@ struct Description {
   std::ptrdiff_t lda, ldb, ldc;
   bool transposeA, transposeB, bias, accumulate, relu;
   int maxWorkers;
+  int batch;
+  std::ptrdiff_t strideA, strideB, strideC;  // from product to product
 };
 
 /// Checks a description. Throws Error (taccInvalidArgument).
@@ -26,7 +28,7 @@ class Plan {
  public:
   Plan(const Description& description, const conv::KernelSet& kernels);
 
-  std::size_t packedFloats() const { return packedFloats_; }
+  std::size_t packedFloats() const { return packedFloats_ * static_cast<std::size_t>(description_.batch); }
   /// A multiple of 64.
   std::size_t workspaceBytes() const;
   const std::string& kernel() const { return kernel_; }
@@ -46,15 +48,21 @@ class Plan {
     bool isWhole() const { return count % conv::blockLength == 0; }
   };
 
-  const float* rowsOfA(const taccGemmBuffers_t& buffers) const;
+  /// Several products are tasks of their own when they keep all workers busy, each with a workspace of its own; else
+  /// one follows the other.
+  bool areTasks() const { return description_.batch > 1 && description_.batch >= description_.maxWorkers; }
+  std::size_t workspaceOfOne() const;
+  void packOne(const float* b, float* packed) const;
+  void runOne(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const;
+  const float* rowsOfA(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const;
   void runWhole(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers,
                 const conv::Executor& executor) const;
   void runRest(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers) const;
-  std::size_t transposedFloats() const;
+  std::size_t copiedFloats() const;
 
   Description description_;
   std::vector<Columns> columns_;
-  std::size_t packedFloats_ = 0;
+  std::size_t packedFloats_ = 0;  // of one product
   std::string kernel_;
 };
 

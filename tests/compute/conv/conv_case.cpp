@@ -145,8 +145,8 @@ Floats Case::run(const Plan& plan, const taccExecutor_t& executor) const {
   Floats workspace(plan.workspaceBytes() / sizeof(float));
   std::fill_n(workspace.data(), workspace.size(), 1e30F);
   Floats result = before;
-  const taccConvBuffers_t buffers{input.data(),    packed.data(), outputGradient.data(), bias.data(),
-                                  residual.data(), result.data(), workspace.data(),      plan.workspaceBytes()};
+  const Buffers buffers{input.data(),    packed.data(), outputGradient.data(), bias.data(),
+                        residual.data(), result.data(), workspace.data(),      plan.workspaceBytes()};
   plan.run(buffers, Executor(executor));
   return result;
 }

@@ -84,6 +84,9 @@ TEST_P(Pass, Depthwise) {
         taccConvDesc_t desc = convolution(GetParam(), 2, channels, 10, 19, channels, 3, stride, pad);
         desc.groups = channels;
         expectExact(desc);
+        desc.weightLayout = taccWeightsBlocked;
+        desc.accumulate = GetParam() != taccConvForward;
+        expectExact(desc);
       }
     }
   }

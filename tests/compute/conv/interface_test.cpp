@@ -64,7 +64,7 @@ TEST(Interface, ForcedAlgorithms) {
   desc.algorithm = "fastest";
   EXPECT_THAT(refusal(desc), HasSubstr(taccConvAlgorithms()));
   desc.algorithm = "depthwise";
-  EXPECT_THAT(refusal(desc), HasSubstr("direct, reference would"));
+  EXPECT_THAT(refusal(desc), testing::AllOf(HasSubstr("; direct, "), HasSubstr("reference would")));
 }
 
 TEST(Interface, RefusesImpossibleShapes) {
@@ -123,7 +123,7 @@ TEST(Interface, RefusesBadBuffers) {
   bad.input = nullptr;
   EXPECT_THAT(error(bad, taccSerialExecutor()), HasSubstr("input is NULL"));
   bad = good;
-  bad.result += 1;
+  bad.result = result.data() + 1;
   EXPECT_THAT(error(bad, taccSerialExecutor()), HasSubstr("not aligned to 64 bytes"));
   bad = good;
   bad.workspaceBytes -= 64;

@@ -1,11 +1,10 @@
 // What holds for every plan: the passes belong together, threads change no bit, nothing outside the buffers is touched.
-#include <atomic>
 #include <cstring>
 #include <random>
-#include <thread>
 
 #include "../guarded_buffer.hpp"
 #include "conv_case.hpp"
+#include "threaded_executor.hpp"
 
 namespace tacc::conv::test {
 namespace {
@@ -68,30 +67,6 @@ TEST(Passes, AreExactForRandomShapes) {
   }
 }
 
-/// Runs tasks on threads of its own, in an order that differs from run to run.
-class ThreadedExecutor {
- public:
-  explicit ThreadedExecutor(int workers) : executor_{this, workers, run} {}
-  const taccExecutor_t& get() const { return executor_; }
-
- private:
-  static void run(void* context, std::size_t tasks, void (*task)(void*, std::size_t, int), void* argument) {
-    std::atomic<std::size_t> next{tasks};
-    std::vector<std::thread> threads;
-    for (int worker = 0; worker < static_cast<ThreadedExecutor*>(context)->executor_.workers; ++worker) {
-      threads.emplace_back([&, worker] {
-        for (;;) {
-          const std::size_t left = next.fetch_sub(1);
-          if (left == 0 || left > tasks) return;
-          task(argument, left - 1, worker);  // from the last to the first
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-  }
-  taccExecutor_t executor_;
-};
-
 TEST(Threads, ChangeNoBit) {
   for (const taccConvPass_t pass : allPasses) {
     std::vector<taccConvDesc_t> convolutions = {
@@ -101,6 +76,10 @@ TEST(Threads, ChangeNoBit) {
       convolutions.push_back(convolution(pass, 2, 3, 60, 61, 64, 7, 2, 3));
       convolutions.back().inputLayout = taccLayoutNchw;
     }
+    convolutions.push_back(convolution(pass, 3, 30, 17, 19, 42, 3, 1, 1));  // groups that cut blocks
+    convolutions.back().groups = 6;
+    convolutions.push_back(convolution(pass, 3, 40, 17, 19, 40, 3, 2, 1));  // channel-wise
+    convolutions.back().groups = 40;
     for (taccConvDesc_t desc : convolutions) {
       desc.maxWorkers = 1;
       Case test(desc);

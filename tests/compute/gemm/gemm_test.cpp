@@ -7,6 +7,7 @@
 #include <random>
 
 #include "../conv/conv_case.hpp"
+#include "../conv/threaded_executor.hpp"
 
 namespace tacc::gemm {
 namespace {
@@ -20,24 +21,27 @@ Floats numbers(std::size_t count, std::uint64_t seed) {
   return floats;
 }
 
-void expectExact(const taccGemmDesc_t& desc) {
+void expectExact(const taccGemmDesc_t& desc, const taccExecutor_t& executor = *taccSerialExecutor()) {
   const Description d = understand(desc);
-  const auto m = static_cast<std::size_t>(d.m);
-  const auto n = static_cast<std::size_t>(d.n);
-  const auto k = static_cast<std::size_t>(d.k);
-  const Floats a = numbers((d.transposeA ? k : m) * static_cast<std::size_t>(d.lda), 1);
-  const Floats b = numbers((d.transposeB ? n : k) * static_cast<std::size_t>(d.ldb), 2);
-  const Floats bias = numbers(n, 3);
-  const Floats before = numbers(m * static_cast<std::size_t>(d.ldc), 4);
+  const auto batch = static_cast<std::size_t>(d.batch);
+  const Floats a = numbers(batch * static_cast<std::size_t>(d.strideA), 1);
+  const Floats b = numbers(batch * static_cast<std::size_t>(d.strideB), 2);
+  const Floats bias = numbers(static_cast<std::size_t>(d.n), 3);
+  const Floats before = numbers(batch * static_cast<std::size_t>(d.strideC), 4);
   Floats expected = before;
-  for (int i = 0; i < d.m; ++i) {
-    for (int j = 0; j < d.n; ++j) {
-      double sum = (d.bias ? bias[j] : 0.0F) + (d.accumulate ? before[i * d.ldc + j] : 0.0F);
-      for (int l = 0; l < d.k; ++l) {
-        sum += double(d.transposeA ? a[l * d.lda + i] : a[i * d.lda + l]) *
-               (d.transposeB ? b[j * d.ldb + l] : b[l * d.ldb + j]);
+  for (int product = 0; product < d.batch; ++product) {
+    const float* const left = a.data() + product * d.strideA;
+    const float* const right = b.data() + product * d.strideB;
+    for (int i = 0; i < d.m; ++i) {
+      for (int j = 0; j < d.n; ++j) {
+        float& to = expected[product * d.strideC + i * d.ldc + j];
+        double sum = (d.bias ? bias[j] : 0.0F) + (d.accumulate ? to : 0.0F);
+        for (int l = 0; l < d.k; ++l) {
+          sum += double(d.transposeA ? left[l * d.lda + i] : left[i * d.lda + l]) *
+                 (d.transposeB ? right[j * d.ldb + l] : right[l * d.ldb + j]);
+        }
+        to = static_cast<float>(d.relu ? std::max(sum, 0.0) : sum);
       }
-      expected[i * d.ldc + j] = static_cast<float>(d.relu ? std::max(sum, 0.0) : sum);
     }
   }
   for (const conv::KernelSet* kernels : conv::availableKernels()) {
@@ -48,8 +52,8 @@ void expectExact(const taccGemmDesc_t& desc) {
     Floats c = before;
     plan.pack(b.data(), packed.data());
     plan.run({a.data(), packed.data(), bias.data(), c.data(), workspace.data(), plan.workspaceBytes()},
-             conv::Executor(*taccSerialExecutor()));
-    EXPECT_TRUE(c == expected) << d.m << "x" << d.n << "x" << d.k << " " << plan.kernel();
+             conv::Executor(executor));
+    EXPECT_TRUE(c == expected) << d.batch << " of " << d.m << "x" << d.n << "x" << d.k << " " << plan.kernel();
   }
 }
 
@@ -75,6 +79,42 @@ TEST(Gemm, IsExactForEverySizeAndFeature) {
   }
 }
 
+TEST(Gemm, OfRowsAPowerOfTwoApartIsExact) {
+  for (const int k : {512, 1000, 1024}) {
+    for (const int m : {1, 5, 33}) {
+      taccGemmDesc_t desc = TACC_GEMM_INITIALIZER;
+      desc.m = m;
+      desc.n = 40;
+      desc.k = k;
+      desc.lda = 1024;
+      desc.maxWorkers = 3;
+      expectExact(desc, conv::test::ThreadedExecutor(3).get());
+    }
+  }
+}
+
+TEST(Gemm, OfBatchesIsExact) {
+  std::mt19937 random(4);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 60; ++i) {
+    taccGemmDesc_t desc = TACC_GEMM_INITIALIZER;
+    desc.m = from(1, 20);
+    desc.n = from(1, 40);
+    desc.k = from(1, 20);
+    desc.batch = from(1, 7);
+    desc.maxWorkers = from(1, 5);  // products as tasks, and one after the other
+    desc.transposeA = from(0, 1);
+    desc.bias = from(0, 1);
+    desc.accumulate = from(0, 1);
+    if (from(0, 1) == 0) {  // what is between the matrices stays
+      desc.strideA = desc.m * desc.k + from(0, 9);
+      desc.strideB = desc.k * desc.n + from(0, 9);
+      desc.strideC = desc.m * desc.n + from(0, 9);
+    }
+    expectExact(desc, conv::test::ThreadedExecutor(desc.maxWorkers).get());
+  }
+}
+
 TEST(Gemm, SaysWhatIsWrong) {
   const auto refusal = [](auto member, auto value) -> std::string {
     taccGemmDesc_t desc = TACC_GEMM_INITIALIZER;
@@ -86,6 +126,9 @@ TEST(Gemm, SaysWhatIsWrong) {
   };
   EXPECT_THAT(refusal(&taccGemmDesc_t::k, 0), testing::HasSubstr("k is 0"));
   EXPECT_THAT(refusal(&taccGemmDesc_t::ldb, 4), testing::HasSubstr("ldb is 4 and a row has 5"));
+  EXPECT_THAT(refusal(&taccGemmDesc_t::batch, 0), testing::HasSubstr("batch is 0"));
+  EXPECT_THAT(refusal(&taccGemmDesc_t::strideC, 24), testing::HasSubstr("strideC is 24 and a matrix takes 25"));
+  EXPECT_THAT(refusal(&taccGemmDesc_t::strideA, std::ptrdiff_t{1} << 62), testing::HasSubstr("address space"));
   EXPECT_THAT(refusal(&taccGemmDesc_t::size, std::size_t{8}), testing::HasSubstr("TACC_GEMM_INITIALIZER"));
 }
 

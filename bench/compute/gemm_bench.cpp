@@ -1,0 +1,119 @@
+#include "compute/gemm_bench.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
+
+#include "compute/output_file.hpp"
+#include "compute/timing.hpp"
+
+namespace tacc::bench {
+namespace {
+
+/// Squares, the fully connected layers of AlexNet and VGG-16 for 16 images, of ResNet-50 for 64, those of a transformer
+/// of width 768 for 128 words, and one head of its attention.
+constexpr const char* usualShapes =
+    "64x64x64,128x128x128,256x256x256,512x512x512,1024x1024x1024,16x4096x9216,16x4096x4096,16x1000x4096,64x1000x2048,"
+    "128x768x768,128x3072x768,128x768x3072,128x128x64,33x77x129";
+
+GemmOptions parse(int argc, char** argv) {
+  GemmOptions options;
+  CLI::App app("Times products of matrices of tacc, shape by shape, and of other libraries beside it.",
+               "tacc_bench gemm");
+  std::string peers;
+  for (const GemmPeer& peer : gemmPeers()) peers += (peers.empty() ? "" : ", ") + peer.name;
+  std::vector<std::string> shapes = CLI::detail::split(usualShapes, ',');
+  int batch = 1;
+  app.add_option("--shapes", shapes, "MxNxK, several with commas (squares and layers of known networks)")
+      ->delimiter(',');
+  app.add_option("--batch", batch, "so many products of each shape in a call (1)")->check(CLI::PositiveNumber);
+  app.add_option("--peer", options.peers, "compare with " + (peers.empty() ? "(none was built in)" : peers))
+      ->delimiter(',');
+  app.add_option("--threads", options.threads, "threads (1)")->check(CLI::PositiveNumber);
+  app.add_option("--seconds", options.seconds, "for one shape, all contestants together (0.3)")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--pack", options.packs, "bring B into the library's order in every run: B is new every time");
+  app.add_flag("--cpu-time", options.processorTime,
+               "count processor time, for a machine that others use too (one thread)");
+  app.add_option("--json", options.jsonFile, "write the results to this file");
+  app.add_option("--plot", options.plotFile, "draw the results into this SVG file");
+  try {
+    app.parse(argc, argv);
+    for (const std::string& shape : shapes) options.shapes.push_back(parseGemmShape(shape, batch));
+    if (options.processorTime && options.threads > 1) throw std::invalid_argument("--cpu-time is for one thread");
+    for (const std::string& name : options.peers) {
+      const auto isNamed = [&](const GemmPeer& peer) { return peer.name == name; };
+      if (std::none_of(gemmPeers().begin(), gemmPeers().end(), isNamed)) {
+        throw std::invalid_argument(fmt::format("unknown peer \"{}\"; there are: {}", name, peers));
+      }
+    }
+#ifndef TACC_BENCH_OPENMP
+    if (options.threads > 1)
+      throw std::invalid_argument("--threads needs OpenMP, which was not there when this was built");
+#endif
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) std::exit(app.exit(error));
+    fmt::print(stderr, "tacc_bench gemm: {}\n\n{}", error.what(), app.help());
+    std::exit(2);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tacc_bench gemm: {}\n\n{}", error.what(), app.help());
+    std::exit(2);
+  }
+  return options;
+}
+
+GemmResult measure(const GemmOptions& options, const GemmProblem& problem) {
+  std::vector<std::string> names = {""};
+  std::vector<std::unique_ptr<GemmContestant>> contestants;
+  contestants.push_back(makeTaccGemm(problem, options.threads));
+  for (const GemmPeer& peer : gemmPeers()) {
+    if (std::find(options.peers.begin(), options.peers.end(), peer.name) == options.peers.end()) continue;
+    names.push_back(peer.name);
+    contestants.push_back(peer.make(problem, options.threads));
+  }
+  std::vector<Timed> timed;
+  for (const auto& contestant : contestants) {
+    timed.push_back({[&options, run = contestant.get()] {
+      if (options.packs) run->pack();
+      run->run();
+    }});
+  }
+  timeInTurn(timed, options.seconds, options.processorTime);
+  GemmResult result{problem.shape, {}, {}};
+  for (std::size_t i = 0; i < contestants.size(); ++i) {
+    const GemmTime time{timed[i].seconds, contestants[i]->implementation(),
+                        problem.countWrong(contestants[i]->result())};
+    (i == 0 ? result.tacc : result.peers[names[i]]) = time;
+  }
+  return result;
+}
+
+}  // namespace
+
+int runGemmBench(int argc, char** argv) {
+  GemmReport report;
+  report.options = parse(argc, argv);
+  const GemmOptions& options = report.options;
+  const char* isa = taccComputeIsa();
+  if (isa == nullptr) throw std::runtime_error(taccGetLastError(nullptr));
+  report.isa = isa;
+  report.peak = taccMeasurePeak(0.5) * options.threads;
+  fmt::print("# {} with {} thread{}: multiply-adds alone reach {:.1f} GFLOP/s\n", report.isa, options.threads,
+             options.threads == 1 ? "" : "s", report.peak * 1e-9);
+  bool isRight = true;
+  for (const GemmShape& shape : options.shapes) {
+    report.results.push_back(measure(options, GemmProblem(shape)));
+    isRight = isRight && report.results.back().tacc.wrong == 0;
+    fmt::print("{}", gemmLine(report, report.results.back()));
+    std::fflush(stdout);
+  }
+  fmt::print("{}", gemmSummary(report));
+  if (!options.jsonFile.empty()) writeOutput(options.jsonFile, gemmJson(report));
+  if (!options.plotFile.empty()) writeOutput(options.plotFile, gemmPlot(report));
+  return isRight ? 0 : 1;
+}
+
+}  // namespace tacc::bench

@@ -1,0 +1,40 @@
+// OpenBLAS's products of matrices as a contestant.
+#include <cblas.h>
+
+#include "compute/gemm_problem.hpp"
+
+extern "C" {
+void openblas_set_num_threads(int);
+char* openblas_get_corename();
+}
+
+namespace tacc::bench {
+namespace {
+
+class OpenblasGemm final : public GemmContestant {
+ public:
+  explicit OpenblasGemm(const GemmProblem& problem) : problem_(problem), c_(problem.resultSize()) {}
+
+  void run() override {
+    const GemmShape& s = problem_.shape;
+    for (std::ptrdiff_t i = 0; i < s.batch; ++i) {
+      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, s.m, s.n, s.k, 1, problem_.a.data() + i * s.m * s.k, s.k,
+                  problem_.b.data() + i * s.k * s.n, s.n, 0, c_.data() + i * s.m * s.n, s.n);
+    }
+  }
+  std::string implementation() const override { return std::string("sgemm ") + openblas_get_corename(); }
+  const float* result() override { return c_.data(); }
+
+ private:
+  const GemmProblem& problem_;
+  AlignedFloats c_;
+};
+
+}  // namespace
+
+std::unique_ptr<GemmContestant> makeOpenblasGemm(const GemmProblem& problem, int threads) {
+  openblas_set_num_threads(threads);
+  return std::make_unique<OpenblasGemm>(problem);
+}
+
+}  // namespace tacc::bench

@@ -1,0 +1,69 @@
+// tacc's products of matrices as a contestant.
+#include <stdexcept>
+
+#include "compute/gemm_problem.hpp"
+#ifdef TACC_BENCH_OPENMP
+#include "tacc/compute_openmp.h"
+#endif
+
+namespace tacc::bench {
+namespace {
+
+void check(taccResult_t result) {
+  if (result != taccSuccess) throw std::runtime_error(taccGetLastError(nullptr));
+}
+
+struct DestroyPlan {
+  void operator()(taccGemmPlan_t plan) const { taccGemmPlanDestroy(plan); }
+};
+
+class TaccGemm final : public GemmContestant {
+ public:
+  TaccGemm(const GemmProblem& problem, int threads)
+      : problem_(problem), threads_(threads), packed_(0), workspace_(0), c_(problem.resultSize()) {
+    taccGemmDesc_t desc = TACC_GEMM_INITIALIZER;
+    desc.m = problem.shape.m;
+    desc.n = problem.shape.n;
+    desc.k = problem.shape.k;
+    desc.batch = problem.shape.batch;
+    desc.maxWorkers = threads;
+    taccGemmPlan_t plan = nullptr;
+    check(taccGemmPlanCreate(&plan, &desc));
+    plan_.reset(plan);
+    check(taccGemmPlanGetInfo(plan, &info_));
+    packed_ = AlignedFloats(info_.packedBytes / sizeof(float));
+    workspace_ = AlignedFloats(info_.workspaceBytes / sizeof(float));
+    buffers_ = {problem.a.data(), packed_.data(), nullptr, c_.data(), workspace_.data(), info_.workspaceBytes};
+    pack();
+  }
+
+  void run() override {
+#ifdef TACC_BENCH_OPENMP
+    if (threads_ > 1) {
+      const taccExecutor_t executor = taccOpenMpExecutor(&threads_);
+      check(taccGemmRun(plan_.get(), &buffers_, &executor));
+      return;
+    }
+#endif
+    check(taccGemmRun(plan_.get(), &buffers_, taccSerialExecutor()));
+  }
+  void pack() final { check(taccGemmPack(plan_.get(), problem_.b.data(), packed_.data())); }
+  std::string implementation() const override { return info_.kernel; }
+  const float* result() override { return c_.data(); }
+
+ private:
+  const GemmProblem& problem_;
+  int threads_;
+  std::unique_ptr<taccGemmPlan, DestroyPlan> plan_;
+  taccGemmInfo_t info_{};
+  AlignedFloats packed_, workspace_, c_;
+  taccGemmBuffers_t buffers_{};
+};
+
+}  // namespace
+
+std::unique_ptr<GemmContestant> makeTaccGemm(const GemmProblem& problem, int threads) {
+  return std::make_unique<TaccGemm>(problem, threads);
+}
+
+}  // namespace tacc::bench

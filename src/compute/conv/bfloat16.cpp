@@ -1,0 +1,139 @@
+// Activations in bfloat16: some images at a time are converted into the workspace, run through a float32 plan of any
+// algorithm, and converted back. As many as fit into the second cache, so that memory sees bfloat16 only.
+#include <algorithm>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/partition.hpp"
+#include "compute/layers/kernels.hpp"
+
+namespace tacc::conv {
+namespace {
+
+/// Of both float32 tensors of the images at a time, where they are that small. It is no matter of the CPU at hand, nor
+/// of the workers: the gradient of the weights is summed over images in this order.
+constexpr std::size_t bytesAtOnce = 1 << 20;
+
+/// Numbers that one task converts.
+constexpr std::size_t numbersAtOnce = 16 * 1024;
+
+std::size_t inFloats(const Description& d, int images) {
+  return tensorFloats(d.inputLayout, images, d.shape.inChannels, d.shape.height, d.shape.width);
+}
+std::size_t outFloats(const Description& d, int images) {
+  return tensorFloats(taccLayoutNchw16c, images, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth);
+}
+
+/// The largest divisor of the batch whose images stay within bytesAtOnce.
+int imagesAtOnce(const Description& d) {
+  const std::size_t image = (inFloats(d, 1) + outFloats(d, 1)) * sizeof(float);
+  const auto most =
+      static_cast<int>(std::clamp<std::size_t>(bytesAtOnce / image, 1, static_cast<std::size_t>(d.shape.batch)));
+  for (int images = most; images > 1; --images) {
+    if (d.shape.batch % images == 0) return images;
+  }
+  return 1;
+}
+
+constexpr std::size_t alignedBytes(std::size_t floats) { return (floats * sizeof(float) + 63) / 64 * 64; }
+
+class Bfloat16Plan final : public Plan {
+ public:
+  Bfloat16Plan(const Description& description, int images, std::unique_ptr<Plan> first, std::unique_ptr<Plan> next,
+               const layers::KernelTable& kernels)
+      : Plan(first->kernel() + " bf16"),
+        description_(description),
+        images_(images),
+        first_(std::move(first)),
+        next_(std::move(next)),
+        kernels_(kernels) {}
+
+  std::size_t workspaceBytes() const override { return innerBytes() + inBytes() + outBytes(); }
+  std::size_t packedFloats() const override { return first_->packedFloats(); }
+  void pack(const float* weights, float* packed) const override { first_->pack(weights, packed); }
+  double predictedSeconds() const override {
+    constexpr double bytesPerSecond = 2e10;
+    return first_->predictedSeconds() * parts() +
+           static_cast<double>(inBytes() + outBytes()) * parts() / bytesPerSecond;
+  }
+
+  void run(const Buffers& buffers, const Executor& executor) const override {
+    auto* const bytes = static_cast<std::byte*>(buffers.workspace);
+    auto* const in = reinterpret_cast<float*>(bytes + innerBytes());
+    auto* const out = reinterpret_cast<float*>(bytes + innerBytes() + inBytes());
+    const bool isForward = description_.pass == taccConvForward;
+    const bool isData = description_.pass == taccConvBackwardData;
+    for (int part = 0; part < parts(); ++part) {
+      const std::size_t inAt = inFloats(description_, images_) * static_cast<std::size_t>(part);
+      const std::size_t outAt = outFloats(description_, images_) * static_cast<std::size_t>(part);
+      Buffers inner = buffers;
+      inner.workspaceBytes = innerBytes();
+      inner.input = in;
+      inner.outputGradient = out;
+      inner.residual = out;
+      if (!isData) fetch(buffers.input, inAt, in, inFloats(description_, images_), executor);
+      if (!isForward) fetch(buffers.outputGradient, outAt, out, outFloats(description_, images_), executor);
+      if (description_.residual) fetch(buffers.residual, outAt, out, outFloats(description_, images_), executor);
+      if (isForward) {
+        inner.result = out;
+      } else if (isData) {
+        inner.result = in;
+        if (description_.accumulate) fetch(buffers.result, inAt, in, inFloats(description_, images_), executor);
+      }
+      (part == 0 || next_ == nullptr ? first_ : next_)->run(inner, executor);
+      if (isForward) deliver(out, buffers.result, outAt, outFloats(description_, images_), executor);
+      if (isData) deliver(in, buffers.result, inAt, inFloats(description_, images_), executor);
+    }
+  }
+
+ private:
+  int parts() const { return description_.shape.batch / images_; }
+  std::size_t innerBytes() const {
+    return std::max(first_->workspaceBytes(), next_ != nullptr ? next_->workspaceBytes() : 0);
+  }
+  std::size_t inBytes() const { return alignedBytes(inFloats(description_, images_)); }
+  std::size_t outBytes() const { return alignedBytes(outFloats(description_, images_)); }
+
+  /// `from` and `to` are tensors of bfloat16; `at` is a place in them.
+  void fetch(const float* from, std::size_t at, float* to, std::size_t count, const Executor& executor) const {
+    const auto* const numbers = reinterpret_cast<const std::uint16_t*>(from) + at;
+    forEachPart(count, executor, [&](TaskPart part) {
+      kernels_.fromBfloat16(numbers + part.from, to + part.from, part.to - part.from);
+    });
+  }
+  void deliver(const float* from, float* to, std::size_t at, std::size_t count, const Executor& executor) const {
+    auto* const numbers = reinterpret_cast<std::uint16_t*>(to) + at;
+    forEachPart(count, executor, [&](TaskPart part) {
+      kernels_.toBfloat16(from + part.from, numbers + part.from, part.to - part.from);
+    });
+  }
+  template <class Body>
+  static void forEachPart(std::size_t count, const Executor& executor, const Body& body) {
+    const std::size_t tasks = (count + numbersAtOnce - 1) / numbersAtOnce;
+    executor.forEach(tasks, [&](std::size_t index, int) { body(partOf(count, tasks, index)); });
+  }
+
+  Description description_;
+  int images_;  // at a time
+  std::unique_ptr<Plan> first_;
+  std::unique_ptr<Plan> next_;  // of the weights' gradient: adds to what the first one gave
+  const layers::KernelTable& kernels_;
+};
+
+}  // namespace
+
+ChosenPlan makeBfloat16Plan(const Description& description, const KernelSet& kernels) {
+  Description inner = description;
+  inner.isBfloat16 = false;
+  inner.shape.batch = imagesAtOnce(description);
+  ChosenPlan first = makePlan(inner, kernels);
+  std::unique_ptr<Plan> next;
+  if (description.pass == taccConvBackwardWeights && !description.accumulate) {
+    inner.accumulate = true;
+    inner.algorithm = first.algorithm;
+    next = makePlan(inner, kernels).plan;
+  }
+  return {first.algorithm, std::make_unique<Bfloat16Plan>(description, inner.shape.batch, std::move(first.plan),
+                                                          std::move(next), layers::kernelTable(kernels.isa))};
+}
+
+}  // namespace tacc::conv

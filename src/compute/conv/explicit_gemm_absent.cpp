@@ -1,0 +1,13 @@
+// Built where OpenBLAS is not installed.
+#include "base/error.hpp"
+#include "compute/conv/algorithms.hpp"
+
+namespace tacc::conv {
+
+bool servesExplicitGemm(const Description&) { return false; }
+
+std::unique_ptr<Plan> makeExplicitGemm(const Description&, const KernelSet&) {
+  fail(taccInvalidUsage, "this build of tacc has no OpenBLAS; with libopenblas-serial-dev it would");
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,16 @@
+// Dropout: numbers become zero by a chance that follows from the seed, the step and their place.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "compute/conv/executor.hpp"
+#include "compute/layers/kernels.hpp"
+
+namespace tacc::layers {
+
+/// `rate` is from 0 to below 1.
+void dropout(const float* input, float* output, std::size_t count, float rate, std::uint64_t seed, std::uint64_t step,
+             const KernelTable& kernels, const conv::Executor& executor);
+
+}  // namespace tacc::layers

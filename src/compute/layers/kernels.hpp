@@ -1,0 +1,84 @@
+// The inner loops of the layers beside convolutions, and the table of them for one instruction set. Activations are in
+// taccLayoutNchw16c: a kernel sees one block of 16 channels of one image, `pixels` times 16 floats, unless it says
+// otherwise. Arrays "of a block" have 16 numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace tacc::layers {
+
+/// Of batch normalisation, forward: output = (input - mean) * factor + shift [+ residual], and at last max(x, 0).
+struct NormalizeCall {
+  const float* input;
+  const float* residual;  // may be null
+  float* output;          // may be `input` or `residual`
+  std::ptrdiff_t pixels;
+  const float *mean, *factor, *shift;  // of a block
+  bool relu;
+};
+
+/// Backward: inputGradient = (outputGradient - offset - (input - mean) * slope) * factor.
+struct NormalizeGradientCall {
+  const float* input;
+  const float* outputGradient;
+  float* inputGradient;  // may be `outputGradient`
+  std::ptrdiff_t pixels;
+  const float *mean, *factor, *offset, *slope;  // of a block
+};
+
+/// Local response normalisation of some pixels through all blocks of an image.
+struct ResponseCall {
+  const float* input;           // of the first block
+  const float* outputGradient;  // backward
+  float* result;
+  std::ptrdiff_t plane;  // floats from block to block
+  int blocks;
+  std::ptrdiff_t pixels;
+  int half;  // channels on either side that count, up to 16
+  float base, share, exponent;
+};
+
+/// Dropout of 64 numbers in turn; how many are left of the last ones, `count` says.
+struct DropoutCall {
+  const float* input;
+  float* output;  // may be `input`
+  std::size_t count;
+  std::uint64_t firstGroup;  // the number of these 64 in the tensor
+  std::uint64_t seed, step;
+  std::uint32_t threshold;  // random numbers below it drop
+  float factor;             // of what is kept
+};
+
+struct KernelTable {
+  std::string_view isa;  // as in conv::KernelSet
+  /// Mean and sum of squared distances from it, for each channel of a block.
+  void (*moments)(const float* input, std::ptrdiff_t pixels, float* mean, float* squares);
+  /// Sums of the output's gradient, and of it times (input - mean).
+  void (*gradientSums)(const float* input, const float* outputGradient, std::ptrdiff_t pixels, const float* mean,
+                       float* sum, float* product);
+  void (*normalize)(const NormalizeCall& call);
+  void (*normalizeGradient)(const NormalizeGradientCall& call);
+  void (*response)(const ResponseCall& call);
+  void (*responseGradient)(const ResponseCall& call);
+  void (*dropout)(const DropoutCall& call);
+  // Of channel-wise convolutions, for one tap of one line: sum += gradient * input, and input += gradient * weights.
+  // Output pixels follow each other, input pixels are `inputPixel` floats apart; `sum` and `weights` are of a block.
+  void (*sumProducts)(const float* gradient, const float* input, std::ptrdiff_t inputPixel, std::ptrdiff_t pixels,
+                      float* sum);
+  void (*addProducts)(const float* gradient, const float* weights, float* input, std::ptrdiff_t inputPixel,
+                      std::ptrdiff_t pixels);
+  // `from` and `to` do not overlap.
+  void (*fromBfloat16)(const std::uint16_t* from, float* to, std::size_t count);
+  void (*toBfloat16)(const float* from, std::uint16_t* to, std::size_t count);
+};
+
+/// The table of an instruction set by the name of a conv::KernelSet.
+const KernelTable& kernelTable(std::string_view isa);
+
+const KernelTable& avx512Table();
+const KernelTable& avx2Table();
+const KernelTable& portableTable();
+
+}  // namespace tacc::layers

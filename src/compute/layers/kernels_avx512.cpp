@@ -1,0 +1,13 @@
+// The layers' kernels for AVX-512, its foundation alone.
+#define TACC_LANES 16
+#define TACC_CONV_ISA avx512
+#include "compute/layers/table-inl.hpp"
+
+namespace tacc::layers {
+
+const KernelTable& avx512Table() {
+  static constexpr KernelTable table = avx512::makeTable("avx512");
+  return table;
+}
+
+}  // namespace tacc::layers

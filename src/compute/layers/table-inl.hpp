@@ -1,0 +1,18 @@
+// Fills the table of one instruction set. As in conv/table-inl.hpp: the including file defines TACC_LANES and
+// TACC_CONV_ISA, and no standard function may be used in what it includes.
+#include "compute/layers/convert-inl.hpp"
+#include "compute/layers/depthwise-inl.hpp"
+#include "compute/layers/dropout-inl.hpp"
+#include "compute/layers/normalization-inl.hpp"
+#include "compute/layers/response-inl.hpp"
+
+namespace tacc::layers {
+namespace TACC_CONV_ISA {
+
+constexpr KernelTable makeTable(std::string_view isa) {
+  return {isa,     moments,     gradientSums, normalize,    normalizeGradient, response, responseGradient,
+          dropout, sumProducts, addProducts,  fromBfloat16, toBfloat16};
+}
+
+}  // namespace TACC_CONV_ISA
+}  // namespace tacc::layers

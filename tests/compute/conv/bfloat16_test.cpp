@@ -1,0 +1,179 @@
+// Activations in bfloat16: float32 results, rounded once.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <random>
+
+#include "compute/layers/kernels.hpp"
+#include "conv_case.hpp"
+#include "threaded_executor.hpp"
+
+namespace tacc::conv::test {
+namespace {
+
+/// By the definition: 8 significant bits, to the nearest even.
+float rounded(float x) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  return std::ldexp(std::nearbyint(std::ldexp(x, 8 - exponent)), exponent - 8);
+}
+
+std::uint16_t upperHalf(float x) { return static_cast<std::uint16_t>(__builtin_bit_cast(std::uint32_t, x) >> 16); }
+float widened(std::uint16_t x) { return __builtin_bit_cast(float, std::uint32_t{x} << 16); }
+
+/// Numbers in bfloat16, aligned. The tensors of a Case are: small integers.
+class Halves {
+ public:
+  explicit Halves(const Floats& from) : storage_((from.size() + 1) / 2), count_(from.size()) {
+    for (std::size_t i = 0; i < count_; ++i) data()[i] = upperHalf(from.data()[i]);
+  }
+  std::uint16_t* data() { return reinterpret_cast<std::uint16_t*>(storage_.data()); }
+  float* asFloats() { return storage_.data(); }
+  Floats floats() {
+    Floats result(count_);
+    for (std::size_t i = 0; i < count_; ++i) result.data()[i] = widened(data()[i]);
+    return result;
+  }
+
+ private:
+  Floats storage_;
+  std::size_t count_;
+};
+
+Floats runInBfloat16(const Case& test, const KernelSet& kernels, const taccExecutor_t& executor) {
+  const auto plan = makePlan(test.description(), kernels).plan;
+  EXPECT_THAT(plan->kernel(), testing::EndsWith(" bf16"));
+  Halves input(test.input), gradient(test.outputGradient), residual(test.residual), result(test.before);
+  Floats weightGradient = test.before;
+  Floats packed(plan->packedFloats());
+  plan->pack(test.weights.data(), packed.data());
+  Floats workspace(plan->workspaceBytes() / sizeof(float));
+  std::fill_n(workspace.data(), workspace.size(), 1e30F);
+  const bool isWeights = test.description().pass == taccConvBackwardWeights;
+  plan->run({input.asFloats(), packed.data(), gradient.asFloats(), test.bias.data(), residual.asFloats(),
+             isWeights ? weightGradient.data() : result.asFloats(), workspace.data(), plan->workspaceBytes()},
+            Executor(executor));
+  return isWeights ? weightGradient : result.floats();
+}
+
+void expectRounded(taccConvDesc_t desc, const taccExecutor_t& executor = *taccSerialExecutor()) {
+  desc.activationType = taccBfloat16;
+  const Case test(desc);
+  Floats expected = test.expected();
+  if (desc.pass != taccConvBackwardWeights) {
+    for (std::size_t i = 0; i < expected.size(); ++i) expected.data()[i] = rounded(expected.data()[i]);
+  }
+  for (const KernelSet* kernels : availableKernels()) {
+    EXPECT_TRUE(runInBfloat16(test, *kernels, executor) == expected) << test.text() << " " << kernels->isa;
+  }
+}
+
+TEST(Bfloat16, IsExactForEveryPassAndShape) {
+  std::mt19937 random(6);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 45; ++i) {
+    taccConvDesc_t desc = convolution(allPasses[i % 3], from(1, 4), from(1, 50), from(5, 14), from(5, 14), from(1, 50),
+                                      from(1, 5), from(1, 2), from(0, 2));
+    if (desc.pass == taccConvForward) {
+      desc.bias = from(0, 1);
+      desc.residual = from(0, 1);
+      desc.relu = from(0, 1);
+    } else {
+      desc.accumulate = from(0, 1);
+    }
+    expectRounded(desc);
+  }
+}
+
+TEST(Bfloat16, InPartsOfTheBatch) {
+  for (const taccConvPass_t pass : allPasses) {
+    expectRounded(convolution(pass, 6, 32, 60, 60, 32, 3, 1, 1));  // 0.9 MiB of float32 each
+    expectRounded(convolution(pass, 4, 16, 8, 8, 48, 1));
+    taccConvDesc_t threaded = convolution(pass, 3, 32, 60, 61, 32, 3, 1, 1);
+    threaded.maxWorkers = 3;
+    expectRounded(threaded, ThreadedExecutor(3).get());
+  }
+}
+
+TEST(Bfloat16, FirstLayersAndDepthwise) {
+  for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardWeights}) {
+    for (const taccLayout_t layout : {taccLayoutNchw, taccLayoutNhwc}) {
+      taccConvDesc_t desc = convolution(pass, 3, 3, 21, 23, 20, 5, 2, 2);
+      desc.inputLayout = layout;
+      expectRounded(desc);
+    }
+  }
+  taccConvDesc_t depthwise = convolution(taccConvForward, 2, 32, 9, 9, 32, 3, 1, 1);
+  depthwise.groups = 32;
+  expectRounded(depthwise);
+}
+
+TEST(Bfloat16, ConvertsEveryNumber) {
+  std::vector<std::uint16_t> all(1 << 16), back(1 << 16);
+  std::vector<float> wide(1 << 16);
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
+  for (const KernelSet* set : availableKernels()) {
+    const layers::KernelTable& kernels = layers::kernelTable(set->isa);
+    kernels.fromBfloat16(all.data(), wide.data(), all.size());
+    kernels.toBfloat16(wide.data(), back.data(), all.size());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (std::isnan(wide[i])) {
+        EXPECT_EQ(back[i], i | 0x40) << set->isa;
+      } else {
+        EXPECT_EQ(back[i], i) << set->isa;
+      }
+    }
+    // Between two neighbours: nearer to one, to the other, and in the middle, where the even one wins.
+    for (std::uint32_t upper = 0; upper < 0x7f80; ++upper) {
+      for (const std::uint32_t lower : {0x7fffU, 0x8000U, 0x8001U}) {
+        const float x = __builtin_bit_cast(float, upper << 16 | lower);
+        std::uint16_t result = 0;
+        kernels.toBfloat16(&x, &result, 1);
+        const std::uint32_t up = lower == 0x8000 ? upper & 1 : lower > 0x8000;
+        ASSERT_EQ(result, upper + up) << set->isa;
+      }
+    }
+  }
+}
+
+TEST(Bfloat16, FromC) {
+  taccConvDesc_t desc = convolution(taccConvForward, 2, 16, 6, 6, 32, 3, 1, 1);
+  desc.activationType = taccBfloat16;
+  const Case test(desc);
+  taccConvPlan_t plan = nullptr;
+  taccConvInfo_t info{};
+  ASSERT_EQ(taccConvPlanCreate(&plan, &desc), taccSuccess) << taccGetLastError(nullptr);
+  ASSERT_EQ(taccConvPlanGetInfo(plan, &info), taccSuccess);
+  EXPECT_STREQ(info.algorithm, "direct");
+  EXPECT_EQ(info.inputBytes, 2U * 2 * 16 * 36);
+  EXPECT_EQ(info.outputBytes, 2U * 2 * 32 * 36);
+  Floats packed(info.packedWeightBytes / sizeof(float)), workspace(info.workspaceBytes / sizeof(float));
+  Floats input(info.inputBytes / sizeof(float)), output(info.outputBytes / sizeof(float)), wide(2 * 32 * 36);
+  ASSERT_EQ(taccConvertNumbers(taccFloat32, test.input.data(), taccBfloat16, input.data(), test.input.size()),
+            taccSuccess);
+  ASSERT_EQ(taccConvPackWeights(plan, test.weights.data(), packed.data()), taccSuccess);
+  const taccConvBuffers_t buffers{input.data(), packed.data(), nullptr,          nullptr,
+                                  nullptr,      output.data(), workspace.data(), info.workspaceBytes};
+  ASSERT_EQ(taccConvRun(plan, &buffers, taccSerialExecutor()), taccSuccess) << taccGetLastError(nullptr);
+  ASSERT_EQ(taccConvertNumbers(taccBfloat16, output.data(), taccFloat32, wide.data(), wide.size()), taccSuccess);
+  Floats expected = test.expected();
+  for (std::size_t i = 0; i < expected.size(); ++i) expected.data()[i] = rounded(expected.data()[i]);
+  EXPECT_TRUE(wide == expected);
+  EXPECT_EQ(taccConvPlanDestroy(plan), taccSuccess);
+}
+
+TEST(Bfloat16, SaysWhatIsWrong) {
+  taccConvDesc_t desc = convolution(taccConvForward, 1, 16, 6, 6, 32, 3);
+  desc.activationType = taccInt8;
+  taccConvPlan_t plan = nullptr;
+  EXPECT_EQ(taccConvPlanCreate(&plan, &desc), taccInvalidArgument);
+  EXPECT_THAT(taccGetLastError(nullptr), testing::HasSubstr("neither taccFloat32 nor taccBfloat16"));
+  float some[4] = {}, other[4] = {};
+  EXPECT_EQ(taccConvertNumbers(taccFloat32, some, taccFloat32, other, 4), taccInvalidArgument);
+  EXPECT_EQ(taccConvertNumbers(taccFloat32, nullptr, taccBfloat16, other, 4), taccInvalidArgument);
+  EXPECT_EQ(taccConvertNumbers(taccFloat32, nullptr, taccBfloat16, nullptr, 0), taccSuccess);
+}
+
+}  // namespace
+}  // namespace tacc::conv::test
