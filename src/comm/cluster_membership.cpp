@@ -7,10 +7,13 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "comm/cluster_machine.hpp"
 #include "comm/network_probe.hpp"
 #include "comm/network_survey.hpp"
 #include "comm/transport_choice.hpp"
+#include "comm/tuning_agreement.hpp"
 #include "comm/unique_id.hpp"
+#include "selection/network_chooser.hpp"
 #include "transports/network_transport.hpp"
 #include "transports/plugin_table.hpp"
 
@@ -43,6 +46,24 @@ std::unique_ptr<NodeCommunicator> makeNode(Bootstrap& bootstrap, const HostMap& 
 std::string interfaceFor(const Bootstrap& bootstrap, const Environment& environment) {
   if (!environment.interfaces.empty()) return environment.interfaces.substr(0, environment.interfaces.find(','));
   return hasFabricDevice() ? std::string() : bootstrap.interfaceToRankZero();
+}
+
+TuningUse tuningUseOf(const ClusterMembership& member, const std::vector<RankIdentity>& who, const HostMap& hosts,
+                      const CommConfig& config) {
+  TuningUse use;
+  const CostMachine machine = clusterMachine(who, hosts, *member.topology, member.speed, false);
+  use.here = {ownVersion(), member.transportName, layoutDigest(machine), {}, member.speed};
+  for (int host = 0; host < hosts.hosts(); ++host)
+    use.here.ranksOfHost.push_back(static_cast<int>(hosts.ranksOf(host).size()));
+  const bool isEven = hosts.isEven() && hosts.ranksOf(0).size() > 1;
+  use.requestOf = [hostGroups = groupsOf(machine), hostCount = hosts.hosts(), isEven,
+                   allGroups = groupsOf(clusterMachine(who, hosts, *member.topology, member.speed, true)),
+                   ranks = static_cast<int>(who.size())](Collective collective) {
+    return goesByHosts(collective, isEven) ? PlanRequest{collective, hostCount, 0, hostGroups, {}}
+                                           : PlanRequest{collective, ranks, 0, allGroups, {}};
+  };
+  use.isPart = config.isPart;
+  return use;
 }
 
 NetworkPatience patienceFor(const CommConfig& config, const Environment& environment) {
@@ -81,6 +102,9 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     const NetworkSpeed ordered =
         leads ? probe.measureRing(hosts.inOrder(member.walk).lane(0), rank) : NetworkSpeed{0, 1e99};
     member.speed = slowestOf(bootstrap->gatherValues(ordered));
+    const TuningUse use = tuningUseOf(member, who, hosts.inOrder(member.walk), config);
+    member.place = use.here;
+    member.tuning = agreeOnTuning(*bootstrap, who, rank, environment, use);
     bootstrap->setIdleWork({});
   } catch (const Error& error) {
     bootstrap->announceFailure(error);

@@ -22,6 +22,7 @@ struct CommConfig {
   double operationTimeout = 600.0;
   std::string algorithm;  // forced; empty: chosen
   std::string name;
+  bool isPart = false;                       // split off another communicator, or what is left of it
   std::shared_ptr<const Topology> topology;  // of a communicator that this one is split off; null: none
   std::shared_ptr<PluginTable> transport;    // that the program brought; null: none, and in communicators that stand
 };
