@@ -48,15 +48,17 @@ std::size_t otherThanFirst(const std::vector<View>& views) {
   return 0;
 }
 
-void checkServes(const Tuning& tuning, const TuningUse& use) {
-  for (const TunedCollective& measured : tuning.collectives)
-    for (const TunedSize& size : measured.sizes) {
+/// A topology that is measured may have groups one time and none the next: then what needs them is left out.
+void removeUseless(Tuning& tuning, const TuningUse& use) {
+  for (TunedCollective& measured : tuning.collectives)
+    std::erase_if(measured.sizes, [&](const TunedSize& size) {
       const Algorithm* algorithm = findAlgorithm(size.algorithm);
       const PlanRequest request = use.requestOf(measured.collective);
-      if (algorithm == nullptr || algorithm->serves(request)) continue;
+      if (algorithm == nullptr || algorithm->serves(request)) return false;
+      if (use.here.isMeasured && algorithm->looksAtLayout) return true;
       fail(taccInvalidUsage, "{}:{}, [{}]: {} does not serve calls of {} ranks here; measure again with tacc_tune",
            tuning.origin, size.line, nameOf(measured.collective), size.algorithm, request.ranks);
-    }
+    });
 }
 
 }  // namespace
@@ -80,7 +82,7 @@ std::optional<TuningText> lookForTuning(const Environment& environment, const Su
 TuningUse tuningUseOfNode(int ranks, bool isPart) {
   CostMachine machine;
   machine.levels.push_back({.begins = {0}});
-  return {{ownVersion(), "shm", layoutDigest(machine), {ranks}, {0, 0}},
+  return {{ownVersion(), "shm", layoutDigest(machine), false, {ranks}, {0, 0}},
           [ranks](Collective collective) {
             return PlanRequest{collective, ranks, 0};
           },
@@ -94,7 +96,7 @@ std::shared_ptr<const Tuning> judgeTuning(const TuningText& found, const TuningU
     if (!difference.empty())
       fail(taccInvalidUsage, "the tuning file {} is not for this communicator: {}; measure again with tacc_tune{}",
            found.path, difference, found.isNamed ? ", or unset TACC_TUNE_FILE" : "");
-    checkServes(*tuning, use);
+    removeUseless(*tuning, use);
     return tuning;
   } catch (const Error& error) {
     if (found.isNamed && !use.isPart) throw;

@@ -16,8 +16,8 @@ namespace {
 constexpr double clearly = 1.25;
 /// Messages of a few hundred bytes and less cost the same.
 constexpr std::size_t leastBytes = 64;
-/// Of a processor: for a message at either end, and for a byte that is combined or copied.
-constexpr double messageSeconds = 2e-6, byteSeconds = 1e-10;
+/// Of a processor, for a byte that is combined or copied.
+constexpr double byteSeconds = 1e-10;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ CostMachine costMachineOf(const Topology& topology, const std::vector<std::strin
     machine.ranks += ranks;
   }
   machine.gamma = byteSeconds;
-  machine.overhead = messageSeconds;
+  machine.overhead = speed.overhead;
   const auto level = [&](std::vector<int> begins, std::optional<double> alpha, std::optional<double> bandwidth,
                          double uplink) {
     machine.levels.push_back(

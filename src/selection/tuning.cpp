@@ -1,7 +1,6 @@
 #include "selection/tuning.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -18,12 +17,23 @@ constexpr double otherNetwork = 8;
 /// So far beyond the smallest and the largest measured size they still tell.
 constexpr std::size_t beyond = 2;
 
+std::string listOf(const std::vector<int>& numbers) {
+  std::string text;
+  for (const int number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
+  return text;
+}
+
 std::string textOf(const std::vector<int>& ranksOfHost) {
   if (ranksOfHost.size() == 1) return fmt::format("{} ranks on one host", ranksOfHost.front());
   if (std::ranges::adjacent_find(ranksOfHost, std::ranges::not_equal_to()) == ranksOfHost.end())
     return fmt::format("{} hosts with {} rank{} each", ranksOfHost.size(), ranksOfHost.front(),
                        ranksOfHost.front() == 1 ? "" : "s");
-  return fmt::format("{} hosts with {} ranks", ranksOfHost.size(), fmt::join(ranksOfHost, ", "));
+  return fmt::format("{} hosts with {} ranks", ranksOfHost.size(), listOf(ranksOfHost));
+}
+
+std::string topologyText(const TuningPlace& place) {
+  return place.isMeasured ? "a topology that ranks find out by measuring"
+                          : fmt::format("a topology with the digest {:016x}", place.topology);
 }
 
 }  // namespace
@@ -51,9 +61,8 @@ std::string differenceOf(const TuningPlace& measured, const TuningPlace& here) {
   if (measured.ranksOfHost != here.ranksOfHost)
     return fmt::format("it was measured on {}, and here are {}", textOf(measured.ranksOfHost),
                        textOf(here.ranksOfHost));
-  if (measured.topology != here.topology)
-    return fmt::format("it was measured on a topology with the digest {:016x}, and the one here has {:016x}",
-                       measured.topology, here.topology);
+  if (measured.isMeasured != here.isMeasured || (!here.isMeasured && measured.topology != here.topology))
+    return fmt::format("it was measured on {}, and here is {}", topologyText(measured), topologyText(here));
   const double ratio = measured.speed.bytesPerSecond / here.speed.bytesPerSecond;
   if (here.ranksOfHost.size() > 1 && (ratio > otherNetwork || ratio < 1 / otherNetwork))
     return fmt::format("it was measured on a network of {:.4g} MB/s, and the one here has {:.4g} MB/s",
@@ -76,13 +85,14 @@ const TunedSize* Tuning::find(Collective collective, std::size_t bytes) const {
 }
 
 void Tuning::add(Collective collective, TunedSize measured) {
-  auto found = std::ranges::find(collectives, collective, &TunedCollective::collective);
-  if (found == collectives.end()) found = collectives.insert(found, {collective, {}});
-  const auto place = std::ranges::lower_bound(found->sizes, measured.bytes, {}, &TunedSize::bytes);
-  if (place != found->sizes.end() && place->bytes == measured.bytes)
-    *place = std::move(measured);
+  auto found = std::ranges::lower_bound(collectives, collective, {}, &TunedCollective::collective);
+  if (found == collectives.end() || found->collective != collective)
+    found = collectives.insert(found, {collective, {}});
+  const auto next = std::ranges::lower_bound(found->sizes, measured.bytes, {}, &TunedSize::bytes);
+  if (next != found->sizes.end() && next->bytes == measured.bytes)
+    *next = std::move(measured);
   else
-    found->sizes.insert(place, std::move(measured));
+    found->sizes.insert(next, std::move(measured));
 }
 
 }  // namespace tacc

@@ -20,6 +20,7 @@ struct TuningPlace {
   std::string version;           // of the library
   std::string transport;         // between hosts; "shm" inside one
   std::uint64_t topology = 0;    // layoutDigest()
+  bool isMeasured = false;       // the topology, when the ranks joined: it does not come out the same every time
   std::vector<int> ranksOfHost;  // in the order of the topology
   NetworkSpeed speed;  // between hosts, measured when ranks joined: of bandwidth only the magnitude must agree
 
@@ -59,7 +60,7 @@ struct TunedCollective {
 struct Tuning {
   std::string origin;  // the file
   TuningPlace place;
-  std::vector<TunedCollective> collectives;
+  std::vector<TunedCollective> collectives;  // in their order
 
   /// What was measured at the nearest size, by ratio; null for a collective that was not measured and for sizes that
   /// are more than twice too small or too large. A pure function: ranks with the same file find the same.

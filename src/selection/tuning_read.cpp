@@ -49,7 +49,9 @@ class Reader {
     TomlTable table(raw, "[place]", origin_);
     TuningPlace& place = tuning_.place;
     place.transport = required(table.text("transport"), table, "transport", "transport = \"tcp\"");
-    place.topology = readDigest(table);
+    const std::string topology = required(table.text("topology"), table, "topology", "topology = \"0123456789abcdef\"");
+    place.isMeasured = topology == "measured";
+    if (!place.isMeasured) place.topology = digestOf(topology, table);
     const auto hosts =
         static_cast<std::size_t>(required(table.number("hosts", 1, mostHosts), table, "hosts", "hosts = 8"));
     const std::vector<std::int64_t> ranks = table.numbers("ranks_per_host", 1, mostRanks);
@@ -65,12 +67,11 @@ class Reader {
     table.finish();
   }
 
-  static std::uint64_t readDigest(TomlTable& table) {
-    const std::string text = required(table.text("topology"), table, "topology", "topology = \"0123456789abcdef\"");
+  static std::uint64_t digestOf(const std::string& text, const TomlTable& table) {
     std::uint64_t digest = 0;
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), digest, 16);
     if (problem != std::errc() || end != text.data() + text.size() || text.size() != 16)
-      fail(taccInvalidArgument, "{} must be sixteen hexadecimal digits", table.where("topology"));
+      fail(taccInvalidArgument, "{} must be sixteen hexadecimal digits, or \"measured\"", table.where("topology"));
     return digest;
   }
 

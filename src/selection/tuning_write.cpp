@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -23,9 +22,12 @@ std::string lineOf(const TunedSize& size) {
 }
 
 /// One number where all hosts are alike.
-std::vector<int> folded(const std::vector<int>& ranksOfHost) {
+std::string folded(const std::vector<int>& ranksOfHost) {
   const bool isEven = std::ranges::adjacent_find(ranksOfHost, std::ranges::not_equal_to()) == ranksOfHost.end();
-  return isEven && !ranksOfHost.empty() ? std::vector<int>{ranksOfHost.front()} : ranksOfHost;
+  std::string text;
+  for (std::size_t host = 0; host < (isEven ? 1 : ranksOfHost.size()); ++host)
+    text += (host == 0 ? "" : ", ") + std::to_string(ranksOfHost[host]);
+  return text;
 }
 
 }  // namespace
@@ -35,9 +37,9 @@ std::string tuningToToml(const Tuning& tuning) {
   std::string text(head);
   const auto out = std::back_inserter(text);
   fmt::format_to(out, "format = {}\nversion = \"{}\"\n\n[place]\n", tuningFormat, place.version);
-  fmt::format_to(out, "transport = \"{}\"\ntopology = \"{:016x}\"\n", place.transport, place.topology);
-  fmt::format_to(out, "hosts = {}\nranks_per_host = [{}]\n", place.ranksOfHost.size(),
-                 fmt::join(folded(place.ranksOfHost), ", "));
+  fmt::format_to(out, "transport = \"{}\"\ntopology = \"{}\"\n", place.transport,
+                 place.isMeasured ? "measured" : fmt::format("{:016x}", place.topology));
+  fmt::format_to(out, "hosts = {}\nranks_per_host = [{}]\n", place.ranksOfHost.size(), folded(place.ranksOfHost));
   fmt::format_to(out, "latency_us = {:.2f}\nmegabytes_per_second = {:.3f}\n", place.speed.latency * 1e6,
                  place.speed.bytesPerSecond * 1e-6);
   for (const TunedCollective& measured : tuning.collectives) {

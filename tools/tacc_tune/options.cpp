@@ -1,7 +1,6 @@
 #include "options.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -20,6 +19,12 @@ namespace {
 const std::vector<std::string> usualCollectives = {"allreduce", "broadcast", "reduce", "allgather", "reducescatter"};
 const std::vector<std::string> usualSizes = {"8", "32", "128", "512", "2K", "8K", "32K", "128K", "512K", "2M", "8M"};
 
+std::string joinWords(const std::vector<std::string>& words, std::string_view between) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : std::string(between)) + word;
+  return text;
+}
+
 struct Words {
   std::vector<std::string> collectives, sizes;
   std::string cluster;
@@ -34,10 +39,10 @@ std::string allNames() {
 
 void declare(CLI::App& app, Words& words, Options& options) {
   app.add_option("COLLECTIVES", words.collectives,
-                 fmt::format("of {} ({})", allNames(), fmt::join(usualCollectives, " ")));
+                 fmt::format("of {} ({})", allNames(), joinWords(usualCollectives, " ")));
   app.add_option("-o,--output", options.output, "the tuning file; what FILE.part holds already is not measured again");
   app.add_option("--sizes", words.sizes,
-                 fmt::format("bytes of the larger buffer, with K, M or G ({})", fmt::join(usualSizes, ",")))
+                 fmt::format("bytes of the larger buffer, with K, M or G ({})", joinWords(usualSizes, ",")))
       ->delimiter(',');
   app.add_option("--budget", options.minutes, "minutes for all of it (5)")->check(CLI::Range(0.01, 10000.0));
   app.add_option("--json", options.json, "write all that was measured to this file");
@@ -79,7 +84,7 @@ void understand(const Words& words, Options& options) {
 
 std::vector<std::string> Options::ofRank() const {
   std::vector<std::string> words = {"--rank", "--budget", fmt::format("{}", minutes)};
-  words.insert(words.end(), {"--sizes", fmt::format("{}", fmt::join(sizes, ","))});
+  for (const std::size_t size : sizes) words.insert(words.end(), {"--sizes", std::to_string(size)});
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) words.insert(words.end(), {name, value});
   };

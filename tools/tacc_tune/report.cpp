@@ -16,6 +16,10 @@ double shareWithin(const std::vector<Row>& rows, double regret) {
   return rows.empty() ? 1 : static_cast<double>(good) / static_cast<double>(rows.size());
 }
 
+std::string topologyOf(const TuningPlace& place) {
+  return place.isMeasured ? "measured" : fmt::format("{:016x}", place.topology);
+}
+
 nlohmann::ordered_json entrantAsJson(const Entrant& entrant) {
   nlohmann::ordered_json json;
   json["name"] = entrant.way.name;
@@ -37,7 +41,7 @@ std::string headerOf(const TuningPlace& place, std::size_t points) {
                                  place.ranksOfHost.size(), place.ranksOfHost.size() == 1 ? "" : "s", place.transport);
   if (place.ranksOfHost.size() > 1)
     text += fmt::format(", {:.1f} us, {:.4g} MB/s", place.speed.latency * 1e6, place.speed.bytesPerSecond * 1e-6);
-  text += fmt::format("; topology {:016x}; {} points, times in us\n", place.topology, points);
+  text += fmt::format("; topology {}; {} points, times in us\n", topologyOf(place), points);
   return text + fmt::format("# {:>13} {:>9}  {:22} {:>11}  {:22} {:>11}  {:22} {:>11} {:>8}\n", "collective", "size",
                             "chosen", "time", "fastest", "time", "next", "time", "regret");
 }
@@ -68,7 +72,7 @@ std::string jsonOf(const TuningPlace& place, const std::vector<Row>& rows) {
   nlohmann::ordered_json json;
   json["version"] = place.version;
   json["transport"] = place.transport;
-  json["topology"] = fmt::format("{:016x}", place.topology);
+  json["topology"] = topologyOf(place);
   json["ranks_of_hosts"] = place.ranksOfHost;
   json["latency_us"] = place.speed.latency * 1e6;
   json["megabytes_per_second"] = place.speed.bytesPerSecond * 1e-6;
