@@ -23,8 +23,8 @@ namespace {
 /// A node's waits outlast those between nodes: who is to blame is found out there, and told to all.
 constexpr double nodeGrace = 2.0;
 /// Of a processor for a message through the kernel's TCP at either end: the system call, the protocol, and waking up
-/// who waits for it. Measured: 20 to 30 us for both ends on machines where messages take 9 us while nobody sleeps.
-constexpr double tcpOverhead = 8e-6;
+/// who waits for it. Calls of 8 B among 8 ranks on two processors take 10 to 15 us for each end of a message.
+constexpr double tcpOverhead = 12e-6;
 
 /// The ranks of each host meet once more, over sockets that pass descriptors.
 std::unique_ptr<NodeCommunicator> makeNode(Bootstrap& bootstrap, const HostMap& hosts, int rank,

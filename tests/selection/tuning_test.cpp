@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <random>
 
@@ -12,6 +13,7 @@
 #include "base/error.hpp"
 #include "selection/network_chooser.hpp"
 #include "selection/tuning_file.hpp"
+#include "topology/text_file.hpp"
 #include "topology/toml.hpp"
 
 namespace tacc {
@@ -173,6 +175,16 @@ TEST(Tuning, TheLayoutHasNoNamesAndNoFigures) {
   };
   EXPECT_NE(of({"a1", "a2", "a3"}), of({"a1", "a3", "a4"}));
   EXPECT_NE(of({"a1", "a2", "a3"}), of({"x", "y", "z"}));
+}
+
+TEST(TuningFile, ExamplesLoad) {
+  int examples = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(TACC_TEST_EXAMPLES)) {
+    const std::string path = entry.path();
+    EXPECT_FALSE(tuningFromToml(readText(path), path).collectives.empty());
+    ++examples;
+  }
+  EXPECT_GT(examples, 0);
 }
 
 /// Every damaged file loads as something that can be used, or is an Error.
