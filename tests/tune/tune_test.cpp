@@ -185,12 +185,13 @@ class TuneCluster : public Tune {
 };
 
 TEST_F(TuneCluster, MeasuresBetweenHostsAndTheLibraryUsesIt) {
-  const Ran ran = run("allreduce alltoall --cluster 1,2,0,0 --sizes 64,64K --budget 0.02 --output " + file("t.toml"));
+  const Ran ran =
+      run("allreduce alltoall --cluster 1,2,200,200 --sizes 64,64K --budget 0.02 --output " + file("t.toml"));
   ASSERT_EQ(ran.status, 0) << ran.output;
   EXPECT_THAT(ran.output, HasSubstr("2 ranks on 2 hosts, tcp"));
   const Tuning tuning = read("t.toml");
   ASSERT_EQ(tuning.collectives.size(), 2u);
-  const VirtualCluster cluster(1, 2);
+  const VirtualCluster cluster(1, 2, 200, 200);
   runOnHosts(
       cluster, {1, 2},
       [&](taccComm_t comm, int) {
@@ -202,7 +203,7 @@ TEST_F(TuneCluster, MeasuresBetweenHostsAndTheLibraryUsesIt) {
       },
       TACC_CONFIG_INITIALIZER, [&](int) { setenv("TACC_TUNE_FILE", file("t.toml").c_str(), 1); });
   // A third host: it is not for these.
-  const auto errors = initErrorsOnHosts(VirtualCluster(1, 3), {1, 2, 3},
+  const auto errors = initErrorsOnHosts(VirtualCluster(1, 3, 200, 200), {1, 2, 3},
                                         [&](int) { setenv("TACC_TUNE_FILE", file("t.toml").c_str(), 1); });
   for (const std::string& error : errors)
     EXPECT_THAT(error, AllOf(HasSubstr(file("t.toml")), HasSubstr("2 hosts with 1 rank each"),

@@ -38,8 +38,8 @@ double regretOf(const TunedSize& result) {
 
 std::string headerOf(const TuningPlace& place, std::size_t points) {
   std::string text = fmt::format("# tacc_tune {}: {} rank{} on {} host{}, {}", place.version, place.ranks(),
-                                 place.ranks() == 1 ? "" : "s",
-                                 place.ranksOfHost.size(), place.ranksOfHost.size() == 1 ? "" : "s", place.transport);
+                                 place.ranks() == 1 ? "" : "s", place.ranksOfHost.size(),
+                                 place.ranksOfHost.size() == 1 ? "" : "s", place.transport);
   if (place.ranksOfHost.size() > 1)
     text += fmt::format(", {:.1f} us, {:.4g} MB/s", place.speed.latency * 1e6, place.speed.bytesPerSecond * 1e-6);
   text += fmt::format("; topology {}; {} points, times in us\n", topologyOf(place), points);
