@@ -23,15 +23,17 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds pollInterval{5};
 constexpr std::chrono::seconds patience{2};
 
-/// The child's side of a fork: only async-signal-safe calls until the exec.
+/// The child's side of a fork; `log` -1: none. Only async-signal-safe calls until the exec.
 [[noreturn]] void becomeProgram(char* const* arguments, int log, pid_t parent) {
   ::setpgid(0, 0);
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(127);
   const int nothing = ::open("/dev/null", O_RDONLY);
   ::dup2(nothing, 0);
-  ::dup2(log, 1);
-  ::dup2(log, 2);
+  if (log >= 0) {
+    ::dup2(log, 1);
+    ::dup2(log, 2);
+  }
   ::execvp(arguments[0], arguments);
   const char* reason = std::strerror(errno);
   for (const char* text : {"cannot start ", const_cast<const char*>(arguments[0]), ": ", reason, "\n"})
@@ -66,14 +68,14 @@ std::string MemoryFile::tail(size_t bytes) const {
   return text;
 }
 
-Process::Process(const std::vector<std::string>& command, const MemoryFile& log) {
+Process::Process(const std::vector<std::string>& command, const MemoryFile* log) {
   std::vector<char*> arguments;
   for (const std::string& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) throw std::system_error(errno, std::generic_category(), "cannot start " + command.at(0));
-  if (pid_ == 0) becomeProgram(arguments.data(), log.descriptor(), parent);
+  if (pid_ == 0) becomeProgram(arguments.data(), log == nullptr ? -1 : log->descriptor(), parent);
   // Both sides do it, so that the group exists whoever comes first.
   ::setpgid(pid_, pid_);
 }
@@ -89,6 +91,8 @@ bool Process::isRunning() {
   if (running_ && ::waitpid(pid_, &status_, WNOHANG) == pid_) running_ = false;
   return running_;
 }
+
+bool Process::succeeded() const { return WIFEXITED(status_) && WEXITSTATUS(status_) == 0; }
 
 std::string Process::ending() const {
   if (WIFSIGNALED(status_)) return fmt::format("signal {} ({})", WTERMSIG(status_), ::strsignal(WTERMSIG(status_)));

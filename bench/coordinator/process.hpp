@@ -29,13 +29,17 @@ class MemoryFile {
 class Process {
  public:
   /// Starts `command` with nothing to read and with its output going to `log`. Throws std::system_error.
-  Process(const std::vector<std::string>& command, const MemoryFile& log);
+  Process(const std::vector<std::string>& command, const MemoryFile& log) : Process(command, &log) {}
+  /// Without a log it writes where this process does.
+  Process(const std::vector<std::string>& command, const MemoryFile* log);
   Process(Process&& other) noexcept;
   Process& operator=(Process&&) = delete;
   ~Process();
 
   /// Also collects the exit status once it has ended.
   bool isRunning();
+  /// Only after it has ended: with status 0.
+  bool succeeded() const;
   /// "exit status 1" or "signal 9 (Killed)"; only after it has ended.
   std::string ending() const;
   /// Waits until `deadline`, then asks it to end, then ends it and its process group.

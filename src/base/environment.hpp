@@ -39,6 +39,7 @@ struct Environment {
 
   std::string topologyFile;    // TACC_TOPO_FILE; empty: where the sources look
   std::string topologySource;  // TACC_TOPO_SOURCE; empty: all of them
+  std::string tuningFile;      // TACC_TUNE_FILE; empty: where one is looked for; "none": no file is used
 
   /// "TACC_ALGO=ring TACC_CMA=off": the set variables that must be equal on all ranks, in the table's order, for the
   /// agreement at the start of a communicator. Empty when none is set.

@@ -70,29 +70,7 @@ NetworkChooser& ClusterCommunicator::chooserFor(const std::vector<int>& members)
 
 const Algorithm& ClusterCommunicator::algorithmFor(Collective collective, const std::vector<int>& members, int root,
                                                    std::size_t bytes) {
-  return chooserFor(members).choose(collective, root, bytes,
-                                    internal_ ? std::string_view() : std::string_view(config().algorithm));
-}
-
-std::string ClusterCommunicator::explain(Collective collective, std::size_t bytes) {
-  const bool forced = !config().algorithm.empty();
-  const bool isStackOfLanes = collective == Collective::allGather || collective == Collective::reduceScatter;
-  const bool byHosts = partitionOf(collective) == Partition::split || (isStackOfLanes && !isAlone() && hosts_.isEven());
-  std::string text =
-      fmt::format("{} of {} bytes, {} ranks on {} hosts, {}: {:.1f} us, {:.4g} MB/s\n", nameOf(collective), bytes,
-                  ranks(), hosts_.hosts(), transportName_, speed_.latency * 1e6, speed_.bytesPerSecond * 1e-6);
-  if (!byHosts && !isStackOfLanes && !forced)
-    return text + "messages straight between all pairs that have data for each other: nothing is chosen\n";
-  NetworkChooser& chooser = byHosts ? betweenHosts_ : betweenAll_;
-  text += describeMachine(chooser.machine());
-  if (forced) return text + fmt::format("{} was forced\n", config().algorithm);
-  const char* mark = "->";
-  for (const NetworkCandidate& candidate : chooser.explain(collective, bytes)) {
-    const std::string time = candidate.isPossible ? fmt::format("{:.1f} us", candidate.seconds * 1e6) : "-";
-    text += fmt::format("{:2} {:22} {:>14}  {}\n", mark, candidate.algorithm->name, time, candidate.reason);
-    mark = "";
-  }
-  return text;
+  return chooserFor(members).choose(collective, root, bytes, steered(collective, callBytes_));
 }
 
 std::size_t ClusterCommunicator::chunkOf(Collective collective, const std::vector<int>& members, const Call& call,
@@ -160,7 +138,7 @@ void ClusterCommunicator::allReduce(const Call& call) {
   const auto lanes = static_cast<std::size_t>(isAlone() ? 1 : node_->ranks());
   // Every lane has the same number of elements; the few that are left go through the leaders.
   const std::size_t even = call.count / lanes * lanes;
-  if (lanes == 1 || !hosts_.isEven() || bytes <= leaderLimit || even == 0) return allReduceByLeaders(call);
+  if (!goesInLanes(bytes) || even == 0) return allReduceByLeaders(call);
   Call main = call;
   main.count = even;
   allReduceInLanes(main);
@@ -170,6 +148,7 @@ void ClusterCommunicator::allReduce(const Call& call) {
   rest.send = sendOf(call) + even * sizeOf(call.type);
   rest.receive = receiveOf(call) + even * sizeOf(call.type);
   const std::string name = std::exchange(lastAlgorithm_, "");
+  callBytes_ = rest.count * sizeOf(call.type);
   allReduceByLeaders(rest);
   lastAlgorithm_ = name;
 }

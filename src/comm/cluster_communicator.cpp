@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/types.hpp"
 #include "comm/call_shape.hpp"
+#include "comm/cluster_machine.hpp"
 #include "comm/unique_id.hpp"
 #include "compute/reduce.hpp"
 #include "engine/signature.hpp"
@@ -29,23 +30,14 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       transportName_(std::move(membership.transportName)),
       speed_(membership.speed),
       topology_(std::move(membership.topology)),
-      betweenHosts_(machine(false), speed_),
-      betweenAll_(machine(true), speed_) {
+      betweenHosts_(clusterMachine(who_, hosts_, *topology_, speed_, false), speed_),
+      betweenAll_(clusterMachine(who_, hosts_, *topology_, speed_, true), speed_) {
+  setTuning(std::move(membership.place), std::move(membership.tuning));
   if (hosts_.isEven()) lane_ = hosts_.lane(local_);
   if (node_) node_->setIdleWork([this] { endpoint_.idle(active_); });
 }
 
 /// First of all nobody writes into the memory of runs that an Error has left under way.
-CostMachine ClusterCommunicator::machine(bool ofAllRanks) const {
-  std::vector<std::string> names;
-  std::vector<int> ranksOf;
-  for (int host = 0; host < hosts_.hosts(); ++host) {
-    names.emplace_back(who_[static_cast<std::size_t>(hosts_.ranksOf(host).front())].hostName.data());
-    ranksOf.push_back(ofAllRanks ? static_cast<int>(hosts_.ranksOf(host).size()) : 1);
-  }
-  return costMachineOf(*topology_, names, ranksOf, speed_);
-}
-
 ClusterCommunicator::~ClusterCommunicator() {
   const bool failed = asyncError_.load() != taccSuccess || !endpoint_.leave();
   endpoint_.closeTransport(failed);
@@ -72,7 +64,7 @@ void ClusterCommunicator::runCall(const Call& call) {
   endpoint_.beginIdle();
   if (node_) node_->agree(signature_);
   if (call.count == 0 && call.collective != Collective::barrier) return;
-  const bool forced = !internal_ && !config().algorithm.empty();
+  callBytes_ = call.count * sizeOf(call.type);
   switch (call.collective) {
     case Collective::allReduce:
       return allReduce(call);
@@ -87,8 +79,10 @@ void ClusterCommunicator::runCall(const Call& call) {
     case Collective::barrier:
       return barrier();
     default:
-      return forced ? runFlat(call) : runDirect(call);
+      break;
   }
+  const std::string_view way = steered(call.collective, callBytes_);
+  return way.empty() || way == directWay ? runDirect(call) : runFlat(call);
 }
 
 void ClusterCommunicator::runMultiplied(const Call& call) {
@@ -217,6 +211,7 @@ std::unique_ptr<Communicator> ClusterCommunicator::split(int color, int key, con
   if (color < 0) return nullptr;
   CommConfig known = config;
   known.topology = topology_;
+  known.isPart = true;
   return join(ids[static_cast<std::size_t>(group.leader)], group.ranks, group.rank, known);
 }
 

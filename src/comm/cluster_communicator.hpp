@@ -38,6 +38,8 @@ struct ClusterMembership {
   std::shared_ptr<const Topology> topology;
   std::vector<int> walk;  // hosts, by their lowest ranks' order, in the order of the topology; equal on all ranks
   std::string trace;      // TACC_TRACE
+  TuningPlace place;
+  std::shared_ptr<const Tuning> tuning;  // null: none
 };
 
 class ClusterCommunicator final : public JoinedCommunicator {
@@ -53,6 +55,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void registerBuffer(void* buffer, std::size_t bytes) override;
   void deregisterBuffer(void* buffer) override;
   std::string explain(Collective collective, std::size_t bytes) override;
+  std::vector<CallWay> ways(Collective collective, std::size_t bytes) override;
   std::string lastAlgorithm() const override { return lastAlgorithm_; }
 
  private:
@@ -103,7 +106,11 @@ class ClusterCommunicator final : public JoinedCommunicator {
   const NetworkProgram& programFor(const Algorithm& algorithm, const PlanRequest& request, int member, bool inPlace);
   /// One rank of every host: `root` for its own, the first of the others.
   std::vector<int> leadersWith(int root) const;
-  CostMachine machine(bool ofAllRanks) const;
+  /// Whether it goes straight between all pairs, unless something else is forced.
+  bool goesDirect(Collective collective) const noexcept;
+  /// Of a call of so many, those that one plan is chosen for.
+  std::size_t bytesBetween(Collective collective, std::size_t bytes) const noexcept;
+  bool goesInLanes(std::size_t bytes) const noexcept;
   bool isAlone() const noexcept { return node_ == nullptr; }
   std::uint64_t signatureOf(const Call& call) const;
   std::string describeCurrent() const;
@@ -126,9 +133,11 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::shared_ptr<const Topology> topology_;
   NetworkChooser betweenHosts_, betweenAll_;  // one rank a host, or all ranks
   NetworkChooser& chooserFor(const std::vector<int>& members) noexcept;
+  NetworkChooser& chooserFor(Collective collective) noexcept;
   std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
   std::vector<std::byte> workspace_;
   std::uint64_t signature_ = 0;         // of the call that runs
+  std::size_t callBytes_ = 0;           // of its elements: the size that a tuning file knows it by
   std::atomic<std::uint32_t> call_{0};  // its number; asyncError() reads it from any thread
   bool exchangingPairs_ = false;
   std::string lastAlgorithm_;

@@ -7,10 +7,13 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "comm/cluster_machine.hpp"
 #include "comm/network_probe.hpp"
 #include "comm/network_survey.hpp"
 #include "comm/transport_choice.hpp"
+#include "comm/tuning_agreement.hpp"
 #include "comm/unique_id.hpp"
+#include "selection/network_chooser.hpp"
 #include "transports/network_transport.hpp"
 #include "transports/plugin_table.hpp"
 
@@ -19,6 +22,9 @@ namespace {
 
 /// A node's waits outlast those between nodes: who is to blame is found out there, and told to all.
 constexpr double nodeGrace = 2.0;
+/// Of a processor for a message through the kernel's TCP at either end: the system call, the protocol, and waking up
+/// who waits for it. Calls of 8 B among 8 ranks on two processors take 10 to 15 us for each end of a message.
+constexpr double tcpOverhead = 12e-6;
 
 /// The ranks of each host meet once more, over sockets that pass descriptors.
 std::unique_ptr<NodeCommunicator> makeNode(Bootstrap& bootstrap, const HostMap& hosts, int rank,
@@ -43,6 +49,24 @@ std::unique_ptr<NodeCommunicator> makeNode(Bootstrap& bootstrap, const HostMap& 
 std::string interfaceFor(const Bootstrap& bootstrap, const Environment& environment) {
   if (!environment.interfaces.empty()) return environment.interfaces.substr(0, environment.interfaces.find(','));
   return hasFabricDevice() ? std::string() : bootstrap.interfaceToRankZero();
+}
+
+TuningUse tuningUseOf(const ClusterMembership& member, const std::vector<RankIdentity>& who, const HostMap& hosts,
+                      const CommConfig& config) {
+  TuningUse use;
+  const CostMachine machine = clusterMachine(who, hosts, *member.topology, member.speed, false);
+  use.here = {ownVersion(), member.transportName, layoutDigest(machine), false, {}, member.speed};
+  for (int host = 0; host < hosts.hosts(); ++host)
+    use.here.ranksOfHost.push_back(static_cast<int>(hosts.ranksOf(host).size()));
+  const bool isEven = hosts.isEven() && hosts.ranksOf(0).size() > 1;
+  use.requestOf = [hostGroups = groupsOf(machine), hostCount = hosts.hosts(), isEven,
+                   allGroups = groupsOf(clusterMachine(who, hosts, *member.topology, member.speed, true)),
+                   ranks = static_cast<int>(who.size())](Collective collective) {
+    return goesByHosts(collective, isEven) ? PlanRequest{collective, hostCount, 0, hostGroups, {}}
+                                           : PlanRequest{collective, ranks, 0, allGroups, {}};
+  };
+  use.isPart = config.isPart;
+  return use;
 }
 
 NetworkPatience patienceFor(const CommConfig& config, const Environment& environment) {
@@ -81,14 +105,20 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     NetworkProbe probe(*member.transport, config.initTimeout, [&] { bootstrap->checkInterrupt(); });
     const NetworkSpeed view = leads ? probe.measureRing(leaders, rank) : NetworkSpeed{0, 1e99};
     member.speed = slowestOf(bootstrap->gatherValues(view));
-    member.topology = config.topology != nullptr ? config.topology
-                                                 : surveyNetwork(*bootstrap, who, hosts, rank, environment,
-                                                                 leads ? &probe : nullptr, member.speed);
+    const NetworkMap map = config.topology != nullptr ? NetworkMap{config.topology}
+                                                      : surveyNetwork(*bootstrap, who, hosts, rank, environment,
+                                                                      leads ? &probe : nullptr, member.speed);
+    member.topology = map.topology;
     member.walk = walkOver(*member.topology, hosts, who);
     // Again in that order, in which rings go from now on.
     const NetworkSpeed ordered =
         leads ? probe.measureRing(hosts.inOrder(member.walk).lane(0), rank) : NetworkSpeed{0, 1e99};
     member.speed = slowestOf(bootstrap->gatherValues(ordered));
+    if (member.transportName == "tcp") member.speed.overhead = tcpOverhead;
+    TuningUse use = tuningUseOf(member, who, hosts.inOrder(member.walk), config);
+    use.here.isMeasured = map.isMeasured;
+    member.place = use.here;
+    member.tuning = agreeOnTuning(*bootstrap, who, rank, environment, use);
     bootstrap->setIdleWork({});
   } catch (const Error& error) {
     // A rank that fails takes its connections along: whoever sees that is not the one to say whose fault it was.

@@ -25,6 +25,7 @@ struct CommConfig {
   bool isReproducible = false;  // floating-point reductions in the order of the ranks
   std::string algorithm;        // forced; empty: chosen
   std::string name;
+  bool isPart = false;                       // split off another communicator, or what is left of it
   std::shared_ptr<const Topology> topology;  // of a communicator that this one is split off; null: none
   std::shared_ptr<PluginTable> transport;    // that the program brought; null: none, and in communicators that stand
 };

@@ -13,6 +13,7 @@
 #include "comm/muster.hpp"
 #include "comm/node_communicator.hpp"
 #include "comm/settings.hpp"
+#include "comm/tuning_agreement.hpp"
 #include "comm/unique_id.hpp"
 
 namespace tacc {
@@ -56,6 +57,16 @@ std::unique_ptr<Muster> openMuster(const Bootstrap& bootstrap, const UniqueIdCon
   return std::make_unique<Muster>(rank, &own);
 }
 
+std::shared_ptr<const Tuning> agreeInNode(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, int rank,
+                                          const Environment& environment, const TuningUse& use) {
+  try {
+    return agreeOnTuning(bootstrap, who, rank, environment, use);
+  } catch (const Error& error) {
+    bootstrap.announceFailure(error);
+    throw;
+  }
+}
+
 std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap, const UniqueIdContents& id, int ranks,
                                            int rank, const CommConfig& config,
                                            const std::shared_ptr<PluginTable>& plugin, const Environment& environment,
@@ -77,8 +88,12 @@ std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap,
     throw;
   }
   if (HostMap(who).hosts() == 1 && bootstrap->allUnix()) {
+    const TuningUse use = tuningUseOfNode(ranks, config.isPart);
+    auto tuning = agreeInNode(*bootstrap, who, rank, environment, use);
     Membership membership = joinNode(std::move(bootstrap), ranks, rank, environment);
-    return std::make_unique<NodeCommunicator>(std::move(membership), rank, ranks, config, environment);
+    auto made = std::make_unique<NodeCommunicator>(std::move(membership), rank, ranks, config, environment);
+    made->setTuning(use.here, std::move(tuning));
+    return made;
   }
   ClusterMembership membership =
       joinCluster(std::move(bootstrap), std::move(who), rank, config, plugin.get(), environment);

@@ -20,6 +20,13 @@ JoinedCommunicator::Group JoinedCommunicator::gatherGroup(int color, int key) {
   return {static_cast<int>(place), static_cast<int>(group.size()), group.front().rank};
 }
 
+std::string JoinedCommunicator::describeTuned(const TunedSize& measured) const {
+  std::string text = fmt::format("-> {:22} {:>11.1f} us  tuning file {}: the fastest of those measured with {} bytes",
+                                 measured.algorithm, measured.seconds * 1e6, tuning_->origin, measured.bytes);
+  if (!measured.next.empty()) text += fmt::format("; {} took {:.1f} us", measured.next, measured.nextSeconds * 1e6);
+  return text + "\n";
+}
+
 std::unique_ptr<Communicator> JoinedCommunicator::shrink(std::span<const int> excluded, const CommConfig& config) {
   std::vector<bool> isExcluded(static_cast<std::size_t>(ranks()));
   for (const int other : excluded) {
@@ -34,7 +41,9 @@ std::unique_ptr<Communicator> JoinedCommunicator::shrink(std::span<const int> ex
   const double seconds = applyEnvironment(config, checkEnvironment()).initTimeout;
   const Muster::Outcome outcome = muster_ ? muster_->gather(isExcluded, seconds) : Muster::Outcome{makeUniqueId(), {0}};
   const auto place = std::ranges::find(outcome.survivors, rank()) - outcome.survivors.begin();
-  return join(outcome.id, static_cast<int>(outcome.survivors.size()), static_cast<int>(place), config);
+  CommConfig rest = config;
+  rest.isPart = true;
+  return join(outcome.id, static_cast<int>(outcome.survivors.size()), static_cast<int>(place), rest);
 }
 
 }  // namespace tacc

@@ -1,8 +1,9 @@
-// What communicators of nodes and of clusters have in common: the record of their operations, and that their ranks
-// joined one by one, so that they can do so again when some are lost.
+// What communicators of nodes and of clusters have in common: the record of their operations, how their choice is
+// steered, and that their ranks joined one by one, so that they can do so again when some are lost.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -13,8 +14,15 @@
 #include "comm/flight_recorder.hpp"
 #include "comm/muster.hpp"
 #include "engine/signature.hpp"
+#include "selection/tuning.hpp"
 
 namespace tacc {
+
+/// A way in which a call can run.
+struct CallWay {
+  std::string name;               // of an algorithm, or a *Way of selection/tuning.hpp
+  std::optional<double> seconds;  // as the cost model says
+};
 
 class JoinedCommunicator : public Communicator {
  public:
@@ -47,10 +55,39 @@ class JoinedCommunicator : public Communicator {
   /// Null among threads, and for a single rank.
   void setMuster(std::unique_ptr<Muster> muster) noexcept { muster_ = std::move(muster); }
 
+  /// Calls from the next one on go this way; "": chosen again. All ranks alike, between two calls. A way that cannot
+  /// serve a call makes it fail.
+  void force(std::string name) { forced_ = std::move(name); }
+  /// All ways of a call of `bytes`, first the one that is chosen; equal on all ranks. Local.
+  virtual std::vector<CallWay> ways(Collective collective, std::size_t bytes) = 0;
+  /// Where what is measured here holds.
+  const TuningPlace& place() const noexcept { return place_; }
+  /// `tuning`: null: none.
+  void setTuning(TuningPlace place, std::shared_ptr<const Tuning> tuning) {
+    place_ = std::move(place);
+    tuning_ = std::move(tuning);
+  }
+
  protected:
   /// `trace`: TACC_TRACE.
   JoinedCommunicator(int rank, int ranks, CommConfig config, std::string trace)
-      : Communicator(rank, ranks, std::move(config)), recorder_(rank, std::move(trace)) {}
+      : Communicator(rank, ranks, std::move(config)),
+        forced_(this->config().algorithm),
+        recorder_(rank, std::move(trace)) {}
+
+  const std::string& forced() const noexcept { return forced_; }
+  /// What the tuning file says, unless a way is forced; null: nothing.
+  const TunedSize* tuned(Collective collective, std::size_t bytes) const {
+    return tuning_ && forced_.empty() && !internal_ ? tuning_->find(collective, bytes) : nullptr;
+  }
+  /// How a call of `bytes` has to go; empty: as is chosen.
+  std::string_view steered(Collective collective, std::size_t bytes) const {
+    if (internal_) return {};
+    const TunedSize* measured = tuned(collective, bytes);
+    return measured != nullptr ? std::string_view(measured->algorithm) : std::string_view(forced_);
+  }
+  /// The line of an explanation that says so.
+  std::string describeTuned(const TunedSize& measured) const;
 
   /// A collective of the library's own: every rank gives a value, gets all.
   template <class T>
@@ -78,6 +115,9 @@ class JoinedCommunicator : public Communicator {
   bool internal_ = false;  // a call of the library's own: a forced algorithm does not concern it
 
  private:
+  std::string forced_;  // empty: chosen
+  TuningPlace place_;
+  std::shared_ptr<const Tuning> tuning_;
   FlightRecorder recorder_;
   std::unique_ptr<Muster> muster_;
 };

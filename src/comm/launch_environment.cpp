@@ -134,6 +134,13 @@ const std::vector<Launcher>& table() {
   return rows;
 }
 
+std::vector<Launcher>::const_iterator launcherOf(const Variables& variables) {
+  return std::ranges::find_if(table(), [&](const Launcher& candidate) {
+    return std::ranges::all_of(candidate.marks,
+                               [&](std::string_view name) { return find(variables, {name}).has_value(); });
+  });
+}
+
 /// "RANK=3, WORLD_SIZE not set".
 std::string describe(const Variables& variables, const Names& names) {
   std::string text;
@@ -214,11 +221,10 @@ std::span<const LauncherInfo> launchers() {
   return infos;
 }
 
+bool isLaunched(const Variables& variables) { return launcherOf(variables) != table().end(); }
+
 Launch readLaunch(const Variables& variables, std::string_view rendezvous) {
-  const auto row = std::ranges::find_if(table(), [&](const Launcher& candidate) {
-    return std::ranges::all_of(candidate.marks,
-                               [&](std::string_view name) { return find(variables, {name}).has_value(); });
-  });
+  const auto row = launcherOf(variables);
   if (row == table().end()) failUnknown(variables);
   const Launcher& launcher = *row;
 

@@ -45,6 +45,9 @@ struct LauncherInfo {
 /// All that are known, in the order in which they are tried: an inner launcher (torchrun under srun) before an outer.
 std::span<const LauncherInfo> launchers();
 
+/// Whether one of them started this process; its variables may still be incomplete.
+bool isLaunched(const Variables& variables);
+
 /// Finds the launcher and reads what it says. `rendezvous` is TACC_RENDEZVOUS (HOST:PORT, or empty), which is stronger
 /// than the launcher's address. Throws taccInvalidUsage that lists what was looked for and what was found.
 Launch readLaunch(const Variables& variables, std::string_view rendezvous);

@@ -140,6 +140,8 @@ taccUniqueId deriveUniqueId(const Launch& launch, std::string_view jobSecret, un
   return sealUniqueId(contents);
 }
 
+bool isLaunched() { return isLaunched(processVariables()); }
+
 LaunchedRank findLaunch() {
   static std::atomic<unsigned> calls{0};
   const unsigned sequence = calls.fetch_add(1);

@@ -18,6 +18,9 @@ struct LaunchedRank {
   int rank;
 };
 
+/// Whether a launcher that findLaunch() knows started this process.
+bool isLaunched();
+
 /// Reads the environment of this process and derives the id of its next communicator: the n-th call of every rank gives
 /// the same id. Looks up the name of the meeting point. Throws taccInvalidUsage, or taccSystemError when the name is
 /// not known.

@@ -202,17 +202,16 @@ Topology measure(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, con
 
 }  // namespace
 
-std::shared_ptr<const Topology> surveyNetwork(Bootstrap& bootstrap, const std::vector<RankIdentity>& who,
-                                              const HostMap& hosts, int rank, const Environment& environment,
-                                              NetworkProbe* probe, const NetworkSpeed& speed) {
+NetworkMap surveyNetwork(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, const HostMap& hosts, int rank,
+                         const Environment& environment, NetworkProbe* probe, const NetworkSpeed& speed) {
   const std::vector<int> leaders = distinctLeaders(who, hosts);
   Topology topology;
   const bool measures = environment.topologySource == "probe" && environment.topologyFile.empty();
   if (!measures) topology = askSources(bootstrap, who, leaders, rank, environment);
   const bool isFlat = topology.hosts() < leaders.size();
-  if (measures || (isFlat && environment.topologySource.empty() && leaders.size() >= leastProbed))
-    topology = measure(bootstrap, who, leaders, rank, probe, speed);
-  return std::make_shared<const Topology>(std::move(topology));
+  const bool isMeasured = measures || (isFlat && environment.topologySource.empty() && leaders.size() >= leastProbed);
+  if (isMeasured) topology = measure(bootstrap, who, leaders, rank, probe, speed);
+  return {std::make_shared<const Topology>(std::move(topology)), isMeasured};
 }
 
 std::vector<int> walkOver(const Topology& topology, const HostMap& hosts, const std::vector<RankIdentity>& who) {

@@ -13,12 +13,16 @@
 
 namespace tacc {
 
+struct NetworkMap {
+  std::shared_ptr<const Topology> topology;
+  bool isMeasured = false;  // now, by the ranks: it may come out otherwise the next time
+};
+
 /// Collective. `probe`: null where this rank is not the first of its host. Throws taccInvalidUsage when the sources on
 /// two hosts say different things, naming both; what a source that was forced throws; and what measuring throws.
 /// Only few hosts, or hosts that a source says are all alike: a topology of one level above the hosts.
-std::shared_ptr<const Topology> surveyNetwork(Bootstrap& bootstrap, const std::vector<RankIdentity>& who,
-                                              const HostMap& hosts, int rank, const Environment& environment,
-                                              NetworkProbe* probe, const NetworkSpeed& speed);
+NetworkMap surveyNetwork(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, const HostMap& hosts, int rank,
+                         const Environment& environment, NetworkProbe* probe, const NetworkSpeed& speed);
 
 /// The numbers of `hosts` in the order of the topology. Hosts that it does not know come last, in their own order;
 /// several of one name follow one another.

@@ -10,6 +10,7 @@
 #include "base/types.hpp"
 #include "comm/call_shape.hpp"
 #include "comm/settings.hpp"
+#include "comm/tuning_agreement.hpp"
 #include "comm/unique_id.hpp"
 #include "compute/reduce.hpp"
 #include "engine/signature.hpp"
@@ -75,11 +76,35 @@ CallShape NodeCommunicator::shapeOf(const Call& call) const {
   return {{call.collective, ranks(), isRooted(call.collective) ? call.root : 0},
           call.count * sizeOf(call.type),
           membership_.policy.oversubscribed,
-          internal_ ? std::string_view() : std::string_view(config().algorithm)};
+          steeredPlan(call.collective, call.count * sizeOf(call.type))};
+}
+
+std::string_view NodeCommunicator::steeredPlan(Collective collective, std::size_t bytes) const {
+  const std::string_view way = steered(collective, bytes);
+  return way == flatWay ? std::string_view() : way;
+}
+
+std::vector<CallWay> NodeCommunicator::ways(Collective collective, std::size_t bytes) {
+  const PlanRequest request{collective, ranks(), 0};
+  const CallShape shape{request, bytes, membership_.policy.oversubscribed, steeredPlan(collective, bytes)};
+  const bool isFlat = flatPostBytes(collective, ranks(), bytes) <= membership_.segment.geometry().eagerBytes;
+  std::vector<CallWay> ways;
+  if (isFlat) ways.push_back({std::string(flatWay), std::nullopt});
+  for (const Algorithm& algorithm : algorithms())
+    if (algorithm.serves(request)) ways.push_back({std::string(algorithm.name), std::nullopt});
+  const bool goesFlat = isFlat && shape.forced.empty();
+  const std::string_view chosen = goesFlat ? flatWay : selectAlgorithm(shape, {}).name;
+  const auto found = std::ranges::find(ways, chosen, &CallWay::name);
+  std::rotate(ways.begin(), found, found + 1);
+  return ways;
 }
 
 std::string NodeCommunicator::explain(Collective collective, std::size_t bytes) {
-  const CallShape shape{{collective, ranks(), 0}, bytes, membership_.policy.oversubscribed, config().algorithm};
+  const CallShape shape{
+      {collective, ranks(), 0}, bytes, membership_.policy.oversubscribed, steeredPlan(collective, bytes)};
+  if (const TunedSize* measured = tuned(collective, bytes))
+    return fmt::format("{} of {} bytes, {} ranks on one host\n", nameOf(collective), bytes, ranks()) +
+           describeTuned(*measured);
   const std::size_t posted = flatPostBytes(collective, ranks(), bytes);
   const std::size_t limit = flatLimit(shape, membership_.segment.geometry().eagerBytes);
   if (posted <= limit)
@@ -89,7 +114,7 @@ std::string NodeCommunicator::explain(Collective collective, std::size_t bytes) 
         nameOf(collective), bytes, ranks(), posted, limit);
   return fmt::format("{} of {} bytes, {} ranks on one host: {}{}; how data moves is measured while calls run\n",
                      nameOf(collective), bytes, ranks(), selectAlgorithm(shape, {}).name,
-                     config().algorithm.empty() ? "" : ", which was forced");
+                     shape.forced.empty() ? "" : ", which was forced");
 }
 
 void NodeCommunicator::runCall(const Call& call) {
@@ -252,14 +277,16 @@ void NodeCommunicator::deregisterBuffer(void* buffer) {
 std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const CommConfig& config) {
   const auto [newRank, newRanks, leader] = gatherGroup(color, key);
 
+  CommConfig part = config;
+  part.isPart = true;
   if (!membership_.access.sameProcess) {
     const auto ids = gatherValues(makeUniqueId());
-    return color < 0 ? nullptr : join(ids[static_cast<std::size_t>(leader)], newRanks, newRank, config);
+    return color < 0 ? nullptr : join(ids[static_cast<std::size_t>(leader)], newRanks, newRank, part);
   }
   // Threads: the leader of each group makes all its members; each takes its own before the leader goes on.
   std::vector<std::unique_ptr<Communicator>> made;
   try {
-    if (color >= 0 && leader == rank()) made = makeThreads(newRanks, config);
+    if (color >= 0 && leader == rank()) made = makeThreads(newRanks, part);
   } catch (const Error& error) {
     reportFailure(error);  // the others wait for this rank's answer
   }
@@ -273,10 +300,15 @@ std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const 
 std::vector<std::unique_ptr<Communicator>> Communicator::makeThreads(int ranks, const CommConfig& config) {
   const Environment environment = checkEnvironment();
   const CommConfig effective = applyEnvironment(config, environment);
+  const TuningUse use = tuningUseOfNode(ranks, config.isPart);
+  const std::optional<TuningText> found = lookForTuning(environment, Surroundings::here());
+  const std::shared_ptr<const Tuning> tuning = found ? judgeTuning(*found, use, 0) : nullptr;
   std::vector<std::unique_ptr<Communicator>> made;
   for (Membership& membership : makeThreadNode(ranks, environment)) {
     const int rank = static_cast<int>(made.size());
-    made.push_back(std::make_unique<NodeCommunicator>(std::move(membership), rank, ranks, effective, environment));
+    auto one = std::make_unique<NodeCommunicator>(std::move(membership), rank, ranks, effective, environment);
+    one->setTuning(use.here, tuning);
+    made.push_back(std::move(one));
   }
   return made;
 }

@@ -36,6 +36,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   void registerBuffer(void* buffer, std::size_t bytes) override;
   void deregisterBuffer(void* buffer) override;
   std::string explain(Collective collective, std::size_t bytes) override;
+  std::vector<CallWay> ways(Collective collective, std::size_t bytes) override;
   std::string lastAlgorithm() const override { return std::string(lastAlgorithm_); }
 
   // For a communicator of which this node is a part:
@@ -56,6 +57,8 @@ class NodeCommunicator final : public JoinedCommunicator {
   /// Through a workspace: 16-bit types by an algorithm that would round their sums more than once.
   void runWidened(const Call& call);
   CallShape shapeOf(const Call& call) const;
+  /// The algorithm of its plan, if it is not chosen here.
+  std::string_view steeredPlan(Collective collective, std::size_t bytes) const;
   MannerKind mannerKindOf(const LoweringFacts& facts) const;
   [[noreturn]] void reportFailure(const Error& error);
   std::string describeCurrent() const;

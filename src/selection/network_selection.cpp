@@ -17,7 +17,7 @@ constexpr double messageSeconds = 1e-3;
 constexpr std::size_t leastMessage = 16 * 1024, longestMessage = 256 * 1024, leastOfLane = 4096;
 
 /// Bytes that could have been sent while a message's first byte was on its way.
-double latencyBytes(const NetworkSpeed& speed) { return speed.latency * speed.bytesPerSecond; }
+double latencyBytes(const NetworkSpeed& speed) { return (speed.latency + 2 * speed.overhead) * speed.bytesPerSecond; }
 
 std::string_view preferredName(const NetworkShape& shape) {
   const double ranks = shape.request.ranks, bytes = static_cast<double>(shape.bytes);

@@ -43,6 +43,14 @@ std::optional<std::int64_t> TomlTable::number(std::string_view key, std::int64_t
   return value;
 }
 
+std::optional<double> TomlTable::decimal(std::string_view key, double most) {
+  const toml::node* node = get(key);
+  if (node == nullptr) return std::nullopt;
+  const std::optional<double> value = node->is_number() ? node->value<double>() : std::nullopt;
+  if (!value || !(*value >= 0 && *value <= most)) reject(key, fmt::format("a number from 0 to {}", most));
+  return value;
+}
+
 std::vector<std::string> TomlTable::texts(std::string_view key) {
   const toml::node* node = get(key);
   std::vector<std::string> result;

@@ -27,6 +27,8 @@ class TomlTable {
 
   std::optional<std::string> text(std::string_view key);
   std::optional<std::int64_t> number(std::string_view key, std::int64_t least, std::int64_t most);
+  /// With or without a decimal point; from 0 to `most`.
+  std::optional<double> decimal(std::string_view key, double most);
   /// A string or an array of strings.
   std::vector<std::string> texts(std::string_view key);
   std::vector<std::int64_t> numbers(std::string_view key, std::int64_t least, std::int64_t most);

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "selection/network_selection.hpp"
 #include "topology/toml.hpp"
 
 namespace tacc {
@@ -135,6 +136,26 @@ TEST(NetworkChooser, WhatIsExplainedFirstIsWhatIsChosen) {
     EXPECT_EQ(candidates.size(), algorithms().size());
     EXPECT_EQ(candidates.front().algorithm, &chooser.choose(Collective::allReduce, 0, bytes, {}));
   }
+}
+
+TEST(NetworkChooser, TheSimpleRuleIsLeftOnlyForWhatIsClearlyFaster) {
+  const Topology topology = twoGroups();
+  NetworkChooser chooser(costMachineOf(topology, hostsOf(topology), std::vector<int>(8, 1), speed), speed);
+  int left = 0;
+  for (const Collective collective :
+       {Collective::allReduce, Collective::broadcast, Collective::allGather, Collective::reduceScatter})
+    for (int power = 6; power < 28; ++power) {
+      const std::size_t bytes = std::size_t{1} << power;
+      const auto candidates = chooser.explain(collective, bytes);
+      const Algorithm& simple = selectNetworkAlgorithm({{collective, 8, 0, chooser.groups(), {}}, bytes, speed, {}});
+      const auto its = std::ranges::find(candidates, &simple, &NetworkCandidate::algorithm);
+      const NetworkCandidate& chosen = candidates.front();
+      if (chosen.algorithm == &simple) continue;
+      ++left;
+      const bool isAllAtOnce = chosen.algorithm->name == "oneshot" || chosen.algorithm->name == "twoshot";
+      EXPECT_LT(chosen.seconds * (isAllAtOnce ? 1.5 : 1.1), its->seconds) << chosen.algorithm->name << " " << bytes;
+    }
+  EXPECT_GT(left, 0);
 }
 
 TEST(NetworkChooser, ForcedIsForcedOrAnErrorThatListsThePossible) {

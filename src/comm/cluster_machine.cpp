@@ -1,0 +1,25 @@
+#include "comm/cluster_machine.hpp"
+
+#include <string>
+
+#include "selection/network_chooser.hpp"
+
+namespace tacc {
+
+CostMachine clusterMachine(const std::vector<RankIdentity>& who, const HostMap& hosts, const Topology& topology,
+                           const NetworkSpeed& speed, bool ofAllRanks) {
+  std::vector<std::string> names;
+  std::vector<int> ranksOf;
+  for (int host = 0; host < hosts.hosts(); ++host) {
+    names.emplace_back(who[static_cast<std::size_t>(hosts.ranksOf(host).front())].hostName.data());
+    ranksOf.push_back(ofAllRanks ? static_cast<int>(hosts.ranksOf(host).size()) : 1);
+  }
+  return costMachineOf(topology, names, ranksOf, speed);
+}
+
+bool goesByHosts(Collective collective, bool haveLanes) noexcept {
+  const bool isStackOfLanes = collective == Collective::allGather || collective == Collective::reduceScatter;
+  return partitionOf(collective) == Partition::split || (isStackOfLanes && haveLanes);
+}
+
+}  // namespace tacc

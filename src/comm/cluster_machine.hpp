@@ -1,0 +1,22 @@
+// The hosts of a communicator as the cost model sees them.
+#pragma once
+
+#include <vector>
+
+#include "algorithms/plan.hpp"
+#include "comm/hosts.hpp"
+#include "selection/cost_machine.hpp"
+#include "selection/network_speed.hpp"
+#include "topology/topology.hpp"
+
+namespace tacc {
+
+/// `hosts`: in the order in which plans go over them. `ofAllRanks`: every rank takes part, else one of each host.
+CostMachine clusterMachine(const std::vector<RankIdentity>& who, const HostMap& hosts, const Topology& topology,
+                           const NetworkSpeed& speed, bool ofAllRanks);
+
+/// Whether plans of this collective are between hosts, with one rank of each at a time; else between all ranks, if
+/// there are plans at all. `haveLanes`: all hosts have equally many ranks, more than one.
+bool goesByHosts(Collective collective, bool haveLanes) noexcept;
+
+}  // namespace tacc

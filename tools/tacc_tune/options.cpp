@@ -1,0 +1,122 @@
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+#include "comm/launch_id.hpp"
+#include "coordinator/options.hpp"
+#include "coordinator/sizes.hpp"
+
+namespace tacc::tune {
+namespace {
+
+const std::vector<std::string> usualCollectives = {"allreduce", "broadcast", "reduce", "allgather", "reducescatter"};
+const std::vector<std::string> usualSizes = {"8", "32", "128", "512", "2K", "8K", "32K", "128K", "512K", "2M", "8M"};
+
+std::string joinWords(const std::vector<std::string>& words, std::string_view between) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : std::string(between)) + word;
+  return text;
+}
+
+struct Words {
+  std::vector<std::string> collectives, sizes;
+  std::string cluster;
+};
+
+std::string allNames() {
+  std::string names;
+  for (int c = 0; c < collectiveCount; ++c)
+    names += (c == 0 ? "" : ", ") + std::string(nameOf(static_cast<Collective>(c)));
+  return names;
+}
+
+void declare(CLI::App& app, Words& words, Options& options) {
+  app.add_option("COLLECTIVES", words.collectives,
+                 fmt::format("of {} ({})", allNames(), joinWords(usualCollectives, " ")));
+  app.add_option("-o,--output", options.output, "the tuning file; what FILE.part holds already is not measured again");
+  app.add_option("--sizes", words.sizes,
+                 fmt::format("bytes of the larger buffer, with K, M or G ({})", joinWords(usualSizes, ",")))
+      ->delimiter(',');
+  app.add_option("--budget", options.minutes, "minutes for all of it (5)")->check(CLI::Range(0.01, 10000.0));
+  app.add_option("--json", options.json, "write all that was measured to this file");
+  app.add_option("--check", options.checked, "measure how good the choices of this tuning file are");
+  app.add_flag("--restart", options.restart, "measure all again, whatever FILE.part holds");
+  app.add_option("--ranks", options.ranks, "ranks to start (one for each CPU allowed, at least 2)")
+      ->check(CLI::Range(2, 4096));
+  app.add_option(
+      "--cluster", words.cluster,
+      "SUPERNODES,HOSTS,HOST_MBIT,UPLINK_MBIT: on the hosts of a virtual cluster, one rank on each by default");
+  app.add_option("--place", options.placement, "ranks on its hosts: block, cyclic or random[:SEED] (block)");
+  app.add_flag("--rank", options.isRank)->group("");
+}
+
+void understand(const Words& words, Options& options) {
+  for (const std::string& name : words.collectives.empty() ? usualCollectives : words.collectives) {
+    const std::optional<Collective> known = collectiveNamed(name);
+    if (!known) throw std::invalid_argument(fmt::format("unknown collective \"{}\"; there are {}", name, allNames()));
+    if (std::ranges::find(options.collectives, *known) == options.collectives.end())
+      options.collectives.push_back(*known);
+  }
+  for (const std::string& size : words.sizes.empty() ? usualSizes : words.sizes) {
+    options.sizes.push_back(bench::parseSize(size));
+    if (options.sizes.back() == 0) throw std::invalid_argument("--sizes: a size is at least 1 byte");
+  }
+  std::ranges::sort(options.sizes);
+  for (std::string* path : {&options.output, &options.json, &options.checked})
+    if (!path->empty()) *path = std::filesystem::absolute(*path);
+  if (options.isRank) return;
+  const bool starts = options.ranks > 0 || !words.cluster.empty();
+  if (starts && isLaunched())
+    throw std::invalid_argument("--ranks and --cluster start ranks, but a launcher has started this one already");
+  if (!words.cluster.empty()) options.cluster = bench::ClusterShape::parse(words.cluster);
+  if (options.ranks == 0)
+    options.ranks = options.cluster ? options.cluster->totalHosts() : std::max(2, bench::allowedCpus());
+}
+
+}  // namespace
+
+std::vector<std::string> Options::ofRank() const {
+  std::vector<std::string> words = {"--rank", "--budget", fmt::format("{}", minutes)};
+  for (const std::size_t size : sizes) words.insert(words.end(), {"--sizes", std::to_string(size)});
+  const auto add = [&](const char* name, const std::string& value) {
+    if (!value.empty()) words.insert(words.end(), {name, value});
+  };
+  add("--output", output);
+  add("--json", json);
+  add("--check", checked);
+  if (restart) words.emplace_back("--restart");
+  words.emplace_back("--");  // --sizes would take what follows
+  for (const Collective collective : collectives) words.emplace_back(nameOf(collective));
+  return words;
+}
+
+Options parseOptions(int argc, char** argv) {
+  CLI::App app(
+      "Measures which algorithms are the fastest between these ranks, and writes it into a file for TACC_TUNE_FILE. "
+      "Under mpiexec, srun or torchrun every process takes part; else it starts ranks itself.",
+      "tacc_tune");
+  Words words;
+  Options options;
+  declare(app, words, options);
+  try {
+    app.parse(argc, argv);
+    understand(words, options);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) std::exit(app.exit(error));
+    fmt::print(stderr, "tacc_tune: {}\n\n{}", error.what(), app.help());
+    std::exit(2);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tacc_tune: {}\n\n{}", error.what(), app.help());
+    std::exit(2);
+  }
+  return options;
+}
+
+}  // namespace tacc::tune

@@ -1,0 +1,42 @@
+// One collective at one size: which of its ways is the fastest.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gauge.hpp"
+#include "selection/tuning.hpp"
+
+namespace tacc::tune {
+
+struct Point {
+  Collective collective = Collective::allReduce;
+  std::size_t count = 0;  // floats of the call
+  std::size_t total = 0;  // bytes of the larger buffer, as in tacc_bench
+  std::size_t bytes() const { return count * sizeof(float); }
+};
+
+/// How one way did.
+struct Entrant {
+  CallWay way;
+  double trial = 0;            // seconds of its first warm call; 0: it was not tried
+  std::vector<double> blocks;  // seconds of a call in each round
+  std::string dropped;         // why it was not measured to the end; empty: it was
+  double seconds() const;      // what is known of it at last: the median of the rounds, else the trial
+};
+
+/// What is being done, for the display: the name of a way.
+using Told = std::function<void(const std::string&)>;
+
+/// Measures all ways in turn, round after round, for about `share` seconds. Ways that the model says take more than
+/// four times as long as the best are tried only where a call costs little; those that turn out slower by far are
+/// measured no further, but for the one that the library chooses by itself, which comes first in the result. All ranks
+/// get the same.
+std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, const Told& told);
+
+/// The fastest, the next, and what the library chose.
+TunedSize resultOf(const Point& point, const std::vector<Entrant>& entrants);
+
+}  // namespace tacc::tune
