@@ -110,11 +110,15 @@ typedef struct {
    * nothing else works. The library copies the table, and calls its `destroy` when the communicator ends or the call
    * that was given it fails. NULL: none. */
   const struct taccTransport* transport;
+  /* Whether the measured times of calls correct what the library chooses between hosts, so that an algorithm that
+   * became slow is replaced by another, on all ranks in the same call (docs/dynamic.md): 1 or 0; default 1. A forced
+   * algorithm is never replaced. */
+  int dynamic;
 } taccConfig_t;
 
 #define TACC_CONFIG_MAGIC 0x7acc0001u
 #define TACC_CONFIG_INITIALIZER \
-  { sizeof(taccConfig_t), TACC_CONFIG_MAGIC, TACC_VERSION_CODE, 120.0, 600.0, NULL, NULL, NULL }
+  { sizeof(taccConfig_t), TACC_CONFIG_MAGIC, TACC_VERSION_CODE, 120.0, 600.0, NULL, NULL, NULL, 1 }
 
 /* ------------------------------------------------------------------------------------------------ about the library */
 

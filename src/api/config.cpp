@@ -58,10 +58,14 @@ CommConfig checkConfig(const taccConfig_t* config) {
     take(offsetof(taccConfig_t, algorithm), sizeof(known.algorithm));
     take(offsetof(taccConfig_t, name), sizeof(known.name));
     take(offsetof(taccConfig_t, transport), sizeof(known.transport));
+    take(offsetof(taccConfig_t, dynamic), sizeof(known.dynamic));
   }
   checkSeconds("initTimeout", known.initTimeout, false);
   checkSeconds("operationTimeout", known.operationTimeout, true);
+  if (known.dynamic != 0 && known.dynamic != 1)
+    fail(taccInvalidArgument, "config: dynamic is {}; it must be 1 or 0", known.dynamic);
   CommConfig checked;
+  checked.dynamic = known.dynamic == 1;
   checked.initTimeout = known.initTimeout;
   checked.operationTimeout = known.operationTimeout;
   if (known.algorithm != nullptr) checked.algorithm = known.algorithm;

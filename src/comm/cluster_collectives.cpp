@@ -68,10 +68,15 @@ NetworkChooser& ClusterCommunicator::chooserFor(const std::vector<int>& members)
   return members.size() == static_cast<std::size_t>(hosts_.hosts()) ? betweenHosts_ : betweenAll_;
 }
 
+int ClusterCommunicator::lanesOf(const std::vector<int>& members) const noexcept {
+  return &members == &lane_ && !isAlone() ? node_->ranks() : 1;
+}
+
 const Algorithm& ClusterCommunicator::algorithmFor(Collective collective, const std::vector<int>& members, int root,
                                                    std::size_t bytes) {
-  return chooserFor(members).choose(collective, root, bytes,
-                                    internal_ ? std::string_view() : std::string_view(config().algorithm));
+  NetworkChooser& chooser = chooserFor(members);
+  if (isDynamic()) return dynamic_.choose(chooser, collective, root, bytes, lanesOf(members));
+  return chooser.choose(collective, root, bytes, internal_ ? std::string_view() : std::string_view(config().algorithm));
 }
 
 std::string ClusterCommunicator::explain(Collective collective, std::size_t bytes) {
@@ -86,13 +91,19 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
   NetworkChooser& chooser = byHosts ? betweenHosts_ : betweenAll_;
   text += describeMachine(chooser.machine());
   if (forced) return text + fmt::format("{} was forced\n", config().algorithm);
-  const char* mark = "->";
-  for (const NetworkCandidate& candidate : chooser.explain(collective, bytes)) {
+  const bool inLanes = byHosts && !isAlone() && hosts_.isEven() &&
+                       (isStackOfLanes || (collective == Collective::allReduce && bytes > leaderLimit));
+  const int lanes = inLanes ? node_->ranks() : 1;
+  const std::size_t ofLane = isStackOfLanes ? bytes : bytes / static_cast<std::size_t>(lanes);
+  const std::vector<NetworkCandidate> candidates = chooser.explain(collective, bytes);
+  const Algorithm* chosen = dynamic_.settled(chooser, collective, ofLane, lanes);
+  if (chosen == nullptr) chosen = candidates.front().algorithm;
+  for (const NetworkCandidate& candidate : candidates) {
     const std::string time = candidate.isPossible ? fmt::format("{:.1f} us", candidate.seconds * 1e6) : "-";
-    text += fmt::format("{:2} {:22} {:>14}  {}\n", mark, candidate.algorithm->name, time, candidate.reason);
-    mark = "";
+    text += fmt::format("{:2} {:22} {:>14}  {}\n", candidate.algorithm == chosen ? "->" : "", candidate.algorithm->name,
+                        time, candidate.reason);
   }
-  return text;
+  return text + dynamic_.explain(chooser, collective, ofLane, lanes);
 }
 
 std::size_t ClusterCommunicator::chunkOf(Collective collective, const std::vector<int>& members, const Call& call,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/types.hpp"
 #include "comm/call_shape.hpp"
 #include "comm/unique_id.hpp"
@@ -12,6 +13,12 @@
 #include "engine/signature.hpp"
 
 namespace tacc {
+namespace {
+
+constexpr double nodeAgreementSeconds = 20e-6;  // of a tiny call inside a host whose ranks have cores
+
+}  // namespace
+
 ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank, int ranks, CommConfig config)
     : JoinedCommunicator(rank, ranks, std::move(config), std::move(membership.trace)),
       who_(std::move(membership.who)),
@@ -30,7 +37,8 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       speed_(membership.speed),
       topology_(std::move(membership.topology)),
       betweenHosts_(machine(false), speed_),
-      betweenAll_(machine(true), speed_) {
+      betweenAll_(machine(true), speed_),
+      dynamic_(betweenHosts_, speed_, node_ ? nodeAgreementSeconds : 0) {
   if (hosts_.isEven()) lane_ = hosts_.lane(local_);
   if (node_) node_->setIdleWork([this] { endpoint_.idle(active_); });
 }
@@ -71,6 +79,26 @@ void ClusterCommunicator::runCall(const Call& call) {
   endpoint_.beginIdle();
   if (node_) node_->agree(signature_);
   if (call.count == 0 && call.collective != Collective::barrier) return;
+  const bool timed = isDynamic();
+  if (timed) dynamic_.begin();
+  runCollective(call);
+  if (timed && dynamic_.end()) agreeOnTimes();
+}
+
+void ClusterCommunicator::agreeOnTimes() {
+  const std::span<double> times = dynamic_.window();
+  const std::string name = lastAlgorithm_;
+  internal_ = true;
+  allReduceByLeaders({Collective::allReduce, times.data(), times.data(), times.size(), taccFloat64, taccMin});
+  internal_ = false;
+  lastAlgorithm_ = name;
+  const std::string decision = dynamic_.agree();
+  if (decision.empty()) return;
+  log(LogLevel::info, rank(), "dynamic choice: {}", decision);
+  note(decision);
+}
+
+void ClusterCommunicator::runCollective(const Call& call) {
   const bool forced = !internal_ && !config().algorithm.empty();
   switch (call.collective) {
     case Collective::allReduce:

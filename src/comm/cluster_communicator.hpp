@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "comm/control_plane.hpp"
+#include "comm/dynamic_selection.hpp"
 #include "comm/hosts.hpp"
 #include "comm/joined_communicator.hpp"
 #include "comm/network_endpoint.hpp"
@@ -75,6 +76,9 @@ class ClusterCommunicator final : public JoinedCommunicator {
 
   void runCall(const Call& call);
   void runMultiplied(const Call& call);
+  void runCollective(const Call& call);
+  /// Replaces the times of the last calls by those that all ranks agree on.
+  void agreeOnTimes();
   void runWidened(const Call& call);
   void allReduce(const Call& call);
   void allReduceInLanes(const Call& call);
@@ -90,6 +94,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void barrier();
 
   const Algorithm& algorithmFor(Collective collective, const std::vector<int>& members, int root, std::size_t bytes);
+  /// A forced algorithm stays, and calls of the library's own are not looked at.
+  bool isDynamic() const noexcept { return config().dynamic && config().algorithm.empty() && !internal_; }
   /// Elements of a chunk of one lane.
   std::size_t chunkOf(Collective collective, const std::vector<int>& members, const Call& call, std::size_t lanes);
   void startBetween(const Call& call, Between between, std::size_t released);
@@ -124,6 +130,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
   NetworkChooser betweenHosts_, betweenAll_;  // one rank a host, or all ranks
   NetworkChooser& chooserFor(const std::vector<int>& members) noexcept;
   std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
+  int lanesOf(const std::vector<int>& members) const noexcept;
+  DynamicSelection dynamic_;  // may replace what these choose
   std::vector<std::byte> workspace_;
   std::uint64_t signature_ = 0;         // of the call that runs
   std::atomic<std::uint32_t> call_{0};  // its number; asyncError() reads it from any thread

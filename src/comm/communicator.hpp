@@ -23,6 +23,7 @@ struct CommConfig {
   std::string algorithm;  // forced; empty: chosen
   std::string name;
   std::shared_ptr<const Topology> topology;  // of a communicator that this one is split off; null: none
+  bool dynamic = true;                       // times of calls correct what is chosen between hosts
   std::shared_ptr<PluginTable> transport;    // that the program brought; null: none, and in communicators that stand
 };
 
@@ -33,8 +34,8 @@ struct Call {
   void* receive = nullptr;
   std::size_t count = 0;  // as in the C interface (per rank for allgather and the like)
   taccDataType_t type = taccFloat32;
-  taccRedOp_t op = taccSum;  // one of the five basic operations
-  int root = 0;
+  taccRedOp_t op = taccSum;      // one of the five basic operations
+  int root = 0;                  // of an allreduce that several were put together to: see makeSignature()
   const void* factor = nullptr;  // PreMulSum: this rank's factor, of `type`; op is then taccSum
 };
 

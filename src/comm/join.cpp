@@ -30,7 +30,8 @@ void tellOthers(const Error& error, const taccUniqueId& id, int ranks, int rank,
 }
 
 std::string settingsOf(const Environment& environment, const CommConfig& config) {
-  return environment.agreed + (config.algorithm.empty() ? "" : " algorithm=" + config.algorithm);
+  return environment.agreed + (config.algorithm.empty() ? "" : " algorithm=" + config.algorithm) +
+         (config.dynamic ? "" : " dynamic=0");
 }
 
 /// What the ranks tell each other first.

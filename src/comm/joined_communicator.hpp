@@ -75,6 +75,9 @@ class JoinedCommunicator : public Communicator {
   /// Collective; ranks without a color form a group that nobody makes a communicator for.
   Group gatherGroup(int color, int key);
 
+  /// For the record: what changes in calls from now on.
+  void note(std::string text) { recorder_.note(std::move(text)); }
+
   bool internal_ = false;  // a call of the library's own: a forced algorithm does not concern it
 
  private:

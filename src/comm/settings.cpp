@@ -10,6 +10,7 @@ CommConfig applyEnvironment(CommConfig config, const Environment& environment) {
   if (!environment.algorithm.empty()) config.algorithm = environment.algorithm;
   if (environment.initTimeout) config.initTimeout = *environment.initTimeout;
   if (environment.operationTimeout) config.operationTimeout = *environment.operationTimeout;
+  if (environment.dynamic) config.dynamic = *environment.dynamic;
   return config;
 }
 
