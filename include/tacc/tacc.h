@@ -272,6 +272,28 @@ TACC_API taccResult_t taccRecv(void* recvbuff, size_t count, taccDataType_t data
 TACC_API taccResult_t taccGroupStart(void);
 TACC_API taccResult_t taccGroupEnd(void);
 
+/* ------------------------------------------------------------------------------------------------- gradient buckets
+ * Many small allreduces, such as a network's gradients, as few larger ones. Tensors are added as they become ready, in
+ * training in backward order; those of one type and operation are packed until a bucket is full, and then reduced on
+ * the bucket's stream while the program computes on. Tensors that are large enough by themselves go alone, without a
+ * copy. All ranks add the same tensors in the same order; a difference is taccInvalidUsage, as for any collective. */
+typedef struct taccBucket* taccBucket_t;
+
+/* `bytes`: of a full bucket; 0: chosen from the network's latency and bandwidth, as small as the latency allows, since
+ * the last bucket's time cannot be hidden (docs/dynamic.md). `stream` NULL: a bucket is reduced in the call that fills
+ * it. The communicator and the stream must live longer than the bucket. */
+TACC_API taccResult_t taccBucketCreate(taccBucket_t* bucket, taccComm_t comm, taccStream_t stream, size_t bytes);
+/* buffer[i] = op over ranks of buffer[i], some time between this call and the stream's synchronization after
+ * taccBucketFlush; until then the program leaves it alone. Not inside a group. */
+TACC_API taccResult_t taccBucketAdd(taccBucket_t bucket, void* buffer, size_t count, taccDataType_t datatype,
+                                    taccRedOp_t op);
+/* Gives what was added to the stream, full or not: after the last tensor of a step. */
+TACC_API taccResult_t taccBucketFlush(taccBucket_t bucket);
+/* Bytes of a full bucket. */
+TACC_API taccResult_t taccBucketBytes(taccBucket_t bucket, size_t* bytes);
+/* Flushes and frees the bucket. After an error of the communicator it only frees. NULL is ignored. */
+TACC_API taccResult_t taccBucketDestroy(taccBucket_t bucket);
+
 /* An operator that multiplies every rank's input by that rank's own *scalar (of `datatype`) and sums. Local to `comm`;
  * use it with `datatype` only, and create it on all ranks in the same order. */
 TACC_API taccResult_t taccRedOpCreatePreMulSum(taccRedOp_t* op, void* scalar, taccDataType_t datatype,

@@ -229,6 +229,12 @@ std::string ClusterCommunicator::describeCurrent() const {
   return fmt::format("{}, call {}{}", describeSignature(signature_), call_.load(), where);
 }
 
+BucketSizes ClusterCommunicator::bucketSizes(std::size_t stepBytes) {
+  return bucketSizesFor(stepBytes, [this](std::size_t bytes) {
+    return betweenHosts_.explain(Collective::allReduce, bytes).front().seconds;
+  });
+}
+
 void ClusterCommunicator::registerBuffer(void* buffer, std::size_t bytes) {
   if (node_) node_->registerBuffer(buffer, bytes);
 }

@@ -53,6 +53,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   taccResult_t asyncError() const noexcept override;
   void registerBuffer(void* buffer, std::size_t bytes) override;
   void deregisterBuffer(void* buffer) override;
+  BucketSizes bucketSizes(std::size_t stepBytes) override;
   std::string explain(Collective collective, std::size_t bytes) override;
   std::string lastAlgorithm() const override { return lastAlgorithm_; }
 
@@ -75,10 +76,10 @@ class ClusterCommunicator final : public JoinedCommunicator {
   };
 
   void runCall(const Call& call);
-  void runMultiplied(const Call& call);
   void runCollective(const Call& call);
   /// Replaces the times of the last calls by those that all ranks agree on.
   void agreeOnTimes();
+  void runMultiplied(const Call& call);
   void runWidened(const Call& call);
   void allReduce(const Call& call);
   void allReduceInLanes(const Call& call);
@@ -93,9 +94,9 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void runFlat(const Call& call);
   void barrier();
 
-  const Algorithm& algorithmFor(Collective collective, const std::vector<int>& members, int root, std::size_t bytes);
   /// A forced algorithm stays, and calls of the library's own are not looked at.
   bool isDynamic() const noexcept { return config().dynamic && config().algorithm.empty() && !internal_; }
+  const Algorithm& algorithmFor(Collective collective, const std::vector<int>& members, int root, std::size_t bytes);
   /// Elements of a chunk of one lane.
   std::size_t chunkOf(Collective collective, const std::vector<int>& members, const Call& call, std::size_t lanes);
   void startBetween(const Call& call, Between between, std::size_t released);
@@ -129,9 +130,9 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::shared_ptr<const Topology> topology_;
   NetworkChooser betweenHosts_, betweenAll_;  // one rank a host, or all ranks
   NetworkChooser& chooserFor(const std::vector<int>& members) noexcept;
-  std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
   int lanesOf(const std::vector<int>& members) const noexcept;
   DynamicSelection dynamic_;  // may replace what these choose
+  std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
   std::vector<std::byte> workspace_;
   std::uint64_t signature_ = 0;         // of the call that runs
   std::atomic<std::uint32_t> call_{0};  // its number; asyncError() reads it from any thread

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "algorithms/plan.hpp"
+#include "selection/bucket_size.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc {
@@ -22,8 +23,8 @@ struct CommConfig {
   double operationTimeout = 600.0;
   std::string algorithm;  // forced; empty: chosen
   std::string name;
-  std::shared_ptr<const Topology> topology;  // of a communicator that this one is split off; null: none
   bool dynamic = true;                       // times of calls correct what is chosen between hosts
+  std::shared_ptr<const Topology> topology;  // of a communicator that this one is split off; null: none
   std::shared_ptr<PluginTable> transport;    // that the program brought; null: none, and in communicators that stand
 };
 
@@ -77,6 +78,12 @@ class Communicator {
   virtual void abort(const std::string& why) noexcept = 0;
   /// From any thread: taccSuccess while usable.
   virtual taccResult_t asyncError() const noexcept = 0;
+
+  /// How allreduces of `stepBytes` in all are best put together; equal on all ranks. From any thread.
+  virtual BucketSizes bucketSizes(std::size_t stepBytes) {
+    (void)stepBytes;
+    return {};
+  }
 
   /// Library memory that will be used often: prepares what can be. Local.
   virtual void registerBuffer(void* buffer, std::size_t bytes) = 0;
