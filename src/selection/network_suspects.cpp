@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <optional>
 
 #include "selection/cost_model.hpp"
@@ -14,10 +13,13 @@ namespace {
 using Slowing = std::function<void(CostMachine&, double factor)>;
 
 constexpr double noRatio = 1.1;  // below it nothing has become slow
-constexpr double explains = 1.2;
+/// A suspect has to bring the price so near to the time.
+constexpr double explains = 1.5;
 constexpr double largestFactor = 64;
-constexpr std::size_t ofEachSuspect = 2;
-constexpr double hopeless = 2;  // times the best one's price
+/// An algorithm that promises so much is suggested; so many are anyway, as prices are only a model's.
+constexpr double promising = 0.95;
+constexpr std::size_t always = 3;
+constexpr double hopeless = 2;
 
 std::vector<Slowing> suspectsOf(const CostMachine& machine) {
   std::vector<Slowing> suspects;
@@ -45,14 +47,14 @@ std::vector<NetworkCandidate> candidatesIf(const Slowing& slowing, const Network
                                            const CostMachine& machine, const Algorithm& current, double seconds,
                                            double ratio) {
   std::vector<NetworkCandidate> best;
-  double leastError = std::numeric_limits<double>::infinity();
+  double leastError = std::log(explains);
   for (double factor = 2; factor <= largestFactor; factor *= 2) {
     CostMachine slow = machine;
     slowing(slow, factor);
     std::vector<NetworkCandidate> candidates = chooseNetworkAlgorithm(question, CostMap(std::move(slow)));
     const double slowed = priceOf(current, candidates).value_or(0) / seconds;
     const double error = std::abs(std::log(slowed / ratio));
-    if (slowed < explains || error >= leastError) continue;
+    if (error >= leastError) continue;
     leastError = error;
     best = std::move(candidates);
   }
@@ -67,18 +69,31 @@ std::vector<const Algorithm*> suggestAlgorithms(const NetworkQuestion& question,
   std::vector<std::vector<NetworkCandidate>> machines;
   const std::optional<double> seconds = priceOf(current, usual);
   if (ratio > noRatio && seconds && *seconds > 0)
-    for (const Slowing& slowing : suspectsOf(machine))
-      machines.push_back(candidatesIf(slowing, question, machine, current, *seconds, ratio));
+    for (const Slowing& slowing : suspectsOf(machine)) {
+      auto candidates = candidatesIf(slowing, question, machine, current, *seconds, ratio);
+      if (!candidates.empty()) machines.push_back(std::move(candidates));
+    }
 
-  std::vector<const Algorithm*> suggested;
-  const auto suggest = [&](const NetworkCandidate& candidate, double best) {
-    if (!candidate.isPossible || candidate.seconds > hopeless * best || candidate.algorithm == &current) return;
-    if (std::ranges::find(suggested, candidate.algorithm) == suggested.end()) suggested.push_back(candidate.algorithm);
+  if (machines.empty()) machines.push_back(usual);
+
+  struct Suggestion {
+    const Algorithm* algorithm;
+    double score;  // of its time to that of `current`, on the machine that suits it best
   };
-  for (std::size_t place = 0; place < ofEachSuspect; ++place)
+  std::vector<Suggestion> suggestions;
+  for (const NetworkCandidate& candidate : usual) {
+    if (!candidate.isPossible || candidate.algorithm == &current) continue;
+    double score = hopeless;
     for (const std::vector<NetworkCandidate>& candidates : machines)
-      if (place < candidates.size()) suggest(candidates[place], candidates.front().seconds);
-  for (const NetworkCandidate& candidate : usual) suggest(candidate, usual.front().seconds);
+      if (const auto price = priceOf(*candidate.algorithm, candidates), old = priceOf(current, candidates);
+          price && old)
+        score = std::min(score, *price / *old);
+    if (score < hopeless) suggestions.push_back({candidate.algorithm, score});
+  }
+  std::ranges::stable_sort(suggestions, {}, &Suggestion::score);
+  std::vector<const Algorithm*> suggested;
+  for (const Suggestion& suggestion : suggestions)
+    if (suggested.size() < always || suggestion.score < promising) suggested.push_back(suggestion.algorithm);
   return suggested;
 }
 

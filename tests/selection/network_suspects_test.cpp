@@ -63,6 +63,17 @@ TEST(NetworkSuspects, SuggestionsServeTheCallAndStandOnce) {
   }
 }
 
+/// Trying costs: what a slow uplink makes worse still is left alone.
+TEST(NetworkSuspects, NothingHopelessIsSuggested) {
+  const NetworkQuestion question = allReduceOf(4194304);
+  const Algorithm& ring = *findAlgorithm("ring");
+  const CostMachine slow = twoGroups(25e6 / 4);
+  const double old = priceOf(ring, question, slow);
+  for (const Algorithm* algorithm :
+       suggestAlgorithms(question, twoGroups(), ring, old / priceOf(ring, question, twoGroups())))
+    EXPECT_LT(priceOf(*algorithm, question, slow), 1.1 * old) << algorithm->name;
+}
+
 TEST(NetworkSuspects, WithoutAReasonTheModelsOrderStays) {
   const NetworkQuestion question = allReduceOf(1e6);
   const auto candidates = chooseNetworkAlgorithm(question, CostMap(twoGroups()));
