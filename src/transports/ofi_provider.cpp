@@ -70,17 +70,17 @@ bool isLinkLocal(const fi_info& info) {
 constexpr int unfit = -1;
 
 /// 0 is best. What drives a network card stays in libfabric's own order, before sockets. Shared memory reaches no other
-/// host; udp and sockets are slow, and exist for libfabric's developers.
+/// host; udp and sockets are slow, and exist for libfabric's developers. TCP with tags of its own (`net` in 1.17, `tcp`
+/// later) comes before TCP under ofi_rxm, which is slower for short messages and whose handling of a broken connection
+/// may end the process (docs/transports.md).
 int gradeOf(const fi_info& info, bool userChose) {
   const std::string_view provider = info.fabric_attr->prov_name;
   if (provider.starts_with("shm") || isLinkLocal(info)) return unfit;
   int grade = 0;
   if (provider.starts_with("udp") || provider.starts_with("sockets"))
     grade = userChose ? 0 : unfit;
-  else if (provider == "tcp;ofi_rxm")
-    grade = 1;
-  else if (provider.starts_with("net") || provider.starts_with("tcp"))
-    grade = 2;
+  else if (goesOverTcp(info))
+    grade = provider.find("ofi_rxm") == std::string_view::npos ? 1 : 2;
   if (grade == unfit) return unfit;
   const sockaddr* own = socketAddressOf(info);
   return grade * 4 + (isLoopback(info) ? 100 : 0) + (own != nullptr && own->sa_family == AF_INET6 ? 2 : 0);
@@ -120,6 +120,11 @@ std::vector<const fi_info*> sortProviders(const fi_info* all, const std::string&
 }
 
 }  // namespace
+
+bool goesOverTcp(const fi_info& info) {
+  const std::string_view provider = info.fabric_attr->prov_name;
+  return provider.starts_with("net") || provider.starts_with("tcp");
+}
 
 OfiInfo chooseOfiProvider(const NetworkOptions& options) {
   const OfiInfo all = findAll();

@@ -18,7 +18,10 @@ using OfiInfo = std::unique_ptr<fi_info, OfiInfoDeleter>;
 /// The best way to other hosts: reliable datagrams with tags. Throws taccSystemError when there is none.
 OfiInfo chooseOfiProvider(const NetworkOptions& options);
 
-/// "tcp;ofi_rxm on eth0": of a provider that was chosen.
+/// No network card of its own: the kernel's TCP under libfabric.
+bool goesOverTcp(const fi_info& info);
+
+/// "net on eth0": of a provider that was chosen.
 std::string nameOf(const fi_info& info);
 
 /// All that chooseOfiProvider chooses from here, best first.

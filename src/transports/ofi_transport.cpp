@@ -1,5 +1,6 @@
 #include "transports/ofi_transport.hpp"
 
+#include <poll.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -62,7 +63,7 @@ class OfiTransport final : public NetworkTransport {
   bool progress() override;
   int descriptor() const override { return descriptor_; }
   bool arm() override;
-  bool hasFabric() const override { return !nameOf(*info_).starts_with("tcp"); }
+  bool hasFabric() const override { return !goesOverTcp(*info_); }
   std::string describe() const override { return fmt::format("libfabric {} {}", ofiVersion(), nameOf(*info_)); }
 
  private:
@@ -70,6 +71,8 @@ class OfiTransport final : public NetworkTransport {
   bool post(Operation& operation);
   void release(Operation& operation);
   bool readCompletions();
+  bool takeSignalBack();
+  void deliver(const fi_cq_tagged_entry* entries, ssize_t count);
   void readError();
   std::uint64_t wireTag(int sender, std::uint32_t tag) const;
   void check(int result, const char* what) const;
@@ -253,6 +256,12 @@ bool OfiTransport::readCompletions() {
   fi_cq_tagged_entry entries[completionsAtOnce];
   const ssize_t count = fi_cq_read(completions_.get(), entries, completionsAtOnce);
   if (count == -FI_EAGAIN) return false;
+  deliver(entries, count);
+  return count > 0;
+}
+
+/// `count`: as the queue returned it, an error too.
+void OfiTransport::deliver(const fi_cq_tagged_entry* entries, ssize_t count) {
   if (count == -FI_EAVAIL) readError();
   if (count < 0) check(static_cast<int>(count), "read its completion queue");
   for (ssize_t i = 0; i < count; ++i) {
@@ -261,7 +270,6 @@ bool OfiTransport::readCompletions() {
     operation.request->done = true;
     release(operation);
   }
-  return count > 0;
 }
 
 void OfiTransport::readError() {
@@ -296,7 +304,18 @@ bool OfiTransport::arm() {
   const int result = fi_trywait(fabric_.get(), objects, 1);
   // Besides FI_EAGAIN there is what a connection that has just broken leaves behind in the provider: progress() clears
   // it.
-  return result == FI_SUCCESS;
+  return result == FI_SUCCESS && takeSignalBack();
+}
+
+/// False: there was something to take. `net` of libfabric 1.17 signals its descriptor with each completion and takes
+/// that back only where it waits itself, so whoever sleeps on the descriptor would not. Lasts 1 ms at most.
+bool OfiTransport::takeSignalBack() {
+  pollfd signal{descriptor_, POLLIN, 0};
+  if (::poll(&signal, 1, 0) <= 0) return true;
+  fi_cq_tagged_entry entries[completionsAtOnce];
+  const ssize_t count = fi_cq_sread(completions_.get(), entries, completionsAtOnce, nullptr, 1);
+  if (count > 0) deliver(entries, count);  // an error is left to progress(), whose callers know what to make of it
+  return false;
 }
 
 }  // namespace
