@@ -38,7 +38,7 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       topology_(std::move(membership.topology)),
       betweenHosts_(machine(false), speed_),
       betweenAll_(machine(true), speed_),
-      dynamic_(betweenHosts_, speed_, node_ ? nodeAgreementSeconds : 0) {
+      dynamic_(betweenHosts_, speed_, ranks > hosts_.hosts() ? nodeAgreementSeconds : 0) {
   if (hosts_.isEven()) lane_ = hosts_.lane(local_);
   if (node_) node_->setIdleWork([this] { endpoint_.idle(active_); });
 }

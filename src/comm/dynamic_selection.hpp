@@ -22,7 +22,7 @@ namespace tacc {
 class DynamicSelection {
  public:
   /// `hosts` chooses between one rank of every host, which is how the ranks agree; it must stay where it is.
-  /// `nodeSeconds`: what agreeing takes inside a host.
+  /// `nodeSeconds`: what agreeing takes inside a host, equal on all ranks.
   DynamicSelection(NetworkChooser& hosts, NetworkSpeed speed, double nodeSeconds);
 
   /// A call begins on this rank.
