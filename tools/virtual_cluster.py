@@ -134,6 +134,20 @@ class Cluster:
         """Sets the switch's end of the host's cable "up" or "down"."""
         self._ip(self.shape.leaf(host), ["link", "set", f"h{host}", state])
 
+    def limit(self, link, mbit):
+        """Changes the rate of a link that has one: "3" is host 3's, "leaf1" a supernode's uplink. What is on its way stays."""
+        if re.fullmatch(r"leaf\d+", link) and link in self.holders:
+            ends, old = [(link, "uplink"), ("core", f"s{link[4:]}")], self.shape.uplink_mbit
+        elif re.fullmatch(r"\d+", link) and f"host{link}" in self.holders:
+            ends, old = [(f"host{link}", "eth0"), (self.shape.leaf(int(link)), f"h{link}")], self.shape.host_mbit
+        else:
+            raise Error(f'there is no link "{link}": links are hosts, 1 to {self.shape.count}, and uplinks, '
+                        f"leaf1 to leaf{self.shape.supernodes}")
+        if old == 0 or mbit < 1:
+            raise Error(f"link {link} goes at {old} Mbit/s (0: no limit); a limited link can be set to 1 Mbit/s or more")
+        for role, device in ends:
+            self._shape(role, device, mbit, "change")
+
     def _ip(self, role, words, text=""):
         command = ["nsenter", "--target", str(self.holders[role]), "--net", "ip", *words]
         return subprocess.run(command, input=text, text=True, check=True, stdout=subprocess.PIPE).stdout
@@ -180,10 +194,13 @@ class Cluster:
             bridge = "" if name == "eth0" else f"link set {name} master br0\n"
             self._ip(end, ["-batch", "-"], f"{bridge}link set {name} addrgenmode none up\n")
             if mbit > 0:
-                # Token buckets refill continuously; a millisecond's worth of burst lets fast links reach their rate.
-                burst = max(64 << 10, mbit * 125)
-                subprocess.run(["nsenter", "--target", str(self.holders[end]), "--net", "tc", "qdisc", "add", "dev", name,
-                                "root", "tbf", "rate", f"{mbit}mbit", "burst", str(burst), "latency", "400ms"], check=True)
+                self._shape(end, name, mbit, "add")
+
+    def _shape(self, role, device, mbit, verb):
+        # Token buckets refill continuously; a millisecond's worth of burst lets fast links reach their rate.
+        burst = max(64 << 10, mbit * 125)
+        subprocess.run(["nsenter", "--target", str(self.holders[role]), "--net", "tc", "qdisc", verb, "dev", device,
+                        "root", "tbf", "rate", f"{mbit}mbit", "burst", str(burst), "latency", "400ms"], check=True)
 
     def destroy(self):
         """Ends the holders and every process that is in one of their namespaces. Returns when all have gone."""

@@ -120,11 +120,15 @@ typedef struct {
    * message. Costs bytes between hosts (docs/reproducible.md). Equal on all ranks. TACC_REPRODUCIBLE is stronger.
    * Default 0. */
   int reproducible;
+  /* Whether the measured times of calls correct what the library chooses between hosts, so that an algorithm that
+   * became slow is replaced by another, on all ranks in the same call (docs/dynamic.md): 1 or 0; default 1. A forced
+   * algorithm is never replaced. */
+  int dynamic;
 } taccConfig_t;
 
 #define TACC_CONFIG_MAGIC 0x7acc0001u
 #define TACC_CONFIG_INITIALIZER \
-  { sizeof(taccConfig_t), TACC_CONFIG_MAGIC, TACC_VERSION_CODE, 120.0, 600.0, NULL, NULL, NULL, 1, 0 }
+  { sizeof(taccConfig_t), TACC_CONFIG_MAGIC, TACC_VERSION_CODE, 120.0, 600.0, NULL, NULL, NULL, 1, 0, 1 }
 
 /* ------------------------------------------------------------------------------------------------ about the library */
 
@@ -280,6 +284,28 @@ TACC_API taccResult_t taccRecv(void* recvbuff, size_t count, taccDataType_t data
  * nothing. */
 TACC_API taccResult_t taccGroupStart(void);
 TACC_API taccResult_t taccGroupEnd(void);
+
+/* ------------------------------------------------------------------------------------------------- gradient buckets
+ * Many small allreduces, such as a network's gradients, as few larger ones. Tensors are added as they become ready, in
+ * training in backward order; those of one type and operation are packed until a bucket is full, and then reduced on
+ * the bucket's stream while the program computes on. Tensors that are large enough by themselves go alone, without a
+ * copy. All ranks add the same tensors in the same order; a difference is taccInvalidUsage, as for any collective. */
+typedef struct taccBucket* taccBucket_t;
+
+/* `bytes`: of a full bucket; 0: chosen from the network's latency and bandwidth, as small as the latency allows, since
+ * the last bucket's time cannot be hidden (docs/dynamic.md). `stream` NULL: a bucket is reduced in the call that fills
+ * it. The communicator and the stream must live longer than the bucket. */
+TACC_API taccResult_t taccBucketCreate(taccBucket_t* bucket, taccComm_t comm, taccStream_t stream, size_t bytes);
+/* buffer[i] = op over ranks of buffer[i], some time between this call and the stream's synchronization after
+ * taccBucketFlush; until then the program leaves it alone. Not inside a group. */
+TACC_API taccResult_t taccBucketAdd(taccBucket_t bucket, void* buffer, size_t count, taccDataType_t datatype,
+                                    taccRedOp_t op);
+/* Gives what was added to the stream, full or not: after the last tensor of a step. */
+TACC_API taccResult_t taccBucketFlush(taccBucket_t bucket);
+/* Bytes of a full bucket. */
+TACC_API taccResult_t taccBucketBytes(taccBucket_t bucket, size_t* bytes);
+/* Flushes and frees the bucket. After an error of the communicator it only frees. NULL is ignored. */
+TACC_API taccResult_t taccBucketDestroy(taccBucket_t bucket);
 
 /* An operator that multiplies every rank's input by that rank's own *scalar (of `datatype`) and sums. Local to `comm`;
  * use it with `datatype` only, and create it on all ranks in the same order. */

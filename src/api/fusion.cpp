@@ -1,5 +1,6 @@
 #include "api/fusion.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <span>
@@ -29,6 +30,13 @@ bool isSmallAllReduce(const Unit& unit) noexcept {
          unit.call.count * sizeOf(unit.call.type) <= fusionPartBytes;
 }
 
+/// Travels with the call's signature, where an allreduce has room: 1 to 65535, of the parts' sizes in their order.
+int digestOf(std::span<const Call> parts) noexcept {
+  std::uint64_t digest = 0xcbf29ce484222325;  // FNV-1a
+  for (const Call& part : parts) digest = (digest ^ part.count) * 0x100000001b3;
+  return static_cast<int>(digest % 65535) + 1;
+}
+
 std::span<const Call> partsOf(const Unit& unit) noexcept {
   return unit.kind == Unit::Kind::fused ? std::span<const Call>(unit.parts) : std::span<const Call>(&unit.call, 1);
 }
@@ -41,10 +49,11 @@ bool canFuse(const Unit& previous, const Unit& next) {
   const std::span<const Call> parts = partsOf(previous);
   if (parts.size() >= fusionParts) return false;
   if ((previous.call.count + next.call.count) * sizeOf(next.call.type) > fusionBytes) return false;
-  for (const Call& part : parts) {
-    if (depend(part, next.call)) return false;
-  }
-  return true;
+  return !dependOnEachOther(previous, next.call);
+}
+
+bool dependOnEachOther(const Unit& unit, const Call& next) noexcept {
+  return std::ranges::any_of(partsOf(unit), [&](const Call& part) { return depend(part, next); });
 }
 
 void fuse(Unit& previous, const Unit& next) {
@@ -57,9 +66,10 @@ void fuse(Unit& previous, const Unit& next) {
 }
 
 void runFused(taccComm& comm, const Unit& unit) {
-  if (!comm.fusionBuffer) comm.fusionBuffer = std::make_unique<std::byte[]>(fusionBytes);
-  std::byte* const packed = comm.fusionBuffer.get();
   const std::size_t elementBytes = sizeOf(unit.call.type);
+  const std::size_t bytes = std::max(fusionBytes, unit.call.count * elementBytes);
+  if (comm.fusionBuffer.size() < bytes) comm.fusionBuffer.resize(bytes);
+  std::byte* const packed = comm.fusionBuffer.data();
   std::size_t at = 0;
   for (const Call& part : unit.parts) {
     if (part.count == 0) continue;
@@ -69,6 +79,7 @@ void runFused(taccComm& comm, const Unit& unit) {
   Call call = unit.call;
   call.send = packed;
   call.receive = packed;
+  call.root = digestOf(unit.parts);
   comm.communicator->run(call);
   at = 0;
   for (const Call& part : unit.parts) {

@@ -23,7 +23,11 @@ bool canFuse(const Unit& previous, const Unit& next);
 /// Makes `next` a part of `previous`.
 void fuse(Unit& previous, const Unit& next);
 
-/// Runs a fused unit. The first one of a communicator allocates its buffer.
+/// Whether `next` writes what a part of `unit`, a call or a fused one, reads or writes, or the other way round.
+bool dependOnEachOther(const Unit& unit, const Call& next) noexcept;
+
+/// Runs a fused unit. The communicator keeps the buffer, which grows to the largest one. Ranks that put other parts
+/// together, or in another order, get the usual error of calls that differ, unless the parts are of equal sizes.
 void runFused(taccComm& comm, const Unit& unit);
 
 }  // namespace tacc

@@ -130,7 +130,7 @@ void freeHandle(taccComm& comm, bool ownEntry) noexcept {
       [&] { return (ownEntry || !comm.inside.load()) && comm.observers.load() == 0 && comm.visitors.load() == 0; });
   comm.communicator.reset();
   comm.registrations.clear();
-  comm.fusionBuffer.reset();
+  comm.fusionBuffer = {};
   if (ownEntry) comm.inside.store(false);
   release(&comm);
 }

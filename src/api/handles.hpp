@@ -63,9 +63,9 @@ struct taccComm {
   tacc::Tickets tickets;
   tacc::OperatorTable operators;
   std::vector<std::unique_ptr<tacc::Registration>> registrations;
-  std::unique_ptr<std::byte[]> fusionBuffer;  // of fusionBytes; made when the first allreduces are fused
-  std::string lastAlgorithm;                  // what taccCommLastAlgorithm returned
-  std::string explanation;                    // what taccExplain returned
+  std::vector<std::byte> fusionBuffer;  // grows when allreduces are fused
+  std::string lastAlgorithm;            // what taccCommLastAlgorithm returned
+  std::string explanation;              // what taccExplain returned
 
   std::mutex errorMutex;
   std::string errorText;  // under errorMutex

@@ -29,6 +29,7 @@ constexpr std::array<std::string_view, 6> isas = {"scalar", "sse4", "avx2", "avx
 constexpr Choice<LogLevel> logLevels[] = {
     {"none", LogLevel::none}, {"warn", LogLevel::warn}, {"info", LogLevel::info}, {"trace", LogLevel::trace}};
 constexpr Choice<CmaMode> cmaModes[] = {{"auto", CmaMode::automatic}, {"on", CmaMode::on}, {"off", CmaMode::off}};
+constexpr Choice<std::optional<bool>> switches[] = {{"on", true}, {"off", false}};
 constexpr Choice<SegmentSource> segmentSources[] = {
     {"memfd", SegmentSource::memfd}, {"file", SegmentSource::file}, {"off", SegmentSource::off}};
 constexpr std::array<std::string_view, 8> topologySources = {"auto", "file",   "slurm", "ibnet",
@@ -133,6 +134,10 @@ const std::vector<Row>& table() {
         "Whether ranks read each other's private memory through the kernel; auto: where a probe shows that it works."},
        true,
        [](std::string_view text, Environment& e) { return choose(cmaModes, text, e.cma); }},
+      {{"TACC_DYNAMIC", wordsOf(switches), "as configured, on",
+        "Whether the times of calls correct what the model chooses between hosts, while the job runs."},
+       true,
+       [](std::string_view text, Environment& e) { return choose(switches, text, e.dynamic); }},
       {{"TACC_SPIN", fmt::format("auto, or microseconds from 0 to {}", longestSpin), "auto",
         "How long a waiting rank spins before it yields its core."},
        false,

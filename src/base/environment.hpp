@@ -29,6 +29,7 @@ struct Environment {
   LogLevel logLevel = LogLevel::none;             // TACC_DEBUG
   std::optional<std::size_t> chunkSize;           // TACC_CHUNK_SIZE, bytes of a rank's staging chunk
   CmaMode cma = CmaMode::automatic;               // TACC_CMA
+  std::optional<bool> dynamic;                    // TACC_DYNAMIC; set: stronger than taccConfig_t
   std::optional<int> spin;                        // TACC_SPIN, microseconds of spinning before a waiting rank yields
   SegmentSource segments = SegmentSource::memfd;  // TACC_SHM; off: every rank is a host of its own
   std::string transport;                          // TACC_TRANSPORT; empty: the first that works on all ranks

@@ -68,9 +68,16 @@ NetworkChooser& ClusterCommunicator::chooserFor(const std::vector<int>& members)
   return members.size() == static_cast<std::size_t>(hosts_.hosts()) ? betweenHosts_ : betweenAll_;
 }
 
+int ClusterCommunicator::lanesOf(const std::vector<int>& members) const noexcept {
+  return &members == &lane_ && !isAlone() ? node_->ranks() : 1;
+}
+
 const Algorithm& ClusterCommunicator::algorithmFor(Collective collective, const std::vector<int>& members, int root,
                                                    std::size_t bytes) {
-  return chooserFor(members).choose(collective, root, bytes, steered(collective, callBytes_));
+  NetworkChooser& chooser = chooserFor(members);
+  const std::string_view way = steered(collective, callBytes_);
+  if (way.empty() && isDynamic()) return dynamic_.choose(chooser, collective, root, bytes, lanesOf(members));
+  return chooser.choose(collective, root, bytes, way);
 }
 
 std::size_t ClusterCommunicator::chunkOf(Collective collective, const std::vector<int>& members, const Call& call,

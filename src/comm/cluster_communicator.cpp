@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "base/types.hpp"
 #include "comm/call_shape.hpp"
 #include "comm/cluster_machine.hpp"
@@ -13,6 +14,12 @@
 #include "engine/signature.hpp"
 
 namespace tacc {
+namespace {
+
+constexpr double nodeAgreementSeconds = 20e-6;  // of a tiny call inside a host whose ranks have cores
+
+}  // namespace
+
 ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank, int ranks, CommConfig config)
     : JoinedCommunicator(rank, ranks, std::move(config), std::move(membership.trace)),
       who_(std::move(membership.who)),
@@ -31,7 +38,8 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       speed_(membership.speed),
       topology_(std::move(membership.topology)),
       betweenHosts_(clusterMachine(who_, hosts_, *topology_, speed_, false), speed_),
-      betweenAll_(clusterMachine(who_, hosts_, *topology_, speed_, true), speed_) {
+      betweenAll_(clusterMachine(who_, hosts_, *topology_, speed_, true), speed_),
+      dynamic_(betweenHosts_, speed_, ranks > hosts_.hosts() ? nodeAgreementSeconds : 0) {
   setTuning(std::move(membership.place), std::move(membership.tuning));
   if (hosts_.isEven()) lane_ = hosts_.lane(local_);
   if (node_) node_->setIdleWork([this] { endpoint_.idle(active_); });
@@ -65,6 +73,26 @@ void ClusterCommunicator::runCall(const Call& call) {
   if (node_) node_->agree(signature_);
   if (call.count == 0 && call.collective != Collective::barrier) return;
   callBytes_ = call.count * sizeOf(call.type);
+  const bool timed = isDynamic();
+  if (timed) dynamic_.begin();
+  runCollective(call);
+  if (timed && dynamic_.end()) agreeOnTimes();
+}
+
+void ClusterCommunicator::agreeOnTimes() {
+  const std::span<double> times = dynamic_.window();
+  const std::string name = lastAlgorithm_;
+  internal_ = true;
+  allReduceByLeaders({Collective::allReduce, times.data(), times.data(), times.size(), taccFloat64, taccMin});
+  internal_ = false;
+  lastAlgorithm_ = name;
+  const std::string decision = dynamic_.agree();
+  if (decision.empty()) return;
+  log(LogLevel::info, rank(), "dynamic choice: {}", decision);
+  note(decision);
+}
+
+void ClusterCommunicator::runCollective(const Call& call) {
   switch (call.collective) {
     case Collective::allReduce:
       return allReduce(call);
@@ -194,6 +222,12 @@ std::string ClusterCommunicator::describeCurrent() const {
   const std::string where = config().name.empty() ? "" : " of communicator " + config().name;
   if (exchangingPairs_) return pairs_.describe() + where;
   return fmt::format("{}, call {}{}", describeSignature(signature_), call_.load(), where);
+}
+
+BucketSizes ClusterCommunicator::bucketSizes(std::size_t stepBytes) {
+  return bucketSizesFor(stepBytes, [this](std::size_t bytes) {
+    return betweenHosts_.explain(Collective::allReduce, bytes).front().seconds;
+  });
 }
 
 void ClusterCommunicator::registerBuffer(void* buffer, std::size_t bytes) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "comm/control_plane.hpp"
+#include "comm/dynamic_selection.hpp"
 #include "comm/hosts.hpp"
 #include "comm/joined_communicator.hpp"
 #include "comm/network_endpoint.hpp"
@@ -54,6 +55,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   taccResult_t asyncError() const noexcept override;
   void registerBuffer(void* buffer, std::size_t bytes) override;
   void deregisterBuffer(void* buffer) override;
+  BucketSizes bucketSizes(std::size_t stepBytes) override;
   std::string explain(Collective collective, std::size_t bytes) override;
   std::vector<CallWay> ways(Collective collective, std::size_t bytes) override;
   std::string lastAlgorithm() const override { return lastAlgorithm_; }
@@ -77,6 +79,9 @@ class ClusterCommunicator final : public JoinedCommunicator {
   };
 
   void runCall(const Call& call);
+  void runCollective(const Call& call);
+  /// Replaces the times of the last calls by those that all ranks agree on.
+  void agreeOnTimes();
   void runMultiplied(const Call& call);
   void runWidened(const Call& call);
   void allReduce(const Call& call);
@@ -95,6 +100,11 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void reduceInRankOrder(const Call& call);
   void checkRankOrder(const Call& call);
 
+  /// A forced algorithm stays, a reproducible communicator does not adapt, and calls of the library's own are not
+  /// looked at.
+  bool isDynamic() const noexcept {
+    return config().dynamic && !config().isReproducible && forced().empty() && !internal_;
+  }
   const Algorithm& algorithmFor(Collective collective, const std::vector<int>& members, int root, std::size_t bytes);
   /// Elements of a chunk of one lane.
   std::size_t chunkOf(Collective collective, const std::vector<int>& members, const Call& call, std::size_t lanes);
@@ -134,6 +144,9 @@ class ClusterCommunicator final : public JoinedCommunicator {
   NetworkChooser betweenHosts_, betweenAll_;  // one rank a host, or all ranks
   NetworkChooser& chooserFor(const std::vector<int>& members) noexcept;
   NetworkChooser& chooserFor(Collective collective) noexcept;
+  int lanesOf(const std::vector<int>& members) const noexcept;
+  int lanesOf(Collective collective, std::size_t bytes) const noexcept;
+  DynamicSelection dynamic_;  // may replace what these choose
   std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
   std::vector<std::byte> workspace_;
   std::uint64_t signature_ = 0;         // of the call that runs

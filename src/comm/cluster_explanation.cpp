@@ -25,6 +25,13 @@ std::size_t ClusterCommunicator::bytesBetween(Collective collective, std::size_t
   return bytes / static_cast<std::size_t>(node_->ranks());
 }
 
+int ClusterCommunicator::lanesOf(Collective collective, std::size_t bytes) const noexcept {
+  const bool isStack = collective == Collective::allGather || collective == Collective::reduceScatter;
+  const bool inLanes =
+      isStack ? !isAlone() && hosts_.isEven() : collective == Collective::allReduce && goesInLanes(bytes);
+  return inLanes ? node_->ranks() : 1;
+}
+
 std::vector<CallWay> ClusterCommunicator::ways(Collective collective, std::size_t bytes) {
   NetworkChooser& chooser = chooserFor(collective);
   const PlanRequest request{collective, chooser.ranks(), 0, chooser.groups(), {}};
@@ -57,12 +64,17 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
     mark = "";
     if (goesDirect(collective)) return text + "   messages straight between all pairs\n";
   }
-  for (const NetworkCandidate& candidate : chooser.explain(collective, bytesBetween(collective, bytes))) {
+  const std::size_t between = bytesBetween(collective, bytes);
+  const int lanes = lanesOf(collective, bytes);
+  const std::vector<NetworkCandidate> candidates = chooser.explain(collective, between);
+  const Algorithm* chosen = isDynamic() ? dynamic_.settled(chooser, collective, between, lanes) : nullptr;
+  if (chosen == nullptr) chosen = candidates.front().algorithm;
+  for (const NetworkCandidate& candidate : candidates) {
     const std::string time = candidate.isPossible ? fmt::format("{:.1f} us", candidate.seconds * 1e6) : "-";
-    text += fmt::format("{:2} {:22} {:>14}  {}\n", mark, candidate.algorithm->name, time, candidate.reason);
-    mark = "";
+    text += fmt::format("{:2} {:22} {:>14}  {}\n", candidate.algorithm == chosen ? mark : "", candidate.algorithm->name,
+                        time, candidate.reason);
   }
-  return text;
+  return isDynamic() && measured == nullptr ? text + dynamic_.explain(chooser, collective, between, lanes) : text;
 }
 
 }  // namespace tacc

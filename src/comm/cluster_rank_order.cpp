@@ -37,9 +37,9 @@ Share shareOf(int rank, int ranks, std::size_t count) {
 }  // namespace
 
 void ClusterCommunicator::checkRankOrder(const Call& call) {
-  if (config().algorithm.empty() || internal_) return;
+  if (forced().empty() || internal_) return;
   const PlanRequest request{call.collective, ranks(), isRooted(call.collective) ? call.root : 0};
-  const Algorithm& algorithm = *findAlgorithm(config().algorithm);
+  const Algorithm& algorithm = *findAlgorithm(forced());
   if (!algorithm.serves(request) || !combinesInRankOrder(algorithm, request)) failOnOrder(algorithm, request);
 }
 

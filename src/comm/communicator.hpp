@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "algorithms/plan.hpp"
+#include "selection/bucket_size.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc {
@@ -26,6 +27,7 @@ struct CommConfig {
   std::string algorithm;        // forced; empty: chosen
   std::string name;
   bool isPart = false;                       // split off another communicator, or what is left of it
+  bool dynamic = true;                       // times of calls correct what is chosen between hosts
   std::shared_ptr<const Topology> topology;  // of a communicator that this one is split off; null: none
   std::shared_ptr<PluginTable> transport;    // that the program brought; null: none, and in communicators that stand
 };
@@ -37,8 +39,8 @@ struct Call {
   void* receive = nullptr;
   std::size_t count = 0;  // as in the C interface (per rank for allgather and the like)
   taccDataType_t type = taccFloat32;
-  taccRedOp_t op = taccSum;  // one of the five basic operations
-  int root = 0;
+  taccRedOp_t op = taccSum;      // one of the five basic operations
+  int root = 0;                  // of an allreduce that several were put together to: see makeSignature()
   const void* factor = nullptr;  // PreMulSum: this rank's factor, of `type`; op is then taccSum
 };
 
@@ -82,6 +84,12 @@ class Communicator {
   virtual void abort(const std::string& why) noexcept = 0;
   /// From any thread: taccSuccess while usable.
   virtual taccResult_t asyncError() const noexcept = 0;
+
+  /// How allreduces of `stepBytes` in all are best put together; equal on all ranks. From any thread.
+  virtual BucketSizes bucketSizes(std::size_t stepBytes) {
+    (void)stepBytes;
+    return {};
+  }
 
   /// Library memory that will be used often: prepares what can be. Local.
   virtual void registerBuffer(void* buffer, std::size_t bytes) = 0;

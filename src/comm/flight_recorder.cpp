@@ -15,6 +15,7 @@ namespace tacc {
 namespace {
 
 constexpr std::size_t logged = 5;  // operations in a log line
+constexpr std::size_t notesKept = 50;
 
 int nextNumber() {
   static std::atomic<int> number{0};
@@ -44,6 +45,11 @@ FlightRecorder::FlightRecorder(int rank, std::string file)
     : rank_(rank), file_(std::move(file)), number_(file_.empty() ? 0 : nextNumber()) {}
 
 FlightRecorder::~FlightRecorder() { write(); }
+
+void FlightRecorder::note(std::string text) {
+  notes_.push_back({next_, readTicks(), std::move(text)});
+  if (notes_.size() > notesKept) notes_.pop_front();
+}
 
 void FlightRecorder::fail(taccResult_t result, const char* message) noexcept {
   if (std::exchange(hasFailed_, true)) return;
@@ -75,6 +81,7 @@ std::string FlightRecorder::text() const {
                                              : fmt::format("{:.2f}", scale.at(flight.end) - start);
     text += fmt::format("{:>8} {:.6f} {:>12}  {}\n", i + 1, start * 1e-6, took, nameOf(flight));
   }
+  for (const Note& note : notes_) text += fmt::format("in operation {}: {}\n", note.operation, note.text);
   return failure_.empty() ? text : text + failure_ + "\n";
 }
 
@@ -89,6 +96,9 @@ std::string FlightRecorder::chromeTrace() const {
         fmt::format(R"({}{{"name":"{}","ph":"X","pid":{},"tid":0,"ts":{:.3f},"dur":{:.3f},"args":{{"operation":{}}}}})",
                     events.empty() ? "" : ",\n", nameOf(flight), rank_, start, end - start, i + 1);
   }
+  for (const Note& note : notes_)
+    events += fmt::format(R"({}{{"name":"{}","ph":"i","s":"p","pid":{},"tid":0,"ts":{:.3f}}})",
+                          events.empty() ? "" : ",\n", escape(note.text), rank_, scale.at(note.at));
   if (!failure_.empty())
     events += fmt::format(R"({}{{"name":"{}","ph":"i","s":"p","pid":{},"tid":0,"ts":{:.3f}}})",
                           events.empty() ? "" : ",\n", escape(failure_), rank_, scale.at(readTicks()));

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <string>
 
 #include "base/ticks.hpp"
@@ -37,6 +38,8 @@ class FlightRecorder {
   }
   /// The operation that began last is over.
   void end() noexcept { flights_[(next_ - 1) % kept].end = readTicks(); }
+  /// Something to know about the calls from now on, as a sentence; the last few are kept.
+  void note(std::string text);
   /// It has failed: writes or logs the record, once.
   void fail(taccResult_t result, const char* message) noexcept;
 
@@ -49,6 +52,11 @@ class FlightRecorder {
     std::uint64_t start;
     std::uint64_t end;  // 0: not over
   };
+  struct Note {
+    std::size_t operation;  // that it was made in
+    std::uint64_t at;
+    std::string text;
+  };
   std::string nameOf(const Flight& flight) const;
   std::size_t oldest() const noexcept { return next_ > kept ? next_ - kept : 0; }
   void write() const noexcept;
@@ -60,6 +68,7 @@ class FlightRecorder {
   std::size_t next_ = 0;
   bool hasFailed_ = false;
   std::string failure_;
+  std::deque<Note> notes_;
   std::array<Flight, kept> flights_;
 };
 

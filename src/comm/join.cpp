@@ -32,7 +32,7 @@ void tellOthers(const Error& error, const taccUniqueId& id, int ranks, int rank,
 
 std::string settingsOf(const Environment& environment, const CommConfig& config) {
   return environment.agreed + (config.algorithm.empty() ? "" : " algorithm=" + config.algorithm) +
-         (config.isReproducible ? " reproducible=1" : "");
+         (config.isReproducible ? " reproducible=1" : "") + (config.dynamic ? "" : " dynamic=0");
 }
 
 /// What the ranks tell each other first.

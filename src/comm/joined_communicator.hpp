@@ -76,9 +76,11 @@ class JoinedCommunicator : public Communicator {
         recorder_(rank, std::move(trace)) {}
 
   const std::string& forced() const noexcept { return forced_; }
-  /// What the tuning file says, unless a way is forced; null: nothing.
+  /// What the tuning file says, unless a way is forced or reductions must be reproducible; null: nothing.
   const TunedSize* tuned(Collective collective, std::size_t bytes) const {
-    return tuning_ && forced_.empty() && !internal_ ? tuning_->find(collective, bytes) : nullptr;
+    if (!tuning_ || !forced_.empty() || internal_ || (config().isReproducible && isReduction(collective)))
+      return nullptr;
+    return tuning_->find(collective, bytes);
   }
   /// How a call of `bytes` has to go; empty: as is chosen.
   std::string_view steered(Collective collective, std::size_t bytes) const {
@@ -111,6 +113,9 @@ class JoinedCommunicator : public Communicator {
   };
   /// Collective; ranks without a color form a group that nobody makes a communicator for.
   Group gatherGroup(int color, int key);
+
+  /// For the record: what changes in calls from now on.
+  void note(std::string text) { recorder_.note(std::move(text)); }
 
   bool internal_ = false;  // a call of the library's own: a forced algorithm does not concern it
 

@@ -6,8 +6,9 @@
 
 namespace tacc {
 
-/// The configuration with TACC_ALGO, TACC_REPRODUCIBLE, TACC_TIMEOUT and TACC_INIT_TIMEOUT applied: the environment is stronger, as it is
-/// how a user changes a program that cannot be rebuilt. Throws for an algorithm that does not exist.
+/// The configuration with TACC_ALGO, TACC_REPRODUCIBLE, TACC_DYNAMIC, TACC_TIMEOUT and TACC_INIT_TIMEOUT applied: the
+/// environment is stronger, as it is how a user changes a program that cannot be rebuilt. Throws for an algorithm that
+/// does not exist.
 CommConfig applyEnvironment(CommConfig config, const Environment& environment);
 
 }  // namespace tacc

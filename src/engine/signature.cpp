@@ -14,6 +14,8 @@ std::string describeSignature(std::uint64_t signature) {
   if (isReduction(collective))
     text += fmt::format(", {}", op == preMulSumCode ? "mulsum" : nameOf(static_cast<taccRedOp_t>(op)));
   if (isRooted(collective)) text += fmt::format(", root {}", signature >> 12 & 0xffff);
+  const auto digest = signature >> 12 & 0xffff;
+  if (!isRooted(collective) && digest != 0) text += fmt::format(", several together, sizes {:04x}", digest);
   return text + ")";
 }
 

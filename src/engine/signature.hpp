@@ -14,8 +14,9 @@ namespace tacc {
 /// An operation number for PreMulSum, beside the five basic ones.
 inline constexpr int preMulSumCode = 7;
 
-/// The low 36 bits of the count, 16 of the root, 4 each of collective, type and operation. Two calls with equal
-/// signatures may run together (a count differs from another by less than 2^36 elements on any machine that exists).
+/// The low 36 bits of the count, 16 of the root (of allreduces that are put together: a digest of their sizes), 4 each
+/// of collective, type and operation. Two calls with equal signatures may run together (a count differs from another by
+/// less than 2^36 elements on any machine that exists).
 constexpr std::uint64_t makeSignature(Collective collective, taccDataType_t type, int op, int root,
                                       std::size_t count) noexcept {
   return static_cast<std::uint64_t>(count) << 28 | (static_cast<std::uint64_t>(root) & 0xffff) << 12 |

@@ -37,6 +37,7 @@ TEST(Config, NullMeansDefaults) {
   EXPECT_EQ(config.operationTimeout, 600.0);
   EXPECT_TRUE(config.algorithm.empty());
   EXPECT_TRUE(config.name.empty());
+  EXPECT_TRUE(config.dynamic);
 }
 
 TEST(Config, AllFieldsArrive) {
@@ -45,11 +46,13 @@ TEST(Config, AllFieldsArrive) {
   config.operationTimeout = 0.0;
   config.algorithm = "ring";
   config.name = "gradients";
+  config.dynamic = 0;
   const CommConfig checked = checkConfig(&config);
   EXPECT_EQ(checked.initTimeout, 1.5);
   EXPECT_EQ(checked.operationTimeout, 0.0);
   EXPECT_EQ(checked.algorithm, "ring");
   EXPECT_EQ(checked.name, "gradients");
+  EXPECT_FALSE(checked.dynamic);
 }
 
 TEST(Config, OlderHeadersKeepTheirFieldsAndGetDefaultsForTheRest) {
@@ -100,6 +103,12 @@ TEST(Config, TimeoutsMustBeSensible) {
   taccConfig_t config = goodConfig();
   config.initTimeout = 0.0;
   expectRefused(config, HasSubstr("greater than 0"));
+}
+
+TEST(Config, DynamicIsOnOrOff) {
+  taccConfig_t config = goodConfig();
+  config.dynamic = 2;
+  expectRefused(config, HasSubstr("dynamic is 2"));
 }
 
 TEST(Init, ArgumentsOfInitRank) {

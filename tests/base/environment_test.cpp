@@ -40,6 +40,7 @@ TEST(Environment, HasDefaults) {
   EXPECT_EQ(environment.chunkSize, std::nullopt);
   EXPECT_EQ(environment.cma, CmaMode::automatic);
   EXPECT_EQ(environment.spin, std::nullopt);
+  EXPECT_EQ(environment.dynamic, std::nullopt);
   EXPECT_EQ(environment.segments, SegmentSource::memfd);
   EXPECT_EQ(environment.interfaces, "");
   EXPECT_EQ(environment.transport, "");
@@ -51,7 +52,8 @@ TEST(Environment, ReadsEveryVariable) {
       parse({"TACC_TRACE=/tmp/job", "TACC_TRANSPORT=ofi", "TACC_JOB_SECRET=open sesame", "TACC_RENDEZVOUS=node1:29400",
              "TACC_SOCKET_IFNAME=ib0,eth0", "TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K",
              "TACC_DEBUG=trace", "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring",
-             "TACC_TOPO_FILE=/etc/net.toml", "TACC_TOPO_SOURCE=slurm", "TACC_TUNE_FILE=/etc/tune.toml"});
+             "TACC_TOPO_FILE=/etc/net.toml", "TACC_TOPO_SOURCE=slurm", "TACC_TUNE_FILE=/etc/tune.toml",
+             "TACC_DYNAMIC=off", "TACC_REPRODUCIBLE=on"});
   EXPECT_EQ(environment.algorithm, "ring");
   EXPECT_EQ(environment.isa, "avx2");
   EXPECT_DOUBLE_EQ(environment.initTimeout.value(), 0.5);
@@ -69,6 +71,8 @@ TEST(Environment, ReadsEveryVariable) {
   EXPECT_EQ(environment.topologyFile, "/etc/net.toml");
   EXPECT_EQ(environment.topologySource, "slurm");
   EXPECT_EQ(environment.tuningFile, "/etc/tune.toml");
+  EXPECT_EQ(environment.dynamic, false);
+  EXPECT_EQ(environment.reproducible, true);
 }
 
 TEST(Environment, AgreedTextDependsOnTheTableOrderOnly) {
@@ -81,11 +85,12 @@ TEST(Environment, LeavesTestsAndBenchmarksTheirOwn) {
 }
 
 TEST(Environment, UnknownNameSuggestsTheNearest) {
-  EXPECT_EQ(errorOf("TACC_CHUNKSIZE=1M"),
-            "unknown environment variable TACC_CHUNKSIZE; did you mean TACC_CHUNK_SIZE? (allowed: TACC_ALGO, TACC_ISA, "
-            "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_SPIN, "
-            "TACC_TRANSPORT, TACC_SHM, TACC_TRACE, TACC_SOCKET_IFNAME, TACC_TOPO_FILE, TACC_TOPO_SOURCE, "
-            "TACC_TUNE_FILE, TACC_RENDEZVOUS, TACC_JOB_SECRET)");
+  EXPECT_EQ(
+      errorOf("TACC_CHUNKSIZE=1M"),
+      "unknown environment variable TACC_CHUNKSIZE; did you mean TACC_CHUNK_SIZE? (allowed: TACC_ALGO, TACC_ISA, "
+      "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_DYNAMIC, TACC_SPIN, "
+      "TACC_TRANSPORT, TACC_SHM, TACC_REPRODUCIBLE, TACC_TRACE, TACC_SOCKET_IFNAME, TACC_TOPO_FILE, TACC_TOPO_SOURCE, "
+      "TACC_TUNE_FILE, TACC_RENDEZVOUS, TACC_JOB_SECRET)");
   EXPECT_EQ(errorOf("TACC_BENCHMARK=1").substr(0, 53), "unknown environment variable TACC_BENCHMARK (allowed:");
 }
 

@@ -138,6 +138,20 @@ TEST_F(ClusterCommandTest, statusShowsWhoIsUnplugged) {
   EXPECT_EQ(run("unplug 3").status, 1);
 }
 
+TEST_F(ClusterCommandTest, limitChangesBothEndsOfALink) {
+  ASSERT_EQ(run("up 2 1 100 200").status, 0);
+  ASSERT_EQ(run("limit leaf1 50").status, 0);
+  ASSERT_EQ(run("limit 2 30").status, 0);
+  EXPECT_NE(run("exec 2 tc qdisc show dev eth0").output.find("rate 30Mbit"), std::string::npos);
+  EXPECT_NE(run("exec 1 tc qdisc show dev eth0").output.find("rate 100Mbit"), std::string::npos);
+  for (const char* wrong : {"limit leaf3 50", "limit 3 50", "limit core 50", "limit leaf1 0"})
+    EXPECT_EQ(run(wrong).status, 1) << wrong;
+  EXPECT_NE(run("limit leaf3 50").output.find("leaf1 to leaf2"), std::string::npos);
+  ASSERT_EQ(run("down").status, 0);
+  ASSERT_EQ(run("up 1 1 0 0").status, 0);
+  EXPECT_NE(run("limit 1 50").output.find("no limit"), std::string::npos) << "there is nothing to change";
+}
+
 TEST_F(ClusterCommandTest, runTellsEachRankWhoItIs) {
   const Outcome outcome =
       run("run --cluster 2,2,0,0 --ranks 8 --place cyclic --label -- sh -c "

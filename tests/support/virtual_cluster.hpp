@@ -90,6 +90,8 @@ class VirtualCluster {
   /// Pulls the host's cable out at the switch: what it sends and what is sent to it is lost, and nobody is told.
   void unplug(int host) const { control("unplug", host); }
   void plug(int host) const { control("plug", host); }
+  /// Changes the rate of a supernode's uplink, which has a limit, while it is used. Supernodes are 1, 2, ...
+  void limitUplink(int supernode, int mbit) const { control(fmt::format("limit leaf{}", supernode).c_str(), mbit); }
 
  private:
   struct Output {
@@ -116,8 +118,8 @@ class VirtualCluster {
     return ::getcwd(path, sizeof(path)) != nullptr ? path : "/";
   }
 
-  void control(const char* what, int host) const {
-    const Output output = capture(fmt::format("'{}' --name {} {} {} 2>&1", tool(), name_, what, host));
+  void control(const char* what, int number) const {
+    const Output output = capture(fmt::format("'{}' --name {} {} {} 2>&1", tool(), name_, what, number));
     if (output.status != 0) throw std::runtime_error(output.text);
   }
 

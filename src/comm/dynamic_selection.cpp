@@ -1,0 +1,167 @@
+#include "comm/dynamic_selection.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "selection/network_selection.hpp"
+#include "selection/network_suspects.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr double affordable = 0.01;  // of the time of calls, that agreeing may cost
+constexpr std::size_t agreedBytes = 8 * DynamicChoice::mostPeriod;
+constexpr std::size_t leastBytes = 64;
+
+/// All ranks need all others' data, so none can be done long before the others.
+bool isTimed(Collective collective) {
+  return collective == Collective::allReduce || collective == Collective::allGather ||
+         collective == Collective::reduceScatter;
+}
+
+int numberOf(const Algorithm& algorithm) { return static_cast<int>(&algorithm - algorithms().data()); }
+const Algorithm& algorithmOf(int number) { return algorithms()[static_cast<std::size_t>(number)]; }
+
+int sizeClassOf(std::size_t bytes) noexcept { return static_cast<int>(std::bit_width(std::max(bytes, leastBytes))); }
+std::size_t leastOf(int sizeClass) noexcept { return std::size_t{1} << (sizeClass - 1); }
+
+/// By the algorithms' numbers.
+std::vector<double> secondsOf(const std::vector<NetworkCandidate>& candidates) {
+  std::vector<double> seconds(algorithms().size());
+  for (const NetworkCandidate& candidate : candidates)
+    if (candidate.isPossible) seconds[static_cast<std::size_t>(numberOf(*candidate.algorithm))] = candidate.seconds;
+  return seconds;
+}
+
+std::string describeTrials(const DynamicChoice& choice) {
+  std::string text;
+  for (const DynamicChoice::Trial& trial : choice.trials())
+    text +=
+        fmt::format("{}{} {:.4g} ms", text.empty() ? "" : ", ", algorithmOf(trial.option).name, trial.median() * 1e3);
+  return text;
+}
+
+/// What led to the last exploration.
+std::string describeReason(const DynamicChoice& choice) {
+  if (choice.reason() == DynamicChoice::Reason::routine) return std::string(nameOf(choice.reason()));
+  return fmt::format("{} was {}: measured {:.4g} ms, expected {:.4g} ms", algorithmOf(choice.before()).name,
+                     nameOf(choice.reason()), choice.measured() * 1e3, choice.expectedBefore() * 1e3);
+}
+
+}  // namespace
+
+DynamicSelection::DynamicSelection(NetworkChooser& hosts, NetworkSpeed speed, double nodeSeconds)
+    : speed_(speed),
+      agreementSeconds_(hosts.explain(Collective::allReduce, agreedBytes).front().seconds + nodeSeconds) {}
+
+DynamicSelection::Key DynamicSelection::keyOf(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
+                                              int lanes) noexcept {
+  return {&chooser, collective, sizeClassOf(bytes), lanes};
+}
+
+void DynamicSelection::begin() noexcept {
+  isAsked_ = false;
+  pending_ = nullptr;
+  start_ = Clock::now();
+}
+
+DynamicSelection::Class DynamicSelection::makeClass(NetworkChooser& chooser, Collective collective, std::size_t bytes,
+                                                    int lanes) {
+  const std::size_t least = leastOf(sizeClassOf(bytes)) * static_cast<std::size_t>(lanes);
+  Class made{&chooser,
+             collective,
+             lanes,
+             least,
+             secondsOf(chooser.explain(collective, least)),
+             secondsOf(chooser.explain(collective, 2 * least)),
+             std::nullopt};
+  const int chosen = numberOf(chooser.choose(collective, 0, bytes, {}));
+  const double expected = made.least[static_cast<std::size_t>(chosen)];
+  if (expected <= 0) return made;
+  const double period = std::ceil(agreementSeconds_ / (affordable * expected));
+  if (period <= DynamicChoice::mostPeriod) made.choice.emplace(chosen, expected, static_cast<int>(period));
+  return made;
+}
+
+const Algorithm& DynamicSelection::choose(NetworkChooser& chooser, Collective collective, int root, std::size_t bytes,
+                                          int lanes) {
+  const bool isFirst = !std::exchange(isAsked_, true);
+  if (!isTimed(collective)) return chooser.choose(collective, root, bytes, {});
+  const Key key = keyOf(chooser, collective, bytes, lanes);
+  auto found = classes_.find(key);
+  if (found == classes_.end()) found = classes_.emplace(key, makeClass(chooser, collective, bytes, lanes)).first;
+  Class& mine = found->second;
+  if (!mine.choice) return chooser.choose(collective, root, bytes, {});
+  const int option = mine.choice->option();
+  if (isFirst) {
+    pending_ = &mine;
+    const double least = mine.least[static_cast<std::size_t>(option)];
+    const double most = mine.most[static_cast<std::size_t>(option)];
+    const double share = static_cast<double>(bytes * static_cast<std::size_t>(lanes)) / static_cast<double>(mine.bytes);
+    factor_ = least > 0 ? least / std::lerp(least, std::max(least, most), share - 1) : 1;
+  }
+  return algorithmOf(option);
+}
+
+bool DynamicSelection::end() {
+  if (pending_ == nullptr) return false;
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  return pending_->choice->record(seconds * factor_);
+}
+
+std::vector<int> DynamicSelection::propose(const Class& of, int current, double ratio) const {
+  NetworkQuestion question;
+  question.request = {of.collective, of.chooser->ranks(), 0, of.chooser->groups(), {}};
+  question.bytes = static_cast<double>(of.bytes);
+  question.leastChunk = static_cast<double>(messageBytes(speed_, 1));
+  std::vector<int> numbers;
+  for (const Algorithm* algorithm : suggestAlgorithms(question, of.chooser->machine(), algorithmOf(current), ratio))
+    numbers.push_back(numberOf(*algorithm));
+  return numbers;
+}
+
+std::string DynamicSelection::agree() {
+  DynamicChoice& choice = *pending_->choice;
+  const DynamicChoice::Event event =
+      choice.agree([this](int current, double ratio) { return propose(*pending_, current, ratio); });
+  const bool begins = event == DynamicChoice::Event::exploring && choice.since() == choice.calls();
+  if (event == DynamicChoice::Event::none || (event == DynamicChoice::Event::exploring && !begins)) return "";
+  const std::string what = fmt::format("{} of {} bytes and more, after {} calls: ", nameOf(pending_->collective),
+                                       pending_->bytes, choice.calls());
+  if (begins) return what + describeReason(choice) + "; others are tried";
+  return what + describeTrials(choice) +
+         fmt::format("; {} {}", algorithmOf(choice.settled()).name,
+                     event == DynamicChoice::Event::switched ? "takes over" : "stays");
+}
+
+const DynamicSelection::Class* DynamicSelection::find(const NetworkChooser& chooser, Collective collective,
+                                                      std::size_t bytes, int lanes) const {
+  const auto found = classes_.find(keyOf(chooser, collective, bytes, lanes));
+  return found == classes_.end() || !found->second.choice ? nullptr : &found->second;
+}
+
+const Algorithm* DynamicSelection::settled(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
+                                           int lanes) const {
+  const Class* of = find(chooser, collective, bytes, lanes);
+  return of == nullptr ? nullptr : &algorithmOf(of->choice->settled());
+}
+
+std::string DynamicSelection::explain(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
+                                      int lanes) const {
+  const Class* of = find(chooser, collective, bytes, lanes);
+  if (of == nullptr) return "";
+  const DynamicChoice& choice = *of->choice;
+  std::string text = fmt::format("dynamic: {} calls, {} takes {:.4g} ms", choice.calls(),
+                                 algorithmOf(choice.settled()).name, choice.expected() * 1e3);
+  if (choice.explorations() > 0)
+    text += fmt::format("; explored {} time{}, last after {} calls ({}): {}", choice.explorations(),
+                        choice.explorations() == 1 ? "" : "s", choice.since(), describeReason(choice),
+                        describeTrials(choice));
+  return text + "\n";
+}
+
+}  // namespace tacc

@@ -1,0 +1,70 @@
+// Between the calls of a communicator over several hosts and the choices that their times correct
+// (selection/dynamic_choice.hpp): which calls learn together, what they should take, and what is told to people.
+//
+// Calls whose ranks all need one another's data are timed: allreduce, allgather, reduce-scatter. The time that counts
+// is the least of all ranks': it is that of the rank that came last, which waited for nobody.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "selection/dynamic_choice.hpp"
+#include "selection/network_chooser.hpp"
+
+namespace tacc {
+
+class DynamicSelection {
+ public:
+  /// `hosts` chooses between one rank of every host, which is how the ranks agree; it must stay where it is.
+  /// `nodeSeconds`: what agreeing takes inside a host, equal on all ranks.
+  DynamicSelection(NetworkChooser& hosts, NetworkSpeed speed, double nodeSeconds);
+
+  /// A call begins on this rank.
+  void begin() noexcept;
+  /// The algorithm of its part between hosts. The first part that is asked for in a call is what is timed. `bytes`: as
+  /// in NetworkChooser::choose(); `lanes`: of so many ranks a host, all at the same time.
+  const Algorithm& choose(NetworkChooser& chooser, Collective collective, int root, std::size_t bytes, int lanes);
+  /// It is over. True: every value of window() is to be replaced by the least of all ranks', and agree() called.
+  bool end();
+  std::span<double> window() noexcept { return pending_->choice->window(); }
+  /// What was decided, as a sentence; "" for nothing of interest.
+  std::string agree();
+
+  /// The algorithm of such calls outside explorations; null while none of them was timed: then it is the chooser's.
+  const Algorithm* settled(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
+  /// What measuring has led to for such calls; a line of text, "" if they are not timed.
+  std::string explain(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Key = std::tuple<const NetworkChooser*, Collective, int, int>;
+  /// Calls of a kind and a size up to the next power of two.
+  struct Class {
+    NetworkChooser* chooser;
+    Collective collective;
+    int lanes;
+    std::size_t bytes;                    // the least; on all lanes together
+    std::vector<double> least, most;      // seconds that the model promises for `bytes` and twice as many; 0: none
+    std::optional<DynamicChoice> choice;  // none: agreeing would cost too much
+  };
+  static Key keyOf(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) noexcept;
+  Class makeClass(NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes);
+  const Class* find(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
+  std::vector<int> propose(const Class& of, int current, double ratio) const;
+
+  NetworkSpeed speed_;
+  double agreementSeconds_;
+  std::map<Key, Class> classes_;
+  bool isAsked_ = false;      // in the call that runs
+  Class* pending_ = nullptr;  // whose call runs
+  double factor_ = 1;         // from its time to that of a call of the class's least size
+  Clock::time_point start_{};
+};
+
+}  // namespace tacc

@@ -1,0 +1,184 @@
+#include "selection/dynamic_choice.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace tacc {
+namespace {
+
+constexpr std::size_t remembered = 8;  // agreed times that are looked at: half of them and one more must be off
+/// The model is of the network alone, and within 15 % of it; inside hosts calls take time too.
+constexpr double modelError = 1.5;
+constexpr double departure = 1.25;  // from what was measured before
+/// After its first trial an option that took so much longer than the best one is not tried again.
+constexpr double hopeless = 1.5;
+constexpr std::size_t finalists = 4;
+/// What an option may take at most of the settled one's time to replace it. Where nothing had led to the exploration it
+/// is less than what 10 % of noise can make of two equal ones: 0.9 / 1.1.
+constexpr double worthwhile = 0.95, worthwhileWithoutReason = 0.81;
+constexpr std::uint64_t shortestRest = 16, longestRest = 1024;  // calls
+constexpr std::uint64_t leastRoutine = 256, mostRoutine = 1 << 20;
+constexpr double routineShare = 0.01;  // of the time, that explorations without a reason may cost
+
+/// The lower of the two in the middle, of an even number: what is above it is other programs and late ranks.
+double medianOf(std::span<const double> times) {
+  std::array<double, remembered> sorted;
+  const auto end = std::ranges::copy(times, sorted.begin()).out;
+  const auto middle = sorted.begin() + (end - sorted.begin() - 1) / 2;
+  std::nth_element(sorted.begin(), middle, end);
+  return *middle;
+}
+
+bool isDeparture(double measured, double expected) {
+  return measured > departure * expected || measured * departure < expected;
+}
+
+}  // namespace
+
+double DynamicChoice::Trial::median() const noexcept { return medianOf({times.data(), count}); }
+
+DynamicChoice::DynamicChoice(int option, double expected, int period)
+    : current_(option),
+      expected_(expected),
+      period_(static_cast<std::size_t>(std::clamp(period, leastPeriod, mostPeriod))),
+      before_(option),
+      rest_(0),
+      routine_(leastRoutine) {
+  recent_.reserve(remembered + mostPeriod);
+  schedule(Phase::settled, std::vector<int>(period_, option));
+}
+
+void DynamicChoice::schedule(Phase phase, std::vector<int> options) {
+  phase_ = phase;
+  schedule_ = std::move(options);
+  window_.clear();
+  window_.reserve(schedule_.size());
+}
+
+bool DynamicChoice::record(double seconds) {
+  ++calls_;
+  window_.push_back(seconds);
+  return window_.size() == schedule_.size();
+}
+
+DynamicChoice::Event DynamicChoice::agree(const Propose& propose) {
+  switch (phase_) {
+    case Phase::settled:
+      return judge(propose);
+    case Phase::everyOption:
+      return compare();
+    case Phase::bestOptions:
+      break;
+  }
+  return settle();
+}
+
+DynamicChoice::Event DynamicChoice::judge(const Propose& propose) {
+  const bool isFresh = recent_.size() < remembered;
+  recent_.insert(recent_.end(), window_.begin(), window_.end());
+  if (recent_.size() > remembered)
+    recent_.erase(recent_.begin(), recent_.end() - static_cast<std::ptrdiff_t>(remembered));
+  window_.clear();
+  const double measured = medianOf(recent_);
+  const std::uint64_t settledFor = calls_ - settledAt_;
+  if (settledFor >= rest_) {
+    if (!isMeasured_ && measured > modelError * expected_) return explore(Reason::model, measured, propose);
+    if (isMeasured_ && isDeparture(measured, expected_))
+      return explore(measured > expected_ ? Reason::slower : Reason::faster, measured, propose);
+    if (settledFor >= routine_) return explore(Reason::routine, measured, propose);
+  }
+  // A few calls were too few to know what to expect.
+  if (!isMeasured_ || (isFresh && !isDeparture(measured, expected_))) expected_ = measured;
+  isMeasured_ = true;
+  return Event::none;
+}
+
+DynamicChoice::Event DynamicChoice::explore(Reason reason, double measured, const Propose& propose) {
+  reason_ = reason;
+  measured_ = measured;
+  expectedBefore_ = expected_;
+  before_ = current_;
+  since_ = calls_;
+  ++explorations_;
+  trials_.assign(1, {current_, 0, {}});
+  for (const int option : propose(current_, reason == Reason::routine ? 1.0 : measured / expected_)) {
+    if (trials_.size() == mostOptions) break;
+    if (std::ranges::find(trials_, option, &Trial::option) == trials_.end()) trials_.push_back({option, 0, {}});
+  }
+  std::vector<int> options;
+  for (const Trial& trial : trials_) options.push_back(trial.option);
+  schedule(Phase::everyOption, std::move(options));
+  return Event::exploring;
+}
+
+void DynamicChoice::keepTrials() {
+  for (std::size_t i = 0; i < window_.size(); ++i) {
+    Trial& trial = *std::ranges::find(trials_, schedule_[i], &Trial::option);
+    trial.times[trial.count++] = window_[i];
+  }
+}
+
+DynamicChoice::Event DynamicChoice::compare() {
+  keepTrials();
+  std::vector<Trial> best = trials_;
+  std::ranges::stable_sort(best, {}, [](const Trial& trial) { return trial.times[0]; });
+  // The old one is not left out for being the fifth of many that are alike.
+  const auto old = std::ranges::find(best, current_, &Trial::option);
+  if (old - best.begin() >= static_cast<std::ptrdiff_t>(finalists)) std::swap(*old, best[finalists - 1]);
+  const double least = std::ranges::min(best, {}, [](const Trial& trial) { return trial.times[0]; }).times[0];
+  std::vector<int> options;
+  for (const Trial& trial : best)
+    if (options.size() < finalists && trial.times[0] <= hopeless * least) options.push_back(trial.option);
+  // In turn, so that what disturbs one of them disturbs the others too.
+  const std::size_t once = options.size();
+  for (std::size_t i = 0; i < once; ++i) options.push_back(options[i]);
+  schedule(Phase::bestOptions, std::move(options));
+  return Event::exploring;
+}
+
+DynamicChoice::Event DynamicChoice::settle() {
+  keepTrials();
+  const auto isFinalist = [](const Trial& trial) { return trial.count == Trial::most; };
+  const Trial* best = nullptr;
+  for (const Trial& trial : trials_)
+    if (isFinalist(trial) && (best == nullptr || trial.median() < best->median())) best = &trial;
+  const Trial& old = trials_.front();
+  if (isFinalist(old) && best != &old) {
+    // Two options that are equally good take no turns.
+    const double needed = reason_ == Reason::routine ? worthwhileWithoutReason : worthwhile;
+    if (best->median() > needed * old.median()) best = &old;
+  }
+  double excess = 0;
+  for (const Trial& trial : trials_)
+    for (std::size_t i = 0; i < trial.count; ++i) excess += std::max(0.0, trial.times[i] - best->median());
+  expected_ = best->median();
+  const double affordable = expected_ > 0 ? excess / (routineShare * expected_) : 0;
+  routine_ = std::clamp(static_cast<std::uint64_t>(std::min(affordable, 1e9)), leastRoutine, mostRoutine);
+  // Where measurements depart again and again, trying does not help: ever longer rests, until it has been quiet.
+  const bool wasQuiet = since_ - settledAt_ > 4 * rest_;
+  rest_ = wasQuiet || rest_ == 0 ? shortestRest : std::min(2 * rest_, longestRest);
+  const Event event = best->option == current_ ? Event::kept : Event::switched;
+  current_ = best->option;
+  isMeasured_ = true;
+  settledAt_ = calls_;
+  recent_.clear();
+  schedule(Phase::settled, std::vector<int>(period_, current_));
+  return event;
+}
+
+std::string_view nameOf(DynamicChoice::Reason reason) {
+  switch (reason) {
+    case DynamicChoice::Reason::model:
+      return "slower than the model says";
+    case DynamicChoice::Reason::slower:
+      return "slower than before";
+    case DynamicChoice::Reason::faster:
+      return "faster than before";
+    case DynamicChoice::Reason::routine:
+      break;
+  }
+  return "tried as a routine";
+}
+
+}  // namespace tacc

@@ -1,0 +1,105 @@
+// Which of several options the calls of one kind and size run, as measured while the job runs.
+//
+// A choice begins with what the model says and believes it as long as measurements agree. When they clearly depart,
+// from the model or later from what the option took before, the next calls try other options: every one does real
+// work, none is wasted. The best that was measured stays. Now and then, and only as often as it costs one call in a
+// hundred, options are tried without such a reason, so that a link that became fast again is noticed.
+//
+// Nothing here looks at a clock or talks to anybody. All ranks of a communicator feed the same sequence of calls; at
+// calls that follow from agreed values alone, the times since the last agreement are replaced by values that are equal
+// on all ranks, and only these decide. So all ranks run the same option in the same call.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace tacc {
+
+class DynamicChoice {
+ public:
+  /// Options to try besides `current`, the most promising first. `ratio`: how many times as long as expected calls
+  /// take. Must be equal on all ranks.
+  using Propose = std::function<std::vector<int>(int current, double ratio)>;
+
+  enum class Reason : std::uint8_t { model, slower, faster, routine };
+  /// What an agreement led to.
+  enum class Event : std::uint8_t { none, exploring, kept, switched };
+
+  /// An option that was tried in the last exploration.
+  struct Trial {
+    static constexpr std::size_t most = 3;
+    int option;
+    std::size_t count;  // of times
+    std::array<double, most> times;
+
+    double median() const noexcept;
+  };
+
+  /// Agreements are every `period` calls, leastPeriod to mostPeriod, while nothing is tried.
+  static constexpr int leastPeriod = 4, mostPeriod = 16;
+  static constexpr std::size_t mostOptions = 7;  // that an exploration tries, the current one included
+
+  /// `option` is what the model chose, `expected` the seconds it promises.
+  DynamicChoice(int option, double expected, int period);
+
+  /// What the next call runs.
+  int option() const noexcept { return schedule_[window_.size()]; }
+  /// The call took so long on this rank. True: the ranks must agree before the next one.
+  bool record(double seconds);
+  /// This rank's times since the last agreement, to be replaced by what all ranks agree on.
+  std::span<double> window() noexcept { return window_; }
+  /// The window is agreed: decides about the calls to come.
+  Event agree(const Propose& propose);
+
+  /// Outside explorations option() is this.
+  int settled() const noexcept { return current_; }
+  /// Seconds that the settled option is expected to take: measured, at first the model's.
+  double expected() const noexcept { return expected_; }
+  // Of the last exploration, or of the one that goes on:
+  Reason reason() const noexcept { return reason_; }
+  double measured() const noexcept { return measured_; }              // what led to it
+  double expectedBefore() const noexcept { return expectedBefore_; }  // what it was compared with
+  int before() const noexcept { return before_; }                     // the option that was settled before it
+  std::uint64_t since() const noexcept { return since_; }             // calls of this choice until it began
+  const std::vector<Trial>& trials() const noexcept { return trials_; }
+  std::uint64_t explorations() const noexcept { return explorations_; }
+  std::uint64_t calls() const noexcept { return calls_; }
+
+ private:
+  enum class Phase : std::uint8_t { settled, everyOption, bestOptions };
+
+  Event judge(const Propose& propose);
+  Event explore(Reason reason, double measured, const Propose& propose);
+  Event compare();
+  Event settle();
+  void keepTrials();
+  void schedule(Phase phase, std::vector<int> options);
+
+  int current_;
+  double expected_;
+  std::size_t period_;
+  bool isMeasured_ = false;  // what is expected; else it is the model's
+  Phase phase_ = Phase::settled;
+  std::vector<int> schedule_;   // what the calls until the next agreement run
+  std::vector<double> window_;  // what they took so far
+  std::vector<double> recent_;  // the last agreed times of the settled option
+  std::vector<Trial> trials_;
+
+  Reason reason_ = Reason::model;
+  double measured_ = 0, expectedBefore_ = 0;
+  int before_;
+  std::uint64_t since_ = 0, explorations_ = 0, calls_ = 0;
+  std::uint64_t settledAt_ = 0;  // the call at which the last exploration ended
+  std::uint64_t rest_;           // calls from there to the next one, whatever is measured
+  std::uint64_t routine_;        // calls from there to one without a reason
+};
+
+/// "slower than before" and the like, for messages.
+std::string_view nameOf(DynamicChoice::Reason reason);
+
+}  // namespace tacc

@@ -1,0 +1,221 @@
+// The choice that measured times correct, with invented times: it finds what is fastest, stays there, and every rank
+// does what every other does.
+#include "selection/dynamic_choice.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+#include <set>
+
+namespace tacc {
+namespace {
+
+using Event = DynamicChoice::Event;
+using Reason = DynamicChoice::Reason;
+using TimeOf = std::function<double(int option, std::uint64_t call)>;
+
+constexpr int options = 5;
+
+std::vector<int> others(int current, double) {
+  std::vector<int> all;
+  for (int option = 0; option < options; ++option)
+    if (option != current) all.push_back(option);
+  return all;
+}
+
+/// Ranks whose own times have noise of their own, and of which one in turn comes late and makes the others wait.
+class Ranks {
+ public:
+  Ranks(int ranks, int period, double expected, TimeOf timeOf, double noise, unsigned seed = 1)
+      : choices_(static_cast<std::size_t>(ranks), DynamicChoice(0, expected, period)),
+        timeOf_(std::move(timeOf)),
+        noise_(noise),
+        random_(seed) {}
+
+  /// One call on all ranks; returns the option that it ran.
+  int call() {
+    const int option = choices_.front().option();
+    std::uniform_real_distribution<double> disturbed(1 - noise_, 1 + noise_), late(0, 3);
+    const double time = timeOf_(option, calls_) * disturbed(random_);
+    const std::size_t last = calls_++ % choices_.size();
+    bool isDue = false;
+    for (std::size_t rank = 0; rank < choices_.size(); ++rank) {
+      EXPECT_EQ(choices_[rank].option(), option) << "call " << calls_;
+      isDue = choices_[rank].record(rank == last ? time : time * (1 + late(random_)));
+    }
+    if (isDue) agree();
+    ran_.push_back(option);
+    return option;
+  }
+  void calls(int count) {
+    for (int i = 0; i < count; ++i) call();
+  }
+
+  const DynamicChoice& choice() const { return choices_.front(); }
+  const std::vector<int>& ran() const { return ran_; }
+  const std::vector<Event>& events() const { return events_; }
+  std::ptrdiff_t count(Event event) const { return std::ranges::count(events_, event); }
+
+ private:
+  void agree() {
+    for (std::size_t i = 0; i < choices_.front().window().size(); ++i) {
+      double least = choices_.front().window()[i];
+      for (DynamicChoice& choice : choices_) least = std::min(least, choice.window()[i]);
+      for (DynamicChoice& choice : choices_) choice.window()[i] = least;
+    }
+    std::set<Event> all;
+    for (DynamicChoice& choice : choices_) all.insert(choice.agree(others));
+    EXPECT_EQ(all.size(), 1u);
+    events_.push_back(*all.begin());
+  }
+
+  std::vector<DynamicChoice> choices_;
+  TimeOf timeOf_;
+  double noise_;
+  std::mt19937 random_;
+  std::uint64_t calls_ = 0;
+  std::vector<int> ran_;
+  std::vector<Event> events_;
+};
+
+class EveryPeriod : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(DynamicChoice, EveryPeriod, testing::Values(4, 7, 16));
+
+TEST_P(EveryPeriod, StaysWhereTheModelIsRight) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Ranks ranks(
+        3, GetParam(), 1.0, [](int option, std::uint64_t) { return option == 0 ? 1.0 : 1.1; }, 0.1, seed);
+    ranks.calls(250);
+    EXPECT_EQ(ranks.choice().explorations(), 0u);
+    EXPECT_EQ(std::ranges::count(ranks.ran(), 0), 250);
+  }
+}
+
+TEST_P(EveryPeriod, TakesTheBestWhereTheModelIsWrong) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    Ranks ranks(
+        4, GetParam(), 1.0, [](int option, std::uint64_t) { return option == 3 ? 1.2 : 2.0; }, 0.1, seed);
+    ranks.calls(50);
+    EXPECT_EQ(ranks.choice().settled(), 3);
+    EXPECT_EQ(ranks.choice().reason(), Reason::model);
+    EXPECT_EQ(ranks.choice().before(), 0);
+    EXPECT_GT(ranks.choice().measured(), 1.5 * ranks.choice().expectedBefore());
+  }
+}
+
+/// Whenever the step comes: within 50 calls another option runs, for good.
+TEST_P(EveryPeriod, SwitchesWithinFiftyCallsOfAStep) {
+  for (std::uint64_t step = 20; step < 60; ++step) {
+    const auto time = [step](int option, std::uint64_t call) {
+      if (call < step) return option == 0 ? 1.0 : 1.05 + 0.1 * option;
+      return option == 0 ? 2.3 : option == 2 ? 1.35 : 2.0;
+    };
+    Ranks ranks(3, GetParam(), 0.9, time, 0.1, static_cast<unsigned>(step));
+    ranks.calls(static_cast<int>(step) + 50);
+    EXPECT_EQ(ranks.choice().settled(), 2) << "step at " << step;
+    EXPECT_EQ(ranks.choice().option(), 2);
+    EXPECT_EQ(ranks.choice().reason(), Reason::slower);
+    ranks.calls(150);
+    EXPECT_EQ(ranks.count(Event::switched), 1);
+  }
+}
+
+TEST(DynamicChoice, ReturnsWhenTheLinkIsFastAgainAndTheOptionFeelsIt) {
+  const auto time = [](int option, std::uint64_t call) {
+    const bool isSlow = call >= 100 && call < 300;
+    if (option == 0) return isSlow ? 4.0 : 1.0;
+    return option == 1 ? (isSlow ? 2.0 : 1.3) : 5.0;
+  };
+  Ranks ranks(2, 4, 1.0, time, 0.05);
+  ranks.calls(200);
+  EXPECT_EQ(ranks.choice().settled(), 1);
+  ranks.calls(150);
+  EXPECT_EQ(ranks.choice().settled(), 0);
+  EXPECT_EQ(ranks.choice().reason(), Reason::faster);
+}
+
+TEST(DynamicChoice, ReturnsAsARoutineWhenTheOptionDoesNotFeelIt) {
+  const auto time = [](int option, std::uint64_t call) {
+    const bool isSlow = call >= 100 && call < 300;
+    if (option == 0) return isSlow ? 4.0 : 1.0;
+    return option == 1 ? 2.0 : 5.0;
+  };
+  Ranks ranks(2, 4, 1.0, time, 0.05);
+  ranks.calls(200);
+  EXPECT_EQ(ranks.choice().settled(), 1);
+  ranks.calls(5000);
+  EXPECT_EQ(ranks.choice().settled(), 0);
+  EXPECT_EQ(ranks.choice().reason(), Reason::routine);
+}
+
+TEST(DynamicChoice, NeverOscillatesUnderNoise) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
+    Ranks ranks(
+        3, 4, 1.0, [](int, std::uint64_t) { return 1.0; }, 0.1, seed);
+    ranks.calls(10000);
+    EXPECT_EQ(ranks.count(Event::switched), 0) << "all options are alike, seed " << seed;
+  }
+}
+
+/// Trying costs one call in a hundred where nothing happens, however bad the options are.
+TEST(DynamicChoice, RoutineIsRare) {
+  const auto time = [](int option, std::uint64_t) { return 1.0 + 2 * option; };
+  Ranks ranks(2, 16, 1.0, time, 0.1);
+  const int count = 50000;
+  ranks.calls(count);
+  double total = 0;
+  for (const int option : ranks.ran()) total += time(option, 0);
+  EXPECT_GT(ranks.choice().explorations(), 5u);
+  EXPECT_LT(total, 1.02 * count);
+}
+
+/// Even where times change without end: rests double.
+TEST(DynamicChoice, ExploringIsBoundedWhereTimesNeverSettle) {
+  std::mt19937 random(3);
+  std::vector<double> level;
+  for (int i = 0; i < 1000; ++i) level.push_back(std::uniform_real_distribution<double>(0.5, 5)(random));
+  Ranks ranks(
+      2, 4, 1.0, [&](int, std::uint64_t call) { return level[call / 20 % 1000]; }, 0.1);
+  ranks.calls(20000);
+  EXPECT_LE(ranks.choice().explorations(), 60u);
+}
+
+TEST(DynamicChoice, AnExplorationHasABoundedNumberOfCalls) {
+  DynamicChoice choice(0, 1.0, 4);
+  const auto many = [](int, double) {
+    std::vector<int> all;
+    for (int option = 1; option < 100; ++option) all.push_back(option % 50);
+    return all;
+  };
+  std::vector<int> ran;
+  Event event = Event::none;
+  for (int call = 0; call < 40 && event != Event::kept && event != Event::switched; ++call) {
+    ran.push_back(choice.option());
+    if (choice.record(2.0)) event = choice.agree(many);
+  }
+  EXPECT_EQ(event, Event::kept);
+  EXPECT_LE(ran.size(), 4 + DynamicChoice::mostOptions + 2 * 4);
+  EXPECT_EQ(choice.trials().size(), DynamicChoice::mostOptions) << "each option once";
+}
+
+TEST(DynamicChoice, ASingleDisturbanceIsForgotten) {
+  const auto time = [](int, std::uint64_t call) { return call >= 40 && call < 43 ? 50.0 : 1.0; };
+  Ranks ranks(2, 4, 1.0, time, 0.1);
+  ranks.calls(200);
+  EXPECT_EQ(ranks.choice().explorations(), 0u);
+}
+
+TEST(DynamicChoice, WithoutOtherOptionsTheOldOneStays) {
+  DynamicChoice choice(7, 1.0, 4);
+  for (int call = 0; call < 100; ++call) {
+    EXPECT_EQ(choice.option(), 7);
+    if (choice.record(3.0)) choice.agree([](int, double) { return std::vector<int>(); });
+  }
+  EXPECT_EQ(choice.settled(), 7);
+  EXPECT_DOUBLE_EQ(choice.expected(), 3.0);
+}
+
+}  // namespace
+}  // namespace tacc
