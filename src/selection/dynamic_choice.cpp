@@ -23,7 +23,7 @@ constexpr double routineShare = 0.01;  // of the time, that explorations without
 
 /// The lower of the two in the middle, of an even number: what is above it is other programs and late ranks.
 double medianOf(std::span<const double> times) {
-  std::array<double, remembered> sorted;
+  std::array<double, remembered> sorted{};
   const auto end = std::ranges::copy(times, sorted.begin()).out;
   const auto middle = sorted.begin() + (end - sorted.begin() - 1) / 2;
   std::nth_element(sorted.begin(), middle, end);
