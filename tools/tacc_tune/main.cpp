@@ -1,21 +1,24 @@
-// tacc_tune: measures which algorithms are the fastest on this machine, for TACC_TUNE_FILE. See --help and
-// docs/tuning.md.
+// tacc_tune: measures which algorithms are the fastest on this machine, for TACC_TUNE_FILE; tacc_tune conv: which kernels
+// are, for taccConvLoadTuning. See --help, docs/tuning.md and docs/compute.md.
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <exception>
+#include <string_view>
 
 #include "comm/launch_id.hpp"
 #include "coordinator/interrupt.hpp"
 #include "options.hpp"
 #include "ranks.hpp"
 #include "session.hpp"
+#include "tune_conv.hpp"
 #include "worker/worker.hpp"
 
 int main(int argc, char** argv) {
   using namespace tacc;
-  const tune::Options options = tune::parseOptions(argc, argv);
   try {
+    if (argc > 1 && std::string_view(argv[1]) == "conv") return tune::tuneConv(argc - 1, argv + 1);
+    const tune::Options options = tune::parseOptions(argc, argv);
     if (options.isRank) bench::dieWithParent();
     if (options.isRank || isLaunched())
       tune::runSession(options);
