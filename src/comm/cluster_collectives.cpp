@@ -15,6 +15,8 @@ namespace tacc {
 namespace {
 
 constexpr std::size_t chunksUnderWay = 4;
+/// Up to here copying all blocks costs less than sending them one by one.
+constexpr std::size_t sortedLimit = 256 * 1024;
 
 std::size_t divideUp(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
@@ -102,7 +104,7 @@ void ClusterCommunicator::startBetween(const Call& call, Between between, std::s
   work.chunks = std::move(between.chunks);
   work.blockBytes = between.count * elementBytes;
   // Blocks of the caller's buffers are in the order of the ranks.
-  if (&between.members == &everybody_ && !std::ranges::is_sorted(everybody_)) {
+  if (&between.members == &everybody_ && !between.isSorted && !std::ranges::is_sorted(everybody_)) {
     work.places = everybody_;
     work.inputHasPlaces = between.collective != Collective::allGather && between.collective != Collective::gather;
     work.outputHasPlaces = between.collective != Collective::reduceScatter && between.collective != Collective::scatter;
@@ -301,7 +303,25 @@ void ClusterCommunicator::reduceScatter(const Call& call) {
   lastAlgorithm_ = "lanes+" + lastAlgorithm_;
 }
 
+void ClusterCommunicator::runSorted(const Call& call) {
+  const std::size_t block = call.count * sizeOf(call.type);
+  const bool gathers = call.collective == Collective::allGather;
+  std::byte* const stack = workspace(block * everybody_.size());
+  const auto inOrder = [&](std::size_t i) { return stack + i * block; };
+  const auto ofRank = [&](std::size_t i) { return static_cast<std::size_t>(everybody_[i]) * block; };
+  for (std::size_t i = 0; !gathers && i < everybody_.size(); ++i)
+    std::memcpy(inOrder(i), sendOf(call) + ofRank(i), block);
+  const NetworkChunk chunk{gathers ? sendOf(call) : stack, gathers ? stack : receiveOf(call), call.count};
+  startBetween(call, {call.collective, everybody_, 0, false, call.count, {chunk}, true}, call.count);
+  finishBetween();
+  for (std::size_t i = 0; gathers && i < everybody_.size(); ++i)
+    std::memcpy(receiveOf(call) + ofRank(i), inOrder(i), block);
+}
+
 void ClusterCommunicator::runFlat(const Call& call) {
+  const bool isStack = call.collective == Collective::allGather || call.collective == Collective::reduceScatter;
+  const std::size_t bytes = call.count * sizeOf(call.type) * everybody_.size();
+  if (isStack && bytes <= sortedLimit && !std::ranges::is_sorted(everybody_)) return runSorted(call);
   const UserBuffers mine = usedBuffers(call, rank(), ranks());
   const std::size_t chunk = chunkOf(call.collective, everybody_, call, 1);
   startBetween(

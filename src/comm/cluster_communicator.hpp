@@ -69,6 +69,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
     bool inPlace;
     std::size_t count;  // split: elements; stack: elements of a block
     std::vector<NetworkChunk> chunks;
+    bool isSorted = false;  // of a stack: its blocks are in the order of the members, not of the ranks
   };
   /// A call that goes in and out of the hosts chunk by chunk.
   struct Pipeline {
@@ -95,6 +96,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void runDirect(const Call& call);
   /// All ranks as if each were alone on its host.
   void runFlat(const Call& call);
+  /// Allgather and reduce-scatter of short blocks in an order in which neighbours travel as one message.
+  void runSorted(const Call& call);
   void barrier();
   /// Reductions whose bits depend on the contributions and the number of ranks alone (cluster_rank_order.cpp).
   void reduceInRankOrder(const Call& call);
