@@ -13,8 +13,8 @@ namespace tacc {
 namespace {
 
 /// The model has to promise so much more than the simple rule's algorithm: it is a model. Simulations of machines and
-/// sizes put its prices within 5 % five times in six (docs/sim.md). It is wrong by more where all send to all at once and
-/// the topology is not known, or was measured in bad hours.
+/// sizes put its prices within 5 % five times in six (docs/sim.md). It is wrong by more where all send to all at once
+/// and the topology is not known, or was measured in bad hours.
 constexpr double clearly = 1.1, clearlyAllAtOnce = 1.5;
 /// Messages of a few hundred bytes and less cost the same.
 constexpr std::size_t leastBytes = 64;
