@@ -4,10 +4,10 @@
 
 #include "base/error.hpp"
 #include "comm/host.hpp"
-#include "transports/interfaces.hpp"
 #include "comm/launch_environment.hpp"
 #include "comm/launch_id.hpp"
 #include "comm/unique_id.hpp"
+#include "transports/interfaces.hpp"
 
 namespace tacc {
 namespace {

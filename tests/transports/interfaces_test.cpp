@@ -6,9 +6,9 @@
 #include <cstdlib>
 
 #include "base/error.hpp"
-#include "transports/tcp.hpp"
 #include "comm/unique_id.hpp"
 #include "support/child_process.hpp"
+#include "transports/tcp.hpp"
 
 namespace tacc {
 namespace {
