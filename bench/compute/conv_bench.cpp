@@ -9,6 +9,7 @@
 
 #include "compute/output_file.hpp"
 #include "compute/timing.hpp"
+#include "coordinator/command_line.hpp"
 
 namespace tacc::bench {
 namespace {
@@ -38,8 +39,7 @@ ConvOptions parse(int argc, char** argv) {
                "count processor time, for a machine that others use too (one thread)");
   app.add_option("--json", options.jsonFile, "write the results to this file");
   app.add_option("--plot", options.plotFile, "draw the results into this SVG file");
-  try {
-    app.parse(argc, argv);
+  parseCommandLine(app, "tacc_bench conv", argc, argv, [&] {
     if (!passes.empty()) options.passes.clear();
     for (const std::string& pass : passes) {
       for (const taccConvPass_t known : {taccConvForward, taccConvBackwardData, taccConvBackwardWeights}) {
@@ -57,14 +57,7 @@ ConvOptions parse(int argc, char** argv) {
     if (options.threads > 1)
       throw std::invalid_argument("--threads needs OpenMP, which was not there when this was built");
 #endif
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) std::exit(app.exit(error));
-    fmt::print(stderr, "tacc_bench conv: {}\n\n{}", error.what(), app.help());
-    std::exit(2);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "tacc_bench conv: {}\n\n{}", error.what(), app.help());
-    std::exit(2);
-  }
+  });
   return options;
 }
 

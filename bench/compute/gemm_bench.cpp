@@ -9,6 +9,7 @@
 
 #include "compute/output_file.hpp"
 #include "compute/timing.hpp"
+#include "coordinator/command_line.hpp"
 
 namespace tacc::bench {
 namespace {
@@ -40,8 +41,7 @@ GemmOptions parse(int argc, char** argv) {
                "count processor time, for a machine that others use too (one thread)");
   app.add_option("--json", options.jsonFile, "write the results to this file");
   app.add_option("--plot", options.plotFile, "draw the results into this SVG file");
-  try {
-    app.parse(argc, argv);
+  parseCommandLine(app, "tacc_bench gemm", argc, argv, [&] {
     for (const std::string& shape : shapes) options.shapes.push_back(parseGemmShape(shape, batch));
     if (options.processorTime && options.threads > 1) throw std::invalid_argument("--cpu-time is for one thread");
     for (const std::string& name : options.peers) {
@@ -54,14 +54,7 @@ GemmOptions parse(int argc, char** argv) {
     if (options.threads > 1)
       throw std::invalid_argument("--threads needs OpenMP, which was not there when this was built");
 #endif
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) std::exit(app.exit(error));
-    fmt::print(stderr, "tacc_bench gemm: {}\n\n{}", error.what(), app.help());
-    std::exit(2);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "tacc_bench gemm: {}\n\n{}", error.what(), app.help());
-    std::exit(2);
-  }
+  });
   return options;
 }
 

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "coordinator/command_line.hpp"
 #include "coordinator/launch.hpp"
 #include "coordinator/words.hpp"
 #include "worker/element.hpp"
@@ -193,17 +194,7 @@ Options parseOptions(int argc, char** argv) {
   Words words;
   Options options;
   declare(app, words, options);
-  try {
-    app.parse(argc, argv);
-    understand(words, options);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) std::exit(app.exit(error));
-    fmt::print(stderr, "tacc_bench: {}\n\n{}", error.what(), app.help());
-    std::exit(2);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "tacc_bench: {}\n\n{}", error.what(), app.help());
-    std::exit(2);
-  }
+  parseCommandLine(app, "tacc_bench", argc, argv, [&] { understand(words, options); });
   return options;
 }
 

@@ -34,7 +34,7 @@ int ClusterCommunicator::lanesOf(Collective collective, std::size_t bytes) const
 
 std::vector<CallWay> ClusterCommunicator::ways(Collective collective, std::size_t bytes) {
   NetworkChooser& chooser = chooserFor(collective);
-  const PlanRequest request{collective, chooser.ranks(), 0, chooser.groups(), {}};
+  const PlanRequest request = chooser.request(collective, 0);
   std::vector<CallWay> ways;
   if (goesDirect(collective)) ways.push_back({std::string(directWay), std::nullopt});
   for (const NetworkCandidate& candidate : chooser.explain(collective, bytesBetween(collective, bytes))) {

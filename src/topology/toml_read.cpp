@@ -363,15 +363,7 @@ class Reader {
 }  // namespace
 
 Topology topologyFromToml(std::string_view text, const std::string& origin) {
-  toml::table file;
-  try {
-    file = toml::parse(text, origin);
-  } catch (const toml::parse_error& error) {
-    fail(taccInvalidArgument, "{}:{}:{}: no TOML: {}", origin, error.source().begin.line, error.source().begin.column,
-         error.description());
-  } catch (const Error& error) {
-    fail(error.result(), "{}: {}", origin, error.what());
-  }
+  const toml::table file = parseToml(text, origin);
   return Reader(file, origin).read();
 }
 

@@ -111,4 +111,15 @@ void TomlTable::finish() const {
   }
 }
 
+toml::table parseToml(std::string_view text, const std::string& origin) {
+  try {
+    return toml::parse(text, origin);
+  } catch (const toml::parse_error& error) {
+    fail(taccInvalidArgument, "{}:{}:{}: no TOML: {}", origin, error.source().begin.line, error.source().begin.column,
+         error.description());
+  } catch (const Error& error) {
+    fail(error.result(), "{}: {}", origin, error.what());
+  }
+}
+
 }  // namespace tacc

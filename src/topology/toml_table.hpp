@@ -17,6 +17,9 @@
 
 namespace tacc {
 
+/// The file's text, parsed. Throws taccInvalidArgument with origin, line and column where it is no TOML.
+toml::table parseToml(std::string_view text, const std::string& origin);
+
 /// One table of a file. Keys are asked for; finish() then refuses all that nobody asked for, so a misspelt key is
 /// found.
 class TomlTable {

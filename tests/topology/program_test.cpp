@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "golden.hpp"
+#include "support/run_program.hpp"
 #include "topology/hwloc_node.hpp"
 #include "topology/ibnet.hpp"
 #include "topology/slurm.hpp"
@@ -24,20 +25,8 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-struct Ran {
-  int status = -1;
-  std::string output;  // both streams
-};
-
 Ran run(const std::string& arguments, const std::string& environment = "") {
-  Ran ran;
-  FILE* pipe = ::popen((environment + " '" + TACC_TEST_TOPO + "' " + arguments + " 2>&1 </dev/null").c_str(), "r");
-  std::array<char, 4096> piece{};
-  for (std::size_t size; (size = std::fread(piece.data(), 1, piece.size(), pipe)) > 0;)
-    ran.output.append(piece.data(), size);
-  const int status = ::pclose(pipe);
-  ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return ran;
+  return runProgram(TACC_TEST_TOPO, arguments, environment);
 }
 
 class Folder : public testing::Test {

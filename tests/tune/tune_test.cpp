@@ -12,6 +12,7 @@
 
 #include "rank_harness.hpp"
 #include "selection/tuning_file.hpp"
+#include "support/run_program.hpp"
 #include "support/virtual_cluster.hpp"
 
 namespace tacc::test {
@@ -21,20 +22,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Ran {
-  int status = -1;
-  std::string output;  // both streams
-};
-
 Ran run(const std::string& arguments, const std::string& environment = "") {
-  Ran ran;
-  FILE* pipe = ::popen((environment + " '" + TACC_TEST_TUNE + "' " + arguments + " 2>&1 </dev/null").c_str(), "r");
-  std::array<char, 4096> piece{};
-  for (std::size_t size; (size = std::fread(piece.data(), 1, piece.size(), pipe)) > 0;)
-    ran.output.append(piece.data(), size);
-  const int status = ::pclose(pipe);
-  ran.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  return ran;
+  return runProgram(TACC_TEST_TUNE, arguments, environment);
 }
 
 class Tune : public testing::Test {

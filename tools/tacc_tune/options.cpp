@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "comm/launch_id.hpp"
+#include "coordinator/command_line.hpp"
 #include "coordinator/options.hpp"
 #include "coordinator/sizes.hpp"
 
@@ -105,17 +106,7 @@ Options parseOptions(int argc, char** argv) {
   Words words;
   Options options;
   declare(app, words, options);
-  try {
-    app.parse(argc, argv);
-    understand(words, options);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) std::exit(app.exit(error));
-    fmt::print(stderr, "tacc_tune: {}\n\n{}", error.what(), app.help());
-    std::exit(2);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "tacc_tune: {}\n\n{}", error.what(), app.help());
-    std::exit(2);
-  }
+  bench::parseCommandLine(app, "tacc_tune", argc, argv, [&] { understand(words, options); });
   return options;
 }
 

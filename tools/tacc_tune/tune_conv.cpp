@@ -12,6 +12,7 @@
 #include "compute/conv_problem.hpp"
 #include "compute/output_file.hpp"
 #include "compute/timing.hpp"
+#include "coordinator/command_line.hpp"
 #ifdef TACC_BENCH_OPENMP
 #include "tacc/compute_openmp.h"
 #endif
@@ -156,17 +157,12 @@ Options parse(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "for one layer and pass (0.3)")->check(CLI::PositiveNumber);
   app.add_flag("--winograd", options.winograd, "allow Winograd's convolutions: for plans that allow them");
   app.add_option("--out", options.file, "the file to write (conv_tuning.toml)");
-  try {
-    app.parse(argc, argv);
+  bench::parseCommandLine(app, "tacc_tune conv", argc, argv, [&] {
 #ifndef TACC_BENCH_OPENMP
     if (options.threads > 1)
       throw std::invalid_argument("--threads needs OpenMP, which was not there when this was built");
 #endif
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) std::exit(app.exit(error));
-    fmt::print(stderr, "tacc_tune conv: {}\n\n{}", error.what(), app.help());
-    std::exit(2);
-  }
+  });
   return options;
 }
 

@@ -129,15 +129,7 @@ Tuning readTuning(const toml::table& raw, const std::string& origin, const Tunin
 }  // namespace
 
 Tuning tuningFromToml(std::string_view text, const std::string& origin, const TuningPlace& here) {
-  toml::table file;
-  try {
-    file = toml::parse(text, origin);
-  } catch (const toml::parse_error& error) {
-    fail(taccInvalidArgument, "{}:{}:{}: no TOML: {}", origin, error.source().begin.line, error.source().begin.column,
-         error.description());
-  } catch (const Error& error) {
-    fail(error.result(), "{}: {}", origin, error.what());
-  }
+  const toml::table file = parseToml(text, origin);
   return readTuning(file, origin, here);
 }
 
