@@ -14,7 +14,12 @@ namespace tacc {
 namespace {
 
 constexpr double affordable = 0.01;  // of the time of calls, that agreeing may cost
-constexpr std::size_t agreedBytes = 8 * DynamicChoice::mostPeriod;
+constexpr std::size_t agreedBytes = 8 * DynamicChoice::mostTimes;
+/// Shorter calls take what processors and the scheduler take more than what the network does, which the model knows.
+constexpr double shortSeconds = 2e-3;
+/// Prices of algorithms that may be the fastest for such calls, to the least of all.
+constexpr double rivalling = 2.5;
+constexpr int longestPeriod = 4096;  // calls; of short ones
 constexpr std::size_t leastBytes = 64;
 
 /// All ranks need all others' data, so none can be done long before the others.
@@ -37,6 +42,18 @@ std::vector<double> secondsOf(const std::vector<NetworkCandidate>& candidates) {
   return seconds;
 }
 
+/// Those with prices near the least, the cheapest first.
+std::vector<int> rivalsOf(const std::vector<NetworkCandidate>& candidates) {
+  std::vector<const NetworkCandidate*> possible;
+  for (const NetworkCandidate& candidate : candidates)
+    if (candidate.isPossible) possible.push_back(&candidate);
+  std::ranges::stable_sort(possible, {}, &NetworkCandidate::seconds);
+  std::vector<int> rivals;
+  for (const NetworkCandidate* candidate : possible)
+    if (candidate->seconds <= rivalling * possible.front()->seconds) rivals.push_back(numberOf(*candidate->algorithm));
+  return rivals;
+}
+
 std::string describeTrials(const DynamicChoice& choice) {
   std::string text;
   for (const DynamicChoice::Trial& trial : choice.trials())
@@ -47,7 +64,8 @@ std::string describeTrials(const DynamicChoice& choice) {
 
 /// What led to the last exploration.
 std::string describeReason(const DynamicChoice& choice) {
-  if (choice.reason() == DynamicChoice::Reason::routine) return std::string(nameOf(choice.reason()));
+  if (choice.reason() == DynamicChoice::Reason::routine || choice.reason() == DynamicChoice::Reason::rivals)
+    return std::string(nameOf(choice.reason()));
   return fmt::format("{} was {}: measured {:.4g} ms, expected {:.4g} ms", algorithmOf(choice.before()).name,
                      nameOf(choice.reason()), choice.measured() * 1e3, choice.expectedBefore() * 1e3);
 }
@@ -72,18 +90,19 @@ void DynamicSelection::begin() noexcept {
 DynamicSelection::Class DynamicSelection::makeClass(NetworkChooser& chooser, Collective collective, std::size_t bytes,
                                                     int lanes) {
   const std::size_t least = leastOf(sizeClassOf(bytes)) * static_cast<std::size_t>(lanes);
-  Class made{&chooser,
-             collective,
-             lanes,
-             least,
-             secondsOf(chooser.explain(collective, least)),
-             secondsOf(chooser.explain(collective, 2 * least)),
-             std::nullopt};
+  const std::vector<NetworkCandidate> candidates = chooser.explain(collective, least);
+  Class made{
+      &chooser,    collective, lanes, least, secondsOf(candidates), secondsOf(chooser.explain(collective, 2 * least)),
+      std::nullopt};
   const int chosen = numberOf(chooser.choose(collective, 0, bytes, {}));
   const double expected = made.least[static_cast<std::size_t>(chosen)];
   if (expected <= 0) return made;
   const double period = std::ceil(agreementSeconds_ / (affordable * expected));
-  if (period <= DynamicChoice::mostPeriod) made.choice.emplace(chosen, expected, static_cast<int>(period));
+  if (expected <= shortSeconds && period <= longestPeriod)
+    made.choice.emplace(chosen, expected, DynamicChoice::paceOfShortCalls(static_cast<int>(period)),
+                        rivalsOf(candidates));
+  else if (period <= DynamicChoice::mostPeriod)
+    made.choice.emplace(chosen, expected, DynamicChoice::paceOfLongCalls(static_cast<int>(period)));
   return made;
 }
 

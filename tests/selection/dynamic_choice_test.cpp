@@ -29,7 +29,7 @@ std::vector<int> others(int current, double) {
 class Ranks {
  public:
   Ranks(int ranks, int period, double expected, TimeOf timeOf, double noise, unsigned seed = 1)
-      : choices_(static_cast<std::size_t>(ranks), DynamicChoice(0, expected, period)),
+      : choices_(static_cast<std::size_t>(ranks), DynamicChoice(0, expected, DynamicChoice::paceOfLongCalls(period))),
         timeOf_(std::move(timeOf)),
         noise_(noise),
         random_(seed) {}
@@ -183,7 +183,7 @@ TEST(DynamicChoice, ExploringIsBoundedWhereTimesNeverSettle) {
 }
 
 TEST(DynamicChoice, AnExplorationHasABoundedNumberOfCalls) {
-  DynamicChoice choice(0, 1.0, 4);
+  DynamicChoice choice(0, 1.0, DynamicChoice::paceOfLongCalls(4));
   const auto many = [](int, double) {
     std::vector<int> all;
     for (int option = 1; option < 100; ++option) all.push_back(option % 50);
@@ -208,7 +208,7 @@ TEST(DynamicChoice, ASingleDisturbanceIsForgotten) {
 }
 
 TEST(DynamicChoice, WithoutOtherOptionsTheOldOneStays) {
-  DynamicChoice choice(7, 1.0, 4);
+  DynamicChoice choice(7, 1.0, DynamicChoice::paceOfLongCalls(4));
   for (int call = 0; call < 100; ++call) {
     EXPECT_EQ(choice.option(), 7);
     if (choice.record(3.0)) choice.agree([](int, double) { return std::vector<int>(); });
