@@ -18,14 +18,18 @@ constexpr std::size_t agreedBytes = 8 * DynamicChoice::mostTimes;
 /// Shorter calls take what processors and the scheduler take more than what the network does, which the model knows.
 constexpr double shortSeconds = 2e-3;
 /// Prices of algorithms that may be the fastest for such calls, to the least of all.
-constexpr double rivalling = 2.5;
-constexpr int longestPeriod = 4096;  // calls; of short ones
+constexpr double rivalling = 3;
+constexpr int longestPeriod = 1 << 14;  // calls; of short ones
 constexpr std::size_t leastBytes = 64;
 
 /// All ranks need all others' data, so none can be done long before the others.
-bool isTimed(Collective collective) {
+bool needsAll(Collective collective) {
   return collective == Collective::allReduce || collective == Collective::allGather ||
          collective == Collective::reduceScatter;
+}
+
+bool isTimed(Collective collective) {
+  return needsAll(collective) || collective == Collective::broadcast || collective == Collective::reduce;
 }
 
 int numberOf(const Algorithm& algorithm) { return static_cast<int>(&algorithm - algorithms().data()); }
@@ -57,9 +61,10 @@ std::vector<int> rivalsOf(const std::vector<NetworkCandidate>& candidates) {
 std::string describeTrials(const DynamicChoice& choice) {
   std::string text;
   for (const DynamicChoice::Trial& trial : choice.trials())
-    text +=
-        fmt::format("{}{} {:.4g} ms", text.empty() ? "" : ", ", algorithmOf(trial.option).name, trial.median() * 1e3);
-  return text;
+    if (trial.count > 0)
+      text +=
+          fmt::format("{}{} {:.4g} ms", text.empty() ? "" : ", ", algorithmOf(trial.option).name, trial.median() * 1e3);
+  return text.empty() ? "no times yet" : text;
 }
 
 /// What led to the last exploration.
@@ -97,11 +102,13 @@ DynamicSelection::Class DynamicSelection::makeClass(NetworkChooser& chooser, Col
   const int chosen = numberOf(chooser.choose(collective, 0, bytes, {}));
   const double expected = made.least[static_cast<std::size_t>(chosen)];
   if (expected <= 0) return made;
-  const double period = std::ceil(agreementSeconds_ / (affordable * expected));
+  // Barriers before the times of rooted collectives cost as much as an agreement each.
+  const double overhead = agreementSeconds_ * (needsAll(collective) ? 1 : 1 + DynamicChoice::timesOfShortCalls);
+  const double period = std::ceil(overhead / (affordable * expected));
   if (expected <= shortSeconds && period <= longestPeriod)
     made.choice.emplace(chosen, expected, DynamicChoice::paceOfShortCalls(static_cast<int>(period)),
                         rivalsOf(candidates));
-  else if (period <= DynamicChoice::mostPeriod)
+  else if (period <= DynamicChoice::mostPeriod && needsAll(collective))
     made.choice.emplace(chosen, expected, DynamicChoice::paceOfLongCalls(static_cast<int>(period)));
   return made;
 }
@@ -126,10 +133,13 @@ const Algorithm& DynamicSelection::choose(NetworkChooser& chooser, Collective co
   return algorithmOf(option);
 }
 
-bool DynamicSelection::end() {
-  if (pending_ == nullptr) return false;
+taccRedOp_t DynamicSelection::agreement() const noexcept { return needsAll(pending_->collective) ? taccMin : taccMax; }
+
+DynamicSelection::Next DynamicSelection::end() {
+  if (pending_ == nullptr) return Next::nothing;
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  return pending_->choice->record(seconds * factor_);
+  if (pending_->choice->record(seconds * factor_)) return Next::agreement;
+  return !needsAll(pending_->collective) && pending_->choice->beginsTime() ? Next::barrier : Next::nothing;
 }
 
 std::vector<int> DynamicSelection::propose(const Class& of, int current, double ratio) const {

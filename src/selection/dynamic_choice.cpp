@@ -11,6 +11,9 @@ constexpr std::size_t remembered = 8;  // agreed times that are looked at: half 
 /// The model is of the network alone, and within 15 % of it; inside hosts calls take time too.
 constexpr double modelError = 1.5;
 constexpr double departure = 1.25;  // from what was measured before
+/// Short calls are by so much slower for a while when other programs run.
+constexpr double departureOfShortCalls = 1.6;
+constexpr std::size_t knownOptions = 4;  // the best of them are tried again, of short calls
 /// After its first trial an option that took so much longer than the best one is not tried again.
 constexpr double hopeless = 1.5;
 constexpr std::size_t finalists = 4;
@@ -22,7 +25,7 @@ constexpr std::uint64_t leastRoutine = 256, mostRoutine = 1 << 20;
 constexpr double routineShare = 0.01;  // of the time, that explorations without a reason may cost
 /// Eight processes that take turns on two cores are in step after a call or two, and means of six calls differ by a
 /// fifth from one handful to the next.
-constexpr int shortSkipped = 2, shortCounted = 6, shortRounds = 4, shortTimes = 4;
+constexpr int shortSkipped = 2, shortCounted = 6, shortRounds = 4;
 
 /// The lower of the two in the middle, of an even number: what is above it is other programs and late ranks.
 double medianOf(std::span<const double> times) {
@@ -31,10 +34,6 @@ double medianOf(std::span<const double> times) {
   const auto middle = sorted.begin() + (end - sorted.begin() - 1) / 2;
   std::nth_element(sorted.begin(), middle, end);
   return *middle;
-}
-
-bool isDeparture(double measured, double expected) {
-  return measured > departure * expected || measured * departure < expected;
 }
 
 }  // namespace
@@ -47,7 +46,8 @@ DynamicChoice::Pace DynamicChoice::paceOfLongCalls(int period) {
 }
 
 DynamicChoice::Pace DynamicChoice::paceOfShortCalls(int period) {
-  return {std::max(period, shortTimes * shortCounted), shortTimes, shortSkipped, shortCounted, shortRounds};
+  return {std::max(period, timesOfShortCalls * (shortSkipped + shortCounted)), timesOfShortCalls, shortSkipped,
+          shortCounted, shortRounds};
 }
 
 DynamicChoice::DynamicChoice(int option, double expected, Pace pace, const std::vector<int>& rivals)
@@ -74,8 +74,8 @@ void DynamicChoice::tryOut(Phase phase, const std::vector<int>& options) {
 
 /// Calls of the settled option alone; the last ones before the agreement are timed.
 void DynamicChoice::rest() {
-  std::vector<Turn> turns(static_cast<std::size_t>(pace_.times), {current_, 0, pace_.counted});
-  turns.front().skipped = pace_.period - pace_.times * pace_.counted;
+  std::vector<Turn> turns(static_cast<std::size_t>(pace_.times), {current_, pace_.skipped, pace_.counted});
+  turns.front().skipped += pace_.period - pace_.times * (pace_.skipped + pace_.counted);
   schedule(Phase::settled, std::move(turns));
 }
 
@@ -111,20 +111,35 @@ DynamicChoice::Event DynamicChoice::judge(const Propose& propose) {
   const double measured = medianOf(recent_);
   const std::uint64_t settledFor = calls_ - settledAt_;
   const auto begin = [&](Reason reason) {
-    explore(reason, measured, propose(current_, reason == Reason::routine ? 1.0 : measured / expected_));
+    explore(reason, measured, others(reason == Reason::routine ? 1.0 : measured / expected_, propose));
     return Event::exploring;
   };
-  const bool tells = pace_.counted == 1 || recent_.size() == remembered;  // short calls are never alike
+  const bool tells = !isShort() || recent_.size() == remembered;
   if (settledFor >= rest_ && tells) {
     if (!isMeasured_ && measured > modelError * expected_) return begin(Reason::model);
-    if (isMeasured_ && isDeparture(measured, expected_))
-      return begin(measured > expected_ ? Reason::slower : Reason::faster);
+    if (isMeasured_ && departs(measured)) return begin(measured > expected_ ? Reason::slower : Reason::faster);
     if (settledFor >= routine_) return begin(Reason::routine);
   }
   // A few calls were too few to know what to expect.
-  if (!isMeasured_ || (isFresh && !isDeparture(measured, expected_))) expected_ = measured;
+  if (!isMeasured_ || (isFresh && !departs(measured))) expected_ = measured;
   isMeasured_ = true;
   return Event::none;
+}
+
+bool DynamicChoice::departs(double measured) const noexcept {
+  if (isShort()) return measured > departureOfShortCalls * expected_;
+  return measured > departure * expected_ || measured * departure < expected_;
+}
+
+/// Of short calls what was measured before tells more than prices do.
+std::vector<int> DynamicChoice::others(double ratio, const Propose& propose) const {
+  if (!isShort() || known_.empty()) return propose(current_, ratio);
+  std::vector<Known> best = known_;
+  std::ranges::stable_sort(best, {}, &Known::seconds);
+  if (best.size() > knownOptions) best.resize(knownOptions);
+  std::vector<int> options;
+  for (const Known& known : best) options.push_back(known.option);
+  return options;
 }
 
 void DynamicChoice::explore(Reason reason, double measured, const std::vector<int>& others) {
@@ -136,7 +151,7 @@ void DynamicChoice::explore(Reason reason, double measured, const std::vector<in
   ++explorations_;
   trials_.assign(1, {current_, 0, {}});
   for (const int option : others) {
-    if (trials_.size() == mostOptions) break;
+    if (trials_.size() == (reason == Reason::rivals ? mostTimes : mostOptions)) break;
     if (std::ranges::find(trials_, option, &Trial::option) == trials_.end()) trials_.push_back({option, 0, {}});
   }
   std::vector<int> options;
@@ -182,6 +197,13 @@ DynamicChoice::Event DynamicChoice::settle() {
                           : reason_ == Reason::routine ? worthwhileWithoutReason
                                                        : worthwhile;
     if (best->median() > needed * old.median()) best = &old;
+  }
+  for (const Trial& trial : trials_) {
+    const auto known = std::ranges::find(known_, trial.option, &Known::option);
+    if (known == known_.end())
+      known_.push_back({trial.option, trial.median()});
+    else
+      known->seconds = trial.median();
   }
   double excess = 0;
   for (const Trial& trial : trials_)

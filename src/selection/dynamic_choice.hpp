@@ -54,10 +54,12 @@ class DynamicChoice {
   static constexpr int leastPeriod = 4, mostPeriod = 16;
   /// Every call is timed, and agreements are every `period` calls, leastPeriod to mostPeriod.
   static Pace paceOfLongCalls(int period);
+  static constexpr int timesOfShortCalls = 4;
   /// A handful of calls in a row make a time.
   static Pace paceOfShortCalls(int period);
-  static constexpr std::size_t mostTimes = 16;   // in a window
-  static constexpr std::size_t mostOptions = 7;  // that an exploration tries, the current one included
+  static constexpr std::size_t mostTimes = 16;  // in a window
+  /// That an exploration tries, the current one included; rivals may be as many as a window has times.
+  static constexpr std::size_t mostOptions = 7;
 
   /// `option` is what the model chose, `expected` the seconds it promises; `rivals` are tried against it first of all,
   /// if there are any.
@@ -67,6 +69,8 @@ class DynamicChoice {
   int option() const noexcept { return schedule_[window_.size()].option; }
   /// The call took so long on this rank. True: the ranks must agree before the next one.
   bool record(double seconds);
+  /// The next call is the first of those that make a time.
+  bool beginsTime() const noexcept { return made_ == schedule_[window_.size()].skipped; }
   /// This rank's times since the last agreement, to be replaced by what all ranks agree on; at most mostTimes.
   std::span<double> window() noexcept { return window_; }
   /// The window is agreed: decides about the calls to come.
@@ -98,10 +102,14 @@ class DynamicChoice {
   void explore(Reason reason, double measured, const std::vector<int>& others);
   Event compare();
   Event settle();
+  /// What an exploration that is due now tries.
+  std::vector<int> others(double ratio, const Propose& propose) const;
+  bool departs(double measured) const noexcept;
   void keepTrials();
   void tryOut(Phase phase, const std::vector<int>& options);
   void rest();
   void schedule(Phase phase, std::vector<Turn> turns);
+  bool isShort() const noexcept { return pace_.counted > 1; }
   std::uint64_t callsOfTrial() const noexcept { return static_cast<std::uint64_t>(pace_.skipped + pace_.counted); }
 
   int current_;
@@ -115,6 +123,11 @@ class DynamicChoice {
   double sum_ = 0;              // of what those of them took that count
   std::vector<double> recent_;  // the last agreed times of the settled option
   std::vector<Trial> trials_;
+  struct Known {
+    int option;
+    double seconds;
+  };
+  std::vector<Known> known_;  // of every option that was tried, what it took the last time
 
   Reason reason_ = Reason::model;
   double measured_ = 0, expectedBefore_ = 0;

@@ -14,6 +14,7 @@ Reading Gauge::time(Collective collective, std::size_t count, const std::string&
   const Clock::time_point begin = Clock::now();
   for (int i = 0; i < calls; ++i) comm_.run(call);
   const Clock::time_point end = Clock::now();
+  last_ = comm_.lastAlgorithm();
   comm_.force("");
   const auto seconds = [](Clock::duration duration) { return std::chrono::duration<double>(duration).count(); };
   std::array<double, 2> reading = {seconds(end - begin) / calls, comm_.rank() == 0 ? seconds(end - start_) : 0};
