@@ -23,7 +23,7 @@ constexpr double settlingSeconds = 5;
 /// Short calls make more, within this time: libraries that measure which algorithm is the fastest try some hundred
 /// calls.
 constexpr double choosingSeconds = 0.1;
-constexpr int mostChoosingIterations = 400;
+constexpr int mostChoosingIterations = 700;
 constexpr int fewestIterations = 5;
 constexpr int mostIterations = 2000;
 /// If the fewest iterations take longer than this, fewer must do.

@@ -20,6 +20,12 @@ constexpr double shortSeconds = 2e-3;
 /// Prices of algorithms that may be the fastest for such calls, to the least of all.
 constexpr double rivalling = 3;
 constexpr int longestPeriod = 1 << 14;  // calls; of short ones
+/// Means of six calls of 8 bytes differ by a fifth from one handful to the next.
+constexpr double veryShortSeconds = 5e-4;
+constexpr int countedOfShort = 6, countedOfVeryShort = 12;
+/// Of broadcasts and reductions to a root one ends while the next ones are under way: of six, the latency of the last
+/// one would be a good part.
+constexpr int countedOfRooted = 16;
 constexpr std::size_t leastBytes = 64;
 
 /// All ranks need all others' data, so none can be done long before the others.
@@ -44,6 +50,11 @@ std::vector<double> secondsOf(const std::vector<NetworkCandidate>& candidates) {
   for (const NetworkCandidate& candidate : candidates)
     if (candidate.isPossible) seconds[static_cast<std::size_t>(numberOf(*candidate.algorithm))] = candidate.seconds;
   return seconds;
+}
+
+int countedOf(Collective collective, double seconds) {
+  if (!needsAll(collective)) return countedOfRooted;
+  return seconds <= veryShortSeconds ? countedOfVeryShort : countedOfShort;
 }
 
 /// Those with prices near the least, the cheapest first.
@@ -102,11 +113,13 @@ DynamicSelection::Class DynamicSelection::makeClass(NetworkChooser& chooser, Col
   const int chosen = numberOf(chooser.choose(collective, 0, bytes, {}));
   const double expected = made.least[static_cast<std::size_t>(chosen)];
   if (expected <= 0) return made;
-  // Barriers before the times of rooted collectives cost as much as an agreement each.
-  const double overhead = agreementSeconds_ * (needsAll(collective) ? 1 : 1 + DynamicChoice::timesOfShortCalls);
+  // Barriers before the times of rooted collectives cost as much as an agreement each, and as their calls overlap, one
+  // call takes a third of its price.
+  const double overhead = agreementSeconds_ * (needsAll(collective) ? 1 : 3 * (1 + DynamicChoice::timesOfShortCalls));
   const double period = std::ceil(overhead / (affordable * expected));
   if (expected <= shortSeconds && period <= longestPeriod)
-    made.choice.emplace(chosen, expected, DynamicChoice::paceOfShortCalls(static_cast<int>(period)),
+    made.choice.emplace(chosen, expected,
+                        DynamicChoice::paceOfShortCalls(static_cast<int>(period), countedOf(collective, expected)),
                         rivalsOf(candidates));
   else if (period <= DynamicChoice::mostPeriod && needsAll(collective))
     made.choice.emplace(chosen, expected, DynamicChoice::paceOfLongCalls(static_cast<int>(period)));

@@ -23,9 +23,8 @@ constexpr double worthwhile = 0.95, worthwhileWithoutReason = 0.81;
 constexpr std::uint64_t shortestRest = 16, longestRest = 1024;  // calls
 constexpr std::uint64_t leastRoutine = 256, mostRoutine = 1 << 20;
 constexpr double routineShare = 0.01;  // of the time, that explorations without a reason may cost
-/// Eight processes that take turns on two cores are in step after a call or two, and means of six calls differ by a
-/// fifth from one handful to the next.
-constexpr int shortSkipped = 2, shortCounted = 6, shortRounds = 4;
+/// Eight processes that take turns on two cores are in step after a call or two.
+constexpr int shortSkipped = 2, shortRounds = 4;
 
 /// The lower of the two in the middle, of an even number: what is above it is other programs and late ranks.
 double medianOf(std::span<const double> times) {
@@ -45,9 +44,9 @@ DynamicChoice::Pace DynamicChoice::paceOfLongCalls(int period) {
   return {calls, calls};
 }
 
-DynamicChoice::Pace DynamicChoice::paceOfShortCalls(int period) {
-  return {std::max(period, timesOfShortCalls * (shortSkipped + shortCounted)), timesOfShortCalls, shortSkipped,
-          shortCounted, shortRounds};
+DynamicChoice::Pace DynamicChoice::paceOfShortCalls(int period, int counted) {
+  return {std::max(period, timesOfShortCalls * (shortSkipped + counted)), timesOfShortCalls, shortSkipped, counted,
+          shortRounds};
 }
 
 DynamicChoice::DynamicChoice(int option, double expected, Pace pace, const std::vector<int>& rivals)

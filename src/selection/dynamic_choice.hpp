@@ -55,8 +55,8 @@ class DynamicChoice {
   /// Every call is timed, and agreements are every `period` calls, leastPeriod to mostPeriod.
   static Pace paceOfLongCalls(int period);
   static constexpr int timesOfShortCalls = 4;
-  /// A handful of calls in a row make a time.
-  static Pace paceOfShortCalls(int period);
+  /// `counted` calls in a row make a time.
+  static Pace paceOfShortCalls(int period, int counted);
   static constexpr std::size_t mostTimes = 16;  // in a window
   /// That an exploration tries, the current one included; rivals may be as many as a window has times.
   static constexpr std::size_t mostOptions = 7;

@@ -225,7 +225,7 @@ TEST(DynamicChoice, WithoutOtherOptionsTheOldOneStays) {
 }
 
 DynamicChoice shortCalls(int period = 100) {
-  return {0, 1.0, DynamicChoice::paceOfShortCalls(period), {0, 1, 2, 3, 4}};
+  return {0, 1.0, DynamicChoice::paceOfShortCalls(period, 6), {0, 1, 2, 3, 4}};
 }
 
 TEST(DynamicChoiceOfShortCalls, TriesTheRivalsAtOnceAndTakesTheBest) {

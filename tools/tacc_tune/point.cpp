@@ -18,9 +18,9 @@ constexpr int fewestRounds = 2, usualRounds = 5, mostRounds = 41;
 constexpr std::size_t tellingRounds = 2;
 constexpr double leastBlockSeconds = 1e-3;  // long enough for the clock and for what ranks start apart
 constexpr int mostCalls = 500;
-/// Free calls before any is timed: explorations take 15 calls, of short ones some 250.
+/// Free calls before any is timed: explorations take 15 calls, of short ones up to 600.
 constexpr double learningSeconds = 0.3;
-constexpr int leastLearning = 32, mostLearning = 500;
+constexpr int leastLearning = 32, mostLearning = 700;
 
 double median(std::vector<double> values) {
   std::ranges::sort(values);
