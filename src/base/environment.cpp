@@ -17,6 +17,7 @@ namespace {
 constexpr std::string_view prefix = "TACC_";
 constexpr std::array<std::string_view, 2> reservedPrefixes = {"TACC_TEST_", "TACC_BENCH_"};
 constexpr int longestSpin = 1'000'000;  // microseconds
+constexpr int widestJoin = 65536;
 
 /// A word of a variable with a fixed choice, and what it means.
 template <class Value>
@@ -88,6 +89,12 @@ bool readSpin(std::string_view text, Environment& environment) {
   const std::optional<std::int64_t> microseconds = parseInteger(text, 0, longestSpin);
   if (microseconds) environment.spin = static_cast<int>(*microseconds);
   return microseconds.has_value();
+}
+
+bool readJoinWidth(std::string_view text, Environment& environment) {
+  const std::optional<std::int64_t> width = parseInteger(text, 1, widestJoin);
+  if (width) environment.joinWidth = static_cast<int>(*width);
+  return width.has_value();
 }
 
 bool readReproducible(std::string_view text, Environment& environment) {
@@ -186,6 +193,11 @@ const std::vector<Row>& table() {
         "From which ranks that join with taccCommInitEnv derive their secret; the same on all ranks."},
        false,
        [](std::string_view text, Environment& e) { return !(e.jobSecret = text).empty(); }},
+      {{"TACC_JOIN_WIDTH", fmt::format("1 to {}", widestJoin), "32",
+        "More ranks than that meet in a tree while they join: hosts connect to rank 0, or to each other, with so many "
+        "connections over the network for one rank."},
+       false,
+       readJoinWidth},
   };
   return rows;
 }

@@ -128,7 +128,7 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
   }
   member.trace = environment.trace;
   member.patience = patienceFor(config, environment);
-  member.control = std::make_unique<ControlPlane>(rank, who, bootstrap->releaseChannels());
+  member.control = std::make_unique<ControlPlane>(rank, who, bootstrap->releaseTree());
   log(LogLevel::info, rank, "joined {} ranks on {} hosts; between hosts {}, {:.1f} us, {:.3g} MB/s", ranks,
       hosts.hosts(), member.transport->describe(), member.speed.latency * 1e6, member.speed.bytesPerSecond * 1e-6);
   member.who = std::move(who);

@@ -166,7 +166,7 @@ void NetworkEndpoint::checkOthers(const NetworkActivity* activity, double still)
   if (patience_.timeout <= 0 || still <= patience_.timeout) return;
   if (!std::exchange(isStuck_, true)) control_.reportStuck(describeWait(activity));
   if (still > patience_.timeout + verdictSeconds)
-    fail(taccTimeout, "{} does not answer, nor did anything arrive for {} s; rank {} {}", control_.nameOf(0),
+    fail(taccTimeout, "{} does not answer, nor did anything arrive for {} s; rank {} {}", control_.nameOfRankZero(),
          patience_.timeout, rank_, describeWait(activity));
 }
 
