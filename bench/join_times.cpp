@@ -4,6 +4,7 @@
 //   build/bench/join_times --ranks 2000 --hosts 100       20 threads each in 100 processes that take each other for
 //                                                         other hosts: over TCP
 //   build/bench/join_times --ranks 64 --whole             a whole communicator, not only the meeting
+//   cluster run --ranks 64 --cluster 2,4,0,0 -- build/bench/join_times --launched     the same, for ranks of a launcher
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -61,8 +62,9 @@ struct Options {
   int ranks = 64;
   int hosts = 1;
   std::size_t bytes = 540;  // as much as ranks tell of themselves
-  int width = 32;  // TACC_JOIN_WIDTH
+  int width = 32;           // TACC_JOIN_WIDTH
   bool whole = false;
+  bool launched = false;
   bool own = false;  // every rank a process of its own
 };
 
@@ -179,6 +181,29 @@ int run(const Options& options) {
   return std::all_of(times, times + options.ranks, [](const Times& one) { return one.good; }) ? 0 : 1;
 }
 
+/// This process is one rank.
+int runLaunched() {
+  const Clock::time_point start = Clock::now();
+  taccComm_t comm = nullptr;
+  if (taccCommInitEnv(&comm, nullptr) != taccSuccess) {
+    fmt::print(stderr, "{}\n", taccGetLastError(nullptr));
+    return 1;
+  }
+  const std::uint64_t bytes = sentBytes, messages = sentMessages, visitors = accepted;
+  double longest = since(start);
+  int rank = 0, ranks = 0;
+  const bool good = taccAllReduce(&longest, &longest, 1, taccDouble, taccMax, comm, nullptr) == taccSuccess &&
+                    taccCommUserRank(comm, &rank) == taccSuccess && taccCommCount(comm, &ranks) == taccSuccess;
+  const Clock::time_point end = Clock::now();
+  const bool left = taccCommDestroy(comm) == taccSuccess;
+  if (rank == 0)
+    fmt::print(
+        "{:6} ranks: the slowest joined in {:.3f} s; rank 0 accepted {}, sent {:.3f} MB in {} messages until "
+        "then, and left in {:.3f} s\n",
+        ranks, longest, visitors, static_cast<double>(bytes) * 1e-6, messages, since(end));
+  return good && left ? 0 : 1;
+}
+
 }  // namespace
 }  // namespace tacc
 
@@ -191,6 +216,8 @@ int main(int argc, char** argv) {
   app.add_option("--width", options.width, "TACC_JOIN_WIDTH")->check(CLI::Range(1, 65536));
   app.add_flag("--whole", options.whole, "form a communicator");
   app.add_flag("--processes", options.own, "one for each rank, also on several hosts");
+  app.add_flag("--launched", options.launched, "this process is one rank, as its launcher says");
   CLI11_PARSE(app, argc, argv);
+  if (options.launched) return tacc::runLaunched();
   return tacc::run(options);
 }

@@ -63,14 +63,15 @@ Bootstrap::Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeout
   if (ranks == 1) return;
   if (rank == 0) {
     if (std::optional<std::vector<Listener>> listeners = listenFor(contents)) {
-      hub_ = std::make_unique<Hub>(std::move(*listeners), contents, ranks, timeoutSeconds, options.treeWidth, interrupt_);
+      hub_ =
+          std::make_unique<Hub>(std::move(*listeners), contents, ranks, timeoutSeconds, options.treeWidth, interrupt_);
       allUnix_ = hub_->allUnix();
       return;
     }
     // Another process is rank 0 already: joining it as a second rank 0 tells both, and all others.
   }
-  spoke_ = std::make_unique<Spoke>(contents, ranks, rank, timeoutSeconds,
-                                   TreeShape{options.treeWidth, options.host}, interrupt_);
+  spoke_ = std::make_unique<Spoke>(contents, ranks, rank, timeoutSeconds, TreeShape{options.treeWidth, options.host},
+                                   interrupt_);
   allUnix_ = spoke_->allUnix();
   findOwnAddress();
 }

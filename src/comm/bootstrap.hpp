@@ -5,9 +5,9 @@
 // Both ends prove that they know the id's secret (handshake.hpp); strangers, garbage and connections that say nothing
 // are refused and hinder nobody. No threads: all work is done inside the calls.
 //
-// Many ranks meet in a tree: the first rank of each other host becomes its gateway (spoke.hpp), which the others of that
-// host connect to, and rank 0 sends gateways that are too many for it on to others (branches.hpp). A gateway carries the
-// messages of the ranks behind it (relay.hpp).
+// Many ranks meet in a tree: the first rank of each other host becomes its gateway (spoke.hpp), which the others of
+// that host connect to, and rank 0 sends gateways that are too many for it on to others (branches.hpp). A gateway
+// carries the messages of the ranks behind it (relay.hpp).
 //
 // A rank that fails tells rank 0, rank 0 tells all: so an Error on one rank is an Error with the same text on every
 // rank.
@@ -74,7 +74,8 @@ class Bootstrap {
     return values;
   }
 
-  /// Whether all ranks are connected to rank 0, and over unix sockets, so that descriptors can pass. Equal on all ranks.
+  /// Whether all ranks are connected to rank 0, and over unix sockets, so that descriptors can pass. Equal on all
+  /// ranks.
   bool allUnix() const noexcept { return allUnix_; }
 
   /// Where this rank's host reached rank 0, or another gateway, over TCP: the address of its own end, such as

@@ -66,14 +66,14 @@ void Branches::admit(Guest& guest) {
     (void)channel.flush();
     channel.finish();
   };
-  ++proven_;
+  proven_.insert(guest.who.rank);
   if (failed_ != nullptr) return tell(MessageKind::failure, describeFailure(*failed_));
   const Arrival arrival{guest.who, self_.rank, guest.overTcp ? 1U : 0U};
   try {
     owner_.examine(arrival);
     if (const Branch* gateway = gatewayFor(guest)) {
+      proven_.erase(guest.who.rank);  // it comes again, there
       const auto peer = InetAddress::ofPeer(gateway->channel.fd());
-      --proven_;  // it comes again, there
       return tell(MessageKind::redirect, payloadOf(Redirect{peer->v6(), gateway->who.port}));
     }
     channel.queue(MessageKind::admitted, nullptr);
@@ -101,9 +101,9 @@ const Branches::Branch* Branches::gatewayFor(const Guest& guest) {
 
 void Branches::serveBranch(std::size_t index, short events, Phase phase) {
   Channel& channel = branches_[index].channel;
-  if ((events & POLLOUT) != 0 && !channel.flush()) failEnded(branches_[index]);
+  if ((events & POLLOUT) != 0 && !channel.flush()) failLost(branches_[index], "");
   if (phase == Phase::scattering) {
-    if ((events & (POLLHUP | POLLERR)) != 0) failEnded(branches_[index]);
+    if ((events & (POLLHUP | POLLERR)) != 0) failLost(branches_[index], "");
     return;
   }
   if ((events & ~POLLOUT) == 0) return;
@@ -122,7 +122,7 @@ void Branches::handle(std::size_t index, Message message) {
       std::vector<Arrival> arrivals(message.payload.size() / sizeof(Arrival));
       std::memcpy(arrivals.data(), message.payload.data(), arrivals.size() * sizeof(Arrival));
       for (const Arrival& arrival : arrivals) {
-        ++proven_;
+        proven_.insert(arrival.who.rank);
         branch.behind.push_back(static_cast<int>(arrival.who.rank));
         owner_.arrive(arrival);
       }
@@ -167,16 +167,17 @@ void Branches::failTold(const Branch& branch, const Message& message) {
   fail(taccRemoteError, "{} failed: {}", describe(branch), failureIn(message).what());
 }
 
-void Branches::failEnded(const Branch& branch) {
-  // It may have said why before it closed.
-  Channel& channel = branches_[static_cast<std::size_t>(&branch - branches_.data())].channel;
-  (void)channel.receive();
-  while (const std::optional<Message> message = channel.take())
-    if (message->kind == MessageKind::failure || message->kind == MessageKind::report) failTold(branch, *message);
-  failLost(branch, "");
+/// Throws the failure that a branch has told, if one has: it is the cause of what else is seen.
+void Branches::lookForFailure() {
+  for (Branch& branch : branches_) {
+    (void)branch.channel.receive();
+    while (const std::optional<Message> message = branch.channel.take())
+      if (message->kind == MessageKind::failure || message->kind == MessageKind::report) failTold(branch, *message);
+  }
 }
 
 void Branches::failLost(const Branch& branch, std::string_view when) {
+  lookForFailure();
   isForeign_ = true;
   if (branch.channel.isLost())
     fail(taccRemoteError, "{} cannot be reached any more{} ({})", describe(branch), when, branch.channel.whyClosed());
@@ -192,7 +193,8 @@ void Branches::tellFailure(const Error& error) noexcept {
       std::vector<pollfd> sockets;
       for (Branch& branch : branches_) {
         if (branch.channel.fd() >= 0 && !branch.channel.flush()) branch.channel = Channel(FileDescriptor());
-        if (branch.channel.fd() >= 0 && branch.channel.hasOutput()) sockets.push_back({branch.channel.fd(), POLLOUT, 0});
+        if (branch.channel.fd() >= 0 && branch.channel.hasOutput())
+          sockets.push_back({branch.channel.fd(), POLLOUT, 0});
       }
       if (sockets.empty() || deadline.passed()) break;
       (void)::poll(sockets.data(), sockets.size(), std::min(deadline.milliseconds(), 10));

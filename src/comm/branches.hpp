@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -82,8 +83,8 @@ class Branches {
 
   /// Those who come from now on are told this. It must stay.
   void refuseWith(const Error& error) noexcept { failed_ = &error; }
-  /// Connections that proved to be of the job, also those refused then.
-  int proven() const noexcept { return proven_; }
+  /// Ranks that have proven to be of the job, also those refused then.
+  std::size_t proven() const noexcept { return proven_.size(); }
   /// The Error that was thrown last is one of a rank behind, and names it.
   bool isForeign() const noexcept { return isForeign_; }
   /// Tells all branches, for a moment, and closes everything.
@@ -100,7 +101,7 @@ class Branches {
   void serveBranch(std::size_t index, short events, Phase phase);
   void handle(std::size_t index, Message message);
   void giveAll(const Message& parts);
-  [[noreturn]] void failEnded(const Branch& branch);
+  void lookForFailure();
   [[noreturn]] void failLost(const Branch& branch, std::string_view when);
   [[noreturn]] void failTold(const Branch& branch, const Message& message);
   std::string describe(const Branch& branch) const;
@@ -112,7 +113,7 @@ class Branches {
   std::vector<Branch> branches_;
   std::size_t lastGateway_ = 0;
   int overTcp_ = 0;  // branches
-  int proven_ = 0;
+  std::set<std::uint32_t> proven_;
   bool isForeign_ = false;
   const Error* failed_ = nullptr;
 };

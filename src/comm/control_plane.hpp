@@ -2,8 +2,8 @@
 // failed, left or died, and, when an operation does not end, who is to blame.
 //
 // The connections are a star around rank 0, or a tree: what a rank announces is handed on along all of them, once each.
-// Nothing runs by itself: poll() is called by ranks that wait. So a rank that computes does not answer, and that is what
-// the others are told of it; those behind it are not heard meanwhile either, and are not blamed for that.
+// Nothing runs by itself: poll() is called by ranks that wait. So a rank that computes does not answer, and that is
+// what the others are told of it; those behind it are not heard meanwhile either, and are not blamed for that.
 //
 // The inquest: a rank whose operation has timed out tells rank 0; rank 0 asks all ranks what they are doing, waits half
 // a second, and tells all who did not answer. Every rank then fails with the same sentence.

@@ -85,7 +85,7 @@ void Hub::linger(const Error& error) {
   interrupt_ = &deaf;
   const Deadline deadline(lingerSeconds);
   try {
-    while (branches_.proven() < ranks() - 1 && !deadline.passed()) serve(deadline, Phase::lingering);
+    while (branches_.proven() + 1 < members_.size() && !deadline.passed()) serve(deadline, Phase::lingering);
   } catch (const Error&) {
     // The first Error is the one to report.
   }
@@ -190,7 +190,8 @@ ControlTree Hub::release() {
   ControlTree tree;
   for (Branches::Branch& branch : branches_.all())
     tree.branches.push_back({std::move(branch.channel), branch.rank(), std::move(branch.behind)});
-  for (const std::optional<Arrival>& member : members_) tree.parents.push_back(member ? static_cast<int>(member->parent) : -1);
+  for (const std::optional<Arrival>& member : members_)
+    tree.parents.push_back(member ? static_cast<int>(member->parent) : -1);
   branches_.reception().close();
   branches_.all().clear();
   return tree;

@@ -44,10 +44,14 @@ NetworkEndpoint::NetworkEndpoint(int rank, int ranks, std::unique_ptr<NetworkTra
 void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>& enough) {
   lastMove_ = Clock::now();
   isStuck_ = false;
+  isRunning_ = true;
   for (bool slept = false;;) {
     // What a transport does for itself, such as asking whether a peer still lives, is no progress of the call.
     const bool moved = progress(&activity);
-    if (enough() && (!activity.isFinished() || transport_->drain())) return;
+    if (enough() && (!activity.isFinished() || transport_->drain())) {
+      isRunning_ = false;
+      return;
+    }
     if (moved) {
       if (slept) learn(secondsSince(lastMove_));
       lastMove_ = Clock::now();
@@ -85,7 +89,7 @@ bool NetworkEndpoint::progress(NetworkActivity* activity) {
 void NetworkEndpoint::explain(const NetworkActivity* activity, const Error& error) {
   // Where this rank is about to time out itself, others have just done so: then that is what happened.
   const double left = patience_.timeout + verdictSeconds - secondsSince(lastMove_);
-  const bool isLate = patience_.timeout > 0 && left < 1.0;
+  const bool isLate = isRunning_ && patience_.timeout > 0 && left < 1.0;
   for (const Deadline deadline(isLate ? std::max(left, 0.0) + explainSeconds : explainSeconds); !deadline.passed();) {
     checkOthers(activity, isLate ? std::max(deadGrace, secondsSince(lastMove_)) : afterGraces);
     sockets_.clear();

@@ -28,8 +28,8 @@ class Relay : private BranchOwner {
   /// failure that a branch tells or suffers.
   void serve(std::span<const pollfd> sockets, Channel& parent);
 
-  /// All have joined: nobody is admitted any more, and those behind are told. `own`: what this rank was told; `address`:
-  /// at which it reached its parent.
+  /// All have joined: nobody is admitted any more, and those behind are told. `own`: what this rank was told;
+  /// `address`: at which it reached its parent.
   void complete(const Completion& own, const InetAddress::V6& address, double timeoutSeconds,
                 const Interrupt& interrupt);
   /// Hands an answer on, and returns when it is on its way to all branches.

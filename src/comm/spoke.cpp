@@ -26,7 +26,8 @@ constexpr double lastPatience = 4.0;
 /// Who has spoken as rank 0 does gets at least this much time to prove it, or a quarter of the time-out. It must be
 /// long: rank 0 may count this rank as joined already.
 constexpr double proofSeconds = 10.0;
-/// How long the gateway of this host may take to answer before this rank goes its own way: it first has to reach rank 0.
+/// How long the gateway of this host may take to answer before this rank goes its own way: it first has to reach rank
+/// 0.
 constexpr double gatewaySeconds = 5.0;
 /// How much longer than rank 0 the others wait for it: its message about a time-out is the better one.
 constexpr double graceSeconds = 1.0;
@@ -145,8 +146,7 @@ bool Spoke::tryPlaces(const Secret& secret, double patience, double proofPatienc
       progress_ = Progress::connected;
       channel_ = Channel(std::move(attempt.socket));
       const bool toGateway = place.kind == PlaceKind::gatewayHere;
-      attempt.problem =
-          proveMembership(secret, toGateway ? gatewaySeconds : patience, proofPatience, deadline);
+      attempt.problem = proveMembership(secret, toGateway ? gatewaySeconds : patience, proofPatience, deadline);
       if (attempt.problem.empty()) return true;
     }
     if (progress_ >= place.progress) place.outcome = std::move(attempt.problem);
@@ -296,8 +296,8 @@ Message Spoke::receive(MessageKind kind, std::string_view operation, double time
   if (!message) failParentEnded(operation);
   if (message->kind == MessageKind::failure) throw failureIn(*message);
   if (message->kind != kind) {
-    fail(taccInternalError, "{}: {} sent message {} where {} was due: the ranks are not at the same call",
-         operation, describeParent(), static_cast<int>(message->kind), static_cast<int>(kind));
+    fail(taccInternalError, "{}: {} sent message {} where {} was due: the ranks are not at the same call", operation,
+         describeParent(), static_cast<int>(message->kind), static_cast<int>(kind));
   }
   if (relay_ && kind != MessageKind::complete)
     relay_->scatter(kind, makePayload(message->payload), operation, timeoutSeconds, *interrupt_);

@@ -1,5 +1,5 @@
-// The bootstrap at a rank other than 0: the connection to its parent, which is rank 0 or a gateway, and, where this rank
-// is a gateway itself, the ranks behind it.
+// The bootstrap at a rank other than 0: the connection to its parent, which is rank 0 or a gateway, and, where this
+// rank is a gateway itself, the ranks behind it.
 #pragma once
 
 #include <cstdint>

@@ -49,12 +49,26 @@ TEST(Environment, HasDefaults) {
 }
 
 TEST(Environment, ReadsEveryVariable) {
-  const Environment environment =
-      parse({"TACC_TRACE=/tmp/job", "TACC_TRANSPORT=ofi", "TACC_JOB_SECRET=open sesame", "TACC_RENDEZVOUS=node1:29400",
-             "TACC_SOCKET_IFNAME=ib0,eth0", "TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K",
-             "TACC_DEBUG=trace", "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring",
-             "TACC_TOPO_FILE=/etc/net.toml", "TACC_TOPO_SOURCE=slurm", "TACC_TUNE_FILE=/etc/tune.toml",
-             "TACC_DYNAMIC=off", "TACC_REPRODUCIBLE=on", "TACC_JOIN_WIDTH=4"});
+  const Environment environment = parse({"TACC_TRACE=/tmp/job",
+                                         "TACC_TRANSPORT=ofi",
+                                         "TACC_JOB_SECRET=open sesame",
+                                         "TACC_RENDEZVOUS=node1:29400",
+                                         "TACC_SOCKET_IFNAME=ib0,eth0",
+                                         "TACC_SHM=file",
+                                         "TACC_SPIN=20",
+                                         "TACC_CMA=off",
+                                         "TACC_CHUNK_SIZE=256K",
+                                         "TACC_DEBUG=trace",
+                                         "TACC_TIMEOUT=0",
+                                         "TACC_INIT_TIMEOUT=500ms",
+                                         "TACC_ISA=avx2",
+                                         "TACC_ALGO=ring",
+                                         "TACC_TOPO_FILE=/etc/net.toml",
+                                         "TACC_TOPO_SOURCE=slurm",
+                                         "TACC_TUNE_FILE=/etc/tune.toml",
+                                         "TACC_DYNAMIC=off",
+                                         "TACC_REPRODUCIBLE=on",
+                                         "TACC_JOIN_WIDTH=4"});
   EXPECT_EQ(environment.joinWidth, 4);
   EXPECT_EQ(environment.algorithm, "ring");
   EXPECT_EQ(environment.isa, "avx2");
@@ -117,8 +131,7 @@ TEST(Environment, MalformedValueListsWhatIsAllowed) {
   EXPECT_EQ(errorOf("TACC_CMA=yes"), "TACC_CMA=\"yes\" is not valid: allowed are auto, on, off (default: auto)");
   EXPECT_EQ(errorOf("TACC_SPIN=-1"),
             "TACC_SPIN=\"-1\" is not valid: allowed are auto, or microseconds from 0 to 1000000 (default: auto)");
-  EXPECT_EQ(errorOf("TACC_JOIN_WIDTH=0"),
-            "TACC_JOIN_WIDTH=\"0\" is not valid: allowed are 1 to 65536 (default: 32)");
+  EXPECT_EQ(errorOf("TACC_JOIN_WIDTH=0"), "TACC_JOIN_WIDTH=\"0\" is not valid: allowed are 1 to 65536 (default: 32)");
   EXPECT_EQ(errorOf("TACC_SHM=hugetlb"),
             "TACC_SHM=\"hugetlb\" is not valid: allowed are memfd, file, off (default: memfd)");
   EXPECT_EQ(errorOf("TACC_TRANSPORT=pigeon"),

@@ -291,7 +291,8 @@ TEST(BootstrapTree, ARankTakenTwiceBehindGatewaysIsToldToAll) {
   const taccUniqueId id = makeUniqueId();
   const std::vector<std::string> texts{"rank 2 is taken twice, by process ", " on host "};
   std::vector<ChildProcess> children;
-  for (const int host : {1, 1, 2}) children.push_back(expectInTree(id, 6, host == 2 ? 2 : 1 + (children.empty() ? 0 : 1), host, patience, texts));
+  for (const int host : {1, 1, 2})
+    children.push_back(expectInTree(id, 6, host == 2 ? 2 : 1 + (children.empty() ? 0 : 1), host, patience, texts));
   EXPECT_THAT(joinFailureInTree(id, 6, 0, 0), HasSubstr(texts[0]));
   for (ChildProcess& child : children) EXPECT_EQ(child.wait(), 0);
 }
