@@ -22,6 +22,10 @@ struct PartHeader {
   std::uint64_t bytes;
 };
 
+bool isFailure(MessageKind kind) {
+  return kind == MessageKind::failure || kind == MessageKind::report || kind == MessageKind::announced;
+}
+
 }  // namespace
 
 void appendPart(std::vector<std::byte>& parts, int rank, const Message& part) {
@@ -117,6 +121,7 @@ void Branches::handle(std::size_t index, Message message) {
   switch (message.kind) {
     case MessageKind::failure:
     case MessageKind::report:
+    case MessageKind::announced:
       failTold(branch, message);
     case MessageKind::arrivals: {
       std::vector<Arrival> arrivals(message.payload.size() / sizeof(Arrival));
@@ -163,6 +168,12 @@ bool Branches::hasOutput() const noexcept {
 
 void Branches::failTold(const Branch& branch, const Message& message) {
   isForeign_ = true;
+  if (message.kind == MessageKind::announced) {  // it has left init already
+    Message inner;
+    inner.payload.assign(message.payload.begin() + std::min<std::ptrdiff_t>(sizeof(int), std::ssize(message.payload)),
+                         message.payload.end());
+    fail(taccRemoteError, "{} reported: {}", describe(branch), failureIn(inner).what());
+  }
   if (message.kind == MessageKind::report) fail(taccRemoteError, "{}", failureIn(message).what());
   fail(taccRemoteError, "{} failed: {}", describe(branch), failureIn(message).what());
 }
@@ -172,7 +183,7 @@ void Branches::lookForFailure() {
   for (Branch& branch : branches_) {
     (void)branch.channel.receive();
     while (const std::optional<Message> message = branch.channel.take())
-      if (message->kind == MessageKind::failure || message->kind == MessageKind::report) failTold(branch, *message);
+      if (isFailure(message->kind)) failTold(branch, *message);
   }
 }
 

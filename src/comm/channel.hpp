@@ -33,12 +33,13 @@ enum class MessageKind : std::uint32_t {
   offers,   // a rank's part of exchangeDescriptors
   offered,  // the parts of the other ranks
   // After init, in the control plane:
-  farewell,  // the sender leaves
-  gone,      // ranks that left, died or were cut off
-  stuck,     // the sender's operation has timed out
-  query,     // rank 0 asks what the receiver is doing
-  state,     // the answer
-  verdict,   // rank 0 tells why the operation does not end
+  announced,  // a rank has failed: which, then as in `failure`
+  farewell,   // the sender leaves
+  gone,       // ranks that left, died or were cut off
+  stuck,      // the sender's operation has timed out
+  query,      // rank 0 asks what the receiver is doing
+  state,      // the answer
+  verdict,    // rank 0 tells why the operation does not end
 };
 
 struct Message {

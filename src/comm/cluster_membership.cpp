@@ -121,6 +121,7 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     member.tuning = agreeOnTuning(*bootstrap, who, rank, environment, use);
     bootstrap->setIdleWork({});
   } catch (const Error& error) {
+    bootstrap->setIdleWork({});  // messages that were under way have lost their buffers with the probe
     // A rank that fails takes its connections along: whoever sees that is not the one to say whose fault it was.
     if (error.result() == taccRemoteError) bootstrap->awaitCause();
     bootstrap->announceFailure(error);

@@ -36,7 +36,9 @@ int rankIn(const Message& message, std::size_t ranks) {
   return rank >= 0 && static_cast<std::size_t>(rank) < ranks ? rank : -1;
 }
 
-std::span<const std::byte> restOf(const Message& message) { return std::span(message.payload).subspan(sizeof(int)); }
+std::span<const std::byte> restOf(const Message& message) {
+  return std::span(message.payload).subspan(std::min(sizeof(int), message.payload.size()));
+}
 
 }  // namespace
 
@@ -124,8 +126,11 @@ void ControlPlane::drain(Link& link, const std::function<std::string()>& describ
 
 void ControlPlane::handle(Link& link, const Message& message, const std::function<std::string()>& describe) {
   switch (message.kind) {
-    case MessageKind::failure:
-      return handleFailure(link, message);
+    case MessageKind::announced:
+      return handleFailure(link, rankIn(message, who_.size()), restOf(message));
+    case MessageKind::failure:  // of a rank that has not yet come as far as here
+    case MessageKind::report:
+      return handleFailure(link, link.rank, message.payload);
     case MessageKind::verdict:
       return handleVerdict(message);
     case MessageKind::farewell:
@@ -143,16 +148,15 @@ void ControlPlane::handle(Link& link, const Message& message, const std::functio
   }
 }
 
-void ControlPlane::handleFailure(const Link& from, const Message& message) {
-  const int origin = rankIn(message, who_.size());
+void ControlPlane::handleFailure(const Link& from, int origin, std::span<const std::byte> failure) {
   if (origin < 0) return;
   Message inner;
-  inner.payload.assign(restOf(message).begin(), restOf(message).end());
+  inner.payload.assign(failure.begin(), failure.end());
   const Error error = failureIn(inner);
   hasFailed_ = true;
-  const Payload payload = makePayload(message.payload);
+  const Payload payload = payloadOfRank(origin, failure);
   for (Link& link : links_)
-    if (&link != &from && link.rank != origin) sendTo(link, MessageKind::failure, payload);
+    if (&link != &from && link.rank != origin) sendTo(link, MessageKind::announced, payload);
   fail(taccRemoteError, "{} reported: {}", nameOf(origin), error.what());
 }
 
@@ -248,7 +252,7 @@ void ControlPlane::announce(const Error& error) noexcept {
   if (std::exchange(hasFailed_, true)) return;
   try {
     const Payload payload = payloadOfRank(rank_, *describeFailure(error));
-    for (Link& link : links_) sendTo(link, MessageKind::failure, payload);
+    for (Link& link : links_) sendTo(link, MessageKind::announced, payload);
   } catch (const std::exception&) {
     // Out of memory: the others see this rank's end.
   }

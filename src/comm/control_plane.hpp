@@ -14,6 +14,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -82,7 +83,7 @@ class ControlPlane {
   void pollAll(const std::function<std::string()>& describe);
   void drain(Link& link, const std::function<std::string()>& describe);
   void handle(Link& link, const Message& message, const std::function<std::string()>& describe);
-  void handleFailure(const Link& link, const Message& message);
+  void handleFailure(const Link& from, int origin, std::span<const std::byte> failure);
   void handleVerdict(const Message& message);
   void handleNotices(const Link& from, const Message& message);
   void handleAnswer(const Message& message);
