@@ -134,7 +134,7 @@ void ControlPlane::handle(Link& link, const Message& message, const std::functio
     case MessageKind::verdict:
       return handleVerdict(message);
     case MessageKind::farewell:
-      return markGone(link.rank, Presence::left);
+      return link.isUp ? learnGone(link.rank, Presence::left) : markGone(link.rank, Presence::left);
     case MessageKind::gone:
       return handleNotices(link, message);
     case MessageKind::query:
@@ -171,13 +171,7 @@ void ControlPlane::handleNotices(const Link& from, const Message& message) {
   for (std::size_t at = 0; at + sizeof notice <= message.payload.size(); at += sizeof notice) {
     std::memcpy(&notice, message.payload.data() + at, sizeof notice);
     if (notice.rank < 0 || static_cast<std::size_t>(notice.rank) >= presence_.size() || notice.rank == rank_) continue;
-    if (!from.isUp) {
-      markGone(notice.rank, notice.how);
-      continue;
-    }
-    Presence& presence = presence_[static_cast<std::size_t>(notice.rank)];
-    if (presence == Presence::here) presence = notice.how;
-    downward_.push_back(notice);
+    from.isUp ? learnGone(notice.rank, notice.how) : markGone(notice.rank, notice.how);
   }
 }
 
@@ -195,6 +189,13 @@ void ControlPlane::markGone(int rank, Presence how) {
   if (presence != Presence::here) return;
   presence = how;
   (isTop() ? downward_ : upward_).push_back({rank, how});
+}
+
+/// Told by the parent: it goes on to those behind this rank, who may not know even if this one did.
+void ControlPlane::learnGone(int rank, Presence how) {
+  Presence& presence = presence_[static_cast<std::size_t>(rank)];
+  if (presence == Presence::here) presence = how;
+  downward_.push_back({rank, how});
 }
 
 void ControlPlane::markClosed(const Link& link) {

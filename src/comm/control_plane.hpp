@@ -88,6 +88,7 @@ class ControlPlane {
   void handleNotices(const Link& from, const Message& message);
   void handleAnswer(const Message& message);
   void markGone(int rank, Presence how);
+  void learnGone(int rank, Presence how);
   void markClosed(const Link& link);
   void spreadNotices();
   bool isTop() const noexcept;
