@@ -94,6 +94,7 @@ void Spoke::comeToSay(const Error& error, const UniqueIdContents& id) noexcept {
     doors_.reset();  // the others of this host go their own way
     places_.clear();
     self_.port = 0;
+    self_.stays = 1;
     listPlaces(id, false);
     join(id, heraldSeconds);
     tellFailure(error);
