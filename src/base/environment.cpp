@@ -22,6 +22,7 @@ constexpr std::array<std::string_view, 7> moduleSuffixes = {"_DIR", "_LIB", "_LI
 constexpr std::array<std::string_view, 8> centerNames = {
     "TACC_SYSTEM", "TACC_DOMAIN", "TACC_NODE_TYPE", "TACC_VEC_FLAGS", "TACC_CC", "TACC_CXX", "TACC_FC", "TACC_SCRATCH"};
 constexpr int longestSpin = 1'000'000;  // microseconds
+constexpr int widestJoin = 65536;
 
 /// A word of a variable with a fixed choice, and what it means.
 template <class Value>
@@ -93,6 +94,12 @@ bool readSpin(std::string_view text, Environment& environment) {
   const std::optional<std::int64_t> microseconds = parseInteger(text, 0, longestSpin);
   if (microseconds) environment.spin = static_cast<int>(*microseconds);
   return microseconds.has_value();
+}
+
+bool readJoinWidth(std::string_view text, Environment& environment) {
+  const std::optional<std::int64_t> width = parseInteger(text, 1, widestJoin);
+  if (width) environment.joinWidth = static_cast<int>(*width);
+  return width.has_value();
 }
 
 bool readReproducible(std::string_view text, Environment& environment) {
@@ -191,6 +198,11 @@ const std::vector<Row>& table() {
         "From which ranks that join with taccCommInitEnv derive their secret; the same on all ranks."},
        false,
        [](std::string_view text, Environment& e) { return !(e.jobSecret = text).empty(); }},
+      {{"TACC_JOIN_WIDTH", fmt::format("1 to {}", widestJoin), "32",
+        "More ranks than that meet in a tree while they join: hosts connect to rank 0, or to each other, with so many "
+        "connections over the network for one rank."},
+       false,
+       readJoinWidth},
   };
   return rows;
 }

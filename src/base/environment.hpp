@@ -37,6 +37,7 @@ struct Environment {
   std::string trace;       // TACC_TRACE, a file name; empty: nothing is written
   std::string rendezvous;  // TACC_RENDEZVOUS, HOST:PORT; empty: as the launcher says
   std::string jobSecret;   // TACC_JOB_SECRET; never in messages
+  int joinWidth = 32;      // TACC_JOIN_WIDTH
 
   std::string topologyFile;    // TACC_TOPO_FILE; empty: where the sources look
   std::string topologySource;  // TACC_TOPO_SOURCE; empty: all of them

@@ -51,7 +51,8 @@ void checkArguments(int ranks, int rank, double timeoutSeconds) {
 
 }  // namespace
 
-Bootstrap::Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeoutSeconds, const std::stop_token& stop)
+Bootstrap::Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeoutSeconds, const std::stop_token& stop,
+                     const BootstrapOptions& options)
     : ranks_(ranks),
       rank_(rank),
       timeoutSeconds_(timeoutSeconds),
@@ -62,13 +63,15 @@ Bootstrap::Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeout
   if (ranks == 1) return;
   if (rank == 0) {
     if (std::optional<std::vector<Listener>> listeners = listenFor(contents)) {
-      hub_ = std::make_unique<Hub>(std::move(*listeners), contents, ranks, timeoutSeconds, interrupt_);
+      hub_ =
+          std::make_unique<Hub>(std::move(*listeners), contents, ranks, timeoutSeconds, options.treeWidth, interrupt_);
       allUnix_ = hub_->allUnix();
       return;
     }
     // Another process is rank 0 already: joining it as a second rank 0 tells both, and all others.
   }
-  spoke_ = std::make_unique<Spoke>(contents, ranks, rank, timeoutSeconds, interrupt_);
+  spoke_ = std::make_unique<Spoke>(contents, ranks, rank, timeoutSeconds, TreeShape{options.treeWidth, options.host},
+                                   interrupt_);
   allUnix_ = spoke_->allUnix();
   findOwnAddress();
 }
@@ -89,18 +92,11 @@ void Bootstrap::needUnix(std::string_view operation) const {
   }
 }
 
-std::vector<Channel> Bootstrap::releaseChannels() {
+ControlTree Bootstrap::releaseTree() {
   if (broken_) throw Error(*broken_);
-  std::vector<Channel> channels;
-  if (hub_) {
-    channels = hub_->release();
-  } else if (spoke_) {
-    channels.push_back(spoke_->release());
-  } else {
-    channels.emplace_back(FileDescriptor());
-  }
+  ControlTree tree = hub_ ? hub_->release() : spoke_ ? spoke_->release() : ControlTree{};
   broken_ = Error(taccInternalError, "the bootstrap's connections were handed over: it takes no more calls");
-  return channels;
+  return tree;
 }
 
 template <class Work>

@@ -5,6 +5,10 @@
 // Both ends prove that they know the id's secret (handshake.hpp); strangers, garbage and connections that say nothing
 // are refused and hinder nobody. No threads: all work is done inside the calls.
 //
+// Many ranks meet in a tree: the first rank of each other host becomes its gateway (spoke.hpp), which the others of
+// that host connect to, and rank 0 sends gateways that are too many for it on to others (branches.hpp). A gateway
+// carries the messages of the ranks behind it (relay.hpp).
+//
 // A rank that fails tells rank 0, rank 0 tells all: so an Error on one rank is an Error with the same text on every
 // rank.
 #pragma once
@@ -24,6 +28,7 @@
 
 #include "base/error.hpp"
 #include "comm/channel.hpp"
+#include "comm/control_tree.hpp"
 #include "comm/wait.hpp"
 #include "tacc/tacc.h"
 #include "transports/file_descriptor.hpp"
@@ -32,6 +37,12 @@ namespace tacc {
 
 class Hub;
 class Spoke;
+
+/// How ranks meet.
+struct BootstrapOptions {
+  int treeWidth = 32;      // TACC_JOIN_WIDTH
+  std::uint64_t host = 0;  // for tests: tells hosts apart that share the namespace of unix sockets
+};
 
 /// Every call is collective and for one thread at a time, and throws
 ///  - taccTimeout when a rank does not come in time, naming it;
@@ -42,7 +53,8 @@ class Bootstrap {
  public:
   /// Returns when all `ranks` have joined. Checks that no rank number is taken twice and that all agree on `ranks` and
   /// on the library's version. `timeoutSeconds` (> 0) also bounds each later call. A request on `stop` interrupts it.
-  Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeoutSeconds, const std::stop_token& stop = {});
+  Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeoutSeconds, const std::stop_token& stop = {},
+            const BootstrapOptions& options = {});
   ~Bootstrap();
   Bootstrap(const Bootstrap&) = delete;
   Bootstrap& operator=(const Bootstrap&) = delete;
@@ -62,18 +74,18 @@ class Bootstrap {
     return values;
   }
 
-  /// Whether all ranks of the star are connected over unix sockets, so that descriptors can pass. Equal on all ranks.
+  /// Whether all ranks are connected to rank 0, and over unix sockets, so that descriptors can pass. Equal on all
+  /// ranks.
   bool allUnix() const noexcept { return allUnix_; }
 
-  /// Where this rank reached rank 0 over TCP: the address of its own end, such as "192.0.2.2", and the interface that
-  /// has it, such as "eth0". Empty over unix, and on rank 0.
+  /// Where this rank's host reached rank 0, or another gateway, over TCP: the address of its own end, such as
+  /// "192.0.2.2", and the interface that has it, such as "eth0". Empty on rank 0's host.
   const std::string& localAddressToRankZero() const noexcept { return localAddress_; }
   const std::string& interfaceToRankZero() const noexcept { return interface_; }
 
-  /// Hands over the connections, open and proven, with whatever has come already: on rank 0 by rank, its own entry
-  /// without a socket; elsewhere one, to rank 0. A barrier of the caller's (allGather) should precede it, so that no
-  /// rank still waits for others. Afterwards every collective call throws.
-  std::vector<Channel> releaseChannels();
+  /// Hands over the connections. A barrier of the caller's (allGather) should precede it, so that no rank still waits
+  /// for others. Afterwards every collective call throws.
+  ControlTree releaseTree();
 
   /// Only where allUnix(), else taccInternalError. Rank 0 gives a descriptor (the others -1, it is not looked at):
   /// every rank, rank 0 too, gets a copy of its own.

@@ -18,6 +18,7 @@ constexpr std::uint32_t frameMagic = 0x7acc0f0a;
 constexpr std::size_t descriptorsPerFrame = 128;
 constexpr std::uint64_t payloadLimit = std::uint64_t{1} << 30;
 constexpr std::uint64_t strangerPayloadLimit = 256;
+constexpr std::uint64_t reserveLimit = std::uint64_t{1} << 26;
 /// Calls of recvmsg in a row, so that one busy connection does not keep the others waiting.
 constexpr int readsAtOnce = 64;
 
@@ -134,6 +135,8 @@ bool Channel::receive() {
       garbled_ = true;
       return false;
     }
+    // Else it would be copied again and again as it grows.
+    if (header) incoming_.reserve(sizeof(Header) + std::min(header->payloadBytes, reserveLimit));
   }
   return true;
 }

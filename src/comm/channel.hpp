@@ -20,20 +20,26 @@ enum class MessageKind : std::uint32_t {
   challenge = 1,
   hello,
   welcome,
+  admitted,  // after a welcome: the joiner has its place there
+  redirect,  // after a welcome: the joiner is to go on to a gateway
+  arrivals,  // a gateway tells of ranks that have joined behind it
   complete,  // all ranks have joined
   failure,   // the sender has failed: result, then text
+  report,    // a rank behind the sender has failed: the same, and the text names it
   gather,    // a rank's part of allGather
+  parts,     // parts of ranks behind the sender
   gathered,  // all parts
   descriptor,
   offers,   // a rank's part of exchangeDescriptors
   offered,  // the parts of the other ranks
   // After init, in the control plane:
-  farewell,  // the sender leaves
-  gone,      // rank 0 tells of a rank that left or died
-  stuck,     // the sender's operation has timed out
-  query,     // rank 0 asks what the receiver is doing
-  state,     // the answer
-  verdict,   // rank 0 tells why the operation does not end
+  announced,  // a rank has failed: which, then as in `failure`
+  farewell,   // the sender leaves
+  gone,       // ranks that left, died or were cut off
+  stuck,      // the sender's operation has timed out
+  query,      // rank 0 asks what the receiver is doing
+  state,      // the answer
+  verdict,    // rank 0 tells why the operation does not end
 };
 
 struct Message {
@@ -68,6 +74,11 @@ class Channel {
  public:
   /// At first the other end is not trusted: it may send short messages only, and descriptors are thrown away.
   explicit Channel(FileDescriptor socket) noexcept : socket_(std::move(socket)) {}
+
+  Channel(Channel&&) = default;
+  Channel& operator=(Channel&&) = default;
+  Channel(const Channel&) = delete;
+  Channel& operator=(const Channel&) = delete;
 
   int fd() const noexcept { return socket_.get(); }
   void trust() noexcept { trusted_ = true; }

@@ -121,6 +121,7 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     member.tuning = agreeOnTuning(*bootstrap, who, rank, environment, use);
     bootstrap->setIdleWork({});
   } catch (const Error& error) {
+    bootstrap->setIdleWork({});  // messages that were under way have lost their buffers with the probe
     // A rank that fails takes its connections along: whoever sees that is not the one to say whose fault it was.
     if (error.result() == taccRemoteError) bootstrap->awaitCause();
     bootstrap->announceFailure(error);
@@ -128,7 +129,7 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
   }
   member.trace = environment.trace;
   member.patience = patienceFor(config, environment);
-  member.control = std::make_unique<ControlPlane>(rank, who, bootstrap->releaseChannels());
+  member.control = std::make_unique<ControlPlane>(rank, who, bootstrap->releaseTree());
   log(LogLevel::info, rank, "joined {} ranks on {} hosts; between hosts {}, {:.1f} us, {:.3g} MB/s", ranks,
       hosts.hosts(), member.transport->describe(), member.speed.latency * 1e6, member.speed.bytesPerSecond * 1e-6);
   member.who = std::move(who);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "comm/failure.hpp"
@@ -13,29 +14,50 @@ namespace {
 constexpr double answerSeconds = 0.4;
 constexpr int shown = 4;  // answers in a verdict
 
-Payload textPayload(const std::string& text) {
-  const auto bytes = std::as_bytes(std::span(text));
-  return makePayload({bytes.begin(), bytes.end()});
+/// What begins with the rank that it is of.
+Payload payloadOfRank(int rank, std::span<const std::byte> rest) {
+  std::vector<std::byte> bytes(sizeof rank + rest.size());
+  std::memcpy(bytes.data(), &rank, sizeof rank);
+  std::copy(rest.begin(), rest.end(), bytes.begin() + sizeof rank);
+  return makePayload(std::move(bytes));
 }
 
-std::string textIn(const Message& message) {
-  return {reinterpret_cast<const char*>(message.payload.data()), message.payload.size()};
+Payload payloadOfRank(int rank, const std::string& text) { return payloadOfRank(rank, std::as_bytes(std::span(text))); }
+
+std::string textIn(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-struct GoneNotice {
-  std::int32_t rank;
-  std::int32_t died;
-};
+/// The rank that a message begins with; -1 if it is none of them.
+int rankIn(const Message& message, std::size_t ranks) {
+  int rank = -1;
+  if (message.payload.size() < sizeof rank) return -1;
+  std::memcpy(&rank, message.payload.data(), sizeof rank);
+  return rank >= 0 && static_cast<std::size_t>(rank) < ranks ? rank : -1;
+}
+
+std::span<const std::byte> restOf(const Message& message) {
+  return std::span(message.payload).subspan(std::min(sizeof(int), message.payload.size()));
+}
 
 }  // namespace
 
-ControlPlane::ControlPlane(int rank, std::vector<RankIdentity> who, std::vector<Channel> channels)
-    : rank_(rank), who_(std::move(who)), channels_(std::move(channels)), presence_(who_.size(), Presence::here) {}
+ControlPlane::ControlPlane(int rank, std::vector<RankIdentity> who, ControlTree tree)
+    : rank_(rank),
+      who_(std::move(who)),
+      way_(std::move(tree.way)),
+      parents_(std::move(tree.parents)),
+      presence_(who_.size(), Presence::here) {
+  if (!way_.empty()) links_.push_back({std::move(tree.up), way_.front(), {}, true});
+  for (ControlTree::Branch& branch : tree.branches)
+    links_.push_back({std::move(branch.channel), branch.rank, std::move(branch.behind), false});
+}
 
 ControlPlane::~ControlPlane() { leave(); }
 
 void ControlPlane::leave() noexcept {
-  if (!std::exchange(hasLeft_, true)) sendToAll(MessageKind::farewell, nullptr, -1);
+  if (std::exchange(hasLeft_, true)) return;
+  for (Link& link : links_) sendTo(link, MessageKind::farewell, nullptr);
 }
 
 void ControlPlane::sayFarewell() noexcept {
@@ -45,7 +67,6 @@ void ControlPlane::sayFarewell() noexcept {
 
 bool ControlPlane::isAlone() const {
   const std::lock_guard lock(mutex_);
-  if (std::ranges::all_of(channels_, [](const Channel& channel) { return channel.fd() < 0; })) return true;
   for (std::size_t r = 0; r < presence_.size(); ++r)
     if (static_cast<int>(r) != rank_ && presence_[r] == Presence::here) return false;
   return true;
@@ -55,11 +76,19 @@ std::string ControlPlane::nameOf(int rank) const {
   return fmt::format("rank {} ({})", rank, who_[static_cast<std::size_t>(rank)].describe());
 }
 
+std::string ControlPlane::nameOfRankZero() const {
+  std::string text = nameOf(0);
+  for (std::size_t i = way_.size(); i > 1; --i)
+    text += fmt::format("{}{}", i == way_.size() ? ", by way of " : " and ", nameOf(way_[i - 2]));
+  return text + (way_.size() > 1 ? "," : "");
+}
+
 void ControlPlane::addDescriptors(std::vector<pollfd>& sockets) const {
   const std::lock_guard lock(mutex_);
-  for (const Channel& channel : channels_)
-    if (channel.fd() >= 0)
-      sockets.push_back({channel.fd(), static_cast<short>(channel.hasOutput() ? POLLIN | POLLOUT : POLLIN), 0});
+  for (const Link& link : links_)
+    if (link.channel.fd() >= 0)
+      sockets.push_back(
+          {link.channel.fd(), static_cast<short>(link.channel.hasOutput() ? POLLIN | POLLOUT : POLLIN), 0});
 }
 
 void ControlPlane::poll(const std::function<std::string()>& describe) {
@@ -74,87 +103,157 @@ void ControlPlane::poll(const std::function<std::string()>& describe) {
 }
 
 void ControlPlane::pollAll(const std::function<std::string()>& describe) {
-  for (std::size_t i = 0; i < channels_.size(); ++i)
-    if (channels_[i].fd() >= 0) drain(static_cast<int>(i), describe);
+  for (Link& link : links_)
+    if (link.channel.fd() >= 0) drain(link, describe);
+  spreadNotices();
   if (!inquest_) return;
   const bool answered = std::ranges::all_of(inquest_->answers, [](const auto& answer) { return answer.has_value(); });
   if (answered || inquest_->deadline.passed()) concludeInquest(describe());
 }
 
-void ControlPlane::drain(int from, const std::function<std::string()>& describe) {
-  Channel& channel = channels_[static_cast<std::size_t>(from)];
+void ControlPlane::drain(Link& link, const std::function<std::string()>& describe) {
   bool open = false;
   try {
-    open = channel.flush() && channel.receive();
+    open = link.channel.flush() && link.channel.receive();
   } catch (const Error&) {
     // A connection that the network gave up is as good as closed.
   }
-  while (const std::optional<Message> message = channel.take()) handle(from, *message, describe);
+  while (const std::optional<Message> message = link.channel.take()) handle(link, *message, describe);
   if (open) return;
-  channel = Channel(FileDescriptor());
-  if (presence_[static_cast<std::size_t>(from)] == Presence::here) markGone(from, Presence::dead);
+  link.channel = Channel(FileDescriptor());
+  markClosed(link);
 }
 
-void ControlPlane::handle(int from, const Message& message, const std::function<std::string()>& describe) {
+void ControlPlane::handle(Link& link, const Message& message, const std::function<std::string()>& describe) {
   switch (message.kind) {
-    case MessageKind::failure: {
-      const Error error = failureIn(message);
-      hasFailed_ = true;
-      const std::string text =
-          isHub() ? fmt::format("{} reported: {}", nameOf(from), error.what()) : std::string(error.what());
-      if (isHub()) sendToAll(MessageKind::failure, describeFailure(Error(taccRemoteError, text)), from);
-      fail(taccRemoteError, "{}", text);
-    }
+    case MessageKind::announced:
+      return handleFailure(link, rankIn(message, who_.size()), restOf(message));
+    case MessageKind::failure:  // of a rank that has not yet come as far as here
+    case MessageKind::report:
+      return handleFailure(link, link.rank, message.payload);
     case MessageKind::verdict:
-      hasFailed_ = true;
-      fail(taccTimeout, "{}", textIn(message));
+      return handleVerdict(message);
     case MessageKind::farewell:
-      return markGone(from, Presence::left);
+      return link.isUp ? learnGone(link.rank, Presence::left) : markGone(link.rank, Presence::left);
     case MessageKind::gone:
-      if (const auto notice = valueIn<GoneNotice>(message); notice && notice->rank >= 0)
-        if (const auto rank = static_cast<std::size_t>(notice->rank); rank < presence_.size())
-          presence_[rank] = notice->died != 0 ? Presence::dead : Presence::left;
-      return;
+      return handleNotices(link, message);
     case MessageKind::query:
-      return sendTo(from, MessageKind::state, textPayload(describe()));
+      sendDown(MessageKind::query, nullptr);
+      return sendTo(link, MessageKind::state, payloadOfRank(rank_, describe()));
     case MessageKind::stuck:
     case MessageKind::state:
-      if (!isHub()) return;
-      if (!inquest_ && message.kind == MessageKind::stuck) openInquest();
-      if (inquest_) inquest_->answers[static_cast<std::size_t>(from)] = textIn(message);
-      return;
+      return handleAnswer(message);
     default:
       return;  // of no meaning after init
   }
 }
 
-void ControlPlane::markGone(int rank, Presence how) {
-  presence_[static_cast<std::size_t>(rank)] = how;
-  if (isHub()) sendToAll(MessageKind::gone, payloadOf(GoneNotice{rank, how == Presence::dead ? 1 : 0}), rank);
+void ControlPlane::handleFailure(const Link& from, int origin, std::span<const std::byte> failure) {
+  if (origin < 0) return;
+  Message inner;
+  inner.payload.assign(failure.begin(), failure.end());
+  const Error error = failureIn(inner);
+  hasFailed_ = true;
+  const Payload payload = payloadOfRank(origin, failure);
+  for (Link& link : links_)
+    if (&link != &from && link.rank != origin) sendTo(link, MessageKind::announced, payload);
+  fail(taccRemoteError, "{} reported: {}", nameOf(origin), error.what());
 }
 
-void ControlPlane::sendTo(int rank, MessageKind kind, const Payload& payload) noexcept {
-  Channel& channel = channels_[static_cast<std::size_t>(rank)];
-  if (channel.fd() < 0) return;
-  try {
-    channel.queue(kind, payload);
-    (void)channel.flush();
-  } catch (const std::exception&) {
-    // Its end is noticed when something is read from it.
+void ControlPlane::handleVerdict(const Message& message) {
+  hasFailed_ = true;
+  sendDown(MessageKind::verdict, makePayload(message.payload));
+  fail(taccTimeout, "{}", textIn(message.payload));
+}
+
+void ControlPlane::handleNotices(const Link& from, const Message& message) {
+  Notice notice;
+  for (std::size_t at = 0; at + sizeof notice <= message.payload.size(); at += sizeof notice) {
+    std::memcpy(&notice, message.payload.data() + at, sizeof notice);
+    if (notice.rank < 0 || static_cast<std::size_t>(notice.rank) >= presence_.size() || notice.rank == rank_) continue;
+    from.isUp ? learnGone(notice.rank, notice.how) : markGone(notice.rank, notice.how);
   }
 }
 
-void ControlPlane::sendToAll(MessageKind kind, const Payload& payload, int except) noexcept {
-  for (std::size_t i = 0; i < channels_.size(); ++i)
-    if (static_cast<int>(i) != except) sendTo(static_cast<int>(i), kind, payload);
+void ControlPlane::handleAnswer(const Message& message) {
+  const int origin = rankIn(message, who_.size());
+  if (origin < 0) return;
+  if (rank_ != 0) return sendUp(message.kind, makePayload(message.payload));
+  if (!inquest_ && message.kind == MessageKind::stuck) openInquest();
+  if (inquest_) inquest_->answers[static_cast<std::size_t>(origin)] = textIn(restOf(message));
+}
+
+/// Seen here, or told by a branch: it goes up to rank 0, and from there to all.
+void ControlPlane::markGone(int rank, Presence how) {
+  Presence& presence = presence_[static_cast<std::size_t>(rank)];
+  if (presence != Presence::here) return;
+  presence = how;
+  (isTop() ? downward_ : upward_).push_back({rank, how});
+}
+
+/// Told by the parent: it goes on to those behind this rank, who may not know even if this one did.
+void ControlPlane::learnGone(int rank, Presence how) {
+  Presence& presence = presence_[static_cast<std::size_t>(rank)];
+  if (presence == Presence::here) presence = how;
+  downward_.push_back({rank, how});
+}
+
+void ControlPlane::markClosed(const Link& link) {
+  markGone(link.rank, Presence::dead);  // unless it has left
+  for (const int rank : link.behind) markGone(rank, Presence::cutOff);
+  if (!link.isUp) return;
+  std::vector<bool> isBehind(who_.size());
+  isBehind[static_cast<std::size_t>(rank_)] = true;
+  for (const Link& other : links_) {
+    isBehind[static_cast<std::size_t>(other.rank)] = true;
+    for (const int rank : other.behind) isBehind[static_cast<std::size_t>(rank)] = true;
+  }
+  for (std::size_t r = 0; r < isBehind.size(); ++r)
+    if (!isBehind[r]) markGone(static_cast<int>(r), Presence::cutOff);
+}
+
+bool ControlPlane::isTop() const noexcept {
+  return std::ranges::none_of(links_, [](const Link& link) { return link.isUp && link.channel.fd() >= 0; });
+}
+
+void ControlPlane::spreadNotices() {
+  const auto payloadOfNotices = [](const std::vector<Notice>& notices) {
+    const auto bytes = std::as_bytes(std::span(notices));
+    return makePayload({bytes.begin(), bytes.end()});
+  };
+  if (isTop()) downward_.insert(downward_.end(), upward_.begin(), upward_.end());
+  if (!isTop() && !upward_.empty()) sendUp(MessageKind::gone, payloadOfNotices(upward_));
+  if (!downward_.empty()) sendDown(MessageKind::gone, payloadOfNotices(downward_));
+  upward_.clear();
+  downward_.clear();
+}
+
+void ControlPlane::sendUp(MessageKind kind, const Payload& payload) noexcept {
+  for (Link& link : links_)
+    if (link.isUp) sendTo(link, kind, payload);
+}
+
+void ControlPlane::sendDown(MessageKind kind, const Payload& payload) noexcept {
+  for (Link& link : links_)
+    if (!link.isUp) sendTo(link, kind, payload);
+}
+
+void ControlPlane::sendTo(Link& link, MessageKind kind, const Payload& payload) noexcept {
+  if (link.channel.fd() < 0) return;
+  try {
+    link.channel.queue(kind, payload);
+    (void)link.channel.flush();
+  } catch (const std::exception&) {
+    // Its end is noticed when something is read from it.
+  }
 }
 
 void ControlPlane::announce(const Error& error) noexcept {
   const std::lock_guard lock(mutex_);
   if (std::exchange(hasFailed_, true)) return;
   try {
-    const std::string text = isHub() ? fmt::format("{} reported: {}", nameOf(0), error.what()) : error.what();
-    sendToAll(MessageKind::failure, describeFailure(Error(error.result(), text)), -1);
+    const Payload payload = payloadOfRank(rank_, *describeFailure(error));
+    for (Link& link : links_) sendTo(link, MessageKind::announced, payload);
   } catch (const std::exception&) {
     // Out of memory: the others see this rank's end.
   }
@@ -162,7 +261,7 @@ void ControlPlane::announce(const Error& error) noexcept {
 
 void ControlPlane::reportStuck(const std::string& doing) {
   const std::lock_guard lock(mutex_);
-  if (!isHub()) return sendTo(0, MessageKind::stuck, textPayload(doing));
+  if (rank_ != 0) return sendUp(MessageKind::stuck, payloadOfRank(rank_, doing));
   if (!inquest_) openInquest();
 }
 
@@ -170,7 +269,15 @@ void ControlPlane::openInquest() {
   inquest_.emplace(Inquest{Deadline(answerSeconds), {}});
   inquest_->answers.resize(who_.size());
   inquest_->answers[0] = "";  // rank 0 itself
-  sendToAll(MessageKind::query, nullptr, -1);
+  sendDown(MessageKind::query, nullptr);
+}
+
+/// A gateway that does not answer keeps back what those behind it say.
+bool ControlPlane::isBehindSilence(int rank) const {
+  for (int parent = parents_[static_cast<std::size_t>(rank)]; parent > 0;
+       parent = parents_[static_cast<std::size_t>(parent)])
+    if (!inquest_->answers[static_cast<std::size_t>(parent)]) return true;
+  return false;
 }
 
 void ControlPlane::concludeInquest(const std::string& own) {
@@ -179,7 +286,8 @@ void ControlPlane::concludeInquest(const std::string& own) {
   int silentCount = 0, doingCount = 0;
   for (std::size_t r = 0; r < who_.size(); ++r) {
     const auto& answer = inquest_->answers[r];
-    if (!answer && silentCount++ < shown) silent += (silent.empty() ? "" : ", ") + nameOf(static_cast<int>(r));
+    if (!answer && !isBehindSilence(static_cast<int>(r)) && silentCount++ < shown)
+      silent += (silent.empty() ? "" : ", ") + nameOf(static_cast<int>(r));
     if (answer && doingCount++ < shown) doing += fmt::format("{}rank {} {}", doing.empty() ? "" : "; ", r, *answer);
   }
   if (silentCount > shown) silent += fmt::format(" and {} more", silentCount - shown);
@@ -190,7 +298,8 @@ void ControlPlane::concludeInquest(const std::string& own) {
                             silent, answerSeconds, doing)
                       : fmt::format("no rank gets on, though all answer: {}", doing);
   hasFailed_ = true;
-  sendToAll(MessageKind::verdict, textPayload(verdict), -1);
+  const auto bytes = std::as_bytes(std::span(verdict));
+  sendDown(MessageKind::verdict, makePayload({bytes.begin(), bytes.end()}));
   inquest_.reset();
   fail(taccTimeout, "{}", verdict);
 }

@@ -1,8 +1,9 @@
 // What the ranks of a communicator tell each other besides data, over the connections that init leaves open: who has
 // failed, left or died, and, when an operation does not end, who is to blame.
 //
-// A star around rank 0. Nothing runs by itself: poll() is called by ranks that wait. So a rank that computes does not
-// answer, and that is what the others are told of it.
+// The connections are a star around rank 0, or a tree: what a rank announces is handed on along all of them, once each.
+// Nothing runs by itself: poll() is called by ranks that wait. So a rank that computes does not answer, and that is
+// what the others are told of it; those behind it are not heard meanwhile either, and are not blamed for that.
 //
 // The inquest: a rank whose operation has timed out tells rank 0; rank 0 asks all ranks what they are doing, waits half
 // a second, and tells all who did not answer. Every rank then fails with the same sentence.
@@ -13,11 +14,13 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
 #include "comm/channel.hpp"
+#include "comm/control_tree.hpp"
 #include "comm/hosts.hpp"
 #include "comm/wait.hpp"
 
@@ -25,8 +28,8 @@ namespace tacc {
 
 class ControlPlane {
  public:
-  /// `channels`: as Bootstrap::releaseChannels() gives them.
-  ControlPlane(int rank, std::vector<RankIdentity> who, std::vector<Channel> channels);
+  /// `tree`: as Bootstrap::releaseTree() gives it.
+  ControlPlane(int rank, std::vector<RankIdentity> who, ControlTree tree);
   /// Says farewell, if that has not been done.
   ~ControlPlane();
   ControlPlane(const ControlPlane&) = delete;
@@ -44,7 +47,7 @@ class ControlPlane {
 
   /// Tells all ranks that this one leaves, once; what they tell is still read. Thread safe.
   void sayFarewell() noexcept;
-  /// Nobody is left to be heard: all others have left or died, or rank 0, who would tell, has gone. Thread safe.
+  /// Nobody is left to be heard: all others have left, died or were cut off. Thread safe.
   bool isAlone() const;
 
   /// This rank's operation has timed out: begins an inquest. A later poll() throws the verdict.
@@ -57,30 +60,54 @@ class ControlPlane {
 
   /// "rank 3 (process 123 on host b)".
   std::string nameOf(int rank) const;
+  /// The same of rank 0, with the gateways between it and this rank.
+  std::string nameOfRankZero() const;
 
  private:
-  enum class Presence : std::uint8_t { here, left, dead };
+  enum class Presence : std::uint8_t { here, left, dead, cutOff };
+  struct Notice {
+    std::int32_t rank;
+    Presence how;
+  };
+  struct Link {
+    Channel channel;
+    int rank;                 // at the other end
+    std::vector<int> behind;  // other ranks that are reached by way of it; of the one to the parent: unused
+    bool isUp;                // to the parent
+  };
   struct Inquest {
     Deadline deadline;
     std::vector<std::optional<std::string>> answers;
   };
 
-  bool isHub() const noexcept { return rank_ == 0; }
   void pollAll(const std::function<std::string()>& describe);
-  void drain(int from, const std::function<std::string()>& describe);
-  void handle(int from, const Message& message, const std::function<std::string()>& describe);
+  void drain(Link& link, const std::function<std::string()>& describe);
+  void handle(Link& link, const Message& message, const std::function<std::string()>& describe);
+  void handleFailure(const Link& from, int origin, std::span<const std::byte> failure);
+  void handleVerdict(const Message& message);
+  void handleNotices(const Link& from, const Message& message);
+  void handleAnswer(const Message& message);
   void markGone(int rank, Presence how);
-  void sendTo(int rank, MessageKind kind, const Payload& payload) noexcept;
-  void sendToAll(MessageKind kind, const Payload& payload, int except) noexcept;
+  void learnGone(int rank, Presence how);
+  void markClosed(const Link& link);
+  void spreadNotices();
+  bool isTop() const noexcept;
+  void sendTo(Link& link, MessageKind kind, const Payload& payload) noexcept;
+  void sendUp(MessageKind kind, const Payload& payload) noexcept;
+  void sendDown(MessageKind kind, const Payload& payload) noexcept;
   void leave() noexcept;
+  bool isBehindSilence(int rank) const;
   void openInquest();
   void concludeInquest(const std::string& own);
 
   mutable std::mutex mutex_;
   int rank_;
   std::vector<RankIdentity> who_;
-  std::vector<Channel> channels_;  // rank 0: by rank; others: one, to rank 0
+  std::vector<int> way_;      // to rank 0
+  std::vector<int> parents_;  // rank 0 only: by rank
+  std::vector<Link> links_;
   std::vector<Presence> presence_;
+  std::vector<Notice> upward_, downward_;  // not yet sent
   std::optional<Inquest> inquest_;
   bool hasLeft_ = false;
   bool hasFailed_ = false;     // this rank announced, or was told

@@ -1,8 +1,10 @@
 // How two processes prove to each other that they know the secret of a unique id, without showing it.
 //
-//   rank 0 -> joiner   Challenge: a fresh nonce
-//   joiner -> rank 0   Hello: a fresh nonce, who it is, and a keyed hash of both nonces and of who it is
-//   rank 0 -> joiner   Welcome: who rank 0 is, and another keyed hash of both nonces and of that
+//   host   -> joiner   Challenge: a fresh nonce
+//   joiner -> host     Hello: a fresh nonce, who it is, and a keyed hash of both nonces and of who it is
+//   host   -> joiner   Welcome: who the host is, and another keyed hash of both nonces and of that
+//
+// The host is rank 0 or a gateway.
 //
 // The key is the secret. Fresh nonces from both ends make a recorded conversation worthless; the two hashes begin with
 // different words, so that one end's proof cannot be sent back to it as the other's.
@@ -28,6 +30,8 @@ struct Introduction {
   std::uint32_t rank;
   std::uint32_t pid;
   std::uint64_t processSpace;  // processSpaceHash(): where it is the same, `pid` means something
+  std::uint32_t port;          // of TCP, where it admits others behind it; 0: nowhere
+  std::uint32_t stays;         // 1: it is not to be sent on to another rank
   std::array<char, 64> host;   // name, cut to end in a zero
 };
 
@@ -57,9 +61,9 @@ Nonce makeNonce();
 
 /// The joiner's answer to a challenge.
 Hello answerChallenge(const Secret& secret, const Challenge& challenge, const Introduction& who);
-/// Rank 0's check of it. Constant time.
+/// The host's check of it. Constant time.
 bool isGenuine(const Secret& secret, const Challenge& challenge, const Hello& hello);
-/// Rank 0's proof.
+/// The host's proof.
 Welcome answerHello(const Secret& secret, const Challenge& challenge, const Hello& hello, const Introduction& who);
 /// The joiner's check of it. Constant time.
 bool isGenuine(const Secret& secret, const Challenge& challenge, const Hello& hello, const Welcome& welcome);

@@ -31,9 +31,7 @@ std::string RankIdentity::describe() const { return fmt::format("process {} on h
 
 RankIdentity introduceSelf(const std::string& settings, bool sharesMemory) {
   RankIdentity self{};
-  if (settings.size() >= settingsBytes)
-    fail(taccInvalidArgument, "the TACC_* settings are longer than {} bytes: {}", settingsBytes, settings);
-  std::ranges::copy(settings, self.settings.begin());
+  self.settings = hashOf(settings);
   if (::gethostname(self.hostName.data(), self.hostName.size() - 1) != 0) failErrno("cannot ask for the host's name");
   self.process = static_cast<std::int32_t>(::getpid());
   // Where the kernel does not tell which host this is, the name has to do.
@@ -43,12 +41,17 @@ RankIdentity introduceSelf(const std::string& settings, bool sharesMemory) {
   return self;
 }
 
-void checkSettings(const std::vector<RankIdentity>& all) {
-  for (std::size_t rank = 1; rank < all.size(); ++rank)
-    if (all[rank].settings != all[0].settings)
-      fail(taccInvalidUsage,
-           "ranks have different settings: rank 0 ({}) has '{}', rank {} ({}) has '{}'; set them alike on all",
-           all[0].describe(), all[0].settings.data(), rank, all[rank].describe(), all[rank].settings.data());
+bool haveEqualSettings(const std::vector<RankIdentity>& all) {
+  return std::ranges::all_of(all, [&](const RankIdentity& one) { return one.settings == all[0].settings; });
+}
+
+void failSettings(const std::vector<RankIdentity>& all, const std::vector<std::string>& settings) {
+  const auto other = static_cast<std::size_t>(
+      std::ranges::find_if(settings, [&](const std::string& one) { return one != settings[0]; }) - settings.begin());
+  if (other == settings.size()) fail(taccInternalError, "equal settings have different digests");
+  fail(taccInvalidUsage,
+       "ranks have different settings: rank 0 ({}) has '{}', rank {} ({}) has '{}'; set them alike on all",
+       all[0].describe(), settings[0], other, all[other].describe(), settings[other]);
 }
 
 HostMap::HostMap(const std::vector<RankIdentity>& all) {

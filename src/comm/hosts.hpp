@@ -10,25 +10,24 @@
 
 namespace tacc {
 
-inline constexpr std::size_t settingsBytes = 400;
-
 /// One rank, as all ranks know it.
 struct RankIdentity {
   std::uint64_t host;  // equal where ranks can share memory: same kernel, network and process namespace
   std::int32_t process;
   std::array<char, 64> hostName;
-  std::array<char, settingsBytes> settings;  // of the environment and the configuration that must be equal, as text
+  std::uint64_t settings;  // a digest of what must be equal in the environment and the configuration
 
   /// "process 123 on host b".
   std::string describe() const;
 };
 
-/// This process. `settings` must be shorter than settingsBytes. `sharesMemory` false: a host of its own.
+/// This process. `settings`: what must be equal, as text. `sharesMemory` false: a host of its own.
 RankIdentity introduceSelf(const std::string& settings, bool sharesMemory);
 
-/// Ranks with different settings would choose different plans and wait for each other for ever: throws an Error that
-/// names both and both values.
-void checkSettings(const std::vector<RankIdentity>& all);
+/// Ranks with different settings would choose different plans and wait for each other for ever.
+bool haveEqualSettings(const std::vector<RankIdentity>& all);
+/// Throws an Error that names two ranks that differ, and both values. `settings`: by rank.
+void failSettings(const std::vector<RankIdentity>& all, const std::vector<std::string>& settings);
 
 /// The ranks by host. Ranks of a host are in order.
 class HostMap {

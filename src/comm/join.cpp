@@ -41,6 +41,16 @@ struct Greeting {
   MusterPlace place;
 };
 
+/// All ranks tell their settings only where they differ: it is much to tell, and they rarely do.
+void checkSettings(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, const std::string& own) {
+  if (haveEqualSettings(who)) return;
+  const auto bytes = std::as_bytes(std::span(own));
+  std::vector<std::string> settings;
+  for (const std::vector<std::byte>& one : bootstrap.allGatherStrings({bytes.begin(), bytes.end()}))
+    settings.emplace_back(reinterpret_cast<const char*>(one.data()), one.size());
+  failSettings(who, settings);
+}
+
 /// The address at which ranks of other hosts reach this one: the one over which it reached rank 0, or, on rank 0's own
 /// host, the one that the id names.
 InetAddress ownAddress(const Bootstrap& bootstrap, const UniqueIdContents& id) {
@@ -74,7 +84,8 @@ std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap,
   std::vector<RankIdentity> who;
   try {
     muster = openMuster(*bootstrap, id, ranks, rank);
-    const Greeting mine{introduceSelf(settingsOf(environment, config), environment.segments != SegmentSource::off),
+    const std::string settings = settingsOf(environment, config);
+    const Greeting mine{introduceSelf(settings, environment.segments != SegmentSource::off),
                         muster ? muster->place() : MusterPlace{}};
     std::vector<MusterPlace> places;
     for (const Greeting& one : bootstrap->gatherValues(mine)) {
@@ -82,7 +93,7 @@ std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap,
       places.push_back(one.place);
     }
     if (muster) muster->setPlaces(std::move(places), id.secret);
-    checkSettings(who);
+    checkSettings(*bootstrap, who, settings);
   } catch (const Error& error) {
     bootstrap->announceFailure(error);  // the others wait in their next exchange: they get this text there
     throw;
@@ -113,7 +124,8 @@ std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ran
     tellOthers(error, id, ranks, rank, config.initTimeout);
     throw;
   }
-  auto bootstrap = std::make_unique<Bootstrap>(id, ranks, rank, effective.initTimeout, stop);
+  auto bootstrap = std::make_unique<Bootstrap>(id, ranks, rank, effective.initTimeout, stop,
+                                               BootstrapOptions{.treeWidth = environment.joinWidth});
   CommConfig kept = effective;
   kept.transport.reset();  // it serves one communicator
   std::unique_ptr<Muster> muster;

@@ -19,13 +19,13 @@ namespace {
 /// Owns nothing when the name is taken.
 FileDescriptor listenUnix(const std::string& name) {
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket.valid()) failErrno("rank 0: no unix socket");
+  if (!socket.valid()) failErrno("no unix socket");
   const RendezvousAddress address(name);
   if (::bind(socket.get(), address.get(), address.size()) != 0) {
     if (errno == EADDRINUSE) return FileDescriptor();
-    failErrno("rank 0: cannot listen for the other ranks");
+    failErrno("cannot listen for the other ranks");
   }
-  if (::listen(socket.get(), SOMAXCONN) != 0) failErrno("rank 0: cannot listen for the other ranks");
+  if (::listen(socket.get(), SOMAXCONN) != 0) failErrno("cannot listen for the other ranks");
   return socket;
 }
 
@@ -67,6 +67,17 @@ std::optional<std::vector<Listener>> listenFor(const UniqueIdContents& id) {
     checkIsHere(id);
     listeners.push_back({listenTcp(id), true});
   }
+  return listeners;
+}
+
+std::optional<std::vector<Listener>> listenAsGateway(const std::string& name) {
+  std::vector<Listener> listeners;
+  FileDescriptor unixSocket = listenUnix(name);
+  if (!unixSocket.valid()) return std::nullopt;
+  listeners.push_back({std::move(unixSocket), false});
+  FileDescriptor tcp = bindTcp(0);
+  if (!tcp.valid() || ::listen(tcp.get(), SOMAXCONN) != 0) failErrno("cannot listen for ranks of other hosts");
+  listeners.push_back({std::move(tcp), true});
   return listeners;
 }
 

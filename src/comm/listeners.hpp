@@ -1,4 +1,5 @@
-// Rank 0's listening sockets: a unix one for the ranks of this host, and a TCP one for those of others.
+// The listening sockets of rank 0, and of gateways: a unix one for the ranks of this host, and a TCP one for those of
+// others.
 #pragma once
 
 #include <optional>
@@ -19,6 +20,9 @@ struct Listener {
 /// is always first: it listens before the TCP one does, so a rank of this host that has reached the TCP one finds the
 /// unix one as well. Throws taccInvalidUsage when the id names another host, taccSystemError when its port is taken.
 std::optional<std::vector<Listener>> listenFor(const UniqueIdContents& id);
+
+/// The same for a gateway, at a unix name and at any free port of TCP. Nothing when another process has the name.
+std::optional<std::vector<Listener>> listenAsGateway(const std::string& name);
 
 /// Somebody who connected.
 struct Visitor {

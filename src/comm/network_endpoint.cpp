@@ -44,10 +44,14 @@ NetworkEndpoint::NetworkEndpoint(int rank, int ranks, std::unique_ptr<NetworkTra
 void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>& enough) {
   lastMove_ = Clock::now();
   isStuck_ = false;
+  isRunning_ = true;
   for (bool slept = false;;) {
     // What a transport does for itself, such as asking whether a peer still lives, is no progress of the call.
     const bool moved = progress(&activity);
-    if (enough() && (!activity.isFinished() || transport_->drain())) return;
+    if (enough() && (!activity.isFinished() || transport_->drain())) {
+      isRunning_ = false;
+      return;
+    }
     if (moved) {
       if (slept) learn(secondsSince(lastMove_));
       lastMove_ = Clock::now();
@@ -88,7 +92,7 @@ bool NetworkEndpoint::progress(NetworkActivity* activity) {
 void NetworkEndpoint::explain(const NetworkActivity* activity, const Error& error) {
   // Where this rank is about to time out itself, others have just done so: then that is what happened.
   const double left = patience_.timeout + verdictSeconds - secondsSince(lastMove_);
-  const bool isLate = patience_.timeout > 0 && left < 1.0;
+  const bool isLate = isRunning_ && patience_.timeout > 0 && left < 1.0;
   for (const Deadline deadline(isLate ? std::max(left, 0.0) + explainSeconds : explainSeconds); !deadline.passed();) {
     checkOthers(activity, isLate ? std::max(deadGrace, secondsSince(lastMove_)) : afterGraces);
     sockets_.clear();
@@ -169,7 +173,7 @@ void NetworkEndpoint::checkOthers(const NetworkActivity* activity, double still)
   if (patience_.timeout <= 0 || still <= patience_.timeout) return;
   if (!std::exchange(isStuck_, true)) control_.reportStuck(describeWait(activity));
   if (still > patience_.timeout + verdictSeconds)
-    fail(taccTimeout, "{} does not answer, nor did anything arrive for {} s; rank {} {}", control_.nameOf(0),
+    fail(taccTimeout, "{} does not answer, nor did anything arrive for {} s; rank {} {}", control_.nameOfRankZero(),
          patience_.timeout, rank_, describeWait(activity));
 }
 

@@ -87,6 +87,7 @@ class NetworkEndpoint {
   double spin_;                  // seconds of looking before the next sleep
   bool controlIsReady_ = false;  // as the last sleep ended
   Clock::time_point lastLook_{};
+  bool isRunning_ = false;        // inside run(), or ended by an Error in it
   Clock::time_point lastMove_{};  // of the call that run() is in
   Clock::time_point lastIdle_{}, idleStart_{};
   std::vector<pollfd> sockets_;

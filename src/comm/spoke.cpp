@@ -7,6 +7,9 @@
 
 #include "comm/failure.hpp"
 #include "comm/host.hpp"
+#include "comm/listeners.hpp"
+#include "comm/unique_id.hpp"
+#include "transports/tcp.hpp"
 
 namespace tacc {
 namespace {
@@ -23,6 +26,9 @@ constexpr double lastPatience = 4.0;
 /// Who has spoken as rank 0 does gets at least this much time to prove it, or a quarter of the time-out. It must be
 /// long: rank 0 may count this rank as joined already.
 constexpr double proofSeconds = 10.0;
+/// How long the gateway of this host may take to answer before this rank goes its own way: it first has to reach rank
+/// 0.
+constexpr double gatewaySeconds = 5.0;
 /// How much longer than rank 0 the others wait for it: its message about a time-out is the better one.
 constexpr double graceSeconds = 1.0;
 /// How long a rank that was interrupted on its way looks for rank 0 to tell it.
@@ -39,9 +45,10 @@ std::string_view describeReach(const UniqueIdContents& id) {
 
 }  // namespace
 
-Spoke::Spoke(const UniqueIdContents& id, int ranks, int rank, double timeoutSeconds, const Interrupt& interrupt)
-    : interrupt_(&interrupt), self_(introduceSelf(ranks, rank)), rank_(rank) {
-  listPlaces(id);
+Spoke::Spoke(const UniqueIdContents& id, int ranks, int rank, double timeoutSeconds, const TreeShape& shape,
+             const Interrupt& interrupt)
+    : interrupt_(&interrupt), self_(introduceSelf(ranks, rank)), rank_(rank), shape_(shape) {
+  listPlaces(id, ranks > shape.width);
   try {
     join(id, timeoutSeconds);
   } catch (const Error& error) {
@@ -49,9 +56,34 @@ Spoke::Spoke(const UniqueIdContents& id, int ranks, int rank, double timeoutSeco
     throw;
   }
   collective([&] {
-    const Message complete = receive(MessageKind::complete, "init", timeoutSeconds);
-    allUnix_ = valueIn<char>(complete).value_or(1) != 0;
+    becomeComplete(id.secret, timeoutSeconds);
+    return 0;
   });
+}
+
+/// A rank of this host that reached rank 0 first over the network is the gateway of the others.
+void Spoke::becomeComplete(const Secret& secret, double timeoutSeconds) {
+  if (doors_ && overTcp_) relay_ = std::make_unique<Relay>(std::move(*doors_), self_, secret, shape_.width);
+  doors_.reset();
+  const Message message = receive(MessageKind::complete, "init", timeoutSeconds);
+  completion_ = completionIn(message);
+  allUnix_ = completion_.allUnix;
+  const auto own = InetAddress::ofSocket(channel_.fd());
+  if (relay_) relay_->complete(completion_, own ? own->v6() : InetAddress::V6{}, timeoutSeconds, *interrupt_);
+}
+
+std::optional<InetAddress> Spoke::localAddress() const noexcept {
+  if (overTcp_) return InetAddress::ofSocket(channel_.fd());
+  if (completion_.address == InetAddress::V6{}) return std::nullopt;
+  return InetAddress(completion_.address);
+}
+
+ControlTree Spoke::release() {
+  ControlTree tree;
+  tree.way = completion_.way;
+  tree.up = std::move(channel_);
+  if (relay_) tree.branches = relay_->release();
+  return tree;
 }
 
 /// A rank that was interrupted before it met rank 0 meets it nevertheless: the others would wait for it.
@@ -59,6 +91,11 @@ void Spoke::comeToSay(const Error& error, const UniqueIdContents& id) noexcept {
   try {
     const Interrupt deaf(rank_);
     interrupt_ = &deaf;
+    doors_.reset();  // the others of this host go their own way
+    places_.clear();
+    self_.port = 0;
+    self_.stays = 1;
+    listPlaces(id, false);
     join(id, heraldSeconds);
     tellFailure(error);
   } catch (const std::exception&) {
@@ -66,13 +103,21 @@ void Spoke::comeToSay(const Error& error, const UniqueIdContents& id) noexcept {
   }
 }
 
-void Spoke::listPlaces(const UniqueIdContents& id) {
+void Spoke::listPlaces(const UniqueIdContents& id, bool inTree) {
   const std::uint64_t here = hostHash();
+  const auto add = [this](PlaceKind kind, std::optional<InetAddress> address) {
+    places_.push_back({kind, address, "not tried yet", Progress::none});
+  };
+  unixName_.clear();
   if (id.port == 0 || id.host == 0 || here == 0 || id.host == here) {
     unixName_ = rendezvousName(id);
-    places_.push_back({std::nullopt, "not tried yet", Progress::none});
+    add(PlaceKind::rankZeroHere, std::nullopt);
   }
-  for (const InetAddress& address : addressesIn(id)) places_.push_back({address, "not tried yet", Progress::none});
+  if (inTree && id.port != 0) {
+    gatewayName_ = gatewayName(id, shape_.host);
+    add(PlaceKind::gatewayHere, std::nullopt);
+  }
+  for (const InetAddress& address : addressesIn(id)) add(PlaceKind::network, address);
 }
 
 void Spoke::join(const UniqueIdContents& id, double timeoutSeconds) {
@@ -101,7 +146,8 @@ bool Spoke::tryPlaces(const Secret& secret, double patience, double proofPatienc
     if (attempt.socket.valid()) {
       progress_ = Progress::connected;
       channel_ = Channel(std::move(attempt.socket));
-      attempt.problem = proveMembership(secret, patience, proofPatience, deadline);
+      const bool toGateway = place.kind == PlaceKind::gatewayHere;
+      attempt.problem = proveMembership(secret, toGateway ? gatewaySeconds : patience, proofPatience, deadline);
       if (attempt.problem.empty()) return true;
     }
     if (progress_ >= place.progress) place.outcome = std::move(attempt.problem);
@@ -113,8 +159,29 @@ bool Spoke::tryPlaces(const Secret& secret, double patience, double proofPatienc
 }
 
 Attempt Spoke::connect(Place& place, double patience, const Deadline& deadline) {
-  overTcp_ = place.address.has_value();
-  if (!overTcp_) return connectUnix(unixName_);
+  overTcp_ = place.kind == PlaceKind::network;
+  switch (place.kind) {
+    case PlaceKind::rankZeroHere:
+      return connectUnix(unixName_);
+    case PlaceKind::gatewayHere:
+      return connectToGateway();
+    default:
+      return connectToNetwork(place, patience, deadline);
+  }
+}
+
+/// The first rank that comes here becomes the gateway of its host. The kernel decides who that is, and takes the name
+/// back when that rank ends.
+Attempt Spoke::connectToGateway() {
+  if (!doors_) {
+    doors_ = listenAsGateway(gatewayName_);
+    if (doors_) self_.port = portOf(doors_->back().socket.get());
+  }
+  if (doors_) return {FileDescriptor(), "this rank is the first of its host", false};
+  return connectUnix(gatewayName_);
+}
+
+Attempt Spoke::connectToNetwork(const Place& place, double patience, const Deadline& deadline) {
   Attempt attempt = connectTcp(*place.address, patience, deadline, *interrupt_);
   if (attempt.socket.valid() && !unixName_.empty()) {
     // Rank 0 may have come to this host since its name was tried, and then it listens at the name too, as it did so
@@ -128,7 +195,7 @@ Attempt Spoke::connect(Place& place, double patience, const Deadline& deadline) 
   return attempt;
 }
 
-/// "", or why the other end is not rank 0; another attempt may find another.
+/// "", or why the other end is not where this rank belongs; another attempt may find another.
 std::string Spoke::proveMembership(const Secret& secret, double patience, double proofPatience,
                                    const Deadline& deadline) {
   const std::optional<Message> first = receiveBefore(std::min(deadline, Deadline(patience)));
@@ -145,9 +212,34 @@ std::string Spoke::proveMembership(const Secret& secret, double patience, double
   if (!welcome || !isGenuine(secret, *challenge, hello, *welcome)) {
     return "who listens there closed the connection or does not know the secret of the id";
   }
-  hub_ = welcome->who;
+  parent_ = welcome->who;
   channel_.trust();
-  return "";
+  return awaitPlace(secret, proofPatience, deadline);
+}
+
+/// The other end has proven itself: it takes this rank, or sends it on.
+std::string Spoke::awaitPlace(const Secret& secret, double proofPatience, const Deadline& deadline) {
+  const std::optional<Message> message = receiveBefore(std::min(deadline, Deadline(proofPatience)));
+  if (!message) return fmt::format("{} closed the connection", describeParent());
+  if (message->kind == MessageKind::failure) throw failureIn(*message);
+  if (message->kind == MessageKind::admitted) return "";
+  const auto redirect = message->kind == MessageKind::redirect ? valueIn<Redirect>(*message) : std::nullopt;
+  if (!redirect) return fmt::format("{} speaks another protocol", describeParent());
+  return followRedirect(*redirect, secret, proofPatience, deadline);
+}
+
+/// Where the gateway that it is sent to cannot be reached from here, rank 0 has to take this rank.
+std::string Spoke::followRedirect(const Redirect& redirect, const Secret& secret, double proofPatience,
+                                  const Deadline& deadline) {
+  const InetAddress address(redirect.address, static_cast<std::uint16_t>(redirect.port));
+  Attempt attempt = connectTcp(address, lastPatience, deadline, *interrupt_);
+  if (attempt.socket.valid()) {
+    channel_ = Channel(std::move(attempt.socket));
+    attempt.problem = proveMembership(secret, gatewaySeconds, proofPatience, deadline);
+    if (attempt.problem.empty()) return "";
+  }
+  self_.stays = 1;
+  return fmt::format("rank 0 sends this rank on to {}: {}", address.text(), attempt.problem);
 }
 
 /// What is wrong with an end that gave no challenge.
@@ -160,12 +252,19 @@ std::string Spoke::describeSilence(bool spoke) {
 /// Nothing when the deadline has passed or the other end has closed.
 std::optional<Message> Spoke::receiveBefore(const Deadline& deadline) {
   for (;;) {
-    const bool open = channel_.receive();
+    const bool open = channel_.flush() && channel_.receive();
     if (std::optional<Message> message = channel_.take()) return message;
     if (!open || deadline.passed()) return std::nullopt;
-    std::vector<pollfd> sockets{{channel_.fd(), POLLIN, 0}};
-    if (idleWork) idleWork();
-    waitFor(sockets, *interrupt_, idleWork ? std::min(deadline, Deadline(idleSeconds)) : deadline);
+    std::vector<pollfd> sockets{
+        {channel_.fd(), static_cast<short>(channel_.hasOutput() ? POLLIN | POLLOUT : POLLIN), 0}};
+    Deadline next = deadline;
+    if (relay_) relay_->addDescriptors(sockets, next);
+    if (idleWork) {
+      idleWork();
+      next = std::min(next, Deadline(idleSeconds));
+    }
+    waitFor(sockets, *interrupt_, next);
+    if (relay_) relay_->serve(std::span(sockets).subspan(1), channel_);
   }
 }
 
@@ -176,7 +275,7 @@ void Spoke::send(MessageKind kind, Payload payload, std::span<const int> descrip
   while (channel_.flush()) {
     if (!channel_.hasOutput()) return;
     if (deadline.passed()) {
-      fail(taccTimeout, "{}: {} did not take the part of rank {} within {} s", operation, describeHub(), rank_,
+      fail(taccTimeout, "{}: {} did not take the part of rank {} within {} s", operation, describeParent(), rank_,
            timeoutSeconds);
     }
     if (channel_.stalled()) {
@@ -186,21 +285,23 @@ void Spoke::send(MessageKind kind, Payload payload, std::span<const int> descrip
       waitFor(sockets, *interrupt_, deadline);
     }
   }
-  failRankZeroEnded(operation);
+  failParentEnded(operation);
 }
 
 Message Spoke::receive(MessageKind kind, std::string_view operation, double timeoutSeconds) {
   const Deadline deadline(timeoutSeconds + graceSeconds);
   std::optional<Message> message = receiveBefore(deadline);
   if (!message && deadline.passed()) {
-    fail(taccTimeout, "{}: {} did not answer rank {} within {} s", operation, describeHub(), rank_, timeoutSeconds);
+    fail(taccTimeout, "{}: {} did not answer rank {} within {} s", operation, describeParent(), rank_, timeoutSeconds);
   }
-  if (!message) failRankZeroEnded(operation);
+  if (!message) failParentEnded(operation);
   if (message->kind == MessageKind::failure) throw failureIn(*message);
   if (message->kind != kind) {
-    fail(taccInternalError, "{}: rank 0 sent message {} where {} was due: the ranks are not at the same call",
-         operation, static_cast<int>(message->kind), static_cast<int>(kind));
+    fail(taccInternalError, "{}: {} sent message {} where {} was due: the ranks are not at the same call", operation,
+         describeParent(), static_cast<int>(message->kind), static_cast<int>(kind));
   }
+  if (relay_ && kind != MessageKind::complete)
+    relay_->scatter(kind, makePayload(message->payload), operation, timeoutSeconds, *interrupt_);
   return std::move(*message);
 }
 
@@ -208,33 +309,36 @@ void Spoke::listen(double seconds) {
   const Deadline deadline(seconds);
   const std::optional<Message> message = receiveBefore(deadline);
   if (message && message->kind == MessageKind::failure) throw failureIn(*message);
-  if (!message && !deadline.passed()) failRankZeroEnded("init");
+  if (!message && !deadline.passed()) failParentEnded("init");
 }
 
 std::string Spoke::describePlaces() const {
   std::string text;
   for (const Place& place : places_) {
     text += fmt::format("{}{}: {}", text.empty() ? "" : "; ",
-                        place.address ? place.address->text() : "the unix socket of this host", place.outcome);
+                        place.address                          ? place.address->text()
+                        : place.kind == PlaceKind::gatewayHere ? "the gateway of this host"
+                                                               : "the unix socket of this host",
+                        place.outcome);
   }
   return text;
 }
 
-std::string Spoke::describeHub() const {
-  return hub_ ? fmt::format("rank 0 ({})", describeState(*hub_, overTcp_)) : "rank 0";
+std::string Spoke::describeParent() const {
+  return parent_ ? fmt::format("rank {} ({})", parent_->rank, describeState(*parent_, overTcp_)) : "rank 0";
 }
 
-void Spoke::failRankZeroEnded(std::string_view operation) {
+void Spoke::failParentEnded(std::string_view operation) {
   // It may have said why before it closed.
   (void)channel_.receive();
   while (const std::optional<Message> message = channel_.take()) {
     if (message->kind == MessageKind::failure) throw failureIn(*message);
   }
   if (channel_.isLost()) {
-    fail(taccRemoteError, "{}: {} cannot be reached any more by rank {} ({})", operation, describeHub(), rank_,
+    fail(taccRemoteError, "{}: {} cannot be reached any more by rank {} ({})", operation, describeParent(), rank_,
          channel_.whyClosed());
   }
-  fail(taccRemoteError, "{}: {} has closed its connection to rank {}", operation, describeHub(), rank_);
+  fail(taccRemoteError, "{}: {} has closed its connection to rank {}", operation, describeParent(), rank_);
 }
 
 void Spoke::nap(double seconds) {
@@ -245,13 +349,16 @@ void Spoke::nap(double seconds) {
 void Spoke::tellFailure(const Error& error) noexcept {
   try {
     if (channel_.fd() >= 0) {
-      channel_.queue(MessageKind::failure, describeFailure(error));
+      const bool isForeign = relay_ && relay_->isForeign();
+      channel_.queue(isForeign ? MessageKind::report : MessageKind::failure, describeFailure(error));
       (void)channel_.flush();
       channel_.finish();
     }
   } catch (const std::exception&) {
-    // Rank 0 then sees the connection closed.
+    // The parent then sees the connection closed.
   }
+  if (relay_) relay_->tellFailure(error);
+  relay_.reset();
   channel_ = Channel(FileDescriptor());
 }
 

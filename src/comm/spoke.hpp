@@ -1,7 +1,10 @@
-// The end of the bootstrap star at a rank other than 0.
+// The bootstrap at a rank other than 0: the connection to its parent, which is rank 0 or a gateway, and, where this
+// rank is a gateway itself, the ranks behind it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,19 +14,30 @@
 
 #include "base/error.hpp"
 #include "comm/channel.hpp"
+#include "comm/completion.hpp"
 #include "comm/connect.hpp"
+#include "comm/control_tree.hpp"
 #include "comm/handshake.hpp"
+#include "comm/relay.hpp"
 #include "comm/wait.hpp"
 
 namespace tacc {
 
+/// When ranks meet in a tree, and how wide it is.
+struct TreeShape {
+  int width;           // more ranks meet in a tree; and so many branches over TCP a rank has in it, or a few more
+  std::uint64_t host;  // tells hosts apart that share the namespace of unix sockets; for tests
+};
+
 class Spoke {
  public:
   /// Looks for rank 0 at every place that the id names until one proves to be it, and returns when it says that all
-  /// have joined.
-  Spoke(const UniqueIdContents& id, int ranks, int rank, double timeoutSeconds, const Interrupt& interrupt);
+  /// have joined. In a tree, only the first rank of each host does, and the others find that one.
+  Spoke(const UniqueIdContents& id, int ranks, int rank, double timeoutSeconds, const TreeShape& shape,
+        const Interrupt& interrupt);
 
-  /// Runs one collective; an Error in it is told to rank 0 (which tells the others) and ends the connection.
+  /// Runs one collective; an Error in it is told to the parent (rank 0 tells all) and to the ranks behind this one, and
+  /// ends the connections.
   template <class Work>
   auto collective(const Work& work) {
     try {
@@ -37,41 +51,49 @@ class Spoke {
   /// Inside collective() only.
   void send(MessageKind kind, Payload payload, std::span<const int> descriptors, std::string_view operation,
             double timeoutSeconds);
-  /// The next message, which must be of `kind`. Inside collective() only.
+  /// The next message, which must be of `kind`, handed on to the ranks behind this one. Inside collective() only.
   Message receive(MessageKind kind, std::string_view operation, double timeoutSeconds);
 
-  /// Listens for `seconds`: throws the failure that rank 0 tells or suffers meanwhile. Inside collective() only.
+  /// Listens for `seconds`: throws the failure that the parent tells or suffers meanwhile. Inside collective() only.
   void listen(double seconds);
 
   /// Every rank, rank 0 included, is connected over unix sockets.
   bool allUnix() const noexcept { return allUnix_; }
-  /// The address of this end of the connection to rank 0; nothing over unix.
-  std::optional<InetAddress> localAddress() const noexcept { return InetAddress::ofSocket(channel_.fd()); }
-  /// The connection to rank 0; afterwards only the destructor may be called.
-  Channel release() noexcept { return std::move(channel_); }
+  /// The address at which this host reached rank 0 or another gateway; nothing on rank 0's host.
+  std::optional<InetAddress> localAddress() const noexcept;
+  /// The connections; afterwards only the destructor may be called.
+  ControlTree release();
 
-  /// Called again and again while this rank waits for rank 0, if it is set.
+  /// Called again and again while this rank waits for its parent, if it is set.
   std::function<void()> idleWork;
 
  private:
   /// How far an attempt came.
   enum class Progress { none, connected, challenged };
+  enum class PlaceKind { rankZeroHere, gatewayHere, network };
   struct Place {
-    std::optional<InetAddress> address;  // nothing: the unix name
+    PlaceKind kind;
+    std::optional<InetAddress> address;  // of the network
     std::string outcome;                 // of the last of the attempts that came furthest
     Progress progress;
   };
 
-  void listPlaces(const UniqueIdContents& id);
+  void listPlaces(const UniqueIdContents& id, bool inTree);
   void join(const UniqueIdContents& id, double timeoutSeconds);
   bool tryPlaces(const Secret& secret, double patience, double proofPatience, const Deadline& deadline);
   Attempt connect(Place& place, double patience, const Deadline& deadline);
+  Attempt connectToGateway();
+  Attempt connectToNetwork(const Place& place, double patience, const Deadline& deadline);
   std::string proveMembership(const Secret& secret, double patience, double proofPatience, const Deadline& deadline);
+  std::string awaitPlace(const Secret& secret, double proofPatience, const Deadline& deadline);
+  std::string followRedirect(const Redirect& redirect, const Secret& secret, double proofPatience,
+                             const Deadline& deadline);
+  void becomeComplete(const Secret& secret, double timeoutSeconds);
   std::string describeSilence(bool spoke);
   std::optional<Message> receiveBefore(const Deadline& deadline);
-  std::string describeHub() const;
+  std::string describeParent() const;
   std::string describePlaces() const;
-  [[noreturn]] void failRankZeroEnded(std::string_view operation);
+  [[noreturn]] void failParentEnded(std::string_view operation);
   void comeToSay(const Error& error, const UniqueIdContents& id) noexcept;
   void nap(double seconds);
   void tellFailure(const Error& error) noexcept;
@@ -79,13 +101,18 @@ class Spoke {
   const Interrupt* interrupt_;
   Introduction self_;
   int rank_;
+  TreeShape shape_;
   std::string unixName_;                // empty: rank 0 is not on this host
+  std::string gatewayName_;             // empty: every rank connects to rank 0
   std::vector<Place> places_;           // in the order in which they are tried
   Progress progress_ = Progress::none;  // of the attempt at hand
   bool overTcp_ = false;
   bool allUnix_ = true;
-  std::optional<Introduction> hub_;  // once it has proven itself
+  std::optional<Introduction> parent_;          // once it has proven itself
+  std::optional<std::vector<Listener>> doors_;  // where this rank is its host's gateway
+  Completion completion_{};
   Channel channel_{FileDescriptor()};
+  std::unique_ptr<Relay> relay_;  // null: this rank is no gateway
 };
 
 }  // namespace tacc

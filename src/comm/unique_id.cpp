@@ -34,6 +34,17 @@ std::array<unsigned char, 16> checkOf(const UniqueIdContents& contents) {
   return hashOf<16>(&contents, offsetof(UniqueIdContents, check), "tacc check of a unique id");
 }
 
+/// Not of the addresses: ranks that derive the id themselves may know rank 0's host by different ones.
+std::string nameOf(const UniqueIdContents& contents, std::uint64_t host, std::string_view key) {
+  std::array<unsigned char, sizeof contents.secret + sizeof contents.name + sizeof host> source;
+  const auto end = std::ranges::copy(contents.name, std::ranges::copy(contents.secret, source.begin()).out).out;
+  std::memcpy(&*end, &host, sizeof host);
+  const auto hash = hashOf<16>(source.data(), source.size(), key);
+  std::string name = "tacc-";
+  for (const unsigned char byte : hash) name += fmt::format("{:02x}", byte);
+  return name;
+}
+
 }  // namespace
 
 taccUniqueId makeHostUniqueId() {
@@ -124,13 +135,11 @@ std::string describeAddressesIn(const UniqueIdContents& contents) {
 }
 
 std::string rendezvousName(const UniqueIdContents& contents) {
-  // Not of the addresses: ranks that derive the id themselves may know rank 0's host by different ones.
-  std::array<unsigned char, sizeof contents.secret + sizeof contents.name> source;
-  std::ranges::copy(contents.name, std::ranges::copy(contents.secret, source.begin()).out);
-  const auto hash = hashOf<16>(source.data(), source.size(), "tacc name of a rendezvous");
-  std::string name = "tacc-";
-  for (const unsigned char byte : hash) name += fmt::format("{:02x}", byte);
-  return name;
+  return nameOf(contents, 0, "tacc name of a rendezvous");
+}
+
+std::string gatewayName(const UniqueIdContents& contents, std::uint64_t host) {
+  return nameOf(contents, host, "tacc name of a gateway");
 }
 
 }  // namespace tacc

@@ -57,4 +57,7 @@ std::string describeAddressesIn(const UniqueIdContents& contents);
 /// secret and name, from which the secret cannot be found.
 std::string rendezvousName(const UniqueIdContents& contents);
 
+/// The same for the gateway of a host. `host` tells hosts apart that share the namespace.
+std::string gatewayName(const UniqueIdContents& contents, std::uint64_t host);
+
 }  // namespace tacc

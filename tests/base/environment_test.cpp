@@ -44,16 +44,32 @@ TEST(Environment, HasDefaults) {
   EXPECT_EQ(environment.segments, SegmentSource::memfd);
   EXPECT_EQ(environment.interfaces, "");
   EXPECT_EQ(environment.transport, "");
+  EXPECT_EQ(environment.joinWidth, 32);
   EXPECT_EQ(environment.agreed, "");
 }
 
 TEST(Environment, ReadsEveryVariable) {
-  const Environment environment =
-      parse({"TACC_TRACE=/tmp/job", "TACC_TRANSPORT=ofi", "TACC_JOB_SECRET=open sesame", "TACC_RENDEZVOUS=node1:29400",
-             "TACC_SOCKET_IFNAME=ib0,eth0", "TACC_SHM=file", "TACC_SPIN=20", "TACC_CMA=off", "TACC_CHUNK_SIZE=256K",
-             "TACC_DEBUG=trace", "TACC_TIMEOUT=0", "TACC_INIT_TIMEOUT=500ms", "TACC_ISA=avx2", "TACC_ALGO=ring",
-             "TACC_TOPO_FILE=/etc/net.toml", "TACC_TOPO_SOURCE=slurm", "TACC_TUNE_FILE=/etc/tune.toml",
-             "TACC_DYNAMIC=off", "TACC_REPRODUCIBLE=on"});
+  const Environment environment = parse({"TACC_TRACE=/tmp/job",
+                                         "TACC_TRANSPORT=ofi",
+                                         "TACC_JOB_SECRET=open sesame",
+                                         "TACC_RENDEZVOUS=node1:29400",
+                                         "TACC_SOCKET_IFNAME=ib0,eth0",
+                                         "TACC_SHM=file",
+                                         "TACC_SPIN=20",
+                                         "TACC_CMA=off",
+                                         "TACC_CHUNK_SIZE=256K",
+                                         "TACC_DEBUG=trace",
+                                         "TACC_TIMEOUT=0",
+                                         "TACC_INIT_TIMEOUT=500ms",
+                                         "TACC_ISA=avx2",
+                                         "TACC_ALGO=ring",
+                                         "TACC_TOPO_FILE=/etc/net.toml",
+                                         "TACC_TOPO_SOURCE=slurm",
+                                         "TACC_TUNE_FILE=/etc/tune.toml",
+                                         "TACC_DYNAMIC=off",
+                                         "TACC_REPRODUCIBLE=on",
+                                         "TACC_JOIN_WIDTH=4"});
+  EXPECT_EQ(environment.joinWidth, 4);
   EXPECT_EQ(environment.algorithm, "ring");
   EXPECT_EQ(environment.isa, "avx2");
   EXPECT_DOUBLE_EQ(environment.initTimeout.value(), 0.5);
@@ -96,7 +112,7 @@ TEST(Environment, UnknownNameSuggestsTheNearest) {
       "unknown environment variable TACC_CHUNKSIZE; did you mean TACC_CHUNK_SIZE? (allowed: TACC_ALGO, TACC_ISA, "
       "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_DYNAMIC, TACC_SPIN, "
       "TACC_TRANSPORT, TACC_SHM, TACC_REPRODUCIBLE, TACC_TRACE, TACC_SOCKET_IFNAME, TACC_TOPO_FILE, TACC_TOPO_SOURCE, "
-      "TACC_TUNE_FILE, TACC_RENDEZVOUS, TACC_JOB_SECRET)");
+      "TACC_TUNE_FILE, TACC_RENDEZVOUS, TACC_JOB_SECRET, TACC_JOIN_WIDTH)");
   EXPECT_EQ(errorOf("TACC_BENCHMARK=1").substr(0, 53), "unknown environment variable TACC_BENCHMARK (allowed:");
 }
 
@@ -121,6 +137,7 @@ TEST(Environment, MalformedValueListsWhatIsAllowed) {
   EXPECT_EQ(errorOf("TACC_CMA=yes"), "TACC_CMA=\"yes\" is not valid: allowed are auto, on, off (default: auto)");
   EXPECT_EQ(errorOf("TACC_SPIN=-1"),
             "TACC_SPIN=\"-1\" is not valid: allowed are auto, or microseconds from 0 to 1000000 (default: auto)");
+  EXPECT_EQ(errorOf("TACC_JOIN_WIDTH=0"), "TACC_JOIN_WIDTH=\"0\" is not valid: allowed are 1 to 65536 (default: 32)");
   EXPECT_EQ(errorOf("TACC_SHM=hugetlb"),
             "TACC_SHM=\"hugetlb\" is not valid: allowed are memfd, file, off (default: memfd)");
   EXPECT_EQ(errorOf("TACC_TRANSPORT=pigeon"),
@@ -139,7 +156,7 @@ TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
     EXPECT_TRUE(variable.documentation.ends_with('.')) << variable.name;
     EXPECT_THROW(parse({(std::string(variable.name) + '=').c_str()}), Error) << variable.name;
   }
-  EXPECT_EQ(names.size(), 19u);
+  EXPECT_EQ(names.size(), 20u);
 }
 
 TEST(Environment, CheckSeesTheProcessAsItIsNow) {

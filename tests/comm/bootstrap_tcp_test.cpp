@@ -150,25 +150,26 @@ TEST(BootstrapTcp, TheConnectionsCanBeHandedOver) {
     const taccUniqueId id = overTcp ? makeDistantId() : makeUniqueId();
     ChildProcess child([&] {
       Bootstrap bootstrap(id, 2, 1, patience);
-      std::vector<Channel> channels = bootstrap.releaseChannels();
-      if (channels.size() != 1) return false;
-      channels[0].queue(MessageKind::gather, payloadOf(4711));
-      if (!channels[0].flush()) return false;
-      const std::optional<Message> answer = nextMessage(channels[0]);
+      ControlTree tree = bootstrap.releaseTree();
+      if (tree.way != std::vector<int>{0} || !tree.branches.empty()) return false;
+      tree.up.queue(MessageKind::gather, payloadOf(4711));
+      if (!tree.up.flush()) return false;
+      const std::optional<Message> answer = nextMessage(tree.up);
       return answer && valueIn<int>(*answer) == 4712;
     });
     Bootstrap bootstrap(id, 2, 0, patience);
-    std::vector<Channel> channels = bootstrap.releaseChannels();
-    ASSERT_EQ(channels.size(), 2u);
-    EXPECT_EQ(channels[0].fd(), -1);
-    const std::optional<Message> message = nextMessage(channels[1]);
+    ControlTree tree = bootstrap.releaseTree();
+    ASSERT_EQ(tree.branches.size(), 1u);
+    EXPECT_EQ(tree.branches[0].rank, 1);
+    Channel& channel = tree.branches[0].channel;
+    const std::optional<Message> message = nextMessage(channel);
     ASSERT_TRUE(message);
     EXPECT_EQ(valueIn<int>(*message), 4711);
-    channels[1].queue(MessageKind::gathered, payloadOf(4712));
-    EXPECT_TRUE(channels[1].flush());
+    channel.queue(MessageKind::gathered, payloadOf(4712));
+    EXPECT_TRUE(channel.flush());
     EXPECT_EQ(child.wait(), 0);
     EXPECT_THROW(bootstrap.allGather({}), Error);
-    EXPECT_THROW((void)bootstrap.releaseChannels(), Error);
+    EXPECT_THROW((void)bootstrap.releaseTree(), Error);
   }
 }
 
@@ -384,7 +385,7 @@ TEST(BootstrapTcp, TooFewDescriptorsForAllRanksIsSaidAtOnce) {
   ChildProcess child([] {
     const rlimit limit{512, 512};
     if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) return false;
-    const std::string message = joinFailure(taccSystemError, makeUniqueId(), 1000, 0, patience);
+    const std::string message = joinFailure(taccSystemError, makeHostUniqueId(), 1000, 0, patience);
     return message.find("1000 ranks") != std::string::npos && message.find("ulimit -n") != std::string::npos;
   });
   EXPECT_EQ(child.wait(), 0);

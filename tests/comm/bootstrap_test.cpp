@@ -258,6 +258,39 @@ TEST(Bootstrap, AnotherVersionOfTheLibraryIsNamed) {
   EXPECT_EQ(hub.wait(), 0);
 }
 
+/// Proves to be rank 1 of three and hears what rank 0 says after its welcome.
+std::optional<Message> comeAsRankOne(Channel& channel, const taccUniqueId& id) {
+  const auto next = [&] {
+    for (;;) {
+      const bool open = channel.receive();
+      if (std::optional<Message> message = channel.take()) return message;
+      if (!open) return std::optional<Message>();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  };
+  const std::optional<Message> challenge = next();
+  if (!challenge) return std::nullopt;
+  channel.queue(MessageKind::hello, payloadOf(answerChallenge(openUniqueId(id).secret, *valueIn<Challenge>(*challenge),
+                                                              introduceSelf(3, 1))));
+  if (!channel.flush() || next()->kind != MessageKind::welcome) return std::nullopt;
+  channel.trust();
+  return next();
+}
+
+TEST(Bootstrap, ARankThatComesTwiceKeepsNobodyFromBeingTold) {
+  const taccUniqueId id = makeUniqueId();
+  ChildProcess hub = expectFailure(taccRemoteError, id, 3, 0, patience, {"rank 1 (process", "has ended"});
+  {
+    Channel first(connectAsStranger(id));
+    EXPECT_EQ(comeAsRankOne(first, id)->kind, MessageKind::admitted);
+  }
+  Channel second(connectAsStranger(id));
+  EXPECT_EQ(comeAsRankOne(second, id)->kind, MessageKind::failure);
+  ChildProcess late = expectFailure(taccRemoteError, id, 3, 2, patience, {"rank 1 (process", "has ended"});
+  EXPECT_EQ(late.wait(), 0);
+  EXPECT_EQ(hub.wait(), 0);
+}
+
 TEST(Bootstrap, ARankThatDoesNotComeIsNamed) {
   const taccUniqueId id = makeUniqueId();
   ChildProcess one = expectFailure(taccTimeout, id, 4, 1, 0.4, {"rank 2, rank 3 of 4"});
