@@ -9,6 +9,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/partition.hpp"
 #include "compute/conv/weights.hpp"
+#include "compute/layers/kernels.hpp"
 
 namespace tacc::conv {
 namespace {
@@ -79,9 +80,6 @@ CorrelationShape products(const Description& d, const TileBlocks& tiles) {
   return c;
 }
 
-/// Results that are larger are written past the caches.
-constexpr std::size_t streamedBytes = 8 * 1024 * 1024;
-
 class WinogradPlan final : public Plan {
  public:
   WinogradPlan(const Description& d, const KernelSet& kernels, int outputs, const TileBlocks& tiles,
@@ -93,10 +91,9 @@ class WinogradPlan final : public Plan {
         outputs_(outputs),
         tiles_(tiles),
         correlation_(std::move(correlation)),
-        isStreamed_(tensorFloats(taccLayoutNchw16c, d.shape.batch, geometry_.outChannels, geometry_.outHeight,
-                                 geometry_.outWidth) *
-                        sizeof(float) >
-                    streamedBytes) {}
+        isStreamed_(layers::isTooLargeForCaches(sizeof(float) * tensorFloats(taccLayoutNchw16c, d.shape.batch,
+                                                                             geometry_.outChannels, geometry_.outHeight,
+                                                                             geometry_.outWidth))) {}
 
   std::size_t workspaceBytes() const override {
     return biasWorkspaceBytes(description_) +

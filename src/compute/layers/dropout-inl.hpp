@@ -20,9 +20,9 @@ using Wide [[gnu::vector_size(TACC_LANES * sizeof(std::uint32_t))]] = std::uint6
 
 /// The 64 bits of the products of the lower halves.
 [[gnu::always_inline]] inline Wide multiplyLow(Wide a, std::uint32_t factor) {
-#if defined(__x86_64__) && TACC_LANES == 16
+#if defined(__x86_64__) && TACC_LANES == 16  // maskz: GCC 12 warns of what the plain one leaves undefined
   return reinterpret_cast<Wide>(
-      _mm512_mul_epu32(reinterpret_cast<__m512i>(a), _mm512_set1_epi32(static_cast<int>(factor))));
+      _mm512_maskz_mul_epu32(0xFF, reinterpret_cast<__m512i>(a), _mm512_set1_epi32(static_cast<int>(factor))));
 #elif defined(__x86_64__) && TACC_LANES == 8
   return reinterpret_cast<Wide>(
       _mm256_mul_epu32(reinterpret_cast<__m256i>(a), _mm256_set1_epi32(static_cast<int>(factor))));

@@ -56,6 +56,8 @@ struct DropoutCall {
 
 /// One line of outputs of pooling, of one block of channels.
 struct PoolLine {
+  std::ptrdiff_t ahead;      // floats from the first line of the windows to what the next line of outputs reads first
+  int linesAhead;            // of the image, to be fetched while this line is pooled
   std::ptrdiff_t inputLine;  // floats from line to line
   int lines;                 // of the windows that are inside the image
   int width;                 // of the image
@@ -65,7 +67,7 @@ struct PoolLine {
 
 /// Whether a result of so many bytes is written past the caches: it would push itself out of them before anybody reads
 /// it, and reading lines only to overwrite them would be in vain.
-constexpr bool isTooLargeForCaches(std::size_t bytes) { return bytes > 16 * 1024 * 1024; }
+constexpr bool isTooLargeForCaches(std::size_t bytes) { return bytes > 8 * 1024 * 1024; }
 
 struct KernelTable {
   std::string_view isa;  // as in conv::KernelSet
@@ -88,6 +90,9 @@ struct KernelTable {
   // `from` and `to` do not overlap.
   void (*fromBfloat16)(const std::uint16_t* from, float* to, std::size_t count);
   void (*toBfloat16)(const float* from, std::uint16_t* to, std::size_t count);
+  // A block of 16 channels out of planes of NCHW that are `plane` floats apart, and back.
+  void (*toBlocks)(const float* planes, std::ptrdiff_t plane, float* block, std::ptrdiff_t pixels, bool isStreamed);
+  void (*fromBlocks)(const float* block, float* planes, std::ptrdiff_t plane, std::ptrdiff_t pixels, bool isStreamed);
   // Inputs of pooling begin with the first line that is in the windows. Gradients are added to the input's.
   void (*poolMax)(const PoolLine& line, const float* input, float* output);
   void (*poolAverage)(const PoolLine& line, const float* input, float* output);

@@ -21,6 +21,14 @@ template <class Visit>
   }
 }
 
+/// Brings what the next line of outputs reads into the second cache, a part with each output.
+[[gnu::always_inline]] inline void fetchAhead(const PoolLine& line, const float* input, int x) {
+  for (int y = 0; y < line.linesAhead; ++y) {
+    const float* const from = input + line.ahead + y * line.inputLine + x * line.stride * std::ptrdiff_t{blockLength};
+    for (int i = 0; i < line.stride; ++i) __builtin_prefetch(from + i * blockLength, 0, 2);
+  }
+}
+
 /// One divided by how many pixels a window has: windows of one line often have as many.
 class Share {
  public:
@@ -42,6 +50,7 @@ inline void poolMax(const PoolLine& line, const float* input, float* output) {
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     forEachWindow(
         line, [&](int x, int from, int to) __attribute__((always_inline)) {
+          if (lane == 0) fetchAhead(line, input, x);
           Vector largest = broadcast(-__builtin_inff());
           forEachPixel(
               line, from, to, [&](std::ptrdiff_t pixel) __attribute__((always_inline)) {
@@ -57,6 +66,7 @@ inline void poolAverage(const PoolLine& line, const float* input, float* output)
     Share share(line.lines);
     forEachWindow(
         line, [&](int x, int from, int to) __attribute__((always_inline)) {
+          if (lane == 0) fetchAhead(line, input, x);
           Vector sum{};
           forEachPixel(
               line, from,
@@ -72,13 +82,14 @@ inline void poolMaxGradient(const PoolLine& line, const float* input, const floa
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     forEachWindow(
         line, [&](int x, int from, int to) __attribute__((always_inline)) {
+          if (lane == 0) fetchAhead(line, input, x);
           const Vector largest = load(output + x * blockLength + lane);
           Vector left = load(outputGradient + x * blockLength + lane);
           forEachPixel(
               line, from, to, [&](std::ptrdiff_t pixel) __attribute__((always_inline)) {
                 const auto isLargest = load(input + pixel + lane) == largest;
-                float* const to = inputGradient + pixel + lane;
-                store(to, load(to) + (isLargest ? left : Vector{}));
+                float* const at = inputGradient + pixel + lane;
+                store(at, load(at) + (isLargest ? left : Vector{}));
                 left = isLargest ? Vector{} : left;
               });
         });

@@ -36,6 +36,9 @@ void forEachLine(const Pooling& p, const Visit& visit) {
   for (int y = 0; y < p.outHeight; ++y) {
     const Window lines = windowOf(y, d.strideHeight, d.padHeight, d.kernelHeight, d.height);
     line.lines = lines.size();
+    // The next line of windows ends so many lines of the image later.
+    line.linesAhead = std::min(d.height - lines.to, d.strideHeight);
+    line.ahead = lines.size() * line.inputLine;
     visit(line, lines.from * line.inputLine, std::ptrdiff_t{y} * p.outWidth * blockLength);
   }
 }
