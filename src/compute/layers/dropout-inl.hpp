@@ -35,24 +35,48 @@ using Wide [[gnu::vector_size(TACC_LANES * sizeof(std::uint32_t))]] = std::uint6
 #endif
 }
 
+[[gnu::always_inline]] inline Wide exclusiveOr(Wide a, Wide b, Wide c) {
+#if defined(__x86_64__) && TACC_LANES == 16
+  return reinterpret_cast<Wide>(_mm512_ternarylogic_epi64(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b),
+                                                          reinterpret_cast<__m512i>(c), 0x96));
+#else
+  return a ^ b ^ c;
+#endif
+}
+
+constexpr int rounds = 10;
+
+/// The keys of all rounds, which are the same for all numbers.
+struct Keys {
+  explicit Keys(std::uint64_t seed) {
+    auto key0 = static_cast<std::uint32_t>(seed);
+    auto key1 = static_cast<std::uint32_t>(seed >> 32);
+    for (int i = 0; i < rounds; ++i, key0 += 0x9E3779B9, key1 += 0xBB67AE85) {
+      first[i] = Wide{} + std::uint64_t{key0};
+      second[i] = Wide{} + std::uint64_t{key1};
+    }
+  }
+  Wide first[rounds], second[rounds];
+};
+
 /// One round for every number, and the words in which it ends: a and c the upper halves of the products, b and d the
 /// lower ones.
 struct Generator {
   Wide a, b, c, d;
-  [[gnu::always_inline]] void round(std::uint32_t key0, std::uint32_t key1) {
+  [[gnu::always_inline]] void round(Wide key0, Wide key1) {
     const Wide product0 = multiplyLow(a, 0xD2511F53);
     const Wide product1 = multiplyLow(c, 0xCD9E8D57);
-    a = (product1 >> 32) ^ b ^ std::uint64_t{key0};
-    c = (product0 >> 32) ^ d ^ std::uint64_t{key1};
+    a = exclusiveOr(product1 >> 32, b, key0);
+    c = exclusiveOr(product0 >> 32, d, key1);
     b = product1;
     d = product0;
   }
 };
 
-/// Calls use(place, words) for all words of the group: word w of the counter {16 * group + l, step} under the key
-/// `seed` is that of place 16 * w + l.
+/// Calls use(place, words) for all words of the group: word w of the counter {16 * group + l, step} is that of
+/// place 16 * w + l.
 template <class Use>
-[[gnu::always_inline]] inline void forEachWord(std::uint64_t group, std::uint64_t step, std::uint64_t seed,
+[[gnu::always_inline]] inline void forEachWord(std::uint64_t group, std::uint64_t step, const Keys& keys,
                                                const Use& use) {
   const std::uint64_t first = group * counters;  // its lower 32 bits do not overflow within the group
   for (int from = 0; from < counters; from += TACC_LANES) {
@@ -62,12 +86,10 @@ template <class Use>
     const Wide zero{};
     Generator generators[2] = {{even, zero + (first >> 32), zero + step, zero + (step >> 32)},
                                {even + 1, zero + (first >> 32), zero + step, zero + (step >> 32)}};
-    auto key0 = static_cast<std::uint32_t>(seed);
-    auto key1 = static_cast<std::uint32_t>(seed >> 32);
 #pragma GCC unroll 10
-    for (int round = 0; round < 10; ++round, key0 += 0x9E3779B9, key1 += 0xBB67AE85) {
-      generators[0].round(key0, key1);
-      generators[1].round(key0, key1);
+    for (int round = 0; round < rounds; ++round) {
+      generators[0].round(keys.first[round], keys.second[round]);
+      generators[1].round(keys.first[round], keys.second[round]);
     }
     const auto both = [](Wide low, Wide high) __attribute__((always_inline)) {
       return reinterpret_cast<Words>((low & 0xFFFFFFFF) | (high << 32));
@@ -81,11 +103,12 @@ template <class Use>
 
 inline void dropout(const DropoutCall& call) {
   const bool isStreamed = call.isStreamed && isAligned(call.output);
+  const Keys keys(call.seed);
   std::uint64_t group = call.firstGroup;
   std::size_t from = 0;
   for (; call.count - from >= wordsOfGroup; from += wordsOfGroup, ++group) {
     forEachWord(
-        group, call.step, call.seed, [&](int place, Words words) __attribute__((always_inline)) {
+        group, call.step, keys, [&](int place, Words words) __attribute__((always_inline)) {
           const auto isKept = words >= call.threshold;
           const std::size_t at = from + static_cast<std::size_t>(place);
           const auto kept = reinterpret_cast<Words>(load(call.input + at) * call.factor);
@@ -96,7 +119,7 @@ inline void dropout(const DropoutCall& call) {
   if (from == call.count) return;
   alignas(64) std::uint32_t last[wordsOfGroup];
   forEachWord(
-      group, call.step, call.seed, [&](int place, Words words) __attribute__((always_inline)) {
+      group, call.step, keys, [&](int place, Words words) __attribute__((always_inline)) {
         *reinterpret_cast<Words*>(last + place) = words;
       });
   for (std::size_t i = 0; from + i < call.count; ++i) {

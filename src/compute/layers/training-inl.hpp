@@ -17,14 +17,10 @@ inline void reluBackward(const float* output, const float* outputGradient, float
   for (; i < count; ++i) inputGradient[i] = output[i] > 0 ? outputGradient[i] : 0.0F;
 }
 
-/// Hardware looks ahead within a page, which are 64 pixels.
-constexpr std::ptrdiff_t pixelsAhead = 48;
-
 inline void addPixels(const float* from, std::ptrdiff_t pixels, float* sum) {
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     const Vector ofPixels = sumOver(
-        pixels, [&](std::ptrdiff_t p) __attribute__((always_inline)) { return load(from + p * blockLength + lane); },
-        lane == 0 ? from + pixelsAhead * blockLength : nullptr);
+        pixels, [&](std::ptrdiff_t p) __attribute__((always_inline)) { return load(from + p * blockLength + lane); });
     store(sum + lane, load(sum + lane) + ofPixels);
   }
 }

@@ -31,18 +31,14 @@ using conv::TACC_CONV_ISA::Vector;
 }
 
 /// The sum of term(pixel), in four chains: an addition takes as long as four of them need to start.
-/// Memory from `ahead` on is read pixel after pixel later and fetched meanwhile; null: none.
 template <class Term>
-[[gnu::always_inline]] inline Vector sumOver(std::ptrdiff_t pixels, const Term& term, const float* ahead = nullptr) {
+[[gnu::always_inline]] inline Vector sumOver(std::ptrdiff_t pixels, const Term& term) {
   constexpr int kChains = 4;
   Vector sum[kChains] = {};
   std::ptrdiff_t p = 0;
   for (; p + kChains <= pixels; p += kChains) {
 #pragma GCC unroll 4
-    for (int i = 0; i < kChains; ++i) {
-      if (ahead != nullptr) __builtin_prefetch(ahead + (p + i) * blockLength);
-      sum[i] += term(p + i);
-    }
+    for (int i = 0; i < kChains; ++i) sum[i] += term(p + i);
   }
   for (; p < pixels; ++p) sum[0] += term(p);
   return (sum[0] + sum[1]) + (sum[2] + sum[3]);
