@@ -144,7 +144,7 @@ const std::vector<ConvPeer>& convPeers() {
 #ifdef TACC_BENCH_LIBXSMM
       {"libxsmm", makeLibxsmmContestants},
 #endif
-      {"pytorch", makePytorchContestants, true},
+      {"pytorch", makePytorchContestants, true, isPytorchThere},
   };
   return peers;
 }

@@ -83,7 +83,8 @@ std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, i
 struct ConvPeer {
   std::string name;
   Contestants (*make)(const ConvProblem& problem, int threads, bool winograd);
-  bool takesItsTime = false;  ///< ConvContestant::ownTime
+  bool takesItsTime = false;    ///< ConvContestant::ownTime
+  bool (*isThere)() = nullptr;  ///< null: it was built in
 };
 
 /// Its own blocked and channels-last kernels, for training and for inference; with `winograd` also those, and its own
@@ -95,6 +96,8 @@ Contestants makeOpenblasContestants(const ConvProblem& problem, int threads, boo
 Contestants makeLibxsmmContestants(const ConvProblem& problem, int threads, bool winograd);
 /// Its conv2d, forward, in a Python that is started with the first problem. It is always plain.
 Contestants makePytorchContestants(const ConvProblem& problem, int threads, bool winograd);
+/// Whether the Python that would be started has it.
+bool isPytorchThere();
 
 /// Those that were built in, and PyTorch, which may or may not be there.
 const std::vector<ConvPeer>& convPeers();

@@ -145,6 +145,13 @@ class PytorchContestant final : public ConvContestant {
 
 }  // namespace
 
+bool isPytorchThere() {
+  const MemoryFile log("pytorch");
+  Process process({python(), "-c", "import torch"}, log);
+  process.finish(std::chrono::steady_clock::now() + std::chrono::minutes(1));
+  return process.succeeded();
+}
+
 Contestants makePytorchContestants(const ConvProblem& problem, int threads, bool) {
   Contestants contestants;
   if (problem.pass == taccConvForward) contestants.push_back(std::make_unique<PytorchContestant>(problem, threads));

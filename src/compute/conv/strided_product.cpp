@@ -112,10 +112,11 @@ class StridedProduct final : public Plan {
 
 bool servesStridedProduct(const Description& d) {
   const Shape& s = d.shape;
-  // From the caches every s-th pixel is read as fast as any; the gradient of the weights reads them over and over.
+  // From the caches every s-th pixel is read as fast as any, but not over and over: by the gradient of the weights, or
+  // by small tiles.
   constexpr std::size_t cacheBytes = 8 * 1024 * 1024;
   const bool isWorthwhile =
-      d.pass == taccConvBackwardWeights ||
+      d.pass == taccConvBackwardWeights || d.hasSmallTiles ||
       tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width) * sizeof(float) > cacheBytes;
   return (isWorthwhile || d.algorithm == "strided-product") && s.kernelHeight == 1 && s.kernelWidth == 1 &&
          (s.strideHeight > 1 || s.strideWidth > 1) && s.padHeight == 0 && s.padWidth == 0 && s.groups == 1 &&

@@ -134,7 +134,7 @@ TEST(SgdMomentum, IsItsFormula) {
   for (const KernelTable* kernels : availableTables()) {
     for (const std::size_t count : {1, 15, 16, 33, 100}) {
       Floats weights = integers(count, 6), velocity = integers(count, 7);
-      const Floats oldWeights = weights, oldVelocity = velocity, gradient = integers(count, 8);
+      const Floats oldWeights = integers(count, 6), oldVelocity = integers(count, 7), gradient = integers(count, 8);
       kernels->sgdMomentum(weights.data(), velocity.data(), gradient.data(), count, 0.1F, 0.9F, 0.01F);
       for (std::size_t i = 0; i < count; ++i) {
         const double speed = 0.9 * oldVelocity.data()[i] + 0.1 * (gradient.data()[i] + 0.01 * oldWeights.data()[i]);
