@@ -55,11 +55,15 @@ TileBlocks tileBlocks(const Description& d, int outputs) {
   t.perLine = ceilDivide(g.outWidth, outputs);
   t.perImage = t.perLine * ceilDivide(g.outHeight, outputs);
   t.all = std::int64_t{t.perImage} * d.shape.batch;
-  // Their transforms should stay in the second cache; but the weights are read once for all of them.
+  // Their transforms should stay in the second cache; but the weights are read once for all of them, and many weights
+  // come from memory.
   const std::int64_t points = std::int64_t{outputs + 2} * (outputs + 2);
   const std::int64_t bytesOfTile = points * (g.inBlocks() + g.outBlocks()) * blockLength * 4;
   const std::int64_t weightBytes = points * g.inBlocks() * g.outBlocks() * blockLength * blockLength * 4;
-  const std::int64_t cacheBytes = weightBytes > 1024 * 1024 ? 3 * 1024 * 1024 : 768 * 1024;
+  constexpr std::int64_t mebibyte = 1024 * 1024;
+  const std::int64_t cacheBytes = weightBytes > 16 * mebibyte ? 12 * mebibyte
+                                  : weightBytes > mebibyte    ? 3 * mebibyte
+                                                              : 3 * mebibyte / 4;
   const std::int64_t most = std::clamp<std::int64_t>(cacheBytes / bytesOfTile, 14, 112);
   const std::int64_t parts = (t.all + most - 1) / most;
   t.atOnce = static_cast<int>((t.all + parts - 1) / parts);
