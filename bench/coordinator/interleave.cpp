@@ -17,7 +17,9 @@ constexpr double secondsPerSize = 1.0;
 constexpr double trialSeconds = 0.003;
 constexpr int trialIterations = 3;
 /// Before anything is timed, for every contestant alike: libraries connect, register and choose in their first calls.
-constexpr int settlingIterations = 14;
+/// Calls that take long make fewer, as many as fit in the time.
+constexpr int settlingIterations = 13;
+constexpr double settlingSeconds = 5;
 constexpr int fewestIterations = 5;
 constexpr int mostIterations = 2000;
 /// If the fewest iterations take longer than this, fewer must do.
@@ -41,9 +43,11 @@ class Entrant {
   /// Finds the fastest variant and how long a call takes.
   void rehearse() {
     for (int variant = 0; variant < variants_; ++variant) {
-      double seconds = run({false, variant, settlingIterations, trialIterations, false}).seconds;
+      double seconds = run({false, variant, 0, 1, false}).seconds;
+      const int settling = fitting(settlingSeconds, seconds, 0, settlingIterations);
+      if (settling > 0) seconds = run({false, variant, settling, std::min(settling, trialIterations), false}).seconds;
       if (seconds * trialIterations < trialSeconds)
-        seconds = run({false, variant, 1, fitting(trialSeconds, seconds), false}).seconds;
+        seconds = run({false, variant, 1, fitting(trialSeconds, seconds, 1, mostIterations), false}).seconds;
       if (variant == 0 || seconds < estimate_) {
         estimate_ = seconds;
         variant_ = variant;
@@ -55,7 +59,7 @@ class Entrant {
     if (options.iterations > 0) {
       iterations_ = std::max(1, options.iterations / options.repetitions);
     } else {
-      iterations_ = std::max(fitting(secondsPerSize / blocks, estimate_), fewestIterations);
+      iterations_ = fitting(secondsPerSize / blocks, estimate_, fewestIterations, mostIterations);
       if (iterations_ * estimate_ > longestBlockSeconds) iterations_ = 2;
     }
     warmup_ = options.warmup >= 0 ? options.warmup : std::clamp(iterations_ / 10, 1, mostWarmup);
@@ -75,8 +79,10 @@ class Entrant {
   const std::string& name() const { return team_.name(); }
 
  private:
-  static int fitting(double seconds, double each) {
-    return static_cast<int>(std::clamp(seconds / std::max(each, 1e-9), 1.0, static_cast<double>(mostIterations)));
+  /// How many calls of `each` seconds fit in `seconds`.
+  static int fitting(double seconds, double each, int least, int most) {
+    return static_cast<int>(
+        std::clamp(seconds / std::max(each, 1e-9), static_cast<double>(least), static_cast<double>(most)));
   }
 
   /// Mean time, sum of wrong elements.

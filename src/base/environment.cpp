@@ -15,7 +15,12 @@ namespace tacc {
 namespace {
 
 constexpr std::string_view prefix = "TACC_";
-constexpr std::array<std::string_view, 2> reservedPrefixes = {"TACC_TEST_", "TACC_BENCH_"};
+// The Texas Advanced Computing Center's systems and modules have variables of the same prefix in every job:
+// TACC_SYSTEM, TACC_FAMILY_MPI, TACC_HDF5_DIR and the like. Theirs are no business of the library.
+constexpr std::array<std::string_view, 3> reservedPrefixes = {"TACC_TEST_", "TACC_BENCH_", "TACC_FAMILY_"};
+constexpr std::array<std::string_view, 7> moduleSuffixes = {"_DIR", "_LIB", "_LIB64", "_INC", "_BIN", "_DOC", "_HOME"};
+constexpr std::array<std::string_view, 8> centerNames = {
+    "TACC_SYSTEM", "TACC_DOMAIN", "TACC_NODE_TYPE", "TACC_VEC_FLAGS", "TACC_CC", "TACC_CXX", "TACC_FC", "TACC_SCRATCH"};
 constexpr int longestSpin = 1'000'000;  // microseconds
 
 /// A word of a variable with a fixed choice, and what it means.
@@ -197,8 +202,10 @@ std::vector<std::string_view> allNames() {
 }
 
 bool isReserved(std::string_view name) {
-  return std::any_of(reservedPrefixes.begin(), reservedPrefixes.end(),
-                     [name](std::string_view reserved) { return name.starts_with(reserved); });
+  const auto any = [](const auto& words, const auto& fits) { return std::any_of(words.begin(), words.end(), fits); };
+  return any(reservedPrefixes, [name](std::string_view reserved) { return name.starts_with(reserved); }) ||
+         any(moduleSuffixes, [name](std::string_view suffix) { return name.ends_with(suffix); }) ||
+         any(centerNames, [name](std::string_view center) { return name == center; });
 }
 
 [[noreturn]] void failUnknown(std::string_view name) {

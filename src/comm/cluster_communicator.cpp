@@ -7,8 +7,8 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "base/types.hpp"
-#include "comm/call_shape.hpp"
 #include "comm/cluster_machine.hpp"
+#include "comm/converted_call.hpp"
 #include "comm/unique_id.hpp"
 #include "compute/reduce.hpp"
 #include "engine/signature.hpp"
@@ -65,10 +65,12 @@ void ClusterCommunicator::runNow(const Call& call) {
 }
 
 void ClusterCommunicator::runCall(const Call& call) {
-  if (call.factor != nullptr) return runMultiplied(call);
+  if (call.factor != nullptr)
+    return runMultiplied(call, rank(), ranks(), taccSum, [this](const Call& sum) { runCall(sum); });
   if (config().isReproducible && isReduction(call.collective) && isFloating(call.type)) return reduceInRankOrder(call);
   // Partial sums travel between hosts in the width in which they are summed, so that they are rounded once.
-  if (isReduction(call.collective) && isHalfWidth(call.type)) return runWidened(call);
+  if (isReduction(call.collective) && isHalfWidth(call.type))
+    return runWidened(call, rank(), ranks(), [this](const Call& sum) { runCall(sum); });
   endpoint_.beginIdle();
   if (node_) node_->agree(signature_);
   if (call.count == 0 && call.collective != Collective::barrier) return;
@@ -111,31 +113,6 @@ void ClusterCommunicator::runCollective(const Call& call) {
   }
   const std::string_view way = steered(call.collective, callBytes_);
   return way.empty() || way == directWay ? runDirect(call) : runFlat(call);
-}
-
-void ClusterCommunicator::runMultiplied(const Call& call) {
-  const std::size_t elements = usedBuffers(call, rank(), ranks()).sendBytes / sizeOf(call.type);
-  std::vector<std::byte> product(elements * sizeOf(call.type));
-  multiplyByScalar(call.type, product.data(), call.send, call.factor, elements);
-  Call sum = call;
-  sum.factor = nullptr;
-  sum.op = taccSum;
-  sum.send = product.data();
-  runCall(sum);
-}
-
-void ClusterCommunicator::runWidened(const Call& call) {
-  const UserBuffers mine = usedBuffers(call, rank(), ranks());
-  const std::size_t inputs = mine.sendBytes / sizeOf(call.type);
-  const std::size_t outputs = mine.receiveBytes / sizeOf(call.type);
-  std::vector<float> wide(inputs + outputs);
-  widenToFloat(call.type, wide.data(), call.send, inputs);
-  Call sum = call;
-  sum.type = taccFloat32;
-  sum.send = wide.data();
-  sum.receive = wide.data() + inputs;
-  runCall(sum);
-  if (mine.receive != nullptr) narrowFromFloat(call.type, mine.receive, wide.data() + inputs, outputs);
 }
 
 std::uint64_t ClusterCommunicator::signatureOf(const Call& call) const {

@@ -83,8 +83,6 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void runCollective(const Call& call);
   /// Replaces the times of the last calls by those that all ranks agree on.
   void agreeOnTimes();
-  void runMultiplied(const Call& call);
-  void runWidened(const Call& call);
   void allReduce(const Call& call);
   void allReduceInLanes(const Call& call);
   void allReduceByLeaders(const Call& call);

@@ -8,7 +8,7 @@
 #include "algorithms/rank_order.hpp"
 #include "base/error.hpp"
 #include "base/types.hpp"
-#include "comm/call_shape.hpp"
+#include "comm/converted_call.hpp"
 #include "comm/settings.hpp"
 #include "comm/tuning_agreement.hpp"
 #include "comm/unique_id.hpp"
@@ -118,7 +118,8 @@ std::string NodeCommunicator::explain(Collective collective, std::size_t bytes) 
 }
 
 void NodeCommunicator::runCall(const Call& call) {
-  if (call.factor != nullptr) return runMultiplied(call);
+  if (call.factor != nullptr)
+    return runMultiplied(call, rank(), ranks(), preMulSum, [this](const Call& sum) { runCall(sum); });
   const CallShape shape = shapeOf(call);
   if (!runFlat(call, shape)) runPlan(call, shape);
 }
@@ -169,7 +170,8 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
     if (!cached.isInRankOrder) cached.isInRankOrder = combinesInRankOrder(algorithm, shape.request);
     if (!*cached.isInRankOrder) failOnOrder(algorithm, shape.request);
   }
-  if (isHalfWidth(call.type) && !cached.program.roundsOnce) return runWidened(call);
+  if (isHalfWidth(call.type) && !cached.program.roundsOnce)
+    return runWidened(call, rank(), ranks(), [this](const Call& sum) { runPlan(sum, shapeOf(sum)); });
   const std::size_t elementBytes = sizeOf(call.type);
   if (cached.count != call.count || cached.elementBytes != elementBytes) {
     const ScheduleLimits limits{membership_.segment.geometry().arenaBytes,
@@ -195,31 +197,6 @@ MannerKind NodeCommunicator::mannerKindOf(const LoweringFacts& facts) const {
   if (facts.input == Reach::direct && facts.output == Reach::direct) return MannerKind::direct;
   if (facts.input != Reach::kernel && facts.output != Reach::kernel) return MannerKind::staged;
   return environment_.cma == CmaMode::on ? MannerKind::kernel : MannerKind::either;
-}
-
-void NodeCommunicator::runMultiplied(const Call& call) {
-  const std::size_t elements = usedBuffers(call, rank(), ranks()).sendBytes / sizeOf(call.type);
-  std::vector<std::byte> product(elements * sizeOf(call.type));
-  multiplyByScalar(call.type, product.data(), call.send, call.factor, elements);
-  Call sum = call;
-  sum.factor = nullptr;
-  sum.op = preMulSum;
-  sum.send = product.data();
-  runCall(sum);
-}
-
-void NodeCommunicator::runWidened(const Call& call) {
-  const UserBuffers mine = usedBuffers(call, rank(), ranks());
-  const std::size_t inputs = mine.sendBytes / sizeOf(call.type);
-  const std::size_t outputs = mine.receiveBytes / sizeOf(call.type);
-  std::vector<float> wide(inputs + outputs);
-  widenToFloat(call.type, wide.data(), call.send, inputs);
-  Call sum = call;
-  sum.type = taccFloat32;
-  sum.send = wide.data();
-  sum.receive = wide.data() + inputs;
-  runPlan(sum, shapeOf(sum));
-  if (mine.receive != nullptr) narrowFromFloat(call.type, mine.receive, wide.data() + inputs, outputs);
 }
 
 void NodeCommunicator::agree(std::uint64_t signature) {

@@ -52,10 +52,6 @@ class NodeCommunicator final : public JoinedCommunicator {
   /// Small calls; false if the call is not one.
   bool runFlat(const Call& call, const CallShape& shape);
   void runPlan(const Call& call, const CallShape& shape);
-  /// Through a workspace: inputs multiplied by their rank's factor.
-  void runMultiplied(const Call& call);
-  /// Through a workspace: 16-bit types by an algorithm that would round their sums more than once.
-  void runWidened(const Call& call);
   CallShape shapeOf(const Call& call) const;
   /// The algorithm of its plan, if it is not chosen here.
   std::string_view steeredPlan(Collective collective, std::size_t bytes) const;

@@ -84,6 +84,12 @@ TEST(Environment, LeavesTestsAndBenchmarksTheirOwn) {
   EXPECT_NO_THROW(parse({"TACC_TEST_QUICK=1", "TACC_BENCH_RANK=what ever"}));
 }
 
+TEST(Environment, LeavesTheModulesOfACenterOfTheSameNameTheirOwn) {
+  EXPECT_NO_THROW(parse({"TACC_SYSTEM=frontera", "TACC_FAMILY_MPI=impi", "TACC_FAMILY_COMPILER_VERSION=19.1.1",
+                         "TACC_HDF5_DIR=/opt/apps/hdf5", "TACC_MKL_LIB=/opt/mkl/lib", "TACC_GCC_LIB64=/opt/gcc/lib64",
+                         "TACC_VEC_FLAGS=-xCORE-AVX512", "TACC_CC=icx"}));
+}
+
 TEST(Environment, UnknownNameSuggestsTheNearest) {
   EXPECT_EQ(
       errorOf("TACC_CHUNKSIZE=1M"),
