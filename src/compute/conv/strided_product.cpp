@@ -58,7 +58,10 @@ class StridedProduct final : public Plan {
 
   std::size_t workspaceBytes() const override { return pixelFloats() * sizeof(float) + first_->workspaceBytes(); }
   std::size_t packedFloats() const override { return first_->packedFloats(); }
-  double predictedSeconds() const override { return first_->predictedSeconds() * (shape().batch / images_); }
+  double predictedSeconds() const override {
+    const int runs = shape().batch / images_;
+    return first_->predictedSeconds() * runs;
+  }
   void pack(const float* weights, float* packed) const override { first_->pack(weights, packed); }
 
   void run(const Buffers& buffers, const Executor& executor) const override {
