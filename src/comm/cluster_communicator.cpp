@@ -78,16 +78,23 @@ void ClusterCommunicator::runCall(const Call& call) {
   const bool timed = isDynamic();
   if (timed) dynamic_.begin();
   runCollective(call);
-  if (timed && dynamic_.end()) agreeOnTimes();
+  if (!timed) return;
+  const DynamicSelection::Next next = dynamic_.end();
+  if (next == DynamicSelection::Next::nothing) return;
+  const std::string name = lastAlgorithm_;
+  if (next == DynamicSelection::Next::barrier)
+    barrier();
+  else
+    agreeOnTimes();
+  lastAlgorithm_ = name;
 }
 
 void ClusterCommunicator::agreeOnTimes() {
   const std::span<double> times = dynamic_.window();
-  const std::string name = lastAlgorithm_;
   internal_ = true;
-  allReduceByLeaders({Collective::allReduce, times.data(), times.data(), times.size(), taccFloat64, taccMin});
+  allReduceByLeaders(
+      {Collective::allReduce, times.data(), times.data(), times.size(), taccFloat64, dynamic_.agreement()});
   internal_ = false;
-  lastAlgorithm_ = name;
   const std::string decision = dynamic_.agree();
   if (decision.empty()) return;
   log(LogLevel::info, rank(), "dynamic choice: {}", decision);

@@ -14,13 +14,28 @@ namespace tacc {
 namespace {
 
 constexpr double affordable = 0.01;  // of the time of calls, that agreeing may cost
-constexpr std::size_t agreedBytes = 8 * DynamicChoice::mostPeriod;
+constexpr std::size_t agreedBytes = 8 * DynamicChoice::mostTimes;
+/// Shorter calls take what processors and the scheduler take more than what the network does, which the model knows.
+constexpr double shortSeconds = 2e-3;
+/// Prices of algorithms that may be the fastest for such calls, to the least of all.
+constexpr double rivalling = 3;
+constexpr int longestPeriod = 1 << 14;  // calls; of short ones
+/// Means of six calls of 8 bytes differ by a fifth from one handful to the next.
+constexpr double veryShortSeconds = 5e-4;
+constexpr int countedOfShort = 6, countedOfVeryShort = 12;
+/// Of broadcasts and reductions to a root one ends while the next ones are under way: of six, the latency of the last
+/// one would be a good part.
+constexpr int countedOfRooted = 16;
 constexpr std::size_t leastBytes = 64;
 
 /// All ranks need all others' data, so none can be done long before the others.
-bool isTimed(Collective collective) {
+bool needsAll(Collective collective) {
   return collective == Collective::allReduce || collective == Collective::allGather ||
          collective == Collective::reduceScatter;
+}
+
+bool isTimed(Collective collective) {
+  return needsAll(collective) || collective == Collective::broadcast || collective == Collective::reduce;
 }
 
 int numberOf(const Algorithm& algorithm) { return static_cast<int>(&algorithm - algorithms().data()); }
@@ -37,17 +52,36 @@ std::vector<double> secondsOf(const std::vector<NetworkCandidate>& candidates) {
   return seconds;
 }
 
+int countedOf(Collective collective, double seconds) {
+  if (!needsAll(collective)) return countedOfRooted;
+  return seconds <= veryShortSeconds ? countedOfVeryShort : countedOfShort;
+}
+
+/// Those with prices near the least, the cheapest first.
+std::vector<int> rivalsOf(const std::vector<NetworkCandidate>& candidates) {
+  std::vector<const NetworkCandidate*> possible;
+  for (const NetworkCandidate& candidate : candidates)
+    if (candidate.isPossible) possible.push_back(&candidate);
+  std::ranges::stable_sort(possible, {}, &NetworkCandidate::seconds);
+  std::vector<int> rivals;
+  for (const NetworkCandidate* candidate : possible)
+    if (candidate->seconds <= rivalling * possible.front()->seconds) rivals.push_back(numberOf(*candidate->algorithm));
+  return rivals;
+}
+
 std::string describeTrials(const DynamicChoice& choice) {
   std::string text;
   for (const DynamicChoice::Trial& trial : choice.trials())
-    text +=
-        fmt::format("{}{} {:.4g} ms", text.empty() ? "" : ", ", algorithmOf(trial.option).name, trial.median() * 1e3);
-  return text;
+    if (trial.count > 0)
+      text +=
+          fmt::format("{}{} {:.4g} ms", text.empty() ? "" : ", ", algorithmOf(trial.option).name, trial.median() * 1e3);
+  return text.empty() ? "no times yet" : text;
 }
 
 /// What led to the last exploration.
 std::string describeReason(const DynamicChoice& choice) {
-  if (choice.reason() == DynamicChoice::Reason::routine) return std::string(nameOf(choice.reason()));
+  if (choice.reason() == DynamicChoice::Reason::routine || choice.reason() == DynamicChoice::Reason::rivals)
+    return std::string(nameOf(choice.reason()));
   return fmt::format("{} was {}: measured {:.4g} ms, expected {:.4g} ms", algorithmOf(choice.before()).name,
                      nameOf(choice.reason()), choice.measured() * 1e3, choice.expectedBefore() * 1e3);
 }
@@ -72,18 +106,23 @@ void DynamicSelection::begin() noexcept {
 DynamicSelection::Class DynamicSelection::makeClass(NetworkChooser& chooser, Collective collective, std::size_t bytes,
                                                     int lanes) {
   const std::size_t least = leastOf(sizeClassOf(bytes)) * static_cast<std::size_t>(lanes);
-  Class made{&chooser,
-             collective,
-             lanes,
-             least,
-             secondsOf(chooser.explain(collective, least)),
-             secondsOf(chooser.explain(collective, 2 * least)),
-             std::nullopt};
+  const std::vector<NetworkCandidate> candidates = chooser.explain(collective, least);
+  Class made{
+      &chooser,    collective, lanes, least, secondsOf(candidates), secondsOf(chooser.explain(collective, 2 * least)),
+      std::nullopt};
   const int chosen = numberOf(chooser.choose(collective, 0, bytes, {}));
   const double expected = made.least[static_cast<std::size_t>(chosen)];
   if (expected <= 0) return made;
-  const double period = std::ceil(agreementSeconds_ / (affordable * expected));
-  if (period <= DynamicChoice::mostPeriod) made.choice.emplace(chosen, expected, static_cast<int>(period));
+  // Barriers before the times of rooted collectives cost as much as an agreement each, and as their calls overlap, one
+  // call takes a third of its price.
+  const double overhead = agreementSeconds_ * (needsAll(collective) ? 1 : 3 * (1 + DynamicChoice::timesOfShortCalls));
+  const double period = std::ceil(overhead / (affordable * expected));
+  if (expected <= shortSeconds && period <= longestPeriod)
+    made.choice.emplace(chosen, expected,
+                        DynamicChoice::paceOfShortCalls(static_cast<int>(period), countedOf(collective, expected)),
+                        rivalsOf(candidates));
+  else if (period <= DynamicChoice::mostPeriod && needsAll(collective))
+    made.choice.emplace(chosen, expected, DynamicChoice::paceOfLongCalls(static_cast<int>(period)));
   return made;
 }
 
@@ -107,10 +146,13 @@ const Algorithm& DynamicSelection::choose(NetworkChooser& chooser, Collective co
   return algorithmOf(option);
 }
 
-bool DynamicSelection::end() {
-  if (pending_ == nullptr) return false;
+taccRedOp_t DynamicSelection::agreement() const noexcept { return needsAll(pending_->collective) ? taccMin : taccMax; }
+
+DynamicSelection::Next DynamicSelection::end() {
+  if (pending_ == nullptr) return Next::nothing;
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  return pending_->choice->record(seconds * factor_);
+  if (pending_->choice->record(seconds * factor_)) return Next::agreement;
+  return !needsAll(pending_->collective) && pending_->choice->beginsTime() ? Next::barrier : Next::nothing;
 }
 
 std::vector<int> DynamicSelection::propose(const Class& of, int current, double ratio) const {

@@ -2,10 +2,13 @@
 // (selection/dynamic_choice.hpp): which calls learn together, what they should take, and what is told to people.
 //
 // Calls whose ranks all need one another's data are timed: allreduce, allgather, reduce-scatter. The time that counts
-// is the least of all ranks': it is that of the rank that came last, which waited for nobody.
+// is the least of all ranks': it is that of the rank that came last, which waited for nobody. Short calls of broadcast
+// and reduce are timed too. Of their ranks some are done long before others, and go on to the next call; so a barrier
+// comes before a handful of them, and the rank that is done last tells how long they took.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +19,7 @@
 
 #include "selection/dynamic_choice.hpp"
 #include "selection/network_chooser.hpp"
+#include "tacc/tacc.h"
 
 namespace tacc {
 
@@ -30,8 +34,14 @@ class DynamicSelection {
   /// The algorithm of its part between hosts. The first part that is asked for in a call is what is timed. `bytes`: as
   /// in NetworkChooser::choose(); `lanes`: of so many ranks a host, all at the same time.
   const Algorithm& choose(NetworkChooser& chooser, Collective collective, int root, std::size_t bytes, int lanes);
-  /// It is over. True: every value of window() is to be replaced by the least of all ranks', and agree() called.
-  bool end();
+  enum class Next : std::uint8_t {
+    nothing,
+    barrier,    // before the next call, for a time that begins with it
+    agreement,  // window() is to be replaced by what agreement() makes of all ranks' values, and agree() called
+  };
+  /// It is over; what all ranks do now.
+  Next end();
+  taccRedOp_t agreement() const noexcept;
   std::span<double> window() noexcept { return pending_->choice->window(); }
   /// What was decided, as a sentence; "" for nothing of interest.
   std::string agree();

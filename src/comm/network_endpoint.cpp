@@ -77,6 +77,9 @@ void NetworkEndpoint::learn(double waited) noexcept {
 
 bool NetworkEndpoint::progress(NetworkActivity* activity) {
   return guard(activity, [&] {
+    // What this rank has to send comes before a look at what others have sent.
+    if (activity != nullptr && activity->advance()) return true;
+    transport_->expect(activity == nullptr ? -1 : activity->nextSender());
     transport_->progress();
     return activity != nullptr && activity->advance();
   });

@@ -14,6 +14,8 @@ class NetworkActivity {
   virtual bool isFinished() const = 0;
   /// The ranks whose messages are due.
   virtual std::vector<int> awaited() const = 0;
+  /// The rank from which a message has to come before anything else can be done; -1: there is no such rank.
+  virtual int nextSender() const { return -1; }
 };
 
 }  // namespace tacc

@@ -340,4 +340,18 @@ std::vector<int> NetworkRun::awaited() const {
   return ranks;
 }
 
+/// Steps of a chunk follow one another, so all that its step receives is needed, whatever else comes.
+int NetworkRun::nextSender() const {
+  if (started_ - completed_ > 1) return -1;
+  if (started_ > completed_) {
+    const Chunk& chunk = chunks_[completed_ % work_.window];
+    if (chunk.step == work_.program->steps.size() || chunk.isComputed) return -1;  // it waits for its sends
+    for (const std::int32_t r : work_.program->steps[chunk.step].receives)
+      if (chunk.isPosted[at(r)] != 0 && !hasArrived(chunk, at(r)))
+        return work_.members[at(work_.program->receives[at(r)].peer)];
+    return -1;
+  }
+  return completed_ == work_.chunks.size() && !openHeaders_.empty() ? openHeaders_.front() : -1;
+}
+
 }  // namespace tacc

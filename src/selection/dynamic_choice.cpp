@@ -11,6 +11,9 @@ constexpr std::size_t remembered = 8;  // agreed times that are looked at: half 
 /// The model is of the network alone, and within 15 % of it; inside hosts calls take time too.
 constexpr double modelError = 1.5;
 constexpr double departure = 1.25;  // from what was measured before
+/// Short calls are by so much slower for a while when other programs run.
+constexpr double departureOfShortCalls = 1.6;
+constexpr std::size_t knownOptions = 4;  // the best of them are tried again, of short calls
 /// After its first trial an option that took so much longer than the best one is not tried again.
 constexpr double hopeless = 1.5;
 constexpr std::size_t finalists = 4;
@@ -20,6 +23,8 @@ constexpr double worthwhile = 0.95, worthwhileWithoutReason = 0.81;
 constexpr std::uint64_t shortestRest = 16, longestRest = 1024;  // calls
 constexpr std::uint64_t leastRoutine = 256, mostRoutine = 1 << 20;
 constexpr double routineShare = 0.01;  // of the time, that explorations without a reason may cost
+/// Eight processes that take turns on two cores are in step after a call or two.
+constexpr int shortSkipped = 2, shortRounds = 4;
 
 /// The lower of the two in the middle, of an even number: what is above it is other programs and late ranks.
 double medianOf(std::span<const double> times) {
@@ -30,35 +35,57 @@ double medianOf(std::span<const double> times) {
   return *middle;
 }
 
-bool isDeparture(double measured, double expected) {
-  return measured > departure * expected || measured * departure < expected;
-}
-
 }  // namespace
 
 double DynamicChoice::Trial::median() const noexcept { return medianOf({times.data(), count}); }
 
-DynamicChoice::DynamicChoice(int option, double expected, int period)
-    : current_(option),
-      expected_(expected),
-      period_(static_cast<std::size_t>(std::clamp(period, leastPeriod, mostPeriod))),
-      before_(option),
-      rest_(0),
-      routine_(leastRoutine) {
-  recent_.reserve(remembered + mostPeriod);
-  schedule(Phase::settled, std::vector<int>(period_, option));
+DynamicChoice::Pace DynamicChoice::paceOfLongCalls(int period) {
+  const int calls = std::clamp(period, leastPeriod, mostPeriod);
+  return {calls, calls};
 }
 
-void DynamicChoice::schedule(Phase phase, std::vector<int> options) {
+DynamicChoice::Pace DynamicChoice::paceOfShortCalls(int period, int counted) {
+  return {std::max(period, timesOfShortCalls * (shortSkipped + counted)), timesOfShortCalls, shortSkipped, counted,
+          shortRounds};
+}
+
+DynamicChoice::DynamicChoice(int option, double expected, Pace pace, const std::vector<int>& rivals)
+    : current_(option), expected_(expected), pace_(pace), before_(option), routine_(leastRoutine * callsOfTrial()) {
+  recent_.reserve(remembered + mostTimes);
+  if (rivals.empty())
+    rest();
+  else
+    explore(Reason::rivals, expected, rivals);
+}
+
+void DynamicChoice::schedule(Phase phase, std::vector<Turn> turns) {
   phase_ = phase;
-  schedule_ = std::move(options);
+  schedule_ = std::move(turns);
   window_.clear();
   window_.reserve(schedule_.size());
 }
 
+void DynamicChoice::tryOut(Phase phase, const std::vector<int>& options) {
+  std::vector<Turn> turns;
+  for (const int option : options) turns.push_back({option, pace_.skipped, pace_.counted});
+  schedule(phase, std::move(turns));
+}
+
+/// Calls of the settled option alone; the last ones before the agreement are timed.
+void DynamicChoice::rest() {
+  std::vector<Turn> turns(static_cast<std::size_t>(pace_.times), {current_, pace_.skipped, pace_.counted});
+  turns.front().skipped += pace_.period - pace_.times * (pace_.skipped + pace_.counted);
+  schedule(Phase::settled, std::move(turns));
+}
+
 bool DynamicChoice::record(double seconds) {
   ++calls_;
-  window_.push_back(seconds);
+  const Turn& turn = schedule_[window_.size()];
+  if (made_++ >= turn.skipped) sum_ += seconds;
+  if (made_ < turn.skipped + turn.counted) return false;
+  window_.push_back(sum_ / turn.counted);
+  made_ = 0;
+  sum_ = 0;
   return window_.size() == schedule_.size();
 }
 
@@ -82,19 +109,39 @@ DynamicChoice::Event DynamicChoice::judge(const Propose& propose) {
   window_.clear();
   const double measured = medianOf(recent_);
   const std::uint64_t settledFor = calls_ - settledAt_;
-  if (settledFor >= rest_) {
-    if (!isMeasured_ && measured > modelError * expected_) return explore(Reason::model, measured, propose);
-    if (isMeasured_ && isDeparture(measured, expected_))
-      return explore(measured > expected_ ? Reason::slower : Reason::faster, measured, propose);
-    if (settledFor >= routine_) return explore(Reason::routine, measured, propose);
+  const auto begin = [&](Reason reason) {
+    explore(reason, measured, others(reason == Reason::routine ? 1.0 : measured / expected_, propose));
+    return Event::exploring;
+  };
+  const bool tells = !isShort() || recent_.size() == remembered;
+  if (settledFor >= rest_ && tells) {
+    if (!isMeasured_ && measured > modelError * expected_) return begin(Reason::model);
+    if (isMeasured_ && departs(measured)) return begin(measured > expected_ ? Reason::slower : Reason::faster);
+    if (settledFor >= routine_) return begin(Reason::routine);
   }
   // A few calls were too few to know what to expect.
-  if (!isMeasured_ || (isFresh && !isDeparture(measured, expected_))) expected_ = measured;
+  if (!isMeasured_ || (isFresh && !departs(measured))) expected_ = measured;
   isMeasured_ = true;
   return Event::none;
 }
 
-DynamicChoice::Event DynamicChoice::explore(Reason reason, double measured, const Propose& propose) {
+bool DynamicChoice::departs(double measured) const noexcept {
+  if (isShort()) return measured > departureOfShortCalls * expected_;
+  return measured > departure * expected_ || measured * departure < expected_;
+}
+
+/// Of short calls what was measured before tells more than prices do.
+std::vector<int> DynamicChoice::others(double ratio, const Propose& propose) const {
+  if (!isShort() || known_.empty()) return propose(current_, ratio);
+  std::vector<Known> best = known_;
+  std::ranges::stable_sort(best, {}, &Known::seconds);
+  if (best.size() > knownOptions) best.resize(knownOptions);
+  std::vector<int> options;
+  for (const Known& known : best) options.push_back(known.option);
+  return options;
+}
+
+void DynamicChoice::explore(Reason reason, double measured, const std::vector<int>& others) {
   reason_ = reason;
   measured_ = measured;
   expectedBefore_ = expected_;
@@ -102,19 +149,18 @@ DynamicChoice::Event DynamicChoice::explore(Reason reason, double measured, cons
   since_ = calls_;
   ++explorations_;
   trials_.assign(1, {current_, 0, {}});
-  for (const int option : propose(current_, reason == Reason::routine ? 1.0 : measured / expected_)) {
-    if (trials_.size() == mostOptions) break;
+  for (const int option : others) {
+    if (trials_.size() == (reason == Reason::rivals ? mostTimes : mostOptions)) break;
     if (std::ranges::find(trials_, option, &Trial::option) == trials_.end()) trials_.push_back({option, 0, {}});
   }
   std::vector<int> options;
   for (const Trial& trial : trials_) options.push_back(trial.option);
-  schedule(Phase::everyOption, std::move(options));
-  return Event::exploring;
+  tryOut(Phase::everyOption, options);
 }
 
 void DynamicChoice::keepTrials() {
   for (std::size_t i = 0; i < window_.size(); ++i) {
-    Trial& trial = *std::ranges::find(trials_, schedule_[i], &Trial::option);
+    Trial& trial = *std::ranges::find(trials_, schedule_[i].option, &Trial::option);
     trial.times[trial.count++] = window_[i];
   }
 }
@@ -132,38 +178,48 @@ DynamicChoice::Event DynamicChoice::compare() {
     if (options.size() < finalists && trial.times[0] <= hopeless * least) options.push_back(trial.option);
   // In turn, so that what disturbs one of them disturbs the others too.
   const std::size_t once = options.size();
-  for (std::size_t i = 0; i < once; ++i) options.push_back(options[i]);
-  schedule(Phase::bestOptions, std::move(options));
+  for (std::size_t i = 0; i < once * static_cast<std::size_t>(pace_.rounds - 1); ++i) options.push_back(options[i]);
+  tryOut(Phase::bestOptions, options);
   return Event::exploring;
 }
 
 DynamicChoice::Event DynamicChoice::settle() {
   keepTrials();
-  const auto isFinalist = [](const Trial& trial) { return trial.count == Trial::most; };
+  const auto isFinalist = [&](const Trial& trial) { return trial.count > 1; };
   const Trial* best = nullptr;
   for (const Trial& trial : trials_)
     if (isFinalist(trial) && (best == nullptr || trial.median() < best->median())) best = &trial;
   const Trial& old = trials_.front();
   if (isFinalist(old) && best != &old) {
-    // Two options that are equally good take no turns.
-    const double needed = reason_ == Reason::routine ? worthwhileWithoutReason : worthwhile;
+    // Two options that are equally good take no turns. Of rivals none was measured before.
+    const double needed = reason_ == Reason::rivals    ? 1
+                          : reason_ == Reason::routine ? worthwhileWithoutReason
+                                                       : worthwhile;
     if (best->median() > needed * old.median()) best = &old;
+  }
+  for (const Trial& trial : trials_) {
+    const auto known = std::ranges::find(known_, trial.option, &Known::option);
+    if (known == known_.end())
+      known_.push_back({trial.option, trial.median()});
+    else
+      known->seconds = trial.median();
   }
   double excess = 0;
   for (const Trial& trial : trials_)
     for (std::size_t i = 0; i < trial.count; ++i) excess += std::max(0.0, trial.times[i] - best->median());
   expected_ = best->median();
+  const auto scale = callsOfTrial();
   const double affordable = expected_ > 0 ? excess / (routineShare * expected_) : 0;
-  routine_ = std::clamp(static_cast<std::uint64_t>(std::min(affordable, 1e9)), leastRoutine, mostRoutine);
+  routine_ = scale * std::clamp(static_cast<std::uint64_t>(std::min(affordable, 1e9)), leastRoutine, mostRoutine);
   // Where measurements depart again and again, trying does not help: ever longer rests, until it has been quiet.
   const bool wasQuiet = since_ - settledAt_ > 4 * rest_;
-  rest_ = wasQuiet || rest_ == 0 ? shortestRest : std::min(2 * rest_, longestRest);
+  rest_ = wasQuiet || rest_ == 0 ? shortestRest * scale : std::min(2 * rest_, longestRest * scale);
   const Event event = best->option == current_ ? Event::kept : Event::switched;
   current_ = best->option;
   isMeasured_ = true;
   settledAt_ = calls_;
   recent_.clear();
-  schedule(Phase::settled, std::vector<int>(period_, current_));
+  rest();
   return event;
 }
 
@@ -175,6 +231,8 @@ std::string_view nameOf(DynamicChoice::Reason reason) {
       return "slower than before";
     case DynamicChoice::Reason::faster:
       return "faster than before";
+    case DynamicChoice::Reason::rivals:
+      return "one of several with nearly the same price";
     case DynamicChoice::Reason::routine:
       break;
   }

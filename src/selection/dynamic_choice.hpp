@@ -5,6 +5,9 @@
 // work, none is wasted. The best that was measured stays. Now and then, and only as often as it costs one call in a
 // hundred, options are tried without such a reason, so that a link that became fast again is noticed.
 //
+// Of short calls the model knows little: they take what processors and the scheduler take. There the options whose
+// prices are near one another are rivals, and the first calls try them all.
+//
 // Nothing here looks at a clock or talks to anybody. All ranks of a communicator feed the same sequence of calls; at
 // calls that follow from agreed values alone, the times since the last agreement are replaced by values that are equal
 // on all ranks, and only these decide. So all ranks run the same option in the same call.
@@ -26,13 +29,13 @@ class DynamicChoice {
   /// take. Must be equal on all ranks.
   using Propose = std::function<std::vector<int>(int current, double ratio)>;
 
-  enum class Reason : std::uint8_t { model, slower, faster, routine };
+  enum class Reason : std::uint8_t { model, slower, faster, routine, rivals };
   /// What an agreement led to.
   enum class Event : std::uint8_t { none, exploring, kept, switched };
 
   /// An option that was tried in the last exploration.
   struct Trial {
-    static constexpr std::size_t most = 3;
+    static constexpr std::size_t most = 5;
     int option;
     std::size_t count;  // of times
     std::array<double, most> times;
@@ -40,18 +43,35 @@ class DynamicChoice {
     double median() const noexcept;
   };
 
-  /// Agreements are every `period` calls, leastPeriod to mostPeriod, while nothing is tried.
+  /// How calls are measured: a time is the mean of some calls in a row.
+  struct Pace {
+    int period;       // calls from one agreement to the next, while nothing is tried
+    int times;        // that they tell, the last ones; at most mostTimes
+    int skipped = 0;  // calls of a trial that do not count, as they connect and run beside others' calls before them
+    int counted = 1;  // calls of which each time is the mean
+    int rounds = 2;   // of trials of the best options, after the first of every option
+  };
   static constexpr int leastPeriod = 4, mostPeriod = 16;
-  static constexpr std::size_t mostOptions = 7;  // that an exploration tries, the current one included
+  /// Every call is timed, and agreements are every `period` calls, leastPeriod to mostPeriod.
+  static Pace paceOfLongCalls(int period);
+  static constexpr int timesOfShortCalls = 4;
+  /// `counted` calls in a row make a time.
+  static Pace paceOfShortCalls(int period, int counted);
+  static constexpr std::size_t mostTimes = 16;  // in a window
+  /// That an exploration tries, the current one included; rivals may be as many as a window has times.
+  static constexpr std::size_t mostOptions = 7;
 
-  /// `option` is what the model chose, `expected` the seconds it promises.
-  DynamicChoice(int option, double expected, int period);
+  /// `option` is what the model chose, `expected` the seconds it promises; `rivals` are tried against it first of all,
+  /// if there are any.
+  DynamicChoice(int option, double expected, Pace pace, const std::vector<int>& rivals = {});
 
   /// What the next call runs.
-  int option() const noexcept { return schedule_[window_.size()]; }
+  int option() const noexcept { return schedule_[window_.size()].option; }
   /// The call took so long on this rank. True: the ranks must agree before the next one.
   bool record(double seconds);
-  /// This rank's times since the last agreement, to be replaced by what all ranks agree on.
+  /// The next call is the first of those that make a time.
+  bool beginsTime() const noexcept { return made_ == schedule_[window_.size()].skipped; }
+  /// This rank's times since the last agreement, to be replaced by what all ranks agree on; at most mostTimes.
   std::span<double> window() noexcept { return window_; }
   /// The window is agreed: decides about the calls to come.
   Event agree(const Propose& propose);
@@ -72,30 +92,49 @@ class DynamicChoice {
 
  private:
   enum class Phase : std::uint8_t { settled, everyOption, bestOptions };
+  /// Calls in a row that make one time.
+  struct Turn {
+    int option;
+    int skipped, counted;
+  };
 
   Event judge(const Propose& propose);
-  Event explore(Reason reason, double measured, const Propose& propose);
+  void explore(Reason reason, double measured, const std::vector<int>& others);
   Event compare();
   Event settle();
+  /// What an exploration that is due now tries.
+  std::vector<int> others(double ratio, const Propose& propose) const;
+  bool departs(double measured) const noexcept;
   void keepTrials();
-  void schedule(Phase phase, std::vector<int> options);
+  void tryOut(Phase phase, const std::vector<int>& options);
+  void rest();
+  void schedule(Phase phase, std::vector<Turn> turns);
+  bool isShort() const noexcept { return pace_.counted > 1; }
+  std::uint64_t callsOfTrial() const noexcept { return static_cast<std::uint64_t>(pace_.skipped + pace_.counted); }
 
   int current_;
   double expected_;
-  std::size_t period_;
+  Pace pace_;
   bool isMeasured_ = false;  // what is expected; else it is the model's
   Phase phase_ = Phase::settled;
-  std::vector<int> schedule_;   // what the calls until the next agreement run
+  std::vector<Turn> schedule_;  // what the calls until the next agreement run
   std::vector<double> window_;  // what they took so far
+  int made_ = 0;                // calls of the turn that goes on
+  double sum_ = 0;              // of what those of them took that count
   std::vector<double> recent_;  // the last agreed times of the settled option
   std::vector<Trial> trials_;
+  struct Known {
+    int option;
+    double seconds;
+  };
+  std::vector<Known> known_;  // of every option that was tried, what it took the last time
 
   Reason reason_ = Reason::model;
   double measured_ = 0, expectedBefore_ = 0;
   int before_;
   std::uint64_t since_ = 0, explorations_ = 0, calls_ = 0;
   std::uint64_t settledAt_ = 0;  // the call at which the last exploration ended
-  std::uint64_t rest_;           // calls from there to the next one, whatever is measured
+  std::uint64_t rest_ = 0;       // calls from there to the next one, whatever is measured
   std::uint64_t routine_;        // calls from there to one without a reason
 };
 

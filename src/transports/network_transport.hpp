@@ -52,6 +52,9 @@ class NetworkTransport {
   /// Moves what can be moved without waiting. True when something happened.
   virtual bool progress() = 0;
 
+  /// Nothing can be done before a message comes from `peer`; -1: from any. progress() may look there first.
+  virtual void expect(int /*peer*/) {}
+
   /// True when all that was sent has left this process: a send is done when its data may be changed, and its last bytes
   /// may then still wait here. False: call progress() and ask again. To be called before one stops calling progress().
   virtual bool drain() { return true; }

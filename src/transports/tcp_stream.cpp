@@ -84,9 +84,11 @@ TcpStream::State TcpStream::receive(TcpInbox& inbox, bool hasEnded, bool& moved)
     const bool direct = !landing.empty();
     const std::size_t wanted = landing.size() + stagingBytes - end_;
     msghdr header{};
-    header.msg_iov = direct ? pieces : pieces + 1;
-    header.msg_iovlen = direct ? 2 : 1;
-    const ssize_t got = ::recvmsg(socket_.get(), &header, MSG_DONTWAIT);
+    header.msg_iov = pieces;
+    header.msg_iovlen = 2;
+    // A look at one piece costs the kernel half of one at a list.
+    const ssize_t got = direct ? ::recvmsg(socket_.get(), &header, MSG_DONTWAIT)
+                               : ::recv(socket_.get(), pieces[1].iov_base, pieces[1].iov_len, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return isAgain(errno) ? State::open : State::closed;
     if (got == 0) {

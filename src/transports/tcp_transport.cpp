@@ -63,6 +63,7 @@ class TcpTransport final : public NetworkTransport {
   void setPeers(std::vector<std::vector<std::byte>> addresses) override;
   void send(int peer, std::uint32_t tag, const void* data, std::size_t bytes, NetworkRequest& request) override;
   void receive(int peer, std::uint32_t tag, void* data, std::size_t capacity, NetworkRequest& request) override;
+  void expect(int peer) override { expected_ = peer; }
   bool progress() override;
   bool drain() override;
   int descriptor() const override { return events_.get(); }
@@ -101,7 +102,8 @@ class TcpTransport final : public NetworkTransport {
   std::vector<Peer> peers_;
   int attempts_ = 0;  // under way
   int latest_ = 0;    // of which a message was asked for last
-  int looks_ = 0;     // at its connection alone
+  int expected_ = -1;
+  int looks_ = 0;  // at its connection alone
 };
 
 std::vector<InterfaceAddress> chooseOwn(const NetworkOptions& options) {
@@ -322,8 +324,9 @@ void TcpTransport::checkDeadlines() {
 }
 
 bool TcpTransport::progress() {
-  if (looks_++ % looksAtOne != 0 && at(latest_).link == Link::open && at(latest_).inbox.isAwaited())
-    return onStream(latest_, EPOLLIN);
+  const int first = expected_ >= 0 ? expected_ : latest_;
+  if (looks_++ % looksAtOne != 0 && at(first).link == Link::open && at(first).inbox.isAwaited())
+    return onStream(first, EPOLLIN);
   epoll_event events[eventsAtOnce];
   const int count = ::epoll_wait(events_.get(), events, eventsAtOnce, 0);
   if (attempts_ > 0 || !visitors_.isEmpty()) checkDeadlines();

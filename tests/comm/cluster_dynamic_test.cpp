@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -113,6 +114,38 @@ TEST_F(ClusterDynamic, OffAndForcedStayAsTheyWere) {
         },
         TACC_CONFIG_INITIALIZER,
         [&](int) { setenv(variable, variable == std::string("TACC_ALGO") ? "ring" : "off", 1); });
+}
+
+/// The first short calls try what has nearly the same price, on all ranks alike, with several ranks on some hosts.
+TEST_F(ClusterDynamic, ShortCallsTryRivalsAndStayRight) {
+  for (const std::vector<int>& hosts : {std::vector<int>{1, 2, 3, 4}, {1, 1, 2, 2, 3, 3}, {1, 2, 2, 3, 4}}) {
+    const VirtualCluster cluster(2, 2, 200, 200);
+    const int ranks = static_cast<int>(hosts.size());
+    runOnHosts(cluster, hosts, [&](taccComm_t comm, int rank) {
+      std::vector<std::string> names;
+      for (int repetition = 0; repetition < 250; ++repetition) {
+        std::vector<Trial> trials;
+        for (const Collective collective : {Collective::allReduce, Collective::allGather, Collective::reduceScatter,
+                                            Collective::broadcast, Collective::reduce})
+          trials.push_back({collective, taccFloat32, taccSum, 20, repetition % ranks, false, false});
+        runAll(comm, rank, ranks, trials);
+        if (testing::Test::HasFailure()) return;
+        float in = 1, out = 0;
+        expectSuccess(taccAllReduce(&in, &out, 1, taccFloat, taccSum, comm, nullptr), comm);
+        EXPECT_EQ(out, static_cast<float>(ranks));
+        names.emplace_back(taccCommLastAlgorithm(comm));
+      }
+      // Where several share a host, only the one that talks to other hosts knows the name.
+      if (hosts.size() == 4) {
+        expectAgreement(comm, ranks, names);
+        EXPECT_GT(std::set(names.begin(), names.end()).size(), 2u) << "some were tried";
+      }
+      for (const char* collective : {"allreduce", "broadcast", "reduce"})
+        EXPECT_THAT(taccExplain(comm, collective, 20 * sizeof(float)),
+                    rank == 0 || hosts.size() == 4 ? HasSubstr("nearly the same price") : HasSubstr(collective));
+    });
+    if (HasFailure()) return;
+  }
 }
 
 /// Several ranks a host, in lanes and by leaders, while options are tried.

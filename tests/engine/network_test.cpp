@@ -148,7 +148,12 @@ void runCase(const Case& c, const Plan& plan) {
     }
     int idle = 0;
     while (!std::ranges::all_of(runs, [](const auto& run) { return run->isFinished(); })) {
-      const bool moved = runs[random() % runs.size()]->advance();
+      NetworkRun& run = *runs[random() % runs.size()];
+      const bool moved = run.advance();
+      if (const int sender = run.nextSender(); sender >= 0) {
+        const std::vector<int> awaited = run.awaited();
+        EXPECT_NE(std::ranges::find(awaited, sender), awaited.end()) << "nothing is due from rank " << sender;
+      }
       const bool delivered = random() % 2 == 0 && network.step();
       idle = moved || delivered ? 0 : idle + 1;
       ASSERT_LT(idle, 10000) << "stuck: " << describe(c);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <random>
 #include <set>
@@ -29,15 +30,20 @@ std::vector<int> others(int current, double) {
 class Ranks {
  public:
   Ranks(int ranks, int period, double expected, TimeOf timeOf, double noise, unsigned seed = 1)
-      : choices_(static_cast<std::size_t>(ranks), DynamicChoice(0, expected, period)),
+      : Ranks(ranks, DynamicChoice(0, expected, DynamicChoice::paceOfLongCalls(period)), std::move(timeOf), noise,
+              seed) {}
+  /// `late`: how much longer the others' times are at most than that of the rank that comes last.
+  Ranks(int ranks, const DynamicChoice& choice, TimeOf timeOf, double noise, unsigned seed = 1, double late = 3)
+      : choices_(static_cast<std::size_t>(ranks), choice),
         timeOf_(std::move(timeOf)),
         noise_(noise),
+        late_(late),
         random_(seed) {}
 
   /// One call on all ranks; returns the option that it ran.
   int call() {
     const int option = choices_.front().option();
-    std::uniform_real_distribution<double> disturbed(1 - noise_, 1 + noise_), late(0, 3);
+    std::uniform_real_distribution<double> disturbed(1 - noise_, 1 + noise_), late(0, late_);
     const double time = timeOf_(option, calls_) * disturbed(random_);
     const std::size_t last = calls_++ % choices_.size();
     bool isDue = false;
@@ -74,6 +80,7 @@ class Ranks {
   std::vector<DynamicChoice> choices_;
   TimeOf timeOf_;
   double noise_;
+  double late_;
   std::mt19937 random_;
   std::uint64_t calls_ = 0;
   std::vector<int> ran_;
@@ -183,7 +190,7 @@ TEST(DynamicChoice, ExploringIsBoundedWhereTimesNeverSettle) {
 }
 
 TEST(DynamicChoice, AnExplorationHasABoundedNumberOfCalls) {
-  DynamicChoice choice(0, 1.0, 4);
+  DynamicChoice choice(0, 1.0, DynamicChoice::paceOfLongCalls(4));
   const auto many = [](int, double) {
     std::vector<int> all;
     for (int option = 1; option < 100; ++option) all.push_back(option % 50);
@@ -208,13 +215,79 @@ TEST(DynamicChoice, ASingleDisturbanceIsForgotten) {
 }
 
 TEST(DynamicChoice, WithoutOtherOptionsTheOldOneStays) {
-  DynamicChoice choice(7, 1.0, 4);
+  DynamicChoice choice(7, 1.0, DynamicChoice::paceOfLongCalls(4));
   for (int call = 0; call < 100; ++call) {
     EXPECT_EQ(choice.option(), 7);
     if (choice.record(3.0)) choice.agree([](int, double) { return std::vector<int>(); });
   }
   EXPECT_EQ(choice.settled(), 7);
   EXPECT_DOUBLE_EQ(choice.expected(), 3.0);
+}
+
+DynamicChoice shortCalls(int period = 100) {
+  return {0, 1.0, DynamicChoice::paceOfShortCalls(period, 6), {0, 1, 2, 3, 4}};
+}
+
+TEST(DynamicChoiceOfShortCalls, TriesTheRivalsAtOnceAndTakesTheBest) {
+  for (unsigned seed = 0; seed < 50; ++seed) {
+    const int best = static_cast<int>(seed % options);
+    const auto time = [best](int option, std::uint64_t) { return option == best ? 1.0 : 1.3; };
+    Ranks ranks(4, shortCalls(), time, 0.2, seed, 0.2);
+    ranks.calls(260);
+    EXPECT_EQ(ranks.choice().settled(), best) << seed;
+    EXPECT_EQ(ranks.choice().reason(), Reason::rivals);
+    EXPECT_EQ(std::set(ranks.ran().begin(), ranks.ran().end()).size(), options) << "each was tried";
+    EXPECT_EQ(std::ranges::count(ranks.ran().end() - 20, ranks.ran().end(), best), 20) << "and that is over";
+  }
+}
+
+/// Whatever ranks measure, and whichever of the values counts: Ranks::call() compares what all of them run.
+TEST(DynamicChoiceOfShortCalls, AllRanksRunTheSame) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    const auto time = [&](int, std::uint64_t) { return std::exp(std::normal_distribution<double>(0, 3)(random)); };
+    Ranks ranks(5, shortCalls(40), time, 0.9, seed);
+    ranks.calls(5000);
+    EXPECT_GT(ranks.events().size(), 10u);
+  }
+}
+
+TEST(DynamicChoiceOfShortCalls, AgreesRarely) {
+  Ranks ranks(
+      2, shortCalls(200), [](int, std::uint64_t) { return 1.0; }, 0.3);
+  ranks.calls(20000);
+  EXPECT_LT(ranks.events().size(), 20000 / 200 + 2 * ranks.choice().explorations() + 2);
+  EXPECT_LT(ranks.choice().explorations(), 10u) << "noise is no reason";
+}
+
+TEST(DynamicChoiceOfShortCalls, LeavesWhatBecameSlow) {
+  const auto time = [](int option, std::uint64_t call) {
+    if (call < 1000) return option == 2 ? 1.0 : 1.5;
+    return option == 2 ? 4.0 : option == 3 ? 1.5 : 2.5;
+  };
+  Ranks ranks(3, shortCalls(), time, 0.2);
+  ranks.calls(1000);
+  EXPECT_EQ(ranks.choice().settled(), 2);
+  ranks.calls(1000);
+  EXPECT_EQ(ranks.choice().settled(), 3);
+  EXPECT_EQ(ranks.choice().reason(), Reason::slower);
+}
+
+/// The calls that do not count are slow; a time begins once, whatever its calls take.
+TEST(DynamicChoiceOfShortCalls, FirstCallsOfATrialDoNotCount) {
+  DynamicChoice choice = shortCalls();
+  std::size_t begun = 0;
+  bool isDue = false;
+  int before = -1;
+  for (int call = 0, since = 0; !isDue; ++call) {
+    since = choice.option() == before ? since + 1 : 0;
+    before = choice.option();
+    begun += choice.beginsTime() ? 1 : 0;
+    isDue = choice.record(since < 2 ? 100.0 : 1.0 + choice.option());
+  }
+  EXPECT_EQ(begun, choice.window().size());
+  for (std::size_t i = 0; i < choice.window().size(); ++i)
+    EXPECT_DOUBLE_EQ(choice.window()[i], 1.0 + static_cast<double>(i));
 }
 
 }  // namespace

@@ -173,6 +173,17 @@ class TuneCluster : public Tune {
   }
 };
 
+TEST_F(TuneCluster, MeasuresTheRegretOfFreeCallsInSeveralPlacements) {
+  const Ran ran =
+      run("allreduce broadcast --cluster 2,2,200,200 --sizes 64,64K --budget 0.02 --regret --place block,cyclic");
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  EXPECT_THAT(ran.output,
+              AllOf(HasSubstr("# ranks placed block"), HasSubstr("# ranks placed cyclic"),
+                    HasSubstr("# chosen freely: "), HasSubstr("# all placements: "), HasSubstr("of 8 points")));
+  EXPECT_EQ(run("--regret --output " + file("t.toml")).status, 2);
+  EXPECT_THAT(run("--cluster 2,2,0,0 --place block,cyclic").output, HasSubstr("with --regret only"));
+}
+
 TEST_F(TuneCluster, MeasuresBetweenHostsAndTheLibraryUsesIt) {
   const Ran ran =
       run("allreduce alltoall --cluster 1,2,200,200 --sizes 64,64K --budget 0.02 --output " + file("t.toml"));

@@ -25,6 +25,8 @@ class Gauge {
   /// library chooses). The time goes on until the last rank is done.
   Reading time(Collective collective, std::size_t count, const std::string& way, int calls);
 
+  /// The algorithm of the last call that was timed.
+  const std::string& lastAlgorithm() const noexcept { return last_; }
   /// As of the last reading.
   double elapsed() const noexcept { return elapsed_; }
   JoinedCommunicator& comm() noexcept { return comm_; }
@@ -36,6 +38,7 @@ class Gauge {
   std::vector<float> input_, output_;
   Clock::time_point start_ = Clock::now();
   double elapsed_ = 0;
+  std::string last_;
 };
 
 }  // namespace tacc::tune

@@ -48,13 +48,19 @@ void declare(CLI::App& app, Words& words, Options& options) {
   app.add_option("--budget", options.minutes, "minutes for all of it (5)")->check(CLI::Range(0.01, 10000.0));
   app.add_option("--json", options.json, "write all that was measured to this file");
   app.add_option("--check", options.checked, "measure how good the choices of this tuning file are");
+  app.add_flag(
+      "--regret", options.measuresRegret,
+      "measure how good the choices are that calls make freely, after some hundred of them; no file is written");
+  app.add_option("--regrets", options.regrets)->group("");
   app.add_flag("--restart", options.restart, "measure all again, whatever FILE.part holds");
   app.add_option("--ranks", options.ranks, "ranks to start (one for each CPU allowed, at least 2)")
       ->check(CLI::Range(2, 4096));
   app.add_option(
       "--cluster", words.cluster,
       "SUPERNODES,HOSTS,HOST_MBIT,UPLINK_MBIT: on the hosts of a virtual cluster, one rank on each by default");
-  app.add_option("--place", options.placement, "ranks on its hosts: block, cyclic or random[:SEED] (block)");
+  app.add_option("--place", options.placements,
+                 "ranks on its hosts: block, cyclic or random[:SEED] (block); with --regret several, with commas")
+      ->delimiter(',');
   app.add_flag("--rank", options.isRank)->group("");
 }
 
@@ -70,6 +76,10 @@ void understand(const Words& words, Options& options) {
     if (options.sizes.back() == 0) throw std::invalid_argument("--sizes: a size is at least 1 byte");
   }
   std::ranges::sort(options.sizes);
+  if (options.measuresRegret && !(options.output + options.checked).empty())
+    throw std::invalid_argument("--regret writes no file and checks none");
+  if (options.placements.size() > 1 && !options.measuresRegret)
+    throw std::invalid_argument("--place takes several placements with --regret only: a file is for one of them");
   for (std::string* path : {&options.output, &options.json, &options.checked})
     if (!path->empty()) *path = std::filesystem::absolute(*path);
   if (options.isRank) return;
@@ -92,6 +102,8 @@ std::vector<std::string> Options::ofRank() const {
   add("--output", output);
   add("--json", json);
   add("--check", checked);
+  add("--regrets", regrets);
+  if (measuresRegret) words.emplace_back("--regret");
   if (restart) words.emplace_back("--restart");
   words.emplace_back("--");  // --sizes would take what follows
   for (const Collective collective : collectives) words.emplace_back(nameOf(collective));

@@ -19,11 +19,13 @@ struct Options {
   std::string json;
   std::string checked;  // a tuning file whose choices are measured
   bool restart = false;
+  bool measuresRegret = false;  // of the choices that calls make freely
+  std::string regrets;          // to which rank 0 adds that of every point, a number a line; empty: nothing
 
   int ranks = 0;  // to start; 0: one for each CPU or host
   std::optional<bench::ClusterShape> cluster;
-  std::string placement = "block";
-  bool isRank = false;  // started by tacc_tune itself
+  std::vector<std::string> placements = {"block"};  // one after the other
+  bool isRank = false;                              // started by tacc_tune itself
 
   /// The arguments with which a rank is started.
   std::vector<std::string> ofRank() const;

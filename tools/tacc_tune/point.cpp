@@ -18,6 +18,9 @@ constexpr int fewestRounds = 2, usualRounds = 5, mostRounds = 41;
 constexpr std::size_t tellingRounds = 2;
 constexpr double leastBlockSeconds = 1e-3;  // long enough for the clock and for what ranks start apart
 constexpr int mostCalls = 500;
+/// Free calls before any is timed: explorations take 15 calls, of short ones up to 600.
+constexpr double learningSeconds = 0.3;
+constexpr int leastLearning = 32, mostLearning = 700;
 
 double median(std::vector<double> values) {
   std::ranges::sort(values);
@@ -32,11 +35,21 @@ double fastest(const std::vector<Entrant>& entrants) {
   return best;
 }
 
+Reading timeOf(Gauge& gauge, const Point& point, Entrant& entrant, int calls) {
+  const Reading reading = gauge.time(point.collective, point.count, entrant.isFree ? "" : entrant.way.name, calls);
+  if (entrant.isFree) entrant.way.name = gauge.lastAlgorithm();
+  return reading;
+}
+
 /// One call to connect and to write plans, one to be timed; a single one where it takes long.
 void tryOut(Gauge& gauge, const Point& point, Entrant& entrant) {
-  entrant.trial = gauge.time(point.collective, point.count, entrant.way.name, 1).seconds;
-  if (entrant.trial < cheapSeconds)
-    entrant.trial = std::min(entrant.trial, gauge.time(point.collective, point.count, entrant.way.name, 2).seconds);
+  entrant.trial = timeOf(gauge, point, entrant, 1).seconds;
+  if (entrant.isFree) {
+    entrant.trial = timeOf(gauge, point, entrant, leastLearning / 2).seconds;
+    const double calls = std::clamp(learningSeconds / entrant.trial, 1.0 * leastLearning, 1.0 * mostLearning);
+    timeOf(gauge, point, entrant, static_cast<int>(calls));
+  }
+  if (entrant.trial < cheapSeconds) entrant.trial = std::min(entrant.trial, timeOf(gauge, point, entrant, 2).seconds);
 }
 
 void tryAll(Gauge& gauge, const Point& point, std::vector<Entrant>& entrants, const Told& told) {
@@ -67,10 +80,11 @@ int callsOf(const Entrant& entrant, double blockSeconds) {
 
 double Entrant::seconds() const { return blocks.empty() ? trial : median(blocks); }
 
-std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, const Told& told) {
+std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, bool isFree, const Told& told) {
   std::vector<Entrant> entrants;
+  if (isFree) entrants.push_back({{}, 0, {}, "", true});
   for (CallWay& way : gauge.comm().ways(point.collective, point.bytes()))
-    entrants.push_back({std::move(way), 0, {}, ""});
+    entrants.push_back({std::move(way), 0, {}, "", false});
   tryAll(gauge, point, entrants, told);
   std::optional<double> begin;
   double elapsed = 0;
@@ -84,7 +98,7 @@ std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, con
     for (std::size_t turn = 0; turn < field.size(); ++turn) {
       Entrant& entrant = *field[(turn + static_cast<std::size_t>(round)) % field.size()];
       told(entrant.way.name);
-      const Reading reading = gauge.time(point.collective, point.count, entrant.way.name, callsOf(entrant, block / 2));
+      const Reading reading = timeOf(gauge, point, entrant, callsOf(entrant, block / 2));
       entrant.blocks.push_back(reading.seconds);
       if (!begin) begin = reading.elapsed;
       elapsed = reading.elapsed - *begin;
@@ -101,7 +115,7 @@ std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, con
 TunedSize resultOf(const Point& point, const std::vector<Entrant>& entrants) {
   std::vector<const Entrant*> order;
   for (const Entrant& entrant : entrants)
-    if (entrant.seconds() > 0) order.push_back(&entrant);
+    if (entrant.seconds() > 0 && !entrant.isFree) order.push_back(&entrant);
   std::ranges::stable_sort(order, {}, &Entrant::seconds);
   TunedSize result;
   result.bytes = point.bytes();

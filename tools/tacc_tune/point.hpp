@@ -24,6 +24,7 @@ struct Entrant {
   double trial = 0;            // seconds of its first warm call; 0: it was not tried
   std::vector<double> blocks;  // seconds of a call in each round
   std::string dropped;         // why it was not measured to the end; empty: it was
+  bool isFree = false;         // the library chooses anew in every call; the way's name is what it chose last
   double seconds() const;      // what is known of it at last: the median of the rounds, else the trial
 };
 
@@ -34,7 +35,10 @@ using Told = std::function<void(const std::string&)>;
 /// four times as long as the best are tried only where a call costs little; those that turn out slower by far are
 /// measured no further, but for the one that the library chooses by itself, which comes first in the result. All ranks
 /// get the same.
-std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, const Told& told);
+///
+/// `isFree`: what comes first is not the way that is chosen but calls that choose freely, after enough of them to have
+/// learnt; the way itself is measured as well.
+std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, bool isFree, const Told& told);
 
 /// The fastest, the next, and what the library chose.
 TunedSize resultOf(const Point& point, const std::vector<Entrant>& entrants);

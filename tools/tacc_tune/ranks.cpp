@@ -2,16 +2,22 @@
 
 #include <fmt/format.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
+#include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 #include <thread>
 
 #include "coordinator/interrupt.hpp"
 #include "coordinator/process.hpp"
 #include "coordinator/virtual_hosts.hpp"
+#include "report.hpp"
 
 namespace tacc::tune {
 namespace {
@@ -42,12 +48,9 @@ void describeJob(const Options& options, const bench::VirtualHosts* hosts) {
   ::setenv("TACC_RENDEZVOUS", fmt::format("10.77.0.{}:{}", hosts->hostsOfRanks().front(), port).c_str(), 1);
 }
 
-}  // namespace
-
-void runRanks(const Options& options) {
-  bench::catchInterrupts();
+void runPlaced(const Options& options, const std::string& placement) {
   std::optional<bench::VirtualHosts> hosts;
-  if (options.cluster) hosts.emplace(*options.cluster, options.placement, options.ranks);
+  if (options.cluster) hosts.emplace(*options.cluster, placement, options.ranks);
   describeJob(options, hosts ? &*hosts : nullptr);
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
   const bench::MemoryFile log("tacc_tune_log");
@@ -76,6 +79,24 @@ void runRanks(const Options& options) {
                                          ranks[rank].isRunning() ? "did not end" : "ended with " + ranks[rank].ending(),
                                          output.empty() ? "" : "; the end of what the other ranks wrote:\n" + output));
   }
+}
+
+}  // namespace
+
+void runRanks(const Options& options) {
+  bench::catchInterrupts();
+  if (options.placements.size() == 1) return runPlaced(options, options.placements.front());
+  const bench::MemoryFile regrets("tacc_tune_regrets");
+  Options each = options;
+  each.regrets = fmt::format("/proc/{}/fd/{}", ::getpid(), regrets.descriptor());
+  for (const std::string& placement : options.placements) {
+    fmt::print("# ranks placed {}\n", placement);
+    std::fflush(stdout);
+    runPlaced(each, placement);
+  }
+  std::istringstream lines(regrets.tail(SIZE_MAX));
+  const std::vector<double> all{std::istream_iterator<double>(lines), {}};
+  fmt::print("{}", summaryOf(all, "all placements"));
 }
 
 }  // namespace tacc::tune

@@ -11,9 +11,9 @@
 namespace tacc::tune {
 namespace {
 
-double shareWithin(const std::vector<Row>& rows, double regret) {
-  const auto good = std::ranges::count_if(rows, [&](const Row& row) { return regretOf(row.result) <= regret; });
-  return rows.empty() ? 1 : static_cast<double>(good) / static_cast<double>(rows.size());
+double shareWithin(const std::vector<double>& regrets, double most) {
+  const auto good = std::ranges::count_if(regrets, [&](double regret) { return regret <= most; });
+  return regrets.empty() ? 1 : static_cast<double>(good) / static_cast<double>(regrets.size());
 }
 
 std::string topologyOf(const TuningPlace& place) {
@@ -55,18 +55,23 @@ std::string lineOf(const Row& row) {
                      result.nextSeconds * 1e6, regretOf(result) * 100);
 }
 
-std::string footerOf(const std::vector<Row>& rows, bool isChecked) {
+std::vector<double> regretsOf(const std::vector<Row>& rows) {
+  std::vector<double> regrets;
+  for (const Row& row : rows) regrets.push_back(regretOf(row.result));
+  return regrets;
+}
+
+std::string summaryOf(const std::vector<double>& regrets, std::string_view what) {
   double worst = 0, sum = 0;
-  for (const Row& row : rows) {
-    worst = std::max(worst, regretOf(row.result));
-    sum += std::log1p(regretOf(row.result));
+  for (const double regret : regrets) {
+    worst = std::max(worst, regret);
+    sum += std::log1p(regret);
   }
-  const double mean = rows.empty() ? 0 : std::expm1(sum / static_cast<double>(rows.size()));
+  const double mean = regrets.empty() ? 0 : std::expm1(sum / static_cast<double>(regrets.size()));
   return fmt::format(
       "# {}: within 5 % of the fastest at {:.0f} % of {} points, within 10 % at {:.0f} %; geometric mean {:.1f} %, "
       "worst {:.1f} %\n",
-      isChecked ? "chosen by the file" : "chosen without a file", shareWithin(rows, 0.05) * 100, rows.size(),
-      shareWithin(rows, 0.1) * 100, mean * 100, worst * 100);
+      what, shareWithin(regrets, 0.05) * 100, regrets.size(), shareWithin(regrets, 0.1) * 100, mean * 100, worst * 100);
 }
 
 std::string jsonOf(const TuningPlace& place, const std::vector<Row>& rows) {
@@ -77,8 +82,9 @@ std::string jsonOf(const TuningPlace& place, const std::vector<Row>& rows) {
   json["ranks_of_hosts"] = place.ranksOfHost;
   json["latency_us"] = place.speed.latency * 1e6;
   json["megabytes_per_second"] = place.speed.bytesPerSecond * 1e-6;
-  json["within_5_percent"] = shareWithin(rows, 0.05);
-  json["within_10_percent"] = shareWithin(rows, 0.1);
+  const std::vector<double> regrets = regretsOf(rows);
+  json["within_5_percent"] = shareWithin(regrets, 0.05);
+  json["within_10_percent"] = shareWithin(regrets, 0.1);
   json["points"] = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
     nlohmann::ordered_json point;

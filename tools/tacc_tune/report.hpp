@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "point.hpp"
@@ -17,10 +18,13 @@ struct Row {
 /// How much longer the library's own choice takes than the fastest: 0.1 is 10 %.
 double regretOf(const TunedSize& result);
 
+std::vector<double> regretsOf(const std::vector<Row>& rows);
+
+/// The regret over all points. `what` was chosen: "chosen by the file".
+std::string summaryOf(const std::vector<double>& regrets, std::string_view what);
+
 std::string headerOf(const TuningPlace& place, std::size_t points);
 std::string lineOf(const Row& row);
-/// `isChecked`: the choices were those of a tuning file.
-std::string footerOf(const std::vector<Row>& rows, bool isChecked);
 std::string jsonOf(const TuningPlace& place, const std::vector<Row>& rows);
 
 /// "#####.....": how much is done, from 0 to 1.

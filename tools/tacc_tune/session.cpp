@@ -81,7 +81,8 @@ class Session {
       if (row.result.bytes == 0) {
         const double left = std::max(0.0, options_.minutes * 60 - used);
         const double share = std::min(enoughSeconds, left / static_cast<double>(points_.size() - number_));
-        row.entrants = measure(gauge_, point, share, [&](const std::string& way) { show(way, used); });
+        row.entrants =
+            measure(gauge_, point, share, options_.measuresRegret, [&](const std::string& way) { show(way, used); });
         row.result = tune::resultOf(point, row.entrants);
         used = gauge_.elapsed();
         tuning_.add(point.collective, row.result);
@@ -152,7 +153,14 @@ class Session {
   }
 
   void finish() {
-    say(footerOf(rows_, !options_.checked.empty()));
+    const std::vector<double> regrets = regretsOf(rows_);
+    say(summaryOf(regrets, options_.measuresRegret    ? "chosen freely"
+                           : options_.checked.empty() ? "chosen without a file"
+                                                      : "chosen by the file"));
+    if (!options_.regrets.empty()) {
+      std::ofstream file(options_.regrets, std::ios::app);
+      for (const double regret : regrets) file << regret << '\n';
+    }
     if (!options_.json.empty()) writeFile(options_.json, jsonOf(tuning_.place, rows_));
     if (options_.output.empty()) return;
     writeFile(options_.output, tuningToToml(tuning_));
