@@ -1,6 +1,5 @@
-/// tacc_bench: times a collective of tacc, or its convolutions and products of matrices (tacc_bench conv, gemm), and
-/// other libraries beside it. See
-/// --help.
+/// tacc_bench: times a collective of tacc, or its convolutions, products of matrices and other layers (tacc_bench conv,
+/// gemm, layers), and other libraries beside it. See --help.
 
 #include <csignal>
 #include <cstdio>
@@ -9,6 +8,7 @@
 
 #include "compute/conv_bench.hpp"
 #include "compute/gemm_bench.hpp"
+#include "compute/layer_bench.hpp"
 #include "contestants/local_ranks.hpp"
 #include "coordinator/interrupt.hpp"
 #include "coordinator/options.hpp"
@@ -21,6 +21,7 @@ int main(int argc, char** argv) {
   try {
     if (argc > 1 && std::string_view(argv[1]) == "conv") return runConvBench(argc - 1, argv + 1);
     if (argc > 1 && std::string_view(argv[1]) == "gemm") return runGemmBench(argc - 1, argv + 1);
+    if (argc > 1 && std::string_view(argv[1]) == "layers") return runLayerBench(argc - 1, argv + 1);
     const Options options = parseOptions(argc, argv);
     return runSession(options) ? 0 : 1;
   } catch (const Interrupted& interrupt) {

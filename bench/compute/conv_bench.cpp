@@ -34,6 +34,8 @@ ConvOptions parse(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "for one layer and pass, all contestants together (0.3)")
       ->check(CLI::PositiveNumber);
   app.add_flag("--winograd", options.winograd, "allow Winograd's convolutions, to tacc and to oneDNN");
+  app.add_flag("--plain", options.plain,
+               "activations are NCHW before and after: reordering them counts, for tacc and for oneDNN");
   app.add_flag("--bf16", options.bfloat16, "activations of tacc in bfloat16; the peers' stay float32");
   app.add_flag("--cpu-time", options.processorTime,
                "count processor time, for a machine that others use too (one thread)");
@@ -47,6 +49,7 @@ ConvOptions parse(int argc, char** argv) {
       }
     }
     if (options.processorTime && options.threads > 1) throw std::invalid_argument("--cpu-time is for one thread");
+    if (options.plain && options.bfloat16) throw std::invalid_argument("--plain is for float32");
     for (const std::string& name : options.peers) {
       const auto isNamed = [&](const ConvPeer& peer) { return peer.name == name; };
       if (std::none_of(convPeers().begin(), convPeers().end(), isNamed)) {
@@ -76,6 +79,11 @@ ConvResult measure(const ConvOptions& options, const std::string& network, const
     if (std::find(options.peers.begin(), options.peers.end(), peer.name) == options.peers.end()) continue;
     for (auto& contestant : peer.make(problem, options.threads, options.winograd)) {
       runners.push_back({[run = contestant.get()] { run->run(); }});
+      if (peer.takesItsTime) {
+        runners.back().ownSeconds = [run = contestant.get(), processorTime = options.processorTime] {
+          return processorTime ? run->ownTime().processor : run->ownTime().wall;
+        };
+      }
       peers.push_back({peer.name, std::move(contestant)});
     }
   }
@@ -120,7 +128,9 @@ int runConvBench(int argc, char** argv) {
         // A network does not need the gradient of its own input.
         if (pass == taccConvBackwardData && layer.inChannels <= 3) continue;
         for (const int batch : options.batches) {
-          report.results.push_back(measure(options, name, ConvProblem(layer, pass, batch)));
+          ConvProblem problem(layer, pass, batch);
+          problem.isPlain = options.plain;
+          report.results.push_back(measure(options, name, problem));
           isRight = isRight && report.results.back().wrong == 0;
           fmt::print("{}", convLine(report, report.results.back()));
           std::fflush(stdout);

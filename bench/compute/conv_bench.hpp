@@ -19,6 +19,7 @@ struct ConvOptions {
   double seconds = 0.3;        ///< for one layer and pass, all contestants together
   bool processorTime = false;  ///< of the calling thread, in place of the time that passes
   bool winograd = false;       ///< also where it rounds more than the definition
+  bool plain = false;          ///< NCHW before and after, reordering counts
   bool bfloat16 = false;       ///< tacc's activations; peers stay with float32
   std::string jsonFile, plotFile;
 };

@@ -141,6 +141,10 @@ const std::vector<ConvPeer>& convPeers() {
 #ifdef TACC_BENCH_OPENBLAS
       {"openblas", makeOpenblasContestants},
 #endif
+#ifdef TACC_BENCH_LIBXSMM
+      {"libxsmm", makeLibxsmmContestants},
+#endif
+      {"pytorch", makePytorchContestants, true, isPytorchThere},
   };
   return peers;
 }

@@ -40,6 +40,8 @@ struct ConvProblem {
   taccConvPass_t pass;
   int batch;
   AlignedFloats input, weights, outputGradient;
+  /// Activations are NCHW before a run and after it: what reordering costs is part of it.
+  bool isPlain = false;
 
   double operations() const { return layer.operations() * batch; }
   std::size_t resultSize() const;
@@ -51,11 +53,18 @@ struct ConvProblem {
   double expected(std::size_t index) const;
 };
 
+/// Seconds of a run that takes its time itself; negative where it does not.
+struct RunTime {
+  double wall = -1, processor = -1;
+};
+
 /// One way to compute a problem. Made ready by its maker; run() computes it once, with nothing else in it.
 class ConvContestant {
  public:
   virtual ~ConvContestant() = default;
   virtual void run() = 0;
+  /// Of the last run, where the caller's clock would count something else too.
+  virtual RunTime ownTime() const { return {}; }
   /// What computes it, e.g. "direct avx512 14x2".
   virtual std::string implementation() const = 0;
   /// The result of the last run in NCHW or KCRS.
@@ -74,6 +83,8 @@ std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, i
 struct ConvPeer {
   std::string name;
   Contestants (*make)(const ConvProblem& problem, int threads, bool winograd);
+  bool takesItsTime = false;    ///< ConvContestant::ownTime
+  bool (*isThere)() = nullptr;  ///< null: it was built in
 };
 
 /// Its own blocked and channels-last kernels, for training and for inference; with `winograd` also those, and its own
@@ -81,8 +92,14 @@ struct ConvPeer {
 Contestants makeOnednnContestants(const ConvProblem& problem, int threads, bool winograd);
 /// im2col and sgemm, as Caffe does it. Defined where OpenBLAS is installed.
 Contestants makeOpenblasContestants(const ConvProblem& problem, int threads, bool winograd);
+/// Its direct convolutions. Defined where libxsmm is installed.
+Contestants makeLibxsmmContestants(const ConvProblem& problem, int threads, bool winograd);
+/// Its conv2d, forward, in a Python that is started with the first problem. It is always plain.
+Contestants makePytorchContestants(const ConvProblem& problem, int threads, bool winograd);
+/// Whether the Python that would be started has it.
+bool isPytorchThere();
 
-/// Those that were built in.
+/// Those that were built in, and PyTorch, which may or may not be there.
 const std::vector<ConvPeer>& convPeers();
 
 }  // namespace tacc::bench

@@ -40,6 +40,7 @@ std::string convJson(const ConvReport& report) {
                                {"pass", passName(r.pass)},
                                {"batch", r.batch},
                                {"threads", report.options.threads},
+                               {"plain", report.options.plain},
                                {"isa", report.isa},
                                {"kernel", r.kernel},
                                {"seconds", r.seconds},

@@ -52,7 +52,7 @@ struct Dims {
 class OnednnContestant final : public ConvContestant {
  public:
   OnednnContestant(const ConvProblem& problem, dnnl::prop_kind kind, dnnl::algorithm algorithm)
-      : problem_(problem), dims_(problem), stream_(cpu()) {
+      : problem_(problem), dims_(problem), stream_(cpu()), plain_(problem.isPlain ? problem.resultSize() : 0) {
     using Forward = dnnl::convolution_forward;
     using BackwardData = dnnl::convolution_backward_data;
     using BackwardWeights = dnnl::convolution_backward_weights;
@@ -81,28 +81,22 @@ class OnednnContestant final : public ConvContestant {
   }
 
   void run() override {
+    if (problem_.isPlain) fillActivations();
     primitive_.execute(stream_, arguments_);
     stream_.wait();
+    if (problem_.isPlain) bringBack(plain_.data());
   }
   std::string implementation() const override { return implementation_; }
 
   std::vector<float> result() override {
     std::vector<float> plainResult(problem_.resultSize());
-    const bool isForward = problem_.pass == taccConvForward;
-    const bool isData = problem_.pass == taccConvBackwardData;
-    const dnnl::memory& from = isForward ? output_ : isData ? input_ : weights_;
-    const dnnl::memory::desc to = isForward ? plain(dims_.output, Format::nchw)
-                                  : isData  ? plain(dims_.input, Format::nchw)
-                                            : plain(dims_.weights, dims_.weightFormat);
-    dnnl::memory target(to, cpu(), plainResult.data());
-    copy(from, target);
+    bringBack(plainResult.data());
     return plainResult;
   }
 
   double reorderSeconds() override {
     const auto start = std::chrono::steady_clock::now();
-    if (problem_.pass != taccConvBackwardData) fillFrom(problem_.input, plain(dims_.input, Format::nchw), input_);
-    if (problem_.pass != taccConvForward) fillFrom(problem_.outputGradient, plain(dims_.output, Format::nchw), output_);
+    fillActivations();
     result();
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }
@@ -115,6 +109,23 @@ class OnednnContestant final : public ConvContestant {
     input_ = dnnl::memory(input, cpu());
     weights_ = dnnl::memory(weights, cpu());
     output_ = dnnl::memory(output, cpu());
+  }
+
+  void fillActivations() {
+    if (problem_.pass != taccConvBackwardData) fillFrom(problem_.input, plain(dims_.input, Format::nchw), input_);
+    if (problem_.pass != taccConvForward) fillFrom(problem_.outputGradient, plain(dims_.output, Format::nchw), output_);
+  }
+
+  /// The result to NCHW or KCRS.
+  void bringBack(float* to) {
+    const bool isForward = problem_.pass == taccConvForward;
+    const bool isData = problem_.pass == taccConvBackwardData;
+    const dnnl::memory& from = isForward ? output_ : isData ? input_ : weights_;
+    const dnnl::memory::desc desc = isForward ? plain(dims_.output, Format::nchw)
+                                    : isData  ? plain(dims_.input, Format::nchw)
+                                              : plain(dims_.weights, dims_.weightFormat);
+    dnnl::memory target(desc, cpu(), to);
+    copy(from, target);
   }
 
   void copy(const dnnl::memory& from, dnnl::memory& to) {
@@ -138,6 +149,7 @@ class OnednnContestant final : public ConvContestant {
   dnnl::memory input_, weights_, output_;
   std::unordered_map<int, dnnl::memory> arguments_;
   std::string implementation_;
+  AlignedFloats plain_;
 };
 
 }  // namespace

@@ -30,7 +30,8 @@ class TaccContestant final : public ConvContestant {
         gradient_(0),
         packed_(0),
         workspace_(0),
-        result_(0) {
+        result_(0),
+        plain_(problem.isPlain ? problem.resultSize() : 0) {
     const Layer& l = problem.layer;
     taccConvDesc_t desc = TACC_CONV_INITIALIZER;
     desc.pass = problem.pass;
@@ -56,29 +57,16 @@ class TaccContestant final : public ConvContestant {
   }
 
   void run() override {
-#ifdef TACC_BENCH_OPENMP
-    if (threads_ > 1) {
-      const taccExecutor_t executor = taccOpenMpExecutor(&threads_);
-      check(taccConvRun(plan_.get(), &buffers_, &executor));
-      return;
-    }
-#endif
-    check(taccConvRun(plan_.get(), &buffers_, taccSerialExecutor()));
+    if (problem_.isPlain) fillActivations();
+    compute();
+    if (problem_.isPlain) bringBack(plain_.data());
   }
 
   std::string implementation() const override { return fmt::format("{} {}", info_.algorithm, info_.kernel); }
 
   std::vector<float> result() override {
     std::vector<float> plain(problem_.resultSize());
-    const Layer& l = problem_.layer;
-    if (problem_.pass == taccConvBackwardWeights) {
-      check(taccReorderWeights(taccWeightsBlocked, result_.data(), taccWeightsKcrs, plain.data(), l.outChannels,
-                               l.inChannels, l.kernel, l.kernel, l.groups));
-    } else if (problem_.pass == taccConvForward) {
-      giveBack(plain, l.outChannels, l.outHeight(), l.outWidth());
-    } else {
-      giveBack(plain, l.inChannels, l.height, l.width);
-    }
+    bringBack(plain.data());
     return plain;
   }
 
@@ -90,6 +78,30 @@ class TaccContestant final : public ConvContestant {
   }
 
  private:
+  void compute() {
+#ifdef TACC_BENCH_OPENMP
+    if (threads_ > 1) {
+      const taccExecutor_t executor = taccOpenMpExecutor(&threads_);
+      check(taccConvRun(plan_.get(), &buffers_, &executor));
+      return;
+    }
+#endif
+    check(taccConvRun(plan_.get(), &buffers_, taccSerialExecutor()));
+  }
+
+  /// The result to NCHW or KCRS.
+  void bringBack(float* plain) {
+    const Layer& l = problem_.layer;
+    if (problem_.pass == taccConvBackwardWeights) {
+      check(taccReorderWeights(taccWeightsBlocked, result_.data(), taccWeightsKcrs, plain, l.outChannels, l.inChannels,
+                               l.kernel, l.kernel, l.groups));
+    } else if (problem_.pass == taccConvForward) {
+      giveBack(plain, l.outChannels, l.outHeight(), l.outWidth());
+    } else {
+      giveBack(plain, l.inChannels, l.height, l.width);
+    }
+  }
+
   bool isFirstLayer() const { return problem_.layer.inChannels <= 4 && problem_.pass != taccConvBackwardData; }
   bool isInputAsItIs() const { return isFirstLayer() && !isHalf_; }
 
@@ -109,11 +121,11 @@ class TaccContestant final : public ConvContestant {
   }
 
   /// The result, a tensor of activations, to NCHW.
-  void giveBack(std::vector<float>& plain, int channels, int height, int width) {
+  void giveBack(float* plain, int channels, int height, int width) {
     AlignedFloats wide(isHalf_ ? blockedFloats(problem_.batch, channels, height, width) : 0);
     if (isHalf_) check(taccConvertNumbers(taccBfloat16, result_.data(), taccFloat32, wide.data(), wide.size()));
-    check(taccReorder(taccLayoutNchw16c, isHalf_ ? wide.data() : result_.data(), taccLayoutNchw, plain.data(),
-                      problem_.batch, channels, height, width));
+    check(taccReorder(taccLayoutNchw16c, isHalf_ ? wide.data() : result_.data(), taccLayoutNchw, plain, problem_.batch,
+                      channels, height, width));
   }
 
   void fillActivations() {
@@ -153,7 +165,7 @@ class TaccContestant final : public ConvContestant {
   bool isHalf_;  // activations in bfloat16
   std::unique_ptr<taccConvPlan, DestroyPlan> plan_;
   taccConvInfo_t info_{};
-  AlignedFloats input_, gradient_, packed_, workspace_, result_;
+  AlignedFloats input_, gradient_, packed_, workspace_, result_, plain_;
   taccConvBuffers_t buffers_{};
 };
 

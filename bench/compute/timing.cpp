@@ -19,7 +19,8 @@ void timeInTurn(std::vector<Timed>& contestants, double seconds, bool processorT
       for (int i = 0; i < 3; ++i) {
         const double begin = now();
         contestant.run();
-        if (i > 0) contestant.seconds = std::min(contestant.seconds, now() - begin);
+        const double took = contestant.ownSeconds ? contestant.ownSeconds() : now() - begin;
+        if (i > 0) contestant.seconds = std::min(contestant.seconds, took);
       }
     }
   } while (std::chrono::duration<double>(Clock::now() - start).count() < seconds);

@@ -10,6 +10,7 @@ namespace tacc::bench {
 struct Timed {
   std::function<void()> run;
   double seconds = 1e30;
+  std::function<double()> ownSeconds = {};  ///< of the last run, if it takes its time itself
 };
 
 /// In turn, until `seconds` are over: each is warmed by a run and timed in the next two, so that nobody pays for what

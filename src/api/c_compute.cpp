@@ -95,7 +95,7 @@ taccResult_t taccReorder(taccLayout_t fromLayout, const float* from, taccLayout_
     requireTensor(taccTensorBytes(toLayout, batch, channels, height, width), "activations");
     require(from, "from");
     require(to, "to");
-    conv::reorder(fromLayout, from, toLayout, to, batch, channels, height, width);
+    conv::reorder(fromLayout, from, toLayout, to, batch, channels, height, width, tacc::compute_check::layerKernels());
   });
 }
 

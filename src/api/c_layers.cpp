@@ -19,11 +19,6 @@ namespace {
 
 constexpr int anyWorkers = std::numeric_limits<int>::max();
 
-const layers::KernelTable& kernels() {
-  static const layers::KernelTable& table = layers::kernelTable(check::kernels().isa);
-  return table;
-}
-
 /// What both forward passes need.
 void requireBuffers(const taccBatchNormBuffers_t& buffers) {
   require(buffers.input, "input");
@@ -47,7 +42,7 @@ taccResult_t taccBatchNormTrain(const taccBatchNormDesc_t* desc, const taccBatch
       fail(taccInvalidArgument, "only one of runningMean and runningVariance is NULL; give both or none");
     }
     check::checkExecutor(executor, anyWorkers);
-    layers::batchNormTrain(*desc, *buffers, kernels(), Executor(*executor));
+    layers::batchNormTrain(*desc, *buffers, check::layerKernels(), Executor(*executor));
   });
 }
 
@@ -61,7 +56,7 @@ taccResult_t taccBatchNormInfer(const taccBatchNormDesc_t* desc, const taccBatch
     require(buffers->runningMean, "runningMean");
     require(buffers->runningVariance, "runningVariance");
     check::checkExecutor(executor, anyWorkers);
-    layers::batchNormInfer(*desc, *buffers, kernels(), Executor(*executor));
+    layers::batchNormInfer(*desc, *buffers, check::layerKernels(), Executor(*executor));
   });
 }
 
@@ -79,7 +74,7 @@ taccResult_t taccBatchNormBackward(const taccBatchNormDesc_t* desc, const taccBa
     require(buffers->scaleGradient, "scaleGradient");
     require(buffers->shiftGradient, "shiftGradient");
     check::checkExecutor(executor, anyWorkers);
-    layers::batchNormBackward(*desc, *buffers, kernels(), Executor(*executor));
+    layers::batchNormBackward(*desc, *buffers, check::layerKernels(), Executor(*executor));
   });
 }
 
@@ -91,7 +86,7 @@ taccResult_t taccLrnForward(const taccLrnDesc_t* desc, const float* input, float
     require(input, "input");
     require(output, "output");
     check::checkExecutor(executor, anyWorkers);
-    layers::lrnForward(*desc, input, output, kernels(), Executor(*executor));
+    layers::lrnForward(*desc, input, output, check::layerKernels(), Executor(*executor));
   });
 }
 
@@ -104,7 +99,7 @@ taccResult_t taccLrnBackward(const taccLrnDesc_t* desc, const float* input, cons
     require(outputGradient, "outputGradient");
     require(inputGradient, "inputGradient");
     check::checkExecutor(executor, anyWorkers);
-    layers::lrnBackward(*desc, input, outputGradient, inputGradient, kernels(), Executor(*executor));
+    layers::lrnBackward(*desc, input, outputGradient, inputGradient, check::layerKernels(), Executor(*executor));
   });
 }
 
@@ -116,6 +111,6 @@ taccResult_t taccDropout(const float* input, float* output, size_t count, float 
     if (count == 0) return;
     require(input, "input");
     require(output, "output");
-    layers::dropout(input, output, count, rate, seed, step, kernels(), Executor(*executor));
+    layers::dropout(input, output, count, rate, seed, step, check::layerKernels(), Executor(*executor));
   });
 }

@@ -30,7 +30,8 @@ taccResult_t taccPoolForward(const taccPoolDesc_t* desc, const float* input, flo
     require(input, "input");
     require(output, "output");
     check::checkExecutor(executor, anyWorkers);
-    layers::poolForward(layers::understand(*desc), input, output, tacc::conv::Executor(*executor));
+    layers::poolForward(layers::understand(*desc), input, output, check::layerKernels(),
+                        tacc::conv::Executor(*executor));
   });
 }
 
@@ -46,7 +47,8 @@ taccResult_t taccPoolBackward(const taccPoolDesc_t* desc, const float* input, co
     require(outputGradient, "outputGradient");
     require(inputGradient, "inputGradient");
     check::checkExecutor(executor, anyWorkers);
-    layers::poolBackward(pooling, input, output, outputGradient, inputGradient, tacc::conv::Executor(*executor));
+    layers::poolBackward(pooling, input, output, outputGradient, inputGradient, check::layerKernels(),
+                         tacc::conv::Executor(*executor));
   });
 }
 
@@ -56,7 +58,7 @@ taccResult_t taccReluBackward(const float* output, const float* outputGradient, 
     require(output, "output");
     require(outputGradient, "outputGradient");
     require(inputGradient, "inputGradient");
-    layers::reluBackward(output, outputGradient, inputGradient, count);
+    layers::reluBackward(output, outputGradient, inputGradient, count, check::layerKernels());
   });
 }
 
@@ -69,7 +71,8 @@ taccResult_t taccBiasGradient(const float* outputGradient, float* gradient, int 
       fail(taccInvalidArgument, "{}x{}x{}x{} has a size that is not positive or too large", batch, channels, height,
            width);
     }
-    layers::biasGradient(outputGradient, gradient, batch, channels, std::ptrdiff_t{height} * width, accumulate != 0);
+    layers::biasGradient(outputGradient, gradient, batch, channels, std::ptrdiff_t{height} * width, accumulate != 0,
+                         check::layerKernels());
   });
 }
 
@@ -92,6 +95,6 @@ taccResult_t taccSgdMomentum(float* weights, float* velocity, const float* gradi
     require(weights, "weights");
     require(velocity, "velocity");
     require(gradient, "gradient");
-    layers::sgdMomentum(weights, velocity, gradient, count, rate, momentum, decay);
+    check::layerKernels().sgdMomentum(weights, velocity, gradient, count, rate, momentum, decay);
   });
 }

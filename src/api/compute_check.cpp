@@ -11,6 +11,11 @@ const conv::KernelSet& kernels() {
   return best;
 }
 
+const layers::KernelTable& layerKernels() {
+  static const layers::KernelTable& table = layers::kernelTable(kernels().isa);
+  return table;
+}
+
 void require(const void* pointer, const char* name) {
   if (pointer == nullptr) fail(taccInvalidArgument, "{} is NULL", name);
 }

@@ -85,24 +85,30 @@ struct DepthwiseCall {
   bool relu;
 };
 
-/// Winograd's input transform of the tile of one block of channels. Strides are in floats.
+/// Winograd's input transforms of tiles that follow each other in a line of one image's block of channels. What lies
+/// outside the image counts as zero. Strides are in floats.
 struct WinogradInputCall {
-  const float* input;
-  std::ptrdiff_t inputLine;  // pixels are 16 floats each
-  float* output;
+  const float* input;        // pixel (0, 0) of the image; 16 floats each
+  std::ptrdiff_t inputLine;  // from line to line
+  int height, width;         // of the image
+  int y, x;                  // where the first tile begins, which may be outside
+  int tiles;
+  float* output;               // 16 floats a tile, one after the other
   std::ptrdiff_t outputPoint;  // from product to product
 };
 
-/// Winograd's output transform, with the epilogue of TileCall, of the part of the tile that is inside the image.
+/// Winograd's output transforms of such tiles, with the epilogue of TileCall, of the part that is inside the image.
 struct WinogradOutputCall {
-  const float* input;
-  std::ptrdiff_t inputPoint;
-  const float* bias;    // 16 floats, or null
-  const float* addend;  // laid out as the output, or null
-  float* output;
+  const float* input;         // 16 floats a tile, one after the other
+  std::ptrdiff_t inputPoint;  // from product to product
+  const float* bias;          // 16 floats, or null
+  const float* addend;        // laid out as the output and may be it; or null
+  float* output;              // of the first tile
   std::ptrdiff_t outputLine;
-  int lines, pixels;
+  int lines, pixels;  // that are left of the image from the first tile on
+  int tiles;
   bool relu;
+  bool isStreamed;  // past the caches
 };
 
 using WinogradInputKernel = void (*)(const WinogradInputCall&);

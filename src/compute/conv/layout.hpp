@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "compute/conv/kernels.hpp"
+#include "compute/layers/kernels.hpp"
 #include "tacc/compute.h"
 
 namespace tacc::conv {
@@ -27,6 +28,6 @@ constexpr std::ptrdiff_t elementAt(taccLayout_t layout, int channels, int height
 
 /// taccReorder, for sizes that have been checked.
 void reorder(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, int batch, int channels,
-             int height, int width);
+             int height, int width, const layers::KernelTable& kernels);
 
 }  // namespace tacc::conv

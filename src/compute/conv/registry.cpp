@@ -38,8 +38,10 @@ std::string algorithmNames(const Description* served) {
   return names;
 }
 
-ChosenPlan makePlan(const Description& description, const KernelSet& kernels) {
-  if (description.isBfloat16) return makeBfloat16Plan(description, kernels);
+ChosenPlan makePlan(const Description& given, const KernelSet& kernels) {
+  if (given.isBfloat16) return makeBfloat16Plan(given, kernels);
+  Description description = given;
+  description.hasSmallTiles = kernels.pixelLimit[1] < 7;
   const Shape& shape = description.shape;
   bool isKnown = description.algorithm.empty();
   for (const Algorithm& algorithm : algorithms) {

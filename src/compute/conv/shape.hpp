@@ -53,6 +53,8 @@ struct Description {
   int maxWorkers;
   bool isBfloat16;        // the activations
   std::string algorithm;  // empty: the library chooses
+  /// The kernels have too few registers for the pixels of a usual line; makePlan() knows.
+  bool hasSmallTiles = false;
 };
 
 /// Checks a description. Throws Error (taccInvalidArgument).

@@ -1,6 +1,6 @@
-// 1x1 convolutions with a stride: a product of matrices over every s-th pixel. These are brought together first, image
-// by image, in one pass that reads memory in order; backward to the input the product is spread out again, between
-// zeros.
+// 1x1 convolutions with a stride: a product of matrices over every s-th pixel. These are brought together first, a few
+// images at a time, in one pass that reads memory in order; backward to the input the product is spread out again,
+// between zeros.
 #include <algorithm>
 #include <cstring>
 
@@ -9,11 +9,26 @@
 namespace tacc::conv {
 namespace {
 
-/// The same convolution of one image without the pixels that the stride leaves out.
+/// Floats of the pixels of an image that the stride does not leave out.
+std::size_t denseFloats(const Shape& s) {
+  return static_cast<std::size_t>(s.inBlocks()) * static_cast<std::size_t>(s.outPlane());
+}
+
+/// Images that are brought together: what the second cache holds, so that weights, or their gradient, are read for more
+/// than the pixels of one small image. All parts of the batch are as large.
+int imagesAtOnce(const Shape& s) {
+  constexpr std::size_t cacheFloats = 1024 * 1024 / sizeof(float);
+  const auto batch = static_cast<std::size_t>(s.batch);
+  int images = static_cast<int>(std::clamp<std::size_t>(cacheFloats / denseFloats(s), 1, batch));
+  while (s.batch % images != 0) --images;
+  return images;
+}
+
+/// The same convolution of some images without the pixels that the stride leaves out.
 Description dense(const Description& d, bool accumulate) {
   Description result = d;
   Shape& s = result.shape;
-  s.batch = 1;
+  s.batch = imagesAtOnce(s);
   s.height = s.outHeight;
   s.width = s.outWidth;
   s.strideHeight = s.strideWidth = 1;
@@ -35,20 +50,27 @@ std::unique_ptr<Plan> makeDense(const Description& d, const KernelSet& kernels) 
 class StridedProduct final : public Plan {
  public:
   StridedProduct(const Description& d, std::unique_ptr<Plan> first, std::unique_ptr<Plan> later)
-      : Plan(first->kernel()), description_(d), first_(std::move(first)), later_(std::move(later)) {}
+      : Plan(first->kernel()),
+        description_(d),
+        images_(imagesAtOnce(d.shape)),
+        first_(std::move(first)),
+        later_(std::move(later)) {}
 
-  std::size_t workspaceBytes() const override { return denseFloats() * sizeof(float) + first_->workspaceBytes(); }
+  std::size_t workspaceBytes() const override { return pixelFloats() * sizeof(float) + first_->workspaceBytes(); }
   std::size_t packedFloats() const override { return first_->packedFloats(); }
-  double predictedSeconds() const override { return first_->predictedSeconds() * shape().batch; }
+  double predictedSeconds() const override {
+    const int runs = shape().batch / images_;
+    return first_->predictedSeconds() * runs;
+  }
   void pack(const float* weights, float* packed) const override { first_->pack(weights, packed); }
 
   void run(const Buffers& buffers, const Executor& executor) const override {
     const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
     const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
     auto* const pixels = static_cast<float*>(buffers.workspace);
-    for (int image = 0; image < shape().batch; ++image) {
+    for (int image = 0; image < shape().batch; image += images_) {
       Buffers ofImage = buffers;
-      ofImage.workspace = pixels + denseFloats();
+      ofImage.workspace = pixels + pixelFloats();
       ofImage.workspaceBytes = first_->workspaceBytes();
       ofImage.input = pixels;
       if (description_.pass != taccConvBackwardData) gather(buffers.input + image * inImage, pixels, executor);
@@ -67,29 +89,33 @@ class StridedProduct final : public Plan {
 
  private:
   const Shape& shape() const { return description_.shape; }
-  std::size_t denseFloats() const {
-    return static_cast<std::size_t>(shape().inBlocks()) * static_cast<std::size_t>(shape().outPlane());
+  std::size_t pixelFloats() const { return denseFloats(shape()) * static_cast<std::size_t>(images_); }
+  /// Blocks of channels, of all images that are brought together.
+  std::size_t blocks() const {
+    return static_cast<std::size_t>(shape().inBlocks()) * static_cast<std::size_t>(images_);
   }
 
-  void gather(const float* image, float* pixels, const Executor& executor) const {
+  void gather(const float* images, float* pixels, const Executor& executor) const {
     const Shape& s = shape();
-    executor.forEach(static_cast<std::size_t>(s.inBlocks()), [&](std::size_t block, int) {
-      const float* const from = image + static_cast<std::ptrdiff_t>(block) * s.inPlane();
+    executor.forEach(blocks(), [&](std::size_t block, int) {
+      const float* const from = images + static_cast<std::ptrdiff_t>(block) * s.inPlane();
       float* to = pixels + static_cast<std::ptrdiff_t>(block) * s.outPlane();
       for (int y = 0; y < s.outHeight; ++y) {
         const float* const line = from + std::ptrdiff_t{y} * s.strideHeight * s.width * blockLength;
         for (int x = 0; x < s.outWidth; ++x, to += blockLength) {
+          // Hardware does not look ahead over lines that are left out.
+          __builtin_prefetch(line + (std::ptrdiff_t{s.strideHeight} * s.width + x * s.strideWidth) * blockLength);
           std::memcpy(to, line + std::ptrdiff_t{x} * s.strideWidth * blockLength, blockLength * sizeof(float));
         }
       }
     });
   }
 
-  void spread(const float* pixels, float* image, const Executor& executor) const {
+  void spread(const float* pixels, float* images, const Executor& executor) const {
     const Shape& s = shape();
-    executor.forEach(static_cast<std::size_t>(s.inBlocks()), [&](std::size_t block, int) {
+    executor.forEach(blocks(), [&](std::size_t block, int) {
       const float* from = pixels + static_cast<std::ptrdiff_t>(block) * s.outPlane();
-      float* const to = image + static_cast<std::ptrdiff_t>(block) * s.inPlane();
+      float* const to = images + static_cast<std::ptrdiff_t>(block) * s.inPlane();
       for (int y = 0; y < s.height; ++y) {
         float* const line = to + std::ptrdiff_t{y} * s.width * blockLength;
         const bool hasPixels = y % s.strideHeight == 0;
@@ -104,7 +130,8 @@ class StridedProduct final : public Plan {
   }
 
   Description description_;
-  std::unique_ptr<Plan> first_;  // for the first image
+  int images_;                   // at once
+  std::unique_ptr<Plan> first_;  // for the first ones
   std::unique_ptr<Plan> later_;  // for the others, whose gradients of the weights are added to the first one's
 };
 
@@ -112,10 +139,11 @@ class StridedProduct final : public Plan {
 
 bool servesStridedProduct(const Description& d) {
   const Shape& s = d.shape;
-  // From the caches every s-th pixel is read as fast as any; the gradient of the weights reads them over and over.
+  // From the caches every s-th pixel is read as fast as any, but not over and over: by the gradient of the weights, or
+  // by small tiles.
   constexpr std::size_t cacheBytes = 8 * 1024 * 1024;
   const bool isWorthwhile =
-      d.pass == taccConvBackwardWeights ||
+      d.pass == taccConvBackwardWeights || d.hasSmallTiles ||
       tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width) * sizeof(float) > cacheBytes;
   return (isWorthwhile || d.algorithm == "strided-product") && s.kernelHeight == 1 && s.kernelWidth == 1 &&
          (s.strideHeight > 1 || s.strideWidth > 1) && s.padHeight == 0 && s.padWidth == 0 && s.groups == 1 &&

@@ -13,13 +13,25 @@ constexpr int weightRowsAhead = 8;
 template <int kVectors, int kPixels, int kFrom, int kTo>
 [[gnu::always_inline]] inline void multiplyValue(Vector (&sum)[kVectors][kPixels], const float* input,
                                                  std::ptrdiff_t pixel, const float* weights) {
-  Vector w[kVectors];
-#pragma GCC unroll 16
-  for (int v = 0; v < kVectors; ++v) w[v] = load(weights + v * TACC_LANES);
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors * TACC_LANES; v += 16) {
     __builtin_prefetch(weights + weightRowsAhead * kVectors * TACC_LANES + v);
   }
+  if constexpr (kTo - kFrom < kVectors) {  // whatever are fewer stay in registers
+    Vector x[kPixels];
+#pragma GCC unroll 16
+    for (int p = kFrom; p < kTo; ++p) x[p] = broadcast(input[p * pixel]);
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      const Vector w = load(weights + v * TACC_LANES);
+#pragma GCC unroll 16
+      for (int p = kFrom; p < kTo; ++p) sum[v][p] += w * x[p];
+    }
+    return;
+  }
+  Vector w[kVectors];
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) w[v] = load(weights + v * TACC_LANES);
 #pragma GCC unroll 16
   for (int p = kFrom; p < kTo; ++p) {
     const Vector x = broadcast(input[p * pixel]);

@@ -3,6 +3,9 @@
 #pragma once
 
 #include "compute/conv/kernels.hpp"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 namespace tacc::conv {
 namespace TACC_CONV_ISA {
@@ -12,6 +15,24 @@ using Unaligned [[gnu::vector_size(TACC_LANES * sizeof(float)), gnu::aligned(4),
 
 [[gnu::always_inline]] inline Vector load(const float* from) { return *reinterpret_cast<const Unaligned*>(from); }
 [[gnu::always_inline]] inline void store(float* to, Vector v) { *reinterpret_cast<Unaligned*>(to) = v; }
+/// Past the caches, where the architecture has such stores. `to` is aligned to the vector; endStreams() comes last.
+[[gnu::always_inline]] inline void stream(float* to, Vector v) {
+#if defined(__x86_64__) && TACC_LANES == 16
+  _mm512_stream_ps(to, v);
+#elif defined(__x86_64__) && TACC_LANES == 8
+  _mm256_stream_ps(to, v);
+#elif defined(__x86_64__)
+  _mm_stream_ps(to, v);
+#else
+  store(to, v);
+#endif
+}
+/// What was streamed is seen by other threads before anything that is written later.
+[[gnu::always_inline]] inline void endStreams() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
 [[gnu::always_inline]] inline Vector broadcast(float x) { return x - Vector{}; }
 [[gnu::always_inline]] inline Vector maximum(Vector a, Vector b) { return a > b ? a : b; }
 

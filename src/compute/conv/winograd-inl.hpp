@@ -1,12 +1,16 @@
-// Winograd's transforms of one tile for a block of channels: F(2x2, 3x3) and F(4x4, 3x3). Included by one file per
+// Winograd's transforms of tiles of one block of channels: F(2x2, 3x3) and F(4x4, 3x3). Included by one file per
 // instruction set, as tile-inl.hpp.
+//
+// They are made a few lines of products at a time: what these need of the other dimension fits into the registers, and
+// reading a pixel twice from the first cache costs less than storing it in between.
 #include "compute/conv/vector-inl.hpp"
 
 namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
 /// The transforms in one dimension for tiles of kOut outputs: kOut + 2 inputs give as many products, which give the
-/// outputs. Interpolation points 0, 1, -1, and for four outputs 2, -2; and infinity.
+/// outputs. Interpolation points 0, 1, -1, and for four outputs 2, -2; and infinity. As many additions as
+/// multiply-adds: CPUs have units for either.
 template <int kOut>
 struct Winograd;
 
@@ -30,13 +34,13 @@ struct Winograd<4> {
     const Vector even = d[4] - 4 * d[2];
     const Vector odd = d[3] - 4 * d[1];
     const Vector evenTwo = d[4] - d[2];
-    const Vector oddTwo = 2 * (d[3] - d[1]);
-    t[0] = 4 * d[0] - 5 * d[2] + d[4];
+    const Vector oddTwo = d[3] - d[1];
+    t[0] = evenTwo + 4 * (d[0] - d[2]);
     t[1] = even + odd;
     t[2] = even - odd;
-    t[3] = evenTwo + oddTwo;
-    t[4] = evenTwo - oddTwo;
-    t[5] = 4 * d[1] - 5 * d[3] + d[5];
+    t[3] = evenTwo + 2 * oddTwo;
+    t[4] = evenTwo - 2 * oddTwo;
+    t[5] = (d[5] - d[3]) - 4 * oddTwo;
   }
   [[gnu::always_inline]] static void output(const Vector (&m)[6], Vector (&y)[4]) {
     const Vector sum = m[1] + m[2];
@@ -50,60 +54,139 @@ struct Winograd<4> {
   }
 };
 
+/// What lines outside the image are read from.
+alignas(64) constexpr float zeroLine[6 * blockLength] = {};
+
+/// Lines kFirst and on, kCount of them, of a tile's products. Of the input columns [from, to) are in the image.
+template <int kOut, bool kIsRim, int kFirst, int kCount>
+[[gnu::always_inline]] inline void inputLines(const float* const (&lines)[kOut + 2], int from, int to, float* output,
+                                              std::ptrdiff_t point) {
+  constexpr int kIn = kOut + 2;
+  Vector half[kCount][kIn];
+#pragma GCC unroll 8
+  for (int x = 0; x < kIn; ++x) {
+    if (kIsRim && (x < from || x >= to)) {
+#pragma GCC unroll 2
+      for (int k = 0; k < kCount; ++k) half[k][x] = Vector{};
+      continue;
+    }
+    Vector column[kIn];
+    Vector transformed[kIn];  // what is not used of it is not computed
+#pragma GCC unroll 8
+    for (int y = 0; y < kIn; ++y) column[y] = load(lines[y] + x * blockLength);
+    Winograd<kOut>::input(column, transformed);
+#pragma GCC unroll 2
+    for (int k = 0; k < kCount; ++k) half[k][x] = transformed[kFirst + k];
+  }
+#pragma GCC unroll 2
+  for (int k = 0; k < kCount; ++k) {
+    Vector transformed[kIn];
+    Winograd<kOut>::input(half[k], transformed);
+#pragma GCC unroll 8
+    for (int x = 0; x < kIn; ++x) store(output + ((kFirst + k) * kIn + x) * point, transformed[x]);
+  }
+}
+
+template <int kOut, bool kIsRim>
+[[gnu::always_inline]] inline void inputTile(const float* const (&lines)[kOut + 2], int from, int to, float* output,
+                                             std::ptrdiff_t point) {
+  inputLines<kOut, kIsRim, 0, 1>(lines, from, to, output, point);
+  inputLines<kOut, kIsRim, 1, 2>(lines, from, to, output, point);
+  if constexpr (kOut == 4) inputLines<kOut, kIsRim, 3, 2>(lines, from, to, output, point);
+  inputLines<kOut, kIsRim, kOut + 1, 1>(lines, from, to, output, point);
+}
+
 template <int kOut>
 void winogradInput(const WinogradInputCall& call) {
   constexpr int kIn = kOut + 2;
-#pragma GCC unroll 4
-  for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
-    Vector half[kIn][kIn];
-    for (int x = 0; x < kIn; ++x) {
-      Vector column[kIn];
-      Vector transformed[kIn];
+  for (int t = 0; t < call.tiles; ++t) {
+    const int left = call.x + t * kOut;
+    const int from = left < 0 ? -left : 0;
+    const int to = call.width - left < kIn ? call.width - left : kIn;
+    for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
+      const float* lines[kIn];
 #pragma GCC unroll 8
-      for (int y = 0; y < kIn; ++y) column[y] = load(call.input + y * call.inputLine + x * blockLength + lane);
-      Winograd<kOut>::input(column, transformed);
-#pragma GCC unroll 8
-      for (int y = 0; y < kIn; ++y) half[y][x] = transformed[y];
+      for (int y = 0; y < kIn; ++y) {
+        const int line = call.y + y;
+        const bool isInside = line >= 0 && line < call.height;
+        lines[y] =
+            (isInside ? call.input + line * call.inputLine + left * std::ptrdiff_t{blockLength} : zeroLine) + lane;
+      }
+      float* const output = call.output + t * blockLength + lane;
+      if (from == 0 && to == kIn) {
+        inputTile<kOut, false>(lines, 0, kIn, output, call.outputPoint);
+      } else {
+        inputTile<kOut, true>(lines, from, to, output, call.outputPoint);
+      }
     }
-    for (int y = 0; y < kIn; ++y) {
-      Vector transformed[kIn];
-      Winograd<kOut>::input(half[y], transformed);
+  }
+}
+
+/// Lines kFirst and kFirst + kStep of a tile's outputs, as far as they are inside the image.
+template <int kOut, bool kIsWhole, int kFirst, int kStep>
+[[gnu::always_inline]] inline void outputLines(const WinogradOutputCall& call, const float* input, std::ptrdiff_t at,
+                                               int pixels, Vector bias) {
+  constexpr int kIn = kOut + 2;
+  constexpr int kCount = kStep == 0 ? 1 : 2;
+  Vector half[kCount][kIn];
 #pragma GCC unroll 8
-      for (int x = 0; x < kIn; ++x) store(call.output + (y * kIn + x) * call.outputPoint + lane, transformed[x]);
+  for (int x = 0; x < kIn; ++x) {
+    Vector column[kIn];
+    Vector transformed[kOut];  // what is not used of it is not computed
+#pragma GCC unroll 8
+    for (int y = 0; y < kIn; ++y) column[y] = load(input + (y * kIn + x) * call.inputPoint);
+    Winograd<kOut>::output(column, transformed);
+#pragma GCC unroll 2
+    for (int k = 0; k < kCount; ++k) half[k][x] = transformed[kFirst + k * kStep];
+  }
+#pragma GCC unroll 2
+  for (int k = 0; k < kCount; ++k) {
+    if (!kIsWhole && kFirst + k * kStep >= call.lines) break;
+    Vector line[kOut];
+    Winograd<kOut>::output(half[k], line);
+#pragma GCC unroll 8
+    for (int x = 0; x < kOut; ++x) {
+      if (!kIsWhole && x >= pixels) break;
+      const std::ptrdiff_t to = at + (kFirst + k * kStep) * call.outputLine + x * blockLength;
+      Vector value = line[x] + bias;
+      if (call.addend != nullptr) value += load(call.addend + to);
+      if (call.relu) value = maximum(value, Vector{});
+      if (call.isStreamed) {
+        stream(call.output + to, value);
+      } else {
+        store(call.output + to, value);
+      }
     }
+  }
+}
+
+template <int kOut, bool kIsWhole>
+[[gnu::always_inline]] inline void outputTile(const WinogradOutputCall& call, const float* input, std::ptrdiff_t at,
+                                              int pixels, Vector bias) {
+  if constexpr (kOut == 4) {  // even ones are made of sums, odd ones of differences
+    outputLines<kOut, kIsWhole, 0, 2>(call, input, at, pixels, bias);
+    outputLines<kOut, kIsWhole, 1, 2>(call, input, at, pixels, bias);
+  } else {
+    outputLines<kOut, kIsWhole, 0, 1>(call, input, at, pixels, bias);
   }
 }
 
 template <int kOut>
 void winogradOutput(const WinogradOutputCall& call) {
-  constexpr int kIn = kOut + 2;
-#pragma GCC unroll 4
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
-    Vector half[kOut][kIn];
-    for (int x = 0; x < kIn; ++x) {
-      Vector column[kIn];
-      Vector transformed[kOut];
-#pragma GCC unroll 8
-      for (int y = 0; y < kIn; ++y) column[y] = load(call.input + (y * kIn + x) * call.inputPoint + lane);
-      Winograd<kOut>::output(column, transformed);
-#pragma GCC unroll 8
-      for (int y = 0; y < kOut; ++y) half[y][x] = transformed[y];
-    }
     const Vector bias = call.bias != nullptr ? load(call.bias + lane) : Vector{};
-    for (int y = 0; y < call.lines; ++y) {
-      Vector line[kOut];
-      Winograd<kOut>::output(half[y], line);
-#pragma GCC unroll 8
-      for (int x = 0; x < kOut; ++x) {
-        if (x >= call.pixels) break;
-        const std::ptrdiff_t at = y * call.outputLine + x * blockLength + lane;
-        Vector value = line[x] + bias;
-        if (call.addend != nullptr) value += load(call.addend + at);
-        if (call.relu) value = maximum(value, Vector{});
-        store(call.output + at, value);
+    for (int t = 0; t < call.tiles; ++t) {
+      const int pixels = call.pixels - t * kOut;
+      const float* const input = call.input + t * blockLength + lane;
+      const std::ptrdiff_t at = t * std::ptrdiff_t{kOut * blockLength} + lane;
+      if (call.lines >= kOut && pixels >= kOut) {
+        outputTile<kOut, true>(call, input, at, pixels, bias);
+      } else {
+        outputTile<kOut, false>(call, input, at, pixels, bias);
       }
     }
   }
+  if (call.isStreamed) endStreams();
 }
 
 }  // namespace TACC_CONV_ISA

@@ -5,11 +5,11 @@
 // points, a product of matrices over the channels; its pixels are the tiles, so the tile kernel does it.
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/partition.hpp"
 #include "compute/conv/weights.hpp"
+#include "compute/layers/kernels.hpp"
 
 namespace tacc::conv {
 namespace {
@@ -55,11 +55,15 @@ TileBlocks tileBlocks(const Description& d, int outputs) {
   t.perLine = ceilDivide(g.outWidth, outputs);
   t.perImage = t.perLine * ceilDivide(g.outHeight, outputs);
   t.all = std::int64_t{t.perImage} * d.shape.batch;
-  // Their transforms should stay in the second cache; but the weights are read once for all of them.
+  // Their transforms should stay in the second cache; but the weights are read once for all of them, and many weights
+  // come from memory.
   const std::int64_t points = std::int64_t{outputs + 2} * (outputs + 2);
   const std::int64_t bytesOfTile = points * (g.inBlocks() + g.outBlocks()) * blockLength * 4;
   const std::int64_t weightBytes = points * g.inBlocks() * g.outBlocks() * blockLength * blockLength * 4;
-  const std::int64_t cacheBytes = weightBytes > 1024 * 1024 ? 3 * 1024 * 1024 : 768 * 1024;
+  constexpr std::int64_t mebibyte = 1024 * 1024;
+  const std::int64_t cacheBytes = weightBytes > 16 * mebibyte ? 12 * mebibyte
+                                  : weightBytes > mebibyte    ? 3 * mebibyte
+                                                              : 3 * mebibyte / 4;
   const std::int64_t most = std::clamp<std::int64_t>(cacheBytes / bytesOfTile, 14, 112);
   const std::int64_t parts = (t.all + most - 1) / most;
   t.atOnce = static_cast<int>((t.all + parts - 1) / parts);
@@ -90,7 +94,10 @@ class WinogradPlan final : public Plan {
         kernels_(kernels),
         outputs_(outputs),
         tiles_(tiles),
-        correlation_(std::move(correlation)) {}
+        correlation_(std::move(correlation)),
+        isStreamed_(layers::isTooLargeForCaches(sizeof(float) * tensorFloats(taccLayoutNchw16c, d.shape.batch,
+                                                                             geometry_.outChannels, geometry_.outHeight,
+                                                                             geometry_.outWidth))) {}
 
   std::size_t workspaceBytes() const override {
     return biasWorkspaceBytes(description_) +
@@ -109,14 +116,13 @@ class WinogradPlan final : public Plan {
  private:
   int side() const { return outputs_ + 2; }
   int points() const { return side() * side(); }
-  std::size_t inFloats() const {
-    return static_cast<std::size_t>(points() * geometry_.inBlocks()) * static_cast<std::size_t>(tiles_.atOnce) *
-           blockLength;
+  /// Floats from point to point of transformed tiles: an odd number of the cache's lines, so that the points of a tile,
+  /// which are written and read together, do not fall on each other in the first cache.
+  std::size_t pointFloats(int blocks) const {
+    return (static_cast<std::size_t>(blocks) * static_cast<std::size_t>(tiles_.atOnce) | 1) * blockLength;
   }
-  std::size_t outFloats() const {
-    return static_cast<std::size_t>(points() * geometry_.outBlocks()) * static_cast<std::size_t>(tiles_.atOnce) *
-           blockLength;
-  }
+  std::size_t inFloats() const { return static_cast<std::size_t>(points()) * pointFloats(geometry_.inBlocks()); }
+  std::size_t outFloats() const { return static_cast<std::size_t>(points()) * pointFloats(geometry_.outBlocks()); }
   std::size_t scratchFloats() const { return inFloats() + outFloats(); }
 
   struct Place {
@@ -128,8 +134,21 @@ class WinogradPlan final : public Plan {
     return {static_cast<std::ptrdiff_t>(tile / tiles_.perImage), inImage / tiles_.perLine * outputs_,
             inImage % tiles_.perLine * outputs_};
   }
-  void transformInput(const float* input, Place place, float* to) const;
-  void transformOutput(const Buffers& buffers, const float* bias, const float* from, Place place) const;
+  /// Calls visit(place, tiles, index of the first) for the tiles [first, first + count), those of a line together.
+  template <class Visit>
+  void forEachLine(std::int64_t first, int count, const Visit& visit) const {
+    for (int at = 0; at < count;) {
+      const auto inLine = static_cast<int>((first + at) % tiles_.perLine);
+      const int tiles = std::min(tiles_.perLine - inLine, count - at);
+      visit(placeOf(first + at), tiles, at);
+      at += tiles;
+    }
+  }
+  void transformInput(const float* input, std::int64_t first, int count, float* to) const;
+  void transformOutput(const Buffers& buffers, const float* bias, const float* from, std::int64_t first,
+                       int count) const;
+  [[gnu::always_inline]] void fetch(const float* input, std::int64_t first, int count, std::size_t part,
+                                    std::size_t parts) const;
 
   Description description_;
   Geometry geometry_;
@@ -137,6 +156,7 @@ class WinogradPlan final : public Plan {
   int outputs_;
   TileBlocks tiles_;
   Correlation correlation_;
+  bool isStreamed_;  // the result: it would push itself out of the caches before anybody reads it
 };
 
 void WinogradPlan::pack(const float* weights, float* packed) const {
@@ -174,56 +194,70 @@ void WinogradPlan::pack(const float* weights, float* packed) const {
   });
 }
 
-void WinogradPlan::transformInput(const float* input, Place place, float* to) const {
+void WinogradPlan::transformInput(const float* input, std::int64_t first, int count, float* to) const {
   const Geometry& g = geometry_;
-  const int top = place.y - g.padHeight;
-  const int left = place.x - g.padWidth;
-  const bool isInside = top >= 0 && left >= 0 && top + side() <= g.height && left + side() <= g.width;
-  const std::ptrdiff_t line = std::ptrdiff_t{g.width} * blockLength;
   const std::ptrdiff_t plane = std::ptrdiff_t{tiles_.atOnce} * blockLength;
   WinogradInputCall call{};
-  call.outputPoint = plane * g.inBlocks();
-  alignas(64) float copy[6 * 6 * blockLength] = {};  // between zeros, where the tile leaves the image
-  for (int block = 0; block < g.inBlocks(); ++block, input += g.inPlane(), to += plane) {
-    call.output = to;
-    if (isInside) {
-      call.input = input + top * line + left * std::ptrdiff_t{blockLength};
-      call.inputLine = line;
-    } else {
-      const int from = std::max(0, -left);
-      const int count = std::min(side(), g.width - left) - from;
-      for (int y = std::max(0, -top); y < std::min(side(), g.height - top) && count > 0; ++y) {
-        std::memcpy(copy + (y * side() + from) * blockLength,
-                    input + (top + y) * line + (left + from) * std::ptrdiff_t{blockLength},
-                    static_cast<std::size_t>(count) * blockLength * sizeof(float));
-      }
-      call.input = copy;
-      call.inputLine = std::ptrdiff_t{side()} * blockLength;
-    }
-    kernels_.winogradInput[outputs_](call);
+  call.inputLine = std::ptrdiff_t{g.width} * blockLength;
+  call.height = g.height;
+  call.width = g.width;
+  call.outputPoint = static_cast<std::ptrdiff_t>(pointFloats(g.inBlocks()));
+  for (int block = 0; block < g.inBlocks(); ++block) {
+    forEachLine(first, count, [&](Place place, int tiles, int at) {
+      call.input = input + (place.image * g.inBlocks() + block) * g.inPlane();
+      call.y = place.y - g.padHeight;
+      call.x = place.x - g.padWidth;
+      call.tiles = tiles;
+      call.output = to + block * plane + std::ptrdiff_t{at} * blockLength;
+      kernels_.winogradInput[outputs_](call);
+    });
   }
 }
 
-void WinogradPlan::transformOutput(const Buffers& buffers, const float* bias, const float* from, Place place) const {
+void WinogradPlan::transformOutput(const Buffers& buffers, const float* bias, const float* from, std::int64_t first,
+                                   int count) const {
   const Geometry& g = geometry_;
   const std::ptrdiff_t plane = std::ptrdiff_t{tiles_.atOnce} * blockLength;
-  std::ptrdiff_t at =
-      place.image * g.outBlocks() * g.outPlane() + (std::ptrdiff_t{place.y} * g.outWidth + place.x) * blockLength;
-  WinogradOutputCall call{};
-  call.inputPoint = plane * g.outBlocks();
-  call.outputLine = std::ptrdiff_t{g.outWidth} * blockLength;
-  call.lines = std::min(outputs_, g.outHeight - place.y);
-  call.pixels = std::min(outputs_, g.outWidth - place.x);
-  call.relu = description_.relu;
   const float* const addend = description_.residual     ? buffers.residual
                               : description_.accumulate ? buffers.result
                                                         : nullptr;
-  for (int block = 0; block < g.outBlocks(); ++block, from += plane, at += g.outPlane()) {
-    call.input = from;
+  WinogradOutputCall call{};
+  call.inputPoint = static_cast<std::ptrdiff_t>(pointFloats(g.outBlocks()));
+  call.outputLine = std::ptrdiff_t{g.outWidth} * blockLength;
+  call.relu = description_.relu;
+  call.isStreamed = isStreamed_;
+  for (int block = 0; block < g.outBlocks(); ++block) {
     call.bias = bias != nullptr ? bias + block * blockLength : nullptr;
-    call.addend = addend != nullptr ? addend + at : nullptr;
-    call.output = buffers.result + at;
-    kernels_.winogradOutput[outputs_](call);
+    forEachLine(first, count, [&](Place place, int tiles, int at) {
+      const std::ptrdiff_t pixel = (place.image * g.outBlocks() + block) * g.outPlane() +
+                                   (std::ptrdiff_t{place.y} * g.outWidth + place.x) * blockLength;
+      call.input = from + block * plane + std::ptrdiff_t{at} * blockLength;
+      call.addend = addend != nullptr ? addend + pixel : nullptr;
+      call.output = buffers.result + pixel;
+      call.lines = g.outHeight - place.y;
+      call.pixels = g.outWidth - place.x;
+      call.tiles = tiles;
+      kernels_.winogradOutput[outputs_](call);
+    });
+  }
+}
+
+/// Brings a part of what the tiles read into the second cache: an image's planes and lines are too far from each other
+/// for the hardware to look ahead. It is inlined: to GCC, a function of nothing but prefetches does nothing.
+inline void WinogradPlan::fetch(const float* input, std::int64_t first, int count, std::size_t part,
+                                std::size_t parts) const {
+  const Geometry& g = geometry_;
+  const auto [from, to] = partOf(static_cast<std::size_t>(count) * static_cast<std::size_t>(g.inBlocks()), parts, part);
+  for (std::size_t i = from; i < to; ++i) {
+    const auto block = static_cast<std::ptrdiff_t>(i / static_cast<std::size_t>(count));
+    const Place place = placeOf(first + static_cast<std::int64_t>(i % static_cast<std::size_t>(count)));
+    const float* const plane = input + (place.image * g.inBlocks() + block) * g.inPlane();
+    // What tiles share belongs to the one before.
+    for (int y = place.y; y < std::min(place.y + outputs_, g.height); ++y) {
+      for (int x = place.x; x < std::min(place.x + outputs_, g.width); ++x) {
+        __builtin_prefetch(plane + (std::ptrdiff_t{y} * g.width + x) * blockLength, 0, 2);
+      }
+    }
   }
 }
 
@@ -231,26 +265,33 @@ void WinogradPlan::run(const Buffers& buffers, const Executor& executor) const {
   const float* const bias = paddedBias(description_, buffers);
   float* const workspace = static_cast<float*>(buffers.workspace) + biasWorkspaceBytes(description_) / sizeof(float);
   const float* const input = description_.pass == taccConvForward ? buffers.input : buffers.outputGradient;
-  const std::ptrdiff_t inImage = geometry_.inBlocks() * geometry_.inPlane();
   const auto parts = static_cast<std::size_t>((tiles_.all + tiles_.atOnce - 1) / tiles_.atOnce);
+  const std::size_t groups = correlation_.groups().size();
+  const int firstFetch = points() * 2 / 3;  // earlier, and it would be pushed out of the cache again
   executor.forEach(parts, [&](std::size_t part, int worker) {
     float* const in = workspace + static_cast<std::size_t>(worker) * scratchFloats();
     float* const out = in + inFloats();
+    const auto tilesOf = [&](std::int64_t first) {
+      return static_cast<int>(std::clamp<std::int64_t>(tiles_.all - first, 0, tiles_.atOnce));
+    };
     const std::int64_t first = static_cast<std::int64_t>(part) * tiles_.atOnce;
-    const auto count = static_cast<int>(std::min<std::int64_t>(tiles_.atOnce, tiles_.all - first));
-    for (int t = 0; t < count; ++t) {
-      const Place place = placeOf(first + t);
-      transformInput(input + place.image * inImage, place, in + t * blockLength);
-    }
+    const std::int64_t next = first + tiles_.atOnce;
+    transformInput(input, first, tilesOf(first), in);
     for (int point = 0; point < points(); ++point) {
       const auto at = static_cast<std::size_t>(point);
-      // Places beyond `count` are computed from what is there, and nobody looks at them.
-      correlation_.run({in + inFloats() / static_cast<std::size_t>(points()) * at,
-                        buffers.packedWeights + correlation_.packedFloats() * at, nullptr, nullptr,
-                        out + outFloats() / static_cast<std::size_t>(points()) * at, 1, 0, 0, 0, correlation_.tiles(),
-                        0, correlation_.groups().size(), false});
+      for (std::size_t group = 0; group < groups; ++group) {
+        // Places beyond the last tile are computed from what is there, and nobody looks at them.
+        correlation_.run({in + pointFloats(geometry_.inBlocks()) * at,
+                          buffers.packedWeights + correlation_.packedFloats() * at, nullptr, nullptr,
+                          out + pointFloats(geometry_.outBlocks()) * at, 1, 0, 0, 0, correlation_.tiles(), group,
+                          group + 1, false});
+        if (point < firstFetch) continue;
+        // Meanwhile, what probably the same worker transforms next.
+        fetch(input, next, tilesOf(next), static_cast<std::size_t>(point - firstFetch) * groups + group,
+              static_cast<std::size_t>(points() - firstFetch) * groups);
+      }
     }
-    for (int t = 0; t < count; ++t) transformOutput(buffers, bias, out + t * blockLength, placeOf(first + t));
+    transformOutput(buffers, bias, out, first, tilesOf(first));
   });
 }
 

@@ -18,6 +18,10 @@ std::ptrdiff_t pixelsOf(const taccBatchNormDesc_t& d) { return std::ptrdiff_t{d.
 double countOf(const taccBatchNormDesc_t& d) { return static_cast<double>(d.batch) * static_cast<double>(pixelsOf(d)); }
 int blocksOf(const taccBatchNormDesc_t& d) { return conv::ceilDivide(d.channels, blockLength); }
 
+std::size_t bytesOf(const taccBatchNormDesc_t& d) {
+  return conv::tensorFloats(taccLayoutNchw16c, d.batch, d.channels, d.height, d.width) * sizeof(float);
+}
+
 /// Where the pixels of a block of an image begin.
 std::ptrdiff_t planeAt(const taccBatchNormDesc_t& d, int image, int block) {
   return (std::ptrdiff_t{image} * blocksOf(d) + block) * pixelsOf(d) * blockLength;
@@ -75,7 +79,9 @@ void normalizeBlock(const taccBatchNormDesc_t& d, const taccBatchNormBuffers_t& 
   for (int image = 0; image < d.batch; ++image) {
     const std::ptrdiff_t at = planeAt(d, image, block);
     kernels.normalize({b.input + at, b.residual != nullptr ? b.residual + at : nullptr, b.output + at, pixelsOf(d),
-                       mean.values, factor.values, shift.values, d.relu != 0});
+                       mean.values, factor.values, shift.values, d.relu != 0,
+                       // In place it is in the caches already.
+                       isTooLargeForCaches(bytesOf(d)) && b.output != b.input && b.output != b.residual});
   }
 }
 
@@ -164,7 +170,8 @@ void batchNormBackward(const taccBatchNormDesc_t& d, const taccBatchNormGradient
     for (int image = 0; image < d.batch; ++image) {
       const std::ptrdiff_t at = planeAt(d, image, block);
       kernels.normalizeGradient({b.input + at, b.outputGradient + at, b.inputGradient + at, pixelsOf(d), mean.values,
-                                 factor.values, offset.values, slope.values});
+                                 factor.values, offset.values, slope.values,
+                                 isTooLargeForCaches(bytesOf(d)) && b.inputGradient != b.outputGradient});
     }
   });
 }

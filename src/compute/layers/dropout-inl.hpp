@@ -2,64 +2,128 @@
 // SC'11): the number of an element follows from its place alone, so neither threads nor vectors change it. Included by
 // one file per instruction set, as table-inl.hpp.
 #include "compute/layers/vector-inl.hpp"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
 
 namespace tacc::layers {
 namespace TACC_CONV_ISA {
 
-constexpr int counters = 16;  // worked on at once, by loops that the compiler makes vectors of
+constexpr int counters = 16;  // of a group
 constexpr int wordsOfGroup = 4 * counters;
 
-/// words[16 * w + l] becomes word w of the counter {16 * group + l, step} under the key `seed`.
-[[gnu::always_inline]] inline void randomGroup(std::uint64_t group, std::uint64_t step, std::uint64_t seed,
-                                               std::uint32_t (&words)[wordsOfGroup]) {
-  constexpr std::uint64_t multiplier0 = 0xD2511F53, multiplier1 = 0xCD9E8D57;
-  constexpr std::uint32_t bump0 = 0x9E3779B9, bump1 = 0xBB67AE85;
-  const std::uint64_t first = group * counters;  // its lower 32 bits do not overflow within the group
-  std::uint32_t* const a = words;
-  std::uint32_t* const b = words + counters;
-  std::uint32_t* const c = words + 2 * counters;
-  std::uint32_t* const d = words + 3 * counters;
-  auto key0 = static_cast<std::uint32_t>(seed);
-  auto key1 = static_cast<std::uint32_t>(seed >> 32);
-  for (int l = 0; l < counters; ++l) {
-    a[l] = static_cast<std::uint32_t>(first) + static_cast<std::uint32_t>(l);
-    b[l] = static_cast<std::uint32_t>(first >> 32);
-    c[l] = static_cast<std::uint32_t>(step);
-    d[l] = static_cast<std::uint32_t>(step >> 32);
-  }
-  for (int round = 0; round < 10; ++round) {
-    for (int l = 0; l < counters; ++l) {
-      const std::uint64_t product0 = multiplier0 * a[l];
-      const std::uint64_t product1 = multiplier1 * c[l];
-      a[l] = static_cast<std::uint32_t>(product1 >> 32) ^ b[l] ^ key0;
-      c[l] = static_cast<std::uint32_t>(product0 >> 32) ^ d[l] ^ key1;
-      b[l] = static_cast<std::uint32_t>(product1);
-      d[l] = static_cast<std::uint32_t>(product0);
+using Words [[gnu::vector_size(TACC_LANES * sizeof(std::uint32_t))]] = std::uint32_t;
+/// A word of the generator in the lower half of every number; in the upper half is whatever was left there.
+using Wide [[gnu::vector_size(TACC_LANES * sizeof(std::uint32_t))]] = std::uint64_t;
+
+/// The 64 bits of the products of the lower halves.
+[[gnu::always_inline]] inline Wide multiplyLow(Wide a, std::uint32_t factor) {
+#if defined(__x86_64__) && TACC_LANES == 16  // maskz: GCC 12 warns of what the plain one leaves undefined
+  return reinterpret_cast<Wide>(
+      _mm512_maskz_mul_epu32(0xFF, reinterpret_cast<__m512i>(a), _mm512_set1_epi32(static_cast<int>(factor))));
+#elif defined(__x86_64__) && TACC_LANES == 8
+  return reinterpret_cast<Wide>(
+      _mm256_mul_epu32(reinterpret_cast<__m256i>(a), _mm256_set1_epi32(static_cast<int>(factor))));
+#elif defined(__x86_64__)
+  return reinterpret_cast<Wide>(_mm_mul_epu32(reinterpret_cast<__m128i>(a), _mm_set1_epi32(static_cast<int>(factor))));
+#elif defined(__aarch64__)
+  return reinterpret_cast<Wide>(vmull_n_u32(vmovn_u64(reinterpret_cast<uint64x2_t>(a)), factor));
+#else
+  return (a & 0xFFFFFFFF) * std::uint64_t{factor};
+#endif
+}
+
+[[gnu::always_inline]] inline Wide exclusiveOr(Wide a, Wide b, Wide c) {
+#if defined(__x86_64__) && TACC_LANES == 16
+  return reinterpret_cast<Wide>(_mm512_ternarylogic_epi64(reinterpret_cast<__m512i>(a), reinterpret_cast<__m512i>(b),
+                                                          reinterpret_cast<__m512i>(c), 0x96));
+#else
+  return a ^ b ^ c;
+#endif
+}
+
+constexpr int rounds = 10;
+
+/// The keys of all rounds, which are the same for all numbers.
+struct Keys {
+  explicit Keys(std::uint64_t seed) {
+    auto key0 = static_cast<std::uint32_t>(seed);
+    auto key1 = static_cast<std::uint32_t>(seed >> 32);
+    for (int i = 0; i < rounds; ++i, key0 += 0x9E3779B9, key1 += 0xBB67AE85) {
+      first[i] = Wide{} + std::uint64_t{key0};
+      second[i] = Wide{} + std::uint64_t{key1};
     }
-    key0 += bump0;
-    key1 += bump1;
+  }
+  Wide first[rounds], second[rounds];
+};
+
+/// One round for every number, and the words in which it ends: a and c the upper halves of the products, b and d the
+/// lower ones.
+struct Generator {
+  Wide a, b, c, d;
+  [[gnu::always_inline]] void round(Wide key0, Wide key1) {
+    const Wide product0 = multiplyLow(a, 0xD2511F53);
+    const Wide product1 = multiplyLow(c, 0xCD9E8D57);
+    a = exclusiveOr(product1 >> 32, b, key0);
+    c = exclusiveOr(product0 >> 32, d, key1);
+    b = product1;
+    d = product0;
+  }
+};
+
+/// Calls use(place, words) for all words of the group: word w of the counter {16 * group + l, step} is that of
+/// place 16 * w + l.
+template <class Use>
+[[gnu::always_inline]] inline void forEachWord(std::uint64_t group, std::uint64_t step, const Keys& keys,
+                                               const Use& use) {
+  const std::uint64_t first = group * counters;  // its lower 32 bits do not overflow within the group
+  for (int from = 0; from < counters; from += TACC_LANES) {
+    // Even and odd counters apart: products are twice as wide as words.
+    Wide even{};
+    for (int l = 0; l < TACC_LANES / 2; ++l) even[l] = first + static_cast<std::uint64_t>(from + 2 * l);
+    const Wide zero{};
+    Generator generators[2] = {{even, zero + (first >> 32), zero + step, zero + (step >> 32)},
+                               {even + 1, zero + (first >> 32), zero + step, zero + (step >> 32)}};
+#pragma GCC unroll 10
+    for (int round = 0; round < rounds; ++round) {
+      generators[0].round(keys.first[round], keys.second[round]);
+      generators[1].round(keys.first[round], keys.second[round]);
+    }
+    const auto both = [](Wide low, Wide high) __attribute__((always_inline)) {
+      return reinterpret_cast<Words>((low & 0xFFFFFFFF) | (high << 32));
+    };
+    use(from, both(generators[0].a, generators[1].a));
+    use(from + counters, both(generators[0].b, generators[1].b));
+    use(from + 2 * counters, both(generators[0].c, generators[1].c));
+    use(from + 3 * counters, both(generators[0].d, generators[1].d));
   }
 }
 
 inline void dropout(const DropoutCall& call) {
-  using Words [[gnu::vector_size(TACC_LANES * sizeof(std::uint32_t))]] = std::uint32_t;
-  alignas(64) std::uint32_t words[wordsOfGroup];
+  const bool isStreamed = call.isStreamed && isAligned(call.output);
+  const Keys keys(call.seed);
   std::uint64_t group = call.firstGroup;
-  for (std::size_t from = 0; from < call.count; from += wordsOfGroup, ++group) {
-    randomGroup(group, call.step, call.seed, words);
-    const float* const input = call.input + from;
-    float* const output = call.output + from;
-    if (call.count - from >= wordsOfGroup) {
-      for (int i = 0; i < wordsOfGroup; i += TACC_LANES) {
-        const auto isKept = *reinterpret_cast<const Words*>(words + i) >= call.threshold;
-        const auto kept = reinterpret_cast<Words>(load(input + i) * call.factor);
-        store(output + i, reinterpret_cast<Vector>(kept & reinterpret_cast<Words>(isKept)));
-      }
-    } else {
-      for (std::size_t i = 0; i < call.count - from; ++i) {
-        output[i] = words[i] >= call.threshold ? input[i] * call.factor : 0.0F;
-      }
-    }
+  std::size_t from = 0;
+  for (; call.count - from >= wordsOfGroup; from += wordsOfGroup, ++group) {
+    forEachWord(
+        group, call.step, keys, [&](int place, Words words) __attribute__((always_inline)) {
+          const auto isKept = words >= call.threshold;
+          const std::size_t at = from + static_cast<std::size_t>(place);
+          const auto kept = reinterpret_cast<Words>(load(call.input + at) * call.factor);
+          put(call.output + at, reinterpret_cast<Vector>(kept & reinterpret_cast<Words>(isKept)), isStreamed);
+        });
+  }
+  if (isStreamed) endStreams();
+  if (from == call.count) return;
+  alignas(64) std::uint32_t last[wordsOfGroup];
+  forEachWord(
+      group, call.step, keys, [&](int place, Words words) __attribute__((always_inline)) {
+        *reinterpret_cast<Words*>(last + place) = words;
+      });
+  for (std::size_t i = 0; from + i < call.count; ++i) {
+    call.output[from + i] = last[i] >= call.threshold ? call.input[from + i] * call.factor : 0.0F;
   }
 }
 

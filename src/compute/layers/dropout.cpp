@@ -13,7 +13,7 @@ void dropout(const float* input, float* output, std::size_t count, float rate, s
   executor.forEach((count + taskLength - 1) / taskLength, [&](std::size_t index, int) {
     const std::size_t from = index * taskLength;
     kernels.dropout({input + from, output + from, std::min(taskLength, count - from), from / groupLength, seed, step,
-                     threshold, factor});
+                     threshold, factor, input != output && isTooLargeForCaches(count * sizeof(float))});
   });
 }
 

@@ -17,6 +17,7 @@ struct NormalizeCall {
   std::ptrdiff_t pixels;
   const float *mean, *factor, *shift;  // of a block
   bool relu;
+  bool isStreamed;  // past the caches
 };
 
 /// Backward: inputGradient = (outputGradient - offset - (input - mean) * slope) * factor.
@@ -26,6 +27,7 @@ struct NormalizeGradientCall {
   float* inputGradient;  // may be `outputGradient`
   std::ptrdiff_t pixels;
   const float *mean, *factor, *offset, *slope;  // of a block
+  bool isStreamed;                              // past the caches
 };
 
 /// Local response normalisation of some pixels through all blocks of an image.
@@ -49,7 +51,23 @@ struct DropoutCall {
   std::uint64_t seed, step;
   std::uint32_t threshold;  // random numbers below it drop
   float factor;             // of what is kept
+  bool isStreamed;          // past the caches
 };
+
+/// One line of outputs of pooling, of one block of channels.
+struct PoolLine {
+  std::ptrdiff_t ahead;      // floats from the first line of the windows to what the next line of outputs reads first
+  int linesAhead;            // of the image, to be fetched while this line is pooled
+  std::ptrdiff_t inputLine;  // floats from line to line
+  int lines;                 // of the windows that are inside the image
+  int width;                 // of the image
+  int kernel, stride, pad;   // in the line
+  int outputs;
+};
+
+/// Whether a result of so many bytes is written past the caches: it would push itself out of them before anybody reads
+/// it, and reading lines only to overwrite them would be in vain.
+constexpr bool isTooLargeForCaches(std::size_t bytes) { return bytes > 8 * 1024 * 1024; }
 
 struct KernelTable {
   std::string_view isa;  // as in conv::KernelSet
@@ -72,6 +90,21 @@ struct KernelTable {
   // `from` and `to` do not overlap.
   void (*fromBfloat16)(const std::uint16_t* from, float* to, std::size_t count);
   void (*toBfloat16)(const float* from, std::uint16_t* to, std::size_t count);
+  // A block of 16 channels out of planes of NCHW that are `plane` floats apart, and back.
+  void (*toBlocks)(const float* planes, std::ptrdiff_t plane, float* block, std::ptrdiff_t pixels, bool isStreamed);
+  void (*fromBlocks)(const float* block, float* planes, std::ptrdiff_t plane, std::ptrdiff_t pixels, bool isStreamed);
+  // Inputs of pooling begin with the first line that is in the windows. Gradients are added to the input's.
+  void (*poolMax)(const PoolLine& line, const float* input, float* output);
+  void (*poolAverage)(const PoolLine& line, const float* input, float* output);
+  void (*poolMaxGradient)(const PoolLine& line, const float* input, const float* output, const float* outputGradient,
+                          float* inputGradient);
+  void (*poolAverageGradient)(const PoolLine& line, const float* outputGradient, float* inputGradient);
+  void (*reluBackward)(const float* output, const float* outputGradient, float* inputGradient, std::size_t count,
+                       bool isStreamed);
+  /// sum += the sum over the pixels; `sum` is of a block.
+  void (*addPixels)(const float* from, std::ptrdiff_t pixels, float* sum);
+  void (*sgdMomentum)(float* weights, float* velocity, const float* gradient, std::size_t count, float rate,
+                      float momentum, float decay);
 };
 
 /// The table of an instruction set by the name of a conv::KernelSet.

@@ -36,6 +36,7 @@ inline void gradientSums(const float* input, const float* outputGradient, std::p
 }
 
 inline void normalize(const NormalizeCall& call) {
+  const bool isStreamed = call.isStreamed && isAligned(call.output);
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     const Vector mean = load(call.mean + lane);
     const Vector factor = load(call.factor + lane);
@@ -44,12 +45,14 @@ inline void normalize(const NormalizeCall& call) {
       Vector y = (load(call.input + at) - mean) * factor + shift;
       if (call.residual != nullptr) y += load(call.residual + at);
       if (call.relu) y = maximum(y, Vector{});
-      store(call.output + at, y);
+      put(call.output + at, y, isStreamed);
     }
   }
+  if (isStreamed) endStreams();
 }
 
 inline void normalizeGradient(const NormalizeGradientCall& call) {
+  const bool isStreamed = call.isStreamed && isAligned(call.inputGradient);
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     const Vector mean = load(call.mean + lane);
     const Vector factor = load(call.factor + lane);
@@ -57,9 +60,10 @@ inline void normalizeGradient(const NormalizeGradientCall& call) {
     const Vector slope = load(call.slope + lane);
     for (std::ptrdiff_t at = lane; at < call.pixels * blockLength; at += blockLength) {
       const Vector x = load(call.input + at) - mean;
-      store(call.inputGradient + at, (load(call.outputGradient + at) - offset - x * slope) * factor);
+      put(call.inputGradient + at, (load(call.outputGradient + at) - offset - x * slope) * factor, isStreamed);
     }
   }
+  if (isStreamed) endStreams();
 }
 
 }  // namespace TACC_CONV_ISA

@@ -1,7 +1,6 @@
 #include "compute/layers/pooling.hpp"
 
 #include <algorithm>
-#include <limits>
 
 #include "base/error.hpp"
 #include "compute/conv/shape.hpp"
@@ -11,7 +10,7 @@ namespace {
 
 using conv::blockLength;
 
-/// The part of the image that an output pixel sees, in one dimension.
+/// The lines of the image that a line of outputs sees.
 struct Window {
   int from, to;
   int size() const { return to - from; }
@@ -22,24 +21,25 @@ Window windowOf(int out, int stride, int pad, int kernel, int size) {
   return {std::max(0, from), std::min(size, from + kernel)};
 }
 
-/// Calls visit(first float of the output pixel, lines, columns) for every output pixel of a block.
+/// Calls visit(line, first float of the first line of input, first float of the line of output) for every line of
+/// outputs of a block.
 template <class Visit>
-void forEachOutput(const Pooling& p, const Visit& visit) {
+void forEachLine(const Pooling& p, const Visit& visit) {
   const taccPoolDesc_t& d = p.desc;
-  std::ptrdiff_t at = 0;
+  PoolLine line{};
+  line.inputLine = std::ptrdiff_t{d.width} * blockLength;
+  line.width = d.width;
+  line.kernel = d.kernelWidth;
+  line.stride = d.strideWidth;
+  line.pad = d.padWidth;
+  line.outputs = p.outWidth;
   for (int y = 0; y < p.outHeight; ++y) {
     const Window lines = windowOf(y, d.strideHeight, d.padHeight, d.kernelHeight, d.height);
-    for (int x = 0; x < p.outWidth; ++x, at += blockLength) {
-      visit(at, lines, windowOf(x, d.strideWidth, d.padWidth, d.kernelWidth, d.width));
-    }
-  }
-}
-
-/// Calls visit(first float of the input pixel) for the pixels of a window, line by line.
-template <class Visit>
-void forEachInput(const Pooling& p, Window lines, Window columns, const Visit& visit) {
-  for (int y = lines.from; y < lines.to; ++y) {
-    for (int x = columns.from; x < columns.to; ++x) visit((std::ptrdiff_t{y} * p.desc.width + x) * blockLength);
+    line.lines = lines.size();
+    // The next line of windows ends so many lines of the image later.
+    line.linesAhead = std::min(d.height - lines.to, d.strideHeight);
+    line.ahead = lines.size() * line.inputLine;
+    visit(line, lines.from * line.inputLine, std::ptrdiff_t{y} * p.outWidth * blockLength);
   }
 }
 
@@ -84,34 +84,21 @@ Pooling understand(const taccPoolDesc_t& d) {
           outputSize("width", d.width, d.padWidth, d.kernelWidth, d.strideWidth)};
 }
 
-void poolForward(const Pooling& p, const float* input, float* output, const conv::Executor& executor) {
+void poolForward(const Pooling& p, const float* input, float* output, const KernelTable& kernels,
+                 const conv::Executor& executor) {
   const std::ptrdiff_t inPlane = std::ptrdiff_t{p.desc.height} * p.desc.width * blockLength;
   const std::ptrdiff_t outPlane = std::ptrdiff_t{p.outHeight} * p.outWidth * blockLength;
+  const auto pool = p.desc.kind == taccPoolMax ? kernels.poolMax : kernels.poolAverage;
   executor.forEach(static_cast<std::size_t>(p.blocks), [&](std::size_t block, int) {
     const float* const from = input + static_cast<std::ptrdiff_t>(block) * inPlane;
     float* const to = output + static_cast<std::ptrdiff_t>(block) * outPlane;
-    forEachOutput(p, [&](std::ptrdiff_t at, Window lines, Window columns) {
-      float values[blockLength];
-      if (p.desc.kind == taccPoolMax) {
-        std::fill_n(values, blockLength, -std::numeric_limits<float>::infinity());
-        forEachInput(p, lines, columns, [&](std::ptrdiff_t pixel) {
-          for (int c = 0; c < blockLength; ++c) values[c] = from[pixel + c] > values[c] ? from[pixel + c] : values[c];
-        });
-      } else {
-        std::fill_n(values, blockLength, 0.0F);
-        forEachInput(p, lines, columns, [&](std::ptrdiff_t pixel) {
-          for (int c = 0; c < blockLength; ++c) values[c] += from[pixel + c];
-        });
-        const float share = 1.0F / static_cast<float>(lines.size() * columns.size());
-        for (float& value : values) value *= share;
-      }
-      std::copy_n(values, blockLength, to + at);
-    });
+    forEachLine(p,
+                [&](const PoolLine& line, std::ptrdiff_t in, std::ptrdiff_t out) { pool(line, from + in, to + out); });
   });
 }
 
 void poolBackward(const Pooling& p, const float* input, const float* output, const float* outputGradient,
-                  float* inputGradient, const conv::Executor& executor) {
+                  float* inputGradient, const KernelTable& kernels, const conv::Executor& executor) {
   const std::ptrdiff_t inPlane = std::ptrdiff_t{p.desc.height} * p.desc.width * blockLength;
   const std::ptrdiff_t outPlane = std::ptrdiff_t{p.outHeight} * p.outWidth * blockLength;
   executor.forEach(static_cast<std::size_t>(p.blocks), [&](std::size_t block, int) {
@@ -119,25 +106,13 @@ void poolBackward(const Pooling& p, const float* input, const float* output, con
     const std::ptrdiff_t outAt = static_cast<std::ptrdiff_t>(block) * outPlane;
     float* const to = inputGradient + inAt;
     std::fill_n(to, inPlane, 0.0F);
-    forEachOutput(p, [&](std::ptrdiff_t at, Window lines, Window columns) {
-      const float* const gradient = outputGradient + outAt + at;
-      if (p.desc.kind == taccPoolAverage) {
-        const float share = 1.0F / static_cast<float>(lines.size() * columns.size());
-        forEachInput(p, lines, columns, [&](std::ptrdiff_t pixel) {
-          for (int c = 0; c < blockLength; ++c) to[pixel + c] += gradient[c] * share;
-        });
-        return;
+    forEachLine(p, [&](const PoolLine& line, std::ptrdiff_t in, std::ptrdiff_t out) {
+      const float* const gradient = outputGradient + outAt + out;
+      if (p.desc.kind == taccPoolMax) {
+        kernels.poolMaxGradient(line, input + inAt + in, output + outAt + out, gradient, to + in);
+      } else {
+        kernels.poolAverageGradient(line, gradient, to + in);
       }
-      // The first pixel that has the largest value gets all of it.
-      float left[blockLength];
-      std::copy_n(gradient, blockLength, left);
-      forEachInput(p, lines, columns, [&](std::ptrdiff_t pixel) {
-        for (int c = 0; c < blockLength; ++c) {
-          const bool isLargest = input[inAt + pixel + c] == output[outAt + at + c];
-          to[pixel + c] += isLargest ? left[c] : 0.0F;
-          left[c] = isLargest ? 0.0F : left[c];
-        }
-      });
     });
   });
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "compute/conv/executor.hpp"
+#include "compute/layers/kernels.hpp"
 #include "tacc/compute.h"
 
 namespace tacc::layers {
@@ -18,8 +19,9 @@ struct Pooling {
 /// Throws Error (taccInvalidArgument).
 Pooling understand(const taccPoolDesc_t& desc);
 
-void poolForward(const Pooling& pooling, const float* input, float* output, const conv::Executor& executor);
+void poolForward(const Pooling& pooling, const float* input, float* output, const KernelTable& kernels,
+                 const conv::Executor& executor);
 void poolBackward(const Pooling& pooling, const float* input, const float* output, const float* outputGradient,
-                  float* inputGradient, const conv::Executor& executor);
+                  float* inputGradient, const KernelTable& kernels, const conv::Executor& executor);
 
 }  // namespace tacc::layers

@@ -4,14 +4,18 @@
 #include "compute/layers/depthwise-inl.hpp"
 #include "compute/layers/dropout-inl.hpp"
 #include "compute/layers/normalization-inl.hpp"
+#include "compute/layers/pooling-inl.hpp"
 #include "compute/layers/response-inl.hpp"
+#include "compute/layers/training-inl.hpp"
+#include "compute/layers/transpose-inl.hpp"
 
 namespace tacc::layers {
 namespace TACC_CONV_ISA {
 
 constexpr KernelTable makeTable(std::string_view isa) {
-  return {isa,     moments,     gradientSums, normalize,    normalizeGradient, response, responseGradient,
-          dropout, sumProducts, addProducts,  fromBfloat16, toBfloat16};
+  return {isa,     moments,     gradientSums,    normalize,           normalizeGradient, response,  responseGradient,
+          dropout, sumProducts, addProducts,     fromBfloat16,        toBfloat16,        toBlocks,  fromBlocks,
+          poolMax, poolAverage, poolMaxGradient, poolAverageGradient, reluBackward,      addPixels, sgdMomentum};
 }
 
 }  // namespace TACC_CONV_ISA

@@ -8,26 +8,25 @@
 
 namespace tacc::layers {
 
-void reluBackward(const float* output, const float* outputGradient, float* inputGradient, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) inputGradient[i] = output[i] > 0 ? outputGradient[i] : 0.0F;
+void reluBackward(const float* output, const float* outputGradient, float* inputGradient, std::size_t count,
+                  const KernelTable& kernels) {
+  const bool isInPlace = inputGradient == outputGradient || inputGradient == output;
+  kernels.reluBackward(output, outputGradient, inputGradient, count,
+                       !isInPlace && isTooLargeForCaches(count * sizeof(float)));
 }
 
 void biasGradient(const float* outputGradient, float* gradient, int batch, int channels, std::ptrdiff_t pixels,
-                  bool accumulate) {
+                  bool accumulate, const KernelTable& kernels) {
   constexpr int length = conv::blockLength;
   const int blocks = conv::ceilDivide(channels, length);
   for (int block = 0; block < blocks; ++block) {
-    float total[length] = {};
+    alignas(64) float total[length] = {};
     for (int n = 0; n < batch; ++n) {
       // Sums of lines first: the rounding error grows with the number of images, not of pixels.
       const float* const from = outputGradient + (std::ptrdiff_t{n} * blocks + block) * pixels * length;
-      constexpr std::ptrdiff_t lineLength = 64;
+      constexpr std::ptrdiff_t lineLength = 512;  // in four chains
       for (std::ptrdiff_t line = 0; line < pixels; line += lineLength) {
-        float sum[length] = {};
-        for (std::ptrdiff_t p = line; p < std::min(pixels, line + lineLength); ++p) {
-          for (int c = 0; c < length; ++c) sum[c] += from[p * length + c];
-        }
-        for (int c = 0; c < length; ++c) total[c] += sum[c];
+        kernels.addPixels(from + line * length, std::min(lineLength, pixels - line), total);
       }
     }
     for (int c = 0; c < std::min(length, channels - block * length); ++c) {
@@ -56,14 +55,6 @@ double softmaxLoss(const float* scores, const int* labels, float* gradient, int 
     }
   }
   return loss / rows;
-}
-
-void sgdMomentum(float* weights, float* velocity, const float* gradient, std::size_t count, float rate, float momentum,
-                 float decay) {
-  for (std::size_t i = 0; i < count; ++i) {
-    velocity[i] = momentum * velocity[i] + rate * (gradient[i] + decay * weights[i]);
-    weights[i] -= velocity[i];
-  }
 }
 
 }  // namespace tacc::layers

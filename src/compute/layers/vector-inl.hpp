@@ -10,10 +10,25 @@ namespace TACC_CONV_ISA {
 
 using conv::blockLength;
 using conv::TACC_CONV_ISA::broadcast;
+using conv::TACC_CONV_ISA::endStreams;
 using conv::TACC_CONV_ISA::load;
 using conv::TACC_CONV_ISA::maximum;
 using conv::TACC_CONV_ISA::store;
+using conv::TACC_CONV_ISA::stream;
 using conv::TACC_CONV_ISA::Vector;
+
+[[gnu::always_inline]] inline bool isAligned(const float* at) {
+  return reinterpret_cast<std::uintptr_t>(at) % sizeof(Vector) == 0;
+}
+
+/// Past the caches or into them. What is streamed is aligned, and endStreams() comes last.
+[[gnu::always_inline]] inline void put(float* to, Vector v, bool isStreamed) {
+  if (isStreamed) {
+    stream(to, v);
+  } else {
+    store(to, v);
+  }
+}
 
 /// The sum of term(pixel), in four chains: an addition takes as long as four of them need to start.
 template <class Term>

@@ -40,6 +40,11 @@ TEST_P(Pass, KernelsPadsAndStrides) {
   }
 }
 
+TEST_P(Pass, StridedProductsOfManyImages) {
+  for (int batch = 1; batch <= 4; ++batch) expectExact(convolution(GetParam(), batch, 20, 9, 12, 33, 1, 2, 0));
+  expectExact(convolution(GetParam(), 6, 128, 64, 64, 16, 1, 2, 0));  // two images at once
+}
+
 TEST_P(Pass, PadsLargerThanTheKernel) { expectExact(convolution(GetParam(), 1, 16, 5, 6, 16, 3, 1, 5)); }
 
 TEST_P(Pass, UnequalInBothDirections) {

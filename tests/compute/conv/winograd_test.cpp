@@ -64,6 +64,10 @@ TEST(Winograd, ManyTilesAndImages) {
   }
 }
 
+TEST(Winograd, ResultsThatGoPastTheCaches) {
+  expectWinograd(convolution(taccConvForward, 1, 3, 370, 369, 16, 3, 1, 1));
+}
+
 TEST(Winograd, Epilogue) {
   taccConvDesc_t desc = convolution(taccConvForward, 2, 24, 9, 11, 27, 3, 1, 1);
   desc.bias = desc.relu = desc.residual = 1;

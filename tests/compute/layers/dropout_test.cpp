@@ -12,7 +12,7 @@ bool isKept(const KernelTable& kernels, std::uint64_t counter, std::uint64_t ste
             std::uint32_t threshold) {
   const std::vector<float> ones(64, 1.0F);
   std::vector<float> output(64);
-  kernels.dropout({ones.data(), output.data(), 64, counter / 16, seed, step, threshold, 2.0F});
+  kernels.dropout({ones.data(), output.data(), 64, counter / 16, seed, step, threshold, 2.0F, false});
   const float result = output[static_cast<std::size_t>(word) * 16 + counter % 16];
   EXPECT_TRUE(result == 0 || result == 2);
   return result != 0;
