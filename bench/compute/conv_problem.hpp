@@ -70,7 +70,12 @@ class ConvContestant {
   /// The result of the last run in NCHW or KCRS.
   virtual std::vector<float> result() = 0;
   /// Seconds for bringing activations from NCHW to where run() has them and its result back; 0 if not needed.
-  virtual double reorderSeconds() { return 0; }
+  double reorderSeconds();
+
+ protected:
+  /// run() has activations elsewhere, where fillActivations() brings them.
+  virtual bool reorders() const { return false; }
+  virtual void fillActivations() {}
 };
 
 using Contestants = std::vector<std::unique_ptr<ConvContestant>>;

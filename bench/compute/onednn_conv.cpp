@@ -2,7 +2,6 @@
 // allowed.
 #include <omp.h>
 
-#include <chrono>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <set>
 #include <unordered_map>
@@ -94,12 +93,7 @@ class OnednnContestant final : public ConvContestant {
     return plainResult;
   }
 
-  double reorderSeconds() override {
-    const auto start = std::chrono::steady_clock::now();
-    fillActivations();
-    result();
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  }
+  bool reorders() const override { return true; }
 
  private:
   template <class PrimitiveDesc>
@@ -111,7 +105,7 @@ class OnednnContestant final : public ConvContestant {
     output_ = dnnl::memory(output, cpu());
   }
 
-  void fillActivations() {
+  void fillActivations() override {
     if (problem_.pass != taccConvBackwardData) fillFrom(problem_.input, plain(dims_.input, Format::nchw), input_);
     if (problem_.pass != taccConvForward) fillFrom(problem_.outputGradient, plain(dims_.output, Format::nchw), output_);
   }
