@@ -7,25 +7,14 @@
 
 #include "algorithms/registry.hpp"
 #include "rank_harness.hpp"
-#include "support/virtual_cluster.hpp"
+#include "support/host_ranks_test.hpp"
 #include "trials.hpp"
 
 namespace tacc::test {
 namespace {
 
-/// Which host each rank is on.
-struct Placement {
-  const char* name;
-  std::vector<int> hosts;
-};
-
-class HostCollectives : public testing::TestWithParam<Placement> {
+class HostCollectives : public HostRanksTest {
  protected:
-  void SetUp() override {
-    if (const std::string reason = VirtualCluster::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
-  }
-  const std::vector<int>& hosts() const { return GetParam().hosts; }
-  int ranks() const { return static_cast<int>(hosts().size()); }
   void run(const std::vector<Trial>& trials, const taccConfig_t& config = TACC_CONFIG_INITIALIZER) {
     const VirtualCluster cluster(1, 4);
     runOnHosts(
@@ -89,10 +78,10 @@ TEST_P(HostCollectives, splitMakesACommunicatorOfEachColor) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, HostCollectives,
-                         testing::Values(Placement{"oneEach", {1, 2, 3, 4}}, Placement{"blocks", {1, 1, 2, 2}},
-                                         Placement{"cyclic", {1, 2, 1, 2, 1, 2}}, Placement{"uneven", {2, 1, 1, 3, 1}},
-                                         Placement{"two", {1, 2}}),
-                         [](const auto& suite) { return std::string(suite.param.name); });
+                         testing::Values(Layout{"oneEach", {1, 2, 3, 4}}, Layout{"blocks", {1, 1, 2, 2}},
+                                         Layout{"cyclic", {1, 2, 1, 2, 1, 2}}, Layout{"uneven", {2, 1, 1, 3, 1}},
+                                         Layout{"two", {1, 2}}),
+                         layoutName);
 
 }  // namespace
 }  // namespace tacc::test

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "fault_team.hpp"
-#include "support/virtual_cluster.hpp"
+#include "support/host_ranks_test.hpp"
 
 namespace tacc::test {
 namespace {
@@ -70,19 +70,8 @@ RankCall untilFailure(const RankCall& call) {
   };
 }
 
-struct Layout {
-  const char* name;
-  std::vector<int> hosts;
-};
-
-class HostFaults : public testing::TestWithParam<Layout> {
+class HostFaults : public HostRanksTest {
  protected:
-  void SetUp() override {
-    if (const std::string reason = VirtualCluster::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
-  }
-  const std::vector<int>& hosts() const { return GetParam().hosts; }
-  int ranks() const { return static_cast<int>(hosts().size()); }
-
   /// Joins, makes one good call if `warm`, then `call`; the victim only waits.
   Team::Body body(int victim, double operationTimeout, const RankCall& call, bool warm = true) const {
     return [this, victim, operationTimeout, &call, warm](const taccUniqueId& id, int rank, Report& report) {
@@ -361,12 +350,11 @@ TEST_P(HostFaults, revokeTellsAllAndShrinkLeavesOutWhomItShall) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Layouts, NetworkFaults,
-                         testing::Values(Layout{"oneEach", {1, 2, 3, 4}}, Layout{"blocks", {1, 1, 2, 2}}),
-                         [](const auto& suite) { return std::string(suite.param.name); });
+                         testing::Values(Layout{"oneEach", {1, 2, 3, 4}}, Layout{"blocks", {1, 1, 2, 2}}), layoutName);
 INSTANTIATE_TEST_SUITE_P(Layouts, HostFaults,
                          testing::Values(Layout{"oneEach", {1, 2, 3, 4}}, Layout{"blocks", {1, 1, 2, 2}},
                                          Layout{"oneHost", {1, 1, 1}}),
-                         [](const auto& suite) { return std::string(suite.param.name); });
+                         layoutName);
 
 }  // namespace
 }  // namespace tacc::test

@@ -8,26 +8,16 @@
 #include <vector>
 
 #include "rank_harness.hpp"
-#include "support/virtual_cluster.hpp"
+#include "support/host_ranks_test.hpp"
 
 namespace tacc::test {
 namespace {
 
-/// Which host each rank is on.
-struct Placement {
-  const char* name;
-  std::vector<int> hosts;
-};
-
-class HostGroups : public testing::TestWithParam<Placement> {
+class HostGroups : public HostRanksTest {
  protected:
-  void SetUp() override {
-    if (const std::string reason = VirtualCluster::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
-  }
-  int ranks() const { return static_cast<int>(GetParam().hosts.size()); }
   void run(const std::function<void(taccComm_t, int)>& body) {
     const VirtualCluster cluster(1, 3);
-    runOnHosts(cluster, GetParam().hosts, body);
+    runOnHosts(cluster, hosts(), body);
   }
 };
 
@@ -115,9 +105,9 @@ TEST_P(HostGroups, groupsThatDifferAreAnErrorThatSaysSo) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, HostGroups,
-                         testing::Values(Placement{"oneEach", {1, 2, 3}}, Placement{"blocks", {1, 1, 2, 2}},
-                                         Placement{"uneven", {2, 1, 3, 1, 1}}),
-                         [](const auto& suite) { return std::string(suite.param.name); });
+                         testing::Values(Layout{"oneEach", {1, 2, 3}}, Layout{"blocks", {1, 1, 2, 2}},
+                                         Layout{"uneven", {2, 1, 3, 1, 1}}),
+                         layoutName);
 
 }  // namespace
 }  // namespace tacc::test

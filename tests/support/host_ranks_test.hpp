@@ -1,0 +1,31 @@
+// Tests of ranks on virtual hosts, for several layouts.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "support/virtual_cluster.hpp"
+
+namespace tacc::test {
+
+/// Which host each rank is on; hosts are counted from 1.
+struct Layout {
+  const char* name;
+  std::vector<int> hosts;
+};
+
+/// Skips itself where there can be no virtual hosts.
+class HostRanksTest : public testing::TestWithParam<Layout> {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = VirtualCluster::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+  const std::vector<int>& hosts() const { return GetParam().hosts; }
+  int ranks() const { return static_cast<int>(hosts().size()); }
+};
+
+inline std::string layoutName(const testing::TestParamInfo<Layout>& suite) { return suite.param.name; }
+
+}  // namespace tacc::test
