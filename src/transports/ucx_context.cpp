@@ -44,8 +44,10 @@ constexpr Setting settings[] = {
     //    sender's 64K     2750 3496 3408    (1315 1490 1398)
     //    sender's 256K    3887 4842 4097    (1539 1770 2075)
     //    sender's 512K    3921 6137 6040    (1544 1708 1767)
-    // and no difference at 8 bytes. The receiver's: 64K, UCX's own, is a fifth slower than 1M. A segment is in use while
-    // a message is sent or comes in, one for each peer: 4M for the receiver is no faster, so it is not worth its memory.
+    // and no difference at 8 bytes. The receiver's: 64K, UCX's own, is a fifth slower than 1M. A segment is in use
+    // while
+    // a message is sent or comes in, one for each peer: 4M for the receiver is no faster, so it is not worth its
+    // memory.
     {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "512K"},
     {"UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "1M"},
 };

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "id_pipe.hpp"
+#include "support/child_process.hpp"
 #include "support/virtual_cluster.hpp"
 
 namespace tacc::test {
@@ -22,12 +23,11 @@ namespace {
 
 void nap() { std::this_thread::sleep_for(std::chrono::milliseconds(2)); }
 
-[[noreturn]] void runChild(const Team::Body& body, const taccUniqueId& id, int rank, Report& report) {
+int runChild(const Team::Body& body, const taccUniqueId& id, int rank, Report& report) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   body(id, rank, report);
   report.stage = 2;
-  std::fflush(nullptr);
-  _exit(testing::Test::HasFailure() ? 1 : 0);
+  return testing::Test::HasFailure() ? 1 : 0;
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ taccConfig_t configOf(double initTimeout, double operationTimeout) {
   return config;
 }
 
-void Team::start(int ranks, int absent, const std::function<void(int rank)>& child) {
+void Team::start(int ranks, int absent, const std::function<int(int rank)>& child) {
   void* shared = mmap(nullptr, static_cast<std::size_t>(ranks) * sizeof(Report), PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) std::abort();
@@ -57,7 +57,7 @@ void Team::start(int ranks, int absent, const std::function<void(int rank)>& chi
   std::fflush(nullptr);
   for (int rank = 0; rank < ranks; ++rank) {
     const pid_t pid = rank == absent ? 0 : fork();
-    if (pid == 0 && rank != absent) child(rank);
+    if (pid == 0 && rank != absent) endAfter([&] { return child(rank); });
     if (pid < 0) ADD_FAILURE() << "fork failed for rank " << rank;
     children_.push_back(std::max(pid, 0));
   }
@@ -66,7 +66,7 @@ void Team::start(int ranks, int absent, const std::function<void(int rank)>& chi
 Team::Team(int ranks, const Body& body, int absent) {
   taccUniqueId id;
   EXPECT_EQ(taccGetUniqueId(&id), taccSuccess) << taccGetLastError(nullptr);
-  start(ranks, absent, [&](int rank) { runChild(body, id, rank, reports_[rank]); });
+  start(ranks, absent, [&](int rank) { return runChild(body, id, rank, reports_[rank]); });
 }
 
 Team::Team(const VirtualCluster& cluster, const std::vector<int>& hosts, const Body& body) {
@@ -74,7 +74,7 @@ Team::Team(const VirtualCluster& cluster, const std::vector<int>& hosts, const B
   const IdPipe ids;
   start(ranks, -1, [&](int rank) {
     cluster.enter(hosts[static_cast<std::size_t>(rank)]);
-    runChild(body, ids.pass(ranks, rank), rank, reports_[rank]);
+    return runChild(body, ids.pass(ranks, rank), rank, reports_[rank]);
   });
 }
 

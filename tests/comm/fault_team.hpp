@@ -62,7 +62,7 @@ class Team {
   void join(int except = -1, double seconds = 20);
 
  private:
-  void start(int ranks, int absent, const std::function<void(int rank)>& child);
+  void start(int ranks, int absent, const std::function<int(int rank)>& child);
 
   std::vector<pid_t> children_;  // 0: absent or collected
   Report* reports_;

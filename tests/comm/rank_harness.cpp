@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "id_pipe.hpp"
+#include "support/child_process.hpp"
 #include "support/virtual_cluster.hpp"
 
 namespace tacc::test {
@@ -28,8 +29,8 @@ void runThreads(int ranks, const std::function<void(taccComm_t, int)>& body) {
   for (taccComm_t comm : comms) EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
 }
 
-[[noreturn]] void runChild(const taccUniqueId& id, int ranks, int rank, const taccConfig_t& config,
-                           const std::function<void(taccComm_t, int)>& body) {
+int runChild(const taccUniqueId& id, int ranks, int rank, const taccConfig_t& config,
+             const std::function<void(taccComm_t, int)>& body) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   taccComm_t comm = nullptr;
   EXPECT_EQ(taccCommInitRankConfig(&comm, ranks, id, rank, &config), taccSuccess) << taccGetLastError(nullptr);
@@ -37,9 +38,7 @@ void runThreads(int ranks, const std::function<void(taccComm_t, int)>& body) {
     body(comm, rank);
     EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
   }
-  const bool failed = testing::Test::HasFailure();
-  std::fflush(nullptr);
-  _exit(failed ? 1 : 0);
+  return testing::Test::HasFailure() ? 1 : 0;
 }
 
 void collect(const std::vector<pid_t>& children) {
@@ -58,7 +57,7 @@ void runProcesses(int ranks, const std::function<void(taccComm_t, int)>& body, c
   for (int rank = 0; rank < ranks; ++rank) {
     const pid_t child = fork();
     ASSERT_GE(child, 0);
-    if (child == 0) runChild(id, ranks, rank, config, body);
+    if (child == 0) endAfter([&] { return runChild(id, ranks, rank, config, body); });
     children.push_back(child);
   }
   collect(children);
@@ -77,9 +76,11 @@ void runOnHosts(const VirtualCluster& cluster, const std::vector<int>& hosts,
     const pid_t child = fork();
     ASSERT_GE(child, 0);
     if (child == 0) {
-      cluster.enter(hosts[static_cast<std::size_t>(rank)]);
-      if (before) before(rank);
-      runChild(ids.pass(ranks, rank), ranks, rank, config, body);
+      endAfter([&] {
+        cluster.enter(hosts[static_cast<std::size_t>(rank)]);
+        if (before) before(rank);
+        return runChild(ids.pass(ranks, rank), ranks, rank, config, body);
+      });
     }
     children.push_back(child);
   }
@@ -98,14 +99,15 @@ std::vector<std::string> initErrorsOnHosts(const VirtualCluster& cluster, const 
     if (::pipe(ends) != 0) throw std::runtime_error("no pipe");
     const pid_t child = fork();
     if (child == 0) {
-      prctl(PR_SET_PDEATHSIG, SIGKILL);
-      cluster.enter(hosts[static_cast<std::size_t>(rank)]);
-      before(rank);
-      taccComm_t comm = nullptr;
-      const taccResult_t result = taccCommInitRank(&comm, ranks, ids.pass(ranks, rank), rank);
-      const std::string text = result == taccSuccess ? "" : taccGetLastError(nullptr);
-      const bool isWritten = ::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
-      _exit(isWritten ? 0 : 1);
+      endAfter([&] {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        cluster.enter(hosts[static_cast<std::size_t>(rank)]);
+        before(rank);
+        taccComm_t comm = nullptr;
+        const taccResult_t result = taccCommInitRank(&comm, ranks, ids.pass(ranks, rank), rank);
+        const std::string text = result == taccSuccess ? "" : taccGetLastError(nullptr);
+        return ::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size()) ? 0 : 1;
+      });
     }
     ::close(ends[1]);
     answers.push_back(::fdopen(ends[0], "r"));

@@ -14,19 +14,24 @@
 
 namespace tacc::test {
 
+/// Ends this process, a forked child, with what `body` returns; 2 if it throws. Whatever happens in it, a child does
+/// not go on as the test program.
+[[noreturn]] inline void endAfter(const std::function<int()>& body) {
+  int status = 2;
+  try {
+    status = body();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "child %d: %s\n", ::getpid(), error.what());
+  }
+  std::fflush(nullptr);
+  ::_exit(status);
+}
+
 /// A forked process. Exit status 0: the function returned true; 1: it returned false; 2: it threw.
 class ChildProcess {
  public:
   explicit ChildProcess(const std::function<bool()>& function) : pid_(::fork()) {
-    if (pid_ != 0) return;
-    int status = 2;
-    try {
-      status = function() ? 0 : 1;
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "child %d: %s\n", ::getpid(), error.what());
-    }
-    std::fflush(nullptr);
-    ::_exit(status);
+    if (pid_ == 0) endAfter([&] { return function() ? 0 : 1; });
   }
   ChildProcess(ChildProcess&& other) noexcept : pid_(std::exchange(other.pid_, 0)) {}
   ChildProcess& operator=(ChildProcess&&) = delete;

@@ -72,8 +72,11 @@ class VirtualCluster {
   const std::string& name() const { return name_; }
   static std::string address(int host) { return fmt::format("10.77.0.{}", host); }
 
-  /// Moves this process to the host. For a forked child with one thread. Throws std::runtime_error.
+  /// Moves this thread, and those that it makes from now on, to the host. For a forked child. Throws
+  /// std::runtime_error.
   void enter(int host) const {
+    // A thread that shares its directory with others, such as ThreadSanitizer's own, cannot enter a mount namespace.
+    if (::unshare(CLONE_FS) != 0) throw std::runtime_error("cannot have a directory of its own");
     const int holder = holders_.at(static_cast<size_t>(host - 1));
     // All are opened before the first is entered, as /proc is to be that of the parent until then.
     std::vector<int> namespaces;
