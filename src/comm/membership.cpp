@@ -102,6 +102,7 @@ void shareNode(Membership& member, int ranks, int rank, const Environment& envir
   if (rank != 0) *memory = SharedMemory::map(std::move(descriptor), bytes, segmentPurpose);
   reserveArea(*memory, geometry, rank);
   member.segment = NodeSegment(memory->data(), geometry);
+  member.memory = memory;
   if (ranks > 1) member.liveness = std::make_unique<Liveness>(memory->fd(), rank);
 
   for (const Introduction& one : all) member.processes.push_back(one.process);
@@ -119,7 +120,6 @@ void shareNode(Membership& member, int ranks, int rank, const Environment& envir
          "needs CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0",
          rank, works ? "works here" : "refused here");
   logMembership(member, rank, kindOf(*memory), coresOf(all));
-  member.memory = std::move(memory);
 }
 
 }  // namespace
@@ -141,7 +141,9 @@ Membership joinNode(std::unique_ptr<Bootstrap> bootstrap, int ranks, int rank, c
   try {
     shareNode(member, ranks, rank, environment);
   } catch (const Error& error) {
-    // The others wait in their next exchange: they get this text there.
+    // The others wait in their next exchange, and get this text there; or they have joined already, when rank 0 hears
+    // of an abort at the very end.
+    if (member.segment.isMapped()) member.segment.errorBoard().post(rank, error.result(), error.what());
     member.bootstrap->announceFailure(error);
     throw;
   }

@@ -16,9 +16,12 @@
 //   pairs      send and receive windows of the point-to-point messages.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 #include "tacc/tacc.h"
 
@@ -75,6 +78,18 @@ struct ErrorBoard {
   std::int32_t rank;                 // who wrote it
   std::int32_t result;
   char message[messageBytes];
+
+  /// Writes the first Error there is; later ones are dropped.
+  void post(int writer, taccResult_t error, std::string_view text) noexcept {
+    std::uint32_t none = 0;
+    if (!state.compare_exchange_strong(none, 1)) return;
+    rank = writer;
+    result = error;
+    const auto length = std::min(text.size(), messageBytes - 1);
+    std::memcpy(message, text.data(), length);
+    message[length] = '\0';
+    state.store(2, std::memory_order_release);
+  }
 };
 
 /// Sizes that all ranks agree on.
@@ -98,6 +113,7 @@ class NodeSegment {
     return pageBytes + static_cast<std::size_t>(rank) * areaBytes(g);
   }
   const NodeGeometry& geometry() const noexcept { return geometry_; }
+  bool isMapped() const noexcept { return base_ != nullptr; }
 
   ErrorBoard& errorBoard() const noexcept { return *reinterpret_cast<ErrorBoard*>(base_); }
   CallLine& callLine(int rank, std::uint32_t sequence) const noexcept {

@@ -119,6 +119,7 @@ void Waiter::checkPeer(int owner, double waitedSeconds, const IsDone& isDone) co
   if (other && !liveness_->isAlive(owner)) {
     // It may have done its part between the last look and its end; after its end nothing can come any more.
     if (isDone()) return;
+    checkErrors();  // a rank that fails says why before it ends
     const bool gone = describeProcess(process) == "gone";
     fail(taccRemoteError, "rank {} (process {}) {}; rank {} was waiting for it in {}", nameOf(owner), process,
          gone ? "has died" : "is no longer in the communicator", nameOf(rank_), describe_());
@@ -142,15 +143,7 @@ void Waiter::throwPosted() const {
 }
 
 void Waiter::post(taccResult_t result, const std::string& message) noexcept {
-  ErrorBoard& board = segment_.errorBoard();
-  std::uint32_t none = 0;
-  if (!board.state.compare_exchange_strong(none, 1)) return;
-  board.rank = rank_;
-  board.result = result;
-  const auto length = std::min(message.size(), ErrorBoard::messageBytes - 1);
-  std::memcpy(board.message, message.data(), length);
-  board.message[length] = '\0';
-  board.state.store(2, std::memory_order_release);
+  segment_.errorBoard().post(rank_, result, message);
 }
 
 }  // namespace tacc
