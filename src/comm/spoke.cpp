@@ -178,7 +178,11 @@ Attempt Spoke::connectToGateway() {
     if (doors_) self_.port = portOf(doors_->back().socket.get());
   }
   if (doors_) return {FileDescriptor(), "this rank is the first of its host", false};
-  return connectUnix(gatewayName_);
+  Attempt attempt = connectUnix(gatewayName_);
+  // The name is taken: who took it is about to listen, unless it stands still.
+  if (!gatewayOpens_) gatewayOpens_.emplace(gatewaySeconds);
+  attempt.isBusy = !attempt.socket.valid() && !gatewayOpens_->passed();
+  return attempt;
 }
 
 Attempt Spoke::connectToNetwork(const Place& place, double patience, const Deadline& deadline) {

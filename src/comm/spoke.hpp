@@ -102,10 +102,11 @@ class Spoke {
   Introduction self_;
   int rank_;
   TreeShape shape_;
-  std::string unixName_;                // empty: rank 0 is not on this host
-  std::string gatewayName_;             // empty: every rank connects to rank 0
-  std::vector<Place> places_;           // in the order in which they are tried
-  Progress progress_ = Progress::none;  // of the attempt at hand
+  std::string unixName_;                  // empty: rank 0 is not on this host
+  std::string gatewayName_;               // empty: every rank connects to rank 0
+  std::optional<Deadline> gatewayOpens_;  // from when on its name is not waited for
+  std::vector<Place> places_;             // in the order in which they are tried
+  Progress progress_ = Progress::none;    // of the attempt at hand
   bool overTcp_ = false;
   bool allUnix_ = true;
   std::optional<Introduction> parent_;          // once it has proven itself

@@ -139,10 +139,9 @@ TEST(BootstrapTree, EveryNumberOfRanksInEveryLayoutGetsTheRightData) {
 }
 
 TEST(BootstrapTree, RankZeroTakesFewConnections) {
-  // About 10 and 4, where a star has 199 and 159. On a busy machine more: a rank that cannot reach its gateway at once
-  // goes its own way, and is then sent on or taken.
-  EXPECT_LE(expectTree(blocks(200, 10), 32), 50);
-  EXPECT_LE(expectTree(blocks(160, 40), 4), 40);
+  // A rank that its gateway keeps waiting on a busy machine may go its own way, and is then sent on or taken.
+  EXPECT_LE(expectTree(blocks(200, 10), 32), 12);
+  EXPECT_LE(expectTree(blocks(160, 40), 4), 8);
 }
 
 TEST(BootstrapTree, FewRanksAreAStar) { EXPECT_EQ(expectTree(blocks(12, 3), 12), 8); }
