@@ -4,6 +4,7 @@
 #include <cblas.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/layout.hpp"
@@ -16,6 +17,14 @@ namespace {
 
 /// Of the matrix of input values that are multiplied at a time: half of a second cache.
 constexpr std::size_t matrixBytes = 512 * 1024;
+
+/// An OpenBLAS without threads of its own hands out its buffers without a lock: two calls at once take the same one.
+template <class... Arguments>
+void multiply(Arguments... arguments) {
+  static std::mutex oneAtATime;
+  const std::lock_guard lock(oneAtATime);
+  cblas_sgemm(CblasRowMajor, arguments...);
+}
 
 constexpr std::size_t roundedFloats(std::size_t floats) { return (floats + 15) / 16 * 16; }
 
@@ -197,8 +206,8 @@ class ExplicitGemm final : public Plan {
     const float* const weights = buffers.packedWeights + static_cast<std::size_t>(group) * groupFloats();
     forEachPart([&](int from, int to) {
       gatherInput(buffers.input, image, group, from, to, matrix);
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, to - from, outs_, rows_, 1, matrix, rows_, weights, outs_,
-                  0, sums, outs_);
+      multiply(CblasNoTrans, CblasNoTrans, to - from, outs_, rows_, 1.0F, matrix, rows_, weights, outs_, 0.0F, sums,
+               outs_);
       const float* sum = sums;
       for (int pixel = from; pixel < to; ++pixel, sum += outs_) {
         const std::ptrdiff_t at = out_.pixelAt(image, pixel);
@@ -225,8 +234,8 @@ class ExplicitGemm final : public Plan {
     }
     forEachPart([&](int from, int to) {
       gatherOutput(buffers.outputGradient, image, group, from, to, gradients);
-      cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, to - from, rows_, outs_, 1, gradients, outs_, weights, outs_,
-                  0, matrix, rows_);
+      multiply(CblasNoTrans, CblasTrans, to - from, rows_, outs_, 1.0F, gradients, outs_, weights, outs_, 0.0F, matrix,
+               rows_);
       forEachTap(from, to, [&](std::ptrdiff_t pixel, std::ptrdiff_t at) {
         if (pixel < 0) return;
         float* const values = buffers.result + in_.pixelAt(image, pixel);
@@ -245,8 +254,8 @@ class ExplicitGemm final : public Plan {
       forEachPart([&](int from, int to) {
         gatherInput(buffers.input, image, group, from, to, matrix);
         gatherOutput(buffers.outputGradient, image, group, from, to, gradients);
-        cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, rows_, outs_, to - from, 1, matrix, rows_, gradients,
-                    outs_, 1, sums, outs_);
+        multiply(CblasTrans, CblasNoTrans, rows_, outs_, to - from, 1.0F, matrix, rows_, gradients, outs_, 1.0F, sums,
+                 outs_);
       });
     }
     forEachWeight(group, [&](std::ptrdiff_t at, std::size_t index) {
