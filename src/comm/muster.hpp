@@ -6,8 +6,8 @@
 // who survives. Every connection proves that it knows the old id's secret.
 //
 // A star, also where ranks joined in a tree: the tree died with the communicator, and nobody knows which of its
-// gateways live. For each survivor the leader sends 360 bytes and a bit for each old rank, and takes less than 0.1 ms of
-// processor time (docs/failures.md).
+// gateways live. For each survivor the leader sends 360 bytes and a bit for each old rank, and takes less than 0.1 ms
+// of processor time (docs/failures.md).
 #pragma once
 
 #include <array>

@@ -46,8 +46,8 @@ constexpr Setting settings[] = {
     //    sender's 1M                     3328 6831 5834    (1496 1758 1960)
     //    sender's 2M, receiver's 4M      3489 5130 4217    (1515 3880 3005)
     // and no difference at 8 bytes between 64K and 512K. With UCX's own for the receiver, 64K, it is a fifth slower
-    // than with 1M. A segment
-    // is in use while a message is sent or comes in, one for each peer, so more is not worth its memory.
+    // than with 1M. A segment is in use while a message is sent or comes in, one for each peer, so more is not worth
+    // its memory.
     {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "1M"},
     {"UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "1M"},
 };
