@@ -31,9 +31,9 @@ constexpr std::string_view nameOfRadix(int radix) {
 }
 
 bool serves(const PlanRequest& request) {
-  return request.ranks >= 1 && (isRooted(request.collective) ||
-                                isOneOf(request.collective, {Collective::allReduce, Collective::allGather,
-                                                             Collective::reduceScatter}));
+  return request.ranks >= 1 &&
+         (isRooted(request.collective) ||
+          isOneOf(request.collective, {Collective::allReduce, Collective::allGather, Collective::reduceScatter}));
 }
 
 template <int radix>

@@ -22,7 +22,7 @@ constexpr double rivalling = 3;
 /// The same for those that send at most two thirds of the messages of the one with the least price: where processors
 /// are shared, each message costs all ranks.
 constexpr double rivallingOfFew = 8, few = 2.0 / 3;
-constexpr int mostRanksCounted = 64;  // whose plans are written for counting
+constexpr int mostRanksCounted = 64;    // whose plans are written for counting
 constexpr int longestPeriod = 1 << 14;  // calls; of short ones
 /// Means of six calls of 8 bytes differ by a fifth from one handful to the next.
 constexpr double veryShortSeconds = 5e-4;
@@ -160,8 +160,8 @@ const Algorithm& DynamicSelection::choose(NetworkChooser& chooser, Collective co
     const double least = mine.least[static_cast<std::size_t>(option)];
     const double most = mine.most[static_cast<std::size_t>(option)];
     // Calls of fewer bytes than the least class begins with cost as much as its shortest.
-    const double share = std::max(
-        1.0, static_cast<double>(bytes * static_cast<std::size_t>(lanes)) / static_cast<double>(mine.bytes));
+    const double share =
+        std::max(1.0, static_cast<double>(bytes * static_cast<std::size_t>(lanes)) / static_cast<double>(mine.bytes));
     factor_ = least > 0 ? least / std::lerp(least, std::max(least, most), share - 1) : 1;
   }
   return algorithmOf(option);

@@ -21,7 +21,7 @@ constexpr double afterGraces = leftGrace + 0.01;
 constexpr double verdictSeconds = 0.7;  // of waiting for rank 0 after a time-out
 constexpr double explainSeconds = 0.3;  // for the control plane to tell why a connection broke
 constexpr double leastSpin = 2e-6;
-constexpr double anothersTurn = 2e-6;  // a yield takes longer if another process wants the core
+constexpr double anothersTurn = 2e-6;                  // a yield takes longer if another process wants the core
 constexpr std::chrono::milliseconds lookInterval{20};  // between looks at the control plane when nothing came from it
 constexpr double idleSeconds = 0.001;                  // between looks at the control plane from inside the node
 

@@ -62,8 +62,7 @@ class NetworkLowering {
     const auto sends = [](const NetworkStep& step) { return !step.sends.empty(); };
     const auto last = std::ranges::find_if(program_.steps.rbegin(), program_.steps.rend(), sends);
     const auto next = static_cast<std::size_t>(program_.steps.rend() - last);
-    const bool isAside =
-        next > 0 && next < steps.size() && steps[next].round - steps[next - 1].round >= 2;
+    const bool isAside = next > 0 && next < steps.size() && steps[next].round - steps[next - 1].round >= 2;
     program_.asideFrom = isAside ? next : steps.size();
   }
 
