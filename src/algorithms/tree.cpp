@@ -116,7 +116,7 @@ class TreeWriter {
       const int rank = tree_.rankOf(v);
       const bool isRoot = v == tree_.root();
       if (node.children.empty() && !isRoot) {
-        writer_.step(rank, 0, 0, 1, {input(0)}, {output(rank), parentOf(v)});
+        writer_.step(rank, 0, 0, 1, {input(0)}, {parentOf(v)});  // its block comes back with the others
       } else {
         writer_.step(rank, 0, 0, 1, {input(0)}, {output(rank)});
         for (const int child : node.children)
