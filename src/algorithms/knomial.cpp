@@ -10,9 +10,11 @@
 //   A rank sends to all its children at once, so a larger k has fewer steps and more bytes at the root.
 //
 //   Steps (longest path; messages to several children at once count as one step): the largest number of digits that
-//   are not 0 of any v < p, at most ceil(log_k p), for k = 2 floor(lg p); allreduce twice that. Bytes: broadcast at
+//   are not 0 of any v < p, at most ceil(log_k p), for k = 2 floor(lg p); allreduce, allgather and reduce-scatter twice
+//   that. Bytes: broadcast at
 //   most (k-1) ceil(log_k p) N sent by the root; reduce N sent, as much received by the root; gather and scatter p-1
-//   blocks at the root.
+//   blocks at the root; allgather and reduce-scatter p blocks to or from each child of it. These two have 2 (p-1)
+//   messages where butterflies have p lg p: for blocks so small that messages cost more than bytes.
 //
 //   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH. IJHPCA (2005).
 //   k > 2: M. Bernaschi, G. Iannello: Collective communication operations: experimental results vs. theory.
@@ -30,8 +32,8 @@ constexpr std::string_view nameOfRadix(int radix) {
 
 bool serves(const PlanRequest& request) {
   return request.ranks >= 1 &&
-         isOneOf(request.collective, {Collective::allReduce, Collective::broadcast, Collective::reduce,
-                                      Collective::gather, Collective::scatter});
+         (isRooted(request.collective) ||
+          isOneOf(request.collective, {Collective::allReduce, Collective::allGather, Collective::reduceScatter}));
 }
 
 template <int radix>

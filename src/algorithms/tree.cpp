@@ -108,6 +108,48 @@ class TreeWriter {
     }
   }
 
+  void allGather() {
+    const int p = tree_.size();
+    const int turn = 2 * tree_.node(tree_.root()).height;  // in which the root has all and hands it on
+    for (int v = 0; v < p; ++v) {
+      const TreeNode& node = tree_.node(v);
+      const int rank = tree_.rankOf(v);
+      const bool isRoot = v == tree_.root();
+      if (node.children.empty() && !isRoot) {
+        writer_.step(rank, 0, 0, 1, {input(0)}, {parentOf(v)});  // its block comes back with the others
+      } else {
+        writer_.step(rank, 0, 0, 1, {input(0)}, {output(rank)});
+        for (const int child : node.children)
+          writer_.step(rank, 2 * tree_.node(child).height + 1, 0, sizeOf(child), {peer(tree_.rankOf(child))},
+                       {output(tree_.node(child).first)});
+        if (!isRoot) writer_.step(rank, 2 * node.height, 0, sizeOf(v), {output(node.first)}, {parentOf(v)});
+      }
+      std::vector<Operand> whole = peersBelow(v);
+      if (!isRoot) whole.insert(whole.begin(), output(0));
+      writer_.step(rank, turn + node.depth, 0, p, {isRoot ? output(0) : parentOf(v)}, whole);
+    }
+  }
+
+  void reduceScatter() {
+    const int p = tree_.size();
+    writer_.needScratch(p);
+    reduceUp({scratch(0)}, p);
+    const int turn = tree_.node(tree_.root()).height;
+    for (int v = 0; v < p; ++v) {
+      const TreeNode& node = tree_.node(v);
+      const int rank = tree_.rankOf(v);
+      const bool isRoot = v == tree_.root();
+      const bool leaf = !isRoot && node.children.empty();
+      const int round = turn + 2 * node.depth + 1;  // in which it hands parts on; it got them in the round before
+      if (!isRoot) writer_.step(rank, round - 1, 0, sizeOf(v), {parentOf(v)}, {leaf ? output(0) : scratch(0)});
+      if (leaf) continue;
+      for (const int child : largestFirst(v))
+        writer_.step(rank, round, 0, sizeOf(child), {scratch(tree_.node(child).first - node.first)},
+                     {peer(tree_.rankOf(child))});
+      writer_.step(rank, round, 0, 1, {scratch(v - node.first)}, {output(0)});
+    }
+  }
+
  private:
   Operand parentOf(int v) const { return peer(tree_.rankOf(tree_.node(v).parent)); }
   int sizeOf(int v) const { return tree_.node(v).size; }
@@ -118,9 +160,15 @@ class TreeWriter {
     return children;
   }
 
+  std::vector<Operand> peersBelow(int v) const {
+    std::vector<Operand> peers;
+    for (const int child : largestFirst(v)) peers.push_back(peer(tree_.rankOf(child)));
+    return peers;
+  }
+
   std::vector<Operand> outputAndChildren(int v) const {
-    std::vector<Operand> destinations = {output(0)};
-    for (const int child : largestFirst(v)) destinations.push_back(peer(tree_.rankOf(child)));
+    std::vector<Operand> destinations = peersBelow(v);
+    destinations.insert(destinations.begin(), output(0));
     return destinations;
   }
 
@@ -133,7 +181,7 @@ class TreeWriter {
   }
 
   /// Every rank forwards to its parent in the round of its height; the root writes to `rootDestinations`.
-  void reduceUp(const std::vector<Operand>& rootDestinations) {
+  void reduceUp(const std::vector<Operand>& rootDestinations, int blocks = 1) {
     for (int v = 0; v < tree_.size(); ++v) {
       std::vector<Operand> sources;
       bool ownIsIn = false;
@@ -143,7 +191,7 @@ class TreeWriter {
         sources.push_back(peer(tree_.rankOf(child)));
       }
       if (!ownIsIn) sources.push_back(input(0));
-      writer_.step(tree_.rankOf(v), tree_.node(v).height, 0, 1, sources,
+      writer_.step(tree_.rankOf(v), tree_.node(v).height, 0, blocks, sources,
                    v == tree_.root() ? rootDestinations : std::vector<Operand>{parentOf(v)});
     }
   }
@@ -176,6 +224,12 @@ Plan writeOnTree(const PlanRequest& request, std::string_view algorithm, const T
       break;
     case Collective::gather:
       onTree.gather();
+      break;
+    case Collective::allGather:
+      onTree.allGather();
+      break;
+    case Collective::reduceScatter:
+      onTree.reduceScatter();
       break;
     default:
       onTree.scatter();

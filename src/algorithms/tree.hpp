@@ -12,6 +12,8 @@
 //               the order of places. Only the root's buffer is in the order of ranks: messages to and from the root are
 //               cut in two where the rank number wraps.
 //   scatter     the same backwards.
+//   allgather   gather to rank 0, in everybody's output instead of scratch, then broadcast of the whole stack.
+//   reduce-scatter  reduce of the whole stack to rank 0, then scatter. For these two the root is rank 0 at place 0.
 #pragma once
 
 #include <string_view>
@@ -49,7 +51,7 @@ class Tree {
   int rank_;
 };
 
-/// Broadcast, reduce, allreduce, gather or scatter on a tree.
+/// Any collective but alltoall on a tree.
 Plan writeOnTree(const PlanRequest& request, std::string_view algorithm, const Tree& tree);
 
 }  // namespace tacc

@@ -19,6 +19,10 @@ constexpr std::size_t agreedBytes = 8 * DynamicChoice::mostTimes;
 constexpr double shortSeconds = 2e-3;
 /// Prices of algorithms that may be the fastest for such calls, to the least of all.
 constexpr double rivalling = 3;
+/// The same for those that send at most two thirds of the messages of the one with the least price: where processors
+/// are shared, each message costs all ranks.
+constexpr double rivallingOfFew = 8, few = 2.0 / 3;
+constexpr int mostRanksCounted = 64;    // whose plans are written for counting
 constexpr int longestPeriod = 1 << 14;  // calls; of short ones
 /// Means of six calls of 8 bytes differ by a fifth from one handful to the next.
 constexpr double veryShortSeconds = 5e-4;
@@ -57,15 +61,30 @@ int countedOf(Collective collective, double seconds) {
   return seconds <= veryShortSeconds ? countedOfVeryShort : countedOfShort;
 }
 
-/// Those with prices near the least, the cheapest first.
-std::vector<int> rivalsOf(const std::vector<NetworkCandidate>& candidates) {
+/// Of all ranks together.
+double messagesOf(const Algorithm& algorithm, const PlanRequest& request) {
+  std::size_t messages = 0;
+  const auto isMessage = [](const Operand& operand) { return operand.kind == Operand::Kind::peer; };
+  for (const RankPlan& rank : algorithm.make(request).ranks)
+    for (const Step& step : rank.steps)
+      messages += static_cast<std::size_t>(std::ranges::count_if(step.destinations, isMessage));
+  return static_cast<double>(messages);
+}
+
+/// Those with prices near the least, the cheapest first, and those with few messages.
+std::vector<int> rivalsOf(const std::vector<NetworkCandidate>& candidates, const PlanRequest& request) {
   std::vector<const NetworkCandidate*> possible;
   for (const NetworkCandidate& candidate : candidates)
     if (candidate.isPossible) possible.push_back(&candidate);
   std::ranges::stable_sort(possible, {}, &NetworkCandidate::seconds);
+  const double least = possible.front()->seconds;
+  const bool counts = request.ranks <= mostRanksCounted;
+  const double most = counts ? few * messagesOf(*possible.front()->algorithm, request) : 0;
   std::vector<int> rivals;
   for (const NetworkCandidate* candidate : possible)
-    if (candidate->seconds <= rivalling * possible.front()->seconds) rivals.push_back(numberOf(*candidate->algorithm));
+    if (candidate->seconds <= rivalling * least ||
+        (counts && candidate->seconds <= rivallingOfFew * least && messagesOf(*candidate->algorithm, request) <= most))
+      rivals.push_back(numberOf(*candidate->algorithm));
   return rivals;
 }
 
@@ -120,7 +139,7 @@ DynamicSelection::Class DynamicSelection::makeClass(NetworkChooser& chooser, Col
   if (expected <= shortSeconds && period <= longestPeriod)
     made.choice.emplace(chosen, expected,
                         DynamicChoice::paceOfShortCalls(static_cast<int>(period), countedOf(collective, expected)),
-                        rivalsOf(candidates));
+                        rivalsOf(candidates, chooser.request(collective, 0)));
   else if (period <= DynamicChoice::mostPeriod && needsAll(collective))
     made.choice.emplace(chosen, expected, DynamicChoice::paceOfLongCalls(static_cast<int>(period)));
   return made;
@@ -140,7 +159,9 @@ const Algorithm& DynamicSelection::choose(NetworkChooser& chooser, Collective co
     pending_ = &mine;
     const double least = mine.least[static_cast<std::size_t>(option)];
     const double most = mine.most[static_cast<std::size_t>(option)];
-    const double share = static_cast<double>(bytes * static_cast<std::size_t>(lanes)) / static_cast<double>(mine.bytes);
+    // Calls of fewer bytes than the least class begins with cost as much as its shortest.
+    const double share =
+        std::max(1.0, static_cast<double>(bytes * static_cast<std::size_t>(lanes)) / static_cast<double>(mine.bytes));
     factor_ = least > 0 ? least / std::lerp(least, std::max(least, most), share - 1) : 1;
   }
   return algorithmOf(option);

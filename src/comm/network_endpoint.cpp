@@ -21,6 +21,7 @@ constexpr double afterGraces = leftGrace + 0.01;
 constexpr double verdictSeconds = 0.7;  // of waiting for rank 0 after a time-out
 constexpr double explainSeconds = 0.3;  // for the control plane to tell why a connection broke
 constexpr double leastSpin = 2e-6;
+constexpr double anothersTurn = 2e-6;                  // a yield takes longer if another process wants the core
 constexpr std::chrono::milliseconds lookInterval{20};  // between looks at the control plane when nothing came from it
 constexpr double idleSeconds = 0.001;                  // between looks at the control plane from inside the node
 
@@ -45,22 +46,23 @@ void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>
   lastMove_ = Clock::now();
   isStuck_ = false;
   isRunning_ = true;
-  for (bool slept = false;;) {
+  for (bool slept = false, makesWay = false;;) {
     // What a transport does for itself, such as asking whether a peer still lives, is no progress of the call.
     const bool moved = progress(&activity);
+    if (moved && slept) learn(secondsSince(lastMove_));
     if (enough() && (!activity.isFinished() || transport_->drain())) {
       isRunning_ = false;
       return;
     }
     if (moved) {
-      if (slept) learn(secondsSince(lastMove_));
       lastMove_ = Clock::now();
-      slept = false;
+      slept = makesWay = false;
       continue;
     }
     const double still = secondsSince(lastMove_);
-    if (!slept && still < spin_) {
+    if (!slept && !makesWay && still < spin_) {
       sched_yield();  // whoever is waited for may need this core
+      makesWay = activity.isAside() && secondsSince(lastMove_) - still > anothersTurn;
       continue;
     }
     const auto now = Clock::now();
@@ -69,7 +71,7 @@ void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>
       checkOthers(&activity, still);
     }
     if (transport_->descriptor() < 0 || transport_->arm()) sleep();
-    if (!std::exchange(slept, true)) spin_ /= 2;
+    if (!std::exchange(slept, true) && !makesWay) spin_ /= 2;
   }
 }
 

@@ -198,6 +198,12 @@ struct Pricing {
       load.down({&plain, 1});
       return;
     }
+    if (is(Collective::allGather) || is(Collective::reduceScatter)) {
+      const TreeLoad parts{&tree, n, true, 0, true}, whole{&tree, n * p(), false, sum(n * p()), false};
+      load.up({reduces() ? &whole : &parts, 1});
+      load.down({reduces() ? &parts : &whole, 1});
+      return;
+    }
     load.doNotHold();
     is(Collective::reduce) || is(Collective::gather) ? load.up({&one, 1}) : load.down({&plain, 1});
   }

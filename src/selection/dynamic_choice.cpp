@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 namespace tacc {
@@ -16,7 +17,10 @@ constexpr double departureOfShortCalls = 1.6;
 constexpr std::size_t knownOptions = 4;  // the best of them are tried again, of short calls
 /// After its first trial an option that took so much longer than the best one is not tried again.
 constexpr double hopeless = 1.5;
+/// Of short calls means of a few calls differ by more than a fifth.
+constexpr double hopelessShortCall = 2;
 constexpr std::size_t finalists = 4;
+constexpr int roundsOfHalving = 2;
 /// What an option may take at most of the settled one's time to replace it. Where nothing had led to the exploration it
 /// is less than what 10 % of noise can make of two equal ones: 0.9 / 1.1.
 constexpr double worthwhile = 0.95, worthwhileWithoutReason = 0.81;
@@ -24,7 +28,7 @@ constexpr std::uint64_t shortestRest = 16, longestRest = 1024;  // calls
 constexpr std::uint64_t leastRoutine = 256, mostRoutine = 1 << 20;
 constexpr double routineShare = 0.01;  // of the time, that explorations without a reason may cost
 /// Eight processes that take turns on two cores are in step after a call or two.
-constexpr int shortSkipped = 2, shortRounds = 4;
+constexpr int shortSkipped = 2, shortRounds = 3;
 
 /// The lower of the two in the middle, of an even number: what is above it is other programs and late ranks.
 double medianOf(std::span<const double> times) {
@@ -67,7 +71,9 @@ void DynamicChoice::schedule(Phase phase, std::vector<Turn> turns) {
 
 void DynamicChoice::tryOut(Phase phase, const std::vector<int>& options) {
   std::vector<Turn> turns;
-  for (const int option : options) turns.push_back({option, pace_.skipped, pace_.counted});
+  // The first calls of an option go over new connections.
+  const int more = phase == Phase::everyOption ? pace_.skipped : 0;
+  for (const int option : options) turns.push_back({option, pace_.skipped + more, pace_.counted - more});
   schedule(phase, std::move(turns));
 }
 
@@ -94,6 +100,7 @@ DynamicChoice::Event DynamicChoice::agree(const Propose& propose) {
     case Phase::settled:
       return judge(propose);
     case Phase::everyOption:
+    case Phase::betterOptions:
       return compare();
     case Phase::bestOptions:
       break;
@@ -165,27 +172,38 @@ void DynamicChoice::keepTrials() {
   }
 }
 
+/// Of short calls half of the options are left each time until few enough are: most calls try those that are close.
 DynamicChoice::Event DynamicChoice::compare() {
   keepTrials();
-  std::vector<Trial> best = trials_;
-  std::ranges::stable_sort(best, {}, [](const Trial& trial) { return trial.times[0]; });
-  // The old one is not left out for being the fifth of many that are alike.
+  const auto isTried = [&](const Trial& trial) {
+    return std::ranges::find(schedule_, trial.option, &Turn::option) != schedule_.end();
+  };
+  std::vector<Trial> best;
+  std::ranges::copy_if(trials_, std::back_inserter(best), isTried);
+  std::ranges::stable_sort(best, {}, &Trial::median);
+  const std::size_t room = isShort() ? std::max(finalists, (best.size() + 1) / 2) : finalists;
+  // The old one is not left out for being the fifth of many that are alike. Of rivals none was measured before.
   const auto old = std::ranges::find(best, current_, &Trial::option);
-  if (old - best.begin() >= static_cast<std::ptrdiff_t>(finalists)) std::swap(*old, best[finalists - 1]);
-  const double least = std::ranges::min(best, {}, [](const Trial& trial) { return trial.times[0]; }).times[0];
+  const double least = best.front().median();
+  if (reason_ != Reason::rivals && old - best.begin() >= static_cast<std::ptrdiff_t>(room))
+    std::swap(*old, best[room - 1]);
   std::vector<int> options;
   for (const Trial& trial : best)
-    if (options.size() < finalists && trial.times[0] <= hopeless * least) options.push_back(trial.option);
+    if (options.size() < room && trial.median() <= (isShort() ? hopelessShortCall : hopeless) * least)
+      options.push_back(trial.option);
+  const bool isLast = options.size() <= finalists;
   // In turn, so that what disturbs one of them disturbs the others too.
   const std::size_t once = options.size();
-  for (std::size_t i = 0; i < once * static_cast<std::size_t>(pace_.rounds - 1); ++i) options.push_back(options[i]);
-  tryOut(Phase::bestOptions, options);
+  const int rounds = isLast ? pace_.rounds : roundsOfHalving;
+  for (std::size_t i = 0; i < once * static_cast<std::size_t>(rounds - 1); ++i) options.push_back(options[i]);
+  tryOut(isLast ? Phase::bestOptions : Phase::betterOptions, options);
   return Event::exploring;
 }
 
 DynamicChoice::Event DynamicChoice::settle() {
   keepTrials();
-  const auto isFinalist = [&](const Trial& trial) { return trial.count > 1; };
+  const std::size_t most = std::ranges::max(trials_, {}, &Trial::count).count;
+  const auto isFinalist = [&](const Trial& trial) { return trial.count == most; };
   const Trial* best = nullptr;
   for (const Trial& trial : trials_)
     if (isFinalist(trial) && (best == nullptr || trial.median() < best->median())) best = &trial;

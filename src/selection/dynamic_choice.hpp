@@ -35,7 +35,7 @@ class DynamicChoice {
 
   /// An option that was tried in the last exploration.
   struct Trial {
-    static constexpr std::size_t most = 5;
+    static constexpr std::size_t most = 8;
     int option;
     std::size_t count;  // of times
     std::array<double, most> times;
@@ -49,7 +49,7 @@ class DynamicChoice {
     int times;        // that they tell, the last ones; at most mostTimes
     int skipped = 0;  // calls of a trial that do not count, as they connect and run beside others' calls before them
     int counted = 1;  // calls of which each time is the mean
-    int rounds = 2;   // of trials of the best options, after the first of every option
+    int rounds = 2;   // of trials of the best options, after those that chose them
   };
   static constexpr int leastPeriod = 4, mostPeriod = 16;
   /// Every call is timed, and agreements are every `period` calls, leastPeriod to mostPeriod.
@@ -91,7 +91,8 @@ class DynamicChoice {
   std::uint64_t calls() const noexcept { return calls_; }
 
  private:
-  enum class Phase : std::uint8_t { settled, everyOption, bestOptions };
+  /// betterOptions: of short calls, where one time of each does not tell which are the best.
+  enum class Phase : std::uint8_t { settled, everyOption, betterOptions, bestOptions };
   /// Calls in a row that make one time.
   struct Turn {
     int option;

@@ -151,6 +151,11 @@ TEST(Costs, AreThoseOfTheDocumentation) {
     expectCost("binomial", Collective::scatter, p, {floorLog(p), n - 1});
     expectCost("binomial", Collective::reduce, p, {floorLog(p), 1});
     EXPECT_EQ(certify("binomial", Collective::allReduce, p).longestChain, 2 * floorLog(p)) << p;
+    expectCost("binomial", Collective::allGather, p, {2 * floorLog(p), n * static_cast<std::uint64_t>(ceilLog(p))});
+    EXPECT_EQ(certify("binomial", Collective::reduceScatter, p).longestChain, 2 * floorLog(p)) << p;
+    EXPECT_EQ(certify("binomial", Collective::reduceScatter, p).maxBlocksReceived,
+              n * static_cast<std::uint64_t>(ceilLog(p)))
+        << p;
     EXPECT_EQ(certify("binomial", Collective::gather, p).maxBlocksReceived, n - 1) << p;
     expectCost("chain", Collective::broadcast, p, {p - 1, 8});
     expectCost("chain", Collective::reduce, p, {p - 1, 8});

@@ -241,6 +241,33 @@ TEST(DynamicChoiceOfShortCalls, TriesTheRivalsAtOnceAndTakesTheBest) {
   }
 }
 
+/// Most calls try those that are close, and one slow time leaves nothing out that is among the better half.
+TEST(DynamicChoiceOfShortCalls, FindsTheBestOfManyThatAreClose) {
+  constexpr int many = 16;
+  std::vector<int> rivals;
+  for (int option = 0; option < many; ++option) rivals.push_back(option);
+  int found = 0;
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    const int best = static_cast<int>(seed % many);
+    std::vector<int> tried(many, 0);
+    const auto time = [&](int option, std::uint64_t) {
+      const int since = tried[static_cast<std::size_t>(option)]++;
+      // The others are 10 to 80 % behind.
+      const int behind = (option - best + many) % many;
+      return (since < 4 ? 5.0 : 1.0) * (behind == 0 ? 1.0 : 1.05 + 0.05 * behind);
+    };
+    Ranks ranks(2, {0, 1.0, DynamicChoice::paceOfShortCalls(100, 12), rivals}, time, 0.2, seed, 0.2);
+    ranks.calls(640);
+    EXPECT_EQ(ranks.choice().explorations(), 1u);
+    EXPECT_NE(ranks.count(Event::kept) + ranks.count(Event::switched), 0) << "it ends in time";
+    EXPECT_LE((ranks.choice().settled() - best + many) % many, 2) << seed;
+    if (ranks.choice().settled() == best) ++found;
+    const int worst = (best + many - 1) % many;
+    EXPECT_EQ(tried[static_cast<std::size_t>(worst)], 14) << "once";
+  }
+  EXPECT_GE(found, 90);
+}
+
 /// Whatever ranks measure, and whichever of the values counts: Ranks::call() compares what all of them run.
 TEST(DynamicChoiceOfShortCalls, AllRanksRunTheSame) {
   for (unsigned seed = 0; seed < 20; ++seed) {

@@ -1,0 +1,67 @@
+// Which algorithms short calls try, and that their times are compared as they are. One rank is enough: agreeing leaves
+// its values what they are.
+#include "comm/dynamic_selection.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string_view>
+
+namespace tacc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Eight hosts at a switch where 64 bytes take longer than the latency: prices grow with every byte.
+NetworkChooser slowSwitch(const NetworkSpeed& speed) {
+  CostMachine machine;
+  machine.ranks = 8;
+  machine.levels = {{{0}, speed.latency, 1 / speed.bytesPerSecond, 0}};
+  machine.portBytesPerSecond = speed.bytesPerSecond;
+  machine.overhead = speed.overhead;
+  return {machine, speed};
+}
+
+struct Learnt {
+  std::set<std::string_view> tried;
+  double seconds = 0;  // that the chosen one is expected to take
+};
+
+/// Calls that all take `seconds`, whatever runs.
+Learnt learn(Collective collective, std::size_t bytes, double seconds) {
+  const NetworkSpeed speed{5e-6, 10e6, 1e-6};
+  NetworkChooser chooser = slowSwitch(speed);
+  DynamicSelection selection(chooser, speed, 0);
+  Learnt learnt;
+  for (int call = 0; call < 700; ++call) {
+    selection.begin();
+    learnt.tried.insert(selection.choose(chooser, collective, 0, bytes, 1).name);
+    for (const auto begin = Clock::now(); Clock::now() - begin < std::chrono::duration<double>(seconds);) continue;
+    if (selection.end() == DynamicSelection::Next::agreement) selection.agree();
+  }
+  const std::string text = selection.explain(chooser, collective, bytes, 1);
+  const std::size_t at = text.find(" takes ");
+  EXPECT_NE(at, std::string::npos) << text;
+  if (at != std::string::npos) learnt.seconds = std::stod(text.substr(at + 7)) * 1e-3;
+  return learnt;
+}
+
+TEST(DynamicSelection, CallsOfAFewBytesTakeWhatTheyTake) {
+  constexpr double seconds = 30e-6;
+  const Learnt learnt = learn(Collective::allReduce, 4, seconds);
+  EXPECT_GE(learnt.seconds, seconds);
+  EXPECT_LT(learnt.seconds, 1.5 * seconds) << "the best of many equal ones";
+}
+
+TEST(DynamicSelection, AlgorithmsWithFewMessagesAreTried) {
+  for (const Collective collective : {Collective::allReduce, Collective::allGather, Collective::reduceScatter}) {
+    const Learnt learnt = learn(collective, 4, 2e-6);
+    EXPECT_TRUE(learnt.tried.contains("binomial")) << nameOf(collective);
+    EXPECT_GE(learnt.tried.size(), 5u) << nameOf(collective);
+  }
+}
+
+}  // namespace
+}  // namespace tacc
