@@ -4,6 +4,7 @@
 //   build/bench/join_times --ranks 2000 --hosts 100       20 threads each in 100 processes that take each other for
 //                                                         other hosts: over TCP
 //   build/bench/join_times --ranks 64 --whole             a whole communicator, not only the meeting
+//   build/bench/join_times --ranks 2000 --hosts 100 --shrink --dead 20    the survivors of a communicator
 //   cluster run --ranks 64 --cluster 2,4,0,0 -- build/bench/join_times --launched     the same, for ranks of a launcher
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -19,14 +20,17 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <new>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "comm/bootstrap.hpp"
+#include "comm/muster.hpp"
 #include "comm/unique_id.hpp"
 #include "tacc/tacc.h"
+#include "transports/inet_address.hpp"
 
 // The linker puts these before the system's own (--wrap), so that all that a process sends and accepts is counted.
 namespace {
@@ -67,7 +71,9 @@ struct Options {
   int width = 32;           // TACC_JOIN_WIDTH
   bool whole = false;
   bool launched = false;
-  bool own = false;  // every rank a process of its own
+  bool own = false;     // every rank a process of its own
+  bool shrink = false;  // survivors meet
+  int dead = 0;         // of the ranks, the last
 };
 
 /// What a rank measured, in seconds since the beginning; in memory that all processes share.
@@ -79,6 +85,7 @@ struct Shared {
   Clock::time_point start;
   std::uint64_t bytes, messages, accepted;  // of rank 0
   double processor;                         // seconds of rank 0's process
+  std::atomic<int> placed;                  // ranks whose socket listens
 };
 
 /// Ranks lie block by block.
@@ -87,6 +94,33 @@ int hostOf(const Options& options, int rank) {
 }
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+MusterPlace* placesIn(Shared& shared, const Options& options) {
+  return reinterpret_cast<MusterPlace*>(reinterpret_cast<Times*>(&shared + 1) + options.ranks);
+}
+
+/// Ranks listen, tell each other where, and some die; then the others meet.
+void shrink(const Options& options, const taccUniqueId& id, int rank, Shared& shared, Times& times) {
+  const InetAddress loopback(InetAddress::V4{127, 0, 0, 1});
+  auto muster = std::make_unique<Muster>(rank, options.hosts > 1 ? &loopback : nullptr);
+  MusterPlace* places = placesIn(shared, options);
+  places[rank] = muster->place();
+  const auto waitForAll = [&](int what) {
+    for (shared.placed += 1; shared.placed < what * options.ranks;)
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  };
+  waitForAll(1);
+  muster->setPlaces({places, places + options.ranks}, openUniqueId(id).secret);
+  const bool isDead = rank >= options.ranks - options.dead;
+  if (isDead) muster.reset();
+  waitForAll(2);
+  times.begun = times.met = times.gathered = times.ended = since(shared.start);
+  times.good = true;
+  if (isDead) return;
+  const Muster::Outcome outcome = muster->gather(std::vector<bool>(static_cast<std::size_t>(options.ranks)), 120);
+  times.met = times.gathered = times.ended = since(shared.start);
+  times.good = static_cast<int>(outcome.survivors.size()) == options.ranks - options.dead;
+}
 
 void meet(const Options& options, const taccUniqueId& id, int rank, Clock::time_point start, Times& times) {
   times.begun = since(start);
@@ -123,7 +157,10 @@ void runProcess(const Options& options, taccUniqueId id, const std::vector<int>&
   for (const int rank : ranks)
     threads.emplace_back([&, rank] {
       try {
-        meet(options, id, rank, shared.start, times[rank]);
+        if (options.shrink)
+          shrink(options, id, rank, shared, times[rank]);
+        else
+          meet(options, id, rank, shared.start, times[rank]);
       } catch (const std::exception& error) {
         fmt::print(stderr, "rank {}: {}\n", rank, error.what());
       }
@@ -157,7 +194,8 @@ void print(const Options& options, const Shared& shared, const Times* times) {
 }
 
 int run(const Options& options) {
-  const std::size_t bytes = sizeof(Shared) + sizeof(Times) * static_cast<std::size_t>(options.ranks);
+  const std::size_t bytes =
+      sizeof(Shared) + (sizeof(Times) + sizeof(MusterPlace)) * static_cast<std::size_t>(options.ranks);
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 1;
   auto* shared = new (memory) Shared{};
@@ -217,6 +255,8 @@ int main(int argc, char** argv) {
   app.add_option("--bytes", options.bytes, "that each tells all others");
   app.add_option("--width", options.width, "TACC_JOIN_WIDTH")->check(CLI::Range(1, 65536));
   app.add_flag("--whole", options.whole, "form a communicator");
+  app.add_flag("--shrink", options.shrink, "survivors meet, as in taccCommShrink");
+  app.add_option("--dead", options.dead, "ranks that do not survive, the last ones")->check(CLI::NonNegativeNumber);
   app.add_flag("--processes", options.own, "one for each rank, also on several hosts");
   app.add_flag("--launched", options.launched, "this process is one rank, as its launcher says");
   CLI11_PARSE(app, argc, argv);

@@ -38,6 +38,21 @@ bool isConnectedToItself(int fd) noexcept {
   return near && near == InetAddress::ofPeer(fd);
 }
 
+/// True: to be waited for. Else it is connected, or says why not.
+bool begin(const InetAddress& address, Attempt& attempt) {
+  sockaddr_storage storage;
+  const socklen_t bytes = address.fill(storage);
+  attempt.socket = makeSocket(storage.ss_family);
+  int code = EAFNOSUPPORT;
+  if (attempt.socket.valid()) {
+    if (::connect(attempt.socket.get(), reinterpret_cast<const sockaddr*>(&storage), bytes) == 0) return false;
+    if (errno == EINPROGRESS || errno == EINTR) return true;
+    code = errno;
+  }
+  attempt = {FileDescriptor(), describe(code), false};
+  return false;
+}
+
 }  // namespace
 
 Attempt connectUnix(const std::string& name) {
@@ -53,23 +68,39 @@ Attempt connectUnix(const std::string& name) {
 }
 
 Attempt connectTcp(const InetAddress& address, double seconds, const Deadline& deadline, const Interrupt& interrupt) {
-  sockaddr_storage storage;
-  const socklen_t bytes = address.fill(storage);
-  FileDescriptor socket = makeSocket(storage.ss_family);
-  if (!socket.valid()) return {FileDescriptor(), describe(EAFNOSUPPORT), false};
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&storage), bytes) != 0) {
-    if (errno != EINPROGRESS && errno != EINTR) return {FileDescriptor(), describe(errno), false};
-    const Deadline end = std::min(deadline, Deadline(seconds));
-    std::vector<pollfd> sockets{{socket.get(), POLLOUT, 0}};
-    while (sockets[0].revents == 0) {
-      if (end.passed()) return {FileDescriptor(), fmt::format("no answer within {:.3g} s", seconds), false};
-      waitFor(sockets, interrupt, end);
+  return std::move(connectTcp(std::span(&address, 1), seconds, deadline, interrupt).front());
+}
+
+std::vector<Attempt> connectTcp(std::span<const InetAddress> addresses, double seconds, const Deadline& deadline,
+                                const Interrupt& interrupt) {
+  const Deadline end = std::min(deadline, Deadline(seconds));
+  std::vector<Attempt> attempts(addresses.size());
+  std::vector<std::size_t> open;  // places that have not answered
+  for (std::size_t i = 0; i < addresses.size(); ++i)
+    if (begin(addresses[i], attempts[i])) open.push_back(i);
+  while (!open.empty() && !end.passed()) {
+    std::vector<pollfd> sockets;
+    for (const std::size_t i : open) sockets.push_back({attempts[i].socket.get(), POLLOUT, 0});
+    waitFor(sockets, interrupt, end);
+    std::size_t left = 0;
+    for (std::size_t k = 0; k < open.size(); ++k) {
+      if (sockets[k].revents == 0)
+        open[left++] = open[k];
+      else if (const int code = pendingError(sockets[k].fd); code != 0)
+        attempts[open[k]] = {FileDescriptor(), describe(code), false};
     }
-    if (const int code = pendingError(socket.get()); code != 0) return {FileDescriptor(), describe(code), false};
+    open.resize(left);
   }
-  if (isConnectedToItself(socket.get())) return {FileDescriptor(), describe(ECONNREFUSED), false};
-  tuneTcp(socket.get());
-  return {std::move(socket), "", false};
+  for (const std::size_t i : open)
+    attempts[i] = {FileDescriptor(), fmt::format("no answer within {:.3g} s", seconds), false};
+  for (Attempt& attempt : attempts) {
+    if (!attempt.socket.valid()) continue;
+    if (isConnectedToItself(attempt.socket.get()))
+      attempt = {FileDescriptor(), describe(ECONNREFUSED), false};
+    else
+      tuneTcp(attempt.socket.get());
+  }
+  return attempts;
 }
 
 }  // namespace tacc

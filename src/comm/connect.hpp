@@ -1,7 +1,9 @@
-// One attempt to reach rank 0 at one place.
+// Attempts to reach a rank at the places where it listens.
 #pragma once
 
+#include <span>
 #include <string>
+#include <vector>
 
 #include "comm/wait.hpp"
 #include "transports/file_descriptor.hpp"
@@ -20,5 +22,8 @@ Attempt connectUnix(const std::string& name);
 
 /// Waits `seconds`, at most until the deadline. Throws also when interrupted.
 Attempt connectTcp(const InetAddress& address, double seconds, const Deadline& deadline, const Interrupt& interrupt);
+/// The same for several places at the same time; returns when each has answered, or the time is over.
+std::vector<Attempt> connectTcp(std::span<const InetAddress> addresses, double seconds, const Deadline& deadline,
+                                const Interrupt& interrupt);
 
 }  // namespace tacc

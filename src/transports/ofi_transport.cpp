@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstring>
 #include <deque>
+#include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
@@ -72,6 +73,7 @@ class OfiTransport final : public NetworkTransport {
   void release(Operation& operation);
   bool readCompletions();
   bool takeSignalBack();
+  bool isQuiet();
   void deliver(const fi_cq_tagged_entry* entries, ssize_t count);
   void readError();
   std::uint64_t wireTag(int sender, std::uint32_t tag) const;
@@ -83,6 +85,7 @@ class OfiTransport final : public NetworkTransport {
   Owned<fid_fabric> fabric_;
   Owned<fid_domain> domain_;
   Owned<fid_cq> completions_;
+  Owned<fid_cq> bell_;  // where it is slept on a queue of its own, which stays empty
   Owned<fid_av> addresses_;
   std::vector<fi_addr_t> peers_;
   std::deque<Operation> operations_;  // places stay
@@ -96,6 +99,11 @@ int chooseTagBits(const fi_info& info, int ranks) {
   const int bits = static_cast<int>(std::bit_width(info.ep_attr->mem_tag_format));
   return std::min(32, bits - static_cast<int>(std::bit_width(static_cast<unsigned>(ranks))));
 }
+
+/// `net` of libfabric 1.17 signals the descriptor of a queue with each completion, which takes two system calls and
+/// three more to take it back. But all queues of a domain look after the same connections: the descriptor of one that
+/// no endpoint uses is readable when something comes, and is never signalled.
+bool hasBell(const fi_info& info) { return std::string_view(info.fabric_attr->prov_name) == "net"; }
 
 void OfiTransport::check(int result, const char* what) const {
   if (result == 0) return;
@@ -114,14 +122,16 @@ OfiTransport::OfiTransport(const NetworkOptions& options)
   fi_cq_attr queueAttributes = {};
   queueAttributes.format = FI_CQ_FORMAT_TAGGED;
   queueAttributes.wait_obj = FI_WAIT_FD;
-  fid_cq* completions = nullptr;
-  bool canSleep = fi_cq_open(domain, &queueAttributes, &completions, nullptr) == 0;
-  if (!canSleep) {  // not every provider can
+  fid_cq* sleeping = nullptr;  // the queue to sleep on; not every provider has one
+  if (fi_cq_open(domain, &queueAttributes, &sleeping, nullptr) != 0) sleeping = nullptr;
+  fid_cq* completions = sleeping;
+  if (sleeping == nullptr || hasBell(*info_)) {
+    bell_.reset(sleeping);
     queueAttributes.wait_obj = FI_WAIT_NONE;
     check(fi_cq_open(domain, &queueAttributes, &completions, nullptr), "make a completion queue");
   }
   completions_.reset(completions);
-  if (canSleep) check(fi_control(&completions->fid, FI_GETWAIT, &descriptor_), "tell the descriptor to sleep on");
+  if (sleeping != nullptr) check(fi_control(&sleeping->fid, FI_GETWAIT, &descriptor_), "tell what to sleep on");
 
   fi_av_attr tableAttributes = {};
   tableAttributes.type = FI_AV_TABLE;
@@ -300,15 +310,24 @@ void OfiTransport::readError() {
 
 bool OfiTransport::arm() {
   if (!waiting_.empty()) return false;
-  fid* objects[] = {&completions_->fid};
+  fid* objects[] = {bell_ ? &bell_->fid : &completions_->fid};
   const int result = fi_trywait(fabric_.get(), objects, 1);
   // Besides FI_EAGAIN there is what a connection that has just broken leaves behind in the provider: progress() clears
   // it.
-  return result == FI_SUCCESS && takeSignalBack();
+  return result == FI_SUCCESS && (bell_ ? isQuiet() : takeSignalBack());
 }
 
-/// False: there was something to take. `net` of libfabric 1.17 signals its descriptor with each completion and takes
-/// that back only where it waits itself, so whoever sleeps on the descriptor would not. Lasts 1 ms at most.
+/// False: something has come in the moment before. An error is left to progress(), whose callers know what to make of
+/// it.
+bool OfiTransport::isQuiet() {
+  fi_cq_tagged_entry entries[completionsAtOnce];
+  const ssize_t count = fi_cq_read(completions_.get(), entries, completionsAtOnce);
+  if (count > 0) deliver(entries, count);
+  return count == -FI_EAGAIN;
+}
+
+/// False: there was something to take. A provider may signal its descriptor with each completion and take that back
+/// only where it waits itself: then whoever sleeps on the descriptor would not. Lasts 1 ms at most.
 bool OfiTransport::takeSignalBack() {
   pollfd signal{descriptor_, POLLIN, 0};
   if (::poll(&signal, 1, 0) <= 0) return true;

@@ -39,16 +39,16 @@ struct Setting {
 constexpr Setting settings[] = {
     // What is on this host, tacc does itself. UCX tells hosts apart by their boot id, which containers share.
     {"UCX_TLS", "TLS", "^sm"},
-    // TCP. A message that fits a segment is not cut, and large segments are fewer system calls. Between two cores of a
-    // virtual machine that were near (and, later, far from) each other, MiB/s of messages of 64 KiB, 1 MiB and 8 MiB:
-    //    sender's 64K     2750 3496 3408    (1315 1490 1398)
-    //    sender's 256K    3887 4842 4097    (1539 1770 2075)
-    //    sender's 512K    3921 6137 6040    (1544 1708 1767)
-    // and no difference at 8 bytes. The receiver's: 64K, UCX's own, is a fifth slower than 1M. A segment is in use
-    // while
-    // a message is sent or comes in, one for each peer: 4M for the receiver is no faster, so it is not worth its
-    // memory.
-    {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "512K"},
+    // TCP. A message that fits a segment is not cut, and large segments are fewer system calls. MiB/s of messages of
+    // 64 KiB, 1 MiB and 8 MiB between two cores of a virtual machine that were near (and, at other times, far from)
+    // each other, medians of four to six runs by turns:
+    //    sender's 512K                   3394 6211 5870    (1505 1719 1693)
+    //    sender's 1M                     3328 6831 5834    (1496 1758 1960)
+    //    sender's 2M, receiver's 4M      3489 5130 4217    (1515 3880 3005)
+    // and no difference at 8 bytes between 64K and 512K. With UCX's own for the receiver, 64K, it is a fifth slower
+    // than with 1M. A segment is in use while a message is sent or comes in, one for each peer, so more is not worth
+    // its memory.
+    {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "1M"},
     {"UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "1M"},
 };
 
