@@ -126,8 +126,8 @@ void Correlation::makeTiles(int pixelLimit) {
         for (int t = 0; t < tapCount; ++t, weights += shape_.inCounts[in] * std::ptrdiff_t{blockLength}) {
           const int rim = key[static_cast<std::size_t>(t) + 1];
           const Tap& tap = shape_.taps[static_cast<std::size_t>(t)];
-          const std::ptrdiff_t at =
-              static_cast<std::ptrdiff_t>(in) * shape_.inPlane + tap.dy * shape_.inLine + tap.dx * shape_.inPixel;
+          const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(in) * shape_.inPlane + tap.dy * shape_.inLine +
+                                    tap.dx * shape_.inPixel + (in == 0 ? shape_.firstValue : 0);
           if (rim >= 0) runs_.push_back({at, weights, shape_.inCounts[in], static_cast<Rim>(rim)});
         }
       }
@@ -187,9 +187,13 @@ void Correlation::run(const CorrelationRun& what) const {
   call.inputPixel = pixelStride;
   call.outputPixel = shape_.outPixel;
   call.outputBlock = shape_.outPlane;
+  call.lanes = what.lanes;
+  call.offsets = what.offsets;
   for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
     const OutGroup& group = groups_[g];
-    const TileKernel* const ofPixels = kernels[group.blocks];
+    const TileKernel* const ofPixels = !shape_.isPermuted           ? kernels[group.blocks]
+                                       : pixelStride == blockLength ? kernels_.permuted
+                                                                    : kernels_.permutedStrided;
     const std::ptrdiff_t plane = group.firstBlock * shape_.outPlane;
     call.weights = what.packed + group.packed;
     for (std::size_t from = 0; from < inBlocks; from += chunkBlocks_) {

@@ -46,6 +46,9 @@ struct TileCall {
   std::ptrdiff_t outputPixel;
   std::ptrdiff_t outputBlock;
   bool relu;
+  /// For permuted kernels, which have one block: for each row of weights whose products are made with it.
+  const std::int32_t* lanes;    // 16: which of the values at `offsets` every output channel takes
+  const std::int32_t* offsets;  // for each vector of the block: where it reads, in floats from the run's input
 };
 
 /// One tile of a weight gradient: for every row c and block b of output channels
@@ -67,6 +70,8 @@ struct GradientCall {
   std::ptrdiff_t outputRow;
   std::ptrdiff_t outputBlock;
   bool accumulate;
+  const std::int32_t* lanes;    // for permuted kernels, for each row, as in TileCall
+  const std::int32_t* offsets;  // likewise
 };
 
 /// Channel-wise convolution of one block of 16 channels: for every pixel p
@@ -127,6 +132,11 @@ struct KernelSet {
   TileKernel strided[maxBlocks + 1][maxPixels + 1];     // the same for any inputPixel
   TileKernel scattered[maxBlocks + 1][maxPixels + 1];   // the same for values that do not come in runs, without rims
   GradientKernel gradient[maxBlocks + 1][maxRows + 1];  // [blocks][rows]
+  int permutedLanes;                                    // values that a lane of a permuted kernel can choose from
+  TileKernel permuted[maxPixels + 1];                   // [pixels], of one block; inputPixel is 16
+  TileKernel permutedStrided[maxPixels + 1];            // the same for any inputPixel
+  int permutedRowLimit;                                 // most rows of a permuted gradient tile
+  GradientKernel permutedGradient[maxRows + 1];         // [rows], of one block
   DepthwiseKernel depthwise;
   WinogradInputKernel winogradInput[5];    // [2] and [4]: outputs of a tile in each dimension
   WinogradOutputKernel winogradOutput[5];  // likewise

@@ -1,0 +1,183 @@
+// Grouped convolutions whose groups cut blocks of channels, backward to the weights: for each block of output channels
+// and each tap the gradient kernel over the steps of group_steps.hpp.
+#include <algorithm>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/group_steps.hpp"
+#include "compute/conv/grouped.hpp"
+#include "compute/conv/weight_tiles.hpp"
+
+namespace tacc::conv {
+namespace {
+
+/// Of the lines of input and gradient that are gone through at a time, for all taps: most of a first cache.
+constexpr std::size_t bytesAtOnce = 24 * 1024;
+
+constexpr std::size_t alignedFloats(std::size_t floats) {
+  return (floats + blockLength - 1) / blockLength * blockLength;
+}
+
+class GroupedBackwardWeights final : public Plan {
+ public:
+  GroupedBackwardWeights(const Description& d, const KernelSet& kernels)
+      : Plan(std::string(kernels.isa) + " grouped"),
+        description_(d),
+        kernels_(kernels),
+        input_(d, kernels),
+        cut_(cutGroups({d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}, kernels)) {
+    for (const GroupSpan& span : cut_.spans) {
+      const GroupSteps& steps = stepsOf(span);
+      for (int b = 0; b < steps.blocks; ++b) blocks_.push_back({&span, span.firstTarget + b});
+      mostSteps_ = std::max(mostSteps_, static_cast<std::size_t>(steps.total()));
+      cycles_ += steps.blocks * steps.total() * (steps.isPermuted ? permutedCost(kernels) : 1) * blockLength /
+                 kernels.fmaLanes;
+    }
+    const std::size_t line = static_cast<std::size_t>(shape().width + shape().outWidth) * blockLength * sizeof(float);
+    linesAtOnce_ = static_cast<int>(std::clamp<std::size_t>(bytesAtOnce / line, 1, 64));
+  }
+
+  std::size_t workspaceBytes() const override {
+    return static_cast<std::size_t>(description_.maxWorkers) * sumFloats() * sizeof(float) + input_.workspaceBytes();
+  }
+  double predictedSeconds() const override {
+    const Shape& s = shape();
+    return cycles_ * s.kernelHeight * s.kernelWidth * s.batch * s.outHeight * s.outWidth / assumedHertz;
+  }
+
+  void run(const Buffers& buffers, const Executor& executor) const override {
+    const std::size_t sumBytes = static_cast<std::size_t>(description_.maxWorkers) * sumFloats() * sizeof(float);
+    const float* const input = input_.blocked(buffers, sumBytes, executor);
+    clearGradient(buffers.result, description_.weightLayout, shape(), description_.accumulate);
+    const auto lines = static_cast<std::size_t>(shape().kernelHeight);
+    executor.forEach(blocks_.size() * lines, [&](std::size_t index, int worker) {
+      float* const sums = static_cast<float*>(buffers.workspace) + static_cast<std::size_t>(worker) * sumFloats();
+      const Block& block = blocks_[index / lines];
+      sumBlock(input, buffers.outputGradient, block, static_cast<int>(index % lines), sums);
+      deliver(sums, block, static_cast<int>(index % lines), buffers.result);
+    });
+  }
+
+ private:
+  struct Block {
+    const GroupSpan* span;
+    int target;
+  };
+
+  const Shape& shape() const { return description_.shape; }
+  const GroupSteps& stepsOf(const GroupSpan& span) const { return cut_.steps[static_cast<std::size_t>(span.steps)]; }
+  /// For each tap of a line of the kernel and each step the sums of 16 output channels.
+  std::size_t sumFloats() const {
+    return alignedFloats(mostSteps_ * static_cast<std::size_t>(shape().kernelWidth) * blockLength);
+  }
+
+  void sumBlock(const float* input, const float* gradient, const Block& block, int r, float* sums) const {
+    const Shape& s = shape();
+    const int dy = r * s.dilationHeight - s.padHeight;
+    const int from = firstInside(dy, s.strideHeight);
+    const int to = std::min(s.outHeight, endInside(dy, s.strideHeight, s.height));
+    std::fill_n(sums, sumFloats(), 0.0F);
+    for (std::ptrdiff_t image = 0; image < s.batch; ++image) {
+      const float* const in = input + (image * s.inBlocks() + block.span->firstSource) * s.inPlane();
+      const float* const out = gradient + (image * s.outBlocks() + block.target) * s.outPlane();
+      for (int line = from; line < to; line += linesAtOnce_) {
+        const int count = std::min(linesAtOnce_, to - line);
+        const std::ptrdiff_t first = (std::ptrdiff_t{line} * s.strideHeight + dy) * s.width * blockLength;
+        sumLines(in + first, out + std::ptrdiff_t{line} * s.outWidth * blockLength, *block.span, count, sums);
+      }
+    }
+  }
+
+  /// All taps of a line of the kernel and all steps for some lines of the output; `input` is what the first one reads.
+  void sumLines(const float* input, const float* gradient, const GroupSpan& span, int lines, float* sums) const {
+    const Shape& s = shape();
+    const GroupSteps& steps = stepsOf(span);
+    GradientCall call{};
+    call.inputPixel = std::ptrdiff_t{s.strideWidth} * blockLength;
+    call.inputLine = std::ptrdiff_t{s.strideHeight} * s.width * blockLength;
+    call.gradientLine = std::ptrdiff_t{s.outWidth} * blockLength;
+    call.images = 1;
+    call.outputRow = blockLength;
+    call.accumulate = true;
+    int firstStep = 0;
+    for (std::size_t b = 0; b < steps.counts.size(); ++b) {
+      const float* const plane = input + static_cast<std::ptrdiff_t>(b) * s.inPlane() + (b == 0 ? steps.firstValue : 0);
+      for (int t = 0; t < s.kernelWidth; ++t) {
+        const int dx = t * s.dilationWidth - s.padWidth;
+        const int left = firstInside(dx, s.strideWidth);
+        const int right = std::min(s.outWidth, endInside(dx, s.strideWidth, s.width));
+        if (left >= right) continue;
+        call.lines = lines;
+        call.pixels = right - left;
+        call.input = plane + left * call.inputPixel + dx * std::ptrdiff_t{blockLength};
+        call.gradient = gradient + left * std::ptrdiff_t{blockLength};
+        if (call.pixels * call.inputPixel == call.inputLine && call.pixels == s.outWidth) {
+          call.pixels *= lines;  // the lines follow each other without a gap
+          call.lines = 1;
+        }
+        call.output = sums + (static_cast<std::ptrdiff_t>(mostSteps_) * t + firstStep) * blockLength;
+        sumSteps(call, steps, firstStep, steps.counts[b]);
+      }
+      firstStep += steps.counts[b];
+    }
+  }
+
+  void sumSteps(GradientCall call, const GroupSteps& steps, int first, int count) const {
+    const int limit = steps.isPermuted ? kernels_.permutedRowLimit : kernels_.rowLimit[1];
+    const int vectors = blockLength / kernels_.fmaLanes;
+    const int parts = ceilDivide(count, limit);
+    for (int part = 0, done = 0; part < parts; ++part) {
+      const int rows = (count - done) / (parts - part);
+      if (steps.isPermuted) {
+        call.lanes = steps.lanes.data() + std::ptrdiff_t{first + done} * blockLength;
+        call.offsets = steps.offsets.data() + std::ptrdiff_t{first + done} * vectors;
+        kernels_.permutedGradient[rows](call);
+      } else {
+        kernels_.gradient[1][rows](call);
+        call.input += rows;
+      }
+      call.output += std::ptrdiff_t{rows} * blockLength;
+      done += rows;
+    }
+  }
+
+  void deliver(const float* sums, const Block& block, int r, float* result) const {
+    const Shape& s = shape();
+    const GroupSteps& steps = stepsOf(*block.span);
+    for (int t = 0; t < s.kernelWidth; ++t) {
+      const float* row = sums + static_cast<std::ptrdiff_t>(mostSteps_) * t * blockLength;
+      for (int b = 0; b < static_cast<int>(steps.counts.size()); ++b) {
+        for (int value = 0; value < steps.counts[static_cast<std::size_t>(b)]; ++value, row += blockLength) {
+          for (int lane = 0; lane < blockLength; ++lane) {
+            const int out = block.target * blockLength + lane;
+            const int in = cut_.sourceOf(*block.span, out, b, value);
+            if (in < 0) continue;
+            float& to = result[groupWeightAt(description_, out / s.outPerGroup(), out % s.outPerGroup(), in,
+                                             r * s.kernelWidth + t)];
+            to = row[lane] + (description_.accumulate ? to : 0.0F);
+          }
+        }
+      }
+    }
+  }
+
+  Description description_;
+  const KernelSet& kernels_;
+  BlockedInput input_;
+  GroupCut cut_;
+  std::vector<Block> blocks_;  // of output channels
+  std::size_t mostSteps_ = 0;  // of a block
+  int linesAtOnce_ = 1;
+  double cycles_ = 0;
+};
+
+}  // namespace
+
+bool servesGroupedBackwardWeights(const Description& d) {
+  return d.shape.groups > 1 && d.pass == taccConvBackwardWeights;
+}
+
+std::unique_ptr<Plan> makeGroupedBackwardWeights(const Description& d, const KernelSet& kernels) {
+  return std::make_unique<GroupedBackwardWeights>(d, kernels);
+}
+
+}  // namespace tacc::conv
