@@ -21,7 +21,7 @@ struct DestroyPlan {
 
 class TaccContestant final : public ConvContestant {
  public:
-  TaccContestant(const ConvProblem& problem, int threads, bool winograd, bool bfloat16)
+  TaccContestant(const ConvProblem& problem, int threads, bool winograd, bool bfloat16, const std::string& algorithm)
       : problem_(problem),
         threads_(threads),
         isHalf_(bfloat16),
@@ -46,6 +46,7 @@ class TaccContestant final : public ConvContestant {
     desc.maxWorkers = threads;
     desc.winograd = winograd && problem.pass != taccConvBackwardWeights;
     desc.inputLayout = isFirstLayer() ? taccLayoutNchw : taccLayoutNchw16c;
+    if (!algorithm.empty()) desc.algorithm = algorithm.c_str();
     if (isHalf_) desc.activationType = taccBfloat16;
     if (problem.pass == taccConvBackwardWeights) desc.weightLayout = taccWeightsBlocked;
     taccConvPlan_t plan = nullptr;
@@ -166,8 +167,8 @@ class TaccContestant final : public ConvContestant {
 }  // namespace
 
 std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd,
-                                                   bool bfloat16) {
-  return std::make_unique<TaccContestant>(problem, threads, winograd, bfloat16);
+                                                   bool bfloat16, const std::string& algorithm) {
+  return std::make_unique<TaccContestant>(problem, threads, winograd, bfloat16, algorithm);
 }
 
 }  // namespace tacc::bench

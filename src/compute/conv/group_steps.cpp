@@ -138,12 +138,11 @@ GroupCut cutGroups(const GroupChannels& channels, const KernelSet& kernels) {
   return cut;
 }
 
-int GroupCut::sourceOf(const GroupSpan& span, int target, int block, int value) const {
+int GroupCut::sourceOf(const GroupSpan& span, int target, int block, int value, int before) const {
   if (target >= channels.groups * channels.targetsPerGroup) return -1;
   const GroupSteps& of = steps[static_cast<std::size_t>(span.steps)];
   int source = block * blockLength + value + (block == 0 ? of.firstValue : 0);
   if (of.isPermuted) {
-    const int before = std::accumulate(of.counts.begin(), of.counts.begin() + block, 0);
     source = of.sources[static_cast<std::size_t>((before + value) * blockLength + target % blockLength)];
     if (source < 0) return -1;
   }

@@ -47,11 +47,11 @@ struct GroupCut {
   std::vector<GroupSpan> spans;
 
   /// The source channel that a target channel multiplies in step `value` with source block `block` of its span, within
-  /// the group; -1 if it is not one of its group.
-  int sourceOf(const GroupSpan& span, int target, int block, int value) const;
+  /// the group; -1 if it is not one of its group. The span has `before` steps with the blocks before.
+  int sourceOf(const GroupSpan& span, int target, int block, int value, int before) const;
 };
 
-/// The steps that are fewer, or as many and cheaper, for every target block. `vectors` are permuted.
+/// The cheaper ones for every target block.
 GroupCut cutGroups(const GroupChannels& channels, const KernelSet& kernels);
 
 /// Cycles of a permuted step, of those that one without permutations takes.

@@ -1,44 +1,52 @@
 // What the passes of grouped convolutions share.
 #pragma once
 
+#include <vector>
+
+#include "compute/conv/group_steps.hpp"
 #include "compute/conv/layout.hpp"
 #include "compute/conv/plan.hpp"
-#include "compute/conv/weights.hpp"
 
 namespace tacc::conv {
 
-/// Place of the weight of output channel `out` and input channel `in` of a group.
-inline std::ptrdiff_t groupWeightAt(const Description& d, int group, int out, int in, int tap) {
-  const WeightBlock block = weightBlock(d.shape, d.weightLayout, group, out / blockLength, in / blockLength,
-                                        tap / d.shape.kernelWidth, tap % d.shape.kernelWidth);
-  return block.base + out % blockLength * block.outStep + in % blockLength * block.inStep;
-}
+/// Where the weights are that belong to the lanes of a step: tables, because they are gone through in every step of a
+/// training.
+class GroupWeights {
+ public:
+  struct Place {
+    std::ptrdiff_t first;  // of tap 0, in floats; -1 where the lane has none
+    std::int32_t tap;      // from tap to tap
+  };
+
+  /// Targets are output channels, or, if `areTargetsInputs`, input channels.
+  GroupWeights(const Description& d, const GroupCut& cut, bool areTargetsInputs);
+
+  /// Those of the 16 lanes of target block `target` of a span, in step `value` with its source block `source`.
+  const Place* at(std::size_t span, int target, int source, int value) const {
+    const Table& table = tables_[span];
+    const int step = target * table.before.back() + table.before[static_cast<std::size_t>(source)] + value;
+    return table.places.data() + std::ptrdiff_t{step} * blockLength;
+  }
+
+ private:
+  struct Table {
+    std::vector<int> before;  // steps before every source block, and all
+    std::vector<Place> places;
+  };
+  std::vector<Table> tables_;  // of every span
+};
 
 /// The input in blocks of channels: as it is, or reordered into the workspace.
 class BlockedInput {
  public:
-  BlockedInput(const Description& d, const KernelSet& kernels)
-      : layout_(d.inputLayout), shape_(d.shape), kernels_(layers::kernelTable(kernels.isa)) {}
+  BlockedInput(const Description& d, const KernelSet& kernels);
 
-  std::size_t workspaceBytes() const {
-    if (layout_ == taccLayoutNchw16c) return 0;
-    return sizeof(float) * floatsOf(taccLayoutNchw16c) * static_cast<std::size_t>(shape_.batch);
-  }
+  std::size_t workspaceBytes() const;
   /// The copy lies `offset` bytes behind the beginning of the workspace.
-  const float* blocked(const Buffers& buffers, std::size_t offset, const Executor& executor) const {
-    if (layout_ == taccLayoutNchw16c) return buffers.input;
-    auto* const copy = reinterpret_cast<float*>(static_cast<std::byte*>(buffers.workspace) + offset);
-    executor.forEach(static_cast<std::size_t>(shape_.batch), [&](std::size_t image, int) {
-      reorder(layout_, buffers.input + image * floatsOf(layout_), taccLayoutNchw16c,
-              copy + image * floatsOf(taccLayoutNchw16c), 1, shape_.inChannels, shape_.height, shape_.width, kernels_);
-    });
-    return copy;
-  }
+  const float* blocked(const Buffers& buffers, std::size_t offset, const Executor& executor) const;
 
  private:
-  std::size_t floatsOf(taccLayout_t layout) const {
-    return tensorFloats(layout, 1, shape_.inChannels, shape_.height, shape_.width);
-  }
+  std::size_t floatsOf(taccLayout_t layout) const;
 
   taccLayout_t layout_;
   Shape shape_;

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
-#include "compute/conv/group_steps.hpp"
 #include "compute/conv/grouped.hpp"
 #include "compute/conv/weight_tiles.hpp"
+#include "compute/conv/weights.hpp"
 
 namespace tacc::conv {
 namespace {
@@ -24,10 +24,11 @@ class GroupedBackwardWeights final : public Plan {
         description_(d),
         kernels_(kernels),
         input_(d, kernels),
-        cut_(cutGroups({d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}, kernels)) {
-    for (const GroupSpan& span : cut_.spans) {
-      const GroupSteps& steps = stepsOf(span);
-      for (int b = 0; b < steps.blocks; ++b) blocks_.push_back({&span, span.firstTarget + b});
+        cut_(cutGroups({d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}, kernels)),
+        weights_(d, cut_, false) {
+    for (std::size_t i = 0; i < cut_.spans.size(); ++i) {
+      const GroupSteps& steps = stepsOf(i);
+      for (int b = 0; b < steps.blocks; ++b) blocks_.push_back({i, b});
       mostSteps_ = std::max(mostSteps_, static_cast<std::size_t>(steps.total()));
       cycles_ += steps.blocks * steps.total() * (steps.isPermuted ? permutedCost(kernels) : 1) * blockLength /
                  kernels.fmaLanes;
@@ -59,12 +60,14 @@ class GroupedBackwardWeights final : public Plan {
 
  private:
   struct Block {
-    const GroupSpan* span;
-    int target;
+    std::size_t span;
+    int ofSpan;
   };
 
   const Shape& shape() const { return description_.shape; }
-  const GroupSteps& stepsOf(const GroupSpan& span) const { return cut_.steps[static_cast<std::size_t>(span.steps)]; }
+  const GroupSteps& stepsOf(std::size_t span) const {
+    return cut_.steps[static_cast<std::size_t>(cut_.spans[span].steps)];
+  }
   /// For each tap of a line of the kernel and each step the sums of 16 output channels.
   std::size_t sumFloats() const {
     return alignedFloats(mostSteps_ * static_cast<std::size_t>(shape().kernelWidth) * blockLength);
@@ -76,21 +79,22 @@ class GroupedBackwardWeights final : public Plan {
     const int from = firstInside(dy, s.strideHeight);
     const int to = std::min(s.outHeight, endInside(dy, s.strideHeight, s.height));
     std::fill_n(sums, sumFloats(), 0.0F);
+    if (from >= to) return;
+    const GroupSpan& span = cut_.spans[block.span];
     for (std::ptrdiff_t image = 0; image < s.batch; ++image) {
-      const float* const in = input + (image * s.inBlocks() + block.span->firstSource) * s.inPlane();
-      const float* const out = gradient + (image * s.outBlocks() + block.target) * s.outPlane();
+      const float* const in = input + (image * s.inBlocks() + span.firstSource) * s.inPlane();
+      const float* const out = gradient + (image * s.outBlocks() + span.firstTarget + block.ofSpan) * s.outPlane();
       for (int line = from; line < to; line += linesAtOnce_) {
         const int count = std::min(linesAtOnce_, to - line);
         const std::ptrdiff_t first = (std::ptrdiff_t{line} * s.strideHeight + dy) * s.width * blockLength;
-        sumLines(in + first, out + std::ptrdiff_t{line} * s.outWidth * blockLength, *block.span, count, sums);
+        sumLines(in + first, out + std::ptrdiff_t{line} * s.outWidth * blockLength, stepsOf(block.span), count, sums);
       }
     }
   }
 
   /// All taps of a line of the kernel and all steps for some lines of the output; `input` is what the first one reads.
-  void sumLines(const float* input, const float* gradient, const GroupSpan& span, int lines, float* sums) const {
+  void sumLines(const float* input, const float* gradient, const GroupSteps& steps, int lines, float* sums) const {
     const Shape& s = shape();
-    const GroupSteps& steps = stepsOf(span);
     GradientCall call{};
     call.inputPixel = std::ptrdiff_t{s.strideWidth} * blockLength;
     call.inputLine = std::ptrdiff_t{s.strideHeight} * s.width * blockLength;
@@ -101,7 +105,19 @@ class GroupedBackwardWeights final : public Plan {
     int firstStep = 0;
     for (std::size_t b = 0; b < steps.counts.size(); ++b) {
       const float* const plane = input + static_cast<std::ptrdiff_t>(b) * s.inPlane() + (b == 0 ? steps.firstValue : 0);
-      for (int t = 0; t < s.kernelWidth; ++t) {
+      const bool isThree = steps.isPermuted && s.kernelWidth == 3 && s.strideWidth == 1 && s.dilationWidth == 1;
+      if (isThree) {
+        call.lines = lines;
+        call.pixels = s.outWidth;
+        call.inputPixels = s.width;
+        call.shift = s.padWidth;
+        call.input = plane;
+        call.gradient = gradient;
+        call.output = sums + std::ptrdiff_t{firstStep} * blockLength;
+        call.outputBlock = static_cast<std::ptrdiff_t>(mostSteps_) * blockLength;
+        sumSteps(call, steps, firstStep, steps.counts[b], kernels_.permutedGradientThree, kernels_.permutedThreeLimit);
+      }
+      for (int t = 0; t < (isThree ? 0 : s.kernelWidth); ++t) {
         const int dx = t * s.dilationWidth - s.padWidth;
         const int left = firstInside(dx, s.strideWidth);
         const int right = std::min(s.outWidth, endInside(dx, s.strideWidth, s.width));
@@ -115,14 +131,19 @@ class GroupedBackwardWeights final : public Plan {
           call.lines = 1;
         }
         call.output = sums + (static_cast<std::ptrdiff_t>(mostSteps_) * t + firstStep) * blockLength;
-        sumSteps(call, steps, firstStep, steps.counts[b]);
+        if (steps.isPermuted) {
+          sumSteps(call, steps, firstStep, steps.counts[b], kernels_.permutedGradient, kernels_.permutedRowLimit);
+        } else {
+          sumSteps(call, steps, firstStep, steps.counts[b], kernels_.gradient[1], kernels_.rowLimit[1]);
+        }
       }
       firstStep += steps.counts[b];
     }
   }
 
-  void sumSteps(GradientCall call, const GroupSteps& steps, int first, int count) const {
-    const int limit = steps.isPermuted ? kernels_.permutedRowLimit : kernels_.rowLimit[1];
+  /// `kernels` by their rows, of which `limit` is the most.
+  void sumSteps(GradientCall call, const GroupSteps& steps, int first, int count, const GradientKernel* kernels,
+                int limit) const {
     const int vectors = blockLength / kernels_.fmaLanes;
     const int parts = ceilDivide(count, limit);
     for (int part = 0, done = 0; part < parts; ++part) {
@@ -130,29 +151,26 @@ class GroupedBackwardWeights final : public Plan {
       if (steps.isPermuted) {
         call.lanes = steps.lanes.data() + std::ptrdiff_t{first + done} * blockLength;
         call.offsets = steps.offsets.data() + std::ptrdiff_t{first + done} * vectors;
-        kernels_.permutedGradient[rows](call);
-      } else {
-        kernels_.gradient[1][rows](call);
-        call.input += rows;
       }
+      kernels[rows](call);
+      if (!steps.isPermuted) call.input += rows;
       call.output += std::ptrdiff_t{rows} * blockLength;
       done += rows;
     }
   }
 
   void deliver(const float* sums, const Block& block, int r, float* result) const {
-    const Shape& s = shape();
-    const GroupSteps& steps = stepsOf(*block.span);
-    for (int t = 0; t < s.kernelWidth; ++t) {
+    const GroupSteps& steps = stepsOf(block.span);
+    for (int t = 0; t < shape().kernelWidth; ++t) {
+      const std::ptrdiff_t tap = std::ptrdiff_t{r} * shape().kernelWidth + t;
       const float* row = sums + static_cast<std::ptrdiff_t>(mostSteps_) * t * blockLength;
       for (int b = 0; b < static_cast<int>(steps.counts.size()); ++b) {
         for (int value = 0; value < steps.counts[static_cast<std::size_t>(b)]; ++value, row += blockLength) {
+          const GroupWeights::Place* const places = weights_.at(block.span, block.ofSpan, b, value);
           for (int lane = 0; lane < blockLength; ++lane) {
-            const int out = block.target * blockLength + lane;
-            const int in = cut_.sourceOf(*block.span, out, b, value);
-            if (in < 0) continue;
-            float& to = result[groupWeightAt(description_, out / s.outPerGroup(), out % s.outPerGroup(), in,
-                                             r * s.kernelWidth + t)];
+            const GroupWeights::Place& place = places[lane];
+            if (place.first < 0) continue;
+            float& to = result[place.first + place.tap * tap];
             to = row[lane] + (description_.accumulate ? to : 0.0F);
           }
         }
@@ -164,6 +182,7 @@ class GroupedBackwardWeights final : public Plan {
   const KernelSet& kernels_;
   BlockedInput input_;
   GroupCut cut_;
+  GroupWeights weights_;
   std::vector<Block> blocks_;  // of output channels
   std::size_t mostSteps_ = 0;  // of a block
   int linesAtOnce_ = 1;

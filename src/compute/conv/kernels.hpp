@@ -18,7 +18,7 @@ inline constexpr int maxPixels = 14;    // pixels of one tile
 inline constexpr int maxRows = 16;      // input channels of one gradient tile
 
 /// Which pixels of a tile a run of taps applies to: the others would read outside the image, where there are zeros.
-enum class Rim : std::int32_t { none, first, firstTwo, last, lastTwo };
+enum class Rim : std::int16_t { none, first, firstTwo, last, lastTwo };
 
 /// Products that follow each other in memory: `count` input values per pixel, one after the other, and as many rows of
 /// packed weights.
@@ -26,7 +26,8 @@ struct TapRun {
   std::ptrdiff_t input;    // where the first value of pixel 0 is, in floats from TileCall::input
   std::ptrdiff_t weights;  // where its weights are, in floats per block from TileCall::weights
   std::int32_t count;
-  Rim rim;  // pixels that are left out
+  Rim rim;                 // pixels that are left out
+  std::int16_t following;  // runs behind it of the same channels, each one pixel further to the right
 };
 
 /// One tile: for every pixel p and block b of output channels
@@ -72,6 +73,8 @@ struct GradientCall {
   bool accumulate;
   const std::int32_t* lanes;    // for permuted kernels, for each row, as in TileCall
   const std::int32_t* offsets;  // likewise
+  // For those of three taps: pixels of a line of the input, and how many of the output come before them.
+  int inputPixels, shift;
 };
 
 /// Channel-wise convolution of one block of 16 channels: for every pixel p
@@ -137,6 +140,8 @@ struct KernelSet {
   TileKernel permutedStrided[maxPixels + 1];            // the same for any inputPixel
   int permutedRowLimit;                                 // most rows of a permuted gradient tile
   GradientKernel permutedGradient[maxRows + 1];         // [rows], of one block
+  int permutedThreeLimit;                               // most rows of three taps together
+  GradientKernel permutedGradientThree[maxRows + 1];    // [rows] of each of three taps, added to what is there
   DepthwiseKernel depthwise;
   WinogradInputKernel winogradInput[5];    // [2] and [4]: outputs of a tile in each dimension
   WinogradOutputKernel winogradOutput[5];  // likewise

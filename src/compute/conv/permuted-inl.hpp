@@ -19,12 +19,15 @@ using UnalignedLanes [[gnu::vector_size(TACC_LANES * sizeof(std::int32_t)), gnu:
 #if defined(__x86_64__) && TACC_LANES == 16
 constexpr int permutedLanes = 16;
 constexpr int permutedRowLimit = 14;
+constexpr int permutedThreeLimit = 6;
 #elif defined(__x86_64__) && TACC_LANES == 8
 constexpr int permutedLanes = 8;
 constexpr int permutedRowLimit = 6;
+constexpr int permutedThreeLimit = 2;
 #else
 constexpr int permutedLanes = 1;
 constexpr int permutedRowLimit = 6;
+constexpr int permutedThreeLimit = 3;
 #endif
 
 [[gnu::always_inline]] inline Vector permuted(const float* from, [[maybe_unused]] Lanes lanes) {
@@ -57,6 +60,48 @@ template <int kVectors, int kPixels, int kFrom, int kTo>
   }
 }
 
+/// Three taps side by side: what is permuted is multiplied three times. Without the first pixel of the first one and
+/// the last of the third, where these are outside the image.
+template <int kPixels, bool kHasFirst, bool kHasLast>
+[[gnu::always_inline]] inline void multiplyThree(Vector (&sum)[1][kPixels], const float* input, const float* weights,
+                                                 const std::int32_t* lanes, int count) {
+  const std::ptrdiff_t tap = std::ptrdiff_t{count} * blockLength;
+  for (int i = 0; i < count; ++i) {
+    const Vector w[3] = {load(weights), load(weights + tap), load(weights + 2 * tap)};
+    const Lanes which = loadLanes(lanes);
+#pragma GCC unroll 16
+    for (int p = kHasFirst ? 0 : 1; p < kPixels + (kHasLast ? 2 : 1); ++p) {
+      const Vector x = permuted(input + p * blockLength, which);
+      if (p < kPixels) sum[0][p < kPixels ? p : 0] += w[0] * x;
+      if (p >= 1 && p <= kPixels) sum[0][p >= 1 && p <= kPixels ? p - 1 : 0] += w[1] * x;
+      if (p >= 2) sum[0][p >= 2 ? p - 2 : 0] += w[2] * x;
+    }
+    weights += blockLength;
+    lanes += blockLength;
+  }
+}
+
+/// The same, if `run` and the two behind it are such taps; otherwise nothing.
+template <int kPixels>
+[[gnu::always_inline]] inline bool tryThree(Vector (&sum)[1][kPixels], const TapRun* run, const float* input,
+                                            const float* weights, const std::int32_t* lanes) {
+  if (run->following < 2 || run[1].rim != Rim::none) return false;
+  const Rim first = run->rim;
+  const Rim last = run[2].rim;
+  if (first == Rim::none && last == Rim::none) {
+    multiplyThree<kPixels, true, true>(sum, input, weights, lanes, run->count);
+  } else if (first == Rim::first && last == Rim::none) {
+    multiplyThree<kPixels, false, true>(sum, input, weights, lanes, run->count);
+  } else if (first == Rim::none && last == Rim::last) {
+    multiplyThree<kPixels, true, false>(sum, input, weights, lanes, run->count);
+  } else if (first == Rim::first && last == Rim::last) {
+    multiplyThree<kPixels, false, false>(sum, input, weights, lanes, run->count);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 /// kPixelStride 0: as the call says.
 template <int kPixels, int kPixelStride>
 void permutedTile(const TileCall& call) {
@@ -71,6 +116,12 @@ void permutedTile(const TileCall& call) {
     const std::int32_t* const lanes = call.lanes + run->weights;
     const std::int32_t* const offsets = call.offsets + run->weights / TACC_LANES;
     const int count = run->count;
+    if constexpr (kVectors == 1 && kPixelStride == blockLength) {
+      if (tryThree<kPixels>(sum, run, input, weights, lanes)) {
+        run += 2;
+        continue;
+      }
+    }
     switch (run->rim) {
       case Rim::none:
         multiplyPermuted<kVectors, kPixels, 0, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
@@ -124,6 +175,53 @@ void permutedGradient(const GradientCall& call) {
       float* const to = call.output + row * call.outputRow + v * TACC_LANES;
       if (call.accumulate) sum[row] += load(to);
       store(to, sum[row]);
+    }
+  }
+}
+
+/// Three taps side by side of `kRows` rows each, with stride 1: what is permuted is multiplied with three gradients.
+/// Lines are whole; the first tap reads `shift` pixels before the output's. The sums of the taps are outputBlock apart.
+template <int kRows>
+void permutedGradientThree(const GradientCall& call) {
+  constexpr int kVectors = blockLength / TACC_LANES;
+  for (int v = 0; v < kVectors; ++v) {
+    Vector sum[3][kRows];
+    Lanes lanes[kRows];
+    std::ptrdiff_t offsets[kRows];
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row) {
+      sum[0][row] = sum[1][row] = sum[2][row] = Vector{};
+      lanes[row] = loadLanes(call.lanes + row * blockLength + v * TACC_LANES);
+      offsets[row] = kVectors == 1 ? 0 : call.offsets[row * kVectors + v];
+    }
+    for (int line = 0; line < call.lines; ++line) {
+      const float* input = call.input + line * call.inputLine;
+      const float* const from = call.gradient + line * call.gradientLine + v * TACC_LANES;
+      const auto gradientAt = [&](int pixel) __attribute__((always_inline)) {
+        return pixel >= 0 && pixel < call.pixels ? load(from + pixel * std::ptrdiff_t{blockLength}) : Vector{};
+      };
+      Vector last = gradientAt(call.shift - 2);
+      Vector middle = gradientAt(call.shift - 1);
+      for (int pixel = 0; pixel < call.inputPixels; ++pixel, input += blockLength) {
+        const Vector first = gradientAt(call.shift + pixel);
+#pragma GCC unroll 16
+        for (int row = 0; row < kRows; ++row) {
+          const Vector x = permuted(input + offsets[row], lanes[row]);
+          sum[0][row] += first * x;
+          sum[1][row] += middle * x;
+          sum[2][row] += last * x;
+        }
+        last = middle;
+        middle = first;
+      }
+    }
+#pragma GCC unroll 3
+    for (int tap = 0; tap < 3; ++tap) {
+#pragma GCC unroll 16
+      for (int row = 0; row < kRows; ++row) {
+        float* const to = call.output + tap * call.outputBlock + row * call.outputRow + v * TACC_LANES;
+        store(to, load(to) + sum[tap][row]);
+      }
     }
   }
 }

@@ -47,6 +47,11 @@ constexpr void fillPermuted(KernelSet& set) {
     ((set.permutedGradient[kIndex + 1] = permutedGradient<kIndex + 1>), ...);
   }
   (std::make_integer_sequence<int, permutedRowLimit>());
+  set.permutedThreeLimit = permutedThreeLimit;
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    ((set.permutedGradientThree[kIndex + 1] = permutedGradientThree<kIndex + 1>), ...);
+  }
+  (std::make_integer_sequence<int, permutedThreeLimit>());
 }
 
 /// As many independent chains as the tile kernels have, so that neither latency nor memory holds them up.
