@@ -198,9 +198,10 @@ void Correlation::run(const CorrelationRun& what) const {
   call.offsets = what.offsets;
   for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
     const OutGroup& group = groups_[g];
-    const TileKernel* const ofPixels = !shape_.isPermuted           ? kernels[group.blocks]
-                                       : pixelStride == blockLength ? kernels_.permuted
-                                                                    : kernels_.permutedStrided;
+    const TileKernel* const ofPixels = !shape_.isPermuted               ? kernels[group.blocks]
+                                       : pixelStride == blockLength     ? kernels_.permuted
+                                       : pixelStride == 2 * blockLength ? kernels_.permutedEverySecond
+                                                                        : kernels_.permutedStrided;
     const std::ptrdiff_t plane = group.firstBlock * shape_.outPlane;
     call.weights = what.packed + group.packed;
     for (std::size_t from = 0; from < inBlocks; from += chunkBlocks_) {

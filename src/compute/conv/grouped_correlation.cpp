@@ -42,6 +42,10 @@ std::vector<Part> partsOf(const Description& d, const GroupSteps& steps, const K
     phases.push_back({0, std::move(taps), forwardCorrelation(d.shape)});
   } else {
     phases = backwardPhases(d.shape);
+    for (BackwardPhase& phase : phases) {  // from the left to the right in what they read, as the kernel joins taps
+      std::reverse(phase.taps.begin(), phase.taps.end());
+      std::reverse(phase.correlation.taps.begin(), phase.correlation.taps.end());
+    }
   }
   std::vector<Part> parts;
   for (BackwardPhase& phase : phases) {

@@ -137,6 +137,7 @@ struct KernelSet {
   GradientKernel gradient[maxBlocks + 1][maxRows + 1];  // [blocks][rows]
   int permutedLanes;                                    // values that a lane of a permuted kernel can choose from
   TileKernel permuted[maxPixels + 1];                   // [pixels], of one block; inputPixel is 16
+  TileKernel permutedEverySecond[maxPixels + 1];        // inputPixel is 32
   TileKernel permutedStrided[maxPixels + 1];            // the same for any inputPixel
   int permutedRowLimit;                                 // most rows of a permuted gradient tile
   GradientKernel permutedGradient[maxRows + 1];         // [rows], of one block

@@ -60,42 +60,57 @@ template <int kVectors, int kPixels, int kFrom, int kTo>
   }
 }
 
-/// Three taps side by side: what is permuted is multiplied three times. Without the first pixel of the first one and
-/// the last of the third, where these are outside the image.
-template <int kPixels, bool kHasFirst, bool kHasLast>
-[[gnu::always_inline]] inline void multiplyThree(Vector (&sum)[1][kPixels], const float* input, const float* weights,
-                                                 const std::int32_t* lanes, int count) {
+/// Taps side by side: what is permuted is multiplied by several of them. Without the first pixel of the first tap and
+/// the last pixel of the last one, where these are outside the image.
+template <int kTaps, int kStride, bool kHasFirst, bool kHasLast, int kVectors, int kPixels>
+[[gnu::always_inline]] inline void multiplyAdjacent(Vector (&sum)[kVectors][kPixels], const float* input,
+                                                    const float* weights, const std::int32_t* lanes,
+                                                    const std::int32_t* offsets, int count) {
+  constexpr int kFrom = kHasFirst || kPixels == 1 ? 0 : 1;
+  constexpr int kTo = (kPixels - 1) * kStride + kTaps - (kHasLast ? 0 : 1);
   const std::ptrdiff_t tap = std::ptrdiff_t{count} * blockLength;
   for (int i = 0; i < count; ++i) {
-    const Vector w[3] = {load(weights), load(weights + tap), load(weights + 2 * tap)};
-    const Lanes which = loadLanes(lanes);
 #pragma GCC unroll 16
-    for (int p = kHasFirst ? 0 : 1; p < kPixels + (kHasLast ? 2 : 1); ++p) {
-      const Vector x = permuted(input + p * blockLength, which);
-      if (p < kPixels) sum[0][p < kPixels ? p : 0] += w[0] * x;
-      if (p >= 1 && p <= kPixels) sum[0][p >= 1 && p <= kPixels ? p - 1 : 0] += w[1] * x;
-      if (p >= 2) sum[0][p >= 2 ? p - 2 : 0] += w[2] * x;
+    for (int v = 0; v < kVectors; ++v) {
+      Vector w[kTaps];
+#pragma GCC unroll 16
+      for (int t = 0; t < kTaps; ++t) w[t] = load(weights + t * tap + v * TACC_LANES);
+      const Lanes which = loadLanes(lanes + v * TACC_LANES);
+      const float* const from = kVectors == 1 ? input : input + offsets[v];
+#pragma GCC unroll 32
+      for (int column = kFrom; column < kTo; ++column) {
+        const Vector x = permuted(from + column * blockLength, which);
+#pragma GCC unroll 16
+        for (int t = 0; t < kTaps; ++t) {
+          const int p = (column - t) / kStride;
+          const bool isLeftOut = (!kHasFirst && t == 0 && p == 0) || (!kHasLast && t == kTaps - 1 && p == kPixels - 1);
+          if (column >= t && (column - t) % kStride == 0 && p < kPixels && !isLeftOut) sum[v][p] += w[t] * x;
+        }
+      }
     }
     weights += blockLength;
     lanes += blockLength;
+    offsets += kVectors;
   }
 }
 
-/// The same, if `run` and the two behind it are such taps; otherwise nothing.
-template <int kPixels>
-[[gnu::always_inline]] inline bool tryThree(Vector (&sum)[1][kPixels], const TapRun* run, const float* input,
-                                            const float* weights, const std::int32_t* lanes) {
-  if (run->following < 2 || run[1].rim != Rim::none) return false;
+/// The same, if `run` and those behind it are such taps; otherwise nothing.
+template <int kTaps, int kStride, int kVectors, int kPixels>
+[[gnu::always_inline]] inline bool tryAdjacent(Vector (&sum)[kVectors][kPixels], const TapRun* run, const float* input,
+                                               const float* weights, const std::int32_t* lanes,
+                                               const std::int32_t* offsets) {
+  if (run->following < kTaps - 1 || (kTaps == 3 && run[1].rim != Rim::none)) return false;
   const Rim first = run->rim;
-  const Rim last = run[2].rim;
+  const Rim last = run[kTaps - 1].rim;
+  const int count = run->count;
   if (first == Rim::none && last == Rim::none) {
-    multiplyThree<kPixels, true, true>(sum, input, weights, lanes, run->count);
+    multiplyAdjacent<kTaps, kStride, true, true>(sum, input, weights, lanes, offsets, count);
   } else if (first == Rim::first && last == Rim::none) {
-    multiplyThree<kPixels, false, true>(sum, input, weights, lanes, run->count);
+    multiplyAdjacent<kTaps, kStride, false, true>(sum, input, weights, lanes, offsets, count);
   } else if (first == Rim::none && last == Rim::last) {
-    multiplyThree<kPixels, true, false>(sum, input, weights, lanes, run->count);
+    multiplyAdjacent<kTaps, kStride, true, false>(sum, input, weights, lanes, offsets, count);
   } else if (first == Rim::first && last == Rim::last) {
-    multiplyThree<kPixels, false, false>(sum, input, weights, lanes, run->count);
+    multiplyAdjacent<kTaps, kStride, false, false>(sum, input, weights, lanes, offsets, count);
   } else {
     return false;
   }
@@ -116,9 +131,14 @@ void permutedTile(const TileCall& call) {
     const std::int32_t* const lanes = call.lanes + run->weights;
     const std::int32_t* const offsets = call.offsets + run->weights / TACC_LANES;
     const int count = run->count;
-    if constexpr (kVectors == 1 && kPixelStride == blockLength) {
-      if (tryThree<kPixels>(sum, run, input, weights, lanes)) {
+    if constexpr (kPixelStride != 0) {
+      constexpr int kStride = kPixelStride / blockLength;
+      if (tryAdjacent<3, kStride>(sum, run, input, weights, lanes, offsets)) {
         run += 2;
+        continue;
+      }
+      if (kStride == 1 && tryAdjacent<2, kStride>(sum, run, input, weights, lanes, offsets)) {
+        run += 1;
         continue;
       }
     }
@@ -179,7 +199,7 @@ void permutedGradient(const GradientCall& call) {
   }
 }
 
-/// Three taps side by side of `kRows` rows each, with stride 1: what is permuted is multiplied with three gradients.
+/// Three taps of `kRows` rows each, with stride 1: what is permuted is multiplied with three gradients.
 /// Lines are whole; the first tap reads `shift` pixels before the output's. The sums of the taps are outputBlock apart.
 template <int kRows>
 void permutedGradientThree(const GradientCall& call) {

@@ -38,6 +38,7 @@ constexpr void fillPermuted(KernelSet& set) {
   set.permutedLanes = permutedLanes;
   [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
     ((set.permuted[kIndex + 1] = permutedTile<kIndex + 1, blockLength>,
+      set.permutedEverySecond[kIndex + 1] = permutedTile<kIndex + 1, 2 * blockLength>,
       set.permutedStrided[kIndex + 1] = permutedTile<kIndex + 1, 0>),
      ...);
   }
