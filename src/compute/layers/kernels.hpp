@@ -63,9 +63,12 @@ struct PoolLine {
   int width;                 // of the image
   int kernel, stride, pad;   // in the line
   int outputs;
+  // Forward: the same line of several blocks, and floats from one to the next.
+  int planes;
+  std::ptrdiff_t inputPlane, outputPlane;
   bool isTiling;    // backward: every pixel is in one window, so gradients are written and not added
   bool isStreamed;  // what is written goes past the caches
-  bool isLast;      // of its block
+  bool isLast;      // of its blocks
 };
 
 /// Whether a result of so many bytes is written past the caches: it would push itself out of them before anybody reads

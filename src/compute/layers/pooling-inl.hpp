@@ -58,21 +58,36 @@ class Share {
   return line.isStreamed && TACC_LANES == blockLength && isAligned(to);
 }
 
-inline void poolMax(const PoolLine& line, const float* input, float* output) {
+template <bool kIsOnePlane>
+[[gnu::always_inline]] inline void poolMaxOf(const PoolLine& line, const float* input, float* output) {
   const bool isStreamed = streams(line, output);
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     forEachWindow(
         line, [&](int x, int from, int to) __attribute__((always_inline)) {
-          if (lane == 0) fetchAhead(line, input, x);
-          Vector largest = broadcast(-__builtin_inff());
-          forEachPixel(
-              line, from, to, [&](std::ptrdiff_t pixel) __attribute__((always_inline)) {
-                largest = maximum(load(input + pixel + lane), largest);
-              });
-          put(output + x * blockLength + lane, largest, isStreamed);
+          if (lane == 0 && kIsOnePlane) fetchAhead(line, input, x);
+          const float* image = input + lane;
+          float* result = output + x * blockLength + lane;
+          for (int plane = 0; plane < (kIsOnePlane ? 1 : line.planes); ++plane) {
+            Vector largest = broadcast(-__builtin_inff());
+            forEachPixel(
+                line, from, to, [&](std::ptrdiff_t pixel) __attribute__((always_inline)) {
+                  largest = maximum(load(image + pixel), largest);
+                });
+            put(result, largest, isStreamed);
+            image += line.inputPlane;
+            result += line.outputPlane;
+          }
         });
   }
   if (isStreamed && line.isLast) endStreams();
+}
+
+inline void poolMax(const PoolLine& line, const float* input, float* output) {
+  if (line.planes == 1) {
+    poolMaxOf<true>(line, input, output);
+  } else {
+    poolMaxOf<false>(line, input, output);
+  }
 }
 
 /// Windows of three columns that are one apart: each column is summed once.
@@ -99,25 +114,42 @@ inline void poolMax(const PoolLine& line, const float* input, float* output) {
       });
 }
 
-inline void poolAverage(const PoolLine& line, const float* input, float* output) {
+template <bool kIsOnePlane>
+[[gnu::always_inline]] inline void poolAverageOf(const PoolLine& line, const float* input, float* output) {
   const bool isStreamed = streams(line, output);
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     if (line.kernel == 3 && line.stride == 1) {
-      slideAverage(line, input, output, lane, isStreamed);
+      for (int plane = 0; plane < (kIsOnePlane ? 1 : line.planes); ++plane) {
+        slideAverage(line, input + plane * line.inputPlane, output + plane * line.outputPlane, lane, isStreamed);
+      }
       continue;
     }
     Share share(line.lines);
     forEachWindow(
         line, [&](int x, int from, int to) __attribute__((always_inline)) {
-          if (lane == 0) fetchAhead(line, input, x);
-          Vector sum{};
-          forEachPixel(
-              line, from,
-              to, [&](std::ptrdiff_t pixel) __attribute__((always_inline)) { sum += load(input + pixel + lane); });
-          put(output + x * blockLength + lane, sum * share.of(to - from), isStreamed);
+          if (lane == 0 && kIsOnePlane) fetchAhead(line, input, x);
+          const float* image = input + lane;
+          float* result = output + x * blockLength + lane;
+          for (int plane = 0; plane < (kIsOnePlane ? 1 : line.planes); ++plane) {
+            Vector sum{};
+            forEachPixel(
+                line, from,
+                to, [&](std::ptrdiff_t pixel) __attribute__((always_inline)) { sum += load(image + pixel); });
+            put(result, sum * share.of(to - from), isStreamed);
+            image += line.inputPlane;
+            result += line.outputPlane;
+          }
         });
   }
   if (isStreamed && line.isLast) endStreams();
+}
+
+inline void poolAverage(const PoolLine& line, const float* input, float* output) {
+  if (line.planes == 1) {
+    poolAverageOf<true>(line, input, output);
+  } else {
+    poolAverageOf<false>(line, input, output);
+  }
 }
 
 /// What a window gives to one of its pixels.

@@ -35,7 +35,7 @@ bool isGlobal(const Pooling& p) { return isTiling(p) && p.outHeight == 1 && p.ou
 /// Calls visit(line, first float of the first line of input, first float of the line of output) for every line of
 /// outputs of a block.
 template <class Visit>
-void forEachLine(const Pooling& p, bool isStreamed, const Visit& visit) {
+void forEachLine(const Pooling& p, bool isStreamed, int planes, const Visit& visit) {
   const taccPoolDesc_t& d = p.desc;
   PoolLine line{};
   line.inputLine = std::ptrdiff_t{d.width} * blockLength;
@@ -44,6 +44,9 @@ void forEachLine(const Pooling& p, bool isStreamed, const Visit& visit) {
   line.stride = d.strideWidth;
   line.pad = d.padWidth;
   line.outputs = p.outWidth;
+  line.planes = planes;
+  line.inputPlane = d.height * line.inputLine;
+  line.outputPlane = std::ptrdiff_t{p.outHeight} * p.outWidth * blockLength;
   line.isTiling = isTiling(p);
   line.isStreamed = isStreamed;
   for (int y = 0; y < p.outHeight; ++y) {
@@ -111,14 +114,21 @@ void poolForward(const Pooling& p, const float* input, float* output, const Kern
   const std::ptrdiff_t outPlane = std::ptrdiff_t{p.outHeight} * p.outWidth * blockLength;
   const auto pool = p.desc.kind == taccPoolMax ? kernels.poolMax : kernels.poolAverage;
   const bool isStreamed = isTooLargeForCaches(static_cast<std::size_t>(p.blocks * outPlane) * sizeof(float));
-  executor.forEach(static_cast<std::size_t>(p.blocks), [&](std::size_t block, int) {
+  // Where the image comes from memory, several blocks in turn: see addAllPixels().
+  if (isGlobal(p) && p.desc.kind == taccPoolAverage) {
+    executor.forEach(static_cast<std::size_t>(p.blocks), [&](std::size_t block, int) {
+      const auto at = static_cast<std::ptrdiff_t>(block);
+      averagePlane(input + at * inPlane, inPlane / blockLength, output + at * outPlane, kernels);
+    });
+    return;
+  }
+  const auto blocks = static_cast<std::size_t>(p.blocks);
+  const std::size_t planes = isTooLargeForCaches(blocks * static_cast<std::size_t>(inPlane) * sizeof(float)) ? 4 : 1;
+  executor.forEach((blocks + planes - 1) / planes, [&](std::size_t index, int) {
+    const std::size_t block = index * planes;
     const float* const from = input + static_cast<std::ptrdiff_t>(block) * inPlane;
     float* const to = output + static_cast<std::ptrdiff_t>(block) * outPlane;
-    if (isGlobal(p) && p.desc.kind == taccPoolAverage) {
-      averagePlane(from, inPlane / blockLength, to, kernels);
-      return;
-    }
-    forEachLine(p, isStreamed,
+    forEachLine(p, isStreamed, static_cast<int>(std::min(planes, blocks - block)),
                 [&](const PoolLine& line, std::ptrdiff_t in, std::ptrdiff_t out) { pool(line, from + in, to + out); });
   });
 }
@@ -138,7 +148,7 @@ void poolBackward(const Pooling& p, const float* input, const float* output, con
       if (end > cleared) std::fill(to + cleared, to + end, 0.0F);
       cleared = std::max(cleared, end);
     };
-    forEachLine(p, isStreamed, [&](const PoolLine& line, std::ptrdiff_t in, std::ptrdiff_t out) {
+    forEachLine(p, isStreamed, 1, [&](const PoolLine& line, std::ptrdiff_t in, std::ptrdiff_t out) {
       const float* const gradient = outputGradient + outAt + out;
       clearTo(in + line.lines * line.inputLine);
       if (p.desc.kind == taccPoolMax) {

@@ -104,6 +104,30 @@ TEST(Pooling, IsTheDefinition) {
   }
 }
 
+TEST(Pooling, OfImagesLargerThanTheCaches) {
+  // Several blocks are pooled together then, and the last ones are fewer.
+  for (const taccPoolKind_t kind : {taccPoolMax, taccPoolAverage}) {
+    taccPoolDesc_t desc = TACC_POOL_INITIALIZER;
+    desc.kind = kind;
+    desc.batch = 5;
+    desc.channels = 16;
+    desc.height = desc.width = 170;
+    desc.kernelHeight = desc.kernelWidth = 2;
+    desc.strideHeight = desc.strideWidth = 2;
+    const Pooling p = understand(desc);
+    const std::size_t inFloats = 5UL * 170 * 170 * 16;
+    ASSERT_TRUE(isTooLargeForCaches(inFloats * sizeof(float)));
+    const Floats input = integers(inFloats, 1), gradient = integers(inFloats / 4, 2);
+    const Pooled expected = expectedPooling(p, input, gradient);
+    Floats output(inFloats / 4), inputGradient(inFloats);
+    const KernelTable& kernels = *availableTables().front();
+    poolForward(p, input.data(), output.data(), kernels, serial);
+    poolBackward(p, input.data(), output.data(), gradient.data(), inputGradient.data(), kernels, serial);
+    EXPECT_TRUE(output == expected.output);
+    EXPECT_TRUE(inputGradient == expected.inputGradient);
+  }
+}
+
 TEST(ReluBackward, ForEveryLengthAndPlace) {
   const Floats output = integers(300, 3), gradient = integers(300, 4);
   for (const KernelTable* kernels : availableTables()) {
@@ -184,6 +208,7 @@ TEST(Streams, ChangeNoBitOfPooling) {
   line.lines = line.kernel = line.stride = 2;
   line.width = sizes.width;
   line.outputs = sizes.width / 2;
+  line.planes = 1;
   line.isTiling = line.isLast = true;
   for (const KernelTable* kernels : availableTables()) {
     std::vector<Floats> results[2];
