@@ -119,6 +119,25 @@ double Layer::operations() const {
   return 2.0 * outChannels * inChannels / groups * kernel * kernel * outHeight() * outWidth();
 }
 
+taccConvDesc_t Layer::describe(taccConvPass_t pass, int batch, int threads, bool winograd) const {
+  taccConvDesc_t desc = TACC_CONV_INITIALIZER;
+  desc.pass = pass;
+  desc.batch = batch;
+  desc.inChannels = inChannels;
+  desc.height = height;
+  desc.width = width;
+  desc.outChannels = outChannels;
+  desc.kernelHeight = desc.kernelWidth = kernel;
+  desc.strideHeight = desc.strideWidth = stride;
+  desc.padHeight = desc.padWidth = pad;
+  desc.groups = groups;
+  desc.maxWorkers = threads;
+  desc.winograd = winograd && pass != taccConvBackwardWeights;
+  const bool isFirst = inChannels <= 4 && pass != taccConvBackwardData;
+  desc.inputLayout = isFirst ? taccLayoutNchw : taccLayoutNchw16c;
+  return desc;
+}
+
 std::string networkNames() {
   std::string names;
   for (const KnownNetwork& network : knownNetworks)

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "tacc/compute.h"
+
 namespace tacc::bench {
 
 /// One distinct layer. `count`: how often the network has it.
@@ -17,6 +19,8 @@ struct Layer {
   int outWidth() const { return (width + 2 * pad - kernel) / stride + 1; }
   /// Floating-point operations of one image, the same for every pass.
   double operations() const;
+  /// As tacc takes it: an image of few channels as it is, anything else in blocks.
+  taccConvDesc_t describe(taccConvPass_t pass, int batch, int threads, bool winograd) const;
 };
 
 struct Network {

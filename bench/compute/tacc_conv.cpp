@@ -31,21 +31,7 @@ class TaccContestant final : public ConvContestant {
         workspace_(0),
         result_(0),
         plain_(problem.isPlain ? problem.resultSize() : 0) {
-    const Layer& l = problem.layer;
-    taccConvDesc_t desc = TACC_CONV_INITIALIZER;
-    desc.pass = problem.pass;
-    desc.batch = problem.batch;
-    desc.inChannels = l.inChannels;
-    desc.height = l.height;
-    desc.width = l.width;
-    desc.outChannels = l.outChannels;
-    desc.kernelHeight = desc.kernelWidth = l.kernel;
-    desc.strideHeight = desc.strideWidth = l.stride;
-    desc.padHeight = desc.padWidth = l.pad;
-    desc.groups = l.groups;
-    desc.maxWorkers = threads;
-    desc.winograd = winograd && problem.pass != taccConvBackwardWeights;
-    desc.inputLayout = isFirstLayer() ? taccLayoutNchw : taccLayoutNchw16c;
+    taccConvDesc_t desc = problem.layer.describe(problem.pass, problem.batch, threads, winograd);
     if (!algorithm.empty()) desc.algorithm = algorithm.c_str();
     if (isHalf_) desc.activationType = taccBfloat16;
     if (problem.pass == taccConvBackwardWeights) desc.weightLayout = taccWeightsBlocked;

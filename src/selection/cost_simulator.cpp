@@ -255,8 +255,7 @@ class Simulation {
     }
     dirty_.clear();
     std::ranges::sort(changed_);
-    const auto doubles = std::ranges::unique(changed_);
-    changed_.erase(doubles.begin(), doubles.end());
+    changed_.erase(std::unique(changed_.begin(), changed_.end()), changed_.end());
     for (const int id : changed_) {
       Flow& flow = flows_[at(id)];
       if (!flow.isOpen) continue;

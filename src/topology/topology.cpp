@@ -65,7 +65,8 @@ std::optional<double> Topology::bisection(int at) const {
   const std::uint32_t below = groups(at - 1) / groups(at);  // groups inside one group of this level
   if (whole.wiring == Wiring::allToAll) {
     if (!whole.linkBandwidth) return std::nullopt;
-    return *whole.linkBandwidth * whole.links * (below / 2) * (below - below / 2);
+    const std::uint32_t half = below / 2;
+    return *whole.linkBandwidth * whole.links * half * (below - half);
   }
   if (whole.wiring == Wiring::torus) {
     if (!whole.linkBandwidth || whole.dimensions.empty()) return std::nullopt;

@@ -231,20 +231,22 @@ TEST(Bootstrap, DifferentNumbersOfRanksAreToldToAll) {
   EXPECT_EQ(right.wait(), 0);
 }
 
+/// The next message; none when the other end has closed.
+std::optional<Message> nextMessage(Channel& channel) {
+  for (;;) {
+    const bool open = channel.receive();
+    if (std::optional<Message> message = channel.take()) return message;
+    if (!open) return std::nullopt;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 TEST(Bootstrap, AnotherVersionOfTheLibraryIsNamed) {
   const taccUniqueId id = makeUniqueId();
   ChildProcess hub =
       expectFailure(taccInvalidUsage, id, 2, 0, patience, {"rank 1 (process 4711) runs tacc 9.9.9", "0.1.0"});
   Channel channel(connectAsStranger(id));
-  const auto next = [&] {
-    for (;;) {
-      const bool open = channel.receive();
-      if (std::optional<Message> message = channel.take()) return message;
-      if (!open) return std::optional<Message>();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  };
-  const std::optional<Message> challenge = next();
+  const std::optional<Message> challenge = nextMessage(channel);
   ASSERT_TRUE(challenge);
   Introduction who = introduceSelf(2, 1);
   who.libraryVersion = 90909;
@@ -252,29 +254,21 @@ TEST(Bootstrap, AnotherVersionOfTheLibraryIsNamed) {
   const Hello hello = answerChallenge(openUniqueId(id).secret, *valueIn<Challenge>(*challenge), who);
   channel.queue(MessageKind::hello, payloadOf(hello));
   ASSERT_TRUE(channel.flush());
-  ASSERT_EQ(next()->kind, MessageKind::welcome);
+  ASSERT_EQ(nextMessage(channel)->kind, MessageKind::welcome);
   channel.trust();
-  EXPECT_EQ(next()->kind, MessageKind::failure);
+  EXPECT_EQ(nextMessage(channel)->kind, MessageKind::failure);
   EXPECT_EQ(hub.wait(), 0);
 }
 
 /// Proves to be rank 1 of three and hears what rank 0 says after its welcome.
 std::optional<Message> comeAsRankOne(Channel& channel, const taccUniqueId& id) {
-  const auto next = [&] {
-    for (;;) {
-      const bool open = channel.receive();
-      if (std::optional<Message> message = channel.take()) return message;
-      if (!open) return std::optional<Message>();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  };
-  const std::optional<Message> challenge = next();
+  const std::optional<Message> challenge = nextMessage(channel);
   if (!challenge) return std::nullopt;
   channel.queue(MessageKind::hello, payloadOf(answerChallenge(openUniqueId(id).secret, *valueIn<Challenge>(*challenge),
                                                               introduceSelf(3, 1))));
-  if (!channel.flush() || next()->kind != MessageKind::welcome) return std::nullopt;
+  if (!channel.flush() || nextMessage(channel)->kind != MessageKind::welcome) return std::nullopt;
   channel.trust();
-  return next();
+  return nextMessage(channel);
 }
 
 TEST(Bootstrap, ARankThatComesTwiceKeepsNobodyFromBeingTold) {

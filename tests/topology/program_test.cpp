@@ -131,6 +131,9 @@ TEST_F(TaccTopo, EveryExampleIsRead) {
 
 /// The real libibnetdisc over the simulator of the InfiniBand diagnostics, if both are here.
 TEST_F(TaccTopo, AsksAnInfinibandSubnet) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "AddressSanitizer ends programs for what libumad2sim reads beyond a buffer of its own";
+#endif
   const std::string library = "/usr/lib/" TACC_TEST_TRIPLET "/umad2sim/libumad2sim.so";
   if (!hasIbnetdisc() || !std::filesystem::exists(library) || std::system("command -v ibsim >/dev/null") != 0) {
     GTEST_SKIP() << "libibnetdisc, ibsim-utils or libumad2sim0 is not installed";

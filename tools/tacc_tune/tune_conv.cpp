@@ -166,25 +166,6 @@ Options parse(int argc, char** argv) {
   return options;
 }
 
-taccConvDesc_t describe(const bench::Layer& layer, taccConvPass_t pass, int batch, const Options& options) {
-  taccConvDesc_t desc = TACC_CONV_INITIALIZER;
-  desc.pass = pass;
-  desc.batch = batch;
-  desc.inChannels = layer.inChannels;
-  desc.height = layer.height;
-  desc.width = layer.width;
-  desc.outChannels = layer.outChannels;
-  desc.kernelHeight = desc.kernelWidth = layer.kernel;
-  desc.strideHeight = desc.strideWidth = layer.stride;
-  desc.padHeight = desc.padWidth = layer.pad;
-  desc.groups = layer.groups;
-  desc.maxWorkers = options.threads;
-  desc.winograd = options.winograd && pass != taccConvBackwardWeights;
-  const bool isFirst = layer.inChannels <= 4 && pass != taccConvBackwardData;
-  desc.inputLayout = isFirst ? taccLayoutNchw : taccLayoutNchw16c;
-  return desc;
-}
-
 }  // namespace
 
 TunedConv measureConv(const taccConvDesc_t& desc, double seconds, const taccExecutor_t& executor) {
@@ -246,7 +227,7 @@ int tuneConv(int argc, char** argv) {
         if (std::find(options.passes.begin(), options.passes.end(), name) == options.passes.end()) continue;
         if (pass == taccConvBackwardData && layer.inChannels <= 3) continue;
         for (const int batch : options.batches) {
-          const taccConvDesc_t desc = describe(layer, pass, batch, options);
+          const taccConvDesc_t desc = layer.describe(pass, batch, options.threads, options.winograd);
           TunedConv probe{desc, {{"", "", 0}}};
           if (!seen.insert(layerText(probe)).second) continue;
           tuned.push_back(measureConv(desc, options.seconds, executor));

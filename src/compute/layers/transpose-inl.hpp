@@ -26,17 +26,23 @@ template <int kHalf>
   if constexpr (kHalf > 1) exchange<kHalf / 2>(rows);
 }
 
+/// A square of numbers: line i is read at from + i * fromStep, column i is written at to + i * toStep.
+[[gnu::always_inline]] inline void transpose(const float* from, std::ptrdiff_t fromStep, float* to,
+                                             std::ptrdiff_t toStep, bool isStreamed) {
+  Square rows;
+#pragma GCC unroll 16
+  for (int i = 0; i < TACC_LANES; ++i) rows[i] = load(from + i * fromStep);
+  exchange<TACC_LANES / 2>(rows);
+#pragma GCC unroll 16
+  for (int i = 0; i < TACC_LANES; ++i) put(to + i * toStep, rows[i], isStreamed);
+}
+
 inline void toBlocks(const float* planes, std::ptrdiff_t plane, float* block, std::ptrdiff_t pixels, bool pastCaches) {
   const bool isStreamed = pastCaches && isAligned(block);
   std::ptrdiff_t p = 0;
   for (; p + TACC_LANES <= pixels; p += TACC_LANES) {
     for (int first = 0; first < blockLength; first += TACC_LANES) {
-      Square rows;
-#pragma GCC unroll 16
-      for (int i = 0; i < TACC_LANES; ++i) rows[i] = load(planes + (first + i) * plane + p);
-      exchange<TACC_LANES / 2>(rows);
-#pragma GCC unroll 16
-      for (int i = 0; i < TACC_LANES; ++i) put(block + (p + i) * blockLength + first, rows[i], isStreamed);
+      transpose(planes + first * plane + p, plane, block + p * blockLength + first, blockLength, isStreamed);
     }
   }
   if (isStreamed) endStreams();
@@ -51,12 +57,7 @@ inline void fromBlocks(const float* block, float* planes, std::ptrdiff_t plane, 
   std::ptrdiff_t p = 0;
   for (; p + TACC_LANES <= pixels; p += TACC_LANES) {
     for (int first = 0; first < blockLength; first += TACC_LANES) {
-      Square rows;
-#pragma GCC unroll 16
-      for (int i = 0; i < TACC_LANES; ++i) rows[i] = load(block + (p + i) * blockLength + first);
-      exchange<TACC_LANES / 2>(rows);
-#pragma GCC unroll 16
-      for (int i = 0; i < TACC_LANES; ++i) put(planes + (first + i) * plane + p, rows[i], isStreamed);
+      transpose(block + p * blockLength + first, blockLength, planes + first * plane + p, plane, isStreamed);
     }
   }
   if (isStreamed) endStreams();
