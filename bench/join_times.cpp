@@ -32,6 +32,7 @@
 namespace {
 std::atomic<std::uint64_t> sentBytes{0}, sentMessages{0}, accepted{0};
 }
+// NOLINTBEGIN(readability-identifier-naming): the linker's names.
 extern "C" {
 ssize_t __real_sendmsg(int fd, const msghdr* message, int flags);
 ssize_t __wrap_sendmsg(int fd, const msghdr* message, int flags);
@@ -52,6 +53,7 @@ int __wrap_accept4(int fd, sockaddr* address, socklen_t* size, int flags) {
   return socket;
 }
 }
+// NOLINTEND(readability-identifier-naming)
 
 namespace tacc {
 namespace {
