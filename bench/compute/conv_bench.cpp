@@ -30,6 +30,8 @@ ConvOptions parse(int argc, char** argv) {
   app.add_option("--peer", options.peers, "compare with " + (peers.empty() ? "(none was built in)" : peers))
       ->delimiter(',');
   app.add_option("--layer", options.layer, "only layers whose name contains this");
+  app.add_option("--algorithm", options.algorithm,
+                 std::string("force one of tacc's, which must serve all layers: ") + taccConvAlgorithms());
   app.add_option("--threads", options.threads, "threads (1)")->check(CLI::PositiveNumber);
   app.add_option("--seconds", options.seconds, "for one layer and pass, all contestants together (0.3)")
       ->check(CLI::PositiveNumber);
@@ -68,7 +70,7 @@ ConvOptions parse(int argc, char** argv) {
 double toleranceOf(const ConvOptions& options) { return options.bfloat16 ? 0.004 : options.winograd ? 1e-4 : 0; }
 
 ConvResult measure(const ConvOptions& options, const std::string& network, const ConvProblem& problem) {
-  const auto own = makeTaccContestant(problem, options.threads, options.winograd, options.bfloat16);
+  const auto own = makeTaccContestant(problem, options.threads, options.winograd, options.bfloat16, options.algorithm);
   std::vector<Timed> runners = {{[&] { own->run(); }}};
   struct Peer {
     std::string name;

@@ -82,7 +82,7 @@ using Contestants = std::vector<std::unique_ptr<ConvContestant>>;
 
 /// tacc itself.
 std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd,
-                                                   bool bfloat16 = false);
+                                                   bool bfloat16 = false, const std::string& algorithm = {});
 
 /// A library to compare with: its ways to compute a problem, of which the fastest counts; empty when it has none.
 struct ConvPeer {

@@ -80,12 +80,21 @@ std::vector<Layer> nin() {
 
 std::vector<Layer> lenet() { return {square("conv1", 1, 28, 20, 5, 1, 0), square("conv2", 20, 12, 50, 5, 1, 0)}; }
 
+/// Groups that cut blocks of 16 channels: of ResNeXt 32x4d, of ShuffleNet with 3 groups, and odd ones.
+std::vector<Layer> grouped() {
+  return {square("resnext2", 128, 56, 128, 3, 1, 1, 1, 32),       square("resnext3", 256, 28, 256, 3, 1, 1, 1, 32),
+          square("resnext3_first", 256, 56, 256, 3, 2, 1, 1, 32), square("shuffle_down", 240, 28, 60, 1, 1, 0, 1, 3),
+          square("shuffle_up", 60, 28, 240, 1, 1, 0, 1, 3),       square("sixteen_1x1", 128, 28, 128, 1, 1, 0, 1, 16),
+          square("six_of_5", 30, 28, 30, 3, 1, 1, 1, 6),          square("four_of_20", 80, 28, 80, 3, 1, 1, 1, 4)};
+}
+
 struct KnownNetwork {
   const char* name;
   std::vector<Layer> (*layers)();
 };
 constexpr KnownNetwork knownNetworks[] = {{"resnet50", resnet50},   {"vgg16", vgg16}, {"alexnet", alexnet},
-                                          {"googlenet", googlenet}, {"nin", nin},     {"lenet", lenet}};
+                                          {"googlenet", googlenet}, {"nin", nin},     {"lenet", lenet},
+                                          {"grouped", grouped}};
 
 Layer parseLayer(const std::string& line, const std::string& where) {
   std::istringstream words(line);

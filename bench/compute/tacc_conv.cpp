@@ -21,7 +21,7 @@ struct DestroyPlan {
 
 class TaccContestant final : public ConvContestant {
  public:
-  TaccContestant(const ConvProblem& problem, int threads, bool winograd, bool bfloat16)
+  TaccContestant(const ConvProblem& problem, int threads, bool winograd, bool bfloat16, const std::string& algorithm)
       : problem_(problem),
         threads_(threads),
         isHalf_(bfloat16),
@@ -32,6 +32,7 @@ class TaccContestant final : public ConvContestant {
         result_(0),
         plain_(problem.isPlain ? problem.resultSize() : 0) {
     taccConvDesc_t desc = problem.layer.describe(problem.pass, problem.batch, threads, winograd);
+    if (!algorithm.empty()) desc.algorithm = algorithm.c_str();
     if (isHalf_) desc.activationType = taccBfloat16;
     if (problem.pass == taccConvBackwardWeights) desc.weightLayout = taccWeightsBlocked;
     taccConvPlan_t plan = nullptr;
@@ -152,8 +153,8 @@ class TaccContestant final : public ConvContestant {
 }  // namespace
 
 std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd,
-                                                   bool bfloat16) {
-  return std::make_unique<TaccContestant>(problem, threads, winograd, bfloat16);
+                                                   bool bfloat16, const std::string& algorithm) {
+  return std::make_unique<TaccContestant>(problem, threads, winograd, bfloat16, algorithm);
 }
 
 }  // namespace tacc::bench

@@ -123,12 +123,19 @@ void Correlation::makeTiles(int pixelLimit) {
       lists_.push_back({runs_.size(), used});
       std::ptrdiff_t weights = 0;
       for (std::size_t in = 0; in < shape_.inCounts.size(); ++in) {
+        const std::size_t firstRun = runs_.size();
         for (int t = 0; t < tapCount; ++t, weights += shape_.inCounts[in] * std::ptrdiff_t{blockLength}) {
           const int rim = key[static_cast<std::size_t>(t) + 1];
           const Tap& tap = shape_.taps[static_cast<std::size_t>(t)];
-          const std::ptrdiff_t at =
-              static_cast<std::ptrdiff_t>(in) * shape_.inPlane + tap.dy * shape_.inLine + tap.dx * shape_.inPixel;
-          if (rim >= 0) runs_.push_back({at, weights, shape_.inCounts[in], static_cast<Rim>(rim)});
+          const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(in) * shape_.inPlane + tap.dy * shape_.inLine +
+                                    tap.dx * shape_.inPixel + (in == 0 ? shape_.firstValue : 0);
+          if (rim >= 0) runs_.push_back({at, weights, shape_.inCounts[in], static_cast<Rim>(rim), 0});
+        }
+        for (std::size_t next = runs_.size(); next-- > firstRun + 1;) {
+          TapRun& run = runs_[next - 1];
+          const bool isNext = runs_[next].input == run.input + shape_.inPixel &&
+                              runs_[next].weights == run.weights + run.count * std::ptrdiff_t{blockLength};
+          if (isNext) run.following = static_cast<std::int16_t>(runs_[next].following + 1);
         }
       }
     }
@@ -187,9 +194,14 @@ void Correlation::run(const CorrelationRun& what) const {
   call.inputPixel = pixelStride;
   call.outputPixel = shape_.outPixel;
   call.outputBlock = shape_.outPlane;
+  call.lanes = what.lanes;
+  call.offsets = what.offsets;
   for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
     const OutGroup& group = groups_[g];
-    const TileKernel* const ofPixels = kernels[group.blocks];
+    const TileKernel* const ofPixels = !shape_.isPermuted               ? kernels[group.blocks]
+                                       : pixelStride == blockLength     ? kernels_.permuted
+                                       : pixelStride == 2 * blockLength ? kernels_.permutedEverySecond
+                                                                        : kernels_.permutedStrided;
     const std::ptrdiff_t plane = group.firstBlock * shape_.outPlane;
     call.weights = what.packed + group.packed;
     for (std::size_t from = 0; from < inBlocks; from += chunkBlocks_) {

@@ -30,6 +30,11 @@ struct CorrelationShape {
   std::vector<Tap> taps;
   /// The blocks of input are short: the kernel takes one value after the other. No tap may leave the image then.
   bool isScattered = false;
+  /// Every output channel takes a value of its own: the kernel permutes. There is one block of output then, and a block
+  /// of input has as many steps as its count says.
+  bool isPermuted = false;
+  /// Channel of the first block of input where its values begin.
+  int firstValue = 0;
 };
 
 /// Several blocks of output channels that the kernel computes together.
@@ -51,6 +56,8 @@ struct CorrelationRun {
   std::size_t firstTile, endTile;
   std::size_t firstGroup, endGroup;
   bool relu;
+  const std::int32_t* lanes = nullptr;  // if permuted: TileCall's, for all rows of packed weights
+  const std::int32_t* offsets = nullptr;
 };
 
 /// Immutable once made.

@@ -2,27 +2,12 @@
 // too. With stride s, input pixels whose coordinates are equal modulo s see the same taps: each such phase is a
 // correlation of stride 1 that writes every s-th pixel, and nothing is multiplied by the zeros between.
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/correlation_shapes.hpp"
 #include "compute/conv/partition.hpp"
 #include "compute/conv/weights.hpp"
 
 namespace tacc::conv {
 namespace {
-
-/// One dimension of a phase: the taps (numbers of kernel lines or columns) and where they read.
-struct PhaseTaps {
-  std::vector<int> taps, steps;
-};
-
-PhaseTaps tapsOf(int phase, int kernel, int stride, int pad, int dilation) {
-  PhaseTaps result;
-  for (int t = 0; t < kernel; ++t) {
-    const int at = phase + pad - t * dilation;
-    if (at % stride != 0) continue;
-    result.taps.push_back(t);
-    result.steps.push_back(at / stride);
-  }
-  return result;
-}
 
 struct Phase {
   std::ptrdiff_t output;  // of its first pixel, in floats
@@ -100,39 +85,10 @@ class DirectBackwardData final : public Plan {
   std::size_t packedFloats_ = 0;
 };
 
-std::vector<Phase> phasesOf(const Description& d, const KernelSet& kernels) {
-  const Shape& s = d.shape;
+std::vector<Phase> phasesOf(const Shape& shape, const KernelSet& kernels) {
   std::vector<Phase> phases;
-  CorrelationShape c{};
-  for (int left = s.outPerGroup(); left > 0; left -= blockLength) c.inCounts.push_back(std::min(left, blockLength));
-  const bool isProduct = s.isProduct();
-  c.inHeight = isProduct ? 1 : s.outHeight;
-  c.inWidth = isProduct ? s.outHeight * s.outWidth : s.outWidth;
-  c.inPixel = blockLength;
-  c.inLine = std::ptrdiff_t{c.inWidth} * blockLength;
-  c.inPlane = s.outPlane();
-  c.outBlocks = ceilDivide(s.inPerGroup(), blockLength);
-  c.outPixel = std::ptrdiff_t{s.strideWidth} * blockLength;
-  c.outLine = std::ptrdiff_t{s.strideHeight} * s.width * blockLength;
-  c.outPlane = s.inPlane();
-  c.strideHeight = c.strideWidth = 1;
-  for (int y = 0; y < std::min(s.strideHeight, s.height); ++y) {
-    const PhaseTaps rows = tapsOf(y, s.kernelHeight, s.strideHeight, s.padHeight, s.dilationHeight);
-    for (int x = 0; x < std::min(s.strideWidth, s.width); ++x) {
-      const PhaseTaps columns = tapsOf(x, s.kernelWidth, s.strideWidth, s.padWidth, s.dilationWidth);
-      c.taps.clear();
-      std::vector<int> taps;
-      for (std::size_t r = 0; r < rows.taps.size(); ++r) {
-        for (std::size_t t = 0; t < columns.taps.size(); ++t) {
-          c.taps.push_back({rows.steps[r], columns.steps[t]});
-          taps.push_back(rows.taps[r] * s.kernelWidth + columns.taps[t]);
-        }
-      }
-      c.outHeight = isProduct ? 1 : ceilDivide(s.height - y, s.strideHeight);
-      c.outWidth = isProduct ? s.height * s.width : ceilDivide(s.width - x, s.strideWidth);
-      Correlation correlation(c, kernels);
-      phases.push_back({(std::ptrdiff_t{y} * s.width + x) * blockLength, std::move(taps), std::move(correlation), 0});
-    }
+  for (BackwardPhase& phase : backwardPhases(shape)) {
+    phases.push_back({phase.output, std::move(phase.taps), Correlation(std::move(phase.correlation), kernels), 0});
   }
   return phases;
 }
@@ -144,7 +100,7 @@ bool servesDirectBackwardData(const Description& d) {
 }
 
 std::unique_ptr<Plan> makeDirectBackwardData(const Description& d, const KernelSet& kernels) {
-  return std::make_unique<DirectBackwardData>(d, kernels, phasesOf(d, kernels));
+  return std::make_unique<DirectBackwardData>(d, kernels, phasesOf(d.shape, kernels));
 }
 
 }  // namespace tacc::conv

@@ -3,36 +3,12 @@
 #include <cstring>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/correlation_shapes.hpp"
 #include "compute/conv/partition.hpp"
 #include "compute/conv/weights.hpp"
 
 namespace tacc::conv {
 namespace {
-
-CorrelationShape correlationOf(const Shape& s) {
-  CorrelationShape c{};
-  for (int left = s.inPerGroup(); left > 0; left -= blockLength) c.inCounts.push_back(std::min(left, blockLength));
-  const bool isProduct = s.isProduct();
-  c.inHeight = isProduct ? 1 : s.height;
-  c.inWidth = isProduct ? s.height * s.width : s.width;
-  c.inPixel = blockLength;
-  c.inLine = std::ptrdiff_t{c.inWidth} * blockLength;
-  c.inPlane = s.inPlane();
-  c.outBlocks = ceilDivide(s.outPerGroup(), blockLength);
-  c.outHeight = isProduct ? 1 : s.outHeight;
-  c.outWidth = isProduct ? s.outHeight * s.outWidth : s.outWidth;
-  c.outPixel = blockLength;
-  c.outLine = std::ptrdiff_t{c.outWidth} * blockLength;
-  c.outPlane = s.outPlane();
-  c.strideHeight = s.strideHeight;
-  c.strideWidth = s.strideWidth;
-  for (int r = 0; r < s.kernelHeight; ++r) {
-    for (int t = 0; t < s.kernelWidth; ++t) {
-      c.taps.push_back({r * s.dilationHeight - s.padHeight, t * s.dilationWidth - s.padWidth});
-    }
-  }
-  return c;
-}
 
 class DirectForward final : public Plan {
  public:
@@ -98,7 +74,7 @@ bool servesDirectForward(const Description& d) {
 }
 
 std::unique_ptr<Plan> makeDirectForward(const Description& d, const KernelSet& kernels) {
-  return std::make_unique<DirectForward>(d, kernels, Correlation(correlationOf(d.shape), kernels));
+  return std::make_unique<DirectForward>(d, kernels, Correlation(forwardCorrelation(d.shape), kernels));
 }
 
 std::size_t biasWorkspaceBytes(const Description& d) {

@@ -1,6 +1,6 @@
 // The convolution as a product of matrices that is written out: for some pixels at a time all input values that they
-// see become a row of a matrix, which OpenBLAS multiplies. It serves everything, and is chosen where else only the
-// definition would: where groups cut blocks of channels.
+// see become a row of a matrix, which OpenBLAS multiplies. It serves everything, but only by name: an OpenBLAS without
+// threads bears no calls at once, and nobody knows what else in the process calls it.
 #include <cblas.h>
 
 #include <algorithm>
@@ -288,7 +288,8 @@ class ExplicitGemm final : public Plan {
 bool servesExplicitGemm(const Description& d) {
   // An OpenBLAS with threads of its own would start them behind the caller's back.
   static const bool isSequential = openblas_get_parallel() == 0;
-  return isSequential && (d.inputLayout == taccLayoutNchw16c || d.pass != taccConvBackwardData);
+  return d.algorithm == "explicit-gemm" && isSequential &&
+         (d.inputLayout == taccLayoutNchw16c || d.pass != taccConvBackwardData);
 }
 
 std::unique_ptr<Plan> makeExplicitGemm(const Description& d, const KernelSet&) {

@@ -18,7 +18,7 @@ inline constexpr int maxPixels = 14;    // pixels of one tile
 inline constexpr int maxRows = 16;      // input channels of one gradient tile
 
 /// Which pixels of a tile a run of taps applies to: the others would read outside the image, where there are zeros.
-enum class Rim : std::int32_t { none, first, firstTwo, last, lastTwo };
+enum class Rim : std::int16_t { none, first, firstTwo, last, lastTwo };
 
 /// Products that follow each other in memory: `count` input values per pixel, one after the other, and as many rows of
 /// packed weights.
@@ -26,7 +26,8 @@ struct TapRun {
   std::ptrdiff_t input;    // where the first value of pixel 0 is, in floats from TileCall::input
   std::ptrdiff_t weights;  // where its weights are, in floats per block from TileCall::weights
   std::int32_t count;
-  Rim rim;  // pixels that are left out
+  Rim rim;                 // pixels that are left out
+  std::int16_t following;  // runs behind it of the same channels, each one pixel further to the right
 };
 
 /// One tile: for every pixel p and block b of output channels
@@ -46,6 +47,9 @@ struct TileCall {
   std::ptrdiff_t outputPixel;
   std::ptrdiff_t outputBlock;
   bool relu;
+  /// For permuted kernels, which have one block: for each row of weights whose products are made with it.
+  const std::int32_t* lanes;    // 16: which of the values at `offsets` every output channel takes
+  const std::int32_t* offsets;  // for each vector of the block: where it reads, in floats from the run's input
 };
 
 /// One tile of a weight gradient: for every row c and block b of output channels
@@ -67,6 +71,10 @@ struct GradientCall {
   std::ptrdiff_t outputRow;
   std::ptrdiff_t outputBlock;
   bool accumulate;
+  const std::int32_t* lanes;    // for permuted kernels, for each row, as in TileCall
+  const std::int32_t* offsets;  // likewise
+  // For those of three taps: pixels of a line of the input, and how many of the output come before them.
+  int inputPixels, shift;
 };
 
 /// Channel-wise convolution of one block of 16 channels: for every pixel p
@@ -127,6 +135,14 @@ struct KernelSet {
   TileKernel strided[maxBlocks + 1][maxPixels + 1];     // the same for any inputPixel
   TileKernel scattered[maxBlocks + 1][maxPixels + 1];   // the same for values that do not come in runs, without rims
   GradientKernel gradient[maxBlocks + 1][maxRows + 1];  // [blocks][rows]
+  int permutedLanes;                                    // values that a lane of a permuted kernel can choose from
+  TileKernel permuted[maxPixels + 1];                   // [pixels], of one block; inputPixel is 16
+  TileKernel permutedEverySecond[maxPixels + 1];        // inputPixel is 32
+  TileKernel permutedStrided[maxPixels + 1];            // the same for any inputPixel
+  int permutedRowLimit;                                 // most rows of a permuted gradient tile
+  GradientKernel permutedGradient[maxRows + 1];         // [rows], of one block
+  int permutedThreeLimit;                               // most rows of three taps together
+  GradientKernel permutedGradientThree[maxRows + 1];    // [rows] of each of three taps, added to what is there
   DepthwiseKernel depthwise;
   WinogradInputKernel winogradInput[5];    // [2] and [4]: outputs of a tile in each dimension
   WinogradOutputKernel winogradOutput[5];  // likewise

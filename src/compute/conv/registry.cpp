@@ -17,6 +17,8 @@ constexpr Algorithm algorithms[] = {
     {"direct", servesDirectBackwardWeights, makeDirectBackwardWeights},
     {"depthwise", servesDepthwise, makeDepthwise},
     {"depthwise", servesDepthwiseGradients, makeDepthwiseGradients},
+    {"grouped", servesGrouped, makeGrouped},
+    {"grouped", servesGroupedBackwardWeights, makeGroupedBackwardWeights},
     {"explicit-gemm", servesExplicitGemm, makeExplicitGemm},
     {"reference", servesReference, makeReference},
 };

@@ -7,6 +7,7 @@
 
 #include "compute/conv/depthwise-inl.hpp"
 #include "compute/conv/gradient-inl.hpp"
+#include "compute/conv/permuted-inl.hpp"
 #include "compute/conv/tile-inl.hpp"
 #include "compute/conv/winograd-inl.hpp"
 
@@ -33,6 +34,27 @@ constexpr void fillBlocks(KernelSet& set) {
   (std::make_integer_sequence<int, rowLimits[kBlocks]>());
 }
 
+constexpr void fillPermuted(KernelSet& set) {
+  set.permutedLanes = permutedLanes;
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    ((set.permuted[kIndex + 1] = permutedTile<kIndex + 1, blockLength>,
+      set.permutedEverySecond[kIndex + 1] = permutedTile<kIndex + 1, 2 * blockLength>,
+      set.permutedStrided[kIndex + 1] = permutedTile<kIndex + 1, 0>),
+     ...);
+  }
+  (std::make_integer_sequence<int, pixelLimits[1]>());
+  set.permutedRowLimit = permutedRowLimit;
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    ((set.permutedGradient[kIndex + 1] = permutedGradient<kIndex + 1>), ...);
+  }
+  (std::make_integer_sequence<int, permutedRowLimit>());
+  set.permutedThreeLimit = permutedThreeLimit;
+  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
+    ((set.permutedGradientThree[kIndex + 1] = permutedGradientThree<kIndex + 1>), ...);
+  }
+  (std::make_integer_sequence<int, permutedThreeLimit>());
+}
+
 /// As many independent chains as the tile kernels have, so that neither latency nor memory holds them up.
 inline double multiplyAdds(int steps) {
   constexpr int kChains = 12;
@@ -57,6 +79,7 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   fillBlocks<2>(set);
   fillBlocks<3>(set);
   fillBlocks<4>(set);
+  fillPermuted(set);
   set.depthwise = depthwise;
   set.winogradInput[2] = winogradInput<2>;
   set.winogradInput[4] = winogradInput<4>;

@@ -1,5 +1,7 @@
 // The tile kernel: blocks x pixels accumulators in registers, one broadcast per pixel and input value. Included by one
 // file per instruction set, which defines TACC_LANES and TACC_CONV_ISA first; everything in here belongs to that file.
+#pragma once
+
 #include "compute/conv/vector-inl.hpp"
 
 namespace tacc::conv {

@@ -73,31 +73,46 @@ struct Generator {
   }
 };
 
-/// Calls use(place, words) for all words of the group: word w of the counter {16 * group + l, step} is that of
-/// place 16 * w + l.
-template <class Use>
+/// Groups whose numbers are made together: a round waits for the one before it, other groups' fill the time. As many as
+/// there are registers for.
+constexpr int groupsAtOnce = TACC_LANES == blockLength ? 2 : 1;
+
+/// Calls use(place, words) for all words of kGroups groups, of which one after the other has wordsOfGroup places: word
+/// w of the counter {16 * group + l, step} is that of place 16 * w + l.
+template <int kGroups, class Use>
 [[gnu::always_inline]] inline void forEachWord(std::uint64_t group, std::uint64_t step, const Keys& keys,
                                                const Use& use) {
-  const std::uint64_t first = group * counters;  // its lower 32 bits do not overflow within the group
   for (int from = 0; from < counters; from += TACC_LANES) {
-    // Even and odd counters apart: products are twice as wide as words.
-    Wide even{};
-    for (int l = 0; l < TACC_LANES / 2; ++l) even[l] = first + static_cast<std::uint64_t>(from + 2 * l);
     const Wide zero{};
-    Generator generators[2] = {{even, zero + (first >> 32), zero + step, zero + (step >> 32)},
-                               {even + 1, zero + (first >> 32), zero + step, zero + (step >> 32)}};
+    Generator generators[2 * kGroups];
+#pragma GCC unroll 2
+    for (int g = 0; g < kGroups; ++g) {
+      const std::uint64_t first = (group + static_cast<std::uint64_t>(g)) * counters;
+      // Even and odd counters apart: products are twice as wide as words.
+      Wide even{};
+      for (int l = 0; l < TACC_LANES / 2; ++l) even[l] = first + static_cast<std::uint64_t>(from + 2 * l);
+      // The lower 32 bits do not overflow within the group.
+      generators[2 * g] = {even, zero + (first >> 32), zero + step, zero + (step >> 32)};
+      generators[2 * g + 1] = {even + 1, zero + (first >> 32), zero + step, zero + (step >> 32)};
+    }
 #pragma GCC unroll 10
     for (int round = 0; round < rounds; ++round) {
-      generators[0].round(keys.first[round], keys.second[round]);
-      generators[1].round(keys.first[round], keys.second[round]);
+#pragma GCC unroll 4
+      for (Generator& generator : generators) generator.round(keys.first[round], keys.second[round]);
     }
     const auto both = [](Wide low, Wide high) __attribute__((always_inline)) {
       return reinterpret_cast<Words>((low & 0xFFFFFFFF) | (high << 32));
     };
-    use(from, both(generators[0].a, generators[1].a));
-    use(from + counters, both(generators[0].b, generators[1].b));
-    use(from + 2 * counters, both(generators[0].c, generators[1].c));
-    use(from + 3 * counters, both(generators[0].d, generators[1].d));
+#pragma GCC unroll 2
+    for (int g = 0; g < kGroups; ++g) {
+      const Generator& even = generators[2 * g];
+      const Generator& odd = generators[2 * g + 1];
+      const int place = g * wordsOfGroup + from;
+      use(place, both(even.a, odd.a));
+      use(place + counters, both(even.b, odd.b));
+      use(place + 2 * counters, both(even.c, odd.c));
+      use(place + 3 * counters, both(even.d, odd.d));
+    }
   }
 }
 
@@ -106,19 +121,23 @@ inline void dropout(const DropoutCall& call) {
   const Keys keys(call.seed);
   std::uint64_t group = call.firstGroup;
   std::size_t from = 0;
+  const auto drop = [&](int place, Words words) __attribute__((always_inline)) {
+    const auto isKept = words >= call.threshold;
+    const std::size_t at = from + static_cast<std::size_t>(place);
+    const auto kept = reinterpret_cast<Words>(load(call.input + at) * call.factor);
+    put(call.output + at, reinterpret_cast<Vector>(kept & reinterpret_cast<Words>(isKept)), isStreamed);
+  };
+  constexpr int wordsAtOnce = groupsAtOnce * wordsOfGroup;
+  for (; call.count - from >= wordsAtOnce; from += wordsAtOnce, group += groupsAtOnce) {
+    forEachWord<groupsAtOnce>(group, call.step, keys, drop);
+  }
   for (; call.count - from >= wordsOfGroup; from += wordsOfGroup, ++group) {
-    forEachWord(
-        group, call.step, keys, [&](int place, Words words) __attribute__((always_inline)) {
-          const auto isKept = words >= call.threshold;
-          const std::size_t at = from + static_cast<std::size_t>(place);
-          const auto kept = reinterpret_cast<Words>(load(call.input + at) * call.factor);
-          put(call.output + at, reinterpret_cast<Vector>(kept & reinterpret_cast<Words>(isKept)), isStreamed);
-        });
+    forEachWord<1>(group, call.step, keys, drop);
   }
   if (isStreamed) endStreams();
   if (from == call.count) return;
   alignas(64) std::uint32_t last[wordsOfGroup];
-  forEachWord(
+  forEachWord<1>(
       group, call.step, keys, [&](int place, Words words) __attribute__((always_inline)) {
         *reinterpret_cast<Words*>(last + place) = words;
       });

@@ -63,11 +63,20 @@ struct PoolLine {
   int width;                 // of the image
   int kernel, stride, pad;   // in the line
   int outputs;
+  // Forward: the same line of several blocks, and floats from one to the next.
+  int planes;
+  std::ptrdiff_t inputPlane, outputPlane;
+  bool isTiling;    // backward: every pixel is in one window, so gradients are written and not added
+  bool isStreamed;  // what is written goes past the caches
+  bool isLast;      // of its blocks
 };
 
 /// Whether a result of so many bytes is written past the caches: it would push itself out of them before anybody reads
 /// it, and reading lines only to overwrite them would be in vain.
 constexpr bool isTooLargeForCaches(std::size_t bytes) { return bytes > 8 * 1024 * 1024; }
+
+/// At which a sum over pixels is read at the same time.
+inline constexpr int pixelPlaces = 8;
 
 struct KernelTable {
   std::string_view isa;  // as in conv::KernelSet
@@ -93,7 +102,8 @@ struct KernelTable {
   // A block of 16 channels out of planes of NCHW that are `plane` floats apart, and back.
   void (*toBlocks)(const float* planes, std::ptrdiff_t plane, float* block, std::ptrdiff_t pixels, bool isStreamed);
   void (*fromBlocks)(const float* block, float* planes, std::ptrdiff_t plane, std::ptrdiff_t pixels, bool isStreamed);
-  // Inputs of pooling begin with the first line that is in the windows. Gradients are added to the input's.
+  // Inputs of pooling begin with the first line that is in the windows. Gradients are added to the input's,
+  // unless windows are tiles.
   void (*poolMax)(const PoolLine& line, const float* input, float* output);
   void (*poolAverage)(const PoolLine& line, const float* input, float* output);
   void (*poolMaxGradient)(const PoolLine& line, const float* input, const float* output, const float* outputGradient,
@@ -101,8 +111,9 @@ struct KernelTable {
   void (*poolAverageGradient)(const PoolLine& line, const float* outputGradient, float* inputGradient);
   void (*reluBackward)(const float* output, const float* outputGradient, float* inputGradient, std::size_t count,
                        bool isStreamed);
-  /// sum += the sum over the pixels; `sum` is of a block.
-  void (*addPixels)(const float* from, std::ptrdiff_t pixels, float* sum);
+  /// sum += the sums over so many pixels at each of pixelPlaces places, which are `apart` floats from each other; `sum`
+  /// is of a block.
+  void (*addPixels)(const float* from, std::ptrdiff_t pixels, std::ptrdiff_t apart, float* sum);
   void (*sgdMomentum)(float* weights, float* velocity, const float* gradient, std::size_t count, float rate,
                       float momentum, float decay);
 };

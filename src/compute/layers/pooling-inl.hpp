@@ -53,39 +53,119 @@ class Share {
   float share_ = 0;
 };
 
-inline void poolMax(const PoolLine& line, const float* input, float* output) {
+/// Whether the kernel streams. Narrower vectors write lines of the cache in parts, at different times.
+[[gnu::always_inline]] inline bool streams(const PoolLine& line, const float* to) {
+  return line.isStreamed && TACC_LANES == blockLength && isAligned(to);
+}
+
+template <bool kIsOnePlane>
+[[gnu::always_inline]] inline void poolMaxOf(const PoolLine& line, const float* input, float* output) {
+  const bool isStreamed = streams(line, output);
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     forEachWindow(
         line, [&](int x, int from, int to) __attribute__((always_inline)) {
-          if (lane == 0) fetchAhead(line, input, x);
-          Vector largest = broadcast(-__builtin_inff());
-          forEachPixel(
-              line, from, to, [&](std::ptrdiff_t pixel) __attribute__((always_inline)) {
-                largest = maximum(load(input + pixel + lane), largest);
-              });
-          store(output + x * blockLength + lane, largest);
+          if (lane == 0 && kIsOnePlane) fetchAhead(line, input, x);
+          const float* image = input + lane;
+          float* result = output + x * blockLength + lane;
+          for (int plane = 0; plane < (kIsOnePlane ? 1 : line.planes); ++plane) {
+            Vector largest = broadcast(-__builtin_inff());
+            forEachPixel(
+                line, from, to, [&](std::ptrdiff_t pixel) __attribute__((always_inline)) {
+                  largest = maximum(load(image + pixel), largest);
+                });
+            put(result, largest, isStreamed);
+            image += line.inputPlane;
+            result += line.outputPlane;
+          }
         });
+  }
+  if (isStreamed && line.isLast) endStreams();
+}
+
+inline void poolMax(const PoolLine& line, const float* input, float* output) {
+  if (line.planes == 1) {
+    poolMaxOf<true>(line, input, output);
+  } else {
+    poolMaxOf<false>(line, input, output);
   }
 }
 
-inline void poolAverage(const PoolLine& line, const float* input, float* output) {
+/// Windows of three columns that are one apart: each column is summed once.
+[[gnu::always_inline]] inline void slideAverage(const PoolLine& line, const float* input, float* output, int lane,
+                                                bool isStreamed) {
+  const auto columnAt = [&](int x) __attribute__((always_inline)) {
+    if (x < 0 || x >= line.width) return Vector{};
+    const float* const from = input + x * std::ptrdiff_t{blockLength} + lane;
+    Vector sum = load(from);
+    if (line.lines == 3) return sum + load(from + line.inputLine) + load(from + 2 * line.inputLine);
+    for (int y = 1; y < line.lines; ++y) sum += load(from + y * line.inputLine);
+    return sum;
+  };
+  Share share(line.lines);
+  Vector first = columnAt(-line.pad);
+  Vector second = columnAt(1 - line.pad);
+  forEachWindow(
+      line, [&](int x, int from, int to) __attribute__((always_inline)) {
+        if (lane == 0) fetchAhead(line, input, x);
+        const Vector third = columnAt(x - line.pad + 2);
+        put(output + x * blockLength + lane, (first + second + third) * share.of(to - from), isStreamed);
+        first = second;
+        second = third;
+      });
+}
+
+template <bool kIsOnePlane>
+[[gnu::always_inline]] inline void poolAverageOf(const PoolLine& line, const float* input, float* output) {
+  const bool isStreamed = streams(line, output);
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
+    if (line.kernel == 3 && line.stride == 1) {
+      for (int plane = 0; plane < (kIsOnePlane ? 1 : line.planes); ++plane) {
+        slideAverage(line, input + plane * line.inputPlane, output + plane * line.outputPlane, lane, isStreamed);
+      }
+      continue;
+    }
     Share share(line.lines);
     forEachWindow(
         line, [&](int x, int from, int to) __attribute__((always_inline)) {
-          if (lane == 0) fetchAhead(line, input, x);
-          Vector sum{};
-          forEachPixel(
-              line, from,
-              to, [&](std::ptrdiff_t pixel) __attribute__((always_inline)) { sum += load(input + pixel + lane); });
-          store(output + x * blockLength + lane, sum * share.of(to - from));
+          if (lane == 0 && kIsOnePlane) fetchAhead(line, input, x);
+          const float* image = input + lane;
+          float* result = output + x * blockLength + lane;
+          for (int plane = 0; plane < (kIsOnePlane ? 1 : line.planes); ++plane) {
+            Vector sum{};
+            forEachPixel(
+                line, from,
+                to, [&](std::ptrdiff_t pixel) __attribute__((always_inline)) { sum += load(image + pixel); });
+            put(result, sum * share.of(to - from), isStreamed);
+            image += line.inputPlane;
+            result += line.outputPlane;
+          }
         });
+  }
+  if (isStreamed && line.isLast) endStreams();
+}
+
+inline void poolAverage(const PoolLine& line, const float* input, float* output) {
+  if (line.planes == 1) {
+    poolAverageOf<true>(line, input, output);
+  } else {
+    poolAverageOf<false>(line, input, output);
   }
 }
 
-/// The first pixel that has the largest value gets all of the gradient.
-inline void poolMaxGradient(const PoolLine& line, const float* input, const float* output, const float* outputGradient,
-                            float* inputGradient) {
+/// What a window gives to one of its pixels.
+template <bool kIsTiling>
+[[gnu::always_inline]] inline void give(float* to, Vector gradient, bool isStreamed) {
+  if (kIsTiling) {
+    put(to, gradient, isStreamed);
+  } else {
+    store(to, load(to) + gradient);
+  }
+}
+
+template <bool kIsTiling>
+[[gnu::always_inline]] inline void spreadMax(const PoolLine& line, const float* input, const float* output,
+                                             const float* outputGradient, float* inputGradient) {
+  const bool isStreamed = streams(line, inputGradient);
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     forEachWindow(
         line, [&](int x, int from, int to) __attribute__((always_inline)) {
@@ -95,15 +175,28 @@ inline void poolMaxGradient(const PoolLine& line, const float* input, const floa
           forEachPixel(
               line, from, to, [&](std::ptrdiff_t pixel) __attribute__((always_inline)) {
                 const auto isLargest = load(input + pixel + lane) == largest;
-                float* const at = inputGradient + pixel + lane;
-                store(at, load(at) + (isLargest ? left : Vector{}));
+                give<kIsTiling>(inputGradient + pixel + lane, isLargest ? left : Vector{}, isStreamed);
                 left = isLargest ? Vector{} : left;
               });
         });
   }
+  if (kIsTiling && isStreamed && line.isLast) endStreams();
 }
 
-inline void poolAverageGradient(const PoolLine& line, const float* outputGradient, float* inputGradient) {
+/// The first pixel that has the largest value gets all of the gradient.
+inline void poolMaxGradient(const PoolLine& line, const float* input, const float* output, const float* outputGradient,
+                            float* inputGradient) {
+  if (line.isTiling) {
+    spreadMax<true>(line, input, output, outputGradient, inputGradient);
+  } else {
+    spreadMax<false>(line, input, output, outputGradient, inputGradient);
+  }
+}
+
+template <bool kIsTiling>
+[[gnu::always_inline]] inline void spreadAverage(const PoolLine& line, const float* outputGradient,
+                                                 float* inputGradient) {
+  const bool isStreamed = streams(line, inputGradient);
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     Share share(line.lines);
     forEachWindow(
@@ -111,10 +204,18 @@ inline void poolAverageGradient(const PoolLine& line, const float* outputGradien
           const Vector part = load(outputGradient + x * blockLength + lane) * share.of(to - from);
           forEachPixel(
               line, from, to, [&](std::ptrdiff_t pixel) __attribute__((always_inline)) {
-                float* const at = inputGradient + pixel + lane;
-                store(at, load(at) + part);
+                give<kIsTiling>(inputGradient + pixel + lane, part, isStreamed);
               });
         });
+  }
+  if (kIsTiling && isStreamed && line.isLast) endStreams();
+}
+
+inline void poolAverageGradient(const PoolLine& line, const float* outputGradient, float* inputGradient) {
+  if (line.isTiling) {
+    spreadAverage<true>(line, outputGradient, inputGradient);
+  } else {
+    spreadAverage<false>(line, outputGradient, inputGradient);
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "compute/conv/shape.hpp"
+#include "compute/layers/pixel_sums.hpp"
 
 namespace tacc::layers {
 namespace {
@@ -21,10 +22,20 @@ Window windowOf(int out, int stride, int pad, int kernel, int size) {
   return {std::max(0, from), std::min(size, from + kernel)};
 }
 
+/// Every pixel is in one window.
+bool isTiling(const Pooling& p) {
+  const taccPoolDesc_t& d = p.desc;
+  return d.padHeight == 0 && d.padWidth == 0 && d.kernelHeight == d.strideHeight && d.kernelWidth == d.strideWidth &&
+         p.outHeight * d.strideHeight == d.height && p.outWidth * d.strideWidth == d.width;
+}
+
+/// One window, which is the image.
+bool isGlobal(const Pooling& p) { return isTiling(p) && p.outHeight == 1 && p.outWidth == 1; }
+
 /// Calls visit(line, first float of the first line of input, first float of the line of output) for every line of
 /// outputs of a block.
 template <class Visit>
-void forEachLine(const Pooling& p, const Visit& visit) {
+void forEachLine(const Pooling& p, bool isStreamed, int planes, const Visit& visit) {
   const taccPoolDesc_t& d = p.desc;
   PoolLine line{};
   line.inputLine = std::ptrdiff_t{d.width} * blockLength;
@@ -33,14 +44,27 @@ void forEachLine(const Pooling& p, const Visit& visit) {
   line.stride = d.strideWidth;
   line.pad = d.padWidth;
   line.outputs = p.outWidth;
+  line.planes = planes;
+  line.inputPlane = d.height * line.inputLine;
+  line.outputPlane = std::ptrdiff_t{p.outHeight} * p.outWidth * blockLength;
+  line.isTiling = isTiling(p);
+  line.isStreamed = isStreamed;
   for (int y = 0; y < p.outHeight; ++y) {
     const Window lines = windowOf(y, d.strideHeight, d.padHeight, d.kernelHeight, d.height);
     line.lines = lines.size();
     // The next line of windows ends so many lines of the image later.
     line.linesAhead = std::min(d.height - lines.to, d.strideHeight);
+    line.isLast = y == p.outHeight - 1;
     line.ahead = lines.size() * line.inputLine;
     visit(line, lines.from * line.inputLine, std::ptrdiff_t{y} * p.outWidth * blockLength);
   }
+}
+
+void averagePlane(const float* from, std::ptrdiff_t pixels, float* to, const KernelTable& kernels) {
+  alignas(64) float sum[blockLength] = {};
+  addAllPixels(from, pixels, sum, kernels);
+  const float share = 1.0F / static_cast<float>(pixels);
+  for (int c = 0; c < blockLength; ++c) to[c] = sum[c] * share;
 }
 
 int outputSize(const char* what, int size, int pad, int kernel, int stride) {
@@ -89,10 +113,22 @@ void poolForward(const Pooling& p, const float* input, float* output, const Kern
   const std::ptrdiff_t inPlane = std::ptrdiff_t{p.desc.height} * p.desc.width * blockLength;
   const std::ptrdiff_t outPlane = std::ptrdiff_t{p.outHeight} * p.outWidth * blockLength;
   const auto pool = p.desc.kind == taccPoolMax ? kernels.poolMax : kernels.poolAverage;
-  executor.forEach(static_cast<std::size_t>(p.blocks), [&](std::size_t block, int) {
+  const bool isStreamed = isTooLargeForCaches(static_cast<std::size_t>(p.blocks * outPlane) * sizeof(float));
+  // Where the image comes from memory, several blocks in turn: see addAllPixels().
+  if (isGlobal(p) && p.desc.kind == taccPoolAverage) {
+    executor.forEach(static_cast<std::size_t>(p.blocks), [&](std::size_t block, int) {
+      const auto at = static_cast<std::ptrdiff_t>(block);
+      averagePlane(input + at * inPlane, inPlane / blockLength, output + at * outPlane, kernels);
+    });
+    return;
+  }
+  const auto blocks = static_cast<std::size_t>(p.blocks);
+  const std::size_t planes = isTooLargeForCaches(blocks * static_cast<std::size_t>(inPlane) * sizeof(float)) ? 4 : 1;
+  executor.forEach((blocks + planes - 1) / planes, [&](std::size_t index, int) {
+    const std::size_t block = index * planes;
     const float* const from = input + static_cast<std::ptrdiff_t>(block) * inPlane;
     float* const to = output + static_cast<std::ptrdiff_t>(block) * outPlane;
-    forEachLine(p,
+    forEachLine(p, isStreamed, static_cast<int>(std::min(planes, blocks - block)),
                 [&](const PoolLine& line, std::ptrdiff_t in, std::ptrdiff_t out) { pool(line, from + in, to + out); });
   });
 }
@@ -101,19 +137,27 @@ void poolBackward(const Pooling& p, const float* input, const float* output, con
                   float* inputGradient, const KernelTable& kernels, const conv::Executor& executor) {
   const std::ptrdiff_t inPlane = std::ptrdiff_t{p.desc.height} * p.desc.width * blockLength;
   const std::ptrdiff_t outPlane = std::ptrdiff_t{p.outHeight} * p.outWidth * blockLength;
+  const bool isStreamed = isTooLargeForCaches(static_cast<std::size_t>(p.blocks * inPlane) * sizeof(float));
   executor.forEach(static_cast<std::size_t>(p.blocks), [&](std::size_t block, int) {
     const std::ptrdiff_t inAt = static_cast<std::ptrdiff_t>(block) * inPlane;
     const std::ptrdiff_t outAt = static_cast<std::ptrdiff_t>(block) * outPlane;
     float* const to = inputGradient + inAt;
-    std::fill_n(to, inPlane, 0.0F);
-    forEachLine(p, [&](const PoolLine& line, std::ptrdiff_t in, std::ptrdiff_t out) {
+    std::ptrdiff_t cleared = isTiling(p) ? inPlane : 0;
+    // Just before it is added to, so that it stays in the first cache.
+    const auto clearTo = [&](std::ptrdiff_t end) {
+      if (end > cleared) std::fill(to + cleared, to + end, 0.0F);
+      cleared = std::max(cleared, end);
+    };
+    forEachLine(p, isStreamed, 1, [&](const PoolLine& line, std::ptrdiff_t in, std::ptrdiff_t out) {
       const float* const gradient = outputGradient + outAt + out;
+      clearTo(in + line.lines * line.inputLine);
       if (p.desc.kind == taccPoolMax) {
         kernels.poolMaxGradient(line, input + inAt + in, output + outAt + out, gradient, to + in);
       } else {
         kernels.poolAverageGradient(line, gradient, to + in);
       }
     });
+    clearTo(inPlane);
   });
 }
 

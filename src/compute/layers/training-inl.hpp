@@ -17,11 +17,17 @@ inline void reluBackward(const float* output, const float* outputGradient, float
   for (; i < count; ++i) inputGradient[i] = output[i] > 0 ? outputGradient[i] : 0.0F;
 }
 
-inline void addPixels(const float* from, std::ptrdiff_t pixels, float* sum) {
+inline void addPixels(const float* from, std::ptrdiff_t pixels, std::ptrdiff_t apart, float* sum) {
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
-    const Vector ofPixels = sumOver(
-        pixels, [&](std::ptrdiff_t p) __attribute__((always_inline)) { return load(from + p * blockLength + lane); });
-    store(sum + lane, load(sum + lane) + ofPixels);
+    Vector places[pixelPlaces] = {};
+    for (std::ptrdiff_t p = 0; p < pixels; ++p) {
+#pragma GCC unroll 8
+      for (int i = 0; i < pixelPlaces; ++i) places[i] += load(from + i * apart + p * blockLength + lane);
+    }
+    Vector total = load(sum + lane);
+#pragma GCC unroll 4
+    for (int i = 0; i < pixelPlaces; i += 2) total += places[i] + places[i + 1];
+    store(sum + lane, total);
   }
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "compute/conv/shape.hpp"
+#include "compute/layers/pixel_sums.hpp"
 
 namespace tacc::layers {
 
@@ -22,12 +23,7 @@ void biasGradient(const float* outputGradient, float* gradient, int batch, int c
   for (int block = 0; block < blocks; ++block) {
     alignas(64) float total[length] = {};
     for (int n = 0; n < batch; ++n) {
-      // Sums of lines first: the rounding error grows with the number of images, not of pixels.
-      const float* const from = outputGradient + (std::ptrdiff_t{n} * blocks + block) * pixels * length;
-      constexpr std::ptrdiff_t lineLength = 512;  // in four chains
-      for (std::ptrdiff_t line = 0; line < pixels; line += lineLength) {
-        kernels.addPixels(from + line * length, std::min(lineLength, pixels - line), total);
-      }
+      addAllPixels(outputGradient + (std::ptrdiff_t{n} * blocks + block) * pixels * length, pixels, total, kernels);
     }
     for (int c = 0; c < std::min(length, channels - block * length); ++c) {
       float& to = gradient[block * length + c];

@@ -82,6 +82,33 @@ TEST_P(Pass, Groups) {
   }
 }
 
+TEST_P(Pass, GroupsThatCutBlocks) {
+  for (const auto& [groups, ins, outs] :
+       {std::array{8, 4, 4}, {4, 8, 8}, {5, 3, 7}, {3, 20, 80}, {3, 80, 20}, {12, 1, 2}, {6, 5, 5}, {2, 17, 40}}) {
+    for (const int stride : {1, 2}) {
+      taccConvDesc_t desc = convolution(GetParam(), 2, groups * ins, 9, 17, groups * outs, 3, stride, 1);
+      desc.groups = groups;
+      expectExact(desc);
+      desc.weightLayout = taccWeightsBlocked;
+      desc.accumulate = GetParam() != taccConvForward;
+      expectExact(desc);
+      desc.kernelHeight = desc.kernelWidth = 1;
+      desc.padHeight = desc.padWidth = 0;
+      expectExact(desc);
+    }
+  }
+}
+
+TEST_P(Pass, GroupsOfOtherLayouts) {
+  if (GetParam() == taccConvBackwardData) GTEST_SKIP() << "its input is the result, which is in blocks";
+  for (const taccLayout_t layout : {taccLayoutNchw, taccLayoutNhwc}) {
+    taccConvDesc_t desc = convolution(GetParam(), 2, 24, 9, 8, 30, 3, 2, 1);
+    desc.groups = 6;
+    desc.inputLayout = layout;
+    expectExact(desc);
+  }
+}
+
 TEST_P(Pass, Depthwise) {
   for (const int channels : {16, 32, 21}) {
     for (const int stride : {1, 2}) {
@@ -165,6 +192,9 @@ TEST(Epilogue, AllCombinations) {
       desc.outChannels = 32;
       expectExact(desc);
       desc.groups = desc.outChannels = 64;
+      expectExact(desc);
+      desc.groups = 8;
+      desc.outChannels = 40;
       expectExact(desc);
       desc = convolution(taccConvForward, 1, 3, 9, 9, outs, 3, 1, 1);
       desc.inputLayout = taccLayoutNchw;

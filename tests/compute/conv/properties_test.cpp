@@ -78,6 +78,8 @@ TEST(Threads, ChangeNoBit) {
     }
     convolutions.push_back(convolution(pass, 3, 30, 17, 19, 42, 3, 1, 1));  // groups that cut blocks
     convolutions.back().groups = 6;
+    convolutions.push_back(convolution(pass, 2, 32, 15, 17, 32, 3, 1, 1));
+    convolutions.back().groups = 8;
     convolutions.push_back(convolution(pass, 3, 40, 17, 19, 40, 3, 2, 1));  // channel-wise
     convolutions.back().groups = 40;
     for (taccConvDesc_t desc : convolutions) {
@@ -104,9 +106,15 @@ TEST(Memory, NothingOutsideTheBuffersIsTouched) {
   // Every buffer ends, or begins, where the next page may not be touched.
   constexpr std::size_t pages = 60;
   for (const taccConvPass_t pass : allPasses) {
-    for (const auto& [ins, outs, kernel, stride, pad] :
-         {std::array{16, 32, 3, 1, 1}, {20, 40, 3, 1, 1}, {48, 16, 1, 1, 0}, {33, 17, 5, 2, 2}, {3, 20, 3, 1, 1}}) {
+    for (const auto& [ins, outs, kernel, stride, pad, groups] : {std::array{16, 32, 3, 1, 1, 1},
+                                                                 {20, 40, 3, 1, 1, 1},
+                                                                 {48, 16, 1, 1, 0, 1},
+                                                                 {33, 17, 5, 2, 2, 1},
+                                                                 {3, 20, 3, 1, 1, 1},
+                                                                 {30, 20, 3, 1, 1, 5},
+                                                                 {36, 51, 3, 2, 1, 3}}) {
       taccConvDesc_t desc = convolution(pass, 1, ins, 9, 13, outs, kernel, stride, pad);
+      desc.groups = groups;
       desc.bias = pass == taccConvForward;
       if (ins == 3 && pass != taccConvBackwardData) desc.inputLayout = taccLayoutNchw;
       const Case test(desc);

@@ -61,19 +61,29 @@ Pooled expectedPooling(const Pooling& p, const Floats& input, const Floats& grad
 
 TEST(Pooling, IsTheDefinition) {
   for (const taccPoolKind_t kind : {taccPoolMax, taccPoolAverage}) {
-    for (const auto& [size, kernel, stride, pad] :
-         {std::array{9, 3, 2, 1}, {8, 2, 2, 0}, {7, 7, 7, 0}, {11, 3, 1, 1}, {10, 5, 3, 2}, {5, 1, 3, 0}}) {
+    for (const auto& [size, width, kernel, stride, pad] : {std::array{9, 12, 3, 2, 1},
+                                                           {8, 11, 2, 2, 0},
+                                                           {8, 12, 2, 2, 0},  // every pixel in one window
+                                                           {6, 9, 3, 3, 0},
+                                                           {7, 10, 7, 7, 0},
+                                                           {7, 7, 7, 7, 0},  // one window
+                                                           {18, 18, 18, 18, 0},
+                                                           {11, 14, 3, 1, 1},
+                                                           {11, 14, 3, 1, 2},
+                                                           {3, 2, 3, 1, 1},
+                                                           {10, 13, 5, 3, 2},
+                                                           {5, 8, 1, 3, 0}}) {
       taccPoolDesc_t desc = TACC_POOL_INITIALIZER;
       desc.kind = kind;
       desc.batch = 2;
       desc.channels = 20;
       desc.height = size;
-      desc.width = size + 3;
+      desc.width = width;
       desc.kernelHeight = desc.kernelWidth = kernel;
       desc.strideHeight = desc.strideWidth = stride;
       desc.padHeight = desc.padWidth = pad;
       const Pooling p = understand(desc);
-      const auto inFloats = static_cast<std::size_t>(p.blocks * size * (size + 3) * 16);
+      const auto inFloats = static_cast<std::size_t>(p.blocks * size * width * 16);
       const auto outFloats = static_cast<std::size_t>(p.blocks * p.outHeight * p.outWidth * 16);
       const Floats input = integers(inFloats, 1), gradient = integers(outFloats, 2);
       const Pooled expected = expectedPooling(p, input, gradient);
@@ -91,6 +101,30 @@ TEST(Pooling, IsTheDefinition) {
         }
       }
     }
+  }
+}
+
+TEST(Pooling, OfImagesLargerThanTheCaches) {
+  // Several blocks are pooled together then, and the last ones are fewer.
+  for (const taccPoolKind_t kind : {taccPoolMax, taccPoolAverage}) {
+    taccPoolDesc_t desc = TACC_POOL_INITIALIZER;
+    desc.kind = kind;
+    desc.batch = 5;
+    desc.channels = 16;
+    desc.height = desc.width = 170;
+    desc.kernelHeight = desc.kernelWidth = 2;
+    desc.strideHeight = desc.strideWidth = 2;
+    const Pooling p = understand(desc);
+    const std::size_t inFloats = 5UL * 170 * 170 * 16;
+    ASSERT_TRUE(isTooLargeForCaches(inFloats * sizeof(float)));
+    const Floats input = integers(inFloats, 1), gradient = integers(inFloats / 4, 2);
+    const Pooled expected = expectedPooling(p, input, gradient);
+    Floats output(inFloats / 4), inputGradient(inFloats);
+    const KernelTable& kernels = *availableTables().front();
+    poolForward(p, input.data(), output.data(), kernels, serial);
+    poolBackward(p, input.data(), output.data(), gradient.data(), inputGradient.data(), kernels, serial);
+    EXPECT_TRUE(output == expected.output);
+    EXPECT_TRUE(inputGradient == expected.inputGradient);
   }
 }
 
@@ -113,18 +147,19 @@ TEST(ReluBackward, ForEveryLengthAndPlace) {
 }
 
 TEST(BiasGradient, IsTheSumOverImagesAndPixels) {
-  const Sizes sizes{3, 20, 9, 15};
-  const Floats gradient = someTensor(sizes, 5);
-  for (const KernelTable* kernels : availableTables()) {
-    std::vector<float> bias(20, 1.0F);
-    for (const bool accumulate : {false, true}) {
-      biasGradient(gradient.data(), bias.data(), 3, 20, sizes.pixels(), accumulate, *kernels);
-      for (int c = 0; c < 20; ++c) {
-        double sum = 0;
-        for (int n = 0; n < 3; ++n) {
-          for (int p = 0; p < sizes.pixels(); ++p) sum += gradient.data()[sizes.at(n, c, p)];
+  for (const Sizes& sizes : {Sizes{3, 20, 9, 15}, {1, 17, 31, 29}, {2, 16, 2, 3}}) {
+    const Floats gradient = someTensor(sizes, 5);
+    for (const KernelTable* kernels : availableTables()) {
+      std::vector<float> bias(static_cast<std::size_t>(sizes.channels), 1.0F);
+      for (const bool accumulate : {false, true}) {
+        biasGradient(gradient.data(), bias.data(), sizes.batch, sizes.channels, sizes.pixels(), accumulate, *kernels);
+        for (int c = 0; c < sizes.channels; ++c) {
+          double sum = 0;
+          for (int n = 0; n < sizes.batch; ++n) {
+            for (int p = 0; p < sizes.pixels(); ++p) sum += gradient.data()[sizes.at(n, c, p)];
+          }
+          EXPECT_NEAR(bias[static_cast<std::size_t>(c)], accumulate ? 2 * sum : sum, 1e-4) << kernels->isa;
         }
-        EXPECT_NEAR(bias[static_cast<std::size_t>(c)], accumulate ? 2 * sum : sum, 1e-4) << kernels->isa;
       }
     }
   }
@@ -162,6 +197,31 @@ TEST(Streams, ChangeNoBit) {
       kernels->dropout({input.data(), output.data(), input.size(), 3, 4, 5, 1U << 30, 2.0F, isStreamed});
     }
     EXPECT_TRUE(cached == streamed) << kernels->isa;
+  }
+}
+
+TEST(Streams, ChangeNoBitOfPooling) {
+  const Sizes sizes{1, 16, 2, 12};
+  const Floats input = someTensor(sizes, 10), gradient = someTensor(sizes, 11);
+  PoolLine line{};
+  line.inputLine = std::ptrdiff_t{sizes.width} * conv::blockLength;
+  line.lines = line.kernel = line.stride = 2;
+  line.width = sizes.width;
+  line.outputs = sizes.width / 2;
+  line.planes = 1;
+  line.isTiling = line.isLast = true;
+  for (const KernelTable* kernels : availableTables()) {
+    std::vector<Floats> results[2];
+    for (const bool isStreamed : {false, true}) {
+      line.isStreamed = isStreamed;
+      Floats largest(input.size()), average(input.size()), ofLargest(input.size()), ofAverage(input.size());
+      kernels->poolMax(line, input.data(), largest.data());
+      kernels->poolAverage(line, input.data(), average.data());
+      kernels->poolMaxGradient(line, input.data(), largest.data(), gradient.data(), ofLargest.data());
+      kernels->poolAverageGradient(line, gradient.data(), ofAverage.data());
+      for (Floats* result : {&largest, &average, &ofLargest, &ofAverage}) results[isStreamed].push_back(*result);
+    }
+    EXPECT_TRUE(results[0] == results[1]) << kernels->isa;
   }
 }
 

@@ -1,0 +1,67 @@
+#include "compute/conv/grouped.hpp"
+
+#include "compute/conv/weights.hpp"
+
+namespace tacc::conv {
+namespace {
+
+/// The weight of output channel `out` and input channel `in` of a group.
+GroupWeights::Place placeOf(const Description& d, int group, int out, int in) {
+  const auto at = [&](int tap) {
+    const WeightBlock block = weightBlock(d.shape, d.weightLayout, group, out / blockLength, in / blockLength,
+                                          tap / d.shape.kernelWidth, tap % d.shape.kernelWidth);
+    return block.base + out % blockLength * block.outStep + in % blockLength * block.inStep;
+  };
+  const bool isOneTap = d.shape.kernelHeight * d.shape.kernelWidth == 1;
+  return {at(0), isOneTap ? 0 : static_cast<std::int32_t>(at(1) - at(0))};
+}
+
+}  // namespace
+
+GroupWeights::GroupWeights(const Description& d, const GroupCut& cut, bool areTargetsInputs) {
+  for (const GroupSpan& span : cut.spans) {
+    const GroupSteps& steps = cut.steps[static_cast<std::size_t>(span.steps)];
+    Table& table = tables_.emplace_back();
+    table.before.push_back(0);
+    for (const int count : steps.counts) table.before.push_back(table.before.back() + count);
+    for (int block = 0; block < steps.blocks; ++block) {
+      for (int source = 0; source < static_cast<int>(steps.counts.size()); ++source) {
+        for (int value = 0; value < steps.counts[static_cast<std::size_t>(source)]; ++value) {
+          for (int lane = 0; lane < blockLength; ++lane) {
+            const int target = (span.firstTarget + block) * blockLength + lane;
+            const int other = cut.sourceOf(span, target, source, value, table.before[static_cast<std::size_t>(source)]);
+            const int group = target / cut.channels.targetsPerGroup;
+            const int own = target % cut.channels.targetsPerGroup;
+            table.places.push_back(
+                other < 0 ? Place{-1, 0}
+                          : placeOf(d, group, areTargetsInputs ? other : own, areTargetsInputs ? own : other));
+          }
+        }
+      }
+    }
+  }
+}
+
+BlockedInput::BlockedInput(const Description& d, const KernelSet& kernels)
+    : layout_(d.inputLayout), shape_(d.shape), kernels_(layers::kernelTable(kernels.isa)) {}
+
+std::size_t BlockedInput::floatsOf(taccLayout_t layout) const {
+  return tensorFloats(layout, 1, shape_.inChannels, shape_.height, shape_.width);
+}
+
+std::size_t BlockedInput::workspaceBytes() const {
+  if (layout_ == taccLayoutNchw16c) return 0;
+  return sizeof(float) * floatsOf(taccLayoutNchw16c) * static_cast<std::size_t>(shape_.batch);
+}
+
+const float* BlockedInput::blocked(const Buffers& buffers, std::size_t offset, const Executor& executor) const {
+  if (layout_ == taccLayoutNchw16c) return buffers.input;
+  auto* const copy = reinterpret_cast<float*>(static_cast<std::byte*>(buffers.workspace) + offset);
+  executor.forEach(static_cast<std::size_t>(shape_.batch), [&](std::size_t image, int) {
+    reorder(layout_, buffers.input + image * floatsOf(layout_), taccLayoutNchw16c,
+            copy + image * floatsOf(taccLayoutNchw16c), 1, shape_.inChannels, shape_.height, shape_.width, kernels_);
+  });
+  return copy;
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,202 @@
+// Grouped convolutions whose groups cut blocks of channels, backward to the weights: for each block of output channels
+// and each tap the gradient kernel over the steps of group_steps.hpp.
+#include <algorithm>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/grouped.hpp"
+#include "compute/conv/weight_tiles.hpp"
+#include "compute/conv/weights.hpp"
+
+namespace tacc::conv {
+namespace {
+
+/// Of the lines of input and gradient that are gone through at a time, for all taps: most of a first cache.
+constexpr std::size_t bytesAtOnce = 24 * 1024;
+
+constexpr std::size_t alignedFloats(std::size_t floats) {
+  return (floats + blockLength - 1) / blockLength * blockLength;
+}
+
+class GroupedBackwardWeights final : public Plan {
+ public:
+  GroupedBackwardWeights(const Description& d, const KernelSet& kernels)
+      : Plan(std::string(kernels.isa) + " grouped"),
+        description_(d),
+        kernels_(kernels),
+        input_(d, kernels),
+        cut_(cutGroups({d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}, kernels)),
+        weights_(d, cut_, false) {
+    for (std::size_t i = 0; i < cut_.spans.size(); ++i) {
+      const GroupSteps& steps = stepsOf(i);
+      for (int b = 0; b < steps.blocks; ++b) blocks_.push_back({i, b});
+      mostSteps_ = std::max(mostSteps_, static_cast<std::size_t>(steps.total()));
+      cycles_ += steps.blocks * steps.total() * (steps.isPermuted ? permutedCost(kernels) : 1) * blockLength /
+                 kernels.fmaLanes;
+    }
+    const std::size_t line = static_cast<std::size_t>(shape().width + shape().outWidth) * blockLength * sizeof(float);
+    linesAtOnce_ = static_cast<int>(std::clamp<std::size_t>(bytesAtOnce / line, 1, 64));
+  }
+
+  std::size_t workspaceBytes() const override {
+    return static_cast<std::size_t>(description_.maxWorkers) * sumFloats() * sizeof(float) + input_.workspaceBytes();
+  }
+  double predictedSeconds() const override {
+    const Shape& s = shape();
+    return cycles_ * s.kernelHeight * s.kernelWidth * s.batch * s.outHeight * s.outWidth / assumedHertz;
+  }
+
+  void run(const Buffers& buffers, const Executor& executor) const override {
+    const std::size_t sumBytes = static_cast<std::size_t>(description_.maxWorkers) * sumFloats() * sizeof(float);
+    const float* const input = input_.blocked(buffers, sumBytes, executor);
+    clearGradient(buffers.result, description_.weightLayout, shape(), description_.accumulate);
+    const auto lines = static_cast<std::size_t>(shape().kernelHeight);
+    executor.forEach(blocks_.size() * lines, [&](std::size_t index, int worker) {
+      float* const sums = static_cast<float*>(buffers.workspace) + static_cast<std::size_t>(worker) * sumFloats();
+      const Block& block = blocks_[index / lines];
+      sumBlock(input, buffers.outputGradient, block, static_cast<int>(index % lines), sums);
+      deliver(sums, block, static_cast<int>(index % lines), buffers.result);
+    });
+  }
+
+ private:
+  struct Block {
+    std::size_t span;
+    int ofSpan;
+  };
+
+  const Shape& shape() const { return description_.shape; }
+  const GroupSteps& stepsOf(std::size_t span) const {
+    return cut_.steps[static_cast<std::size_t>(cut_.spans[span].steps)];
+  }
+  /// For each tap of a line of the kernel and each step the sums of 16 output channels.
+  std::size_t sumFloats() const {
+    return alignedFloats(mostSteps_ * static_cast<std::size_t>(shape().kernelWidth) * blockLength);
+  }
+
+  void sumBlock(const float* input, const float* gradient, const Block& block, int r, float* sums) const {
+    const Shape& s = shape();
+    const int dy = r * s.dilationHeight - s.padHeight;
+    const int from = firstInside(dy, s.strideHeight);
+    const int to = std::min(s.outHeight, endInside(dy, s.strideHeight, s.height));
+    std::fill_n(sums, sumFloats(), 0.0F);
+    if (from >= to) return;
+    const GroupSpan& span = cut_.spans[block.span];
+    for (std::ptrdiff_t image = 0; image < s.batch; ++image) {
+      const float* const in = input + (image * s.inBlocks() + span.firstSource) * s.inPlane();
+      const float* const out = gradient + (image * s.outBlocks() + span.firstTarget + block.ofSpan) * s.outPlane();
+      for (int line = from; line < to; line += linesAtOnce_) {
+        const int count = std::min(linesAtOnce_, to - line);
+        const std::ptrdiff_t first = (std::ptrdiff_t{line} * s.strideHeight + dy) * s.width * blockLength;
+        sumLines(in + first, out + std::ptrdiff_t{line} * s.outWidth * blockLength, stepsOf(block.span), count, sums);
+      }
+    }
+  }
+
+  /// All taps of a line of the kernel and all steps for some lines of the output; `input` is what the first one reads.
+  void sumLines(const float* input, const float* gradient, const GroupSteps& steps, int lines, float* sums) const {
+    const Shape& s = shape();
+    GradientCall call{};
+    call.inputPixel = std::ptrdiff_t{s.strideWidth} * blockLength;
+    call.inputLine = std::ptrdiff_t{s.strideHeight} * s.width * blockLength;
+    call.gradientLine = std::ptrdiff_t{s.outWidth} * blockLength;
+    call.images = 1;
+    call.outputRow = blockLength;
+    call.accumulate = true;
+    int firstStep = 0;
+    for (std::size_t b = 0; b < steps.counts.size(); ++b) {
+      const float* const plane = input + static_cast<std::ptrdiff_t>(b) * s.inPlane() + (b == 0 ? steps.firstValue : 0);
+      const bool isThree = steps.isPermuted && s.kernelWidth == 3 && s.strideWidth == 1 && s.dilationWidth == 1;
+      if (isThree) {
+        call.lines = lines;
+        call.pixels = s.outWidth;
+        call.inputPixels = s.width;
+        call.shift = s.padWidth;
+        call.input = plane;
+        call.gradient = gradient;
+        call.output = sums + std::ptrdiff_t{firstStep} * blockLength;
+        call.outputBlock = static_cast<std::ptrdiff_t>(mostSteps_) * blockLength;
+        sumSteps(call, steps, firstStep, steps.counts[b], kernels_.permutedGradientThree, kernels_.permutedThreeLimit);
+      }
+      for (int t = 0; t < (isThree ? 0 : s.kernelWidth); ++t) {
+        const int dx = t * s.dilationWidth - s.padWidth;
+        const int left = firstInside(dx, s.strideWidth);
+        const int right = std::min(s.outWidth, endInside(dx, s.strideWidth, s.width));
+        if (left >= right) continue;
+        call.lines = lines;
+        call.pixels = right - left;
+        call.input = plane + left * call.inputPixel + dx * std::ptrdiff_t{blockLength};
+        call.gradient = gradient + left * std::ptrdiff_t{blockLength};
+        if (call.pixels * call.inputPixel == call.inputLine && call.pixels == s.outWidth) {
+          call.pixels *= lines;  // the lines follow each other without a gap
+          call.lines = 1;
+        }
+        call.output = sums + (static_cast<std::ptrdiff_t>(mostSteps_) * t + firstStep) * blockLength;
+        if (steps.isPermuted) {
+          sumSteps(call, steps, firstStep, steps.counts[b], kernels_.permutedGradient, kernels_.permutedRowLimit);
+        } else {
+          sumSteps(call, steps, firstStep, steps.counts[b], kernels_.gradient[1], kernels_.rowLimit[1]);
+        }
+      }
+      firstStep += steps.counts[b];
+    }
+  }
+
+  /// `kernels` by their rows, of which `limit` is the most.
+  void sumSteps(GradientCall call, const GroupSteps& steps, int first, int count, const GradientKernel* kernels,
+                int limit) const {
+    const int vectors = blockLength / kernels_.fmaLanes;
+    const int parts = ceilDivide(count, limit);
+    for (int part = 0, done = 0; part < parts; ++part) {
+      const int rows = (count - done) / (parts - part);
+      if (steps.isPermuted) {
+        call.lanes = steps.lanes.data() + std::ptrdiff_t{first + done} * blockLength;
+        call.offsets = steps.offsets.data() + std::ptrdiff_t{first + done} * vectors;
+      }
+      kernels[rows](call);
+      if (!steps.isPermuted) call.input += rows;
+      call.output += std::ptrdiff_t{rows} * blockLength;
+      done += rows;
+    }
+  }
+
+  void deliver(const float* sums, const Block& block, int r, float* result) const {
+    const GroupSteps& steps = stepsOf(block.span);
+    for (int t = 0; t < shape().kernelWidth; ++t) {
+      const std::ptrdiff_t tap = std::ptrdiff_t{r} * shape().kernelWidth + t;
+      const float* row = sums + static_cast<std::ptrdiff_t>(mostSteps_) * t * blockLength;
+      for (int b = 0; b < static_cast<int>(steps.counts.size()); ++b) {
+        for (int value = 0; value < steps.counts[static_cast<std::size_t>(b)]; ++value, row += blockLength) {
+          const GroupWeights::Place* const places = weights_.at(block.span, block.ofSpan, b, value);
+          for (int lane = 0; lane < blockLength; ++lane) {
+            const GroupWeights::Place& place = places[lane];
+            if (place.first < 0) continue;
+            float& to = result[place.first + place.tap * tap];
+            to = row[lane] + (description_.accumulate ? to : 0.0F);
+          }
+        }
+      }
+    }
+  }
+
+  Description description_;
+  const KernelSet& kernels_;
+  BlockedInput input_;
+  GroupCut cut_;
+  GroupWeights weights_;
+  std::vector<Block> blocks_;  // of output channels
+  std::size_t mostSteps_ = 0;  // of a block
+  int linesAtOnce_ = 1;
+  double cycles_ = 0;
+};
+
+}  // namespace
+
+bool servesGroupedBackwardWeights(const Description& d) {
+  return d.shape.groups > 1 && d.pass == taccConvBackwardWeights;
+}
+
+std::unique_ptr<Plan> makeGroupedBackwardWeights(const Description& d, const KernelSet& kernels) {
+  return std::make_unique<GroupedBackwardWeights>(d, kernels);
+}
+
+}  // namespace tacc::conv
