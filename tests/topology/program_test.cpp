@@ -131,8 +131,9 @@ TEST_F(TaccTopo, EveryExampleIsRead) {
 
 /// The real libibnetdisc over the simulator of the InfiniBand diagnostics, if both are here.
 TEST_F(TaccTopo, AsksAnInfinibandSubnet) {
-#ifdef __SANITIZE_ADDRESS__
-  GTEST_SKIP() << "AddressSanitizer ends programs for what libumad2sim reads beyond a buffer of its own";
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  // AddressSanitizer ends the program for the first; the second does not return under ThreadSanitizer.
+  GTEST_SKIP() << "libumad2sim reads beyond a buffer of its own, and at the end joins a thread that it has cancelled";
 #endif
   const std::string library = "/usr/lib/" TACC_TEST_TRIPLET "/umad2sim/libumad2sim.so";
   if (!hasIbnetdisc() || !std::filesystem::exists(library) || std::system("command -v ibsim >/dev/null") != 0) {
