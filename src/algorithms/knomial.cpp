@@ -11,10 +11,9 @@
 //
 //   Steps (longest path; messages to several children at once count as one step): the largest number of digits that
 //   are not 0 of any v < p, at most ceil(log_k p), for k = 2 floor(lg p); allreduce, allgather and reduce-scatter twice
-//   that. Bytes: broadcast at
-//   most (k-1) ceil(log_k p) N sent by the root; reduce N sent, as much received by the root; gather and scatter p-1
-//   blocks at the root; allgather and reduce-scatter p blocks to or from each child of it. These two have 2 (p-1)
-//   messages where butterflies have p lg p: for blocks so small that messages cost more than bytes.
+//   that. Bytes: broadcast at most (k-1) ceil(log_k p) N sent by the root; reduce N sent, as much received by the root;
+//   gather and scatter p-1 blocks at the root; allgather and reduce-scatter p blocks to or from each child of it. These
+//   two have 2 (p-1) messages where butterflies have p lg p: for blocks so small that messages cost more than bytes.
 //
 //   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH. IJHPCA (2005).
 //   k > 2: M. Bernaschi, G. Iannello: Collective communication operations: experimental results vs. theory.

@@ -21,17 +21,23 @@ PhaseTaps tapsOf(int phase, int kernel, int stride, int pad, int dilation) {
   return result;
 }
 
+/// What is read: the channels of a group, in images of which a product sees one line.
+CorrelationShape readingFrom(int channels, int height, int width, bool isProduct) {
+  CorrelationShape c{};
+  for (int left = channels; left > 0; left -= blockLength) c.inCounts.push_back(std::min(left, blockLength));
+  c.inHeight = isProduct ? 1 : height;
+  c.inWidth = isProduct ? height * width : width;
+  c.inPixel = blockLength;
+  c.inLine = std::ptrdiff_t{c.inWidth} * blockLength;
+  c.inPlane = std::ptrdiff_t{height} * width * blockLength;
+  return c;
+}
+
 }  // namespace
 
 CorrelationShape forwardCorrelation(const Shape& s) {
-  CorrelationShape c{};
-  for (int left = s.inPerGroup(); left > 0; left -= blockLength) c.inCounts.push_back(std::min(left, blockLength));
   const bool isProduct = s.isProduct();
-  c.inHeight = isProduct ? 1 : s.height;
-  c.inWidth = isProduct ? s.height * s.width : s.width;
-  c.inPixel = blockLength;
-  c.inLine = std::ptrdiff_t{c.inWidth} * blockLength;
-  c.inPlane = s.inPlane();
+  CorrelationShape c = readingFrom(s.inPerGroup(), s.height, s.width, isProduct);
   c.outBlocks = ceilDivide(s.outPerGroup(), blockLength);
   c.outHeight = isProduct ? 1 : s.outHeight;
   c.outWidth = isProduct ? s.outHeight * s.outWidth : s.outWidth;
@@ -50,14 +56,8 @@ CorrelationShape forwardCorrelation(const Shape& s) {
 
 std::vector<BackwardPhase> backwardPhases(const Shape& s) {
   std::vector<BackwardPhase> phases;
-  CorrelationShape c{};
-  for (int left = s.outPerGroup(); left > 0; left -= blockLength) c.inCounts.push_back(std::min(left, blockLength));
   const bool isProduct = s.isProduct();
-  c.inHeight = isProduct ? 1 : s.outHeight;
-  c.inWidth = isProduct ? s.outHeight * s.outWidth : s.outWidth;
-  c.inPixel = blockLength;
-  c.inLine = std::ptrdiff_t{c.inWidth} * blockLength;
-  c.inPlane = s.outPlane();
+  CorrelationShape c = readingFrom(s.outPerGroup(), s.outHeight, s.outWidth, isProduct);
   c.outBlocks = ceilDivide(s.inPerGroup(), blockLength);
   c.outPixel = std::ptrdiff_t{s.strideWidth} * blockLength;
   c.outLine = std::ptrdiff_t{s.strideHeight} * s.width * blockLength;
