@@ -1,5 +1,6 @@
 #include "selection/selection.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "base/error.hpp"
@@ -33,7 +34,17 @@ std::size_t flatLimit(const CallShape& shape, std::size_t eagerBytes) {
   return eagerBytes;
 }
 
-std::size_t stagingChunk(const CallShape&) { return 512 * 1024; }
+std::size_t stagingChunk(const CallShape& shape) {
+  constexpr std::size_t most = 512 * 1024;
+  constexpr std::size_t least = 32 * 1024;
+  constexpr std::size_t chunks = 8;
+  const Collective c = shape.request.collective;
+  // Only as chunks follow one another do the rank that stages and the ranks that read it work at the same time. Where
+  // all ranks stage they are busy anyway, and ranks that take turns on a core would only take more of them.
+  const bool oneWay = c == Collective::broadcast || c == Collective::reduce;
+  if (!oneWay || shape.oversubscribed) return most;
+  return std::clamp(shape.bytes / chunks, least, most);
+}
 
 const Algorithm& selectAlgorithm(const CallShape& shape, const LoweringFacts&) {
   const Algorithm* algorithm = findAlgorithm(shape.forced.empty() ? preferredName(shape) : shape.forced);

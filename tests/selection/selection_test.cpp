@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 
@@ -26,6 +27,25 @@ TEST(Selection, servesEveryCallOfEverySize) {
         const CallShape shape{{static_cast<Collective>(c), ranks, 0}, bytes, false, {}};
         EXPECT_TRUE(selectAlgorithm(shape, {}).serves(shape.request));
       }
+}
+
+TEST(Selection, cutsAOneWayCallSoThatItsRanksWorkAtTheSameTime) {
+  const auto chunkOf = [](Collective collective, std::size_t bytes, bool oversubscribed) {
+    return stagingChunk({{collective, 2, 0}, bytes, oversubscribed, {}});
+  };
+  for (const Collective c : {Collective::broadcast, Collective::reduce}) {
+    std::size_t last = 0;
+    for (std::size_t bytes = 1; bytes <= std::size_t{1} << 30; bytes *= 2) {
+      const std::size_t chunk = chunkOf(c, bytes, false);
+      EXPECT_GE(chunk, std::max(last, std::size_t{4096})) << bytes;
+      EXPECT_LE(chunk, chunkOf(Collective::allReduce, bytes, false)) << bytes;
+      if (bytes >= std::size_t{1} << 18) {
+        EXPECT_GE(bytes / chunk, 8U) << bytes;
+      }
+      EXPECT_EQ(chunkOf(c, bytes, true), chunkOf(Collective::allReduce, bytes, true)) << "taking turns on a core";
+      last = chunk;
+    }
+  }
 }
 
 TEST(Selection, takesTheForcedAlgorithm) {
