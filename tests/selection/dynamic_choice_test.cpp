@@ -233,7 +233,7 @@ TEST(DynamicChoiceOfShortCalls, TriesTheRivalsAtOnceAndTakesTheBest) {
     const int best = static_cast<int>(seed % options);
     const auto time = [best](int option, std::uint64_t) { return option == best ? 1.0 : 1.3; };
     Ranks ranks(4, shortCalls(), time, 0.2, seed, 0.2);
-    ranks.calls(260);
+    ranks.calls(1100);
     EXPECT_EQ(ranks.choice().settled(), best) << seed;
     EXPECT_EQ(ranks.choice().reason(), Reason::rivals);
     EXPECT_EQ(std::set(ranks.ran().begin(), ranks.ran().end()).size(), options) << "each was tried";
@@ -257,7 +257,7 @@ TEST(DynamicChoiceOfShortCalls, FindsTheBestOfManyThatAreClose) {
       return (since < 4 ? 5.0 : 1.0) * (behind == 0 ? 1.0 : 1.05 + 0.05 * behind);
     };
     Ranks ranks(2, {0, 1.0, DynamicChoice::paceOfShortCalls(100, 12), rivals}, time, 0.2, seed, 0.2);
-    ranks.calls(640);
+    ranks.calls(2260);
     EXPECT_EQ(ranks.choice().explorations(), 1u);
     EXPECT_NE(ranks.count(Event::kept) + ranks.count(Event::switched), 0) << "it ends in time";
     EXPECT_LE((ranks.choice().settled() - best + many) % many, 2) << seed;
@@ -283,7 +283,7 @@ TEST(DynamicChoiceOfShortCalls, AgreesRarely) {
   Ranks ranks(
       2, shortCalls(200), [](int, std::uint64_t) { return 1.0; }, 0.3);
   ranks.calls(20000);
-  EXPECT_LT(ranks.events().size(), 20000 / 200 + 2 * ranks.choice().explorations() + 2);
+  EXPECT_LT(ranks.events().size(), 20000 / 200 + 11 * ranks.choice().explorations() + 2);
   EXPECT_LT(ranks.choice().explorations(), 10u) << "noise is no reason";
 }
 
