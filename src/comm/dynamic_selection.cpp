@@ -96,8 +96,8 @@ std::string describeTrials(const DynamicChoice& choice) {
   std::string text;
   for (const DynamicChoice::Trial& trial : choice.trials())
     if (trial.count > 0)
-      text +=
-          fmt::format("{}{} {:.4g} ms", text.empty() ? "" : ", ", algorithmOf(trial.option).name, trial.typical() * 1e3);
+      text += fmt::format("{}{} {:.4g} ms", text.empty() ? "" : ", ", algorithmOf(trial.option).name,
+                          trial.typical() * 1e3);
   return text.empty() ? "no times yet" : text;
 }
 
@@ -146,7 +146,8 @@ DynamicSelection::Class DynamicSelection::makeClass(NetworkChooser& chooser, Col
                                                         countedOf(collective, expected)),
                         rivalsOf(candidates, chooser.request(collective, 0)));
   else if (period <= DynamicChoice::mostPeriod && needsAll(collective))
-    made.choice.emplace(chosen, expected, DynamicChoice::paceOfLongCalls(static_cast<int>(period), expected <= burstySeconds ? 1 : 0));
+    made.choice.emplace(chosen, expected,
+                        DynamicChoice::paceOfLongCalls(static_cast<int>(period), expected <= burstySeconds ? 1 : 0));
   return made;
 }
 

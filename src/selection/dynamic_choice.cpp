@@ -9,8 +9,8 @@
 namespace tacc {
 namespace {
 
-/// Agreed times that are looked at: half of them and one more must be off. Of short calls they are from four agreements,
-/// as where ranks share cores, all are longer for a while.
+/// Agreed times that are looked at: half of them and one more must be off. Of short calls they are from four
+/// agreements, as where ranks share cores, all are longer for a while.
 constexpr std::size_t remembered = 8, rememberedOfShort = 16;
 /// The model is of the network alone, and within 15 % of it; inside hosts calls take time too.
 constexpr double modelError = 1.5;
@@ -155,8 +155,7 @@ DynamicChoice::Event DynamicChoice::judge(const Propose& propose) {
     return Event::exploring;
   };
   // Those of the first calls that a link lets pass at once are shorter than all that follow.
-  const bool tells = isShort() ? recent_.size() == most
-                               : !isFresh || !isMeasured_ || measured > modelError * expected_;
+  const bool tells = isShort() ? recent_.size() == most : !isFresh || !isMeasured_ || measured > modelError * expected_;
   if (settledFor >= rest_ && tells) {
     if (!isMeasured_ && measured > modelError * expected_) return begin(Reason::model);
     if (isMeasured_ && departs(measured)) return begin(measured > expected_ ? Reason::slower : Reason::faster);

@@ -126,7 +126,7 @@ class DynamicChoice {
   Pace pace_;
   bool isMeasured_ = false;  // what is expected; else it is the model's
   Phase phase_ = Phase::settled;
-  int windows_ = 0;  // of the phase that are over
+  int windows_ = 0;             // of the phase that are over
   std::vector<Turn> schedule_;  // what the calls until the next agreement run
   std::vector<double> window_;  // what they took so far
   int made_ = 0;                // calls of the turn that goes on

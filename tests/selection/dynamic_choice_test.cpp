@@ -214,6 +214,17 @@ TEST(DynamicChoice, ASingleDisturbanceIsForgotten) {
   EXPECT_EQ(ranks.choice().explorations(), 0u);
 }
 
+/// Links let the first bytes pass at once, so the first calls of all are shorter than those that follow.
+TEST(DynamicChoice, ABurstIsNotWhatIsExpected) {
+  for (unsigned seed = 0; seed < 20; ++seed) {
+    const auto time = [](int, std::uint64_t call) { return call < 4 ? 0.5 : 1.0; };
+    Ranks ranks(3, DynamicChoice(0, 0.9, DynamicChoice::paceOfLongCalls(4, 1)), time, 0.1, seed);
+    ranks.calls(200);
+    EXPECT_EQ(ranks.choice().explorations(), 0u) << seed;
+    EXPECT_NEAR(ranks.choice().expected(), 1.0, 0.1);
+  }
+}
+
 TEST(DynamicChoice, WithoutOtherOptionsTheOldOneStays) {
   DynamicChoice choice(7, 1.0, DynamicChoice::paceOfLongCalls(4));
   for (int call = 0; call < 100; ++call) {
@@ -266,6 +277,22 @@ TEST(DynamicChoiceOfShortCalls, FindsTheBestOfManyThatAreClose) {
     EXPECT_EQ(tried[static_cast<std::size_t>(worst)], 14) << "once";
   }
   EXPECT_GE(found, 90);
+}
+
+/// Options that are alike are tried the longest; every time is kept, whatever is left of them after each window.
+TEST(DynamicChoiceOfShortCalls, EndsWithAnyNumberOfRivals) {
+  for (int count = 1; count <= 16; ++count)
+    for (unsigned seed = 0; seed < 20; ++seed) {
+      std::vector<int> rivals;
+      for (int option = 0; option < count; ++option) rivals.push_back(option);
+      Ranks ranks(
+          2, {0, 1.0, DynamicChoice::paceOfShortCalls(5000, 12), rivals}, [](int, std::uint64_t) { return 1.0; }, 0.3,
+          seed, 0.2);
+      ranks.calls(2300);
+      EXPECT_EQ(ranks.count(Event::kept) + ranks.count(Event::switched), 1) << count;
+      for (const DynamicChoice::Trial& trial : ranks.choice().trials())
+        EXPECT_LT(trial.count, DynamicChoice::Trial::most) << count;
+    }
 }
 
 /// Whatever ranks measure, and whichever of the values counts: Ranks::call() compares what all of them run.

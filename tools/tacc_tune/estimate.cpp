@@ -7,8 +7,8 @@
 namespace tacc::tune {
 namespace {
 
-/// Rounds are cut into so many shares, each of rounds in a row: what slows a candidate down often lasts for some rounds,
-/// and must not be on both sides of a comparison.
+/// Rounds are cut into so many shares, each of rounds in a row: what slows a candidate down often lasts for some
+/// rounds, and must not be on both sides of a comparison.
 constexpr std::size_t shares = 5;
 
 std::size_t shareOf(std::size_t round, std::size_t rounds) { return round * std::min(shares, rounds) / rounds; }
@@ -50,8 +50,7 @@ template <typename Time>
 std::size_t leastOf(std::span<const Rounds> candidates, std::size_t rounds, const Time& time) {
   std::size_t best = candidates.size();
   for (std::size_t i = 0; i < candidates.size(); ++i)
-    if (candidates[i].size() == rounds &&
-        (best == candidates.size() || time(candidates[i]) < time(candidates[best])))
+    if (candidates[i].size() == rounds && (best == candidates.size() || time(candidates[i]) < time(candidates[best])))
       best = i;
   return best;
 }

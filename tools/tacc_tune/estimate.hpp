@@ -25,10 +25,10 @@ struct Excess {
   double error = 0;  // the standard error of the share
 };
 
-/// How much longer one candidate takes than the fastest. Each fifth of the rounds, in a row, is compared with the candidate
-/// that the other rounds name the fastest. So it is 0 in the mean where all are alike, and may be less than 0. Where the rounds do
-/// not tell which is the fastest it is a little less than it should be. Only candidates with as many rounds as this one
-/// can be the fastest.
+/// How much longer one candidate takes than the fastest. Each fifth of the rounds, in a row, is compared with the
+/// candidate that the other rounds name the fastest. So it is 0 in the mean where all are alike, and may be less than
+/// 0. Where the rounds do not tell which is the fastest it is a little less than it should be. Only candidates with as
+/// many rounds as this one can be the fastest.
 Excess excessOf(std::span<const Rounds> candidates, std::size_t of);
 
 /// Which to take: the least typical time and its standard error together, as of two that are alike the steadier one is

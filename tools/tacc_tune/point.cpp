@@ -27,8 +27,8 @@ constexpr std::array partings = {Parting{2, 2}, Parting{4, 1.5}, Parting{8, 1.3}
 constexpr Parting partingOfSlowCalls = {2, 1.5};
 constexpr double leastBlockSeconds = 1e-3;  // long enough for the clock and for what ranks start apart
 constexpr int mostCalls = 500;
-/// Links let a burst of some KiB pass at once. The calls that no clock sees, before those of a block, use it up. Calls of
-/// few bytes take so long for what they send that the burst is never used up, and of many it is a small part.
+/// Links let a burst of some KiB pass at once. The calls that no clock sees, before those of a block, use it up. Calls
+/// of few bytes take so long for what they send that the burst is never used up, and of many it is a small part.
 constexpr std::size_t burstBytes = 256 << 10, burstlessBytes = 1 << 20, bytesOfAWarmCall = 256;
 constexpr std::size_t leastWarm = 2;
 /// Free calls before any is timed: explorations take 30 calls, of short ones up to 2300, of broadcasts 5000.
