@@ -68,9 +68,7 @@ double typical(Rounds times) {
 Excess excessOf(std::span<const Rounds> candidates, std::size_t of) {
   const std::size_t rounds = candidates[of].size();
   if (rounds == 0) return {};
-  const std::size_t best = leastOf(candidates, rounds, typical);
-  const double error = errorOfRatio(candidates[of], candidates[best]);
-  if (rounds == 1) return {candidates[of].front() / candidates[best].front() - 1, error};
+  if (rounds == 1) return {candidates[of].front() / candidates[leastOf(candidates, 1, typical)].front() - 1, 0};
   Rounds fastest(rounds);
   for (std::size_t share = 0; share < std::min(shares, rounds); ++share) {
     const std::size_t named =
@@ -78,7 +76,7 @@ Excess excessOf(std::span<const Rounds> candidates, std::size_t of) {
     for (std::size_t i = 0; i < rounds; ++i)
       if (shareOf(i, rounds) == share) fastest[i] = candidates[named][i];
   }
-  return {typical(candidates[of]) / typical(fastest) - 1, error};
+  return {typical(candidates[of]) / typical(fastest) - 1, errorOfRatio(candidates[of], fastest)};
 }
 
 std::size_t preferred(std::span<const Rounds> candidates, std::optional<std::size_t> usual) {
