@@ -14,9 +14,13 @@ namespace tacc {
 namespace {
 
 constexpr double affordable = 0.01;  // of the time of calls, that agreeing may cost
+/// Of short calls, which it disturbs more than the model knows, it is a quarter of that if the period is not too long.
+constexpr double rarer = 4;
 constexpr std::size_t agreedBytes = 8 * DynamicChoice::mostTimes;
 /// Shorter calls take what processors and the scheduler take more than what the network does, which the model knows.
 constexpr double shortSeconds = 2e-3;
+/// Of calls up to this the bytes that links let pass at once are a good part, after others' calls too.
+constexpr double burstySeconds = 20e-3;
 /// Prices of algorithms that may be the fastest for such calls, to the least of all.
 constexpr double rivalling = 3;
 /// The same for those that send at most two thirds of the messages of the one with the least price: where processors
@@ -28,8 +32,8 @@ constexpr int longestPeriod = 1 << 14;  // calls; of short ones
 constexpr double veryShortSeconds = 5e-4;
 constexpr int countedOfShort = 6, countedOfVeryShort = 12;
 /// Of broadcasts and reductions to a root one ends while the next ones are under way: of six, the latency of the last
-/// one would be a good part.
-constexpr int countedOfRooted = 16;
+/// one would be a good part, and chains take a while to fill.
+constexpr int countedOfRooted = 32;
 constexpr std::size_t leastBytes = 64;
 
 /// All ranks need all others' data, so none can be done long before the others.
@@ -92,8 +96,8 @@ std::string describeTrials(const DynamicChoice& choice) {
   std::string text;
   for (const DynamicChoice::Trial& trial : choice.trials())
     if (trial.count > 0)
-      text +=
-          fmt::format("{}{} {:.4g} ms", text.empty() ? "" : ", ", algorithmOf(trial.option).name, trial.median() * 1e3);
+      text += fmt::format("{}{} {:.4g} ms", text.empty() ? "" : ", ", algorithmOf(trial.option).name,
+                          trial.typical() * 1e3);
   return text.empty() ? "no times yet" : text;
 }
 
@@ -138,10 +142,12 @@ DynamicSelection::Class DynamicSelection::makeClass(NetworkChooser& chooser, Col
   const double period = std::ceil(overhead / (affordable * expected));
   if (expected <= shortSeconds && period <= longestPeriod)
     made.choice.emplace(chosen, expected,
-                        DynamicChoice::paceOfShortCalls(static_cast<int>(period), countedOf(collective, expected)),
+                        DynamicChoice::paceOfShortCalls(static_cast<int>(std::min(rarer * period, 1.0 * longestPeriod)),
+                                                        countedOf(collective, expected)),
                         rivalsOf(candidates, chooser.request(collective, 0)));
   else if (period <= DynamicChoice::mostPeriod && needsAll(collective))
-    made.choice.emplace(chosen, expected, DynamicChoice::paceOfLongCalls(static_cast<int>(period)));
+    made.choice.emplace(chosen, expected,
+                        DynamicChoice::paceOfLongCalls(static_cast<int>(period), expected <= burstySeconds ? 1 : 0));
   return made;
 }
 

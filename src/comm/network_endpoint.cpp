@@ -21,7 +21,6 @@ constexpr double afterGraces = leftGrace + 0.01;
 constexpr double verdictSeconds = 0.7;  // of waiting for rank 0 after a time-out
 constexpr double explainSeconds = 0.3;  // for the control plane to tell why a connection broke
 constexpr double leastSpin = 2e-6;
-constexpr double anothersTurn = 2e-6;                  // a yield takes longer if another process wants the core
 constexpr std::chrono::milliseconds lookInterval{20};  // between looks at the control plane when nothing came from it
 constexpr double idleSeconds = 0.001;                  // between looks at the control plane from inside the node
 
@@ -46,7 +45,7 @@ void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>
   lastMove_ = Clock::now();
   isStuck_ = false;
   isRunning_ = true;
-  for (bool slept = false, makesWay = false;;) {
+  for (bool slept = false;;) {
     // What a transport does for itself, such as asking whether a peer still lives, is no progress of the call.
     const bool moved = progress(&activity);
     if (moved && slept) learn(secondsSince(lastMove_));
@@ -56,13 +55,12 @@ void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>
     }
     if (moved) {
       lastMove_ = Clock::now();
-      slept = makesWay = false;
+      slept = false;
       continue;
     }
     const double still = secondsSince(lastMove_);
-    if (!slept && !makesWay && still < spin_) {
+    if (!slept && still < spin_) {
       sched_yield();  // whoever is waited for may need this core
-      makesWay = activity.isAside() && secondsSince(lastMove_) - still > anothersTurn;
       continue;
     }
     const auto now = Clock::now();
@@ -71,7 +69,7 @@ void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>
       checkOthers(&activity, still);
     }
     if (transport_->descriptor() < 0 || transport_->arm()) sleep();
-    if (!std::exchange(slept, true) && !makesWay) spin_ /= 2;
+    if (!std::exchange(slept, true)) spin_ /= 2;
   }
 }
 

@@ -16,8 +16,6 @@ class NetworkActivity {
   virtual std::vector<int> awaited() const = 0;
   /// The rank from which a message has to come before anything else can be done; -1: there is no such rank.
   virtual int nextSender() const { return -1; }
-  /// It has done its part, and waits for a result that takes others a while: nobody waits for this rank.
-  virtual bool isAside() const { return false; }
 };
 
 }  // namespace tacc

@@ -41,7 +41,6 @@ class NetworkLowering {
     }
     for (const Step& step : plan_.ranks[static_cast<std::size_t>(rank_)].steps) lowerStep(step);
     for (std::size_t s = 0; s < program_.steps.size(); ++s) findHazards(s);
-    findAside();
     return std::move(program_);
   }
 
@@ -55,15 +54,6 @@ class NetworkLowering {
     addSends(step, lowered);
     markCompletion(lowered);
     program_.steps.push_back(std::move(lowered));
-  }
-
-  void findAside() {
-    const std::vector<Step>& steps = plan_.ranks[static_cast<std::size_t>(rank_)].steps;
-    const auto sends = [](const NetworkStep& step) { return !step.sends.empty(); };
-    const auto last = std::ranges::find_if(program_.steps.rbegin(), program_.steps.rend(), sends);
-    const auto next = static_cast<std::size_t>(program_.steps.rend() - last);
-    const bool isAside = next > 0 && next < steps.size() && steps[next].round - steps[next - 1].round >= 2;
-    program_.asideFrom = isAside ? next : steps.size();
   }
 
   NetworkPlace addReceive(int peer, const Step& step, NetworkStep& lowered) {

@@ -64,9 +64,6 @@ struct NetworkProgram {
   int outgoingSlots = 0;
   bool roundsOnce = true;  // as in Program
   std::vector<NetworkStep> steps;
-  /// From this step on the rank sends nothing, and what it receives there is no neighbour's answer of the same round:
-  /// others work for two rounds at least before it comes. As many as there are steps: there is no such step.
-  std::size_t asideFrom = 0;
   std::vector<NetworkReceive> receives;  // in the order of their steps
   std::vector<NetworkSend> sends;
   std::vector<std::int32_t> blocksFrom;  // per rank of the plan: blocks that come from it in one chunk

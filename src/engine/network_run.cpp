@@ -340,11 +340,6 @@ std::vector<int> NetworkRun::awaited() const {
   return ranks;
 }
 
-bool NetworkRun::isAside() const {
-  if (started_ < work_.chunks.size() || started_ - completed_ != 1) return false;
-  return chunks_[completed_ % work_.window].step >= work_.program->asideFrom;
-}
-
 /// Steps of a chunk follow one another, so all that its step receives is needed, whatever else comes.
 int NetworkRun::nextSender() const {
   if (started_ - completed_ > 1) return -1;

@@ -60,7 +60,6 @@ class NetworkRun final : public NetworkActivity {
   /// What it waits for, for messages: the ranks, without doubles, whose messages are due.
   std::vector<int> awaited() const override;
   int nextSender() const override;
-  bool isAside() const override;
 
  private:
   struct Chunk {

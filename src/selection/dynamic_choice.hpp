@@ -35,12 +35,15 @@ class DynamicChoice {
 
   /// An option that was tried in the last exploration.
   struct Trial {
-    static constexpr std::size_t most = 8;
+    static constexpr std::size_t most = 64;
     int option;
     std::size_t count;  // of times
     std::array<double, most> times;
 
-    double median() const noexcept;
+    /// The mean of the middle half of the times.
+    double typical() const noexcept;
+    /// Three quarters of its times are above three quarters of the other's; false while there are few of them.
+    bool isBehind(const Trial& other) const noexcept;
   };
 
   /// How calls are measured: a time is the mean of some calls in a row.
@@ -49,11 +52,11 @@ class DynamicChoice {
     int times;        // that they tell, the last ones; at most mostTimes
     int skipped = 0;  // calls of a trial that do not count, as they connect and run beside others' calls before them
     int counted = 1;  // calls of which each time is the mean
-    int rounds = 2;   // of trials of the best options, after those that chose them
   };
   static constexpr int leastPeriod = 4, mostPeriod = 16;
-  /// Every call is timed, and agreements are every `period` calls, leastPeriod to mostPeriod.
-  static Pace paceOfLongCalls(int period);
+  /// Every call is timed, and agreements are every `period` calls, leastPeriod to mostPeriod. In trials `skipped` calls
+  /// of each option come before the one that counts.
+  static Pace paceOfLongCalls(int period, int skipped = 0);
   static constexpr int timesOfShortCalls = 4;
   /// `counted` calls in a row make a time.
   static Pace paceOfShortCalls(int period, int counted);
@@ -91,8 +94,8 @@ class DynamicChoice {
   std::uint64_t calls() const noexcept { return calls_; }
 
  private:
-  /// betterOptions: of short calls, where one time of each does not tell which are the best.
-  enum class Phase : std::uint8_t { settled, everyOption, betterOptions, bestOptions };
+  /// betterOptions and lastOptions: of short calls, where one time of each does not tell which are the best.
+  enum class Phase : std::uint8_t { settled, everyOption, betterOptions, bestOptions, lastOptions };
   /// Calls in a row that make one time.
   struct Turn {
     int option;
@@ -102,12 +105,17 @@ class DynamicChoice {
   Event judge(const Propose& propose);
   void explore(Reason reason, double measured, const std::vector<int>& others);
   Event compare();
+  Event compareShort();
+  /// The trials of this phase, the best first; of short calls those that are too far behind are left out.
+  std::vector<Trial> ranking() const;
+  void keepOld(std::vector<Trial>& best, std::size_t room) const;
   Event settle();
   /// What an exploration that is due now tries.
   std::vector<int> others(double ratio, const Propose& propose) const;
   bool departs(double measured) const noexcept;
   void keepTrials();
-  void tryOut(Phase phase, const std::vector<int>& options);
+  /// Each as often as `rounds` says, in turn, so that what disturbs one of them disturbs the others too.
+  void tryOut(Phase phase, std::span<const Trial> trials, std::size_t rounds);
   void rest();
   void schedule(Phase phase, std::vector<Turn> turns);
   bool isShort() const noexcept { return pace_.counted > 1; }
@@ -118,6 +126,7 @@ class DynamicChoice {
   Pace pace_;
   bool isMeasured_ = false;  // what is expected; else it is the model's
   Phase phase_ = Phase::settled;
+  int windows_ = 0;             // of the phase that are over
   std::vector<Turn> schedule_;  // what the calls until the next agreement run
   std::vector<double> window_;  // what they took so far
   int made_ = 0;                // calls of the turn that goes on

@@ -35,7 +35,7 @@ Learnt learn(Collective collective, std::size_t bytes, double seconds) {
   NetworkChooser chooser = slowSwitch(speed);
   DynamicSelection selection(chooser, speed, 0);
   Learnt learnt;
-  for (int call = 0; call < 700; ++call) {
+  for (int call = 0; call < 2400; ++call) {
     selection.begin();
     learnt.tried.insert(selection.choose(chooser, collective, 0, bytes, 1).name);
     for (const auto begin = Clock::now(); Clock::now() - begin < std::chrono::duration<double>(seconds);) continue;

@@ -205,32 +205,6 @@ TEST_P(Network, everyAlgorithmWithMessagesInAnyOrder) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Network, testing::Values(2, 3, 4, 5, 7, 8, 13, 16),
                          [](const auto& suite) { return std::to_string(suite.param); });
 
-/// Ranks that step aside send nothing any more; leaves of a tree do, partners of a butterfly do not.
-TEST(NetworkPrograms, knowWhoIsAwaitedByNobody) {
-  const auto ranksAside = [](const Algorithm& algorithm, const PlanRequest& request) {
-    std::vector<int> aside;
-    const Plan plan = algorithm.make(request);
-    for (int r = 0; r < request.ranks; ++r) {
-      const NetworkProgram program = lowerForNetwork(plan, r, false);
-      EXPECT_LE(program.asideFrom, program.steps.size());
-      for (std::size_t s = program.asideFrom; s < program.steps.size(); ++s)
-        EXPECT_TRUE(program.steps[s].sends.empty()) << algorithm.name << " rank " << r;
-      if (program.asideFrom < program.steps.size()) aside.push_back(r);
-    }
-    return aside;
-  };
-  for (const Algorithm& algorithm : algorithms())
-    for (int kind = 0; kind < collectiveCount; ++kind)
-      for (const int p : {2, 6, 8})
-        if (const PlanRequest request{static_cast<Collective>(kind), p, 0}; algorithm.serves(request))
-          ranksAside(algorithm, request);
-  const PlanRequest request{Collective::allReduce, 8, 0};
-  EXPECT_EQ(ranksAside(*findAlgorithm("binomial"), request), (std::vector{1, 3, 5, 7}));
-  EXPECT_EQ(ranksAside(*findAlgorithm("parameter_server"), request), (std::vector{1, 2, 3, 4, 5, 6, 7}));
-  EXPECT_TRUE(ranksAside(*findAlgorithm("recursive_doubling"), request).empty());
-  EXPECT_TRUE(ranksAside(*findAlgorithm("ring"), request).empty());
-}
-
 TEST(NetworkCalls, thatDifferAreFoundByTheFirstMessage) {
   for (const std::size_t count : {std::size_t{4}, std::size_t{100000}}) {
     FakeNetwork network(2, 1);

@@ -95,8 +95,8 @@ TEST_F(Tune, MeasuresInsideAHostAndTheLibraryUsesIt) {
   ASSERT_EQ(tuning.collectives[0].sizes.size(), 2u);
   for (const TunedSize& size : tuning.collectives[0].sizes) {
     EXPECT_GT(size.seconds, 0);
-    EXPECT_LE(size.seconds, size.nextSeconds);
-    EXPECT_LE(size.seconds, size.untunedSeconds);
+    EXPECT_GT(size.nextSeconds, 0);
+    EXPECT_TRUE(size.algorithm == size.untuned || size.seconds < size.untunedSeconds) << "nothing is gained else";
   }
   setenv("TACC_TUNE_FILE", file("t.toml").c_str(), 1);
   runRanks(RankKind::processes, 2, [&](taccComm_t comm, int) {

@@ -7,9 +7,10 @@ namespace tacc::tune {
 Gauge::Gauge(JoinedCommunicator& comm, std::size_t bytes)
     : comm_(comm), input_(bytes / sizeof(float) + 1, 1.0F), output_(input_.size()) {}
 
-Reading Gauge::time(Collective collective, std::size_t count, const std::string& way, int calls) {
+Reading Gauge::time(Collective collective, std::size_t count, const std::string& way, int calls, int warm) {
   const Call call{collective, input_.data(), output_.data(), count, taccFloat32, taccSum};
   comm_.force(way);
+  for (int i = 0; i < warm; ++i) comm_.run(call);
   comm_.run({.collective = Collective::barrier});
   const Clock::time_point begin = Clock::now();
   for (int i = 0; i < calls; ++i) comm_.run(call);

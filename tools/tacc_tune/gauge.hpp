@@ -22,8 +22,8 @@ class Gauge {
   Gauge(JoinedCommunicator& comm, std::size_t bytes);
 
   /// Collective: makes `calls` calls of `count` floats each, one after the other, in the way of that name ("": as the
-  /// library chooses). The time goes on until the last rank is done.
-  Reading time(Collective collective, std::size_t count, const std::string& way, int calls);
+  /// library chooses). The time goes on until the last rank is done. `warm` calls come before them, unseen.
+  Reading time(Collective collective, std::size_t count, const std::string& way, int calls, int warm = 0);
 
   /// The algorithm of the last call that was timed.
   const std::string& lastAlgorithm() const noexcept { return last_; }

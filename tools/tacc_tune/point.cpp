@@ -3,30 +3,37 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
+#include <span>
 
 namespace tacc::tune {
 namespace {
 
 constexpr double hopeless = 4;  // times as long as the best: by the model, or in a trial
-constexpr double behind = 1.5;  // times as long as the best in the rounds so far
 /// A call that costs less is tried whatever the model says.
 constexpr double cheapSeconds = 20e-3;
-constexpr int fewestRounds = 2, usualRounds = 5, mostRounds = 41;
-/// Rounds after which those that are behind are given up.
-constexpr std::size_t tellingRounds = 2;
+/// The share of a point is meant for so many rounds: where ranks share cores a block of calls takes up to twice as long
+/// as the next one, so many short blocks tell more than a few long ones.
+constexpr int fewestRounds = 3, usualRounds = 20, mostRounds = 200;
+/// After so many rounds those are given up that take so many times as long as the best in them. The time they would
+/// take goes to those that are close.
+struct Parting {
+  std::size_t rounds;
+  double behind;
+};
+constexpr std::array partings = {Parting{2, 2}, Parting{4, 1.5}, Parting{8, 1.3}, Parting{16, 1.2}};
+constexpr Parting partingOfSlowCalls = {2, 1.5};
 constexpr double leastBlockSeconds = 1e-3;  // long enough for the clock and for what ranks start apart
 constexpr int mostCalls = 500;
-/// Free calls before any is timed: explorations take 15 calls, of short ones up to 600.
-constexpr double learningSeconds = 0.3;
-constexpr int leastLearning = 32, mostLearning = 700;
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
-}
+/// Links let a burst of some KiB pass at once. The calls that no clock sees, before those of a block, use it up. Calls
+/// of few bytes take so long for what they send that the burst is never used up, and of many it is a small part.
+constexpr std::size_t burstBytes = 256 << 10, burstlessBytes = 1 << 20, bytesOfAWarmCall = 256;
+constexpr std::size_t leastWarm = 2;
+/// Free calls before any is timed: explorations take 30 calls, of short ones up to 2300, of broadcasts 5000.
+constexpr double learningSeconds = 1.5;
+constexpr int leastLearning = 48, mostLearning = 5500;
 
 double fastest(const std::vector<Entrant>& entrants) {
   double best = std::numeric_limits<double>::infinity();
@@ -35,8 +42,15 @@ double fastest(const std::vector<Entrant>& entrants) {
   return best;
 }
 
-Reading timeOf(Gauge& gauge, const Point& point, Entrant& entrant, int calls) {
-  const Reading reading = gauge.time(point.collective, point.count, entrant.isFree ? "" : entrant.way.name, calls);
+/// Calls of a block that do not count. Of the largest ones the burst is a small part.
+int warmOf(const Point& point) {
+  if (point.total >= burstlessBytes) return 0;
+  return static_cast<int>(std::max(leastWarm, std::min(point.total / bytesOfAWarmCall, burstBytes / point.total)));
+}
+
+Reading timeOf(Gauge& gauge, const Point& point, Entrant& entrant, int calls, int warm = 0) {
+  const std::string way = entrant.isFree ? "" : entrant.way.name;
+  const Reading reading = gauge.time(point.collective, point.count, way, calls, warm);
   if (entrant.isFree) entrant.way.name = gauge.lastAlgorithm();
   return reading;
 }
@@ -76,9 +90,28 @@ int callsOf(double blockSeconds, double seconds) {
   return static_cast<int>(std::clamp(blockSeconds / std::max(seconds, 1e-7), 1.0, double{mostCalls}));
 }
 
+void giveUp(std::vector<Entrant>& entrants, const std::vector<Entrant*>& field) {
+  const double best = fastest(entrants);
+  const bool isSlow = best > cheapSeconds;
+  for (Entrant* entrant : field) {
+    const auto isDue = [&](const Parting& parting) { return entrant->blocks.size() == parting.rounds; };
+    const auto* parting = isSlow ? &partingOfSlowCalls : std::ranges::find_if(partings, isDue);
+    const bool isChosen = entrant == &entrants.front();
+    if (isChosen || (!isSlow && parting == partings.end()) || entrant->blocks.size() < parting->rounds) continue;
+    if (entrant->seconds() > parting->behind * best)
+      entrant->dropped = fmt::format("{:.1f} times as long as the best", entrant->seconds() / best);
+  }
+}
+
+std::vector<Rounds> roundsOf(const std::vector<Entrant>& entrants) {
+  std::vector<Rounds> rounds;
+  for (const Entrant& entrant : entrants) rounds.push_back(entrant.blocks);
+  return rounds;
+}
+
 }  // namespace
 
-double Entrant::seconds() const { return blocks.empty() ? trial : median(blocks); }
+double Entrant::seconds() const { return blocks.empty() ? trial : typical(blocks); }
 
 std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, bool isFree, const Told& told) {
   std::vector<Entrant> entrants;
@@ -86,6 +119,7 @@ std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, boo
   for (CallWay& way : gauge.comm().ways(point.collective, point.bytes()))
     entrants.push_back({std::move(way), 0, {}, "", false});
   tryAll(gauge, point, entrants, told);
+  const int warm = warmOf(point);
   std::optional<double> begin;
   double elapsed = 0;
   for (int round = 0; round < mostRounds; ++round) {
@@ -93,43 +127,49 @@ std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, boo
     for (Entrant& entrant : entrants)
       if (entrant.dropped.empty()) field.push_back(&entrant);
     if (field.size() == 1 && round >= fewestRounds) break;
-    const double block = std::max(leastBlockSeconds, share / (usualRounds * static_cast<double>(field.size())));
+    const double block = std::max(leastBlockSeconds, share / (usualRounds * static_cast<double>(entrants.size())));
     // As many of each: a link that lets the first bytes pass faster favours those that make few.
-    const int calls = callsOf(block / 2, fastest(entrants));
+    const int calls = std::max(callsOf(block, fastest(entrants)) - warm, std::max(warm, 1));
     // Each round begins with another one, so that none always comes after the same.
     for (std::size_t turn = 0; turn < field.size(); ++turn) {
       Entrant& entrant = *field[(turn + static_cast<std::size_t>(round)) % field.size()];
       told(entrant.way.name);
-      const Reading reading = timeOf(gauge, point, entrant, calls);
+      const Reading reading = timeOf(gauge, point, entrant, calls, warm);
       entrant.blocks.push_back(reading.seconds);
       if (!begin) begin = reading.elapsed;
       elapsed = reading.elapsed - *begin;
     }
     if (round + 1 >= fewestRounds && elapsed > share) break;
-    const double best = fastest(entrants);
-    for (Entrant* entrant : field)
-      if (entrant->blocks.size() >= tellingRounds && entrant->seconds() > behind * best && entrant != &entrants.front())
-        entrant->dropped = fmt::format("{:.1f} times as long as the best", entrant->seconds() / best);
+    giveUp(entrants, field);
   }
   return entrants;
 }
 
 TunedSize resultOf(const Point& point, const std::vector<Entrant>& entrants) {
-  std::vector<const Entrant*> order;
+  const std::vector<Rounds> rounds = roundsOf(entrants);
+  const bool isFree = entrants.front().isFree;
+  // Free calls are measured beside the ways that they choose from, and are none of them.
+  const std::size_t ways = isFree ? 1 : 0;
+  const auto usual = isFree ? std::nullopt : std::optional<std::size_t>(0);
+  const Entrant& best = entrants[ways + preferred(std::span(rounds).subspan(ways), usual)];
+  const Entrant* next = nullptr;
   for (const Entrant& entrant : entrants)
-    if (entrant.seconds() > 0 && !entrant.isFree) order.push_back(&entrant);
-  std::ranges::stable_sort(order, {}, &Entrant::seconds);
+    if (!entrant.isFree && &entrant != &best && entrant.seconds() > 0 &&
+        (next == nullptr || entrant.seconds() < next->seconds()))
+      next = &entrant;
   TunedSize result;
   result.bytes = point.bytes();
-  result.algorithm = order.front()->way.name;
-  result.seconds = order.front()->seconds();
-  if (order.size() > 1) {
-    result.next = order[1]->way.name;
-    result.nextSeconds = order[1]->seconds();
+  result.algorithm = best.way.name;
+  result.seconds = best.seconds();
+  if (next != nullptr) {
+    result.next = next->way.name;
+    result.nextSeconds = next->seconds();
   }
   result.untuned = entrants.front().way.name;
   result.untunedSeconds = entrants.front().seconds();
   return result;
 }
+
+Excess regretOf(const std::vector<Entrant>& entrants) { return excessOf(roundsOf(entrants), 0); }
 
 }  // namespace tacc::tune

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "estimate.hpp"
 #include "gauge.hpp"
 #include "selection/tuning.hpp"
 
@@ -21,11 +22,11 @@ struct Point {
 /// How one way did.
 struct Entrant {
   CallWay way;
-  double trial = 0;            // seconds of its first warm call; 0: it was not tried
-  std::vector<double> blocks;  // seconds of a call in each round
-  std::string dropped;         // why it was not measured to the end; empty: it was
-  bool isFree = false;         // the library chooses anew in every call; the way's name is what it chose last
-  double seconds() const;      // what is known of it at last: the median of the rounds, else the trial
+  double trial = 0;        // seconds of its first warm call; 0: it was not tried
+  Rounds blocks;           // seconds of a call in each round
+  std::string dropped;     // why it was not measured to the end; empty: it was
+  bool isFree = false;     // the library chooses anew in every call; the way's name is what it chose last
+  double seconds() const;  // what is known of it at last: what is typical of the rounds, else the trial
 };
 
 /// What is being done, for the display: the name of a way.
@@ -40,7 +41,10 @@ using Told = std::function<void(const std::string&)>;
 /// learnt; the way itself is measured as well.
 std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, bool isFree, const Told& told);
 
-/// The fastest, the next, and what the library chose.
+/// What is worth taking, the fastest of the others, and what the library chose: that is taken if it is as fast as any.
 TunedSize resultOf(const Point& point, const std::vector<Entrant>& entrants);
+
+/// How much longer what the library chose takes than the fastest.
+Excess regretOf(const std::vector<Entrant>& entrants);
 
 }  // namespace tacc::tune

@@ -26,14 +26,16 @@ nlohmann::ordered_json entrantAsJson(const Entrant& entrant) {
   if (entrant.way.seconds) json["model_us"] = *entrant.way.seconds * 1e6;
   if (entrant.seconds() > 0) json["us"] = entrant.seconds() * 1e6;
   json["rounds"] = entrant.blocks.size();
+  for (const double block : entrant.blocks) json["rounds_us"].push_back(block * 1e6);
   if (!entrant.dropped.empty()) json["dropped"] = entrant.dropped;
   return json;
 }
 
 }  // namespace
 
-double regretOf(const TunedSize& result) {
-  return result.seconds > 0 ? std::max(0.0, result.untunedSeconds / result.seconds - 1) : 0;
+Excess Row::regret() const {
+  if (!entrants.empty()) return regretOf(entrants);
+  return {result.seconds > 0 ? result.untunedSeconds / result.seconds - 1 : 0, 0};
 }
 
 std::string headerOf(const TuningPlace& place, std::size_t points) {
@@ -43,21 +45,22 @@ std::string headerOf(const TuningPlace& place, std::size_t points) {
   if (place.ranksOfHost.size() > 1)
     text += fmt::format(", {:.1f} us, {:.4g} MB/s", place.speed.latency * 1e6, place.speed.bytesPerSecond * 1e-6);
   text += fmt::format("; topology {}; {} points, times in us\n", topologyOf(place), points);
-  return text + fmt::format("# {:>13} {:>9}  {:22} {:>11}  {:22} {:>11}  {:22} {:>11} {:>8}\n", "collective", "size",
-                            "chosen", "time", "fastest", "time", "next", "time", "regret");
+  return text + fmt::format("# {:>13} {:>9}  {:22} {:>11}  {:22} {:>11}  {:22} {:>11} {:>8} {:>6}\n", "collective",
+                            "size", "chosen", "time", "best", "time", "next", "time", "regret", "+-");
 }
 
 std::string lineOf(const Row& row) {
   const TunedSize& result = row.result;
-  return fmt::format("{:>15} {:>9}  {:22} {:>11.1f}  {:22} {:>11.1f}  {:22} {:>11.1f} {:>6.1f} %\n",
+  const Excess regret = row.regret();
+  return fmt::format("{:>15} {:>9}  {:22} {:>11.1f}  {:22} {:>11.1f}  {:22} {:>11.1f} {:>6.1f} % {:>4.1f} %\n",
                      nameOf(row.point.collective), bench::formatSize(row.point.total), result.untuned,
                      result.untunedSeconds * 1e6, result.algorithm, result.seconds * 1e6, result.next,
-                     result.nextSeconds * 1e6, regretOf(result) * 100);
+                     result.nextSeconds * 1e6, regret.share * 100, regret.error * 100);
 }
 
 std::vector<double> regretsOf(const std::vector<Row>& rows) {
   std::vector<double> regrets;
-  for (const Row& row : rows) regrets.push_back(regretOf(row.result));
+  for (const Row& row : rows) regrets.push_back(row.regret().share);
   return regrets;
 }
 
@@ -93,9 +96,10 @@ std::string jsonOf(const TuningPlace& place, const std::vector<Row>& rows) {
     point["bytes"] = row.result.bytes;
     point["chosen"] = row.result.untuned;
     point["chosen_us"] = row.result.untunedSeconds * 1e6;
-    point["fastest"] = row.result.algorithm;
-    point["fastest_us"] = row.result.seconds * 1e6;
-    point["regret"] = regretOf(row.result);
+    point["best"] = row.result.algorithm;
+    point["best_us"] = row.result.seconds * 1e6;
+    point["regret"] = row.regret().share;
+    point["regret_error"] = row.regret().error;
     for (const Entrant& entrant : row.entrants) point["candidates"].push_back(entrantAsJson(entrant));
     json["points"].push_back(std::move(point));
   }

@@ -13,10 +13,10 @@ struct Row {
   Point point;
   TunedSize result;
   std::vector<Entrant> entrants;  // empty: it was measured in an earlier run
-};
 
-/// How much longer the library's own choice takes than the fastest: 0.1 is 10 %.
-double regretOf(const TunedSize& result);
+  /// How much longer the library's own choice takes than the fastest. Of an earlier run only times are known.
+  Excess regret() const;
+};
 
 std::vector<double> regretsOf(const std::vector<Row>& rows);
 
