@@ -74,10 +74,10 @@ TileBlocks tileBlocks(const Description& d, int outputs) {
   const std::int64_t bytesOfTile = points * (g.inBlocks() + g.outBlocks()) * blockLength * 4;
   const std::int64_t weightBytes = points * g.inBlocks() * g.outBlocks() * blockLength * blockLength * 4;
   constexpr std::int64_t mebibyte = 1024 * 1024;
-  const std::int64_t cacheBytes = weightBytes > memoryWeightBytes ? 12 * mebibyte
-                                  : weightBytes > mebibyte        ? 3 * mebibyte
-                                                                  : 3 * mebibyte / 4;
-  const std::int64_t most = std::clamp<std::int64_t>(cacheBytes / bytesOfTile, 14, 112);
+  const std::int64_t cacheBytes = weightBytes > memoryWeightBytes ? 24 * mebibyte
+                                  : weightBytes > mebibyte        ? 2 * mebibyte
+                                                                  : mebibyte;
+  const std::int64_t most = std::clamp<std::int64_t>(cacheBytes / bytesOfTile, 14, 168);
   const std::int64_t parts = (t.all + most - 1) / most;
   t.atOnce = static_cast<int>((t.all + parts - 1) / parts);
   return t;
@@ -160,7 +160,11 @@ class WinogradPlan final : public Plan {
   void transformInput(const float* input, std::int64_t first, int count, float* to) const;
   void transformOutput(const Buffers& buffers, const float* bias, const float* from, std::int64_t first,
                        int count) const;
-  [[gnu::always_inline]] void fetch(const float* input, std::int64_t first, int count, std::size_t part,
+  struct Image {
+    const float* tensor;
+    int blocks, height, width;
+  };
+  [[gnu::always_inline]] void fetch(const Image& image, std::int64_t first, int count, std::size_t part,
                                     std::size_t parts) const;
 
   Description description_;
@@ -255,20 +259,21 @@ void WinogradPlan::transformOutput(const Buffers& buffers, const float* bias, co
   }
 }
 
-/// Brings a part of what the tiles read into the second cache: an image's planes and lines are too far from each other
-/// for the hardware to look ahead. It is inlined: to GCC, a function of nothing but prefetches does nothing.
-inline void WinogradPlan::fetch(const float* input, std::int64_t first, int count, std::size_t part,
+/// Brings a part of what the tiles cover of a tensor into the second cache: an image's planes and lines are too far
+/// from each other for the hardware to look ahead. It is inlined: to GCC, a function of nothing but prefetches does
+/// nothing.
+inline void WinogradPlan::fetch(const Image& image, std::int64_t first, int count, std::size_t part,
                                 std::size_t parts) const {
-  const Geometry& g = geometry_;
-  const auto [from, to] = partOf(static_cast<std::size_t>(count) * static_cast<std::size_t>(g.inBlocks()), parts, part);
+  const auto [from, to] = partOf(static_cast<std::size_t>(count) * static_cast<std::size_t>(image.blocks), parts, part);
+  const std::ptrdiff_t planeFloats = std::ptrdiff_t{image.height} * image.width * blockLength;
   for (std::size_t i = from; i < to; ++i) {
     const auto block = static_cast<std::ptrdiff_t>(i / static_cast<std::size_t>(count));
     const Place place = placeOf(first + static_cast<std::int64_t>(i % static_cast<std::size_t>(count)));
-    const float* const plane = input + (place.image * g.inBlocks() + block) * g.inPlane();
+    const float* const plane = image.tensor + (place.image * image.blocks + block) * planeFloats;
     // What tiles share belongs to the one before.
-    for (int y = place.y; y < std::min(place.y + outputs_, g.height); ++y) {
-      for (int x = place.x; x < std::min(place.x + outputs_, g.width); ++x) {
-        __builtin_prefetch(plane + (std::ptrdiff_t{y} * g.width + x) * blockLength, 0, 2);
+    for (int y = place.y; y < std::min(place.y + outputs_, image.height); ++y) {
+      for (int x = place.x; x < std::min(place.x + outputs_, image.width); ++x) {
+        __builtin_prefetch(plane + (std::ptrdiff_t{y} * image.width + x) * blockLength, 0, 2);
       }
     }
   }
@@ -280,6 +285,8 @@ void WinogradPlan::run(const Buffers& buffers, const Executor& executor) const {
   const float* const input = description_.pass == taccConvForward ? buffers.input : buffers.outputGradient;
   const auto parts = static_cast<std::size_t>((tiles_.all + tiles_.atOnce - 1) / tiles_.atOnce);
   const std::size_t groups = correlation_.groups().size();
+  const Image source = {input, geometry_.inBlocks(), geometry_.height, geometry_.width};
+  const Image target = {buffers.result, geometry_.outBlocks(), geometry_.outHeight, geometry_.outWidth};
   const int firstFetch = points() * 2 / 3;  // earlier, and it would be pushed out of the cache again
   executor.forEach(parts, [&](std::size_t part, int worker) {
     float* const in = workspace + static_cast<std::size_t>(worker) * scratchFloats();
@@ -289,6 +296,12 @@ void WinogradPlan::run(const Buffers& buffers, const Executor& executor) const {
     };
     const std::int64_t first = static_cast<std::int64_t>(part) * tiles_.atOnce;
     const std::int64_t next = first + tiles_.atOnce;
+    const auto fetchSince = [&](int firstPoint, const Image& image, std::int64_t tile, int point, std::size_t group)
+        __attribute__((always_inline)) {
+      if (point < firstPoint) return;
+      fetch(image, tile, tilesOf(tile), static_cast<std::size_t>(point - firstPoint) * groups + group,
+            static_cast<std::size_t>(points() - firstPoint) * groups);
+    };
     transformInput(input, first, tilesOf(first), in);
     for (int point = 0; point < points(); ++point) {
       const auto at = static_cast<std::size_t>(point);
@@ -298,10 +311,9 @@ void WinogradPlan::run(const Buffers& buffers, const Executor& executor) const {
                           buffers.packedWeights + correlation_.packedFloats() * at, nullptr, nullptr,
                           out + pointFloats(geometry_.outBlocks()) * at, 1, 0, 0, 0, correlation_.tiles(), group,
                           group + 1, false});
-        if (point < firstFetch) continue;
-        // Meanwhile, what probably the same worker transforms next.
-        fetch(input, next, tilesOf(next), static_cast<std::size_t>(point - firstFetch) * groups + group,
-              static_cast<std::size_t>(points() - firstFetch) * groups);
+        // Meanwhile, what probably the same worker transforms next, and, shortly before it is written, the result.
+        fetchSince(firstFetch, source, next, point, group);
+        if (!isStreamed_) fetchSince(points() - points() / 8, target, first, point, group);
       }
     }
     transformOutput(buffers, bias, out, first, tilesOf(first));
