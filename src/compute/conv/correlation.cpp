@@ -182,14 +182,6 @@ void Correlation::chooseChunks() {
   tilesAtOnce_ = std::max<std::size_t>(1, (tiles_.size() + parts - 1) / parts);
 }
 
-const TileKernel* Correlation::permutedKernels(std::ptrdiff_t pixelStride) const {
-  if (pixelStride == blockLength) return shape_.areHalves ? kernels_.halves : kernels_.permuted;
-  if (pixelStride == 2 * blockLength) {
-    return shape_.areHalves ? kernels_.halvesEverySecond : kernels_.permutedEverySecond;
-  }
-  return shape_.areHalves ? kernels_.halvesStrided : kernels_.permutedStrided;
-}
-
 void Correlation::run(const CorrelationRun& what) const {
   const std::size_t inBlocks = shape_.inCounts.size();
   const std::ptrdiff_t pixelStride = shape_.inPixel * shape_.strideWidth;
@@ -206,7 +198,10 @@ void Correlation::run(const CorrelationRun& what) const {
   call.offsets = what.offsets;
   for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
     const OutGroup& group = groups_[g];
-    const TileKernel* const ofPixels = !shape_.isPermuted ? kernels[group.blocks] : permutedKernels(pixelStride);
+    const TileKernel* const ofPixels = !shape_.isPermuted               ? kernels[group.blocks]
+                                       : pixelStride == blockLength     ? kernels_.permuted
+                                       : pixelStride == 2 * blockLength ? kernels_.permutedEverySecond
+                                                                        : kernels_.permutedStrided;
     const std::ptrdiff_t plane = group.firstBlock * shape_.outPlane;
     call.weights = what.packed + group.packed;
     for (std::size_t from = 0; from < inBlocks; from += chunkBlocks_) {

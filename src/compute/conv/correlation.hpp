@@ -33,8 +33,6 @@ struct CorrelationShape {
   /// Every output channel takes a value of its own: the kernel permutes. There is one block of output then, and a block
   /// of input has as many steps as its count says.
   bool isPermuted = false;
-  /// If permuted: each half of the block takes consecutive values of its own, so the kernel need not permute.
-  bool areHalves = false;
   /// Channel of the first block of input where its values begin.
   int firstValue = 0;
 };
@@ -117,7 +115,6 @@ class Correlation {
   void makeGroups(int blocks);
   void makeTiles(int pixelLimit);
   void makeValues();
-  const TileKernel* permutedKernels(std::ptrdiff_t pixelStride) const;
   void chooseChunks();
 
   CorrelationShape shape_;

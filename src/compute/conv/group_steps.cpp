@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <optional>
 
 #include "compute/conv/shape.hpp"
 
@@ -44,16 +43,11 @@ class Target {
     return steps;
   }
 
-  /// Lanes of a vector, and channels that each of them can choose from.
-  struct Vectors {
-    int lanes, choices;
-  };
-
-  GroupSteps permuted(const Vectors& kernels) const {
+  GroupSteps permuted(const KernelSet& kernels) const {
     GroupSteps steps{};
     steps.blocks = 1;
     steps.isPermuted = true;
-    const int vectors = blockLength / kernels.lanes;
+    const int vectors = blockLength / kernels.fmaLanes;
     for (int b = sourceBlocks().from; b < sourceBlocks().to; ++b) {
       std::vector<std::vector<Step>> ofVectors;
       std::size_t count = 0;
@@ -72,22 +66,6 @@ class Target {
     return steps;
   }
 
-  /// Halves that have as many steps; none otherwise.
-  std::optional<GroupSteps> halves() const {
-    const int half = blockLength / 2;
-    if (targets_.size() < blockLength) return std::nullopt;
-    for (int b = sourceBlocks().from; b < sourceBlocks().to; ++b) {
-      const Range block{b * blockLength, (b + 1) * blockLength};
-      const auto seen = [&](int first) {
-        return overlap({sourcesOf(first).from, sourcesOf(first + half - 1).to}, block).size();
-      };
-      if (seen(0) != seen(half)) return std::nullopt;
-    }
-    GroupSteps steps = permuted({half, 1});
-    steps.areHalves = true;
-    return steps;
-  }
-
  private:
   /// Of one vector: value `index` of every lane's group within the channels that a lane can choose from.
   struct Step {
@@ -95,23 +73,23 @@ class Target {
     int index;
   };
 
-  std::vector<Step> stepsOfVector(const Vectors& kernels, int vector, int firstChannel) const {
+  std::vector<Step> stepsOfVector(const KernelSet& kernels, int vector, int firstChannel) const {
     std::vector<Step> steps;
-    for (int c = firstChannel; c < firstChannel + blockLength; c += kernels.choices) {
-      const Range choice{c, c + kernels.choices};
+    for (int c = firstChannel; c < firstChannel + blockLength; c += kernels.permutedLanes) {
+      const Range choice{c, c + kernels.permutedLanes};
       int most = 0;
-      for (int l = 0; l < kernels.lanes; ++l) {
-        most = std::max(most, overlap(choice, sourcesOf(vector * kernels.lanes + l)).size());
+      for (int l = 0; l < kernels.fmaLanes; ++l) {
+        most = std::max(most, overlap(choice, sourcesOf(vector * kernels.fmaLanes + l)).size());
       }
       for (int i = 0; i < most; ++i) steps.push_back({choice, i});
     }
     return steps;
   }
 
-  void append(GroupSteps& steps, const Vectors& kernels, int vector, int firstChannel, const Step& step) const {
+  void append(GroupSteps& steps, const KernelSet& kernels, int vector, int firstChannel, const Step& step) const {
     steps.offsets.push_back(step.channels.size() == 0 ? 0 : step.channels.from - firstChannel);
-    for (int l = 0; l < kernels.lanes; ++l) {
-      const Range own = overlap(step.channels, sourcesOf(vector * kernels.lanes + l));
+    for (int l = 0; l < kernels.fmaLanes; ++l) {
+      const Range own = overlap(step.channels, sourcesOf(vector * kernels.fmaLanes + l));
       const bool isThere = step.index < own.size();
       // Without one a lane multiplies another of its group by zero, if it can.
       const int channel = own.from + (isThere ? step.index : 0);
@@ -130,10 +108,7 @@ int GroupSteps::total() const { return std::accumulate(counts.begin(), counts.en
 
 double permutedCost(const KernelSet& kernels) { return kernels.permutedLanes > 1 ? 1.4 : 1.3; }
 
-/// As permutedCost(): one more load a step.
-constexpr double halvesCost = 1.1;
-
-GroupCut cutGroups(const GroupChannels& channels, const KernelSet& kernels, bool areTapsJoined) {
+GroupCut cutGroups(const GroupChannels& channels, const KernelSet& kernels) {
   GroupCut cut{channels, {}, {}};
   const auto add = [&](GroupSteps steps, int firstTarget, int firstSource) {
     const auto known = std::find(cut.steps.begin(), cut.steps.end(), steps);
@@ -146,13 +121,7 @@ GroupCut cutGroups(const GroupChannels& channels, const KernelSet& kernels, bool
     const Target target(channels, block);
     const int firstSource = target.sourceBlocks().from;
     GroupSteps same = target.sameForAll();
-    GroupSteps permuted = target.permuted({kernels.fmaLanes, kernels.permutedLanes});
-    const double cost = permuted.total() * (areTapsJoined ? 1 : permutedCost(kernels));
-    if (std::optional<GroupSteps> halves = target.halves();
-        halves && kernels.halvesRowLimit > 0 && halves->total() * halvesCost < std::min<double>(cost, same.total())) {
-      add(std::move(*halves), block++, firstSource);
-      continue;
-    }
+    GroupSteps permuted = target.permuted(kernels);
     if (permuted.total() * permutedCost(kernels) < same.total()) {
       add(std::move(permuted), block++, firstSource);
       continue;

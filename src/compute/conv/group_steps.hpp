@@ -23,13 +23,12 @@ struct GroupChannels {
 struct GroupSteps {
   int blocks;  // of targets, consecutive; 1 if permuted
   bool isPermuted;
-  bool areHalves;           // permuted, and each half of the block takes consecutive channels of its own
   int firstValue;           // if not permuted: channel of the first source block that is multiplied first
   std::vector<int> counts;  // steps with each of consecutive source blocks
 
   // For each step and lane of the target block, if permuted.
   std::vector<std::int32_t> lanes;    // TileCall::lanes
-  std::vector<std::int32_t> offsets;  // TileCall::offsets, for each vector, or each half
+  std::vector<std::int32_t> offsets;  // TileCall::offsets, for each vector
   std::vector<int> sources;           // the source channel, counted from the first source block on, or -1
 
   bool operator==(const GroupSteps&) const = default;
@@ -52,8 +51,8 @@ struct GroupCut {
   int sourceOf(const GroupSpan& span, int target, int block, int value, int before) const;
 };
 
-/// The cheapest ones for every target block. Whether several taps use what is permuted once, the convolution knows.
-GroupCut cutGroups(const GroupChannels& channels, const KernelSet& kernels, bool areTapsJoined);
+/// The cheaper ones for every target block.
+GroupCut cutGroups(const GroupChannels& channels, const KernelSet& kernels);
 
 /// Cycles of a permuted step, of those that one without permutations takes.
 double permutedCost(const KernelSet& kernels);

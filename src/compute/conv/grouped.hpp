@@ -9,9 +9,6 @@
 
 namespace tacc::conv {
 
-/// Whether taps side by side read pixels side by side, so that kernels join them.
-inline bool areTapsJoined(const Shape& s) { return s.kernelWidth > 1 && s.strideWidth == 1 && s.dilationWidth == 1; }
-
 /// Where the weights are that belong to the lanes of a step: tables, because they are gone through in every step of a
 /// training.
 class GroupWeights {

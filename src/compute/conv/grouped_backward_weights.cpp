@@ -17,9 +17,6 @@ constexpr std::size_t alignedFloats(std::size_t floats) {
   return (floats + blockLength - 1) / blockLength * blockLength;
 }
 
-/// Whether there is a kernel for all taps of a line of the kernel together.
-bool isJoined(const Shape& s) { return s.kernelWidth == 3 && areTapsJoined(s); }
-
 class GroupedBackwardWeights final : public Plan {
  public:
   GroupedBackwardWeights(const Description& d, const KernelSet& kernels)
@@ -27,7 +24,7 @@ class GroupedBackwardWeights final : public Plan {
         description_(d),
         kernels_(kernels),
         input_(d, kernels),
-        cut_(cutGroups({d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}, kernels, isJoined(d.shape))),
+        cut_(cutGroups({d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}, kernels)),
         weights_(d, cut_, false) {
     for (std::size_t i = 0; i < cut_.spans.size(); ++i) {
       const GroupSteps& steps = stepsOf(i);
@@ -108,7 +105,7 @@ class GroupedBackwardWeights final : public Plan {
     int firstStep = 0;
     for (std::size_t b = 0; b < steps.counts.size(); ++b) {
       const float* const plane = input + static_cast<std::ptrdiff_t>(b) * s.inPlane() + (b == 0 ? steps.firstValue : 0);
-      const bool isThree = steps.isPermuted && !steps.areHalves && isJoined(s);
+      const bool isThree = steps.isPermuted && s.kernelWidth == 3 && s.strideWidth == 1 && s.dilationWidth == 1;
       if (isThree) {
         call.lines = lines;
         call.pixels = s.outWidth;
@@ -134,9 +131,7 @@ class GroupedBackwardWeights final : public Plan {
           call.lines = 1;
         }
         call.output = sums + (static_cast<std::ptrdiff_t>(mostSteps_) * t + firstStep) * blockLength;
-        if (steps.areHalves) {
-          sumSteps(call, steps, firstStep, steps.counts[b], kernels_.halvesGradient, kernels_.halvesRowLimit);
-        } else if (steps.isPermuted) {
+        if (steps.isPermuted) {
           sumSteps(call, steps, firstStep, steps.counts[b], kernels_.permutedGradient, kernels_.permutedRowLimit);
         } else {
           sumSteps(call, steps, firstStep, steps.counts[b], kernels_.gradient[1], kernels_.rowLimit[1]);
@@ -149,7 +144,7 @@ class GroupedBackwardWeights final : public Plan {
   /// `kernels` by their rows, of which `limit` is the most.
   void sumSteps(GradientCall call, const GroupSteps& steps, int first, int count, const GradientKernel* kernels,
                 int limit) const {
-    const int vectors = steps.areHalves ? 2 : blockLength / kernels_.fmaLanes;
+    const int vectors = blockLength / kernels_.fmaLanes;
     const int parts = ceilDivide(count, limit);
     for (int part = 0, done = 0; part < parts; ++part) {
       const int rows = (count - done) / (parts - part);

@@ -53,7 +53,6 @@ std::vector<Part> partsOf(const Description& d, const GroupSteps& steps, const K
     shape.inCounts = steps.counts;
     shape.outBlocks = steps.blocks;
     shape.isPermuted = steps.isPermuted;
-    shape.areHalves = steps.areHalves;
     shape.firstValue = steps.firstValue;
     const std::size_t taps = phase.taps.size();
     parts.push_back({phase.output, std::move(phase.taps), Correlation(std::move(shape), kernels),
@@ -71,7 +70,7 @@ class Grouped final : public Plan {
         input_(d, kernels),
         cut_(cutGroups(isForward_ ? GroupChannels{d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}
                                   : GroupChannels{d.shape.groups, d.shape.inPerGroup(), d.shape.outPerGroup()},
-                       kernels, areTapsJoined(d.shape))),
+                       kernels)),
         weights_(d, cut_, !isForward_) {
     for (const GroupSteps& steps : cut_.steps) {
       parts_.push_back(partsOf(d, steps, kernels));

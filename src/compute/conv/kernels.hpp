@@ -143,12 +143,6 @@ struct KernelSet {
   GradientKernel permutedGradient[maxRows + 1];         // [rows], of one block
   int permutedThreeLimit;                               // most rows of three taps together
   GradientKernel permutedGradientThree[maxRows + 1];    // [rows] of each of three taps, added to what is there
-  TileKernel halves[maxPixels + 1];             // [pixels], of one block whose halves see channels of their own: the
-                                                // first of each is TileCall::offsets; none where vectors are shorter
-  TileKernel halvesEverySecond[maxPixels + 1];  // inputPixel is 32
-  TileKernel halvesStrided[maxPixels + 1];      // the same for any inputPixel
-  int halvesRowLimit;                           // most rows of such a gradient tile; 0: no such tile
-  GradientKernel halvesGradient[maxRows + 1];   // [rows], of one block
   DepthwiseKernel depthwise;
   WinogradInputKernel winogradInput[6];    // [2], [4] and [5]: outputs of a tile in each dimension
   WinogradOutputKernel winogradOutput[6];  // likewise

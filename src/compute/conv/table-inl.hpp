@@ -7,7 +7,6 @@
 
 #include "compute/conv/depthwise-inl.hpp"
 #include "compute/conv/gradient-inl.hpp"
-#include "compute/conv/halves-inl.hpp"
 #include "compute/conv/permuted-inl.hpp"
 #include "compute/conv/tile-inl.hpp"
 #include "compute/conv/winograd-inl.hpp"
@@ -56,25 +55,6 @@ constexpr void fillPermuted(KernelSet& set) {
   (std::make_integer_sequence<int, permutedThreeLimit>());
 }
 
-#if defined(__x86_64__) && TACC_LANES >= 8
-constexpr void fillHalves(KernelSet& set) {
-  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
-    ((set.halves[kIndex + 1] = halvesTile<kIndex + 1, blockLength>,
-      set.halvesEverySecond[kIndex + 1] = halvesTile<kIndex + 1, 2 * blockLength>,
-      set.halvesStrided[kIndex + 1] = halvesTile<kIndex + 1, 0>),
-     ...);
-  }
-  (std::make_integer_sequence<int, pixelLimits[1]>());
-  set.halvesRowLimit = halvesRowLimit;
-  [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
-    ((set.halvesGradient[kIndex + 1] = halvesGradient<kIndex + 1>), ...);
-  }
-  (std::make_integer_sequence<int, halvesRowLimit>());
-}
-#else
-constexpr void fillHalves(KernelSet&) {}
-#endif
-
 /// As many independent chains as the tile kernels have, so that neither latency nor memory holds them up.
 inline double multiplyAdds(int steps) {
   constexpr int kChains = 12;
@@ -100,7 +80,6 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   fillBlocks<3>(set);
   fillBlocks<4>(set);
   fillPermuted(set);
-  fillHalves(set);
   set.depthwise = depthwise;
   set.winogradInput[2] = winogradInput<2>;
   set.winogradInput[4] = winogradInput<4>;
