@@ -177,7 +177,10 @@ void poolBackward(const Pooling& p, const float* input, const float* output, con
                   float* inputGradient, const KernelTable& kernels, const conv::Executor& executor) {
   const std::ptrdiff_t inPlane = std::ptrdiff_t{p.desc.height} * p.desc.width * blockLength;
   const std::ptrdiff_t outPlane = std::ptrdiff_t{p.outHeight} * p.outWidth * blockLength;
-  const bool isStreamed = isTooLargeForCaches(static_cast<std::size_t>(p.blocks * inPlane) * sizeof(float));
+  // Where next to nothing is read, writes through the caches are faster than those past them.
+  const bool isReadLittle = isGlobal(p) && p.desc.kind == taccPoolAverage;
+  const bool isStreamed =
+      !isReadLittle && isTooLargeForCaches(static_cast<std::size_t>(p.blocks * inPlane) * sizeof(float));
   executor.forEach(static_cast<std::size_t>(p.blocks), [&](std::size_t block, int) {
     const std::ptrdiff_t inAt = static_cast<std::ptrdiff_t>(block) * inPlane;
     const std::ptrdiff_t outAt = static_cast<std::ptrdiff_t>(block) * outPlane;

@@ -14,6 +14,29 @@ namespace TACC_CONV_ISA {
   }
 }
 
+/// The same for windows kStride columns apart, with everything that it needs in registers.
+template <int kStride>
+class NextLines {
+ public:
+  NextLines(const PoolLine& line, const float* input)
+      : from_(input + line.ahead), step_(line.inputLine), lines_(line.linesAhead) {}
+  [[gnu::always_inline]] void fetch(int x) const {
+#pragma GCC unroll 2
+    for (int y = 0; y < kStride; ++y) {
+      if (y >= lines_) break;
+#pragma GCC unroll 2
+      for (int i = 0; i < kStride; ++i) {
+        __builtin_prefetch(from_ + y * step_ + (std::ptrdiff_t{x} * kStride + i) * blockLength, 0, 2);
+      }
+    }
+  }
+
+ private:
+  const float* from_;
+  std::ptrdiff_t step_;
+  int lines_;
+};
+
 /// Whether the kernel streams. Narrower vectors write lines of the cache in parts, at different times.
 [[gnu::always_inline]] inline bool streams(const PoolLine& line, const float* to) {
   return line.isStreamed && TACC_LANES == blockLength && isAligned(to);
@@ -77,8 +100,9 @@ template <class Of, int kStride, int kLines, class Finish>
   };
   const WholeWindows whole(line);
   for (int x = 0; x < whole.from; ++x) poolRim(x);
+  const NextLines<kStride> next(line, input);
   for (int x = whole.from; x < whole.to; ++x) {
-    if (lane == 0) fetchAhead(line, input, x);
+    if (lane == 0) next.fetch(x);
     pool(x, 3, columnAt);
   }
   for (int x = whole.to; x < line.outputs; ++x) poolRim(x);
@@ -108,10 +132,11 @@ inline void poolAverageGradientThree(const PoolLine& line, const float* shares, 
       for (int y = 1; y < line.lines; ++y) sum += load(from + y * line.inputLine) * shares[y];
       return sum;
     };
-    const auto wholeColumnAt = [&](int x) __attribute__((always_inline)) {
+    const std::ptrdiff_t step = line.inputLine;
+    const float share0 = shares[0], share1 = shares[1], share2 = shares[2];
+    const auto wholeColumnAt = [=](int x) __attribute__((always_inline)) {
       const float* const from = outputGradient + x * std::ptrdiff_t{blockLength} + lane;
-      return load(from) * shares[0] + load(from + line.inputLine) * shares[1] +
-             load(from + 2 * line.inputLine) * shares[2];
+      return load(from) * share0 + load(from + step) * share1 + load(from + 2 * step) * share2;
     };
     const auto atRim = [&](int x) __attribute__((always_inline)) {
       if (x < 0 || x >= line.width) return Vector{};
@@ -131,8 +156,9 @@ inline void poolAverageGradientThree(const PoolLine& line, const float* shares, 
     const int from = 2 < line.outputs ? 2 : line.outputs;
     const int to = line.lines == 3 && line.outputs - 2 > from ? line.outputs - 2 : from;
     for (int x = 0; x < from; ++x) add(x, atRim(x - line.pad + 2));
+    const NextLines<1> next(line, outputGradient);
     for (int x = from; x < to; ++x) {
-      if (lane == 0) fetchAhead(line, outputGradient, x);
+      if (lane == 0) next.fetch(x);
       add(x, wholeColumnAt(x - line.pad + 2));
     }
     for (int x = to; x < line.outputs; ++x) add(x, atRim(x - line.pad + 2));
@@ -179,8 +205,9 @@ template <int kLines, int kAdded>
   };
   const WholeWindows whole(line);
   for (int x = 0; x < whole.from; ++x) spread(x, false);
+  const NextLines<2> next(line, input);
   for (int x = whole.from; x < whole.to; ++x) {
-    if (lane == 0) fetchAhead(line, input, x);
+    if (lane == 0) next.fetch(x);
     spread(x, true);
   }
   for (int x = whole.to; x < line.outputs; ++x) spread(x, false);
