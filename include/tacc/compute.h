@@ -111,7 +111,7 @@ typedef struct {
   int residual;                    /* forward: add a tensor of the output's shape */
   int relu;                        /* forward: at last, max(x, 0) */
   int accumulate;                  /* backward passes: add to what the result holds */
-  /* Forward and backward data, for 3x3 kernels of stride 1: may transform the sums to save up to three of four products
+  /* Forward and backward data, for 3x3 kernels of stride 1: may transform the sums to save up to seven of nine products
    * (Winograd). Costs some digits: errors are up to about 1e-5 of the largest value, where the definition has 1e-6. */
   int winograd;
   int maxWorkers; /* most workers of the executors it will run on; workspace grows with it; default 1 */

@@ -55,6 +55,8 @@ bool servesWinogradTwo(const Description& d);
 std::unique_ptr<Plan> makeWinogradTwo(const Description& d, const KernelSet& kernels);
 bool servesWinogradFour(const Description& d);
 std::unique_ptr<Plan> makeWinogradFour(const Description& d, const KernelSet& kernels);
+bool servesWinogradFive(const Description& d);
+std::unique_ptr<Plan> makeWinogradFive(const Description& d, const KernelSet& kernels);
 bool servesGrouped(const Description& d);
 std::unique_ptr<Plan> makeGrouped(const Description& d, const KernelSet& kernels);
 bool servesGroupedBackwardWeights(const Description& d);

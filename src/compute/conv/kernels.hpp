@@ -144,8 +144,8 @@ struct KernelSet {
   int permutedThreeLimit;                               // most rows of three taps together
   GradientKernel permutedGradientThree[maxRows + 1];    // [rows] of each of three taps, added to what is there
   DepthwiseKernel depthwise;
-  WinogradInputKernel winogradInput[5];    // [2] and [4]: outputs of a tile in each dimension
-  WinogradOutputKernel winogradOutput[5];  // likewise
+  WinogradInputKernel winogradInput[6];    // [2], [4] and [5]: outputs of a tile in each dimension
+  WinogradOutputKernel winogradOutput[6];  // likewise
   double (*multiplyAdds)(int steps);       // does nothing but multiply-adds; returns how many operations: for the peak
 };
 

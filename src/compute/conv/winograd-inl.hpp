@@ -1,5 +1,5 @@
-// Winograd's transforms of tiles of one block of channels: F(2x2, 3x3) and F(4x4, 3x3). Included by one file per
-// instruction set, as tile-inl.hpp.
+// Winograd's transforms of tiles of one block of channels: F(2x2, 3x3), F(4x4, 3x3) and F(5x5, 3x3). Included by one
+// file per instruction set, as tile-inl.hpp.
 //
 // They are made a few lines of products at a time: what these need of the other dimension fits into the registers, and
 // reading a pixel twice from the first cache costs less than storing it in between.
@@ -9,8 +9,8 @@ namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
 /// The transforms in one dimension for tiles of kOut outputs: kOut + 2 inputs give as many products, which give the
-/// outputs. Interpolation points 0, 1, -1, and for four outputs 2, -2; and infinity. As many additions as
-/// multiply-adds: CPUs have units for either.
+/// outputs. Interpolation points 0, 1, -1, for four outputs 2, -2, for five also 1/2; and infinity. As many additions
+/// as multiply-adds where that costs nothing: CPUs have units for either.
 template <int kOut>
 struct Winograd;
 
@@ -54,14 +54,52 @@ struct Winograd<4> {
   }
 };
 
-/// What lines outside the image are read from.
-alignas(64) constexpr float zeroLine[6 * blockLength] = {};
+template <>
+struct Winograd<5> {
+  [[gnu::always_inline]] static void input(const Vector (&d)[7], Vector (&t)[7]) {
+    // The factors of the points' polynomials: x - 1/2 first, then x * x - 4 and x * x - 1.
+    const Vector half1 = d[2] - 0.5F * d[1];
+    const Vector half2 = d[3] - 0.5F * d[2];
+    const Vector half3 = d[4] - 0.5F * d[3];
+    const Vector half4 = d[5] - 0.5F * d[4];
+    const Vector one = half3 - 4 * half1;
+    const Vector oneNext = half4 - 4 * half2;
+    const Vector two = half3 - half1;
+    const Vector twoNext = half4 - half2;
+    const Vector even = (d[4] + 4 * d[0]) - 5 * d[2];
+    const Vector odd = (d[5] + 4 * d[1]) - 5 * d[3];
+    const Vector last = (d[6] + 4 * d[2]) - 5 * d[4];
+    t[0] = odd - 0.5F * even;
+    t[1] = oneNext + one;
+    t[2] = oneNext - one;
+    t[3] = twoNext + 2 * two;
+    t[4] = twoNext - 2 * two;
+    t[5] = odd;
+    t[6] = last - 0.5F * odd;
+  }
+  [[gnu::always_inline]] static void output(const Vector (&m)[7], Vector (&y)[5]) {
+    const Vector sum = m[1] + m[2];
+    const Vector difference = m[1] - m[2];
+    const Vector sumTwo = m[3] + m[4];
+    const Vector differenceTwo = m[3] - m[4];
+    y[0] = m[0] + sum + (sumTwo + m[5]);
+    y[1] = difference + 2 * differenceTwo + 0.5F * m[5];
+    y[2] = sum + 4 * sumTwo + 0.25F * m[5];
+    y[3] = difference + 8 * differenceTwo + 0.125F * m[5];
+    y[4] = sum + 16 * sumTwo + (m[6] + 0.0625F * m[5]);
+  }
+};
 
-/// Lines kFirst and on, kCount of them, of a tile's products. Of the input columns [from, to) are in the image.
-template <int kOut, bool kIsRim, int kFirst, int kCount>
+/// What lines outside the image are read from.
+alignas(64) constexpr float zeroLine[7 * blockLength] = {};
+
+/// Lines kFirst and kFirst + kStep of a tile's products; one if kStep is 0. Of the input columns [from, to) are in the
+/// image.
+template <int kOut, bool kIsRim, int kFirst, int kStep>
 [[gnu::always_inline]] inline void inputLines(const float* const (&lines)[kOut + 2], int from, int to, float* output,
                                               std::ptrdiff_t point) {
   constexpr int kIn = kOut + 2;
+  constexpr int kCount = kStep == 0 ? 1 : 2;
   Vector half[kCount][kIn];
 #pragma GCC unroll 8
   for (int x = 0; x < kIn; ++x) {
@@ -76,24 +114,24 @@ template <int kOut, bool kIsRim, int kFirst, int kCount>
     for (int y = 0; y < kIn; ++y) column[y] = load(lines[y] + x * blockLength);
     Winograd<kOut>::input(column, transformed);
 #pragma GCC unroll 2
-    for (int k = 0; k < kCount; ++k) half[k][x] = transformed[kFirst + k];
+    for (int k = 0; k < kCount; ++k) half[k][x] = transformed[kFirst + k * kStep];
   }
 #pragma GCC unroll 2
   for (int k = 0; k < kCount; ++k) {
     Vector transformed[kIn];
     Winograd<kOut>::input(half[k], transformed);
 #pragma GCC unroll 8
-    for (int x = 0; x < kIn; ++x) store(output + ((kFirst + k) * kIn + x) * point, transformed[x]);
+    for (int x = 0; x < kIn; ++x) store(output + ((kFirst + k * kStep) * kIn + x) * point, transformed[x]);
   }
 }
 
 template <int kOut, bool kIsRim>
 [[gnu::always_inline]] inline void inputTile(const float* const (&lines)[kOut + 2], int from, int to, float* output,
                                              std::ptrdiff_t point) {
-  inputLines<kOut, kIsRim, 0, 1>(lines, from, to, output, point);
-  inputLines<kOut, kIsRim, 1, 2>(lines, from, to, output, point);
-  if constexpr (kOut == 4) inputLines<kOut, kIsRim, 3, 2>(lines, from, to, output, point);
-  inputLines<kOut, kIsRim, kOut + 1, 1>(lines, from, to, output, point);
+  inputLines<kOut, kIsRim, 0, kOut == 5 ? 5 : 0>(lines, from, to, output, point);
+  inputLines<kOut, kIsRim, 1, 1>(lines, from, to, output, point);
+  if constexpr (kOut >= 4) inputLines<kOut, kIsRim, 3, 1>(lines, from, to, output, point);
+  inputLines<kOut, kIsRim, kOut + 1, 0>(lines, from, to, output, point);
 }
 
 template <int kOut>
@@ -122,12 +160,11 @@ void winogradInput(const WinogradInputCall& call) {
   }
 }
 
-/// Lines kFirst and kFirst + kStep of a tile's outputs, as far as they are inside the image.
-template <int kOut, bool kIsWhole, int kFirst, int kStep>
+/// Lines kFirst, kFirst + kStep and so on of a tile's outputs, kCount of them, as far as they are inside the image.
+template <int kOut, bool kIsWhole, int kFirst, int kStep, int kCount>
 [[gnu::always_inline]] inline void outputLines(const WinogradOutputCall& call, const float* input, std::ptrdiff_t at,
                                                int pixels, Vector bias) {
   constexpr int kIn = kOut + 2;
-  constexpr int kCount = kStep == 0 ? 1 : 2;
   Vector half[kCount][kIn];
 #pragma GCC unroll 8
   for (int x = 0; x < kIn; ++x) {
@@ -136,10 +173,10 @@ template <int kOut, bool kIsWhole, int kFirst, int kStep>
 #pragma GCC unroll 8
     for (int y = 0; y < kIn; ++y) column[y] = load(input + (y * kIn + x) * call.inputPoint);
     Winograd<kOut>::output(column, transformed);
-#pragma GCC unroll 2
+#pragma GCC unroll 3
     for (int k = 0; k < kCount; ++k) half[k][x] = transformed[kFirst + k * kStep];
   }
-#pragma GCC unroll 2
+#pragma GCC unroll 3
   for (int k = 0; k < kCount; ++k) {
     if (!kIsWhole && kFirst + k * kStep >= call.lines) break;
     Vector line[kOut];
@@ -163,11 +200,11 @@ template <int kOut, bool kIsWhole, int kFirst, int kStep>
 template <int kOut, bool kIsWhole>
 [[gnu::always_inline]] inline void outputTile(const WinogradOutputCall& call, const float* input, std::ptrdiff_t at,
                                               int pixels, Vector bias) {
-  if constexpr (kOut == 4) {  // even ones are made of sums, odd ones of differences
-    outputLines<kOut, kIsWhole, 0, 2>(call, input, at, pixels, bias);
-    outputLines<kOut, kIsWhole, 1, 2>(call, input, at, pixels, bias);
+  if constexpr (kOut > 2) {  // even ones are made of sums, odd ones of differences
+    outputLines<kOut, kIsWhole, 0, 2, (kOut + 1) / 2>(call, input, at, pixels, bias);
+    outputLines<kOut, kIsWhole, 1, 2, kOut / 2>(call, input, at, pixels, bias);
   } else {
-    outputLines<kOut, kIsWhole, 0, 1>(call, input, at, pixels, bias);
+    outputLines<kOut, kIsWhole, 0, 1, 2>(call, input, at, pixels, bias);
   }
 }
 

@@ -1,8 +1,9 @@
 // Winograd's convolution for 3x3 kernels of stride 1, forward and backward to the input.
 //
-// Tiles of m x m outputs, m = 2 or 4, are computed from (m + 2) x (m + 2) inputs with one product for each of these,
-// where the definition needs nine for each output: 16 for 36, or 36 for 144. What is left is, for each of the (m + 2)^2
-// points, a product of matrices over the channels; its pixels are the tiles, so the tile kernel does it.
+// Tiles of m x m outputs, m = 2, 4 or 5, are computed from (m + 2) x (m + 2) inputs with one product for each of these,
+// where the definition needs nine for each output: 16 for 36, 36 for 144, or 49 for 225. What is left is, for each of
+// the (m + 2)^2 points, a product of matrices over the channels; its pixels are the tiles, so the tile kernel does it.
+// Which m is best follows from what is wasted at the ends of lines, where tiles go beyond the image.
 #include <algorithm>
 #include <array>
 
@@ -15,8 +16,17 @@ namespace tacc::conv {
 namespace {
 
 /// The transform of a kernel's line: m + 2 values from three.
-std::array<float, 6> transformLine(int outputs, float a, float b, float c) {
-  if (outputs == 2) return {a, (a + b + c) / 2, (a - b + c) / 2, c, 0, 0};
+std::array<float, 7> transformLine(int outputs, float a, float b, float c) {
+  if (outputs == 2) return {a, (a + b + c) / 2, (a - b + c) / 2, c};
+  if (outputs == 5) {
+    return {-a / 2,
+            -(a + b + c) / 3,
+            (a - b + c) / 9,
+            (a + 2 * b + 4 * c) / 36,
+            -(a - 2 * b + 4 * c) / 60,
+            (4 * a + 2 * b + c) * (8.0F / 45),
+            c};
+  }
   return {a / 4, -(a + b + c) / 6, -(a - b + c) / 6, (a / 4 + b / 2 + c) / 6, (a / 4 - b / 2 + c) / 6, c};
 }
 
@@ -42,6 +52,9 @@ struct Geometry {
   std::ptrdiff_t outPlane() const { return std::ptrdiff_t{outHeight} * outWidth * blockLength; }
 };
 
+/// More bytes of weights than this probably come from memory in every run.
+constexpr std::int64_t memoryWeightBytes = 16 * 1024 * 1024;
+
 /// Tiles that are transformed and multiplied together.
 struct TileBlocks {
   int perLine, perImage;
@@ -61,10 +74,10 @@ TileBlocks tileBlocks(const Description& d, int outputs) {
   const std::int64_t bytesOfTile = points * (g.inBlocks() + g.outBlocks()) * blockLength * 4;
   const std::int64_t weightBytes = points * g.inBlocks() * g.outBlocks() * blockLength * blockLength * 4;
   constexpr std::int64_t mebibyte = 1024 * 1024;
-  const std::int64_t cacheBytes = weightBytes > 16 * mebibyte ? 12 * mebibyte
-                                  : weightBytes > mebibyte    ? 3 * mebibyte
-                                                              : 3 * mebibyte / 4;
-  const std::int64_t most = std::clamp<std::int64_t>(cacheBytes / bytesOfTile, 14, 112);
+  const std::int64_t cacheBytes = weightBytes > memoryWeightBytes ? 24 * mebibyte
+                                  : weightBytes > mebibyte        ? 2 * mebibyte
+                                                                  : mebibyte;
+  const std::int64_t most = std::clamp<std::int64_t>(cacheBytes / bytesOfTile, 14, 168);
   const std::int64_t parts = (t.all + most - 1) / most;
   t.atOnce = static_cast<int>((t.all + parts - 1) / parts);
   return t;
@@ -147,7 +160,11 @@ class WinogradPlan final : public Plan {
   void transformInput(const float* input, std::int64_t first, int count, float* to) const;
   void transformOutput(const Buffers& buffers, const float* bias, const float* from, std::int64_t first,
                        int count) const;
-  [[gnu::always_inline]] void fetch(const float* input, std::int64_t first, int count, std::size_t part,
+  struct Image {
+    const float* tensor;
+    int blocks, height, width;
+  };
+  [[gnu::always_inline]] void fetch(const Image& image, std::int64_t first, int count, std::size_t part,
                                     std::size_t parts) const;
 
   Description description_;
@@ -178,7 +195,7 @@ void WinogradPlan::pack(const float* weights, float* packed) const {
       }
     }
     for (int k = 0; k < blockLength; ++k) {
-      std::array<float, 6> columns[3];
+      std::array<float, 7> columns[3];
       for (int s = 0; s < 3; ++s) columns[s] = transformLine(outputs_, taps[0][s][k], taps[1][s][k], taps[2][s][k]);
       for (int y = 0; y < side(); ++y) {
         const auto row = static_cast<std::size_t>(y);
@@ -242,20 +259,21 @@ void WinogradPlan::transformOutput(const Buffers& buffers, const float* bias, co
   }
 }
 
-/// Brings a part of what the tiles read into the second cache: an image's planes and lines are too far from each other
-/// for the hardware to look ahead. It is inlined: to GCC, a function of nothing but prefetches does nothing.
-inline void WinogradPlan::fetch(const float* input, std::int64_t first, int count, std::size_t part,
+/// Brings a part of what the tiles cover of a tensor into the second cache: an image's planes and lines are too far
+/// from each other for the hardware to look ahead. It is inlined: to GCC, a function of nothing but prefetches does
+/// nothing.
+inline void WinogradPlan::fetch(const Image& image, std::int64_t first, int count, std::size_t part,
                                 std::size_t parts) const {
-  const Geometry& g = geometry_;
-  const auto [from, to] = partOf(static_cast<std::size_t>(count) * static_cast<std::size_t>(g.inBlocks()), parts, part);
+  const auto [from, to] = partOf(static_cast<std::size_t>(count) * static_cast<std::size_t>(image.blocks), parts, part);
+  const std::ptrdiff_t planeFloats = std::ptrdiff_t{image.height} * image.width * blockLength;
   for (std::size_t i = from; i < to; ++i) {
     const auto block = static_cast<std::ptrdiff_t>(i / static_cast<std::size_t>(count));
     const Place place = placeOf(first + static_cast<std::int64_t>(i % static_cast<std::size_t>(count)));
-    const float* const plane = input + (place.image * g.inBlocks() + block) * g.inPlane();
+    const float* const plane = image.tensor + (place.image * image.blocks + block) * planeFloats;
     // What tiles share belongs to the one before.
-    for (int y = place.y; y < std::min(place.y + outputs_, g.height); ++y) {
-      for (int x = place.x; x < std::min(place.x + outputs_, g.width); ++x) {
-        __builtin_prefetch(plane + (std::ptrdiff_t{y} * g.width + x) * blockLength, 0, 2);
+    for (int y = place.y; y < std::min(place.y + outputs_, image.height); ++y) {
+      for (int x = place.x; x < std::min(place.x + outputs_, image.width); ++x) {
+        __builtin_prefetch(plane + (std::ptrdiff_t{y} * image.width + x) * blockLength, 0, 2);
       }
     }
   }
@@ -267,6 +285,8 @@ void WinogradPlan::run(const Buffers& buffers, const Executor& executor) const {
   const float* const input = description_.pass == taccConvForward ? buffers.input : buffers.outputGradient;
   const auto parts = static_cast<std::size_t>((tiles_.all + tiles_.atOnce - 1) / tiles_.atOnce);
   const std::size_t groups = correlation_.groups().size();
+  const Image source = {input, geometry_.inBlocks(), geometry_.height, geometry_.width};
+  const Image target = {buffers.result, geometry_.outBlocks(), geometry_.outHeight, geometry_.outWidth};
   const int firstFetch = points() * 2 / 3;  // earlier, and it would be pushed out of the cache again
   executor.forEach(parts, [&](std::size_t part, int worker) {
     float* const in = workspace + static_cast<std::size_t>(worker) * scratchFloats();
@@ -276,6 +296,12 @@ void WinogradPlan::run(const Buffers& buffers, const Executor& executor) const {
     };
     const std::int64_t first = static_cast<std::int64_t>(part) * tiles_.atOnce;
     const std::int64_t next = first + tiles_.atOnce;
+    const auto fetchSince = [&](int firstPoint, const Image& image, std::int64_t tile, int point, std::size_t group)
+        __attribute__((always_inline)) {
+      if (point < firstPoint) return;
+      fetch(image, tile, tilesOf(tile), static_cast<std::size_t>(point - firstPoint) * groups + group,
+            static_cast<std::size_t>(points() - firstPoint) * groups);
+    };
     transformInput(input, first, tilesOf(first), in);
     for (int point = 0; point < points(); ++point) {
       const auto at = static_cast<std::size_t>(point);
@@ -285,10 +311,9 @@ void WinogradPlan::run(const Buffers& buffers, const Executor& executor) const {
                           buffers.packedWeights + correlation_.packedFloats() * at, nullptr, nullptr,
                           out + pointFloats(geometry_.outBlocks()) * at, 1, 0, 0, 0, correlation_.tiles(), group,
                           group + 1, false});
-        if (point < firstFetch) continue;
-        // Meanwhile, what probably the same worker transforms next.
-        fetch(input, next, tilesOf(next), static_cast<std::size_t>(point - firstFetch) * groups + group,
-              static_cast<std::size_t>(points() - firstFetch) * groups);
+        // Meanwhile, what probably the same worker transforms next, and, shortly before it is written, the result.
+        fetchSince(firstFetch, source, next, point, group);
+        if (!isStreamed_) fetchSince(points() - points() / 8, target, first, point, group);
       }
     }
     transformOutput(buffers, bias, out, first, tilesOf(first));
@@ -312,14 +337,23 @@ double costOfOutput(const Description& d, int outputs) {
   const double points = (outputs + 2.0) * (outputs + 2);
   const double products = points * double(t.all) / (double(d.shape.batch) * g.outHeight * g.outWidth);
   const double transforms = 10.0 * (1.0 / g.inChannels + 1.0 / g.outChannels);
-  const double tilesToHideWeights = 10;
+  const double weightBytes = points * g.inChannels * g.outChannels * sizeof(float);
+  const double tilesToHideWeights = weightBytes > memoryWeightBytes ? 10 : 4;
   return products * (transforms + std::max(1.0, tilesToHideWeights / t.atOnce));
+}
+
+/// The tile that costs least. Of those that cost the same the smaller one, which has fewer weights and rounds less.
+int bestOutputs(const Description& d) {
+  int best = 2;
+  for (const int outputs : {4, 5}) {
+    if (costOfOutput(d, outputs) < 0.99 * costOfOutput(d, best)) best = outputs;
+  }
+  return best;
 }
 
 bool isWorthwhile(const Description& d, int outputs) {
   constexpr double direct = 9;  // a little less where there is padding
-  const int other = 6 - outputs;
-  return costOfOutput(d, outputs) < 0.8 * direct && costOfOutput(d, outputs) <= costOfOutput(d, other);
+  return outputs == bestOutputs(d) && costOfOutput(d, outputs) < 0.8 * direct;
 }
 
 std::unique_ptr<Plan> make(const Description& d, const KernelSet& kernels, int outputs) {
@@ -335,7 +369,11 @@ bool servesWinogradTwo(const Description& d) {
 bool servesWinogradFour(const Description& d) {
   return canServe(d, "winograd-4x4") && (!d.algorithm.empty() || isWorthwhile(d, 4));
 }
+bool servesWinogradFive(const Description& d) {
+  return canServe(d, "winograd-5x5") && (!d.algorithm.empty() || isWorthwhile(d, 5));
+}
 std::unique_ptr<Plan> makeWinogradTwo(const Description& d, const KernelSet& kernels) { return make(d, kernels, 2); }
 std::unique_ptr<Plan> makeWinogradFour(const Description& d, const KernelSet& kernels) { return make(d, kernels, 4); }
+std::unique_ptr<Plan> makeWinogradFive(const Description& d, const KernelSet& kernels) { return make(d, kernels, 5); }
 
 }  // namespace tacc::conv

@@ -66,7 +66,10 @@ struct PoolLine {
   // Forward: the same line of several blocks, and floats from one to the next.
   int planes;
   std::ptrdiff_t inputPlane, outputPlane;
-  bool isTiling;    // backward: every pixel is in one window, so gradients are written and not added
+  bool isTiling;  // backward: every pixel is in one window, so gradients are written and not added
+  // Of windows of three: how many lines of theirs hold sums already, to which is added, and how many no later window
+  // has.
+  int added, finished;
   bool isStreamed;  // what is written goes past the caches
   bool isLast;      // of its blocks
 };
@@ -109,6 +112,14 @@ struct KernelTable {
   void (*poolMaxGradient)(const PoolLine& line, const float* input, const float* output, const float* outputGradient,
                           float* inputGradient);
   void (*poolAverageGradient)(const PoolLine& line, const float* outputGradient, float* inputGradient);
+  /// Of windows of three columns that are two apart, and no more lines: writes all of their lines of the image.
+  void (*poolMaxGradientThree)(const PoolLine& line, const float* input, const float* output,
+                               const float* outputGradient, float* inputGradient);
+  /// Of windows of three columns that are one apart: one line of the image's gradient. `line` is the window of lines of
+  /// outputGradient that have that line in theirs, with one over their number of lines in `shares`; its padding is two
+  /// less that of the windows, its outputs are the image's columns.
+  void (*poolAverageGradientThree)(const PoolLine& line, const float* shares, const float* outputGradient,
+                                   float* inputGradient);
   void (*reluBackward)(const float* output, const float* outputGradient, float* inputGradient, std::size_t count,
                        bool isStreamed);
   /// sum += the sums over so many pixels at each of pixelPlaces places, which are `apart` floats from each other; `sum`

@@ -56,7 +56,47 @@ void forEachLine(const Pooling& p, bool isStreamed, int planes, const Visit& vis
     line.linesAhead = std::min(d.height - lines.to, d.strideHeight);
     line.isLast = y == p.outHeight - 1;
     line.ahead = lines.size() * line.inputLine;
+    line.finished = line.isLast
+                        ? lines.size()
+                        : windowOf(y + 1, d.strideHeight, d.padHeight, d.kernelHeight, d.height).from - lines.from;
     visit(line, lines.from * line.inputLine, std::ptrdiff_t{y} * p.outWidth * blockLength);
+  }
+}
+
+/// Gradients for which there are kernels of windows of three columns.
+bool isAverageOfThree(const Pooling& p) {
+  const taccPoolDesc_t& d = p.desc;
+  return d.kind == taccPoolAverage && d.kernelHeight == 3 && d.kernelWidth == 3 && d.strideHeight == 1 &&
+         d.strideWidth == 1;
+}
+bool areLargestOfThree(const Pooling& p) {
+  return p.desc.kind == taccPoolMax && p.desc.kernelWidth == 3 && p.desc.strideWidth == 2 && p.desc.kernelHeight <= 3;
+}
+
+/// The gradient of averages of 3x3 pixels, one apart, of a block: every line of the image is written once.
+void spreadAverages(const Pooling& p, bool isStreamed, const float* outputGradient, float* inputGradient,
+                    const KernelTable& kernels) {
+  const taccPoolDesc_t& d = p.desc;
+  PoolLine line{};
+  line.inputLine = std::ptrdiff_t{p.outWidth} * blockLength;
+  line.width = p.outWidth;
+  line.kernel = 3;
+  line.stride = 1;
+  line.pad = 2 - d.padWidth;
+  line.outputs = d.width;
+  line.isStreamed = isStreamed;
+  for (int y = 0; y < d.height; ++y) {
+    const Window lines = windowOf(y, 1, 2 - d.padHeight, 3, p.outHeight);
+    float shares[3] = {};
+    for (int i = 0; i < lines.size(); ++i) {
+      shares[i] = 1.0F / static_cast<float>(windowOf(lines.from + i, 1, d.padHeight, 3, d.height).size());
+    }
+    line.lines = lines.size();
+    line.linesAhead = std::min(p.outHeight - lines.to, 1);
+    line.ahead = lines.size() * line.inputLine;
+    line.isLast = y == d.height - 1;
+    kernels.poolAverageGradientThree(line, shares, outputGradient + lines.from * line.inputLine,
+                                     inputGradient + std::ptrdiff_t{y} * d.width * blockLength);
   }
 }
 
@@ -137,20 +177,36 @@ void poolBackward(const Pooling& p, const float* input, const float* output, con
                   float* inputGradient, const KernelTable& kernels, const conv::Executor& executor) {
   const std::ptrdiff_t inPlane = std::ptrdiff_t{p.desc.height} * p.desc.width * blockLength;
   const std::ptrdiff_t outPlane = std::ptrdiff_t{p.outHeight} * p.outWidth * blockLength;
-  const bool isStreamed = isTooLargeForCaches(static_cast<std::size_t>(p.blocks * inPlane) * sizeof(float));
+  // Where next to nothing is read, writes through the caches are faster than those past them.
+  const bool isReadLittle = isGlobal(p) && p.desc.kind == taccPoolAverage;
+  const bool isStreamed =
+      !isReadLittle && isTooLargeForCaches(static_cast<std::size_t>(p.blocks * inPlane) * sizeof(float));
   executor.forEach(static_cast<std::size_t>(p.blocks), [&](std::size_t block, int) {
     const std::ptrdiff_t inAt = static_cast<std::ptrdiff_t>(block) * inPlane;
     const std::ptrdiff_t outAt = static_cast<std::ptrdiff_t>(block) * outPlane;
     float* const to = inputGradient + inAt;
+    if (isAverageOfThree(p)) {
+      spreadAverages(p, isStreamed, outputGradient + outAt, to, kernels);
+      return;
+    }
+    const bool areThree = areLargestOfThree(p);
     std::ptrdiff_t cleared = isTiling(p) ? inPlane : 0;
     // Just before it is added to, so that it stays in the first cache.
     const auto clearTo = [&](std::ptrdiff_t end) {
       if (end > cleared) std::fill(to + cleared, to + end, 0.0F);
       cleared = std::max(cleared, end);
     };
-    forEachLine(p, isStreamed, 1, [&](const PoolLine& line, std::ptrdiff_t in, std::ptrdiff_t out) {
+    forEachLine(p, isStreamed, 1, [&](PoolLine line, std::ptrdiff_t in, std::ptrdiff_t out) {
       const float* const gradient = outputGradient + outAt + out;
-      clearTo(in + line.lines * line.inputLine);
+      const std::ptrdiff_t end = in + line.lines * line.inputLine;
+      if (areThree) {
+        clearTo(in);
+        line.added = static_cast<int>((cleared - in) / line.inputLine);
+        kernels.poolMaxGradientThree(line, input + inAt + in, output + outAt + out, gradient, to + in);
+        cleared = std::max(cleared, end);
+        return;
+      }
+      clearTo(end);
       if (p.desc.kind == taccPoolMax) {
         kernels.poolMaxGradient(line, input + inAt + in, output + outAt + out, gradient, to + in);
       } else {

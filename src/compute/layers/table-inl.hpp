@@ -13,9 +13,29 @@ namespace tacc::layers {
 namespace TACC_CONV_ISA {
 
 constexpr KernelTable makeTable(std::string_view isa) {
-  return {isa,     moments,     gradientSums,    normalize,           normalizeGradient, response,  responseGradient,
-          dropout, sumProducts, addProducts,     fromBfloat16,        toBfloat16,        toBlocks,  fromBlocks,
-          poolMax, poolAverage, poolMaxGradient, poolAverageGradient, reluBackward,      addPixels, sgdMomentum};
+  return {isa,
+          moments,
+          gradientSums,
+          normalize,
+          normalizeGradient,
+          response,
+          responseGradient,
+          dropout,
+          sumProducts,
+          addProducts,
+          fromBfloat16,
+          toBfloat16,
+          toBlocks,
+          fromBlocks,
+          poolMax,
+          poolAverage,
+          poolMaxGradient,
+          poolAverageGradient,
+          poolMaxGradientThree,
+          poolAverageGradientThree,
+          reluBackward,
+          addPixels,
+          sgdMomentum};
 }
 
 }  // namespace TACC_CONV_ISA

@@ -1,4 +1,5 @@
-// Winograd's convolutions: 2x2 tiles only halve numbers and stay exact on small integers; 4x4 tiles divide by 6 and 24.
+// Winograd's convolutions: 2x2 tiles only halve numbers and stay exact on small integers; 4x4 and 5x5 tiles divide by 3
+// and 5.
 #include <cmath>
 
 #include "conv_case.hpp"
@@ -21,7 +22,7 @@ double relativeError(const Floats& result, const Floats& expected) {
 
 void expectWinograd(taccConvDesc_t desc) {
   desc.winograd = 1;
-  for (const char* name : {"winograd-2x2", "winograd-4x4"}) {
+  for (const char* name : {"winograd-2x2", "winograd-4x4", "winograd-5x5"}) {
     desc.algorithm = name;
     const Case test(desc);
     const Floats expected = test.expected();
@@ -83,6 +84,8 @@ TEST(Winograd, IsUsedOnlyWhenAskedFor) {
   EXPECT_EQ(makePlan(understand(desc), portableKernels()).algorithm, "direct");
   desc.winograd = 1;
   EXPECT_EQ(makePlan(understand(desc), portableKernels()).algorithm, "winograd-4x4");
+  desc.height = desc.width = 14;  // three tiles of 5 waste less than four of 4
+  EXPECT_EQ(makePlan(understand(desc), portableKernels()).algorithm, "winograd-5x5");
   desc.strideHeight = 2;
   EXPECT_EQ(makePlan(understand(desc), portableKernels()).algorithm, "direct");
 }

@@ -1,5 +1,6 @@
 // Layers that do little more than read and write: pooling, ReLU's and the bias's gradient, the optimizer's step. Every
 // instruction set against plain loops, and nothing outside the buffers is touched.
+#include <cmath>
 #include <limits>
 
 #include "../guarded_buffer.hpp"
@@ -70,7 +71,13 @@ TEST(Pooling, IsTheDefinition) {
                                                            {18, 18, 18, 18, 0},
                                                            {11, 14, 3, 1, 1},
                                                            {11, 14, 3, 1, 2},
+                                                           {11, 14, 3, 1, 0},
                                                            {3, 2, 3, 1, 1},
+                                                           {9, 13, 3, 2, 0},  // windows that end with the image
+                                                           {10, 14, 3, 2, 0},
+                                                           {10, 13, 3, 2, 1},
+                                                           {8, 11, 3, 2, 2},
+                                                           {2, 1, 3, 2, 1},
                                                            {10, 13, 5, 3, 2},
                                                            {5, 8, 1, 3, 0}}) {
       taccPoolDesc_t desc = TACC_POOL_INITIALIZER;
@@ -107,24 +114,33 @@ TEST(Pooling, IsTheDefinition) {
 TEST(Pooling, OfImagesLargerThanTheCaches) {
   // Several blocks are pooled together then, and the last ones are fewer.
   for (const taccPoolKind_t kind : {taccPoolMax, taccPoolAverage}) {
-    taccPoolDesc_t desc = TACC_POOL_INITIALIZER;
-    desc.kind = kind;
-    desc.batch = 5;
-    desc.channels = 16;
-    desc.height = desc.width = 170;
-    desc.kernelHeight = desc.kernelWidth = 2;
-    desc.strideHeight = desc.strideWidth = 2;
-    const Pooling p = understand(desc);
-    const std::size_t inFloats = 5UL * 170 * 170 * 16;
-    ASSERT_TRUE(isTooLargeForCaches(inFloats * sizeof(float)));
-    const Floats input = integers(inFloats, 1), gradient = integers(inFloats / 4, 2);
-    const Pooled expected = expectedPooling(p, input, gradient);
-    Floats output(inFloats / 4), inputGradient(inFloats);
-    const KernelTable& kernels = *availableTables().front();
-    poolForward(p, input.data(), output.data(), kernels, serial);
-    poolBackward(p, input.data(), output.data(), gradient.data(), inputGradient.data(), kernels, serial);
-    EXPECT_TRUE(output == expected.output);
-    EXPECT_TRUE(inputGradient == expected.inputGradient);
+    for (const auto& [kernel, stride, pad] : {std::array{2, 2, 0}, {3, 2, 1}, {3, 1, 1}}) {
+      taccPoolDesc_t desc = TACC_POOL_INITIALIZER;
+      desc.kind = kind;
+      desc.batch = 5;
+      desc.channels = 16;
+      desc.height = desc.width = 170;
+      desc.kernelHeight = desc.kernelWidth = kernel;
+      desc.strideHeight = desc.strideWidth = stride;
+      desc.padHeight = desc.padWidth = pad;
+      const Pooling p = understand(desc);
+      const std::size_t inFloats = 5UL * 170 * 170 * 16;
+      const auto outFloats = static_cast<std::size_t>(p.blocks * p.outHeight * p.outWidth * 16);
+      ASSERT_TRUE(isTooLargeForCaches(inFloats * sizeof(float)));
+      const Floats input = integers(inFloats, 1), gradient = integers(outFloats, 2);
+      const Pooled expected = expectedPooling(p, input, gradient);
+      for (const KernelTable* kernels : availableTables()) {
+        Floats output(outFloats), inputGradient(inFloats);
+        poolForward(p, input.data(), output.data(), *kernels, serial);
+        poolBackward(p, input.data(), output.data(), gradient.data(), inputGradient.data(), *kernels, serial);
+        EXPECT_TRUE(output == expected.output) << kernels->isa << " " << kernel << " " << stride;
+        float furthest = 0;
+        for (std::size_t i = 0; i < inFloats; ++i) {
+          furthest = std::max(furthest, std::abs(inputGradient.data()[i] - expected.inputGradient.data()[i]));
+        }
+        EXPECT_LE(furthest, kind == taccPoolMax || kernel == 2 ? 0 : 1e-5) << kernels->isa << " " << kernel;
+      }
+    }
   }
 }
 
