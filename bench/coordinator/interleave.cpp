@@ -20,10 +20,10 @@ constexpr int trialIterations = 3;
 /// Calls that take long make fewer, as many as fit in the time.
 constexpr int settlingIterations = 13;
 constexpr double settlingSeconds = 5;
-/// Short calls make more, within this time: libraries that measure which algorithm is the fastest try some hundred
+/// Short calls make more, within this time: libraries that measure which algorithm is the fastest try many hundred
 /// calls.
-constexpr double choosingSeconds = 0.1;
-constexpr int mostChoosingIterations = 700;
+constexpr double choosingSeconds = 0.3;
+constexpr int mostChoosingIterations = 2000;
 constexpr int fewestIterations = 5;
 constexpr int mostIterations = 2000;
 /// If the fewest iterations take longer than this, fewer must do.

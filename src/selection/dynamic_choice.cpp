@@ -37,6 +37,7 @@ constexpr double worthwhile = 0.95, worthwhileWithoutReason = 0.81;
 constexpr std::uint64_t shortestRest = 16, longestRest = 1024;  // calls
 constexpr std::uint64_t leastRoutine = 256, mostRoutine = 1 << 20;
 constexpr double routineShare = 0.01;  // of the time, that explorations without a reason may cost
+constexpr int mostCountedOfMany = 16;  // calls of a time, while more than the finalists are tried
 /// Eight processes that take turns on two cores are in step after a call or two.
 constexpr int shortSkipped = 2;
 
@@ -104,8 +105,11 @@ void DynamicChoice::tryOut(Phase phase, std::span<const Trial> trials, std::size
   std::vector<Turn> turns;
   // The first calls of an option go over new connections.
   const int more = phase == Phase::everyOption && isShort() ? pace_.skipped : 0;
+  // As long as many options are left, most of the calls are not those of the best one.
+  const bool areMany = phase == Phase::everyOption || phase == Phase::betterOptions;
+  const int counted = areMany ? std::min(pace_.counted, mostCountedOfMany) : pace_.counted;
   for (std::size_t round = 0; round < rounds; ++round)
-    for (const Trial& trial : trials) turns.push_back({trial.option, pace_.skipped + more, pace_.counted - more});
+    for (const Trial& trial : trials) turns.push_back({trial.option, pace_.skipped + more, counted - more});
   schedule(phase, std::move(turns));
 }
 
