@@ -138,7 +138,7 @@ const std::vector<Row>& table() {
       {{"TACC_DEBUG", wordsOf(logLevels), "none", "What is written to standard error."},
        false,
        [](std::string_view text, Environment& e) { return choose(logLevels, text, e.logLevel); }},
-      {{"TACC_CHUNK_SIZE", "a size of 4K or more, e.g. 256K or 1M", "chosen from the cache",
+      {{"TACC_CHUNK_SIZE", "a size of 4K or more, e.g. 256K or 1M", "512K, less for a broadcast or reduce",
         "The bytes of each rank's staging chunk in shared memory."},
        true,
        readChunkSize},
