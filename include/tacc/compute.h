@@ -112,7 +112,7 @@ typedef struct {
   int relu;                        /* forward: at last, max(x, 0) */
   int accumulate;                  /* backward passes: add to what the result holds */
   /* Forward and backward data, for 3x3 kernels of stride 1: may transform the sums to save up to seven of nine products
-   * (Winograd). Costs some digits: errors are up to about 1e-5 of the largest value, where the definition has 1e-6. */
+   * (Winograd). Costs some digits: errors are up to about 2e-5 of the largest value, where the definition has 1e-6. */
   int winograd;
   int maxWorkers; /* most workers of the executors it will run on; workspace grows with it; default 1 */
   /* Of the input, the output, the residual and the gradients of input and output: taccFloat32 (default), or

@@ -57,6 +57,8 @@ bool servesWinogradFour(const Description& d);
 std::unique_ptr<Plan> makeWinogradFour(const Description& d, const KernelSet& kernels);
 bool servesWinogradFive(const Description& d);
 std::unique_ptr<Plan> makeWinogradFive(const Description& d, const KernelSet& kernels);
+bool servesWinogradSix(const Description& d);
+std::unique_ptr<Plan> makeWinogradSix(const Description& d, const KernelSet& kernels);
 bool servesGrouped(const Description& d);
 std::unique_ptr<Plan> makeGrouped(const Description& d, const KernelSet& kernels);
 bool servesGroupedBackwardWeights(const Description& d);

@@ -204,6 +204,7 @@ void Correlation::run(const CorrelationRun& what) const {
                                                                         : kernels_.permutedStrided;
     const std::ptrdiff_t plane = group.firstBlock * shape_.outPlane;
     call.weights = what.packed + group.packed;
+    call.weightsAhead = what.fetchesWeights ? static_cast<std::ptrdiff_t>(rows_) * group.blocks * blockLength : 0;
     for (std::size_t from = 0; from < inBlocks; from += chunkBlocks_) {
       const std::size_t to = std::min(inBlocks, from + chunkBlocks_);
       call.bias = from == 0 && what.bias != nullptr ? what.bias + group.firstBlock * blockLength : nullptr;

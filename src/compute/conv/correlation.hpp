@@ -58,6 +58,8 @@ struct CorrelationRun {
   bool relu;
   const std::int32_t* lanes = nullptr;  // if permuted: TileCall's, for all rows of packed weights
   const std::int32_t* offsets = nullptr;
+  /// Those of the next group, and what follows the last one, into the second cache: where they come from behind it.
+  bool fetchesWeights = false;
 };
 
 /// Immutable once made.

@@ -41,8 +41,10 @@ struct TileCall {
   const std::ptrdiff_t* values;  // for scattered kernels in place of runs: where each value of pixel 0 is
   int valueCount;
   const float* weights;  // row after row, each blocks * 16 floats
-  const float* bias;     // blocks * 16 floats, or null
-  const float* addend;   // laid out as the output and may be it; or null
+  /// From a row to one that is brought into the second cache meanwhile, in floats; 0 where none is.
+  std::ptrdiff_t weightsAhead;
+  const float* bias;    // blocks * 16 floats, or null
+  const float* addend;  // laid out as the output and may be it; or null
   float* output;
   std::ptrdiff_t outputPixel;
   std::ptrdiff_t outputBlock;
@@ -144,8 +146,8 @@ struct KernelSet {
   int permutedThreeLimit;                               // most rows of three taps together
   GradientKernel permutedGradientThree[maxRows + 1];    // [rows] of each of three taps, added to what is there
   DepthwiseKernel depthwise;
-  WinogradInputKernel winogradInput[6];    // [2], [4] and [5]: outputs of a tile in each dimension
-  WinogradOutputKernel winogradOutput[6];  // likewise
+  WinogradInputKernel winogradInput[7];    // [2], [4], [5] and [6]: outputs of a tile in each dimension
+  WinogradOutputKernel winogradOutput[7];  // likewise
   double (*multiplyAdds)(int steps);       // does nothing but multiply-adds; returns how many operations: for the peak
 };
 

@@ -9,6 +9,7 @@ namespace {
 constexpr Algorithm algorithms[] = {
     {"few-channels", servesFewChannelsForward, makeFewChannelsForward},
     {"few-channels", servesFewChannelsBackwardWeights, makeFewChannelsBackwardWeights},
+    {"winograd-6x6", servesWinogradSix, makeWinogradSix},
     {"winograd-5x5", servesWinogradFive, makeWinogradFive},
     {"winograd-4x4", servesWinogradFour, makeWinogradFour},
     {"winograd-2x2", servesWinogradTwo, makeWinogradTwo},

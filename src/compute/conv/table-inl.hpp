@@ -84,9 +84,11 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   set.winogradInput[2] = winogradInput<2>;
   set.winogradInput[4] = winogradInput<4>;
   set.winogradInput[5] = winogradInput<5>;
+  set.winogradInput[6] = winogradInput<6>;
   set.winogradOutput[2] = winogradOutput<2>;
   set.winogradOutput[4] = winogradOutput<4>;
   set.winogradOutput[5] = winogradOutput<5>;
+  set.winogradOutput[6] = winogradOutput<6>;
   set.multiplyAdds = multiplyAdds;
   return set;
 }

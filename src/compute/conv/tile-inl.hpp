@@ -45,12 +45,15 @@ template <int kVectors, int kPixels, int kFrom, int kTo>
 /// One run for the pixels [kFrom, kTo).
 template <int kVectors, int kPixels, int kFrom, int kTo>
 [[gnu::always_inline]] inline void multiplyRun(Vector (&sum)[kVectors][kPixels], const float* input,
-                                               std::ptrdiff_t pixel, const float* weights, int count) {
+                                               std::ptrdiff_t pixel, const float* weights, int count,
+                                               std::ptrdiff_t ahead) {
   // What the next tile reads: each block of channels is in another page, where no hardware looks ahead.
 #pragma GCC unroll 16
   for (int p = kFrom; p < kTo; ++p) __builtin_prefetch(input + (kPixels + p) * pixel, 0, 2);
   for (int i = 0; i < count; ++i) {
     multiplyValue<kVectors, kPixels, kFrom, kTo>(sum, input, pixel, weights);
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors * TACC_LANES; v += 16) __builtin_prefetch(weights + ahead + v, 0, 2);
     ++input;
     weights += kVectors * TACC_LANES;
   }
@@ -107,21 +110,22 @@ void tile(const TileCall& call) {
     const float* const input = call.input + run->input;
     const float* const weights = call.weights + run->weights * kBlocks;
     const int count = run->count;
+    const std::ptrdiff_t ahead = call.weightsAhead;
     switch (run->rim) {
       case Rim::none:
-        multiplyRun<kVectors, kPixels, 0, kPixels>(sum, input, pixel, weights, count);
+        multiplyRun<kVectors, kPixels, 0, kPixels>(sum, input, pixel, weights, count, ahead);
         break;
       case Rim::first:
-        multiplyRun<kVectors, kPixels, 1, kPixels>(sum, input, pixel, weights, count);
+        multiplyRun<kVectors, kPixels, 1, kPixels>(sum, input, pixel, weights, count, ahead);
         break;
       case Rim::firstTwo:
-        multiplyRun<kVectors, kPixels, 2, kPixels>(sum, input, pixel, weights, count);
+        multiplyRun<kVectors, kPixels, 2, kPixels>(sum, input, pixel, weights, count, ahead);
         break;
       case Rim::last:
-        multiplyRun<kVectors, kPixels, 0, kPixels - 1>(sum, input, pixel, weights, count);
+        multiplyRun<kVectors, kPixels, 0, kPixels - 1>(sum, input, pixel, weights, count, ahead);
         break;
       case Rim::lastTwo:
-        multiplyRun<kVectors, kPixels, 0, kPixels - 2>(sum, input, pixel, weights, count);
+        multiplyRun<kVectors, kPixels, 0, kPixels - 2>(sum, input, pixel, weights, count, ahead);
         break;
     }
   }

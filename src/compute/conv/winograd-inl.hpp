@@ -1,4 +1,4 @@
-// Winograd's transforms of tiles of one block of channels: F(2x2, 3x3), F(4x4, 3x3) and F(5x5, 3x3). Included by one
+// Winograd's transforms of tiles of one block of channels: F(m x m, 3x3) for m = 2, 4, 5 and 6. Included by one
 // file per instruction set, as tile-inl.hpp.
 //
 // They are made a few lines of products at a time: what these need of the other dimension fits into the registers, and
@@ -9,8 +9,8 @@ namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
 /// The transforms in one dimension for tiles of kOut outputs: kOut + 2 inputs give as many products, which give the
-/// outputs. Interpolation points 0, 1, -1, for four outputs 2, -2, for five also 1/2; and infinity. As many additions
-/// as multiply-adds where that costs nothing: CPUs have units for either.
+/// outputs. Interpolation points 0, 1, -1, for four outputs 2, -2, for five also 1/2, for six -1/2; and infinity. As
+/// many additions as multiply-adds where that costs nothing: CPUs have units for either.
 template <int kOut>
 struct Winograd;
 
@@ -90,8 +90,42 @@ struct Winograd<5> {
   }
 };
 
+template <>
+struct Winograd<6> {
+  [[gnu::always_inline]] static void input(const Vector (&d)[8], Vector (&t)[8]) {
+    const Vector even = (d[2] + d[6]) - 4.25F * d[4];
+    const Vector odd = (d[1] + d[5]) - 4.25F * d[3];
+    const Vector evenTwo = (d[6] + 0.25F * d[2]) - 1.25F * d[4];
+    const Vector oddTwo = 2 * d[5] + (0.5F * d[1] - 2.5F * d[3]);
+    const Vector evenHalf = (d[6] + 4 * d[2]) - 5 * d[4];
+    const Vector oddHalf = 2 * d[1] + (0.5F * d[5] - 2.5F * d[3]);
+    t[0] = (d[0] - d[6]) + 5.25F * (d[4] - d[2]);
+    t[1] = even + odd;
+    t[2] = even - odd;
+    t[3] = evenTwo + oddTwo;
+    t[4] = evenTwo - oddTwo;
+    t[5] = evenHalf + oddHalf;
+    t[6] = evenHalf - oddHalf;
+    t[7] = (d[7] - d[1]) + 5.25F * (d[3] - d[5]);
+  }
+  [[gnu::always_inline]] static void output(const Vector (&m)[8], Vector (&y)[6]) {
+    const Vector sum = m[1] + m[2];
+    const Vector difference = m[1] - m[2];
+    const Vector sumTwo = m[3] + m[4];
+    const Vector differenceTwo = m[3] - m[4];
+    const Vector sumHalf = m[5] + m[6];
+    const Vector differenceHalf = m[5] - m[6];
+    y[0] = (m[0] + sum) + (sumTwo + sumHalf);
+    y[1] = difference + 2 * differenceTwo + 0.5F * differenceHalf;
+    y[2] = sum + 4 * sumTwo + 0.25F * sumHalf;
+    y[3] = difference + 8 * differenceTwo + 0.125F * differenceHalf;
+    y[4] = sum + 16 * sumTwo + 0.0625F * sumHalf;
+    y[5] = difference + 32 * differenceTwo + (m[7] + 0.03125F * differenceHalf);
+  }
+};
+
 /// What lines outside the image are read from.
-alignas(64) constexpr float zeroLine[7 * blockLength] = {};
+alignas(64) constexpr float zeroLine[8 * blockLength] = {};
 
 /// Lines kFirst and kFirst + kStep of a tile's products; one if kStep is 0. Of the input columns [from, to) are in the
 /// image.
@@ -131,13 +165,32 @@ template <int kOut, bool kIsRim>
   inputLines<kOut, kIsRim, 0, kOut == 5 ? 5 : 0>(lines, from, to, output, point);
   inputLines<kOut, kIsRim, 1, 1>(lines, from, to, output, point);
   if constexpr (kOut >= 4) inputLines<kOut, kIsRim, 3, 1>(lines, from, to, output, point);
+  if constexpr (kOut == 6) inputLines<kOut, kIsRim, 5, 1>(lines, from, to, output, point);
   inputLines<kOut, kIsRim, kOut + 1, 0>(lines, from, to, output, point);
+}
+
+/// Tiles whose pixels are fetched before they are transformed.
+constexpr int tilesAhead = 2;
+
+/// Brings the pixels of a tile into the first cache, those that it shares with the one before excepted. Behind the last
+/// tile of a line come those of the line of tiles below.
+template <int kOut>
+[[gnu::always_inline]] inline void fetchTile(const WinogradInputCall& call, int tile) {
+  const bool isBelow = tile >= call.tiles;
+  const float* line = call.input + (call.y + (isBelow ? kOut : 0)) * call.inputLine +
+                      (call.x + 2 + (isBelow ? tile - call.tiles : tile) * kOut) * std::ptrdiff_t{blockLength};
+#pragma GCC unroll 8
+  for (int y = 0; y < kOut + 2; ++y, line += call.inputLine) {
+#pragma GCC unroll 8
+    for (int x = 0; x < kOut; ++x) __builtin_prefetch(line + x * blockLength);
+  }
 }
 
 template <int kOut>
 void winogradInput(const WinogradInputCall& call) {
   constexpr int kIn = kOut + 2;
   for (int t = 0; t < call.tiles; ++t) {
+    fetchTile<kOut>(call, t + tilesAhead);
     const int left = call.x + t * kOut;
     const int from = left < 0 ? -left : 0;
     const int to = call.width - left < kIn ? call.width - left : kIn;

@@ -1,9 +1,10 @@
 // Winograd's convolution for 3x3 kernels of stride 1, forward and backward to the input.
 //
-// Tiles of m x m outputs, m = 2, 4 or 5, are computed from (m + 2) x (m + 2) inputs with one product for each of these,
-// where the definition needs nine for each output: 16 for 36, 36 for 144, or 49 for 225. What is left is, for each of
-// the (m + 2)^2 points, a product of matrices over the channels; its pixels are the tiles, so the tile kernel does it.
-// Which m is best follows from what is wasted at the ends of lines, where tiles go beyond the image.
+// Tiles of m x m outputs, m = 2, 4, 5 or 6, are computed from (m + 2) x (m + 2) inputs with one product for each of
+// these, where the definition needs nine for each output: 16 for 36, 36 for 144, 49 for 225, or 64 for 324. What is
+// left is, for each of the (m + 2)^2 points, a product of matrices over the channels; its pixels are the tiles, so the
+// tile kernel does it. Which m is best follows from what is wasted at the ends of lines, where tiles go beyond the
+// image.
 #include <algorithm>
 #include <array>
 
@@ -16,7 +17,7 @@ namespace tacc::conv {
 namespace {
 
 /// The transform of a kernel's line: m + 2 values from three.
-std::array<float, 7> transformLine(int outputs, float a, float b, float c) {
+std::array<float, 8> transformLine(int outputs, float a, float b, float c) {
   if (outputs == 2) return {a, (a + b + c) / 2, (a - b + c) / 2, c};
   if (outputs == 5) {
     return {-a / 2,
@@ -25,6 +26,16 @@ std::array<float, 7> transformLine(int outputs, float a, float b, float c) {
             (a + 2 * b + 4 * c) / 36,
             -(a - 2 * b + 4 * c) / 60,
             (4 * a + 2 * b + c) * (8.0F / 45),
+            c};
+  }
+  if (outputs == 6) {
+    return {a,
+            (a + b + c) * (-2.0F / 9),
+            (a - b + c) * (-2.0F / 9),
+            (a + 2 * b + 4 * c) / 90,
+            (a - 2 * b + 4 * c) / 90,
+            (4 * a + 2 * b + c) * (8.0F / 45),
+            (4 * a - 2 * b + c) * (8.0F / 45),
             c};
   }
   return {a / 4, -(a + b + c) / 6, -(a - b + c) / 6, (a / 4 + b / 2 + c) / 6, (a / 4 - b / 2 + c) / 6, c};
@@ -68,16 +79,14 @@ TileBlocks tileBlocks(const Description& d, int outputs) {
   t.perLine = ceilDivide(g.outWidth, outputs);
   t.perImage = t.perLine * ceilDivide(g.outHeight, outputs);
   t.all = std::int64_t{t.perImage} * d.shape.batch;
-  // Their transforms should stay in the second cache; but the weights are read once for all of them, and many weights
+  // Their transforms should stay near the second cache; but the weights are read once for all of them, and many weights
   // come from memory.
   const std::int64_t points = std::int64_t{outputs + 2} * (outputs + 2);
   const std::int64_t bytesOfTile = points * (g.inBlocks() + g.outBlocks()) * blockLength * 4;
   const std::int64_t weightBytes = points * g.inBlocks() * g.outBlocks() * blockLength * blockLength * 4;
   constexpr std::int64_t mebibyte = 1024 * 1024;
-  const std::int64_t cacheBytes = weightBytes > memoryWeightBytes ? 24 * mebibyte
-                                  : weightBytes > mebibyte        ? 2 * mebibyte
-                                                                  : mebibyte;
-  const std::int64_t most = std::clamp<std::int64_t>(cacheBytes / bytesOfTile, 14, 168);
+  const std::int64_t cacheBytes = (weightBytes > memoryWeightBytes ? 24 : 2) * mebibyte;
+  const std::int64_t most = std::clamp<std::int64_t>(cacheBytes / bytesOfTile, 28, 168);
   const std::int64_t parts = (t.all + most - 1) / most;
   t.atOnce = static_cast<int>((t.all + parts - 1) / parts);
   return t;
@@ -195,7 +204,7 @@ void WinogradPlan::pack(const float* weights, float* packed) const {
       }
     }
     for (int k = 0; k < blockLength; ++k) {
-      std::array<float, 7> columns[3];
+      std::array<float, 8> columns[3];
       for (int s = 0; s < 3; ++s) columns[s] = transformLine(outputs_, taps[0][s][k], taps[1][s][k], taps[2][s][k]);
       for (int y = 0; y < side(); ++y) {
         const auto row = static_cast<std::size_t>(y);
@@ -307,10 +316,21 @@ void WinogradPlan::run(const Buffers& buffers, const Executor& executor) const {
       const auto at = static_cast<std::size_t>(point);
       for (std::size_t group = 0; group < groups; ++group) {
         // Places beyond the last tile are computed from what is there, and nobody looks at them.
-        correlation_.run({in + pointFloats(geometry_.inBlocks()) * at,
-                          buffers.packedWeights + correlation_.packedFloats() * at, nullptr, nullptr,
-                          out + pointFloats(geometry_.outBlocks()) * at, 1, 0, 0, 0, correlation_.tiles(), group,
-                          group + 1, false});
+        CorrelationRun product{in + pointFloats(geometry_.inBlocks()) * at,
+                               buffers.packedWeights + correlation_.packedFloats() * at,
+                               nullptr,
+                               nullptr,
+                               out + pointFloats(geometry_.outBlocks()) * at,
+                               1,
+                               0,
+                               0,
+                               0,
+                               correlation_.tiles(),
+                               group,
+                               group + 1,
+                               false};
+        product.fetchesWeights = true;  // they are read once for all these tiles
+        correlation_.run(product);
         // Meanwhile, what probably the same worker transforms next, and, shortly before it is written, the result.
         fetchSince(firstFetch, source, next, point, group);
         if (!isStreamed_) fetchSince(points() - points() / 8, target, first, point, group);
@@ -345,7 +365,7 @@ double costOfOutput(const Description& d, int outputs) {
 /// The tile that costs least. Of those that cost the same the smaller one, which has fewer weights and rounds less.
 int bestOutputs(const Description& d) {
   int best = 2;
-  for (const int outputs : {4, 5}) {
+  for (const int outputs : {4, 5, 6}) {
     if (costOfOutput(d, outputs) < 0.99 * costOfOutput(d, best)) best = outputs;
   }
   return best;
@@ -372,8 +392,12 @@ bool servesWinogradFour(const Description& d) {
 bool servesWinogradFive(const Description& d) {
   return canServe(d, "winograd-5x5") && (!d.algorithm.empty() || isWorthwhile(d, 5));
 }
+bool servesWinogradSix(const Description& d) {
+  return canServe(d, "winograd-6x6") && (!d.algorithm.empty() || isWorthwhile(d, 6));
+}
 std::unique_ptr<Plan> makeWinogradTwo(const Description& d, const KernelSet& kernels) { return make(d, kernels, 2); }
 std::unique_ptr<Plan> makeWinogradFour(const Description& d, const KernelSet& kernels) { return make(d, kernels, 4); }
 std::unique_ptr<Plan> makeWinogradFive(const Description& d, const KernelSet& kernels) { return make(d, kernels, 5); }
+std::unique_ptr<Plan> makeWinogradSix(const Description& d, const KernelSet& kernels) { return make(d, kernels, 6); }
 
 }  // namespace tacc::conv
