@@ -115,12 +115,13 @@ template <bool kIsOnePlane>
   const bool isStreamed = streams(line, output);
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     Share share(line.lines);
+    const float share3 = share.of(3);
     if (line.kernel == 3 && line.stride == 1) {
       for (int plane = 0; plane < (kIsOnePlane ? 1 : line.planes); ++plane) {
         slide<Sum, 1>(
             line, input + plane * line.inputPlane, output + plane * line.outputPlane, lane,
             isStreamed, [&](Vector sum, int columns) __attribute__((always_inline)) {
-              return sum * share.of(columns);
+              return sum * (columns == 3 ? share3 : share.of(columns));
             });
       }
       continue;

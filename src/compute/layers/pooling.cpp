@@ -163,7 +163,10 @@ void poolForward(const Pooling& p, const float* input, float* output, const Kern
     return;
   }
   const auto blocks = static_cast<std::size_t>(p.blocks);
-  const std::size_t planes = isTooLargeForCaches(blocks * static_cast<std::size_t>(inPlane) * sizeof(float)) ? 4 : 1;
+  // Windows of three one apart read a line at a time anyway.
+  const bool isLines = p.desc.kernelWidth == 3 && p.desc.strideWidth == 1;
+  const std::size_t planes =
+      !isLines && isTooLargeForCaches(blocks * static_cast<std::size_t>(inPlane) * sizeof(float)) ? 4 : 1;
   executor.forEach((blocks + planes - 1) / planes, [&](std::size_t index, int) {
     const std::size_t block = index * planes;
     const float* const from = input + static_cast<std::ptrdiff_t>(block) * inPlane;
