@@ -42,14 +42,14 @@ struct ResponseCall {
   float base, share, exponent;
 };
 
-/// Dropout of 64 numbers in turn; how many are left of the last ones, `count` says.
+/// Dropout of 128 numbers in turn; how many are left of the last ones, `count` says.
 struct DropoutCall {
   const float* input;
   float* output;  // may be `input`
   std::size_t count;
-  std::uint64_t firstGroup;  // the number of these 64 in the tensor
+  std::uint64_t firstGroup;  // the number of these 128 in the tensor
   std::uint64_t seed, step;
-  std::uint32_t threshold;  // random numbers below it drop
+  std::uint32_t threshold;  // random numbers, in the upper 16 bits, below it drop
   float factor;             // of what is kept
   bool isStreamed;          // past the caches
 };
