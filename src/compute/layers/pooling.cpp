@@ -32,6 +32,11 @@ bool isTiling(const Pooling& p) {
 /// One window, which is the image.
 bool isGlobal(const Pooling& p) { return isTiling(p) && p.outHeight == 1 && p.outWidth == 1; }
 
+/// Whether so many numbers for each block are read from memory, so that it pays to fetch the next line of windows.
+bool comesFromMemory(const Pooling& p, std::ptrdiff_t plane) {
+  return isTooLargeForCaches(static_cast<std::size_t>(p.blocks * plane) * sizeof(float));
+}
+
 /// Calls visit(line, first float of the first line of input, first float of the line of output) for every line of
 /// outputs of a block.
 template <class Visit>
@@ -49,11 +54,12 @@ void forEachLine(const Pooling& p, bool isStreamed, int planes, const Visit& vis
   line.outputPlane = std::ptrdiff_t{p.outHeight} * p.outWidth * blockLength;
   line.isTiling = isTiling(p);
   line.isStreamed = isStreamed;
+  const bool isFar = comesFromMemory(p, line.inputPlane);
   for (int y = 0; y < p.outHeight; ++y) {
     const Window lines = windowOf(y, d.strideHeight, d.padHeight, d.kernelHeight, d.height);
     line.lines = lines.size();
     // The next line of windows ends so many lines of the image later.
-    line.linesAhead = std::min(d.height - lines.to, d.strideHeight);
+    line.linesAhead = isFar ? std::min(d.height - lines.to, d.strideHeight) : 0;
     line.isLast = y == p.outHeight - 1;
     line.ahead = lines.size() * line.inputLine;
     line.finished = line.isLast
@@ -85,6 +91,7 @@ void spreadAverages(const Pooling& p, bool isStreamed, const float* outputGradie
   line.pad = 2 - d.padWidth;
   line.outputs = d.width;
   line.isStreamed = isStreamed;
+  const bool isFar = comesFromMemory(p, p.outHeight * line.inputLine);
   for (int y = 0; y < d.height; ++y) {
     const Window lines = windowOf(y, 1, 2 - d.padHeight, 3, p.outHeight);
     float shares[3] = {};
@@ -92,7 +99,7 @@ void spreadAverages(const Pooling& p, bool isStreamed, const float* outputGradie
       shares[i] = 1.0F / static_cast<float>(windowOf(lines.from + i, 1, d.padHeight, 3, d.height).size());
     }
     line.lines = lines.size();
-    line.linesAhead = std::min(p.outHeight - lines.to, 1);
+    line.linesAhead = isFar ? std::min(p.outHeight - lines.to, 1) : 0;
     line.ahead = lines.size() * line.inputLine;
     line.isLast = y == d.height - 1;
     kernels.poolAverageGradientThree(line, shares, outputGradient + lines.from * line.inputLine,
