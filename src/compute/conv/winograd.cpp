@@ -358,8 +358,8 @@ double costOfOutput(const Description& d, int outputs) {
   const double products = points * double(t.all) / (double(d.shape.batch) * g.outHeight * g.outWidth);
   const double transforms = 10.0 * (1.0 / g.inChannels + 1.0 / g.outChannels);
   const double weightBytes = points * g.inChannels * g.outChannels * sizeof(float);
-  // Those that fill the cache are pushed out of it at times, and strips are short where weights should be in it.
-  const bool fillCache = weightBytes > memoryWeightBytes * 7.0 / 8;
+  // Those that fill the cache and are read over again are pushed out of it at times; strips of tiles are short then.
+  const bool fillCache = weightBytes > memoryWeightBytes * 7.0 / 8 && t.atOnce < t.all;
   const double tilesToHideWeights = weightBytes > memoryWeightBytes ? 10 : fillCache ? 31 : 4;
   return products * (transforms + std::max(1.0, tilesToHideWeights / t.atOnce));
 }

@@ -88,6 +88,13 @@ TEST(Winograd, IsUsedOnlyWhenAskedFor) {
   EXPECT_EQ(makePlan(understand(desc), portableKernels()).algorithm, "winograd-4x4");
   desc.height = desc.width = 14;  // three tiles of 5 waste less than four of 4
   EXPECT_EQ(makePlan(understand(desc), portableKernels()).algorithm, "winograd-5x5");
+  // Weights of 16 MiB that are read once are worth it, and those that are read many times not.
+  desc.inChannels = desc.outChannels = 512;
+  desc.height = desc.width = 7;
+  EXPECT_EQ(makePlan(understand(desc), portableKernels()).algorithm, "winograd-2x2");
+  desc.inChannels = desc.outChannels = 256;
+  desc.height = desc.width = 56;
+  EXPECT_EQ(makePlan(understand(desc), portableKernels()).algorithm, "winograd-4x4");
   desc.strideHeight = 2;
   EXPECT_EQ(makePlan(understand(desc), portableKernels()).algorithm, "direct");
 }
