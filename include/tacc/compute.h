@@ -348,9 +348,9 @@ TACC_API taccResult_t taccLrnBackward(const taccLrnDesc_t* desc, const float* in
  * dropped follows from seed, step and the place alone, so it is the same for every number of threads and on every CPU,
  * and no mask is kept: backward, the same call with the same rate, seed and step takes the output's gradient to the
  * input's. Layers have seeds of their own, and `step` counts up from call to call. May be in place.
- * The rate is first rounded to the next 65536th, at most 65535 of them. Dropped are places with a random number of 16
- * bits below rate * 65536. The numbers of the places i and i + 16, for even i / 16, are the lower and the upper half of
- * word i / 32 % 4 of Philox4x32-7 with the counter {i / 128 * 16 + i % 16, step}, of two 64-bit numbers, and the key
+ * The rate is first rounded to the nearest 65536th, at most 65535 of them. Dropped are places with a random number of
+ * 16 bits below rate * 65536. The numbers of the places i and i + 16, for even i / 16, are the lower and the upper half
+ * of word i / 32 % 4 of Philox4x32-7 with the counter {i / 128 * 16 + i % 16, step}, of two 64-bit numbers, and the key
  * `seed`. */
 TACC_API taccResult_t taccDropout(const float* input, float* output, size_t count, float rate, uint64_t seed,
                                   uint64_t step, const taccExecutor_t* executor);
