@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <tuple>
 
 namespace tacc::bench {
 namespace {
 
 using Order = std::vector<std::size_t>;
 
-constexpr std::size_t mostBalanced = 6;  // 720 orders are looked at for each repetition
+constexpr std::size_t mostCompared = 6;  // 720 orders are compared for each repetition
 
 /// How often each followed each, and how often each was in each place.
 class Past {
@@ -30,6 +31,17 @@ class Past {
     }
     return follows * followWeight + places;
   }
+
+  /// Who of `left` is to come next, at `place`; looks no further ahead.
+  std::size_t nextOf(const Order& left, std::optional<std::size_t> before, std::size_t place) const {
+    const auto weight = [&](std::size_t contestant) {
+      const std::size_t follows = before ? followed_[at(*before, contestant)] : 0;
+      const bool isSame = before == contestant;
+      return std::tuple(isSame, follows, placed_[at(place, contestant)]);
+    };
+    return *std::ranges::min_element(left, {}, weight);
+  }
+  std::optional<std::size_t> last() const { return last_; }
 
   void add(const Order& order) {
     for (std::size_t place = 0; place < contestants_; ++place) {
@@ -60,20 +72,27 @@ Order evenOrder(const Past& past, std::size_t contestants) {
   return *best;
 }
 
+/// Of many: each the one that followed the one before it the least often.
+Order greedyOrder(const Past& past, std::size_t contestants) {
+  Order left(contestants), order;
+  std::iota(left.begin(), left.end(), std::size_t{0});
+  auto before = past.last();
+  while (!left.empty()) {
+    order.push_back(past.nextOf(left, before, order.size()));
+    before = order.back();
+    std::erase(left, *before);
+  }
+  return order;
+}
+
 }  // namespace
 
 std::vector<std::vector<std::size_t>> turnsOf(std::size_t contestants, int repetitions) {
   std::vector<Order> turns;
   Past past(contestants);
-  Order order(contestants);
-  std::iota(order.begin(), order.end(), std::size_t{0});
   for (int repetition = 0; repetition < repetitions; ++repetition) {
-    if (contestants <= mostBalanced)
-      order = evenOrder(past, contestants);
-    else if (repetition > 0)
-      std::rotate(order.begin(), order.begin() + 1, order.end());
-    past.add(order);
-    turns.push_back(order);
+    turns.push_back(contestants <= mostCompared ? evenOrder(past, contestants) : greedyOrder(past, contestants));
+    past.add(turns.back());
   }
   return turns;
 }

@@ -53,6 +53,16 @@ TEST(Turns, eachFollowsEachOfTheOthersEquallyOften) {
     }
 }
 
+TEST(Turns, ofManyNoneAlwaysFollowsTheSame) {
+  for (std::size_t contestants = 6; contestants <= 16; ++contestants) {
+    constexpr int repetitions = 50;
+    for (const auto& [pair, times] : followersOf(turnsOf(contestants, repetitions))) {
+      EXPECT_NE(pair.first, pair.second) << contestants;
+      EXPECT_LE(times, repetitions / 4) << contestants;
+    }
+  }
+}
+
 TEST(Turns, ofMoreThanTwoNoneAlwaysBegins) {
   for (std::size_t contestants = 3; contestants <= 6; ++contestants) {
     std::vector<int> beginnings(contestants);
