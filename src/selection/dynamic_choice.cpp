@@ -40,7 +40,7 @@ constexpr double routineShare = 0.01;  // of the time, that explorations without
 constexpr double firstRoutineShare = 0.08;
 /// Trials until the first one; until each later one at least twice as many.
 constexpr std::uint64_t firstRoutine = 32, mostDoublings = 5;
-constexpr int mostTrialsKnown = 8;  // that a mean is made of; older ones fade
+constexpr int mostAgreementsKnown = 8;  // that a mean is made of; older ones fade
 /// What the settled one takes then of what another one took, of short calls, for the best ones to be tried again.
 constexpr double overtaken = 1.1;
 /// Of short calls the mean of several explorations; two options that are equally good take no turns.
@@ -290,29 +290,26 @@ double DynamicChoice::known(const Trial& trial) const {
 void DynamicChoice::keepSettled() {
   const auto known = std::ranges::find(known_, current_, &Known::option);
   if (known == known_.end()) return;
-  known->trials = known->isSustained ? std::min(known->trials + 1, mostTrialsKnown) : 1;
-  known->isSustained = true;
-  known->seconds = std::lerp(known->seconds, medianOf(window_), 1.0 / known->trials);
+  known->agreements = std::min(known->agreements + 1, mostAgreementsKnown);
+  known->seconds = std::lerp(known->seconds, medianOf(window_), 1.0 / known->agreements);
 }
 
 /// The settled one takes clearly longer than another one did.
 bool DynamicChoice::isOvertaken() const noexcept {
   const auto mine = std::ranges::find(known_, current_, &Known::option);
-  if (mine == known_.end() || !mine->isSustained) return false;
+  if (mine == known_.end() || mine->agreements == 0) return false;
   return std::ranges::any_of(known_, [&](const Known& other) { return mine->seconds > overtaken * other.seconds; });
 }
 
-/// A review adds to what was known, but for options that have become slow or fast.
+/// The last trial counts, and as much as before what an option took while it was settled.
 void DynamicChoice::learn() {
   for (const Trial& trial : trials_) {
-    const double seconds = trial.typical();
     auto known = std::ranges::find(known_, trial.option, &Known::option);
-    if (known == known_.end()) known = known_.insert(known, {trial.option, seconds, 0, false});
-    if (isReview_ && trial.option == current_ && known->isSustained) continue;
-    const double ratio = seconds / known->seconds;
-    const bool isAlike = std::max(ratio, 1 / ratio) <= departureOfShortCalls;
-    known->trials = isReview_ && isAlike ? std::min(known->trials + 1, mostTrialsKnown) : 1;
-    known->seconds = std::lerp(known->seconds, seconds, 1.0 / known->trials);
+    if (known == known_.end()) known = known_.insert(known, {trial.option, 0, 0});
+    const bool wasSettled = isReview_ && known->agreements > 0;
+    if (wasSettled && trial.option == current_) continue;
+    known->seconds = std::lerp(known->seconds, trial.typical(), wasSettled ? 0.5 : 1.0);
+    if (!wasSettled) known->agreements = 0;
   }
 }
 
@@ -364,8 +361,7 @@ DynamicChoice::Event DynamicChoice::settle() {
   const std::uint64_t scale = callsOfTrial();
   rest_ = wasQuiet || rest_ == 0 ? shortestRest * scale : std::min(2 * rest_, longestRest * scale);
   const Event event = best.option == current_ ? Event::kept : Event::switched;
-  if (event == Event::switched && isShort())
-    std::ranges::find(known_, best.option, &Known::option)->isSustained = false;
+  if (event == Event::switched && isShort()) std::ranges::find(known_, best.option, &Known::option)->agreements = 0;
   current_ = best.option;
   isMeasured_ = true;
   settledAt_ = calls_;

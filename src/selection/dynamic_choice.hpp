@@ -145,8 +145,7 @@ class DynamicChoice {
   struct Known {
     int option;
     double seconds;
-    int trials;        // of which these are the mean
-    bool isSustained;  // they were calls in a row while it was settled
+    int agreements;  // on calls in a row while it was settled, of which these are the mean; 0: what its last trial took
   };
   std::vector<Known> known_;  // of every option that was tried
   /// The best of them, the fastest first.
