@@ -7,8 +7,9 @@
 //
 // Of short calls the model knows little: they take what processors and the scheduler take. There the options whose
 // prices are near one another are rivals, and the first calls try them all. What the scheduler does changes after some
-// thousand calls, and with it which option is the fastest; so the best ones are tried again from time to time, and what
-// they took in all their trials counts.
+// thousand calls, and with it which option is the fastest; so the best ones are tried again from time to time. Trials
+// are calls among other options' calls, which can flatter; of the settled option counts what its own calls in a row
+// take.
 //
 // Nothing here looks at a clock or talks to anybody. All ranks of a communicator feed the same sequence of calls; at
 // calls that follow from agreed values alone, the times since the last agreement are replaced by values that are equal
@@ -112,7 +113,7 @@ class DynamicChoice {
   void keepOld(std::vector<Trial>& best, std::size_t room) const;
   Event settle();
   const Trial& bestOfFinalists() const;
-  /// What was typical of the last trial, or of short calls of all of them since something changed.
+  /// What was typical of the trial; of short calls what is known of its option.
   double known(const Trial& trial) const;
   void learn();
   void planRoutine(double best);
