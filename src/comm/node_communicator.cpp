@@ -139,7 +139,8 @@ bool NodeCommunicator::runFlat(const Call& call, const CallShape& shape) {
                 .reduce = kernelFor(call),
                 .divisor = call.op == taccAvg ? ranks() : 1,
                 .stream = false};
-  exchange_.begin(makeSignature(call.collective, call.type, call.op, call.root, call.count), posted);
+  exchange_.begin(makeSignature(call.collective, call.type, call.op, call.root, call.count), posted,
+                  isRooted(call.collective));
   if (measured) {
     flat.stream = flatManners_.choose(call.collective, MannerKind::flat, posted).streamSlots;
     if (flatManners_.wantsTime()) {

@@ -13,7 +13,8 @@ std::uint32_t extendHistory(std::uint32_t history, std::uint64_t signature) noex
 
 }  // namespace
 
-void CallExchange::begin(std::uint64_t signature, std::size_t bytes) {
+void CallExchange::begin(std::uint64_t signature, std::size_t bytes, bool isOneWay) {
+  isNoted_ = isOneWay && bytes <= notePayload;
   const std::uint32_t before = history();
   ++sequence_;
   signature_ = signature;

@@ -9,6 +9,7 @@
 //   the
 //              call's buffers are. Posting it tells the others three things at once: what I call, that I have finished
 //              the call before, and my data or its address.
+//   CallNote   one a call, beside its line: the payload of a tiny call that goes one way.
 //   Clock      how far the rank has come in the plans that it runs; see engine/executor.hpp.
 //   Doorbell   how many ranks sleep on one of my words; read by me after every publication.
 //   eager      `eagerSlots` slots for payloads that do not fit the line.
@@ -32,6 +33,8 @@ inline constexpr std::size_t pageBytes = 4096;
 inline constexpr int callSlots = 16;  // call lines of a rank: how far a rank that waits for nobody can run ahead
 inline constexpr int eagerSlots = 4;
 inline constexpr std::size_t linePayload = 48;
+inline constexpr std::size_t noteBytes = 16;
+inline constexpr std::size_t notePayload = 8;
 inline constexpr int pairWindow = 4;  // messages of one pair in flight
 
 struct alignas(cacheLine) CallLine {
@@ -41,6 +44,16 @@ struct alignas(cacheLine) CallLine {
   std::byte payload[linePayload];
 };
 static_assert(sizeof(CallLine) == cacheLine);
+
+/// The payload of a tiny call in which whoever has one waits for nobody, as a broadcast's root: four calls share a
+/// cache line, so a stream of them moves fewer. Every call writes one, so that who waits for it sees a call that is
+/// another.
+struct alignas(noteBytes) CallNote {
+  std::atomic<std::uint32_t> sequence;  // written last
+  std::uint32_t history;
+  std::byte payload[notePayload];
+};
+static_assert(sizeof(CallNote) == noteBytes);
 
 struct alignas(cacheLine) Clock {
   std::atomic<std::uint32_t> ticks;
@@ -118,6 +131,9 @@ class NodeSegment {
   ErrorBoard& errorBoard() const noexcept { return *reinterpret_cast<ErrorBoard*>(base_); }
   CallLine& callLine(int rank, std::uint32_t sequence) const noexcept {
     return reinterpret_cast<CallLine*>(area(rank))[sequence % callSlots];
+  }
+  CallNote& callNote(int rank, std::uint32_t sequence) const noexcept {
+    return at<CallNote>(rank, pageBytes / 2)[sequence % callSlots];
   }
   Clock& clock(int rank) const noexcept { return *at<Clock>(rank, callSlots * cacheLine); }
   Doorbell& doorbell(int rank) const noexcept { return *at<Doorbell>(rank, (callSlots + 2) * cacheLine); }

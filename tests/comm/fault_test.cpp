@@ -250,6 +250,12 @@ const Difference differences[] = {
     {"rootOfReduce", reduceTo<4, 0>, reduceTo<4, 1>, {"root 0", "root 1"}},
     {"rootOfBroadcast", spread<4, 0>, spread<4, 1>, {"root 0", "root 1"}},
     {"rootOfLargeBroadcast", spread<many, 0>, spread<many, 1>, {"root 0", "root 1"}},
+    // Tiny calls that go one way wait for other words than the rest (CallNote).
+    {"tinyBroadcastAndSum", spread<1, 0>, sum<1>, {"broadcast", "allreduce"}},
+    {"sumAndTinyBroadcast", sum<1>, spread<1, 0>, {"broadcast", "allreduce"}},
+    {"tinyBroadcastAndReduce", spread<1, 0>, reduceTo<1, 0>, {"broadcast", "reduce"}},
+    {"tinyAndSmallBroadcast", spread<2, 0>, spread<3, 0>, {"count 2", "count 3"}},
+    {"rootOfTinyBroadcast", spread<1, 0>, spread<1, 1>, {"root 0", "root 1"}},
     {"emptyAndFull", sum<0>, sum<4>, {"count 0", "count 4"}},
 };
 
