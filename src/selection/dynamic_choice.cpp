@@ -337,8 +337,8 @@ void DynamicChoice::planRoutine(double best) {
   std::uint64_t least = leastRoutine;
   if (isShort()) {
     const auto options = bestKnown(knownOptions);
-    for (const Known& option : options)
-      excess += std::max(0.0, option.seconds - best) * static_cast<double>(mostTimes / options.size());
+    const std::size_t times = mostTimes / options.size();
+    for (const Known& option : options) excess += std::max(0.0, option.seconds - best) * static_cast<double>(times);
     const std::uint64_t doublings = std::min(reviews_, mostDoublings);
     share = std::max(routineShare, firstRoutineShare / static_cast<double>(1U << doublings));
     least = firstRoutine << doublings;
