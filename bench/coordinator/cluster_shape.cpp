@@ -10,6 +10,12 @@
 namespace tacc::bench {
 namespace {
 
+/// What tools/cluster lets a link pass at once: a millisecond's worth, and this at least.
+constexpr size_t leastBurst = 64 << 10, burstPerMbit = 125;
+/// A link fills up again while calls empty it, and not every call sends all its bytes over every link.
+constexpr size_t burstsSent = 8;
+constexpr size_t mostCallsPerBurst = 64;
+
 double secondsThrough(int mbit, size_t ends, size_t bytes) {
   if (mbit == 0 || ends < 2) return 0;
   const double share = 2.0 * static_cast<double>(ends - 1) / static_cast<double>(ends);
@@ -38,6 +44,13 @@ double allReduceNetworkBound(const ClusterShape& shape, std::vector<int> hostsOf
   for (const int host : hosts) supernodes.insert(shape.supernodeOf(host));
   return std::max(secondsThrough(shape.hostMbit, hosts.size(), bytes),
                   secondsThrough(shape.uplinkMbit, supernodes.size(), bytes));
+}
+
+int callsPerBurst(const ClusterShape& shape, size_t bytes) {
+  const int rate = std::max(shape.hostMbit, shape.uplinkMbit);
+  if (rate == 0) return 0;
+  const size_t burst = std::max(leastBurst, static_cast<size_t>(rate) * burstPerMbit);
+  return static_cast<int>(std::min(mostCallsPerBurst, burstsSent * burst / std::max<size_t>(bytes, 1)));
 }
 
 }  // namespace tacc::bench

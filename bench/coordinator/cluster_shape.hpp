@@ -25,4 +25,8 @@ struct ClusterShape {
 /// Headers are not counted. 0 if no link that is used has a rate.
 double allReduceNetworkBound(const ClusterShape& shape, std::vector<int> hostsOfRanks, size_t bytes);
 
+/// How many calls of `bytes` use up what the links let pass at once, so that later ones find every link at its rate.
+/// Calls of some hundred bytes never use it up; they are as many as those of 8 KiB. 0 where no link has a rate.
+int callsPerBurst(const ClusterShape& shape, size_t bytes);
+
 }  // namespace tacc::bench

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "coordinator/turns.hpp"
 #include "worker/element.hpp"
 
 namespace tacc::bench {
@@ -61,14 +62,15 @@ class Entrant {
     }
   }
 
-  void choose(const Options& options, int blocks) {
+  /// `leastWarmup`: calls of a block that do not count, of every contestant alike, if the options do not say.
+  void choose(const Options& options, int blocks, int leastWarmup) {
     if (options.iterations > 0) {
       iterations_ = std::max(1, options.iterations / options.repetitions);
     } else {
       iterations_ = fitting(secondsPerSize / blocks, estimate_, fewestIterations, mostIterations);
       if (iterations_ * estimate_ > longestBlockSeconds) iterations_ = 2;
     }
-    warmup_ = options.warmup >= 0 ? options.warmup : std::clamp(iterations_ / 10, 1, mostWarmup);
+    warmup_ = options.warmup >= 0 ? options.warmup : std::max(leastWarmup, std::clamp(iterations_ / 10, 1, mostWarmup));
   }
 
   void runBlock(bool inPlace, bool check) {
@@ -121,6 +123,12 @@ class Entrant {
   std::string algorithm_;
 };
 
+/// One block of a repetition.
+struct Seat {
+  Entrant* entrant;
+  bool inPlace;
+};
+
 /// Prepares the team's ranks for the call; nothing if they do not offer it.
 std::optional<Entrant> enter(Team& team, const Task& task) {
   const int variants = std::stoi(team.command(task.encode()).at(0));
@@ -156,26 +164,28 @@ Row measure(const Contest& contest, const Options& options, const Task& task, co
         fmt::format("{} does not offer {}, and all others are compared with it", teams[0]->name(), task.encode()));
   // The peers are called out of place only.
   const bool inPlace = task.collective->hasInPlace && options.reference == "tacc";
-  const int blocks = options.repetitions * (static_cast<int>(teams.size()) + (inPlace ? 1 : 0));
-  for (auto& entrant : entrants) {
-    if (!entrant) continue;
-    progress(fmt::format("{} rehearses", entrant->name()));
-    entrant->rehearse();
-    entrant->choose(options, blocks);
+  Row row = makeRow(options, task);
+  std::vector<Seat> seats;
+  for (auto& entrant : entrants)
+    if (entrant) seats.push_back({&*entrant, false});
+  if (inPlace) seats.push_back({&*entrants[0], true});
+  const int leastWarmup = options.cluster ? callsPerBurst(*options.cluster, row.bytes) : 0;
+  for (const Seat& seat : seats) {
+    if (seat.inPlace) continue;
+    progress(fmt::format("{} rehearses", seat.entrant->name()));
+    seat.entrant->rehearse();
+    seat.entrant->choose(options, options.repetitions * static_cast<int>(seats.size()), leastWarmup);
   }
+  const auto turns = turnsOf(seats.size(), options.repetitions);
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
     const bool check = options.check && repetition + 1 == options.repetitions;
-    // Each repetition begins with the next contestant, so that none always runs after the same neighbour's traffic.
-    for (size_t turn = 0; turn < entrants.size(); ++turn) {
-      auto& entrant = entrants[(turn + static_cast<size_t>(repetition)) % entrants.size()];
-      if (!entrant) continue;
-      progress(fmt::format("{}, repetition {} of {}", entrant->name(), repetition + 1, options.repetitions));
-      entrant->runBlock(false, check);
+    for (const size_t turn : turns[static_cast<size_t>(repetition)]) {
+      const Seat& seat = seats[turn];
+      progress(fmt::format("{}, repetition {} of {}", seat.entrant->name(), repetition + 1, options.repetitions));
+      seat.entrant->runBlock(seat.inPlace, check);
     }
-    if (inPlace) entrants[0]->runBlock(true, check);
   }
 
-  Row row = makeRow(options, task);
   row.outOfPlace = entrants[0]->outcome();
   row.iterations = entrants[0]->iterations() * options.repetitions;
   if (inPlace) row.inPlace = entrants[0]->inPlaceOutcome();

@@ -44,7 +44,10 @@ void declare(CLI::App& app, Words& words, Options& options) {
   app.add_option("--size", words.single, "this one size");
   app.add_option("-n,--iters", options.iterations, "timed iterations per size (as many as take about a second)")
       ->check(CLI::PositiveNumber);
-  app.add_option("-w,--warmup", options.warmup, "untimed iterations before each repetition (a tenth of the timed)")
+  app.add_option(
+         "-w,--warmup", options.warmup,
+         "untimed iterations before each repetition (a tenth of the timed; between hosts as many as use up the links' "
+         "bursts)")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--repetitions", options.repetitions, "blocks that the iterations are cut into; the median counts (5)")
       ->check(CLI::PositiveNumber);

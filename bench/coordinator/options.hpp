@@ -17,7 +17,7 @@ struct Options {
   const Collective* collective = nullptr;
   SizeRange sizes;
   int iterations = 0;  ///< per size; 0: as many as fit into the time for one size
-  int warmup = -1;     ///< per repetition; -1: a tenth of the iterations
+  int warmup = -1;     ///< per repetition; -1: a tenth of the iterations, or more between hosts
   int repetitions = 5;
   bool check = true;
   std::vector<taccDataType_t> types;

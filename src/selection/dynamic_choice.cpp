@@ -17,7 +17,8 @@ constexpr double modelError = 1.5;
 constexpr double departure = 1.25;  // from what was measured before
 /// Short calls are by so much slower for a while when other programs run.
 constexpr double departureOfShortCalls = 1.6;
-constexpr std::size_t knownOptions = 4;  // the best of them are tried again, of short calls
+/// So many of the best are tried again, of short calls: without a reason, and where something has changed.
+constexpr std::size_t knownOptions = 4, knownOptionsOnChange = 6;
 /// After its first trial an option that took so much longer than the best one is not tried again.
 constexpr double hopeless = 1.5;
 constexpr std::size_t finalists = 4;
@@ -26,17 +27,24 @@ constexpr std::size_t roundsOfBest = 2;  // after the one that chose them
 /// more.
 constexpr double hopelessWithOne = 2, hopelessWithFew = 1.4, hopelessWithMore = 1.25;
 constexpr std::size_t fewTimes = 4;
-constexpr std::size_t tellingTimes = 10;  // whose quarters say which of two options is slower
-constexpr std::size_t lastFinalists = 2;
-/// For so long the last four are tried, and then the last two: what slows short calls down often lasts as long as a
-/// window does.
-constexpr int windowsOfFinalists = 4;
+/// In so many windows the finalists of short calls are tried; in one if there are two.
+constexpr int windowsOfFinalists = 2;
 /// What an option may take at most of the settled one's time to replace it. Where nothing had led to the exploration it
 /// is less than what 10 % of noise can make of two equal ones: 0.9 / 1.1.
 constexpr double worthwhile = 0.95, worthwhileWithoutReason = 0.81;
 constexpr std::uint64_t shortestRest = 16, longestRest = 1024;  // calls
 constexpr std::uint64_t leastRoutine = 256, mostRoutine = 1 << 20;
 constexpr double routineShare = 0.01;  // of the time, that explorations without a reason may cost
+/// Of short calls the first ones may cost more, each half of the one before, and they come sooner: what the first
+/// calls took was measured within a part of a second.
+constexpr double firstRoutineShare = 0.08;
+/// Trials until the first one; until each later one at least twice as many.
+constexpr std::uint64_t firstRoutine = 32, mostDoublings = 5;
+constexpr int mostAgreementsKnown = 8;  // that a mean is made of; older ones fade
+/// What the settled one takes then of what another one took, of short calls, for the best ones to be tried again.
+constexpr double overtaken = 1.1;
+/// Of short calls the mean of several explorations; two options that are equally good take no turns.
+constexpr double worthwhileByMean = 0.98;
 constexpr int mostCountedOfMany = 16;  // calls of a time, while more than the finalists are tried
 /// Eight processes that take turns on two cores are in step after a call or two.
 constexpr int shortSkipped = 2;
@@ -65,16 +73,6 @@ double DynamicChoice::Trial::typical() const noexcept {
   return std::accumulate(sorted.begin() + left, end - left, 0.0) / static_cast<double>(end - sorted.begin() - 2 * left);
 }
 
-bool DynamicChoice::Trial::isBehind(const Trial& other) const noexcept {
-  if (count < tellingTimes || other.count < tellingTimes) return false;
-  std::array<double, most> mine = times, others = other.times;
-  const auto quarter = mine.begin() + static_cast<std::ptrdiff_t>(count / 4);
-  const auto threeQuarters = others.begin() + static_cast<std::ptrdiff_t>(3 * other.count / 4);
-  std::nth_element(mine.begin(), quarter, mine.begin() + static_cast<std::ptrdiff_t>(count));
-  std::nth_element(others.begin(), threeQuarters, others.begin() + static_cast<std::ptrdiff_t>(other.count));
-  return *quarter > *threeQuarters;
-}
-
 DynamicChoice::Pace DynamicChoice::paceOfLongCalls(int period, int skipped) {
   const int calls = std::clamp(period, leastPeriod, mostPeriod);
   return {calls, calls, skipped};
@@ -90,7 +88,7 @@ DynamicChoice::DynamicChoice(int option, double expected, Pace pace, const std::
   if (rivals.empty())
     rest();
   else
-    explore(Reason::rivals, expected, rivals);
+    explore(Reason::rivals, expected, rivals, false);
 }
 
 void DynamicChoice::schedule(Phase phase, std::vector<Turn> turns) {
@@ -109,7 +107,11 @@ void DynamicChoice::tryOut(Phase phase, std::span<const Trial> trials, std::size
   const bool areMany = phase == Phase::everyOption || phase == Phase::betterOptions;
   const int counted = areMany ? std::min(pace_.counted, mostCountedOfMany) : pace_.counted;
   for (std::size_t round = 0; round < rounds; ++round)
-    for (const Trial& trial : trials) turns.push_back({trial.option, pace_.skipped + more, counted - more});
+    for (std::size_t i = 0; i < trials.size(); ++i) {
+      // There and back, so that none always comes after the same one.
+      const Trial& trial = trials[round % 2 == 0 ? i : trials.size() - 1 - i];
+      turns.push_back({trial.option, pace_.skipped + more, counted - more});
+    }
   schedule(phase, std::move(turns));
 }
 
@@ -117,8 +119,15 @@ void DynamicChoice::tryOut(Phase phase, std::span<const Trial> trials, std::size
 void DynamicChoice::rest() {
   const int skipped = isShort() ? pace_.skipped : 0;
   std::vector<Turn> turns(static_cast<std::size_t>(pace_.times), {current_, skipped, pace_.counted});
-  turns.front().skipped += pace_.period - pace_.times * (skipped + pace_.counted);
+  turns.front().skipped += callsOfRest() - pace_.times * (skipped + pace_.counted);
   schedule(Phase::settled, std::move(turns));
+}
+
+/// Agreements that lead to an exploration are none too many.
+int DynamicChoice::callsOfRest() const noexcept {
+  const std::uint64_t due = settledAt_ + routine_;
+  if (!isShort() || due <= calls_ || due - calls_ >= static_cast<std::uint64_t>(pace_.period)) return pace_.period;
+  return std::max(static_cast<int>(due - calls_), pace_.times * (pace_.skipped + pace_.counted));
 }
 
 bool DynamicChoice::record(double seconds) {
@@ -139,7 +148,6 @@ DynamicChoice::Event DynamicChoice::agree(const Propose& propose) {
     case Phase::everyOption:
     case Phase::betterOptions:
     case Phase::bestOptions:
-    case Phase::lastOptions:
       break;
   }
   keepTrials();
@@ -151,11 +159,13 @@ DynamicChoice::Event DynamicChoice::judge(const Propose& propose) {
   const bool isFresh = recent_.size() < most;
   recent_.insert(recent_.end(), window_.begin(), window_.end());
   if (recent_.size() > most) recent_.erase(recent_.begin(), recent_.end() - static_cast<std::ptrdiff_t>(most));
+  if (isShort()) keepSettled();
   window_.clear();
   const double measured = medianOf(recent_);
   const std::uint64_t settledFor = calls_ - settledAt_;
-  const auto begin = [&](Reason reason) {
-    explore(reason, measured, others(reason == Reason::routine ? 1.0 : measured / expected_, propose));
+  const auto begin = [&](Reason reason, bool isReview = false) {
+    explore(reason, measured, others(isReview, reason == Reason::routine ? 1.0 : measured / expected_, propose),
+            isReview);
     return Event::exploring;
   };
   // Those of the first calls that a link lets pass at once are shorter than all that follow.
@@ -163,7 +173,11 @@ DynamicChoice::Event DynamicChoice::judge(const Propose& propose) {
   if (settledFor >= rest_ && tells) {
     if (!isMeasured_ && measured > modelError * expected_) return begin(Reason::model);
     if (isMeasured_ && departs(measured)) return begin(measured > expected_ ? Reason::slower : Reason::faster);
-    if (settledFor >= routine_) return begin(Reason::routine);
+    if (!isShort() && settledFor >= routine_) return begin(Reason::routine);
+  }
+  if (isShort() && settledFor >= rest_ && !known_.empty()) {
+    if (isOvertaken()) return begin(Reason::slower, true);
+    if (settledFor >= routine_) return begin(Reason::routine, true);
   }
   if (!isShort() && pace_.skipped > 0 && calls_ == static_cast<std::uint64_t>(pace_.period)) {
     recent_.clear();  // some of them passed as a burst
@@ -181,19 +195,24 @@ bool DynamicChoice::departs(double measured) const noexcept {
   return measured > departure * expected_ || measured * departure < expected_;
 }
 
-/// Of short calls what was measured before tells more than prices do.
-std::vector<int> DynamicChoice::others(double ratio, const Propose& propose) const {
-  if (!isShort() || known_.empty()) return propose(current_, ratio);
+std::vector<DynamicChoice::Known> DynamicChoice::bestKnown(std::size_t most) const {
   std::vector<Known> best = known_;
   std::ranges::stable_sort(best, {}, &Known::seconds);
-  if (best.size() > knownOptions) best.resize(knownOptions);
+  if (best.size() > most) best.resize(most);
+  return best;
+}
+
+/// Of short calls what was measured before tells more than prices do.
+std::vector<int> DynamicChoice::others(bool isReview, double ratio, const Propose& propose) const {
+  if (!isShort() || known_.empty()) return propose(current_, ratio);
   std::vector<int> options;
-  for (const Known& known : best) options.push_back(known.option);
+  for (const Known& known : bestKnown(isReview ? knownOptions : knownOptionsOnChange)) options.push_back(known.option);
   return options;
 }
 
-void DynamicChoice::explore(Reason reason, double measured, const std::vector<int>& others) {
+void DynamicChoice::explore(Reason reason, double measured, const std::vector<int>& others, bool isReview) {
   reason_ = reason;
+  isReview_ = isReview;
   measured_ = measured;
   expectedBefore_ = expected_;
   before_ = current_;
@@ -204,7 +223,10 @@ void DynamicChoice::explore(Reason reason, double measured, const std::vector<in
     if (trials_.size() == (reason == Reason::rivals ? mostTimes : mostOptions)) break;
     if (std::ranges::find(trials_, option, &Trial::option) == trials_.end()) trials_.push_back({option, 0, {}});
   }
-  tryOut(Phase::everyOption, trials_, 1);
+  if (isReview)
+    tryOut(Phase::bestOptions, trials_, mostTimes / trials_.size());
+  else
+    tryOut(Phase::everyOption, trials_, 1);
 }
 
 void DynamicChoice::keepTrials() {
@@ -246,58 +268,101 @@ DynamicChoice::Event DynamicChoice::compare() {
 DynamicChoice::Event DynamicChoice::compareShort() {
   std::vector<Trial> best = ranking();
   const double most = hopelessOfShort(best.front().count) * best.front().typical();
-  Phase next = Phase::lastOptions;
-  std::size_t room = lastFinalists;
-  if (phase_ == Phase::everyOption || phase_ == Phase::betterOptions) {
-    room = std::max(finalists, (best.size() + 1) / 2);
-    next = room > finalists ? Phase::betterOptions : Phase::bestOptions;
-  } else if (windows_ + 1 < windowsOfFinalists) {
-    room = best.size();
-    next = phase_;
+  if (phase_ == Phase::bestOptions) {
+    const int windows = best.size() <= 2 || isReview_ ? 1 : windowsOfFinalists;
+    if (windows_ + 1 >= windows) return settle();
+  } else {
+    keepOld(best, std::max(finalists, (best.size() + 1) / 2));
   }
-  keepOld(best, room);
-  const Trial first = best.front();
-  std::erase_if(best, [&](const Trial& trial) { return trial.typical() > most || trial.isBehind(first); });
-  if (next == Phase::bestOptions && best.size() <= lastFinalists) next = Phase::lastOptions;
-  const bool isOver = phase_ == Phase::lastOptions && windows_ + 1 == windowsOfFinalists;
-  if (isOver || best.size() == 1) return settle();
-  tryOut(next, best, mostTimes / best.size());
+  std::erase_if(best, [&](const Trial& trial) { return trial.typical() > most; });
+  if (best.size() == 1) return settle();
+  tryOut(best.size() > finalists ? Phase::betterOptions : Phase::bestOptions, best, mostTimes / best.size());
   return Event::exploring;
 }
 
-DynamicChoice::Event DynamicChoice::settle() {
+double DynamicChoice::known(const Trial& trial) const {
+  return isShort() ? std::ranges::find(known_, trial.option, &Known::option)->seconds : trial.typical();
+}
+
+/// Trials are short and come after other options' calls. Some options are as fast as that only there: a hundred calls
+/// later the scheduler has found another order, and they take half as long again. So what the settled one takes in its
+/// own calls replaces what its trials took.
+void DynamicChoice::keepSettled() {
+  const auto known = std::ranges::find(known_, current_, &Known::option);
+  if (known == known_.end()) return;
+  known->agreements = std::min(known->agreements + 1, mostAgreementsKnown);
+  known->seconds = std::lerp(known->seconds, medianOf(window_), 1.0 / known->agreements);
+}
+
+/// The settled one takes clearly longer than another one did.
+bool DynamicChoice::isOvertaken() const noexcept {
+  const auto mine = std::ranges::find(known_, current_, &Known::option);
+  if (mine == known_.end() || mine->agreements == 0) return false;
+  return std::ranges::any_of(known_, [&](const Known& other) { return mine->seconds > overtaken * other.seconds; });
+}
+
+/// The last trial counts, and as much as before what an option took while it was settled.
+void DynamicChoice::learn() {
+  for (const Trial& trial : trials_) {
+    auto known = std::ranges::find(known_, trial.option, &Known::option);
+    if (known == known_.end()) known = known_.insert(known, {trial.option, 0, 0});
+    const bool wasSettled = isReview_ && known->agreements > 0;
+    if (wasSettled && trial.option == current_) continue;
+    known->seconds = std::lerp(known->seconds, trial.typical(), wasSettled ? 0.5 : 1.0);
+    if (!wasSettled) known->agreements = 0;
+  }
+}
+
+/// The finalists are those with the most times.
+const DynamicChoice::Trial& DynamicChoice::bestOfFinalists() const {
   const std::size_t most = std::ranges::max(trials_, {}, &Trial::count).count;
-  const auto isFinalist = [&](const Trial& trial) { return trial.count == most; };
   const Trial* best = nullptr;
   for (const Trial& trial : trials_)
-    if (isFinalist(trial) && (best == nullptr || trial.typical() < best->typical())) best = &trial;
+    if (trial.count == most && (best == nullptr || known(trial) < known(*best))) best = &trial;
   const Trial& old = trials_.front();
-  if (isFinalist(old) && best != &old) {
-    // Two options that are equally good take no turns. Of rivals none was measured before.
-    const double needed = reason_ == Reason::rivals    ? 1
-                          : reason_ == Reason::routine ? worthwhileWithoutReason
-                                                       : worthwhile;
-    if (best->typical() > needed * old.typical()) best = &old;
+  if (old.count != most || best == &old) return *best;
+  // Two options that are equally good take no turns. Of rivals none was measured before.
+  const bool isRoutine = reason_ == Reason::routine;
+  const double needed = reason_ == Reason::rivals ? 1
+                        : isReview_               ? worthwhileByMean
+                        : isRoutine               ? worthwhileWithoutReason
+                                                  : worthwhile;
+  return known(*best) > needed * known(old) ? old : *best;
+}
+
+/// Of long calls the next exploration will cost what this one did. Of short ones it tries the best that are known.
+void DynamicChoice::planRoutine(double best) {
+  const std::uint64_t scale = callsOfTrial();
+  double share = routineShare, excess = 0;
+  std::uint64_t least = leastRoutine;
+  if (isShort()) {
+    const auto options = bestKnown(knownOptions);
+    const std::size_t times = mostTimes / options.size();
+    for (const Known& option : options) excess += std::max(0.0, option.seconds - best) * static_cast<double>(times);
+    const std::uint64_t doublings = std::min(reviews_, mostDoublings);
+    share = std::max(routineShare, firstRoutineShare / static_cast<double>(1U << doublings));
+    least = firstRoutine << doublings;
+  } else {
+    for (const Trial& trial : trials_)
+      for (std::size_t i = 0; i < trial.count; ++i) excess += std::max(0.0, trial.times[i] - best);
   }
-  for (const Trial& trial : trials_) {
-    const auto known = std::ranges::find(known_, trial.option, &Known::option);
-    if (known == known_.end())
-      known_.push_back({trial.option, trial.typical()});
-    else
-      known->seconds = trial.typical();
-  }
-  double excess = 0;
-  for (const Trial& trial : trials_)
-    for (std::size_t i = 0; i < trial.count; ++i) excess += std::max(0.0, trial.times[i] - best->typical());
-  expected_ = best->typical();
-  const auto scale = callsOfTrial();
-  const double affordable = expected_ > 0 ? excess / (routineShare * expected_) : 0;
-  routine_ = scale * std::clamp(static_cast<std::uint64_t>(std::min(affordable, 1e9)), leastRoutine, mostRoutine);
+  const double affordable = best > 0 ? excess / (share * best) : 0;
+  routine_ = scale * std::clamp(static_cast<std::uint64_t>(std::min(affordable, 1e9)), least, mostRoutine);
+}
+
+DynamicChoice::Event DynamicChoice::settle() {
+  learn();
+  const Trial& best = bestOfFinalists();
+  expected_ = known(best);
+  reviews_ = isReview_ ? reviews_ + 1 : 0;
+  planRoutine(expected_);
   // Where measurements depart again and again, trying does not help: ever longer rests, until it has been quiet.
-  const bool wasQuiet = since_ - settledAt_ > 4 * rest_;
+  const bool wasQuiet = since_ - settledAt_ > 4 * rest_ || (isShort() && reason_ == Reason::routine);
+  const std::uint64_t scale = callsOfTrial();
   rest_ = wasQuiet || rest_ == 0 ? shortestRest * scale : std::min(2 * rest_, longestRest * scale);
-  const Event event = best->option == current_ ? Event::kept : Event::switched;
-  current_ = best->option;
+  const Event event = best.option == current_ ? Event::kept : Event::switched;
+  if (event == Event::switched && isShort()) std::ranges::find(known_, best.option, &Known::option)->agreements = 0;
+  current_ = best.option;
   isMeasured_ = true;
   settledAt_ = calls_;
   recent_.clear();

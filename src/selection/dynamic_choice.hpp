@@ -6,7 +6,10 @@
 // hundred, options are tried without such a reason, so that a link that became fast again is noticed.
 //
 // Of short calls the model knows little: they take what processors and the scheduler take. There the options whose
-// prices are near one another are rivals, and the first calls try them all.
+// prices are near one another are rivals, and the first calls try them all. What the scheduler does changes after some
+// thousand calls, and with it which option is the fastest; so the best ones are tried again from time to time. Trials
+// are calls among other options' calls, which can flatter; of the settled option counts what its own calls in a row
+// take.
 //
 // Nothing here looks at a clock or talks to anybody. All ranks of a communicator feed the same sequence of calls; at
 // calls that follow from agreed values alone, the times since the last agreement are replaced by values that are equal
@@ -42,8 +45,6 @@ class DynamicChoice {
 
     /// The mean of the middle half of the times.
     double typical() const noexcept;
-    /// Three quarters of its times are above three quarters of the other's; false while there are few of them.
-    bool isBehind(const Trial& other) const noexcept;
   };
 
   /// How calls are measured: a time is the mean of some calls in a row.
@@ -94,8 +95,8 @@ class DynamicChoice {
   std::uint64_t calls() const noexcept { return calls_; }
 
  private:
-  /// betterOptions and lastOptions: of short calls, where one time of each does not tell which are the best.
-  enum class Phase : std::uint8_t { settled, everyOption, betterOptions, bestOptions, lastOptions };
+  /// betterOptions: of short calls, where one time of each does not tell which are the best.
+  enum class Phase : std::uint8_t { settled, everyOption, betterOptions, bestOptions };
   /// Calls in a row that make one time.
   struct Turn {
     int option;
@@ -103,20 +104,29 @@ class DynamicChoice {
   };
 
   Event judge(const Propose& propose);
-  void explore(Reason reason, double measured, const std::vector<int>& others);
+  /// `isReview`: the others were tried before, and what this one tells is added to that.
+  void explore(Reason reason, double measured, const std::vector<int>& others, bool isReview);
   Event compare();
   Event compareShort();
   /// The trials of this phase, the best first; of short calls those that are too far behind are left out.
   std::vector<Trial> ranking() const;
   void keepOld(std::vector<Trial>& best, std::size_t room) const;
   Event settle();
+  const Trial& bestOfFinalists() const;
+  /// What was typical of the trial; of short calls what is known of its option.
+  double known(const Trial& trial) const;
+  void learn();
+  void planRoutine(double best);
   /// What an exploration that is due now tries.
-  std::vector<int> others(double ratio, const Propose& propose) const;
+  std::vector<int> others(bool isReview, double ratio, const Propose& propose) const;
   bool departs(double measured) const noexcept;
+  void keepSettled();
+  bool isOvertaken() const noexcept;
   void keepTrials();
   /// Each as often as `rounds` says, in turn, so that what disturbs one of them disturbs the others too.
   void tryOut(Phase phase, std::span<const Trial> trials, std::size_t rounds);
   void rest();
+  int callsOfRest() const noexcept;
   void schedule(Phase phase, std::vector<Turn> turns);
   bool isShort() const noexcept { return pace_.counted > 1; }
   std::uint64_t callsOfTrial() const noexcept { return static_cast<std::uint64_t>(pace_.skipped + pace_.counted); }
@@ -136,16 +146,21 @@ class DynamicChoice {
   struct Known {
     int option;
     double seconds;
+    int agreements;  // on calls in a row while it was settled, of which these are the mean; 0: what its last trial took
   };
-  std::vector<Known> known_;  // of every option that was tried, what it took the last time
+  std::vector<Known> known_;  // of every option that was tried
+  /// The best of them, the fastest first.
+  std::vector<Known> bestKnown(std::size_t most) const;
 
   Reason reason_ = Reason::model;
+  bool isReview_ = false;
   double measured_ = 0, expectedBefore_ = 0;
   int before_;
   std::uint64_t since_ = 0, explorations_ = 0, calls_ = 0;
   std::uint64_t settledAt_ = 0;  // the call at which the last exploration ended
   std::uint64_t rest_ = 0;       // calls from there to the next one, whatever is measured
   std::uint64_t routine_;        // calls from there to one without a reason
+  std::uint64_t reviews_ = 0;    // explorations without a reason since the last one with a reason
 };
 
 /// "slower than before" and the like, for messages.

@@ -41,5 +41,25 @@ TEST(NetworkBound, isNoneWithoutRates) {
   EXPECT_EQ(allReduceNetworkBound(ClusterShape::parse("2,4,0,0"), {1, 5}, 8), 0);
 }
 
+TEST(CallsPerBurst, sendMoreThanTheLinksLetPassAtOnce) {
+  const ClusterShape shape = ClusterShape::parse("2,4,200,200");
+  constexpr size_t burst = 64 << 10;
+  for (size_t bytes = 8 << 10; bytes <= 4 * burst; bytes *= 2)
+    EXPECT_GE(callsPerBurst(shape, bytes) * bytes, 4 * burst);
+  EXPECT_EQ(callsPerBurst(shape, 64 << 20), 0);  // what passes at once is a small part of these
+}
+
+TEST(CallsPerBurst, areAsManyForFewBytes) {
+  const ClusterShape shape = ClusterShape::parse("2,4,200,200");
+  EXPECT_EQ(callsPerBurst(shape, 0), callsPerBurst(shape, 8 << 10));
+  EXPECT_EQ(callsPerBurst(shape, 8), callsPerBurst(shape, 8 << 10));
+}
+
+TEST(CallsPerBurst, growWithTheRate) {
+  EXPECT_GT(callsPerBurst(ClusterShape::parse("1,4,10000,0"), 1 << 20),
+            callsPerBurst(ClusterShape::parse("1,4,200,0"), 1 << 20));
+  EXPECT_EQ(callsPerBurst(ClusterShape::parse("1,4,0,0"), 8), 0);
+}
+
 }  // namespace
 }  // namespace tacc::bench

@@ -8,6 +8,8 @@
 #include <optional>
 #include <span>
 
+#include "coordinator/turns.hpp"
+
 namespace tacc::tune {
 namespace {
 
@@ -31,9 +33,9 @@ constexpr int mostCalls = 500;
 /// of few bytes take so long for what they send that the burst is never used up, and of many it is a small part.
 constexpr std::size_t burstBytes = 256 << 10, burstlessBytes = 1 << 20, bytesOfAWarmCall = 256;
 constexpr std::size_t leastWarm = 2;
-/// Free calls before any is timed: explorations take 30 calls, of short ones up to 2300, of broadcasts 5000.
+/// Free calls before any is timed: explorations take 30 calls, of short ones up to 900, of broadcasts 1700, and come again.
 constexpr double learningSeconds = 1.5;
-constexpr int leastLearning = 48, mostLearning = 5500;
+constexpr int leastLearning = 48, mostLearning = 15000;
 
 double fastest(const std::vector<Entrant>& entrants) {
   double best = std::numeric_limits<double>::infinity();
@@ -122,17 +124,21 @@ std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, boo
   const int warm = warmOf(point);
   std::optional<double> begin;
   double elapsed = 0;
+  std::vector<std::vector<std::size_t>> turns;
   for (int round = 0; round < mostRounds; ++round) {
     std::vector<Entrant*> field;
     for (Entrant& entrant : entrants)
       if (entrant.dropped.empty()) field.push_back(&entrant);
     if (field.size() == 1 && round >= fewestRounds) break;
-    const double block = std::max(leastBlockSeconds, share / (usualRounds * static_cast<double>(entrants.size())));
+    // The time of those that are given up goes to longer blocks of the others: some ways are fast in the first hundred
+    // calls after another one.
+    const double block = std::max(leastBlockSeconds, share / (usualRounds * static_cast<double>(field.size())));
     // As many of each: a link that lets the first bytes pass faster favours those that make few.
     const int calls = std::max(callsOf(block, fastest(entrants)) - warm, std::max(warm, 1));
-    // Each round begins with another one, so that none always comes after the same.
-    for (std::size_t turn = 0; turn < field.size(); ++turn) {
-      Entrant& entrant = *field[(turn + static_cast<std::size_t>(round)) % field.size()];
+    // None always comes after the same one.
+    if (turns.empty() || turns.front().size() != field.size()) turns = bench::turnsOf(field.size(), mostRounds);
+    for (const std::size_t turn : turns[static_cast<std::size_t>(round)]) {
+      Entrant& entrant = *field[turn];
       told(entrant.way.name);
       const Reading reading = timeOf(gauge, point, entrant, calls, warm);
       entrant.blocks.push_back(reading.seconds);
