@@ -39,18 +39,14 @@ struct Setting {
 constexpr Setting settings[] = {
     // What is on this host, tacc does itself. UCX tells hosts apart by their boot id, which containers share.
     {"UCX_TLS", "TLS", "^sm"},
-    // TCP. A message that fits a segment is not cut, and large segments are fewer system calls. MiB/s of messages of
-    // 64 KiB, 1 MiB and 8 MiB between two cores of a virtual machine that were near (and, at other times, far from)
-    // each other, medians of four to six runs by turns:
-    //    sender's 512K                   3394 6211 5870    (1505 1719 1693)
-    //    sender's 1M                     3328 6831 5834    (1496 1758 1960)
-    //    sender's 2M, receiver's 4M      3489 5130 4217    (1515 3880 3005)
-    // and no difference at 8 bytes between 64K and 512K. With UCX's own for the receiver, 64K, it is a fifth slower
-    // than with 1M. A segment is in use while a message is sent or comes in, one for each peer, so more is not worth
-    // its memory.
-    {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "1M"},
-    {"UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "1M"},
 };
+
+// A receiver has room for the longest segment that a sender anywhere may use; of TCP's buffers one is in use while a
+// message is sent or comes in, one for each peer. With UCX's own for the receiver, 64K, it is a fifth slower than with
+// 1M. Neither is set where the user sets one: a receiver's must not be the smaller one.
+constexpr Setting receiverSegment = {"UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "2M"};
+constexpr Setting senderSegment = {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "2M"};  // or less: see segment_choice.hpp
+constexpr Setting senderSegmentBesideFabric = {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "1M"};
 
 // UCX 1.13 ends the process (an assertion in its completion of zero-copy sends) when a peer dies while it sends to it
 // over TCP without a copy. A copy costs about a third more processor time for large messages; a rank of a job that has
@@ -92,13 +88,17 @@ class Configuration {
 
 }  // namespace
 
-UcxContext::UcxContext(const NetworkOptions& options) {
+UcxContext::UcxContext(const NetworkOptions& options) : hasFabric_(hasInfiniBand()) {
   // UCX warns on standard output, which belongs to the program: of connections that close, for one, at every error of
   // another rank. What is wrong for tacc is thrown.
   if (!isSetByUser("UCX_LOG_LEVEL")) ucs_global_opts_set_value("LOG_LEVEL", logs(LogLevel::warn) ? "warn" : "fatal");
   Configuration configuration;
   for (const Setting& setting : settings) configuration.set(setting);
-  if (!hasInfiniBand()) configuration.set(tcpOnly);
+  if (!isSetByUser(receiverSegment.variable)) {
+    configuration.set(hasFabric_ ? senderSegmentBesideFabric : senderSegment);
+    if (!isSetByUser(senderSegment.variable)) configuration.set(receiverSegment);
+  }
+  if (!hasFabric_) configuration.set(tcpOnly);
   if (!options.interface.empty()) configuration.set({"UCX_NET_DEVICES", "NET_DEVICES", options.interface.c_str()});
 
   ucp_params_t parameters = {};

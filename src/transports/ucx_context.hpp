@@ -23,8 +23,11 @@ class UcxContext {
   std::size_t requestBytes() const;
   /// "tcp on lo, eth0; rc_mlx5 on mlx5_0:1": what reaches other hosts from here; empty: nothing.
   std::string devices() const;
+  /// Whether messages may go another way than over TCP.
+  bool hasFabric() const noexcept { return hasFabric_; }
 
  private:
+  bool hasFabric_;
   ucp_context_h context_ = nullptr;
 };
 

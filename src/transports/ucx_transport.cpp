@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "transports/segment_choice.hpp"
 #include "transports/ucx_context.hpp"
 
 namespace tacc {
@@ -26,6 +27,8 @@ ucp_tag_t tagOf(int sender, std::uint32_t tag) {
 }
 
 class UcxTransport;
+using Clock = std::chrono::steady_clock;
+using Time = Clock::time_point;
 
 /// What UCX and the transport keep about a message under way. UCX's part lies right in front of it, in memory of the
 /// transport: so nothing is allocated for a message, and everything that is under way can be found.
@@ -35,12 +38,36 @@ struct Operation {
   int peer = 0;
   std::uint32_t tag = 0;
   std::size_t capacity = 0;  // of a receive
+  // Of a send that goes in segments of our choice:
+  const std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  SegmentChoice::Message way;
+  Time start;
+};
+
+/// A datatype's functions, to which UCX leaves how much of a segment they fill. The message is its operation.
+constexpr ucp_generic_dt_ops_t cutting = {
+    .start_pack = [](void*, const void* operation, std::size_t) { return const_cast<void*>(operation); },
+    .start_unpack = nullptr,  // nothing is received so
+    .packed_size = [](void* operation) { return static_cast<Operation*>(operation)->bytes; },
+    .pack =
+        [](void* state, std::size_t offset, void* segment, std::size_t room) {
+          const Operation& operation = *static_cast<Operation*>(state);
+          // UCX has decided by the whole length whether a message is one piece, and then takes nothing less.
+          const std::size_t most = room < operation.bytes ? operation.way.segment : operation.bytes;
+          const std::size_t bytes = std::min({room, most, operation.bytes - offset});
+          std::memcpy(segment, operation.data + offset, bytes);
+          return bytes;
+        },
+    .unpack = nullptr,
+    .finish = [](void*) {},
 };
 
 struct Peer {
   std::vector<std::byte> address;
   ucp_ep_h endpoint = nullptr;
   int underWay = 0;  // messages
+  Time lastSent;     // of the messages in segments of our choice
   ucs_status_t status = UCS_OK;
   UcxTransport* transport = nullptr;
 };
@@ -68,6 +95,8 @@ class UcxTransport final : public NetworkTransport {
 
   Operation& begin(int peer, std::uint32_t tag, std::size_t capacity, NetworkRequest& request);
   void end(Operation& operation, ucs_status_t status, std::size_t bytes);
+  void cut(Operation& operation, const void* data, std::size_t bytes);
+  void noteTime(const Operation& operation);
   void addOperations();
   void connect(int rank);
   void note(taccResult_t result, const std::string& message);
@@ -87,6 +116,8 @@ class UcxTransport final : public NetworkTransport {
   bool somePeerFailed_ = false;
   std::optional<Error> error_;  // the first; found in a callback, which must not throw
   ucp_worker_h worker_ = nullptr;
+  ucp_datatype_t cutting_ = 0;
+  SegmentChoice segmentChoice_;
   ucs_status_ptr_t flush_ = nullptr;  // under way, of drain()
   int descriptor_ = -1;
 };
@@ -96,10 +127,13 @@ std::size_t roundUp(std::size_t bytes) { return (bytes + cacheLine - 1) / cacheL
 UcxTransport::UcxTransport(const NetworkOptions& options)
     : context_(options), rank_(options.rank), requestBytes_(roundUp(context_.requestBytes())) {
   addOperations();
+  ucs_status_t status = ucp_dt_create_generic(&cutting, nullptr, &cutting_);
+  if (status != UCS_OK)
+    fail(taccSystemError, "rank {}: UCX cannot make a datatype: {}", rank_, ucs_status_string(status));
   ucp_worker_params_t parameters = {};
   parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   parameters.thread_mode = UCS_THREAD_MODE_SINGLE;
-  ucs_status_t status = ucp_worker_create(context_.get(), &parameters, &worker_);
+  status = ucp_worker_create(context_.get(), &parameters, &worker_);
   if (status != UCS_OK)
     fail(taccSystemError, "rank {}: UCX cannot make a worker: {}", rank_, ucs_status_string(status));
   status = ucp_worker_get_efd(worker_, &descriptor_);
@@ -137,6 +171,7 @@ UcxTransport::~UcxTransport() {
     if (peer.endpoint != nullptr) keep(ucp_ep_close_nbx(std::exchange(peer.endpoint, nullptr), &force));
   waitForAll();
   ucp_worker_destroy(worker_);  // the operations' memory goes after it
+  ucp_dt_destroy(cutting_);
 }
 
 template <class IsDone>
@@ -209,6 +244,7 @@ Operation& UcxTransport::begin(int peer, std::uint32_t tag, std::size_t capacity
   operation.peer = peer;
   operation.tag = tag;
   operation.capacity = capacity;
+  operation.bytes = 0;
   request.done = false;
   ++entry.underWay;
   return operation;
@@ -218,6 +254,7 @@ void UcxTransport::end(Operation& operation, ucs_status_t status, std::size_t by
   NetworkRequest& request = *std::exchange(operation.request, nullptr);
   --peers_[static_cast<std::size_t>(operation.peer)].underWay;
   free_.push_back(&operation);
+  if (operation.bytes != 0) noteTime(operation);
   if (status == UCS_OK) {
     request.bytes = bytes;
     request.done = true;
@@ -227,6 +264,22 @@ void UcxTransport::end(Operation& operation, ucs_status_t status, std::size_t by
   } else {
     note(taccRemoteError, gone(operation.peer, status));
   }
+}
+
+void UcxTransport::cut(Operation& operation, const void* data, std::size_t bytes) {
+  operation.data = static_cast<const std::byte*>(data);
+  operation.bytes = bytes;
+  operation.way = segmentChoice_.next();
+  operation.start = Clock::now();
+}
+
+/// Messages to a rank go one after the other: one's time begins when the one before it has gone.
+void UcxTransport::noteTime(const Operation& operation) {
+  Peer& peer = peers_[static_cast<std::size_t>(operation.peer)];
+  const Time now = Clock::now();
+  const std::chrono::duration<double> time = now - std::max(operation.start, peer.lastSent);
+  peer.lastSent = now;
+  segmentChoice_.note(operation.way, operation.bytes, time.count());
 }
 
 std::string UcxTransport::gone(int rank, ucs_status_t status) const {
@@ -271,6 +324,12 @@ void UcxTransport::send(int peer, std::uint32_t tag, const void* data, std::size
   parameters.cb.send = onSent;
   parameters.user_data = &operation;
   parameters.memory_type = UCS_MEMORY_TYPE_HOST;
+  if (bytes > SegmentChoice::longest && !context_.hasFabric()) {
+    cut(operation, data, bytes);
+    data = &operation;
+    parameters.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
+    parameters.datatype = cutting_;
+  }
   const ucs_status_ptr_t result =
       ucp_tag_send_nbx(peers_[static_cast<std::size_t>(peer)].endpoint, data, bytes, tagOf(rank_, tag), &parameters);
   if (!UCS_PTR_IS_PTR(result)) end(operation, UCS_PTR_STATUS(result), 0);

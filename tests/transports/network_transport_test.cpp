@@ -14,7 +14,7 @@ namespace {
 
 class NetworkTransports : public testing::TestWithParam<NetworkTransportKind> {};
 
-constexpr std::size_t sizes[] = {0, 1, 7, 8 << 10, (64 << 10) + 1, 1 << 20, 8 << 20};
+constexpr std::size_t sizes[] = {0, 1, 7, 8 << 10, (64 << 10) + 1, 1 << 20, (2 << 20) - 1, (5 << 20) + 3, 8 << 20};
 
 TEST_P(NetworkTransports, AddressIsShort) {
   runTeam(1, [](const NetworkMember& member) {
