@@ -63,15 +63,15 @@ Bootstrap::Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeout
   if (ranks == 1) return;
   if (rank == 0) {
     if (std::optional<std::vector<Listener>> listeners = listenFor(contents)) {
-      hub_ =
-          std::make_unique<Hub>(std::move(*listeners), contents, ranks, timeoutSeconds, options.treeWidth, interrupt_);
+      hub_ = std::make_unique<Hub>(std::move(*listeners), contents, ranks, timeoutSeconds, options.treeWidth,
+                                   interrupt_, options.idleWork);
       allUnix_ = hub_->allUnix();
       return;
     }
     // Another process is rank 0 already: joining it as a second rank 0 tells both, and all others.
   }
   spoke_ = std::make_unique<Spoke>(contents, ranks, rank, timeoutSeconds, TreeShape{options.treeWidth, options.host},
-                                   interrupt_);
+                                   interrupt_, options.idleWork);
   allUnix_ = spoke_->allUnix();
   findOwnAddress();
 }
@@ -247,6 +247,11 @@ void Bootstrap::awaitCause() {
     if (spoke_) spoke_->listen(causeSeconds);
     return 0;
   });
+}
+
+void Bootstrap::checkOthers() {
+  checkInterrupt();
+  if ((hub_ && hub_->hasLostSomeone()) || (spoke_ && spoke_->hasLostSomeone())) awaitCause();
 }
 
 void Bootstrap::setIdleWork(std::function<void()> work) {

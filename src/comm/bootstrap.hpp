@@ -40,8 +40,9 @@ class Spoke;
 
 /// How ranks meet.
 struct BootstrapOptions {
-  int treeWidth = 32;      // TACC_JOIN_WIDTH
-  std::uint64_t host = 0;  // for tests: tells hosts apart that share the namespace of unix sockets
+  int treeWidth = 32;                   // TACC_JOIN_WIDTH
+  std::uint64_t host = 0;               // for tests: tells hosts apart that share the namespace of unix sockets
+  std::function<void()> idleWork = {};  // as setIdleWork(), from the beginning
 };
 
 /// Every call is collective and for one thread at a time, and throws
@@ -115,6 +116,10 @@ class Bootstrap {
   /// For a rank that sees another one gone, but not why: listens for a moment, and throws what the others tell. Between
   /// two calls, before this rank takes part in the next.
   void awaitCause();
+
+  /// For work of the caller's between two calls: throws what awaitCause() does once a rank that this one is connected
+  /// to has gone, or this one was interrupted. Takes no message otherwise.
+  void checkOthers();
 
   /// From any thread: makes a blocked call, or the next one, throw taccRemoteError.
   void interrupt() noexcept;

@@ -162,6 +162,10 @@ void Branches::queue(MessageKind kind, const std::function<Answer(const Branch& 
   for (std::size_t i = 0; i < branches_.size(); ++i) serveBranch(i, POLLOUT, Phase::scattering);
 }
 
+bool Branches::hasLostSomeone() const {
+  return std::ranges::any_of(branches_, [](const Branch& branch) { return hasEnded(branch.channel.fd()); });
+}
+
 bool Branches::hasOutput() const noexcept {
   return std::ranges::any_of(branches_, [](const Branch& branch) { return branch.channel.hasOutput(); });
 }

@@ -80,6 +80,8 @@ class Branches {
   /// Queues the answers and sends what can be sent at once. `answerTo` is asked once for each branch.
   void queue(MessageKind kind, const std::function<Answer(const Branch& branch)>& answerTo);
   bool hasOutput() const noexcept;
+  /// Whether a branch has gone; takes none of its messages.
+  bool hasLostSomeone() const;
 
   /// Those who come from now on are told this. It must stay.
   void refuseWith(const Error& error) noexcept { failed_ = &error; }

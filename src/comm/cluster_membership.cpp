@@ -39,8 +39,12 @@ std::unique_ptr<NodeCommunicator> makeNode(Bootstrap& bootstrap, const HostMap& 
   environment.trace.clear();  // the whole communicator has a record
   if (inside.operationTimeout > 0) inside.operationTimeout += nodeGrace;
   const taccUniqueId& id = ids[static_cast<std::size_t>(members.front())];
+  // A rank that fails before it comes there tells the others in the bootstrap that all have come from.
+  const BootstrapOptions options{.idleWork = [&bootstrap] { bootstrap.checkOthers(); }};
   Membership membership =
-      joinNode(std::make_unique<Bootstrap>(id, ranks, local, config.initTimeout), ranks, local, environment);
+      joinNode(std::make_unique<Bootstrap>(id, ranks, local, config.initTimeout, std::stop_token(), options), ranks,
+               local, environment);
+  if (membership.bootstrap) membership.bootstrap->setIdleWork({});
   membership.names.names = members;
   return std::make_unique<NodeCommunicator>(std::move(membership), local, ranks, inside, std::move(environment));
 }

@@ -43,11 +43,17 @@ std::string describeListening(const UniqueIdContents& id) {
   return fmt::format("rank 0 listens on host {} at {}", hostName(), describeAddressesIn(id));
 }
 
+/// A rank that was interrupted before it knew that it had been admitted comes again, to say so (Spoke::comeToSay).
+bool isHerald(const Introduction& who, const Introduction& taken) {
+  return who.stays != 0 && who.pid == taken.pid && who.processSpace == taken.processSpace && who.host == taken.host;
+}
+
 }  // namespace
 
 Hub::Hub(std::vector<Listener> listeners, const UniqueIdContents& id, int ranks, double timeoutSeconds, int width,
-         const Interrupt& interrupt)
-    : interrupt_(&interrupt),
+         const Interrupt& interrupt, std::function<void()> work)
+    : idleWork(std::move(work)),
+      interrupt_(&interrupt),
       self_(introduceSelf(ranks, 0)),
       members_(static_cast<std::size_t>(ranks)),
       branches_(std::move(listeners), self_, id.secret, width, *this) {
@@ -160,6 +166,7 @@ void Hub::examine(const Arrival& arrival) {
   if (who.rank >= who.ranks)
     fail(taccInvalidUsage, "{} is rank {} of {}: ranks count from 0", place, who.rank, who.ranks);
   const std::optional<Arrival>& taken = members_[who.rank];
+  if (taken && isHerald(who, taken->who)) return;
   if (who.rank == 0 || taken) {
     fail(taccInvalidUsage, "rank {} is taken twice, by {} and by {}", who.rank,
          taken ? describePlace(taken->who, taken->elsewhere != 0) : here, place);
@@ -168,8 +175,9 @@ void Hub::examine(const Arrival& arrival) {
 
 void Hub::arrive(const Arrival& arrival) {
   examine(arrival);
-  members_[arrival.who.rank] = arrival;
-  --missing_;
+  std::optional<Arrival>& member = members_[arrival.who.rank];
+  if (!member) --missing_;
+  member = arrival;
 }
 
 void Hub::give(int rank, Message message) {

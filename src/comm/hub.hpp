@@ -19,7 +19,7 @@ class Hub : private BranchOwner {
   /// Admits all other ranks. An Error is told to all that have joined, and for a moment to those that still come.
   /// `width`: of branches over TCP.
   Hub(std::vector<Listener> listeners, const UniqueIdContents& id, int ranks, double timeoutSeconds, int width,
-      const Interrupt& interrupt);
+      const Interrupt& interrupt, std::function<void()> work);
 
   /// Runs one collective; an Error in it is told to all ranks and ends the tree.
   template <class Work>
@@ -41,6 +41,9 @@ class Hub : private BranchOwner {
 
   /// Listens for `seconds`: throws the failure that a rank tells or suffers meanwhile. Inside collective() only.
   void listen(double seconds);
+
+  /// Whether a rank that is connected to this one has gone; takes none of its messages.
+  bool hasLostSomeone() const { return branches_.hasLostSomeone(); }
 
   /// Called again and again while rank 0 waits, if it is set.
   std::function<void()> idleWork;

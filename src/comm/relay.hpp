@@ -41,6 +41,7 @@ class Relay : private BranchOwner {
   void tellFailure(const Error& error) noexcept { branches_.tellFailure(error); }
   /// The connections; afterwards only the destructor may be called.
   std::vector<ControlTree::Branch> release();
+  bool hasLostSomeone() const { return branches_.hasLostSomeone(); }
 
  private:
   void examine(const Arrival&) override {}  // rank 0 does

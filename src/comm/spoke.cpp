@@ -46,8 +46,8 @@ std::string_view describeReach(const UniqueIdContents& id) {
 }  // namespace
 
 Spoke::Spoke(const UniqueIdContents& id, int ranks, int rank, double timeoutSeconds, const TreeShape& shape,
-             const Interrupt& interrupt)
-    : interrupt_(&interrupt), self_(introduceSelf(ranks, rank)), rank_(rank), shape_(shape) {
+             const Interrupt& interrupt, std::function<void()> work)
+    : idleWork(std::move(work)), interrupt_(&interrupt), self_(introduceSelf(ranks, rank)), rank_(rank), shape_(shape) {
   listPlaces(id, ranks > shape.width);
   try {
     join(id, timeoutSeconds);
@@ -345,7 +345,10 @@ void Spoke::failParentEnded(std::string_view operation) {
   fail(taccRemoteError, "{}: {} has closed its connection to rank {}", operation, describeParent(), rank_);
 }
 
+bool Spoke::hasLostSomeone() const { return hasEnded(channel_.fd()) || (relay_ && relay_->hasLostSomeone()); }
+
 void Spoke::nap(double seconds) {
+  if (idleWork) idleWork();
   std::vector<pollfd> nothing;
   waitFor(nothing, *interrupt_, Deadline(seconds));
 }

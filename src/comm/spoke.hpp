@@ -34,7 +34,7 @@ class Spoke {
   /// Looks for rank 0 at every place that the id names until one proves to be it, and returns when it says that all
   /// have joined. In a tree, only the first rank of each host does, and the others find that one.
   Spoke(const UniqueIdContents& id, int ranks, int rank, double timeoutSeconds, const TreeShape& shape,
-        const Interrupt& interrupt);
+        const Interrupt& interrupt, std::function<void()> work);
 
   /// Runs one collective; an Error in it is told to the parent (rank 0 tells all) and to the ranks behind this one, and
   /// ends the connections.
@@ -56,6 +56,9 @@ class Spoke {
 
   /// Listens for `seconds`: throws the failure that the parent tells or suffers meanwhile. Inside collective() only.
   void listen(double seconds);
+
+  /// Whether the parent, or a rank behind this one, has gone; takes no message.
+  bool hasLostSomeone() const;
 
   /// Every rank, rank 0 included, is connected over unix sockets.
   bool allUnix() const noexcept { return allUnix_; }

@@ -44,4 +44,9 @@ void waitFor(std::vector<pollfd>& sockets, const Interrupt& interrupt, const Dea
   if (code != EINTR) failErrno("cannot wait for {} sockets", sockets.size());
 }
 
+bool hasEnded(int socket) noexcept {
+  pollfd end{socket, POLLRDHUP, 0};
+  return ::poll(&end, 1, 0) > 0;
+}
+
 }  // namespace tacc

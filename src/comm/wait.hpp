@@ -49,4 +49,7 @@ class Interrupt {
 /// when interrupted.
 void waitFor(std::vector<pollfd>& sockets, const Interrupt& interrupt, const Deadline& deadline);
 
+/// Whether the other end of a connection has closed it, or it is broken. Takes nothing from it. False for -1.
+bool hasEnded(int socket) noexcept;
+
 }  // namespace tacc

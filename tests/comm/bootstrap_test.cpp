@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstring>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -424,6 +425,34 @@ TEST(Bootstrap, AnInterruptEndsABlockedCallOnAllRanks) {
     EXPECT_EQ(child.wait(), 0);
     done.give();
     EXPECT_EQ(idle.wait(), 0);
+  }
+}
+
+TEST(Bootstrap, AFailureBetweenCallsReachesThoseWhoMeetAgain) {
+  for (const int failing : {0, 1, 2}) {
+    const taccUniqueId id = makeUniqueId();
+    const taccUniqueId second = makeUniqueId();
+    const auto run = [&](int rank) {
+      const auto start = std::chrono::steady_clock::now();
+      const std::string message = failureOf(taccRemoteError, id, 3, rank, patience, [&](Bootstrap& first) {
+        first.allGather({});
+        if (rank == failing) {
+          const Error error(taccRemoteError, "the cellar is full");
+          first.announceFailure(error);
+          throw error;
+        }
+        const BootstrapOptions options{.idleWork = [&first] { first.checkOthers(); }};
+        const Bootstrap again(second, 3, rank, patience, std::stop_token(), options);
+      });
+      EXPECT_NE(message.find("the cellar is full"), std::string::npos) << "rank " << rank << ": " << message;
+      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10)) << "rank " << rank;
+      return !testing::Test::HasFailure();
+    };
+    ChildProcess one([&] { return run(1); });
+    ChildProcess two([&] { return run(2); });
+    EXPECT_TRUE(run(0));
+    EXPECT_EQ(one.wait(), 0);
+    EXPECT_EQ(two.wait(), 0);
   }
 }
 
