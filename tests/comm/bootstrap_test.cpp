@@ -1,4 +1,4 @@
-// The bootstrap between real processes: it works, refuses strangers, and names who is to blame.
+// The bootstrap between real processes: it works, and refuses strangers and ranks that do not fit together.
 #include "comm/bootstrap.hpp"
 
 #include <gmock/gmock.h>
@@ -7,7 +7,6 @@
 #include <chrono>
 #include <cstring>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,12 +24,10 @@ namespace {
 using test::bytesOf;
 using test::ChildProcess;
 using test::expectFailure;
-using test::failureOf;
 using test::gatherNumbers;
 using test::isClosedByPeer;
 using test::joinFailure;
 using test::patience;
-using test::Signal;
 using testing::HasSubstr;
 
 /// Every rank offers `rank % 3` pieces of memory that hold its rank, and finds the others' in them.
@@ -284,210 +281,6 @@ TEST(Bootstrap, ARankThatComesTwiceKeepsNobodyFromBeingTold) {
   ChildProcess late = expectFailure(taccRemoteError, id, 3, 2, patience, {"rank 1 (process", "has ended"});
   EXPECT_EQ(late.wait(), 0);
   EXPECT_EQ(hub.wait(), 0);
-}
-
-TEST(Bootstrap, ARankThatDoesNotComeIsNamed) {
-  const taccUniqueId id = makeUniqueId();
-  ChildProcess one = expectFailure(taccTimeout, id, 4, 1, 0.4, {"rank 2, rank 3 of 4"});
-  const int before = test::countOpenDescriptors();
-  EXPECT_THAT(joinFailure(taccTimeout, id, 4, 0, 0.4), HasSubstr("rank 2, rank 3 of 4 did not join within 0.4 s"));
-  EXPECT_EQ(test::countOpenDescriptors(), before);
-  EXPECT_EQ(one.wait(), 0);
-}
-
-TEST(Bootstrap, ARankZeroThatDoesNotComeIsNamed) {
-  const taccUniqueId id = makeUniqueId();
-  EXPECT_THAT(joinFailure(taccTimeout, id, 2, 1, 0.1), HasSubstr("rank 1: rank 0 did not answer within 0.1 s"));
-}
-
-TEST(Bootstrap, ARankKilledWhileTheOthersJoinIsNamed) {
-  const taccUniqueId id = makeUniqueId();
-  ChildProcess victim([&] {
-    Bootstrap bootstrap(id, 3, 1, patience);
-    return true;
-  });
-  std::thread killer([&] {
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    victim.kill();
-  });
-  const std::string message = joinFailure(taccRemoteError, id, 3, 0, 10);
-  killer.join();
-  EXPECT_THAT(message, HasSubstr(fmt::format("rank 1 (process {}", victim.pid())));
-  EXPECT_THAT(message, HasSubstr("has ended"));
-}
-
-TEST(Bootstrap, ARankKilledInACollectiveIsNamedOnAll) {
-  const taccUniqueId id = makeUniqueId();
-  const auto gather = [](Bootstrap& bootstrap) { bootstrap.allGather({}); };
-  const Signal joined;
-  ChildProcess victim([&] {
-    Bootstrap bootstrap(id, 3, 2, patience);
-    joined.give();
-    ::pause();
-    return true;
-  });
-  const std::string expected = fmt::format("rank 2 (process {}", victim.pid());
-  ChildProcess survivor([&] {
-    const std::string message = failureOf(taccRemoteError, id, 3, 1, patience, gather);
-    return message.find(expected) != std::string::npos && !testing::Test::HasFailure();
-  });
-  const std::string message = failureOf(taccRemoteError, id, 3, 0, patience, [&](Bootstrap& bootstrap) {
-    joined.await();
-    victim.kill();
-    gather(bootstrap);
-  });
-  EXPECT_THAT(message, HasSubstr(expected));
-  EXPECT_EQ(survivor.wait(), 0);
-}
-
-TEST(Bootstrap, ARankZeroKilledInACollectiveIsNamed) {
-  const taccUniqueId id = makeUniqueId();
-  const Signal joined;
-  ChildProcess hub([&] {
-    Bootstrap bootstrap(id, 2, 0, patience);
-    joined.give();
-    ::pause();
-    return true;
-  });
-  const std::string message = failureOf(taccRemoteError, id, 2, 1, patience, [&](Bootstrap& bootstrap) {
-    joined.await();
-    hub.kill();
-    bootstrap.allGather({});
-  });
-  EXPECT_THAT(message, HasSubstr(fmt::format("rank 0 (process {}", hub.pid())));
-}
-
-TEST(Bootstrap, AStoppedRankIsNamedAsStopped) {
-  const taccUniqueId id = makeUniqueId();
-  ChildProcess stopped([&] {
-    Bootstrap bootstrap(id, 2, 1, patience);
-    ::raise(SIGSTOP);
-    return true;
-  });
-  const std::string message = failureOf(taccTimeout, id, 2, 0, 1.0, [&](Bootstrap& bootstrap) {
-    siginfo_t info;
-    ::waitid(P_PID, static_cast<id_t>(stopped.pid()), &info, WSTOPPED | WNOWAIT);
-    bootstrap.allGather({});
-  });
-  EXPECT_THAT(message, HasSubstr(fmt::format("rank 1 (process {}, stopped (SIGSTOP))", stopped.pid())));
-}
-
-TEST(Bootstrap, UnequalPartsAreToldToAll) {
-  const taccUniqueId id = makeUniqueId();
-  const int number = 0;
-  ChildProcess child([&] {
-    return failureOf(taccInternalError, id, 2, 1, patience, [&](Bootstrap& bootstrap) {
-             bootstrap.allGather(bytesOf(number).first(2));
-           }).find("rank 1 gave 2 bytes, rank 0 gave 4") != std::string::npos;
-  });
-  EXPECT_THAT(failureOf(taccInternalError, id, 2, 0, patience,
-                        [&](Bootstrap& bootstrap) { bootstrap.allGather(bytesOf(number)); }),
-              HasSubstr("rank 1 gave 2 bytes, rank 0 gave 4"));
-  EXPECT_EQ(child.wait(), 0);
-}
-
-TEST(Bootstrap, AnInterruptEndsABlockedCallOnAllRanks) {
-  for (const int interrupted : {0, 1}) {
-    const taccUniqueId id = makeUniqueId();
-    const auto gatherAndBeInterrupted = [&](Bootstrap& bootstrap) {
-      std::thread other([&] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
-        bootstrap.interrupt();
-      });
-      try {
-        bootstrap.allGather({});
-      } catch (const Error&) {
-        other.join();
-        EXPECT_THROW(bootstrap.allGather({}), Error);
-        throw;
-      }
-      other.join();
-    };
-    const std::string text = fmt::format("aborted by rank {}", interrupted);
-    // Rank 2 joins and takes part in nothing, so that the others block.
-    const Signal done;
-    ChildProcess idle([&] {
-      Bootstrap bootstrap(id, 3, 2, patience);
-      done.await();
-      return true;
-    });
-    const auto run = [&](int rank) {
-      const std::string message = failureOf(taccRemoteError, id, 3, rank, patience, [&](Bootstrap& bootstrap) {
-        if (rank == interrupted)
-          gatherAndBeInterrupted(bootstrap);
-        else
-          bootstrap.allGather({});
-      });
-      return message.find(text) != std::string::npos;
-    };
-    ChildProcess child([&] { return run(1); });
-    EXPECT_TRUE(run(0));
-    EXPECT_EQ(child.wait(), 0);
-    done.give();
-    EXPECT_EQ(idle.wait(), 0);
-  }
-}
-
-TEST(Bootstrap, AFailureBetweenCallsReachesThoseWhoMeetAgain) {
-  for (const int failing : {0, 1, 2}) {
-    const taccUniqueId id = makeUniqueId();
-    const taccUniqueId second = makeUniqueId();
-    const auto run = [&](int rank) {
-      const auto start = std::chrono::steady_clock::now();
-      const std::string message = failureOf(taccRemoteError, id, 3, rank, patience, [&](Bootstrap& first) {
-        first.allGather({});
-        if (rank == failing) {
-          const Error error(taccRemoteError, "the cellar is full");
-          first.announceFailure(error);
-          throw error;
-        }
-        const BootstrapOptions options{.idleWork = [&first] { first.checkOthers(); }};
-        const Bootstrap again(second, 3, rank, patience, std::stop_token(), options);
-      });
-      EXPECT_NE(message.find("the cellar is full"), std::string::npos) << "rank " << rank << ": " << message;
-      EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10)) << "rank " << rank;
-      return !testing::Test::HasFailure();
-    };
-    ChildProcess one([&] { return run(1); });
-    ChildProcess two([&] { return run(2); });
-    EXPECT_TRUE(run(0));
-    EXPECT_EQ(one.wait(), 0);
-    EXPECT_EQ(two.wait(), 0);
-  }
-}
-
-TEST(Bootstrap, AFailureBetweenCallsIsToldToAll) {
-  for (const int failing : {0, 1}) {
-    for (const bool passingDescriptor : {false, true}) {
-      const taccUniqueId id = makeUniqueId();
-      const SharedMemory memory = SharedMemory::create(4096, "test");
-      const Signal announced;
-      const auto run = [&](int rank) {
-        const std::string message = failureOf(taccRemoteError, id, 3, rank, patience, [&](Bootstrap& bootstrap) {
-          if (rank == failing) {
-            const Error error(taccRemoteError, "the cellar is full");
-            bootstrap.announceFailure(error);
-            announced.give();
-            throw error;
-          }
-          if (rank == 0) announced.await();
-          if (passingDescriptor)
-            (void)bootstrap.broadcastDescriptor(memory.fd());
-          else
-            bootstrap.allGather({});
-        });
-        return message.find("the cellar is full") != std::string::npos;
-      };
-      ChildProcess one([&] { return run(1); });
-      // Rank 2 may get its descriptor before rank 0 notices.
-      ChildProcess two([&] {
-        return passingDescriptor && failing == 1 ? (joinFailure(taccRemoteError, id, 3, 2, patience), true) : run(2);
-      });
-      EXPECT_TRUE(run(0));
-      EXPECT_EQ(one.wait(), 0);
-      EXPECT_EQ(two.wait(), 0);
-    }
-  }
 }
 
 TEST(Bootstrap, BadArgumentsAreNamed) {
