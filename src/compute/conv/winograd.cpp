@@ -316,21 +316,20 @@ void WinogradPlan::run(const Buffers& buffers, const Executor& executor) const {
       const auto at = static_cast<std::size_t>(point);
       for (std::size_t group = 0; group < groups; ++group) {
         // Places beyond the last tile are computed from what is there, and nobody looks at them.
-        CorrelationRun product{in + pointFloats(geometry_.inBlocks()) * at,
-                               buffers.packedWeights + correlation_.packedFloats() * at,
-                               nullptr,
-                               nullptr,
-                               out + pointFloats(geometry_.outBlocks()) * at,
-                               1,
-                               0,
-                               0,
-                               0,
-                               correlation_.tiles(),
-                               group,
-                               group + 1,
-                               false};
-        product.fetchesWeights = true;  // they are read once for all these tiles
-        correlation_.run(product);
+        correlation_.run({.input = in + pointFloats(geometry_.inBlocks()) * at,
+                          .packed = buffers.packedWeights + correlation_.packedFloats() * at,
+                          .bias = nullptr,
+                          .addend = nullptr,
+                          .output = out + pointFloats(geometry_.outBlocks()) * at,
+                          .images = 1,
+                          .inImage = 0,
+                          .outImage = 0,
+                          .firstTile = 0,
+                          .endTile = correlation_.tiles(),
+                          .firstGroup = group,
+                          .endGroup = group + 1,
+                          .relu = false,
+                          .fetchesWeights = true});  // they are read once for all these tiles
         // Meanwhile, what probably the same worker transforms next, and, shortly before it is written, the result.
         fetchSince(firstFetch, source, next, point, group);
         if (!isStreamed_) fetchSince(points() - points() / 8, target, first, point, group);
