@@ -28,27 +28,38 @@ TEST_P(HostCollectives, everyRootAndOddCount) { run(trialsOfRoots(ranks())); }
 
 TEST_P(HostCollectives, severalChunks) { run(trialsOfElements(ranks(), 1200007)); }
 
+/// What every algorithm makes of one element and of several chunks, in place and not.
+std::vector<Trial> trialsOfAlgorithm(const Algorithm& algorithm, const std::vector<int>& hosts) {
+  const int ranks = static_cast<int>(hosts.size()), hostCount = *std::max_element(hosts.begin(), hosts.end());
+  std::vector<Trial> trials;
+  for (int c = 0; c < collectiveCount; ++c) {
+    const auto collective = static_cast<Collective>(c);
+    // It must serve the hosts' leaders and all ranks: a call may be made of either.
+    if (!algorithm.serves({collective, hostCount, 0}) || !algorithm.serves({collective, ranks, 0})) continue;
+    for (const std::size_t count : {std::size_t{1}, std::size_t{50021}})
+      for (const bool inPlace : {false, true})
+        trials.push_back(
+            {collective, taccFloat32, isReduction(collective) ? taccAvg : taccSum, count, ranks / 2, inPlace, false});
+  }
+  return trials;
+}
+
+// Communicators of all ranks, one after the other: processes of their own would mostly be starting.
 TEST_P(HostCollectives, everyAlgorithmForced) {
   const VirtualCluster cluster(1, 4);
-  for (const Algorithm& algorithm : algorithms()) {
-    std::vector<Trial> trials;
-    for (int c = 0; c < collectiveCount; ++c) {
-      const auto collective = static_cast<Collective>(c);
-      // It must serve the hosts' leaders and all ranks: a call may be made of either.
-      const int hostCount = *std::max_element(hosts().begin(), hosts().end());
-      if (!algorithm.serves({collective, hostCount, 0}) || !algorithm.serves({collective, ranks(), 0})) continue;
-      for (const std::size_t count : {std::size_t{1}, std::size_t{50021}})
-        for (const bool inPlace : {false, true})
-          trials.push_back({collective, taccFloat32, isReduction(collective) ? taccAvg : taccSum, count, ranks() / 2,
-                            inPlace, false});
+  runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
+    for (const Algorithm& algorithm : algorithms()) {
+      const std::string name(algorithm.name);
+      taccConfig_t config = TACC_CONFIG_INITIALIZER;
+      config.algorithm = name.c_str();
+      taccComm_t forced = nullptr;
+      expectSuccess(taccCommSplit(comm, 0, rank, &forced, &config), comm);
+      ASSERT_NE(forced, nullptr) << name;
+      runAll(forced, rank, ranks(), trialsOfAlgorithm(algorithm, hosts()));
+      expectSuccess(taccCommDestroy(forced), comm);
+      ASSERT_FALSE(HasFailure()) << name;
     }
-    taccConfig_t config = TACC_CONFIG_INITIALIZER;
-    const std::string name(algorithm.name);
-    config.algorithm = name.c_str();
-    runOnHosts(
-        cluster, hosts(), [&](taccComm_t comm, int rank) { runAll(comm, rank, ranks(), trials); }, config);
-    ASSERT_FALSE(HasFailure()) << name;
-  }
+  });
 }
 
 TEST_P(HostCollectives, splitMakesACommunicatorOfEachColor) {
