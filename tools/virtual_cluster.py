@@ -25,7 +25,8 @@ hostname "$1"; mount -t sysfs sysfs /sys; mount -t tmpfs tmpfs /dev/shm; cd /dev
 printf %s "$2" >hosts; mount --bind hosts /etc/hosts; cat $random/uuid >boot_id; mount --bind boot_id $random/boot_id
 rm hosts boot_id; cd /; echo ready; exec -a "$0" sleep infinity >/dev/null 2>&1"""
 BRIDGE = ["link", "add", "name", "br0", "up", "type", "bridge"]
-# Where the kernel's br_netfilter is loaded, every frame would pass the packet filter, up to a fifth of all processor time.
+# Where the kernel's br_netfilter is loaded, every frame would pass the packet filter: 5 to 9 % of a large allreduce's processor
+# time, and rules made for other networks.
 SWITCH = """for filter in /proc/sys/net/bridge/bridge-nf-call-*tables; do [ ! -w $filter ] || echo 0 >$filter; done
 echo ready; exec -a "$0" sleep infinity >/dev/null 2>&1"""
 
