@@ -11,7 +11,7 @@ namespace tacc::bench {
 namespace {
 
 /// What tools/cluster lets a link pass at once: a millisecond's worth, and this at least.
-constexpr size_t leastBurst = 64 << 10, burstPerMbit = 125;
+constexpr size_t leastBurst = 72 << 10, burstPerMbit = 125;
 /// A link fills up again while calls empty it, and not every call sends all its bytes over every link.
 constexpr size_t burstsSent = 8;
 constexpr size_t mostCallsPerBurst = 64;

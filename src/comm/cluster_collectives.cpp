@@ -84,12 +84,12 @@ const Algorithm& ClusterCommunicator::algorithmFor(Collective collective, const 
 
 std::size_t ClusterCommunicator::chunkOf(Collective collective, const std::vector<int>& members, const Call& call,
                                          std::size_t lanes) {
-  const std::size_t size = sizeOf(call.type);
-  const Algorithm& algorithm = algorithmFor(collective, members, 0, call.count / lanes * size);
+  const std::size_t size = sizeOf(call.type), bytes = call.count / lanes * size;
+  const Algorithm& algorithm = algorithmFor(collective, members, 0, bytes);
   const PlanRequest request = chooserFor(members).request(collective, 0);
   const int blocks = programFor(algorithm, request, 0, false).blocks;
-  return std::max<std::size_t>(1, messageBytes(speed_, static_cast<int>(lanes)) / size) *
-         static_cast<std::size_t>(blocks);
+  const std::size_t message = messageBytes(speed_, bytesOfAll(request, bytes), static_cast<int>(lanes));
+  return std::max<std::size_t>(1, message / size) * static_cast<std::size_t>(blocks);
 }
 
 void ClusterCommunicator::startBetween(const Call& call, Between between, std::size_t released) {

@@ -186,7 +186,7 @@ std::vector<int> DynamicSelection::propose(const Class& of, int current, double 
   NetworkQuestion question;
   question.request = {of.collective, of.chooser->ranks(), 0, of.chooser->groups(), {}};
   question.bytes = static_cast<double>(of.bytes);
-  question.leastChunk = static_cast<double>(messageBytes(speed_, 1));
+  question.leastChunk = static_cast<double>(messageBytes(speed_, bytesOfAll(question.request, of.bytes), 1));
   std::vector<int> numbers;
   for (const Algorithm* algorithm : suggestAlgorithms(question, of.chooser->machine(), algorithmOf(current), ratio))
     numbers.push_back(numberOf(*algorithm));

@@ -162,7 +162,7 @@ std::vector<NetworkCandidate> NetworkChooser::priceAll(Collective collective, st
   NetworkQuestion question;
   question.request = request(collective, 0);
   question.bytes = static_cast<double>(bytes);
-  question.messageBytes = static_cast<double>(messageBytes(speed_, 1));
+  question.messageBytes = static_cast<double>(messageBytes(speed_, bytesOfAll(question.request, bytes), 1));
   std::vector<NetworkCandidate> candidates = chooseNetworkAlgorithm(question, map_);
   const auto simple = std::ranges::find(candidates, &preferred(collective, bytes), &NetworkCandidate::algorithm);
   if (simple == candidates.begin() || simple == candidates.end() || !simple->isPossible) return candidates;

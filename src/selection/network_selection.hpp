@@ -20,9 +20,12 @@ struct NetworkShape {
 /// A forced algorithm that cannot serve the request is an Error (taccInvalidUsage) that lists those that can.
 const Algorithm& selectNetworkAlgorithm(const NetworkShape& shape);
 
-/// Bytes of a message: of a block of a split vector, or of the chunk's part of a block. `lanes`: ranks of each host
-/// that send at the same time.
-std::size_t messageBytes(const NetworkSpeed& speed, int lanes);
+/// All blocks of a call together. `bytes`: split: of the vector; stack: of one block.
+std::size_t bytesOfAll(const PlanRequest& request, std::size_t bytes);
+
+/// Bytes of a message: of a block of a split vector, or of the chunk's part of a block. `bytes`: bytesOfAll. `lanes`:
+/// ranks of each host that have so many each and send at the same time.
+std::size_t messageBytes(const NetworkSpeed& speed, std::size_t bytes, int lanes);
 
 /// Up to here a call of several ranks a host goes through one rank of each host: fewer steps, and the bytes cost
 /// little.

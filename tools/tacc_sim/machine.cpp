@@ -86,7 +86,8 @@ CostCall Machine::cut(Collective collective, double bytes, int blocks) const {
   const bool split = partitionOf(collective) == Partition::split;
   CostCall call;
   call.bytes = split ? bytes : bytes / ranks();
-  call.chunkBytes = static_cast<double>(messageBytes(speed_, 1)) * (split ? blocks : 1);
+  call.chunkBytes =
+      static_cast<double>(messageBytes(speed_, static_cast<std::size_t>(bytes), 1)) * (split ? blocks : 1);
   return call;
 }
 

@@ -1,0 +1,52 @@
+#include "selection/network_selection.hpp"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+
+namespace tacc::test {
+namespace {
+
+constexpr std::size_t kiB = 1024, miB = 1024 * kiB;
+
+NetworkSpeed linkOf(double mbit) { return {.bytesPerSecond = mbit * 1e6 / 8}; }
+
+TEST(MessageBytes, FollowTheLink) {
+  EXPECT_EQ(messageBytes(linkOf(10), 0, 1), 16 * kiB);
+  EXPECT_EQ(messageBytes(linkOf(1'000), 0, 1), 64 * kiB);
+  EXPECT_EQ(messageBytes(linkOf(100'000), 0, 1), 256 * kiB);
+}
+
+TEST(MessageBytes, GrowWithTheCall) {
+  EXPECT_EQ(messageBytes(linkOf(200), 8 * miB, 1), 16 * kiB);
+  EXPECT_EQ(messageBytes(linkOf(200), 64 * miB, 1), 64 * kiB);
+  EXPECT_EQ(messageBytes(linkOf(200), std::size_t{1} << 40, 1), 256 * kiB);
+  EXPECT_EQ(messageBytes(linkOf(1'000), 16 * miB, 1), messageBytes(linkOf(1'000), 0, 1));
+}
+
+TEST(MessageBytes, AreSharedByLanes) {
+  EXPECT_EQ(messageBytes(linkOf(1'000), 0, 4), 16 * kiB);
+  EXPECT_EQ(messageBytes(linkOf(200), 0, 16), 4 * kiB);
+  EXPECT_EQ(messageBytes(linkOf(200), 64 * miB, 4), 64 * kiB);  // of each lane
+}
+
+TEST(MessageBytes, ArePowersOfTwoThatNeverShrinkWithTheCall) {
+  for (const double mbit : {0.0, 3.0, 200.0, 1'700.0, 400'000.0})
+    for (const int lanes : {1, 3, 16, 128})
+      for (std::size_t bytes = 1, last = 0; bytes < std::size_t{1} << 40; bytes *= 3) {
+        const std::size_t message = messageBytes(linkOf(mbit), bytes, lanes);
+        EXPECT_TRUE(std::has_single_bit(message)) << message;
+        EXPECT_GE(message, last);
+        EXPECT_GE(message, 4 * kiB);
+        EXPECT_LE(message, 256 * kiB);
+        last = message;
+      }
+}
+
+TEST(BytesOfAll, CountsTheBlocksOfAStack) {
+  EXPECT_EQ(bytesOfAll({Collective::allReduce, 8, 0}, 100), 100U);
+  EXPECT_EQ(bytesOfAll({Collective::allGather, 8, 0}, 100), 800U);
+}
+
+}  // namespace
+}  // namespace tacc::test
