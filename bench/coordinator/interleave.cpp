@@ -6,6 +6,7 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "coordinator/stolen_time.hpp"
 #include "coordinator/turns.hpp"
 #include "worker/element.hpp"
 
@@ -176,6 +177,7 @@ Row measure(const Contest& contest, const Options& options, const Task& task, co
     seat.entrant->rehearse();
     seat.entrant->choose(options, options.repetitions * static_cast<int>(seats.size()), leastWarmup);
   }
+  const StolenTime stolen;
   const auto turns = turnsOf(seats.size(), options.repetitions);
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
     const bool check = options.check && repetition + 1 == options.repetitions;
@@ -186,6 +188,7 @@ Row measure(const Contest& contest, const Options& options, const Task& task, co
     }
   }
 
+  row.stolen = stolen.share();
   row.outOfPlace = entrants[0]->outcome();
   row.iterations = entrants[0]->iterations() * options.repetitions;
   if (inPlace) row.inPlace = entrants[0]->inPlaceOutcome();

@@ -30,6 +30,7 @@ Json result(const Options& options, const Row& row) {
                  {"wrong", nullptr},
                  {"algorithm", row.outOfPlace.algorithm},
                  {"cpu_seconds", row.outOfPlace.cpuSeconds},
+                 {"stolen", row.stolen},
                  {"peers", Json::object()}};
   if (options.check) object["wrong"] = row.outOfPlace.wrong + (row.inPlace ? row.inPlace->wrong : 0);
   for (const PeerOutcome& peer : row.peers) object["peers"][peer.name] = compared(row, peer.outcome);

@@ -39,6 +39,7 @@ struct Row {
   std::optional<Outcome> inPlace;
   std::vector<PeerOutcome> peers;
   std::optional<Outcome> bound;
+  double stolen = 0;  ///< share of the processors' time that the hypervisor gave to other machines meanwhile
 
   const char* opLabel() const;
   int rootLabel() const { return collective->rooted ? root : -1; }

@@ -74,12 +74,25 @@ std::string describeAlone(const std::vector<Row>& rows) {
   return fmt::format("least time {:.2f} us, highest bus bandwidth {:.2f} GB/s", least, bandwidth);
 }
 
+/// Less cannot be told from noise.
+constexpr double worthTelling = 0.02;
+
+std::string warnOfStolenTime(const std::vector<Row>& rows) {
+  const auto worst =
+      std::max_element(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.stolen < b.stolen; });
+  if (worst->stolen < worthTelling) return "";
+  return fmt::format(
+      "# the hypervisor gave up to {:.0f} % of this machine's processor time to others (at {}): times are longer\n",
+      100 * worst->stolen, formatSize(worst->bytes));
+}
+
 }  // namespace
 
 std::string summarize(const Options& options, const std::vector<Row>& rows) {
   if (rows.empty()) return "# summary: nothing was measured\n";
-  std::string text = fmt::format("# summary: {} ranks, {} {}", options.ranks, options.collective->name,
-                                 joinNames(options.types, typeName));
+  std::string text = warnOfStolenTime(rows);
+  text += fmt::format("# summary: {} ranks, {} {}", options.ranks, options.collective->name,
+                      joinNames(options.types, typeName));
   if (options.collective->reduces) text += fmt::format(" {}", joinNames(options.ops, opName));
   text += fmt::format(
       ", {} memory: {}", options.memoryName(),

@@ -103,15 +103,28 @@ TEST(Summary, givesMeanAndWorst) {
   EXPECT_EQ(text.find('\n'), text.size() - 1);
 }
 
+TEST(Summary, saysWhatTheHypervisorTook) {
+  Row slow = row(8, 1);
+  slow.stolen = 0.123;
+  const std::string text = summarize(twoPeers(), {row(1048576, 100), slow});
+  EXPECT_NE(text.find("gave up to 12 % of this machine's processor time to others (at 8 B)"), std::string::npos)
+      << text;
+  EXPECT_LT(text.find("12 %"), text.find("# summary: "));
+  EXPECT_EQ(summarize(twoPeers(), {row(8, 1)}).find("# summary: "), 0U);
+}
+
 TEST(Json, hasExactlyTheDocumentedKeys) {
   Options options = twoPeers();
-  const auto report = nlohmann::ordered_json::parse(jsonReport(options, {row(1000000, 100)}));
-  EXPECT_EQ(report.dump(),
-            R"({"collective":"allreduce","ranks":4,"memory":"private","reference":"tacc","cluster":null,"results":[)"
-            R"({"size":1000000,"count":250000,)"
-            R"("type":"float","redop":"sum","root":-1,"time":100.0,"alg_bw":10.0,"bus_bw":15.0,"wrong":3,)"
-            R"("algorithm":"ring","cpu_seconds":0.001,"peers":{"mpich":{"time":300.0,"ratio":3.0,"cpu_seconds":0.002},)"
-            R"("gloo":null}}]})");
+  Row stolen = row(1000000, 100);
+  stolen.stolen = 0.125;
+  const auto report = nlohmann::ordered_json::parse(jsonReport(options, {stolen}));
+  EXPECT_EQ(
+      report.dump(),
+      R"({"collective":"allreduce","ranks":4,"memory":"private","reference":"tacc","cluster":null,"results":[)"
+      R"({"size":1000000,"count":250000,)"
+      R"("type":"float","redop":"sum","root":-1,"time":100.0,"alg_bw":10.0,"bus_bw":15.0,"wrong":3,)"
+      R"("algorithm":"ring","cpu_seconds":0.001,"stolen":0.125,"peers":{"mpich":{"time":300.0,"ratio":3.0,"cpu_seconds":0.002},)"
+      R"("gloo":null}}]})");
   options.check = false;
   EXPECT_TRUE(nlohmann::json::parse(jsonReport(options, {row(8, 1)}))["results"][0]["wrong"].is_null());
   options.cluster = ClusterShape::parse("2,4,200,100");
