@@ -33,7 +33,8 @@ constexpr int mostCalls = 500;
 /// of few bytes take so long for what they send that the burst is never used up, and of many it is a small part.
 constexpr std::size_t burstBytes = 256 << 10, burstlessBytes = 1 << 20, bytesOfAWarmCall = 256;
 constexpr std::size_t leastWarm = 2;
-/// Free calls before any is timed: explorations take 30 calls, of short ones up to 900, of broadcasts 1700, and come again.
+/// Free calls before any is timed: explorations take 30 calls, of short ones up to 900, of broadcasts 1700, and come
+/// again.
 constexpr double learningSeconds = 1.5;
 constexpr int leastLearning = 48, mostLearning = 15000;
 
