@@ -25,6 +25,8 @@ constexpr std::size_t hugePageBytes = std::size_t{2} << 20;
 constexpr std::size_t pieceBytes = std::size_t{128} << 20;
 /// Left to the machine.
 constexpr std::size_t spareBytes = std::size_t{16} << 20;
+/// Less is taken as malloc takes it, without a look at what is left.
+constexpr std::size_t leastChecked = std::size_t{1} << 20;
 
 #ifdef MADV_POPULATE_WRITE
 constexpr int populateWrite = MADV_POPULATE_WRITE;
@@ -109,9 +111,9 @@ FileDescriptor makeUnnamedFile(std::size_t bytes, std::string_view purpose) {
 }
 
 void reservePages(int fd, std::byte* data, std::size_t offset, std::size_t bytes, std::string_view purpose) {
-  // An impossible size is refused before the first page is taken from others.
-  const std::size_t available = availableMemory();
-  if (bytes + spareBytes > available) {
+  // An impossible size is refused before the first page is taken from others. To look takes half a millisecond.
+  const std::size_t available = bytes < leastChecked ? SIZE_MAX : availableMemory();
+  if (bytes > available || available - bytes < spareBytes) {
     fail(taccSystemError, "shared memory for {}: {} bytes are wanted, {} are available", purpose, bytes, available);
   }
   for (std::size_t done = 0; done < bytes;) {

@@ -41,12 +41,10 @@ constexpr Setting settings[] = {
     {"UCX_TLS", "TLS", "^sm"},
 };
 
-// A receiver has room for the longest segment that a sender anywhere may use; of TCP's buffers one is in use while a
-// message is sent or comes in, one for each peer. With UCX's own for the receiver, 64K, it is a fifth slower than with
-// 1M. Neither is set where the user sets one: a receiver's must not be the smaller one.
-constexpr Setting receiverSegment = {"UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "2M"};
-constexpr Setting senderSegment = {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "2M"};  // or less: see segment_choice.hpp
-constexpr Setting senderSegmentBesideFabric = {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "1M"};
+// Pieces of a message over TCP, and what is sent at once, without asking the receiver for a place. A receiver must have
+// room for the longest of any sender. With UCX's own, 8K for the sender, 64 KiB take a third longer.
+constexpr Setting receiverSegment = {"UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "260K"};
+constexpr Setting senderSegment = {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "260K"};
 
 // UCX 1.13 ends the process (an assertion in its completion of zero-copy sends) when a peer dies while it sends to it
 // over TCP without a copy. A copy costs about a third more processor time for large messages; a rank of a job that has
@@ -94,9 +92,9 @@ UcxContext::UcxContext(const NetworkOptions& options) : hasFabric_(hasInfiniBand
   if (!isSetByUser("UCX_LOG_LEVEL")) ucs_global_opts_set_value("LOG_LEVEL", logs(LogLevel::warn) ? "warn" : "fatal");
   Configuration configuration;
   for (const Setting& setting : settings) configuration.set(setting);
-  if (!isSetByUser(receiverSegment.variable)) {
-    configuration.set(hasFabric_ ? senderSegmentBesideFabric : senderSegment);
-    if (!isSetByUser(senderSegment.variable)) configuration.set(receiverSegment);
+  if (!isSetByUser(receiverSegment.variable) && !isSetByUser(senderSegment.variable)) {
+    configuration.set(receiverSegment);
+    configuration.set(senderSegment);
   }
   if (!hasFabric_) configuration.set(tcpOnly);
   if (!options.interface.empty()) configuration.set({"UCX_NET_DEVICES", "NET_DEVICES", options.interface.c_str()});

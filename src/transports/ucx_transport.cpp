@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <new>
 #include <optional>
 #include <utility>
 
 #include "base/error.hpp"
-#include "transports/segment_choice.hpp"
 #include "transports/ucx_context.hpp"
 
 namespace tacc {
@@ -27,8 +25,6 @@ ucp_tag_t tagOf(int sender, std::uint32_t tag) {
 }
 
 class UcxTransport;
-using Clock = std::chrono::steady_clock;
-using Time = Clock::time_point;
 
 /// What UCX and the transport keep about a message under way. UCX's part lies right in front of it, in memory of the
 /// transport: so nothing is allocated for a message, and everything that is under way can be found.
@@ -38,36 +34,13 @@ struct Operation {
   int peer = 0;
   std::uint32_t tag = 0;
   std::size_t capacity = 0;  // of a receive
-  // Of a send that goes in segments of our choice:
-  const std::byte* data = nullptr;
-  std::size_t bytes = 0;
-  SegmentChoice::Message way;
-  Time start;
-};
-
-/// A datatype's functions, to which UCX leaves how much of a segment they fill. The message is its operation.
-constexpr ucp_generic_dt_ops_t cutting = {
-    .start_pack = [](void*, const void* operation, std::size_t) { return const_cast<void*>(operation); },
-    .start_unpack = nullptr,  // nothing is received so
-    .packed_size = [](void* operation) { return static_cast<Operation*>(operation)->bytes; },
-    .pack =
-        [](void* state, std::size_t offset, void* segment, std::size_t room) {
-          const Operation& operation = *static_cast<Operation*>(state);
-          // UCX has decided by the whole length whether a message is one piece, and then takes nothing less.
-          const std::size_t most = room < operation.bytes ? operation.way.segment : operation.bytes;
-          const std::size_t bytes = std::min({room, most, operation.bytes - offset});
-          std::memcpy(segment, operation.data + offset, bytes);
-          return bytes;
-        },
-    .unpack = nullptr,
-    .finish = [](void*) {},
 };
 
 struct Peer {
-  std::vector<std::byte> address;
+  std::vector<std::byte> address;  // of its worker
+  bool hasFabric = false;
   ucp_ep_h endpoint = nullptr;
   int underWay = 0;  // messages
-  Time lastSent;     // of the messages in segments of our choice
   ucs_status_t status = UCS_OK;
   UcxTransport* transport = nullptr;
 };
@@ -95,9 +68,8 @@ class UcxTransport final : public NetworkTransport {
 
   Operation& begin(int peer, std::uint32_t tag, std::size_t capacity, NetworkRequest& request);
   void end(Operation& operation, ucs_status_t status, std::size_t bytes);
-  void cut(Operation& operation, const void* data, std::size_t bytes);
-  void noteTime(const Operation& operation);
   void addOperations();
+  ucp_err_handling_mode_t errorModeWith(const Peer& peer) const;
   void connect(int rank);
   void note(taccResult_t result, const std::string& message);
   std::string gone(int rank, ucs_status_t status) const;
@@ -116,8 +88,6 @@ class UcxTransport final : public NetworkTransport {
   bool somePeerFailed_ = false;
   std::optional<Error> error_;  // the first; found in a callback, which must not throw
   ucp_worker_h worker_ = nullptr;
-  ucp_datatype_t cutting_ = 0;
-  SegmentChoice segmentChoice_;
   ucs_status_ptr_t flush_ = nullptr;  // under way, of drain()
   int descriptor_ = -1;
 };
@@ -127,13 +97,10 @@ std::size_t roundUp(std::size_t bytes) { return (bytes + cacheLine - 1) / cacheL
 UcxTransport::UcxTransport(const NetworkOptions& options)
     : context_(options), rank_(options.rank), requestBytes_(roundUp(context_.requestBytes())) {
   addOperations();
-  ucs_status_t status = ucp_dt_create_generic(&cutting, nullptr, &cutting_);
-  if (status != UCS_OK)
-    fail(taccSystemError, "rank {}: UCX cannot make a datatype: {}", rank_, ucs_status_string(status));
   ucp_worker_params_t parameters = {};
   parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   parameters.thread_mode = UCS_THREAD_MODE_SINGLE;
-  status = ucp_worker_create(context_.get(), &parameters, &worker_);
+  ucs_status_t status = ucp_worker_create(context_.get(), &parameters, &worker_);
   if (status != UCS_OK)
     fail(taccSystemError, "rank {}: UCX cannot make a worker: {}", rank_, ucs_status_string(status));
   status = ucp_worker_get_efd(worker_, &descriptor_);
@@ -168,10 +135,10 @@ UcxTransport::~UcxTransport() {
   force.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   force.flags = UCP_EP_CLOSE_FLAG_FORCE;
   for (Peer& peer : peers_)
-    if (peer.endpoint != nullptr) keep(ucp_ep_close_nbx(std::exchange(peer.endpoint, nullptr), &force));
+    if (peer.endpoint != nullptr && errorModeWith(peer) == UCP_ERR_HANDLING_MODE_PEER)
+      keep(ucp_ep_close_nbx(std::exchange(peer.endpoint, nullptr), &force));  // the others go with the worker
   waitForAll();
   ucp_worker_destroy(worker_);  // the operations' memory goes after it
-  ucp_dt_destroy(cutting_);
 }
 
 template <class IsDone>
@@ -187,7 +154,9 @@ std::vector<std::byte> UcxTransport::address() const {
   const ucs_status_t status = ucp_worker_query(worker_, &attributes);
   if (status != UCS_OK) fail(taccSystemError, "rank {}: UCX has no address: {}", rank_, ucs_status_string(status));
   const auto* bytes = reinterpret_cast<const std::byte*>(attributes.address);
-  std::vector<std::byte> result(bytes, bytes + attributes.address_length);
+  std::vector<std::byte> result(1 + attributes.address_length);
+  result.front() = std::byte{context_.hasFabric()};
+  std::copy_n(bytes, attributes.address_length, result.begin() + 1);
   ucp_worker_release_address(worker_, attributes.address);
   return result;
 }
@@ -195,9 +164,19 @@ std::vector<std::byte> UcxTransport::address() const {
 void UcxTransport::setPeers(std::vector<std::vector<std::byte>> addresses) {
   peers_.resize(addresses.size());  // and never again: UCX has pointers to them
   for (std::size_t i = 0; i < addresses.size(); ++i) {
-    peers_[i].address = std::move(addresses[i]);
+    const std::vector<std::byte>& address = addresses[i];
+    if (address.empty()) fail(taccRemoteError, "rank {}: rank {} has sent no UCX address", rank_, i);
+    peers_[i].hasFabric = address.front() != std::byte{0};
+    peers_[i].address.assign(address.begin() + 1, address.end());
     peers_[i].transport = this;
   }
+}
+
+/// How two ranks do is the same for both. Without error handling UCX sends long messages by rendezvous also over TCP,
+/// from place to place; with it, 1.13 copies them into segments and out again. Over TCP the death of a peer is told
+/// either way, by its connection's end. Over InfiniBand, an error that is not handled ends the process.
+ucp_err_handling_mode_t UcxTransport::errorModeWith(const Peer& peer) const {
+  return context_.hasFabric() && peer.hasFabric ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
 }
 
 /// A receive connects too: only an endpoint of one's own tells that its peer has died.
@@ -207,7 +186,7 @@ void UcxTransport::connect(int rank) {
   parameters.field_mask =
       UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
   parameters.address = reinterpret_cast<const ucp_address_t*>(peer.address.data());
-  parameters.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  parameters.err_mode = errorModeWith(peer);
   parameters.err_handler = {onPeerFailure, &peer};
   const ucs_status_t status = ucp_ep_create(worker_, &parameters, &peer.endpoint);
   if (status != UCS_OK) {
@@ -244,7 +223,6 @@ Operation& UcxTransport::begin(int peer, std::uint32_t tag, std::size_t capacity
   operation.peer = peer;
   operation.tag = tag;
   operation.capacity = capacity;
-  operation.bytes = 0;
   request.done = false;
   ++entry.underWay;
   return operation;
@@ -254,7 +232,6 @@ void UcxTransport::end(Operation& operation, ucs_status_t status, std::size_t by
   NetworkRequest& request = *std::exchange(operation.request, nullptr);
   --peers_[static_cast<std::size_t>(operation.peer)].underWay;
   free_.push_back(&operation);
-  if (operation.bytes != 0) noteTime(operation);
   if (status == UCS_OK) {
     request.bytes = bytes;
     request.done = true;
@@ -264,22 +241,6 @@ void UcxTransport::end(Operation& operation, ucs_status_t status, std::size_t by
   } else {
     note(taccRemoteError, gone(operation.peer, status));
   }
-}
-
-void UcxTransport::cut(Operation& operation, const void* data, std::size_t bytes) {
-  operation.data = static_cast<const std::byte*>(data);
-  operation.bytes = bytes;
-  operation.way = segmentChoice_.next();
-  operation.start = Clock::now();
-}
-
-/// Messages to a rank go one after the other: one's time begins when the one before it has gone.
-void UcxTransport::noteTime(const Operation& operation) {
-  Peer& peer = peers_[static_cast<std::size_t>(operation.peer)];
-  const Time now = Clock::now();
-  const std::chrono::duration<double> time = now - std::max(operation.start, peer.lastSent);
-  peer.lastSent = now;
-  segmentChoice_.note(operation.way, operation.bytes, time.count());
 }
 
 std::string UcxTransport::gone(int rank, ucs_status_t status) const {
@@ -324,12 +285,6 @@ void UcxTransport::send(int peer, std::uint32_t tag, const void* data, std::size
   parameters.cb.send = onSent;
   parameters.user_data = &operation;
   parameters.memory_type = UCS_MEMORY_TYPE_HOST;
-  if (bytes > SegmentChoice::longest && !context_.hasFabric()) {
-    cut(operation, data, bytes);
-    data = &operation;
-    parameters.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE;
-    parameters.datatype = cutting_;
-  }
   const ucs_status_ptr_t result =
       ucp_tag_send_nbx(peers_[static_cast<std::size_t>(peer)].endpoint, data, bytes, tagOf(rank_, tag), &parameters);
   if (!UCS_PTR_IS_PTR(result)) end(operation, UCS_PTR_STATUS(result), 0);

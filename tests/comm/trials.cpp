@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <string>
 
 #include "elements.hpp"
@@ -107,21 +109,41 @@ std::vector<std::byte> expectedOutput(const Trial& t, int rank, int ranks) {
   return output;
 }
 
-/// A buffer with guard bytes around it, in private or library memory.
+/// Library memory that trials use one after the other, as programs do: to make it and to show it to all ranks takes far
+/// longer than a small call.
+class LibraryBlocks {
+ public:
+  LibraryBlocks() = default;
+  ~LibraryBlocks() {
+    for (const auto& [bytes, block] : free_) EXPECT_EQ(taccMemFree(block), taccSuccess);
+  }
+  LibraryBlocks(const LibraryBlocks&) = delete;
+  LibraryBlocks& operator=(const LibraryBlocks&) = delete;
+
+  static std::size_t roundUp(std::size_t bytes) { return std::bit_ceil(bytes); }
+  void* take(std::size_t bytes) {
+    if (const auto found = free_.find(roundUp(bytes)); found != free_.end()) return free_.extract(found).mapped();
+    void* block = nullptr;
+    EXPECT_EQ(taccMemAlloc(&block, roundUp(bytes)), taccSuccess);
+    return block;
+  }
+  void giveBack(void* block, std::size_t bytes) { free_.emplace(roundUp(bytes), block); }
+
+ private:
+  std::multimap<std::size_t, void*> free_;
+};
+
+/// A buffer with guard bytes around it, in private memory or, with `blocks`, in library memory.
 class Guarded {
  public:
-  Guarded(std::size_t bytes, bool library) : bytes_(bytes), library_(library) {
-    void* raw = nullptr;
-    if (library)
-      EXPECT_EQ(taccMemAlloc(&raw, bytes + 2 * guard), taccSuccess);
-    else
-      raw = std::malloc(bytes + 2 * guard);
-    base_ = static_cast<std::byte*>(raw);
-    std::fill_n(base_, bytes + 2 * guard, std::byte{0xA5});
+  Guarded(std::size_t bytes, LibraryBlocks* blocks) : bytes_(bytes), blocks_(blocks) {
+    const std::size_t all = bytes + 2 * guard;
+    base_ = static_cast<std::byte*>(blocks != nullptr ? blocks->take(all) : std::malloc(all));
+    std::fill_n(base_, all, std::byte{0xA5});
   }
   ~Guarded() {
-    if (library_)
-      EXPECT_EQ(taccMemFree(base_), taccSuccess);
+    if (blocks_ != nullptr)
+      blocks_->giveBack(base_, bytes_ + 2 * guard);
     else
       std::free(base_);
   }
@@ -137,7 +159,7 @@ class Guarded {
  private:
   static constexpr std::size_t guard = 64;
   std::size_t bytes_;
-  bool library_;
+  LibraryBlocks* blocks_;
   std::byte* base_;
 };
 
@@ -165,7 +187,7 @@ taccResult_t callCollective(const Trial& t, const void* send, void* receive, tac
   return taccInternalError;
 }
 
-void runTrial(const Trial& t, taccComm_t comm, int rank, int ranks) {
+void runTrial(const Trial& t, taccComm_t comm, int rank, int ranks, LibraryBlocks& library) {
   const std::size_t size = sizeOf(t.type);
   const std::size_t in = blocksIn(t.collective, ranks) * t.count, out = blocksOut(t.collective, ranks) * t.count;
   const bool isRoot = rank == t.root;
@@ -176,7 +198,8 @@ void runTrial(const Trial& t, taccComm_t comm, int rank, int ranks) {
   encodeRepeating(
       t.type, in, [&](std::size_t i) { return inputOf(rank, i, t.op); }, input.data());
 
-  Guarded sendBuffer(std::max(in, out) * size, t.libraryMemory), receiveBuffer(out * size, t.libraryMemory);
+  LibraryBlocks* const blocks = t.libraryMemory ? &library : nullptr;
+  Guarded sendBuffer(std::max(in, out) * size, blocks), receiveBuffer(out * size, blocks);
   std::byte* send = sendBuffer.data();
   std::byte* receive = receiveBuffer.data();
   if (t.inPlace) {
@@ -255,8 +278,9 @@ std::vector<Trial> trialsOfElements(int ranks, std::size_t elements) {
 }
 
 void runAll(taccComm_t comm, int rank, int ranks, const std::vector<Trial>& trials) {
+  LibraryBlocks library;
   for (const Trial& t : trials) {
-    runTrial(t, comm, rank, ranks);
+    runTrial(t, comm, rank, ranks, library);
     if (testing::Test::HasFailure()) return;
   }
 }
