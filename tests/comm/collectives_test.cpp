@@ -50,7 +50,7 @@ TEST_P(Collectives, severalChunks) {
 }
 
 TEST_P(Collectives, everyAlgorithmForced) {
-  // The largest count goes in several chunks then; and a communicator's memory takes a tenth of the time to make.
+  // So that the largest count goes in several chunks.
   setenv("TACC_CHUNK_SIZE", "64K", 1);
   for (const Algorithm& algorithm : algorithms()) {
     std::vector<Trial> trials;
