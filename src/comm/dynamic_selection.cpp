@@ -19,6 +19,10 @@ constexpr double rarer = 4;
 constexpr std::size_t agreedBytes = 8 * DynamicChoice::mostTimes;
 /// Shorter calls take what processors and the scheduler take more than what the network does, which the model knows.
 constexpr double shortSeconds = 2e-3;
+/// Longer calls agree at most so often. An agreement waits for the last rank and for what still is in the links' queues:
+/// after calls of 9 ms it takes 0.3 to 1.5 ms, several times its price, and one after every fourth of them cost 2 %.
+constexpr double leastSecondsBetween = 0.25;
+constexpr double longestPeriodOfLong = 16;  // calls, by the price; where it must be longer, calls are not timed
 /// Of calls up to this the bytes that links let pass at once are a good part, after others' calls too.
 constexpr double burstySeconds = 20e-3;
 /// Prices of algorithms that may be the fastest for such calls, to the least of all.
@@ -145,9 +149,12 @@ DynamicSelection::Class DynamicSelection::makeClass(NetworkChooser& chooser, Col
                         DynamicChoice::paceOfShortCalls(static_cast<int>(std::min(rarer * period, 1.0 * longestPeriod)),
                                                         countedOf(collective, expected)),
                         rivalsOf(candidates, chooser.request(collective, 0)));
-  else if (period <= DynamicChoice::mostPeriod && needsAll(collective))
+  else if (period <= longestPeriodOfLong && needsAll(collective))
     made.choice.emplace(chosen, expected,
-                        DynamicChoice::paceOfLongCalls(static_cast<int>(period), expected <= burstySeconds ? 1 : 0));
+                        DynamicChoice::paceOfLongCalls(
+                            static_cast<int>(std::clamp(leastSecondsBetween / expected, period,
+                                                        static_cast<double>(DynamicChoice::mostPeriod))),
+                            expected <= burstySeconds ? 1 : 0));
   return made;
 }
 

@@ -75,7 +75,7 @@ double DynamicChoice::Trial::typical() const noexcept {
 
 DynamicChoice::Pace DynamicChoice::paceOfLongCalls(int period, int skipped) {
   const int calls = std::clamp(period, leastPeriod, mostPeriod);
-  return {calls, calls, skipped};
+  return {calls, std::min(calls, static_cast<int>(mostTimes)), skipped};
 }
 
 DynamicChoice::Pace DynamicChoice::paceOfShortCalls(int period, int counted) {

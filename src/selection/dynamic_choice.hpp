@@ -47,6 +47,7 @@ class DynamicChoice {
     double typical() const noexcept;
   };
 
+  static constexpr std::size_t mostTimes = 16;  // in a window
   /// How calls are measured: a time is the mean of some calls in a row.
   struct Pace {
     int period;       // calls from one agreement to the next, while nothing is tried
@@ -54,14 +55,13 @@ class DynamicChoice {
     int skipped = 0;  // calls of a trial that do not count, as they connect and run beside others' calls before them
     int counted = 1;  // calls of which each time is the mean
   };
-  static constexpr int leastPeriod = 4, mostPeriod = 16;
-  /// Every call is timed, and agreements are every `period` calls, leastPeriod to mostPeriod. In trials `skipped` calls
-  /// of each option come before the one that counts.
+  static constexpr int leastPeriod = 4, mostPeriod = 64;
+  /// Every call is timed by itself, and agreements are every `period` calls, leastPeriod to mostPeriod; the last
+  /// mostTimes of these tell. In trials `skipped` calls of each option come before the one that counts.
   static Pace paceOfLongCalls(int period, int skipped = 0);
   static constexpr int timesOfShortCalls = 4;
   /// `counted` calls in a row make a time.
   static Pace paceOfShortCalls(int period, int counted);
-  static constexpr std::size_t mostTimes = 16;  // in a window
   /// That an exploration tries, the current one included; rivals may be as many as a window has times.
   static constexpr std::size_t mostOptions = 7;
 

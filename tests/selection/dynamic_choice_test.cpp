@@ -231,6 +231,19 @@ TEST(DynamicChoice, ABurstIsNotWhatIsExpected) {
   }
 }
 
+TEST(DynamicChoice, LongPeriodsTellOfTheirLastCalls) {
+  DynamicChoice choice(0, 1.0, DynamicChoice::paceOfLongCalls(40));
+  for (int period = 0; period < 3; ++period) {
+    for (int call = 1; call <= 40; ++call) {
+      const bool tells = call > 40 - static_cast<int>(DynamicChoice::mostTimes);
+      EXPECT_EQ(choice.record(tells ? 1.1 : 9.0), call == 40) << call;
+    }
+    EXPECT_EQ(choice.window().size(), DynamicChoice::mostTimes);
+    EXPECT_EQ(choice.agree(others), Event::none);
+  }
+  EXPECT_DOUBLE_EQ(choice.expected(), 1.1);
+}
+
 TEST(DynamicChoice, WithoutOtherOptionsTheOldOneStays) {
   DynamicChoice choice(7, 1.0, DynamicChoice::paceOfLongCalls(4));
   for (int call = 0; call < 100; ++call) {
