@@ -8,16 +8,12 @@
 #include "engine/signature.hpp"
 
 namespace tacc {
-namespace {
-
-/// Long messages go in pieces, so that whoever waits sees them get on.
-constexpr std::size_t pieceBytes = 1024 * 1024;
-
-}  // namespace
 
 void NetworkPairs::start(std::span<const PointToPoint> operations, std::uint64_t signature, std::uint32_t call) {
   operations_.clear();
   NetworkTransport& transport = peers_.transport();
+  // Long messages go in pieces, so that whoever waits sees them get on.
+  const std::size_t pieceBytes = transport.pieceBytes();
   for (const PointToPoint& what : operations) {
     Operation& o = operations_.emplace_back();
     o.what = what;
@@ -46,6 +42,7 @@ void NetworkPairs::start(std::span<const PointToPoint> operations, std::uint64_t
 
 void NetworkPairs::startPieces(Operation& o, std::uint32_t tag) {
   auto* data = static_cast<std::byte*>(o.what.buffer);
+  const std::size_t pieceBytes = peers_.transport().pieceBytes();
   for (std::size_t i = 0; i < o.data.size(); ++i) {
     const std::size_t begin = i * pieceBytes, bytes = std::min(pieceBytes, o.bytes - begin);
     const auto number = tag + static_cast<std::uint32_t>(i);

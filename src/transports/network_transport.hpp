@@ -65,6 +65,9 @@ class NetworkTransport {
   /// Prepares for sleeping on the descriptor. False: something is there already, call progress().
   virtual bool arm() = 0;
 
+  /// Into pieces of so many bytes long messages of taccSend are cut. The same on all ranks that use this kind.
+  virtual std::size_t pieceBytes() const { return std::size_t{1} << 20; }
+
   /// Whether it has found a network that is better than TCP.
   virtual bool hasFabric() const { return false; }
 
