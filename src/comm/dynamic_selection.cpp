@@ -19,8 +19,9 @@ constexpr double rarer = 4;
 constexpr std::size_t agreedBytes = 8 * DynamicChoice::mostTimes;
 /// Shorter calls take what processors and the scheduler take more than what the network does, which the model knows.
 constexpr double shortSeconds = 2e-3;
-/// Longer calls agree at most so often. An agreement waits for the last rank and for what still is in the links' queues:
-/// after calls of 9 ms it takes 0.3 to 1.5 ms, several times its price, and one after every fourth of them cost 2 %.
+/// Longer calls agree at most so often. An agreement waits for the last rank and for what still is in the links'
+/// queues: after calls of 9 ms it takes 0.3 to 1.5 ms, several times its price, and one after every fourth of them cost
+/// 2 %.
 constexpr double leastSecondsBetween = 0.25;
 constexpr double longestPeriodOfLong = 16;  // calls, by the price; where it must be longer, calls are not timed
 /// Of calls up to this the bytes that links let pass at once are a good part, after others' calls too.
@@ -39,6 +40,10 @@ constexpr int countedOfShort = 6, countedOfVeryShort = 12;
 /// one would be a good part, and chains take a while to fill.
 constexpr int countedOfRooted = 32;
 constexpr std::size_t leastBytes = 64;
+/// Where twice the bytes take so much longer, links let the first calls of a trial pass at once, and those calls fill
+/// pipelines: of calls in a row of 8 KiB the first came down a chain of eight hosts after 20 ms, the others every 0.34.
+constexpr double growthWithBytes = 1.4;
+constexpr int fillingOfLongMessages = 8;
 
 /// All ranks need all others' data, so none can be done long before the others.
 bool needsAll(Collective collective) {
@@ -144,17 +149,19 @@ DynamicSelection::Class DynamicSelection::makeClass(NetworkChooser& chooser, Col
   // call takes a third of its price.
   const double overhead = agreementSeconds_ * (needsAll(collective) ? 1 : 3 * (1 + DynamicChoice::timesOfShortCalls));
   const double period = std::ceil(overhead / (affordable * expected));
+  const bool areLong = made.most[static_cast<std::size_t>(chosen)] >= growthWithBytes * expected;
+  const int filling = areLong ? fillingOfLongMessages : 0;
   if (expected <= shortSeconds && period <= longestPeriod)
     made.choice.emplace(chosen, expected,
                         DynamicChoice::paceOfShortCalls(static_cast<int>(std::min(rarer * period, 1.0 * longestPeriod)),
-                                                        countedOf(collective, expected)),
+                                                        countedOf(collective, expected), filling),
                         rivalsOf(candidates, chooser.request(collective, 0)));
   else if (period <= longestPeriodOfLong && needsAll(collective))
-    made.choice.emplace(chosen, expected,
-                        DynamicChoice::paceOfLongCalls(
-                            static_cast<int>(std::clamp(leastSecondsBetween / expected, period,
-                                                        static_cast<double>(DynamicChoice::mostPeriod))),
-                            expected <= burstySeconds ? 1 : 0));
+    made.choice.emplace(
+        chosen, expected,
+        DynamicChoice::paceOfLongCalls(static_cast<int>(std::clamp(leastSecondsBetween / expected, period,
+                                                                   static_cast<double>(DynamicChoice::mostPeriod))),
+                                       expected <= burstySeconds ? 1 : 0));
   return made;
 }
 

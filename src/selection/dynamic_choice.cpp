@@ -46,7 +46,6 @@ constexpr double overtaken = 1.1;
 /// Of short calls the mean of several explorations; two options that are equally good take no turns.
 constexpr double worthwhileByMean = 0.98;
 constexpr int mostCountedOfMany = 16;  // calls of a time, while more than the finalists are tried
-/// Eight processes that take turns on two cores are in step after a call or two.
 constexpr int shortSkipped = 2;
 
 /// The lower of the two in the middle, of an even number: what is above it is other programs and late ranks.
@@ -78,8 +77,9 @@ DynamicChoice::Pace DynamicChoice::paceOfLongCalls(int period, int skipped) {
   return {calls, std::min(calls, static_cast<int>(mostTimes)), skipped};
 }
 
-DynamicChoice::Pace DynamicChoice::paceOfShortCalls(int period, int counted) {
-  return {std::max(period, timesOfShortCalls * (shortSkipped + counted)), timesOfShortCalls, shortSkipped, counted};
+DynamicChoice::Pace DynamicChoice::paceOfShortCalls(int period, int counted, int filling) {
+  const int skipped = shortSkipped + filling;
+  return {std::max(period, timesOfShortCalls * (skipped + counted)), timesOfShortCalls, skipped, counted, filling};
 }
 
 DynamicChoice::DynamicChoice(int option, double expected, Pace pace, const std::vector<int>& rivals)
@@ -102,9 +102,10 @@ void DynamicChoice::schedule(Phase phase, std::vector<Turn> turns) {
 void DynamicChoice::tryOut(Phase phase, std::span<const Trial> trials, std::size_t rounds) {
   std::vector<Turn> turns;
   // The first calls of an option go over new connections.
-  const int more = phase == Phase::everyOption && isShort() ? pace_.skipped : 0;
+  const int more = phase == Phase::everyOption && isShort() ? shortSkipped : 0;
   // As long as many options are left, most of the calls are not those of the best one.
-  const bool areMany = phase == Phase::everyOption || phase == Phase::betterOptions;
+  // What fills pipelines comes in lumps of several calls.
+  const bool areMany = (phase == Phase::everyOption || phase == Phase::betterOptions) && pace_.filling == 0;
   const int counted = areMany ? std::min(pace_.counted, mostCountedOfMany) : pace_.counted;
   for (std::size_t round = 0; round < rounds; ++round)
     for (std::size_t i = 0; i < trials.size(); ++i) {
@@ -246,10 +247,12 @@ std::vector<DynamicChoice::Trial> DynamicChoice::ranking() const {
   return best;
 }
 
-/// The old one is not left out for being the fifth of many that are alike. Of rivals none was measured before.
+/// The old one is not left out for being the fifth of many that are alike, nor rivals' for its first time, which is
+/// that of the first calls of all.
 void DynamicChoice::keepOld(std::vector<Trial>& best, std::size_t room) const {
   const auto old = std::ranges::find(best, current_, &Trial::option);
-  if (reason_ != Reason::rivals && old != best.end() && old - best.begin() >= static_cast<std::ptrdiff_t>(room))
+  const bool isKept = reason_ != Reason::rivals || phase_ == Phase::everyOption;
+  if (isKept && old != best.end() && old - best.begin() >= static_cast<std::ptrdiff_t>(room))
     std::swap(*old, best[room - 1]);
   if (best.size() > room) best.resize(room);
 }
@@ -274,7 +277,9 @@ DynamicChoice::Event DynamicChoice::compareShort() {
   } else {
     keepOld(best, std::max(finalists, (best.size() + 1) / 2));
   }
-  std::erase_if(best, [&](const Trial& trial) { return trial.typical() > most; });
+  const bool keepsOld = phase_ == Phase::everyOption;
+  std::erase_if(best,
+                [&](const Trial& trial) { return trial.typical() > most && !(keepsOld && trial.option == current_); });
   if (best.size() == 1) return settle();
   tryOut(best.size() > finalists ? Phase::betterOptions : Phase::bestOptions, best, mostTimes / best.size());
   return Event::exploring;

@@ -54,14 +54,16 @@ class DynamicChoice {
     int times;        // that they tell, the last ones; at most mostTimes
     int skipped = 0;  // calls of a trial that do not count, as they connect and run beside others' calls before them
     int counted = 1;  // calls of which each time is the mean
+    int filling = 0;  // the last ones of those skipped: ranks that wait for one another do so before them
   };
   static constexpr int leastPeriod = 4, mostPeriod = 64;
   /// Every call is timed by itself, and agreements are every `period` calls, leastPeriod to mostPeriod; the last
   /// mostTimes of these tell. In trials `skipped` calls of each option come before the one that counts.
   static Pace paceOfLongCalls(int period, int skipped = 0);
   static constexpr int timesOfShortCalls = 4;
-  /// `counted` calls in a row make a time.
-  static Pace paceOfShortCalls(int period, int counted);
+  /// `counted` calls in a row make a time, after two, as eight processes that take turns on two cores are in step after
+  /// a call or two, and `filling` more.
+  static Pace paceOfShortCalls(int period, int counted, int filling = 0);
   /// That an exploration tries, the current one included; rivals may be as many as a window has times.
   static constexpr std::size_t mostOptions = 7;
 
@@ -73,8 +75,8 @@ class DynamicChoice {
   int option() const noexcept { return schedule_[window_.size()].option; }
   /// The call took so long on this rank. True: the ranks must agree before the next one.
   bool record(double seconds);
-  /// The next call is the first of those that make a time.
-  bool beginsTime() const noexcept { return made_ == schedule_[window_.size()].skipped; }
+  /// The next call is the first of those that make a time, or fill the pipeline for them.
+  bool beginsTime() const noexcept { return made_ == schedule_[window_.size()].skipped - pace_.filling; }
   /// This rank's times since the last agreement, to be replaced by what all ranks agree on; at most mostTimes.
   std::span<double> window() noexcept { return window_; }
   /// The window is agreed: decides about the calls to come.

@@ -20,9 +20,11 @@ bool isAgain(int code) noexcept { return code == EAGAIN || code == EWOULDBLOCK; 
 
 }  // namespace
 
-void TcpStream::send(std::uint32_t tag, const void* data, std::size_t bytes, NetworkRequest& request) {
+void TcpStream::send(std::uint32_t tag, const void* data, std::size_t bytes, std::uint64_t reads,
+                     NetworkRequest& request) {
   request.done = false;
-  outgoing_.push_back({{tag, 0, bytes}, static_cast<const std::byte*>(data), &request});
+  const bool holds = isOpen() && coalescing_.beforeSend(socket_.get(), bytes, reads);
+  outgoing_.push_back({{tag, holds, bytes}, static_cast<const std::byte*>(data), &request});
 }
 
 void TcpStream::close() noexcept {
@@ -120,6 +122,7 @@ void TcpStream::parse(TcpInbox& inbox) {
     std::memcpy(&head, staging_.data() + begin_, sizeof head);
     inbox.begin(head.tag, head.bytes);
     begin_ += sizeof head;  // afterwards: a message that is an Error stays one
+    coalescing_.onRead(socket_.get(), head.holds != 0);
   }
 }
 

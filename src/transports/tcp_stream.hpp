@@ -1,8 +1,8 @@
 // Messages over one TCP connection, in both directions: what waits to be sent, and what has been read.
 //
-// On the wire a message is its tag and length, 16 bytes, and its data. Nothing here waits. Small messages are read many
-// at a time into a staging buffer; the rest of a long one goes straight to where it belongs, and the same system call
-// reads the beginning of what follows.
+// On the wire a message is its tag and length and whether the next may be held, 16 bytes, and its data. Nothing here
+// waits. Small messages are read many at a time into a staging buffer; the rest of a long one goes straight to where it
+// belongs, and the same system call reads the beginning of what follows.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 
 #include "transports/file_descriptor.hpp"
 #include "transports/network_transport.hpp"
+#include "transports/tcp_coalescing.hpp"
 #include "transports/tcp_inbox.hpp"
 
 namespace tacc {
@@ -20,7 +21,8 @@ class TcpStream {
  public:
   enum class State : std::uint8_t { open, closed };
 
-  void send(std::uint32_t tag, const void* data, std::size_t bytes, NetworkRequest& request);
+  /// `reads`: how many times its rank has read something.
+  void send(std::uint32_t tag, const void* data, std::size_t bytes, std::uint64_t reads, NetworkRequest& request);
 
   /// Messages may be given before there is a connection.
   void open(FileDescriptor socket) noexcept { socket_ = std::move(socket); }
@@ -36,10 +38,14 @@ class TcpStream {
   /// `hasEnded`: the connection has, so all is to be read. Closed: nothing more will come. Throws what the inbox does.
   State receive(TcpInbox& inbox, bool hasEnded, bool& moved);
 
+  /// acknowledge() has to come before its rank waits for long.
+  bool isOwing() const noexcept { return coalescing_.isOwing(); }
+  void acknowledge() noexcept { coalescing_.acknowledge(socket_.get()); }
+
  private:
   struct Head {
     std::uint32_t tag;
-    std::uint32_t reserved;
+    std::uint32_t holds;  // 1: the next may be held (tcp_coalescing.hpp)
     std::uint64_t bytes;
   };
   struct Outgoing {
@@ -52,6 +58,7 @@ class TcpStream {
   void parse(TcpInbox& inbox);
 
   FileDescriptor socket_;
+  TcpCoalescing coalescing_;
   std::deque<Outgoing> outgoing_;
   std::size_t sent_ = 0;            // of the first
   std::vector<std::byte> staging_;  // made at the first read

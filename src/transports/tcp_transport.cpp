@@ -1,5 +1,6 @@
 #include "transports/tcp_transport.hpp"
 
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -25,6 +26,8 @@ using Clock = std::chrono::steady_clock;
 constexpr int eventsAtOnce = 32;
 /// So many times in a row only the connection is looked at from which the next message is due: a system call less.
 constexpr int looksAtOne = 8;
+/// A rank that owes an acknowledgement waits for more messages so many times before it gives it.
+constexpr int looksBeforeAcknowledging = 8;
 constexpr std::size_t addressesAtMost = 16;
 /// For the kernel of the other host to answer: then the next of its addresses is tried.
 constexpr std::chrono::seconds connectTime{5};
@@ -67,10 +70,7 @@ class TcpTransport final : public NetworkTransport {
   bool progress() override;
   bool drain() override;
   int descriptor() const override { return events_.get(); }
-  bool arm() override {
-    looks_ = 0;
-    return true;  // what there is to do keeps the descriptor readable
-  }
+  bool arm() override;
   bool closesBrokenConnections() const override { return true; }
   std::string describe() const override;
 
@@ -89,6 +89,7 @@ class TcpTransport final : public NetworkTransport {
   void onGuest(TcpVisitors::Guest guest);
   void adopt(int rank, FileDescriptor socket);
   bool onStream(int rank, std::uint32_t events);
+  void acknowledgeInTime(bool moved);
   void checkDeadlines();
   void lose(int rank, int error);
   [[noreturn]] void failLost(int rank, int error) const;
@@ -104,6 +105,9 @@ class TcpTransport final : public NetworkTransport {
   int latest_ = 0;    // of which a message was asked for last
   int expected_ = -1;
   int looks_ = 0;  // at its connection alone
+  std::uint64_t reads_ = 0;
+  std::vector<int> owed_;  // peers whose streams are owing
+  int fruitless_ = 0;      // looks since something came
 };
 
 std::vector<InterfaceAddress> chooseOwn(const NetworkOptions& options) {
@@ -174,7 +178,7 @@ void TcpTransport::send(int rank, std::uint32_t tag, const void* data, std::size
   Peer& peer = at(rank);
   if (peer.link == Link::lost) failLost(rank, peer.error);
   const bool isBehind = peer.stream.hasOutput();
-  peer.stream.send(tag, data, bytes, request);
+  peer.stream.send(tag, data, bytes, reads_, request);
   if (peer.link == Link::none) return connect(rank);
   if (peer.link != Link::open || isBehind) return;
   if (peer.stream.flush() == TcpStream::State::closed) lose(rank, errno);
@@ -286,10 +290,13 @@ bool TcpTransport::onStream(int rank, std::uint32_t events) {
   bool moved = false;
   const bool hasEnded = (events & (EPOLLHUP | EPOLLERR)) != 0;
   if ((events & EPOLLIN) != 0 || hasEnded) {
+    const bool wasOwing = peer.stream.isOwing();
     if (peer.stream.receive(peer.inbox, hasEnded, moved) == TcpStream::State::closed) {
       lose(rank, errno);
       return true;
     }
+    if (moved) ++reads_;
+    if (peer.stream.isOwing() && !wasOwing) owed_.push_back(rank);
   }
   if ((events & EPOLLOUT) != 0) {
     if (peer.stream.flush() == TcpStream::State::closed) lose(rank, errno);
@@ -325,8 +332,11 @@ void TcpTransport::checkDeadlines() {
 
 bool TcpTransport::progress() {
   const int first = expected_ >= 0 ? expected_ : latest_;
-  if (looks_++ % looksAtOne != 0 && at(first).link == Link::open && at(first).inbox.isAwaited())
-    return onStream(first, EPOLLIN);
+  if (looks_++ % looksAtOne != 0 && at(first).link == Link::open && at(first).inbox.isAwaited()) {
+    const bool moved = onStream(first, EPOLLIN);
+    acknowledgeInTime(moved);
+    return moved;
+  }
   epoll_event events[eventsAtOnce];
   const int count = ::epoll_wait(events_.get(), events, eventsAtOnce, 0);
   if (attempts_ > 0 || !visitors_.isEmpty()) checkDeadlines();
@@ -350,7 +360,28 @@ bool TcpTransport::progress() {
     }
     moved = true;
   }
+  acknowledgeInTime(moved);
   return moved;
+}
+
+bool TcpTransport::arm() {
+  if (!owed_.empty()) {
+    ::sched_yield();  // to the rank that is ahead, if it needs this core
+    return false;
+  }
+  looks_ = 0;
+  return true;  // what there is to do keeps the descriptor readable
+}
+
+/// A rank that is ahead holds its next messages until it knows that the one before was read. So they come together, if
+/// it is told late, and it must be told.
+void TcpTransport::acknowledgeInTime(bool moved) {
+  if (owed_.empty()) return;
+  if (moved) fruitless_ = 0;
+  if (moved || ++fruitless_ < looksBeforeAcknowledging) return;
+  for (const int rank : owed_)
+    if (at(rank).link == Link::open) at(rank).stream.acknowledge();
+  owed_.clear();
 }
 
 bool TcpTransport::drain() {

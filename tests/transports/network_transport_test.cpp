@@ -134,6 +134,45 @@ TEST_P(NetworkTransports, FourRanksWithManyMessagesInFlight) {
   });
 }
 
+/// Whoever is ahead may hold what it sends, but not until a timer of 40 ms ends: with one for each message this would
+/// take longer than a test waits.
+TEST_P(NetworkTransports, SmallMessagesOneWayDoNotWaitForTimers) {
+  runTeam(2, [&](const NetworkMember& member) {
+    const auto transport = member.connect(GetParam());
+    const int rank = member.rank(), peer = 1 - rank;
+    constexpr std::uint32_t turns = 6, messages = 400;
+    std::vector<NetworkRequest> requests(messages);
+    std::vector<std::uint32_t> values(messages);
+    NetworkRequest early;
+    std::uint32_t earlyValue = 99;
+    const auto start = std::chrono::steady_clock::now();
+    for (std::uint32_t turn = 0; turn < turns; ++turn) {
+      const std::uint32_t first = turn * (messages + 1);
+      // The reader has sent something that nobody looks at before the stream is over.
+      if (rank != static_cast<int>(turn % 2)) {
+        transport->send(peer, first + messages, &earlyValue, sizeof earlyValue, early);
+        for (std::uint32_t m = 0; m < messages; ++m) {
+          transport->receive(peer, first + m, &values[m], sizeof values[m], requests[m]);
+          complete(*transport, requests[m]);
+          if (values[m] != m) return false;
+        }
+        complete(*transport, early);
+      } else {
+        for (std::uint32_t m = 0; m < messages; ++m) {
+          values[m] = m;
+          transport->send(peer, first + m, &values[m], sizeof values[m], requests[m]);
+        }
+        transport->receive(peer, first + messages, &earlyValue, sizeof earlyValue, early);
+        complete(*transport, requests);
+        complete(*transport, early);
+      }
+    }
+    while (!transport->drain()) transport->progress();
+    member.meet(*transport);
+    return earlyValue == 99 && std::chrono::steady_clock::now() - start < longestWait;
+  });
+}
+
 TEST_P(NetworkTransports, SeveralTransportsOfOneProcessDoNotMix) {
   runTeam(2, [](const NetworkMember& member) {
     const std::unique_ptr<NetworkTransport> first = member.connect(GetParam());

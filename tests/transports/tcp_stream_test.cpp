@@ -37,7 +37,7 @@ TEST(TcpStream, MessagesOfAllSizesArriveWhole) {
     for (std::byte& byte : sent.back()) byte = static_cast<std::byte>(random());
     received.emplace_back(sent.back().size());
     if (m % 2 == 0) inbox.post(m, received[m].data(), received[m].size(), receives[m]);
-    sender.send(m, sent[m].data(), sent[m].size(), sends[m]);
+    sender.send(m, sent[m].data(), sent[m].size(), 0, sends[m]);
     ASSERT_EQ(sender.flush(), TcpStream::State::open);
     ASSERT_EQ(receiver.receive(inbox, false, moved), TcpStream::State::open);
     if (m % 2 == 1) inbox.post(m, received[m].data(), received[m].size(), receives[m]);
@@ -63,9 +63,9 @@ TEST(TcpStream, WhatWasSentArrivesThoughTheSenderCloses) {
   int sent = 42, unread = 43, received = 0;
   NetworkRequest send, unasked, receive;
   bool moved = false;
-  receiver.send(9, &unread, sizeof unread, unasked);
+  receiver.send(9, &unread, sizeof unread, 0, unasked);
   ASSERT_EQ(receiver.flush(), TcpStream::State::open);
-  sender.send(1, &sent, sizeof sent, send);
+  sender.send(1, &sent, sizeof sent, 0, send);
   ASSERT_EQ(sender.flush(), TcpStream::State::open);
   sender.close();
   inbox.post(1, &received, sizeof received, receive);
