@@ -156,14 +156,14 @@ TEST_F(ClusterDynamic, AllTimedCollectivesStayRight) {
     std::vector<Trial> trials;
     for (const Collective collective : {Collective::allReduce, Collective::allGather, Collective::reduceScatter})
       trials.push_back(
-          {collective, taccFloat32, taccSum, collective == Collective::allReduce ? 30007U : 5003U, 0, false, false});
+          {collective, taccFloat32, taccSum, collective == Collective::allReduce ? 100'003U : 5003U, 0, false, false});
     runOnHosts(cluster, hosts, [&](taccComm_t comm, int rank) {
-      for (int repetition = 0; repetition < 24; ++repetition) {
-        if (repetition == 8 && rank == 0) cluster.limitUplink(2, 20);
+      for (int repetition = 0; repetition < 40; ++repetition) {
+        if (repetition == 18 && rank == 0) cluster.limitUplink(2, 20);
         runAll(comm, rank, ranks, trials);
         if (testing::Test::HasFailure()) return;
       }
-      EXPECT_THAT(taccExplain(comm, "allreduce", 30007 * sizeof(float)), HasSubstr("explored"));
+      EXPECT_THAT(taccExplain(comm, "allreduce", 100'003 * sizeof(float)), HasSubstr("explored"));
     });
     if (HasFailure()) return;
   }
