@@ -183,6 +183,17 @@ void CostLoad::atPort(int rank, double out, double in) {
   in_[at(rank)] += in;
 }
 
+void CostLoad::loadEdge(int from, int to, double bytes) {
+  atPort(from, bytes, 0);
+  atPort(to, 0, bytes);
+  const int meet = map_.meet(from, to);
+  for (int l = 0; l < meet; ++l) {
+    groupOut_[at(l)][at(map_.groupOf(from, l))] += bytes;
+    groupIn_[at(l)][at(map_.groupOf(to, l))] += bytes;
+  }
+  map_.alongWires(meet, from, to, [&](std::size_t wire) { wire_[at(meet)][wire] += bytes; });
+}
+
 void CostLoad::down(std::span<const TreeLoad> trees) {
   double time = 0;
   for (const TreeLoad& load : trees) time = std::max(time, treeTime(load, true));
@@ -208,7 +219,11 @@ double CostLoad::busiest() const {
   return busiest;
 }
 
-ChunkCost CostLoad::chunk() const { return {path_, std::min(busiest(), path_), holds_, stalls_ ? stallingShare : 0.0}; }
+ChunkCost CostLoad::chunk() const {
+  // Paths see ranks of one tier share a link, not those of others.
+  const double busy = busiest();
+  return {std::max(path_, busy), busy, holds_, stalls_ ? stallingShare : 0.0};
+}
 
 double secondsOf(const ChunkCost& chunk, int chunks, int window) {
   const double together = std::min(chunks, window);

@@ -74,6 +74,9 @@ class CostLoad {
   /// Bytes that leave and enter one rank's port, besides.
   void atPort(int rank, double out, double in);
 
+  /// Adds the load of one message, without its time.
+  void loadEdge(int from, int to, double bytes);
+
   /// Adds to the path without any load: messages in a pipeline wait for those before them.
   void wait(double seconds) { path_ += seconds; }
   /// Chunks do not hold up those behind them: a rank is done with its part long before the chunk is at its end.

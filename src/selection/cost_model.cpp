@@ -232,7 +232,10 @@ struct Pricing {
     // Between the root and the tops of the trees: half of the data each.
     const double hop = load.hop(load.map().levels() - 1, n) + 3 * load.map().machine().overhead;
     load.wait(hop + load.map().machine().gamma * sum(n / 2));
-    load.atPort(request.root, is(Collective::reduce) ? 0 : n, is(Collective::reduce) ? n : 0);
+    for (const Tree& tree : trees) {
+      const int top = members[static_cast<std::size_t>(tree.rankOf(tree.root()))];
+      is(Collective::reduce) ? load.loadEdge(top, request.root, n / 2) : load.loadEdge(request.root, top, n / 2);
+    }
     is(Collective::reduce) ? load.up(loads) : load.down(loads);
   }
 
