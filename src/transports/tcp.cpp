@@ -18,17 +18,12 @@ constexpr int idleSeconds = 5;
 constexpr int intervalSeconds = 3;
 constexpr int probes = 5;
 
-void set(int fd, int level, int option, int value) noexcept {
-  // A kernel that lacks an option still moves the messages.
-  (void)::setsockopt(fd, level, option, &value, sizeof value);
-}
-
 FileDescriptor bindFamily(int family, const InetAddress& any) noexcept {
   FileDescriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) return socket;
-  set(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  set(socket.get(), SOL_SOCKET, SO_REUSEPORT, 1);
-  if (family == AF_INET6) set(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
+  setOption(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  setOption(socket.get(), SOL_SOCKET, SO_REUSEPORT, 1);
+  if (family == AF_INET6) setOption(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
   sockaddr_storage storage;
   const socklen_t bytes = any.fill(storage);
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&storage), bytes) == 0) return socket;
@@ -64,18 +59,22 @@ std::uint16_t reservePort() {
   return port;
 }
 
+void setOption(int fd, int level, int option, int value) noexcept {
+  (void)::setsockopt(fd, level, option, &value, sizeof value);
+}
+
 void tuneTcpForData(int fd) noexcept {
-  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
-  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, idleSeconds);
-  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, intervalSeconds);
-  set(fd, IPPROTO_TCP, TCP_KEEPCNT, probes);
+  setOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  setOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  setOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, idleSeconds);
+  setOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, intervalSeconds);
+  setOption(fd, IPPROTO_TCP, TCP_KEEPCNT, probes);
 }
 
 void tuneTcp(int fd) noexcept {
   tuneTcpForData(fd);
   // Counts as well while the other end answers and its window is closed.
-  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (idleSeconds + intervalSeconds * probes) * 1000);
+  setOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (idleSeconds + intervalSeconds * probes) * 1000);
 }
 
 }  // namespace tacc

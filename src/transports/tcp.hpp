@@ -20,6 +20,9 @@ std::uint16_t portOf(int fd) noexcept;
 /// makes ids for ever does not run out of descriptors. Any thread.
 std::uint16_t reservePort();
 
+/// As setsockopt(). Says nothing where the kernel lacks the option: messages move without it.
+void setOption(int fd, int level, int option, int value) noexcept;
+
 /// For a connection: messages leave at once, and a silent other end is found dead after about 20 s.
 void tuneTcp(int fd) noexcept;
 

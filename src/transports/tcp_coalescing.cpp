@@ -2,9 +2,10 @@
 
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/socket.h>
 
 #include <algorithm>
+
+#include "transports/tcp.hpp"
 
 namespace tacc {
 namespace {
@@ -13,31 +14,26 @@ namespace {
 // read; or now, and the next later.
 constexpr int later = 0, whenRead = 1, once = 2;
 
-void set(int fd, int option, int value) noexcept {
-  // Without it messages leave one by one, or a little later.
-  (void)::setsockopt(fd, IPPROTO_TCP, option, &value, sizeof value);
-}
-
 }  // namespace
 
 bool TcpCoalescing::beforeSend(int fd, std::size_t bytes, std::uint64_t reads) noexcept {
   if (reads != reads_ || bytes > smallBytes) sent_ = 0;
   reads_ = reads;
   const bool holds = sent_ >= leastSent;
-  if (holds != holds_) set(fd, TCP_NODELAY, holds ? 0 : 1);  // 1 also sends what is held
+  if (holds != holds_) setOption(fd, IPPROTO_TCP, TCP_NODELAY, holds ? 0 : 1);  // 1 also sends what is held
   holds_ = holds;
   if (bytes <= smallBytes) sent_ = std::min(sent_ + 1, leastSent);
   return sent_ == leastSent;
 }
 
-void TcpCoalescing::onRead(int fd, bool holds) noexcept {
-  if (holds != delays_) set(fd, TCP_QUICKACK, holds ? later : whenRead);
-  delays_ = holds;
-  isOwing_ = holds;
+void TcpCoalescing::onRead(int fd, bool mayHoldNext) noexcept {
+  if (mayHoldNext != delays_) setOption(fd, IPPROTO_TCP, TCP_QUICKACK, mayHoldNext ? later : whenRead);
+  delays_ = mayHoldNext;
+  isOwing_ = mayHoldNext;
 }
 
 void TcpCoalescing::acknowledge(int fd) noexcept {
-  set(fd, TCP_QUICKACK, once);
+  setOption(fd, IPPROTO_TCP, TCP_QUICKACK, once);
   isOwing_ = false;
 }
 

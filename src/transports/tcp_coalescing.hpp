@@ -25,8 +25,8 @@ class TcpCoalescing {
   /// True: the next one may be held, and this one has to say so.
   bool beforeSend(int fd, std::size_t bytes, std::uint64_t reads) noexcept;
 
-  /// The last message that began said so, or not.
-  void onRead(int fd, bool holds) noexcept;
+  /// A message has begun that says so, or not.
+  void onRead(int fd, bool mayHoldNext) noexcept;
   /// acknowledge() has to come before this rank waits for long.
   bool isOwing() const noexcept { return isOwing_; }
   void acknowledge(int fd) noexcept;

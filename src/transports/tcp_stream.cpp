@@ -23,8 +23,8 @@ bool isAgain(int code) noexcept { return code == EAGAIN || code == EWOULDBLOCK; 
 void TcpStream::send(std::uint32_t tag, const void* data, std::size_t bytes, std::uint64_t reads,
                      NetworkRequest& request) {
   request.done = false;
-  const bool holds = isOpen() && coalescing_.beforeSend(socket_.get(), bytes, reads);
-  outgoing_.push_back({{tag, holds, bytes}, static_cast<const std::byte*>(data), &request});
+  const bool mayHoldNext = isOpen() && coalescing_.beforeSend(socket_.get(), bytes, reads);
+  outgoing_.push_back({{tag, mayHoldNext, bytes}, static_cast<const std::byte*>(data), &request});
 }
 
 void TcpStream::close() noexcept {
@@ -122,7 +122,7 @@ void TcpStream::parse(TcpInbox& inbox) {
     std::memcpy(&head, staging_.data() + begin_, sizeof head);
     inbox.begin(head.tag, head.bytes);
     begin_ += sizeof head;  // afterwards: a message that is an Error stays one
-    coalescing_.onRead(socket_.get(), head.holds != 0);
+    coalescing_.onRead(socket_.get(), head.mayHoldNext != 0);
   }
 }
 

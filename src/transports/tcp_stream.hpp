@@ -45,7 +45,7 @@ class TcpStream {
  private:
   struct Head {
     std::uint32_t tag;
-    std::uint32_t holds;  // 1: the next may be held (tcp_coalescing.hpp)
+    std::uint32_t mayHoldNext;  // 0 or 1 (tcp_coalescing.hpp)
     std::uint64_t bytes;
   };
   struct Outgoing {

@@ -106,7 +106,7 @@ class TcpTransport final : public NetworkTransport {
   int expected_ = -1;
   int looks_ = 0;  // at its connection alone
   std::uint64_t reads_ = 0;
-  std::vector<int> owed_;  // peers whose streams are owing
+  std::vector<int> owed_;  // peers whose streams are owing, or were
   int fruitless_ = 0;      // looks since something came
 };
 
@@ -380,7 +380,7 @@ void TcpTransport::acknowledgeInTime(bool moved) {
   if (moved) fruitless_ = 0;
   if (moved || ++fruitless_ < looksBeforeAcknowledging) return;
   for (const int rank : owed_)
-    if (at(rank).link == Link::open) at(rank).stream.acknowledge();
+    if (at(rank).link == Link::open && at(rank).stream.isOwing()) at(rank).stream.acknowledge();
   owed_.clear();
 }
 
