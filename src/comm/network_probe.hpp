@@ -31,7 +31,7 @@ class NetworkProbe {
   Latency measureLatency(int partner, bool first);
 
   /// Bytes/s of one long message from the first of a pair to its second, or of one each way; 0 where this rank receives
-  /// none. Both begin at once, as after a barrier.
+  /// none. Both begin at once, after a short message each way.
   double measureBandwidth(int partner, bool sends, bool receives, std::size_t bytes);
 
  private:

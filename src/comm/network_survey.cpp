@@ -25,7 +25,7 @@ constexpr std::size_t leastProbed = 4;
 constexpr double pairSeconds = 25e-3;
 /// Fewer than a measurement in its own right would take: a communicator is to stand soon.
 constexpr ProbeLimits limits = {
-    .repeats = 3, .sampledRounds = 32, .askedRounds = 128, .alonePairs = 2, .outwardGroups = 4};
+    .repeats = 4, .sampledRounds = 32, .askedRounds = 128, .alonePairs = 2, .outwardGroups = 4};
 constexpr std::size_t leastBytes = 256 * 1024, mostBytes = 4 * 1024 * 1024;
 
 std::vector<std::byte> bytesOf(const std::string& text) {

@@ -25,7 +25,9 @@ double median(std::vector<double> values) {
 
 /// A figure that one pair lacks and others have is taken to be in the middle.
 std::vector<Edge> edgesOf(const ProbeMatrix& matrix) {
-  const auto samples = matrix.all();
+  auto samples = matrix.all();
+  if (!matrix.latenciesTell())
+    for (auto& [pair, sample] : samples) sample.latency = 0;
   std::vector<double> latencies, slownesses;
   for (const auto& [pair, sample] : samples) {
     if (sample.latency > 0) latencies.push_back(std::log(sample.latency));
@@ -177,9 +179,10 @@ std::vector<Stratum> strataOf(std::uint32_t hosts, const std::vector<Linkage::Jo
   return strata;
 }
 
-/// Joins neighbours whose distances differ by no more than noise makes of one class.
+/// Joins neighbours whose distances differ by no more than noise makes of one class: the halves of a normal
+/// distribution are 2.6 of their own deviations apart.
 void mergeStrata(std::vector<Stratum>& strata) {
-  constexpr double deviations = 2;
+  constexpr double deviations = 3;
   for (bool changed = true; changed;) {
     changed = false;
     for (std::size_t s = 1; s < strata.size(); ++s) {

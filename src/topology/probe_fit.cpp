@@ -67,8 +67,14 @@ bool ProbeSession::matters(const std::vector<Groups>& levels, std::size_t level)
   if (outside.latencies.empty() && outside.bandwidths.empty()) return true;  // nobody looked
   // Groups of one host have nobody inside to compare with.
   if (inside.latencies.empty() && inside.bandwidths.empty()) return true;
-  if (differs(inside.latencies, outside.latencies) || differs(outside.bandwidths, inside.bandwidths)) return true;
-  const double stream = quantile(outside.bandwidths, 0.5).value_or(0);
+  if (matrix_.latenciesTell() && differs(inside.latencies, outside.latencies)) return true;
+  if (differs(outside.bandwidths, inside.bandwidths)) return true;
+  // What a host sends while others send, too: virtual hosts share their processors.
+  Figures loaded;
+  for (const auto& [pair, sample] : matrix_.all())
+    if (meet(levels, pair) == 0) loaded.add(sample);
+  const double alone = quantile(outside.bandwidths, 0.5).value_or(0);
+  const double stream = std::min(alone, quantile(loaded.bandwidths, 0.5).value_or(alone));
   const std::uint32_t groups = *std::max_element(levels[level].begin(), levels[level].end()) + 1;
   for (std::uint32_t group = 0; group < groups; ++group) {
     std::size_t senders = 0;

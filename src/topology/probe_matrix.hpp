@@ -3,9 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <unordered_map>
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace tacc {
@@ -22,44 +21,32 @@ struct ProbeSample {
   double bandwidth = 0;  // bytes/s of a long one
 };
 
-/// The samples of a network of `hosts`. A pair that is measured again keeps the lower latency, since noise only adds,
-/// and the lower bandwidth, since what shows the groups is the load.
+/// The samples of a network of `hosts`. Of a pair that was measured again the lowest latency counts, since noise only
+/// adds; of its bandwidths the geometric mean, since what shows the groups is the load, which differs from time to
+/// time. The first of several does not: fresh connections are slow.
 class ProbeMatrix {
  public:
   explicit ProbeMatrix(std::uint32_t hosts = 0) : hosts_(hosts) {}
 
   std::uint32_t hosts() const noexcept { return hosts_; }
 
-  void add(ProbePair pair, ProbeSample sample) {
-    ProbeSample& known = samples_[keyOf(pair)];
-    const auto keepLower = [](double& value, double other) {
-      if (other > 0 && (value == 0 || other < value)) value = other;
-    };
-    keepLower(known.latency, sample.latency);
-    keepLower(known.bandwidth, sample.bandwidth);
-  }
+  void add(ProbePair pair, ProbeSample sample) { samples_[keyOf(pair)].push_back(sample); }
 
   bool has(ProbePair pair) const { return samples_.contains(keyOf(pair)); }
 
   /// All pairs that were measured, in order.
-  std::vector<std::pair<ProbePair, ProbeSample>> all() const {
-    std::vector<std::pair<ProbePair, ProbeSample>> result;
-    result.reserve(samples_.size());
-    for (const auto& [key, sample] : samples_) {
-      result.push_back({{static_cast<std::uint32_t>(key >> 32), static_cast<std::uint32_t>(key)}, sample});
-    }
-    std::sort(result.begin(), result.end(), [](const auto& x, const auto& y) {
-      return std::pair(x.first.a, x.first.b) < std::pair(y.first.a, y.first.b);
-    });
-    return result;
-  }
+  std::vector<std::pair<ProbePair, ProbeSample>> all() const;
+
+  /// Whether the pairs that were near when they met once were near when they met again. Where ranks wait for
+  /// processors they are not, and latencies tell of the scheduler. True where no pair was measured again.
+  bool latenciesTell() const;
 
  private:
   static std::uint64_t keyOf(ProbePair pair) noexcept {
     return std::uint64_t{std::min(pair.a, pair.b)} << 32 | std::max(pair.a, pair.b);
   }
   std::uint32_t hosts_;
-  std::unordered_map<std::uint64_t, ProbeSample> samples_;
+  std::map<std::uint64_t, std::vector<ProbeSample>> samples_;  // in the order of measuring
 };
 
 }  // namespace tacc

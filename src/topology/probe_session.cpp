@@ -116,7 +116,7 @@ void ProbeSession::planAlone() {
       }
     }
     for (std::uint32_t i = 0; i < limits_.alonePairs && !pairs.empty(); ++i) {
-      planned_.push_back({ProbeKind::alone, {pairs[i % pairs.size()]}, 0});
+      planTwice({ProbeKind::alone, {pairs[i % pairs.size()]}, 0});
     }
   }
 }
@@ -139,10 +139,13 @@ void ProbeSession::planOutward() {
       for (std::size_t i = 0; i < std::min(outside.size(), groups[g].size()); ++i) {
         round.pairs.push_back({groups[g][i], outside[i]});
       }
-      planned_.push_back(std::move(round));
+      planTwice(round);
     }
   }
 }
+
+/// What else the hosts do can only take from a figure that is measured alone: the better of two comes nearer to it.
+void ProbeSession::planTwice(const ProbeRound& round) { planned_.insert(planned_.end(), 2, round); }
 
 std::optional<ProbeRound> ProbeSession::next() {
   if (hosts_ < 2) return std::nullopt;
@@ -184,14 +187,26 @@ void ProbeSession::record(const ProbeRound& round, std::span<const ProbeSample> 
 }
 
 void ProbeSession::addPair(ProbePair pair, ProbeSample sample, bool alone) {
-  if (alone)
-    alone_.push_back({pair, sample});
-  else
+  if (!alone) {
     matrix_.add(pair, sample);
+    return;
+  }
+  const auto known = std::ranges::find(alone_, pair, &AloneSample::pair);
+  if (known == alone_.end()) {
+    alone_.push_back({pair, sample});
+    return;
+  }
+  double& latency = known->sample.latency;
+  if (sample.latency > 0 && (latency == 0 || sample.latency < latency)) latency = sample.latency;
+  known->sample.bandwidth = std::max(known->sample.bandwidth, sample.bandwidth);
 }
 
 void ProbeSession::addOutward(std::vector<std::uint32_t> members, double bytesPerSecond, std::size_t ofGroup) {
-  outward_.push_back({std::move(members), bytesPerSecond, ofGroup});
+  const auto known = std::ranges::find(outward_, members, &Outward::members);
+  if (known == outward_.end())
+    outward_.push_back({std::move(members), bytesPerSecond, ofGroup});
+  else
+    known->bytesPerSecond = std::max(known->bytesPerSecond, bytesPerSecond);
 }
 
 }  // namespace tacc

@@ -23,7 +23,7 @@ namespace tacc {
 
 /// survey: all pairs at once, latency first, then both directions loaded: who shares an uplink is slower. alone: the
 /// pairs' own latency and bandwidth, nobody else sends. outward: only bandwidth, only from a to b: the group's uplink
-/// is full.
+/// is full. The better of two rounds counts, of alone and outward.
 enum class ProbeKind : std::uint8_t { survey, alone, outward };
 
 /// Pairs are disjoint: no host is in two of them.
@@ -35,7 +35,7 @@ struct ProbeRound {
 
 struct ProbeLimits {
   std::uint32_t fullSurvey = 64;     // up to so many hosts every pair is measured
-  std::uint32_t repeats = 3;         // of the full survey, each time with other pairs at once
+  std::uint32_t repeats = 4;         // of the full survey, each time with other pairs at once; the first warms up
   std::uint32_t sampledRounds = 48;  // of larger networks, beside those that follow
   std::uint32_t askedRounds = 512;   // of larger networks: between groups that have not met yet, at most
   std::uint32_t alonePairs = 8;      // of each level
@@ -76,6 +76,7 @@ class ProbeSession {
   std::optional<ProbeRound> askingRound();
   void planAlone();
   void planOutward();
+  void planTwice(const ProbeRound& round);
   /// What a group sent outward, and by how many of its hosts at once; nothing if it was not measured.
   std::optional<double> outwardOf(const std::vector<std::uint32_t>& groupOf, std::uint32_t group,
                                   std::size_t* senders) const;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 
 #include "golden.hpp"
 #include "topology/draft.hpp"
@@ -22,6 +23,10 @@ struct Network {
   double noise = 0.1;                   // standard deviation, relative
   double holes = 0;                     // share of samples that fail
   unsigned seed = 1;
+  // Of hosts whose processors are busy:
+  double latencyNoise = 0;  // in addition to the other
+  double cold = 1;          // of the bandwidth, the first time that two meet
+  double disturbed = 0;     // share of samples with only half to all of the bandwidth
 
   std::uint32_t hosts() const { return static_cast<std::uint32_t>(groupOf.front().size()); }
   std::size_t meet(ProbePair pair) const {
@@ -53,16 +58,22 @@ class Simulator {
         }
       }
       const bool failed = std::uniform_real_distribution<double>(0, 1)(random_) < network_.holes;
-      samples.push_back(failed ? ProbeSample()
-                               : ProbeSample{network_.latency[network_.meet(pair)] * noise(), bandwidth * noise()});
+      if (met_.insert(std::minmax(pair.a, pair.b)).second) bandwidth *= network_.cold;
+      if (network_.disturbed > 0 && uniform(0, 1) < network_.disturbed) bandwidth *= uniform(0.5, 1);
+      double latency = network_.latency[network_.meet(pair)];
+      if (network_.latencyNoise > 0) latency *= noise(network_.latencyNoise);
+      latency *= noise(network_.noise);
+      samples.push_back(failed ? ProbeSample() : ProbeSample{latency, bandwidth * noise(network_.noise)});
     }
     return samples;
   }
 
  private:
-  double noise() { return std::exp(std::normal_distribution<double>(0, network_.noise)(random_)); }
+  double noise(double deviation) { return std::exp(std::normal_distribution<double>(0, deviation)(random_)); }
+  double uniform(double low, double high) { return std::uniform_real_distribution<double>(low, high)(random_); }
   const Network& network_;
   std::mt19937 random_;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> met_;
 };
 
 std::vector<std::string> namesOf(std::uint32_t hosts) {
@@ -95,6 +106,18 @@ Outcome probe(const Network& network) {
   }
   outcome.topology = session.topology(namesOf(network.hosts()));
   return outcome;
+}
+
+bool hasSameGroups(const Topology& topology, const Network& network) {
+  const int levels = network.uplink.empty() ? 0 : static_cast<int>(network.groupOf.size());
+  if (topology.levels() != levels + 2) return false;
+  for (std::uint32_t a = 0; a < network.hosts(); ++a) {
+    for (std::uint32_t b = 0; b < a; ++b) {
+      const auto meet = topology.meet(*topology.find("h" + std::to_string(a)), *topology.find("h" + std::to_string(b)));
+      if (levels > 0 && meet != static_cast<int>(network.meet({a, b})) + 1) return false;
+    }
+  }
+  return true;
 }
 
 /// The same levels with the same groups.
@@ -152,6 +175,25 @@ TEST(Probe, AFlatNetworkHasNoGroups) {
     const Topology topology = probe(network).topology;
     EXPECT_EQ(topology.levels(), 2) << seed;
     EXPECT_NEAR(topology.level(1).alpha.value() / 1e-6, 1, 0.25);
+  }
+}
+
+/// As measured among the hosts of a virtual cluster whose two processors others use, too: latencies differ fourfold by
+/// chance, the first message between two takes twice its time, and a fifth of the others is slow.
+TEST(Probe, BusyProcessorsHideNoGroupsAndMakeNone) {
+  constexpr int seeds = 40;
+  for (const std::vector<std::uint32_t>& sizes :
+       std::vector<std::vector<std::uint32_t>>{{4, 4}, {3, 3, 3}, {8}, {16}}) {
+    int right = 0;
+    for (unsigned seed = 1; seed <= seeds; ++seed) {
+      Network network{{groups(sizes, seed)}, {30e-6, 30e-6}, {1e9}, 1e9, 0.05, 0, seed};
+      if (sizes.size() == 1) network.uplink.clear();
+      network.latencyNoise = 0.7;
+      network.cold = 0.6;
+      network.disturbed = 0.2;
+      right += hasSameGroups(probe(network).topology, network);
+    }
+    EXPECT_GE(right, seeds - 2) << sizes.size() << " groups of " << sizes.front();
   }
 }
 
