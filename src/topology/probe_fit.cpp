@@ -55,10 +55,10 @@ std::optional<double> ProbeSession::outwardOf(const Groups& groupOf, std::uint32
 /// only looked like a level in the survey, because its hosts met with more or less load than others, does not.
 bool ProbeSession::matters(const std::vector<Groups>& levels, std::size_t level) const {
   Figures inside, outside;
-  for (const AloneSample& sample : alone_) {
-    const std::size_t at = meet(levels, sample.pair);
-    if (at == level) inside.add(sample.sample);
-    if (at == level + 1) outside.add(sample.sample);
+  for (const auto& [pair, sample] : alone_) {
+    const std::size_t at = meet(levels, pair);
+    if (at == level) inside.add(sample);
+    if (at == level + 1) outside.add(sample);
   }
   const auto differs = [](std::vector<double> low, std::vector<double> high) {
     return !low.empty() && !high.empty() &&
@@ -118,7 +118,7 @@ Topology ProbeSession::topology(const std::vector<std::string>& names) const {
     for (const std::uint32_t group : groupOf) level.groupOf.push_back(std::to_string(group));
   }
   std::vector<Figures> alone(levels.size() + 1), loaded(levels.size() + 1);
-  for (const AloneSample& sample : alone_) alone[meet(levels, sample.pair)].add(sample.sample);
+  for (const auto& [pair, sample] : alone_) alone[meet(levels, pair)].add(sample);
   for (const auto& [pair, sample] : matrix_.all()) loaded[meet(levels, pair)].add(sample);
   for (std::size_t l = 0; l <= levels.size(); ++l) {
     Level& level = l < levels.size() ? draft.levels[l].level : draft.root;

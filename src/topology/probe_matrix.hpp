@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -12,7 +13,7 @@ namespace tacc {
 /// Hosts by number, a below b once it is in the matrix.
 struct ProbePair {
   std::uint32_t a = 0, b = 0;
-  bool operator==(const ProbePair&) const = default;
+  auto operator<=>(const ProbePair&) const = default;
 };
 
 /// What a pair measured. 0: not measured, or it failed.

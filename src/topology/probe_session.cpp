@@ -191,14 +191,9 @@ void ProbeSession::addPair(ProbePair pair, ProbeSample sample, bool alone) {
     matrix_.add(pair, sample);
     return;
   }
-  const auto known = std::ranges::find(alone_, pair, &AloneSample::pair);
-  if (known == alone_.end()) {
-    alone_.push_back({pair, sample});
-    return;
-  }
-  double& latency = known->sample.latency;
-  if (sample.latency > 0 && (latency == 0 || sample.latency < latency)) latency = sample.latency;
-  known->sample.bandwidth = std::max(known->sample.bandwidth, sample.bandwidth);
+  ProbeSample& best = alone_[pair];
+  if (sample.latency > 0 && (best.latency == 0 || sample.latency < best.latency)) best.latency = sample.latency;
+  best.bandwidth = std::max(best.bandwidth, sample.bandwidth);
 }
 
 void ProbeSession::addOutward(std::vector<std::uint32_t> members, double bytesPerSecond, std::size_t ofGroup) {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -62,10 +63,6 @@ class ProbeSession {
   void addOutward(std::vector<std::uint32_t> members, double bytesPerSecond, std::size_t ofGroup);
 
  private:
-  struct AloneSample {
-    ProbePair pair;
-    ProbeSample sample;
-  };
   struct Outward {
     std::vector<std::uint32_t> members;
     double bytesPerSecond;
@@ -89,7 +86,7 @@ class ProbeSession {
   std::vector<ProbeRound> planned_;  // what follows the survey; the next is the last
   std::vector<std::vector<std::uint32_t>> levels_;
   ProbeMatrix matrix_;
-  std::vector<AloneSample> alone_;
+  std::map<ProbePair, ProbeSample> alone_;  // of each pair the best
   std::vector<Outward> outward_;
 };
 
