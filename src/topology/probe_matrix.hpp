@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -13,7 +12,8 @@ namespace tacc {
 /// Hosts by number, a below b once it is in the matrix.
 struct ProbePair {
   std::uint32_t a = 0, b = 0;
-  auto operator<=>(const ProbePair&) const = default;
+  bool operator==(const ProbePair&) const = default;
+  bool operator<(const ProbePair& other) const { return std::pair(a, b) < std::pair(other.a, other.b); }
 };
 
 /// What a pair measured. 0: not measured, or it failed.
