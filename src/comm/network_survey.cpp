@@ -24,8 +24,7 @@ constexpr std::size_t leastProbed = 4;
 /// What a pair's long message takes, so that latencies do not count; and limits of its size.
 constexpr double pairSeconds = 25e-3;
 /// Fewer than a measurement in its own right would take: a communicator is to stand soon.
-constexpr ProbeLimits limits = {
-    .repeats = 4, .sampledRounds = 32, .askedRounds = 128, .alonePairs = 2, .outwardGroups = 4};
+constexpr ProbeLimits limits = {.sampledRounds = 32, .askedRounds = 128, .alonePairs = 2, .outwardGroups = 4};
 constexpr std::size_t leastBytes = 256 * 1024, mostBytes = 4 * 1024 * 1024;
 
 std::vector<std::byte> bytesOf(const std::string& text) {
