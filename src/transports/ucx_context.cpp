@@ -50,7 +50,16 @@ constexpr Setting senderSegment = {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "260K"}
 // UCX 1.13 ends the process (an assertion in its completion of zero-copy sends) when a peer dies while it sends to it
 // over TCP without a copy. A copy costs about a third more processor time for large messages; a rank of a job that has
 // lost another must be able to say so.
-constexpr Setting tcpOnly = {"UCX_ZCOPY_THRESH", "ZCOPY_THRESH", "inf"};
+//
+// While connections are made, the death of a peer ends the process in two more ways. A connection that another event of
+// the same look at the sockets has closed is taken up again (tcp_iface.c:307), so one event is handled a look. And a
+// connection that breaks inside ucp_ep_create is closed twice (tcp_ep.c:478), so the kernel connects in the background,
+// where a peer's connection that came first and broke is not taken over.
+constexpr Setting tcpOnly[] = {
+    {"UCX_ZCOPY_THRESH", "ZCOPY_THRESH", "inf"},
+    {"UCX_TCP_MAX_POLL", "MAX_POLL", "1"},
+    {"UCX_TCP_CONN_NB", "CONN_NB", "y"},
+};
 
 bool hasInfiniBand() {
   std::error_code none;
@@ -97,7 +106,8 @@ UcxContext::UcxContext(const NetworkOptions& options) : hasFabric_(hasInfiniBand
     configuration.set(receiverSegment);
     configuration.set(senderSegment);
   }
-  if (!hasFabric_) configuration.set(tcpOnly);
+  if (!hasFabric_)
+    for (const Setting& setting : tcpOnly) configuration.set(setting);
   if (!options.interface.empty()) configuration.set({"UCX_NET_DEVICES", "NET_DEVICES", options.interface.c_str()});
 
   ucp_params_t parameters = {};
