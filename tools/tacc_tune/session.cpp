@@ -26,8 +26,9 @@
 namespace tacc::tune {
 namespace {
 
-/// A point is given so much of the budget at most: after that nothing new is learnt.
-constexpr double enoughSeconds = 4;
+/// A point is given so much of the budget at most: after that nothing new is learnt. 4 s are too few for calls of some
+/// bytes where ranks share cores (docs/tuning.md).
+constexpr double enoughSeconds = 10;
 
 std::vector<Point> listPoints(const Options& options, int ranks) {
   std::vector<Point> points;
