@@ -51,10 +51,10 @@ constexpr Setting senderSegment = {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "260K"}
 // over TCP without a copy. A copy costs about a third more processor time for large messages; a rank of a job that has
 // lost another must be able to say so.
 //
-// While connections are made, the death of a peer ends the process in two more ways. A connection that another event of
-// the same look at the sockets has closed is taken up again (tcp_iface.c:307), so one event is handled a look. And a
-// connection that breaks inside ucp_ep_create is closed twice (tcp_ep.c:478), so the kernel connects in the background,
-// where a peer's connection that came first and broke is not taken over.
+// While connections are made, the death of a peer ends the process in two more ways. A connection that one event of a
+// look at the sockets has closed is taken up again by a later event of the same look (tcp_iface.c:307), so a look takes
+// one event. And a connection that breaks inside ucp_ep_create is closed twice (tcp_ep.c:478), so the kernel connects
+// in the background, and the first bytes are sent later.
 constexpr Setting tcpOnly[] = {
     {"UCX_ZCOPY_THRESH", "ZCOPY_THRESH", "inf"},
     {"UCX_TCP_MAX_POLL", "MAX_POLL", "1"},
