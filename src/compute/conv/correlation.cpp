@@ -78,6 +78,11 @@ Correlation::Blocking Correlation::chooseBlocks() const {
   return best;
 }
 
+bool Correlation::reachesFurthest(const Tap& tap) const {
+  return std::none_of(shape_.taps.begin(), shape_.taps.end(),
+                      [&](const Tap& other) { return other.dy == tap.dy && other.dx == tap.dx + shape_.strideWidth; });
+}
+
 void Correlation::makeGroups(int blocks) {
   const int count = (shape_.outBlocks + blocks - 1) / blocks;
   int first = 0;
@@ -129,7 +134,8 @@ void Correlation::makeTiles(int pixelLimit) {
           const Tap& tap = shape_.taps[static_cast<std::size_t>(t)];
           const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(in) * shape_.inPlane + tap.dy * shape_.inLine +
                                     tap.dx * shape_.inPixel + (in == 0 ? shape_.firstValue : 0);
-          if (rim >= 0) runs_.push_back({at, weights, shape_.inCounts[in], static_cast<Rim>(rim), 0});
+          if (rim < 0) continue;
+          runs_.push_back({at, weights, shape_.inCounts[in], static_cast<Rim>(rim), reachesFurthest(tap), 0});
         }
         for (std::size_t next = runs_.size(); next-- > firstRun + 1;) {
           TapRun& run = runs_[next - 1];

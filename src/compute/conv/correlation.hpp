@@ -114,6 +114,8 @@ class Correlation {
   };
 
   Blocking chooseBlocks() const;
+  /// No other tap of its line reads what this one does, for pixels further to the left. Runs of such taps fetch input.
+  bool reachesFurthest(const Tap& tap) const;
   void makeGroups(int blocks);
   void makeTiles(int pixelLimit);
   void makeValues();

@@ -18,7 +18,7 @@ inline constexpr int maxPixels = 14;    // pixels of one tile
 inline constexpr int maxRows = 16;      // input channels of one gradient tile
 
 /// Which pixels of a tile a run of taps applies to: the others would read outside the image, where there are zeros.
-enum class Rim : std::int16_t { none, first, firstTwo, last, lastTwo };
+enum class Rim : std::int8_t { none, first, firstTwo, last, lastTwo };
 
 /// Products that follow each other in memory: `count` input values per pixel, one after the other, and as many rows of
 /// packed weights.
@@ -27,6 +27,7 @@ struct TapRun {
   std::ptrdiff_t weights;  // where its weights are, in floats per block from TileCall::weights
   std::int32_t count;
   Rim rim;                 // pixels that are left out
+  bool fetchesInput;       // what it will read for the next tile, meanwhile
   std::int16_t following;  // runs behind it of the same channels, each one pixel further to the right
 };
 
@@ -41,7 +42,7 @@ struct TileCall {
   const std::ptrdiff_t* values;  // for scattered kernels in place of runs: where each value of pixel 0 is
   int valueCount;
   const float* weights;  // row after row, each blocks * 16 floats
-  /// From a row to one that is brought into the second cache meanwhile, in floats; 0 where none is.
+  /// From a row to one that is brought into the second cache meanwhile, in floats; 0 where none is. Only without rims.
   std::ptrdiff_t weightsAhead;
   const float* bias;    // blocks * 16 floats, or null
   const float* addend;  // laid out as the output and may be it; or null

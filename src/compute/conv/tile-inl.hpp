@@ -42,20 +42,27 @@ template <int kVectors, int kPixels, int kFrom, int kTo>
   }
 }
 
-/// One run for the pixels [kFrom, kTo).
-template <int kVectors, int kPixels, int kFrom, int kTo>
-[[gnu::always_inline]] inline void multiplyRun(Vector (&sum)[kVectors][kPixels], const float* input,
-                                               std::ptrdiff_t pixel, const float* weights, int count,
-                                               std::ptrdiff_t ahead) {
-  // What the next tile reads: each block of channels is in another page, where no hardware looks ahead.
+/// One run for the pixels [kFrom, kTo). kPixelStride 0: as the call says.
+template <int kPixelStride, int kFrom, int kTo, bool kFetchesWeights, int kVectors, int kPixels>
+[[gnu::always_inline]] inline void multiplyRun(Vector (&sum)[kVectors][kPixels], const TileCall& call,
+                                               const TapRun& run) {
+  constexpr int kRow = kVectors * TACC_LANES;
+  const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
+  const float* input = call.input + run.input;
+  const float* weights = call.weights + run.weights * (kRow / blockLength);
+  if (run.fetchesInput) {  // each block of channels is in another page, where no hardware looks ahead
 #pragma GCC unroll 16
-  for (int p = kFrom; p < kTo; ++p) __builtin_prefetch(input + (kPixels + p) * pixel, 0, 2);
-  for (int i = 0; i < count; ++i) {
+    for (int p = kFrom; p < kTo; ++p) __builtin_prefetch(input + (kPixels + p) * pixel, 0, 2);
+  }
+  const std::ptrdiff_t ahead = call.weightsAhead;
+  for (int i = 0, count = run.count; i < count; ++i) {
     multiplyValue<kVectors, kPixels, kFrom, kTo>(sum, input, pixel, weights);
+    if constexpr (kFetchesWeights) {
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors * TACC_LANES; v += 16) __builtin_prefetch(weights + ahead + v, 0, 2);
+      for (int v = 0; v < kRow; v += 16) __builtin_prefetch(weights + ahead + v, 0, 2);
+    }
     ++input;
-    weights += kVectors * TACC_LANES;
+    weights += kRow;
   }
 }
 
@@ -72,15 +79,31 @@ template <int kBlocks, int kPixels, int kVectors>
 template <int kBlocks, int kPixels, int kVectors>
 [[gnu::always_inline]] inline void endTile(const TileCall& call, Vector (&sum)[kVectors][kPixels]) {
   constexpr int perBlock = blockLength / TACC_LANES;
+  // Read once: the compiler cannot know that no result is stored over the call.
+  const std::ptrdiff_t pixel = call.outputPixel;
+  const std::ptrdiff_t block = call.outputBlock;
+  const float* const addend = call.addend;
+  float* const output = call.output;
+  if (addend != nullptr) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      const float* const from = addend + (v / perBlock) * block + (v % perBlock) * TACC_LANES;
+#pragma GCC unroll 16
+      for (int p = 0; p < kPixels; ++p) sum[v][p] += load(from + p * pixel);
+    }
+  }
+  if (call.relu) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 16
+      for (int p = 0; p < kPixels; ++p) sum[v][p] = maximum(sum[v][p], Vector{});
+    }
+  }
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
-    const std::ptrdiff_t at = (v / perBlock) * call.outputBlock + (v % perBlock) * TACC_LANES;
+    float* const to = output + (v / perBlock) * block + (v % perBlock) * TACC_LANES;
 #pragma GCC unroll 16
-    for (int p = 0; p < kPixels; ++p) {
-      if (call.addend != nullptr) sum[v][p] += load(call.addend + at + p * call.outputPixel);
-      if (call.relu) sum[v][p] = maximum(sum[v][p], Vector{});
-      store(call.output + at + p * call.outputPixel, sum[v][p]);
-    }
+    for (int p = 0; p < kPixels; ++p) store(to + p * pixel, sum[v][p]);
   }
 }
 
@@ -104,28 +127,28 @@ void tile(const TileCall& call) {
   constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
   Vector sum[kVectors][kPixels];
   beginTile<kBlocks>(call, sum);
-  const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
   const TapRun* const end = call.runs + call.runCount;
   for (const TapRun* run = call.runs; run != end; ++run) {
-    const float* const input = call.input + run->input;
-    const float* const weights = call.weights + run->weights * kBlocks;
-    const int count = run->count;
-    const std::ptrdiff_t ahead = call.weightsAhead;
     switch (run->rim) {
       case Rim::none:
-        multiplyRun<kVectors, kPixels, 0, kPixels>(sum, input, pixel, weights, count, ahead);
+        // Whoever fetches weights ahead makes products, which have no rims.
+        if (call.weightsAhead != 0) {
+          multiplyRun<kPixelStride, 0, kPixels, true>(sum, call, *run);
+        } else {
+          multiplyRun<kPixelStride, 0, kPixels, false>(sum, call, *run);
+        }
         break;
       case Rim::first:
-        multiplyRun<kVectors, kPixels, 1, kPixels>(sum, input, pixel, weights, count, ahead);
+        multiplyRun<kPixelStride, 1, kPixels, false>(sum, call, *run);
         break;
       case Rim::firstTwo:
-        multiplyRun<kVectors, kPixels, 2, kPixels>(sum, input, pixel, weights, count, ahead);
+        multiplyRun<kPixelStride, 2, kPixels, false>(sum, call, *run);
         break;
       case Rim::last:
-        multiplyRun<kVectors, kPixels, 0, kPixels - 1>(sum, input, pixel, weights, count, ahead);
+        multiplyRun<kPixelStride, 0, kPixels - 1, false>(sum, call, *run);
         break;
       case Rim::lastTwo:
-        multiplyRun<kVectors, kPixels, 0, kPixels - 2>(sum, input, pixel, weights, count, ahead);
+        multiplyRun<kPixelStride, 0, kPixels - 2, false>(sum, call, *run);
         break;
     }
   }
