@@ -27,7 +27,7 @@ struct TapRun {
   std::ptrdiff_t weights;  // where its weights are, in floats per block from TileCall::weights
   std::int32_t count;
   Rim rim;                 // pixels that are left out
-  bool fetchesInput;       // what it will read for the next tile, meanwhile
+  bool fetchesInput;       // the same input of the tile to the right into the second cache meanwhile
   std::int16_t following;  // runs behind it of the same channels, each one pixel further to the right
 };
 
