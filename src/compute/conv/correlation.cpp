@@ -49,6 +49,7 @@ Correlation::Correlation(CorrelationShape shape, const KernelSet& kernels)
   cycles_ = blocking.cycles;
   makeGroups(blocking.blocks);
   makeTiles(kernels_.pixelLimit[blocking.blocks]);
+  findFollowing();
   if (shape_.isScattered) makeValues();
   chooseChunks();
 }
@@ -135,7 +136,8 @@ void Correlation::makeTiles(int pixelLimit) {
           const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(in) * shape_.inPlane + tap.dy * shape_.inLine +
                                     tap.dx * shape_.inPixel + (in == 0 ? shape_.firstValue : 0);
           if (rim < 0) continue;
-          runs_.push_back({at, weights, shape_.inCounts[in], static_cast<Rim>(rim), reachesFurthest(tap), 0});
+          runs_.push_back({at, weights, shape_.inCounts[in], static_cast<Rim>(rim), reachesFurthest(tap), false,
+                           0, 0});
         }
         for (std::size_t next = runs_.size(); next-- > firstRun + 1;) {
           TapRun& run = runs_[next - 1];
@@ -144,9 +146,10 @@ void Correlation::makeTiles(int pixelLimit) {
           if (isNext) run.following = static_cast<std::int16_t>(runs_[next].following + 1);
         }
       }
+      findNext(lists_.back(), pixels);
     }
     tiles_.push_back({y * shape_.strideHeight * shape_.inLine + x * shape_.strideWidth * shape_.inPixel,
-                      y * shape_.outLine + x * shape_.outPixel, pixels, entry->second});
+                      y * shape_.outLine + x * shape_.outPixel, pixels, entry->second, 0});
   };
   const int perLine = (shape_.outWidth + pixelLimit - 1) / pixelLimit;
   for (int y = 0; y < shape_.outHeight; ++y) {
@@ -156,6 +159,32 @@ void Correlation::makeTiles(int pixelLimit) {
       add(add, y, x, pixels);
       x += pixels;
     }
+  }
+}
+
+void Correlation::findNext(const List& list, int pixels) {
+  const std::size_t end = runs_.size();
+  for (std::size_t first = list.first; first < end;) {
+    const std::size_t next = first + static_cast<std::size_t>(runs_[first].following) + 1;
+    for (std::size_t r = next; r-- > first;) {
+      if (runs_[r].rim != Rim::none) continue;
+      runs_[r].fetchesNext = true;
+      // Behind the last line comes the first one of the tile to the right.
+      runs_[r].next = next < end ? runs_[next].input : runs_[list.first].input + inputOf(pixels);
+      break;
+    }
+    first = next;
+  }
+}
+
+void Correlation::findFollowing() {
+  for (std::size_t t = tiles_.size(); t-- > 1;) {
+    Tile& tile = tiles_[t - 1];
+    const Tile& next = tiles_[t];
+    const bool isLike = next.list == tile.list && next.pixels == tile.pixels &&
+                        next.input == tile.input + inputOf(tile.pixels) &&
+                        next.output == tile.output + outputOf(tile.pixels);
+    tile.following = isLike ? next.following + 1 : 0;
   }
 }
 
@@ -210,6 +239,8 @@ void Correlation::run(const CorrelationRun& what) const {
                                                                         : kernels_.permutedStrided;
     const std::ptrdiff_t plane = group.firstBlock * shape_.outPlane;
     call.weights = what.packed + group.packed;
+    // The others find it in the second cache. Each block of channels is in another page, where no hardware looks ahead.
+    call.fetchesInput = g == what.firstGroup;
     call.weightsAhead = what.fetchesWeights ? static_cast<std::ptrdiff_t>(rows_) * group.blocks * blockLength : 0;
     for (std::size_t from = 0; from < inBlocks; from += chunkBlocks_) {
       const std::size_t to = std::min(inBlocks, from + chunkBlocks_);
@@ -220,8 +251,11 @@ void Correlation::run(const CorrelationRun& what) const {
         float* const output = what.output + image * what.outImage + plane;
         const float* const addend =
             from > 0 ? output : (what.addend != nullptr ? what.addend + image * what.outImage + plane : nullptr);
-        for (std::size_t t = what.firstTile; t < what.endTile; ++t) {
+        for (std::size_t t = what.firstTile; t < what.endTile; t += static_cast<std::size_t>(call.tiles)) {
           const Tile& tile = tiles_[t];
+          call.tiles = std::min(tile.following + 1, static_cast<int>(what.endTile - t));
+          call.inputTile = inputOf(tile.pixels);
+          call.outputTile = outputOf(tile.pixels);
           const List& list = lists_[static_cast<std::size_t>(tile.list)];
           call.runs = runs_.data() + list.first + from * static_cast<std::size_t>(list.taps);
           call.runCount = static_cast<int>(to - from) * list.taps;

@@ -98,10 +98,15 @@ class Correlation {
   void run(const CorrelationRun& what) const;
 
  private:
+  /// Floats from a tile to one that is right behind it.
+  std::ptrdiff_t inputOf(int pixels) const { return pixels * shape_.strideWidth * shape_.inPixel; }
+  std::ptrdiff_t outputOf(int pixels) const { return pixels * shape_.outPixel; }
+
   struct Tile {
     std::ptrdiff_t input, output;
     int pixels;
     int list;
+    int following;  // tiles behind it that differ from it only in where they are, each as far from the one before
   };
   /// The runs of one kind of tile: `taps` for each block of input channels, from `first` on.
   struct List {
@@ -114,11 +119,15 @@ class Correlation {
   };
 
   Blocking chooseBlocks() const;
-  /// No other tap of its line reads what this one does, for pixels further to the left. Runs of such taps fetch input.
+  /// No other tap of its line reads what this one does, for pixels further to the left.
   bool reachesFurthest(const Tap& tap) const;
   void makeGroups(int blocks);
   void makeTiles(int pixelLimit);
+  /// For the runs of the newest list: which of each line of the image fetches what comes behind the line.
+  void findNext(const List& list, int pixels);
   void makeValues();
+  /// For all tiles.
+  void findFollowing();
   void chooseChunks();
 
   CorrelationShape shape_;

@@ -1,5 +1,7 @@
 #include "compute/conv/cost.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -27,7 +29,21 @@ double productsPerCycle(const KernelSet& kernels) {
   return areHalves && kernels.fmaLanes == 16 ? 1 : 2;
 }
 
+std::size_t readSecondCacheBytes() {
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+  const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+#else
+  const long bytes = 0;
+#endif
+  return static_cast<std::size_t>(std::clamp(bytes, 512L * 1024, 2048L * 1024));
+}
+
 }  // namespace
+
+std::size_t secondCacheBytes() {
+  static const std::size_t bytes = readSecondCacheBytes();
+  return bytes;
+}
 
 double stepCycles(const KernelSet& kernels, int blocks, int pixels) {
   const double vectors = static_cast<double>(blocks) * blockLength / kernels.fmaLanes;

@@ -1,6 +1,8 @@
 // The model behind the choice of tiles: cycles of one step of a kernel, which is one input value of all its pixels.
 #pragma once
 
+#include <cstddef>
+
 #include "compute/conv/kernels.hpp"
 
 namespace tacc::conv {
@@ -11,6 +13,9 @@ double stepCycles(const KernelSet& kernels, int blocks, int pixels);
 
 /// Cycles of one tile beside its steps: starting, reading and writing the accumulators.
 double tileCycles(const KernelSet& kernels, int blocks, int pixels);
+
+/// Of this CPU, 512 KiB to 2 MiB; 512 KiB where the system does not tell.
+std::size_t secondCacheBytes();
 
 /// For predictions in seconds. The real one is not known without measuring.
 inline constexpr double assumedHertz = 3e9;

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/cost.hpp"
 #include "compute/conv/partition.hpp"
 #include "compute/conv/weight_tiles.hpp"
 #include "compute/conv/weights.hpp"
@@ -53,7 +54,7 @@ class DirectBackwardWeights final : public Plan {
   /// How many lines, or whole images, are worked on at once: such that they stay in the second cache while they are
   /// used for all taps and blocks, but not so few that reading and writing the result over again costs more.
   void choosePixels() {
-    constexpr double cacheBytes = 512 * 1024;
+    const auto cacheBytes = static_cast<double>(secondCacheBytes());
     const Shape& s = shape();
     const double pixels = double(s.batch) * s.outHeight * s.outWidth;
     // Strides leave out pixels that no tap reads.
@@ -150,18 +151,17 @@ class DirectBackwardWeights final : public Plan {
         if (isEmpty && call.accumulate) continue;
         call.lines = isEmpty ? 0 : to - from;
         call.pixels = isEmpty ? 0 : right - left;
-        call.input = input + from * call.inputLine + dy * std::ptrdiff_t{s.width} * blockLength +
-                     left * call.inputPixel + dx * std::ptrdiff_t{blockLength};
+        const float* const tapInput = input + from * call.inputLine + dy * std::ptrdiff_t{s.width} * blockLength +
+                                      left * call.inputPixel + dx * std::ptrdiff_t{blockLength};
         call.gradient = gradient + from * call.gradientLine + left * std::ptrdiff_t{blockLength};
         if (call.pixels * call.inputPixel == call.inputLine && call.pixels == s.outWidth) {
           call.pixels *= call.lines;  // the lines follow each other without a gap
           call.lines = 1;
         }
         for (const WeightTiles::Part& part : rows == blockLength ? tiles_.rowParts : tiles_.lastRowParts) {
-          GradientCall tile = call;
-          tile.input += part.from;
-          tile.output = tapResult + part.from * blockLength;
-          kernels_.gradient[blocks.size()][part.size()](tile);
+          call.input = tapInput + part.from;  // in place: a copy could not begin before these stores have ended
+          call.output = tapResult + part.from * blockLength;
+          kernels_.gradient[blocks.size()][part.size()](call);
         }
       }
     }

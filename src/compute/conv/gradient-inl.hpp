@@ -5,6 +5,10 @@
 namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
+/// Both operands are fetched into the first cache this many pixels before they are used: they come from the second one,
+/// and each block of channels is in another page, where no hardware looks ahead.
+constexpr int pixelsAhead = 8;
+
 template <int kBlocks, int kRows>
 void gradient(const GradientCall& call) {
   constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
@@ -22,6 +26,9 @@ void gradient(const GradientCall& call) {
       const float* input = call.input + image * call.inputImage + line * call.inputLine;
       const float* from = call.gradient + image * call.gradientImage + line * call.gradientLine;
       for (int pixel = 0; pixel < call.pixels; ++pixel) {
+        __builtin_prefetch(input + pixelsAhead * step);
+#pragma GCC unroll 16
+        for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(from + b * block + pixelsAhead * blockLength);
         Vector g[kVectors];
 #pragma GCC unroll 16
         for (int v = 0; v < kVectors; ++v) g[v] = load(from + (v / perBlock) * block + (v % perBlock) * TACC_LANES);
@@ -36,14 +43,23 @@ void gradient(const GradientCall& call) {
       }
     }
   }
+  // Read once: the compiler cannot know that no result is stored over the call.
+  const std::ptrdiff_t row = call.outputRow;
+  const std::ptrdiff_t outputBlock = call.outputBlock;
+  float* const output = call.output;
+  if (call.accumulate) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      const float* const sofar = output + (v / perBlock) * outputBlock + (v % perBlock) * TACC_LANES;
+#pragma GCC unroll 16
+      for (int c = 0; c < kRows; ++c) sum[v][c] += load(sofar + c * row);
+    }
+  }
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
-    float* const to = call.output + (v / perBlock) * call.outputBlock + (v % perBlock) * TACC_LANES;
+    float* const to = output + (v / perBlock) * outputBlock + (v % perBlock) * TACC_LANES;
 #pragma GCC unroll 16
-    for (int c = 0; c < kRows; ++c) {
-      if (call.accumulate) sum[v][c] += load(to + c * call.outputRow);
-      store(to + c * call.outputRow, sum[v][c]);
-    }
+    for (int c = 0; c < kRows; ++c) store(to + c * row, sum[v][c]);
   }
 }
 

@@ -27,11 +27,13 @@ struct TapRun {
   std::ptrdiff_t weights;  // where its weights are, in floats per block from TileCall::weights
   std::int32_t count;
   Rim rim;                 // pixels that are left out
-  bool fetchesInput;       // the same input of the tile to the right into the second cache meanwhile
+  bool reachesFurthest;    // no run reads its lines of the cache for pixels further to the right
+  bool fetchesNext;        // a line of the cache from `next` on for each value into the first cache meanwhile. Only none
   std::int16_t following;  // runs behind it of the same channels, each one pixel further to the right
+  std::ptrdiff_t next;     // where the next line or block of channels begins, in floats from TileCall::input
 };
 
-/// One tile: for every pixel p and block b of output channels
+/// Tiles that follow each other: of each, for every pixel p and block b of output channels
 ///   output[b][p] = epilogue(bias[b] + addend[b][p] + sum over runs and values of weights[b] * input[p]).
 /// Strides are in floats. Vectors need only the alignment of float.
 struct TileCall {
@@ -44,12 +46,15 @@ struct TileCall {
   const float* weights;  // row after row, each blocks * 16 floats
   /// From a row to one that is brought into the second cache meanwhile, in floats; 0 where none is. Only without rims.
   std::ptrdiff_t weightsAhead;
+  bool fetchesInput;    // of the tile to the right into the second cache meanwhile, by the runs that reach furthest
   const float* bias;    // blocks * 16 floats, or null
   const float* addend;  // laid out as the output and may be it; or null
   float* output;
   std::ptrdiff_t outputPixel;
   std::ptrdiff_t outputBlock;
   bool relu;
+  int tiles;  // `input`, `addend` and `output` are those of the first one
+  std::ptrdiff_t inputTile, outputTile;  // from tile to tile
   /// For permuted kernels, which have one block: for each row of weights whose products are made with it.
   const std::int32_t* lanes;    // 16: which of the values at `offsets` every output channel takes
   const std::int32_t* offsets;  // for each vector of the block: where it reads, in floats from the run's input

@@ -8,7 +8,7 @@ namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
 /// Weights are fetched into the first cache this many rows before they are used: they come from the second one.
-constexpr int weightRowsAhead = 8;
+constexpr int weightRowsAhead = 16;
 
 /// The products of one input value of the pixels [kFrom, kTo). Every accumulator stays in its register: the loops are
 /// unrolled completely.
@@ -42,22 +42,30 @@ template <int kVectors, int kPixels, int kFrom, int kTo>
   }
 }
 
+/// What a run brings closer while it multiplies, a line of the cache or a row of weights for each of its steps.
+enum class Ahead { nothing, input, weights };
+
 /// One run for the pixels [kFrom, kTo). kPixelStride 0: as the call says.
-template <int kPixelStride, int kFrom, int kTo, bool kFetchesWeights, int kVectors, int kPixels>
+template <int kPixelStride, int kFrom, int kTo, Ahead kAhead, int kVectors, int kPixels>
 [[gnu::always_inline]] inline void multiplyRun(Vector (&sum)[kVectors][kPixels], const TileCall& call,
-                                               const TapRun& run) {
+                                               const float* tileInput, const TapRun& run) {
   constexpr int kRow = kVectors * TACC_LANES;
   const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
-  const float* input = call.input + run.input;
+  const float* input = tileInput + run.input;
   const float* weights = call.weights + run.weights * (kRow / blockLength);
-  if (run.fetchesInput) {  // each block of channels is in another page, where no hardware looks ahead
+  if (call.fetchesInput && run.reachesFurthest) {
 #pragma GCC unroll 16
     for (int p = kFrom; p < kTo; ++p) __builtin_prefetch(input + (kPixels + p) * pixel, 0, 2);
   }
+  const float* next = tileInput + run.next;
   const std::ptrdiff_t ahead = call.weightsAhead;
   for (int i = 0, count = run.count; i < count; ++i) {
     multiplyValue<kVectors, kPixels, kFrom, kTo>(sum, input, pixel, weights);
-    if constexpr (kFetchesWeights) {
+    if constexpr (kAhead == Ahead::input) {
+      __builtin_prefetch(next);
+      next += pixel;
+    }
+    if constexpr (kAhead == Ahead::weights) {
 #pragma GCC unroll 16
       for (int v = 0; v < kRow; v += 16) __builtin_prefetch(weights + ahead + v, 0, 2);
     }
@@ -66,7 +74,7 @@ template <int kPixelStride, int kFrom, int kTo, bool kFetchesWeights, int kVecto
   }
 }
 
-template <int kBlocks, int kPixels, int kVectors>
+template <int kVectors, int kPixels>
 [[gnu::always_inline]] inline void beginTile(const TileCall& call, Vector (&sum)[kVectors][kPixels]) {
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
@@ -76,15 +84,17 @@ template <int kBlocks, int kPixels, int kVectors>
   }
 }
 
-template <int kBlocks, int kPixels, int kVectors>
-[[gnu::always_inline]] inline void endTile(const TileCall& call, Vector (&sum)[kVectors][kPixels]) {
+/// kPixelStride 0: `pixel`, from one of the output to the next.
+template <int kPixelStride, int kVectors, int kPixels>
+[[gnu::always_inline]] inline void writeTile(const TileCall& call, Vector (&sum)[kVectors][kPixels], std::ptrdiff_t at,
+                                             std::ptrdiff_t pixel) {
   constexpr int perBlock = blockLength / TACC_LANES;
+  if constexpr (kPixelStride != 0) pixel = kPixelStride;
   // Read once: the compiler cannot know that no result is stored over the call.
-  const std::ptrdiff_t pixel = call.outputPixel;
   const std::ptrdiff_t block = call.outputBlock;
-  const float* const addend = call.addend;
-  float* const output = call.output;
-  if (addend != nullptr) {
+  float* const output = call.output + at;
+  if (call.addend != nullptr) {
+    const float* const addend = call.addend + at;
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
       const float* const from = addend + (v / perBlock) * block + (v % perBlock) * TACC_LANES;
@@ -107,52 +117,66 @@ template <int kBlocks, int kPixels, int kVectors>
   }
 }
 
+/// All tiles of a call: multiply(sum, input) adds the products of the one whose pixel 0 is at `input`.
+template <int kBlocks, int kPixels, class Multiply>
+[[gnu::always_inline]] inline void forEachTile(const TileCall& call, const Multiply& multiply) {
+  for (int t = 0, count = call.tiles; t < count; ++t) {
+    Vector sum[kBlocks * blockLength / TACC_LANES][kPixels];
+    beginTile(call, sum);
+    multiply(sum, call.input + t * call.inputTile);
+    const std::ptrdiff_t pixel = call.outputPixel;
+    if (pixel == blockLength) {
+      writeTile<blockLength>(call, sum, t * call.outputTile, pixel);
+    } else {
+      writeTile<0>(call, sum, t * call.outputTile, pixel);
+    }
+  }
+}
+
 template <int kBlocks, int kPixels>
 void scatteredTile(const TileCall& call) {
-  constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
-  Vector sum[kVectors][kPixels];
-  beginTile<kBlocks>(call, sum);
-  const std::ptrdiff_t pixel = call.inputPixel;
-  const float* weights = call.weights;
-  const std::ptrdiff_t* const end = call.values + call.valueCount;
-  for (const std::ptrdiff_t* value = call.values; value != end; ++value, weights += kVectors * TACC_LANES) {
-    multiplyValue<kVectors, kPixels, 0, kPixels>(sum, call.input + *value, pixel, weights);
-  }
-  endTile<kBlocks>(call, sum);
+  forEachTile<kBlocks, kPixels>(call, [&](auto& sum, const float* input) __attribute__((always_inline)) {
+    constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
+    const std::ptrdiff_t pixel = call.inputPixel;
+    const float* weights = call.weights;
+    const std::ptrdiff_t* const end = call.values + call.valueCount;
+    for (const std::ptrdiff_t* value = call.values; value != end; ++value, weights += kVectors * TACC_LANES) {
+      multiplyValue<kVectors, kPixels, 0, kPixels>(sum, input + *value, pixel, weights);
+    }
+  });
 }
 
 /// kPixelStride 0: as the call says.
 template <int kBlocks, int kPixels, int kPixelStride>
 void tile(const TileCall& call) {
-  constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
-  Vector sum[kVectors][kPixels];
-  beginTile<kBlocks>(call, sum);
-  const TapRun* const end = call.runs + call.runCount;
-  for (const TapRun* run = call.runs; run != end; ++run) {
-    switch (run->rim) {
-      case Rim::none:
-        // Whoever fetches weights ahead makes products, which have no rims.
-        if (call.weightsAhead != 0) {
-          multiplyRun<kPixelStride, 0, kPixels, true>(sum, call, *run);
-        } else {
-          multiplyRun<kPixelStride, 0, kPixels, false>(sum, call, *run);
-        }
-        break;
-      case Rim::first:
-        multiplyRun<kPixelStride, 1, kPixels, false>(sum, call, *run);
-        break;
-      case Rim::firstTwo:
-        multiplyRun<kPixelStride, 2, kPixels, false>(sum, call, *run);
-        break;
-      case Rim::last:
-        multiplyRun<kPixelStride, 0, kPixels - 1, false>(sum, call, *run);
-        break;
-      case Rim::lastTwo:
-        multiplyRun<kPixelStride, 0, kPixels - 2, false>(sum, call, *run);
-        break;
+  forEachTile<kBlocks, kPixels>(call, [&](auto& sum, const float* input) __attribute__((always_inline)) {
+    const TapRun* const end = call.runs + call.runCount;
+    for (const TapRun* run = call.runs; run != end; ++run) {
+      switch (run->rim) {
+        case Rim::none:
+          if (call.weightsAhead != 0) {  // products, of which no run has a rim
+            multiplyRun<kPixelStride, 0, kPixels, Ahead::weights>(sum, call, input, *run);
+          } else if (run->fetchesNext) {
+            multiplyRun<kPixelStride, 0, kPixels, Ahead::input>(sum, call, input, *run);
+          } else {
+            multiplyRun<kPixelStride, 0, kPixels, Ahead::nothing>(sum, call, input, *run);
+          }
+          break;
+        case Rim::first:
+          multiplyRun<kPixelStride, 1, kPixels, Ahead::nothing>(sum, call, input, *run);
+          break;
+        case Rim::firstTwo:
+          multiplyRun<kPixelStride, 2, kPixels, Ahead::nothing>(sum, call, input, *run);
+          break;
+        case Rim::last:
+          multiplyRun<kPixelStride, 0, kPixels - 1, Ahead::nothing>(sum, call, input, *run);
+          break;
+        case Rim::lastTwo:
+          multiplyRun<kPixelStride, 0, kPixels - 2, Ahead::nothing>(sum, call, input, *run);
+          break;
+      }
     }
-  }
-  endTile<kBlocks>(call, sum);
+  });
 }
 
 }  // namespace TACC_CONV_ISA
