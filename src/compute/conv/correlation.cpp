@@ -220,9 +220,11 @@ void Correlation::chooseChunks() {
 void Correlation::run(const CorrelationRun& what) const {
   const std::size_t inBlocks = shape_.inCounts.size();
   const std::ptrdiff_t pixelStride = shape_.inPixel * shape_.strideWidth;
-  const auto& kernels = shape_.isScattered           ? kernels_.scattered
-                        : pixelStride == blockLength ? kernels_.tile
-                                                     : kernels_.strided;
+  const bool hasOwnKernel = pixelStride == 1 || pixelStride == 2 || pixelStride == 4;
+  const auto& kernels = shape_.isScattered               ? kernels_.scattered[hasOwnKernel ? pixelStride : 0]
+                        : pixelStride == blockLength     ? kernels_.tile
+                        : pixelStride == 2 * blockLength ? kernels_.everySecond
+                                                         : kernels_.strided;
   TileCall call{};
   call.values = values_.data();
   call.valueCount = static_cast<int>(values_.size());

@@ -140,8 +140,10 @@ struct KernelSet {
   int pixelLimit[maxBlocks + 1];                        // most pixels of a tile of that many blocks; 0: no such tile
   int rowLimit[maxBlocks + 1];                          // the same for rows of gradient tiles
   TileKernel tile[maxBlocks + 1][maxPixels + 1];        // [blocks][pixels]; inputPixel is 16
+  TileKernel everySecond[maxBlocks + 1][maxPixels + 1];  // inputPixel is 32
   TileKernel strided[maxBlocks + 1][maxPixels + 1];     // the same for any inputPixel
-  TileKernel scattered[maxBlocks + 1][maxPixels + 1];   // the same for values that do not come in runs, without rims
+  /// The same for values that do not come in runs, without rims: for an inputPixel of 1, 2 or 4, and [0] for any.
+  TileKernel scattered[5][maxBlocks + 1][maxPixels + 1];
   GradientKernel gradient[maxBlocks + 1][maxRows + 1];  // [blocks][rows]
   int permutedLanes;                                    // values that a lane of a permuted kernel can choose from
   TileKernel permuted[maxPixels + 1];                   // [pixels], of one block; inputPixel is 16

@@ -23,8 +23,12 @@ constexpr void fillBlocks(KernelSet& set) {
   set.rowLimit[kBlocks] = rowLimits[kBlocks];
   [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
     ((set.tile[kBlocks][kIndex + 1] = tile<kBlocks, kIndex + 1, blockLength>,
+      set.everySecond[kBlocks][kIndex + 1] = tile<kBlocks, kIndex + 1, 2 * blockLength>,
       set.strided[kBlocks][kIndex + 1] = tile<kBlocks, kIndex + 1, 0>,
-      set.scattered[kBlocks][kIndex + 1] = scatteredTile<kBlocks, kIndex + 1>),
+      set.scattered[0][kBlocks][kIndex + 1] = scatteredTile<kBlocks, kIndex + 1, 0>,
+      set.scattered[1][kBlocks][kIndex + 1] = scatteredTile<kBlocks, kIndex + 1, 1>,
+      set.scattered[2][kBlocks][kIndex + 1] = scatteredTile<kBlocks, kIndex + 1, 2>,
+      set.scattered[4][kBlocks][kIndex + 1] = scatteredTile<kBlocks, kIndex + 1, 4>),
      ...);
   }
   (std::make_integer_sequence<int, pixelLimits[kBlocks]>());

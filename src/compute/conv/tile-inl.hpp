@@ -133,15 +133,18 @@ template <int kBlocks, int kPixels, class Multiply>
   }
 }
 
-template <int kBlocks, int kPixels>
+/// kPixelStride 0: as the call says.
+template <int kBlocks, int kPixels, int kPixelStride>
 void scatteredTile(const TileCall& call) {
   forEachTile<kBlocks, kPixels>(call, [&](auto& sum, const float* input) __attribute__((always_inline)) {
     constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
-    const std::ptrdiff_t pixel = call.inputPixel;
+    const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
     const float* weights = call.weights;
     const std::ptrdiff_t* const end = call.values + call.valueCount;
     for (const std::ptrdiff_t* value = call.values; value != end; ++value, weights += kVectors * TACC_LANES) {
-      multiplyValue<kVectors, kPixels, 0, kPixels>(sum, input + *value, pixel, weights);
+      const float* at = input + *value;
+      asm("" : "+r"(at));  // one address, not one for each pixel
+      multiplyValue<kVectors, kPixels, 0, kPixels>(sum, at, pixel, weights);
     }
   });
 }
