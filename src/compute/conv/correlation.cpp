@@ -98,6 +98,13 @@ std::size_t Correlation::packedFloats() const {
   return rows_ * static_cast<std::size_t>(shape_.outBlocks) * blockLength;
 }
 
+std::size_t Correlation::inputBytes() const {
+  const std::size_t outPixels = static_cast<std::size_t>(shape_.outHeight) * static_cast<std::size_t>(shape_.outWidth);
+  const std::size_t inPixels = static_cast<std::size_t>(shape_.inHeight) * static_cast<std::size_t>(shape_.inWidth);
+  const std::size_t usedPixels = std::min(inPixels, outPixels * std::max<std::size_t>(1, shape_.taps.size()));
+  return shape_.inCounts.size() * blockLength * sizeof(float) * usedPixels;
+}
+
 std::string Correlation::tileName() const {
   int pixels = 0;
   for (const Tile& tile : tiles_) pixels = std::max(pixels, tile.pixels);
@@ -209,11 +216,8 @@ void Correlation::chooseChunks() {
           : std::clamp<std::size_t>((weightBytes + weightBytesAtOnce - 1) / weightBytesAtOnce, 1, inBlocks);
   chunkBlocks_ = (inBlocks + chunks - 1) / chunks;
   const std::size_t outPixels = static_cast<std::size_t>(shape_.outHeight) * static_cast<std::size_t>(shape_.outWidth);
-  const std::size_t inPixels = static_cast<std::size_t>(shape_.inHeight) * static_cast<std::size_t>(shape_.inWidth);
-  const std::size_t usedPixels = std::min(inPixels, outPixels * std::max<std::size_t>(1, shape_.taps.size()));
-  const std::size_t inputBytes = inBlocks * blockLength * sizeof(float) * usedPixels;
   const std::size_t parts =
-      std::clamp<std::size_t>(inputBytes / inputBytesAtOnce, 1, std::max<std::size_t>(1, outPixels / 56));
+      std::clamp<std::size_t>(inputBytes() / inputBytesAtOnce, 1, std::max<std::size_t>(1, outPixels / 56));
   tilesAtOnce_ = std::max<std::size_t>(1, (tiles_.size() + parts - 1) / parts);
 }
 
@@ -241,8 +245,7 @@ void Correlation::run(const CorrelationRun& what) const {
                                                                         : kernels_.permutedStrided;
     const std::ptrdiff_t plane = group.firstBlock * shape_.outPlane;
     call.weights = what.packed + group.packed;
-    // The others find it in the second cache. Each block of channels is in another page, where no hardware looks ahead.
-    call.fetchesInput = g == what.firstGroup;
+    call.fetchesInput = what.fetchesInput && g == what.firstGroup;
     call.weightsAhead = what.fetchesWeights ? static_cast<std::ptrdiff_t>(rows_) * group.blocks * blockLength : 0;
     for (std::size_t from = 0; from < inBlocks; from += chunkBlocks_) {
       const std::size_t to = std::min(inBlocks, from + chunkBlocks_);

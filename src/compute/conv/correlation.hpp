@@ -60,6 +60,8 @@ struct CorrelationRun {
   const std::int32_t* offsets = nullptr;
   /// Those of the next group, and what follows the last one, into the second cache: where they come from behind it.
   bool fetchesWeights = false;
+  /// The first group of outputs brings the input into the second cache: where it comes from behind it.
+  bool fetchesInput = false;
 };
 
 /// Immutable once made.
@@ -74,6 +76,8 @@ class Correlation {
   std::size_t tilesOfLine() const { return tiles_.size() / static_cast<std::size_t>(shape_.outHeight); }
   const std::vector<OutGroup>& groups() const { return groups_; }
   std::size_t packedFloats() const;
+  /// What is read of one image.
+  std::size_t inputBytes() const;
   /// Pixels x blocks of the kernel that does most of the work, e.g. "14x2".
   std::string tileName() const;
   /// Cycles for one image by the model.

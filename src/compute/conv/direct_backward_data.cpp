@@ -25,7 +25,8 @@ class DirectBackwardData final : public Plan {
         // The first phase has the most pixels.
         partition_(phases_.front().correlation, shape().batch, shape().groups,
                    ceilDivide(shape().height, shape().strideHeight) * ceilDivide(shape().width, shape().strideWidth),
-                   description.maxWorkers) {
+                   description.maxWorkers),
+        fetchesInput_(comesFromMemory(phases_.front().correlation, shape())) {
     for (Phase& phase : phases_) {
       phase.packed = packedFloats_;
       packedFloats_ += phase.correlation.packedFloats() * static_cast<std::size_t>(shape().groups);
@@ -71,7 +72,8 @@ class DirectBackwardData final : public Plan {
                                    group * static_cast<std::ptrdiff_t>(phase.correlation.packedFloats()),
                                nullptr, description_.accumulate ? result : nullptr, result,
                                static_cast<int>(task.images.to - task.images.from), outImage, inImage, task.tiles.from,
-                               task.tiles.to, task.outputs.from, task.outputs.to, false});
+                               task.tiles.to, task.outputs.from, task.outputs.to, false, nullptr, nullptr, false,
+                               fetchesInput_});
       }
     });
   }
@@ -82,6 +84,7 @@ class DirectBackwardData final : public Plan {
   Description description_;
   std::vector<Phase> phases_;
   Partition partition_;
+  bool fetchesInput_;
   std::size_t packedFloats_ = 0;
 };
 

@@ -17,7 +17,8 @@ class DirectForward final : public Plan {
         description_(description),
         correlation_(std::move(correlation)),
         partition_(correlation_, shape().batch, shape().groups, shape().outHeight * shape().outWidth,
-                   description.maxWorkers) {}
+                   description.maxWorkers),
+        fetchesInput_(comesFromMemory(correlation_, shape())) {}
 
   std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_); }
   std::size_t packedFloats() const override {
@@ -55,7 +56,8 @@ class DirectForward final : public Plan {
                         bias != nullptr ? bias + group * shape().outPerGroup() : nullptr,
                         description_.residual ? buffers.residual + out : nullptr, buffers.result + out,
                         static_cast<int>(task.images.to - task.images.from), inImage, outImage, task.tiles.from,
-                        task.tiles.to, task.outputs.from, task.outputs.to, description_.relu});
+                        task.tiles.to, task.outputs.from, task.outputs.to, description_.relu, nullptr, nullptr, false,
+                        fetchesInput_});
     });
   }
 
@@ -65,6 +67,7 @@ class DirectForward final : public Plan {
   Description description_;
   Correlation correlation_;
   Partition partition_;
+  bool fetchesInput_;
 };
 
 }  // namespace

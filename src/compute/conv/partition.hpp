@@ -6,6 +6,8 @@
 #include <cstddef>
 
 #include "compute/conv/correlation.hpp"
+#include "compute/conv/cost.hpp"
+#include "compute/conv/shape.hpp"
 
 namespace tacc::conv {
 
@@ -17,6 +19,12 @@ struct TaskPart {
 /// Part `index` of `parts` nearly equal parts of `count`.
 constexpr TaskPart partOf(std::size_t count, std::size_t parts, std::size_t index) {
   return {count * index / parts, count * (index + 1) / parts};
+}
+
+/// Whether what `correlation` reads of the whole batch is too much to be in the second cache still.
+inline bool comesFromMemory(const Correlation& correlation, const Shape& s) {
+  const auto images = static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.groups);
+  return correlation.inputBytes() * images > secondCacheBytes() / 2;
 }
 
 /// images x channel groups x parts of tiles x parts of output channels. Output channels vary slowest within an image,
