@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -43,8 +42,11 @@ TapFit fitTap(int dx, int stride, int x, int pixels, int width) {
 
 Correlation::Correlation(CorrelationShape shape, const KernelSet& kernels)
     : shape_(std::move(shape)), kernels_(kernels) {
-  const auto values = static_cast<std::size_t>(std::accumulate(shape_.inCounts.begin(), shape_.inCounts.end(), 0));
-  rows_ = values * shape_.taps.size();
+  rowsBefore_.push_back(0);
+  for (const int count : shape_.inCounts) {
+    rowsBefore_.push_back(rowsBefore_.back() + count * static_cast<std::ptrdiff_t>(shape_.taps.size()));
+  }
+  rows_ = static_cast<std::size_t>(rowsBefore_.back());
   const Blocking blocking = chooseBlocks();
   cycles_ = blocking.cycles;
   makeGroups(blocking.blocks);
@@ -143,8 +145,7 @@ void Correlation::makeTiles(int pixelLimit) {
           const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(in) * shape_.inPlane + tap.dy * shape_.inLine +
                                     tap.dx * shape_.inPixel + (in == 0 ? shape_.firstValue : 0);
           if (rim < 0) continue;
-          runs_.push_back({at, weights, shape_.inCounts[in], static_cast<Rim>(rim), reachesFurthest(tap), false,
-                           0, 0});
+          runs_.push_back({at, weights, shape_.inCounts[in], static_cast<Rim>(rim), reachesFurthest(tap), false, 0, 0});
         }
         for (std::size_t next = runs_.size(); next-- > firstRun + 1;) {
           TapRun& run = runs_[next - 1];
@@ -246,9 +247,14 @@ void Correlation::run(const CorrelationRun& what) const {
     const std::ptrdiff_t plane = group.firstBlock * shape_.outPlane;
     call.weights = what.packed + group.packed;
     call.fetchesInput = what.fetchesInput && g == what.firstGroup;
-    call.weightsAhead = what.fetchesWeights ? static_cast<std::ptrdiff_t>(rows_) * group.blocks * blockLength : 0;
     for (std::size_t from = 0; from < inBlocks; from += chunkBlocks_) {
       const std::size_t to = std::min(inBlocks, from + chunkBlocks_);
+      const float* ahead = call.weights + rowsBefore_[to] * group.blocks * blockLength;
+      call.weightsAhead = &ahead;
+      if (what.weightsEnd != nullptr) {  // as many as are used now
+        call.weightsEnd =
+            std::min(what.weightsEnd, ahead + (rowsBefore_[to] - rowsBefore_[from]) * group.blocks * blockLength);
+      }
       call.bias = from == 0 && what.bias != nullptr ? what.bias + group.firstBlock * blockLength : nullptr;
       call.relu = to == inBlocks && what.relu;
       for (int image = 0; image < what.images; ++image) {

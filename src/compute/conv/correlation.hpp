@@ -58,8 +58,8 @@ struct CorrelationRun {
   bool relu;
   const std::int32_t* lanes = nullptr;  // if permuted: TileCall's, for all rows of packed weights
   const std::int32_t* offsets = nullptr;
-  /// Those of the next group, and what follows the last one, into the second cache: where they come from behind it.
-  bool fetchesWeights = false;
+  /// The weights that are used next are brought into the second cache, up to this end: where they come from behind it.
+  const float* weightsEnd = nullptr;
   /// The first group of outputs brings the input into the second cache: where it comes from behind it.
   bool fetchesInput = false;
 };
@@ -141,8 +141,9 @@ class Correlation {
   std::vector<TapRun> runs_;
   std::vector<std::ptrdiff_t> values_;  // if scattered, in place of the runs
   std::vector<OutGroup> groups_;
-  std::size_t rows_ = 0;         // of packed weights of one block
-  std::size_t chunkBlocks_ = 0;  // blocks of input channels that are summed at once
+  std::size_t rows_ = 0;                    // of packed weights of one block
+  std::vector<std::ptrdiff_t> rowsBefore_;  // of these, before those of each block of input, and all
+  std::size_t chunkBlocks_ = 0;             // blocks of input channels that are summed at once
   std::size_t tilesAtOnce_ = 0;
   double cycles_ = 0;
 };

@@ -72,8 +72,8 @@ class DirectBackwardData final : public Plan {
                                    group * static_cast<std::ptrdiff_t>(phase.correlation.packedFloats()),
                                nullptr, description_.accumulate ? result : nullptr, result,
                                static_cast<int>(task.images.to - task.images.from), outImage, inImage, task.tiles.from,
-                               task.tiles.to, task.outputs.from, task.outputs.to, false, nullptr, nullptr, false,
-                               fetchesInput_});
+                               task.tiles.to, task.outputs.from, task.outputs.to, false, nullptr, nullptr,
+                               weightsFromMemory(shape(), buffers.packedWeights, packedFloats_), fetchesInput_});
       }
     });
   }

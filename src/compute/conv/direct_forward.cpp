@@ -56,8 +56,8 @@ class DirectForward final : public Plan {
                         bias != nullptr ? bias + group * shape().outPerGroup() : nullptr,
                         description_.residual ? buffers.residual + out : nullptr, buffers.result + out,
                         static_cast<int>(task.images.to - task.images.from), inImage, outImage, task.tiles.from,
-                        task.tiles.to, task.outputs.from, task.outputs.to, description_.relu, nullptr, nullptr, false,
-                        fetchesInput_});
+                        task.tiles.to, task.outputs.from, task.outputs.to, description_.relu, nullptr, nullptr,
+                        weightsFromMemory(shape(), buffers.packedWeights, packedFloats()), fetchesInput_});
     });
   }
 

@@ -26,9 +26,9 @@ struct TapRun {
   std::ptrdiff_t input;    // where the first value of pixel 0 is, in floats from TileCall::input
   std::ptrdiff_t weights;  // where its weights are, in floats per block from TileCall::weights
   std::int32_t count;
-  Rim rim;                 // pixels that are left out
-  bool reachesFurthest;    // no run reads its lines of the cache for pixels further to the right
-  bool fetchesNext;        // a line of the cache from `next` on for each value into the first cache meanwhile. Only none
+  Rim rim;               // pixels that are left out
+  bool reachesFurthest;  // no run reads its lines of the cache for pixels further to the right
+  bool fetchesNext;      // a line of the cache from `next` on for each value into the first cache meanwhile. Only none
   std::int16_t following;  // runs behind it of the same channels, each one pixel further to the right
   std::ptrdiff_t next;     // where the next line or block of channels begins, in floats from TileCall::input
 };
@@ -44,8 +44,10 @@ struct TileCall {
   const std::ptrdiff_t* values;  // for scattered kernels in place of runs: where each value of pixel 0 is
   int valueCount;
   const float* weights;  // row after row, each blocks * 16 floats
-  /// From a row to one that is brought into the second cache meanwhile, in floats; 0 where none is. Only without rims.
-  std::ptrdiff_t weightsAhead;
+  /// What runs without a rim bring into the second cache meanwhile, a line of the cache for each value: from
+  /// *weightsAhead on, which they move on, to weightsEnd.
+  const float** weightsAhead;
+  const float* weightsEnd;
   bool fetchesInput;    // of the tile to the right into the second cache meanwhile, by the runs that reach furthest
   const float* bias;    // blocks * 16 floats, or null
   const float* addend;  // laid out as the output and may be it; or null
@@ -53,7 +55,7 @@ struct TileCall {
   std::ptrdiff_t outputPixel;
   std::ptrdiff_t outputBlock;
   bool relu;
-  int tiles;  // `input`, `addend` and `output` are those of the first one
+  int tiles;                             // `input`, `addend` and `output` are those of the first one
   std::ptrdiff_t inputTile, outputTile;  // from tile to tile
   /// For permuted kernels, which have one block: for each row of weights whose products are made with it.
   const std::int32_t* lanes;    // 16: which of the values at `offsets` every output channel takes
@@ -136,12 +138,12 @@ using DepthwiseKernel = void (*)(const DepthwiseCall&);
 /// All kernels of one instruction set. Thread safe: nothing in it changes.
 struct KernelSet {
   std::string_view isa;
-  int fmaLanes;                                         // floats of the widest vector
-  int pixelLimit[maxBlocks + 1];                        // most pixels of a tile of that many blocks; 0: no such tile
-  int rowLimit[maxBlocks + 1];                          // the same for rows of gradient tiles
-  TileKernel tile[maxBlocks + 1][maxPixels + 1];        // [blocks][pixels]; inputPixel is 16
+  int fmaLanes;                                          // floats of the widest vector
+  int pixelLimit[maxBlocks + 1];                         // most pixels of a tile of that many blocks; 0: no such tile
+  int rowLimit[maxBlocks + 1];                           // the same for rows of gradient tiles
+  TileKernel tile[maxBlocks + 1][maxPixels + 1];         // [blocks][pixels]; inputPixel is 16
   TileKernel everySecond[maxBlocks + 1][maxPixels + 1];  // inputPixel is 32
-  TileKernel strided[maxBlocks + 1][maxPixels + 1];     // the same for any inputPixel
+  TileKernel strided[maxBlocks + 1][maxPixels + 1];      // the same for any inputPixel
   /// The same for values that do not come in runs, without rims: for an inputPixel of 1, 2 or 4, and [0] for any.
   TileKernel scattered[5][maxBlocks + 1][maxPixels + 1];
   GradientKernel gradient[maxBlocks + 1][maxRows + 1];  // [blocks][rows]

@@ -27,6 +27,13 @@ inline bool comesFromMemory(const Correlation& correlation, const Shape& s) {
   return correlation.inputBytes() * images > secondCacheBytes() / 2;
 }
 
+/// Where weights end that are too many to be in the second cache still; null where they are few, and for products, for
+/// which hardware that looks ahead is quick enough.
+inline const float* weightsFromMemory(const Shape& s, const float* packed, std::size_t floats) {
+  const bool isFewer = floats * sizeof(float) <= secondCacheBytes() / 2;
+  return isFewer || s.kernelHeight * s.kernelWidth == 1 ? nullptr : packed + floats;
+}
+
 /// images x channel groups x parts of tiles x parts of output channels. Output channels vary slowest within an image,
 /// so that consecutive tasks use the same weights.
 class Partition {

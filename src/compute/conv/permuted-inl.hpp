@@ -122,44 +122,45 @@ template <int kPixels, int kPixelStride>
 void permutedTile(const TileCall& call) {
   constexpr int kVectors = blockLength / TACC_LANES;
   const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
-  forEachTile<1, kPixels>(call, [&](auto& sum, const float* tileInput) __attribute__((always_inline)) {
-    const TapRun* const end = call.runs + call.runCount;
-    for (const TapRun* run = call.runs; run != end; ++run) {
-      const float* const input = tileInput + run->input;
-      const float* const weights = call.weights + run->weights;
-      const std::int32_t* const lanes = call.lanes + run->weights;
-      const std::int32_t* const offsets = call.offsets + run->weights / TACC_LANES;
-      const int count = run->count;
-      if constexpr (kPixelStride != 0) {
-        constexpr int kStride = kPixelStride / blockLength;
-        if (tryAdjacent<3, kStride>(sum, run, input, weights, lanes, offsets)) {
-          run += 2;
-          continue;
+  forEachTile<1, kPixels>(
+      call, [&](auto& sum, const float* tileInput) __attribute__((always_inline)) {
+        const TapRun* const end = call.runs + call.runCount;
+        for (const TapRun* run = call.runs; run != end; ++run) {
+          const float* const input = tileInput + run->input;
+          const float* const weights = call.weights + run->weights;
+          const std::int32_t* const lanes = call.lanes + run->weights;
+          const std::int32_t* const offsets = call.offsets + run->weights / TACC_LANES;
+          const int count = run->count;
+          if constexpr (kPixelStride != 0) {
+            constexpr int kStride = kPixelStride / blockLength;
+            if (tryAdjacent<3, kStride>(sum, run, input, weights, lanes, offsets)) {
+              run += 2;
+              continue;
+            }
+            if (kStride == 1 && tryAdjacent<2, kStride>(sum, run, input, weights, lanes, offsets)) {
+              run += 1;
+              continue;
+            }
+          }
+          switch (run->rim) {
+            case Rim::none:
+              multiplyPermuted<kVectors, kPixels, 0, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
+              break;
+            case Rim::first:
+              multiplyPermuted<kVectors, kPixels, 1, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
+              break;
+            case Rim::firstTwo:
+              multiplyPermuted<kVectors, kPixels, 2, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
+              break;
+            case Rim::last:
+              multiplyPermuted<kVectors, kPixels, 0, kPixels - 1>(sum, input, pixel, weights, lanes, offsets, count);
+              break;
+            case Rim::lastTwo:
+              multiplyPermuted<kVectors, kPixels, 0, kPixels - 2>(sum, input, pixel, weights, lanes, offsets, count);
+              break;
+          }
         }
-        if (kStride == 1 && tryAdjacent<2, kStride>(sum, run, input, weights, lanes, offsets)) {
-          run += 1;
-          continue;
-        }
-      }
-      switch (run->rim) {
-        case Rim::none:
-          multiplyPermuted<kVectors, kPixels, 0, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
-          break;
-        case Rim::first:
-          multiplyPermuted<kVectors, kPixels, 1, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
-          break;
-        case Rim::firstTwo:
-          multiplyPermuted<kVectors, kPixels, 2, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
-          break;
-        case Rim::last:
-          multiplyPermuted<kVectors, kPixels, 0, kPixels - 1>(sum, input, pixel, weights, lanes, offsets, count);
-          break;
-        case Rim::lastTwo:
-          multiplyPermuted<kVectors, kPixels, 0, kPixels - 2>(sum, input, pixel, weights, lanes, offsets, count);
-          break;
-      }
-    }
-  });
+      });
 }
 
 /// A gradient tile of one block, whose rows are permutations.

@@ -140,8 +140,8 @@ class StridedProduct final : public Plan {
 bool servesStridedProduct(const Description& d) {
   const Shape& s = d.shape;
   // From the caches every s-th pixel is read as fast as any, but not over and over: by the gradient of the weights, or
-  // by small tiles. The tiles of an image end with its lines, those of a product do not: with short lines that gains more
-  // than bringing pixels together costs, or spreading them out if each is the sum of many.
+  // by small tiles. The tiles of an image end with its lines, those of a product do not: with short lines that gains
+  // more than bringing pixels together costs, or spreading them out if each is the sum of many.
   constexpr std::size_t cacheBytes = 8 * 1024 * 1024;
   constexpr int shortLine = 7;
   const bool hasShortLines =

@@ -42,8 +42,8 @@ template <int kVectors, int kPixels, int kFrom, int kTo>
   }
 }
 
-/// What a run brings closer while it multiplies, a line of the cache or a row of weights for each of its steps.
-enum class Ahead { nothing, input, weights };
+/// What a run brings closer while it multiplies, a line of the cache for each of its steps.
+enum class Ahead { nothing, input, weights, both };
 
 /// One run for the pixels [kFrom, kTo). kPixelStride 0: as the call says.
 template <int kPixelStride, int kFrom, int kTo, Ahead kAhead, int kVectors, int kPixels>
@@ -57,17 +57,20 @@ template <int kPixelStride, int kFrom, int kTo, Ahead kAhead, int kVectors, int 
 #pragma GCC unroll 16
     for (int p = kFrom; p < kTo; ++p) __builtin_prefetch(input + (kPixels + p) * pixel, 0, 2);
   }
-  const float* next = tileInput + run.next;
-  const std::ptrdiff_t ahead = call.weightsAhead;
+  constexpr bool kFetchesInput = kAhead == Ahead::input || kAhead == Ahead::both;
+  constexpr bool kFetchesWeights = kAhead == Ahead::weights || kAhead == Ahead::both;
+  const float* next = kFetchesInput ? tileInput + run.next : nullptr;
+  const float* ahead = kFetchesWeights ? *call.weightsAhead : nullptr;
+  if constexpr (kFetchesWeights) *call.weightsAhead = ahead + run.count * std::ptrdiff_t{blockLength};
   for (int i = 0, count = run.count; i < count; ++i) {
     multiplyValue<kVectors, kPixels, kFrom, kTo>(sum, input, pixel, weights);
-    if constexpr (kAhead == Ahead::input) {
+    if constexpr (kFetchesInput) {
       __builtin_prefetch(next);
       next += pixel;
     }
-    if constexpr (kAhead == Ahead::weights) {
-#pragma GCC unroll 16
-      for (int v = 0; v < kRow; v += 16) __builtin_prefetch(weights + ahead + v, 0, 2);
+    if constexpr (kFetchesWeights) {
+      __builtin_prefetch(ahead, 0, 2);
+      ahead += blockLength;
     }
     ++input;
     weights += kRow;
@@ -136,50 +139,56 @@ template <int kBlocks, int kPixels, class Multiply>
 /// kPixelStride 0: as the call says.
 template <int kBlocks, int kPixels, int kPixelStride>
 void scatteredTile(const TileCall& call) {
-  forEachTile<kBlocks, kPixels>(call, [&](auto& sum, const float* input) __attribute__((always_inline)) {
-    constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
-    const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
-    const float* weights = call.weights;
-    const std::ptrdiff_t* const end = call.values + call.valueCount;
-    for (const std::ptrdiff_t* value = call.values; value != end; ++value, weights += kVectors * TACC_LANES) {
-      const float* at = input + *value;
-      asm("" : "+r"(at));  // one address, not one for each pixel
-      multiplyValue<kVectors, kPixels, 0, kPixels>(sum, at, pixel, weights);
-    }
-  });
+  forEachTile<kBlocks, kPixels>(
+      call, [&](auto& sum, const float* input) __attribute__((always_inline)) {
+        constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
+        const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
+        const float* weights = call.weights;
+        const std::ptrdiff_t* const end = call.values + call.valueCount;
+        for (const std::ptrdiff_t* value = call.values; value != end; ++value, weights += kVectors * TACC_LANES) {
+          const float* at = input + *value;
+          asm("" : "+r"(at));  // one address, not one for each pixel
+          multiplyValue<kVectors, kPixels, 0, kPixels>(sum, at, pixel, weights);
+        }
+      });
 }
 
 /// kPixelStride 0: as the call says.
 template <int kBlocks, int kPixels, int kPixelStride>
 void tile(const TileCall& call) {
-  forEachTile<kBlocks, kPixels>(call, [&](auto& sum, const float* input) __attribute__((always_inline)) {
-    const TapRun* const end = call.runs + call.runCount;
-    for (const TapRun* run = call.runs; run != end; ++run) {
-      switch (run->rim) {
-        case Rim::none:
-          if (call.weightsAhead != 0) {  // products, of which no run has a rim
-            multiplyRun<kPixelStride, 0, kPixels, Ahead::weights>(sum, call, input, *run);
-          } else if (run->fetchesNext) {
-            multiplyRun<kPixelStride, 0, kPixels, Ahead::input>(sum, call, input, *run);
-          } else {
-            multiplyRun<kPixelStride, 0, kPixels, Ahead::nothing>(sum, call, input, *run);
+  forEachTile<kBlocks, kPixels>(
+      call, [&](auto& sum, const float* input) __attribute__((always_inline)) {
+        const TapRun* const end = call.runs + call.runCount;
+        for (const TapRun* run = call.runs; run != end; ++run) {
+          switch (run->rim) {
+            case Rim::none:
+              if (*call.weightsAhead < call.weightsEnd) {
+                if (run->fetchesNext) {
+                  multiplyRun<kPixelStride, 0, kPixels, Ahead::both>(sum, call, input, *run);
+                } else {
+                  multiplyRun<kPixelStride, 0, kPixels, Ahead::weights>(sum, call, input, *run);
+                }
+              } else if (run->fetchesNext) {
+                multiplyRun<kPixelStride, 0, kPixels, Ahead::input>(sum, call, input, *run);
+              } else {
+                multiplyRun<kPixelStride, 0, kPixels, Ahead::nothing>(sum, call, input, *run);
+              }
+              break;
+            case Rim::first:
+              multiplyRun<kPixelStride, 1, kPixels, Ahead::nothing>(sum, call, input, *run);
+              break;
+            case Rim::firstTwo:
+              multiplyRun<kPixelStride, 2, kPixels, Ahead::nothing>(sum, call, input, *run);
+              break;
+            case Rim::last:
+              multiplyRun<kPixelStride, 0, kPixels - 1, Ahead::nothing>(sum, call, input, *run);
+              break;
+            case Rim::lastTwo:
+              multiplyRun<kPixelStride, 0, kPixels - 2, Ahead::nothing>(sum, call, input, *run);
+              break;
           }
-          break;
-        case Rim::first:
-          multiplyRun<kPixelStride, 1, kPixels, Ahead::nothing>(sum, call, input, *run);
-          break;
-        case Rim::firstTwo:
-          multiplyRun<kPixelStride, 2, kPixels, Ahead::nothing>(sum, call, input, *run);
-          break;
-        case Rim::last:
-          multiplyRun<kPixelStride, 0, kPixels - 1, Ahead::nothing>(sum, call, input, *run);
-          break;
-        case Rim::lastTwo:
-          multiplyRun<kPixelStride, 0, kPixels - 2, Ahead::nothing>(sum, call, input, *run);
-          break;
-      }
-    }
-  });
+        }
+      });
 }
 
 }  // namespace TACC_CONV_ISA

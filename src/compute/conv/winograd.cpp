@@ -296,6 +296,7 @@ void WinogradPlan::run(const Buffers& buffers, const Executor& executor) const {
   const std::size_t groups = correlation_.groups().size();
   const Image source = {input, geometry_.inBlocks(), geometry_.height, geometry_.width};
   const Image target = {buffers.result, geometry_.outBlocks(), geometry_.outHeight, geometry_.outWidth};
+  const float* const packedEnd = buffers.packedWeights + packedFloats();
   const int firstFetch = points() * 2 / 3;  // earlier, and it would be pushed out of the cache again
   executor.forEach(parts, [&](std::size_t part, int worker) {
     float* const in = workspace + static_cast<std::size_t>(worker) * scratchFloats();
@@ -329,7 +330,7 @@ void WinogradPlan::run(const Buffers& buffers, const Executor& executor) const {
                           .firstGroup = group,
                           .endGroup = group + 1,
                           .relu = false,
-                          .fetchesWeights = true});  // they are read once for all these tiles
+                          .weightsEnd = packedEnd});  // they are read once for all these tiles
         // Meanwhile, what probably the same worker transforms next, and, shortly before it is written, the result.
         fetchSince(firstFetch, source, next, point, group);
         if (!isStreamed_) fetchSince(points() - points() / 8, target, first, point, group);
