@@ -1,6 +1,8 @@
 // Gradient of the weights for an image with few channels.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/few_channels.hpp"
 #include "compute/conv/partition.hpp"
@@ -10,15 +12,23 @@
 namespace tacc::conv {
 namespace {
 
+/// Three lines of three values are nine rows of one tile: three alone would be few for what is read.
+bool canJoinLines(const Shape& s, const FewChannelsImage& image, const WeightTiles& nine, const KernelSet& kernels) {
+  return s.kernelHeight == 3 && image.values() == 3 && nine.rowParts.size() == 1 &&
+         std::all_of(nine.blockParts.begin(), nine.blockParts.end(),
+                     [&](const WeightTiles::Part& blocks) { return kernels.gradientLines[blocks.size()] != nullptr; });
+}
+
 class FewChannelsBackwardWeights final : public Plan {
  public:
   FewChannelsBackwardWeights(const Description& d, const KernelSet& kernels, const FewChannelsImage& image,
-                             const WeightTiles& tiles)
+                             const WeightTiles& tiles, bool joinsLines)
       : Plan(fmt::format("{} {}x{}", kernels.isa, tiles.rowParts.front().size(), tiles.blockParts.front().size())),
         description_(d),
         kernels_(kernels),
         image_(image),
         tiles_(tiles),
+        joinsLines_(joinsLines),
         tasks_(d.maxWorkers > 1 ? tiles.blockParts.size() : 1) {}
 
   std::size_t workspaceBytes() const override {
@@ -26,7 +36,7 @@ class FewChannelsBackwardWeights final : public Plan {
     return (scratch + (isBlocked() ? 0 : blockedFloats())) * sizeof(float);
   }
   double predictedSeconds() const override {
-    return double(shape().batch) * shape().outHeight * shape().outWidth * shape().kernelHeight * image_.blocks() *
+    return double(shape().batch) * shape().outHeight * shape().outWidth * steps() * image_.blocks() *
            tiles_.cyclesOfPixel / assumedHertz;
   }
 
@@ -44,6 +54,8 @@ class FewChannelsBackwardWeights final : public Plan {
 
  private:
   const Shape& shape() const { return description_.shape; }
+  /// Of the kernel's lines, for each channel.
+  int steps() const { return joinsLines_ ? 1 : shape().kernelHeight; }
   bool isBlocked() const { return description_.weightLayout == taccWeightsBlocked; }
   std::size_t blockedFloats() const {
     const Shape& s = shape();
@@ -57,6 +69,7 @@ class FewChannelsBackwardWeights final : public Plan {
     GradientCall call{};
     call.inputPixel = image_.pixel() * s.strideWidth;
     call.inputLine = image_.line() * s.strideHeight;
+    call.inputRows = image_.line() * s.dilationHeight;
     call.gradientLine = std::ptrdiff_t{s.outWidth} * blockLength;
     call.gradientBlock = s.outPlane();
     call.images = 1;
@@ -75,12 +88,13 @@ class FewChannelsBackwardWeights final : public Plan {
                           (image * std::ptrdiff_t{s.outBlocks()} + blocks.from) * s.outPlane() +
                           from * call.gradientLine;
           for (int block = 0; block < image_.blocks(); ++block) {
-            for (int r = 0; r < s.kernelHeight; ++r) {
+            for (int r = 0; r < steps(); ++r) {
               for (const WeightTiles::Part& rows : tiles_.rowParts) {
                 call.input = lines + block * image_.plane() + r * s.dilationHeight * image_.line() + rows.from;
                 call.output = result + blocks.from * call.outputBlock + r * s.kernelWidth * rowFloats +
                               block * blockLength + rows.from * call.outputRow;
-                kernels_.gradient[blocks.size()][rows.size()](call);
+                (joinsLines_ ? kernels_.gradientLines[blocks.size()]
+                             : kernels_.gradient[blocks.size()][rows.size()])(call);
               }
             }
           }
@@ -94,6 +108,7 @@ class FewChannelsBackwardWeights final : public Plan {
   const KernelSet& kernels_;
   FewChannelsImage image_;
   WeightTiles tiles_;
+  bool joinsLines_;
   std::size_t tasks_;
 };
 
@@ -105,8 +120,11 @@ bool servesFewChannelsBackwardWeights(const Description& d) {
 
 std::unique_ptr<Plan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels) {
   const FewChannelsImage image(d);
-  return std::make_unique<FewChannelsBackwardWeights>(
-      d, kernels, image, chooseWeightTiles(kernels, d.shape.outBlocks(), image.values(), 400, image.values()));
+  const auto tilesOf = [&](int rows) { return chooseWeightTiles(kernels, d.shape.outBlocks(), rows, 400, rows); };
+  const WeightTiles nine = tilesOf(9);
+  const bool joinsLines = canJoinLines(d.shape, image, nine, kernels);
+  return std::make_unique<FewChannelsBackwardWeights>(d, kernels, image, joinsLines ? nine : tilesOf(image.values()),
+                                                      joinsLines);
 }
 
 }  // namespace tacc::conv

@@ -9,7 +9,8 @@ namespace TACC_CONV_ISA {
 /// and each block of channels is in another page, where no hardware looks ahead.
 constexpr int pixelsAhead = 8;
 
-template <int kBlocks, int kRows>
+/// Rows lie side by side, kColumns of them in each line of the input.
+template <int kBlocks, int kRows, int kColumns = kRows>
 void gradient(const GradientCall& call) {
   constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
   constexpr int perBlock = blockLength / TACC_LANES;
@@ -21,6 +22,7 @@ void gradient(const GradientCall& call) {
   }
   const std::ptrdiff_t block = call.gradientBlock;
   const std::ptrdiff_t step = call.inputPixel;
+  const std::ptrdiff_t nextColumns = kColumns == kRows ? 0 : call.inputRows;
   for (int image = 0; image < call.images; ++image) {
     for (int line = 0; line < call.lines; ++line) {
       const float* input = call.input + image * call.inputImage + line * call.inputLine;
@@ -34,7 +36,7 @@ void gradient(const GradientCall& call) {
         for (int v = 0; v < kVectors; ++v) g[v] = load(from + (v / perBlock) * block + (v % perBlock) * TACC_LANES);
 #pragma GCC unroll 16
         for (int c = 0; c < kRows; ++c) {
-          const Vector x = broadcast(input[c]);
+          const Vector x = broadcast(input[c / kColumns * nextColumns + c % kColumns]);
 #pragma GCC unroll 16
           for (int v = 0; v < kVectors; ++v) sum[v][c] += g[v] * x;
         }

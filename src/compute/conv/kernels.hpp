@@ -68,6 +68,7 @@ struct TileCall {
 struct GradientCall {
   const float* input;  // row c of a pixel is at c
   std::ptrdiff_t inputPixel;
+  std::ptrdiff_t inputRows;  // for those of three lines: row c is at c / 3 times this, and c % 3
   std::ptrdiff_t inputLine;
   std::ptrdiff_t inputImage;
   const float* gradient;  // 16 floats a pixel, one after the other
@@ -147,6 +148,7 @@ struct KernelSet {
   /// The same for values that do not come in runs, without rims: for an inputPixel of 1, 2 or 4, and [0] for any.
   TileKernel scattered[5][maxBlocks + 1][maxPixels + 1];
   GradientKernel gradient[maxBlocks + 1][maxRows + 1];  // [blocks][rows]
+  GradientKernel gradientLines[maxBlocks + 1];          // of nine rows, three of each of three lines; null: too many
   int permutedLanes;                                    // values that a lane of a permuted kernel can choose from
   TileKernel permuted[maxPixels + 1];                   // [pixels], of one block; inputPixel is 16
   TileKernel permutedEverySecond[maxPixels + 1];        // inputPixel is 32

@@ -36,6 +36,7 @@ constexpr void fillBlocks(KernelSet& set) {
     ((set.gradient[kBlocks][kIndex + 1] = gradient<kBlocks, kIndex + 1>), ...);
   }
   (std::make_integer_sequence<int, rowLimits[kBlocks]>());
+  if constexpr (rowLimits[kBlocks] >= 9) set.gradientLines[kBlocks] = gradient<kBlocks, 9, 3>;
 }
 
 constexpr void fillPermuted(KernelSet& set) {
