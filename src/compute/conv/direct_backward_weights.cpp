@@ -108,6 +108,7 @@ class DirectBackwardWeights final : public Plan {
     call.inputPixel = std::ptrdiff_t{s.strideWidth} * blockLength;
     call.inputLine = std::ptrdiff_t{s.strideHeight} * s.width * blockLength;
     call.inputImage = inImage;
+    call.inputBlock = s.inPlane();
     call.gradientLine = std::ptrdiff_t{s.outWidth} * blockLength;
     call.gradientImage = outImage;
     call.gradientBlock = s.outPlane();
@@ -119,7 +120,8 @@ class DirectBackwardWeights final : public Plan {
         const int endLine = std::min(s.outHeight, line + linesAtOnce_);
         call.accumulate = accumulates || image > 0 || line > 0;
         for (std::size_t out = outs.from; out < outs.to; ++out) {
-          for (std::size_t in = ins.from; in < ins.to; ++in) {
+          for (std::size_t in = ins.from; in < ins.to; in += static_cast<std::size_t>(call.inputBlocks)) {
+            call.inputBlocks = inputBlocksAtOnce(static_cast<int>(in), static_cast<int>(ins.to));
             runPair(call, {line, endLine}, tiles_.blockParts[out], static_cast<int>(in),
                     input + image * inImage + static_cast<std::ptrdiff_t>(in) * s.inPlane(),
                     gradient + image * outImage + tiles_.blockParts[out].from * s.outPlane(),
@@ -133,6 +135,16 @@ class DirectBackwardWeights final : public Plan {
   struct Lines {
     int from, to;
   };
+  /// With one tap, the gradients of whole blocks follow each other, and so may their tiles.
+  int inputBlocksAtOnce(int from, int to) const {
+    const int wholeBlocks = shape().inPerGroup() / blockLength;
+    const bool follow = shape().kernelHeight * shape().kernelWidth == 1 && partsAreEqual(tiles_.rowParts);
+    return follow && from < wholeBlocks ? std::min(to, wholeBlocks) - from : 1;
+  }
+  static bool partsAreEqual(const std::vector<WeightTiles::Part>& parts) {
+    return parts.front().size() == parts.back().size();
+  }
+
   /// All taps of one block of input channels and one part of the output channels, for some lines.
   void runPair(GradientCall call, Lines lines, WeightTiles::Part blocks, int inBlock, const float* input,
                const float* gradient, float* result) const {
@@ -158,7 +170,10 @@ class DirectBackwardWeights final : public Plan {
           call.pixels *= call.lines;  // the lines follow each other without a gap
           call.lines = 1;
         }
-        for (const WeightTiles::Part& part : rows == blockLength ? tiles_.rowParts : tiles_.lastRowParts) {
+        const std::vector<WeightTiles::Part>& parts = rows == blockLength ? tiles_.rowParts : tiles_.lastRowParts;
+        call.parts = partsAreEqual(parts) ? static_cast<int>(parts.size()) : 1;
+        for (std::size_t p = 0; p < parts.size(); p += static_cast<std::size_t>(call.parts)) {
+          const WeightTiles::Part& part = parts[p];
           call.input = tapInput + part.from;  // in place: a copy could not begin before these stores have ended
           call.output = tapResult + part.from * blockLength;
           kernels_.gradient[blocks.size()][part.size()](call);

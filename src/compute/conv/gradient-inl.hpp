@@ -10,8 +10,8 @@ namespace TACC_CONV_ISA {
 constexpr int pixelsAhead = 8;
 
 /// Rows lie side by side, kColumns of them in each line of the input.
-template <int kBlocks, int kRows, int kColumns = kRows>
-void gradient(const GradientCall& call) {
+template <int kBlocks, int kRows, int kColumns>
+[[gnu::always_inline]] inline void gradientTile(const GradientCall& call, const float* tileInput, float* output) {
   constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
   constexpr int perBlock = blockLength / TACC_LANES;
   Vector sum[kVectors][kRows];
@@ -25,7 +25,7 @@ void gradient(const GradientCall& call) {
   const std::ptrdiff_t nextColumns = kColumns == kRows ? 0 : call.inputRows;
   for (int image = 0; image < call.images; ++image) {
     for (int line = 0; line < call.lines; ++line) {
-      const float* input = call.input + image * call.inputImage + line * call.inputLine;
+      const float* input = tileInput + image * call.inputImage + line * call.inputLine;
       const float* from = call.gradient + image * call.gradientImage + line * call.gradientLine;
       for (int pixel = 0; pixel < call.pixels; ++pixel) {
         __builtin_prefetch(input + pixelsAhead * step);
@@ -48,7 +48,6 @@ void gradient(const GradientCall& call) {
   // Read once: the compiler cannot know that no result is stored over the call.
   const std::ptrdiff_t row = call.outputRow;
   const std::ptrdiff_t outputBlock = call.outputBlock;
-  float* const output = call.output;
   if (call.accumulate) {
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
@@ -62,6 +61,18 @@ void gradient(const GradientCall& call) {
     float* const to = output + (v / perBlock) * outputBlock + (v % perBlock) * TACC_LANES;
 #pragma GCC unroll 16
     for (int c = 0; c < kRows; ++c) store(to + c * row, sum[v][c]);
+  }
+}
+
+template <int kBlocks, int kRows, int kColumns = kRows>
+void gradient(const GradientCall& call) {
+  float* output = call.output;
+  const std::ptrdiff_t outputTile = kRows * call.outputRow;
+  for (int block = 0, blocks = call.inputBlocks; block < blocks; ++block) {
+    const float* input = call.input + block * call.inputBlock;
+    for (int part = 0, parts = call.parts; part < parts; ++part, input += kRows, output += outputTile) {
+      gradientTile<kBlocks, kRows, kColumns>(call, input, output);
+    }
   }
 }
 

@@ -62,7 +62,7 @@ struct TileCall {
   const std::int32_t* offsets;  // for each vector of the block: where it reads, in floats from the run's input
 };
 
-/// One tile of a weight gradient: for every row c and block b of output channels
+/// Tiles of a weight gradient: of each, for every row c and block b of output channels
 ///   output[b][c] (+)= sum over images, lines and pixels of gradient[b][pixel] * input[pixel][c].
 /// Strides are in floats.
 struct GradientCall {
@@ -82,6 +82,10 @@ struct GradientCall {
   std::ptrdiff_t outputRow;
   std::ptrdiff_t outputBlock;
   bool accumulate;
+  /// Tiles whose rows are side by side in the input, and how many times they are behind each other in other blocks of it.
+  /// Their results follow each other.
+  int parts = 1, inputBlocks = 1;
+  std::ptrdiff_t inputBlock;  // from block to block
   const std::int32_t* lanes;    // for permuted kernels, for each row, as in TileCall
   const std::int32_t* offsets;  // likewise
   // For those of three taps: pixels of a line of the input, and how many of the output come before them.
