@@ -252,11 +252,12 @@ void Correlation::run(const CorrelationRun& what) const {
       const float* ahead = call.weights + rowsBefore_[to] * group.blocks * blockLength;
       call.weightsAhead = &ahead;
       if (what.weightsEnd != nullptr) {  // as many as are used now
-        call.weightsEnd =
-            std::min(what.weightsEnd, ahead + (rowsBefore_[to] - rowsBefore_[from]) * group.blocks * blockLength);
+        const std::ptrdiff_t used = (rowsBefore_[to] - rowsBefore_[from]) * group.blocks * blockLength;
+        call.weightsEnd = ahead + std::min(used, what.weightsEnd - ahead);
       }
       call.bias = from == 0 && what.bias != nullptr ? what.bias + group.firstBlock * blockLength : nullptr;
       call.relu = to == inBlocks && what.relu;
+      call.isStreamed = what.isStreamed && what.addend == nullptr && chunkBlocks_ >= inBlocks;
       for (int image = 0; image < what.images; ++image) {
         const float* const input = what.input + image * what.inImage;
         float* const output = what.output + image * what.outImage + plane;

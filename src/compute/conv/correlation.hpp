@@ -62,6 +62,8 @@ struct CorrelationRun {
   const float* weightsEnd = nullptr;
   /// The first group of outputs brings the input into the second cache: where it comes from behind it.
   bool fetchesInput = false;
+  /// The output goes past the caches, unless something is added to it.
+  bool isStreamed = false;
 };
 
 /// Immutable once made.

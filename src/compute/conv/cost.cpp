@@ -45,6 +45,8 @@ std::size_t secondCacheBytes() {
   return bytes;
 }
 
+bool hasTwoWideUnits(const KernelSet& kernels) { return kernels.fmaLanes == 16 && productsPerCycle(kernels) == 2; }
+
 double stepCycles(const KernelSet& kernels, int blocks, int pixels) {
   const double vectors = static_cast<double>(blocks) * blockLength / kernels.fmaLanes;
   const double products = vectors * pixels;

@@ -17,6 +17,9 @@ double tileCycles(const KernelSet& kernels, int blocks, int pixels);
 /// Of this CPU, 512 KiB to 2 MiB; 512 KiB where the system does not tell.
 std::size_t secondCacheBytes();
 
+/// Whether the kernels start two multiply-adds of 512 bits a cycle on this CPU.
+bool hasTwoWideUnits(const KernelSet& kernels);
+
 /// For predictions in seconds. The real one is not known without measuring.
 inline constexpr double assumedHertz = 3e9;
 

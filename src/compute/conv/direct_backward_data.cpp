@@ -26,7 +26,8 @@ class DirectBackwardData final : public Plan {
         partition_(phases_.front().correlation, shape().batch, shape().groups,
                    ceilDivide(shape().height, shape().strideHeight) * ceilDivide(shape().width, shape().strideWidth),
                    description.maxWorkers),
-        fetchesInput_(comesFromMemory(phases_.front().correlation, shape())) {
+        fetchesInput_(comesFromMemory(phases_.front().correlation, shape())),
+        isStreamed_(isStreamedResult(shape().batch, shape().inChannels, shape().inPlane())) {
     for (Phase& phase : phases_) {
       phase.packed = packedFloats_;
       packedFloats_ += phase.correlation.packedFloats() * static_cast<std::size_t>(shape().groups);
@@ -73,7 +74,8 @@ class DirectBackwardData final : public Plan {
                                nullptr, description_.accumulate ? result : nullptr, result,
                                static_cast<int>(task.images.to - task.images.from), outImage, inImage, task.tiles.from,
                                task.tiles.to, task.outputs.from, task.outputs.to, false, nullptr, nullptr,
-                               weightsFromMemory(shape(), buffers.packedWeights, packedFloats_), fetchesInput_});
+                               weightsFromMemory(shape(), buffers.packedWeights, packedFloats_), fetchesInput_,
+                               isStreamed_});
       }
     });
   }
@@ -84,7 +86,7 @@ class DirectBackwardData final : public Plan {
   Description description_;
   std::vector<Phase> phases_;
   Partition partition_;
-  bool fetchesInput_;
+  bool fetchesInput_, isStreamed_;
   std::size_t packedFloats_ = 0;
 };
 

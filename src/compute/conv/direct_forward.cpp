@@ -18,7 +18,8 @@ class DirectForward final : public Plan {
         correlation_(std::move(correlation)),
         partition_(correlation_, shape().batch, shape().groups, shape().outHeight * shape().outWidth,
                    description.maxWorkers),
-        fetchesInput_(comesFromMemory(correlation_, shape())) {}
+        fetchesInput_(comesFromMemory(correlation_, shape())),
+        isStreamed_(isStreamedResult(shape().batch, shape().outChannels, shape().outPlane())) {}
 
   std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_); }
   std::size_t packedFloats() const override {
@@ -57,7 +58,7 @@ class DirectForward final : public Plan {
                         description_.residual ? buffers.residual + out : nullptr, buffers.result + out,
                         static_cast<int>(task.images.to - task.images.from), inImage, outImage, task.tiles.from,
                         task.tiles.to, task.outputs.from, task.outputs.to, description_.relu, nullptr, nullptr,
-                        weightsFromMemory(shape(), buffers.packedWeights, packedFloats()), fetchesInput_});
+                        weightsFromMemory(shape(), buffers.packedWeights, packedFloats()), fetchesInput_, isStreamed_});
     });
   }
 
@@ -67,7 +68,7 @@ class DirectForward final : public Plan {
   Description description_;
   Correlation correlation_;
   Partition partition_;
-  bool fetchesInput_;
+  bool fetchesInput_, isStreamed_;
 };
 
 }  // namespace

@@ -35,7 +35,8 @@ class FewChannelsForward final : public Plan {
       : Plan(std::string(kernels.isa) + " " + correlation.tileName()),
         description_(d),
         image_(image),
-        correlation_(std::move(correlation)) {}
+        correlation_(std::move(correlation)),
+        isStreamed_(isStreamedResult(d.shape.batch, d.shape.outChannels, d.shape.outPlane())) {}
 
   std::size_t workspaceBytes() const override {
     const std::size_t scratch =
@@ -74,7 +75,8 @@ class FewChannelsForward final : public Plan {
       correlation_.run({input, buffers.packedWeights, bias, description_.residual ? buffers.residual + out : nullptr,
                         buffers.result + out, 1, inImage, outImage, 0,
                         correlation_.tilesOfLine() * static_cast<std::size_t>(to - from), 0,
-                        correlation_.groups().size(), description_.relu});
+                        correlation_.groups().size(), description_.relu, nullptr, nullptr, nullptr, false,
+                        isStreamed_});
     });
   }
 
@@ -85,6 +87,7 @@ class FewChannelsForward final : public Plan {
   Description description_;
   FewChannelsImage image_;
   Correlation correlation_;
+  bool isStreamed_;
 };
 
 }  // namespace

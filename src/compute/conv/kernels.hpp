@@ -55,6 +55,7 @@ struct TileCall {
   std::ptrdiff_t outputPixel;
   std::ptrdiff_t outputBlock;
   bool relu;
+  bool isStreamed;                       // the output goes past the caches, if its outputPixel is 16
   int tiles;                             // `input`, `addend` and `output` are those of the first one
   std::ptrdiff_t inputTile, outputTile;  // from tile to tile
   /// For permuted kernels, which have one block: for each row of weights whose products are made with it.
@@ -82,10 +83,10 @@ struct GradientCall {
   std::ptrdiff_t outputRow;
   std::ptrdiff_t outputBlock;
   bool accumulate;
-  /// Tiles whose rows are side by side in the input, and how many times they are behind each other in other blocks of it.
-  /// Their results follow each other.
+  /// Tiles whose rows are side by side in the input, and how many times they are behind each other in other blocks of
+  /// it. Their results follow each other.
   int parts = 1, inputBlocks = 1;
-  std::ptrdiff_t inputBlock;  // from block to block
+  std::ptrdiff_t inputBlock;    // from block to block
   const std::int32_t* lanes;    // for permuted kernels, for each row, as in TileCall
   const std::int32_t* offsets;  // likewise
   // For those of three taps: pixels of a line of the input, and how many of the output come before them.

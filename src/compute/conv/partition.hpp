@@ -8,6 +8,7 @@
 #include "compute/conv/correlation.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/shape.hpp"
+#include "compute/layers/kernels.hpp"
 
 namespace tacc::conv {
 
@@ -25,6 +26,13 @@ constexpr TaskPart partOf(std::size_t count, std::size_t parts, std::size_t inde
 inline bool comesFromMemory(const Correlation& correlation, const Shape& s) {
   const auto images = static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.groups);
   return correlation.inputBytes() * images > secondCacheBytes() / 2;
+}
+
+/// Whether a result of the whole batch would push itself out of the caches before anybody reads it.
+inline bool isStreamedResult(int batch, int channels, std::ptrdiff_t plane) {
+  const auto floats = static_cast<std::size_t>(batch) * static_cast<std::size_t>(ceilDivide(channels, blockLength)) *
+                      static_cast<std::size_t>(plane);
+  return layers::isTooLargeForCaches(floats * sizeof(float));
 }
 
 /// Where weights end that are too many to be in the second cache still; null where they are few, and for products, for

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/cost.hpp"
 
 namespace tacc::conv {
 namespace {
@@ -46,6 +47,7 @@ ChosenPlan makePlan(const Description& given, const KernelSet& kernels) {
   if (given.isBfloat16) return makeBfloat16Plan(given, kernels);
   Description description = given;
   description.hasSmallTiles = kernels.pixelLimit[1] < 7;
+  description.hasTwoWideUnits = hasTwoWideUnits(kernels);
   const Shape& shape = description.shape;
   bool isKnown = description.algorithm.empty();
   for (const Algorithm& algorithm : algorithms) {

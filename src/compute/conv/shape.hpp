@@ -55,6 +55,8 @@ struct Description {
   std::string algorithm;  // empty: the library chooses
   /// The kernels have too few registers for the pixels of a usual line; makePlan() knows.
   bool hasSmallTiles = false;
+  /// They start two multiply-adds of 512 bits a cycle; likewise.
+  bool hasTwoWideUnits = false;
 };
 
 /// Checks a description. Throws Error (taccInvalidArgument).

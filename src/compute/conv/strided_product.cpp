@@ -144,11 +144,11 @@ bool servesStridedProduct(const Description& d) {
   // more than bringing pixels together costs, or spreading them out if each is the sum of many.
   constexpr std::size_t cacheBytes = 8 * 1024 * 1024;
   constexpr int shortLine = 7;
-  const bool hasShortLines =
-      s.outWidth <= shortLine && (d.pass == taccConvForward || s.outChannels >= 2 * s.inChannels);
-  const bool isWorthwhile =
-      d.pass == taccConvBackwardWeights || d.hasSmallTiles || hasShortLines ||
+  const bool isFromMemory =
       tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width) * sizeof(float) > cacheBytes;
+  const bool sumsMany = d.pass == taccConvForward || s.outChannels >= 2 * s.inChannels;
+  const bool isWorthwhile =
+      d.pass == taccConvBackwardWeights || d.hasSmallTiles || (sumsMany && (s.outWidth <= shortLine || isFromMemory));
   return (isWorthwhile || d.algorithm == "strided-product") && s.kernelHeight == 1 && s.kernelWidth == 1 &&
          (s.strideHeight > 1 || s.strideWidth > 1) && s.padHeight == 0 && s.padWidth == 0 && s.groups == 1 &&
          d.inputLayout == taccLayoutNchw16c;

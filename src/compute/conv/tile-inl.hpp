@@ -112,6 +112,19 @@ template <int kPixelStride, int kVectors, int kPixels>
       for (int p = 0; p < kPixels; ++p) sum[v][p] = maximum(sum[v][p], Vector{});
     }
   }
+  if (kPixelStride != 0 && call.isStreamed) {
+#pragma GCC unroll 16
+    for (int b = 0; b < kVectors / perBlock; ++b) {
+#pragma GCC unroll 16
+      for (int p = 0; p < kPixels; ++p) {
+#pragma GCC unroll 16
+        for (int v = 0; v < perBlock; ++v) {  // whole lines of the cache
+          stream(output + b * block + p * pixel + v * TACC_LANES, sum[b * perBlock + v][p]);
+        }
+      }
+    }
+    return;
+  }
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
     float* const to = output + (v / perBlock) * block + (v % perBlock) * TACC_LANES;
@@ -134,6 +147,7 @@ template <int kBlocks, int kPixels, class Multiply>
       writeTile<0>(call, sum, t * call.outputTile, pixel);
     }
   }
+  if (call.isStreamed) endStreams();
 }
 
 /// kPixelStride 0: as the call says.

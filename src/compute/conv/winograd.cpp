@@ -360,7 +360,8 @@ double costOfOutput(const Description& d, int outputs) {
   const double weightBytes = points * g.inChannels * g.outChannels * sizeof(float);
   // Those that fill the cache and are read over again are pushed out of it at times; strips of tiles are short then.
   const bool fillCache = weightBytes > memoryWeightBytes * 7.0 / 8 && t.atOnce < t.all;
-  const double tilesToHideWeights = weightBytes > memoryWeightBytes ? 10 : fillCache ? 31 : 4;
+  const double tilesToHideFew = d.hasTwoWideUnits ? 8 : 4;
+  const double tilesToHideWeights = weightBytes > memoryWeightBytes ? 10 : fillCache ? 31 : tilesToHideFew;
   return products * (transforms + std::max(1.0, tilesToHideWeights / t.atOnce));
 }
 
