@@ -138,6 +138,14 @@ TEST_P(Pass, BatchesAndManyChannels) {
   expectExact(convolution(GetParam(), 5, 48, 6, 6, 32, 1));    // several images at once
   expectExact(convolution(GetParam(), 1, 64, 48, 70, 16, 1));  // several parts of an image
   expectExact(convolution(GetParam(), 1, 16, 70, 48, 64, 1, 2));
+  expectExact(convolution(GetParam(), 1, 40, 5, 6, 33, 1));         // whole blocks and a part of one
+  expectExact(convolution(GetParam(), 1, 480, 4, 4, 80, 3, 1, 1));  // more weights than half of any second cache
+  expectExact(convolution(GetParam(), 1, 32, 15, 14, 16, 1, 2));    // short lines, every second pixel
+}
+
+TEST_P(Pass, ResultsPastTheCaches) {
+  expectExact(convolution(GetParam(), 1, 17, 230, 300, 17, 1));
+  expectExact(convolution(GetParam(), 1, 17, 230, 300, 17, 3, 2, 1));  // backward to the data in four phases
 }
 
 TEST_P(Pass, Accumulates) {
@@ -169,6 +177,17 @@ TEST(FirstLayer, FewChannelsInBothLayouts) {
         desc.weightLayout = taccWeightsBlocked;
         expectExact(desc);
       }
+      for (int stride = 1; stride <= 5; ++stride) {
+        for (const int dilation : {1, 2}) {
+          taccConvDesc_t desc = convolution(pass, 2, 3, 19, 33, 50, 3, stride, dilation);
+          desc.inputLayout = layout;
+          desc.dilationHeight = dilation;
+          expectExact(desc);
+        }
+      }
+      taccConvDesc_t large = convolution(pass, 1, 3, 230, 300, 17, 3, 1, 1);
+      large.inputLayout = layout;
+      expectExact(large);
       taccConvDesc_t tall = convolution(pass, 1, 3, 50, 330, 16, 11, 4, 1);  // lines in several parts
       tall.inputLayout = layout;
       tall.accumulate = pass == taccConvBackwardWeights;
