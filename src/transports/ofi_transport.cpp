@@ -150,8 +150,11 @@ OfiTransport::OfiTransport(const NetworkOptions& options)
 
 OfiTransport::~OfiTransport() {
   bool someLeft = false;
+  NetworkRequest nobodys;  // whoever left messages under way may have taken their requests along
   for (Operation& operation : operations_) {
-    if (operation.request == nullptr || !operation.isPosted) continue;
+    if (operation.request == nullptr) continue;
+    operation.request = &nobodys;
+    if (!operation.isPosted) continue;
     fi_cancel(&endpoint_->fid, &operation.context);
     someLeft = true;
   }

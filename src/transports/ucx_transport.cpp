@@ -113,8 +113,20 @@ UcxTransport::UcxTransport(const NetworkOptions& options)
 }
 
 UcxTransport::~UcxTransport() {
-  for (Operation* operation : operations_)
-    if (operation->request != nullptr) ucp_request_cancel(worker_, operation);
+  // Whoever left messages under way may have taken their requests along, and their memory. Sends are not cancelled:
+  // while there are some nothing may move.
+  NetworkRequest nobodys;
+  for (Operation* operation : operations_) {
+    if (operation->request == nullptr) continue;
+    operation->request = &nobodys;
+    ucp_request_cancel(worker_, operation);
+  }
+  const bool isLeft = std::any_of(operations_.begin(), operations_.end(),
+                                  [](const Operation* operation) { return operation->request != nullptr; });
+  if (isLeft) {
+    ucp_worker_destroy(worker_);
+    return;
+  }
 
   const ucp_request_param_t none = {};
   std::vector<ucs_status_ptr_t> requests;

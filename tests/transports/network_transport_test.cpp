@@ -2,6 +2,7 @@
 #include "transports/network_transport.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <numeric>
@@ -192,6 +193,35 @@ TEST_P(NetworkTransports, SeveralTransportsOfOneProcessDoNotMix) {
     EXPECT_EQ(received[0], 1);
     EXPECT_EQ(received[1], 2);
     member.meet();
+    return true;
+  });
+}
+
+/// A call that failed has left messages under way, and its caller has taken their memory back. Closing must not read
+/// it, also when the peer is only reached then.
+TEST_P(NetworkTransports, ClosesWithoutTheMemoryOfUnfinishedMessages) {
+  runTeam(2, [](const NetworkMember& member) {
+    std::unique_ptr<NetworkTransport> transport = member.connect(GetParam());
+    if (member.rank() == 0) {
+      constexpr std::size_t count = 16;
+      const std::size_t bytes = std::min<std::size_t>(transport->pieceBytes(), 256 << 10);
+      void* const memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      auto requests = std::make_unique<NetworkRequest[]>(count);
+      for (std::uint32_t i = 0; i < count; ++i) transport->send(1, i, memory, i % 2 == 0 ? 64 : bytes, requests[i]);
+      munmap(memory, bytes);
+      requests.reset();
+      member.meet();
+      transport.reset();
+      member.meet();
+    } else {
+      member.meet();
+      const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+      try {
+        while (std::chrono::steady_clock::now() < end) transport->progress();
+      } catch (const Error&) {  // that the other rank has left
+      }
+      member.meet();
+    }
     return true;
   });
 }
