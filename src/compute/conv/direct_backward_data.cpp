@@ -2,6 +2,7 @@
 // too. With stride s, input pixels whose coordinates are equal modulo s see the same taps: each such phase is a
 // correlation of stride 1 that writes every s-th pixel, and nothing is multiplied by the zeros between.
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/caching.hpp"
 #include "compute/conv/correlation_shapes.hpp"
 #include "compute/conv/partition.hpp"
 #include "compute/conv/weights.hpp"
@@ -27,7 +28,7 @@ class DirectBackwardData final : public Plan {
                    ceilDivide(shape().height, shape().strideHeight) * ceilDivide(shape().width, shape().strideWidth),
                    description.maxWorkers),
         fetchesInput_(comesFromMemory(phases_.front().correlation, shape())),
-        isStreamed_(isStreamedResult(shape().batch, shape().inChannels, shape().inPlane())) {
+        isStreamed_(isStreamedResult(description)) {
     for (Phase& phase : phases_) {
       phase.packed = packedFloats_;
       packedFloats_ += phase.correlation.packedFloats() * static_cast<std::size_t>(shape().groups);

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/caching.hpp"
 #include "compute/conv/correlation_shapes.hpp"
 #include "compute/conv/partition.hpp"
 #include "compute/conv/weights.hpp"
@@ -19,7 +20,7 @@ class DirectForward final : public Plan {
         partition_(correlation_, shape().batch, shape().groups, shape().outHeight * shape().outWidth,
                    description.maxWorkers),
         fetchesInput_(comesFromMemory(correlation_, shape())),
-        isStreamed_(isStreamedResult(shape().batch, shape().outChannels, shape().outPlane())) {}
+        isStreamed_(isStreamedResult(description)) {}
 
   std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_); }
   std::size_t packedFloats() const override {

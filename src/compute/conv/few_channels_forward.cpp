@@ -1,5 +1,6 @@
 // Forward convolution of an image with few channels.
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/caching.hpp"
 #include "compute/conv/few_channels.hpp"
 #include "compute/conv/partition.hpp"
 #include "compute/conv/weights.hpp"
@@ -36,7 +37,7 @@ class FewChannelsForward final : public Plan {
         description_(d),
         image_(image),
         correlation_(std::move(correlation)),
-        isStreamed_(isStreamedResult(d.shape.batch, d.shape.outChannels, d.shape.outPlane())) {}
+        isStreamed_(isStreamedResult(d)) {}
 
   std::size_t workspaceBytes() const override {
     const std::size_t scratch =

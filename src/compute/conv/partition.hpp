@@ -6,9 +6,6 @@
 #include <cstddef>
 
 #include "compute/conv/correlation.hpp"
-#include "compute/conv/cost.hpp"
-#include "compute/conv/shape.hpp"
-#include "compute/layers/kernels.hpp"
 
 namespace tacc::conv {
 
@@ -20,26 +17,6 @@ struct TaskPart {
 /// Part `index` of `parts` nearly equal parts of `count`.
 constexpr TaskPart partOf(std::size_t count, std::size_t parts, std::size_t index) {
   return {count * index / parts, count * (index + 1) / parts};
-}
-
-/// Whether what `correlation` reads of the whole batch is too much to be in the second cache still.
-inline bool comesFromMemory(const Correlation& correlation, const Shape& s) {
-  const auto images = static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.groups);
-  return correlation.inputBytes() * images > secondCacheBytes() / 2;
-}
-
-/// Whether a result of the whole batch would push itself out of the caches before anybody reads it.
-inline bool isStreamedResult(int batch, int channels, std::ptrdiff_t plane) {
-  const auto floats = static_cast<std::size_t>(batch) * static_cast<std::size_t>(ceilDivide(channels, blockLength)) *
-                      static_cast<std::size_t>(plane);
-  return layers::isTooLargeForCaches(floats * sizeof(float));
-}
-
-/// Where weights end that are too many to be in the second cache still; null where they are few, and for products, for
-/// which hardware that looks ahead is quick enough.
-inline const float* weightsFromMemory(const Shape& s, const float* packed, std::size_t floats) {
-  const bool isFewer = floats * sizeof(float) <= secondCacheBytes() / 2;
-  return isFewer || s.kernelHeight * s.kernelWidth == 1 ? nullptr : packed + floats;
 }
 
 /// images x channel groups x parts of tiles x parts of output channels. Output channels vary slowest within an image,

@@ -9,9 +9,9 @@
 #include <array>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/caching.hpp"
 #include "compute/conv/partition.hpp"
 #include "compute/conv/weights.hpp"
-#include "compute/layers/kernels.hpp"
 
 namespace tacc::conv {
 namespace {
@@ -117,9 +117,7 @@ class WinogradPlan final : public Plan {
         outputs_(outputs),
         tiles_(tiles),
         correlation_(std::move(correlation)),
-        isStreamed_(layers::isTooLargeForCaches(sizeof(float) * tensorFloats(taccLayoutNchw16c, d.shape.batch,
-                                                                             geometry_.outChannels, geometry_.outHeight,
-                                                                             geometry_.outWidth))) {}
+        isStreamed_(isStreamedResult(d)) {}
 
   std::size_t workspaceBytes() const override {
     return biasWorkspaceBytes(description_) +

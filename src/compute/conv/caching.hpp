@@ -1,0 +1,35 @@
+// What of a convolution is still in the caches when it is needed, and what is not.
+#pragma once
+
+#include <cstddef>
+
+#include "compute/conv/correlation.hpp"
+#include "compute/conv/cost.hpp"
+#include "compute/conv/shape.hpp"
+#include "compute/layers/kernels.hpp"
+
+namespace tacc::conv {
+
+/// Whether what `correlation` reads of the whole batch is too much to be in the second cache still.
+inline bool comesFromMemory(const Correlation& correlation, const Shape& s) {
+  const auto images = static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.groups);
+  return correlation.inputBytes() * images > secondCacheBytes() / 2;
+}
+
+/// Where weights end that are too many to be in the second cache still; null where they are few, and for products, for
+/// which hardware that looks ahead is quick enough.
+inline const float* weightsFromMemory(const Shape& s, const float* packed, std::size_t floats) {
+  const bool isFewer = floats * sizeof(float) <= secondCacheBytes() / 2;
+  return isFewer || s.kernelHeight * s.kernelWidth == 1 ? nullptr : packed + floats;
+}
+
+/// Whether the result, forward or backward to the data, would push itself out of the caches before anybody reads it.
+inline bool isStreamedResult(const Description& d) {
+  const Shape& s = d.shape;
+  const std::size_t floats = d.pass == taccConvForward
+                                 ? tensorFloats(taccLayoutNchw16c, s.batch, s.outChannels, s.outHeight, s.outWidth)
+                                 : tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width);
+  return layers::isTooLargeForCaches(floats * sizeof(float));
+}
+
+}  // namespace tacc::conv
