@@ -202,7 +202,10 @@ void Branches::failLost(const Branch& branch, std::string_view when) {
 void Branches::tellFailure(const Error& error) noexcept {
   try {
     const Payload payload = describeFailure(error);
-    for (Branch& branch : branches_) branch.channel.queue(MessageKind::failure, payload);
+    for (Branch& branch : branches_) {
+      branch.channel.dropUnsent();  // their descriptors went with the call that has failed
+      branch.channel.queue(MessageKind::failure, payload);
+    }
     const Deadline deadline(farewellSeconds);
     for (;;) {
       std::vector<pollfd> sockets;

@@ -57,6 +57,11 @@ void Channel::queue(MessageKind kind, Payload payload, std::span<const int> desc
   }
 }
 
+void Channel::dropUnsent() noexcept {
+  const bool isBegun = !outgoing_.empty() && outgoing_.front().sent > 0;
+  outgoing_.erase(outgoing_.begin() + (isBegun ? 1 : 0), outgoing_.end());
+}
+
 bool Channel::flush() {
   stalled_ = false;
   while (!outgoing_.empty()) {

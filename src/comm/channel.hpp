@@ -85,6 +85,8 @@ class Channel {
 
   /// Appends a message to what flush() sends. The descriptors must stay open until it is sent.
   void queue(MessageKind kind, Payload payload, std::span<const int> descriptors = {});
+  /// Forgets the messages of which no byte is sent, whose descriptors may therefore be closed.
+  void dropUnsent() noexcept;
   /// Sends what the socket takes now. False when the other end is closed.
   bool flush();
   bool hasOutput() const noexcept { return !outgoing_.empty(); }

@@ -50,7 +50,7 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
           this->config().operationTimeout, [this] { return describeCurrent(); }, membership_.names),
       exchange_(membership_.segment, rank, waiter_),
       flat_(rank, ranks, exchange_),
-      buffers_(rank, ranks, exchange_, membership_.bootstrap.get(), membership_.access,
+      buffers_(rank, ranks, exchange_, waiter_, membership_.bootstrap.get(), membership_.access,
                this->config().operationTimeout),
       executor_(membership_.segment, rank, waiter_, membership_.processes),
       pairs_(membership_.segment, rank, waiter_, buffers_),

@@ -357,6 +357,7 @@ void Spoke::tellFailure(const Error& error) noexcept {
   try {
     if (channel_.fd() >= 0) {
       const bool isForeign = relay_ && relay_->isForeign();
+      channel_.dropUnsent();
       channel_.queue(isForeign ? MessageKind::report : MessageKind::failure, describeFailure(error));
       (void)channel_.flush();
       channel_.finish();

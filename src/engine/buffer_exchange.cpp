@@ -19,11 +19,12 @@ struct BufferExchange::Descriptor {
 };
 static_assert(std::is_trivially_copyable_v<BufferExchange::Reference>);
 
-BufferExchange::BufferExchange(int rank, int ranks, CallExchange& exchange, Bootstrap* bootstrap, MemoryAccess access,
-                               double timeout)
+BufferExchange::BufferExchange(int rank, int ranks, CallExchange& exchange, Waiter& waiter, Bootstrap* bootstrap,
+                               MemoryAccess access, double timeout)
     : rank_(rank),
       ranks_(ranks),
       exchange_(exchange),
+      waiter_(waiter),
       bootstrap_(bootstrap),
       access_(access),
       timeout_(timeout),
@@ -124,8 +125,22 @@ void BufferExchange::shareFresh(const UserBuffers& mine) {
   offer(mine.receive, mine.receiveBytes);
   // Before the new ones come: of this call's own segments one may be freed already, by a rank that finished early.
   mapped_.dropFreed();
-  for (auto& received : bootstrap_->exchangeDescriptors(offered, timeout_))
+  for (auto& received : handRound(offered))
     mapped_.add(received.rank, received.id, std::move(received.fd), received.bytes);
+}
+
+/// A rank that has failed before it came here is heard of all the same: it has said so in shared memory.
+std::vector<Bootstrap::Received> BufferExchange::handRound(const std::vector<Bootstrap::Offered>& offered) {
+  bootstrap_->setIdleWork([this] { waiter_.idle(); });
+  try {
+    auto received = bootstrap_->exchangeDescriptors(offered, timeout_);
+    bootstrap_->setIdleWork({});
+    return received;
+  } catch (const Error&) {
+    bootstrap_->setIdleWork({});
+    waiter_.checkErrors();  // the cause, of which the end of a connection may be the consequence
+    throw;
+  }
 }
 
 }  // namespace tacc

@@ -32,7 +32,7 @@ struct MemoryAccess {
 class BufferExchange {
  public:
   /// `bootstrap` hands new library segments round; null among threads. `timeout` in seconds.
-  BufferExchange(int rank, int ranks, CallExchange& exchange, Bootstrap* bootstrap, MemoryAccess access,
+  BufferExchange(int rank, int ranks, CallExchange& exchange, Waiter& waiter, Bootstrap* bootstrap, MemoryAccess access,
                  double timeout);
 
   /// What all ranks know after the exchange; equal on all of them.
@@ -59,10 +59,12 @@ class BufferExchange {
   struct Descriptor;
   void describe(const void* pointer, std::size_t bytes, Reference& reference, std::uint8_t& reach, bool& fresh) const;
   void shareFresh(const UserBuffers& mine);
+  std::vector<Bootstrap::Received> handRound(const std::vector<Bootstrap::Offered>& offered);
 
   int rank_;
   int ranks_;
   CallExchange& exchange_;
+  Waiter& waiter_;
   Bootstrap* bootstrap_;
   MemoryAccess access_;
   double timeout_;

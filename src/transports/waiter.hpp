@@ -78,6 +78,12 @@ class Waiter {
   /// Wakes `rank` from pauseForRing.
   void ring(int rank) noexcept;
 
+  /// What a rank of the node does about every millisecond while it waits in another way than through this object.
+  void idle() {
+    if (idleWork_) idleWork_();
+    checkErrors();
+  }
+
   /// Throws if another rank has reported an error or this communicator was aborted. Costs one load.
   void checkErrors() const {
     if (segment_.errorBoard().state.load(std::memory_order_acquire) != 0) throwPosted();

@@ -3,12 +3,18 @@
 
 #include <chrono>
 #include <csignal>
+#include <functional>
+#include <memory>
+#include <semaphore>
 #include <stop_token>
 #include <string>
 #include <thread>
 
 #include "bootstrap_team.hpp"
 #include "comm/bootstrap.hpp"
+#include "comm/hub.hpp"
+#include "comm/listeners.hpp"
+#include "comm/spoke.hpp"
 #include "support/child_process.hpp"
 #include "transports/shared_memory.hpp"
 
@@ -224,6 +230,50 @@ TEST(BootstrapFaults, AFailureBetweenCallsIsToldToAll) {
       EXPECT_TRUE(run(0));
       EXPECT_EQ(one.wait(), 0);
       EXPECT_EQ(two.wait(), 0);
+    }
+  }
+}
+
+/// One of two ranks ends just before rank 0 hands descriptors out, which are closed before all are sent.
+TEST(BootstrapFaults, ADeathWhileDescriptorsGoOutIsToldToAll) {
+  for (int repetition = 0; repetition < 8; ++repetition) {
+    const int victim = 1 + repetition % 2;  // whoever of them came first is served first
+    const taccUniqueId id = makeUniqueId();
+    const UniqueIdContents contents = openUniqueId(id);
+    const Interrupt interrupt(0);
+    std::binary_semaphore goes(0);
+    std::binary_semaphore gone(0);
+    std::string survivorHeard;
+    const auto join = [&](int rank) {
+      auto spoke =
+          std::make_unique<Spoke>(contents, 3, rank, patience, TreeShape{}, interrupt, std::function<void()>());
+      if (rank == victim) {
+        goes.acquire();
+        spoke.reset();
+        return gone.release();
+      }
+      try {
+        spoke->collective([&] { return spoke->receive(MessageKind::descriptor, "the test", patience); });
+      } catch (const Error& error) {
+        survivorHeard = error.what();
+      }
+    };
+    std::thread one(join, 1);
+    std::thread two(join, 2);
+    Hub hub(*listenFor(contents), contents, 3, patience, 0, interrupt, {});
+    EXPECT_THROW(hub.collective([&] {
+      const SharedMemory memory = SharedMemory::create(4096, "test");
+      goes.release();
+      gone.acquire();
+      hub.scatter(MessageKind::descriptor, "the test", patience, [&](int) { return Answer{nullptr, {memory.fd()}}; });
+      return 0;
+    }),
+                 Error);
+    one.join();
+    two.join();
+    // It may have got its descriptor before the death was seen.
+    if (!survivorHeard.empty()) {
+      EXPECT_THAT(survivorHeard, HasSubstr(fmt::format("rank {} (", victim)));
     }
   }
 }

@@ -214,6 +214,41 @@ TEST(Abort, endsBlockedCallsOnAllRanks) {
   }
 }
 
+/// Two of three ranks hand new library memory round and wait for rank 0, which is in the call and stands still.
+TEST(Abort, isHeardWhileLibraryMemoryIsHandedRound) {
+  constexpr int released = 3;  // a stage
+  Team team(3, [](const taccUniqueId& id, int rank, Report& report) {
+    taccComm_t comm = joinTeam(id, 3, rank, configOf(20, 60));
+    if (comm == nullptr) return;
+    (void)libraryBuffer(0);
+    (void)libraryBuffer(1);
+    if (rank < 2)
+      return reportCall(
+          comm, rank, [](taccComm_t c, int) { return allReduce(c, large, libraryBuffer); }, report);
+    report.stage = 1;
+    while (report.stage != released) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    std::thread aborter([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      report.value = now();
+      EXPECT_EQ(taccCommAbort(comm), taccSuccess);
+    });
+    report.result = allReduce(comm, large, libraryBuffer);
+    aborter.join();
+  });
+  team.awaitStage(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  team.signal(0, SIGSTOP);
+  team.report(2).stage = released;
+  team.join(0);
+  const Report& report = team.report(1);
+  EXPECT_EQ(report.result, taccRemoteError) << report.message;
+  EXPECT_LT(report.end - team.report(2).value, 0.5) << report.message;
+  EXPECT_NE(std::string(report.message).find("taccCommAbort was called on rank 2"), std::string::npos)
+      << report.message;
+  expectEnded(report, 1);
+  team.signal(0, SIGCONT);
+}
+
 struct Difference {
   const char* name;
   taccResult_t (*one)(taccComm_t comm);
