@@ -22,11 +22,12 @@ void NetworkPairs::start(std::span<const PointToPoint> operations, std::uint64_t
     const auto pieces = isInline ? 0U : static_cast<std::uint32_t>((o.bytes + pieceBytes - 1) / pieceBytes);
     o.data.resize(pieces);
     const std::uint64_t own = makeSignature(Collective::barrier, what.type, 0, 0, what.count);
-    o.header = {call == 0 ? own : signature, call, static_cast<std::uint32_t>(isInline ? o.bytes : 0)};
+    o.header = CallHeader::of(call == 0 ? own : signature, call);
+    o.inlined = isInline ? o.bytes : 0;
     if (what.isSend) {
-      o.envelope.resize(sizeof(CallHeader) + o.header.bytes);
+      o.envelope.resize(sizeof o.header + o.inlined);
       std::memcpy(o.envelope.data(), &o.header, sizeof o.header);
-      if (o.header.bytes > 0) std::memcpy(o.envelope.data() + sizeof o.header, what.buffer, o.header.bytes);
+      if (o.inlined > 0) std::memcpy(o.envelope.data() + sizeof o.header, what.buffer, o.inlined);
       const std::uint32_t tag = peers_.takeSendTags(what.peer, 1 + pieces, MessageClass::pair);
       transport.send(what.peer, tag, o.envelope.data(), o.envelope.size(), o.opening);
       startPieces(o, tag + 1);
@@ -65,22 +66,21 @@ bool NetworkPairs::advance() {
 bool NetworkPairs::openReceive(Operation& o) {
   CallHeader theirs{};
   std::memcpy(&theirs, o.envelope.data(), sizeof theirs);
-  if (theirs.signature != o.header.signature || theirs.call != o.header.call || theirs.bytes != o.header.bytes)
-    failMismatch(o, theirs);
-  if (theirs.bytes > 0) std::memcpy(o.what.buffer, o.envelope.data() + sizeof theirs, theirs.bytes);
+  if (theirs != o.header || o.opening.bytes != sizeof theirs + o.inlined) failMismatch(o, theirs);
+  if (o.inlined > 0) std::memcpy(o.what.buffer, o.envelope.data() + sizeof theirs, o.inlined);
   o.isOpened = true;
   return true;
 }
 
 void NetworkPairs::failMismatch(const Operation& o, const CallHeader& theirs) const {
   if (theirs.call == 0 && o.header.call == 0) {
-    const auto type = static_cast<taccDataType_t>(theirs.signature >> 4 & 0xf);
+    const auto type = static_cast<taccDataType_t>(theirs.signature() >> 4 & 0xf);
     fail(taccInvalidUsage, "rank {} receives {} {} from rank {}, which sends {} {}", rank_, o.what.count,
-         nameOf(o.what.type), o.what.peer, theirs.signature >> 28, nameOf(type));
+         nameOf(o.what.type), o.what.peer, theirs.signature() >> 28, nameOf(type));
   }
   const auto name = [](const CallHeader& header) {
     return header.call == 0 ? std::string("a send or receive")
-                            : fmt::format("call {}, {}", header.call, describeSignature(header.signature));
+                            : fmt::format("call {}, {}", header.call, describeSignature(header.signature()));
   };
   fail(taccInvalidUsage, "the ranks' calls differ: rank {} is in {}, rank {} in {}", rank_, name(o.header), o.what.peer,
        name(theirs));

@@ -36,6 +36,7 @@ class NetworkPairs final : public NetworkActivity {
     PointToPoint what;
     std::size_t bytes = 0;
     CallHeader header{};              // as sent, or as expected
+    std::size_t inlined = 0;          // bytes of the data that travel with it
     std::vector<std::byte> envelope;  // header, and room for short data
     NetworkRequest opening;
     std::vector<NetworkRequest> data;  // pieces

@@ -35,26 +35,30 @@ void NetworkPeers::sendHeader(int peer, std::uint32_t tag, const CallHeader& hea
   if (!p.out) p.out = std::make_unique<Header>();
   p.out->header = header;
   std::ranges::copy(payload, p.out->payload.begin());
-  transport_.send(peer, tag, p.out.get(), sizeof(CallHeader) + payload.size(), p.sending);
+  transport_.send(peer, tag, p.out->message(), sizeof(CallHeader) + payload.size(), p.sending);
 }
 
 void NetworkPeers::receiveHeader(int peer, std::uint32_t tag) {
   Peer& p = peers_[static_cast<std::size_t>(peer)];
   if (!p.in) p.in = std::make_unique<Header>();
-  transport_.receive(peer, tag, p.in.get(), sizeof(Header), p.receiving);
+  transport_.receive(peer, tag, p.in->message(), sizeof(CallHeader) + inlineBytes, p.receiving);
 }
 
 const CallHeader* NetworkPeers::arrivedHeader(int peer) const {
   const Peer& p = peers_[static_cast<std::size_t>(peer)];
   if (!p.receiving.done) return nullptr;
-  if (p.receiving.bytes != sizeof(CallHeader) + p.in->header.bytes || p.receiving.bytes < sizeof(CallHeader))
-    fail(taccInternalError, "rank {} sent a header of {} bytes that speaks of a payload of {}", peer, p.receiving.bytes,
-         p.in->header.bytes);
+  if (p.receiving.bytes < sizeof(CallHeader))
+    fail(taccInternalError, "rank {} began a call with a message of {} bytes, less than its header of {}", peer,
+         p.receiving.bytes, sizeof(CallHeader));
   return &p.in->header;
 }
 
 const std::byte* NetworkPeers::arrivedPayload(int peer) const {
   return peers_[static_cast<std::size_t>(peer)].in->payload.data();
+}
+
+std::size_t NetworkPeers::arrivedBytes(int peer) const {
+  return peers_[static_cast<std::size_t>(peer)].receiving.bytes - sizeof(CallHeader);
 }
 
 bool NetworkPeers::isQuiet() const {

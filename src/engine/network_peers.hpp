@@ -17,10 +17,16 @@
 
 namespace tacc {
 
+/// As it travels: 12 bytes. The payload is what else the message has.
 struct CallHeader {
-  std::uint64_t signature;
-  std::uint32_t call;   // number of the call on the communicator
-  std::uint32_t bytes;  // of the payload that follows
+  std::uint32_t call;  // number of the call on the communicator
+  std::uint32_t low, high;
+
+  static CallHeader of(std::uint64_t signature, std::uint32_t call) noexcept {
+    return {call, static_cast<std::uint32_t>(signature), static_cast<std::uint32_t>(signature >> 32)};
+  }
+  std::uint64_t signature() const noexcept { return std::uint64_t{high} << 32 | low; }
+  bool operator==(const CallHeader&) const = default;
 };
 
 inline constexpr std::size_t inlineBytes = 4096;  // payload that travels with the header; more is not worth copying
@@ -47,16 +53,22 @@ class NetworkPeers {
   void receiveHeader(int peer, std::uint32_t tag);
   /// The header from `peer` that was posted last, once it is there; else null.
   const CallHeader* arrivedHeader(int peer) const;
-  /// The payload that came with it.
+  /// The payload that came with it, and its bytes.
   const std::byte* arrivedPayload(int peer) const;
+  std::size_t arrivedBytes(int peer) const;
   /// All headers have been sent.
   bool isQuiet() const;
 
  private:
   struct Header {
+    std::uint32_t unused;  // so that the payload lies on a boundary of 16 bytes
     CallHeader header;
     std::array<std::byte, inlineBytes> payload;
+
+    /// Where the message begins.
+    std::byte* message() noexcept { return reinterpret_cast<std::byte*>(this) + sizeof unused; }
   };
+  static_assert(sizeof(Header) == 16 + inlineBytes);
   struct Peer {
     std::array<std::uint32_t, 2> nextSend{}, nextReceive{};  // by MessageClass
     NetworkRequest sending, receiving;

@@ -81,7 +81,11 @@ void NetworkRun::openPairs() {
     if (program.blocksFrom[q] > 0) receiveTag_[q] = peers_.takeReceiveTags(rank, tagsFrom, MessageClass::collective);
     if (inlineReceive_[q] == noHeader) continue;
     peers_.receiveHeader(rank, receiveTag_[q]);
-    openHeaders_.push_back(rank);
+    const std::int32_t together = inlineReceive_[q];
+    const std::size_t bytes = together == headerAlone ? 0
+                                                      : bytesOf(first, program.receives[at(together)].block,
+                                                                program.receives[at(together)].blockCount);
+    openHeaders_.push_back({rank, bytes});
   }
 }
 
@@ -99,13 +103,17 @@ bool NetworkRun::advance() {
 
 bool NetworkRun::checkHeaders() {
   const auto before = openHeaders_.size();
-  std::erase_if(openHeaders_, [this](int rank) {
+  std::erase_if(openHeaders_, [this](const OpenHeader& open) {
+    const int rank = open.rank;
     const CallHeader* header = peers_.arrivedHeader(rank);
     if (header == nullptr) return false;
-    if (header->signature != work_.signature || header->call != work_.call) {
+    if (*header != CallHeader::of(work_.signature, work_.call)) {
       fail(taccInvalidUsage, "the ranks' calls differ: this rank's call {} is {}, rank {}'s call {} is {}", work_.call,
-           describeSignature(work_.signature), rank, header->call, describeSignature(header->signature));
+           describeSignature(work_.signature), rank, header->call, describeSignature(header->signature()));
     }
+    if (peers_.arrivedBytes(rank) != open.bytes)
+      fail(taccInternalError, "rank {} began call {} with {} bytes of data where {} were due", rank, work_.call,
+           peers_.arrivedBytes(rank), open.bytes);
     return true;
   });
   return openHeaders_.size() != before;
@@ -201,7 +209,7 @@ bool NetworkRun::hasArrived(const Chunk& chunk, std::size_t index) const {
   if (chunk.isPosted[index] == 0) return false;
   const auto peer = at(work_.program->receives[index].peer);
   if (chunk.number == 0 && inlineReceive_[peer] == static_cast<std::int32_t>(index))
-    return std::ranges::find(openHeaders_, work_.members[peer]) == openHeaders_.end();
+    return std::ranges::find(openHeaders_, work_.members[peer], &OpenHeader::rank) == openHeaders_.end();
   return std::all_of(chunk.receives.begin() + static_cast<std::ptrdiff_t>(firstReceive_[index]),
                      chunk.receives.begin() + static_cast<std::ptrdiff_t>(firstReceive_[index + 1]),
                      [](const NetworkRequest& request) { return request.done; });
@@ -227,8 +235,8 @@ bool NetworkRun::startSends(Chunk& chunk, const NetworkStep& step) {
     if (opens) {
       if (!peers_.headerIsFree(rank)) return false;
       const bool together = inlineSend_[peer] == number;
-      const auto bytes = static_cast<std::uint32_t>(together ? whole : 0);
-      peers_.sendHeader(rank, sendTag_[peer], {work_.signature, work_.call, bytes}, {base, bytes});
+      peers_.sendHeader(rank, sendTag_[peer], CallHeader::of(work_.signature, work_.call),
+                        {base, together ? whole : 0});
       chunk.opened.push_back(peer);
       if (together) {
         chunk.startedSends = at(number) + 1;
@@ -336,7 +344,7 @@ std::vector<int> NetworkRun::awaited() const {
     for (std::size_t s = 0; s < chunk.startedSends; ++s)
       if (!isOver(chunk, s)) add(work_.members[at(work_.program->sends[s].peer)]);
   }
-  for (const int rank : openHeaders_) add(rank);
+  for (const OpenHeader& open : openHeaders_) add(open.rank);
   return ranks;
 }
 
@@ -351,7 +359,7 @@ int NetworkRun::nextSender() const {
         return work_.members[at(work_.program->receives[at(r)].peer)];
     return -1;
   }
-  return completed_ == work_.chunks.size() && !openHeaders_.empty() ? openHeaders_.front() : -1;
+  return completed_ == work_.chunks.size() && !openHeaders_.empty() ? openHeaders_.front().rank : -1;
 }
 
 }  // namespace tacc

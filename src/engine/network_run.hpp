@@ -105,10 +105,14 @@ class NetworkRun final : public NetworkActivity {
   std::size_t released_ = 0;
   std::size_t started_ = 0;
   std::size_t completed_ = 0;
-  bool isPacked_ = true;                                  // a message of several blocks is contiguous in all memory
-  std::size_t slotBytes_ = 0;                             // of one block in slots and scratch
-  std::vector<Chunk> chunks_;                             // number % window
-  std::vector<int> openHeaders_;                          // ranks whose header is still to come
+  bool isPacked_ = true;       // a message of several blocks is contiguous in all memory
+  std::size_t slotBytes_ = 0;  // of one block in slots and scratch
+  std::vector<Chunk> chunks_;  // number % window
+  struct OpenHeader {
+    int rank;
+    std::size_t bytes;  // of data that travel with it
+  };
+  std::vector<OpenHeader> openHeaders_;                   // that are still to come
   std::vector<std::int32_t> inlineSend_, inlineReceive_;  // per rank of the plan: which travels with the header; -1
   std::vector<std::uint32_t> sendTag_, receiveTag_;       // per rank of the plan: tag of the header
   std::vector<std::size_t> firstReceive_, firstSend_;     // per receive and send: its first request

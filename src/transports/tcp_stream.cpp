@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/error.hpp"
+
 namespace tacc {
 namespace {
 
@@ -22,9 +24,12 @@ bool isAgain(int code) noexcept { return code == EAGAIN || code == EWOULDBLOCK; 
 
 void TcpStream::send(std::uint32_t tag, const void* data, std::size_t bytes, std::uint64_t reads,
                      NetworkRequest& request) {
+  if (bytes > longestMessage)
+    fail(taccInternalError, "a message of {} bytes, over TCP it is {} at most", bytes, longestMessage);
   request.done = false;
   const bool mayHoldNext = isOpen() && coalescing_.beforeSend(socket_.get(), bytes, reads);
-  outgoing_.push_back({{tag, mayHoldNext, bytes}, static_cast<const std::byte*>(data), &request});
+  const std::uint32_t word = static_cast<std::uint32_t>(bytes) + (mayHoldNext ? longestMessage + 1 : 0);
+  outgoing_.push_back({{tag, word}, static_cast<const std::byte*>(data), &request});
 }
 
 void TcpStream::close() noexcept {
@@ -48,7 +53,7 @@ TcpStream::State TcpStream::flush() {
     for (const Outgoing& message : outgoing_) {
       if (count + 2 > piecesAtOnce) break;
       add(reinterpret_cast<const std::byte*>(&message.head), sizeof message.head);
-      add(message.data, message.head.bytes);
+      add(message.data, message.head.bytes());
     }
     msghdr header{};
     header.msg_iov = pieces.data();
@@ -66,7 +71,7 @@ void TcpStream::advanceOutput(std::size_t sent) {
   sent_ += sent;
   while (!outgoing_.empty()) {
     const Outgoing& first = outgoing_.front();
-    const std::size_t whole = sizeof first.head + first.head.bytes;
+    const std::size_t whole = sizeof first.head + first.head.bytes();
     if (sent_ < whole) return;
     sent_ -= whole;
     first.request->done = true;
@@ -120,9 +125,9 @@ void TcpStream::parse(TcpInbox& inbox) {
     Head head;
     if (!inbox.landing().empty() || end_ - begin_ < sizeof head) return;
     std::memcpy(&head, staging_.data() + begin_, sizeof head);
-    inbox.begin(head.tag, head.bytes);
+    inbox.begin(head.tag, head.bytes());
     begin_ += sizeof head;  // afterwards: a message that is an Error stays one
-    coalescing_.onRead(socket_.get(), head.mayHoldNext != 0);
+    coalescing_.onRead(socket_.get(), head.mayHoldNext());
   }
 }
 

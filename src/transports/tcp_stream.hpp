@@ -1,6 +1,6 @@
 // Messages over one TCP connection, in both directions: what waits to be sent, and what has been read.
 //
-// On the wire a message is its tag and length and whether the next may be held, 16 bytes, and its data. Nothing here
+// On the wire a message is its tag, its length and whether the next may be held, 8 bytes, and its data. Nothing here
 // waits. Small messages are read many at a time into a staging buffer; the rest of a long one goes straight to where it
 // belongs, and the same system call reads the beginning of what follows.
 #pragma once
@@ -21,7 +21,9 @@ class TcpStream {
  public:
   enum class State : std::uint8_t { open, closed };
 
-  /// `reads`: how many times its rank has read something.
+  static constexpr std::uint32_t longestMessage = (std::uint32_t{1} << 31) - 1;
+
+  /// `reads`: how many times its rank has read something. Throws where the message is too long.
   void send(std::uint32_t tag, const void* data, std::size_t bytes, std::uint64_t reads, NetworkRequest& request);
 
   /// Messages may be given before there is a connection.
@@ -45,9 +47,12 @@ class TcpStream {
  private:
   struct Head {
     std::uint32_t tag;
-    std::uint32_t mayHoldNext;  // 0 or 1 (tcp_coalescing.hpp)
-    std::uint64_t bytes;
+    std::uint32_t word;  // the length, and in the highest bit whether the next may be held (tcp_coalescing.hpp)
+
+    std::size_t bytes() const noexcept { return word & longestMessage; }
+    bool mayHoldNext() const noexcept { return word > longestMessage; }
   };
+  static_assert(sizeof(Head) == 8);
   struct Outgoing {
     Head head;
     const std::byte* data;
