@@ -90,7 +90,7 @@ void ClusterCommunicator::runCall(const Call& call) {
 }
 
 void ClusterCommunicator::agreeOnTimes() {
-  const std::span<double> times = dynamic_.window();
+  const std::span<double> times = dynamic_.told();
   internal_ = true;
   allReduceByLeaders(
       {Collective::allReduce, times.data(), times.data(), times.size(), taccFloat64, dynamic_.agreement()});

@@ -9,7 +9,7 @@
 namespace tacc {
 
 NetworkChooser& ClusterCommunicator::chooserFor(Collective collective) noexcept {
-  return goesByHosts(collective, !isAlone() && hosts_.isEven()) ? betweenHosts_ : betweenAll_;
+  return goesByHosts(collective, !isAlone() && hosts_.isEven()) ? betweenHosts_ : chooserFor(everybody_);
 }
 
 bool ClusterCommunicator::goesDirect(Collective collective) const noexcept {

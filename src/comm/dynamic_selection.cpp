@@ -40,6 +40,8 @@ constexpr int countedOfShort = 6, countedOfVeryShort = 12;
 /// one would be a good part, and chains take a while to fill.
 constexpr int countedOfRooted = 32;
 constexpr std::size_t leastBytes = 64;
+/// A rank that computes between calls makes the others wait, in all of them; then the least of the times counts.
+constexpr double outOfStep = 1.2;
 /// Where twice the bytes take so much longer, links let the first calls of a trial pass at once, and those calls fill
 /// pipelines: of calls in a row of 8 KiB the first came down a chain of eight hosts after 20 ms, the others every 0.34.
 constexpr double growthWithBytes = 1.4;
@@ -192,8 +194,33 @@ taccRedOp_t DynamicSelection::agreement() const noexcept { return needsAll(pendi
 DynamicSelection::Next DynamicSelection::end() {
   if (pending_ == nullptr) return Next::nothing;
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  if (pending_->choice->record(seconds * factor_)) return Next::agreement;
+  if (pending_->choice->record(seconds * factor_)) {
+    prepareTold();
+    return Next::agreement;
+  }
   return !needsAll(pending_->collective) && pending_->choice->beginsTime() ? Next::barrier : Next::nothing;
+}
+
+/// Where a time is that of a few calls in a row, a rank may be up to a call behind the others at the first of them and
+/// ahead at the last: the least of the ranks' times flatters.
+bool DynamicSelection::countsMiddle() const noexcept {
+  return needsAll(pending_->collective) && pending_->choice->isShort();
+}
+
+/// The agreement is one allreduce: the greatest of all ranks' times is the least of the negative ones.
+void DynamicSelection::prepareTold() {
+  const std::span<const double> window = pending_->choice->window();
+  told_.assign(window.begin(), window.end());
+  if (!countsMiddle()) return;
+  for (const double seconds : window) told_.push_back(-seconds);
+}
+
+void DynamicSelection::takeAgreed() {
+  const std::span<double> window = pending_->choice->window();
+  for (std::size_t i = 0; i < window.size(); ++i) {
+    window[i] = told_[i];
+    if (countsMiddle()) window[i] = std::min((told_[i] - told_[window.size() + i]) / 2, outOfStep * told_[i]);
+  }
 }
 
 std::vector<int> DynamicSelection::propose(const Class& of, int current, double ratio) const {
@@ -208,6 +235,7 @@ std::vector<int> DynamicSelection::propose(const Class& of, int current, double 
 }
 
 std::string DynamicSelection::agree() {
+  takeAgreed();
   DynamicChoice& choice = *pending_->choice;
   const DynamicChoice::Event event =
       choice.agree([this](int current, double ratio) { return propose(*pending_, current, ratio); });

@@ -37,12 +37,12 @@ class DynamicSelection {
   enum class Next : std::uint8_t {
     nothing,
     barrier,    // before the next call, for a time that begins with it
-    agreement,  // window() is to be replaced by what agreement() makes of all ranks' values, and agree() called
+    agreement,  // told() is to be replaced by what agreement() makes of all ranks' values, and agree() called
   };
   /// It is over; what all ranks do now.
   Next end();
   taccRedOp_t agreement() const noexcept;
-  std::span<double> window() noexcept { return pending_->choice->window(); }
+  std::span<double> told() noexcept { return told_; }
   /// What was decided, as a sentence; "" for nothing of interest.
   std::string agree();
 
@@ -52,6 +52,10 @@ class DynamicSelection {
   std::string explain(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
 
  private:
+  bool countsMiddle() const noexcept;
+  void prepareTold();
+  void takeAgreed();
+
   using Clock = std::chrono::steady_clock;
   using Key = std::tuple<const NetworkChooser*, Collective, int, int>;
   /// Calls of a kind and a size up to the next power of two.
@@ -74,6 +78,7 @@ class DynamicSelection {
   bool isAsked_ = false;      // in the call that runs
   Class* pending_ = nullptr;  // whose call runs
   double factor_ = 1;         // from its time to that of a call of the class's least size
+  std::vector<double> told_;  // what the ranks agree on
   Clock::time_point start_{};
 };
 

@@ -79,11 +79,21 @@ DynamicChoice::Pace DynamicChoice::paceOfLongCalls(int period, int skipped) {
 
 DynamicChoice::Pace DynamicChoice::paceOfShortCalls(int period, int counted, int filling) {
   const int skipped = shortSkipped + filling;
-  return {std::max(period, timesOfShortCalls * (skipped + counted)), timesOfShortCalls, skipped, counted, filling};
+  return {std::max(period, timesOfShortCalls * (skipped + counted)),
+          timesOfShortCalls,
+          skipped,
+          counted,
+          filling,
+          filling > 0 ? 1 / worthwhileByMean : 1};
 }
 
 DynamicChoice::DynamicChoice(int option, double expected, Pace pace, const std::vector<int>& rivals)
-    : current_(option), expected_(expected), pace_(pace), before_(option), routine_(leastRoutine * callsOfTrial()) {
+    : current_(option),
+      expected_(expected),
+      pace_(pace),
+      rivals_(rivals),
+      before_(option),
+      routine_(leastRoutine * callsOfTrial()) {
   recent_.reserve(rememberedOfShort + mostTimes);
   if (rivals.empty())
     rest();
@@ -320,12 +330,18 @@ void DynamicChoice::learn() {
 
 /// The finalists are those with the most times.
 const DynamicChoice::Trial& DynamicChoice::bestOfFinalists() const {
+  std::vector<const Trial*> last;
   const std::size_t most = std::ranges::max(trials_, {}, &Trial::count).count;
-  const Trial* best = nullptr;
   for (const Trial& trial : trials_)
-    if (trial.count == most && (best == nullptr || known(trial) < known(*best))) best = &trial;
+    if (trial.count == most) last.push_back(&trial);
+  const auto seconds = [this](const Trial* trial) { return known(*trial); };
+  const Trial* best = *std::ranges::min_element(last, {}, seconds);
+  const double alike = pace_.alike * seconds(best);
+  for (const Trial* trial : last)
+    if (seconds(trial) <= alike && priceRank(trial->option) < priceRank(best->option)) best = trial;
   const Trial& old = trials_.front();
   if (old.count != most || best == &old) return *best;
+  if (priceRank(best->option) < priceRank(old.option) && seconds(best) <= pace_.alike * seconds(&old)) return *best;
   // Two options that are equally good take no turns. Of rivals none was measured before.
   const bool isRoutine = reason_ == Reason::routine;
   const double needed = reason_ == Reason::rivals ? 1

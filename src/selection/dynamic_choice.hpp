@@ -16,6 +16,7 @@
 // on all ranks, and only these decide. So all ranks run the same option in the same call.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -50,11 +51,12 @@ class DynamicChoice {
   static constexpr std::size_t mostTimes = 16;  // in a window
   /// How calls are measured: a time is the mean of some calls in a row.
   struct Pace {
-    int period;       // calls from one agreement to the next, while nothing is tried
-    int times;        // that they tell, the last ones; at most mostTimes
-    int skipped = 0;  // calls of a trial that do not count, as they connect and run beside others' calls before them
-    int counted = 1;  // calls of which each time is the mean
-    int filling = 0;  // the last ones of those skipped: ranks that wait for one another do so before them
+    int period;        // calls from one agreement to the next, while nothing is tried
+    int times;         // that they tell, the last ones; at most mostTimes
+    int skipped = 0;   // calls of a trial that do not count, as they connect and run beside others' calls before them
+    int counted = 1;   // calls of which each time is the mean
+    int filling = 0;   // the last ones of those skipped: ranks that wait for one another do so before them
+    double alike = 1;  // rivals of which one takes at most so many times as long as the other: trials do not tell
   };
   static constexpr int leastPeriod = 4, mostPeriod = 64;
   /// Every call is timed by itself, and agreements are every `period` calls, leastPeriod to mostPeriod; the last
@@ -62,13 +64,14 @@ class DynamicChoice {
   static Pace paceOfLongCalls(int period, int skipped = 0);
   static constexpr int timesOfShortCalls = 4;
   /// `counted` calls in a row make a time, after two, as eight processes that take turns on two cores are in step after
-  /// a call or two, and `filling` more.
+  /// a call or two, and `filling` more. Those are of calls that links limit, and of links the model knows more than
+  /// trials do: of rivals that are nearly alike the cheapest is taken.
   static Pace paceOfShortCalls(int period, int counted, int filling = 0);
   /// That an exploration tries, the current one included; rivals may be as many as a window has times.
   static constexpr std::size_t mostOptions = 7;
 
   /// `option` is what the model chose, `expected` the seconds it promises; `rivals` are tried against it first of all,
-  /// if there are any.
+  /// if there are any: the one that is cheapest by the model comes first.
   DynamicChoice(int option, double expected, Pace pace, const std::vector<int>& rivals = {});
 
   /// What the next call runs.
@@ -82,6 +85,8 @@ class DynamicChoice {
   /// The window is agreed: decides about the calls to come.
   Event agree(const Propose& propose);
 
+  /// Times are means of several calls.
+  bool isShort() const noexcept { return pace_.counted > 1; }
   /// Outside explorations option() is this.
   int settled() const noexcept { return current_; }
   /// Seconds that the settled option is expected to take: measured, at first the model's.
@@ -115,6 +120,7 @@ class DynamicChoice {
   void keepOld(std::vector<Trial>& best, std::size_t room) const;
   Event settle();
   const Trial& bestOfFinalists() const;
+  std::ptrdiff_t priceRank(int option) const { return std::ranges::find(rivals_, option) - rivals_.begin(); }
   /// What was typical of the trial; of short calls what is known of its option.
   double known(const Trial& trial) const;
   void learn();
@@ -130,12 +136,12 @@ class DynamicChoice {
   void rest();
   int callsOfRest() const noexcept;
   void schedule(Phase phase, std::vector<Turn> turns);
-  bool isShort() const noexcept { return pace_.counted > 1; }
   std::uint64_t callsOfTrial() const noexcept { return static_cast<std::uint64_t>(pace_.skipped + pace_.counted); }
 
   int current_;
   double expected_;
   Pace pace_;
+  std::vector<int> rivals_;  // the cheapest first
   bool isMeasured_ = false;  // what is expected; else it is the model's
   Phase phase_ = Phase::settled;
   int windows_ = 0;             // of the phase that are over

@@ -445,6 +445,23 @@ TEST(DynamicChoiceOfShortCalls, CallsThatFillAPipelineDoNotCount) {
 }
 
 /// What the model chose comes first of all, over new connections.
+/// Where links limit, of options whose times trials can hardly tell apart the cheapest is taken, and stays.
+TEST(DynamicChoiceOfShortCalls, TheCheapestOfThoseThatAreAlikeIsTaken) {
+  constexpr int chosen = 3, cheapest = 2;
+  const std::vector<int> byPrice{1, cheapest, 4, chosen, 0};
+  const TimeOf times = [](int option, std::uint64_t) { return option == 1 ? 1.2e-3 : option == 0 ? 0.99e-3 : 1e-3; };
+  for (const unsigned seed : {1U, 2U, 3U}) {
+    const auto run = [&](int filling) {
+      const DynamicChoice choice(chosen, 1e-3, DynamicChoice::paceOfShortCalls(64, 12, filling), byPrice);
+      Ranks ranks(4, choice, times, 0.01, seed, 0);
+      ranks.calls(20'000);
+      return ranks.choice().settled();
+    };
+    EXPECT_EQ(run(8), cheapest);
+    EXPECT_EQ(run(0), 0) << "where processors limit, the fastest is";
+  }
+}
+
 TEST(DynamicChoiceOfShortCalls, OneTimeDoesNotEndTheModelsChoice) {
   const auto time = [](int option, std::uint64_t call) { return option == 0 ? (call < 20 ? 10.0 : 1.0) : 1.5; };
   Ranks ranks(3, shortCalls(), time, 0.05, 1, 0.2);
