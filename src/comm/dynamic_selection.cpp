@@ -202,9 +202,10 @@ DynamicSelection::Next DynamicSelection::end() {
 }
 
 /// Where a time is that of a few calls in a row, a rank may be up to a call behind the others at the first of them and
-/// ahead at the last: the least of the ranks' times flatters.
+/// ahead at the last: the least of the ranks' times flatters. Where links limit that is all by which ranks differ;
+/// where processors do, the greatest is that of a rank which had to wait for one.
 bool DynamicSelection::countsMiddle() const noexcept {
-  return needsAll(pending_->collective) && pending_->choice->isShort();
+  return needsAll(pending_->collective) && pending_->choice->areOfLinks();
 }
 
 /// The agreement is one allreduce: the greatest of all ranks' times is the least of the negative ones.

@@ -85,8 +85,8 @@ class DynamicChoice {
   /// The window is agreed: decides about the calls to come.
   Event agree(const Propose& propose);
 
-  /// Times are means of several calls.
-  bool isShort() const noexcept { return pace_.counted > 1; }
+  /// Of short calls that links limit.
+  bool areOfLinks() const noexcept { return pace_.filling > 0; }
   /// Outside explorations option() is this.
   int settled() const noexcept { return current_; }
   /// Seconds that the settled option is expected to take: measured, at first the model's.
@@ -136,6 +136,7 @@ class DynamicChoice {
   void rest();
   int callsOfRest() const noexcept;
   void schedule(Phase phase, std::vector<Turn> turns);
+  bool isShort() const noexcept { return pace_.counted > 1; }
   std::uint64_t callsOfTrial() const noexcept { return static_cast<std::uint64_t>(pace_.skipped + pace_.counted); }
 
   int current_;
