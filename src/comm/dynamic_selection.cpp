@@ -201,18 +201,18 @@ DynamicSelection::Next DynamicSelection::end() {
   return !needsAll(pending_->collective) && pending_->choice->beginsTime() ? Next::barrier : Next::nothing;
 }
 
-/// Where a time is that of a few calls in a row, a rank may be up to a call behind the others at the first of them and
-/// ahead at the last: the least of the ranks' times flatters. Where links limit that is all by which ranks differ;
-/// where processors do, the greatest is that of a rank which had to wait for one.
-bool DynamicSelection::countsMiddle() const noexcept {
-  return needsAll(pending_->collective) && pending_->choice->areOfLinks();
+/// Not only the least of the ranks' times. Of a few calls in a row a rank may be up to a call behind the others at the
+/// first and ahead at the last: the least flatters, the middle does not. Where links limit that is all by which ranks
+/// differ; where processors do, the greatest is that of a rank which had to wait for one.
+bool DynamicSelection::tellsMost() const noexcept {
+  return needsAll(pending_->collective) && pending_->choice->mayBeOfLinks();
 }
 
 /// The agreement is one allreduce: the greatest of all ranks' times is the least of the negative ones.
 void DynamicSelection::prepareTold() {
   const std::span<const double> window = pending_->choice->window();
   told_.assign(window.begin(), window.end());
-  if (!countsMiddle()) return;
+  if (!tellsMost()) return;
   for (const double seconds : window) told_.push_back(-seconds);
 }
 
@@ -220,7 +220,8 @@ void DynamicSelection::takeAgreed() {
   const std::span<double> window = pending_->choice->window();
   for (std::size_t i = 0; i < window.size(); ++i) {
     window[i] = told_[i];
-    if (countsMiddle()) window[i] = std::min((told_[i] - told_[window.size() + i]) / 2, outOfStep * told_[i]);
+    if (tellsMost() && pending_->choice->isOfLinks(told_[i]))
+      window[i] = std::min((told_[i] - told_[window.size() + i]) / 2, outOfStep * told_[i]);
   }
 }
 

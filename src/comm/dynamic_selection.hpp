@@ -52,7 +52,7 @@ class DynamicSelection {
   std::string explain(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
 
  private:
-  bool countsMiddle() const noexcept;
+  bool tellsMost() const noexcept;
   void prepareTold();
   void takeAgreed();
 

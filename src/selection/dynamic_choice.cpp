@@ -90,6 +90,7 @@ DynamicChoice::Pace DynamicChoice::paceOfShortCalls(int period, int counted, int
 DynamicChoice::DynamicChoice(int option, double expected, Pace pace, const std::vector<int>& rivals)
     : current_(option),
       expected_(expected),
+      price_(expected),
       pace_(pace),
       rivals_(rivals),
       before_(option),
@@ -336,12 +337,14 @@ const DynamicChoice::Trial& DynamicChoice::bestOfFinalists() const {
     if (trial.count == most) last.push_back(&trial);
   const auto seconds = [this](const Trial* trial) { return known(*trial); };
   const Trial* best = *std::ranges::min_element(last, {}, seconds);
-  const double alike = pace_.alike * seconds(best);
+  const double alike = (isOfLinks(seconds(best)) ? pace_.alike : 1) * seconds(best);
   for (const Trial* trial : last)
     if (seconds(trial) <= alike && priceRank(trial->option) < priceRank(best->option)) best = trial;
   const Trial& old = trials_.front();
   if (old.count != most || best == &old) return *best;
-  if (priceRank(best->option) < priceRank(old.option) && seconds(best) <= pace_.alike * seconds(&old)) return *best;
+  if (alike > seconds(best) && priceRank(best->option) < priceRank(old.option) &&
+      seconds(best) <= pace_.alike * seconds(&old))
+    return *best;
   // Two options that are equally good take no turns. Of rivals none was measured before.
   const bool isRoutine = reason_ == Reason::routine;
   const double needed = reason_ == Reason::rivals ? 1

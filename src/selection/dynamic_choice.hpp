@@ -85,8 +85,10 @@ class DynamicChoice {
   /// The window is agreed: decides about the calls to come.
   Event agree(const Propose& propose);
 
-  /// Of short calls that links limit.
-  bool areOfLinks() const noexcept { return pace_.filling > 0; }
+  /// Links may limit these calls: they are short, and their price grows with their bytes.
+  bool mayBeOfLinks() const noexcept { return pace_.filling > 0; }
+  /// They do where a call takes no longer than the model promises, which knows links alone.
+  bool isOfLinks(double seconds) const noexcept { return mayBeOfLinks() && seconds <= 1.25 * price_; }
   /// Outside explorations option() is this.
   int settled() const noexcept { return current_; }
   /// Seconds that the settled option is expected to take: measured, at first the model's.
@@ -141,6 +143,7 @@ class DynamicChoice {
 
   int current_;
   double expected_;
+  double price_;  // what the model promised
   Pace pace_;
   std::vector<int> rivals_;  // the cheapest first
   bool isMeasured_ = false;  // what is expected; else it is the model's
