@@ -29,7 +29,7 @@ inline bool isStreamedResult(const Description& d) {
   const std::size_t floats = d.pass == taccConvForward
                                  ? tensorFloats(taccLayoutNchw16c, s.batch, s.outChannels, s.outHeight, s.outWidth)
                                  : tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width);
-  return layers::isTooLargeForCaches(floats * sizeof(float));
+  return d.isOfLargeResult || layers::isTooLargeForCaches(floats * sizeof(float));
 }
 
 }  // namespace tacc::conv

@@ -69,14 +69,23 @@ class DirectBackwardData final : public Plan {
         const auto image = static_cast<std::ptrdiff_t>(task.images.from);
         const std::ptrdiff_t gradient = image * outImage + group * (outImage / shape().groups);
         float* const result = buffers.result + image * inImage + group * (inImage / shape().groups) + phase.output;
-        phase.correlation.run({buffers.outputGradient + gradient,
-                               buffers.packedWeights + phase.packed +
-                                   group * static_cast<std::ptrdiff_t>(phase.correlation.packedFloats()),
-                               nullptr, description_.accumulate ? result : nullptr, result,
-                               static_cast<int>(task.images.to - task.images.from), outImage, inImage, task.tiles.from,
-                               task.tiles.to, task.outputs.from, task.outputs.to, false, nullptr, nullptr,
-                               weightsFromMemory(shape(), buffers.packedWeights, packedFloats_), fetchesInput_,
-                               isStreamed_});
+        phase.correlation.run({.input = buffers.outputGradient + gradient,
+                               .packed = buffers.packedWeights + phase.packed +
+                                         group * static_cast<std::ptrdiff_t>(phase.correlation.packedFloats()),
+                               .bias = nullptr,
+                               .addend = description_.accumulate ? result : nullptr,
+                               .output = result,
+                               .images = static_cast<int>(task.images.to - task.images.from),
+                               .inImage = outImage,
+                               .outImage = inImage,
+                               .firstTile = task.tiles.from,
+                               .endTile = task.tiles.to,
+                               .firstGroup = task.outputs.from,
+                               .endGroup = task.outputs.to,
+                               .relu = false,
+                               .weightsEnd = weightsFromMemory(shape(), buffers.packedWeights, packedFloats_),
+                               .fetchesInput = fetchesInput_,
+                               .isStreamed = isStreamed_});
       }
     });
   }

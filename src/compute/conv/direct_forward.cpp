@@ -53,13 +53,23 @@ class DirectForward final : public Plan {
       const auto image = static_cast<std::ptrdiff_t>(task.images.from);
       const std::ptrdiff_t in = image * inImage + group * (inImage / shape().groups);
       const std::ptrdiff_t out = image * outImage + group * (outImage / shape().groups);
-      correlation_.run({buffers.input + in,
-                        buffers.packedWeights + group * static_cast<std::ptrdiff_t>(correlation_.packedFloats()),
-                        bias != nullptr ? bias + group * shape().outPerGroup() : nullptr,
-                        description_.residual ? buffers.residual + out : nullptr, buffers.result + out,
-                        static_cast<int>(task.images.to - task.images.from), inImage, outImage, task.tiles.from,
-                        task.tiles.to, task.outputs.from, task.outputs.to, description_.relu, nullptr, nullptr,
-                        weightsFromMemory(shape(), buffers.packedWeights, packedFloats()), fetchesInput_, isStreamed_});
+      correlation_.run(
+          {.input = buffers.input + in,
+           .packed = buffers.packedWeights + group * static_cast<std::ptrdiff_t>(correlation_.packedFloats()),
+           .bias = bias != nullptr ? bias + group * shape().outPerGroup() : nullptr,
+           .addend = description_.residual ? buffers.residual + out : nullptr,
+           .output = buffers.result + out,
+           .images = static_cast<int>(task.images.to - task.images.from),
+           .inImage = inImage,
+           .outImage = outImage,
+           .firstTile = task.tiles.from,
+           .endTile = task.tiles.to,
+           .firstGroup = task.outputs.from,
+           .endGroup = task.outputs.to,
+           .relu = description_.relu,
+           .weightsEnd = weightsFromMemory(shape(), buffers.packedWeights, packedFloats()),
+           .fetchesInput = fetchesInput_,
+           .isStreamed = isStreamed_});
     });
   }
 

@@ -73,11 +73,20 @@ class FewChannelsForward final : public Plan {
       const float* const input = image_.lines(buffers.input + image * inImage, from, to,
                                               scratch + static_cast<std::size_t>(worker) * image_.scratchFloats());
       const std::ptrdiff_t out = image * outImage + from * std::ptrdiff_t{shape().outWidth} * blockLength;
-      correlation_.run({input, buffers.packedWeights, bias, description_.residual ? buffers.residual + out : nullptr,
-                        buffers.result + out, 1, inImage, outImage, 0,
-                        correlation_.tilesOfLine() * static_cast<std::size_t>(to - from), 0,
-                        correlation_.groups().size(), description_.relu, nullptr, nullptr, nullptr, false,
-                        isStreamed_});
+      correlation_.run({.input = input,
+                        .packed = buffers.packedWeights,
+                        .bias = bias,
+                        .addend = description_.residual ? buffers.residual + out : nullptr,
+                        .output = buffers.result + out,
+                        .images = 1,
+                        .inImage = inImage,
+                        .outImage = outImage,
+                        .firstTile = 0,
+                        .endTile = correlation_.tilesOfLine() * static_cast<std::size_t>(to - from),
+                        .firstGroup = 0,
+                        .endGroup = correlation_.groups().size(),
+                        .relu = description_.relu,
+                        .isStreamed = isStreamed_});
     });
   }
 

@@ -132,10 +132,21 @@ class Grouped final : public Plan {
       for (const Part& part : parts_[static_cast<std::size_t>(span.steps)]) {
         const TaskPart tiles = partOf(part.correlation.tiles(), tileParts_, index % tileParts_);
         const std::ptrdiff_t to = target + part.output;
-        part.correlation.run({from + source, packed, bias != nullptr ? bias + span.firstTarget * blockLength : nullptr,
-                              addend != nullptr ? addend + to : nullptr, buffers.result + to, 1, 0, 0, tiles.from,
-                              tiles.to, 0, part.correlation.groups().size(), description_.relu, part.lanes.data(),
-                              part.offsets.data()});
+        part.correlation.run({.input = from + source,
+                              .packed = packed,
+                              .bias = bias != nullptr ? bias + span.firstTarget * blockLength : nullptr,
+                              .addend = addend != nullptr ? addend + to : nullptr,
+                              .output = buffers.result + to,
+                              .images = 1,
+                              .inImage = 0,
+                              .outImage = 0,
+                              .firstTile = tiles.from,
+                              .endTile = tiles.to,
+                              .firstGroup = 0,
+                              .endGroup = part.correlation.groups().size(),
+                              .relu = description_.relu,
+                              .lanes = part.lanes.data(),
+                              .offsets = part.offsets.data()});
         packed += part.correlation.packedFloats();
       }
     });

@@ -57,6 +57,8 @@ struct Description {
   bool hasSmallTiles = false;
   /// They start two multiply-adds of 512 bits a cycle; likewise.
   bool hasTwoWideUnits = false;
+  /// The result is a part of one that goes past the caches.
+  bool isOfLargeResult = false;
 };
 
 /// Checks a description. Throws Error (taccInvalidArgument).

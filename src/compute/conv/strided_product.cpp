@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/caching.hpp"
 
 namespace tacc::conv {
 namespace {
@@ -33,6 +34,7 @@ Description dense(const Description& d, bool accumulate) {
   s.width = s.outWidth;
   s.strideHeight = s.strideWidth = 1;
   result.accumulate = accumulate;
+  result.isOfLargeResult = d.pass == taccConvForward && isStreamedResult(d);
   return result;
 }
 
