@@ -16,6 +16,17 @@ inline bool comesFromMemory(const Correlation& correlation, const Shape& s) {
   return correlation.inputBytes() * images > secondCacheBytes() / 2;
 }
 
+/// Whether a convolution of one tap with a stride, forward, reads its input from behind the second cache, and its
+/// weights, over again for every line, from inside it.
+inline bool goesByLine(const Description& d) {
+  const Shape& s = d.shape;
+  const std::size_t input = tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width);
+  const auto weights = static_cast<std::size_t>(s.inPerGroup()) * static_cast<std::size_t>(s.outPerGroup());
+  const std::size_t limit = secondCacheBytes() / 2 / sizeof(float);
+  return d.pass == taccConvForward && s.kernelHeight * s.kernelWidth == 1 && s.strideWidth > 1 && input > limit &&
+         weights <= limit;
+}
+
 /// Where weights end that are too many to be in the second cache still; null where they are few, and for products, for
 /// which hardware that looks ahead is quick enough.
 inline const float* weightsFromMemory(const Shape& s, const float* packed, std::size_t floats) {

@@ -219,7 +219,7 @@ void Correlation::chooseChunks() {
   const std::size_t outPixels = static_cast<std::size_t>(shape_.outHeight) * static_cast<std::size_t>(shape_.outWidth);
   const std::size_t parts =
       std::clamp<std::size_t>(inputBytes() / inputBytesAtOnce, 1, std::max<std::size_t>(1, outPixels / 56));
-  tilesAtOnce_ = std::max<std::size_t>(1, (tiles_.size() + parts - 1) / parts);
+  tilesAtOnce_ = shape_.goesByLine ? tilesOfLine() : std::max<std::size_t>(1, (tiles_.size() + parts - 1) / parts);
 }
 
 void Correlation::run(const CorrelationRun& what) const {
@@ -246,7 +246,9 @@ void Correlation::run(const CorrelationRun& what) const {
                                                                         : kernels_.permutedStrided;
     const std::ptrdiff_t plane = group.firstBlock * shape_.outPlane;
     call.weights = what.packed + group.packed;
-    call.fetchesInput = what.fetchesInput && g == what.firstGroup;
+    const bool fetches = what.fetchesInput && (shape_.goesByLine || g == what.firstGroup);
+    call.fetchFirst = static_cast<int>(g - what.firstGroup);
+    call.fetchStep = shape_.goesByLine ? static_cast<int>(what.endGroup - what.firstGroup) : 1;
     for (std::size_t from = 0; from < inBlocks; from += chunkBlocks_) {
       const std::size_t to = std::min(inBlocks, from + chunkBlocks_);
       const float* ahead = call.weights + rowsBefore_[to] * group.blocks * blockLength;
@@ -267,6 +269,7 @@ void Correlation::run(const CorrelationRun& what) const {
           const Tile& tile = tiles_[t];
           call.tiles = std::min(tile.following + 1, static_cast<int>(what.endTile - t));
           call.inputTile = inputOf(tile.pixels);
+          call.fetchDistance = !fetches ? 0 : shape_.goesByLine ? shape_.strideHeight * shape_.inLine : call.inputTile;
           call.outputTile = outputOf(tile.pixels);
           const List& list = lists_[static_cast<std::size_t>(tile.list)];
           call.runs = runs_.data() + list.first + from * static_cast<std::size_t>(list.taps);

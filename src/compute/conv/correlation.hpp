@@ -35,6 +35,10 @@ struct CorrelationShape {
   bool isPermuted = false;
   /// Channel of the first block of input where its values begin.
   int firstValue = 0;
+  /// With one tap: a line of output is computed for all channels before the next one, and every group fetches a part of
+  /// the next line of input. For input from behind the second cache, most of whose lines of the cache a stride leaves
+  /// out: hardware does not look ahead over those.
+  bool goesByLine = false;
 };
 
 /// Several blocks of output channels that the kernel computes together.

@@ -89,7 +89,9 @@ bool servesDirectForward(const Description& d) {
 }
 
 std::unique_ptr<Plan> makeDirectForward(const Description& d, const KernelSet& kernels) {
-  return std::make_unique<DirectForward>(d, kernels, Correlation(forwardCorrelation(d.shape), kernels));
+  CorrelationShape shape = forwardCorrelation(d.shape);
+  shape.goesByLine = goesByLine(d);
+  return std::make_unique<DirectForward>(d, kernels, Correlation(std::move(shape), kernels));
 }
 
 std::size_t biasWorkspaceBytes(const Description& d) {

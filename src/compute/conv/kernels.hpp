@@ -48,7 +48,10 @@ struct TileCall {
   /// *weightsAhead on, which they move on, to weightsEnd.
   const float** weightsAhead;
   const float* weightsEnd;
-  bool fetchesInput;    // of the tile to the right into the second cache meanwhile, by the runs that reach furthest
+  /// What the runs that reach furthest bring into the second cache meanwhile: the pixels that lie so many floats behind
+  /// those of the tile, every fetchStep-th of them from fetchFirst on; 0: none.
+  std::ptrdiff_t fetchDistance;
+  int fetchFirst, fetchStep;
   const float* bias;    // blocks * 16 floats, or null
   const float* addend;  // laid out as the output and may be it; or null
   float* output;

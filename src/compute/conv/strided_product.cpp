@@ -141,16 +141,17 @@ class StridedProduct final : public Plan {
 
 bool servesStridedProduct(const Description& d) {
   const Shape& s = d.shape;
-  // From the caches every s-th pixel is read as fast as any, but not over and over: by the gradient of the weights, or
-  // by small tiles. The tiles of an image end with its lines, those of a product do not: with short lines that gains
-  // more than bringing pixels together costs, or spreading them out if each is the sum of many.
+  // From the caches every s-th pixel is read as fast as any, and from memory with weights from the caches, but not over
+  // and over: by the gradient of the weights, or by small tiles. The tiles of an image end with its lines, those of a
+  // product do not: with short lines that gains more than bringing pixels together costs, or spreading them out if each
+  // is the sum of many.
   constexpr std::size_t cacheBytes = 8 * 1024 * 1024;
   constexpr int shortLine = 7;
   const bool isFromMemory =
       tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width) * sizeof(float) > cacheBytes;
   const bool sumsMany = d.pass == taccConvForward || s.outChannels >= 2 * s.inChannels;
-  const bool isWorthwhile =
-      d.pass == taccConvBackwardWeights || d.hasSmallTiles || (sumsMany && (s.outWidth <= shortLine || isFromMemory));
+  const bool isWorthwhile = d.pass == taccConvBackwardWeights || d.hasSmallTiles ||
+                            (sumsMany && (s.outWidth <= shortLine || (isFromMemory && !goesByLine(d))));
   return (isWorthwhile || d.algorithm == "strided-product") && s.kernelHeight == 1 && s.kernelWidth == 1 &&
          (s.strideHeight > 1 || s.strideWidth > 1) && s.padHeight == 0 && s.padWidth == 0 && s.groups == 1 &&
          d.inputLayout == taccLayoutNchw16c;

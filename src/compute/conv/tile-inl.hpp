@@ -53,9 +53,14 @@ template <int kPixelStride, int kFrom, int kTo, Ahead kAhead, int kVectors, int 
   const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
   const float* input = tileInput + run.input;
   const float* weights = call.weights + run.weights * (kRow / blockLength);
-  if (call.fetchesInput && run.reachesFurthest) {
+  if (call.fetchDistance != 0 && run.reachesFurthest) {
+    const float* const later = input + call.fetchDistance;
+    if (call.fetchStep == 1) {
 #pragma GCC unroll 16
-    for (int p = kFrom; p < kTo; ++p) __builtin_prefetch(input + (kPixels + p) * pixel, 0, 2);
+      for (int p = kFrom; p < kTo; ++p) __builtin_prefetch(later + p * pixel, 0, 2);
+    } else {
+      for (int p = call.fetchFirst; p < kPixels; p += call.fetchStep) __builtin_prefetch(later + p * pixel, 0, 2);
+    }
   }
   constexpr bool kFetchesInput = kAhead == Ahead::input || kAhead == Ahead::both;
   constexpr bool kFetchesWeights = kAhead == Ahead::weights || kAhead == Ahead::both;
