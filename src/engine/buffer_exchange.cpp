@@ -28,7 +28,10 @@ BufferExchange::BufferExchange(int rank, int ranks, CallExchange& exchange, Wait
       bootstrap_(bootstrap),
       access_(access),
       timeout_(timeout),
-      mapped_(ranks) {}
+      mapped_(ranks) {
+  // A rank that has failed before it came to hand memory round has said so in shared memory.
+  if (bootstrap_ != nullptr) bootstrap_->setIdleWork([this] { waiter_.idle(); });
+}
 
 bool BufferExchange::refer(const void* pointer, std::size_t bytes, Reference& reference) const {
   if (access_.sameProcess) {
@@ -129,15 +132,10 @@ void BufferExchange::shareFresh(const UserBuffers& mine) {
     mapped_.add(received.rank, received.id, std::move(received.fd), received.bytes);
 }
 
-/// A rank that has failed before it came here is heard of all the same: it has said so in shared memory.
 std::vector<Bootstrap::Received> BufferExchange::handRound(const std::vector<Bootstrap::Offered>& offered) {
-  bootstrap_->setIdleWork([this] { waiter_.idle(); });
   try {
-    auto received = bootstrap_->exchangeDescriptors(offered, timeout_);
-    bootstrap_->setIdleWork({});
-    return received;
+    return bootstrap_->exchangeDescriptors(offered, timeout_);
   } catch (const Error&) {
-    bootstrap_->setIdleWork({});
     waiter_.checkErrors();  // the cause, of which the end of a connection may be the consequence
     throw;
   }

@@ -45,6 +45,8 @@ constexpr int mostAgreementsKnown = 8;  // that a mean is made of; older ones fa
 constexpr double overtaken = 1.1;
 /// Of short calls the mean of several explorations; two options that are equally good take no turns.
 constexpr double worthwhileByMean = 0.98;
+/// Where links limit, trials do not tell which of two is the faster if one takes at most so many times as long.
+constexpr double alike = 1 / worthwhileByMean;
 constexpr int mostCountedOfMany = 16;  // calls of a time, while more than the finalists are tried
 constexpr int shortSkipped = 2;
 
@@ -79,12 +81,7 @@ DynamicChoice::Pace DynamicChoice::paceOfLongCalls(int period, int skipped) {
 
 DynamicChoice::Pace DynamicChoice::paceOfShortCalls(int period, int counted, int filling) {
   const int skipped = shortSkipped + filling;
-  return {std::max(period, timesOfShortCalls * (skipped + counted)),
-          timesOfShortCalls,
-          skipped,
-          counted,
-          filling,
-          filling > 0 ? 1 / worthwhileByMean : 1};
+  return {std::max(period, timesOfShortCalls * (skipped + counted)), timesOfShortCalls, skipped, counted, filling};
 }
 
 DynamicChoice::DynamicChoice(int option, double expected, Pace pace, const std::vector<int>& rivals)
@@ -332,19 +329,19 @@ void DynamicChoice::learn() {
 /// The finalists are those with the most times.
 const DynamicChoice::Trial& DynamicChoice::bestOfFinalists() const {
   std::vector<const Trial*> last;
-  const std::size_t most = std::ranges::max(trials_, {}, &Trial::count).count;
+  const std::size_t times = std::ranges::max(trials_, {}, &Trial::count).count;
   for (const Trial& trial : trials_)
-    if (trial.count == most) last.push_back(&trial);
+    if (trial.count == times) last.push_back(&trial);
   const auto seconds = [this](const Trial* trial) { return known(*trial); };
   const Trial* best = *std::ranges::min_element(last, {}, seconds);
-  const double alike = (isOfLinks(seconds(best)) ? pace_.alike : 1) * seconds(best);
+  const bool areOfLinks = isOfLinks(seconds(best));
+  const double most = alike * seconds(best);
   for (const Trial* trial : last)
-    if (seconds(trial) <= alike && priceRank(trial->option) < priceRank(best->option)) best = trial;
+    if (areOfLinks && seconds(trial) <= most && priceRank(trial->option) < priceRank(best->option)) best = trial;
   const Trial& old = trials_.front();
-  if (old.count != most || best == &old) return *best;
-  if (alike > seconds(best) && priceRank(best->option) < priceRank(old.option) &&
-      seconds(best) <= pace_.alike * seconds(&old))
-    return *best;
+  if (old.count != times || best == &old) return *best;
+  const bool isCheaper = areOfLinks && priceRank(best->option) < priceRank(old.option);
+  if (isCheaper && seconds(best) <= alike * seconds(&old)) return *best;
   // Two options that are equally good take no turns. Of rivals none was measured before.
   const bool isRoutine = reason_ == Reason::routine;
   const double needed = reason_ == Reason::rivals ? 1

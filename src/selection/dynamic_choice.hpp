@@ -51,12 +51,11 @@ class DynamicChoice {
   static constexpr std::size_t mostTimes = 16;  // in a window
   /// How calls are measured: a time is the mean of some calls in a row.
   struct Pace {
-    int period;        // calls from one agreement to the next, while nothing is tried
-    int times;         // that they tell, the last ones; at most mostTimes
-    int skipped = 0;   // calls of a trial that do not count, as they connect and run beside others' calls before them
-    int counted = 1;   // calls of which each time is the mean
-    int filling = 0;   // the last ones of those skipped: ranks that wait for one another do so before them
-    double alike = 1;  // rivals of which one takes at most so many times as long as the other: trials do not tell
+    int period;       // calls from one agreement to the next, while nothing is tried
+    int times;        // that they tell, the last ones; at most mostTimes
+    int skipped = 0;  // calls of a trial that do not count, as they connect and run beside others' calls before them
+    int counted = 1;  // calls of which each time is the mean
+    int filling = 0;  // the last ones of those skipped: ranks that wait for one another do so before them
   };
   static constexpr int leastPeriod = 4, mostPeriod = 64;
   /// Every call is timed by itself, and agreements are every `period` calls, leastPeriod to mostPeriod; the last
@@ -64,7 +63,7 @@ class DynamicChoice {
   static Pace paceOfLongCalls(int period, int skipped = 0);
   static constexpr int timesOfShortCalls = 4;
   /// `counted` calls in a row make a time, after two, as eight processes that take turns on two cores are in step after
-  /// a call or two, and `filling` more. Those are of calls that links limit, and of links the model knows more than
+  /// a call or two, and `filling` more. Those are of calls that links may limit, and of links the model knows more than
   /// trials do: of rivals that are nearly alike the cheapest is taken.
   static Pace paceOfShortCalls(int period, int counted, int filling = 0);
   /// That an exploration tries, the current one included; rivals may be as many as a window has times.
