@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <array>
-#include <set>
+#include <map>
 #include <unordered_map>
 
 #include "base/error.hpp"
@@ -65,6 +65,7 @@ class Reader {
     if (fabric_.devices.empty()) {
       fail(taccInvalidArgument, "{}: no line begins with Switch or Ca, so it is not what ibnetdiscover writes", origin);
     }
+    checkWhole();
   }
 
   Fabric take() { return std::move(fabric_); }
@@ -114,17 +115,35 @@ class Reader {
     double bandwidth = 0;
     for (const std::string_view word : wordsOf(line)) bandwidth = std::max(bandwidth, infinibandBandwidth(word));
     const End a{current_, *here}, b{other, *there};
-    if (!known_.insert(std::minmax(a, b)).second) return;  // a cable is listed at both its ends
+    const auto [cable, isNew] = known_.try_emplace(std::minmax(a, b), where_);
+    if (!isNew) {
+      cable->second = listedAtBoth;
+      return;
+    }
+    if (a == b) cable->second = listedAtBoth;  // a port that is plugged into itself
     if (fabric_.cables.size() >= mostCables) reject("there are too many cables");
     fabric_.cables.push_back({current_, other, bandwidth});
   }
 
+  /// A part of a network would pass for a smaller one.
+  void checkWhole() {
+    for (const auto& [ends, line] : known_) {
+      if (line == listedAtBoth) continue;
+      where_ = line;
+      const auto& [a, b] = ends;
+      reject(
+          "the cable from {}[{}] to {}[{}] is listed at one end only, so the file is not all that ibnetdiscover wrote",
+          shownText(fabric_.devices[a.first].id), a.second, shownText(fabric_.devices[b.first].id), b.second);
+    }
+  }
+
   using End = std::pair<std::uint32_t, std::int64_t>;
+  static constexpr std::size_t listedAtBoth = 0;
   const std::string& origin_;
   std::size_t where_ = 0;
   Fabric fabric_;
   std::unordered_map<std::string, std::uint32_t> byId_;
-  std::set<std::pair<End, End>> known_;
+  std::map<std::pair<End, End>, std::size_t> known_;  // cables: the line that lists the first end, or listedAtBoth
   std::uint32_t current_ = 0;
   bool hasCurrent_ = false;
 };

@@ -198,6 +198,20 @@ TEST(Ibnet, FindsLeavesPodsAndUplinks) {
   EXPECT_EQ(topology.uplink(2, 0), 50e9);
 }
 
+/// Wherever a file ends too early, or begins too late, it is refused and does not pass for a smaller network.
+TEST(Ibnet, APartOfAFileIsRefused) {
+  const std::string whole = readText(goldenPath("fat_tree.ibnetdiscover"));
+  const auto read = [](const std::string& text) {
+    return topologyOfFabric(fabricFromIbnetdiscover(text, "part"), "part");
+  };
+  EXPECT_EQ(read(whole).hosts(), 4u);
+  const std::size_t lastCable = whole.rfind("\n["), secondDevice = whole.find("\nSwitch", whole.find("\nSwitch") + 1);
+  ASSERT_LT(secondDevice, lastCable);
+  for (std::size_t bytes = 0; bytes < lastCable; ++bytes)
+    EXPECT_THROW(read(whole.substr(0, bytes)), Error) << bytes << " of " << whole.size();
+  EXPECT_THROW(read(whole.substr(secondDevice)), Error);
+}
+
 TEST(Ibnet, SpeedsAreOfData) {
   EXPECT_DOUBLE_EQ(infinibandBandwidth("4xQDR"), 4e9);
   EXPECT_NEAR(infinibandBandwidth("4xFDR"), 6.82e9, 1e7);
