@@ -128,7 +128,7 @@ taccResult_t taccConvertNumbers(taccDataType_t fromType, const void* from, taccD
     if (count == 0) return;
     require(from, "from");
     require(to, "to");
-    const tacc::layers::KernelTable& table = tacc::layers::kernelTable(kernels().isa);
+    const tacc::layers::KernelTable& table = tacc::layers::kernelTable(kernels().vectors);
     if (isToFloat) {
       table.fromBfloat16(static_cast<const std::uint16_t*>(from), static_cast<float*>(to), count);
     } else {

@@ -12,7 +12,7 @@ const conv::KernelSet& kernels() {
 }
 
 const layers::KernelTable& layerKernels() {
-  static const layers::KernelTable& table = layers::kernelTable(kernels().isa);
+  static const layers::KernelTable& table = layers::kernelTable(kernels().vectors);
   return table;
 }
 

@@ -31,7 +31,7 @@ struct Choice {
   Value value;
 };
 
-constexpr std::array<std::string_view, 6> isas = {"scalar", "sse4", "avx2", "avx512", "neon", "best"};
+constexpr std::array<std::string_view, 7> isas = {"scalar", "sse4", "avx2", "avx512", "amx", "neon", "best"};
 constexpr Choice<LogLevel> logLevels[] = {
     {"none", LogLevel::none}, {"warn", LogLevel::warn}, {"info", LogLevel::info}, {"trace", LogLevel::trace}};
 constexpr Choice<CmaMode> cmaModes[] = {{"auto", CmaMode::automatic}, {"on", CmaMode::on}, {"off", CmaMode::off}};

@@ -13,7 +13,7 @@ constexpr std::int64_t scalarTargets = HWY_SCALAR | HWY_EMU128;  // one of the t
 /// Of each kind of CPU the widest first.
 constexpr Isa knownIsas[] = {
     {"avx512", HWY_AVX3}, {"avx2", HWY_AVX2}, {"sse4", HWY_SSE4}, {"neon", HWY_NEON}, {"scalar", scalarTargets}};
-constexpr std::string_view allowedNames = "scalar, sse4, avx2, avx512, neon, best";
+constexpr std::string_view allowedNames = "scalar, sse4, avx2, avx512, amx, neon, best";
 
 std::string joinNames(const std::vector<Isa>& isas) {
   std::string text;
@@ -36,6 +36,7 @@ std::vector<Isa> availableIsas() {
 Isa bestIsa(std::string_view widest) {
   const std::vector<Isa> available = availableIsas();
   if (widest == "best") return available.front();
+  if (widest == "amx") return bestIsa("avx512");  // it multiplies only, beside the vectors of AVX-512
   bool reached = false;
   for (const Isa& isa : knownIsas) {
     reached = reached || isa.name == widest;

@@ -8,7 +8,7 @@
 namespace tacc {
 
 struct Isa {
-  std::string_view name;  // as in TACC_ISA: scalar, sse4, avx2, avx512, neon
+  std::string_view name;  // as in TACC_ISA: scalar, sse4, avx2, avx512, neon; amx is a matter of convolutions
   std::int64_t target;    // Highway's bit for it
 };
 

@@ -35,6 +35,10 @@ ChosenPlan makePlan(const Description& description, const KernelSet& kernels);
 /// The same for activations in bfloat16: a float32 plan for some images at a time, between conversions.
 ChosenPlan makeBfloat16Plan(const Description& description, const KernelSet& kernels);
 
+bool servesSplitProducts(const Description& d);
+std::unique_ptr<Plan> makeSplitProducts(const Description& d, const KernelSet& kernels);
+bool servesSplitGradient(const Description& d);
+std::unique_ptr<Plan> makeSplitGradient(const Description& d, const KernelSet& kernels);
 bool servesStridedProduct(const Description& d);
 std::unique_ptr<Plan> makeStridedProduct(const Description& d, const KernelSet& kernels);
 bool servesDirectForward(const Description& d);

@@ -133,7 +133,7 @@ ChosenPlan makeBfloat16Plan(const Description& description, const KernelSet& ker
     next = makePlan(inner, kernels).plan;
   }
   return {first.algorithm, std::make_unique<Bfloat16Plan>(description, inner.shape.batch, std::move(first.plan),
-                                                          std::move(next), layers::kernelTable(kernels.isa))};
+                                                          std::move(next), layers::kernelTable(kernels.vectors))};
 }
 
 }  // namespace tacc::conv

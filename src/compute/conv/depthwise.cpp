@@ -20,7 +20,7 @@ struct Geometry {
 class Depthwise final : public Plan {
  public:
   Depthwise(const Description& d, const KernelSet& kernels)
-      : Plan(std::string(kernels.isa) + " 8x1"),
+      : Plan(std::string(kernels.vectors) + " 8x1"),
         description_(d),
         kernels_(kernels),
         isForward_(d.pass == taccConvForward) {

@@ -16,9 +16,9 @@ constexpr int maxTaps = 64;
 class DepthwiseGradients final : public Plan {
  public:
   DepthwiseGradients(const Description& d, const KernelSet& kernels)
-      : Plan(std::string(kernels.isa)),
+      : Plan(std::string(kernels.vectors)),
         description_(d),
-        kernels_(layers::kernelTable(kernels.isa)),
+        kernels_(layers::kernelTable(kernels.vectors)),
         lanes_(kernels.fmaLanes) {}
 
   std::size_t packedFloats() const override {

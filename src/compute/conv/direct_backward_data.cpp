@@ -20,7 +20,7 @@ struct Phase {
 class DirectBackwardData final : public Plan {
  public:
   DirectBackwardData(const Description& description, const KernelSet& kernels, std::vector<Phase> phases)
-      : Plan(std::string(kernels.isa) + " " + phases.front().correlation.tileName()),
+      : Plan(std::string(kernels.vectors) + " " + phases.front().correlation.tileName()),
         description_(description),
         phases_(std::move(phases)),
         // The first phase has the most pixels.

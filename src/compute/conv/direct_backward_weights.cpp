@@ -17,7 +17,7 @@ namespace {
 class DirectBackwardWeights final : public Plan {
  public:
   DirectBackwardWeights(const Description& d, const KernelSet& kernels, const WeightTiles& tiles)
-      : Plan(fmt::format("{} {}x{}", kernels.isa, tiles.rowParts.front().size(), tiles.blockParts.front().size())),
+      : Plan(fmt::format("{} {}x{}", kernels.vectors, tiles.rowParts.front().size(), tiles.blockParts.front().size())),
         description_(d),
         kernels_(kernels),
         tiles_(tiles) {

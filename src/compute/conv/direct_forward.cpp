@@ -14,7 +14,7 @@ namespace {
 class DirectForward final : public Plan {
  public:
   DirectForward(const Description& description, const KernelSet& kernels, Correlation correlation)
-      : Plan(std::string(kernels.isa) + " " + correlation.tileName()),
+      : Plan(std::string(kernels.vectors) + " " + correlation.tileName()),
         description_(description),
         correlation_(std::move(correlation)),
         partition_(correlation_, shape().batch, shape().groups, shape().outHeight * shape().outWidth,

@@ -23,7 +23,7 @@ class FewChannelsBackwardWeights final : public Plan {
  public:
   FewChannelsBackwardWeights(const Description& d, const KernelSet& kernels, const FewChannelsImage& image,
                              const WeightTiles& tiles, bool joinsLines)
-      : Plan(fmt::format("{} {}x{}", kernels.isa, tiles.rowParts.front().size(), tiles.blockParts.front().size())),
+      : Plan(fmt::format("{} {}x{}", kernels.vectors, tiles.rowParts.front().size(), tiles.blockParts.front().size())),
         description_(d),
         kernels_(kernels),
         image_(image),

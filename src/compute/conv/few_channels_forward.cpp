@@ -33,7 +33,7 @@ class FewChannelsForward final : public Plan {
  public:
   FewChannelsForward(const Description& d, const KernelSet& kernels, const FewChannelsImage& image,
                      Correlation correlation)
-      : Plan(std::string(kernels.isa) + " " + correlation.tileName()),
+      : Plan(std::string(kernels.vectors) + " " + correlation.tileName()),
         description_(d),
         image_(image),
         correlation_(std::move(correlation)),

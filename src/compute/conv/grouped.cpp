@@ -43,7 +43,7 @@ GroupWeights::GroupWeights(const Description& d, const GroupCut& cut, bool areTa
 }
 
 BlockedInput::BlockedInput(const Description& d, const KernelSet& kernels)
-    : layout_(d.inputLayout), shape_(d.shape), kernels_(layers::kernelTable(kernels.isa)) {}
+    : layout_(d.inputLayout), shape_(d.shape), kernels_(layers::kernelTable(kernels.vectors)) {}
 
 std::size_t BlockedInput::floatsOf(taccLayout_t layout) const {
   return tensorFloats(layout, 1, shape_.inChannels, shape_.height, shape_.width);

@@ -20,7 +20,7 @@ constexpr std::size_t alignedFloats(std::size_t floats) {
 class GroupedBackwardWeights final : public Plan {
  public:
   GroupedBackwardWeights(const Description& d, const KernelSet& kernels)
-      : Plan(std::string(kernels.isa) + " grouped"),
+      : Plan(std::string(kernels.vectors) + " grouped"),
         description_(d),
         kernels_(kernels),
         input_(d, kernels),

@@ -64,7 +64,7 @@ std::vector<Part> partsOf(const Description& d, const GroupSteps& steps, const K
 class Grouped final : public Plan {
  public:
   Grouped(const Description& d, const KernelSet& kernels)
-      : Plan(std::string(kernels.isa) + " grouped"),
+      : Plan(std::string(kernels.vectors) + " grouped"),
         description_(d),
         isForward_(d.pass == taccConvForward),
         input_(d, kernels),

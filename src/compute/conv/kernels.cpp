@@ -1,14 +1,32 @@
 #include "compute/conv/kernels.hpp"
 
 #include "base/environment.hpp"
+#include "compute/conv/split.hpp"
 #include "compute/isa.hpp"
 
 namespace tacc::conv {
+namespace {
+
+#if defined(__x86_64__)
+/// AVX-512's kernels and those for AMX; null where there is no AMX.
+const KernelSet* amxSet() {
+  static const KernelSet set = [] {
+    KernelSet both = avx512Kernels();
+    both.isa = "amx";
+    both.split = amxKernels();
+    return both;
+  }();
+  return set.split != nullptr ? &set : nullptr;
+}
+#endif
+
+}  // namespace
 
 std::vector<const KernelSet*> availableKernels() {
   std::vector<const KernelSet*> sets;
 #if defined(__x86_64__)
   __builtin_cpu_init();
+  if (const KernelSet* const amx = amxSet()) sets.push_back(amx);
   if (__builtin_cpu_supports("avx512f")) sets.push_back(&avx512Kernels());
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets.push_back(&avx2Kernels());
 #endif
@@ -20,7 +38,8 @@ const KernelSet& bestKernels() {
   const Isa widest = chooseIsa();
   const std::vector<const KernelSet*> sets = availableKernels();
   // Highway's AVX-512 is more than these kernels need: without a limit they take what there is.
-  if (processEnvironment().isa == "best") return *sets.front();
+  const std::string& wanted = processEnvironment().isa;
+  if (wanted == "best" || wanted == "amx") return *sets.front();
   for (const KernelSet* set : sets) {
     if (set->isa == widest.name) return *set;
   }

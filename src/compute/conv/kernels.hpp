@@ -12,6 +12,8 @@
 
 namespace tacc::conv {
 
+struct SplitKernels;
+
 inline constexpr int blockLength = 16;  // channels of a block
 inline constexpr int maxBlocks = 4;     // blocks of output channels of one kernel call
 inline constexpr int maxPixels = 14;    // pixels of one tile
@@ -146,7 +148,8 @@ using DepthwiseKernel = void (*)(const DepthwiseCall&);
 
 /// All kernels of one instruction set. Thread safe: nothing in it changes.
 struct KernelSet {
-  std::string_view isa;
+  std::string_view isa;      // as in TACC_ISA
+  std::string_view vectors;  // the instruction set of the vectors: that of the other layers' kernels
   int fmaLanes;                                          // floats of the widest vector
   int pixelLimit[maxBlocks + 1];                         // most pixels of a tile of that many blocks; 0: no such tile
   int rowLimit[maxBlocks + 1];                           // the same for rows of gradient tiles
@@ -168,6 +171,7 @@ struct KernelSet {
   DepthwiseKernel depthwise;
   WinogradInputKernel winogradInput[7];    // [2], [4], [5] and [6]: outputs of a tile in each dimension
   WinogradOutputKernel winogradOutput[7];  // likewise
+  const SplitKernels* split;               // products of split numbers; null: none
   double (*multiplyAdds)(int steps);       // does nothing but multiply-adds; returns how many operations: for the peak
 };
 

@@ -10,6 +10,8 @@ namespace {
 constexpr Algorithm algorithms[] = {
     {"few-channels", servesFewChannelsForward, makeFewChannelsForward},
     {"few-channels", servesFewChannelsBackwardWeights, makeFewChannelsBackwardWeights},
+    {"split", servesSplitProducts, makeSplitProducts},
+    {"split", servesSplitGradient, makeSplitGradient},
     {"winograd-6x6", servesWinogradSix, makeWinogradSix},
     {"winograd-5x5", servesWinogradFive, makeWinogradFive},
     {"winograd-4x4", servesWinogradFour, makeWinogradFour},
@@ -47,6 +49,7 @@ ChosenPlan makePlan(const Description& given, const KernelSet& kernels) {
   if (given.isBfloat16) return makeBfloat16Plan(given, kernels);
   Description description = given;
   description.hasSmallTiles = kernels.pixelLimit[1] < 7;
+  description.splits = kernels.split != nullptr;
   description.hasTwoWideUnits = hasTwoWideUnits(kernels);
   const Shape& shape = description.shape;
   bool isKnown = description.algorithm.empty();

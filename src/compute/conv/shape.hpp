@@ -57,6 +57,8 @@ struct Description {
   bool hasSmallTiles = false;
   /// They start two multiply-adds of 512 bits a cycle; likewise.
   bool hasTwoWideUnits = false;
+  /// There are kernels for products of split numbers; likewise.
+  bool splits = false;
   /// The result is a part of one that goes past the caches.
   bool isOfLargeResult = false;
 };

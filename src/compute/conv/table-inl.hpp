@@ -78,7 +78,7 @@ inline double multiplyAdds(int steps) {
 
 constexpr KernelSet makeKernels(std::string_view isa) {
   KernelSet set{};
-  set.isa = isa;
+  set.isa = set.vectors = isa;
   set.fmaLanes = TACC_LANES;
   fillBlocks<1>(set);
   fillBlocks<2>(set);

@@ -110,7 +110,7 @@ class WinogradPlan final : public Plan {
  public:
   WinogradPlan(const Description& d, const KernelSet& kernels, int outputs, const TileBlocks& tiles,
                Correlation correlation)
-      : Plan(std::string(kernels.isa) + " " + correlation.tileName()),
+      : Plan(std::string(kernels.vectors) + " " + correlation.tileName()),
         description_(d),
         geometry_(d),
         kernels_(kernels),

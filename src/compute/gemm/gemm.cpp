@@ -115,7 +115,7 @@ Plan::Plan(const Description& description, const conv::KernelSet& kernels) : des
     const bool isWhole = count % blockLength == 0;
     conv::Correlation correlation(
         shapeOf(description, conv::ceilDivide(count, blockLength), isWhole ? description.ldc : blockLength), kernels);
-    if (kernel_.empty()) kernel_ = std::string(kernels.isa) + " " + correlation.tileName();
+    if (kernel_.empty()) kernel_ = std::string(kernels.vectors) + " " + correlation.tileName();
     const std::size_t floats = correlation.packedFloats();
     columns_.push_back({first, count, std::move(correlation), packedFloats_});
     packedFloats_ += floats;

@@ -114,7 +114,7 @@ TEST(Bfloat16, ConvertsEveryNumber) {
   std::vector<float> wide(1 << 16);
   for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
   for (const KernelSet* set : availableKernels()) {
-    const layers::KernelTable& kernels = layers::kernelTable(set->isa);
+    const layers::KernelTable& kernels = layers::kernelTable(set->vectors);
     kernels.fromBfloat16(all.data(), wide.data(), all.size());
     kernels.toBfloat16(wide.data(), back.data(), all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {

@@ -104,7 +104,7 @@ TEST(Threads, ChangeNoBit) {
 
 TEST(Memory, NothingOutsideTheBuffersIsTouched) {
   // Every buffer ends, or begins, where the next page may not be touched.
-  constexpr std::size_t pages = 60;
+  constexpr std::size_t pages = 250;
   for (const taccConvPass_t pass : allPasses) {
     for (const auto& [ins, outs, kernel, stride, pad, groups] : {std::array{16, 32, 3, 1, 1, 1},
                                                                  {20, 40, 3, 1, 1, 1},
@@ -171,7 +171,7 @@ void expectRoundTrips(int batch, int channels, int height, int width, const laye
 
 TEST(Reorder, FromEveryLayoutToEveryOther) {
   for (const KernelSet* set : availableKernels()) {
-    const layers::KernelTable& kernels = layers::kernelTable(set->isa);
+    const layers::KernelTable& kernels = layers::kernelTable(set->vectors);
     for (const auto& [batch, channels, height, width] :
          {std::array{1, 1, 1, 1}, {2, 3, 5, 7}, {1, 16, 9, 9}, {3, 37, 10, 13}, {2, 48, 8, 8}}) {
       expectRoundTrips(batch, channels, height, width, kernels);

@@ -60,8 +60,8 @@ inline void expectZeroPadding(const Sizes& sizes, const Floats& tensor) {
 inline std::vector<const KernelTable*> availableTables() {
   std::vector<const KernelTable*> tables;
   for (const conv::KernelSet* set : conv::availableKernels()) {
-    tables.push_back(&kernelTable(set->isa));
-    EXPECT_EQ(tables.back()->isa, set->isa);
+    tables.push_back(&kernelTable(set->vectors));
+    EXPECT_EQ(tables.back()->isa, set->vectors);
   }
   return tables;
 }

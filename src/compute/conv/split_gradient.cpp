@@ -1,0 +1,329 @@
+// The convolution backward to the weights as products of split numbers (split.hpp). What is summed over are positions
+// of output pixels, so both operands are regrouped to pairs of positions: the output's gradient as it is, the input
+// transposed, a line of positions for each channel, in which a tap is a distance.
+//
+// A part of the batch is split and regrouped, then multiplied for all pairs of channels and all taps; the results of
+// the parts are added up in order.
+#include <algorithm>
+#include <cmath>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/caching.hpp"
+#include "compute/conv/partition.hpp"
+#include "compute/conv/split_jobs.hpp"
+#include "compute/conv/weights.hpp"
+
+namespace tacc::conv {
+namespace {
+
+constexpr int stepPositions = 2 * tileRows;
+
+std::vector<Tap> tapsOf(const Shape& s) {
+  std::vector<Tap> taps;
+  for (int r = 0; r < s.kernelHeight; ++r) {
+    for (int t = 0; t < s.kernelWidth; ++t) {
+      taps.push_back({r * s.dilationHeight - s.padHeight, t * s.dilationWidth - s.padWidth});
+    }
+  }
+  return taps;
+}
+
+// Blocks, and pairs of them, of one group of channels.
+int inBlocksOf(const Shape& s) { return ceilDivide(s.inPerGroup(), blockLength); }
+int outBlocksOf(const Shape& s) { return ceilDivide(s.outPerGroup(), blockLength); }
+int inPairsOf(const Shape& s) { return ceilDivide(inBlocksOf(s), 2); }
+int outPairsOf(const Shape& s) { return ceilDivide(outBlocksOf(s), 2); }
+
+/// Pairs of positions begin at even ones; for taps at odd distances they are there once more, one position later.
+int paritiesOf(const Shape& s) { return s.kernelHeight * s.kernelWidth == 1 ? 1 : 2; }
+
+SplitImage imageOf(const Shape& s) {
+  SplitImage image(2 * inPairsOf(s) * s.groups, s.height, s.width, s.strideHeight, s.strideWidth, s.outHeight,
+                   s.outWidth, tapsOf(s));
+  // One side, the smaller one, is read over again for each pair of blocks of the other one.
+  const std::size_t bytes = secondCacheBytes() / 2;
+  const auto blocks = static_cast<std::size_t>(std::min(inBlocksOf(s) * paritiesOf(s), outBlocksOf(s)) * s.groups);
+  image.choosePart(s.batch, bytes * static_cast<std::size_t>(s.inBlocks()) / blocks, s.inBlocks() * s.inPlane());
+  return image;
+}
+
+/// The model: cycles on one worker.
+double cyclesOf(const Shape& s, const SplitImage& image) {
+  const double taps = static_cast<double>(s.kernelHeight) * s.kernelWidth;
+  const double tilePairs = double(s.groups) * 2 * inPairsOf(s) * outBlocksOf(s) * taps;
+  const double bytes = sizeof(float) * double(s.batch) * static_cast<double>(s.inBlocks() * s.inPlane());
+  const double regroupedRowCycles = splitRowCycles(bytes) + 16;
+  double cycles = 0;
+  for (int index = 0; index < image.parts(); ++index) {
+    const double positions = image.positions(image.part(index), s.outHeight, s.outWidth);
+    const double rows = double(image.rows()) * image.phases() * inPairsOf(s) + positions * outPairsOf(s);
+    cycles += tilePairs * (std::ceil(positions / stepPositions) * 6 * tileProductCycles + 2 * deliverTileCycles) +
+              rows * s.groups * regroupedRowCycles;
+  }
+  return cycles;
+}
+
+class SplitGradient final : public Plan {
+ public:
+  SplitGradient(const Description& d, const SplitKernels& kernels)
+      : Plan("amx 32x2"), description_(d), kernels_(kernels), taps_(tapsOf(d.shape)), image_(imageOf(d.shape)) {
+    const Shape& s = shape();
+    for (int kind = 0; kind < image_.kinds(); ++kind) {
+      const int part = image_.partOfKind(kind);
+      gradientRuns_.push_back(part < 0 ? std::vector<SplitRun>{}
+                                       : image_.outputRuns(image_.part(part), s.outBlocks() * s.outPlane()));
+    }
+    const int most = image_.positions(image_.part(0), s.outHeight, s.outWidth);
+    outTiles_ = ceilDivide(most, stepPositions);
+    inTiles_ = (image_.rows() + stepPositions - 1) / stepPositions;
+    for (std::ptrdiff_t step = 0; step < outTiles_; ++step) steps_.push_back(step * tileBytes);
+    outputs_ = resultPlaces();
+  }
+
+  std::size_t workspaceBytes() const override {
+    return blockedBytes() + inBytes() + outBytes() + static_cast<std::size_t>(description_.maxWorkers) * workerBytes;
+  }
+  double predictedSeconds() const override { return cyclesOf(shape(), image_) / assumedHertz; }
+  void run(const Buffers& buffers, const Executor& executor) const override;
+
+ private:
+  // Of each worker: sums, twice those that are turned and delivered, and the rows that are regrouped.
+  static constexpr std::size_t sumsBytes = 4 * static_cast<std::size_t>(tileBytes);
+  static constexpr std::ptrdiff_t stagingRows = stepPositions + 1;
+  static constexpr std::size_t workerBytes = 3 * sumsBytes + splitParts * stagingRows * rowBytes;
+
+  const Shape& shape() const { return description_.shape; }
+  bool isBlocked() const { return description_.weightLayout == taccWeightsBlocked; }
+  std::size_t blockedFloats() const {
+    const Shape& s = shape();
+    return weightFloats(taccWeightsBlocked, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, s.groups);
+  }
+  std::size_t blockedBytes() const { return isBlocked() ? 0 : (blockedFloats() * sizeof(float) + 63) / 64 * 64; }
+  // Of one part of the numbers, one block of channels, and for the input one parity of the positions.
+  std::ptrdiff_t inPartBytes() const { return inTiles_ * tileBytes; }
+  std::ptrdiff_t outPartBytes() const { return outTiles_ * tileBytes; }
+  std::ptrdiff_t inBlockBytes() const { return splitParts * inPartBytes() * paritiesOf(shape()); }
+  std::ptrdiff_t outBlockBytes() const { return splitParts * outPartBytes(); }
+  // Pairs of blocks of all groups, for the input of all phases.
+  int inUnits() const { return shape().groups * image_.phases() * inPairsOf(shape()); }
+  int inUnit(int group, int phase, int pair) const {
+    return (group * image_.phases() + phase) * inPairsOf(shape()) + pair;
+  }
+  int outUnits() const { return shape().groups * outPairsOf(shape()); }
+  std::size_t inBytes() const { return static_cast<std::size_t>(2 * inUnits() * inBlockBytes()); }
+  std::size_t outBytes() const { return static_cast<std::size_t>(2 * outUnits() * outBlockBytes()); }
+
+  std::vector<std::ptrdiff_t> resultPlaces() const;
+  void regroupInput(const Buffers& buffers, int part, int unit, std::byte* staging, std::byte* to) const;
+  void regroupGradient(const Buffers& buffers, int part, int unit, std::byte* staging, std::byte* to) const;
+  template <class Visit>
+  void forEachTile(SplitWork work, const float* even, const float* odd, int stride, std::byte* staging,
+                   std::ptrdiff_t tiles, const Visit& visit) const;
+
+  /// What is the same for all pairs of blocks of a part.
+  struct Operands {
+    const std::byte *input, *gradient;
+    float* result;
+    int steps;
+    bool accumulates;
+  };
+  void multiply(const Operands& operands, TaskPart pairs, float* sums) const;
+
+  Description description_;
+  const SplitKernels& kernels_;
+  std::vector<Tap> taps_;
+  SplitImage image_;
+  std::ptrdiff_t inTiles_, outTiles_;                // most of a part
+  std::vector<std::vector<SplitRun>> gradientRuns_;  // of each kind of part
+  std::vector<std::ptrdiff_t> steps_, outputs_;
+};
+
+/// Where the rows of a pair of blocks of input channels are in a block of output channels, for each pair and tap.
+std::vector<std::ptrdiff_t> SplitGradient::resultPlaces() const {
+  std::vector<std::ptrdiff_t> places;
+  for (int pair = 0; pair < inPairsOf(shape()); ++pair) {
+    for (int tap = 0; tap < static_cast<int>(taps_.size()); ++tap) {
+      for (int i = 0; i < 2 * tileRows; ++i) {
+        const int block = 2 * pair + i / tileRows;
+        std::ptrdiff_t place = -1;
+        if (block < inBlocksOf(shape())) {
+          const WeightBlock w = weightBlock(shape(), taccWeightsBlocked, 0, 0, block, tap / shape().kernelWidth,
+                                            tap % shape().kernelWidth);
+          if (i % tileRows < w.ins) place = w.base + i % tileRows * w.inStep;
+        }
+        places.push_back(place);
+      }
+    }
+  }
+  return places;
+}
+
+/// Splits the rows of `work` into the staging, 32 and one at a time, and calls visit(tile) for them.
+template <class Visit>
+void SplitGradient::forEachTile(SplitWork work, const float* even, const float* odd, int stride, std::byte* staging,
+                                std::ptrdiff_t tiles, const Visit& visit) const {
+  alignas(64) static constexpr float zeros[blockLength] = {};
+  const std::ptrdiff_t step = std::ptrdiff_t{stride} * blockLength;
+  work.rows = tiles * stepPositions + 1;
+  work.fetchRun = work.run;
+  work.even = even;
+  work.odd = odd != nullptr ? odd : zeros;
+  work.evenStep = step;
+  work.oddStep = odd != nullptr ? step : 0;
+  work.output = staging;
+  work.partStep = stagingRows * rowBytes;
+  kernels_.split(work, 1);
+  for (std::ptrdiff_t tile = 0; tile < tiles; ++tile) {
+    kernels_.split(work, stepPositions);
+    visit(tile);
+    for (int p = 0; p < splitParts; ++p) {
+      std::byte* const first = staging + p * stagingRows * rowBytes;
+      std::copy_n(first + stepPositions * rowBytes, rowBytes, first);
+    }
+    work.output -= stepPositions * rowBytes;
+  }
+}
+
+void SplitGradient::regroupInput(const Buffers& buffers, int part, int unit, std::byte* staging, std::byte* to) const {
+  const Shape& s = shape();
+  const int pairs = inPairsOf(s), pair = unit % pairs, phase = unit / pairs % image_.phases();
+  const int group = unit / (pairs * image_.phases());
+  const bool isHalf = 2 * pair + 1 == inBlocksOf(s);
+  const std::ptrdiff_t block =
+      image_.part(part).image * std::ptrdiff_t{s.inBlocks()} + group * inBlocksOf(s) + 2 * pair;
+  const float* const even = buffers.input + block * s.inPlane();
+  const std::span<const SplitRun> runs = image_.runs(part, phase);
+  std::byte* const tiles = to + std::ptrdiff_t{2} * unit * inBlockBytes();
+  forEachTile({.run = runs.data(), .end = runs.data() + runs.size()}, even, isHalf ? nullptr : even + s.inPlane(),
+              s.strideWidth, staging, inTiles_, [&](std::ptrdiff_t tile) {
+                for (int parity = 0; parity < paritiesOf(s); ++parity) {
+                  std::byte* const at = tiles + parity * splitParts * inPartBytes() + tile * tileBytes;
+                  kernels_.regroup({.rows = staging + parity * rowBytes,
+                                    .rowsPart = stagingRows * rowBytes,
+                                    .even = at,
+                                    .odd = isHalf ? nullptr : at + inBlockBytes(),
+                                    .outputPart = inPartBytes()});
+                }
+              });
+}
+
+void SplitGradient::regroupGradient(const Buffers& buffers, int part, int unit, std::byte* staging,
+                                    std::byte* to) const {
+  const Shape& s = shape();
+  const int pair = unit % outPairsOf(s), group = unit / outPairsOf(s);
+  const bool isHalf = 2 * pair + 1 == outBlocksOf(s);
+  const std::ptrdiff_t block =
+      image_.part(part).image * std::ptrdiff_t{s.outBlocks()} + group * outBlocksOf(s) + 2 * pair;
+  const float* const even = buffers.outputGradient + block * s.outPlane();
+  const std::vector<SplitRun>& runs = gradientRuns_[static_cast<std::size_t>(image_.kindOf(part))];
+  std::byte* const tiles = to + std::ptrdiff_t{2} * unit * outBlockBytes();
+  forEachTile({.run = runs.data(), .end = runs.data() + runs.size()}, even, isHalf ? nullptr : even + s.outPlane(), 1,
+              staging, outTiles_, [&](std::ptrdiff_t tile) {
+                std::byte* const at = tiles + tile * tileBytes;
+                kernels_.transpose({.rows = staging,
+                                    .rowsPart = stagingRows * rowBytes,
+                                    .even = at,
+                                    .odd = isHalf ? nullptr : at + outBlockBytes(),
+                                    .outputPart = outPartBytes()});
+              });
+}
+
+void SplitGradient::multiply(const Operands& operands, TaskPart pairs, float* sums) const {
+  const Shape& s = shape();
+  const int inPairs = inPairsOf(s), outPairs = outPairsOf(s);
+  const bool isInputOuter = inBlocksOf(s) * paritiesOf(s) > outBlocksOf(s);
+  const std::ptrdiff_t resultBlock = std::ptrdiff_t{s.inPerGroup()} * s.kernelHeight * s.kernelWidth * blockLength;
+  DeliverWork deliver[2];
+  int side = 0;
+  ProductCall product{};
+  product.aRow = rowBytes;
+  product.aPart = outPartBytes();
+  product.aTile = outBlockBytes();
+  product.aSteps = steps_.data();
+  product.bPart = inPartBytes();
+  product.bTile = inBlockBytes();
+  product.bStep = tileBytes;
+  product.steps = operands.steps;
+  product.sums = sums;
+  kernels_.begin();
+  for (std::size_t i = pairs.from; i < pairs.to; ++i) {
+    const int pair = static_cast<int>(i) % (inPairs * outPairs), group = static_cast<int>(i) / (inPairs * outPairs);
+    const int inPair = isInputOuter ? pair / outPairs : pair % inPairs;
+    const int outPair = isInputOuter ? pair % outPairs : pair / inPairs;
+    const int rows = std::min(2, outBlocksOf(s) - 2 * outPair), columns = std::min(2, inBlocksOf(s) - 2 * inPair);
+    product.a = operands.gradient + std::ptrdiff_t{2} * (group * outPairs + outPair) * outBlockBytes();
+    float* const to = operands.result + (std::ptrdiff_t{group} * outBlocksOf(s) + 2 * outPair) * resultBlock;
+    for (std::size_t tap = 0; tap < taps_.size(); ++tap) {
+      const std::ptrdiff_t distance = image_.distanceOf(taps_[tap]);
+      product.b = operands.input +
+                  std::ptrdiff_t{2} * inUnit(group, image_.phaseOf(taps_[tap]), inPair) * inBlockBytes() +
+                  distance % 2 * splitParts * inPartBytes() + distance / 2 * rowBytes;
+      float* const turned = sums + (1 + side) * 4 * tileFloats;
+      kernels_.multiply[rows][columns](product, {&deliver[1 - side], nullptr, 0});
+      kernels_.turn(sums, rows, columns, turned);
+      deliver[side] = {
+          .sums = turned,
+          .positions = columns * tileRows,
+          .blocks = rows,
+          .outputs = outputs_.data() + (static_cast<std::size_t>(inPair) * taps_.size() + tap) * 2 * tileRows,
+          .addend = operands.accumulates ? to : nullptr,
+          .output = to,
+          .outputBlock = resultBlock};
+      side = 1 - side;
+    }
+  }
+  kernels_.deliver(deliver[1 - side]);
+  kernels_.end();
+}
+
+void SplitGradient::run(const Buffers& buffers, const Executor& executor) const {
+  auto* const workspace = static_cast<std::byte*>(buffers.workspace);
+  float* const result = isBlocked() ? buffers.result : reinterpret_cast<float*>(workspace);
+  std::byte* const input = workspace + blockedBytes();
+  std::byte* const gradient = input + inBytes();
+  std::byte* const workers = gradient + outBytes();
+  const auto inputs = static_cast<std::size_t>(inUnits());
+  const std::size_t units = inputs + static_cast<std::size_t>(outUnits());
+  const auto pairs = static_cast<std::size_t>(outUnits() * inPairsOf(shape()));
+  const bool isAlone = executor.workers() == 1;
+  const std::size_t unitTasks = isAlone ? 1 : units, pairTasks = isAlone ? 1 : pairs;
+  for (int part = 0; part < image_.parts(); ++part) {
+    executor.forEach(unitTasks, [&](std::size_t task, int worker) {
+      const TaskPart mine = partOf(units, unitTasks, task);
+      std::byte* const staging = workers + static_cast<std::size_t>(worker) * workerBytes + 3 * sumsBytes;
+      for (std::size_t unit = mine.from; unit < mine.to; ++unit) {
+        if (unit < inputs) {
+          regroupInput(buffers, part, static_cast<int>(unit), staging, input);
+        } else {
+          regroupGradient(buffers, part, static_cast<int>(unit - inputs), staging, gradient);
+        }
+      }
+    });
+    const int positions = image_.positions(image_.part(part), shape().outHeight, shape().outWidth);
+    const Operands operands{input, gradient, result, ceilDivide(positions, stepPositions),
+                            part > 0 || (isBlocked() && description_.accumulate)};
+    executor.forEach(pairTasks, [&](std::size_t task, int worker) {
+      multiply(operands, partOf(pairs, pairTasks, task),
+               reinterpret_cast<float*>(workers + static_cast<std::size_t>(worker) * workerBytes));
+    });
+  }
+  if (!isBlocked()) deliverGradient(result, buffers.result, shape(), description_.accumulate);
+}
+
+}  // namespace
+
+bool servesSplitGradient(const Description& d) {
+  if (!d.splits || d.pass != taccConvBackwardWeights || d.inputLayout != taccLayoutNchw16c ||
+      !d.shape.blocksFitGroups()) {
+    return false;
+  }
+  constexpr double plainGradientProductsInCycle = 28;
+  return d.algorithm == "split" ||
+         cyclesOf(d.shape, imageOf(d.shape)) < d.shape.operations() / 2 / plainGradientProductsInCycle;
+}
+
+std::unique_ptr<Plan> makeSplitGradient(const Description& d, const KernelSet& kernels) {
+  return std::make_unique<SplitGradient>(d, *kernels.split);
+}
+
+}  // namespace tacc::conv

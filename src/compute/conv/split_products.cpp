@@ -1,0 +1,359 @@
+// Convolutions forward and backward to the data as products of split numbers (split.hpp): a part of the batch is split
+// into the workspace, and 32 output channels at a time are computed for all its positions.
+//
+// Steps of a sum are taps of 32 channels. Of a part that is split, all stays in the second cache; weights are read from
+// there too, or from behind it once for each part.
+#include <algorithm>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/caching.hpp"
+#include "compute/conv/partition.hpp"
+#include "compute/conv/split_jobs.hpp"
+#include "compute/conv/weights.hpp"
+
+namespace tacc::conv {
+namespace {
+
+class SplitProducts final : public Plan {
+ public:
+  SplitProducts(const Description& d, const SplitKernels& kernels)
+      : Plan("amx 32x2"),
+        description_(d),
+        kernels_(kernels),
+        sides_(d),
+        jobs_(splitJobs(d)),
+        image_(splitImage(d, jobs_)),
+        columns_(2),
+        isStreamed_(isStreamedResult(d)) {
+    const double weightBytes = splitWeightBytes(d, jobs_);
+    fetchesWeights_ = weightBytes > static_cast<double>(secondCacheBytes()) / 2;
+    // Weights from behind the second cache are read once for all positions where these are few.
+    constexpr int fewTiles = 4;
+    if (fetchesWeights_ && mostTiles() <= fewTiles) columns_ = 1;
+    for (const SplitJob& job : jobs_) {
+      work_.push_back(workOf(job, packedFloats_));
+      packedFloats_ += static_cast<std::size_t>(sides_.groups) * groupFloats(job);
+    }
+  }
+
+  std::size_t workspaceBytes() const override {
+    return biasBytes() + static_cast<std::size_t>(description_.maxWorkers) * sumsBytes +
+           static_cast<std::size_t>(image_.parts() > 1 ? 2 : 1) * splitBytes();
+  }
+  std::size_t packedFloats() const override { return packedFloats_; }
+  double predictedSeconds() const override { return splitCycles(description_, image_, jobs_) / assumedHertz; }
+
+  void pack(const float* weights, float* packed) const override;
+  void run(const Buffers& buffers, const Executor& executor) const override;
+
+ private:
+  static constexpr std::size_t weightTileFloats = splitParts * tileFloats;
+  static constexpr std::size_t sumsBytes = 2 * 4 * static_cast<std::size_t>(tileBytes);  // two sets: one is delivered
+
+  struct Work {
+    std::vector<std::ptrdiff_t> steps;    // bytes from a position to its row for each step
+    std::vector<std::ptrdiff_t> outputs;  // of the positions of a part
+    std::size_t packed;                   // where its weights begin, in floats
+  };
+  Work workOf(const SplitJob& job, std::size_t packed) const;
+
+  /// Of one group of channels: blocks of output that are computed together.
+  int columnSets() const { return ceilDivide(sides_.outBlocks, columns_); }
+  /// Of one part.
+  int mostTiles() const {
+    int most = 0;
+    for (const SplitJob& job : jobs_) {
+      most = std::max(most, ceilDivide(image_.positions(image_.part(0), job.outHeight, job.outWidth), tileRows));
+    }
+    return most;
+  }
+  /// Of all groups.
+  std::size_t columnSetsOfAll() const { return static_cast<std::size_t>(sides_.groups * columnSets()); }
+  int tilesOfStrip() const { return 4 / columns_; }
+  std::size_t biasBytes() const { return (biasWorkspaceBytes(description_) + 63) / 64 * 64; }
+  std::ptrdiff_t partStep() const { return image_.rows() * rowBytes; }
+  std::ptrdiff_t pairStep() const { return partStep() * splitParts; }
+  /// Of one group.
+  int groupUnits() const { return sides_.inPairs() * image_.phases(); }
+  std::size_t units() const { return static_cast<std::size_t>(sides_.groups * groupUnits()); }
+  std::size_t splitBytes() const { return static_cast<std::size_t>(pairStep()) * units(); }
+  std::size_t groupFloats(const SplitJob& job) const {
+    return job.taps.size() * static_cast<std::size_t>(sides_.inPairs() * sides_.outBlocks) * weightTileFloats;
+  }
+  class Splitting;
+  /// From strip to strip of a task.
+  struct Progress {
+    DeliverWork deliver[2];  // of the strip before, and of the next one
+    int side = 0;
+    int strips = 0;             // that are left
+    Splitting* next = nullptr;  // or null
+  };
+
+  /// A share of the products of one part.
+  struct Share {
+    const Buffers& buffers;
+    const float* bias;
+    const std::byte* input;  // split
+    float* sums;
+    SplitImage::Part part;
+    std::size_t index, count;  // of the strips
+  };
+  std::size_t stripsOf(const SplitImage::Part& part, const SplitJob& job) const;
+  /// All strips of a share for one set of columns of one job.
+  void multiplySet(const Share& share, std::size_t index, Progress& progress) const;
+
+  Description description_;
+  const SplitKernels& kernels_;
+  SplitSides sides_;
+  std::vector<SplitJob> jobs_;
+  SplitImage image_;
+  int columns_;  // blocks of output that are computed together
+  std::vector<Work> work_;
+  std::size_t packedFloats_ = 0;
+  bool isStreamed_, fetchesWeights_ = false;
+};
+
+SplitProducts::Work SplitProducts::workOf(const SplitJob& job, std::size_t packed) const {
+  Work work{{}, image_.outputs(job.outHeight, job.outWidth, sides_.outImage(), job.outLine, job.outPixel), packed};
+  for (int pair = 0; pair < sides_.inPairs(); ++pair) {
+    for (const Tap& tap : job.taps) {
+      work.steps.push_back((std::ptrdiff_t{image_.phaseOf(tap)} * sides_.inPairs() + pair) * pairStep() +
+                           image_.distanceOf(tap) * rowBytes);
+    }
+  }
+  return work;
+}
+
+void SplitProducts::pack(const float* weights, float* packed) const {
+  const auto weightAt = [&](int group, int inBlock, int outBlock, int kernelTap, int in, int out) {
+    if (inBlock >= sides_.inBlocks) return 0.0F;
+    const Shape& s = description_.shape;
+    const int r = kernelTap / s.kernelWidth, t = kernelTap % s.kernelWidth;
+    const WeightBlock block = sides_.isForward
+                                  ? weightBlock(s, description_.weightLayout, group, outBlock, inBlock, r, t)
+                                  : weightBlock(s, description_.weightLayout, group, inBlock, outBlock, r, t);
+    const int c = sides_.isForward ? in : out, k = sides_.isForward ? out : in;
+    return c < block.ins && k < block.outs ? weights[block.base + k * block.outStep + c * block.inStep] : 0.0F;
+  };
+  /// One tile: pairs of channels of two blocks that are read, of one block that is written.
+  const auto packTile = [&](int group, int pair, int block, int kernelTap, float* to) {
+    alignas(64) float gathered[2][tileFloats];
+    for (int which = 0; which < 2; ++which) {
+      for (int i = 0; i < tileFloats; ++i) {
+        gathered[which][i] = weightAt(group, 2 * pair + which, block, kernelTap, i / blockLength, i % blockLength);
+      }
+    }
+    const SplitRun rows{0, 0, blockLength};
+    SplitWork work{.run = &rows,
+                   .end = &rows + 1,
+                   .rows = blockLength,
+                   .fetchRun = &rows + 1,
+                   .even = gathered[0],
+                   .odd = gathered[1],
+                   .evenStep = blockLength,
+                   .oddStep = blockLength,
+                   .output = reinterpret_cast<std::byte*>(to),
+                   .partStep = tileBytes};
+    kernels_.split(work, blockLength);
+  };
+  float* to = packed;
+  for (const SplitJob& job : jobs_) {
+    for (int set = 0; set < sides_.groups * columnSets(); ++set) {
+      const int group = set / columnSets(), first = set % columnSets() * columns_;
+      for (int pair = 0; pair < sides_.inPairs(); ++pair) {
+        for (const int tap : job.kernelTaps) {
+          for (int block = first; block < std::min(first + columns_, sides_.outBlocks); ++block) {
+            packTile(group, pair, block, tap, to);
+            to += weightTileFloats;
+          }
+        }
+      }
+    }
+  }
+}
+
+/// The work of one share of a part's pairs of blocks and phases of pixels.
+class SplitProducts::Splitting {
+ public:
+  Splitting(const SplitProducts& plan, const float* input, std::byte* to, int part, TaskPart units)
+      : plan_(plan), input_(input), to_(to), part_(part), unit_(units.from), end_(units.to) {
+    for (std::size_t i = units.from; i < units.to; ++i) rows_ += static_cast<int>(plan.image_.rows());
+    load();
+  }
+  /// The next rows of one unit; those of the next one come with the next call.
+  SplitWork& work() {
+    if (work_.at == work_.rows && unit_ < end_) {
+      ++unit_;
+      load();
+    }
+    return work_;
+  }
+  /// About.
+  int rowsLeft() const { return rows_; }
+  void count(int rows) { rows_ = std::max(0, rows_ - rows); }
+  void finish() {
+    while (unit_ < end_) plan_.kernels_.split(work(), static_cast<int>(plan_.image_.rows()));
+  }
+
+ private:
+  void load() {
+    if (unit_ >= end_) return;
+    alignas(64) static constexpr float zeros[blockLength] = {};
+    const SplitSides& sides = plan_.sides_;
+    const auto unit = static_cast<int>(unit_);
+    const int pair = unit % sides.inPairs(), phase = unit / sides.inPairs() % plan_.image_.phases();
+    const int group = unit / plan_.groupUnits();
+    const bool isHalf = 2 * pair + 1 == sides.inBlocks;
+    const std::span<const SplitRun> runs = plan_.image_.runs(part_, phase);
+    work_.run = work_.fetchRun = runs.data();
+    work_.fetched = 0;
+    work_.end = runs.data() + runs.size();
+    work_.at = 0;
+    work_.rows = plan_.image_.rows();
+    work_.even = input_ + plan_.image_.part(part_).image * sides.inImage() +
+                 (std::ptrdiff_t{group} * sides.inBlocks + 2 * pair) * sides.inPlane;
+    work_.odd = isHalf ? zeros : work_.even + sides.inPlane;
+    work_.evenStep = std::ptrdiff_t{sides.strideWidth} * blockLength;
+    work_.oddStep = isHalf ? 0 : work_.evenStep;
+    work_.output = to_ + static_cast<std::ptrdiff_t>(unit_) * plan_.pairStep();
+    work_.partStep = plan_.partStep();
+  }
+
+  const SplitProducts& plan_;
+  const float* input_;
+  std::byte* to_;
+  int part_;
+  std::size_t unit_, end_;
+  int rows_ = 0;
+  SplitWork work_;
+};
+
+void SplitProducts::multiplySet(const Share& share, std::size_t index, Progress& progress) const {
+  const std::size_t sets = columnSetsOfAll();
+  const SplitJob& of = jobs_[index / sets];
+  const Work& work = work_[index / sets];
+  const int group = static_cast<int>(index % sets) / columnSets();
+  const int first = static_cast<int>(index % sets) % columnSets() * columns_;  // block of the group
+  const int block = group * sides_.outBlocks + first;
+  const int blocks = std::min(columns_, sides_.outBlocks - first);
+  const auto steps = static_cast<std::ptrdiff_t>(work.steps.size());
+  const int positions = image_.positions(share.part, of.outHeight, of.outWidth);
+  const TaskPart mine = partOf(stripsOf(share.part, of), share.count, share.index);
+  if (mine.isEmpty()) return;
+  const auto* const weights = reinterpret_cast<const std::byte*>(share.buffers.packedWeights + work.packed);
+  const std::ptrdiff_t blockBytes = steps * splitParts * tileBytes;
+  const std::ptrdiff_t result =
+      share.part.image * sides_.outImage() + of.output + share.part.line * of.outLine + block * sides_.outPlane;
+  ProductCall product{};
+  product.aRow = rowBytes;
+  product.aPart = partStep();
+  product.aTile = tileBytes;
+  product.aSteps = work.steps.data();
+  product.b = weights + block * blockBytes;
+  product.bPart = tileBytes;
+  product.bTile = splitParts * tileBytes;
+  product.bStep = blocks * splitParts * tileBytes;
+  product.steps = static_cast<int>(steps);
+  const float* const addend = description_.residual     ? share.buffers.residual + result
+                              : description_.accumulate ? share.buffers.result + result
+                                                        : nullptr;
+  const float* const bias = share.bias != nullptr ? share.bias + block * blockLength : nullptr;
+  const auto count = static_cast<int>(mine.to - mine.from);
+  const std::byte* const input = share.input + group * groupUnits() * pairStep();
+  // Weights from behind the second cache: a strip brings its share of those of the next blocks, or, if it is the only
+  // one, those that it will need soon.
+  constexpr std::ptrdiff_t stepsAhead = 16;
+  if (fetchesWeights_) product.fetchLines = ceilDivide(blocks * splitParts * tileRows, count);
+  for (int i = 0; i < count; ++i) {
+    const int position = (static_cast<int>(mine.from) + i) * tilesOfStrip() * tileRows;
+    const int tiles = std::min(tilesOfStrip(), ceilDivide(positions - position, tileRows));
+    DeliverWork& deliver = progress.deliver[progress.side];
+    float* const sums = share.sums + progress.side * 4 * tileFloats;
+    deliver = {.sums = sums,
+               .positions = std::min(tiles * tileRows, positions - position),
+               .blocks = blocks,
+               .outputs = work.outputs.data() + position,
+               .bias = bias,
+               .addend = addend,
+               .output = share.buffers.result + result,
+               .outputBlock = sides_.outPlane,
+               .relu = description_.relu,
+               .isStreamed = isStreamed_ && addend == nullptr};
+    product.a = input + position * rowBytes;
+    product.fetchAt =
+        count == 1 ? stepsAhead * product.bStep : blocks * blockBytes + i * steps * product.fetchLines * rowBytes;
+    product.sums = sums;
+    progress.side = 1 - progress.side;
+    Chores chores{&progress.deliver[progress.side], nullptr, 0};
+    if (progress.next != nullptr) {
+      chores.split = &progress.next->work();
+      chores.splitRows = ceilDivide(progress.next->rowsLeft(), progress.strips);
+      progress.next->count(chores.splitRows);
+    }
+    kernels_.multiply[tiles][blocks](product, chores);
+    --progress.strips;
+  }
+}
+
+std::size_t SplitProducts::stripsOf(const SplitImage::Part& part, const SplitJob& job) const {
+  return static_cast<std::size_t>(
+      ceilDivide(image_.positions(part, job.outHeight, job.outWidth), tilesOfStrip() * tileRows));
+}
+
+void SplitProducts::run(const Buffers& buffers, const Executor& executor) const {
+  const float* const bias = paddedBias(description_, buffers);
+  auto* const workspace = static_cast<std::byte*>(buffers.workspace) + biasBytes();
+  std::byte* const split = workspace + static_cast<std::size_t>(description_.maxWorkers) * sumsBytes;
+  const float* const input = sides_.isForward ? buffers.input : buffers.outputGradient;
+  const std::size_t sets = jobs_.size() * columnSetsOfAll();
+  const auto workers = static_cast<std::size_t>(executor.workers());
+  const std::size_t shares = workers == 1 ? 1 : std::max<std::size_t>(1, 4 * workers / sets);
+  const std::size_t tasks = workers == 1 ? 1 : sets * shares;
+  const std::size_t firstTasks = workers == 1 ? 1 : units();
+  executor.forEach(firstTasks, [&](std::size_t task, int) {
+    Splitting(*this, input, split, 0, partOf(units(), firstTasks, task)).finish();
+  });
+  for (int index = 0; index < image_.parts(); ++index) {
+    const SplitImage::Part part = image_.part(index);
+    std::byte* const here = split + static_cast<std::size_t>(index % 2) * splitBytes();
+    std::byte* const there = split + static_cast<std::size_t>((index + 1) % 2) * splitBytes();
+    const bool hasNext = index + 1 < image_.parts();
+    executor.forEach(tasks, [&](std::size_t task, int worker) {
+      auto* const sums = reinterpret_cast<float*>(workspace + static_cast<std::size_t>(worker) * sumsBytes);
+      const TaskPart mine = partOf(sets * shares, tasks, task);
+      Splitting next(*this, input, there, index + 1, hasNext ? partOf(units(), tasks, task) : TaskPart{0, 0});
+      Progress progress;
+      if (hasNext) progress.next = &next;
+      for (std::size_t i = mine.from; i < mine.to; ++i) {
+        const TaskPart strips = partOf(stripsOf(part, jobs_[i / shares / columnSetsOfAll()]), shares, i % shares);
+        progress.strips += static_cast<int>(strips.to - strips.from);
+      }
+      kernels_.begin();
+      for (std::size_t i = mine.from; i < mine.to; ++i) {
+        multiplySet({buffers, bias, here, sums, part, i % shares, shares}, i / shares, progress);
+      }
+      kernels_.deliver(progress.deliver[1 - progress.side]);
+      next.finish();
+      kernels_.end();
+    });
+  }
+}
+
+}  // namespace
+
+bool servesSplitProducts(const Description& d) {
+  if (!d.splits || d.pass == taccConvBackwardWeights || d.inputLayout != taccLayoutNchw16c ||
+      !d.shape.blocksFitGroups()) {
+    return false;
+  }
+  if (d.algorithm == "split") return true;
+  // Where few channels are written, splitting is not worth while.
+  const std::vector<SplitJob> jobs = splitJobs(d);
+  return splitCycles(d, splitImage(d, jobs), jobs) < d.shape.operations() / 2 / plainProductsInCycle;
+}
+
+std::unique_ptr<Plan> makeSplitProducts(const Description& d, const KernelSet& kernels) {
+  return std::make_unique<SplitProducts>(d, *kernels.split);
+}
+
+}  // namespace tacc::conv
