@@ -130,9 +130,11 @@ taccResult_t taccConvertNumbers(taccDataType_t fromType, const void* from, taccD
     require(to, "to");
     const tacc::layers::KernelTable& table = tacc::layers::kernelTable(kernels().vectors);
     if (isToFloat) {
-      table.fromBfloat16(static_cast<const std::uint16_t*>(from), static_cast<float*>(to), count);
+      table.fromBfloat16(static_cast<const std::uint16_t*>(from), static_cast<float*>(to), count,
+                         tacc::layers::isTooLargeForCaches(count * sizeof(float)));
     } else {
-      table.toBfloat16(static_cast<const float*>(from), static_cast<std::uint16_t*>(to), count);
+      table.toBfloat16(static_cast<const float*>(from), static_cast<std::uint16_t*>(to), count,
+                       tacc::layers::isTooLargeForCaches(count * sizeof(std::uint16_t)));
     }
   });
 }

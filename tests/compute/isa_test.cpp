@@ -29,7 +29,7 @@ TEST(Isa, UnknownNameListsWhatIsAllowed) {
     EXPECT_EQ(error.result(), taccInvalidArgument);
     const std::string text = error.what();
     EXPECT_NE(text.find("avx1024"), std::string::npos) << text;
-    EXPECT_NE(text.find("scalar, sse4, avx2, avx512, neon, best"), std::string::npos) << text;
+    EXPECT_NE(text.find("scalar, sse4, avx2, avx512, amx, neon, best"), std::string::npos) << text;
   }
 }
 

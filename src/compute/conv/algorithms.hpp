@@ -28,6 +28,9 @@ struct ChosenPlan {
   std::unique_ptr<Plan> plan;
 };
 
+/// The description with what algorithms want to know of the kernels, for `serves`.
+Description withKernels(const Description& description, const KernelSet& kernels);
+
 /// The plan for a description with the given kernels. Throws when no algorithm serves it, or not the one that it
 /// forces.
 ChosenPlan makePlan(const Description& description, const KernelSet& kernels);

@@ -97,13 +97,13 @@ class Bfloat16Plan final : public Plan {
   void fetch(const float* from, std::size_t at, float* to, std::size_t count, const Executor& executor) const {
     const auto* const numbers = reinterpret_cast<const std::uint16_t*>(from) + at;
     forEachPart(count, executor, [&](TaskPart part) {
-      kernels_.fromBfloat16(numbers + part.from, to + part.from, part.to - part.from);
+      kernels_.fromBfloat16(numbers + part.from, to + part.from, part.to - part.from, false);
     });
   }
   void deliver(const float* from, float* to, std::size_t at, std::size_t count, const Executor& executor) const {
     auto* const numbers = reinterpret_cast<std::uint16_t*>(to) + at;
     forEachPart(count, executor, [&](TaskPart part) {
-      kernels_.toBfloat16(from + part.from, numbers + part.from, part.to - part.from);
+      kernels_.toBfloat16(from + part.from, numbers + part.from, part.to - part.from, false);
     });
   }
   template <class Body>

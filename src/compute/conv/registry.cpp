@@ -10,12 +10,12 @@ namespace {
 constexpr Algorithm algorithms[] = {
     {"few-channels", servesFewChannelsForward, makeFewChannelsForward},
     {"few-channels", servesFewChannelsBackwardWeights, makeFewChannelsBackwardWeights},
-    {"split", servesSplitProducts, makeSplitProducts},
-    {"split", servesSplitGradient, makeSplitGradient},
     {"winograd-6x6", servesWinogradSix, makeWinogradSix},
     {"winograd-5x5", servesWinogradFive, makeWinogradFive},
     {"winograd-4x4", servesWinogradFour, makeWinogradFour},
     {"winograd-2x2", servesWinogradTwo, makeWinogradTwo},
+    {"split", servesSplitProducts, makeSplitProducts},
+    {"split", servesSplitGradient, makeSplitGradient},
     {"strided-product", servesStridedProduct, makeStridedProduct},
     {"direct", servesDirectForward, makeDirectForward},
     {"direct", servesDirectBackwardData, makeDirectBackwardData},
@@ -45,12 +45,17 @@ std::string algorithmNames(const Description* served) {
   return names;
 }
 
-ChosenPlan makePlan(const Description& given, const KernelSet& kernels) {
-  if (given.isBfloat16) return makeBfloat16Plan(given, kernels);
+Description withKernels(const Description& given, const KernelSet& kernels) {
   Description description = given;
   description.hasSmallTiles = kernels.pixelLimit[1] < 7;
-  description.splits = kernels.split != nullptr;
   description.hasTwoWideUnits = hasTwoWideUnits(kernels);
+  description.splits = kernels.split != nullptr;
+  return description;
+}
+
+ChosenPlan makePlan(const Description& given, const KernelSet& kernels) {
+  if (given.isBfloat16) return makeBfloat16Plan(given, kernels);
+  const Description description = withKernels(given, kernels);
   const Shape& shape = description.shape;
   bool isKnown = description.algorithm.empty();
   for (const Algorithm& algorithm : algorithms) {

@@ -57,7 +57,9 @@ SplitImage::SplitImage(int blocks, int height, int width, int strideHeight, int 
 
 void SplitImage::choosePart(int batch, std::size_t bytes, std::ptrdiff_t imageFloats) {
   batch_ = batch;
-  const std::size_t lineBytes = std::size_t(pitch()) * std::size_t(blocks_) * used_.size() * rowBytes / 2 * splitParts;
+  // Where no tap is inside the image nothing is read.
+  const std::size_t used = std::max<std::size_t>(1, used_.size());
+  const std::size_t lineBytes = std::size_t(pitch()) * std::size_t(blocks_) * used * rowBytes / 2 * splitParts;
   const std::size_t imageBytes = lineBytes * static_cast<std::size_t>(lines_.pitch);
   if (imageBytes <= bytes) {
     const int most = static_cast<int>(std::min<std::size_t>(bytes / imageBytes, static_cast<std::size_t>(batch)));

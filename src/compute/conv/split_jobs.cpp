@@ -23,8 +23,10 @@ double cyclesOf(const SplitSides& sides, int batch, const SplitImage& image, con
       const double products = 6.0 * static_cast<double>(job.taps.size()) * sides.inPairs();
       cycles += tiles * columns * (products * tileProductCycles + deliverTileCycles);
     }
-    // Weights from behind the second cache are read for each part, and little of that is hidden.
-    if (weightBytes > static_cast<double>(secondCacheBytes()) / 2) cycles += weightBytes / sides.groups / bytesInCycle;
+  }
+  // Weights from behind the second cache are read for each part; the first time that hides best.
+  if (weightBytes > static_cast<double>(secondCacheBytes()) / 2) {
+    cycles += weightBytes / sides.groups * (image.parts() - 0.5) / bytesInCycle;
   }
   return cycles * sides.groups;
 }

@@ -100,8 +100,8 @@ struct KernelTable {
   void (*addProducts)(const float* gradient, const float* weights, float* input, std::ptrdiff_t inputPixel,
                       std::ptrdiff_t pixels);
   // `from` and `to` do not overlap.
-  void (*fromBfloat16)(const std::uint16_t* from, float* to, std::size_t count);
-  void (*toBfloat16)(const float* from, std::uint16_t* to, std::size_t count);
+  void (*fromBfloat16)(const std::uint16_t* from, float* to, std::size_t count, bool isStreamed);
+  void (*toBfloat16)(const float* from, std::uint16_t* to, std::size_t count, bool isStreamed);
   // A block of 16 channels out of planes of NCHW that are `plane` floats apart, and back.
   void (*toBlocks)(const float* planes, std::ptrdiff_t plane, float* block, std::ptrdiff_t pixels, bool isStreamed);
   void (*fromBlocks)(const float* block, float* planes, std::ptrdiff_t plane, std::ptrdiff_t pixels, bool isStreamed);

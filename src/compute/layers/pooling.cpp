@@ -121,6 +121,16 @@ int outputSize(const char* what, int size, int pad, int kernel, int stride) {
   return static_cast<int>((size + 2 * std::int64_t{pad} - kernel) / stride) + 1;
 }
 
+/// Where next to nothing is read: so it is on AMD's CPUs (41 GB/s for 28 of Zen 4), and not on Intel's (11 for 24).
+bool writesFasterThroughCaches() {
+#if defined(__x86_64__)
+  __builtin_cpu_init();
+  return __builtin_cpu_is("amd") != 0;
+#else
+  return true;
+#endif
+}
+
 }  // namespace
 
 Pooling understand(const taccPoolDesc_t& d) {
@@ -187,10 +197,9 @@ void poolBackward(const Pooling& p, const float* input, const float* output, con
                   float* inputGradient, const KernelTable& kernels, const conv::Executor& executor) {
   const std::ptrdiff_t inPlane = std::ptrdiff_t{p.desc.height} * p.desc.width * blockLength;
   const std::ptrdiff_t outPlane = std::ptrdiff_t{p.outHeight} * p.outWidth * blockLength;
-  // Where next to nothing is read, writes through the caches are faster than those past them.
   const bool isReadLittle = isGlobal(p) && p.desc.kind == taccPoolAverage;
-  const bool isStreamed =
-      !isReadLittle && isTooLargeForCaches(static_cast<std::size_t>(p.blocks * inPlane) * sizeof(float));
+  const bool isStreamed = !(isReadLittle && writesFasterThroughCaches()) &&
+                          isTooLargeForCaches(static_cast<std::size_t>(p.blocks * inPlane) * sizeof(float));
   executor.forEach(static_cast<std::size_t>(p.blocks), [&](std::size_t block, int) {
     const std::ptrdiff_t inAt = static_cast<std::ptrdiff_t>(block) * inPlane;
     const std::ptrdiff_t outAt = static_cast<std::ptrdiff_t>(block) * outPlane;

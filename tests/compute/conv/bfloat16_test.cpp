@@ -109,30 +109,51 @@ TEST(Bfloat16, FirstLayersAndDepthwise) {
   expectRounded(depthwise);
 }
 
+/// Converts a part of `from` there and, past the caches or not, and expects what `right` says of each number.
+template <class From, class To, class Right>
+void expectConverted(void (*convert)(const From*, To*, std::size_t, bool), const std::vector<From>& from,
+                     bool isStreamed, const Right& right) {
+  constexpr std::size_t room = 64 / sizeof(To);
+  std::vector<To> result(from.size() + 3 * room);
+  const std::size_t aligned = (64 - reinterpret_cast<std::uintptr_t>(result.data()) % 64) % 64 / sizeof(To);
+  for (const auto& [skipped, shift] : {std::pair<std::size_t, std::size_t>{0, 0}, {5, 0}, {77, 0}, {0, 1}, {3, 7}}) {
+    std::fill(result.begin(), result.end(), To{1});
+    To* const to = result.data() + aligned + shift;
+    const std::size_t count = from.size() - 2 * skipped;
+    convert(from.data() + skipped, to, count, isStreamed);
+    for (std::size_t i = 0; i < count; ++i) ASSERT_TRUE(right(from[skipped + i], to[i])) << skipped + i << " " << shift;
+    ASSERT_EQ(to[count], To{1}) << "written behind the end";
+  }
+}
+
 TEST(Bfloat16, ConvertsEveryNumber) {
-  std::vector<std::uint16_t> all(1 << 16), back(1 << 16);
-  std::vector<float> wide(1 << 16);
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint16_t>(i);
+  std::vector<std::uint16_t> all(1 << 16);
+  std::vector<float> wide, between;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    all[i] = static_cast<std::uint16_t>(i);
+    wide.push_back(__builtin_bit_cast(float, std::uint32_t{all[i]} << 16));
+  }
+  // Nearer to one neighbour, to the other, and in the middle, where the even one wins.
+  for (std::uint32_t upper = 0; upper < 0x7f80; ++upper) {
+    for (const std::uint32_t lower : {0x7fffU, 0x8000U, 0x8001U})
+      between.push_back(__builtin_bit_cast(float, upper << 16 | lower));
+  }
   for (const KernelSet* set : availableKernels()) {
     const layers::KernelTable& kernels = layers::kernelTable(set->vectors);
-    kernels.fromBfloat16(all.data(), wide.data(), all.size());
-    kernels.toBfloat16(wide.data(), back.data(), all.size());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      if (std::isnan(wide[i])) {
-        EXPECT_EQ(back[i], i | 0x40) << set->isa;
-      } else {
-        EXPECT_EQ(back[i], i) << set->isa;
-      }
-    }
-    // Between two neighbours: nearer to one, to the other, and in the middle, where the even one wins.
-    for (std::uint32_t upper = 0; upper < 0x7f80; ++upper) {
-      for (const std::uint32_t lower : {0x7fffU, 0x8000U, 0x8001U}) {
-        const float x = __builtin_bit_cast(float, upper << 16 | lower);
-        std::uint16_t result = 0;
-        kernels.toBfloat16(&x, &result, 1);
-        const std::uint32_t up = lower == 0x8000 ? upper & 1 : lower > 0x8000;
-        ASSERT_EQ(result, upper + up) << set->isa;
-      }
+    for (const bool isStreamed : {false, true}) {
+      SCOPED_TRACE(std::string(set->isa) + (isStreamed ? ", past the caches" : ""));
+      expectConverted(kernels.fromBfloat16, all, isStreamed, [](std::uint16_t from, float to) {
+        return __builtin_bit_cast(std::uint32_t, to) == std::uint32_t{from} << 16;
+      });
+      expectConverted(kernels.toBfloat16, wide, isStreamed, [](float from, std::uint16_t to) {
+        const auto upper = __builtin_bit_cast(std::uint32_t, from) >> 16;
+        return to == (std::isnan(from) ? upper | 0x40 : upper);
+      });
+      expectConverted(kernels.toBfloat16, between, isStreamed, [](float from, std::uint16_t to) {
+        const auto bits = __builtin_bit_cast(std::uint32_t, from);
+        const std::uint32_t upper = bits >> 16, lower = bits & 0xffff;
+        return to == upper + (lower == 0x8000 ? upper & 1 : lower > 0x8000);
+      });
     }
   }
 }
