@@ -81,7 +81,11 @@ class SplitGradient final : public Plan {
   }
 
   std::size_t workspaceBytes() const override {
-    return blockedBytes() + inBytes() + outBytes() + static_cast<std::size_t>(description_.maxWorkers) * workerBytes;
+    std::size_t most = 0;
+    for (int workers = 1; workers <= description_.maxWorkers; ++workers) {
+      most = std::max(most, static_cast<std::size_t>(workers) * workerBytes(cutFor(workers)));
+    }
+    return blockedBytes() + most;
   }
   double predictedSeconds() const override { return cyclesOf(shape(), image_) / assumedHertz; }
   void run(const Buffers& buffers, const Executor& executor) const override;
@@ -90,7 +94,24 @@ class SplitGradient final : public Plan {
   // Of each worker: sums, twice those that are turned and delivered, and the rows that are regrouped.
   static constexpr std::size_t sumsBytes = 4 * static_cast<std::size_t>(tileBytes);
   static constexpr std::ptrdiff_t stagingRows = stepPositions + 1;
-  static constexpr std::size_t workerBytes = 3 * sumsBytes + splitParts * stagingRows * rowBytes;
+  static constexpr std::size_t stagingBytes = splitParts * stagingRows * rowBytes;
+
+  /// A task is a range of pairs of blocks of the input, and one of the gradient, of one group: it regroups what it
+  /// multiplies, so that tasks neither wait for each other nor share anything.
+  struct Cut {
+    int inParts, outParts;
+    int tasks(const Shape& s) const { return s.groups * inParts * outParts; }
+  };
+  /// One task for each worker or more. The side that is cut first is the one that is regrouped once anyway.
+  Cut cutFor(int workers) const {
+    const Shape& s = shape();
+    const int wanted = ceilDivide(workers, s.groups);
+    const int firstParts = std::min(wanted, isInputOuter() ? inPairsOf(s) : outPairsOf(s));
+    const int otherParts = std::min(ceilDivide(wanted, firstParts), isInputOuter() ? outPairsOf(s) : inPairsOf(s));
+    return isInputOuter() ? Cut{firstParts, otherParts} : Cut{otherParts, firstParts};
+  }
+  /// Which of the sides is read once, while the other one is read over again from the second cache.
+  bool isInputOuter() const { return inBlocksOf(shape()) * paritiesOf(shape()) > outBlocksOf(shape()); }
 
   const Shape& shape() const { return description_.shape; }
   bool isBlocked() const { return description_.weightLayout == taccWeightsBlocked; }
@@ -104,30 +125,33 @@ class SplitGradient final : public Plan {
   std::ptrdiff_t outPartBytes() const { return outTiles_ * tileBytes; }
   std::ptrdiff_t inBlockBytes() const { return splitParts * inPartBytes() * paritiesOf(shape()); }
   std::ptrdiff_t outBlockBytes() const { return splitParts * outPartBytes(); }
-  // Pairs of blocks of all groups, for the input of all phases.
-  int inUnits() const { return shape().groups * image_.phases() * inPairsOf(shape()); }
-  int inUnit(int group, int phase, int pair) const {
-    return (group * image_.phases() + phase) * inPairsOf(shape()) + pair;
+  // Of one task.
+  std::ptrdiff_t inBytes(const Cut& cut) const {
+    return 2 * ceilDivide(inPairsOf(shape()), cut.inParts) * image_.phases() * inBlockBytes();
   }
-  int outUnits() const { return shape().groups * outPairsOf(shape()); }
-  std::size_t inBytes() const { return static_cast<std::size_t>(2 * inUnits() * inBlockBytes()); }
-  std::size_t outBytes() const { return static_cast<std::size_t>(2 * outUnits() * outBlockBytes()); }
+  std::ptrdiff_t outBytes(const Cut& cut) const {
+    return 2 * ceilDivide(outPairsOf(shape()), cut.outParts) * outBlockBytes();
+  }
+  std::size_t workerBytes(const Cut& cut) const {
+    return 3 * sumsBytes + stagingBytes + static_cast<std::size_t>(inBytes(cut) + outBytes(cut));
+  }
 
   std::vector<std::ptrdiff_t> resultPlaces() const;
-  void regroupInput(const Buffers& buffers, int part, int unit, std::byte* staging, std::byte* to) const;
-  void regroupGradient(const Buffers& buffers, int part, int unit, std::byte* staging, std::byte* to) const;
+  struct Task {
+    int group;
+    TaskPart ins, outs;  // pairs of blocks of the group
+    std::byte *input, *gradient, *staging;
+    float* sums;
+    int inPairs() const { return static_cast<int>(ins.to - ins.from); }
+    int outPairs() const { return static_cast<int>(outs.to - outs.from); }
+  };
+  Task taskOf(std::size_t index, const Cut& cut, std::byte* memory) const;
+  void regroupInput(const Task& task, const float* input, int part, int phase, int pair) const;
+  void regroupGradient(const Task& task, const float* gradient, int part, int pair) const;
   template <class Visit>
   void forEachTile(SplitWork work, const float* even, const float* odd, int stride, std::byte* staging,
                    std::ptrdiff_t tiles, const Visit& visit) const;
-
-  /// What is the same for all pairs of blocks of a part.
-  struct Operands {
-    const std::byte *input, *gradient;
-    float* result;
-    int steps;
-    bool accumulates;
-  };
-  void multiply(const Operands& operands, TaskPart pairs, float* sums) const;
+  void multiply(const Task& task, int part, float* result, bool accumulates) const;
 
   Description description_;
   const SplitKernels& kernels_;
@@ -184,21 +208,20 @@ void SplitGradient::forEachTile(SplitWork work, const float* even, const float* 
   }
 }
 
-void SplitGradient::regroupInput(const Buffers& buffers, int part, int unit, std::byte* staging, std::byte* to) const {
+void SplitGradient::regroupInput(const Task& task, const float* input, int part, int phase, int pair) const {
   const Shape& s = shape();
-  const int pairs = inPairsOf(s), pair = unit % pairs, phase = unit / pairs % image_.phases();
-  const int group = unit / (pairs * image_.phases());
-  const bool isHalf = 2 * pair + 1 == inBlocksOf(s);
+  const int ofGroup = static_cast<int>(task.ins.from) + pair;
+  const bool isHalf = 2 * ofGroup + 1 == inBlocksOf(s);
   const std::ptrdiff_t block =
-      image_.part(part).image * std::ptrdiff_t{s.inBlocks()} + group * inBlocksOf(s) + 2 * pair;
-  const float* const even = buffers.input + block * s.inPlane();
+      image_.part(part).image * std::ptrdiff_t{s.inBlocks()} + task.group * inBlocksOf(s) + 2 * ofGroup;
+  const float* const even = input + block * s.inPlane();
   const std::span<const SplitRun> runs = image_.runs(part, phase);
-  std::byte* const tiles = to + std::ptrdiff_t{2} * unit * inBlockBytes();
+  std::byte* const tiles = task.input + std::ptrdiff_t{2} * (phase * task.inPairs() + pair) * inBlockBytes();
   forEachTile({.run = runs.data(), .end = runs.data() + runs.size()}, even, isHalf ? nullptr : even + s.inPlane(),
-              s.strideWidth, staging, inTiles_, [&](std::ptrdiff_t tile) {
+              s.strideWidth, task.staging, inTiles_, [&](std::ptrdiff_t tile) {
                 for (int parity = 0; parity < paritiesOf(s); ++parity) {
                   std::byte* const at = tiles + parity * splitParts * inPartBytes() + tile * tileBytes;
-                  kernels_.regroup({.rows = staging + parity * rowBytes,
+                  kernels_.regroup({.rows = task.staging + parity * rowBytes,
                                     .rowsPart = stagingRows * rowBytes,
                                     .even = at,
                                     .odd = isHalf ? nullptr : at + inBlockBytes(),
@@ -207,20 +230,19 @@ void SplitGradient::regroupInput(const Buffers& buffers, int part, int unit, std
               });
 }
 
-void SplitGradient::regroupGradient(const Buffers& buffers, int part, int unit, std::byte* staging,
-                                    std::byte* to) const {
+void SplitGradient::regroupGradient(const Task& task, const float* gradient, int part, int pair) const {
   const Shape& s = shape();
-  const int pair = unit % outPairsOf(s), group = unit / outPairsOf(s);
-  const bool isHalf = 2 * pair + 1 == outBlocksOf(s);
+  const int ofGroup = static_cast<int>(task.outs.from) + pair;
+  const bool isHalf = 2 * ofGroup + 1 == outBlocksOf(s);
   const std::ptrdiff_t block =
-      image_.part(part).image * std::ptrdiff_t{s.outBlocks()} + group * outBlocksOf(s) + 2 * pair;
-  const float* const even = buffers.outputGradient + block * s.outPlane();
+      image_.part(part).image * std::ptrdiff_t{s.outBlocks()} + task.group * outBlocksOf(s) + 2 * ofGroup;
+  const float* const even = gradient + block * s.outPlane();
   const std::vector<SplitRun>& runs = gradientRuns_[static_cast<std::size_t>(image_.kindOf(part))];
-  std::byte* const tiles = to + std::ptrdiff_t{2} * unit * outBlockBytes();
+  std::byte* const tiles = task.gradient + std::ptrdiff_t{2} * pair * outBlockBytes();
   forEachTile({.run = runs.data(), .end = runs.data() + runs.size()}, even, isHalf ? nullptr : even + s.outPlane(), 1,
-              staging, outTiles_, [&](std::ptrdiff_t tile) {
+              task.staging, outTiles_, [&](std::ptrdiff_t tile) {
                 std::byte* const at = tiles + tile * tileBytes;
-                kernels_.transpose({.rows = staging,
+                kernels_.transpose({.rows = task.staging,
                                     .rowsPart = stagingRows * rowBytes,
                                     .even = at,
                                     .odd = isHalf ? nullptr : at + outBlockBytes(),
@@ -228,10 +250,8 @@ void SplitGradient::regroupGradient(const Buffers& buffers, int part, int unit, 
               });
 }
 
-void SplitGradient::multiply(const Operands& operands, TaskPart pairs, float* sums) const {
+void SplitGradient::multiply(const Task& task, int part, float* result, bool accumulates) const {
   const Shape& s = shape();
-  const int inPairs = inPairsOf(s), outPairs = outPairsOf(s);
-  const bool isInputOuter = inBlocksOf(s) * paritiesOf(s) > outBlocksOf(s);
   const std::ptrdiff_t resultBlock = std::ptrdiff_t{s.inPerGroup()} * s.kernelHeight * s.kernelWidth * blockLength;
   DeliverWork deliver[2];
   int side = 0;
@@ -243,30 +263,29 @@ void SplitGradient::multiply(const Operands& operands, TaskPart pairs, float* su
   product.bPart = inPartBytes();
   product.bTile = inBlockBytes();
   product.bStep = tileBytes;
-  product.steps = operands.steps;
-  product.sums = sums;
+  product.steps = ceilDivide(image_.positions(image_.part(part), s.outHeight, s.outWidth), stepPositions);
+  product.sums = task.sums;
   kernels_.begin();
-  for (std::size_t i = pairs.from; i < pairs.to; ++i) {
-    const int pair = static_cast<int>(i) % (inPairs * outPairs), group = static_cast<int>(i) / (inPairs * outPairs);
-    const int inPair = isInputOuter ? pair / outPairs : pair % inPairs;
-    const int outPair = isInputOuter ? pair % outPairs : pair / inPairs;
+  for (int pair = 0; pair < task.inPairs() * task.outPairs(); ++pair) {
+    const int in = isInputOuter() ? pair / task.outPairs() : pair % task.inPairs();
+    const int out = isInputOuter() ? pair % task.outPairs() : pair / task.inPairs();
+    const int inPair = static_cast<int>(task.ins.from) + in, outPair = static_cast<int>(task.outs.from) + out;
     const int rows = std::min(2, outBlocksOf(s) - 2 * outPair), columns = std::min(2, inBlocksOf(s) - 2 * inPair);
-    product.a = operands.gradient + std::ptrdiff_t{2} * (group * outPairs + outPair) * outBlockBytes();
-    float* const to = operands.result + (std::ptrdiff_t{group} * outBlocksOf(s) + 2 * outPair) * resultBlock;
+    product.a = task.gradient + std::ptrdiff_t{2} * out * outBlockBytes();
+    float* const to = result + (std::ptrdiff_t{task.group} * outBlocksOf(s) + 2 * outPair) * resultBlock;
     for (std::size_t tap = 0; tap < taps_.size(); ++tap) {
       const std::ptrdiff_t distance = image_.distanceOf(taps_[tap]);
-      product.b = operands.input +
-                  std::ptrdiff_t{2} * inUnit(group, image_.phaseOf(taps_[tap]), inPair) * inBlockBytes() +
+      product.b = task.input + std::ptrdiff_t{2} * (image_.phaseOf(taps_[tap]) * task.inPairs() + in) * inBlockBytes() +
                   distance % 2 * splitParts * inPartBytes() + distance / 2 * rowBytes;
-      float* const turned = sums + (1 + side) * 4 * tileFloats;
+      float* const turned = task.sums + (1 + side) * 4 * tileFloats;
       kernels_.multiply[rows][columns](product, {&deliver[1 - side], nullptr, 0});
-      kernels_.turn(sums, rows, columns, turned);
+      kernels_.turn(task.sums, rows, columns, turned);
       deliver[side] = {
           .sums = turned,
           .positions = columns * tileRows,
           .blocks = rows,
           .outputs = outputs_.data() + (static_cast<std::size_t>(inPair) * taps_.size() + tap) * 2 * tileRows,
-          .addend = operands.accumulates ? to : nullptr,
+          .addend = accumulates ? to : nullptr,
           .output = to,
           .outputBlock = resultBlock};
       side = 1 - side;
@@ -276,37 +295,34 @@ void SplitGradient::multiply(const Operands& operands, TaskPart pairs, float* su
   kernels_.end();
 }
 
+SplitGradient::Task SplitGradient::taskOf(std::size_t index, const Cut& cut, std::byte* memory) const {
+  const auto ins = static_cast<std::size_t>(cut.inParts), outs = static_cast<std::size_t>(cut.outParts);
+  std::byte* const staging = memory + 3 * sumsBytes;
+  std::byte* const input = staging + stagingBytes;
+  return {static_cast<int>(index / (ins * outs)),
+          partOf(static_cast<std::size_t>(inPairsOf(shape())), ins, index % ins),
+          partOf(static_cast<std::size_t>(outPairsOf(shape())), outs, index / ins % outs),
+          input,
+          input + inBytes(cut),
+          staging,
+          reinterpret_cast<float*>(memory)};
+}
+
 void SplitGradient::run(const Buffers& buffers, const Executor& executor) const {
   auto* const workspace = static_cast<std::byte*>(buffers.workspace);
   float* const result = isBlocked() ? buffers.result : reinterpret_cast<float*>(workspace);
-  std::byte* const input = workspace + blockedBytes();
-  std::byte* const gradient = input + inBytes();
-  std::byte* const workers = gradient + outBytes();
-  const auto inputs = static_cast<std::size_t>(inUnits());
-  const std::size_t units = inputs + static_cast<std::size_t>(outUnits());
-  const auto pairs = static_cast<std::size_t>(outUnits() * inPairsOf(shape()));
-  const bool isAlone = executor.workers() == 1;
-  const std::size_t unitTasks = isAlone ? 1 : units, pairTasks = isAlone ? 1 : pairs;
-  for (int part = 0; part < image_.parts(); ++part) {
-    executor.forEach(unitTasks, [&](std::size_t task, int worker) {
-      const TaskPart mine = partOf(units, unitTasks, task);
-      std::byte* const staging = workers + static_cast<std::size_t>(worker) * workerBytes + 3 * sumsBytes;
-      for (std::size_t unit = mine.from; unit < mine.to; ++unit) {
-        if (unit < inputs) {
-          regroupInput(buffers, part, static_cast<int>(unit), staging, input);
-        } else {
-          regroupGradient(buffers, part, static_cast<int>(unit - inputs), staging, gradient);
-        }
+  const Cut cut = cutFor(executor.workers());
+  executor.forEach(static_cast<std::size_t>(cut.tasks(shape())), [&](std::size_t index, int worker) {
+    const Task task =
+        taskOf(index, cut, workspace + blockedBytes() + static_cast<std::size_t>(worker) * workerBytes(cut));
+    for (int part = 0; part < image_.parts(); ++part) {
+      for (int phase = 0; phase < image_.phases(); ++phase) {
+        for (int pair = 0; pair < task.inPairs(); ++pair) regroupInput(task, buffers.input, part, phase, pair);
       }
-    });
-    const int positions = image_.positions(image_.part(part), shape().outHeight, shape().outWidth);
-    const Operands operands{input, gradient, result, ceilDivide(positions, stepPositions),
-                            part > 0 || (isBlocked() && description_.accumulate)};
-    executor.forEach(pairTasks, [&](std::size_t task, int worker) {
-      multiply(operands, partOf(pairs, pairTasks, task),
-               reinterpret_cast<float*>(workers + static_cast<std::size_t>(worker) * workerBytes));
-    });
-  }
+      for (int pair = 0; pair < task.outPairs(); ++pair) regroupGradient(task, buffers.outputGradient, part, pair);
+      multiply(task, part, result, part > 0 || (isBlocked() && description_.accumulate));
+    }
+  });
   if (!isBlocked()) deliverGradient(result, buffers.result, shape(), description_.accumulate);
 }
 

@@ -37,8 +37,7 @@ class SplitProducts final : public Plan {
   }
 
   std::size_t workspaceBytes() const override {
-    return biasBytes() + static_cast<std::size_t>(description_.maxWorkers) * sumsBytes +
-           static_cast<std::size_t>(image_.parts() > 1 ? 2 : 1) * splitBytes();
+    return biasBytes() + static_cast<std::size_t>(description_.maxWorkers) * workerBytes();
   }
   std::size_t packedFloats() const override { return packedFloats_; }
   double predictedSeconds() const override { return splitCycles(description_, image_, jobs_) / assumedHertz; }
@@ -75,32 +74,52 @@ class SplitProducts final : public Plan {
   std::ptrdiff_t pairStep() const { return partStep() * splitParts; }
   /// Of one group.
   int groupUnits() const { return sides_.inPairs() * image_.phases(); }
+  /// Of all groups.
   std::size_t units() const { return static_cast<std::size_t>(sides_.groups * groupUnits()); }
   std::size_t splitBytes() const { return static_cast<std::size_t>(pairStep()) * units(); }
   std::size_t groupFloats(const SplitJob& job) const {
     return job.taps.size() * static_cast<std::size_t>(sides_.inPairs() * sides_.outBlocks) * weightTileFloats;
   }
+  /// Of one worker: sums, which of the parts it has split, and two of those, split.
+  std::size_t workerBytes() const {
+    return sumsBytes + sizeof(Held) + static_cast<std::size_t>(image_.parts() > 1 ? 2 : 1) * splitBytes();
+  }
+  struct alignas(64) Held {
+    int parts[2];
+  };
+  struct Memory {
+    float* sums;
+    Held* held;
+    std::byte* split[2];
+  };
+  Memory memoryOf(const Buffers& buffers, int worker) const;
+
   class Splitting;
   /// From strip to strip of a task.
   struct Progress {
     DeliverWork deliver[2];  // of the strip before, and of the next one
     int side = 0;
-    int strips = 0;             // that are left
+    std::size_t cost = 0;       // that is left of this part
     Splitting* next = nullptr;  // or null
   };
 
-  /// A share of the products of one part.
+  /// Of the strips of one part, those of all columns and jobs one after the other, a share of about the same cost as
+  /// others.
   struct Share {
     const Buffers& buffers;
     const float* bias;
     const std::byte* input;  // split
     float* sums;
     SplitImage::Part part;
-    std::size_t index, count;  // of the strips
+    TaskPart costs;
   };
   std::size_t stripsOf(const SplitImage::Part& part, const SplitJob& job) const;
-  /// All strips of a share for one set of columns of one job.
-  void multiplySet(const Share& share, std::size_t index, Progress& progress) const;
+  /// In steps: one more than there are, for the rest.
+  std::size_t costOfStrip(std::size_t job) const { return work_[job].steps.size() + 1; }
+  std::size_t costOf(const SplitImage::Part& part) const;
+  void multiply(const Share& share, Progress& progress) const;
+  /// Some strips of one set of columns of one job.
+  void multiplyStrips(const Share& share, std::size_t job, std::size_t set, TaskPart strips, Progress& progress) const;
 
   Description description_;
   const SplitKernels& kernels_;
@@ -172,12 +191,16 @@ void SplitProducts::pack(const float* weights, float* packed) const {
   }
 }
 
-/// The work of one share of a part's pairs of blocks and phases of pixels.
+/// The work of splitting one part: units are pairs of blocks of channels and phases of pixels.
 class SplitProducts::Splitting {
  public:
-  Splitting(const SplitProducts& plan, const float* input, std::byte* to, int part, TaskPart units)
-      : plan_(plan), input_(input), to_(to), part_(part), unit_(units.from), end_(units.to) {
-    for (std::size_t i = units.from; i < units.to; ++i) rows_ += static_cast<int>(plan.image_.rows());
+  Splitting(const SplitProducts& plan, const float* input, std::byte* to, int part)
+      : plan_(plan),
+        input_(input),
+        to_(to),
+        part_(part),
+        end_(plan.units()),
+        rows_(static_cast<int>(plan.image_.rows()) * static_cast<int>(plan.units())) {
     load();
   }
   /// The next rows of one unit; those of the next one come with the next call.
@@ -223,23 +246,21 @@ class SplitProducts::Splitting {
   const float* input_;
   std::byte* to_;
   int part_;
-  std::size_t unit_, end_;
-  int rows_ = 0;
+  std::size_t unit_ = 0, end_;
+  int rows_;
   SplitWork work_;
 };
 
-void SplitProducts::multiplySet(const Share& share, std::size_t index, Progress& progress) const {
-  const std::size_t sets = columnSetsOfAll();
-  const SplitJob& of = jobs_[index / sets];
-  const Work& work = work_[index / sets];
-  const int group = static_cast<int>(index % sets) / columnSets();
-  const int first = static_cast<int>(index % sets) % columnSets() * columns_;  // block of the group
+void SplitProducts::multiplyStrips(const Share& share, std::size_t job, std::size_t set, TaskPart strips,
+                                   Progress& progress) const {
+  const SplitJob& of = jobs_[job];
+  const Work& work = work_[job];
+  const int group = static_cast<int>(set) / columnSets();
+  const int first = static_cast<int>(set) % columnSets() * columns_;  // block of the group
   const int block = group * sides_.outBlocks + first;
   const int blocks = std::min(columns_, sides_.outBlocks - first);
   const auto steps = static_cast<std::ptrdiff_t>(work.steps.size());
   const int positions = image_.positions(share.part, of.outHeight, of.outWidth);
-  const TaskPart mine = partOf(stripsOf(share.part, of), share.count, share.index);
-  if (mine.isEmpty()) return;
   const auto* const weights = reinterpret_cast<const std::byte*>(share.buffers.packedWeights + work.packed);
   const std::ptrdiff_t blockBytes = steps * splitParts * tileBytes;
   const std::ptrdiff_t result =
@@ -258,14 +279,14 @@ void SplitProducts::multiplySet(const Share& share, std::size_t index, Progress&
                               : description_.accumulate ? share.buffers.result + result
                                                         : nullptr;
   const float* const bias = share.bias != nullptr ? share.bias + block * blockLength : nullptr;
-  const auto count = static_cast<int>(mine.to - mine.from);
+  const auto count = static_cast<int>(strips.to - strips.from);
   const std::byte* const input = share.input + group * groupUnits() * pairStep();
   // Weights from behind the second cache: a strip brings its share of those of the next blocks, or, if it is the only
   // one, those that it will need soon.
   constexpr std::ptrdiff_t stepsAhead = 16;
   if (fetchesWeights_) product.fetchLines = ceilDivide(blocks * splitParts * tileRows, count);
   for (int i = 0; i < count; ++i) {
-    const int position = (static_cast<int>(mine.from) + i) * tilesOfStrip() * tileRows;
+    const int position = (static_cast<int>(strips.from) + i) * tilesOfStrip() * tileRows;
     const int tiles = std::min(tilesOfStrip(), ceilDivide(positions - position, tileRows));
     DeliverWork& deliver = progress.deliver[progress.side];
     float* const sums = share.sums + progress.side * 4 * tileFloats;
@@ -287,56 +308,92 @@ void SplitProducts::multiplySet(const Share& share, std::size_t index, Progress&
     Chores chores{&progress.deliver[progress.side], nullptr, 0};
     if (progress.next != nullptr) {
       chores.split = &progress.next->work();
-      chores.splitRows = ceilDivide(progress.next->rowsLeft(), progress.strips);
+      const std::size_t left = std::max<std::size_t>(1, progress.cost / costOfStrip(job));
+      chores.splitRows = ceilDivide(progress.next->rowsLeft(), static_cast<int>(left));
       progress.next->count(chores.splitRows);
     }
     kernels_.multiply[tiles][blocks](product, chores);
-    --progress.strips;
+    progress.cost -= std::min(progress.cost, costOfStrip(job));
+  }
+}
+
+void SplitProducts::multiply(const Share& share, Progress& progress) const {
+  std::size_t before = 0;  // cost of the jobs and sets before
+  for (std::size_t job = 0; job < jobs_.size(); ++job) {
+    const std::size_t strips = stripsOf(share.part, jobs_[job]), each = costOfStrip(job);
+    // A strip belongs to the share where its cost begins.
+    const auto stripAt = [&](std::size_t cost) {
+      return cost <= before ? 0 : std::min(strips, (cost - before + each - 1) / each);
+    };
+    for (std::size_t set = 0; set < columnSetsOfAll(); ++set, before += strips * each) {
+      const TaskPart mine{stripAt(share.costs.from), stripAt(share.costs.to)};
+      if (!mine.isEmpty()) multiplyStrips(share, job, set, mine, progress);
+    }
   }
 }
 
 std::size_t SplitProducts::stripsOf(const SplitImage::Part& part, const SplitJob& job) const {
-  return static_cast<std::size_t>(
-      ceilDivide(image_.positions(part, job.outHeight, job.outWidth), tilesOfStrip() * tileRows));
+  const int positions = image_.positions(part, job.outHeight, job.outWidth);
+  return static_cast<std::size_t>(ceilDivide(positions, tilesOfStrip() * tileRows));
 }
 
+std::size_t SplitProducts::costOf(const SplitImage::Part& part) const {
+  std::size_t cost = 0;
+  for (std::size_t job = 0; job < jobs_.size(); ++job) {
+    cost += columnSetsOfAll() * stripsOf(part, jobs_[job]) * costOfStrip(job);
+  }
+  return cost;
+}
+
+SplitProducts::Memory SplitProducts::memoryOf(const Buffers& buffers, int worker) const {
+  std::byte* const memory =
+      static_cast<std::byte*>(buffers.workspace) + biasBytes() + static_cast<std::size_t>(worker) * workerBytes();
+  std::byte* const split = memory + sumsBytes + sizeof(Held);
+  return {reinterpret_cast<float*>(memory), reinterpret_cast<Held*>(memory + sumsBytes), {split, split + splitBytes()}};
+}
+
+/// Every worker splits what it multiplies, so that nobody waits and nothing goes from core to core: whole parts where
+/// there are enough of them, else all of a part for a share of its strips.
 void SplitProducts::run(const Buffers& buffers, const Executor& executor) const {
   const float* const bias = paddedBias(description_, buffers);
-  auto* const workspace = static_cast<std::byte*>(buffers.workspace) + biasBytes();
-  std::byte* const split = workspace + static_cast<std::size_t>(description_.maxWorkers) * sumsBytes;
   const float* const input = sides_.isForward ? buffers.input : buffers.outputGradient;
-  const std::size_t sets = jobs_.size() * columnSetsOfAll();
   const auto workers = static_cast<std::size_t>(executor.workers());
-  const std::size_t shares = workers == 1 ? 1 : std::max<std::size_t>(1, 4 * workers / sets);
-  const std::size_t tasks = workers == 1 ? 1 : sets * shares;
-  const std::size_t firstTasks = workers == 1 ? 1 : units();
-  executor.forEach(firstTasks, [&](std::size_t task, int) {
-    Splitting(*this, input, split, 0, partOf(units(), firstTasks, task)).finish();
+  const auto parts = static_cast<std::size_t>(image_.parts());
+  const std::size_t tasksWanted = workers == 1 ? 1 : 2 * workers;
+  const std::size_t shares = std::min((tasksWanted + parts - 1) / parts, costOf(image_.part(0)));
+  const std::size_t tasks = std::min(tasksWanted, parts * shares);
+  for (int worker = 0; worker < executor.workers(); ++worker) *memoryOf(buffers, worker).held = {{-1, -1}};
+  executor.forEach(tasks, [&](std::size_t task, int worker) {
+    const Memory memory = memoryOf(buffers, worker);
+    const TaskPart mine = partOf(parts * shares, tasks, task);
+    Progress progress;
+    kernels_.begin();
+    for (std::size_t at = mine.from; at < mine.to;) {
+      const std::size_t part = at / shares, end = std::min(mine.to, (part + 1) * shares);
+      const int index = static_cast<int>(part), side = index % 2;
+      int& held = memory.held->parts[side];
+      if (held != index) Splitting(*this, input, memory.split[side], index).finish();
+      held = index;
+      const SplitImage::Part here = image_.part(index);
+      const std::size_t cost = costOf(here);
+      const TaskPart first = partOf(cost, shares, at % shares), last = partOf(cost, shares, (end - 1) % shares);
+      const Share share{buffers, bias, memory.split[side], memory.sums, here, {first.from, last.to}};
+      if (end < mine.to) {
+        Splitting next(*this, input, memory.split[1 - side], index + 1);
+        progress.next = &next;
+        progress.cost = last.to - first.from;
+        multiply(share, progress);
+        progress.next = nullptr;
+        next.finish();
+        memory.held->parts[1 - side] = index + 1;
+      } else {
+        multiply(share, progress);
+      }
+      at = end;
+    }
+    kernels_.deliver(progress.deliver[1 - progress.side]);
+    kernels_.end();
   });
-  for (int index = 0; index < image_.parts(); ++index) {
-    const SplitImage::Part part = image_.part(index);
-    std::byte* const here = split + static_cast<std::size_t>(index % 2) * splitBytes();
-    std::byte* const there = split + static_cast<std::size_t>((index + 1) % 2) * splitBytes();
-    const bool hasNext = index + 1 < image_.parts();
-    executor.forEach(tasks, [&](std::size_t task, int worker) {
-      auto* const sums = reinterpret_cast<float*>(workspace + static_cast<std::size_t>(worker) * sumsBytes);
-      const TaskPart mine = partOf(sets * shares, tasks, task);
-      Splitting next(*this, input, there, index + 1, hasNext ? partOf(units(), tasks, task) : TaskPart{0, 0});
-      Progress progress;
-      if (hasNext) progress.next = &next;
-      for (std::size_t i = mine.from; i < mine.to; ++i) {
-        const TaskPart strips = partOf(stripsOf(part, jobs_[i / shares / columnSetsOfAll()]), shares, i % shares);
-        progress.strips += static_cast<int>(strips.to - strips.from);
-      }
-      kernels_.begin();
-      for (std::size_t i = mine.from; i < mine.to; ++i) {
-        multiplySet({buffers, bias, here, sums, part, i % shares, shares}, i / shares, progress);
-      }
-      kernels_.deliver(progress.deliver[1 - progress.side]);
-      next.finish();
-      kernels_.end();
-    });
-  }
 }
 
 }  // namespace
