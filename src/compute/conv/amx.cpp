@@ -16,7 +16,7 @@ bool hasTiles() {
          __builtin_cpu_supports("avx512bw");
 }
 
-/// Linux saves the tiles' registers for processes that ask for them. 0 on success.
+/// Linux saves the tiles' registers for processes that ask for them.
 bool isAllowed() {
   constexpr long requestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM
   constexpr long tileData = 18;               // XFEATURE_XTILEDATA

@@ -52,7 +52,8 @@ double stepCycles(const KernelSet& kernels, int blocks, int pixels) {
   const double products = vectors * pixels;
   const double loads = vectors + pixels;
   const double latency = 4;
-  const double fromSecondCache = 2.0 * blocks;
+  // Where vectors are short, a step of few pixels ends before its weights are there.
+  const double fromSecondCache = (kernels.fmaLanes < 16 ? 3.0 : 2.0) * blocks;
   const double weightLine = 0.2;  // what a line of weights costs even where it is hidden
   const double perCycle = productsPerCycle(kernels);
   const double loop = perCycle == 1 ? 0.1 : 0.25;

@@ -168,8 +168,8 @@ TEST_P(SplitErrors, AreThoseOfFloat32) {
          {convolution(GetParam(), 2, 64, 9, 9, 32, 3, 1, 1), convolution(GetParam(), 3, 256, 6, 6, 32, 1)}) {
       const Case test = caseOf(desc, next);
       const Errors split = errorsOf(test, "split"), plain = errorsOf(test, "direct");
-      // Each product alone is within 2 units; sums round, of either kind.
-      EXPECT_LT(split.largest, std::max(3.0, 1.5 * plain.largest)) << name << " " << test.text();
+      // Each product alone is within 4 units; sums round, of either kind.
+      EXPECT_LT(split.largest, std::max(4.0, 1.5 * plain.largest)) << name << " " << test.text();
       EXPECT_LT(std::abs(split.sum), std::max(0.3, 1.5 * std::abs(plain.sum))) << name << ": biased, " << test.text();
       std::printf("%s, %s: split %.3f (mean %.4f), float32 %.3f (%.4f)\n", test.text().c_str(), name, split.largest,
                   split.sum, plain.largest, plain.sum);
