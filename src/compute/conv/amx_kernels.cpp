@@ -38,8 +38,8 @@ struct Parts {
   for (std::ptrdiff_t i = 0; i < rows; ++i) _mm512_store_si512(from + i * rowBytes, _mm512_setzero_si512());
 }
 
-/// Pixels are brought into the cache that many rows before they are split: they may come from memory, a few at a time and
-/// from many places, so hardware does not look ahead.
+/// Pixels are brought into the cache that many rows before they are split: they may come from memory, a few at a time
+/// and from many places, so hardware does not look ahead.
 constexpr int rowsAhead = 16;
 
 [[gnu::always_inline]] inline void fetchRows(SplitWork& work, std::ptrdiff_t limit) {

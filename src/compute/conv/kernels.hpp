@@ -148,11 +148,11 @@ using DepthwiseKernel = void (*)(const DepthwiseCall&);
 
 /// All kernels of one instruction set. Thread safe: nothing in it changes.
 struct KernelSet {
-  std::string_view isa;      // as in TACC_ISA
-  std::string_view vectors;  // the instruction set of the vectors: that of the other layers' kernels
-  int fmaLanes;                                          // floats of the widest vector
-  int pixelLimit[maxBlocks + 1];                         // most pixels of a tile of that many blocks; 0: no such tile
-  int rowLimit[maxBlocks + 1];                           // the same for rows of gradient tiles
+  std::string_view isa;           // as in TACC_ISA
+  std::string_view vectors;       // the instruction set of the vectors: that of the other layers' kernels
+  int fmaLanes;                   // floats of the widest vector
+  int pixelLimit[maxBlocks + 1];  // most pixels of a tile of that many blocks; 0: no such tile
+  int rowLimit[maxBlocks + 1];    // the same for rows of gradient tiles
   TileKernel tile[maxBlocks + 1][maxPixels + 1];         // [blocks][pixels]; inputPixel is 16
   TileKernel everySecond[maxBlocks + 1][maxPixels + 1];  // inputPixel is 32
   TileKernel strided[maxBlocks + 1][maxPixels + 1];      // the same for any inputPixel
