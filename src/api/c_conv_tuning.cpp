@@ -22,7 +22,8 @@ taccResult_t taccConvLoadTuning(const char* file) {
     if (!stream) failErrno("cannot open {}", file);
     const std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
     if (stream.bad()) failErrno("cannot read {}", file);
-    const conv::TuningPlace here{conv::cpuModel(), std::string(tacc::compute_check::kernels().isa)};
+    const conv::KernelSet& kernels = tacc::compute_check::kernels();
+    const conv::TuningPlace here{conv::cpuModel(), std::string(kernels.isa), kernels.split != nullptr};
     conv::setTuning(std::make_shared<const conv::Tuning>(conv::tuningFromToml(text, file, here)));
   });
 }

@@ -24,8 +24,9 @@ class Tuning {
 
 /// Where a file is good for.
 struct TuningPlace {
-  std::string cpu;  // cpuModel()
-  std::string isa;  // as in KernelSet
+  std::string cpu;      // cpuModel()
+  std::string isa;      // as in KernelSet
+  bool splits = false;  // whether that one has kernels for products of split numbers
 };
 
 /// The model of this CPU in words, e.g. "AMD EPYC 9R14 96-Core Processor".

@@ -80,9 +80,10 @@ Description descriptionOf(TomlTable& table) {
   }
 }
 
-void readLayer(const toml::table& raw, const std::string& origin, Tuning& tuning) {
+void readLayer(const toml::table& raw, const std::string& origin, const TuningPlace& here, Tuning& tuning) {
   TomlTable table(raw, "[[layer]]", origin);
   Description description = descriptionOf(table);
+  description.splits = here.splits;
   description.algorithm = required(table.text("algorithm"), table, "algorithm = \"direct\"");
   if (const toml::table* times = table.table("microseconds")) {
     // For people: what each algorithm took.
@@ -121,7 +122,7 @@ Tuning readTuning(const toml::table& raw, const std::string& origin, const Tunin
     fail(taccInvalidUsage, "{}: measured with {}, but this process runs {}; see TACC_ISA", origin, isa, here.isa);
   }
   Tuning tuning;
-  for (const toml::table* layer : file.tables("layer")) readLayer(*layer, origin, tuning);
+  for (const toml::table* layer : file.tables("layer")) readLayer(*layer, origin, here, tuning);
   file.finish();
   return tuning;
 }

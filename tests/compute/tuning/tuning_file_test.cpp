@@ -160,7 +160,8 @@ std::string escaped(std::string text) {
 }
 
 TEST(ConvTuning, IsFollowedOnlyWhenItIsLoaded) {
-  EXPECT_EQ(chosen(described()), "direct");
+  const std::string byModel = chosen(described());
+  EXPECT_NE(byModel, "reference");
   std::string text = replaced(std::string(head) + layer, "A \\\"fast\\\" CPU", escaped(taccComputeCpu()));
   text = replaced(text, "avx2", taccComputeIsa());
   {
@@ -169,7 +170,7 @@ TEST(ConvTuning, IsFollowedOnlyWhenItIsLoaded) {
     EXPECT_EQ(chosen(described()), "reference");
     taccConvDesc_t other = described();
     other.batch = 3;
-    EXPECT_EQ(chosen(other), "direct");
+    EXPECT_EQ(chosen(other), byModel);
     other = described();
     other.algorithm = "direct";
     EXPECT_EQ(chosen(other), "direct");
@@ -177,7 +178,7 @@ TEST(ConvTuning, IsFollowedOnlyWhenItIsLoaded) {
     EXPECT_EQ(damaged.load(), taccInvalidArgument);
     EXPECT_EQ(chosen(described()), "reference");  // a failed load changes nothing
   }
-  EXPECT_EQ(chosen(described()), "direct");
+  EXPECT_EQ(chosen(described()), byModel);
   Loaded elsewhere(replaced(text, "cpu = \"", "cpu = \"Another "));
   EXPECT_EQ(elsewhere.load(), taccInvalidUsage);
   EXPECT_THAT(taccGetLastError(nullptr), HasSubstr("but this CPU is"));
