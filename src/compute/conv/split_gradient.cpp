@@ -43,7 +43,7 @@ SplitImage imageOf(const Shape& s) {
   // One side, the smaller one, is read over again for each pair of blocks of the other one.
   const std::size_t bytes = secondCacheBytes() / 2;
   const auto blocks = static_cast<std::size_t>(std::min(inBlocksOf(s) * paritiesOf(s), outBlocksOf(s)) * s.groups);
-  image.choosePart(s.batch, bytes * static_cast<std::size_t>(s.inBlocks()) / blocks, s.inBlocks() * s.inPlane());
+  image.choosePart(s.batch, bytes * static_cast<std::size_t>(s.inBlocks()) / blocks);
   return image;
 }
 
@@ -68,6 +68,7 @@ class SplitGradient final : public Plan {
   SplitGradient(const Description& d, const SplitKernels& kernels)
       : Plan("amx 32x2"), description_(d), kernels_(kernels), taps_(tapsOf(d.shape)), image_(imageOf(d.shape)) {
     const Shape& s = shape();
+    image_.findRuns(s.inBlocks() * s.inPlane());
     for (int kind = 0; kind < image_.kinds(); ++kind) {
       const int part = image_.partOfKind(kind);
       gradientRuns_.push_back(part < 0 ? std::vector<SplitRun>{}
@@ -329,10 +330,7 @@ void SplitGradient::run(const Buffers& buffers, const Executor& executor) const 
 }  // namespace
 
 bool servesSplitGradient(const Description& d) {
-  if (!d.splits || d.pass != taccConvBackwardWeights || d.inputLayout != taccLayoutNchw16c ||
-      !d.shape.blocksFitGroups()) {
-    return false;
-  }
+  if (d.pass != taccConvBackwardWeights || !canSplit(d)) return false;
   constexpr double plainGradientProductsInCycle = 28;
   return d.algorithm == "split" ||
          cyclesOf(d.shape, imageOf(d.shape)) < d.shape.operations() / 2 / plainGradientProductsInCycle;

@@ -55,7 +55,7 @@ SplitImage::SplitImage(int blocks, int height, int width, int strideHeight, int 
   }
 }
 
-void SplitImage::choosePart(int batch, std::size_t bytes, std::ptrdiff_t imageFloats) {
+void SplitImage::choosePart(int batch, std::size_t bytes) {
   batch_ = batch;
   // Where no tap is inside the image nothing is read.
   const std::size_t used = std::max<std::size_t>(1, used_.size());
@@ -82,6 +82,9 @@ void SplitImage::choosePart(int batch, std::size_t bytes, std::ptrdiff_t imageFl
   const std::ptrdiff_t outputs = std::ptrdiff_t{lines} * pitch();
   const std::ptrdiff_t tiles = (outputs + 2 * tileRows - 1) / (2 * tileRows) * (2 * tileRows);
   rows_ = tiles + std::ptrdiff_t{lines_.furthest} * pitch() + columns_.furthest;
+}
+
+void SplitImage::findRuns(std::ptrdiff_t imageFloats) {
   runs_.assign(static_cast<std::size_t>(kinds() * phases()), {});
   for (int kind = 0; kind < kinds(); ++kind) {
     const int index = partOfKind(kind);

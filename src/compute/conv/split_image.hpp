@@ -49,9 +49,10 @@ class SplitImage {
   SplitImage(int blocks, int height, int width, int strideHeight, int strideWidth, int outHeight, int outWidth,
              const std::vector<Tap>& taps);
 
-  /// Decides how much is split at once: some images, or some output lines of one. `bytes` is about what it may take;
-  /// images of the source are `imageFloats` apart.
-  void choosePart(int batch, std::size_t bytes, std::ptrdiff_t imageFloats);
+  /// Decides how much is split at once: some images, or some output lines of one. `bytes` is about what it may take.
+  void choosePart(int batch, std::size_t bytes);
+  /// Once that is decided: what runs() gives, for images of the source that are so far apart.
+  void findRuns(std::ptrdiff_t imageFloats);
 
   struct Part {
     int image, images;  // first one, how many

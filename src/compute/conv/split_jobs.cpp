@@ -47,6 +47,14 @@ SplitSides::SplitSides(const Description& d)
       strideHeight(isForward ? d.shape.strideHeight : 1),
       strideWidth(isForward ? d.shape.strideWidth : 1) {}
 
+bool canSplit(const Description& d) {
+  // Positions of a part are counted in int.
+  constexpr int widest = 1 << 20;
+  const Shape& s = d.shape;
+  return d.splits && d.inputLayout == taccLayoutNchw16c && s.blocksFitGroups() && s.width <= widest &&
+         s.outWidth <= widest && s.padWidth <= widest;
+}
+
 std::vector<SplitJob> splitJobs(const Description& d) {
   const Shape& s = d.shape;
   std::vector<SplitJob> jobs;
@@ -95,13 +103,13 @@ SplitImage splitImage(const Description& d, const std::vector<SplitJob>& jobs) {
   double best = 0;
   std::size_t bestBytes = 0;
   for (std::size_t bytes = secondCacheBytes() / 32; bytes <= secondCacheBytes() * 3 / 8; bytes = bytes * 5 / 4) {
-    image.choosePart(d.shape.batch, bytes, sides.inImage());
+    image.choosePart(d.shape.batch, bytes);
     const double cycles = cyclesOf(sides, d.shape.batch, image, jobs, weightBytes);
     if (best != 0 && cycles >= best) continue;
     best = cycles;
     bestBytes = bytes;
   }
-  image.choosePart(d.shape.batch, bestBytes, sides.inImage());
+  image.choosePart(d.shape.batch, bestBytes);
   return image;
 }
 

@@ -20,6 +20,9 @@ struct SplitJob {
 
 std::vector<SplitJob> splitJobs(const Description& d);
 
+/// Whether there are kernels for it, and it is in blocks and not too large.
+bool canSplit(const Description& d);
+
 /// Of one group of channels, unless it says otherwise.
 struct SplitSides {
   explicit SplitSides(const Description& d);

@@ -25,6 +25,7 @@ class SplitProducts final : public Plan {
         image_(splitImage(d, jobs_)),
         columns_(2),
         isStreamed_(isStreamedResult(d)) {
+    image_.findRuns(sides_.inImage());
     const double weightBytes = splitWeightBytes(d, jobs_);
     fetchesWeights_ = weightBytes > static_cast<double>(secondCacheBytes()) / 2;
     // Weights from behind the second cache are read once for all positions where these are few.
@@ -56,7 +57,8 @@ class SplitProducts final : public Plan {
   };
   Work workOf(const SplitJob& job, std::size_t packed) const;
 
-  /// Of one group of channels: blocks of output that are computed together.
+  /// Blocks of output that are computed together are a set of columns. How many sets there are, of one group of
+  /// channels.
   int columnSets() const { return ceilDivide(sides_.outBlocks, columns_); }
   /// Of one part.
   int mostTiles() const {
@@ -97,7 +99,7 @@ class SplitProducts final : public Plan {
   class Splitting;
   /// From strip to strip of a task.
   struct Progress {
-    DeliverWork deliver[2];  // of the strip before, and of the next one
+    DeliverWork deliver[2];  // of the strip before and of this one, in turn
     int side = 0;
     std::size_t cost = 0;       // that is left of this part
     Splitting* next = nullptr;  // or null
@@ -144,24 +146,27 @@ SplitProducts::Work SplitProducts::workOf(const SplitJob& job, std::size_t packe
 }
 
 void SplitProducts::pack(const float* weights, float* packed) const {
-  const auto weightAt = [&](int group, int inBlock, int outBlock, int kernelTap, int in, int out) {
-    if (inBlock >= sides_.inBlocks) return 0.0F;
+  /// The weights of one tap and a pair of blocks, in rows of output channels.
+  const auto gather = [&](int group, int inBlock, int outBlock, int kernelTap, float* rows) {
+    std::fill_n(rows, tileFloats, 0.0F);
+    if (inBlock >= sides_.inBlocks) return;
     const Shape& s = description_.shape;
-    const int r = kernelTap / s.kernelWidth, t = kernelTap % s.kernelWidth;
-    const WeightBlock block = sides_.isForward
-                                  ? weightBlock(s, description_.weightLayout, group, outBlock, inBlock, r, t)
-                                  : weightBlock(s, description_.weightLayout, group, inBlock, outBlock, r, t);
-    const int c = sides_.isForward ? in : out, k = sides_.isForward ? out : in;
-    return c < block.ins && k < block.outs ? weights[block.base + k * block.outStep + c * block.inStep] : 0.0F;
+    const WeightBlock block =
+        weightBlock(s, description_.weightLayout, group, sides_.isForward ? outBlock : inBlock,
+                    sides_.isForward ? inBlock : outBlock, kernelTap / s.kernelWidth, kernelTap % s.kernelWidth);
+    const int ins = sides_.isForward ? block.ins : block.outs, outs = sides_.isForward ? block.outs : block.ins;
+    const std::ptrdiff_t inStep = sides_.isForward ? block.inStep : block.outStep;
+    const std::ptrdiff_t outStep = sides_.isForward ? block.outStep : block.inStep;
+    for (int in = 0; in < ins; ++in) {
+      for (int out = 0; out < outs; ++out) {
+        rows[in * blockLength + out] = weights[block.base + in * inStep + out * outStep];
+      }
+    }
   };
   /// One tile: pairs of channels of two blocks that are read, of one block that is written.
   const auto packTile = [&](int group, int pair, int block, int kernelTap, float* to) {
     alignas(64) float gathered[2][tileFloats];
-    for (int which = 0; which < 2; ++which) {
-      for (int i = 0; i < tileFloats; ++i) {
-        gathered[which][i] = weightAt(group, 2 * pair + which, block, kernelTap, i / blockLength, i % blockLength);
-      }
-    }
+    for (int which = 0; which < 2; ++which) gather(group, 2 * pair + which, block, kernelTap, gathered[which]);
     const SplitRun rows{0, 0, blockLength};
     SplitWork work{.run = &rows,
                    .end = &rows + 1,
@@ -399,10 +404,7 @@ void SplitProducts::run(const Buffers& buffers, const Executor& executor) const 
 }  // namespace
 
 bool servesSplitProducts(const Description& d) {
-  if (!d.splits || d.pass == taccConvBackwardWeights || d.inputLayout != taccLayoutNchw16c ||
-      !d.shape.blocksFitGroups()) {
-    return false;
-  }
+  if (d.pass == taccConvBackwardWeights || !canSplit(d)) return false;
   if (d.algorithm == "split") return true;
   // Where few channels are written, splitting is not worth while.
   const std::vector<SplitJob> jobs = splitJobs(d);

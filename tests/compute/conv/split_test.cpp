@@ -68,7 +68,8 @@ void expectEveryTapReadsItsPixel(const taccConvDesc_t& desc, std::size_t bytes) 
     outWidth = std::max(outWidth, job.outWidth);
   }
   SplitImage image(2, sides.height, sides.width, sides.strideHeight, sides.strideWidth, outHeight, outWidth, taps);
-  image.choosePart(d.shape.batch, bytes, sides.inImage());
+  image.choosePart(d.shape.batch, bytes);
+  image.findRuns(sides.inImage());
   std::map<std::ptrdiff_t, int> written;  // how often, by place
   for (int index = 0; index < image.parts(); ++index) {
     const SplitImage::Part part = image.part(index);
