@@ -86,7 +86,7 @@ double splitWeightBytes(const Description& d, const std::vector<SplitJob>& jobs)
   return taps * sides.groups * sides.inPairs() * sides.outBlocks * splitParts * static_cast<double>(tileBytes);
 }
 
-SplitImage splitImage(const Description& d, const std::vector<SplitJob>& jobs) {
+SplitImage uncutSplitImage(const Description& d, const std::vector<SplitJob>& jobs) {
   const SplitSides sides(d);
   std::vector<Tap> taps;
   int outHeight = 1, outWidth = 1;
@@ -95,8 +95,13 @@ SplitImage splitImage(const Description& d, const std::vector<SplitJob>& jobs) {
     outHeight = std::max(outHeight, job.outHeight);
     outWidth = std::max(outWidth, job.outWidth);
   }
-  SplitImage image(2 * sides.inPairs() * sides.groups, sides.height, sides.width, sides.strideHeight, sides.strideWidth,
-                   outHeight, outWidth, taps);
+  return SplitImage(2 * sides.inPairs() * sides.groups, sides.height, sides.width, sides.strideHeight,
+                    sides.strideWidth, outHeight, outWidth, taps);
+}
+
+SplitImage splitImage(const Description& d, const std::vector<SplitJob>& jobs) {
+  const SplitSides sides(d);
+  SplitImage image = uncutSplitImage(d, jobs);
   // Few parts cost the splitting of the first one, which nothing hides; many parts the rest of their last tiles, and
   // weights that are read from behind the second cache over again.
   const double weightBytes = splitWeightBytes(d, jobs);

@@ -39,6 +39,9 @@ struct SplitSides {
   std::ptrdiff_t outImage() const { return std::ptrdiff_t{groups} * outBlocks * outPlane; }
 };
 
+/// What all jobs read. Its parts are still to be chosen.
+SplitImage uncutSplitImage(const Description& d, const std::vector<SplitJob>& jobs);
+
 /// Cut into the parts that the model finds fastest.
 SplitImage splitImage(const Description& d, const std::vector<SplitJob>& jobs);
 

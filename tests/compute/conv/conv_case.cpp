@@ -192,4 +192,18 @@ taccConvDesc_t convolution(taccConvPass_t pass, int batch, int inChannels, int h
   return desc;
 }
 
+void chooseKernel(taccConvDesc_t& desc, std::mt19937& random) {
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  desc.kernelHeight = from(1, 5);
+  desc.kernelWidth = from(1, 5);
+  desc.strideHeight = from(1, 3);
+  desc.strideWidth = from(1, 3);
+  desc.padHeight = from(0, 5);
+  desc.padWidth = from(0, 5);
+  desc.dilationHeight = from(1, 3);
+  desc.dilationWidth = from(1, 3);
+  desc.height = std::max(desc.height, desc.dilationHeight * (desc.kernelHeight - 1) + 1);
+  desc.width = std::max(desc.width, desc.dilationWidth * (desc.kernelWidth - 1) + 1);
+}
+
 }  // namespace tacc::conv::test

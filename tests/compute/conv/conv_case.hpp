@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -79,6 +80,9 @@ void expectExact(const taccConvDesc_t& desc);
 
 taccConvDesc_t convolution(taccConvPass_t pass, int batch, int inChannels, int height, int width, int outChannels,
                            int kernel, int stride = 1, int pad = 0);
+
+/// Kernel, strides, padding and dilation at random; the image grows where the kernel would not fit.
+void chooseKernel(taccConvDesc_t& desc, std::mt19937& random);
 
 inline constexpr taccConvPass_t allPasses[] = {taccConvForward, taccConvBackwardData, taccConvBackwardWeights};
 

@@ -27,16 +27,7 @@ Floats computed(taccConvDesc_t desc, taccConvPass_t pass) {
 taccConvDesc_t randomConvolution(std::mt19937& random) {
   const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
   taccConvDesc_t desc = convolution(taccConvForward, from(1, 3), from(1, 70), from(1, 20), from(1, 30), from(1, 70), 1);
-  desc.kernelHeight = from(1, 5);
-  desc.kernelWidth = from(1, 5);
-  desc.strideHeight = from(1, 3);
-  desc.strideWidth = from(1, 3);
-  desc.padHeight = from(0, 3);
-  desc.padWidth = from(0, 3);
-  desc.dilationHeight = from(1, 2);
-  desc.dilationWidth = from(1, 2);
-  desc.height = std::max(desc.height, desc.dilationHeight * (desc.kernelHeight - 1) + 1);
-  desc.width = std::max(desc.width, desc.dilationWidth * (desc.kernelWidth - 1) + 1);
+  chooseKernel(desc, random);
   if (from(0, 4) == 0) {
     desc.groups = 2;
     desc.inChannels = 2 * from(1, 24);
