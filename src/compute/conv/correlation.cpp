@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "compute/conv/cost.hpp"
+#include "compute/conv/shape.hpp"
 
 namespace tacc::conv {
 namespace {
@@ -16,10 +17,10 @@ namespace {
 constexpr std::size_t weightBytesAtOnce = 256 * 1024;
 constexpr std::size_t inputBytesAtOnce = 384 * 1024;
 
-/// Which of `pixels` pixels from `x` on a tap finds inside a line of `width`: nothing if none, and no value if there is
-/// no Rim for it.
+/// How many of `pixels` pixels from `x` on a tap finds inside a line of `width`, and which ones: no value if there are
+/// none, or there is no Rim for it.
 struct TapFit {
-  bool any;
+  int used;
   std::optional<Rim> rim;
 };
 
@@ -31,12 +32,16 @@ TapFit fitTap(int dx, int stride, int x, int pixels, int width) {
     before += column < 0;
     after += column >= width;
   }
-  if (before + after == pixels) return {false, std::nullopt};
-  if (before == 0 && after == 0) return {true, Rim::none};
-  if (after == 0 && before <= 2) return {true, before == 1 ? Rim::first : Rim::firstTwo};
-  if (before == 0 && after <= 2) return {true, after == 1 ? Rim::last : Rim::lastTwo};
-  return {true, std::nullopt};
+  if (before + after == pixels) return {0, std::nullopt};
+  const int used = pixels - before - after;
+  if (before == 0 && after == 0) return {used, Rim::none};
+  if (after == 0 && before <= 2) return {used, before == 1 ? Rim::first : Rim::firstTwo};
+  if (before == 0 && after <= 2) return {used, after == 1 ? Rim::last : Rim::lastTwo};
+  return {used, std::nullopt};
 }
+
+/// Of `count` cut into nearly equal parts, the larger ones first.
+int partSize(int count, int parts, int index) { return (count + parts - 1 - index) / parts; }
 
 }  // namespace
 
@@ -47,36 +52,56 @@ Correlation::Correlation(CorrelationShape shape, const KernelSet& kernels)
     rowsBefore_.push_back(rowsBefore_.back() + count * static_cast<std::ptrdiff_t>(shape_.taps.size()));
   }
   rows_ = static_cast<std::size_t>(rowsBefore_.back());
-  const Blocking blocking = chooseBlocks();
+  const Blocking blocking = chooseBlocking();
   cycles_ = blocking.cycles;
   makeGroups(blocking.blocks);
-  makeTiles(kernels_.pixelLimit[blocking.blocks]);
+  makeTiles(blocking.tilesOfLine);
   findFollowing();
   if (shape_.isScattered) makeValues();
   chooseChunks();
 }
 
-Correlation::Blocking Correlation::chooseBlocks() const {
+double Correlation::cyclesOfSteps(int blocks, int x, int pixels) const {
+  // Weights that come late hold up a kernel that has no registers for them.
+  const bool areFar = packedFloats() * sizeof(float) > secondCacheBytes() / 2;
+  const int vectors = blocks * blockLength / kernels_.fmaLanes;
+  const double late = areFar && heldWeights(kernels_.registers, vectors, pixels) < vectors ? 0.5 : 0;
+  if (shape_.isScattered || shape_.isPermuted) {
+    return static_cast<double>(rows_) * (stepCycles(kernels_, blocks, pixels, pixels) + late);
+  }
+  const double rowsOfTap = static_cast<double>(rows_) / static_cast<double>(shape_.taps.size());
+  double cycles = 0;
+  for (const Tap& tap : shape_.taps) {
+    const int used = fitTap(tap.dx, shape_.strideWidth, x, pixels, shape_.inWidth).used;
+    if (used > 0) cycles += rowsOfTap * (stepCycles(kernels_, blocks, pixels, used) + late);
+  }
+  return cycles;
+}
+
+Correlation::Blocking Correlation::chooseBlocking() const {
   // With strides most of every part of a page that is fetched is not used, so input is better read fewer times.
   const double inputCycles = shape_.strideWidth > 1 && !shape_.isScattered ? 0.02 : 0;
-  Blocking best{0, 0};
+  Blocking best{};
   for (int blocks = 1; blocks <= std::min(maxBlocks, shape_.outBlocks); ++blocks) {
-    const int limit = kernels_.pixelLimit[blocks];
+    const int limit = shape_.isPermuted ? kernels_.permutedPixelLimit : kernels_.pixelLimit[blocks];
     if (limit == 0) continue;
-    // As makeGroups() and makeTiles() divide.
-    const int groups = (shape_.outBlocks + blocks - 1) / blocks;
-    const int tiles = (shape_.outWidth + limit - 1) / limit;
-    double cycles = 0;
-    for (int g = 0; g < groups; ++g) {
-      const int blocksHere = (shape_.outBlocks + g) / groups;
-      for (int t = 0; t < tiles; ++t) {
-        const int pixels = (shape_.outWidth + t) / tiles;
-        cycles += static_cast<double>(rows_) * stepCycles(kernels_, blocksHere, pixels) +
-                  tileCycles(kernels_, blocksHere, pixels) + inputCycles * static_cast<double>(rows_) * pixels;
+    const int groups = ceilDivide(shape_.outBlocks, blocks);
+    // The largest tiles may be slower, where they read weights over and over.
+    for (int size = limit; size >= std::max(1, limit - 2); --size) {
+      const int tiles = ceilDivide(shape_.outWidth, size);
+      double cycles = 0;
+      for (int g = 0; g < groups; ++g) {
+        const int blocksHere = partSize(shape_.outBlocks, groups, g);
+        for (int t = 0, x = 0; t < tiles; ++t) {
+          const int pixels = partSize(shape_.outWidth, tiles, t);
+          cycles += cyclesOfSteps(blocksHere, x, pixels) + tileCycles(kernels_, blocksHere, pixels) +
+                    inputCycles * static_cast<double>(rows_) * pixels;
+          x += pixels;
+        }
       }
+      cycles *= shape_.outHeight;
+      if (best.blocks == 0 || cycles < best.cycles) best = {blocks, tiles, cycles};
     }
-    cycles *= shape_.outHeight;
-    if (best.blocks == 0 || cycles < best.cycles) best = {blocks, cycles};
   }
   return best;
 }
@@ -87,10 +112,10 @@ bool Correlation::reachesFurthest(const Tap& tap) const {
 }
 
 void Correlation::makeGroups(int blocks) {
-  const int count = (shape_.outBlocks + blocks - 1) / blocks;
+  const int count = ceilDivide(shape_.outBlocks, blocks);
   int first = 0;
-  for (int g = count - 1; g >= 0; --g) {  // the larger ones first
-    const int here = (shape_.outBlocks + g) / count;
+  for (int g = 0; g < count; ++g) {
+    const int here = partSize(shape_.outBlocks, count, g);
     groups_.push_back({first, here, static_cast<std::ptrdiff_t>(first * rows_ * blockLength)});
     first += here;
   }
@@ -113,7 +138,7 @@ std::string Correlation::tileName() const {
   return fmt::format("{}x{}", pixels, groups_.front().blocks);
 }
 
-void Correlation::makeTiles(int pixelLimit) {
+void Correlation::makeTiles(int tilesOfLine) {
   std::map<std::vector<int>, int> known;  // what a tile leaves out -> its list
   const int tapCount = static_cast<int>(shape_.taps.size());
   // Appends the tile of `pixels` pixels at (y, x), or two halves of it if it has a rim that no kernel has.
@@ -122,7 +147,7 @@ void Correlation::makeTiles(int pixelLimit) {
     for (const Tap& tap : shape_.taps) {
       const int line = y * shape_.strideHeight + tap.dy;
       const TapFit fit = fitTap(tap.dx, shape_.strideWidth, x, pixels, shape_.inWidth);
-      if (line < 0 || line >= shape_.inHeight || !fit.any) {
+      if (line < 0 || line >= shape_.inHeight || fit.used == 0) {
         key.push_back(-1);
       } else if (fit.rim) {
         key.push_back(static_cast<int>(*fit.rim));
@@ -159,11 +184,9 @@ void Correlation::makeTiles(int pixelLimit) {
     tiles_.push_back({y * shape_.strideHeight * shape_.inLine + x * shape_.strideWidth * shape_.inPixel,
                       y * shape_.outLine + x * shape_.outPixel, pixels, entry->second, 0});
   };
-  const int perLine = (shape_.outWidth + pixelLimit - 1) / pixelLimit;
   for (int y = 0; y < shape_.outHeight; ++y) {
-    int x = 0;
-    for (int t = perLine - 1; t >= 0; --t) {
-      const int pixels = (shape_.outWidth + t) / perLine;
+    for (int t = 0, x = 0; t < tilesOfLine; ++t) {
+      const int pixels = partSize(shape_.outWidth, tilesOfLine, t);
       add(add, y, x, pixels);
       x += pixels;
     }
@@ -222,7 +245,25 @@ void Correlation::chooseChunks() {
   tilesAtOnce_ = shape_.goesByLine ? tilesOfLine() : std::max<std::size_t>(1, (tiles_.size() + parts - 1) / parts);
 }
 
+void Correlation::clear(const CorrelationRun& what) const {
+  for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
+    for (int block = 0; block < groups_[g].blocks; ++block) {
+      const std::ptrdiff_t plane = (groups_[g].firstBlock + block) * shape_.outPlane;
+      for (int image = 0; image < what.images; ++image) {
+        for (std::size_t t = what.firstTile; t < what.endTile; ++t) {
+          float* to = what.output + image * what.outImage + plane + tiles_[t].output;
+          for (int p = 0; p < tiles_[t].pixels; ++p, to += shape_.outPixel) std::fill_n(to, blockLength, 0.0F);
+        }
+      }
+    }
+  }
+}
+
 void Correlation::run(const CorrelationRun& what) const {
+  if (shape_.taps.empty()) {
+    if (what.addend == nullptr) clear(what);
+    return;
+  }
   const std::size_t inBlocks = shape_.inCounts.size();
   const std::ptrdiff_t pixelStride = shape_.inPixel * shape_.strideWidth;
   const bool hasOwnKernel = pixelStride == 1 || pixelStride == 2 || pixelStride == 4;

@@ -105,9 +105,12 @@ class Correlation {
     }
   }
 
+  /// Without any tap, which only phases of a backward pass are, `addend` is the output itself.
   void run(const CorrelationRun& what) const;
 
  private:
+  /// Zeros for the output, which nothing is read for.
+  void clear(const CorrelationRun& what) const;
   /// Floats from a tile to one that is right behind it.
   std::ptrdiff_t inputOf(int pixels) const { return pixels * shape_.strideWidth * shape_.inPixel; }
   std::ptrdiff_t outputOf(int pixels) const { return pixels * shape_.outPixel; }
@@ -125,14 +128,17 @@ class Correlation {
   };
   struct Blocking {
     int blocks;
-    double cycles;
+    int tilesOfLine;  // of output, before those with a rim that no kernel has are halved
+    double cycles;    // for one image by the model
   };
 
-  Blocking chooseBlocks() const;
+  Blocking chooseBlocking() const;
+  /// Steps of a tile of so many blocks at the output pixel `x` of a line, for all taps and input.
+  double cyclesOfSteps(int blocks, int x, int pixels) const;
   /// No other tap of its line reads what this one does, for pixels further to the left.
   bool reachesFurthest(const Tap& tap) const;
   void makeGroups(int blocks);
-  void makeTiles(int pixelLimit);
+  void makeTiles(int tilesOfLine);
   /// For the runs of the newest list: which of each line of the image fetches what comes behind the line.
   void findNext(const List& list, int pixels);
   void makeValues();

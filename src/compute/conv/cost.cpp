@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -47,18 +48,22 @@ std::size_t secondCacheBytes() {
 
 bool hasTwoWideUnits(const KernelSet& kernels) { return kernels.fmaLanes == 16 && productsPerCycle(kernels) == 2; }
 
-double stepCycles(const KernelSet& kernels, int blocks, int pixels) {
-  const double vectors = static_cast<double>(blocks) * blockLength / kernels.fmaLanes;
-  const double products = vectors * pixels;
-  const double loads = vectors + pixels;
+double stepCycles(const KernelSet& kernels, int blocks, int pixels, int used) {
+  const int vectors = blocks * blockLength / kernels.fmaLanes;
+  const int held = heldWeights(kernels.registers, vectors, pixels);
+  const double products = vectors * used;
+  const double loads = held + used * (1 + vectors - held);
+  // Chains of multiply-adds that wait for themselves; where there are just enough of them, the two units do not find
+  // the right one in every cycle.
   const double latency = 4;
+  const double slack = 1 + std::abs(products / 2 - latency);
   // Where vectors are short, a step of few pixels ends before its weights are there.
   const double fromSecondCache = (kernels.fmaLanes < 16 ? 3.0 : 2.0) * blocks;
   const double weightLine = 0.2;  // what a line of weights costs even where it is hidden
   const double perCycle = productsPerCycle(kernels);
   const double loop = perCycle == 1 ? 0.1 : 0.25;
-  return std::max({products / perCycle, loads / 2, (products + loads + 3) / 4, latency, fromSecondCache}) + loop +
-         weightLine * blocks;
+  return std::max({products / perCycle, loads / 2, (products + loads + 3) / 4, latency, fromSecondCache}) +
+         1 / (slack * slack) + loop + weightLine * blocks;
 }
 
 double tileCycles(const KernelSet& kernels, int blocks, int pixels) {

@@ -7,9 +7,10 @@
 
 namespace tacc::conv {
 
-/// A core that loads two vectors, starts two multiply-adds of four cycles and issues four instructions a cycle, and
-/// gets half a cache line a cycle from its second cache. On cores with less arithmetic all tiles are equally good.
-double stepCycles(const KernelSet& kernels, int blocks, int pixels);
+/// With `used` of the tile's pixels: a rim leaves out the others. A core that loads two vectors, starts two
+/// multiply-adds of four cycles and issues four instructions a cycle, and gets half a cache line a cycle from its
+/// second cache. On cores with less arithmetic all tiles are equally good.
+double stepCycles(const KernelSet& kernels, int blocks, int pixels, int used);
 
 /// Cycles of one tile beside its steps: starting, reading and writing the accumulators.
 double tileCycles(const KernelSet& kernels, int blocks, int pixels);

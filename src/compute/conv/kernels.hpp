@@ -140,6 +140,13 @@ struct WinogradOutputCall {
   bool isStreamed;  // past the caches
 };
 
+/// Vectors of weights that a tile kernel reads once a step, of tiles of `pixels`. Where there are as many pixels as
+/// vectors or more, weights stay in registers, as far as there are any beside the sums and one input value.
+constexpr int heldWeights(int registers, int vectors, int pixels) {
+  const int left = registers - 1 - vectors * pixels;
+  return pixels < vectors || left > vectors ? vectors : left;
+}
+
 using WinogradInputKernel = void (*)(const WinogradInputCall&);
 using WinogradOutputKernel = void (*)(const WinogradOutputCall&);
 using TileKernel = void (*)(const TileCall&);
@@ -151,6 +158,7 @@ struct KernelSet {
   std::string_view isa;           // as in TACC_ISA
   std::string_view vectors;       // the instruction set of the vectors: that of the other layers' kernels
   int fmaLanes;                   // floats of the widest vector
+  int registers;                  // of such vectors
   int pixelLimit[maxBlocks + 1];  // most pixels of a tile of that many blocks; 0: no such tile
   int rowLimit[maxBlocks + 1];    // the same for rows of gradient tiles
   TileKernel tile[maxBlocks + 1][maxPixels + 1];         // [blocks][pixels]; inputPixel is 16
@@ -161,6 +169,7 @@ struct KernelSet {
   GradientKernel gradient[maxBlocks + 1][maxRows + 1];  // [blocks][rows]
   GradientKernel gradientLines[maxBlocks + 1];          // of nine rows, three of each of three lines; null: too many
   int permutedLanes;                                    // values that a lane of a permuted kernel can choose from
+  int permutedPixelLimit;                               // most pixels of a permuted tile
   TileKernel permuted[maxPixels + 1];                   // [pixels], of one block; inputPixel is 16
   TileKernel permutedEverySecond[maxPixels + 1];        // inputPixel is 32
   TileKernel permutedStrided[maxPixels + 1];            // the same for any inputPixel

@@ -2,7 +2,8 @@
 #define TACC_LANES 8
 #define TACC_CONV_ISA avx2
 #define TACC_VECTOR_REGISTER "x"
-#define TACC_PIXELS 6, 3, 0, 0
+#define TACC_REGISTERS 16
+#define TACC_PIXELS 7, 3, 0, 0
 #define TACC_ROWS 6, 3, 0, 0
 #include "compute/conv/table-inl.hpp"
 

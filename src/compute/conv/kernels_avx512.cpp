@@ -2,6 +2,7 @@
 #define TACC_LANES 16
 #define TACC_CONV_ISA avx512
 #define TACC_VECTOR_REGISTER "v"
+#define TACC_REGISTERS 32
 #define TACC_PIXELS 14, 14, 9, 6
 #define TACC_ROWS 16, 12, 8, 6
 #include "compute/conv/table-inl.hpp"

@@ -119,7 +119,8 @@ template <int kTaps, int kStride, int kVectors, int kPixels>
 
 /// kPixelStride 0: as the call says.
 template <int kPixels, int kPixelStride>
-void permutedTile(const TileCall& call) {
+void permutedTile(const TileCall& given) {
+  const TileCall call = given;
   constexpr int kVectors = blockLength / TACC_LANES;
   const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
   forEachTile<1, kPixels>(

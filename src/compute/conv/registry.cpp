@@ -47,7 +47,7 @@ std::string algorithmNames(const Description* served) {
 
 Description withKernels(const Description& given, const KernelSet& kernels) {
   Description description = given;
-  description.hasSmallTiles = kernels.pixelLimit[1] < 7;
+  description.hasSmallTiles = kernels.registers * kernels.fmaLanes < 512;
   description.hasTwoWideUnits = hasTwoWideUnits(kernels);
   description.splits = kernels.split != nullptr;
   return description;

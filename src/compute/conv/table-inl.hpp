@@ -1,8 +1,9 @@
 // Fills the table of kernels of one instruction set. No standard function may be used here: its code would be compiled
 // for this instruction set, and the linker might give it to the rest of the program.
 //
-// The including file defines, besides TACC_LANES and TACC_CONV_ISA, how many pixels and rows fit into the registers for
-// 1, 2, 3 and 4 blocks (TACC_PIXELS, TACC_ROWS), and the letter of a vector register in inline assembly.
+// The including file defines, besides TACC_LANES and TACC_CONV_ISA, how many registers there are (TACC_REGISTERS), how
+// many pixels and rows fit into them for 1, 2, 3 and 4 blocks (TACC_PIXELS, TACC_ROWS), and the letter of a vector
+// register in inline assembly.
 #include <utility>
 
 #include "compute/conv/depthwise-inl.hpp"
@@ -39,15 +40,25 @@ constexpr void fillBlocks(KernelSet& set) {
   if constexpr (rowLimits[kBlocks] >= 9) set.gradientLines[kBlocks] = gradient<kBlocks, 9, 3>;
 }
 
+/// Most pixels of a tile of one block all of whose weights are in registers: a permuted kernel has all of them there.
+constexpr int pixelsOfHeldWeights() {
+  constexpr int kVectors = blockLength / TACC_LANES;
+  int pixels = pixelLimits[1];
+  while (heldWeights(TACC_REGISTERS, kVectors, pixels) < kVectors) --pixels;
+  return pixels;
+}
+
 constexpr void fillPermuted(KernelSet& set) {
+  constexpr int kPixels = pixelsOfHeldWeights();
   set.permutedLanes = permutedLanes;
+  set.permutedPixelLimit = kPixels;
   [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
     ((set.permuted[kIndex + 1] = permutedTile<kIndex + 1, blockLength>,
       set.permutedEverySecond[kIndex + 1] = permutedTile<kIndex + 1, 2 * blockLength>,
       set.permutedStrided[kIndex + 1] = permutedTile<kIndex + 1, 0>),
      ...);
   }
-  (std::make_integer_sequence<int, pixelLimits[1]>());
+  (std::make_integer_sequence<int, kPixels>());
   set.permutedRowLimit = permutedRowLimit;
   [&]<int... kIndex>(std::integer_sequence<int, kIndex...>) {
     ((set.permutedGradient[kIndex + 1] = permutedGradient<kIndex + 1>), ...);
@@ -80,6 +91,7 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   KernelSet set{};
   set.isa = set.vectors = isa;
   set.fmaLanes = TACC_LANES;
+  set.registers = TACC_REGISTERS;
   fillBlocks<1>(set);
   fillBlocks<2>(set);
   fillBlocks<3>(set);

@@ -31,14 +31,17 @@ template <int kVectors, int kPixels, int kFrom, int kTo>
     }
     return;
   }
-  Vector w[kVectors];
+  // Weights that find no register beside the accumulators are read again by every multiply-add.
+  constexpr int kHeld = heldWeights(TACC_REGISTERS, kVectors, kPixels);
+  Vector w[kHeld];
 #pragma GCC unroll 16
-  for (int v = 0; v < kVectors; ++v) w[v] = load(weights + v * TACC_LANES);
+  for (int v = 0; v < kHeld; ++v) w[v] = load(weights + v * TACC_LANES);
 #pragma GCC unroll 16
   for (int p = kFrom; p < kTo; ++p) {
     const Vector x = broadcast(input[p * pixel]);
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) sum[v][p] += w[v] * x;
+    for (int v = 0; v < kVectors; ++v) sum[v][p] += (v < kHeld ? w[v] : load(weights + v * TACC_LANES)) * x;
+    if constexpr (kHeld < kVectors) asm volatile("" ::: "memory");  // so that the compiler does not keep them after all
   }
 }
 
@@ -48,7 +51,7 @@ enum class Ahead { nothing, input, weights, both };
 /// One run for the pixels [kFrom, kTo). kPixelStride 0: as the call says.
 template <int kPixelStride, int kFrom, int kTo, Ahead kAhead, int kVectors, int kPixels>
 [[gnu::always_inline]] inline void multiplyRun(Vector (&sum)[kVectors][kPixels], const TileCall& call,
-                                               const float* tileInput, const TapRun& run) {
+                                               const float* tileInput, const TapRun& run, const float*& weightsAhead) {
   constexpr int kRow = kVectors * TACC_LANES;
   const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
   const float* input = tileInput + run.input;
@@ -65,8 +68,8 @@ template <int kPixelStride, int kFrom, int kTo, Ahead kAhead, int kVectors, int 
   constexpr bool kFetchesInput = kAhead == Ahead::input || kAhead == Ahead::both;
   constexpr bool kFetchesWeights = kAhead == Ahead::weights || kAhead == Ahead::both;
   const float* next = kFetchesInput ? tileInput + run.next : nullptr;
-  const float* ahead = kFetchesWeights ? *call.weightsAhead : nullptr;
-  if constexpr (kFetchesWeights) *call.weightsAhead = ahead + run.count * std::ptrdiff_t{blockLength};
+  const float* ahead = weightsAhead;
+  if constexpr (kFetchesWeights) weightsAhead += run.count * std::ptrdiff_t{blockLength};
   for (int i = 0, count = run.count; i < count; ++i) {
     multiplyValue<kVectors, kPixels, kFrom, kTo>(sum, input, pixel, weights);
     if constexpr (kFetchesInput) {
@@ -97,12 +100,14 @@ template <int kPixelStride, int kVectors, int kPixels>
 [[gnu::always_inline]] inline void writeTile(const TileCall& call, Vector (&sum)[kVectors][kPixels], std::ptrdiff_t at,
                                              std::ptrdiff_t pixel) {
   constexpr int perBlock = blockLength / TACC_LANES;
+  std::ptrdiff_t block = call.outputBlock;
+  float* output = call.output + at;
+  // Or else the places of all pixels are computed for the first tile already, and spilled.
+  asm("" : "+r"(output), "+r"(block), "+r"(pixel));
   if constexpr (kPixelStride != 0) pixel = kPixelStride;
-  // Read once: the compiler cannot know that no result is stored over the call.
-  const std::ptrdiff_t block = call.outputBlock;
-  float* const output = call.output + at;
   if (call.addend != nullptr) {
-    const float* const addend = call.addend + at;
+    const float* addend = call.addend + at;
+    asm("" : "+r"(addend));
 #pragma GCC unroll 16
     for (int v = 0; v < kVectors; ++v) {
       const float* const from = addend + (v / perBlock) * block + (v % perBlock) * TACC_LANES;
@@ -138,7 +143,9 @@ template <int kPixelStride, int kVectors, int kPixels>
   }
 }
 
-/// All tiles of a call: multiply(sum, input) adds the products of the one whose pixel 0 is at `input`.
+/// All tiles of a call: multiply(sum, input) adds the products of the one whose pixel 0 is at `input`. `call` is a copy
+/// of the kernel's own: what could have changed with every store is read again behind it, and the next tile then begins
+/// some fifteen cycles late.
 template <int kBlocks, int kPixels, class Multiply>
 [[gnu::always_inline]] inline void forEachTile(const TileCall& call, const Multiply& multiply) {
   for (int t = 0, count = call.tiles; t < count; ++t) {
@@ -157,7 +164,8 @@ template <int kBlocks, int kPixels, class Multiply>
 
 /// kPixelStride 0: as the call says.
 template <int kBlocks, int kPixels, int kPixelStride>
-void scatteredTile(const TileCall& call) {
+void scatteredTile(const TileCall& given) {
+  const TileCall call = given;
   forEachTile<kBlocks, kPixels>(
       call, [&](auto& sum, const float* input) __attribute__((always_inline)) {
         constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
@@ -174,40 +182,43 @@ void scatteredTile(const TileCall& call) {
 
 /// kPixelStride 0: as the call says.
 template <int kBlocks, int kPixels, int kPixelStride>
-void tile(const TileCall& call) {
+void tile(const TileCall& given) {
+  const TileCall call = given;
+  const float* ahead = *call.weightsAhead;
   forEachTile<kBlocks, kPixels>(
       call, [&](auto& sum, const float* input) __attribute__((always_inline)) {
         const TapRun* const end = call.runs + call.runCount;
         for (const TapRun* run = call.runs; run != end; ++run) {
           switch (run->rim) {
             case Rim::none:
-              if (*call.weightsAhead < call.weightsEnd) {
+              if (ahead < call.weightsEnd) {
                 if (run->fetchesNext) {
-                  multiplyRun<kPixelStride, 0, kPixels, Ahead::both>(sum, call, input, *run);
+                  multiplyRun<kPixelStride, 0, kPixels, Ahead::both>(sum, call, input, *run, ahead);
                 } else {
-                  multiplyRun<kPixelStride, 0, kPixels, Ahead::weights>(sum, call, input, *run);
+                  multiplyRun<kPixelStride, 0, kPixels, Ahead::weights>(sum, call, input, *run, ahead);
                 }
               } else if (run->fetchesNext) {
-                multiplyRun<kPixelStride, 0, kPixels, Ahead::input>(sum, call, input, *run);
+                multiplyRun<kPixelStride, 0, kPixels, Ahead::input>(sum, call, input, *run, ahead);
               } else {
-                multiplyRun<kPixelStride, 0, kPixels, Ahead::nothing>(sum, call, input, *run);
+                multiplyRun<kPixelStride, 0, kPixels, Ahead::nothing>(sum, call, input, *run, ahead);
               }
               break;
             case Rim::first:
-              multiplyRun<kPixelStride, 1, kPixels, Ahead::nothing>(sum, call, input, *run);
+              multiplyRun<kPixelStride, 1, kPixels, Ahead::nothing>(sum, call, input, *run, ahead);
               break;
             case Rim::firstTwo:
-              multiplyRun<kPixelStride, 2, kPixels, Ahead::nothing>(sum, call, input, *run);
+              multiplyRun<kPixelStride, 2, kPixels, Ahead::nothing>(sum, call, input, *run, ahead);
               break;
             case Rim::last:
-              multiplyRun<kPixelStride, 0, kPixels - 1, Ahead::nothing>(sum, call, input, *run);
+              multiplyRun<kPixelStride, 0, kPixels - 1, Ahead::nothing>(sum, call, input, *run, ahead);
               break;
             case Rim::lastTwo:
-              multiplyRun<kPixelStride, 0, kPixels - 2, Ahead::nothing>(sum, call, input, *run);
+              multiplyRun<kPixelStride, 0, kPixels - 2, Ahead::nothing>(sum, call, input, *run, ahead);
               break;
           }
         }
       });
+  *call.weightsAhead = ahead;
 }
 
 }  // namespace TACC_CONV_ISA

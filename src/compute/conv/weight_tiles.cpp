@@ -24,7 +24,8 @@ std::vector<WeightTiles::Part> cut(int count, int limit) {
 
 WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inValues, double pixels, int blockRows) {
   const auto cycles = [&](const WeightTiles::Part& blocks, const WeightTiles::Part& rows) {
-    return stepCycles(kernels, blocks.size(), rows.size()) + tileCycles(kernels, blocks.size(), rows.size()) / pixels;
+    return stepCycles(kernels, blocks.size(), rows.size(), rows.size()) +
+           tileCycles(kernels, blocks.size(), rows.size()) / pixels;
   };
   WeightTiles best{};
   for (int blocks = 1; blocks <= std::min(maxBlocks, outBlocks); ++blocks) {
