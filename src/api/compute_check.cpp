@@ -5,6 +5,11 @@
 #include "base/error.hpp"
 
 namespace tacc::compute_check {
+namespace {
+
+constexpr std::size_t alignment = 64;
+
+}  // namespace
 
 const conv::KernelSet& kernels() {
   static const conv::KernelSet& best = conv::bestKernels();
@@ -21,7 +26,6 @@ void require(const void* pointer, const char* name) {
 }
 
 void requireAligned(const void* pointer, const char* name) {
-  constexpr std::size_t alignment = 64;
   require(pointer, name);
   if (reinterpret_cast<std::uintptr_t>(pointer) % alignment != 0) {
     fail(taccInvalidArgument, "{} is {}, which is not aligned to {} bytes", name, pointer, alignment);
@@ -30,6 +34,9 @@ void requireAligned(const void* pointer, const char* name) {
 
 void checkWorkspace(const void* workspace, std::size_t bytes, std::size_t needed) {
   if (needed == 0) return;
+  if (workspace == nullptr) {
+    fail(taccInvalidArgument, "workspace is NULL and this plan needs {} bytes, aligned to {}", needed, alignment);
+  }
   requireAligned(workspace, "workspace");
   if (bytes < needed) fail(taccInvalidArgument, "the workspace has {} bytes and this plan needs {}", bytes, needed);
 }

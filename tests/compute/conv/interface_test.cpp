@@ -131,6 +131,10 @@ TEST(Interface, RefusesBadBuffers) {
   bad.workspaceBytes -= 64;
   EXPECT_THAT(error(bad, taccSerialExecutor()), HasSubstr("this plan needs"));
   bad = good;
+  bad.workspace = nullptr;
+  EXPECT_THAT(error(bad, taccSerialExecutor()),
+              HasSubstr("this plan needs " + std::to_string(c.info.workspaceBytes) + " bytes"));
+  bad = good;
   bad.bias = nullptr;
   EXPECT_THAT(error(bad, taccSerialExecutor()), HasSubstr("bias is NULL"));
   EXPECT_THAT(error(good, nullptr), HasSubstr("executor is NULL"));
