@@ -120,7 +120,7 @@ template <int kTaps, int kStride, int kVectors, int kPixels>
 /// kPixelStride 0: as the call says.
 template <int kPixels, int kPixelStride>
 void permutedTile(const TileCall& given) {
-  const TileCall call = given;
+  CallInKernel call = given;
   constexpr int kVectors = blockLength / TACC_LANES;
   const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
   forEachTile<1, kPixels>(
