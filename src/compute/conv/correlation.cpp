@@ -61,44 +61,56 @@ Correlation::Correlation(CorrelationShape shape, const KernelSet& kernels)
   chooseChunks();
 }
 
-double Correlation::cyclesOfSteps(int blocks, int x, int pixels) const {
+double Correlation::cyclesOfLine(int blocks, int tiles) const {
   // Weights that come late hold up a kernel that has no registers for them.
   const bool areFar = packedFloats() * sizeof(float) > secondCacheBytes() / 2;
   const int vectors = blocks * blockLength / kernels_.fmaLanes;
-  const double late = areFar && heldWeights(kernels_.registers, vectors, pixels) < vectors ? 0.5 : 0;
-  if (shape_.isScattered || shape_.isPermuted) {
-    return static_cast<double>(rows_) * (stepCycles(kernels_, blocks, pixels, pixels) + late);
+  const auto cyclesOfRow = [&](int pixels, int used) {
+    const double late = areFar && heldWeights(kernels_.registers, vectors, pixels) < vectors ? 0.5 : 0;
+    return stepCycles(kernels_, blocks, pixels, used) + late;
+  };
+  // With strides most of every part of a page that is fetched is not used, so input is better read fewer times.
+  const double inputCycles = shape_.strideWidth > 1 && !shape_.isScattered ? 0.02 : 0;
+  const auto rows = static_cast<double>(rows_);
+  const int least = shape_.outWidth / tiles;
+  double whole[2];  // of a tile without a rim, of that many pixels and of one more
+  for (int more = 0; more < 2; ++more) {
+    const int pixels = least + more;
+    whole[more] = rows * (cyclesOfRow(pixels, pixels) + inputCycles * pixels) + tileCycles(kernels_, blocks, pixels);
   }
-  const double rowsOfTap = static_cast<double>(rows_) / static_cast<double>(shape_.taps.size());
+  const auto [first, last] = std::minmax_element(shape_.taps.begin(), shape_.taps.end(),
+                                                 [](const Tap& one, const Tap& other) { return one.dx < other.dx; });
   double cycles = 0;
-  for (const Tap& tap : shape_.taps) {
-    const int used = fitTap(tap.dx, shape_.strideWidth, x, pixels, shape_.inWidth).used;
-    if (used > 0) cycles += rowsOfTap * (stepCycles(kernels_, blocks, pixels, used) + late);
+  for (int t = 0, x = 0; t < tiles; ++t) {
+    const int pixels = partSize(shape_.outWidth, tiles, t);
+    cycles += whole[pixels - least];
+    const bool hasRim = !shape_.taps.empty() && (x * shape_.strideWidth + first->dx < 0 ||
+                                                 (x + pixels - 1) * shape_.strideWidth + last->dx >= shape_.inWidth);
+    if (hasRim) {
+      for (const Tap& tap : shape_.taps) {
+        const int used = fitTap(tap.dx, shape_.strideWidth, x, pixels, shape_.inWidth).used;
+        const double left = used > 0 ? cyclesOfRow(pixels, used) : 0;
+        cycles -= rows / static_cast<double>(shape_.taps.size()) * (cyclesOfRow(pixels, pixels) - left);
+      }
+    }
+    x += pixels;
   }
   return cycles;
 }
 
 Correlation::Blocking Correlation::chooseBlocking() const {
-  // With strides most of every part of a page that is fetched is not used, so input is better read fewer times.
-  const double inputCycles = shape_.strideWidth > 1 && !shape_.isScattered ? 0.02 : 0;
   Blocking best{};
   for (int blocks = 1; blocks <= std::min(maxBlocks, shape_.outBlocks); ++blocks) {
     const int limit = shape_.isPermuted ? kernels_.permutedPixelLimit : kernels_.pixelLimit[blocks];
     if (limit == 0) continue;
     const int groups = ceilDivide(shape_.outBlocks, blocks);
+    const int smaller = shape_.outBlocks / groups;
+    const int larger = shape_.outBlocks % groups;  // groups of one block more
     // The largest tiles may be slower, where they read weights over and over.
     for (int size = limit; size >= std::max(1, limit - 2); --size) {
       const int tiles = ceilDivide(shape_.outWidth, size);
-      double cycles = 0;
-      for (int g = 0; g < groups; ++g) {
-        const int blocksHere = partSize(shape_.outBlocks, groups, g);
-        for (int t = 0, x = 0; t < tiles; ++t) {
-          const int pixels = partSize(shape_.outWidth, tiles, t);
-          cycles += cyclesOfSteps(blocksHere, x, pixels) + tileCycles(kernels_, blocksHere, pixels) +
-                    inputCycles * static_cast<double>(rows_) * pixels;
-          x += pixels;
-        }
-      }
+      double cycles = (groups - larger) * cyclesOfLine(smaller, tiles);
+      if (larger > 0) cycles += larger * cyclesOfLine(smaller + 1, tiles);
       cycles *= shape_.outHeight;
       if (best.blocks == 0 || cycles < best.cycles) best = {blocks, tiles, cycles};
     }

@@ -133,8 +133,8 @@ class Correlation {
   };
 
   Blocking chooseBlocking() const;
-  /// Steps of a tile of so many blocks at the output pixel `x` of a line, for all taps and input.
-  double cyclesOfSteps(int blocks, int x, int pixels) const;
+  /// Of a line of the output, of so many blocks, in so many tiles.
+  double cyclesOfLine(int blocks, int tiles) const;
   /// No other tap of its line reads what this one does, for pixels further to the left.
   bool reachesFurthest(const Tap& tap) const;
   void makeGroups(int blocks);
