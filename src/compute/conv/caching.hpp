@@ -13,7 +13,7 @@ namespace tacc::conv {
 /// Whether what `correlation` reads of the whole batch is too much to be in the second cache still.
 inline bool comesFromMemory(const Correlation& correlation, const Shape& s) {
   const auto images = static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.groups);
-  return correlation.inputBytes() * images > secondCacheBytes() / 2;
+  return !staysInSecondCache(correlation.inputBytes() * images);
 }
 
 /// Whether a convolution of one tap with a stride, forward, reads its input from behind the second cache, and its
@@ -22,16 +22,14 @@ inline bool goesByLine(const Description& d) {
   const Shape& s = d.shape;
   const std::size_t input = tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width);
   const auto weights = static_cast<std::size_t>(s.inPerGroup()) * static_cast<std::size_t>(s.outPerGroup());
-  const std::size_t limit = secondCacheBytes() / 2 / sizeof(float);
-  return d.pass == taccConvForward && s.kernelHeight * s.kernelWidth == 1 && s.strideWidth > 1 && input > limit &&
-         weights <= limit;
+  return d.pass == taccConvForward && s.kernelHeight * s.kernelWidth == 1 && s.strideWidth > 1 &&
+         !staysInSecondCache(input * sizeof(float)) && staysInSecondCache(weights * sizeof(float));
 }
 
 /// Where weights end that are too many to be in the second cache still; null where they are few, and for products, for
 /// which hardware that looks ahead is quick enough.
 inline const float* weightsFromMemory(const Shape& s, const float* packed, std::size_t floats) {
-  const bool isFewer = floats * sizeof(float) <= secondCacheBytes() / 2;
-  return isFewer || s.kernelHeight * s.kernelWidth == 1 ? nullptr : packed + floats;
+  return staysInSecondCache(floats * sizeof(float)) || s.kernelHeight * s.kernelWidth == 1 ? nullptr : packed + floats;
 }
 
 /// Whether the result, forward or backward to the data, would push itself out of the caches before anybody reads it.

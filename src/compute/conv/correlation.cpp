@@ -40,9 +40,6 @@ TapFit fitTap(int dx, int stride, int x, int pixels, int width) {
   return {used, std::nullopt};
 }
 
-/// Of `count` cut into nearly equal parts, the larger ones first.
-int partSize(int count, int parts, int index) { return (count + parts - 1 - index) / parts; }
-
 }  // namespace
 
 Correlation::Correlation(CorrelationShape shape, const KernelSet& kernels)
@@ -63,7 +60,7 @@ Correlation::Correlation(CorrelationShape shape, const KernelSet& kernels)
 
 double Correlation::cyclesOfLine(int blocks, int tiles) const {
   // Weights that come late hold up a kernel that has no registers for them.
-  const bool areFar = packedFloats() * sizeof(float) > secondCacheBytes() / 2;
+  const bool areFar = !staysInSecondCache(packedFloats() * sizeof(float));
   const int vectors = blocks * blockLength / kernels_.fmaLanes;
   const auto cyclesOfRow = [&](int pixels, int used) {
     const double late = areFar && heldWeights(kernels_.registers, vectors, pixels) < vectors ? 0.5 : 0;

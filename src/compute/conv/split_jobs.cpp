@@ -25,7 +25,7 @@ double cyclesOf(const SplitSides& sides, int batch, const SplitImage& image, con
     }
   }
   // Weights from behind the second cache are read for each part; the first time that hides best.
-  if (weightBytes > static_cast<double>(secondCacheBytes()) / 2) {
+  if (!staysInSecondCache(static_cast<std::size_t>(weightBytes))) {
     cycles += weightBytes / sides.groups * (image.parts() - 0.5) / bytesInCycle;
   }
   return cycles * sides.groups;

@@ -27,7 +27,7 @@ class SplitProducts final : public Plan {
         isStreamed_(isStreamedResult(d)) {
     image_.findRuns(sides_.inImage());
     const double weightBytes = splitWeightBytes(d, jobs_);
-    fetchesWeights_ = weightBytes > static_cast<double>(secondCacheBytes()) / 2;
+    fetchesWeights_ = !staysInSecondCache(static_cast<std::size_t>(weightBytes));
     // Weights from behind the second cache are read once for all positions where these are few.
     constexpr int fewTiles = 4;
     if (fetchesWeights_ && mostTiles() <= fewTiles) columns_ = 1;

@@ -3,17 +3,18 @@
 #include <algorithm>
 
 #include "compute/conv/cost.hpp"
+#include "compute/conv/shape.hpp"
 
 namespace tacc::conv {
 namespace {
 
 /// The fewest nearly equal parts of at most `limit`, the larger ones first.
 std::vector<WeightTiles::Part> cut(int count, int limit) {
-  const int parts = (count + limit - 1) / limit;
+  const int parts = ceilDivide(count, limit);
   std::vector<WeightTiles::Part> result;
   int from = 0;
-  for (int i = parts - 1; i >= 0; --i) {
-    const int size = (count + i) / parts;
+  for (int i = 0; i < parts; ++i) {
+    const int size = partSize(count, parts, i);
     result.push_back({from, from + size});
     from += size;
   }
