@@ -117,9 +117,10 @@ void shrink(const Options& options, const taccUniqueId& id, int rank, Shared& sh
   times.begun = times.met = times.gathered = times.ended = since(shared.start);
   times.good = true;
   if (isDead) return;
-  const Muster::Outcome outcome = muster->gather(std::vector<bool>(static_cast<std::size_t>(options.ranks)), 120);
+  const Decision decision =
+      muster->agree({AgreementPurpose::shrink, ~0U, std::vector<bool>(static_cast<std::size_t>(options.ranks)), 120});
   times.met = times.gathered = times.ended = since(shared.start);
-  times.good = static_cast<int>(outcome.survivors.size()) == options.ranks - options.dead;
+  times.good = std::ranges::count(decision.members, true) == options.ranks - options.dead;
 }
 
 void meet(const Options& options, const taccUniqueId& id, int rank, Clock::time_point start, Times& times) {

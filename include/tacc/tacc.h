@@ -189,12 +189,26 @@ TACC_API taccResult_t taccCommAbort(taccComm_t comm);
 TACC_API taccResult_t taccCommRevoke(taccComm_t comm);
 /* A communicator of the ranks that are left, in their order, after some have died, or to leave some out. Collective
  * over those that are left; works on a communicator that has failed. Ranks in excludeRanksList (excludeRanksCount of
- * them, equal on all; NULL and 0: none) are left out even if they live and must not call. A rank that neither calls nor
- * has ended is waited for until the init time-out, then left out too. `config` NULL: comm's own. shrinkFlags: 0. The
- * old communicator stays, to be destroyed. Errors: taccInvalidUsage among ranks of taccCommInitAll, which end together.
- */
+ * them, equal on all; NULL and 0: none) are left out even if they live and must not call. `config` NULL: comm's own.
+ * shrinkFlags: 0. The old communicator stays, to be destroyed.
+ *
+ * The agreement is uniform (as MPIX_Comm_shrink of ULFM): all ranks that get taccSuccess have the same members,
+ * whatever dies meanwhile. A rank that neither calls nor has ended, or cannot be reached, is waited for (until shortly
+ * before the init time-out; 3 s when its host does not answer), then left out, if those who came are more than half of
+ * all ranks that are not excluded, or half of them with the lowest; else all get taccTimeout. Ranks that are known to
+ * have ended need no majority to go on without. taccCommAbort from another thread ends it. Errors: taccTimeout;
+ * taccRemoteError: the others have gone on without this rank, or one of them could not join; taccInvalidUsage: ranks
+ * exclude different ones, or are ranks of taccCommInitAll, which end together. */
 TACC_API taccResult_t taccCommShrink(taccComm_t comm, const int* excludeRanksList, int excludeRanksCount,
                                      taccComm_t* newcomm, const taccConfig_t* config, int shrinkFlags);
+
+/* Agrees on *flags, also after a failure: sets them to the bitwise and of the flags of all ranks that take part, the
+ * same on all ranks that return, whatever dies meanwhile (as MPIX_Comm_agree of ULFM). Collective over the ranks that
+ * live; waits for them as taccCommShrink does. taccSuccess: all ranks of the communicator took part. taccRemoteError:
+ * some did not, on all ranks alike; *flags are set all the same, and taccGetLastError names who was missing. With any
+ * other error *flags stay as they were. One call at a time on a communicator; not inside a group. Takes a few round
+ * trips over sockets, so it is for moments after a failure, not for every step. */
+TACC_API taccResult_t taccCommAgree(taccComm_t comm, int* flags);
 
 /* taccSuccess in *asyncError while the communicator is usable, taccInProgress while it still joins (see
  * taccConfig_t.blocking), else the error that ended it. */

@@ -159,6 +159,7 @@ taccResult_t taccCommAbort(taccComm_t comm) {
       return;
     }
     comm->communicator->abort(why);
+    comm->communicator->endRecovery();
     comm->tickets.close();
     tacc::freeHandle(*comm, false);
   });
@@ -185,6 +186,22 @@ taccResult_t taccCommShrink(taccComm_t comm, const int* excludeRanksList, int ex
     const tacc::CommConfig checked = config != nullptr ? tacc::checkConfig(config) : comm->communicator->config();
     const std::span excluded(excludeRanksList, static_cast<std::size_t>(excludeRanksCount));
     *newcomm = tacc::makeHandle(comm->communicator->shrink(excluded, checked));
+  });
+}
+
+taccResult_t taccCommAgree(taccComm_t comm, int* flags) {
+  return guard("taccCommAgree", comm, [&] {
+    const Entry entry(comm);
+    tacc::checkNotInGroup(*comm);
+    tacc::checkPointer(flags, "flags");
+    comm->waitForStreams();
+    const Communicator::Agreed agreed = comm->communicator->agree(static_cast<std::uint32_t>(*flags));
+    *flags = static_cast<int>(agreed.flags);
+    if (agreed.lost.empty()) return;
+    std::string names;
+    for (const int rank : agreed.lost) names += fmt::format("{}{}", names.empty() ? "" : ", ", rank);
+    tacc::fail(taccRemoteError, "agreed on flags {:#x} without rank{} {}", agreed.flags,
+               agreed.lost.size() == 1 ? "" : "s", names);
   });
 }
 

@@ -40,6 +40,8 @@ enum class MessageKind : std::uint32_t {
   query,      // rank 0 asks what the receiver is doing
   state,      // the answer
   verdict,    // rank 0 tells why the operation does not end
+  // Among survivors:
+  meeting,  // a MeetingNote
 };
 
 struct Message {

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <stop_token>
@@ -55,9 +57,9 @@ struct PointToPoint {
 class Communicator {
  public:
   /// Joins over the host's rendezvous; blocks until all ranks came, or until `stop` is requested: then it throws
-  /// taccRemoteError, on all ranks.
+  /// taccRemoteError, on all ranks. `watch` is called about every millisecond meanwhile, and may throw.
   static std::unique_ptr<Communicator> join(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
-                                            const std::stop_token& stop = {});
+                                            const std::stop_token& stop = {}, const std::function<void()>& watch = {});
   /// All ranks in this process, for threads.
   static std::vector<std::unique_ptr<Communicator>> makeThreads(int ranks, const CommConfig& config);
 
@@ -79,6 +81,15 @@ class Communicator {
   /// A communicator of those that are left, also after an Error. Collective over the survivors; `excluded` ranks are
   /// left out even if they live. Throws taccInvalidUsage among threads, which end together.
   virtual std::unique_ptr<Communicator> shrink(std::span<const int> excluded, const CommConfig& config) = 0;
+
+  /// What the ranks that are left agree on, also after an Error. Collective over those that live; the same on all.
+  struct Agreed {
+    std::uint32_t flags;    // bitwise and
+    std::vector<int> lost;  // ranks that took no part
+  };
+  virtual Agreed agree(std::uint32_t flags) = 0;
+  /// From any thread: a shrink() or agree() that is under way, or begins later, ends with taccRemoteError.
+  virtual void endRecovery() noexcept = 0;
 
   /// From any thread: makes every blocked call on every rank end with taccRemoteError. `why` goes into their messages.
   virtual void abort(const std::string& why) noexcept = 0;

@@ -38,22 +38,33 @@ bool isConnectedToItself(int fd) noexcept {
   return near && near == InetAddress::ofPeer(fd);
 }
 
-/// True: to be waited for. Else it is connected, or says why not.
-bool begin(const InetAddress& address, Attempt& attempt) {
+Attempt failed(int code) { return {FileDescriptor(), describe(code), false, code == ECONNREFUSED}; }
+
+}  // namespace
+
+bool beginTcp(const InetAddress& address, Attempt& attempt) {
   sockaddr_storage storage;
   const socklen_t bytes = address.fill(storage);
   attempt.socket = makeSocket(storage.ss_family);
   int code = EAFNOSUPPORT;
   if (attempt.socket.valid()) {
-    if (::connect(attempt.socket.get(), reinterpret_cast<const sockaddr*>(&storage), bytes) == 0) return false;
+    // One that succeeds at once can be written to at once.
+    if (::connect(attempt.socket.get(), reinterpret_cast<const sockaddr*>(&storage), bytes) == 0) return true;
     if (errno == EINPROGRESS || errno == EINTR) return true;
     code = errno;
   }
-  attempt = {FileDescriptor(), describe(code), false};
+  attempt = failed(code);
   return false;
 }
 
-}  // namespace
+void finishTcp(Attempt& attempt) {
+  if (const int code = pendingError(attempt.socket.get()); code != 0)
+    attempt = failed(code);
+  else if (isConnectedToItself(attempt.socket.get()))
+    attempt = failed(ECONNREFUSED);
+  else
+    tuneTcp(attempt.socket.get());
+}
 
 Attempt connectUnix(const std::string& name) {
   FileDescriptor socket = makeSocket(AF_UNIX);
@@ -64,7 +75,8 @@ Attempt connectUnix(const std::string& name) {
   } while (result != 0 && errno == EINTR);
   if (result == 0) return {std::move(socket), "", false};
   if (errno == EAGAIN) return {FileDescriptor(), "too many connect at once", true};
-  return {FileDescriptor(), errno == ECONNREFUSED ? "nobody listens there" : describe(errno), false};
+  const bool isRefused = errno == ECONNREFUSED;
+  return {FileDescriptor(), isRefused ? "nobody listens there" : describe(errno), false, isRefused};
 }
 
 Attempt connectTcp(const InetAddress& address, double seconds, const Deadline& deadline, const Interrupt& interrupt) {
@@ -77,7 +89,7 @@ std::vector<Attempt> connectTcp(std::span<const InetAddress> addresses, double s
   std::vector<Attempt> attempts(addresses.size());
   std::vector<std::size_t> open;  // places that have not answered
   for (std::size_t i = 0; i < addresses.size(); ++i)
-    if (begin(addresses[i], attempts[i])) open.push_back(i);
+    if (beginTcp(addresses[i], attempts[i])) open.push_back(i);
   while (!open.empty() && !end.passed()) {
     std::vector<pollfd> sockets;
     for (const std::size_t i : open) sockets.push_back({attempts[i].socket.get(), POLLOUT, 0});
@@ -86,20 +98,13 @@ std::vector<Attempt> connectTcp(std::span<const InetAddress> addresses, double s
     for (std::size_t k = 0; k < open.size(); ++k) {
       if (sockets[k].revents == 0)
         open[left++] = open[k];
-      else if (const int code = pendingError(sockets[k].fd); code != 0)
-        attempts[open[k]] = {FileDescriptor(), describe(code), false};
+      else
+        finishTcp(attempts[open[k]]);
     }
     open.resize(left);
   }
   for (const std::size_t i : open)
     attempts[i] = {FileDescriptor(), fmt::format("no answer within {:.3g} s", seconds), false};
-  for (Attempt& attempt : attempts) {
-    if (!attempt.socket.valid()) continue;
-    if (isConnectedToItself(attempt.socket.get()))
-      attempt = {FileDescriptor(), describe(ECONNREFUSED), false};
-    else
-      tuneTcp(attempt.socket.get());
-  }
   return attempts;
 }
 

@@ -114,7 +114,7 @@ std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap,
 }  // namespace
 
 std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
-                                                 const std::stop_token& stop) {
+                                                 const std::stop_token& stop, const std::function<void()>& watch) {
   Environment environment;
   CommConfig effective;
   try {
@@ -125,7 +125,8 @@ std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ran
     throw;
   }
   auto bootstrap = std::make_unique<Bootstrap>(id, ranks, rank, effective.initTimeout, stop,
-                                               BootstrapOptions{.treeWidth = environment.joinWidth});
+                                               BootstrapOptions{.treeWidth = environment.joinWidth, .idleWork = watch});
+  bootstrap->setIdleWork({});
   CommConfig kept = effective;
   kept.transport.reset();  // it serves one communicator
   std::unique_ptr<Muster> muster;

@@ -4,8 +4,6 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "comm/settings.hpp"
-#include "comm/unique_id.hpp"
 
 namespace tacc {
 
@@ -25,25 +23,6 @@ std::string JoinedCommunicator::describeTuned(const TunedSize& measured) const {
                                  measured.algorithm, measured.seconds * 1e6, tuning_->origin, measured.bytes);
   if (!measured.next.empty()) text += fmt::format("; {} took {:.1f} us", measured.next, measured.nextSeconds * 1e6);
   return text + "\n";
-}
-
-std::unique_ptr<Communicator> JoinedCommunicator::shrink(std::span<const int> excluded, const CommConfig& config) {
-  std::vector<bool> isExcluded(static_cast<std::size_t>(ranks()));
-  for (const int other : excluded) {
-    if (other < 0 || other >= ranks() || other == rank())
-      fail(taccInvalidArgument, "rank {} cannot be excluded: it must be another one of the {} ranks (this is rank {})",
-           other, ranks(), rank());
-    isExcluded[static_cast<std::size_t>(other)] = true;
-  }
-  if (!muster_ && ranks() > 1)
-    fail(taccInvalidUsage,
-         "ranks that are threads of one process end together; taccCommSplit makes smaller communicators of them");
-  const double seconds = applyEnvironment(config, checkEnvironment()).initTimeout;
-  const Muster::Outcome outcome = muster_ ? muster_->gather(isExcluded, seconds) : Muster::Outcome{makeUniqueId(), {0}};
-  const auto place = std::ranges::find(outcome.survivors, rank()) - outcome.survivors.begin();
-  CommConfig rest = config;
-  rest.isPart = true;
-  return join(outcome.id, static_cast<int>(outcome.survivors.size()), static_cast<int>(place), rest);
 }
 
 }  // namespace tacc

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,6 +53,8 @@ class JoinedCommunicator : public Communicator {
   virtual void exchangeNow(std::span<const PointToPoint> operations) = 0;
 
   std::unique_ptr<Communicator> shrink(std::span<const int> excluded, const CommConfig& config) final;
+  Agreed agree(std::uint32_t flags) final;
+  void endRecovery() noexcept final;
   /// Null among threads, and for a single rank.
   void setMuster(std::unique_ptr<Muster> muster) noexcept { muster_ = std::move(muster); }
 
@@ -125,6 +128,7 @@ class JoinedCommunicator : public Communicator {
   std::shared_ptr<const Tuning> tuning_;
   FlightRecorder recorder_;
   std::unique_ptr<Muster> muster_;
+  std::stop_source recoveryStop_;
 };
 
 }  // namespace tacc

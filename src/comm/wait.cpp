@@ -21,6 +21,10 @@ int Deadline::milliseconds() const noexcept {
   return static_cast<int>(std::clamp<long long>(left, 0, std::numeric_limits<int>::max()));
 }
 
+double Deadline::seconds() const noexcept {
+  return std::max(0.0, std::chrono::duration<double>(end_ - Clock::now()).count());
+}
+
 Interrupt::Interrupt(int rank) : rank_(rank), event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!event_.valid()) failErrno("cannot make an event descriptor");
 }

@@ -20,6 +20,8 @@ class Deadline {
   bool passed() const noexcept { return Clock::now() >= end_; }
   /// Time left in milliseconds, rounded up, 0 when passed; for poll().
   int milliseconds() const noexcept;
+  /// Time left in seconds, 0 when passed.
+  double seconds() const noexcept;
   bool operator<(const Deadline& other) const noexcept { return end_ < other.end_; }
 
  private:

@@ -74,6 +74,8 @@ class FakeCommunicator : public Communicator {
   void exchange(std::span<const PointToPoint> operations) override;
   std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) override;
   std::unique_ptr<Communicator> shrink(std::span<const int> excluded, const CommConfig& config) override;
+  Agreed agree(std::uint32_t flags) override { return {flags & 6, {}}; }
+  void endRecovery() noexcept override {}
   void abort(const std::string& why) noexcept override;
   taccResult_t asyncError() const noexcept override;
   void registerBuffer(void* buffer, std::size_t bytes) override;

@@ -1,0 +1,206 @@
+// What a rank does that leads an agreement.
+#include <algorithm>
+
+#include "comm/agreement.hpp"
+#include "comm/unique_id.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr double headStart = 0.02;        // for the others to come by themselves before they are called on
+constexpr double unreachableSeconds = 3;  // then the others go on without it, if they may
+constexpr double answerSeconds = 1;       // for each step of a ballot: ranks in it do nothing else
+constexpr double informSeconds = 1;
+constexpr double aliveSeconds = 0.3;
+constexpr std::size_t mostCalls = 256;  // at a time
+constexpr int shown = 8;                // ranks in a message
+/// Of the time for which ranks wait, what is kept for the ballot, at least and at most.
+constexpr double keptShare = 0.1, leastKept = 0.1, mostKept = 1;
+
+}  // namespace
+
+void Agreement::beginToLead() {
+  role_ = Role::leading;
+  leader_ = rank_;
+  target_ = -1;
+  leadingSince_ = Clock::now();
+  announceLeader(rank_);
+  acceptor_.hasDecided() ? inform() : giveUpBallot();
+}
+
+void Agreement::lead() {
+  keepAlive();
+  const double age = secondsSince(phaseSince_);
+  switch (phase_) {
+    case Phase::collecting:
+      return collect();
+    case Phase::preparing:
+      return countPromises();
+    case Phase::accepting:
+      if (age > answerSeconds) giveUpBallot();
+      return;
+    case Phase::informing:
+      break;
+  }
+  callMissing();
+  const Decision& value = *acceptor_.value();
+  bool areMembersSettled = true, isBaseSettled = true;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    if (!isBase(rank) || rank == rank_ || knows_[index] || isDead(rank)) continue;
+    isBaseSettled = false;
+    if (value.members[index]) areMembersSettled = false;
+  }
+  if (!areMembersSettled && age <= informSeconds && !(helpUntil_ && Clock::now() > *helpUntil_)) return;
+  MeetingNote note = noteOf(MeetingWord::done);
+  note.flags = isBaseSettled ? 1 : 0;
+  memory_.isWanted = memory_.isWanted || !isBaseSettled;
+  for (auto& [rank, follower] : followers_) send(*follower.link, note);
+  isFinished_ = true;
+}
+
+std::vector<bool> Agreement::present() const {
+  std::vector<bool> here(members_.places.size());
+  here[static_cast<std::size_t>(rank_)] = true;
+  for (const auto& [rank, follower] : followers_) here[static_cast<std::size_t>(rank)] = isBase(rank);
+  return here;
+}
+
+bool Agreement::isSettled(int rank) const {
+  if (rank == rank_ || isDead(rank) || followers_.contains(rank)) return true;
+  const auto found = absences_.find(rank);
+  return found != absences_.end() && found->second.unreachableSince &&
+         secondsSince(*found->second.unreachableSince) > unreachableSeconds;
+}
+
+void Agreement::collect() {
+  callMissing();
+  bool areAllSettled = true;
+  for (int rank = 0; rank < ranks() && areAllSettled; ++rank)
+    if (isBase(rank)) areAllSettled = isSettled(rank);
+  Time end = deadline_;
+  for (const auto& [rank, follower] : followers_) end = std::min(end, follower.deadline);
+  const double kept = std::clamp(request_.seconds * keptShare, leastKept, mostKept);
+  if (!areAllSettled && secondsSince(end) < -kept) return;
+  if (quorum_.suffices(present(), memory_.dead)) startBallot();
+}
+
+/// Of ranks that have not come, those that have ended refuse a call; one that takes part is told who leads; and the
+/// call to one that does not answer ends when that rank does.
+void Agreement::callMissing() {
+  if (secondsSince(leadingSince_) < headStart) return;
+  for (int rank = 0; rank < ranks() && calls_.size() < mostCalls; ++rank) {
+    if (!isBase(rank) || rank == rank_ || isDead(rank) || followers_.contains(rank) || calls_.contains(rank)) continue;
+    if (!knows_.empty() && knows_[static_cast<std::size_t>(rank)]) continue;
+    if (const auto found = absences_.find(rank); found != absences_.end() && found->second.nextCall > Clock::now())
+      continue;
+    call(rank);
+  }
+}
+
+void Agreement::startBallot() {
+  highestRound_ = std::max(highestRound_, acceptor_.promised().round) + 1;
+  proposal_.emplace(quorum_, Ballot{highestRound_, rank_});
+  asked_ = present();
+  phase_ = Phase::preparing;
+  phaseSince_ = Clock::now();
+  idBringer_ = -1;
+  if (request_.purpose == AgreementPurpose::shrink)
+    idBringer_ = static_cast<int>(std::ranges::find(asked_, true) - asked_.begin());
+  (void)acceptor_.promise(proposal_->ballot());
+  proposal_->addPromise(static_cast<std::size_t>(rank_), acceptor_.accepted(), acceptor_.value());
+  id_ = idBringer_ == rank_ ? makeUniqueId() : taccUniqueId{};
+  MeetingNote note = noteOf(MeetingWord::prepare);
+  note.ballot = proposal_->ballot();
+  note.rank = idBringer_;
+  for (auto& [rank, follower] : followers_)
+    if (isBase(rank)) send(*follower.link, note);
+  countPromises();
+}
+
+void Agreement::receivePromise(int rank, const MeetingNote& note) {
+  if (phase_ != Phase::preparing) return;
+  proposal_->addPromise(static_cast<std::size_t>(rank), note.accepted, note.value);
+  if (rank == idBringer_) id_ = note.id;
+  countPromises();
+}
+
+void Agreement::countPromises() {
+  if (phase_ != Phase::preparing) return;
+  const std::vector<bool>& promised = proposal_->promised();
+  const std::vector<bool> here = present();
+  for (std::size_t rank = 0; rank < promised.size(); ++rank)
+    if (asked_[rank] && here[rank] && !promised[rank] && secondsSince(phaseSince_) <= answerSeconds) return;
+  const bool hasId = idBringer_ < 0 || promised[static_cast<std::size_t>(idBringer_)];
+  if (!proposal_->hasPromises(memory_.dead) || !(hasId || proposal_->inherited() != nullptr)) return giveUpBallot();
+  Decision value{request_.flags, promised, id_};
+  for (const auto& [rank, follower] : followers_)
+    if (promised[static_cast<std::size_t>(rank)]) value.flags &= follower.flags;
+  if (proposal_->inherited() != nullptr) value = *proposal_->inherited();
+  MeetingNote note = noteOf(MeetingWord::accept);
+  note.ballot = proposal_->ballot();
+  note.value = value;
+  proposal_->propose(value);
+  phase_ = Phase::accepting;
+  phaseSince_ = Clock::now();
+  if (acceptor_.accept(proposal_->ballot(), value)) proposal_->addAccepted(static_cast<std::size_t>(rank_));
+  for (auto& [rank, follower] : followers_)
+    if (promised[static_cast<std::size_t>(rank)]) send(*follower.link, note);
+  if (proposal_->isDecided(memory_.dead)) learn(value);
+}
+
+void Agreement::receiveOutbid(const MeetingNote& note) {
+  highestRound_ = std::max(highestRound_, note.ballot.round);
+  if (role_ == Role::leading && (phase_ == Phase::preparing || phase_ == Phase::accepting)) giveUpBallot();
+}
+
+/// Who has not answered in time counts as absent until it calls again.
+void Agreement::giveUpBallot() {
+  if (proposal_ && secondsSince(phaseSince_) > answerSeconds)
+    for (auto one = followers_.begin(); one != followers_.end();) {
+      const bool isSilent = one->second.link->silence() > answerSeconds;
+      one = isSilent ? followers_.erase(one) : std::next(one);
+    }
+  proposal_.reset();
+  phase_ = Phase::collecting;
+  phaseSince_ = Clock::now();
+}
+
+void Agreement::inform() {
+  phase_ = Phase::informing;
+  phaseSince_ = Clock::now();
+  knows_.assign(members_.places.size(), false);
+  MeetingNote note = noteOf(MeetingWord::decision);
+  note.value = acceptor_.value();
+  for (auto& [rank, follower] : followers_) send(*follower.link, note);
+}
+
+void Agreement::keepAlive() {
+  if (secondsSince(lastAlive_) < aliveSeconds) return;
+  lastAlive_ = Clock::now();
+  for (auto& [rank, follower] : followers_) send(*follower.link, noteOf(MeetingWord::alive));
+}
+
+std::string Agreement::describeMissing() const {
+  std::string names;
+  int missing = 0, here = 0, dead = 0, all = 0;
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (!isBase(rank)) continue;
+    ++all;
+    if (isDead(rank)) {
+      ++dead;
+    } else if (rank == rank_ || followers_.contains(rank)) {
+      ++here;
+    } else if (missing++ < shown) {
+      names += fmt::format("{}{}", names.empty() ? "" : ", ", rank);
+    }
+  }
+  if (missing > shown) names += fmt::format(" and {} more", missing - shown);
+  return fmt::format(
+      "of {} ranks {} came to rank {} within {:.3g} s and {} have ended; rank{} {} did not come and may still live "
+      "(stopped, or cut off from the network), and those who came are too few to go on without: more than half of all "
+      "are needed, or half of them with the lowest rank",
+      all, here, rank_, request_.seconds, dead, missing == 1 ? "" : "s", names);
+}
+
+}  // namespace tacc

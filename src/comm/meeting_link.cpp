@@ -1,0 +1,154 @@
+#include "comm/meeting_link.hpp"
+
+#include <exception>
+#include <utility>
+
+#include "comm/failure.hpp"
+
+namespace tacc {
+
+MeetingLink::MeetingLink(const MeetingMembers& members, int peer) : members_(members), isCaller_(true), peer_(peer) {
+  begin();
+}
+
+MeetingLink::MeetingLink(const MeetingMembers& members, FileDescriptor socket) : members_(members), isCaller_(false) {
+  adopt(std::move(socket));
+  challenge_.nonce = makeNonce();
+  channel_->queue(MessageKind::challenge, payloadOf(challenge_));
+  progress();
+}
+
+MeetingLink::~MeetingLink() {
+  if (state_ == State::open) channel_->finish();
+}
+
+void MeetingLink::begin() {
+  const MusterPlace& place = members_.places[static_cast<std::size_t>(peer_)];
+  if (place.port != 0) {
+    if (!beginTcp(InetAddress(place.address, place.port), attempt_))
+      state_ = attempt_.isRefused ? State::refused : State::lost;
+    return;
+  }
+  attempt_ = connectUnix(place.name.data());
+  if (attempt_.socket.valid()) return adopt(std::move(attempt_.socket));
+  state_ = attempt_.isRefused ? State::refused : State::lost;
+}
+
+void MeetingLink::adopt(FileDescriptor socket) {
+  channel_.emplace(std::move(socket));
+  state_ = State::proving;
+}
+
+pollfd MeetingLink::descriptor() const noexcept {
+  if (isOver()) return {-1, 0, 0};
+  if (!channel_) return {attempt_.socket.get(), POLLOUT, 0};
+  return {channel_->fd(), static_cast<short>(channel_->hasOutput() ? POLLIN | POLLOUT : POLLIN), 0};
+}
+
+void MeetingLink::progress() noexcept {
+  try {
+    if (!isOver()) step();
+  } catch (const std::exception&) {
+    state_ = State::lost;
+  }
+}
+
+void MeetingLink::step() {
+  if (state_ == State::connecting) {
+    finishTcp(attempt_);
+    if (!attempt_.socket.valid()) {
+      state_ = attempt_.isRefused ? State::refused : State::lost;
+      return;
+    }
+    adopt(std::move(attempt_.socket));
+  }
+  // What came before the end is still taken, also where nothing can be sent any more.
+  const bool canSend = channel_->flush();
+  const bool isOpen = channel_->receive() && canSend;
+  while (state_ == State::proving) {
+    const auto message = channel_->take();
+    if (!message) break;
+    heard_ = Clock::now();
+    isCaller_ ? proveAsCaller(*message) : proveAsHost(*message);
+    if (state_ != State::lost && !channel_->flush()) break;
+  }
+  if (!isOpen) state_ = State::lost;
+}
+
+void MeetingLink::proveAsCaller(const Message& message) {
+  if (!hello_) {
+    const auto challenge = valueIn<Challenge>(message);
+    if (message.kind != MessageKind::challenge || !challenge) {
+      state_ = State::lost;
+      return;
+    }
+    challenge_ = *challenge;
+    const Introduction self = introduceSelf(static_cast<int>(members_.places.size()), members_.rank);
+    hello_ = answerChallenge(members_.secret, challenge_, self);
+    channel_->queue(MessageKind::hello, payloadOf(*hello_));
+    return;
+  }
+  const auto welcome = valueIn<Welcome>(message);
+  const bool isGood = message.kind == MessageKind::welcome && welcome &&
+                      isGenuine(members_.secret, challenge_, *hello_, *welcome) &&
+                      welcome->who.rank == static_cast<std::uint32_t>(peer_);
+  if (isGood)
+    open();
+  else
+    state_ = State::lost;
+}
+
+void MeetingLink::open() {
+  channel_->trust();
+  state_ = State::open;
+  isProven_ = true;
+}
+
+void MeetingLink::proveAsHost(const Message& message) {
+  const auto hello = valueIn<Hello>(message);
+  if (message.kind != MessageKind::hello || !hello || !isGenuine(members_.secret, challenge_, *hello) ||
+      hello->who.rank >= members_.places.size() || hello->who.rank == static_cast<std::uint32_t>(members_.rank)) {
+    state_ = State::lost;
+    return;
+  }
+  peer_ = static_cast<int>(hello->who.rank);
+  const Introduction self = introduceSelf(static_cast<int>(members_.places.size()), members_.rank);
+  channel_->queue(MessageKind::welcome, payloadOf(answerHello(members_.secret, challenge_, *hello, self)));
+  open();
+}
+
+void MeetingLink::send(const MeetingNote& note) noexcept {
+  if (state_ != State::open) return;
+  try {
+    channel_->queue(MessageKind::meeting, payloadOf(note));
+    (void)channel_->flush();  // an end is noticed where what came before it is read
+  } catch (const std::exception&) {
+    state_ = State::lost;
+  }
+}
+
+void MeetingLink::sendFailure(const Error& error) noexcept {
+  if (state_ != State::open) return;
+  try {
+    channel_->queue(MessageKind::failure, describeFailure(error));
+    (void)channel_->flush();
+  } catch (const std::exception&) {
+    state_ = State::lost;
+  }
+}
+
+std::optional<MeetingNote> MeetingLink::take() {
+  if (!isProven_) return std::nullopt;
+  const auto message = channel_->take();
+  if (!message) return std::nullopt;
+  heard_ = Clock::now();
+  if (message->kind == MessageKind::failure) {
+    failure_ = failureIn(*message);
+    return std::nullopt;
+  }
+  auto note = meetingNoteIn(*message, members_.places.size());
+  if (!note) state_ = State::lost;
+  return note;
+}
+
+}  // namespace tacc

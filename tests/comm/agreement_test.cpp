@@ -1,0 +1,299 @@
+// How the ranks of a communicator agree: whoever lives, whoever leads, whoever is late, and whoever else comes.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/error.hpp"
+#include "comm/connect.hpp"
+#include "comm/muster.hpp"
+#include "transports/tcp.hpp"
+
+namespace tacc {
+namespace {
+
+const InetAddress loopback(InetAddress::V4{127, 0, 0, 1});
+constexpr double patience = 60;
+
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+/// Somebody who listens and whom nobody reaches, as on a host that has gone: no attempt to connect is answered.
+class Abyss {
+ public:
+  Abyss() : listener_(bindTcp(0)), place_{{}, loopback.v6(), portOf(listener_.get())} {
+    EXPECT_EQ(::listen(listener_.get(), 0), 0);
+    const Interrupt none(0);
+    for (;;) {  // until the kernel has no more room for connections
+      Attempt attempt = connectTcp(InetAddress(place_.address, place_.port), 0.1, Deadline(1), none);
+      if (!attempt.socket.valid()) break;
+      fill_.push_back(std::move(attempt.socket));
+    }
+  }
+  const MusterPlace& place() const { return place_; }
+
+ private:
+  FileDescriptor listener_;
+  MusterPlace place_;
+  std::vector<FileDescriptor> fill_;
+};
+
+struct Result {
+  std::optional<Decision> decision;
+  std::optional<Error> error;
+  double end = 0;
+};
+
+/// The sockets of all ranks of a communicator.
+class Ranks {
+ public:
+  Ranks(int count, bool overTcp) : results_(static_cast<std::size_t>(count)) {
+    for (int rank = 0; rank < count; ++rank) {
+      musters_.push_back(std::make_unique<Muster>(rank, overTcp ? &loopback : nullptr));
+      places_.push_back(musters_.back()->place());
+    }
+  }
+  ~Ranks() { join(); }
+
+  void lose(int rank, const MusterPlace* place = nullptr) {
+    musters_[static_cast<std::size_t>(rank)].reset();
+    if (place != nullptr) places_[static_cast<std::size_t>(rank)] = *place;
+  }
+  Muster& at(int rank) { return *musters_[static_cast<std::size_t>(rank)]; }
+  const std::vector<MusterPlace>& places() const { return places_; }
+  const Result& result(int rank) const { return results_[static_cast<std::size_t>(rank)]; }
+  std::vector<int> living() const {
+    std::vector<int> result;
+    for (std::size_t rank = 0; rank < musters_.size(); ++rank)
+      if (musters_[rank]) result.push_back(static_cast<int>(rank));
+    return result;
+  }
+  AgreementRequest request(std::vector<int> excluded = {}, double seconds = patience) const {
+    AgreementRequest request{AgreementPurpose::shrink, ~0U, std::vector<bool>(places_.size()), seconds};
+    for (const int rank : excluded) request.excluded[static_cast<std::size_t>(rank)] = true;
+    return request;
+  }
+
+  void prepare(int rank) {
+    Secret secret{};
+    secret.fill(7);
+    at(rank).setPlaces(places_, secret);
+  }
+  void begin(int rank, const AgreementRequest& request, double delay = 0) {
+    prepare(rank);
+    threads_.emplace_back([this, rank, request, delay] {
+      std::this_thread::sleep_for(std::chrono::duration<double>(delay));
+      Result& result = results_[static_cast<std::size_t>(rank)];
+      try {
+        result.decision = at(rank).agree(request);
+      } catch (const Error& error) {
+        result.error = error;
+        if (losesWhoFails) lose(rank);  // as its process would
+      }
+      result.end = now();
+    });
+  }
+  void beginAll(const AgreementRequest& request) {
+    for (const int rank : living())
+      if (!request.excluded[static_cast<std::size_t>(rank)]) begin(rank, request);
+  }
+  void join() {
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+  /// All of `expected` have found each other, and nobody else.
+  void expectMet(const std::vector<int>& expected) {
+    join();
+    std::vector<bool> members(places_.size());
+    for (const int rank : expected) members[static_cast<std::size_t>(rank)] = true;
+    for (const int rank : expected) {
+      ASSERT_TRUE(result(rank).decision) << "rank " << rank << ": "
+                                         << (result(rank).error ? result(rank).error->what() : "");
+      EXPECT_EQ(result(rank).decision->members, members) << "rank " << rank;
+      EXPECT_EQ(*result(rank).decision, *result(expected.front()).decision) << "rank " << rank;
+    }
+  }
+
+  bool losesWhoFails = true;
+
+ private:
+  std::vector<std::unique_ptr<Muster>> musters_;
+  std::vector<MusterPlace> places_;
+  std::vector<Result> results_;
+  std::vector<std::thread> threads_;
+};
+
+class AgreementOver : public testing::TestWithParam<bool> {};
+
+TEST_P(AgreementOver, survivorsAgreeWhoeverDied) {
+  for (const std::vector<int>& dead : std::vector<std::vector<int>>{
+           {}, {0}, {18}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, {1, 3, 8, 9, 17}, {0, 2, 4, 16, 18}}) {
+    Ranks ranks(19, GetParam());
+    for (const int rank : dead) ranks.lose(rank);
+    const std::vector<int> living = ranks.living();
+    const double start = now();
+    ranks.beginAll(ranks.request());
+    ranks.expectMet(living);
+    EXPECT_LT(now() - start, 10);
+  }
+}
+
+TEST_P(AgreementOver, whoIsNotWantedIsLeftOutThoughItLives) {
+  Ranks ranks(6, GetParam());
+  ranks.lose(1);
+  ranks.beginAll(ranks.request({0, 4}));
+  ranks.expectMet({2, 3, 5});
+}
+
+TEST_P(AgreementOver, aLeaderThatEndsIsFollowedByTheNext) {
+  Ranks ranks(5, GetParam());
+  ranks.at(0).interrupt();  // it leads for no longer than it takes to notice
+  ranks.beginAll(ranks.request());
+  ranks.expectMet({1, 2, 3, 4});
+}
+
+TEST_P(AgreementOver, flagsAreJoinedAndTheNextAgreementIsANewOne) {
+  Ranks ranks(4, GetParam());
+  for (std::uint32_t round = 0; round < 20; ++round) {
+    for (int rank = 0; rank < 4; ++rank) {
+      AgreementRequest request = ranks.request();
+      request.purpose = AgreementPurpose::flags;
+      request.flags = ~(1U << ((static_cast<std::uint32_t>(rank) + round) % 5));
+      ranks.begin(rank, request);
+    }
+    ranks.expectMet({0, 1, 2, 3});
+    EXPECT_EQ(ranks.result(2).decision->flags, ~0x1FU | 1U << ((4 + round) % 5));
+  }
+}
+
+// One that never comes, as a process that is stopped: it listens, and is waited for until time is nearly over.
+TEST_P(AgreementOver, aSilentRankIsLeftOutWhoeverItIs) {
+  for (const int silent : {0, 1, 2}) {
+    Ranks ranks(3, GetParam());
+    ranks.prepare(silent);
+    for (int rank = 0; rank < 3; ++rank)
+      if (rank != silent) ranks.begin(rank, ranks.request({}, 2 - 0.02 * rank), 0.01 * rank);
+    std::vector<int> others{0, 1, 2};
+    std::erase(others, silent);
+    ranks.expectMet(others);
+  }
+}
+
+TEST_P(AgreementOver, withoutAMajorityNobodyGoesOn) {
+  Ranks ranks(4, GetParam());
+  ranks.losesWhoFails = false;
+  ranks.prepare(0);
+  ranks.prepare(3);
+  for (const int rank : {1, 2}) ranks.begin(rank, ranks.request({}, 1));
+  ranks.join();
+  for (const int rank : {1, 2}) {
+    ASSERT_TRUE(ranks.result(rank).error) << "rank " << rank;
+    EXPECT_EQ(ranks.result(rank).error->result(), taccTimeout) << ranks.result(rank).error->what();
+  }
+  EXPECT_NE(std::string(ranks.result(1).error->what()).find("0, 3 did not come"), std::string::npos)
+      << ranks.result(1).error->what();
+}
+
+TEST_P(AgreementOver, whoComesTooLateIsTold) {
+  Ranks ranks(4, GetParam());
+  ranks.losesWhoFails = false;
+  for (int rank = 0; rank < 3; ++rank) ranks.begin(rank, ranks.request({}, 1));
+  ranks.prepare(3);
+  ranks.expectMet({0, 1, 2});
+  // The others are in their next agreement, and know how the last one ended.
+  AgreementRequest next = ranks.request({3}, 3);
+  next.purpose = AgreementPurpose::joined;
+  for (int rank = 0; rank < 2; ++rank) ranks.begin(rank, next);
+  ranks.begin(3, ranks.request({}, 3));
+  ranks.begin(2, next, 1);
+  ranks.join();
+  ASSERT_TRUE(ranks.result(3).error);
+  EXPECT_EQ(ranks.result(3).error->result(), taccRemoteError) << ranks.result(3).error->what();
+  EXPECT_NE(std::string(ranks.result(3).error->what()).find("without it (ranks 0, 1, 2)"), std::string::npos)
+      << ranks.result(3).error->what();
+}
+
+TEST_P(AgreementOver, differentRequestsAreAnErrorForAll) {
+  Ranks ranks(3, GetParam());
+  ranks.losesWhoFails = false;
+  ranks.begin(0, ranks.request());
+  ranks.begin(1, ranks.request());
+  AgreementRequest other = ranks.request();
+  other.purpose = AgreementPurpose::flags;
+  ranks.begin(2, other);
+  ranks.join();
+  for (int rank = 0; rank < 3; ++rank) {
+    ASSERT_TRUE(ranks.result(rank).error) << "rank " << rank;
+    EXPECT_EQ(ranks.result(rank).error->result(), taccInvalidUsage) << ranks.result(rank).error->what();
+  }
+}
+
+/// Connects to all doors, again and again, and says nothing, or what nobody understands.
+class Strangers {
+ public:
+  explicit Strangers(const std::vector<MusterPlace>& places) {
+    for (int kind = 0; kind < 2; ++kind)
+      threads_.emplace_back([this, places, kind] {
+        const std::string garbage(300, 'x');
+        while (!stop_) {
+          for (const MusterPlace& place : places) {
+            Attempt attempt = place.port == 0
+                                  ? connectUnix(place.name.data())
+                                  : connectTcp(InetAddress(place.address, place.port), 0.1, Deadline(1), Interrupt(0));
+            if (!attempt.socket.valid()) continue;
+            ++visits;
+            if (kind == 0) (void)::send(attempt.socket.get(), garbage.data(), garbage.size(), MSG_NOSIGNAL);
+            kept_.at(static_cast<std::size_t>(kind)).push_back(std::move(attempt.socket));
+          }
+          if (kept_[static_cast<std::size_t>(kind)].size() > 150) kept_[static_cast<std::size_t>(kind)].clear();
+        }
+      });
+  }
+  ~Strangers() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+  std::atomic<int> visits{0};
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::array<std::vector<FileDescriptor>, 2> kept_;
+  std::vector<std::thread> threads_;
+};
+
+TEST_P(AgreementOver, strangersHoldUpNobody) {
+  Ranks ranks(6, GetParam());
+  ranks.lose(0);
+  ranks.lose(4);
+  const Strangers strangers(ranks.places());
+  while (strangers.visits < 100) std::this_thread::yield();
+  ranks.beginAll(ranks.request());
+  ranks.expectMet({1, 2, 3, 5});
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, AgreementOver, testing::Bool(), [](const testing::TestParamInfo<bool>& kind) {
+  return std::string(kind.param ? "Tcp" : "Unix");
+});
+
+// A host that has gone refuses nothing: that its ranks cannot be reached is found out for all of them at a time.
+TEST(Agreement, hostsThatHaveGoneCostSecondsNotOneForEachRank) {
+  const Abyss abyss;
+  Ranks ranks(64, true);
+  for (int rank = 0; rank < 20; ++rank) ranks.lose(rank, &abyss.place());
+  for (int rank = 60; rank < 64; ++rank) ranks.lose(rank, &abyss.place());
+  const double start = now();
+  ranks.beginAll(ranks.request());
+  std::vector<int> others;
+  for (int rank = 20; rank < 60; ++rank) others.push_back(rank);
+  ranks.expectMet(others);
+  EXPECT_LT(now() - start, 30);
+}
+
+}  // namespace
+}  // namespace tacc
