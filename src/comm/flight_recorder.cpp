@@ -1,10 +1,14 @@
 #include "comm/flight_recorder.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <utility>
 
@@ -24,10 +28,17 @@ int nextNumber() {
 
 /// Failures to write are logged: a program does not end for a trace.
 void writeFile(const std::string& name, const std::string& content, int rank) {
-  std::FILE* file = std::fopen(name.c_str(), "w");
+  // Made under another name, which must be new, and then moved: what stands at `name`, or a link there that leads
+  // elsewhere, is replaced and never written to.
+  const std::string part = fmt::format("{}.{}.part", name, ::getpid());
+  (void)::unlink(part.c_str());  // of a process of the same number that was killed
+  const int fd = ::open(part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  std::FILE* file = fd >= 0 ? ::fdopen(fd, "w") : nullptr;
   const bool written = file != nullptr && std::fputs(content.c_str(), file) >= 0;
-  if (file == nullptr || std::fclose(file) != 0 || !written)
-    log(LogLevel::warn, rank, "cannot write the trace {}", name);
+  const bool whole = file != nullptr && std::fclose(file) == 0 && written;
+  if (whole && ::rename(part.c_str(), name.c_str()) == 0) return;
+  log(LogLevel::warn, rank, "cannot write the trace {}: {}", name, std::strerror(errno));
+  if (fd >= 0) (void)::unlink(part.c_str());
 }
 
 std::string escape(const std::string& text) {

@@ -1,12 +1,15 @@
 #include "comm/flight_recorder.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "engine/signature.hpp"
 
@@ -66,6 +69,32 @@ TEST(FlightRecorder, WritesBothFilesAtItsEnd) {
       ++found;
     }
   EXPECT_EQ(found, 2);
+}
+
+TEST(FlightRecorder, FollowsNoLinkAndIsForTheUserAlone) {
+  const std::string base = testing::TempDir() + "flight-" + std::to_string(::getpid());
+  const std::string precious = base + ".precious";
+  const std::string kept = "worth keeping";
+  std::ofstream(precious) << kept;
+  std::vector<std::string> names;
+  for (int number = 0; number < 20; ++number) names.push_back(base + "." + std::to_string(number) + ".rank7.txt");
+  for (const std::string& name : names) ASSERT_EQ(::symlink(precious.c_str(), name.c_str()), 0);
+  { FlightRecorder(7, base).begin(allReduceOf(5)); }
+  std::ifstream file(precious);
+  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), kept);
+  int written = 0;
+  for (const std::string& name : names) {
+    struct stat info {};
+    ASSERT_EQ(::lstat(name.c_str(), &info), 0);
+    if (S_ISREG(info.st_mode)) {
+      EXPECT_EQ(info.st_mode & 0777, 0600U);
+      ++written;
+    }
+    std::remove(name.c_str());
+    std::remove((name.substr(0, name.size() - 3) + "json").c_str());
+  }
+  EXPECT_EQ(written, 1);
+  std::remove(precious.c_str());
 }
 
 }  // namespace
