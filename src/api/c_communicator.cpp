@@ -1,5 +1,6 @@
 // The C functions that make, ask and end communicators, and what belongs to one: registrations and operators.
 #include <algorithm>
+#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -23,34 +24,55 @@ using tacc::Observer;
 
 namespace {
 
+/// What a rank joins with.
+struct Way {
+  int ranks;
+  taccUniqueId id;
+  int rank;
+  std::shared_ptr<tacc::LaunchNumber> number = nullptr;  // null: the id is the program's own
+};
+
+/// Joins, and says of the number that it is taken, or free again, before anybody hears how it ended.
+std::unique_ptr<Communicator> joinBy(const Way& way, const tacc::CommConfig& config, const std::stop_token& stop = {}) {
+  try {
+    auto made = Communicator::join(way.id, way.ranks, way.rank, config, stop);
+    if (way.number) way.number->keep();
+    return made;
+  } catch (const tacc::Error& error) {
+    if (!way.number) throw;
+    way.number->giveBack();
+    if (error.result() != taccTimeout) throw;
+    tacc::fail(taccTimeout,
+               "{} (by taccCommInitEnv, after this rank had made {} others so: every rank must have made as many)",
+               error.what(), way.number->value());
+  }
+}
+
 /// Lets a thread join.
-void beginJoin(const char* function, taccComm_t* comm, int nranks, const taccUniqueId& id, int rank,
-               const tacc::CommConfig& config) {
+void beginJoin(const char* function, taccComm_t* comm, const Way& way, const tacc::CommConfig& config) {
   if (tacc::groupIsOpen())
     tacc::fail(taccInvalidUsage, "a communicator with blocking = 0 cannot be made inside a group; end the group first");
-  taccComm_t const handle = tacc::makeJoiningHandle(rank, nranks);
-  handle->joining = std::make_unique<tacc::Joining>(*handle, function, [=](const std::stop_token& stop) {
-    return Communicator::join(id, nranks, rank, config, stop);
-  });
+  taccComm_t const handle = tacc::makeJoiningHandle(way.rank, way.ranks);
+  handle->joining = std::make_unique<tacc::Joining>(
+      *handle, function, [=](const std::stop_token& stop) { return joinBy(way, config, stop); });
   *comm = handle;
 }
 
-taccResult_t join(const char* function, taccComm_t* comm, int nranks, const taccUniqueId& id, int rank,
-                  const taccConfig_t* config) noexcept {
+taccResult_t join(const char* function, taccComm_t* comm, const Way& way, const taccConfig_t* config) noexcept {
   bool goesOn = false;
   const taccResult_t result = guardCall(function, nullptr, [&] {
     tacc::checkPointer(comm, "comm");
-    if (nranks < 1) tacc::fail(taccInvalidArgument, "nranks is {}; it must be at least 1", nranks);
-    if (rank < 0 || rank >= nranks) {
-      tacc::fail(taccInvalidArgument, "rank {} is not in [0, nranks), nranks being {}", rank, nranks);
+    if (way.ranks < 1) tacc::fail(taccInvalidArgument, "nranks is {}; it must be at least 1", way.ranks);
+    if (way.rank < 0 || way.rank >= way.ranks) {
+      tacc::fail(taccInvalidArgument, "rank {} is not in [0, nranks), nranks being {}", way.rank, way.ranks);
     }
     const tacc::CommConfig checked = tacc::checkConfig(config);
     if (!checked.isBlocking) {
-      beginJoin(function, comm, nranks, id, rank, checked);
+      beginJoin(function, comm, way, checked);
       goesOn = true;
       return;
     }
-    auto make = [id, nranks, rank, checked] { return Communicator::join(id, nranks, rank, checked); };
+    auto make = [way, checked] { return joinBy(way, checked); };
     if (tacc::groupIsOpen()) {
       tacc::recordCreation(nullptr, function,
                            std::make_unique<tacc::Creation>(tacc::Creation{comm, std::move(make), nullptr}));
@@ -75,12 +97,12 @@ void end(taccComm& comm, Life next) {
 }  // namespace
 
 taccResult_t taccCommInitRank(taccComm_t* comm, int nranks, taccUniqueId commId, int rank) {
-  return join("taccCommInitRank", comm, nranks, commId, rank, nullptr);
+  return join("taccCommInitRank", comm, {nranks, commId, rank}, nullptr);
 }
 
 taccResult_t taccCommInitRankConfig(taccComm_t* comm, int nranks, taccUniqueId commId, int rank,
                                     const taccConfig_t* config) {
-  return join("taccCommInitRankConfig", comm, nranks, commId, rank, config);
+  return join("taccCommInitRankConfig", comm, {nranks, commId, rank}, config);
 }
 
 taccResult_t taccCommInitEnv(taccComm_t* comm, const taccConfig_t* config) {
@@ -91,7 +113,8 @@ taccResult_t taccCommInitEnv(taccComm_t* comm, const taccConfig_t* config) {
     (void)tacc::checkConfig(config);
     launched = tacc::findLaunch();
   });
-  return result == taccSuccess ? join(function, comm, launched.ranks, launched.id, launched.rank, config) : result;
+  if (result != taccSuccess) return result;
+  return join(function, comm, {launched.ranks, launched.id, launched.rank, std::move(launched.number)}, config);
 }
 
 taccResult_t taccCommInitAll(taccComm_t* comms, int ndev, const int* /*devlist*/) {

@@ -11,6 +11,8 @@ namespace tacc {
 namespace {
 
 constexpr int portLimit = 65535;
+/// 128 random bits.
+constexpr std::string_view randomKeyOfOpenMpi = "OMPI_MCA_orte_precondition_transports";
 
 using Names = std::vector<std::string_view>;
 
@@ -61,7 +63,7 @@ MeetingPoint meetAtMaster(const Variables& variables) {
 }
 
 /// Task 0 runs on the first host of the step, and no port is given: one below those of outgoing connections is chosen
-/// from the numbers of job and step.
+/// from the numbers of job, step and restart.
 MeetingPoint meetAtFirstNode(const Variables& variables) {
   const auto list = find(variables, {"SLURM_STEP_NODELIST"});
   const auto job = find(variables, {"SLURM_JOB_ID", "SLURM_JOBID"});
@@ -69,7 +71,10 @@ MeetingPoint meetAtFirstNode(const Variables& variables) {
   if (!list || !job || !step) return {};
   constexpr std::uint32_t firstPort = 15000;
   constexpr std::uint32_t ports = 15000;
-  const std::uint32_t port = firstPort + hashOf(fmt::format("{}.{}", job->value, step->value)) % ports;
+  // A job that is requeued keeps its number, and processes of the run before may still have the port.
+  const auto restart = find(variables, {"SLURM_RESTART_COUNT"});
+  const std::string key = fmt::format("{}.{}.{}", job->value, step->value, restart ? restart->value : "0");
+  const std::uint32_t port = firstPort + hashOf(key) % ports;
   return {firstHostOf(list->value), static_cast<std::uint16_t>(port), "SLURM_STEP_NODELIST"};
 }
 
@@ -93,7 +98,7 @@ const std::vector<Launcher>& table() {
        .ranks = {"OMPI_COMM_WORLD_SIZE"},
        .localRanks = {"OMPI_COMM_WORLD_LOCAL_SIZE"},
        .hosts = {},
-       .key = {"OMPI_MCA_orte_precondition_transports", "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"},
+       .key = {randomKeyOfOpenMpi, "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"},
        .needsKey = true,
        .meet = nullptr,
        .hasManager = false},
@@ -115,7 +120,7 @@ const std::vector<Launcher>& table() {
        .ranks = {"SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"},
        .localRanks = {},
        .hosts = {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"},
-       .key = {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID", "SLURM_STEP_ID"},
+       .key = {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"},
        .needsKey = true,
        .meet = meetAtFirstNode,
        .hasManager = false},
@@ -238,6 +243,7 @@ Launch readLaunch(const Variables& variables, std::string_view rendezvous) {
   for (const std::string_view name : launcher.key) {
     if (const auto found = find(variables, {name})) launch.key.push_back(fmt::format("{}={}", name, found->value));
   }
+  launch.isKeySecret = launcher.name == "Open MPI" && find(variables, {randomKeyOfOpenMpi}).has_value();
   launch.needsManager = launcher.hasManager && launch.spread == Spread::oneHost;
   const bool hasMeeting = !launch.meeting.host.empty();
   if (launch.spread != Spread::oneHost && !hasMeeting) {

@@ -33,6 +33,7 @@ struct Launch {
   Spread spread = Spread::unknown;
   MeetingPoint meeting;          // none needed where spread is oneHost
   std::vector<std::string> key;  // "NAME=value": what tells this job from others
+  bool isKeySecret = false;      // the key holds something random that only the job's processes know
   bool needsManager = false;  // the key lacks the number of the process manager's process, which is equal on one host
 };
 

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <mutex>
+#include <set>
+#include <utility>
 
 #include "base/environment.hpp"
 #include "base/error.hpp"
@@ -96,6 +98,17 @@ bool isOwnName(std::string_view name) {
   return name == own || name.substr(0, name.find('.')) == shortOwn;
 }
 
+struct Numbers {
+  std::mutex mutex;
+  std::set<unsigned> taken;
+};
+
+/// Never destroyed: communicators may be made until the process ends.
+Numbers& numbers() {
+  static Numbers& only = *new Numbers;
+  return only;
+}
+
 }  // namespace
 
 std::vector<InetAddress> resolveMeetingPoint(const Launch& launch, std::string_view interfaces) {
@@ -140,22 +153,38 @@ taccUniqueId deriveUniqueId(const Launch& launch, std::string_view jobSecret, un
   return sealUniqueId(contents);
 }
 
+LaunchNumber::LaunchNumber() : value_(0) {
+  const std::lock_guard<std::mutex> guard(numbers().mutex);
+  while (!numbers().taken.insert(value_).second) ++value_;
+}
+
+void LaunchNumber::giveBack() noexcept {
+  if (isSettled_) return;
+  const std::lock_guard<std::mutex> guard(numbers().mutex);
+  numbers().taken.erase(value_);
+  isSettled_ = true;
+}
+
 bool isLaunched() { return isLaunched(processVariables()); }
 
 LaunchedRank findLaunch() {
-  static std::atomic<unsigned> calls{0};
-  const unsigned sequence = calls.fetch_add(1);
+  auto number = std::make_shared<LaunchNumber>();
   const Environment environment = checkEnvironment();
   const Variables variables = processVariables();
   Launch launch = readLaunch(variables, environment.rendezvous);
   if (launch.needsManager) launch.key.push_back(describeManager(variables));
   std::vector<InetAddress> addresses;
   if (launch.spread != Spread::oneHost) addresses = resolveMeetingPoint(launch, environment.interfaces);
-  const taccUniqueId id = deriveUniqueId(launch, environment.jobSecret, sequence, addresses);
+  const taccUniqueId id = deriveUniqueId(launch, environment.jobSecret, number->value(), addresses);
   log(LogLevel::info, launch.rank, "rank {} of {}, as {} says; rank 0 is met at {}", launch.rank, launch.ranks,
       launch.launcher,
       launch.spread == Spread::oneHost ? "the unix socket of this host" : describeAddressesIn(openUniqueId(id)));
-  return {id, launch.ranks, launch.rank};
+  if (launch.rank == 0 && launch.spread != Spread::oneHost && environment.jobSecret.empty() && !launch.isKeySecret)
+    log(LogLevel::warn, launch.rank,
+        "the secret of this job is derived from what {} says, which others on the network may find out: set "
+        "TACC_JOB_SECRET to a random text, the same on every rank, to keep them out",
+        launch.launcher);
+  return {id, launch.ranks, launch.rank, std::move(number)};
 }
 
 }  // namespace tacc

@@ -1,6 +1,7 @@
 // From what a launcher says to a unique id: every rank derives the same one, without a message.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,18 +12,40 @@
 
 namespace tacc {
 
+/// Which communicator of the job one that is being made is: the lowest number that no other has, which is made or being
+/// made here. An attempt that fails gives its number back, so that ranks which fail together, whenever each of them
+/// notices, try again with the same number. Any thread.
+class LaunchNumber {
+ public:
+  LaunchNumber();
+  ~LaunchNumber() { giveBack(); }
+  LaunchNumber(const LaunchNumber&) = delete;
+  LaunchNumber& operator=(const LaunchNumber&) = delete;
+
+  unsigned value() const noexcept { return value_; }
+  /// The communicator stands: nothing else gets this number.
+  void keep() noexcept { isSettled_ = true; }
+  /// The attempt has failed; not after keep().
+  void giveBack() noexcept;
+
+ private:
+  unsigned value_;
+  bool isSettled_ = false;  // kept, or given back
+};
+
 /// What a process needs to join.
 struct LaunchedRank {
   taccUniqueId id;
   int ranks;
   int rank;
+  std::shared_ptr<LaunchNumber> number = nullptr;  // of the communicator; who joins keeps it or gives it back
 };
 
 /// Whether a launcher that findLaunch() knows started this process.
 bool isLaunched();
 
-/// Reads the environment of this process and derives the id of its next communicator: the n-th call of every rank gives
-/// the same id. Looks up the name of the meeting point. Throws taccInvalidUsage, or taccSystemError when the name is
+/// Reads the environment of this process and derives the id of its next communicator: equal on all ranks that have
+/// joined as many. Looks up the name of the meeting point. Throws taccInvalidUsage, or taccSystemError when the name is
 /// not known.
 LaunchedRank findLaunch();
 

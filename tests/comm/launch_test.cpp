@@ -98,6 +98,24 @@ TEST(Launch, Slurm) {
   EXPECT_THAT(refusalOf(without(slurm, "SLURM_STEP_ID")), HasSubstr("SLURM_PROCID=2"));
 }
 
+/// A requeued job keeps its number; processes of the run before must not meet those of the new one.
+TEST(Launch, ARequeuedSlurmJobIsAnotherOne) {
+  const auto keyOf = [](const Variables& variables) { return readLaunch(variables, "").key; };
+  const Variables again = with(slurm, {{"SLURM_RESTART_COUNT", "1"}});
+  EXPECT_THAT(keyOf(again), testing::Contains("SLURM_RESTART_COUNT=1"));
+  EXPECT_NE(keyOf(again), keyOf(slurm));
+  EXPECT_NE(keyOf(with(slurm, {{"SLURM_STEP_ID", "1"}})), keyOf(slurm));
+  EXPECT_NE(readLaunch(again, "").meeting.port, readLaunch(slurm, "").meeting.port);
+}
+
+TEST(Launch, OnlyOpenMpisKeyIsSecret) {
+  EXPECT_FALSE(readLaunch(torch, "").isKeySecret);
+  EXPECT_FALSE(readLaunch(slurm, "").isKeySecret);
+  EXPECT_FALSE(readLaunch(hydra, "").isKeySecret);
+  EXPECT_FALSE(readLaunch(openMpi, "").isKeySecret);
+  EXPECT_TRUE(readLaunch(with(openMpi, {{"OMPI_MCA_orte_precondition_transports", "1-2"}}), "").isKeySecret);
+}
+
 TEST(Launch, TheInnerLauncherCounts) {
   EXPECT_EQ(readLaunch(with(slurm, hydra), "").launcher, "Hydra");
   EXPECT_EQ(readLaunch(with(slurm, openMpi), "").launcher, "Open MPI");
@@ -152,6 +170,20 @@ TEST(LaunchId, IsEqualOnAllRanksAndForNothingElse) {
   EXPECT_NE(id.secret, idOf(launch, "open sesame", 0).secret);
   EXPECT_NE(id.secret, idOf(readLaunch(with(torch, {{"TORCHELASTIC_RUN_ID", "8"}}), ""), "", 0).secret);
   EXPECT_TRUE(addressesIn(idOf(readLaunch(hydra, ""), "", 0)).empty());  // the unix socket is enough
+}
+
+TEST(LaunchNumber, OnlyAnAttemptThatSucceedsUsesANumberUp) {
+  for (int attempt = 0; attempt < 3; ++attempt) EXPECT_EQ(LaunchNumber().value(), 0U);
+  LaunchNumber first;
+  {
+    const LaunchNumber meanwhile;
+    EXPECT_EQ(meanwhile.value(), 1U);
+  }
+  first.keep();
+  LaunchNumber second;
+  EXPECT_EQ(second.value(), 1U);
+  second.giveBack();
+  EXPECT_EQ(LaunchNumber().value(), 1U);
 }
 
 TEST(LaunchId, LoopbackIsNoMeetingPointOfSeveralHosts) {

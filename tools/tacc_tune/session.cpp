@@ -189,6 +189,7 @@ void runSession(const Options& options) {
   CommConfig config;
   config.name = "tacc_tune";
   const auto comm = Communicator::join(launched.id, launched.ranks, launched.rank, config);
+  launched.number->keep();
   auto& joined = dynamic_cast<JoinedCommunicator&>(*comm);
   if (!joined.config().algorithm.empty())
     fail(taccInvalidUsage, "TACC_ALGO={} forces one algorithm, so there is nothing to compare; unset it",
