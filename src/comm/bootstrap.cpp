@@ -9,6 +9,7 @@
 #include "comm/spoke.hpp"
 #include "comm/unique_id.hpp"
 #include "transports/interfaces.hpp"
+#include "transports/spare_descriptors.hpp"
 
 namespace tacc {
 namespace {
@@ -61,10 +62,22 @@ Bootstrap::Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeout
   checkArguments(ranks, rank, timeoutSeconds);
   const UniqueIdContents contents = openUniqueId(id);
   if (ranks == 1) return;
+  keepSpareDescriptors();
   if (rank == 0) {
-    if (std::optional<std::vector<Listener>> listeners = listenFor(contents)) {
+    std::optional<SpareDescriptors> spare;
+    std::optional<Error> failure;
+    std::optional<std::vector<Listener>> listeners;
+    try {
+      listeners = listenFor(contents);
+    } catch (const Error& error) {
+      // Where it was for want of descriptors, the spare ones are enough to tell the others.
+      failure = error;
+      spare.emplace();
+      listeners = listenFor(contents);
+    }
+    if (listeners) {
       hub_ = std::make_unique<Hub>(std::move(*listeners), contents, ranks, timeoutSeconds, options.treeWidth,
-                                   interrupt_, options.idleWork);
+                                   interrupt_, options.idleWork, failure);
       allUnix_ = hub_->allUnix();
       return;
     }
@@ -90,6 +103,10 @@ void Bootstrap::needUnix(std::string_view operation) const {
     fail(taccInternalError, "{}: rank {}: descriptors pass among the ranks of one host only, and these are of several",
          operation, rank_);
   }
+}
+
+void Bootstrap::closeDoors() noexcept {
+  if (hub_) hub_->closeDoors();
 }
 
 ControlTree Bootstrap::releaseTree() {

@@ -84,6 +84,9 @@ class Bootstrap {
   const std::string& localAddressToRankZero() const noexcept { return localAddress_; }
   const std::string& interfaceToRankZero() const noexcept { return interface_; }
 
+  /// Nobody else is to come: closes what rank 0 listens at. Who comes late finds nobody.
+  void closeDoors() noexcept;
+
   /// Hands over the connections. A barrier of the caller's (allGather) should precede it, so that no rank still waits
   /// for others. Afterwards every collective call throws.
   ControlTree releaseTree();

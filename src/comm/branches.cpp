@@ -71,7 +71,12 @@ void Branches::admit(Guest& guest) {
     channel.finish();
   };
   proven_.insert(guest.who.rank);
-  if (failed_ != nullptr) return tell(MessageKind::failure, describeFailure(*failed_));
+  if (failed_ != nullptr) {
+    // One that has been told and comes again is trying again, and is not to be told of the attempt before once more: it
+    // finds the door closed until this rank tries again as well.
+    if (told_.insert(guest.who.rank).second) tell(MessageKind::failure, describeFailure(*failed_));
+    return;
+  }
   const Arrival arrival{guest.who, self_.rank, guest.overTcp ? 1U : 0U};
   try {
     owner_.examine(arrival);

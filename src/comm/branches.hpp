@@ -116,6 +116,7 @@ class Branches {
   std::size_t lastGateway_ = 0;
   int overTcp_ = 0;  // branches
   std::set<std::uint32_t> proven_;
+  std::set<std::uint32_t> told_;  // of failed_
   bool isForeign_ = false;
   const Error* failed_ = nullptr;
 };

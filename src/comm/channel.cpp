@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "transports/spare_descriptors.hpp"
 
 namespace tacc {
 namespace {
@@ -131,7 +132,8 @@ bool Channel::receive() {
     if (trusted_) {
       collectDescriptors(message, incomingDescriptors_);
       if ((message.msg_flags & MSG_CTRUNC) != 0) {
-        fail(taccSystemError, "descriptors from another rank were lost: too many open files, raise ulimit -n");
+        fail(taccSystemError, "descriptors from another rank were lost: Too many open files{}",
+             describeShortage(EMFILE));
       }
     }
     incoming_.insert(incoming_.end(), buffer.begin(), buffer.begin() + count);

@@ -10,6 +10,8 @@
 
 #include "base/error.hpp"
 #include "comm/rendezvous_address.hpp"
+#include "transports/peer_user.hpp"
+#include "transports/spare_descriptors.hpp"
 #include "transports/tcp.hpp"
 
 namespace tacc {
@@ -18,7 +20,7 @@ namespace {
 FileDescriptor makeSocket(int family) {
   FileDescriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid() && errno != EAFNOSUPPORT) {
-    failErrno("cannot make a socket to reach rank 0 (if too many files are open, raise ulimit -n)");
+    failDescriptor("cannot make a socket to reach rank 0");
   }
   return socket;
 }
@@ -38,7 +40,7 @@ bool isConnectedToItself(int fd) noexcept {
   return near && near == InetAddress::ofPeer(fd);
 }
 
-Attempt failed(int code) { return {FileDescriptor(), describe(code), false, code == ECONNREFUSED}; }
+Attempt failed(int code) { return {FileDescriptor(), describe(code), false, false, code == ECONNREFUSED}; }
 
 }  // namespace
 
@@ -73,10 +75,11 @@ Attempt connectUnix(const std::string& name) {
   do {
     result = ::connect(socket.get(), address.get(), address.size());
   } while (result != 0 && errno == EINTR);
+  if (result == 0 && !isSameUser(socket.get())) return {FileDescriptor(), describeUsers(socket.get()), false, true};
   if (result == 0) return {std::move(socket), "", false};
   if (errno == EAGAIN) return {FileDescriptor(), "too many connect at once", true};
   const bool isRefused = errno == ECONNREFUSED;
-  return {FileDescriptor(), isRefused ? "nobody listens there" : describe(errno), false, isRefused};
+  return {FileDescriptor(), isRefused ? "nobody listens there" : describe(errno), false, false, isRefused};
 }
 
 Attempt connectTcp(const InetAddress& address, double seconds, const Deadline& deadline, const Interrupt& interrupt) {

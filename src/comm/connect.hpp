@@ -12,13 +12,15 @@
 namespace tacc {
 
 struct Attempt {
-  FileDescriptor socket;   // connected, unless `problem` says why not
-  std::string problem;     // "nobody listens there", "no answer within 0.25 s", or what the kernel says
-  bool isBusy = false;     // somebody listens, and too many connect at once
-  bool isRefused = false;  // nobody listens there: that host's kernel says so
+  FileDescriptor socket;    // connected, unless `problem` says why not
+  std::string problem;      // "nobody listens there", "no answer within 0.25 s", or what the kernel says
+  bool isBusy = false;      // somebody listens, and too many connect at once
+  bool isStranger = false;  // a process of another user listens, and has been told nothing
+  bool isRefused = false;   // nobody listens there: that host's kernel says so
 };
 
-/// Never waits. Throws taccSystemError when this process cannot make sockets.
+/// Never waits. Only a process of this process's user is somebody to be connected to. Throws taccSystemError when this
+/// process cannot make sockets.
 Attempt connectUnix(const std::string& name);
 
 /// Begins a connection over TCP and does not wait. True: it is under way, and finishTcp() is due when its socket can be

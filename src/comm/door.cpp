@@ -9,6 +9,8 @@
 
 #include "base/error.hpp"
 #include "comm/rendezvous_address.hpp"
+#include "transports/peer_user.hpp"
+#include "transports/spare_descriptors.hpp"
 #include "transports/tcp.hpp"
 
 namespace tacc {
@@ -31,7 +33,7 @@ FileDescriptor listenUnix(const std::string& name) {
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   const RendezvousAddress address(name);
   if (!socket.valid() || ::bind(socket.get(), address.get(), address.size()) != 0)
-    failErrno("cannot make the socket at which survivors meet");
+    failDescriptor("cannot make the socket at which survivors meet");
   return socket;
 }
 
@@ -54,7 +56,7 @@ Door::Door(int rank, const InetAddress* address) {
     listener_ = listenUnix(name);
   } else {
     listener_ = bindTcp(0);
-    if (!listener_.valid()) failErrno("rank {}: cannot bind the port at which survivors meet", rank);
+    if (!listener_.valid()) failDescriptor("rank {}: cannot bind the port at which survivors meet", rank);
     place_.address = address->v6();
     place_.port = portOf(listener_.get());
   }
@@ -78,7 +80,10 @@ void Door::serve(const MeetingMembers& members, std::list<MeetingLink>& visitors
       }
       continue;  // else the one who waited has gone
     }
-    if (place_.port != 0) tuneTcp(socket.get());
+    if (place_.port != 0)
+      tuneTcp(socket.get());
+    else if (!isSameUser(socket.get()))
+      continue;
     visitors.emplace_back(members, std::move(socket));
     if (static_cast<std::size_t>(std::ranges::count_if(visitors, isStranger)) > mostStrangers) showOutOldest(visitors);
   }

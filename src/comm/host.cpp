@@ -1,13 +1,17 @@
 #include "comm/host.hpp"
 
+#include <fcntl.h>
 #include <sodium.h>
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <iterator>
+#include <string>
 #include <string_view>
+
+#include "transports/file_descriptor.hpp"
+#include "transports/spare_descriptors.hpp"
 
 namespace tacc {
 namespace {
@@ -21,20 +25,36 @@ std::uint64_t hashOf(std::string_view text, std::string_view key) {
   return value;
 }
 
-std::string bootId() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+constexpr const char* bootIdFile = "/proc/sys/kernel/random/boot_id";
+
+std::string readBootId() {
+  FileDescriptor file(::open(bootIdFile, O_RDONLY | O_CLOEXEC));
+  if (!file.valid() && isDescriptorShortage(errno)) {
+    // A rank that does not know its host would take itself for another one than the others, who do.
+    const SpareDescriptors spare;
+    file.reset(::open(bootIdFile, O_RDONLY | O_CLOEXEC));
+    if (!file.valid()) failDescriptor("cannot read {}, which tells hosts apart", bootIdFile);
+  }
+  std::array<char, 64> text{};
+  if (!file.valid() || ::read(file.get(), text.data(), text.size() - 1) <= 0) return "";
+  return text.data();
+}
+
+/// Read once: it is the same until the process ends. Empty where the kernel does not tell.
+const std::string& bootId() {
+  static const std::string id = readBootId();
+  return id;
 }
 
 }  // namespace
 
 std::uint64_t hostHash() {
-  const std::string id = bootId();
+  const std::string& id = bootId();
   return id.empty() ? 0 : hashOf(id, "tacc host of a unique id");
 }
 
 std::uint64_t processSpaceHash() {
-  const std::string id = bootId();
+  const std::string& id = bootId();
   std::array<char, 64> space{};  // "pid:[4026531836]"
   if (id.empty() || ::readlink("/proc/self/ns/pid", space.data(), space.size() - 1) <= 0) return 0;
   return hashOf(id + space.data(), "tacc process numbers");

@@ -36,8 +36,8 @@ RankIdentity introduceSelf(const std::string& settings, bool sharesMemory) {
   self.process = static_cast<std::int32_t>(::getpid());
   // Where the kernel does not tell which host this is, the name has to do.
   const std::uint64_t machine = hostHash() != 0 ? hostHash() : hashOf(self.hostName.data());
-  self.host = hashOf(
-      fmt::format("{} {} {} {}", machine, networkNamespace(), processSpaceHash(), sharesMemory ? 0 : self.process));
+  self.host = hashOf(fmt::format("{} {} {} {} {}", machine, networkNamespace(), processSpaceHash(), ::geteuid(),
+                                 sharesMemory ? 0 : self.process));
   return self;
 }
 

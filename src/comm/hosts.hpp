@@ -12,7 +12,7 @@ namespace tacc {
 
 /// One rank, as all ranks know it.
 struct RankIdentity {
-  std::uint64_t host;  // equal where ranks can share memory: same kernel, network and process namespace
+  std::uint64_t host;  // equal where ranks can share memory: same kernel, network, process namespace and user
   std::int32_t process;
   std::array<char, 64> hostName;
   std::uint64_t settings;  // a digest of what must be equal in the environment and the configuration

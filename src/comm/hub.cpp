@@ -9,6 +9,8 @@
 #include "comm/completion.hpp"
 #include "comm/failure.hpp"
 #include "comm/host.hpp"
+#include "transports/spare_descriptors.hpp"
+#include "transports/tcp.hpp"
 
 namespace tacc {
 namespace {
@@ -51,7 +53,7 @@ bool isHerald(const Introduction& who, const Introduction& taken) {
 }  // namespace
 
 Hub::Hub(std::vector<Listener> listeners, const UniqueIdContents& id, int ranks, double timeoutSeconds, int width,
-         const Interrupt& interrupt, std::function<void()> work)
+         const Interrupt& interrupt, std::function<void()> work, const std::optional<Error>& failure)
     : idleWork(std::move(work)),
       interrupt_(&interrupt),
       self_(introduceSelf(ranks, 0)),
@@ -59,6 +61,7 @@ Hub::Hub(std::vector<Listener> listeners, const UniqueIdContents& id, int ranks,
       branches_(std::move(listeners), self_, id.secret, width, *this) {
   collective([&] {
     try {
+      if (failure) throw Error(*failure);
       if (id.port == 0) checkDescriptorLimit(this->ranks());
       admitAll(id, timeoutSeconds);
     } catch (const Error& error) {
@@ -80,11 +83,21 @@ void Hub::admitAll(const UniqueIdContents& id, double timeoutSeconds) {
   }
   // The port is free again before any rank knows that this communicator stands: the next may meet at the same one.
   branches_.reception().closeTcp();
+  releasePort(id.port);
   const Payload payload = payloadOf({allUnix(), {}, {0}});
   scatter(MessageKind::complete, "init", timeoutSeconds, [&](int) { return Answer{payload, {}}; });
 }
 
-void Hub::linger(const Error& error) {
+/// What the others read says of which rank it is.
+Error Hub::named(const Error& error) {
+  const std::string_view text = error.what();
+  if (text.starts_with("rank ") || error.result() == taccRemoteError) return error;
+  return Error(error.result(), fmt::format("rank 0: {}", text));
+}
+
+void Hub::linger(const Error& own) {
+  const Error error = named(own);
+  const SpareDescriptors spare;  // each of those who come needs one, for a moment
   const Interrupt* const heard = interrupt_;
   const Interrupt deaf(interrupt_->rank());  // it may be an interrupt that has to be told
   branches_.refuseWith(error);
@@ -96,6 +109,7 @@ void Hub::linger(const Error& error) {
     // The first Error is the one to report.
   }
   interrupt_ = heard;
+  branches_.refuseWith(own);
 }
 
 std::vector<Message> Hub::gather(MessageKind kind, std::string_view operation, double timeoutSeconds) {

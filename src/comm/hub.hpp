@@ -17,9 +17,10 @@ namespace tacc {
 class Hub : private BranchOwner {
  public:
   /// Admits all other ranks. An Error is told to all that have joined, and for a moment to those that still come.
-  /// `width`: of branches over TCP.
+  /// `width`: of branches over TCP. `failure`: why rank 0 cannot go on, if that is known already: then it does not,
+  /// and only tells all who come.
   Hub(std::vector<Listener> listeners, const UniqueIdContents& id, int ranks, double timeoutSeconds, int width,
-      const Interrupt& interrupt, std::function<void()> work);
+      const Interrupt& interrupt, std::function<void()> work, const std::optional<Error>& failure = std::nullopt);
 
   /// Runs one collective; an Error in it is told to all ranks and ends the tree.
   template <class Work>
@@ -27,7 +28,7 @@ class Hub : private BranchOwner {
     try {
       return work();
     } catch (const Error& error) {
-      branches_.tellFailure(error);
+      branches_.tellFailure(named(error));
       throw;
     }
   }
@@ -50,6 +51,8 @@ class Hub : private BranchOwner {
 
   /// Every other rank is connected to this one, over a unix socket.
   bool allUnix() const noexcept;
+  /// Nobody else is to come.
+  void closeDoors() noexcept { branches_.reception().close(); }
   /// The connections; afterwards only the destructor may be called.
   ControlTree release();
 
@@ -60,6 +63,7 @@ class Hub : private BranchOwner {
   void arrive(const Arrival& arrival) override;
   void give(int rank, Message message) override;
 
+  static Error named(const Error& error);
   void admitAll(const UniqueIdContents& id, double timeoutSeconds);
   void linger(const Error& error);
   void serve(const Deadline& deadline, Phase phase);

@@ -99,11 +99,17 @@ void shareNode(Membership& member, int ranks, int rank, const Environment& envir
   auto memory = std::make_shared<SharedMemory>();
   if (rank == 0) *memory = SharedMemory::create(bytes, segmentPurpose, Reserve::onTouch);
   FileDescriptor descriptor = bootstrap.broadcastDescriptor(rank == 0 ? memory->fd() : -1);
-  if (rank != 0) *memory = SharedMemory::map(std::move(descriptor), bytes, segmentPurpose);
+  if (rank == 0)
+    descriptor.reset();
+  else
+    *memory = SharedMemory::map(std::move(descriptor), bytes, segmentPurpose);
   reserveArea(*memory, geometry, rank);
   member.segment = NodeSegment(memory->data(), geometry);
   member.memory = memory;
-  if (ranks > 1) member.liveness = std::make_unique<Liveness>(memory->fd(), rank);
+  const std::string_view kind = kindOf(*memory);
+  // The claim takes the only descriptor that is left of the segment: communicators come in hundreds.
+  FileDescriptor last = memory->releaseFd();
+  if (ranks > 1) member.liveness = std::make_unique<Liveness>(std::move(last), rank);
 
   for (const Introduction& one : all) member.processes.push_back(one.process);
   member.policy = chooseWaitPolicy(ranks, coresOf(all), environment.spin);
@@ -119,7 +125,7 @@ void shareNode(Membership& member, int ranks, int rank, const Environment& envir
          "TACC_CMA=on, but process_vm_readv does not work between the ranks (rank {}: {}); a container "
          "needs CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0",
          rank, works ? "works here" : "refused here");
-  logMembership(member, rank, kindOf(*memory), coresOf(all));
+  logMembership(member, rank, kind, coresOf(all));
 }
 
 }  // namespace
@@ -140,6 +146,7 @@ Membership joinNode(std::unique_ptr<Bootstrap> bootstrap, int ranks, int rank, c
   member.bootstrap = std::move(bootstrap);
   try {
     shareNode(member, ranks, rank, environment);
+    member.bootstrap->closeDoors();
   } catch (const Error& error) {
     // The others wait in their next exchange, and get this text there; or they have joined already, when rank 0 hears
     // of an abort at the very end.

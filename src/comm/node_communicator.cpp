@@ -258,7 +258,7 @@ std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const 
   CommConfig part = config;
   part.isPart = true;
   if (!membership_.access.sameProcess) {
-    const auto ids = gatherValues(makeUniqueId());
+    const auto ids = gatherValues(color >= 0 && newRank == 0 ? makeHostUniqueId() : taccUniqueId{});
     return color < 0 ? nullptr : join(ids[static_cast<std::size_t>(leader)], newRanks, newRank, part);
   }
   // Threads: the leader of each group makes all its members; each takes its own before the leader goes on.

@@ -51,17 +51,19 @@ class Reception {
     std::string from;
     Challenge challenge;
     Deadline deadline;
+    Deadline yields;  // from when on it has to go where there is no descriptor for another
   };
 
   void acceptNewcomers(const Listener& listener);
   bool serveNewcomer(Newcomer& newcomer);
-  void noteRefusal(const Newcomer& newcomer, std::string_view why);
+  void noteRefusal(std::string_view from, bool overTcp, std::string_view why);
 
   std::vector<Listener> listeners_;
   Introduction self_;
   Secret secret_;
   std::list<Newcomer> newcomers_;  // not yet proven, oldest first
   std::deque<Guest> guests_;       // proven, not yet admitted
+  bool isFull_ = false;            // there was no descriptor for the next one
   int refusals_ = 0;
   std::string lastRefusal_;
   std::set<std::string, std::less<>> loggedRefusals_;  // who and why, without the port

@@ -9,6 +9,7 @@
 #include "comm/host.hpp"
 #include "comm/listeners.hpp"
 #include "comm/unique_id.hpp"
+#include "transports/spare_descriptors.hpp"
 #include "transports/tcp.hpp"
 
 namespace tacc {
@@ -33,6 +34,8 @@ constexpr double gatewaySeconds = 5.0;
 constexpr double graceSeconds = 1.0;
 /// How long a rank that was interrupted on its way looks for rank 0 to tell it.
 constexpr double heraldSeconds = 1.0;
+/// The same for one that cannot join for another reason of its own.
+constexpr double courtesySeconds = 5.0;
 constexpr double stallSeconds = 0.001;
 constexpr double idleSeconds = 0.001;  // between calls of idleWork
 
@@ -48,11 +51,15 @@ std::string_view describeReach(const UniqueIdContents& id) {
 Spoke::Spoke(const UniqueIdContents& id, int ranks, int rank, double timeoutSeconds, const TreeShape& shape,
              const Interrupt& interrupt, std::function<void()> work)
     : idleWork(std::move(work)), interrupt_(&interrupt), self_(introduceSelf(ranks, rank)), rank_(rank), shape_(shape) {
-  listPlaces(id, ranks > shape.width);
   try {
+    listPlaces(id, ranks > shape.width);
     join(id, timeoutSeconds);
   } catch (const Error& error) {
-    if (interrupt.raised()) comeToSay(error, id);
+    // A time-out here is that rank 0 did not answer. What this rank was told, the others were told as well.
+    if (error.result() != taccTimeout && !isTold_) {
+      const SpareDescriptors spare;
+      comeToSay(error, id, interrupt.raised() ? heraldSeconds : std::min(timeoutSeconds, courtesySeconds));
+    }
     throw;
   }
   collective([&] {
@@ -86,17 +93,18 @@ ControlTree Spoke::release() {
   return tree;
 }
 
-/// A rank that was interrupted before it met rank 0 meets it nevertheless: the others would wait for it.
-void Spoke::comeToSay(const Error& error, const UniqueIdContents& id) noexcept {
+/// A rank that was interrupted or failed before it met rank 0 meets it nevertheless: the others would wait for it.
+void Spoke::comeToSay(const Error& error, const UniqueIdContents& id, double seconds) noexcept {
   try {
     const Interrupt deaf(rank_);
     interrupt_ = &deaf;
+    channel_ = Channel(FileDescriptor());
     doors_.reset();  // the others of this host go their own way
     places_.clear();
     self_.port = 0;
     self_.stays = 1;
     listPlaces(id, false);
-    join(id, heraldSeconds);
+    join(id, seconds);
     tellFailure(error);
   } catch (const std::exception&) {
     // Nobody was there to be told.
@@ -150,6 +158,12 @@ bool Spoke::tryPlaces(const Secret& secret, double patience, double proofPatienc
       attempt.problem = proveMembership(secret, toGateway ? gatewaySeconds : patience, proofPatience, deadline);
       if (attempt.problem.empty()) return true;
     }
+    if (attempt.isStranger && places_.size() == 1) {
+      // Rank 0 can listen nowhere else, and cannot listen there.
+      isTold_ = true;
+      fail(taccSystemError, "rank {}: cannot meet rank 0 at the unix socket of host {}: {}", rank_, hostName(),
+           attempt.problem);
+    }
     if (progress_ >= place.progress) place.outcome = std::move(attempt.problem);
     place.progress = std::max(place.progress, progress_);
     // Where rank 0 is here and only busy, another place would be a detour.
@@ -181,7 +195,7 @@ Attempt Spoke::connectToGateway() {
   Attempt attempt = connectUnix(gatewayName_);
   // The name is taken: who took it is about to listen, unless it stands still.
   if (!gatewayOpens_) gatewayOpens_.emplace(gatewaySeconds);
-  attempt.isBusy = !attempt.socket.valid() && !gatewayOpens_->passed();
+  attempt.isBusy = !attempt.socket.valid() && !attempt.isStranger && !gatewayOpens_->passed();
   return attempt;
 }
 
@@ -225,7 +239,10 @@ std::string Spoke::proveMembership(const Secret& secret, double patience, double
 std::string Spoke::awaitPlace(const Secret& secret, double proofPatience, const Deadline& deadline) {
   const std::optional<Message> message = receiveBefore(std::min(deadline, Deadline(proofPatience)));
   if (!message) return fmt::format("{} closed the connection", describeParent());
-  if (message->kind == MessageKind::failure) throw failureIn(*message);
+  if (message->kind == MessageKind::failure) {
+    isTold_ = true;
+    throw failureIn(*message);
+  }
   if (message->kind == MessageKind::admitted) return "";
   const auto redirect = message->kind == MessageKind::redirect ? valueIn<Redirect>(*message) : std::nullopt;
   if (!redirect) return fmt::format("{} speaks another protocol", describeParent());

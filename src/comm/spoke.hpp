@@ -97,7 +97,7 @@ class Spoke {
   std::string describeParent() const;
   std::string describePlaces() const;
   [[noreturn]] void failParentEnded(std::string_view operation);
-  void comeToSay(const Error& error, const UniqueIdContents& id) noexcept;
+  void comeToSay(const Error& error, const UniqueIdContents& id, double seconds) noexcept;
   void nap(double seconds);
   void tellFailure(const Error& error) noexcept;
 
@@ -110,6 +110,7 @@ class Spoke {
   std::optional<Deadline> gatewayOpens_;  // from when on its name is not waited for
   std::vector<Place> places_;             // in the order in which they are tried
   Progress progress_ = Progress::none;    // of the attempt at hand
+  bool isTold_ = false;                   // the other end has said why this rank cannot join
   bool overTcp_ = false;
   bool allUnix_ = true;
   std::optional<Introduction> parent_;          // once it has proven itself

@@ -11,6 +11,46 @@
 #include "base/error.hpp"
 
 namespace tacc {
+namespace {
+
+/// So long a thread sleeps that has no bell, because the process has no descriptor left for it.
+constexpr int deafMilliseconds = 10;
+
+/// What wakes a thread out of poll(). One descriptor for the thread: communicators come in hundreds.
+class Bell {
+ public:
+  Bell() = default;
+  ~Bell() { close(); }
+  Bell(const Bell&) = delete;
+  Bell& operator=(const Bell&) = delete;
+
+  /// -1 where there is no descriptor for it. A forked child takes another one: its parent would hear it ring, and be
+  /// the one to silence it.
+  int open() noexcept {
+    const pid_t process = ::getpid();
+    if (process != owner_) close();
+    owner_ = process;
+    if (fd_ < 0) fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    return fd_;
+  }
+  int fd() const noexcept { return fd_; }
+  /// Nobody may be able to ring it any more.
+  void silence() const noexcept {
+    std::uint64_t rings = 0;
+    [[maybe_unused]] const ssize_t read = ::read(fd_, &rings, sizeof rings);
+  }
+
+ private:
+  void close() noexcept {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+
+  int fd_ = -1;
+  pid_t owner_ = 0;
+};
+
+}  // namespace
 
 Deadline::Deadline(double seconds)
     : end_(Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -25,22 +65,40 @@ double Deadline::seconds() const noexcept {
   return std::max(0.0, std::chrono::duration<double>(end_ - Clock::now()).count());
 }
 
-Interrupt::Interrupt(int rank) : rank_(rank), event_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  if (!event_.valid()) failErrno("cannot make an event descriptor");
-}
-
 void Interrupt::raise() noexcept {
   raised_.store(true, std::memory_order_release);
+  const std::lock_guard<std::mutex> guard(mutex_);
   const std::uint64_t one = 1;
   // Fails only when the counter is full, and then the event is raised all the same.
-  [[maybe_unused]] const ssize_t written = ::write(event_.get(), &one, sizeof one);
+  for (const int fd : listening_) [[maybe_unused]] const ssize_t written = ::write(fd, &one, sizeof one);
+}
+
+Interrupt::Listening::Listening(const Interrupt& interrupt, int fd) : interrupt_(interrupt), fd_(fd) {
+  const std::lock_guard<std::mutex> guard(interrupt_.mutex_);
+  if (fd_ >= 0) interrupt_.listening_.push_back(fd_);
+}
+
+Interrupt::Listening::~Listening() {
+  const std::lock_guard<std::mutex> guard(interrupt_.mutex_);
+  std::erase(interrupt_.listening_, fd_);
 }
 
 void waitFor(std::vector<pollfd>& sockets, const Interrupt& interrupt, const Deadline& deadline) {
-  sockets.push_back({interrupt.fd(), POLLIN, 0});
-  const int ready = ::poll(sockets.data(), sockets.size(), deadline.milliseconds());
-  const int code = errno;
-  sockets.pop_back();
+  thread_local Bell bell;
+  int ready = 0;
+  int code = 0;
+  {
+    const Interrupt::Listening listening(interrupt, bell.open());
+    sockets.push_back({bell.fd(), POLLIN, 0});
+    const int limit = bell.fd() >= 0 ? std::numeric_limits<int>::max() : deafMilliseconds;
+    while (!interrupt.raised()) {
+      ready = ::poll(sockets.data(), sockets.size(), std::min(deadline.milliseconds(), limit));
+      code = errno;
+      if (ready != 0 || deadline.passed()) break;
+    }
+    sockets.pop_back();
+  }
+  if (interrupt.raised()) bell.silence();
   if (interrupt.raised()) fail(taccRemoteError, "the communicator was aborted by rank {}", interrupt.rank());
   if (ready >= 0) return;
   for (pollfd& socket : sockets) socket.revents = 0;

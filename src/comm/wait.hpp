@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <vector>
 
 #include "transports/file_descriptor.hpp"
@@ -32,19 +33,33 @@ class Deadline {
 /// Ends waits of another thread.
 class Interrupt {
  public:
-  /// `rank` is that of the thread whose waits it ends, for the message. Throws taccSystemError.
-  explicit Interrupt(int rank);
+  /// `rank` is that of the thread whose waits it ends, for the message. Owns no descriptor: each thread that waits has
+  /// one, whatever number of these it waits with.
+  explicit Interrupt(int rank) noexcept : rank_(rank) {}
 
   /// From any thread, as often as one likes: this and every later wait ends.
   void raise() noexcept;
   bool raised() const noexcept { return raised_.load(std::memory_order_acquire); }
   int rank() const noexcept { return rank_; }
-  int fd() const noexcept { return event_.get(); }
+
+  /// While it lives, raise() writes to the event descriptor `fd`; -1: to none.
+  class Listening {
+   public:
+    Listening(const Interrupt& interrupt, int fd);
+    ~Listening();
+    Listening(const Listening&) = delete;
+    Listening& operator=(const Listening&) = delete;
+
+   private:
+    const Interrupt& interrupt_;
+    int fd_;
+  };
 
  private:
   int rank_;
-  FileDescriptor event_;
   std::atomic<bool> raised_{false};
+  mutable std::mutex mutex_;
+  mutable std::vector<int> listening_;  // event descriptors of the threads that wait; under the mutex
 };
 
 /// Waits until one of `sockets` is ready (their revents say which) or the deadline has passed. Throws taccRemoteError

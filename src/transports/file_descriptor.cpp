@@ -3,12 +3,13 @@
 #include <fcntl.h>
 
 #include "base/error.hpp"
+#include "transports/spare_descriptors.hpp"
 
 namespace tacc {
 
 FileDescriptor duplicate(int fd) {
   const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
-  if (copy < 0) failErrno("cannot duplicate descriptor {} (if too many files are open, raise ulimit -n)", fd);
+  if (copy < 0) failDescriptor("cannot duplicate descriptor {}", fd);
   return FileDescriptor(copy);
 }
 

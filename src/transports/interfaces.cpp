@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "base/error.hpp"
+#include "transports/spare_descriptors.hpp"
 
 namespace tacc {
 namespace {
@@ -51,7 +52,7 @@ std::vector<InterfaceAddress> namedAddresses(std::span<const InterfaceAddress> a
 
 std::vector<InterfaceAddress> interfaceAddresses() {
   ifaddrs* first = nullptr;
-  if (::getifaddrs(&first) != 0) failErrno("cannot list the network interfaces of this host");
+  if (::getifaddrs(&first) != 0) failDescriptor("cannot list the network interfaces of this host");
   const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owner(first, ::freeifaddrs);
   std::vector<InterfaceAddress> all;
   for (const ifaddrs* one = first; one != nullptr; one = one->ifa_next) {

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <csignal>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "transports/spare_descriptors.hpp"
 
 namespace tacc {
 namespace {
@@ -79,7 +82,9 @@ void closeDescriptor(int fd) noexcept {
   }
 }
 
-Liveness::Liveness(int fd, int rank) : fd_(duplicate(fd)), file_(identify(fd_.get())), rank_(rank) {
+Liveness::Liveness(int fd, int rank) : Liveness(duplicate(fd), rank) {}
+
+Liveness::Liveness(FileDescriptor fd, int rank) : fd_(std::move(fd)), file_(identify(fd_.get())), rank_(rank) {
   Claims claims;
   const auto found = claims.files().find(file_);
   if (found != claims.files().end() && std::ranges::count(found->second.ranks, rank) > 0) {
@@ -125,7 +130,9 @@ bool Liveness::isAlive(int rank) const {
 }
 
 std::string describeProcess(pid_t pid) {
+  errno = 0;
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  if (!file && isDescriptorShortage(errno)) return ::kill(pid, 0) == 0 || errno != ESRCH ? "running" : "gone";
   const std::string line{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   // The command name before the state may itself hold blanks and parentheses.
   const std::size_t end = line.rfind(')');

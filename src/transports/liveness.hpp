@@ -22,6 +22,8 @@ class Liveness {
   /// Claims byte `rank` of the file until destruction. Keeps a descriptor of its own. Throws taccSystemError, also if
   /// another process holds the claim. A barrier must follow before anyone asks.
   Liveness(int fd, int rank);
+  /// The same with this descriptor, where the caller needs it no more.
+  Liveness(FileDescriptor fd, int rank);
   ~Liveness();
   Liveness(const Liveness&) = delete;
   Liveness& operator=(const Liveness&) = delete;

@@ -15,6 +15,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "transports/available_memory.hpp"
+#include "transports/spare_descriptors.hpp"
 
 namespace tacc {
 namespace {
@@ -60,8 +61,9 @@ FileDescriptor openUnnamed(std::string_view purpose) {
   const int fd = ::open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
   if (fd >= 0) return FileDescriptor(fd);
   const int fileError = errno;
-  fail(taccSystemError, "no shared memory for {}: memfd_create: {}; a file in /dev/shm: {}", purpose,
-       memfdError == 0 ? "not tried (TACC_SHM=file)" : fmt::format("errno {}", memfdError), std::strerror(fileError));
+  fail(taccSystemError, "no shared memory for {}: memfd_create: {}; a file in /dev/shm: {}{}", purpose,
+       memfdError == 0 ? "not tried (TACC_SHM=file)" : std::strerror(memfdError), std::strerror(fileError),
+       describeShortage(isDescriptorShortage(memfdError) ? memfdError : fileError));
 }
 
 std::byte* mapShared(int fd, std::size_t bytes, std::string_view purpose) {

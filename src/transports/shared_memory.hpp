@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <string_view>
+#include <utility>
 
 #include "transports/file_descriptor.hpp"
 
@@ -38,6 +39,8 @@ class SharedMemory {
   int fd() const noexcept { return fd_.get(); }
   /// Closes the descriptor and keeps the mapping, for those who hold many.
   void closeFd() noexcept { fd_.reset(); }
+  /// The same, and the caller keeps the descriptor.
+  FileDescriptor releaseFd() noexcept { return std::move(fd_); }
 
  private:
   SharedMemory(FileDescriptor fd, std::byte* data, std::size_t size) noexcept;

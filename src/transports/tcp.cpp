@@ -18,14 +18,14 @@ constexpr int idleSeconds = 5;
 constexpr int intervalSeconds = 3;
 constexpr int probes = 5;
 
-FileDescriptor bindFamily(int family, const InetAddress& any) noexcept {
+FileDescriptor bindFamily(int family, const InetAddress& address) noexcept {
   FileDescriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) return socket;
   setOption(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   setOption(socket.get(), SOL_SOCKET, SO_REUSEPORT, 1);
   if (family == AF_INET6) setOption(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
   sockaddr_storage storage;
-  const socklen_t bytes = any.fill(storage);
+  const socklen_t bytes = address.fill(storage);
   if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&storage), bytes) == 0) return socket;
   const int code = errno;
   socket.reset();
@@ -33,9 +33,24 @@ FileDescriptor bindFamily(int family, const InetAddress& any) noexcept {
   return socket;
 }
 
+struct Reservations {
+  std::mutex mutex;
+  std::deque<std::pair<std::uint16_t, FileDescriptor>> held;  // oldest first
+};
+
+/// Never destroyed: the ports stay reserved until the process has ended.
+Reservations& reservations() {
+  static Reservations& only = *new Reservations;
+  return only;
+}
+
 }  // namespace
 
-FileDescriptor bindTcp(std::uint16_t port) noexcept {
+FileDescriptor bindTcp(std::uint16_t port, const std::optional<InetAddress>& only) noexcept {
+  if (only) {
+    return only->isV4() ? bindFamily(AF_INET, InetAddress(only->v4(), port))
+                        : bindFamily(AF_INET6, InetAddress(only->v6(), port));
+  }
   FileDescriptor both = bindFamily(AF_INET6, InetAddress(InetAddress::V6{}, port));
   if (both.valid() || (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL)) return both;
   return bindFamily(AF_INET, InetAddress(InetAddress::V4{}, port));
@@ -47,16 +62,20 @@ std::uint16_t portOf(int fd) noexcept {
 }
 
 std::uint16_t reservePort() {
-  static std::mutex mutex;
-  // Never destroyed: the ports stay reserved until the process has ended.
-  static std::deque<FileDescriptor>& held = *new std::deque<FileDescriptor>;
   FileDescriptor socket = bindTcp(0);
   if (!socket.valid()) return 0;
   const std::uint16_t port = portOf(socket.get());
-  const std::lock_guard<std::mutex> guard(mutex);
-  held.push_back(std::move(socket));
-  if (held.size() > reservedPorts) held.pop_front();
+  Reservations& all = reservations();
+  const std::lock_guard<std::mutex> guard(all.mutex);
+  all.held.emplace_back(port, std::move(socket));
+  if (all.held.size() > reservedPorts) all.held.pop_front();
   return port;
+}
+
+void releasePort(std::uint16_t port) noexcept {
+  Reservations& all = reservations();
+  const std::lock_guard<std::mutex> guard(all.mutex);
+  std::erase_if(all.held, [port](const auto& one) { return one.first == port; });
 }
 
 void setOption(int fd, int level, int option, int value) noexcept {

@@ -2,15 +2,17 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "transports/file_descriptor.hpp"
+#include "transports/inet_address.hpp"
 
 namespace tacc {
 
 /// A socket bound to `port` (0: one that is free) of all addresses of this host, of both versions where the kernel has
 /// them. Several processes of one user may bind the same port, and a connection goes to the one that listens. Owns
-/// nothing when that fails: errno says why.
-FileDescriptor bindTcp(std::uint16_t port) noexcept;
+/// nothing when that fails: errno says why. `only`: the one address at which it is to be reached, instead of all.
+FileDescriptor bindTcp(std::uint16_t port, const std::optional<InetAddress>& only = std::nullopt) noexcept;
 
 /// The port that a bound socket has; 0 if it cannot be asked.
 std::uint16_t portOf(int fd) noexcept;
@@ -19,6 +21,9 @@ std::uint16_t portOf(int fd) noexcept;
 /// is rank 0 may still listen there. 0 where the host has no TCP. Only the last 64 are held, so that a program that
 /// makes ids for ever does not run out of descriptors. Any thread.
 std::uint16_t reservePort();
+
+/// Ends the reservation of a port by this process, if there is one: who was to listen there has done so.
+void releasePort(std::uint16_t port) noexcept;
 
 /// As setsockopt(). Says nothing where the kernel lacks the option: messages move without it.
 void setOption(int fd, int level, int option, int value) noexcept;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/log.hpp"
+#include "transports/spare_descriptors.hpp"
 #include "transports/tcp.hpp"
 
 namespace tacc {
@@ -13,16 +14,28 @@ namespace {
 
 constexpr std::chrono::seconds patience{5};
 constexpr std::size_t strangerLimit = 64;
+/// A shortage of descriptors that lasts is an Error: the rank that connects cannot know of it.
+constexpr std::chrono::milliseconds shortageLimit{300};
+/// Where there is no descriptor for the next visitor, one that has not spoken by then has to go.
+constexpr std::chrono::milliseconds silenceLimit{500};
 
 }  // namespace
 
 std::optional<int> TcpVisitors::accept(int listener) {
   FileDescriptor socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket.valid()) {
-    // Out of descriptors: whoever is silent has had one for long enough.
-    if ((errno == EMFILE || errno == ENFILE) && !visitors_.empty()) visitors_.erase(visitors_.begin());
-    return std::nullopt;
+    if (!isDescriptorShortage(errno)) return std::nullopt;
+    const auto now = std::chrono::steady_clock::now();
+    if (!visitors_.empty()) {
+      // Whoever has been silent for long makes room; a rank of the job is about to speak.
+      if (now > visitors_.begin()->second.until - patience + silenceLimit) visitors_.erase(visitors_.begin());
+      return std::nullopt;
+    }
+    if (!shortSince_) shortSince_ = now;
+    if (now - *shortSince_ < shortageLimit) return std::nullopt;
+    failDescriptor("rank {}: cannot accept the connection of another rank (tcp)", rank_);
   }
+  shortSince_.reset();
   tuneTcpForData(socket.get());
   if (visitors_.size() >= ranks_ + strangerLimit)
     dismiss(visitors_.begin(), "too many connections have not proven that they are of this job");

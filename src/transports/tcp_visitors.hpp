@@ -21,7 +21,8 @@ class TcpVisitors {
   TcpVisitors(int rank, const TcpKey& key, std::size_t ranks) : rank_(rank), key_(key), ranks_(ranks) {}
 
   /// The next of those who wait at `listener`: its number, and its descriptor to watch. Nothing when nobody waits.
-  /// Where too many are silent, the oldest has to go.
+  /// Where too many are silent, the oldest has to go. Throws taccSystemError when there is no descriptor for the next
+  /// one for a while.
   std::optional<int> accept(int listener);
   int descriptorOf(int visitor) const { return visitors_.at(visitor).socket.get(); }
   /// Reads from a visitor. Whoever has shown its key becomes a guest and is no visitor any more; whoever says something
@@ -44,7 +45,8 @@ class TcpVisitors {
   TcpKey key_;
   std::size_t ranks_;
   int next_ = 0;
-  std::map<int, Visitor> visitors_;  // oldest first
+  std::optional<std::chrono::steady_clock::time_point> shortSince_;  // no descriptor for the next one
+  std::map<int, Visitor> visitors_;                                  // oldest first
 };
 
 }  // namespace tacc

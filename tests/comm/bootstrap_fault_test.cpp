@@ -33,6 +33,7 @@ using testing::HasSubstr;
 TEST(BootstrapFaults, ARankThatDoesNotComeIsNamed) {
   const taccUniqueId id = makeUniqueId();
   ChildProcess one = expectFailure(taccTimeout, id, 4, 1, 0.4, {"rank 2, rank 3 of 4"});
+  test::openBell();
   const int before = test::countOpenDescriptors();
   EXPECT_THAT(joinFailure(taccTimeout, id, 4, 0, 0.4), HasSubstr("rank 2, rank 3 of 4 did not join within 0.4 s"));
   EXPECT_EQ(test::countOpenDescriptors(), before);

@@ -17,6 +17,7 @@
 #include "comm/channel.hpp"
 #include "comm/connect.hpp"
 #include "comm/handshake.hpp"
+#include "comm/listeners.hpp"
 #include "transports/tcp.hpp"
 
 namespace tacc {
@@ -247,6 +248,30 @@ TEST(BootstrapTcp, ASilentStrangerAtAnAddressDoesNotKeepARankFromTheNext) {
   EXPECT_TRUE(joinOverTcp(id, 2, 0));
   EXPECT_LT(now() - start, 10);
   EXPECT_EQ(rank.wait(), 0);
+}
+
+/// TACC_SOCKET_IFNAME says at which interfaces, too, not only which addresses others are told.
+TEST(BootstrapTcp, ListensOnlyAtTheNamedInterfaces) {
+  ChildProcess child([] {
+    ::setenv("TACC_SOCKET_IFNAME", "lo", 1);
+    const UniqueIdContents id = openUniqueId(makeUniqueId());
+    std::vector<std::optional<std::vector<Listener>>> doors;
+    doors.push_back(listenFor(id));
+    doors.push_back(listenAsGateway(gatewayName(id, 1)));
+    for (const auto& listeners : doors) {
+      int tcp = 0;
+      for (const Listener& one : *listeners) {
+        if (!one.isTcp) continue;
+        const auto address = InetAddress::ofSocket(one.socket.get());
+        EXPECT_TRUE(address && address->isLoopback()) << (address ? address->text() : "none");
+        EXPECT_EQ(portOf(one.socket.get()), portOf(listeners->back().socket.get()));
+        ++tcp;
+      }
+      EXPECT_GT(tcp, 0);
+    }
+    return !testing::Test::HasFailure();
+  });
+  EXPECT_EQ(child.wait(), 0);
 }
 
 TEST(BootstrapTcp, ARankThatDoesNotComeIsNamed) {

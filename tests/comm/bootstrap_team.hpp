@@ -22,6 +22,12 @@ inline constexpr double patience = 20.0;  // time-out of what must succeed; a lo
 
 inline std::span<const std::byte> bytesOf(const int& value) { return std::as_bytes(std::span(&value, 1)); }
 
+/// The descriptor that this thread keeps from its first wait on, before others are counted.
+inline void openBell() {
+  std::vector<pollfd> nothing;
+  waitFor(nothing, Interrupt(0), Deadline(0));
+}
+
 /// Gathers the ranks' numbers and compares.
 inline bool gatherNumbers(Bootstrap& bootstrap, int ranks, int rank, int factor) {
   const int mine = rank * factor + 1;

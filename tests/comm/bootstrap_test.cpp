@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <optional>
@@ -14,6 +15,8 @@
 #include "bootstrap_team.hpp"
 #include "comm/channel.hpp"
 #include "comm/handshake.hpp"
+#include "comm/listeners.hpp"
+#include "comm/reception.hpp"
 #include "comm/rendezvous_address.hpp"
 #include "support/child_process.hpp"
 #include "transports/shared_memory.hpp"
@@ -54,6 +57,7 @@ bool exchangeMemory(Bootstrap& bootstrap, int ranks, int rank) {
 
 /// What a communicator does with it.
 bool useAll(const taccUniqueId& id, int ranks, int rank) {
+  test::openBell();
   const int before = test::countOpenDescriptors();
   {
     Bootstrap bootstrap(id, ranks, rank, patience);
@@ -69,7 +73,7 @@ bool useAll(const taccUniqueId& id, int ranks, int rank) {
     if (!exchangeMemory(bootstrap, ranks, rank) || !exchangeMemory(bootstrap, ranks, rank)) return false;
     if (!gatherNumbers(bootstrap, ranks, rank, 7)) return false;
   }
-  return test::countOpenDescriptors() == before;
+  return test::countOpenDescriptors() <= before;  // less: the maker of the id no longer reserves its port
 }
 
 /// A connection of somebody who is not of the job.
@@ -281,6 +285,33 @@ TEST(Bootstrap, ARankThatComesTwiceKeepsNobodyFromBeingTold) {
   ChildProcess late = expectFailure(taccRemoteError, id, 3, 2, patience, {"rank 1 (process", "has ended"});
   EXPECT_EQ(late.wait(), 0);
   EXPECT_EQ(hub.wait(), 0);
+}
+
+/// Whoever connects faster than connections can be accepted must not keep rank 0 from its deadlines.
+TEST(Bootstrap, OneLookAtTheDoorAcceptsABoundedNumber) {
+  constexpr int strangers = 200;
+  constexpr int bound = 64;
+  const UniqueIdContents id = openUniqueId(makeHostUniqueId());
+  Reception reception(*listenFor(id), introduceSelf(2, 0), id.secret);
+  std::vector<FileDescriptor> sockets;
+  const RendezvousAddress address(rendezvousName(id));
+  for (int i = 0; i < strangers; ++i) {
+    sockets.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    ASSERT_EQ(::connect(sockets.back().get(), address.get(), address.size()), 0);
+  }
+  const auto challenged = [&] {
+    std::vector<pollfd> looks;
+    for (const FileDescriptor& socket : sockets) looks.push_back({socket.get(), POLLIN, 0});
+    return ::poll(looks.data(), looks.size(), 0);
+  };
+  for (int served = 0; served < strangers; served += bound) {
+    Deadline next(patience);
+    std::vector<pollfd> looks;
+    reception.addDescriptors(looks, next);
+    ASSERT_GT(::poll(looks.data(), looks.size(), 0), 0);
+    reception.serve(looks, [](Guest&) {});
+    EXPECT_EQ(challenged(), std::min(served + bound, strangers));
+  }
 }
 
 TEST(Bootstrap, BadArgumentsAreNamed) {

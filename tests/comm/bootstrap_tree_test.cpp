@@ -393,12 +393,13 @@ TEST(BootstrapTree, ARankThatIsSentToAGatewayItCannotReachIsTakenByRankZero) {
 TEST(BootstrapTree, NothingIsLeftOpen) {
   const taccUniqueId id = makeUniqueId();
   const auto run = [&](int rank, int host) {
+    test::openBell();
     const int before = test::countOpenDescriptors();
     {
       Bootstrap bootstrap = makeRank(id, 4, rank, host);
       if (!gatherNumbers(bootstrap, 4, rank, 3)) return false;
     }
-    return test::countOpenDescriptors() == before;
+    return test::countOpenDescriptors() <= before;  // less: the maker of the id no longer reserves its port
   };
   std::vector<ChildProcess> children;
   for (const int rank : {1, 2, 3}) children.emplace_back([&, rank] { return run(rank, rank == 3 ? 2 : 1); });

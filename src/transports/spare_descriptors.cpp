@@ -1,0 +1,72 @@
+#include "transports/spare_descriptors.hpp"
+
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <array>
+#include <mutex>
+
+namespace tacc {
+namespace {
+
+/// Made when the library is loaded, because a program that fills its table of files later leaves no room for it.
+class Spares {
+ public:
+  Spares() noexcept { keep(); }
+
+  void keep() noexcept {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (needed_ == 0) fill();
+  }
+  void giveUp() noexcept {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    ++needed_;
+    for (int& fd : spares_) {
+      if (fd >= 0) ::close(fd);
+      fd = -1;
+    }
+  }
+  void takeBack() noexcept {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    if (--needed_ == 0) fill();
+  }
+
+ private:
+  /// Under the mutex. What they are does not matter; these need no file system.
+  void fill() noexcept {
+    for (int& fd : spares_)
+      if (fd < 0) fd = ::eventfd(0, EFD_CLOEXEC);
+  }
+
+  std::mutex mutex_;
+  int needed_ = 0;
+  std::array<int, 4> spares_{-1, -1, -1, -1};
+};
+
+/// Never destroyed: ranks may join until the process ends.
+Spares& spares() noexcept {
+  static Spares& only = *new Spares;
+  return only;
+}
+
+[[maybe_unused]] const Spares& filledAtLoad = spares();
+
+}  // namespace
+
+SpareDescriptors::SpareDescriptors() noexcept { spares().giveUp(); }
+
+SpareDescriptors::~SpareDescriptors() { spares().takeBack(); }
+
+void keepSpareDescriptors() noexcept { spares().keep(); }
+
+std::string describeShortage(int code) {
+  if (code == ENFILE) return " (the whole machine has as many files open as it may; raise fs.file-max)";
+  if (code != EMFILE) return "";
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return " (raise ulimit -n)";
+  return fmt::format(" (all {} files are open that process {} may have open; raise ulimit -n)", limit.rlim_cur,
+                     ::getpid());
+}
+
+}  // namespace tacc

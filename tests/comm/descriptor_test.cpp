@@ -1,0 +1,171 @@
+// Ranks that run out of descriptors: whoever is short is named, on all ranks, and nobody waits for the time-out. And
+// how many descriptors a communicator keeps.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "fault_team.hpp"
+#include "support/child_process.hpp"
+
+namespace tacc::test {
+namespace {
+
+constexpr double initTimeout = 30;
+constexpr double callTimeout = 30;
+constexpr double bound = 12;  // seconds: well below the time-outs, on a loaded machine
+constexpr int mostLeft = 20;
+constexpr std::size_t largeCount = std::size_t{1} << 20;
+
+/// Takes every descriptor that this process may have but `left`.
+void leaveDescriptors(int left) {
+  const rlimit limit{256, 256};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  std::vector<int> taken;
+  for (int fd = ::dup(0); fd >= 0; fd = ::dup(0)) taken.push_back(fd);
+  for (int i = 0; i < left && !taken.empty(); ++i) {
+    ::close(taken.back());
+    taken.pop_back();
+  }
+}
+
+enum class Stage { init, split, libraryMemory };
+
+constexpr const char* nameOf(Stage stage) {
+  return stage == Stage::init ? "init" : stage == Stage::split ? "split" : "library memory";
+}
+
+taccResult_t runStage(Stage stage, taccComm_t comm, void* memory) {
+  if (stage == Stage::libraryMemory)
+    return taccAllReduce(memory, memory, largeCount, taccFloat32, taccSum, comm, nullptr);
+  taccComm_t child = nullptr;
+  const taccResult_t result = taccCommSplit(comm, 0, 0, &child, nullptr);
+  if (child != nullptr) {
+    EXPECT_EQ(taccCommDestroy(child), taccSuccess);
+  }
+  return result;
+}
+
+/// One rank's part: at `stage` the victim has `left` descriptors.
+void runRank(Stage stage, const taccUniqueId& id, int ranks, int rank, int victim, int left, Report& report) {
+  const taccConfig_t config = configOf(initTimeout, callTimeout);
+  taccComm_t comm = nullptr;
+  if (stage == Stage::init) {
+    if (rank == victim) leaveDescriptors(left);
+    report.start = now();
+    report.result = taccCommInitRankConfig(&comm, ranks, id, rank, &config);
+    report.end = now();
+    report.setMessage(taccGetLastError(nullptr));
+  } else {
+    comm = joinTeam(id, ranks, rank, config);
+    if (comm == nullptr) return;
+    void* memory = nullptr;
+    EXPECT_EQ(taccMemAlloc(&memory, largeCount * sizeof(float)), taccSuccess);
+    if (rank == victim) leaveDescriptors(left);
+    EXPECT_EQ(taccBarrier(comm, nullptr), taccSuccess);
+    report.start = now();
+    report.result = runStage(stage, comm, memory);
+    report.end = now();
+    report.setMessage(taccGetLastError(comm));
+    EXPECT_EQ(taccMemFree(memory), taccSuccess);
+  }
+  report.stage = 2;
+  if (comm != nullptr) (void)taccCommDestroy(comm);
+}
+
+/// The number of descriptors from which on all goes well.
+int expectEndsOnAll(Stage stage, bool oneHost, unsigned seed) {
+  std::mt19937 draw(seed);
+  int enough = mostLeft + 1;
+  for (int left = mostLeft; left >= 0; --left) {
+    const int ranks = 2 + static_cast<int>(draw() % 3);
+    const int victim = left % 2 == 0 ? 0 : static_cast<int>(draw() % static_cast<unsigned>(ranks));
+    SCOPED_TRACE(std::string(nameOf(stage)) + (oneHost ? "" : " over TCP") + ", seed " + std::to_string(seed) + ": " +
+                 std::to_string(ranks) + " ranks, rank " + std::to_string(victim) + " has " + std::to_string(left) +
+                 " descriptors left");
+    Team team(ranks, [&](const taccUniqueId& id, int rank, Report& report) {
+      if (!oneHost) {
+        ::setenv("TACC_SHM", "off", 1);
+        ::setenv("TACC_TRANSPORT", "tcp", 1);
+      }
+      runRank(stage, id, ranks, rank, victim, left, report);
+    });
+    team.join(-1, initTimeout + 10);
+    const bool succeeds = team.report(0).result == taccSuccess;
+    if (succeeds) enough = left;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Report& report = team.report(rank);
+      EXPECT_EQ(report.stage, 2) << "rank " << rank;
+      EXPECT_EQ(report.result == taccSuccess, succeeds) << "rank " << rank << ": " << report.message;
+      EXPECT_LT(report.end - report.start, bound) << "rank " << rank << ": " << report.message;
+      if (report.result == taccSuccess) continue;
+      EXPECT_NE(std::strstr(report.message, "Too many open files"), nullptr)
+          << "rank " << rank << ": " << report.message;
+      if (rank == victim) continue;
+      const std::string name = "rank " + std::to_string(victim);
+      EXPECT_NE(std::strstr(report.message, name.c_str()), nullptr) << "rank " << rank << ": " << report.message;
+    }
+  }
+  return enough;
+}
+
+unsigned drawSeed() {
+  const char* given = std::getenv("TACC_TEST_SEED");
+  return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device{}();
+}
+
+void expectStage(Stage stage, bool oneHost) {
+  const int rounds = isQuick() ? 1 : 3;
+  for (int round = 0; round < rounds; ++round) {
+    const unsigned seed = drawSeed();
+    const int enough = expectEndsOnAll(stage, oneHost, seed);
+    std::printf("%s%s: seed %u, %d descriptors are enough\n", nameOf(stage), oneHost ? "" : " over TCP", seed, enough);
+    EXPECT_LE(enough, mostLeft);
+  }
+}
+
+TEST(DescriptorShortage, AtInitIsToldToAll) { expectStage(Stage::init, true); }
+TEST(DescriptorShortage, AtInitOverTcpIsToldToAll) { expectStage(Stage::init, false); }
+TEST(DescriptorShortage, AtSplitIsToldToAll) { expectStage(Stage::split, true); }
+TEST(DescriptorShortage, OnLibraryMemoryIsToldToAll) { expectStage(Stage::libraryMemory, true); }
+
+/// Of what a process keeps for each communicator: what 20 more of them take.
+TEST(DescriptorsOfACommunicator, AreFew) {
+  constexpr int ranks = 2;
+  constexpr int communicators = 20;
+  std::vector<taccUniqueId> ids(communicators);
+  for (taccUniqueId& id : ids) ASSERT_EQ(taccGetUniqueId(&id), taccSuccess);
+  Team team(ranks, [&](const taccUniqueId& id, int rank, Report& report) {
+    std::vector<taccComm_t> comms{joinTeam(id, ranks, rank, configOf(initTimeout, callTimeout))};
+    ASSERT_NE(comms[0], nullptr);
+    const int before = countOpenDescriptors();
+    for (const taccUniqueId& one : ids) comms.push_back(joinTeam(one, ranks, rank, configOf(initTimeout, callTimeout)));
+    const int joined = countOpenDescriptors();
+    for (int i = 0; i < communicators; ++i) {
+      comms.push_back(nullptr);
+      EXPECT_EQ(taccCommSplit(comms[0], 0, 0, &comms.back(), nullptr), taccSuccess) << taccGetLastError(comms[0]);
+    }
+    const int split = countOpenDescriptors();
+    report.value = (joined - before) / static_cast<double>(communicators);
+    report.laterSeconds = (split - joined) / static_cast<double>(communicators);
+    for (taccComm_t comm : comms) EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+  });
+  team.join(-1, 60);
+  for (int rank = 0; rank < ranks; ++rank) {
+    const Report& report = team.report(rank);
+    std::printf("rank %d of %d: a communicator of its own takes %.2f descriptors, a child %.2f\n", rank, ranks,
+                report.value, report.laterSeconds);
+    EXPECT_LE(report.value, 3);
+    EXPECT_LE(report.laterSeconds, 3);
+  }
+}
+
+}  // namespace
+}  // namespace tacc::test
