@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -80,10 +81,14 @@ void runRank(Stage stage, const taccUniqueId& id, int ranks, int rank, int victi
   if (comm != nullptr) (void)taccCommDestroy(comm);
 }
 
-/// The number of descriptors from which on all goes well.
-int expectEndsOnAll(Stage stage, bool oneHost, unsigned seed) {
+struct Found {
+  int enough;      // descriptors, from which on all goes well
+  double longest;  // seconds until a rank had its Error
+};
+
+Found expectEndsOnAll(Stage stage, bool oneHost, unsigned seed) {
   std::mt19937 draw(seed);
-  int enough = mostLeft + 1;
+  Found found{mostLeft + 1, 0};
   for (int left = mostLeft; left >= 0; --left) {
     const int ranks = 2 + static_cast<int>(draw() % 3);
     const int victim = left % 2 == 0 ? 0 : static_cast<int>(draw() % static_cast<unsigned>(ranks));
@@ -99,13 +104,14 @@ int expectEndsOnAll(Stage stage, bool oneHost, unsigned seed) {
     });
     team.join(-1, initTimeout + 10);
     const bool succeeds = team.report(0).result == taccSuccess;
-    if (succeeds) enough = left;
+    if (succeeds) found.enough = left;
     for (int rank = 0; rank < ranks; ++rank) {
       const Report& report = team.report(rank);
       EXPECT_EQ(report.stage, 2) << "rank " << rank;
       EXPECT_EQ(report.result == taccSuccess, succeeds) << "rank " << rank << ": " << report.message;
       EXPECT_LT(report.end - report.start, bound) << "rank " << rank << ": " << report.message;
       if (report.result == taccSuccess) continue;
+      found.longest = std::max(found.longest, report.end - report.start);
       EXPECT_NE(std::strstr(report.message, "Too many open files"), nullptr)
           << "rank " << rank << ": " << report.message;
       if (rank == victim) continue;
@@ -113,7 +119,7 @@ int expectEndsOnAll(Stage stage, bool oneHost, unsigned seed) {
       EXPECT_NE(std::strstr(report.message, name.c_str()), nullptr) << "rank " << rank << ": " << report.message;
     }
   }
-  return enough;
+  return found;
 }
 
 unsigned drawSeed() {
@@ -125,9 +131,10 @@ void expectStage(Stage stage, bool oneHost) {
   const int rounds = isQuick() ? 1 : 3;
   for (int round = 0; round < rounds; ++round) {
     const unsigned seed = drawSeed();
-    const int enough = expectEndsOnAll(stage, oneHost, seed);
-    std::printf("%s%s: seed %u, %d descriptors are enough\n", nameOf(stage), oneHost ? "" : " over TCP", seed, enough);
-    EXPECT_LE(enough, mostLeft);
+    const Found found = expectEndsOnAll(stage, oneHost, seed);
+    std::printf("%s%s: seed %u, %d descriptors are enough; else all had an error after %.2f s at most\n", nameOf(stage),
+                oneHost ? "" : " over TCP", seed, found.enough, found.longest);
+    EXPECT_LE(found.enough, mostLeft);
   }
 }
 
@@ -164,6 +171,29 @@ TEST(DescriptorsOfACommunicator, AreFew) {
                 report.value, report.laterSeconds);
     EXPECT_LE(report.value, 3);
     EXPECT_LE(report.laterSeconds, 3);
+  }
+}
+
+/// With the usual limit of a login.
+TEST(DescriptorsOfACommunicator, HundredsFitIntoTheUsualLimit) {
+  constexpr int least = 320;
+  Team team(2, [&](const taccUniqueId& id, int rank, Report& report) {
+    ::setenv("TACC_CHUNK_SIZE", "4K", 1);  // little memory for each
+    const rlimit limit{1024, 1024};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+    std::vector<taccComm_t> comms{joinTeam(id, 2, rank, configOf(initTimeout, callTimeout))};
+    ASSERT_NE(comms[0], nullptr);
+    for (taccComm_t child = nullptr;; comms.push_back(child))
+      if (taccCommSplit(comms[0], 0, 0, &child, nullptr) != taccSuccess) break;
+    report.setMessage(taccGetLastError(comms[0]));
+    report.value = static_cast<double>(comms.size());
+    for (taccComm_t comm : comms) (void)taccCommDestroy(comm);
+  });
+  team.join(-1, 100);
+  std::printf("%.0f communicators of 2 ranks fit into 1,024 descriptors\n", team.report(0).value);
+  for (int rank = 0; rank < 2; ++rank) {
+    EXPECT_GE(team.report(rank).value, least) << team.report(rank).message;
+    EXPECT_NE(std::strstr(team.report(rank).message, "raise ulimit -n"), nullptr) << team.report(rank).message;
   }
 }
 
