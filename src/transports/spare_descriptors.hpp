@@ -11,8 +11,8 @@
 namespace tacc {
 
 /// Gives the spare descriptors up for as long as it lives, to whoever opens one next. The process keeps four again
-/// when the last of these ends, if there is room by then: for a listener of unix sockets, one of TCP, one connection, and
-/// the event of the thread that waits. Any thread.
+/// when the last of these ends, if there is room by then: for a listener of unix sockets, one of TCP, one connection,
+/// and the event of the thread that waits. Any thread.
 class SpareDescriptors {
  public:
   SpareDescriptors() noexcept;
