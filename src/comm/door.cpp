@@ -55,7 +55,9 @@ Door::Door(int rank, const InetAddress* address) {
     std::ranges::copy(name, place_.name.begin());
     listener_ = listenUnix(name);
   } else {
-    listener_ = bindTcp(0);
+    // Nobody is told of any other address of this host.
+    listener_ = bindTcp(0, *address);
+    if (!listener_.valid()) listener_ = bindTcp(0);
     if (!listener_.valid()) failDescriptor("rank {}: cannot bind the port at which survivors meet", rank);
     place_.address = address->v6();
     place_.port = portOf(listener_.get());
