@@ -37,10 +37,12 @@ inline constexpr std::size_t noteBytes = 16;
 inline constexpr std::size_t notePayload = 8;
 inline constexpr int pairWindow = 4;  // messages of one pair in flight
 
+/// Others may look at the first three words while the owner rewrites the line for a later call; the payload is read
+/// only while it cannot (engine/call_exchange.hpp).
 struct alignas(cacheLine) CallLine {
-  std::atomic<std::uint32_t> sequence;  // number of the call whose line this is; written last
-  std::uint32_t history;                // digest of the signatures of this and all earlier calls of the rank
-  std::uint64_t signature;
+  std::atomic<std::uint32_t> sequence;   // number of the call whose line this is; written last
+  std::atomic<std::uint32_t> history;    // digest of the signatures of this and all earlier calls of the rank
+  std::atomic<std::uint64_t> signature;  // of this call
   std::byte payload[linePayload];
 };
 static_assert(sizeof(CallLine) == cacheLine);
@@ -117,6 +119,9 @@ struct NodeGeometry {
 /// Finds the parts of the shared memory at `base`. A value; copying it copies no memory.
 class NodeSegment {
  public:
+  static constexpr std::uint32_t callDepth = callSlots;  // calls until a line and a note are used again
+  static constexpr std::uint32_t eagerDepth = eagerSlots;
+
   NodeSegment() = default;
   NodeSegment(std::byte* base, const NodeGeometry& geometry) noexcept : base_(base), geometry_(geometry) {}
 

@@ -52,9 +52,14 @@ class Waiter {
   /// The number by which people know `rank`.
   int nameOf(int rank) const { return names_[rank]; }
 
+  /// Whether `word` has reached `target`: then all that its writer wrote before is visible.
+  static bool sees(const std::atomic<std::uint32_t>& word, std::uint32_t target) noexcept {
+    return hasReached(word.load(std::memory_order_acquire), target);
+  }
+
   /// Returns when `word`, which `owner` writes, has reached `target`. Throws what ended the wait otherwise.
   void wait(std::atomic<std::uint32_t>& word, std::uint32_t target, int owner) {
-    if (!hasReached(word.load(std::memory_order_acquire), target)) waitLonger(word, target, owner);
+    if (!sees(word, target)) waitLonger(word, target, owner);
   }
 
   /// Stores `value` in this rank's `word` and wakes who sleeps on it. All earlier writes of this thread are visible to
