@@ -32,7 +32,11 @@ bool isRemote(const Place& place) {
 }  // namespace
 
 Executor::Executor(const NodeSegment& segment, int rank, Waiter& waiter, std::vector<int> processes)
-    : segment_(segment), rank_(rank), waiter_(waiter), processes_(std::move(processes)) {}
+    : segment_(segment),
+      rank_(rank),
+      waiter_(waiter),
+      processes_(std::move(processes)),
+      base_(segment.clock(rank).ticks.load(std::memory_order_relaxed)) {}
 
 void Executor::run(const Program& program, const Schedule& schedule, const CallBuffers& buffers,
                    const ElementWork& work) {

@@ -53,7 +53,7 @@ class Executor {
   int rank_;
   Waiter& waiter_;
   std::vector<int> processes_;
-  std::uint32_t base_ = 0;  // clock of all ranks before this call
+  std::uint32_t base_;  // clock of all ranks before this call
   std::vector<std::byte> scratch_;
   std::vector<std::byte> bounce_;
   std::vector<const void*> sources_;

@@ -28,6 +28,9 @@ PointToPointEngine::PointToPointEngine(const NodeSegment& segment, int rank, Wai
 
 void PointToPointEngine::run(std::span<const PointToPoint> operations) {
   progress_.clear();
+  // A run ends when all that it sent has been taken. A piece that were freed only when another is wanted could wait
+  // until the count of its receiver has come round, and would then look as if it were yet to be taken.
+  std::ranges::fill(pieces_, Piece{});
   for (const PointToPoint& o : operations) progress_.push_back({&o, o.count * sizeOf(o.type)});
   int attempt = 0;
   for (;;) {
