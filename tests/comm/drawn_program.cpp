@@ -13,7 +13,7 @@
 namespace tacc::test {
 namespace {
 
-constexpr std::size_t mostBytes = 32 << 10;  // of `count` elements
+constexpr std::size_t mostBytes = 96 << 10;  // of `count` elements
 constexpr std::size_t guardBytes = 64;
 constexpr std::byte guard{0xA5};
 constexpr std::array types{taccInt8, taccUint8, taccInt32, taccUint64, taccFloat32, taccFloat64};
@@ -25,10 +25,10 @@ class Draw {
   std::size_t below(std::size_t limit) { return random_() % limit; }
   int rank(int ranks) { return static_cast<int>(below(static_cast<std::size_t>(ranks))); }
   bool oneIn(std::size_t times) { return below(times) == 0; }
-  /// Bytes: mostly what fits a note or a line, else an eager slot, rarely what is run by a plan.
+  /// Bytes: mostly what fits a note or a line, else an eager slot, sometimes what only a plan can carry.
   std::size_t bytes() {
     const std::size_t kind = below(20);
-    const std::size_t most = kind < 8 ? 8 : kind < 13 ? 48 : kind < 17 ? 1000 : kind < 19 ? 9000 : mostBytes;
+    const std::size_t most = kind < 8 ? 8 : kind < 13 ? 48 : kind < 16 ? 1000 : kind < 18 ? 9000 : mostBytes;
     return below(most + 1);
   }
 
@@ -284,11 +284,11 @@ DrawnCall drawCall(Draw& draw, int ranks) {
 std::vector<DrawnCall> drawProgram(std::uint64_t seed, int ranks) {
   Draw draw(seed);
   std::vector<DrawnCall> calls;
-  const std::size_t length = 10 + draw.below(120);
+  const std::size_t length = 10 + draw.below(150);
   while (calls.size() < length) {
     DrawnCall call = drawCall(draw, ranks);
     std::size_t times = 1;
-    if (draw.oneIn(4)) {
+    if (draw.oneIn(12)) {
       constexpr std::array rooted{Collective::broadcast, Collective::reduce, Collective::gather, Collective::scatter};
       call.messages.clear();
       call.collective = rooted[draw.below(rooted.size())];
@@ -321,11 +321,11 @@ DrawnBuffers::~DrawnBuffers() {
   for (std::byte* memory : library_) (void)taccMemFree(memory);
 }
 
-std::string runProgram(const std::vector<DrawnCall>& calls, std::uint64_t seed, taccComm_t comm, int rank, int ranks,
-                       DrawnBuffers& buffers) {
+std::string runProgram(const std::vector<DrawnCall>& calls, std::uint64_t seed, Pace pace, taccComm_t comm, int rank,
+                       int ranks, DrawnBuffers& buffers) {
   Lateness lateness(seed, rank, ranks);
   for (std::size_t i = 0; i < calls.size(); ++i) {
-    lateness.beLate();
+    if (pace == Pace::drifting) lateness.beLate();
     const DrawnCall& call = calls[i];
     Part part{call, mix(seed, i), comm, rank, ranks, buffers.send(call.library), buffers.receive(call.library)};
     if (const std::string wrong = part.run(); !wrong.empty())

@@ -54,8 +54,11 @@ class DrawnBuffers {
   std::byte* library_[2] = {};
 };
 
-/// Makes the calls on `rank`, which is late now and then, and looks at every result. "" or what was wrong.
-std::string runProgram(const std::vector<DrawnCall>& calls, std::uint64_t seed, taccComm_t comm, int rank, int ranks,
-                       DrawnBuffers& buffers);
+/// How ranks come to their calls: late now and then, one of them often, so that they drift apart; or at once.
+enum class Pace { drifting, prompt };
+
+/// Makes the calls on `rank` and looks at every result. "" or what was wrong.
+std::string runProgram(const std::vector<DrawnCall>& calls, std::uint64_t seed, Pace pace, taccComm_t comm, int rank,
+                       int ranks, DrawnBuffers& buffers);
 
 }  // namespace tacc::test
