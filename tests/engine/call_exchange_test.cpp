@@ -1,6 +1,8 @@
 // Interleavings of ranks that make calls through the rings of call lines: all of them for short programs on shallow
 // rings, drawn ones for long programs on rings as deep as the library's. In each, every rank reads the payloads of the
 // call that it is in, nobody waits for ever, programs that are equal meet no error, and those that are not always do.
+//
+//   TACC_TEST_LONG=1   all programs that are longer by two calls or three, in all their interleavings
 #include <gtest/gtest.h>
 
 #include <cstdlib>
