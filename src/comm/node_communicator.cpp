@@ -69,7 +69,14 @@ void NodeCommunicator::runNow(const Call& call) {
 
 void NodeCommunicator::reportFailure(const Error& error) {
   waiter_.post(error.result(), error.what());
+  fenceMemory(error);
   throw error;
+}
+
+void NodeCommunicator::fenceMemory(const Error& error) {
+  const std::string open = buffers_.fence();
+  if (!open.empty())
+    fail(error.result(), "{}; ranks of this call that are late may still write into {}", error.what(), open);
 }
 
 CallShape NodeCommunicator::shapeOf(const Call& call) const {
@@ -190,6 +197,7 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
                  .streamSlots = manner.streamSlots,
                  // Results that fit the core's own cache stay there: whoever asked for them reads them next.
                  .streamResults = manner.streamResults && shape.bytes >= ownCacheBytes()});
+  buffers_.finish();
   lastSeconds_ = static_cast<float>(watch.seconds());
   lastAlgorithm_ = algorithm.name;
 }

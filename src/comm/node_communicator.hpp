@@ -57,6 +57,9 @@ class NodeCommunicator final : public JoinedCommunicator {
   std::string_view steeredPlan(Collective collective, std::size_t bytes) const;
   MannerKind mannerKindOf(const LoweringFacts& facts) const;
   [[noreturn]] void reportFailure(const Error& error);
+  /// Afterwards no peer writes into the buffers of the call that failed with `error`. Throws `error` with what could
+  /// not be kept from them added to its message.
+  void fenceMemory(const Error& error);
   std::string describeCurrent() const;
 
   Membership membership_;

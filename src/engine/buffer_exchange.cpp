@@ -4,6 +4,7 @@
 #include <cstring>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -52,14 +53,13 @@ std::byte* BufferExchange::resolve(int rank, const Reference& reference) const {
   return base + reference.offset;
 }
 
-void BufferExchange::describe(const void* pointer, std::size_t bytes, Reference& reference, std::uint8_t& reach,
-                              bool& fresh) const {
+void BufferExchange::describe(const void* pointer, std::size_t bytes, const std::optional<LibrarySegment>& segment,
+                              Reference& reference, std::uint8_t& reach, bool& fresh) const {
   reference = {0, reinterpret_cast<std::uint64_t>(pointer)};
   if (access_.sameProcess || pointer == nullptr || bytes == 0) {
     reach = static_cast<std::uint8_t>(Reach::direct);
     return;
   }
-  const auto segment = findLibrarySegment(pointer, bytes);
   if (!segment) {
     reach = static_cast<std::uint8_t>(access_.kernelReads ? Reach::kernel : Reach::none);
     return;
@@ -69,11 +69,41 @@ void BufferExchange::describe(const void* pointer, std::size_t bytes, Reference&
   fresh = fresh || !announced_.contains(segment->id);
 }
 
+void BufferExchange::findSegments(const UserBuffers& mine) {
+  input_.reset();
+  output_.reset();
+  finish();
+  if (access_.sameProcess) return;
+  const auto find = [](const std::byte* memory, std::size_t bytes) {
+    return memory == nullptr || bytes == 0 ? std::nullopt : findLibrarySegment(memory, bytes);
+  };
+  for (bool again = true;; again = false) {
+    if (mine.receive != nullptr) use_.begin(mine.receive, mine.receiveBytes);
+    input_ = find(mine.send, mine.sendBytes);
+    output_ = find(mine.receive, mine.receiveBytes);
+    if (output_ && (input_ || !again)) break;
+    use_.end();  // a fence that waits for this call would make it wait
+    if (!again) return;
+    const bool hasInput = !input_ && uniteLibraryMemory(mine.send, mine.sendBytes);
+    const bool hasOutput = !output_ && uniteLibraryMemory(mine.receive, mine.receiveBytes);
+    if (!hasInput && !hasOutput && !output_) return;
+  }
+  exposed_ = mine.receive;
+  exposedBytes_ = mine.receiveBytes;
+}
+
+std::string BufferExchange::fence() {
+  use_.end();  // so that two calls that fail do not wait for each other
+  std::byte* const exposed = std::exchange(exposed_, nullptr);
+  return exposed == nullptr ? std::string() : fenceLibraryMemory(exposed, exposedBytes_);
+}
+
 BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine, float seconds, CallBuffers& buffers) {
   static_assert(sizeof(Descriptor) <= linePayload);
   Descriptor own{};
-  describe(mine.send, mine.sendBytes, own.send, own.sendReach, own.fresh);
-  describe(mine.receive, mine.receiveBytes, own.receive, own.receiveReach, own.fresh);
+  findSegments(mine);
+  describe(mine.send, mine.sendBytes, input_, own.send, own.sendReach, own.fresh);
+  describe(mine.receive, mine.receiveBytes, output_, own.receive, own.receiveReach, own.fresh);
   own.inPlace = mine.inPlace;
   own.seconds = seconds;
   std::memcpy(exchange_.payload(sizeof own), &own, sizeof own);
@@ -97,7 +127,7 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine, float second
     anyFresh = anyFresh || d.fresh;
     anyLibrary = anyLibrary || d.send.segment != 0 || d.receive.segment != 0;
   }
-  if (anyFresh) shareFresh(mine);
+  if (anyFresh) shareFresh();
   // Lines name library memory by its segment, so where it is mixed with private memory nobody knows the peer's address.
   for (Reach* reach : {&facts.input, &facts.output})
     if (*reach == Reach::kernel && anyLibrary) *reach = Reach::none;
@@ -118,14 +148,11 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine, float second
   return agreed;
 }
 
-void BufferExchange::shareFresh(const UserBuffers& mine) {
+void BufferExchange::shareFresh() {
   std::vector<Bootstrap::Offered> offered;
-  const auto offer = [&](const void* pointer, std::size_t bytes) {
-    const auto segment = pointer == nullptr || bytes == 0 ? std::nullopt : findLibrarySegment(pointer, bytes);
+  // Those that the line names: what is found now may be others.
+  for (const auto& segment : {input_, output_})
     if (segment && announced_.insert(segment->id).second) offered.push_back({segment->id, segment->fd, segment->bytes});
-  };
-  offer(mine.send, mine.sendBytes);
-  offer(mine.receive, mine.receiveBytes);
   // Before the new ones come: of this call's own segments one may be freed already, by a rank that finished early.
   mapped_.dropFreed();
   for (auto& received : handRound(offered))

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <unordered_set>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "engine/executor.hpp"
 #include "engine/program.hpp"
 #include "transports/library_memory.hpp"
+#include "transports/memory_fence.hpp"
 
 namespace tacc {
 
@@ -44,6 +47,14 @@ class BufferExchange {
   /// are good in this process. `seconds`: how long this rank took for its last call of this kind, for the others to
   /// know.
   Agreed run(const UserBuffers& mine, float seconds, CallBuffers& buffers);
+  /// The call has succeeded: peers have done all that they do to its buffers.
+  void finish() noexcept {
+    use_.end();
+    exposed_ = nullptr;
+  }
+  /// The call has failed, and all ranks have been told or will be: when this returns no peer writes into its buffers
+  /// any more. Empty, or what is still open to them; see fenceLibraryMemory.
+  std::string fence();
 
   /// Among threads and for segments that all ranks have: what a peer needs to read `pointer` directly.
   struct Reference {
@@ -57,8 +68,13 @@ class BufferExchange {
 
  private:
   struct Descriptor;
-  void describe(const void* pointer, std::size_t bytes, Reference& reference, std::uint8_t& reach, bool& fresh) const;
-  void shareFresh(const UserBuffers& mine);
+  /// `segment`: that holds the memory, if one does.
+  void describe(const void* pointer, std::size_t bytes, const std::optional<LibrarySegment>& segment,
+                Reference& reference, std::uint8_t& reach, bool& fresh) const;
+  /// Finds the segments of the call's buffers, and if there is one of the output, makes it known that peers may write
+  /// it from now on.
+  void findSegments(const UserBuffers& mine);
+  void shareFresh();
   std::vector<Bootstrap::Received> handRound(const std::vector<Bootstrap::Offered>& offered);
 
   int rank_;
@@ -69,7 +85,11 @@ class BufferExchange {
   MemoryAccess access_;
   double timeout_;
   MappedSegments mapped_;
-  std::unordered_set<std::uint64_t> announced_;  // own segments that all ranks have mapped
+  std::unordered_set<std::uint64_t> announced_;   // own segments that all ranks have mapped
+  std::optional<LibrarySegment> input_, output_;  // of the call that goes on
+  std::byte* exposed_ = nullptr;                  // its output, if peers may write there
+  std::size_t exposedBytes_ = 0;
+  OutputUse use_;  // of the same
 };
 
 }  // namespace tacc

@@ -75,6 +75,7 @@ void Executor::run(const Program& program, const Schedule& schedule, const CallB
   for (const Dependency& d : program.lastReaders)
     waiter_.wait(segment_.clock(d.rank).ticks, base_ + schedule.tickOf(schedule.chunks - 1, d.round) + 1, d.rank);
   base_ += ticks;
+  waiter_.checkAfterReading();
 }
 
 void Executor::runRound(const Context& context, const Round& round, std::uint32_t chunk) {

@@ -32,6 +32,7 @@ void PointToPointEngine::run(std::span<const PointToPoint> operations) {
   // until the count of its receiver has come round, and would then look as if it were yet to be taken.
   std::ranges::fill(pieces_, Piece{});
   for (const PointToPoint& o : operations) progress_.push_back({&o, o.count * sizeOf(o.type)});
+  readDirectly_ = false;
   int attempt = 0;
   for (;;) {
     const std::uint32_t seen = waiter_.rings();
@@ -54,7 +55,10 @@ void PointToPointEngine::run(std::span<const PointToPoint> operations) {
           suspect = p.operation->peer;
       }
     }
-    if (finished) return;
+    if (finished) {
+      if (readDirectly_) waiter_.checkAfterReading();
+      return;
+    }
     attempt = moved ? 0 : attempt + 1;
     if (!moved) waiter_.pauseForRing(attempt - 1, seen, suspect);
   }
@@ -121,6 +125,7 @@ bool PointToPointEngine::advanceReceive(Progress& receive) {
   const std::byte* from = direct ? buffers_.resolve(operation.peer, {message.segment, message.address})
                                  : segment_.pairBuffer(operation.peer) + message.address;
   if (message.bytes != 0) std::memcpy(static_cast<std::byte*>(operation.buffer) + receive.done, from, message.bytes);
+  readDirectly_ = readDirectly_ || direct;
   receive.done += message.bytes;
   mine.taken.store(taken + 1, std::memory_order_release);
   waiter_.ring(operation.peer);

@@ -51,6 +51,7 @@ class PointToPointEngine {
   };
   std::vector<Piece> pieces_;
   std::vector<Progress> progress_;
+  bool readDirectly_ = false;  // some message of this run, from the sender's own memory
 };
 
 }  // namespace tacc

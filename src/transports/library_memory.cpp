@@ -15,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "transports/adoption.hpp"
+#include "transports/library_registry.hpp"
 
 namespace tacc {
 namespace {
@@ -29,42 +30,8 @@ struct Header {
 };
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(Header) <= libraryHeaderBytes);
 
-/// What findLibrarySegment looks at: all segments by address. A table never changes; each change publishes a new one.
-struct Table {
-  std::vector<LibrarySegment> segments;
-};
-
-/// What the registry owns of a segment.
-struct Owned {
-  SharedMemory memory;  // maps all of the segment; of adopted memory only the header page
-  LibrarySegment segment;
-  std::byte* adopted = nullptr;  // the buffer as it was named to adoptMemory
-  int adoptions = 0;             // calls of adoptMemory not yet undone
-};
-
-struct Registry {
-  std::mutex mutex;
-  std::map<const std::byte*, Owned> owned;  // by the first user byte
-  std::shared_ptr<const Table> table;
-};
-
-/// Never destroyed: user memory may be freed in any destructor of the program.
-Registry& registry() {
-  static Registry& only = *new Registry;
-  return only;
-}
-
 /// Counts the tables published.
 constinit std::atomic<std::uint64_t> generation{0};
-
-/// Only under the registry's mutex.
-void publish(Registry& all) {
-  auto table = std::make_shared<Table>();
-  table->segments.reserve(all.owned.size());
-  for (const auto& [start, owned] : all.owned) table->segments.push_back(owned.segment);
-  all.table = std::move(table);
-  generation.fetch_add(1, std::memory_order_release);
-}
 
 std::uint64_t drawId() {
   std::uint64_t id = 0;
@@ -74,22 +41,47 @@ std::uint64_t drawId() {
   return id;
 }
 
-std::uint64_t writeHeader(std::byte* page) {
+const Header* headerOf(const std::byte* page) noexcept { return std::launder(reinterpret_cast<const Header*>(page)); }
+
+/// Takes what `found` is out of the registry.
+LibraryAllocation take(LibraryRegistry& all, std::map<const std::byte*, LibraryAllocation>::iterator found) {
+  LibraryAllocation gone = std::move(found->second);
+  all.owned.erase(found);
+  publishLibraryMemory(all);
+  return gone;
+}
+
+}  // namespace
+
+LibraryRegistry& libraryRegistry() {
+  static LibraryRegistry& only = *new LibraryRegistry;
+  return only;
+}
+
+/// Sequentially consistent: an OutputUse that a fence does not see has begun after the table that the fence made.
+void publishLibraryMemory(LibraryRegistry& all) {
+  auto table = std::make_shared<LibraryTable>();
+  int split = 0;
+  for (const auto& [start, owned] : all.owned) {
+    table->pieces.insert(table->pieces.end(), owned.pieces.begin(), owned.pieces.end());
+    split += owned.isSplit() ? 1 : 0;
+  }
+  all.split.store(split, std::memory_order_relaxed);
+  all.table = std::move(table);
+  generation.fetch_add(1, std::memory_order_seq_cst);
+}
+
+std::uint64_t writeLibraryHeader(std::byte* page) {
   Header* header = new (page) Header{headerMagic, drawId(), {0}};
   return header->id;
 }
 
-const Header* headerOf(const std::byte* page) noexcept { return std::launder(reinterpret_cast<const Header*>(page)); }
-
-/// Tells the peers, then gives the pages back whoever still maps them.
-void release(Owned& owned) {
-  std::launder(reinterpret_cast<Header*>(owned.memory.data()))->freed.store(1, std::memory_order_release);
+void releaseLibraryFile(LibraryFile& file) noexcept {
+  std::launder(reinterpret_cast<Header*>(file.memory.data()))->freed.store(1, std::memory_order_release);
   // Without hole punching the pages go when the last peer drops its mapping.
-  (void)::fallocate(owned.segment.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, libraryHeaderBytes,
-                    static_cast<off_t>(owned.segment.bytes - libraryHeaderBytes));
+  (void)::fallocate(file.segment.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, libraryHeaderBytes,
+                    static_cast<off_t>(file.segment.bytes - libraryHeaderBytes));
 }
-
-}  // namespace
 
 void* allocateLibraryMemory(std::size_t bytes) {
   if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) / 2) {
@@ -97,96 +89,102 @@ void* allocateLibraryMemory(std::size_t bytes) {
   }
   const std::size_t pages = std::max<std::size_t>(1, (bytes + 4095) / 4096);
   const std::size_t whole = libraryHeaderBytes + pages * 4096;
-  Owned owned;
-  owned.memory = SharedMemory::create(whole, "library memory");
-  std::byte* base = owned.memory.data();
-  owned.segment = {writeHeader(base), base, whole, owned.memory.fd()};
-  std::byte* user = base + libraryHeaderBytes;
+  SharedMemory memory = SharedMemory::create(whole, "library memory");
+  std::byte* base = memory.data();
+  const LibrarySegment segment{writeLibraryHeader(base), base, whole, memory.fd()};
+  LibraryAllocation made;
+  made.begin = base + libraryHeaderBytes;
+  made.end = base + whole;
+  made.usedEnd = made.begin + bytes;
+  made.pieces.push_back({made.begin, made.end, segment});
+  made.files.push_back({std::move(memory), segment});
+  std::byte* const user = made.begin;
 
-  Registry& all = registry();
+  LibraryRegistry& all = libraryRegistry();
   const std::lock_guard guard(all.mutex);
-  all.owned.emplace(user, std::move(owned));
-  publish(all);
+  all.owned.emplace(user, std::move(made));
+  publishLibraryMemory(all);
   return user;
 }
 
 void freeLibraryMemory(void* pointer) {
-  Registry& all = registry();
-  Owned owned;
+  LibraryRegistry& all = libraryRegistry();
+  LibraryAllocation gone;
   {
     const std::lock_guard guard(all.mutex);
     const auto found = all.owned.find(static_cast<std::byte*>(pointer));
     if (found == all.owned.end() || found->second.adoptions > 0) {
       fail(taccInvalidArgument, "{} is not memory from taccMemAlloc (or was freed before)", pointer);
     }
-    owned = std::move(found->second);
-    all.owned.erase(found);
-    publish(all);
+    gone = take(all, found);
   }
-  release(owned);
+  for (LibraryFile& file : gone.files) releaseLibraryFile(file);
 }
 
 std::optional<LibrarySegment> findLibrarySegment(const void* pointer, std::size_t bytes) {
   struct Cache {
     std::uint64_t generation = 0;
-    std::shared_ptr<const Table> table;
+    std::shared_ptr<const LibraryTable> table;
   };
   static thread_local Cache cache;
-  const std::uint64_t current = generation.load(std::memory_order_acquire);
+  const std::uint64_t current = generation.load(std::memory_order_seq_cst);
   if (current == 0) return std::nullopt;
   if (cache.generation != current) {
-    Registry& all = registry();
+    LibraryRegistry& all = libraryRegistry();
     const std::lock_guard guard(all.mutex);
     cache.table = all.table;
     cache.generation = generation.load(std::memory_order_relaxed);
   }
-  const std::vector<LibrarySegment>& segments = cache.table->segments;
+  const std::vector<LibraryPiece>& pieces = cache.table->pieces;
   const auto start = reinterpret_cast<std::uintptr_t>(pointer);
-  // The first segment that begins above the pointer; the one before it may hold it.
-  const auto above = std::upper_bound(
-      segments.begin(), segments.end(), start, [](std::uintptr_t address, const LibrarySegment& segment) {
-        return address < reinterpret_cast<std::uintptr_t>(segment.base) + libraryHeaderBytes;
+  // The first piece that begins above the pointer; the one before it may hold it.
+  const auto above =
+      std::upper_bound(pieces.begin(), pieces.end(), start, [](std::uintptr_t address, const LibraryPiece& piece) {
+        return address < reinterpret_cast<std::uintptr_t>(piece.begin);
       });
-  if (above == segments.begin()) return std::nullopt;
-  const LibrarySegment& segment = *std::prev(above);
-  const std::uintptr_t offset = start - reinterpret_cast<std::uintptr_t>(segment.base);
-  if (offset > segment.bytes || bytes > segment.bytes - offset) return std::nullopt;
-  return segment;
+  if (above == pieces.begin()) return std::nullopt;
+  const LibraryPiece& piece = *std::prev(above);
+  const auto end = reinterpret_cast<std::uintptr_t>(piece.end);
+  if (start > end || bytes > end - start) return std::nullopt;
+  return piece.segment;
 }
 
 bool adoptMemory(void* buffer, std::size_t bytes) {
   // One at a time: the look at the memory map must still be true when the pages are replaced.
   static std::mutex adopting;
   const std::lock_guard alone(adopting);
-  Registry& all = registry();
+  LibraryRegistry& all = libraryRegistry();
   const Pages pages = wholePagesIn(buffer, bytes);
   if (pages.bytes == 0) return false;
   {
     const std::lock_guard guard(all.mutex);
     const auto found = all.owned.find(pages.start);
-    if (found != all.owned.end() && found->second.adopted == buffer &&
-        found->second.segment.bytes == libraryHeaderBytes + pages.bytes) {
+    if (found != all.owned.end() && found->second.adopted == buffer && found->second.end == pages.start + pages.bytes) {
       ++found->second.adoptions;
       return true;
     }
   }
   if (!isPlainPrivateMemory(pages)) return false;
 
-  Owned owned;
-  owned.memory = replaceByShared(pages, libraryHeaderBytes);
-  owned.segment = {writeHeader(owned.memory.data()), pages.start - libraryHeaderBytes, libraryHeaderBytes + pages.bytes,
-                   owned.memory.fd()};
-  owned.adopted = static_cast<std::byte*>(buffer);
-  owned.adoptions = 1;
+  SharedMemory header = replaceByShared(pages, libraryHeaderBytes);
+  const LibrarySegment segment{writeLibraryHeader(header.data()), pages.start - libraryHeaderBytes,
+                               libraryHeaderBytes + pages.bytes, header.fd()};
+  LibraryAllocation made;
+  made.begin = pages.start;
+  made.end = made.usedEnd = pages.start + pages.bytes;
+  made.pieces.push_back({made.begin, made.end, segment});
+  made.files.push_back({std::move(header), segment});
+  made.adopted = static_cast<std::byte*>(buffer);
+  made.adoptions = 1;
   const std::lock_guard guard(all.mutex);
-  all.owned.emplace(pages.start, std::move(owned));
-  publish(all);
+  all.owned.emplace(pages.start, std::move(made));
+  publishLibraryMemory(all);
   return true;
 }
 
 void releaseAdopted(void* buffer) {
-  Registry& all = registry();
-  Owned owned;
+  LibraryRegistry& all = libraryRegistry();
+  LibraryAllocation gone;
   {
     const std::lock_guard guard(all.mutex);
     const auto found = std::ranges::find_if(all.owned, [&](const auto& entry) {
@@ -194,12 +192,10 @@ void releaseAdopted(void* buffer) {
     });
     if (found == all.owned.end()) fail(taccInvalidArgument, "{} is no adopted buffer", buffer);
     if (--found->second.adoptions > 0) return;
-    owned = std::move(found->second);
-    all.owned.erase(found);
-    publish(all);
+    gone = take(all, found);
   }
-  replaceByPrivate({owned.segment.base + libraryHeaderBytes, owned.segment.bytes - libraryHeaderBytes});
-  release(owned);
+  replaceByPrivate({gone.begin, static_cast<std::size_t>(gone.end - gone.begin)});
+  for (LibraryFile& file : gone.files) releaseLibraryFile(file);
 }
 
 bool segmentIsFreed(const std::byte* mappedHeader) noexcept {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "transports/finish_reads.hpp"
 #include "transports/futex.hpp"
 #include "transports/liveness.hpp"
 #include "transports/node_segment.hpp"
@@ -92,6 +93,13 @@ class Waiter {
   /// Throws if another rank has reported an error or this communicator was aborted. Costs one load.
   void checkErrors() const {
     if (segment_.errorBoard().state.load(std::memory_order_acquire) != 0) throwPosted();
+  }
+
+  /// checkErrors() after memory of other ranks has been read where they may use it anew once they have failed: who
+  /// returns from this has read what they meant. They report before they use it.
+  void checkAfterReading() const {
+    finishReads();
+    checkErrors();
   }
 
   /// Makes all waits of all ranks end with this message; the first error wins. Never throws.
