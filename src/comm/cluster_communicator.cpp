@@ -178,6 +178,7 @@ void ClusterCommunicator::reportFailure(const Error& error) {
   asyncError_.compare_exchange_strong(none, error.result());
   control_->announce(error);
   if (node_) node_->post(error);
+  endpoint_.fence();
   throw error;
 }
 

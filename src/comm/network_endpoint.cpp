@@ -127,6 +127,13 @@ bool NetworkEndpoint::leave() noexcept {
   }
 }
 
+/// What moves messages inside progress() alone writes nothing from now on: nobody calls that any more.
+void NetworkEndpoint::fence() noexcept {
+  if (!transport_) return;
+  if (transport_->hasFabric()) return closeTransport(true);
+  transport_->cancelReceives();
+}
+
 /// UCX 1.13 and libfabric 1.17 crash, or wait for ever, when they close connections over TCP that have broken. There
 /// such a transport does nothing unless it is called, so one that is never called again touches no posted memory: it is
 /// kept, with its descriptors, until the process ends. A network card does go on by itself, so with one the transport

@@ -62,6 +62,10 @@ class NetworkEndpoint {
   /// communicator failed meanwhile.
   bool leave() noexcept;
 
+  /// After a call has failed: no message that comes late is written into its buffers any more. Nothing may be sent or
+  /// received afterwards, nor leave() be called.
+  void fence() noexcept;
+
   /// Ends all messages that are under way; afterwards only the destructor may be called. `hasFailed`: the communicator
   /// ended with an Error, so connections may be broken.
   void closeTransport(bool hasFailed) noexcept;

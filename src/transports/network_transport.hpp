@@ -71,6 +71,10 @@ class NetworkTransport {
   /// Whether it has found a network that is better than TCP.
   virtual bool hasFabric() const { return false; }
 
+  /// After an Error: ends the receives that may be written outside of the calls of this interface, where the program
+  /// calls a library that it shares with the transport. A network card is stopped by the destructor alone.
+  virtual void cancelReceives() noexcept {}
+
   /// Whether it can be destroyed when connections have broken, without harm to the process.
   virtual bool closesBrokenConnections() const { return hasFabric(); }
 

@@ -32,6 +32,7 @@ class PluginTransport final : public NetworkTransport {
   bool progress() override;
   int descriptor() const override { return -1; }
   bool arm() override { return false; }
+  void cancelReceives() noexcept override;
   std::string describe() const override { return fmt::format("{}, which the program brought", plugin_.name); }
 
  private:
@@ -50,6 +51,12 @@ class PluginTransport final : public NetworkTransport {
 PluginTransport::~PluginTransport() {
   for (Operation& operation : operations_) plugin_.cancel(plugin_.context, &operation.handle);
   if (plugin_.destroy != nullptr) plugin_.destroy(plugin_.context);
+}
+
+void PluginTransport::cancelReceives() noexcept {
+  std::erase_if(operations_, [this](Operation& operation) {
+    return !operation.isSend && plugin_.cancel(plugin_.context, &operation.handle) == taccSuccess;
+  });
 }
 
 void PluginTransport::send(int peer, std::uint32_t tag, const void* data, std::size_t bytes, NetworkRequest& request) {
