@@ -8,14 +8,17 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <random>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "fault_team.hpp"
@@ -215,6 +218,7 @@ void runRounds(std::size_t rounds, const std::function<void(Round&)>& change) {
     Round round = draw(random);
     change(round);
     SCOPED_TRACE("round " + std::to_string(i) + ": " + describe(round));
+    if (testing::Test::HasFailure()) break;  // a child would begin with it
     Team team(ranks, [&](const taccUniqueId& id, int rank, Report& report) { runRank(round, id, rank, report); });
     for (int rank = 0; rank < ranks; ++rank) ASSERT_NO_FATAL_FAILURE(awaitStage(team.report(rank), ready));
     for (int rank = 0; rank < ranks; ++rank) team.report(rank).stage = go;
@@ -231,10 +235,20 @@ void runRounds(std::size_t rounds, const std::function<void(Round&)>& change) {
     clean += team.report(0).value == 0 && team.report(1).value == 0 ? 1 : 0;
   }
   std::printf("%zu of %zu rounds without a changed byte\n", clean, rounds);
+  std::fflush(stdout);
 }
 
 TEST(MemoryAfterFailure, isNotWrittenByARankThatWasStopped) {
   runRounds(numberFrom("TACC_TEST_FENCE_ROUNDS", isQuick() ? 3 : 8), [](Round&) {});
+}
+
+/// It reads what the others have put in place of what it meant, and must not take it for a result.
+TEST(MemoryAfterFailure, isNoResultOfARankThatIsLate) {
+  bool isPlain = false;
+  runRounds(isQuick() ? 2 : 4, [&](Round& round) {
+    round.kind = Kind::allGather;
+    round.source = std::exchange(isPlain, !isPlain) ? Source::plain : Source::library;
+  });
 }
 
 /// The ranks exchange messages, as between hosts: over TCP, or what TACC_TRANSPORT says.
@@ -244,6 +258,73 @@ TEST(MemoryAfterFailure, isNotWrittenByMessagesThatComeLate) {
   runRounds(numberFrom("TACC_TEST_FENCE_ROUNDS", isQuick() ? 2 : 4),
             [](Round& round) { round.source = Source::plain; });
   unsetenv("TACC_SHM");
+}
+
+/// Sums of two ranks in `values`, again and again, until all say stop. Returns how many were wrong.
+std::size_t sumUntil(const std::atomic<bool>& stop, taccComm_t comm, int rank, std::span<float> values) {
+  std::size_t wrong = 0;
+  for (int turn = 1;; ++turn) {
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(turn % 100 * (rank + 1) + i % 50);
+    EXPECT_EQ(taccAllReduce(values.data(), values.data(), values.size(), taccFloat32, taccSum, comm, nullptr),
+              taccSuccess)
+        << taccGetLastError(comm);
+    for (std::size_t i = 0; i < values.size(); ++i)
+      wrong += values[i] != static_cast<float>(turn % 100 * 3 + i % 50 * 2) ? 1 : 0;
+    int end = stop ? 1 : 0;
+    EXPECT_EQ(taccAllReduce(&end, &end, 1, taccInt32, taccMax, comm, nullptr), taccSuccess) << taccGetLastError(comm);
+    if (end != 0) return wrong;
+  }
+}
+
+/// The call that fails and the calls of the survivors' own communicator, in another thread, have outputs in one
+/// allocation, and share a page of it.
+void runNeighbours(std::size_t bytes, const taccUniqueId& id, int rank, Report& report) {
+  const taccConfig_t patient = configOf(60, 60);
+  taccComm_t comm = joinTeam(id, ranks, rank, configOf(60, 1));
+  if (comm == nullptr) return;
+  taccComm_t pair = nullptr;
+  ASSERT_EQ(taccCommSplit(comm, rank == victim ? TACC_SPLIT_NOCOLOR : 0, rank, &pair, &patient), taccSuccess);
+  const Buffer send(Source::library, 4 << 20, comm);
+  const Buffer shared(Source::library, 8 << 20, comm);
+  std::atomic<bool> stop = false;
+  std::size_t wrong = 0;
+  std::thread neighbour([&] {
+    if (pair != nullptr) wrong = sumUntil(stop, pair, rank, floatsOf(shared).subspan(bytes / sizeof(float)));
+  });
+  report.stage = calling;
+  while ((report.result = taccAllReduce(send.data, shared.data, bytes / sizeof(float), taccFloat32, taccSum, comm,
+                                        nullptr)) == taccSuccess)
+    continue;
+  report.setMessage(taccGetLastError(comm));
+  if (rank != victim) std::memset(shared.data, 0x5a, bytes);
+  report.stage = refilled;
+  awaitStage(report, released);
+  stop = true;
+  neighbour.join();
+  EXPECT_EQ(wrong, 0u) << "sums of the other communicator";
+  if (rank == victim) return;
+  EXPECT_EQ(std::count(shared.data, shared.data + bytes, std::byte{0x5a}), static_cast<std::ptrdiff_t>(bytes));
+  EXPECT_EQ(taccCommDestroy(pair), taccSuccess);
+  EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+}
+
+TEST(MemoryAfterFailure, leavesCallsOfAnotherCommunicatorAlone) {
+  const auto seed = static_cast<unsigned>(numberFrom("TACC_TEST_SEED", std::random_device{}()));
+  std::mt19937 random(seed);
+  for (int round = 0; round < (isQuick() ? 2 : 5); ++round) {
+    const std::size_t bytes = (2 << 20) + 4 * (1 + random() % 300'000);
+    SCOPED_TRACE(std::to_string(bytes) + " bytes, TACC_TEST_SEED=" + std::to_string(seed));
+    Team team(ranks,
+              [bytes](const taccUniqueId& id, int rank, Report& report) { runNeighbours(bytes, id, rank, report); });
+    for (int rank = 0; rank < ranks; ++rank) ASSERT_NO_FATAL_FAILURE(awaitStage(team.report(rank), calling));
+    std::this_thread::sleep_for(std::chrono::milliseconds(20 + random() % 50));  // a drawn moment
+    team.signal(victim, SIGSTOP);
+    for (const int rank : {0, 1}) ASSERT_NO_FATAL_FAILURE(awaitStage(team.report(rank), refilled));
+    team.signal(victim, SIGCONT);
+    ASSERT_NO_FATAL_FAILURE(awaitStage(team.report(victim), refilled));
+    for (int rank = 0; rank < ranks; ++rank) team.report(rank).stage = released;
+    team.join(-1, patience);
+  }
 }
 
 }  // namespace
