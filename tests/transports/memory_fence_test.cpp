@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -195,6 +196,21 @@ TEST_F(Fenced, doesNotWaitForCallsElsewhere) {
   before.begin(data_, page);
   after.begin(data_ + 6 * page, page);
   EXPECT_EQ(fenceLibraryMemory(data_ + page, 5 * page, 0), "");
+}
+
+TEST_F(Fenced, saysWhatItCouldNotDo) {
+  make(4 << 20);
+  test::ChildProcess child([&] {
+    const rlimit least{1 << 20, 1 << 20};
+    if (::setrlimit(RLIMIT_FSIZE, &least) != 0) return false;
+    const std::string open = fenceLibraryMemory(data_, bytes_);
+    EXPECT_THAT(open, testing::HasSubstr("some of the 4194304 bytes at"));
+    EXPECT_THAT(open, testing::HasSubstr("raise ulimit -f"));
+    EXPECT_EQ(countChanged(), 0u);
+    EXPECT_EQ(findLibrarySegment(data_, bytes_)->id, id_) << "it is used as before";
+    return !HasFailure();
+  });
+  EXPECT_EQ(child.wait(), 0);
 }
 
 TEST_F(Fenced, canBeFreedInAnyState) {
