@@ -17,7 +17,7 @@ thread_local std::string returnedText;  // a copy of a communicator's text, whic
 std::string describeCaller(const char* function, taccComm_t comm) {
   if (!isHandle(comm) || comm->life.load() == Life::destroyed) return function;
   std::string text = fmt::format("{} on rank {} of {}", function, comm->rank.load(), comm->ranks.load());
-  if (comm->life.load() == Life::aborted) return text;
+  if (const Life life = comm->life.load(); life == Life::aborted || life == Life::inherited) return text;
   try {
     const Observer observer(comm);
     const std::string& name = comm->communicator->config().name;
@@ -61,7 +61,8 @@ Error describe(const std::exception_ptr& exception, const char* function, taccCo
 void setLastError(const Error& error, taccComm_t comm) noexcept {
   try {
     threadErrorText = error.what();
-    if (!isHandle(comm)) return;
+    // In a forked child the mutex may be held by a thread that is not there.
+    if (!isHandle(comm) || comm->life.load() == Life::inherited) return;
     const std::lock_guard lock(comm->errorMutex);
     comm->errorText = error.what();
   } catch (const std::bad_alloc&) {

@@ -7,6 +7,7 @@
 
 #include "api/fusion.hpp"
 #include "base/error.hpp"
+#include "base/fork.hpp"
 #include "base/types.hpp"
 
 namespace tacc {
@@ -16,7 +17,7 @@ constexpr std::size_t usualStep = 64 * 1024 * 1024;  // bytes, until the first f
 constexpr const char* function = "taccBucketAdd";
 
 struct Table {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::unordered_map<taccBucket_t, std::shared_ptr<taccBucket>> buckets;
 };
 
@@ -43,14 +44,16 @@ std::shared_ptr<taccBucket> requireBucket(taccBucket_t handle) {
   const std::lock_guard lock(table().mutex);
   const auto found = table().buckets.find(handle);
   if (found == table().buckets.end()) failOnBucket(handle);
+  if (found->second->comm().life.load() == Life::inherited) failOnHandle(&found->second->comm());
   return found->second;
 }
 
 std::shared_ptr<taccBucket> removeBucket(taccBucket_t handle) {
   const std::lock_guard lock(table().mutex);
-  auto found = table().buckets.extract(handle);
-  if (found.empty()) failOnBucket(handle);
-  return std::move(found.mapped());
+  const auto found = table().buckets.find(handle);
+  if (found == table().buckets.end()) failOnBucket(handle);
+  if (found->second->comm().life.load() == Life::inherited) failOnHandle(&found->second->comm());
+  return std::move(table().buckets.extract(found).mapped());
 }
 
 }  // namespace tacc

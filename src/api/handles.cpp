@@ -1,11 +1,14 @@
 #include "api/handles.hpp"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <deque>
 #include <thread>
 
 #include "api/joining.hpp"
 #include "base/error.hpp"
+#include "base/fork.hpp"
 
 namespace tacc {
 
@@ -41,14 +44,25 @@ class HandlePool {
     }
   }
 
+  /// In a forked child, with the mutex held.
+  void leaveToParent() noexcept {
+    for (const auto& comm : all_) {
+      const Life life = comm->life.load();
+      if (life != Life::destroyed && life != Life::aborted) comm->life.store(Life::inherited);
+    }
+  }
+
   std::uint64_t nextSerial() noexcept { return serial_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
-  std::mutex mutex_;
+  ForkMutex mutex_;
   std::vector<std::unique_ptr<taccComm>> all_;
   std::deque<taccComm*> free_;
   std::atomic<std::uint64_t> serial_{0};
 };
+
+/// The pool exists before the first fork: a hook must not allocate.
+const ForkHook hook((HandlePool::instance(), []() noexcept { HandlePool::instance().leaveToParent(); }));
 
 /// Ending a communicator is rare, so those who leave it do not signal, and the one who ends it looks again and again.
 template <class Condition>
@@ -67,6 +81,7 @@ void prepare(taccComm& comm, int rank, int ranks, std::uint64_t serial) {
   }
   comm.rank.store(rank);
   comm.ranks.store(ranks);
+  comm.process.store(::getpid());
   comm.operators.reset(serial);
   comm.tickets.reset();
   comm.lastAlgorithm.clear();
@@ -153,6 +168,11 @@ void failOnHandle(const taccComm* comm) {
       fail(taccInvalidUsage, "comm could not join; taccGetLastError(comm) says why, taccCommDestroy frees it");
     case Life::destroyed:
       fail(taccInvalidArgument, "comm has been destroyed; its handle must not be used any more");
+    case Life::inherited:
+      fail(taccInvalidUsage,
+           "comm is of rank {} in process {}, from which this process was forked; a child makes communicators of its "
+           "own, or calls exec",
+           comm->rank.load(), comm->process.load());
     case Life::active:
       break;
   }

@@ -11,6 +11,9 @@
 //   Visit     a stream's thread that runs one unit of work: `visitors`
 // Each announces itself first and looks at `life` afterwards, both in the single total order of seq_cst, so either it
 // sees that the communicator has ended, or the one who frees sees it.
+//
+// In a child made by fork() the handles of its parent become `inherited` before the child can use one. What they point
+// to is never touched there: other threads may have been inside at that moment.
 #pragma once
 
 #include <atomic>
@@ -38,6 +41,7 @@ enum class Life : std::uint8_t {
   finalized,  // only queries and taccCommDestroy
   aborted,    // by taccCommAbort; freed or about to be
   destroyed,  // by taccCommDestroy; freed or about to be
+  inherited,  // by a forked child, in which it is nobody's: the child is no rank
 };
 
 /// What taccCommRegister's handle points to.
@@ -58,6 +62,7 @@ struct taccComm {
   std::atomic<int> references{0};  // the program's handle, and each piece of work that is queued or recorded
   std::atomic<int> rank{0};        // of the communicator, for messages even when that is gone
   std::atomic<int> ranks{0};
+  std::atomic<int> process{0};                       // that the communicator belongs to
   std::unique_ptr<tacc::Communicator> communicator;  // null before all have joined
   std::unique_ptr<tacc::Joining> joining;            // of a communicator that was made without blocking
   tacc::Tickets tickets;

@@ -1,15 +1,19 @@
 #include "api/stream.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <system_error>
 #include <unordered_map>
+
+#include "base/fork.hpp"
 
 namespace tacc {
 
 namespace {
 
 struct StreamTable {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::unordered_map<taccStream_t, StreamPointer> streams;
 };
 
@@ -29,6 +33,14 @@ const Error destroyedMeanwhile(taccInvalidUsage, "the stream was destroyed while
        static_cast<const void*>(handle));
 }
 
+/// In a forked child the streams of its parent have no threads.
+void checkIsOwn(const taccStream& stream) {
+  if (stream.generation() == processGeneration()) return;
+  fail(taccInvalidUsage,
+       "stream {} is of process {}, from which this process was forked; a child makes streams of its own",
+       static_cast<const void*>(&stream), stream.process());
+}
+
 }  // namespace
 
 taccStream_t makeStream() {
@@ -46,6 +58,7 @@ StreamPointer findStream(taccStream_t handle) {
   const std::lock_guard lock(table.mutex);
   const auto found = table.streams.find(handle);
   if (found == table.streams.end()) failOnStream(handle);
+  checkIsOwn(*found->second);
   return found->second;
 }
 
@@ -58,14 +71,15 @@ StreamPointer removeStream(taccStream_t handle) {
   if (handle == nullptr) failOnStream(handle);
   StreamTable& table = streamTable();
   const std::lock_guard lock(table.mutex);
-  auto found = table.streams.extract(handle);
-  if (found.empty()) failOnStream(handle);
-  return std::move(found.mapped());
+  const auto found = table.streams.find(handle);
+  if (found == table.streams.end()) failOnStream(handle);
+  checkIsOwn(*found->second);
+  return std::move(table.streams.extract(found).mapped());
 }
 
 }  // namespace tacc
 
-taccStream::taccStream() {
+taccStream::taccStream() : generation_(tacc::processGeneration()), process_(::getpid()) {
   try {
     thread_ = std::thread([this] { work(); });
   } catch (const std::system_error& error) {

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -87,6 +88,10 @@ struct taccStream {
   /// Waits for the work and ends the thread. Work that comes later is abandoned.
   void stop();
 
+  /// Of processes: that which has its thread.
+  std::uint32_t generation() const noexcept { return generation_; }
+  int process() const noexcept { return process_; }
+
  private:
   void work();
   bool tryPush(tacc::Work& work);                                     // with mutex_ held; false: stopping
@@ -101,6 +106,8 @@ struct taccStream {
   std::uint64_t givenCount_ = 0;
   std::uint64_t doneCount_ = 0;
   bool stopping_ = false;
+  std::uint32_t generation_;
+  int process_;
   std::thread thread_;
 };
 

@@ -18,7 +18,8 @@ namespace tacc {
 namespace {
 
 FileDescriptor makeSocket(int family) {
-  FileDescriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  FileDescriptor socket =
+      ownDescriptor([&] { return ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
   if (!socket.valid() && errno != EAFNOSUPPORT) {
     failDescriptor("cannot make a socket to reach rank 0");
   }

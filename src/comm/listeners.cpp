@@ -143,7 +143,8 @@ std::optional<std::vector<Listener>> listenAsGateway(const std::string& name) {
 
 Visitor acceptVisitor(const Listener& listener) {
   Visitor visitor;
-  visitor.socket.reset(::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  visitor.socket =
+      ownDescriptor([&] { return ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
   if (!visitor.socket.valid()) return visitor;
   if (listener.isTcp) {
     tuneTcp(visitor.socket.get());

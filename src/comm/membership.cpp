@@ -103,6 +103,7 @@ void shareNode(Membership& member, int ranks, int rank, const Environment& envir
     descriptor.reset();
   else
     *memory = SharedMemory::map(std::move(descriptor), bytes, segmentPurpose);
+  memory->keepFromChildren();
   reserveArea(*memory, geometry, rank);
   member.segment = NodeSegment(memory->data(), geometry);
   member.memory = memory;

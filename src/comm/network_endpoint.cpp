@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/fork.hpp"
 
 namespace tacc {
 namespace {
@@ -140,7 +141,7 @@ void NetworkEndpoint::fence() noexcept {
 /// has to close.
 void NetworkEndpoint::closeTransport(bool hasFailed) noexcept {
   if (hasFailed && transport_ && !transport_->closesBrokenConnections()) {
-    static std::mutex mutex;
+    static ForkMutex mutex;
     const std::lock_guard lock(mutex);
     try {
       static auto* const kept = new std::vector<std::unique_ptr<NetworkTransport>>;  // never destroyed

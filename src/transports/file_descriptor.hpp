@@ -1,9 +1,26 @@
 // The owner of a file descriptor.
+//
+// A child made by fork() would keep the connections of its parent open, and the peers of a parent that died would not
+// know. So every descriptor that is owned here is this process's alone: in a child it is closed, without a word to the
+// other end, and its number stays taken by /dev/null, as copies of its owner are still about. shareWithChildren()
+// excepts one. On exec all close.
 #pragma once
 
+#include <mutex>
 #include <utility>
 
+#include "base/fork.hpp"
+
 namespace tacc {
+
+/// A child made by fork() does not inherit `fd`, until it is closed by closeDescriptor(). Any thread.
+void keepFromChildren(int fd) noexcept;
+/// It does from now on.
+void shareWithChildren(int fd) noexcept;
+/// Held while a descriptor is made and owned, or given up and closed, so that no fork comes in between.
+ForkMutex& descriptorMutex() noexcept;
+/// keepFromChildren() undone, and close(2).
+void closeNow(int fd) noexcept;
 
 /// Closes `fd`, unless that would drop a lock which this process holds through another descriptor of the same file
 /// (closing any descriptor of a file drops all POSIX locks of the process on it): then it is kept and closed with the
@@ -14,10 +31,10 @@ void closeDescriptor(int fd) noexcept;
 class FileDescriptor {
  public:
   FileDescriptor() = default;  // owns nothing
-  explicit FileDescriptor(int fd) noexcept : fd_(fd) {}
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(other.release()) {}
+  explicit FileDescriptor(int fd) noexcept : fd_(fd) { keepFromChildren(fd); }
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
   FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    if (this != &other) reset(other.release());
+    if (this != &other) replace(std::exchange(other.fd_, -1));
     return *this;
   }
   ~FileDescriptor() { reset(); }
@@ -25,17 +42,30 @@ class FileDescriptor {
   /// The descriptor, -1 when it owns none.
   int get() const noexcept { return fd_; }
   bool valid() const noexcept { return fd_ >= 0; }
-  /// Gives the descriptor to the caller, who must close it.
+  /// Gives the descriptor to the caller, who must close it with closeNow().
   int release() noexcept { return std::exchange(fd_, -1); }
   /// Closes what it owns and owns `fd` from now on.
   void reset(int fd = -1) noexcept {
+    keepFromChildren(fd);
+    replace(fd);
+  }
+
+ private:
+  void replace(int fd) noexcept {
     if (fd_ >= 0) closeDescriptor(fd_);
     fd_ = fd;
   }
 
- private:
   int fd_ = -1;
 };
+
+/// Owns what `make` returns, such as the result of accept4(), from the moment on at which it exists. `make` does not
+/// wait. errno is as `make` left it.
+template <class Make>
+FileDescriptor ownDescriptor(const Make& make) {
+  const std::lock_guard lock(descriptorMutex());
+  return FileDescriptor(make());
+}
 
 /// Another descriptor of the same open file, closed on exec. Throws taccSystemError.
 FileDescriptor duplicate(int fd);

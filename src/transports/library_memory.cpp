@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/fork.hpp"
 #include "transports/adoption.hpp"
 #include "transports/library_registry.hpp"
 
@@ -92,6 +93,7 @@ void* allocateLibraryMemory(std::size_t bytes) {
   SharedMemory memory = SharedMemory::create(whole, "library memory");
   std::byte* base = memory.data();
   const LibrarySegment segment{writeLibraryHeader(base), base, whole, memory.fd()};
+  shareWithChildren(memory.fd());  // as the memory is
   LibraryAllocation made;
   made.begin = base + libraryHeaderBytes;
   made.end = base + whole;
@@ -115,6 +117,10 @@ void freeLibraryMemory(void* pointer) {
     const auto found = all.owned.find(static_cast<std::byte*>(pointer));
     if (found == all.owned.end() || found->second.adoptions > 0) {
       fail(taccInvalidArgument, "{} is not memory from taccMemAlloc (or was freed before)", pointer);
+    }
+    if (found->second.process != processGeneration()) {
+      fail(taccInvalidUsage,
+           "{} was allocated before this process was forked: it is shared with the parent, which frees it", pointer);
     }
     gone = take(all, found);
   }
@@ -151,7 +157,7 @@ std::optional<LibrarySegment> findLibrarySegment(const void* pointer, std::size_
 
 bool adoptMemory(void* buffer, std::size_t bytes) {
   // One at a time: the look at the memory map must still be true when the pages are replaced.
-  static std::mutex adopting;
+  static ForkMutex adopting;
   const std::lock_guard alone(adopting);
   LibraryRegistry& all = libraryRegistry();
   const Pages pages = wholePagesIn(buffer, bytes);
@@ -169,6 +175,7 @@ bool adoptMemory(void* buffer, std::size_t bytes) {
   SharedMemory header = replaceByShared(pages, libraryHeaderBytes);
   const LibrarySegment segment{writeLibraryHeader(header.data()), pages.start - libraryHeaderBytes,
                                libraryHeaderBytes + pages.bytes, header.fd()};
+  shareWithChildren(header.fd());
   LibraryAllocation made;
   made.begin = pages.start;
   made.end = made.usedEnd = pages.start + pages.bytes;
@@ -209,6 +216,7 @@ std::byte* MappedSegments::add(int rank, std::uint64_t id, FileDescriptor fd, st
   }
   SharedMemory memory = SharedMemory::map(std::move(fd), bytes, fmt::format("library memory of rank {}", rank));
   memory.closeFd();
+  memory.keepFromChildren();
   const Header* header = headerOf(memory.data());
   if (header->magic != headerMagic || header->id != id) {
     fail(taccInternalError, "library segment {:#x} of rank {}: its header names {:#x}", id, rank, header->id);

@@ -13,6 +13,7 @@
 #include <mutex>
 #include <vector>
 
+#include "base/fork.hpp"
 #include "transports/library_memory.hpp"
 #include "transports/shared_memory.hpp"
 
@@ -39,6 +40,7 @@ struct LibraryAllocation {
   std::vector<LibraryPiece> pieces;  // by address; what is in none of them is reached by this process alone
   std::byte* adopted = nullptr;      // the buffer as it was named to adoptMemory
   int adoptions = 0;                 // calls of adoptMemory not yet undone
+  std::uint32_t process = processGeneration();  // to free it is the business of the process that made it
 
   /// More or less than the one piece that it began with.
   bool isSplit() const noexcept {
@@ -53,7 +55,7 @@ struct LibraryTable {
 
 /// One for the process.
 struct LibraryRegistry {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::map<const std::byte*, LibraryAllocation> owned;  // by the first user byte; places stay
   std::shared_ptr<const LibraryTable> table;
   std::atomic<int> split{0};  // allocations that are, for a look without the mutex

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/fork.hpp"
 #include "transports/spare_descriptors.hpp"
 
 namespace tacc {
@@ -32,15 +32,15 @@ class Claims {
  public:
   Claims() : guard_(table().mutex) {
     // A forked child inherits this memory but none of the locks.
-    if (std::exchange(table().owner, ::getpid()) != ::getpid()) table().files.clear();
+    if (std::exchange(table().owner, processGeneration()) != processGeneration()) table().files.clear();
   }
 
   std::map<FileId, ClaimedFile>& files() { return table().files; }
 
  private:
   struct Table {
-    std::mutex mutex;
-    pid_t owner = ::getpid();
+    ForkMutex mutex;
+    std::uint32_t owner = processGeneration();  // a forked child begins without claims
     std::map<FileId, ClaimedFile> files;
   };
 
@@ -50,7 +50,7 @@ class Claims {
     return only;
   }
 
-  std::lock_guard<std::mutex> guard_;
+  std::lock_guard<ForkMutex> guard_;
 };
 
 /// {0, 0}, which is no file, if it cannot be found out.
@@ -78,7 +78,7 @@ void closeDescriptor(int fd) noexcept {
   if (found != claims.files().end()) {
     found->second.parked.push_back(fd);
   } else {
-    ::close(fd);
+    closeNow(fd);
   }
 }
 
@@ -108,8 +108,8 @@ Liveness::~Liveness() {
   if (found == claims.files().end()) return;
   std::erase(found->second.ranks, rank_);
   if (found->second.ranks.empty()) {
-    for (const int parked : found->second.parked) ::close(parked);
-    ::close(fd_.release());
+    for (const int parked : found->second.parked) closeNow(parked);
+    closeNow(fd_.release());
     claims.files().erase(found);
     return;
   }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/fork.hpp"
 #include "transports/library_registry.hpp"
 
 namespace tacc {
@@ -32,7 +33,7 @@ struct Span {
 };
 
 struct Uses {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::vector<const OutputUse*> all;
 };
 
@@ -43,8 +44,8 @@ Uses& uses() {
 }
 
 /// One fence at a time: the pieces of an allocation change under it alone.
-std::mutex& changing() {
-  static std::mutex& only = *new std::mutex;
+ForkMutex& changing() {
+  static ForkMutex& only = *new ForkMutex;
   return only;
 }
 

@@ -168,6 +168,8 @@ SharedMemory& SharedMemory::operator=(SharedMemory&& other) noexcept {
   return *this;
 }
 
+void SharedMemory::keepFromChildren() const noexcept { (void)::madvise(data_, size_, MADV_DONTFORK); }
+
 SharedMemory::~SharedMemory() {
   if (data_ != nullptr) ::munmap(data_, size_);
 }

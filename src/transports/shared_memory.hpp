@@ -41,6 +41,8 @@ class SharedMemory {
   void closeFd() noexcept { fd_.reset(); }
   /// The same, and the caller keeps the descriptor.
   FileDescriptor releaseFd() noexcept { return std::move(fd_); }
+  /// A forked child does not have the mapping: it would keep the memory, and could write into what ranks share.
+  void keepFromChildren() const noexcept;
 
  private:
   SharedMemory(FileDescriptor fd, std::byte* data, std::size_t size) noexcept;

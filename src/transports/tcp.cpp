@@ -19,7 +19,8 @@ constexpr int intervalSeconds = 3;
 constexpr int probes = 5;
 
 FileDescriptor bindFamily(int family, const InetAddress& address) noexcept {
-  FileDescriptor socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  FileDescriptor socket =
+      ownDescriptor([&] { return ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
   if (!socket.valid()) return socket;
   setOption(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
   setOption(socket.get(), SOL_SOCKET, SO_REUSEPORT, 1);
@@ -34,7 +35,7 @@ FileDescriptor bindFamily(int family, const InetAddress& address) noexcept {
 }
 
 struct Reservations {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::deque<std::pair<std::uint16_t, FileDescriptor>> held;  // oldest first
 };
 
@@ -65,8 +66,9 @@ std::uint16_t reservePort() {
   FileDescriptor socket = bindTcp(0);
   if (!socket.valid()) return 0;
   const std::uint16_t port = portOf(socket.get());
+  shareWithChildren(socket.get());  // one of them may be rank 0
   Reservations& all = reservations();
-  const std::lock_guard<std::mutex> guard(all.mutex);
+  const std::lock_guard guard(all.mutex);
   all.held.emplace_back(port, std::move(socket));
   if (all.held.size() > reservedPorts) all.held.pop_front();
   return port;
@@ -74,7 +76,7 @@ std::uint16_t reservePort() {
 
 void releasePort(std::uint16_t port) noexcept {
   Reservations& all = reservations();
-  const std::lock_guard<std::mutex> guard(all.mutex);
+  const std::lock_guard guard(all.mutex);
   std::erase_if(all.held, [port](const auto& one) { return one.first == port; });
 }
 

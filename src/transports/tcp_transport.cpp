@@ -205,7 +205,8 @@ void TcpTransport::tryAddresses(int rank) {
   for (; peer.address < peer.addresses.size(); ++peer.address) {
     sockaddr_storage storage;
     const socklen_t bytes = peer.addresses[peer.address].fill(storage);
-    peer.attempt.reset(::socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    peer.attempt =
+        ownDescriptor([&] { return ::socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
     if (peer.attempt.valid() &&
         (::connect(peer.attempt.get(), reinterpret_cast<const sockaddr*>(&storage), bytes) == 0 ||
          errno == EINPROGRESS)) {

@@ -22,7 +22,8 @@ constexpr std::chrono::milliseconds silenceLimit{500};
 }  // namespace
 
 std::optional<int> TcpVisitors::accept(int listener) {
-  FileDescriptor socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  FileDescriptor socket =
+      ownDescriptor([&] { return ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
   if (!socket.valid()) {
     if (!isDescriptorShortage(errno)) return std::nullopt;
     const auto now = std::chrono::steady_clock::now();
