@@ -2,9 +2,12 @@
 
 #include <mutex>
 #include <new>
+#include <system_error>
 
 #include "api/group.hpp"
 #include "api/handles.hpp"
+#include "base/exceptions.hpp"
+#include "base/log.hpp"
 
 namespace tacc {
 
@@ -28,20 +31,39 @@ std::string describeCaller(const char* function, taccComm_t comm) {
   return text;
 }
 
-taccResult_t record(const char* function, taccComm_t comm, bool failGroup) noexcept {
-  taccResult_t result = taccSystemError;
-  try {
-    const Error error = describe(std::current_exception(), function, comm);
-    result = error.result();
-    setLastError(error, comm);
-    if (failGroup && groupIsOpen()) failGroupWith(error);
-  } catch (...) {
-    // No memory is left for the text; the result still says it.
-  }
-  return result;
+/// `ofAllRanks`: the others make this call too, and would wait for a rank that could not even begin it.
+taccResult_t record(const char* function, taccComm_t comm, bool ofAllRanks) noexcept {
+  const std::exception_ptr what = std::current_exception();
+  const Error error = describeSafely(what, function, comm);
+  setLastError(error, comm);
+  if (!ofAllRanks) return error.result();
+  const bool isLoss = !isError(what);
+  if (isLoss) failCommunicator(comm, error);
+  if (groupIsOpen()) failGroupWith(error, isLoss);
+  return error.result();
 }
 
 }  // namespace
+
+Error describeSafely(const std::exception_ptr& exception, const char* function, taccComm_t comm) noexcept {
+  try {
+    return describe(exception, function, comm);
+  } catch (...) {
+    // An Error without its caller says more than that there is no memory.
+    return errorOf(exception, noRank, [] { return std::string(); });
+  }
+}
+
+void failCommunicator(taccComm_t comm, const Error& error) noexcept {
+  if (!isHandle(comm)) return;
+  try {
+    const Observer observer(comm);
+    setLastError(error, comm);
+    comm->communicator->failWith(error);
+  } catch (...) {
+    // It has ended, and so have the calls of the others.
+  }
+}
 
 Error describe(const std::exception_ptr& exception, const char* function, taccComm_t comm) {
   const std::string caller = describeCaller(function, comm);
@@ -51,6 +73,8 @@ Error describe(const std::exception_ptr& exception, const char* function, taccCo
     return {error.result(), fmt::format("{}: {}", caller, error.what())};
   } catch (const std::bad_alloc&) {
     return {taccSystemError, fmt::format("{}: out of memory", caller)};
+  } catch (const std::system_error& error) {
+    return {taccSystemError, fmt::format("{}: {}", caller, error.what())};
   } catch (const std::exception& error) {
     return {taccInternalError, fmt::format("{}: unexpected exception: {}", caller, error.what())};
   } catch (...) {

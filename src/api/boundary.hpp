@@ -13,12 +13,19 @@ namespace tacc {
 /// The error of an exception, with the function and the rank in front of its sentence. `comm` may be anything.
 Error describe(const std::exception_ptr& exception, const char* function, taccComm_t comm);
 
+/// describe(), with less of a sentence where there is no memory for it.
+Error describeSafely(const std::exception_ptr& exception, const char* function, taccComm_t comm) noexcept;
+
+/// Tells all ranks of `comm` that this one cannot go on. `comm` may be anything.
+void failCommunicator(taccComm_t comm, const Error& error) noexcept;
+
 /// Makes this the last error of the calling thread and, where there is one, of the communicator.
 void setLastError(const Error& error, taccComm_t comm) noexcept;
 
 /// describe() and setLastError() of the exception that is being handled. Does not fail.
 [[gnu::cold]] taccResult_t recordException(const char* function, taccComm_t comm) noexcept;
-/// The same for a call that a group may have recorded: an open group fails with it.
+/// The same for a call of all ranks: when it ended for a reason of this process, and not by a check of its arguments,
+/// the communicator fails on all of them. An open group fails with it.
 [[gnu::cold]] taccResult_t recordExceptionInGroup(const char* function, taccComm_t comm) noexcept;
 
 /// What taccGetLastError returns.
@@ -35,7 +42,7 @@ taccResult_t guard(const char* function, taccComm_t comm, Body&& body) noexcept 
   }
 }
 
-/// guard() for the calls that a group records.
+/// guard() for the calls that all ranks make, which a group may record.
 template <class Body>
 taccResult_t guardCall(const char* function, taccComm_t comm, Body&& body) noexcept {
   try {

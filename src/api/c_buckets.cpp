@@ -7,6 +7,7 @@
 
 using tacc::Entry;
 using tacc::guard;
+using tacc::guardCall;
 
 namespace {
 
@@ -36,7 +37,7 @@ taccResult_t taccBucketCreate(taccBucket_t* bucket, taccComm_t comm, taccStream_
 }
 
 taccResult_t taccBucketAdd(taccBucket_t bucket, void* buffer, size_t count, taccDataType_t datatype, taccRedOp_t op) {
-  return guard("taccBucketAdd", commOf(bucket), [&] {
+  return guardCall("taccBucketAdd", commOf(bucket), [&] {
     const auto found = tacc::requireBucket(bucket);
     const Entry entry(&found->comm());
     checkNoGroup();
@@ -47,7 +48,7 @@ taccResult_t taccBucketAdd(taccBucket_t bucket, void* buffer, size_t count, tacc
 }
 
 taccResult_t taccBucketFlush(taccBucket_t bucket) {
-  return guard("taccBucketFlush", commOf(bucket), [&] {
+  return guardCall("taccBucketFlush", commOf(bucket), [&] {
     const auto found = tacc::requireBucket(bucket);
     const Entry entry(&found->comm());
     checkNoGroup();
@@ -64,7 +65,7 @@ taccResult_t taccBucketBytes(taccBucket_t bucket, size_t* bytes) {
 
 taccResult_t taccBucketDestroy(taccBucket_t bucket) {
   if (bucket == nullptr) return taccSuccess;
-  return guard("taccBucketDestroy", commOf(bucket), [&] {
+  return guardCall("taccBucketDestroy", commOf(bucket), [&] {
     const auto removed = tacc::removeBucket(bucket);
     taccComm& comm = removed->comm();
     if (!tacc::has(comm.life.load(), tacc::Needs::active)) return;

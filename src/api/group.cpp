@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/boundary.hpp"
 #include "api/fusion.hpp"
+#include "base/exceptions.hpp"
 
 namespace tacc {
 
@@ -21,6 +23,8 @@ struct Group {
   std::vector<Recorded> calls;
   std::vector<std::unique_ptr<Creation>> creations;
   std::optional<Error> error;  // of the first call that failed its check
+  bool isLoss = false;         // ... or for a reason of this process
+  std::vector<CommReference> comms;
 };
 
 thread_local Group openGroup;
@@ -120,6 +124,11 @@ void handOut(std::vector<std::unique_ptr<Creation>>& creations) {
   for (std::size_t i = 0; i < creations.size(); ++i) *creations[i]->result = handles[i];
 }
 
+/// The group's calls do not run, and their communicators' other ranks must not wait for them.
+void failAll(const std::vector<CommReference>& comms, const Error& error) noexcept {
+  for (const CommReference& comm : comms) failCommunicator(comm.get(), error);
+}
+
 /// Does all that can fail before the first ticket is taken; from there on every unit runs or is abandoned.
 void runGroup(Group group) {
   std::vector<Sequence> sequences = sortByCommunicator(group.calls);
@@ -157,6 +166,13 @@ void checkNotUsed(bool used, const char* what) {
   }
 }
 
+/// For failAll(), which must not fail itself.
+void noteUse(taccComm& comm) {
+  auto& comms = openGroup.comms;
+  if (std::ranges::none_of(comms, [&](const CommReference& other) { return other.get() == &comm; }))
+    comms.emplace_back(&comm);
+}
+
 }  // namespace
 
 void startGroup() noexcept { ++groupDepth; }
@@ -165,19 +181,32 @@ void endGroup() {
   if (groupDepth == 0) fail(taccInvalidUsage, "no group is open in this thread; taccGroupStart opens one");
   if (--groupDepth > 0) return;
   Group group = std::exchange(openGroup, Group());
-  if (group.error) throw Error(*group.error);
-  runGroup(std::move(group));
+  const std::vector<CommReference> comms = std::move(group.comms);
+  if (group.error) {
+    if (group.isLoss) failAll(comms, *group.error);
+    throw Error(*group.error);
+  }
+  try {
+    runGroup(std::move(group));
+  } catch (...) {
+    const std::exception_ptr what = std::current_exception();
+    if (!isError(what)) failAll(comms, describeSafely(what, "taccGroupEnd", nullptr));
+    throw;
+  }
 }
 
-void failGroupWith(const Error& error) {
+void failGroupWith(const Error& error, bool isLoss) noexcept {
   if (!openGroup.error) openGroup.error = error;
+  openGroup.isLoss = openGroup.isLoss || isLoss;
 }
 
 void recordUnit(taccComm& comm, StreamPointer stream, Unit unit) {
+  noteUse(comm);
   openGroup.calls.push_back({CommReference(&comm), std::move(stream), std::move(unit)});
 }
 
 void recordCreation(taccComm* parent, const char* function, std::unique_ptr<Creation> creation) {
+  if (parent != nullptr) noteUse(*parent);
   Unit unit;
   unit.kind = Unit::Kind::creation;
   unit.function = function;

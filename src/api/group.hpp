@@ -26,8 +26,9 @@ void startGroup() noexcept;
 /// Ends one level; the outermost runs what was recorded and throws the first error.
 void endGroup();
 
-/// Makes the outermost end of the open group fail with this error, unless it fails already.
-void failGroupWith(const Error& error);
+/// Makes the outermost end of the open group fail with this error, unless it fails already. `isLoss`: for a reason of
+/// this process, so that no rank must wait for what the group has recorded.
+void failGroupWith(const Error& error, bool isLoss) noexcept;
 
 /// Records a checked call. `stream` null: the null stream.
 void recordUnit(taccComm& comm, StreamPointer stream, Unit unit);

@@ -6,23 +6,20 @@
 
 #include "api/boundary.hpp"
 #include "api/fusion.hpp"
+#include "base/exceptions.hpp"
 #include "base/types.hpp"
 
 namespace tacc {
 
 namespace {
 
-/// Exists before memory runs out; copying an Error allocates nothing.
-const Error outOfMemory(taccSystemError, "out of memory");
-
-Error describeSafely(const char* function, taccComm* comm) noexcept {
-  try {
-    Error error = describe(std::current_exception(), function, comm);
-    setLastError(error, comm);
-    return error;
-  } catch (...) {
-    return outOfMemory;
-  }
+/// What ended a unit's run. What ended it before its communicator knew is told to the other ranks.
+Error noteFailure(const char* function, taccComm* comm) noexcept {
+  const std::exception_ptr what = std::current_exception();
+  Error error = describeSafely(what, function, comm);
+  setLastError(error, comm);
+  if (!isError(what)) failCommunicator(comm, error);
+  return error;
 }
 
 void runInTurn(taccComm& comm, Unit& unit, RunBy by) {
@@ -89,7 +86,7 @@ std::optional<Error> runUnits(taccComm* comm, std::span<Unit> units, RunBy by) n
         runInTurn(*comm, unit, by);
       }
     } catch (...) {
-      error = describeSafely(unit.function, comm);
+      error = noteFailure(unit.function, comm);
     }
     if (comm != nullptr) comm->tickets.finish();
   }
@@ -98,12 +95,7 @@ std::optional<Error> runUnits(taccComm* comm, std::span<Unit> units, RunBy by) n
 
 void abandonUnits(taccComm* comm, std::span<Unit> units, const Error& reason) noexcept {
   if (comm == nullptr) return;
-  try {
-    const Visit visit(*comm);
-    comm->communicator->abort(reason.what());
-  } catch (...) {
-    // It has been aborted already, or there is no memory for the reason; the tickets pass all the same.
-  }
+  failCommunicator(comm, reason);
   setLastError(reason, comm);
   for (const Unit& unit : units) {
     comm->tickets.waitTurn(unit.ticket);
@@ -118,7 +110,7 @@ void Batch::run(RunBy by) noexcept {
     try {
       threads.emplace_back([&lane, by] { lane.error = runUnits(lane.comm.get(), lane.units, by); });
     } catch (...) {
-      lane.error = describeSafely("starting a thread for a group's calls", nullptr);
+      lane.error = noteFailure("starting a thread for a group's calls", nullptr);
       abandonUnits(lane.comm.get(), lane.units, *lane.error);
     }
   }

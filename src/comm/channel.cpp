@@ -58,6 +58,32 @@ void Channel::queue(MessageKind kind, Payload payload, std::span<const int> desc
   }
 }
 
+void Channel::setLastWord(MessageKind kind, Payload payload) {
+  const Header header{frameMagic, kind, payload->size(), 0, 0};
+  lastWord_ = Frame{header, std::move(payload), {}, 0};
+}
+
+void Channel::sayLastWord() noexcept {
+  if (!lastWord_ || !socket_.valid()) return;
+  saysLastWord_ = true;
+  try {
+    (void)flush();
+  } catch (const std::exception&) {
+    // The connection has ended.
+  }
+}
+
+Channel::Frame* Channel::nextFrame() noexcept {
+  if (!outgoing_.empty()) return &outgoing_.front();
+  return saysLastWord_ ? &*lastWord_ : nullptr;
+}
+
+void Channel::dropFrame() noexcept {
+  if (!outgoing_.empty()) return outgoing_.pop_front();
+  saysLastWord_ = false;
+  lastWord_.reset();
+}
+
 void Channel::dropUnsent() noexcept {
   const bool isBegun = !outgoing_.empty() && outgoing_.front().sent > 0;
   outgoing_.erase(outgoing_.begin() + (isBegun ? 1 : 0), outgoing_.end());
@@ -65,8 +91,8 @@ void Channel::dropUnsent() noexcept {
 
 bool Channel::flush() {
   stalled_ = false;
-  while (!outgoing_.empty()) {
-    Frame& frame = outgoing_.front();
+  while (Frame* const next = nextFrame()) {
+    Frame& frame = *next;
     const std::size_t headerSent = std::min(frame.sent, sizeof(Header));
     const std::size_t payloadSent = frame.sent - headerSent;
     std::array<iovec, 2> parts;
@@ -98,7 +124,7 @@ bool Channel::flush() {
       failErrno("cannot send to another rank");
     }
     frame.sent += static_cast<std::size_t>(count);
-    if (frame.sent == sizeof(Header) + frame.payload->size()) outgoing_.pop_front();
+    if (frame.sent == sizeof(Header) + frame.payload->size()) dropFrame();
   }
   return true;
 }

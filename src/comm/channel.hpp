@@ -87,11 +87,15 @@ class Channel {
 
   /// Appends a message to what flush() sends. The descriptors must stay open until it is sent.
   void queue(MessageKind kind, Payload payload, std::span<const int> descriptors = {});
+  /// Prepares a message for sayLastWord().
+  void setLastWord(MessageKind kind, Payload payload);
+  /// Sends it after what is queued. Allocates nothing.
+  void sayLastWord() noexcept;
   /// Forgets the messages of which no byte is sent, whose descriptors may therefore be closed.
   void dropUnsent() noexcept;
   /// Sends what the socket takes now. False when the other end is closed.
   bool flush();
-  bool hasOutput() const noexcept { return !outgoing_.empty(); }
+  bool hasOutput() const noexcept { return !outgoing_.empty() || saysLastWord_; }
   /// The kernel has too many descriptors in flight: try again in a millisecond, not when the socket is writable.
   bool stalled() const noexcept { return stalled_; }
 
@@ -127,6 +131,9 @@ class Channel {
   };
 
   std::optional<Header> peekHeader() const;
+  /// What flush() sends now; null: nothing.
+  Frame* nextFrame() noexcept;
+  void dropFrame() noexcept;         // which has been sent
   std::size_t missingBytes() const;  // of the frame at hand, as far as its length is known
   bool noteLoss(int code) noexcept;  // whether it is that the connection has ended
   bool isAcceptable(const Header& header) const noexcept;
@@ -137,6 +144,8 @@ class Channel {
   bool garbled_ = false;  // something came that is no message
   int error_ = 0;         // errno when the kernel gave up on the connection
   std::deque<Frame> outgoing_;
+  std::optional<Frame> lastWord_;
+  bool saysLastWord_ = false;
   std::vector<std::byte> incoming_;
   std::deque<FileDescriptor> incomingDescriptors_;
   std::vector<FileDescriptor> gatheredDescriptors_;  // of frames with more = 1

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/exceptions.hpp"
 #include "base/log.hpp"
 #include "base/types.hpp"
 #include "comm/cluster_machine.hpp"
@@ -59,8 +60,8 @@ void ClusterCommunicator::runNow(const Call& call) {
     signature_ = signatureOf(call);
     runCall(call);
     active_ = nullptr;
-  } catch (const Error& error) {
-    reportFailure(error);
+  } catch (...) {
+    reportFailure();
   }
 }
 
@@ -135,9 +136,9 @@ void ClusterCommunicator::exchangeNow(std::span<const PointToPoint> operations) 
     exchangeAll(operations, 0, 0);
     exchangingPairs_ = false;
     active_ = nullptr;
-  } catch (const Error& error) {
+  } catch (...) {
     exchangingPairs_ = false;
-    reportFailure(error);
+    reportFailure();
   }
 }
 
@@ -172,14 +173,24 @@ void ClusterCommunicator::exchangeAll(std::span<const PointToPoint> operations, 
   active_ = nullptr;
 }
 
-void ClusterCommunicator::reportFailure(const Error& error) {
+void ClusterCommunicator::reportFailure() {
   active_ = nullptr;
+  const Error error = errorOf(std::current_exception(), rank(), [this] { return describeCurrent(); });
+  tell(error);
+  endpoint_.fence();
+  throw Error(error);
+}
+
+void ClusterCommunicator::tell(const Error& error) const noexcept {
   taccResult_t none = taccSuccess;
   asyncError_.compare_exchange_strong(none, error.result());
   control_->announce(error);
   if (node_) node_->post(error);
-  endpoint_.fence();
-  throw error;
+}
+
+void ClusterCommunicator::failWith(const Error& error) noexcept {
+  tell(error);
+  endpoint_.interrupt();
 }
 
 void ClusterCommunicator::abort(const std::string& why) noexcept {
@@ -198,8 +209,11 @@ taccResult_t ClusterCommunicator::asyncError() const noexcept {
     return control_->deadRank() ? taccRemoteError : taccSuccess;
   } catch (const Error& error) {
     return error.result();
-  } catch (const std::exception&) {
-    return taccSystemError;
+  } catch (...) {
+    // What it read may be lost, so nobody can go on.
+    const Error error = errorOf(std::current_exception(), rank(), [] { return std::string("taccCommGetAsyncError"); });
+    tell(error);
+    return error.result();
   }
 }
 
@@ -231,7 +245,11 @@ std::unique_ptr<Communicator> ClusterCommunicator::split(int color, int key, con
   CommConfig known = config;
   known.topology = topology_;
   known.isPart = true;
-  return join(ids[static_cast<std::size_t>(group.leader)], group.ranks, group.rank, known);
+  const auto watch = [this] {
+    endpoint_.checkInterrupt();
+    control_->poll([] { return std::string("was in taccCommSplit"); });
+  };
+  return joinPart(ids[static_cast<std::size_t>(group.leader)], group.ranks, group.rank, known, watch);
 }
 
 }  // namespace tacc

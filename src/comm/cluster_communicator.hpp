@@ -52,6 +52,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void exchangeNow(std::span<const PointToPoint> operations) override;
   std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) override;
   void abort(const std::string& why) noexcept override;
+  void failWith(const Error& error) noexcept override;
   taccResult_t asyncError() const noexcept override;
   void registerBuffer(void* buffer, std::size_t bytes) override;
   void deregisterBuffer(void* buffer) override;
@@ -125,7 +126,10 @@ class ClusterCommunicator final : public JoinedCommunicator {
   bool isAlone() const noexcept { return node_ == nullptr; }
   std::uint64_t signatureOf(const Call& call) const;
   std::string describeCurrent() const;
-  [[noreturn]] void reportFailure(const Error& error);
+  /// Tells all ranks of the exception that is being handled, and throws it as an Error.
+  [[noreturn]] void reportFailure();
+  /// Sets the asynchronous error and tells all ranks; the first time only.
+  void tell(const Error& error) const noexcept;
   std::byte* workspace(std::size_t bytes);
 
   std::vector<RankIdentity> who_;
@@ -155,7 +159,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::atomic<std::uint32_t> call_{0};  // its number; asyncError() reads it from any thread
   bool exchangingPairs_ = false;
   std::string lastAlgorithm_;
-  std::atomic<taccResult_t> asyncError_{taccSuccess};
+  mutable std::atomic<taccResult_t> asyncError_{taccSuccess};
 };
 
 }  // namespace tacc

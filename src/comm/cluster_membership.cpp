@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/exceptions.hpp"
 #include "base/log.hpp"
 #include "comm/cluster_machine.hpp"
 #include "comm/network_probe.hpp"
@@ -133,12 +134,13 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     member.place = use.here;
     member.tuning = agreeOnTuning(*bootstrap, who, rank, environment, use);
     bootstrap->setIdleWork({});
-  } catch (const Error& error) {
+  } catch (...) {
+    const Error error = errorOf(std::current_exception(), rank, [] { return std::string("joining"); });
     bootstrap->setIdleWork({});  // messages that were under way have lost their buffers with the probe
     // A rank that fails takes its connections along: whoever sees that is not the one to say whose fault it was.
     if (error.result() == taccRemoteError) bootstrap->awaitCause();
     bootstrap->announceFailure(error);
-    throw;
+    throw Error(error);
   }
   member.trace = environment.trace;
   member.patience = patienceFor(config, environment);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "algorithms/plan.hpp"
+#include "base/error.hpp"
 #include "selection/bucket_size.hpp"
 #include "tacc/tacc.h"
 
@@ -57,9 +58,11 @@ struct PointToPoint {
 class Communicator {
  public:
   /// Joins over the host's rendezvous; blocks until all ranks came, or until `stop` is requested: then it throws
-  /// taccRemoteError, on all ranks. `watch` is called about every millisecond meanwhile, and may throw.
+  /// taccRemoteError, on all ranks. `idleWork` is called again and again while this rank waits; what it throws ends the
+  /// joining.
   static std::unique_ptr<Communicator> join(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
-                                            const std::stop_token& stop = {}, const std::function<void()>& watch = {});
+                                            const std::stop_token& stop = {},
+                                            const std::function<void()>& idleWork = {});
   /// All ranks in this process, for threads.
   static std::vector<std::unique_ptr<Communicator>> makeThreads(int ranks, const CommConfig& config);
 
@@ -93,6 +96,9 @@ class Communicator {
 
   /// From any thread: makes every blocked call on every rank end with taccRemoteError. `why` goes into their messages.
   virtual void abort(const std::string& why) noexcept = 0;
+  /// From any thread: this rank cannot go on. Ends every blocked call on every rank, here with `error`, elsewhere with
+  /// a taccRemoteError that names this rank. Needs no memory. After the first failure it does nothing.
+  virtual void failWith(const Error& error) noexcept = 0;
   /// From any thread: taccSuccess while usable.
   virtual taccResult_t asyncError() const noexcept = 0;
 

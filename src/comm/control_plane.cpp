@@ -51,6 +51,8 @@ ControlPlane::ControlPlane(int rank, std::vector<RankIdentity> who, ControlTree 
   if (!way_.empty()) links_.push_back({std::move(tree.up), way_.front(), {}, true});
   for (ControlTree::Branch& branch : tree.branches)
     links_.push_back({std::move(branch.channel), branch.rank, std::move(branch.behind), false});
+  const Payload lack = payloadOfRank(rank_, *describeLackOfMemory());
+  for (Link& link : links_) link.channel.setLastWord(MessageKind::announced, lack);
 }
 
 ControlPlane::~ControlPlane() { leave(); }
@@ -139,7 +141,8 @@ void ControlPlane::handle(Link& link, const Message& message, const std::functio
       return handleNotices(link, message);
     case MessageKind::query:
       sendDown(MessageKind::query, nullptr);
-      return sendTo(link, MessageKind::state, payloadOfRank(rank_, describe()));
+      (void)sendTo(link, MessageKind::state, payloadOfRank(rank_, describe()));
+      return;
     case MessageKind::stuck:
     case MessageKind::state:
       return handleAnswer(message);
@@ -238,25 +241,28 @@ void ControlPlane::sendDown(MessageKind kind, const Payload& payload) noexcept {
     if (!link.isUp) sendTo(link, kind, payload);
 }
 
-void ControlPlane::sendTo(Link& link, MessageKind kind, const Payload& payload) noexcept {
-  if (link.channel.fd() < 0) return;
+bool ControlPlane::sendTo(Link& link, MessageKind kind, const Payload& payload) noexcept {
+  if (link.channel.fd() < 0) return true;
   try {
     link.channel.queue(kind, payload);
     (void)link.channel.flush();
+    return true;
   } catch (const std::exception&) {
-    // Its end is noticed when something is read from it.
+    return false;  // its end is noticed when something is read from it
   }
 }
 
 void ControlPlane::announce(const Error& error) noexcept {
   const std::lock_guard lock(mutex_);
   if (std::exchange(hasFailed_, true)) return;
+  Payload payload;
   try {
-    const Payload payload = payloadOfRank(rank_, *describeFailure(error));
-    for (Link& link : links_) sendTo(link, MessageKind::announced, payload);
+    payload = payloadOfRank(rank_, *describeFailure(error));
   } catch (const std::exception&) {
-    // Out of memory: the others see this rank's end.
+    // The last words need no memory.
   }
+  for (Link& link : links_)
+    if (payload == nullptr || !sendTo(link, MessageKind::announced, payload)) link.channel.sayLastWord();
 }
 
 void ControlPlane::reportStuck(const std::string& doing) {

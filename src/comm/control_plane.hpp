@@ -42,7 +42,7 @@ class ControlPlane {
   /// verdict of an inquest; once there was one, every later call throws it too. Thread safe.
   void poll(const std::function<std::string()>& describe);
 
-  /// Tells all ranks that this one has failed, once. Thread safe.
+  /// Tells all ranks that this one has failed, once; that memory has run out is told without any. Thread safe.
   void announce(const Error& error) noexcept;
 
   /// Tells all ranks that this one leaves, once; what they tell is still read. Thread safe.
@@ -92,7 +92,8 @@ class ControlPlane {
   void markClosed(const Link& link);
   void spreadNotices();
   bool isTop() const noexcept;
-  void sendTo(Link& link, MessageKind kind, const Payload& payload) noexcept;
+  /// False when there was no memory for it, or the connection is broken.
+  bool sendTo(Link& link, MessageKind kind, const Payload& payload) noexcept;
   void sendUp(MessageKind kind, const Payload& payload) noexcept;
   void sendDown(MessageKind kind, const Payload& payload) noexcept;
   void leave() noexcept;

@@ -11,6 +11,8 @@ constexpr std::size_t textLimit = 4096;
 
 }  // namespace
 
+Payload describeLackOfMemory() { return describeFailure(Error(taccSystemError, "out of memory")); }
+
 Payload describeFailure(const Error& error) {
   const std::uint32_t result = static_cast<std::uint32_t>(error.result());
   const std::string_view text = std::string_view(error.what()).substr(0, textLimit);

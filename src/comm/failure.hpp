@@ -6,6 +6,9 @@
 
 namespace tacc {
 
+/// describeFailure() of no memory at all, for those who make it before they need it.
+Payload describeLackOfMemory();
+
 /// The message that carries an Error.
 Payload describeFailure(const Error& error);
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/exceptions.hpp"
 #include "base/log.hpp"
 #include "comm/bootstrap.hpp"
 #include "comm/cluster_membership.hpp"
@@ -28,6 +29,14 @@ void tellOthers(const Error& error, const taccUniqueId& id, int ranks, int rank,
   } catch (const std::exception&) {
     // Nobody came; the caller reports the error itself.
   }
+}
+
+/// Tells the exception that is being handled to the others, who wait in their next exchange and get its text there, and
+/// throws it as an Error.
+[[noreturn]] void failJoining(Bootstrap& bootstrap, int rank) {
+  const Error error = errorOf(std::current_exception(), rank, [] { return std::string("joining"); });
+  bootstrap.announceFailure(error);
+  throw Error(error);
 }
 
 std::string settingsOf(const Environment& environment, const CommConfig& config) {
@@ -71,9 +80,8 @@ std::shared_ptr<const Tuning> agreeInNode(Bootstrap& bootstrap, const std::vecto
                                           const Environment& environment, const TuningUse& use) {
   try {
     return agreeOnTuning(bootstrap, who, rank, environment, use);
-  } catch (const Error& error) {
-    bootstrap.announceFailure(error);
-    throw;
+  } catch (...) {
+    failJoining(bootstrap, rank);
   }
 }
 
@@ -94,9 +102,8 @@ std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap,
     }
     if (muster) muster->setPlaces(std::move(places), id.secret);
     checkSettings(*bootstrap, who, settings);
-  } catch (const Error& error) {
-    bootstrap->announceFailure(error);  // the others wait in their next exchange: they get this text there
-    throw;
+  } catch (...) {
+    failJoining(*bootstrap, rank);
   }
   if (HostMap(who).hosts() == 1 && bootstrap->allUnix()) {
     const TuningUse use = tuningUseOfNode(ranks, config.isPart);
@@ -114,19 +121,20 @@ std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap,
 }  // namespace
 
 std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
-                                                 const std::stop_token& stop, const std::function<void()>& watch) {
+                                                 const std::stop_token& stop, const std::function<void()>& idleWork) {
   Environment environment;
   CommConfig effective;
   try {
     environment = checkEnvironment();
     effective = applyEnvironment(config, environment);
-  } catch (const Error& error) {
+  } catch (...) {
+    const Error error = errorOf(std::current_exception(), rank, [] { return std::string("joining"); });
     tellOthers(error, id, ranks, rank, config.initTimeout);
-    throw;
+    throw Error(error);
   }
-  auto bootstrap = std::make_unique<Bootstrap>(id, ranks, rank, effective.initTimeout, stop,
-                                               BootstrapOptions{.treeWidth = environment.joinWidth, .idleWork = watch});
-  bootstrap->setIdleWork({});
+  auto bootstrap =
+      std::make_unique<Bootstrap>(id, ranks, rank, effective.initTimeout, stop,
+                                  BootstrapOptions{.treeWidth = environment.joinWidth, .idleWork = idleWork});
   CommConfig kept = effective;
   kept.transport.reset();  // it serves one communicator
   std::unique_ptr<Muster> muster;

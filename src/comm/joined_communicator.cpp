@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/exceptions.hpp"
 
 namespace tacc {
 
@@ -16,6 +17,18 @@ JoinedCommunicator::Group JoinedCommunicator::gatherGroup(int color, int key) {
   std::ranges::stable_sort(group, {}, &Wish::key);
   const auto place = std::ranges::find(group, rank(), &Wish::rank) - group.begin();
   return {static_cast<int>(place), static_cast<int>(group.size()), group.front().rank};
+}
+
+std::unique_ptr<Communicator> JoinedCommunicator::joinPart(const taccUniqueId& id, int ranks, int newRank,
+                                                           const CommConfig& config,
+                                                           const std::function<void()>& watch) {
+  try {
+    return join(id, ranks, newRank, config, {}, watch);
+  } catch (...) {
+    const Error error = errorOf(std::current_exception(), rank(), [] { return std::string("taccCommSplit"); });
+    if (error.result() == taccSystemError || error.result() == taccInternalError) failWith(error);
+    throw Error(error);
+  }
 }
 
 std::string JoinedCommunicator::describeTuned(const TunedSize& measured) const {

@@ -2,6 +2,7 @@
 // steered, and that their ranks joined one by one, so that they can do so again when some are lost.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -116,6 +117,11 @@ class JoinedCommunicator : public Communicator {
   };
   /// Collective; ranks without a color form a group that nobody makes a communicator for.
   Group gatherGroup(int color, int key);
+
+  /// Joins a part of this communicator, looking after the whole meanwhile (`watch`). A rank that has not what it needs
+  /// to join fails the whole: the others of the part would wait for it, and know of it nothing but that.
+  std::unique_ptr<Communicator> joinPart(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
+                                         const std::function<void()>& watch);
 
   /// For the record: what changes in calls from now on.
   void note(std::string text) { recorder_.note(std::move(text)); }

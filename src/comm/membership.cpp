@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "base/error.hpp"
+#include "base/exceptions.hpp"
 #include "base/log.hpp"
 #include "compute/reduce.hpp"
 #include "topology/cores.hpp"
@@ -148,12 +149,13 @@ Membership joinNode(std::unique_ptr<Bootstrap> bootstrap, int ranks, int rank, c
   try {
     shareNode(member, ranks, rank, environment);
     member.bootstrap->closeDoors();
-  } catch (const Error& error) {
+  } catch (...) {
+    const Error error = errorOf(std::current_exception(), rank, [] { return std::string("joining"); });
     // The others wait in their next exchange, and get this text there; or they have joined already, when rank 0 hears
     // of an abort at the very end.
     if (member.segment.isMapped()) member.segment.errorBoard().post(rank, error.result(), error.what());
     member.bootstrap->announceFailure(error);
-    throw;
+    throw Error(error);
   }
   return member;
 }

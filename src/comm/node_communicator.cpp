@@ -7,6 +7,7 @@
 
 #include "algorithms/rank_order.hpp"
 #include "base/error.hpp"
+#include "base/exceptions.hpp"
 #include "base/types.hpp"
 #include "comm/converted_call.hpp"
 #include "comm/settings.hpp"
@@ -62,15 +63,16 @@ void NodeCommunicator::runNow(const Call& call) {
   try {
     waiter_.checkErrors();
     runCall(call);
-  } catch (const Error& error) {
-    reportFailure(error);
+  } catch (...) {
+    reportFailure();
   }
 }
 
-void NodeCommunicator::reportFailure(const Error& error) {
+void NodeCommunicator::reportFailure() {
+  const Error error = errorOf(std::current_exception(), rank(), [this] { return describeCurrent(); });
   waiter_.post(error.result(), error.what());
   fenceMemory(error);
-  throw error;
+  throw Error(error);
 }
 
 void NodeCommunicator::fenceMemory(const Error& error) {
@@ -214,8 +216,8 @@ void NodeCommunicator::agree(std::uint64_t signature) {
     exchange_.begin(signature, 0);
     exchange_.post();
     exchange_.awaitAll();
-  } catch (const Error& error) {
-    reportFailure(error);
+  } catch (...) {
+    reportFailure();
   }
 }
 
@@ -225,14 +227,19 @@ void NodeCommunicator::exchangeNow(std::span<const PointToPoint> operations) {
     exchangingPairs_ = true;
     pairs_.run(operations);
     exchangingPairs_ = false;
-  } catch (const Error& error) {
+  } catch (...) {
     exchangingPairs_ = false;
-    reportFailure(error);
+    reportFailure();
   }
 }
 
 void NodeCommunicator::abort(const std::string& why) noexcept {
   waiter_.post(taccRemoteError, why);
+  if (membership_.bootstrap) membership_.bootstrap->interrupt();
+}
+
+void NodeCommunicator::failWith(const Error& error) noexcept {
+  post(error);
   if (membership_.bootstrap) membership_.bootstrap->interrupt();
 }
 
@@ -250,6 +257,7 @@ std::string NodeCommunicator::describeCurrent() const {
 void NodeCommunicator::registerBuffer(void* buffer, std::size_t bytes) {
   // Threads reach any memory; library memory is shared already.
   if (membership_.access.sameProcess || findLibrarySegment(buffer, bytes)) return;
+  adopted_.reserve(adopted_.size() + 1);
   if (adoptMemory(buffer, bytes)) adopted_.push_back(buffer);
 }
 
@@ -267,14 +275,15 @@ std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const 
   part.isPart = true;
   if (!membership_.access.sameProcess) {
     const auto ids = gatherValues(color >= 0 && newRank == 0 ? makeHostUniqueId() : taccUniqueId{});
-    return color < 0 ? nullptr : join(ids[static_cast<std::size_t>(leader)], newRanks, newRank, part);
+    if (color < 0) return nullptr;
+    return joinPart(ids[static_cast<std::size_t>(leader)], newRanks, newRank, part, [this] { checkErrors(); });
   }
   // Threads: the leader of each group makes all its members; each takes its own before the leader goes on.
   std::vector<std::unique_ptr<Communicator>> made;
   try {
     if (color >= 0 && leader == rank()) made = makeThreads(newRanks, part);
-  } catch (const Error& error) {
-    reportFailure(error);  // the others wait for this rank's answer
+  } catch (...) {
+    reportFailure();  // the others wait for this rank's answer
   }
   const auto places = gatherValues(&made);
   std::unique_ptr<Communicator> mine;

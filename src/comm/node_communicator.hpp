@@ -32,6 +32,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   void exchangeNow(std::span<const PointToPoint> operations) override;
   std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) override;
   void abort(const std::string& why) noexcept override;
+  void failWith(const Error& error) noexcept override;
   taccResult_t asyncError() const noexcept override;
   void registerBuffer(void* buffer, std::size_t bytes) override;
   void deregisterBuffer(void* buffer) override;
@@ -46,6 +47,8 @@ class NodeCommunicator final : public JoinedCommunicator {
   void agree(std::uint64_t signature);
   /// Ends every wait of the node's ranks with this error.
   void post(const Error& error) noexcept { waiter_.post(error.result(), error.what()); }
+  /// Throws when the communicator has failed.
+  void checkErrors() const { waiter_.checkErrors(); }
 
  private:
   void runCall(const Call& call);
@@ -56,7 +59,8 @@ class NodeCommunicator final : public JoinedCommunicator {
   /// The algorithm of its plan, if it is not chosen here.
   std::string_view steeredPlan(Collective collective, std::size_t bytes) const;
   MannerKind mannerKindOf(const LoweringFacts& facts) const;
-  [[noreturn]] void reportFailure(const Error& error);
+  /// Tells all ranks of the exception that is being handled, and throws it as an Error.
+  [[noreturn]] void reportFailure();
   /// Afterwards no peer writes into the buffers of the call that failed with `error`. Throws `error` with what could
   /// not be kept from them added to its message.
   void fenceMemory(const Error& error);

@@ -165,6 +165,7 @@ void moveToNewFile(LibraryRegistry& all, LibraryAllocation& owned, const Span& s
   SharedMemory whole = SharedMemory::create(oldest.bytes, "library memory", Reserve::onTouch);
   LibraryFile file{SharedMemory::map(duplicate(whole.fd()), libraryHeaderBytes, "library memory"), {}};
   file.segment = {writeLibraryHeader(file.memory.data()), oldest.base, oldest.bytes, file.memory.fd()};
+  shareWithChildren(file.memory.fd());  // as the memory is
   const LibrarySegment segment = file.segment;
   Span moved{span.begin, span.begin};
   std::exception_ptr error;

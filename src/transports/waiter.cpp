@@ -68,8 +68,8 @@ void Waiter::waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, 
     if (idleWork_ && i % yieldsPerIdleWork == 0) idleWork_();
     sched_yield();
     if (reached()) return;
+    checkErrors();  // where many share the core, one of these may last for milliseconds
   }
-  checkErrors();
   const double start = now();
   const Sleeper sleeper(segment_.doorbell(owner));
   for (long slice = firstSlice;; slice = idleWork_ ? firstSlice : laterSlice) {
@@ -96,7 +96,7 @@ void Waiter::pauseForRing(int attempt, std::uint32_t seenRings, int suspect) {
   if (attempt < policy_.spins) return relaxCpu();
   if (attempt < policy_.spins + policy_.yields) {
     sched_yield();
-    return;
+    return checkErrors();
   }
   checkErrors();
   if (ringStart_ == 0) ringStart_ = now();
@@ -142,7 +142,7 @@ void Waiter::throwPosted() const {
   fail(taccRemoteError, "rank {} reported: {}", nameOf(board.rank), static_cast<const char*>(board.message));
 }
 
-void Waiter::post(taccResult_t result, const std::string& message) noexcept {
+void Waiter::post(taccResult_t result, std::string_view message) noexcept {
   segment_.errorBoard().post(rank_, result, message);
 }
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "transports/finish_reads.hpp"
@@ -103,7 +104,7 @@ class Waiter {
   }
 
   /// Makes all waits of all ranks end with this message; the first error wins. Never throws.
-  void post(taccResult_t result, const std::string& message) noexcept;
+  void post(taccResult_t result, std::string_view message) noexcept;
 
   const WaitPolicy& policy() const noexcept { return policy_; }
 

@@ -76,6 +76,7 @@ class FakeCommunicator : public Communicator {
   std::unique_ptr<Communicator> shrink(std::span<const int> excluded, const CommConfig& config) override;
   Agreed agree(std::uint32_t flags) override { return {flags & 6, {}}; }
   void endRecovery() noexcept override {}
+  void failWith(const Error& error) noexcept override { abort(error.what()); }
   void abort(const std::string& why) noexcept override;
   taccResult_t asyncError() const noexcept override;
   void registerBuffer(void* buffer, std::size_t bytes) override;

@@ -1,0 +1,263 @@
+// A rank whose memory runs out inside a call: whichever allocation it is that fails, all ranks know within a second.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "allocation_fault.hpp"
+#include "fault_team.hpp"
+#include "support/host_ranks_test.hpp"
+
+namespace tacc::test {
+namespace {
+
+constexpr std::size_t large = 300'000;  // elements
+const double promptSeconds = isQuick() ? 8 : 2;
+constexpr double patience = 30;  // the time-out, which nobody may come to
+
+/// What a call has beside its communicator.
+struct Things {
+  taccComm_t comm = nullptr;
+  taccComm_t made = nullptr;
+  taccStream_t stream = nullptr;
+  taccBucket_t bucket = nullptr;
+  std::vector<float> in = std::vector<float>(4 * large, 1.0f), out = std::vector<float>(4 * large);
+  void* memory = nullptr;  // library memory
+  float* library() const { return static_cast<float*>(memory); }
+};
+
+/// A call and its check. `run` returns the first error of all its parts.
+struct Case {
+  const char* name;
+  bool isRepeated;  // once without a fault before
+  taccResult_t (*run)(Things& has, int rank, int ranks);
+  bool (*isRight)(const Things& has, int rank, int ranks);
+};
+
+bool isSummed(const float* data, std::size_t count, int ranks) {
+  return std::all_of(data, data + count, [&](float value) { return value == static_cast<float>(ranks); });
+}
+
+taccResult_t allReduce(Things& has, std::size_t count, taccStream_t stream = nullptr) {
+  return taccAllReduce(has.in.data(), has.out.data(), count, taccFloat32, taccSum, has.comm, stream);
+}
+
+/// The first of two errors.
+taccResult_t either(taccResult_t first, taccResult_t second) { return first != taccSuccess ? first : second; }
+
+template <std::size_t count>
+taccResult_t plain(Things& has, int, int) {
+  return allReduce(has, count);
+}
+template <std::size_t count>
+bool isPlainRight(const Things& has, int, int ranks) {
+  return isSummed(has.out.data(), count, ranks);
+}
+
+taccResult_t inLibraryMemory(Things& has, int, int) {
+  std::fill_n(has.library(), large, 1.0f);
+  return taccAllReduce(has.library(), has.library(), large, taccFloat32, taccSum, has.comm, nullptr);
+}
+bool isLibraryRight(const Things& has, int, int ranks) { return isSummed(has.library(), large, ranks); }
+
+taccResult_t halfWidth(Things& has, int, int) {
+  return taccAllReduce(has.in.data(), has.out.data(), large, taccFloat16, taccMax, has.comm, nullptr);
+}
+taccResult_t broadcast(Things& has, int rank, int) {
+  has.out[0] = rank == 1 ? 7.0f : 0.0f;
+  return taccBcast(has.out.data(), large, taccFloat32, 1, has.comm, nullptr);
+}
+taccResult_t exchange(Things& has, int rank, int ranks) {
+  taccResult_t result = taccGroupStart();
+  for (int peer = 0; peer < ranks; ++peer) {
+    if (peer == rank) continue;
+    result = either(result, taccSend(has.in.data(), large / 8, taccFloat32, peer, has.comm, nullptr));
+    result = either(result, taccRecv(has.out.data() + static_cast<std::size_t>(peer) * large, large / 8, taccFloat32,
+                                     peer, has.comm, nullptr));
+  }
+  return either(result, taccGroupEnd());
+}
+taccResult_t split(Things& has, int, int) { return taccCommSplit(has.comm, 0, 0, &has.made, nullptr); }
+taccResult_t onStream(Things& has, int, int) {
+  const taccResult_t result = allReduce(has, 1000, has.stream);
+  return either(result, taccStreamSynchronize(has.stream));
+}
+taccResult_t fused(Things& has, int, int) {
+  taccResult_t result = taccGroupStart();
+  for (std::size_t i = 0; i < 5; ++i)
+    result = either(result, taccAllReduce(has.in.data() + 100 * i, has.out.data() + 100 * i, 100, taccFloat32, taccSum,
+                                          has.comm, nullptr));
+  return either(result, taccGroupEnd());
+}
+taccResult_t fusedOnStream(Things& has, int, int) {
+  taccResult_t result = taccGroupStart();
+  for (std::size_t i = 0; i < 5; ++i)
+    result = either(result, taccAllReduce(has.in.data() + 100 * i, has.out.data() + 100 * i, 100, taccFloat32, taccSum,
+                                          has.comm, has.stream));
+  result = either(result, taccGroupEnd());
+  return either(result, taccStreamSynchronize(has.stream));
+}
+taccResult_t bucket(Things& has, int, int) {
+  std::fill_n(has.out.data(), 2000, 1.0f);
+  taccResult_t result = taccSuccess;
+  for (std::size_t i = 0; i < 20; ++i)
+    result = either(result, taccBucketAdd(has.bucket, has.out.data() + 100 * i, 100, taccFloat32, taccSum));
+  result = either(result, taccBucketFlush(has.bucket));
+  return either(result, taccStreamSynchronize(has.stream));
+}
+/// Local: the rank whose registration fails may go on, and so may the others.
+taccResult_t registration(Things& has, int, int) {
+  void* handle = nullptr;
+  const taccResult_t registered = taccCommRegister(has.comm, has.in.data(), large * sizeof(float), &handle);
+  const taccResult_t result = allReduce(has, large);
+  if (registered == taccSuccess) (void)taccCommDeregister(has.comm, handle);
+  return either(result, registered);
+}
+
+const Case cases[] = {
+    {"small", false, plain<4>, isPlainRight<4>},
+    {"eager", false, plain<2000>, isPlainRight<2000>},
+    {"large", false, plain<large>, isPlainRight<large>},
+    {"largeAgain", true, plain<large>, isPlainRight<large>},
+    {"library", false, inLibraryMemory, isLibraryRight},
+    {"halfWidth", false, halfWidth, [](const Things&, int, int) { return true; }},
+    {"broadcast", false, broadcast, [](const Things& has, int, int) { return has.out[0] == 7.0f; }},
+    {"exchange", false, exchange,
+     [](const Things& has, int rank, int ranks) {
+       return has.out[static_cast<std::size_t>((rank + 1) % ranks) * large] == 1.0f;
+     }},
+    {"split", false, split, [](const Things& has, int, int) { return has.made != nullptr; }},
+    {"stream", false, onStream, isPlainRight<1000>},
+    {"fused", false, fused, isPlainRight<500>},
+    {"fusedOnStream", false, fusedOnStream, isPlainRight<500>},
+    {"bucket", false, bucket, isPlainRight<2000>},
+    {"registration", false, registration, isPlainRight<large>},
+};
+
+struct Fault {
+  Case of;
+  Layout layout;
+  bool isLasting;  // no memory from then on, until the call has returned
+};
+
+/// The first ones all, later ones in part unless TACC_TEST_THOROUGH is set: a large call makes 150.
+long stepAfter(long number) { return number < 20 || std::getenv("TACC_TEST_THOROUGH") != nullptr ? 1 : 7; }
+
+class OutOfMemory : public testing::TestWithParam<Fault> {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = VirtualCluster::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
+
+/// Makes the call, with the `number`-th allocation of rank `injured` failing.
+void runFault(const Fault& fault, const taccUniqueId& id, int rank, int injured, long number, Report& report) {
+  const int ranks = static_cast<int>(fault.layout.hosts.size());
+  Things has;
+  has.comm = joinTeam(id, ranks, rank, configOf(20, patience));
+  if (has.comm == nullptr) return;
+  EXPECT_EQ(taccStreamCreate(&has.stream), taccSuccess);
+  EXPECT_EQ(taccBucketCreate(&has.bucket, has.comm, has.stream, 4096), taccSuccess);
+  EXPECT_EQ(taccMemAlloc(&has.memory, large * sizeof(float)), taccSuccess);
+  EXPECT_EQ(taccBarrier(has.comm, nullptr), taccSuccess) << taccGetLastError(has.comm);
+  if (fault.of.isRepeated) {
+    EXPECT_EQ(fault.of.run(has, rank, ranks), taccSuccess) << taccGetLastError(has.comm);
+  }
+  report.start = now();
+  if (rank == injured) failAllocation(number, fault.isLasting);
+  report.result = fault.of.run(has, rank, ranks);
+  const long made = countAllocations();
+  failAllocation(0);
+  report.end = now();
+  report.setMessage(taccGetLastError(has.comm));
+  if (rank == injured) report.value = made >= number ? 1 : 0;
+  if (report.result == taccSuccess) {
+    EXPECT_TRUE(fault.of.isRight(has, rank, ranks)) << "rank " << rank;
+  }
+  // Others may have ended their call before; the next one tells them.
+  const taccResult_t next = taccBarrier(has.comm, nullptr);
+  report.laterSeconds = now() - report.end;
+  if (report.result == taccSuccess && next != taccSuccess) report.setMessage(taccGetLastError(has.comm));
+  report.later = next;
+  EXPECT_EQ(taccCommGetAsyncError(has.comm, &report.async), taccSuccess);
+  (void)taccBucketDestroy(has.bucket);
+  (void)taccStreamDestroy(has.stream);
+  EXPECT_EQ(taccMemFree(has.memory), taccSuccess);
+  if (has.made != nullptr) {
+    if (next == taccSuccess) {
+      EXPECT_EQ(taccCommDestroy(has.made), taccSuccess);
+    } else {
+      EXPECT_EQ(taccCommAbort(has.made), taccSuccess);
+    }
+  }
+  EXPECT_EQ(taccCommDestroy(has.comm), taccSuccess) << taccGetLastError(nullptr);
+}
+
+TEST_P(OutOfMemory, isToldToAll) {
+  const Fault& fault = GetParam();
+  const int ranks = static_cast<int>(fault.layout.hosts.size());
+  const VirtualCluster cluster(1, 3);
+  double longest = 0;
+  long number = 1, tried = 0;
+  for (bool isReached = true; isReached && !HasFailure(); number += stepAfter(number)) {
+    ++tried;
+    const int injured = static_cast<int>(number % ranks);
+    Team team(cluster, fault.layout.hosts, [&](const taccUniqueId& id, int rank, Report& report) {
+      runFault(fault, id, rank, injured, number, report);
+    });
+    team.join(-1, patience);
+    isReached = team.report(injured).value != 0;
+    const bool hasFailed = team.report(injured).later != taccSuccess;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Report& report = team.report(rank);
+      const std::string where = fmt::format("allocation {} of rank {}; rank {}: {} {}", number, injured, rank,
+                                            static_cast<int>(report.result), static_cast<const char*>(report.message));
+      EXPECT_LT(report.end - report.start + report.laterSeconds, promptSeconds) << where;
+      longest = std::max(longest, report.end - report.start + report.laterSeconds);
+      EXPECT_EQ(report.later != taccSuccess, hasFailed) << where;
+      EXPECT_EQ(report.async != taccSuccess, hasFailed) << where;
+      if (!hasFailed) {
+        EXPECT_TRUE(report.result == taccSuccess || (rank == injured && report.result == taccSystemError)) << where;
+        continue;
+      }
+      EXPECT_TRUE(isReached) << where;
+      // Who joins a part hears of it as of any failure while joining: by the connection that closes.
+      if (std::strcmp(fault.of.name, "split") == 0) {
+        EXPECT_NE(std::string(report.message).find(fmt::format("rank {}", injured)), std::string::npos) << where;
+        continue;
+      }
+      if (rank == injured) {
+        EXPECT_NE(std::string(report.message).find("memory"), std::string::npos) << where;
+        EXPECT_EQ(report.async, taccSystemError) << where;
+      } else {
+        EXPECT_TRUE(report.result == taccRemoteError || report.result == taccSuccess) << where;
+        EXPECT_EQ(report.async, taccRemoteError) << where;
+        EXPECT_NE(std::string(report.message).find(fmt::format("rank {}", injured)), std::string::npos) << where;
+        EXPECT_NE(std::string(report.message).find("memory"), std::string::npos) << where;
+      }
+    }
+  }
+  std::printf("%ld allocations failed in turn; all knew after %.3f s at most\n", tried - 1, longest);
+}
+
+std::vector<Fault> faults() {
+  std::vector<Fault> all;
+  for (const Layout& layout : {Layout{"oneHost", {1, 1}}, Layout{"twoHosts", {1, 2}}, Layout{"blocks", {1, 1, 2, 2}}})
+    for (const Case& one : cases)
+      for (const bool isLasting : {false, true}) all.push_back({one, layout, isLasting});
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Calls, OutOfMemory, testing::ValuesIn(faults()),
+                         [](const testing::TestParamInfo<Fault>& suite) {
+                           return std::string(suite.param.of.name) + "_" + suite.param.layout.name +
+                                  (suite.param.isLasting ? "_lasting" : "");
+                         });
+
+}  // namespace
+}  // namespace tacc::test
