@@ -53,18 +53,19 @@ void Channel::queue(MessageKind kind, Payload payload, std::span<const int> desc
     const bool more = !descriptors.empty();
     const Payload& carried = more ? nothing : payload;
     const Header header{frameMagic, kind, carried->size(), static_cast<std::uint32_t>(some.size()), more ? 1u : 0u};
-    outgoing_.push_back({header, carried, {some.begin(), some.end()}, 0});
+    outgoing_.push_back({header, carried, {some.begin(), some.end()}, sealed_ != nullptr});
     if (!more) return;
   }
 }
 
 void Channel::setLastWord(MessageKind kind, Payload payload) {
   const Header header{frameMagic, kind, payload->size(), 0, 0};
-  lastWord_ = Frame{header, std::move(payload), {}, 0};
+  lastWord_ = Frame{header, std::move(payload), {}};
 }
 
 void Channel::sayLastWord() noexcept {
   if (!lastWord_ || !socket_.valid()) return;
+  if (!saysLastWord_) lastWord_->isSealed = sealed_ != nullptr;
   saysLastWord_ = true;
   try {
     (void)flush();
@@ -84,25 +85,53 @@ void Channel::dropFrame() noexcept {
   lastWord_.reset();
 }
 
+void Channel::seal(const LinkKeys& keys) { sealed_ = std::make_unique<SealedLink>(keys); }
+
+/// The next piece of the frame becomes a record, which never goes beyond its frame: descriptors go with a frame's
+/// first byte.
+void Channel::composeRecord(Frame& frame) {
+  const std::size_t left = sizeof(Header) + frame.payload->size() - frame.sent;
+  const std::span<std::byte> text = sealed_->out.compose(std::min(left, RecordCipher::longestText));
+  const auto header = bytesOf(frame.header);
+  const std::size_t ofHeader = frame.sent < header.size() ? std::min(header.size() - frame.sent, text.size()) : 0;
+  if (ofHeader > 0) std::memcpy(text.data(), header.data() + frame.sent, ofHeader);
+  if (text.size() > ofHeader)
+    std::memcpy(text.data() + ofHeader, frame.payload->data() + (frame.sent + ofHeader - header.size()),
+                text.size() - ofHeader);
+  frame.sent += text.size();
+  sealed_->out.seal();
+}
+
 void Channel::dropUnsent() noexcept {
-  const bool isBegun = !outgoing_.empty() && outgoing_.front().sent > 0;
+  const bool isBegun = !outgoing_.empty() && outgoing_.front().isBegun;
+  if (!isBegun && isRecordPending()) sealed_->out.takeBack();
   outgoing_.erase(outgoing_.begin() + (isBegun ? 1 : 0), outgoing_.end());
+}
+
+/// What is to be sent of the frame now: how many parts there are.
+std::size_t Channel::gather(Frame& frame, std::array<iovec, 2>& parts) {
+  if (frame.isSealed) {
+    if (!isRecordPending()) composeRecord(frame);
+    const std::span<const std::byte> record = sealed_->out.pending();
+    parts[0] = {const_cast<std::byte*>(record.data()), record.size()};
+    return 1;
+  }
+  const std::size_t ofHeader = std::min(frame.sent, sizeof(Header)), ofPayload = frame.sent - ofHeader;
+  parts[0] = {reinterpret_cast<std::byte*>(&frame.header) + ofHeader, sizeof(Header) - ofHeader};
+  parts[1] = {const_cast<std::byte*>(frame.payload->data()) + ofPayload, frame.payload->size() - ofPayload};
+  return 2;
 }
 
 bool Channel::flush() {
   stalled_ = false;
   while (Frame* const next = nextFrame()) {
     Frame& frame = *next;
-    const std::size_t headerSent = std::min(frame.sent, sizeof(Header));
-    const std::size_t payloadSent = frame.sent - headerSent;
     std::array<iovec, 2> parts;
-    parts[0] = {reinterpret_cast<std::byte*>(&frame.header) + headerSent, sizeof(Header) - headerSent};
-    parts[1] = {const_cast<std::byte*>(frame.payload->data()) + payloadSent, frame.payload->size() - payloadSent};
     msghdr message{};
+    message.msg_iovlen = gather(frame, parts);
     message.msg_iov = parts.data();
-    message.msg_iovlen = parts.size();
     alignas(cmsghdr) ControlBuffer control{};
-    if (frame.sent == 0 && !frame.descriptors.empty()) {
+    if (!frame.descriptors.empty()) {
       const std::size_t bytes = frame.descriptors.size() * sizeof(int);
       message.msg_control = control.data();
       message.msg_controllen = CMSG_SPACE(bytes);
@@ -123,8 +152,13 @@ bool Channel::flush() {
       if (noteLoss(errno)) return false;
       failErrno("cannot send to another rank");
     }
-    frame.sent += static_cast<std::size_t>(count);
-    if (frame.sent == sizeof(Header) + frame.payload->size()) dropFrame();
+    frame.isBegun = true;
+    frame.descriptors.clear();
+    if (frame.isSealed)
+      sealed_->out.advance(static_cast<std::size_t>(count));
+    else
+      frame.sent += static_cast<std::size_t>(count);
+    if (frame.sent == sizeof(Header) + frame.payload->size() && !(frame.isSealed && isRecordPending())) dropFrame();
   }
   return true;
 }
@@ -162,16 +196,29 @@ bool Channel::receive() {
              describeShortage(EMFILE));
       }
     }
-    incoming_.insert(incoming_.end(), buffer.begin(), buffer.begin() + count);
-    const std::optional<Header> header = peekHeader();
-    if (header && !isAcceptable(*header)) {
-      garbled_ = true;
-      return false;
-    }
-    // Else it would be copied again and again as it grows.
-    if (header) incoming_.reserve(sizeof(Header) + std::min(header->payloadBytes, reserveLimit));
+    keep(std::span(buffer).first(static_cast<std::size_t>(count)));
+    if (garbled_) return false;
   }
   return true;
+}
+
+/// Bytes that have come.
+void Channel::keep(std::span<const std::byte> bytes) {
+  if (!sealed_) return keepText(bytes);
+  std::ranges::copy(bytes, sealed_->in.room(bytes.size()).begin());
+  sealed_->in.arrived(bytes.size());
+  while (const auto text = sealed_->in.next()) keepText(*text);
+  forged_ = sealed_->in.isForged();
+  garbled_ = garbled_ || forged_;
+}
+
+void Channel::keepText(std::span<const std::byte> bytes) {
+  incoming_.insert(incoming_.end(), bytes.begin(), bytes.end());
+  const std::optional<Header> header = peekHeader();
+  if (!header) return;
+  garbled_ = garbled_ || !isAcceptable(*header);
+  // Else it would be copied again and again as it grows.
+  if (!garbled_) incoming_.reserve(sizeof(Header) + std::min(header->payloadBytes, reserveLimit));
 }
 
 bool Channel::noteLoss(int code) noexcept {
@@ -198,6 +245,7 @@ bool Channel::noteLoss(int code) noexcept {
 }
 
 std::string Channel::whyClosed() const {
+  if (forged_) return "bytes were changed, repeated or left out on their way here (TACC_ENCRYPTION=on)";
   if (garbled_) return "sent what is no message of tacc";
   return error_ != 0 ? std::strerror(error_) : "closed by the other end";
 }

@@ -1,6 +1,9 @@
 // Messages, with descriptors, over a unix or TCP stream socket that never blocks; descriptors over unix ones only.
 #pragma once
 
+#include <sys/uio.h>
+
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -13,6 +16,7 @@
 #include <vector>
 
 #include "transports/file_descriptor.hpp"
+#include "transports/sealed_records.hpp"
 
 namespace tacc {
 
@@ -84,6 +88,8 @@ class Channel {
 
   int fd() const noexcept { return socket_.get(); }
   void trust() noexcept { trusted_ = true; }
+  /// What is queued and received from now on is encrypted. For a trusted end, before anything else of it is received.
+  void seal(const LinkKeys& keys);
 
   /// Appends a message to what flush() sends. The descriptors must stay open until it is sent.
   void queue(MessageKind kind, Payload payload, std::span<const int> descriptors = {});
@@ -126,8 +132,10 @@ class Channel {
   struct Frame {
     Header header;
     Payload payload;
-    std::vector<int> descriptors;
-    std::size_t sent;
+    std::vector<int> descriptors;  // until they are sent, with the first byte
+    bool isSealed = false;
+    bool isBegun = false;
+    std::size_t sent = 0;  // or, of a sealed one, what lies in records
   };
 
   std::optional<Header> peekHeader() const;
@@ -137,12 +145,19 @@ class Channel {
   std::size_t missingBytes() const;  // of the frame at hand, as far as its length is known
   bool noteLoss(int code) noexcept;  // whether it is that the connection has ended
   bool isAcceptable(const Header& header) const noexcept;
+  bool isRecordPending() const noexcept { return sealed_ && !sealed_->out.pending().empty(); }
+  std::size_t gather(Frame& frame, std::array<iovec, 2>& parts);
+  void composeRecord(Frame& frame);
+  void keep(std::span<const std::byte> bytes);
+  void keepText(std::span<const std::byte> bytes);
 
   FileDescriptor socket_;
   bool trusted_ = false;
   bool stalled_ = false;
-  bool garbled_ = false;  // something came that is no message
-  int error_ = 0;         // errno when the kernel gave up on the connection
+  bool garbled_ = false;                // something came that is no message
+  bool forged_ = false;                 // or that the other end has not sealed
+  int error_ = 0;                       // errno when the kernel gave up on the connection
+  std::unique_ptr<SealedLink> sealed_;  // null: in the clear
   std::deque<Frame> outgoing_;
   std::optional<Frame> lastWord_;
   bool saysLastWord_ = false;

@@ -1,10 +1,8 @@
 #include "comm/handshake.hpp"
 
-#include <sodium.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <string_view>
 
 #include "base/error.hpp"
 #include "comm/host.hpp"
@@ -13,38 +11,30 @@
 namespace tacc {
 namespace {
 
-Proof prove(const Secret& secret, std::string_view role, const Challenge& challenge, const Hello& hello,
+Proof prove(const Secret& secret, Purpose role, const Challenge& challenge, const Hello& hello,
             const Introduction& who) {
-  crypto_generichash_state state;
-  ::crypto_generichash_init(&state, secret.data(), secret.size(), sizeof(Proof));
-  const auto add = [&](const void* data, std::size_t bytes) {
-    ::crypto_generichash_update(&state, static_cast<const unsigned char*>(data), bytes);
-  };
-  add(role.data(), role.size());
-  add(challenge.nonce.data(), challenge.nonce.size());
-  add(hello.nonce.data(), hello.nonce.size());
-  add(&who, sizeof who);
-  Proof proof;
-  ::crypto_generichash_final(&state, proof.data(), proof.size());
-  return proof;
+  return keyedHash(secret, role, {bytesOf(challenge.nonce), bytesOf(hello.nonce), bytesOf(who)});
 }
 
-// Of equal length, so that no role followed by a nonce can read as the other role followed by another nonce.
-constexpr std::string_view joinerRole = "tacc: I join    ";
-constexpr std::string_view hubRole = "tacc: I am rank0";
-static_assert(joinerRole.size() == hubRole.size());
+constexpr Purpose joinerRole = "tacc: I join    ";
+constexpr Purpose hubRole = "tacc: I am rank0";
 
-bool equal(const Proof& a, const Proof& b) { return ::sodium_memcmp(a.data(), b.data(), a.size()) == 0; }
+/// Everything that either end has proven is part of the keys.
+LinkKeys keysOf(const Secret& secret, const Challenge& challenge, const Hello& hello, const Introduction& host) {
+  const auto parts = {bytesOf(challenge.nonce), bytesOf(hello.nonce), bytesOf(hello.who), bytesOf(host)};
+  return {keyedHash(secret, "tacc: to joiner ", parts), keyedHash(secret, "tacc: to host   ", parts)};
+}
 
 }  // namespace
 
-Introduction introduceSelf(int ranks, int rank) {
+Introduction introduceSelf(int ranks, int rank, bool encrypts) {
   Introduction who{};
   who.libraryVersion = TACC_VERSION_CODE;
   who.ranks = static_cast<std::uint32_t>(ranks);
   who.rank = static_cast<std::uint32_t>(rank);
   who.pid = static_cast<std::uint32_t>(::getpid());
   who.processSpace = processSpaceHash();
+  who.encrypts = encrypts ? 1 : 0;
   const std::string name = hostName().substr(0, who.host.size() - 1);
   std::ranges::copy(name, who.host.begin());
   return who;
@@ -64,12 +54,6 @@ std::string describeState(const Introduction& who, bool elsewhere) {
   return known ? fmt::format("{}, {}", place, describeProcess(static_cast<pid_t>(who.pid))) : place;
 }
 
-Nonce makeNonce() {
-  Nonce nonce;
-  ::randombytes_buf(nonce.data(), nonce.size());
-  return nonce;
-}
-
 Hello answerChallenge(const Secret& secret, const Challenge& challenge, const Introduction& who) {
   Hello hello{makeNonce(), who, {}};
   hello.proof = prove(secret, joinerRole, challenge, hello, who);
@@ -77,7 +61,7 @@ Hello answerChallenge(const Secret& secret, const Challenge& challenge, const In
 }
 
 bool isGenuine(const Secret& secret, const Challenge& challenge, const Hello& hello) {
-  return equal(hello.proof, prove(secret, joinerRole, challenge, hello, hello.who));
+  return areEqual(hello.proof, prove(secret, joinerRole, challenge, hello, hello.who));
 }
 
 Welcome answerHello(const Secret& secret, const Challenge& challenge, const Hello& hello, const Introduction& who) {
@@ -85,7 +69,21 @@ Welcome answerHello(const Secret& secret, const Challenge& challenge, const Hell
 }
 
 bool isGenuine(const Secret& secret, const Challenge& challenge, const Hello& hello, const Welcome& welcome) {
-  return equal(welcome.proof, prove(secret, hubRole, challenge, hello, welcome.who));
+  return areEqual(welcome.proof, prove(secret, hubRole, challenge, hello, welcome.who));
+}
+
+void trustJoiner(Channel& channel, const Secret& secret, const Challenge& challenge, const Hello& hello,
+                 const Introduction& self) {
+  channel.trust();
+  if (self.encrypts != 0 && hello.who.encrypts != 0) channel.seal(keysOf(secret, challenge, hello, self));
+}
+
+void trustHost(Channel& channel, const Secret& secret, const Challenge& challenge, const Hello& hello,
+               const Welcome& welcome) {
+  channel.trust();
+  if (hello.who.encrypts == 0 || welcome.who.encrypts == 0) return;
+  const LinkKeys ofHost = keysOf(secret, challenge, hello, welcome.who);
+  channel.seal({ofHost.receiving, ofHost.sending});
 }
 
 }  // namespace tacc

@@ -17,6 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include "transports/keyed_hash.hpp"
+
 struct taccTransport;
 
 namespace tacc {
@@ -88,6 +90,9 @@ struct NetworkOptions {
   int ranks = 1;
   std::string interface;                  // network interface to use; empty: the transport's own choice
   const taccTransport* plugin = nullptr;  // what the program brought (tacc/transport.h); used by the kind "mpi" alone
+  Key secret{};                           // the job's; by it ranks know each other
+  bool encrypts = false;                  // what is sent; only the kind "tcp" can
+  double silenceSeconds = 20;             // of a host that is cut off, until its ranks are lost; "tcp" keeps to it
 };
 
 /// One kind of transport. The registry lists all of them in the agreed order of preference, also those that this build

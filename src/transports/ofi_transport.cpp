@@ -17,6 +17,7 @@
 
 #include "base/error.hpp"
 #include "transports/ofi_provider.hpp"
+#include "transports/pair_marks.hpp"
 
 namespace tacc {
 namespace {
@@ -76,12 +77,13 @@ class OfiTransport final : public NetworkTransport {
   bool isQuiet();
   void deliver(const fi_cq_tagged_entry* entries, ssize_t count);
   void readError();
-  std::uint64_t wireTag(int sender, std::uint32_t tag) const;
+  std::uint64_t wireTag(std::uint64_t sender, std::uint32_t tag) const;
   void check(int result, const char* what) const;
 
   int rank_;
   OfiInfo info_;
-  int tagBits_;  // below the sender's rank; 32 unless the provider's tags are short
+  int tagBits_;  // below the sender's field; 32 unless the provider's tags are short
+  PairMarks marks_;
   Owned<fid_fabric> fabric_;
   Owned<fid_domain> domain_;
   Owned<fid_cq> completions_;
@@ -95,9 +97,10 @@ class OfiTransport final : public NetworkTransport {
   int descriptor_ = -1;
 };
 
+int bitsOfTags(const fi_info& info) { return static_cast<int>(std::bit_width(info.ep_attr->mem_tag_format)); }
+
 int chooseTagBits(const fi_info& info, int ranks) {
-  const int bits = static_cast<int>(std::bit_width(info.ep_attr->mem_tag_format));
-  return std::min(32, bits - static_cast<int>(std::bit_width(static_cast<unsigned>(ranks))));
+  return std::min(32, bitsOfTags(info) - static_cast<int>(std::bit_width(static_cast<unsigned>(ranks))));
 }
 
 /// `net` of libfabric 1.17 signals the descriptor of a queue with each completion, which takes two system calls and
@@ -111,7 +114,10 @@ void OfiTransport::check(int result, const char* what) const {
 }
 
 OfiTransport::OfiTransport(const NetworkOptions& options)
-    : rank_(options.rank), info_(chooseOfiProvider(options)), tagBits_(chooseTagBits(*info_, options.ranks)) {
+    : rank_(options.rank),
+      info_(chooseOfiProvider(options)),
+      tagBits_(chooseTagBits(*info_, options.ranks)),
+      marks_(options.rank, options.ranks, options.secret, bitsOfTags(*info_) - tagBits_) {
   fid_fabric* fabric = nullptr;
   check(fi_fabric(info_->fabric_attr, &fabric, nullptr), "open the fabric");
   fabric_.reset(fabric);
@@ -173,13 +179,15 @@ OfiTransport::~OfiTransport() {
 }
 
 std::vector<std::byte> OfiTransport::address() const {
-  // In front stands the provider, so that ranks which chose differently find out.
+  // In front stands the provider, so that ranks which chose differently find out; behind it the nonce.
+  const auto nonce = bytesOf(marks_.nonce());
   std::vector<std::byte> result(longestAddress);
   const std::size_t prefix = std::strlen(info_->fabric_attr->prov_name) + 1;
   if (prefix < longestAddress / 2) std::memcpy(result.data(), info_->fabric_attr->prov_name, prefix);
   std::size_t bytes = result.size() - prefix;
   check(fi_getname(&endpoint_->fid, result.data() + prefix, &bytes), "tell its address");
   result.resize(prefix + bytes);
+  result.insert(result.end(), nonce.begin(), nonce.end());
   return result;
 }
 
@@ -194,6 +202,11 @@ void OfiTransport::setPeers(std::vector<std::vector<std::byte>> addresses) {
            "rank {} uses libfabric's provider {} and rank {} uses {}; set FI_PROVIDER to one that all hosts have",
            rank_, own, peer, provider);
     }
+    Nonce nonce;
+    if (address.size() < own.size() + 1 + sizeof nonce)
+      fail(taccRemoteError, "rank {}: rank {} has sent no libfabric address", rank_, peer);
+    std::memcpy(nonce.data(), address.data() + address.size() - sizeof nonce, sizeof nonce);
+    marks_.setNonce(static_cast<int>(peer), nonce);
     fi_addr_t place = FI_ADDR_UNSPEC;
     if (fi_av_insert(addresses_.get(), address.data() + own.size() + 1, 1, &place, 0, nullptr) != 1)
       fail(taccSystemError, "rank {}: libfabric {} does not take the address of rank {}", rank_, nameOf(*info_), peer);
@@ -201,9 +214,9 @@ void OfiTransport::setPeers(std::vector<std::vector<std::byte>> addresses) {
   }
 }
 
-std::uint64_t OfiTransport::wireTag(int sender, std::uint32_t tag) const {
+std::uint64_t OfiTransport::wireTag(std::uint64_t sender, std::uint32_t tag) const {
   const std::uint64_t mask = (std::uint64_t{1} << tagBits_) - 1;
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(sender)) << tagBits_ | (tag & mask);
+  return sender << tagBits_ | (tag & mask);
 }
 
 void OfiTransport::start(bool isSend, int peer, std::uint32_t tag, void* data, std::size_t bytes,
@@ -237,11 +250,11 @@ void OfiTransport::start(bool isSend, int peer, std::uint32_t tag, void* data, s
 bool OfiTransport::post(Operation& operation) {
   void* descriptor = operation.registration ? fi_mr_desc(operation.registration.get()) : nullptr;
   const fi_addr_t peer = peers_[static_cast<std::size_t>(operation.peer)];
-  const ssize_t result = operation.isSend
-                             ? fi_tsend(endpoint_.get(), operation.data, operation.bytes, descriptor, peer,
-                                        wireTag(rank_, operation.tag), &operation.context)
-                             : fi_trecv(endpoint_.get(), operation.data, operation.bytes, descriptor, FI_ADDR_UNSPEC,
-                                        wireTag(operation.peer, operation.tag), 0, &operation.context);
+  const ssize_t result =
+      operation.isSend ? fi_tsend(endpoint_.get(), operation.data, operation.bytes, descriptor, peer,
+                                  wireTag(marks_.sending(operation.peer), operation.tag), &operation.context)
+                       : fi_trecv(endpoint_.get(), operation.data, operation.bytes, descriptor, FI_ADDR_UNSPEC,
+                                  wireTag(marks_.receiving(operation.peer), operation.tag), 0, &operation.context);
   if (result == -FI_EAGAIN) return false;
   if (result != 0) {
     fail(taccRemoteError, "rank {} cannot reach rank {}: {} (libfabric {})", rank_, operation.peer,

@@ -3,6 +3,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <deque>
 #include <mutex>
@@ -14,9 +15,12 @@ namespace tacc {
 namespace {
 
 constexpr std::size_t reservedPorts = 64;
-constexpr int idleSeconds = 5;
-constexpr int intervalSeconds = 3;
-constexpr int probes = 5;
+/// The other end is asked after a quarter of the time, and then in such intervals until the time is over.
+constexpr int probes = 15;
+constexpr double forEver = 7200;
+constexpr double longestSilence = 7 * 24 * 3600;  // the kernel counts no longer intervals
+/// Behind an operation's time-out, so that the inquest that it begins has the first word.
+constexpr double afterTimeout = 5;
 
 FileDescriptor bindFamily(int family, const InetAddress& address) noexcept {
   FileDescriptor socket =
@@ -84,18 +88,24 @@ void setOption(int fd, int level, int option, int value) noexcept {
   (void)::setsockopt(fd, level, option, &value, sizeof value);
 }
 
-void tuneTcpForData(int fd) noexcept {
+double silenceFor(double operationTimeout) noexcept {
+  if (operationTimeout <= 0) return forEver;
+  return std::clamp(operationTimeout + afterTimeout, leastSilence, longestSilence);
+}
+
+void tuneTcpForData(int fd, double silence) noexcept {
+  const int interval = std::max(1, static_cast<int>(silence * 0.75 / probes));
   setOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   setOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  setOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, idleSeconds);
-  setOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, intervalSeconds);
+  setOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, static_cast<int>(silence) - interval * probes));
+  setOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval);
   setOption(fd, IPPROTO_TCP, TCP_KEEPCNT, probes);
 }
 
-void tuneTcp(int fd) noexcept {
-  tuneTcpForData(fd);
+void tuneTcp(int fd, double silence) noexcept {
+  tuneTcpForData(fd, silence);
   // Counts as well while the other end answers and its window is closed.
-  setOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, (idleSeconds + intervalSeconds * probes) * 1000);
+  setOption(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(silence * 1000));
 }
 
 }  // namespace tacc

@@ -28,10 +28,17 @@ void releasePort(std::uint16_t port) noexcept;
 /// As setsockopt(). Says nothing where the kernel lacks the option: messages move without it.
 void setOption(int fd, int level, int option, int value) noexcept;
 
-/// For a connection: messages leave at once, and a silent other end is found dead after about 20 s.
-void tuneTcp(int fd) noexcept;
+/// How long a connection's other end may be silent, its host gone or cut off, until the kernel calls the connection
+/// dead: as long as an operation may wait for another rank, so that a shorter break is no failure, but at least
+/// `leastSilence`; for an operation that may wait for ever, two hours. In seconds, all.
+double silenceFor(double operationTimeout) noexcept;
+inline constexpr double leastSilence = 20;
 
-/// The same for a connection whose other end may live and not read for a long time.
-void tuneTcpForData(int fd) noexcept;
+/// For a connection: messages leave at once, and an other end that is silent for so long is found dead.
+void tuneTcp(int fd, double silence = leastSilence) noexcept;
+
+/// The same for a connection whose other end may live and not read for a long time. While data are under way to a host
+/// that has gone, the kernel decides how long it tries (net.ipv4.tcp_retries2, 15 minutes or more).
+void tuneTcpForData(int fd, double silence = leastSilence) noexcept;
 
 }  // namespace tacc

@@ -33,7 +33,7 @@ void TcpInbox::post(std::uint32_t tag, void* data, std::size_t capacity, Network
     return;
   }
   const bool isComing = isKept_ && found == kept_.end() - 1;
-  const std::size_t bytes = found->data.size();
+  const std::size_t bytes = found->bytes;
   check(tag, bytes, capacity);
   const std::size_t arrived = isComing ? bytes - left_ : bytes;
   if (arrived > 0) std::memcpy(to, found->data.data(), arrived);
@@ -42,6 +42,7 @@ void TcpInbox::post(std::uint32_t tag, void* data, std::size_t capacity, Network
   if (!isComing) return complete(request, bytes);
   isKept_ = false;
   at_ = to + arrived;
+  room_ = left_;
   request_ = &request;
 }
 
@@ -52,11 +53,12 @@ void TcpInbox::begin(std::uint32_t tag, std::size_t bytes) {
   bytes_ = left_ = bytes;
   isKept_ = found == posted_.end();
   if (isKept_) {
-    kept_.push_back({tag, std::vector<std::byte>(bytes)});
+    kept_.push_back({tag, bytes, {}});
     keptBytes_ += bytes;
-    at_ = kept_.back().data.data();
+    makeRoom(firstMemory);
   } else {
     at_ = found->data;
+    room_ = bytes;
     request_ = found->request;
     posted_.erase(found);
   }
@@ -66,7 +68,27 @@ void TcpInbox::begin(std::uint32_t tag, std::size_t bytes) {
 void TcpInbox::landed(std::size_t bytes) {
   at_ += bytes;
   left_ -= bytes;
-  if (left_ == 0 && bytes > 0) finish();
+  room_ -= bytes;
+  if (room_ > 0 || bytes == 0) return;
+  if (left_ == 0) return finish();
+  makeRoom(kept_.back().data.size());
+}
+
+/// For more of the message that is kept: up to `most` bytes.
+void TcpInbox::makeRoom(std::size_t most) {
+  std::vector<std::byte>& data = kept_.back().data;
+  const std::size_t arrived = data.size();
+  data.resize(arrived + std::min(left_, most));
+  at_ = data.data() + arrived;
+  room_ = data.size() - arrived;
+}
+
+void TcpInbox::failForged() const {
+  fail(taccRemoteError,
+       "rank {} got bytes on its connection to rank {} that this rank did not send there: they were changed, repeated "
+       "or "
+       "left out on their way (TACC_ENCRYPTION=on, tcp)",
+       rank_, peer_);
 }
 
 void TcpInbox::finish() {

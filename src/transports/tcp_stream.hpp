@@ -8,10 +8,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <vector>
 
 #include "transports/file_descriptor.hpp"
 #include "transports/network_transport.hpp"
+#include "transports/sealed_records.hpp"
 #include "transports/tcp_coalescing.hpp"
 #include "transports/tcp_inbox.hpp"
 
@@ -28,12 +30,14 @@ class TcpStream {
 
   /// Messages may be given before there is a connection.
   void open(FileDescriptor socket) noexcept { socket_ = std::move(socket); }
+  /// From the first byte on both directions are encrypted (sealed_records.hpp).
+  void seal(const LinkKeys& keys) { sealed_ = std::make_unique<SealedLink>(keys); }
   /// Closes so that TCP delivers what it has taken: it would not if something stayed unread.
   void close() noexcept;
   int fd() const noexcept { return socket_.get(); }
   bool isOpen() const noexcept { return socket_.valid(); }
 
-  bool hasOutput() const noexcept { return !outgoing_.empty(); }
+  bool hasOutput() const noexcept { return !outgoing_.empty() || (sealed_ && !sealed_->out.pending().empty()); }
   /// Sends what the socket takes now. Closed: the other end is gone, errno says how.
   State flush();
   /// Reads what is there, or a good part of it, while the inbox has room; `moved` becomes true when something was.
@@ -60,10 +64,14 @@ class TcpStream {
   };
 
   void advanceOutput(std::size_t sent);
+  State flushSealed();
+  void composeRecord();
+  State receiveSealed(TcpInbox& inbox, bool hasEnded, bool& moved);
   void parse(TcpInbox& inbox);
 
   FileDescriptor socket_;
   TcpCoalescing coalescing_;
+  std::unique_ptr<SealedLink> sealed_;  // null: in the clear
   std::deque<Outgoing> outgoing_;
   std::size_t sent_ = 0;            // of the first
   std::vector<std::byte> staging_;  // made at the first read

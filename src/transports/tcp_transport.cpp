@@ -13,8 +13,11 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/log.hpp"
 #include "transports/interfaces.hpp"
 #include "transports/tcp.hpp"
+#include "transports/tcp_attempt.hpp"
+#include "transports/tcp_credentials.hpp"
 #include "transports/tcp_stream.hpp"
 #include "transports/tcp_visitors.hpp"
 
@@ -29,14 +32,15 @@ constexpr int looksAtOne = 8;
 /// A rank that owes an acknowledgement waits for more messages so many times before it gives it.
 constexpr int looksBeforeAcknowledging = 8;
 constexpr std::size_t addressesAtMost = 16;
-/// For the kernel of the other host to answer: then the next of its addresses is tried.
-constexpr std::chrono::seconds connectTime{5};
+/// Connections in a row before messages have their turn.
+constexpr int acceptedAtOnce = 16;
+/// Without a descriptor for another connection.
+constexpr std::chrono::milliseconds shortPause{100};
 
 struct Peer {
   enum class Link : std::uint8_t {
     none,
-    connecting,  // `attempt`, to `address`
-    greeted,     // `attempt` stands; the other rank has to say whether it takes it
+    connecting,  // `attempt`
     expected,    // the other rank connects
     open,
     lost,
@@ -44,19 +48,15 @@ struct Peer {
   Peer(int rank, int peer) : inbox(rank, peer) {}
 
   std::vector<InetAddress> addresses;
-  TcpKey key{};
   Link link = Link::none;
-  FileDescriptor attempt;
-  std::size_t address = 0;  // that is tried
-  Clock::time_point deadline{};
+  std::unique_ptr<TcpAttempt> attempt;
   std::uint32_t events = 0;  // that epoll looks for
   int error = 0;             // errno of a link that is lost
   TcpInbox inbox;
   TcpStream stream;
 };
 
-/// Both ranks of a pair may connect at the same time. The connection of the lower rank is the one that stays: it may be
-/// used at once, while the higher rank waits for an answer.
+/// Both ranks of a pair may connect at the same time. The connection of the lower rank is the one that stays.
 class TcpTransport final : public NetworkTransport {
  public:
   explicit TcpTransport(const NetworkOptions& options);
@@ -82,12 +82,12 @@ class TcpTransport final : public NetworkTransport {
   void watch(int operation, int fd, std::uint32_t events, Source source, int index);
   void update(int rank);
   void connect(int rank);
-  void tryAddresses(int rank);
-  void giveUpAddress(int rank, int error);
-  void onAttempt(int rank);
-  void onAnswer(int rank);
+  void follow(int rank, TcpAttempt::Outcome outcome);
+  void endAttempt(int rank);
+  void acceptSome();
+  void listenAgain(Clock::time_point now);
   void onGuest(TcpVisitors::Guest guest);
-  void adopt(int rank, FileDescriptor socket);
+  void adopt(int rank, FileDescriptor socket, const LinkKeys& keys);
   bool onStream(int rank, std::uint32_t events);
   void acknowledgeInTime(bool moved);
   void checkDeadlines();
@@ -95,14 +95,17 @@ class TcpTransport final : public NetworkTransport {
   [[noreturn]] void failLost(int rank, int error) const;
 
   int rank_;
+  bool encrypts_;
+  double silence_;
   std::vector<InterfaceAddress> own_;
   FileDescriptor listener_;
   FileDescriptor events_;
-  TcpKey key_;
+  TcpCredentials credentials_;
   TcpVisitors visitors_;
+  std::optional<Clock::time_point> deafUntil_;  // the listener is not looked at
   std::vector<Peer> peers_;
-  int attempts_ = 0;  // under way
-  int latest_ = 0;    // of which a message was asked for last
+  std::vector<int> attempts_;  // peers that one is made to
+  int latest_ = 0;             // of which a message was asked for last
   int expected_ = -1;
   int looks_ = 0;  // at its connection alone
   std::uint64_t reads_ = 0;
@@ -124,11 +127,13 @@ std::vector<InterfaceAddress> chooseOwn(const NetworkOptions& options) {
 
 TcpTransport::TcpTransport(const NetworkOptions& options)
     : rank_(options.rank),
+      encrypts_(options.encrypts),
+      silence_(options.silenceSeconds),
       own_(chooseOwn(options)),
       listener_(bindTcp(0)),
       events_(::epoll_create1(EPOLL_CLOEXEC)),
-      key_(makeTcpKey()),
-      visitors_(options.rank, key_, static_cast<std::size_t>(options.ranks)) {
+      credentials_(options.rank, static_cast<std::size_t>(options.ranks), options.secret),
+      visitors_(credentials_) {
   if (!listener_.valid() || ::listen(listener_.get(), SOMAXCONN) != 0)
     failErrno("rank {}: cannot listen on TCP", rank_);
   if (!events_.valid()) failErrno("rank {}: cannot watch its connections", rank_);
@@ -141,10 +146,12 @@ TcpTransport::~TcpTransport() {
   for (Peer& peer : peers_) peer.stream.close();
 }
 
-std::string TcpTransport::describe() const { return fmt::format("tcp on {}", describeAddresses(own_)); }
+std::string TcpTransport::describe() const {
+  return fmt::format("{}tcp on {}", encrypts_ ? "encrypted " : "", describeAddresses(own_));
+}
 
 std::vector<std::byte> TcpTransport::address() const {
-  TcpAddress mine{portOf(listener_.get()), key_, {}};
+  TcpAddress mine{portOf(listener_.get()), credentials_.publicKey(), {}};
   for (const InterfaceAddress& one : own_) mine.hosts.push_back(one.address.v6());
   return packTcpAddress(mine);
 }
@@ -153,8 +160,11 @@ void TcpTransport::setPeers(std::vector<std::vector<std::byte>> addresses) {
   for (std::size_t rank = 0; rank < addresses.size(); ++rank) {
     const std::optional<TcpAddress> address = unpackTcpAddress(addresses[rank]);
     if (!address) fail(taccInternalError, "rank {}: rank {} has no TCP address", rank_, rank);
-    peers_[rank].key = address->key;
-    for (const InetAddress::V6& host : address->hosts) peers_[rank].addresses.emplace_back(host, address->port);
+    credentials_.setPublicKey(static_cast<int>(rank), address->publicKey);
+    for (const InetAddress::V6& host : address->hosts) {
+      peers_[rank].addresses.emplace_back(host, address->port);
+      visitors_.addHost(host);
+    }
   }
 }
 
@@ -194,91 +204,88 @@ void TcpTransport::receive(int rank, std::uint32_t tag, void* data, std::size_t 
 }
 
 void TcpTransport::connect(int rank) {
-  at(rank).link = Link::connecting;
-  ++attempts_;
-  tryAddresses(rank);
+  Peer& peer = at(rank);
+  peer.link = Link::connecting;
+  peer.attempt = std::make_unique<TcpAttempt>(credentials_, rank, peer.addresses);
+  attempts_.push_back(rank);
+  follow(rank, peer.attempt->begin());
 }
 
-/// Begins with the next of the other rank's addresses that a connection can be tried to.
-void TcpTransport::tryAddresses(int rank) {
+/// What comes after a step of an attempt.
+void TcpTransport::follow(int rank, TcpAttempt::Outcome outcome) {
   Peer& peer = at(rank);
-  for (; peer.address < peer.addresses.size(); ++peer.address) {
-    sockaddr_storage storage;
-    const socklen_t bytes = peer.addresses[peer.address].fill(storage);
-    peer.attempt =
-        ownDescriptor([&] { return ::socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
-    if (peer.attempt.valid() &&
-        (::connect(peer.attempt.get(), reinterpret_cast<const sockaddr*>(&storage), bytes) == 0 ||
-         errno == EINPROGRESS)) {
-      peer.deadline = Clock::now() + connectTime;
-      return watch(EPOLL_CTL_ADD, peer.attempt.get(), EPOLLOUT, Source::attempt, rank);
+  switch (outcome) {
+    case TcpAttempt::Outcome::pending: {
+      const int operation = peer.attempt->isRenewed() ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+      if (const int fd = peer.attempt->descriptor(); fd >= 0)
+        watch(operation, fd, peer.attempt->isConnecting() ? EPOLLOUT : EPOLLIN, Source::attempt, rank);
+      return;
     }
-    peer.error = errno;
+    case TcpAttempt::Outcome::taken: {
+      const LinkKeys keys = peer.attempt->keys();
+      FileDescriptor socket = peer.attempt->takeSocket();
+      endAttempt(rank);
+      return adopt(rank, std::move(socket), keys);
+    }
+    case TcpAttempt::Outcome::refused:
+      endAttempt(rank);
+      peer.link = Link::expected;
+      // The lower rank's connection is refused by one that has lost this rank.
+      if (rank_ < rank) lose(rank, ECONNRESET);
+      return;
+    case TcpAttempt::Outcome::unreachable: {
+      const std::string tried = peer.attempt->describeAddresses(), problem = peer.attempt->problem();
+      endAttempt(rank);
+      peer.link = Link::lost;
+      peer.error = EHOSTUNREACH;
+      fail(taccRemoteError, "rank {} cannot reach rank {} at {}: {} (tcp)", rank_, rank, tried, problem);
+    }
   }
-  --attempts_;
-  peer.link = Link::lost;
-  std::string tried;
-  for (const InetAddress& address : peer.addresses) tried += (tried.empty() ? "" : ", ") + address.text();
-  fail(taccRemoteError, "rank {} cannot reach rank {} at {}: {} (tcp)", rank_, rank, tried, std::strerror(peer.error));
 }
 
-void TcpTransport::giveUpAddress(int rank, int error) {
-  Peer& peer = at(rank);
-  peer.attempt.reset();
-  peer.error = error;
-  ++peer.address;
-  tryAddresses(rank);
+void TcpTransport::endAttempt(int rank) {
+  at(rank).attempt.reset();
+  std::erase(attempts_, rank);
 }
 
-void TcpTransport::onAttempt(int rank) {
-  Peer& peer = at(rank);
-  if (peer.link == Link::greeted) return onAnswer(rank);
-  if (peer.link != Link::connecting) return;
-  int error = 0;
-  socklen_t length = sizeof error;
-  ::getsockopt(peer.attempt.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-  if (error != 0) return giveUpAddress(rank, error);
-  tuneTcpForData(peer.attempt.get());
-  TcpHello hello;
-  hello.from = static_cast<std::uint32_t>(rank_);
-  hello.to = static_cast<std::uint32_t>(rank);
-  hello.key = peer.key;
-  // A new connection has room for it.
-  if (::send(peer.attempt.get(), &hello, sizeof hello, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof hello))
-    return giveUpAddress(rank, errno);
-  --attempts_;
-  if (rank_ < rank) return adopt(rank, std::move(peer.attempt));
-  peer.link = Link::greeted;
-  watch(EPOLL_CTL_MOD, peer.attempt.get(), EPOLLIN, Source::attempt, rank);
+void TcpTransport::acceptSome() {
+  for (int turn = 0; turn < acceptedAtOnce; ++turn) {
+    const std::optional<int> visitor = visitors_.accept(listener_.get());
+    if (!visitor) break;
+    watch(EPOLL_CTL_ADD, visitors_.descriptorOf(*visitor), EPOLLIN, Source::visitor, *visitor);
+  }
+  if (!visitors_.isShort()) return;
+  log(LogLevel::warn, rank_,
+      "no descriptor is left for the connection of another rank, which has to wait; raise ulimit -n");
+  watch(EPOLL_CTL_MOD, listener_.get(), 0, Source::listener, 0);
+  deafUntil_ = Clock::now() + shortPause;
 }
 
-void TcpTransport::onAnswer(int rank) {
-  Peer& peer = at(rank);
-  char answer = 0;
-  const ssize_t got = ::recv(peer.attempt.get(), &answer, 1, 0);
-  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-  if (got == 1 && answer == tcpTaken) return adopt(rank, std::move(peer.attempt));
-  peer.attempt.reset();
-  peer.link = Link::expected;
-  if (got != 1 || answer != tcpRefused) lose(rank, got < 0 ? errno : ECONNRESET);
+void TcpTransport::listenAgain(Clock::time_point now) {
+  if (now < *deafUntil_) return;
+  watch(EPOLL_CTL_MOD, listener_.get(), EPOLLIN, Source::listener, 0);
+  deafUntil_.reset();
 }
 
 void TcpTransport::onGuest(TcpVisitors::Guest guest) {
   Peer& peer = at(guest.rank);
   const bool isLower = guest.rank < rank_;
   const bool isTaken = peer.link != Link::open && peer.link != Link::lost && (isLower || peer.link != Link::connecting);
-  const char answer = isTaken ? tcpTaken : tcpRefused;
-  if (!isLower && ::send(guest.socket.get(), &answer, 1, MSG_NOSIGNAL) != 1) return;
+  const Key& key = *credentials_.keyWith(guest.rank);
+  const TcpAnswer answer =
+      answerHello(key, guest.challenge, guest.hello, isTaken ? TcpVerdict::taken : TcpVerdict::refused);
+  if (::send(guest.socket.get(), &answer, sizeof answer, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof answer)) return;
   if (!isTaken) return;
-  if (peer.link == Link::connecting) --attempts_;
-  peer.attempt.reset();
-  adopt(guest.rank, std::move(guest.socket));
+  if (peer.attempt) endAttempt(guest.rank);
+  adopt(guest.rank, std::move(guest.socket), linkKeys(key, guest.challenge, guest.hello, false));
 }
 
-void TcpTransport::adopt(int rank, FileDescriptor socket) {
+void TcpTransport::adopt(int rank, FileDescriptor socket, const LinkKeys& keys) {
   Peer& peer = at(rank);
   peer.link = Link::open;
+  tuneTcpForData(socket.get(), silence_);
   peer.stream.open(std::move(socket));
+  if (encrypts_) peer.stream.seal(keys);
   peer.events = EPOLLIN;
   watch(EPOLL_CTL_MOD, peer.stream.fd(), peer.events, Source::stream, rank);
   if (peer.stream.flush() == TcpStream::State::closed) lose(rank, errno);
@@ -323,12 +330,13 @@ void TcpTransport::failLost(int rank, int error) const {
 }
 
 void TcpTransport::checkDeadlines() {
-  visitors_.dismissSilent();
-  if (attempts_ == 0) return;
   const auto now = Clock::now();
-  for (std::size_t rank = 0; rank < peers_.size(); ++rank)
-    if (peers_[rank].link == Link::connecting && peers_[rank].deadline < now)
-      giveUpAddress(static_cast<int>(rank), ETIMEDOUT);
+  visitors_.dismissSilent();
+  if (deafUntil_) listenAgain(now);
+  for (std::size_t i = attempts_.size(); i-- > 0;) {
+    const int rank = attempts_[i];
+    if (at(rank).attempt->isDue(now)) follow(rank, at(rank).attempt->onDue());
+  }
 }
 
 bool TcpTransport::progress() {
@@ -340,20 +348,19 @@ bool TcpTransport::progress() {
   }
   epoll_event events[eventsAtOnce];
   const int count = ::epoll_wait(events_.get(), events, eventsAtOnce, 0);
-  if (attempts_ > 0 || !visitors_.isEmpty()) checkDeadlines();
+  if (!attempts_.empty() || !visitors_.isEmpty() || deafUntil_) checkDeadlines();
   bool moved = false;
   for (int i = 0; i < count; ++i) {
     const auto index = static_cast<int>(events[i].data.u64 & 0xFFFFFFFF);
     switch (static_cast<Source>(events[i].data.u64 >> 32)) {
       case Source::listener:
-        while (const std::optional<int> visitor = visitors_.accept(listener_.get()))
-          watch(EPOLL_CTL_ADD, visitors_.descriptorOf(*visitor), EPOLLIN, Source::visitor, *visitor);
+        acceptSome();
         break;
       case Source::visitor:
-        if (auto guest = visitors_.listen(index)) onGuest(std::move(*guest));
+        visitors_.listen(index);
         break;
       case Source::attempt:
-        onAttempt(index);
+        if (at(index).attempt) follow(index, at(index).attempt->advance());
         break;
       case Source::stream:
         moved |= onStream(index, events[i].events);
@@ -361,6 +368,7 @@ bool TcpTransport::progress() {
     }
     moved = true;
   }
+  while (auto guest = visitors_.nextGuest()) onGuest(std::move(*guest));
   acknowledgeInTime(moved);
   return moved;
 }

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <new>
 #include <optional>
 #include <utility>
 
 #include "base/error.hpp"
+#include "transports/pair_marks.hpp"
 #include "transports/ucx_context.hpp"
 
 namespace tacc {
@@ -17,12 +19,13 @@ namespace {
 constexpr std::chrono::milliseconds closingTime{500};
 constexpr std::size_t operationsAtOnce = 64;
 constexpr std::size_t cacheLine = 64;
+/// In front of the worker's address: whether it has a fabric, and the nonce.
+constexpr std::size_t addressFront = 1 + sizeof(Nonce);
 constexpr ucp_tag_t wholeTag = ~ucp_tag_t{0};
 
-/// In the worker, all messages to a rank share one matching space: the upper half of a tag is the sender.
-ucp_tag_t tagOf(int sender, std::uint32_t tag) {
-  return static_cast<ucp_tag_t>(static_cast<std::uint32_t>(sender)) << 32 | tag;
-}
+/// In the worker, all messages to a rank share one matching space: the upper half of a tag is the sender's.
+constexpr int senderBits = 32;
+ucp_tag_t tagOf(std::uint64_t sender, std::uint32_t tag) { return sender << senderBits | tag; }
 
 class UcxTransport;
 
@@ -82,6 +85,7 @@ class UcxTransport final : public NetworkTransport {
 
   UcxContext context_;
   int rank_;
+  PairMarks marks_;
   std::size_t requestBytes_;  // UCX's part of an operation, rounded up to cache lines
   std::vector<std::unique_ptr<std::byte[]>> chunks_;
   std::vector<Operation*> operations_;
@@ -97,7 +101,10 @@ class UcxTransport final : public NetworkTransport {
 std::size_t roundUp(std::size_t bytes) { return (bytes + cacheLine - 1) / cacheLine * cacheLine; }
 
 UcxTransport::UcxTransport(const NetworkOptions& options)
-    : context_(options), rank_(options.rank), requestBytes_(roundUp(context_.requestBytes())) {
+    : context_(options),
+      rank_(options.rank),
+      marks_(options.rank, options.ranks, options.secret, senderBits),
+      requestBytes_(roundUp(context_.requestBytes())) {
   addOperations();
   ucp_worker_params_t parameters = {};
   parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
@@ -168,9 +175,10 @@ std::vector<std::byte> UcxTransport::address() const {
   const ucs_status_t status = ucp_worker_query(worker_, &attributes);
   if (status != UCS_OK) fail(taccSystemError, "rank {}: UCX has no address: {}", rank_, ucs_status_string(status));
   const auto* bytes = reinterpret_cast<const std::byte*>(attributes.address);
-  std::vector<std::byte> result(1 + attributes.address_length);
+  std::vector<std::byte> result(addressFront + attributes.address_length);
   result.front() = std::byte{context_.hasFabric()};
-  std::copy_n(bytes, attributes.address_length, result.begin() + 1);
+  std::ranges::copy(bytesOf(marks_.nonce()), result.begin() + 1);
+  std::copy_n(bytes, attributes.address_length, result.begin() + addressFront);
   ucp_worker_release_address(worker_, attributes.address);
   return result;
 }
@@ -179,9 +187,12 @@ void UcxTransport::setPeers(std::vector<std::vector<std::byte>> addresses) {
   peers_.resize(addresses.size());  // and never again: UCX has pointers to them
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     const std::vector<std::byte>& address = addresses[i];
-    if (address.empty()) fail(taccRemoteError, "rank {}: rank {} has sent no UCX address", rank_, i);
+    if (address.size() <= addressFront) fail(taccRemoteError, "rank {}: rank {} has sent no UCX address", rank_, i);
     peers_[i].hasFabric = address.front() != std::byte{0};
-    peers_[i].address.assign(address.begin() + 1, address.end());
+    Nonce nonce;
+    std::memcpy(nonce.data(), address.data() + 1, nonce.size());
+    marks_.setNonce(static_cast<int>(i), nonce);
+    peers_[i].address.assign(address.begin() + addressFront, address.end());
     peers_[i].transport = this;
   }
 }
@@ -299,8 +310,8 @@ void UcxTransport::send(int peer, std::uint32_t tag, const void* data, std::size
   parameters.cb.send = onSent;
   parameters.user_data = &operation;
   parameters.memory_type = UCS_MEMORY_TYPE_HOST;
-  const ucs_status_ptr_t result =
-      ucp_tag_send_nbx(peers_[static_cast<std::size_t>(peer)].endpoint, data, bytes, tagOf(rank_, tag), &parameters);
+  const ucs_status_ptr_t result = ucp_tag_send_nbx(peers_[static_cast<std::size_t>(peer)].endpoint, data, bytes,
+                                                   tagOf(marks_.sending(peer), tag), &parameters);
   if (!UCS_PTR_IS_PTR(result)) end(operation, UCS_PTR_STATUS(result), 0);
   if (error_) throwError();
 }
@@ -316,7 +327,8 @@ void UcxTransport::receive(int peer, std::uint32_t tag, void* data, std::size_t 
   parameters.cb.recv = onReceived;
   parameters.user_data = &operation;
   parameters.memory_type = UCS_MEMORY_TYPE_HOST;
-  const ucs_status_ptr_t result = ucp_tag_recv_nbx(worker_, data, capacity, tagOf(peer, tag), wholeTag, &parameters);
+  const ucs_status_ptr_t result =
+      ucp_tag_recv_nbx(worker_, data, capacity, tagOf(marks_.receiving(peer), tag), wholeTag, &parameters);
   if (UCS_PTR_IS_ERR(result)) end(operation, UCS_PTR_STATUS(result), 0);
   if (error_) throwError();
 }

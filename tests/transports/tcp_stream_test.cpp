@@ -7,6 +7,10 @@
 #include <algorithm>
 #include <deque>
 #include <random>
+#include <span>
+#include <string>
+
+#include "base/error.hpp"
 
 namespace tacc::test {
 namespace {
@@ -20,7 +24,15 @@ std::pair<FileDescriptor, FileDescriptor> connectedPair() {
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-TEST(TcpStream, MessagesOfAllSizesArriveWhole) {
+class TcpStreamTest : public testing::TestWithParam<bool> {};
+
+void sealBoth(TcpStream& one, TcpStream& other) {
+  const LinkKeys keys{makeNonce(), makeNonce()};
+  one.seal(keys);
+  other.seal({keys.receiving, keys.sending});
+}
+
+TEST_P(TcpStreamTest, MessagesOfAllSizesArriveWhole) {
   std::mt19937 random(1);
   auto [left, right] = connectedPair();
   TcpStream sender, receiver;
@@ -31,6 +43,7 @@ TEST(TcpStream, MessagesOfAllSizesArriveWhole) {
   std::vector<NetworkRequest> sends(count), receives(count);
   sender.open(std::move(left));
   receiver.open(std::move(right));
+  if (GetParam()) sealBoth(sender, receiver);
   bool moved = false;
   for (std::uint32_t m = 0; m < count; ++m) {
     sent.emplace_back(sizes[random() % std::size(sizes)]);
@@ -54,12 +67,13 @@ TEST(TcpStream, MessagesOfAllSizesArriveWhole) {
   }
 }
 
-TEST(TcpStream, WhatWasSentArrivesThoughTheSenderCloses) {
+TEST_P(TcpStreamTest, WhatWasSentArrivesThoughTheSenderCloses) {
   auto [left, right] = connectedPair();
   TcpStream sender, receiver;
   TcpInbox inbox(0, 1);
   sender.open(std::move(left));
   receiver.open(std::move(right));
+  if (GetParam()) sealBoth(sender, receiver);
   int sent = 42, unread = 43, received = 0;
   NetworkRequest send, unasked, receive;
   bool moved = false;
@@ -72,6 +86,79 @@ TEST(TcpStream, WhatWasSentArrivesThoughTheSenderCloses) {
   EXPECT_EQ(receiver.receive(inbox, true, moved), TcpStream::State::closed);
   EXPECT_TRUE(receive.done);
   EXPECT_EQ(received, 42);
+}
+
+INSTANTIATE_TEST_SUITE_P(Encrypted, TcpStreamTest, testing::Bool(),
+                         [](const auto& information) { return information.param ? "sealed" : "clear"; });
+
+/// All that a sender writes for some messages.
+std::vector<std::byte> writtenFor(std::span<const std::vector<std::byte>> messages, const LinkKeys& keys) {
+  auto [left, right] = connectedPair();
+  TcpStream sender;
+  sender.open(std::move(left));
+  sender.seal(keys);
+  std::vector<NetworkRequest> requests(messages.size());
+  std::vector<std::byte> wire;
+  for (std::uint32_t m = 0; m < messages.size(); ++m)
+    sender.send(m, messages[m].data(), messages[m].size(), 0, requests[m]);
+  while (sender.hasOutput()) {
+    EXPECT_EQ(sender.flush(), TcpStream::State::open);
+    std::byte piece[4096];
+    for (ssize_t got; (got = ::recv(right.get(), piece, sizeof piece, MSG_DONTWAIT)) > 0;)
+      wire.insert(wire.end(), piece, piece + got);
+  }
+  return wire;
+}
+
+TEST(SealedTcpStream, NoTextIsOnTheWireAndNoChangedByteIsTaken) {
+  const unsigned seed = std::random_device()();
+  SCOPED_TRACE(seed);
+  std::mt19937 random(seed);
+  const Key key = makeNonce();
+  std::vector<std::vector<std::byte>> messages;
+  for (const std::size_t bytes : {40, 0, 3000, 100}) messages.emplace_back(bytes, std::byte{0x5A});
+  const std::vector<std::byte> wire = writtenFor(messages, {key, makeNonce()});
+  const std::vector<std::byte> clear(16, std::byte{0x5A});
+  EXPECT_TRUE(std::ranges::search(wire, clear).empty());
+  for (int turn = 0; turn < 300; ++turn) {
+    std::vector<std::byte> changed = wire;
+    const std::size_t bit = random() % (changed.size() * 8);
+    const bool isCut = turn % 3 == 2;
+    if (isCut)
+      changed.resize(bit / 8);
+    else
+      changed[bit / 8] ^= static_cast<std::byte>(1u << bit % 8);
+    auto [left, right] = connectedPair();
+    TcpStream receiver;
+    receiver.open(std::move(right));
+    receiver.seal({makeNonce(), key});
+    TcpInbox inbox(3, 5);
+    std::vector<std::vector<std::byte>> received;
+    std::vector<NetworkRequest> requests(messages.size());
+    for (std::uint32_t m = 0; m < messages.size(); ++m) {
+      received.emplace_back(messages[m].size());
+      inbox.post(m, received[m].data(), received[m].size(), requests[m]);
+    }
+    bool moved = false;
+    try {
+      for (std::size_t at = 0; at < changed.size();) {
+        const ssize_t sent = ::send(left.get(), changed.data() + at, changed.size() - at, MSG_DONTWAIT);
+        if (sent > 0) at += static_cast<std::size_t>(sent);
+        ASSERT_EQ(receiver.receive(inbox, false, moved), TcpStream::State::open);
+      }
+      left.reset();
+      EXPECT_EQ(receiver.receive(inbox, true, moved), TcpStream::State::closed);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.result(), taccRemoteError);
+      EXPECT_NE(std::string(error.what()).find("rank 5"), std::string::npos) << error.what();
+      EXPECT_FALSE(isCut);
+    }
+    EXPECT_TRUE(inbox.isAwaited()) << "all was taken";
+    for (std::size_t m = 0; m < messages.size(); ++m)
+      if (requests[m].done) {
+        EXPECT_EQ(received[m], messages[m]);
+      }
+  }
 }
 
 }  // namespace

@@ -1,0 +1,54 @@
+// How long a TCP connection waits for a host that is silent.
+#include "transports/tcp.hpp"
+
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+namespace tacc::test {
+namespace {
+
+int optionOf(const FileDescriptor& socket, int level, int option) {
+  int value = -1;
+  socklen_t length = sizeof value;
+  EXPECT_EQ(::getsockopt(socket.get(), level, option, &value, &length), 0);
+  return value;
+}
+
+/// Seconds until the kernel calls an idle connection to such a host dead.
+int secondsOf(const FileDescriptor& socket) {
+  EXPECT_EQ(optionOf(socket, SOL_SOCKET, SO_KEEPALIVE), 1);
+  return optionOf(socket, IPPROTO_TCP, TCP_KEEPIDLE) +
+         optionOf(socket, IPPROTO_TCP, TCP_KEEPINTVL) * optionOf(socket, IPPROTO_TCP, TCP_KEEPCNT);
+}
+
+TEST(TcpSilence, LastsAsLongAsAnOperationMayWait) {
+  for (const double timeout : {0.5, 2.0, 20.0, 30.0, 59.9, 600.0, 3600.0, 86400.0}) {
+    const FileDescriptor data = bindTcp(0), control = bindTcp(0);
+    ASSERT_TRUE(data.valid() && control.valid());
+    const double silence = silenceFor(timeout);
+    tuneTcpForData(data.get(), silence);
+    tuneTcp(control.get(), silence);
+    for (const FileDescriptor* socket : {&data, &control}) {
+      EXPECT_GE(secondsOf(*socket), static_cast<int>(timeout)) << "a shorter break than the time-out is called a death";
+      EXPECT_GE(secondsOf(*socket), 20);
+      EXPECT_LE(secondsOf(*socket), std::max(20.0, timeout + 6));
+    }
+    EXPECT_EQ(optionOf(control, IPPROTO_TCP, TCP_USER_TIMEOUT), static_cast<int>(silence * 1000));
+    EXPECT_EQ(optionOf(data, IPPROTO_TCP, TCP_USER_TIMEOUT), 0) << "a rank that computes may not read for long";
+  }
+}
+
+TEST(TcpSilence, AHostThatHasGoneIsNoticedThoughAnOperationMayWaitForEver) {
+  const FileDescriptor socket = bindTcp(0);
+  tuneTcpForData(socket.get(), silenceFor(0));
+  EXPECT_EQ(secondsOf(socket), 7200);
+  tuneTcpForData(socket.get(), silenceFor(1e9));
+  EXPECT_NEAR(secondsOf(socket), 7 * 24 * 3600, 60);
+}
+
+}  // namespace
+}  // namespace tacc::test
