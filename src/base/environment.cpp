@@ -107,6 +107,11 @@ bool readReproducible(std::string_view text, Environment& environment) {
   return text == "on" || text == "off";
 }
 
+bool readEncryption(std::string_view text, Environment& environment) {
+  environment.encryption = text == "on";
+  return text == "on" || text == "off";
+}
+
 bool readInterfaces(std::string_view text, Environment& environment) {
   environment.interfaces = text;
   return !text.empty() && text.find(' ') == std::string_view::npos && text.front() != ',' && text.back() != ',' &&
@@ -158,6 +163,12 @@ const std::vector<Row>& table() {
         "How data goes between hosts; auto: by the first of them that works on all ranks."},
        true,
        readTransport},
+      {{"TACC_ENCRYPTION", "on, off", "off",
+        "Whether what goes between ranks over TCP, init's connections among it, is encrypted; tacc's own TCP is then "
+        "what "
+        "carries messages between hosts."},
+       true,
+       readEncryption},
       {{"TACC_SHM", wordsOf(segmentSources), "memfd",
         "Where shared memory comes from: memfd_create, or files without a name in /dev/shm; off: ranks of one host "
         "exchange messages, as if each had a host of its own."},

@@ -32,6 +32,7 @@ struct Environment {
   std::optional<bool> dynamic;                    // TACC_DYNAMIC; set: stronger than taccConfig_t
   std::optional<int> spin;                        // TACC_SPIN, microseconds of spinning before a waiting rank yields
   SegmentSource segments = SegmentSource::memfd;  // TACC_SHM; off: every rank is a host of its own
+  bool encryption = false;                        // TACC_ENCRYPTION
   std::string transport;                          // TACC_TRANSPORT; empty: the first that works on all ranks
   std::string interfaces;  // TACC_SOCKET_IFNAME, names with commas between; empty: chosen by the library
   std::string trace;       // TACC_TRACE, a file name; empty: nothing is written

@@ -1,5 +1,7 @@
 #include "comm/bootstrap.hpp"
 
+#include <sodium.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -61,6 +63,7 @@ Bootstrap::Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeout
       stopper_(stop, Stopper{interrupt_}) {
   checkArguments(ranks, rank, timeoutSeconds);
   const UniqueIdContents contents = openUniqueId(id);
+  secret_ = contents.secret;
   if (ranks == 1) return;
   keepSpareDescriptors();
   if (rank == 0) {
@@ -77,19 +80,22 @@ Bootstrap::Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeout
     }
     if (listeners) {
       hub_ = std::make_unique<Hub>(std::move(*listeners), contents, ranks, timeoutSeconds, options.treeWidth,
-                                   interrupt_, options.idleWork, failure);
+                                   interrupt_, options.idleWork, options.encrypts, failure);
       allUnix_ = hub_->allUnix();
       return;
     }
     // Another process is rank 0 already: joining it as a second rank 0 tells both, and all others.
   }
-  spoke_ = std::make_unique<Spoke>(contents, ranks, rank, timeoutSeconds, TreeShape{options.treeWidth, options.host},
-                                   interrupt_, options.idleWork);
+  spoke_ = std::make_unique<Spoke>(contents, ranks, rank, timeoutSeconds,
+                                   TreeShape{options.treeWidth, options.host, options.encrypts}, interrupt_,
+                                   options.idleWork);
   allUnix_ = spoke_->allUnix();
   findOwnAddress();
 }
 
-Bootstrap::~Bootstrap() = default;
+Bootstrap::~Bootstrap() { ::sodium_memzero(secret_.data(), secret_.size()); }
+
+Key Bootstrap::deriveKey(Purpose purpose) const { return keyedHash(secret_, purpose, {}); }
 
 void Bootstrap::findOwnAddress() {
   const std::optional<InetAddress> address = spoke_->localAddress();

@@ -32,6 +32,7 @@
 #include "comm/wait.hpp"
 #include "tacc/tacc.h"
 #include "transports/file_descriptor.hpp"
+#include "transports/keyed_hash.hpp"
 
 namespace tacc {
 
@@ -43,6 +44,7 @@ struct BootstrapOptions {
   int treeWidth = 32;                   // TACC_JOIN_WIDTH
   std::uint64_t host = 0;               // for tests: tells hosts apart that share the namespace of unix sockets
   std::function<void()> idleWork = {};  // as setIdleWork(), from the beginning
+  bool encrypts = false;                // TACC_ENCRYPTION
 };
 
 /// Every call is collective and for one thread at a time, and throws
@@ -86,6 +88,10 @@ class Bootstrap {
 
   /// Nobody else is to come: closes what rank 0 listens at. Who comes late finds nobody.
   void closeDoors() noexcept;
+
+  /// A key that follows from the id's secret: the same on all ranks, known to nobody else, and another one for every
+  /// purpose.
+  Key deriveKey(Purpose purpose) const;
 
   /// Hands over the connections. A barrier of the caller's (allGather) should precede it, so that no rank still waits
   /// for others. Afterwards every collective call throws.
@@ -138,6 +144,7 @@ class Bootstrap {
   int ranks_;
   int rank_;
   double timeoutSeconds_;
+  Key secret_{};
   Interrupt interrupt_;
   struct Stopper {
     Interrupt& interrupt;

@@ -17,6 +17,7 @@
 #include "selection/network_chooser.hpp"
 #include "transports/network_transport.hpp"
 #include "transports/plugin_table.hpp"
+#include "transports/tcp.hpp"
 
 namespace tacc {
 namespace {
@@ -91,6 +92,12 @@ void helpOthers(NetworkTransport& transport) {
   }
 }
 
+/// From now on it is the operations' time-out that says how long a rank may be cut off.
+void tolerateSilence(const ControlTree& tree, double seconds) {
+  if (tree.up.fd() >= 0) tuneTcp(tree.up.fd(), seconds);
+  for (const ControlTree::Branch& branch : tree.branches) tuneTcp(branch.channel.fd(), seconds);
+}
+
 }  // namespace
 
 ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<RankIdentity> who, int rank,
@@ -99,8 +106,13 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
   const HostMap hosts(who);
   const int ranks = static_cast<int>(who.size());
   try {
-    ChosenTransport chosen = chooseTransport(*bootstrap, who, {rank, ranks, interfaceFor(*bootstrap, environment)},
-                                             plugin, environment.transport);
+    const NetworkOptions options{.rank = rank,
+                                 .ranks = ranks,
+                                 .interface = interfaceFor(*bootstrap, environment),
+                                 .secret = bootstrap->deriveKey("tacc: transports"),
+                                 .encrypts = environment.encryption,
+                                 .silenceSeconds = silenceFor(config.operationTimeout)};
+    ChosenTransport chosen = chooseTransport(*bootstrap, who, options, plugin, environment.transport);
     chosen.transport->setPeers(bootstrap->allGatherStrings(chosen.transport->address()));
     member.transport = std::move(chosen.transport);
     member.transportName = chosen.name;
@@ -144,7 +156,9 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
   }
   member.trace = environment.trace;
   member.patience = patienceFor(config, environment);
-  member.control = std::make_unique<ControlPlane>(rank, who, bootstrap->releaseTree());
+  ControlTree tree = bootstrap->releaseTree();
+  tolerateSilence(tree, silenceFor(config.operationTimeout));
+  member.control = std::make_unique<ControlPlane>(rank, who, std::move(tree));
   log(LogLevel::info, rank, "joined {} ranks on {} hosts; between hosts {}, {:.1f} us, {:.3g} MB/s", ranks,
       hosts.hosts(), member.transport->describe(), member.speed.latency * 1e6, member.speed.bytesPerSecond * 1e-6);
   member.who = std::move(who);

@@ -53,10 +53,10 @@ bool isHerald(const Introduction& who, const Introduction& taken) {
 }  // namespace
 
 Hub::Hub(std::vector<Listener> listeners, const UniqueIdContents& id, int ranks, double timeoutSeconds, int width,
-         const Interrupt& interrupt, std::function<void()> work, const std::optional<Error>& failure)
+         const Interrupt& interrupt, std::function<void()> work, bool encrypts, const std::optional<Error>& failure)
     : idleWork(std::move(work)),
       interrupt_(&interrupt),
-      self_(introduceSelf(ranks, 0)),
+      self_(introduceSelf(ranks, 0, encrypts)),
       members_(static_cast<std::size_t>(ranks)),
       branches_(std::move(listeners), self_, id.secret, width, *this) {
   collective([&] {
@@ -172,6 +172,11 @@ void Hub::examine(const Arrival& arrival) {
   if (who.libraryVersion != TACC_VERSION_CODE) {
     fail(taccInvalidUsage, "rank {} ({}) runs tacc {}, rank 0 ({}) runs tacc {}: use one version", who.rank, place,
          describeVersion(who.libraryVersion), here, describeVersion(TACC_VERSION_CODE));
+  }
+  if (who.encrypts != self_.encrypts) {
+    const auto setting = [](const Introduction& one) { return one.encrypts != 0 ? "on" : "off"; };
+    fail(taccInvalidUsage, "rank {} ({}) has TACC_ENCRYPTION {}, rank 0 ({}) has it {}: set it alike on all", who.rank,
+         place, setting(who), here, setting(self_));
   }
   if (who.ranks != members_.size()) {
     fail(taccInvalidUsage, "rank {} ({}) asks for {} ranks, rank 0 ({}) for {}: all must ask for the same", who.rank,

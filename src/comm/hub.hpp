@@ -17,10 +17,11 @@ namespace tacc {
 class Hub : private BranchOwner {
  public:
   /// Admits all other ranks. An Error is told to all that have joined, and for a moment to those that still come.
-  /// `width`: of branches over TCP. `failure`: why rank 0 cannot go on, if that is known already: then it does not,
-  /// and only tells all who come.
+  /// `width`: of branches over TCP; `encrypts`: TACC_ENCRYPTION. `failure`: why rank 0 cannot go on, if that is known
+  /// already: then it does not, and only tells all who come.
   Hub(std::vector<Listener> listeners, const UniqueIdContents& id, int ranks, double timeoutSeconds, int width,
-      const Interrupt& interrupt, std::function<void()> work, const std::optional<Error>& failure = std::nullopt);
+      const Interrupt& interrupt, std::function<void()> work, bool encrypts = false,
+      const std::optional<Error>& failure = std::nullopt);
 
   /// Runs one collective; an Error in it is told to all ranks and ends the tree.
   template <class Work>

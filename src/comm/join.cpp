@@ -1,8 +1,10 @@
 // How a rank joins a communicator: it meets the others, learns who they are, and becomes a part of one node, or of
 // several that a network connects.
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
@@ -25,7 +27,10 @@ namespace {
 void tellOthers(const Error& error, const taccUniqueId& id, int ranks, int rank, double initTimeout) noexcept {
   constexpr double courtesy = 5;  // seconds
   try {
-    Bootstrap(id, ranks, rank, std::min(initTimeout, courtesy)).announceFailure(error);
+    // The environment as a whole may be what is wrong.
+    const char* const encryption = std::getenv("TACC_ENCRYPTION");
+    const BootstrapOptions options{.encrypts = encryption != nullptr && std::string_view(encryption) == "on"};
+    Bootstrap(id, ranks, rank, std::min(initTimeout, courtesy), {}, options).announceFailure(error);
   } catch (const std::exception&) {
     // Nobody came; the caller reports the error itself.
   }
@@ -132,9 +137,9 @@ std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ran
     tellOthers(error, id, ranks, rank, config.initTimeout);
     throw Error(error);
   }
-  auto bootstrap =
-      std::make_unique<Bootstrap>(id, ranks, rank, effective.initTimeout, stop,
-                                  BootstrapOptions{.treeWidth = environment.joinWidth, .idleWork = idleWork});
+  auto bootstrap = std::make_unique<Bootstrap>(
+      id, ranks, rank, effective.initTimeout, stop,
+      BootstrapOptions{.treeWidth = environment.joinWidth, .idleWork = idleWork, .encrypts = environment.encryption});
   CommConfig kept = effective;
   kept.transport.reset();  // it serves one communicator
   std::unique_ptr<Muster> muster;

@@ -108,8 +108,8 @@ bool Reception::serveNewcomer(Newcomer& newcomer) {
     noteRefusal(newcomer.from, newcomer.overTcp, "it does not know the secret of the unique id");
     return false;
   }
-  newcomer.channel.trust();
   newcomer.channel.queue(MessageKind::welcome, payloadOf(answerHello(secret_, newcomer.challenge, *hello, self_)));
+  trustJoiner(newcomer.channel, secret_, newcomer.challenge, *hello, self_);
   guests_.push_back({std::move(newcomer.channel), newcomer.overTcp, hello->who});
   return false;
 }

@@ -50,7 +50,11 @@ std::string_view describeReach(const UniqueIdContents& id) {
 
 Spoke::Spoke(const UniqueIdContents& id, int ranks, int rank, double timeoutSeconds, const TreeShape& shape,
              const Interrupt& interrupt, std::function<void()> work)
-    : idleWork(std::move(work)), interrupt_(&interrupt), self_(introduceSelf(ranks, rank)), rank_(rank), shape_(shape) {
+    : idleWork(std::move(work)),
+      interrupt_(&interrupt),
+      self_(introduceSelf(ranks, rank, shape.encrypts)),
+      rank_(rank),
+      shape_(shape) {
   try {
     listPlaces(id, ranks > shape.width);
     join(id, timeoutSeconds);
@@ -231,7 +235,7 @@ std::string Spoke::proveMembership(const Secret& secret, double patience, double
     return "who listens there closed the connection or does not know the secret of the id";
   }
   parent_ = welcome->who;
-  channel_.trust();
+  trustHost(channel_, secret, *challenge, hello, *welcome);
   return awaitPlace(secret, proofPatience, deadline);
 }
 

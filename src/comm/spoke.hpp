@@ -27,6 +27,7 @@ namespace tacc {
 struct TreeShape {
   int width;           // more ranks meet in a tree; and so many branches over TCP a rank has in it, or a few more
   std::uint64_t host;  // tells hosts apart that share the namespace of unix sockets; for tests
+  bool encrypts;       // TACC_ENCRYPTION
 };
 
 class Spoke {

@@ -16,6 +16,9 @@ namespace {
 /// tacc's own first: the libraries are slower over TCP and do not survive the death of a peer (docs/transports.md).
 constexpr std::array<std::string_view, 4> overTcp = {"tcp", "ofi", "ucx", "mpi"};
 
+/// The only one that encrypts.
+constexpr std::string_view encryptedName = "tcp";
+
 /// What a rank says of one kind of transport.
 struct Offer {
   bool works;
@@ -91,9 +94,15 @@ bool hasFabricDevice() {
 
 ChosenTransport chooseTransport(Bootstrap& bootstrap, const std::vector<RankIdentity>& who,
                                 const NetworkOptions& options, PluginTable* plugin, const std::string& forced) {
+  if (options.encrypts && !forced.empty() && forced != encryptedName)
+    fail(taccInvalidUsage,
+         "TACC_ENCRYPTION=on encrypts what tacc's own TCP carries, and TACC_TRANSPORT={} asks for another transport: "
+         "leave TACC_TRANSPORT out or set it to {}, or set TACC_ENCRYPTION=off",
+         forced, encryptedName);
   Choice choice(bootstrap, who, options, plugin);
-  if (!forced.empty()) {
-    if (choice.tryKind(forced, false)) return choice.take(forced);
+  const std::string_view only = options.encrypts ? encryptedName : std::string_view(forced);
+  if (!only.empty()) {
+    if (choice.tryKind(only, false)) return choice.take(only);
   } else {
     // Loading the libraries takes longer than all the rest of init, so not where they cannot win.
     const auto cards = bootstrap.gatherValues(static_cast<char>(hasFabricDevice() ? 1 : 0));

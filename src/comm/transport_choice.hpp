@@ -23,7 +23,9 @@ bool hasFabricDevice();
 
 /// Collective. The kind that `forced` names (TACC_TRANSPORT); else the first that works on all ranks: in the registry's
 /// order those that have found a network better than TCP, if some host has a card for one; then those for TCP.
-/// Throws taccInvalidUsage for an unknown name, taccSystemError when nothing works everywhere.
+/// With options.encrypts tacc's own TCP alone.
+/// Throws taccInvalidUsage for an unknown name or one that cannot encrypt, taccSystemError when nothing works
+/// everywhere.
 ChosenTransport chooseTransport(Bootstrap& bootstrap, const std::vector<RankIdentity>& who,
                                 const NetworkOptions& options, PluginTable* plugin, const std::string& forced);
 

@@ -1,0 +1,76 @@
+// The bootstrap with TACC_ENCRYPTION=on: on one host, over TCP, and in a tree; and where not all ranks have it.
+#include <vector>
+
+#include "bootstrap_team.hpp"
+#include "comm/bootstrap.hpp"
+
+namespace tacc {
+namespace {
+
+using test::ChildProcess;
+using test::gatherNumbers;
+using test::patience;
+
+/// For a rank on that host; rank 0 is on host 0.
+taccUniqueId idFor(const taccUniqueId& id, int host) {
+  UniqueIdContents contents = openUniqueId(id);
+  contents.host ^= static_cast<std::uint64_t>(host);
+  return sealUniqueId(contents);
+}
+
+bool joinAndTalk(const taccUniqueId& id, int ranks, int rank, const BootstrapOptions& options, bool isOneHost) {
+  Bootstrap bootstrap(id, ranks, rank, patience, {}, options);
+  for (const int factor : {1, 7})
+    if (!gatherNumbers(bootstrap, ranks, rank, factor)) return false;
+  const std::vector<std::byte> large(300'000, std::byte{static_cast<unsigned char>(rank)});
+  const auto all = bootstrap.allGatherStrings(large);
+  for (std::size_t r = 0; r < all.size(); ++r)
+    if (all[r] != std::vector<std::byte>(large.size(), std::byte{static_cast<unsigned char>(r)})) return false;
+  if (bootstrap.allUnix() != isOneHost) return false;
+  return !isOneHost || bootstrap.broadcastDescriptor(rank == 0 ? 2 : -1).valid();
+}
+
+/// Ranks in turn on `hosts` hosts.
+void expectTeam(int ranks, int hosts, int width) {
+  const taccUniqueId id = makeUniqueId();
+  std::vector<ChildProcess> children;
+  for (int rank = 0; rank < ranks; ++rank) {
+    children.emplace_back([=] {
+      const int host = rank % hosts;
+      const BootstrapOptions options{.treeWidth = width, .host = static_cast<std::uint64_t>(host), .encrypts = true};
+      return joinAndTalk(idFor(id, host), ranks, rank, options, hosts == 1);
+    });
+  }
+  for (ChildProcess& child : children) EXPECT_EQ(child.wait(), 0) << ranks << " ranks, " << hosts << " hosts";
+}
+
+TEST(BootstrapEncryption, RanksOfOneHostMeet) { expectTeam(4, 1, 32); }
+TEST(BootstrapEncryption, RanksOfSeveralHostsMeet) { expectTeam(5, 3, 32); }
+TEST(BootstrapEncryption, RanksMeetInATree) { expectTeam(9, 4, 1); }
+
+TEST(BootstrapEncryption, ARankWithoutItIsAnErrorOnAll) {
+  for (const bool hasHost : {true, false}) {
+    const taccUniqueId id = makeUniqueId();
+    std::vector<ChildProcess> children;
+    for (int rank = 0; rank < 3; ++rank) {
+      children.emplace_back([=] {
+        try {
+          const BootstrapOptions options{.encrypts = (rank == 1) != hasHost};
+          Bootstrap bootstrap(idFor(id, rank), 3, rank, patience, {}, options);
+          bootstrap.allGather({});
+        } catch (const Error& error) {
+          const std::string text = error.what();
+          const bool isRight = text.find("has TACC_ENCRYPTION") != std::string::npos &&
+                               text.find("set it alike on all") != std::string::npos;
+          if (!isRight) std::fprintf(stderr, "rank %d got: %s\n", rank, text.c_str());
+          return isRight;
+        }
+        return false;
+      });
+    }
+    for (ChildProcess& child : children) EXPECT_EQ(child.wait(), 0);
+  }
+}
+
+}  // namespace
+}  // namespace tacc
