@@ -105,7 +105,7 @@ std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap,
       who.push_back(one.identity);
       places.push_back(one.place);
     }
-    if (muster) muster->setPlaces(std::move(places), id.secret);
+    if (muster) muster->setPlaces(std::move(places), id.secret, environment.encryption);
     checkSettings(*bootstrap, who, settings);
   } catch (...) {
     failJoining(*bootstrap, rank);

@@ -1,6 +1,8 @@
 #include "comm/meeting_link.hpp"
 
+#include <algorithm>
 #include <exception>
+#include <string>
 #include <utility>
 
 #include "comm/failure.hpp"
@@ -29,7 +31,8 @@ void MeetingLink::begin() {
       state_ = attempt_.isRefused ? State::refused : State::lost;
     return;
   }
-  attempt_ = connectUnix(place.name.data());
+  // It comes from a peer, and may have no end.
+  attempt_ = connectUnix(std::string(place.name.begin(), std::ranges::find(place.name, '\0')));
   if (attempt_.socket.valid()) return adopt(std::move(attempt_.socket));
   state_ = attempt_.isRefused ? State::refused : State::lost;
 }
@@ -75,6 +78,10 @@ void MeetingLink::step() {
   if (!isOpen) state_ = State::lost;
 }
 
+Introduction MeetingLink::introduceSelf() const {
+  return tacc::introduceSelf(static_cast<int>(members_.places.size()), members_.rank, members_.encrypts);
+}
+
 void MeetingLink::proveAsCaller(const Message& message) {
   if (!hello_) {
     const auto challenge = valueIn<Challenge>(message);
@@ -83,8 +90,7 @@ void MeetingLink::proveAsCaller(const Message& message) {
       return;
     }
     challenge_ = *challenge;
-    const Introduction self = introduceSelf(static_cast<int>(members_.places.size()), members_.rank);
-    hello_ = answerChallenge(members_.secret, challenge_, self);
+    hello_ = answerChallenge(members_.secret, challenge_, introduceSelf());
     channel_->queue(MessageKind::hello, payloadOf(*hello_));
     return;
   }
@@ -92,14 +98,11 @@ void MeetingLink::proveAsCaller(const Message& message) {
   const bool isGood = message.kind == MessageKind::welcome && welcome &&
                       isGenuine(members_.secret, challenge_, *hello_, *welcome) &&
                       welcome->who.rank == static_cast<std::uint32_t>(peer_);
-  if (isGood)
-    open();
-  else
+  if (!isGood) {
     state_ = State::lost;
-}
-
-void MeetingLink::open() {
-  channel_->trust();
+    return;
+  }
+  trustHost(*channel_, members_.secret, challenge_, *hello_, *welcome);
   state_ = State::open;
   isProven_ = true;
 }
@@ -112,9 +115,11 @@ void MeetingLink::proveAsHost(const Message& message) {
     return;
   }
   peer_ = static_cast<int>(hello->who.rank);
-  const Introduction self = introduceSelf(static_cast<int>(members_.places.size()), members_.rank);
+  const Introduction self = introduceSelf();
   channel_->queue(MessageKind::welcome, payloadOf(answerHello(members_.secret, challenge_, *hello, self)));
-  open();
+  trustJoiner(*channel_, members_.secret, challenge_, *hello, self);
+  state_ = State::open;
+  isProven_ = true;
 }
 
 void MeetingLink::send(const MeetingNote& note) noexcept {

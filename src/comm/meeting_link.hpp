@@ -31,6 +31,7 @@ struct MeetingMembers {
   int rank = 0;                     // this one's
   std::vector<MusterPlace> places;  // by rank
   Secret secret{};
+  bool encrypts = false;  // TACC_ENCRYPTION
 };
 
 class MeetingLink {
@@ -83,7 +84,7 @@ class MeetingLink {
   void step();
   void proveAsCaller(const Message& message);
   void proveAsHost(const Message& message);
-  void open();
+  Introduction introduceSelf() const;
 
   const MeetingMembers& members_;
   bool isCaller_;

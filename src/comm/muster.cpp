@@ -13,9 +13,10 @@ Muster::~Muster() {
   if (memory_.isWanted) door_.keepOpen();
 }
 
-void Muster::setPlaces(std::vector<MusterPlace> places, const Secret& secret) {
+void Muster::setPlaces(std::vector<MusterPlace> places, const Secret& secret, bool encrypts) {
   members_.places = std::move(places);
   members_.secret = secret;
+  members_.encrypts = encrypts;
   memory_.dead.resize(members_.places.size());
 }
 

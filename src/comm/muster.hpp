@@ -25,8 +25,9 @@ class Muster {
   Muster& operator=(const Muster&) = delete;
 
   const MusterPlace& place() const noexcept { return door_.place(); }
-  /// Where all ranks listen, by rank, and the secret that they share.
-  void setPlaces(std::vector<MusterPlace> places, const Secret& secret);
+  /// Where all ranks listen, by rank, the secret that they share, and whether what they tell each other is encrypted:
+  /// it holds the secret of the next communicator.
+  void setPlaces(std::vector<MusterPlace> places, const Secret& secret, bool encrypts = false);
 
   /// Collective over those that live: the same decision on all that return, with this rank among the members. Throws as
   /// Agreement::run(), and taccRemoteError where the others have gone on without this rank.

@@ -1,8 +1,10 @@
 // The bootstrap with TACC_ENCRYPTION=on: on one host, over TCP, and in a tree; and where not all ranks have it.
+#include <string>
 #include <vector>
 
 #include "bootstrap_team.hpp"
 #include "comm/bootstrap.hpp"
+#include "comm/transport_choice.hpp"
 
 namespace tacc {
 namespace {
@@ -69,6 +71,25 @@ TEST(BootstrapEncryption, ARankWithoutItIsAnErrorOnAll) {
       });
     }
     for (ChildProcess& child : children) EXPECT_EQ(child.wait(), 0);
+  }
+}
+
+TEST(BootstrapEncryption, OnlyTheTransportThatEncryptsIsChosen) {
+  Bootstrap alone(makeUniqueId(), 1, 0, patience);
+  const std::vector<RankIdentity> who{introduceSelf("", true)};
+  NetworkOptions options{.rank = 0, .ranks = 1, .interface = "lo", .encrypts = true};
+  for (const char* forced : {"", "tcp"}) EXPECT_EQ(chooseTransport(alone, who, options, nullptr, forced).name, "tcp");
+  for (const char* forced : {"ucx", "ofi", "mpi"}) {
+    try {
+      (void)chooseTransport(alone, who, options, nullptr, forced);
+      ADD_FAILURE() << forced;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.result(), taccInvalidUsage);
+      EXPECT_EQ(std::string(error.what()),
+                "TACC_ENCRYPTION=on encrypts what tacc's own TCP carries, and TACC_TRANSPORT=" + std::string(forced) +
+                    " asks for another transport: leave TACC_TRANSPORT out or set it to tcp, or set "
+                    "TACC_ENCRYPTION=off");
+    }
   }
 }
 
