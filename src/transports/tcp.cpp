@@ -18,7 +18,8 @@ constexpr std::size_t reservedPorts = 64;
 /// The other end is asked after a quarter of the time, and then in such intervals until the time is over.
 constexpr int probes = 15;
 constexpr double forEver = 7200;
-constexpr double longestSilence = 7 * 24 * 3600;  // the kernel counts no longer intervals
+constexpr double longestSilence = 5 * 24 * 3600;
+constexpr int longestInterval = 32767;  // that the kernel takes
 /// Behind an operation's time-out, so that the inquest that it begins has the first word.
 constexpr double afterTimeout = 5;
 
@@ -94,10 +95,11 @@ double silenceFor(double operationTimeout) noexcept {
 }
 
 void tuneTcpForData(int fd, double silence) noexcept {
-  const int interval = std::max(1, static_cast<int>(silence * 0.75 / probes));
+  const int seconds = static_cast<int>(silence);
+  const int interval = std::max({1, seconds / 4 * 3 / probes, (seconds - longestInterval) / probes + 1});
   setOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   setOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
-  setOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, static_cast<int>(silence) - interval * probes));
+  setOption(fd, IPPROTO_TCP, TCP_KEEPIDLE, std::max(1, seconds - interval * probes));
   setOption(fd, IPPROTO_TCP, TCP_KEEPINTVL, interval);
   setOption(fd, IPPROTO_TCP, TCP_KEEPCNT, probes);
 }

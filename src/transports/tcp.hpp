@@ -30,7 +30,7 @@ void setOption(int fd, int level, int option, int value) noexcept;
 
 /// How long a connection's other end may be silent, its host gone or cut off, until the kernel calls the connection
 /// dead: as long as an operation may wait for another rank, so that a shorter break is no failure, but at least
-/// `leastSilence`; for an operation that may wait for ever, two hours. In seconds, all.
+/// `leastSilence`; for an operation that may wait for ever, two hours; at most five days. In seconds, all.
 double silenceFor(double operationTimeout) noexcept;
 inline constexpr double leastSilence = 20;
 
