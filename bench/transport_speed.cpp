@@ -34,6 +34,7 @@ struct Options {
   double seconds = 0.3;     // of each measurement
   std::size_t window = 16;  // messages in flight when bandwidth is measured
   bool byTurns = false;     // bandwidth is of messages to and fro
+  bool encrypts = false;    // as with TACC_ENCRYPTION=on; tcp alone
 };
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -48,7 +49,8 @@ using Buffer = std::unique_ptr<std::byte[], Freer>;
 class End {
  public:
   End(const NetworkTransportKind& kind, const Options& options, int rank, int socket)
-      : transport_(kind.make({rank, 2, options.interface})), rank_(rank) {
+      : transport_(kind.make({.rank = rank, .ranks = 2, .interface = options.interface, .encrypts = options.encrypts})),
+        rank_(rank) {
     std::vector<std::byte> own = transport_->address();
     std::vector<std::byte> other(longestAddress);
     if (::send(socket, own.data(), own.size(), 0) < 0) failErrno("cannot send the address");
@@ -197,6 +199,7 @@ int main(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "how long one measurement takes");
   app.add_option("--window", options.window, "messages in flight when bandwidth is measured")
       ->check(CLI::Range(1, 10'000));
+  app.add_flag("--encrypt", options.encrypts, "As with TACC_ENCRYPTION=on; with --kind tcp");
   app.add_flag("--by-turns", options.byTurns,
                "bandwidth of messages to and fro, one in flight, as fi_pingpong measures it");
   CLI11_PARSE(app, argc, argv);
