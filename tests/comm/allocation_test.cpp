@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <string>
 #include <vector>
@@ -82,7 +81,6 @@ taccResult_t exchange(Things& has, int rank, int ranks) {
   }
   return either(result, taccGroupEnd());
 }
-taccResult_t split(Things& has, int, int) { return taccCommSplit(has.comm, 0, 0, &has.made, nullptr); }
 taccResult_t onStream(Things& has, int, int) {
   const taccResult_t result = allReduce(has, 1000, has.stream);
   return either(result, taccStreamSynchronize(has.stream));
@@ -131,7 +129,6 @@ const Case cases[] = {
      [](const Things& has, int rank, int ranks) {
        return has.out[static_cast<std::size_t>((rank + 1) % ranks) * large] == 1.0f;
      }},
-    {"split", false, split, [](const Things& has, int, int) { return has.made != nullptr; }},
     {"stream", false, onStream, isPlainRight<1000>},
     {"fused", false, fused, isPlainRight<500>},
     {"fusedOnStream", false, fusedOnStream, isPlainRight<500>},
@@ -226,11 +223,6 @@ TEST_P(OutOfMemory, isToldToAll) {
         continue;
       }
       EXPECT_TRUE(isReached) << where;
-      // Who joins a part hears of it as of any failure while joining: by the connection that closes.
-      if (std::strcmp(fault.of.name, "split") == 0) {
-        EXPECT_NE(std::string(report.message).find(fmt::format("rank {}", injured)), std::string::npos) << where;
-        continue;
-      }
       if (rank == injured) {
         EXPECT_NE(std::string(report.message).find("memory"), std::string::npos) << where;
         EXPECT_EQ(report.async, taccSystemError) << where;
