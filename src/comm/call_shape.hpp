@@ -2,12 +2,18 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/types.hpp"
 #include "comm/communicator.hpp"
 #include "engine/buffer_exchange.hpp"
 
 namespace tacc {
+
+/// Whether `a` lies `offset` bytes behind `b`; either may be null.
+inline bool isAt(const std::byte* a, const std::byte* b, std::size_t offset) noexcept {
+  return reinterpret_cast<std::uintptr_t>(a) == reinterpret_cast<std::uintptr_t>(b) + offset;
+}
 
 /// The buffers that `call` uses on `rank`, with their sizes. Unused ones are null.
 inline UserBuffers usedBuffers(const Call& call, int rank, int ranks) {
@@ -27,17 +33,17 @@ inline UserBuffers usedBuffers(const Call& call, int rank, int ranks) {
       if (!isRoot) return {send, one, nullptr, 0, false};
       return {send, one, receive, one, send == receive};
     case Collective::allGather:
-      return {send, one, receive, all, send == receive + mine};
+      return {send, one, receive, all, isAt(send, receive, mine)};
     case Collective::reduceScatter:
-      return {send, all, receive, one, receive == send + mine};
+      return {send, all, receive, one, isAt(receive, send, mine)};
     case Collective::allToAll:
       return {send, all, receive, all, send == receive};
     case Collective::gather:
       if (!isRoot) return {send, one, nullptr, 0, false};
-      return {send, one, receive, all, send == receive + mine};
+      return {send, one, receive, all, isAt(send, receive, mine)};
     case Collective::scatter:
       if (!isRoot) return {nullptr, 0, receive, one, false};
-      return {send, all, receive, one, receive == send + mine};
+      return {send, all, receive, one, isAt(receive, send, mine)};
     case Collective::barrier:
       break;
   }

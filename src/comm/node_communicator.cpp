@@ -167,7 +167,8 @@ bool NodeCommunicator::runFlat(const Call& call, const CallShape& shape) {
 
 void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
   exchange_.begin(makeSignature(call.collective, call.type, call.op, call.root, call.count), linePayload);
-  auto [facts, slowest] = buffers_.run(usedBuffers(call, rank(), ranks()), lastSeconds_, callBuffers_);
+  const auto buffersOf = [&call, this](int peer) { return usedBuffers(call, peer, ranks()); };
+  auto [facts, slowest] = buffers_.run(buffersOf(rank()), buffersOf, lastSeconds_, callBuffers_);
   plannedManners_.record(slowest);
   const Manner manner = plannedManners_.choose(call.collective, mannerKindOf(facts), shape.bytes);
   if (!manner.throughKernel)

@@ -10,13 +10,13 @@
 
 namespace tacc {
 
-/// What the call line holds of a large call.
+/// What the call line holds of a large call. Plain numbers: any bytes are a value of each.
 struct BufferExchange::Descriptor {
   Reference send, receive;
   std::uint8_t sendReach, receiveReach;  // Reach
-  bool inPlace;
-  float seconds;  // of this rank's last call
-  bool fresh;     // some segment of mine is not mapped by the others yet
+  std::uint8_t inPlace;                  // not 0: it is
+  float seconds;                         // of this rank's last call
+  std::uint8_t fresh;                    // not 0: some segment of mine is not mapped by the others yet
 };
 static_assert(std::is_trivially_copyable_v<BufferExchange::Reference>);
 
@@ -45,12 +45,14 @@ bool BufferExchange::refer(const void* pointer, std::size_t bytes, Reference& re
   return true;
 }
 
-std::byte* BufferExchange::resolve(int rank, const Reference& reference) const {
-  if (reference.segment == 0) return reinterpret_cast<std::byte*>(reference.offset);
-  std::byte* base = mapped_.find(rank, reference.segment);
-  if (base == nullptr)
-    fail(taccInternalError, "rank {} refers to a library segment that rank {} has not mapped", rank, rank_);
-  return base + reference.offset;
+std::byte* BufferExchange::resolve(int rank, const Reference& reference, std::size_t bytes) const {
+  if (access_.sameProcess) return reinterpret_cast<std::byte*>(reference.offset);
+  if (bytes == 0) return nullptr;
+  std::byte* data = mapped_.find(rank, reference.segment, reference.offset, bytes);
+  if (data == nullptr)
+    fail(taccInternalError, "rank {} refers to {} bytes of a library segment that rank {} has not mapped there",
+         waiter_.nameOf(rank), bytes, waiter_.nameOf(rank_));
+  return data;
 }
 
 void BufferExchange::describe(const void* pointer, std::size_t bytes, const std::optional<LibrarySegment>& segment,
@@ -98,13 +100,17 @@ std::string BufferExchange::fence() {
   return exposed == nullptr ? std::string() : fenceLibraryMemory(exposed, exposedBytes_);
 }
 
-BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine, float seconds, CallBuffers& buffers) {
+BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
+                                           const std::function<UserBuffers(int rank)>& buffersOf, float seconds,
+                                           CallBuffers& buffers) {
   static_assert(sizeof(Descriptor) <= linePayload);
   Descriptor own{};
   findSegments(mine);
-  describe(mine.send, mine.sendBytes, input_, own.send, own.sendReach, own.fresh);
-  describe(mine.receive, mine.receiveBytes, output_, own.receive, own.receiveReach, own.fresh);
-  own.inPlace = mine.inPlace;
+  bool isFresh = false;
+  describe(mine.send, mine.sendBytes, input_, own.send, own.sendReach, isFresh);
+  describe(mine.receive, mine.receiveBytes, output_, own.receive, own.receiveReach, isFresh);
+  own.fresh = isFresh ? 1 : 0;
+  own.inPlace = mine.inPlace ? 1 : 0;
   own.seconds = seconds;
   std::memcpy(exchange_.payload(sizeof own), &own, sizeof own);
   exchange_.post();
@@ -122,9 +128,9 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine, float second
     const Descriptor d = descriptorOf(rank);
     facts.input = std::min(facts.input, static_cast<Reach>(d.sendReach));
     facts.output = std::min(facts.output, static_cast<Reach>(d.receiveReach));
-    facts.inPlace = facts.inPlace || d.inPlace;
+    facts.inPlace = facts.inPlace || d.inPlace != 0;
     agreed.slowest = std::max(agreed.slowest, d.seconds);
-    anyFresh = anyFresh || d.fresh;
+    anyFresh = anyFresh || d.fresh != 0;
     anyLibrary = anyLibrary || d.send.segment != 0 || d.receive.segment != 0;
   }
   if (anyFresh) shareFresh();
@@ -140,8 +146,9 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine, float second
     if (rank == rank_) continue;
     const Descriptor d = descriptorOf(rank);
     const auto index = static_cast<std::size_t>(rank);
-    if (facts.input == Reach::direct) buffers.remoteSend[index] = resolve(rank, d.send);
-    if (facts.output == Reach::direct) buffers.remoteReceive[index] = resolve(rank, d.receive);
+    const UserBuffers theirs = buffersOf(rank);
+    if (facts.input == Reach::direct) buffers.remoteSend[index] = resolve(rank, d.send, theirs.sendBytes);
+    if (facts.output == Reach::direct) buffers.remoteReceive[index] = resolve(rank, d.receive, theirs.receiveBytes);
     if (facts.input == Reach::kernel) buffers.remoteSend[index] = reinterpret_cast<const std::byte*>(d.send.offset);
     if (facts.output == Reach::kernel) buffers.remoteReceive[index] = reinterpret_cast<std::byte*>(d.receive.offset);
   }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_set>
@@ -44,9 +45,10 @@ class BufferExchange {
     float slowest;  // the largest `seconds` of any rank
   };
   /// Posts this rank's buffers in the opened call, waits for all ranks' lines, and fills `buffers` with addresses that
-  /// are good in this process. `seconds`: how long this rank took for its last call of this kind, for the others to
-  /// know.
-  Agreed run(const UserBuffers& mine, float seconds, CallBuffers& buffers);
+  /// are good in this process. `buffersOf`: how large those of a rank are in this call. `seconds`: how long this rank
+  /// took for its last call of this kind, for the others to know.
+  Agreed run(const UserBuffers& mine, const std::function<UserBuffers(int rank)>& buffersOf, float seconds,
+             CallBuffers& buffers);
   /// The call has succeeded: peers have done all that they do to its buffers.
   void finish() noexcept {
     use_.end();
@@ -63,8 +65,9 @@ class BufferExchange {
   };
   /// Nothing if the peers cannot reach it directly (yet).
   bool refer(const void* pointer, std::size_t bytes, Reference& reference) const;
-  /// The address here of what `rank` refers to.
-  std::byte* resolve(int rank, const Reference& reference) const;
+  /// The address here of the `bytes` that `rank` refers to. Throws taccInternalError where it has not given so many
+  /// there: what stands in shared memory is not believed.
+  std::byte* resolve(int rank, const Reference& reference, std::size_t bytes) const;
 
  private:
   struct Descriptor;

@@ -114,7 +114,7 @@ bool PointToPointEngine::advanceReceive(Progress& receive) {
   PairSend& theirs = segment_.pairSend(operation.peer, rank_);
   const std::uint32_t taken = mine.taken.load(std::memory_order_relaxed);
   if (theirs.posted.load(std::memory_order_acquire) == taken) return false;
-  const PairMessage& message = theirs.messages[taken % pairWindow];
+  const PairMessage message = theirs.messages[taken % pairWindow];  // a copy: it is not to change behind the checks
   const bool direct = (message.operation & 1) != 0;
   if (message.operation >> 1 != encodeOperation(receive.bytes, operation.type, false) >> 1) {
     const auto type = static_cast<taccDataType_t>(message.operation >> 1 & 0x7f);
@@ -122,7 +122,15 @@ bool PointToPointEngine::advanceReceive(Progress& receive) {
          operation.count, nameOf(operation.type), waiter_.nameOf(operation.peer),
          (message.operation >> 8) / sizeOf(type), nameOf(type));
   }
-  const std::byte* from = direct ? buffers_.resolve(operation.peer, {message.segment, message.address})
+  const std::size_t room = segment_.geometry().pairBytes;
+  const bool fits = direct ? receive.done == 0 && message.bytes == receive.bytes
+                           : message.bytes <= receive.bytes - receive.done && message.bytes <= room &&
+                                 message.address <= room - message.bytes;
+  if (!fits)
+    fail(taccInternalError, "rank {} sends {} bytes at {} to rank {}, which has {} of {}",
+         waiter_.nameOf(operation.peer), message.bytes, message.address, waiter_.nameOf(rank_), receive.done,
+         receive.bytes);
+  const std::byte* from = direct ? buffers_.resolve(operation.peer, {message.segment, message.address}, message.bytes)
                                  : segment_.pairBuffer(operation.peer) + message.address;
   if (message.bytes != 0) std::memcpy(static_cast<std::byte*>(operation.buffer) + receive.done, from, message.bytes);
   readDirectly_ = readDirectly_ || direct;

@@ -63,6 +63,15 @@ class MappedSegments {
     }
     return nullptr;
   }
+  /// The `bytes` at `offset` of it; nullptr where it has none such for users.
+  std::byte* find(int rank, std::uint64_t id, std::uint64_t offset, std::size_t bytes) const noexcept {
+    for (const Mapped& mapped : segments_[static_cast<std::size_t>(rank)]) {
+      const std::size_t size = mapped.memory.size();
+      if (mapped.id == id && offset >= libraryHeaderBytes && bytes <= size && offset <= size - bytes)
+        return mapped.memory.data() + offset;
+    }
+    return nullptr;
+  }
   /// Maps a segment; the descriptor is closed. A second add() of the same segment returns the first mapping.
   std::byte* add(int rank, std::uint64_t id, FileDescriptor fd, std::size_t bytes);
   /// Unmaps the segments that their owners have freed.

@@ -138,8 +138,15 @@ void Waiter::throwPosted() const {
       fail(taccRemoteError, "another rank has failed, and died before it could say why; rank {} was in {}",
            nameOf(rank_), describe_());
   }
-  if (board.rank == rank_) throw Error(static_cast<taccResult_t>(board.result), board.message);
-  fail(taccRemoteError, "rank {} reported: {}", nameOf(board.rank), static_cast<const char*>(board.message));
+  // Any rank of the node can write here, and may have written anything.
+  std::string message(board.message, ::strnlen(board.message, sizeof board.message));
+  if (message.empty()) message = "(no word)";
+  const int writer = board.rank, result = board.result;
+  const bool isResult = result > taccSuccess && result < taccNumResults;
+  if (writer == rank_) throw Error(isResult ? static_cast<taccResult_t>(result) : taccInternalError, message);
+  if (writer < 0 || writer >= segment_.geometry().ranks)
+    fail(taccInternalError, "somebody who says to be rank {} of the node reported: {}", writer, message);
+  fail(taccRemoteError, "rank {} reported: {}", nameOf(writer), message);
 }
 
 void Waiter::post(taccResult_t result, std::string_view message) noexcept {
