@@ -17,6 +17,7 @@ namespace tacc {
 namespace {
 
 constexpr int rankLimit = 65536;
+constexpr std::size_t longestString = std::size_t{64} << 20;
 constexpr double causeSeconds = 0.5;    // rank 0 tells at once what it knows
 constexpr double forEverSeconds = 3e9;  // a hundred years; what Deadline takes at most
 
@@ -27,13 +28,17 @@ struct OfferEntry {
   std::int64_t rank;
 };
 
-std::vector<OfferEntry> entriesIn(const Message& message, std::string_view operation) {
+/// `isOf`: whether an entry may be of that rank.
+template <class IsOf>
+std::vector<OfferEntry> entriesIn(const Message& message, std::string_view operation, const IsOf& isOf) {
   std::vector<OfferEntry> entries(message.payload.size() / sizeof(OfferEntry));
   if (entries.size() * sizeof(OfferEntry) != message.payload.size() || entries.size() != message.descriptors.size()) {
     fail(taccInternalError, "{}: a message of {} bytes came with {} descriptors", operation, message.payload.size(),
          message.descriptors.size());
   }
   std::ranges::copy(std::as_bytes(std::span(message.payload)), std::as_writable_bytes(std::span(entries)).begin());
+  for (const OfferEntry& entry : entries)
+    if (!isOf(entry.rank)) fail(taccInternalError, "{}: memory came in the name of rank {}", operation, entry.rank);
   return entries;
 }
 
@@ -167,7 +172,12 @@ std::vector<std::byte> Bootstrap::allGather(std::span<const std::byte> mine) {
 
 std::vector<std::vector<std::byte>> Bootstrap::allGatherStrings(const std::vector<std::byte>& mine) {
   const auto sizes = gatherValues(mine.size());
-  const std::size_t longest = *std::max_element(sizes.begin(), sizes.end());
+  const auto largest = std::max_element(sizes.begin(), sizes.end());
+  const std::size_t longest = *largest;
+  if (longest > longestString) {
+    fail(taccInternalError, "gathering from all: rank {} announces {} bytes, {} are the most", largest - sizes.begin(),
+         longest, longestString);
+  }
   std::vector<std::byte> padded = mine;
   padded.resize(longest);
   const auto all = allGather(padded);
@@ -234,7 +244,10 @@ std::vector<Bootstrap::Received> Bootstrap::exchangeDescriptors(std::span<const 
     if (hub_) {
       std::vector<Message> parts = hub_->gather(MessageKind::offers, operation, timeoutSeconds);
       std::vector<std::vector<OfferEntry>> entries{own};
-      for (std::size_t rank = 1; rank < parts.size(); ++rank) entries.push_back(entriesIn(parts[rank], operation));
+      for (std::size_t rank = 1; rank < parts.size(); ++rank) {
+        const auto isOwn = [&](std::int64_t named) { return named == static_cast<std::int64_t>(rank); };
+        entries.push_back(entriesIn(parts[rank], fmt::format("{}: rank {}", operation, rank), isOwn));
+      }
       hub_->scatter(MessageKind::offered, operation, timeoutSeconds, [&](int to) {
         std::vector<OfferEntry> others;
         std::vector<int> descriptors;
@@ -250,7 +263,8 @@ std::vector<Bootstrap::Received> Bootstrap::exchangeDescriptors(std::span<const 
     } else if (spoke_) {
       spoke_->send(MessageKind::offers, payloadOfEntries(own), ownDescriptors, operation, timeoutSeconds);
       Message message = spoke_->receive(MessageKind::offered, operation, timeoutSeconds);
-      keep(entriesIn(message, operation), message.descriptors);
+      const auto isOther = [&](std::int64_t named) { return named >= 0 && named < ranks_ && named != rank_; };
+      keep(entriesIn(message, operation, isOther), message.descriptors);
     }
     return received;
   });

@@ -130,8 +130,14 @@ void Branches::handle(std::size_t index, Message message) {
       failTold(branch, message);
     case MessageKind::arrivals: {
       std::vector<Arrival> arrivals(message.payload.size() / sizeof(Arrival));
+      if (arrivals.empty() || message.payload.size() % sizeof(Arrival) != 0)
+        fail(taccInternalError, "{} sent {} bytes where arrivals were due", describe(branch), message.payload.size());
       std::memcpy(arrivals.data(), message.payload.data(), arrivals.size() * sizeof(Arrival));
       for (const Arrival& arrival : arrivals) {
+        if (arrival.who.rank >= self_.ranks || arrival.parent >= self_.ranks || arrival.who.rank == arrival.parent) {
+          fail(taccInternalError, "{} tells of the arrival of rank {} at rank {}; of {} ranks there is none such",
+               describe(branch), arrival.who.rank, arrival.parent, self_.ranks);
+        }
         proven_.insert(arrival.who.rank);
         branch.behind.push_back(static_cast<int>(arrival.who.rank));
         owner_.arrive(arrival);

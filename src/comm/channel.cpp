@@ -214,9 +214,9 @@ void Channel::keep(std::span<const std::byte> bytes) {
 
 void Channel::keepText(std::span<const std::byte> bytes) {
   incoming_.insert(incoming_.end(), bytes.begin(), bytes.end());
+  garbled_ = garbled_ || isGarbled();
   const std::optional<Header> header = peekHeader();
   if (!header) return;
-  garbled_ = garbled_ || !isAcceptable(*header);
   // Else it would be copied again and again as it grows.
   if (!garbled_) incoming_.reserve(sizeof(Header) + std::min(header->payloadBytes, reserveLimit));
 }
@@ -275,6 +275,25 @@ std::size_t Channel::missingBytes() const {
 bool Channel::isAcceptable(const Header& header) const noexcept {
   return header.magic == frameMagic && header.payloadBytes <= (trusted_ ? payloadLimit : strangerPayloadLimit) &&
          header.descriptors <= (trusted_ ? descriptorsPerFrame : 0);
+}
+
+/// Whether something came that is no message, also behind whole ones that are, or descriptors that no message has.
+bool Channel::isGarbled() const {
+  std::size_t descriptors = 0, at = 0;
+  while (incoming_.size() - at >= sizeof(Header)) {
+    Header header;
+    std::memcpy(&header, incoming_.data() + at, sizeof header);
+    if (!isAcceptable(header)) return true;
+    descriptors += header.descriptors;
+    if (header.payloadBytes > incoming_.size() - at - sizeof header) {
+      at = incoming_.size();
+      break;
+    }
+    at += sizeof header + header.payloadBytes;
+  }
+  // They come with the first byte of their frame.
+  if (at < incoming_.size()) descriptors += descriptorsPerFrame;
+  return incomingDescriptors_.size() > descriptors;
 }
 
 std::optional<Message> Channel::take() {

@@ -150,6 +150,7 @@ class Channel {
   void composeRecord(Frame& frame);
   void keep(std::span<const std::byte> bytes);
   void keepText(std::span<const std::byte> bytes);
+  bool isGarbled() const;
 
   FileDescriptor socket_;
   bool trusted_ = false;

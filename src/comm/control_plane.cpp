@@ -24,10 +24,6 @@ Payload payloadOfRank(int rank, std::span<const std::byte> rest) {
 
 Payload payloadOfRank(int rank, const std::string& text) { return payloadOfRank(rank, std::as_bytes(std::span(text))); }
 
-std::string textIn(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
-
 /// The rank that a message begins with; -1 if it is none of them.
 int rankIn(const Message& message, std::size_t ranks) {
   int rank = -1;
@@ -166,7 +162,7 @@ void ControlPlane::handleFailure(const Link& from, int origin, std::span<const s
 void ControlPlane::handleVerdict(const Message& message) {
   hasFailed_ = true;
   sendDown(MessageKind::verdict, makePayload(message.payload));
-  fail(taccTimeout, "{}", textIn(message.payload));
+  fail(taccTimeout, "{}", textFrom(message.payload));
 }
 
 void ControlPlane::handleNotices(const Link& from, const Message& message) {
@@ -183,7 +179,7 @@ void ControlPlane::handleAnswer(const Message& message) {
   if (origin < 0) return;
   if (rank_ != 0) return sendUp(message.kind, makePayload(message.payload));
   if (!inquest_ && message.kind == MessageKind::stuck) openInquest();
-  if (inquest_) inquest_->answers[static_cast<std::size_t>(origin)] = textIn(restOf(message));
+  if (inquest_) inquest_->answers[static_cast<std::size_t>(origin)] = textFrom(restOf(message));
 }
 
 /// Seen here, or told by a branch: it goes up to rank 0, and from there to all.

@@ -13,6 +13,14 @@ constexpr std::size_t textLimit = 4096;
 
 Payload describeLackOfMemory() { return describeFailure(Error(taccSystemError, "out of memory")); }
 
+std::string textFrom(std::span<const std::byte> bytes) {
+  if (bytes.empty()) return "(no word)";
+  std::string text(reinterpret_cast<const char*>(bytes.data()), std::min(bytes.size(), textLimit));
+  std::ranges::replace_if(
+      text, [](char c) { return (c >= 0 && c < ' ' && c != '\n') || c == '\x7f'; }, '?');
+  return text;
+}
+
 Payload describeFailure(const Error& error) {
   const std::uint32_t result = static_cast<std::uint32_t>(error.result());
   const std::string_view text = std::string_view(error.what()).substr(0, textLimit);
@@ -28,8 +36,7 @@ Error failureIn(const Message& message) {
     return Error(taccInternalError, "another rank failed and did not say why");
   std::memcpy(&result, message.payload.data(), sizeof result);
   if (result == taccSuccess || result >= taccNumResults) result = taccRemoteError;
-  const auto* text = reinterpret_cast<const char*>(message.payload.data()) + sizeof result;
-  return Error(static_cast<taccResult_t>(result), std::string(text, message.payload.size() - sizeof result));
+  return Error(static_cast<taccResult_t>(result), textFrom(std::span(message.payload).subspan(sizeof result)));
 }
 
 }  // namespace tacc

@@ -1,6 +1,10 @@
 // An Error on its way to the other ranks.
 #pragma once
 
+#include <cstddef>
+#include <span>
+#include <string>
+
 #include "base/error.hpp"
 #include "comm/channel.hpp"
 
@@ -11,6 +15,9 @@ Payload describeLackOfMemory();
 
 /// The message that carries an Error.
 Payload describeFailure(const Error& error);
+
+/// What another rank says in words, for messages: cut where it is very long, fit for a terminal, never empty.
+std::string textFrom(std::span<const std::byte> bytes);
 
 /// The Error that a failure message carries.
 Error failureIn(const Message& message);

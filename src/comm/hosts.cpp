@@ -27,7 +27,13 @@ std::uint64_t networkNamespace() {
 
 }  // namespace
 
-std::string RankIdentity::describe() const { return fmt::format("process {} on host {}", process, hostName.data()); }
+std::string RankIdentity::describe() const {
+  // Another rank sent it: the name may have no end, and is shown on terminals.
+  std::string name(hostName.begin(), std::ranges::find(hostName, '\0'));
+  std::ranges::replace_if(
+      name, [](char c) { return c < '!' || c > '~'; }, '?');
+  return fmt::format("process {} on host {}", process, name);
+}
 
 RankIdentity introduceSelf(const std::string& settings, bool sharesMemory) {
   RankIdentity self{};

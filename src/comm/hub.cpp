@@ -182,7 +182,7 @@ void Hub::examine(const Arrival& arrival) {
     fail(taccInvalidUsage, "rank {} ({}) asks for {} ranks, rank 0 ({}) for {}: all must ask for the same", who.rank,
          place, who.ranks, here, members_.size());
   }
-  if (who.rank >= who.ranks)
+  if (who.rank >= who.ranks)  // before its number is used
     fail(taccInvalidUsage, "{} is rank {} of {}: ranks count from 0", place, who.rank, who.ranks);
   const std::optional<Arrival>& taken = members_[who.rank];
   if (taken && isHerald(who, taken->who)) return;
@@ -195,7 +195,12 @@ void Hub::examine(const Arrival& arrival) {
 void Hub::arrive(const Arrival& arrival) {
   examine(arrival);
   std::optional<Arrival>& member = members_[arrival.who.rank];
-  if (!member) --missing_;
+  if (member) return;  // a herald: where it was is known, and ways to rank 0 never turn into circles
+  if (arrival.parent != 0 && !members_[arrival.parent]) {
+    fail(taccInternalError, "rank {} ({}) is said to have come to rank {}, which has not come itself", arrival.who.rank,
+         describePlace(arrival.who, true), arrival.parent);
+  }
+  --missing_;
   member = arrival;
 }
 

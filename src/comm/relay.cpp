@@ -10,6 +10,12 @@ void Relay::serve(std::span<const pollfd> sockets, Channel& parent) {
   if (!parts_.empty()) parent.queue(MessageKind::parts, makePayload(std::exchange(parts_, {})));
 }
 
+void Relay::examine(const Arrival& arrival) {
+  if (arrival.who.rank < self_.ranks) return;
+  fail(taccInvalidUsage, "{} is rank {} of {}: ranks count from 0", describePlace(arrival.who, true), arrival.who.rank,
+       self_.ranks);
+}
+
 void Relay::arrive(const Arrival& arrival) {
   Arrival onward = arrival;
   onward.elsewhere = 1;  // this rank is on another host than rank 0

@@ -44,7 +44,8 @@ class Relay : private BranchOwner {
   bool hasLostSomeone() const { return branches_.hasLostSomeone(); }
 
  private:
-  void examine(const Arrival&) override {}  // rank 0 does
+  /// Rank 0 looks at the rest.
+  void examine(const Arrival& arrival) override;
   void arrive(const Arrival& arrival) override;
   void give(int rank, Message message) override { appendPart(parts_, rank, message); }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -78,9 +79,21 @@ void Spoke::becomeComplete(const Secret& secret, double timeoutSeconds) {
   doors_.reset();
   const Message message = receive(MessageKind::complete, "init", timeoutSeconds);
   completion_ = completionIn(message);
+  checkWay(completion_.way);
   allUnix_ = completion_.allUnix;
   const auto own = InetAddress::ofSocket(channel_.fd());
   if (relay_) relay_->complete(completion_, own ? own->v6() : InetAddress::V6{}, timeoutSeconds, *interrupt_);
+}
+
+/// What the parent says of the ranks between this one and rank 0; the numbers are used as they are from here on.
+void Spoke::checkWay(const std::vector<int>& way) const {
+  std::set<int> others{rank_};
+  const auto isNew = [&](int rank) {
+    return rank >= 0 && rank < static_cast<int>(self_.ranks) && others.insert(rank).second;
+  };
+  if (way.back() == 0 && std::ranges::all_of(way, isNew)) return;
+  fail(taccInternalError, "init: the way from rank {} to rank 0 that {} tells leads there by no ranks of {}", rank_,
+       describeParent(), self_.ranks);
 }
 
 std::optional<InetAddress> Spoke::localAddress() const noexcept {

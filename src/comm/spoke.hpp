@@ -93,6 +93,7 @@ class Spoke {
   std::string followRedirect(const Redirect& redirect, const Secret& secret, double proofPatience,
                              const Deadline& deadline);
   void becomeComplete(const Secret& secret, double timeoutSeconds);
+  void checkWay(const std::vector<int>& way) const;
   std::string describeSilence(bool spoke);
   std::optional<Message> receiveBefore(const Deadline& deadline);
   std::string describeParent() const;
