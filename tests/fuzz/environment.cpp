@@ -1,0 +1,77 @@
+// The environment: this library's own variables, and what launchers say.
+//
+// Input: lines of NAME=value.
+#include "base/environment.hpp"
+
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "comm/launch_environment.hpp"
+#include "comm/launch_id.hpp"
+#include "fuzz/target.hpp"
+
+namespace tacc::fuzz {
+namespace {
+
+template <class Function>
+void attempt(const Function& function) {
+  try {
+    function();
+  } catch (const Error& error) {
+    require(*error.what() != '\0', "an Error without a word");
+  }
+}
+
+std::vector<std::string> linesIn(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end).substr(0, text.find('\0')));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<Bytes> seeds() {
+  std::string all;
+  for (const EnvironmentVariable& variable : environmentVariables())
+    all += std::string(variable.name) + "=" + variable.allowed.substr(0, variable.allowed.find(',')) + "\n";
+  return {bytesOf(all),
+          bytesOf("TACC_TIMEOUT=500ms\nTACC_CHUNK_SIZE=256K\nTACC_SPIN=100\nTACC_JOIN_WIDTH=3\n"),
+          bytesOf("RANK=3\nWORLD_SIZE=8\nLOCAL_WORLD_SIZE=2\nMASTER_ADDR=127.0.0.1\nMASTER_PORT=29500\n"),
+          bytesOf("OMPI_COMM_WORLD_RANK=0\nOMPI_COMM_WORLD_SIZE=2\nOMPI_COMM_WORLD_LOCAL_SIZE=2\nPMIX_NAMESPACE=a\n"),
+          bytesOf("PMI_RANK=1\nPMI_SIZE=4\nMPI_LOCALNRANKS=4\nTACC_RENDEZVOUS=[fd00::2]:29400\n"),
+          bytesOf("SLURM_PROCID=1\nSLURM_STEP_ID=0\nSLURM_NTASKS=4\nSLURM_JOB_ID=77\n"
+                  "SLURM_STEP_NODELIST=node[07-09,12],gpu1\nSLURM_NNODES=5\n")};
+}
+
+}  // namespace tacc::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace tacc;
+  const std::vector<std::string> lines = fuzz::linesIn({reinterpret_cast<const char*>(data), size});
+  std::vector<const char*> entries;
+  Variables variables;
+  std::string rendezvous;
+  for (const std::string& line : lines) {
+    entries.push_back(line.c_str());
+    const std::size_t equals = line.find('=');
+    if (equals == std::string::npos) continue;
+    variables[line.substr(0, equals)] = line.substr(equals + 1);
+    if (line.starts_with("TACC_RENDEZVOUS=")) rendezvous = line.substr(equals + 1);
+    (void)parseMeetingPoint(line.substr(equals + 1));
+    (void)firstHostOf(line.substr(equals + 1));
+  }
+  entries.push_back(nullptr);
+  fuzz::attempt([&] { (void)parseEnvironment(entries.data()); });
+  fuzz::attempt([&] {
+    (void)isLaunched(variables);
+    const Launch launch = readLaunch(variables, rendezvous);
+    fuzz::require(launch.rank >= 0 && launch.rank < launch.ranks, "a rank that is none");
+    (void)deriveUniqueId(launch, "secret", 1, {});
+  });
+  return 0;
+}

@@ -1,0 +1,84 @@
+// Who connects to a rank's data port, and the address that a rank tells: nobody gets in without the key.
+//
+// Input: 1 if the key is right, a greeting in pieces of the next byte's size; then the bytes of an address.
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+
+#include "fuzz/target.hpp"
+#include "transports/tcp_visitors.hpp"
+
+namespace tacc::fuzz {
+namespace {
+
+constexpr std::size_t ranks = 4;
+constexpr int rank = 1;
+const TcpKey key{1, 2, 3};
+
+/// A socket at which nobody but this process can connect.
+struct Door {
+  FileDescriptor listener{::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)};
+  sockaddr_un address{};
+  socklen_t length = sizeof(sa_family_t);  // the kernel chooses a name
+
+  Door() {
+    address.sun_family = AF_UNIX;
+    require(::bind(listener.get(), reinterpret_cast<sockaddr*>(&address), length) == 0, "no name");
+    require(::listen(listener.get(), 8) == 0, "cannot listen");
+    length = sizeof address;
+    (void)::getsockname(listener.get(), reinterpret_cast<sockaddr*>(&address), &length);
+  }
+  FileDescriptor connect() const {
+    FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    require(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), length) == 0, "cannot connect");
+    return socket;
+  }
+};
+
+void visit(Input input) {
+  static const Door door;
+  const bool isRight = input.below(2) == 1;
+  const std::size_t piece = 1U + input.byte();
+  auto hello = input.value<TcpHello>();
+  if (isRight) hello.key = key;
+  TcpVisitors visitors(rank, key, ranks);
+  {
+    const FileDescriptor peer = door.connect();
+    const auto visitor = visitors.accept(door.listener.get());
+    require(visitor.has_value(), "nobody came");
+    for (std::size_t sent = 0; sent < sizeof hello && !visitors.isEmpty(); sent += piece) {
+      (void)!::send(peer.get(), reinterpret_cast<const char*>(&hello) + sent, std::min(piece, sizeof hello - sent),
+                    MSG_NOSIGNAL);
+      const auto guest = visitors.listen(*visitor);
+      if (!guest) continue;
+      require(isRight || hello.key == key, "a guest without the key");
+      require(guest->rank >= 0 && guest->rank < static_cast<int>(ranks) && guest->rank != rank, "a rank that is none");
+    }
+    (void)visitors.listen(*visitor);
+  }
+  const auto rest = input.restAsText();
+  const auto* bytes = reinterpret_cast<const std::byte*>(rest.data());
+  const std::vector<std::byte> packed(bytes, bytes + rest.size());
+  if (const auto address = unpackTcpAddress(packed))
+    require(packTcpAddress(*address) == packed, "an address that is packed again differs");
+}
+
+}  // namespace
+
+std::vector<Bytes> seeds() {
+  TcpHello hello;
+  hello.from = 2;
+  hello.to = rank;
+  hello.key = key;
+  const std::vector<std::byte> address = packTcpAddress({4711, key, {InetAddress::V6{1}, InetAddress::V6{2}}});
+  return {Output().byte(1).byte(3).value(hello).range(address).take(),
+          Output().byte(0).byte(255).value(hello).range(address).take(), Output().byte(0).byte(0).take()};
+}
+
+}  // namespace tacc::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  tacc::fuzz::visit({data, size});
+  return 0;
+}

@@ -1,0 +1,76 @@
+// Descriptions of networks and hosts, in the form of every source: each is an Error or a whole topology.
+//
+// Input: the number of the source, its text.
+#include "base/error.hpp"
+#include "fuzz/golden_files.hpp"
+#include "fuzz/target.hpp"
+#include "topology/compare.hpp"
+#include "topology/hwloc_node.hpp"
+#include "topology/source_registry.hpp"
+#include "topology/toml.hpp"
+#include "topology/tree_text.hpp"
+
+namespace tacc::fuzz {
+namespace {
+
+constexpr int mostShownHosts = 2000;
+constexpr std::size_t longestXml = 1 << 16;  // libxml's own work, not this library's
+
+bool hasFiles(const TopologySource& source) { return source.read != nullptr; }
+
+void read(Input input) {
+  const auto sources = topologySources();
+  const TopologySource& source = sources[static_cast<std::size_t>(input.below(static_cast<int>(sources.size())))];
+  const std::string text = input.restAsText();
+  if (source.recognises != nullptr) (void)source.recognises(text);
+  if (!hasFiles(source) || (source.name == "hwloc" && text.size() > longestXml)) return;
+  const Topology topology = source.read(text, "fuzz");
+  (void)topology.digest();
+  if (topology.hosts() > mostShownHosts) return;
+  (void)treeText(topology);
+  const Topology again = topologyFromToml(topologyToToml(topology), "again");
+  require(differences(topology, again, "it", "what was saved").empty(), "what was saved loads as something else");
+}
+
+}  // namespace
+
+std::vector<Bytes> seeds() {
+  std::vector<Bytes> corpus;
+  const auto add = [&corpus](std::string_view name, const std::string& text) {
+    const auto sources = topologySources();
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      if (sources[i].name == name) corpus.push_back(Output().byte(static_cast<int>(i)).range(text).take());
+  };
+  for (const char* file : {"tree.topology.conf", "block.topology.conf", "topology.yaml"})
+    add("slurm", goldenFile(file));
+  for (const char* file : {"three_levels.ibnetdiscover", "fat_tree.ibnetdiscover"}) {
+    add("ibnet", goldenFile(file));
+    add("file", topologyToToml(topologySource("ibnet").read(goldenFile(file), file)));
+  }
+  for (const char* file : {"xc40.hosts", "ex.hosts"}) add("cray", goldenFile(file).substr(0, 4000));
+  add("sunway", "vn000123\nvn000124\nvn000500\n");
+  add("hwloc", "pack:2 numa:2 l3:2(size=16MB) core:4 pu:2");
+  if (hasHwloc()) add("hwloc", goldenFile("two_sockets.hwloc.xml"));
+  add("file",
+      "hosts = \"cn[001-008]\"\n[[machine]]\nhosts = \"cn[001-008]\"\ncpus = \"0-7+8-15\"\n[[machine.level]]\nkind = "
+      "\"numa\"\nsizes = \"2*4\"\nbytes = \"1 GiB\"\n");
+  std::string probe = "# measured\n";
+  for (int a = 0; a < 4; ++a)
+    for (int b = a + 1; b < 4; ++b) {
+      probe += "pair n" + std::to_string(a) + " n" + std::to_string(b);
+      probe += a / 2 == b / 2 ? " 1us 1GB/s\n" : " 2us 1GB/s\n";
+    }
+  add("probe", probe + "alone n0 n1 1us 1GB/s\noutward n[0-1] 1GB/s\n");
+  return corpus;
+}
+
+}  // namespace tacc::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    tacc::fuzz::read({data, size});
+  } catch (const tacc::Error& error) {
+    tacc::fuzz::require(*error.what() != '\0', "an Error without a word");
+  }
+  return 0;
+}
