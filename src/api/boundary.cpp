@@ -32,14 +32,14 @@ std::string describeCaller(const char* function, taccComm_t comm) {
 }
 
 /// `ofAllRanks`: the others make this call too, and would wait for a rank that could not even begin it.
-taccResult_t record(const char* function, taccComm_t comm, bool ofAllRanks) noexcept {
+taccResult_t record(const char* function, taccComm_t comm, bool ofAllRanks, bool inGroup) noexcept {
   const std::exception_ptr what = std::current_exception();
   const Error error = describeSafely(what, function, comm);
   setLastError(error, comm);
   if (!ofAllRanks) return error.result();
   const bool isLoss = !isError(what);
   if (isLoss) failCommunicator(comm, error);
-  if (groupIsOpen()) failGroupWith(error, isLoss);
+  if (inGroup && groupIsOpen()) failGroupWith(error, isLoss);
   return error.result();
 }
 
@@ -94,10 +94,16 @@ void setLastError(const Error& error, taccComm_t comm) noexcept {
   }
 }
 
-taccResult_t recordException(const char* function, taccComm_t comm) noexcept { return record(function, comm, false); }
+taccResult_t recordException(const char* function, taccComm_t comm) noexcept {
+  return record(function, comm, false, false);
+}
 
 taccResult_t recordExceptionInGroup(const char* function, taccComm_t comm) noexcept {
-  return record(function, comm, true);
+  return record(function, comm, true, true);
+}
+
+taccResult_t recordExceptionOfAll(const char* function, taccComm_t comm) noexcept {
+  return record(function, comm, true, false);
 }
 
 const char* lastErrorText(taccComm_t comm) noexcept {

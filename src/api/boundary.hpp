@@ -28,6 +28,9 @@ void setLastError(const Error& error, taccComm_t comm) noexcept;
 /// the communicator fails on all of them. An open group fails with it.
 [[gnu::cold]] taccResult_t recordExceptionInGroup(const char* function, taccComm_t comm) noexcept;
 
+/// The same for a call of all ranks that no group records.
+[[gnu::cold]] taccResult_t recordExceptionOfAll(const char* function, taccComm_t comm) noexcept;
+
 /// What taccGetLastError returns.
 const char* lastErrorText(taccComm_t comm) noexcept;
 

@@ -7,7 +7,6 @@
 
 using tacc::Entry;
 using tacc::guard;
-using tacc::guardCall;
 
 namespace {
 
@@ -26,6 +25,17 @@ taccComm_t commOf(taccBucket_t bucket) noexcept {
   }
 }
 
+/// guard() for the calls that all ranks make alike.
+template <class Body>
+taccResult_t guardOfAll(const char* function, taccComm_t comm, Body&& body) noexcept {
+  try {
+    body();
+    return taccSuccess;
+  } catch (...) {
+    return tacc::recordExceptionOfAll(function, comm);
+  }
+}
+
 }  // namespace
 
 taccResult_t taccBucketCreate(taccBucket_t* bucket, taccComm_t comm, taccStream_t stream, size_t bytes) {
@@ -37,7 +47,7 @@ taccResult_t taccBucketCreate(taccBucket_t* bucket, taccComm_t comm, taccStream_
 }
 
 taccResult_t taccBucketAdd(taccBucket_t bucket, void* buffer, size_t count, taccDataType_t datatype, taccRedOp_t op) {
-  return guardCall("taccBucketAdd", commOf(bucket), [&] {
+  return guardOfAll("taccBucketAdd", commOf(bucket), [&] {
     const auto found = tacc::requireBucket(bucket);
     const Entry entry(&found->comm());
     checkNoGroup();
@@ -48,7 +58,7 @@ taccResult_t taccBucketAdd(taccBucket_t bucket, void* buffer, size_t count, tacc
 }
 
 taccResult_t taccBucketFlush(taccBucket_t bucket) {
-  return guardCall("taccBucketFlush", commOf(bucket), [&] {
+  return guardOfAll("taccBucketFlush", commOf(bucket), [&] {
     const auto found = tacc::requireBucket(bucket);
     const Entry entry(&found->comm());
     checkNoGroup();
@@ -65,7 +75,7 @@ taccResult_t taccBucketBytes(taccBucket_t bucket, size_t* bytes) {
 
 taccResult_t taccBucketDestroy(taccBucket_t bucket) {
   if (bucket == nullptr) return taccSuccess;
-  return guardCall("taccBucketDestroy", commOf(bucket), [&] {
+  return guardOfAll("taccBucketDestroy", commOf(bucket), [&] {
     const auto removed = tacc::removeBucket(bucket);
     taccComm& comm = removed->comm();
     if (!tacc::has(comm.life.load(), tacc::Needs::active)) return;
