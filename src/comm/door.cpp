@@ -30,7 +30,8 @@ std::string randomName() {
 }
 
 FileDescriptor listenUnix(const std::string& name) {
-  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  FileDescriptor socket =
+      ownDescriptor([&] { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
   const RendezvousAddress address(name);
   if (!socket.valid() || ::bind(socket.get(), address.get(), address.size()) != 0)
     failDescriptor("cannot make the socket at which survivors meet");
@@ -73,7 +74,8 @@ void Door::serve(const MeetingMembers& members, std::list<MeetingLink>& visitors
   });
   if (Clock::now() < closedUntil_) return;
   for (int i = 0; i < acceptedAtOnce; ++i) {
-    FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    FileDescriptor socket =
+        ownDescriptor([&] { return ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
     if (!socket.valid()) {
       if (errno == EAGAIN) return;
       if ((errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) && !showOutOldest(visitors)) {
