@@ -90,6 +90,8 @@ void Agreement::drain(MeetingLink& link) {
     handle(link, *note);
   }
   if (link.failure()) throw Error(*link.failure());
+  if (link.word() && *link.word() >= memory_.instance && !acceptor_.hasDecided())
+    fail(taccRemoteError, "rank {} came too late: the others have gone on without it", rank_);
 }
 
 MeetingNote Agreement::noteOf(MeetingWord word) const {

@@ -121,6 +121,8 @@ class Agreement {
   void collect();
   void callMissing();
   bool isSettled(int rank) const;
+  double keptSeconds() const noexcept;
+  bool isTimeShort() const;
   std::vector<bool> present() const;
   void startBallot();
   void receivePromise(int rank, const MeetingNote& note);

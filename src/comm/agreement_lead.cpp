@@ -56,6 +56,8 @@ void Agreement::lead() {
   note.flags = isBaseSettled ? 1 : 0;
   memory_.isWanted = memory_.isWanted || !isBaseSettled;
   for (auto& [rank, follower] : followers_) send(*follower.link, note);
+  for (auto& [rank, link] : calls_)
+    if (!value.members[static_cast<std::size_t>(rank)]) link->leaveWord(memory_.instance);
   isFinished_ = true;
 }
 
@@ -78,11 +80,15 @@ void Agreement::collect() {
   bool areAllSettled = true;
   for (int rank = 0; rank < ranks() && areAllSettled; ++rank)
     if (isBase(rank)) areAllSettled = isSettled(rank);
+  if ((areAllSettled || isTimeShort()) && quorum_.suffices(present(), memory_.dead)) startBallot();
+}
+
+double Agreement::keptSeconds() const noexcept { return std::clamp(request_.seconds * keptShare, leastKept, mostKept); }
+
+bool Agreement::isTimeShort() const {
   Time end = deadline_;
   for (const auto& [rank, follower] : followers_) end = std::min(end, follower.deadline);
-  const double kept = std::clamp(request_.seconds * keptShare, leastKept, mostKept);
-  if (!areAllSettled && secondsSince(end) < -kept) return;
-  if (quorum_.suffices(present(), memory_.dead)) startBallot();
+  return secondsSince(end) > -keptSeconds();
 }
 
 /// Of ranks that have not come, those that have ended refuse a call; one that takes part is told who leads; and the
@@ -129,8 +135,15 @@ void Agreement::countPromises() {
   if (phase_ != Phase::preparing) return;
   const std::vector<bool>& promised = proposal_->promised();
   const std::vector<bool> here = present();
-  for (std::size_t rank = 0; rank < promised.size(); ++rank)
-    if (asked_[rank] && here[rank] && !promised[rank] && secondsSince(phaseSince_) <= answerSeconds) return;
+  const bool isShort = isTimeShort();
+  bool areAllThere = true;
+  for (std::size_t rank = 0; rank < promised.size(); ++rank) {
+    if (!asked_[rank] || promised[rank] || memory_.dead[rank]) continue;
+    if (here[rank] && secondsSince(phaseSince_) <= (isShort ? keptSeconds() / 2 : answerSeconds)) return;
+    areAllThere = false;
+  }
+  // One that was lost, and has not ended, may come again.
+  if (!areAllThere && !isShort) return giveUpBallot();
   const bool hasId = idBringer_ < 0 || promised[static_cast<std::size_t>(idBringer_)];
   if (!proposal_->hasPromises(memory_.dead) || !(hasId || proposal_->inherited() != nullptr)) return giveUpBallot();
   Decision value{request_.flags, promised, id_};

@@ -126,6 +126,7 @@ void Agreement::goTo(int rank) {
   role_ = Role::searching;
   leader_ = -1;
   target_ = rank;
+  absences_[rank].nextCall = {};  // it has shown itself
 }
 
 void Agreement::follow(int rank) {

@@ -291,8 +291,8 @@ bool Channel::isGarbled() const {
     }
     at += sizeof header + header.payloadBytes;
   }
-  // They come with the first byte of their frame.
-  if (at < incoming_.size()) descriptors += descriptorsPerFrame;
+  // They come with the first byte of their frame, and of a sealed one before its first record is whole.
+  if (at < incoming_.size() || sealed_) descriptors += descriptorsPerFrame;
   return incomingDescriptors_.size() > descriptors;
 }
 

@@ -45,7 +45,8 @@ enum class MessageKind : std::uint32_t {
   state,      // the answer
   verdict,    // rank 0 tells why the operation does not end
   // Among survivors:
-  meeting,  // a MeetingNote
+  meeting,     // a MeetingNote
+  leftBehind,  // a LeftBehind, without any proof of who says so but its own
 };
 
 struct Message {

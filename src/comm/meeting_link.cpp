@@ -107,7 +107,23 @@ void MeetingLink::proveAsCaller(const Message& message) {
   isProven_ = true;
 }
 
+void MeetingLink::leaveWord(std::uint32_t instance) noexcept {
+  if (!isCaller_ || state_ != State::proving || hello_) return;
+  try {
+    channel_->queue(MessageKind::leftBehind, payloadOf(leftBehind(members_.secret, instance, peer_)));
+    (void)channel_->flush();
+  } catch (const std::exception&) {
+    state_ = State::lost;
+  }
+}
+
 void MeetingLink::proveAsHost(const Message& message) {
+  if (message.kind == MessageKind::leftBehind) {
+    if (const auto word = valueIn<LeftBehind>(message); word && isGenuine(members_.secret, *word, members_.rank))
+      word_ = word->instance;
+    state_ = State::lost;
+    return;
+  }
   const auto hello = valueIn<Hello>(message);
   if (message.kind != MessageKind::hello || !hello || !isGenuine(members_.secret, challenge_, *hello) ||
       hello->who.rank >= members_.places.size() || hello->who.rank == static_cast<std::uint32_t>(members_.rank)) {

@@ -72,6 +72,10 @@ class MeetingLink {
   bool hasOutput() const noexcept { return channel_ && channel_->hasOutput(); }
   /// The next note, also of those that came before the connection ended.
   std::optional<MeetingNote> take();
+  /// Leaves word at the door of a rank that does not answer: this agreement was decided without it.
+  void leaveWord(std::uint32_t instance) noexcept;
+  /// The agreement of which somebody left word here that it was decided without this rank.
+  const std::optional<std::uint32_t>& word() const noexcept { return word_; }
   /// What the other end failed with, if it said so.
   const std::optional<Error>& failure() const noexcept { return failure_; }
 
@@ -96,6 +100,7 @@ class MeetingLink {
   Challenge challenge_{};
   std::optional<Hello> hello_;
   std::optional<Error> failure_;
+  std::optional<std::uint32_t> word_;
   Clock::time_point since_ = Clock::now(), heard_ = since_;
 };
 

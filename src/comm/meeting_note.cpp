@@ -30,6 +30,16 @@ std::string_view nameOf(MeetingWord word) noexcept {
   return index < std::size(names) ? names[index] : std::string_view();
 }
 
+LeftBehind leftBehind(const Key& secret, std::uint32_t instance, int rank) noexcept {
+  LeftBehind word{instance, rank, {}};
+  word.proof = keyedHash(secret, "tacc: left behin", {bytesOf(word.instance), bytesOf(word.rank)});
+  return word;
+}
+
+bool isGenuine(const Key& secret, const LeftBehind& word, int rank) noexcept {
+  return word.rank == rank && areEqual(word.proof, leftBehind(secret, word.instance, rank).proof);
+}
+
 std::uint64_t digestOf(const std::vector<bool>& base) noexcept {
   std::uint64_t hash = 0xCBF2'9CE4'8422'2325ULL;  // FNV-1a
   for (const bool isIn : base) hash = (hash ^ (isIn ? 1 : 2)) * 0x100'0000'01B3ULL;

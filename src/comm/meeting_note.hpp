@@ -7,6 +7,7 @@
 
 #include "comm/channel.hpp"
 #include "comm/consensus.hpp"
+#include "transports/keyed_hash.hpp"
 
 namespace tacc {
 
@@ -46,6 +47,17 @@ struct MeetingNote {
   std::optional<Decision> value;
   taccUniqueId id{};  // of promise, where one was asked for
 };
+
+/// For a rank that listens and does not answer, as one that is stopped: it lies at its door until it comes, when
+/// whoever left it there may have ended, which must not look as if all others had died. Proven by itself, as nobody is
+/// there to ask for a proof.
+struct LeftBehind {
+  std::uint32_t instance;  // of the agreement that was decided without it
+  std::int32_t rank;       // to whom this is said
+  Proof proof;
+};
+LeftBehind leftBehind(const Key& secret, std::uint32_t instance, int rank) noexcept;
+bool isGenuine(const Key& secret, const LeftBehind& word, int rank) noexcept;
 
 /// Who is in it, as 64 bits.
 std::uint64_t digestOf(const std::vector<bool>& base) noexcept;

@@ -38,6 +38,8 @@ class Muster {
 
   /// From any thread: agree() ends with taccRemoteError, also later ones.
   void interrupt() noexcept { interrupt_.raise(); }
+  /// For tests: nobody wants to see any more that this rank lives, as when its process ends.
+  void forget() noexcept { memory_.isWanted = false; }
   /// For tests.
   void observe(MeetingObserver observer) { observer_ = std::move(observer); }
 

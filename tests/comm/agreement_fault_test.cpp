@@ -42,6 +42,7 @@ struct Board {
   };
   std::atomic<int> placed;
   std::atomic<double> struck;
+  std::atomic<bool> isOver;  // until then who has ended lives on, as it would in a program
   Row rows[mostRanks];
 };
 
@@ -86,6 +87,7 @@ void runRank(const Round& round, int rank, Board& board) {
     row.end = now();
     row.stage = 3;
   }
+  while (!board.isOver) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 struct Summary {
@@ -113,6 +115,10 @@ Summary run(const Round& round, const std::string& what) {
   Summary summary;
   std::vector<bool> isOver(children.size());
   for (std::size_t left = children.size(); left > 0;) {
+    std::size_t ended = 0;
+    for (std::size_t rank = 0; rank < children.size(); ++rank)
+      if (isOver[rank] || board.rows[rank].stage >= 2) ++ended;
+    if (ended == children.size()) board.isOver = true;
     if (board.struck > 0 && round.fault == Fault::stop && now() - board.struck > round.continuesAfter)
       ::kill(victim, SIGCONT);
     for (std::size_t rank = 0; rank < children.size(); ++rank)

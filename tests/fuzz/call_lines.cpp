@@ -197,11 +197,11 @@ class Node {
     CallLine& line = segment_.callLine(rank, sequence);
     const CallLine& mine = segment_.callLine(self, sequence);
     line.signature = signature;
-    line.history = isTrue ? mine.history : ~mine.history;
+    line.history = isTrue ? mine.history.load() : ~mine.history.load();
     std::memcpy(line.payload, &descriptor, sizeof descriptor);
     line.sequence = sequence;
     CallNote& note = segment_.callNote(rank, sequence);
-    note.history = line.history;
+    note.history = line.history.load();
     note.sequence = sequence;
   }
 

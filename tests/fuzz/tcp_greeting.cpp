@@ -1,6 +1,6 @@
 // Who connects to a rank's data port, and the address that a rank tells: nobody gets in without the key.
 //
-// Input: 1 if the key is right, a greeting in pieces of the next byte's size; then the bytes of an address.
+// Input: 1 if the proof is right, a greeting in pieces of the next byte's size; then the bytes of an address.
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::size_t ranks = 4;
 constexpr int rank = 1;
-const TcpKey key{1, 2, 3};
+constexpr int other = 2;
+const Key secret{1, 2, 3};
 
 /// A socket at which nobody but this process can connect.
 struct Door {
@@ -36,26 +37,37 @@ struct Door {
   }
 };
 
+/// Both ends of a pair of ranks that know each other's public key.
+struct Pair {
+  TcpCredentials own{rank, ranks, secret}, peer{other, ranks, secret};
+  Pair() {
+    own.setPublicKey(other, peer.publicKey());
+    peer.setPublicKey(rank, own.publicKey());
+  }
+};
+
 void visit(Input input) {
   static const Door door;
+  static Pair pair;
   const bool isRight = input.below(2) == 1;
   const std::size_t piece = 1U + input.byte();
   auto hello = input.value<TcpHello>();
-  if (isRight) hello.key = key;
-  TcpVisitors visitors(rank, key, ranks);
+  TcpVisitors visitors(pair.own);
   {
     const FileDescriptor peer = door.connect();
     const auto visitor = visitors.accept(door.listener.get());
     require(visitor.has_value(), "nobody came");
+    TcpChallenge challenge;
+    require(::recv(peer.get(), &challenge, sizeof challenge, MSG_WAITALL) == sizeof challenge, "no challenge");
+    if (isRight) hello = greetBack(*pair.peer.keyWith(rank), challenge, other, rank);
     for (std::size_t sent = 0; sent < sizeof hello && !visitors.isEmpty(); sent += piece) {
       (void)!::send(peer.get(), reinterpret_cast<const char*>(&hello) + sent, std::min(piece, sizeof hello - sent),
                     MSG_NOSIGNAL);
-      const auto guest = visitors.listen(*visitor);
-      if (!guest) continue;
-      require(isRight || hello.key == key, "a guest without the key");
-      require(guest->rank >= 0 && guest->rank < static_cast<int>(ranks) && guest->rank != rank, "a rank that is none");
+      visitors.listen(*visitor);
     }
-    (void)visitors.listen(*visitor);
+    const auto guest = visitors.nextGuest();
+    require(guest.has_value() == isRight, "a guest without a proof, or a proof without a guest");
+    require(!guest || guest->rank == other, "a guest that is not who proved it");
   }
   const auto rest = input.restAsText();
   const auto* bytes = reinterpret_cast<const std::byte*>(rest.data());
@@ -68,10 +80,9 @@ void visit(Input input) {
 
 std::vector<Bytes> seeds() {
   TcpHello hello;
-  hello.from = 2;
+  hello.from = other;
   hello.to = rank;
-  hello.key = key;
-  const std::vector<std::byte> address = packTcpAddress({4711, key, {InetAddress::V6{1}, InetAddress::V6{2}}});
+  const std::vector<std::byte> address = packTcpAddress({4711, secret, {InetAddress::V6{1}, InetAddress::V6{2}}});
   return {Output().byte(1).byte(3).value(hello).range(address).take(),
           Output().byte(0).byte(255).value(hello).range(address).take(), Output().byte(0).byte(0).take()};
 }

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "support/child_process.hpp"
+#include "transports/file_descriptor.hpp"
 #include "transports/shared_memory.hpp"
 
 namespace tacc {
@@ -17,6 +18,8 @@ using test::Signal;
 
 class LivenessTest : public testing::Test {
  protected:
+  LivenessTest() { shareWithChildren(memory_.fd()); }
+
   SharedMemory memory_ = SharedMemory::create(4096, "liveness");
 };
 

@@ -33,6 +33,7 @@ std::string messageOf(const Function& function) {
 TEST(SharedMemory, IsZeroedAndSeenByAnotherProcess) {
   const SharedMemory memory = SharedMemory::create(100'000, "test");
   ASSERT_EQ(memory.size(), 100'000u);
+  shareWithChildren(memory.fd());
   EXPECT_TRUE(std::all_of(memory.data(), memory.data() + memory.size(), [](std::byte b) { return b == std::byte{0}; }));
   ChildProcess child([&] {
     const SharedMemory own = SharedMemory::map(duplicate(memory.fd()), memory.size(), "test");
