@@ -3,6 +3,7 @@
 
 #include "comm/agreement.hpp"
 #include "comm/unique_id.hpp"
+#include "transports/spare_descriptors.hpp"
 
 namespace tacc {
 namespace {
@@ -212,8 +213,8 @@ std::string Agreement::describeMissing() const {
   return fmt::format(
       "of {} ranks {} came to rank {} within {:.3g} s and {} have ended; rank{} {} did not come and may still live "
       "(stopped, or cut off from the network), and those who came are too few to go on without: more than half of all "
-      "are needed, or half of them with the lowest rank",
-      all, here, rank_, request_.seconds, dead, missing == 1 ? "" : "s", names);
+      "are needed, or half of them with the lowest rank{}",
+      all, here, rank_, request_.seconds, dead, missing == 1 ? "" : "s", names, describeShortage(door_.shortage()));
 }
 
 }  // namespace tacc

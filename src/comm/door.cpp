@@ -79,6 +79,7 @@ void Door::serve(const MeetingMembers& members, std::list<MeetingLink>& visitors
     if (!socket.valid()) {
       if (errno == EAGAIN) return;
       if ((errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) && !showOutOldest(visitors)) {
+        shortage_ = errno;
         closedUntil_ = Clock::now() + shortagePause;
         return;
       }

@@ -29,6 +29,9 @@ class Door {
   /// they are over.
   void serve(const MeetingMembers& members, std::list<MeetingLink>& visitors);
 
+  /// errno's code for the last who could not be let in for want of descriptors; 0: there was none.
+  int shortage() const noexcept { return shortage_; }
+
   /// Keeps the socket until the process ends: to others it must not look as if this rank had ended.
   void keepOpen() noexcept;
 
@@ -38,6 +41,7 @@ class Door {
   MusterPlace place_{};
   FileDescriptor listener_;
   Clock::time_point closedUntil_{};  // while descriptors are short
+  int shortage_ = 0;
 };
 
 }  // namespace tacc

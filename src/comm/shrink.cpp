@@ -15,6 +15,9 @@
 namespace tacc {
 namespace {
 
+/// For ranks to agree on whether they have joined, also where joining took all the time there was.
+constexpr double leastSeconds = 2;
+
 std::vector<int> ranksIn(const std::vector<bool>& members) {
   std::vector<int> ranks;
   for (std::size_t rank = 0; rank < members.size(); ++rank)
@@ -62,8 +65,14 @@ std::unique_ptr<Communicator> JoinedCommunicator::shrink(std::span<const int> ex
     } catch (const std::exception& error) {
       problem.emplace(taccSystemError, fmt::format("rank {}: {}", rank(), error.what()));
     }
-    const Decision joined =
-        muster_->agree({AgreementPurpose::joined, made ? 1U : 0U, allBut(who.members), end.seconds()});
+    Decision joined;
+    try {
+      joined = muster_->agree(
+          {AgreementPurpose::joined, made ? 1U : 0U, allBut(who.members), std::max(end.seconds(), leastSeconds)});
+    } catch (const Error&) {
+      if (problem) throw Error(*problem);  // most often the cause
+      throw;
+    }
     if (joined.flags != 0) return made;
     if (joined.members != who.members && !end.passed()) continue;
     if (problem) throw Error(*problem);
