@@ -90,7 +90,11 @@ void setLastError(const Error& error, taccComm_t comm) noexcept {
     const std::lock_guard lock(comm->errorMutex);
     comm->errorText = error.what();
   } catch (const std::bad_alloc&) {
-    // The older text stays.
+    // Short enough to need no memory.
+    threadErrorText = "out of memory";
+    if (!isHandle(comm)) return;
+    const std::lock_guard lock(comm->errorMutex);
+    comm->errorText = "out of memory";
   }
 }
 

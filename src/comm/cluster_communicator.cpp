@@ -55,7 +55,7 @@ ClusterCommunicator::~ClusterCommunicator() {
 void ClusterCommunicator::runNow(const Call& call) {
   try {
     endpoint_.checkInterrupt();
-    if (asyncError_.load() != taccSuccess) fail(taccRemoteError, "the communicator has failed before");
+    if (asyncError_.load() != taccSuccess) failAgain();
     ++call_;
     signature_ = signatureOf(call);
     runCall(call);
@@ -131,7 +131,7 @@ std::uint64_t ClusterCommunicator::signatureOf(const Call& call) const {
 void ClusterCommunicator::exchangeNow(std::span<const PointToPoint> operations) {
   try {
     endpoint_.checkInterrupt();
-    if (asyncError_.load() != taccSuccess) fail(taccRemoteError, "the communicator has failed before");
+    if (asyncError_.load() != taccSuccess) failAgain();
     exchangingPairs_ = true;
     exchangeAll(operations, 0, 0);
     exchangingPairs_ = false;
@@ -175,15 +175,34 @@ void ClusterCommunicator::exchangeAll(std::span<const PointToPoint> operations, 
 
 void ClusterCommunicator::reportFailure() {
   active_ = nullptr;
-  const Error error = errorOf(std::current_exception(), rank(), [this] { return describeCurrent(); });
+  // What comes after the first failure is mostly its consequence, as the end of a wait.
+  const Error error = cause().value_or(errorOf(std::current_exception(), rank(), [this] { return describeCurrent(); }));
   tell(error);
   endpoint_.fence();
   throw Error(error);
 }
 
-void ClusterCommunicator::tell(const Error& error) const noexcept {
+std::optional<Error> ClusterCommunicator::cause() const {
+  const std::lock_guard lock(causeMutex_);
+  return cause_;
+}
+
+void ClusterCommunicator::failAgain() const {
+  if (const auto known = cause()) throw Error(*known);
+  fail(taccRemoteError, "the communicator has failed before");
+}
+
+void ClusterCommunicator::noteFailure(const Error& error) const noexcept {
+  {
+    const std::lock_guard lock(causeMutex_);
+    if (!cause_) cause_ = error;
+  }
   taccResult_t none = taccSuccess;
   asyncError_.compare_exchange_strong(none, error.result());
+}
+
+void ClusterCommunicator::tell(const Error& error) const noexcept {
+  noteFailure(error);
   control_->announce(error);
   if (node_) node_->post(error);
 }
@@ -195,8 +214,7 @@ void ClusterCommunicator::failWith(const Error& error) noexcept {
 
 void ClusterCommunicator::abort(const std::string& why) noexcept {
   const Error error(taccRemoteError, why);
-  taccResult_t none = taccSuccess;
-  asyncError_.compare_exchange_strong(none, taccRemoteError);
+  noteFailure(error);
   control_->announce(error);
   endpoint_.interrupt();
   if (node_) node_->abort(why);

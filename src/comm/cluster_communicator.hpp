@@ -11,6 +11,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -130,6 +132,10 @@ class ClusterCommunicator final : public JoinedCommunicator {
   [[noreturn]] void reportFailure();
   /// Sets the asynchronous error and tells all ranks; the first time only.
   void tell(const Error& error) const noexcept;
+  /// The first of all is what every later call ends with.
+  void noteFailure(const Error& error) const noexcept;
+  std::optional<Error> cause() const;
+  [[noreturn]] void failAgain() const;
   std::byte* workspace(std::size_t bytes);
 
   std::vector<RankIdentity> who_;
@@ -159,6 +165,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::atomic<std::uint32_t> call_{0};  // its number; asyncError() reads it from any thread
   bool exchangingPairs_ = false;
   std::string lastAlgorithm_;
+  mutable std::mutex causeMutex_;
+  mutable std::optional<Error> cause_;  // the first failure
   mutable std::atomic<taccResult_t> asyncError_{taccSuccess};
 };
 

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "allocation_fault.hpp"
@@ -165,6 +166,10 @@ void runFault(const Fault& fault, const taccUniqueId& id, int rank, int injured,
   if (fault.of.isRepeated) {
     EXPECT_EQ(fault.of.run(has, rank, ranks), taccSuccess) << taccGetLastError(has.comm);
   }
+  // A failure overtakes what slower ranks still do: they must be through with the calls before.
+  report.stage = 1;
+  const Report* const all = &report - rank;
+  while (std::any_of(all, all + ranks, [](const Report& one) { return one.stage < 1; })) std::this_thread::yield();
   report.start = now();
   if (rank == injured) failAllocation(number, fault.isLasting);
   report.result = fault.of.run(has, rank, ranks);

@@ -63,6 +63,18 @@ void expectTogether(const Team& team, const std::string& what) {
   }
 }
 
+/// What a rank does whom nothing happens to.
+Team::Body shrinking(int ranks, const taccConfig_t& config) {
+  return [ranks, config](const taccUniqueId& id, int rank, Report& report) {
+    taccComm_t comm = joinTeam(id, ranks, rank, config);
+    if (comm == nullptr) return;
+    report.stage = 1;
+    EXPECT_EQ(taccBarrier(comm, nullptr), taccSuccess);
+    shrinkAndMeet(comm, rank, {}, report);
+    EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+  };
+}
+
 TEST(Shrink, leavesOutWhoeverIsStopped) {
   for (int victim = 0; victim < 3; ++victim) {
     Team team(3, [victim](const taccUniqueId& id, int rank, Report& report) {
@@ -108,14 +120,7 @@ TEST(Shrink, isUniformWhoeverDiesMeanwhile) {
     const double moment = std::uniform_real_distribution(0.0, 0.04)(random);
     const std::string what = "round " + std::to_string(i) + ": rank " + std::to_string(victim) + " of " +
                              std::to_string(ranks) + " dies after " + std::to_string(moment) + " s";
-    Team team(ranks, [ranks](const taccUniqueId& id, int rank, Report& report) {
-      taccComm_t comm = joinTeam(id, ranks, rank, configOf(20, 20));
-      if (comm == nullptr) return;
-      report.stage = 1;
-      EXPECT_EQ(taccBarrier(comm, nullptr), taccSuccess);
-      shrinkAndMeet(comm, rank, {}, report);
-      EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
-    });
+    Team team(ranks, shrinking(ranks, configOf(20, 20)));
     team.awaitStage(1);
     nap(moment);
     const double killed = now();
@@ -143,14 +148,7 @@ TEST(Shrink, isUniformWhoeverIsStoppedMeanwhileAndGoesOn) {
     const std::string what = "round " + std::to_string(i) + ": rank " + std::to_string(victim) + " of " +
                              std::to_string(ranks) + " is stopped after " + std::to_string(moment) + " s for " +
                              std::to_string(time) + " s";
-    Team team(ranks, [ranks](const taccUniqueId& id, int rank, Report& report) {
-      taccComm_t comm = joinTeam(id, ranks, rank, configOf(3, 2));
-      if (comm == nullptr) return;
-      report.stage = 1;
-      EXPECT_EQ(taccBarrier(comm, nullptr), taccSuccess);
-      shrinkAndMeet(comm, rank, {}, report);
-      EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
-    });
+    Team team(ranks, shrinking(ranks, configOf(3, 2)));
     team.awaitStage(1);
     nap(moment);
     team.signal(victim, SIGSTOP);
