@@ -41,7 +41,8 @@ std::optional<int> TcpVisitors::accept(int listener) {
   for (;;) {
     socket = ownDescriptor([&] { return ::accept4(listener, address, &length, SOCK_CLOEXEC | SOCK_NONBLOCK); });
     isShort_ = !socket.valid() && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM);
-    if (socket.valid() || !isShort_ || !makeRoom("this process has no more descriptors")) break;
+    // One from a rank's host may be a rank, which would come again and push out the next.
+    if (socket.valid() || !isShort_ || far_ == 0 || !makeRoom("this process has no more descriptors")) break;
     length = sizeof storage;
   }
   if (isShort_) checkShortage();
