@@ -124,7 +124,7 @@ Found expectEndsOnAll(Stage stage, bool oneHost, unsigned seed) {
 
 unsigned drawSeed() {
   const char* given = std::getenv("TACC_TEST_SEED");
-  return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device{}();
+  return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : 20261123U;
 }
 
 void expectStage(Stage stage, bool oneHost) {

@@ -210,7 +210,7 @@ void runRank(const Round& round, const taccUniqueId& id, int rank, Report& repor
 
 /// `change` changes a drawn round.
 void runRounds(std::size_t rounds, const std::function<void(Round&)>& change) {
-  const auto seed = static_cast<unsigned>(numberFrom("TACC_TEST_SEED", std::random_device{}()));
+  const auto seed = static_cast<unsigned>(numberFrom("TACC_TEST_SEED", 20261123));
   std::printf("TACC_TEST_SEED=%u\n", seed);
   std::mt19937 random(seed);
   std::size_t clean = 0;
@@ -309,7 +309,7 @@ void runNeighbours(std::size_t bytes, const taccUniqueId& id, int rank, Report& 
 }
 
 TEST(MemoryAfterFailure, leavesCallsOfAnotherCommunicatorAlone) {
-  const auto seed = static_cast<unsigned>(numberFrom("TACC_TEST_SEED", std::random_device{}()));
+  const auto seed = static_cast<unsigned>(numberFrom("TACC_TEST_SEED", 20261123));
   std::mt19937 random(seed);
   for (int round = 0; round < (isQuick() ? 2 : 5); ++round) {
     const std::size_t bytes = (2 << 20) + 4 * (1 + random() % 300'000);
