@@ -61,7 +61,9 @@ void Agreement::turn() {
   for (MeetingLink& visitor : visitors_) links.push_back(&visitor);
   for (auto& [rank, link] : calls_) links.push_back(link.get());
   for (const MeetingLink* link : links) sockets.push_back(link->descriptor());
-  waitFor(sockets, interrupt_, Deadline(role_ == Role::following && !decidedSince_ ? idleTick : busyTick));
+  // Of many ranks on few cores, those that only look at clocks must not hold up the one that leads.
+  const double tick = role_ == Role::leading ? busyTick : busyTick + 1e-4 * ranks();
+  waitFor(sockets, interrupt_, Deadline(role_ == Role::following && !decidedSince_ ? std::max(idleTick, tick) : tick));
   for (std::size_t i = 0; i < links.size(); ++i)
     if (sockets[i + 1].revents != 0) links[i]->progress();
   for (MeetingLink* link : links) drain(*link);

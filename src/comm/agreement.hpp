@@ -137,6 +137,8 @@ class Agreement {
   static Time after(double seconds) {
     return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
   }
+  /// Where many ranks come to one, each waits longer for its answer.
+  double patient(double seconds) const noexcept { return seconds + 0.001 * ranks(); }
   bool isBase(int rank) const noexcept { return quorum_.isIn(static_cast<std::size_t>(rank)); }
   bool isDead(int rank) const noexcept { return memory_.dead[static_cast<std::size_t>(rank)]; }
   int ranks() const noexcept { return static_cast<int>(members_.places.size()); }

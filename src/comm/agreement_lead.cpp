@@ -38,7 +38,7 @@ void Agreement::lead() {
     case Phase::preparing:
       return countPromises();
     case Phase::accepting:
-      if (age > answerSeconds) giveUpBallot();
+      if (age > patient(answerSeconds)) giveUpBallot();
       return;
     case Phase::informing:
       break;
@@ -52,7 +52,7 @@ void Agreement::lead() {
     isBaseSettled = false;
     if (value.members[index]) areMembersSettled = false;
   }
-  if (!areMembersSettled && age <= informSeconds && !(helpUntil_ && Clock::now() > *helpUntil_)) return;
+  if (!areMembersSettled && age <= patient(informSeconds) && !(helpUntil_ && Clock::now() > *helpUntil_)) return;
   MeetingNote note = noteOf(MeetingWord::done);
   note.flags = isBaseSettled ? 1 : 0;
   memory_.isWanted = memory_.isWanted || !isBaseSettled;
@@ -95,7 +95,7 @@ bool Agreement::isTimeShort() const {
 /// Of ranks that have not come, those that have ended refuse a call; one that takes part is told who leads; and the
 /// call to one that does not answer ends when that rank does.
 void Agreement::callMissing() {
-  if (secondsSince(leadingSince_) < headStart) return;
+  if (secondsSince(leadingSince_) < patient(headStart)) return;
   for (int rank = 0; rank < ranks() && calls_.size() < mostCalls; ++rank) {
     if (!isBase(rank) || rank == rank_ || isDead(rank) || followers_.contains(rank) || calls_.contains(rank)) continue;
     if (!knows_.empty() && knows_[static_cast<std::size_t>(rank)]) continue;
@@ -140,7 +140,7 @@ void Agreement::countPromises() {
   bool areAllThere = true;
   for (std::size_t rank = 0; rank < promised.size(); ++rank) {
     if (!asked_[rank] || promised[rank] || memory_.dead[rank]) continue;
-    if (here[rank] && secondsSince(phaseSince_) <= (isShort ? keptSeconds() / 2 : answerSeconds)) return;
+    if (here[rank] && secondsSince(phaseSince_) <= (isShort ? keptSeconds() / 2 : patient(answerSeconds))) return;
     areAllThere = false;
   }
   // One that was lost, and has not ended, may come again.
@@ -170,9 +170,9 @@ void Agreement::receiveOutbid(const MeetingNote& note) {
 
 /// Who has not answered in time counts as absent until it calls again.
 void Agreement::giveUpBallot() {
-  if (proposal_ && secondsSince(phaseSince_) > answerSeconds)
+  if (proposal_ && secondsSince(phaseSince_) > patient(answerSeconds))
     for (auto one = followers_.begin(); one != followers_.end();) {
-      const bool isSilent = one->second.link->silence() > answerSeconds;
+      const bool isSilent = one->second.link->silence() > patient(answerSeconds);
       one = isSilent ? followers_.erase(one) : std::next(one);
     }
   proposal_.reset();

@@ -75,8 +75,8 @@ bool Agreement::isPassed(int rank) const {
   const auto found = calls_.find(rank);
   if (found == calls_.end()) return absences_.contains(rank) && absences_.at(rank).nextCall > Clock::now();
   const MeetingLink& link = *found->second;
-  if (link.state() == MeetingLink::State::open) return link.silence() > answerSeconds;
-  return link.age() > patience;
+  if (link.state() == MeetingLink::State::open) return link.silence() > patient(answerSeconds);
+  return link.age() > patient(patience);
 }
 
 void Agreement::lookFurther() {
@@ -171,10 +171,10 @@ void Agreement::obey(MeetingLink& from, const MeetingNote& note) {
 
 void Agreement::tendLeader() {
   const MeetingLink& link = *calls_.at(leader_);
-  if (decidedSince_ && secondsSince(*decidedSince_) > doneSeconds) {
+  if (decidedSince_ && secondsSince(*decidedSince_) > patient(doneSeconds)) {
     memory_.isWanted = true;
     isFinished_ = true;
-  } else if (link.silence() > leaderSilence) {
+  } else if (link.silence() > patient(leaderSilence)) {
     absences_[leader_].nextCall = after(connectSeconds);
     calls_.erase(leader_);
     beginSearch();

@@ -18,7 +18,7 @@ namespace {
 
 constexpr int acceptedAtOnce = 32;
 constexpr double strangerSeconds = 2;  // for a proof, which takes two messages; who is slower calls again
-/// So many without a proof push out the oldest, so that they cannot use up this process's descriptors.
+/// So many more than ranks without a proof push out the oldest, so that they cannot use up this process's descriptors.
 constexpr std::size_t mostStrangers = 64;
 constexpr std::chrono::milliseconds shortagePause(20);
 
@@ -90,7 +90,8 @@ void Door::serve(const MeetingMembers& members, std::list<MeetingLink>& visitors
     else if (!isSameUser(socket.get()))
       continue;
     visitors.emplace_back(members, std::move(socket));
-    if (static_cast<std::size_t>(std::ranges::count_if(visitors, isStranger)) > mostStrangers) showOutOldest(visitors);
+    if (static_cast<std::size_t>(std::ranges::count_if(visitors, isStranger)) > mostStrangers + members.places.size())
+      showOutOldest(visitors);
   }
 }
 

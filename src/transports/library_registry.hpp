@@ -35,11 +35,11 @@ struct LibraryPiece {
 struct LibraryAllocation {
   std::byte* begin = nullptr;  // of the user's pages
   std::byte* end = nullptr;
-  std::byte* usedEnd = nullptr;      // the user's bytes end here; nobody uses what follows in the last page
-  std::vector<LibraryFile> files;    // never empty
-  std::vector<LibraryPiece> pieces;  // by address; what is in none of them is reached by this process alone
-  std::byte* adopted = nullptr;      // the buffer as it was named to adoptMemory
-  int adoptions = 0;                 // calls of adoptMemory not yet undone
+  std::byte* usedEnd = nullptr;                 // the user's bytes end here; nobody uses what follows in the last page
+  std::vector<LibraryFile> files;               // never empty
+  std::vector<LibraryPiece> pieces;             // by address; what is in none of them is reached by this process alone
+  std::byte* adopted = nullptr;                 // the buffer as it was named to adoptMemory
+  int adoptions = 0;                            // calls of adoptMemory not yet undone
   std::uint32_t process = processGeneration();  // to free it is the business of the process that made it
 
   /// More or less than the one piece that it began with.
