@@ -163,12 +163,18 @@ class AgreementFaults : public testing::TestWithParam<bool> {};
 
 TEST_P(AgreementFaults, everyMessageAtWhichTheLeaderIsKilled) {
   for (const int ranks : {2, 3, 5}) {
-    int events = 0;
+    int events = 0, unreached = 0;
     for (int event = 1;; ++event) {
       const Round round{ranks, GetParam(), 0, event, Fault::kill, 30, 0};
       const Summary summary = run(round, fmt::format("{} ranks, the leader's event {}", ranks, event));
       if (HasFailure()) return;
-      if (summary.lost == 0) break;
+      if (summary.lost == 0) {
+        // It did not come so far. On a busy machine it may also have come late, and followed another.
+        if (++unreached == 3) break;
+        --event;
+        continue;
+      }
+      unreached = 0;
       EXPECT_LT(summary.slowest, 5);
       events = event;
     }
