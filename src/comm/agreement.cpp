@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "transports/spare_descriptors.hpp"
+
 namespace tacc {
 namespace {
 
@@ -66,10 +68,14 @@ void Agreement::turn() {
   waitFor(sockets, interrupt_, Deadline(role_ == Role::following && !decidedSince_ ? std::max(idleTick, tick) : tick));
   for (std::size_t i = 0; i < links.size(); ++i)
     if (sockets[i + 1].revents != 0) links[i]->progress();
+  // Whoever has come is heard before anything is decided: it may be word that the others have gone on.
+  door_.serve(members_, visitors_);
+  links.clear();
+  for (MeetingLink& visitor : visitors_) links.push_back(&visitor);
+  for (auto& [rank, link] : calls_) links.push_back(link.get());
   for (MeetingLink* link : links) drain(*link);
   std::erase_if(followers_, [](const auto& one) { return one.second.link->isOver(); });
   std::erase_if(visitors_, [](const MeetingLink& one) { return one.peer() >= 0 && one.isOver(); });
-  door_.serve(members_, visitors_);
   tendCalls();
   switch (role_) {
     case Role::searching:
@@ -91,7 +97,8 @@ void Agreement::drain(MeetingLink& link) {
     if (observer_) observer_("got " + std::string(nameOf(note->word)));
     handle(link, *note);
   }
-  if (link.failure()) throw Error(*link.failure());
+  if (link.failure())
+    fail(link.failure()->result(), "{}{}", link.failure()->what(), describeShortage(door_.shortage()));
   if (link.word() && *link.word() >= memory_.instance && !acceptor_.hasDecided())
     fail(taccRemoteError, "rank {} came too late: the others have gone on without it", rank_);
 }

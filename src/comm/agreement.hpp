@@ -120,6 +120,8 @@ class Agreement {
   void lead();
   void collect();
   void callMissing();
+  void callLeftBehind();
+  bool isWordOnTheWay() const;
   bool isSettled(int rank) const;
   double keptSeconds() const noexcept;
   bool isTimeShort() const;
@@ -176,6 +178,7 @@ class Agreement {
   std::optional<Proposal> proposal_;
   std::uint32_t highestRound_ = 0;  // that anybody has told of
   std::vector<bool> asked_, knows_;
+  bool areLeftBehindCalled_ = false;
   int idBringer_ = -1;
   taccUniqueId id_{};
 };

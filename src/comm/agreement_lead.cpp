@@ -1,5 +1,6 @@
 // What a rank does that leads an agreement.
 #include <algorithm>
+#include <utility>
 
 #include "comm/agreement.hpp"
 #include "comm/unique_id.hpp"
@@ -12,6 +13,7 @@ constexpr double headStart = 0.02;        // for the others to come by themselve
 constexpr double unreachableSeconds = 3;  // then the others go on without it, if they may
 constexpr double answerSeconds = 1;       // for each step of a ballot: ranks in it do nothing else
 constexpr double informSeconds = 1;
+constexpr double wordSeconds = 0.1;  // for the hosts of those that are left behind to answer a call
 constexpr double aliveSeconds = 0.3;
 constexpr std::size_t mostCalls = 256;  // at a time
 constexpr int shown = 8;                // ranks in a message
@@ -43,6 +45,7 @@ void Agreement::lead() {
     case Phase::informing:
       break;
   }
+  if (!std::exchange(areLeftBehindCalled_, true)) callLeftBehind();
   callMissing();
   const Decision& value = *acceptor_.value();
   bool areMembersSettled = true, isBaseSettled = true;
@@ -53,6 +56,7 @@ void Agreement::lead() {
     if (value.members[index]) areMembersSettled = false;
   }
   if (!areMembersSettled && age <= patient(informSeconds) && !(helpUntil_ && Clock::now() > *helpUntil_)) return;
+  if (isWordOnTheWay()) return;
   MeetingNote note = noteOf(MeetingWord::done);
   note.flags = isBaseSettled ? 1 : 0;
   memory_.isWanted = memory_.isWanted || !isBaseSettled;
@@ -60,6 +64,24 @@ void Agreement::lead() {
   for (auto& [rank, link] : calls_)
     if (!value.members[static_cast<std::size_t>(rank)]) link->leaveWord(memory_.instance);
   isFinished_ = true;
+}
+
+/// Calls anew on those that are left behind, where they were called on already and may be in the middle of a proof, or
+/// were not to be called on for a while: only a new call can leave word, which they find when they go on.
+void Agreement::callLeftBehind() {
+  const Decision& value = *acceptor_.value();
+  for (int rank = 0; rank < ranks(); ++rank) {
+    if (!isBase(rank) || rank == rank_ || isDead(rank) || value.members[static_cast<std::size_t>(rank)]) continue;
+    if (const auto found = calls_.find(rank); found != calls_.end() && found->second->canLeaveWord()) continue;
+    if (calls_.size() < mostCalls || calls_.contains(rank)) call(rank);
+  }
+}
+
+bool Agreement::isWordOnTheWay() const {
+  return std::ranges::any_of(calls_, [this](const auto& one) {
+    return !acceptor_.value()->members[static_cast<std::size_t>(one.first)] &&
+           one.second->state() == MeetingLink::State::connecting && one.second->age() < wordSeconds;
+  });
 }
 
 std::vector<bool> Agreement::present() const {
@@ -187,6 +209,7 @@ void Agreement::inform() {
   MeetingNote note = noteOf(MeetingWord::decision);
   note.value = acceptor_.value();
   for (auto& [rank, follower] : followers_) send(*follower.link, note);
+  areLeftBehindCalled_ = false;
 }
 
 void Agreement::keepAlive() {

@@ -108,7 +108,7 @@ void MeetingLink::proveAsCaller(const Message& message) {
 }
 
 void MeetingLink::leaveWord(std::uint32_t instance) noexcept {
-  if (!isCaller_ || state_ != State::proving || hello_) return;
+  if (!canLeaveWord() || state_ != State::proving) return;
   try {
     channel_->queue(MessageKind::leftBehind, payloadOf(leftBehind(members_.secret, instance, peer_)));
     (void)channel_->flush();

@@ -72,6 +72,8 @@ class MeetingLink {
   bool hasOutput() const noexcept { return channel_ && channel_->hasOutput(); }
   /// The next note, also of those that came before the connection ended.
   std::optional<MeetingNote> take();
+  /// Whether word can still be left: the other end has been asked nothing yet, or its kernel has not answered.
+  bool canLeaveWord() const noexcept { return isCaller_ && !isOver() && !isProven_ && !hello_; }
   /// Leaves word at the door of a rank that does not answer: this agreement was decided without it.
   void leaveWord(std::uint32_t instance) noexcept;
   /// The agreement of which somebody left word here that it was decided without this rank.

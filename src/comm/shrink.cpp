@@ -50,8 +50,15 @@ std::unique_ptr<Communicator> JoinedCommunicator::shrink(std::span<const int> ex
   rest.isPart = true;
   if (!muster_) return join(makeUniqueId(), 1, 0, rest, recoveryStop_.get_token());
   const Deadline end(applyEnvironment(config, checkEnvironment()).initTimeout);
+  std::optional<Error> earlier;  // why this rank could not join in an earlier turn
   for (;;) {
-    const Decision who = muster_->agree({AgreementPurpose::shrink, ~0U, isExcluded, end.seconds()});
+    Decision who;
+    try {
+      who = muster_->agree({AgreementPurpose::shrink, ~0U, isExcluded, end.seconds()});
+    } catch (const Error& error) {
+      if (earlier) fail(error.result(), "{}; before that: {}", error.what(), earlier->what());
+      throw;
+    }
     const std::vector<int> members = ranksIn(who.members);
     const auto place = std::ranges::find(members, rank()) - members.begin();
     std::unique_ptr<Communicator> made;
@@ -69,12 +76,15 @@ std::unique_ptr<Communicator> JoinedCommunicator::shrink(std::span<const int> ex
     try {
       joined = muster_->agree(
           {AgreementPurpose::joined, made ? 1U : 0U, allBut(who.members), std::max(end.seconds(), leastSeconds)});
-    } catch (const Error&) {
+    } catch (const Error& e) {
       if (problem) throw Error(*problem);  // most often the cause
       throw;
     }
     if (joined.flags != 0) return made;
-    if (joined.members != who.members && !end.passed()) continue;
+    if (joined.members != who.members && !end.passed()) {
+      if (problem) earlier = std::move(problem);
+      continue;
+    }
     if (problem) throw Error(*problem);
     fail(taccRemoteError, "another of the {} ranks that are left could not join the new communicator, so none has one",
          members.size());

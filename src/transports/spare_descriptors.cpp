@@ -41,7 +41,7 @@ class Spares {
 
   std::mutex mutex_;
   int needed_ = 0;
-  std::array<int, 4> spares_{-1, -1, -1, -1};
+  std::array<int, 6> spares_{-1, -1, -1, -1, -1, -1};
 };
 
 /// Never destroyed: ranks may join until the process ends.

@@ -10,9 +10,9 @@
 
 namespace tacc {
 
-/// Gives the spare descriptors up for as long as it lives, to whoever opens one next. The process keeps four again
-/// when the last of these ends, if there is room by then: for a listener of unix sockets, one of TCP, one connection,
-/// and the event of the thread that waits. Any thread.
+/// Gives the spare descriptors up for as long as it lives, to whoever opens one next. The process keeps six again
+/// when the last of these ends, if there is room by then: for a listener of unix sockets, one of TCP, two connections
+/// (one to a survivor of a shrink, whose death is looked for), and the events of two that wait. Any thread.
 class SpareDescriptors {
  public:
   SpareDescriptors() noexcept;

@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -56,6 +57,9 @@ struct Round {
   Fault fault;
   double seconds;         // for which ranks wait
   double continuesAfter;  // a stopped one
+
+  /// The victim goes on when time is nearly over: a rank that then follows it may come too late for the decision.
+  bool isClose() const { return std::abs(continuesAfter - seconds) < 2.5; }
 };
 
 void runRank(const Round& round, int rank, Board& board) {
@@ -144,7 +148,7 @@ Summary run(const Round& round, const std::string& what) {
       EXPECT_NE(row.members >> rank & 1UL, 0UL) << what << ", rank " << rank;
     } else if (row.stage == 3) {
       ++summary.failed;
-      if (rank != round.victim) ADD_FAILURE() << what << ": rank " << rank << ": " << row.message;
+      if (rank != round.victim && !round.isClose()) ADD_FAILURE() << what << ": rank " << rank << ": " << row.message;
     } else {
       ++summary.lost;
     }

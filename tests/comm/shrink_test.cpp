@@ -54,7 +54,7 @@ void expectTogether(const Team& team, const std::string& what) {
   double members = 0, count = 0;
   for (int rank = 0; rank < team.ranks(); ++rank) {
     const Report& report = team.report(rank);
-    if (report.end == 0 || report.result != taccSuccess) continue;
+    if (report.laterSeconds == 0 || report.result != taccSuccess) continue;  // 0: killed before it told
     if (count == 0) count = report.laterSeconds;
     EXPECT_EQ(report.laterSeconds, count) << what << ", rank " << rank;
     if (report.value == 0) continue;
@@ -230,7 +230,8 @@ TEST(Shrink, endsSoonWithHoweverFewDescriptors) {
       expectTogether(team, what);
       const Report& injured = team.report(poor);
       if (injured.result != taccSuccess) {
-        EXPECT_NE(std::string(injured.message).find("ulimit -n"), std::string::npos) << what << ": " << injured.message;
+        EXPECT_NE(std::string(injured.message).find("ulimit -n"), std::string::npos)
+            << what << ": " << injured.message << "; the other: " << team.report(1 - poor).message;
       }
       for (const int rank : {0, 1}) EXPECT_LT(team.report(rank).end - team.report(rank).start, 12) << what;
     }
