@@ -233,11 +233,15 @@ std::string Agreement::describeMissing() const {
     }
   }
   if (missing > shown) names += fmt::format(" and {} more", missing - shown);
-  return fmt::format(
-      "of {} ranks {} came to rank {} within {:.3g} s and {} have ended; rank{} {} did not come and may still live "
-      "(stopped, or cut off from the network), and those who came are too few to go on without: more than half of all "
-      "are needed, or half of them with the lowest rank{}",
-      all, here, rank_, request_.seconds, dead, missing == 1 ? "" : "s", names, describeShortage(door_.shortage()));
+  const std::string late = missing == 0 ? "; no message of theirs that was needed came in time"
+                                        : fmt::format(
+                                              "; rank{} {} did not come and may still live (stopped, or cut off "
+                                              "from the network), and those who came are too few to go on "
+                                              "without: more than half of all are needed, or half of them with "
+                                              "the lowest rank",
+                                              missing == 1 ? "" : "s", names);
+  return fmt::format("of {} ranks {} came to rank {} within {:.3g} s and {} have ended{}{}", all, here, rank_,
+                     request_.seconds, dead, late, describeShortage(door_.shortage()));
 }
 
 }  // namespace tacc

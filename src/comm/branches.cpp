@@ -80,10 +80,9 @@ void Branches::admit(Guest& guest) {
   const Arrival arrival{guest.who, self_.rank, guest.overTcp ? 1U : 0U};
   try {
     owner_.examine(arrival);
-    if (const Branch* gateway = gatewayFor(guest)) {
+    if (const auto gateway = redirectFor(guest)) {
       proven_.erase(guest.who.rank);  // it comes again, there
-      const auto peer = InetAddress::ofPeer(gateway->channel.fd());
-      return tell(MessageKind::redirect, payloadOf(Redirect{peer->v6(), gateway->who.port}));
+      return tell(MessageKind::redirect, payloadOf(*gateway));
     }
     channel.queue(MessageKind::admitted, nullptr);
     if (!channel.flush()) return;  // gone already: it is missing then
@@ -97,15 +96,17 @@ void Branches::admit(Guest& guest) {
   branches_.push_back({std::move(channel), guest.overTcp, guest.who, {}});
 }
 
-/// Whom to send it on to, in turn; null: it can stay.
-const Branches::Branch* Branches::gatewayFor(const Guest& guest) {
-  if (!guest.overTcp || guest.who.stays != 0 || overTcp_ < width_) return nullptr;
+/// Whom to send it on to, in turn; nothing: it can stay.
+std::optional<Redirect> Branches::redirectFor(const Guest& guest) {
+  if (!guest.overTcp || guest.who.stays != 0 || overTcp_ < width_) return std::nullopt;
   for (std::size_t i = 0; i < branches_.size(); ++i) {
     lastGateway_ = (lastGateway_ + 1) % branches_.size();
     const Branch& branch = branches_[lastGateway_];
-    if (branch.overTcp && branch.who.port != 0 && InetAddress::ofPeer(branch.channel.fd())) return &branch;
+    if (!branch.overTcp || branch.who.port == 0) continue;
+    // One that has just gone has no address any more.
+    if (const auto peer = InetAddress::ofPeer(branch.channel.fd())) return Redirect{peer->v6(), branch.who.port};
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 void Branches::serveBranch(std::size_t index, short events, Phase phase) {

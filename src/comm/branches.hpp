@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -99,7 +100,7 @@ class Branches {
 
  private:
   void admit(Guest& guest);
-  const Branch* gatewayFor(const Guest& guest);
+  std::optional<Redirect> redirectFor(const Guest& guest);
   void serveBranch(std::size_t index, short events, Phase phase);
   void handle(std::size_t index, Message message);
   void giveAll(const Message& parts);

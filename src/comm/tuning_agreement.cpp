@@ -21,6 +21,9 @@ struct View {
   std::uint64_t digest;
   bool looks, isThere, isNamed;
   std::array<char, 160> path;
+
+  /// Not to be trusted to have an end where it came from another rank.
+  std::string text() const { return {path.begin(), std::ranges::find(path, '\0')}; }
 };
 
 View viewOf(const std::optional<TuningText>& found) {
@@ -37,7 +40,7 @@ View viewOf(const std::optional<TuningText>& found) {
 }
 
 std::string describe(const View& view) {
-  return view.isThere ? fmt::format("{} (digest {:016x})", view.path.data(), view.digest) : "no tuning file";
+  return view.isThere ? fmt::format("{} (digest {:016x})", view.text(), view.digest) : "no tuning file";
 }
 
 /// The first rank whose file is another one than rank 0's; 0: there is none.
@@ -126,8 +129,8 @@ std::shared_ptr<const Tuning> agreeOnTuning(Bootstrap& bootstrap, const std::vec
   }
   if (!views[0].isThere) return nullptr;
   const auto text = bootstrap.broadcast(found ? std::as_bytes(std::span(found->text)) : std::span<const std::byte>());
-  return judgeTuning(
-      {views[0].path.data(), {reinterpret_cast<const char*>(text.data()), text.size()}, views[0].isNamed}, use, rank);
+  return judgeTuning({views[0].text(), {reinterpret_cast<const char*>(text.data()), text.size()}, views[0].isNamed},
+                     use, rank);
 }
 
 }  // namespace tacc

@@ -121,14 +121,18 @@ void TcpStream::advanceOutput(std::size_t sent) {
   }
 }
 
+/// Half a header at most is left.
+void TcpStream::moveStagedToFront() {
+  std::memmove(staging_.data(), staging_.data() + begin_, end_ - begin_);
+  end_ -= begin_;
+  begin_ = 0;
+}
+
 TcpStream::State TcpStream::receive(TcpInbox& inbox, bool hasEnded, bool& moved) {
   if (sealed_) return receiveSealed(inbox, hasEnded, moved);
   if (staging_.empty()) staging_.resize(stagingBytes);
   for (int turn = 0; hasEnded || (turn < readsAtOnce && inbox.hasRoom()); ++turn) {
-    // Half a header at most is left in the staging buffer.
-    std::memmove(staging_.data(), staging_.data() + begin_, end_ - begin_);
-    end_ -= begin_;
-    begin_ = 0;
+    moveStagedToFront();
     const std::span<std::byte> landing = inbox.landing();
     iovec pieces[2] = {{landing.data(), landing.size()}, {staging_.data() + end_, stagingBytes - end_}};
     const bool direct = !landing.empty();
@@ -169,10 +173,7 @@ TcpStream::State TcpStream::receiveSealed(TcpInbox& inbox, bool hasEnded, bool& 
     moved = true;
     sealed_->in.arrived(static_cast<std::size_t>(got));
     while (const auto text = sealed_->in.next()) {
-      // Half a header at most is left of the records before.
-      std::memmove(staging_.data(), staging_.data() + begin_, end_ - begin_);
-      end_ -= begin_;
-      begin_ = 0;
+      moveStagedToFront();
       if (staging_.size() < end_ + text->size()) staging_.resize(end_ + text->size());
       std::memcpy(staging_.data() + end_, text->data(), text->size());
       end_ += text->size();

@@ -67,6 +67,7 @@ class TcpStream {
   State flushSealed();
   void composeRecord();
   State receiveSealed(TcpInbox& inbox, bool hasEnded, bool& moved);
+  void moveStagedToFront();
   void parse(TcpInbox& inbox);
 
   FileDescriptor socket_;
