@@ -10,7 +10,7 @@
 namespace tacc {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string inQuotes(std::string_view text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') {
@@ -31,15 +31,15 @@ bool isBare(std::string_view key) {
   });
 }
 
-std::string keyOf(std::string_view name) { return isBare(name) ? std::string(name) : quoted(name); }
+std::string keyOf(std::string_view name) { return isBare(name) ? std::string(name) : inQuotes(name); }
 
 class Writer {
  public:
   explicit Writer(const Topology& topology) : topology_(topology) {}
 
   std::string write() {
-    if (!topology_.name().empty()) line("name", quoted(topology_.name()));
-    line("hosts", quoted(foldHosts(topology_.hostNames())));
+    if (!topology_.name().empty()) line("name", inQuotes(topology_.name()));
+    line("hosts", inQuotes(foldHosts(topology_.hostNames())));
     text_ += "\n[node]\n";
     figures(topology_.level(0));
     for (int l = 1; l < topology_.levels(); ++l) {
@@ -56,30 +56,30 @@ class Writer {
   }
 
   void figures(const Level& level) {
-    if (level.kind != LevelKind::node || level.name != nameOf(level.kind)) line("name", quoted(level.name));
-    if (level.alpha) line("latency", quoted(formatLatency(*level.alpha)));
-    if (level.bandwidth) line("bandwidth", quoted(formatBandwidth(*level.bandwidth)));
-    if (level.uplink) line("uplink", quoted(formatBandwidth(*level.uplink)));
-    if (level.wiring != Wiring::tree) line("wiring", quoted(nameOf(level.wiring)));
+    if (level.kind != LevelKind::node || level.name != nameOf(level.kind)) line("name", inQuotes(level.name));
+    if (level.alpha) line("latency", inQuotes(formatLatency(*level.alpha)));
+    if (level.bandwidth) line("bandwidth", inQuotes(formatBandwidth(*level.bandwidth)));
+    if (level.uplink) line("uplink", inQuotes(formatBandwidth(*level.uplink)));
+    if (level.wiring != Wiring::tree) line("wiring", inQuotes(nameOf(level.wiring)));
     if (!level.dimensions.empty()) line("dimensions", '[' + level.dimensionsText(", ") + ']');
     if (level.links != 0) line("links", std::to_string(level.links));
-    if (level.linkBandwidth) line("link", quoted(formatBandwidth(*level.linkBandwidth)));
+    if (level.linkBandwidth) line("link", inQuotes(formatBandwidth(*level.linkBandwidth)));
   }
 
   void level(int l) {
     const Level& level = topology_.level(l);
-    line("kind", quoted(nameOf(level.kind)));
+    line("kind", inQuotes(nameOf(level.kind)));
     figures(level);
     if (l == topology_.root()) return;
     text_ += "[level.groups]\n";
     for (std::uint32_t g = 0; g < topology_.groups(l); ++g)
-      line(keyOf(name(l, g)), quoted(hostsOf(topology_.hostsOf(l, g))));
+      line(keyOf(name(l, g)), inQuotes(hostsOf(topology_.hostsOf(l, g))));
     bool first = true;
     for (std::uint32_t g = 0; g < topology_.groups(l); ++g) {
       if (topology_.uplink(l, g) == level.uplink) continue;
       if (first) text_ += "[level.uplinks]\n";
       first = false;
-      line(keyOf(name(l, g)), quoted(formatBandwidth(*topology_.uplink(l, g))));
+      line(keyOf(name(l, g)), inQuotes(formatBandwidth(*topology_.uplink(l, g))));
     }
   }
 
@@ -100,13 +100,13 @@ class Writer {
         if (topology_.node(host) == &node) hosts.push_back(topology_.host(host));
       }
       text_ += "\n[[machine]]\n";
-      line("hosts", quoted(foldHosts(hosts)));
-      line("cpus", quoted(formatCpus(node.cores)));
+      line("hosts", inQuotes(foldHosts(hosts)));
+      line("cpus", inQuotes(formatCpus(node.cores)));
       for (std::size_t i = 0; i < node.levels.size(); ++i) {
         text_ += "[[machine.level]]\n";
-        line("kind", quoted(nameOf(node.levels[i].kind)));
-        line("sizes", quoted(formatSizes(node.nesting, static_cast<int>(i) + 1)));
-        if (node.levels[i].bytes > 0) line("bytes", quoted(formatBytes(node.levels[i].bytes)));
+        line("kind", inQuotes(nameOf(node.levels[i].kind)));
+        line("sizes", inQuotes(formatSizes(node.nesting, static_cast<int>(i) + 1)));
+        if (node.levels[i].bytes > 0) line("bytes", inQuotes(formatBytes(node.levels[i].bytes)));
       }
     }
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -143,14 +144,22 @@ struct Fault {
   bool isLasting;  // no memory from then on, until the call has returned
 };
 
-/// The first ones all, later ones in part unless TACC_TEST_THOROUGH is set: a large call makes 150.
-long stepAfter(long number) { return number < 20 || std::getenv("TACC_TEST_THOROUGH") != nullptr ? 1 : 7; }
+/// The first ones all, later ones less and less unless TACC_TEST_THOROUGH is set: a large call makes 150.
+long stepAfter(long number) { return std::getenv("TACC_TEST_THOROUGH") != nullptr ? 1 : 1 + number / 8; }
 
 class OutOfMemory : public testing::TestWithParam<Fault> {
  protected:
-  void SetUp() override {
-    if (const std::string reason = VirtualCluster::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
+  static void SetUpTestSuite() {
+    obstacle_ = VirtualCluster::obstacle();
+    if (obstacle_.empty()) cluster_ = std::make_unique<VirtualCluster>(1, 3);
   }
+  static void TearDownTestSuite() { cluster_.reset(); }
+  void SetUp() override {
+    if (cluster_ == nullptr) GTEST_SKIP() << obstacle_;
+  }
+
+  static inline std::string obstacle_;
+  static inline std::unique_ptr<VirtualCluster> cluster_;
 };
 
 /// Makes the call, with the `number`-th allocation of rank `injured` failing.
@@ -203,13 +212,12 @@ void runFault(const Fault& fault, const taccUniqueId& id, int rank, int injured,
 TEST_P(OutOfMemory, isToldToAll) {
   const Fault& fault = GetParam();
   const int ranks = static_cast<int>(fault.layout.hosts.size());
-  const VirtualCluster cluster(1, 3);
   double longest = 0;
   long number = 1, tried = 0;
   for (bool isReached = true; isReached && !HasFailure(); number += stepAfter(number)) {
     ++tried;
     const int injured = static_cast<int>(number % ranks);
-    Team team(cluster, fault.layout.hosts, [&](const taccUniqueId& id, int rank, Report& report) {
+    Team team(*cluster_, fault.layout.hosts, [&](const taccUniqueId& id, int rank, Report& report) {
       runFault(fault, id, rank, injured, number, report);
     });
     team.join(-1, patience);

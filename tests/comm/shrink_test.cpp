@@ -1,6 +1,6 @@
 // Going on without ranks: whatever happens meanwhile, all that go on are together, and nobody waits for ever.
 //
-// SHRINK_ROUNDS: how many faults are drawn of each kind (default 40; 10 with TACC_TEST_QUICK).
+// SHRINK_ROUNDS: how many faults are drawn of each kind (default 24; 10 with TACC_TEST_QUICK).
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -22,7 +22,7 @@ namespace {
 
 int roundsWanted() {
   if (const char* text = std::getenv("SHRINK_ROUNDS")) return std::atoi(text);
-  return isQuick() ? 10 : 40;
+  return isQuick() ? 10 : 24;
 }
 
 void nap(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
