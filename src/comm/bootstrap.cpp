@@ -18,34 +18,7 @@ namespace {
 
 constexpr int rankLimit = 65536;
 constexpr std::size_t longestString = std::size_t{64} << 20;
-constexpr double causeSeconds = 0.5;    // rank 0 tells at once what it knows
-constexpr double forEverSeconds = 3e9;  // a hundred years; what Deadline takes at most
-
-/// One offered descriptor on its way to rank 0 and from there to the others.
-struct OfferEntry {
-  std::uint64_t id;
-  std::uint64_t bytes;
-  std::int64_t rank;
-};
-
-/// `isOf`: whether an entry may be of that rank.
-template <class IsOf>
-std::vector<OfferEntry> entriesIn(const Message& message, std::string_view operation, const IsOf& isOf) {
-  std::vector<OfferEntry> entries(message.payload.size() / sizeof(OfferEntry));
-  if (entries.size() * sizeof(OfferEntry) != message.payload.size() || entries.size() != message.descriptors.size()) {
-    fail(taccInternalError, "{}: a message of {} bytes came with {} descriptors", operation, message.payload.size(),
-         message.descriptors.size());
-  }
-  std::ranges::copy(std::as_bytes(std::span(message.payload)), std::as_writable_bytes(std::span(entries)).begin());
-  for (const OfferEntry& entry : entries)
-    if (!isOf(entry.rank)) fail(taccInternalError, "{}: memory came in the name of rank {}", operation, entry.rank);
-  return entries;
-}
-
-Payload payloadOfEntries(const std::vector<OfferEntry>& entries) {
-  const auto bytes = std::as_bytes(std::span(entries));
-  return makePayload({bytes.begin(), bytes.end()});
-}
+constexpr double causeSeconds = 0.5;  // rank 0 tells at once what it knows
 
 void checkArguments(int ranks, int rank, double timeoutSeconds) {
   if (ranks < 1 || ranks > rankLimit) {
@@ -114,10 +87,6 @@ void Bootstrap::needUnix(std::string_view operation) const {
     fail(taccInternalError, "{}: rank {}: descriptors pass among the ranks of one host only, and these are of several",
          operation, rank_);
   }
-}
-
-void Bootstrap::closeDoors() noexcept {
-  if (hub_) hub_->closeDoors();
 }
 
 ControlTree Bootstrap::releaseTree() {
@@ -220,53 +189,6 @@ FileDescriptor Bootstrap::broadcastDescriptor(int fd) {
       fail(taccInternalError, "{}: {} descriptors came instead of 1", operation, message.descriptors.size());
     }
     return std::move(message.descriptors.front());
-  });
-}
-
-std::vector<Bootstrap::Received> Bootstrap::exchangeDescriptors(std::span<const Offered> mine, double timeoutSeconds) {
-  constexpr std::string_view operation = "exchanging library memory";
-  if (timeoutSeconds == 0) timeoutSeconds = forEverSeconds;
-  return collective([&]() -> std::vector<Received> {
-    needUnix(operation);
-    std::vector<OfferEntry> own;
-    std::vector<int> ownDescriptors;
-    for (const Offered& offered : mine) {
-      own.push_back({offered.id, offered.bytes, rank_});
-      ownDescriptors.push_back(offered.fd);
-    }
-    std::vector<Received> received;
-    const auto keep = [&](const std::vector<OfferEntry>& entries, std::vector<FileDescriptor>& descriptors) {
-      for (std::size_t i = 0; i < entries.size(); ++i) {
-        received.push_back(
-            {static_cast<int>(entries[i].rank), entries[i].id, std::move(descriptors[i]), entries[i].bytes});
-      }
-    };
-    if (hub_) {
-      std::vector<Message> parts = hub_->gather(MessageKind::offers, operation, timeoutSeconds);
-      std::vector<std::vector<OfferEntry>> entries{own};
-      for (std::size_t rank = 1; rank < parts.size(); ++rank) {
-        const auto isOwn = [&](std::int64_t named) { return named == static_cast<std::int64_t>(rank); };
-        entries.push_back(entriesIn(parts[rank], fmt::format("{}: rank {}", operation, rank), isOwn));
-      }
-      hub_->scatter(MessageKind::offered, operation, timeoutSeconds, [&](int to) {
-        std::vector<OfferEntry> others;
-        std::vector<int> descriptors;
-        for (std::size_t from = 0; from < entries.size(); ++from) {
-          if (from == static_cast<std::size_t>(to)) continue;
-          others.insert(others.end(), entries[from].begin(), entries[from].end());
-          if (from == 0) descriptors = ownDescriptors;
-          for (const FileDescriptor& descriptor : parts[from].descriptors) descriptors.push_back(descriptor.get());
-        }
-        return Answer{payloadOfEntries(others), std::move(descriptors)};
-      });
-      for (std::size_t rank = 1; rank < parts.size(); ++rank) keep(entries[rank], parts[rank].descriptors);
-    } else if (spoke_) {
-      spoke_->send(MessageKind::offers, payloadOfEntries(own), ownDescriptors, operation, timeoutSeconds);
-      Message message = spoke_->receive(MessageKind::offered, operation, timeoutSeconds);
-      const auto isOther = [&](std::int64_t named) { return named >= 0 && named < ranks_ && named != rank_; };
-      keep(entriesIn(message, operation, isOther), message.descriptors);
-    }
-    return received;
   });
 }
 

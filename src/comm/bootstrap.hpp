@@ -86,9 +86,6 @@ class Bootstrap {
   const std::string& localAddressToRankZero() const noexcept { return localAddress_; }
   const std::string& interfaceToRankZero() const noexcept { return interface_; }
 
-  /// Nobody else is to come: closes what rank 0 listens at. Who comes late finds nobody.
-  void closeDoors() noexcept;
-
   /// A key that follows from the id's secret: the same on all ranks, known to nobody else, and another one for every
   /// purpose.
   Key deriveKey(Purpose purpose) const;
@@ -100,21 +97,6 @@ class Bootstrap {
   /// Only where allUnix(), else taccInternalError. Rank 0 gives a descriptor (the others -1, it is not looked at):
   /// every rank, rank 0 too, gets a copy of its own.
   FileDescriptor broadcastDescriptor(int fd);
-
-  struct Offered {
-    std::uint64_t id;
-    int fd;  // stays the caller's
-    std::size_t bytes;
-  };
-  struct Received {
-    int rank;
-    std::uint64_t id;
-    FileDescriptor fd;
-    std::size_t bytes;
-  };
-  /// Only where allUnix(), else taccInternalError. Every rank gives any number of descriptors; every rank gets those of
-  /// all others, in rank order. A time-out of 0 waits for ever.
-  std::vector<Received> exchangeDescriptors(std::span<const Offered> mine, double timeoutSeconds);
 
   /// From now on called again and again while this rank waits for others; empty: no more. What it throws ends the call.
   void setIdleWork(std::function<void()> work);

@@ -34,8 +34,6 @@ enum class MessageKind : std::uint32_t {
   parts,     // parts of ranks behind the sender
   gathered,  // all parts
   descriptor,
-  offers,   // a rank's part of exchangeDescriptors
-  offered,  // the parts of the other ranks
   // After init, in the control plane:
   announced,  // a rank has failed: which, then as in `failure`
   farewell,   // the sender leaves

@@ -44,10 +44,8 @@ std::unique_ptr<NodeCommunicator> makeNode(Bootstrap& bootstrap, const HostMap& 
   const taccUniqueId& id = ids[static_cast<std::size_t>(members.front())];
   // A rank that fails before it comes there tells the others in the bootstrap that all have come from.
   const BootstrapOptions options{.idleWork = [&bootstrap] { bootstrap.checkOthers(); }};
-  Membership membership =
-      joinNode(std::make_unique<Bootstrap>(id, ranks, local, config.initTimeout, std::stop_token(), options), ranks,
-               local, environment);
-  if (membership.bootstrap) membership.bootstrap->setIdleWork({});
+  Bootstrap meeting(id, ranks, local, config.initTimeout, std::stop_token(), options);
+  Membership membership = joinNode(meeting, ranks, local, environment);
   membership.names.names = members;
   return std::make_unique<NodeCommunicator>(std::move(membership), local, ranks, inside, std::move(environment));
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "comm/rendezvous_address.hpp"
+#include "transports/abstract_address.hpp"
 #include "transports/peer_user.hpp"
 #include "transports/spare_descriptors.hpp"
 #include "transports/tcp.hpp"
@@ -71,7 +71,7 @@ void finishTcp(Attempt& attempt) {
 
 Attempt connectUnix(const std::string& name) {
   FileDescriptor socket = makeSocket(AF_UNIX);
-  const RendezvousAddress address(name);
+  const AbstractAddress address(name);
   int result;
   do {
     result = ::connect(socket.get(), address.get(), address.size());

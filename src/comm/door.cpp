@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "comm/rendezvous_address.hpp"
+#include "transports/abstract_address.hpp"
 #include "transports/peer_user.hpp"
 #include "transports/spare_descriptors.hpp"
 #include "transports/tcp.hpp"
@@ -16,8 +16,8 @@
 namespace tacc {
 namespace {
 
-constexpr int acceptedAtOnce = 32;
-constexpr double strangerSeconds = 2;  // for a proof, which takes two messages; who is slower calls again
+constexpr std::size_t acceptedAtOnce = 32;  // and all the ranks: each may have come
+constexpr double strangerSeconds = 2;       // for a proof, which takes two messages; who is slower calls again
 /// So many more than ranks without a proof push out the oldest, so that they cannot use up this process's descriptors.
 constexpr std::size_t mostStrangers = 64;
 constexpr std::chrono::milliseconds shortagePause(20);
@@ -32,7 +32,7 @@ std::string randomName() {
 FileDescriptor listenUnix(const std::string& name) {
   FileDescriptor socket =
       ownDescriptor([&] { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
-  const RendezvousAddress address(name);
+  const AbstractAddress address(name);
   if (!socket.valid() || ::bind(socket.get(), address.get(), address.size()) != 0)
     failDescriptor("cannot make the socket at which survivors meet");
   return socket;
@@ -73,7 +73,7 @@ void Door::serve(const MeetingMembers& members, std::list<MeetingLink>& visitors
     return isStranger(one) && (one.isOver() || one.age() > strangerSeconds);
   });
   if (Clock::now() < closedUntil_) return;
-  for (int i = 0; i < acceptedAtOnce; ++i) {
+  for (std::size_t i = 0; i < acceptedAtOnce + members.places.size(); ++i) {
     FileDescriptor socket =
         ownDescriptor([&] { return ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
     if (!socket.valid()) {

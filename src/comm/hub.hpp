@@ -52,8 +52,6 @@ class Hub : private BranchOwner {
 
   /// Every other rank is connected to this one, over a unix socket.
   bool allUnix() const noexcept;
-  /// Nobody else is to come.
-  void closeDoors() noexcept { branches_.reception().close(); }
   /// The connections; afterwards only the destructor may be called.
   ControlTree release();
 

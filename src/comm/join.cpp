@@ -113,7 +113,8 @@ std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap,
   if (HostMap(who).hosts() == 1 && bootstrap->allUnix()) {
     const TuningUse use = tuningUseOfNode(ranks, config.isPart);
     auto tuning = agreeInNode(*bootstrap, who, rank, environment, use);
-    Membership membership = joinNode(std::move(bootstrap), ranks, rank, environment);
+    Membership membership = joinNode(*bootstrap, ranks, rank, environment);
+    bootstrap.reset();  // the ranks need no connections any more
     auto made = std::make_unique<NodeCommunicator>(std::move(membership), rank, ranks, config, environment);
     made->setTuning(use.here, std::move(tuning));
     return made;

@@ -12,7 +12,7 @@
 #include "base/error.hpp"
 #include "comm/connect.hpp"
 #include "comm/host.hpp"
-#include "comm/rendezvous_address.hpp"
+#include "transports/abstract_address.hpp"
 #include "transports/interfaces.hpp"
 #include "transports/peer_user.hpp"
 #include "transports/spare_descriptors.hpp"
@@ -25,7 +25,7 @@ namespace {
 FileDescriptor listenUnix(const std::string& name) {
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket.valid()) failDescriptor("cannot make the socket at which the other ranks arrive");
-  const RendezvousAddress address(name);
+  const AbstractAddress address(name);
   if (::bind(socket.get(), address.get(), address.size()) != 0) {
     if (errno == EADDRINUSE) return FileDescriptor();
     failErrno("cannot listen for the other ranks");

@@ -88,9 +88,8 @@ void logMembership(const Membership& member, int rank, std::string_view memoryKi
 }
 
 /// What follows the rendezvous: agreement, the shared segment, and what works between the ranks.
-void shareNode(Membership& member, int ranks, int rank, const Environment& environment) {
+void shareNode(Membership& member, Bootstrap& bootstrap, int ranks, int rank, const Environment& environment) {
   (void)reduceIsa();  // a TACC_ISA that does not fit this CPU is an Error now
-  Bootstrap& bootstrap = *member.bootstrap;
   const NodeGeometry geometry = chooseGeometry(ranks, environment);
   const auto probe = std::make_unique<std::uint64_t>(0x7acc'7acc'0000'0000ULL + static_cast<std::uint64_t>(::getpid()));
   const auto all = bootstrap.gatherValues(introduce(geometry, *probe));
@@ -143,18 +142,17 @@ NodeGeometry chooseGeometry(int ranks, const Environment& environment) {
   return geometry;
 }
 
-Membership joinNode(std::unique_ptr<Bootstrap> bootstrap, int ranks, int rank, const Environment& environment) {
+Membership joinNode(Bootstrap& bootstrap, int ranks, int rank, const Environment& environment) {
   Membership member;
-  member.bootstrap = std::move(bootstrap);
   try {
-    shareNode(member, ranks, rank, environment);
-    member.bootstrap->closeDoors();
+    member.handRound = std::make_unique<HandRound>(bootstrap.deriveKey("tacc: hand round"), ranks, rank);
+    shareNode(member, bootstrap, ranks, rank, environment);
   } catch (...) {
     const Error error = errorOf(std::current_exception(), rank, [] { return std::string("joining"); });
     // The others wait in their next exchange, and get this text there; or they have joined already, when rank 0 hears
     // of an abort at the very end.
     if (member.segment.isMapped()) member.segment.errorBoard().post(rank, error.result(), error.what());
-    member.bootstrap->announceFailure(error);
+    bootstrap.announceFailure(error);
     throw Error(error);
   }
   return member;

@@ -8,6 +8,7 @@
 #include "comm/bootstrap.hpp"
 #include "comm/communicator.hpp"
 #include "engine/buffer_exchange.hpp"
+#include "transports/hand_round.hpp"
 #include "transports/liveness.hpp"
 #include "transports/node_segment.hpp"
 #include "transports/waiter.hpp"
@@ -17,7 +18,7 @@ namespace tacc {
 struct Membership {
   NodeSegment segment;
   std::shared_ptr<void> memory;          // keeps the segment's memory
-  std::unique_ptr<Bootstrap> bootstrap;  // null among threads
+  std::unique_ptr<HandRound> handRound;  // null among threads
   std::unique_ptr<Liveness> liveness;    // null among threads
   std::vector<int> processes;            // by rank
   MemoryAccess access;
@@ -28,9 +29,9 @@ struct Membership {
 /// The sizes of the shared memory for `ranks` ranks.
 NodeGeometry chooseGeometry(int ranks, const Environment& environment);
 
-/// Shares memory with the other processes of the host, which have met in `bootstrap`. All agree on the geometry, or all
-/// fail.
-Membership joinNode(std::unique_ptr<Bootstrap> bootstrap, int ranks, int rank, const Environment& environment);
+/// Shares memory with the other processes of the host, which have met in `bootstrap` and need it no more. All agree on
+/// the geometry, or all fail.
+Membership joinNode(Bootstrap& bootstrap, int ranks, int rank, const Environment& environment);
 
 /// The memberships of ranks that are threads of this process.
 std::vector<Membership> makeThreadNode(int ranks, const Environment& environment);

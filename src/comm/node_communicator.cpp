@@ -51,8 +51,7 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
           this->config().operationTimeout, [this] { return describeCurrent(); }, membership_.names),
       exchange_(membership_.segment, rank, waiter_),
       flat_(rank, ranks, exchange_),
-      buffers_(rank, ranks, exchange_, waiter_, membership_.bootstrap.get(), membership_.access,
-               this->config().operationTimeout),
+      buffers_(rank, ranks, exchange_, waiter_, membership_.handRound.get(), membership_.access),
       executor_(membership_.segment, rank, waiter_, membership_.processes),
       pairs_(membership_.segment, rank, waiter_, buffers_),
       programs_(rank) {}
@@ -234,15 +233,9 @@ void NodeCommunicator::exchangeNow(std::span<const PointToPoint> operations) {
   }
 }
 
-void NodeCommunicator::abort(const std::string& why) noexcept {
-  waiter_.post(taccRemoteError, why);
-  if (membership_.bootstrap) membership_.bootstrap->interrupt();
-}
+void NodeCommunicator::abort(const std::string& why) noexcept { waiter_.post(taccRemoteError, why); }
 
-void NodeCommunicator::failWith(const Error& error) noexcept {
-  post(error);
-  if (membership_.bootstrap) membership_.bootstrap->interrupt();
-}
+void NodeCommunicator::failWith(const Error& error) noexcept { post(error); }
 
 taccResult_t NodeCommunicator::asyncError() const noexcept {
   const ErrorBoard& board = membership_.segment.errorBoard();

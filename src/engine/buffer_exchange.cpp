@@ -1,6 +1,7 @@
 #include "engine/buffer_exchange.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <type_traits>
@@ -20,19 +21,15 @@ struct BufferExchange::Descriptor {
 };
 static_assert(std::is_trivially_copyable_v<BufferExchange::Reference>);
 
-BufferExchange::BufferExchange(int rank, int ranks, CallExchange& exchange, Waiter& waiter, Bootstrap* bootstrap,
-                               MemoryAccess access, double timeout)
+BufferExchange::BufferExchange(int rank, int ranks, CallExchange& exchange, Waiter& waiter, HandRound* handRound,
+                               MemoryAccess access)
     : rank_(rank),
       ranks_(ranks),
       exchange_(exchange),
       waiter_(waiter),
-      bootstrap_(bootstrap),
+      handRound_(handRound),
       access_(access),
-      timeout_(timeout),
-      mapped_(ranks) {
-  // A rank that has failed before it came to hand memory round has said so in shared memory.
-  if (bootstrap_ != nullptr) bootstrap_->setIdleWork([this] { waiter_.idle(); });
-}
+      mapped_(ranks) {}
 
 bool BufferExchange::refer(const void* pointer, std::size_t bytes, Reference& reference) const {
   if (access_.sameProcess) {
@@ -123,6 +120,7 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
     std::memcpy(&d, exchange_.payloadOf(rank, sizeof d), sizeof d);
     return d;
   };
+  std::vector<bool> givers(static_cast<std::size_t>(ranks_));
   bool anyFresh = false, anyLibrary = false;
   for (int rank = 0; rank < ranks_; ++rank) {
     const Descriptor d = descriptorOf(rank);
@@ -130,10 +128,11 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
     facts.output = std::min(facts.output, static_cast<Reach>(d.receiveReach));
     facts.inPlace = facts.inPlace || d.inPlace != 0;
     agreed.slowest = std::max(agreed.slowest, d.seconds);
+    givers[static_cast<std::size_t>(rank)] = d.fresh != 0;
     anyFresh = anyFresh || d.fresh != 0;
     anyLibrary = anyLibrary || d.send.segment != 0 || d.receive.segment != 0;
   }
-  if (anyFresh) shareFresh();
+  if (anyFresh) shareFresh(givers);
   // Lines name library memory by its segment, so where it is mixed with private memory nobody knows the peer's address.
   for (Reach* reach : {&facts.input, &facts.output})
     if (*reach == Reach::kernel && anyLibrary) *reach = Reach::none;
@@ -155,24 +154,20 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
   return agreed;
 }
 
-void BufferExchange::shareFresh() {
-  std::vector<Bootstrap::Offered> offered;
+void BufferExchange::shareFresh(const std::vector<bool>& givers) {
+  std::vector<OfferedMemory> offered;
   // Those that the line names: what is found now may be others.
   for (const auto& segment : {input_, output_})
     if (segment && announced_.insert(segment->id).second) offered.push_back({segment->id, segment->fd, segment->bytes});
   // Before the new ones come: of this call's own segments one may be freed already, by a rank that finished early.
   mapped_.dropFreed();
-  for (auto& received : handRound(offered))
+  const auto start = std::chrono::steady_clock::now();
+  const auto look = [&](int missing, const std::function<bool()>& hasCome) {
+    const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
+    waiter_.lookAt(missing, waited.count(), hasCome);
+  };
+  for (ReceivedMemory& received : handRound_->run(offered, givers, look))
     mapped_.add(received.rank, received.id, std::move(received.fd), received.bytes);
-}
-
-std::vector<Bootstrap::Received> BufferExchange::handRound(const std::vector<Bootstrap::Offered>& offered) {
-  try {
-    return bootstrap_->exchangeDescriptors(offered, timeout_);
-  } catch (const Error&) {
-    waiter_.checkErrors();  // the cause, of which the end of a connection may be the consequence
-    throw;
-  }
 }
 
 }  // namespace tacc

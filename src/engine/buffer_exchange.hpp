@@ -9,10 +9,10 @@
 #include <unordered_set>
 #include <vector>
 
-#include "comm/bootstrap.hpp"
 #include "engine/call_exchange.hpp"
 #include "engine/executor.hpp"
 #include "engine/program.hpp"
+#include "transports/hand_round.hpp"
 #include "transports/library_memory.hpp"
 #include "transports/memory_fence.hpp"
 
@@ -35,9 +35,9 @@ struct MemoryAccess {
 
 class BufferExchange {
  public:
-  /// `bootstrap` hands new library segments round; null among threads. `timeout` in seconds.
-  BufferExchange(int rank, int ranks, CallExchange& exchange, Waiter& waiter, Bootstrap* bootstrap, MemoryAccess access,
-                 double timeout);
+  /// `handRound`: null among threads.
+  BufferExchange(int rank, int ranks, CallExchange& exchange, Waiter& waiter, HandRound* handRound,
+                 MemoryAccess access);
 
   /// What all ranks know after the exchange; equal on all of them.
   struct Agreed {
@@ -77,16 +77,15 @@ class BufferExchange {
   /// Finds the segments of the call's buffers, and if there is one of the output, makes it known that peers may write
   /// it from now on.
   void findSegments(const UserBuffers& mine);
-  void shareFresh();
-  std::vector<Bootstrap::Received> handRound(const std::vector<Bootstrap::Offered>& offered);
+  /// `givers[r]`: whether rank r has memory that not all ranks have mapped.
+  void shareFresh(const std::vector<bool>& givers);
 
   int rank_;
   int ranks_;
   CallExchange& exchange_;
   Waiter& waiter_;
-  Bootstrap* bootstrap_;
+  HandRound* handRound_;
   MemoryAccess access_;
-  double timeout_;
   MappedSegments mapped_;
   std::unordered_set<std::uint64_t> announced_;   // own segments that all ranks have mapped
   std::optional<LibrarySegment> input_, output_;  // of the call that goes on

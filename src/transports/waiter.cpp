@@ -105,6 +105,12 @@ void Waiter::pauseForRing(int attempt, std::uint32_t seenRings, int suspect) {
   checkPeer(suspect, now() - ringStart_, [&] { return rings() != seenRings; });
 }
 
+void Waiter::lookAt(int owner, double waitedSeconds, const std::function<bool()>& isDone) {
+  if (idleWork_) idleWork_();
+  checkErrors();
+  checkPeer(owner, waitedSeconds, isDone);
+}
+
 void Waiter::ring(int rank) noexcept {
   Doorbell& bell = segment_.doorbell(rank);
   bell.rings.fetch_add(1, std::memory_order_seq_cst);

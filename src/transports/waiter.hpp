@@ -85,11 +85,9 @@ class Waiter {
   /// Wakes `rank` from pauseForRing.
   void ring(int rank) noexcept;
 
-  /// What a rank of the node does about every millisecond while it waits in another way than through this object.
-  void idle() {
-    if (idleWork_) idleWork_();
-    checkErrors();
-  }
+  /// For a wait for `owner` in another way than through this object, about every millisecond. Throws what ends it.
+  /// `isDone`: whether the rank has done its part, asked once it has gone.
+  void lookAt(int owner, double waitedSeconds, const std::function<bool()>& isDone);
 
   /// Throws if another rank has reported an error or this communicator was aborted. Costs one load.
   void checkErrors() const {

@@ -17,8 +17,8 @@
 #include "comm/handshake.hpp"
 #include "comm/listeners.hpp"
 #include "comm/reception.hpp"
-#include "comm/rendezvous_address.hpp"
 #include "support/child_process.hpp"
+#include "transports/abstract_address.hpp"
 #include "transports/shared_memory.hpp"
 
 namespace tacc {
@@ -32,28 +32,6 @@ using test::isClosedByPeer;
 using test::joinFailure;
 using test::patience;
 using testing::HasSubstr;
-
-/// Every rank offers `rank % 3` pieces of memory that hold its rank, and finds the others' in them.
-bool exchangeMemory(Bootstrap& bootstrap, int ranks, int rank) {
-  std::vector<SharedMemory> memory;
-  std::vector<Bootstrap::Offered> offers;
-  for (int i = 0; i < rank % 3; ++i) {
-    memory.push_back(SharedMemory::create(4096, "offer"));
-    memory.back().data()[i] = static_cast<std::byte>(rank + 1);
-    offers.push_back({static_cast<std::uint64_t>(rank * 10 + i), memory.back().fd(), 4096});
-  }
-  auto received = bootstrap.exchangeDescriptors(offers, patience);
-  std::size_t next = 0;
-  for (int from = 0; from < ranks; ++from) {
-    for (int i = 0; from != rank && i < from % 3; ++i, ++next) {
-      if (next >= received.size() || received[next].rank != from) return false;
-      if (received[next].id != static_cast<std::uint64_t>(from * 10 + i) || received[next].bytes != 4096) return false;
-      const SharedMemory theirs = SharedMemory::map(std::move(received[next].fd), 4096, "offer");
-      if (theirs.data()[i] != static_cast<std::byte>(from + 1)) return false;
-    }
-  }
-  return next == received.size();
-}
 
 /// What a communicator does with it.
 bool useAll(const taccUniqueId& id, int ranks, int rank) {
@@ -70,7 +48,6 @@ bool useAll(const taccUniqueId& id, int ranks, int rank) {
     for (int r = 0; r < ranks; ++r) {
       if (segment.data()[r] != static_cast<std::byte>(r + 1)) return false;
     }
-    if (!exchangeMemory(bootstrap, ranks, rank) || !exchangeMemory(bootstrap, ranks, rank)) return false;
     if (!gatherNumbers(bootstrap, ranks, rank, 7)) return false;
   }
   return test::countOpenDescriptors() <= before;  // less: the maker of the id no longer reserves its port
@@ -78,7 +55,7 @@ bool useAll(const taccUniqueId& id, int ranks, int rank) {
 
 /// A connection of somebody who is not of the job.
 FileDescriptor connectAsStranger(const taccUniqueId& id) {
-  const RendezvousAddress address(rendezvousName(openUniqueId(id)));
+  const AbstractAddress address(rendezvousName(openUniqueId(id)));
   for (int attempt = 0; attempt < 2000; ++attempt) {
     FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (::connect(socket.get(), address.get(), address.size()) == 0) return socket;
@@ -89,7 +66,7 @@ FileDescriptor connectAsStranger(const taccUniqueId& id) {
 
 class BootstrapSizes : public testing::TestWithParam<int> {};
 
-TEST_P(BootstrapSizes, ProcessesJoinGatherAndExchange) {
+TEST_P(BootstrapSizes, ProcessesJoinAndGather) {
   const int ranks = GetParam();
   const taccUniqueId id = makeUniqueId();
   std::vector<ChildProcess> children;
@@ -108,17 +85,16 @@ TEST(Bootstrap, ThreadsOfOneProcessJoinToo) {
     threads.emplace_back([&, rank] {
       Bootstrap bootstrap(id, ranks, rank, patience);
       worked[static_cast<std::size_t>(rank)] =
-          gatherNumbers(bootstrap, ranks, rank, 3) && exchangeMemory(bootstrap, ranks, rank);
+          gatherNumbers(bootstrap, ranks, rank, 3) && gatherNumbers(bootstrap, ranks, rank, 5);
     });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(worked, std::vector<char>(ranks, 1));
 }
 
-TEST(Bootstrap, LargePartsAndManyDescriptorsPass) {
+TEST(Bootstrap, LargePartsPass) {
   constexpr int ranks = 3;
   constexpr std::size_t bytes = 3 << 20;
-  constexpr std::size_t offers = 300;  // more than fit one message of the kernel
   const taccUniqueId id = makeUniqueId();
   const auto work = [&](int rank) {
     Bootstrap bootstrap(id, ranks, rank, patience);
@@ -127,13 +103,7 @@ TEST(Bootstrap, LargePartsAndManyDescriptorsPass) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       if (all[i] != static_cast<std::byte>(i / bytes)) return false;
     }
-    const SharedMemory memory = SharedMemory::create(4096, "offer");
-    memory.data()[0] = static_cast<std::byte>(rank + 1);
-    const std::vector<Bootstrap::Offered> offered(offers, {7, memory.fd(), 4096});
-    const auto received = bootstrap.exchangeDescriptors(rank == 1 ? std::span(offered).first(0) : offered, patience);
-    if (received.size() != (rank == 1 ? 2 * offers : offers)) return false;
-    const SharedMemory last = SharedMemory::map(duplicate(received.back().fd.get()), 4096, "offer");
-    return last.data()[0] == static_cast<std::byte>(received.back().rank + 1);
+    return true;
   };
   std::vector<ChildProcess> children;
   for (int rank = 1; rank < ranks; ++rank) children.emplace_back([&, rank] { return work(rank); });
@@ -184,7 +154,7 @@ TEST(Bootstrap, StrangersAreRefusedAndHinderNobody) {
 
 TEST(Bootstrap, AnImpostorAtTheRendezvousIsNotBelieved) {
   const taccUniqueId id = makeUniqueId();
-  const RendezvousAddress address(rendezvousName(openUniqueId(id)));
+  const AbstractAddress address(rendezvousName(openUniqueId(id)));
   const FileDescriptor listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   ASSERT_EQ(::bind(listener.get(), address.get(), address.size()), 0);
   ASSERT_EQ(::listen(listener.get(), 16), 0);
@@ -294,7 +264,7 @@ TEST(Bootstrap, OneLookAtTheDoorAcceptsABoundedNumber) {
   const UniqueIdContents id = openUniqueId(makeHostUniqueId());
   Reception reception(*listenFor(id), introduceSelf(2, 0), id.secret);
   std::vector<FileDescriptor> sockets;
-  const RendezvousAddress address(rendezvousName(id));
+  const AbstractAddress address(rendezvousName(id));
   for (int i = 0; i < strangers; ++i) {
     sockets.emplace_back(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     ASSERT_EQ(::connect(sockets.back().get(), address.get(), address.size()), 0);

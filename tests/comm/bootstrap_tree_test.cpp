@@ -16,8 +16,8 @@
 #include "comm/channel.hpp"
 #include "comm/connect.hpp"
 #include "comm/handshake.hpp"
-#include "comm/rendezvous_address.hpp"
 #include "support/child_process.hpp"
+#include "transports/abstract_address.hpp"
 
 namespace tacc {
 namespace {
@@ -183,7 +183,7 @@ ChildProcess expectInTree(const taccUniqueId& id, int ranks, int rank, int host,
 
 /// A stranger's connection to the gateway of host 1, once there is one.
 FileDescriptor connectToGateway(const taccUniqueId& id) {
-  const RendezvousAddress address(gatewayName(openUniqueId(id), 1));
+  const AbstractAddress address(gatewayName(openUniqueId(id), 1));
   for (int attempt = 0; attempt < 4000; ++attempt) {
     FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (::connect(socket.get(), address.get(), address.size()) == 0) return socket;
@@ -405,7 +405,7 @@ TEST(BootstrapTree, NothingIsLeftOpen) {
   for (const int rank : {1, 2, 3}) children.emplace_back([&, rank] { return run(rank, rank == 3 ? 2 : 1); });
   EXPECT_TRUE(run(0, 0));
   for (ChildProcess& child : children) EXPECT_EQ(child.wait(), 0);
-  const RendezvousAddress name(gatewayName(openUniqueId(id), 1));
+  const AbstractAddress name(gatewayName(openUniqueId(id), 1));
   const FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   EXPECT_NE(::connect(socket.get(), name.get(), name.size()), 0);
 }

@@ -169,14 +169,14 @@ TEST(DescriptorsOfACommunicator, AreFew) {
     const Report& report = team.report(rank);
     std::printf("rank %d of %d: a communicator of its own takes %.2f descriptors, a child %.2f\n", rank, ranks,
                 report.value, report.laterSeconds);
-    EXPECT_LE(report.value, 3);
-    EXPECT_LE(report.laterSeconds, 3);
+    EXPECT_LE(report.value, 2);
+    EXPECT_LE(report.laterSeconds, 2);
   }
 }
 
 /// With the usual limit of a login.
 TEST(DescriptorsOfACommunicator, HundredsFitIntoTheUsualLimit) {
-  constexpr int least = 300;  // 337, less what the test itself has open
+  constexpr int least = 450;  // 505, less what the test itself has open
   Team team(2, [&](const taccUniqueId& id, int rank, Report& report) {
     ::setenv("TACC_CHUNK_SIZE", "4K", 1);  // little memory for each
     const rlimit limit{1024, 1024};

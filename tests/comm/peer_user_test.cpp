@@ -10,8 +10,8 @@
 #include <string>
 
 #include "bootstrap_team.hpp"
-#include "comm/rendezvous_address.hpp"
 #include "support/child_process.hpp"
+#include "transports/abstract_address.hpp"
 
 namespace tacc {
 namespace {
@@ -37,7 +37,7 @@ int unixSocket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0); }
 /// Connects to the name once somebody listens there.
 int connectTo(const std::string& name) {
   const int fd = unixSocket();
-  const RendezvousAddress address(name);
+  const AbstractAddress address(name);
   while (::connect(fd, address.get(), address.size()) != 0) ::usleep(1000);
   return fd;
 }
@@ -46,7 +46,7 @@ TEST_F(PeerUser, TheKernelTellsWhoIsThere) {
   for (const uid_t user : {uid_t{0}, other}) {
     const std::string name = "tacc-test-" + std::to_string(::getpid()) + "-" + std::to_string(user);
     const FileDescriptor listener(unixSocket());
-    const RendezvousAddress address(name);
+    const AbstractAddress address(name);
     ASSERT_EQ(::bind(listener.get(), address.get(), address.size()), 0);
     ASSERT_EQ(::listen(listener.get(), 1), 0);
     ChildProcess child([&] {
@@ -105,7 +105,7 @@ TEST_F(PeerUser, AListenerOfAnotherUserIsNamedByEveryRankAndGetsNoByte) {
   ChildProcess squatter([&] {
     if (::setresuid(other, other, other) != 0) return false;
     const FileDescriptor listener(unixSocket());
-    const RendezvousAddress address(rendezvousName(openUniqueId(id)));
+    const AbstractAddress address(rendezvousName(openUniqueId(id)));
     if (::bind(listener.get(), address.get(), address.size()) != 0 || ::listen(listener.get(), 16) != 0) return false;
     listens.give();
     over.await();

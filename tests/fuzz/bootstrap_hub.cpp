@@ -110,8 +110,6 @@ void run(Input input) {
   require(strings.size() == ranks, "another number of strings than of ranks");
   if (bootstrap.allUnix()) {
     (void)bootstrap.broadcastDescriptor(0);
-    for (const Bootstrap::Received& one : bootstrap.exchangeDescriptors({}, patience))
-      require(one.rank > 0 && one.rank < ranks, "memory of a rank that is none");
   }
   useTree(script, bootstrap.releaseTree());
 }
@@ -126,8 +124,7 @@ std::vector<Bytes> seeds() {
     return output.byte(1).byte(peer).byte(static_cast<int>(kind) - firstKind).byte(1);
   };
   const auto gatherWord = [&](Output& output, int peer, MessageKind kind, int word) {
-    message(output, peer, kind).byte(3).byte(word < 0 ? 0 : 1);
-    if (word >= 0) output.byte(0).byte(word);
+    message(output, peer, kind).byte(3).byte(1).byte(0).byte(word);
   };
   std::vector<Bytes> corpus;
   Output star;
@@ -140,8 +137,6 @@ std::vector<Bytes> seeds() {
   for (int peer = 0; peer < 3; ++peer)
     message(star, peer, MessageKind::gather).byte(0).byte(3).byte('a').byte('b').byte('c');
   star.byte(4).byte(4);
-  for (int peer = 0; peer < 3; ++peer) gatherWord(star, peer, MessageKind::offers, -1);
-  star.byte(4);
   for (int peer = 0; peer < 3; ++peer) message(star, peer, MessageKind::state).byte(3).byte(1).byte(0).byte(peer + 1);
   star.byte(4);
   corpus.push_back(star.take());
@@ -160,7 +155,7 @@ std::vector<Bytes> seeds() {
   tree.byte(4);
   corpus.push_back(tree.take());
   for (const MessageKind kind :
-       {MessageKind::failure, MessageKind::report, MessageKind::announced, MessageKind::offers}) {
+       {MessageKind::failure, MessageKind::report, MessageKind::announced, MessageKind::descriptor}) {
     Output told;
     for (int rank = 1; rank < ranks; ++rank) join(told, rank);
     message(told, 1, kind).byte(0).byte(8).range(Bytes(8, 'x')).byte(4);

@@ -6,15 +6,12 @@
 #include <sys/mman.h>
 
 #include <array>
-#include <atomic>
-#include <memory>
 #include <optional>
+#include <span>
 #include <thread>
 
 #include "base/error.hpp"
-#include "comm/bootstrap.hpp"
 #include "comm/call_shape.hpp"
-#include "comm/unique_id.hpp"
 #include "engine/buffer_exchange.hpp"
 #include "engine/call_exchange.hpp"
 #include "engine/point_to_point.hpp"
@@ -27,7 +24,6 @@ namespace {
 constexpr int ranks = 3, self = 0, liar = 1, steps = 4, mostSteps = 8;
 constexpr NodeGeometry geometry{ranks, 4096, 16384, 65536};
 constexpr std::size_t givenBytes = 64 << 10;  // of library memory, by the liar
-constexpr double patience = 20;
 
 /// As the line of a large call holds it.
 struct Descriptor {
@@ -69,31 +65,28 @@ class Node {
     waiter_.setIdleWork([this] {
       if (isImpatient_) fail(taccTimeout, "nobody came");
     });
-    const taccUniqueId id = makeHostUniqueId();
-    std::thread other([&] {
-      theirs_ = std::make_unique<Bootstrap>(id, ranks, liar, patience);
-      void* memory = allocateLibraryMemory(givenBytes);
-      const auto segment = *findLibrarySegment(memory, givenBytes);
-      given_ = segment.id;
-      const std::array offered{Bootstrap::Offered{segment.id, segment.fd, segment.bytes}};
-      isReady_.store(true, std::memory_order_release);
-      (void)theirs_->exchangeDescriptors(offered, patience);
-    });
-    std::thread third([&] {
-      third_ = std::make_unique<Bootstrap>(id, ranks, 2, patience);
-      (void)third_->exchangeDescriptors({}, patience);
-    });
-    own_ = std::make_unique<Bootstrap>(id, ranks, self, patience);
-    buffers_.emplace(self, ranks, exchange_, waiter_, own_.get(), MemoryAccess{}, patience);
+    void* memory = allocateLibraryMemory(givenBytes);
+    const auto segment = *findLibrarySegment(memory, givenBytes);
+    given_ = segment.id;
+    const auto give = [&](int rank) {
+      HandRound round(key_, ranks, rank);
+      const std::array offered{OfferedMemory{segment.id, segment.fd, segment.bytes}};
+      const std::size_t count = rank == liar ? 1 : 0;
+      (void)round.run(std::span(offered).first(count), {false, true, false}, [](int, const auto&) {});
+    };
+    std::thread other([&] { give(liar); });
+    std::thread third([&] { give(2); });
+    buffers_.emplace(self, ranks, exchange_, waiter_, &own_, MemoryAccess{});
     pairs_.emplace(segment_, self, waiter_, *buffers_);
-    while (!isReady_.load(std::memory_order_acquire)) std::this_thread::yield();
     // A call in which the liar's memory is new.
     Descriptor honest{};
     honest.sendReach = honest.receiveReach = static_cast<std::uint8_t>(Reach::direct);
-    honest.fresh = 1;
     const std::uint64_t signature = makeSignature(Collective::allReduce, taccInt8, taccSum, 0, 0);
     exchange_.begin(signature, linePayload);
-    for (int rank = 1; rank < ranks; ++rank) postLine(rank, signature, honest, true);
+    for (int rank = 1; rank < ranks; ++rank) {
+      honest.fresh = rank == liar ? 1 : 0;
+      postLine(rank, signature, honest, true);
+    }
     CallBuffers found;
     (void)buffers_->run(
         {}, [](int) { return UserBuffers{}; }, 0, found);
@@ -208,10 +201,10 @@ class Node {
   std::byte* begin_ = mapSegment();
   NodeSegment segment_{begin_, geometry};
   bool isImpatient_ = false;
-  std::atomic<bool> isReady_{false};
   std::uint64_t given_ = 0;
   std::byte* base_ = nullptr;
-  std::unique_ptr<Bootstrap> own_, theirs_, third_;
+  Key key_{1, 2, 3};
+  HandRound own_{key_, ranks, self};
   Waiter waiter_{segment_, self, {1, 2, 3}, nullptr, {0, 0, false}, 1, [] { return std::string("a call"); }};
   CallExchange exchange_{segment_, self, waiter_};
   std::optional<BufferExchange> buffers_;

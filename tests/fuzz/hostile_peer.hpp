@@ -45,7 +45,7 @@ inline std::vector<std::byte> payloadIn(Input& input, int ranks) {
     case 2:  // parts
       for (int left = input.below(4); left > 0; --left) {
         Message part;
-        part.kind = input.below(2) == 0 ? MessageKind::gather : MessageKind::offers;
+        part.kind = input.below(2) == 0 ? MessageKind::gather : MessageKind::descriptor;
         part.payload.resize(input.below(2) == 0 ? sizeof(std::uint64_t) : input.byte());
         for (std::byte& byte : part.payload) byte = std::byte{input.byte()};
         std::vector<std::byte> bytes;
@@ -54,7 +54,7 @@ inline std::vector<std::byte> payloadIn(Input& input, int ranks) {
         add(bytes.data(), bytes.size());
       }
       break;
-    case 3:  // words, as offers and sizes are
+    case 3:  // words, as sizes are
       for (int left = input.below(8); left > 0; --left) {
         const auto word = input.below(2) == 0 ? input.byte() : input.value<std::uint64_t>();
         add(&word, sizeof word);

@@ -1,5 +1,5 @@
-// The socket address of a rendezvous: a name in the abstract namespace of unix sockets. It is no file, so nothing is
-// left behind, and it is seen by all processes of the same network namespace.
+// A name in the abstract namespace of unix sockets, as a socket address. It is no file, so nothing is left behind, and
+// it is seen by all processes of the same network namespace.
 #pragma once
 
 #include <sys/socket.h>
@@ -11,10 +11,10 @@
 
 namespace tacc {
 
-class RendezvousAddress {
+class AbstractAddress {
  public:
   /// `name` has at most 107 bytes.
-  explicit RendezvousAddress(const std::string& name) noexcept
+  explicit AbstractAddress(const std::string& name) noexcept
       : size_(static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())) {
     address_.sun_family = AF_UNIX;
     std::memcpy(address_.sun_path + 1, name.data(), name.size());  // the zero before it means: abstract
