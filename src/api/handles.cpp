@@ -98,18 +98,24 @@ void release(taccComm* comm) noexcept {
   if (comm->references.fetch_sub(1) == 1) HandlePool::instance().give(comm);
 }
 
+/// There is no memory for a handle: the other ranks are not to wait until this one takes part, or leaves.
+void giveUp(const std::unique_ptr<Communicator>& communicator) noexcept {
+  if (communicator) communicator->abort("out of memory");  // so short a string needs none
+}
+
 }  // namespace
 
 std::vector<taccComm_t> makeHandles(std::vector<std::unique_ptr<Communicator>> communicators) {
   HandlePool& pool = HandlePool::instance();
   std::vector<taccComm_t> handles;
-  handles.reserve(communicators.size());
   try {
+    handles.reserve(communicators.size());
     for (const auto& communicator : communicators) handles.push_back(communicator ? pool.take() : nullptr);
   } catch (...) {
     for (taccComm_t const handle : handles) {
       if (handle != nullptr) pool.give(handle);
     }
+    for (const auto& communicator : communicators) giveUp(communicator);
     throw;
   }
   for (std::size_t i = 0; i < handles.size(); ++i) {
@@ -119,9 +125,14 @@ std::vector<taccComm_t> makeHandles(std::vector<std::unique_ptr<Communicator>> c
 }
 
 taccComm_t makeHandle(std::unique_ptr<Communicator> communicator) {
-  taccComm_t const handle = HandlePool::instance().take();
-  start(*handle, std::move(communicator), HandlePool::instance().nextSerial());
-  return handle;
+  try {
+    taccComm_t const handle = HandlePool::instance().take();
+    start(*handle, std::move(communicator), HandlePool::instance().nextSerial());
+    return handle;
+  } catch (...) {
+    giveUp(communicator);
+    throw;
+  }
 }
 
 taccComm_t makeJoiningHandle(int rank, int ranks) {

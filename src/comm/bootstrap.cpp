@@ -195,7 +195,7 @@ FileDescriptor Bootstrap::broadcastDescriptor(int fd) {
 void Bootstrap::announceFailure(const Error& error) noexcept {
   try {
     collective([&]() -> int { throw Error(error); });
-  } catch (const Error&) {
+  } catch (...) {
     // Known to the caller, who reports it.
   }
 }

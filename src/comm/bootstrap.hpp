@@ -43,7 +43,9 @@ class Spoke;
 struct BootstrapOptions {
   int treeWidth = 32;                   // TACC_JOIN_WIDTH
   std::uint64_t host = 0;               // for tests: tells hosts apart that share the namespace of unix sockets
-  std::function<void()> idleWork = {};  // as setIdleWork(), from the beginning
+  /// As setIdleWork(), from the beginning. Throws where others have failed in what these ranks share already; who has
+  /// trouble of its own says so there, and does not come here to say it.
+  std::function<void()> idleWork = {};
   bool encrypts = false;                // TACC_ENCRYPTION
 };
 

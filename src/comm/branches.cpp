@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/exceptions.hpp"
 #include "comm/failure.hpp"
 
 namespace tacc {
@@ -70,30 +71,33 @@ void Branches::admit(Guest& guest) {
     (void)channel.flush();
     channel.finish();
   };
-  proven_.insert(guest.who.rank);
   if (failed_ != nullptr) {
     // One that has been told and comes again is trying again, and is not to be told of the attempt before once more: it
     // finds the door closed until this rank tries again as well.
     if (told_.insert(guest.who.rank).second) tell(MessageKind::failure, describeFailure(*failed_));
+    proven_.insert(guest.who.rank);
     return;
   }
   const Arrival arrival{guest.who, self_.rank, guest.overTcp ? 1U : 0U};
   try {
-    owner_.examine(arrival);
-    if (const auto gateway = redirectFor(guest)) {
-      proven_.erase(guest.who.rank);  // it comes again, there
-      return tell(MessageKind::redirect, payloadOf(*gateway));
-    }
-    channel.queue(MessageKind::admitted, nullptr);
-    if (!channel.flush()) return;  // gone already: it is missing then
-    owner_.arrive(arrival);
+    withErrors(static_cast<int>(self_.rank), "joining", [&] {
+      owner_.examine(arrival);
+      if (const auto gateway = redirectFor(guest)) return tell(MessageKind::redirect, payloadOf(*gateway));
+      branches_.push_back({Channel(FileDescriptor()), guest.overTcp, guest.who, {}});
+      proven_.insert(guest.who.rank);
+      channel.queue(MessageKind::admitted, nullptr);
+      if (!channel.flush()) return branches_.pop_back();  // gone already: it is missing then
+      owner_.arrive(arrival);
+      overTcp_ += guest.overTcp ? 1 : 0;
+      branches_.back().channel = std::move(channel);
+    });
   } catch (const Error& error) {
     // The others are told by whoever called; this one is no branch and is told here.
+    if (!branches_.empty() && branches_.back().channel.fd() < 0) branches_.pop_back();
+    proven_.insert(guest.who.rank);
     tell(MessageKind::failure, describeFailure(error));
     throw;
   }
-  overTcp_ += guest.overTcp ? 1 : 0;
-  branches_.push_back({std::move(channel), guest.overTcp, guest.who, {}});
 }
 
 /// Whom to send it on to, in turn; nothing: it can stay.

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include "base/error.hpp"
@@ -26,7 +27,7 @@ constexpr int readsAtOnce = 64;
 using ControlBuffer = std::array<std::byte, CMSG_SPACE(descriptorsPerFrame * sizeof(int))>;
 
 /// Takes the descriptors out of a received control message.
-void collectDescriptors(msghdr& message, std::deque<FileDescriptor>& descriptors) {
+void collectDescriptors(msghdr& message, std::list<FileDescriptor>& descriptors) {
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -105,7 +106,7 @@ void Channel::composeRecord(Frame& frame) {
 void Channel::dropUnsent() noexcept {
   const bool isBegun = !outgoing_.empty() && outgoing_.front().isBegun;
   if (!isBegun && isRecordPending()) sealed_->out.takeBack();
-  outgoing_.erase(outgoing_.begin() + (isBegun ? 1 : 0), outgoing_.end());
+  outgoing_.erase(std::next(outgoing_.begin(), isBegun ? 1 : 0), outgoing_.end());
 }
 
 /// What is to be sent of the frame now: how many parts there are.

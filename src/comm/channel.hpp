@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -158,11 +158,11 @@ class Channel {
   bool forged_ = false;                 // or that the other end has not sealed
   int error_ = 0;                       // errno when the kernel gave up on the connection
   std::unique_ptr<SealedLink> sealed_;  // null: in the clear
-  std::deque<Frame> outgoing_;
+  std::list<Frame> outgoing_;           // lists need no memory while they are empty
   std::optional<Frame> lastWord_;
   bool saysLastWord_ = false;
   std::vector<std::byte> incoming_;
-  std::deque<FileDescriptor> incomingDescriptors_;
+  std::list<FileDescriptor> incomingDescriptors_;
   std::vector<FileDescriptor> gatheredDescriptors_;  // of frames with more = 1
 };
 

@@ -213,7 +213,13 @@ void ClusterCommunicator::failWith(const Error& error) noexcept {
 }
 
 void ClusterCommunicator::abort(const std::string& why) noexcept {
-  const Error error(taccRemoteError, why);
+  const Error error = [&]() noexcept {
+    try {
+      return Error(taccRemoteError, why);
+    } catch (...) {
+      return errorOf(std::current_exception(), rank(), [] { return std::string("taccCommAbort"); });
+    }
+  }();
   noteFailure(error);
   control_->announce(error);
   endpoint_.interrupt();

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/exceptions.hpp"
+
 namespace tacc {
 namespace {
 
@@ -32,11 +34,11 @@ Payload describeFailure(const Error& error) {
 
 Error failureIn(const Message& message) {
   std::uint32_t result = taccInternalError;
-  if (message.payload.size() < sizeof result)
-    return Error(taccInternalError, "another rank failed and did not say why");
+  if (message.payload.size() < sizeof result) return Error(taccRemoteError, "another rank failed and did not say why");
   std::memcpy(&result, message.payload.data(), sizeof result);
   if (result == taccSuccess || result >= taccNumResults) result = taccRemoteError;
-  return Error(static_cast<taccResult_t>(result), textFrom(std::span(message.payload).subspan(sizeof result)));
+  const Error theirs(static_cast<taccResult_t>(result), textFrom(std::span(message.payload).subspan(sizeof result)));
+  return isOwnTrouble(theirs) ? Error(taccRemoteError, theirs.what()) : theirs;
 }
 
 }  // namespace tacc

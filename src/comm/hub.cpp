@@ -62,10 +62,13 @@ Hub::Hub(std::vector<Listener> listeners, const UniqueIdContents& id, int ranks,
   collective([&] {
     try {
       if (failure) throw Error(*failure);
-      if (id.port == 0) checkDescriptorLimit(this->ranks());
-      admitAll(id, timeoutSeconds);
+      withErrors(0, "joining", [&] {
+        if (id.port == 0) checkDescriptorLimit(this->ranks());
+        admitAll(id, timeoutSeconds);
+      });
     } catch (const Error& error) {
-      if (error.result() != taccTimeout) linger(error);
+      const bool isHeardElsewhere = isTold_ || (idleWork && isOwnTrouble(error));
+      if (error.result() != taccTimeout && !isHeardElsewhere) linger(error);
       throw;
     }
   });
@@ -105,11 +108,21 @@ void Hub::linger(const Error& own) {
   const Deadline deadline(lingerSeconds);
   try {
     while (branches_.proven() + 1 < members_.size() && !deadline.passed()) serve(deadline, Phase::lingering);
-  } catch (const Error&) {
+  } catch (const std::exception&) {
     // The first Error is the one to report.
   }
   interrupt_ = heard;
   branches_.refuseWith(own);
+}
+
+/// Where it throws, what has failed is known without this rank.
+void Hub::doIdleWork() {
+  try {
+    idleWork();
+  } catch (...) {
+    isTold_ = true;
+    throw;
+  }
 }
 
 std::vector<Message> Hub::gather(MessageKind kind, std::string_view operation, double timeoutSeconds) {
@@ -157,7 +170,7 @@ void Hub::serve(const Deadline& deadline, Phase phase) {
   std::vector<pollfd> sockets;
   branches_.addDescriptors(sockets, phase, next);
   if (idleWork) {
-    idleWork();
+    doIdleWork();
     next = std::min(next, Deadline(idleSeconds));
   }
   waitFor(sockets, *interrupt_, next);

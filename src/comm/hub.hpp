@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/exceptions.hpp"
 #include "comm/branches.hpp"
 #include "comm/control_tree.hpp"
 #include "comm/unique_id.hpp"
@@ -23,11 +24,11 @@ class Hub : private BranchOwner {
       const Interrupt& interrupt, std::function<void()> work, bool encrypts = false,
       const std::optional<Error>& failure = std::nullopt);
 
-  /// Runs one collective; an Error in it is told to all ranks and ends the tree.
+  /// Runs one collective; what fails in it is an Error, told to all ranks and ends the tree.
   template <class Work>
   auto collective(const Work& work) {
     try {
-      return work();
+      return withErrors(0, "joining", work);
     } catch (const Error& error) {
       branches_.tellFailure(named(error));
       throw;
@@ -65,6 +66,7 @@ class Hub : private BranchOwner {
   static Error named(const Error& error);
   void admitAll(const UniqueIdContents& id, double timeoutSeconds);
   void linger(const Error& error);
+  void doIdleWork();
   void serve(const Deadline& deadline, Phase phase);
   int ranks() const noexcept { return static_cast<int>(members_.size()); }
   std::string describe(int rank) const;
@@ -77,6 +79,7 @@ class Hub : private BranchOwner {
   std::vector<std::optional<Message>> parts_;    // of the gather that goes on, by rank
   MessageKind awaited_ = MessageKind::complete;  // of the parts
   int missing_ = 0;                              // arrivals or parts that have not come
+  bool isTold_ = false;                          // by idleWork, what has failed
   Branches branches_;
 };
 

@@ -36,6 +36,20 @@ void tellOthers(const Error& error, const taccUniqueId& id, int ranks, int rank,
   }
 }
 
+/// Meets the others. What fails there is told to them, but for want of memory for its very beginning: told here.
+std::unique_ptr<Bootstrap> meet(const taccUniqueId& id, int ranks, int rank, double initTimeout,
+                                const std::stop_token& stop, const BootstrapOptions& options) {
+  try {
+    return std::make_unique<Bootstrap>(id, ranks, rank, initTimeout, stop, options);
+  } catch (const Error&) {
+    throw;
+  } catch (...) {
+    const Error error = errorOf(std::current_exception(), rank, [] { return std::string("joining"); });
+    if (!options.idleWork) tellOthers(error, id, ranks, rank, initTimeout);
+    throw Error(error);
+  }
+}
+
 /// Tells the exception that is being handled to the others, who wait in their next exchange and get its text there, and
 /// throws it as an Error.
 [[noreturn]] void failJoining(Bootstrap& bootstrap, int rank) {
@@ -138,7 +152,7 @@ std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ran
     tellOthers(error, id, ranks, rank, config.initTimeout);
     throw Error(error);
   }
-  auto bootstrap = std::make_unique<Bootstrap>(
+  auto bootstrap = meet(
       id, ranks, rank, effective.initTimeout, stop,
       BootstrapOptions{.treeWidth = environment.joinWidth, .idleWork = idleWork, .encrypts = environment.encryption});
   CommConfig kept = effective;

@@ -1,12 +1,20 @@
 #include "comm/joined_communicator.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/exceptions.hpp"
 
 namespace tacc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+constexpr auto causeTime = std::chrono::milliseconds(500);
+
+}  // namespace
 
 JoinedCommunicator::Group JoinedCommunicator::gatherGroup(int color, int key) {
   struct Wish {
@@ -26,7 +34,13 @@ std::unique_ptr<Communicator> JoinedCommunicator::joinPart(const taccUniqueId& i
     return join(id, ranks, newRank, config, {}, watch);
   } catch (...) {
     const Error error = errorOf(std::current_exception(), rank(), [] { return std::string("taccCommSplit"); });
-    if (error.result() == taccSystemError || error.result() == taccInternalError) failWith(error);
+    if (isOwnTrouble(error)) failWith(error);
+    // Whoever fails so tells its own parent: there is the cause, of which the end of a connection is the consequence.
+    if (error.result() == taccRemoteError)
+      for (const auto begin = Clock::now(); Clock::now() - begin < causeTime;) {
+        watch();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      }
     throw Error(error);
   }
 }

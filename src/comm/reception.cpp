@@ -35,7 +35,13 @@ void Reception::addDescriptors(std::vector<pollfd>& sockets, Deadline& next) con
 void Reception::serve(std::span<const pollfd> sockets, const std::function<void(Guest& guest)>& admit) {
   std::size_t index = listeners_.size();
   for (auto newcomer = newcomers_.begin(); newcomer != newcomers_.end(); ++index) {
-    bool keep = sockets[index].revents == 0 || serveNewcomer(*newcomer);
+    bool keep = true;
+    try {
+      keep = sockets[index].revents == 0 || serveNewcomer(*newcomer);
+    } catch (...) {
+      newcomers_.erase(newcomer);  // what it said is lost: it comes again
+      throw;
+    }
     if (keep && newcomer->deadline.passed()) {
       noteRefusal(newcomer->from, newcomer->overTcp,
                   fmt::format("it did not prove within {} s that it is of this job", newcomerSeconds));

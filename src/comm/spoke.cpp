@@ -57,11 +57,14 @@ Spoke::Spoke(const UniqueIdContents& id, int ranks, int rank, double timeoutSeco
       rank_(rank),
       shape_(shape) {
   try {
-    listPlaces(id, ranks > shape.width);
-    join(id, timeoutSeconds);
+    withErrors(rank, "joining", [&] {
+      listPlaces(id, ranks > shape.width);
+      join(id, timeoutSeconds);
+    });
   } catch (const Error& error) {
     // A time-out here is that rank 0 did not answer. What this rank was told, the others were told as well.
-    if (error.result() != taccTimeout && !isTold_) {
+    const bool isHeardElsewhere = isTold_ || (idleWork && isOwnTrouble(error));
+    if (error.result() != taccTimeout && !isHeardElsewhere) {
       const SpareDescriptors spare;
       comeToSay(error, id, interrupt.raised() ? heraldSeconds : std::min(timeoutSeconds, courtesySeconds));
     }
@@ -71,6 +74,16 @@ Spoke::Spoke(const UniqueIdContents& id, int ranks, int rank, double timeoutSeco
     becomeComplete(id.secret, timeoutSeconds);
     return 0;
   });
+}
+
+/// Where it throws, what has failed is known without this rank.
+void Spoke::doIdleWork() {
+  try {
+    idleWork();
+  } catch (...) {
+    isTold_ = true;
+    throw;
+  }
 }
 
 /// A rank of this host that reached rank 0 first over the network is the gateway of the others.
@@ -298,7 +311,7 @@ std::optional<Message> Spoke::receiveBefore(const Deadline& deadline) {
     Deadline next = deadline;
     if (relay_) relay_->addDescriptors(sockets, next);
     if (idleWork) {
-      idleWork();
+      doIdleWork();
       next = std::min(next, Deadline(idleSeconds));
     }
     waitFor(sockets, *interrupt_, next);
@@ -382,7 +395,7 @@ void Spoke::failParentEnded(std::string_view operation) {
 bool Spoke::hasLostSomeone() const { return hasEnded(channel_.fd()) || (relay_ && relay_->hasLostSomeone()); }
 
 void Spoke::nap(double seconds) {
-  if (idleWork) idleWork();
+  if (idleWork) doIdleWork();
   std::vector<pollfd> nothing;
   waitFor(nothing, *interrupt_, Deadline(seconds));
 }

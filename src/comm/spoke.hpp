@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/exceptions.hpp"
 #include "comm/channel.hpp"
 #include "comm/completion.hpp"
 #include "comm/connect.hpp"
@@ -37,12 +38,12 @@ class Spoke {
   Spoke(const UniqueIdContents& id, int ranks, int rank, double timeoutSeconds, const TreeShape& shape,
         const Interrupt& interrupt, std::function<void()> work);
 
-  /// Runs one collective; an Error in it is told to the parent (rank 0 tells all) and to the ranks behind this one, and
-  /// ends the connections.
+  /// Runs one collective; what fails in it is an Error, told to the parent (rank 0 tells all) and to the ranks behind
+  /// this one, and ends the connections.
   template <class Work>
   auto collective(const Work& work) {
     try {
-      return work();
+      return withErrors(rank_, "joining", work);
     } catch (const Error& error) {
       tellFailure(error);
       throw;
@@ -101,6 +102,7 @@ class Spoke {
   [[noreturn]] void failParentEnded(std::string_view operation);
   void comeToSay(const Error& error, const UniqueIdContents& id, double seconds) noexcept;
   void nap(double seconds);
+  void doIdleWork();
   void tellFailure(const Error& error) noexcept;
 
   const Interrupt* interrupt_;
@@ -112,7 +114,7 @@ class Spoke {
   std::optional<Deadline> gatewayOpens_;  // from when on its name is not waited for
   std::vector<Place> places_;             // in the order in which they are tried
   Progress progress_ = Progress::none;    // of the attempt at hand
-  bool isTold_ = false;                   // the other end has said why this rank cannot join
+  bool isTold_ = false;                   // the other end has said why this rank cannot join, or idleWork
   bool overTcp_ = false;
   bool allUnix_ = true;
   std::optional<Introduction> parent_;          // once it has proven itself

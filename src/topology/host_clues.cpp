@@ -1,11 +1,12 @@
 #include "topology/host_clues.hpp"
 
+#include <dirent.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <filesystem>
+#include <memory>
 
 #include "base/error.hpp"
 #include "base/parse.hpp"
@@ -25,13 +26,18 @@ std::string firstWord(const std::optional<std::string>& text) {
   return text->substr(begin, std::min(text->find_first_of(" \t\r\n", begin), text->size()) - begin);
 }
 
+struct CloseFolder {
+  void operator()(DIR* folder) const noexcept { ::closedir(folder); }
+};
+
 /// Slingshot cards are the interfaces hsn0, hsn1, ...
 std::vector<std::string> slingshotMacs(const std::string& root) {
   std::vector<std::string> cards;
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(root + "/sys/class/net", ignored)) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with("hsn") && cards.size() < mostMacs) cards.push_back(name);
+  // Not a directory_iterator: the standard library's ends the process where there is no memory for an entry.
+  const std::unique_ptr<DIR, CloseFolder> folder(::opendir((root + "/sys/class/net").c_str()));
+  while (const dirent* const entry = folder ? ::readdir(folder.get()) : nullptr) {
+    const std::string_view name = entry->d_name;
+    if (name.starts_with("hsn") && cards.size() < mostMacs) cards.emplace_back(name);
   }
   std::sort(cards.begin(), cards.end(), naturallyLess);
   std::vector<std::string> macs;

@@ -15,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/fork.hpp"
+#include "base/undying.hpp"
 #include "transports/adoption.hpp"
 #include "transports/library_registry.hpp"
 
@@ -55,8 +56,8 @@ LibraryAllocation take(LibraryRegistry& all, std::map<const std::byte*, LibraryA
 }  // namespace
 
 LibraryRegistry& libraryRegistry() {
-  static LibraryRegistry& only = *new LibraryRegistry;
-  return only;
+  static Undying<LibraryRegistry> only;
+  return only.get();
 }
 
 /// Sequentially consistent: an OutputUse that a fence does not see has begun after the table that the fence made.

@@ -4,17 +4,20 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <mutex>
+#include <new>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/fork.hpp"
+#include "base/undying.hpp"
 #include "transports/spare_descriptors.hpp"
 
 namespace tacc {
@@ -25,6 +28,14 @@ using FileId = std::pair<dev_t, ino_t>;
 struct ClaimedFile {
   std::vector<int> ranks;   // claimed by this process
   std::vector<int> parked;  // descriptors that wait for the last claim to end
+
+  void park(int fd) noexcept {
+    try {
+      parked.push_back(fd);
+    } catch (const std::bad_alloc&) {
+      // It stays open: to close it now would end the claims.
+    }
+  }
 };
 
 /// The claims of this process, locked while it lives.
@@ -44,10 +55,10 @@ class Claims {
     std::map<FileId, ClaimedFile> files;
   };
 
-  /// Never destroyed, because descriptors are closed until the very end of the process.
+  /// Descriptors are closed until the very end of the process.
   static Table& table() {
-    static Table& only = *new Table;
-    return only;
+    static Undying<Table> only;
+    return only.get();
   }
 
   std::lock_guard<ForkMutex> guard_;
@@ -76,7 +87,7 @@ void closeDescriptor(int fd) noexcept {
   Claims claims;
   const auto found = claims.files().find(identify(fd));
   if (found != claims.files().end()) {
-    found->second.parked.push_back(fd);
+    found->second.park(fd);
   } else {
     closeNow(fd);
   }
@@ -108,14 +119,14 @@ Liveness::~Liveness() {
   if (found == claims.files().end()) return;
   std::erase(found->second.ranks, rank_);
   if (found->second.ranks.empty()) {
-    for (const int parked : found->second.parked) closeNow(parked);
+    for (const int waiting : found->second.parked) closeNow(waiting);
     closeNow(fd_.release());
     claims.files().erase(found);
     return;
   }
   struct flock lock = lockOf(F_UNLCK, rank_);
   (void)::fcntl(fd_.get(), F_SETLK, &lock);
-  found->second.parked.push_back(fd_.release());
+  found->second.park(fd_.release());
 }
 
 bool Liveness::isAlive(int rank) const {
@@ -133,10 +144,12 @@ std::string describeProcess(pid_t pid) {
   errno = 0;
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
   if (!file && isDescriptorShortage(errno)) return ::kill(pid, 0) == 0 || errno != ESRCH ? "running" : "gone";
-  const std::string line{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  std::array<char, 256> begin{};          // what is asked for is among the first
+  file.read(begin.data(), begin.size());  // of a process that ends meanwhile: an error, and no exception
+  const std::string_view line(begin.data(), static_cast<std::size_t>(file.gcount()));
   // The command name before the state may itself hold blanks and parentheses.
   const std::size_t end = line.rfind(')');
-  if (end == std::string::npos || end + 2 >= line.size()) return "gone";
+  if (end == std::string_view::npos || end + 2 >= line.size()) return "gone";
   switch (line[end + 2]) {
     case 'T':
       return "stopped (SIGSTOP)";

@@ -18,6 +18,7 @@
 
 #include "base/error.hpp"
 #include "base/fork.hpp"
+#include "base/undying.hpp"
 #include "transports/library_registry.hpp"
 
 namespace tacc {
@@ -40,16 +41,15 @@ struct Uses {
   std::vector<const OutputUse*> all;
 };
 
-/// Never destroyed, as the registry.
 Uses& uses() {
-  static Uses& only = *new Uses;
-  return only;
+  static Undying<Uses> only;
+  return only.get();
 }
 
 /// One fence at a time: the pieces of an allocation change under it alone.
 ForkMutex& changing() {
-  static ForkMutex& only = *new ForkMutex;
-  return only;
+  static Undying<ForkMutex> only;
+  return only.get();
 }
 
 std::byte* pageOf(std::byte* address) { return address - reinterpret_cast<std::uintptr_t>(address) % pageBytes; }

@@ -7,6 +7,8 @@
 #include <array>
 #include <mutex>
 
+#include "base/undying.hpp"
+
 namespace tacc {
 namespace {
 
@@ -44,10 +46,10 @@ class Spares {
   std::array<int, 6> spares_{-1, -1, -1, -1, -1, -1};
 };
 
-/// Never destroyed: ranks may join until the process ends.
+/// Ranks may join until the process ends.
 Spares& spares() noexcept {
-  static Spares& only = *new Spares;
-  return only;
+  static Undying<Spares> only;
+  return only.get();
 }
 
 [[maybe_unused]] const Spares& filledAtLoad = spares();

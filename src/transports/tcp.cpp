@@ -5,10 +5,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <deque>
+#include <list>
 #include <mutex>
 #include <utility>
 
+#include "base/undying.hpp"
 #include "transports/inet_address.hpp"
 
 namespace tacc {
@@ -41,13 +42,13 @@ FileDescriptor bindFamily(int family, const InetAddress& address) noexcept {
 
 struct Reservations {
   ForkMutex mutex;
-  std::deque<std::pair<std::uint16_t, FileDescriptor>> held;  // oldest first
+  std::list<std::pair<std::uint16_t, FileDescriptor>> held;  // oldest first
 };
 
-/// Never destroyed: the ports stay reserved until the process has ended.
+/// The ports stay reserved until the process has ended.
 Reservations& reservations() {
-  static Reservations& only = *new Reservations;
-  return only;
+  static Undying<Reservations> only;
+  return only.get();
 }
 
 }  // namespace

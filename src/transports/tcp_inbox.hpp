@@ -15,7 +15,7 @@ namespace tacc {
 class TcpInbox {
  public:
   /// `rank`, `peer`: for messages.
-  TcpInbox(int rank, int peer) noexcept : rank_(rank), peer_(peer) {}
+  TcpInbox(int rank, int peer) : rank_(rank), peer_(peer) {}
 
   /// A receive. May be done at once; a message that has come in part goes on into `data`. Throws taccInvalidUsage when
   /// the message is longer than `capacity`, as begin() does.

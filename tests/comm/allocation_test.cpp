@@ -110,6 +110,8 @@ taccResult_t bucket(Things& has, int, int) {
   result = either(result, taccBucketFlush(has.bucket));
   return either(result, taccStreamSynchronize(has.stream));
 }
+taccResult_t split(Things& has, int rank, int) { return taccCommSplit(has.comm, 0, rank, &has.made, nullptr); }
+
 /// Local: the rank whose registration fails may go on, and so may the others.
 taccResult_t registration(Things& has, int, int) {
   void* handle = nullptr;
@@ -135,6 +137,7 @@ const Case cases[] = {
     {"fused", false, fused, isPlainRight<500>},
     {"fusedOnStream", false, fusedOnStream, isPlainRight<500>},
     {"bucket", false, bucket, isPlainRight<2000>},
+    {"split", false, split, [](const Things& has, int, int) { return has.made != nullptr; }},
     {"registration", false, registration, isPlainRight<large>},
 };
 
@@ -250,6 +253,57 @@ TEST_P(OutOfMemory, isToldToAll) {
   std::printf("%ld allocations failed in turn; all knew after %.3f s at most\n", tried - 1, longest);
 }
 
+/// Of a rank that joins: nobody else knows it yet.
+void runJoining(const Layout& layout, const taccUniqueId& id, int rank, int injured, long number, Report& report) {
+  const taccConfig_t config = configOf(20, patience);
+  taccComm_t comm = nullptr;
+  report.start = now();
+  if (rank == injured) failAllocation(number);
+  report.result = taccCommInitRankConfig(&comm, static_cast<int>(layout.hosts.size()), id, rank, &config);
+  if (rank == injured) report.value = countAllocations() >= number ? 1 : 0;
+  failAllocation(0);
+  report.setMessage(taccGetLastError(nullptr));
+  if (comm != nullptr) {
+    report.result = report.later = taccBarrier(comm, nullptr);
+    report.setMessage(taccGetLastError(comm));
+    EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+  }
+  report.end = now();
+}
+
+class OutOfMemoryAtInit : public OutOfMemory {};
+
+TEST_P(OutOfMemoryAtInit, isToldToAll) {
+  constexpr double joinSeconds = 10;  // a rank that could not join comes to say so
+  const Layout& layout = GetParam().layout;
+  const int ranks = static_cast<int>(layout.hosts.size());
+  double longest = 0;
+  long number = 1, tried = 0;
+  for (bool isReached = true; isReached && !HasFailure(); number += stepAfter(number), ++tried) {
+    const int injured = static_cast<int>(tried % ranks);
+    Team team(*cluster_, layout.hosts, [&](const taccUniqueId& id, int rank, Report& report) {
+      runJoining(layout, id, rank, injured, number, report);
+    });
+    team.join(-1, patience);
+    isReached = team.report(injured).value != 0;
+    const bool hasFailed = team.report(injured).result != taccSuccess;
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Report& report = team.report(rank);
+      const std::string where = fmt::format("allocation {} of rank {}; rank {}: {} {}", number, injured, rank,
+                                            static_cast<int>(report.result), static_cast<const char*>(report.message));
+      EXPECT_LT(report.end - report.start, joinSeconds) << where;
+      longest = std::max(longest, report.end - report.start);
+      EXPECT_EQ(report.result != taccSuccess, hasFailed) << where;
+      if (!hasFailed || rank == injured) continue;
+      EXPECT_EQ(report.result, taccRemoteError) << where;
+      // Of those that had joined already, one may see another leave because of it before it hears why.
+      if (report.later != taccSuccess) continue;
+      EXPECT_NE(std::string(report.message).find(fmt::format("rank {}", injured)), std::string::npos) << where;
+    }
+  }
+  std::printf("%ld allocations failed in turn; all knew after %.3f s at most\n", tried - 1, longest);
+}
+
 std::vector<Fault> faults() {
   std::vector<Fault> all;
   for (const Layout& layout : {Layout{"oneHost", {1, 1}}, Layout{"twoHosts", {1, 2}}, Layout{"blocks", {1, 1, 2, 2}}})
@@ -263,6 +317,12 @@ INSTANTIATE_TEST_SUITE_P(Calls, OutOfMemory, testing::ValuesIn(faults()),
                            return std::string(suite.param.of.name) + "_" + suite.param.layout.name +
                                   (suite.param.isLasting ? "_lasting" : "");
                          });
+
+INSTANTIATE_TEST_SUITE_P(Layouts, OutOfMemoryAtInit,
+                         testing::Values(Fault{{}, {"oneHost", {1, 1}}, false}, Fault{{}, {"twoHosts", {1, 2}}, false},
+                                         Fault{{}, {"blocks", {1, 1, 2, 2}}, false},
+                                         Fault{{}, {"threeHosts", {1, 2, 3}}, false}),
+                         [](const testing::TestParamInfo<Fault>& suite) { return suite.param.layout.name; });
 
 }  // namespace
 }  // namespace tacc::test
