@@ -1,67 +1,22 @@
 // Going on without ranks: whatever happens meanwhile, all that go on are together, and nobody waits for ever.
 //
-// SHRINK_ROUNDS: how many faults are drawn of each kind (default 24; 10 with TACC_TEST_QUICK).
+// SHRINK_ROUNDS: how many faults are drawn of each kind (default 24; 8 with TACC_TEST_QUICK).
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "fault_team.hpp"
+#include "shrink_team.hpp"
 
 namespace tacc::test {
 namespace {
-
-int roundsWanted() {
-  if (const char* text = std::getenv("SHRINK_ROUNDS")) return std::atoi(text);
-  return isQuick() ? 10 : 24;
-}
-
-void nap(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
-
-/// Shrinks, and lets the ranks of the new communicator tell each other who they were: the bits of their old numbers end
-/// up in report.value. 0: an error, whose text is in the report.
-void shrinkAndMeet(taccComm_t comm, int rank, const std::vector<int>& excluded, Report& report) {
-  taccComm_t smaller = nullptr;
-  report.start = now();
-  report.result = taccCommShrink(comm, excluded.data(), static_cast<int>(excluded.size()), &smaller, nullptr, 0);
-  report.end = now();
-  report.setMessage(taccGetLastError(comm));
-  if (report.result != taccSuccess) return;
-  unsigned bit = 1U << rank, all = 0;
-  // Who dies right after it has joined is missing here; the members are the same all the same.
-  report.later = taccAllReduce(&bit, &all, 1, taccUint32, taccSum, smaller, nullptr);
-  int count = 0;
-  EXPECT_EQ(taccCommCount(smaller, &count), taccSuccess);
-  if (report.later == taccSuccess) {
-    EXPECT_EQ(__builtin_popcount(all), count);
-  }
-  report.value = report.later == taccSuccess ? all : 0;
-  report.laterSeconds = count;
-  EXPECT_EQ(taccCommDestroy(smaller), taccSuccess);
-}
-
-/// Ranks with success have as many members, and those that met met the same.
-void expectTogether(const Team& team, const std::string& what) {
-  double members = 0, count = 0;
-  for (int rank = 0; rank < team.ranks(); ++rank) {
-    const Report& report = team.report(rank);
-    if (report.laterSeconds == 0 || report.result != taccSuccess) continue;  // 0: killed before it told
-    if (count == 0) count = report.laterSeconds;
-    EXPECT_EQ(report.laterSeconds, count) << what << ", rank " << rank;
-    if (report.value == 0) continue;
-    if (members == 0) members = report.value;
-    EXPECT_EQ(report.value, members) << what << ", rank " << rank;
-  }
-}
 
 /// What a rank does whom nothing happens to.
 Team::Body shrinking(int ranks, const taccConfig_t& config) {
@@ -114,7 +69,7 @@ TEST(Shrink, leavesOutWhoeverIsStopped) {
 TEST(Shrink, isUniformWhoeverDiesMeanwhile) {
   std::mt19937 random(20261123);
   double slowest = 0;
-  for (int i = 0; i < roundsWanted(); ++i) {
+  for (int i = 0; i < shrinkRounds(24); ++i) {
     const int ranks = std::uniform_int_distribution(2, 5)(random);
     const int victim = std::uniform_int_distribution(0, ranks - 1)(random);
     const double moment = std::uniform_real_distribution(0.0, 0.04)(random);
@@ -140,7 +95,7 @@ TEST(Shrink, isUniformWhoeverDiesMeanwhile) {
 
 TEST(Shrink, isUniformWhoeverIsStoppedMeanwhileAndGoesOn) {
   std::mt19937 random(11232026);
-  for (int i = 0; i < roundsWanted() / 4; ++i) {
+  for (int i = 0; i < shrinkRounds(24) / 4; ++i) {
     const int ranks = std::uniform_int_distribution(3, 5)(random);
     const int victim = std::uniform_int_distribution(0, ranks - 1)(random);
     const double moment = std::uniform_real_distribution(0.0, 0.03)(random);

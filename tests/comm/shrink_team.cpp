@@ -1,0 +1,51 @@
+#include "shrink_team.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+namespace tacc::test {
+
+int shrinkRounds(int otherwise) {
+  if (const char* text = std::getenv("SHRINK_ROUNDS")) return std::atoi(text);
+  return isQuick() ? otherwise / 3 : otherwise;
+}
+
+void nap(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
+
+void shrinkAndMeet(taccComm_t comm, int rank, const std::vector<int>& excluded, Report& report) {
+  taccComm_t smaller = nullptr;
+  report.start = now();
+  report.result = taccCommShrink(comm, excluded.data(), static_cast<int>(excluded.size()), &smaller, nullptr, 0);
+  report.end = now();
+  report.setMessage(taccGetLastError(comm));
+  if (report.result != taccSuccess) return;
+  unsigned bit = 1U << rank, all = 0;
+  // Who dies right after it has joined is missing here; the members are the same all the same.
+  report.later = taccAllReduce(&bit, &all, 1, taccUint32, taccSum, smaller, nullptr);
+  int count = 0;
+  EXPECT_EQ(taccCommCount(smaller, &count), taccSuccess);
+  if (report.later == taccSuccess) {
+    EXPECT_EQ(__builtin_popcount(all), count);
+  }
+  report.value = report.later == taccSuccess ? all : 0;
+  report.laterSeconds = count;
+  EXPECT_EQ(taccCommDestroy(smaller), taccSuccess);
+}
+
+void expectTogether(const Team& team, const std::string& what) {
+  double members = 0, count = 0;
+  for (int rank = 0; rank < team.ranks(); ++rank) {
+    const Report& report = team.report(rank);
+    if (report.laterSeconds == 0 || report.result != taccSuccess) continue;  // 0: killed before it told
+    if (count == 0) count = report.laterSeconds;
+    EXPECT_EQ(report.laterSeconds, count) << what << ", rank " << rank;
+    if (report.value == 0) continue;
+    if (members == 0) members = report.value;
+    EXPECT_EQ(report.value, members) << what << ", rank " << rank;
+  }
+}
+
+}  // namespace tacc::test
