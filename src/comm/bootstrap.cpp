@@ -58,15 +58,16 @@ Bootstrap::Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeout
     }
     if (listeners) {
       hub_ = std::make_unique<Hub>(std::move(*listeners), contents, ranks, timeoutSeconds, options.treeWidth,
-                                   interrupt_, options.idleWork, options.encrypts, failure);
+                                   interrupt_, options.idleWork, options.encrypts, failure, options.isHeardElsewhere);
       allUnix_ = hub_->allUnix();
       return;
     }
     // Another process is rank 0 already: joining it as a second rank 0 tells both, and all others.
   }
-  spoke_ = std::make_unique<Spoke>(contents, ranks, rank, timeoutSeconds,
-                                   TreeShape{options.treeWidth, options.host, options.encrypts}, interrupt_,
-                                   options.idleWork);
+  spoke_ =
+      std::make_unique<Spoke>(contents, ranks, rank, timeoutSeconds,
+                              TreeShape{options.treeWidth, options.host, options.encrypts, options.isHeardElsewhere},
+                              interrupt_, options.idleWork);
   allUnix_ = spoke_->allUnix();
   findOwnAddress();
 }

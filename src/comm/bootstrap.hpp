@@ -43,10 +43,11 @@ class Spoke;
 struct BootstrapOptions {
   int treeWidth = 32;                   // TACC_JOIN_WIDTH
   std::uint64_t host = 0;               // for tests: tells hosts apart that share the namespace of unix sockets
-  /// As setIdleWork(), from the beginning. Throws where others have failed in what these ranks share already; who has
-  /// trouble of its own says so there, and does not come here to say it.
-  std::function<void()> idleWork = {};
+  std::function<void()> idleWork = {};  // as setIdleWork(), from the beginning
   bool encrypts = false;                // TACC_ENCRYPTION
+  /// Who has trouble of its own tells the others by what they share already, which `idleWork` looks at, and does not
+  /// come here to say so.
+  bool isHeardElsewhere = false;
 };
 
 /// Every call is collective and for one thread at a time, and throws

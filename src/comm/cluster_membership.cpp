@@ -43,7 +43,7 @@ std::unique_ptr<NodeCommunicator> makeNode(Bootstrap& bootstrap, const HostMap& 
   if (inside.operationTimeout > 0) inside.operationTimeout += nodeGrace;
   const taccUniqueId& id = ids[static_cast<std::size_t>(members.front())];
   // A rank that fails before it comes there tells the others in the bootstrap that all have come from.
-  const BootstrapOptions options{.idleWork = [&bootstrap] { bootstrap.checkOthers(); }};
+  const BootstrapOptions options{.idleWork = [&bootstrap] { bootstrap.checkOthers(); }, .isHeardElsewhere = true};
   Bootstrap meeting(id, ranks, local, config.initTimeout, std::stop_token(), options);
   Membership membership = joinNode(meeting, ranks, local, environment);
   membership.names.names = members;

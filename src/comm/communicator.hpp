@@ -59,10 +59,10 @@ class Communicator {
  public:
   /// Joins over the host's rendezvous; blocks until all ranks came, or until `stop` is requested: then it throws
   /// taccRemoteError, on all ranks. `idleWork` is called again and again while this rank waits; what it throws ends the
-  /// joining.
+  /// joining. `isHeardElsewhere`: as in BootstrapOptions.
   static std::unique_ptr<Communicator> join(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
                                             const std::stop_token& stop = {},
-                                            const std::function<void()>& idleWork = {});
+                                            const std::function<void()>& idleWork = {}, bool isHeardElsewhere = false);
   /// All ranks in this process, for threads.
   static std::vector<std::unique_ptr<Communicator>> makeThreads(int ranks, const CommConfig& config);
 

@@ -37,7 +37,11 @@ Error failureIn(const Message& message) {
   if (message.payload.size() < sizeof result) return Error(taccRemoteError, "another rank failed and did not say why");
   std::memcpy(&result, message.payload.data(), sizeof result);
   if (result == taccSuccess || result >= taccNumResults) result = taccRemoteError;
-  const Error theirs(static_cast<taccResult_t>(result), textFrom(std::span(message.payload).subspan(sizeof result)));
+  return Error(static_cast<taccResult_t>(result), textFrom(std::span(message.payload).subspan(sizeof result)));
+}
+
+Error remoteFailureIn(const Message& message) {
+  const Error theirs = failureIn(message);
   return isOwnTrouble(theirs) ? Error(taccRemoteError, theirs.what()) : theirs;
 }
 

@@ -19,7 +19,9 @@ Payload describeFailure(const Error& error);
 /// What another rank says in words, for messages: cut where it is very long, fit for a terminal, never empty.
 std::string textFrom(std::span<const std::byte> bytes);
 
-/// The Error that a failure message carries. The trouble of another process is taccRemoteError here.
+/// The Error that a failure message carries.
 Error failureIn(const Message& message);
+/// The same for this rank, to which the trouble of another process is taccRemoteError.
+Error remoteFailureIn(const Message& message);
 
 }  // namespace tacc

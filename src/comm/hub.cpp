@@ -53,11 +53,13 @@ bool isHerald(const Introduction& who, const Introduction& taken) {
 }  // namespace
 
 Hub::Hub(std::vector<Listener> listeners, const UniqueIdContents& id, int ranks, double timeoutSeconds, int width,
-         const Interrupt& interrupt, std::function<void()> work, bool encrypts, const std::optional<Error>& failure)
+         const Interrupt& interrupt, std::function<void()> work, bool encrypts, const std::optional<Error>& failure,
+         bool isHeardElsewhere)
     : idleWork(std::move(work)),
       interrupt_(&interrupt),
       self_(introduceSelf(ranks, 0, encrypts)),
       members_(static_cast<std::size_t>(ranks)),
+      isHeardElsewhere_(isHeardElsewhere),
       branches_(std::move(listeners), self_, id.secret, width, *this) {
   collective([&] {
     try {
@@ -67,8 +69,8 @@ Hub::Hub(std::vector<Listener> listeners, const UniqueIdContents& id, int ranks,
         admitAll(id, timeoutSeconds);
       });
     } catch (const Error& error) {
-      const bool isHeardElsewhere = isTold_ || (idleWork && isOwnTrouble(error));
-      if (error.result() != taccTimeout && !isHeardElsewhere) linger(error);
+      const bool isKnown = isTold_ || (isHeardElsewhere_ && isOwnTrouble(error));
+      if (error.result() != taccTimeout && !isKnown) linger(error);
       throw;
     }
   });
@@ -115,12 +117,12 @@ void Hub::linger(const Error& own) {
   branches_.refuseWith(own);
 }
 
-/// Where it throws, what has failed is known without this rank.
+/// Where it throws, what has failed may be known without this rank.
 void Hub::doIdleWork() {
   try {
     idleWork();
   } catch (...) {
-    isTold_ = true;
+    isTold_ = isHeardElsewhere_;
     throw;
   }
 }

@@ -22,7 +22,7 @@ class Hub : private BranchOwner {
   /// already: then it does not, and only tells all who come.
   Hub(std::vector<Listener> listeners, const UniqueIdContents& id, int ranks, double timeoutSeconds, int width,
       const Interrupt& interrupt, std::function<void()> work, bool encrypts = false,
-      const std::optional<Error>& failure = std::nullopt);
+      const std::optional<Error>& failure = std::nullopt, bool isHeardElsewhere = false);
 
   /// Runs one collective; what fails in it is an Error, told to all ranks and ends the tree.
   template <class Work>
@@ -79,7 +79,8 @@ class Hub : private BranchOwner {
   std::vector<std::optional<Message>> parts_;    // of the gather that goes on, by rank
   MessageKind awaited_ = MessageKind::complete;  // of the parts
   int missing_ = 0;                              // arrivals or parts that have not come
-  bool isTold_ = false;                          // by idleWork, what has failed
+  bool isHeardElsewhere_;                        // BootstrapOptions
+  bool isTold_ = false;                          // by idleWork, what has failed and others know
   Branches branches_;
 };
 

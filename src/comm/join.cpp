@@ -45,7 +45,7 @@ std::unique_ptr<Bootstrap> meet(const taccUniqueId& id, int ranks, int rank, dou
     throw;
   } catch (...) {
     const Error error = errorOf(std::current_exception(), rank, [] { return std::string("joining"); });
-    if (!options.idleWork) tellOthers(error, id, ranks, rank, initTimeout);
+    if (!options.isHeardElsewhere) tellOthers(error, id, ranks, rank, initTimeout);
     throw Error(error);
   }
 }
@@ -141,7 +141,8 @@ std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap,
 }  // namespace
 
 std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
-                                                 const std::stop_token& stop, const std::function<void()>& idleWork) {
+                                                 const std::stop_token& stop, const std::function<void()>& idleWork,
+                                                 bool isHeardElsewhere) {
   Environment environment;
   CommConfig effective;
   try {
@@ -152,9 +153,11 @@ std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ran
     tellOthers(error, id, ranks, rank, config.initTimeout);
     throw Error(error);
   }
-  auto bootstrap = meet(
-      id, ranks, rank, effective.initTimeout, stop,
-      BootstrapOptions{.treeWidth = environment.joinWidth, .idleWork = idleWork, .encrypts = environment.encryption});
+  auto bootstrap = meet(id, ranks, rank, effective.initTimeout, stop,
+                        BootstrapOptions{.treeWidth = environment.joinWidth,
+                                         .idleWork = idleWork,
+                                         .encrypts = environment.encryption,
+                                         .isHeardElsewhere = isHeardElsewhere});
   CommConfig kept = effective;
   kept.transport.reset();  // it serves one communicator
   std::unique_ptr<Muster> muster;

@@ -31,7 +31,7 @@ std::unique_ptr<Communicator> JoinedCommunicator::joinPart(const taccUniqueId& i
                                                            const CommConfig& config,
                                                            const std::function<void()>& watch) {
   try {
-    return join(id, ranks, newRank, config, {}, watch);
+    return join(id, ranks, newRank, config, {}, watch, true);
   } catch (...) {
     const Error error = errorOf(std::current_exception(), rank(), [] { return std::string("taccCommSplit"); });
     if (isOwnTrouble(error)) failWith(error);

@@ -63,8 +63,8 @@ Spoke::Spoke(const UniqueIdContents& id, int ranks, int rank, double timeoutSeco
     });
   } catch (const Error& error) {
     // A time-out here is that rank 0 did not answer. What this rank was told, the others were told as well.
-    const bool isHeardElsewhere = isTold_ || (idleWork && isOwnTrouble(error));
-    if (error.result() != taccTimeout && !isHeardElsewhere) {
+    const bool isKnown = isTold_ || (shape.isHeardElsewhere && isOwnTrouble(error));
+    if (error.result() != taccTimeout && !isKnown) {
       const SpareDescriptors spare;
       comeToSay(error, id, interrupt.raised() ? heraldSeconds : std::min(timeoutSeconds, courtesySeconds));
     }
@@ -76,12 +76,12 @@ Spoke::Spoke(const UniqueIdContents& id, int ranks, int rank, double timeoutSeco
   });
 }
 
-/// Where it throws, what has failed is known without this rank.
+/// Where it throws, what has failed may be known without this rank.
 void Spoke::doIdleWork() {
   try {
     idleWork();
   } catch (...) {
-    isTold_ = true;
+    isTold_ = shape_.isHeardElsewhere;
     throw;
   }
 }
@@ -271,7 +271,7 @@ std::string Spoke::awaitPlace(const Secret& secret, double proofPatience, const 
   if (!message) return fmt::format("{} closed the connection", describeParent());
   if (message->kind == MessageKind::failure) {
     isTold_ = true;
-    throw failureIn(*message);
+    throw remoteFailureIn(*message);
   }
   if (message->kind == MessageKind::admitted) return "";
   const auto redirect = message->kind == MessageKind::redirect ? valueIn<Redirect>(*message) : std::nullopt;
@@ -346,7 +346,7 @@ Message Spoke::receive(MessageKind kind, std::string_view operation, double time
     fail(taccTimeout, "{}: {} did not answer rank {} within {} s", operation, describeParent(), rank_, timeoutSeconds);
   }
   if (!message) failParentEnded(operation);
-  if (message->kind == MessageKind::failure) throw failureIn(*message);
+  if (message->kind == MessageKind::failure) throw remoteFailureIn(*message);
   if (message->kind != kind) {
     fail(taccInternalError, "{}: {} sent message {} where {} was due: the ranks are not at the same call", operation,
          describeParent(), static_cast<int>(message->kind), static_cast<int>(kind));
@@ -359,7 +359,7 @@ Message Spoke::receive(MessageKind kind, std::string_view operation, double time
 void Spoke::listen(double seconds) {
   const Deadline deadline(seconds);
   const std::optional<Message> message = receiveBefore(deadline);
-  if (message && message->kind == MessageKind::failure) throw failureIn(*message);
+  if (message && message->kind == MessageKind::failure) throw remoteFailureIn(*message);
   if (!message && !deadline.passed()) failParentEnded("init");
 }
 
@@ -383,7 +383,7 @@ void Spoke::failParentEnded(std::string_view operation) {
   // It may have said why before it closed.
   (void)channel_.receive();
   while (const std::optional<Message> message = channel_.take()) {
-    if (message->kind == MessageKind::failure) throw failureIn(*message);
+    if (message->kind == MessageKind::failure) throw remoteFailureIn(*message);
   }
   if (channel_.isLost()) {
     fail(taccRemoteError, "{}: {} cannot be reached any more by rank {} ({})", operation, describeParent(), rank_,

@@ -29,6 +29,7 @@ struct TreeShape {
   int width;           // more ranks meet in a tree; and so many branches over TCP a rank has in it, or a few more
   std::uint64_t host;  // tells hosts apart that share the namespace of unix sockets; for tests
   bool encrypts;       // TACC_ENCRYPTION
+  bool isHeardElsewhere = false;  // BootstrapOptions
 };
 
 class Spoke {

@@ -21,8 +21,7 @@ FakeWorld& joinedWorld() {
 
 /// All ranks must be joining at once, as for a real one; an id that starts with 'x' is refused on rank 1.
 std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,
-                                                 const std::stop_token& /*stop*/,
-                                                 const std::function<void()>& /*idleWork*/) {
+                                                 const std::stop_token& /*stop*/, const std::function<void()>&, bool) {
   if (id.internal[0] == 'x' && rank == 1) fail(taccRemoteError, "rank 1 is refused");
   auto joined = std::make_unique<test::FakeCommunicator>(test::joinedWorld(), rank, ranks, config);
   if (id.internal[0] != 'x') joined->run(Call{});
