@@ -102,6 +102,7 @@ class Agreement {
   bool isInBallot() const noexcept;
 
   // agreement_search.cpp: whom to follow
+  void forgetFollower(const MeetingLink* link);
   void call(int rank);
   void tendCalls();
   void sendVisit(MeetingLink& to);

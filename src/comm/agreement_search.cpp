@@ -21,7 +21,13 @@ constexpr std::size_t widening = 8, widest = 64;
 
 }  // namespace
 
+/// Before a link ends: nobody follows over it any more.
+void Agreement::forgetFollower(const MeetingLink* link) {
+  std::erase_if(followers_, [link](const auto& one) { return one.second.link == link; });
+}
+
 void Agreement::call(int rank) {
+  if (const auto old = calls_.find(rank); old != calls_.end()) forgetFollower(old->second.get());
   hasVisited_[static_cast<std::size_t>(rank)] = false;
   calls_[rank] = std::make_unique<MeetingLink>(members_, rank);
   tendCalls();
@@ -51,6 +57,7 @@ void Agreement::tendCalls() {
     const bool isLeft = role_ == Role::following && rank != leader_;
     const bool isOver = link->isOver() || isTooSlow || isLeft;
     if (isOver && role_ == Role::following && rank == leader_) beginSearch();
+    if (isOver) forgetFollower(link);
     one = isOver ? calls_.erase(one) : std::next(one);
   }
 }
@@ -176,6 +183,7 @@ void Agreement::tendLeader() {
     isFinished_ = true;
   } else if (link.silence() > patient(leaderSilence)) {
     absences_[leader_].nextCall = after(connectSeconds);
+    forgetFollower(&link);
     calls_.erase(leader_);
     beginSearch();
   }
