@@ -72,7 +72,7 @@ void Agreement::callLeftBehind() {
   const Decision& value = *acceptor_.value();
   for (int rank = 0; rank < ranks(); ++rank) {
     if (!isBase(rank) || rank == rank_ || isDead(rank) || value.members[static_cast<std::size_t>(rank)]) continue;
-    if (followers_.contains(rank)) continue;  // came in the meantime: it is told, over the call that it may have answered
+    if (followers_.contains(rank)) continue;  // came in the meantime, and is told over the link that it came by
     if (const auto found = calls_.find(rank); found != calls_.end() && found->second->canLeaveWord()) continue;
     if (calls_.size() < mostCalls || calls_.contains(rank)) call(rank);
   }

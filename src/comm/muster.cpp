@@ -22,8 +22,8 @@ void Muster::setPlaces(std::vector<MusterPlace> places, const Secret& secret, bo
 }
 
 Decision Muster::agree(const AgreementRequest& request) {
-  // One that joined with its last descriptors can still agree that it has. Ends after the agreement's connections, which
-  // leave room for new spare ones.
+  // One that joined with its last descriptors can still agree that it has. Ends after the agreement's connections,
+  // which leave room for new spare ones.
   const SpareDescriptors spare;
   Agreement agreement(members_, door_, interrupt_, memory_, request, observer_);
   const auto end = [this] { return memory_.instance++; };
