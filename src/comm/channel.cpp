@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "transports/passed_descriptors.hpp"
 #include "transports/spare_descriptors.hpp"
 
 namespace tacc {
@@ -25,19 +26,6 @@ constexpr std::uint64_t reserveLimit = std::uint64_t{1} << 26;
 constexpr int readsAtOnce = 64;
 
 using ControlBuffer = std::array<std::byte, CMSG_SPACE(descriptorsPerFrame * sizeof(int))>;
-
-/// Takes the descriptors out of a received control message.
-void collectDescriptors(msghdr& message, std::list<FileDescriptor>& descriptors) {
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
-      descriptors.emplace_back(fd);
-    }
-  }
-}
 
 }  // namespace
 
@@ -191,7 +179,7 @@ bool Channel::receive() {
     }
     if (count == 0) return false;
     if (trusted_) {
-      collectDescriptors(message, incomingDescriptors_);
+      std::ranges::move(takeDescriptors(message), std::back_inserter(incomingDescriptors_));
       if ((message.msg_flags & MSG_CTRUNC) != 0) {
         fail(taccSystemError, "descriptors from another rank were lost: Too many open files{}",
              describeShortage(EMFILE));

@@ -14,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "transports/abstract_address.hpp"
+#include "transports/passed_descriptors.hpp"
 #include "transports/spare_descriptors.hpp"
 
 namespace tacc {
@@ -29,20 +30,6 @@ using ControlBuffer = std::array<std::byte, CMSG_SPACE(mostDescriptors * sizeof(
 
 bool isWorthAnotherTry(int code) {
   return code == ECONNREFUSED || code == EAGAIN || code == EINTR || code == ETOOMANYREFS || code == ENOBUFS;
-}
-
-std::vector<FileDescriptor> takeDescriptors(msghdr& message) {
-  std::vector<FileDescriptor> descriptors;
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr; part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd;
-      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof fd, sizeof fd);
-      descriptors.emplace_back(fd);
-    }
-  }
-  return descriptors;
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 
 #include "base/error.hpp"
 #include "fuzz/target.hpp"
-#include "transports/abstract_address.hpp"
+#include "support/stranger_datagram.hpp"
 
 namespace tacc::fuzz {
 namespace {
@@ -39,31 +39,8 @@ Bytes proofOf(int from) {
   return {proof.begin(), proof.end()};
 }
 
-void send(int socket, Bytes bytes, std::size_t descriptors) {
-  static const AbstractAddress address(ownName());
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(32 * sizeof(int))> control{};
-  iovec part{bytes.data(), bytes.size()};
-  msghdr message{};
-  message.msg_name = const_cast<sockaddr*>(address.get());
-  message.msg_namelen = address.size();
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (descriptors > 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = CMSG_SPACE(descriptors * sizeof(int));
-    cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(descriptors * sizeof(int));
-    for (std::size_t i = 0; i < descriptors; ++i) {
-      const int copied = STDERR_FILENO;
-      std::memcpy(CMSG_DATA(rights) + i * sizeof copied, &copied, sizeof copied);
-    }
-  }
-  (void)::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-}
-
 void sendAll(int socket, Input& input) {
+  static const AbstractAddress address(ownName());
   for (std::size_t sent = 0; sent < mostDatagrams && !input.isOver(); ++sent) {
     const auto descriptors = static_cast<std::size_t>(input.below(33));
     const int named = input.below(ranks + 1);  // the last: no proof
@@ -71,7 +48,7 @@ void sendAll(int socket, Input& input) {
     Bytes bytes = named < ranks ? proofOf(named) : Bytes{};
     const auto rest = input.bytes(length);
     bytes.insert(bytes.end(), rest.begin(), rest.end());
-    send(socket, std::move(bytes), descriptors);
+    (void)test::sendAsStranger(socket, address, std::as_bytes(std::span(bytes)), descriptors);
   }
 }
 

@@ -8,12 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
 #include <fstream>
-#include <latch>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -21,7 +22,7 @@
 
 #include "base/error.hpp"
 #include "support/child_process.hpp"
-#include "transports/abstract_address.hpp"
+#include "support/stranger_datagram.hpp"
 #include "transports/shared_memory.hpp"
 
 namespace tacc {
@@ -115,29 +116,6 @@ std::vector<std::string> boundNames() {
   return names;
 }
 
-/// Sends `bytes` and copies of standard output to a name; false when nobody is there or its queue is full.
-bool sendAsStranger(int socket, const std::string& name, std::vector<char> bytes, std::size_t descriptors) {
-  const AbstractAddress address(name);
-  std::vector<std::byte> control(CMSG_SPACE(descriptors * sizeof(int)));
-  iovec part{bytes.data(), bytes.size()};
-  msghdr message{};
-  message.msg_name = const_cast<sockaddr*>(address.get());
-  message.msg_namelen = address.size();
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  if (descriptors > 0) {
-    message.msg_control = control.data();
-    message.msg_controllen = control.size();
-    cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(descriptors * sizeof(int));
-    const std::vector<int> copies(descriptors, STDOUT_FILENO);
-    std::memcpy(CMSG_DATA(rights), copies.data(), descriptors * sizeof(int));
-  }
-  return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
-}
-
 TEST(HandRound, EveryRankGetsWhatTheOthersOffer) {
   const int before = test::countOpenDescriptors();
   for (unsigned seed = 1; seed <= 30; ++seed) runDrawn(seed, 2 + static_cast<int>(seed % 15), 20);
@@ -162,7 +140,8 @@ TEST(HandRound, StrangersAreDroppedWithWhatTheyBring) {
       for (const std::string& name : boundNames()) {
         std::vector<char> bytes(draw() % 3 == 0 ? 72 : draw() % 300);  // 72: as long as one of a rank
         for (char& byte : bytes) byte = static_cast<char>(draw());
-        sent += sendAsStranger(socket, name, bytes, draw() % 2 == 0 ? 0 : draw() % 40);
+        sent += test::sendAsStranger(socket, AbstractAddress(name), std::as_bytes(std::span(bytes)),
+                                     draw() % 2 == 0 ? 0 : draw() % 40);
       }
     }
     ::close(socket);
@@ -179,10 +158,11 @@ TEST(HandRound, AFloodDoesNotKeepARankFromLooking) {
   const int before = test::countOpenDescriptors();
   std::atomic<bool> isOver = false;
   std::thread flood([&] {
+    const std::array<std::byte, 1> byte{};
     const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     while (!isOver)
       for (const std::string& name : boundNames())
-        while (!isOver && sendAsStranger(socket, name, {'x'}, 1)) {
+        while (!isOver && test::sendAsStranger(socket, AbstractAddress(name), byte, 1)) {
         }
     ::close(socket);
   });
