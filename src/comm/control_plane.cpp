@@ -136,6 +136,7 @@ void ControlPlane::handle(Link& link, const Message& message, const std::functio
     case MessageKind::gone:
       return handleNotices(link, message);
     case MessageKind::query:
+      wasAsked_ = true;
       sendDown(MessageKind::query, nullptr);
       (void)sendTo(link, MessageKind::state, payloadOfRank(rank_, describe()));
       return;
@@ -265,6 +266,11 @@ void ControlPlane::reportStuck(const std::string& doing) {
   const std::lock_guard lock(mutex_);
   if (rank_ != 0) return sendUp(MessageKind::stuck, payloadOfRank(rank_, doing));
   if (!inquest_) openInquest();
+}
+
+bool ControlPlane::awaitsVerdict() const {
+  const std::lock_guard lock(mutex_);
+  return wasAsked_;
 }
 
 void ControlPlane::openInquest() {

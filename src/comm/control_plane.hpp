@@ -50,6 +50,8 @@ class ControlPlane {
   /// Nobody is left to be heard: all others have left, died or were cut off. Thread safe.
   bool isAlone() const;
 
+  /// Whether rank 0 has asked what this rank is doing: it lives, and its verdict is due. Thread safe.
+  bool awaitsVerdict() const;
   /// This rank's operation has timed out: begins an inquest. A later poll() throws the verdict.
   void reportStuck(const std::string& doing);
 
@@ -112,6 +114,7 @@ class ControlPlane {
   std::optional<Inquest> inquest_;
   bool hasLeft_ = false;
   bool hasFailed_ = false;     // this rank announced, or was told
+  bool wasAsked_ = false;      // by rank 0, in an inquest
   std::optional<Error> told_;  // what poll() threw
 };
 

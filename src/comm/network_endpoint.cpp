@@ -20,6 +20,7 @@ constexpr double leftGrace = 3.0;  // as may one that has left, which stays for 
 constexpr double leaveSeconds = 10.0;
 constexpr double afterGraces = leftGrace + 0.01;
 constexpr double verdictSeconds = 0.7;  // of waiting for rank 0 after a time-out
+constexpr double askedSeconds = 5.0;    // where it has asked: it lives, however long it has to wait for a processor
 constexpr double explainSeconds = 0.3;  // for the control plane to tell why a connection broke
 constexpr double leastSpin = 2e-6;
 constexpr std::chrono::milliseconds lookInterval{20};  // between looks at the control plane when nothing came from it
@@ -180,7 +181,7 @@ void NetworkEndpoint::checkOthers(const NetworkActivity* activity, double still)
          control_.nameOf(*left), rank_, describeWait(activity));
   if (patience_.timeout <= 0 || still <= patience_.timeout) return;
   if (!std::exchange(isStuck_, true)) control_.reportStuck(describeWait(activity));
-  if (still > patience_.timeout + verdictSeconds)
+  if (still > patience_.timeout + (control_.awaitsVerdict() ? askedSeconds : verdictSeconds))
     fail(taccTimeout, "{} does not answer, nor did anything arrive for {} s; rank {} {}", control_.nameOfRankZero(),
          patience_.timeout, rank_, describeWait(activity));
 }

@@ -68,7 +68,7 @@ void NodeCommunicator::runNow(const Call& call) {
 }
 
 void NodeCommunicator::reportFailure() {
-  const Error error = errorOf(std::current_exception(), rank(), [this] { return describeCurrent(); });
+  const Error error = errorOf(std::current_exception(), waiter_.nameOf(rank()), [this] { return describeCurrent(); });
   waiter_.post(error.result(), error.what());
   fenceMemory(error);
   throw Error(error);

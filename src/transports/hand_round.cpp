@@ -111,7 +111,7 @@ class HandRound::Round {
     if (!isKnown) return true;
     if (parcel.count > mostOffered || parcel.count != descriptors.size()) {
       errno = EMFILE;  // the kernel does not say why it left some out; this is the one reason it has
-      if ((message.msg_flags & MSG_CTRUNC) != 0) failDescriptor("cannot take library memory of rank {}", parcel.rank);
+      if ((message.msg_flags & MSG_CTRUNC) != 0) failDescriptor("cannot take the library memory of another rank");
       fail(taccInternalError, "rank {} hands round {} pieces of library memory and {} descriptors", parcel.rank,
            parcel.count, descriptors.size());
     }

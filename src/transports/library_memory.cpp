@@ -215,7 +215,7 @@ std::byte* MappedSegments::add(int rank, std::uint64_t id, FileDescriptor fd, st
   if (bytes <= libraryHeaderBytes) {
     fail(taccInternalError, "library segment {:#x} of rank {}: {} bytes are too few", id, rank, bytes);
   }
-  SharedMemory memory = SharedMemory::map(std::move(fd), bytes, fmt::format("library memory of rank {}", rank));
+  SharedMemory memory = SharedMemory::map(std::move(fd), bytes, "the library memory of another rank");
   memory.closeFd();
   memory.keepFromChildren();
   const Header* header = headerOf(memory.data());

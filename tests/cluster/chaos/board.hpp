@@ -45,6 +45,7 @@ struct Seat {
 
 struct Board {
   std::atomic<bool> stop;
+  std::atomic<bool> mayEnd;   ///< nobody is left who might come late
   std::atomic<int> problems;  ///< what must not happen; each is written to standard error
   Seat seats[mostRanks];
 

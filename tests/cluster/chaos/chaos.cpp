@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <csignal>
 #include <map>
 #include <string>
@@ -88,6 +89,10 @@ class Team {
     }
   }
 
+  bool isGone() const {
+    return std::all_of(isGone_, isGone_ + round_.ranks, [](bool gone) { return gone; });
+  }
+
   int count(Stage stage) const {
     int count = 0;
     for (int rank = 0; rank < round_.ranks; ++rank) count += board_.seats[rank].stage == stage ? 1 : 0;
@@ -145,6 +150,9 @@ void playRound(const test::VirtualCluster& cluster, const Options& options, cons
       ::usleep(napMicroseconds);
     }
   }
+  board.mayEnd = true;
+  for (const double patience = now() + grace; now() < patience && !team.isGone(); ::usleep(napMicroseconds))
+    team.collect();
   for (int rank = 0; rank < round.ranks; ++rank) {
     const Seat& seat = board.seats[rank];
     if (seat.stage != Stage::over && seat.sabotagedTill < start)
