@@ -127,16 +127,17 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
       bootstrap->checkOthers();
     };
     NetworkProbe probe(*member.transport, config.initTimeout, check);
-    const NetworkSpeed view = leads ? probe.measureRing(leaders, rank) : NetworkSpeed{0, 1e99};
-    member.speed = slowestOf(bootstrap->gatherValues(view));
-    const NetworkMap map = config.topology != nullptr ? NetworkMap{config.topology}
-                                                      : surveyNetwork(*bootstrap, who, hosts, rank, environment,
-                                                                      leads ? &probe : nullptr, member.speed);
+    const NetworkSpeed view = leads ? probe.measureRing(leaders, rank) : noView;
+    const std::vector<NetworkSpeed> views = bootstrap->gatherValues(view);
+    member.speed = slowestOf(views);
+    const NetworkMap map = config.topology != nullptr
+                               ? NetworkMap{config.topology}
+                               : surveyNetwork(*bootstrap, who, hosts, rank, environment, leads ? &probe : nullptr,
+                                               {member.speed.bytesPerSecond, fastestOf(views)});
     member.topology = map.topology;
     member.walk = walkOver(*member.topology, hosts, who);
     // Again in that order, in which rings go from now on.
-    const NetworkSpeed ordered =
-        leads ? probe.measureRing(hosts.inOrder(member.walk).lane(0), rank) : NetworkSpeed{0, 1e99};
+    const NetworkSpeed ordered = leads ? probe.measureRing(hosts.inOrder(member.walk).lane(0), rank) : noView;
     member.speed = slowestOf(bootstrap->gatherValues(ordered));
     if (member.transportName == "tcp") member.speed.overhead = tcpOverhead;
     TuningUse use = tuningUseOf(member, who, hosts.inOrder(member.walk), config);

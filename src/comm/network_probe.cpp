@@ -125,4 +125,11 @@ NetworkSpeed slowestOf(const std::vector<NetworkSpeed>& views) {
   return slowest;
 }
 
+double fastestOf(const std::vector<NetworkSpeed>& views) {
+  double fastest = 0;
+  for (const NetworkSpeed& view : views)
+    if (view.bytesPerSecond < noView.bytesPerSecond) fastest = std::max(fastest, view.bytesPerSecond);
+  return fastest;
+}
+
 }  // namespace tacc

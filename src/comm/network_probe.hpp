@@ -50,7 +50,12 @@ class NetworkProbe {
   std::vector<std::byte> out_, in_;
 };
 
+/// The view of a rank that did not measure.
+inline constexpr NetworkSpeed noView{0, 1e99};
+
 /// The slowest of all views, so that all ranks go by the same.
 NetworkSpeed slowestOf(const std::vector<NetworkSpeed>& views);
+/// The highest bandwidth that one of them has seen, bytes/s.
+double fastestOf(const std::vector<NetworkSpeed>& views);
 
 }  // namespace tacc

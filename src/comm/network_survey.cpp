@@ -25,7 +25,7 @@ constexpr std::size_t leastProbed = 4;
 constexpr double pairSeconds = 25e-3;
 /// Fewer than a measurement in its own right would take: a communicator is to stand soon.
 constexpr ProbeLimits limits = {.sampledRounds = 32, .askedRounds = 128, .alonePairs = 2, .outwardGroups = 4};
-constexpr std::size_t leastBytes = 256 * 1024, mostBytes = 4 * 1024 * 1024;
+constexpr double leastBytes = 256 * 1024, mostBytes = 4 * 1024 * 1024;
 
 std::vector<std::byte> bytesOf(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
@@ -108,12 +108,13 @@ Topology askSources(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, 
 /// Runs the rounds of a ProbeSession among the first ranks of the hosts. Every rank takes part in the exchanges.
 class Measurement {
  public:
-  Measurement(Bootstrap& bootstrap, const std::vector<int>& leaders, int rank, NetworkProbe* probe, std::size_t bytes)
+  Measurement(Bootstrap& bootstrap, const std::vector<int>& leaders, int rank, NetworkProbe* probe, RingSpeeds speeds)
       : bootstrap_(bootstrap),
         leaders_(leaders),
         place_(static_cast<std::uint32_t>(std::ranges::find(leaders, rank) - leaders.begin())),
         probe_(probe),
-        bytes_(bytes) {}
+        bytes_(bytesFor(speeds.slowest)),
+        bytesAlone_(bytesFor(speeds.fastest)) {}
 
   std::vector<ProbeSample> run(const ProbeRound& round) {
     std::vector<ProbeSample> samples(round.pairs.size());
@@ -131,7 +132,7 @@ class Measurement {
     double mine = 0;
     if (const auto pair = ownPair(round))
       mine = probe_->measureBandwidth(partnerIn(*pair), bothWays || pair->a == place_, bothWays || pair->b == place_,
-                                      bytes_);
+                                      round.kind == ProbeKind::alone ? bytesAlone_ : bytes_);
     const auto views = bootstrap_.gatherValues(mine);
     for (std::size_t i = 0; i < samples.size(); ++i) {
       const double toB = of(views, round.pairs[i].b), toA = of(views, round.pairs[i].a);
@@ -141,6 +142,11 @@ class Measurement {
   }
 
  private:
+  /// That take some time, and more than links let pass at once.
+  static std::size_t bytesFor(double bytesPerSecond) {
+    return static_cast<std::size_t>(std::clamp(bytesPerSecond * pairSeconds, leastBytes, mostBytes));
+  }
+
   /// Where ranks wait for cores, latencies tell of the scheduler, not of the network.
   static bool areSteady(const std::vector<NetworkProbe::Latency>& views) {
     constexpr double most = 1.5;
@@ -166,7 +172,7 @@ class Measurement {
   const std::vector<int>& leaders_;
   std::uint32_t place_;
   NetworkProbe* probe_;
-  std::size_t bytes_;
+  std::size_t bytes_, bytesAlone_;
   bool latenciesTell_ = true;
   bool isFirst_ = true;
 };
@@ -185,13 +191,19 @@ std::string describeGroups(const Topology& topology) {
   return text.empty() ? "all hosts are alike" : text.substr(0, longest);
 }
 
-Topology measure(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, const std::vector<int>& leaders, int rank,
-                 NetworkProbe* probe, const NetworkSpeed& speed) {
-  const auto wanted = static_cast<std::size_t>(speed.bytesPerSecond * pairSeconds);
-  Measurement measurement(bootstrap, leaders, rank, probe, std::clamp(wanted, leastBytes, mostBytes));
-  ProbeSession session(static_cast<std::uint32_t>(leaders.size()), limits);
+/// Returns how many rounds it took.
+int runSession(ProbeSession& session, Bootstrap& bootstrap, const std::vector<int>& leaders, int rank,
+               NetworkProbe* probe, RingSpeeds speeds) {
+  Measurement measurement(bootstrap, leaders, rank, probe, speeds);
   int rounds = 0;
   for (; const auto round = session.next(); ++rounds) session.record(*round, measurement.run(*round));
+  return rounds;
+}
+
+Topology measure(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, const std::vector<int>& leaders, int rank,
+                 NetworkProbe* probe, RingSpeeds speeds) {
+  ProbeSession session(static_cast<std::uint32_t>(leaders.size()), limits);
+  const int rounds = runSession(session, bootstrap, leaders, rank, probe, speeds);
   std::vector<std::string> names;
   for (const int leader : leaders) names.push_back(nameOf(who[static_cast<std::size_t>(leader)]));
   Topology found = session.topology(names);
@@ -199,17 +211,44 @@ Topology measure(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, con
   return found;
 }
 
+/// Whether a figure is missing that prices need: what a stream carries, if not the hosts' links tell, or an uplink.
+bool lacksFigures(const Topology& topology) {
+  const bool hostsTell = topology.level(0).uplink.has_value();
+  for (int l = 1; l < topology.levels(); ++l) {
+    const Level& level = topology.level(l);
+    if (level.wiring == Wiring::tree && !level.bandwidth && !hostsTell) return true;
+    if (l < topology.root() && !level.uplink) return true;
+  }
+  return false;
+}
+
+Topology measureFigures(Bootstrap& bootstrap, const Topology& known, const std::vector<RankIdentity>& who,
+                        const std::vector<int>& leaders, int rank, NetworkProbe* probe, RingSpeeds speeds) {
+  std::vector<std::uint32_t> places;
+  for (const int leader : leaders) {
+    const auto place = known.findHost(nameOf(who[static_cast<std::size_t>(leader)]));
+    if (!place) return known;  // not all of the hosts are known, so nothing is priced by it
+    places.push_back(*place);
+  }
+  ProbeSession session(known, places, limits);
+  const int rounds = runSession(session, bootstrap, leaders, rank, probe, speeds);
+  log(LogLevel::info, rank, "measured what nobody had said of the network in {} rounds", rounds);
+  return session.complete(known, places);
+}
+
 }  // namespace
 
 NetworkMap surveyNetwork(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, const HostMap& hosts, int rank,
-                         const Environment& environment, NetworkProbe* probe, const NetworkSpeed& speed) {
+                         const Environment& environment, NetworkProbe* probe, RingSpeeds speeds) {
   const std::vector<int> leaders = distinctLeaders(who, hosts);
   Topology topology;
   const bool measures = environment.topologySource == "probe" && environment.topologyFile.empty();
   if (!measures) topology = askSources(bootstrap, who, leaders, rank, environment);
   const bool isFlat = topology.hosts() < leaders.size();
   const bool isMeasured = measures || (isFlat && environment.topologySource.empty() && leaders.size() >= leastProbed);
-  if (isMeasured) topology = measure(bootstrap, who, leaders, rank, probe, speed);
+  if (isMeasured) topology = measure(bootstrap, who, leaders, rank, probe, speeds);
+  const bool isIncomplete = !isMeasured && !isFlat && leaders.size() > 1 && lacksFigures(topology);
+  if (isIncomplete) topology = measureFigures(bootstrap, topology, who, leaders, rank, probe, speeds);
   return {std::make_shared<const Topology>(std::move(topology)), isMeasured};
 }
 

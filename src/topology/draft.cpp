@@ -118,6 +118,17 @@ void checkWiring(const Level& level, std::uint32_t groupsBelow, std::uint32_t gr
   }
 }
 
+/// Of the groups of a level: checks them; empty where none differs from its level.
+void settleUplinks(const std::string& level, std::vector<std::optional<double>>& uplinks) {
+  if (std::ranges::none_of(uplinks, [](const auto& one) { return one.has_value(); })) uplinks.clear();
+  for (const auto& uplink : uplinks) {
+    Level probe;
+    probe.name = level;
+    probe.uplink = uplink;
+    checkFigures(probe);
+  }
+}
+
 }  // namespace
 
 Topology build(TopologyDraft draft) {
@@ -155,6 +166,13 @@ Topology build(TopologyDraft draft) {
   levels[0].level = std::move(draft.node);
   levels[0].level.kind = LevelKind::node;
   if (levels[0].level.name.empty()) levels[0].level.name = nameOf(LevelKind::node);
+  for (const std::uint32_t host : order) {
+    if (draft.hostUplinks.empty()) break;
+    const auto own = draft.hostUplinks.find(draft.hosts[host]);
+    const bool differs = own != draft.hostUplinks.end() && own->second != levels[0].level.uplink;
+    levels[0].uplinks.push_back(differs ? std::optional(own->second) : std::nullopt);
+  }
+  settleUplinks(levels[0].level.name, levels[0].uplinks);
   for (std::size_t l = 0; l < draft.levels.size(); ++l) {
     LevelDraft& from = draft.levels[l];
     Topology::LevelGroups& to = levels.emplace_back();
@@ -173,14 +191,7 @@ Topology build(TopologyDraft draft) {
       }
       if (from.hasNames) to.names.push_back(name);
     }
-    if (std::none_of(to.uplinks.begin(), to.uplinks.end(), [](const auto& one) { return one.has_value(); }))
-      to.uplinks.clear();
-    for (const auto& uplink : to.uplinks) {
-      Level probe;
-      probe.name = to.level.name;
-      probe.uplink = uplink;
-      checkFigures(probe);
-    }
+    settleUplinks(to.level.name, to.uplinks);
     if (!topology.nesting_.add(std::move(starts)))
       fail(taccInternalError, "the level \"{}\" is not nested", to.level.name);
   }
@@ -231,6 +242,9 @@ TopologyDraft draftOf(const Topology& topology) {
   draft.hosts = topology.hostNames();
   draft.node = topology.level(0);
   draft.root = topology.level(topology.root());
+  for (std::uint32_t host = 0; host < topology.hosts(); ++host)
+    if (const auto own = topology.uplink(0, host); own && own != draft.node.uplink)
+      draft.hostUplinks[topology.host(host)] = *own;
   for (int l = 1; l < topology.root(); ++l) {
     LevelDraft& level = draft.levels.emplace_back();
     level.level = topology.level(l);

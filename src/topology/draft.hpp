@@ -21,8 +21,9 @@ struct LevelDraft {
 struct TopologyDraft {
   std::string name;
   std::vector<std::string> hosts;
-  Level node, root;                // kinds need not be set
-  std::vector<LevelDraft> levels;  // between node and root, from the inside
+  Level node, root;                                // kinds need not be set
+  std::map<std::string, double> hostUplinks = {};  // bytes/s of hosts that differ from node.uplink
+  std::vector<LevelDraft> levels;                  // between node and root, from the inside
   std::vector<NodeDescription> nodes;
   std::vector<std::optional<std::uint32_t>> nodeOf;  // by host, into nodes; empty: no host is described
 };

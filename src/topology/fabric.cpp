@@ -195,6 +195,9 @@ class Finder {
 
   void nominalSpeeds() {
     draft_.node.uplink = mostCommon(injection_);
+    for (std::size_t host = 0; host < injection_.size(); ++host)
+      if (injection_[host] > 0 && injection_[host] != draft_.node.uplink)
+        draft_.hostUplinks[draft_.hosts[host]] = injection_[host];
     const std::optional<double> speed = mostCommon(speeds_);
     for (LevelDraft& level : draft_.levels) level.level.bandwidth = speed;
     draft_.root.bandwidth = speed;

@@ -33,6 +33,19 @@ std::size_t meet(const std::vector<Groups>& levels, ProbePair pair) {
   return level;
 }
 
+/// What is usual of these; `differs(number, value)` is called for those that are clearly something else: what lies
+/// within the noise around the middle is the middle.
+template <class Differs>
+std::optional<double> settle(const std::vector<std::optional<double>>& values, const Differs& differs) {
+  std::vector<double> all;
+  for (const auto& value : values)
+    if (value) all.push_back(*value);
+  const std::optional<double> usual = quantile(all, 0.5);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (values[i] && std::abs(std::log(*values[i] / *usual)) >= levelGap) differs(i, *values[i]);
+  return usual;
+}
+
 }  // namespace
 
 std::optional<double> ProbeSession::outwardOf(const Groups& groupOf, std::uint32_t group, std::size_t* senders) const {
@@ -117,30 +130,83 @@ Topology ProbeSession::topology(const std::vector<std::string>& names) const {
     level.hasNames = false;
     for (const std::uint32_t group : groupOf) level.groupOf.push_back(std::to_string(group));
   }
+  const std::vector<LevelFigures> figures = figuresOf(levels);
+  for (std::size_t l = 0; l <= levels.size(); ++l) {
+    Level& level = l < levels.size() ? draft.levels[l].level : draft.root;
+    level.alpha = figures[l].alpha;
+    level.bandwidth = figures[l].bandwidth;
+  }
+  for (std::size_t l = 0; l < levels.size(); ++l)
+    draft.levels[l].level.uplink = settle(figures[l].uplinks, [&](std::size_t group, double uplink) {
+      draft.levels[l].uplinks[std::to_string(group)] = uplink;
+    });
+  draft.node.uplink =
+      settle(hostLinks(levels), [&](std::size_t host, double link) { draft.hostUplinks[names[host]] = link; });
+  return build(std::move(draft));
+}
+
+std::vector<ProbeSession::LevelFigures> ProbeSession::figuresOf(const std::vector<Groups>& levels) const {
   std::vector<Figures> alone(levels.size() + 1), loaded(levels.size() + 1);
   for (const auto& [pair, sample] : alone_) alone[meet(levels, pair)].add(sample);
   for (const auto& [pair, sample] : matrix_.all()) loaded[meet(levels, pair)].add(sample);
+  std::vector<LevelFigures> figures(levels.size() + 1);
   for (std::size_t l = 0; l <= levels.size(); ++l) {
-    Level& level = l < levels.size() ? draft.levels[l].level : draft.root;
-    level.alpha = quantile(alone[l].latencies.empty() ? loaded[l].latencies : alone[l].latencies, 0.5);
+    figures[l].alpha = quantile(alone[l].latencies.empty() ? loaded[l].latencies : alone[l].latencies, 0.5);
     // Without measurements of one pair alone, the fastest come nearest to that; a few are too good to be true.
-    level.bandwidth =
+    figures[l].bandwidth =
         alone[l].bandwidths.empty() ? quantile(loaded[l].bandwidths, 0.9) : quantile(alone[l].bandwidths, 0.5);
+    if (l == levels.size()) break;
+    for (std::uint32_t group = 0; group <= *std::max_element(levels[l].begin(), levels[l].end()); ++group)
+      figures[l].uplinks.push_back(outwardOf(levels[l], group, nullptr));
   }
-  for (std::size_t l = 0; l < levels.size(); ++l) {
-    std::vector<double> all;
-    for (std::uint32_t group = 0; group <= *std::max_element(levels[l].begin(), levels[l].end()); ++group) {
-      const std::optional<double> sum = outwardOf(levels[l], group, nullptr);
-      if (!sum) continue;
-      draft.levels[l].uplinks[std::to_string(group)] = *sum;
-      all.push_back(*sum);
-    }
-    std::optional<double>& usual = draft.levels[l].level.uplink;
-    usual = quantile(all, 0.5);
-    // What lies within the noise around the middle is the middle.
-    std::erase_if(draft.levels[l].uplinks,
-                  [&](const auto& entry) { return std::abs(std::log(entry.second / *usual)) < levelGap; });
+  return figures;
+}
+
+/// A host's link carries at least what its best pair does. Those with hosts near them were all under load alike, so
+/// they are compared by that; what a stream carries alone is then the measure of all.
+std::vector<std::optional<double>> ProbeSession::hostLinks(const std::vector<Groups>& levels) const {
+  std::vector<double> alone(hosts_, 0.0), loaded(hosts_, 0.0);
+  const auto raise = [](std::vector<double>& best, ProbePair pair, double bandwidth) {
+    for (const std::uint32_t host : {pair.a, pair.b}) best[host] = std::max(best[host], bandwidth);
+  };
+  Figures near;
+  for (const auto& [pair, sample] : alone_) {
+    raise(alone, pair, sample.bandwidth);
+    if (meet(levels, pair) == 0) near.add(sample);
   }
+  for (const auto& [pair, sample] : matrix_.all())
+    if (meet(levels, pair) == 0) raise(loaded, pair, sample.bandwidth);
+  std::vector<double> usual;
+  for (const double best : loaded)
+    if (best > 0) usual.push_back(best);
+  const std::optional<double> middle = quantile(usual, 0.5);
+  const double scale = middle && !near.bandwidths.empty() ? *quantile(near.bandwidths, 0.5) / *middle : 1;
+  std::vector<std::optional<double>> links(hosts_);
+  for (std::uint32_t host = 0; host < hosts_; ++host) {
+    const double best = std::max(alone[host], loaded[host] * scale);
+    if (best > 0) links[host] = best;
+  }
+  return links;
+}
+
+Topology ProbeSession::complete(const Topology& known, const std::vector<std::uint32_t>& places) const {
+  TopologyDraft draft = draftOf(known);
+  const std::vector<LevelFigures> figures = figuresOf(levels_);
+  for (std::size_t l = 0; l <= levels_.size(); ++l) {
+    Level& level = l < levels_.size() ? draft.levels[l].level : draft.root;
+    if (!level.alpha) level.alpha = figures[l].alpha;
+    if (!level.bandwidth) level.bandwidth = figures[l].bandwidth;
+    if (l == levels_.size() || level.uplink) continue;
+    LevelDraft& groups = draft.levels[l];
+    level.uplink = settle(figures[l].uplinks, [&](std::size_t group, double uplink) {
+      const auto host = static_cast<std::size_t>(std::ranges::find(levels_[l], group) - levels_[l].begin());
+      groups.uplinks.try_emplace(groups.groupOf[places[host]], uplink);
+    });
+  }
+  if (!draft.node.uplink)
+    draft.node.uplink = settle(hostLinks(levels_), [&](std::size_t host, double link) {
+      draft.hostUplinks.try_emplace(known.host(places[host]), link);
+    });
   return build(std::move(draft));
 }
 

@@ -55,6 +55,37 @@ std::vector<std::vector<std::uint32_t>> membersOf(const std::vector<std::uint32_
 
 ProbeSession::ProbeSession(std::uint32_t hosts, ProbeLimits limits) : hosts_(hosts), limits_(limits), matrix_(hosts) {}
 
+ProbeSession::ProbeSession(const Topology& known, const std::vector<std::uint32_t>& places, ProbeLimits limits)
+    : ProbeSession(static_cast<std::uint32_t>(places.size()), limits) {
+  for (int l = 1; l < known.root(); ++l) {
+    std::map<std::uint32_t, std::uint32_t> numberOf;  // of the groups that have hosts here
+    std::vector<std::uint32_t>& groups = levels_.emplace_back();
+    for (const std::uint32_t place : places)
+      groups.push_back(
+          numberOf.try_emplace(known.groupOf(l, place), static_cast<std::uint32_t>(numberOf.size())).first->second);
+  }
+  isPlanned_ = true;
+  planInside();
+  planAlone();
+  planOutward();
+  std::reverse(planned_.begin(), planned_.end());
+}
+
+/// Neighbours in all innermost groups at once, each time others.
+void ProbeSession::planInside() {
+  const std::vector<std::uint32_t> together(hosts_, 0u);
+  for (std::uint32_t round = 0; round < limits_.insideRounds; ++round) {
+    ProbeRound inside;
+    for (const std::vector<std::uint32_t>& group : membersOf(levels_.empty() ? together : levels_.front())) {
+      const auto count = static_cast<std::uint32_t>(group.size());
+      if (round + 1 >= count + count % 2) continue;
+      const std::vector<ProbePair> pairs = tournament(group, round);
+      inside.pairs.insert(inside.pairs.end(), pairs.begin(), pairs.end());
+    }
+    if (!inside.pairs.empty()) planTwice(inside);
+  }
+}
+
 ProbeRound ProbeSession::surveyRound() const {
   const std::uint32_t ring = hosts_ + hosts_ % 2 - 1;
   if (hosts_ <= limits_.fullSurvey) {
@@ -149,13 +180,13 @@ void ProbeSession::planTwice(const ProbeRound& round) { planned_.insert(planned_
 
 std::optional<ProbeRound> ProbeSession::next() {
   if (hosts_ < 2) return std::nullopt;
-  const bool isFull = hosts_ <= limits_.fullSurvey;
-  const std::uint32_t rounds = isFull ? (hosts_ + hosts_ % 2 - 1) * limits_.repeats : limits_.sampledRounds;
-  if (surveyed_ < rounds) return surveyRound();
-  if (!isPlanned_ && !isFull) {
-    if (auto round = askingRound()) return round;
-  }
   if (!isPlanned_) {
+    const bool isFull = hosts_ <= limits_.fullSurvey;
+    const std::uint32_t rounds = isFull ? (hosts_ + hosts_ % 2 - 1) * limits_.repeats : limits_.sampledRounds;
+    if (surveyed_ < rounds) return surveyRound();
+    if (!isFull) {
+      if (auto round = askingRound()) return round;
+    }
     isPlanned_ = true;
     levels_ = findGroups(matrix_);
     planAlone();

@@ -1,5 +1,6 @@
 // Measures a network that nobody described: says which pairs of hosts are to measure next, and makes levels of what
-// they found. It knows no transport; who has one runs the rounds:
+// they found. Where the groups are known and only figures are missing, it measures those. It knows no transport; who
+// has one runs the rounds:
 //
 //     ProbeSession session(hosts);
 //     while (const auto round = session.next()) {
@@ -22,7 +23,8 @@
 
 namespace tacc {
 
-/// survey: all pairs at once, latency first, then both directions loaded: who shares an uplink is slower. alone: the
+/// survey: all pairs at once, latency first, then both directions loaded: who shares an uplink is slower, and so is a
+/// host whose own link is. alone: the
 /// pairs' own latency and bandwidth, nobody else sends. outward: only bandwidth, only from a to b: the group's uplink
 /// is full. The better of two rounds counts, of alone and outward.
 enum class ProbeKind : std::uint8_t { survey, alone, outward };
@@ -41,12 +43,15 @@ struct ProbeLimits {
   std::uint32_t askedRounds = 512;   // of larger networks: between groups that have not met yet, at most
   std::uint32_t alonePairs = 8;      // of each level
   std::uint32_t outwardGroups = 8;   // of each level
+  std::uint32_t insideRounds = 3;    // between hosts of one group, where the groups are known
 };
 
 /// All sessions that are given the same samples ask for the same rounds and find the same topology.
 class ProbeSession {
  public:
   explicit ProbeSession(std::uint32_t hosts, ProbeLimits limits = {});
+  /// For the figures of a topology; the hosts are those of `places` in it.
+  ProbeSession(const Topology& known, const std::vector<std::uint32_t>& places, ProbeLimits limits = {});
 
   /// The next round; nothing when all is known. Must be followed by record().
   std::optional<ProbeRound> next();
@@ -56,6 +61,9 @@ class ProbeSession {
 
   /// With what has been recorded so far. `names`: of the hosts, by number.
   Topology topology(const std::vector<std::string>& names) const;
+
+  /// The known topology with what nobody had said: latencies, bandwidths, uplinks, links of hosts.
+  Topology complete(const Topology& known, const std::vector<std::uint32_t>& places) const;
 
   /// For measurements from elsewhere: a pair's sample, alone or among others; the sum of what hosts of a group of
   /// `ofGroup` hosts sent outward at once.
@@ -71,12 +79,22 @@ class ProbeSession {
 
   ProbeRound surveyRound() const;
   std::optional<ProbeRound> askingRound();
+  void planInside();
   void planAlone();
   void planOutward();
   void planTwice(const ProbeRound& round);
   /// What a group sent outward, and by how many of its hosts at once; nothing if it was not measured.
   std::optional<double> outwardOf(const std::vector<std::uint32_t>& groupOf, std::uint32_t group,
                                   std::size_t* senders) const;
+  /// What was measured of a level.
+  struct LevelFigures {
+    std::optional<double> alpha, bandwidth;
+    std::vector<std::optional<double>> uplinks;  // of its groups
+  };
+  /// Of each of these levels and of the root.
+  std::vector<LevelFigures> figuresOf(const std::vector<std::vector<std::uint32_t>>& levels) const;
+  /// Bytes/s that each host's own link carries; nothing for a host that was not measured.
+  std::vector<std::optional<double>> hostLinks(const std::vector<std::vector<std::uint32_t>>& levels) const;
   bool matters(const std::vector<std::vector<std::uint32_t>>& levels, std::size_t level) const;
 
   std::uint32_t hosts_;

@@ -155,11 +155,26 @@ class Reader {
     TomlTable table(raw, "[node]", origin_);
     readFigures(table, draft_.node);
     draft_.node.uplink = readBandwidth(table, "uplink");
+    if (const toml::table* uplinks = table.table("uplinks"); uplinks != nullptr)
+      readHostUplinks(TomlTable(*uplinks, "[node.uplinks]", origin_));
     if (const auto synthetic = table.text("synthetic")) {
       draft_.nodes.push_back(nodeFromSynthetic(*synthetic, table.where("synthetic")));
       draft_.nodeOf.assign(draft_.hosts.size(), 0u);
     }
     table.finish();
+  }
+
+  void readHostUplinks(TomlTable table) {
+    for (const auto& [key, value] : table.raw()) {
+      const std::string_view list = key.str();
+      const double rate = readBandwidth(table, list).value();
+      for (std::string& host : expandAt(std::string(list), table.where(list))) {
+        if (!indexOf_.contains(host))
+          fail(taccInvalidArgument, "{}: there is no host {}; hosts are {}", table.where(list), shownText(host),
+               someHosts(draft_.hosts));
+        draft_.hostUplinks[std::move(host)] = rate;
+      }
+    }
   }
 
   void readLevel(const toml::table& raw, bool isLast) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "topology/host_list.hpp"
 #include "topology/toml.hpp"
@@ -42,6 +43,7 @@ class Writer {
     line("hosts", inQuotes(foldHosts(topology_.hostNames())));
     text_ += "\n[node]\n";
     figures(topology_.level(0));
+    uplinks(0, "[node.uplinks]\n");
     for (int l = 1; l < topology_.levels(); ++l) {
       text_ += "\n[[level]]\n";
       level(l);
@@ -74,12 +76,15 @@ class Writer {
     text_ += "[level.groups]\n";
     for (std::uint32_t g = 0; g < topology_.groups(l); ++g)
       line(keyOf(name(l, g)), inQuotes(hostsOf(topology_.hostsOf(l, g))));
-    bool first = true;
+    uplinks(l, "[level.uplinks]\n");
+  }
+
+  /// Of groups, or hosts, that differ from their level.
+  void uplinks(int l, std::string_view title) {
     for (std::uint32_t g = 0; g < topology_.groups(l); ++g) {
-      if (topology_.uplink(l, g) == level.uplink) continue;
-      if (first) text_ += "[level.uplinks]\n";
-      first = false;
-      line(keyOf(name(l, g)), inQuotes(formatBandwidth(*topology_.uplink(l, g))));
+      if (topology_.uplink(l, g) == topology_.level(l).uplink) continue;
+      text_ += std::exchange(title, "");
+      line(keyOf(l == 0 ? topology_.host(g) : name(l, g)), inQuotes(formatBandwidth(*topology_.uplink(l, g))));
     }
   }
 

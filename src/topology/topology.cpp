@@ -136,6 +136,7 @@ Topology Topology::only(std::span<const std::string> wanted) const {
   draft.name = std::move(all.name);
   draft.node = std::move(all.node);
   draft.root = std::move(all.root);
+  draft.hostUplinks = std::move(all.hostUplinks);
   draft.nodes = std::move(all.nodes);
   draft.hosts.assign(wanted.begin(), wanted.end());
   std::vector<std::uint32_t> indices;

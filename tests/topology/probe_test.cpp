@@ -24,9 +24,10 @@ struct Network {
   double holes = 0;                     // share of samples that fail
   unsigned seed = 1;
   // Of hosts whose processors are busy:
-  double latencyNoise = 0;  // in addition to the other
-  double cold = 1;          // of the bandwidth, the first time that two meet
-  double disturbed = 0;     // share of samples with only half to all of the bandwidth
+  double latencyNoise = 0;                        // in addition to the other
+  double cold = 1;                                // of the bandwidth, the first time that two meet
+  double disturbed = 0;                           // share of samples with only half to all of the bandwidth
+  std::map<std::uint32_t, double> ownLinks = {};  // of hosts whose link is another
 
   std::uint32_t hosts() const { return static_cast<std::uint32_t>(groupOf.front().size()); }
   std::size_t meet(ProbePair pair) const {
@@ -51,7 +52,7 @@ class Simulator {
     }
     std::vector<ProbeSample> samples;
     for (const ProbePair& pair : round.pairs) {
-      double bandwidth = network_.link;
+      double bandwidth = std::min(linkOf(pair.a), linkOf(pair.b));
       for (std::size_t level = 0; level < network_.meet(pair); ++level) {
         for (const std::uint32_t host : {pair.a, pair.b}) {
           bandwidth = std::min(bandwidth, network_.uplink[level] / flows[{level, network_.groupOf[level][host]}]);
@@ -69,6 +70,10 @@ class Simulator {
   }
 
  private:
+  double linkOf(std::uint32_t host) const {
+    const auto own = network_.ownLinks.find(host);
+    return own == network_.ownLinks.end() ? network_.link : own->second;
+  }
   double noise(double deviation) { return std::exp(std::normal_distribution<double>(0, deviation)(random_)); }
   double uniform(double low, double high) { return std::uniform_real_distribution<double>(low, high)(random_); }
   const Network& network_;
@@ -185,6 +190,51 @@ TEST(Probe, BusyProcessorsHideNoGroupsAndMakeNone) {
       right += hasSameGroups(probe(network).topology, network);
     }
     EXPECT_GE(right, seeds - 2) << sizes.size() << " groups of " << sizes.front();
+  }
+}
+
+/// What a host's own link carries, whether its group was known or not.
+double linkIn(const Topology& topology, std::uint32_t host) {
+  return topology.uplink(0, *topology.find("h" + std::to_string(host))).value_or(0);
+}
+
+TEST(Probe, TellsHostsLinksFromUplinks) {
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    const Network network{{groups({4, 4}, seed)}, {1e-6, 2e-6}, {0.25e9}, 1e9, 0.05, 0, seed};
+    const Topology topology = probe(network).topology;
+    expectSameGroups(topology, network);
+    for (std::uint32_t host = 0; host < 8; ++host) EXPECT_NEAR(linkIn(topology, host) / 1e9, 1, 0.25) << seed;
+    EXPECT_NEAR(topology.level(1).uplink.value() / 0.25e9, 1, 0.25);
+  }
+}
+
+/// A job of a site whose files say who is at which switch, and nothing else.
+TEST(Probe, MeasuresTheFiguresOfKnownGroups) {
+  for (unsigned seed = 1; seed <= 10; ++seed) {
+    Network network{{{0, 0, 0, 0, 1, 1, 1, 2, 2}}, {1e-6, 3e-6}, {0.5e9}, 1e9, 0.05, 0, seed};
+    network.ownLinks[5] = 0.3e9;
+    TopologyDraft draft;
+    draft.hosts = namesOf(network.hosts());
+    LevelDraft& level = draft.levels.emplace_back();
+    level.level.name = "switch";
+    level.level.alpha = 7e-6;
+    for (const std::uint32_t group : network.groupOf[0]) level.groupOf.push_back("s" + std::to_string(group));
+    const Topology known = build(std::move(draft));
+    const std::vector<std::uint32_t> places = {0, 1, 2, 3, 4, 5, 6, 7, 8};
+    ProbeSession session(known, places);
+    Simulator simulator(network);
+    int rounds = 0;
+    for (; const auto round = session.next(); ++rounds) session.record(*round, simulator.run(*round));
+    EXPECT_LT(rounds, 64);
+    const Topology found = session.complete(known, places);
+    ASSERT_EQ(found.levels(), 3);
+    EXPECT_EQ(found.groupName(1, 1), "s1");
+    EXPECT_DOUBLE_EQ(found.level(1).alpha.value(), 7e-6) << "what was said stays";
+    EXPECT_NEAR(found.level(1).bandwidth.value() / 1e9, 1, 0.25);
+    EXPECT_NEAR(found.level(2).alpha.value() / 3e-6, 1, 0.25);
+    EXPECT_NEAR(found.uplink(1, 0).value() / 0.5e9, 1, 0.25);
+    EXPECT_NEAR(linkIn(found, 0) / 1e9, 1, 0.25) << seed;
+    EXPECT_NEAR(linkIn(found, 5) / 0.3e9, 1, 0.25) << seed;
   }
 }
 

@@ -58,6 +58,25 @@ links = 2
   EXPECT_EQ(topology.level(3).wiring, Wiring::allToAll);
 }
 
+TEST(Toml, HostsMayHaveLinksOfTheirOwn) {
+  const std::string text = R"(
+hosts = "n[1-6]"
+[node]
+uplink = "10 GB/s"
+uplinks = { "n[2-3]" = "2 GB/s", n6 = "1 GB/s" }
+)";
+  const Topology topology = read(text);
+  for (const auto& [host, link] : std::map<std::string, double>{{"n1", 10e9}, {"n2", 2e9}, {"n3", 2e9}, {"n6", 1e9}})
+    EXPECT_EQ(topology.uplink(0, *topology.find(host)), link) << host;
+  EXPECT_EQ(read(topologyToToml(topology)), topology);
+  EXPECT_NE(read(topologyToToml(topology)).digest(),
+            read("hosts = \"n[1-6]\"\n[node]\nuplink = \"10 GB/s\"\n").digest());
+  const std::vector<std::string> some = {"n3", "n4"};
+  EXPECT_EQ(topology.only(some).uplink(0, 0), 2e9);
+  EXPECT_EQ(topology.only(some).uplink(0, 1), 10e9);
+  EXPECT_THROW(read("hosts = \"n[1-6]\"\n[node]\nuplinks = { n7 = \"1 GB/s\" }\n"), Error);
+}
+
 TEST(Toml, MachinesSayWhatIsInsideHosts) {
   const Topology topology = read(R"(
 hosts = "n[1-4]"
