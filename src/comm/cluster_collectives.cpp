@@ -86,9 +86,9 @@ std::size_t ClusterCommunicator::chunkOf(Collective collective, const std::vecto
                                          std::size_t lanes) {
   const std::size_t size = sizeOf(call.type), bytes = call.count / lanes * size;
   const Algorithm& algorithm = algorithmFor(collective, members, 0, bytes);
-  const PlanRequest request = chooserFor(members).request(collective, 0);
-  const int blocks = programFor(algorithm, request, 0, false).blocks;
-  const std::size_t message = messageBytes(speed_, bytesOfAll(request, bytes), static_cast<int>(lanes));
+  const NetworkChooser& chooser = chooserFor(members);
+  const int blocks = programFor(algorithm, chooser.request(collective, 0), 0, false).blocks;
+  const std::size_t message = chooser.messageBytes(collective, bytes, static_cast<int>(lanes));
   return std::max<std::size_t>(1, message / size) * static_cast<std::size_t>(blocks);
 }
 

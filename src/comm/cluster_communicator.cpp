@@ -38,9 +38,9 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       transportName_(std::move(membership.transportName)),
       speed_(membership.speed),
       topology_(std::move(membership.topology)),
-      betweenHosts_(clusterMachine(who_, hosts_, *topology_, speed_, false), speed_),
-      betweenAll_(clusterMachine(who_, hosts_, *topology_, speed_, true), speed_),
-      dynamic_(betweenHosts_, speed_, ranks > hosts_.hosts() ? nodeAgreementSeconds : 0) {
+      betweenHosts_(clusterMachine(who_, hosts_, *topology_, speed_, false)),
+      betweenAll_(clusterMachine(who_, hosts_, *topology_, speed_, true)),
+      dynamic_(betweenHosts_, ranks > hosts_.hosts() ? nodeAgreementSeconds : 0) {
   setTuning(std::move(membership.place), std::move(membership.tuning));
   if (hosts_.isEven()) lane_ = hosts_.lane(local_);
   if (node_) node_->setIdleWork([this] { endpoint_.idle(active_); });

@@ -122,9 +122,8 @@ std::string describeReason(const DynamicChoice& choice) {
 
 }  // namespace
 
-DynamicSelection::DynamicSelection(NetworkChooser& hosts, NetworkSpeed speed, double nodeSeconds)
-    : speed_(speed),
-      agreementSeconds_(hosts.explain(Collective::allReduce, agreedBytes).front().seconds + nodeSeconds) {}
+DynamicSelection::DynamicSelection(NetworkChooser& hosts, double nodeSeconds)
+    : agreementSeconds_(hosts.explain(Collective::allReduce, agreedBytes).front().seconds + nodeSeconds) {}
 
 DynamicSelection::Key DynamicSelection::keyOf(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
                                               int lanes) noexcept {
@@ -229,7 +228,7 @@ std::vector<int> DynamicSelection::propose(const Class& of, int current, double 
   NetworkQuestion question;
   question.request = {of.collective, of.chooser->ranks(), 0, of.chooser->groups(), {}};
   question.bytes = static_cast<double>(of.bytes);
-  question.leastChunk = static_cast<double>(messageBytes(speed_, bytesOfAll(question.request, of.bytes), 1));
+  question.leastChunk = static_cast<double>(of.chooser->messageBytes(of.collective, of.bytes, 1));
   std::vector<int> numbers;
   for (const Algorithm* algorithm : suggestAlgorithms(question, of.chooser->machine(), algorithmOf(current), ratio))
     numbers.push_back(numberOf(*algorithm));

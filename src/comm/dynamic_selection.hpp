@@ -27,7 +27,7 @@ class DynamicSelection {
  public:
   /// `hosts` chooses between one rank of every host, which is how the ranks agree; it must stay where it is.
   /// `nodeSeconds`: what agreeing takes inside a host, equal on all ranks.
-  DynamicSelection(NetworkChooser& hosts, NetworkSpeed speed, double nodeSeconds);
+  DynamicSelection(NetworkChooser& hosts, double nodeSeconds);
 
   /// A call begins on this rank.
   void begin() noexcept;
@@ -72,7 +72,6 @@ class DynamicSelection {
   const Class* find(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
   std::vector<int> propose(const Class& of, int current, double ratio) const;
 
-  NetworkSpeed speed_;
   double agreementSeconds_;
   std::map<Key, Class> classes_;
   bool isAsked_ = false;      // in the call that runs

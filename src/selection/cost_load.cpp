@@ -12,7 +12,7 @@ namespace {
 constexpr double waitingShare = 0.2;
 // What is lost between chunks, of the time in which the busiest link could be idle.
 constexpr double stallingShare = 0.3;
-constexpr int sampledRanks = 1024, sampledGroups = 6;  // of a level, about
+constexpr int sampledRanks = 1024, sampledGroups = 6;  // of a level, about; all of a machine of fewer ranks
 
 std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
@@ -24,7 +24,8 @@ CostLoad::CostLoad(const CostMap& map) : map_(map) {
   for (int l = 0; l + 1 < map.levels(); ++l) {
     const int groups = map.groups(l);
     const int size = std::max(1, map.ranks() / groups);
-    const int count = std::min(groups, std::clamp(sampledRanks / size, 2, sampledGroups));
+    const int most = map.ranks() <= sampledRanks ? groups : std::clamp(sampledRanks / size, 2, sampledGroups);
+    const int count = std::min(groups, most);
     std::vector<Sample> samples;
     for (int i = 0; i < count; ++i) {
       const int group = count == 1 ? 0 : static_cast<int>(static_cast<std::int64_t>(i) * (groups - 1) / (count - 1));
@@ -42,11 +43,16 @@ double CostLoad::hop(int level, double bytes) const {
   return map_.level(level).alpha + bytes * std::max(map_.level(level).beta, 1 / map_.port());
 }
 
+double CostLoad::perByteOf(int level, int group) const {
+  const double capacity = map_.level(level).uplinks.of(group);
+  return capacity > 0 ? 1 / capacity : 0;
+}
+
 void CostLoad::exchange(const Exchange& e, const To& to) {
   if (e.repeats <= 0) return;
   const int levels = map_.levels();
-  std::vector<double> leaving(samples_.size(), 0.0);
-  std::vector<double> meets(at(levels), 0.0);  // how many of the sampled meet there
+  std::vector<double> leaving(samples_.size(), 0.0);  // seconds for a byte of every rank, at the busiest uplink
+  std::vector<double> meets(at(levels), 0.0);         // how many of the sampled meet there
   const auto look = [&](int r) {
     const int other = to(r);
     if (other == r) return 0;
@@ -58,7 +64,7 @@ void CostLoad::exchange(const Exchange& e, const To& to) {
     for (const Sample& sample : samples_[at(l)]) {
       double count = 0;
       for (int r = sample.begin; r < sample.end; ++r) count += look(r) > l ? 1 : 0;
-      leaving[at(l)] = std::max(leaving[at(l)], count);
+      leaving[at(l)] = std::max(leaving[at(l)], count * perByteOf(l, sample.group));
     }
   }
   if (levels == 1) {
@@ -71,8 +77,7 @@ void CostLoad::exchange(const Exchange& e, const To& to) {
   const double cpu = cpuOfOne * e.messages;
   double average = 0, slowest = 0, pace = 0, perByte = 1 / map_.port();
   for (int l = 0; l < levels; ++l) {
-    if (l > 0 && map_.level(l - 1).uplinkBytesPerSecond > 0)
-      perByte = std::max(perByte, leaving[at(l - 1)] / map_.level(l - 1).uplinkBytesPerSecond);
+    if (l > 0) perByte = std::max(perByte, leaving[at(l - 1)]);
     if (meets[at(l)] == 0) continue;
     const double transfer = std::max(perByte, map_.level(l).beta);
     const double bytes = e.flows ? one : e.bytes;
@@ -108,11 +113,10 @@ void CostLoad::everyToEvery(double bytes, double combined, bool oneByOne) {
     double most = 0;
     for (const Sample& sample : samples_[at(l)]) {
       const double inside = sample.end - sample.begin;
-      most = std::max(most, inside * (p - inside));
+      most = std::max(most, inside * (p - inside) * perByteOf(l, sample.group));
     }
     uplink_[at(l)] += bytes * most;
-    if (map_.level(l).uplinkBytesPerSecond > 0)
-      transfer = std::max(transfer, bytes * most / map_.level(l).uplinkBytesPerSecond);
+    transfer = std::max(transfer, bytes * most);
   }
   for (int l = 0; l < map_.levels(); ++l) {
     if (map_.wires(l) == 0) continue;
@@ -130,22 +134,20 @@ void CostLoad::everyToEvery(double bytes, double combined, bool oneByOne) {
 
 void CostLoad::star(int root, double bytes, double combined, bool oneByOne, bool isDown) {
   const double others = map_.ranks() - 1;
-  double transfer = others * bytes / map_.port();
-  int meet = map_.levels() - 1;
+  double transfer = std::max(others * bytes / map_.port(root), bytes / map_.port());
+  const int meet = map_.levels() - 1;
   for (int l = 0; l + 1 < map_.levels(); ++l) {
     const int mine = map_.groupOf(root, l);
     const double inside = map_.endOf(mine, l) - map_.beginOf(mine, l);
-    double largest = 0;  // of the other groups
+    double longest = (map_.ranks() - inside) * perByteOf(l, mine);  // seconds a byte
     for (const Sample& sample : samples_[at(l)])
-      if (sample.group != mine) largest = std::max<double>(largest, sample.end - sample.begin);
+      if (sample.group != mine) longest = std::max(longest, (sample.end - sample.begin) * perByteOf(l, sample.group));
     auto& near = isDown ? groupOut_[at(l)] : groupIn_[at(l)];
     auto& far = isDown ? groupIn_[at(l)] : groupOut_[at(l)];
     near[at(mine)] += (map_.ranks() - inside) * bytes;
     for (const Sample& sample : samples_[at(l)])
       if (sample.group != mine) far[at(sample.group)] += (sample.end - sample.begin) * bytes;
-    if (map_.level(l).uplinkBytesPerSecond > 0)
-      transfer =
-          std::max(transfer, std::max(map_.ranks() - inside, largest) * bytes / map_.level(l).uplinkBytesPerSecond);
+    transfer = std::max(transfer, longest * bytes);
   }
   for (int l = 0; l < map_.levels(); ++l) {
     if (map_.wires(l) == 0) continue;
@@ -207,12 +209,15 @@ void CostLoad::up(std::span<const TreeLoad> trees) {
 }
 
 double CostLoad::busiest() const {
-  double busiest =
-      slowdown_ * std::max((port_ + std::max(highest(out_), highest(in_))) / map_.port(), cpu_ + highest(own_));
-  for (std::size_t l = 0; l < uplink_.size(); ++l) {
-    const double capacity = map_.level(static_cast<int>(l)).uplinkBytesPerSecond;
-    if (capacity > 0)
-      busiest = std::max(busiest, (uplink_[l] + std::max(highest(groupOut_[l]), highest(groupIn_[l]))) / capacity);
+  double atPort = port_ / map_.port();
+  for (std::size_t r = 0; r < out_.size(); ++r)
+    atPort = std::max(atPort, (port_ + std::max(out_[r], in_[r])) / map_.port(static_cast<int>(r)));
+  double busiest = slowdown_ * std::max(atPort, cpu_ + highest(own_));
+  for (int l = 0; l < static_cast<int>(uplink_.size()); ++l) {
+    double own = 0;  // of trees and the like
+    for (int g = 0; g < map_.groups(l); ++g)
+      own = std::max(own, std::max(groupOut_[at(l)][at(g)], groupIn_[at(l)][at(g)]) * perByteOf(l, g));
+    busiest = std::max(busiest, uplink_[at(l)] + own);
   }
   for (int l = 0; l < map_.levels(); ++l)
     if (map_.wires(l) > 0) busiest = std::max(busiest, highest(wire_[at(l)]) / map_.level(l).linkBytesPerSecond);

@@ -99,6 +99,8 @@ class CostLoad {
   ChunkCost chunk() const;
 
   const CostMap& map() const noexcept { return map_; }
+  /// Seconds for a byte over the uplink of a group; 0: it is never the limit.
+  double perByteOf(int level, int group) const;
   /// Seconds of one message of `bytes` between two ranks that meet there, without contention.
   double hop(int level, double bytes) const;
 
@@ -123,8 +125,8 @@ class CostLoad {
   const CostMap& map_;
   std::vector<std::vector<Sample>> samples_;  // per level but the last
   double path_ = 0;
-  double port_ = 0, cpu_ = 0;           // of every rank: bytes each way, seconds
-  std::vector<double> uplink_;          // per level: bytes each way over every uplink
+  double port_ = 0, cpu_ = 0;           // of every rank: bytes each way, seconds of CPU
+  std::vector<double> uplink_;          // per level: seconds in which the busiest uplink is at work each way
   std::vector<double> out_, in_, own_;  // per rank, of trees: bytes, bytes, seconds of CPU
   std::vector<std::vector<double>> groupOut_, groupIn_;
   std::vector<std::vector<double>> wire_;  // per level: bytes over each link inside its groups

@@ -1,11 +1,34 @@
 #include "selection/cost_machine.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "base/error.hpp"
 
 namespace tacc {
+
+double Capacities::least() const noexcept {
+  double least = each_.empty() ? ofAll_ : 0;
+  for (const double one : each_)
+    if (one > 0 && (least == 0 || one < least)) least = one;
+  return least;
+}
+
+double Capacities::most() const noexcept {
+  if (each_.empty()) return ofAll_;
+  return std::ranges::min(each_) > 0 ? std::ranges::max(each_) : 0;
+}
+
+bool Capacities::fit(int links) const noexcept {
+  return ofAll_ >= 0 && (each_.empty() || each_.size() == static_cast<std::size_t>(links)) &&
+         std::ranges::all_of(each_, [](double one) { return one >= 0; });
+}
+
+void Capacities::divideBy(double factor) noexcept {
+  ofAll_ /= factor;
+  for (double& one : each_) one /= factor;
+}
 
 std::vector<int> groupsOfSize(int ranks, int size) {
   std::vector<int> begins;
@@ -22,8 +45,8 @@ CostMap::CostMap(CostMachine machine) : machine_(std::move(machine)) {
     const std::vector<int>& begins = level(l).begins;
     if (begins.empty() || begins[0] != 0 || begins.back() >= ranks()) reject(l, "its groups do not cover the ranks");
     if (std::ranges::adjacent_find(begins, std::greater_equal()) != begins.end()) reject(l, "a group is empty");
-    if (!(level(l).alpha >= 0) || !(level(l).beta >= 0) || !(level(l).uplinkBytesPerSecond >= 0))
-      reject(l, "latency, seconds per byte and capacity must not be negative");
+    if (!(level(l).alpha >= 0) || !(level(l).beta >= 0) || !level(l).uplinks.fit(static_cast<int>(begins.size())))
+      reject(l, "latency, seconds per byte and capacity must not be negative, and every group has an uplink");
     if (l > 0 && !std::ranges::includes(level(l - 1).begins, begins))
       reject(l, "cuts through a group of the level inside");
     std::vector<int> groups;
@@ -35,8 +58,20 @@ CostMap::CostMap(CostMachine machine) : machine_(std::move(machine)) {
     wires_.push_back(countWires(l));
     if (level(l).beta > 0) fastest = std::min(fastest, level(l).beta);
   }
-  port_ = machine_.portBytesPerSecond > 0 ? machine_.portBytesPerSecond : 1 / fastest;
-  if (port_ == 0) port_ = std::numeric_limits<double>::infinity();
+  if (!machine_.ports.fit(ranks())) fail(taccInvalidArgument, "cost model: the ports do not fit the ranks");
+  ports_ = machine_.ports;
+  fastest_ = std::isinf(fastest) ? fastest : 1 / fastest;
+  leastPort_ = fastest_;
+  for (int r = 0; r < ranks(); ++r) leastPort_ = r == 0 ? port(r) : std::min(leastPort_, port(r));
+}
+
+double CostMap::leastShare() const {
+  double share = port();
+  for (int l = 0; l + 1 < levels(); ++l)
+    for (int g = 0; g < groups(l); ++g)
+      if (const double uplink = level(l).uplinks.of(g); uplink > 0)
+        share = std::min(share, uplink / (endOf(g, l) - beginOf(g, l)));
+  return share;
 }
 
 std::size_t CostMap::countWires(int l) const {

@@ -3,18 +3,42 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "topology/torus.hpp"
 
 namespace tacc {
 
+/// What each of some links carries, bytes per second in each direction; 0: it is never the limit.
+class Capacities {
+ public:
+  // Conversions on purpose: a machine is written down as a list of figures.
+  Capacities(double ofAll = 0) : ofAll_(ofAll) {}  // NOLINT(google-explicit-constructor)
+  /// Of one after the other.
+  Capacities(std::vector<double> ofEach) : each_(std::move(ofEach)) {}  // NOLINT(google-explicit-constructor)
+
+  double of(int link) const { return each_.empty() ? ofAll_ : each_[static_cast<std::size_t>(link)]; }
+  /// Of the slowest that is ever a limit; 0: none is.
+  double least() const noexcept;
+  /// Of the fastest; 0 where one is never a limit.
+  double most() const noexcept;
+  bool limit() const noexcept { return least() > 0; }
+  /// Whether there is a figure for each of so many links, or one for all; none is negative.
+  bool fit(int links) const noexcept;
+  void divideBy(double factor) noexcept;
+
+ private:
+  double ofAll_ = 0;
+  std::vector<double> each_;  // empty: all are alike
+};
+
 /// One level. Two ranks that share a group here but not further inside meet at this level. Links are full duplex.
 struct CostLevel {
-  std::vector<int> begins;          // first rank of every group; groups are consecutive ranks, begins[0] is 0
-  double alpha = 0;                 // seconds of a short message between ranks that meet here
-  double beta = 0;                  // seconds per byte of one stream between them
-  double uplinkBytesPerSecond = 0;  // of each group's link to what is outside, each direction; 0: never the limit
+  std::vector<int> begins;  // first rank of every group; groups are consecutive ranks, begins[0] is 0
+  double alpha = 0;         // seconds of a short message between ranks that meet here
+  double beta = 0;          // seconds per byte of one stream between them
+  Capacities uplinks = 0;   // of each group's link to what is outside
 
   // What joins the members of a group (the groups one level inside; innermost: ranks), where that is not a switch.
   std::vector<std::uint32_t> dimensions = {};  // sides of a torus; empty: each is joined to each
@@ -25,7 +49,7 @@ struct CostLevel {
 struct CostMachine {
   int ranks = 1;
   std::vector<CostLevel> levels;  // innermost first; the last one is a single group of all ranks
-  double portBytesPerSecond = 0;  // of one rank, each direction; 0: as fast as the fastest stream
+  Capacities ports = 0;           // of each rank; 0: as fast as the fastest stream
   double gamma = 0;               // seconds per byte that is combined or copied in memory
   double overhead = 0;            // seconds of CPU per message, at either end
 };
@@ -67,7 +91,11 @@ class CostMap {
     alongTorus(level.dimensions, level.places[a], level.places[b],
                [&](const TorusHop& hop) { visit(first + numberOf(hop, level.dimensions.size())); });
   }
-  double port() const noexcept { return port_; }  // bytes per second
+  /// Bytes per second of a rank's port, and of the slowest of all.
+  double port(int rank) const noexcept { return ports_.of(rank) > 0 ? ports_.of(rank) : fastest_; }
+  double port() const noexcept { return leastPort_; }
+  /// What a stream of every rank gets where all of them send over the narrowest link at the same time.
+  double leastShare() const;
 
  private:
   std::size_t countWires(int l) const;
@@ -75,7 +103,8 @@ class CostMap {
   CostMachine machine_;
   std::vector<std::vector<int>> groupOf_;  // per level and rank
   std::vector<std::size_t> wires_;         // per level
-  double port_;
+  Capacities ports_;
+  double fastest_, leastPort_;
 };
 
 }  // namespace tacc

@@ -248,9 +248,10 @@ struct Pricing {
     double first = 0, pace = cpu;  // of the first block to the end, and of those behind it
     for (int v = 0; v + 1 < p(); ++v) {
       const int meet = map.meet(wrap(request.root + v, p()), wrap(request.root + v + 1, p()));
-      double transfer = std::max(map.level(meet).beta, 1 / map.port());
+      const int from = wrap(request.root + v, p()), to = wrap(request.root + v + 1, p());
+      double transfer = std::max({map.level(meet).beta, 1 / map.port(from), 1 / map.port(to)});
       for (int l = 0; l < meet; ++l)
-        if (map.level(l).uplinkBytesPerSecond > 0) transfer = std::max(transfer, 1 / map.level(l).uplinkBytesPerSecond);
+        transfer = std::max({transfer, load.perByteOf(l, map.groupOf(from, l)), load.perByteOf(l, map.groupOf(to, l))});
       first += map.level(meet).alpha + block * transfer + cpu;
       pace = std::max(pace, block * transfer);
     }

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
+#include <cstdint>
 #include <limits>
 #include <queue>
+#include <span>
 #include <utility>
 
 #include "base/error.hpp"
@@ -20,59 +21,88 @@ int chunksOf(const CostCall& call) noexcept {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
+constexpr int nobody = -1;
 
 std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 /// The plan's messages and steps with the costs of one chunk, and the links that each message crosses.
 struct Model {
   PlanTraffic traffic;
-  std::vector<int> levels;              // per message: at which its ends meet
-  std::vector<std::vector<int>> links;  // per message
-  std::vector<double> capacities;       // per link, bytes per second
+  std::vector<double> alphas, rates;  // per message: its latency, and what a stream carries between its ends
+  std::vector<int> links;             // of all messages, those of one after the other
+  std::vector<std::size_t> ends;      // per message: where its links end
+  std::vector<double> capacities;     // per link, bytes per second
+  std::vector<int> firstSteps;        // per rank: the number of its first step among those of all
+  std::vector<int> receivingSteps;    // per message
+  std::vector<int> awaited;           // per step: messages that it needs
 
   Model(const Plan& plan, const CostMap& map, double chunkBytes)
       : traffic(plan, chunkBytes, map.machine().overhead, map.machine().gamma) {
+    nameLinks(plan, map);
+    firstSteps.push_back(0);
+    receivingSteps.resize(traffic.messages.size());
+    for (const std::vector<TrafficStep>& steps : traffic.steps) {
+      for (const TrafficStep& step : steps) {
+        for (const int message : step.receives) receivingSteps[at(message)] = static_cast<int>(awaited.size());
+        awaited.push_back(static_cast<int>(step.receives.size()));
+      }
+      firstSteps.push_back(static_cast<int>(awaited.size()));
+    }
+  }
+
+  std::span<const int> linksOf(int message) const {
+    const std::size_t begin = message == 0 ? 0 : ends[at(message) - 1];
+    return std::span(links).subspan(begin, ends[at(message)] - begin);
+  }
+
+ private:
+  /// Ports out, ports in, then out and in of every group of every level, then the links inside groups.
+  void nameLinks(const Plan& plan, const CostMap& map) {
     const int p = plan.request.ranks;
-    // Links: ports out, ports in, then out and in of every group of every level, then those inside groups.
-    capacities.assign(at(2 * p), map.port());
-    std::vector<int> firstLink;
+    const auto limit = [](double capacity) { return capacity > 0 ? capacity : never; };
+    for (int r = 0; r < 2 * p; ++r) capacities.push_back(map.port(r % p));
+    std::vector<int> firstLink, firstWire;
     for (int l = 0; l + 1 < map.levels(); ++l) {
       firstLink.push_back(static_cast<int>(capacities.size()));
-      const double capacity = map.level(l).uplinkBytesPerSecond;
-      capacities.insert(capacities.end(), at(2 * map.groups(l)), capacity > 0 ? capacity : never);
+      for (int g = 0; g < map.groups(l); ++g) capacities.insert(capacities.end(), 2, limit(map.level(l).uplinks.of(g)));
     }
-    std::vector<int> firstWire;
     for (int l = 0; l < map.levels(); ++l) {
       firstWire.push_back(static_cast<int>(capacities.size()));
       capacities.insert(capacities.end(), map.wires(l), map.level(l).linkBytesPerSecond);
     }
+    const auto cross = [&](int link) {
+      if (capacities[at(link)] != never) links.push_back(link);
+    };
     for (const TrafficMessage& message : traffic.messages) {
-      levels.push_back(map.meet(message.sender, message.receiver));
-      std::vector<int>& crossed = links.emplace_back(std::vector<int>{message.sender, p + message.receiver});
-      for (int l = 0; l < levels.back(); ++l) {
-        crossed.push_back(firstLink[at(l)] + 2 * map.groupOf(message.sender, l));
-        crossed.push_back(firstLink[at(l)] + 2 * map.groupOf(message.receiver, l) + 1);
+      const int meet = map.meet(message.sender, message.receiver);
+      alphas.push_back(map.level(meet).alpha);
+      rates.push_back(map.level(meet).beta > 0 ? 1 / map.level(meet).beta : never);
+      cross(message.sender);
+      cross(p + message.receiver);
+      for (int l = 0; l < meet; ++l) {
+        cross(firstLink[at(l)] + 2 * map.groupOf(message.sender, l));
+        cross(firstLink[at(l)] + 2 * map.groupOf(message.receiver, l) + 1);
       }
-      const int meet = levels.back();
       map.alongWires(meet, message.sender, message.receiver,
-                     [&](std::size_t wire) { crossed.push_back(firstWire[at(meet)] + static_cast<int>(wire)); });
-      std::erase_if(crossed, [&](int link) { return capacities[at(link)] == never; });
+                     [&](std::size_t wire) { cross(firstWire[at(meet)] + static_cast<int>(wire)); });
+      ends.push_back(links.size());
     }
   }
 };
 
 class Simulation {
  public:
-  Simulation(const Plan& plan, const CostMap& map, const CostCall& call)
-      : map_(map),
-        chunks_(chunksOf(call)),
-        window_(std::max(1, call.window)),
-        model_(plan, map, call.bytes / chunks_),
-        arrived_(at(chunks_) * model_.traffic.messages.size(), 0),
+  Simulation(const Plan& plan, const CostMap& map, double chunkBytes, int chunks, int window)
+      : chunks_(chunks),
+        window_(std::max(1, window)),
+        model_(plan, map, chunkBytes),
+        completed_(at(chunks), 0.0),
         onLink_(model_.capacities.size()),
         isDirty_(model_.capacities.size(), 0),
         ranks_(model_.traffic.steps.size()),
-        queues_(model_.traffic.pairs) {}
+        queues_(model_.traffic.pairs) {
+    for (int c = 0; c < chunks; ++c) awaited_.insert(awaited_.end(), model_.awaited.begin(), model_.awaited.end());
+  }
 
   double run() {
     for (int r = 0; r < static_cast<int>(ranks_.size()); ++r) admit(r);
@@ -92,12 +122,14 @@ class Simulation {
     return finished_;
   }
 
+  /// When the last rank was done with a chunk.
+  double completedAt(int chunk) const { return completed_[at(chunk)]; }
+
  private:
   struct ChunkState {
     int number = 0;
-    std::size_t step = 0;
+    int step = 0;
     int openSends = 0;
-    bool isOver = false;
   };
 
   struct RankState {
@@ -106,15 +138,19 @@ class Simulation {
     bool isBusy = false;
   };
 
-  struct Waiting {
-    int message, chunk;
-  };
-
   struct Flow {
     int message = 0, chunk = 0;
     double remaining = 0, rate = 0, since = 0;
     int version = 0;
-    bool isOpen = false;
+    bool isOpen = false, isChanged = false;
+  };
+
+  /// Messages of one pair of ranks follow one another: the first is on its way.
+  struct Queue {
+    int first = nobody, last = nobody;
+  };
+  struct Waiting {
+    int message, chunk, next;
   };
 
   enum class Kind : std::uint8_t { flowEnd, arrival, cpuEnd };
@@ -127,66 +163,56 @@ class Simulation {
     bool operator<(const Event& other) const { return time > other.time; }
   };
 
+  int stepsOf(int r) const { return model_.firstSteps[at(r) + 1] - model_.firstSteps[at(r)]; }
+  int& awaitedBy(int chunk, int step) { return awaited_[at(chunk) * model_.awaited.size() + at(step)]; }
+
   void handle(const Event& event) {
     if (event.kind == Kind::flowEnd) {
       if (flows_[at(event.which)].isOpen && flows_[at(event.which)].version == event.detail) endFlow(event.which);
     } else if (event.kind == Kind::arrival) {
-      arrived_[at(event.detail) * model_.traffic.messages.size() + at(event.which)] = 1;
-      work(model_.traffic.messages[at(event.which)].receiver);
+      if (--awaitedBy(event.detail, model_.receivingSteps[at(event.which)]) == 0)
+        work(model_.traffic.messages[at(event.which)].receiver);
     } else {
       ranks_[at(event.which)].isBusy = false;
       for (ChunkState& chunk : ranks_[at(event.which)].active)
         if (chunk.number == event.detail) finishStep(event.which, chunk);
-      retire(event.which);
       work(event.which);
     }
   }
 
   void admit(int r) {
     RankState& rank = ranks_[at(r)];
-    while (rank.admitted < chunks_ && rank.admitted - rank.completed < window_) {
-      rank.active.push_back({rank.admitted++, 0, 0, false});
-    }
+    while (rank.admitted < chunks_ && rank.admitted - rank.completed < window_)
+      rank.active.push_back({rank.admitted++, 0, 0});
     work(r);
   }
 
-  bool isReady(int r, const ChunkState& chunk) const {
-    const auto& steps = model_.traffic.steps[at(r)];
-    if (chunk.step == steps.size()) return false;
-    return std::ranges::all_of(steps[chunk.step].receives, [&](int m) {
-      return arrived_[at(chunk.number) * model_.traffic.messages.size() + at(m)] != 0;
-    });
+  bool isReady(int r, const ChunkState& chunk) {
+    return chunk.step < stepsOf(r) && awaitedBy(chunk.number, model_.firstSteps[at(r)] + chunk.step) == 0;
   }
 
   /// Gives the CPU to the oldest chunk that can go on; steps that cost nothing run at once.
   void work(int r) {
     RankState& rank = ranks_[at(r)];
-    bool moved = true;
-    while (moved && !rank.isBusy) {
-      moved = false;
-      for (ChunkState& chunk : rank.active) {
-        if (!isReady(r, chunk)) continue;
-        const double cpu = model_.traffic.steps[at(r)][chunk.step].seconds;
-        if (cpu > 0) {
-          rank.isBusy = true;
-          events_.push({now_ + cpu, Kind::cpuEnd, r, chunk.number});
-        } else {
-          finishStep(r, chunk);
-        }
-        moved = true;
-        break;
+    while (!rank.isBusy) {
+      const auto next = std::ranges::find_if(rank.active, [&](const ChunkState& chunk) { return isReady(r, chunk); });
+      if (next == rank.active.end()) break;
+      const double cpu = model_.traffic.steps[at(r)][at(next->step)].seconds;
+      if (cpu > 0) {
+        rank.isBusy = true;
+        events_.push({now_ + cpu, Kind::cpuEnd, r, next->number});
+      } else {
+        finishStep(r, *next);
       }
     }
     retire(r);
   }
 
   void finishStep(int r, ChunkState& chunk) {
-    const TrafficStep& step = model_.traffic.steps[at(r)][chunk.step++];
+    const TrafficStep& step = model_.traffic.steps[at(r)][at(chunk.step++)];
     for (const int message : step.sends) {
       ++chunk.openSends;
-      auto& queue = queues_[at(model_.traffic.messages[at(message)].pair)];
-      queue.push_back({message, chunk.number});
-      if (queue.size() == 1) startFlow(message, chunk.number);
+      queue(message, chunk.number);
     }
     finished_ = std::max(finished_, now_);
   }
@@ -194,18 +220,49 @@ class Simulation {
   /// Lets the next chunks in when the oldest ones are over.
   void retire(int r) {
     RankState& rank = ranks_[at(r)];
-    const std::size_t steps = model_.traffic.steps[at(r)].size();
-    const auto isOver = [&](const ChunkState& chunk) { return chunk.step == steps && chunk.openSends == 0; };
-    int over = 0;
-    while (at(over) < rank.active.size() && isOver(rank.active[at(over)])) ++over;
+    const int steps = stepsOf(r);
+    std::size_t over = 0;
+    while (over < rank.active.size() && rank.active[over].step == steps && rank.active[over].openSends == 0) ++over;
     if (over == 0) return;
-    rank.active.erase(rank.active.begin(), rank.active.begin() + over);
-    rank.completed += over;
+    for (std::size_t i = 0; i < over; ++i) {
+      double& completed = completed_[at(rank.active[i].number)];
+      completed = std::max(completed, now_);
+    }
+    rank.active.erase(rank.active.begin(), rank.active.begin() + static_cast<std::ptrdiff_t>(over));
+    rank.completed += static_cast<int>(over);
     admit(r);
   }
 
+  void queue(int message, int chunk) {
+    Queue& queue = queues_[at(model_.traffic.messages[at(message)].pair)];
+    int number = static_cast<int>(waiting_.size());
+    if (freeWaiting_.empty()) {
+      waiting_.push_back({message, chunk, nobody});
+    } else {
+      number = freeWaiting_.back();
+      freeWaiting_.pop_back();
+      waiting_[at(number)] = {message, chunk, nobody};
+    }
+    if (queue.last != nobody) waiting_[at(queue.last)].next = number;
+    const bool isFirst = queue.first == nobody;
+    if (isFirst) queue.first = number;
+    queue.last = number;
+    if (isFirst) startFlow(message, chunk);
+  }
+
+  void startNext(int pair) {
+    Queue& queue = queues_[at(pair)];
+    freeWaiting_.push_back(queue.first);
+    queue.first = waiting_[at(queue.first)].next;
+    if (queue.first == nobody) {
+      queue.last = nobody;
+      return;
+    }
+    const Waiting next = waiting_[at(queue.first)];
+    startFlow(next.message, next.chunk);
+  }
+
   void startFlow(int message, int chunk) {
-    const TrafficMessage& m = model_.traffic.messages[at(message)];
     int id = static_cast<int>(flows_.size());
     if (free_.empty()) {
       flows_.emplace_back();
@@ -214,12 +271,12 @@ class Simulation {
       free_.pop_back();
     }
     Flow& flow = flows_[at(id)];
-    flow = {message, chunk, m.bytes, 0, now_, flow.version + 1, true};
-    for (const int link : model_.links[at(message)]) {
+    flow = {message, chunk, model_.traffic.messages[at(message)].bytes, 0, now_, flow.version + 1, true, false};
+    for (const int link : model_.linksOf(message)) {
       onLink_[at(link)].push_back(id);
       markDirty(link);
     }
-    changed_.push_back(id);
+    change(id);
   }
 
   void endFlow(int id) {
@@ -227,14 +284,14 @@ class Simulation {
     const TrafficMessage& m = model_.traffic.messages[at(flow.message)];
     flows_[at(id)].isOpen = false;
     free_.push_back(id);
-    for (const int link : model_.links[at(flow.message)]) {
-      std::erase(onLink_[at(link)], id);
+    for (const int link : model_.linksOf(flow.message)) {
+      std::vector<int>& others = onLink_[at(link)];
+      *std::ranges::find(others, id) = others.back();
+      others.pop_back();
       markDirty(link);
     }
-    auto& queue = queues_[at(m.pair)];
-    queue.pop_front();
-    if (!queue.empty()) startFlow(queue.front().message, queue.front().chunk);
-    const double there = now_ + map_.level(model_.levels[at(flow.message)]).alpha;
+    startNext(m.pair);
+    const double there = now_ + model_.alphas[at(flow.message)];
     events_.push({there, Kind::arrival, flow.message, flow.chunk});
     finished_ = std::max(finished_, there);
     for (ChunkState& chunk : ranks_[at(m.sender)].active)
@@ -248,20 +305,23 @@ class Simulation {
     dirty_.push_back(link);
   }
 
+  void change(int id) {
+    if (std::exchange(flows_[at(id)].isChanged, true)) return;
+    changed_.push_back(id);
+  }
+
   void settleLinks() {
     for (const int link : dirty_) {
       isDirty_[at(link)] = 0;
-      changed_.insert(changed_.end(), onLink_[at(link)].begin(), onLink_[at(link)].end());
+      for (const int id : onLink_[at(link)]) change(id);
     }
     dirty_.clear();
-    std::ranges::sort(changed_);
-    changed_.erase(std::unique(changed_.begin(), changed_.end()), changed_.end());
     for (const int id : changed_) {
       Flow& flow = flows_[at(id)];
+      flow.isChanged = false;
       if (!flow.isOpen) continue;
-      const double beta = map_.level(model_.levels[at(flow.message)]).beta;
-      double rate = beta > 0 ? 1 / beta : never;
-      for (const int link : model_.links[at(flow.message)])
+      double rate = model_.rates[at(flow.message)];
+      for (const int link : model_.linksOf(flow.message))
         rate = std::min(rate, model_.capacities[at(link)] / static_cast<double>(onLink_[at(link)].size()));
       if (rate == flow.rate) continue;
       if (flow.rate > 0) flow.remaining = std::max(0.0, flow.remaining - flow.rate * (now_ - flow.since));
@@ -273,28 +333,48 @@ class Simulation {
     changed_.clear();
   }
 
-  const CostMap& map_;
   int chunks_;
   int window_;
   Model model_;
   double now_ = 0, finished_ = 0;
+  std::vector<double> completed_;  // per chunk
   std::priority_queue<Event> events_;
-  std::vector<std::uint8_t> arrived_;  // per chunk and message
+  std::vector<int> awaited_;  // per chunk and step: messages that have not come
   std::vector<Flow> flows_;
   std::vector<int> free_, changed_, dirty_;
   std::vector<std::vector<int>> onLink_;  // flows
   std::vector<std::uint8_t> isDirty_;
   std::vector<RankState> ranks_;
-  std::vector<std::deque<Waiting>> queues_;  // per pair: the message that is on its way, and those behind it
+  std::vector<Queue> queues_;  // per pair
+  std::vector<Waiting> waiting_;
+  std::vector<int> freeWaiting_;
 };
+
+void checkFits(const Plan& plan, const CostMap& map) {
+  if (plan.request.ranks != map.ranks())
+    fail(taccInvalidArgument, "cost model: the plan is for {} ranks, the machine has {}", plan.request.ranks,
+         map.ranks());
+}
 
 }  // namespace
 
 double simulate(const Plan& plan, const CostMap& map, const CostCall& call) {
-  if (plan.request.ranks != map.ranks())
-    fail(taccInvalidArgument, "cost model: the plan is for {} ranks, the machine has {}", plan.request.ranks,
-         map.ranks());
-  return Simulation(plan, map, call).run();
+  checkFits(plan, map);
+  const int chunks = chunksOf(call);
+  return Simulation(plan, map, call.bytes / chunks, chunks, call.window).run();
+}
+
+double simulateLong(const Plan& plan, const CostMap& map, const CostCall& call) {
+  checkFits(plan, map);
+  const int chunks = chunksOf(call), window = std::max(1, call.window), played = 5 * window;
+  Simulation simulation(plan, map, call.bytes / chunks, std::min(chunks, played), window);
+  const double seconds = simulation.run();
+  if (chunks <= played) return seconds;
+  // In the middle, where the first chunks have made room for others and the last have not begun to run out. Chunks may
+  // come in bunches of a window.
+  const int first = 2 * window - 1, last = 4 * window - 1;
+  const double pace = (simulation.completedAt(last) - simulation.completedAt(first)) / (last - first);
+  return seconds + (chunks - played) * pace;
 }
 
 }  // namespace tacc

@@ -29,4 +29,9 @@ int chunksOf(const CostCall& call) noexcept;
 /// byte left.
 double simulate(const Plan& plan, const CostMap& map, const CostCall& call);
 
+/// The same for calls of any length, in the time that five windows of chunks take: those in the middle of a long call
+/// follow one another at one pace. Within 5 % of simulate() for 98 of 100 plans and calls of 40 chunks, never off by
+/// more than an eighth (tests/selection/regret_test.cpp).
+double simulateLong(const Plan& plan, const CostMap& map, const CostCall& call);
+
 }  // namespace tacc

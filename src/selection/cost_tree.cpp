@@ -77,9 +77,9 @@ double CostLoad::treeTime(const TreeLoad& load, bool isDown) {
       });
     }
     for (const int child : tier) {
-      forCrossings(child, [&](int l, double& out, double& in, std::size_t, std::size_t) {
-        const double capacity = map_.level(l).uplinkBytesPerSecond;
-        if (capacity > 0) shared[at(child)] = std::max(shared[at(child)], std::max(out, in) / capacity);
+      forCrossings(child, [&](int l, double& out, double& in, std::size_t from, std::size_t to) {
+        shared[at(child)] = std::max(
+            {shared[at(child)], out * perByteOf(l, static_cast<int>(from)), in * perByteOf(l, static_cast<int>(to))});
       });
       forWires(child, [&](int l, std::size_t wire) {
         shared[at(child)] = std::max(shared[at(child)], crossWire[at(l)][wire] / map_.level(l).linkBytesPerSecond);
@@ -91,10 +91,13 @@ double CostLoad::treeTime(const TreeLoad& load, bool isDown) {
     }
   }
 
-  /// Of the message above `child`, which shares the port with so many bytes.
+  /// Of the message above `child`, which shares the port of its parent with so many bytes.
   const auto transferOf = [&](int child, double atPort) {
     const CostLevel& level = map_.level(meets[at(child)]);
-    return std::max({atPort / map_.port(), shared[at(child)], bytesOf(child) * level.beta}) + level.alpha;
+    const double bytes = bytesOf(child);
+    return std::max({atPort / map_.port(rankOf(tree.node(child).parent)), bytes / map_.port(rankOf(child)),
+                     shared[at(child)], bytes * level.beta}) +
+           level.alpha;
   };
 
   std::vector<double> ready(at(places), 0.0);  // down: has its data; up: may send

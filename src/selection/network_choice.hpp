@@ -16,19 +16,27 @@ struct NetworkQuestion {
   int window = 4;                 // chunks under way together
   double messageBytes = 0;        // of a block of a chunk, as the call will be cut; 0: as is best for each algorithm
   double leastChunk = 16 * 1024;  // bytes; what is cut as is best is not cut into smaller chunks
+  /// Where it is quick enough, plans of the candidates that come into question are played message by message. Only with
+  /// messageBytes.
+  bool isPlayed = false;
 };
+
+/// Plans between more ranks than that are priced by their patterns alone.
+inline constexpr int mostRanksPlayed = 64;
 
 struct NetworkCandidate {
   const Algorithm* algorithm = nullptr;
   bool isPossible = false;  // it serves the request and has a price
   double chunkBytes = 0;    // with which it was priced
   double seconds = 0;
-  double alone = 0;    // of one chunk by itself, latencies and all
-  double busiest = 0;  // of the whole call, at the busiest port, uplink or CPU: no cutting gets below
-  std::string reason;  // one phrase: why it comes before the others, or why not
+  double alone = 0;       // of one chunk by itself, latencies and all
+  double busiest = 0;     // of the whole call, at the busiest port, uplink or CPU: no cutting gets below
+  bool isPlayed = false;  // seconds: found by playing the plan
+  std::string reason;     // one phrase: why it comes before the others, or why not
 };
 
-/// All algorithms: the possible ones by predicted time, then the others, each as in the registry. A pure function of
+/// All algorithms: the possible ones by predicted time, then the others, each as in the registry. Those whose plans
+/// were played come before those of which the quick price was enough to see that they are slower. A pure function of
 /// its arguments: ranks that agree on them choose alike. At 40,960 ranks on three levels it takes some tens of
 /// milliseconds.
 std::vector<NetworkCandidate> chooseNetworkAlgorithm(const NetworkQuestion& question, const CostMap& map);

@@ -4,24 +4,29 @@
 
 #include <algorithm>
 #include <bit>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "selection/network_selection.hpp"
+#include "selection/selection.hpp"
 
 namespace tacc {
 namespace {
 
-/// The model has to promise so much more than the simple rule's algorithm: it is a model. Simulations of machines and
-/// sizes put its prices within 5 % five times in six (docs/sim.md). It is wrong by more where all send to all at once
-/// and the topology is not known, or was measured in bad hours.
-constexpr double clearly = 1.1, clearlyAllAtOnce = 1.5;
-/// Messages of a few hundred bytes and less cost the same.
-constexpr std::size_t leastBytes = 64;
 /// Of a processor, for a byte that is combined or copied.
 constexpr double byteSeconds = 1e-10;
+constexpr std::optional<std::uint32_t> nowhere;
+/// Messages that share a link with others' may take so many times as long as those that have a port for themselves.
+constexpr double sharedSeconds = 3;
 
-bool sendsAllAtOnce(const Algorithm& algorithm) { return algorithm.name == "oneshot" || algorithm.name == "twoshot"; }
+/// The size at which calls of `bytes` are priced. Powers of two for themselves, as most sizes are, and a byte more may
+/// be cut into twice as many chunks; in between the middle of what lies below one and a half times a power, or above.
+std::size_t sizeOfClass(std::size_t bytes) {
+  const std::size_t power = std::bit_floor(std::max<std::size_t>(bytes, 1));
+  if (bytes <= power || power < 8) return power;
+  return bytes < power + power / 2 ? power + power / 4 : power + power / 4 * 3;
+}
 
 /// What joins the members of a level's groups, as level `at` of the topology has it. `members`: a host of each.
 void join(CostLevel& to, const Topology& topology, int at, const std::vector<std::uint32_t>& members) {
@@ -36,6 +41,46 @@ void join(CostLevel& to, const Topology& topology, int at, const std::vector<std
   }
 }
 
+/// "25 MB/s", or "12.5 to 25 MB/s".
+std::string describeCapacities(const Capacities& capacities) {
+  const double least = capacities.least() * 1e-6, most = capacities.most() * 1e-6;
+  if (most == 0) return fmt::format("{:.4g} MB/s and more", least);
+  return least == most ? fmt::format("{:.4g} MB/s", least) : fmt::format("{:.4g} to {:.4g} MB/s", least, most);
+}
+
+/// What each host's own link carries: as the topology says, else as much as one stream between hosts that are near each
+/// other, alone; where nobody knows that either, as the ring of all hosts.
+std::vector<double> hostLinks(const Topology& topology, const std::vector<std::optional<std::uint32_t>>& places,
+                              const NetworkSpeed& speed) {
+  double stream = 0;
+  for (int l = 1; l < topology.levels(); ++l) stream = std::max(stream, topology.level(l).bandwidth.value_or(0));
+  if (stream == 0) stream = speed.bytesPerSecond;
+  std::vector<double> links;
+  for (const auto& place : places) links.push_back(place ? topology.uplink(0, *place).value_or(stream) : stream);
+  return links;
+}
+
+/// The whole is the first level at which all hosts meet: what is further out costs them nothing.
+int outermostOf(const Topology& topology, const std::vector<std::optional<std::uint32_t>>& places) {
+  int outermost = 1;
+  for (const auto& place : places) outermost = std::max(outermost, topology.meet(*places.front(), *place));
+  return outermost;
+}
+
+/// Whoever is alone in a group, of these hosts, has its uplink for itself, as a part of its own link.
+void narrowByOwnUplinks(std::vector<double>& links, const Topology& topology,
+                        const std::vector<std::optional<std::uint32_t>>& places, int outermost) {
+  for (int l = 1; l < outermost; ++l) {
+    std::map<std::uint32_t, int> members;
+    for (const auto& place : places) ++members[topology.groupOf(l, *place)];
+    for (std::size_t n = 0; n < places.size(); ++n) {
+      const std::uint32_t group = topology.groupOf(l, *places[n]);
+      if (const auto uplink = topology.uplink(l, group); uplink && members[group] == 1)
+        links[n] = std::min(links[n], *uplink);
+    }
+  }
+}
+
 }  // namespace
 
 CostMachine costMachineOf(const Topology& topology, const std::vector<std::string>& hosts,
@@ -47,18 +92,25 @@ CostMachine costMachineOf(const Topology& topology, const std::vector<std::strin
   const bool isKnown = std::ranges::all_of(places, [](const auto& place) { return place.has_value(); });
   CostMachine machine;
   machine.ranks = 0;
+  const int outermost = isKnown ? outermostOf(topology, places) : topology.root();
+  std::vector<double> links = hostLinks(topology, isKnown ? places : std::vector(hosts.size(), nowhere), speed);
+  if (isKnown) narrowByOwnUplinks(links, topology, places, outermost);
   std::vector<int> firstRank;
-  for (const int ranks : ranksOf) {
+  std::vector<double> ports;
+  for (std::size_t n = 0; n < hosts.size(); ++n) {
     firstRank.push_back(machine.ranks);
-    machine.ranks += ranks;
+    machine.ranks += ranksOf[n];
+    ports.insert(ports.end(), static_cast<std::size_t>(ranksOf[n]), links[n]);
   }
+  const double stream = std::ranges::max(links);  // where nobody knows what one stream carries, only links limit it
+  machine.ports = ports;
   machine.gamma = byteSeconds;
   machine.overhead = speed.overhead;
   /// `at`: the level of the topology; 0: of the hosts' inside.
-  const auto level = [&](std::vector<int> begins, int at, double uplink) {
+  const auto level = [&](std::vector<int> begins, int at, Capacities uplinks) {
     const Level& from = topology.level(at);
-    CostLevel to{std::move(begins), from.alpha.value_or(speed.latency),
-                 1 / from.bandwidth.value_or(speed.bytesPerSecond), uplink};
+    CostLevel to{std::move(begins), from.alpha.value_or(speed.latency), 1 / from.bandwidth.value_or(stream),
+                 std::move(uplinks)};
     if (isKnown && at > 0) {
       std::vector<std::uint32_t> members;  // the first host of each
       for (std::size_t n = 0; n < hosts.size(); ++n)
@@ -69,47 +121,34 @@ CostMachine costMachineOf(const Topology& topology, const std::vector<std::strin
     machine.levels.push_back(std::move(to));
   };
   if (machine.ranks > static_cast<int>(hosts.size())) {
-    level(firstRank, 0, speed.bytesPerSecond);
+    level(firstRank, 0, links);
     machine.levels.back().alpha = speed.latency;
-    machine.levels.back().beta = 1 / speed.bytesPerSecond;
-  }
-  // The whole is the first level at which all hosts meet: what is further out costs them nothing.
-  int outermost = topology.root();
-  if (isKnown) {
-    outermost = 1;
-    for (const auto& place : places) outermost = std::max(outermost, topology.meet(*places.front(), *place));
+    machine.levels.back().beta = 1 / stream;
   }
   for (int l = 1; isKnown && l < outermost; ++l) {
     std::vector<int> begins;
-    double uplink = 0;
+    std::vector<double> uplinks;
     for (std::size_t n = 0; n < hosts.size(); ++n) {
       const std::uint32_t group = topology.groupOf(l, *places[n]);
       if (n > 0 && group == topology.groupOf(l, *places[n - 1])) continue;
       begins.push_back(firstRank[n]);
-      const double own = topology.uplink(l, group).value_or(0);
-      if (own > 0) uplink = uplink == 0 ? own : std::min(uplink, own);
+      uplinks.push_back(topology.uplink(l, group).value_or(0));
     }
     if (begins.size() == hosts.size()) continue;
-    level(std::move(begins), l, uplink);
+    level(std::move(begins), l, std::move(uplinks));
   }
   level({0}, outermost, 0);
-  machine.portBytesPerSecond = speed.bytesPerSecond;
-  // Several streams of a host can carry more than the one that was measured, if its card does.
-  if (isKnown && machine.ranks == static_cast<int>(hosts.size()))
-    machine.portBytesPerSecond = std::max(speed.bytesPerSecond, topology.uplink(0, *places.front()).value_or(0));
   return machine;
 }
 
 std::string describeMachine(const CostMachine& machine) {
   std::string text;
+  if (machine.ports.limit()) text += fmt::format("{} a rank's port\n", describeCapacities(machine.ports));
   for (std::size_t l = 0; l < machine.levels.size(); ++l) {
     const CostLevel& level = machine.levels[l];
-    text += fmt::format("level {}: {} group{} of ranks, {:.1f} us, {:.4g} MB/s a stream{}\n", l, level.begins.size(),
-                        level.begins.size() == 1 ? "" : "s", level.alpha * 1e6, 1e-6 / level.beta,
-                        level.uplinkBytesPerSecond > 0
-                            ? fmt::format(", {:.4g} MB/s a group to the outside", level.uplinkBytesPerSecond * 1e-6)
-                            : std::string());
-    text.pop_back();
+    text += fmt::format("level {}: {} group{} of ranks, {:.1f} us, {:.4g} MB/s a stream", l, level.begins.size(),
+                        level.begins.size() == 1 ? "" : "s", level.alpha * 1e6, 1e-6 / level.beta);
+    if (level.uplinks.limit()) text += fmt::format(", {} a group to the outside", describeCapacities(level.uplinks));
     for (const std::uint32_t& side : level.dimensions)
       text += fmt::format("{}{}", &side == level.dimensions.data() ? ", a torus of " : " x ", side);
     if (level.linkBytesPerSecond > 0) text += fmt::format(", {:.4g} MB/s a link", level.linkBytesPerSecond * 1e-6);
@@ -148,43 +187,33 @@ std::vector<int> dimensionsOf(const CostMachine& machine) {
   return sides;
 }
 
-NetworkChooser::NetworkChooser(CostMachine machine, NetworkSpeed speed)
+NetworkChooser::NetworkChooser(CostMachine machine)
     : map_(std::move(machine)),
-      speed_(speed),
+      rate_(std::min(map_.port(), sharedSeconds * map_.leastShare())),
       groups_(groupsOf(map_.machine())),
       dimensions_(dimensionsOf(map_.machine())) {}
 
-const Algorithm& NetworkChooser::preferred(Collective collective, std::size_t bytes) const {
-  return selectNetworkAlgorithm({request(collective, 0), bytes, speed_, {}});
+std::size_t NetworkChooser::messageBytes(Collective collective, std::size_t bytes, int lanes) const {
+  return tacc::messageBytes(rate_, bytesOfAll(request(collective, 0), bytes), lanes);
 }
 
-std::vector<NetworkCandidate> NetworkChooser::priceAll(Collective collective, std::size_t bytes) const {
-  NetworkQuestion question;
-  question.request = request(collective, 0);
-  question.bytes = static_cast<double>(bytes);
-  question.messageBytes = static_cast<double>(messageBytes(speed_, bytesOfAll(question.request, bytes), 1));
-  std::vector<NetworkCandidate> candidates = chooseNetworkAlgorithm(question, map_);
-  const auto simple = std::ranges::find(candidates, &preferred(collective, bytes), &NetworkCandidate::algorithm);
-  if (simple == candidates.begin() || simple == candidates.end() || !simple->isPossible) return candidates;
-  const auto better = std::find_if(candidates.begin(), simple, [&](const NetworkCandidate& candidate) {
-    return candidate.seconds * (sendsAllAtOnce(*candidate.algorithm) ? clearlyAllAtOnce : clearly) < simple->seconds;
-  });
-  if (better == simple) simple->reason += "; kept, as nothing is clearly faster";
-  std::rotate(candidates.begin(), better, better + 1);
+const std::vector<NetworkCandidate>& NetworkChooser::explain(Collective collective, std::size_t bytes) {
+  const std::size_t priced = sizeOfClass(bytes);
+  std::vector<NetworkCandidate>& candidates = candidates_[{collective, priced}];
+  if (candidates.empty()) {
+    NetworkQuestion question;
+    question.request = request(collective, 0);
+    question.bytes = static_cast<double>(priced);
+    question.messageBytes = static_cast<double>(messageBytes(collective, priced, 1));
+    question.isPlayed = true;
+    candidates = chooseNetworkAlgorithm(question, map_);
+  }
   return candidates;
 }
 
 const Algorithm& NetworkChooser::choose(Collective collective, int root, std::size_t bytes, std::string_view forced) {
-  if (!forced.empty()) return selectNetworkAlgorithm({request(collective, root), bytes, speed_, forced});
-  const int sizeClass = static_cast<int>(std::bit_width(std::max(bytes, leastBytes)));
-  const Algorithm*& chosen = chosen_[{collective, sizeClass}];
-  if (chosen == nullptr) chosen = priceAll(collective, std::size_t{1} << (sizeClass - 1)).front().algorithm;
-  return *chosen;
-}
-
-std::vector<NetworkCandidate> NetworkChooser::explain(Collective collective, std::size_t bytes) {
-  const int sizeClass = static_cast<int>(std::bit_width(std::max(bytes, leastBytes)));
-  return priceAll(collective, std::size_t{1} << (sizeClass - 1));
+  if (!forced.empty()) return selectAlgorithm({request(collective, root), bytes, false, forced}, {});
+  return *explain(collective, bytes).front().algorithm;
 }
 
 }  // namespace tacc

@@ -1,5 +1,5 @@
-// Chooses the algorithm of the part of a call that is between hosts: what the cost model says of the agreed topology
-// and speed, where it is clear enough to leave the simple rule. All ranks give it the same values and choose alike.
+// Chooses the algorithm of the part of a call that is between hosts: the fastest by the cost model of the agreed
+// topology and speed. All ranks give it the same values and choose alike.
 #pragma once
 
 #include <map>
@@ -34,7 +34,7 @@ std::vector<int> dimensionsOf(const CostMachine& machine);
 
 class NetworkChooser {
  public:
-  NetworkChooser(CostMachine machine, NetworkSpeed speed);
+  explicit NetworkChooser(CostMachine machine);
 
   const CostMachine& machine() const noexcept { return map_.machine(); }
   int ranks() const noexcept { return map_.ranks(); }
@@ -45,23 +45,24 @@ class NetworkChooser {
     return {collective, map_.ranks(), root, groups_, dimensions_};
   }
 
-  /// `bytes`: split: of the vector; stack: of one block. Sizes are told apart by powers of two, and whoever is the root
-  /// makes no difference. A forced algorithm that cannot serve the request is an Error (taccInvalidUsage) that lists
-  /// those that can.
+  /// Into messages of how many bytes a call is cut; `bytes` as below, `lanes` as in network_selection.hpp.
+  std::size_t messageBytes(Collective collective, std::size_t bytes, int lanes) const;
+
+  /// `bytes`: split: of the vector; stack: of one block. Sizes are told apart by three classes a power of two, and
+  /// whoever is the root makes no difference. A forced algorithm that cannot serve the request is an Error
+  /// (taccInvalidUsage) that lists those that can.
   const Algorithm& choose(Collective collective, int root, std::size_t bytes, std::string_view forced);
 
   /// All candidates, the chosen one first.
-  std::vector<NetworkCandidate> explain(Collective collective, std::size_t bytes);
+  const std::vector<NetworkCandidate>& explain(Collective collective, std::size_t bytes);
 
  private:
-  std::vector<NetworkCandidate> priceAll(Collective collective, std::size_t bytes) const;
-  const Algorithm& preferred(Collective collective, std::size_t bytes) const;
-
   CostMap map_;
-  NetworkSpeed speed_;
+  double rate_;  // bytes per second of a stream, by which calls are cut
   std::vector<std::vector<int>> groups_;
   std::vector<int> dimensions_;
-  std::map<std::tuple<Collective, int>, const Algorithm*> chosen_;  // by size class
+  std::map<std::tuple<Collective, std::size_t>, std::vector<NetworkCandidate>>
+      candidates_;  // by the size at which a class is priced
 };
 
 }  // namespace tacc

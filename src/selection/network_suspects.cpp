@@ -24,10 +24,10 @@ constexpr double hopeless = 2;
 std::vector<Slowing> suspectsOf(const CostMachine& machine) {
   std::vector<Slowing> suspects;
   for (std::size_t l = 0; l < machine.levels.size(); ++l)
-    if (machine.levels[l].uplinkBytesPerSecond > 0)
-      suspects.emplace_back([l](CostMachine& slow, double factor) { slow.levels[l].uplinkBytesPerSecond /= factor; });
+    if (machine.levels[l].uplinks.limit())
+      suspects.emplace_back([l](CostMachine& slow, double factor) { slow.levels[l].uplinks.divideBy(factor); });
   suspects.emplace_back([](CostMachine& slow, double factor) {
-    slow.portBytesPerSecond /= factor;
+    slow.ports.divideBy(factor);
     for (CostLevel& level : slow.levels) level.beta *= factor;
   });
   suspects.emplace_back([](CostMachine& slow, double factor) {

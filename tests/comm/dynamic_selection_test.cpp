@@ -19,9 +19,9 @@ NetworkChooser slowSwitch(const NetworkSpeed& speed) {
   CostMachine machine;
   machine.ranks = 8;
   machine.levels = {{{0}, speed.latency, 1 / speed.bytesPerSecond, 0}};
-  machine.portBytesPerSecond = speed.bytesPerSecond;
+  machine.ports = speed.bytesPerSecond;
   machine.overhead = speed.overhead;
-  return {machine, speed};
+  return NetworkChooser(machine);
 }
 
 struct Learnt {
@@ -33,7 +33,7 @@ struct Learnt {
 Learnt learn(Collective collective, std::size_t bytes, double seconds) {
   const NetworkSpeed speed{5e-6, 10e6, 1e-6};
   NetworkChooser chooser = slowSwitch(speed);
-  DynamicSelection selection(chooser, speed, 0);
+  DynamicSelection selection(chooser, 0);
   Learnt learnt;
   for (int call = 0; call < 2400; ++call) {
     selection.begin();
@@ -68,7 +68,7 @@ TEST(DynamicSelection, AlgorithmsWithFewMessagesAreTried) {
 double learnFrom(Collective collective, std::size_t bytes, double least, double most) {
   const NetworkSpeed speed{5e-6, 60e6, 1e-6};
   NetworkChooser chooser = slowSwitch(speed);
-  DynamicSelection selection(chooser, speed, 0);
+  DynamicSelection selection(chooser, 0);
   for (int call = 0; call < 6000; ++call) {
     selection.begin();
     (void)selection.choose(chooser, collective, 0, bytes, 1);

@@ -9,10 +9,11 @@ namespace {
 
 constexpr std::size_t kiB = 1024, miB = 1024 * kiB;
 
-NetworkSpeed linkOf(double mbit) { return {.bytesPerSecond = mbit * 1e6 / 8}; }
+double linkOf(double mbit) { return mbit * 1e6 / 8; }
 
 TEST(MessageBytes, FollowTheLink) {
-  EXPECT_EQ(messageBytes(linkOf(10), 0, 1), 16 * kiB);
+  EXPECT_EQ(messageBytes(linkOf(10), 0, 1), 4 * kiB);
+  EXPECT_EQ(messageBytes(linkOf(200), 0, 1), 16 * kiB);
   EXPECT_EQ(messageBytes(linkOf(1'000), 0, 1), 64 * kiB);
   EXPECT_EQ(messageBytes(linkOf(100'000), 0, 1), 256 * kiB);
 }

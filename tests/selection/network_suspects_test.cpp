@@ -14,7 +14,7 @@ CostMachine twoGroups(double uplink = 25e6) {
   CostMachine machine;
   machine.ranks = 8;
   machine.levels = {{{0, 4}, 50e-6, 1 / 25e6, uplink}, {{0}, 100e-6, 1 / 25e6, 0}};
-  machine.portBytesPerSecond = 25e6;
+  machine.ports = 25e6;
   machine.gamma = 1e-10;
   machine.overhead = 2e-6;
   return machine;

@@ -47,7 +47,7 @@ NetworkSpeed speedOf(const Topology& topology, std::vector<std::uint32_t> hosts,
     const Way way = links.way(hosts[i], hosts[(i + 1) % hosts.size()]);
     speed.latency = std::max(speed.latency, way.latency);
     speed.bytesPerSecond = std::min(speed.bytesPerSecond, way.bytesPerSecond);
-    for (const int link : {way.links.front(), way.links.back()})  // the hosts' cards
+    for (const int link : way.links)
       speed.bytesPerSecond =
           std::min(speed.bytesPerSecond, links.links()[static_cast<std::size_t>(link)].bytesPerSecond);
   }
@@ -68,7 +68,7 @@ Machine::Machine(Topology topology, int ranks, Place place, const NetworkSpeed& 
       fallback_(fallback),
       hosts_(placed(topology_, firstHosts(topology_, ranks), place)),
       speed_(speedOf(topology_, hosts_, fallback)),
-      chooser_(machineOf(topology_, hosts_, speed_), speed_) {}
+      chooser_(machineOf(topology_, hosts_, speed_)) {}
 
 Stage Machine::stage() const {
   return {topology_, fallback_, hosts_, chooser_.machine().gamma, chooser_.machine().overhead};
@@ -86,8 +86,8 @@ CostCall Machine::cut(Collective collective, double bytes, int blocks) const {
   const bool split = partitionOf(collective) == Partition::split;
   CostCall call;
   call.bytes = split ? bytes : bytes / ranks();
-  call.chunkBytes =
-      static_cast<double>(messageBytes(speed_, static_cast<std::size_t>(bytes), 1)) * (split ? blocks : 1);
+  call.chunkBytes = static_cast<double>(chooser_.messageBytes(collective, static_cast<std::size_t>(call.bytes), 1)) *
+                    (split ? blocks : 1);
   return call;
 }
 

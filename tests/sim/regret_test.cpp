@@ -1,0 +1,83 @@
+// The choice on networks drawn at random, played by SimGrid: is what is chosen the fastest of all, or nearly so?
+//
+// TACC_TEST_NETWORKS=600 draws more of them, TACC_TEST_FIRST_NETWORK=1000 others.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <list>
+#include <string>
+#include <vector>
+
+#include "drawn_network.hpp"
+#include "trial.hpp"
+
+namespace tacc::sim {
+namespace {
+
+constexpr int mostHosts = 12;
+constexpr double mostWork = 3e5;  // times the partners of a rank; more is not played
+
+int numberFrom(const char* variable, int otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+TEST(Regret, OfTheChoiceBySimGrid) {
+  const int first = numberFrom("TACC_TEST_FIRST_NETWORK", 0), networks = numberFrom("TACC_TEST_NETWORKS", 60);
+  constexpr Collective collectives[] = {Collective::allReduce, Collective::broadcast, Collective::reduce,
+                                        Collective::allGather, Collective::reduceScatter};
+  std::list<Machine> machines;
+  std::vector<Trial> trials;
+  for (int n = first; n < first + networks; ++n) {
+    Machine& machine = machines.emplace_back(test::drawNetwork(static_cast<std::uint64_t>(n), mostHosts), mostHosts,
+                                             Place::block, NetworkSpeed());
+    const Collective collective = collectives[n % 5];
+    const double bytes = static_cast<double>(std::size_t{64} << (n * 7 % 17)) * machine.ranks();
+    for (const Algorithm& algorithm : algorithms())
+      if (algorithm.serves(machine.chooser().request(collective, 0)))
+        trials.push_back({&machine, collective, bytes, &algorithm});
+  }
+  const std::vector<Outcome> outcomes = performAll(trials, mostWork, 2, [](std::size_t) {});
+
+  struct Point {
+    double regret;
+    std::string what;
+  };
+  std::vector<Point> points;
+  for (std::size_t i = 0; i < trials.size();) {
+    const Trial& trial = trials[i];
+    const bool isStack = partitionOf(trial.collective) == Partition::stack;
+    const auto bytes = static_cast<std::size_t>(isStack ? trial.bytes / trial.machine->ranks() : trial.bytes);
+    const Algorithm* chosen = &trial.machine->chooser().choose(trial.collective, 0, bytes, {});
+    double its = 0, best = 0;
+    std::string_view bestName;
+    for (; i < trials.size() && trials[i].machine == trial.machine; ++i) {
+      if (!outcomes[i].isReplayed) continue;
+      if (trials[i].algorithm == chosen) its = outcomes[i].seconds;
+      if (best > 0 && outcomes[i].seconds >= best) continue;
+      best = outcomes[i].seconds;
+      bestName = trials[i].algorithm->name;
+    }
+    if (its == 0) continue;
+    points.push_back(
+        {its / best,
+         fmt::format("{}: {} of {} bytes: {} {:.1f} us, {} {:.1f} us", test::describeNetwork(trial.machine->topology()),
+                     nameOf(trial.collective), bytes, chosen->name, its * 1e6, bestName, best * 1e6)});
+  }
+  std::ranges::sort(points, std::greater(), &Point::regret);
+  const auto within =
+      static_cast<double>(std::ranges::count_if(points, [](const Point& p) { return p.regret <= 1.1; })) /
+      static_cast<double>(points.size());
+  fmt::print("{} plans on {} networks by SimGrid: {:.2f} % of the choices within 10 %, worst {:.3f}\n", trials.size(),
+             points.size(), 100 * within, points.front().regret);
+  for (std::size_t i = 0; i < 5 && points[i].regret > 1.05; ++i)
+    fmt::print("  {:.3f}  {}\n", points[i].regret, points[i].what);
+  EXPECT_GE(points.size(), static_cast<std::size_t>(networks) * 9 / 10);
+  EXPECT_GE(within, 0.95);
+  EXPECT_LE(points.front().regret, 1.3) << points.front().what;
+}
+
+}  // namespace
+}  // namespace tacc::sim
