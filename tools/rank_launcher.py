@@ -24,7 +24,9 @@ def place(ranks, manner, shape):
     if manner == "block":
         return [hosts[rank // each] for rank in range(ranks)]
     if manner == "cyclic":
-        dealt = [s * shape.hosts + h + 1 for h in range(shape.hosts) for s in range(shape.supernodes)]
+        number = {host.name: n for n, host in enumerate(shape.hosts, 1)}
+        groups = [[number[host.name] for host in member.hosts()] for member in shape.members]
+        dealt = [group[turn] for turn in range(max(map(len, groups))) for group in groups if turn < len(group)]
         return [dealt[rank % shape.count] for rank in range(ranks)]
     kind, _, seed = manner.partition(":")
     if kind != "random" or not (seed or "0").isdigit():

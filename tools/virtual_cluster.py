@@ -5,6 +5,7 @@ carries its title, "virtual-cluster NAME ROLE SHAPE", so the process table is th
 the holders have gone, the namespaces, the links and the hosts' /dev/shm go with them.
 """
 import collections
+import json
 import os
 import re
 import shutil
@@ -37,28 +38,143 @@ class Error(Exception):
     """What the user has to know, in a sentence."""
 
 
-class Shape(collections.namedtuple("Shape", "supernodes hosts host_mbit uplink_mbit")):
-    """SUPERNODES,HOSTS_PER_SUPERNODE,HOST_MBIT,UPLINK_MBIT; a rate of 0 is no limit."""
+class Node(collections.namedtuple("Node", "name kbit delay members")):
+    """A host (no members), or a switch with what is plugged into it; the link that leads on from it, with its rate in kbit/s
+    (0: no limit) and how long it holds a frame on its way, in nanoseconds."""
+
+    def __str__(self):
+        inside = f"({','.join(map(str, self.members))})" if self.members else ""
+        return f"{self.name}:{self.kbit}/{self.delay}{inside}"
+
+    def hosts(self):
+        return [host for member in self.members for host in member.hosts()] if self.members else [self]
+
+
+class Shape:
+    """What a cluster is: what is plugged into its core, and the text by which it is known."""
+
+    def __init__(self, text, members):
+        self.text = text
+        self.members = members
+        self.hosts = [host for member in members for host in member.hosts()]
+        self.switches = {}  # by name
+        self.parents = {}  # the name of the switch that a host or a switch is plugged into
+        self._climb("core", members)
+        if not 1 <= self.count <= MOST_HOSTS:
+            raise Error(f"{self.count} hosts; a cluster has 1 to {MOST_HOSTS}")
+
+    def _climb(self, parent, members):
+        for node in members:
+            self.parents[node.name] = parent
+            if node.members:
+                self.switches[node.name] = node
+                self._climb(node.name, node.members)
 
     @classmethod
     def parse(cls, text):
-        if not re.fullmatch(r"\d+,\d+,\d+,\d+", text):
-            raise Error(f'"{text}" is not SUPERNODES,HOSTS_PER_SUPERNODE,HOST_MBIT,UPLINK_MBIT, such as 2,4,200,200')
-        shape = cls(*map(int, text.split(",")))
-        if not 1 <= shape.count <= MOST_HOSTS:
-            raise Error(f"{shape.count} hosts; a cluster has 1 to {MOST_HOSTS}")
-        return shape
+        """S,H,MBIT,UPLINK; a topology file; or what title() gives."""
+        if re.fullmatch(r"\d+,\d+,\d+,\d+", text):
+            supernodes, hosts, mbit, uplink = map(int, text.split(","))
+            return cls(text, [
+                Node(f"leaf{s + 1}", uplink * 1000, 0,
+                     [Node(f"tacc{s * hosts + h + 1}", mbit * 1000, 0, None) for h in range(hosts)])
+                for s in range(supernodes) if hosts])
+        if text.startswith(TITLE):
+            name, _, nodes = text[len(TITLE):].partition("=")
+            return cls(name, read_nodes(nodes))
+        if os.path.exists(text):
+            return cls(os.path.basename(text).replace(" ", "_"), read_topology(text))
+        raise Error(f'"{text}" is neither SUPERNODES,HOSTS_PER_SUPERNODE,HOST_MBIT,UPLINK_MBIT, such as 2,4,200,200, nor a '
+                    "topology file")
 
     @property
     def count(self):
-        return self.supernodes * self.hosts
+        return len(self.hosts)
 
-    def leaf(self, host):
-        """The switch of host 1, 2, ..."""
-        return f"leaf{(host - 1) // self.hosts + 1}"
+    def title(self):
+        """All of it, without a space."""
+        return f"{TITLE}{self.text}={','.join(map(str, self.members))}"
+
+    def __eq__(self, other):
+        return self.members == other.members
 
     def __str__(self):
-        return ",".join(map(str, self))
+        return self.text
+
+
+TITLE = "network:"
+
+
+def read_nodes(text):
+    """What str() makes of nodes."""
+    def read(at):
+        nodes = []
+        while True:
+            name, kbit, delay = re.compile(r"([\w.-]+):(\d+)/(\d+)").match(text, at).groups()
+            at += len(f"{name}:{kbit}/{delay}")
+            members = None
+            if text[at:at + 1] == "(":
+                members, at = read(at + 1)
+                at += 1
+            nodes.append(Node(name, int(kbit), int(delay), members))
+            if text[at:at + 1] != ",":
+                return nodes, at
+            at += 1
+    return read(0)[0]
+
+
+def topology_program():
+    """tacc_topo, which reads files of topologies; it has been built, or is installed."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    for path in (os.environ.get("TACC_TOPO"), f"{here}/../build/tools/tacc_topo", f"{here}/../../bin/tacc_topo",
+                 shutil.which("tacc_topo")):
+        if path and os.access(path, os.X_OK):
+            return path
+    raise Error("a topology file is read by tacc_topo, which is not there; build it: ./dev build tools/tacc_topo")
+
+
+def line_of(path, level):
+    """":12" for the [[level]] of this number in a file that has such lines."""
+    with open(path, errors="replace") as file:
+        found = [number for number, line in enumerate(file, 1) if line.strip() == "[[level]]"]
+    return f":{found[level - 1]}" if level <= len(found) else ""
+
+
+def read_topology(path):
+    """The nodes of a file that tacc_topo reads: links as the hosts and groups have them. What its levels add to the latency
+    is spread over the links on the way: half at each end."""
+    read = subprocess.run([topology_program(), "--file", path, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True)
+    if read.returncode:
+        raise Error(read.stderr.strip().removeprefix("tacc_topo: "))
+    topology = json.loads(read.stdout)
+    kbit = lambda rate: round(rate * 8e-3) if rate else 0
+    names = [host["name"] for host in topology["hosts"]]
+    for name in names:
+        if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,62}", name):
+            raise Error(f'{path}: "{name}" cannot be the name of a host here: letters, digits, ".", "_" and "-"')
+    nodes = {host["name"]: Node(host["name"], kbit(host["uplink"]), 0, None) for host in topology["hosts"]}
+    latency, top = 0, list(names)  # the names of what is not plugged in yet; a host stands for the switch it is in
+    for number, level in enumerate(topology["levels"], 1):
+        at = f"{path}{line_of(path, number)}: level {number} ({level['name']})"
+        if level["wiring"] != "tree":
+            raise Error(f"{at} is wired as {level['wiring']}; a virtual cluster has switches only, one above the other")
+        reached = max(level["latency"] or 0, latency)
+        for name in top:
+            nodes[name] = nodes[name]._replace(delay=round((reached - latency) / 2 * 1e9))
+        latency = reached
+        if number == len(topology["levels"]):
+            break
+        heads = []
+        for place, group in enumerate(level["groups"], 1):
+            inside = [nodes[name] for name in top if name in set(group["hosts"])]
+            if not group["uplink"]:
+                raise Error(f"{at}: nobody says what leaves the group of {group['hosts'][0]}; give it an uplink")
+            switch = f"leaf{place}" if number == 1 else f"switch{number}.{place}"
+            nodes[group["hosts"][0]] = Node(switch, kbit(group["uplink"]), 0, inside)
+            heads.append(group["hosts"][0])
+        top = heads
+    return [nodes[name] for name in top]
 
 
 def address(host):
@@ -76,6 +192,13 @@ def obstacle():
         return None
     reason = (probe.stderr.strip().splitlines() or ["no reason given"])[-1]
     return f"no virtual cluster here: it takes root, namespaces and rate-limited links ({reason})"
+
+
+def can_hold():
+    """Whether the kernel can hold frames on their way (netem)."""
+    probe = "ip link add name v0 type veth peer name v1 && tc qdisc add dev v0 root netem delay 1ms"
+    return subprocess.run(["unshare", "--net", "sh", "-c", probe], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL).returncode == 0
 
 
 def processes():
@@ -107,16 +230,17 @@ class Cluster:
     def __init__(self, name):
         self.name = name
         self.shape = None
+        self.holds = False
         self.holders = {}
         for pid in processes():
             title = read_title(pid)
             if title and title.name == name:
                 self.holders[title.role] = pid
-                self.shape = Shape.parse(title.shape)
+                self.shape = self.shape or Shape.parse(title.shape)
 
     @property
     def is_up(self):
-        # The core is made last, so what was left half-built has none.
+        # The core is made after all other holders, so what was left half-built has none.
         return "core" in self.holders
 
     def require(self, host=1):
@@ -132,26 +256,36 @@ class Cluster:
                 "env", "-C", os.getcwd(), f"VIRTUAL_CLUSTER={self.name}", *command]
 
     def is_plugged(self, host):
-        shown = self._ip(self.shape.leaf(host), ["-o", "link", "show", f"h{host}"])
+        shown = self._ip(self.switch_of(host), ["-o", "link", "show", f"h{host}"])
         return "state DOWN" not in shown
 
     def plug(self, host, state):
         """Sets the switch's end of the host's cable "up" or "down"."""
-        self._ip(self.shape.leaf(host), ["link", "set", f"h{host}", state])
+        self._ip(self.switch_of(host), ["link", "set", f"h{host}", state])
+
+    def switch_of(self, host):
+        """The switch that host 1, 2, ... is plugged into."""
+        return self.shape.parents[self.shape.hosts[host - 1].name]
 
     def limit(self, link, mbit):
-        """Changes the rate of a link that has one: "3" is host 3's, "leaf1" a supernode's uplink. What is on its way stays."""
-        if re.fullmatch(r"leaf\d+", link) and link in self.holders:
-            ends, old = [(link, "uplink"), ("core", f"s{link[4:]}")], self.shape.uplink_mbit
-        elif re.fullmatch(r"\d+", link) and f"host{link}" in self.holders:
-            ends, old = [(f"host{link}", "eth0"), (self.shape.leaf(int(link)), f"h{link}")], self.shape.host_mbit
-        else:
+        """Changes the rate of a link that has one: "3" is host 3's, "leaf1" a switch's uplink. What is on its way stays."""
+        host = int(link) if link.isdigit() and 1 <= int(link) <= self.shape.count else None
+        node = self.shape.hosts[host - 1] if host else self.shape.switches.get(link)
+        if node is None:
             raise Error(f'there is no link "{link}": links are hosts, 1 to {self.shape.count}, and uplinks, '
-                        f"leaf1 to leaf{self.shape.supernodes}")
-        if old == 0 or mbit < 1:
-            raise Error(f"link {link} goes at {old} Mbit/s (0: no limit); a limited link can be set to 1 Mbit/s or more")
-        for role, device in ends:
-            self._shape(role, device, mbit, "change")
+                        f"{' '.join(self.shape.switches)}")
+        if node.kbit == 0 or mbit < 1:
+            raise Error(f"link {link} goes at {node.kbit / 1000:g} Mbit/s (0: no limit); a limited link can be set to 1 Mbit/s "
+                        "or more")
+        for role, device in self._ends(node, host):
+            self._shape(role, device, node._replace(kbit=mbit * 1000), "change")
+
+    def _ends(self, node, host):
+        """Both ends of the link that leads on from a node: where, and which device."""
+        parent = self.shape.parents[node.name]
+        if host:
+            return [(f"host{host}", "eth0"), (parent, f"h{host}")]
+        return [(node.name, "uplink"), (parent, f"s{list(self.shape.switches).index(node.name) + 1}")]
 
     def _ip(self, role, words, text=""):
         command = ["nsenter", "--target", str(self.holders[role]), "--net", "ip", *words]
@@ -160,26 +294,26 @@ class Cluster:
     def build(self, shape):
         """Makes the cluster, the core last. Whoever calls this destroys what a failure leaves behind."""
         self.shape = shape
-        leaves = range(1, shape.supernodes + 1)
-        hosts = range(1, shape.count + 1)
-        names = "127.0.0.1 localhost\n" + "".join(f"{address(host)} tacc{host}\n" for host in hosts)
-        started = [self._hold(f"leaf{leaf}", ["--net"], SWITCH) for leaf in leaves]
-        started += [self._hold(f"host{host}", ["--net", "--uts", "--ipc", "--mount"], HOST, f"tacc{host}", names)
-                    for host in hosts]
+        self.holds = can_hold()
+        hosts = list(enumerate(shape.hosts, 1))
+        names = "127.0.0.1 localhost\n" + "".join(f"{address(host)} {node.name}\n" for host, node in hosts)
+        started = [self._hold(switch, ["--net"], SWITCH) for switch in shape.switches]
+        started += [self._hold(f"host{host}", ["--net", "--uts", "--ipc", "--mount"], HOST, node.name, names)
+                    for host, node in hosts]
         for holder in started:
             self._await(holder)
-        for leaf in leaves:
-            self._ip(f"leaf{leaf}", BRIDGE)
-        for host in hosts:
-            self._link(f"host{host}", "eth0", shape.leaf(host), f"h{host}", shape.host_mbit)
-            self._ip(f"host{host}", ["-batch", "-"], f"link set lo up\naddr add {address(host)}/24 dev eth0\n")
+        for switch in shape.switches:
+            self._ip(switch, BRIDGE)
         self._await(self._hold("core", ["--net"], SWITCH))
         self._ip("core", BRIDGE)
-        for leaf in leaves:
-            self._link(f"leaf{leaf}", "uplink", "core", f"s{leaf}", shape.uplink_mbit)
+        for host, node in hosts:
+            self._link(node, host)
+            self._ip(f"host{host}", ["-batch", "-"], f"link set lo up\naddr add {address(host)}/24 dev eth0\n")
+        for node in shape.switches.values():
+            self._link(node, None)
 
     def _hold(self, role, namespaces, script, *words):
-        title = f"virtual-cluster {self.name} {role} {self.shape}"
+        title = f"virtual-cluster {self.name} {role} {self.shape.title()}"
         holder = subprocess.Popen(["unshare", *namespaces, "bash", "-c", script, title, *words],
                                   cwd="/", stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
         self.holders[role] = holder.pid
@@ -190,24 +324,27 @@ class Cluster:
         if holder.stdout.readline() != b"ready\n":
             raise Error("a host or a switch could not be started")
 
-    def _link(self, role, device, switch, port, mbit):
+    def _link(self, node, host):
         """A cable; both ends hold back what is above the rate."""
-        ends = [(role, device), (switch, port)]
+        (role, device), (switch, port) = ends = self._ends(node, host)
         subprocess.run(["ip", "link", "add", device, "netns", str(self.holders[role]), "type", "veth", "peer", "name", port,
                         "netns", str(self.holders[switch])], check=True)
         for end, name in ends:
             bridge = "" if name == "eth0" else f"link set {name} master br0\n"
             self._ip(end, ["-batch", "-"], f"{bridge}link set {name} addrgenmode none up\n")
-            if mbit > 0:
-                self._shape(end, name, mbit, "add")
+            self._shape(end, name, node, "add")
 
-    def _shape(self, role, device, mbit, verb):
+    def _shape(self, role, device, node, verb):
         # Token buckets refill continuously; a millisecond's worth of burst lets fast links reach their rate. TCP hands down
         # up to 64 KiB at a time, which count with the headers of 45 frames: a smaller bucket takes them apart, and every
         # frame costs a timer.
-        burst = max(72 << 10, mbit * 125)
-        subprocess.run(["nsenter", "--target", str(self.holders[role]), "--net", "tc", "qdisc", verb, "dev", device,
-                        "root", "tbf", "rate", f"{mbit}mbit", "burst", str(burst), "latency", "400ms"], check=True)
+        change = lambda *words: subprocess.run(["nsenter", "--target", str(self.holders[role]), "--net", "tc", "qdisc", verb,
+                                                "dev", device, *words], check=True)
+        if node.kbit:
+            burst = max(72 << 10, node.kbit // 8)
+            change("root", "handle", "1:", "tbf", "rate", f"{node.kbit}kbit", "burst", str(burst), "latency", "400ms")
+        if node.delay and verb == "add" and self.holds:
+            change(*(["parent", "1:1"] if node.kbit else ["root"]), "netem", "delay", f"{node.delay / 1000:g}us", "limit", "100000")
 
     def destroy(self):
         """Ends the holders and every process that is in one of their namespaces. Returns when all have gone."""

@@ -1,56 +1,124 @@
 #include "coordinator/cluster_shape.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <set>
+#include <sstream>
 #include <stdexcept>
+
+#include "coordinator/process.hpp"
+#include "coordinator/tools.hpp"
 
 namespace tacc::bench {
 namespace {
 
 /// What tools/cluster lets a link pass at once: a millisecond's worth, and this at least.
-constexpr size_t leastBurst = 72 << 10, burstPerMbit = 125;
+constexpr double leastBurst = 72 << 10, burstPerMbit = 125;
 /// A link fills up again while calls empty it, and not every call sends all its bytes over every link.
-constexpr size_t burstsSent = 8;
-constexpr size_t mostCallsPerBurst = 64;
+constexpr double burstsSent = 8, mostCallsPerBurst = 64;
+constexpr std::chrono::seconds patience{60};
 
-double secondsThrough(int mbit, size_t ends, size_t bytes) {
-  if (mbit == 0 || ends < 2) return 0;
-  const double share = 2.0 * static_cast<double>(ends - 1) / static_cast<double>(ends);
-  return share * static_cast<double>(bytes) * 8 / (mbit * 1e6);
+[[noreturn]] void reject(const std::string& text, const std::string& why) {
+  throw std::invalid_argument(fmt::format(
+      "--cluster \"{}\" is neither SUPERNODES,HOSTS_PER_SUPERNODE,HOST_MBIT,UPLINK_MBIT, such as 2,4,200,200, nor a "
+      "topology file{}",
+      text, why));
+}
+
+std::vector<ClusterShape::Host> equalHosts(int supernodes, int hosts, int hostMbit, int uplinkMbit) {
+  std::vector<ClusterShape::Host> all;
+  for (int i = 0; i < supernodes * hosts; ++i) {
+    const std::string name = fmt::format("tacc{}", i + 1);
+    all.push_back({name, {{name, 1.0 * hostMbit}, {fmt::format("leaf{}", i / hosts + 1), 1.0 * uplinkMbit}}});
+  }
+  return all;
+}
+
+/// From the lines of `cluster shape`: a host with its rate, then the switches that it is behind, in kbit/s.
+std::vector<ClusterShape::Host> hostsOfFile(const std::string& file) {
+  MemoryFile output("tacc_bench_shape");
+  Process process({findTool("cluster"), "shape", file}, output);
+  process.finish(std::chrono::steady_clock::now() + patience);
+  const std::string text = output.tail(SIZE_MAX);
+  if (!process.succeeded()) reject(file, ": " + text);
+  std::vector<ClusterShape::Host> hosts;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    ClusterShape::Host host;
+    ClusterShape::Link link;
+    while (words >> link.name >> link.mbit) {
+      link.mbit /= 1000;
+      host.links.push_back(link);
+    }
+    if (host.links.empty()) reject(file, ": " + line);
+    host.name = host.links.front().name;
+    hosts.push_back(std::move(host));
+  }
+  return hosts;
+}
+
+/// The different links at each distance from the hosts.
+std::vector<std::map<std::string, double>> linksOf(const ClusterShape& shape, const std::vector<int>& hostsOfRanks) {
+  std::vector<std::map<std::string, double>> levels;
+  for (const int number : std::set<int>(hostsOfRanks.begin(), hostsOfRanks.end())) {
+    const ClusterShape::Host& host = shape.hosts().at(static_cast<size_t>(number - 1));
+    for (size_t level = 0; level < host.links.size(); ++level) {
+      if (levels.size() <= level) levels.emplace_back();
+      levels[level][host.links[level].name] = host.links[level].mbit;
+    }
+  }
+  return levels;
 }
 
 }  // namespace
 
 ClusterShape ClusterShape::parse(const std::string& text) {
   ClusterShape shape;
-  int end = 0;
-  const int found = std::sscanf(text.c_str(), "%5d,%5d,%6d,%6d%n", &shape.supernodes, &shape.hosts, &shape.hostMbit,
-                                &shape.uplinkMbit, &end);
-  if (found != 4 || text[static_cast<size_t>(end)] != '\0' ||
-      std::min({shape.supernodes, shape.hosts, shape.hostMbit + 1, shape.uplinkMbit + 1}) < 1)
-    throw std::invalid_argument(fmt::format(
-        "--cluster \"{}\" is not SUPERNODES,HOSTS_PER_SUPERNODE,HOST_MBIT,UPLINK_MBIT, such as 2,4,200,200", text));
+  shape.text_ = text;
+  int supernodes = 0, hosts = 0, hostMbit = 0, uplinkMbit = 0, end = 0;
+  const int found = std::sscanf(text.c_str(), "%5d,%5d,%6d,%6d%n", &supernodes, &hosts, &hostMbit, &uplinkMbit, &end);
+  if (found == 4 && text[static_cast<size_t>(end)] == '\0') {
+    if (std::min({supernodes, hosts, hostMbit + 1, uplinkMbit + 1}) < 1) reject(text, "");
+    shape.hosts_ = equalHosts(supernodes, hosts, hostMbit, uplinkMbit);
+  } else {
+    if (::access(text.c_str(), R_OK) != 0) reject(text, "");
+    shape.hosts_ = hostsOfFile(text);
+  }
   return shape;
 }
 
-std::string ClusterShape::text() const { return fmt::format("{},{},{},{}", supernodes, hosts, hostMbit, uplinkMbit); }
-
-double allReduceNetworkBound(const ClusterShape& shape, std::vector<int> hostsOfRanks, size_t bytes) {
-  std::set<int> hosts(hostsOfRanks.begin(), hostsOfRanks.end());
-  std::set<int> supernodes;
-  for (const int host : hosts) supernodes.insert(shape.supernodeOf(host));
-  return std::max(secondsThrough(shape.hostMbit, hosts.size(), bytes),
-                  secondsThrough(shape.uplinkMbit, supernodes.size(), bytes));
+double allReduceNetworkBound(const ClusterShape& shape, const std::vector<int>& hostsOfRanks, size_t bytes) {
+  double bound = 0;
+  for (const std::map<std::string, double>& links : linksOf(shape, hostsOfRanks)) {
+    const auto ends = static_cast<double>(links.size());
+    double sum = 0, least = 0;
+    bool areAllLimited = true;
+    for (const auto& [name, mbit] : links) {
+      areAllLimited = areAllLimited && mbit > 0;
+      sum += mbit;
+      if (mbit > 0) least = least == 0 ? mbit : std::min(least, mbit);
+    }
+    const double bits = static_cast<double>(bytes) * 8 * 1e-6;  // as many million
+    if (ends < 2 || least == 0) continue;
+    bound = std::max(bound, bits / least);
+    if (areAllLimited) bound = std::max(bound, 2 * (ends - 1) * bits / sum);
+  }
+  return bound;
 }
 
 int callsPerBurst(const ClusterShape& shape, size_t bytes) {
-  const int rate = std::max(shape.hostMbit, shape.uplinkMbit);
+  double rate = 0;
+  for (const ClusterShape::Host& host : shape.hosts())
+    for (const ClusterShape::Link& link : host.links) rate = std::max(rate, link.mbit);
   if (rate == 0) return 0;
-  const size_t burst = std::max(leastBurst, static_cast<size_t>(rate) * burstPerMbit);
-  return static_cast<int>(std::min(mostCallsPerBurst, burstsSent * burst / std::max<size_t>(bytes, 1)));
+  const double burst = std::max(leastBurst, rate * burstPerMbit);
+  return static_cast<int>(
+      std::min(mostCallsPerBurst, burstsSent * burst / static_cast<double>(std::max<size_t>(bytes, 1))));
 }
 
 }  // namespace tacc::bench

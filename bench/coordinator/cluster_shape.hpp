@@ -6,24 +6,38 @@
 
 namespace tacc::bench {
 
-/// A virtual cluster as --cluster describes it. Host 1, 2, ... are in supernode 1 up to `hosts`, and so on.
+/// A virtual cluster as --cluster describes it: its hosts, and the links from each of them to the core.
 struct ClusterShape {
-  int supernodes = 1;
-  int hosts = 1;       ///< in each supernode
-  int hostMbit = 0;    ///< of a host's link, in each direction; 0: no limit
-  int uplinkMbit = 0;  ///< of a supernode's link to the core
+  struct Link {
+    std::string name;  ///< of the host or the switch from which it leads on
+    double mbit = 0;   ///< in each direction; 0: no limit
+    bool operator==(const Link&) const = default;
+  };
+  struct Host {
+    std::string name;
+    std::vector<Link> links;  ///< its own first, then those of the switches that it is behind, from the inside
+    bool operator==(const Host&) const = default;
+  };
 
-  /// From SUPERNODES,HOSTS_PER_SUPERNODE,HOST_MBIT,UPLINK_MBIT. Throws std::invalid_argument.
+  /// From SUPERNODES,HOSTS_PER_SUPERNODE,HOST_MBIT,UPLINK_MBIT, or a topology file, which tools/cluster reads. Throws
+  /// std::invalid_argument.
   static ClusterShape parse(const std::string& text);
-  std::string text() const;
-  int totalHosts() const { return supernodes * hosts; }
-  int supernodeOf(int host) const { return (host - 1) / hosts; }
+  /// As it was given.
+  const std::string& text() const { return text_; }
+  /// Host 1 is the first.
+  const std::vector<Host>& hosts() const { return hosts_; }
+  int totalHosts() const { return static_cast<int>(hosts_.size()); }
+
+ private:
+  std::string text_;
+  std::vector<Host> hosts_;
 };
 
-/// The shortest time in which an allreduce of `bytes` can be done by ranks on these hosts, in seconds: reduced inside
-/// each host first, 2 n (h-1)/h bytes must pass each of h hosts' links, and likewise for supernodes and uplinks.
-/// Headers are not counted. 0 if no link that is used has a rate.
-double allReduceNetworkBound(const ClusterShape& shape, std::vector<int> hostsOfRanks, size_t bytes);
+/// The shortest time in which an allreduce of `bytes` can be done by ranks on these hosts, in seconds. Reduced inside
+/// each host first, every one of g hosts has to send and receive as much as its share of 2 n (g-1) bytes, in proportion
+/// to its rate, and at least n bytes; likewise groups of hosts over their uplinks. Headers are not counted. 0 if no
+/// link that is used has a rate.
+double allReduceNetworkBound(const ClusterShape& shape, const std::vector<int>& hostsOfRanks, size_t bytes);
 
 /// How many calls of `bytes` use up what the links let pass at once, so that later ones find every link at its rate.
 /// Calls of some hundred bytes never use it up; they are as many as those of 8 KiB. 0 where no link has a rate.

@@ -71,9 +71,9 @@ void declare(CLI::App& app, Words& words, Options& options) {
   app.add_option("--reference", options.reference,
                  "compare the --peer among themselves, with this one as the reference")
       ->check(CLI::IsMember(peerNames()));
-  app.add_option(
-      "--cluster", words.cluster,
-      "SUPERNODES,HOSTS,HOST_MBIT,UPLINK_MBIT: run on the hosts of a virtual cluster, one rank on each by default");
+  app.add_option("--cluster", words.cluster,
+                 "SUPERNODES,HOSTS,HOST_MBIT,UPLINK_MBIT, or a topology file: run on the hosts of a virtual cluster, "
+                 "one rank on each by default");
   app.add_option("--place", options.placement, "ranks on its hosts: block, cyclic or random[:SEED] (block)");
   app.add_flag("--bound", options.bound,
                "also measure the machine's memory bound (allreduce; always with library memory)");

@@ -4,29 +4,20 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
 
 #include "coordinator/interrupt.hpp"
+#include "coordinator/tools.hpp"
 
 namespace tacc::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::string>;
-namespace fs = std::filesystem;
 constexpr std::chrono::seconds patience{60};
 constexpr size_t shownLogBytes = 2000;
-
-/// In the source tree, for a build directory in it, or where it is installed.
-std::string findTool(const char* name) {
-  const fs::path here = fs::path(fs::read_symlink("/proc/self/exe")).parent_path();
-  for (const char* place : {"../../tools", "../libexec/tacc"})
-    if (const fs::path tool = here / place / name; ::access(tool.c_str(), X_OK) == 0) return fs::canonical(tool);
-  throw std::runtime_error(fmt::format("there is no {} in ../../tools or ../libexec/tacc of {}", name, here.string()));
-}
 
 }  // namespace
 
@@ -71,7 +62,7 @@ void VirtualHosts::await() {
 
 std::vector<std::string> VirtualHosts::names() const {
   std::vector<std::string> names;
-  for (const int host : hosts_) names.push_back(fmt::format("tacc{}", host));
+  for (const int host : hosts_) names.push_back(shape_.hosts().at(static_cast<size_t>(host - 1)).name);
   return names;
 }
 

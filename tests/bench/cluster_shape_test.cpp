@@ -9,13 +9,13 @@ TEST(ClusterShape, isReadAndWritten) {
   const ClusterShape shape = ClusterShape::parse("2,4,200,100");
   EXPECT_EQ(shape.text(), "2,4,200,100");
   EXPECT_EQ(shape.totalHosts(), 8);
-  EXPECT_EQ(shape.supernodeOf(4), 0);
-  EXPECT_EQ(shape.supernodeOf(5), 1);
+  const std::vector<ClusterShape::Link> links = {{"tacc5", 200}, {"leaf2", 100}};
+  EXPECT_EQ(shape.hosts()[4], (ClusterShape::Host{"tacc5", links}));
 }
 
 TEST(ClusterShape, rejectsWhatIsNone) {
-  for (const char* text :
-       {"", "2", "2,4,200", "2,4,200,100,", "2,4,200,100x", "0,4,200,100", "2,0,200,100", "2,4,-1,100", "a,b,c,d"})
+  for (const char* text : {"", "2", "2,4,200", "2,4,200,100,", "2,4,200,100x", "0,4,200,100", "2,0,200,100",
+                           "2,4,-1,100", "a,b,c,d", "/no/such.toml"})
     EXPECT_THROW(ClusterShape::parse(text), std::invalid_argument) << text;
 }
 

@@ -146,7 +146,7 @@ TEST_F(ClusterCommandTest, limitChangesBothEndsOfALink) {
   EXPECT_NE(run("exec 1 tc qdisc show dev eth0").output.find("rate 100Mbit"), std::string::npos);
   for (const char* wrong : {"limit leaf3 50", "limit 3 50", "limit core 50", "limit leaf1 0"})
     EXPECT_EQ(run(wrong).status, 1) << wrong;
-  EXPECT_NE(run("limit leaf3 50").output.find("leaf1 to leaf2"), std::string::npos);
+  EXPECT_NE(run("limit leaf3 50").output.find("leaf1 leaf2"), std::string::npos);
   ASSERT_EQ(run("down").status, 0);
   ASSERT_EQ(run("up 1 1 0 0").status, 0);
   EXPECT_NE(run("limit 1 50").output.find("no limit"), std::string::npos) << "there is nothing to change";
@@ -183,6 +183,64 @@ TEST_F(ClusterCommandTest, ranksArePlaced) {
   EXPECT_EQ(shuffled, run("place --cluster 2,4,0,0 --ranks 8 --place random:5").output);
   EXPECT_NE(shuffled, run("place --cluster 2,4,0,0 --ranks 8 --place random:6").output);
   EXPECT_EQ(run("place --cluster 2,2,0,0 --ranks 8 --place elsewhere").status, 1);
+}
+
+/// A file in a folder of its own.
+class ClusterFileTest : public ClusterCommandTest {
+ protected:
+  std::string write(const std::string& text) const {
+    const std::string path = fmt::format("{}/cluster_file_test.{}.toml", testing::TempDir(), ::getpid());
+    std::ofstream(path) << text;
+    return path;
+  }
+};
+
+TEST_F(ClusterFileTest, makesWhatATopologyFileSays) {
+  const std::string path = write(R"(
+[node]
+uplink = "12.5 MB/s"
+uplinks = { b2 = "2.5 MB/s" }
+[[level]]
+groups = { left = "a[1-3]", right = "b[1-2]" }
+uplinks = { left = "25 MB/s", right = "6.25 MB/s" }
+latency = "100 us"
+[[level]]
+latency = "400 us"
+)");
+  EXPECT_EQ(run("shape " + path).output,
+            "a1 100000 leaf1 200000\na2 100000 leaf1 200000\na3 100000 leaf1 200000\n"
+            "b1 100000 leaf2 50000\nb2 20000 leaf2 50000\n");
+  EXPECT_EQ(run("place --ranks 5 --place cyclic --cluster " + path).output, "1 4 2 5 3\n");
+  const Outcome made = run("up " + path);
+  ASSERT_EQ(made.status, 0) << made.output;
+  EXPECT_EQ(run("exec b2 hostname").output, "b2\n");
+  const std::string shaped = run("exec b2 tc qdisc show dev eth0").output;
+  EXPECT_NE(shaped.find("rate 20Mbit"), std::string::npos) << shaped;
+  const bool holds = shaped.find("delay 50us") != std::string::npos;
+  EXPECT_NE(holds, made.output.find("has no netem") != std::string::npos) << shaped << made.output;
+  EXPECT_NE(run("status").output.find("b2 10.77.0.5 leaf2"), std::string::npos);
+  EXPECT_EQ(run("run --cluster " + path + " true").status, 0) << "it is up";
+  EXPECT_EQ(run("run --cluster 1,5,0,0 true").status, 1);
+  EXPECT_EQ(countParts(), 8U) << "five hosts, two leaves, the core";
+}
+
+TEST_F(ClusterFileTest, saysWhichLineCannotBeBuilt) {
+  const std::string torus = write(R"(hosts = "n[1-4]"
+[node]
+uplink = "1 GB/s"
+[[level]]
+wiring = "torus"
+dimensions = [2, 2]
+)");
+  Outcome outcome = run("up " + torus);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.output.find(torus + ":4: level 1 (root) is wired as torus"), std::string::npos) << outcome.output;
+  outcome = run("up " + write("[[level]]\ngroups = { a = \"x1\", b = \"x2\" }\n[[level]]\n"));
+  EXPECT_NE(outcome.output.find("nobody says what leaves the group of x1"), std::string::npos) << outcome.output;
+  outcome = run("up " + write("hosts = \"a,a\"\n"));
+  EXPECT_NE(outcome.output.find("a stands twice"), std::string::npos) << outcome.output;
+  EXPECT_NE(run("up /no/such.toml").output.find("nor a topology file"), std::string::npos);
+  EXPECT_EQ(countParts(), 0U);
 }
 
 TEST_F(ClusterCommandTest, saysInOneLineWhyThereIsNone) {

@@ -11,6 +11,7 @@
 #include "base/environment.hpp"
 #include "base/error.hpp"
 #include "drawing.hpp"
+#include "json.hpp"
 #include "topology/compare.hpp"
 #include "topology/source_registry.hpp"
 #include "topology/text_file.hpp"
@@ -24,7 +25,7 @@ using namespace tacc;
 struct Options {
   std::string file, source, svg;
   std::vector<std::string> compared;
-  bool toml = false, digest = false, sources = false;
+  bool toml = false, json = false, digest = false, sources = false;
   std::size_t most = 12;
 };
 
@@ -88,6 +89,8 @@ int run(const Options& options) {
   }
   if (options.toml) {
     fmt::print("{}", topologyToToml(topology));
+  } else if (options.json) {
+    fmt::print("{}", topologyToJson(topology));
   } else if (options.digest) {
     fmt::print("{}\n", digestText(topology));
   } else {
@@ -108,6 +111,7 @@ int main(int argc, char** argv) {
   app.add_option("--source", options.source, "ask only this source, or: what kind the file is");
   app.add_option("--svg", options.svg, "also draw it into this file");
   app.add_flag("--toml", options.toml, "write it as TOML, for TACC_TOPO_FILE");
+  app.add_flag("--json", options.json, "write all of it as JSON, for other programs");
   app.add_flag("--digest", options.digest, "write only the digest, by which ranks compare topologies");
   app.add_flag("--sources", options.sources, "list the sources");
   app.add_option("--most", options.most, "groups side by side before some are left out")
