@@ -217,7 +217,8 @@ bool lacksFigures(const Topology& topology) {
   for (int l = 1; l < topology.levels(); ++l) {
     const Level& level = topology.level(l);
     if (level.wiring == Wiring::tree && !level.bandwidth && !hostsTell) return true;
-    if (l < topology.root() && !level.uplink) return true;
+    for (std::uint32_t g = 0; l < topology.root() && g < topology.groups(l); ++g)
+      if (!topology.uplink(l, g)) return true;
   }
   return false;
 }

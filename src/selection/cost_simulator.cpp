@@ -122,6 +122,11 @@ class Simulation {
     return finished_;
   }
 
+  double work() const {
+    const double partners = static_cast<double>(model_.traffic.pairs) / static_cast<double>(ranks_.size());
+    return chunks_ * static_cast<double>(model_.traffic.messages.size()) * partners;
+  }
+
   /// When the last rank was done with a chunk.
   double completedAt(int chunk) const { return completed_[at(chunk)]; }
 
@@ -364,10 +369,12 @@ double simulate(const Plan& plan, const CostMap& map, const CostCall& call) {
   return Simulation(plan, map, call.bytes / chunks, chunks, call.window).run();
 }
 
-double simulateLong(const Plan& plan, const CostMap& map, const CostCall& call) {
+std::optional<double> simulateLong(const Plan& plan, const CostMap& map, const CostCall& call, double& budget) {
   checkFits(plan, map);
   const int chunks = chunksOf(call), window = std::max(1, call.window), played = 5 * window;
   Simulation simulation(plan, map, call.bytes / chunks, std::min(chunks, played), window);
+  if (simulation.work() > budget) return std::nullopt;
+  budget -= simulation.work();
   const double seconds = simulation.run();
   if (chunks <= played) return seconds;
   // In the middle, where the first chunks have made room for others and the last have not begun to run out. Chunks may

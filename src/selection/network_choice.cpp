@@ -70,21 +70,24 @@ NetworkCandidate price(const Algorithm& algorithm, const NetworkQuestion& questi
 
 void sortCandidates(std::vector<NetworkCandidate>& candidates) {
   std::ranges::stable_sort(candidates, [](const NetworkCandidate& a, const NetworkCandidate& b) {
-    return std::tuple(!a.isPossible, !a.isPlayed, a.seconds) < std::tuple(!b.isPossible, !b.isPlayed, b.seconds);
+    return std::tuple(!a.isPossible, a.seconds) < std::tuple(!b.isPossible, b.seconds);
   });
 }
 
 /// The quick price is never off by so much: what is above the fastest by more is not played.
 constexpr double playedWithin = 4;
+/// Of all plans together: two tenths of a second. Those that are too much work keep their quick price.
+constexpr double mostWork = 4e5;
 
 /// Those that may be the fastest, in the order of their quick prices.
 void play(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& question, const CostMap& map) {
-  double fastest = candidates.front().seconds;
+  double fastest = candidates.front().seconds, budget = mostWork;
   for (NetworkCandidate& candidate : candidates) {
     if (!candidate.isPossible || candidate.seconds > playedWithin * fastest) break;
     const CostCall call{question.bytes, candidate.chunkBytes, question.window};
-    candidate.seconds = simulateLong(candidate.algorithm->make(question.request), map, call);
-    candidate.isPlayed = true;
+    const auto played = simulateLong(candidate.algorithm->make(question.request), map, call, budget);
+    candidate.isPlayed = played.has_value();
+    candidate.seconds = played.value_or(candidate.seconds);
     fastest = std::min(fastest, candidate.seconds);
   }
   sortCandidates(candidates);

@@ -35,8 +35,7 @@ struct NetworkCandidate {
   std::string reason;     // one phrase: why it comes before the others, or why not
 };
 
-/// All algorithms: the possible ones by predicted time, then the others, each as in the registry. Those whose plans
-/// were played come before those of which the quick price was enough to see that they are slower. A pure function of
+/// All algorithms: the possible ones by predicted time, then the others, each as in the registry. A pure function of
 /// its arguments: ranks that agree on them choose alike. At 40,960 ranks on three levels it takes some tens of
 /// milliseconds.
 std::vector<NetworkCandidate> chooseNetworkAlgorithm(const NetworkQuestion& question, const CostMap& map);
