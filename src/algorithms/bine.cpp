@@ -18,9 +18,9 @@
 //
 //   D. De Sensi, S. Pasqualoni, L. Piarulli et al.: Bine trees: enhancing collective operations by optimizing
 //   communication locality. SC 2025.
+#include "algorithms/butterfly.hpp"
 #include "algorithms/catalogue.hpp"
 #include "algorithms/plan_writer.hpp"
-#include "algorithms/shapes.hpp"
 
 namespace tacc {
 namespace {
@@ -44,6 +44,17 @@ int build(std::vector<int>& parents, int begin, int n, bool fromRight) {
   return root;
 }
 
+Tree bineTree(int p, int root) {
+  std::vector<int> parents(static_cast<std::size_t>(p), -1);
+  build(parents, 0, p, false);
+  return {parents, root};
+}
+
+int alternatingPartner(int place, int level, int size, const std::vector<int>&) {
+  const int rho = alternatingDistance(level);
+  return wrap(place % 2 == 0 ? place + rho : place - rho, size);
+}
+
 bool serves(const PlanRequest& request) {
   if (request.ranks < 1) return false;
   const bool halves = isOneOf(request.collective, {Collective::reduceScatter, Collective::allGather});
@@ -54,21 +65,22 @@ bool serves(const PlanRequest& request) {
 Plan make(const PlanRequest& request) {
   if (request.ranks == 1) return writeCopy(request, name);
   if (isRooted(request.collective)) return writeOnTree(request, name, bineTree(request.ranks, request.root));
-  return writeButterfly(request, name, butterflyPartner(name));
+  return writeButterfly(request, name, alternatingPartner);
+}
+
+Exchanges exchanges(const PlanRequest& request) {
+  if (isRooted(request.collective)) return exchangesOnTree(request, bineTree(request.ranks, request.root));
+  return exchangesOfButterfly(request, alternatingPartner);
 }
 
 }  // namespace
-
-Tree bineTree(int p, int root) {
-  std::vector<int> parents(static_cast<std::size_t>(p), -1);
-  build(parents, 0, p, false);
-  return {parents, root};
-}
 
 constinit const Algorithm bineAlgorithm = {
     name,
     "Binomial trees and butterflies with partners on alternating sides: fewer bytes between groups of neighbours.",
     "De Sensi et al.: Bine trees: enhancing collective operations by optimizing communication locality, SC 2025",
-    serves, make};
+    serves,
+    make,
+    exchanges};
 
 }  // namespace tacc

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <algorithm>
-#include <vector>
+#include <array>
+#include <cstddef>
+
+#include "algorithms/exchanges.hpp"
 
 namespace tacc {
 
@@ -12,16 +15,31 @@ struct BlockRun {
   int count;
 };
 
+/// Three at most, without memory of their own: pricing asks for those of tens of thousands of ranks.
+struct BlockRuns {
+  std::array<BlockRun, 3> runs;
+  int count = 0;
+  const BlockRun* begin() const { return runs.data(); }
+  const BlockRun* end() const { return runs.data() + count; }
+};
+
 /// [begin, end) cut at those of the two places that lie inside it.
-inline std::vector<BlockRun> cutAt(int begin, int end, int place, int otherPlace) {
-  std::vector<BlockRun> runs;
+inline BlockRuns cutAt(int begin, int end, int place, int otherPlace) {
+  BlockRuns cut;
   for (int stop : {std::min(place, otherPlace), std::max(place, otherPlace), end}) {
     stop = std::min(stop, end);
     if (stop <= begin) continue;
-    runs.push_back({begin, stop - begin});
+    cut.runs[static_cast<std::size_t>(cut.count++)] = {begin, stop - begin};
     begin = stop;
   }
-  return runs;
+  return cut;
+}
+
+/// A message for each run, of `width` times as many blocks.
+inline MessageCut messagesOf(const BlockRuns& runs, int width = 1) {
+  MessageCut cut;
+  for (const BlockRun& run : runs) cut.blocks[static_cast<std::size_t>(cut.count++)] = run.count * width;
+  return cut;
 }
 
 }  // namespace tacc

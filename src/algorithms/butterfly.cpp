@@ -33,6 +33,13 @@ Butterfly::Butterfly(int size, Partner partner, const std::vector<int>& dimensio
   }
 }
 
+bool Butterfly::isInOrder() const {
+  const int size = levels_ == 0 ? 1 : static_cast<int>(table_.size()) / levels_;
+  for (int place = 0; place < size; ++place)
+    if (blockOf(place) != place) return false;
+  return true;
+}
+
 namespace {
 
 Plan allReduce(const PlanRequest& request, std::string_view name, Butterfly::Partner partner) {
@@ -87,11 +94,9 @@ class Stacks {
       : p_(request.ranks),
         butterfly_(p_, partner, request.dimensions),
         rankAt_(static_cast<std::size_t>(p_)),
+        inOrder_(butterfly_.isInOrder()),
         writer_(request, name) {
-    for (int r = 0; r < p_; ++r) {
-      rankAt_[butterfly_.blockOf(r)] = r;
-      inOrder_ = inOrder_ && butterfly_.blockOf(r) == r;
-    }
+    for (int r = 0; r < p_; ++r) rankAt_[butterfly_.blockOf(r)] = r;
   }
 
   /// In order: partial results lie in scratch, which begins with the first block that the rank keeps, and the first
@@ -161,7 +166,7 @@ class Stacks {
   int p_;
   Butterfly butterfly_;
   std::vector<int> rankAt_;
-  bool inOrder_ = true;
+  bool inOrder_;
   PlanWriter writer_;
 };
 
@@ -172,6 +177,34 @@ Plan writeButterfly(const PlanRequest& request, std::string_view algorithm, Butt
   if (request.collective == Collective::allReduce) return allReduce(request, algorithm, partner);
   Stacks stacks(request, algorithm, partner);
   return request.collective == Collective::reduceScatter ? stacks.reduceScatter() : stacks.allGather();
+}
+
+Exchanges exchangesOfButterfly(const PlanRequest& request, Butterfly::Partner partner) {
+  const Fold fold(request.ranks);
+  const bool isAllReduce = request.collective == Collective::allReduce;
+  const int size = fold.size();
+  const Butterfly butterfly(size, partner, request.dimensions);
+  const bool copies = !isAllReduce && !butterfly.isInOrder();
+  Exchanges all{isAllReduce ? size : 1, {}};
+  const auto level = [&](int l, bool combines) {
+    std::vector<int> partners;
+    for (int r = 0; r < request.ranks; ++r)
+      partners.push_back(fold.sitsOut(r) ? r : fold.rankOf(butterfly.level(fold.virtualOf(r), l).partner));
+    Exchange exchange;
+    exchange.to = [partners = std::move(partners)](int r) { return partners[static_cast<std::size_t>(r)]; };
+    exchange.blocks = size >> (l + 1);
+    exchange.combines = combines;
+    // In an allgather what came before.
+    if (copies && !combines) exchange.copiesMeanwhile = (size >> (l + 1)) / 2;
+    all.phases.emplace_back(std::move(exchange));
+  };
+  if (fold.needed()) all.phases.emplace_back(fold.before(size));
+  if (request.collective == Collective::reduceScatter && copies) all.phases.emplace_back(Copy{size});
+  for (int l = 0; request.collective != Collective::allGather && l < butterfly.levels(); ++l) level(l, true);
+  for (int l = butterfly.levels() - 1; request.collective != Collective::reduceScatter && l >= 0; --l) level(l, false);
+  if (request.collective == Collective::allGather && copies) all.phases.emplace_back(Copy{size / 2});
+  if (fold.needed()) all.phases.emplace_back(fold.after(size));
+  return all;
 }
 
 }  // namespace tacc

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "algorithms/exchanges.hpp"
 #include "algorithms/plan.hpp"
 
 namespace tacc {
@@ -37,6 +38,8 @@ class Butterfly {
   const Level& level(int place, int l) const { return table_[static_cast<std::size_t>(place * levels_ + l)]; }
   /// The block that is complete at `place`.
   int blockOf(int place) const { return levels_ == 0 ? 0 : level(place, levels_ - 1).keep; }
+  /// Every place ends with the block of its number.
+  bool isInOrder() const;
 
  private:
   int levels_ = 0;
@@ -45,5 +48,6 @@ class Butterfly {
 
 /// allreduce for any p; reduce-scatter and allgather for powers of two.
 Plan writeButterfly(const PlanRequest& request, std::string_view algorithm, Butterfly::Partner partner);
+Exchanges exchangesOfButterfly(const PlanRequest& request, Butterfly::Partner partner);
 
 }  // namespace tacc

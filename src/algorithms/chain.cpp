@@ -65,10 +65,25 @@ Plan make(const PlanRequest& request) {
   return request.collective == Collective::broadcast ? broadcast(request) : reduce(request);
 }
 
+Exchanges exchanges(const PlanRequest& request) {
+  std::vector<int> parents;
+  for (int v = 0; v < request.ranks; ++v) parents.push_back(v - 1);
+  TreeExchange line;
+  line.trees = {{std::make_shared<const Tree>(parents, request.root)}};
+  line.isDown = request.collective == Collective::broadcast;
+  line.combines = !line.isDown;
+  line.messages = blocks;
+  return {blocks, {line}};
+}
+
 }  // namespace
 
 constinit const Algorithm chainAlgorithm = {
-    name, "Blocks follow one another along a line of ranks: fewest bytes: broadcast and reduce of large data.",
-    "Sanders et al.: Sequential and Parallel Algorithms and Data Structures, section 13.1.1", serves, make};
+    name,
+    "Blocks follow one another along a line of ranks: fewest bytes: broadcast and reduce of large data.",
+    "Sanders et al.: Sequential and Parallel Algorithms and Data Structures, section 13.1.1",
+    serves,
+    make,
+    exchanges};
 
 }  // namespace tacc

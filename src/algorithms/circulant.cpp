@@ -133,10 +133,39 @@ Plan make(const PlanRequest& request) {
   return request.ranks == 1 ? writeCopy(request, name) : Circulant(request).make();
 }
 
+/// In what levels send, the numbers in memory start again where a rank's range goes round; and sums lie elsewhere than
+/// what is only sent on.
+Exchanges exchanges(const PlanRequest& request) {
+  const int p = request.ranks, touched = p / 2;
+  const bool isStacked = partitionOf(request.collective) == Partition::stack;
+  Exchanges all{isStacked ? 1 : p, {}};
+  std::vector<int> skips = {p};
+  while (skips.back() > 1) skips.push_back((skips.back() + 1) / 2);
+  const std::size_t levels = skips.size() - 1;
+  for (std::size_t k = 0; request.collective != Collective::allGather && k < levels; ++k) {
+    const int s = skips[k], h = skips[k + 1], edge = k > 0 ? touched : s;
+    const bool wraps = !isStacked || k == 0;
+    Exchange level = shiftBy(h, p, s - h, true);
+    level.cut = [=](int r) { return messagesOf(cutAt(h, s, wraps ? p - r : p, edge)); };
+    all.phases.emplace_back(std::move(level));
+  }
+  for (std::size_t k = levels; request.collective != Collective::reduceScatter && k-- > 0;) {
+    const int s = skips[k], h = skips[k + 1];
+    Exchange level = shiftBy(-h, p, s - h, false);
+    level.cut = [=](int r) { return messagesOf(cutAt(0, s - h, p - r, h)); };
+    all.phases.emplace_back(std::move(level));
+  }
+  return all;
+}
+
 }  // namespace
 
 constinit const Algorithm circulantAlgorithm = {
-    name, "Exchanges on a circulant graph: ceil(lg p) or twice as many steps and fewest bytes, for every p alike.",
-    "Träff: Optimal, non-pipelined reduce-scatter and allreduce algorithms, doi 10.34726/10760", serves, make};
+    name,
+    "Exchanges on a circulant graph: ceil(lg p) or twice as many steps and fewest bytes, for every p alike.",
+    "Träff: Optimal, non-pipelined reduce-scatter and allreduce algorithms, doi 10.34726/10760",
+    serves,
+    make,
+    exchanges};
 
 }  // namespace tacc

@@ -20,6 +20,7 @@
 //   reduction and all-reduction. arXiv 2407.18004 (2024); the search is its algorithm for receive schedules.
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "algorithms/catalogue.hpp"
@@ -204,10 +205,37 @@ Plan make(const PlanRequest& request) {
   return request.collective == Collective::broadcast ? pipeline.broadcast() : pipeline.reduce();
 }
 
+Exchanges exchanges(const PlanRequest& request) {
+  const int p = request.ranks;
+  const bool isDown = request.collective == Collective::broadcast;
+  std::vector<std::vector<int>> receivers;  // of each round, per rank
+  for (const Hop& hop : hopsOf(p)) {
+    if (static_cast<int>(receivers.size()) <= hop.round) {
+      receivers.resize(static_cast<std::size_t>(hop.round) + 1, std::vector<int>(static_cast<std::size_t>(p)));
+      std::iota(receivers.back().begin(), receivers.back().end(), 0);
+    }
+    const int above = wrap(request.root + hop.from, p), below = wrap(request.root + hop.to, p);
+    receivers.back()[static_cast<std::size_t>(isDown ? above : below)] = isDown ? below : above;
+  }
+  if (!isDown) std::ranges::reverse(receivers);
+  Exchanges all{blocks, {}};
+  for (std::vector<int>& to : receivers) {
+    Exchange round;
+    round.to = [to = std::move(to)](int rank) { return to[static_cast<std::size_t>(rank)]; };
+    round.combines = !isDown;
+    all.phases.emplace_back(std::move(round));
+  }
+  return all;
+}
+
 }  // namespace
 
 constinit const Algorithm circulantPipelineAlgorithm = {
-    name, "Blocks follow one another on a circulant graph: fewest rounds for data in blocks: broadcast and reduce.",
-    "Träff: Optimal broadcast schedules in logarithmic time, arXiv 2407.18004", serves, make};
+    name,
+    "Blocks follow one another on a circulant graph: fewest rounds for data in blocks: broadcast and reduce.",
+    "Träff: Optimal broadcast schedules in logarithmic time, arXiv 2407.18004",
+    serves,
+    make,
+    exchanges};
 
 }  // namespace tacc

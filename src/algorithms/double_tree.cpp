@@ -27,6 +27,28 @@
 #include "algorithms/shapes.hpp"
 
 namespace tacc {
+
+/// The same trees as buildTree(), as parents only.
+Tree doubleTree(int which, int n) {
+  std::vector<int> parents(static_cast<std::size_t>(n), -1);
+  const int inner = which == 1 && n % 2 == 1 && n > 1 ? n - 1 : n;
+  const auto build = [&](const auto& self, int begin, int end) -> int {
+    int size = 1;
+    while (2 * size <= end - begin) size *= 2;
+    const int root = begin + size - 1;
+    if (begin < root) parents[self(self, begin, root)] = root;
+    if (root + 1 < end) parents[self(self, root + 1, end)] = root;
+    return root;
+  };
+  const int root = build(build, 0, inner);
+  if (which == 0) return {parents, root};
+  std::reverse(parents.begin(), parents.begin() + inner);
+  for (int& parent : parents) parent = parent < 0 ? -1 : inner - 1 - parent;
+  if (inner == n) return {parents, inner - 1 - root};
+  parents[inner - 1 - root] = n - 1;
+  return {parents, n - 1};
+}
+
 namespace {
 
 constexpr std::string_view name = "double_tree";
@@ -196,31 +218,34 @@ Plan make(const PlanRequest& request) {
   return writer.finish();
 }
 
-}  // namespace
-
-/// The same trees as buildTree(), as parents only.
-Tree doubleTree(int which, int n) {
-  std::vector<int> parents(static_cast<std::size_t>(n), -1);
-  const int inner = which == 1 && n % 2 == 1 && n > 1 ? n - 1 : n;
-  const auto build = [&](const auto& self, int begin, int end) -> int {
-    int size = 1;
-    while (2 * size <= end - begin) size *= 2;
-    const int root = begin + size - 1;
-    if (begin < root) parents[self(self, begin, root)] = root;
-    if (root + 1 < end) parents[self(self, root + 1, end)] = root;
-    return root;
-  };
-  const int root = build(build, 0, inner);
-  if (which == 0) return {parents, root};
-  std::reverse(parents.begin(), parents.begin() + inner);
-  for (int& parent : parents) parent = parent < 0 ? -1 : inner - 1 - parent;
-  if (inner == n) return {parents, inner - 1 - root};
-  parents[inner - 1 - root] = n - 1;
-  return {parents, n - 1};
+/// Of a rooted collective: the trees over the others, below the root.
+Tree belowRoot(int which, const PlanRequest& request) {
+  const Tree others = doubleTree(which, request.ranks - 1);
+  std::vector<int> parents = {-1};
+  for (int place = 0; place < others.size(); ++place) parents.push_back(others.node(place).parent + 1);
+  return {parents, request.root};
 }
 
+Exchanges exchanges(const PlanRequest& request) {
+  const bool isRooted = tacc::isRooted(request.collective);
+  TreeExchange trees;
+  for (int which = 0; which < 2; ++which)
+    trees.trees.push_back(
+        {std::make_shared<const Tree>(isRooted ? belowRoot(which, request) : doubleTree(which, request.ranks))});
+  trees.isDown = request.collective == Collective::broadcast;
+  trees.turns = request.collective == Collective::allReduce;
+  trees.combines = !trees.isDown;
+  return {2, {trees}};
+}
+
+}  // namespace
+
 constinit const Algorithm doubleTreeAlgorithm = {
-    name, "Two binary trees, half of the data each, every rank inner in one: logarithmic steps at full bandwidth.",
-    "Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast, reduction and scan, 2009", serves, make};
+    name,
+    "Two binary trees, half of the data each, every rank inner in one: logarithmic steps at full bandwidth.",
+    "Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast, reduction and scan, 2009",
+    serves,
+    make,
+    exchanges};
 
 }  // namespace tacc

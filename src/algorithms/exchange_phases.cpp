@@ -106,9 +106,48 @@ int circulantAllGather(PlanWriter& writer, const PhaseShape& shape, int start) {
   return start + 2 * levels;
 }
 
+std::vector<Exchange> ringExchanges(const std::shared_ptr<const Teams>& teams, int width, bool combines) {
+  Exchange once;
+  once.to = [teams](int r) { return teams->at(r, 1); };
+  once.blocks = width;
+  once.repeats = teams->size() - 1;
+  once.combines = combines;
+  once.flows = true;
+  return {once};
+}
+
+std::vector<Exchange> circulantExchanges(const std::shared_ptr<const Teams>& teams, int width, bool combines) {
+  const int n = teams->size();
+  const std::vector<int> skips = skipsOf(n);
+  std::vector<Exchange> levels;
+  for (std::size_t k = 0; k + 1 < skips.size(); ++k) {
+    const int s = skips[k], h = skips[k + 1], edge = k > 0 ? n / 2 : s;
+    Exchange& level = levels.emplace_back();
+    level.to = [=](int r) { return teams->at(r, combines ? h : -h); };
+    level.blocks = (s - h) * width;
+    level.combines = combines;
+    level.cut = [=](int r) {
+      const int i = teams->placeOf(r);
+      return messagesOf(combines ? cutAt(h, s, n - i, edge) : cutAt(0, s - h, n - i, n - wrap(i - h, n) + h), width);
+    };
+  }
+  if (!combines) std::ranges::reverse(levels);
+  return levels;
+}
+
 }  // namespace
 
-constinit const ExchangePhases ringPhases = {ringReduceScatter, ringAllGather};
-constinit const ExchangePhases circulantPhases = {circulantReduceScatter, circulantAllGather};
+Teams::Teams(int ranks, const std::vector<std::vector<int>>& teams)
+    : size_(static_cast<int>(teams.front().size())), places_(static_cast<std::size_t>(ranks), -1) {
+  for (const std::vector<int>& team : teams) {
+    for (const int rank : team) {
+      places_[static_cast<std::size_t>(rank)] = static_cast<int>(members_.size());
+      members_.push_back(rank);
+    }
+  }
+}
+
+constinit const ExchangePhases ringPhases = {ringReduceScatter, ringAllGather, ringExchanges};
+constinit const ExchangePhases circulantPhases = {circulantReduceScatter, circulantAllGather, circulantExchanges};
 
 }  // namespace tacc

@@ -1,8 +1,10 @@
 // Reduce-scatter and allgather of a part of a vector among a few of the ranks: what hierarchical plans are made of.
 #pragma once
 
+#include <memory>
 #include <vector>
 
+#include "algorithms/exchanges.hpp"
 #include "algorithms/plan_writer.hpp"
 
 namespace tacc {
@@ -14,6 +16,24 @@ struct PhaseShape {
   int width = 1;
 };
 
+/// Of every rank: its team, and who is at a distance in it. Ranks without a team take no part.
+class Teams {
+ public:
+  Teams(int ranks, const std::vector<std::vector<int>>& teams);
+  int size() const noexcept { return size_; }
+  int placeOf(int rank) const { return places_[static_cast<std::size_t>(rank)] % size_; }
+  /// The rank itself where it takes no part.
+  int at(int rank, int distance) const {
+    const int place = places_[static_cast<std::size_t>(rank)];
+    if (place < 0) return rank;
+    return members_[static_cast<std::size_t>(place - place % size_ + wrap(place + distance, size_))];
+  }
+
+ private:
+  int size_;
+  std::vector<int> members_, places_;
+};
+
 /// In every phase steps begin in round `start`; the phase after it may begin in the round that is returned. A phase of
 /// one member is empty. `fromOutput`: what is added lies in the output already, else in the input.
 struct ExchangePhases {
@@ -21,6 +41,8 @@ struct ExchangePhases {
   int (*reduceScatter)(PlanWriter&, const PhaseShape&, bool fromOutput, int start);
   /// From each member's blocks in its output to all blocks in all outputs.
   int (*allGather)(PlanWriter&, const PhaseShape&, int start);
+  /// What they exchange in all `teams` at once, teams of one size, `width` blocks a member.
+  std::vector<Exchange> (*exchanges)(const std::shared_ptr<const Teams>& teams, int width, bool combines);
 };
 
 extern const ExchangePhases ringPhases;       // as ring.cpp: n - 1 steps each, n rounds

@@ -7,6 +7,8 @@
 //     v     (to 1)    0  (to 3)    1    2    3
 #pragma once
 
+#include "algorithms/exchanges.hpp"
+
 namespace tacc {
 
 class Fold {
@@ -24,6 +26,21 @@ class Fold {
   /// v of a rank that takes part, and back.
   int virtualOf(int rank) const noexcept { return rank < 2 * rest_ ? rank / 2 : rank - rest_; }
   int rankOf(int v) const noexcept { return v < rest_ ? 2 * v + 1 : v + rest_; }
+
+  /// Those who sit out hand over their vector of so many blocks; at the end they get the result.
+  Exchange before(int blocks) const {
+    Exchange exchange;
+    exchange.to = [*this](int r) { return sitsOut(r) ? r + 1 : r; };
+    exchange.blocks = blocks;
+    exchange.combines = true;
+    return exchange;
+  }
+  Exchange after(int blocks) const {
+    Exchange exchange;
+    exchange.to = [*this](int r) { return actsForTwo(r) ? r - 1 : r; };
+    exchange.blocks = blocks;
+    return exchange;
+  }
 
  private:
   int size_ = 1;

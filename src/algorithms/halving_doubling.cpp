@@ -18,9 +18,9 @@
 //
 //   R. Rabenseifner: Optimization of collective reduction operations. ICCS 2004. For the near order on supernodes:
 //   J. Fang, L. Li, H. Fu et al.: swCaffe: a parallel framework for deep learning on Sunway TaihuLight. CLUSTER 2018.
+#include "algorithms/butterfly.hpp"
 #include "algorithms/catalogue.hpp"
 #include "algorithms/plan_writer.hpp"
-#include "algorithms/shapes.hpp"
 
 namespace tacc {
 namespace {
@@ -38,8 +38,14 @@ bool servesNear(const PlanRequest& request) {
   return servesFar(request) || (request.collective == Collective::allGather && isPowerOfTwo(request.ranks));
 }
 
-Plan makeFar(const PlanRequest& request) { return writeButterfly(request, farName, butterflyPartner(farName)); }
-Plan makeNear(const PlanRequest& request) { return writeButterfly(request, nearName, butterflyPartner(nearName)); }
+int farPartner(int place, int level, int size, const std::vector<int>&) { return place ^ (size >> (level + 1)); }
+int nearPartner(int place, int level, int, const std::vector<int>&) { return place ^ (1 << level); }
+
+Plan makeFar(const PlanRequest& request) { return writeButterfly(request, farName, farPartner); }
+Plan makeNear(const PlanRequest& request) { return writeButterfly(request, nearName, nearPartner); }
+
+Exchanges exchangesFar(const PlanRequest& request) { return exchangesOfButterfly(request, farPartner); }
+Exchanges exchangesNear(const PlanRequest& request) { return exchangesOfButterfly(request, nearPartner); }
 
 constexpr std::string_view paper = "Rabenseifner: Optimization of collective reduction operations, ICCS 2004";
 
@@ -47,10 +53,12 @@ constexpr std::string_view paper = "Rabenseifner: Optimization of collective red
 
 constinit const Algorithm halvingDoublingFarAlgorithm = {
     farName, "Reduce-scatter by halves and allgather by doubling, farthest partner first: 2 lg p steps, fewest bytes.",
-    paper, servesFar, makeFar};
+    paper,   servesFar,
+    makeFar, exchangesFar};
 
 constinit const Algorithm halvingDoublingNearAlgorithm = {
     nearName, "The same, nearest partner first: the largest exchanges stay where links are short and uncontended.",
-    paper, servesNear, makeNear};
+    paper,    servesNear,
+    makeNear, exchangesNear};
 
 }  // namespace tacc

@@ -28,6 +28,9 @@
 //   J. L. Träff, S. Hunold: Decomposing MPI collectives for exploiting multi-lane communication. CLUSTER 2020.
 //   P. Sack, W. Gropp: Collective algorithms for multiported torus networks. ACM TOPC 1 (2015), for rings per
 //   dimension.
+#include <map>
+#include <memory>
+
 #include "algorithms/catalogue.hpp"
 #include "algorithms/exchange_phases.hpp"
 #include "algorithms/nested_stacks.hpp"
@@ -45,6 +48,12 @@ constexpr std::string_view rectangleName = "ring_2d";
 /// Parents in a binomial tree of n places below place 0.
 int binomialParent(int v) { return v & (v - 1); }
 
+int blocksOf(const std::vector<NestingLevel>& levels) {
+  int blocks = 1;
+  for (const NestingLevel& level : levels) blocks *= level.isEven ? level.sizes[0] : 1;
+  return blocks;
+}
+
 class NestedAllReduce {
  public:
   NestedAllReduce(const PlanRequest& request, std::string_view algorithm, const ExchangePhases& phases)
@@ -56,12 +65,6 @@ class NestedAllReduce {
   Plan take() { return writer_.finish(); }
 
  private:
-  static int blocksOf(const std::vector<NestingLevel>& levels) {
-    int blocks = 1;
-    for (const NestingLevel& level : levels) blocks *= level.isEven ? level.sizes[0] : 1;
-    return blocks;
-  }
-
   std::vector<std::vector<int>> groupsOf(const std::vector<int>& members, const NestingLevel& level) const {
     std::vector<std::vector<int>> groups;
     auto next = members.begin();
@@ -142,6 +145,77 @@ class NestedAllReduce {
   PlanWriter writer_;
 };
 
+/// What NestedAllReduce writes. Lanes run side by side and are alike.
+class NestedExchanges {
+ public:
+  NestedExchanges(const PlanRequest& request, const ExchangePhases& phases)
+      : ranks_(request.ranks), phases_(phases), levels_(nestingOf(request)) {
+    std::vector<int> everybody;
+    for (int r = 0; r < ranks_; ++r) everybody.push_back(r);
+    exchanges_.blocks = blocksOf(levels_);
+    run({everybody}, exchanges_.blocks, 0);
+  }
+  Exchanges take() { return std::move(exchanges_); }
+
+ private:
+  using Teams = std::vector<std::vector<int>>;
+
+  void run(const Teams& lanes, int blocks, std::size_t depth) {
+    if (depth == levels_.size()) return;
+    const NestingLevel& level = levels_[depth];
+    if (!level.isEven) return runUnderLeaders(lanes, blocks, depth);
+    const auto size = static_cast<std::size_t>(level.sizes[0]);
+    Teams groups, inner;
+    for (const std::vector<int>& lane : lanes) {
+      for (auto member = lane.begin(); member != lane.end(); member += static_cast<std::ptrdiff_t>(size))
+        groups.emplace_back(member, member + static_cast<std::ptrdiff_t>(size));
+      for (std::size_t j = 0; j < size; ++j) {
+        std::vector<int>& mine = inner.emplace_back();
+        for (std::size_t i = j; i < lane.size(); i += size) mine.push_back(lane[i]);
+      }
+    }
+    const auto teams = std::make_shared<const tacc::Teams>(ranks_, groups);
+    const int width = blocks / level.sizes[0];
+    add(phases_.exchanges(teams, width, true));
+    run(inner, width, depth + 1);
+    add(phases_.exchanges(teams, width, false));
+  }
+
+  void runUnderLeaders(const Teams& lanes, int blocks, std::size_t depth) {
+    TreeExchange up;
+    up.blocks = blocks;
+    up.combines = true;
+    std::map<int, std::shared_ptr<const Tree>> trees;  // by size
+    Teams leaders;
+    for (const std::vector<int>& lane : lanes) {
+      std::vector<int>& mine = leaders.emplace_back();
+      auto next = lane.begin();
+      for (const int size : levels_[depth].sizes) {
+        std::shared_ptr<const Tree>& tree = trees[size];
+        if (tree == nullptr) tree = std::make_shared<const Tree>(knomialTree(2, size, 0));
+        mine.push_back(*next);
+        if (size > 1) up.trees.push_back({tree, {next, next + size}});
+        next += size;
+      }
+    }
+    TreeExchange down = up;
+    down.isDown = true;
+    down.combines = false;
+    exchanges_.phases.emplace_back(std::move(up));
+    run(leaders, blocks, depth + 1);
+    exchanges_.phases.emplace_back(std::move(down));
+  }
+
+  void add(std::vector<Exchange> phases) {
+    for (Exchange& exchange : phases) exchanges_.phases.emplace_back(std::move(exchange));
+  }
+
+  int ranks_;
+  const ExchangePhases& phases_;
+  std::vector<NestingLevel> levels_;
+  Exchanges exchanges_;
+};
+
 /// Binomial trees within binomial trees.
 class NestedTree {
  public:
@@ -202,8 +276,13 @@ bool servesRing(const PlanRequest& request) { return hasGroups(request) && serve
 
 Plan make(const PlanRequest& request) {
   if (request.ranks == 1) return writeCopy(request, name);
-  if (isTree(request.collective)) return writeOnTree(request, name, nestedTree(request));
+  if (isTree(request.collective)) return writeOnTree(request, name, NestedTree(request).take());
   return NestedAllReduce(request, name, circulantPhases).take();
+}
+
+Exchanges exchanges(const PlanRequest& request) {
+  if (isTree(request.collective)) return exchangesOnTree(request, NestedTree(request).take());
+  return NestedExchanges(request, circulantPhases).take();
 }
 
 Plan writeRings(const PlanRequest& request, std::string_view algorithm) {
@@ -213,6 +292,24 @@ Plan writeRings(const PlanRequest& request, std::string_view algorithm) {
 }
 
 Plan makeRing(const PlanRequest& request) { return writeRings(request, ringName); }
+
+Exchanges exchangesOfRings(const PlanRequest& request) {
+  if (request.collective == Collective::allReduce) return NestedExchanges(request, ringPhases).take();
+  return exchangesOfNestedStacks(request);
+}
+
+/// The dimensions, without the outermost.
+std::vector<std::vector<int>> rowsOf(const PlanRequest& request) {
+  std::vector<int> sides(request.dimensions.rbegin(), request.dimensions.rend());
+  if (sides.empty()) {
+    int columns = 1;
+    for (int c = 2; c * c <= request.ranks; ++c) columns = request.ranks % c == 0 ? c : columns;
+    if (columns == 1) return {};
+    sides = {columns, request.ranks / columns};
+  }
+  sides.pop_back();
+  return sides.empty() ? std::vector<std::vector<int>>{{request.ranks}} : equalGroups(request.ranks, sides);
+}
 
 PlanRequest asGroups(const PlanRequest& request) {
   PlanRequest grouped = request;
@@ -232,35 +329,24 @@ Plan makeRectangle(const PlanRequest& request) {
   return plan;
 }
 
+Exchanges exchangesOfRectangle(const PlanRequest& request) { return exchangesOfRings(asGroups(request)); }
+
 constexpr std::string_view lanes =
     "Träff, Hunold: Decomposing MPI collectives for exploiting multi-lane communication, CLUSTER 2020";
 
 }  // namespace
 
-Tree nestedTree(const PlanRequest& request) { return NestedTree(request).take(); }
-
-/// The dimensions, without the outermost.
-std::vector<std::vector<int>> rowsOf(const PlanRequest& request) {
-  std::vector<int> sides(request.dimensions.rbegin(), request.dimensions.rend());
-  if (sides.empty()) {
-    int columns = 1;
-    for (int c = 2; c * c <= request.ranks; ++c) columns = request.ranks % c == 0 ? c : columns;
-    if (columns == 1) return {};
-    sides = {columns, request.ranks / columns};
-  }
-  sides.pop_back();
-  return sides.empty() ? std::vector<std::vector<int>>{{request.ranks}} : equalGroups(request.ranks, sides);
-}
-
 constinit const Algorithm hierarchicalAlgorithm = {
     name,  "Reduce-scatter inside each group, the same between groups at every level, allgather back; needs groups.",
     lanes, serves,
-    make,  true};
+    make,  exchanges,
+    true};
 
 constinit const Algorithm hierarchicalRingAlgorithm = {
     ringName, "The same with rings inside and between groups: fewest bytes over uplinks, for large data; needs groups.",
     lanes,    servesRing,
-    makeRing, true};
+    makeRing, exchangesOfRings,
+    true};
 
 constinit const Algorithm ring2dAlgorithm = {
     rectangleName,
@@ -268,6 +354,7 @@ constinit const Algorithm ring2dAlgorithm = {
     "Sack, Gropp: Collective algorithms for multiported torus networks, ACM TOPC 2015",
     servesRectangle,
     makeRectangle,
+    exchangesOfRectangle,
     true};
 
 }  // namespace tacc

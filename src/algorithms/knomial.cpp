@@ -42,6 +42,12 @@ Plan make(const PlanRequest& request) {
   return writeOnTree(request, nameOfRadix(radix), knomialTree(radix, request.ranks, root));
 }
 
+template <int radix>
+Exchanges exchanges(const PlanRequest& request) {
+  const int root = isRooted(request.collective) ? request.root : 0;
+  return exchangesOnTree(request, knomialTree(radix, request.ranks, root));
+}
+
 constexpr std::string_view fewerSteps = "Bernaschi, Iannello: Collective communication operations, 1998";
 
 }  // namespace
@@ -57,16 +63,21 @@ Tree knomialTree(int radix, int p, int root) {
 }
 
 constinit const Algorithm binomialAlgorithm = {
-    nameOfRadix(2), "Binomial tree: lg p steps along the deepest path: rooted collectives with small data.",
-    "Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, IJHPCA 2005", serves,
-    make<2>};
+    nameOfRadix(2),
+    "Binomial tree: lg p steps along the deepest path: rooted collectives with small data.",
+    "Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, IJHPCA 2005",
+    serves,
+    make<2>,
+    exchanges<2>};
 
 constinit const Algorithm knomial4Algorithm = {
     nameOfRadix(4), "Tree with three children a digit: half the steps of binomial, more messages at the root.",
-    fewerSteps, serves, make<4>};
+    fewerSteps,     serves,
+    make<4>,        exchanges<4>};
 
 constinit const Algorithm knomial8Algorithm = {
     nameOfRadix(8), "Tree with seven children a digit: a third of the steps of binomial, most messages at the root.",
-    fewerSteps, serves, make<8>};
+    fewerSteps,     serves,
+    make<8>,        exchanges<8>};
 
 }  // namespace tacc

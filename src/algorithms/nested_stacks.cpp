@@ -1,5 +1,7 @@
 #include "algorithms/nested_stacks.hpp"
 
+#include <algorithm>
+
 #include "algorithms/nesting.hpp"
 #include "algorithms/plan_writer.hpp"
 
@@ -16,16 +18,21 @@ struct Ring {
   int rankAt(int r, int distance) const { return r + (wrap(placeOf(r) + distance, n) - placeOf(r)) * stride; }
 };
 
+/// Innermost first.
+std::vector<Ring> ringsOf(const PlanRequest& request) {
+  std::vector<Ring> rings;
+  int stride = 1;
+  for (const NestingLevel& level : nestingOf(request)) {
+    rings.push_back({level.sizes[0], stride});
+    stride *= level.sizes[0];
+  }
+  return rings;
+}
+
 class NestedStacks {
  public:
   NestedStacks(const PlanRequest& request, std::string_view algorithm)
-      : p_(request.ranks), writer_(request, algorithm) {
-    int stride = 1;
-    for (const NestingLevel& level : nestingOf(request)) {
-      rings_.push_back({level.sizes[0], stride});
-      stride *= level.sizes[0];
-    }
-  }
+      : p_(request.ranks), rings_(ringsOf(request)), writer_(request, algorithm) {}
 
   /// Ring k adds up the blocks of all ranks of its lane; those of the own lane stay, for the next ring.
   Plan reduceScatter() {
@@ -83,7 +90,7 @@ class NestedStacks {
   }
 
   int p_;
-  std::vector<Ring> rings_;  // innermost first
+  std::vector<Ring> rings_;
   PlanWriter writer_;
 };
 
@@ -92,6 +99,22 @@ class NestedStacks {
 Plan writeNestedStacks(const PlanRequest& request, std::string_view algorithm) {
   NestedStacks stacks(request, algorithm);
   return request.collective == Collective::allGather ? stacks.allGather() : stacks.reduceScatter();
+}
+
+Exchanges exchangesOfNestedStacks(const PlanRequest& request) {
+  const bool combines = request.collective == Collective::reduceScatter;
+  Exchanges all;
+  for (const Ring& ring : ringsOf(request)) {
+    Exchange once;
+    once.to = [ring](int r) { return ring.rankAt(r, 1); };
+    once.blocks = once.messages = request.ranks / (ring.n * ring.stride);
+    once.repeats = ring.n - 1;
+    once.combines = combines;
+    once.flows = true;
+    all.phases.emplace_back(std::move(once));
+  }
+  if (!combines) std::ranges::reverse(all.phases);
+  return all;
 }
 
 }  // namespace tacc

@@ -3,6 +3,7 @@
 
 #include <string_view>
 
+#include "algorithms/exchanges.hpp"
 #include "algorithms/plan.hpp"
 
 namespace tacc {
@@ -11,5 +12,6 @@ namespace tacc {
 /// to the next in a step are the blocks of one lane, which do not lie side by side: a message for each. The groups must
 /// be of equal size at every level, and there must be 2 ranks at least.
 Plan writeNestedStacks(const PlanRequest& request, std::string_view algorithm);
+Exchanges exchangesOfNestedStacks(const PlanRequest& request);
 
 }  // namespace tacc

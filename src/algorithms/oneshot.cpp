@@ -120,10 +120,40 @@ Plan make(const PlanRequest& request) {
   return writer.finish();
 }
 
+Exchanges exchanges(const PlanRequest& request) {
+  Exchanges all{1, {}, true};
+  const Collective collective = request.collective;
+  const bool combines = isReduction(collective);
+  if (collective == Collective::allToAll) all.phases.emplace_back(Copy{});
+  if (collective == Collective::gather || collective == Collective::scatter)
+    all.phases.emplace_back(Copy{1, request.root});
+  if (isRooted(collective)) {
+    const bool isOutward = isOneOf(collective, {Collective::broadcast, Collective::scatter});
+    const bool oneByOne = isOneOf(collective, {Collective::gather, Collective::scatter});
+    all.phases.emplace_back(Star{request.root, isOutward, 1, combines, oneByOne});
+  } else {
+    const bool oneByOne = isOneOf(collective, {Collective::allToAll, Collective::reduceScatter});
+    all.phases.emplace_back(EveryToEvery{1, combines, oneByOne});
+  }
+  return all;
+}
+
+/// All that is needed is read straight from where it lies.
+bool suitsSharedMemory(const PlanRequest& request) {
+  return request.collective != Collective::allReduce &&
+         (request.collective != Collective::reduce || request.ranks <= 2);
+}
+
 }  // namespace
 
 constinit const Algorithm oneshotAlgorithm = {
-    name, "Everybody sends straight to everybody who needs it; one step, most bytes: for small data.",
-    "Direct exchange; as in NCCL and MSCCL++ for small messages", serves, make};
+    name,
+    "Everybody sends straight to everybody who needs it; one step, most bytes: for small data.",
+    "Direct exchange; as in NCCL and MSCCL++ for small messages",
+    serves,
+    make,
+    exchanges,
+    false,
+    suitsSharedMemory};
 
 }  // namespace tacc

@@ -37,10 +37,18 @@ Plan make(const PlanRequest& request) {
   return writer.finish();
 }
 
+Exchanges exchanges(const PlanRequest&) {
+  return {1, {Star{server, false, 1, true, false}, Star{server, true, 1, false, false}}, true};
+}
+
 }  // namespace
 
 constinit const Algorithm parameterServerAlgorithm = {
-    name, "Rank 0 adds everybody's vector and sends the sum back: the baseline, all bytes at one rank's link.",
-    "Iandola et al.: FireCaffe: near-linear acceleration of deep neural network training, CVPR 2016", serves, make};
+    name,
+    "Rank 0 adds everybody's vector and sends the sum back: the baseline, all bytes at one rank's link.",
+    "Iandola et al.: FireCaffe: near-linear acceleration of deep neural network training, CVPR 2016",
+    serves,
+    make,
+    exchanges};
 
 }  // namespace tacc

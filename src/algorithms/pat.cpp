@@ -17,6 +17,7 @@
 //
 //   S. Jeaugey: PAT: a new algorithm for all-gather and reduce-scatter operations at scale. arXiv 2506.20252 (2025).
 #include <algorithm>
+#include <utility>
 
 #include "algorithms/catalogue.hpp"
 #include "algorithms/plan_writer.hpp"
@@ -33,27 +34,41 @@ struct Range {
   int count;
 };
 
-class Pat {
- public:
-  explicit Pat(const PlanRequest& request) : p_(request.ranks), writer_(request, name) {
-    writer_.needScratch(p_);
+struct Level {
+  int distance;
+  std::vector<Range> ranges;
+};
+
+/// What all ranks do alike, and the offset of the block in each slot of scratch.
+struct Levels {
+  std::vector<Level> levels;
+  std::vector<int> offsets = {0};
+
+  explicit Levels(int p) {
     int distance = 1;
-    while (2 * distance < p_) distance *= 2;
+    while (2 * distance < p) distance *= 2;
     for (; distance >= 1; distance /= 2) {
       Level level{distance, {}};
-      const int held = static_cast<int>(offsets_.size());
+      const int held = static_cast<int>(offsets.size());
       for (int slot = 0; slot < held; ++slot) {
-        if (offsets_[slot] + distance >= p_) continue;
-        const int to = static_cast<int>(offsets_.size());
+        if (offsets[slot] + distance >= p) continue;
+        const int to = static_cast<int>(offsets.size());
         if (!level.ranges.empty() && level.ranges.back().first + level.ranges.back().count == slot) {
           ++level.ranges.back().count;
         } else {
           level.ranges.push_back({slot, to, 1});
         }
-        offsets_.push_back(offsets_[slot] + distance);
+        offsets.push_back(offsets[slot] + distance);
       }
-      levels_.push_back(level);
+      levels.push_back(level);
     }
+  }
+};
+
+class Pat {
+ public:
+  explicit Pat(const PlanRequest& request) : p_(request.ranks), shape_(p_), writer_(request, name) {
+    writer_.needScratch(p_);
   }
 
   /// Level k sends in round 2k and receives in round 2k + 1; what came is copied to its place in the round after.
@@ -98,11 +113,6 @@ class Pat {
   }
 
  private:
-  struct Level {
-    int distance;
-    std::vector<Range> ranges;
-  };
-
   void copyToOutput(int r, int round, const Level& level) {
     for (const Range& range : level.ranges) {
       for (int i = 0; i < range.count; ++i)
@@ -110,12 +120,12 @@ class Pat {
     }
   }
 
-  int ownerOf(int r, int slot) const { return wrap(r - offsets_[slot], p_); }
+  int ownerOf(int r, int slot) const { return wrap(r - shape_.offsets[slot], p_); }
 
   int p_;
+  Levels shape_;
   PlanWriter writer_;
-  std::vector<int> offsets_ = {0};  // of the block in each slot of scratch
-  std::vector<Level> levels_;
+  const std::vector<Level>& levels_ = shape_.levels;
 };
 
 bool serves(const PlanRequest& request) {
@@ -128,11 +138,40 @@ Plan make(const PlanRequest& request) {
   return request.collective == Collective::allGather ? pat.allGather() : pat.reduceScatter();
 }
 
+Exchanges exchanges(const PlanRequest& request) {
+  const int p = request.ranks;
+  const bool gathers = request.collective == Collective::allGather;
+  Exchanges all;
+  int before = 0;  // blocks that came in the level before
+  for (const Level& level : Levels(p).levels) {
+    MessageCut cut;
+    int blocks = 0;
+    for (const Range& range : level.ranges) {
+      cut.blocks[static_cast<std::size_t>(cut.count++)] = range.count;
+      blocks += range.count;
+    }
+    Exchange exchange = shiftBy(gathers ? level.distance : -level.distance, p, blocks, !gathers);
+    exchange.cut = [cut](int) { return cut; };
+    if (gathers) exchange.copiesMeanwhile = std::exchange(before, blocks);
+    all.phases.emplace_back(std::move(exchange));
+  }
+  if (gathers) {
+    all.phases.emplace_back(Copy{before});
+  } else {
+    all.phases.emplace_back(Copy{p});
+    std::ranges::reverse(all.phases);
+  }
+  return all;
+}
+
 }  // namespace
 
 constinit const Algorithm patAlgorithm = {
-    name, "A binomial tree for every block, all at once, far partners while messages are small: lg p steps for any p.",
-    "Jeaugey: PAT: a new algorithm for all-gather and reduce-scatter operations at scale, arXiv 2506.20252", serves,
-    make};
+    name,
+    "A binomial tree for every block, all at once, far partners while messages are small: lg p steps for any p.",
+    "Jeaugey: PAT: a new algorithm for all-gather and reduce-scatter operations at scale, arXiv 2506.20252",
+    serves,
+    make,
+    exchanges};
 
 }  // namespace tacc

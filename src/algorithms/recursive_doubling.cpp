@@ -89,11 +89,37 @@ Plan make(const PlanRequest& request) {
   return writer.finish();
 }
 
+Exchanges exchanges(const PlanRequest& request) {
+  Exchanges all;
+  if (request.collective == Collective::allGather) {
+    for (int distance = 1; distance < request.ranks; distance *= 2) {
+      Exchange level;
+      level.to = [distance](int r) { return r ^ distance; };
+      level.blocks = distance;
+      all.phases.emplace_back(std::move(level));
+    }
+    return all;
+  }
+  const Fold fold(request.ranks);
+  if (fold.needed()) all.phases.emplace_back(fold.before(1));
+  for (int distance = 1; distance < fold.size(); distance *= 2) {
+    Exchange level;
+    level.to = [=](int r) { return fold.sitsOut(r) ? r : fold.rankOf(fold.virtualOf(r) ^ distance); };
+    level.combines = true;
+    all.phases.emplace_back(std::move(level));
+  }
+  if (fold.needed()) all.phases.emplace_back(fold.after(1));
+  return all;
+}
+
 }  // namespace
 
 constinit const Algorithm recursiveDoublingAlgorithm = {
-    name, "Exchange all with the rank at distance 1, 2, 4, ...: lg p steps: for small data across a network.",
-    "Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, IJHPCA 2005", serves,
-    make};
+    name,
+    "Exchange all with the rank at distance 1, 2, 4, ...: lg p steps: for small data across a network.",
+    "Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, IJHPCA 2005",
+    serves,
+    make,
+    exchanges};
 
 }  // namespace tacc

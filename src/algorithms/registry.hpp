@@ -4,6 +4,7 @@
 #include <span>
 #include <string_view>
 
+#include "algorithms/exchanges.hpp"
 #include "algorithms/plan.hpp"
 
 namespace tacc {
@@ -16,8 +17,13 @@ struct Algorithm {
   bool (*serves)(const PlanRequest&);
   /// Writes the plan. Called only for requests that it serves.
   Plan (*make)(const PlanRequest&);
+  /// What that plan exchanges, in less time and memory. Called only for requests of two ranks and more that it serves.
+  Exchanges (*exchanges)(const PlanRequest&);
   /// The plan depends on the request's groups or dimensions.
   bool looksAtLayout = false;
+  /// Where ranks read each other's memory and nothing was measured, it is taken for these requests. One of all
+  /// algorithms says so of each; nullptr: of none.
+  bool (*suitsSharedMemory)(const PlanRequest&) = nullptr;
 };
 
 /// All algorithms, in the order in which they are documented.

@@ -78,10 +78,28 @@ Plan make(const PlanRequest& request) {
   return writer.finish();
 }
 
+Exchanges exchanges(const PlanRequest& request) {
+  const bool isAllReduce = request.collective == Collective::allReduce;
+  Exchanges all{isAllReduce ? request.ranks : 1, {}, true};
+  const auto round = [&](bool combines) {
+    Exchange once = shiftBy(1, request.ranks, 1, combines);
+    once.repeats = request.ranks - 1;
+    once.flows = true;
+    all.phases.emplace_back(std::move(once));
+  };
+  if (request.collective != Collective::allGather) round(true);
+  if (request.collective != Collective::reduceScatter) round(false);
+  return all;
+}
+
 }  // namespace
 
 constinit const Algorithm ringAlgorithm = {
-    name, "Blocks go round the ranks: fewest bytes, neighbours only, p-1 or 2(p-1) steps: for large data.",
-    "Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 2009", serves, make};
+    name,
+    "Blocks go round the ranks: fewest bytes, neighbours only, p-1 or 2(p-1) steps: for large data.",
+    "Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 2009",
+    serves,
+    make,
+    exchanges};
 
 }  // namespace tacc

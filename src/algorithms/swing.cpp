@@ -13,15 +13,44 @@
 //   half of the data each per dimension, to use all links of a torus at once; here one message at a time leaves a rank.
 //
 //   D. De Sensi, T. Bonato, D. Saam, T. Hoefler: Swing: short-cutting rings for higher bandwidth allreduce. NSDI 2024.
+#include <algorithm>
 
+#include "algorithms/butterfly.hpp"
 #include "algorithms/catalogue.hpp"
 #include "algorithms/plan_writer.hpp"
-#include "algorithms/shapes.hpp"
 
 namespace tacc {
 namespace {
 
 constexpr std::string_view name = "swing";
+
+/// The dimension of a level, and how often that dimension came before.
+struct Turn {
+  std::size_t dimension;
+  int number;
+};
+
+Turn turnOf(int level, const std::vector<int>& dimensions) {
+  std::vector<int> taken(dimensions.size(), 0);
+  for (std::size_t d = dimensions.size() - 1;; d = (d == 0 ? dimensions.size() : d) - 1) {
+    if ((1 << taken[d]) >= dimensions[d]) continue;
+    if (level-- == 0) return {d, taken[d]};
+    ++taken[d];
+  }
+}
+
+int swingPartner(int place, int level, int size, const std::vector<int>& dimensions) {
+  const std::vector<int> ring = {size};
+  const bool isTorus = !dimensions.empty() && std::ranges::all_of(dimensions, isPowerOfTwo);
+  const std::vector<int>& torus = isTorus ? dimensions : ring;
+  const Turn turn = turnOf(level, torus);
+  int stride = 1;
+  for (std::size_t d = torus.size() - 1; d > turn.dimension; --d) stride *= torus[d];
+  const int coordinate = place / stride % torus[turn.dimension];
+  const int rho = alternatingDistance(turn.number);
+  const int other = wrap(coordinate % 2 == 0 ? coordinate + rho : coordinate - rho, torus[turn.dimension]);
+  return place + (other - coordinate) * stride;
+}
 
 bool serves(const PlanRequest& request) {
   if (request.ranks < 1) return false;
@@ -31,7 +60,8 @@ bool serves(const PlanRequest& request) {
   return !halves || isPowerOfTwo(request.ranks);
 }
 
-Plan make(const PlanRequest& request) { return writeButterfly(request, name, butterflyPartner(name)); }
+Plan make(const PlanRequest& request) { return writeButterfly(request, name, swingPartner); }
+Exchanges exchanges(const PlanRequest& request) { return exchangesOfButterfly(request, swingPartner); }
 
 }  // namespace
 
@@ -41,6 +71,7 @@ constinit const Algorithm swingAlgorithm = {
     "De Sensi et al.: Swing: short-cutting rings for higher bandwidth allreduce, NSDI 2024",
     serves,
     make,
+    exchanges,
     true};
 
 }  // namespace tacc

@@ -90,10 +90,37 @@ Plan make(const PlanRequest& request) {
   return request.collective == Collective::reduce ? reduce(request) : broadcast(request);
 }
 
+Exchanges exchanges(const PlanRequest& request) {
+  const int p = request.ranks;
+  if (request.collective == Collective::broadcast) {
+    Exchanges all{p - 1, {Star{request.root, true, 1, false, true}}, true};
+    if (p > 2) all.phases.emplace_back(EveryToEvery{1, false, false, request.root});
+    return all;
+  }
+  Exchanges all{p, {EveryToEvery{1, true, true}}, true};
+  if (request.collective == Collective::reduce) {
+    all.phases.emplace_back(Star{request.root, false, 1, false, true});
+  } else {
+    all.phases.emplace_back(EveryToEvery{1, false, false});
+  }
+  return all;
+}
+
+/// Every rank reads and adds its part, not one all of it. With two ranks there is nothing to share of a reduce.
+bool suitsSharedMemory(const PlanRequest& request) {
+  return request.collective == Collective::allReduce || (request.collective == Collective::reduce && request.ranks > 2);
+}
+
 }  // namespace
 
 constinit const Algorithm twoshotAlgorithm = {
-    name, "Every rank reduces one block straight from all others and hands it to all: two steps, fewest bytes.",
-    "Direct reduce-scatter and allgather; as in MSCCL++ and Intel's shared memory collectives", serves, make};
+    name,
+    "Every rank reduces one block straight from all others and hands it to all: two steps, fewest bytes.",
+    "Direct reduce-scatter and allgather; as in MSCCL++ and Intel's shared memory collectives",
+    serves,
+    make,
+    exchanges,
+    false,
+    suitsSharedMemory};
 
 }  // namespace tacc

@@ -1,7 +1,7 @@
 // Reductions over hosts whose bits depend on the contributions and on the number of ranks alone.
 //
 // Sums of a host's ranks would make the bits depend on who shares a host. So contributions travel as they are, as in
-// the plan of `twoshot` among all ranks: every rank collects those to its share of the vector, combines them in the
+// direct reduce-scatter among all ranks: every rank collects those to its share of the vector, combines them in the
 // order of the ranks in one pass, and hands the result to all. Inside a host they go through shared memory.
 //
 // Bytes through a host's link, with H hosts of P ranks and n bytes: (H-1)/H n (P + 1) each way, against 2 (H-1)/H n.

@@ -112,7 +112,7 @@ class Communicator {
   virtual void registerBuffer(void* buffer, std::size_t bytes) = 0;
   virtual void deregisterBuffer(void* buffer) = 0;
 
-  /// Name of the algorithm that the last call ran, e.g. "twoshot"; for the bench and the tests.
+  /// Name of the algorithm that the last call ran; for the bench and the tests.
   virtual std::string lastAlgorithm() const = 0;
   /// Why a call of `bytes` would run as it does; lines of text. Local.
   virtual std::string explain(Collective collective, std::size_t bytes) = 0;

@@ -1,5 +1,5 @@
 // The way of small messages: every rank posts its whole input beside its call line, and takes what it needs from the
-// others'. It is the plan "oneshot" with the data inside the opening exchange: one cache line from each rank to each,
+// others'. It is the direct exchange with the data inside the opening one: one cache line from each rank to each,
 // and no more.
 #pragma once
 

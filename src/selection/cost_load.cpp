@@ -1,18 +1,14 @@
 #include "selection/cost_load.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
+#include <limits>
 
 namespace tacc {
 namespace {
 
-// Some ranks wait for slower ones in one exchange, others in the next: so much of the difference is lost in each. From
-// comparison with the simulator, as stallingShare.
-constexpr double waitingShare = 0.2;
-// What is lost between chunks, of the time in which the busiest link could be idle.
+// What is lost between chunks, of the time in which the busiest link could be idle: messages of the chunks behind do
+// not come just when it is. From comparison with the simulator (tests/selection/cost_model_test.cpp).
 constexpr double stallingShare = 0.3;
-constexpr int sampledRanks = 1024, sampledGroups = 6;  // of a level, about; all of a machine of fewer ranks
 
 std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
@@ -20,27 +16,41 @@ double highest(const std::vector<double>& values) { return values.empty() ? 0 : 
 
 }  // namespace
 
-CostLoad::CostLoad(const CostMap& map) : map_(map) {
+CostLoad::CostLoad(const CostMap& map, double blockBytes)
+    : map_(map),
+      block_(blockBytes),
+      ready_(at(map.ranks()), 0.0),
+      begun_(at(map.ranks()), std::numeric_limits<double>::infinity()),
+      done_(ready_),
+      out_(ready_),
+      in_(ready_),
+      own_(ready_),
+      ways_(at(map.ranks())),
+      cuts_(at(map.ranks())) {
   for (int l = 0; l + 1 < map.levels(); ++l) {
-    const int groups = map.groups(l);
-    const int size = std::max(1, map.ranks() / groups);
-    const int most = map.ranks() <= sampledRanks ? groups : std::clamp(sampledRanks / size, 2, sampledGroups);
-    const int count = std::min(groups, most);
-    std::vector<Sample> samples;
-    for (int i = 0; i < count; ++i) {
-      const int group = count == 1 ? 0 : static_cast<int>(static_cast<std::int64_t>(i) * (groups - 1) / (count - 1));
-      samples.push_back({group, map.beginOf(group, l), map.endOf(group, l)});
-    }
-    samples_.push_back(std::move(samples));
-    groupOut_.emplace_back(at(groups), 0.0);
-    groupIn_.emplace_back(at(groups), 0.0);
+    groupOut_.emplace_back(at(map.groups(l)), 0.0);
+    crossOut_.emplace_back(at(map.groups(l)), 0);
   }
-  uplink_.assign(samples_.size(), 0.0);
+  groupIn_ = groupOut_;
+  crossIn_ = crossOut_;
   for (int l = 0; l < map.levels(); ++l) wire_.emplace_back(map.wires(l), 0.0);
 }
 
-double CostLoad::hop(int level, double bytes) const {
-  return map_.level(level).alpha + bytes * std::max(map_.level(level).beta, 1 / map_.port());
+void CostLoad::add(const Phase& phase, const Phase* next) {
+  const double before = highest(ready_);
+  run(phase, next);
+  const auto* trees = std::get_if<TreeExchange>(&phase);
+  const double parts = trees != nullptr && trees->turns ? 2 : 1;
+  longestPhase_ = std::max(longestPhase_, (highest(ready_) - before) / parts);
+}
+
+void CostLoad::run(const Phase& phase, const Phase* next) {
+  if (const auto* one = std::get_if<Exchange>(&phase))
+    return one->flows ? flow(*one) : exchange(*one, next == nullptr ? nullptr : std::get_if<Exchange>(next));
+  if (const auto* one = std::get_if<EveryToEvery>(&phase)) return everyToEvery(*one);
+  if (const auto* one = std::get_if<Star>(&phase)) return star(*one);
+  if (const auto* one = std::get_if<TreeExchange>(&phase)) return trees(*one);
+  copy(std::get<Copy>(phase));
 }
 
 double CostLoad::perByteOf(int level, int group) const {
@@ -48,146 +58,14 @@ double CostLoad::perByteOf(int level, int group) const {
   return capacity > 0 ? 1 / capacity : 0;
 }
 
-void CostLoad::exchange(const Exchange& e, const To& to) {
-  if (e.repeats <= 0) return;
-  const int levels = map_.levels();
-  std::vector<double> leaving(samples_.size(), 0.0);  // seconds for a byte of every rank, at the busiest uplink
-  std::vector<double> meets(at(levels), 0.0);         // how many of the sampled meet there
-  const auto look = [&](int r) {
-    const int other = to(r);
-    if (other == r) return 0;
-    const int meet = map_.meet(r, other);
-    ++meets[at(meet)];
-    return meet;
-  };
-  for (int l = 0; l + 1 < levels; ++l) {
-    for (const Sample& sample : samples_[at(l)]) {
-      double count = 0;
-      for (int r = sample.begin; r < sample.end; ++r) count += look(r) > l ? 1 : 0;
-      leaving[at(l)] = std::max(leaving[at(l)], count * perByteOf(l, sample.group));
-    }
-  }
-  if (levels == 1) {
-    for (int r = 0; r < std::min(map_.ranks(), sampledRanks); ++r) look(r);
-  }
-  const double sampled = std::accumulate(meets.begin(), meets.end(), 0.0);
-  if (sampled == 0) return;
-  const double one = e.bytes / std::max(1.0, e.messages);
-  const double cpuOfOne = 2 * map_.machine().overhead + map_.machine().gamma * e.combined / std::max(1.0, e.messages);
-  const double cpu = cpuOfOne * e.messages;
-  double average = 0, slowest = 0, pace = 0, perByte = 1 / map_.port();
-  for (int l = 0; l < levels; ++l) {
-    if (l > 0) perByte = std::max(perByte, leaving[at(l - 1)]);
-    if (meets[at(l)] == 0) continue;
-    const double transfer = std::max(perByte, map_.level(l).beta);
-    const double bytes = e.flows ? one : e.bytes;
-    const double besides = map_.level(l).alpha + (e.flows ? cpuOfOne : cpu);
-    double usual = transfer, longest = transfer;
-    if (map_.wires(l) > 0) {
-      const Sharing sharing = shareWires(l, to, e.loads ? e.repeats * e.bytes : 0);
-      usual = std::max(usual, sharing.average / map_.level(l).linkBytesPerSecond);
-      longest = std::max(longest, sharing.most / map_.level(l).linkBytesPerSecond);
-    }
-    average += (besides + bytes * usual) * meets[at(l)] / sampled;
-    slowest = std::max(slowest, besides + bytes * longest);
-    pace = std::max({pace, one * longest, cpuOfOne});
-  }
-  if (e.flows) {
-    // Several messages follow one another: while the last of them leave, the first are further on.
-    path_ += std::max(e.repeats * e.messages * pace + average - std::min(pace, average),
-                      e.repeats * average + (e.messages - 1) * pace);
-  } else {
-    path_ += e.repeats * (average + waitingShare * (slowest - average));
-  }
-  if (!e.loads) return;
-  port_ += e.repeats * e.bytes;
-  cpu_ += e.repeats * cpu;
-  for (std::size_t l = 0; l < uplink_.size(); ++l) uplink_[l] += e.repeats * e.bytes * leaving[l];
+void CostLoad::occupy(int rank, double begin, double end) {
+  begun_[at(rank)] = std::min(begun_[at(rank)], begin);
+  done_[at(rank)] = std::max(done_[at(rank)], end);
 }
 
-void CostLoad::everyToEvery(double bytes, double combined, bool oneByOne) {
-  const int p = map_.ranks();
-  const double others = p - 1;
-  double transfer = bytes * std::max(others / map_.port(), map_.level(map_.levels() - 1).beta);
-  for (int l = 0; l + 1 < map_.levels(); ++l) {
-    double most = 0;
-    for (const Sample& sample : samples_[at(l)]) {
-      const double inside = sample.end - sample.begin;
-      most = std::max(most, inside * (p - inside) * perByteOf(l, sample.group));
-    }
-    uplink_[at(l)] += bytes * most;
-    transfer = std::max(transfer, bytes * most);
-  }
-  for (int l = 0; l < map_.levels(); ++l) {
-    if (map_.wires(l) == 0) continue;
-    const std::vector<double> ways = everyWay(l);
-    for (std::size_t wire = 0; wire < ways.size(); ++wire) wire_[at(l)][wire] += bytes * ways[wire];
-    transfer = std::max(transfer, bytes * highest(ways) / map_.level(l).linkBytesPerSecond);
-  }
-  const double sending = others * map_.machine().overhead;
-  const double cpu = 2 * sending + map_.machine().gamma * combined;
-  path_ += map_.level(map_.levels() - 1).alpha + cpu - sending +
-           (oneByOne ? std::max(sending, transfer) : sending + transfer);
-  port_ += others * bytes;
-  cpu_ += cpu;
-}
-
-void CostLoad::star(int root, double bytes, double combined, bool oneByOne, bool isDown) {
-  const double others = map_.ranks() - 1;
-  double transfer = std::max(others * bytes / map_.port(root), bytes / map_.port());
-  const int meet = map_.levels() - 1;
-  for (int l = 0; l + 1 < map_.levels(); ++l) {
-    const int mine = map_.groupOf(root, l);
-    const double inside = map_.endOf(mine, l) - map_.beginOf(mine, l);
-    double longest = (map_.ranks() - inside) * perByteOf(l, mine);  // seconds a byte
-    for (const Sample& sample : samples_[at(l)])
-      if (sample.group != mine) longest = std::max(longest, (sample.end - sample.begin) * perByteOf(l, sample.group));
-    auto& near = isDown ? groupOut_[at(l)] : groupIn_[at(l)];
-    auto& far = isDown ? groupIn_[at(l)] : groupOut_[at(l)];
-    near[at(mine)] += (map_.ranks() - inside) * bytes;
-    for (const Sample& sample : samples_[at(l)])
-      if (sample.group != mine) far[at(sample.group)] += (sample.end - sample.begin) * bytes;
-    transfer = std::max(transfer, longest * bytes);
-  }
-  for (int l = 0; l < map_.levels(); ++l) {
-    if (map_.wires(l) == 0) continue;
-    std::vector<double>& wire = wire_[at(l)];
-    for (int r = 0; r < map_.ranks(); ++r) {
-      if (r == root || map_.meet(root, r) != l) continue;
-      map_.alongWires(l, isDown ? root : r, isDown ? r : root, [&](std::size_t w) { wire[w] += bytes; });
-    }
-    transfer = std::max(transfer, highest(wire) / map_.level(l).linkBytesPerSecond);
-  }
-  transfer = std::max(transfer, bytes * map_.level(meet).beta) + map_.level(meet).alpha;
-  const double overhead = map_.machine().overhead, work = others * overhead + map_.machine().gamma * combined;
-  // Down: handling of one message after the other goes on while they are sent. Up: they all arrive at the end.
-  path_ += isDown && oneByOne ? std::max(overhead + transfer, work + hop(meet, bytes)) + overhead
-                              : work + transfer + overhead;
-  needPorts();
-  (isDown ? out_ : in_)[at(root)] += others * bytes;
-  own_[at(root)] += work;
-}
-
-void CostLoad::local(double bytes) {
-  path_ += map_.machine().gamma * bytes;
-  cpu_ += map_.machine().gamma * bytes;
-}
-
-void CostLoad::needPorts() {
-  if (!out_.empty()) return;
-  out_.assign(at(map_.ranks()), 0.0);
-  in_ = own_ = out_;
-}
-
-void CostLoad::atPort(int rank, double out, double in) {
-  needPorts();
-  out_[at(rank)] += out;
-  in_[at(rank)] += in;
-}
-
-void CostLoad::loadEdge(int from, int to, double bytes) {
-  atPort(from, bytes, 0);
-  atPort(to, 0, bytes);
+void CostLoad::load(int from, int to, double bytes) {
+  out_[at(from)] += bytes;
+  in_[at(to)] += bytes;
   const int meet = map_.meet(from, to);
   for (int l = 0; l < meet; ++l) {
     groupOut_[at(l)][at(map_.groupOf(from, l))] += bytes;
@@ -196,45 +74,218 @@ void CostLoad::loadEdge(int from, int to, double bytes) {
   map_.alongWires(meet, from, to, [&](std::size_t wire) { wire_[at(meet)][wire] += bytes; });
 }
 
-void CostLoad::down(std::span<const TreeLoad> trees) {
-  double time = 0;
-  for (const TreeLoad& load : trees) time = std::max(time, treeTime(load, true));
-  path_ += time;
+void CostLoad::findWays(const To& to, double bytes) {
+  const int p = map_.ranks();
+  std::vector<std::vector<int>> crossWire;
+  for (int l = 0; l < map_.levels(); ++l) crossWire.emplace_back(map_.wires(l), 0);
+  for (int r = 0; r < p; ++r) {
+    Way& way = ways_[at(r)];
+    way.to = to(r);
+    if (way.to == r) continue;
+    way.meet = map_.meet(r, way.to);
+    load(r, way.to, bytes);
+    for (int l = 0; l < way.meet; ++l) {
+      ++crossOut_[at(l)][at(map_.groupOf(r, l))];
+      ++crossIn_[at(l)][at(map_.groupOf(way.to, l))];
+    }
+    map_.alongWires(way.meet, r, way.to, [&](std::size_t wire) { ++crossWire[at(way.meet)][wire]; });
+  }
+  for (int r = 0; r < p; ++r) {
+    Way& way = ways_[at(r)];
+    if (way.to == r) continue;
+    way.perByte = std::max({1 / map_.port(r), 1 / map_.port(way.to), map_.level(way.meet).beta});
+    for (int l = 0; l < way.meet; ++l) {
+      const int from = map_.groupOf(r, l), into = map_.groupOf(way.to, l);
+      way.perByte = std::max({way.perByte, crossOut_[at(l)][at(from)] * perByteOf(l, from),
+                              crossIn_[at(l)][at(into)] * perByteOf(l, into)});
+    }
+    int shared = 0;
+    map_.alongWires(way.meet, r, way.to,
+                    [&](std::size_t wire) { shared = std::max(shared, crossWire[at(way.meet)][wire]); });
+    if (shared > 0) way.perByte = std::max(way.perByte, shared / map_.level(way.meet).linkBytesPerSecond);
+  }
+  for (auto* cross : {&crossOut_, &crossIn_})
+    for (std::vector<int>& groups : *cross) std::ranges::fill(groups, 0);
 }
 
-void CostLoad::up(std::span<const TreeLoad> trees) {
-  double time = 0;
-  for (const TreeLoad& load : trees) time = std::max(time, treeTime(load, false));
-  path_ += time;
+std::vector<double> CostLoad::early(const Exchange& next) const {
+  std::vector<bool> takesPart(at(map_.ranks()), false);
+  for (int r = 0; r < map_.ranks(); ++r) {
+    if (ways_[at(r)].to == r) continue;
+    takesPart[at(r)] = takesPart[at(ways_[at(r)].to)] = true;
+  }
+  std::vector<double> bytes(at(map_.ranks()), 0.0);
+  for (int r = 0; r < map_.ranks(); ++r)
+    if (const int to = next.to(r); to != r && !takesPart[at(r)]) bytes[at(to)] = next.blocks * block_;
+  return bytes;
+}
+
+/// A rank sends when it is ready, and is ready again when it has handled what came.
+void CostLoad::exchange(const Exchange& phase, const Exchange* next) {
+  const double bytes = phase.blocks * block_;
+  findWays(phase.to, phase.repeats * bytes);
+  std::vector<double> beside;  // empty: nothing comes
+  if (next != nullptr && !next->flows &&
+      std::ranges::any_of(ways_, [&](const Way& way) { return &way - ways_.data() == way.to; }))
+    beside = early(*next);
+  const double added = phase.combines ? gamma() : 0, meanwhile = gamma() * phase.copiesMeanwhile * block_;
+  for (int i = 0; i < phase.repeats; ++i) {
+    std::vector<double> after = ready_;
+    for (int r = 0; r < map_.ranks(); ++r) {
+      if (ways_[at(r)].to == r) continue;
+      cuts_[at(r)] = phase.cut ? phase.cut(r) : MessageCut{{phase.blocks / phase.messages}, phase.messages};
+      after[at(r)] += cuts_[at(r)].count * overhead() + meanwhile;
+    }
+    for (int r = 0; r < map_.ranks(); ++r) {
+      const Way& way = ways_[at(r)];
+      if (way.to == r) continue;
+      const MessageCut& cut = cuts_[at(r)];
+      const int messages = cut.count;
+      const double first = cut.blocks[0] * block_, last = phase.cut ? cut.blocks[at(messages) - 1] * block_ : first;
+      const double perByte = std::max(way.perByte, inFlight(bytes / map_.port(r)) / map_.port(r));
+      double start = ready_[at(r)] + overhead();
+      double end = start + bytes * perByte;
+      if (!beside.empty()) end += std::min(bytes, beside[at(way.to)]) / map_.port(way.to);
+      if (const auto source = std::ranges::find(sources_, r, &Source::rank); source != sources_.end()) {
+        double& before = source->ends[way.to];
+        start = std::max(start, before);
+        end = start + bytes * std::max(way.perByte, static_cast<double>(source->ends.size()) / map_.port(r));
+        before = end;
+      }
+      const double alpha = map_.level(way.meet).alpha;
+      occupy(r, ready_[at(r)], end);
+      // Of several messages the first are handled while the others come.
+      double& there = after[at(way.to)];
+      const double work = messages * overhead() + added * bytes;
+      const double begin = std::max(there, start + first * perByte + alpha);
+      there = std::max(begin + work, std::max(there, end + alpha) + overhead() + added * last);
+      occupy(way.to, begin, there);
+      own_[at(r)] += messages * overhead() + meanwhile;
+      own_[at(way.to)] += work;
+    }
+    ready_ = std::move(after);
+  }
+}
+
+/// In rings: a message that has come goes on at once, so those of all repeats follow one another.
+void CostLoad::flow(const Exchange& phase) {
+  findWays(phase.to, phase.repeats * phase.blocks * block_);
+  std::vector<bool> isSeen(at(map_.ranks()), false);
+  std::vector<int> ring;
+  for (int r = 0; r < map_.ranks(); ++r) {
+    if (isSeen[at(r)] || ways_[at(r)].to == r) continue;
+    ring.clear();
+    for (int member = r; !isSeen[at(member)]; member = ways_[at(member)].to) {
+      isSeen[at(member)] = true;
+      ring.push_back(member);
+    }
+    flowRound(phase, ring);
+  }
+}
+
+/// The longest chain of messages that wait for one another goes along the ring hop by hop, but for those that wait at
+/// its slowest edge for the message before them.
+void CostLoad::flowRound(const Exchange& phase, const std::vector<int>& ring) {
+  const std::size_t n = ring.size();
+  const double bytes = phase.blocks * block_ / phase.messages;
+  const double cpu = 2 * overhead() + (phase.combines ? gamma() * bytes : 0);
+  std::vector<double> before = {0.0};  // seconds of the hops before each member, over two laps
+  double pace = 0, start = 0;
+  std::size_t slowest = 0;
+  for (std::size_t i = 0; i < 2 * n; ++i) {
+    const Way& way = ways_[at(ring[i % n])];
+    const double transfer = bytes * way.perByte;
+    before.push_back(before.back() + map_.level(way.meet).alpha + transfer + cpu);
+    if (i < n && std::max(transfer, cpu) > pace) {
+      pace = std::max(transfer, cpu);
+      slowest = i;
+    }
+  }
+  for (const int member : ring) start = std::max(start, ready_[at(member)]);
+  const auto repeats = static_cast<std::size_t>(phase.repeats);
+  const double messages = static_cast<double>(repeats) * phase.messages;
+  const double lap = before[n];
+  for (std::size_t i = 0; i < n; ++i) {
+    const double hops = static_cast<double>(repeats / n) * lap + before[n + i] - before[n + i - repeats % n];
+    const std::size_t distance = (i + n - slowest - 1) % n + 1;  // hops from the beginning of the slowest edge
+    const double along = before[n + i] - before[n + i - distance];
+    // A hop is one message further on at the next edge, and waiting is for the next message at the same one.
+    const double waits = messages - 1 - phase.messages * (static_cast<double>(distance) - 1);
+    const double end = std::max(hops + (phase.messages - 1) * pace, waits >= 0 ? along + waits * pace : 0);
+    const int member = ring[i];
+    occupy(member, ready_[at(member)], start + end);
+    ready_[at(member)] = start + end;
+    own_[at(member)] += messages * cpu;
+  }
+}
+
+void CostLoad::copy(const Copy& phase) {
+  const double work = gamma() * phase.blocks * block_;
+  for (int r = 0; r < map_.ranks(); ++r) {
+    if (phase.only >= 0 && r != phase.only) continue;
+    occupy(r, ready_[at(r)], ready_[at(r)] + work);
+    ready_[at(r)] += work;
+    own_[at(r)] += work;
+  }
 }
 
 double CostLoad::busiest() const {
-  double atPort = port_ / map_.port();
-  for (std::size_t r = 0; r < out_.size(); ++r)
-    atPort = std::max(atPort, (port_ + std::max(out_[r], in_[r])) / map_.port(static_cast<int>(r)));
-  double busiest = slowdown_ * std::max(atPort, cpu_ + highest(own_));
-  for (int l = 0; l < static_cast<int>(uplink_.size()); ++l) {
-    double own = 0;  // of trees and the like
+  double busiest = highest(own_);
+  for (int r = 0; r < map_.ranks(); ++r) busiest = std::max(busiest, std::max(out_[at(r)], in_[at(r)]) / map_.port(r));
+  for (int l = 0; l + 1 < map_.levels(); ++l)
     for (int g = 0; g < map_.groups(l); ++g)
-      own = std::max(own, std::max(groupOut_[at(l)][at(g)], groupIn_[at(l)][at(g)]) * perByteOf(l, g));
-    busiest = std::max(busiest, uplink_[at(l)] + own);
-  }
+      busiest = std::max(busiest, std::max(groupOut_[at(l)][at(g)], groupIn_[at(l)][at(g)]) * perByteOf(l, g));
   for (int l = 0; l < map_.levels(); ++l)
     if (map_.wires(l) > 0) busiest = std::max(busiest, highest(wire_[at(l)]) / map_.level(l).linkBytesPerSecond);
   return busiest;
 }
 
-ChunkCost CostLoad::chunk() const {
-  // Paths see ranks of one tier share a link, not those of others.
-  const double busy = busiest();
-  return {std::max(path_, busy), busy, holds_, stalls_ ? stallingShare : 0.0};
+/// Their messages to different ranks share a port, those to one rank follow one another: so none comes before a whole
+/// round of them is over.
+void CostLoad::findSources(const std::vector<Phase>& phases) {
+  if (std::ranges::count_if(phases, [](const Phase& phase) { return std::holds_alternative<Exchange>(phase); }) < 2)
+    return;
+  std::vector<bool> receives(at(map_.ranks()), false);
+  for (const Phase& phase : phases) {
+    const auto* one = std::get_if<Exchange>(&phase);
+    if (one == nullptr) return;
+    for (int r = 0; r < map_.ranks(); ++r)
+      if (const int to = one->to(r); to != r) receives[at(to)] = true;
+  }
+  for (int r = 0; r < map_.ranks(); ++r) {
+    if (receives[at(r)]) continue;
+    Source& source = sources_.emplace_back(r);
+    for (const Phase& phase : phases) source.ends[std::get<Exchange>(phase).to(r)] = 0;
+    source.ends.erase(r);
+  }
+}
+
+/// Whoever waits for messages of a source gets a whole round of them at about the same time, and sends a round at once
+/// too: all but the last of it, unless handling them takes longer than sending.
+double CostLoad::inFlight(double seconds) const {
+  double most = 1;
+  for (const Source& source : sources_) most = std::max(most, static_cast<double>(source.ends.size()) - 1);
+  return overhead() > 0 ? std::min(most, 1 + seconds / overhead()) : most;
+}
+
+ChunkCost CostLoad::priceOf(const Exchanges& exchanges) {
+  findSources(exchanges.phases);
+  for (std::size_t i = 0; i < exchanges.phases.size(); ++i)
+    add(exchanges.phases[i], i + 1 < exchanges.phases.size() ? &exchanges.phases[i + 1] : nullptr);
+  ChunkCost cost;
+  cost.busiest = busiest();
+  cost.alone = std::max({cost.busiest, highest(ready_), highest(done_)});
+  for (std::size_t r = 0; r < done_.size(); ++r) cost.held = std::max(cost.held, done_[r] - begun_[r]);
+  if (!exchanges.isSteady && cost.alone > 0)
+    cost.stalling = stallingShare * std::max(0.0, 1 - longestPhase_ / cost.alone);
+  return cost;
 }
 
 double secondsOf(const ChunkCost& chunk, int chunks, int window) {
   const double together = std::min(chunks, window);
   const double later = std::max(0, chunks - window);
   // A chunk that waits for its last messages keeps the next one out; what is busy then stands still for a while.
-  const double held = chunk.holds ? chunk.alone / window : 0.0;
+  const double held = chunk.held / window;
   return chunk.alone + (together - 1) * chunk.busiest +
          later * (std::max(chunk.busiest, held) + chunk.stalling * std::min(chunk.busiest, held));
 }

@@ -10,147 +10,216 @@ std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 }  // namespace
 
-/// Children of one rank share its port evenly; ranks of the same depth (going up: height) send at the same time and
-/// share the uplinks of their groups.
-double CostLoad::treeTime(const TreeLoad& load, bool isDown) {
-  const Tree& tree = *load.tree;
-  const int places = tree.size();
-  const double overhead = map_.machine().overhead;
-  needPorts();
-  std::vector<int> ranks(at(places));
-  for (int place = 0; place < places; ++place) {
-    const int rank = tree.rankOf(place);
-    ranks[at(place)] = load.members.empty() ? rank : load.members[at(rank)];
-  }
-  const auto rankOf = [&](int place) { return ranks[at(place)]; };
-  const auto bytesOf = [&](int place) { return load.isPerRank ? load.bytes * tree.node(place).size : load.bytes; };
-  // By depth from the root (up: height from the leaves): those of one tier send (up: are sent) at about the same time.
-  std::vector<std::vector<int>> order(at(tree.node(tree.root()).height + 1));
-  for (int place = 0; place < places; ++place) {
-    const TreeNode& node = tree.node(place);
-    order[at(isDown ? node.depth : node.height)].push_back(place);
-    const auto children = static_cast<double>(node.children.size());
-    own_[at(rankOf(place))] += overhead * (children + (place == tree.root() ? 0 : 1)) +
-                               map_.machine().gamma * load.combinedPerChild * children;
+/// One tree of a phase, one direction. Children of one rank share its port evenly; ranks of the same depth (going up:
+/// height) send at the same time and share the uplinks of their groups.
+class CostLoad::TreeWalk {
+ public:
+  TreeWalk(CostLoad& load, const TreeExchange& phase, const TreeExchange::Member& member, bool isDown)
+      : load_(load), map_(load.map_), phase_(phase), tree_(*member.tree), isDown_(isDown), ready_(at(tree_.size())) {
+    for (int place = 0; place < tree_.size(); ++place) {
+      const int rank = tree_.rankOf(place);
+      ranks_.push_back(member.ranks.empty() ? rank : member.ranks[at(rank)]);
+    }
+    order_.resize(at(tree_.node(tree_.root()).height + 1));
+    for (int place = 0; place < tree_.size(); ++place) {
+      const TreeNode& node = tree_.node(place);
+      order_[at(isDown ? node.depth : node.height)].push_back(place);
+    }
+    addLoads();
+    if (phase.messages == 1) {
+      for (const std::vector<int>& tier : order_) shareLinks(tier);
+    } else {
+      std::vector<int> all;  // one behind the other they are under way at all edges together
+      for (const std::vector<int>& tier : order_) all.insert(all.end(), tier.begin(), tier.end());
+      shareLinks(all);
+    }
   }
 
-  // Of the message on the edge above each place: where its ends meet, and how long its tier keeps its uplinks at work.
-  std::vector<int> meets(at(places), 0);
-  std::vector<double> shared(at(places), 0.0);
-  std::vector<std::vector<double>> crossOut = groupOut_, crossIn = groupIn_;  // of one tier
-  for (auto* cross : {&crossOut, &crossIn})
-    for (std::vector<double>& groups : *cross) std::ranges::fill(groups, 0.0);
-  std::vector<std::vector<double>> crossWire = wire_;  // of one tier
-  for (std::vector<double>& wires : crossWire) std::ranges::fill(wires, 0.0);
-  const auto forWires = [&](int child, const auto& visit) {
-    const int parent = tree.node(child).parent, meet = meets[at(child)];
-    if (parent < 0 || map_.wires(meet) == 0) return;
-    map_.alongWires(meet, rankOf(isDown ? parent : child), rankOf(isDown ? child : parent),
-                    [&](std::size_t wire) { visit(meet, wire); });
-  };
-  const auto forCrossings = [&](int child, const auto& visit) {
-    const int parent = tree.node(child).parent;
-    if (parent < 0) return;
-    const int from = rankOf(isDown ? parent : child), to = rankOf(isDown ? child : parent);
-    meets[at(child)] = map_.meet(from, to);
-    for (int l = 0; l < meets[at(child)]; ++l) {
-      const auto out = at(map_.groupOf(from, l)), in = at(map_.groupOf(to, l));
-      visit(l, crossOut[at(l)][out], crossIn[at(l)][in], out, in);
+  /// A rank that is the root of another tree too: its children there share its port.
+  void sharePorts(const TreeWalk& other) {
+    beside_.resize(at(tree_.size()), 0.0);
+    if (rankOf(tree_.root()) != other.rankOf(other.tree_.root())) return;
+    for (const int child : other.tree_.node(other.tree_.root()).children)
+      beside_[at(tree_.root())] += other.bytesOf(child);
+  }
+
+  /// From when the ranks are ready at `start` to when they are through with all.
+  void walk(const std::vector<double>& start, std::vector<double>& end) {
+    for (int place = 0; place < tree_.size(); ++place) ready_[at(place)] = start[at(rankOf(place))];
+    std::vector<double> pace(at(tree_.size()), 0.0);
+    double before = 0;  // of the tiers so far
+    for (const std::vector<int>& tier : order_) {
+      for (const int place : tier) isDown_ ? sendDown(place) : takeUp(place);
+      // Of those behind the first, each comes as late after the one before it as the slowest on their way takes.
+      for (const int place : tier) before = std::max(before, paceOf(place));
+      for (const int place : tier) pace[at(place)] = before;
     }
-  };
-  for (const std::vector<int>& tier : order) {
-    for (const int child : tier) {
+    for (int place = 0; place < tree_.size(); ++place) {
+      double& mine = end[at(rankOf(place))];
+      mine = std::max(mine, ready_[at(place)] + (phase_.messages - 1) * pace[at(place)]);
+      load_.occupy(rankOf(place), mine, mine);
+    }
+  }
+
+ private:
+  int rankOf(int place) const { return ranks_[at(place)]; }
+  double bytesOf(int place) const {
+    return load_.block_ * phase_.blocks * (phase_.isPerRank ? tree_.node(place).size : 1);
+  }
+  double besideOf(int place) const { return beside_.empty() ? 0 : beside_[at(place)]; }
+  double addedPerChild() const {
+    return phase_.combines && !isDown_ ? load_.gamma() * phase_.blocks * load_.block_ : 0;
+  }
+  int sender(int child) const { return rankOf(isDown_ ? tree_.node(child).parent : child); }
+  int receiver(int child) const { return rankOf(isDown_ ? child : tree_.node(child).parent); }
+
+  void addLoads() {
+    meets_.assign(at(tree_.size()), 0);
+    for (int place = 0; place < tree_.size(); ++place) {
+      const TreeNode& node = tree_.node(place);
+      const auto children = static_cast<double>(node.children.size());
+      load_.own_[at(rankOf(place))] +=
+          phase_.messages *
+          (load_.overhead() * (children + (place == tree_.root() ? 0 : 1)) + addedPerChild() * children);
+      if (node.parent < 0) continue;
+      meets_[at(place)] = map_.meet(sender(place), receiver(place));
+      load_.load(sender(place), receiver(place), phase_.messages * bytesOf(place));
+    }
+  }
+
+  /// How long the messages above these places keep the links that they share at work.
+  void shareLinks(const std::vector<int>& places) {
+    shared_.resize(at(tree_.size()), 0.0);
+    std::vector<std::vector<double>> out = load_.groupOut_, in = load_.groupIn_, wires = load_.wire_;
+    for (auto* all : {&out, &in, &wires})
+      for (std::vector<double>& one : *all) std::ranges::fill(one, 0.0);
+    const auto visit = [&](int child, const auto& group, const auto& wire) {
+      if (tree_.node(child).parent < 0) return;
+      const int from = sender(child), to = receiver(child), meet = meets_[at(child)];
+      for (int l = 0; l < meet; ++l) group(l, map_.groupOf(from, l), map_.groupOf(to, l));
+      map_.alongWires(meet, from, to, [&](std::size_t w) { wire(meet, w); });
+    };
+    for (const int child : places) {
       const double bytes = bytesOf(child);
-      const int parent = tree.node(child).parent;
-      if (parent < 0) continue;
-      out_[at(rankOf(isDown ? parent : child))] += bytes;
-      in_[at(rankOf(isDown ? child : parent))] += bytes;
-      forCrossings(child, [&](int l, double& out, double& in, std::size_t from, std::size_t to) {
-        out += bytes;
-        in += bytes;
-        groupOut_[at(l)][from] += bytes;
-        groupIn_[at(l)][to] += bytes;
-      });
-      forWires(child, [&](int l, std::size_t wire) {
-        crossWire[at(l)][wire] += bytes;
-        wire_[at(l)][wire] += bytes;
-      });
+      visit(
+          child,
+          [&](int l, int from, int to) {
+            out[at(l)][at(from)] += bytes;
+            in[at(l)][at(to)] += bytes;
+          },
+          [&](int l, std::size_t wire) { wires[at(l)][wire] += bytes; });
     }
-    for (const int child : tier) {
-      forCrossings(child, [&](int l, double& out, double& in, std::size_t from, std::size_t to) {
-        shared[at(child)] = std::max(
-            {shared[at(child)], out * perByteOf(l, static_cast<int>(from)), in * perByteOf(l, static_cast<int>(to))});
-      });
-      forWires(child, [&](int l, std::size_t wire) {
-        shared[at(child)] = std::max(shared[at(child)], crossWire[at(l)][wire] / map_.level(l).linkBytesPerSecond);
-      });
-    }
-    for (const int child : tier) {
-      forCrossings(child, [](int, double& out, double& in, std::size_t, std::size_t) { out = in = 0; });
-      forWires(child, [&](int l, std::size_t wire) { crossWire[at(l)][wire] = 0; });
+    for (const int child : places) {
+      double& mine = shared_[at(child)];
+      visit(
+          child,
+          [&](int l, int from, int to) {
+            mine = std::max(
+                {mine, out[at(l)][at(from)] * load_.perByteOf(l, from), in[at(l)][at(to)] * load_.perByteOf(l, to)});
+          },
+          [&](int l, std::size_t wire) {
+            mine = std::max(mine, wires[at(l)][wire] / map_.level(l).linkBytesPerSecond);
+          });
     }
   }
 
-  /// Of the message above `child`, which shares the port of its parent with so many bytes.
-  const auto transferOf = [&](int child, double atPort) {
-    const CostLevel& level = map_.level(meets[at(child)]);
+  /// Of the message above `child`, which shares the port of its parent with so many bytes; without the latency.
+  double busyOf(int child, double atPort) const {
     const double bytes = bytesOf(child);
-    return std::max({atPort / map_.port(rankOf(tree.node(child).parent)), bytes / map_.port(rankOf(child)),
-                     shared[at(child)], bytes * level.beta}) +
-           level.alpha;
-  };
+    return std::max({atPort / map_.port(rankOf(tree_.node(child).parent)), bytes / map_.port(rankOf(child)),
+                     shared_[at(child)], bytes * map_.level(meets_[at(child)]).beta});
+  }
+  double transferOf(int child, double atPort) const {
+    return busyOf(child, atPort) + map_.level(meets_[at(child)]).alpha;
+  }
 
-  std::vector<double> ready(at(places), 0.0);  // down: has its data; up: may send
-  double end = 0;
-  std::vector<int> sorted;
-  const auto sendDown = [&](int parent) {
-    double& mine = ready[at(parent)];
-    if (parent != tree.root()) mine += overhead;
-    sorted = tree.node(parent).children;
-    if (!load.oneByOne) mine += overhead * static_cast<double>(sorted.size());
-    if (load.isPerRank) std::ranges::sort(sorted, {}, bytesOf);
-    double before = 0;  // bytes of those that are over
+  /// Seconds for which a message keeps the place and the edge above it at work.
+  double paceOf(int place) const {
+    const TreeNode& node = tree_.node(place);
+    const auto children = static_cast<double>(node.children.size());
+    double pace = load_.overhead() * (children + (node.parent < 0 ? 0 : 1)) + addedPerChild() * children;
+    pace = std::max(pace, children * bytesOf(place) / map_.port(rankOf(place)));
+    return node.parent < 0 ? pace : std::max(pace, busyOf(place, bytesOf(place)));
+  }
+
+  void sendDown(int parent) {
+    const double overhead = load_.overhead();
+    double& mine = ready_[at(parent)];
+    const double begin = mine;
+    if (parent != tree_.root()) mine += overhead;
+    std::vector<int> sorted = tree_.node(parent).children;
+    if (!phase_.oneByOne) mine += overhead * static_cast<double>(sorted.size());
+    if (phase_.isPerRank) std::ranges::sort(sorted, {}, [&](int child) { return bytesOf(child); });
+    double before = besideOf(parent);  // bytes of those that are over
+    double sent = mine;
     for (std::size_t i = 0; i < sorted.size(); ++i) {
       const int child = sorted[i];
-      const double bytes = bytesOf(child);
+      const double bytes = bytesOf(child), alpha = map_.level(meets_[at(child)]).alpha;
       const auto left = static_cast<double>(sorted.size() - i);
-      double& there = ready[at(child)];
-      there = mine + (load.oneByOne ? overhead : 0) + transferOf(child, before + bytes * left);
+      double there = mine + (phase_.oneByOne ? overhead : 0) + transferOf(child, before + bytes * left);
       // The largest are sent first, the others have to wait for the CPU.
-      if (load.oneByOne) there = std::max(there, mine + overhead * left + hop(meets[at(child)], bytes));
+      if (phase_.oneByOne) there = std::max(there, mine + overhead * left + transferOf(child, bytes));
+      sent = std::max(sent, there - alpha);
+      ready_[at(child)] = std::max(ready_[at(child)], there);
       before += bytes;
     }
-  };
-  const auto takeUp = [&](int parent) {
-    double& mine = ready[at(parent)];
-    sorted = tree.node(parent).children;
-    std::ranges::sort(sorted, std::greater(), [&](int child) { return ready[at(child)]; });
-    const double perChild = overhead + map_.machine().gamma * load.combinedPerChild;
-    double behind = 0;  // bytes of those that start later, and itself
-    double last = 0, handled = 0;
+    load_.occupy(rankOf(parent), begin, sent);
+  }
+
+  void takeUp(int parent) {
+    double& mine = ready_[at(parent)];
+    std::vector<int> sorted = tree_.node(parent).children;
+    std::ranges::sort(sorted, std::greater(), [&](int child) { return ready_[at(child)]; });
+    const double perChild = load_.overhead() + addedPerChild();
+    double behind = besideOf(parent);  // bytes of those that start later, and itself
+    double last = mine, handled = mine;
     for (const int child : sorted) {
       behind += bytesOf(child);
-      last = std::max(last, ready[at(child)] + transferOf(child, behind));
+      const double transfer = transferOf(child, behind);
+      load_.occupy(rankOf(child), ready_[at(child)],
+                   ready_[at(child)] + transfer - map_.level(meets_[at(child)]).alpha);
+      last = std::max(last, ready_[at(child)] + transfer);
     }
-    const bool oneByOne = load.oneByOne && !sorted.empty() &&
-                          (ready[at(sorted.front())] != ready[at(sorted.back())] ||
+    const bool oneByOne = phase_.oneByOne && !sorted.empty() &&
+                          (ready_[at(sorted.front())] != ready_[at(sorted.back())] ||
                            bytesOf(sorted.front()) != bytesOf(sorted.back()));  // else all arrive at the end
     if (oneByOne) {
       for (auto child = sorted.rbegin(); child != sorted.rend(); ++child)
-        handled = std::max(handled, ready[at(*child)] + transferOf(*child, bytesOf(*child))) + perChild;
+        handled = std::max(handled, ready_[at(*child)] + transferOf(*child, bytesOf(*child))) + perChild;
       mine = std::max(handled, last + perChild);
     } else {
       mine = last + perChild * static_cast<double>(sorted.size());
     }
-    if (parent != tree.root()) mine += overhead;
-  };
-  for (const std::vector<int>& tier : order) {
-    for (const int place : tier) {
-      isDown ? sendDown(place) : takeUp(place);
-      end = std::max(end, ready[at(place)]);
-    }
+    if (parent != tree_.root()) mine += load_.overhead();
+    load_.occupy(rankOf(parent), last, mine);
   }
-  return end;
+
+  CostLoad& load_;
+  const CostMap& map_;
+  const TreeExchange& phase_;
+  const Tree& tree_;
+  bool isDown_;
+  std::vector<int> ranks_;               // of places
+  std::vector<std::vector<int>> order_;  // places by depth from the root (up: height from the leaves)
+  std::vector<int> meets_;               // of the edge above each place
+  std::vector<double> shared_;           // and how long its tier keeps its uplinks and wires at work
+  std::vector<double> beside_;           // per place: bytes of other trees over its port
+  std::vector<double> ready_;            // down: has its data; up: may send
+};
+
+void CostLoad::trees(const TreeExchange& phase) {
+  std::vector<double> end = ready_;
+  std::vector<TreeWalk> walks;
+  for (const TreeExchange::Member& member : phase.trees) walks.emplace_back(*this, phase, member, phase.isDown);
+  for (TreeWalk& walk : walks)
+    for (TreeWalk& other : walks)
+      if (&other != &walk) walk.sharePorts(other);
+  for (std::size_t i = 0; i < walks.size(); ++i) {
+    std::vector<double> turned = ready_;
+    walks[i].walk(ready_, phase.turns ? turned : end);
+    if (phase.turns) TreeWalk(*this, phase, phase.trees[i], true).walk(turned, end);
+  }
+  ready_ = std::move(end);
 }
 
 }  // namespace tacc

@@ -1,4 +1,4 @@
-// The part of CostLoad that knows the links inside groups: of a torus, or between each two.
+// The part of CostLoad that knows the links inside groups when everybody sends to everybody.
 #include <algorithm>
 
 #include "selection/cost_load.hpp"
@@ -12,27 +12,6 @@ constexpr std::size_t sampledWays = std::size_t{1} << 18;
 std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 }  // namespace
-
-/// `bytes`: that each message leaves on its links.
-CostLoad::Sharing CostLoad::shareWires(int level, const To& to, double bytes) {
-  std::vector<double> messages(map_.wires(level), 0.0);
-  std::vector<std::pair<int, int>> met;
-  for (int r = 0; r < map_.ranks(); ++r) {
-    const int other = to(r);
-    if (other == r || map_.meet(r, other) != level) continue;
-    met.emplace_back(r, other);
-    map_.alongWires(level, r, other, [&](std::size_t wire) { ++messages[wire]; });
-  }
-  for (std::size_t wire = 0; wire < messages.size(); ++wire) wire_[at(level)][wire] += bytes * messages[wire];
-  double sum = 0, most = 0;
-  for (const auto& [from, other] : met) {
-    double shared = 1;
-    map_.alongWires(level, from, other, [&](std::size_t wire) { shared = std::max(shared, messages[wire]); });
-    sum += shared;
-    most = std::max(most, shared);
-  }
-  return {met.empty() ? 1 : sum / static_cast<double>(met.size()), std::max(1.0, most)};
-}
 
 std::vector<double> CostLoad::everyWay(int level) const {
   std::vector<double> messages(map_.wires(level), 0.0);

@@ -15,17 +15,13 @@ namespace {
 
 constexpr int mostChunks = 4096;
 
-NetworkCandidate finished(NetworkCandidate candidate, const NetworkQuestion& question,
-                          const std::optional<ChunkCost>& chunk, int chunks) {
-  if (!chunk) {
-    candidate.reason = "has no price: the cost model does not know how it exchanges";
-    return candidate;
-  }
+NetworkCandidate finished(NetworkCandidate candidate, const NetworkQuestion& question, const ChunkCost& chunk,
+                          int chunks) {
   candidate.isPossible = true;
   candidate.chunkBytes = question.bytes / chunks;
-  candidate.seconds = secondsOf(*chunk, chunks, question.window);
-  candidate.alone = chunk->alone;
-  candidate.busiest = chunk->busiest * chunks;
+  candidate.seconds = secondsOf(chunk, chunks, question.window);
+  candidate.alone = chunk.alone;
+  candidate.busiest = chunk.busiest * chunks;
   return candidate;
 }
 
@@ -39,25 +35,26 @@ NetworkCandidate price(const Algorithm& algorithm, const NetworkQuestion& questi
                            : "does not serve this call";
     return candidate;
   }
+  const Exchanges exchanges = exchangesOf(algorithm, question.request);
+  const auto priced = [&](double bytes) { return priceChunk(exchanges, question.request, map, bytes); };
   if (question.messageBytes > 0) {
-    const CostCall call{question.bytes, question.messageBytes * blocksOf(algorithm, question.request), question.window};
+    const CostCall call{question.bytes, question.messageBytes * exchanges.blocks, question.window};
     const int chunks = chunksOf(call);
-    const std::optional<ChunkCost> chunk = priceChunk(algorithm, question.request, map, call.bytes / chunks);
-    return finished(std::move(candidate), question, chunk, chunks);
+    return finished(std::move(candidate), question, priced(call.bytes / chunks), chunks);
   }
-  const std::optional<ChunkCost> whole = priceChunk(algorithm, question.request, map, question.bytes);
-  if (!whole) return finished(std::move(candidate), question, whole, 1);
+  const ChunkCost whole = priced(question.bytes);
   const double most = std::min<double>(mostChunks, question.bytes / std::max(1.0, question.leastChunk));
-  ChunkCost best = *whole;
+  ChunkCost best = whole;
   int bestChunks = 1;
   if (most >= 2) {
-    const ChunkCost least = *priceChunk(algorithm, question.request, map, question.bytes / mostChunks);
-    double seconds = secondsOf(*whole, 1, question.window);
+    const ChunkCost least = priced(question.bytes / mostChunks);
+    double seconds = secondsOf(whole, 1, question.window);
     for (int chunks = 2; chunks <= most; chunks *= 2) {
       const double share = (1.0 / chunks - 1.0 / mostChunks) / (1 - 1.0 / mostChunks);
-      ChunkCost part = *whole;
-      part.alone = std::lerp(least.alone, whole->alone, share);
-      part.busiest = std::lerp(least.busiest, whole->busiest, share);
+      ChunkCost part = whole;
+      part.alone = std::lerp(least.alone, whole.alone, share);
+      part.busiest = std::lerp(least.busiest, whole.busiest, share);
+      part.held = std::lerp(least.held, whole.held, share);
       const double cut = secondsOf(part, chunks, question.window);
       if (cut >= seconds) continue;
       seconds = cut;

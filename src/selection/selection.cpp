@@ -16,15 +16,11 @@ std::string listAlgorithms(const PlanRequest* request) {
   return names;
 }
 
-std::string_view preferredName(const CallShape& shape) {
-  switch (shape.request.collective) {
-    case Collective::allReduce:
-      return "twoshot";
-    case Collective::reduce:
-      return shape.request.ranks > 2 ? "twoshot" : "oneshot";
-    default:
-      return "oneshot";
-  }
+const Algorithm* preferredFor(const PlanRequest& request) {
+  const auto all = algorithms();
+  const auto suits = [&](const Algorithm& a) { return a.suitsSharedMemory != nullptr && a.suitsSharedMemory(request); };
+  const auto one = std::ranges::find_if(all, suits);
+  return one == all.end() ? nullptr : &*one;
 }
 
 }  // namespace
@@ -47,7 +43,7 @@ std::size_t stagingChunk(const CallShape& shape) {
 }
 
 const Algorithm& selectAlgorithm(const CallShape& shape, const LoweringFacts&) {
-  const Algorithm* algorithm = findAlgorithm(shape.forced.empty() ? preferredName(shape) : shape.forced);
+  const Algorithm* algorithm = shape.forced.empty() ? preferredFor(shape.request) : findAlgorithm(shape.forced);
   if (algorithm != nullptr && algorithm->serves(shape.request)) return *algorithm;
   fail(taccInvalidUsage, "algorithm {} does not serve {} of {} ranks; these do: {}", shape.forced,
        nameOf(shape.request.collective), shape.request.ranks, listAlgorithms(&shape.request));

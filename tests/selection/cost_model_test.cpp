@@ -77,20 +77,6 @@ TEST(CostModel, AgreesWithTheSimulator) {
   EXPECT_GT(near, 0.97 * compared) << near << " of " << compared << " within 15 %";
 }
 
-TEST(CostModel, KnowsTheBlocksOfPlans) {
-  for (const Algorithm& algorithm : algorithms())
-    for (const int p : {1, 2, 3, 6, 8, 12, 13, 16})
-      for (int c = 0; c < collectiveCount; ++c)
-        for (const auto& groups :
-             {std::vector<std::vector<int>>(), p % 4 == 0 ? equalGroups(p, {4}) : equalGroups(p, {p}),
-              std::vector<std::vector<int>>{{1, p - 1}}}) {
-          const PlanRequest request{static_cast<Collective>(c), p, 0, groups, {}};
-          if (!algorithm.serves(request)) continue;
-          EXPECT_EQ(blocksOf(algorithm, request), algorithm.make(request).blocks)
-              << algorithm.name << " " << nameOf(request.collective) << " of " << p;
-        }
-}
-
 TEST(CostModel, MoreBytesNeverTakeLess) {
   for (const Setting& setting : settings(64)) {
     const CostMap map(setting.machine);

@@ -38,7 +38,7 @@ double playWhole(const NetworkChooser& chooser, const CostMap& map, Collective c
   const PlanRequest request = chooser.request(collective, 0);
   const auto message = static_cast<double>(chooser.messageBytes(collective, bytes, 1));
   return simulate(algorithm.make(request), map,
-                  {static_cast<double>(bytes), message * blocksOf(algorithm, request), 4});
+                  {static_cast<double>(bytes), message * exchangesOf(algorithm, request).blocks, 4});
 }
 
 struct Point {

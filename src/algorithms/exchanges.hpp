@@ -1,0 +1,93 @@
+// What a plan exchanges, phase by phase: who sends how many blocks to whom, without their places in memory and without
+// a step for every rank and round. Each algorithm states it beside its plan; the cost model prices it, also for more
+// ranks than a plan would be written for. tests/algorithms/exchanges_test.cpp proves that it is the plan's traffic.
+//
+// Phases follow one another on every rank: what a rank sends in one depends on what it received in those before it.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <variant>
+#include <vector>
+
+#include "algorithms/tree.hpp"
+
+namespace tacc {
+
+/// The messages in which a rank sends what it has to send: blocks of one after the other.
+struct MessageCut {
+  std::array<int, 3> blocks = {};
+  int count = 0;
+};
+
+/// Every rank sends to one other at most and receives from one at most.
+struct Exchange {
+  std::function<int(int)> to;  // the receiver of a rank's messages; the rank itself: it sends nothing
+  int blocks = 1;              // that a rank sends each time
+  int repeats = 1;             // so many times one after the other, always to the same
+  bool combines = false;       // what comes is added to what the receiver has
+  /// With repeats: every message goes on as soon as it has come. Without: those of a repeat have all come before.
+  bool flows = false;
+  int messages = 1;                         // of equal length, in which the blocks go
+  std::function<MessageCut(int)> cut = {};  // instead, where they differ from rank to rank
+  int copiesMeanwhile = 0;                  // blocks that a rank copies in its memory while messages are on their way
+};
+
+/// Every rank sends `blocks` to every other at once.
+struct EveryToEvery {
+  int blocks = 1;
+  bool combines = false;
+  bool oneByOne = false;  // in a step for each of them, else all of a rank start together
+  int except = -1;        // a rank that neither sends nor receives
+};
+
+/// One rank sends `blocks` to every other, or they to it.
+struct Star {
+  int center = 0;
+  bool isOutward = false;
+  int blocks = 1;
+  bool combines = false;
+  bool oneByOne = false;  // as in EveryToEvery
+};
+
+/// A message goes down (up) every edge of some trees.
+struct TreeExchange {
+  struct Member {
+    std::shared_ptr<const Tree> tree;
+    std::vector<int> ranks = {};  // ranks[tree->rankOf(place)]; empty: that is the rank
+  };
+  std::vector<Member> trees;  // all at once
+  bool isDown = false;
+  bool turns = false;        // after going up, every tree by itself goes down
+  int blocks = 1;            // of each message
+  bool isPerRank = false;    // so many for each place below the edge instead
+  bool combines = false;     // a parent adds what its children send to what it has
+  bool oneByOne = false;     // as in EveryToEvery
+  int messages = 1;          // of `blocks` each, one behind the other: a rank hands each on while the next one comes
+  bool isCutAtRoot = false;  // per rank: between the root and its children, where the numbers of the ranks start again
+};
+
+/// Every rank, or one, copies so many blocks in its memory.
+struct Copy {
+  int blocks = 1;
+  int only = -1;  // the rank; -1: every one
+};
+
+using Phase = std::variant<Exchange, EveryToEvery, Star, TreeExchange, Copy>;
+
+struct Exchanges {
+  int blocks = 1;  // of the plan
+  std::vector<Phase> phases;
+  /// All links are at work all the time, as only neighbours exchange, or everybody at once: chunks behind one another
+  /// leave no gaps.
+  bool isSteady = false;
+};
+
+/// From every rank to the one `shift` further on, of all in a ring.
+Exchange shiftBy(int shift, int ranks, int blocks, bool combines);
+
+/// Any collective but alltoall on a tree, as writeOnTree() writes it.
+Exchanges exchangesOnTree(const PlanRequest& request, Tree tree);
+
+}  // namespace tacc
