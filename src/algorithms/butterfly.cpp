@@ -183,15 +183,15 @@ Exchanges exchangesOfButterfly(const PlanRequest& request, Butterfly::Partner pa
   const Fold fold(request.ranks);
   const bool isAllReduce = request.collective == Collective::allReduce;
   const int size = fold.size();
-  const Butterfly butterfly(size, partner, request.dimensions);
-  const bool copies = !isAllReduce && !butterfly.isInOrder();
+  int levels = 0;
+  while ((1 << levels) < size) ++levels;
+  const bool copies = !isAllReduce && !Butterfly(size, partner, request.dimensions).isInOrder();
   Exchanges all{isAllReduce ? size : 1, {}};
   const auto level = [&](int l, bool combines) {
-    std::vector<int> partners;
-    for (int r = 0; r < request.ranks; ++r)
-      partners.push_back(fold.sitsOut(r) ? r : fold.rankOf(butterfly.level(fold.virtualOf(r), l).partner));
     Exchange exchange;
-    exchange.to = [partners = std::move(partners)](int r) { return partners[static_cast<std::size_t>(r)]; };
+    exchange.to = [=, dimensions = request.dimensions](int r) {
+      return fold.sitsOut(r) ? r : fold.rankOf(partner(fold.virtualOf(r), l, size, dimensions));
+    };
     exchange.blocks = size >> (l + 1);
     exchange.combines = combines;
     // In an allgather what came before.
@@ -200,8 +200,8 @@ Exchanges exchangesOfButterfly(const PlanRequest& request, Butterfly::Partner pa
   };
   if (fold.needed()) all.phases.emplace_back(fold.before(size));
   if (request.collective == Collective::reduceScatter && copies) all.phases.emplace_back(Copy{size});
-  for (int l = 0; request.collective != Collective::allGather && l < butterfly.levels(); ++l) level(l, true);
-  for (int l = butterfly.levels() - 1; request.collective != Collective::reduceScatter && l >= 0; --l) level(l, false);
+  for (int l = 0; request.collective != Collective::allGather && l < levels; ++l) level(l, true);
+  for (int l = levels - 1; request.collective != Collective::reduceScatter && l >= 0; --l) level(l, false);
   if (request.collective == Collective::allGather && copies) all.phases.emplace_back(Copy{size / 2});
   if (fold.needed()) all.phases.emplace_back(fold.after(size));
   return all;

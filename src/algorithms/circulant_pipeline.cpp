@@ -100,20 +100,26 @@ struct Hop {
 
 int roundsOf(const std::vector<int>& skips) { return blocks - 1 + static_cast<int>(skips.size()) - 1; }
 
-/// In order of rounds.
-std::vector<Hop> hopsOf(int p) {
+/// Calls visit(hop) for each, place by place.
+template <class Visit>
+void forHops(int p, const Visit& visit) {
   const std::vector<int> skips = skipsOf(p);
   const int q = static_cast<int>(skips.size()) - 1;
   const int rounds = roundsOf(skips);
   const int idle = (q - rounds % q) % q;  // rounds left out of the first phase, so that the last one is whole
-  std::vector<Hop> hops;
   for (int r = 1; r < p; ++r) {
     const std::vector<int> schedule = Search(skips, r).take();
     for (int i = idle; i < rounds + idle; ++i) {
       const int block = std::min(schedule[i % q] + i / q * q - idle, blocks - 1);
-      if (block >= 0) hops.push_back({i - idle, wrap(r - skips[i % q], p), r, block});
+      if (block >= 0) visit(Hop{i - idle, wrap(r - skips[i % q], p), r, block});
     }
   }
+}
+
+/// In order of rounds.
+std::vector<Hop> hopsOf(int p) {
+  std::vector<Hop> hops;
+  forHops(p, [&](const Hop& hop) { hops.push_back(hop); });
   std::ranges::stable_sort(hops, [](const Hop& a, const Hop& b) { return a.round < b.round; });
   return hops;
 }
@@ -208,15 +214,14 @@ Plan make(const PlanRequest& request) {
 Exchanges exchanges(const PlanRequest& request) {
   const int p = request.ranks;
   const bool isDown = request.collective == Collective::broadcast;
-  std::vector<std::vector<int>> receivers;  // of each round, per rank
-  for (const Hop& hop : hopsOf(p)) {
-    if (static_cast<int>(receivers.size()) <= hop.round) {
-      receivers.resize(static_cast<std::size_t>(hop.round) + 1, std::vector<int>(static_cast<std::size_t>(p)));
-      std::iota(receivers.back().begin(), receivers.back().end(), 0);
-    }
+  std::vector<int> nobody(static_cast<std::size_t>(p));
+  std::iota(nobody.begin(), nobody.end(), 0);
+  std::vector<std::vector<int>> receivers(static_cast<std::size_t>(roundsOf(skipsOf(p))), nobody);  // of each round
+  forHops(p, [&](const Hop& hop) {
     const int above = wrap(request.root + hop.from, p), below = wrap(request.root + hop.to, p);
-    receivers.back()[static_cast<std::size_t>(isDown ? above : below)] = isDown ? below : above;
-  }
+    receivers[static_cast<std::size_t>(hop.round)][static_cast<std::size_t>(isDown ? above : below)] =
+        isDown ? below : above;
+  });
   if (!isDown) std::ranges::reverse(receivers);
   Exchanges all{blocks, {}};
   for (std::vector<int>& to : receivers) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 namespace tacc {
 namespace {
@@ -10,13 +11,11 @@ namespace {
 // not come just when it is. From comparison with the simulator (tests/selection/cost_model_test.cpp).
 constexpr double stallingShare = 0.3;
 
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
-
 double highest(const std::vector<double>& values) { return values.empty() ? 0 : *std::ranges::max_element(values); }
 
 }  // namespace
 
-CostLoad::CostLoad(const CostMap& map, double blockBytes)
+CostLoad::CostLoad(const CostMap& map, double blockBytes, int mostRanks)
     : map_(map),
       block_(blockBytes),
       ready_(at(map.ranks()), 0.0),
@@ -25,8 +24,11 @@ CostLoad::CostLoad(const CostMap& map, double blockBytes)
       out_(ready_),
       in_(ready_),
       own_(ready_),
+      everybody_(at(map.ranks())),
       ways_(at(map.ranks())),
       cuts_(at(map.ranks())) {
+  std::iota(everybody_.begin(), everybody_.end(), 0);
+  chooseSample(mostRanks);
   for (int l = 0; l + 1 < map.levels(); ++l) {
     groupOut_.emplace_back(at(map.groups(l)), 0.0);
     crossOut_.emplace_back(at(map.groups(l)), 0);
@@ -74,48 +76,102 @@ void CostLoad::load(int from, int to, double bytes) {
   map_.alongWires(meet, from, to, [&](std::size_t wire) { wire_[at(meet)][wire] += bytes; });
 }
 
-void CostLoad::findWays(const To& to, double bytes) {
-  const int p = map_.ranks();
+/// Whole groups of the outermost level that has several, spread over the machine; of one without, runs of ranks.
+void CostLoad::chooseSample(int mostRanks) {
+  constexpr int fewGroups = 8, runLength = 512;
+  followed_ = everybody_;
+  const int p = map_.ranks(), levels = map_.levels();
+  for (int l = 0; l < levels; ++l)
+    if (map_.wires(l) > 0) return;  // which messages share a link is not alike in all groups
+  if (p <= mostRanks) return;
+  std::vector<int> begins = groupsOfSize(p, runLength);
+  for (int l = 0; l + 1 < levels; ++l)
+    if (map_.groups(l) >= fewGroups) begins = map_.level(l).begins;
+  const int groups = static_cast<int>(begins.size());
+  const int count = std::clamp(static_cast<int>(static_cast<std::int64_t>(mostRanks) * groups / p), 2, groups);
+  begins.push_back(p);
+  std::vector<int> chosen;
+  for (int i = 0; i < count; ++i)
+    chosen.push_back(static_cast<int>(static_cast<std::int64_t>(i) * (groups - 1) / (count - 1)));
+  followed_.clear();
+  isFollowed_.assign(at(p), false);
+  for (const int group : chosen) {
+    for (int r = begins[at(group)]; r < begins[at(group) + 1]; ++r) {
+      followed_.push_back(r);
+      isFollowed_[at(r)] = true;
+    }
+  }
+  for (int l = 0; l + 1 < levels; ++l) {
+    std::vector<double>& shares = followedShare_.emplace_back(at(map_.groups(l)), 0.0);
+    for (const int r : followed_) shares[at(map_.groupOf(r, l))] += 1;
+    for (int g = 0; g < map_.groups(l); ++g) shares[at(g)] /= map_.endOf(g, l) - map_.beginOf(g, l);
+  }
+}
+
+void CostLoad::findWays(const To& to, double bytes, const std::vector<int>& ranks) {
+  const bool isPart = ranks.size() < everybody_.size();
   std::vector<std::vector<int>> crossWire;
   for (int l = 0; l < map_.levels(); ++l) crossWire.emplace_back(map_.wires(l), 0);
-  for (int r = 0; r < p; ++r) {
+  for (const int r : ranks) {
     Way& way = ways_[at(r)];
     way.to = to(r);
     if (way.to == r) continue;
     way.meet = map_.meet(r, way.to);
-    load(r, way.to, bytes);
+    out_[at(r)] += bytes;
     for (int l = 0; l < way.meet; ++l) {
       ++crossOut_[at(l)][at(map_.groupOf(r, l))];
-      ++crossIn_[at(l)][at(map_.groupOf(way.to, l))];
+      if (!isPart) ++crossIn_[at(l)][at(map_.groupOf(way.to, l))];
     }
-    map_.alongWires(way.meet, r, way.to, [&](std::size_t wire) { ++crossWire[at(way.meet)][wire]; });
+    map_.alongWires(way.meet, r, way.to, [&](std::size_t wire) {
+      ++crossWire[at(way.meet)][wire];
+      wire_[at(way.meet)][wire] += bytes;
+    });
   }
-  for (int r = 0; r < p; ++r) {
+  // A message to a rank that is not followed stands for the one that comes to its sender.
+  std::vector<bool> isReached(isPart ? everybody_.size() : 0, false);
+  for (const int r : ranks)
+    if (isPart && ways_[at(r)].to != r && isFollowed(ways_[at(r)].to)) isReached[at(ways_[at(r)].to)] = true;
+  for (const int r : ranks) {
+    Way& way = ways_[at(r)];
+    const bool isKnown = !isPart || isFollowed(way.to);
+    const bool isSource = std::ranges::find(sources_, r, &Source::rank) != sources_.end();
+    way.receiver = isKnown ? way.to : isReached[at(r)] || isSource ? -1 : r;
+    if (way.to != r && way.receiver >= 0) in_[at(way.receiver)] += bytes;
+  }
+  // Seconds for a byte of each message, at the uplinks. Where a part is followed, as much comes in as goes out.
+  std::vector<std::vector<double>> perOut = groupOut_, perIn = groupIn_;
+  for (int l = 0; l + 1 < map_.levels(); ++l)
+    for (int g = 0; g < map_.groups(l); ++g) {
+      double out = crossOut_[at(l)][at(g)], in = crossIn_[at(l)][at(g)];
+      if (isPart) in = out = followedShare_[at(l)][at(g)] > 0 ? out / followedShare_[at(l)][at(g)] : 0;
+      groupOut_[at(l)][at(g)] += out * bytes;
+      groupIn_[at(l)][at(g)] += in * bytes;
+      perOut[at(l)][at(g)] = out * perByteOf(l, g);
+      perIn[at(l)][at(g)] = in * perByteOf(l, g);
+      crossOut_[at(l)][at(g)] = crossIn_[at(l)][at(g)] = 0;
+    }
+  for (const int r : ranks) {
     Way& way = ways_[at(r)];
     if (way.to == r) continue;
     way.perByte = std::max({1 / map_.port(r), 1 / map_.port(way.to), map_.level(way.meet).beta});
-    for (int l = 0; l < way.meet; ++l) {
-      const int from = map_.groupOf(r, l), into = map_.groupOf(way.to, l);
-      way.perByte = std::max({way.perByte, crossOut_[at(l)][at(from)] * perByteOf(l, from),
-                              crossIn_[at(l)][at(into)] * perByteOf(l, into)});
-    }
+    for (int l = 0; l < way.meet; ++l)
+      way.perByte =
+          std::max({way.perByte, perOut[at(l)][at(map_.groupOf(r, l))], perIn[at(l)][at(map_.groupOf(way.to, l))]});
     int shared = 0;
     map_.alongWires(way.meet, r, way.to,
                     [&](std::size_t wire) { shared = std::max(shared, crossWire[at(way.meet)][wire]); });
     if (shared > 0) way.perByte = std::max(way.perByte, shared / map_.level(way.meet).linkBytesPerSecond);
   }
-  for (auto* cross : {&crossOut_, &crossIn_})
-    for (std::vector<int>& groups : *cross) std::ranges::fill(groups, 0);
 }
 
 std::vector<double> CostLoad::early(const Exchange& next) const {
   std::vector<bool> takesPart(at(map_.ranks()), false);
-  for (int r = 0; r < map_.ranks(); ++r) {
+  for (const int r : followed_) {
     if (ways_[at(r)].to == r) continue;
     takesPart[at(r)] = takesPart[at(ways_[at(r)].to)] = true;
   }
   std::vector<double> bytes(at(map_.ranks()), 0.0);
-  for (int r = 0; r < map_.ranks(); ++r)
+  for (const int r : followed_)
     if (const int to = next.to(r); to != r && !takesPart[at(r)]) bytes[at(to)] = next.blocks * block_;
   return bytes;
 }
@@ -123,20 +179,19 @@ std::vector<double> CostLoad::early(const Exchange& next) const {
 /// A rank sends when it is ready, and is ready again when it has handled what came.
 void CostLoad::exchange(const Exchange& phase, const Exchange* next) {
   const double bytes = phase.blocks * block_;
-  findWays(phase.to, phase.repeats * bytes);
+  findWays(phase.to, phase.repeats * bytes, followed_);
   std::vector<double> beside;  // empty: nothing comes
-  if (next != nullptr && !next->flows &&
-      std::ranges::any_of(ways_, [&](const Way& way) { return &way - ways_.data() == way.to; }))
+  if (next != nullptr && !next->flows && std::ranges::any_of(followed_, [&](int r) { return ways_[at(r)].to == r; }))
     beside = early(*next);
   const double added = phase.combines ? gamma() : 0, meanwhile = gamma() * phase.copiesMeanwhile * block_;
   for (int i = 0; i < phase.repeats; ++i) {
     std::vector<double> after = ready_;
-    for (int r = 0; r < map_.ranks(); ++r) {
+    for (const int r : followed_) {
       if (ways_[at(r)].to == r) continue;
       cuts_[at(r)] = phase.cut ? phase.cut(r) : MessageCut{{phase.blocks / phase.messages}, phase.messages};
       after[at(r)] += cuts_[at(r)].count * overhead() + meanwhile;
     }
-    for (int r = 0; r < map_.ranks(); ++r) {
+    for (const int r : followed_) {
       const Way& way = ways_[at(r)];
       if (way.to == r) continue;
       const MessageCut& cut = cuts_[at(r)];
@@ -154,14 +209,15 @@ void CostLoad::exchange(const Exchange& phase, const Exchange* next) {
       }
       const double alpha = map_.level(way.meet).alpha;
       occupy(r, ready_[at(r)], end);
+      own_[at(r)] += messages * overhead() + meanwhile;
+      if (way.receiver < 0) continue;
       // Of several messages the first are handled while the others come.
-      double& there = after[at(way.to)];
+      double& there = after[at(way.receiver)];
       const double work = messages * overhead() + added * bytes;
       const double begin = std::max(there, start + first * perByte + alpha);
       there = std::max(begin + work, std::max(there, end + alpha) + overhead() + added * last);
-      occupy(way.to, begin, there);
-      own_[at(r)] += messages * overhead() + meanwhile;
-      own_[at(way.to)] += work;
+      occupy(way.receiver, begin, there);
+      own_[at(way.receiver)] += work;
     }
     ready_ = std::move(after);
   }
@@ -169,7 +225,7 @@ void CostLoad::exchange(const Exchange& phase, const Exchange* next) {
 
 /// In rings: a message that has come goes on at once, so those of all repeats follow one another.
 void CostLoad::flow(const Exchange& phase) {
-  findWays(phase.to, phase.repeats * phase.blocks * block_);
+  findWays(phase.to, phase.repeats * phase.blocks * block_, everybody_);
   std::vector<bool> isSeen(at(map_.ranks()), false);
   std::vector<int> ring;
   for (int r = 0; r < map_.ranks(); ++r) {
@@ -249,10 +305,10 @@ void CostLoad::findSources(const std::vector<Phase>& phases) {
   for (const Phase& phase : phases) {
     const auto* one = std::get_if<Exchange>(&phase);
     if (one == nullptr) return;
-    for (int r = 0; r < map_.ranks(); ++r)
+    for (const int r : everybody_)
       if (const int to = one->to(r); to != r) receives[at(to)] = true;
   }
-  for (int r = 0; r < map_.ranks(); ++r) {
+  for (const int r : everybody_) {
     if (receives[at(r)]) continue;
     Source& source = sources_.emplace_back(r);
     for (const Phase& phase : phases) source.ends[std::get<Exchange>(phase).to(r)] = 0;

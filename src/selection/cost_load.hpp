@@ -25,11 +25,12 @@ double secondsOf(const ChunkCost& chunk, int chunks, int window);
 /// it is ready for the next, and what its port, its CPU and the links on the way have to do.
 ///
 /// Messages of a phase that start together share links evenly; those of two phases are not seen to meet. Chunks behind
-/// one another can go no faster than the busiest port, uplink or CPU. Cost: the ranks times the levels, per phase.
+/// one another can go no faster than the busiest port, uplink or CPU. Cost: the ranks times the levels, per phase; of
+/// exchanges of more than `mostRanks` it follows the ranks of some groups only, as the others do alike.
 class CostLoad {
  public:
   /// `blockBytes`: of a block of the plan, in this chunk.
-  CostLoad(const CostMap& map, double blockBytes);
+  CostLoad(const CostMap& map, double blockBytes, int mostRanks);
 
   ChunkCost priceOf(const Exchanges& exchanges);
 
@@ -40,6 +41,8 @@ class CostLoad {
   /// One message of an exchange and those that share its links: to whom, where they meet, seconds for a byte.
   struct Way {
     int to = 0, meet = 0;
+    int receiver =
+        -1;  // `to`, if it is followed; else the sender, if what comes to it is from one that is not; -1: nobody
     double perByte = 0;
   };
 
@@ -66,8 +69,11 @@ class CostLoad {
   void copy(const Copy& phase);
   class TreeWalk;
 
-  /// Ways of an exchange; each message leaves `bytes` on its links.
-  void findWays(const To& to, double bytes);
+  /// Ways of these ranks in an exchange; each message leaves `bytes` on its links.
+  void findWays(const To& to, double bytes, const std::vector<int>& ranks);
+  bool isFollowed(int rank) const { return isFollowed_.empty() || isFollowed_[at(rank)]; }
+  void chooseSample(int mostRanks);
+  static std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
   /// Adds the load of one message.
   void load(int from, int to, double bytes);
   /// How many messages cross each link inside a level's groups when everybody sends to everybody.
@@ -89,6 +95,9 @@ class CostLoad {
   std::vector<std::vector<double>> groupOut_, groupIn_;  // per level and group: bytes
   std::vector<std::vector<double>> wire_;                // per level: bytes over each link inside its groups
   double longestPhase_ = 0;                              // seconds by which it brought the ranks on
+  std::vector<int> everybody_, followed_;                // ranks; the latter in exchanges
+  std::vector<bool> isFollowed_;                         // empty: all are
+  std::vector<std::vector<double>> followedShare_;       // per level and group: of its ranks
   std::vector<Source> sources_;
   std::vector<Way> ways_;                             // per rank, of an exchange
   std::vector<MessageCut> cuts_;                      // and its messages

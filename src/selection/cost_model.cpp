@@ -4,9 +4,10 @@
 
 namespace tacc {
 
-ChunkCost priceChunk(const Exchanges& exchanges, const PlanRequest& request, const CostMap& map, double bytes) {
+ChunkCost priceChunk(const Exchanges& exchanges, const PlanRequest& request, const CostMap& map, double bytes,
+                     int mostRanks) {
   const bool isSplit = partitionOf(request.collective) == Partition::split;
-  CostLoad load(map, isSplit ? bytes / exchanges.blocks : bytes);
+  CostLoad load(map, isSplit ? bytes / exchanges.blocks : bytes, mostRanks);
   return load.priceOf(exchanges);
 }
 

@@ -16,7 +16,9 @@ std::optional<double> predict(const Algorithm& algorithm, const PlanRequest& req
                               const CostCall& call);
 
 /// The same for one chunk of `bytes`, from which calls of any number of chunks of this size can be priced.
-ChunkCost priceChunk(const Exchanges& exchanges, const PlanRequest& request, const CostMap& map, double bytes);
+/// Exchanges of more than `mostRanks` are followed on the ranks of some groups only (CostLoad).
+ChunkCost priceChunk(const Exchanges& exchanges, const PlanRequest& request, const CostMap& map, double bytes,
+                     int mostRanks = 2048);
 
 /// Of a request that the algorithm serves, also of a single rank.
 Exchanges exchangesOf(const Algorithm& algorithm, const PlanRequest& request);

@@ -5,12 +5,6 @@
 #include "selection/cost_load.hpp"
 
 namespace tacc {
-namespace {
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
-
-}  // namespace
-
 void CostLoad::everyToEvery(const EveryToEvery& phase) {
   const int p = map_.ranks(), outermost = map_.levels() - 1;
   const int others = p - (phase.except >= 0 ? 2 : 1);

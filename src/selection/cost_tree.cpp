@@ -4,12 +4,6 @@
 #include "selection/cost_load.hpp"
 
 namespace tacc {
-namespace {
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
-
-}  // namespace
-
 /// One tree of a phase, one direction. Children of one rank share its port evenly; ranks of the same depth (going up:
 /// height) send at the same time and share the uplinks of their groups.
 class CostLoad::TreeWalk {

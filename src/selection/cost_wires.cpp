@@ -9,8 +9,6 @@ namespace {
 /// Ways that are looked at of all that lead from members to members.
 constexpr std::size_t sampledWays = std::size_t{1} << 18;
 
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
-
 }  // namespace
 
 std::vector<double> CostLoad::everyWay(int level) const {

@@ -47,7 +47,7 @@ std::vector<Setting> settings(int p) {
 }
 
 TEST(CostModel, AgreesWithTheSimulator) {
-  int compared = 0, near = 0;
+  int compared = 0, near = 0, uncut = 0, exact = 0;
   for (const Algorithm& algorithm : algorithms()) {
     for (const int p : {2, 5, 8, 12, 16, 24, 32, 64}) {
       for (const Setting& setting : settings(p)) {
@@ -67,6 +67,8 @@ TEST(CostModel, AgreesWithTheSimulator) {
                                   << ", " << p << " ranks, " << bytes << " bytes in chunks of " << chunk;
               ++compared;
               near += off < 0.15 ? 1 : 0;
+              uncut += chunk == 0 ? 1 : 0;
+              exact += chunk == 0 && off < 0.02 ? 1 : 0;
             }
           }
         }
@@ -74,7 +76,8 @@ TEST(CostModel, AgreesWithTheSimulator) {
     }
   }
   EXPECT_GT(compared, 5000);
-  EXPECT_GT(near, 0.97 * compared) << near << " of " << compared << " within 15 %";
+  EXPECT_GT(near, 0.975 * compared) << near << " of " << compared << " within 15 %";
+  EXPECT_GT(exact, 0.88 * uncut) << exact << " of " << uncut << " calls of one chunk within 2 %";
 }
 
 TEST(CostModel, MoreBytesNeverTakeLess) {
@@ -109,6 +112,29 @@ TEST(CostModel, TheBoundIsNeverBeatenAndRingsComeNear) {
   }
   const auto ring = predict(*findAlgorithm("ring"), {Collective::allReduce, p, 0}, map, {1e12, 0, 4});
   EXPECT_LT(*ring, 1.05 * (100 * bound + 1e12 * 1e-10)) << "and what it takes to add";
+}
+
+/// Of tens of thousands of ranks some groups are followed; they tell of all.
+TEST(CostModel, SomeGroupsTellOfAll) {
+  for (const int p : {4096, 6000, 8192}) {
+    const CostMap supernode(supernodes(p));
+    const CostMap flat({p, {{{0}, 1e-5, 1 / 6e9, 0}}, 0, 1e-10, 1e-6});
+    for (const CostMap* map : {&supernode, &flat}) {
+      for (const Collective collective : {Collective::allReduce, Collective::broadcast, Collective::allGather}) {
+        const PlanRequest request{collective, p, 0, p % 256 == 0 ? equalGroups(p, {256}) : equalGroups(p, {p}), {}};
+        for (const Algorithm& algorithm : algorithms()) {
+          if (!algorithm.serves(request)) continue;
+          const Exchanges exchanges = exchangesOf(algorithm, request);
+          for (const double bytes : {1e3, 1e8}) {
+            const ChunkCost all = priceChunk(exchanges, request, *map, bytes, p);
+            const ChunkCost some = priceChunk(exchanges, request, *map, bytes, 1024);
+            EXPECT_NEAR(some.alone / all.alone, 1, 0.25) << algorithm.name << " " << nameOf(collective) << " " << p;
+            EXPECT_NEAR(some.busiest / all.busiest, 1, 0.1) << algorithm.name << " " << nameOf(collective) << " " << p;
+          }
+        }
+      }
+    }
+  }
 }
 
 /// swCaffe's finding: on 4:1 uplinks halves that begin with the farthest are about three times as slow at 1024 nodes.
