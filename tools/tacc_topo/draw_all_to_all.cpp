@@ -22,7 +22,7 @@ class Circle {
     count_ = last - first;
     runs_ = choose(canvas.topology, level - 1, first, last, mostOnCircle);
     differs_ = uplinksDiffer(canvas.topology, level - 1);
-    for (const Run& run : runs_) width_ = std::clamp(textWidth(head(run), 12, true) + 14, width_, 132.0);
+    for (const Stretch& run : runs_) width_ = std::clamp(textWidth(head(run), 12, true) + 14, width_, 132.0);
     // Boxes do not touch when their centres are a diagonal apart.
     const double apart = std::hypot(width_, boxHeight) + between, n = static_cast<double>(runs_.size());
     if (runs_.size() > 1)
@@ -62,7 +62,7 @@ class Circle {
     return text;
   }
 
-  std::string head(const Run& run) const {
+  std::string head(const Stretch& run) const {
     return run.isDrawn ? groupLabel(canvas_.topology, level_ - 1, run.first) : thousands(run.size()) + " more";
   }
 
@@ -92,7 +92,7 @@ class Circle {
     }
   }
 
-  void box(const Run& run, std::pair<double, double> centre) {
+  void box(const Stretch& run, std::pair<double, double> centre) {
     const Topology& topology = canvas_.topology;
     const int level = level_ - 1;
     const auto names = namesOf(topology, level, run.first, run.last);
@@ -121,7 +121,7 @@ class Circle {
   int level_;
   const Level& what_;
   std::uint32_t count_ = 0;  // of groups
-  std::vector<Run> runs_;
+  std::vector<Stretch> runs_;
   bool differs_ = false;
   double width_ = 96, radius_ = 0, centreX_ = 0, centreY_ = 0;
 };

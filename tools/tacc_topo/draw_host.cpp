@@ -33,7 +33,7 @@ std::string_view fillOf(LevelKind kind) {
 /// A box with its parts in rows, or several parts that are counted only.
 struct Part {
   int level = 0;  // of the description's nesting; 0: a core
-  Run run;
+  Stretch run;
   double width = 0, height = 0;
   std::size_t columns = 1;
   std::vector<Part> parts;
@@ -89,8 +89,8 @@ class Inside {
   }
 
   /// All of it where the host is small, else the first parts of each and how many more there are.
-  std::vector<Run> chosen(std::uint32_t first, std::uint32_t last, bool isCore) const {
-    std::vector<Run> runs;
+  std::vector<Stretch> chosen(std::uint32_t first, std::uint32_t last, bool isCore) const {
+    std::vector<Stretch> runs;
     const std::uint32_t most = isCore ? 2 * mostAlike : mostAlike / 3;
     const bool isAll = node_.cores.size() <= mostCores || last - first <= most;
     const std::uint32_t end = isAll ? last : first + most - 2;
@@ -108,7 +108,7 @@ class Inside {
     if (level == 0) return part;
     const auto [first, last] = below(level, group);
     double most = 0;
-    for (const Run& run : chosen(first, last, level == 1)) {
+    for (const Stretch& run : chosen(first, last, level == 1)) {
       part.parts.push_back(run.isDrawn ? partOf(level - 1, run.first)
                                        : Part{level - 1, run, level == 1 ? 52.0 : 70.0, coreHeight, 1, {}});
       most = std::max(most, part.parts.back().width);

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "text_fit.hpp"
+#include "topology/host_list.hpp"
 
 namespace tacc {
 namespace {
@@ -47,7 +48,14 @@ std::string uplinkOf(const Topology& topology, int level) {
     const std::string range = uplinkText(topology, level, 0, topology.groups(level));
     return range.empty() ? fmt::format("known of {}", thousands(unlike)) : range;
   }
-  return fmt::format("{}, {} not so", shortSpeed(*usual), thousands(unlike));
+  return fmt::format("{}, {} differ{}", shortSpeed(*usual), thousands(unlike), unlike == 1 ? "s" : "");
+}
+
+/// Folded, if it is not endless: what does not fit of it can be read where somebody points.
+std::string listOf(const std::vector<std::string>& names, double room) {
+  constexpr std::size_t longest = 4000;
+  std::string folded = foldHosts(names);
+  return folded.size() <= longest ? folded : hostsFor(names, room, 12);
 }
 
 Row rowOf(const Topology& topology, int level) {
@@ -116,7 +124,7 @@ double drawUnlike(Canvas& canvas, double top) {
     const std::string head = shortSpeed(what.second) + ":";
     y += rowHeight;
     const double width = canvas.svg.text(panelMargin, y, 300, head, {.color = unlikeInk(topology, -what.first)}) + 8;
-    canvas.svg.text(panelMargin + width, y, panelWidth - width, hostsFor(names, panelWidth - width, 12));
+    canvas.svg.text(panelMargin + width, y, panelWidth - width, listOf(names, panelWidth - width));
   }
   if (left > 0) {
     canvas.svg.text(panelMargin, y += rowHeight, panelWidth, fmt::format("and {}", counted(left, "further group")),

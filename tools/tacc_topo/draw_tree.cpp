@@ -10,21 +10,29 @@ namespace tacc {
 namespace {
 
 constexpr double gap = 12, boxHeight = 58, tierGap = 40, rowHeight = 19, rowStep = 24, small = 10, pad = 6, indent = 16;
-constexpr std::size_t mostAbreast = 8, mostRows = 6, mostBeside = 4;
+constexpr std::size_t mostRows = 6, mostBeside = 4, fewest = 3;
 
 /// What is drawn at one place: a group, or several that are counted only.
 struct Item {
   int level = 0;
-  Run run;
+  Stretch run;
   double x = 0, width = 0;     // of the whole subtree
   std::vector<Item> children;  // empty: it is not opened
-  std::vector<Run> hosts;      // of an opened group of level 1: rows below it
+  std::vector<Stretch> hosts;  // of an opened group of level 1: rows below it
 };
+
+/// The lowest level that a tree shows which begins with one of `level`.
+int treeEnd(const Topology& topology, int level) {
+  int end = level - 1;
+  while (end > 0 && topology.level(end).wiring == Wiring::tree) --end;
+  return end;
+}
 
 class Tree {
  public:
   Tree(Canvas& canvas, int level) : canvas_(canvas), top_(level), end_(treeEnd(canvas.topology, level)) {
     // Hosts hang below their switch, one above the other; without a switch between them they are a tier of their own.
+    next_ = end_;
     hasRows_ = end_ == 0 && level > 1;
     if (hasRows_) end_ = 1;
     for (int l = end_; l < level; ++l) differs_.push_back(uplinksDiffer(topology(), l));
@@ -33,15 +41,32 @@ class Tree {
 
   double draw(std::uint32_t group, double y) {
     y_ = y;
-    Item root = itemOf(top_, group, mostAbreast);
+    Item root = itemOf(top_, group, room());
     measure(root, std::clamp((panelWidth + gap) / static_cast<double>(abreast(root)) - gap, boxWidth_, 220.0));
     place(root, panelMargin);
     item(root);
     return bottom_;
   }
 
+  /// The level of the groups whose inside is not drawn.
+  int next() const { return next_; }
+
  private:
   const Topology& topology() const { return canvas_.topology; }
+  /// How many boxes may stand side by side: fewer where hosts' names are long, so that they can be read.
+  std::size_t room() const {
+    double widest = boxWidth_;
+    for (std::uint32_t host = 0; host < topology().hosts(); ++host)
+      widest = std::max(widest, rowWidth({host, host + 1, true}));
+    return static_cast<std::size_t>(std::clamp((panelWidth + gap) / (widest + gap), 4.0, 8.0));
+  }
+
+  /// Of the box of a host below its switch.
+  double rowWidth(const Stretch& run) const {
+    const double speed = hostsDiffer_ && run.isDrawn ? textWidth(speedOf(run), small, true) + 8 : 0;
+    return textWidth(rowName(run), small, hostsDiffer_) + speed + indent + 2 * pad + 2;
+  }
+
   double yOf(int level) const { return y_ + (boxHeight + tierGap) * (top_ - level); }
 
   /// How many of the lowest boxes a group has, or one more than `most`.
@@ -54,7 +79,7 @@ class Tree {
   }
 
   /// Opened as far as `room` boxes side by side allow.
-  Item itemOf(int level, std::uint32_t group, std::size_t room) const {
+  Item itemOf(int level, std::uint32_t group, std::size_t room) {
     Item item{level, {group, group + 1, true}, 0, 0, {}, {}};
     if (level == 1 && hasRows_) {
       const LeafRange hosts = topology().hostsOf(1, group);
@@ -64,10 +89,14 @@ class Tree {
     const auto [first, last] = inside(topology(), level, group);
     const bool isWhole = abreast(level, group, room) <= room, isLowest = level - 1 == end_;
     const std::size_t most = isWhole || isLowest ? room : std::min(mostBeside, room);
-    const std::vector<Run> runs = choose(topology(), level - 1, first, last, std::max<std::size_t>(most, 3));
+    const std::vector<Stretch> runs = choose(topology(), level - 1, first, last, std::max(most, fewest));
     const std::size_t left = isWhole ? room : room - std::min(room, runs.size() - 1);
-    for (const Run& run : runs) {
-      const bool isOpen = run.isDrawn && (isWhole || isLowest || run.first == first);
+    for (const Stretch& run : runs) {
+      bool isOpen = run.isDrawn && (isWhole || isLowest || run.first == first);
+      if (isOpen && left < fewest && abreast(level - 1, run.first, left) > left) {
+        isOpen = false;
+        next_ = level - 1;
+      }
       item.children.push_back(isOpen ? itemOf(level - 1, run.first, left) : Item{level - 1, run, 0, 0, {}, {}});
     }
     return item;
@@ -82,18 +111,14 @@ class Tree {
   /// Boxes are all alike, and wide enough for most names: what is opened may fill the page.
   void measure(const Item& item, double most) {
     if (item.children.empty()) {
-      double wanted = textWidth(head(item), 12, true);
-      for (const Run& run : item.hosts) {
-        const double name = textWidth(rowName(run), small, hostsDiffer_);
-        const double speed = textWidth(speedOf(run), small, true) + 8;
-        wanted = std::max(wanted, name + indent + (hostsDiffer_ && run.isDrawn ? speed : 0));
-      }
-      boxWidth_ = std::clamp(wanted + 2 * pad + 2, boxWidth_, most);
+      double wanted = textWidth(head(item), 12, true) + 2 * pad + 2;
+      for (const Stretch& run : item.hosts) wanted = std::max(wanted, rowWidth(run));
+      boxWidth_ = std::clamp(wanted, boxWidth_, most);
     }
     for (const Item& child : item.children) measure(child, most);
   }
 
-  std::string speedOf(const Run& run) const { return uplinkText(topology(), 0, run.first, run.last); }
+  std::string speedOf(const Stretch& run) const { return uplinkText(topology(), 0, run.first, run.last); }
 
   void place(Item& item, double x) const {
     item.x = x;
@@ -109,7 +134,7 @@ class Tree {
     return item.run.isDrawn ? groupLabel(topology(), item.level, item.run.first) : thousands(item.run.size()) + " more";
   }
 
-  std::string rowName(const Run& run) const {
+  std::string rowName(const Stretch& run) const {
     const auto names = namesOf(topology(), 0, run.first, run.last);
     return run.isDrawn ? names.front() : thousands(run.size()) + " more";
   }
@@ -128,7 +153,7 @@ class Tree {
   }
 
   void box(const Item& one, const Box& box) {
-    const Run& run = one.run;
+    const Stretch& run = one.run;
     const auto names = namesOf(topology(), one.level, run.first, run.last);
     const double room = box.width - 2 * pad;
     canvas_.svg.open(hostsFor(names, 600, 12));
@@ -158,7 +183,7 @@ class Tree {
   /// From a box up to the tier above.
   void uplink(const Item& child, double above, bool isFirst) {
     const double x = child.x + child.width / 2, y = yOf(child.level);
-    const Run& run = child.run;
+    const Stretch& run = child.run;
     const std::optional<double> own = run.isDrawn ? ownUplink(topology(), child.level, run.first) : std::nullopt;
     const std::optional<double> carried = topology().uplink(child.level, run.first);
     canvas_.svg.line(x, above, x, y, run.isDrawn ? lineWidth(canvas_, carried) : 1,
@@ -178,7 +203,7 @@ class Tree {
     y += 8;
     canvas_.svg.line(rail, y - 8, rail, y + rowStep * static_cast<double>(one.hosts.size() - 1) + rowHeight / 2, 1.5,
                      ink::line);
-    for (const Run& run : one.hosts) {
+    for (const Stretch& run : one.hosts) {
       const Box box{left, y, one.width - indent, rowHeight};
       const std::optional<double> own = run.isDrawn ? ownUplink(topology(), 0, run.first) : std::nullopt;
       canvas_.svg.line(rail, y + rowHeight / 2, left, y + rowHeight / 2,
@@ -190,7 +215,7 @@ class Tree {
     bottom_ = std::max(bottom_, y - rowStep + rowHeight);
   }
 
-  void row(const Run& run, const Box& box, const std::optional<double>& own) {
+  void row(const Stretch& run, const Box& box, const std::optional<double>& own) {
     const auto names = namesOf(topology(), 0, run.first, run.last);
     canvas_.svg.open(run.isDrawn ? std::string() : hostsFor(names, 600, 12));
     canvas_.svg.box(box, {run.isDrawn ? fillOf(topology(), 0) : std::string_view("#f4f4f4"),
@@ -208,7 +233,7 @@ class Tree {
   }
 
   Canvas& canvas_;
-  int top_, end_;              // levels: of the box at the top, and of the lowest boxes
+  int top_, end_, next_ = 0;   // levels: of the box at the top, and of the lowest boxes
   std::vector<bool> differs_;  // whether uplinks of a level do, from end_ on
   bool hasRows_ = false, hostsDiffer_ = false;
   double y_ = 0, boxWidth_ = 118, bottom_ = 0;
@@ -216,14 +241,11 @@ class Tree {
 
 }  // namespace
 
-int treeEnd(const Topology& topology, int level) {
-  int end = level - 1;
-  while (end > 0 && topology.level(end).wiring == Wiring::tree) --end;
-  return end;
-}
-
-double drawTree(Canvas& canvas, int level, std::uint32_t group, double top) {
-  return Tree(canvas, level).draw(group, top);
+double drawTree(Canvas& canvas, int level, std::uint32_t group, double top, int& next) {
+  Tree tree(canvas, level);
+  const double bottom = tree.draw(group, top);
+  next = tree.next();
+  return bottom;
 }
 
 }  // namespace tacc

@@ -39,8 +39,7 @@ double network(Canvas& canvas, double y) {
     } else {
       const std::string_view note = wide || canvas.widest <= 0 ? "" : "The wider a line, the more it carries.";
       wide = true;
-      y = drawTree(canvas, level, group, panelHead(canvas, y, treeHeading(topology, level, group), note));
-      next = treeEnd(topology, level);
+      y = drawTree(canvas, level, group, panelHead(canvas, y, treeHeading(topology, level, group), note), next);
     }
     y += panelMargin;
     level = next;

@@ -37,8 +37,8 @@ Canvas::Canvas(const Topology& which) : topology(which) {
   }
 }
 
-std::vector<Run> choose(const Topology& topology, int level, std::uint32_t first, std::uint32_t last,
-                        std::size_t most) {
+std::vector<Stretch> choose(const Topology& topology, int level, std::uint32_t first, std::uint32_t last,
+                            std::size_t most) {
   std::set<std::uint32_t> drawn;
   if (last - first <= most) {
     for (std::uint32_t group = first; group < last; ++group) drawn.insert(group);
@@ -53,7 +53,7 @@ std::vector<Run> choose(const Topology& topology, int level, std::uint32_t first
     }
     for (std::uint32_t group = first; group - first < most; ++group) add(group);
   }
-  std::vector<Run> runs;
+  std::vector<Stretch> runs;
   std::uint32_t next = first;
   for (const std::uint32_t group : drawn) {
     if (group != next) runs.push_back({next, group, false});

@@ -31,17 +31,18 @@ struct Canvas {
 };
 
 /// Groups [first, last) of a level that lie side by side in one group of the next; some may be left out.
-struct Run {
+struct Stretch {
   std::uint32_t first = 0, last = 0;
   bool isDrawn = true;  // it is one group, and drawn; else these are counted only
   std::uint32_t size() const { return last - first; }
-  bool operator==(const Run&) const = default;
+  bool operator==(const Stretch&) const = default;
 };
 
 /// The groups of `level` in [first, last), as at most `most` (at least 3) runs: all of them drawn, or the first, the
 /// last, those with an uplink of their own as far as there is room, and more of the first; what lies between is
 /// counted.
-std::vector<Run> choose(const Topology& topology, int level, std::uint32_t first, std::uint32_t last, std::size_t most);
+std::vector<Stretch> choose(const Topology& topology, int level, std::uint32_t first, std::uint32_t last,
+                            std::size_t most);
 
 /// The groups of the level below inside this group: their first, and one beyond the last. `level` is above 0.
 std::pair<std::uint32_t, std::uint32_t> inside(const Topology& topology, int level, std::uint32_t group);

@@ -12,17 +12,17 @@
 namespace tacc {
 namespace {
 
-/// Thousandths of the font's size, from ' ' to '~': the advance widths of DejaVu Sans and DejaVu Sans Bold.
+/// Thousandths of the font's size, from ' ' to '~': the wider one of DejaVu Sans and Helvetica (and Arial).
 using Widths = std::array<std::uint16_t, 95>;
 constexpr Widths plainWidths = {318,  401, 460, 838, 637, 951, 780, 275, 391, 391, 500, 838, 318, 361, 318, 337,
-                                637,  637, 637, 637, 637, 637, 637, 637, 637, 637, 337, 337, 838, 838, 838, 531,
-                                1000, 685, 687, 699, 771, 632, 576, 775, 752, 295, 295, 656, 558, 863, 749, 788,
-                                604,  788, 695, 635, 611, 732, 685, 989, 686, 611, 686, 391, 337, 391, 838, 500,
+                                637,  637, 637, 637, 637, 637, 637, 637, 637, 637, 337, 337, 838, 838, 838, 556,
+                                1015, 685, 687, 722, 771, 667, 611, 778, 752, 295, 500, 667, 558, 863, 749, 788,
+                                667,  788, 722, 667, 611, 732, 685, 989, 686, 667, 686, 391, 337, 391, 838, 500,
                                 500,  613, 635, 550, 635, 616, 353, 635, 634, 278, 278, 580, 278, 975, 634, 612,
                                 635,  635, 412, 521, 393, 634, 592, 818, 592, 592, 525, 637, 337, 637, 838};
 constexpr Widths boldWidths = {349,  457, 521, 838, 696, 1002, 873, 307,  458, 458, 523, 838, 380, 416,  380, 366,
-                               696,  696, 696, 696, 696, 696,  696, 696,  696, 696, 400, 400, 838, 838,  838, 581,
-                               1000, 774, 763, 734, 831, 684,  684, 821,  837, 373, 373, 775, 638, 996,  837, 851,
+                               696,  696, 696, 696, 696, 696,  696, 696,  696, 696, 400, 400, 838, 838,  838, 611,
+                               1000, 774, 763, 734, 831, 684,  684, 821,  837, 373, 556, 775, 638, 996,  837, 851,
                                733,  851, 771, 721, 683, 813,  774, 1104, 771, 725, 726, 458, 366, 458,  838, 500,
                                500,  675, 716, 593, 716, 679,  436, 716,  712, 343, 343, 666, 343, 1042, 712, 688,
                                716,  716, 494, 596, 479, 712,  652, 924,  646, 652, 583, 712, 366, 712,  838};
@@ -119,8 +119,10 @@ std::string thousands(std::uint64_t count) {
 std::string counted(std::uint64_t count, std::string_view what) {
   const std::string digits = thousands(count);
   if (count == 1) return fmt::format("{} {}", digits, what);
-  if (what.ends_with("is")) return fmt::format("{} {}", digits, what);  // chassis
-  const bool hisses = what.ends_with("ch") || what.ends_with("sh") || what.ends_with('s') || what.ends_with('x');
+  if (!what.empty() && what.front() >= '0' && what.front() <= '9')
+    return fmt::format("{} x {}", digits, what);  // "2 blocks"
+  const bool hisses = what.ends_with("ch") || what.ends_with("sh") || what.ends_with("ss") || what.ends_with('x');
+  if (what.ends_with('s') && !hisses) return fmt::format("{} {}", digits, what);  // chassis; a plural
   return fmt::format("{} {}{}", digits, what, hisses ? "es" : "s");
 }
 

@@ -8,7 +8,7 @@
 
 namespace tacc {
 
-/// Of UTF-8 in the widest of the fonts that "sans-serif" usually is (DejaVu Sans); in all others it is narrower.
+/// Of UTF-8 in the widest of the fonts that "sans-serif" usually is; in the others it is narrower.
 /// `size`: of the font, in the unit of the result.
 double textWidth(std::string_view text, double size, bool bold = false);
 
