@@ -1,14 +1,17 @@
 // Pictures of topologies: what must hold of every one, and what single ones must show.
 #include "tacc_topo/drawing.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
-#include <numeric>
+#include <memory>
 #include <random>
 #include <set>
 
+#include "drawn_topology.hpp"
 #include "golden.hpp"
 #include "picture.hpp"
 #include "tacc_topo/panel.hpp"
@@ -53,123 +56,12 @@ bool says(const std::vector<std::string>& words, const std::string& part) {
   return std::ranges::any_of(words, [&](const std::string& text) { return text.find(part) != std::string::npos; });
 }
 
-class Drawn {
- public:
-  explicit Drawn(std::uint32_t seed) : random_(seed) {}
-
-  Topology topology() {
-    TopologyDraft draft;
-    draft.name = pick<std::string>({"", "A < B & \"C\"", "Größe", std::string(300, 'w')});
-    const int levels = below(5);
-    std::vector<std::uint32_t> starts;  // of the groups of the level below, in groups of that
-    std::uint32_t groups = 1;
-    std::vector<std::vector<std::uint32_t>> sizes;  // from the outside: how many groups are in each group
-    std::vector<Level> wirings;
-    for (int l = 0; l <= levels; ++l) {
-      std::vector<std::uint32_t> in(groups);
-      Level& level = wirings.emplace_back();
-      if (below(3) == 0 && groups < 100) {
-        level.wiring = Wiring::torus;
-        for (int d = 1 + below(below(6) == 0 ? 5 : 3); d > 0; --d) level.dimensions.push_back(1 + below(d > 2 ? 4 : 9));
-        std::fill(in.begin(), in.end(),
-                  std::accumulate(level.dimensions.begin(), level.dimensions.end(), 1u, std::multiplies<>()));
-      } else {
-        if (below(3) == 0) level.wiring = Wiring::allToAll;
-        const std::uint32_t most = pick<std::uint32_t>({1, 2, 6, 12, 30, 300});
-        for (std::uint32_t& one : in) one = 1 + below(static_cast<int>(groups > 1000 ? 2 : most));
-      }
-      if (level.wiring != Wiring::tree && below(2) == 0) {
-        level.links = 1 + below(20);
-        level.linkBandwidth = speed();
-      }
-      groups = std::accumulate(in.begin(), in.end(), 0u);
-      sizes.push_back(in);
-      if (groups > 20'000) break;
-    }
-    fill(draft, sizes, wirings, groups);
-    return build(std::move(draft));
-  }
-
- private:
-  std::uint32_t below(int end) { return static_cast<std::uint32_t>(random_() % static_cast<std::uint32_t>(end)); }
-  template <class T>
-  T pick(std::vector<T> from) {
-    return from[below(static_cast<int>(from.size()))];
-  }
-  double speed() { return pick<double>({12.5e9, 1e9, 333'333'333.3, 62.5e6}); }
-
-  void figures(Level& level) {
-    if (below(2) == 0) level.alpha = pick<double>({1e-6, 1.23456789e-5, 3e-3});
-    if (below(2) == 0) level.bandwidth = speed();
-    if (below(2) == 0) level.uplink = speed();
-  }
-
-  void fill(TopologyDraft& draft, const std::vector<std::vector<std::uint32_t>>& sizes, std::vector<Level> wirings,
-            std::uint32_t hosts) {
-    const std::string prefix = pick<std::string>({"n", "node", "compute-<rack>&", std::string(200, 'x')});
-    for (std::uint32_t h = 0; h < hosts; ++h) draft.hosts.push_back(fmt::format("{}{:05}", prefix, h));
-    std::vector<std::uint32_t> groupOf(hosts);  // by host, from the inside
-    std::iota(groupOf.begin(), groupOf.end(), 0u);
-    figures(draft.node);
-    if (below(2) == 0) {
-      for (std::uint32_t h = 0; h < hosts; h += 1 + below(static_cast<int>(hosts)))
-        draft.hostUplinks[draft.hosts[h]] = speed();
-    }
-    for (std::size_t l = sizes.size(); l-- > 1;) {  // sizes[l] cuts the groups below into those of draft level
-      std::vector<std::uint32_t> above;
-      for (std::uint32_t g = 0; g < sizes[l].size(); ++g) above.insert(above.end(), sizes[l][g], g);
-      LevelDraft& level = draft.levels.emplace_back();
-      level.level = wirings[l];
-      level.level.name = pick<std::string>({"rack", "leaf switch", "2 blocks", std::string(90, 'W')});
-      level.hasNames = below(2) == 0;
-      figures(level.level);
-      const std::string name = pick<std::string>({"g", "", "Gruppe <ä> ", std::string(80, 'M')});
-      for (std::uint32_t& group : groupOf) {
-        group = above[group];
-        level.groupOf.push_back(fmt::format("{}{}", name, group));
-      }
-      if (below(2) == 0) {
-        for (std::uint32_t h = 0; h < hosts; h += 1 + below(static_cast<int>(hosts)))
-          level.uplinks[level.groupOf[h]] = speed();
-      }
-    }
-    draft.root = wirings[0];
-    draft.root.name = pick<std::string>({"", "torus", "core & <spine>"});
-    figures(draft.root);
-    if (below(2) == 0) {
-      draft.nodes = {node(), node()};
-      for (std::uint32_t h = 0; h < hosts; ++h)
-        draft.nodeOf.push_back(below(4) == 0 ? std::nullopt : std::optional<std::uint32_t>(below(2)));
-    }
-  }
-
-  NodeDescription node() {
-    NodeDescription node;
-    const std::uint32_t cores = pick<std::uint32_t>({1, 3, 16, 68, 260, 2000}), threads = 1 + below(3);
-    for (std::uint32_t c = 0; c < cores; ++c) {
-      node.cores.emplace_back();
-      for (std::uint32_t t = 0; t < threads; ++t) node.cores.back().push_back(c + t * cores);
-    }
-    node.nesting = Nesting(cores);
-    std::uint32_t step = 1;
-    for (const LevelKind kind : {LevelKind::cache, LevelKind::numa, LevelKind::socket}) {
-      step *= 1 + below(20);
-      std::vector<std::uint32_t> starts;
-      for (std::uint32_t c = 0; c < cores; c += step) starts.push_back(c);
-      if (node.nesting.add(starts)) node.levels.push_back({kind, kind == LevelKind::cache ? 33554432.0 : 0});
-    }
-    return node;
-  }
-
-  std::mt19937 random_;
-};
-
 TEST(Drawing, DrawnTopologiesAreWellDrawn) {
   const char* more = std::getenv("TACC_TEST_PICTURES");
   const std::uint32_t seeds = more == nullptr ? 200 : static_cast<std::uint32_t>(std::atol(more));
   for (std::uint32_t seed = 0; seed < seeds && !testing::Test::HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
-    drawn(Drawn(seed).topology());
+    drawn(drawnTopology(seed));
   }
 }
 
@@ -336,61 +228,6 @@ TEST(Picture, FaultsAreFound) {
                             "<a b=\"<\"/>", "<a/><b/>", "<a b=1/>"}) {
     EXPECT_THROW(readXml(wrong), std::runtime_error) << wrong;
   }
-}
-
-TEST(TextFit, MeasuresAtLeastWhatCommonFontsNeed) {
-  // Advance widths of Helvetica and of DejaVu Sans, in thousandths.
-  const std::vector<std::pair<char, std::pair<double, double>>> widths = {
-      {'0', {556, 637}}, {'m', {833, 975}},   {'C', {722, 699}}, {'i', {222, 278}},
-      {'W', {944, 989}}, {'@', {1015, 1000}}, {'-', {333, 361}}};
-  for (const auto& [letter, both] : widths) {
-    EXPECT_GE(textWidth(std::string(1, letter), 1000), std::max(both.first, both.second)) << letter;
-    EXPECT_LE(textWidth(std::string(1, letter), 1000), std::max(both.first, both.second) + 1) << letter;
-  }
-  EXPECT_DOUBLE_EQ(textWidth("00", 10), 2 * textWidth("0", 10));
-  EXPECT_GT(textWidth("漢", 10), 9);
-}
-
-TEST(TextFit, ShortensInTheMiddleAndNeverBeyondItsRoom) {
-  EXPECT_EQ(shortened("node001", 200, 12), "node001");
-  EXPECT_EQ(shortened("", 0, 12), "");
-  for (const std::string text :
-       {"a-very-long-name-of-a-host-0042", "größer äöü ßßß 漢字漢字漢字", "iiiiiiiiiiiiiiiiiiiiiiiiiiiiiiiii"}) {
-    for (double room = 0; room < 250; room += 3) {
-      const std::string fitting = shortened(text, room, 12);
-      EXPECT_LE(textWidth(fitting, 12), room);
-      EXPECT_NO_THROW(readXml("<a>" + fitting + "</a>"));  // no letter is cut
-      if (room > 60) {
-        EXPECT_EQ(fitting.front(), text.front());
-        EXPECT_EQ(fitting.back(), text.back());
-      }
-    }
-  }
-}
-
-TEST(TextFit, FoldsHosts) {
-  std::vector<std::string> names = expandHosts("node[001-064]");
-  EXPECT_EQ(hostsFor(names, 200, 12), "node[001-064]");
-  EXPECT_EQ(hostsFor(expandHosts("a7,z[1-9],c4"), 60, 12), "a7 … c4");
-  const std::string ends = hostsFor(names, 70, 10);
-  EXPECT_THAT(ends, testing::MatchesRegex("n.* … n.*4"));
-  EXPECT_LE(textWidth(ends, 10), 70);
-  EXPECT_EQ(hostsFor({}, 80, 10), "");
-}
-
-TEST(TextFit, WritesFiguresForPeople) {
-  EXPECT_EQ(shortSpeed(31.25e6), "31.25 MB/s");
-  EXPECT_EQ(shortSpeed(6.25e12), "6.25 TB/s");
-  EXPECT_EQ(shortSpeed(1.23456789e9), "1.235 GB/s");
-  EXPECT_EQ(shortSpeed(999.9999e6), "1 GB/s");
-  EXPECT_EQ(shortSpeed(12), "12 B/s");
-  EXPECT_EQ(shortLatency(1.5e-6), "1.5 us");
-  EXPECT_EQ(shortLatency(90e-9), "90 ns");
-  EXPECT_EQ(counted(40960, "host"), "40,960 hosts");
-  EXPECT_EQ(counted(1, "switch"), "1 switch");
-  EXPECT_EQ(counted(2, "leaf switch"), "2 leaf switches");
-  EXPECT_EQ(counted(6, "chassis"), "6 chassis");
-  EXPECT_EQ(counted(2, "2 blocks"), "2 x 2 blocks");
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
-#include <set>
+#include <cctype>
 #include <stdexcept>
+#include <utility>
 
 #include "tacc_topo/text_fit.hpp"
 

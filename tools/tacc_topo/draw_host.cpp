@@ -115,9 +115,9 @@ class Inside {
     }
     const std::size_t count = part.parts.size();
     // Sockets stand side by side as far as the page goes, what is inside of them about as wide as high.
-    const double across = std::floor((panelWidth - 60.0) / (most + gap));
-    const auto room = static_cast<std::size_t>(std::max(1.0, level == root_ ? across : roomFor(level, most)));
-    part.columns = std::min(count, level == root_ ? room : std::max(room, squarish(count, most, part.parts[0].height)));
+    const auto across = static_cast<std::size_t>(std::max(1.0, (panelWidth - 60) / (most + gap)));
+    const std::size_t wanted = std::max(roomFor(level, most), squarish(count, most, part.parts[0].height));
+    part.columns = std::min({count, across, level == root_ ? across : wanted});
     const std::size_t rows = (count + part.columns - 1) / part.columns;
     part.columns = (count + rows - 1) / rows;  // so that all rows are alike, or nearly
     layOut(part);
@@ -125,7 +125,9 @@ class Inside {
   }
 
   /// Columns that are there anyway, however few parts.
-  static double roomFor(int level, double width) { return level == 1 ? 4 : std::floor(240 / (width + gap)); }
+  static std::size_t roomFor(int level, double width) {
+    return level == 1 ? 4 : static_cast<std::size_t>(240 / (width + gap));
+  }
 
   static std::size_t squarish(std::size_t count, double width, double height) {
     const double columns = std::sqrt(static_cast<double>(count) * (height + gap) / (width + gap) * 2);

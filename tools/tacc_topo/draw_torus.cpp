@@ -9,7 +9,7 @@
 namespace tacc {
 namespace {
 
-constexpr double stub = 12, small = 10, frameGap = 34, headRoom = 20;
+constexpr double stub = 12, small = 10, frameGap = 34, headRoom = 20, boxHeight = 36, radius = 4;
 constexpr std::size_t mostLines = 24, mostSlices = 8, mostBoxes = 48, mostBoxColumns = 6;
 
 /// The coordinates of one dimension that are drawn, from the first to the last; a gap may be in the middle.
@@ -46,7 +46,7 @@ class Torus {
     hasBoxes_ = places <= mostBoxes && columns_.extent <= mostBoxColumns;
     boxWidth_ = hasBoxes_ ? widestName() : 0;
     columns_.pitch = hasBoxes_ ? boxWidth_ + 28 : std::max(columns_.extent, rows_.extent) > 12 ? 14 : 20;
-    rows_.pitch = hasBoxes_ ? boxHeight_ + 24 : columns_.pitch;
+    rows_.pitch = hasBoxes_ ? boxHeight + 24 : columns_.pitch;
     width_ = columns_.length() + 2 * marginX();
     if (slices_.extent > 1) width_ = std::max(width_, textWidth(sliceLabel(slices_.extent - 1), 11) + 16);
     const double fitting = (panelWidth + frameGap) / (width_ + frameGap);
@@ -84,8 +84,8 @@ class Torus {
   /// Three dimensions: each slice is joined with the next one.
   bool isCube() const { return what_.dimensions.size() == 3 && slices_.extent > 1; }
   double head() const { return slices_.extent > 1 ? headRoom : 0; }
-  double halfWidth() const { return hasBoxes_ ? boxWidth_ / 2 : radius_; }
-  double halfHeight() const { return hasBoxes_ ? boxHeight_ / 2 : radius_; }
+  double halfWidth() const { return hasBoxes_ ? boxWidth_ / 2 : radius; }
+  double halfHeight() const { return hasBoxes_ ? boxHeight / 2 : radius; }
   double marginX() const { return stub + halfWidth() + 8; }
   double marginY() const { return stub + halfHeight() + 6; }
   double middleOf(const Box& frame) const { return frame.y + head() + (frame.height - head()) / 2; }
@@ -124,6 +124,8 @@ class Torus {
     for (std::size_t d = 0; d + 2 < dimensions; ++d)
       text += (d == 0 ? ", " : "") + nameOf(d) + (d + 3 < dimensions ? ", " : "");
     if (dimensions > 2) text += " from slice to slice";
+    if (dimensions > 3 && !slices_.isWhole())
+      text += fmt::format(", {} of {}", slices_.drawn.size(), thousands(slices_.extent));
     text += ". Hooks go on at the other end.";
     if (!columns_.isWhole() || !rows_.isWhole()) text += " Dashed: places that are left out.";
     return text;
@@ -221,9 +223,9 @@ class Torus {
     const std::string_view fill = fillOf(topology, level_ - 1);
     canvas_.svg.open(hostsFor(names, 400, 12));
     if (!hasBoxes_) {
-      canvas_.svg.circle(x, y, radius_, fill, own ? unlikeInk(topology, level_ - 1) : ink::grey);
+      canvas_.svg.circle(x, y, radius, fill, own ? unlikeInk(topology, level_ - 1) : ink::grey);
     } else {
-      const Box box{x - boxWidth_ / 2, y - boxHeight_ / 2, boxWidth_, boxHeight_};
+      const Box box{x - boxWidth_ / 2, y - boxHeight / 2, boxWidth_, boxHeight};
       canvas_.svg.box(box, {fill, own ? unlikeInk(topology, level_ - 1) : ink::grey});
       std::string below = own          ? "uplink " + shortSpeed(*own)
                           : level_ > 1 ? hostsFor(names, boxWidth_ - 8, small)
@@ -245,7 +247,6 @@ class Torus {
   Axis columns_, rows_, slices_;
   bool hasBoxes_ = false;
   double boxWidth_ = 0, width_ = 0;  // of a place; of a slice
-  static constexpr double boxHeight_ = 36, radius_ = 4;
 };
 
 }  // namespace

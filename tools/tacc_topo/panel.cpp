@@ -110,7 +110,8 @@ std::string uplinkText(const Topology& topology, int level, std::uint32_t first,
     least = std::min(least, *uplink);
     most = std::max(most, *uplink);
   }
-  const std::string high = shortSpeed(most), low = shortSpeed(least);
+  std::string high = shortSpeed(most);
+  const std::string low = shortSpeed(least);
   if (low == high) return high;
   const std::size_t unit = low.find(' ');
   return high.ends_with(low.substr(unit)) ? fmt::format("{} to {}", low.substr(0, unit), high)
