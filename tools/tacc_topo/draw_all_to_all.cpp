@@ -11,7 +11,7 @@
 namespace tacc {
 namespace {
 
-constexpr double boxHeight = 46, small = 10, between = 10;
+constexpr double boxHeight = 46, small = 10, between = 10, most = 132;
 constexpr std::size_t mostOnCircle = 20;
 
 class Circle {
@@ -22,7 +22,11 @@ class Circle {
     count_ = last - first;
     runs_ = choose(canvas.topology, level - 1, first, last, mostOnCircle);
     differs_ = uplinksDiffer(canvas.topology, level - 1);
-    for (const Stretch& run : runs_) width_ = std::clamp(textWidth(head(run), 12, true) + 14, width_, 132.0);
+    for (const Stretch& run : runs_) {
+      const auto names = namesOf(canvas.topology, level - 1, run.first, run.last);
+      const double hosts = level > 1 ? textWidth(hostsFor(names, most, small), small) : 0;
+      width_ = std::clamp(std::max(textWidth(head(run), 12, true), hosts) + 14, width_, most);
+    }
     // Boxes do not touch when their centres are a diagonal apart.
     const double apart = std::hypot(width_, boxHeight) + between, n = static_cast<double>(runs_.size());
     if (runs_.size() > 1)
@@ -46,7 +50,7 @@ class Circle {
 
   std::string note() const {
     std::string text;
-    if (what_.links > 0 || what_.linkBandwidth) {
+    if (what_.links > 1 || what_.linkBandwidth) {
       const std::uint32_t links = std::max(what_.links, 1u);
       text = fmt::format("Between every two: {}", counted(links, "link"));
       if (what_.linkBandwidth) {

@@ -113,7 +113,7 @@ class Torus {
 
   std::string note() const {
     std::string text;
-    if (what_.links > 0 || what_.linkBandwidth) {
+    if (what_.links > 1 || what_.linkBandwidth) {
       text = counted(std::max(what_.links, 1u), "link");
       if (what_.linkBandwidth) text += fmt::format(" of {} each way", shortSpeed(*what_.linkBandwidth));
       text += " between neighbours. ";
