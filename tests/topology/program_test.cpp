@@ -65,6 +65,15 @@ TEST_F(TaccTopo, ExportsTomlThatIsTheSameTopology) {
   EXPECT_EQ(topologyFromToml(ran.output, "exported"), golden("tree.topology.conf"));
 }
 
+TEST_F(TaccTopo, TellsOfRails) {
+  const std::string file = " --file " + goldenPath("rails.topology.conf");
+  EXPECT_THAT(run(file).output, testing::ContainsRegex("leaf switch  +leaf  +3  +16 to 17  .*2 rails\n"));
+  const std::string json = run("--json" + file).output;
+  EXPECT_THAT(json, StartsWith("{\n \"name\": \"\",\n \"rails\": 2,"));
+  EXPECT_THAT(json, HasSubstr("\"name\": \"ibA-core1+ibB-core1\",\n   \"kind\": \"root\""));
+  EXPECT_THAT(json, HasSubstr("   \"rails\": 2,"));
+}
+
 TEST_F(TaccTopo, ComparesFiles) {
   const std::string toml = path_ + "/a.toml";
   std::ofstream(toml) << topologyToToml(golden("fat_tree.ibnetdiscover"));
