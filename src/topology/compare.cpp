@@ -76,6 +76,9 @@ class Comparison {
     figure("the bandwidth of one stream", a.bandwidth, b.bandwidth, formatBandwidth);
     figure("the uplink", a.uplink, b.uplink, formatBandwidth);
     figure("the bandwidth of a link", a.linkBandwidth, b.linkBandwidth, formatBandwidth);
+    if (a.rails != b.rails) {
+      differ(fmt::format("the rails of level {} ({})", l, a.name), std::to_string(a.rails), std::to_string(b.rails));
+    }
     if (a.wiring != b.wiring) differ(fmt::format("the wiring of level {}", l), nameOf(a.wiring), nameOf(b.wiring));
     if (a.links != b.links)
       differ(fmt::format("the links of level {}", l), std::to_string(a.links), std::to_string(b.links));

@@ -23,6 +23,9 @@ void checkFigures(const Level& level) {
   check(level.bandwidth, "the bandwidth");
   check(level.uplink, "the uplink");
   check(level.linkBandwidth, "the bandwidth of a link");
+  if (level.rails < 1 || level.rails > mostRails)
+    fail(taccInvalidArgument, "level \"{}\": it has {} rails, but must have 1 to {}", level.name, level.rails,
+         mostRails);
 }
 
 /// Names must be text that every file can hold.

@@ -1,33 +1,18 @@
 #include "topology/fabric.hpp"
 
 #include <algorithm>
-#include <deque>
 #include <map>
 #include <numeric>
-#include <unordered_map>
+#include <set>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "topology/draft.hpp"
+#include "topology/fabric_groups.hpp"
 #include "topology/host_list.hpp"
 
 namespace tacc {
 namespace {
-
-constexpr std::uint32_t far = 0xffffffff;
-
-/// Sets that can be joined.
-class Sets {
- public:
-  explicit Sets(std::size_t size) : parent_(size) { std::iota(parent_.begin(), parent_.end(), 0u); }
-  std::uint32_t find(std::uint32_t one) {
-    while (parent_[one] != one) one = parent_[one] = parent_[parent_[one]];
-    return one;
-  }
-  void join(std::uint32_t a, std::uint32_t b) { parent_[find(a)] = find(b); }
-
- private:
-  std::vector<std::uint32_t> parent_;
-};
 
 /// The value that most have; of several such the least.
 std::optional<double> mostCommon(const std::vector<double>& values) {
@@ -43,22 +28,39 @@ std::optional<double> mostCommon(const std::vector<double>& values) {
   return best;
 }
 
+/// The same in the one order that does not depend on where a source began: sums and choices come out alike.
+Fabric sorted(const Fabric& fabric) {
+  std::vector<std::uint32_t> order(fabric.devices.size()), placeOf(fabric.devices.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::sort(order.begin(), order.end(),
+            [&](std::uint32_t a, std::uint32_t b) { return fabric.devices[a].id < fabric.devices[b].id; });
+  Fabric result;
+  for (const std::uint32_t device : order) {
+    placeOf[device] = static_cast<std::uint32_t>(result.devices.size());
+    result.devices.push_back(fabric.devices[device]);
+  }
+  for (const Fabric::Cable& cable : fabric.cables) {
+    const auto [a, b] = std::minmax(placeOf[cable.a], placeOf[cable.b]);
+    result.cables.push_back({a, b, cable.bandwidth});
+  }
+  std::sort(result.cables.begin(), result.cables.end(), [](const Fabric::Cable& x, const Fabric::Cable& y) {
+    return std::tie(x.a, x.b, x.bandwidth) < std::tie(y.a, y.b, y.bandwidth);
+  });
+  return result;
+}
+
 class Finder {
  public:
   Finder(const Fabric& fabric, const std::string& origin)
-      : fabric_(fabric), origin_(origin), rank_(fabric.devices.size(), far), leaves_(fabric.devices.size()) {}
+      : fabric_(sorted(fabric)), origin_(origin), hosts_(hostsOf(fabric_)), switches_(fabric.devices.size()) {
+    if (hosts_.empty()) fail(taccInvalidArgument, "{}: no host is plugged into a switch", origin_);
+    for (const PluggedHost& host : hosts_) draft_.hosts.push_back(host.name);
+  }
 
   Topology find() {
-    findHosts();
-    rankSwitches();
-    LevelDraft level = levelOf(leaves_, "leaf switch");
-    nameLeaves(level);
-    draft_.levels.push_back(std::move(level));
-    std::uint32_t highest = 0;
-    for (const std::uint32_t rank : rank_) {
-      if (rank != far) highest = std::max(highest, rank);
-    }
-    for (std::uint32_t rank = 0; rank <= std::min<std::uint32_t>(highest, mostLevels - 2); ++rank) addComponents(rank);
+    RailGroups groups(fabric_, hosts_);
+    draft_.levels.push_back(leafLevel(groups));
+    addHigherLevels(groups);
     nominalSpeeds();
     try {
       return build(std::move(draft_));
@@ -68,150 +70,97 @@ class Finder {
   }
 
  private:
-  bool isSwitch(std::uint32_t device) const { return fabric_.devices[device].isSwitch; }
+  bool isSwitch(std::uint32_t device) const { return fabric_.devices[device].kind == Fabric::Kind::switching; }
 
-  void findHosts() {
-    std::unordered_map<std::string_view, std::uint32_t> hostOf;
-    for (const Fabric::Cable& cable : fabric_.cables) {
-      for (const auto& [at, other] : {std::pair(cable.a, cable.b), std::pair(cable.b, cable.a)}) {
-        if (isSwitch(at) || !isSwitch(other)) continue;
-        const auto [host, isNew] =
-            hostOf.try_emplace(fabric_.devices[at].name, static_cast<std::uint32_t>(draft_.hosts.size()));
-        if (isNew) {
-          draft_.hosts.push_back(fabric_.devices[at].name);
-          switchOf_.push_back(other);
-          injection_.push_back(0);
-        }
-        leaves_.join(switchOf_[host->second], other);
-        injection_[host->second] += cable.bandwidth;
-        speeds_.push_back(cable.bandwidth);
-        rank_[other] = 0;
-      }
-    }
-    if (draft_.hosts.empty()) fail(taccInvalidArgument, "{}: no host is plugged into a switch", origin_);
-  }
-
-  /// How many switches away from the nearest leaf.
-  void rankSwitches() {
-    std::vector<std::vector<std::uint32_t>> neighbours(fabric_.devices.size());
-    for (const Fabric::Cable& cable : fabric_.cables) {
-      if (!isSwitch(cable.a) || !isSwitch(cable.b)) continue;
-      neighbours[cable.a].push_back(cable.b);
-      neighbours[cable.b].push_back(cable.a);
-    }
-    std::deque<std::uint32_t> next;
-    for (std::uint32_t device = 0; device < rank_.size(); ++device) {
-      if (rank_[device] == 0) next.push_back(device);
-    }
-    while (!next.empty()) {
-      const std::uint32_t device = next.front();
-      next.pop_front();
-      for (const std::uint32_t other : neighbours[device]) {
-        if (rank_[other] != far) continue;
-        rank_[other] = rank_[device] + 1;
-        next.push_back(other);
-      }
-    }
-  }
-
-  LevelDraft levelOf(Sets& sets, std::string_view name) {
+  /// `names`: of the groups, each another one.
+  LevelDraft levelOf(const RailGroups& groups, std::string_view name, const std::vector<std::string>& names) {
     LevelDraft level;
     level.level.kind = draft_.levels.empty() ? LevelKind::leaf : LevelKind::group;
     level.level.name = name;
-    level.hasNames = false;
-    for (const std::uint32_t at : switchOf_) level.groupOf.push_back(std::to_string(sets.find(at)));
-    std::map<std::string, double> sums;
-    for (const std::string& group : level.groupOf) sums.try_emplace(group, 0);
-    bool isKnown = true;
-    for (const Fabric::Cable& cable : fabric_.cables) {
-      if (!isSwitch(cable.a) || !isSwitch(cable.b)) continue;
-      const std::uint32_t a = sets.find(cable.a), b = sets.find(cable.b);
-      if (a == b) continue;
-      for (const std::uint32_t end : {a, b}) {
-        const auto sum = sums.find(std::to_string(end));
-        if (sum != sums.end()) sum->second += cable.bandwidth;
-      }
-      isKnown = isKnown && cable.bandwidth > 0;
-    }
-    if (!isKnown) return level;
-    std::vector<double> all;
-    for (const auto& [group, sum] : sums) all.push_back(sum);
-    level.level.uplink = mostCommon(all);
-    for (const auto& [group, sum] : sums) {
-      if (sum > 0 && sum != level.level.uplink) level.uplinks[group] = sum;
+    level.level.rails = groups.grouping().usualRails();
+    for (const std::uint32_t group : groups.grouping().groupOf) level.groupOf.push_back(names[group]);
+    const std::optional<std::vector<double>> uplinks = groups.uplinks(switches_);
+    if (!uplinks) return level;
+    std::vector<double> ofHosts;  // so that groups of many hosts weigh more
+    for (const std::uint32_t group : groups.grouping().groupOf) ofHosts.push_back((*uplinks)[group]);
+    level.level.uplink = mostCommon(ofHosts);
+    for (std::size_t group = 0; group < uplinks->size(); ++group) {
+      const double uplink = (*uplinks)[group];
+      if (uplink > 0 && uplink != level.level.uplink) level.uplinks[names[group]] = uplink;
     }
     return level;
   }
 
   /// By their switches, with what makes them unique where names repeat: unmanaged switches all have their maker's name.
-  void nameLeaves(LevelDraft& level) {
-    std::map<std::string, std::vector<std::uint32_t>> members;
-    for (std::uint32_t device = 0; device < rank_.size(); ++device) {
-      if (rank_[device] == 0) members[std::to_string(leaves_.find(device))].push_back(device);
+  LevelDraft leafLevel(const RailGroups& groups) {
+    std::map<std::string, std::set<std::uint32_t>> uses;
+    for (const Rails& rails : groups.grouping().rails) {
+      for (const std::uint32_t leaf : rails) uses[fabric_.devices[leaf].name].insert(leaf);
     }
-    std::map<std::string, std::uint32_t> uses;
-    for (std::uint32_t device = 0; device < rank_.size(); ++device) {
-      if (rank_[device] == 0) ++uses[fabric_.devices[device].name];
-    }
-    std::map<std::string, std::string> nameOf;
-    for (const auto& [group, switches] : members) {
-      std::vector<std::string> names;
-      for (const std::uint32_t device : switches) {
-        const Fabric::Device& leaf = fabric_.devices[device];
-        names.push_back(leaf.name.empty() ? leaf.id : uses[leaf.name] > 1 ? leaf.name + " " + leaf.id : leaf.name);
-      }
-      std::sort(names.begin(), names.end(), naturallyLess);
-      std::string& name = nameOf[group];
-      for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 8); ++i) name += (i > 0 ? "+" : "") + names[i];
-      if (names.size() > 8) name += "+...";
-    }
-    std::map<std::string, double> uplinks;
-    for (const auto& [group, uplink] : level.uplinks) uplinks[nameOf[group]] = uplink;
-    level.uplinks = std::move(uplinks);
-    for (std::string& group : level.groupOf) group = nameOf[group];
-    level.hasNames = true;
+    const std::vector<std::string> names = groups.grouping().names([&](std::uint32_t at) {
+      const Fabric::Device& leaf = fabric_.devices[at];
+      return leaf.name.empty() ? leaf.id : uses[leaf.name].size() > 1 ? leaf.name + " " + leaf.id : leaf.name;
+    });
+    return levelOf(groups, "leaf switch", names);
   }
 
-  /// Hosts that reach each other over switches up to this rank, if that is a level of its own.
-  void addComponents(std::uint32_t rank) {
-    Sets sets = leaves_;
+  /// Hosts that reach each other over switches up to each step from the leaves, where that is a level of its own.
+  void addHigherLevels(RailGroups& groups) {
+    const std::vector<std::uint32_t> steps = stepsFromLeaves(fabric_, hosts_);
+    std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> links;  // by the step of the higher end
     for (const Fabric::Cable& cable : fabric_.cables) {
-      if (isSwitch(cable.a) && isSwitch(cable.b) && rank_[cable.a] <= rank && rank_[cable.b] <= rank) {
-        sets.join(cable.a, cable.b);
-      }
+      if (!isSwitch(cable.a) || !isSwitch(cable.b)) continue;
+      const std::uint32_t higher = std::max(steps[cable.a], steps[cable.b]);
+      if (higher == unreached) continue;
+      const std::size_t at = std::min<std::size_t>(higher, mostLevels - 2);
+      if (links.size() <= at) links.resize(at + 1);
+      links[at].emplace_back(cable.a, cable.b);
     }
-    const auto count = [&](auto group) {
-      std::vector<std::uint32_t> all;
-      for (const std::uint32_t at : switchOf_) all.push_back(group(at));
-      std::sort(all.begin(), all.end());
-      return static_cast<std::size_t>(std::unique(all.begin(), all.end()) - all.begin());
-    };
-    const std::size_t groups = count([&](std::uint32_t at) { return sets.find(at); });
-    if (lastGroups_ == 0) lastGroups_ = count([&](std::uint32_t at) { return leaves_.find(at); });
-    if (groups == 1 || groups == lastGroups_) return;  // the root, or what is there already
-    lastGroups_ = groups;
-    draft_.levels.push_back(levelOf(sets, draft_.levels.size() == 1 ? "pod" : "network"));
+    std::size_t last = groups.groups();
+    draft_.root.rails = groups.grouping().usualRails();
+    for (const auto& joining : links) {
+      if (last == 1) return;
+      for (const auto& [a, b] : joining) switches_.join(a, b);
+      groups.join(switches_);
+      draft_.root.rails = groups.grouping().usualRails();
+      if (groups.groups() == last) continue;  // what is there already
+      last = groups.groups();
+      if (last == 1) return;  // the root
+      std::vector<std::string> numbers;
+      for (std::size_t group = 0; group < groups.groups(); ++group) numbers.push_back(std::to_string(group));
+      LevelDraft level = levelOf(groups, draft_.levels.size() == 1 ? "pod" : "network", numbers);
+      level.hasNames = false;
+      draft_.levels.push_back(std::move(level));
+    }
   }
 
   void nominalSpeeds() {
-    draft_.node.uplink = mostCommon(injection_);
-    for (std::size_t host = 0; host < injection_.size(); ++host)
-      if (injection_[host] > 0 && injection_[host] != draft_.node.uplink)
-        draft_.hostUplinks[draft_.hosts[host]] = injection_[host];
-    const std::optional<double> speed = mostCommon(speeds_);
+    std::vector<double> speeds, sums, cards;
+    for (const PluggedHost& host : hosts_) {
+      double sum = 0;
+      bool isKnown = true;
+      for (const Plug& plug : host.plugs) {
+        speeds.push_back(plug.bandwidth);
+        sum += plug.bandwidth;
+        isKnown = isKnown && plug.bandwidth > 0;
+      }
+      sums.push_back(isKnown ? sum : 0);
+      cards.push_back(static_cast<double>(std::min<std::size_t>(host.plugs.size(), mostRails)));
+    }
+    draft_.node.rails = static_cast<std::uint32_t>(mostCommon(cards).value_or(1));
+    draft_.node.uplink = mostCommon(sums);
+    for (std::size_t host = 0; host < sums.size(); ++host)
+      if (sums[host] > 0 && sums[host] != draft_.node.uplink) draft_.hostUplinks[hosts_[host].name] = sums[host];
+    const std::optional<double> speed = mostCommon(speeds);
     for (LevelDraft& level : draft_.levels) level.level.bandwidth = speed;
     draft_.root.bandwidth = speed;
   }
 
-  const Fabric& fabric_;
+  const Fabric fabric_;
   const std::string& origin_;
+  std::vector<PluggedHost> hosts_;
+  Sets switches_;  // joined so far
   TopologyDraft draft_;
-  std::vector<std::uint32_t> switchOf_;  // by host: one of its leaves
-  std::vector<double> injection_;        // by host: the sum of its cables
-  std::vector<double> speeds_;           // of cables to hosts
-  std::vector<std::uint32_t> rank_;      // by device: steps from a leaf
-  Sets leaves_;
-  std::size_t lastGroups_ = 0;
 };
 
 }  // namespace

@@ -10,10 +10,13 @@
 namespace tacc {
 
 struct Fabric {
+  /// inside: a part of a switch that looks like a card, as what reduces messages for SHARP.
+  enum class Kind : std::uint8_t { card, switching, inside };
   struct Device {
     std::string id;    // unique, e.g. a GUID
-    std::string name;  // as people call it; of a host: the host's name
-    bool isSwitch = false;
+    std::string name;  // as people call it; of a card: its host; empty: it does not say
+    Kind kind = Kind::card;
+    std::string system = {};  // what its host or chassis is known by, e.g. a GUID; empty: unknown
   };
   struct Cable {
     std::uint32_t a = 0, b = 0;  // devices
@@ -25,10 +28,19 @@ struct Fabric {
 
 inline constexpr std::size_t mostCables = std::size_t{1} << 23;
 
-/// The switches that hosts are plugged into are leaves; a leaf's group has all leaves that share a host (rails). Above,
-/// hosts are in one group of level h when they reach each other over switches that are less than h steps away from a
-/// leaf: the pods of a fat tree. Uplinks are the sums of the cables that leave a group. Throws Error
-/// (taccInvalidArgument) that names `origin` when no host is at a switch.
+/// Hosts are cards of one name; a card without one is in the host of that name which alone has cards of its system,
+/// else its system is a host with a name made of the system's.
+///
+/// Hosts are together in the first level when their cards are in the same leaf switches: several are rails. Above, in
+/// level h, when they reach each other over switches that are less than h steps away from a leaf, as in the pods of a
+/// fat tree, in every rail: where rails group hosts differently, a group is what no rail parts. A host that lacks cards
+/// of a group's rails is in that group if it has others of it; of several such, in the largest. A switch with few hosts
+/// that would join what is apart without it, such as a core switch with a login host, is no leaf: its hosts are a
+/// group of their own up to the level that the switch joins.
+///
+/// The uplink of a group is the sum of the cables that leave it, over all its rails; of those of a leaf that groups
+/// share, the part that it has of the cards there. Throws Error (taccInvalidArgument) that names `origin` when no host
+/// is at a switch.
 Topology topologyOfFabric(const Fabric& fabric, const std::string& origin);
 
 }  // namespace tacc

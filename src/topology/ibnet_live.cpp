@@ -28,6 +28,9 @@ std::string_view descriptionOf(const ibnd_node_t& node) {
   return {std::begin(node.nodedesc), static_cast<std::size_t>(end - std::begin(node.nodedesc))};
 }
 
+/// libibmad reads, but asks for what it could write.
+std::uint8_t* infoOf(const ibnd_node_t& node) { return const_cast<std::uint8_t*>(node.info); }
+
 /// "4xHDR" of a port, from the widths and speeds of the PortInfo attribute (InfiniBand specification 14.2.5.6).
 std::string speedOf(ibnd_port_t& port) {
   const auto field = [&](std::uint8_t* info, MAD_FIELDS which) { return mad_get_field(info, 0, which); };
@@ -36,6 +39,7 @@ std::string speedOf(ibnd_port_t& port) {
   const std::uint32_t extended = field(port.info, IB_PORT_LINK_SPEED_EXT_ACTIVE_F);
   const std::uint32_t speed = field(port.info, IB_PORT_LINK_SPEED_ACTIVE_F);
   std::string_view name = speed == 1 ? "SDR" : speed == 2 ? "DDR" : speed == 4 ? "QDR" : "";
+  if (speed == 4 && field(port.ext_info, IB_MLNX_EXT_PORT_LINK_SPEED_ACTIVE_F) == 1) name = "FDR10";
   if (extended != 0)
     name = extended == 1 ? "FDR" : extended == 2 ? "EDR" : extended == 4 ? "HDR" : extended == 8 ? "NDR" : "";
   return fmt::format("{}x{}", lanes, name);
@@ -47,6 +51,7 @@ bool hasIbnetdisc() noexcept { return true; }
 
 Fabric fabricNow() {
   ibnd_config_t config{};
+  config.flags |= IBND_CONFIG_MLX_EPI;  // only the maker's own attribute tells FDR10 from QDR
   const std::unique_ptr<ibnd_fabric_t, Destroy> found(ibnd_discover_fabric(nullptr, 0, nullptr, &config));
   if (!found) {
     fail(taccSystemError,
@@ -58,10 +63,11 @@ Fabric fabricNow() {
   for (const ibnd_node_t* node = found->nodes; node != nullptr; node = node->next) {
     const bool isSwitch = node->type != IB_NODE_CA;
     const std::string id = fmt::format("{}-{:016x}", isSwitch ? 'S' : 'H', node->guid);
-    std::string name = isSwitch ? switchInDescription(descriptionOf(*node)) : hostInDescription(descriptionOf(*node));
-    if (name.empty() && !isSwitch) name = id;
     numberOf.emplace(node, static_cast<std::uint32_t>(fabric.devices.size()));
-    fabric.devices.push_back({id, std::move(name), isSwitch});
+    Fabric::Device& device = fabric.devices.emplace_back(Fabric::Device{id, ""});
+    describeDevice(device, isSwitch, descriptionOf(*node));
+    if (const std::uint64_t system = mad_get_field64(infoOf(*node), 0, IB_NODE_SYSTEM_GUID_F); system != 0)
+      device.system = fmt::format("0x{:x}", system);
   }
   for (const ibnd_node_t* node = found->nodes; node != nullptr; node = node->next) {
     for (int p = 0; p <= node->numports; ++p) {

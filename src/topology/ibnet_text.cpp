@@ -12,21 +12,12 @@
 namespace tacc {
 namespace {
 
-/// Data of one lane in bytes/s: signalling rate times coding (8/10 up to QDR, 64/66 up to EDR; later rates are named
-/// after their data), InfiniBand Architecture Specification volume 2.
-struct Speed {
-  std::string_view name;
-  double lane;
-};
-constexpr std::array<Speed, 9> speeds = {{{"SDR", 0.25e9},
-                                          {"DDR", 0.5e9},
-                                          {"QDR", 1e9},
-                                          {"FDR10", 1.25e9},
-                                          {"FDR", 14.0625e9 * 64 / 66 / 8},
-                                          {"EDR", 3.125e9},
-                                          {"HDR", 6.25e9},
-                                          {"NDR", 12.5e9},
-                                          {"XDR", 25e9}}};
+constexpr std::array<std::pair<std::string_view, IbnetRecord>, 4> words = {{{"Switch", IbnetRecord::switching},
+                                                                            {"Rt", IbnetRecord::switching},
+                                                                            {"Ca", IbnetRecord::card},
+                                                                            {"Hca", IbnetRecord::card}}};
+
+void skipBlanks(std::string_view& text) { text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size())); }
 
 /// The text between the next two quotation marks, which are removed from the front with all before them.
 std::optional<std::string_view> takeQuoted(std::string_view& text) {
@@ -41,6 +32,7 @@ std::optional<std::string_view> takeQuoted(std::string_view& text) {
 
 /// "[12]" at the front, removed.
 std::optional<std::int64_t> takePort(std::string_view& text) {
+  skipBlanks(text);
   if (text.empty() || text.front() != '[') return std::nullopt;
   const std::size_t close = text.find(']');
   if (close == std::string_view::npos) return std::nullopt;
@@ -49,21 +41,33 @@ std::optional<std::int64_t> takePort(std::string_view& text) {
   return parseInteger(digits, 0, 65535);
 }
 
+/// Port lines begin with a number in brackets, and name something in quotation marks or lack the rest. So do not:
+/// "[root@admin ~]# ibnetdiscover", "[1]+  Done".
+bool isPortLine(std::string_view line) {
+  if (!line.starts_with('[')) return false;
+  const std::size_t end = line.find_first_not_of("0123456789", 1);
+  if (end == 1) return false;
+  return end == std::string_view::npos || line.size() == end + 1 || line.find('"') != std::string_view::npos;
+}
+
 class Reader {
  public:
   Reader(std::string_view text, const std::string& origin) : origin_(origin) {
     std::size_t number = 0;
     for (const std::string_view line : linesOf(text)) {
       where_ = ++number;
-      if (line.starts_with("Switch") || line.starts_with("Rt"))
-        device(line, true);
-      else if (line.starts_with("Ca"))
-        device(line, false);
-      else if (line.starts_with("["))
+      if (const std::optional<IbnetRecord> record = ibnetRecordOf(line))
+        device(line, *record);
+      else if (isPortLine(line))
         port(line);
+      else if (line.starts_with("sysimgguid="))
+        system_ = line.substr(line.find('=') + 1);
+      else if (line.starts_with("include "))
+        reject("it includes another file; give one file that has all of the network");
     }
     if (fabric_.devices.empty()) {
-      fail(taccInvalidArgument, "{}: no line begins with Switch or Ca, so it is not what ibnetdiscover writes", origin);
+      fail(taccInvalidArgument, "{}: no line begins with Switch, Ca or Hca, so it is not what ibnetdiscover writes",
+           origin);
     }
     checkWhole();
   }
@@ -76,28 +80,42 @@ class Reader {
     fail(taccInvalidArgument, "{}:{}: {}", origin_, where_, fmt::format(format, std::forward<Args>(args)...));
   }
 
-  /// By its id, "S-..." for a switch, "H-..." for a card, "R-..." for a router.
-  std::uint32_t deviceOf(std::string_view id, bool isSwitch, std::string_view description) {
+  /// By its id: "S-..." for a switch, "H-..." for a card, "R-..." for a router, or what somebody called it.
+  std::uint32_t deviceOf(std::string_view id, std::optional<bool> isSwitch) {
     if (id.empty() || id.size() > 64) reject("\"{}\" is no id of a device", shownText(id));
+    if (!isSwitch && id.starts_with("H-")) isSwitch = false;
+    if (!isSwitch && (id.starts_with("S-") || id.starts_with("R-"))) isSwitch = true;
     const auto [known, isNew] = byId_.try_emplace(std::string(id), static_cast<std::uint32_t>(fabric_.devices.size()));
     if (isNew) {
       if (fabric_.devices.size() >= 2 * mostHosts) reject("there are too many devices");
-      fabric_.devices.push_back({std::string(id), "", isSwitch});
+      fabric_.devices.push_back({std::string(id), ""});
+      isSwitch_.emplace_back();
     }
-    Fabric::Device& device = fabric_.devices[known->second];
-    if (device.isSwitch != isSwitch) reject("the device {} is a switch and a card", shownText(id));
-    if (device.name.empty()) {
-      device.name = isSwitch ? switchInDescription(description) : hostInDescription(description);
-      if (device.name.empty() && !isSwitch) device.name = hostInDescription(id);
-    }
+    std::optional<bool>& before = isSwitch_[known->second];
+    if (isSwitch && before && *isSwitch != *before) reject("the device {} is a switch and a card", shownText(id));
+    if (!before && isSwitch) before = isSwitch;
     return known->second;
   }
 
-  void device(std::string_view line, bool isSwitch) {
+  /// Only a device's own record tells what it is called: the cables to it repeat that.
+  void device(std::string_view line, IbnetRecord record) {
     const std::optional<std::string_view> id = takeQuoted(line);
     if (!id) reject("\"{}\" has no id in quotation marks", shownText(line));
-    current_ = deviceOf(*id, isSwitch, takeQuoted(line).value_or(""));
+    const bool isSwitch = record == IbnetRecord::switching;
+    current_ = deviceOf(*id, isSwitch);
     hasCurrent_ = true;
+    const std::string_view system = std::exchange(system_, {});
+    Fabric::Device& device = fabric_.devices[current_];
+    const std::string_view comment = line.substr(std::min(line.find('#'), line.size()));
+    std::string_view rest = comment;
+    describeDevice(device, isSwitch, takeQuoted(rest).value_or(isGuidId(*id) ? "" : *id));
+    if (system.size() <= longestHostName && wordsOf(system).size() == 1) device.system = wordsOf(system).front();
+  }
+
+  /// "H-0002c9031000000c" says nothing to people; other ids do.
+  static bool isGuidId(std::string_view id) {
+    return id.size() == 18 && id[1] == '-' &&
+           id.find_first_not_of("0123456789abcdefABCDEF", 2) == std::string_view::npos;
   }
 
   /// [1](100005)  "S-0000000000200001"[2]  # lid 0 lmc 0 "leaf1" lid 0 4xSDR
@@ -110,26 +128,26 @@ class Reader {
     if (!there) reject("the other end has no port number");
     const std::size_t comment = line.find('#');
     line = comment == std::string_view::npos ? std::string_view() : line.substr(comment);
-    const std::string_view description = takeQuoted(line).value_or("");
-    const std::uint32_t other = deviceOf(*id, !id->starts_with("H-"), description);
+    (void)takeQuoted(line);  // the description, which may hold anything
+    const std::uint32_t other = deviceOf(*id, std::nullopt);
     double bandwidth = 0;
     for (const std::string_view word : wordsOf(line)) bandwidth = std::max(bandwidth, infinibandBandwidth(word));
     const End a{current_, *here}, b{other, *there};
-    const auto [cable, isNew] = known_.try_emplace(std::minmax(a, b), where_);
+    const auto [cable, isNew] = known_.try_emplace(std::minmax(a, b), Listing{where_, a});
     if (!isNew) {
-      cable->second = listedAtBoth;
+      if (cable->second.by != a) cable->second.line = listedAtBoth;
       return;
     }
-    if (a == b) cable->second = listedAtBoth;  // a port that is plugged into itself
+    if (a == b) cable->second.line = listedAtBoth;  // a port that is plugged into itself
     if (fabric_.cables.size() >= mostCables) reject("there are too many cables");
     fabric_.cables.push_back({current_, other, bandwidth});
   }
 
   /// A part of a network would pass for a smaller one.
   void checkWhole() {
-    for (const auto& [ends, line] : known_) {
-      if (line == listedAtBoth) continue;
-      where_ = line;
+    for (const auto& [ends, listing] : known_) {
+      if (listing.line == listedAtBoth) continue;
+      where_ = listing.line;
       const auto& [a, b] = ends;
       reject(
           "the cable from {}[{}] to {}[{}] is listed at one end only, so the file is not all that ibnetdiscover wrote",
@@ -139,45 +157,36 @@ class Reader {
 
   using End = std::pair<std::uint32_t, std::int64_t>;
   static constexpr std::size_t listedAtBoth = 0;
+  struct Listing {
+    std::size_t line;  // that lists the cable at one end, or listedAtBoth
+    End by;
+  };
   const std::string& origin_;
   std::size_t where_ = 0;
   Fabric fabric_;
   std::unordered_map<std::string, std::uint32_t> byId_;
-  std::map<std::pair<End, End>, std::size_t> known_;  // cables: the line that lists the first end, or listedAtBoth
+  std::map<std::pair<End, End>, Listing> known_;  // cables
   std::uint32_t current_ = 0;
   bool hasCurrent_ = false;
+  std::vector<std::optional<bool>> isSwitch_;  // by device, where it is known
+  std::string_view system_;                    // of the record that comes next
 };
 
 }  // namespace
 
-double infinibandBandwidth(std::string_view text) {
-  const std::size_t times = text.find('x');
-  if (times == std::string_view::npos) return 0;
-  const auto lanes = parseInteger(text.substr(0, times), 1, 12);
-  const auto speed =
-      std::find_if(speeds.begin(), speeds.end(), [&](const Speed& one) { return one.name == text.substr(times + 1); });
-  return !lanes || speed == speeds.end() ? 0 : static_cast<double>(*lanes) * speed->lane;
-}
-
-std::string hostInDescription(std::string_view description) {
-  const std::vector<std::string_view> words = wordsOf(description);
-  std::string name(words.empty() ? std::string_view() : words.front().substr(0, longestHostName));
-  std::replace_if(
-      name.begin(), name.end(),
-      [](char c) { return c < '!' || c > '~' || c == ',' || c == '[' || c == ']' || c == '"'; }, '_');
-  return name;
-}
-
-std::string switchInDescription(std::string_view description) {
-  if (const std::size_t semicolon = description.find(';'); semicolon != std::string_view::npos) {
-    description.remove_prefix(semicolon + 1);
-    description = description.substr(0, description.find(':'));
+std::optional<IbnetRecord> ibnetRecordOf(std::string_view line) {
+  std::string_view rest = line;
+  std::optional<IbnetRecord> record;
+  for (const auto& [word, kind] : words) {
+    if (!line.starts_with(word)) continue;
+    rest.remove_prefix(word.size());
+    record = kind;
+    break;
   }
-  std::string name(description.substr(0, longestHostName));
-  std::replace_if(
-      name.begin(), name.end(),
-      [](char c) { return c < ' ' || c > '~' || c == ',' || c == '[' || c == ']' || c == '"'; }, '_');
-  return name;
+  const std::size_t blanks = rest.size();
+  skipBlanks(rest);
+  if (rest.size() == blanks || rest.empty() || rest.front() < '0' || rest.front() > '9') return std::nullopt;
+  return rest.find('"') == std::string_view::npos ? std::nullopt : record;
 }
 
 Fabric fabricFromIbnetdiscover(std::string_view text, const std::string& origin) { return Reader(text, origin).take(); }

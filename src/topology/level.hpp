@@ -22,6 +22,8 @@ enum class Wiring : std::uint8_t { tree, torus, allToAll };
 inline constexpr std::array<std::string_view, 3> wiringNames = {"tree", "torus", "all-to-all"};
 constexpr std::string_view nameOf(Wiring wiring) noexcept { return wiringNames[static_cast<std::size_t>(wiring)]; }
 
+inline constexpr std::uint32_t mostRails = 1024;
+
 /// A level of the network. What nobody has said is empty.
 struct Level {
   LevelKind kind = LevelKind::leaf;
@@ -29,6 +31,9 @@ struct Level {
   std::optional<double> alpha;      // seconds of a short message between hosts that meet at this level
   std::optional<double> bandwidth;  // bytes/s of one stream between such hosts, alone on the network
   std::optional<double> uplink;     // bytes/s, each way, that the members of one group share to the outside
+  // Networks side by side over which hosts meet at this level, none touching another on the way, each host with a card
+  // in every one; of the node: its cards. One stream goes through one of them, an uplink is that of all together.
+  std::uint32_t rails = 1;
 
   Wiring wiring = Wiring::tree;
   std::vector<std::uint32_t> dimensions;  // torus: groups of the level below in each dimension, the last varies fastest

@@ -150,9 +150,26 @@ class Merger {
   void figures(int l, const Level& said, const Finding& finding) {
     Level& level = at(l);
     figure(l, "latency", &Level::alpha, formatLatency, level, said, finding);
-    figure(l, "bandwidth of one stream", &Level::bandwidth, formatBandwidth, level, said, finding);
-    if (l != base_->topology.root()) figure(l, "uplink", &Level::uplink, formatBandwidth, level, said, finding);
-    figure(l, "bandwidth of a link", &Level::linkBandwidth, formatBandwidth, level, said, finding);
+    figure(l, "bandwidth of one stream", &Level::bandwidth, showBandwidth, level, said, finding);
+    if (l != base_->topology.root()) figure(l, "uplink", &Level::uplink, showBandwidth, level, said, finding);
+    figure(l, "bandwidth of a link", &Level::linkBandwidth, showBandwidth, level, said, finding);
+    rails(l, level, said, finding);
+  }
+
+  /// One rail is what a source has that knows of none.
+  void rails(int l, Level& level, const Level& said, const Finding& finding) {
+    if (said.rails == 1) return;
+    const std::string subject = fmt::format("rails of level {} ({})", l, base_->topology.level(l).name);
+    std::string& whose = whose_[static_cast<std::size_t>(l)]["rails"];
+    if (whose.empty()) {
+      level.rails = said.rails;
+      whose = finding.who();
+      fact(subject, std::to_string(said.rails), finding);
+    } else if (said.rails != level.rails) {
+      contradict(
+          fmt::format("the {} are {} for {}, but {} for {}", subject, level.rails, whose, said.rails, finding.who()),
+          whose);
+    }
   }
 
   void figure(int l, std::string_view what, std::optional<double> Level::*member, std::string (*format)(double),

@@ -1,18 +1,20 @@
 // The source "ibnet".
+#include <algorithm>
+
 #include "topology/ibnet.hpp"
 #include "topology/sources.hpp"
+#include "topology/text_file.hpp"
 
 namespace tacc {
 
 bool recognisesIbnet(std::string_view text) {
-  for (const std::string_view mark : {"\nSwitch\t", "\nCa\t", "\nswitchguid=", "\ncaguid="}) {
-    if (text.find(mark) != std::string_view::npos) return true;
-  }
-  return text.starts_with("Switch\t") || text.starts_with("Ca\t");
+  return isOpareport(text) ||
+         std::ranges::any_of(linesOf(text), [](std::string_view line) { return ibnetRecordOf(line).has_value(); });
 }
 
 Topology readIbnetFile(std::string_view text, const std::string& origin) {
-  return topologyOfFabric(fabricFromIbnetdiscover(text, origin), origin);
+  return topologyOfFabric(isOpareport(text) ? fabricFromOpareport(text, origin) : fabricFromIbnetdiscover(text, origin),
+                          origin);
 }
 
 /// The subnet is asked only on demand: it takes long, and from all hosts at once it is a storm.

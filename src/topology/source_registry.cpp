@@ -21,7 +21,9 @@ const std::array<TopologySource, 7>& table() {
       {"slurm", "topology.yaml and topology.conf of Slurm, SLURM_TOPOLOGY_ADDR of a job",
        hasYaml() ? "" : "libyaml-cpp-dev", recognisesSlurm, readSlurmFile, lookForSlurm},
       {"ibnet",
-       "an InfiniBand network: a file that ibnetdiscover wrote, or the subnet itself when this source is forced",
+       "an InfiniBand or Omni-Path network: a file that ibnetdiscover or opareport wrote, or the subnet itself when "
+       "this "
+       "source is forced",
        hasIbnetdisc() ? "" : "libibnetdisc-dev", recognisesIbnet, readIbnetFile, lookForIbnet},
       {"cray", "names of places in Cray machines: cname, xname, addresses of Slingshot cards", "", recognisesCray,
        readCrayFile, lookForCray},
@@ -76,7 +78,8 @@ const TopologySource& sourceOfFile(std::string_view text, const std::string& ori
   fail(taccInvalidArgument,
        "{}: not known what kind of file this is; known are TOML (docs/topology.md), topology.conf and topology.yaml of "
        "Slurm, "
-       "the output of ibnetdiscover, XML of hwloc, lists of hosts with Cray or Sunway names, and measurements",
+       "the output of ibnetdiscover and opareport, networks for ibsim, XML of hwloc, lists of hosts with Cray or "
+       "Sunway names, and measurements",
        origin);
 }
 

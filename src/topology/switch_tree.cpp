@@ -8,6 +8,7 @@
 #include "base/parse.hpp"
 #include "topology/draft.hpp"
 #include "topology/host_list.hpp"
+#include "topology/rails.hpp"
 
 namespace tacc {
 namespace {
@@ -90,48 +91,69 @@ class SwitchTree {
 
   Topology toTopology() {
     TopologyDraft draft;
-    std::vector<std::size_t> switchOf;
+    std::vector<Rails> switchesOf;  // by host
     std::unordered_map<std::string_view, std::size_t> seen;
     for (std::size_t i = 0; i < switches_.size(); ++i) {
       for (const std::string& host : switches_[i].hosts) {
-        const auto [other, isNew] = seen.try_emplace(host, i);
-        if (!isNew) {
-          fail(taccInvalidArgument, "{}: the host {} is at {} already ({})", switches_[i].where, host,
-               switches_[other->second].name, switches_[other->second].where);
+        const auto [known, isNew] = seen.try_emplace(host, draft.hosts.size());
+        if (isNew) {
+          draft.hosts.push_back(host);
+          switchesOf.emplace_back();
         }
-        draft.hosts.push_back(host);
-        switchOf.push_back(i);
+        switchesOf[known->second].push_back(static_cast<std::uint32_t>(i));
       }
     }
+    for (std::size_t host = 0; host < draft.hosts.size(); ++host) checkRails(draft.hosts[host], switchesOf[host]);
     if (draft.hosts.empty()) fail(taccInvalidArgument, "{}: no switch has hosts", origin_);
 
     int highest = 1;
-    std::size_t tops = 0, top = noSwitch;  // those that have hosts below
-    std::vector<bool> isTop(switches_.size());
-    for (const std::size_t at : switchOf) {
-      std::size_t above = at;
-      while (parent_[above] != noSwitch) above = parent_[above];
-      highest = std::max(highest, height_[above]);
-      if (isTop[above]) continue;
-      isTop[above] = true;
-      ++tops;
-      top = above;
+    for (const Rails& own : switchesOf) {
+      for (std::size_t above : own) {
+        while (parent_[above] != noSwitch) above = parent_[above];
+        highest = std::max(highest, height_[above]);
+      }
     }
-    if (tops == 1) {
-      --highest;
-      draft.root.name = switches_[top].name;
-    }
+    RailGrouping groups = groupByRails(std::move(switchesOf));
+    draft.node.rails = groups.usualRails();
+    std::size_t last = 0;  // groups of the level before; 1: all meet there already
     for (int level = 1; level <= highest; ++level) {
-      LevelDraft& groups = draft.levels.emplace_back();
-      groups.level.kind = level == 1 ? LevelKind::leaf : LevelKind::group;
-      groups.level.name = level == 1 ? "leaf switch" : level == 2 ? "switch" : fmt::format("switch level {}", level);
-      groups.groupOf.reserve(switchOf.size());
-      for (const std::size_t at : switchOf) groups.groupOf.push_back(groupAt(at, level));
+      std::unordered_map<std::string, std::uint32_t> first;  // by name of a group: a switch in it
+      groups =
+          joinRails(groups, [&](std::uint32_t at) { return first.try_emplace(groupAt(at, level), at).first->second; });
+      const std::vector<std::string> names = groups.names([&](std::uint32_t at) { return groupAt(at, level); });
+      if (last != 1) draft.root.rails = groups.usualRails();
+      last = names.size();
+      if (level == highest && names.size() == 1) {
+        draft.root.name = names.front();
+        break;
+      }
+      LevelDraft& to = draft.levels.emplace_back();
+      to.level.kind = level == 1 ? LevelKind::leaf : LevelKind::group;
+      to.level.name = level == 1 ? "leaf switch" : level == 2 ? "switch" : fmt::format("switch level {}", level);
+      to.level.rails = groups.usualRails();
+      to.groupOf.reserve(draft.hosts.size());
+      for (const std::uint32_t group : groups.groupOf) to.groupOf.push_back(names[group]);
     }
     try {
       return build(std::move(draft));
     } catch (const Error& error) {
       fail(error.result(), "{}: {}", origin_, error.what());
+    }
+  }
+
+  /// A host at two switches has a card at each: two rails. They are different ones, and none is above another.
+  void checkRails(const std::string& host, const Rails& own) const {
+    if (own.size() < 2) return;
+    std::unordered_map<std::size_t, std::size_t> uses;
+    for (const std::uint32_t at : own) ++uses[at];
+    const auto reject = [&](std::size_t at, std::size_t other) {
+      fail(taccInvalidArgument, "{}: the host {} is at {} already ({})", switches_[at].where, host,
+           switches_[other].name, switches_[other].where);
+    };
+    for (const std::uint32_t at : own) {
+      if (uses.at(at) > 1) reject(at, at);
+      for (std::size_t above = parent_[at]; above != noSwitch; above = parent_[above])
+        if (uses.contains(above)) reject(std::max<std::size_t>(at, above), std::min<std::size_t>(at, above));
     }
   }
 

@@ -149,6 +149,7 @@ class Reader {
     if (const auto name = table.text("name")) level.name = *name;
     level.alpha = readLatency(table, "latency");
     level.bandwidth = readBandwidth(table, "bandwidth");
+    level.rails = static_cast<std::uint32_t>(table.number("rails", 1, mostRails).value_or(1));
   }
 
   void readNode(const toml::table& raw) {

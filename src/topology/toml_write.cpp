@@ -62,6 +62,7 @@ class Writer {
     if (level.alpha) line("latency", inQuotes(formatLatency(*level.alpha)));
     if (level.bandwidth) line("bandwidth", inQuotes(formatBandwidth(*level.bandwidth)));
     if (level.uplink) line("uplink", inQuotes(formatBandwidth(*level.uplink)));
+    if (level.rails != 1) line("rails", std::to_string(level.rails));
     if (level.wiring != Wiring::tree) line("wiring", inQuotes(nameOf(level.wiring)));
     if (!level.dimensions.empty()) line("dimensions", '[' + level.dimensionsText(", ") + ']');
     if (level.links != 0) line("links", std::to_string(level.links));

@@ -27,12 +27,13 @@ std::string sizesOf(const Topology& topology, int level) {
 }
 
 std::string wiringOf(const Level& level) {
-  if (level.wiring == Wiring::tree) return "";
+  const std::string rails = level.rails == 1 ? "" : fmt::format("{} rails", level.rails);
+  if (level.wiring == Wiring::tree) return rails;
   std::string text(nameOf(level.wiring));
   if (!level.dimensions.empty()) text += ' ' + level.dimensionsText();
   if (level.links > 0) text += fmt::format(", {} link{}", level.links, level.links == 1 ? "" : "s");
-  if (level.linkBandwidth) text += fmt::format(" of {}", formatBandwidth(*level.linkBandwidth));
-  return text;
+  if (level.linkBandwidth) text += fmt::format(" of {}", showBandwidth(*level.linkBandwidth));
+  return rails.empty() ? text : rails + ", " + text;
 }
 
 void writeTable(std::string& text, const Topology& topology) {
@@ -41,8 +42,8 @@ void writeTable(std::string& text, const Topology& topology) {
   for (int l = 0; l < topology.levels(); ++l) {
     const Level& level = topology.level(l);
     rows.push_back({level.name, std::string(nameOf(level.kind)), std::to_string(topology.groups(l)),
-                    sizesOf(topology, l), orDash(level.alpha, formatLatency), orDash(level.bandwidth, formatBandwidth),
-                    orDash(level.uplink, formatBandwidth), wiringOf(level)});
+                    sizesOf(topology, l), orDash(level.alpha, formatLatency), orDash(level.bandwidth, showBandwidth),
+                    orDash(level.uplink, showBandwidth), wiringOf(level)});
   }
   std::array<std::size_t, 8> widths{};
   for (const Row& row : rows) {
@@ -98,7 +99,7 @@ class Tree {
                    name.empty() ? std::to_string(group) : name, hosts.size(), hosts.size() == 1 ? "" : "s");
     if (level == 1) text_ += ' ' + someHosts(std::span(topology_.hostNames()).subspan(hosts.first, hosts.size()));
     const std::optional<double> uplink = topology_.uplink(level, group);
-    if (uplink && uplink != topology_.level(level).uplink) text_ += ", uplink " + formatBandwidth(*uplink);
+    if (uplink && uplink != topology_.level(level).uplink) text_ += ", uplink " + showBandwidth(*uplink);
     text_ += '\n';
     children(level, group, indent);
   }

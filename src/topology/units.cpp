@@ -39,15 +39,23 @@ std::optional<double> parse(std::string_view text, std::span<const Unit> units, 
   return std::nullopt;
 }
 
-/// In the largest unit that leaves at least 1 before the point.
-std::string format(double value, std::span<const Unit> units, std::optional<double> (*parseBack)(std::string_view)) {
+/// The largest unit that leaves at least 1 before the point.
+const Unit& unitFor(double value, std::span<const Unit> units) {
   const Unit* chosen = &units.back();
   for (const Unit& unit : units) {
     if (unit.isWritten) chosen = &unit;
     if (unit.isWritten && value * unit.over / unit.times >= 0.9999999) break;
   }
-  std::string text = fmt::format("{:.12g} {}", value * chosen->over / chosen->times, chosen->name);
-  if (parseBack(text) == value) return text;
+  return *chosen;
+}
+
+std::string format(double value, std::span<const Unit> units, std::optional<double> (*parseBack)(std::string_view)) {
+  const Unit& chosen = unitFor(value, units);
+  std::string text;
+  for (int digits = 12; digits <= 17; ++digits) {
+    text = fmt::format("{:.{}g} {}", value * chosen.over / chosen.times, digits, chosen.name);
+    if (parseBack(text) == value) return text;
+  }
   for (const Unit& unit : units) {
     if (unit.times == 1 && unit.over == 1) text = fmt::format("{} {}", value, unit.name);
   }
@@ -62,6 +70,12 @@ std::optional<double> parseBytes(std::string_view text) { return parse(text, siz
 
 std::string formatLatency(double seconds) { return format(seconds, times, parseLatency); }
 std::string formatBandwidth(double bytesPerSecond) { return format(bytesPerSecond, speeds, parseBandwidth); }
+std::string showBandwidth(double bytesPerSecond) {
+  // 999.96 would be shown as 1000: it belongs to the next unit.
+  const Unit& unit = unitFor(bytesPerSecond * (1 + 5e-5), speeds);
+  const double number = bytesPerSecond * unit.over / unit.times;
+  return number < 1e4 ? fmt::format("{:.4g} {}", number, unit.name) : fmt::format("{:.0f} {}", number, unit.name);
+}
 std::string formatBytes(double bytes) { return format(bytes, sizes, parseBytes); }
 
 }  // namespace tacc

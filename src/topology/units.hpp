@@ -24,4 +24,7 @@ std::string formatLatency(double seconds);
 std::string formatBandwidth(double bytesPerSecond);
 std::string formatBytes(double bytes);
 
+/// For people to read: four digits, "6.818 GB/s".
+std::string showBandwidth(double bytesPerSecond);
+
 }  // namespace tacc

@@ -5,6 +5,7 @@
 #include "fuzz/golden_files.hpp"
 #include "fuzz/target.hpp"
 #include "topology/compare.hpp"
+#include "topology/fabric_text.hpp"
 #include "topology/hwloc_node.hpp"
 #include "topology/source_registry.hpp"
 #include "topology/toml.hpp"
@@ -41,12 +42,19 @@ std::vector<Bytes> seeds() {
     for (std::size_t i = 0; i < sources.size(); ++i)
       if (sources[i].name == name) corpus.push_back(Output().byte(static_cast<int>(i)).range(text).take());
   };
-  for (const char* file : {"tree.topology.conf", "block.topology.conf", "topology.yaml"})
+  for (const char* file : {"tree.topology.conf", "rails.topology.conf", "block.topology.conf", "topology.yaml"})
     add("slurm", goldenFile(file));
-  for (const char* file : {"three_levels.ibnetdiscover", "fat_tree.ibnetdiscover"}) {
+  for (const char* file : {"three_levels.ibnetdiscover", "fat_tree.ibnetdiscover", "fat_tree.ibsim", "edge.opareport",
+                           "edge.opareport.xml"}) {
     add("ibnet", goldenFile(file));
     add("file", topologyToToml(topologySource("ibnet").read(goldenFile(file), file)));
   }
+  const auto card = [](int host, int number) {
+    return host == 2 ? "MT4129 ConnectX7   Mellanox Technologies" : fmt::format("n{} mlx5_{}", host, number);
+  };
+  tacc::test::FabricText rails = tacc::test::FabricText::railOptimised(2, 2, 2, 1, card);
+  rails.addAggregationNode(0);
+  add("ibnet", "[root@admin ~]# ibnetdiscover\n" + rails.text());
   for (const char* file : {"xc40.hosts", "ex.hosts"}) add("cray", goldenFile(file).substr(0, 4000));
   add("sunway", "vn000123\nvn000124\nvn000500\n");
   add("hwloc", "pack:2 numa:2 l3:2(size=16MB) core:4 pu:2");

@@ -159,6 +159,18 @@ TEST(Merge, FillsFiguresAndSaysWhoseTheyAre) {
   EXPECT_THAT(result.facts, Contains(Fact{"inside of hosts", "2 hosts described", "hwloc (hwloc.txt)"}));
 }
 
+TEST(Merge, RailsComeFromWhoeverKnowsOfSome) {
+  const std::string groups = "hosts = \"n[1-4]\"\n[[level]]\nrule = \"position / 2\"\n";
+  const std::vector<Finding> findings = {finding("slurm", groups), finding("ibnet", groups + "rails = 2\n"),
+                                         finding("probe", groups + "rails = 4\n")};
+  const Discovery result = merge(findings);
+  EXPECT_EQ(result.topology.level(1).rails, 2u);
+  EXPECT_THAT(result.facts, Contains(Fact{"rails of level 1 (leaf)", "2", "ibnet (ibnet.txt)"}));
+  EXPECT_THAT(result.contradictions,
+              ElementsAre("the rails of level 1 (leaf) are 2 for ibnet (ibnet.txt), but 4 for probe (probe.txt); ibnet "
+                          "(ibnet.txt) wins"));
+}
+
 TEST(Merge, ContradictionsNameBothAndTheWinner) {
   const std::vector<Finding> findings = {
       finding(

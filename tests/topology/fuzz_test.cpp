@@ -6,6 +6,7 @@
 #include <functional>
 #include <random>
 
+#include "fabric_text.hpp"
 #include "golden.hpp"
 #include "topology/compare.hpp"
 #include "topology/hwloc_node.hpp"
@@ -100,8 +101,7 @@ void exercise(const std::string& text, const std::function<Topology(const std::s
   }
 }
 
-void fuzz(const std::string& name, int full) {
-  const std::string text = readText(goldenPath(name));
+void fuzzText(const std::string& text, const std::string& name, int full) {
   const TopologySource& source = sourceOfFile(text, name);
   std::mt19937 random(7);
   int loaded = 0;
@@ -114,13 +114,28 @@ void fuzz(const std::string& name, int full) {
   EXPECT_LT(loaded, times) << "no damage was refused";
 }
 
+void fuzz(const std::string& name, int full) { fuzzText(readText(goldenPath(name)), name, full); }
+
 TEST(Damage, SlurmTree) { fuzz("tree.topology.conf", 4000); }
+TEST(Damage, SlurmRails) { fuzz("rails.topology.conf", 4000); }
 TEST(Damage, SlurmBlocks) { fuzz("block.topology.conf", 4000); }
 TEST(Damage, SlurmYaml) {
   if (!hasYaml()) GTEST_SKIP() << "this build has no yaml-cpp";
   fuzz("topology.yaml", 4000);
 }
 TEST(Damage, Ibnetdiscover) { fuzz("three_levels.ibnetdiscover", 3000); }
+TEST(Damage, NetworksForIbsim) { fuzz("fat_tree.ibsim", 3000); }
+TEST(Damage, IbnetdiscoverWithRails) {
+  fuzzText(FabricText::railOptimised(2, 4, 2, 2,
+                                     [](int host, int card) {
+                                       return host % 3 == 0 ? "MT4129 ConnectX7   Mellanox Technologies"
+                                                            : fmt::format("n{} mlx5_{}", host, card);
+                                     })
+               .text(),
+           "rails", 2000);
+}
+TEST(Damage, Opareport) { fuzz("edge.opareport", 3000); }
+TEST(Damage, OpareportXml) { fuzz("edge.opareport.xml", 3000); }
 TEST(Damage, CrayCnames) { fuzz("xc40.hosts", 2000); }
 TEST(Damage, CrayXnames) { fuzz("ex.hosts", 1000); }
 TEST(Damage, Toml) {

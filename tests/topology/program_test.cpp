@@ -10,6 +10,7 @@
 #include <fstream>
 #include <thread>
 
+#include "fabric_text.hpp"
 #include "golden.hpp"
 #include "support/run_program.hpp"
 #include "topology/hwloc_node.hpp"
@@ -64,6 +65,15 @@ TEST_F(TaccTopo, ExportsTomlThatIsTheSameTopology) {
   EXPECT_EQ(topologyFromToml(ran.output, "exported"), golden("tree.topology.conf"));
 }
 
+TEST_F(TaccTopo, TellsOfRails) {
+  const std::string file = " --file " + goldenPath("rails.topology.conf");
+  EXPECT_THAT(run(file).output, testing::ContainsRegex("leaf switch  +leaf  +3  +16 to 17  .*2 rails\n"));
+  const std::string json = run("--json" + file).output;
+  EXPECT_THAT(json, StartsWith("{\n \"name\": \"\",\n \"rails\": 2,"));
+  EXPECT_THAT(json, HasSubstr("\"name\": \"ibA-core1+ibB-core1\",\n   \"kind\": \"root\""));
+  EXPECT_THAT(json, HasSubstr("   \"rails\": 2,"));
+}
+
 TEST_F(TaccTopo, ComparesFiles) {
   const std::string toml = path_ + "/a.toml";
   std::ofstream(toml) << topologyToToml(golden("fat_tree.ibnetdiscover"));
@@ -77,7 +87,6 @@ TEST_F(TaccTopo, ComparesFiles) {
 TEST_F(TaccTopo, DrawsWellFormedPictures) {
   if (!hasHwloc() || !hasYaml()) GTEST_SKIP() << "this build lacks hwloc or yaml-cpp";
   for (const auto& entry : std::filesystem::directory_iterator(TACC_TEST_GOLDEN)) {
-    if (entry.path().extension() == ".ibsim") continue;
     const std::string svg = path_ + "/out.svg";
     const Ran ran = run("--svg " + svg + " --file " + entry.path().string());
     ASSERT_EQ(ran.status, 0) << ran.output;
@@ -106,7 +115,8 @@ TEST_F(TaccTopo, DrawsWellFormedPictures) {
 
 TEST_F(TaccTopo, SaysWhatIsWrong) {
   EXPECT_EQ(run("--file /nonexistent").status, 2);
-  EXPECT_THAT(run("--file " + goldenPath("fat_tree.ibsim")).output, HasSubstr("not known what kind of file this is"));
+  std::ofstream(path_ + "/poem") << "Shall I compare thee to a summer's day?\n";
+  EXPECT_THAT(run("--file " + path_ + "/poem").output, HasSubstr("not known what kind of file this is"));
   EXPECT_THAT(run("--source slrm").output, HasSubstr("did you mean slurm?"));
   EXPECT_EQ(run("--nonsense").status, 2);
   EXPECT_THAT(run("--sources").output, HasSubstr("sunway"));
@@ -130,43 +140,77 @@ TEST_F(TaccTopo, EveryExampleIsRead) {
 }
 
 /// The real libibnetdisc over the simulator of the InfiniBand diagnostics, if both are here.
-TEST_F(TaccTopo, AsksAnInfinibandSubnet) {
+class Subnet : public Folder {
+ protected:
+  void SetUp() override {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  // AddressSanitizer ends the program for the first; the second does not return under ThreadSanitizer.
-  GTEST_SKIP() << "libumad2sim reads beyond a buffer of its own, and at the end joins a thread that it has cancelled";
+    // AddressSanitizer ends the program for the first; the second does not return under ThreadSanitizer.
+    GTEST_SKIP() << "libumad2sim reads beyond a buffer of its own, and at the end joins a thread that it has cancelled";
 #endif
-  const std::string library = "/usr/lib/" TACC_TEST_TRIPLET "/umad2sim/libumad2sim.so";
-  if (!hasIbnetdisc() || !std::filesystem::exists(library) || std::system("command -v ibsim >/dev/null") != 0) {
-    GTEST_SKIP() << "libibnetdisc, ibsim-utils or libumad2sim0 is not installed";
+    if (!hasIbnetdisc() || !std::filesystem::exists(library_) || std::system("command -v ibsim >/dev/null") != 0)
+      GTEST_SKIP() << "libibnetdisc, ibsim-utils or libumad2sim0 is not installed";
   }
-  std::array<int, 2> input{};  // never written: at its end ibsim would spin
-  ASSERT_EQ(::pipe(input.data()), 0);
-  const std::string socket = "tacc" + std::to_string(::getpid()), log = path_ + "/log";
-  const std::string fabric = goldenPath("fat_tree.ibsim");
-  const pid_t simulator = ::fork();
-  if (simulator == 0) {
-    ::setenv("IBSIM_SOCKNAME", socket.c_str(), 1);
-    ::dup2(input[0], STDIN_FILENO);
+
+  /// What tacc_topo finds in this network from this card.
+  Topology ask(const std::string& fabric, const std::string& card) {
+    std::array<int, 2> input{};  // never written: at its end ibsim would spin
+    if (::pipe(input.data()) != 0) ADD_FAILURE() << "no pipe";
+    const std::string socket = "tacc" + std::to_string(::getpid()), log = path_ + "/log";
+    const pid_t simulator = ::fork();
+    if (simulator == 0) {
+      ::setenv("IBSIM_SOCKNAME", socket.c_str(), 1);
+      ::dup2(input[0], STDIN_FILENO);
+      ::close(input[1]);
+      if (std::freopen(log.c_str(), "w", stdout) == nullptr || std::freopen(log.c_str(), "a", stderr) == nullptr)
+        ::_exit(126);
+      ::execlp("ibsim", "ibsim", "-s", fabric.c_str(), nullptr);
+      ::_exit(127);
+    }
+    ::close(input[0]);
+    Ran ran;
+    for (int attempt = 0; attempt < 100; ++attempt) {  // until the simulator listens
+      ran = run("--toml --source ibnet",
+                "env IBSIM_SOCKNAME=" + socket + " SIM_HOST=" + card + " LD_PRELOAD=" + library_);
+      if (ran.status == 0) break;
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+    ::kill(simulator, SIGKILL);
+    ::waitpid(simulator, nullptr, 0);
     ::close(input[1]);
-    if (std::freopen(log.c_str(), "w", stdout) == nullptr || std::freopen(log.c_str(), "a", stderr) == nullptr)
-      ::_exit(126);
-    ::execlp("ibsim", "ibsim", "-s", fabric.c_str(), nullptr);
-    ::_exit(127);
+    const std::size_t toml = ran.output.find("hosts = ");  // the simulator's library greets on standard error
+    EXPECT_EQ(ran.status, 0) << ran.output << readText(log);
+    return toml == std::string::npos ? Topology() : topologyFromToml(ran.output.substr(toml), "live");
   }
-  ::close(input[0]);
-  Ran ran;
-  for (int attempt = 0; attempt < 100; ++attempt) {  // until the simulator listens
-    ran = run("--toml --source ibnet", "env IBSIM_SOCKNAME=" + socket + " SIM_HOST=node0 LD_PRELOAD=" + library);
-    if (ran.status == 0) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+
+  const std::string library_ = "/usr/lib/" TACC_TEST_TRIPLET "/umad2sim/libumad2sim.so";
+};
+
+TEST_F(Subnet, OfAFatTree) { EXPECT_EQ(ask(goldenPath("fat_tree.ibsim"), "node0"), golden("fat_tree.ibnetdiscover")); }
+
+/// Cards without names, SHARP, and login hosts at the spines of two scalable units. The simulator's links are all
+/// 4xSDR.
+TEST_F(Subnet, WithRails) {
+  FabricText fabric = FabricText::railOptimised(
+      2, 4, 2, 2,
+      [](int host, int card) {
+        return host == 3 ? "MT4129 ConnectX7   Mellanox Technologies" : fmt::format("dgx{} mlx5_{}", host, card);
+      },
+      "4xSDR");
+  for (std::size_t at = 0; at < 2; ++at) {
+    fabric.cable(at, fabric.addCard(fmt::format("login{} mlx5_0", at)), "4xSDR");
+    fabric.cable(at, fabric.addCard("Mellanox Technologies Aggregation Node"), "4xSDR");
   }
-  ::kill(simulator, SIGKILL);
-  ::waitpid(simulator, nullptr, 0);
-  ::close(input[1]);
-  ASSERT_EQ(ran.status, 0) << ran.output;
-  const std::size_t toml = ran.output.find("hosts = ");  // the simulator's library greets on standard error
-  ASSERT_NE(toml, std::string::npos) << ran.output;
-  EXPECT_EQ(topologyFromToml(ran.output.substr(toml), "live"), golden("fat_tree.ibnetdiscover"));
+  fabric.cable(2, fabric.addCard("localhost mlx5_0", 0x5e), "4xSDR");
+  fabric.cable(3, fabric.addCard("localhost mlx5_1", 0x5e), "4xSDR");
+  const std::string text = fabric.text(), file = path_ + "/rails";
+  std::ofstream(file) << text;
+  const Topology expected = topologySource("ibnet").read(text, file);
+  EXPECT_EQ(expected.level(1).rails, 2u);
+  EXPECT_TRUE(expected.find("login1"));
+  EXPECT_TRUE(expected.find("unnamed-5e"));
+  const std::size_t login = text.find("login0");
+  const Topology live = ask(file, text.substr(text.rfind("\"H-", login) + 1, 18));
+  EXPECT_EQ(topologyToToml(live), topologyToToml(expected));
 }
 
 }  // namespace

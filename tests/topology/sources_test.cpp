@@ -81,13 +81,54 @@ TEST(Slurm, UnevenTreesAndSeveralSpines) {
   EXPECT_EQ(spines.levels(), 3);
 }
 
+TEST(Slurm, AHostAtTwoLeavesHasRails) {
+  const auto read = [](const std::string& text) { return topologyFromSlurmConf(text, "t.conf"); };
+  const std::string leaves =
+      "SwitchName=a1 Nodes=n[1-8]\nSwitchName=a2 Nodes=n[9-16]\nSwitchName=b1 Nodes=n[1-8]\nSwitchName=b2 "
+      "Nodes=n[9-16],login\n";
+  const Topology joined = read(leaves + "SwitchName=core Switches=a[1-2],b[1-2]\n");
+  EXPECT_EQ(joined.hosts(), 17u);
+  ASSERT_EQ(joined.levels(), 3);
+  EXPECT_EQ(joined.groups(1), 2u);
+  EXPECT_EQ(joined.groupName(1, 0), "a2+b2");
+  EXPECT_EQ(meet(joined, "n1", "n8"), 1);
+  EXPECT_EQ(meet(joined, "n1", "n9"), 2);
+  EXPECT_EQ(meet(joined, "login", "n9"), 1);
+  EXPECT_EQ(joined.level(0).rails, 2u);
+  EXPECT_EQ(joined.level(1).rails, 2u);
+  EXPECT_EQ(joined.level(2).rails, 1u);
+  EXPECT_EQ(joined.level(2).name, "core");
+  const Topology planes = read(leaves + "SwitchName=coreA Switches=a[1-2]\nSwitchName=coreB Switches=b[1-2]\n");
+  ASSERT_EQ(planes.levels(), 3);
+  EXPECT_EQ(planes.level(2).rails, 2u);
+  EXPECT_EQ(planes.level(2).name, "coreA+coreB");
+  EXPECT_EQ(meet(planes, "n1", "n9"), 2);
+  const Topology pods =
+      read(leaves +
+           "SwitchName=a3 Nodes=n[17-20]\nSwitchName=b3 Nodes=n[17-20]\nSwitchName=pa Switches=a[1-2]\nSwitchName=pb "
+           "Switches=b[1-2]\nSwitchName=top Switches=pa,a3\nSwitchName=topb Switches=pb,b3\n");
+  ASSERT_EQ(pods.levels(), 4);
+  EXPECT_EQ(meet(pods, "n1", "n9"), 2);
+  EXPECT_EQ(meet(pods, "n1", "n17"), 3);
+  EXPECT_EQ(pods.level(2).rails, 2u);
+  if (!hasYaml()) return;
+  const Topology yaml = topologyFromSlurmYaml(
+      "- topology: t\n  tree:\n    switches:\n      - {switch: a, nodes: 'n[1-4]'}\n      - {switch: b, nodes: "
+      "'n[1-4]'}\n"
+      "      - {switch: c, children: 'a,b'}\n",
+      "t.yaml");
+  EXPECT_EQ(yaml.hosts(), 4u);
+  EXPECT_EQ(yaml.level(1).rails, 2u);
+}
+
 TEST(Slurm, BadFilesAreNamed) {
   EXPECT_THAT(confError("SwitchName=a Switches=b\nSwitchName=b Switches=a\n"), HasSubstr("the switches form a loop"));
   EXPECT_THAT(confError("SwitchName=a Switches=a\n"), HasSubstr("loop"));
   EXPECT_THAT(confError("SwitchName=a Nodes=x\nSwitchName=a Nodes=y\n"),
               HasSubstr("t.conf:2: the switch a stands in t.conf:1"));
-  EXPECT_THAT(confError("SwitchName=a Nodes=x\nSwitchName=b Nodes=x\n"),
-              HasSubstr("the host x is at a already (t.conf:1)"));
+  EXPECT_THAT(confError("SwitchName=a Nodes=x,y,x\n"), HasSubstr("the host x is at a already (t.conf:1)"));
+  EXPECT_THAT(confError("SwitchName=a Nodes=x\nSwitchName=b Switches=a Nodes=x\n"),
+              HasSubstr("t.conf:2: the host x is at a already (t.conf:1)"));
   EXPECT_THAT(confError("SwitchName=leaf1 Nodes=x\nSwitchName=b Switches=leaf2\n"), HasSubstr("did you mean leaf1?"));
   EXPECT_THAT(confError("SwitchName=a Node=x\n"), HasSubstr("unknown key \"Node\"; did you mean Nodes?"));
   EXPECT_THAT(confError("SwitchName=a\n"), HasSubstr("has neither Nodes= nor Switches="));
@@ -227,13 +268,13 @@ TEST(Ibnet, DescriptionsNameHostsAndSwitches) {
   EXPECT_EQ(switchInDescription("Infiniscale-IV Mellanox Technologies"), "Infiniscale-IV Mellanox Technologies");
 }
 
-TEST(Ibnet, RailsOfAHostAreOneLeaf) {
+TEST(Ibnet, HostsAreTogetherInTheirRails) {
   Fabric fabric;
-  fabric.devices = {
-      {"S-0", "r0a", true}, {"S-1", "r0b", true}, {"S-2", "r1a", true}, {"S-3", "r1b", true}, {"S-4", "top", true}};
+  for (const char* name : {"r0a", "r0b", "r1a", "r1b", "top"})
+    fabric.devices.push_back({fmt::format("S-{}", fabric.devices.size()), name, Fabric::Kind::switching});
   for (std::uint32_t host = 0; host < 4; ++host) {
     for (std::uint32_t rail = 0; rail < 2; ++rail) {
-      fabric.devices.push_back({fmt::format("H-{}{}", host, rail), fmt::format("n{}", host), false});
+      fabric.devices.push_back({fmt::format("H-{}{}", host, rail), fmt::format("n{}", host)});
       fabric.cables.push_back({static_cast<std::uint32_t>(fabric.devices.size()) - 1, host / 2 * 2 + rail, 1e9});
     }
   }
@@ -244,6 +285,10 @@ TEST(Ibnet, RailsOfAHostAreOneLeaf) {
   EXPECT_EQ(topology.groupName(1, 0), "r0a+r0b");
   EXPECT_EQ(topology.level(0).uplink, 2e9);
   EXPECT_EQ(topology.uplink(1, 0), 4e9);
+  EXPECT_EQ(topology.level(1).bandwidth, 1e9);
+  EXPECT_EQ(topology.level(0).rails, 2u);
+  EXPECT_EQ(topology.level(1).rails, 2u);
+  EXPECT_EQ(topology.level(2).rails, 1u);
   EXPECT_THAT(messageOf([] { topologyOfFabric({}, "empty"); }), HasSubstr("empty: no host is plugged"));
 }
 
@@ -276,6 +321,7 @@ TEST(Files, TellTheirKind) {
   for (const auto& [name, source] : {std::pair("tree.topology.conf", "slurm"),
                                      {"topology.yaml", "slurm"},
                                      {"fat_tree.ibnetdiscover", "ibnet"},
+                                     {"fat_tree.ibsim", "ibnet"},
                                      {"xc40.hosts", "cray"},
                                      {"knl_snc4.hwloc.xml", "hwloc"}}) {
     EXPECT_EQ(sourceOfFile(readText(goldenPath(name)), name).name, source) << name;

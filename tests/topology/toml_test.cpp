@@ -77,6 +77,38 @@ uplinks = { "n[2-3]" = "2 GB/s", n6 = "1 GB/s" }
   EXPECT_THROW(read("hosts = \"n[1-6]\"\n[node]\nuplinks = { n7 = \"1 GB/s\" }\n"), Error);
 }
 
+TEST(Toml, LevelsHaveRails) {
+  const std::string text = R"(
+hosts = "n[1-8]"
+[node]
+rails = 2
+uplink = "25 GB/s"
+[[level]]
+rule = "position / 4"
+rails = 2
+bandwidth = "12.5 GB/s"
+uplink = "2:1"
+[[level]]
+name = "planes"
+rails = 3
+)";
+  const Topology topology = read(text);
+  EXPECT_EQ(topology.level(0).rails, 2u);
+  EXPECT_EQ(topology.level(1).rails, 2u);
+  EXPECT_EQ(topology.level(2).rails, 3u);
+  EXPECT_EQ(topology.uplink(1, 0), 50e9) << "of all cards of the hosts";
+  EXPECT_EQ(read(topologyToToml(topology)), topology);
+  std::string other = text;
+  other.replace(other.find("rails = 3"), 9, "rails = 4");
+  EXPECT_NE(read(other).digest(), topology.digest());
+  other.replace(other.find("rails = 4"), 9, "rails = 0");
+  EXPECT_THAT(errorOf(other), HasSubstr("rails"));
+  other.replace(other.find("rails = 0"), 9, "rails = \"2\"");
+  EXPECT_THAT(errorOf(other), HasSubstr("rails"));
+  const std::vector<std::string> some = {"n1", "n8"};
+  EXPECT_EQ(topology.only(some).level(1).rails, 2u);
+}
+
 TEST(Toml, MachinesSayWhatIsInsideHosts) {
   const Topology topology = read(R"(
 hosts = "n[1-4]"

@@ -126,6 +126,9 @@ TEST(Topology, DigestSeesEveryChange) {
       changed([](TopologyDraft& d) { d.levels[0].uplinks.clear(); }),
       changed([](TopologyDraft& d) { d.levels[0].hasNames = false; }),
       changed([](TopologyDraft& d) { d.levels[0].level.links = 2; }),
+      changed([](TopologyDraft& d) { d.levels[0].level.rails = 2; }),
+      changed([](TopologyDraft& d) { d.levels[0].level.rails = 3; }),
+      changed([](TopologyDraft& d) { d.node.rails = 2; }),
       changed([](TopologyDraft& d) { d.levels.pop_back(); }),
       changed([](TopologyDraft& d) {
         d.levels[0].groupOf = d.hosts;
@@ -152,6 +155,9 @@ TEST(Topology, RefusesWhatIsNoTree) {
   EXPECT_THAT(messageOf([&] { build(negative); }), HasSubstr("the uplink is -1, but must be above 0"));
   TopologyDraft zero = smallDraft(1);
   zero.levels[0].uplinks["c"] = 0;
+  TopologyDraft noRail = smallDraft(1);
+  noRail.levels[0].level.rails = 0;
+  EXPECT_THAT(messageOf([&] { build(noRail); }), HasSubstr("it has 0 rails, but must have 1 to 1024"));
   EXPECT_THROW(build(zero), Error);
   TopologyDraft torus = smallDraft(1);
   torus.root.wiring = Wiring::torus;
@@ -289,6 +295,7 @@ TEST(Compare, NamesEveryDifference) {
   TopologyDraft draft = smallDraft(1);
   draft.node.uplink = 5e9;
   draft.levels[0].uplinks["c"] = 50e9;
+  draft.root.rails = 2;
   const auto moved = std::find(draft.hosts.begin(), draft.hosts.end(), "n0") - draft.hosts.begin();
   draft.levels[0].groupOf[static_cast<std::size_t>(moved)] = "b";
   draft
@@ -300,6 +307,7 @@ TEST(Compare, NamesEveryDifference) {
   EXPECT_THAT(all, HasSubstr("only A has 1 hosts: n11"));
   EXPECT_THAT(all, HasSubstr("only B has 1 hosts: n12"));
   EXPECT_THAT(all, HasSubstr("the uplink of level 0 (node): 10 GB/s in A, 5 GB/s in B"));
+  EXPECT_THAT(all, HasSubstr("the rails of level 3 (root): 1 in A, 2 in B"));
   EXPECT_THAT(all, HasSubstr("the uplink of \"c\": 40 GB/s in A, 50 GB/s in B"));
   EXPECT_THAT(all, HasSubstr("grouped differently at level 1 (leaf)"));
 }

@@ -34,13 +34,17 @@ std::string topologyToJson(const Topology& topology) {
                       {"kind", nameOf(level.kind)},
                       {"latency", figure(level.alpha)},
                       {"bandwidth", figure(level.bandwidth)},
+                      {"rails", level.rails},
                       {"wiring", nameOf(level.wiring)},
                       {"dimensions", level.dimensions},
                       {"links", level.links},
                       {"link", figure(level.linkBandwidth)},
                       {"groups", groupsOf(topology, l)}});
   }
-  const Json whole = {{"name", topology.name()}, {"hosts", std::move(hosts)}, {"levels", std::move(levels)}};
+  const Json whole = {{"name", topology.name()},
+                      {"rails", topology.level(0).rails},
+                      {"hosts", std::move(hosts)},
+                      {"levels", std::move(levels)}};
   return whole.dump(1) + '\n';
 }
 

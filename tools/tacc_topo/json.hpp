@@ -7,9 +7,9 @@
 
 namespace tacc {
 
-/// "hosts": each with its name and its own link. "levels", from the inside to the outside: figures, how the groups of
-/// the level below are joined, and the groups, each with its hosts and its uplink. Seconds and bytes per second; null
-/// where nobody said.
+/// "rails": the cards of a host. "hosts": each with its name and what its cards carry together. "levels", from the
+/// inside to the outside: figures, rails, how the groups of the level below are joined, and the groups, each with its
+/// hosts and its uplink. Seconds and bytes per second; null where nobody said.
 std::string topologyToJson(const Topology& topology);
 
 }  // namespace tacc
