@@ -35,7 +35,7 @@ ProbedNetwork probeNetwork() {
 }
 
 std::string keep(const ProbedNetwork& network) {
-  const std::string path = pathOfSaved(Surroundings::here(), network.transport, network.topology->hostNames());
+  std::string path = pathOfSaved(Surroundings::here(), network.transport, network.topology->hostNames());
   saveTopology(path, *network.topology, remarkOn(network));
   return path;
 }
