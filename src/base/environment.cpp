@@ -118,6 +118,17 @@ bool readInterfaces(std::string_view text, Environment& environment) {
          text.find(",,") == std::string_view::npos;
 }
 
+/// As in PATH.
+bool readTopologyFiles(std::string_view text, Environment& environment) {
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(':', begin), text.size());
+    environment.topologyFiles.emplace_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  const auto isEmpty = [](const std::string& file) { return file.empty(); };
+  return std::ranges::none_of(environment.topologyFiles, isEmpty);
+}
+
 struct Row {
   EnvironmentVariable variable;
   bool isAgreed;  // all ranks of a communicator must have the same value
@@ -189,10 +200,10 @@ const std::vector<Row>& table() {
         "The interfaces whose addresses a unique id tells the other hosts, in the order in which they are tried."},
        false,
        readInterfaces},
-      {{"TACC_TOPO_FILE", "a file that describes the topology, of any source's kind", "where the sources look",
-        "Where the topology of the network is described."},
+      {{"TACC_TOPO_FILE", "files that describe the topology, each of any source's kind, with colons between",
+        "where the sources look", "Where the topology of the network and of its hosts is described."},
        false,
-       [](std::string_view text, Environment& e) { return !(e.topologyFile = text).empty(); }},
+       readTopologyFiles},
       {{"TACC_TOPO_SOURCE", listOf(topologySources), "auto",
         "Which source says what the topology is; auto: all, the first of them has the most weight."},
        true,

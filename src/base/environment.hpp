@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/log.hpp"
 
@@ -40,9 +41,9 @@ struct Environment {
   std::string jobSecret;   // TACC_JOB_SECRET; never in messages
   int joinWidth = 32;      // TACC_JOIN_WIDTH
 
-  std::string topologyFile;    // TACC_TOPO_FILE; empty: where the sources look
-  std::string topologySource;  // TACC_TOPO_SOURCE; empty: all of them
-  std::string tuningFile;      // TACC_TUNE_FILE; empty: where one is looked for; "none": no file is used
+  std::vector<std::string> topologyFiles;  // TACC_TOPO_FILE; empty: where the sources look
+  std::string topologySource;              // TACC_TOPO_SOURCE; empty: all of them
+  std::string tuningFile;                  // TACC_TUNE_FILE; empty: where one is looked for; "none": no file is used
 
   /// "TACC_ALGO=ring TACC_CMA=off": the set variables that must be equal on all ranks, in the table's order, for the
   /// agreement at the start of a communicator. Empty when none is set.

@@ -63,6 +63,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::string explain(Collective collective, std::size_t bytes) override;
   std::vector<CallWay> ways(Collective collective, std::size_t bytes) override;
   std::string lastAlgorithm() const override { return lastAlgorithm_; }
+  std::shared_ptr<const Topology> topology() const override { return topology_; }
+  std::string transportName() const override { return transportName_; }
 
  private:
   /// The part of a call that is between hosts.

@@ -143,7 +143,9 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     const NetworkMap map = config.topology != nullptr
                                ? NetworkMap{config.topology}
                                : surveyNetwork(*bootstrap, who, hosts, rank, environment, leads ? &probe : nullptr,
-                                               {member.speed.bytesPerSecond, fastestOf(views)});
+                                               {.transport = member.transportName,
+                                                .ring = {member.speed.bytesPerSecond, fastestOf(views)},
+                                                .isAnew = config.surveysAnew});
     member.topology = map.topology;
     member.walk = walkOver(*member.topology, hosts, who);
     // Again in that order, in which rings go from now on.

@@ -41,6 +41,7 @@ struct CommConfig {
   bool isPart = false;                          // split off another communicator, or what is left of it
   bool dynamic = true;                          // times of calls correct what is chosen between hosts
   std::shared_ptr<const Topology> topology;     // of a communicator that this one is split off; null: none
+  bool surveysAnew = false;                     // the network is measured, whatever an earlier job has kept of it
   std::shared_ptr<const LentConnections> lent;  // null: none, and in communicators that stand; alike on all ranks
   std::shared_ptr<PluginTable> transport;       // that the program brought; null: none, and in communicators that stand
 };
@@ -122,6 +123,10 @@ class Communicator {
   virtual void registerBuffer(void* buffer, std::size_t bytes) = 0;
   virtual void deregisterBuffer(void* buffer) = 0;
 
+  /// Where its hosts stand in the network; equal on all ranks. Null on one host.
+  virtual std::shared_ptr<const Topology> topology() const { return nullptr; }
+  /// What carries its messages between hosts, e.g. "tcp"; empty on one host.
+  virtual std::string transportName() const { return ""; }
   /// Name of the algorithm that the last call ran; for the bench and the tests.
   virtual std::string lastAlgorithm() const = 0;
   /// Why a call of `bytes` would run as it does; lines of text. Local.

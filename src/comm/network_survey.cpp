@@ -87,7 +87,7 @@ Topology askSources(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, 
   if (leads) {
     SourceContext context;
     context.surroundings = here;
-    context.file = environment.topologyFile;
+    context.files = environment.topologyFiles;
     for (const int leader : leaders)
       context.hosts.push_back(cluesFromText(textOf(texts[static_cast<std::size_t>(leader)])));
     const Survey survey = discoverTopology(std::move(context), environment.topologySource);
@@ -200,13 +200,17 @@ int runSession(ProbeSession& session, Bootstrap& bootstrap, const std::vector<in
   return rounds;
 }
 
-Topology measure(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, const std::vector<int>& leaders, int rank,
-                 NetworkProbe* probe, RingSpeeds speeds) {
-  ProbeSession session(static_cast<std::uint32_t>(leaders.size()), limits);
-  const int rounds = runSession(session, bootstrap, leaders, rank, probe, speeds);
+std::vector<std::string> namesOf(const std::vector<RankIdentity>& who, const std::vector<int>& leaders) {
   std::vector<std::string> names;
   for (const int leader : leaders) names.push_back(nameOf(who[static_cast<std::size_t>(leader)]));
-  Topology found = session.topology(names);
+  return names;
+}
+
+Topology measure(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, const std::vector<int>& leaders, int rank,
+                 NetworkProbe* probe, const SurveyedNetwork& network) {
+  ProbeSession session(static_cast<std::uint32_t>(leaders.size()), network.isAnew ? ProbeLimits() : limits);
+  const int rounds = runSession(session, bootstrap, leaders, rank, probe, network.ring);
+  Topology found = session.topology(namesOf(who, leaders));
   log(LogLevel::info, rank, "measured the network in {} rounds: {}", rounds, describeGroups(found));
   return found;
 }
@@ -224,33 +228,85 @@ bool lacksFigures(const Topology& topology) {
 }
 
 Topology measureFigures(Bootstrap& bootstrap, const Topology& known, const std::vector<RankIdentity>& who,
-                        const std::vector<int>& leaders, int rank, NetworkProbe* probe, RingSpeeds speeds) {
+                        const std::vector<int>& leaders, int rank, NetworkProbe* probe,
+                        const SurveyedNetwork& network) {
   std::vector<std::uint32_t> places;
-  for (const int leader : leaders) {
-    const auto place = known.findHost(nameOf(who[static_cast<std::size_t>(leader)]));
+  for (const std::string& name : namesOf(who, leaders)) {
+    const auto place = known.findHost(name);
     if (!place) return known;  // not all of the hosts are known, so nothing is priced by it
     places.push_back(*place);
   }
-  ProbeSession session(known, places, limits);
-  const int rounds = runSession(session, bootstrap, leaders, rank, probe, speeds);
+  ProbeSession session(known, places, network.isAnew ? ProbeLimits() : limits);
+  const int rounds = runSession(session, bootstrap, leaders, rank, probe, network.ring);
   log(LogLevel::info, rank, "measured what nobody had said of the network in {} rounds", rounds);
   return session.complete(known, places);
+}
+
+/// `known` with what an earlier job measured, if its hosts are grouped as they were then.
+std::optional<Topology> completeWith(const Topology& saved, const Topology& known, int rank) {
+  if (saved.hosts() == 0) return std::nullopt;
+  if (!haveSameGroups(known, saved)) {
+    if (rank == 0)
+      log(LogLevel::warn, rank, "not used: the network that was measured before had {}, but now there are {}",
+          describeGroups(saved), describeGroups(known));
+    return std::nullopt;
+  }
+  const std::array findings = {Finding{"sources", "", known}, Finding{"probe", "saved", saved}};
+  Topology completed = merge(findings).topology;
+  return completed == known ? std::nullopt : std::optional(std::move(completed));
+}
+
+/// With the inside of the hosts, of which each tells the others.
+Topology describeHosts(Bootstrap& bootstrap, const Topology& topology, const std::vector<int>& leaders, int rank) {
+  const bool leads = std::ranges::find(leaders, rank) != leaders.end();
+  SourceContext context;
+  const std::string mine = leads ? cluesToText(gatherClues(context.surroundings, true)) : "";
+  const auto texts = bootstrap.allGatherStrings(bytesOf(mine));
+  for (const int leader : leaders) {
+    HostClues clues = cluesFromText(textOf(texts[static_cast<std::size_t>(leader)]));
+    if (const auto known = topology.findHost(clues.host)) clues.host = topology.host(*known);
+    context.hosts.push_back(std::move(clues));
+  }
+  std::vector<Finding> findings = {{"network", "", topology}};
+  if (auto inside = topologySource("hwloc").look(context)) findings.push_back(*std::move(inside));
+  return merge(findings).topology;
+}
+
+/// What is known of the network, and what is measured for want of it.
+NetworkMap findNetwork(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, const HostMap& hosts, int rank,
+                       const Environment& environment, NetworkProbe* probe, const SurveyedNetwork& network) {
+  const std::vector<int> leaders = distinctLeaders(who, hosts);
+  const auto map = [](Topology topology, bool isMeasured) {
+    return NetworkMap{std::make_shared<const Topology>(std::move(topology)), isMeasured};
+  };
+  if (environment.topologySource == "probe" && environment.topologyFiles.empty())
+    return map(measure(bootstrap, who, leaders, rank, probe, network), true);
+  Topology topology = askSources(bootstrap, who, leaders, rank, environment);
+  const bool isFlat = topology.hosts() < leaders.size();
+  const std::size_t least = network.isAnew ? 2 : leastProbed;
+  const bool lacksGroups = isFlat && environment.topologySource.empty() && leaders.size() >= least;
+  const bool isIncomplete = !isFlat && leaders.size() > 1 && lacksFigures(topology);
+  if (!lacksGroups && !isIncomplete) return map(std::move(topology), false);
+  // Where hosts have names in common, the ring that was measured is another one than that over the names.
+  if (!network.isAnew && leaders.size() == hosts.lane(0).size()) {
+    Topology saved = agreeOnSaved(bootstrap, rank, namesOf(who, leaders), network.transport, network.ring);
+    if (lacksGroups && saved.hosts() > 0) return map(std::move(saved), false);
+    if (auto completed = completeWith(saved, topology, rank)) return map(*std::move(completed), false);
+  }
+  if (lacksGroups) return map(measure(bootstrap, who, leaders, rank, probe, network), true);
+  return map(measureFigures(bootstrap, topology, who, leaders, rank, probe, network), false);
 }
 
 }  // namespace
 
 NetworkMap surveyNetwork(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, const HostMap& hosts, int rank,
-                         const Environment& environment, NetworkProbe* probe, RingSpeeds speeds) {
-  const std::vector<int> leaders = distinctLeaders(who, hosts);
-  Topology topology;
-  const bool measures = environment.topologySource == "probe" && environment.topologyFile.empty();
-  if (!measures) topology = askSources(bootstrap, who, leaders, rank, environment);
-  const bool isFlat = topology.hosts() < leaders.size();
-  const bool isMeasured = measures || (isFlat && environment.topologySource.empty() && leaders.size() >= leastProbed);
-  if (isMeasured) topology = measure(bootstrap, who, leaders, rank, probe, speeds);
-  const bool isIncomplete = !isMeasured && !isFlat && leaders.size() > 1 && lacksFigures(topology);
-  if (isIncomplete) topology = measureFigures(bootstrap, topology, who, leaders, rank, probe, speeds);
-  return {std::make_shared<const Topology>(std::move(topology)), isMeasured};
+                         const Environment& environment, NetworkProbe* probe, const SurveyedNetwork& network) {
+  NetworkMap map = findNetwork(bootstrap, who, hosts, rank, environment, probe, network);
+  if (network.isAnew) {
+    Topology described = describeHosts(bootstrap, *map.topology, distinctLeaders(who, hosts), rank);
+    map.topology = std::make_shared<const Topology>(std::move(described));
+  }
+  return map;
 }
 
 std::vector<int> walkOver(const Topology& topology, const HostMap& hosts, const std::vector<RankIdentity>& who) {

@@ -14,6 +14,8 @@ struct Finding {
   std::string source;  // a name from the registry
   std::string origin;  // where it has it from: a file, a variable
   Topology topology;
+  bool isOfAnyHost =
+      false;  // of one host that nobody named: its inside is that of all hosts of which nothing else tells
 
   /// "slurm (/etc/slurm/topology.conf)".
   std::string who() const { return origin.empty() ? source : source + " (" + origin + ")"; }

@@ -49,7 +49,7 @@ std::vector<std::string> slingshotMacs(const std::string& root) {
 }
 
 InnerLevel innerOf(std::string_view kind, std::string_view bytes) {
-  for (const LevelKind inner : {LevelKind::cache, LevelKind::numa, LevelKind::socket}) {
+  for (const LevelKind inner : {LevelKind::cache, LevelKind::numa, LevelKind::die, LevelKind::socket}) {
     if (nameOf(inner) == kind) return {inner, bytes == "-" ? 0 : parseBytes(bytes).value_or(0)};
   }
   fail(taccInvalidArgument, "clues of a host: \"{}\" is no level inside a host", shownText(kind));

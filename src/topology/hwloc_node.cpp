@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/parse.hpp"
 #include "topology/host_clues.hpp"
 #include "topology/host_list.hpp"
 #include "topology/isolated.hpp"
@@ -32,16 +35,37 @@ Handle init() {
   return handle;
 }
 
+/// hwloc's own words for a core: with its hardware threads.
+struct Core {
+  hwloc_obj_t object;  // the core, or a thread that belongs to none: some boards and virtual machines tell of no cores
+  std::vector<std::uint32_t> threads;
+};
+
+/// Of the threads that may be used: what is offline or not allowed is no object.
+std::vector<Core> coresOf(hwloc_topology_t topology, const std::string& where) {
+  constexpr std::size_t mostThreads = 64;
+  std::vector<Core> cores;
+  for (hwloc_obj_t thread = nullptr;
+       (thread = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, thread)) != nullptr;) {
+    const hwloc_obj_t core = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_CORE, thread);
+    const bool isNext = core == nullptr || cores.empty() || cores.back().object != core;
+    if (isNext) cores.push_back({core == nullptr ? thread : core, {}});
+    cores.back().threads.push_back(thread->os_index);
+    if (cores.size() > mostCores || cores.back().threads.size() > mostThreads) {
+      fail(taccInvalidArgument, "{}: a host with more than {} cores, or {} threads of one core", where, mostCores,
+           mostThreads);
+    }
+  }
+  if (cores.empty()) fail(taccInvalidArgument, "{}: hwloc finds no cores", where);
+  for (Core& core : cores) std::sort(core.threads.begin(), core.threads.end());
+  return cores;
+}
+
 /// A possible level: which of its groups each core is in.
 struct Candidate {
   InnerLevel level;
   std::vector<std::uint64_t> groupOf;
 
-  std::size_t groups() const {
-    std::vector<std::uint64_t> all = groupOf;
-    std::sort(all.begin(), all.end());
-    return static_cast<std::size_t>(std::unique(all.begin(), all.end()) - all.begin());
-  }
   std::vector<std::uint32_t> starts() const {
     std::vector<std::uint32_t> result;
     for (std::uint32_t core = 0; core < groupOf.size(); ++core) {
@@ -51,25 +75,52 @@ struct Candidate {
   }
 };
 
-/// Groups of cores below the same object; a core without one is a group of its own.
-template <class Find>
-Candidate candidate(const std::vector<hwloc_obj_t>& cores, LevelKind kind, Find find) {
+constexpr std::uint64_t withoutGroup = std::uint64_t{1} << 63;
+
+/// Groups of cores below the same object of a type. A core without one is a group of its own. Nothing if none has one.
+std::optional<Candidate> below(hwloc_topology_t topology, const std::vector<Core>& cores, LevelKind kind,
+                               hwloc_obj_type_t type) {
   Candidate result{{kind}, {}};
+  bool any = false;
   for (std::size_t core = 0; core < cores.size(); ++core) {
-    const hwloc_obj_t above = find(cores[core]);
-    constexpr std::uint64_t alone = std::uint64_t{1} << 63;
-    result.groupOf.push_back(above != nullptr ? above->gp_index & ~alone : alone | core);
-    if (above == nullptr || result.level.bytes > 0) continue;
-    if (kind == LevelKind::cache && above->attr != nullptr)
+    const hwloc_obj_t above = hwloc_get_ancestor_obj_by_type(topology, type, cores[core].object);
+    any = any || above != nullptr;
+    result.groupOf.push_back(above != nullptr ? above->gp_index & ~withoutGroup : withoutGroup | core);
+    if (above != nullptr && result.level.bytes == 0 && kind == LevelKind::cache && above->attr != nullptr)
       result.level.bytes = static_cast<double>(above->attr->cache.size);
   }
-  return result;
+  return any ? std::optional(std::move(result)) : std::nullopt;
 }
 
-hwloc_obj_t numaOf(hwloc_topology_t topology, hwloc_obj_t core) {
-  if (core->nodeset == nullptr) return nullptr;
-  const int first = hwloc_bitmap_first(core->nodeset);
-  return first < 0 ? nullptr : hwloc_get_numanode_obj_by_os_index(topology, static_cast<unsigned>(first));
+/// The numbers in a set, which may have no end.
+std::vector<std::uint32_t> numbersIn(hwloc_const_bitmap_t set) {
+  constexpr int greatest = 65536;
+  std::vector<std::uint32_t> numbers;
+  if (set == nullptr) return numbers;
+  for (int at = hwloc_bitmap_first(set); at >= 0 && at < greatest; at = hwloc_bitmap_next(set, at))
+    numbers.push_back(static_cast<std::uint32_t>(at));
+  return numbers;
+}
+
+/// Cores by the memory that is nearest to them: of several NUMA nodes that one which the fewest cores have, since
+/// others hang at the whole socket or machine (HBM beside DRAM, CXL, memory without cores). A node that may not be used
+/// is no object, but its cores still tell which it is. Cores of which nobody says anything are together.
+std::optional<Candidate> byMemory(const std::vector<Core>& cores) {
+  std::vector<std::vector<std::uint32_t>> nodesOf;
+  std::map<std::uint32_t, std::size_t> coresAt;
+  for (const Core& core : cores) {
+    std::vector<std::uint32_t> nodes = numbersIn(core.object->nodeset);
+    if (nodes.empty()) nodes = numbersIn(core.object->complete_nodeset);
+    for (const std::uint32_t node : nodes) ++coresAt[node];
+    nodesOf.push_back(std::move(nodes));
+  }
+  if (coresAt.empty()) return std::nullopt;
+  Candidate result{{LevelKind::numa}, {}};
+  for (const std::vector<std::uint32_t>& nodes : nodesOf) {
+    const auto nearest = std::ranges::min_element(nodes, {}, [&](std::uint32_t node) { return coresAt.at(node); });
+    result.groupOf.push_back(nearest == nodes.end() ? withoutGroup : *nearest);
+  }
+  return result;
 }
 
 hwloc_obj_type_t sharedCache(hwloc_topology_t topology, std::size_t cores) {
@@ -80,55 +131,73 @@ hwloc_obj_type_t sharedCache(hwloc_topology_t topology, std::size_t cores) {
   return HWLOC_OBJ_L3CACHE;
 }
 
-std::vector<hwloc_obj_t> coresOf(hwloc_topology_t topology) {
-  std::vector<hwloc_obj_t> cores;
-  for (const hwloc_obj_type_t type : {HWLOC_OBJ_CORE, HWLOC_OBJ_PU}) {  // some virtual machines tell of no cores
-    for (hwloc_obj_t core = nullptr; (core = hwloc_get_next_obj_by_type(topology, type, core)) != nullptr;) {
-      if (cores.size() < mostCores && core->cpuset != nullptr) cores.push_back(core);
-    }
-    if (!cores.empty()) break;
-  }
-  return cores;
-}
-
 NodeDescription describe(hwloc_topology_t topology, const std::string& where) {
-  const std::vector<hwloc_obj_t> cores = coresOf(topology);
+  const std::vector<Core> cores = coresOf(topology, where);
   NodeDescription node;
-  for (const hwloc_obj_t core : cores) {
-    std::vector<std::uint32_t>& threads = node.cores.emplace_back();
-    for (int cpu = hwloc_bitmap_first(core->cpuset); cpu >= 0 && threads.size() < 64;
-         cpu = hwloc_bitmap_next(core->cpuset, cpu)) {
-      threads.push_back(static_cast<std::uint32_t>(cpu));
-    }
-    if (threads.empty()) fail(taccInvalidArgument, "{}: hwloc finds a core without hardware threads", where);
-  }
-  if (cores.empty()) fail(taccInvalidArgument, "{}: hwloc finds no cores", where);
+  for (const Core& core : cores) node.cores.push_back(core.threads);
 
-  const hwloc_obj_type_t cache = sharedCache(topology, cores.size());
   std::vector<Candidate> levels;
-  levels.push_back(candidate(cores, LevelKind::cache,
-                             [&](hwloc_obj_t core) { return hwloc_get_ancestor_obj_by_type(topology, cache, core); }));
-  levels.push_back(candidate(cores, LevelKind::numa, [&](hwloc_obj_t core) { return numaOf(topology, core); }));
-  levels.push_back(candidate(cores, LevelKind::socket, [&](hwloc_obj_t core) {
-    return hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, core);
-  }));
+  const auto consider = [&](std::optional<Candidate> level) {
+    if (!level) return;
+    const bool isShared = level->starts().size() < cores.size();
+    if (level->level.kind == LevelKind::cache && !isShared) return;
+    levels.push_back(*std::move(level));
+  };
+  consider(below(topology, cores, LevelKind::cache, sharedCache(topology, cores.size())));
+  consider(byMemory(cores));
+  consider(below(topology, cores, LevelKind::socket, HWLOC_OBJ_PACKAGE));
+  // A die that is just what another level has already told of says nothing.
+  std::optional<Candidate> die = below(topology, cores, LevelKind::die, HWLOC_OBJ_DIE);
+  const auto isSameAsDie = [&](const Candidate& level) { return level.starts() == die->starts(); };
+  if (die && std::ranges::none_of(levels, isSameAsDie)) consider(std::move(die));
   // Which contains which differs from machine to machine: the more groups, the further inside.
   std::stable_sort(levels.begin(), levels.end(),
-                   [](const Candidate& a, const Candidate& b) { return a.groups() > b.groups(); });
+                   [](const Candidate& a, const Candidate& b) { return a.starts().size() > b.starts().size(); });
   node.nesting = Nesting(static_cast<std::uint32_t>(cores.size()));
-  for (const Candidate& level : levels) {
-    if (level.level.kind == LevelKind::cache && level.groups() == cores.size()) continue;  // shared by nobody
+  for (const Candidate& level : levels)
     if (node.nesting.add(level.starts())) node.levels.push_back(level.level);
-  }
   return node;
 }
 
+/// The version in `<topology version="3.0">`; hwloc 1 wrote none. `at`: where its number stands.
+struct XmlVersion {
+  int major = 1;
+  std::size_t at = 0, size = 0;
+};
+
+XmlVersion versionOf(std::string_view xml) {
+  constexpr std::string_view tag = "<topology", key = "version=";
+  const std::size_t begin = xml.find(tag);
+  if (begin == std::string_view::npos) return {};
+  const std::string_view head = xml.substr(begin, xml.find('>', begin) - begin);
+  const std::size_t found = head.find(key);
+  if (found == std::string_view::npos || found + key.size() + 1 >= head.size()) return {};
+  const std::size_t value = found + key.size() + 1;
+  const std::size_t end = head.find(head[value - 1], value);
+  if (end == std::string_view::npos) return {};
+  const std::string_view number = head.substr(value, end - value);
+  const auto major = parseInteger(number.substr(0, number.find('.')), 1, 1000);
+  return major ? XmlVersion{static_cast<int>(*major), begin + value, number.size()} : XmlVersion{};
+}
+
+int ownVersion() { return static_cast<int>(hwloc_get_api_version() >> 16); }
+
 NodeDescription readXml(std::string_view xml, const std::string& where) {
+  std::string text(xml);  // ended by a zero, which counts as a part of the buffer
+  const XmlVersion version = versionOf(text);
+  // What version 3 writes otherwise concerns devices and remarks, which nobody looks at here; version 2 refuses it for
+  // its number.
+  if (version.major == 3 && ownVersion() == 2) text.replace(version.at, version.size, "2.0");
   const Handle topology = init();
-  const std::string text(xml);  // ended by a zero, which counts as a part of the buffer
   if (text.size() >= static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
       hwloc_topology_set_xmlbuffer(topology.get(), text.c_str(), static_cast<int>(text.size()) + 1) != 0 ||
       hwloc_topology_load(topology.get()) != 0) {
+    if (version.major > ownVersion()) {
+      fail(taccInvalidArgument,
+           "{}: hwloc {} wrote this XML, and the hwloc {} of this build cannot read it; right is what there \"lstopo "
+           "--export-xml-flags v2 FILE.xml\" writes",
+           where, version.major, ownVersion());
+    }
     fail(taccInvalidArgument, "{}: hwloc cannot read this XML; right is what lstopo FILE.xml writes", where);
   }
   return describe(topology.get(), where);

@@ -11,8 +11,8 @@
 namespace tacc {
 
 /// From the inside to the outside. A leaf is a switch that hosts are plugged into, or a supernode; the root joins all.
-enum class LevelKind : std::uint8_t { core, cache, numa, socket, node, leaf, group, root };
-inline constexpr std::array<std::string_view, 8> levelKindNames = {"core", "cache", "numa",  "socket",
+enum class LevelKind : std::uint8_t { core, cache, numa, die, socket, node, leaf, group, root };
+inline constexpr std::array<std::string_view, 9> levelKindNames = {"core", "cache", "numa",  "die", "socket",
                                                                    "node", "leaf",  "group", "root"};
 constexpr std::string_view nameOf(LevelKind kind) noexcept { return levelKindNames[static_cast<std::size_t>(kind)]; }
 

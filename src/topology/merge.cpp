@@ -59,14 +59,17 @@ class Merger {
 
   Discovery run() {
     if (findings_.empty()) return {};
-    const auto found = std::find_if(findings_.begin(), findings_.end(),
-                                    [](const Finding& finding) { return groupsHosts(finding.topology); });
-    base_ = found == findings_.end() ? &findings_.front() : &*found;
+    base_ = &*std::ranges::max_element(findings_, {}, [](const Finding& finding) {
+      return finding.isOfAnyHost ? 0 : groupsHosts(finding.topology) ? 2 : 1;  // the first of the best
+    });
     draft_ = draftOf(base_->topology);
     whose_.assign(draft_.levels.size() + 2, {});
     factsOfBase();
     for (const Finding& finding : findings_) {
-      if (&finding != base_) add(finding);
+      if (&finding != base_ && !finding.isOfAnyHost) add(finding);
+    }
+    for (const Finding& finding : findings_) {
+      if (&finding != base_ && finding.isOfAnyHost) describeOthers(finding);
     }
     result_.topology = build(std::move(draft_));
     return std::move(result_);
@@ -123,6 +126,7 @@ class Merger {
     if (partners.empty()) return;
     std::sort(partners.begin(), partners.end());
     figures(0, other.level(0), finding);
+    uplinks(0, other, 0, finding, partners);
     if (partners.size() > 1) figures(base_->topology.root(), other.level(other.root()), finding);
     for (int l = 1; l < other.root(); ++l) levelOf(finding, l, partners);
     nodesOf(finding, partners);
@@ -134,6 +138,7 @@ class Merger {
       const Comparison comparison = compareLevels(base, mine, finding.topology, l, partners);
       if (comparison.relation == Relation::same) {
         figures(mine, finding.topology.level(l), finding);
+        uplinks(mine, finding.topology, l, finding, partners);
         fact(fmt::format("level {} ({})", mine, base.level(mine).name), "the same groups", finding);
         return;
       }
@@ -188,6 +193,26 @@ class Merger {
     }
   }
 
+  /// Of groups, or hosts, that differ from their level: those of which nobody has said anything yet.
+  void uplinks(int mine, const Topology& other, int theirs, const Finding& finding,
+               const std::vector<std::pair<std::uint32_t, std::uint32_t>>& partners) {
+    const std::optional<double> common = at(mine).uplink;
+    if (common && whose_[static_cast<std::size_t>(mine)]["uplink"] != finding.who()) return;
+    std::map<std::string, double> found;
+    LevelDraft* const level = mine > 0 ? &draft_.levels[static_cast<std::size_t>(mine) - 1] : nullptr;
+    for (const auto& [host, partner] : partners) {
+      const std::optional<double> uplink = other.uplink(theirs, other.groupOf(theirs, partner));
+      if (uplink && uplink != common)
+        found.try_emplace(level != nullptr ? level->groupOf[host] : draft_.hosts[host], *uplink);
+    }
+    std::map<std::string, double>& known = level != nullptr ? level->uplinks : draft_.hostUplinks;
+    const std::size_t before = known.size();
+    known.merge(found);
+    if (known.size() == before) return;
+    fact(fmt::format("uplinks of level {} ({}) that differ", mine, base_->topology.level(mine).name),
+         std::to_string(known.size() - before), finding);
+  }
+
   void nodesOf(const Finding& finding, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& partners) {
     const auto first = static_cast<std::uint32_t>(draft_.nodes.size());
     const std::vector<NodeDescription>& all = finding.topology.nodeDescriptions();
@@ -215,6 +240,24 @@ class Merger {
           fmt::format("{} describes the inside of {} otherwise: {}", finding.who(), someHosts(different), example));
     }
     nodeFacts(finding, described);
+  }
+
+  /// Of hosts of one kind that has no name.
+  void describeOthers(const Finding& finding) {
+    const std::vector<NodeDescription>& all = finding.topology.nodeDescriptions();
+    if (all.empty()) return;
+    draft_.nodeOf.resize(draft_.hosts.size());
+    std::uint32_t described = 0;
+    for (std::optional<std::uint32_t>& node : draft_.nodeOf) {
+      if (node) continue;
+      node = static_cast<std::uint32_t>(draft_.nodes.size());
+      ++described;
+    }
+    draft_.nodes.push_back(all.front());
+    if (described > 0)
+      nodeFacts(finding, described);
+    else
+      fact("inside of hosts", "all are described already, not used", finding);
   }
 
   void contradict(const std::string& sentence) { contradict(sentence, base_->who()); }

@@ -16,7 +16,7 @@ class Digest;
 
 /// A tier between core and node.
 struct InnerLevel {
-  LevelKind kind = LevelKind::numa;  // cache, numa or socket
+  LevelKind kind = LevelKind::numa;  // cache, numa, die or socket
   double bytes = 0;                  // of one cache; 0: unknown, and for other kinds
   bool operator==(const InnerLevel&) const = default;
 };

@@ -2,6 +2,7 @@
 #include <cctype>
 
 #include "topology/draft.hpp"
+#include "topology/host_list.hpp"
 #include "topology/hwloc_node.hpp"
 #include "topology/sources.hpp"
 #include "topology/text_file.hpp"
@@ -18,18 +19,25 @@ Topology alone(const std::string& host, NodeDescription node) {
   return build(std::move(draft));
 }
 
-/// The name that lstopo wrote down, else the file's.
-std::string hostOf(std::string_view xml, const std::string& origin) {
+/// The name that lstopo wrote down; empty if there is none.
+std::string namedIn(std::string_view xml) {
   constexpr std::string_view mark = "name=\"HostName\" value=\"";
   const std::size_t at = xml.find(mark);
-  const std::string_view rest = at == std::string_view::npos ? std::string_view() : xml.substr(at + mark.size(), 64);
-  std::string name(rest.substr(0, rest.find('"')));
-  if (name.empty() || name.find_first_of(" ,[]<>\n") != std::string::npos) {
-    name = origin.substr(origin.find_last_of('/') + 1);
-    name = name.substr(0, name.find('.'));
-  }
-  return name.empty() ? "host" : name;
+  if (at == std::string_view::npos) return "";
+  const std::string_view rest = xml.substr(at + mark.size(), 1 + longestHostName);
+  const std::size_t end = rest.find('"');
+  const std::string name(rest.substr(0, end));
+  return end != std::string_view::npos && isHostName(name) ? name : "";
 }
+
+/// That of the file, where no other is known.
+std::string nameOfFile(const std::string& origin) {
+  const std::string file = origin.substr(origin.find_last_of('/') + 1);
+  const std::string name = file.substr(0, file.find('.'));
+  return isHostName(name) ? name : "host";
+}
+
+bool isXml(std::string_view text) { return text.find("<topology") != std::string_view::npos; }
 
 }  // namespace
 
@@ -44,10 +52,15 @@ bool recognisesHwloc(std::string_view text) {
 }
 
 Topology readHwlocFile(std::string_view text, const std::string& origin) {
-  if (text.find("<topology") != std::string_view::npos) return alone(hostOf(text, origin), nodeFromXml(text, origin));
+  if (isXml(text)) {
+    const std::string name = namedIn(text);
+    return alone(name.empty() ? nameOfFile(origin) : name, nodeFromXml(text, origin));
+  }
   const std::string line(text.substr(0, text.find('\n')));
-  return alone(hostOf("", origin), nodeFromSynthetic(line, origin));
+  return alone(nameOfFile(origin), nodeFromSynthetic(line, origin));
 }
+
+bool namesHostInHwloc(std::string_view text) { return isXml(text) && !namedIn(text).empty(); }
 
 /// What the hosts told of themselves.
 std::optional<Finding> lookForHwloc(const SourceContext& context) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include "base/error.hpp"
 #include "base/parse.hpp"
@@ -32,7 +33,7 @@ const std::array<TopologySource, 7>& table() {
       {"probe", "latencies and bandwidths that were measured between pairs of hosts", "", recognisesProbe,
        readProbeFile, nullptr},
       {"hwloc", "the inside of hosts: cores, caches, NUMA nodes, sockets", hasHwloc() ? "" : "libhwloc-dev",
-       recognisesHwloc, readHwlocFile, lookForHwloc},
+       recognisesHwloc, readHwlocFile, lookForHwloc, namesHostInHwloc},
   }};
   return sources;
 }
@@ -47,12 +48,41 @@ std::vector<std::string> namesIn(const Topology& topology, const std::vector<Hos
   return names;
 }
 
-/// A finding of a file that the user named, whatever source it belongs to.
-std::optional<Finding> findingOf(const TopologySource& source, const SourceContext& context, std::string_view named) {
-  if (!context.file.empty() && source.name == named) {
-    return Finding{std::string(source.name), context.file, source.read(readText(context.file), context.file)};
+/// Of the hosts that take part. A source that tells of the inside of hosts needs not know them all.
+void restrict(Finding& finding, const std::vector<HostClues>& hosts) {
+  if (hosts.size() < 2 || finding.isOfAnyHost) return;
+  std::vector<std::string> names = namesIn(finding.topology, hosts);
+  if (topologySource(finding.source).namesHost != nullptr)
+    std::erase_if(names, [&](const std::string& name) { return !finding.topology.find(name); });
+  finding.topology = finding.topology.only(names);
+}
+
+/// What the files say that the user named.
+std::vector<Finding> findingsOfFiles(const std::vector<std::string>& files, std::string_view only) {
+  std::vector<Finding> findings;
+  for (const std::string& file : files) {
+    const std::string text = readText(file);
+    const bool isAlone = files.size() == 1;
+    if (!only.empty() && !isAlone && sourceOfFile(text, file).name != only) continue;
+    findings.push_back(findingOfFile(text, file, only));
   }
-  return source.look == nullptr ? std::nullopt : source.look(context);
+  if (!files.empty() && findings.empty()) {
+    fail(taccInvalidArgument, "the source {} was asked for, but none of the files {} is of its kind", only,
+         fmt::join(files, ", "));
+  }
+  sortByWeight(findings);
+  return findings;
+}
+
+/// What a source knows here, unless the user named files of its kind.
+std::vector<Finding> findingsOf(const TopologySource& source, const SourceContext& context,
+                                const std::vector<Finding>& named) {
+  std::vector<Finding> findings;
+  std::ranges::copy_if(named, std::back_inserter(findings),
+                       [&](const Finding& finding) { return finding.source == source.name; });
+  if (!findings.empty() || source.look == nullptr) return findings;
+  if (auto found = source.look(context)) findings.push_back(*std::move(found));
+  return findings;
 }
 
 }  // namespace
@@ -83,24 +113,38 @@ const TopologySource& sourceOfFile(std::string_view text, const std::string& ori
        origin);
 }
 
+Finding findingOfFile(std::string_view text, const std::string& path, std::string_view only) {
+  const TopologySource& source = only.empty() ? sourceOfFile(text, path) : topologySource(only);
+  if (source.read == nullptr) fail(taccInvalidArgument, "{}: the source {} has no files", path, source.name);
+  const bool isOfAnyHost = source.namesHost != nullptr && !source.namesHost(text);
+  return {std::string(source.name), path, source.read(text, path), isOfAnyHost};
+}
+
+void sortByWeight(std::vector<Finding>& findings) {
+  const auto weight = [](const Finding& finding) {
+    return std::ranges::find(table(), finding.source, &TopologySource::name) - table().begin();
+  };
+  std::ranges::stable_sort(findings, {}, weight);
+}
+
 Survey discoverTopology(SourceContext context, std::string_view only) {
   Survey survey;
   std::vector<Finding> findings;
   context.isForced = !only.empty();
-  const std::string_view named = context.file.empty() ? std::string_view()
-                                 : !only.empty()      ? only
-                                                      : sourceOfFile(readText(context.file), context.file).name;
   if (!only.empty()) (void)topologySource(only);
+  const std::vector<Finding> named = findingsOfFiles(context.files, only);
   for (const TopologySource& source : table()) {
     const auto state = [&](std::string text) { survey.states.push_back({std::string(source.name), std::move(text)}); };
     if (!only.empty() && source.name != only) {
       state("not asked");
       continue;
     }
-    const bool mustWork = source.name == only || source.name == named;
+    const bool isNamed = std::ranges::find(named, source.name, &Finding::source) != named.end();
+    std::string origin;
     try {
-      std::optional<Finding> finding = findingOf(source, context, named);
-      if (!finding || finding->topology.hosts() == 0) {
+      std::vector<Finding> all = findingsOf(source, context, named);
+      std::erase_if(all, [](const Finding& finding) { return finding.topology.hosts() == 0; });
+      if (all.empty()) {
         if (source.name == only) {
           fail(taccInvalidUsage, "the source {} was asked for, but knows nothing here: {}", source.name,
                source.summary);
@@ -109,13 +153,18 @@ Survey discoverTopology(SourceContext context, std::string_view only) {
                                      : fmt::format("knows nothing here (not in this build: {})", source.library));
         continue;
       }
-      if (context.hosts.size() > 1)
-        finding->topology = finding->topology.only(namesIn(finding->topology, context.hosts));
-      state(fmt::format("{} hosts, {} levels{}", finding->topology.hosts(), finding->topology.levels(),
-                        finding->origin.empty() ? "" : " from " + finding->origin));
-      findings.push_back(std::move(*finding));
+      std::string text;
+      for (Finding& finding : all) {
+        origin = finding.origin;
+        restrict(finding, context.hosts);
+        text += fmt::format("{}{} hosts, {} levels{}", text.empty() ? "" : "; ", finding.topology.hosts(),
+                            finding.topology.levels(), origin.empty() ? "" : " from " + origin);
+        if (finding.topology.hosts() > 0) findings.push_back(std::move(finding));
+      }
+      state(std::move(text));
     } catch (const Error& error) {
-      if (mustWork) throw;
+      if (isNamed && !origin.empty()) fail(error.result(), "{}: {}", origin, error.what());
+      if (source.name == only || isNamed) throw;
       state(fmt::format("left out: {}", error.what()));
     }
   }

@@ -35,5 +35,6 @@ Topology readProbeFile(std::string_view text, const std::string& origin);
 bool recognisesHwloc(std::string_view text);
 Topology readHwlocFile(std::string_view text, const std::string& origin);
 std::optional<Finding> lookForHwloc(const SourceContext& context);
+bool namesHostInHwloc(std::string_view text);
 
 }  // namespace tacc

@@ -349,8 +349,8 @@ class Reader {
       const std::optional<std::string> bytes = table.text("bytes");
       table.finish();
       InnerLevel level{choose<LevelKind>(levelKindNames, kind, table.where("kind"))};
-      if (level.kind != LevelKind::cache && level.kind != LevelKind::numa && level.kind != LevelKind::socket) {
-        fail(taccInvalidArgument, "{} is \"{}\", but must be cache, numa or socket", table.where("kind"), kind);
+      if (level.kind < LevelKind::cache || level.kind > LevelKind::socket) {
+        fail(taccInvalidArgument, "{} is \"{}\", but must be cache, numa, die or socket", table.where("kind"), kind);
       }
       if (bytes) {
         const std::optional<double> size = parseBytes(*bytes);

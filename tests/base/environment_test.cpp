@@ -63,7 +63,7 @@ TEST(Environment, ReadsEveryVariable) {
                                          "TACC_INIT_TIMEOUT=500ms",
                                          "TACC_ISA=avx2",
                                          "TACC_ALGO=ring",
-                                         "TACC_TOPO_FILE=/etc/net.toml",
+                                         "TACC_TOPO_FILE=/etc/net.toml:node.xml",
                                          "TACC_TOPO_SOURCE=slurm",
                                          "TACC_TUNE_FILE=/etc/tune.toml",
                                          "TACC_DYNAMIC=off",
@@ -84,7 +84,7 @@ TEST(Environment, ReadsEveryVariable) {
   EXPECT_EQ(environment.rendezvous, "node1:29400");
   EXPECT_EQ(environment.jobSecret, "open sesame");
   EXPECT_EQ(environment.transport, "ofi");
-  EXPECT_EQ(environment.topologyFile, "/etc/net.toml");
+  EXPECT_EQ(environment.topologyFiles, (std::vector<std::string>{"/etc/net.toml", "node.xml"}));
   EXPECT_EQ(environment.topologySource, "slurm");
   EXPECT_EQ(environment.tuningFile, "/etc/tune.toml");
   EXPECT_EQ(environment.dynamic, false);
@@ -137,6 +137,12 @@ TEST(Environment, MalformedValueListsWhatIsAllowed) {
   EXPECT_EQ(errorOf("TACC_CMA=yes"), "TACC_CMA=\"yes\" is not valid: allowed are auto, on, off (default: auto)");
   EXPECT_EQ(errorOf("TACC_SPIN=-1"),
             "TACC_SPIN=\"-1\" is not valid: allowed are auto, or microseconds from 0 to 1000000 (default: auto)");
+  for (const std::string value : {"", ":", "a:", ":a", "a::b"}) {
+    EXPECT_EQ(errorOf(("TACC_TOPO_FILE=" + value).c_str()),
+              "TACC_TOPO_FILE=\"" + value +
+                  "\" is not valid: allowed are files that describe the topology, each of any source's kind, with "
+                  "colons between (default: where the sources look)");
+  }
   EXPECT_EQ(errorOf("TACC_JOIN_WIDTH=0"), "TACC_JOIN_WIDTH=\"0\" is not valid: allowed are 1 to 65536 (default: 32)");
   EXPECT_EQ(errorOf("TACC_SHM=hugetlb"),
             "TACC_SHM=\"hugetlb\" is not valid: allowed are memfd, file, off (default: memfd)");

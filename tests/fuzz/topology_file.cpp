@@ -58,7 +58,9 @@ std::vector<Bytes> seeds() {
   for (const char* file : {"xc40.hosts", "ex.hosts"}) add("cray", goldenFile(file).substr(0, 4000));
   add("sunway", "vn000123\nvn000124\nvn000500\n");
   add("hwloc", "pack:2 numa:2 l3:2(size=16MB) core:4 pu:2");
-  if (hasHwloc()) add("hwloc", goldenFile("two_sockets.hwloc.xml"));
+  if (hasHwloc())
+    for (const char* file : {"two_sockets.hwloc.xml", "dies_hbm.hwloc3.xml", "container.hwloc.xml"})
+      add("hwloc", goldenFile(file));
   add("file",
       "hosts = \"cn[001-008]\"\n[[machine]]\nhosts = \"cn[001-008]\"\ncpus = \"0-7+8-15\"\n[[machine.level]]\nkind = "
       "\"numa\"\nsizes = \"2*4\"\nbytes = \"1 GiB\"\n");

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -94,11 +95,108 @@ TEST_F(Machine, AFileOfTheSiteIsFound) {
 
 TEST_F(Machine, TheUsersFileMayBeOfAnyKind) {
   SourceContext with = context();
-  with.file = goldenPath("fat_tree.ibnetdiscover");
+  with.files = {goldenPath("fat_tree.ibnetdiscover")};
   const Survey survey = discoverTopology(with);
   EXPECT_EQ(survey.discovery.topology, golden("fat_tree.ibnetdiscover"));
-  with.file = root_ + "/missing";
+  with.files = {root_ + "/missing"};
   EXPECT_THROW(discoverTopology(with), Error);
+}
+
+constexpr const char* flatNetwork = "hosts = \"node[0-3]\"\n[[level]]\nlatency = \"2 us\"\nbandwidth = \"9 GB/s\"\n";
+
+/// A file for the network, one for the inside of hosts, one with figures: each by its own source, in whatever order.
+TEST_F(Machine, SeveralFilesComplementEachOther) {
+  if (!hasHwloc()) GTEST_SKIP() << "this build has no hwloc";
+  write("/flat.toml", flatNetwork);
+  std::vector<std::string> files = {goldenPath("two_sockets.hwloc.xml"), goldenPath("fat_tree.ibnetdiscover"),
+                                    root_ + "/flat.toml"};
+  std::optional<Discovery> first;
+  for (int order = 0; order < 6; ++order) {
+    SourceContext with = context();
+    with.files = files;
+    const Survey survey = discoverTopology(with);
+    const Topology& topology = survey.discovery.topology;
+    EXPECT_EQ(topology.groups(1), 2u);
+    EXPECT_EQ(topology.level(2).alpha, 2e-6);
+    EXPECT_EQ(topology.level(2).bandwidth, golden("fat_tree.ibnetdiscover").level(2).bandwidth);
+    for (std::uint32_t host = 0; host < 4; ++host) {
+      ASSERT_NE(topology.node(host), nullptr);
+      EXPECT_EQ(*topology.node(host), *golden("two_sockets.hwloc.xml").node(0));
+    }
+    ASSERT_EQ(survey.discovery.contradictions.size(), 1u);
+    EXPECT_THAT(survey.discovery.contradictions[0], HasSubstr("the bandwidth of one stream of level 2 (root) is"));
+    EXPECT_THAT(survey.discovery.contradictions[0], HasSubstr("fat_tree.ibnetdiscover) wins"));
+    EXPECT_THAT(survey.discovery.contradictions[0], HasSubstr("file (" + root_ + "/flat.toml)"));
+    EXPECT_THAT(stateOf(survey, "hwloc"), HasSubstr("two_sockets.hwloc.xml"));
+    if (!first) first = survey.discovery;
+    EXPECT_EQ(survey.discovery.facts, first->facts);
+    std::ranges::next_permutation(files);
+  }
+}
+
+TEST_F(Machine, FilesOfOneKindCountInTheirOrder) {
+  write("/a.toml", "hosts = \"node[0-3]\"\n[node]\nuplink = \"5 GB/s\"\n");
+  write("/b.toml", "hosts = \"node[0-3]\"\n[node]\nuplink = \"9 GB/s\"\nlatency = \"1 us\"\n");
+  SourceContext with = context();
+  with.files = {root_ + "/b.toml", root_ + "/a.toml"};
+  const Discovery b = discoverTopology(with).discovery;
+  EXPECT_EQ(b.topology.level(0).uplink, 9e9);
+  ASSERT_EQ(b.contradictions.size(), 1u);
+  EXPECT_THAT(b.contradictions[0], HasSubstr("/b.toml) wins"));
+  with.files = {root_ + "/a.toml", root_ + "/b.toml"};
+  const Discovery a = discoverTopology(with).discovery;
+  EXPECT_EQ(a.topology.level(0).uplink, 5e9);
+  EXPECT_EQ(a.topology.level(0).alpha, 1e-6);
+}
+
+TEST_F(Machine, WhatIsWrongInOneOfSeveralFilesNamesIt) {
+  write("/bad.toml", "hosts = \"node[0-3]\"\n[[level]]\nkynd = \"leaf\"\n");
+  write("/other.toml", "hosts = \"other[0-3]\"\n");
+  SourceContext with = context({"node0", "node1"});
+  const auto error = [&](const std::string& file) {
+    with.files = {goldenPath("fat_tree.ibnetdiscover"), file};
+    return messageOf([&] { discoverTopology(with); });
+  };
+  EXPECT_THAT(error(root_ + "/bad.toml"), HasSubstr(root_ + "/bad.toml:3"));
+  EXPECT_THAT(error(root_ + "/missing"), HasSubstr(root_ + "/missing cannot be read"));
+  EXPECT_THAT(error(root_ + "/other.toml"),
+              HasSubstr(root_ + "/other.toml: the topology does not have the hosts node"));
+  EXPECT_EQ(error(goldenPath("fat_tree.ibnetdiscover")), "no error");
+}
+
+TEST_F(Machine, AForcedSourceTakesTheFilesOfItsKind) {
+  write("/a.toml", "hosts = \"node[0-3]\"\n[node]\nuplink = \"5 GB/s\"\n");
+  SourceContext with = context();
+  with.files = {root_ + "/a.toml", goldenPath("fat_tree.ibnetdiscover")};
+  EXPECT_EQ(discoverTopology(with, "ibnet").discovery.topology, golden("fat_tree.ibnetdiscover"));
+  EXPECT_EQ(discoverTopology(with, "file").discovery.topology.levels(), 2);
+  EXPECT_THAT(messageOf([&] { discoverTopology(with, "slurm"); }), HasSubstr("none of the files"));
+  EXPECT_THAT(messageOf([&] { discoverTopology(with, "slurm"); }), HasSubstr(root_ + "/a.toml"));
+}
+
+/// An lstopo file of one host does not have to know the others; one that names no host is of all of them.
+TEST_F(Machine, InsidesAreOfTheHostTheyNameOrOfAllOthers) {
+  if (!hasHwloc()) GTEST_SKIP() << "this build has no hwloc";
+  std::string xml = readText(goldenPath("cxl.hwloc.xml"));
+  xml.replace(xml.find("value=\"cxl1\""), 12, "value=\"node2\"");
+  write("/named.xml", xml);
+  write("/kind.txt", "pack:1 core:6 pu:1\n");
+  SourceContext with = context({"node0", "node2", "node3"});
+  with.files = {root_ + "/kind.txt", root_ + "/named.xml", goldenPath("fat_tree.ibnetdiscover")};
+  const Discovery found = discoverTopology(with).discovery;
+  ASSERT_EQ(found.topology.hosts(), 3u);
+  EXPECT_EQ(found.topology.node(0)->cores.size(), 6u);
+  EXPECT_EQ(found.topology.node(1)->cores.size(), 8u);
+  EXPECT_EQ(found.topology.node(2)->cores.size(), 6u);
+  EXPECT_THAT(found.contradictions, IsEmpty());
+  with.files = {root_ + "/named.xml", goldenPath("fat_tree.ibnetdiscover")};
+  EXPECT_EQ(discoverTopology(with).discovery.topology.node(0), nullptr);
+  // A host that the network does not have is said, where all of it is looked at.
+  with = context();
+  with.files = {goldenPath("cxl.hwloc.xml"), goldenPath("fat_tree.ibnetdiscover")};
+  const std::vector<std::string> said = discoverTopology(with).discovery.contradictions;
+  ASSERT_EQ(said.size(), 1u);
+  EXPECT_THAT(said[0], HasSubstr("cxl.hwloc.xml) has the host cxl1, which ibnet"));
 }
 
 TEST_F(Machine, BrokenFilesOfTheSiteAreLeftOutButThoseOfTheUserAreErrors) {
@@ -107,7 +205,7 @@ TEST_F(Machine, BrokenFilesOfTheSiteAreLeftOutButThoseOfTheUserAreErrors) {
   EXPECT_THAT(stateOf(survey, "slurm"), HasSubstr("left out: "));
   EXPECT_THROW(discoverTopology(context(), "slurm"), Error);
   SourceContext with = context();
-  with.file = root_ + "/etc/slurm/topology.conf";
+  with.files = {root_ + "/etc/slurm/topology.conf"};
   EXPECT_THROW(discoverTopology(with), Error);
 }
 
@@ -169,6 +267,29 @@ TEST(Merge, RailsComeFromWhoeverKnowsOfSome) {
   EXPECT_THAT(result.contradictions,
               ElementsAre("the rails of level 1 (leaf) are 2 for ibnet (ibnet.txt), but 4 for probe (probe.txt); ibnet "
                           "(ibnet.txt) wins"));
+}
+
+/// Groups from one file, what differs between them and their hosts from another.
+TEST(Merge, FillsUplinksThatDiffer) {
+  const std::string groups = "[[level]]\ngroups = { a = \"n[1-2]\", b = \"n[3-4]\", c = \"n[5-6]\" }\n";
+  const std::string figures =
+      "[node]\nuplink = \"5 GB/s\"\nuplinks = { n4 = \"1 GB/s\" }\n"
+      "[[level]]\ngroups = { x = \"n[5-6]\", y = \"n[1-2]\", z = \"n[3-4]\" }\nuplink = \"8 GB/s\"\n"
+      "uplinks = { x = \"3 GB/s\" }\n";
+  const std::vector<Finding> findings = {finding("slurm", groups), finding("probe", figures)};
+  const Topology merged = merge(findings).topology;
+  EXPECT_EQ(merged.groupName(1, 2), "c");
+  EXPECT_EQ(merged.uplink(1, 0), 8e9);
+  EXPECT_EQ(merged.uplink(1, 2), 3e9);
+  EXPECT_EQ(merged.uplink(0, merged.find("n4").value()), 1e9);
+  EXPECT_EQ(merged.uplink(0, merged.find("n5").value()), 5e9);
+  EXPECT_THAT(merge(findings).facts, Contains(Fact{"uplinks of level 1 (leaf) that differ", "1", "probe (probe.txt)"}));
+  // What the first says of one group stands, and so does what it says of all.
+  const std::vector<Finding> partly = {finding("slurm", groups + "uplinks = { c = \"7 GB/s\" }\n"), findings[1]};
+  EXPECT_EQ(merge(partly).topology.uplink(1, 2), 7e9);
+  EXPECT_EQ(merge(partly).topology.uplink(1, 1), 8e9);
+  const std::vector<Finding> wholly = {finding("slurm", groups + "uplink = \"7 GB/s\"\n"), findings[1]};
+  EXPECT_EQ(merge(wholly).topology.uplink(1, 2), 7e9);
 }
 
 TEST(Merge, ContradictionsNameBothAndTheWinner) {

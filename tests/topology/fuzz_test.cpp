@@ -157,6 +157,10 @@ TEST(Damage, HwlocXml) {
   if (!hasHwloc()) GTEST_SKIP() << "this build has no hwloc";
   fuzz("two_sockets.hwloc.xml", 300);
 }
+TEST(Damage, HwlocXmlOfVersionThree) {
+  if (!hasHwloc()) GTEST_SKIP() << "this build has no hwloc";
+  fuzz("dies_hbm.hwloc3.xml", 300);
+}
 
 TEST(Damage, HwlocWords) {
   if (!hasHwloc()) GTEST_SKIP() << "this build has no hwloc";

@@ -74,6 +74,33 @@ TEST_F(TaccTopo, TellsOfRails) {
   EXPECT_THAT(json, HasSubstr("   \"rails\": 2,"));
 }
 
+TEST_F(TaccTopo, PutsSeveralFilesTogether) {
+  if (!hasHwloc()) GTEST_SKIP() << "this build has no hwloc";
+  const std::string node = goldenPath("two_sockets.hwloc.xml"), fabric = goldenPath("fat_tree.ibnetdiscover");
+  const Ran ran = run("--file " + node + " --file " + fabric);
+  EXPECT_EQ(ran.status, 0) << ran.output;
+  EXPECT_THAT(ran.output, HasSubstr("leaf switch leaf0: 2 hosts node[0-1]"));
+  EXPECT_THAT(ran.output, HasSubstr("inside of hosts: 4 hosts described  <- hwloc (" + node + ")"));
+  const std::string toml = path_ + "/both.toml";
+  EXPECT_EQ(run("--toml " + toml, "TACC_TOPO_FILE=" + fabric + ":" + node).output, "");
+  EXPECT_EQ(run("--digest --file " + toml).output, run("--digest -f " + fabric + " -f " + node).output);
+  const Ran bad = run("--file " + fabric + " --file " + path_ + "/missing");
+  EXPECT_EQ(bad.status, 2);
+  EXPECT_THAT(bad.output, HasSubstr(path_ + "/missing cannot be read"));
+}
+
+TEST_F(TaccTopo, ProbesOnlyAmongRanks) {
+  const std::string nobody = "env -i PATH=$PATH HOME=" + path_;
+  const Ran ran = run("--probe --save", nobody);
+  EXPECT_EQ(ran.status, 2);
+  EXPECT_THAT(ran.output, HasSubstr("nothing says that this process is a rank"));
+  EXPECT_THAT(run("--save", nobody).output, HasSubstr("--probe"));
+  EXPECT_EQ(run("--save", nobody).status, 2);
+  const Ran alone = run("--probe", nobody + " RANK=0 WORLD_SIZE=1 LOCAL_WORLD_SIZE=1 TACC_JOB_SECRET=x");
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_THAT(alone.output, HasSubstr("there is no network to measure"));
+}
+
 TEST_F(TaccTopo, ComparesFiles) {
   const std::string toml = path_ + "/a.toml";
   std::ofstream(toml) << topologyToToml(golden("fat_tree.ibnetdiscover"));

@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "drawing.hpp"
 #include "json.hpp"
+#include "probe.hpp"
 #include "topology/compare.hpp"
 #include "topology/source_registry.hpp"
 #include "topology/text_file.hpp"
@@ -23,9 +24,10 @@ namespace {
 using namespace tacc;
 
 struct Options {
-  std::string file, source, svg;
+  std::vector<std::string> files;
+  std::string source, svg, tomlFile;
   std::vector<std::string> compared;
-  bool toml = false, json = false, digest = false, sources = false;
+  bool toml = false, json = false, digest = false, sources = false, probe = false, save = false;
   std::size_t most = 12;
 };
 
@@ -34,21 +36,18 @@ std::string contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
 }
 
-Finding read(const std::string& path, const std::string& source) {
-  const std::string text = contents(path);
-  const TopologySource& kind = source.empty() ? sourceOfFile(text, path) : topologySource(source);
-  if (kind.read == nullptr) fail(taccInvalidArgument, "the source {} has no files", kind.name);
-  return {std::string(kind.name), path, kind.read(text, path)};
-}
+Finding read(const std::string& path, const std::string& source) { return findingOfFile(contents(path), path, source); }
 
 Survey survey(const Options& options) {
-  if (!options.file.empty()) {
-    const Finding finding = read(options.file, options.source);
-    return {merge(std::span(&finding, 1)), {}};
+  if (!options.files.empty()) {
+    std::vector<Finding> findings;
+    for (const std::string& file : options.files) findings.push_back(read(file, options.source));
+    sortByWeight(findings);
+    return {merge(findings), {}};
   }
   const Environment environment = checkEnvironment();
   SourceContext context;
-  context.file = environment.topologyFile;
+  context.files = environment.topologyFiles;
   context.hosts = {gatherClues(context.surroundings, true)};
   return discoverTopology(std::move(context), options.source.empty() ? environment.topologySource : options.source);
 }
@@ -77,26 +76,45 @@ void listSources() {
   }
 }
 
-int run(const Options& options) {
-  if (options.sources) return listSources(), 0;
-  if (!options.compared.empty()) return compare(options.compared, options.source);
-  const Survey found = survey(options);
+void writeFile(const std::string& path, const std::string& text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+  if (!file.flush()) failErrno("{} cannot be written", path);
+}
+
+void show(const Survey& found, const Options& options) {
   const Topology& topology = found.discovery.topology;
-  if (!options.svg.empty()) {
-    std::ofstream file(options.svg, std::ios::binary);
-    file << drawing(topology);
-    if (!file.flush()) failErrno("{} cannot be written", options.svg);
-  }
-  if (options.toml) {
+  if (!options.svg.empty()) writeFile(options.svg, drawing(topology));
+  if (options.toml && options.tomlFile.empty()) {
     fmt::print("{}", topologyToToml(topology));
   } else if (options.json) {
     fmt::print("{}", topologyToJson(topology));
   } else if (options.digest) {
     fmt::print("{}\n", digestText(topology));
-  } else {
+  } else if (!options.toml) {
     fmt::print("{}", treeText(topology, options.most));
-    printSources(found);
+    if (!options.probe) printSources(found);
   }
+}
+
+int probe(const Options& options) {
+  const ProbedNetwork network = probeNetwork();
+  if (network.rank != 0) return 0;
+  if (!options.tomlFile.empty()) writeTo(options.tomlFile, network);
+  if (options.save) fmt::print(stderr, "tacc_topo: kept as {}\n", keep(network));
+  Survey found;
+  found.discovery.topology = *network.topology;
+  show(found, options);
+  return 0;
+}
+
+int run(const Options& options) {
+  if (options.sources) return listSources(), 0;
+  if (!options.compared.empty()) return compare(options.compared, options.source);
+  if (options.probe) return probe(options);
+  const Survey found = survey(options);
+  if (!options.tomlFile.empty()) writeFile(options.tomlFile, topologyToToml(found.discovery.topology));
+  show(found, options);
   return 0;
 }
 
@@ -106,11 +124,20 @@ int main(int argc, char** argv) {
   CLI::App app(
       "Shows the topology: levels of the network with latency and bandwidth, groups of hosts, the inside of hosts.");
   Options options;
-  app.add_option("--file,-f", options.file,
-                 "read this file (- for standard input) instead of looking around; any source's kind");
+  auto* const files = app.add_option("--file,-f", options.files,
+                                     "read this file (- for standard input) instead of looking around; any source's "
+                                     "kind; several times: files that complement each other");
+  files->expected(1)->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--source", options.source, "ask only this source, or: what kind the file is");
   app.add_option("--svg", options.svg, "also draw it into this file");
-  app.add_flag("--toml", options.toml, "write it as TOML, for TACC_TOPO_FILE");
+  auto* const toml =
+      app.add_option("--toml", options.tomlFile, "write it as TOML, for TACC_TOPO_FILE: into this file, or here")
+          ->expected(0, 1);
+  auto* const probing = app.add_flag("--probe", options.probe,
+                                     "measure the network between the ranks that a launcher starts, one on every host")
+                            ->excludes(files);
+  app.add_flag("--save", options.save, "keep what was measured, so that jobs on these hosts need not measure")
+      ->needs(probing);
   app.add_flag("--json", options.json, "write all of it as JSON, for other programs");
   app.add_flag("--digest", options.digest, "write only the digest, by which ranks compare topologies");
   app.add_flag("--sources", options.sources, "list the sources");
@@ -119,6 +146,7 @@ int main(int argc, char** argv) {
   app.add_option("--diff", options.compared, "two files: say what is different; status 1 if anything is")->expected(2);
   try {
     app.parse(argc, argv);
+    options.toml = toml->count() > 0;
     return run(options);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
