@@ -12,6 +12,7 @@
 #include "topology/slurm.hpp"
 #include "topology/slurm_lines.hpp"
 #include "topology/switch_tree.hpp"
+#include "topology/text_file.hpp"
 
 namespace tacc {
 namespace {
@@ -21,17 +22,31 @@ constexpr std::array<std::string_view, 5> kindNames = {"tree", "block", "ring", 
 
 bool isSaid(const YAML::Node& node) { return node && !node.IsNull() && !(node.IsScalar() && node.Scalar().empty()); }
 
+/// Of several the library gives the first. It can also give all, but then some damaged files never end.
+void checkOneDocument(std::string_view text, const std::string& origin) {
+  std::size_t number = 0, mark = 0;
+  bool says = false;
+  for (const std::string_view line : linesOf(text)) {
+    ++number;
+    const std::vector<std::string_view> words = wordsOf(line);
+    if (line.starts_with("---") && (line.size() == 3 || line[3] == ' ')) {
+      if (says) mark = number;
+      if (words.size() < 2) continue;
+    }
+    if (words.empty() || words.front().starts_with('#') || line.starts_with('%') || line.starts_with("...")) continue;
+    if (mark > 0) {
+      fail(taccInvalidArgument, "{}:{}: a second document begins; a topology.yaml is one list of topologies", origin,
+           mark);
+    }
+    says = true;
+  }
+}
+
 class YamlReader {
  public:
   YamlReader(const std::string& origin, const SlurmSite& site) : origin_(origin), site_(site) {}
 
-  Topology read(const std::vector<YAML::Node>& documents) {
-    YAML::Node file;
-    for (const YAML::Node& document : documents) {
-      if (document.IsNull()) continue;
-      if (isSaid(file)) reject(document, "a second document begins; a topology.yaml is one list of topologies");
-      file.reset(document);
-    }
+  Topology read(const YAML::Node& file) {
     if (file.IsMap())
       entries_.push_back(readEntry(file));
     else if (file.IsSequence())
@@ -308,8 +323,9 @@ bool hasYaml() noexcept { return true; }
 
 Topology topologyFromSlurmYaml(std::string_view text, const std::string& origin, const SlurmSite& site) {
   if (text.size() > mostYamlBytes) fail(taccInvalidArgument, "{}: larger than {} MiB", origin, mostYamlBytes >> 20);
+  checkOneDocument(text, origin);
   try {
-    return YamlReader(origin, site).read(YAML::LoadAll(std::string(text)));
+    return YamlReader(origin, site).read(YAML::Load(std::string(text)));
   } catch (const YAML::Exception& error) {
     fail(taccInvalidArgument, "{}: no YAML: {}", origin, error.what());
   }

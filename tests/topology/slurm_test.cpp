@@ -412,6 +412,7 @@ TEST(SlurmYaml, BadFilesAreNamed) {
   EXPECT_THAT(error(named("a", tree1) + named("a", block1)), HasSubstr("the topology a stands twice"));
   EXPECT_THAT(error(named("a", tree1 + "\n  " + tree1)), HasSubstr("t.yaml:3: the key tree stands twice"));
   EXPECT_THAT(error(named("a", tree1) + "---\n" + named("b", block1)), HasSubstr("a second document begins"));
+  EXPECT_THAT(error(","), HasSubstr("a topology.yaml is a list"));
   EXPECT_THAT(error(named("x", "hypercube: {corners: [a]}")),
               HasSubstr("of the kind hypercube, of which nothing is known"));
   EXPECT_THAT(error(named("f", "flat: true")), HasSubstr("the topology f is flat: it groups no hosts"));
