@@ -38,15 +38,19 @@ bool hasYaml() noexcept;
 /// "block.node", "pod1:3:0:1.node7" with "torus:x:y:z.node". An empty topology if no host has a place in it.
 Topology topologyFromSlurmAddresses(std::span<const HostClues> hosts);
 
+/// The same with the names that hosts give themselves, where Slurm's name of a node is another (NodeHostname, as in
+/// clouds) and SLURM_TOPOLOGY_ADDR, which ends in Slurm's name, says so.
+Topology withNamesOfHosts(Topology topology, std::span<const HostClues> hosts);
+
 /// Which topology a partition has, as slurm.conf says it.
 struct SlurmPartition {
   std::string topology;  // a name of topology.yaml
   std::string where;     // "slurm.conf:12"
 };
 
-/// Of the job's partition, from the slurm.conf in this folder, else from SLURM_CONF. Nothing outside a job, without a
-/// slurm.conf, and where it names none. Throws Error (taccInvalidArgument) if it may stand in a file that is included
-/// and cannot be read.
+/// Of the job's partition, from the slurm.conf in this folder, else SLURM_CONF, else the usual places. Nothing outside
+/// a job, without a slurm.conf, and where it names none. Throws Error (taccInvalidArgument) if it may stand in a file
+/// that is included and cannot be read.
 std::optional<SlurmPartition> topologyOfPartition(const std::string& folder, const SlurmSite& site);
 
 /// ClusterName of that slurm.conf, else SLURM_CLUSTER_NAME; empty: not known.

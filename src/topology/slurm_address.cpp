@@ -159,6 +159,22 @@ Topology topologyOfCoordinates(const std::vector<Place>& places) {
 
 }  // namespace
 
+Topology withNamesOfHosts(Topology topology, std::span<const HostClues> hosts) {
+  std::map<std::string_view, std::string_view> ownNames;  // by Slurm's
+  for (const HostClues& host : hosts) {
+    if (host.slurmAddress.empty() || host.slurmPattern.empty() || topology.findHost(host.host)) continue;
+    std::string_view name = host.slurmAddress;
+    for (auto left = std::ranges::count(host.slurmPattern, '.'); left > 0 && !name.empty(); --left)
+      name.remove_prefix(std::min(name.find('.'), name.size() - 1) + 1);
+    if (topology.find(name)) ownNames.emplace(name, host.host);
+  }
+  if (ownNames.empty()) return topology;
+  TopologyDraft draft = draftOf(topology);
+  for (std::string& host : draft.hosts)
+    if (const auto own = ownNames.find(host); own != ownNames.end()) host = own->second;
+  return build(std::move(draft));
+}
+
 Topology topologyFromSlurmAddresses(std::span<const HostClues> hosts) {
   std::vector<Place> places;
   const Place* first = nullptr;  // with a place

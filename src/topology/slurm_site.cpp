@@ -15,6 +15,7 @@ struct Conf {
 std::optional<Conf> findConf(const std::string& folder, const SlurmSite& site) {
   std::vector<std::string> paths = {folder + "slurm.conf"};
   if (const std::string named = site.valueOf("SLURM_CONF"); !named.empty()) paths.push_back(site.root + named);
+  for (const char* usual : {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}) paths.push_back(site.root + usual);
   for (const std::string& path : paths)
     if (auto text = readTextIfThere(path)) return Conf{path, std::move(*text)};
   return std::nullopt;

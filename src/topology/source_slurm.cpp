@@ -80,7 +80,7 @@ std::optional<Finding> lookForSlurm(const SourceContext& context) {
       if (!text) continue;
       Topology topology = readFile(*text, path, site);
       if (topology.hosts() == 0) return std::nullopt;
-      return Finding{"slurm", path, std::move(topology)};
+      return Finding{"slurm", path, withNamesOfHosts(std::move(topology), context.hosts)};
     }
   }
   Topology topology = topologyFromSlurmAddresses(context.hosts);

@@ -14,7 +14,6 @@
 namespace tacc::test {
 namespace {
 
-using testing::ElementsAre;
 using testing::HasSubstr;
 
 /// "((a[1-2]) (a[3-4])) (b1)": groups in brackets, hosts as a list, "4x2:" before what a torus joins.
@@ -87,8 +86,7 @@ TEST(SlurmConf, LinesAsSlurmReadsThem) {
       {"the file ends in a backslash", "SwitchName=l1 Nodes=n[1-2]\nSwitchName=l2 Nodes=n[3-4] \\", twoShape},
       {"several brackets", "SwitchName=a Nodes=r[1-2]n[01-02]\nSwitchName=b Nodes=r3-n[9-11]-ib\n",
        "(r1n[01-02],r2n[01-02]) (r3-n[9-11]-ib)"},
-      {"zeros before numbers", "SwitchName=a Nodes=n[008-011]\nSwitchName=b Nodes=n[8-11]\n",
-       "(n[008-011]) (n[8-11])"},
+      {"zeros before numbers", "SwitchName=a Nodes=n[008-011]\nSwitchName=b Nodes=n[8-11]\n", "(n[008-011]) (n[8-11])"},
   });
 }
 
@@ -487,6 +485,34 @@ TEST_F(SlurmFolder, LookingAroundInAJob) {
   context.hosts.clear();
   for (const char* host : {"n1", "n2", "n3", "n4"}) context.hosts.emplace_back().host = host;
   EXPECT_EQ(shape(look()), "2x2: n[1-4]");
+}
+
+/// In clouds NodeHostname often is another name than NodeName, by which the files go.
+TEST_F(SlurmFolder, HostsThatSlurmCallsOtherwise) {
+  write("/etc/slurm/topology.conf", twoLeaves);
+  SourceContext context;
+  context.surroundings = {root_, [](const std::string&) { return std::string(); }};
+  for (int i = 1; i < 4; ++i) {
+    HostClues& host = context.hosts.emplace_back();
+    host.host = fmt::format("ip-10-0-0-{}", i);
+    host.slurmAddress = fmt::format("l{}.n{}", (i + 1) / 2, i);
+    host.slurmPattern = "switch.node";
+  }
+  EXPECT_EQ(shape(discoverTopology(context, "slurm").discovery.topology), "(ip-10-0-0-[1-2]) (ip-10-0-0-3)");
+  context.hosts[1].slurmAddress = "l1.n9";
+  EXPECT_THAT(messageOf([&] { discoverTopology(context, "slurm"); }), HasSubstr("does not have the host ip-10-0-0-2"));
+  context.hosts[1].slurmAddress.clear();
+  EXPECT_THAT(messageOf([&] { discoverTopology(context, "slurm"); }), HasSubstr("does not have the host ip-10-0-0-2"));
+}
+
+/// Where hosts stand in a torus counts, also where others only know groups.
+TEST_F(SlurmFolder, ATorusIsMoreThanGroups) {
+  if (!hasYaml()) GTEST_SKIP() << "this build has no yaml-cpp";
+  write("/etc/slurm/topology.yaml", named("t", torus1));
+  write("/etc/tacc/topology.toml", "hosts = \"n[1-6]\"\n");
+  SourceContext context;
+  context.surroundings = {root_, [](const std::string&) { return std::string(); }};
+  EXPECT_EQ(shape(discoverTopology(context).discovery.topology), "2x3: n[1-6]");
 }
 
 /// Hosts n0, n1, ... with these addresses.
