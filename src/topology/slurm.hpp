@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,21 +15,24 @@
 
 namespace tacc {
 
-/// Where a reader finds what stands beside the file that it reads.
+/// What a reader has to know beside the file that it reads.
 struct SlurmSite {
-  std::string root;                                              // before absolute paths; see Surroundings
-  std::function<std::string(const std::string&)> variable = {};  // of the environment; empty: none is set
-  std::vector<std::string> hosts = {};                           // of the job; empty: not known
+  std::string root = {};                // before absolute paths; see Surroundings
+  std::string conf = {};                // SLURM_CONF
+  std::string clusterName = {};         // SLURM_CLUSTER_NAME
+  std::string partition = {};           // of the job; empty: not known
+  std::vector<std::string> hosts = {};  // of the job; empty: not known
 
-  std::string valueOf(const std::string& name) const { return variable ? variable(name) : std::string(); }
+  /// As the environment says it; the hosts stay empty.
+  static SlurmSite in(const Surroundings& surroundings);
 };
 
 /// topology.conf, or what `scontrol show topology` prints. Throws Error (taccInvalidArgument) that names file and line.
 Topology topologyFromSlurmConf(std::string_view text, const std::string& origin, const SlurmSite& site = {});
 
-/// topology.yaml: the topology of the job's partition (SLURM_JOB_PARTITION, and its line in the slurm.conf beside the
-/// file), else the first that is the cluster's default, else the first. A flat one has all hosts that the file names,
-/// and no groups. Needs yaml-cpp; without it an Error (taccInvalidUsage) says so.
+/// topology.yaml: the topology of the job's partition (as its line in the slurm.conf beside the file says), else the
+/// first that is the cluster's default, else the first. A flat one has all hosts that the file names, and no groups.
+/// Needs yaml-cpp; without it an Error (taccInvalidUsage) says so.
 Topology topologyFromSlurmYaml(std::string_view text, const std::string& origin, const SlurmSite& site = {});
 bool hasYaml() noexcept;
 
@@ -53,7 +55,7 @@ struct SlurmPartition {
 /// that is included and cannot be read.
 std::optional<SlurmPartition> topologyOfPartition(const std::string& folder, const SlurmSite& site);
 
-/// ClusterName of that slurm.conf, else SLURM_CLUSTER_NAME; empty: not known.
+/// ClusterName of that slurm.conf, else as the site says; empty: not known.
 std::string slurmClusterName(const std::string& folder, const SlurmSite& site);
 
 /// Switches as Slurm lets a site write them, as a tree: those that share switches below them become one, since a

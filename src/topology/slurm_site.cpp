@@ -14,7 +14,7 @@ struct Conf {
 
 std::optional<Conf> findConf(const std::string& folder, const SlurmSite& site) {
   std::vector<std::string> paths = {folder + "slurm.conf"};
-  if (const std::string named = site.valueOf("SLURM_CONF"); !named.empty()) paths.push_back(site.root + named);
+  if (!site.conf.empty()) paths.push_back(site.root + site.conf);
   for (const char* usual : {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}) paths.push_back(site.root + usual);
   for (const std::string& path : paths)
     if (auto text = readTextIfThere(path)) return Conf{path, std::move(*text)};
@@ -22,6 +22,14 @@ std::optional<Conf> findConf(const std::string& folder, const SlurmSite& site) {
 }
 
 }  // namespace
+
+SlurmSite SlurmSite::in(const Surroundings& surroundings) {
+  return {surroundings.root,
+          surroundings.variable("SLURM_CONF"),
+          surroundings.variable("SLURM_CLUSTER_NAME"),
+          surroundings.variable("SLURM_JOB_PARTITION"),
+          {}};
+}
 
 std::string slurmClusterName(const std::string& folder, const SlurmSite& site) {
   std::string name;
@@ -32,18 +40,17 @@ std::string slurmClusterName(const std::string& folder, const SlurmSite& site) {
       if (const auto said = line.value("ClusterName")) name = *said;
     });
   }
-  return name.empty() ? site.valueOf("SLURM_CLUSTER_NAME") : name;
+  return name.empty() ? site.clusterName : name;
 }
 
 std::optional<SlurmPartition> topologyOfPartition(const std::string& folder, const SlurmSite& site) {
-  const std::string wanted = site.valueOf("SLURM_JOB_PARTITION");
-  if (wanted.empty()) return std::nullopt;
+  if (site.partition.empty()) return std::nullopt;
   const std::optional<Conf> conf = findConf(folder, site);
   if (!conf) return std::nullopt;
   std::optional<SlurmPartition> found, standard;  // a line of PartitionName=DEFAULT is for all that follow it
   bool isThere = false;
   std::vector<std::string> missing;
-  const SlurmIncludes includes{site.root, [&] { return site.valueOf("SLURM_CLUSTER_NAME"); }, &missing};
+  const SlurmIncludes includes{site.root, [&] { return site.clusterName; }, &missing};
   readSlurmLines(conf->text, conf->path, includes, [&](const SlurmLine& line) {
     if (line.pairs.empty() || !sameIgnoringCase(line.pairs.front().first, "PartitionName")) return;
     const std::string& name = line.pairs.front().second;
@@ -52,7 +59,7 @@ std::optional<SlurmPartition> topologyOfPartition(const std::string& folder, con
         topology && !topology->empty() ? std::optional(SlurmPartition{*topology, line.where}) : std::nullopt;
     if (sameIgnoringCase(name, "DEFAULT")) {
       if (said) standard = said;
-    } else if (name == wanted) {
+    } else if (name == site.partition) {
       isThere = true;
       found = said ? said : standard;
     }
@@ -61,7 +68,7 @@ std::optional<SlurmPartition> topologyOfPartition(const std::string& folder, con
     fail(taccInvalidArgument,
          "{}: the topology of the job's partition {} is not known: it may stand in {}, which is included and cannot be "
          "read",
-         conf->path, shownText(wanted), missing.front());
+         conf->path, shownText(site.partition), missing.front());
   }
   return found;
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/error.hpp"
 #include "topology/slurm.hpp"
 #include "topology/slurm_lines.hpp"
 #include "topology/sources.hpp"
@@ -56,26 +57,27 @@ Topology readFile(std::string_view text, const std::string& origin, const SlurmS
   return looksLikeYaml(text) ? topologyFromSlurmYaml(text, origin, site) : topologyFromSlurmConf(text, origin, site);
 }
 
-}  // namespace
-
-bool recognisesSlurm(std::string_view text) { return looksLikeConf(text) || looksLikeYaml(text); }
-
-Topology readSlurmFile(std::string_view text, const std::string& origin) {
-  return readFile(text, origin, {"", Surroundings::here().variable, {}});
+/// The partition that all hosts name; one job may have several.
+std::string partitionOf(const std::vector<HostClues>& hosts) {
+  std::string partition;
+  for (const HostClues& host : hosts) {
+    if (host.slurmPartition.empty() || host.slurmPartition == partition) continue;
+    if (!partition.empty()) return "";
+    partition = host.slurmPartition;
+  }
+  return partition;
 }
 
-/// Slurm itself prefers topology.yaml; both lie beside slurm.conf. A job without the files has its address.
-std::optional<Finding> lookForSlurm(const SourceContext& context) {
-  SlurmSite site{context.surroundings.root, context.surroundings.variable, {}};
+std::optional<Finding> lookForFiles(const SourceContext& context) {
+  SlurmSite site = SlurmSite::in(context.surroundings);
+  site.partition = partitionOf(context.hosts);
   for (const HostClues& host : context.hosts) site.hosts.push_back(host.host);
   std::vector<std::string> folders;
-  if (const std::string conf = context.surroundings.variable("SLURM_CONF"); conf.find('/') != std::string::npos) {
-    folders.push_back(folderOf(conf));
-  }
+  if (site.conf.find('/') != std::string::npos) folders.push_back(folderOf(site.conf));
   for (const char* folder : {"/etc/slurm/", "/run/slurm/conf/", "/etc/slurm-llnl/"}) folders.emplace_back(folder);
   for (const std::string& folder : folders) {
     for (const char* name : {"topology.yaml", "topology.conf"}) {
-      const std::string path = context.surroundings.root + folder + name;
+      const std::string path = site.root + folder + name;
       const auto text = readTextIfThere(path);
       if (!text) continue;
       Topology topology = readFile(*text, path, site);
@@ -83,9 +85,42 @@ std::optional<Finding> lookForSlurm(const SourceContext& context) {
       return Finding{"slurm", path, withNamesOfHosts(std::move(topology), context.hosts)};
     }
   }
+  return std::nullopt;
+}
+
+bool knowsAll(const Topology& topology, const std::vector<HostClues>& hosts) {
+  return std::ranges::all_of(hosts, [&](const HostClues& host) { return topology.findHost(host.host).has_value(); });
+}
+
+}  // namespace
+
+bool recognisesSlurm(std::string_view text) { return looksLikeConf(text) || looksLikeYaml(text); }
+
+Topology readSlurmFile(std::string_view text, const std::string& origin) {
+  return readFile(text, origin, SlurmSite::in(Surroundings::here()));
+}
+
+/// Slurm itself prefers topology.yaml; both lie beside slurm.conf. A job without the files has its address, and so has
+/// one whose files do not serve it.
+std::optional<Finding> lookForSlurm(const SourceContext& context) {
+  const bool haveAddresses = context.hosts.size() > 1 && std::ranges::none_of(context.hosts, [](const HostClues& host) {
+                               return host.slurmAddress.empty();
+                             });
+  std::optional<Finding> found;
+  std::string trouble;
+  try {
+    found = lookForFiles(context);
+    if (found && (!haveAddresses || knowsAll(found->topology, context.hosts))) return found;
+    if (found) trouble = found->origin + ", which lacks hosts of the job";
+  } catch (const Error& error) {
+    if (!haveAddresses) throw;
+    trouble = error.what();
+  }
   Topology topology = topologyFromSlurmAddresses(context.hosts);
-  if (topology.hosts() == 0) return std::nullopt;
-  return Finding{"slurm", "SLURM_TOPOLOGY_ADDR", std::move(topology)};
+  if (topology.hosts() == 0 && !trouble.empty() && !found) fail(taccInvalidArgument, "{}", trouble);
+  if (topology.hosts() == 0) return found;
+  return Finding{"slurm", trouble.empty() ? "SLURM_TOPOLOGY_ADDR" : "SLURM_TOPOLOGY_ADDR, not " + trouble,
+                 std::move(topology)};
 }
 
 }  // namespace tacc

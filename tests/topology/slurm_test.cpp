@@ -247,7 +247,7 @@ class SlurmFolder : public testing::Test {
     return root_ + path;
   }
   SlurmSite site() {
-    return {root_, [this](const std::string& name) { return variables_[name]; }, {}};
+    return SlurmSite::in({root_, [this](const std::string& name) { return variables_[name]; }});
   }
   std::string conf(const std::string& path) {
     return messageOf([&] { shape_ = shape(topologyFromSlurmConf(readText(root_ + path), root_ + path, site())); });
@@ -470,14 +470,20 @@ TEST_F(SlurmFolder, LookingAroundInAJob) {
   context.surroundings = {root_, [this](const std::string& name) { return variables_[name]; }};
   for (const char* host : {"n4.example.org", "n1"}) context.hosts.emplace_back().host = host;
   const auto look = [&] { return discoverTopology(context).discovery.topology; };
+  const auto beIn = [&](const char* first, const char* second) {
+    context.hosts[0].slurmPartition = first;
+    context.hosts[1].slurmPartition = second;
+  };
   write("/etc/slurm/topology.yaml",
         named("f", "cluster_default: true\n  flat: true") + named("a", tree1) + named("r", ring1));
   EXPECT_EQ(look().hosts(), 0u) << "flat: nobody says how hosts are grouped, so they are measured";
   write("/etc/slurm/slurm.conf", "PartitionName=gpu Topology=a\nPartitionName=loop Topology=r\n");
-  variables_["SLURM_JOB_PARTITION"] = "gpu";
+  beIn("gpu", "gpu");
   EXPECT_EQ(shape(look()), "(n1) (n4)");
-  variables_["SLURM_JOB_PARTITION"] = "loop";
+  beIn("loop", "");
   EXPECT_EQ(shape(look()), "n[1,4]");
+  beIn("loop", "gpu");
+  EXPECT_EQ(look().hosts(), 0u) << "a job in two partitions has the cluster's topology";
   // Of toruses that differ, the job's own counts.
   write("/etc/slurm/topology.yaml", named("t",
                                           "torus3d: {toruses: [{name: p, dims: {x: 2, y: 2, z: 1}, nodes: 'n[1-4]'}, "
@@ -499,10 +505,33 @@ TEST_F(SlurmFolder, HostsThatSlurmCallsOtherwise) {
     host.slurmPattern = "switch.node";
   }
   EXPECT_EQ(shape(discoverTopology(context, "slurm").discovery.topology), "(ip-10-0-0-[1-2]) (ip-10-0-0-3)");
-  context.hosts[1].slurmAddress = "l1.n9";
-  EXPECT_THAT(messageOf([&] { discoverTopology(context, "slurm"); }), HasSubstr("does not have the host ip-10-0-0-2"));
+  // Of a host that the file lacks Slurm's own word counts; without it nothing is known.
+  context.hosts[1].slurmAddress = "l2.n9";
+  EXPECT_EQ(shape(discoverTopology(context, "slurm").discovery.topology), "(ip-10-0-0-1) (ip-10-0-0-[2-3])");
   context.hosts[1].slurmAddress.clear();
   EXPECT_THAT(messageOf([&] { discoverTopology(context, "slurm"); }), HasSubstr("does not have the host ip-10-0-0-2"));
+}
+
+TEST_F(SlurmFolder, AddressesServeWhereFilesDoNot) {
+  write("/etc/slurm/topology.conf", twoLeaves + "SwitchName=top Switches=l[1-3]\n");
+  SourceContext context;
+  context.surroundings = {root_, [](const std::string&) { return std::string(); }};
+  for (int i = 1; i < 5; ++i) context.hosts.emplace_back().host = fmt::format("n{}", i);
+  EXPECT_THAT(messageOf([&] { discoverTopology(context, "slurm"); }), HasSubstr("there is no switch l3"));
+  for (int i = 0; i < 4; ++i) {
+    context.hosts[static_cast<std::size_t>(i)].slurmPattern = "node";
+    context.hosts[static_cast<std::size_t>(i)].slurmAddress = fmt::format("n{}", i + 1);
+  }
+  EXPECT_THAT(messageOf([&] { discoverTopology(context, "slurm"); }), HasSubstr("there is no switch l3"));
+  for (int i = 0; i < 4; ++i) {
+    context.hosts[static_cast<std::size_t>(i)].slurmPattern = "switch.switch.node";
+    context.hosts[static_cast<std::size_t>(i)].slurmAddress = fmt::format("top.l{}.n{}", i / 2 + 1, i + 1);
+  }
+  const Survey survey = discoverTopology(context, "slurm");
+  EXPECT_EQ(shape(survey.discovery.topology), twoShape);
+  const auto slurm = std::ranges::find(survey.states, "slurm", &SourceState::source);
+  EXPECT_THAT(slurm->state, HasSubstr("from SLURM_TOPOLOGY_ADDR, not " + root_ +
+                                      "/etc/slurm/topology.conf:3: there is no switch l3"));
 }
 
 /// Where hosts stand in a torus counts, also where others only know groups.
