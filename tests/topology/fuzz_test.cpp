@@ -129,7 +129,7 @@ TEST(Damage, SlurmYaml) {
 
 /// Includes must not read what never ends, nor without end.
 TEST(Damage, SlurmIncludes) {
-  const std::string lines = "SwitchName=a Nodes=n[1-2]\nInclude %c/x.conf\nSwitchName=b Nodes=n[3-4]\n";
+  const std::string lines = "SwitchName=a Nodes=n[1-2]\n#Include %c/x.conf\nSwitchName=b Nodes=n[3-4] # Include\n";
   std::mt19937 random(12);
   int loaded = 0;
   const int times = rounds(2000);
