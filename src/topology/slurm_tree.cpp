@@ -40,7 +40,7 @@ class Switches {
     takeAwayRepeats();
     if (std::ranges::any_of(parents_, [](const Indices& above) { return above.size() > 1; })) {
       joinThoseThatShare();
-      (void)connect();
+      if (!connect()) fail(taccInternalError, "the joined switches have no names of their own");
       measure();
     }
     shorten();
@@ -146,7 +146,9 @@ class Switches {
 
   /// From below: switches of one height that reach one switch below become one, and so does what is below them.
   void joinThoseThatShare() {
-    int highest = *std::ranges::max_element(height_);
+    const int highest = *std::ranges::max_element(height_);
+    std::set<std::string> taken;
+    for (const SwitchEntry& entry : entries_) taken.insert(entry.name);
     Indices joined(entries_.size());  // forest of what is reached from one switch
     std::iota(joined.begin(), joined.end(), std::size_t{0});
     std::vector<SwitchEntry> result;
@@ -170,6 +172,7 @@ class Switches {
       for (const std::size_t tree : below) trees[rootOf(joined, tree)].push_back(tree);
       for (const std::size_t root : order) {
         SwitchEntry one = merged(members[root]);
+        while (members[root].size() > 1 && !taken.insert(one.name).second) one.name += '+';
         for (const std::size_t tree : trees[root]) one.children.push_back(result[topOf[tree]].name);
         topOf[root] = result.size();
         result.push_back(std::move(one));

@@ -73,6 +73,13 @@ TEST(SlurmConf, TreesOfAllShapes) {
   EXPECT_EQ(shape(golden("meshed.topology.conf")),
             "((login[1-2]) (r5n[08-11])) ((r1n[01-02],r2n[01-02]) (r3n[01-02],r4n[1-2]))");
   EXPECT_EQ(golden("meshed.topology.conf").groupName(2, 1), "agg[1-2]");
+  // What joined switches are called may be a name that a switch has.
+  EXPECT_EQ(shape(topologyOfSwitches(asTree({{"s[1-2]", {"a"}, {}, "1"},
+                                             {"b", {"b"}, {}, "2"},
+                                             {"s1", {}, {"s[1-2]", "b"}, "3"},
+                                             {"s2", {}, {"b"}, "4"}}),
+                                     "t")),
+            "(a) (b)");
 }
 
 /// A tree is the same whatever redundant cables its file lists: all of random fat trees, as against the plain tree.
