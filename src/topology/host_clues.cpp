@@ -86,6 +86,7 @@ HostClues gatherClues(const Surroundings& surroundings, bool withNode) {
   clues.macs = slingshotMacs(surroundings.root);
   clues.slurmAddress = surroundings.variable("SLURM_TOPOLOGY_ADDR");
   clues.slurmPattern = surroundings.variable("SLURM_TOPOLOGY_ADDR_PATTERN");
+  clues.slurmPartition = surroundings.variable("SLURM_JOB_PARTITION");
   if (withNode && hasHwloc()) clues.node = nodeHere();
   return clues;
 }
@@ -101,6 +102,7 @@ std::string cluesToText(const HostClues& clues) {
   for (const std::string& mac : clues.macs) line("mac", mac);
   line("slurm-address", clues.slurmAddress);
   line("slurm-pattern", clues.slurmPattern);
+  line("slurm-partition", clues.slurmPartition);
   if (clues.node) {
     line("cpus", formatCpus(clues.node->cores));
     for (std::size_t i = 0; i < clues.node->levels.size(); ++i) {
@@ -131,6 +133,8 @@ HostClues cluesFromText(std::string_view text) {
       clues.slurmAddress = value;
     else if (key == "slurm-pattern")
       clues.slurmPattern = value;
+    else if (key == "slurm-partition")
+      clues.slurmPartition = value;
     else if (key == "cpus") {
       clues.node.emplace();
       clues.node->cores = parseCpus(value, "clues of a host");

@@ -19,6 +19,7 @@ struct HostClues {
   std::vector<std::string> macs;  // of the Slingshot cards, in the order of their names
   std::string slurmAddress;       // SLURM_TOPOLOGY_ADDR
   std::string slurmPattern;       // SLURM_TOPOLOGY_ADDR_PATTERN
+  std::string slurmPartition;     // SLURM_JOB_PARTITION
   std::optional<NodeDescription> node;
   bool operator==(const HostClues&) const = default;
 };

@@ -16,7 +16,10 @@ namespace {
 constexpr double agreement = 0.25;
 constexpr std::uint32_t none = 0xffffffff;
 
-bool groupsHosts(const Topology& topology) { return topology.levels() > 2; }
+/// A torus of all hosts has no groups, but says more of where they stand than groups would.
+bool groupsHosts(const Topology& topology) {
+  return topology.levels() > 2 || topology.level(topology.root()).wiring == Wiring::torus;
+}
 
 /// How the groups of one level lie in those of another, over the hosts that both topologies have.
 enum class Relation { same, finer, coarser, crossing };

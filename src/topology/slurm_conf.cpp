@@ -1,195 +1,196 @@
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <map>
 
 #include "base/error.hpp"
 #include "base/parse.hpp"
 #include "topology/draft.hpp"
 #include "topology/host_list.hpp"
 #include "topology/slurm.hpp"
+#include "topology/slurm_lines.hpp"
 #include "topology/switch_tree.hpp"
-#include "topology/text_file.hpp"
 
 namespace tacc {
 namespace {
 
-constexpr std::array<std::string_view, 6> keys = {"SwitchName", "Switches",  "Nodes",
-                                                  "LinkSpeed",  "BlockName", "BlockSizes"};
-
-bool sameIgnoringCase(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) {
-    return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
-  });
-}
-
-struct LogicalLine {
-  std::string text;
-  std::size_t number;  // of its first line in the file
+/// What a line is about, and the other keys that it may have. Some stand only in what `scontrol show topology` prints.
+struct Kind {
+  std::string_view name;
+  std::array<std::string_view, 5> others;
 };
+constexpr std::array<Kind, 6> kinds = {{
+    {"SwitchName", {"Switches", "Nodes", "LinkSpeed", "Level"}},
+    {"BlockName", {"Nodes", "BlockIndex", "BlockSize"}},
+    {"AggregatedBlock", {"Nodes", "BlockIndex", "BlockSize"}},
+    {"BlockSizes", {}},
+    {"RingName", {"Nodes", "RingSize"}},
+    {"TorusName", {"Nodes", "Dims", "PlacementDims", "Anchors"}},
+}};
 
-/// Without comments, and with lines that end in a backslash joined to the next.
-std::vector<LogicalLine> logicalLines(std::string_view text) {
-  std::vector<LogicalLine> lines;
-  bool continues = false;
-  std::size_t number = 0;
-  for (std::string_view line : linesOf(text)) {
-    ++number;
-    line = line.substr(0, line.find('#'));
-    if (!continues) lines.push_back({"", number});
-    continues = line.ends_with('\\');
-    if (continues) line.remove_suffix(1);
-    lines.back().text += line;
+std::vector<std::string_view> allKeys() {
+  std::vector<std::string_view> keys;
+  const auto add = [&](std::string_view key) {
+    if (!key.empty() && std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+  };
+  for (const Kind& kind : kinds) {
+    add(kind.name);
+    for (const std::string_view other : kind.others) add(other);
   }
-  return lines;
+  return keys;
 }
 
 class ConfReader {
  public:
-  ConfReader(std::string_view text, const std::string& origin) : origin_(origin) {
-    for (const LogicalLine& line : logicalLines(text)) read(line);
+  ConfReader(std::string_view text, const std::string& origin, const SlurmSite& site) : origin_(origin) {
+    const SlurmIncludes includes{site.root, [&] { return slurmClusterName(folderOf(origin), site); }, nullptr};
+    readSlurmLines(text, origin, includes, [this](const SlurmLine& line) { read(line); });
   }
 
-  Topology topology() {
-    if (!blocks_.blocks.empty() && !switches_.empty()) {
-      fail(taccInvalidArgument, "{}: has both SwitchName and BlockName; a network is a tree or has blocks", origin_);
+  Topology topology(const SlurmSite& site) {
+    std::vector<std::string_view> found;
+    if (!switches_.empty()) found.emplace_back("SwitchName");
+    if (!blocks_.blocks.empty()) found.emplace_back("BlockName");
+    if (!rings_.empty()) found.emplace_back("RingName");
+    if (!toruses_.empty()) found.emplace_back("TorusName");
+    if (found.size() > 1) {
+      fail(taccInvalidArgument, "{}: has both {} and {}; a network is a tree, or has blocks, rings or toruses", origin_,
+           found[0], found[1]);
     }
+    if (!switches_.empty()) return topologyOfSwitches(asTree(std::move(switches_)), origin_);
     if (!blocks_.blocks.empty()) return topologyOfBlocks(blocks_, origin_);
-    if (switches_.empty()) {
-      fail(taccInvalidArgument, "{}: no line begins with SwitchName= or BlockName=, so it is no topology.conf of Slurm",
-           origin_);
-    }
-    return topologyOfSwitches(switches_, origin_);
+    if (!rings_.empty()) return topologyOfGrids(std::move(rings_), "ring", origin_, site.hosts);
+    if (!toruses_.empty()) return topologyOfGrids(std::move(toruses_), "torus", origin_, site.hosts);
+    fail(taccInvalidArgument,
+         "{}: no line begins with SwitchName=, BlockName= or RingName=, so it is no topology.conf of Slurm", origin_);
   }
 
  private:
-  void read(const LogicalLine& line) {
-    where_ = fmt::format("{}:{}", origin_, line.number);
-    std::map<std::string_view, std::string_view> values;
-    for (const std::string_view word : wordsOf(line.text)) {
-      const std::size_t equals = word.find('=');
-      const std::string_view name = word.substr(0, equals);
-      const auto key =
-          std::find_if(keys.begin(), keys.end(), [&](std::string_view one) { return sameIgnoringCase(one, name); });
-      if (equals == std::string_view::npos || key == keys.end()) {
-        const std::string_view meant = nearest(name, keys);
-        fail(taccInvalidArgument, "{}: unknown key \"{}\"{} (allowed: {})", where_, shownText(name),
-             meant.empty() ? std::string() : fmt::format("; did you mean {}?", meant), listOf(keys));
+  void read(const SlurmLine& line) {
+    line_ = &line;
+    if (line.pairs.empty() && line.rest.find("scontrol") != std::string::npos) return;  // the command, copied with it
+    const Kind* kind = nullptr;
+    const std::vector<std::string_view> keys = allKeys();
+    for (std::size_t i = 0; i < line.pairs.size(); ++i) {
+      const std::string& key = line.pairs[i].first;
+      if (std::ranges::none_of(keys, [&](std::string_view one) { return sameIgnoringCase(one, key); })) {
+        const std::string_view meant = nearest(key, keys);
+        reject(fmt::format("unknown key \"{}\"{} (allowed: {})", shownText(key),
+                           meant.empty() ? std::string() : fmt::format("; did you mean {}?", meant), listOf(keys)));
       }
-      if (!values.emplace(*key, word.substr(equals + 1)).second) {
-        fail(taccInvalidArgument, "{}: {} stands twice in one line", where_, *key);
-      }
+      for (std::size_t k = 0; k < i; ++k)
+        if (sameIgnoringCase(line.pairs[k].first, key))
+          reject(fmt::format("{} stands twice in one line", shownText(key)));
+      const auto own = std::ranges::find_if(kinds, [&](const Kind& one) { return sameIgnoringCase(one.name, key); });
+      if (own == kinds.end()) continue;
+      if (kind != nullptr)
+        reject(fmt::format("{} and {} in one line; a line is about one thing", kind->name, own->name));
+      kind = &*own;
     }
-    if (values.empty()) return;
-    if (values.contains("SwitchName"))
-      readSwitch(values);
-    else if (values.contains("BlockName"))
-      readBlock(values);
-    else if (values.contains("BlockSizes") && values.size() == 1)
-      readSizes(values.at("BlockSizes"));
-    else
-      fail(taccInvalidArgument, "{}: a line begins with SwitchName=, BlockName= or BlockSizes=", where_);
+    if (!line.rest.empty()) {
+      reject(fmt::format("\"{}\" is no key=value{}", shownText(line.rest),
+                         line.pairs.empty() ? "" : "; lists of names have no blanks in them"));
+    }
+    if (kind == nullptr) reject("a line begins with SwitchName=, BlockName=, BlockSizes= or RingName=");
+    for (const auto& [key, value] : line.pairs) {
+      if (sameIgnoringCase(key, kind->name)) continue;
+      const auto isOwn = [&](std::string_view one) { return sameIgnoringCase(one, key); };
+      if (std::ranges::none_of(kind->others, isOwn))
+        reject(fmt::format("{} does not belong to a line with {}", shownText(key), kind->name));
+    }
+    if (kind->name == "SwitchName") readSwitch();
+    if (kind->name == "BlockName") blocks_.blocks.push_back({nameOf("BlockName", "block"), names("Nodes"), line.where});
+    if (kind->name == "AggregatedBlock")
+      blocks_.joined.push_back(
+          {*line.value("AggregatedBlock"), names("AggregatedBlock"), size("BlockSize"), line.where});
+    if (kind->name == "BlockSizes") readSizes(*line.value("BlockSizes"));
+    if (kind->name == "RingName") {
+      std::vector<std::string> hosts = names("Nodes");
+      const auto extent = static_cast<std::uint32_t>(hosts.size());
+      rings_.push_back({nameOf("RingName", "ring"), {extent}, std::move(hosts), line.where});
+    }
+    // The hosts are printed in the order of their names there, not in that of their coordinates.
+    if (kind->name == "TorusName" && !line.value("PlacementDims"))
+      toruses_.push_back({nameOf("TorusName", "torus"), {}, names("Nodes"), line.where});
   }
 
-  using Values = std::map<std::string_view, std::string_view>;
+  [[noreturn]] void reject(std::string_view why) const { fail(taccInvalidArgument, "{}: {}", line_->where, why); }
 
-  std::vector<std::string> names(const Values& values, std::string_view key) {
-    if (!values.contains(key)) return {};
+  /// Whether scontrol printed the line: it cuts lines after SLURM_TOPO_LEN characters.
+  bool isPrinted() const {
+    return line_->value("Level") || line_->value("BlockIndex") || line_->value("RingSize") || line_->value("Dims");
+  }
+  std::string_view hintOfCut() const {
+    return isPrinted() ? "; scontrol cuts lines where SLURM_TOPO_LEN is set or long lines are too long for it" : "";
+  }
+
+  std::vector<std::string> names(std::string_view key) {
+    const std::optional<std::string> list = line_->value(key);
+    if (!list || sameIgnoringCase(*list, "(null)")) return {};
     try {
-      std::vector<std::string> result = expandHosts(values.at(key), mostHosts - names_);
+      std::vector<std::string> result = expandSlurmList(*list, mostHosts - names_);
       names_ += result.size();
       return result;
     } catch (const Error& error) {
-      fail(error.result(), "{}: {}", where_, error.what());
+      const bool isCut = list->rfind('[') != list->npos && list->find(']', list->rfind('[')) == list->npos;
+      fail(error.result(), "{}: {}{}", line_->where, error.what(), isCut ? hintOfCut() : "");
     }
   }
 
-  void readSwitch(const Values& values) {
-    if (values.contains("BlockName") || values.contains("BlockSizes")) {
-      fail(taccInvalidArgument, "{}: a switch and a block in one line", where_);
+  std::string nameOf(std::string_view key, std::string_view what) {
+    const std::string name = line_->value(key).value_or("");
+    if (name.empty()) reject(fmt::format("the {} has no name", what));
+    return name;
+  }
+
+  std::uint32_t size(std::string_view key) const {
+    const std::optional<std::string> text = line_->value(key);
+    const auto value = parseInteger(text.value_or("0"), 0, mostHosts);
+    if (!value) reject(fmt::format("{} is a number of hosts, not \"{}\"", key, shownText(*text)));
+    return static_cast<std::uint32_t>(*value);
+  }
+
+  void readSwitch() {
+    const std::vector<std::string> self = names("SwitchName");
+    if (self.size() != 1) reject(fmt::format("a line is about one switch, not {}", self.size()));
+    std::optional<std::int64_t> level;
+    if (const auto text = line_->value("Level")) {
+      level = parseInteger(*text, 0, 0xffff);
+      if (!level) reject(fmt::format("Level is a number from 0 on, not \"{}\"", shownText(*text)));
     }
-    const std::vector<std::string> self = names(values, "SwitchName");
-    if (self.size() != 1) fail(taccInvalidArgument, "{}: a line is about one switch, not {}", where_, self.size());
-    SwitchEntry entry{self.front(), names(values, "Nodes"), names(values, "Switches"), where_};
-    if (entry.hosts.empty() && entry.children.empty()) {
-      fail(taccInvalidArgument, "{}: the switch {} has neither Nodes= nor Switches=", where_, self.front());
+    SwitchEntry entry{self.front(), {}, names("Switches"), line_->where};
+    if (level && *level > 0 && entry.children.empty()) {
+      reject(fmt::format("the switch {} is of level {}, but has no Switches={}", entry.name, *level, hintOfCut()));
     }
+    // What scontrol prints as Nodes of an upper switch are all hosts below it.
+    if (!level || *level == 0) entry.hosts = names("Nodes");
+    if (switches_.size() >= mostHosts) reject("there are too many switches");
     switches_.push_back(std::move(entry));
   }
 
-  void readBlock(const Values& values) {
-    if (!values.contains("Nodes") || values.size() != 2)
-      fail(taccInvalidArgument, "{}: a block has Nodes= and no more", where_);
-    blocks_.blocks.push_back({std::string(values.at("BlockName")), names(values, "Nodes"), where_});
-  }
-
-  void readSizes(std::string_view list) {
-    while (!list.empty()) {
-      const std::size_t comma = std::min(list.find(','), list.size());
-      const auto size = parseInteger(list.substr(0, comma), 1, mostHosts);
-      if (!size || blocks_.sizes.size() >= mostLevels) {
-        fail(taccInvalidArgument, "{}: BlockSizes are numbers of hosts such as 18,36, not \"{}\"", where_,
-             shownText(list));
-      }
-      blocks_.sizes.push_back(static_cast<std::uint32_t>(*size));
-      list.remove_prefix(std::min(comma + 1, list.size()));
+  void readSizes(const std::string& list) {
+    if (!blocks_.sizes.empty()) reject(fmt::format("BlockSizes stands in {} already", blocks_.sizesWhere));
+    blocks_.sizesWhere = line_->where;
+    for (std::size_t begin = 0; begin <= list.size();) {
+      const std::size_t comma = std::min(list.find(',', begin), list.size());
+      const auto one = parseInteger(std::string_view(list).substr(begin, comma - begin), 1, mostHosts);
+      if (!one || blocks_.sizes.size() >= mostLevels)
+        reject(fmt::format("BlockSizes are numbers of hosts such as 18,36, not \"{}\"", shownText(list)));
+      blocks_.sizes.push_back(static_cast<std::uint32_t>(*one));
+      begin = comma + 1;
     }
   }
 
   const std::string& origin_;
-  std::string where_;
-  std::size_t names_ = 0;  // expanded so far, in all lines together
+  const SlurmLine* line_ = nullptr;  // that is read
+  std::size_t names_ = 0;            // expanded so far, in all lines together
   std::vector<SwitchEntry> switches_;
   SlurmBlocks blocks_;
+  std::vector<SlurmGrid> rings_, toruses_;
 };
 
 }  // namespace
 
-Topology topologyFromSlurmConf(std::string_view text, const std::string& origin) {
-  return ConfReader(text, origin).topology();
-}
-
-Topology topologyOfBlocks(const SlurmBlocks& blocks, const std::string& origin) {
-  TopologyDraft draft;
-  std::vector<std::size_t> blockOf;
-  std::map<std::string_view, std::string_view> seen;
-  for (std::size_t b = 0; b < blocks.blocks.size(); ++b) {
-    const SlurmBlocks::Block& block = blocks.blocks[b];
-    if (!seen.try_emplace(block.name, block.where).second) {
-      fail(taccInvalidArgument, "{}: the block {} stands in {} already", block.where, shownText(block.name),
-           seen.at(block.name));
-    }
-    for (const std::string& host : block.hosts) {
-      draft.hosts.push_back(host);
-      blockOf.push_back(b);
-    }
-  }
-  if (draft.hosts.empty()) fail(taccInvalidArgument, "{}: no block has hosts", origin);
-  LevelDraft level;
-  level.level.name = "block";
-  for (const std::size_t b : blockOf) level.groupOf.push_back(blocks.blocks[b].name);
-  draft.levels.push_back(level);
-  std::vector<std::uint32_t> sizes = blocks.sizes;
-  std::sort(sizes.begin(), sizes.end());
-  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
-  for (const std::uint32_t size : sizes) {  // the first is the block itself; the others join whole blocks
-    const std::size_t joined = size / sizes.front();
-    if (joined < 2 || joined >= blocks.blocks.size()) continue;
-    level.level.kind = LevelKind::group;
-    level.level.name = fmt::format("{} blocks", joined);
-    level.groupOf.clear();
-    for (const std::size_t b : blockOf) {
-      level.groupOf.push_back(
-          fmt::format("{} to {}", blocks.blocks[b / joined * joined].name,
-                      blocks.blocks[std::min(b / joined * joined + joined, blocks.blocks.size()) - 1].name));
-    }
-    draft.levels.push_back(level);
-  }
-  try {
-    return build(std::move(draft));
-  } catch (const Error& error) {
-    fail(error.result(), "{}: {}", origin, error.what());
-  }
+Topology topologyFromSlurmConf(std::string_view text, const std::string& origin, const SlurmSite& site) {
+  return ConfReader(text, origin, site).topology(site);
 }
 
 }  // namespace tacc

@@ -1,78 +1,83 @@
-#include <yaml-cpp/yaml.h>
-
-#include <optional>
+#include <algorithm>
+#include <array>
+#include <set>
 
 #include "base/error.hpp"
 #include "base/parse.hpp"
 #include "topology/draft.hpp"
 #include "topology/host_list.hpp"
 #include "topology/slurm.hpp"
+#include "topology/slurm_lines.hpp"
+#include "topology/slurm_yaml_tables.hpp"
 #include "topology/switch_tree.hpp"
 
 namespace tacc {
 namespace {
 
-constexpr std::size_t mostYamlBytes = std::size_t{8} << 20;
+constexpr std::array<std::string_view, 5> kindNames = {"tree", "block", "ring", "torus3d", "flat"};
 
-class YamlReader {
+class YamlReader : private YamlTables {
  public:
-  explicit YamlReader(const std::string& origin) : origin_(origin) {}
+  YamlReader(const std::string& origin, const SlurmSite& site) : YamlTables(origin), site_(site) {}
 
   Topology read(const YAML::Node& file) {
-    if (!file.IsSequence()) reject(file, "a topology.yaml is a list: - topology: NAME");
-    std::optional<YAML::Node> chosen;
-    bool isDefault = false;
-    for (const YAML::Node& entry : file) {
-      checkKeys(entry, {"topology", "cluster_default", "tree", "block", "flat"});
-      if (!entry["topology"]) reject(entry, "it has no key topology, its name");
-      const bool says = entry["cluster_default"] && entry["cluster_default"].as<std::string>() == "true";
-      if ((!entry["tree"] && !entry["block"]) || isDefault || (chosen && !says)) continue;
-      chosen = entry;
-      isDefault = says;
-    }
-    if (!chosen) reject(file, "none of its topologies is a tree or has blocks");
-    return (*chosen)["tree"] ? readTree((*chosen)["tree"]) : readBlocks((*chosen)["block"]);
+    if (file.IsMap())
+      entries_.push_back(readEntry(file));
+    else if (file.IsSequence())
+      for (const YAML::Node& entry : file) entries_.push_back(readEntry(entry));
+    if (entries_.empty()) reject(file, "a topology.yaml is a list: - topology: NAME");
+    std::set<std::string_view> names;
+    for (const Entry& entry : entries_)
+      if (!names.insert(entry.name).second)
+        reject(entry.node, fmt::format("the topology {} stands twice", shownText(entry.name)));
+    return topologyOf(choose());
   }
 
  private:
-  std::string where(const YAML::Node& node) const {
-    return node.Mark().is_null() ? origin_ : fmt::format("{}:{}", origin_, node.Mark().line + 1);
-  }
-  [[noreturn]] void reject(const YAML::Node& node, std::string_view why) const {
-    fail(taccInvalidArgument, "{}: {}", where(node), why);
-  }
+  struct Entry {
+    YAML::Node node;
+    std::string name, kind;
+    bool isDefault;
+  };
 
-  void checkKeys(const YAML::Node& table, std::vector<std::string_view> allowed) const {
-    if (!table.IsMap()) reject(table, fmt::format("here stands a table with the keys {}", listOf(allowed)));
-    for (const auto& entry : table) {
-      const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "?";
-      if (std::find(allowed.begin(), allowed.end(), key) != allowed.end()) continue;
-      const std::string_view meant = nearest(key, allowed);
-      reject(entry.first,
-             fmt::format("unknown key \"{}\"{} (allowed: {})", shownText(key),
-                         meant.empty() ? std::string() : fmt::format("; did you mean {}?", meant), listOf(allowed)));
+  Entry readEntry(const YAML::Node& node) const {
+    checkKeys(node, {"topology", "cluster_default", "tree", "block", "ring", "torus3d", "flat"}, true);
+    if (!isSaid(node["topology"])) reject(node, "it has no key topology, its name");
+    Entry entry{node, text(node, "topology"), "", isSaid(node["cluster_default"]) && isTrue(node["cluster_default"])};
+    for (const auto& pair : node) {
+      const std::string key = pair.first.Scalar();
+      if (key == "topology" || key == "cluster_default" || !isSaid(pair.second)) continue;
+      if (key == "flat" && !pair.second.IsMap() && !isTrue(pair.second)) continue;
+      if (!entry.kind.empty())
+        reject(pair.first, fmt::format("it is of the kind {} and of the kind {}", entry.kind, key));
+      entry.kind = key;
     }
+    if (entry.kind.empty()) reject(node, fmt::format("it is of no kind ({})", listOf(kindNames)));
+    return entry;
   }
 
-  std::string text(const YAML::Node& table, const char* key) const {
-    if (!table[key] || !table[key].IsScalar()) reject(table, fmt::format("the key {} is missing or no text", key));
-    return table[key].Scalar();
-  }
-
-  std::vector<std::string> names(const YAML::Node& table, const char* key) {
-    if (!table[key]) return {};
-    try {
-      std::vector<std::string> result = expandHosts(text(table, key), mostHosts - names_);
-      names_ += result.size();
-      return result;
-    } catch (const Error& error) {
-      fail(error.result(), "{}: {}", where(table), error.what());
+  const Entry& choose() const {
+    const std::optional<SlurmPartition> asked =
+        entries_.size() > 1 ? topologyOfPartition(folderOf(origin_), site_) : std::nullopt;
+    if (asked) {
+      for (const Entry& entry : entries_)
+        if (entry.name == asked->topology) return entry;
+      fail(taccInvalidArgument, "{}: Topology={} of the job's partition is not in {}", asked->where,
+           shownText(asked->topology), origin_);
     }
+    const auto standard = std::ranges::find_if(entries_, [](const Entry& entry) { return entry.isDefault; });
+    return standard == entries_.end() ? entries_.front() : *standard;
   }
 
-  const YAML::Node list(const YAML::Node& table, const char* key) const {
-    if (!table[key] || !table[key].IsSequence()) reject(table, fmt::format("the key {} is missing or no list", key));
-    return table[key];
+  Topology topologyOf(const Entry& entry) {
+    const YAML::Node body = entry.node[entry.kind];
+    if (entry.kind == "tree") return readTree(body);
+    if (entry.kind == "block") return readBlocks(body);
+    if (entry.kind == "ring") return readRings(body);
+    if (entry.kind == "torus3d") return readToruses(body);
+    if (entry.kind == "flat") return flat(entry);
+    reject(entry.node, fmt::format("the topology {} is of the kind {}, of which nothing is known here (known: {})",
+                                   shownText(entry.name), shownText(entry.kind), listOf(kindNames)));
   }
 
   Topology readTree(const YAML::Node& tree) {
@@ -83,7 +88,7 @@ class YamlReader {
       switches.push_back({text(entry, "switch"), names(entry, "nodes"), names(entry, "children"), where(entry)});
       if (switches.size() > mostHosts) reject(entry, "there are too many switches");
     }
-    return topologyOfSwitches(switches, origin_);
+    return topologyOfSwitches(asTree(std::move(switches)), origin_);
   }
 
   Topology readBlocks(const YAML::Node& block) {
@@ -93,28 +98,125 @@ class YamlReader {
       checkKeys(entry, {"block", "nodes"});
       blocks.blocks.push_back({text(entry, "block"), names(entry, "nodes"), where(entry)});
     }
-    if (block["block_sizes"]) {
-      for (const YAML::Node& entry : list(block, "block_sizes")) {
-        const auto size = parseInteger(entry.IsScalar() ? entry.Scalar() : "", 1, mostHosts);
-        if (!size || blocks.sizes.size() >= mostLevels) reject(entry, "block_sizes are numbers of hosts");
-        blocks.sizes.push_back(static_cast<std::uint32_t>(*size));
-      }
+    const YAML::Node sizes = block["block_sizes"];
+    const auto add = [&](const YAML::Node& entry) {
+      const auto size = parseInteger(entry.IsScalar() ? entry.Scalar() : "", 1, mostHosts);
+      if (!size || blocks.sizes.size() >= mostLevels) reject(entry, "block_sizes are numbers of hosts");
+      blocks.sizes.push_back(static_cast<std::uint32_t>(*size));
+    };
+    if (isSaid(sizes)) {
+      blocks.sizesWhere = where(sizes);
+      if (sizes.IsSequence())
+        for (const YAML::Node& entry : sizes) add(entry);
+      else
+        add(sizes);
     }
     return topologyOfBlocks(blocks, origin_);
   }
 
-  const std::string& origin_;
-  std::size_t names_ = 0;
+  Topology readRings(const YAML::Node& ring) {
+    checkKeys(ring, {"rings"});
+    std::vector<SlurmGrid> rings;
+    for (const YAML::Node& entry : list(ring, "rings")) {
+      checkKeys(entry, {"ring", "nodes"});
+      std::vector<std::string> hosts = names(entry, "nodes");
+      const auto extent = static_cast<std::uint32_t>(hosts.size());
+      rings.push_back({text(entry, "ring"), {extent}, std::move(hosts), where(entry)});
+    }
+    return topologyOfGrids(std::move(rings), "ring", origin_, site_.hosts);
+  }
+
+  static std::uint64_t placesIn(const std::vector<std::uint32_t>& extents) {
+    return std::uint64_t{extents[0]} * extents[1] * extents[2];  // below 2^48
+  }
+
+  Topology readToruses(const YAML::Node& torus3d) {
+    checkKeys(torus3d, {"toruses"});
+    std::vector<SlurmGrid> toruses;
+    std::uint64_t places = 0;
+    for (const YAML::Node& entry : list(torus3d, "toruses")) {
+      checkKeys(entry, {"name", "dims", "nodes", "regions", "placements"});
+      SlurmGrid torus{text(entry, "name"), coordinates(entry, "dims", 1), {}, where(entry)};
+      places += placesIn(torus.extents);
+      if (places > mostHosts) reject(entry, fmt::format("the toruses have more than {} places", mostHosts));
+      if (isSaid(entry["nodes"]) == isSaid(entry["regions"])) reject(entry, "a torus has either nodes or regions");
+      if (isSaid(entry["nodes"])) {
+        torus.hosts = names(entry, "nodes");
+        checkCount(entry, torus.hosts.size(), placesIn(torus.extents));
+      } else {
+        torus.hosts.resize(placesIn(torus.extents));
+        for (const YAML::Node& region : list(entry, "regions")) place(region, torus);
+      }
+      toruses.push_back(std::move(torus));
+    }
+    return topologyOfGrids(std::move(toruses), "torus", origin_, site_.hosts);
+  }
+
+  void checkCount(const YAML::Node& node, std::size_t hosts, std::uint64_t places) const {
+    if (hosts != places) reject(node, fmt::format("the dims have {} places, but there are {} nodes", places, hosts));
+  }
+
+  void place(const YAML::Node& region, SlurmGrid& torus) {
+    checkKeys(region, {"anchor", "dims", "nodes"});
+    const std::vector<std::uint32_t> anchor = coordinates(region, "anchor", 0), dims = coordinates(region, "dims", 1);
+    for (std::size_t d = 0; d < 3; ++d)
+      if (anchor[d] + dims[d] > torus.extents[d]) reject(region, "the region does not lie wholly in its torus");
+    const std::vector<std::string> hosts = names(region, "nodes");
+    checkCount(region, hosts.size(), placesIn(dims));
+    for (std::size_t i = 0; i < hosts.size(); ++i) {
+      const std::size_t x = anchor[0] + i % dims[0], y = anchor[1] + i / dims[0] % dims[1],
+                        z = anchor[2] + i / (std::size_t{dims[0]} * dims[1]);
+      std::string& at = torus.hosts[(z * torus.extents[1] + y) * torus.extents[0] + x];
+      if (!at.empty()) reject(region, fmt::format("{} would be at {},{},{}, where {} is", hosts[i], x, y, z, at));
+      at = hosts[i];
+    }
+  }
+
+  Topology flat(const Entry& entry) {
+    if (!site_.hosts.empty()) return {};
+    TopologyDraft draft;
+    draft.root.name = entry.name;
+    std::set<std::string> hosts;
+    std::size_t left = std::size_t{1} << 20;
+    for (const Entry& other : entries_) collect(other.node, 8, left, hosts);
+    draft.hosts.assign(hosts.begin(), hosts.end());
+    if (hosts.empty()) {
+      reject(entry.node,
+             fmt::format("the topology {} is flat: it groups no hosts, and none of the file's topologies names any",
+                         shownText(entry.name)));
+    }
+    return build(std::move(draft));
+  }
+
+  /// What stands under a key nodes, wherever. Bounded, since an alias may stand for what it is in.
+  void collect(const YAML::Node& node, int depth, std::size_t& left, std::set<std::string>& hosts) {
+    if (depth == 0 || left == 0) return;
+    --left;
+    if (node.IsSequence())
+      for (const YAML::Node& part : node) collect(part, depth - 1, left, hosts);
+    if (!node.IsMap()) return;
+    for (const auto& pair : node) {
+      if (pair.first.IsScalar() && pair.first.Scalar() == "nodes")
+        hosts.merge([&] {
+          const std::vector<std::string> some = names(node, "nodes");
+          return std::set<std::string>(some.begin(), some.end());
+        }());
+      else
+        collect(pair.second, depth - 1, left, hosts);
+    }
+  }
+
+  const SlurmSite& site_;
+  std::vector<Entry> entries_;
 };
 
 }  // namespace
 
 bool hasYaml() noexcept { return true; }
 
-Topology topologyFromSlurmYaml(std::string_view text, const std::string& origin) {
-  if (text.size() > mostYamlBytes) fail(taccInvalidArgument, "{}: larger than {} MiB", origin, mostYamlBytes >> 20);
+Topology topologyFromSlurmYaml(std::string_view text, const std::string& origin, const SlurmSite& site) {
   try {
-    return YamlReader(origin).read(YAML::Load(std::string(text)));
+    return YamlReader(origin, site).read(parseYaml(text, origin));
   } catch (const YAML::Exception& error) {
     fail(taccInvalidArgument, "{}: no YAML: {}", origin, error.what());
   }

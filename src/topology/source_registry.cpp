@@ -19,7 +19,8 @@ const std::array<TopologySource, 7>& table() {
   static const std::array<TopologySource, 7> sources = {{
       {"file", "a TOML file: TACC_TOPO_FILE, ~/.config/tacc/topology.toml or /etc/tacc/topology.toml", "",
        recognisesToml, readTomlFile, lookForTomlFile},
-      {"slurm", "topology.yaml and topology.conf of Slurm, SLURM_TOPOLOGY_ADDR of a job",
+      {"slurm",
+       "topology.yaml and topology.conf of Slurm, what scontrol show topology prints, SLURM_TOPOLOGY_ADDR of a job",
        hasYaml() ? "" : "libyaml-cpp-dev", recognisesSlurm, readSlurmFile, lookForSlurm},
       {"ibnet",
        "an InfiniBand or Omni-Path network: a file that ibnetdiscover or opareport wrote, or the subnet itself when "
@@ -107,7 +108,7 @@ const TopologySource& sourceOfFile(std::string_view text, const std::string& ori
   }
   fail(taccInvalidArgument,
        "{}: not known what kind of file this is; known are TOML (docs/topology.md), topology.conf and topology.yaml of "
-       "Slurm, "
+       "Slurm, what scontrol show topology prints, "
        "the output of ibnetdiscover and opareport, networks for ibsim, XML of hwloc, lists of hosts with Cray or "
        "Sunway names, and measurements",
        origin);

@@ -42,7 +42,7 @@ void read(Input input) {
 std::vector<Bytes> seeds() {
   const std::string clues =
       "host node7\ncname c0-0c0s0n0\nxname x1000c0s0b0n0\nmac 02:00:00:00:00:01\nslurm-address s1.s2.node7\n"
-      "slurm-pattern switch.switch.node\ncpus 0-7+8-15\ninner numa 2*4 1 GiB\n";
+      "slurm-pattern switch.switch.node\nslurm-partition gpu\ncpus 0-7+8-15\ninner numa 2*4 1 GiB\n";
   std::vector<Bytes> corpus;
   const auto add = [&corpus](int parser, const std::string& text) {
     corpus.push_back(Output().byte(parser).range(text).take());

@@ -42,8 +42,12 @@ std::vector<Bytes> seeds() {
     for (std::size_t i = 0; i < sources.size(); ++i)
       if (sources[i].name == name) corpus.push_back(Output().byte(static_cast<int>(i)).range(text).take());
   };
-  for (const char* file : {"tree.topology.conf", "rails.topology.conf", "block.topology.conf", "topology.yaml"})
+  for (const char* file :
+       {"tree.topology.conf", "block.topology.conf", "rails.topology.conf", "meshed.topology.conf",
+        "printed_tree.topology.txt", "printed_blocks.topology.txt", "topology.yaml", "torus.topology.yaml"})
     add("slurm", goldenFile(file));
+  add("slurm", "RingName=r1 Nodes=a[1-4] RingSize=4\nInclude missing-%c.conf\n");
+  add("slurm", "topology: t\ncluster_default: Yes\nring: {rings: [{ring: r, nodes: 'n[1-4]'}]}\n");
   for (const char* file : {"three_levels.ibnetdiscover", "fat_tree.ibnetdiscover", "fat_tree.ibsim", "edge.opareport",
                            "edge.opareport.xml"}) {
     add("ibnet", goldenFile(file));

@@ -69,10 +69,12 @@ TEST_F(Machine, GathersCluesAndTellsThemAsText) {
   write("/sys/class/net/eth0/address", "52:54:00:12:34:56\n");
   variables_["SLURM_TOPOLOGY_ADDR"] = "s0.s1.n1";
   variables_["SLURM_TOPOLOGY_ADDR_PATTERN"] = "switch.switch.node";
+  variables_["SLURM_JOB_PARTITION"] = "gpu";
   HostClues clues = gatherClues(surroundings(), false);
   EXPECT_EQ(clues.cname, "c1-0c2s3n1");
   EXPECT_EQ(clues.xname, "x1000c0s0b0n0");
   EXPECT_THAT(clues.macs, ElementsAre("02:00:00:00:00:01", "02:00:00:00:00:42"));
+  EXPECT_EQ(clues.slurmPartition, "gpu");
   EXPECT_EQ(cluesFromText(cluesToText(clues)), clues);
   if (hasHwloc()) {
     clues.node = nodeFromSynthetic("pack:2 numa:2 l3:1 core:4 pu:2", "test");

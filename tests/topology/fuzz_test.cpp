@@ -119,9 +119,55 @@ void fuzz(const std::string& name, int full) { fuzzText(readText(goldenPath(name
 TEST(Damage, SlurmTree) { fuzz("tree.topology.conf", 4000); }
 TEST(Damage, SlurmRails) { fuzz("rails.topology.conf", 4000); }
 TEST(Damage, SlurmBlocks) { fuzz("block.topology.conf", 4000); }
+TEST(Damage, SlurmMeshedTree) { fuzz("meshed.topology.conf", 4000); }
+TEST(Damage, SlurmPrinted) {
+  fuzz("printed_tree.topology.txt", 3000);
+  fuzz("printed_blocks.topology.txt", 3000);
+}
 TEST(Damage, SlurmYaml) {
   if (!hasYaml()) GTEST_SKIP() << "this build has no yaml-cpp";
   fuzz("topology.yaml", 4000);
+  fuzz("torus.topology.yaml", 4000);
+}
+
+/// Includes must not read what never ends, nor without end.
+TEST(Damage, SlurmIncludes) {
+  const std::string lines = "SwitchName=a Nodes=n[1-2]\n#Include %c/x.conf\nSwitchName=b Nodes=n[3-4] # Include\n";
+  std::mt19937 random(12);
+  int loaded = 0;
+  const int times = rounds(2000);
+  for (int i = 0; i < times; ++i) {
+    exercise(
+        damage(lines, random),
+        [](const std::string& broken) { return topologyFromSlurmConf(broken, "/nonexistent/t.conf"); }, loaded);
+  }
+  EXPECT_GT(loaded, 0);
+  EXPECT_LT(loaded, times);
+  for (const char* file : {"/dev/zero", "/dev/stdin", "/proc/self/fd", "/"})
+    EXPECT_THROW(topologyFromSlurmConf(fmt::format("Include {}\n", file), "t"), Error) << file;
+}
+
+/// Each host's address is made of others' pieces.
+TEST(Damage, SlurmAddresses) {
+  std::mt19937 random(13);
+  int loaded = 0;
+  const int times = rounds(4000);
+  for (int i = 0; i < times; ++i) {
+    const bool isTorus = random() % 3 == 0;
+    std::vector<HostClues> hosts(2 + random() % 6);
+    for (std::size_t h = 0; h < hosts.size(); ++h) {
+      hosts[h].host = fmt::format("n{}", h);
+      hosts[h].slurmPattern = isTorus ? "torus:x:y:z.node" : "switch.switch.node";
+      hosts[h].slurmAddress = isTorus ? fmt::format("p:{}:{}:0.n{}", random() % 2, random() % 3, h)
+                                      : fmt::format("s[0-{}].l{}.n{}", random() % 3, random() % 4, h);
+      if (random() % 20 == 0) hosts[h].slurmAddress = damage(hosts[h].slurmAddress, random);
+      if (random() % 40 == 0) hosts[h].slurmPattern = damage(hosts[h].slurmPattern, random);
+    }
+    exercise(
+        "", [&](const std::string&) { return topologyFromSlurmAddresses(hosts); }, loaded);
+  }
+  EXPECT_GT(loaded, 0);
+  EXPECT_LT(loaded, times);
 }
 TEST(Damage, Ibnetdiscover) { fuzz("three_levels.ibnetdiscover", 3000); }
 TEST(Damage, NetworksForIbsim) { fuzz("fat_tree.ibsim", 3000); }
