@@ -90,7 +90,8 @@ class ConfReader {
                          line.pairs.empty() ? "" : "; lists of names have no blanks in them"));
     }
     if (kind == nullptr) reject("a line begins with SwitchName=, BlockName=, BlockSizes= or RingName=");
-    for (const auto& [key, value] : line.pairs) {
+    for (const auto& pair : line.pairs) {
+      const std::string& key = pair.first;
       if (sameIgnoringCase(key, kind->name)) continue;
       const auto isOwn = [&](std::string_view one) { return sameIgnoringCase(one, key); };
       if (std::ranges::none_of(kind->others, isOwn))
@@ -136,7 +137,7 @@ class ConfReader {
   }
 
   std::string nameOf(std::string_view key, std::string_view what) {
-    const std::string name = line_->value(key).value_or("");
+    std::string name = line_->value(key).value_or("");
     if (name.empty()) reject(fmt::format("the {} has no name", what));
     return name;
   }

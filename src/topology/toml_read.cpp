@@ -242,8 +242,11 @@ class Reader {
       const std::vector<std::string>& names = draft_.levels.back().groupOf;
       for (std::uint32_t i = 0; i < names.size(); ++i) below[names[i]].push_back(i);
     }
-    level.hasNames = std::none_of(table.raw().begin(), table.raw().end(),
-                                  [](const auto& entry) { return entry.first.str().starts_with('#'); });
+    // Only where all are numbers behind the mark: a group may be called so, too.
+    level.hasNames = std::any_of(table.raw().begin(), table.raw().end(), [](const auto& entry) {
+      const std::string_view name = entry.first.str();
+      return !name.starts_with('#') || !parseInteger(name.substr(1), 0, mostHosts);
+    });
     for (const auto& [key, value] : table.raw()) {
       const std::string_view name = key.str();
       const auto place = [&](std::uint32_t host) {

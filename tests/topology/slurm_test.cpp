@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "slurm_shapes.hpp"
+#include "topology/toml.hpp"
 
 namespace tacc::test {
 namespace {
@@ -156,6 +157,13 @@ TEST(SlurmConf, BlocksAndRings) {
       {"a ring", "RingName=r1 Nodes=c,a,b\n", "3: c,a,b"},
       {"rings of different lengths", "RingName=r1 Nodes=n[1-3]\nRingName=r2 Nodes=m[1-2]\n", "(m[1-2]) (n[1-3])"},
   });
+}
+
+/// A name may begin with what marks groups without one in saved files.
+TEST(SlurmConf, NamesAreSaved) {
+  const Topology topology = topologyFromSlurmConf("SwitchName=\\#1 Nodes=a\nSwitchName=b Nodes=b\n", "t");
+  EXPECT_EQ(topology.groupName(1, 0), "#1");
+  EXPECT_EQ(topologyFromToml(topologyToToml(topology), "t.toml"), topology);
 }
 
 TEST(SlurmConf, BadLinesAreNamed) {
