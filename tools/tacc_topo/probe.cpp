@@ -1,12 +1,45 @@
 #include "probe.hpp"
 
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include "base/error.hpp"
 #include "comm/communicator.hpp"
 #include "comm/launch_id.hpp"
+#include "topology/draft.hpp"
 #include "topology/saved.hpp"
+#include "topology/units.hpp"
 
 namespace tacc {
 namespace {
+
+/// To three digits: no measurement is more exact, and people read them. As files write them, since what is read again
+/// must be equal.
+void round(double& figure, double unit, std::string_view name, std::optional<double> (*parse)(std::string_view)) {
+  const double digits = std::stod(fmt::format("{:.2e}", figure / unit));
+  figure = parse(fmt::format("{} {}", digits, name)).value_or(figure);
+}
+void roundBandwidth(double& figure) { round(figure, 1e6, "MB/s", parseBandwidth); }
+
+void round(Level& level) {
+  if (level.alpha) round(*level.alpha, 1e-6, "us", parseLatency);
+  for (std::optional<double>* figure : {&level.bandwidth, &level.uplink, &level.linkBandwidth})
+    if (*figure) roundBandwidth(**figure);
+}
+
+Topology rounded(const Topology& topology) {
+  TopologyDraft draft = draftOf(topology);
+  round(draft.node);
+  round(draft.root);
+  for (auto& [host, uplink] : draft.hostUplinks) roundBandwidth(uplink);
+  for (LevelDraft& level : draft.levels) {
+    round(level.level);
+    for (auto& [group, uplink] : level.uplinks) roundBandwidth(uplink);
+  }
+  return build(std::move(draft));
+}
 
 std::string remarkOn(const ProbedNetwork& network) {
   return fmt::format("tacc_topo --probe measured this over {}.", network.transport);
@@ -31,6 +64,7 @@ ProbedNetwork probeNetwork() {
     fail(taccInvalidUsage, "all {} ranks are on this host, so there is no network to measure; start one on every host",
          launched.ranks);
   }
+  network.topology = std::make_shared<const Topology>(rounded(*network.topology));
   return network;
 }
 
