@@ -394,8 +394,9 @@ TEST(OmniPath, ReadsTheLinksOfOpareport) {
 TEST(OmniPath, APartOfAReportIsRefused) {
   for (const char* file : {"edge.opareport", "edge.opareport.xml"}) {
     const std::string text = readText(goldenPath(file));
-    const std::size_t last = std::string(file).ends_with("xml") ? text.rfind("</LinkSummary>") : text.rfind("SW");
-    for (std::size_t bytes = 0; bytes < last; ++bytes)
+    const bool isXml = std::string(file).ends_with("xml");
+    const std::size_t last = isXml ? text.rfind("</LinkSummary>") : text.rfind("SW"), step = isXml ? 7 : 1;
+    for (std::size_t bytes = 0; bytes < last; bytes += step)
       EXPECT_THROW(topologySource("ibnet").read(text.substr(0, bytes), "part"), Error) << file << ' ' << bytes;
   }
 }
