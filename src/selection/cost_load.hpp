@@ -71,6 +71,7 @@ class CostLoad {
 
   /// Ways of these ranks in an exchange; each message leaves `bytes` on its links.
   void findWays(const To& to, double bytes, const std::vector<int>& ranks);
+  void findReceivers(double bytes, const std::vector<int>& ranks);
   bool isFollowed(int rank) const { return isFollowed_.empty() || isFollowed_[at(rank)]; }
   void chooseSample(int mostRanks);
   static std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
