@@ -82,6 +82,8 @@ struct Exchanges {
   /// All links are at work all the time, as only neighbours exchange, or everybody at once: chunks behind one another
   /// leave no gaps.
   bool isSteady = false;
+  /// A rank that receives nothing, and so hands all its messages to the network at once; -1: none does.
+  int source = -1;
 };
 
 /// From every rank to the one `shift` further on, of all in a ring.

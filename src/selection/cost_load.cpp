@@ -113,10 +113,11 @@ void CostLoad::exchange(const Exchange& phase, const Exchange* next) {
       double start = ready_[at(r)] + overhead();
       double end = start + bytes * perByte;
       if (!beside.empty()) end += std::min(bytes, beside[at(way.to)]) / map_.port(way.to);
-      if (const auto source = std::ranges::find(sources_, r, &Source::rank); source != sources_.end()) {
-        double& before = source->ends[way.to];
+      if (r == source_) {
+        // Its messages to different ranks share its port, those to one rank follow one another.
+        double& before = sourceEnds_[way.to];
         start = std::max(start, before);
-        end = start + bytes * std::max(way.perByte, static_cast<double>(source->ends.size()) / map_.port(r));
+        end = start + bytes * std::max(way.perByte, static_cast<double>(sourceEnds_.size()) / map_.port(r));
         before = end;
       }
       const double alpha = map_.level(way.meet).alpha;
@@ -208,36 +209,19 @@ double CostLoad::busiest() const {
   return busiest;
 }
 
-/// Their messages to different ranks share a port, those to one rank follow one another: so none comes before a whole
-/// round of them is over.
-void CostLoad::findSources(const std::vector<Phase>& phases) {
-  if (std::ranges::count_if(phases, [](const Phase& phase) { return std::holds_alternative<Exchange>(phase); }) < 2)
-    return;
-  std::vector<bool> receives(at(map_.ranks()), false);
-  for (const Phase& phase : phases) {
-    const auto* one = std::get_if<Exchange>(&phase);
-    if (one == nullptr) return;
-    for (const int r : everybody_)
-      if (const int to = one->to(r); to != r) receives[at(to)] = true;
-  }
-  for (const int r : everybody_) {
-    if (receives[at(r)]) continue;
-    Source& source = sources_.emplace_back(r);
-    for (const Phase& phase : phases) source.ends[std::get<Exchange>(phase).to(r)] = 0;
-    source.ends.erase(r);
-  }
-}
-
 /// Whoever waits for messages of a source gets a whole round of them at about the same time, and sends a round at once
 /// too: all but the last of it, unless handling them takes longer than sending.
 double CostLoad::inFlight(double seconds) const {
-  double most = 1;
-  for (const Source& source : sources_) most = std::max(most, static_cast<double>(source.ends.size()) - 1);
+  const double most = std::max(1.0, static_cast<double>(sourceEnds_.size()) - 1);
   return overhead() > 0 ? std::min(most, 1 + seconds / overhead()) : most;
 }
 
 ChunkCost CostLoad::priceOf(const Exchanges& exchanges) {
-  findSources(exchanges.phases);
+  source_ = exchanges.source;
+  for (const Phase& phase : exchanges.phases)
+    if (const auto* one = std::get_if<Exchange>(&phase); one != nullptr && source_ >= 0)
+      sourceEnds_[one->to(source_)] = 0;
+  sourceEnds_.erase(source_);
   for (std::size_t i = 0; i < exchanges.phases.size(); ++i)
     add(exchanges.phases[i], i + 1 < exchanges.phases.size() ? &exchanges.phases[i + 1] : nullptr);
   ChunkCost cost;

@@ -46,13 +46,6 @@ class CostLoad {
     double perByte = 0;
   };
 
-  /// Who waits for nobody sends all at once, as a broadcast's root.
-  struct Source {
-    int rank;
-    std::map<int, double> ends;  // of what was sent last to each of its partners
-  };
-
-  void findSources(const std::vector<Phase>& phases);
   /// Messages of a rank that share its port, each of which takes so long alone.
   double inFlight(double seconds) const;
   void add(const Phase& phase, const Phase* next);
@@ -99,10 +92,11 @@ class CostLoad {
   std::vector<int> everybody_, followed_;                // ranks; the latter in exchanges
   std::vector<bool> isFollowed_;                         // empty: all are
   std::vector<std::vector<double>> followedShare_;       // per level and group: of its ranks
-  std::vector<Source> sources_;
-  std::vector<Way> ways_;                             // per rank, of an exchange
-  std::vector<MessageCut> cuts_;                      // and its messages
-  std::vector<std::vector<int>> crossOut_, crossIn_;  // per level and group: messages of an exchange; else 0
+  int source_ = -1;                                      // Exchanges::source
+  std::map<int, double> sourceEnds_;                     // of what it sent last to each of its partners
+  std::vector<Way> ways_;                                // per rank, of an exchange
+  std::vector<MessageCut> cuts_;                         // and its messages
+  std::vector<std::vector<int>> crossOut_, crossIn_;     // per level and group: messages of an exchange; else 0
 };
 
 }  // namespace tacc

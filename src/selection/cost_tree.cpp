@@ -19,6 +19,12 @@ class CostLoad::TreeWalk {
       const TreeNode& node = tree_.node(place);
       order_[at(isDown ? node.depth : node.height)].push_back(place);
     }
+    for (int l = 0; l < map_.levels(); ++l) {
+      if (l + 1 < map_.levels()) out_.emplace_back(at(map_.groups(l)), 0.0);
+      wires_.emplace_back(map_.wires(l), 0.0);
+    }
+    in_ = out_;
+    shared_.resize(at(tree_.size()), 0.0);
     addLoads();
     if (phase.messages == 1) {
       for (const std::vector<int>& tier : order_) shareLinks(tier);
@@ -83,10 +89,6 @@ class CostLoad::TreeWalk {
 
   /// How long the messages above these places keep the links that they share at work.
   void shareLinks(const std::vector<int>& places) {
-    shared_.resize(at(tree_.size()), 0.0);
-    std::vector<std::vector<double>> out = load_.groupOut_, in = load_.groupIn_, wires = load_.wire_;
-    for (auto* all : {&out, &in, &wires})
-      for (std::vector<double>& one : *all) std::ranges::fill(one, 0.0);
     const auto visit = [&](int child, const auto& group, const auto& wire) {
       if (tree_.node(child).parent < 0) return;
       const int from = sender(child), to = receiver(child), meet = meets_[at(child)];
@@ -98,10 +100,10 @@ class CostLoad::TreeWalk {
       visit(
           child,
           [&](int l, int from, int to) {
-            out[at(l)][at(from)] += bytes;
-            in[at(l)][at(to)] += bytes;
+            out_[at(l)][at(from)] += bytes;
+            in_[at(l)][at(to)] += bytes;
           },
-          [&](int l, std::size_t wire) { wires[at(l)][wire] += bytes; });
+          [&](int l, std::size_t wire) { wires_[at(l)][wire] += bytes; });
     }
     for (const int child : places) {
       double& mine = shared_[at(child)];
@@ -109,12 +111,16 @@ class CostLoad::TreeWalk {
           child,
           [&](int l, int from, int to) {
             mine = std::max(
-                {mine, out[at(l)][at(from)] * load_.perByteOf(l, from), in[at(l)][at(to)] * load_.perByteOf(l, to)});
+                {mine, out_[at(l)][at(from)] * load_.perByteOf(l, from), in_[at(l)][at(to)] * load_.perByteOf(l, to)});
           },
           [&](int l, std::size_t wire) {
-            mine = std::max(mine, wires[at(l)][wire] / map_.level(l).linkBytesPerSecond);
+            mine = std::max(mine, wires_[at(l)][wire] / map_.level(l).linkBytesPerSecond);
           });
     }
+    for (const int child : places)  // counts of nothing, for the next tier
+      visit(
+          child, [&](int l, int from, int to) { out_[at(l)][at(from)] = in_[at(l)][at(to)] = 0; },
+          [&](int l, std::size_t wire) { wires_[at(l)][wire] = 0; });
   }
 
   /// Of the message above `child`, which shares the port of its parent with so many bytes; without the latency.
@@ -193,12 +199,13 @@ class CostLoad::TreeWalk {
   const TreeExchange& phase_;
   const Tree& tree_;
   bool isDown_;
-  std::vector<int> ranks_;               // of places
-  std::vector<std::vector<int>> order_;  // places by depth from the root (up: height from the leaves)
-  std::vector<int> meets_;               // of the edge above each place
-  std::vector<double> shared_;           // and how long its tier keeps its uplinks and wires at work
-  std::vector<double> beside_;           // per place: bytes of other trees over its port
-  std::vector<double> ready_;            // down: has its data; up: may send
+  std::vector<int> ranks_;                             // of places
+  std::vector<std::vector<int>> order_;                // places by depth from the root (up: height from the leaves)
+  std::vector<int> meets_;                             // of the edge above each place
+  std::vector<double> shared_;                         // and how long its tier keeps its uplinks and wires at work
+  std::vector<std::vector<double>> out_, in_, wires_;  // of one tier, per level: bytes of groups and links inside them
+  std::vector<double> beside_;                         // per place: bytes of other trees over its port
+  std::vector<double> ready_;                          // down: has its data; up: may send
 };
 
 void CostLoad::trees(const TreeExchange& phase) {

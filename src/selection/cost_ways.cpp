@@ -64,29 +64,37 @@ void CostLoad::findWays(const To& to, double bytes, const std::vector<int>& rank
     });
   }
   findReceivers(bytes, ranks);
-  // Seconds for a byte of each message, at the uplinks. Where a part is followed, as much comes in as goes out.
-  std::vector<std::vector<double>> perOut = groupOut_, perIn = groupIn_;
-  for (int l = 0; l + 1 < map_.levels(); ++l)
-    for (int g = 0; g < map_.groups(l); ++g) {
-      double out = crossOut_[at(l)][at(g)], in = crossIn_[at(l)][at(g)];
-      if (isPart) in = out = followedShare_[at(l)][at(g)] > 0 ? out / followedShare_[at(l)][at(g)] : 0;
-      groupOut_[at(l)][at(g)] += out * bytes;
-      groupIn_[at(l)][at(g)] += in * bytes;
-      perOut[at(l)][at(g)] = out * perByteOf(l, g);
-      perIn[at(l)][at(g)] = in * perByteOf(l, g);
-      crossOut_[at(l)][at(g)] = crossIn_[at(l)][at(g)] = 0;
-    }
+  // Of those that are followed as much comes in as goes out.
+  const auto crossing = [&](const std::vector<std::vector<int>>& cross, int l, int g) {
+    const double messages = (isPart ? crossOut_ : cross)[at(l)][at(g)];
+    return isPart && messages > 0 ? messages / followedShare_[at(l)][at(g)] : messages;
+  };
   for (const int r : ranks) {
     Way& way = ways_[at(r)];
     if (way.to == r) continue;
     way.perByte = std::max({1 / map_.port(r), 1 / map_.port(way.to), map_.level(way.meet).beta});
-    for (int l = 0; l < way.meet; ++l)
-      way.perByte =
-          std::max({way.perByte, perOut[at(l)][at(map_.groupOf(r, l))], perIn[at(l)][at(map_.groupOf(way.to, l))]});
+    for (int l = 0; l < way.meet; ++l) {
+      const int from = map_.groupOf(r, l), into = map_.groupOf(way.to, l);
+      way.perByte = std::max({way.perByte, crossing(crossOut_, l, from) * perByteOf(l, from),
+                              crossing(crossIn_, l, into) * perByteOf(l, into)});
+    }
     int shared = 0;
     map_.alongWires(way.meet, r, way.to,
                     [&](std::size_t wire) { shared = std::max(shared, crossWire[at(way.meet)][wire]); });
     if (shared > 0) way.perByte = std::max(way.perByte, shared / map_.level(way.meet).linkBytesPerSecond);
+  }
+  // The load of the groups, and counts of nothing for the next exchange.
+  for (const int r : ranks) {
+    const Way& way = ways_[at(r)];
+    if (way.to == r) continue;
+    for (int l = 0; l < way.meet; ++l) {
+      const int from = map_.groupOf(r, l), into = map_.groupOf(way.to, l);
+      for (const int group : {from, into}) {
+        groupOut_[at(l)][at(group)] += bytes * crossing(crossOut_, l, group);
+        groupIn_[at(l)][at(group)] += bytes * crossing(crossIn_, l, group);
+        crossOut_[at(l)][at(group)] = crossIn_[at(l)][at(group)] = 0;
+      }
+    }
   }
 }
 
@@ -99,8 +107,7 @@ void CostLoad::findReceivers(double bytes, const std::vector<int>& ranks) {
   for (const int r : ranks) {
     Way& way = ways_[at(r)];
     const bool isKnown = !isPart || isFollowed(way.to);
-    const bool isSource = std::ranges::find(sources_, r, &Source::rank) != sources_.end();
-    way.receiver = isKnown ? way.to : isReached[at(r)] || isSource ? -1 : r;
+    way.receiver = isKnown ? way.to : isReached[at(r)] || r == source_ ? -1 : r;
     if (way.to != r && way.receiver >= 0) in_[at(way.receiver)] += bytes;
   }
 }

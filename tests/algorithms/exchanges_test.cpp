@@ -167,6 +167,9 @@ TEST_P(EveryAlgorithmExchanges, WhatItSays) {
         ASSERT_EQ(sorted(cutLike(sent, traffic.sent[i])), sorted(traffic.sent[i])) << what << ", sent by " << r;
         ASSERT_EQ(sorted(cutLike(received, traffic.received[i])), sorted(traffic.received[i])) << what << ", at " << r;
         ASSERT_EQ(combined, traffic.combined[i]) << what << ", combined by " << r;
+        if (r == exchanges.source) {
+          ASSERT_TRUE(received.empty()) << what << ", at its source";
+        }
       }
       ++compared;
     }

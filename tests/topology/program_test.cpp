@@ -70,7 +70,7 @@ TEST_F(TaccTopo, TellsOfRails) {
   EXPECT_THAT(run(file).output, testing::ContainsRegex("leaf switch  +leaf  +3  +16 to 17  .*2 rails\n"));
   const std::string json = run("--json" + file).output;
   EXPECT_THAT(json, StartsWith("{\n \"name\": \"\",\n \"rails\": 2,"));
-  EXPECT_THAT(json, HasSubstr("\"name\": \"ibA-core1+ibB-core1\",\n   \"kind\": \"root\""));
+  EXPECT_THAT(json, HasSubstr("\"name\": \"ibA-core[1-2]+ibB-core1\",\n   \"kind\": \"root\""));
   EXPECT_THAT(json, HasSubstr("   \"rails\": 2,"));
 }
 

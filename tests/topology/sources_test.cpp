@@ -126,9 +126,8 @@ TEST(Slurm, BadFilesAreNamed) {
   EXPECT_THAT(confError("SwitchName=a Switches=a\n"), HasSubstr("loop"));
   EXPECT_THAT(confError("SwitchName=a Nodes=x\nSwitchName=a Nodes=y\n"),
               HasSubstr("t.conf:2: the switch a stands in t.conf:1"));
-  EXPECT_THAT(confError("SwitchName=a Nodes=x,y,x\n"), HasSubstr("the host x is at a already (t.conf:1)"));
-  EXPECT_THAT(confError("SwitchName=a Nodes=x\nSwitchName=b Switches=a Nodes=x\n"),
-              HasSubstr("t.conf:2: the host x is at a already (t.conf:1)"));
+  EXPECT_EQ(confError("SwitchName=a Nodes=x,y,x\n"), "no error") << "a host may be named twice at one switch";
+  EXPECT_EQ(confError("SwitchName=a Nodes=x\nSwitchName=b Switches=a Nodes=x\n"), "no error") << "and again above it";
   EXPECT_THAT(confError("SwitchName=leaf1 Nodes=x\nSwitchName=b Switches=leaf2\n"), HasSubstr("did you mean leaf1?"));
   EXPECT_THAT(confError("SwitchName=a Node=x\n"), HasSubstr("unknown key \"Node\"; did you mean Nodes?"));
   EXPECT_THAT(confError("SwitchName=a\n"), HasSubstr("no switch has hosts"));
