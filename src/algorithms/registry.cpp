@@ -27,6 +27,7 @@ std::span<const Algorithm> algorithms() {
       ring2dAlgorithm,
       hierarchicalAlgorithm,
       hierarchicalRingAlgorithm,
+      groupChainsAlgorithm,
       parameterServerAlgorithm,
   };
   return all;

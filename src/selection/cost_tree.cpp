@@ -43,8 +43,8 @@ class CostLoad::TreeWalk {
       beside_[at(tree_.root())] += other.bytesOf(child);
   }
 
-  /// From when the ranks are ready at `start` to when they are through with all.
-  void walk(const std::vector<double>& start, std::vector<double>& end) {
+  /// From when the ranks are ready at `start` to when they are through with `messages` of those behind one another.
+  void walk(const std::vector<double>& start, std::vector<double>& end, int messages) {
     for (int place = 0; place < tree_.size(); ++place) ready_[at(place)] = start[at(rankOf(place))];
     std::vector<double> pace(at(tree_.size()), 0.0);
     double before = 0;  // of the tiers so far
@@ -56,7 +56,7 @@ class CostLoad::TreeWalk {
     }
     for (int place = 0; place < tree_.size(); ++place) {
       double& mine = end[at(rankOf(place))];
-      mine = std::max(mine, ready_[at(place)] + (phase_.messages - 1) * pace[at(place)]);
+      mine = std::max(mine, ready_[at(place)] + (messages - 1) * pace[at(place)]);
       load_.occupy(rankOf(place), mine, mine);
     }
   }
@@ -137,7 +137,9 @@ class CostLoad::TreeWalk {
   double paceOf(int place) const {
     const TreeNode& node = tree_.node(place);
     const auto children = static_cast<double>(node.children.size());
-    double pace = load_.overhead() * (children + (node.parent < 0 ? 0 : 1)) + addedPerChild() * children;
+    const double added = phase_.combines && phase_.turns ? load_.gamma() * bytesOf(place) : addedPerChild();
+    // The CPU of one that turns handles what goes up and what comes down.
+    double pace = load_.overhead() * (phase_.turns ? 2 : 1) * (children + (node.parent < 0 ? 0 : 1)) + added * children;
     pace = std::max(pace, children * bytesOf(place) / map_.port(rankOf(place)));
     return node.parent < 0 ? pace : std::max(pace, busyOf(place, bytesOf(place)));
   }
@@ -217,8 +219,9 @@ void CostLoad::trees(const TreeExchange& phase) {
       if (&other != &walk) walk.sharePorts(other);
   for (std::size_t i = 0; i < walks.size(); ++i) {
     std::vector<double> turned = ready_;
-    walks[i].walk(ready_, phase.turns ? turned : end);
-    if (phase.turns) TreeWalk(*this, phase, phase.trees[i], true).walk(turned, end);
+    // What turns at the root goes down while others still come up.
+    walks[i].walk(ready_, phase.turns ? turned : end, phase.turns ? 1 : phase.messages);
+    if (phase.turns) TreeWalk(*this, phase, phase.trees[i], true).walk(turned, end, phase.messages);
   }
   ready_ = std::move(end);
 }

@@ -69,6 +69,7 @@ TEST(Registry, FindsByNameInTheDocumentedOrder) {
                                                "ring_2d",
                                                "hierarchical",
                                                "hierarchical_ring",
+                                               "group_chains",
                                                "parameter_server"};
   ASSERT_EQ(algorithms().size(), names.size());
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -87,8 +87,9 @@ struct Expansion {
   }
 
   void operator()(const TreeExchange& exchange) const {
+    // What goes up and what comes down pass each other.
     for (int m = 0; m < exchange.messages; ++m) {
-      traffic.beginBatch();
+      if (m == 0 || !exchange.turns) traffic.beginBatch();
       for (const TreeExchange::Member& member : exchange.trees) {
         goAlong(member, exchange, exchange.isDown);
         if (exchange.turns) goAlong(member, exchange, true);
