@@ -125,8 +125,7 @@ void TcpLink::abandon(const TcpChannel& channel) noexcept {
 }
 
 void TcpLink::close(TcpChannel& channel) noexcept {
-  // With the last channel go the connections. After an Error the memory of its messages may have gone already.
-  if (channels_.all().size() > 1) abandon(channel);
+  abandon(channel);
   channels_.close(channel);
 }
 
