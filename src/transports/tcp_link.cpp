@@ -301,7 +301,6 @@ void TcpLink::lose(int rank, int error) noexcept {
     if (channel->lost >= 0 || (!peer.inbox.isAwaitedBy(*channel) && !peer.stream.hasOutputOf(*channel))) continue;
     channel->lost = rank;
     channel->hasNews = true;
-    if (!std::exchange(channel->isCalled, true)) channel->wake();
   }
 }
 
@@ -333,7 +332,7 @@ void TcpLink::wakeAll() noexcept {
 }
 
 /// What this thread has found for others that may sleep: they are called once for it.
-void TcpLink::callOthers(TcpChannel& own) noexcept {
+void TcpLink::callOthers(TcpChannel& own) {
   own.hasNews = own.isCalled = false;
   for (const auto& channel : channels_.all())
     if (channel->hasNews && !std::exchange(channel->isCalled, true)) channel->wake();
