@@ -10,15 +10,9 @@
 
 namespace tacc {
 
-/// Where the transport may come from, besides a new one; null: nothing.
-struct TransportSources {
-  PluginTable* plugin;          // that the program brought
-  const LentConnections* lent;  // on all ranks or on none
-};
-
-/// Collective over all ranks of `bootstrap`; all agree, or all fail with the same sentence. `who`: by rank.
+/// Collective over all ranks of `bootstrap`; all agree, or all fail with the same sentence. `who`: by rank. `plugin`:
+/// what the program brought, or null.
 ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<RankIdentity> who, int rank,
-                              const CommConfig& config, const TransportSources& sources,
-                              const Environment& environment);
+                              const CommConfig& config, PluginTable* plugin, const Environment& environment);
 
 }  // namespace tacc

@@ -41,9 +41,7 @@ NetworkEndpoint::NetworkEndpoint(int rank, int ranks, std::unique_ptr<NetworkTra
       patience_(patience),
       describe_(std::move(describe)),
       interrupt_(rank),
-      spin_(patience.spinSeconds) {
-  transport_->onNews([this] { interrupt_.nudge(); });
-}
+      spin_(patience.spinSeconds) {}
 
 void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>& enough) {
   lastMove_ = Clock::now();
