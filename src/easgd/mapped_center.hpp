@@ -13,7 +13,8 @@ class MappedCenter final : public Center {
  public:
   /// `number`: of this worker among those of the center; workers begin their exchanges at different shards, so that
   /// they do not stand in one queue. `look` throws when the center has ended: called before each access, and about
-  /// every 50 ms while one waits. `keeper`: what lives as long as this object.
+  /// every 50 ms while one waits. `keeper`: what lives as long as this object, and ends
+  /// before it lets go of the memory.
   MappedCenter(std::shared_ptr<CenterMemory> memory, std::uint32_t number, double timeout, std::function<void()> look,
                std::shared_ptr<void> keeper);
 
