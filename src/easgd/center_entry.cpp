@@ -22,13 +22,23 @@ constexpr double firstPatience = 0.5;
 constexpr double lastPatience = 4.0;
 /// Who has spoken as a center does gets more time: it may be busy.
 constexpr double proofSeconds = 10.0;
-constexpr double napSeconds = 0.02;
+/// Between two rounds of attempts: it doubles likewise.
+constexpr double firstNap = 0.02;
+constexpr double lastNap = 0.5;
+
+/// How far an attempt came.
+enum class Progress : std::uint8_t { none, connected, challenged, proven };
 
 struct Place {
   std::optional<InetAddress> address;  // nothing: the unix socket of this host
-  std::string outcome;
-  bool isRefused = false;
+  std::string outcome;                 // of the last of the attempts that came furthest
+  Progress progress = Progress::none;
+  bool isRefused = false;  // by the last
 
+  void note(Progress far, std::string what) {
+    if (far >= progress) outcome = std::move(what);
+    progress = std::max(progress, far);
+  }
   std::string name() const { return address ? address->text() : "the unix socket of host " + hostName(); }
 };
 
@@ -41,11 +51,12 @@ class Entrance {
         timeout_(timeout),
         deadline_(deadlineOf(timeout)) {
     const std::uint64_t here = hostHash();
-    if (id.port == 0 || here == 0 || id.host == here) places_.push_back({std::nullopt, "", false});
-    for (const InetAddress& address : addressesIn(id)) places_.push_back({address, "", false});
+    if (id.port == 0 || here == 0 || id.host == here) places_.emplace_back();
+    for (const InetAddress& address : addressesIn(id)) places_.emplace_back().address = address;
   }
 
   CenterEntry enter() {
+    double nap = firstNap;
     for (double patience = firstPatience;; patience = std::min(lastPatience, patience * 2)) {
       for (Place& place : places_) {
         if (auto entry = tryPlace(place, patience)) return std::move(*entry);
@@ -62,7 +73,8 @@ class Entrance {
             id_.port == 0 ? " The id is good on the host and for the user of the center only (servesHosts is 0)." : "");
       }
       std::vector<pollfd> nothing;
-      waitFor(nothing, interrupt_, std::min(deadline_, Deadline(napSeconds)));
+      waitFor(nothing, interrupt_, std::min(deadline_, Deadline(nap)));
+      nap = std::min(lastNap, nap * 2);
     }
   }
 
@@ -75,7 +87,7 @@ class Entrance {
       if (attempt.isStranger && places_.size() == 1)
         fail(taccRemoteError, "the center of this id is kept by another user, or its name was taken: {}",
              attempt.problem);
-      place.outcome = std::move(attempt.problem);
+      place.note(Progress::none, std::move(attempt.problem));
       return std::nullopt;
     }
     channel_ = Channel(std::move(attempt.socket));
@@ -86,7 +98,8 @@ class Entrance {
     const auto first = receiveBefore(std::min(deadline_, Deadline(patience)));
     const auto challenge = first && first->kind == MessageKind::challenge ? valueIn<Challenge>(*first) : std::nullopt;
     if (!challenge) {
-      place.outcome = first ? "who listens there speaks another protocol" : "who listens there does not answer";
+      place.note(Progress::connected,
+                 first ? "who listens there speaks another protocol" : "who listens there does not answer");
       return std::nullopt;
     }
     const Hello hello = answerChallenge(id_.secret, *challenge, self_);
@@ -94,7 +107,7 @@ class Entrance {
     const auto second = receiveBefore(std::min(deadline_, Deadline(proofSeconds)));
     const auto welcome = second && second->kind == MessageKind::welcome ? valueIn<Welcome>(*second) : std::nullopt;
     if (!welcome || !isGenuine(id_.secret, *challenge, hello, *welcome)) {
-      place.outcome = "who listens there closed the connection or does not know the secret of the id";
+      place.note(Progress::challenged, "who listens there closed the connection or does not know the secret of the id");
       return std::nullopt;
     }
     trustHost(channel_, id_.secret, *challenge, hello, *welcome);
@@ -103,7 +116,7 @@ class Entrance {
     channel_.queue(MessageKind::centerJoin, payloadOf(join_));
     auto third = receiveBefore(deadline_);
     if (!third) {
-      place.outcome = fmt::format("{} gave no seat", link.describe());
+      place.note(Progress::proven, fmt::format("{} gave no seat", link.describe()));
       return std::nullopt;
     }
     return takeSeat(std::move(*third), std::move(link));

@@ -99,7 +99,7 @@ class CenterMemory {
   std::uint64_t updates() const noexcept { return header().updates.load(std::memory_order_relaxed); }
   std::uint64_t inherited() const noexcept { return header().inherited.load(std::memory_order_relaxed); }
   int workers() const noexcept { return header().workers.load(std::memory_order_relaxed); }
-  void setWorkers(int workers) noexcept { header().workers.store(workers, std::memory_order_relaxed); }
+  void addWorkers(int more) noexcept { header().workers.fetch_add(more, std::memory_order_relaxed); }
   /// The process that keeps it ends it.
   void close() noexcept { header().isClosed.store(1, std::memory_order_release); }
   bool isClosed() const noexcept { return header().isClosed.load(std::memory_order_acquire) != 0; }

@@ -2,7 +2,7 @@
 
 #include <signal.h>
 
-#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <system_error>
 #include <utility>
@@ -100,17 +100,11 @@ void CenterServer::turn() {
   auto socket = sockets.begin() + static_cast<std::ptrdiff_t>(strangers);
   for (CenterSession& session : sessions_) session.progress((socket++)->revents);
   sessions_.remove_if([](const CenterSession& session) { return session.isOver(); });
-  countWorkers();
   reception_.serve(std::span(sockets).first(strangers), [this](Guest& guest) { admit(guest); });
 }
 
 void CenterServer::admit(Guest& guest) {
   sessions_.emplace_back(std::move(guest), memory_, self_, ++visitors_, timeout_);
-}
-
-void CenterServer::countWorkers() {
-  memory_.setWorkers(
-      static_cast<int>(std::ranges::count_if(sessions_, [](const CenterSession& one) { return one.isWorker(); })));
 }
 
 }  // namespace tacc

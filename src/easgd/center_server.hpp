@@ -27,7 +27,6 @@ class CenterServer {
   void run() noexcept;
   void turn();
   void admit(Guest& guest);
-  void countWorkers();
   void sayFarewell() noexcept;
 
   CenterMemory& memory_;

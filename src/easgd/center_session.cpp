@@ -51,6 +51,10 @@ CenterSession::CenterSession(Guest guest, CenterMemory& memory, const Introducti
   channel_.limitPayload(longestCenterMessage);
 }
 
+CenterSession::~CenterSession() {
+  if (isCounted_) memory_.addWorkers(-1);
+}
+
 std::string CenterSession::describe() const { return describePlace(who_, overTcp_); }
 
 void CenterSession::failOnGarbage(const char* what) const {
@@ -90,14 +94,11 @@ void CenterSession::step(short revents) {
     state_ = State::over;
     return;
   }
-  if (state_ == State::leaving) {
-    if (channel_.hasOutput()) return;
-    channel_.finish();
-    state_ = State::over;
-    return;
-  }
   bool isReadable = (revents & POLLIN) != 0;
   serveSome(isReadable);
+  if (state_ != State::leaving || channel_.hasOutput()) return;
+  channel_.finish();
+  state_ = State::over;
 }
 
 void CenterSession::serveSome(bool& isReadable) {
@@ -156,6 +157,8 @@ void CenterSession::join(const Message& message) {
     stateEnds_ = Deadline(leaveSeconds);
     return;
   }
+  isCounted_ = true;
+  memory_.addWorkers(1);
   const bool maps = join->wantsMemory != 0 && !overTcp_;
   const CenterSeat seat{memory_.size(), number_, memory_.isLocked() ? 1U : 0U, maps ? 1U : 0U, 0};
   const std::array<int, 1> descriptor{memory_.fd()};

@@ -21,6 +21,10 @@ class CenterSession {
   /// how long a request may wait for a lock, in seconds; 0: for ever.
   CenterSession(Guest guest, CenterMemory& memory, const Introduction& self, std::uint32_t number, double timeout);
 
+  ~CenterSession();
+  CenterSession(const CenterSession&) = delete;
+  CenterSession& operator=(const CenterSession&) = delete;
+
   /// For poll().
   pollfd descriptor() const noexcept;
   /// When progress() is due in any case, if that is earlier than `next`.
@@ -29,8 +33,6 @@ class CenterSession {
   void progress(short revents) noexcept;
 
   bool isOver() const noexcept { return state_ == State::over; }
-  /// It has a seat, and lives.
-  bool isWorker() const noexcept { return state_ == State::mapped || state_ == State::served; }
 
   /// Before the center ends: says so.
   void sayFarewell(const Error& error) noexcept;
@@ -62,6 +64,7 @@ class CenterSession {
   std::uint32_t number_;
   double timeout_;
   State state_ = State::joining;
+  bool isCounted_ = false;                        // among the center's workers
   Deadline stateEnds_;                            // of joining and leaving
   std::optional<Message> request_;                // taken, and not yet answered
   std::optional<Deadline> givesUp_;               // on the lock that the request waits for

@@ -5,9 +5,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,11 +38,23 @@ inline taccUniqueId idFor(Way way, const taccUniqueId& id) {
   return sealUniqueId(contents);
 }
 
+/// A variable of the environment, for as long as it lives.
+class Setting {
+ public:
+  Setting(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  ~Setting() { ::unsetenv(name_); }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+
+ private:
+  const char* name_;
+};
+
 inline std::unique_ptr<Center> connectBy(Way way, const taccUniqueId& id, std::size_t count,
                                          double timeout = patience) {
-  if (way == Way::unixSocket) ::setenv("TACC_SHM", "off", 1);
+  std::optional<Setting> setting;
+  if (way == Way::unixSocket) setting.emplace("TACC_SHM", "off");
   auto center = connectCenter(idFor(way, id), count, {.timeout = timeout});
-  if (way == Way::unixSocket) ::unsetenv("TACC_SHM");
   EXPECT_EQ(center->isRemote(), way != Way::mapped);
   return center;
 }
@@ -72,6 +86,54 @@ std::string failureOf(taccResult_t expected, const Work& work) {
   ADD_FAILURE() << "no error";
   return "";
 }
+
+/// A process that keeps a center until it is killed, or told to destroy it.
+class Keeper {
+ public:
+  Keeper(std::size_t count, const CenterOptions& options, const std::function<void()>& before = {})
+      : process_(startWorker([&] {
+          if (before) before();
+          {
+            const KeptCenter kept = keepCenter(count, nullptr, options);
+            if (::write(id_[1], &kept.id, sizeof kept.id) != sizeof kept.id) return false;
+            destroy_.await();
+          }
+          destroyed_.give();
+          ::pause();
+          return true;
+        })) {
+    EXPECT_EQ(::read(id_[0], &made_, sizeof made_), static_cast<ssize_t>(sizeof made_));
+  }
+  Keeper(const Keeper&) = delete;
+  Keeper& operator=(const Keeper&) = delete;
+  ~Keeper() {
+    ::close(id_[0]);
+    ::close(id_[1]);
+  }
+
+  const taccUniqueId& id() const { return made_; }
+  const ChildProcess& process() const { return process_; }
+  void destroy() const {
+    destroy_.give();
+    destroyed_.await();
+  }
+  void stop() const {
+    process_.kill(SIGSTOP);
+    int status = 0;
+    ::waitpid(process_.pid(), &status, WUNTRACED);
+  }
+
+ private:
+  struct Pipe {
+    Pipe() { EXPECT_EQ(::pipe(ends), 0); }
+    int operator[](int end) const { return ends[end]; }
+    int ends[2];
+  };
+  Pipe id_;
+  Signal destroy_, destroyed_;
+  taccUniqueId made_{};
+  ChildProcess process_;
+};
 
 /// Whether it holds within the patience of a test.
 inline bool eventually(const std::function<bool()>& holds) {
