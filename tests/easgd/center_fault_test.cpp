@@ -93,7 +93,7 @@ TEST_P(CenterFault, WorkersThatAreKilledAtDrawnMomentsCostTheOthersNothing) {
 
 TEST_P(CenterFault, AStoppedWorkerDelaysOthersUntilTheTimeOutAtMostAndIsNamed) {
   // Where it holds no lock when it is stopped, it delays nobody: it is stopped until it does.
-  constexpr int rounds = 400;
+  constexpr int rounds = 2000;
   const KeptCenter kept = keepCenter(count, valuesOf(0).data(), {.timeout = 0.1});
   const Signal begun;
   test::ChildProcess stopped = startTireless(Way::mapped, kept.id, 1, begun);
@@ -209,7 +209,9 @@ TEST(CenterFaultOfLocks, TheDeathOfTheKeeperEndsAWaitForOne) {
   begun.await();
   // Until it is stopped with a lock in its hands.
   bool isHeld = false;
-  for (int round = 0; round < 400 && !isHeld; ++round) {
+  std::mt19937 random(43);
+  for (int round = 0; round < 2000 && !isHeld; ++round) {
+    ::usleep(static_cast<useconds_t>(random() % 500));
     stopped.kill(SIGSTOP);
     int status = 0;
     ::waitpid(stopped.pid(), &status, WUNTRACED);
