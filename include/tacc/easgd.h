@@ -105,6 +105,13 @@ TACC_API taccResult_t taccEasgdCreate(taccEasgd_t* easgd, float* weights, size_t
  * `counts`: elements of each tensor. */
 TACC_API taccResult_t taccEasgdCreateTensors(taccEasgd_t* easgd, const size_t* counts, int tensors, taccComm_t comm,
                                              const taccEasgdConfig_t* config);
+/* A worker of an asynchronous mode that is in no communicator, as one that was started again after its death: it comes
+ * to the center that others keep, by the id of taccEasgdGetCenterId. Local. taccEasgdStart gives it the center for its
+ * weights. Its alpha is that of one rank (0.9) unless `elasticity` says otherwise, so say it. */
+TACC_API taccResult_t taccEasgdCreateAtCenter(taccEasgd_t* easgd, float* weights, size_t count,
+                                              const taccUniqueId* center, const taccEasgdConfig_t* config);
+/* Where others find the center of an asynchronous mode. It lets in whoever has it, so keep it among the job. */
+TACC_API taccResult_t taccEasgdGetCenterId(taccEasgd_t easgd, taccUniqueId* center);
 /* Where tensor `index` lies; `weights`, `gradients` may be NULL. Valid until taccEasgdDestroy. */
 TACC_API taccResult_t taccEasgdGetTensor(taccEasgd_t easgd, int index, float** weights, float** gradients);
 

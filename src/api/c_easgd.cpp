@@ -6,6 +6,7 @@
 #include "api/easgd_handle.hpp"
 #include "api/group.hpp"
 #include "easgd/fused_update.hpp"
+#include "easgd/modes.hpp"
 
 using tacc::Entry;
 using tacc::guard;
@@ -95,6 +96,29 @@ taccResult_t taccEasgdCreateTensors(taccEasgd_t* easgd, const size_t* counts, in
   });
 }
 
+taccResult_t taccEasgdCreateAtCenter(taccEasgd_t* easgd, float* weights, size_t count, const taccUniqueId* center,
+                                     const taccEasgdConfig_t* config) {
+  return guard("taccEasgdCreateAtCenter", nullptr, [&] {
+    tacc::checkPointer(easgd, "easgd");
+    tacc::checkPointer(center, "center");
+    tacc::EasgdSettings settings = tacc::checkEasgdConfig(config);
+    if (tacc::easgdMode(settings.mode).isSynchronous)
+      tacc::fail(taccInvalidArgument, "mode {} needs all ranks of a communicator; async and hogwild come to a center",
+                 tacc::easgdMode(settings.mode).name);
+    settings.center = *center;
+    auto lone = std::make_unique<tacc::LoneCommunicator>();
+    checkNumbers(lone->comm(), "weights", weights, count);
+    *easgd = tacc::keepEasgd(std::make_shared<taccEasgd>(std::move(lone), settings, weights, count));
+  });
+}
+
+taccResult_t taccEasgdGetCenterId(taccEasgd_t easgd, taccUniqueId* center) {
+  return guard("taccEasgdGetCenterId", commOf(easgd), [&] {
+    tacc::checkPointer(center, "center");
+    *center = tacc::requireEasgd(easgd)->session().centerId();
+  });
+}
+
 taccResult_t taccEasgdGetTensor(taccEasgd_t easgd, int index, float** weights, float** gradients) {
   return guard("taccEasgdGetTensor", commOf(easgd), [&] {
     const auto found = tacc::requireEasgd(easgd);
@@ -180,7 +204,14 @@ taccResult_t taccEasgdLoad(taccEasgd_t easgd, const char* path) {
 
 taccResult_t taccEasgdDestroy(taccEasgd_t easgd) {
   if (easgd == nullptr) return taccSuccess;
-  return guardOfAll("taccEasgdDestroy", commOf(easgd), [&] { tacc::removeEasgd(easgd); });
+  return guardOfAll("taccEasgdDestroy", commOf(easgd), [&] {
+    const auto removed = tacc::removeEasgd(easgd);
+    taccComm& comm = removed->comm();
+    if (!tacc::has(comm.life.load(), tacc::Needs::active)) return;
+    const Entry entry(&comm);
+    comm.waitForStreams();
+    if (comm.communicator->asyncError() == taccSuccess) removed->session().end();
+  });
 }
 
 taccResult_t taccAllReduceUpdate(const float* gradients, float* weights, float* velocity, size_t count,

@@ -50,6 +50,13 @@ void StreamBackground::wait() {
   if (const auto error = stream_->synchronize()) throw Error(*error);
 }
 
+LoneCommunicator::LoneCommunicator() : comm_(makeHandle(std::move(Communicator::makeThreads(1, {}).front()))) {}
+
+LoneCommunicator::~LoneCommunicator() {
+  comm_->life.store(Life::destroyed);
+  freeHandle(*comm_, false);
+}
+
 PackedTensors::PackedTensors(std::span<const std::size_t> counts) {
   constexpr std::size_t unit = 64 / sizeof(float);
   constexpr std::size_t most = SIZE_MAX / sizeof(float) / 2;
@@ -96,6 +103,14 @@ taccEasgd::taccEasgd(taccComm& comm, const tacc::EasgdSettings& settings, float*
       weights_(weights),
       background_(comm),
       session_(*comm.communicator, background_, settings, weights, count) {}
+
+taccEasgd::taccEasgd(std::unique_ptr<tacc::LoneCommunicator> lone, const tacc::EasgdSettings& settings, float* weights,
+                     std::size_t count)
+    : lone_(std::move(lone)),
+      comm_(&lone_->comm()),
+      weights_(weights),
+      background_(lone_->comm()),
+      session_(*comm_->communicator, background_, settings, weights, count) {}
 
 taccEasgd::taccEasgd(taccComm& comm, const tacc::EasgdSettings& settings, std::unique_ptr<tacc::PackedTensors> tensors)
     : comm_(&comm),

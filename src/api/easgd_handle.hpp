@@ -28,6 +28,20 @@ class StreamBackground final : public Background {
   StreamPointer stream_;  // from the first start() on
 };
 
+/// A communicator of one rank, for a worker that is in no other.
+class LoneCommunicator {
+ public:
+  LoneCommunicator();
+  LoneCommunicator(const LoneCommunicator&) = delete;
+  LoneCommunicator& operator=(const LoneCommunicator&) = delete;
+  ~LoneCommunicator();
+
+  taccComm& comm() const noexcept { return *comm_; }
+
+ private:
+  taccComm_t comm_;
+};
+
 /// Library memory in which a model's tensors lie one behind the other.
 class PackedTensors {
  public:
@@ -59,6 +73,10 @@ struct taccEasgd {
   taccEasgd(taccComm& comm, const tacc::EasgdSettings& settings, float* weights, std::size_t count);
   taccEasgd(taccComm& comm, const tacc::EasgdSettings& settings, std::unique_ptr<tacc::PackedTensors> tensors);
 
+  /// Local: in no communicator of the program's.
+  taccEasgd(std::unique_ptr<tacc::LoneCommunicator> lone, const tacc::EasgdSettings& settings, float* weights,
+            std::size_t count);
+
   taccComm& comm() const noexcept { return *comm_; }
   tacc::EasgdSession& session() noexcept { return session_; }
   /// Null where the program has its own memory.
@@ -66,6 +84,7 @@ struct taccEasgd {
   float* weights() const noexcept { return weights_; }
 
  private:
+  std::unique_ptr<tacc::LoneCommunicator> lone_;  // null: the communicator is the program's
   tacc::CommReference comm_;
   std::unique_ptr<tacc::PackedTensors> tensors_;
   float* weights_;

@@ -61,6 +61,10 @@ class CenterExchange {
   virtual std::vector<std::span<float>> state() = 0;
   /// Collective: state() has been filled with what was kept.
   virtual void restore() {}
+  /// Collective: this rank does no more exchanges.
+  virtual void end() {}
+  /// By which other workers come to the center of an asynchronous mode; null: there is none.
+  virtual const taccUniqueId* centerId() const noexcept { return nullptr; }
   /// Updates of others that the center took since this rank's last exchange, in the mean; see taccEasgdInfo_t.
   virtual double staleness() const noexcept { return 0; }
   /// Seconds that begun exchanges took in the background.

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "easgd/asynchronous.hpp"
 #include "easgd/averaged.hpp"
 #include "easgd/grouped.hpp"
 #include "easgd/rooted.hpp"
@@ -18,8 +19,8 @@ std::unique_ptr<CenterExchange> makeExchange(const ExchangeParts& parts) {
 constexpr std::array<EasgdMode, taccEasgdNumModes> modes = {{
     // mode, name, synchronous, moves together, 16 bits, overlaps
     {taccEasgdOriginal, "original", true, false, false, false, makeExchange<RoundRobinExchange>},
-    {taccEasgdAsync, "async", false, false, false, false, nullptr},
-    {taccEasgdHogwild, "hogwild", false, false, false, false, nullptr},
+    {taccEasgdAsync, "async", false, false, false, false, makeExchange<AsynchronousExchange>},
+    {taccEasgdHogwild, "hogwild", false, false, false, false, makeExchange<AsynchronousExchange>},
     {taccEasgdSync1, "sync1", true, true, false, false, makeExchange<TreeExchange>},
     {taccEasgdSync2, "sync2", true, true, true, false, makeExchange<AveragedExchange>},
     {taccEasgdSync3, "sync3", true, true, true, true, makeExchange<OverlappedExchange>},

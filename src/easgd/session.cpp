@@ -80,12 +80,19 @@ void EasgdSession::timed(const Work& work) {
   waitSeconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
 }
 
+const taccUniqueId& EasgdSession::centerId() const {
+  const taccUniqueId* const id = mode_->centerId();
+  if (id != nullptr) return *id;
+  fail(taccInvalidUsage, "mode {} with {} weights has no center that others can come to; async and hogwild have",
+       easgdMode(settings_.mode).name, count_);
+}
+
 template <class Work>
 void EasgdSession::forAll(const Work& work) {
   try {
     work();
   } catch (const Error& error) {
-    communicator_.failWith(error);
+    if (easgdMode(settings_.mode).isSynchronous) communicator_.failWith(error);
     throw;
   }
 }

@@ -19,6 +19,11 @@ class EasgdSession {
 
   std::size_t count() const noexcept { return count_; }
 
+  /// Collective; before the end of a session whose communicator is still good.
+  void end() { mode_->end(); }
+  /// Fails in a mode that has no center for others to come to.
+  const taccUniqueId& centerId() const;
+
   void start();
   void step(const float* gradient);
   void exchange();
@@ -40,7 +45,7 @@ class EasgdSession {
   /// Times what the program waits for.
   template <class Work>
   void timed(const Work& work);
-  /// Whatever ends a step on this rank is told to all, as they would wait for it.
+  /// Whatever ends a step on this rank is told to all that would wait for it.
   template <class Work>
   void forAll(const Work& work);
 

@@ -19,7 +19,6 @@ EasgdSettings checkEasgdConfig(const taccEasgdConfig_t* config) {
     fail(taccInvalidArgument, "config.mode is {}; modes are 0 to {}", static_cast<int>(config->mode),
          taccEasgdNumModes - 1);
   const EasgdMode& mode = easgdMode(config->mode);
-  if (mode.make == nullptr) fail(taccInvalidArgument, "mode {} is not in this build", mode.name);
   if (!(config->learningRate > 0) || !std::isfinite(config->learningRate))
     fail(taccInvalidArgument, "config.learningRate is {}; it must be above 0", config->learningRate);
   if (!(config->elasticity >= 0) || !std::isfinite(config->elasticity))
@@ -51,7 +50,8 @@ EasgdSettings checkEasgdConfig(const taccEasgdConfig_t* config) {
           .group = config->group,
           .color = config->color,
           .allowsUnstable = config->allowUnstable != 0,
-          .checksFinite = config->checkFinite != 0};
+          .checksFinite = config->checkFinite != 0,
+          .center = {}};
 }
 
 void checkStability(const EasgdSettings& settings, int parts) {

@@ -1,6 +1,8 @@
 // Options of EASGD after checking (see taccEasgdConfig_t), and what follows from them.
 #pragma once
 
+#include <optional>
+
 #include "tacc/easgd.h"
 
 namespace tacc {
@@ -16,6 +18,7 @@ struct EasgdSettings {
   int color = 0;
   bool allowsUnstable = false;
   bool checksFinite = false;
+  std::optional<taccUniqueId> center;  // of an asynchronous mode: that others keep
 
   /// Of an exchange of `parts` parts: ranks, or groups that move together.
   float alpha(int parts) const noexcept {
