@@ -1,5 +1,5 @@
 /// tacc_bench: times a collective of tacc, or its convolutions, products of matrices and other layers (tacc_bench conv,
-/// gemm, layers), and other libraries beside it. See --help.
+/// gemm, layers) or training exchanges (tacc_bench easgd), and other libraries beside it. See --help.
 
 #include <csignal>
 #include <cstdio>
@@ -13,6 +13,7 @@
 #include "coordinator/interrupt.hpp"
 #include "coordinator/options.hpp"
 #include "coordinator/session.hpp"
+#include "easgd/easgd_bench.hpp"
 
 int main(int argc, char** argv) {
   using namespace tacc::bench;
@@ -21,6 +22,7 @@ int main(int argc, char** argv) {
   try {
     if (argc > 1 && std::string_view(argv[1]) == "conv") return runConvBench(argc - 1, argv + 1);
     if (argc > 1 && std::string_view(argv[1]) == "gemm") return runGemmBench(argc - 1, argv + 1);
+    if (argc > 1 && std::string_view(argv[1]) == "easgd") return runEasgdBench(argc - 1, argv + 1);
     if (argc > 1 && std::string_view(argv[1]) == "layers") return runLayerBench(argc - 1, argv + 1);
     const Options options = parseOptions(argc, argv);
     return runSession(options) ? 0 : 1;

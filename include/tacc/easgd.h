@@ -55,6 +55,10 @@ typedef enum {
   taccEasgdNumModes = 9
 } taccEasgdMode_t;
 
+/* "original", "async", "hogwild", "sync1", "sync2", "sync3", "decentralized", "decentralized-stale", "hierarchical";
+ * NULL for what is no mode. The library's memory. */
+TACC_API const char* taccEasgdModeName(taccEasgdMode_t mode);
+
 /* What an exchange moves for each element. With 16 bits the differences alpha (x - c) are rounded, and a rank's weights
  * move by what was sent, so what was rounded off stays in x - c and comes with the next exchange: error feedback that
  * needs no memory. The sums are rounded too, equally on all ranks. Sync 2, Sync 3 and Hierarchical only. */
@@ -169,8 +173,8 @@ TACC_API taccResult_t taccEasgdDestroy(taccEasgd_t easgd);
 /* One pass for synchronous SGD: the mean gradient over all ranks, and each rank's own weights made new while its parts
  * are in the cache:
  *   v' = mu v - eta mean(g),   x' = x + v'        velocity NULL: mu is 0
- * `gradients`, `weights`, `velocity`: `count` numbers each, the first only read. Weights that are equal on all ranks
- * stay so, bit for bit. Collective; runs in the calling thread. */
+ * `gradients`, `weights`, `velocity`: `count` numbers each, the first only read. Weights and velocities are equal on all
+ * ranks, and stay so bit for bit. Collective; runs in the calling thread. */
 TACC_API taccResult_t taccAllReduceUpdate(const float* gradients, float* weights, float* velocity, size_t count,
                                           float learningRate, float momentum, taccComm_t comm);
 

@@ -216,6 +216,18 @@ TACC_API taccResult_t taccCommGetAsyncError(taccComm_t comm, taccResult_t* async
 TACC_API taccResult_t taccCommCount(taccComm_t comm, int* count);
 TACC_API taccResult_t taccCommUserRank(taccComm_t comm, int* rank);
 
+/* Where a rank stands in the machine. */
+typedef struct {
+  size_t size;                     /* sizeof(taccNodeInfo_t) as compiled in the program: set by the program */
+  int host, hosts;                 /* number of its host among those of the communicator */
+  int localRank, localRanks;       /* among the ranks of its host, which share memory */
+  int networkGroup, networkGroups; /* of the topology's lowest level above the hosts (a leaf switch, a supernode); 0 of
+                                      1 where the topology has none */
+  int numaDomain; /* of its host, as the kernel numbers them: the first in which the calling thread may run now */
+} taccNodeInfo_t;
+/* Of this rank. Local; from any thread. Ranks with equal `host` share their host. */
+TACC_API taccResult_t taccCommGetNodeInfo(taccComm_t comm, taccNodeInfo_t* info);
+
 /* ------------------------------------------------------------------------------------------------------------ memory
  */
 

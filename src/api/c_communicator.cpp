@@ -249,6 +249,18 @@ taccResult_t taccCommCount(taccComm_t comm, int* count) {
   });
 }
 
+taccResult_t taccCommGetNodeInfo(taccComm_t comm, taccNodeInfo_t* info) {
+  return guard("taccCommGetNodeInfo", comm, [&] {
+    const Observer observer(comm);
+    tacc::checkPointer(info, "info");
+    if (info->size < sizeof(taccNodeInfo_t))
+      tacc::fail(taccInvalidArgument, "info->size is {}; set it to sizeof(taccNodeInfo_t), {}", info->size,
+                 sizeof(taccNodeInfo_t));
+    const tacc::Standing s = comm->communicator->standing();
+    *info = {info->size, s.host, s.hosts, s.localRank, s.localRanks, s.networkGroup, s.networkGroups, s.numaDomain};
+  });
+}
+
 taccResult_t taccCommUserRank(taccComm_t comm, int* rank) {
   return guard("taccCommUserRank", comm, [&] {
     const Observer observer(comm);

@@ -68,6 +68,11 @@ void checkApart(taccComm& comm, const char* name, const float* numbers, float* w
 
 }  // namespace
 
+const char* taccEasgdModeName(taccEasgdMode_t mode) {
+  if (mode < 0 || mode >= taccEasgdNumModes) return nullptr;
+  return tacc::easgdMode(mode).name.data();
+}
+
 taccResult_t taccEasgdCreate(taccEasgd_t* easgd, float* weights, size_t count, taccComm_t comm,
                              const taccEasgdConfig_t* config) {
   return guardOfAll("taccEasgdCreate", comm, [&] {

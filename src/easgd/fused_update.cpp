@@ -1,6 +1,7 @@
 #include "easgd/fused_update.hpp"
 
 #include <cstring>
+#include <vector>
 
 #include "comm/direct_update.hpp"
 #include "comm/streamed_sum.hpp"
@@ -10,16 +11,20 @@ namespace {
 
 bool updateDirectlyByMean(Communicator& communicator, const LocalStep& step, std::size_t count, float rate) {
   const auto ranks = static_cast<std::size_t>(communicator.ranks());
+  const auto own = static_cast<std::size_t>(communicator.rank());
   const auto update = [&](std::size_t first, std::size_t n, float* const* weights, const float* const* gradients) {
     alignas(64) float sum[updateTile];
-    LocalStep one = step;
+    std::vector<void*> others(ranks - 1);
     forEachTile(first, n, [&](std::size_t at, std::size_t tile) {
       std::memcpy(sum, gradients[0] + at, tile * sizeof(float));
       for (std::size_t r = 1; r < ranks; ++r) addTo(sum, gradients[r] + at, tile);
-      for (std::size_t r = 0; r < ranks; ++r) {
-        one.weights = weights[r];
-        one.applyWith(at, tile, nullptr, sum, rate);
-      }
+      // Weights are equal on all ranks: this one's serve for all.
+      step.applyWith(at, tile, nullptr, sum, rate);
+      std::size_t other = 0;
+      for (std::size_t r = 0; r < ranks; ++r)
+        if (r != own) others[other++] = weights[r] + at;
+      if (!others.empty())
+        copyBytes(others.data(), static_cast<int>(others.size()), weights[own] + at, tile * sizeof(float), true);
     });
   };
   return communicator.updateDirectly({step.weights, step.gradient, count, update});

@@ -8,7 +8,7 @@
 
 namespace tacc {
 
-/// Collective. `step.gradient` is this rank's own; weights that are equal on all ranks stay so, bit for bit.
+/// Collective. `step.gradient` is this rank's own; weights and velocity are equal on all, and stay so bit for bit.
 void allReduceUpdate(Communicator& communicator, const LocalStep& step, std::size_t count);
 
 }  // namespace tacc

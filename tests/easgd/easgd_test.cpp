@@ -1,9 +1,11 @@
 // Every synchronous mode against the equations in double: ranks as threads and processes, on one host and several,
 // weights in library and private memory, odd, tiny and zero counts, momentum, periods.
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <string>
@@ -198,6 +200,64 @@ TEST(Easgd, theSameRunGivesTheSameBits) {
       EXPECT_EQ(first.weights, second.weights) << mode.name;
       EXPECT_EQ(first.center, second.center) << mode.name;
     }
+  });
+}
+
+/// In a reproducible communicator the order of sums is that of the ranks, whichever way an exchange goes.
+TEST(Easgd, reproducibleBitsOnAnyPlacement) {
+  if (const std::string reason = VirtualCluster::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
+  taccConfig_t reproducible = TACC_CONFIG_INITIALIZER;
+  reproducible.reproducible = 1;
+  constexpr std::size_t count = 20011;
+  const auto* const found = static_cast<float*>(
+      ::mmap(nullptr, 4 * count * sizeof(float), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  ASSERT_NE(found, MAP_FAILED);
+  int run = 0;
+  const auto body = [&](taccComm_t comm, int rank) {
+    const taccEasgdConfig_t config = configOf(easgdMode(taccEasgdSync2), 0.9f, 2);
+    const Trained trained = train(comm, rank, count, config, 6, run != 1);
+    if (rank == 0) std::copy_n(trained.center.data(), count, const_cast<float*>(found) + run * count);
+  };
+  runRanks(RankKind::processes, 3, body, reproducible);
+  run = 1;
+  runRanks(RankKind::processes, 3, body, reproducible);
+  const VirtualCluster cluster(1, 3);
+  run = 2;
+  runOnHosts(cluster, {1, 2, 3}, body, reproducible);
+  run = 3;
+  runOnHosts(cluster, {1, 2, 1}, body, reproducible);
+  for (int other = 1; other < 4; ++other)
+    EXPECT_EQ(std::memcmp(found, found + other * count, count * sizeof(float)), 0) << "run " << other;
+}
+
+TEST(NodeInfo, tellsWhoSharesAHost) {
+  if (const std::string reason = VirtualCluster::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
+  const std::vector<int> hosts = {1, 2, 1, 3, 2};
+  const VirtualCluster cluster(1, 3);
+  runOnHosts(cluster, hosts, [&](taccComm_t comm, int rank) {
+    taccNodeInfo_t info{};
+    info.size = sizeof info;
+    expectSuccess(taccCommGetNodeInfo(comm, &info), comm);
+    EXPECT_EQ(info.hosts, 3);
+    const int host = hosts[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(info.localRanks, std::count(hosts.begin(), hosts.end(), host));
+    EXPECT_EQ(info.localRank, std::count(hosts.begin(), hosts.begin() + rank, host));
+    EXPECT_GE(info.numaDomain, 0);
+    std::vector<int> all(5);
+    expectSuccess(taccAllGather(&info.host, all.data(), 1, taccInt32, comm, nullptr), comm);
+    for (std::size_t a = 0; a < 5; ++a)
+      for (std::size_t b = 0; b < 5; ++b) EXPECT_EQ(all[a] == all[b], hosts[a] == hosts[b]);
+    info.size = 4;
+    EXPECT_EQ(taccCommGetNodeInfo(comm, &info), taccInvalidArgument);
+  });
+  runRanks(RankKind::processes, 2, [&](taccComm_t comm, int rank) {
+    taccNodeInfo_t info{};
+    info.size = sizeof info;
+    expectSuccess(taccCommGetNodeInfo(comm, &info), comm);
+    EXPECT_EQ(info.hosts, 1);
+    EXPECT_EQ(info.localRank, rank);
+    EXPECT_EQ(info.localRanks, 2);
+    EXPECT_EQ(info.networkGroups, 1);
   });
 }
 

@@ -1,0 +1,46 @@
+// tacc_bench easgd: what an exchange and a step of each mode of EASGD cost, beside the allreduce of gradients that they
+// replace.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "tacc/easgd.h"
+
+namespace tacc::bench {
+
+struct EasgdOptions {
+  std::vector<taccEasgdMode_t> modes;
+  std::vector<int> periods = {1, 4, 8, 16};
+  std::size_t bytes = std::size_t{100} << 20;  // of weights
+  int ranks = 2;
+  int repetitions = 5;
+  double computeSeconds = 0;  // of a step, in which the processor does nothing
+  float momentum = 0;
+  bool privateMemory = false;
+  bool launched = false;  // ranks are started by a launcher
+  std::string jsonFile;
+};
+
+/// One mode and period; milliseconds are medians over the repetitions, by the clock of rank 0 between two barriers.
+struct EasgdResult {
+  std::string mode;
+  int period;
+  double exchange;     // alone
+  double step;         // the mean of `period` steps, of which one exchanges
+  double waitShare;    // of a step, that the program waits for exchanges
+  double hiddenShare;  // of the exchanges
+};
+
+/// What the modes are compared with, in milliseconds.
+struct EasgdBaselines {
+  double allReduce;           // of gradients
+  double separately;          // that, and SGD in a loop behind it
+  double fused;               // taccAllReduceUpdate
+  double exchangeSeparately;  // an allreduce of weights, and EASGD's updates in loops behind it
+};
+
+int runEasgdBench(int argc, char** argv);
+
+}  // namespace tacc::bench

@@ -1,0 +1,136 @@
+#include "easgd/training_rank.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <limits>
+#include <new>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace tacc::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+void check(taccResult_t result) {
+  if (result != taccSuccess) throw std::runtime_error(taccGetLastError(nullptr));
+}
+
+TrainingRank::TrainingRank(taccComm_t comm, const EasgdOptions& options)
+    : comm_(comm),
+      options_(options),
+      count_(options.bytes / sizeof(float)),
+      weights_(allocate()),
+      gradients_(allocate()),
+      sums_(allocate()),
+      center_(allocate()) {
+  check(taccCommCount(comm, &ranks_));
+  fill();
+}
+
+TrainingRank::~TrainingRank() {
+  for (float* memory : {weights_, gradients_, sums_, center_})
+    options_.privateMemory ? std::free(memory) : static_cast<void>(taccMemFree(memory));
+}
+
+float* TrainingRank::allocate() {
+  void* memory = nullptr;
+  if (options_.privateMemory) {
+    constexpr std::size_t page = 4096;
+    memory = std::aligned_alloc(page, (count_ * sizeof(float) + page - 1) / page * page);
+    if (memory == nullptr) throw std::bad_alloc();
+  } else {
+    check(taccMemAlloc(&memory, count_ * sizeof(float)));
+  }
+  return static_cast<float*>(memory);
+}
+
+void TrainingRank::fill() {
+  for (std::size_t i = 0; i < count_; ++i) {
+    weights_[i] = center_[i] = static_cast<float>(i % 1000) * 1e-3f;
+    gradients_[i] = static_cast<float>(i % 17) * 1e-3f;
+    sums_[i] = 0;
+  }
+}
+
+double TrainingRank::time(const std::function<void()>& work) {
+  std::vector<double> times;
+  for (int repetition = 0; repetition <= options_.repetitions; ++repetition) {
+    check(taccBarrier(comm_, nullptr));
+    const Clock::time_point start = Clock::now();
+    work();
+    check(taccBarrier(comm_, nullptr));
+    times.push_back(secondsSince(start) * 1e3);
+  }
+  times.erase(times.begin());  // the first one pays for memory
+  return median(std::move(times));
+}
+
+EasgdBaselines TrainingRank::measureBaselines() {
+  constexpr float rate = 0.01f, alpha = 0.01f;
+  const auto ranks = static_cast<float>(ranks_);
+  const auto reduce = [&](const float* from) {
+    check(taccAllReduce(from, sums_, count_, taccFloat32, taccSum, comm_, nullptr));
+  };
+  EasgdBaselines found{};
+  found.allReduce = time([&] { reduce(gradients_); });
+  found.separately = time([&] {
+    reduce(gradients_);
+    for (std::size_t i = 0; i < count_; ++i) weights_[i] -= rate / ranks * sums_[i];
+  });
+  found.fused = time([&] { check(taccAllReduceUpdate(gradients_, weights_, nullptr, count_, rate, 0, comm_)); });
+  found.exchangeSeparately = time([&] {
+    reduce(weights_);
+    for (std::size_t i = 0; i < count_; ++i) weights_[i] -= alpha * (weights_[i] - center_[i]);
+    for (std::size_t i = 0; i < count_; ++i) center_[i] += alpha * (sums_[i] - ranks * center_[i]);
+  });
+  fill();
+  return found;
+}
+
+EasgdResult TrainingRank::measure(taccEasgdMode_t mode, int period) {
+  taccEasgdConfig_t config = TACC_EASGD_CONFIG_INITIALIZER;
+  config.mode = mode;
+  config.momentum = options_.momentum;
+  EasgdResult result{taccEasgdModeName(mode), period, 0, 0, 0, 0};
+  taccEasgd_t easgd = nullptr;
+  // With no step that exchanges nothing is under way when an exchange is asked for.
+  config.period = std::numeric_limits<int>::max();
+  check(taccEasgdCreate(&easgd, weights_, count_, comm_, &config));
+  check(taccEasgdStart(easgd));
+  result.exchange = time([&] { check(taccEasgdExchange(easgd)); });
+  check(taccEasgdDestroy(easgd));
+  config.period = period;
+  check(taccEasgdCreate(&easgd, weights_, count_, comm_, &config));
+  check(taccEasgdStart(easgd));
+  const Clock::time_point start = Clock::now();
+  result.step = time([&] {
+                  for (int step = 0; step < period; ++step) {
+                    if (options_.computeSeconds > 0)
+                      std::this_thread::sleep_for(std::chrono::duration<double>(options_.computeSeconds));
+                    check(taccEasgdStep(easgd, gradients_));
+                  }
+                }) /
+                period;
+  const double all = secondsSince(start);
+  taccEasgdInfo_t info{};
+  info.size = sizeof info;
+  check(taccEasgdInfo(easgd, &info));
+  result.waitShare = info.waitSeconds / all;
+  result.hiddenShare = info.hiddenShare;
+  check(taccEasgdDestroy(easgd));
+  return result;
+}
+
+}  // namespace tacc::bench
