@@ -36,6 +36,7 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       run_(endpoint_.peers()),
       pairs_(endpoint_.peers(), rank),
       transportName_(std::move(membership.transportName)),
+      transportSettings_(std::move(membership.transportSettings)),
       speed_(membership.speed),
       topology_(std::move(membership.topology)),
       betweenHosts_(clusterMachine(who_, hosts_, *topology_, speed_, false)),
@@ -262,13 +263,15 @@ void ClusterCommunicator::deregisterBuffer(void* buffer) {
 }
 
 std::unique_ptr<Communicator> ClusterCommunicator::split(int color, int key, const CommConfig& config) {
-  const Group group = gatherGroup(color, key);
+  Group group = gatherGroup(color, key);
   // The id names addresses of the host that made it, so rank 0 of each group makes its own.
   const auto ids = gatherValues(color >= 0 && group.rank == 0 ? makeUniqueId() : taccUniqueId{});
   if (color < 0) return nullptr;
   CommConfig known = config;
   known.topology = topology_;
   known.isPart = true;
+  known.lent = std::make_shared<const LentConnections>(
+      LentConnections{endpoint_.transport(), transportName_, transportSettings_, std::move(group.members)});
   const auto watch = [this] {
     endpoint_.checkInterrupt();
     control_->poll([] { return std::string("was in taccCommSplit"); });

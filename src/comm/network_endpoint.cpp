@@ -41,7 +41,9 @@ NetworkEndpoint::NetworkEndpoint(int rank, int ranks, std::unique_ptr<NetworkTra
       patience_(patience),
       describe_(std::move(describe)),
       interrupt_(rank),
-      spin_(patience.spinSeconds) {}
+      spin_(patience.spinSeconds) {
+  transport_->onNews([this] { interrupt_.nudge(); });
+}
 
 void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>& enough) {
   lastMove_ = Clock::now();

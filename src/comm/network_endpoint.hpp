@@ -30,9 +30,15 @@ class NetworkEndpoint {
   /// `describe`: the call that this rank is in, for messages.
   NetworkEndpoint(int rank, int ranks, std::unique_ptr<NetworkTransport> transport, ControlPlane& control,
                   NetworkPatience patience, std::function<std::string()> describe);
+  /// Nobody calls it any more when the rest of it goes.
+  ~NetworkEndpoint() { transport_.reset(); }
+  NetworkEndpoint(const NetworkEndpoint&) = delete;
+  NetworkEndpoint& operator=(const NetworkEndpoint&) = delete;
 
   NetworkPeers& peers() noexcept { return peers_; }
   std::string describeTransport() const { return transport_->describe(); }
+  /// Null after a failure that has closed it.
+  NetworkTransport* transport() noexcept { return transport_.get(); }
 
   /// Advances `activity` until `enough` returns true. Throws taccTimeout, taccRemoteError, and what activity throws.
   void run(NetworkActivity& activity, const std::function<bool()>& enough);
