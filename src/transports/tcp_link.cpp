@@ -301,6 +301,7 @@ void TcpLink::lose(int rank, int error) noexcept {
     if (channel->lost >= 0 || (!peer.inbox.isAwaitedBy(*channel) && !peer.stream.hasOutputOf(*channel))) continue;
     channel->lost = rank;
     channel->hasNews = true;
+    if (!std::exchange(channel->isCalled, true)) channel->wake();
   }
 }
 
@@ -332,7 +333,7 @@ void TcpLink::wakeAll() noexcept {
 }
 
 /// What this thread has found for others that may sleep: they are called once for it.
-void TcpLink::callOthers(TcpChannel& own) {
+void TcpLink::callOthers(TcpChannel& own) noexcept {
   own.hasNews = own.isCalled = false;
   for (const auto& channel : channels_.all())
     if (channel->hasNews && !std::exchange(channel->isCalled, true)) channel->wake();

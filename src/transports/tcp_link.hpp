@@ -108,7 +108,7 @@ class TcpLink {
   void throwErrorOf(const TcpChannel& channel) const;
   [[noreturn]] void failLost(const TcpChannel& channel, int rank) const;
   void wakeAll() noexcept;
-  void callOthers(TcpChannel& own);
+  void callOthers(TcpChannel& own) noexcept;
 
   std::mutex mutex_;
   std::atomic<bool> isShared_{false};  // set by the thread of the only channel that there is

@@ -63,6 +63,7 @@ void TcpStream::setHeld(TcpChannel* channel, bool isOn) {
 bool TcpStream::abandon(const TcpChannel& channel) noexcept {
   const auto isIts = [&](const Outgoing& message) { return message.channel == &channel; };
   std::erase(paused_, &channel);
+  std::erase(sealing_, &channel);
   std::erase_if(held_, isIts);
   const bool hasBegun = rest_.empty() && sent_ > 0 && isIts(outgoing_.front());
   bool isWell = true;
@@ -80,8 +81,9 @@ bool TcpStream::abandon(const TcpChannel& channel) noexcept {
 
 bool TcpStream::hasOutputOf(const TcpChannel& channel) const noexcept {
   const auto isIts = [&](const Outgoing& message) { return message.channel == &channel; };
-  return (sealed_ && !sealed_->out.pending().empty()) || std::ranges::any_of(outgoing_, isIts) ||
-         std::ranges::any_of(held_, isIts);
+  const bool isSealed =
+      sealed_ && !sealed_->out.pending().empty() && std::ranges::find(sealing_, &channel) != sealing_.end();
+  return isSealed || std::ranges::any_of(outgoing_, isIts) || std::ranges::any_of(held_, isIts);
 }
 
 /// What is left of the next messages, so many at most, in order.
@@ -147,8 +149,12 @@ TcpStream::State TcpStream::flushSealed() {
 /// As many of the messages as one record takes.
 void TcpStream::composeRecord() {
   std::size_t total = rest_.size(), messages = 0;
-  for (; messages < outgoing_.size() && total < sent_ + RecordCipher::longestText; ++messages)
-    total += sizeof(Head) + outgoing_[messages].bytes();
+  sealing_.clear();
+  for (; messages < outgoing_.size() && total < sent_ + RecordCipher::longestText; ++messages) {
+    const Outgoing& message = outgoing_[messages];
+    total += sizeof(Head) + message.bytes();
+    if (std::ranges::find(sealing_, message.channel) == sealing_.end()) sealing_.push_back(message.channel);
+  }
   const std::span<std::byte> text = sealed_->out.compose(std::min(total - sent_, RecordCipher::longestText));
   std::size_t filled = 0;
   addOutput(messages, [&](const std::byte* data, std::size_t bytes) {

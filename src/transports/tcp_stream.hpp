@@ -95,10 +95,11 @@ class TcpStream {
   std::unique_ptr<SealedLink> sealed_;  // null: in the clear
   std::vector<std::byte> rest_;         // of a message whose channel has been closed; before all others
   std::deque<Outgoing> outgoing_;
-  std::size_t sent_ = 0;                   // of the rest or, where there is none, of the first
-  std::vector<const TcpChannel*> paused_;  // the other end is not ready for more of them
-  std::deque<Outgoing> held_;              // of these
-  std::vector<std::byte> staging_;         // made at the first read
+  std::size_t sent_ = 0;                    // of the rest or, where there is none, of the first
+  std::vector<const TcpChannel*> sealing_;  // whose messages are in the record that is pending
+  std::vector<const TcpChannel*> paused_;   // the other end is not ready for more of them
+  std::deque<Outgoing> held_;               // of these
+  std::vector<std::byte> staging_;          // made at the first read
   std::size_t begin_ = 0, end_ = 0;
 };
 

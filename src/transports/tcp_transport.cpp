@@ -47,7 +47,11 @@ class TcpTransport final : public NetworkTransport {
     link_->abandon(channel_);
   }
   bool closesBrokenConnections() const override { return true; }
-  std::string describe() const override { return link_->describe(); }
+  std::string describe() const override {
+    return channel_.number == 0
+               ? link_->describe()
+               : fmt::format("{}, channel {} of shared connections", link_->describe(), channel_.number);
+  }
 
   std::uint32_t nextChannel(std::span<const int> ranks) const override {
     const auto lock = link_->lock();

@@ -91,6 +91,31 @@ TEST_P(HostParts, takeFewDescriptors) {
   });
 }
 
+/// A part that is to have other settings has connections of its own, and shares them with its own parts.
+TEST_P(HostParts, withOtherSettingsHaveTheirOwnConnections) {
+  if (!sharesConnections()) GTEST_SKIP();
+  const VirtualCluster cluster(1, 4);
+  runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
+    talkToAll(comm);
+    ASSERT_EQ(::unsetenv("TACC_TRANSPORT"), 0);
+    const auto takes = [&](taccComm_t from, taccComm_t& made) {
+      const int before = countOpenDescriptors();
+      made = split(from, 0, rank);
+      talkToAll(made);
+      return countOpenDescriptors() - before;
+    };
+    taccComm_t first = nullptr, second = nullptr;
+    const int ofItsOwn = takes(comm, first), shared = takes(first, second);
+    std::printf("rank %d of %d: %d descriptors for a part with connections of its own, %d for a part of it\n", rank,
+                ranks(), ofItsOwn, shared);
+    const auto near = std::ranges::count(hosts(), hosts()[static_cast<std::size_t>(rank)]);
+    EXPECT_EQ(ofItsOwn - shared, 2 + ranks() - near) << "a listener, what is slept on, and connections to other hosts";
+    EXPECT_EQ(taccCommDestroy(first), taccSuccess);
+    EXPECT_EQ(runPrograms(second, 9, 1), "");
+    EXPECT_EQ(taccCommDestroy(second), taccSuccess);
+  });
+}
+
 /// Threads that compute on the whole, its parts and parts of parts at once, and split them once more meanwhile.
 TEST_P(HostParts, runBesideTheWholeInThreadsOfTheirOwn) {
   const int programs = isQuick() ? 1 : 4;
