@@ -66,7 +66,17 @@ void ClusterCommunicator::runNow(const Call& call) {
   }
 }
 
+/// Memory that was made for the call is gone when its Error has come to whoever tells of it: nothing lands there then.
 void ClusterCommunicator::runCall(const Call& call) {
+  try {
+    runParts(call);
+  } catch (...) {
+    endpoint_.cancelReceives();
+    throw;
+  }
+}
+
+void ClusterCommunicator::runParts(const Call& call) {
   if (call.factor != nullptr)
     return runMultiplied(call, rank(), ranks(), taccSum, [this](const Call& sum) { runCall(sum); });
   if (config().isReproducible && isReduction(call.collective) && isFloating(call.type)) return reduceInRankOrder(call);

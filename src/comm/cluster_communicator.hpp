@@ -86,6 +86,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   };
 
   void runCall(const Call& call);
+  void runParts(const Call& call);
   void runCollective(const Call& call);
   /// Replaces the times of the last calls by those that all ranks agree on.
   void agreeOnTimes();

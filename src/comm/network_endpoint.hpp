@@ -68,6 +68,10 @@ class NetworkEndpoint {
   /// communicator failed meanwhile.
   bool leave() noexcept;
 
+  /// After an Error: as NetworkTransport. For memory that goes before fence() is called.
+  void cancelReceives() noexcept {
+    if (transport_) transport_->cancelReceives();
+  }
   /// After a call has failed: no message that comes late is written into its buffers any more. Nothing may be sent or
   /// received afterwards, nor leave() be called.
   void fence() noexcept;
