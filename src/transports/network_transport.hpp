@@ -106,7 +106,8 @@ class NetworkTransport {
   /// Another transport over the connections of this one, whose rank r is this one's rank ranks[r], and `rank` the one
   /// that makes it. It knows its peers. All must give the same number, and nobody may send before all have made
   /// theirs. Null where nextChannel() is beyond that number, or 0. Each of both may be destroyed first, and an Error of
-  /// one is none of the other. `silenceSeconds` as in NetworkOptions: what is longest counts.
+  /// one is none of the other. Posted memory stays in place until cancelReceives() or the destructor has returned.
+  /// `silenceSeconds` as in NetworkOptions: what is longest counts.
   virtual std::unique_ptr<NetworkTransport> openChannel(std::uint32_t /*number*/, int /*rank*/,
                                                         std::vector<int> /*ranks*/, double /*silenceSeconds*/) {
     return nullptr;

@@ -125,7 +125,8 @@ void TcpLink::abandon(const TcpChannel& channel) noexcept {
 }
 
 void TcpLink::close(TcpChannel& channel) noexcept {
-  abandon(channel);
+  // With the last channel go the connections. After an Error the memory of its messages may have gone already.
+  if (channels_.all().size() > 1) abandon(channel);
   channels_.close(channel);
 }
 
