@@ -88,6 +88,8 @@ class NetworkEndpoint {
   bool progress(NetworkActivity* activity);
   /// Everything but messages; `still`: seconds since something moved.
   void checkOthers(const NetworkActivity* activity, double still);
+  /// The same without the time-out: what others tell, and who is not there any more.
+  void checkGone(const NetworkActivity* activity, double still);
   std::string describeWait(const NetworkActivity* activity) const;
 
   int rank_;
