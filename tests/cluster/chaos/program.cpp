@@ -100,6 +100,7 @@ class Rank {
     checkGuard();
     if (result != taccSuccess) {
       failure_ = taccGetLastError(comm_);
+      tellEvent(board_, fmt::format("rank {} failed after {:.3f} s: {}", self_, seconds, failure_));
       judge(start);
       return false;
     }
@@ -206,6 +207,7 @@ class Rank {
     config.operationTimeout = timeout;
     const taccResult_t result = taccCommShrink(comm_, nullptr, 0, &smaller, &config, 0);
     const std::string why = result == taccSuccess ? "" : taccGetLastError(comm_);
+    tellEvent(board_, fmt::format("rank {} has shrunk in {:.3f} s: {}", self_, now() - start, why));
     (void)taccCommDestroy(comm_);
     comm_ = smaller;
     beginGuard();
@@ -271,8 +273,15 @@ class Rank {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+void tellEvent(const Board& board, std::string_view what) {
+  if (!board.tellsAll) return;
+  const std::string line = fmt::format("chaos: at {:.3f}: {}\n", now(), what);
+  (void)!::write(2, line.data(), line.size());
+}
+
 void tellProblem(Board& board, int round, int rank, std::string_view what) {
   ++board.problems;
+  tellEvent(board, "wrong:");
   const std::string line = fmt::format("chaos: round {}, rank {}: {}\n", round, rank, what);
   (void)!::write(2, line.data(), line.size());
 }
