@@ -1,7 +1,8 @@
 // Communicators that share TCP connections: each has a numbered channel, and every message says of which it is.
 //
 // A number is never used twice between two ranks, and a channel is open on all of its ranks before the first message is
-// sent. So what comes for a channel that is not open is of one that has been closed, and is dropped.
+// sent. So what comes for a channel that is not open is of one that has been closed, and is dropped. So is what comes
+// for one that is over: after an Error its rank receives nothing more.
 #pragma once
 
 #include <algorithm>
@@ -23,6 +24,7 @@ struct TcpChannel {
   int rank = 0;            // this one's
   std::vector<int> ranks;  // by rank of the channel: of those who have the connections
   std::optional<Error> error;
+  bool isOver = false;                 // nothing is received any more
   int lost = -1;                       // rank of the connections that is an Error for this channel
   bool hasNews = false;                // for its thread: something is done, or an Error
   bool isCalled = false;               // for these
@@ -45,10 +47,10 @@ class TcpChannels {
   /// Of what ranks tell each other about channels.
   static constexpr std::uint32_t signals = ~std::uint32_t{0};
 
-  /// The open channel of that number; null: there is none.
+  /// The open channel of that number; null: there is none, or it is over.
   TcpChannel* find(std::uint32_t number) const noexcept {
     for (const auto& one : open_)
-      if (one->number == number) return one.get();
+      if (one->number == number) return one->isOver ? nullptr : one.get();
     return nullptr;
   }
   std::uint32_t next() const noexcept { return next_; }

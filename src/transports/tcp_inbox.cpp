@@ -108,7 +108,7 @@ void TcpInbox::finish() {
   if (NetworkRequest* request = std::exchange(request_, nullptr)) channel->complete(*request);
 }
 
-void TcpInbox::close(const TcpChannel& channel) noexcept {
+bool TcpInbox::close(const TcpChannel& channel) noexcept {
   const bool isComing = left_ > 0 && ((target_ == Target::posted && channel_ == &channel) ||
                                       (target_ == Target::kept && kept_.back().channel == &channel));
   if (isComing) {
@@ -121,7 +121,10 @@ void TcpInbox::close(const TcpChannel& channel) noexcept {
   for (const Kept& kept : kept_)
     if (kept.channel == &channel) keptBytes_ -= kept.weight();
   std::erase_if(kept_, [&](const Kept& kept) { return kept.channel == &channel; });
+  const auto isWaiting = [&](const Pausing& one) { return one.channel == &channel && one.isTold; };
+  const bool waits = std::ranges::any_of(pausing_, isWaiting);
   std::erase_if(pausing_, [&](const Pausing& one) { return one.channel == &channel; });
+  return waits;
 }
 
 bool TcpInbox::isAwaitedBy(const TcpChannel& channel) const noexcept {

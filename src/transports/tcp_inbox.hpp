@@ -47,8 +47,9 @@ class TcpInbox {
   std::span<std::byte> landing() const noexcept { return {at_, room_}; }
   void landed(std::size_t bytes);
 
-  /// Nothing is written any more into what the channel has posted; what comes for it is dropped.
-  void close(const TcpChannel& channel) noexcept;
+  /// Nothing is written any more into what the channel has posted, and nothing of it is kept. True: the other rank was
+  /// told to wait, and is to be told that it may go on.
+  bool close(const TcpChannel& channel) noexcept;
 
   /// Some receive is not done.
   bool isAwaited() const noexcept { return !posted_.empty() || request_ != nullptr; }

@@ -116,11 +116,18 @@ TcpChannel& TcpLink::open(std::uint32_t number, int rank, std::vector<int> ranks
   return channels_.open(number, rank, std::move(ranks));
 }
 
-void TcpLink::abandon(const TcpChannel& channel) noexcept {
+void TcpLink::abandon(TcpChannel& channel) noexcept {
+  channel.isOver = true;
   for (const int rank : channel.ranks) {
     Peer& peer = at(rank);
-    peer.inbox.close(channel);
+    const bool holdsBack = peer.inbox.close(channel);
     if (!peer.stream.abandon(channel)) lose(rank, ENOMEM);
+    if (!holdsBack || peer.state != State::open) continue;
+    try {
+      sendNow(rank, {channel.number, false});
+    } catch (...) {
+      lose(rank, ENOMEM);  // or the other rank would wait for ever
+    }
   }
 }
 
@@ -168,6 +175,14 @@ void TcpLink::receive(TcpChannel& channel, int rank, std::uint32_t tag, void* da
 void TcpLink::tellPauses(Peer& peer) {
   if (peer.state != State::open) return;
   while (const std::optional<TcpPause> pause = peer.inbox.takePause()) peer.stream.send(*pause);
+}
+
+/// For who does not look at the connection soon.
+void TcpLink::sendNow(int rank, const TcpPause& pause) {
+  Peer& peer = at(rank);
+  peer.stream.send(pause);
+  if (peer.stream.flush() == TcpStream::State::closed) lose(rank, errno);
+  update(rank);
 }
 
 void TcpLink::connect(int rank) {

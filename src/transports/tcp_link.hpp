@@ -50,8 +50,8 @@ class TcpLink {
   TcpChannel& open(std::uint32_t number, int rank, std::vector<int> ranks);
   /// Nothing that the channel has posted is touched any more. Ends the channel.
   void close(TcpChannel& channel) noexcept;
-  /// The same, but the channel stays, with nothing under way.
-  void abandon(const TcpChannel& channel) noexcept;
+  /// The same, but the channel stays, with nothing under way; what still comes for it is dropped.
+  void abandon(TcpChannel& channel) noexcept;
   /// A host may be silent for so long, unless it may for longer.
   void tolerateSilence(double seconds);
 
@@ -93,6 +93,7 @@ class TcpLink {
   void watch(int operation, int fd, std::uint32_t events, Source source, int index);
   void update(int rank);
   void tellPauses(Peer& peer);
+  void sendNow(int rank, const TcpPause& pause);
   void connect(int rank);
   void follow(int rank, TcpAttempt::Outcome outcome);
   void endAttempt(int rank);

@@ -146,6 +146,30 @@ TEST_P(TcpChannelsTest, LateMessagesReachNoLaterChannel) {
   }
 }
 
+/// A rank that has been told to wait goes on when nobody will receive what it sends any more, and that fills no memory.
+TEST_P(TcpChannelsTest, ARankThatRunsAheadGoesOnWhenTheOtherEndIsOver) {
+  const std::vector<std::byte> data(std::size_t{1} << 20);
+  for (std::uint32_t number = 1; number < 3; ++number) {
+    auto part = turned(number);
+    std::vector<NetworkRequest> sends(40);  // far more than there is room for
+    for (std::uint32_t m = 0; m < sends.size(); ++m) part[1]->send(0, m, data.data(), data.size(), sends[m]);
+    const auto isStill = [&] {
+      for (int look = 0; look < 100; ++look)
+        for (const auto& end : whole_)
+          if (end->progress()) return false;
+      return true;
+    };
+    until(isStill, whole());
+    ASSERT_FALSE(part[1]->drain()) << "nothing holds it back";
+    if (number == 1)
+      part[0].reset();
+    else
+      part[0]->cancelReceives();
+    until([&] { return part[1]->drain(); }, whole());
+    EXPECT_TRUE(std::ranges::all_of(sends, [](const NetworkRequest& send) { return static_cast<bool>(send.done); }));
+  }
+}
+
 /// A rank that goes is an Error for who waits for it, by its number there, and for no other.
 TEST_P(TcpChannelsTest, ALostRankIsAnErrorForThoseWhoWaitForIt) {
   auto part = turned(1);

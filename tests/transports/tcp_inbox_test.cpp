@@ -159,7 +159,7 @@ TEST(TcpInbox, AChannelThatIsClosedTakesAndTouchesNothing) {
     inbox.begin(&closed, 1, 1000);
     std::ranges::fill(inbox.landing().first(400), std::byte{1});
     inbox.landed(400);
-    inbox.close(closed);
+    EXPECT_FALSE(inbox.close(closed));
     std::size_t dropped = 0;
     while (!inbox.landing().empty()) {
       std::ranges::fill(inbox.landing(), std::byte{2});
@@ -220,6 +220,24 @@ TEST(TcpInbox, ChannelsArePausedEachForItself) {
   pause = inbox.takePause();
   ASSERT_TRUE(pause);
   EXPECT_FALSE(pause->isOn);
+}
+
+TEST(TcpInbox, OneThatWaitsForAClosedChannelIsToGoOn) {
+  TcpInbox inbox(1);
+  inbox.share();
+  TcpChannel ahead = channelOf(0), other = channelOf(0);
+  constexpr std::size_t bytes = std::size_t{1} << 20;
+  bringAll(inbox, &other, 0, bytes);
+  std::optional<TcpPause> pause;
+  for (std::uint32_t tag = 0; !pause; ++tag) {
+    ASSERT_LT(tag, 100U) << "no bound";
+    bringAll(inbox, &ahead, tag, bytes);
+    pause = inbox.takePause();
+  }
+  EXPECT_FALSE(inbox.close(other));
+  EXPECT_TRUE(inbox.close(ahead));
+  EXPECT_FALSE(inbox.close(ahead)) << "told once";
+  EXPECT_FALSE(inbox.takePause());
 }
 
 TEST(TcpInbox, AMessageTakesMemoryAsItArrives) {
