@@ -37,6 +37,7 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       run_(endpoint_.peers()),
       pairs_(endpoint_.peers(), rank),
       transportName_(std::move(membership.transportName)),
+      transportSettings_(std::move(membership.transportSettings)),
       speed_(membership.speed),
       topology_(std::move(membership.topology)),
       betweenHosts_(clusterMachine(who_, hosts_, *topology_, speed_, false)),
@@ -66,7 +67,17 @@ void ClusterCommunicator::runNow(const Call& call) {
   }
 }
 
+/// Memory that was made for the call is gone when its Error has come to whoever tells of it: nothing lands there then.
 void ClusterCommunicator::runCall(const Call& call) {
+  try {
+    runParts(call);
+  } catch (...) {
+    endpoint_.cancelReceives();
+    throw;
+  }
+}
+
+void ClusterCommunicator::runParts(const Call& call) {
   if (call.factor != nullptr)
     return runMultiplied(call, rank(), ranks(), taccSum, [this](const Call& sum) { runCall(sum); });
   if (config().isReproducible && call.streamed != nullptr) return reduceStreamedInRankOrder(call);
@@ -278,13 +289,15 @@ void ClusterCommunicator::deregisterBuffer(void* buffer) {
 }
 
 std::unique_ptr<Communicator> ClusterCommunicator::split(int color, int key, const CommConfig& config) {
-  const Group group = gatherGroup(color, key);
+  Group group = gatherGroup(color, key);
   // The id names addresses of the host that made it, so rank 0 of each group makes its own.
   const auto ids = gatherValues(color >= 0 && group.rank == 0 ? makeUniqueId() : taccUniqueId{});
   if (color < 0) return nullptr;
   CommConfig known = config;
   known.topology = topology_;
   known.isPart = true;
+  known.lent = std::make_shared<const LentConnections>(
+      LentConnections{endpoint_.transport(), transportName_, transportSettings_, std::move(group.members)});
   const auto watch = [this] {
     endpoint_.checkInterrupt();
     control_->poll([] { return std::string("was in taccCommSplit"); });

@@ -37,6 +37,7 @@ struct ClusterMembership {
   std::unique_ptr<ControlPlane> control;
   std::unique_ptr<NetworkTransport> transport;
   std::string transportName;
+  std::string transportSettings;  // that it was chosen by
   NetworkPatience patience;
   NetworkSpeed speed;
   std::shared_ptr<const Topology> topology;
@@ -89,6 +90,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   };
 
   void runCall(const Call& call);
+  void runParts(const Call& call);
   void runCollective(const Call& call);
   /// Replaces the times of the last calls by those that all ranks agree on.
   void agreeOnTimes();
@@ -159,7 +161,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   NetworkRun run_;
   NetworkPairs pairs_;
   NetworkActivity* active_ = nullptr;  // goes on while this rank waits inside its host
-  std::string transportName_;
+  std::string transportName_, transportSettings_;
   NetworkSpeed speed_;
   std::shared_ptr<const Topology> topology_;
   NetworkChooser betweenHosts_, betweenAll_;  // one rank a host, or all ranks

@@ -90,6 +90,11 @@ void helpOthers(NetworkTransport& transport) {
   }
 }
 
+/// Ranks whose settings differ from those of a communicator do not share its connections.
+std::string transportSettingsOf(const Environment& environment) {
+  return fmt::format("{} {} {}", environment.transport, environment.encryption, environment.interfaces);
+}
+
 /// From now on it is the operations' time-out that says how long a rank may be cut off.
 void tolerateSilence(const ControlTree& tree, double seconds) {
   if (tree.up.fd() >= 0) tuneTcp(tree.up.fd(), seconds);
@@ -99,7 +104,8 @@ void tolerateSilence(const ControlTree& tree, double seconds) {
 }  // namespace
 
 ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<RankIdentity> who, int rank,
-                              const CommConfig& config, PluginTable* plugin, const Environment& environment) {
+                              const CommConfig& config, const TransportSources& sources,
+                              const Environment& environment) {
   ClusterMembership member;
   const HostMap hosts(who);
   const int ranks = static_cast<int>(who.size());
@@ -110,8 +116,12 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
                                  .secret = bootstrap->deriveKey("tacc: transports"),
                                  .encrypts = environment.encryption,
                                  .silenceSeconds = silenceFor(config.operationTimeout)};
-    ChosenTransport chosen = chooseTransport(*bootstrap, who, options, plugin, environment.transport);
-    chosen.transport->setPeers(bootstrap->allGatherStrings(chosen.transport->address()));
+    member.transportSettings = transportSettingsOf(environment);
+    ChosenTransport chosen = shareTransport(*bootstrap, sources.lent, member.transportSettings, options);
+    if (!chosen.transport) {
+      chosen = chooseTransport(*bootstrap, who, options, sources.plugin, environment.transport);
+      chosen.transport->setPeers(bootstrap->allGatherStrings(chosen.transport->address()));
+    }
     member.transport = std::move(chosen.transport);
     member.transportName = chosen.name;
     member.node = makeNode(*bootstrap, hosts, rank, config, environment);

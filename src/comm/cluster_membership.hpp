@@ -10,9 +10,15 @@
 
 namespace tacc {
 
-/// Collective over all ranks of `bootstrap`; all agree, or all fail with the same sentence. `who`: by rank. `plugin`:
-/// what the program brought, or null.
+/// Where the transport may come from, besides a new one; null: nothing.
+struct TransportSources {
+  PluginTable* plugin;          // that the program brought
+  const LentConnections* lent;  // on all ranks or on none
+};
+
+/// Collective over all ranks of `bootstrap`; all agree, or all fail with the same sentence. `who`: by rank.
 ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<RankIdentity> who, int rank,
-                              const CommConfig& config, PluginTable* plugin, const Environment& environment);
+                              const CommConfig& config, const TransportSources& sources,
+                              const Environment& environment);
 
 }  // namespace tacc

@@ -18,10 +18,19 @@
 
 namespace tacc {
 
+class NetworkTransport;
 class PluginTable;
 struct DirectUpdate;
 struct StreamedSum;
 class Topology;
+
+/// Connections of a communicator that another one is split off, which may share them.
+struct LentConnections {
+  NetworkTransport* transport;  // while the other one joins
+  std::string name;             // of its kind
+  std::string settings;         // that it was chosen by
+  std::vector<int> ranks;       // by rank of the other one: its rank here
+};
 
 /// Options of a communicator after checking (see taccConfig_t).
 struct CommConfig {
@@ -31,11 +40,12 @@ struct CommConfig {
   bool isReproducible = false;  // floating-point reductions in the order of the ranks
   std::string algorithm;        // forced; empty: chosen
   std::string name;
-  bool isPart = false;                       // split off another communicator, or what is left of it
-  bool dynamic = true;                       // times of calls correct what is chosen between hosts
-  std::shared_ptr<const Topology> topology;  // of a communicator that this one is split off; null: none
-  bool surveysAnew = false;                  // the network is measured, whatever an earlier job has kept of it
-  std::shared_ptr<PluginTable> transport;    // that the program brought; null: none, and in communicators that stand
+  bool isPart = false;                          // split off another communicator, or what is left of it
+  bool dynamic = true;                          // times of calls correct what is chosen between hosts
+  std::shared_ptr<const Topology> topology;     // of a communicator that this one is split off; null: none
+  bool surveysAnew = false;                     // the network is measured, whatever an earlier job has kept of it
+  std::shared_ptr<const LentConnections> lent;  // null: none, and in communicators that stand; alike on all ranks
+  std::shared_ptr<PluginTable> transport;       // that the program brought; null: none, and in communicators that stand
 };
 
 /// One collective call, already checked: pointers fit the collective, count * size does not overflow, root is in range.

@@ -105,9 +105,8 @@ std::shared_ptr<const Tuning> agreeInNode(Bootstrap& bootstrap, const std::vecto
 }
 
 std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap, const UniqueIdContents& id, int ranks,
-                                           int rank, const CommConfig& config,
-                                           const std::shared_ptr<PluginTable>& plugin, const Environment& environment,
-                                           std::unique_ptr<Muster>& muster) {
+                                           int rank, const CommConfig& config, const TransportSources& sources,
+                                           const Environment& environment, std::unique_ptr<Muster>& muster) {
   std::vector<RankIdentity> who;
   try {
     muster = openMuster(*bootstrap, id, ranks, rank);
@@ -133,8 +132,7 @@ std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap,
     made->setTuning(use.here, std::move(tuning));
     return made;
   }
-  ClusterMembership membership =
-      joinCluster(std::move(bootstrap), std::move(who), rank, config, plugin.get(), environment);
+  ClusterMembership membership = joinCluster(std::move(bootstrap), std::move(who), rank, config, sources, environment);
   return std::make_unique<ClusterCommunicator>(std::move(membership), rank, ranks, config);
 }
 
@@ -160,9 +158,10 @@ std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ran
                                          .isHeardElsewhere = isHeardElsewhere});
   CommConfig kept = effective;
   kept.transport.reset();  // it serves one communicator
+  kept.lent.reset();
+  const TransportSources sources{effective.transport.get(), effective.lent.get()};
   std::unique_ptr<Muster> muster;
-  auto made =
-      joinAs(std::move(bootstrap), openUniqueId(id), ranks, rank, kept, effective.transport, environment, muster);
+  auto made = joinAs(std::move(bootstrap), openUniqueId(id), ranks, rank, kept, sources, environment, muster);
   made->setMuster(std::move(muster));
   return made;
 }

@@ -24,7 +24,9 @@ JoinedCommunicator::Group JoinedCommunicator::gatherGroup(int color, int key) {
   std::erase_if(group, [color](const Wish& wish) { return wish.color != color; });
   std::ranges::stable_sort(group, {}, &Wish::key);
   const auto place = std::ranges::find(group, rank(), &Wish::rank) - group.begin();
-  return {static_cast<int>(place), static_cast<int>(group.size()), group.front().rank};
+  std::vector<int> members;
+  for (const Wish& wish : group) members.push_back(wish.rank);
+  return {static_cast<int>(place), static_cast<int>(group.size()), group.front().rank, std::move(members)};
 }
 
 std::unique_ptr<Communicator> JoinedCommunicator::joinPart(const taccUniqueId& id, int ranks, int newRank,

@@ -129,7 +129,8 @@ class JoinedCommunicator : public Communicator {
   struct Group {
     int rank;  // this one's new number
     int ranks;
-    int leader;  // the old number of the new rank 0
+    int leader;                // the old number of the new rank 0
+    std::vector<int> members;  // the old numbers of all
   };
   /// Collective; ranks without a color form a group that nobody makes a communicator for.
   Group gatherGroup(int color, int key);

@@ -41,7 +41,9 @@ NetworkEndpoint::NetworkEndpoint(int rank, int ranks, std::unique_ptr<NetworkTra
       patience_(patience),
       describe_(std::move(describe)),
       interrupt_(rank),
-      spin_(patience.spinSeconds) {}
+      spin_(patience.spinSeconds) {
+  transport_->onNews([this] { interrupt_.nudge(); });
+}
 
 void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>& enough) {
   lastMove_ = Clock::now();
@@ -96,7 +98,10 @@ void NetworkEndpoint::explain(const NetworkActivity* activity, const Error& erro
   const double left = patience_.timeout + verdictSeconds - secondsSince(lastMove_);
   const bool isLate = isRunning_ && patience_.timeout > 0 && left < 1.0;
   for (const Deadline deadline(isLate ? std::max(left, 0.0) + explainSeconds : explainSeconds); !deadline.passed();) {
-    checkOthers(activity, isLate ? std::max(deadGrace, secondsSince(lastMove_)) : afterGraces);
+    if (isLate)
+      checkOthers(activity, std::max(deadGrace, secondsSince(lastMove_)));
+    else
+      checkGone(activity, afterGraces);
     sockets_.clear();
     control_.addDescriptors(sockets_);
     waitFor(sockets_, interrupt_, Deadline(0.01));
@@ -171,6 +176,15 @@ void NetworkEndpoint::checkInterrupt() const {
 }
 
 void NetworkEndpoint::checkOthers(const NetworkActivity* activity, double still) {
+  checkGone(activity, still);
+  if (patience_.timeout <= 0 || still <= patience_.timeout) return;
+  if (!std::exchange(isStuck_, true)) control_.reportStuck(describeWait(activity));
+  if (still > patience_.timeout + (control_.awaitsVerdict() ? askedSeconds : verdictSeconds))
+    fail(taccTimeout, "{} does not answer, nor did anything arrive for {} s; rank {} {}", control_.nameOfRankZero(),
+         patience_.timeout, rank_, describeWait(activity));
+}
+
+void NetworkEndpoint::checkGone(const NetworkActivity* activity, double still) {
   checkInterrupt();
   control_.poll([&] { return describeWait(activity); });
   if (const auto dead = control_.deadRank(); dead && still >= deadGrace)
@@ -179,11 +193,6 @@ void NetworkEndpoint::checkOthers(const NetworkActivity* activity, double still)
   if (const auto left = control_.leftRank(awaited); left && still > leftGrace)
     fail(taccRemoteError, "{} has left the communicator (taccCommDestroy) before this call; rank {} {}",
          control_.nameOf(*left), rank_, describeWait(activity));
-  if (patience_.timeout <= 0 || still <= patience_.timeout) return;
-  if (!std::exchange(isStuck_, true)) control_.reportStuck(describeWait(activity));
-  if (still > patience_.timeout + (control_.awaitsVerdict() ? askedSeconds : verdictSeconds))
-    fail(taccTimeout, "{} does not answer, nor did anything arrive for {} s; rank {} {}", control_.nameOfRankZero(),
-         patience_.timeout, rank_, describeWait(activity));
 }
 
 std::string NetworkEndpoint::describeWait(const NetworkActivity* activity) const {

@@ -30,9 +30,15 @@ class NetworkEndpoint {
   /// `describe`: the call that this rank is in, for messages.
   NetworkEndpoint(int rank, int ranks, std::unique_ptr<NetworkTransport> transport, ControlPlane& control,
                   NetworkPatience patience, std::function<std::string()> describe);
+  /// Nobody calls it any more when the rest of it goes.
+  ~NetworkEndpoint() { transport_.reset(); }
+  NetworkEndpoint(const NetworkEndpoint&) = delete;
+  NetworkEndpoint& operator=(const NetworkEndpoint&) = delete;
 
   NetworkPeers& peers() noexcept { return peers_; }
   std::string describeTransport() const { return transport_->describe(); }
+  /// Null after a failure that has closed it.
+  NetworkTransport* transport() noexcept { return transport_.get(); }
 
   /// Advances `activity` until `enough` returns true. Throws taccTimeout, taccRemoteError, and what activity throws.
   void run(NetworkActivity& activity, const std::function<bool()>& enough);
@@ -62,6 +68,10 @@ class NetworkEndpoint {
   /// communicator failed meanwhile.
   bool leave() noexcept;
 
+  /// After an Error: as NetworkTransport. For memory that goes before fence() is called.
+  void cancelReceives() noexcept {
+    if (transport_) transport_->cancelReceives();
+  }
   /// After a call has failed: no message that comes late is written into its buffers any more. Nothing may be sent or
   /// received afterwards, nor leave() be called.
   void fence() noexcept;
@@ -78,6 +88,8 @@ class NetworkEndpoint {
   bool progress(NetworkActivity* activity);
   /// Everything but messages; `still`: seconds since something moved.
   void checkOthers(const NetworkActivity* activity, double still);
+  /// The same without the time-out: what others tell, and who is not there any more.
+  void checkGone(const NetworkActivity* activity, double still);
   std::string describeWait(const NetworkActivity* activity) const;
 
   int rank_;

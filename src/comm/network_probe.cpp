@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 
 #include "base/error.hpp"
 
@@ -24,6 +25,21 @@ std::uint32_t nextTag(std::vector<std::uint32_t>& counts, int rank) {
   if (counts.size() <= index) counts.resize(index + 1);
   return firstTag + counts[index]++;
 }
+
+/// A measurement that ends with an Error takes its requests along, and its memory soon after.
+class Cancelling {
+ public:
+  explicit Cancelling(NetworkTransport& transport) : transport_(transport) {}
+  ~Cancelling() {
+    if (std::uncaught_exceptions() > before_) transport_.cancelReceives();
+  }
+  Cancelling(const Cancelling&) = delete;
+  Cancelling& operator=(const Cancelling&) = delete;
+
+ private:
+  NetworkTransport& transport_;
+  int before_ = std::uncaught_exceptions();
+};
 
 }  // namespace
 
@@ -50,6 +66,7 @@ void NetworkProbe::reserve(std::size_t bytes) {
 double NetworkProbe::exchange(int next, int previous, std::size_t bytes) {
   reserve(bytes);
   NetworkRequest sent, received;
+  const Cancelling cancelling(transport_);
   const double start = now();
   transport_.receive(previous, nextTag(received_, previous), in_.data(), bytes, received);
   transport_.send(next, nextTag(sent_, next), out_.data(), bytes, sent);
@@ -62,6 +79,7 @@ double NetworkProbe::exchange(int next, int previous, std::size_t bytes) {
 void NetworkProbe::send(int to, std::size_t bytes) {
   reserve(bytes);
   NetworkRequest sent;
+  const Cancelling cancelling(transport_);
   transport_.send(to, nextTag(sent_, to), out_.data(), bytes, sent);
   until(to, [&] { return sent.done && transport_.drain(); });
 }
@@ -69,6 +87,7 @@ void NetworkProbe::send(int to, std::size_t bytes) {
 void NetworkProbe::receive(int from, std::size_t bytes) {
   reserve(bytes);
   NetworkRequest received;
+  const Cancelling cancelling(transport_);
   transport_.receive(from, nextTag(received_, from), in_.data(), bytes, received);
   until(from, [&] { return received.done; });
 }
@@ -106,6 +125,7 @@ double NetworkProbe::measureBandwidth(int partner, bool sends, bool receives, st
   exchange(partner, partner, 8);  // the clock runs from when both are here
   const double start = now();
   std::vector<NetworkRequest> received(receives ? pieces : 0), sent(sends ? pieces : 0);
+  const Cancelling cancelling(transport_);
   for (std::size_t i = 0; i < received.size(); ++i)
     transport_.receive(partner, nextTag(received_, partner), in_.data() + i * pieceBytes, pieceBytes, received[i]);
   for (std::size_t i = 0; i < sent.size(); ++i)

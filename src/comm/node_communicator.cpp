@@ -269,7 +269,7 @@ void NodeCommunicator::deregisterBuffer(void* buffer) {
 }
 
 std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const CommConfig& config) {
-  const auto [newRank, newRanks, leader] = gatherGroup(color, key);
+  const auto [newRank, newRanks, leader, members] = gatherGroup(color, key);
 
   CommConfig part = config;
   part.isPart = true;

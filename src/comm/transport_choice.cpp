@@ -83,7 +83,26 @@ class Choice {
   std::string problems_;
 };
 
+/// Other threads of the ranks may be sharing the same connections.
+constexpr int numbersTried = 16;
+
 }  // namespace
+
+ChosenTransport shareTransport(Bootstrap& bootstrap, const LentConnections* lent, const std::string& settings,
+                               const NetworkOptions& options) {
+  if (lent == nullptr) return {};
+  const bool fits = lent->transport != nullptr && lent->settings == settings;
+  for (int turn = 0; turn < numbersTried; ++turn) {
+    const auto offers = bootstrap.gatherValues(fits ? lent->transport->nextChannel(lent->ranks) : 0);
+    if (std::ranges::find(offers, 0U) != offers.end()) return {};
+    auto made =
+        lent->transport->openChannel(std::ranges::max(offers), options.rank, lent->ranks, options.silenceSeconds);
+    // Nobody sends before all have opened theirs.
+    const auto all = bootstrap.gatherValues(static_cast<char>(made != nullptr));
+    if (std::ranges::find(all, char{0}) == all.end()) return {std::move(made), lent->name};
+  }
+  return {};
+}
 
 bool hasFabricDevice() {
   std::error_code none;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/bootstrap.hpp"
+#include "comm/communicator.hpp"
 #include "comm/hosts.hpp"
 #include "transports/network_transport.hpp"
 #include "transports/plugin_table.hpp"
@@ -28,5 +29,10 @@ bool hasFabricDevice();
 /// everywhere.
 ChosenTransport chooseTransport(Bootstrap& bootstrap, const std::vector<RankIdentity>& who,
                                 const NetworkOptions& options, PluginTable* plugin, const std::string& forced);
+
+/// Collective; at most a few exchanges. The connections of the communicator that this one is split off, if all ranks
+/// have `lent` with equal `settings`, and their kind can be shared; else an empty choice, on all ranks.
+ChosenTransport shareTransport(Bootstrap& bootstrap, const LentConnections* lent, const std::string& settings,
+                               const NetworkOptions& options);
 
 }  // namespace tacc

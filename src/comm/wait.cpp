@@ -67,6 +67,15 @@ double Deadline::seconds() const noexcept {
 
 void Interrupt::raise() noexcept {
   raised_.store(true, std::memory_order_release);
+  ring();
+}
+
+void Interrupt::nudge() noexcept {
+  nudged_.store(true, std::memory_order_release);
+  ring();
+}
+
+void Interrupt::ring() noexcept {
   const std::lock_guard<std::mutex> guard(mutex_);
   const std::uint64_t one = 1;
   // Fails only when the counter is full, and then the event is raised all the same.
@@ -87,18 +96,20 @@ void waitFor(std::vector<pollfd>& sockets, const Interrupt& interrupt, const Dea
   thread_local Bell bell;
   int ready = 0;
   int code = 0;
+  bool hasRung = false;
   {
     const Interrupt::Listening listening(interrupt, bell.open());
     sockets.push_back({bell.fd(), POLLIN, 0});
     const int limit = bell.fd() >= 0 ? std::numeric_limits<int>::max() : deafMilliseconds;
-    while (!interrupt.raised()) {
+    while (!interrupt.raised() && !interrupt.takeNudge()) {
       ready = ::poll(sockets.data(), sockets.size(), std::min(deadline.milliseconds(), limit));
       code = errno;
       if (ready != 0 || deadline.passed()) break;
     }
+    hasRung = (sockets.back().revents & POLLIN) != 0;
     sockets.pop_back();
   }
-  if (interrupt.raised()) bell.silence();
+  if (hasRung || interrupt.raised()) bell.silence();
   if (interrupt.raised()) fail(taccRemoteError, "the communicator was aborted by rank {}", interrupt.rank());
   if (ready >= 0) return;
   for (pollfd& socket : sockets) socket.revents = 0;

@@ -40,6 +40,10 @@ class Interrupt {
   /// From any thread, as often as one likes: this and every later wait ends.
   void raise() noexcept;
   bool raised() const noexcept { return raised_.load(std::memory_order_acquire); }
+  /// From any thread: the wait that goes on returns, or the next one. No later one.
+  void nudge() noexcept;
+  /// Whether that was done since this was asked last.
+  bool takeNudge() const noexcept { return nudged_.exchange(false, std::memory_order_acquire); }
   int rank() const noexcept { return rank_; }
 
   /// While it lives, raise() writes to the event descriptor `fd`; -1: to none.
@@ -58,12 +62,14 @@ class Interrupt {
  private:
   int rank_;
   std::atomic<bool> raised_{false};
+  mutable std::atomic<bool> nudged_{false};
+  void ring() noexcept;
   mutable std::mutex mutex_;
   mutable std::vector<int> listening_;  // event descriptors of the threads that wait; under the mutex
 };
 
-/// Waits until one of `sockets` is ready (their revents say which) or the deadline has passed. Throws taccRemoteError
-/// when interrupted.
+/// Waits until one of `sockets` is ready (their revents say which), the interrupt was nudged, or the deadline has
+/// passed. Throws taccRemoteError when interrupted.
 void waitFor(std::vector<pollfd>& sockets, const Interrupt& interrupt, const Deadline& deadline);
 
 /// Whether the other end of a connection has closed it, or it is broken. Takes nothing from it. False for -1.

@@ -5,11 +5,16 @@
 //
 // A transport belongs to one rank of one communicator and is used by one thread at a time. It has no thread of its own:
 // messages move inside progress(), and where the kernel or the network card moves them alone. Errors are thrown as
-// Error and name the peer's rank; after one, only the destructor may be called.
+// Error and name the peer's rank; after one, only cancelReceives() and the destructor may be called.
+//
+// Transports may share connections (openChannel). Each is used by its own thread then, and whichever calls progress()
+// moves the messages of all.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,10 +28,27 @@ struct taccTransport;
 
 namespace tacc {
 
+/// Whether a message is done. Another thread may find that out than the one that asks: what the message brought is then
+/// there for the one that asks. The copy of a message that is not under way is of no message.
+class DoneFlag {
+ public:
+  DoneFlag() = default;
+  DoneFlag(const DoneFlag& other) noexcept : value_(other) {}
+  DoneFlag& operator=(const DoneFlag& other) noexcept { return *this = static_cast<bool>(other); }
+  DoneFlag& operator=(bool value) noexcept {
+    value_.store(value, std::memory_order_release);
+    return *this;
+  }
+  operator bool() const noexcept { return value_.load(std::memory_order_acquire); }
+
+ private:
+  std::atomic<bool> value_{true};
+};
+
 /// A message under way. Whoever posts it owns it, and keeps it and its data in place until `done` or until the
 /// transport is gone.
 struct NetworkRequest {
-  bool done = true;        // not under way
+  DoneFlag done;           // not under way
   std::size_t bytes = 0;   // of a message that was received
   void* handle = nullptr;  // the transport's
   std::uint32_t slot = 0;  // the transport's
@@ -73,9 +95,26 @@ class NetworkTransport {
   /// Whether it has found a network that is better than TCP.
   virtual bool hasFabric() const { return false; }
 
-  /// After an Error: ends the receives that may be written outside of the calls of this interface, where the program
-  /// calls a library that it shares with the transport. A network card is stopped by the destructor alone.
+  /// After an Error: ends what may touch posted memory outside of the calls of this interface, where the program calls
+  /// a library that it shares with the transport, or another thread moves the messages of transports that share their
+  /// connections. A network card is stopped by the destructor alone.
   virtual void cancelReceives() noexcept {}
+
+  /// The least number that a channel with these of its peers may have here; 0: connections of this kind cannot be
+  /// shared, or one to them has broken. Thread safe.
+  virtual std::uint32_t nextChannel(std::span<const int> /*ranks*/) const { return 0; }
+  /// Another transport over the connections of this one, whose rank r is this one's rank ranks[r], and `rank` the one
+  /// that makes it. It knows its peers. All must give the same number, and nobody may send before all have made
+  /// theirs. Null where nextChannel() is beyond that number, or 0. Each of both may be destroyed first, and an Error of
+  /// one is none of the other. Posted memory stays in place until cancelReceives() or the destructor has returned.
+  /// `silenceSeconds` as in NetworkOptions: what is longest counts.
+  virtual std::unique_ptr<NetworkTransport> openChannel(std::uint32_t /*number*/, int /*rank*/,
+                                                        std::vector<int> /*ranks*/, double /*silenceSeconds*/) {
+    return nullptr;
+  }
+  /// `wake` is called, in any thread, when another transport's progress() has brought something for this one, which may
+  /// be asleep. It must not call a transport. To be set before anything is sent.
+  virtual void onNews(std::function<void()> /*wake*/) {}
 
   /// Whether it can be destroyed when connections have broken, without harm to the process.
   virtual bool closesBrokenConnections() const { return hasFabric(); }

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 
 #include "base/error.hpp"
 
@@ -23,14 +24,82 @@ bool isAgain(int code) noexcept { return code == EAGAIN || code == EWOULDBLOCK; 
 
 }  // namespace
 
-void TcpStream::send(std::uint32_t tag, const void* data, std::size_t bytes, std::uint64_t reads,
+void TcpStream::send(TcpChannel& channel, std::uint32_t tag, const void* data, std::size_t bytes, std::uint64_t reads,
                      NetworkRequest& request) {
   if (bytes > longestMessage)
     fail(taccInternalError, "a message of {} bytes, over TCP it is {} at most", bytes, longestMessage);
   request.done = false;
   const bool mayHoldNext = isOpen() && coalescing_.beforeSend(socket_.get(), bytes, reads);
   const std::uint32_t word = static_cast<std::uint32_t>(bytes) + (mayHoldNext ? longestMessage + 1 : 0);
-  outgoing_.push_back({{tag, word}, static_cast<const std::byte*>(data), &request});
+  auto& queue = paused_.empty() || !isHeld(&channel) ? outgoing_ : held_;
+  queue.push_back({{tag, channel.number, word}, static_cast<const std::byte*>(data), &request, &channel});
+}
+
+void TcpStream::send(const TcpPause& pause) {
+  outgoing_.push_back({{pause.channel, TcpChannels::signals, pause.isOn ? 1U : 0U}, nullptr, nullptr, nullptr});
+}
+
+bool TcpStream::isHeld(const TcpChannel* channel) const noexcept {
+  return std::ranges::find(paused_, channel) != paused_.end();
+}
+
+/// A message that has begun goes on; the others of the channel keep their order.
+void TcpStream::setHeld(TcpChannel* channel, bool isOn) {
+  if (channel == nullptr || isHeld(channel) == isOn) return;
+  if (isOn)
+    paused_.push_back(channel);
+  else
+    std::erase(paused_, channel);
+  auto& from = isOn ? outgoing_ : held_;
+  auto& to = isOn ? held_ : outgoing_;
+  const bool hasBegun = isOn && rest_.empty() && sent_ > 0;
+  const auto first = from.begin() + (hasBegun ? 1 : 0);
+  const auto isOthers = [channel](const Outgoing& message) { return message.channel != channel; };
+  const auto moved = std::stable_partition(first, from.end(), isOthers);
+  to.insert(to.end(), moved, from.end());
+  from.erase(moved, from.end());
+}
+
+bool TcpStream::abandon(const TcpChannel& channel) noexcept {
+  const auto isIts = [&](const Outgoing& message) { return message.channel == &channel; };
+  std::erase(paused_, &channel);
+  std::erase(sealing_, &channel);
+  std::erase_if(held_, isIts);
+  const bool hasBegun = rest_.empty() && sent_ > 0 && isIts(outgoing_.front());
+  bool isWell = true;
+  if (hasBegun) {
+    try {
+      addOutput(1, [&](const std::byte* data, std::size_t bytes) { rest_.insert(rest_.end(), data, data + bytes); });
+    } catch (const std::bad_alloc&) {
+      isWell = false;
+    }
+    sent_ = 0;
+  }
+  std::erase_if(outgoing_, isIts);
+  return isWell;
+}
+
+bool TcpStream::hasOutputOf(const TcpChannel& channel) const noexcept {
+  const auto isIts = [&](const Outgoing& message) { return message.channel == &channel; };
+  const bool isSealed =
+      sealed_ && !sealed_->out.pending().empty() && std::ranges::find(sealing_, &channel) != sealing_.end();
+  return isSealed || std::ranges::any_of(outgoing_, isIts) || std::ranges::any_of(held_, isIts);
+}
+
+/// What is left of the next messages, so many at most, in order.
+template <class Add>
+void TcpStream::addOutput(std::size_t messages, const Add& add) const {
+  std::size_t skip = sent_;
+  const auto addRest = [&](const std::byte* data, std::size_t bytes) {
+    const std::size_t skipped = std::min(skip, bytes);
+    skip -= skipped;
+    if (bytes > skipped) add(data + skipped, bytes - skipped);
+  };
+  addRest(rest_.data(), rest_.size());
+  for (std::size_t i = 0; i < outgoing_.size() && i < messages; ++i) {
+    addRest(reinterpret_cast<const std::byte*>(&outgoing_[i].head), sizeof(Head));
+    addRest(outgoing_[i].data, outgoing_[i].bytes());
+  }
 }
 
 void TcpStream::close() noexcept {
@@ -42,21 +111,13 @@ void TcpStream::close() noexcept {
 
 TcpStream::State TcpStream::flush() {
   if (sealed_) return flushSealed();
-  while (!outgoing_.empty()) {
+  while (hasOutput()) {
     std::array<iovec, piecesAtOnce> pieces;
-    std::size_t count = 0, total = 0, skip = sent_;
-    const auto add = [&](const std::byte* data, std::size_t bytes) {
-      const std::size_t skipped = std::min(skip, bytes);
-      skip -= skipped;
-      if (bytes == skipped) return;
-      pieces[count++] = {const_cast<std::byte*>(data) + skipped, bytes - skipped};
-      total += bytes - skipped;
-    };
-    for (const Outgoing& message : outgoing_) {
-      if (count + 2 > piecesAtOnce) break;
-      add(reinterpret_cast<const std::byte*>(&message.head), sizeof message.head);
-      add(message.data, message.head.bytes());
-    }
+    std::size_t count = 0, total = 0;
+    addOutput((piecesAtOnce - 1) / 2, [&](const std::byte* data, std::size_t bytes) {
+      pieces[count++] = {const_cast<std::byte*>(data), bytes};
+      total += bytes;
+    });
     msghdr header{};
     header.msg_iov = pieces.data();
     header.msg_iovlen = count;
@@ -73,7 +134,7 @@ TcpStream::State TcpStream::flush() {
 TcpStream::State TcpStream::flushSealed() {
   for (;;) {
     if (sealed_->out.pending().empty()) {
-      if (outgoing_.empty()) return State::open;
+      if (outgoing_.empty() && rest_.empty()) return State::open;
       composeRecord();
     }
     const std::span<const std::byte> pending = sealed_->out.pending();
@@ -87,36 +148,37 @@ TcpStream::State TcpStream::flushSealed() {
 
 /// As many of the messages as one record takes.
 void TcpStream::composeRecord() {
-  std::size_t total = 0;
-  for (const Outgoing& message : outgoing_) {
-    total += sizeof message.head + message.head.bytes();
-    if (total - sent_ >= RecordCipher::longestText) break;
+  std::size_t total = rest_.size(), messages = 0;
+  sealing_.clear();
+  for (; messages < outgoing_.size() && total < sent_ + RecordCipher::longestText; ++messages) {
+    const Outgoing& message = outgoing_[messages];
+    total += sizeof(Head) + message.bytes();
+    if (std::ranges::find(sealing_, message.channel) == sealing_.end()) sealing_.push_back(message.channel);
   }
   const std::span<std::byte> text = sealed_->out.compose(std::min(total - sent_, RecordCipher::longestText));
-  std::size_t skip = sent_, filled = 0;
-  const auto add = [&](const void* data, std::size_t bytes) {
-    const std::size_t skipped = std::min(skip, bytes);
-    skip -= skipped;
-    const std::size_t count = std::min(bytes - skipped, text.size() - filled);
-    if (count > 0) std::memcpy(text.data() + filled, static_cast<const std::byte*>(data) + skipped, count);
+  std::size_t filled = 0;
+  addOutput(messages, [&](const std::byte* data, std::size_t bytes) {
+    const std::size_t count = std::min(bytes, text.size() - filled);
+    if (count > 0) std::memcpy(text.data() + filled, data, count);
     filled += count;
-  };
-  for (auto message = outgoing_.begin(); filled < text.size(); ++message) {
-    add(&message->head, sizeof message->head);
-    add(message->data, message->head.bytes());
-  }
+  });
   sealed_->out.seal();
   advanceOutput(text.size());
 }
 
 void TcpStream::advanceOutput(std::size_t sent) {
   sent_ += sent;
+  if (!rest_.empty()) {
+    if (sent_ < rest_.size()) return;
+    sent_ -= rest_.size();
+    rest_.clear();
+  }
   while (!outgoing_.empty()) {
     const Outgoing& first = outgoing_.front();
-    const std::size_t whole = sizeof first.head + first.head.bytes();
+    const std::size_t whole = sizeof first.head + first.bytes();
     if (sent_ < whole) return;
     sent_ -= whole;
-    first.request->done = true;
+    if (first.channel != nullptr) first.channel->complete(*first.request);
     outgoing_.pop_front();
   }
 }
@@ -128,8 +190,8 @@ void TcpStream::moveStagedToFront() {
   begin_ = 0;
 }
 
-TcpStream::State TcpStream::receive(TcpInbox& inbox, bool hasEnded, bool& moved) {
-  if (sealed_) return receiveSealed(inbox, hasEnded, moved);
+TcpStream::State TcpStream::receive(TcpInbox& inbox, const TcpChannels& channels, bool hasEnded, bool& moved) {
+  if (sealed_) return receiveSealed(inbox, channels, hasEnded, moved);
   if (staging_.empty()) staging_.resize(stagingBytes);
   for (int turn = 0; hasEnded || (turn < readsAtOnce && inbox.hasRoom()); ++turn) {
     moveStagedToFront();
@@ -154,13 +216,13 @@ TcpStream::State TcpStream::receive(TcpInbox& inbox, bool hasEnded, bool& moved)
     const std::size_t landed = std::min(bytes, landing.size());
     inbox.landed(landed);
     end_ += bytes - landed;
-    parse(inbox);
+    parse(inbox, channels);
     if (bytes < wanted && !hasEnded) return State::open;  // that was all
   }
   return State::open;
 }
 
-TcpStream::State TcpStream::receiveSealed(TcpInbox& inbox, bool hasEnded, bool& moved) {
+TcpStream::State TcpStream::receiveSealed(TcpInbox& inbox, const TcpChannels& channels, bool hasEnded, bool& moved) {
   for (int turn = 0; hasEnded || (turn < readsAtOnce && inbox.hasRoom()); ++turn) {
     const std::span<std::byte> room = sealed_->in.room(sealedReadBytes);
     const ssize_t got = ::recv(socket_.get(), room.data(), room.size(), MSG_DONTWAIT);
@@ -177,15 +239,16 @@ TcpStream::State TcpStream::receiveSealed(TcpInbox& inbox, bool hasEnded, bool& 
       if (staging_.size() < end_ + text->size()) staging_.resize(end_ + text->size());
       std::memcpy(staging_.data() + end_, text->data(), text->size());
       end_ += text->size();
-      parse(inbox);
+      parse(inbox, channels);
     }
-    if (sealed_->in.isForged()) inbox.failForged();
+    if (sealed_->in.isForged())
+      fail(taccRemoteError, "they were changed, repeated or left out on their way (TACC_ENCRYPTION=on, tcp)");
     if (static_cast<std::size_t>(got) < room.size() && !hasEnded) return State::open;  // that was all
   }
   return State::open;
 }
 
-void TcpStream::parse(TcpInbox& inbox) {
+void TcpStream::parse(TcpInbox& inbox, const TcpChannels& channels) {
   for (;;) {
     // A message that is kept makes room bit by bit.
     for (std::span<std::byte> landing = inbox.landing(); !landing.empty(); landing = inbox.landing()) {
@@ -198,8 +261,12 @@ void TcpStream::parse(TcpInbox& inbox) {
     Head head;
     if (end_ - begin_ < sizeof head) return;
     std::memcpy(&head, staging_.data() + begin_, sizeof head);
-    inbox.begin(head.tag, head.bytes());
-    begin_ += sizeof head;  // afterwards: a message that is an Error stays one
+    begin_ += sizeof head;
+    if (head.channel == TcpChannels::signals) {
+      setHeld(channels.find(head.tag), head.word != 0);
+      continue;
+    }
+    inbox.begin(channels.find(head.channel), head.tag, head.bytes());
     coalescing_.onRead(socket_.get(), head.mayHoldNext());
   }
 }

@@ -47,6 +47,7 @@ struct Board {
   std::atomic<bool> stop;
   std::atomic<bool> mayEnd;   ///< nobody is left who might come late
   std::atomic<int> problems;  ///< what must not happen; each is written to standard error
+  bool tellsAll;              ///< and so is every fault and every error
   Seat seats[mostRanks];
 
   static Board* make() {
@@ -58,6 +59,9 @@ struct Board {
 
 /// Seconds on a clock that all processes share.
 double now();
+
+/// Writes a sentence that begins with the moment, where all is told.
+void tellEvent(const Board& board, std::string_view what);
 
 /// Writes a sentence that begins with the round and the rank, and counts it.
 void tellProblem(Board& board, int round, int rank, std::string_view what);

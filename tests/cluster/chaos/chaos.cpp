@@ -2,6 +2,7 @@
 // with an error that blames one who failed, and those who are left go on together.
 //
 //   chaos [--seconds N] [--seed S] [--hosts N] [--ranks N (of a host)] [--faults kill,stop,...]
+//         [--parts] [--tell]
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -25,6 +26,7 @@ struct Options {
   double seconds = 25;
   std::uint32_t seed = 1;
   int hosts = 3, ranksOfHost = 2;
+  bool hasParts = false, tellsAll = false;
   std::vector<std::string> faults{faultNames.begin(), faultNames.end()};
 };
 
@@ -124,7 +126,9 @@ class Team {
 void playRound(const test::VirtualCluster& cluster, const Options& options, const std::vector<Fault>& faults,
                std::mt19937& random, double end, Sums& sums) {
   Board& board = *Board::make();
-  const Round round{static_cast<std::uint32_t>(random()), ++sums.rounds, options.hosts * options.ranksOfHost};
+  board.tellsAll = options.tellsAll;
+  const Round round{static_cast<std::uint32_t>(random()), ++sums.rounds, options.hosts * options.ranksOfHost,
+                    options.hasParts};
   Team team(cluster, options, round, board);
   const double start = now();
   while (team.count(Stage::joining) > 0 && now() < start + joinSeconds) {
@@ -212,6 +216,8 @@ int main(int argc, char** argv) {
   app.add_option("--hosts", options.hosts, "of the cluster");
   app.add_option("--ranks", options.ranksOfHost, "of each host");
   app.add_option("--faults", options.faults, "those that are drawn from")->delimiter(',');
+  app.add_flag("--parts", options.hasParts, "ranks call on parts of their communicators too, in threads of their own");
+  app.add_flag("--tell", options.tellsAll, "every fault and every error, with the moment, to standard error");
   CLI11_PARSE(app, argc, argv);
   return tacc::chaos::run(options);
 }

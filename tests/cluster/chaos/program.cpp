@@ -7,9 +7,12 @@
 #include <bit>
 #include <charconv>
 #include <chrono>
+#include <memory>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "chaos/companion.hpp"
 
 namespace tacc::chaos {
 namespace {
@@ -17,6 +20,8 @@ namespace {
 constexpr std::size_t bufferCount = 1 << 16;  // elements of each buffer
 constexpr int callsBetweenLooks = 8;          // at whether to stop
 constexpr std::int32_t guard = 0x5a5a5a5a;
+/// What ranks say when they look around: the most counts.
+constexpr std::int32_t goOn = 0, partHasFailed = 1, stop = 2;
 
 /// Element `index` of what `rank` gives to call `call`.
 std::int32_t valueOf(int rank, std::uint32_t call, std::size_t index) {
@@ -47,6 +52,7 @@ class Rank {
     config.operationTimeout = timeout;
     if (taccCommInitRankConfig(&comm_, round_.ranks, id, self_, &config) != taccSuccess)
       return tell(fmt::format("cannot join: {}", taccGetLastError(nullptr)));
+    makePart();
     seat_.stage = Stage::calling;
     for (;;) {
       forkIfAsked();
@@ -54,6 +60,8 @@ class Rank {
       if (isGood && isOver_) break;
       if (!isGood && !recover()) break;
     }
+    if (companion_) companion_->end(isOver_);
+    companion_.reset();
     seat_.since = 0;
     seat_.stage = Stage::over;
     if (comm_ != nullptr) (void)taccCommDestroy(comm_);
@@ -72,6 +80,35 @@ class Rank {
     seat_.child = child;
   }
 
+  taccConfig_t config() const {
+    taccConfig_t config = TACC_CONFIG_INITIALIZER;
+    config.initTimeout = initTimeout;
+    config.operationTimeout = timeout;
+    return config;
+  }
+
+  /// All have one, or none has; the next call fails where the whole has failed.
+  void makePart() {
+    companion_.reset();
+    if (!round_.hasParts) return;
+    const double start = now();
+    const taccConfig_t known = config();
+    taccComm_t part = nullptr;
+    std::int32_t isMade = taccCommSplit(comm_, 0, -self_, &part, &known) == taccSuccess ? 1 : 0;
+    if (isMade == 0) {
+      const std::string why = taccGetLastError(comm_);
+      tellEvent(board_, fmt::format("rank {} has no part after {:.3f} s: {}", self_, now() - start, why));
+      bool isExcused = false;
+      for (int rank = 0; rank < round_.ranks; ++rank) isExcused |= isSabotaged(board_, rank, start);
+      if (!isExcused) tell("there is no part: " + why);
+    }
+    const taccResult_t result = taccAllReduce(&isMade, &isMade, 1, taccInt32, taccMin, comm_, nullptr);
+    if (result == taccSuccess && isMade == 1)
+      companion_ = std::make_unique<Companion>(round_, board_, self_, members_, part);
+    else if (part != nullptr)
+      (void)taccCommDestroy(part);
+  }
+
   /// False: it failed, and its message is in failure_.
   bool makeCall() {
     const std::uint32_t call = calls_++;
@@ -86,7 +123,7 @@ class Rank {
     std::int32_t* receive = usesLibrary ? library_[1] : plain_[1].data();
     const std::size_t sent = kind == 3 || kind == 5 ? count * static_cast<std::size_t>(p) : count;
     for (std::size_t i = 0; i < sent; ++i) send[i] = valueOf(self_, call, i);
-    if (kind == 6) send[0] = board_.stop ? 1 : 0;
+    if (kind == 6) send[0] = board_.stop ? stop : companion_ && companion_->hasFailed() ? partHasFailed : goOn;
     std::fill_n(receive, count * static_cast<std::size_t>(p), -1);
 
     const double start = now();
@@ -94,19 +131,20 @@ class Rank {
     const taccResult_t result = make(kind, send, receive, count, root);
     const double seconds = now() - start;
     ++seat_.calls;
-    if (seconds > timeout + grace && !isSabotaged(self_, start))
+    if (seconds > timeout + grace && !isSabotaged(board_, self_, start))
       tell(fmt::format("a call took {:.1f} s, the time-out is {} s: {}", seconds, timeout,
                        result == taccSuccess ? "success" : taccGetLastError(comm_)));
     checkGuard();
     if (result != taccSuccess) {
       failure_ = taccGetLastError(comm_);
-      judge(start);
+      tellEvent(board_, fmt::format("rank {} failed after {:.3f} s: {}", self_, seconds, failure_));
+      ++seat_.errors;
+      judge(round_, board_, self_, members_, failure_, start);
       return false;
     }
-    if (kind == 6)
-      isOver_ = receive[0] != 0;
-    else
-      check(kind, receive, count, root, call);
+    if (kind != 6) check(kind, receive, count, root, call);
+    isOver_ = kind == 6 && receive[0] == stop;
+    if (kind == 6 && receive[0] == partHasFailed) makePart();
     return true;
   }
 
@@ -155,24 +193,6 @@ class Rank {
     }
   }
 
-  bool isSabotaged(int rank, double since) const { return board_.seats[rank].sabotagedTill >= since - timeout - grace; }
-
-  /// Whether the one who is blamed is one who was sabotaged. A rank that suffers itself may see anything.
-  void judge(double start) {
-    ++seat_.errors;
-    if (isSabotaged(self_, start)) return;
-    if (failure_.find("no rank gets on, though all answer") != std::string::npos) {
-      // Of links: nobody is blamed, and rightly if one was cut.
-      for (int rank = 0; rank < round_.ranks; ++rank)
-        if (isSabotaged(rank, start)) return;
-    }
-    const int named = culpritIn(failure_);
-    if (named < 0 || named >= static_cast<int>(members_.size())) return tell("an error names nobody: " + failure_);
-    const int culprit = members_[static_cast<std::size_t>(named)];
-    if (!isSabotaged(culprit, start))
-      tell(fmt::format("an error blames rank {} (of the round), which is innocent: {}", culprit, failure_));
-  }
-
   /// From now on nobody writes into the library memory any more.
   void beginGuard() {
     for (std::int32_t* buffer : library_)
@@ -200,16 +220,16 @@ class Rank {
     const double start = now();
     seat_.since = start;
     (void)taccCommRevoke(comm_);
+    if (companion_) companion_->end(false);
     taccComm_t smaller = nullptr;
-    taccConfig_t config = TACC_CONFIG_INITIALIZER;
-    config.initTimeout = initTimeout;
-    config.operationTimeout = timeout;
-    const taccResult_t result = taccCommShrink(comm_, nullptr, 0, &smaller, &config, 0);
+    const taccConfig_t known = config();
+    const taccResult_t result = taccCommShrink(comm_, nullptr, 0, &smaller, &known, 0);
     const std::string why = result == taccSuccess ? "" : taccGetLastError(comm_);
+    tellEvent(board_, fmt::format("rank {} has shrunk in {:.3f} s: {}", self_, now() - start, why));
     (void)taccCommDestroy(comm_);
     comm_ = smaller;
     beginGuard();
-    if (now() - start > 2 * initTimeout + grace && !isSabotaged(self_, start))
+    if (now() - start > 2 * initTimeout + grace && !isSabotaged(board_, self_, start))
       tell(fmt::format("shrink took {:.1f} s: {}", now() - start, why));
     if (result != taccSuccess) {
       comm_ = nullptr;
@@ -242,6 +262,7 @@ class Rank {
     members_.assign(all.begin(), all.end());
     ++generation_;
     calls_ = 1;
+    makePart();
     seat_.stage = Stage::calling;
     return true;
   }
@@ -265,16 +286,45 @@ class Rank {
   std::vector<std::int32_t> plain_[2] = {std::vector<std::int32_t>(bufferCount),
                                          std::vector<std::int32_t>(bufferCount)};
   std::int32_t* library_[2] = {};
+  std::unique_ptr<Companion> companion_;  // null: no part
 };
 
 }  // namespace
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
+void tellEvent(const Board& board, std::string_view what) {
+  if (!board.tellsAll) return;
+  const std::string line = fmt::format("chaos: at {:.3f}: {}\n", now(), what);
+  (void)!::write(2, line.data(), line.size());
+}
+
 void tellProblem(Board& board, int round, int rank, std::string_view what) {
   ++board.problems;
+  tellEvent(board, "wrong:");
   const std::string line = fmt::format("chaos: round {}, rank {}: {}\n", round, rank, what);
   (void)!::write(2, line.data(), line.size());
+}
+
+bool isSabotaged(const Board& board, int rank, double since) {
+  return board.seats[rank].sabotagedTill >= since - timeout - grace;
+}
+
+void judge(const Round& round, Board& board, int self, const std::vector<int>& members, const std::string& failure,
+           double since) {
+  if (isSabotaged(board, self, since)) return;
+  if (failure.find("no rank gets on, though all answer") != std::string::npos) {
+    // Of links: nobody is blamed, and rightly if one was cut.
+    for (int rank = 0; rank < round.ranks; ++rank)
+      if (isSabotaged(board, rank, since)) return;
+  }
+  const int named = culpritIn(failure);
+  if (named < 0 || named >= static_cast<int>(members.size()))
+    return tellProblem(board, round.number, self, "an error names nobody: " + failure);
+  const int culprit = members[static_cast<std::size_t>(named)];
+  if (!isSabotaged(board, culprit, since))
+    tellProblem(board, round.number, self,
+                fmt::format("an error blames rank {} (of the round), which is innocent: {}", culprit, failure));
 }
 
 int culpritIn(std::string_view message) {

@@ -115,6 +115,7 @@ Fault Saboteur::strike() {
     for (std::size_t other = 0; other < hosts_.size(); ++other)
       if (hosts_[other] == host) mark(static_cast<int>(other), till);
   };
+  tellEvent(board_, fmt::format("{} of rank {} on host {}", faultNames[static_cast<std::size_t>(fault)], rank, host));
   switch (fault) {
     case Fault::killWithChild:
       board_.seats[rank].wantsChild = true;
@@ -164,6 +165,7 @@ void Saboteur::attend() {
       ++i;
       continue;
     }
+    if (one.bursts == 0) tellEvent(board_, fmt::format("the end of that of rank {}, host {}", one.rank, one.host));
     if (one.host != 0) cluster_.plug(one.host);
     if (one.rank >= 0) ::kill(ranks_[static_cast<std::size_t>(one.rank)], one.bursts % 2 == 0 ? SIGCONT : SIGSTOP);
     if (one.bursts > 0) {

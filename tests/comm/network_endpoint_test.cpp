@@ -1,0 +1,113 @@
+// What a rank says when its connection to another one breaks: what the control plane tells of it, and nothing that has
+// not happened, however short the time-out is.
+#include "comm/network_endpoint.hpp"
+
+#include <gmock/gmock.h>
+#include <sys/socket.h>
+
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace tacc {
+namespace {
+
+using testing::HasSubstr;
+
+/// Its connections have broken.
+class BrokenTransport final : public NetworkTransport {
+ public:
+  std::vector<std::byte> address() const override { return {}; }
+  void setPeers(std::vector<std::vector<std::byte>> /*addresses*/) override {}
+  void send(int, std::uint32_t, const void*, std::size_t, NetworkRequest&) override {}
+  void receive(int, std::uint32_t, void*, std::size_t, NetworkRequest&) override {}
+  bool progress() override { fail(taccRemoteError, "rank 1 has lost rank 0"); }
+  int descriptor() const override { return -1; }
+  bool arm() override { return true; }
+  std::string describe() const override { return "broken"; }
+};
+
+/// Waits for rank 0.
+class Waiting final : public NetworkActivity {
+ public:
+  bool advance() override { return false; }
+  bool isFinished() const override { return false; }
+  std::vector<int> awaited() const override { return {0}; }
+};
+
+/// Rank 1 of two, and what rank 0 has of their connection.
+class BrokenConnection : public testing::TestWithParam<double> {
+ protected:
+  BrokenConnection() {
+    int ends[2];
+    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) std::abort();
+    ControlTree tree;
+    tree.up = Channel{FileDescriptor(ends[0])};
+    tree.up.trust();
+    tree.way = {0};
+    rankZero_.emplace(FileDescriptor(ends[1]));
+    rankZero_->trust();
+    std::vector<RankIdentity> who(2);
+    for (int rank = 0; rank < 2; ++rank) who[static_cast<std::size_t>(rank)].process = 100 + rank;
+    control_.emplace(1, std::move(who), std::move(tree));
+    endpoint_.emplace(1, 2, std::make_unique<BrokenTransport>(), *control_, NetworkPatience{.timeout = GetParam()},
+                      [] { return std::string("barrier()"); });
+  }
+
+  /// Of a call, or of one that waits for ranks of its own host.
+  Error errorOfWaiting(bool idles = false) {
+    Waiting waiting;
+    try {
+      if (idles) endpoint_->idle(&waiting);
+      if (!idles) endpoint_->run(waiting, [] { return false; });
+    } catch (const Error& error) {
+      return error;
+    }
+    return {taccSuccess, "no error"};
+  }
+
+  std::optional<Channel> rankZero_;
+  std::optional<ControlPlane> control_;
+  std::optional<NetworkEndpoint> endpoint_;
+};
+
+TEST_P(BrokenConnection, IsTheErrorWhereNobodyTellsWhyAndNobodyIsAskedForIt) {
+  for (const bool idles : {false, true}) {
+    const Error error = errorOfWaiting(idles);
+    EXPECT_EQ(error.result(), taccRemoteError);
+    EXPECT_STREQ(error.what(), "rank 1 has lost rank 0");
+  }
+  (void)rankZero_->receive();
+  EXPECT_FALSE(rankZero_->take().has_value()) << "no operation has timed out";
+}
+
+TEST_P(BrokenConnection, IsExplainedByADeath) {
+  rankZero_.reset();
+  EXPECT_THAT(errorOfWaiting().what(), HasSubstr("rank 0 (process 100"));
+  EXPECT_THAT(errorOfWaiting().what(), HasSubstr("has died"));
+}
+
+TEST_P(BrokenConnection, IsExplainedByAFarewell) {
+  rankZero_->queue(MessageKind::farewell, nullptr);
+  (void)rankZero_->flush();
+  EXPECT_THAT(errorOfWaiting().what(), HasSubstr("has left the communicator"));
+}
+
+TEST_P(BrokenConnection, IsExplainedByWhatAnotherRankReports) {
+  rankZero_->queue(MessageKind::verdict, makePayload({std::byte{'o'}, std::byte{'h'}}));
+  (void)rankZero_->flush();
+  const Error error = errorOfWaiting();
+  EXPECT_EQ(error.result(), taccTimeout);
+  EXPECT_STREQ(error.what(), "oh");
+}
+
+/// Seconds. Shorter than what a rank that has left is waited for, and longer; 0: none.
+INSTANTIATE_TEST_SUITE_P(TimeOuts, BrokenConnection, testing::Values(2.0, 2.5, 3.5, 600.0, 0.0));
+
+}  // namespace
+}  // namespace tacc
