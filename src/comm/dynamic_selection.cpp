@@ -16,8 +16,6 @@ namespace {
 /// Of the time of calls, that agreeing may cost by its price. It waits for the last rank and for what still is in the
 /// links' queues, so beside calls of some milliseconds it takes several times that.
 constexpr double affordable = 0.0025;
-/// Calls that overlap, of broadcast and reduce, take a third of their price.
-constexpr double overlapping = 3;
 constexpr std::size_t agreedBytes = 8 * DynamicChoice::mostTimes;
 /// Longer calls take what the network does, and those of which twice the bytes take so much longer: two thirds of their
 /// price are bytes on links. The model knows links, but not processors and schedulers.
@@ -25,7 +23,6 @@ constexpr double shortSeconds = 2e-3, growthWithLinks = 5.0 / 3;
 /// Prices of algorithms that may be the fastest for short calls, to the least of all. Where processors are shared each
 /// message costs all ranks, and trees have a third of the others' at up to seven times the price.
 constexpr double rivalling = 7;
-constexpr int longestPeriod = 1 << 14;  // calls
 constexpr std::size_t leastBytes = 64;
 
 /// All ranks need all others' data, so none can be done long before the others.
@@ -43,14 +40,6 @@ const Algorithm& algorithmOf(int number) { return algorithms()[static_cast<std::
 
 int sizeClassOf(std::size_t bytes) noexcept { return static_cast<int>(std::bit_width(std::max(bytes, leastBytes))); }
 std::size_t leastOf(int sizeClass) noexcept { return std::size_t{1} << (sizeClass - 1); }
-
-/// By the algorithms' numbers.
-std::vector<double> secondsOf(const std::vector<NetworkCandidate>& candidates) {
-  std::vector<double> seconds(algorithms().size());
-  for (const NetworkCandidate& candidate : candidates)
-    if (candidate.isPossible) seconds[static_cast<std::size_t>(numberOf(*candidate.algorithm))] = candidate.seconds;
-  return seconds;
-}
 
 /// Those with prices near the least, the cheapest first.
 std::vector<int> rivalsOf(const std::vector<NetworkCandidate>& candidates) {
@@ -97,19 +86,18 @@ DynamicSelection::Class DynamicSelection::makeClass(NetworkChooser& chooser, Col
                                                     int lanes) {
   const std::size_t least = leastOf(sizeClassOf(bytes)) * static_cast<std::size_t>(lanes);
   const std::vector<NetworkCandidate> candidates = chooser.explain(collective, least);
-  const std::vector<NetworkCandidate>& twice = chooser.explain(collective, 2 * least);
-  Class made{&chooser, collective, least, secondsOf(candidates), secondsOf(twice), std::nullopt};
+  const double expected = candidates.front().seconds;
+  if (expected <= 0) return {&chooser, collective, least, 1, std::nullopt};
+  Class made{&chooser, collective, least, chooser.explain(collective, 2 * least).front().seconds / expected,
+             std::nullopt};
   const int chosen = numberOf(chooser.choose(collective, 0, bytes, {}));
-  const double expected = made.least[static_cast<std::size_t>(chosen)];
-  if (expected <= 0) return made;
-  const double agreement = agreementSeconds_ * (needsAll(collective) ? 1 : overlapping);
-  const int period = static_cast<int>(std::min(agreement / (affordable * expected), 1.0 * longestPeriod));
+  const int period = static_cast<int>(agreementSeconds_ / (affordable * expected));
   // Of a few bytes links have no part, though they are priced as the least class.
-  const bool ofLinks = bytes >= leastBytes && twice.front().seconds >= growthWithLinks * candidates.front().seconds;
+  const bool ofLinks = bytes >= leastBytes && made.growth >= growthWithLinks;
   if (expected <= shortSeconds && !ofLinks)
-    made.choice.emplace(chosen, expected, DynamicChoice::paceOfShortCalls(period), rivalsOf(candidates));
+    made.choice.emplace(chosen, expected, period, rivalsOf(candidates));
   else if (needsAll(collective))
-    made.choice.emplace(chosen, expected, DynamicChoice::paceOfLinks(period));
+    made.choice.emplace(chosen, expected, period);
   return made;
 }
 
@@ -125,12 +113,10 @@ const Algorithm& DynamicSelection::choose(NetworkChooser& chooser, Collective co
   const int option = mine.choice->option();
   if (isFirst) {
     pending_ = &mine;
-    const double least = mine.least[static_cast<std::size_t>(option)];
-    const double most = mine.most[static_cast<std::size_t>(option)];
     // Calls of fewer bytes than the least class begins with cost as much as its shortest.
     const double share =
         std::max(1.0, static_cast<double>(bytes * static_cast<std::size_t>(lanes)) / static_cast<double>(mine.bytes));
-    factor_ = least > 0 ? least / std::lerp(least, std::max(least, most), share - 1) : 1;
+    factor_ = 1 / std::lerp(1.0, std::max(1.0, mine.growth), share - 1);
   }
   return algorithmOf(option);
 }
@@ -159,11 +145,10 @@ std::string DynamicSelection::agree() {
   DynamicChoice& choice = *pending_->choice;
   const DynamicChoice::Event event =
       choice.agree([this](int current, double ratio) { return propose(*pending_, current, ratio); });
-  const bool begins = event == DynamicChoice::Event::exploring && choice.cause().since == choice.calls();
-  if (event == DynamicChoice::Event::none || (event == DynamicChoice::Event::exploring && !begins)) return "";
+  if (event == DynamicChoice::Event::none || event == DynamicChoice::Event::goesOn) return "";
   const std::string what = fmt::format("{} of {} bytes and more, after {} calls: ", nameOf(pending_->collective),
                                        pending_->bytes, choice.calls());
-  if (begins) return what + describe(choice.cause()) + "; others are tried";
+  if (event == DynamicChoice::Event::begun) return what + describe(choice.cause()) + "; others are tried";
   return what + describeTimes(choice) +
          fmt::format("; {} {}", algorithmOf(choice.settled().option).name,
                      event == DynamicChoice::Event::switched ? "takes over" : "stays");

@@ -59,7 +59,7 @@ class DynamicSelection {
     NetworkChooser* chooser;
     Collective collective;
     std::size_t bytes;                    // the least; on all lanes together
-    std::vector<double> least, most;      // seconds that the model promises for `bytes` and twice as many; 0: none
+    double growth;                        // so many times as long twice as many take, by the model
     std::optional<DynamicChoice> choice;  // none: they are not timed
   };
   static Key keyOf(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) noexcept;

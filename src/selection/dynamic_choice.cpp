@@ -7,21 +7,18 @@
 namespace tacc {
 namespace {
 
-/// Of single calls that links decide, the first of a trial does not count: links let a burst pass at once.
-constexpr std::size_t timesOfLinks = 8;
-constexpr int skippedOfLinks = 1;
+/// Calls that links decide: the first of a trial does not count, as links let a burst pass at once.
+constexpr int timesOfLinks = 8, skippedOfLinks = 1;
 /// The longest with which a change is answered within 50 calls: half of the times until the median is off, then the
 /// period, and an exploration of two windows.
 constexpr int periodOfLinks = 50 - timesOfLinks / 2 - 2 * timesOfLinks * (skippedOfLinks + 1);
 /// Means of fewer short calls differ by a fifth; the first four connect, and run beside the calls before them.
 constexpr int countedOfShort = 16, skippedOfShort = 4;
 
-/// What the model promises and what trials tell is right within that; measurements are within the lesser one.
+/// What the model promises and what few trials tell is right within that; measurements are within the lesser one.
 constexpr double modelError = 1.5, measuredError = 1.25;
 /// Options that are left when an exploration ends, and are tried again in reviews. A few, as all but one are lost time.
 constexpr std::size_t finalists = 4;
-/// What took so much longer than the best at the first time is not tried again.
-constexpr double hopeless = 1.5;
 /// An option replaces the settled one if it takes at most that share of its time: of two that are alike none does.
 constexpr double worthwhile = 0.95;
 /// The same where nothing led to the trial of single calls: less than 10 % of noise makes of two that are alike.
@@ -40,19 +37,11 @@ double medianOf(std::vector<double> times) {
 
 }  // namespace
 
-DynamicChoice::Pace DynamicChoice::paceOfLinks(int leastPeriod) {
-  return {std::max(leastPeriod, periodOfLinks), timesOfLinks, skippedOfLinks, 1};
-}
-
-DynamicChoice::Pace DynamicChoice::paceOfShortCalls(int leastPeriod) {
-  return {std::max(leastPeriod, static_cast<int>(mostTimes) * countedOfShort), mostTimes, skippedOfShort,
-          countedOfShort};
-}
-
-DynamicChoice::DynamicChoice(int option, double expected, Pace pace, std::vector<int> rivals)
+DynamicChoice::DynamicChoice(int option, double expected, int leastPeriod, std::vector<int> rivals)
     : model_(option),
-      pace_(pace),
       rivals_(std::move(rivals)),
+      pace_(isShort() ? Pace{mostTimes, skippedOfShort, countedOfShort} : Pace{timesOfLinks, skippedOfLinks, 1}),
+      period_(std::max(leastPeriod, isShort() ? pace_.times * pace_.counted : periodOfLinks)),
       settled_{option, expected, false},
       cause_{Reason::rivals, option, expected, expected, 0} {
   window_.reserve(mostTimes);
@@ -60,9 +49,10 @@ DynamicChoice::DynamicChoice(int option, double expected, Pace pace, std::vector
 }
 
 void DynamicChoice::schedule() {
-  if (tried_.empty()) return schedule_.assign(pace_.times, settled_.option);
+  if (tried_.empty()) return schedule_.assign(static_cast<std::size_t>(pace_.times), settled_.option);
   schedule_.clear();
-  for (std::size_t round = 0; round < std::max<std::size_t>(1, pace_.times / tried_.size()); ++round) {
+  for (std::size_t round = 0; round < std::max<std::size_t>(1, static_cast<std::size_t>(pace_.times) / tried_.size());
+       ++round) {
     for (const Trial& trial : tried_) schedule_.push_back(trial.option);
     // There and back, so that none always comes after the same one.
     if (round % 2 == 1) std::reverse(schedule_.end() - std::ssize(tried_), schedule_.end());
@@ -72,7 +62,7 @@ void DynamicChoice::schedule() {
 int DynamicChoice::skipped() const noexcept {
   if (!tried_.empty()) return pace_.skipped;
   if (isShort() && explorations_ == 0) return 0;  // what the model chose is not believed for long
-  return window_.empty() ? pace_.period - static_cast<int>(pace_.times) * pace_.counted : 0;
+  return window_.empty() ? period_ - pace_.times * pace_.counted : 0;
 }
 
 bool DynamicChoice::record(double seconds) {
@@ -96,7 +86,7 @@ DynamicChoice::Event DynamicChoice::judge(const Propose& propose) {
   ++agreements_;
   const double measured = medianOf(window_);
   const Event event = isShort() ? judgeShort(measured) : judgeLinks(measured, propose);
-  if (event == Event::exploring || agreements_ < std::max(rest_, untilRoutine_) || others_.empty()) return event;
+  if (event != Event::none || agreements_ < std::max(rest_, untilRoutine_) || others_.empty()) return event;
   return review(Reason::routine, measured, settled_.seconds);
 }
 
@@ -140,13 +130,14 @@ DynamicChoice::Event DynamicChoice::explore(Reason reason, double measured, doub
                                             const std::vector<int>& options) {
   for (const int option : options) {
     const bool isKnown = isShort() && option == settled_.option;
-    if (tried_.size() < pace_.times && !isKnown && std::ranges::find(tried_, option, &Trial::option) == tried_.end())
+    if (std::ssize(tried_) < pace_.times && !isKnown &&
+        std::ranges::find(tried_, option, &Trial::option) == tried_.end())
       tried_.push_back({option});
   }
   if (tried_.empty()) return Event::none;
   cause_ = {reason, settled_.option, measured, expected, calls_};
   ++explorations_;
-  return Event::exploring;
+  return Event::begun;
 }
 
 /// Half of the options are left after each window, so most calls try those that are close.
@@ -155,14 +146,14 @@ DynamicChoice::Event DynamicChoice::compare() {
     std::ranges::find(tried_, schedule_[i], &Trial::option)->times.push_back(window_[i]);
   const auto typical = [](const Trial& trial) { return medianOf(trial.times); };
   std::ranges::stable_sort(tried_, {}, typical);
-  const double most = hopeless * typical(tried_.front());
+  const double most = modelError * typical(tried_.front());
   const bool isLast = tried_.size() <= finalists;
   const std::size_t room = std::max(finalists, (tried_.size() + 1) / 2);
   while (tried_.size() > room || typical(tried_.back()) > most) {
     learn(tried_.back());
     tried_.pop_back();
   }
-  return isLast || tried_.size() == 1 ? settle() : Event::exploring;
+  return isLast || tried_.size() == 1 ? settle() : Event::goesOn;
 }
 
 /// Some options are fast only in the first calls after another one's, which is what trials are: of the settled one only
@@ -199,7 +190,7 @@ DynamicChoice::Event DynamicChoice::settle() {
   const bool isQuiet = isRoutine || agreements_ > 4 * rest_;
   rest_ = isQuiet ? std::max(rest_ / 2, 1) : std::min(2 * rest_, longestRest);
   const bool isReview = isRoutine || (isShort() && cause_.reason == Reason::slower);
-  untilRoutine_ = isReview ? std::min(2 * untilRoutine_, longestRest) : firstRoutine;
+  untilRoutine_ = isReview ? std::min(2 * untilRoutine_, longestRest) : 2;
   agreements_ = 0;
   return isBetter ? Event::switched : Event::kept;
 }

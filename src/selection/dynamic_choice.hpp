@@ -29,7 +29,7 @@ class DynamicChoice {
 
   enum class Reason : std::uint8_t { rivals, slower, faster, routine };
   /// What an agreement led to.
-  enum class Event : std::uint8_t { none, exploring, kept, switched };
+  enum class Event : std::uint8_t { none, begun, goesOn, kept, switched };
 
   /// What an option takes.
   struct Known {
@@ -45,20 +45,13 @@ class DynamicChoice {
     std::uint64_t since;        // calls of this choice until it began
   };
 
+  /// Values of an agreement at most.
   static constexpr std::size_t mostTimes = 16;
-  /// How calls are measured: a time is the mean of `counted` calls in a row, after `skipped` in a trial.
-  struct Pace {
-    int period;         // calls from one agreement to the next while nothing is tried, of which the last are timed
-    std::size_t times;  // that an agreement is about; at most mostTimes
-    int skipped, counted;
-  };
-  /// Of calls that links decide. A change is answered within 50 calls where the period is the shortest.
-  static Pace paceOfLinks(int leastPeriod);
-  static Pace paceOfShortCalls(int leastPeriod);
 
-  /// `option` is what the model chose, `expected` the seconds it promises. `rivals`: of short calls, what is tried
-  /// against it; empty: links decide how long these calls take.
-  DynamicChoice(int option, double expected, Pace pace, std::vector<int> rivals = {});
+  /// `option` is what the model chose, `expected` the seconds it promises. `leastPeriod`: calls between two agreements
+  /// while nothing is tried; where that may be short, a change of links is answered within 50 calls. `rivals`: of short
+  /// calls, what is tried against the option; empty: links decide how long these calls take.
+  DynamicChoice(int option, double expected, int leastPeriod, std::vector<int> rivals = {});
 
   /// What the next call runs.
   int option() const noexcept { return schedule_[window_.size()]; }
@@ -85,6 +78,11 @@ class DynamicChoice {
     int option;
     std::vector<double> times = {};
   };
+  /// How calls are measured: a time is the mean of `counted` calls in a row, after `skipped` in a trial.
+  struct Pace {
+    int times;  // that an agreement is about
+    int skipped, counted;
+  };
 
   bool isShort() const noexcept { return !rivals_.empty(); }
   Event judge(const Propose& propose);
@@ -102,8 +100,9 @@ class DynamicChoice {
   int skipped() const noexcept;
 
   int model_;  // what the model chose
-  Pace pace_;
   std::vector<int> rivals_;
+  Pace pace_;
+  int period_;
   Known settled_;
   std::vector<Known> others_;
   std::vector<Trial> tried_;    // in the exploration that goes on; empty outside
@@ -113,10 +112,9 @@ class DynamicChoice {
   double sum_ = 0;              // of those of them that count
   Cause cause_;
   std::uint64_t explorations_ = 0, calls_ = 0;
-  static constexpr int firstRoutine = 2;
-  int agreements_ = 0;               // since the last exploration
-  int rest_ = 1;                     // agreements until the next one at the earliest
-  int untilRoutine_ = firstRoutine;  // until one without a reason
+  int agreements_ = 0;    // since the last exploration
+  int rest_ = 1;          // agreements until the next one at the earliest
+  int untilRoutine_ = 2;  // until one without a reason
 };
 
 /// "slower than expected" and the like, for messages.

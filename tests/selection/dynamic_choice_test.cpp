@@ -26,7 +26,7 @@ std::vector<int> allOptions(int count = options) {
   return all;
 }
 
-DynamicChoice ofLinks(int period = 0, double expected = 1) { return {0, expected, DynamicChoice::paceOfLinks(period)}; }
+DynamicChoice ofLinks(int period = 0, double expected = 1) { return {0, expected, period}; }
 
 ChoosingRanks ranksOfLinks(const DynamicChoice& choice, TimeOf timeOf, double noise, unsigned seed = 1) {
   return {3, choice, [](int, double) { return allOptions(); }, std::move(timeOf), noise, seed};
@@ -178,7 +178,7 @@ TEST(DynamicChoiceOfLinks, LongPeriodsTellOfTheirLastCalls) {
 }
 
 TEST(DynamicChoiceOfLinks, WithoutOtherOptionsTheOldOneStays) {
-  DynamicChoice choice(7, 1.0, DynamicChoice::paceOfLinks(0));
+  DynamicChoice choice(7, 1.0, 0);
   for (int call = 0; call < 100; ++call) {
     EXPECT_EQ(choice.option(), 7);
     if (choice.record(3.0)) choice.agree([](int, double) { return std::vector<int>(); });
@@ -188,9 +188,7 @@ TEST(DynamicChoiceOfLinks, WithoutOtherOptionsTheOldOneStays) {
 
 constexpr int shortPeriod = 400;
 
-DynamicChoice ofShort(int rivals = options, int period = shortPeriod) {
-  return {0, 1.0, DynamicChoice::paceOfShortCalls(period), allOptions(rivals)};
-}
+DynamicChoice ofShort(int rivals = options, int period = shortPeriod) { return {0, 1.0, period, allOptions(rivals)}; }
 
 ChoosingRanks ranksOfShort(const DynamicChoice& choice, TimeOf timeOf, double noise, unsigned seed = 1) {
   const auto never = [](int, double) -> std::vector<int> {

@@ -92,7 +92,7 @@ class Scene {
   /// `isSlow`: in which calls one link is.
   ChoosingRanks ranks(std::function<bool(std::uint64_t)> isSlow, unsigned seed) {
     return ChoosingRanks(
-        3, DynamicChoice(chosen(), price(), DynamicChoice::paceOfLinks(0)),
+        3, DynamicChoice(chosen(), price(), 0),
         [this](int current, double ratio) { return proposed_ = propose(current, ratio); },
         [this, isSlow](int option, std::uint64_t call) { return seconds(option, isSlow(call)); }, noise, seed);
   }
