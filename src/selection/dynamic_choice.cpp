@@ -25,7 +25,7 @@ constexpr double worthwhile = 0.95;
 constexpr double worthwhileUnasked = 0.8;
 /// Short calls that take so much longer than another option did are a reason to try again.
 constexpr double overtaken = 1.1;
-/// Agreements between explorations, which double up to that: trials are 5 % of all calls then, at most.
+/// Agreements between explorations, which double up to that: then 2 % of all calls are trials.
 constexpr int longestRest = 64;
 
 /// The lower of the two in the middle, of an even number: what is above it is other programs and late ranks.
