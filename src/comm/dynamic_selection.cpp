@@ -16,10 +16,12 @@ namespace {
 /// Of the time of calls, that agreeing may cost by its price. It waits for the last rank and for what still is in the
 /// links' queues, so beside calls of some milliseconds it takes several times that.
 constexpr double affordable = 0.0025;
+/// As many agreements cost the barriers before the times of broadcasts, which may cost 1 % with them.
+constexpr double barriers = DynamicChoice::mostTimes / 4.0;
 constexpr std::size_t agreedBytes = 8 * DynamicChoice::mostTimes;
-/// Longer calls take what the network does, and those of which twice the bytes take so much longer: two thirds of their
-/// price are bytes on links. The model knows links, but not processors and schedulers.
-constexpr double shortSeconds = 2e-3, growthWithLinks = 5.0 / 3;
+/// Longer calls take what the network does, and those of which twice the bytes take so much longer: three quarters of
+/// their price are bytes on links. The model knows links, but not processors and schedulers.
+constexpr double shortSeconds = 2e-3, growthWithLinks = 1.75;
 /// Prices of algorithms that may be the fastest for short calls, to the least of all. Where processors are shared each
 /// message costs all ranks, and trees have a third of the others' at up to seven times the price.
 constexpr double rivalling = 7;
@@ -91,7 +93,8 @@ DynamicSelection::Class DynamicSelection::makeClass(NetworkChooser& chooser, Col
   Class made{&chooser, collective, least, chooser.explain(collective, 2 * least).front().seconds / expected,
              std::nullopt};
   const int chosen = numberOf(chooser.choose(collective, 0, bytes, {}));
-  const int period = static_cast<int>(agreementSeconds_ / (affordable * expected));
+  const int period =
+      static_cast<int>(agreementSeconds_ * (needsAll(collective) ? 1 : 1 + barriers) / (affordable * expected));
   // Of a few bytes links have no part, though they are priced as the least class.
   const bool ofLinks = bytes >= leastBytes && made.growth >= growthWithLinks;
   if (expected <= shortSeconds && !ofLinks)
@@ -127,7 +130,7 @@ DynamicSelection::Next DynamicSelection::end() {
   if (pending_ == nullptr) return Next::nothing;
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
   if (pending_->choice->record(seconds * factor_)) return Next::agreement;
-  return !needsAll(pending_->collective) && pending_->choice->beginsTrial() ? Next::barrier : Next::nothing;
+  return !needsAll(pending_->collective) && pending_->choice->beginsTime() ? Next::barrier : Next::nothing;
 }
 
 std::vector<int> DynamicSelection::propose(const Class& of, int current, double ratio) const {

@@ -4,7 +4,7 @@
 // Calls whose ranks all need one another's data are timed: allreduce, allgather, reduce-scatter. The time that counts
 // is the least of all ranks': it is that of the rank that came last, which waited for nobody. Short calls of broadcast
 // and reduce are timed too. Of their ranks some are done long before others, and go on to the next call; so a barrier
-// comes before those that are tried in a row, and the rank that takes longest tells how long they take.
+// comes before those that make a time, and the rank that is done last tells how long they took.
 #pragma once
 
 #include <chrono>

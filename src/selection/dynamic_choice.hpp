@@ -57,8 +57,8 @@ class DynamicChoice {
   int option() const noexcept { return schedule_[window_.size()]; }
   /// The call took so long on this rank. True: the ranks must agree before the next one.
   bool record(double seconds);
-  /// The next call is the first of a trial.
-  bool beginsTrial() const noexcept { return !tried_.empty() && made_ == 0; }
+  /// The next call is the first of those that make a time.
+  bool beginsTime() const noexcept { return made_ == skipped(); }
   /// This rank's times since the last agreement, to be replaced by what all ranks agree on.
   std::span<double> window() noexcept { return window_; }
   /// The window is agreed: decides about the calls to come.

@@ -372,26 +372,24 @@ TEST(DynamicChoiceOfShortCalls, ReviewsCostEverLess) {
   EXPECT_EQ(ranks.settled(), 0);
 }
 
-/// The calls that do not count are slow; a trial begins once, whatever its calls take.
+/// The calls that do not count are slow; a time begins once, whatever its calls take.
 TEST(DynamicChoiceOfShortCalls, FirstCallsOfATrialDoNotCount) {
   DynamicChoice choice = ofShort();
   const auto none = [](int, double) { return std::vector<int>(); };
+  int begun = 0;
   for (int call = 0; choice.explorations() == 0; ++call) {
     ASSERT_LT(call, 256);
-    EXPECT_FALSE(choice.beginsTrial());
+    begun += choice.beginsTime() ? 1 : 0;
     if (choice.record(1.0)) choice.agree(none);
   }
-  int since = 0, begun = 0;
-  for (bool isDue = false; !isDue; ++since) {
-    if (choice.beginsTrial()) {
-      since = 0;
-      ++begun;
-    }
-    isDue = choice.record(since < 4 ? 100.0 : 1.0 + choice.option());
-  }
-  ASSERT_EQ(choice.window().size(), 16u) << "four times of each of four";
   EXPECT_EQ(begun, 16);
-  for (std::size_t i = 0; i < 4; ++i) EXPECT_DOUBLE_EQ(choice.window()[i], 2.0 + static_cast<double>(i));
+  for (int call = 0; choice.window().size() < 16; ++call) {
+    ASSERT_LT(call, 16 * 20);
+    EXPECT_EQ(choice.beginsTime(), call % 20 == 4) << call;
+    EXPECT_EQ(choice.record(call % 20 < 4 ? 100.0 : 1.0 + choice.option()), call == 16 * 20 - 1);
+  }
+  for (std::size_t i = 0; i < 16; ++i)
+    EXPECT_DOUBLE_EQ(choice.window()[i], 2.0 + static_cast<double>(i / 4 % 2 == 0 ? i % 4 : 3 - i % 4));
 }
 
 }  // namespace
