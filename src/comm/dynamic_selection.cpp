@@ -62,10 +62,9 @@ std::string describeTimes(const DynamicChoice& choice) {
 }
 
 std::string describe(const DynamicChoice::Cause& cause) {
-  if (cause.reason == DynamicChoice::Reason::routine || cause.reason == DynamicChoice::Reason::rivals)
-    return std::string(nameOf(cause.reason));
-  return fmt::format("{} was {}: measured {:.4g} ms, expected {:.4g} ms", algorithmOf(cause.before).name,
-                     nameOf(cause.reason), cause.measured * 1e3, cause.expected * 1e3);
+  return fmt::format("{} {}: measured {:.4g} ms, expected {:.4g} ms", algorithmOf(cause.before).name,
+                     DynamicChoice::reasons[static_cast<std::size_t>(cause.reason)], cause.measured * 1e3,
+                     cause.expected * 1e3);
 }
 
 }  // namespace

@@ -195,18 +195,4 @@ DynamicChoice::Event DynamicChoice::settle() {
   return isBetter ? Event::switched : Event::kept;
 }
 
-std::string_view nameOf(DynamicChoice::Reason reason) {
-  switch (reason) {
-    case DynamicChoice::Reason::slower:
-      return "slower than expected";
-    case DynamicChoice::Reason::faster:
-      return "faster than expected";
-    case DynamicChoice::Reason::rivals:
-      return "one of several with nearly the same price";
-    case DynamicChoice::Reason::routine:
-      break;
-  }
-  return "tried as a routine";
-}
-
 }  // namespace tacc

@@ -12,6 +12,7 @@
 // the same option in the same call.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -28,6 +29,10 @@ class DynamicChoice {
   using Propose = std::function<std::vector<int>(int current, double ratio)>;
 
   enum class Reason : std::uint8_t { rivals, slower, faster, routine };
+  /// For messages, after the option's name.
+  static constexpr std::array<std::string_view, 4> reasons = {"is one of several with nearly the same price",
+                                                              "was slower than expected", "was faster than expected",
+                                                              "was compared again as a routine"};
   /// What an agreement led to.
   enum class Event : std::uint8_t { none, begun, goesOn, kept, switched };
 
@@ -116,8 +121,5 @@ class DynamicChoice {
   int rest_ = 1;          // agreements until the next one at the earliest
   int untilRoutine_ = 2;  // until one without a reason
 };
-
-/// "slower than expected" and the like, for messages.
-std::string_view nameOf(DynamicChoice::Reason reason);
 
 }  // namespace tacc
