@@ -4,7 +4,7 @@
 // Calls whose ranks all need one another's data are timed: allreduce, allgather, reduce-scatter. The time that counts
 // is the least of all ranks': it is that of the rank that came last, which waited for nobody. Short calls of broadcast
 // and reduce are timed too. Of their ranks some are done long before others, and go on to the next call; so a barrier
-// comes before a handful of them, and the rank that is done last tells how long they took.
+// comes before those that make a time, and the rank that is done last tells how long they took.
 #pragma once
 
 #include <chrono>
@@ -42,7 +42,7 @@ class DynamicSelection {
   /// It is over; what all ranks do now.
   Next end();
   taccRedOp_t agreement() const noexcept;
-  std::span<double> told() noexcept { return told_; }
+  std::span<double> told() noexcept { return pending_->choice->window(); }
   /// What was decided, as a sentence; "" for nothing of interest.
   std::string agree();
 
@@ -52,20 +52,15 @@ class DynamicSelection {
   std::string explain(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
 
  private:
-  bool tellsMost() const noexcept;
-  void prepareTold();
-  void takeAgreed();
-
   using Clock = std::chrono::steady_clock;
   using Key = std::tuple<const NetworkChooser*, Collective, int, int>;
   /// Calls of a kind and a size up to the next power of two.
   struct Class {
     NetworkChooser* chooser;
     Collective collective;
-    int lanes;
     std::size_t bytes;                    // the least; on all lanes together
-    std::vector<double> least, most;      // seconds that the model promises for `bytes` and twice as many; 0: none
-    std::optional<DynamicChoice> choice;  // none: agreeing would cost too much
+    double growth;                        // so many times as long twice as many take, by the model
+    std::optional<DynamicChoice> choice;  // none: they are not timed
   };
   static Key keyOf(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) noexcept;
   Class makeClass(NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes);
@@ -77,7 +72,6 @@ class DynamicSelection {
   bool isAsked_ = false;      // in the call that runs
   Class* pending_ = nullptr;  // whose call runs
   double factor_ = 1;         // from its time to that of a call of the class's least size
-  std::vector<double> told_;  // what the ranks agree on
   Clock::time_point start_{};
 };
 

@@ -18,7 +18,7 @@ constexpr double explains = 1.5;
 constexpr double largestFactor = 64;
 /// An algorithm that promises so much is suggested; so many are anyway, as prices are only a model's.
 constexpr double promising = 0.95;
-constexpr std::size_t always = 3;
+constexpr std::size_t always = 6;
 constexpr double hopeless = 2;
 
 std::vector<Slowing> suspectsOf(const CostMachine& machine) {

@@ -12,7 +12,7 @@ namespace tacc {
 /// Suspected are, each by itself: the uplinks of each level, a host's own link, and the latencies. Each is made so much
 /// slower, by powers of two, that the price of `current` grows as its time has; one that cannot explain the time is
 /// dropped. Suggested are the algorithms that beat `current` on one of these machines, or where nothing is suspected,
-/// on the machine as it was; and the next best, up to three. The most promising comes first. A pure function, as
+/// on the machine as it was; and the next best, up to six. The most promising comes first. A pure function, as
 /// chooseNetworkAlgorithm(); it costs some ten times as much.
 std::vector<const Algorithm*> suggestAlgorithms(const NetworkQuestion& question, const CostMachine& machine,
                                                 const Algorithm& current, double ratio);

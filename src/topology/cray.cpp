@@ -75,6 +75,12 @@ std::optional<Cname> parseCname(std::string_view text) {
   return name;
 }
 
+std::array<std::string, 3> groupsOfCname(const Cname& name) {
+  const std::string chassis = fmt::format("c{}-{}c{}", name.cabinet, name.row, name.chassis);
+  return {fmt::format("{}s{}", chassis, name.slot), chassis,
+          fmt::format("c{}-{} and c{}-{}", name.cabinet & ~1u, name.row, name.cabinet | 1u, name.row)};
+}
+
 std::optional<Xname> parseXname(std::string_view text) {
   Xname name;
   if (!take(text, 'x', name.cabinet) || !take(text, 'c', name.chassis) || !take(text, 's', name.slot) ||
@@ -107,13 +113,10 @@ Topology topologyFromCrayNames(std::span<const HostClues> hosts) {
       hosts, [](const HostClues& host) -> const std::string& { return host.cname; }, parseCname,
       "a cname such as c0-0c0s0n0");
   if (!cnames.empty()) {
-    return topologyOf<Cname>(
-        hosts, cnames,
-        {{"blade", [](const Cname& c) { return fmt::format("c{}-{}c{}s{}", c.cabinet, c.row, c.chassis, c.slot); }},
-         {"chassis", [](const Cname& c) { return fmt::format("c{}-{}c{}", c.cabinet, c.row, c.chassis); }},
-         {"cabinet pair", [](const Cname& c) {
-            return fmt::format("c{}-{} and c{}-{}", c.cabinet & ~1u, c.row, c.cabinet | 1u, c.row);
-          }}});
+    return topologyOf<Cname>(hosts, cnames,
+                             {{"blade", [](const Cname& c) { return groupsOfCname(c)[0]; }},
+                              {"chassis", [](const Cname& c) { return groupsOfCname(c)[1]; }},
+                              {"cabinet pair", [](const Cname& c) { return groupsOfCname(c)[2]; }}});
   }
   const std::vector<Xname> xnames = placesOf<Xname>(
       hosts, [](const HostClues& host) -> const std::string& { return host.xname; }, parseXname,

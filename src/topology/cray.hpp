@@ -2,9 +2,11 @@
 // addresses of Slingshot cards.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "topology/host_clues.hpp"
@@ -16,8 +18,11 @@ namespace tacc {
 /// cabinets side by side are one group of the dragonfly.
 struct Cname {
   std::uint32_t cabinet = 0, row = 0, chassis = 0, slot = 0, node = 0;
+  auto operator<=>(const Cname&) const = default;
 };
 std::optional<Cname> parseCname(std::string_view text);
+/// Names of its blade, its chassis and its pair of cabinets.
+std::array<std::string, 3> groupsOfCname(const Cname& name);
 
 /// x1000c0s1b0n0: cabinet, chassis, slot, board, node.
 struct Xname {

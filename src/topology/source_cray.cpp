@@ -1,6 +1,8 @@
 // The source "cray". A file of it lists hosts, one a line: a name, then cname, xname or address of a Slingshot card.
+// With cnames what `rtr --interconnect` prints may stand in it, too.
 #include "base/error.hpp"
 #include "topology/cray.hpp"
+#include "topology/cray_links.hpp"
 #include "topology/host_list.hpp"
 #include "topology/sources.hpp"
 #include "topology/text_file.hpp"
@@ -19,21 +21,35 @@ std::vector<std::vector<std::string_view>> rowsOf(std::string_view text) {
 
 bool isPlace(std::string_view word) { return parseCname(word) || parseXname(word) || parseSlingshotMac(word); }
 
+void addLink(CrayLinks& links, const std::vector<std::string_view>& words, const std::string& origin,
+             std::size_t number) {
+  try {
+    links.add(words);
+  } catch (const Error& error) {
+    fail(error.result(), "{}:{}: {}", origin, number, error.what());
+  }
+}
+
 }  // namespace
 
 bool recognisesCray(std::string_view text) {
   for (const auto& words : rowsOf(text.substr(0, 4096))) {
-    if (!words.empty()) return words.size() >= 2 && isPlace(words[1]);
+    if (!words.empty()) return CrayLinks::isLink(words) || (words.size() >= 2 && isPlace(words[1]));
   }
   return false;
 }
 
 Topology readCrayFile(std::string_view text, const std::string& origin) {
   std::vector<HostClues> hosts;
+  CrayLinks links;
   std::size_t number = 0;
   for (const auto& words : rowsOf(text)) {
     ++number;
     if (words.empty()) continue;
+    if (CrayLinks::isLink(words)) {
+      addLink(links, words, origin, number);
+      continue;
+    }
     HostClues& host = hosts.emplace_back();
     host.host = words[0];
     for (std::size_t i = 1; i < words.size(); ++i) {
@@ -52,7 +68,9 @@ Topology readCrayFile(std::string_view text, const std::string& origin) {
     if (hosts.size() > mostHosts) fail(taccInvalidArgument, "{}: more than {} hosts", origin, mostHosts);
   }
   try {
-    Topology topology = topologyFromCrayNames(hosts);
+    if (!links.isEmpty() && hosts.empty())
+      fail(taccInvalidArgument, "links alone name no hosts; put a line with name and cname of each before them");
+    Topology topology = links.isEmpty() ? topologyFromCrayNames(hosts) : links.topologyOf(hosts);
     if (topology.hosts() == 0) topology = topologyFromSlingshot(hosts);
     if (topology.hosts() == 0) {
       fail(taccInvalidArgument, "not all hosts have the same kind of place: cnames, xnames or Slingshot addresses");

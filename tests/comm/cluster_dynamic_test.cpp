@@ -116,14 +116,15 @@ TEST_F(ClusterDynamic, OffAndForcedStayAsTheyWere) {
         [&](int) { setenv(variable, variable == std::string("TACC_ALGO") ? "ring" : "off", 1); });
 }
 
-/// The first short calls try what has nearly the same price, on all ranks alike, with several ranks on some hosts.
+/// Short calls try what has nearly the same price after some hundred of them, on all ranks alike, with several ranks on
+/// some hosts.
 TEST_F(ClusterDynamic, ShortCallsTryRivalsAndStayRight) {
   for (const std::vector<int>& hosts : {std::vector<int>{1, 2, 3, 4}, {1, 1, 2, 2, 3, 3}, {1, 2, 2, 3, 4}}) {
     const VirtualCluster cluster(2, 2, 200, 200);
     const int ranks = static_cast<int>(hosts.size());
     runOnHosts(cluster, hosts, [&](taccComm_t comm, int rank) {
       std::vector<std::string> names;
-      for (int repetition = 0; repetition < 250; ++repetition) {
+      for (int repetition = 0; repetition < 400; ++repetition) {
         std::vector<Trial> trials;
         for (const Collective collective : {Collective::allReduce, Collective::allGather, Collective::reduceScatter,
                                             Collective::broadcast, Collective::reduce})

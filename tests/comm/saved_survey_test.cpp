@@ -108,10 +108,12 @@ class SavedSurvey : public testing::Test {
 
   /// The program among ranks 0 to 3 on hosts 1 to 4. The file that it keeps.
   std::string probe(const VirtualCluster& cluster, const std::string& environment = "") const {
-    const Ran ran =
+    return kept(
         runProgram(std::getenv("VIRTUAL_CLUSTER_TOOL"),
                    fmt::format("--name {} run --ranks 4 -- {} --probe --save --digest", cluster.name(), TACC_TEST_TOPO),
-                   fmt::format("XDG_CACHE_HOME={} TACC_JOB_SECRET=sesame {}", cache(), environment));
+                   fmt::format("XDG_CACHE_HOME={} TACC_JOB_SECRET=sesame {}", cache(), environment)));
+  }
+  std::string kept(const Ran& ran) const {
     EXPECT_EQ(ran.status, 0) << ran.output;
     const std::vector<std::string> files = savedFiles(surroundings(), "tcp");
     if (files.size() != 1) throw std::runtime_error(fmt::format("{} files are kept: {}", files.size(), ran.output));
@@ -230,6 +232,42 @@ TEST_F(SavedSurvey, ForeignDamagedAndOutdatedFilesAreMeasuredAgain) {
     EXPECT_GT(sent(again), sent(known) + 4 * slack) << name;
     EXPECT_NE(again[0].digest, topologyFromToml(good, "test").digest()) << name;
   }
+}
+
+/// Two supernodes, as every probe of such a cluster finds them.
+void expectTwoPairs(const std::string& path) {
+  const Topology saved = topologyFromToml(readText(path), path);
+  EXPECT_EQ(saved.groups(saved.root() - 1), 2u);
+  EXPECT_LT(saved.meet(0, 1), saved.root());
+  EXPECT_EQ(saved.meet(1, 2), saved.root());
+}
+
+TEST_F(SavedSurvey, MpiexecOfMpichStartsTheProbe) {
+  if (runProgram("sh", "-c 'command -v mpiexec.hydra'", "").status != 0) GTEST_SKIP() << "there is no mpiexec.hydra";
+  const VirtualCluster cluster(2, 2, 200, 50);
+  const std::string tool = std::getenv("VIRTUAL_CLUSTER_TOOL");
+  expectTwoPairs(kept(runProgram(
+      tool,
+      fmt::format(
+          "--name {} exec 1 mpiexec.hydra -launcher ssh -launcher-exec {}_rsh -hosts tacc1,tacc2,tacc3,tacc4 -n 4 "
+          "-ppn 1 -genv TACC_RENDEZVOUS tacc1:29400 {} --probe --save",
+          cluster.name(), tool, TACC_TEST_TOPO),
+      fmt::format("XDG_CACHE_HOME={} TACC_JOB_SECRET=sesame", cache()))));
+}
+
+/// What Slurm says to the tasks of a step of one task a host.
+TEST_F(SavedSurvey, VariablesOfSrunStartTheProbe) {
+  const VirtualCluster cluster(2, 2, 200, 50);
+  const std::string tool = std::getenv("VIRTUAL_CLUSTER_TOOL");
+  std::string tasks;
+  for (int task = 0; task < 4; ++task)
+    tasks += fmt::format("{} --name {} exec {} env SLURM_PROCID={} {} --probe --save & ", tool, cluster.name(),
+                         task + 1, task, TACC_TEST_TOPO);
+  expectTwoPairs(kept(runProgram(
+      "sh", fmt::format("-c '{} wait'", tasks),
+      fmt::format("XDG_CACHE_HOME={} TACC_JOB_SECRET=sesame SLURM_STEP_ID=0 SLURM_JOB_ID=4711 SLURM_NTASKS=4 "
+                  "SLURM_STEP_NUM_TASKS=4 SLURM_STEP_NUM_NODES=4 SLURM_STEP_NODELIST=\"tacc[1-4]\"",
+                  cache()))));
 }
 
 /// As on a site whose files tell the groups, but no figures.

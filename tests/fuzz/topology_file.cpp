@@ -60,6 +60,9 @@ std::vector<Bytes> seeds() {
   rails.addAggregationNode(0);
   add("ibnet", "[root@admin ~]# ibnetdiscover\n" + rails.text());
   for (const char* file : {"xc40.hosts", "ex.hosts"}) add("cray", goldenFile(file).substr(0, 4000));
+  add("cray",
+      "n0 c0-0c0s0n0\nn1 c0-0c0s0n2\nc0-0c0s0g0l00[(0,0,0)] Y+ -> c0-0c0s0g1l00[(0,1,0)] LinkType: mezzanine\n");
+  add("cray", "n0 c0-0c0s0n0\nn1 c2-0c0s0n0\nc0-0c0s0a0l00(0:0:0) blue -> c2-0c0s0a0l00(1:0:0)\n");
   add("sunway", "vn000123\nvn000124\nvn000500\n");
   add("hwloc", "pack:2 numa:2 l3:2(size=16MB) core:4 pu:2");
   if (hasHwloc())

@@ -184,6 +184,8 @@ TEST(Damage, Opareport) { fuzz("edge.opareport", 3000); }
 TEST(Damage, OpareportXml) { fuzz("edge.opareport.xml", 3000); }
 TEST(Damage, CrayCnames) { fuzz("xc40.hosts", 2000); }
 TEST(Damage, CrayXnames) { fuzz("ex.hosts", 1000); }
+TEST(Damage, LinksOfGeminis) { fuzz("xe6.links", 1000); }
+TEST(Damage, LinksOfAries) { fuzz("xc30.links", 1000); }
 TEST(Damage, Toml) {
   const std::string text =
       topologyToToml(golden("three_levels.ibnetdiscover")) +

@@ -213,6 +213,72 @@ TEST(Cray, AnExHasCabinetsAndSlingshotGroups) {
   EXPECT_THAT(messageOf([&] { topologyFromCrayNames(hosts); }), HasSubstr("host n0: \"bad\""));
 }
 
+/// Two cabinets of four blades, with two routers each.
+TEST(Cray, TheLinksOfGeminisAreATorus) {
+  const Topology topology = golden("xe6.links");
+  EXPECT_EQ(topology.hosts(), 32u);
+  ASSERT_EQ(topology.levels(), 3);
+  EXPECT_EQ(topology.groups(1), 16u);
+  const Level& torus = topology.level(2);
+  EXPECT_EQ(torus.wiring, Wiring::torus);
+  EXPECT_EQ(torus.dimensionsText(), "2x2x4");
+  EXPECT_EQ(meet(topology, "nid00000", "nid00001"), 1);
+  EXPECT_EQ(meet(topology, "nid00001", "nid00002"), 2) << "the other router of the blade";
+  // In the order of the coordinates: z runs fastest.
+  EXPECT_EQ(topology.hostNames()[2], "nid00004");
+  EXPECT_EQ(topology.hostNames()[8], "nid00002");
+  EXPECT_EQ(topology.hostNames()[16], "nid00016");
+  // Four tiles of three lanes of 3.125 Gbit/s: y, by cable.
+  ASSERT_TRUE(torus.linkBandwidth);
+  EXPECT_DOUBLE_EQ(*torus.linkBandwidth, 4 * 3 * 3.125e9 / 8);
+}
+
+/// Two groups of two chassis of three blades.
+TEST(Cray, TheLinksOfArieAreADragonfly) {
+  const Topology topology = golden("xc30.links");
+  EXPECT_EQ(topology.hosts(), 48u);
+  ASSERT_EQ(topology.levels(), 5);
+  const double electrical = 3 * 14e9 / 8, optical = 3 * 12.5e9 / 8;
+  EXPECT_DOUBLE_EQ(*topology.uplink(1, 0), 2 * electrical + 3 * electrical + 2 * optical) << "of a blade";
+  EXPECT_DOUBLE_EQ(*topology.uplink(2, 0), 3 * (3 * electrical + 2 * optical)) << "of a chassis";
+  EXPECT_DOUBLE_EQ(*topology.uplink(3, 1), 12 * optical) << "of a group";
+  EXPECT_DOUBLE_EQ(*topology.level(3).uplink, 12 * optical) << "which all have";
+  EXPECT_EQ(topology.level(4).wiring, Wiring::allToAll);
+  EXPECT_EQ(topology.level(4).links, 12u);
+  EXPECT_DOUBLE_EQ(*topology.level(4).linkBandwidth, optical);
+  EXPECT_EQ(meet(topology, "nid00000", "nid00047"), 4);
+}
+
+TEST(Cray, LinksThatCannotBeReadSayWhere) {
+  const auto messageFor = [](const std::string& lines) {
+    const std::string text = "n0 c0-0c0s0n0\nn1 c0-0c0s0n2\n" + lines + "\n";
+    return messageOf([&] { sourceOfFile(text, "f").read(text, "f"); });
+  };
+  const std::string good = "c0-0c0s0g0l00[(0,0,0)] Y+ -> c0-0c0s0g1l00[(0,1,0)] LinkType: mezzanine";
+  EXPECT_EQ(messageFor(good), "no error");
+  const std::pair<std::string, std::string> cases[] = {
+      {"c0-0c0s0g0 Y+ -> c0-0c0s0g1", "f:3: \"c0-0c0s0g0\" is no line of rtr --interconnect"},
+      {"c0-0c0s0g0l00[(0,0)] Y+ -> c", "is no line of rtr"},
+      {"c0-0c0s0g0l00[(0,0,9999)] Y+ -> c", "is no line of rtr"},
+      {"c0-0c0s0g0l00[(0,0,0)] Y+ ->", "is no line of rtr"},
+      {"c0-0c0s0g0l00[(0,0,0)] Y+ -> c0-0c0s0g1l00", "\"c0-0c0s0g1l00\" is no tile"},
+      {"c0-0c0s0g0l00[(0,0,0)] Y+ -> c0-0c0s0a0l00(0:1:0)", "is no tile of such a router"},
+      {"c0-0c0s0g0l00[(0,0,0)] Y+ -> c0-0c0s0g1l00[(0,1,0)]", "no direction or no kind"},
+      {"c0-0c0s0g0l00[(0,0,0)] W+ -> c0-0c0s0g1l00[(0,1,0)] LinkType: cable", "no direction or no kind"},
+      {"c0-0c0s0g0l00[(0,0,0)] Y+ -> c0-0c0s0g1l00[(0,1,0)] LinkType: rope", "\"rope\" is no kind of link"},
+      {"c0-0c0s0a0l00(0:0:0) red -> c0-0c0s1a0l00(0:0:1)", "\"red\" is no color"},
+      {good + "\nc0-0c0s0g0l01[(0,0,1)] Y+ -> c0-0c0s0g1l01[(0,1,0)] LinkType: cable",
+       "f:4: \"c0-0c0s0g0l01[(0,0,1)]\" was at"},
+      {good + "\nc0-0c0s1a0l00(0:0:0) blue -> unused", "f:4: \"c0-0c0s1a0l00(0:0:0)\" is of another kind"},
+      {"c0-0c0s9g0l00[(0,0,0)] Y+ -> c0-0c0s9g1l00[(0,1,0)] LinkType: cable",
+       "the host n0 is at the router c0-0c0s0g0"},
+      {good + "\nc0-0c0s0g0l02[(0,0,0)] Z+ -> c0-0c0s1g0l02[(0,0,1)] LinkType: backplane", "4 places, but 2 groups"},
+      {good + "\nn2 x1000c0s0b0n0", "the host n2 has no cname"},
+  };
+  for (const auto& [lines, message] : cases) EXPECT_THAT(messageFor(lines), HasSubstr(message)) << lines;
+  EXPECT_THAT(messageOf([&] { sourceOfFile(good, "f").read(good, "f"); }), HasSubstr("f: links alone name no hosts"));
+}
+
 TEST(Sunway, GroupsByTheNumber) {
   const std::vector<std::string> hosts = {"vn000000", "vn000255", "vn000256", "vn040959"};
   const Topology topology = topologyFromSunwayHosts(hosts);
@@ -319,6 +385,7 @@ TEST(Files, TellTheirKind) {
                                      {"fat_tree.ibnetdiscover", "ibnet"},
                                      {"fat_tree.ibsim", "ibnet"},
                                      {"xc40.hosts", "cray"},
+                                     {"xe6.links", "cray"},
                                      {"knl_snc4.hwloc.xml", "hwloc"}}) {
     EXPECT_EQ(sourceOfFile(readText(goldenPath(name)), name).name, source) << name;
   }

@@ -1,0 +1,186 @@
+// Calls that links decide, on networks drawn at random whose links become slow and recover. What a call takes is found
+// by playing its plan message by message, which the choice knows nothing of.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "choosing_ranks.hpp"
+#include "drawn_network.hpp"
+#include "selection/cost_model.hpp"
+#include "selection/cost_simulator.hpp"
+#include "selection/network_chooser.hpp"
+#include "selection/network_suspects.hpp"
+
+namespace tacc::test {
+namespace {
+
+constexpr int mostHosts = 16;
+constexpr double noise = 0.1;
+
+const Algorithm& algorithmOf(int number) { return algorithms()[static_cast<std::size_t>(number)]; }
+int numberOf(const Algorithm& algorithm) { return static_cast<int>(&algorithm - algorithms().data()); }
+
+/// One link so many times slower: an uplink of a group, or a host's own.
+CostMachine slowed(CostMachine machine, std::mt19937& random, double factor) {
+  std::vector<std::size_t> levels;
+  for (std::size_t l = 0; l + 1 < machine.levels.size(); ++l)
+    if (machine.levels[l].uplinks.limit()) levels.push_back(l);
+  const auto slow = [&](const Capacities& links, int count, double usual) {
+    std::vector<double> each;
+    for (int i = 0; i < count; ++i) each.push_back(links.of(i) > 0 ? links.of(i) : usual);
+    each[random() % each.size()] /= factor;
+    return Capacities(each);
+  };
+  if (!levels.empty()) {
+    CostLevel& level = machine.levels[levels[random() % levels.size()]];
+    level.uplinks = slow(level.uplinks, static_cast<int>(level.begins.size()), level.uplinks.most());
+  } else {
+    machine.ports = slow(machine.ports, machine.ranks, machine.ports.most());
+  }
+  return machine;
+}
+
+/// A network and calls on it that take some milliseconds and more.
+class Scene {
+ public:
+  explicit Scene(unsigned number)
+      : random_(number),
+        chooser_(chooserOf(drawNetwork(number, mostHosts))),
+        usual_(chooser_.machine()),
+        slow_(slowed(chooser_.machine(), random_, 4 << (number % 3))) {
+    const Collective collectives[] = {Collective::allReduce, Collective::allGather, Collective::reduceScatter};
+    collective_ = collectives[number % 3];
+    while (price() < 3e-3) bytes_ *= 2;
+  }
+
+  double price() { return chooser_.explain(collective_, bytes_).front().seconds; }
+  int chosen() { return numberOf(chooser_.choose(collective_, 0, bytes_, {})); }
+  double seconds(int option, bool isSlow) {
+    const auto [found, isNew] = seconds_.try_emplace({option, isSlow}, 0);
+    if (!isNew) return found->second;
+    const PlanRequest request = chooser_.request(collective_, 0);
+    const auto message = static_cast<double>(chooser_.messageBytes(collective_, bytes_, 1));
+    const Algorithm& algorithm = algorithmOf(option);
+    double budget = std::numeric_limits<double>::infinity();
+    return found->second = *simulateLong(
+               algorithm.make(request), isSlow ? slow_ : usual_,
+               {static_cast<double>(bytes_), message * exchangesOf(algorithm, request).blocks, 4}, budget);
+  }
+  double best(bool isSlow) {
+    double least = std::numeric_limits<double>::infinity();
+    for (const Algorithm& algorithm : algorithms())
+      if (algorithm.serves(chooser_.request(collective_, 0)))
+        least = std::min(least, seconds(numberOf(algorithm), isSlow));
+    return least;
+  }
+  std::vector<int> propose(int current, double ratio) {
+    NetworkQuestion question;
+    question.request = chooser_.request(collective_, 0);
+    question.bytes = static_cast<double>(bytes_);
+    question.leastChunk = static_cast<double>(chooser_.messageBytes(collective_, bytes_, 1));
+    std::vector<int> numbers;
+    for (const Algorithm* algorithm : suggestAlgorithms(question, chooser_.machine(), algorithmOf(current), ratio))
+      numbers.push_back(numberOf(*algorithm));
+    return numbers;
+  }
+  /// `isSlow`: in which calls one link is.
+  ChoosingRanks ranks(std::function<bool(std::uint64_t)> isSlow, unsigned seed) {
+    return ChoosingRanks(
+        3, DynamicChoice(chosen(), price(), 0),
+        [this](int current, double ratio) { return proposed_ = propose(current, ratio); },
+        [this, isSlow](int option, std::uint64_t call) { return seconds(option, isSlow(call)); }, noise, seed);
+  }
+  /// What was proposed last and is tried.
+  std::vector<int> proposed() const {
+    return {proposed_.begin(), proposed_.begin() + std::min<std::ptrdiff_t>(7, std::ssize(proposed_))};
+  }
+  std::string describe() const { return fmt::format("{} of {} bytes", nameOf(collective_), bytes_); }
+
+ private:
+  static NetworkChooser chooserOf(const Topology& network) {
+    const std::vector<std::string>& hosts = network.hostNames();
+    return NetworkChooser(costMachineOf(network, hosts, std::vector<int>(hosts.size(), 1), {}));
+  }
+
+  std::mt19937 random_;
+  NetworkChooser chooser_;
+  CostMap usual_, slow_;
+  Collective collective_ = Collective::allReduce;
+  std::size_t bytes_ = 1024;
+  std::map<std::pair<int, bool>, double> seconds_;
+  std::vector<int> proposed_;
+};
+
+/// The numbers of scenes where it is worth the trouble: the model's choice takes much longer than another one then.
+std::vector<unsigned> worthwhileScenes(std::size_t count) {
+  std::vector<unsigned> numbers;
+  for (unsigned number = 0; numbers.size() < count; ++number) {
+    Scene scene(number);
+    if (scene.seconds(scene.chosen(), true) > 1.4 * scene.best(true)) numbers.push_back(number);
+  }
+  return numbers;
+}
+
+/// Whenever the link becomes slow: 50 calls later the best of what is suggested is settled, which mostly is nearly the
+/// best of all.
+TEST(DynamicLinks, ASlowLinkIsAnsweredWithin50Calls) {
+  constexpr std::size_t cases = 60;
+  std::size_t found = 0, replaced = 0;
+  for (const unsigned number : worthwhileScenes(cases)) {
+    Scene scene(number);
+    const std::uint64_t step = 20 + number % 61;
+    ChoosingRanks ranks = scene.ranks([step](std::uint64_t call) { return call >= step; }, number);
+    ranks.calls(step);
+    EXPECT_EQ(ranks.choice().explorations(), 0u) << number;
+    ranks.calls(50);
+    EXPECT_GE(ranks.choice().explorations(), 1u) << number;
+    const double old = scene.seconds(scene.chosen(), true), now = scene.seconds(ranks.settled(), true);
+    double least = old;
+    for (const int option : scene.proposed()) least = std::min(least, scene.seconds(option, true));
+    EXPECT_LE(now, (1 + noise) * least) << number << ": " << scene.describe();
+    if (now <= 1.2 * scene.best(true)) ++found;
+    if (now < 0.9 * old) ++replaced;
+  }
+  EXPECT_GE(found, cases * 8 / 10);
+  EXPECT_GE(replaced, 40u);
+}
+
+/// Where the choice feels that the link is fast again, within 50 calls; else when the model's choice is tried again,
+/// which takes no longer than the link was slow.
+TEST(DynamicLinks, ALinkThatRecoversIsNoticed) {
+  for (const unsigned number : worthwhileScenes(60)) {
+    Scene scene(number);
+    const std::uint64_t step = 20 + number % 61, end = step + 100 + number % 50;
+    ChoosingRanks ranks = scene.ranks([=](std::uint64_t call) { return call >= step && call < end; }, number);
+    ranks.calls(end);
+    const int then = ranks.settled();
+    const bool isFelt = scene.seconds(then, true) > 1.6 * scene.seconds(then, false);
+    ranks.calls(isFelt ? 50 : 2 * (end - step));
+    // What saves less than a fifth is not worth a change that nobody asked for.
+    EXPECT_LE(scene.seconds(ranks.settled(), false), 1.28 * scene.best(false)) << number << ": " << scene.describe();
+    const int switches = ranks.switches();
+    ranks.calls(2000);
+    EXPECT_LE(ranks.switches(), switches + 1) << number;
+    EXPECT_LE(scene.seconds(ranks.settled(), false), 1.28 * scene.best(false)) << number << ": " << scene.describe();
+  }
+}
+
+/// Noise, and calls that something else makes slow, lead to nothing.
+TEST(DynamicLinks, NothingIsTriedOnAQuietNetwork) {
+  for (unsigned number = 0; number < 60; ++number) {
+    Scene scene(number);
+    ChoosingRanks ranks = scene.ranks([](std::uint64_t call) { return call % 60 < 3; }, number);
+    ranks.calls(2000);
+    EXPECT_EQ(ranks.choice().explorations(), 0u) << number << ": " << scene.describe();
+    EXPECT_EQ(ranks.ranOf(scene.chosen(), 2000), 2000);
+  }
+}
+
+}  // namespace
+}  // namespace tacc::test
