@@ -196,6 +196,33 @@ TEST_P(CenterFault, TheDeathOfTheKeeperIsToldWithItsName) {
   EXPECT_THAT(howItEnds(GetParam(), [](const Keeper& keeper) { keeper.process().kill(); }), HasSubstr("has ended"));
 }
 
+TEST_P(CenterFault, AKeeperThatIsKilledAtDrawnMomentsIsNamedByAll) {
+  constexpr int rounds = 12, workers = 2;
+  std::mt19937 random(815);
+  for (int round = 0; round < rounds && !HasFailure(); ++round) {
+    const Keeper keeper(count, {.timeout = patience});
+    const Signal begun;
+    std::vector<test::ChildProcess> processes;
+    for (int worker = 0; worker < workers; ++worker)
+      processes.push_back(startWorker([&] {
+        std::vector<float> weights(count);
+        const auto own = connectBy(GetParam(), keeper.id(), count);
+        begun.give();
+        EXPECT_THAT(failureOf(taccRemoteError,
+                              [&] {
+                                for (const double end = seconds() + patience; seconds() < end;)
+                                  exchange(*own, weights, 0.5f);
+                              }),
+                    HasSubstr(fmt::format("process {}", keeper.process().pid())));
+        return true;
+      }));
+    for (int worker = 0; worker < workers; ++worker) begun.await();
+    ::usleep(static_cast<useconds_t>(random() % 3000));
+    keeper.process().kill();
+    for (test::ChildProcess& process : processes) EXPECT_EQ(process.wait(), 0);
+  }
+}
+
 TEST_P(CenterFault, ThatTheCenterWasDestroyedIsToldWithTheName) {
   EXPECT_THAT(howItEnds(GetParam(), [](const Keeper& keeper) { keeper.destroy(); }),
               AnyOf(HasSubstr("was destroyed by process"), HasSubstr("has ended")));
@@ -242,6 +269,8 @@ TEST_P(CenterFault, AStoppedKeeperIsNamedByWorkersThatNeedItAndTheyGoOnAfterward
   std::vector<float> weights(count, 64.0f);
   const auto own = connectBy(GetParam(), keeper.id(), count, 0.2);
   keeper.stop();
+  EXPECT_THAT(failureOf(taccTimeout, [&] { (void)connectBy(GetParam(), keeper.id(), count, 0.2); }),
+              HasSubstr("does not answer"));
   if (GetParam() == Way::mapped) {
     exchange(*own, weights, 0.5f);
     EXPECT_THAT(weights, testing::Each(32.0f));

@@ -138,6 +138,30 @@ TEST_P(CenterTest, AllAtOnceLoseNothingUnderLocks) {
   ::close(ends[1]);
 }
 
+/// Workers that map a center of one shard leave its lock for moments only; one that the keeper serves gets it too.
+TEST(CenterFairness, GreedyWorkersDoNotKeepOthersOut) {
+  constexpr std::size_t shard = CenterMemory::shardElements;
+  constexpr int times = 50;
+  const Keeper keeper(shard, {.timeout = patience});
+  const Signal begun;
+  std::vector<test::ChildProcess> greedy;
+  for (int w = 0; w < 3; ++w)
+    greedy.push_back(startWorker([&] {
+      std::vector<float> weights(shard, 1.0f);
+      const auto own = connectBy(Way::mapped, keeper.id(), shard);
+      begun.give();
+      for (;;) exchange(*own, weights, 0.5f);
+      return true;
+    }));
+  for (int w = 0; w < 3; ++w) begun.await();
+  for (const Way way : {Way::tcp, Way::mapped}) {
+    std::vector<float> weights(shard, 1.0f);
+    const auto own = connectBy(way, keeper.id(), shard);
+    for (int i = 0; i < times; ++i) exchange(*own, weights, 0.5f);
+    EXPECT_EQ(own->counts().ownUpdates, static_cast<std::uint64_t>(times));
+  }
+}
+
 std::vector<Case> allCases() {
   std::vector<Case> cases;
   for (const Way way : {Way::mapped, Way::unixSocket, Way::tcp})
