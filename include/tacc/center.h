@@ -8,8 +8,8 @@
  *   d = alpha (x - c),   x' = x - d,   c' = c + d          with the c that the exchange finds
  *
  * so x' + c' is x + c but for rounding. Workers are served first come, first served. What is one step, as seen by the
- * others, is the move of one element, in centers with locks the move of up to 16,384 elements in a row; an exchange as a
- * whole is not. docs/center.md says what holds when a process dies, and what it costs.
+ * others, is the move of one element, in centers with locks the move of up to 16,384 elements in a row; an exchange as
+ * a whole is not. docs/center.md says what holds when a process dies, and what it costs.
  *
  * Conventions are those of tacc.h. A taccCenter_t is used by one thread at a time, different ones by different threads
  * at once. After fork() a child makes centers and connections of its own. Errors of these calls are in
@@ -36,9 +36,9 @@ typedef struct {
   /* 1: processes of other hosts can connect, over TCP. 0: those of this host and user only, and no port is opened.
    * Default 1. Of taccCenterCreate. */
   int servesHosts;
-  /* Seconds that a call may wait without getting on: for the center to answer, or for a lock that a stopped process
-   * holds. 0: for ever. Default 30. Of taccCenterCreate also: how long the center tries a request of a worker of
-   * another host, so this should be less than or equal to the workers' own. */
+  /* Seconds that a call may wait without getting on: for the center to answer (over a connection 2 s more), or for a
+   * lock that a stopped process holds. 0: for ever. Default 30. Of taccCenterCreate also: how long the center tries a
+   * request of a worker that it serves, so this should not be more than the workers' own. */
   double timeout;
 } taccCenterConfig_t;
 
@@ -46,8 +46,8 @@ typedef struct {
   { sizeof(taccCenterConfig_t), TACC_VERSION_CODE, 1, 1, 30.0 }
 
 /* This process keeps a center of `count` (1 or more) numbers, which become those of `initial` (copied; NULL: zeros).
- * Writes to *id what others need to connect: it carries the secret that lets them in, so keep it among the job; it is no
- * id for taccCommInitRank. A thread of the library serves them until taccCenterDestroy. *center is a worker's end as
+ * Writes to *id what others need to connect: it carries the secret that lets them in, so keep it among the job; it is
+ * no id for taccCommInitRank. A thread of the library serves them until taccCenterDestroy. *center is a worker's end as
  * well. `config` NULL: the defaults. Memory: 4 bytes per number, shared with the workers of this host. */
 TACC_API taccResult_t taccCenterCreate(taccCenter_t* center, taccUniqueId* id, size_t count, const float* initial,
                                        const taccCenterConfig_t* config);

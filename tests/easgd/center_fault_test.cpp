@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <random>
 #include <thread>
 
@@ -63,16 +64,17 @@ test::ChildProcess startTireless(Way way, const taccUniqueId& id, int worker, co
 double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 TEST_P(CenterFault, WorkersThatAreKilledAtDrawnMomentsCostTheOthersNothing) {
-  constexpr int rounds = 120;
+  const char* const wanted = std::getenv("CENTER_ROUNDS");
+  const int rounds = wanted == nullptr ? 120 : std::atoi(wanted);
   std::mt19937 random(4711);
-  const KeptCenter kept = keepCenter(count, valuesOf(0).data(), {.timeout = patience});
+  const Keeper keeper(count, {.timeout = patience}, {}, valuesOf(0).data());
   std::vector<float> weights = valuesOf(1);
-  const auto survivor = connectBy(GetParam(), kept.id, count);
+  const auto survivor = connectBy(GetParam(), keeper.id(), count);
   std::vector<float> farWeights = valuesOf(2);
-  const auto far = connectBy(Way::tcp, kept.id, count);
+  const auto far = connectBy(Way::tcp, keeper.id(), count);
   for (int round = 0; round < rounds; ++round) {
     const Signal begun;
-    test::ChildProcess victim = startTireless(GetParam(), kept.id, 3 + round, begun);
+    test::ChildProcess victim = startTireless(GetParam(), keeper.id(), 3 + round, begun);
     begun.await();
     const double end = seconds() + 1e-6 * static_cast<double>(random() % 3000);
     while (seconds() < end) exchange(*survivor, weights, 1.0f);
@@ -85,21 +87,21 @@ TEST_P(CenterFault, WorkersThatAreKilledAtDrawnMomentsCostTheOthersNothing) {
     if (HasFailure()) break;
   }
   std::vector<float> now(count);
-  kept.center->read(now.data());
+  far->read(now.data());
   expectNumbersOfWorkers(now);
-  EXPECT_TRUE(test::eventually([&] { return kept.center->counts().workers == 2; }));
-  RecordProperty("inherited", static_cast<int>(kept.center->counts().inherited));
+  EXPECT_TRUE(test::eventually([&] { return far->counts().workers == 2; }));
+  RecordProperty("inherited", static_cast<int>(far->counts().inherited));
 }
 
 TEST_P(CenterFault, AStoppedWorkerDelaysOthersUntilTheTimeOutAtMostAndIsNamed) {
   // Where it holds no lock when it is stopped, it delays nobody: it is stopped until it does.
   constexpr int rounds = 2000;
-  const KeptCenter kept = keepCenter(count, valuesOf(0).data(), {.timeout = 0.1});
+  const Keeper keeper(count, {.timeout = 0.1}, {}, valuesOf(0).data());
   const Signal begun;
-  test::ChildProcess stopped = startTireless(Way::mapped, kept.id, 1, begun);
+  test::ChildProcess stopped = startTireless(Way::mapped, keeper.id(), 1, begun);
   begun.await();
   std::vector<float> weights = valuesOf(2);
-  const auto own = connectBy(GetParam(), kept.id, count, 0.1);
+  const auto own = connectBy(GetParam(), keeper.id(), count, 0.1);
   std::mt19937 random(42);
   std::string message;
   for (int round = 0; round < rounds && message.empty(); ++round) {
@@ -121,7 +123,7 @@ TEST_P(CenterFault, AStoppedWorkerDelaysOthersUntilTheTimeOutAtMostAndIsNamed) {
                              HasSubstr("of the center locked for 0.1 s")));
   // Now with time enough, also for a machine that is busy.
   stopped.kill();
-  const auto another = connectBy(GetParam(), kept.id, count);
+  const auto another = connectBy(GetParam(), keeper.id(), count);
   exchange(*another, weights, 1.0f);
   EXPECT_TRUE(test::eventually([&] {
     try {
@@ -136,10 +138,10 @@ TEST_P(CenterFault, AStoppedWorkerDelaysOthersUntilTheTimeOutAtMostAndIsNamed) {
 }
 
 TEST_P(CenterFault, AWorkerThatStopsInTheMidstOfATransferHindersNobody) {
-  const KeptCenter kept = keepCenter(count, valuesOf(0).data(), {.isLocked = false, .timeout = patience});
+  const Keeper keeper(count, {.isLocked = false, .timeout = patience}, {}, valuesOf(0).data());
   std::vector<test::ChildProcess> stopped;
   const Signal begun;
-  for (int worker = 1; worker <= 3; ++worker) stopped.push_back(startTireless(GetParam(), kept.id, worker, begun));
+  for (int worker = 1; worker <= 3; ++worker) stopped.push_back(startTireless(GetParam(), keeper.id(), worker, begun));
   for (int worker = 1; worker <= 3; ++worker) begun.await();
   std::mt19937 random(7);
   for (const test::ChildProcess& process : stopped) {
@@ -149,7 +151,7 @@ TEST_P(CenterFault, AWorkerThatStopsInTheMidstOfATransferHindersNobody) {
     ::waitpid(process.pid(), &status, WUNTRACED);
   }
   std::vector<float> weights = valuesOf(4);
-  const auto own = connectBy(GetParam(), kept.id, count);
+  const auto own = connectBy(GetParam(), keeper.id(), count);
   for (int i = 0; i < 20; ++i) exchange(*own, weights, 1.0f);
   EXPECT_EQ(own->counts().workers, 4);
   // They go on as if nothing had been.
@@ -192,6 +194,33 @@ std::string howItEnds(Way way, const End& end) {
 
 TEST_P(CenterFault, TheDeathOfTheKeeperIsToldWithItsName) {
   EXPECT_THAT(howItEnds(GetParam(), [](const Keeper& keeper) { keeper.process().kill(); }), HasSubstr("has ended"));
+}
+
+TEST_P(CenterFault, AKeeperThatIsKilledAtDrawnMomentsIsNamedByAll) {
+  constexpr int rounds = 12, workers = 2;
+  std::mt19937 random(815);
+  for (int round = 0; round < rounds && !HasFailure(); ++round) {
+    const Keeper keeper(count, {.timeout = patience});
+    const Signal begun;
+    std::vector<test::ChildProcess> processes;
+    for (int worker = 0; worker < workers; ++worker)
+      processes.push_back(startWorker([&] {
+        std::vector<float> weights(count);
+        const auto own = connectBy(GetParam(), keeper.id(), count);
+        begun.give();
+        EXPECT_THAT(failureOf(taccRemoteError,
+                              [&] {
+                                for (const double end = seconds() + patience; seconds() < end;)
+                                  exchange(*own, weights, 0.5f);
+                              }),
+                    HasSubstr(fmt::format("process {}", keeper.process().pid())));
+        return true;
+      }));
+    for (int worker = 0; worker < workers; ++worker) begun.await();
+    ::usleep(static_cast<useconds_t>(random() % 3000));
+    keeper.process().kill();
+    for (test::ChildProcess& process : processes) EXPECT_EQ(process.wait(), 0);
+  }
 }
 
 TEST_P(CenterFault, ThatTheCenterWasDestroyedIsToldWithTheName) {
@@ -240,6 +269,8 @@ TEST_P(CenterFault, AStoppedKeeperIsNamedByWorkersThatNeedItAndTheyGoOnAfterward
   std::vector<float> weights(count, 64.0f);
   const auto own = connectBy(GetParam(), keeper.id(), count, 0.2);
   keeper.stop();
+  EXPECT_THAT(failureOf(taccTimeout, [&] { (void)connectBy(GetParam(), keeper.id(), count, 0.2); }),
+              HasSubstr("does not answer"));
   if (GetParam() == Way::mapped) {
     exchange(*own, weights, 0.5f);
     EXPECT_THAT(weights, testing::Each(32.0f));

@@ -87,14 +87,16 @@ std::string failureOf(taccResult_t expected, const Work& work) {
   return "";
 }
 
-/// A process that keeps a center until it is killed, or told to destroy it.
+/// A process that keeps a center until it is killed, or told to destroy it. Tests that fork have one, rather than a
+/// thread that may hold the allocator's locks in that moment.
 class Keeper {
  public:
-  Keeper(std::size_t count, const CenterOptions& options, const std::function<void()>& before = {})
+  Keeper(std::size_t count, const CenterOptions& options, const std::function<void()>& before = {},
+         const float* initial = nullptr)
       : process_(startWorker([&] {
           if (before) before();
           {
-            const KeptCenter kept = keepCenter(count, nullptr, options);
+            const KeptCenter kept = keepCenter(count, initial, options);
             if (::write(id_[1], &kept.id, sizeof kept.id) != sizeof kept.id) return false;
             destroy_.await();
           }

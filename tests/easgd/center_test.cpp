@@ -4,8 +4,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "center_team.hpp"
 #include "easgd/center_memory.hpp"
 #include "easgd/center_protocol.hpp"
@@ -15,13 +13,11 @@ namespace {
 
 using test::connectBy;
 using test::exchange;
-using test::failureOf;
+using test::Keeper;
 using test::patience;
 using test::Signal;
 using test::startWorker;
 using test::Way;
-using testing::AllOf;
-using testing::HasSubstr;
 
 struct Case {
   Way way;
@@ -54,14 +50,14 @@ TEST_P(CenterTest, ExchangesInTurnGiveExactlyWhatTheEquationsSay) {
   const auto [way, isLocked, workers] = GetParam();
   constexpr int turns = 2;
   const std::vector<float> initial = valuesOf(99);
-  KeptCenter kept = keepCenter(count, initial.data(), {.isLocked = isLocked, .timeout = patience});
+  const Keeper keeper(count, {.isLocked = isLocked, .timeout = patience}, {}, initial.data());
   std::vector<double> center(initial.begin(), initial.end());
   std::vector<Signal> go(static_cast<std::size_t>(workers)), done(static_cast<std::size_t>(workers));
   std::vector<test::ChildProcess> processes;
   for (int w = 0; w < workers; ++w)
     processes.push_back(startWorker([&, w] {
       std::vector<float> weights = valuesOf(w), expected(count);
-      const auto own = connectBy(way, kept.id, count);
+      const auto own = connectBy(way, keeper.id(), count);
       for (int turn = 0; turn < turns; ++turn) {
         go[static_cast<std::size_t>(w)].await();
         own->read(expected.data());
@@ -95,24 +91,25 @@ TEST_P(CenterTest, ExchangesInTurnGiveExactlyWhatTheEquationsSay) {
   }
   for (test::ChildProcess& process : processes) EXPECT_EQ(process.wait(), 0);
   std::vector<float> now(count);
-  kept.center->read(now.data());
+  const auto reader = connectBy(Way::mapped, keeper.id(), count);
+  reader->read(now.data());
   for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(now[i], static_cast<float>(center[i])) << i;
-  EXPECT_EQ(kept.center->counts().updates, static_cast<std::uint64_t>(turns * workers));
-  EXPECT_TRUE(test::eventually([&] { return kept.center->counts().workers == 0; }));
+  EXPECT_EQ(reader->counts().updates, static_cast<std::uint64_t>(turns * workers));
+  EXPECT_TRUE(test::eventually([&] { return reader->counts().workers == 1; }));
 }
 
 /// With alpha = 1 a worker and the center change places, so whatever the order, all numbers are still there.
 TEST_P(CenterTest, AllAtOnceLoseNothingUnderLocks) {
   const auto [way, isLocked, workers] = GetParam();
   constexpr int times = 20;
-  KeptCenter kept = keepCenter(count, valuesOf(workers).data(), {.isLocked = isLocked, .timeout = patience});
+  const Keeper keeper(count, {.isLocked = isLocked, .timeout = patience}, {}, valuesOf(workers).data());
   int ends[2];
   ASSERT_EQ(::pipe(ends), 0);
   std::vector<test::ChildProcess> processes;
   for (int w = 0; w < workers; ++w)
     processes.push_back(startWorker([&, w] {
       std::vector<float> weights = valuesOf(w);
-      const auto own = connectBy(way, kept.id, count);
+      const auto own = connectBy(way, keeper.id(), count);
       for (int i = 0; i < times; ++i) exchange(*own, weights, 1.0f);
       double sum = 0;
       for (const float weight : weights) sum += weight;
@@ -126,7 +123,8 @@ TEST_P(CenterTest, AllAtOnceLoseNothingUnderLocks) {
     sum += one;
   }
   std::vector<float> now(count);
-  kept.center->read(now.data());
+  const auto reader = connectBy(Way::mapped, keeper.id(), count);
+  reader->read(now.data());
   for (const float value : now) sum += value;
   for (int w = 0; w <= workers; ++w)
     for (const float value : valuesOf(w)) expected += value;
@@ -135,9 +133,33 @@ TEST_P(CenterTest, AllAtOnceLoseNothingUnderLocks) {
   }
   // Without locks an update may be lost, but every number is one that somebody had.
   for (const float value : now) ASSERT_TRUE(value >= 0 && value < 512 && value == static_cast<int>(value)) << value;
-  EXPECT_EQ(kept.center->counts().updates, static_cast<std::uint64_t>(workers * times));
+  EXPECT_EQ(reader->counts().updates, static_cast<std::uint64_t>(workers * times));
   ::close(ends[0]);
   ::close(ends[1]);
+}
+
+/// Workers that map a center of one shard leave its lock for moments only; one that the keeper serves gets it too.
+TEST(CenterFairness, GreedyWorkersDoNotKeepOthersOut) {
+  constexpr std::size_t shard = CenterMemory::shardElements;
+  constexpr int times = 50;
+  const Keeper keeper(shard, {.timeout = patience});
+  const Signal begun;
+  std::vector<test::ChildProcess> greedy;
+  for (int w = 0; w < 3; ++w)
+    greedy.push_back(startWorker([&] {
+      std::vector<float> weights(shard, 1.0f);
+      const auto own = connectBy(Way::mapped, keeper.id(), shard);
+      begun.give();
+      for (;;) exchange(*own, weights, 0.5f);
+      return true;
+    }));
+  for (int w = 0; w < 3; ++w) begun.await();
+  for (const Way way : {Way::tcp, Way::mapped}) {
+    std::vector<float> weights(shard, 1.0f);
+    const auto own = connectBy(way, keeper.id(), shard);
+    for (int i = 0; i < times; ++i) exchange(*own, weights, 0.5f);
+    EXPECT_EQ(own->counts().ownUpdates, static_cast<std::uint64_t>(times));
+  }
 }
 
 std::vector<Case> allCases() {
