@@ -11,7 +11,7 @@
 namespace tacc::train {
 namespace {
 
-constexpr double noise = 0.3;
+constexpr double noise = 0.25;
 
 struct Point {
   double x, y;
