@@ -21,10 +21,12 @@ def main():
         print("export_digits.py: there is no scikit-learn here; Debian's package is python3-sklearn", file=sys.stderr)
         sys.exit(77)
     digits = load_digits()
-    with open(sys.argv[1], "w", encoding="ascii") as file:
+    part = sys.argv[1] + ".part"  # so that what has the name is whole
+    with open(part, "w", encoding="ascii") as file:
         print(f"images {len(digits.images)} side {digits.images.shape[1]} classes 10 largest 16", file=file)
         for label, image in zip(digits.target, digits.images):
             print(label, *(int(pixel) for pixel in image.flat), file=file)
+    os.replace(part, sys.argv[1])
 
 
 main()
