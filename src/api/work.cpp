@@ -69,6 +69,9 @@ void runUnit(taccComm* comm, Unit& unit) {
     case Unit::Kind::creation:
       unit.creation->made = unit.creation->make();
       break;
+    case Unit::Kind::calls:
+      unit.calls(*comm->communicator);
+      break;
   }
 }
 

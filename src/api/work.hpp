@@ -1,6 +1,7 @@
 // Work that does not run in its call at once: what a group recorded and what a stream was given.
 //
-//   Unit   one thing that a communicator does: a collective, a fused allreduce, an exchange, a split
+//   Unit   one thing that a communicator does: a collective, a fused allreduce, an exchange, a split, or calls of the
+//          library's own
 //   Lane   the units of one communicator, in their order
 //   Batch  lanes that run at the same time: each but the first in a temporary thread
 #pragma once
@@ -27,7 +28,7 @@ struct Creation {
 };
 
 struct Unit {
-  enum class Kind : std::uint8_t { collective, fused, exchange, creation };
+  enum class Kind : std::uint8_t { collective, fused, exchange, creation, calls };
   Kind kind = Kind::collective;
   bool hasFactor = false;
   const char* function = "";  // of the C interface, for messages
@@ -42,6 +43,8 @@ struct Unit {
   std::vector<PointToPoint> operations;  // exchange of several; empty: of one
 
   Creation* creation = nullptr;
+
+  std::function<void(Communicator&)> calls;
 
   static Unit collective(const char* function, const Call& call, taccRedOp_t op);
   static Unit exchange(const char* function, const PointToPoint& operation);

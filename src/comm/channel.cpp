@@ -19,10 +19,9 @@ namespace {
 constexpr std::uint32_t frameMagic = 0x7acc0f0a;
 /// The kernel passes at most 253 in one call.
 constexpr std::size_t descriptorsPerFrame = 128;
-constexpr std::uint64_t payloadLimit = std::uint64_t{1} << 30;
 constexpr std::uint64_t strangerPayloadLimit = 256;
 constexpr std::uint64_t reserveLimit = std::uint64_t{1} << 26;
-/// Calls of recvmsg in a row, so that one busy connection does not keep the others waiting.
+/// Of what finish() throws away.
 constexpr int readsAtOnce = 64;
 
 using ControlBuffer = std::array<std::byte, CMSG_SPACE(descriptorsPerFrame * sizeof(int))>;
@@ -152,10 +151,10 @@ bool Channel::flush() {
   return true;
 }
 
-bool Channel::receive() {
+bool Channel::receive(int reads) {
   if (garbled_) return false;
   std::array<std::byte, 16384> buffer;
-  for (int read = 0; read < readsAtOnce; ++read) {
+  for (int read = 0; read < reads; ++read) {
     // From a stranger no byte beyond the message at hand: what follows may already be sent to a trusted end, with
     // descriptors.
     const std::size_t wanted = trusted_ ? buffer.size() : missingBytes();
@@ -262,7 +261,7 @@ std::size_t Channel::missingBytes() const {
 }
 
 bool Channel::isAcceptable(const Header& header) const noexcept {
-  return header.magic == frameMagic && header.payloadBytes <= (trusted_ ? payloadLimit : strangerPayloadLimit) &&
+  return header.magic == frameMagic && header.payloadBytes <= (trusted_ ? payloadLimit_ : strangerPayloadLimit) &&
          header.descriptors <= (trusted_ ? descriptorsPerFrame : 0);
 }
 

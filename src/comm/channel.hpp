@@ -45,6 +45,12 @@ enum class MessageKind : std::uint32_t {
   // Among survivors:
   meeting,     // a MeetingNote
   leftBehind,  // a LeftBehind, without any proof of who says so but its own
+  // Between a center and its workers (src/easgd/center_protocol.hpp):
+  centerJoin,
+  centerSeat,
+  centerRequest,
+  centerReply,
+  centerFailure,
 };
 
 struct Message {
@@ -87,6 +93,8 @@ class Channel {
 
   int fd() const noexcept { return socket_.get(); }
   void trust() noexcept { trusted_ = true; }
+  /// The longest payload that a trusted end may send from now on; 1 GiB if this is not called.
+  void limitPayload(std::uint64_t bytes) noexcept { payloadLimit_ = bytes; }
   /// What is queued and received from now on is encrypted. For a trusted end, before anything else of it is received.
   void seal(const LinkKeys& keys);
 
@@ -115,8 +123,9 @@ class Channel {
   /// throw away what is still to be sent.
   void finish() noexcept;
 
-  /// Reads what is there. False when the other end is closed or sent what is no message; what came before can be taken.
-  bool receive();
+  /// Reads what is there, 16 KiB in each of at most so many `reads`, so that one busy connection does not keep the
+  /// others waiting. False when the other end is closed or sent what is no message; what came before can be taken.
+  bool receive(int reads = 64);
   /// The next whole message.
   std::optional<Message> take();
 
@@ -153,6 +162,7 @@ class Channel {
 
   FileDescriptor socket_;
   bool trusted_ = false;
+  std::uint64_t payloadLimit_ = std::uint64_t{1} << 30;
   bool stalled_ = false;
   bool garbled_ = false;                // something came that is no message
   bool forged_ = false;                 // or that the other end has not sealed

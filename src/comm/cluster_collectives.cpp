@@ -14,7 +14,6 @@
 namespace tacc {
 namespace {
 
-constexpr std::size_t chunksUnderWay = 4;
 /// Up to here copying all blocks costs less than sending them one by one.
 constexpr std::size_t sortedLimit = 256 * 1024;
 
@@ -143,6 +142,7 @@ void ClusterCommunicator::runPipeline(const Pipeline& pipeline) {
 }
 
 void ClusterCommunicator::allReduce(const Call& call) {
+  if (call.streamed != nullptr) return allReduceStreamed(call);
   const std::size_t bytes = call.count * sizeOf(call.type);
   const auto lanes = static_cast<std::size_t>(isAlone() ? 1 : node_->ranks());
   // Every lane has the same number of elements; the few that are left go through the leaders.

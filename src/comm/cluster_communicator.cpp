@@ -13,6 +13,7 @@
 #include "comm/unique_id.hpp"
 #include "compute/reduce.hpp"
 #include "engine/signature.hpp"
+#include "topology/cores.hpp"
 
 namespace tacc {
 namespace {
@@ -68,9 +69,11 @@ void ClusterCommunicator::runNow(const Call& call) {
 void ClusterCommunicator::runCall(const Call& call) {
   if (call.factor != nullptr)
     return runMultiplied(call, rank(), ranks(), taccSum, [this](const Call& sum) { runCall(sum); });
+  if (config().isReproducible && call.streamed != nullptr) return reduceStreamedInRankOrder(call);
   if (config().isReproducible && isReduction(call.collective) && isFloating(call.type)) return reduceInRankOrder(call);
   // Partial sums travel between hosts in the width in which they are summed, so that they are rounded once.
-  if (isReduction(call.collective) && isHalfWidth(call.type))
+  // A streamed sum of 16-bit numbers is meant to move 16 bits.
+  if (isReduction(call.collective) && isHalfWidth(call.type) && call.streamed == nullptr)
     return runWidened(call, rank(), ranks(), [this](const Call& sum) { runCall(sum); });
   endpoint_.beginIdle();
   if (node_) node_->agree(signature_);
@@ -251,6 +254,19 @@ BucketSizes ClusterCommunicator::bucketSizes(std::size_t stepBytes) {
   return bucketSizesFor(stepBytes, [this](std::size_t bytes) {
     return betweenHosts_.explain(Collective::allReduce, bytes).front().seconds;
   });
+}
+
+Standing ClusterCommunicator::standing() const {
+  Standing mine{.host = host_,
+                .hosts = hosts_.hosts(),
+                .localRank = local_,
+                .localRanks = static_cast<int>(hosts_.ranksOf(host_).size()),
+                .numaDomain = numaDomainOf(allowedCores())};
+  const auto known = topology_->findHost(who_[static_cast<std::size_t>(rank())].hostName.data());
+  if (!known || topology_->levels() <= 2) return mine;
+  mine.networkGroup = static_cast<int>(topology_->groupOf(1, *known));
+  mine.networkGroups = static_cast<int>(topology_->groups(1));
+  return mine;
 }
 
 void ClusterCommunicator::registerBuffer(void* buffer, std::size_t bytes) {

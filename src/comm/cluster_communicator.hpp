@@ -21,6 +21,7 @@
 #include "comm/dynamic_selection.hpp"
 #include "comm/hosts.hpp"
 #include "comm/joined_communicator.hpp"
+#include "comm/library_window.hpp"
 #include "comm/network_endpoint.hpp"
 #include "comm/node_communicator.hpp"
 #include "engine/network_pairs.hpp"
@@ -64,8 +65,11 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::string lastAlgorithm() const override { return lastAlgorithm_; }
   std::shared_ptr<const Topology> topology() const override { return topology_; }
   std::string transportName() const override { return transportName_; }
+  Standing standing() const override;
 
  private:
+  static constexpr std::size_t chunksUnderWay = 4;  // of a long call
+
   /// The part of a call that is between hosts.
   struct Between {
     Collective collective;
@@ -91,6 +95,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void allReduce(const Call& call);
   void allReduceInLanes(const Call& call);
   void allReduceByLeaders(const Call& call);
+  /// Numbers are made, and sums taken, while the chunks before and after are between hosts.
+  void allReduceStreamed(const Call& call);
   void broadcast(const Call& call);
   void reduce(const Call& call);
   void allGather(const Call& call);
@@ -104,6 +110,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void barrier();
   /// Reductions whose bits depend on the contributions and the number of ranks alone (cluster_rank_order.cpp).
   void reduceInRankOrder(const Call& call);
+  /// The same of a streamed sum, whose numbers are all made first.
+  void reduceStreamedInRankOrder(const Call& call);
   void checkRankOrder(const Call& call);
 
   /// A forced algorithm stays, a reproducible communicator does not adapt, and calls of the library's own are not
@@ -162,6 +170,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   DynamicSelection dynamic_;  // may replace what these choose
   std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
   std::vector<std::byte> workspace_;
+  LibraryWindow window_;                // of streamed sums
   std::uint64_t signature_ = 0;         // of the call that runs
   std::size_t callBytes_ = 0;           // of its elements: the size that a tuning file knows it by
   std::atomic<std::uint32_t> call_{0};  // its number; asyncError() reads it from any thread

@@ -19,6 +19,8 @@
 namespace tacc {
 
 class PluginTable;
+struct DirectUpdate;
+struct StreamedSum;
 class Topology;
 
 /// Options of a communicator after checking (see taccConfig_t).
@@ -43,9 +45,10 @@ struct Call {
   void* receive = nullptr;
   std::size_t count = 0;  // as in the C interface (per rank for allgather and the like)
   taccDataType_t type = taccFloat32;
-  taccRedOp_t op = taccSum;      // one of the five basic operations
-  int root = 0;                  // of an allreduce that several were put together to: see makeSignature()
-  const void* factor = nullptr;  // PreMulSum: this rank's factor, of `type`; op is then taccSum
+  taccRedOp_t op = taccSum;               // one of the five basic operations
+  int root = 0;                           // of an allreduce that several were put together to: see makeSignature()
+  const void* factor = nullptr;           // PreMulSum: this rank's factor, of `type`; op is then taccSum
+  const StreamedSum* streamed = nullptr;  // of an allreduce with taccSum, without buffers: makes and takes its numbers
 };
 
 struct PointToPoint {
@@ -54,6 +57,14 @@ struct PointToPoint {
   void* buffer;  // only read when sending
   std::size_t count;
   taccDataType_t type;
+};
+
+/// Where a rank stands in the machine.
+struct Standing {
+  int host = 0, hosts = 1;                  // number of its host among those of the communicator
+  int localRank = 0, localRanks = 1;        // among the ranks of its host
+  int networkGroup = 0, networkGroups = 1;  // of the topology's lowest level above the hosts: a leaf, a supernode
+  int numaDomain = 0;                       // of its host, where it may run when this is asked
 };
 
 class Communicator {
@@ -77,6 +88,11 @@ class Communicator {
 
   /// Runs one collective in the calling thread to its end. After an Error the communicator is unusable.
   virtual void run(const Call& call) = 0;
+  /// Collective, like run(). False, on all ranks, where some cannot reach the memory of others: nothing was done then.
+  virtual bool updateDirectly(const DirectUpdate& update) {
+    (void)update;
+    return false;
+  }
   /// Runs sends and receives together in the calling thread to their end.
   virtual void exchange(std::span<const PointToPoint> operations) = 0;
   /// Collective. Null for a negative color.
@@ -117,6 +133,8 @@ class Communicator {
   virtual std::shared_ptr<const Topology> topology() const { return nullptr; }
   /// What carries its messages between hosts, e.g. "tcp"; empty on one host.
   virtual std::string transportName() const { return ""; }
+  /// Local.
+  virtual Standing standing() const { return {}; }
   /// Name of the algorithm that the last call ran; for the bench and the tests.
   virtual std::string lastAlgorithm() const = 0;
   /// Why a call of `bytes` would run as it does; lines of text. Local.

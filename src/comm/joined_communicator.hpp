@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "comm/communicator.hpp"
+#include "comm/direct_update.hpp"
 #include "comm/flight_recorder.hpp"
 #include "comm/muster.hpp"
 #include "engine/signature.hpp"
@@ -39,6 +40,17 @@ class JoinedCommunicator : public Communicator {
     }
     recorder_.end();
   }
+  bool updateDirectly(const DirectUpdate& update) final {
+    recorder_.begin(makeSignature(Collective::allReduce, taccFloat32, taccSum, 0, update.count));
+    try {
+      const bool done = updateNow(update);
+      recorder_.end();
+      return done;
+    } catch (const Error& error) {
+      recorder_.fail(error.result(), error.what());
+      throw;
+    }
+  }
   void exchange(std::span<const PointToPoint> operations) final {
     recorder_.begin(0);
     try {
@@ -52,6 +64,10 @@ class JoinedCommunicator : public Communicator {
   /// The same without a record: for calls of the library's own.
   virtual void runNow(const Call& call) = 0;
   virtual void exchangeNow(std::span<const PointToPoint> operations) = 0;
+  virtual bool updateNow(const DirectUpdate& update) {
+    (void)update;
+    return false;
+  }
 
   std::unique_ptr<Communicator> shrink(std::span<const int> excluded, const CommConfig& config) final;
   Agreed agree(std::uint32_t flags) final;

@@ -11,6 +11,7 @@
 #include "base/types.hpp"
 #include "comm/converted_call.hpp"
 #include "comm/settings.hpp"
+#include "comm/streamed_sum.hpp"
 #include "comm/tuning_agreement.hpp"
 #include "comm/unique_id.hpp"
 #include "compute/reduce.hpp"
@@ -128,6 +129,7 @@ std::string NodeCommunicator::explain(Collective collective, std::size_t bytes) 
 void NodeCommunicator::runCall(const Call& call) {
   if (call.factor != nullptr)
     return runMultiplied(call, rank(), ranks(), preMulSum, [this](const Call& sum) { runCall(sum); });
+  if (call.streamed != nullptr) return runStreamed(call);
   const CallShape shape = shapeOf(call);
   if (!runFlat(call, shape)) runPlan(call, shape);
 }
@@ -241,6 +243,10 @@ taccResult_t NodeCommunicator::asyncError() const noexcept {
   const ErrorBoard& board = membership_.segment.errorBoard();
   if (board.state.load(std::memory_order_acquire) != 2) return taccSuccess;
   return board.rank == rank() ? static_cast<taccResult_t>(board.result) : taccRemoteError;
+}
+
+Standing NodeCommunicator::standing() const {
+  return {.localRank = rank(), .localRanks = ranks(), .numaDomain = numaDomainOf(allowedCores())};
 }
 
 std::string NodeCommunicator::describeCurrent() const {

@@ -10,6 +10,7 @@
 
 #include "base/environment.hpp"
 #include "comm/joined_communicator.hpp"
+#include "comm/library_window.hpp"
 #include "comm/manner_choice.hpp"
 #include "comm/membership.hpp"
 #include "comm/program_cache.hpp"
@@ -30,6 +31,7 @@ class NodeCommunicator final : public JoinedCommunicator {
 
   void runNow(const Call& call) override;
   void exchangeNow(std::span<const PointToPoint> operations) override;
+  bool updateNow(const DirectUpdate& update) override;
   std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) override;
   void abort(const std::string& why) noexcept override;
   void failWith(const Error& error) noexcept override;
@@ -39,6 +41,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   std::string explain(Collective collective, std::size_t bytes) override;
   std::vector<CallWay> ways(Collective collective, std::size_t bytes) override;
   std::string lastAlgorithm() const override { return std::string(lastAlgorithm_); }
+  Standing standing() const override;
 
   // For a communicator of which this node is a part:
   /// Work to do while this rank waits for another one of the node; see Waiter.
@@ -55,6 +58,8 @@ class NodeCommunicator final : public JoinedCommunicator {
   /// Small calls; false if the call is not one.
   bool runFlat(const Call& call, const CallShape& shape);
   void runPlan(const Call& call, const CallShape& shape);
+  void runStreamed(const Call& call);
+  bool runDirectly(const DirectUpdate& update);
   CallShape shapeOf(const Call& call) const;
   /// The algorithm of its plan, if it is not chosen here.
   std::string_view steeredPlan(Collective collective, std::size_t bytes) const;
@@ -79,6 +84,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   MannerChoice plannedManners_;  // the same state on all ranks
   float lastSeconds_ = 0;        // of this rank's last planned call
   CallBuffers callBuffers_;
+  LibraryWindow window_;            // of streamed sums
   std::vector<void*> adopted_;      // registered private buffers, turned into library memory
   std::string_view lastAlgorithm_;  // a name in the registry, or "flat"
   bool exchangingPairs_ = false;    // what the current call is, for messages

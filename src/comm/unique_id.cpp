@@ -82,7 +82,7 @@ taccUniqueId sealUniqueId(UniqueIdContents contents) {
   return id;
 }
 
-UniqueIdContents openUniqueId(const taccUniqueId& id) {
+UniqueIdContents openUniqueId(const taccUniqueId& id, IdPurpose purpose) {
   startSodium();
   if (std::ranges::all_of(id.internal, [](char byte) { return byte == 0; })) {
     fail(taccInvalidArgument,
@@ -104,6 +104,12 @@ UniqueIdContents openUniqueId(const taccUniqueId& id) {
   }
   if (contents.check != checkOf(contents)) {
     fail(taccInvalidArgument, "the unique id was damaged on its way: copy all 128 bytes unchanged, zeros included");
+  }
+  if (contents.purpose != purpose) {
+    fail(taccInvalidArgument, "the unique id is {}: {}",
+         contents.purpose == IdPurpose::center ? "that of a center, from taccCenterCreate" : "not that of a center",
+         purpose == IdPurpose::center ? "taccCenterConnect needs the one that taccCenterCreate has written"
+                                      : "a communicator needs one from taccGetUniqueId");
   }
   return contents;
 }

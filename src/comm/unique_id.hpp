@@ -14,12 +14,15 @@ namespace tacc {
 
 inline constexpr std::size_t secretBytes = 32;
 
+/// What an id leads to.
+enum class IdPurpose : std::uint16_t { communicator = 0, center = 1 };
+
 /// What the 128 bytes hold, in this order and without gaps.
 struct UniqueIdContents {
-  std::array<char, 8> magic;                      // "taccUID" and a zero
-  std::uint32_t version;                          // of this layout
-  std::uint16_t port;                             // of TCP, where rank 0 listens; 0: the id is good on one host only
-  std::uint16_t reserved;                         // 0
+  std::array<char, 8> magic;  // "taccUID" and a zero
+  std::uint32_t version;      // of this layout
+  std::uint16_t port;         // of TCP, where rank 0 listens; 0: the id is good on one host only
+  IdPurpose purpose;
   std::uint64_t host;                             // hostHash() where it was made; 0: rank 0 may be on any host
   std::array<unsigned char, secretBytes> secret;  // random; whoever has it may join
   std::array<unsigned char, 16> name;             // random; names the rendezvous
@@ -41,8 +44,8 @@ taccUniqueId makeHostUniqueId();
 taccUniqueId sealUniqueId(UniqueIdContents contents);
 
 /// Checks and opens an id. Throws taccInvalidArgument that says what is wrong with it: all zero, no id at all, damaged,
-/// or from another version of the library.
-UniqueIdContents openUniqueId(const taccUniqueId& id);
+/// from another version of the library, or for another purpose.
+UniqueIdContents openUniqueId(const taccUniqueId& id, IdPurpose purpose = IdPurpose::communicator);
 
 /// Puts as many of the addresses into the contents as fit.
 void setAddresses(UniqueIdContents& contents, const std::vector<InetAddress>& addresses);

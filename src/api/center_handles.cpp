@@ -1,0 +1,73 @@
+#include "api/center_handles.hpp"
+
+#include <unistd.h>
+
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "base/error.hpp"
+#include "base/fork.hpp"
+
+namespace tacc {
+namespace {
+
+struct CenterTable {
+  ForkMutex mutex;
+  std::unordered_map<taccCenter_t, std::shared_ptr<taccCenter>> centers;
+};
+
+/// Never destroyed: a center that the program leaves open is served until the process ends.
+CenterTable& centerTable() {
+  static CenterTable* const table = new CenterTable;
+  return *table;
+}
+
+std::shared_ptr<taccCenter> findCenter(taccCenter_t handle) {
+  if (handle == nullptr) fail(taccInvalidArgument, "center is NULL");
+  CenterTable& table = centerTable();
+  const std::lock_guard lock(table.mutex);
+  const auto found = table.centers.find(handle);
+  if (found == table.centers.end()) {
+    fail(taccInvalidArgument,
+         "center {} is not a center, or has been destroyed; it must come from taccCenterCreate or taccCenterConnect",
+         static_cast<const void*>(handle));
+  }
+  // What it holds in a child is of its parent, and stays untouched there.
+  if (handle->generation != processGeneration()) {
+    fail(taccInvalidUsage,
+         "center {} is of process {}, from which this process was forked; a child connects to the center itself",
+         static_cast<const void*>(handle), handle->process);
+  }
+  return found->second;
+}
+
+}  // namespace
+
+taccCenter_t makeCenterHandle(std::unique_ptr<Center> center) {
+  auto made = std::make_shared<taccCenter>();
+  made->center = std::move(center);
+  made->generation = processGeneration();
+  made->process = ::getpid();
+  taccCenter_t const handle = made.get();
+  CenterTable& table = centerTable();
+  const std::lock_guard lock(table.mutex);
+  table.centers.emplace(handle, std::move(made));
+  return handle;
+}
+
+CenterCall::CenterCall(taccCenter_t handle) {
+  auto found = findCenter(handle);
+  if (found->inside.exchange(true, std::memory_order_acquire)) {
+    fail(taccInvalidUsage, "another thread is inside a call on this center; a taccCenter_t is used by one at a time");
+  }
+  handle_ = std::move(found);
+}
+
+void CenterCall::remove() {
+  CenterTable& table = centerTable();
+  const std::lock_guard lock(table.mutex);
+  table.centers.erase(handle_.get());
+}
+
+}  // namespace tacc

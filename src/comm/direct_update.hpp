@@ -1,0 +1,22 @@
+// An update of all ranks' numbers by whoever a part of them belongs to: for ranks of one host that reach each other's
+// memory. Every number is read and written once, by one rank, and ranks wait for each other at the ends alone.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <utility>
+
+namespace tacc {
+
+struct DirectUpdate {
+  float* numbers = nullptr;       // this rank's, that are made new
+  const float* inputs = nullptr;  // this rank's, that are only read; null on all ranks: there are none
+  std::size_t count = 0;          // of each
+  /// Makes elements [first, first + count) new. `numbers[r]`, `inputs[r]`: those of rank r, from element 0 on.
+  std::function<void(std::size_t first, std::size_t count, float* const* numbers, const float* const* inputs)> update;
+};
+
+/// The elements [begin, end) that belong to `rank`.
+std::pair<std::size_t, std::size_t> ownPart(std::size_t count, int ranks, int rank) noexcept;
+
+}  // namespace tacc

@@ -1,0 +1,58 @@
+#include <vector>
+
+#include "base/types.hpp"
+#include "comm/direct_update.hpp"
+#include "comm/node_communicator.hpp"
+#include "engine/partition.hpp"
+#include "engine/signature.hpp"
+
+namespace tacc {
+
+std::pair<std::size_t, std::size_t> ownPart(std::size_t count, int ranks, int rank) noexcept {
+  return {blockBegin(count, ranks, rank, sizeof(float)), blockBegin(count, ranks, rank + 1, sizeof(float))};
+}
+
+bool NodeCommunicator::updateNow(const DirectUpdate& update) {
+  try {
+    waiter_.checkErrors();
+    return runDirectly(update);
+  } catch (...) {
+    reportFailure();
+  }
+}
+
+bool NodeCommunicator::runDirectly(const DirectUpdate& update) {
+  const std::uint64_t signature = makeSignature(Collective::allReduce, taccFloat32, taccSum, 0, update.count);
+  exchange_.begin(signature, linePayload);
+  const std::size_t bytes = update.count * sizeof(float);
+  const bool hasInputs = update.inputs != nullptr;
+  const UserBuffers mine{reinterpret_cast<const std::byte*>(update.inputs), hasInputs ? bytes : 0,
+                         reinterpret_cast<std::byte*>(update.numbers), bytes, false};
+  const LoweringFacts facts = buffers_
+                                  .run(
+                                      mine, [&](int) { return mine; }, lastSeconds_, callBuffers_)
+                                  .facts;
+  if (facts.input != Reach::direct || facts.output != Reach::direct) {
+    buffers_.finish();
+    return false;
+  }
+  std::vector<float*> numbers;
+  std::vector<const float*> inputs;
+  for (int peer = 0; peer < ranks(); ++peer) {
+    const auto index = static_cast<std::size_t>(peer);
+    const bool isOwn = peer == rank();
+    numbers.push_back(isOwn ? update.numbers : reinterpret_cast<float*>(callBuffers_.remoteReceive[index]));
+    inputs.push_back(isOwn ? update.inputs : reinterpret_cast<const float*>(callBuffers_.remoteSend[index]));
+  }
+  const auto [begin, end] = ownPart(update.count, ranks(), rank());
+  if (begin < end) update.update(begin, end - begin, numbers.data(), hasInputs ? inputs.data() : nullptr);
+  // All parts are done when all have come here.
+  exchange_.begin(signature, 0);
+  exchange_.post();
+  exchange_.awaitAll();
+  buffers_.finish();
+  waiter_.checkAfterReading();
+  return true;
+}
+
+}  // namespace tacc

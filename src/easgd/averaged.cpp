@@ -1,0 +1,140 @@
+#include "easgd/averaged.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "comm/direct_update.hpp"
+#include "comm/streamed_sum.hpp"
+#include "easgd/finite.hpp"
+
+namespace tacc {
+
+AveragedExchange::AveragedExchange(const ExchangeParts& parts, float share)
+    : parts_(parts), share_(share), wire_(parts.settings.wire), center_(parts.count) {}
+
+void AveragedExchange::start() {
+  std::memcpy(center_.data(), parts_.weights, parts_.count * sizeof(float));
+  isInParts_ = false;
+}
+
+/// What was saved may have been in parts.
+void AveragedExchange::restore() {
+  isInParts_ = true;
+  makeCenterWhole();
+}
+
+void AveragedExchange::makeCenterWhole() {
+  if (!isInParts_) return;
+  const auto [begin, end] = ownPart(parts_.count, parts_.communicator.ranks(), parts_.communicator.rank());
+  // Of each number one rank gives the value and all others a zero.
+  std::fill(center_.data(), center_.data() + begin, 0.0f);
+  std::fill(center_.data() + end, center_.data() + parts_.count, 0.0f);
+  parts_.communicator.run({.collective = Collective::allReduce,
+                           .send = center_.data(),
+                           .receive = center_.data(),
+                           .count = parts_.count,
+                           .type = taccFloat32,
+                           .op = taccSum});
+  isInParts_ = false;
+}
+
+bool AveragedExchange::exchangeDirectly(const LocalStep& step, float alpha) {
+  if (share_ != 1 || !wire_.isExact() || parts_.communicator.ranks() == 1) return false;
+  const UpdateKernels& kernels = updateKernels();
+  const auto ranks = static_cast<std::size_t>(parts_.communicator.ranks());
+  LocalStep theirs = step;
+  const auto update = [&](std::size_t first, std::size_t count, float* const* weights, const float* const* gradients) {
+    alignas(64) float difference[updateTile], sum[updateTile];
+    forEachTile(first, count, [&](std::size_t at, std::size_t n) {
+      for (std::size_t r = 0; r < ranks; ++r) {
+        if (parts_.settings.checksFinite) checkFinite(weights[r], at, n);
+        float* const to = r == 0 ? sum : difference;
+        kernels.differ(to, weights[r] + at, center_.data() + at, alpha, n);
+        theirs.weights = weights[r];
+        theirs.applyWith(at, n, to, gradients == nullptr ? nullptr : gradients[r] + at, step.rate);
+        if (r > 0) addTo(sum, difference, n);
+      }
+      addTo(center_.data() + at, sum, n);
+    });
+  };
+  // Where a rank has a velocity, and where others do not reach its gradient, it takes its step itself.
+  const bool takesStep = step.gradient != nullptr && step.velocity == nullptr;
+  if (takesStep && parts_.communicator.updateDirectly({parts_.weights, step.gradient, parts_.count, update}))
+    return isInParts_ = true;
+  theirs.velocity = nullptr;
+  if (!parts_.communicator.updateDirectly({parts_.weights, nullptr, parts_.count, update})) return false;
+  if (step.gradient != nullptr) stepAlone(step, parts_.count);
+  return isInParts_ = true;
+}
+
+template <class Pull>
+void AveragedExchange::sum(Communicator& communicator, float alpha, const Pull& pull) {
+  const UpdateKernels& kernels = updateKernels();
+  // A group of n ranks with the same weights moves the center once, each of them by its n-th part.
+  const auto make = [&](std::size_t first, std::size_t count, void* to) {
+    alignas(64) float difference[updateTile];
+    forEachTile(first, count, [&](std::size_t at, std::size_t n) {
+      if (parts_.settings.checksFinite) checkFinite(parts_.weights, at, n);
+      kernels.differ(difference, parts_.weights + at, center_.data() + at, alpha, n);
+      if (share_ == 1) {
+        wire_.put(to, at - first, difference, n);
+        pull(at, n, difference);
+      } else {
+        pull(at, n, difference);
+        for (std::size_t i = 0; i < n; ++i) difference[i] *= share_;
+        wire_.put(to, at - first, difference, n);
+      }
+    });
+  };
+  const auto take = [&](std::size_t first, std::size_t count, const void* sums) {
+    wire_.add(center_.data() + first, sums, 0, count);
+  };
+  const StreamedSum streamed{make, take};
+  communicator.run({.collective = Collective::allReduce,
+                    .count = parts_.count,
+                    .type = wire_.type(),
+                    .op = taccSum,
+                    .streamed = &streamed});
+}
+
+void AveragedExchange::exchange(const LocalStep& step, float alpha) {
+  if (exchangeDirectly(step, alpha)) return;
+  makeCenterWhole();
+  sum(parts_.communicator, alpha,
+      [&](std::size_t first, std::size_t count, const float* difference) { step.apply(first, count, difference); });
+}
+
+void AveragedExchange::readCenter(float* to) {
+  makeCenterWhole();
+  std::memcpy(to, center_.data(), parts_.count * sizeof(float));
+}
+
+OverlappedExchange::OverlappedExchange(const ExchangeParts& parts)
+    : AveragedExchange(parts), difference_(parts.count) {}
+
+OverlappedExchange::~OverlappedExchange() {
+  try {
+    parts_.background.wait();
+  } catch (...) {  // whoever ends training does not want to hear of it
+  }
+}
+
+void OverlappedExchange::begin(float alpha) {
+  parts_.background.start([this, alpha](Communicator& communicator) {
+    const auto started = std::chrono::steady_clock::now();
+    sum(communicator, alpha, [this](std::size_t first, std::size_t count, const float* difference) {
+      std::memcpy(difference_.data() + first, difference, count * sizeof(float));
+    });
+    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+  });
+}
+
+void OverlappedExchange::finish(const LocalStep& step, float alpha) {
+  (void)alpha;
+  parts_.background.wait();
+  forEachTile(0, parts_.count,
+              [&](std::size_t first, std::size_t count) { step.apply(first, count, difference_.data() + first); });
+}
+
+}  // namespace tacc

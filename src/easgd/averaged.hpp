@@ -1,0 +1,64 @@
+// Synchronous EASGD with a center on every rank (Sync 2), and the same beside the program (Sync 3).
+#pragma once
+
+#include <memory>
+
+#include "easgd/exchange.hpp"
+#include "easgd/float_buffer.hpp"
+#include "easgd/wire.hpp"
+
+namespace tacc {
+
+/// Where ranks of one host reach each other's weights, each makes its part of all weights and of the center new.
+/// Elsewhere one streamed sum moves the differences: each rank's are made from its weights and its center, and their
+/// sum is added to every center. All centers are equal, bit for bit.
+class AveragedExchange : public CenterExchange {
+ public:
+  /// `share`: by which this rank's differences count; 1 / n for a rank of a group of n that have the same weights.
+  AveragedExchange(const ExchangeParts& parts, float share);
+  explicit AveragedExchange(const ExchangeParts& parts) : AveragedExchange(parts, 1) {}
+
+  std::size_t count() const noexcept { return parts_.count; }
+
+  int parts() const noexcept override { return parts_.communicator.ranks(); }
+  void start() override;
+  void exchange(const LocalStep& step, float alpha) override;
+  void readCenter(float* to) override;
+  std::vector<std::span<float>> state() override { return {center_.span()}; }
+  void restore() override;
+
+ protected:
+  /// Sums on `communicator`. `pull(first, count, difference)` is given what the weights move by.
+  template <class Pull>
+  void sum(Communicator& communicator, float alpha, const Pull& pull);
+
+  /// Gathers the center's parts, where each rank has made its own new alone.
+  void makeCenterWhole();
+
+  const ExchangeParts parts_;
+  const float share_;
+  const Wire wire_;
+  FloatBuffer center_;
+
+ private:
+  bool exchangeDirectly(const LocalStep& step, float alpha);
+  bool isInParts_ = false;  // of the center this rank has only ownPart()
+};
+
+class OverlappedExchange final : public AveragedExchange {
+ public:
+  explicit OverlappedExchange(const ExchangeParts& parts);
+  ~OverlappedExchange() override;
+
+  Begins begins() const noexcept override { return Begins::beforeStep; }
+  void begin(float alpha) override;
+  void finish(const LocalStep& step, float alpha) override;
+  std::vector<std::span<float>> state() override { return {center_.span(), difference_.span()}; }
+  double backgroundSeconds() const noexcept override { return seconds_; }
+
+ private:
+  FloatBuffer difference_;  // that the weights of the exchange under way move by
+  double seconds_ = 0;
+};
+
+}  // namespace tacc

@@ -1,0 +1,110 @@
+#include "easgd/center_server.hpp"
+
+#include <signal.h>
+
+#include <cerrno>
+#include <chrono>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "base/environment.hpp"
+#include "base/error.hpp"
+#include "base/log.hpp"
+#include "comm/listeners.hpp"
+#include "transports/tcp.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr double idleSeconds = 3600;
+/// After trouble of this process's own, such as no descriptor for another worker.
+constexpr std::chrono::milliseconds troublePause(20);
+
+std::vector<Listener> listen(const UniqueIdContents& id) {
+  auto listeners = listenFor(id);
+  if (!listeners) fail(taccInternalError, "another process listens for the workers of this center");
+  if (id.port != 0) releasePort(id.port);
+  return std::move(*listeners);
+}
+
+/// A thread that gets no signals: they are the program's.
+template <class Body>
+std::thread startQuietThread(Body body) {
+  sigset_t all, before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  std::thread thread;
+  int code = 0;
+  try {
+    thread = std::thread(std::move(body));
+  } catch (const std::system_error& error) {
+    code = error.code().value();
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = code;
+  if (code != 0) failErrno("cannot start the thread that serves the center's workers");
+  return thread;
+}
+
+}  // namespace
+
+CenterServer::CenterServer(CenterMemory& memory, const UniqueIdContents& id, double timeout)
+    : memory_(memory),
+      self_(introduceSelf(1, 0, checkEnvironment().encryption)),
+      reception_(listen(id), self_, id.secret),
+      timeout_(timeout) {
+  thread_ = startQuietThread([this] { run(); });
+}
+
+CenterServer::~CenterServer() {
+  memory_.close();
+  stop_.raise();
+  thread_.join();
+  sayFarewell();
+}
+
+void CenterServer::sayFarewell() noexcept {
+  try {
+    const Error error(taccRemoteError,
+                      fmt::format("the center was destroyed by {}, which kept it", describePlace(self_, true)));
+    for (CenterSession& session : sessions_) session.sayFarewell(error);
+  } catch (const std::exception&) {
+    // The connections end all the same.
+  }
+}
+
+void CenterServer::run() noexcept {
+  while (!stop_.raised()) {
+    try {
+      turn();
+    } catch (const std::exception& error) {
+      if (stop_.raised()) return;
+      if (std::exchange(lastTrouble_, error.what()) != error.what())
+        log(LogLevel::warn, noRank, "serving the center's workers: {}", error.what());
+      std::this_thread::sleep_for(troublePause);
+    }
+  }
+}
+
+void CenterServer::turn() {
+  std::vector<pollfd> sockets;
+  Deadline next(idleSeconds);
+  reception_.addDescriptors(sockets, next);
+  const std::size_t strangers = sockets.size();
+  for (const CenterSession& session : sessions_) {
+    sockets.push_back(session.descriptor());
+    session.addDue(next);
+  }
+  waitFor(sockets, stop_, next);
+  auto socket = sockets.begin() + static_cast<std::ptrdiff_t>(strangers);
+  for (CenterSession& session : sessions_) session.progress((socket++)->revents);
+  sessions_.remove_if([](const CenterSession& session) { return session.isOver(); });
+  reception_.serve(std::span(sockets).first(strangers), [this](Guest& guest) { admit(guest); });
+}
+
+void CenterServer::admit(Guest& guest) {
+  sessions_.emplace_back(std::move(guest), memory_, self_, ++visitors_, timeout_);
+}
+
+}  // namespace tacc

@@ -1,0 +1,25 @@
+// The check of weights for numbers that are not finite.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+
+#include "base/error.hpp"
+#include "compute/update.hpp"
+
+namespace tacc {
+
+/// Fails with the first of the elements [first, first + count) that is not finite.
+inline void checkFinite(const float* weights, std::size_t first, std::size_t count) {
+  if (updateKernels().areFinite(weights + first, count)) [[likely]]
+    return;
+  std::size_t i = first;
+  while (std::isfinite(weights[i])) ++i;
+  fail(
+      taccInvalidUsage,
+      "weight {} is {}: training has diverged or its input is damaged; the exchange ends on all ranks, which can go on "
+      "from what they saved last, with a smaller learning rate",
+      i, weights[i]);
+}
+
+}  // namespace tacc
