@@ -2,8 +2,10 @@
 
 #include <algorithm>
 
+#include "easgd.hpp"
 #include "stopwatch.hpp"
 #include "tacc/compute.h"
+#include "tacc/easgd.h"
 
 namespace tacc::train {
 namespace {
@@ -25,13 +27,12 @@ class Serial : public Strategy {
  protected:
   const StrategyOptions options_;
   Parameters& parameters_;
-  Communication communication_;
-
- private:
   Floats velocity_;
+  Communication communication_;
 };
 
-/// Synchronous SGD: every rank takes the same step with the mean of all gradients, so all weights stay equal.
+/// Synchronous SGD: every rank takes the same step with the mean of all
+/// gradients, so all weights stay equal.
 class AllReduce : public Serial {
  public:
   AllReduce(const StrategyOptions& options, Parameters& parameters, taccComm_t comm)
@@ -51,19 +52,39 @@ class AllReduce : public Serial {
     Serial::step();
   }
 
- private:
+ protected:
   taccComm_t comm_;
+};
+
+/// The same in one call: weights are made new while the sums are in the cache.
+class FusedAllReduce : public AllReduce {
+ public:
+  using AllReduce::AllReduce;
+
+  void step() override {
+    const Stopwatch watch;
+    check(taccAllReduceUpdate(parameters_.gradients.data(), parameters_.weights.data(), velocity_.data(),
+                              velocity_.size(), options_.learningRate, options_.momentum, comm_));
+    communication_.waited += watch.seconds();
+    communication_.taken = communication_.waited;
+  }
 };
 
 }  // namespace
 
-std::vector<std::string> modeNames() { return {"serial", "allreduce"}; }
+std::vector<std::string> modeNames() {
+  std::vector<std::string> names = {"serial", "allreduce", "allreduce-fused"};
+  for (const std::string& name : elasticModeNames()) names.push_back(name);
+  return names;
+}
 
-bool isElastic(const std::string& mode) { return std::ranges::count(modeNames(), mode) == 0; }
+bool isElastic(const std::string& mode) { return std::ranges::count(elasticModeNames(), mode) > 0; }
 
 std::unique_ptr<Strategy> makeStrategy(const StrategyOptions& options, Parameters& parameters, taccComm_t comm) {
   if (options.mode == "serial") return std::make_unique<Serial>(options, parameters);
   if (options.mode == "allreduce") return std::make_unique<AllReduce>(options, parameters, comm);
+  if (options.mode == "allreduce-fused") return std::make_unique<FusedAllReduce>(options, parameters, comm);
+  if (isElastic(options.mode)) return makeElastic(options, parameters, comm);
   fail("unknown mode \"{}\"; there are {}", options.mode, fmt::join(modeNames(), ", "));
 }
 

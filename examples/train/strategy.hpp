@@ -41,7 +41,7 @@ class Strategy {
   virtual Communication communication() const = 0;
 };
 
-/// "serial", "allreduce", and those of elastic averaging.
+/// "serial", "allreduce", "allreduce-fused" (one call for sum and update), and those of elastic averaging.
 std::vector<std::string> modeNames();
 /// Whether it exchanges with a center every tau-th step.
 bool isElastic(const std::string& mode);

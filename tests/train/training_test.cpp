@@ -81,18 +81,17 @@ double largestDifference(const std::vector<float>& one, const std::vector<float>
   return largest;
 }
 
-class AllReduceTest : public testing::TestWithParam<std::tuple<std::string, int>> {};
+class AllReduceTest : public testing::TestWithParam<std::tuple<std::string, std::string, int>> {};
 
 TEST_P(AllReduceTest, IsSerialWithTheGlobalBatch) {
-  const auto& [model, ranks] = GetParam();
+  const auto& [mode, model, ranks] = GetParam();
   Options options = smallOptions(model);
   options.epochs = 2;
   const Split data = splitDataset(drawShapes(300, 8, options.seed), options.seed);
   std::vector<std::vector<float>> results(static_cast<std::size_t>(ranks));
   test::runThreads(ranks, [&](int rank, taccComm_t comm) {
     const Team team(comm);
-    results[static_cast<std::size_t>(rank)] =
-        train(options, {"allreduce", 0}, data, team, comm, [](const EpochRecord&) {});
+    results[static_cast<std::size_t>(rank)] = train(options, {mode, 0}, data, team, comm, [](const EpochRecord&) {});
   });
   for (const std::vector<float>& weights : results) EXPECT_EQ(weights, results[0]);  // bit for bit
   EXPECT_LT(largestDifference(results[0], trainOnGlobalBatches(options, data, ranks)), 2e-6);
@@ -101,7 +100,8 @@ TEST_P(AllReduceTest, IsSerialWithTheGlobalBatch) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, AllReduceTest,
-                         testing::Combine(testing::ValuesIn(modelNames()), testing::Values(2, 4)));
+                         testing::Combine(testing::Values("allreduce", "allreduce-fused"),
+                                          testing::ValuesIn(modelNames()), testing::Values(2, 4)));
 
 TEST(AllReduce, BeginsWithTheWeightsOfRankZero) {
   test::runThreads(3, [](int rank, taccComm_t comm) {
