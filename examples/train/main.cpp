@@ -1,0 +1,23 @@
+// tacc_train: trains a small network on several ranks, with tacc/compute.h for the layers and tacc for what ranks tell
+// each other: synchronously, and by elastic averaging in every mode of tacc/easgd.h. See --help, and
+// docs/easgd_training.md.
+#include <cstdio>
+#include <exception>
+
+#include "errors.hpp"
+#include "options.hpp"
+#include "ranks.hpp"
+#include "session.hpp"
+
+int main(int argc, char** argv) {
+  using namespace tacc::train;
+  try {
+    const Options options = parseOptions(argc, argv);
+    const Split data = loadData(options);  // before the ranks, which then share its memory
+    const auto body = [&](taccComm_t comm) { runSession(options, data, comm); };
+    return (options.launched ? joinRanks(body) : forkRanks(options.ranks, body)) ? 0 : 1;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "tacc_train: {}\n", error.what());
+    return 1;
+  }
+}
