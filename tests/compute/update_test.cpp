@@ -15,8 +15,11 @@
 namespace tacc::test {
 namespace {
 
-/// Not inlined and on volatile numbers, so that no product and sum is contracted.
-float rounded(volatile float value) { return value; }
+/// Through memory, so that no product and sum is contracted.
+float rounded(float value) {
+  volatile float kept = value;
+  return kept;
+}
 
 class UpdateKernel : public testing::TestWithParam<Isa> {
  protected:
