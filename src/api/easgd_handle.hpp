@@ -22,6 +22,7 @@ class StreamBackground final : public Background {
   explicit StreamBackground(taccComm& comm) : comm_(&comm) {}
   void start(std::function<void(Communicator&)> calls) override;
   void wait() override;
+  void waitForStreams() override { comm_->waitForStreams(); }
 
  private:
   CommReference comm_;

@@ -10,8 +10,12 @@
 
 namespace tacc {
 
-AveragedExchange::AveragedExchange(const ExchangeParts& parts, float share)
-    : parts_(parts), share_(share), wire_(parts.settings.wire), center_(parts.count) {}
+AveragedExchange::AveragedExchange(const ExchangeParts& parts, float share, bool mayBeDirect)
+    : parts_(parts),
+      share_(share),
+      mayBeDirect_(mayBeDirect && parts.settings.wire == taccEasgdWire32 && parts.communicator.ranks() > 1),
+      wire_(parts.settings.wire),
+      center_(parts.count) {}
 
 void AveragedExchange::start() {
   std::memcpy(center_.data(), parts_.weights, parts_.count * sizeof(float));
@@ -40,7 +44,7 @@ void AveragedExchange::makeCenterWhole() {
 }
 
 bool AveragedExchange::exchangeDirectly(const LocalStep& step, float alpha) {
-  if (share_ != 1 || !wire_.isExact() || parts_.communicator.ranks() == 1) return false;
+  if (!mayBeDirect_) return false;
   const UpdateKernels& kernels = updateKernels();
   const auto ranks = static_cast<std::size_t>(parts_.communicator.ranks());
   LocalStep theirs = step;
@@ -111,7 +115,7 @@ void AveragedExchange::readCenter(float* to) {
 }
 
 OverlappedExchange::OverlappedExchange(const ExchangeParts& parts)
-    : AveragedExchange(parts), difference_(parts.count) {}
+    : AveragedExchange(parts, 1, false), difference_(parts.count) {}
 
 OverlappedExchange::~OverlappedExchange() {
   try {
@@ -126,7 +130,7 @@ void OverlappedExchange::begin(float alpha) {
     sum(communicator, alpha, [this](std::size_t first, std::size_t count, const float* difference) {
       std::memcpy(difference_.data() + first, difference, count * sizeof(float));
     });
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    seconds_.store(seconds_.load() + std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
   });
 }
 

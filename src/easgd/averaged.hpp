@@ -1,6 +1,7 @@
 // Synchronous EASGD with a center on every rank (Sync 2), and the same beside the program (Sync 3).
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "easgd/exchange.hpp"
@@ -14,9 +15,10 @@ namespace tacc {
 /// sum is added to every center. All centers are equal, bit for bit.
 class AveragedExchange : public CenterExchange {
  public:
-  /// `share`: by which this rank's differences count; 1 / n for a rank of a group of n that have the same weights.
-  AveragedExchange(const ExchangeParts& parts, float share);
-  explicit AveragedExchange(const ExchangeParts& parts) : AveragedExchange(parts, 1) {}
+  explicit AveragedExchange(const ExchangeParts& parts) : AveragedExchange(parts, 1, true) {}
+  /// Of groups of ranks that have the same weights. `share`: by which this rank's differences count, 1 / n in a group
+  /// of n.
+  AveragedExchange(const ExchangeParts& parts, float share) : AveragedExchange(parts, share, false) {}
 
   std::size_t count() const noexcept { return parts_.count; }
 
@@ -28,6 +30,9 @@ class AveragedExchange : public CenterExchange {
   void restore() override;
 
  protected:
+  /// `mayBeDirect`: where memory allows it; equal on all ranks.
+  AveragedExchange(const ExchangeParts& parts, float share, bool mayBeDirect);
+
   /// Sums on `communicator`. `pull(first, count, difference)` is given what the weights move by.
   template <class Pull>
   void sum(Communicator& communicator, float alpha, const Pull& pull);
@@ -37,6 +42,7 @@ class AveragedExchange : public CenterExchange {
 
   const ExchangeParts parts_;
   const float share_;
+  const bool mayBeDirect_;
   const Wire wire_;
   FloatBuffer center_;
 
@@ -45,6 +51,7 @@ class AveragedExchange : public CenterExchange {
   bool isInParts_ = false;  // of the center this rank has only ownPart()
 };
 
+/// Weights are only read beside the program, so others never make them new.
 class OverlappedExchange final : public AveragedExchange {
  public:
   explicit OverlappedExchange(const ExchangeParts& parts);
@@ -54,11 +61,11 @@ class OverlappedExchange final : public AveragedExchange {
   void begin(float alpha) override;
   void finish(const LocalStep& step, float alpha) override;
   std::vector<std::span<float>> state() override { return {center_.span(), difference_.span()}; }
-  double backgroundSeconds() const noexcept override { return seconds_; }
+  double backgroundSeconds() const noexcept override { return seconds_.load(); }
 
  private:
   FloatBuffer difference_;  // that the weights of the exchange under way move by
-  double seconds_ = 0;
+  std::atomic<double> seconds_ = 0;
 };
 
 }  // namespace tacc

@@ -20,6 +20,8 @@ class Background {
   virtual void start(std::function<void(Communicator&)> calls) = 0;
   /// Until they are over. Throws what ended them.
   virtual void wait() = 0;
+  /// Until all is over that was given to streams of this communicator, by whomever.
+  virtual void waitForStreams() = 0;
 };
 
 /// What a mode works on. All of it outlives the mode.
@@ -46,6 +48,9 @@ class CenterExchange {
   virtual void stepAlone(const LocalStep& step, std::size_t count) {
     forEachTile(0, count, [&](auto first, auto n) { step.apply(first, n, nullptr); });
   }
+
+  /// Whether that is a call on the communicator too.
+  virtual bool stepsTogether() const noexcept { return false; }
 
   /// When begin() may be called: never, before the step with which the exchange ends, or after the last exchange.
   enum class Begins { never, beforeStep, afterExchange };

@@ -16,6 +16,7 @@ class GroupedExchange final : public CenterExchange {
   void start() override { between_->start(); }
   void exchange(const LocalStep& step, float alpha) override;
   void stepAlone(const LocalStep& step, std::size_t count) override;
+  bool stepsTogether() const noexcept override { return true; }
   void readCenter(float* to) override { between_->readCenter(to); }
   std::vector<std::span<float>> state() override { return between_->state(); }
   void restore() override { between_->restore(); }

@@ -137,7 +137,10 @@ void EasgdSession::stepNow(const float* gradient) {
   ++steps_;
   const LocalStep local = localStep(gradient);
   const float alpha = settings_.alpha(parts());
-  if (steps_ % static_cast<std::uint64_t>(settings_.period) != 0) {
+  const bool isDue = steps_ % static_cast<std::uint64_t>(settings_.period) == 0;
+  if (easgdMode(settings_.mode).isSynchronous && (isDue || mode_->stepsTogether()) && !hasBegun_)
+    background_.waitForStreams();
+  if (!isDue) {
     mode_->stepAlone(local, count_);
     beginNext();
     return;
@@ -161,6 +164,7 @@ void EasgdSession::exchange() {
     timed([&] {
       if (hasBegun_) mode_->finish(pulled, alpha);
       hasBegun_ = false;
+      if (easgdMode(settings_.mode).isSynchronous) background_.waitForStreams();
       mode_->exchange(pulled, alpha);
     });
     ++exchanges_;
@@ -175,6 +179,7 @@ void EasgdSession::quiesce() {
 void EasgdSession::readCenter(float* to) {
   requireStarted("taccEasgdCenter");
   quiesce();
+  if (easgdMode(settings_.mode).isSynchronous) background_.waitForStreams();
   mode_->readCenter(to);
 }
 

@@ -116,7 +116,7 @@ void StaleShardedExchange::begin(float alpha) {
     move(communicator, snapshot_.data(), alpha, false, [this](const Piece& piece, const float* center) {
       std::memcpy(center_.data() + piece.first, center, piece.count * sizeof(float));
     });
-    seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
+    seconds_.store(seconds_.load() + std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
   });
 }
 

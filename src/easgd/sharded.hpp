@@ -1,6 +1,8 @@
 // EASGD without a server and without a whole center: every rank keeps a slice of it (our reading of swFLOW).
 #pragma once
 
+#include <atomic>
+
 #include "easgd/exchange.hpp"
 #include "easgd/float_buffer.hpp"
 
@@ -48,13 +50,13 @@ class StaleShardedExchange final : public ShardedExchange {
   void finish(const LocalStep& step, float alpha) override;
   std::vector<std::span<float>> state() override { return {slices_.span(), center_.span()}; }
   double staleness() const noexcept override { return isUnderWay_ ? parts_.communicator.ranks() - 1 : 0; }
-  double backgroundSeconds() const noexcept override { return seconds_; }
+  double backgroundSeconds() const noexcept override { return seconds_.load(); }
 
  private:
   FloatBuffer snapshot_;  // of the weights by which the center moves
   FloatBuffer center_;    // as it is then
   bool isUnderWay_ = false;
-  double seconds_ = 0;
+  std::atomic<double> seconds_ = 0;
 };
 
 }  // namespace tacc

@@ -119,6 +119,7 @@ void expectRefused(const std::function<void(const std::string& path)>& damage, c
       saved.run(0, 2);
       expectSuccess(taccEasgdSave(saved.easgd, folder.file(rank).c_str()), comm);
     }
+    expectSuccess(taccBarrier(comm, nullptr), comm);  // all have saved
     if (rank == 1) damage(folder.file(rank));
     Session other(comm, rank, loadedBy);
     expectSuccess(taccEasgdStart(other.easgd), comm);

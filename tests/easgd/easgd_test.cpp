@@ -179,6 +179,74 @@ TEST(Easgd, groupsByColor) {
   });
 }
 
+/// A rank that is a group by itself goes the way of all.
+TEST(Easgd, groupsOfOneAndOfMany) {
+  for (const RankKind kind : {RankKind::processes, RankKind::threads})
+    runRanks(kind, 4, [&](taccComm_t comm, int rank) {
+      taccEasgdConfig_t config = configOf(easgdMode(taccEasgdHierarchical), 0.5f, 1);
+      config.group = taccEasgdGroupColor;
+      config.color = rank == 2 ? 1 : 0;
+      check(comm, rank, 4, 5000, config, true, {0, 0, 1, 0});
+    });
+}
+
+/// Exchanges that the program asks for, between steps of which some exchange too, in the modes that keep whole centers.
+TEST(Easgd, exchangesBetweenSteps) {
+  for (const bool isLibrary : {false, true})
+    runRanks(RankKind::processes, 3, [&](taccComm_t comm, int rank) {
+      for (const taccEasgdMode_t mode :
+           {taccEasgdOriginal, taccEasgdSync1, taccEasgdSync2, taccEasgdSync3, taccEasgdDecentralized}) {
+        constexpr std::size_t count = 6000;
+        const taccEasgdConfig_t config = configOf(easgdMode(mode), 0.5f, 2);
+        ReferenceTraining reference(3, count, config);
+        const TestWeights weights(count, isLibrary);
+        std::vector<float> gradient(count), center(count);
+        for (std::size_t i = 0; i < count; ++i) weights.data()[i] = firstWeight(i);
+        taccEasgd_t easgd = nullptr;
+        expectSuccess(taccEasgdCreate(&easgd, weights.data(), count, comm, &config), comm);
+        expectSuccess(taccEasgdStart(easgd), comm);
+        for (int step = 1; step <= 9; ++step) {
+          fillGradient(gradient, rank, step, weights.data());
+          expectSuccess(taccEasgdStep(easgd, gradient.data()), comm);
+          reference.step();
+          if (step % 3 != 0) continue;
+          expectSuccess(taccEasgdExchange(easgd), comm);
+          if (mode == taccEasgdSync3 && (step + 1) % 2 == 0) reference.exchange();  // what was under way
+          reference.exchange();
+          expectSuccess(taccEasgdCenter(easgd, center.data()), comm);
+          expectNear(center, reference.center(), 2e-5, std::string(easgdMode(mode).name));
+        }
+        expectNear(weights.values(), reference.x[static_cast<std::size_t>(rank)], 2e-5,
+                   std::string(easgdMode(mode).name));
+        expectSuccess(taccEasgdDestroy(easgd), comm);
+      }
+    });
+}
+
+/// What the program gave to a stream of its own comes first.
+TEST(Easgd, callsOnStreamsBetweenSteps) {
+  runRanks(RankKind::processes, 2, [&](taccComm_t comm, int) {
+    taccStream_t stream = nullptr;
+    expectSuccess(taccStreamCreate(&stream), comm);
+    for (const EasgdMode& mode : easgdModes()) {
+      if (!mode.isSynchronous) continue;
+      std::vector<float> weights(20000, 1.0f), gradient(20000, 0.1f), sums(500000, 1.0f);
+      const taccEasgdConfig_t config = configOf(mode, 0, 2);
+      taccEasgd_t easgd = nullptr;
+      expectSuccess(taccEasgdCreate(&easgd, weights.data(), weights.size(), comm, &config), comm);
+      expectSuccess(taccEasgdStart(easgd), comm);
+      for (int step = 0; step < 20; ++step) {
+        expectSuccess(taccAllReduce(sums.data(), sums.data(), sums.size(), taccFloat32, taccAvg, comm, stream), comm);
+        expectSuccess(taccEasgdStep(easgd, gradient.data()), comm);
+      }
+      expectSuccess(taccStreamSynchronize(stream), comm);
+      EXPECT_EQ(sums[77], 1.0f);
+      expectSuccess(taccEasgdDestroy(easgd), comm);
+    }
+    expectSuccess(taccStreamDestroy(stream), comm);
+  });
+}
+
 TEST(Easgd, sixteenBitsMoveTheCenterByWhatWeightsMoved) {
   for (const taccEasgdWire_t wire : {taccEasgdWireBfloat16, taccEasgdWireFloat16})
     for (const taccEasgdMode_t mode : {taccEasgdSync2, taccEasgdSync3, taccEasgdHierarchical})
