@@ -55,7 +55,8 @@ int countProcesses(const std::string& text) {
   DIR* folder = ::opendir("/proc");
   while (const dirent* entry = ::readdir(folder)) {
     std::ifstream file(fmt::format("/proc/{}/cmdline", static_cast<const char*>(entry->d_name)));
-    const std::string line((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    std::string line;
+    std::getline(file, line);  // nothing, without an exception, where the process ends meanwhile
     if (line.find(text) != std::string::npos) ++count;
   }
   ::closedir(folder);
@@ -119,6 +120,30 @@ TEST(Program, theForcedAlgorithmIsTheOneThatRan) {
   std::ifstream file(json);
   EXPECT_EQ(nlohmann::json::parse(file)["results"][0]["algorithm"], "ring");
   std::remove(json.c_str());
+}
+
+TEST(Program, modesOfEasgdAreTimedBesideAnAllReduce) {
+  const std::string json = testing::TempDir() + fmt::format("tacc_bench_easgd.{}.json", ::getpid());
+  for (const char* memory : {"", "--private-memory"}) {
+    const Outcome outcome =
+        run(fmt::format("easgd -n 3 --size 256K --tau 1,3 --repetitions 2 {} --json {}", memory, json));
+    ASSERT_EQ(outcome.status, 0) << outcome.output;
+    std::ifstream file(json);
+    const auto report = nlohmann::json::parse(file);
+    EXPECT_EQ(report["ranks"], 3);
+    EXPECT_GT(report["allreduce_ms"].get<double>(), 0);
+    ASSERT_EQ(report["modes"].size(), 18U);
+    for (const auto& row : report["modes"]) {
+      EXPECT_TRUE(contains(outcome, row["mode"].get<std::string>()));
+      EXPECT_GT(row["exchange_ms"].get<double>(), 0);
+      EXPECT_GT(row["step_ms"].get<double>(), 0);
+      EXPECT_GE(row["hidden_share"].get<double>(), 0);
+    }
+  }
+  std::remove(json.c_str());
+  const Outcome unknown = run("easgd --mode sync4");
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_TRUE(contains(unknown, "there is no mode sync4; modes are: all original async"));
 }
 
 TEST(Program, libraryMemoryIsMeasuredAgainstTheBound) {
