@@ -45,6 +45,17 @@ taccResult_t guard(const char* function, taccComm_t comm, Body&& body) noexcept 
   }
 }
 
+/// guard() for the calls that all ranks make and that no group records.
+template <class Body>
+taccResult_t guardOfAll(const char* function, taccComm_t comm, Body&& body) noexcept {
+  try {
+    body();
+    return taccSuccess;
+  } catch (...) {
+    return recordExceptionOfAll(function, comm);
+  }
+}
+
 /// guard() for the calls that all ranks make, which a group may record.
 template <class Body>
 taccResult_t guardCall(const char* function, taccComm_t comm, Body&& body) noexcept {

@@ -1,13 +1,11 @@
 #include "api/bucket.hpp"
 
 #include <algorithm>
-#include <mutex>
-#include <unordered_map>
 #include <utility>
 
 #include "api/fusion.hpp"
+#include "api/handle_table.hpp"
 #include "base/error.hpp"
-#include "base/fork.hpp"
 #include "base/types.hpp"
 
 namespace tacc {
@@ -16,14 +14,8 @@ namespace {
 constexpr std::size_t usualStep = 64 * 1024 * 1024;  // bytes, until the first flush has told
 constexpr const char* function = "taccBucketAdd";
 
-struct Table {
-  ForkMutex mutex;
-  std::unordered_map<taccBucket_t, std::shared_ptr<taccBucket>> buckets;
-};
-
-/// Never destroyed, as programs may still call while the process ends.
-Table& table() {
-  static Table* const made = new Table;
+HandleTable<taccBucket>& table() {
+  static auto* const made = new HandleTable<taccBucket>;
   return *made;
 }
 
@@ -35,25 +27,20 @@ Table& table() {
 }  // namespace
 
 taccBucket_t makeBucket(taccComm& comm, StreamPointer stream, std::size_t bytes) {
-  auto made = std::make_shared<taccBucket>(comm, std::move(stream), bytes);
-  const std::lock_guard lock(table().mutex);
-  return table().buckets.emplace(made.get(), made).first->first;
+  return table().keep(std::make_shared<taccBucket>(comm, std::move(stream), bytes));
 }
 
 std::shared_ptr<taccBucket> requireBucket(taccBucket_t handle) {
-  const std::lock_guard lock(table().mutex);
-  const auto found = table().buckets.find(handle);
-  if (found == table().buckets.end()) failOnBucket(handle);
-  if (found->second->comm().life.load() == Life::inherited) failOnHandle(&found->second->comm());
-  return found->second;
+  auto found = table().find(handle);
+  if (!found) failOnBucket(handle);
+  if (found->comm().life.load() == Life::inherited) failOnHandle(&found->comm());
+  return found;
 }
 
 std::shared_ptr<taccBucket> removeBucket(taccBucket_t handle) {
-  const std::lock_guard lock(table().mutex);
-  const auto found = table().buckets.find(handle);
-  if (found == table().buckets.end()) failOnBucket(handle);
-  if (found->second->comm().life.load() == Life::inherited) failOnHandle(&found->second->comm());
-  return std::move(table().buckets.extract(found).mapped());
+  auto found = requireBucket(handle);
+  table().remove(handle);
+  return found;
 }
 
 }  // namespace tacc

@@ -7,14 +7,11 @@
 
 using tacc::Entry;
 using tacc::guard;
+using tacc::guardOfAll;
 
 namespace {
 
 constexpr tacc::ArgumentNames addNames{.send = "buffer", .receive = "buffer", .count = "count"};
-
-void checkNoGroup() {
-  if (tacc::groupIsOpen()) tacc::fail(taccInvalidUsage, "a group is open in this thread; end the group first");
-}
 
 /// Whose error it is, where the handle is one.
 taccComm_t commOf(taccBucket_t bucket) noexcept {
@@ -22,17 +19,6 @@ taccComm_t commOf(taccBucket_t bucket) noexcept {
     return &tacc::requireBucket(bucket)->comm();
   } catch (...) {
     return nullptr;
-  }
-}
-
-/// guard() for the calls that all ranks make alike.
-template <class Body>
-taccResult_t guardOfAll(const char* function, taccComm_t comm, Body&& body) noexcept {
-  try {
-    body();
-    return taccSuccess;
-  } catch (...) {
-    return tacc::recordExceptionOfAll(function, comm);
   }
 }
 
@@ -50,7 +36,7 @@ taccResult_t taccBucketAdd(taccBucket_t bucket, void* buffer, size_t count, tacc
   return guardOfAll("taccBucketAdd", commOf(bucket), [&] {
     const auto found = tacc::requireBucket(bucket);
     const Entry entry(&found->comm());
-    checkNoGroup();
+    tacc::checkNoGroup();
     tacc::Call call{tacc::Collective::allReduce, buffer, buffer, count, datatype, op, 0, nullptr};
     tacc::checkCall(found->comm(), call, addNames);
     found->add(call, op);
@@ -61,7 +47,7 @@ taccResult_t taccBucketFlush(taccBucket_t bucket) {
   return guardOfAll("taccBucketFlush", commOf(bucket), [&] {
     const auto found = tacc::requireBucket(bucket);
     const Entry entry(&found->comm());
-    checkNoGroup();
+    tacc::checkNoGroup();
     found->flush();
   });
 }

@@ -10,12 +10,9 @@
 
 using tacc::Entry;
 using tacc::guard;
+using tacc::guardOfAll;
 
 namespace {
-
-void checkNoGroup() {
-  if (tacc::groupIsOpen()) tacc::fail(taccInvalidUsage, "a group is open in this thread; end the group first");
-}
 
 /// Whose error it is, where the handle is one.
 taccComm_t commOf(taccEasgd_t easgd) noexcept {
@@ -26,24 +23,13 @@ taccComm_t commOf(taccEasgd_t easgd) noexcept {
   }
 }
 
-/// Runs the body of a function of all ranks.
-template <class Body>
-taccResult_t guardOfAll(const char* function, taccComm_t comm, Body&& body) noexcept {
-  try {
-    body();
-    return taccSuccess;
-  } catch (...) {
-    return tacc::recordExceptionOfAll(function, comm);
-  }
-}
-
-/// The same for one that uses a session while nothing else uses its communicator.
+/// The body of a function of all ranks that uses a session while nothing else uses its communicator.
 template <class Body>
 taccResult_t guardSession(const char* function, taccEasgd_t easgd, Body&& body) noexcept {
   return guardOfAll(function, commOf(easgd), [&] {
     const auto found = tacc::requireEasgd(easgd);
     const Entry entry(&found->comm());
-    checkNoGroup();
+    tacc::checkNoGroup();
     body(*found);
   });
 }
@@ -78,7 +64,7 @@ taccResult_t taccEasgdCreate(taccEasgd_t* easgd, float* weights, size_t count, t
   return guardOfAll("taccEasgdCreate", comm, [&] {
     tacc::checkPointer(easgd, "easgd");
     const Entry entry(comm);
-    checkNoGroup();
+    tacc::checkNoGroup();
     const tacc::EasgdSettings settings = tacc::checkEasgdConfig(config);
     checkNumbers(*comm, "weights", weights, count);
     comm->waitForStreams();
@@ -93,7 +79,7 @@ taccResult_t taccEasgdCreateTensors(taccEasgd_t* easgd, const size_t* counts, in
     tacc::checkPointer(counts, "counts");
     if (tensors < 1) tacc::fail(taccInvalidArgument, "tensors is {}; a model has at least 1", tensors);
     const Entry entry(comm);
-    checkNoGroup();
+    tacc::checkNoGroup();
     const tacc::EasgdSettings settings = tacc::checkEasgdConfig(config);
     auto packed = std::make_unique<tacc::PackedTensors>(std::span(counts, static_cast<std::size_t>(tensors)));
     comm->waitForStreams();
@@ -223,7 +209,7 @@ taccResult_t taccAllReduceUpdate(const float* gradients, float* weights, float* 
                                  float learningRate, float momentum, taccComm_t comm) {
   return guardOfAll("taccAllReduceUpdate", comm, [&] {
     const Entry entry(comm);
-    checkNoGroup();
+    tacc::checkNoGroup();
     checkNumbers(*comm, "weights", weights, count);
     checkApart(*comm, "gradients", gradients, weights, count);
     if (velocity != nullptr) {

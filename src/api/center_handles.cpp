@@ -2,33 +2,25 @@
 
 #include <unistd.h>
 
-#include <mutex>
-#include <unordered_map>
 #include <utility>
 
+#include "api/handle_table.hpp"
 #include "base/error.hpp"
 #include "base/fork.hpp"
 
 namespace tacc {
 namespace {
 
-struct CenterTable {
-  ForkMutex mutex;
-  std::unordered_map<taccCenter_t, std::shared_ptr<taccCenter>> centers;
-};
-
-/// Never destroyed: a center that the program leaves open is served until the process ends.
-CenterTable& centerTable() {
-  static CenterTable* const table = new CenterTable;
+/// A center that the program leaves open is served until the process ends.
+HandleTable<taccCenter>& centerTable() {
+  static auto* const table = new HandleTable<taccCenter>;
   return *table;
 }
 
 std::shared_ptr<taccCenter> findCenter(taccCenter_t handle) {
   if (handle == nullptr) fail(taccInvalidArgument, "center is NULL");
-  CenterTable& table = centerTable();
-  const std::lock_guard lock(table.mutex);
-  const auto found = table.centers.find(handle);
-  if (found == table.centers.end()) {
+  auto found = centerTable().find(handle);
+  if (!found) {
     fail(taccInvalidArgument,
          "center {} is not a center, or has been destroyed; it must come from taccCenterCreate or taccCenterConnect",
          static_cast<const void*>(handle));
@@ -39,7 +31,7 @@ std::shared_ptr<taccCenter> findCenter(taccCenter_t handle) {
          "center {} is of process {}, from which this process was forked; a child connects to the center itself",
          static_cast<const void*>(handle), handle->process);
   }
-  return found->second;
+  return found;
 }
 
 }  // namespace
@@ -49,11 +41,7 @@ taccCenter_t makeCenterHandle(std::unique_ptr<Center> center) {
   made->center = std::move(center);
   made->generation = processGeneration();
   made->process = ::getpid();
-  taccCenter_t const handle = made.get();
-  CenterTable& table = centerTable();
-  const std::lock_guard lock(table.mutex);
-  table.centers.emplace(handle, std::move(made));
-  return handle;
+  return centerTable().keep(std::move(made));
 }
 
 CenterCall::CenterCall(taccCenter_t handle) {
@@ -64,10 +52,6 @@ CenterCall::CenterCall(taccCenter_t handle) {
   handle_ = std::move(found);
 }
 
-void CenterCall::remove() {
-  CenterTable& table = centerTable();
-  const std::lock_guard lock(table.mutex);
-  table.centers.erase(handle_.get());
-}
+void CenterCall::remove() { centerTable().remove(handle_.get()); }
 
 }  // namespace tacc

@@ -1,36 +1,17 @@
 #include "api/easgd_handle.hpp"
 
-#include <mutex>
-#include <unordered_map>
 #include <utility>
 
+#include "api/handle_table.hpp"
 #include "base/error.hpp"
-#include "base/fork.hpp"
 #include "transports/library_memory.hpp"
 
 namespace tacc {
 namespace {
 
-struct Table {
-  ForkMutex mutex;
-  std::unordered_map<taccEasgd_t, std::shared_ptr<taccEasgd>> sessions;
-};
-
-/// Never destroyed, as programs may still call while the process ends.
-Table& table() {
-  static Table* const made = new Table;
+HandleTable<taccEasgd>& table() {
+  static auto* const made = new HandleTable<taccEasgd>;
   return *made;
-}
-
-using Entries = std::unordered_map<taccEasgd_t, std::shared_ptr<taccEasgd>>;
-
-/// With the table locked.
-Entries::iterator findEasgd(taccEasgd_t handle) {
-  if (handle == nullptr) fail(taccInvalidArgument, "easgd is NULL");
-  const auto found = table().sessions.find(handle);
-  if (found == table().sessions.end()) fail(taccInvalidArgument, "easgd is not from taccEasgdCreate, or was destroyed");
-  if (found->second->comm().life.load() == Life::inherited) failOnHandle(&found->second->comm());
-  return found;
 }
 
 }  // namespace
@@ -81,19 +62,20 @@ PackedTensors::~PackedTensors() {
   freeLibraryMemory(weights_);
 }
 
-taccEasgd_t keepEasgd(std::shared_ptr<taccEasgd> made) {
-  const std::lock_guard lock(table().mutex);
-  return table().sessions.emplace(made.get(), made).first->first;
-}
+taccEasgd_t keepEasgd(std::shared_ptr<taccEasgd> made) { return table().keep(std::move(made)); }
 
 std::shared_ptr<taccEasgd> requireEasgd(taccEasgd_t handle) {
-  const std::lock_guard lock(table().mutex);
-  return findEasgd(handle)->second;
+  if (handle == nullptr) fail(taccInvalidArgument, "easgd is NULL");
+  auto found = table().find(handle);
+  if (!found) fail(taccInvalidArgument, "easgd is not from taccEasgdCreate, or was destroyed");
+  if (found->comm().life.load() == Life::inherited) failOnHandle(&found->comm());
+  return found;
 }
 
 std::shared_ptr<taccEasgd> removeEasgd(taccEasgd_t handle) {
-  const std::lock_guard lock(table().mutex);
-  return std::move(table().sessions.extract(findEasgd(handle)).mapped());
+  auto found = requireEasgd(handle);
+  table().remove(handle);
+  return found;
 }
 
 }  // namespace tacc

@@ -216,6 +216,10 @@ void recordCreation(taccComm* parent, const char* function, std::unique_ptr<Crea
       {parent != nullptr ? CommReference(parent) : CommReference(), StreamPointer(), std::move(unit)});
 }
 
+void checkNoGroup() {
+  if (groupIsOpen()) fail(taccInvalidUsage, "a group is open in this thread; end the group first");
+}
+
 void checkNotInGroup(const taccComm& comm) {
   checkNotUsed(std::any_of(openGroup.calls.begin(), openGroup.calls.end(),
                            [&](const Recorded& call) { return call.comm.get() == &comm; }),

@@ -35,6 +35,9 @@ void recordUnit(taccComm& comm, StreamPointer stream, Unit unit);
 /// Records the making of a communicator, by a split of `parent` or, without one, by joining.
 void recordCreation(taccComm* parent, const char* function, std::unique_ptr<Creation> creation);
 
+/// Fails while this thread has an open group.
+void checkNoGroup();
+
 /// Fail when the open group has recorded calls that need it.
 void checkNotInGroup(const taccComm& comm);
 void checkNotInGroup(const StreamPointer& stream);
