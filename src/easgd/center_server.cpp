@@ -2,6 +2,7 @@
 
 #include <signal.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <system_error>
@@ -18,8 +19,9 @@ namespace tacc {
 namespace {
 
 constexpr double idleSeconds = 3600;
-/// After trouble of this process's own, such as no descriptor for another worker.
+/// After trouble of this process's own.
 constexpr std::chrono::milliseconds troublePause(20);
+constexpr double receptionRest = 0.05;
 
 std::vector<Listener> listen(const UniqueIdContents& id) {
   auto listeners = listenFor(id);
@@ -80,17 +82,29 @@ void CenterServer::run() noexcept {
       turn();
     } catch (const std::exception& error) {
       if (stop_.raised()) return;
-      if (std::exchange(lastTrouble_, error.what()) != error.what())
-        log(LogLevel::warn, noRank, "serving the center's workers: {}", error.what());
+      noteTrouble(error);
       std::this_thread::sleep_for(troublePause);
     }
+  }
+}
+
+void CenterServer::noteTrouble(const std::exception& error) noexcept {
+  try {
+    if (std::exchange(lastTrouble_, error.what()) != error.what())
+      log(LogLevel::warn, noRank, "serving the center's workers: {}", error.what());
+  } catch (const std::exception&) {
+    // There is no memory to say so.
   }
 }
 
 void CenterServer::turn() {
   std::vector<pollfd> sockets;
   Deadline next(idleSeconds);
-  reception_.addDescriptors(sockets, next);
+  const bool receives = receptionRests_.passed();
+  if (receives)
+    reception_.addDescriptors(sockets, next);
+  else
+    next = std::min(next, receptionRests_);
   const std::size_t strangers = sockets.size();
   for (const CenterSession& session : sessions_) {
     sockets.push_back(session.descriptor());
@@ -100,7 +114,17 @@ void CenterServer::turn() {
   auto socket = sockets.begin() + static_cast<std::ptrdiff_t>(strangers);
   for (CenterSession& session : sessions_) session.progress((socket++)->revents);
   sessions_.remove_if([](const CenterSession& session) { return session.isOver(); });
-  reception_.serve(std::span(sockets).first(strangers), [this](Guest& guest) { admit(guest); });
+  if (receives) receive(std::span(sockets).first(strangers));
+}
+
+/// Trouble in it, such as that there is no descriptor for another worker, does not hold up those that are here.
+void CenterServer::receive(std::span<const pollfd> sockets) {
+  try {
+    reception_.serve(sockets, [this](Guest& guest) { admit(guest); });
+  } catch (const std::exception& error) {
+    noteTrouble(error);
+    receptionRests_ = Deadline(receptionRest);
+  }
 }
 
 void CenterServer::admit(Guest& guest) {

@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <list>
-#include <memory>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -26,7 +27,9 @@ class CenterServer {
  private:
   void run() noexcept;
   void turn();
+  void receive(std::span<const pollfd> sockets);
   void admit(Guest& guest);
+  void noteTrouble(const std::exception& error) noexcept;
   void sayFarewell() noexcept;
 
   CenterMemory& memory_;
@@ -35,6 +38,7 @@ class CenterServer {
   double timeout_;
   std::uint32_t visitors_ = 0;
   std::list<CenterSession> sessions_;
+  Deadline receptionRests_{0};  // after trouble of this process's own, such as no descriptor for another worker
   std::string lastTrouble_;
   Interrupt stop_{0};
   std::thread thread_;

@@ -272,6 +272,34 @@ TEST(CenterStranger, ACenterOfOneHostOpensNoPort) {
   EXPECT_THAT(weights, testing::Each(2.0f));
 }
 
+/// There is no descriptor for another worker: those that are connected are served as fast as ever, and the next one
+/// gets in when one leaves.
+TEST(CenterStranger, ALackOfDescriptorsDoesNotHoldUpWhoIsConnected) {
+  const test::Keeper keeper(count, {.timeout = patience}, [] {
+    const auto most = static_cast<rlim_t>(test::countOpenDescriptors() + 24);
+    const rlimit limit{most, most};
+    EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  });
+  const auto own = connectBy(Way::tcp, keeper.id(), count);
+  std::vector<std::unique_ptr<Center>> others;
+  for (bool isFull = false; !isFull && others.size() < 100;) {
+    try {
+      others.push_back(connectBy(Way::tcp, keeper.id(), count, 1));
+    } catch (const Error& error) {
+      EXPECT_EQ(error.result(), taccTimeout) << error.what();
+      isFull = true;
+    }
+  }
+  ASSERT_LT(others.size(), 30u);
+  const FileDescriptor waiting = connectAsStranger(keeper.id(), true);
+  std::vector<float> weights(count, 1.0f);
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < 1000; ++i) exchange(*own, weights, 0.5f);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
+  others.resize(others.size() / 2);
+  exchange(*connectBy(Way::tcp, keeper.id(), count), weights, 0.5f);
+}
+
 TEST(CenterStranger, ComingAndGoingLeavesNoDescriptors) {
   keep();
   const int before = test::countOpenDescriptors();
