@@ -13,7 +13,7 @@ constexpr int timesOfLinks = 8, skippedOfLinks = 1;
 /// period, and an exploration of two windows.
 constexpr int periodOfLinks = 50 - timesOfLinks / 2 - 2 * timesOfLinks * (skippedOfLinks + 1);
 /// Means of fewer short calls differ by a fifth; the first four connect, and run beside the calls before them.
-constexpr int countedOfShort = 16, skippedOfShort = 4;
+constexpr int countedOfShort = 12, skippedOfShort = 4;
 
 /// What the model promises and what few trials tell is right within that; measurements are within the lesser one.
 constexpr double modelError = 1.5, measuredError = 1.25;
@@ -121,8 +121,9 @@ DynamicChoice::Event DynamicChoice::judgeLinks(double measured, const Propose& p
 DynamicChoice::Event DynamicChoice::review(Reason reason, double measured, double expected) {
   std::ranges::stable_sort(others_, {}, &Known::seconds);
   std::vector<int> options;
-  for (std::size_t i = 0; i < std::min(finalists, others_.size()); ++i) options.push_back(others_[i].option);
-  if (!isShort()) options = {settled_.option, model_, options.front()};
+  for (const Known& other : others_)
+    if (options.size() < finalists && other.seconds <= modelError * settled_.seconds) options.push_back(other.option);
+  if (!isShort()) options.insert(options.begin(), {settled_.option, model_});
   return explore(reason, measured, expected, options);
 }
 

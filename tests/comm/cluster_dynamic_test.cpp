@@ -124,7 +124,7 @@ TEST_F(ClusterDynamic, ShortCallsTryRivalsAndStayRight) {
     const int ranks = static_cast<int>(hosts.size());
     runOnHosts(cluster, hosts, [&](taccComm_t comm, int rank) {
       std::vector<std::string> names;
-      for (int repetition = 0; repetition < 400; ++repetition) {
+      for (int repetition = 0; repetition < 300; ++repetition) {
         std::vector<Trial> trials;
         for (const Collective collective : {Collective::allReduce, Collective::allGather, Collective::reduceScatter,
                                             Collective::broadcast, Collective::reduce})
