@@ -109,12 +109,12 @@ class NetworkTransport {
   /// one is none of the other. Posted memory stays in place until cancelReceives() or the destructor has returned.
   /// `silenceSeconds` as in NetworkOptions: what is longest counts.
   virtual std::unique_ptr<NetworkTransport> openChannel(std::uint32_t /*number*/, int /*rank*/,
-                                                        std::vector<int> /*ranks*/, double /*silenceSeconds*/) {
+                                                        const std::vector<int>& /*ranks*/, double /*silenceSeconds*/) {
     return nullptr;
   }
   /// `wake` is called, in any thread, when another transport's progress() has brought something for this one, which may
   /// be asleep. It must not call a transport. To be set before anything is sent.
-  virtual void onNews(std::function<void()> /*wake*/) {}
+  virtual void onNews(const std::function<void()>& /*wake*/) {}
 
   /// Whether it can be destroyed when connections have broken, without harm to the process.
   virtual bool closesBrokenConnections() const { return hasFabric(); }

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -121,12 +122,12 @@ void TcpLink::abandon(TcpChannel& channel) noexcept {
   for (const int rank : channel.ranks) {
     Peer& peer = at(rank);
     const bool holdsBack = peer.inbox.close(channel);
-    if (!peer.stream.abandon(channel)) lose(rank, ENOMEM);
+    if (!peer.stream.abandon(channel)) loseForMemory(rank);
     if (!holdsBack || peer.state != State::open) continue;
     try {
       sendNow(rank, {channel.number, false});
     } catch (...) {
-      lose(rank, ENOMEM);  // or the other rank would wait for ever
+      loseForMemory(rank);  // or the other rank would wait for ever
     }
   }
 }
@@ -291,7 +292,7 @@ bool TcpLink::onStream(int rank, std::uint32_t events) {
       lose(rank, EPROTO);
       return true;
     } catch (...) {
-      lose(rank, ENOMEM);  // what came next would be taken for what is missing
+      loseForMemory(rank);  // what came next would be taken for what is missing
       throw;
     }
     tellPauses(peer);
@@ -321,6 +322,11 @@ void TcpLink::lose(int rank, int error) noexcept {
   }
 }
 
+void TcpLink::loseForMemory(int rank) noexcept {
+  at(rank).loss = Loss::noMemory;
+  lose(rank, ENOMEM);
+}
+
 void TcpLink::throwErrorOf(const TcpChannel& channel) const {
   if (channel.error) throw Error(*channel.error);
   if (channel.lost >= 0) failLost(channel, channel.lost);
@@ -335,6 +341,9 @@ void TcpLink::failLost(const TcpChannel& channel, int rank) const {
     case Loss::forged:
       fail(taccRemoteError, "rank {} got bytes on its connection to rank {} that this rank did not send there: {}", own,
            other, peer.problem);
+    case Loss::noMemory:
+      // At once, and not as an Error of the other rank: that one waits to hear why its connection broke.
+      throw std::bad_alloc();
     case Loss::ended:
       break;
   }

@@ -72,7 +72,12 @@ class TcpLink {
     open,
     lost,
   };
-  enum class Loss : std::uint8_t { ended, unreachable, forged };
+  enum class Loss : std::uint8_t {
+    ended,
+    unreachable,
+    forged,
+    noMemory,  // here; the other rank may be well
+  };
   struct Peer {
     explicit Peer(int peer) : inbox(peer) {}
 
@@ -106,6 +111,7 @@ class TcpLink {
   void acknowledgeInTime(bool moved);
   void checkDeadlines();
   void lose(int rank, int error) noexcept;
+  void loseForMemory(int rank) noexcept;
   void throwErrorOf(const TcpChannel& channel) const;
   [[noreturn]] void failLost(const TcpChannel& channel, int rank) const;
   void wakeAll() noexcept;

@@ -57,7 +57,7 @@ class TcpTransport final : public NetworkTransport {
     const auto lock = link_->lock();
     return link_->nextChannel(own(ranks));
   }
-  std::unique_ptr<NetworkTransport> openChannel(std::uint32_t number, int rank, std::vector<int> ranks,
+  std::unique_ptr<NetworkTransport> openChannel(std::uint32_t number, int rank, const std::vector<int>& ranks,
                                                 double silenceSeconds) override {
     const auto lock = link_->lock();
     std::vector<int> members = own(ranks);
@@ -67,9 +67,9 @@ class TcpTransport final : public NetworkTransport {
     link_->tolerateSilence(silenceSeconds);
     return std::make_unique<TcpTransport>(link_, made);
   }
-  void onNews(std::function<void()> wake) override {
+  void onNews(const std::function<void()>& wake) override {
     const auto lock = link_->lock();
-    channel_.wake = std::move(wake);
+    channel_.wake = wake;
   }
 
  private:
