@@ -10,7 +10,7 @@ namespace tacc::train {
 namespace {
 
 constexpr double panelWidth = 360, panelHeight = 250;
-constexpr double left = 70, top = 70, between = 80, below = 66, legendWidth = 220, legendLine = 20;
+constexpr double left = 70, top = 70, between = 80, below = 66, legendWidth = 240, legendLine = 20;
 constexpr double margin = 0.04;  // of a scale, beyond what is shown on it
 
 std::string escaped(const std::string& text) {

@@ -61,6 +61,22 @@ TEST_F(Program, TrainsOnForkedRanksAndDraws) {
   EXPECT_THAT(read("train.svg"), testing::EndsWith("</svg>\n"));
 }
 
+TEST_F(Program, RunsEveryModeWithEveryTau) {
+  const Ran ran =
+      run("--mode all --tau 1,3 --ranks 2 --model softmax --images 300 --side 8 --epochs 2 --svg " + file("all.svg"));
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  const std::string svg = read("all.svg");
+  for (const char* mode : {"serial", "allreduce", "allreduce-fused"}) {
+    EXPECT_EQ(accuracies(ran.output, mode).size(), 2U) << ran.output;
+    EXPECT_THAT(svg, HasSubstr(">" + std::string(mode) + "<"));
+  }
+  for (const char* mode : {"original", "async", "hogwild", "sync1", "sync2", "sync3", "decentralized",
+                           "decentralized-stale", "hierarchical"}) {
+    EXPECT_EQ(accuracies(ran.output, mode).size(), 4U) << mode << "\n" << ran.output;
+    for (const char* tau : {", tau 1<", ", tau 3<"}) EXPECT_THAT(svg, HasSubstr(">" + std::string(mode) + tau));
+  }
+}
+
 TEST_F(Program, SaysTheSameWithTheSameSeed) {
   const std::string arguments = quick + "--mode serial --model softmax --ranks 1 --seed ";
   const std::vector<double> once = accuracies(run(arguments + "5").output, "serial");
@@ -90,6 +106,7 @@ TEST_F(Program, SaysWhatIsWrong) {
   expectError("--model alexnet", 2, "--model");
   expectError("--side 10", 2, "--side is 10; it has to be a multiple of 4 from 8 to 64");
   expectError("--tau 0", 2, "--tau");
+  expectError(quick + "--mode hierarchical --group trio --ranks 1", 1, "unknown group \"trio\"; there are host, numa");
   expectError("--momentum 1", 2, "--momentum");
   expectError("--data " + file("nothing"), 1, "tacc_train: cannot read " + file("nothing"));
   expectError("--images 100 --ranks 4 --batch 32", 1,
