@@ -23,11 +23,12 @@ struct EasgdOptions {
   std::string jsonFile;
 };
 
-/// One mode and period; milliseconds are medians over the repetitions, by the clock of rank 0 between two barriers.
+/// One mode and period; milliseconds are medians over the repetitions.
 struct EasgdResult {
   std::string mode;
   int period;
-  double exchange;     // alone
+  double exchange;  // alone, by the clock of rank 0 between two barriers
+  // Of the rank that is the slowest in each:
   double step;         // the mean of `period` steps, of which one exchanges
   double waitShare;    // of a step, that the program waits for exchanges
   double hiddenShare;  // of the exchanges
