@@ -5,11 +5,11 @@
  * and alpha = eta * rho (Zhang, Choromanska, LeCun: "Deep learning with Elastic Averaging SGD", 2015; You, Buluc,
  * Demmel: "Scaling Deep Learning on GPU and Knights Landing clusters", SC'17, equations 1 to 6):
  *
- *   a step                       x' = x - eta g                                with momentum  v' = mu v - eta g
- *                                                                                             x' = x + v'
- *   a step with an exchange      x' = x - eta g - alpha (x - c)                               x' = x + v' - alpha (x -
- * c) the center, synchronous      c' = c + alpha sum over ranks of (x - c) the center, asynchronous     c' = c + alpha
- * (x - c)                        for each rank as it comes
+ *   a step                      x' = x - eta g
+ *   with momentum               v' = mu v - eta g,  x' = x + v'
+ *   a step with an exchange     the same, less alpha (x - c)
+ *   the center, synchronous     c' = c + alpha sum over ranks of (x - c)
+ *   the center, asynchronous    c' = c + alpha (x - c), for each rank as it comes
  *
  * Every tau-th step exchanges (tau: `period`). All of it is float32. docs/easgd.md says which mode is for what.
  *
@@ -173,8 +173,8 @@ TACC_API taccResult_t taccEasgdDestroy(taccEasgd_t easgd);
 /* One pass for synchronous SGD: the mean gradient over all ranks, and each rank's own weights made new while its parts
  * are in the cache:
  *   v' = mu v - eta mean(g),   x' = x + v'        velocity NULL: mu is 0
- * `gradients`, `weights`, `velocity`: `count` numbers each, the first only read. Weights and velocities are equal on all
- * ranks, and stay so bit for bit. Collective; runs in the calling thread. */
+ * `gradients`, `weights`, `velocity`: `count` numbers each, the first only read. Weights and velocities are equal on
+ * all ranks, and stay so bit for bit. Collective; runs in the calling thread. */
 TACC_API taccResult_t taccAllReduceUpdate(const float* gradients, float* weights, float* velocity, size_t count,
                                           float learningRate, float momentum, taccComm_t comm);
 
