@@ -13,7 +13,9 @@ constexpr double answerSeconds = 1;   // for one that takes part to know who lea
 constexpr double connectSeconds = 3;  // three lost packets in a row; then it is called on again
 constexpr double callAgainSeconds = 0.1;
 constexpr double leaderSilence = 2;  // it says something every 0.3 s
-constexpr double doneSeconds = 2;    // for the others to know the decision too
+/// For the others to know the decision too. Longer than the silence after which they look for somebody who knows it,
+/// where the leader stopped before it had told them all.
+constexpr double doneSeconds = leaderSilence + 1;
 constexpr double helpSeconds = 0.5;
 /// Ranks that are called on at the same time. At first one, for mostly it lives; then more, because each rank of a host
 /// that has gone takes the whole time that a connection may take.

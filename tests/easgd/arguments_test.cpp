@@ -16,6 +16,8 @@
 #include "support/child_process.hpp"
 #include "training.hpp"
 
+extern "C" int easgdHeaderIsC(taccComm_t comm);
+
 namespace tacc::test {
 namespace {
 
@@ -84,6 +86,10 @@ TEST(EasgdArguments, configurationsThatAreWrong) {
     expectSuccess(taccEasgdCreate(&easgd, weights.data(), 10, comm, &original), comm);
     expectSuccess(taccEasgdDestroy(easgd), comm);
   });
+}
+
+TEST(EasgdArguments, theHeaderIsPlainC) {
+  runRanks(RankKind::threads, 1, [&](taccComm_t comm, int) { EXPECT_EQ(easgdHeaderIsC(comm), 0); });
 }
 
 TEST(EasgdArguments, pointersThatAreWrong) {
