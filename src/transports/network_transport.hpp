@@ -81,6 +81,7 @@ class NetworkTransport {
 
   /// True when all that was sent has left this process: a send is done when its data may be changed, and its last bytes
   /// may then still wait here. False: call progress() and ask again. To be called before one stops calling progress().
+  /// Waits for no answer: peers that have what they wanted call nothing any more.
   virtual bool drain() { return true; }
 
   /// A descriptor for poll() that is readable when progress() has something to do, once arm() has returned true; -1:

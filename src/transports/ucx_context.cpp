@@ -112,7 +112,7 @@ UcxContext::UcxContext(const NetworkOptions& options) : hasFabric_(hasInfiniBand
 
   ucp_params_t parameters = {};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_ESTIMATED_NUM_EPS | UCP_PARAM_FIELD_NAME;
-  parameters.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP;
+  parameters.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   parameters.estimated_num_eps = static_cast<std::size_t>(options.ranks);
   parameters.name = "tacc";
   const ucs_status_t status = ucp_init(&parameters, configuration.get(), &context_);

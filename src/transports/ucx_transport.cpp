@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "transports/pair_marks.hpp"
 #include "transports/ucx_context.hpp"
+#include "transports/ucx_drain.hpp"
 
 namespace tacc {
 namespace {
@@ -58,7 +59,7 @@ class UcxTransport final : public NetworkTransport {
   void send(int peer, std::uint32_t tag, const void* data, std::size_t bytes, NetworkRequest& request) override;
   void receive(int peer, std::uint32_t tag, void* data, std::size_t capacity, NetworkRequest& request) override;
   bool progress() override;
-  bool drain() override;
+  bool drain() override { return drain_.isDone(); }
   int descriptor() const override { return descriptor_; }
   bool arm() override;
   /// What goes at once: over TCP a peer's death in a message by rendezvous may end the process (docs/transports.md).
@@ -94,7 +95,7 @@ class UcxTransport final : public NetworkTransport {
   bool somePeerFailed_ = false;
   std::optional<Error> error_;  // the first; found in a callback, which must not throw
   ucp_worker_h worker_ = nullptr;
-  ucs_status_ptr_t flush_ = nullptr;  // under way, of drain()
+  UcxDrain drain_;
   int descriptor_ = -1;
 };
 
@@ -113,9 +114,11 @@ UcxTransport::UcxTransport(const NetworkOptions& options)
   if (status != UCS_OK)
     fail(taccSystemError, "rank {}: UCX cannot make a worker: {}", rank_, ucs_status_string(status));
   status = ucp_worker_get_efd(worker_, &descriptor_);
+  if (status == UCS_OK) status = drain_.start(worker_);
   if (status != UCS_OK) {
     ucp_worker_destroy(worker_);
-    fail(taccSystemError, "rank {}: UCX has no descriptor to sleep on: {}", rank_, ucs_status_string(status));
+    fail(taccSystemError, "rank {}: UCX has no descriptor to sleep on, or no active messages: {}", rank_,
+         ucs_status_string(status));
   }
 }
 
@@ -148,7 +151,7 @@ UcxTransport::~UcxTransport() {
     for (ucs_status_ptr_t request : requests) ucp_request_free(request);
     requests.clear();
   };
-  keep(std::exchange(flush_, nullptr));
+  keep(drain_.release());
   // A send is done when UCX has a copy. Whoever waits for that message still wants it.
   if (!error_ && !somePeerFailed_) keep(ucp_worker_flush_nbx(worker_, &none));
   waitForAll();
@@ -185,6 +188,7 @@ std::vector<std::byte> UcxTransport::address() const {
 
 void UcxTransport::setPeers(std::vector<std::vector<std::byte>> addresses) {
   peers_.resize(addresses.size());  // and never again: UCX has pointers to them
+  drain_.setPeers(addresses.size());
   for (std::size_t i = 0; i < addresses.size(); ++i) {
     const std::vector<std::byte>& address = addresses[i];
     if (address.size() <= addressFront) fail(taccRemoteError, "rank {}: rank {} has sent no UCX address", rank_, i);
@@ -303,6 +307,7 @@ void UcxTransport::noteFailedPeers() {
 
 void UcxTransport::send(int peer, std::uint32_t tag, const void* data, std::size_t bytes, NetworkRequest& request) {
   Operation& operation = begin(peer, tag, 0, request);
+  drain_.add(static_cast<std::size_t>(peer), peers_[static_cast<std::size_t>(peer)].endpoint);
   ucp_request_param_t parameters = {};
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
                             UCP_OP_ATTR_FIELD_MEMORY_TYPE;
@@ -338,20 +343,6 @@ bool UcxTransport::progress() {
   if (somePeerFailed_) noteFailedPeers();
   if (error_) throwError();
   return moved;
-}
-
-bool UcxTransport::drain() {
-  if (flush_ == nullptr) {
-    const ucp_request_param_t none = {};
-    flush_ = ucp_worker_flush_nbx(worker_, &none);
-    if (!UCS_PTR_IS_PTR(flush_)) {
-      flush_ = nullptr;
-      return true;  // an Error of a connection is found by whoever waits for its messages
-    }
-  }
-  if (ucp_request_check_status(flush_) == UCS_INPROGRESS) return false;
-  ucp_request_free(std::exchange(flush_, nullptr));
-  return true;
 }
 
 bool UcxTransport::arm() {

@@ -197,6 +197,72 @@ TEST_P(NetworkTransports, SeveralTransportsOfOneProcessDoNotMix) {
   });
 }
 
+/// Calls progress() until the transport has nothing left to send. Throws after longestWait.
+void leave(NetworkTransport& transport) {
+  const auto start = std::chrono::steady_clock::now();
+  while (!transport.drain()) {
+    if (std::chrono::steady_clock::now() - start > longestWait) throw Error(taccTimeout, "drain() waits for ever");
+    transport.progress();
+  }
+}
+
+/// More than the kernel keeps for a connection, to a rank that reads late: the sender has left when it reads the end.
+TEST_P(NetworkTransports, DeliversAllThatADrainedSenderHasLeft) {
+  runTeam(2, [](const NetworkMember& member) {
+    const std::unique_ptr<NetworkTransport> transport = member.connect(GetParam());
+    greet(*transport, member, 1000);
+    constexpr std::uint32_t rounds = 8, pieces = 60;
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+      const std::size_t bytes = std::min<std::size_t>(transport->pieceBytes(), 150'000 + 12'345 * round);
+      std::vector<std::byte> data = patternOf(pieces * bytes, member.rank() == 0 ? round : 999);
+      std::vector<NetworkRequest> requests(pieces);
+      for (std::uint32_t i = 0; i < pieces; ++i) {
+        if (member.rank() == 0)
+          transport->send(1, i, data.data() + i * bytes, bytes, requests[i]);
+        else
+          transport->receive(0, i, data.data() + i * bytes, bytes, requests[i]);
+      }
+      for (int turn = 0; member.rank() == 1 && turn < 300; ++turn) {
+        transport->progress();
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+      }
+      complete(*transport, requests);
+      if (member.rank() == 0) leave(*transport);
+      if (member.rank() == 1 && data != patternOf(data.size(), round)) return false;
+      member.meet();
+    }
+    return true;
+  });
+}
+
+/// A rank that has what it wanted makes no progress any more, and nobody who leaves may wait for it: whoever connected
+/// first, and also where the other one connects when the message is already there.
+TEST_P(NetworkTransports, DrainsWithoutItsPeers) {
+  for (const int first : {0, 1}) {
+    runTeam(2, [first](const NetworkMember& member) {
+      const std::unique_ptr<NetworkTransport> transport = member.connect(GetParam());
+      const int peer = 1 - member.rank();
+      int out = member.rank(), in = -1;
+      NetworkRequest sent, received;
+      if (member.rank() == first) {
+        transport->send(peer, 7, &out, sizeof out, sent);
+        complete(*transport, sent);
+        leave(*transport);
+        member.meet();  // the message has gone
+        member.meet();  // the other one has it, and has left
+      } else {
+        member.meet(*transport);
+        transport->receive(peer, 7, &in, sizeof in, received);
+        complete(*transport, received);
+        leave(*transport);
+        member.meet();
+      }
+      member.meet(*transport);
+      return member.rank() == first || in == peer;
+    });
+  }
+}
+
 /// A call that failed has left messages under way, and its caller has taken their memory back. Closing must not read
 /// it, also when the peer is only reached then.
 TEST_P(NetworkTransports, ClosesWithoutTheMemoryOfUnfinishedMessages) {
