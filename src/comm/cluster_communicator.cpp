@@ -8,6 +8,7 @@
 #include "base/exceptions.hpp"
 #include "base/log.hpp"
 #include "base/types.hpp"
+#include "comm/call_signature.hpp"
 #include "comm/cluster_machine.hpp"
 #include "comm/converted_call.hpp"
 #include "comm/unique_id.hpp"
@@ -135,11 +136,6 @@ void ClusterCommunicator::runCollective(const Call& call) {
   }
   const std::string_view way = steered(call.collective, callBytes_);
   return way.empty() || way == directWay ? runDirect(call) : runFlat(call);
-}
-
-std::uint64_t ClusterCommunicator::signatureOf(const Call& call) const {
-  const int op = call.factor != nullptr ? preMulSumCode : static_cast<int>(call.op);
-  return makeSignature(call.collective, call.type, op, call.root, call.count);
 }
 
 void ClusterCommunicator::exchangeNow(std::span<const PointToPoint> operations) {

@@ -138,7 +138,6 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::size_t bytesBetween(Collective collective, std::size_t bytes) const noexcept;
   bool goesInLanes(std::size_t bytes) const noexcept;
   bool isAlone() const noexcept { return node_ == nullptr; }
-  std::uint64_t signatureOf(const Call& call) const;
   std::string describeCurrent() const;
   /// Tells all ranks of the exception that is being handled, and throws it as an Error.
   [[noreturn]] void reportFailure();

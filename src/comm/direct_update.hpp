@@ -9,6 +9,7 @@
 namespace tacc {
 
 struct DirectUpdate {
+  int code = 0;                   // of engine/signature.hpp
   float* numbers = nullptr;       // this rank's, that are made new
   const float* inputs = nullptr;  // this rank's, that are only read; null on all ranks: there are none
   std::size_t count = 0;          // of each

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "comm/call_signature.hpp"
 #include "comm/communicator.hpp"
 #include "comm/direct_update.hpp"
 #include "comm/flight_recorder.hpp"
 #include "comm/muster.hpp"
-#include "engine/signature.hpp"
 #include "selection/tuning.hpp"
 
 namespace tacc {
@@ -30,8 +30,7 @@ struct CallWay {
 class JoinedCommunicator : public Communicator {
  public:
   void run(const Call& call) final {
-    recorder_.begin(makeSignature(call.collective, call.type, call.factor != nullptr ? preMulSumCode : call.op,
-                                  call.root, call.count));
+    recorder_.begin(signatureOf(call));
     try {
       runNow(call);
     } catch (const Error& error) {
@@ -41,7 +40,7 @@ class JoinedCommunicator : public Communicator {
     recorder_.end();
   }
   bool updateDirectly(const DirectUpdate& update) final {
-    recorder_.begin(makeSignature(Collective::allReduce, taccFloat32, taccSum, 0, update.count));
+    recorder_.begin(signatureOf(update));
     try {
       const bool done = updateNow(update);
       recorder_.end();

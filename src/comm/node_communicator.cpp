@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/exceptions.hpp"
 #include "base/types.hpp"
+#include "comm/call_signature.hpp"
 #include "comm/converted_call.hpp"
 #include "comm/settings.hpp"
 #include "comm/streamed_sum.hpp"
@@ -37,7 +38,7 @@ class Stopwatch {
 };
 
 ReduceKernel kernelFor(const Call& call) {
-  return reduceKernel(call.type, call.op == taccAvg || call.op == preMulSum ? taccSum : call.op);
+  return reduceKernel(call.type, call.op == taccAvg || call.op >= firstSumCode ? taccSum : call.op);
 }
 
 }  // namespace
@@ -149,8 +150,7 @@ bool NodeCommunicator::runFlat(const Call& call, const CallShape& shape) {
                 .reduce = kernelFor(call),
                 .divisor = call.op == taccAvg ? ranks() : 1,
                 .stream = false};
-  exchange_.begin(makeSignature(call.collective, call.type, call.op, call.root, call.count), posted,
-                  isRooted(call.collective));
+  exchange_.begin(signatureOf(call), posted, isRooted(call.collective));
   if (measured) {
     flat.stream = flatManners_.choose(call.collective, MannerKind::flat, posted).streamSlots;
     if (flatManners_.wantsTime()) {
@@ -167,7 +167,7 @@ bool NodeCommunicator::runFlat(const Call& call, const CallShape& shape) {
 }
 
 void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
-  exchange_.begin(makeSignature(call.collective, call.type, call.op, call.root, call.count), linePayload);
+  exchange_.begin(signatureOf(call), linePayload);
   const auto buffersOf = [&call, this](int peer) { return usedBuffers(call, peer, ranks()); };
   auto [facts, slowest] = buffers_.run(buffersOf(rank()), buffersOf, lastSeconds_, callBuffers_);
   plannedManners_.record(slowest);

@@ -1,10 +1,10 @@
 #include <vector>
 
 #include "base/types.hpp"
+#include "comm/call_signature.hpp"
 #include "comm/direct_update.hpp"
 #include "comm/node_communicator.hpp"
 #include "engine/partition.hpp"
-#include "engine/signature.hpp"
 
 namespace tacc {
 
@@ -22,7 +22,7 @@ bool NodeCommunicator::updateNow(const DirectUpdate& update) {
 }
 
 bool NodeCommunicator::runDirectly(const DirectUpdate& update) {
-  const std::uint64_t signature = makeSignature(Collective::allReduce, taccFloat32, taccSum, 0, update.count);
+  const std::uint64_t signature = signatureOf(update);
   exchange_.begin(signature, linePayload);
   const std::size_t bytes = update.count * sizeof(float);
   const bool hasInputs = update.inputs != nullptr;

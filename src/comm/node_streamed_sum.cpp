@@ -18,7 +18,7 @@ void NodeCommunicator::runStreamed(const Call& call) {
   const std::size_t size = sizeOf(call.type);
   const std::size_t piece = std::min(call.count, windowBytes / size);
   std::byte* const window = window_.atLeast(piece * size);
-  Call part{Collective::allReduce, window, window, 0, call.type, call.op};
+  Call part{Collective::allReduce, window, window, 0, call.type, static_cast<taccRedOp_t>(call.streamed->code)};
   std::size_t first = 0;
   do {
     part.count = std::min(piece, call.count - first);

@@ -7,6 +7,7 @@
 #include "comm/direct_update.hpp"
 #include "comm/streamed_sum.hpp"
 #include "easgd/finite.hpp"
+#include "engine/signature.hpp"
 
 namespace tacc {
 
@@ -64,10 +65,11 @@ bool AveragedExchange::exchangeDirectly(const LocalStep& step, float alpha) {
   };
   // Where a rank has a velocity, and where others do not reach its gradient, it takes its step itself.
   const bool takesStep = step.gradient != nullptr && step.velocity == nullptr;
-  if (takesStep && parts_.communicator.updateDirectly({parts_.weights, step.gradient, parts_.count, update}))
+  if (takesStep &&
+      parts_.communicator.updateDirectly({exchangeCode, parts_.weights, step.gradient, parts_.count, update}))
     return isInParts_ = true;
   theirs.velocity = nullptr;
-  if (!parts_.communicator.updateDirectly({parts_.weights, nullptr, parts_.count, update})) return false;
+  if (!parts_.communicator.updateDirectly({exchangeCode, parts_.weights, nullptr, parts_.count, update})) return false;
   if (step.gradient != nullptr) stepAlone(step, parts_.count);
   return isInParts_ = true;
 }
@@ -94,7 +96,7 @@ void AveragedExchange::sum(Communicator& communicator, float alpha, const Pull& 
   const auto take = [&](std::size_t first, std::size_t count, const void* sums) {
     wire_.add(center_.data() + first, sums, 0, count);
   };
-  const StreamedSum streamed{make, take};
+  const StreamedSum streamed{exchangeCode, make, take};
   communicator.run({.collective = Collective::allReduce,
                     .count = parts_.count,
                     .type = wire_.type(),

@@ -5,6 +5,7 @@
 
 #include "comm/direct_update.hpp"
 #include "comm/streamed_sum.hpp"
+#include "engine/signature.hpp"
 
 namespace tacc {
 namespace {
@@ -27,7 +28,7 @@ bool updateDirectlyByMean(Communicator& communicator, const LocalStep& step, std
         copyBytes(others.data(), static_cast<int>(others.size()), weights[own] + at, tile * sizeof(float), true);
     });
   };
-  return communicator.updateDirectly({step.weights, step.gradient, count, update});
+  return communicator.updateDirectly({updateCode, step.weights, step.gradient, count, update});
 }
 
 }  // namespace
@@ -37,6 +38,7 @@ void allReduceUpdate(Communicator& communicator, const LocalStep& step, std::siz
   // Without a velocity, which each rank would have to make new, one rank's step serves all whose memory it reaches.
   if (step.velocity == nullptr && updateDirectlyByMean(communicator, step, count, rate)) return;
   const StreamedSum streamed{
+      updateCode,
       [&](std::size_t first, std::size_t n, void* to) { std::memcpy(to, step.gradient + first, n * sizeof(float)); },
       [&](std::size_t first, std::size_t n, const void* sums) {
         step.applyWith(first, n, nullptr, static_cast<const float*>(sums), rate);

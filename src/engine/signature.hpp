@@ -11,8 +11,11 @@
 
 namespace tacc {
 
-/// An operation number for PreMulSum, beside the five basic ones.
+/// Operation numbers beside the five basic ones, of calls that sum, and are not to be taken for a plain sum.
 inline constexpr int preMulSumCode = 7;
+inline constexpr int updateCode = 8;    // taccAllReduceUpdate
+inline constexpr int exchangeCode = 9;  // of an EASGD exchange
+inline constexpr int firstSumCode = preMulSumCode;
 
 /// The low 36 bits of the count, 16 of the root (of allreduces that are put together: a digest of their sizes), 4 each
 /// of collective, type and operation. Two calls with equal signatures may run together (a count differs from another by

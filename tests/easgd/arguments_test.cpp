@@ -134,6 +134,44 @@ TEST(EasgdArguments, pointersThatAreWrong) {
   });
 }
 
+/// What all ranks sum, each for another reason: whoever takes one for another would spoil weights without a word.
+TEST(EasgdArguments, callsOfOtherRanksThatAreOthers) {
+  const std::vector<std::string> names{"sum", "update", "EASGD exchange"};
+  const auto kinds = {RankKind::threads, RankKind::processes};
+  for (const RankKind kind : kinds) {
+    for (const std::size_t count : {10u, 300'000u}) {
+      for (const bool hasVelocity : {false, true}) {
+        for (std::size_t first = 0; first < names.size(); ++first) {
+          const std::size_t second = (first + 1) % names.size();
+          runRanks(kind, 2, [&](taccComm_t comm, int rank) {
+            std::vector<float> weights(count, 1), gradient(count, 1), velocity(count);
+            taccEasgdConfig_t config = TACC_EASGD_CONFIG_INITIALIZER;
+            config.period = 1;
+            config.momentum = hasVelocity ? 0.9f : 0.0f;
+            taccEasgd_t easgd = nullptr;
+            expectSuccess(taccEasgdCreate(&easgd, weights.data(), count, comm, &config), comm);
+            expectSuccess(taccEasgdStart(easgd), comm);
+            taccResult_t result = taccSuccess;
+            switch (rank == 0 ? first : second) {
+              case 0:
+                result = taccAllReduce(gradient.data(), gradient.data(), count, taccFloat32, taccSum, comm, nullptr);
+                break;
+              case 1:
+                result = taccAllReduceUpdate(gradient.data(), weights.data(), hasVelocity ? velocity.data() : nullptr,
+                                             count, 0.1f, hasVelocity ? 0.9f : 0.0f, comm);
+                break;
+              default:
+                result = taccEasgdStep(easgd, gradient.data());
+            }
+            EXPECT_EQ(result, taccInvalidUsage) << names[first] << " and " << names[second] << " of " << count;
+            EXPECT_THAT(taccGetLastError(comm), AllOf(HasSubstr(", " + names[first]), HasSubstr(", " + names[second])));
+          });
+        }
+      }
+    }
+  }
+}
+
 TEST(EasgdArguments, ranksThatDifferAreTold) {
   runRanks(RankKind::processes, 3, [&](taccComm_t comm, int rank) {
     std::vector<float> weights(100);
