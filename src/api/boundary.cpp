@@ -8,13 +8,21 @@
 #include "api/handles.hpp"
 #include "base/exceptions.hpp"
 #include "base/log.hpp"
+#include "base/per_thread.hpp"
 
 namespace tacc {
 
 namespace {
 
-thread_local std::string threadErrorText;
-thread_local std::string returnedText;  // a copy of a communicator's text, which its other users may change meanwhile
+struct Texts {
+  std::string error;
+  std::string returned;  // a copy of a communicator's text, which its other users may change meanwhile
+};
+PerThread<Texts> texts;
+/// This thread's last error found no memory for its text.
+constinit thread_local bool hasNoText [[gnu::tls_model("initial-exec")]] = false;
+
+constexpr const char* outOfMemory = "out of memory";  // short enough for a string that needs no memory
 
 /// "taccReduce on rank 2 of 4 of \"gradients\""; without the name when the communicator has ended.
 std::string describeCaller(const char* function, taccComm_t comm) {
@@ -84,17 +92,17 @@ Error describe(const std::exception_ptr& exception, const char* function, taccCo
 
 void setLastError(const Error& error, taccComm_t comm) noexcept {
   try {
-    threadErrorText = error.what();
+    hasNoText = true;
+    texts.get().error = error.what();
+    hasNoText = false;
     // In a forked child the mutex may be held by a thread that is not there.
     if (!isHandle(comm) || comm->life.load() == Life::inherited) return;
     const std::lock_guard lock(comm->errorMutex);
     comm->errorText = error.what();
   } catch (const std::bad_alloc&) {
-    // Short enough to need no memory.
-    threadErrorText = "out of memory";
     if (!isHandle(comm)) return;
     const std::lock_guard lock(comm->errorMutex);
-    comm->errorText = "out of memory";
+    comm->errorText = outOfMemory;
   }
 }
 
@@ -111,16 +119,19 @@ taccResult_t recordExceptionOfAll(const char* function, taccComm_t comm) noexcep
 }
 
 const char* lastErrorText(taccComm_t comm) noexcept {
-  if (!isHandle(comm)) return threadErrorText.c_str();
-  if (const Life life = comm->life.load(); !has(life, Needs::alive) && life != Life::notJoined)
-    return threadErrorText.c_str();
-  try {
-    const std::lock_guard lock(comm->errorMutex);
-    returnedText = comm->errorText;
-  } catch (const std::bad_alloc&) {
-    return "out of memory";
+  const Life life = isHandle(comm) ? comm->life.load() : Life::destroyed;
+  if (!has(life, Needs::alive) && life != Life::notJoined) {
+    const Texts* const found = texts.find();
+    return hasNoText ? outOfMemory : found == nullptr ? "" : found->error.c_str();
   }
-  return returnedText.c_str();
+  try {
+    std::string& returned = texts.get().returned;
+    const std::lock_guard lock(comm->errorMutex);
+    returned = comm->errorText;
+    return returned.c_str();
+  } catch (const std::bad_alloc&) {
+    return outOfMemory;
+  }
 }
 
 }  // namespace tacc

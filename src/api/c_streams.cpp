@@ -40,8 +40,7 @@ taccResult_t taccStreamSynchronize(taccStream_t stream) {
 }
 
 taccResult_t taccGroupStart() {
-  tacc::startGroup();
-  return taccSuccess;
+  return guard("taccGroupStart", nullptr, [] { tacc::startGroup(); });
 }
 
 taccResult_t taccGroupEnd() {

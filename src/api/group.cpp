@@ -6,6 +6,7 @@
 #include "api/boundary.hpp"
 #include "api/fusion.hpp"
 #include "base/exceptions.hpp"
+#include "base/per_thread.hpp"
 
 namespace tacc {
 
@@ -27,7 +28,10 @@ struct Group {
   std::vector<CommReference> comms;
 };
 
-thread_local Group openGroup;
+PerThread<Group> groups;
+
+/// What this thread has recorded; a group must be open.
+Group& openGroup() noexcept { return *groups.find(); }
 
 /// A unit and where it runs.
 struct Placed {
@@ -160,27 +164,31 @@ void runGroup(Group group) {
   handOut(group.creations);
 }
 
-void checkNotUsed(bool used, const char* what) {
-  if (used) {
+template <class IsOf>
+void checkNoCall(const IsOf& isOf, const char* what) {
+  if (groupIsOpen() && std::ranges::any_of(openGroup().calls, isOf)) {
     fail(taccInvalidUsage, "the {} has calls in the group that is open in this thread; end the group first", what);
   }
 }
 
 /// For failAll(), which must not fail itself.
 void noteUse(taccComm& comm) {
-  auto& comms = openGroup.comms;
+  auto& comms = openGroup().comms;
   if (std::ranges::none_of(comms, [&](const CommReference& other) { return other.get() == &comm; }))
     comms.emplace_back(&comm);
 }
 
 }  // namespace
 
-void startGroup() noexcept { ++groupDepth; }
+void startGroup() {
+  groups.get();
+  ++groupDepth;
+}
 
 void endGroup() {
   if (groupDepth == 0) fail(taccInvalidUsage, "no group is open in this thread; taccGroupStart opens one");
   if (--groupDepth > 0) return;
-  Group group = std::exchange(openGroup, Group());
+  Group group = std::exchange(openGroup(), Group());
   const std::vector<CommReference> comms = std::move(group.comms);
   if (group.error) {
     if (group.isLoss) failAll(comms, *group.error);
@@ -196,13 +204,14 @@ void endGroup() {
 }
 
 void failGroupWith(const Error& error, bool isLoss) noexcept {
-  if (!openGroup.error) openGroup.error = error;
-  openGroup.isLoss = openGroup.isLoss || isLoss;
+  Group& group = openGroup();
+  if (!group.error) group.error = error;
+  group.isLoss = group.isLoss || isLoss;
 }
 
 void recordUnit(taccComm& comm, StreamPointer stream, Unit unit) {
   noteUse(comm);
-  openGroup.calls.push_back({CommReference(&comm), std::move(stream), std::move(unit)});
+  openGroup().calls.push_back({CommReference(&comm), std::move(stream), std::move(unit)});
 }
 
 void recordCreation(taccComm* parent, const char* function, std::unique_ptr<Creation> creation) {
@@ -211,8 +220,8 @@ void recordCreation(taccComm* parent, const char* function, std::unique_ptr<Crea
   unit.kind = Unit::Kind::creation;
   unit.function = function;
   unit.creation = creation.get();
-  openGroup.creations.push_back(std::move(creation));
-  openGroup.calls.push_back(
+  openGroup().creations.push_back(std::move(creation));
+  openGroup().calls.push_back(
       {parent != nullptr ? CommReference(parent) : CommReference(), StreamPointer(), std::move(unit)});
 }
 
@@ -221,15 +230,11 @@ void checkNoGroup() {
 }
 
 void checkNotInGroup(const taccComm& comm) {
-  checkNotUsed(std::any_of(openGroup.calls.begin(), openGroup.calls.end(),
-                           [&](const Recorded& call) { return call.comm.get() == &comm; }),
-               "communicator");
+  checkNoCall([&](const Recorded& call) { return call.comm.get() == &comm; }, "communicator");
 }
 
 void checkNotInGroup(const StreamPointer& stream) {
-  checkNotUsed(std::any_of(openGroup.calls.begin(), openGroup.calls.end(),
-                           [&](const Recorded& call) { return call.stream == stream; }),
-               "stream");
+  checkNoCall([&](const Recorded& call) { return call.stream == stream; }, "stream");
 }
 
 }  // namespace tacc

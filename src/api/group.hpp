@@ -22,7 +22,8 @@ extern constinit thread_local int groupDepth [[gnu::tls_model("initial-exec")]];
 
 inline bool groupIsOpen() noexcept { return groupDepth > 0; }
 
-void startGroup() noexcept;
+/// Throws std::bad_alloc.
+void startGroup();
 /// Ends one level; the outermost runs what was recorded and throws the first error.
 void endGroup();
 

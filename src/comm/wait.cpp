@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/per_thread.hpp"
 
 namespace tacc {
 namespace {
@@ -93,7 +94,8 @@ Interrupt::Listening::~Listening() {
 }
 
 void waitFor(std::vector<pollfd>& sockets, const Interrupt& interrupt, const Deadline& deadline) {
-  thread_local Bell bell;
+  static PerThread<Bell> bells;
+  Bell& bell = bells.get();
   int ready = 0;
   int code = 0;
   bool hasRung = false;

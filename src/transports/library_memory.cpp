@@ -15,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/fork.hpp"
+#include "base/per_thread.hpp"
 #include "base/undying.hpp"
 #include "transports/adoption.hpp"
 #include "transports/library_registry.hpp"
@@ -133,9 +134,10 @@ std::optional<LibrarySegment> findLibrarySegment(const void* pointer, std::size_
     std::uint64_t generation = 0;
     std::shared_ptr<const LibraryTable> table;
   };
-  static thread_local Cache cache;
   const std::uint64_t current = generation.load(std::memory_order_seq_cst);
   if (current == 0) return std::nullopt;
+  static PerThread<Cache> caches;
+  Cache& cache = caches.get();
   if (cache.generation != current) {
     LibraryRegistry& all = libraryRegistry();
     const std::lock_guard guard(all.mutex);
