@@ -124,11 +124,16 @@ typedef struct {
    * became slow is replaced by another, on all ranks in the same call (docs/dynamic.md): 1 or 0; default 1. A forced
    * algorithm is never replaced. */
   int dynamic;
+  /* 1: partial sums of taccFloat16 and taccBfloat16 travel between hosts as 16 bits and are rounded at each hop, as in
+   * NCCL: half the bytes of taccFloat32. 0: they travel as 32 bits, so that each element is rounded once; results travel
+   * as 16 bits either way, where vectors are long. Equal on all ranks; a reproducible communicator takes no notice.
+   * TACC_HALF_PARTIAL_SUMS is stronger. Default 0. */
+  int halfPartialSums;
 } taccConfig_t;
 
 #define TACC_CONFIG_MAGIC 0x7acc0001u
 #define TACC_CONFIG_INITIALIZER \
-  { sizeof(taccConfig_t), TACC_CONFIG_MAGIC, TACC_VERSION_CODE, 120.0, 600.0, NULL, NULL, NULL, 1, 0, 1 }
+  { sizeof(taccConfig_t), TACC_CONFIG_MAGIC, TACC_VERSION_CODE, 120.0, 600.0, NULL, NULL, NULL, 1, 0, 1, 0 }
 
 /* ------------------------------------------------------------------------------------------------ about the library */
 

@@ -65,16 +65,19 @@ CommConfig checkConfig(const taccConfig_t* config) {
     take(offsetof(taccConfig_t, blocking), sizeof(known.blocking));
     take(offsetof(taccConfig_t, reproducible), sizeof(known.reproducible));
     take(offsetof(taccConfig_t, dynamic), sizeof(known.dynamic));
+    take(offsetof(taccConfig_t, halfPartialSums), sizeof(known.halfPartialSums));
   }
   checkSeconds("initTimeout", known.initTimeout, false);
   checkSeconds("operationTimeout", known.operationTimeout, true);
   checkFlag("blocking", known.blocking);
   checkFlag("reproducible", known.reproducible);
   checkFlag("dynamic", known.dynamic);
+  checkFlag("halfPartialSums", known.halfPartialSums);
   CommConfig checked;
   checked.isBlocking = known.blocking == 1;
   checked.isReproducible = known.reproducible == 1;
   checked.dynamic = known.dynamic == 1;
+  checked.halfPartialSums = known.halfPartialSums == 1;
   checked.initTimeout = known.initTimeout;
   checked.operationTimeout = known.operationTimeout;
   if (known.algorithm != nullptr) checked.algorithm = known.algorithm;

@@ -107,6 +107,11 @@ bool readReproducible(std::string_view text, Environment& environment) {
   return text == "on" || text == "off";
 }
 
+bool readHalfPartialSums(std::string_view text, Environment& environment) {
+  environment.halfPartialSums = text == "on";
+  return text == "on" || text == "off";
+}
+
 bool readEncryption(std::string_view text, Environment& environment) {
   environment.encryption = text == "on";
   return text == "on" || text == "off";
@@ -190,6 +195,11 @@ const std::vector<Row>& table() {
         "of the ranks."},
        true,
        readReproducible},
+      {{"TACC_HALF_PARTIAL_SUMS", "on, off", "off",
+        "Partial sums of float16 and bfloat16 travel between hosts as 16 bits and are rounded at each hop: half the "
+        "bytes of float32."},
+       true,
+       readHalfPartialSums},
       {{"TACC_TRACE", "the beginning of file names, e.g. /tmp/job", "nothing is written",
         "Writes every communicator's last operations when it ends or fails: FILE.<n>.rank<r>.txt, and .json for "
         "chrome://tracing."},

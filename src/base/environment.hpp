@@ -22,10 +22,11 @@ enum class SegmentSource : std::uint8_t { memfd, file, off };
 
 /// All settings, with their defaults. An empty optional means: not set, the library or the configuration decides.
 struct Environment {
-  std::string algorithm;              // TACC_ALGO; empty: chosen by the library. Not checked against the registry here
-  std::string isa = "best";           // TACC_ISA; one of the names that are allowed, on any CPU
-  std::optional<bool> reproducible;   // TACC_REPRODUCIBLE; set: stronger than taccConfig_t
-  std::optional<double> initTimeout;  // TACC_INIT_TIMEOUT, seconds; set: stronger than taccConfig_t
+  std::string algorithm;             // TACC_ALGO; empty: chosen by the library. Not checked against the registry here
+  std::string isa = "best";          // TACC_ISA; one of the names that are allowed, on any CPU
+  std::optional<bool> reproducible;  // TACC_REPRODUCIBLE; set: stronger than taccConfig_t
+  std::optional<bool> halfPartialSums;            // TACC_HALF_PARTIAL_SUMS; likewise
+  std::optional<double> initTimeout;              // TACC_INIT_TIMEOUT, seconds; set: stronger than taccConfig_t
   std::optional<double> operationTimeout;         // TACC_TIMEOUT, seconds, 0: for ever; set: stronger than taccConfig_t
   LogLevel logLevel = LogLevel::none;             // TACC_DEBUG
   std::optional<std::size_t> chunkSize;           // TACC_CHUNK_SIZE, bytes of a rank's staging chunk

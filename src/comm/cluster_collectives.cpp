@@ -124,6 +124,15 @@ void ClusterCommunicator::finishBetween() {
   active_ = nullptr;
 }
 
+void ClusterCommunicator::runBetween(const Call& call, const std::vector<int>& members, const std::byte* input,
+                                     std::byte* output) {
+  const std::size_t chunk = chunkOf(call.collective, members, call, 1);
+  startBetween(
+      call, {call.collective, members, 0, false, call.count, cut(input, output, call.count, chunk, sizeOf(call.type))},
+      call.count);
+  finishBetween();
+}
+
 void ClusterCommunicator::runPipeline(const Pipeline& pipeline) {
   for (std::size_t k = 0; k < pipeline.chunks + chunksUnderWay; ++k) {
     if (k < pipeline.chunks) {
@@ -267,12 +276,7 @@ void ClusterCommunicator::allGather(const Call& call) {
   // Between hosts every lane gathers its own blocks; then the host gathers the lanes' stacks.
   std::byte* stacks = workspace((hosts + hosts * locals) * block);
   std::byte* all = stacks + hosts * block;
-  const std::size_t chunk = chunkOf(Collective::allGather, lane_, call, 1);
-  startBetween(call,
-               {Collective::allGather, lane_, 0, false, call.count,
-                cut(sendOf(call), stacks, call.count, chunk, sizeOf(call.type))},
-               call.count);
-  finishBetween();
+  runBetween(call, lane_, sendOf(call), stacks);
   runInNode({Collective::allGather, stacks, all, hosts * call.count, call.type});
   for (std::size_t l = 0; l < locals; ++l)
     for (std::size_t h = 0; h < hosts; ++h) {
@@ -294,12 +298,7 @@ void ClusterCommunicator::reduceScatter(const Call& call) {
       std::memcpy(all + (l * hosts + h) * block, sendOf(call) + owner * block, block);
     }
   runInNode({Collective::reduceScatter, all, mine, hosts * call.count, call.type, call.op});
-  const std::size_t chunk = chunkOf(Collective::reduceScatter, lane_, call, 1);
-  startBetween(call,
-               {Collective::reduceScatter, lane_, 0, false, call.count,
-                cut(mine, receiveOf(call), call.count, chunk, sizeOf(call.type))},
-               call.count);
-  finishBetween();
+  runBetween(call, lane_, mine, receiveOf(call));
   lastAlgorithm_ = "lanes+" + lastAlgorithm_;
 }
 

@@ -83,14 +83,17 @@ void ClusterCommunicator::runParts(const Call& call) {
     return runMultiplied(call, rank(), ranks(), taccSum, [this](const Call& sum) { runCall(sum); });
   if (config().isReproducible && call.streamed != nullptr) return reduceStreamedInRankOrder(call);
   if (config().isReproducible && isReduction(call.collective) && isFloating(call.type)) return reduceInRankOrder(call);
-  // Partial sums travel between hosts in the width in which they are summed, so that they are rounded once.
-  // A streamed sum of 16-bit numbers is meant to move 16 bits.
-  if (isReduction(call.collective) && isHalfWidth(call.type) && call.streamed == nullptr)
-    return runWidened(call, rank(), ranks(), [this](const Call& sum) { runCall(sum); });
+  // Partial sums travel between hosts in the width in which they are summed, so that they are rounded once, unless 16
+  // bits are asked for. A streamed sum of 16-bit numbers is meant to move 16 bits.
+  const bool roundsOnce =
+      isReduction(call.collective) && isHalfWidth(call.type) && call.streamed == nullptr && !config().halfPartialSums;
+  const bool gathersHalf = roundsOnce && gathersHalfWidth(call);
+  if (roundsOnce && !gathersHalf) return runWidened(call, rank(), ranks(), [this](const Call& sum) { runCall(sum); });
   endpoint_.beginIdle();
   if (node_) node_->agree(signature_);
   if (call.count == 0 && call.collective != Collective::barrier) return;
   callBytes_ = call.count * sizeOf(call.type);
+  if (gathersHalf) return allReduceHalfWidth(call);
   const bool timed = isDynamic();
   if (timed) dynamic_.begin();
   runCollective(call);

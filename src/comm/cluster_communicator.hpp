@@ -97,6 +97,10 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void allReduce(const Call& call);
   void allReduceInLanes(const Call& call);
   void allReduceByLeaders(const Call& call);
+  /// Whether an allreduce of 16-bit numbers gathers its results as 16 bits: a reduce-scatter and an allgather.
+  bool gathersHalfWidth(const Call& call);
+  void allReduceHalfWidth(const Call& call);
+  void allReducePartHalfWidth(const Call& call);
   /// Numbers are made, and sums taken, while the chunks before and after are between hosts.
   void allReduceStreamed(const Call& call);
   void broadcast(const Call& call);
@@ -126,6 +130,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::size_t chunkOf(Collective collective, const std::vector<int>& members, const Call& call, std::size_t lanes);
   void startBetween(const Call& call, Between between, std::size_t released);
   void finishBetween();
+  /// Reduce-scatter or allgather of `call.count` elements a block between `members`, whose blocks lie in their order.
+  void runBetween(const Call& call, const std::vector<int>& members, const std::byte* input, std::byte* output);
   void runPipeline(const Pipeline& pipeline);
   void runInNode(Call call);
   void exchangeAll(std::span<const PointToPoint> operations, std::uint64_t signature, std::uint32_t number);
@@ -171,7 +177,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   DynamicSelection dynamic_;  // may replace what these choose
   std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
   std::vector<std::byte> workspace_;
-  LibraryWindow window_;                // of streamed sums
+  LibraryWindow window_;                // of streamed sums, and of sums of 16-bit numbers
   std::uint64_t signature_ = 0;         // of the call that runs
   std::size_t callBytes_ = 0;           // of its elements: the size that a tuning file knows it by
   std::atomic<std::uint32_t> call_{0};  // its number; asyncError() reads it from any thread

@@ -41,6 +41,7 @@ struct CommConfig {
   std::string algorithm;        // forced; empty: chosen
   std::string name;
   bool isPart = false;                          // split off another communicator, or what is left of it
+  bool halfPartialSums = false;                 // of 16-bit types travel between hosts as 16 bits
   bool dynamic = true;                          // times of calls correct what is chosen between hosts
   std::shared_ptr<const Topology> topology;     // of a communicator that this one is split off; null: none
   bool surveysAnew = false;                     // the network is measured, whatever an earlier job has kept of it

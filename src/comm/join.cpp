@@ -60,7 +60,8 @@ std::unique_ptr<Bootstrap> meet(const taccUniqueId& id, int ranks, int rank, dou
 
 std::string settingsOf(const Environment& environment, const CommConfig& config) {
   return environment.agreed + (config.algorithm.empty() ? "" : " algorithm=" + config.algorithm) +
-         (config.isReproducible ? " reproducible=1" : "") + (config.dynamic ? "" : " dynamic=0");
+         (config.isReproducible ? " reproducible=1" : "") + (config.halfPartialSums ? " halfPartialSums=1" : "") +
+         (config.dynamic ? "" : " dynamic=0");
 }
 
 /// What the ranks tell each other first.

@@ -11,6 +11,7 @@ CommConfig applyEnvironment(CommConfig config, const Environment& environment) {
   if (environment.initTimeout) config.initTimeout = *environment.initTimeout;
   if (environment.operationTimeout) config.operationTimeout = *environment.operationTimeout;
   if (environment.reproducible) config.isReproducible = *environment.reproducible;
+  if (environment.halfPartialSums) config.halfPartialSums = *environment.halfPartialSums;
   if (environment.dynamic) config.dynamic = *environment.dynamic;
   return config;
 }

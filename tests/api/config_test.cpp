@@ -38,6 +38,7 @@ TEST(Config, NullMeansDefaults) {
   EXPECT_TRUE(config.algorithm.empty());
   EXPECT_TRUE(config.name.empty());
   EXPECT_TRUE(config.dynamic);
+  EXPECT_FALSE(config.halfPartialSums);
 }
 
 TEST(Config, AllFieldsArrive) {
@@ -47,12 +48,14 @@ TEST(Config, AllFieldsArrive) {
   config.algorithm = "ring";
   config.name = "gradients";
   config.dynamic = 0;
+  config.halfPartialSums = 1;
   const CommConfig checked = checkConfig(&config);
   EXPECT_EQ(checked.initTimeout, 1.5);
   EXPECT_EQ(checked.operationTimeout, 0.0);
   EXPECT_EQ(checked.algorithm, "ring");
   EXPECT_EQ(checked.name, "gradients");
   EXPECT_FALSE(checked.dynamic);
+  EXPECT_TRUE(checked.halfPartialSums);
 }
 
 TEST(Config, OlderHeadersKeepTheirFieldsAndGetDefaultsForTheRest) {
@@ -109,6 +112,9 @@ TEST(Config, DynamicIsOnOrOff) {
   taccConfig_t config = goodConfig();
   config.dynamic = 2;
   expectRefused(config, HasSubstr("dynamic is 2"));
+  config = goodConfig();
+  config.halfPartialSums = 2;
+  expectRefused(config, HasSubstr("halfPartialSums is 2"));
 }
 
 TEST(Init, ArgumentsOfInitRank) {

@@ -68,6 +68,7 @@ TEST(Environment, ReadsEveryVariable) {
                                          "TACC_TUNE_FILE=/etc/tune.toml",
                                          "TACC_DYNAMIC=off",
                                          "TACC_REPRODUCIBLE=on",
+                                         "TACC_HALF_PARTIAL_SUMS=on",
                                          "TACC_JOIN_WIDTH=4"});
   EXPECT_EQ(environment.joinWidth, 4);
   EXPECT_EQ(environment.algorithm, "ring");
@@ -89,6 +90,7 @@ TEST(Environment, ReadsEveryVariable) {
   EXPECT_EQ(environment.tuningFile, "/etc/tune.toml");
   EXPECT_EQ(environment.dynamic, false);
   EXPECT_EQ(environment.reproducible, true);
+  EXPECT_EQ(environment.halfPartialSums, true);
 }
 
 TEST(Environment, AgreedTextDependsOnTheTableOrderOnly) {
@@ -110,8 +112,8 @@ TEST(Environment, UnknownNameSuggestsTheNearest) {
   EXPECT_EQ(errorOf("TACC_CHUNKSIZE=1M"),
             "unknown environment variable TACC_CHUNKSIZE; did you mean TACC_CHUNK_SIZE? (allowed: TACC_ALGO, TACC_ISA, "
             "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_DYNAMIC, TACC_SPIN, "
-            "TACC_TRANSPORT, TACC_ENCRYPTION, TACC_SHM, TACC_REPRODUCIBLE, TACC_TRACE, TACC_SOCKET_IFNAME, "
-            "TACC_TOPO_FILE, TACC_TOPO_SOURCE, "
+            "TACC_TRANSPORT, TACC_ENCRYPTION, TACC_SHM, TACC_REPRODUCIBLE, TACC_HALF_PARTIAL_SUMS, TACC_TRACE, "
+            "TACC_SOCKET_IFNAME, TACC_TOPO_FILE, TACC_TOPO_SOURCE, "
             "TACC_TUNE_FILE, TACC_RENDEZVOUS, TACC_JOB_SECRET, TACC_JOIN_WIDTH)");
   EXPECT_EQ(errorOf("TACC_BENCHMARK=1").substr(0, 53), "unknown environment variable TACC_BENCHMARK (allowed:");
 }
@@ -162,7 +164,7 @@ TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
     EXPECT_TRUE(variable.documentation.ends_with('.')) << variable.name;
     EXPECT_THROW(parse({(std::string(variable.name) + '=').c_str()}), Error) << variable.name;
   }
-  EXPECT_EQ(names.size(), 21u);
+  EXPECT_EQ(names.size(), 22u);
 }
 
 TEST(Environment, CheckSeesTheProcessAsItIsNow) {

@@ -1,0 +1,196 @@
+// Sums of 16-bit numbers over several hosts: how often they are rounded, and how many bytes they move.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "compute/reduce.hpp"
+#include "rank_harness.hpp"
+#include "support/host_ranks_test.hpp"
+
+namespace tacc::test {
+namespace {
+
+constexpr int hostMbit = 400;  // so that bytes decide what is chosen
+constexpr taccDataType_t halfTypes[] = {taccFloat16, taccBfloat16};
+
+/// Small multiples of 1/64: a 16-bit type holds them, and a float any sum of them, but 16 bits do not.
+std::vector<float> drawn(std::uint64_t seed, std::size_t count) {
+  std::mt19937 random(static_cast<std::mt19937::result_type>(seed));
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(static_cast<int>(random() % 255) - 127) / 64.0f;
+  return values;
+}
+
+std::vector<std::uint16_t> narrow(taccDataType_t type, const std::vector<float>& values) {
+  std::vector<std::uint16_t> result(values.size());
+  narrowFromFloat(type, result.data(), values.data(), values.size());
+  return result;
+}
+
+float combine(taccRedOp_t op, float a, float b) {
+  switch (op) {
+    case taccMax:
+      return std::max(a, b);
+    case taccMin:
+      return std::min(a, b);
+    default:
+      return a + b;
+  }
+}
+
+class HalfWidth : public HostRanksTest {
+ protected:
+  /// Of all ranks' drawn numbers, exactly; an average is divided before it is rounded.
+  std::vector<float> exact(std::size_t count, taccRedOp_t op) const {
+    std::vector<float> result = drawn(0, count);
+    for (int rank = 1; rank < ranks(); ++rank) {
+      const std::vector<float> values = drawn(static_cast<std::uint64_t>(rank), count);
+      for (std::size_t i = 0; i < count; ++i) result[i] = combine(op, result[i], values[i]);
+    }
+    if (op == taccAvg)
+      for (float& value : result) value /= static_cast<float>(ranks());
+    return result;
+  }
+};
+
+std::vector<std::uint16_t> allReduce(taccComm_t comm, int rank, taccDataType_t type, std::size_t count, taccRedOp_t op,
+                                     bool inPlace) {
+  std::vector<std::uint16_t> in = narrow(type, drawn(static_cast<std::uint64_t>(rank), count)), out(count);
+  if (inPlace) out = in;
+  expectSuccess(taccAllReduce(inPlace ? out.data() : in.data(), out.data(), count, type, op, comm, nullptr), comm);
+  return out;
+}
+
+TEST_P(HalfWidth, sumsAreRoundedOnce) {
+  const VirtualCluster cluster(1, 4, hostMbit);
+  runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
+    for (const std::size_t count : {1u, 7u, 1000u, 100'003u, 600'001u})
+      for (const taccDataType_t type : halfTypes)
+        for (const taccRedOp_t op : {taccSum, taccAvg, taccMax, taccMin}) {
+          const std::vector<std::uint16_t> got = allReduce(comm, rank, type, count, op, op == taccMax);
+          EXPECT_EQ(got, narrow(type, exact(count, op))) << count << " elements, type " << type << ", op " << op;
+        }
+  });
+}
+
+/// More than goes together in one pass.
+TEST_P(HalfWidth, longVectors) {
+  const VirtualCluster cluster(1, 4);
+  runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
+    constexpr std::size_t count = 9'000'001;
+    EXPECT_EQ(allReduce(comm, rank, taccBfloat16, count, taccSum, true), narrow(taccBfloat16, exact(count, taccSum)));
+  });
+}
+
+/// As 16 bits partial sums are rounded at each hop: near the sum, the same on all ranks, and exact where 16 bits hold
+/// them.
+TEST_P(HalfWidth, partialSumsOf16Bits) {
+  const VirtualCluster cluster(1, 4, hostMbit);
+  taccConfig_t config = TACC_CONFIG_INITIALIZER;
+  config.halfPartialSums = 1;
+  runOnHosts(
+      cluster, hosts(),
+      [&](taccComm_t comm, int rank) {
+        for (const std::size_t count : {1u, 1000u, 300'001u})
+          for (const taccDataType_t type : halfTypes)
+            for (const taccRedOp_t op : {taccSum, taccAvg, taccMax}) {
+              const std::vector<std::uint16_t> got = allReduce(comm, rank, type, count, op, op == taccAvg);
+              const std::vector<float> sums = exact(count, op);
+              if (op == taccMax) {
+                EXPECT_EQ(got, narrow(type, sums));
+              }
+              std::vector<float> values(count);
+              widenToFloat(type, values.data(), got.data(), count);
+              // Half a unit in the last place of the greatest partial sum, for each of the roundings.
+              const float unit = 2.0f * static_cast<float>(ranks()) * (type == taccBfloat16 ? 0x1p-8f : 0x1p-11f);
+              std::size_t far = 0;
+              for (std::size_t i = 0; i < count; ++i)
+                far += std::abs(values[i] - sums[i]) > unit * static_cast<float>(ranks()) ? 1 : 0;
+              EXPECT_EQ(far, 0u) << count << " elements, type " << type << ", op " << op;
+              std::vector<std::uint16_t> first = got;
+              expectSuccess(taccBcast(first.data(), count * 2, taccUint8, 0, comm, nullptr), comm);
+              EXPECT_EQ(first, got);
+              std::vector<std::uint16_t> ones = narrow(type, std::vector<float>(count, 1));
+              expectSuccess(taccAllReduce(ones.data(), ones.data(), count, type, taccSum, comm, nullptr), comm);
+              EXPECT_EQ(ones, narrow(type, std::vector<float>(count, static_cast<float>(ranks()))));
+            }
+      },
+      config);
+}
+
+TEST(HalfPartialSums, mustBeEqualOnAllRanks) {
+  runRanks(RankKind::processes, 2, [](taccComm_t comm, int rank) {
+    taccConfig_t config = TACC_CONFIG_INITIALIZER;
+    config.halfPartialSums = rank;
+    taccComm_t part = nullptr;
+    EXPECT_EQ(taccCommSplit(comm, 0, rank, &part, &config), taccInvalidUsage);
+    EXPECT_NE(std::string(taccGetLastError(comm)).find("halfPartialSums"), std::string::npos) << taccGetLastError(comm);
+  });
+}
+
+/// What this host has sent, by all its interfaces.
+double sentBytes() {
+  std::ifstream table("/proc/self/net/dev");
+  double sum = 0;
+  for (std::string line; std::getline(table, line);) {
+    const std::size_t colon = line.find(':');
+    if (colon == std::string::npos || line.find(" lo:") != std::string::npos) continue;
+    double fields[9] = {};
+    const char* at = line.c_str() + colon + 1;
+    for (double& field : fields) {
+      char* end = nullptr;
+      field = std::strtod(at, &end);
+      at = end;
+    }
+    sum += fields[8];
+  }
+  return sum;
+}
+
+TEST_P(HalfWidth, moveFewerBytesThanFloats) {
+  const VirtualCluster cluster(1, 4, hostMbit);
+  for (const bool partial : {false, true}) {
+    taccConfig_t config = TACC_CONFIG_INITIALIZER;
+    config.halfPartialSums = partial ? 1 : 0;
+    config.dynamic = 0;
+    runOnHosts(
+        cluster, hosts(),
+        [&](taccComm_t comm, int rank) {
+          constexpr std::size_t count = 2'000'000;
+          std::vector<float> numbers(count, 1);
+          const auto bytesOf = [&](taccDataType_t type) {
+            double bytes = 0;
+            // The first call makes the connections.
+            for (int turn = 0; turn < 2; ++turn) {
+              expectSuccess(taccBarrier(comm, nullptr), comm);
+              const double before = sentBytes();
+              expectSuccess(taccAllReduce(numbers.data(), numbers.data(), count, type, taccSum, comm, nullptr), comm);
+              expectSuccess(taccBarrier(comm, nullptr), comm);
+              bytes = sentBytes() - before;
+            }
+            return bytes;
+          };
+          // Of the host that sends most.
+          double bytes[] = {bytesOf(taccFloat32), bytesOf(taccBfloat16)};
+          expectSuccess(taccAllReduce(bytes, bytes, 2, taccFloat64, taccMax, comm, nullptr), comm);
+          EXPECT_LT(bytes[1] / bytes[0], partial ? 0.55 : 0.78);
+          if (rank == 0) std::printf("%.2f of the bytes of floats\n", bytes[1] / bytes[0]);
+        },
+        config);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Placements, HalfWidth,
+                         testing::Values(Layout{"oneEach", {1, 2, 3, 4}}, Layout{"blocks", {1, 1, 2, 2}},
+                                         Layout{"cyclic", {1, 2, 1, 2, 1, 2}}, Layout{"uneven", {2, 1, 1, 3, 1}},
+                                         Layout{"two", {1, 2}}),
+                         layoutName);
+
+}  // namespace
+}  // namespace tacc::test
