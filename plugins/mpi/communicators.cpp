@@ -15,7 +15,7 @@ struct Start {
   taccUniqueId id;
 };
 
-taccResult_t joinTacc(Communicator& communicator, bool usesMpiTransport, void (*idle)(void*), void* context) {
+taccResult_t joinTacc(Communicator& communicator, bool usesMpiTransport, void (*idle)(void*)) {
   Start start{};
   if (communicator.rank == 0) start.result = static_cast<int>(taccGetUniqueId(&start.id));
   PMPI_Bcast(&start, static_cast<int>(sizeof start), MPI_BYTE, 0, communicator.mpi);
@@ -24,13 +24,19 @@ taccResult_t joinTacc(Communicator& communicator, bool usesMpiTransport, void (*
   taccConfig_t config = TACC_CONFIG_INITIALIZER;
   config.operationTimeout = 0;  // MPI waits for ever, and so may a program that is right
   config.idle = idle;
-  config.idleContext = context;
+  config.idleContext = &communicator;
   taccTransport_t transport;
   if (usesMpiTransport) {
     if (taccMpiTransport(communicator.mpi, &transport) != taccSuccess) return taccSystemError;
     config.transport = &transport;
   }
   return taccCommInitRankConfig(&communicator.tacc, communicator.ranks, start.id, communicator.rank, &config);
+}
+
+void endMessage(Communicator& communicator) noexcept {
+  if (communicator.never == MPI_REQUEST_NULL) return;
+  PMPI_Cancel(&communicator.never);
+  PMPI_Wait(&communicator.never, MPI_STATUS_IGNORE);
 }
 
 /// The rank to say why ranks could not join, the same on all: the first that had trouble of its own, or else the first
@@ -95,12 +101,14 @@ Communicator* Communicators::find(MPI_Comm mpi) noexcept {
 void Communicators::join(Communicator& communicator) noexcept {
   // Before this all are here: whoever joins owes nobody of them the progress of a message.
   PMPI_Barrier(communicator.mpi);
-  const taccResult_t result = joinTacc(communicator, usesMpiTransport_, progressMpi, this);
+  PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, 0, self_, &communicator.never);
+  const taccResult_t result = joinTacc(communicator, usesMpiTransport_, progressMpi);
   const std::string why = result == taccSuccess ? "" : taccGetLastError(nullptr);
   const std::optional<int> speaker = firstInTrouble(communicator, result);
   if (!speaker) return;
   if (communicator.tacc != nullptr) taccCommAbort(communicator.tacc);
   communicator.tacc = nullptr;
+  endMessage(communicator);
   communicator.passed = Passed::noCommunicator;
   if (*speaker == communicator.rank)
     std::fprintf(stderr, "tacc: a communicator of %d ranks stays with MPI, as rank %d could not join: %s\n",
@@ -123,13 +131,14 @@ void Communicators::remove(Communicator* communicator) noexcept {
     all_.erase(found);
   }
   if (ended->tacc != nullptr) taccCommDestroy(ended->tacc);
+  endMessage(*ended);
 }
 
 /// Called while a tacc call waits: MPI moves what it has under way only inside its own functions. Whoever waits is in
 /// an MPI function of the program's, so its level of thread support allows this one.
-void Communicators::progressMpi(void* self) {
+void Communicators::progressMpi(void* communicator) {
   int isThere = 0;
-  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, static_cast<Communicators*>(self)->self_, &isThere, MPI_STATUS_IGNORE);
+  PMPI_Test(&static_cast<Communicator*>(communicator)->never, &isThere, MPI_STATUS_IGNORE);
 }
 
 }  // namespace tacc::mpi

@@ -18,6 +18,10 @@ struct Communicator {
   int rank = 0, ranks = 1;
   std::optional<Passed> passed;  // why all its calls go to MPI; the same on all its ranks
   taccComm_t tacc = nullptr;     // null until join()
+  // A message that nobody sends. Testing whether it has come is what lets MPI move everything else: it may answer a
+  // probe from what has come already, and does not look further on a communicator of one rank. One for each
+  // communicator, as a request belongs to one thread at a time.
+  MPI_Request never = MPI_REQUEST_NULL;
 };
 
 /// All communicators that were met. Different ones may be used by different threads at once.
@@ -36,11 +40,11 @@ class Communicators {
 
  private:
   static int forget(MPI_Comm mpi, int key, void* attribute, void* self) noexcept;
-  static void progressMpi(void* self);
+  static void progressMpi(void* communicator);
   void remove(Communicator* communicator) noexcept;
 
   int key_ = MPI_KEYVAL_INVALID;
-  MPI_Comm self_ = MPI_COMM_NULL;  // nobody sends on it
+  MPI_Comm self_ = MPI_COMM_NULL;  // of the messages that nobody sends
   bool usesMpiTransport_ = false;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Communicator>> all_;

@@ -138,9 +138,9 @@ static Function functionOf(int number) {
 TACC_MPI_FUNCTIONS(DEFINE)
 
 /* Who asked for a report and gets none is told why. */
-__attribute__((destructor)) static void sayUnused(void) {
+__attribute__((constructor)) static void sayUseless(void) {
   const char* const mode = getenv("TACC_MPI");
-  if (mode == NULL || strcmp(mode, "report") != 0 || functions[numberFinalize] != NULL) return;
-  fprintf(stderr, "tacc: TACC_MPI=report, but %s called no MPI function that libtacc_mpi takes over\n",
+  if (mode == NULL || strcmp(mode, "report") != 0 || dlsym(RTLD_DEFAULT, "PMPI_Allreduce") != NULL) return;
+  fprintf(stderr, "tacc: TACC_MPI=report, and %s is not linked with MPI: nothing is taken over unless it loads one\n",
           program_invocation_short_name);
 }

@@ -1,4 +1,4 @@
-// Every function that libtacc_mpi takes over, called by MPI's name and by PMPI's, with equal results.
+// Every function that libtacc_mpi takes over, called as a program calls it.
 #pragma once
 
 #include <mpi.h>
@@ -8,9 +8,10 @@
 namespace tacc::test {
 
 /// Collective over `comm`, with equal draws on all ranks of it. Throw nothing: what is wrong ends the job.
-/// `usesInPlace`: not for runs without tacc, as MPICH 4.0 itself crashes in MPI_Reduce with MPI_IN_PLACE, and fails in
-/// MPI_Alltoall. What PMPI's functions are called for is never in place.
-void checkReductions(MPI_Comm comm, Draws& draws, bool usesInPlace);
-void checkMovements(MPI_Comm comm, Draws& draws, bool usesInPlace);
+/// `isTacc`: what tacc serves is called. Else, and in what is passed on, no call is in place and numbers are small:
+/// MPICH 4.0 itself crashes in MPI_Reduce in place, fails in MPI_Alltoall in place, and has maxima of unsigned numbers
+/// wrong.
+void checkReductions(MPI_Comm comm, Draws& draws, bool isTacc);
+void checkMovements(MPI_Comm comm, Draws& draws, bool isTacc);
 
 }  // namespace tacc::test

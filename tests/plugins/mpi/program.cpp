@@ -1,5 +1,5 @@
 // An MPI program that knows nothing of tacc, to run with libtacc_mpi preloaded and without:
-//   program calls|communicators|threads|messages|requests|counted apart|inplace [seed]
+//   program calls|communicators|threads|messages|requests|counted mpi|tacc [seed]
 #include <cstring>
 #include <string_view>
 #include <thread>
@@ -21,10 +21,10 @@ int ranksIn(MPI_Comm comm) {
   return ranks;
 }
 
-void callEverything(unsigned seed, bool usesInPlace) {
+void callEverything(unsigned seed, bool isTacc) {
   Draws draws(seed);
-  checkReductions(MPI_COMM_WORLD, draws, usesInPlace);
-  checkMovements(MPI_COMM_WORLD, draws, usesInPlace);
+  checkReductions(MPI_COMM_WORLD, draws, isTacc);
+  checkMovements(MPI_COMM_WORLD, draws, isTacc);
 }
 
 /// The sum of all ranks' `value` over `comm`, which is known.
@@ -52,7 +52,7 @@ void useIntercommunicator(int rank, int ranks) {
   MPI_Comm_free(&half);
 }
 
-void useCommunicators(unsigned seed, bool usesInPlace) {
+void useCommunicators(unsigned seed, bool isTacc) {
   const int rank = rankIn(MPI_COMM_WORLD), ranks = ranksIn(MPI_COMM_WORLD);
   expectSum(MPI_COMM_WORLD, 1, ranks, "the world");
   expectSum(MPI_COMM_SELF, 3, 3, "MPI_COMM_SELF");
@@ -71,7 +71,7 @@ void useCommunicators(unsigned seed, bool usesInPlace) {
     if (first != ranks - 1) complain("MPI_Bcast over ranks in reverse");
     MPI_Comm_free(&part);
     Draws draws(seed + static_cast<unsigned>(round));
-    checkMovements(turned, draws, usesInPlace);
+    checkMovements(turned, draws, isTacc);
     MPI_Comm_free(&turned);
     expectSum(copy, 1, ranks, "a duplicate");
     // The last one is left for MPI_Finalize.
@@ -158,11 +158,11 @@ void makeCountedCalls() {
   for (int i = 0; i < 3; ++i) MPI_Barrier(MPI_COMM_WORLD);
 }
 
-int run(std::string_view what, unsigned seed, bool usesInPlace) {
+int run(std::string_view what, unsigned seed, bool isTacc) {
   if (what == "calls")
-    callEverything(seed, usesInPlace);
+    callEverything(seed, isTacc);
   else if (what == "communicators")
-    useCommunicators(seed, usesInPlace);
+    useCommunicators(seed, isTacc);
   else if (what == "threads")
     callFromThreads();
   else if (what == "messages")
@@ -182,7 +182,7 @@ int run(std::string_view what, unsigned seed, bool usesInPlace) {
 int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   const unsigned seed = argc > 3 ? static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10)) : 1;
-  const bool usesInPlace = argc > 2 && std::string_view(argv[2]) == "inplace";
+  const bool isTacc = argc > 2 && std::string_view(argv[2]) == "tacc";
   if (what == "threads") {
     int provided = MPI_THREAD_SINGLE;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
@@ -194,7 +194,7 @@ int main(int argc, char** argv) {
   } else {
     MPI_Init(&argc, &argv);
   }
-  const int code = tacc::test::run(what, seed, usesInPlace);
+  const int code = tacc::test::run(what, seed, isTacc);
   int rank = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Finalize();
