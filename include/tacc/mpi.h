@@ -6,6 +6,9 @@
  *   ...
  *   taccComm_t comm;
  *   taccResult_t result = taccCommInitMPI(&comm, MPI_COMM_WORLD, NULL);
+ *
+ * MPI's functions are called by their PMPI_ names: what is put before MPI, such as libtacc_mpi, does not see these
+ * calls.
  */
 #ifndef TACC_MPI_H
 #define TACC_MPI_H
@@ -37,10 +40,10 @@ static inline taccResult_t taccCommInitMPI(taccComm_t* comm, MPI_Comm mpi, const
   int rank = 0;
   int ranks = 0;
   if (mpi == MPI_COMM_NULL) return taccInvalidArgument;
-  if (MPI_Comm_rank(mpi, &rank) != MPI_SUCCESS || MPI_Comm_size(mpi, &ranks) != MPI_SUCCESS) return taccSystemError;
+  if (PMPI_Comm_rank(mpi, &rank) != MPI_SUCCESS || PMPI_Comm_size(mpi, &ranks) != MPI_SUCCESS) return taccSystemError;
   memset(&start, 0, sizeof(start));
   if (rank == 0) start.result = (int)taccGetUniqueId(&start.id);
-  if (MPI_Bcast(&start, (int)sizeof(start), MPI_BYTE, 0, mpi) != MPI_SUCCESS) return taccSystemError;
+  if (PMPI_Bcast(&start, (int)sizeof(start), MPI_BYTE, 0, mpi) != MPI_SUCCESS) return taccSystemError;
   if (start.result != (int)taccSuccess) return (taccResult_t)start.result;
   if (config != NULL && (config->size <= offsetof(taccConfig_t, transport) || config->transport != NULL))
     return taccCommInitRankConfig(comm, ranks, start.id, rank, config);

@@ -124,6 +124,14 @@ typedef struct {
    * became slow is replaced by another, on all ranks in the same call (docs/dynamic.md): 1 or 0; default 1. A forced
    * algorithm is never replaced. */
   int dynamic;
+  /* Called with idleContext again and again while a call on the communicator waits for other ranks, by the thread that
+   * waits: every millisecond at least, every 20 us at most. For programs in which others need something of this thread
+   * before they can come, such as the progress of its MPI. It must return soon (what it takes is added to the wait),
+   * must not throw, and must not use this communicator; it may use others. Calls that do not wait do not call it, nor
+   * does the making of communicators. A communicator that is split off or left by a shrink without a configuration of
+   * its own keeps it. NULL: none, and then it costs nothing. Default NULL. */
+  void (*idle)(void* idleContext);
+  void* idleContext;
   /* 1: partial sums of taccFloat16 and taccBfloat16 travel between hosts as 16 bits and are rounded at each hop, as in
    * NCCL: half the bytes of taccFloat32. 0: they travel as 32 bits, so that each element is rounded once; results travel
    * as 16 bits either way, where vectors are long. Equal on all ranks; a reproducible communicator takes no notice.
@@ -133,7 +141,7 @@ typedef struct {
 
 #define TACC_CONFIG_MAGIC 0x7acc0001u
 #define TACC_CONFIG_INITIALIZER \
-  { sizeof(taccConfig_t), TACC_CONFIG_MAGIC, TACC_VERSION_CODE, 120.0, 600.0, NULL, NULL, NULL, 1, 0, 1, 0 }
+  { sizeof(taccConfig_t), TACC_CONFIG_MAGIC, TACC_VERSION_CODE, 120.0, 600.0, NULL, NULL, NULL, 1, 0, 1, NULL, NULL, 0 }
 
 /* ------------------------------------------------------------------------------------------------ about the library */
 

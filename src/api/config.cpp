@@ -65,6 +65,8 @@ CommConfig checkConfig(const taccConfig_t* config) {
     take(offsetof(taccConfig_t, blocking), sizeof(known.blocking));
     take(offsetof(taccConfig_t, reproducible), sizeof(known.reproducible));
     take(offsetof(taccConfig_t, dynamic), sizeof(known.dynamic));
+    take(offsetof(taccConfig_t, idle), sizeof(known.idle));
+    take(offsetof(taccConfig_t, idleContext), sizeof(known.idleContext));
     take(offsetof(taccConfig_t, halfPartialSums), sizeof(known.halfPartialSums));
   }
   checkSeconds("initTimeout", known.initTimeout, false);
@@ -77,6 +79,7 @@ CommConfig checkConfig(const taccConfig_t* config) {
   checked.isBlocking = known.blocking == 1;
   checked.isReproducible = known.reproducible == 1;
   checked.dynamic = known.dynamic == 1;
+  checked.idle = {known.idle, known.idleContext};
   checked.halfPartialSums = known.halfPartialSums == 1;
   checked.initTimeout = known.initTimeout;
   checked.operationTimeout = known.operationTimeout;

@@ -235,6 +235,11 @@ const std::vector<Row>& table() {
         "connections over the network for one rank."},
        false,
        readJoinWidth},
+      {{"TACC_MPI", "on, off, report", "on",
+        "Whether a preloaded libtacc_mpi takes over MPI's collectives (it reads this itself), and tells of it at the "
+        "end."},
+       false,
+       [](std::string_view text, Environment&) { return text == "on" || text == "off" || text == "report"; }},
   };
   return rows;
 }

@@ -46,6 +46,7 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       dynamic_(betweenHosts_, ranks > hosts_.hosts() ? nodeAgreementSeconds : 0) {
   setTuning(std::move(membership.place), std::move(membership.tuning));
   if (hosts_.isEven()) lane_ = hosts_.lane(local_);
+  endpoint_.setIdleCall(IdleCall(this->config().idle));
   if (node_) node_->setIdleWork([this] { endpoint_.idle(active_); });
 }
 

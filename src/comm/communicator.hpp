@@ -13,6 +13,7 @@
 
 #include "algorithms/plan.hpp"
 #include "base/error.hpp"
+#include "base/idle_call.hpp"
 #include "selection/bucket_size.hpp"
 #include "tacc/tacc.h"
 
@@ -41,6 +42,7 @@ struct CommConfig {
   std::string algorithm;        // forced; empty: chosen
   std::string name;
   bool isPart = false;                          // split off another communicator, or what is left of it
+  IdleCallback idle;                            // of the program, for calls that wait
   bool halfPartialSums = false;                 // of 16-bit types travel between hosts as 16 bits
   bool dynamic = true;                          // times of calls correct what is chosen between hosts
   std::shared_ptr<const Topology> topology;     // of a communicator that this one is split off; null: none

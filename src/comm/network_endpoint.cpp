@@ -14,7 +14,7 @@ namespace tacc {
 namespace {
 
 constexpr int longestSleep = 100;  // ms; bounds how late a time-out is noticed
-constexpr int blindSleep = 1;      // ms, for transports without a descriptor
+constexpr int blindSleep = 1;      // ms, for transports without a descriptor, and for programs with work of their own
 constexpr double deadGrace = 0.1;  // a rank that died may have sent all that it had to
 constexpr double leftGrace = 3.0;  // as may one that has left, which stays for a while
 constexpr double leaveSeconds = 10.0;
@@ -52,6 +52,7 @@ void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>
   for (bool slept = false;;) {
     // What a transport does for itself, such as asking whether a peer still lives, is no progress of the call.
     const bool moved = progress(&activity);
+    idleCall_();
     if (moved && slept) learn(secondsSince(lastMove_));
     if (enough() && (!activity.isFinished() || transport_->drain())) {
       isRunning_ = false;
@@ -111,6 +112,7 @@ void NetworkEndpoint::explain(const NetworkActivity* activity, const Error& erro
 
 void NetworkEndpoint::idle(NetworkActivity* activity) {
   const bool moved = progress(activity);
+  idleCall_();
   if (secondsSince(lastIdle_) < idleSeconds) return;
   lastIdle_ = Clock::now();
   if (moved || idleStart_ == Clock::time_point{}) {
@@ -125,6 +127,7 @@ bool NetworkEndpoint::leave() noexcept {
     control_.sayFarewell();
     for (const Deadline deadline(leaveSeconds); !control_.isAlone() && !deadline.passed();) {
       checkInterrupt();
+      idleCall_();
       control_.poll([] { return std::string("was in taccCommDestroy"); });
       if (!transport_->progress() && (transport_->descriptor() < 0 || transport_->arm())) sleep();
     }
@@ -166,7 +169,7 @@ void NetworkEndpoint::sleep() {
   const std::size_t controls = sockets_.size();
   const bool sees = transport_->descriptor() >= 0;
   if (sees) sockets_.push_back({transport_->descriptor(), POLLIN, 0});
-  waitFor(sockets_, interrupt_, Deadline((sees ? longestSleep : blindSleep) * 1e-3));
+  waitFor(sockets_, interrupt_, Deadline((sees && !idleCall_ ? longestSleep : blindSleep) * 1e-3));
   controlIsReady_ = std::any_of(sockets_.begin(), sockets_.begin() + static_cast<std::ptrdiff_t>(controls),
                                 [](const pollfd& socket) { return socket.revents != 0; });
 }

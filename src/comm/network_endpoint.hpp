@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "base/idle_call.hpp"
 #include "comm/control_plane.hpp"
 #include "comm/wait.hpp"
 #include "engine/network_activity.hpp"
@@ -39,6 +40,9 @@ class NetworkEndpoint {
   std::string describeTransport() const { return transport_->describe(); }
   /// Null after a failure that has closed it.
   NetworkTransport* transport() noexcept { return transport_.get(); }
+
+  /// From now on called while this rank waits: every millisecond at least.
+  void setIdleCall(IdleCall call) { idleCall_ = call; }
 
   /// Advances `activity` until `enough` returns true. Throws taccTimeout, taccRemoteError, and what activity throws.
   void run(NetworkActivity& activity, const std::function<bool()>& enough);
@@ -100,6 +104,7 @@ class NetworkEndpoint {
   std::function<std::string()> describe_;
   Interrupt interrupt_;
   bool isStuck_ = false;         // the inquest was asked for
+  IdleCall idleCall_;            // of the program
   double spin_;                  // seconds of looking before the next sleep
   bool controlIsReady_ = false;  // as the last sleep ended
   Clock::time_point lastLook_{};

@@ -56,7 +56,9 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
       buffers_(rank, ranks, exchange_, waiter_, membership_.handRound.get(), membership_.access),
       executor_(membership_.segment, rank, waiter_, membership_.processes),
       pairs_(membership_.segment, rank, waiter_, buffers_),
-      programs_(rank) {}
+      programs_(rank) {
+  if (const IdleCall idle(this->config().idle); idle) waiter_.setIdleWork(idle);
+}
 
 NodeCommunicator::~NodeCommunicator() = default;
 

@@ -16,6 +16,7 @@ namespace {
 constexpr long firstSlice = 1'000'000;   // ns; short, it also makes good a lost wake-up
 constexpr long laterSlice = 20'000'000;  // ns; bounds how late a rank learns of an error
 constexpr int yieldsPerIdleWork = 8;
+constexpr int spinsPerIdleWork = 1024;  // about 50 us: who spins for long (TACC_SPIN) works meanwhile
 constexpr double writingSeconds = 1.0;  // writing an error takes microseconds, unless its writer is killed
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -60,6 +61,7 @@ void Waiter::waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, 
   const auto reached = [&] { return hasReached(word.load(std::memory_order_acquire), target); };
   for (int i = 0; i < policy_.spins; ++i) {
     if (reached()) return;
+    if (idleWork_ && i % spinsPerIdleWork == spinsPerIdleWork - 1) idleWork_();
     relaxCpu();
   }
   checkErrors();

@@ -49,7 +49,7 @@ class Waiter {
          double timeoutSeconds, std::function<std::string()> describe, RankNames names = {});
 
   /// Called again and again while this rank waits for another one of the node, about every millisecond at least: what
-  /// it has to do with other nodes meanwhile. May throw, which ends the wait.
+  /// it has to do with other nodes meanwhile, and what the program wants to be done. May throw, which ends the wait.
   void setIdleWork(std::function<void()> work) { idleWork_ = std::move(work); }
   /// The number by which people know `rank`.
   int nameOf(int rank) const { return names_[rank]; }

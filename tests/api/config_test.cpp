@@ -58,6 +58,21 @@ TEST(Config, AllFieldsArrive) {
   EXPECT_TRUE(checked.halfPartialSums);
 }
 
+void doNothing(void* /*context*/) {}
+
+TEST(Config, TheIdleFunctionArrivesAndIsNoneByDefault) {
+  EXPECT_EQ(checkConfig(nullptr).idle.function, nullptr);
+  taccConfig_t config = goodConfig();
+  EXPECT_EQ(checkConfig(&config).idle.function, nullptr);
+  config.idle = doNothing;
+  config.idleContext = &config;
+  EXPECT_EQ(checkConfig(&config).idle.function, doNothing);
+  EXPECT_EQ(checkConfig(&config).idle.context, &config);
+  config.size = offsetof(taccConfig_t, idle);  // of a header without it: what stands there is something else
+  EXPECT_EQ(checkConfig(&config).idle.function, nullptr);
+  EXPECT_EQ(checkConfig(&config).idle.context, nullptr);
+}
+
 TEST(Config, OlderHeadersKeepTheirFieldsAndGetDefaultsForTheRest) {
   taccConfig_t config = goodConfig();
   config.initTimeout = 7.0;

@@ -1,0 +1,144 @@
+#include "communicators.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+
+#include "tacc/mpi_transport.h"
+
+namespace tacc::mpi {
+namespace {
+
+/// The unique id of rank 0, or why there is none.
+struct Start {
+  int result;
+  taccUniqueId id;
+};
+
+taccResult_t joinTacc(Communicator& communicator, bool usesMpiTransport, void (*idle)(void*)) {
+  Start start{};
+  if (communicator.rank == 0) start.result = static_cast<int>(taccGetUniqueId(&start.id));
+  PMPI_Bcast(&start, static_cast<int>(sizeof start), MPI_BYTE, 0, communicator.mpi);
+  if (start.result != static_cast<int>(taccSuccess))
+    return communicator.rank == 0 ? static_cast<taccResult_t>(start.result) : taccRemoteError;
+  taccConfig_t config = TACC_CONFIG_INITIALIZER;
+  config.operationTimeout = 0;  // MPI waits for ever, and so may a program that is right
+  config.idle = idle;
+  config.idleContext = &communicator;
+  taccTransport_t transport;
+  if (usesMpiTransport) {
+    if (taccMpiTransport(communicator.mpi, &transport) != taccSuccess) return taccSystemError;
+    config.transport = &transport;
+  }
+  return taccCommInitRankConfig(&communicator.tacc, communicator.ranks, start.id, communicator.rank, &config);
+}
+
+void endMessage(Communicator& communicator) noexcept {
+  if (communicator.never == MPI_REQUEST_NULL) return;
+  PMPI_Cancel(&communicator.never);
+  PMPI_Wait(&communicator.never, MPI_STATUS_IGNORE);
+}
+
+/// The rank to say why ranks could not join, the same on all: the first that had trouble of its own, or else the first
+/// that had any. Nothing when all have joined.
+std::optional<int> firstInTrouble(const Communicator& communicator, taccResult_t result) {
+  const int kind = result == taccSuccess ? 2 : result == taccRemoteError ? 1 : 0;
+  struct {
+    int kind, rank;
+  } mine{kind, communicator.rank}, first{};
+  PMPI_Allreduce(&mine, &first, 1, MPI_2INT, MPI_MINLOC, communicator.mpi);
+  if (first.kind == 2) return std::nullopt;
+  return first.rank;
+}
+
+}  // namespace
+
+void Communicators::open(bool usesMpiTransport) {
+  usesMpiTransport_ = usesMpiTransport;
+  PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &key_, this);
+  PMPI_Comm_dup(MPI_COMM_SELF, &self_);
+}
+
+void Communicators::close() noexcept {
+  for (;;) {
+    MPI_Comm oldest = MPI_COMM_NULL;
+    {
+      const std::lock_guard lock(mutex_);
+      if (all_.empty()) break;
+      oldest = all_.front()->mpi;
+    }
+    if (PMPI_Comm_delete_attr(oldest, key_) != MPI_SUCCESS) break;
+  }
+  PMPI_Comm_free_keyval(&key_);
+  PMPI_Comm_free(&self_);
+}
+
+Communicator* Communicators::find(MPI_Comm mpi) noexcept {
+  void* attribute = nullptr;
+  int isThere = 0;
+  if (PMPI_Comm_get_attr(mpi, key_, &attribute, &isThere) != MPI_SUCCESS) return nullptr;
+  if (isThere != 0) return static_cast<Communicator*>(attribute);
+  // From here on a rank that gave up would leave the others waiting: what fails ends the program.
+  auto made = std::make_unique<Communicator>();
+  Communicator* const communicator = made.get();
+  communicator->mpi = mpi;
+  int isInter = 0;
+  PMPI_Comm_test_inter(mpi, &isInter);
+  PMPI_Comm_rank(mpi, &communicator->rank);
+  PMPI_Comm_size(mpi, &communicator->ranks);
+  if (isInter != 0)
+    communicator->passed = Passed::intercommunicator;
+  else if (communicator->ranks == 1)
+    communicator->passed = Passed::alone;
+  {
+    const std::lock_guard lock(mutex_);
+    all_.push_back(std::move(made));
+  }
+  if (PMPI_Comm_set_attr(mpi, key_, communicator) != MPI_SUCCESS) PMPI_Abort(mpi, MPI_ERR_OTHER);
+  return communicator;
+}
+
+void Communicators::join(Communicator& communicator) noexcept {
+  // Before this all are here: whoever joins owes nobody of them the progress of a message.
+  PMPI_Barrier(communicator.mpi);
+  PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, 0, self_, &communicator.never);
+  const taccResult_t result = joinTacc(communicator, usesMpiTransport_, progressMpi);
+  const std::string why = result == taccSuccess ? "" : taccGetLastError(nullptr);
+  const std::optional<int> speaker = firstInTrouble(communicator, result);
+  if (!speaker) return;
+  if (communicator.tacc != nullptr) taccCommAbort(communicator.tacc);
+  communicator.tacc = nullptr;
+  endMessage(communicator);
+  communicator.passed = Passed::noCommunicator;
+  if (*speaker == communicator.rank)
+    std::fprintf(stderr, "tacc: a communicator of %d ranks stays with MPI, as rank %d could not join: %s\n",
+                 communicator.ranks, communicator.rank, why.c_str());
+}
+
+/// MPI calls this when the communicator ends.
+int Communicators::forget(MPI_Comm /*mpi*/, int /*key*/, void* attribute, void* self) noexcept {
+  static_cast<Communicators*>(self)->remove(static_cast<Communicator*>(attribute));
+  return MPI_SUCCESS;
+}
+
+void Communicators::remove(Communicator* communicator) noexcept {
+  std::unique_ptr<Communicator> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(all_, communicator, &std::unique_ptr<Communicator>::get);
+    if (found == all_.end()) return;
+    ended = std::move(*found);
+    all_.erase(found);
+  }
+  if (ended->tacc != nullptr) taccCommDestroy(ended->tacc);
+  endMessage(*ended);
+}
+
+/// Called while a tacc call waits: MPI moves what it has under way only inside its own functions. Whoever waits is in
+/// an MPI function of the program's, so its level of thread support allows this one.
+void Communicators::progressMpi(void* communicator) {
+  int isThere = 0;
+  PMPI_Test(&static_cast<Communicator*>(communicator)->never, &isThere, MPI_STATUS_IGNORE);
+}
+
+}  // namespace tacc::mpi

@@ -1,0 +1,53 @@
+// tacc's communicator of an MPI communicator, kept in an attribute of it.
+#pragma once
+
+#include <mpi.h>
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "report.hpp"
+#include "tacc/tacc.h"
+
+namespace tacc::mpi {
+
+struct Communicator {
+  MPI_Comm mpi = MPI_COMM_NULL;
+  int rank = 0, ranks = 1;
+  std::optional<Passed> passed;  // why all its calls go to MPI; the same on all its ranks
+  taccComm_t tacc = nullptr;     // null until join()
+  // A message that nobody sends. Testing whether it has come is what lets MPI move everything else: it may answer a
+  // probe from what has come already, and does not look further on a communicator of one rank. One for each
+  // communicator, as a request belongs to one thread at a time.
+  MPI_Request never = MPI_REQUEST_NULL;
+};
+
+/// All communicators that were met. Different ones may be used by different threads at once.
+class Communicators {
+ public:
+  /// MPI is initialized. Local, but for a duplicate of MPI_COMM_SELF. `usesMpiTransport`: the same on all ranks.
+  void open(bool usesMpiTransport);
+  /// MPI is about to be finalized: destroys what is left, in the order in which it was made.
+  void close() noexcept;
+
+  /// What is known of `mpi`, which is not MPI_COMM_NULL. Local. Null where it is no communicator.
+  Communicator* find(MPI_Comm mpi) noexcept;
+  /// Makes the tacc communicator at the first call. Collective over `communicator`. Where that fails on one rank all
+  /// ranks pass their calls on from then on, and one of them has said why.
+  void join(Communicator& communicator) noexcept;
+
+ private:
+  static int forget(MPI_Comm mpi, int key, void* attribute, void* self) noexcept;
+  static void progressMpi(void* communicator);
+  void remove(Communicator* communicator) noexcept;
+
+  int key_ = MPI_KEYVAL_INVALID;
+  MPI_Comm self_ = MPI_COMM_NULL;  // of the messages that nobody sends
+  bool usesMpiTransport_ = false;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Communicator>> all_;
+};
+
+}  // namespace tacc::mpi

@@ -1,0 +1,146 @@
+/* libtacc_mpi.so: what a program preloads, or is linked with before its MPI. It has MPI's functions and needs neither
+ * tacc nor MPI itself, so that it does no harm in the shells and launchers that it is preloaded into as well. At the
+ * first call it looks which MPI the process has and opens the library that is compiled for that one's mpi.h
+ * (libtacc_mpi_mpich.so or libtacc_mpi_openmpi.so, in the same folder); where there is none, calls go to MPI.
+ *
+ * MPIs differ in the types of their handles: int here, pointers there. The functions here know nothing of them: they
+ * hand on eight words, as many as the longest of these calls has. Where int and pointers are passed in registers and
+ * slots of one size, as on x86-64 and 64-bit Arm, that is what a compiler does with the arguments themselves. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "functions.h"
+
+#define EXPORTED __attribute__((visibility("default")))
+
+typedef char intsAreInSlotsOfPointers[sizeof(long) == sizeof(void*) ? 1 : -1];
+
+typedef long (*Function)(long, long, long, long, long, long, long, long);
+
+#define NUMBER(name) number##name,
+enum { TACC_MPI_FUNCTIONS(NUMBER) functionCount };
+
+#define NAME(name) #name,
+static const char* const names[] = {TACC_MPI_FUNCTIONS(NAME)};
+
+static Function functions[functionCount]; /* written once, by resolve() */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* dlsym() gives a pointer to an object, which ISO C does not let be converted. */
+static Function functionIn(void* library, const char* prefix, const char* name) {
+  char whole[64];
+  void* found;
+  Function function;
+  snprintf(whole, sizeof whole, "%s%s", prefix, name);
+  found = dlsym(library, whole);
+  memcpy(&function, &found, sizeof function);
+  return function;
+}
+
+static int seekMpi(struct dl_phdr_info* object, size_t size, void* found) {
+  void* library;
+  (void)size;
+  if (object->dlpi_name == NULL || object->dlpi_name[0] == '\0') return 0;
+  library = dlopen(object->dlpi_name, RTLD_NOLOAD | RTLD_LAZY);
+  if (library == NULL) return 0;
+  if (dlsym(library, "PMPI_Allreduce") == NULL) {
+    dlclose(library);
+    return 0;
+  }
+  *(void**)found = library;
+  return 1;
+}
+
+/* The MPI of this process, NULL when there is none. An interpreter's extension may have loaded it for itself alone; the
+ * library for it has to see it as well. */
+static void* findMpi(void) {
+  void* mpi = NULL;
+  if (dlsym(RTLD_DEFAULT, "PMPI_Allreduce") != NULL) return dlopen(NULL, RTLD_LAZY);
+  dl_iterate_phdr(seekMpi, &mpi);
+  if (mpi != NULL) {
+    struct link_map* map = NULL;
+    if (dlinfo(mpi, RTLD_DI_LINKMAP, &map) == 0) dlopen(map->l_name, RTLD_NOLOAD | RTLD_LAZY | RTLD_GLOBAL);
+  }
+  return mpi;
+}
+
+/* Which of the two libraries fits the MPI; NULL for none. `version` gets its first line. */
+static const char* nameOfFitting(void* mpi, char* version) {
+  int (*getVersion)(char*, int*);
+  char text[8192] = ""; /* MPI_MAX_LIBRARY_VERSION_STRING: 256 in Open MPI, 8192 in MPICH */
+  int length = 0;
+  void* found = dlsym(mpi, "PMPI_Get_library_version");
+  memcpy(&getVersion, &found, sizeof getVersion);
+  if (found != NULL) getVersion(text, &length);
+  text[strcspn(text, "\n,")] = '\0';
+  snprintf(version, 80, "%.79s", text);
+  if (strstr(text, "Open MPI") != NULL) return "libtacc_mpi_openmpi.so";
+  if (strstr(text, "MPICH") != NULL || strstr(text, "Intel(R) MPI") != NULL || strstr(text, "MVAPICH") != NULL)
+    return "libtacc_mpi_mpich.so";
+  return NULL;
+}
+
+static void* openFitting(void* mpi) {
+  Dl_info self;
+  char version[80] = "";
+  char path[4096];
+  const char* slash;
+  const char* name = nameOfFitting(mpi, version);
+  void* library;
+  if (name == NULL) {
+    fprintf(stderr, "tacc: libtacc_mpi knows MPICH's ABI and Open MPI, and this is \"%s\": all calls go to it\n",
+            version);
+    return NULL;
+  }
+  if (dladdr(names, &self) == 0 || self.dli_fname == NULL) return NULL;
+  slash = strrchr(self.dli_fname, '/');
+  snprintf(path, sizeof path, "%.*s%s", slash == NULL ? 0 : (int)(slash - self.dli_fname + 1), self.dli_fname, name);
+  library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (library == NULL)
+    fprintf(stderr, "tacc: libtacc_mpi cannot open its part for %s, so all calls go to that: %s\n", version, dlerror());
+  return library;
+}
+
+static void resolve(void) {
+  void* const mpi = findMpi();
+  void* library;
+  int i;
+  if (mpi == NULL) {
+    fprintf(
+        stderr,
+        "tacc: %s calls MPI, and no MPI library is loaded but libtacc_mpi; link it with an MPI (shared, not static)\n",
+        program_invocation_short_name);
+    exit(1);
+  }
+  library = openFitting(mpi);
+  for (i = 0; i < functionCount; ++i) {
+    functions[i] = library == NULL ? NULL : functionIn(library, "taccMpi_", names[i]);
+    if (functions[i] == NULL) functions[i] = functionIn(mpi, "PMPI_", names[i]);
+  }
+}
+
+static Function functionOf(int number) {
+  pthread_once(&once, resolve);
+  return functions[number];
+}
+
+#define DEFINE(name)                                                                         \
+  EXPORTED long MPI_##name(long a, long b, long c, long d, long e, long f, long g, long h);  \
+  EXPORTED long MPI_##name(long a, long b, long c, long d, long e, long f, long g, long h) { \
+    return functionOf(number##name)(a, b, c, d, e, f, g, h);                                 \
+  }
+TACC_MPI_FUNCTIONS(DEFINE)
+
+/* Who asked for a report and gets none is told why. */
+__attribute__((constructor)) static void sayUseless(void) {
+  const char* const mode = getenv("TACC_MPI");
+  if (mode == NULL || strcmp(mode, "report") != 0 || dlsym(RTLD_DEFAULT, "PMPI_Allreduce") != NULL) return;
+  fprintf(stderr, "tacc: TACC_MPI=report, and %s is not linked with MPI: nothing is taken over unless it loads one\n",
+          program_invocation_short_name);
+}

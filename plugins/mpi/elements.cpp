@@ -1,0 +1,132 @@
+#include "elements.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "types.hpp"
+
+namespace tacc::mpi {
+namespace {
+
+constexpr std::size_t packedAtOnce = std::size_t{1} << 30;  // MPI_Pack counts bytes in int
+
+std::ptrdiff_t extentOf(MPI_Datatype type) {
+  MPI_Count low = 0, extent = 0;
+  PMPI_Type_get_extent_x(type, &low, &extent);
+  return static_cast<std::ptrdiff_t>(extent);
+}
+
+/// Calls `move(elements, count, bytes, length)` for parts that MPI_Pack can count.
+template <class Move>
+void inParts(const Elements& elements, std::byte* packed, const Move& move) {
+  const std::size_t each = bytesOf(elements.type).value_or(0);
+  if (each == 0) return;
+  if (each > packedAtOnce)
+    throw std::runtime_error("one element of a derived type has " + std::to_string(each) + " bytes; at most " +
+                             std::to_string(packedAtOnce) + " can be packed");
+  const std::ptrdiff_t extent = extentOf(elements.type);
+  for (std::size_t done = 0; done < elements.count;) {
+    const std::size_t count = std::min(elements.count - done, packedAtOnce / each);
+    // Displacements may be absolute, from MPI_BOTTOM, which is null.
+    const auto at = reinterpret_cast<std::uintptr_t>(elements.address) + done * static_cast<std::uintptr_t>(extent);
+    if (move(reinterpret_cast<void*>(at), static_cast<int>(count), packed + done * each,
+             static_cast<int>(count * each)) != MPI_SUCCESS)
+      throw std::runtime_error("MPI does not pack or unpack the elements of a derived type");
+    done += count;
+  }
+}
+
+void pack(const Elements& elements, std::byte* packed) {
+  inParts(elements, packed, [&](void* at, int count, std::byte* to, int bytes) {
+    int position = 0;
+    const int code = PMPI_Pack(at, count, elements.type, to, bytes, &position, MPI_COMM_SELF);
+    return code == MPI_SUCCESS && position != bytes ? MPI_ERR_OTHER : code;
+  });
+}
+
+void unpack(const Elements& elements, std::byte* packed) {
+  inParts(elements, packed, [&](void* at, int count, std::byte* from, int bytes) {
+    int position = 0;
+    return PMPI_Unpack(from, bytes, &position, at, count, elements.type, MPI_COMM_SELF);
+  });
+}
+
+}  // namespace
+
+std::size_t Elements::bytes() const { return count * bytesOf(type).value_or(0); }
+
+Elements Elements::block(int rank) const {
+  const auto step = static_cast<std::ptrdiff_t>(count) * extentOf(type) * rank;
+  return {reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(address) + static_cast<std::uintptr_t>(step)), count,
+          type};
+}
+
+void copyInto(const Elements& elements, std::byte* block) {
+  if (!isBlock(elements.type)) return pack(elements, block);
+  if (block != elements.address) std::memcpy(block, elements.address, elements.bytes());
+}
+
+bool arePackedPlainly() {
+  // Out of order and with a gap: 2, 0 of 0, 1, 2.
+  const std::array<int, 2> lengths{1, 1}, places{2, 0};
+  MPI_Datatype type = MPI_DATATYPE_NULL;
+  if (PMPI_Type_indexed(2, lengths.data(), places.data(), MPI_INT, &type) != MPI_SUCCESS) return false;
+  PMPI_Type_commit(&type);
+  std::array<int, 3> numbers{10, 11, 12};
+  std::array<int, 2> packed{};
+  bool isPlain = true;
+  try {
+    pack({numbers.data(), 1, type}, reinterpret_cast<std::byte*>(packed.data()));
+  } catch (const std::runtime_error&) {
+    isPlain = false;
+  }
+  PMPI_Type_free(&type);
+  return isPlain && packed == std::array<int, 2>{12, 10};
+}
+
+Block::Block(const Elements& elements, Use use)
+    : elements_(elements), data_(static_cast<std::byte*>(elements.address)) {
+  if (isBlock(elements.type)) return;
+  copy_ = std::make_unique_for_overwrite<std::byte[]>(elements.bytes());
+  data_ = copy_.get();
+  if (use != Use::write) pack(elements, data_);
+}
+
+void Block::deliver() const {
+  if (copy_) unpack(elements_, copy_.get());
+}
+
+Numbers::Numbers(void* address, std::size_t count, taccDataType_t type, Block::Use use)
+    : address_(address), bytes_(count * sizeOf(type)), data_(address) {
+  if (reinterpret_cast<std::uintptr_t>(address) % sizeOf(type) == 0) return;
+  copy_ = std::make_unique_for_overwrite<std::byte[]>(bytes_);  // aligned for every type, as all that new gives
+  data_ = copy_.get();
+  if (use != Block::Use::write) std::memcpy(data_, address, bytes_);
+}
+
+void Numbers::deliver() const noexcept {
+  if (copy_) std::memcpy(address_, copy_.get(), bytes_);
+}
+
+std::size_t sizeOf(taccDataType_t type) noexcept {
+  switch (type) {
+    case taccInt8:
+    case taccUint8:
+      return 1;
+    case taccFloat16:
+    case taccBfloat16:
+      return 2;
+    case taccInt32:
+    case taccUint32:
+    case taccFloat32:
+      return 4;
+    default:
+      return 8;
+  }
+}
+
+}  // namespace tacc::mpi

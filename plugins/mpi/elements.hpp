@@ -1,0 +1,69 @@
+// A buffer of an MPI call as the bytes that tacc moves or the numbers that it reduces.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <memory>
+
+#include "tacc/tacc.h"
+
+namespace tacc::mpi {
+
+/// `count` elements of an MPI type at an address.
+struct Elements {
+  void* address;
+  std::size_t count;
+  MPI_Datatype type;
+
+  std::size_t bytes() const;
+  /// The same number of elements for each of several ranks: those of `rank`.
+  Elements block(int rank) const;
+  Elements ofAll(int ranks) const { return {address, count * static_cast<std::size_t>(ranks), type}; }
+};
+
+/// Their bytes to `block`, where they are not there already.
+void copyInto(const Elements& elements, std::byte* block);
+
+/// Whether MPI_Pack makes of a type with gaps just its bytes, as all MPIs do among machines of one kind. Then a rank
+/// that has a block meets one that has the same numbers with gaps. Local.
+bool arePackedPlainly();
+
+/// Elements as one block of bytes: themselves where they are one, else a copy. Throws std::bad_alloc, and
+/// std::runtime_error where MPI does not pack.
+class Block {
+ public:
+  enum class Use { read, write, both };
+
+  /// Elements that are there to be written only may have any content in the block at first.
+  Block(const Elements& elements, Use use);
+
+  std::byte* data() const noexcept { return data_; }
+  /// What was written goes where it belongs.
+  void deliver() const;
+
+ private:
+  Elements elements_;
+  std::unique_ptr<std::byte[]> copy_;
+  std::byte* data_;
+};
+
+/// Numbers at an address that is a multiple of their size, as tacc wants it: themselves, or a copy. MPI's rules ask for
+/// such addresses, but MPIs do not, and an error on one rank would leave the others waiting. Throws std::bad_alloc.
+class Numbers {
+ public:
+  Numbers(void* address, std::size_t count, taccDataType_t type, Block::Use use);
+
+  void* data() const noexcept { return data_; }
+  void deliver() const noexcept;
+
+ private:
+  void* address_;
+  std::size_t bytes_;
+  std::unique_ptr<std::byte[]> copy_;
+  void* data_;
+};
+
+std::size_t sizeOf(taccDataType_t type) noexcept;
+
+}  // namespace tacc::mpi

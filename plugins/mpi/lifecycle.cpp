@@ -1,0 +1,96 @@
+// The beginning and the end of MPI, and what all ranks agree on between.
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "elements.hpp"
+#include "plugin.hpp"
+#include "siblings.hpp"
+
+namespace tacc::mpi {
+
+Plugin& plugin() noexcept {
+  static Plugin* const only = new Plugin;
+  return *only;
+}
+
+int failCall(const char* function, const Communicator& communicator, const std::string& why) noexcept {
+  std::fprintf(stderr, "tacc: %s, rank %d of %d: %s\n", function, communicator.rank, communicator.ranks, why.c_str());
+  PMPI_Comm_call_errhandler(communicator.mpi, MPI_ERR_OTHER);
+  return MPI_ERR_OTHER;
+}
+
+namespace {
+
+std::string_view valueOf(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+/// Once MPI is there. Every rank takes part, also one where this is switched off: ranks would not meet otherwise.
+void start() {
+  Plugin& self = plugin();
+  int rank = 0;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  const std::string_view mode = valueOf("TACC_MPI");
+  const bool isKnown = mode.empty() || mode == "on" || mode == "off" || mode == "report";
+  if (!isKnown && rank == 0)
+    std::fprintf(stderr, "tacc: TACC_MPI is \"%s\"; it must be on, off or report. It is taken for off\n",
+                 std::string(mode).c_str());
+  self.reports = mode == "report" && rank == 0;
+  // Ranks that were not preloaded take part in nothing.
+  if (const std::string lacking = ranksWithoutPlugin(); !lacking.empty()) {
+    if (isFirstWithPlugin())
+      std::fprintf(stderr,
+                   "tacc: libtacc_mpi is preloaded into some ranks only (%s has none), so all calls go to MPI\n",
+                   lacking.c_str());
+    return;
+  }
+  const bool packsPlainly = arePackedPlainly();
+  if (!packsPlainly && rank == 0)
+    std::fprintf(stderr, "tacc: MPI_Pack of this MPI adds to the data, so all calls go to MPI\n");
+  const bool isWanted = isKnown && mode != "off";
+  const bool usesMpiTransport = valueOf("TACC_TRANSPORT") == "mpi";
+  // The least of each; the last tells whether anybody wants it.
+  std::array<int, 3> mine{isWanted && packsPlainly, usesMpiTransport, !isWanted};
+  std::array<int, 3> least{};
+  PMPI_Allreduce(mine.data(), least.data(), static_cast<int>(mine.size()), MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (rank == 0 && least[0] == 0 && least[2] == 0 && packsPlainly)
+    std::fprintf(stderr, "tacc: TACC_MPI is off on some ranks and on on others, so all calls go to MPI\n");
+  self.isActive = least[0] != 0;
+  if (self.isActive) self.communicators.open(least[1] != 0);
+}
+
+void end() noexcept {
+  Plugin& self = plugin();
+  if (self.isActive) self.communicators.close();
+  self.isActive = false;
+  if (!self.reports) return;
+  int ranks = 0;
+  PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  const std::string title = "# tacc: calls of rank 0 of " + std::to_string(ranks);
+  std::fputs(self.report.text(title).c_str(), stdout);
+  std::fflush(stdout);
+}
+
+}  // namespace
+}  // namespace tacc::mpi
+
+TACC_MPI_ENTRY taccMpi_Init(int* argc, char*** argv) {
+  const int code = PMPI_Init(argc, argv);
+  if (code == MPI_SUCCESS) tacc::mpi::start();
+  return code;
+}
+
+TACC_MPI_ENTRY taccMpi_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  const int code = PMPI_Init_thread(argc, argv, required, provided);
+  if (code == MPI_SUCCESS) tacc::mpi::start();
+  return code;
+}
+
+TACC_MPI_ENTRY taccMpi_Finalize() {
+  tacc::mpi::end();
+  return PMPI_Finalize();
+}

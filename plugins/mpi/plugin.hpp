@@ -1,0 +1,86 @@
+// The state of libtacc_mpi, and how a call is taken over or passed on.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <exception>
+#include <optional>
+#include <string>
+
+#include "communicators.hpp"
+#include "report.hpp"
+#include "tacc/tacc.h"
+
+// The functions that the dispatcher finds by their names.
+#define TACC_MPI_ENTRY extern "C" __attribute__((visibility("default"))) int
+
+namespace tacc::mpi {
+
+struct Plugin {
+  Report report;
+  Communicators communicators;
+  bool isActive = false;  // between MPI_Init and MPI_Finalize, where all ranks agreed on it
+  bool reports = false;   // this rank tells at the end what it did
+};
+
+/// Never destroyed: threads may be in it as the process ends.
+Plugin& plugin() noexcept;
+
+/// Whether this thread is inside a call already. An MPI may be built so that its functions call each other by the names
+/// that are taken over.
+class Inside {
+ public:
+  Inside() noexcept { inside_ = true; }
+  ~Inside() { inside_ = false; }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  static bool isTrue() noexcept { return inside_; }
+
+ private:
+  static inline thread_local bool inside_ = false;
+};
+
+/// Ends a call that failed as MPI does: writes `why` to standard error, and calls the communicator's error handler.
+/// Returns the code for the caller, if that returns.
+int failCall(const char* function, const Communicator& communicator, const std::string& why) noexcept;
+
+/// One call that is judged and then taken over or passed on. What is asked must be answered alike by all ranks of the
+/// communicator.
+struct Judged {
+  std::optional<Passed> passed;
+  std::size_t bytes = 0;  // 0: there is nothing to do
+};
+
+/// `judge(communicator)`: Judged; called for intracommunicators of several ranks only, as others do not use all
+/// arguments. `run(communicator)`: makes the tacc call and returns its result. `pass()`: MPI's own function.
+template <class Judge, class Run, class Pass>
+int takeOver(Function function, const char* name, MPI_Comm comm, Judge judge, Run run, Pass pass) {
+  Plugin& self = plugin();
+  const auto passOn = [&](Passed why) {
+    self.report.countPassed(function, why);
+    return pass();
+  };
+  if (Inside::isTrue()) return passOn(Passed::nested);
+  const Inside inside;
+  if (!self.isActive) return passOn(Passed::off);
+  Communicator* const communicator = comm == MPI_COMM_NULL ? nullptr : self.communicators.find(comm);
+  if (communicator == nullptr) return passOn(Passed::arguments);
+  if (communicator->passed) return passOn(*communicator->passed);
+  const Judged judged = judge(*communicator);
+  if (judged.passed) return passOn(*judged.passed);
+  if (judged.bytes > 0 || function == Function::Barrier) {
+    if (communicator->tacc == nullptr) self.communicators.join(*communicator);
+    if (communicator->passed) return passOn(*communicator->passed);
+    try {
+      const taccResult_t result = run(*communicator);
+      if (result != taccSuccess) return failCall(name, *communicator, taccGetLastError(communicator->tacc));
+    } catch (const std::exception& error) {
+      return failCall(name, *communicator, error.what());
+    }
+  }
+  self.report.countTaken(function, judged.bytes);
+  return MPI_SUCCESS;
+}
+
+}  // namespace tacc::mpi

@@ -1,0 +1,42 @@
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+namespace tacc::mpi {
+namespace {
+
+#define TACC_MPI_NAME(name) "MPI_" #name,
+constexpr std::array<const char*, static_cast<std::size_t>(Function::count)> functionNames{
+    TACC_MPI_COLLECTIVES(TACC_MPI_NAME)};
+#undef TACC_MPI_NAME
+
+constexpr std::array<const char*, static_cast<std::size_t>(Passed::count)> reasons{
+    "switched off",         "one rank alone",
+    "intercommunicator",    "type that tacc does not reduce",
+    "other operation",      "arguments for MPI to judge",
+    "no tacc communicator", "called inside another call"};
+
+}  // namespace
+
+std::string Report::text(const std::string& title) const {
+  std::string text =
+      title + "\n" +
+      fmt::format("# {:<24} {:>12} {:>16} {:>12}  {}\n", "function", "taken over", "bytes", "passed", "why");
+  for (std::size_t i = 0; i < rows_.size(); ++i) {
+    const Row& row = rows_[i];
+    std::uint64_t passed = 0;
+    std::string why;
+    for (std::size_t reason = 0; reason < reasons.size(); ++reason) {
+      const std::uint64_t calls = row.passed[reason].load(std::memory_order_relaxed);
+      passed += calls;
+      if (calls > 0) why += fmt::format("{}{}: {}", why.empty() ? "" : ", ", reasons[reason], calls);
+    }
+    const std::uint64_t taken = row.taken.load(std::memory_order_relaxed);
+    if (taken + passed == 0) continue;
+    text += fmt::format("  {:<24} {:>12} {:>16} {:>12}  {}\n", functionNames[i], taken,
+                        row.bytes.load(std::memory_order_relaxed), passed, why.empty() ? "-" : why);
+  }
+  return text;
+}
+
+}  // namespace tacc::mpi

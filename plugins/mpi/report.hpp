@@ -1,0 +1,46 @@
+// What happened to the calls of this rank: counted, and told as a table at MPI_Finalize (TACC_MPI=report).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "functions.h"
+
+namespace tacc::mpi {
+
+#define TACC_MPI_MEMBER(name) name,
+enum class Function : int { TACC_MPI_COLLECTIVES(TACC_MPI_MEMBER) count };
+#undef TACC_MPI_MEMBER
+
+/// Why a call went to MPI.
+enum class Passed : int { off, alone, intercommunicator, type, operation, arguments, noCommunicator, nested, count };
+
+class Report {
+ public:
+  /// Thread safe.
+  void countTaken(Function function, std::size_t bytes) noexcept {
+    Row& row = rowOf(function);
+    row.taken.fetch_add(1, std::memory_order_relaxed);
+    row.bytes.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  void countPassed(Function function, Passed why) noexcept {
+    rowOf(function).passed[static_cast<std::size_t>(why)].fetch_add(1, std::memory_order_relaxed);
+  }
+
+  /// The table, a line for each function that was called. `title` is its first line.
+  std::string text(const std::string& title) const;
+
+ private:
+  struct Row {
+    std::atomic<std::uint64_t> taken{0}, bytes{0};
+    std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Passed::count)> passed{};
+  };
+  Row& rowOf(Function function) noexcept { return rows_[static_cast<std::size_t>(function)]; }
+
+  std::array<Row, static_cast<std::size_t>(Function::count)> rows_{};
+};
+
+}  // namespace tacc::mpi

@@ -1,0 +1,17 @@
+// Every function that libtacc_mpi takes over, called as a program calls it.
+#pragma once
+
+#include <mpi.h>
+
+#include "draws.hpp"
+
+namespace tacc::test {
+
+/// Collective over `comm`, with equal draws on all ranks of it. Throw nothing: what is wrong ends the job.
+/// `isTacc`: what tacc serves is called. Else, and in what is passed on, no call is in place and numbers are small:
+/// MPICH 4.0 itself crashes in MPI_Reduce in place, fails in MPI_Alltoall in place, and has maxima of unsigned numbers
+/// wrong.
+void checkReductions(MPI_Comm comm, Draws& draws, bool isTacc);
+void checkMovements(MPI_Comm comm, Draws& draws, bool isTacc);
+
+}  // namespace tacc::test

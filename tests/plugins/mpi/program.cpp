@@ -1,0 +1,203 @@
+// An MPI program that knows nothing of tacc, to run with libtacc_mpi preloaded and without:
+//   program calls|communicators|threads|messages|requests|counted mpi|tacc [seed]
+#include <cstring>
+#include <string_view>
+#include <thread>
+
+#include "cases.hpp"
+
+namespace tacc::test {
+namespace {
+
+int rankIn(MPI_Comm comm) {
+  int rank = 0;
+  MPI_Comm_rank(comm, &rank);
+  return rank;
+}
+
+int ranksIn(MPI_Comm comm) {
+  int ranks = 0;
+  MPI_Comm_size(comm, &ranks);
+  return ranks;
+}
+
+void callEverything(unsigned seed, bool isTacc) {
+  Draws draws(seed);
+  checkReductions(MPI_COMM_WORLD, draws, isTacc);
+  checkMovements(MPI_COMM_WORLD, draws, isTacc);
+}
+
+/// The sum of all ranks' `value` over `comm`, which is known.
+void expectSum(MPI_Comm comm, int value, int expected, const char* where) {
+  int sum = -1;
+  if (MPI_Allreduce(&value, &sum, 1, MPI_INT, MPI_SUM, comm) != MPI_SUCCESS || sum != expected)
+    complain(std::string("MPI_Allreduce over ") + where + " gives " + std::to_string(sum) + " and not " +
+             std::to_string(expected));
+}
+
+/// Between the halves of the world.
+void useIntercommunicator(int rank, int ranks) {
+  if (ranks < 2) return;
+  const bool isLow = rank < ranks / 2;
+  MPI_Comm half = MPI_COMM_NULL, both = MPI_COMM_NULL;
+  MPI_Comm_split(MPI_COMM_WORLD, isLow ? 0 : 1, rank, &half);
+  MPI_Intercomm_create(half, 0, MPI_COMM_WORLD, isLow ? ranks / 2 : 0, 7, &both);
+  expectSum(both, 1, isLow ? ranks - ranks / 2 : ranks / 2, "an intercommunicator");
+  // Who is not the root of its group gives arguments that nobody looks at.
+  int number = isLow ? 5 : 0;
+  const int root = isLow ? (rankIn(half) == 0 ? MPI_ROOT : MPI_PROC_NULL) : 0;
+  MPI_Bcast(&number, 1, MPI_INT, root, both);
+  if (number != 5) complain("MPI_Bcast over an intercommunicator");
+  MPI_Comm_free(&both);
+  MPI_Comm_free(&half);
+}
+
+void useCommunicators(unsigned seed, bool isTacc) {
+  const int rank = rankIn(MPI_COMM_WORLD), ranks = ranksIn(MPI_COMM_WORLD);
+  expectSum(MPI_COMM_WORLD, 1, ranks, "the world");
+  expectSum(MPI_COMM_SELF, 3, 3, "MPI_COMM_SELF");
+  for (int round = 0; round < 3; ++round) {
+    MPI_Comm copy = MPI_COMM_NULL, part = MPI_COMM_NULL, turned = MPI_COMM_NULL, unused = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+    MPI_Comm_split(copy, rank % 2, rank, &part);
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &turned);
+    MPI_Comm_dup(turned, &unused);
+    expectSum(part, 1, ranksIn(part), "a part");
+    if (rank % 2 == 0) expectSum(part, 2, 2 * ranksIn(part), "a part whose ranks call more than others");
+    MPI_Comm_free(&unused);
+    expectSum(turned, rankIn(turned), ranks * (ranks - 1) / 2, "ranks in reverse");
+    int first = rank;
+    MPI_Bcast(&first, 1, MPI_INT, 0, turned);
+    if (first != ranks - 1) complain("MPI_Bcast over ranks in reverse");
+    MPI_Comm_free(&part);
+    Draws draws(seed + static_cast<unsigned>(round));
+    checkMovements(turned, draws, isTacc);
+    MPI_Comm_free(&turned);
+    expectSum(copy, 1, ranks, "a duplicate");
+    // The last one is left for MPI_Finalize.
+    if (round < 2) MPI_Comm_free(&copy);
+  }
+  useIntercommunicator(rank, ranks);
+}
+
+/// Each thread has a communicator of its own; the threads of a rank do not wait for each other.
+void callFromThreads() {
+  constexpr int threads = 3, calls = 200;
+  const int rank = rankIn(MPI_COMM_WORLD), ranks = ranksIn(MPI_COMM_WORLD);
+  std::vector<MPI_Comm> comms(threads);
+  for (MPI_Comm& comm : comms) MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  std::vector<std::thread> running;
+  for (int thread = 0; thread < threads; ++thread)
+    running.emplace_back([&, thread] {
+      MPI_Comm comm = comms[static_cast<std::size_t>(thread)];
+      for (int call = 0; call < calls; ++call)
+        expectSum(comm, rank + thread + call, ranks * (thread + call) + ranks * (ranks - 1) / 2, "a thread's own");
+    });
+  for (std::thread& thread : running) thread.join();
+  for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+}
+
+/// A message that MPI cannot send unless its sender is in MPI: rank 1 comes to the barrier when it has it.
+void sendBeforeBarrier() {
+  const int rank = rankIn(MPI_COMM_WORLD), ranks = ranksIn(MPI_COMM_WORLD);
+  expectSum(MPI_COMM_WORLD, 1, ranks, "the world");
+  std::vector<int> numbers(2 << 20, rank == 0 ? 17 : 0);
+  const int count = static_cast<int>(numbers.size());
+  for (int round = 0; ranks > 1 && round < 5; ++round) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    if (rank == 0) MPI_Isend(numbers.data(), count, MPI_INT, 1, round, MPI_COMM_WORLD, &request);
+    if (rank == 1) MPI_Recv(numbers.data(), count, MPI_INT, 0, round, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+  }
+  if (rank < 2 && ranks > 1 && numbers.back() != 17) complain("the message did not come");
+}
+
+/// The same as the first call on a communicator, and with a collective that is under way meanwhile: rank 1 waits for it
+/// before it comes.
+void waitBeforeAllreduce() {
+  const int rank = rankIn(MPI_COMM_WORLD), ranks = ranksIn(MPI_COMM_WORLD);
+  for (int round = 0; round < 5; ++round) {
+    MPI_Comm comm = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    for (int call = 0; call < 3; ++call) {
+      std::vector<int> numbers(1 << 20, rank == 0 ? call : -1);
+      MPI_Request barrier = MPI_REQUEST_NULL, broadcast = MPI_REQUEST_NULL;
+      MPI_Ibarrier(MPI_COMM_WORLD, &barrier);
+      MPI_Ibcast(numbers.data(), static_cast<int>(numbers.size()), MPI_INT, 0, MPI_COMM_WORLD, &broadcast);
+      if (rank == 1) {
+        MPI_Wait(&barrier, MPI_STATUS_IGNORE);
+        MPI_Wait(&broadcast, MPI_STATUS_IGNORE);
+      }
+      expectSum(comm, 1, ranks, "a duplicate");
+      MPI_Wait(&barrier, MPI_STATUS_IGNORE);
+      MPI_Wait(&broadcast, MPI_STATUS_IGNORE);
+      if (numbers.back() != call) complain("the broadcast did not come");
+    }
+    MPI_Comm_free(&comm);
+  }
+}
+
+void mergeNothing(void* /*in*/, void* /*inOut*/, int* /*count*/, MPI_Datatype* /*type*/) {}
+
+/// Calls whose numbers the report must show.
+void makeCountedCalls() {
+  const int ranks = ranksIn(MPI_COMM_WORLD);
+  std::vector<double> in(1000 * static_cast<std::size_t>(ranks)), out(in.size());
+  for (int i = 0; i < 7; ++i) MPI_Allreduce(in.data(), out.data(), 1000, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Op none = MPI_OP_NULL;
+  MPI_Op_create(mergeNothing, 1, &none);
+  MPI_Allreduce(in.data(), out.data(), 10, MPI_DOUBLE, none, MPI_COMM_WORLD);
+  MPI_Op_free(&none);
+  MPI_Allreduce(in.data(), out.data(), 10, MPI_SHORT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Allreduce(in.data(), out.data(), 10, MPI_LONG_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Allreduce(in.data(), out.data(), 10, MPI_INT, MPI_SUM, MPI_COMM_SELF);
+  MPI_Bcast(in.data(), 50, MPI_SHORT, 0, MPI_COMM_WORLD);
+  MPI_Bcast(in.data(), 0, MPI_INT, 0, MPI_COMM_WORLD);
+  MPI_Alltoall(in.data(), 1000, MPI_DOUBLE, out.data(), 1000, MPI_DOUBLE, MPI_COMM_WORLD);
+  for (int i = 0; i < 3; ++i) MPI_Barrier(MPI_COMM_WORLD);
+}
+
+int run(std::string_view what, unsigned seed, bool isTacc) {
+  if (what == "calls")
+    callEverything(seed, isTacc);
+  else if (what == "communicators")
+    useCommunicators(seed, isTacc);
+  else if (what == "threads")
+    callFromThreads();
+  else if (what == "messages")
+    sendBeforeBarrier();
+  else if (what == "requests")
+    waitBeforeAllreduce();
+  else if (what == "counted")
+    makeCountedCalls();
+  else
+    return 2;
+  return 0;
+}
+
+}  // namespace
+}  // namespace tacc::test
+
+int main(int argc, char** argv) {
+  const std::string_view what = argc > 1 ? argv[1] : "";
+  const unsigned seed = argc > 3 ? static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10)) : 1;
+  const bool isTacc = argc > 2 && std::string_view(argv[2]) == "tacc";
+  if (what == "threads") {
+    int provided = MPI_THREAD_SINGLE;
+    MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
+    if (provided != MPI_THREAD_MULTIPLE) {
+      std::puts("skipped: this MPI has no MPI_THREAD_MULTIPLE");
+      MPI_Finalize();
+      return 0;
+    }
+  } else {
+    MPI_Init(&argc, &argv);
+  }
+  const int code = tacc::test::run(what, seed, isTacc);
+  int rank = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Finalize();
+  if (rank == 0 && code == 0) std::puts("all right");
+  return code;
+}

@@ -1,0 +1,86 @@
+#!/bin/sh
+# run.sh WHAT MPI PROGRAM LIBRARY: runs a program on 1 to 4 ranks, as it is and with libtacc_mpi preloaded; or, for `counted`,
+# `off`, `mixed` and `stranger`, what their parts below say. Skipped where the MPI is missing.
+what=$1 mpi=$2 program=$3 library=$4
+case $mpi in
+  mpich) launcher=mpiexec.mpich; command -v $launcher >/dev/null || launcher=mpiexec.hydra ;;
+  openmpi) launcher="mpiexec.openmpi --oversubscribe --allow-run-as-root" ;;
+esac
+if [ "$what" = missing ] || ! command -v ${launcher%% *} >/dev/null; then
+  echo "skipped: $mpi is not installed"
+  exit 77
+fi
+
+fail() { echo "failed: $*"; echo "$output"; exit 1; }
+# run RANKS COMMAND...: its output is in `output`; a rank that hangs ends it. Open MPI's help messages are no part of it.
+run() {
+  ranks=$1
+  shift
+  output=$(timeout -k 5 60 $launcher -n "$ranks" "$@" 2>&1) || fail "$* on $ranks ranks ends with $?"
+}
+preloaded() { ranks=$1; mode=$2; shift 2; run "$ranks" env LD_PRELOAD="$library" TACC_MPI="$mode" "$@"; }
+says() { printf '%s\n' "$output" | grep -Eq -- "$1" || fail "nothing says: $1"; }
+saysNot() { ! printf '%s\n' "$output" | grep -Eq -- "$1" || fail "this should not be said: $1"; }
+
+case $what in
+  counted)  # what the report says of calls whose numbers are known; 1000 doubles are 8000 bytes
+    for ranks in 2 3; do
+      preloaded $ranks report "$program" counted
+      says "calls of rank 0 of $ranks\$"
+      says 'MPI_Allreduce +7 +56000 +4  one rank alone: 1, type that tacc does not reduce: 2, other operation: 1$'
+      says 'MPI_Bcast +2 +100 +0  -$'
+      says 'MPI_Alltoall +1 +8000 +0  -$'
+      says 'MPI_Barrier +3 +0 +0  -$'
+      saysNot MPI_Gather
+    done
+    preloaded 1 report "$program" counted
+    says 'MPI_Allreduce +0 +0 +11  one rank alone: 11$'
+    ;;
+  off)
+    preloaded 2 off "$program" counted
+    saysNot tacc
+    preloaded 2 onn "$program" counted
+    says 'tacc: TACC_MPI is "onn"; it must be on, off or report'
+    # Off on one rank is off on all.
+    run 1 env LD_PRELOAD="$library" TACC_MPI=report "$program" counted : \
+      -n 1 env LD_PRELOAD="$library" TACC_MPI=off "$program" counted
+    says 'tacc: TACC_MPI is off on some ranks and on on others, so all calls go to MPI'
+    says 'MPI_Barrier +0 +0 +3  switched off: 3$'
+    # A communicator that some rank cannot make: all go on without.
+    run 1 env LD_PRELOAD="$library" TACC_MPI=report "$program" counted : \
+      -n 2 env LD_PRELOAD="$library" TACC_CMA=wrong "$program" counted
+    says 'tacc: a communicator of 3 ranks stays with MPI, as rank 1 could not join: .*TACC_CMA'
+    says 'MPI_Barrier +0 +0 +3  no tacc communicator: 3$'
+    ;;
+  mixed)  # preloaded into some ranks of this host only
+    run 1 env LD_PRELOAD="$library" TACC_MPI=report "$program" counted : -n 2 "$program" counted
+    says 'tacc: libtacc_mpi is preloaded into some ranks only \(rank 1, 2 has none\), so all calls go to MPI'
+    says 'MPI_Barrier +0 +0 +3  switched off: 3$'
+    run 2 "$program" counted : -n 1 env LD_PRELOAD="$library" "$program" counted
+    says '\(rank 0, 1 has none\)'
+    ;;
+  stranger)  # programs that are not MPI's
+    output=$(LD_PRELOAD=$library sh -c 'echo well' 2>&1) || fail "a shell with the library preloaded"
+    [ "$output" = well ] || fail "a shell with the library preloaded says more than it has to"
+    output=$(LD_PRELOAD=$library TACC_MPI=report sh -c 'echo well' 2>&1) || fail "a shell that is to report"
+    says 'tacc: TACC_MPI=report, and sh is not linked with MPI: nothing is taken over unless it loads one'
+    # Without the part for this MPI.
+    alone=$(mktemp -d) && cp "$library" "$alone/libtacc_mpi.so" || fail "no place for a copy"
+    library=$alone/libtacc_mpi.so
+    preloaded 2 on "$program" counted
+    rm -r "$alone"
+    says 'tacc: libtacc_mpi cannot open its part for .*, so all calls go to that: '
+    ;;
+  *)
+    for ranks in 1 2 3 4; do
+      run $ranks "$program" "$what" mpi
+      says 'all right|skipped'
+      for seed in 1 2; do
+        preloaded $ranks on "$program" "$what" tacc $seed
+        says 'all right|skipped'
+        saysNot 'tacc:'
+      done
+    done
+    ;;
+esac
+echo "all right: $what under $launcher"
