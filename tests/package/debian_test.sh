@@ -33,6 +33,8 @@ print("\n".join(sorted(os.path.basename(path) for path in json.load(sys.stdin).v
 while read -r name; do
   grep -qE "/$name(\.gz)?\$" "$work/files" || fail "meson installs $name, and no package has it"
 done <"$work/wanted"
+! dpkg-deb -c "$(deb libtacc0)" | grep -E '/usr/(bin|include|libexec)/.' ||
+  fail "libtacc0 has what belongs to another package; give it an install_tag in its meson.build"
 for dependency in libc6 libstdc++6 libfmt; do
   field libtacc0 Depends | grep -qF $dependency || fail "libtacc0 does not depend on $dependency: $(field libtacc0 Depends)"
 done

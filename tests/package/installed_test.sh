@@ -1,7 +1,7 @@
 #!/bin/sh
 # installed_test.sh WAY BUILD SOURCE VERSION: installs the library into an empty folder, moves the tree elsewhere, and lets
-# programs outside of this repository find it. WAY: files, pkg_config or cmake. Ends with 77 where a program that it takes is
-# missing.
+# programs outside of this repository find it. WAY: files, pkg_config, cmake or programs. Ends with 77 where a program that it
+# takes is missing.
 set -eu
 way=$1 build=$2 source=$3 version=$4
 here=$source/tests/package
@@ -15,7 +15,7 @@ need meson
 unset LD_LIBRARY_PATH # Meson's, which would have programs take the library of the build folder
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-meson install -C "$build" --no-rebuild --tags runtime,devel --destdir "$work/staged" >"$work/log" ||
+meson install -C "$build" --no-rebuild --tags runtime,devel,tools --destdir "$work/staged" >"$work/log" ||
   { cat "$work/log"; fail "meson install"; }
 pc=$(find "$work/staged" -name tacc.pc)
 [ -n "$pc" ] || fail "no tacc.pc was installed"
@@ -73,5 +73,15 @@ case $way in
     tr -s ' \n' ' ' <"$work/log" | grep -q 'libtacc.so.[0-9]*, and there is no such file' ||
       { cat "$work/log"; fail "cmake does not say which file is missing"; }
     ;;
-  *) fail "the way is files, pkg_config or cmake, not '$way'" ;;
+  programs)
+    check_program "$tree/bin/tacc_bench"
+    "$tree/bin/tacc_bench" allreduce --size 4K --iters 10 --ranks 2 | tee "$work/output"
+    grep -q '^# Out of bounds values : 0 OK' "$work/output" || fail "tacc_bench of the tree"
+    for program in $(ls "$tree/bin"); do
+      "$tree/bin/$program" --help >"$work/help" || fail "$program --help"
+      [ -e "$tree/share/bash-completion/completions/$program" ] || fail "bash does not complete $program"
+      [ ! -d "$tree/share/man" ] || grep -q '^\.SH NAME' "$tree/share/man/man1/$program.1" || fail "no page on $program"
+    done
+    ;;
+  *) fail "the way is files, pkg_config, cmake or programs, not '$way'" ;;
 esac
