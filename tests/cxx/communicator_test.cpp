@@ -152,9 +152,14 @@ TEST(CxxCommunicator, OneThatStillJoinsIsAborted) {
   const taccUniqueId id = getUniqueId();
   Config config;
   config.blocking = 0;
-  Communicator alone = Communicator::initRank(2, id, 0, config);
-  EXPECT_TRUE(alone);
-  EXPECT_EQ(alone.asyncError(), taccInProgress);
+  {
+    const Communicator alone = Communicator::initRank(2, id, 0, config);
+    EXPECT_TRUE(alone);
+    EXPECT_EQ(alone.asyncError(), taccInProgress);
+  }
+  Config impatient;
+  impatient.initTimeout = 0.5;
+  EXPECT_NE(errorOf([&] { Communicator::initRank(2, id, 1, impatient); }), "") << "nobody is there to be joined";
   const taccUniqueId another = getUniqueId();
   Communicator first = Communicator::initRank(2, another, 0, config);
   const Communicator second = Communicator::initRank(2, another, 1);

@@ -64,6 +64,10 @@ TEST(CxxGroup, MakesNoCommunicators) {
                 }),
                 HasSubstr("invalid usage: taccxx::Communicator: a communicator cannot be made so in a group"));
   }
+  // Nor in one that was opened in C, whose end must not write to what is gone.
+  check(taccGroupStart());
+  EXPECT_THAT(errorOf([&] { comms[0].split(0, 0); }), HasSubstr("a communicator cannot be made so in a group"));
+  EXPECT_EQ(taccGroupEnd(), taccInvalidArgument);
   EXPECT_EQ(comms[0].split(0, 0).size(), 1);
 }
 
