@@ -96,9 +96,6 @@ typedef taccStream_t cudaStream_t;
 #define ncclCommInitAll taccCommInitAll
 #define ncclCommSplit taccCommSplit
 #define ncclCommShrink taccCommShrink
-#define ncclCommFinalize taccCommFinalize
-#define ncclCommDestroy taccCommDestroy
-#define ncclCommAbort taccCommAbort
 #define ncclCommGetAsyncError taccCommGetAsyncError
 #define ncclCommCount taccCommCount
 #define ncclCommUserRank taccCommUserRank
@@ -134,6 +131,15 @@ static inline ncclResult_t ncclGetVersion(int* version) {
   *version = NCCL_VERSION_CODE;
   return ncclSuccess;
 }
+
+/* NULL, such as a rank gets that a split leaves out, is ended already. */
+static inline ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  return comm == NULL ? ncclSuccess : taccCommFinalize(comm);
+}
+static inline ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  return comm == NULL ? ncclSuccess : taccCommDestroy(comm);
+}
+static inline ncclResult_t ncclCommAbort(ncclComm_t comm) { return comm == NULL ? ncclSuccess : taccCommAbort(comm); }
 
 /* There are no devices: the number of the rank among those of its host, which is what programs choose theirs by. */
 static inline ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device) {

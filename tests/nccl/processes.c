@@ -143,6 +143,15 @@ int main(void) {
   EXPECT(isAll(own, 2 * 4096, 1.0f));
   NCCLCHECK(ncclCommDeregister(part, handle));
   NCCLCHECK(ncclCommDestroy(part));
+  NCCLCHECK(ncclCommSplit(comm, rank == 0 ? NCCL_SPLIT_NOCOLOR : 0, 0, &part, NULL));
+  EXPECT((part == NULL) == (rank == 0));
+  NCCLCHECK(ncclCommFinalize(part));
+  if (rank % 2 == 0) {
+    NCCLCHECK(ncclCommDestroy(part));
+  } else {
+    NCCLCHECK(ncclCommAbort(part));
+  }
+  EXPECT(ncclCommDestroy(NULL) == ncclSuccess && ncclCommAbort(NULL) == ncclSuccess);
 
   int none[1] = {3};
   ncclComm_t rest;
