@@ -1,0 +1,181 @@
+/* The calls on a communicator. Part of tacc/tacc.hpp. */
+#ifndef TACC_CXX_COLLECTIVES_HPP
+#define TACC_CXX_COLLECTIVES_HPP
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "tacc/cxx/element.hpp"
+#include "tacc/cxx/error.hpp"
+
+namespace taccxx {
+
+/// An operator of a communicator that multiplies this rank's input by a factor of its own, and sums. Ends before the
+/// communicator does.
+class PreMulSum {
+ public:
+  template <Element T>
+  PreMulSum(taccComm_t comm, T factor) : comm_(comm) {
+    check(taccRedOpCreatePreMulSum(&op_, &factor, ElementType<T>::value, taccScalarHostImmediate, comm));
+  }
+  PreMulSum(PreMulSum&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)), op_(other.op_) {}
+  PreMulSum& operator=(PreMulSum&& other) noexcept {
+    std::swap(comm_, other.comm_);
+    std::swap(op_, other.op_);
+    return *this;
+  }
+  ~PreMulSum() {
+    if (comm_ != nullptr) static_cast<void>(taccRedOpDestroy(op_, comm_));
+  }
+  operator taccRedOp_t() const noexcept { return op_; }
+
+ private:
+  taccComm_t comm_;
+  taccRedOp_t op_ = taccSum;
+};
+
+/// A communicator that somebody else owns, and the calls on it: collectives, sends and receives, and what it is.
+/// Buffers whose sizes do not fit are an Error with taccInvalidArgument before anything is sent. `stream` null: the
+/// call is complete when it returns. Costs as much as its pointer.
+class CommunicatorView {
+ public:
+  CommunicatorView() = default;
+  explicit CommunicatorView(taccComm_t comm) noexcept : comm_(comm) {}
+
+  taccComm_t get() const noexcept { return comm_; }
+  operator taccComm_t() const noexcept { return comm_; }
+  explicit operator bool() const noexcept { return comm_ != nullptr; }
+
+  int rank() const { return ask(taccCommUserRank); }
+  /// Number of ranks.
+  int size() const { return ask(taccCommCount); }
+  taccNodeInfo_t nodeInfo() const {
+    taccNodeInfo_t info{};
+    info.size = sizeof(info);
+    check(taccCommGetNodeInfo(comm_, &info));
+    return info;
+  }
+  /// taccSuccess while it is usable, taccInProgress while it still joins, else what ended it. From any thread.
+  taccResult_t asyncError() const {
+    taccResult_t error = taccSuccess;
+    check(taccCommGetAsyncError(comm_, &error));
+    return error;
+  }
+  std::string lastAlgorithm() const { return taccCommLastAlgorithm(comm_); }
+  std::string explain(const std::string& collective, std::size_t bytes) const {
+    const char* const text = taccExplain(comm_, collective.c_str(), bytes);
+    if (text == nullptr) throw Error(taccInvalidArgument, taccGetLastError(nullptr));
+    return text;
+  }
+
+  template <Input S, Output R>
+  requires SameElements<S, R>
+  void allReduce(S&& send, R&& receive, taccRedOp_t op = taccSum, taccStream_t stream = nullptr) const {
+    expect("allReduce", "receive", count(receive), count(send));
+    check(taccAllReduce(data(send), data(receive), count(send), elementTypeOf<S>, op, comm_, stream));
+  }
+  /// In place.
+  template <Output R>
+  void allReduce(R&& buffer, taccRedOp_t op = taccSum, taccStream_t stream = nullptr) const {
+    allReduce(buffer, buffer, op, stream);
+  }
+
+  /// root's buffer becomes that of all ranks.
+  template <Output R>
+  void broadcast(R&& buffer, int root, taccStream_t stream = nullptr) const {
+    check(taccBcast(data(buffer), count(buffer), elementTypeOf<R>, root, comm_, stream));
+  }
+  /// `send` is used on root only, and may be empty elsewhere.
+  template <Input S, Output R>
+  requires SameElements<S, R>
+  void broadcast(S&& send, R&& receive, int root, taccStream_t stream = nullptr) const {
+    if (rank() == root) expect("broadcast", "send", count(send), count(receive));
+    check(taccBroadcast(data(send), data(receive), count(receive), elementTypeOf<S>, root, comm_, stream));
+  }
+
+  /// `receive` is used on root only, and may be empty elsewhere.
+  template <Input S, Output R>
+  requires SameElements<S, R>
+  void reduce(S&& send, R&& receive, int root, taccRedOp_t op = taccSum, taccStream_t stream = nullptr) const {
+    if (rank() == root) expect("reduce", "receive", count(receive), count(send));
+    check(taccReduce(data(send), data(receive), count(send), elementTypeOf<S>, op, root, comm_, stream));
+  }
+
+  /// `receive` has a block for each rank.
+  template <Input S, Output R>
+  requires SameElements<S, R>
+  void allGather(S&& send, R&& receive, taccStream_t stream = nullptr) const {
+    expect("allGather", "receive", count(receive), blocks(count(send)));
+    check(taccAllGather(data(send), data(receive), count(send), elementTypeOf<S>, comm_, stream));
+  }
+
+  /// `send` has a block for each rank.
+  template <Input S, Output R>
+  requires SameElements<S, R>
+  void reduceScatter(S&& send, R&& receive, taccRedOp_t op = taccSum, taccStream_t stream = nullptr) const {
+    expect("reduceScatter", "send", count(send), blocks(count(receive)));
+    check(taccReduceScatter(data(send), data(receive), count(receive), elementTypeOf<S>, op, comm_, stream));
+  }
+
+  /// Both have a block for each rank.
+  template <Input S, Output R>
+  requires SameElements<S, R>
+  void allToAll(S&& send, R&& receive, taccStream_t stream = nullptr) const {
+    const std::size_t block = count(send) / static_cast<std::size_t>(size());
+    expect("allToAll", "send", count(send), blocks(block));
+    expect("allToAll", "receive", count(receive), count(send));
+    check(taccAllToAll(data(send), data(receive), block, elementTypeOf<S>, comm_, stream));
+  }
+
+  /// `receive` has a block for each rank on root, and may be empty elsewhere.
+  template <Input S, Output R>
+  requires SameElements<S, R>
+  void gather(S&& send, R&& receive, int root, taccStream_t stream = nullptr) const {
+    if (rank() == root) expect("gather", "receive", count(receive), blocks(count(send)));
+    check(taccGather(data(send), data(receive), count(send), elementTypeOf<S>, root, comm_, stream));
+  }
+
+  /// `send` has a block for each rank on root, and may be empty elsewhere.
+  template <Input S, Output R>
+  requires SameElements<S, R>
+  void scatter(S&& send, R&& receive, int root, taccStream_t stream = nullptr) const {
+    if (rank() == root) expect("scatter", "send", count(send), blocks(count(receive)));
+    check(taccScatter(data(send), data(receive), count(receive), elementTypeOf<S>, root, comm_, stream));
+  }
+
+  void barrier(taccStream_t stream = nullptr) const { check(taccBarrier(comm_, stream)); }
+
+  template <Input S>
+  void send(S&& buffer, int peer, taccStream_t stream = nullptr) const {
+    check(taccSend(data(buffer), count(buffer), elementTypeOf<S>, peer, comm_, stream));
+  }
+  template <Output R>
+  void recv(R&& buffer, int peer, taccStream_t stream = nullptr) const {
+    check(taccRecv(data(buffer), count(buffer), elementTypeOf<R>, peer, comm_, stream));
+  }
+
+ protected:
+  taccComm_t comm_ = nullptr;
+
+ private:
+  int ask(taccResult_t (*question)(taccComm_t, int*)) const {
+    int answer = 0;
+    check(question(comm_, &answer));
+    return answer;
+  }
+  static auto* data(auto&& buffer) { return std::ranges::data(buffer); }
+  static std::size_t count(auto&& buffer) { return static_cast<std::size_t>(std::ranges::size(buffer)); }
+  std::size_t blocks(std::size_t block) const { return block * static_cast<std::size_t>(size()); }
+
+  static void expect(const char* call, const char* buffer, std::size_t found, std::size_t wanted) {
+    if (found == wanted) [[likely]]
+      return;
+    throw Error(taccInvalidArgument, std::string("taccxx::Communicator::") + call + ": `" + buffer + "` has " +
+                                         std::to_string(found) + " elements; it must have " + std::to_string(wanted));
+  }
+};
+
+}  // namespace taccxx
+
+#endif
