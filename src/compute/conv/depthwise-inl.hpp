@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "compute/conv/depthwise_kernels.hpp"
 #include "compute/conv/vector-inl.hpp"
 
 namespace tacc::conv {
@@ -21,6 +22,11 @@ struct StripShape {
   /// Columns before the first one that there is, at most, while the padding is narrower than the kernel.
   static constexpr int mostOutside = kWidth - 1;
 
+  /// Columns that are outside of a line that the strip is as long as, with results in the middle of the kernel: before
+  /// it and behind it.
+  static constexpr int left = kSpreads ? (kWidth - 1) / kStride - ((kWidth - 1) / 2 + kShift) / 2 : (kWidth - 1) / 2;
+  static constexpr int right = columns - left - (kSpreads ? kPixels / kStride : kPixels * kStride);
+
   /// The result that column and tap contribute to; -1: none.
   static constexpr int result(int column, int tap) {
     if (kSpreads) {
@@ -35,6 +41,12 @@ struct StripShape {
     return kSpreads ? (x + pad - kShift) / kStride - (kWidth - 1) / kStride + kShift : x * kStride - pad;
   }
 };
+
+/// The compiler would read it from memory again for every multiply-add.
+[[gnu::always_inline]] inline Vector inRegister(Vector v) {
+  asm("" : "+" TACC_VECTOR_REGISTER(v));
+  return v;
+}
 
 /// Lines that contribute to one line of results, with the weights of each.
 struct DepthwiseLines {
@@ -71,6 +83,67 @@ struct StripPlace {
   std::ptrdiff_t output;  // in floats from the plane's beginning
 };
 
+/// Columns outside that are known when it is compiled, with all results there; or not known.
+template <int kLeft, int kRight>
+struct KnownEnds {
+  static constexpr bool areKnown = true;
+  static constexpr int left = kLeft, right = kRight;
+};
+struct AnyEnds {
+  static constexpr bool areKnown = false;
+  static constexpr int left = 0, right = 0;
+};
+
+/// Calls whole(KnownEnds) for the usual places of a strip, and else rest().
+template <class Strip, bool kIsFirst, class Whole, class Rest>
+[[gnu::always_inline]] inline void visitEnds(const StripPlace& place, const Whole& whole, const Rest& rest) {
+  const int before = place.from > 0 ? place.from : 0;
+  const int behind = place.to < Strip::columns ? Strip::columns - place.to : 0;
+  if (place.pixels < Strip::pixels) {
+    rest();
+  } else if (kIsFirst && before == 0 && behind == 0) {
+    whole(KnownEnds<0, 0>{});
+  } else if (kIsFirst && Strip::left > 0 && before == Strip::left && behind == 0) {
+    whole(KnownEnds<Strip::left, 0>{});
+  } else if (Strip::right > 0 && before == 0 && behind == Strip::right) {
+    whole(KnownEnds<0, Strip::right>{});
+  } else if (Strip::left > 0 && Strip::right > 0 && before == Strip::left && behind == Strip::right) {
+    whole(KnownEnds<Strip::left, Strip::right>{});
+  } else {
+    rest();
+  }
+}
+
+/// Calls visit<column>() for those of a strip that there are.
+template <class Strip, class Ends, class Visit>
+[[gnu::always_inline]] inline void visitColumns(const StripPlace& place, const Visit& visit) {
+  const auto one = [&]<int kColumn>() __attribute__((always_inline)) {
+    if constexpr (!Ends::areKnown) {
+      if (kColumn >= place.to) return false;
+      if (kColumn < Strip::mostOutside && kColumn < place.from) return true;
+    }
+    visit.template operator()<kColumn>();
+    return true;
+  };
+  [&]<int... kColumn>(std::integer_sequence<int, kColumn...>) __attribute__((always_inline)) {
+    static_cast<void>((one.template operator()<kColumn + Ends::left>() && ...));
+  }
+  (std::make_integer_sequence<int, Strip::columns - Ends::left - Ends::right>());
+}
+
+/// Calls visit<tap, result>() for the taps with which a column contributes to a result.
+template <class Strip, int kColumn, class Visit>
+[[gnu::always_inline]] inline void visitTaps(const Visit& visit) {
+  const auto one = [&]<int kTap>() __attribute__((always_inline)) {
+    constexpr int kResult = Strip::result(kColumn, kTap);
+    if constexpr (kResult >= 0) visit.template operator()<kTap, kResult>();
+  };
+  [&]<int... kTap>(std::integer_sequence<int, kTap...>) __attribute__((always_inline)) {
+    (one.template operator()<kTap>(), ...);
+  }
+  (std::make_integer_sequence<int, Strip::width>());
+}
+
 template <int kPixels, bool kIsWhole>
 [[gnu::always_inline]] inline void finishStrip(const DepthwiseCall& call, const StripPlace& place, int lane,
                                                Vector (&sum)[kPixels]) {
@@ -99,8 +172,7 @@ template <int kPixels, bool kIsWhole>
   }
 }
 
-/// `kIsWhole`: all columns and results are there.
-template <class Strip, bool kIsWhole>
+template <class Strip, class Ends>
 [[gnu::always_inline]] inline void strip(const DepthwiseCall& call, const DepthwiseLines& lines,
                                          const StripPlace& place) {
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
@@ -114,33 +186,21 @@ template <class Strip, bool kIsWhole>
       Vector w[Strip::width];
 #pragma GCC unroll 16
       for (int t = 0; t < Strip::width; ++t) w[t] = load(weights + t * blockLength);
-      const auto column = [&]<int kColumn>() __attribute__((always_inline)) {
-        if (!kIsWhole) {
-          if (kColumn >= place.to) return false;
-          if (kColumn < Strip::mostOutside && kColumn < place.from) return true;
-        }
-        const Vector x = load(input + kColumn * blockLength);
-        [&]<int... kTap>(std::integer_sequence<int, kTap...>) __attribute__((always_inline)) {
-          ((Strip::result(kColumn, kTap) < 0
-                ? void()
-                : void(sum[Strip::result(kColumn, kTap) < 0 ? 0 : Strip::result(kColumn, kTap)] += w[kTap] * x)),
-           ...);
-        }
-        (std::make_integer_sequence<int, Strip::width>());
-        return true;
-      };
-      [&]<int... kColumn>(std::integer_sequence<int, kColumn...>) __attribute__((always_inline)) {
-        static_cast<void>((column.template operator()<kColumn>() && ...));
-      }
-      (std::make_integer_sequence<int, Strip::columns>());
+      visitColumns<Strip, Ends>(
+          place, [&]<int kColumn>() __attribute__((always_inline)) {
+            const Vector x = inRegister(load(input + kColumn * blockLength));
+            visitTaps<Strip, kColumn>([&]<int kTap, int kResult>()
+                                          __attribute__((always_inline)) { sum[kResult] += w[kTap] * x; });
+          });
     }
-    finishStrip<Strip::pixels, kIsWhole>(call, place, lane, sum);
+    finishStrip<Strip::pixels, Ends::areKnown>(call, place, lane, sum);
   }
 }
 
 /// Strips from one end of a line to the other, wide ones and, where few pixels are left, a narrow one.
 template <class Wide, class Narrow>
 [[gnu::always_inline]] inline void depthwiseLines(const DepthwiseCall& call) {
+  constexpr bool kIsSame = Wide::pixels == Narrow::pixels;
   DepthwiseLines lines;
   for (int y = call.from; y < call.to; ++y) {
     collectLines(call, y, lines);
@@ -148,14 +208,16 @@ template <class Wide, class Narrow>
     for (int x = 0; x < call.outputWidth; x += Wide::pixels) {
       const int left = call.outputWidth - x;
       const int column = Wide::firstColumn(x, call.padWidth);
-      StripPlace place{std::ptrdiff_t{column} * blockLength, -column, call.inputWidth - column, left,
-                       line + std::ptrdiff_t{x} * blockLength};
-      if (column >= 0 && place.to >= Wide::columns && left >= Wide::pixels) {
-        strip<Wide, true>(call, lines, place);
-      } else if (left > Narrow::pixels || Wide::pixels == Narrow::pixels) {
-        strip<Wide, false>(call, lines, place);
+      const StripPlace place{std::ptrdiff_t{column} * blockLength, -column, call.inputWidth - column, left,
+                             line + std::ptrdiff_t{x} * blockLength};
+      if (kIsSame || left > Narrow::pixels) {
+        visitEnds<Wide, true>(
+            place, [&]<class Ends>(Ends) __attribute__((always_inline)) { strip<Wide, Ends>(call, lines, place); },
+            [&]() __attribute__((always_inline)) { strip<Wide, AnyEnds>(call, lines, place); });
       } else {
-        strip<Narrow, false>(call, lines, place);
+        visitEnds<Narrow, false>(
+            place, [&]<class Ends>(Ends) __attribute__((always_inline)) { strip<Narrow, Ends>(call, lines, place); },
+            [&]() __attribute__((always_inline)) { strip<Narrow, AnyEnds>(call, lines, place); });
       }
     }
   }
@@ -176,7 +238,7 @@ void depthwiseSpread(const DepthwiseCall& call) {
 }
 
 /// Any width, stride, dilation and padding: a tap at a time.
-inline void depthwiseAny(const DepthwiseCall& call) {
+void depthwiseAny(const DepthwiseCall& call) {
   constexpr int kPixels = 7;
   DepthwiseLines lines;
   const std::ptrdiff_t pixel = std::ptrdiff_t{call.strideWidth} * blockLength;

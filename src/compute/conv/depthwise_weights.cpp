@@ -56,9 +56,11 @@ void deliverDepthwise(const Description& d, int block, const float* sums, float*
   }
   for (int c = 0; c < channels; ++c) {
     float* const to = gradient + (first + c) * steps.channel;
-    for (int tap = 0; tap < taps; ++tap) {
-      const float sum = sums[std::ptrdiff_t{tap} * blockLength + c];
-      to[tap * steps.tap] = d.accumulate ? to[tap * steps.tap] + sum : sum;
+    const float* const from = sums + c;
+    if (d.accumulate) {
+      for (int tap = 0; tap < taps; ++tap) to[tap * steps.tap] += from[std::ptrdiff_t{tap} * blockLength];
+    } else {
+      for (int tap = 0; tap < taps; ++tap) to[tap * steps.tap] = from[std::ptrdiff_t{tap} * blockLength];
     }
   }
 }

@@ -6,8 +6,7 @@
 // register in inline assembly.
 #include <utility>
 
-#include "compute/conv/depthwise-inl.hpp"
-#include "compute/conv/depthwise_gradient-inl.hpp"
+#include "compute/conv/depthwise_kernels.hpp"
 #include "compute/conv/gradient-inl.hpp"
 #include "compute/conv/permuted-inl.hpp"
 #include "compute/conv/tile-inl.hpp"
