@@ -6,6 +6,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "compute/mobile_networks.hpp"
+
 namespace tacc::bench {
 namespace {
 
@@ -92,9 +94,17 @@ struct KnownNetwork {
   const char* name;
   std::vector<Layer> (*layers)();
 };
-constexpr KnownNetwork knownNetworks[] = {{"resnet50", resnet50},   {"vgg16", vgg16}, {"alexnet", alexnet},
-                                          {"googlenet", googlenet}, {"nin", nin},     {"lenet", lenet},
-                                          {"grouped", grouped}};
+constexpr KnownNetwork knownNetworks[] = {{"resnet50", resnet50},
+                                          {"vgg16", vgg16},
+                                          {"alexnet", alexnet},
+                                          {"googlenet", googlenet},
+                                          {"nin", nin},
+                                          {"lenet", lenet},
+                                          {"grouped", grouped},
+                                          {"mobilenetv1", mobilenetV1},
+                                          {"mobilenetv2", mobilenetV2},
+                                          {"efficientnet-b0", efficientnetB0},
+                                          {"depthwise", depthwiseLayers}};
 
 Layer parseLayer(const std::string& line, const std::string& where) {
   std::istringstream words(line);

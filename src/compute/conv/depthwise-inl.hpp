@@ -1,42 +1,277 @@
-// The channel-wise kernel: no sum over channels, so it is a matter of loads, not of multiply-adds. Included by one file
-// per instruction set, as tile-inl.hpp.
+// Channel-wise convolutions forward and backward to the data. A line of results is computed in strips of pixels that
+// stay in registers, and with them the weights of one line of the kernel: each value of the input is read once for all
+// taps of that line. Included by one file per instruction set, as tile-inl.hpp.
+#pragma once
+
+#include <utility>
+
+#include "compute/conv/depthwise_kernels.hpp"
 #include "compute/conv/vector-inl.hpp"
 
 namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
-template <int kPixels>
-[[gnu::always_inline]] inline void depthwisePixels(const DepthwiseCall& call, int from) {
-  constexpr int kVectors = blockLength / TACC_LANES;
-#pragma GCC unroll 4
-  for (int v = 0; v < kVectors; ++v) {
-    const int lane = v * TACC_LANES;
-    Vector sum[kPixels];
-    const Vector start = call.bias != nullptr ? load(call.bias + lane) : Vector{};
-#pragma GCC unroll 16
-    for (int p = 0; p < kPixels; ++p) sum[p] = start;
-    const float* const input = call.input + from * call.inputPixel + lane;
-    for (int t = 0; t < call.tapCount; ++t) {
-      const Vector w = load(call.weights[t] + lane);
-      const float* const x = input + call.taps[t];
-#pragma GCC unroll 16
-      for (int p = 0; p < kPixels; ++p) sum[p] += w * load(x + p * call.inputPixel);
+/// How a strip of kPixels results depends on columns of what is read: on every column, on every second one, or, for
+/// `kSpreads`, each column on every second result, of which the first one is `kShift` pixels behind an even place.
+template <int kWidth, int kStride, bool kSpreads, int kShift, int kPixels>
+struct StripShape {
+  static constexpr int width = kWidth;
+  static constexpr int pixels = kPixels;
+  static constexpr int columns =
+      kSpreads ? (kPixels + kWidth - 2 - kShift) / kStride + 1 : (kPixels - 1) * kStride + kWidth;
+  /// Columns before the first one that there is, at most, while the padding is narrower than the kernel.
+  static constexpr int mostOutside = kWidth - 1;
+
+  /// Columns that are outside of a line that the strip is as long as, with results in the middle of the kernel: before
+  /// it and behind it.
+  static constexpr int left = kSpreads ? (kWidth - 1) / kStride - ((kWidth - 1) / 2 + kShift) / 2 : (kWidth - 1) / 2;
+  static constexpr int right = columns - left - (kSpreads ? kPixels / kStride : kPixels * kStride);
+
+  /// The result that column and tap contribute to; -1: none.
+  static constexpr int result(int column, int tap) {
+    if (kSpreads) {
+      const int pixel = kStride * column + tap + kShift - (kWidth - 1);
+      return pixel >= 0 && pixel < kPixels ? pixel : -1;
     }
-#pragma GCC unroll 16
-    for (int p = 0; p < kPixels; ++p) {
-      const std::ptrdiff_t at = (from + p) * call.outputPixel + lane;
-      if (call.addend != nullptr) sum[p] += load(call.addend + at);
-      if (call.relu) sum[p] = maximum(sum[p], Vector{});
-      store(call.output + at, sum[p]);
+    const int distance = column - tap;
+    return distance >= 0 && distance % kStride == 0 && distance / kStride < kPixels ? distance / kStride : -1;
+  }
+  /// The column that the strip at result x begins with.
+  static constexpr int firstColumn(int x, int pad) {
+    return kSpreads ? (x + pad - kShift) / kStride - (kWidth - 1) / kStride + kShift : x * kStride - pad;
+  }
+};
+
+/// The compiler would read it from memory again for every multiply-add.
+[[gnu::always_inline]] inline Vector inRegister(Vector v) {
+  asm("" : "+" TACC_VECTOR_REGISTER(v));
+  return v;
+}
+
+/// Lines that contribute to one line of results, with the weights of each.
+struct DepthwiseLines {
+  const float* input[maxDepthwiseLines];
+  const float* weights[maxDepthwiseLines];
+  int count;
+};
+
+inline void collectLines(const DepthwiseCall& call, int y, DepthwiseLines& lines) {
+  const std::ptrdiff_t lineFloats = std::ptrdiff_t{call.inputWidth} * blockLength;
+  const std::ptrdiff_t rowFloats = std::ptrdiff_t{call.kernelWidth} * blockLength;
+  int count = 0;
+  for (int r = 0; r < call.kernelHeight; ++r) {
+    int line = 0;
+    if (call.spreadsLines) {
+      const int spread = y + call.padHeight - r * call.dilationHeight;
+      if (spread < 0 || spread % call.strideHeight != 0) continue;
+      line = spread / call.strideHeight;
+    } else {
+      line = y * call.strideHeight - call.padHeight + r * call.dilationHeight;
     }
+    if (line < 0 || line >= call.inputHeight) continue;
+    lines.input[count] = call.input + line * lineFloats;
+    lines.weights[count++] = call.weights + r * rowFloats;
+  }
+  lines.count = count;
+}
+
+/// Where a strip is.
+struct StripPlace {
+  std::ptrdiff_t column;  // the first one, in floats from a line's beginning
+  int from, to;           // columns that there are, from the first one on
+  int pixels;             // results that there are
+  std::ptrdiff_t output;  // in floats from the plane's beginning
+};
+
+/// Columns outside that are known when it is compiled, with all results there; or not known.
+template <int kLeft, int kRight>
+struct KnownEnds {
+  static constexpr bool areKnown = true;
+  static constexpr int left = kLeft, right = kRight;
+};
+struct AnyEnds {
+  static constexpr bool areKnown = false;
+  static constexpr int left = 0, right = 0;
+};
+
+/// Calls whole(KnownEnds) for the usual places of a strip, and else rest().
+template <class Strip, bool kIsFirst, class Whole, class Rest>
+[[gnu::always_inline]] inline void visitEnds(const StripPlace& place, const Whole& whole, const Rest& rest) {
+  const int before = place.from > 0 ? place.from : 0;
+  const int behind = place.to < Strip::columns ? Strip::columns - place.to : 0;
+  if (place.pixels < Strip::pixels) {
+    rest();
+  } else if (kIsFirst && before == 0 && behind == 0) {
+    whole(KnownEnds<0, 0>{});
+  } else if (kIsFirst && Strip::left > 0 && before == Strip::left && behind == 0) {
+    whole(KnownEnds<Strip::left, 0>{});
+  } else if (Strip::right > 0 && before == 0 && behind == Strip::right) {
+    whole(KnownEnds<0, Strip::right>{});
+  } else if (Strip::left > 0 && Strip::right > 0 && before == Strip::left && behind == Strip::right) {
+    whole(KnownEnds<Strip::left, Strip::right>{});
+  } else {
+    rest();
   }
 }
 
-inline void depthwise(const DepthwiseCall& call) {
-  int p = 0;
-  for (; p + 8 <= call.pixels; p += 8) depthwisePixels<8>(call, p);
-  for (; p + 4 <= call.pixels; p += 4) depthwisePixels<4>(call, p);
-  for (; p < call.pixels; ++p) depthwisePixels<1>(call, p);
+/// Calls visit<column>() for those of a strip that there are.
+template <class Strip, class Ends, class Visit>
+[[gnu::always_inline]] inline void visitColumns(const StripPlace& place, const Visit& visit) {
+  const auto one = [&]<int kColumn>() __attribute__((always_inline)) {
+    if constexpr (!Ends::areKnown) {
+      if (kColumn >= place.to) return false;
+      if (kColumn < Strip::mostOutside && kColumn < place.from) return true;
+    }
+    visit.template operator()<kColumn>();
+    return true;
+  };
+  [&]<int... kColumn>(std::integer_sequence<int, kColumn...>) __attribute__((always_inline)) {
+    static_cast<void>((one.template operator()<kColumn + Ends::left>() && ...));
+  }
+  (std::make_integer_sequence<int, Strip::columns - Ends::left - Ends::right>());
+}
+
+/// Calls visit<tap, result>() for the taps with which a column contributes to a result.
+template <class Strip, int kColumn, class Visit>
+[[gnu::always_inline]] inline void visitTaps(const Visit& visit) {
+  const auto one = [&]<int kTap>() __attribute__((always_inline)) {
+    constexpr int kResult = Strip::result(kColumn, kTap);
+    if constexpr (kResult >= 0) visit.template operator()<kTap, kResult>();
+  };
+  [&]<int... kTap>(std::integer_sequence<int, kTap...>) __attribute__((always_inline)) {
+    (one.template operator()<kTap>(), ...);
+  }
+  (std::make_integer_sequence<int, Strip::width>());
+}
+
+template <int kPixels, bool kIsWhole>
+[[gnu::always_inline]] inline void finishStrip(const DepthwiseCall& call, const StripPlace& place, int lane,
+                                               Vector (&sum)[kPixels]) {
+  float* const output = call.output + place.output + lane;
+  if (call.addend != nullptr) {
+    const float* const addend = call.addend + place.output + lane;
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) {
+      if (kIsWhole || p < place.pixels) sum[p] += load(addend + p * blockLength);
+    }
+  }
+  if (call.relu) {
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) sum[p] = maximum(sum[p], Vector{});
+  }
+  if (call.isStreamed) {
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) {
+      if (kIsWhole || p < place.pixels) stream(output + p * blockLength, sum[p]);
+    }
+    return;
+  }
+#pragma GCC unroll 16
+  for (int p = 0; p < kPixels; ++p) {
+    if (kIsWhole || p < place.pixels) store(output + p * blockLength, sum[p]);
+  }
+}
+
+template <class Strip, class Ends>
+[[gnu::always_inline]] inline void strip(const DepthwiseCall& call, const DepthwiseLines& lines,
+                                         const StripPlace& place) {
+  for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
+    Vector sum[Strip::pixels];
+    const Vector start = call.bias != nullptr ? load(call.bias + lane) : Vector{};
+#pragma GCC unroll 16
+    for (int p = 0; p < Strip::pixels; ++p) sum[p] = start;
+    for (int i = 0; i < lines.count; ++i) {
+      const float* const input = lines.input[i] + place.column + lane;
+      const float* const weights = lines.weights[i] + lane;
+      Vector w[Strip::width];
+#pragma GCC unroll 16
+      for (int t = 0; t < Strip::width; ++t) w[t] = load(weights + t * blockLength);
+      visitColumns<Strip, Ends>(
+          place, [&]<int kColumn>() __attribute__((always_inline)) {
+            const Vector x = inRegister(load(input + kColumn * blockLength));
+            visitTaps<Strip, kColumn>([&]<int kTap, int kResult>()
+                                          __attribute__((always_inline)) { sum[kResult] += w[kTap] * x; });
+          });
+    }
+    finishStrip<Strip::pixels, Ends::areKnown>(call, place, lane, sum);
+  }
+}
+
+/// Strips from one end of a line to the other, wide ones and, where few pixels are left, a narrow one.
+template <class Wide, class Narrow>
+[[gnu::always_inline]] inline void depthwiseLines(const DepthwiseCall& call) {
+  constexpr bool kIsSame = Wide::pixels == Narrow::pixels;
+  DepthwiseLines lines;
+  for (int y = call.from; y < call.to; ++y) {
+    collectLines(call, y, lines);
+    const std::ptrdiff_t line = std::ptrdiff_t{y} * call.outputWidth * blockLength;
+    for (int x = 0; x < call.outputWidth; x += Wide::pixels) {
+      const int left = call.outputWidth - x;
+      const int column = Wide::firstColumn(x, call.padWidth);
+      const StripPlace place{std::ptrdiff_t{column} * blockLength, -column, call.inputWidth - column, left,
+                             line + std::ptrdiff_t{x} * blockLength};
+      if (kIsSame || left > Narrow::pixels) {
+        visitEnds<Wide, true>(
+            place, [&]<class Ends>(Ends) __attribute__((always_inline)) { strip<Wide, Ends>(call, lines, place); },
+            [&]() __attribute__((always_inline)) { strip<Wide, AnyEnds>(call, lines, place); });
+      } else {
+        visitEnds<Narrow, false>(
+            place, [&]<class Ends>(Ends) __attribute__((always_inline)) { strip<Narrow, Ends>(call, lines, place); },
+            [&]() __attribute__((always_inline)) { strip<Narrow, AnyEnds>(call, lines, place); });
+      }
+    }
+  }
+  if (call.isStreamed) endStreams();
+}
+
+/// Of a line of the kernel 3, 5 or 7 wide.
+template <int kWidth, int kStride>
+void depthwise(const DepthwiseCall& call) {
+  constexpr int kWide = TACC_REGISTERS >= 32 ? 14 : 7;
+  depthwiseLines<StripShape<kWidth, kStride, false, 0, kWide>, StripShape<kWidth, kStride, false, 0, 7>>(call);
+}
+
+template <int kWidth, int kShift>
+void depthwiseSpread(const DepthwiseCall& call) {
+  constexpr int kWide = TACC_REGISTERS >= 32 ? 14 : 8;
+  depthwiseLines<StripShape<kWidth, 2, true, kShift, kWide>, StripShape<kWidth, 2, true, kShift, 8>>(call);
+}
+
+/// Any width, stride, dilation and padding: a tap at a time.
+void depthwiseAny(const DepthwiseCall& call) {
+  constexpr int kPixels = 7;
+  DepthwiseLines lines;
+  const std::ptrdiff_t pixel = std::ptrdiff_t{call.strideWidth} * blockLength;
+  for (int y = call.from; y < call.to; ++y) {
+    collectLines(call, y, lines);
+    const std::ptrdiff_t line = std::ptrdiff_t{y} * call.outputWidth * blockLength;
+    for (int x = 0; x < call.outputWidth; x += kPixels) {
+      const int first = x * call.strideWidth - call.padWidth;
+      const int last = first + (kPixels - 1) * call.strideWidth + (call.kernelWidth - 1) * call.dilationWidth;
+      const StripPlace place{0, 0, 0, call.outputWidth - x, line + std::ptrdiff_t{x} * blockLength};
+      const bool isWhole = first >= 0 && last < call.inputWidth && place.pixels >= kPixels;
+      for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
+        Vector sum[kPixels];
+        const Vector start = call.bias != nullptr ? load(call.bias + lane) : Vector{};
+#pragma GCC unroll 16
+        for (int p = 0; p < kPixels; ++p) sum[p] = start;
+        for (int i = 0; i < lines.count; ++i) {
+          for (int t = 0; t < call.kernelWidth; ++t) {
+            const Vector w = load(lines.weights[i] + t * blockLength + lane);
+            const int column = first + t * call.dilationWidth;
+            const float* const input = lines.input[i] + std::ptrdiff_t{column} * blockLength + lane;
+#pragma GCC unroll 16
+            for (int p = 0; p < kPixels; ++p) {
+              const int at = column + p * call.strideWidth;
+              if (isWhole || (at >= 0 && at < call.inputWidth)) sum[p] += w * load(input + p * pixel);
+            }
+          }
+        }
+        finishStrip<kPixels, false>(call, place, lane, sum);
+      }
+    }
+  }
+  if (call.isStreamed) endStreams();
 }
 
 }  // namespace TACC_CONV_ISA

@@ -1,74 +1,126 @@
-// The gradients of channel-wise convolutions that are no convolutions themselves: of the weights, and of the input
-// where there is a stride. Tap by tap along the lines; each value is multiplied once per tap, so it is a matter of
-// loads.
+// The gradients of channel-wise convolutions that are no convolutions themselves: of the weights, with the sums of all
+// taps of some lines of the kernel in registers (depthwise_gradient-inl.hpp), and what is left: of the input with other
+// strides or of tall kernels, and of the weights of other kernels, a tap at a time along the lines.
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/depthwise.hpp"
+#include "compute/conv/partition.hpp"
 #include "compute/conv/weight_tiles.hpp"
-#include "compute/conv/weights.hpp"
 #include "compute/layers/kernels.hpp"
 
 namespace tacc::conv {
 namespace {
 
-constexpr int maxTaps = 64;
+/// Sums of a block of channels are made in parts of about so many pixels, and these added up: the same parts for any
+/// number of workers.
+constexpr std::int64_t pixelsOfPart = 1568;
+/// Of the parts of all blocks: what they write stays small, and there are enough for many workers.
+constexpr std::int64_t mostParts = 128;
 
 class DepthwiseGradients final : public Plan {
  public:
   DepthwiseGradients(const Description& d, const KernelSet& kernels)
       : Plan(std::string(kernels.vectors)),
         description_(d),
-        kernels_(layers::kernelTable(kernels.vectors)),
-        lanes_(kernels.fmaLanes) {}
+        kernels_(kernels),
+        tapKernels_(layers::kernelTable(kernels.vectors)) {
+    const Shape& s = shape();
+    if (hasDepthwiseKernel(s.kernelWidth, s.strideWidth, s.dilationWidth) && s.padWidth < s.kernelWidth) {
+      kernel_ = kernels.depthwiseGradient[s.kernelWidth][s.strideWidth];
+    }
+    const std::int64_t pixels = std::int64_t{s.batch} * s.outHeight * s.outWidth;
+    const std::int64_t lines = std::int64_t{s.batch} * s.outHeight;
+    const std::int64_t ofBlock = std::max<std::int64_t>(1, mostParts / s.inBlocks());
+    parts_ = static_cast<std::size_t>(std::clamp<std::int64_t>(pixels / pixelsOfPart, 1, std::min(ofBlock, lines)));
+  }
 
+  std::size_t workspaceBytes() const override {
+    if (description_.pass != taccConvBackwardWeights) return 0;
+    return static_cast<std::size_t>(shape().inBlocks()) * parts_ * sumFloats() * sizeof(float);
+  }
   std::size_t packedFloats() const override {
     if (description_.pass == taccConvBackwardWeights) return 0;
-    return static_cast<std::size_t>(shape().inBlocks()) * static_cast<std::size_t>(taps()) * blockLength;
+    return static_cast<std::size_t>(shape().inBlocks()) * sumFloats();
   }
   double predictedSeconds() const override {
-    const double pixels = double(shape().batch) * shape().inBlocks() * shape().outHeight * shape().outWidth;
-    return 2 * pixels * taps() * blockLength / lanes_ / assumedHertz;
+    const double planes = double(shape().batch) * shape().inBlocks();
+    const double floats = planes * static_cast<double>(shape().inPlane() + shape().outPlane());
+    const double slower = kernel_ != nullptr && description_.pass == taccConvBackwardWeights ? 1 : 2;
+    return std::max(slower * planes * depthwiseCycles(shape(), kernels_), depthwiseTransferCycles(floats)) /
+           assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
-    if (packedFloats() == 0) return;
-    std::fill_n(packed, packedFloats(), 0.0F);
-    forEachWeight(0, shape().inChannels, [&](std::ptrdiff_t at, std::ptrdiff_t index) { packed[index] = weights[at]; });
+    if (packedFloats() > 0) packDepthwise(description_, false, weights, packed);
   }
 
   void run(const Buffers& buffers, const Executor& executor) const override {
     const auto blocks = static_cast<std::size_t>(shape().inBlocks());
-    if (description_.pass == taccConvBackwardWeights) {
-      clearGradient(buffers.result, description_.weightLayout, shape(), description_.accumulate);
-      executor.forEach(blocks, [&](std::size_t block, int) { backwardWeights(buffers, static_cast<int>(block)); });
+    if (description_.pass == taccConvBackwardData) {
+      executor.forEach(blocks * static_cast<std::size_t>(shape().batch), [&](std::size_t plane, int) {
+        backwardData(buffers, static_cast<int>(plane / blocks), static_cast<int>(plane % blocks));
+      });
       return;
     }
-    executor.forEach(blocks * static_cast<std::size_t>(shape().batch), [&](std::size_t plane, int) {
-      backwardData(buffers, static_cast<int>(plane / blocks), static_cast<int>(plane % blocks));
+    auto* const sums = static_cast<float*>(buffers.workspace);
+    const auto parts = static_cast<std::size_t>(parts_);
+    executor.forEach(blocks * parts, [&](std::size_t index, int) {
+      float* const ofPart = sums + index * sumFloats();
+      sumPart(buffers, static_cast<int>(index / parts), index % parts, ofPart);
+      if (parts == 1) deliverDepthwise(description_, static_cast<int>(index), ofPart, buffers.result);
+    });
+    if (parts == 1) return;
+    executor.forEach(blocks, [&](std::size_t block, int) {
+      float* const all = sums + block * parts * sumFloats();
+      for (std::size_t part = 1; part < parts; ++part) {
+        const float* const from = all + part * sumFloats();
+        for (std::size_t i = 0; i < sumFloats(); ++i) all[i] += from[i];
+      }
+      deliverDepthwise(description_, static_cast<int>(block), all, buffers.result);
     });
   }
 
  private:
   const Shape& shape() const { return description_.shape; }
-  int taps() const { return shape().kernelHeight * shape().kernelWidth; }
+  std::size_t sumFloats() const {
+    return static_cast<std::size_t>(shape().kernelHeight) * static_cast<std::size_t>(shape().kernelWidth) * blockLength;
+  }
 
-  /// Calls visit(place in the description's layout, place in [block][tap][16]) for the weights of channels [from, to).
-  template <class Visit>
-  void forEachWeight(int from, int to, const Visit& visit) const {
-    for (int c = from; c < to; ++c) {
-      for (int tap = 0; tap < taps(); ++tap) {
-        const WeightBlock block = weightBlock(shape(), description_.weightLayout, c, 0, 0, tap / shape().kernelWidth,
-                                              tap % shape().kernelWidth);
-        visit(block.base, (std::ptrdiff_t{c / blockLength} * taps() + tap) * blockLength + c % blockLength);
-      }
+  /// Part `part` of the lines of all images.
+  void sumPart(const Buffers& buffers, int block, std::size_t part, float* sums) const {
+    const Shape& s = shape();
+    std::fill_n(sums, sumFloats(), 0.0F);
+    const auto height = static_cast<std::size_t>(s.outHeight);
+    const TaskPart lines = partOf(height * static_cast<std::size_t>(s.batch), parts_, part);
+    for (std::size_t line = lines.from; line < lines.to;) {
+      const std::size_t image = line / height;
+      const std::size_t end = std::min(lines.to, (image + 1) * height);
+      const std::ptrdiff_t plane = static_cast<std::ptrdiff_t>(image) * s.inBlocks() + block;
+      sumLines(buffers.input + plane * s.inPlane(), buffers.outputGradient + plane * s.outPlane(),
+               static_cast<int>(line - image * height), static_cast<int>(end - image * height), sums);
+      line = end;
     }
+  }
+
+  void sumLines(const float* input, const float* gradient, int from, int to, float* sums) const {
+    const Shape& s = shape();
+    if (kernel_ != nullptr) {
+      kernel_({input, s.height, s.width, gradient, s.outWidth, from, to, s.kernelHeight, s.strideHeight,
+               s.dilationHeight, s.padHeight, s.padWidth, sums});
+      return;
+    }
+    forEachLine(from, to, [&](int tap, std::ptrdiff_t out, std::ptrdiff_t in, int pixels) {
+      tapKernels_.sumProducts(gradient + out, input + in, std::ptrdiff_t{s.strideWidth} * blockLength, pixels,
+                              sums + std::ptrdiff_t{tap} * blockLength);
+    });
   }
 
   /// Calls visit(tap, first float of the output's line, of the input's, pixels) for what lies inside a plane.
   template <class Visit>
-  void forEachLine(const Visit& visit) const {
+  void forEachLine(int fromLine, int toLine, const Visit& visit) const {
     const Shape& s = shape();
-    for (int y = 0; y < s.outHeight; ++y) {
+    for (int y = fromLine; y < toLine; ++y) {
       for (int r = 0; r < s.kernelHeight; ++r) {
         const int line = y * s.strideHeight - s.padHeight + r * s.dilationHeight;
         if (line < 0 || line >= s.height) continue;
@@ -85,47 +137,29 @@ class DepthwiseGradients final : public Plan {
     }
   }
 
-  void backwardWeights(const Buffers& buffers, int block) const {
-    alignas(64) float sums[maxTaps * blockLength] = {};
-    for (int image = 0; image < shape().batch; ++image) {
-      const std::ptrdiff_t plane = std::ptrdiff_t{image} * shape().inBlocks() + block;
-      const float* const gradient = buffers.outputGradient + plane * shape().outPlane();
-      const float* const input = buffers.input + plane * shape().inPlane();
-      forEachLine([&](int tap, std::ptrdiff_t out, std::ptrdiff_t in, int pixels) {
-        kernels_.sumProducts(gradient + out, input + in, std::ptrdiff_t{shape().strideWidth} * blockLength, pixels,
-                             sums + tap * blockLength);
-      });
-    }
-    const std::ptrdiff_t first = std::ptrdiff_t{block} * taps() * blockLength;
-    const int from = block * blockLength;
-    forEachWeight(from, std::min(shape().inChannels, from + blockLength), [&](std::ptrdiff_t at, std::ptrdiff_t index) {
-      float& result = buffers.result[at];
-      result = sums[index - first] + (description_.accumulate ? result : 0.0F);
-    });
-  }
-
   void backwardData(const Buffers& buffers, int image, int block) const {
     const std::ptrdiff_t plane = std::ptrdiff_t{image} * shape().inBlocks() + block;
     const float* const gradient = buffers.outputGradient + plane * shape().outPlane();
-    const float* const weights = buffers.packedWeights + std::ptrdiff_t{block} * taps() * blockLength;
+    const float* const weights = buffers.packedWeights + block * static_cast<std::ptrdiff_t>(sumFloats());
     float* const result = buffers.result + plane * shape().inPlane();
     if (!description_.accumulate) std::fill_n(result, shape().inPlane(), 0.0F);
-    forEachLine([&](int tap, std::ptrdiff_t out, std::ptrdiff_t in, int pixels) {
-      kernels_.addProducts(gradient + out, weights + tap * blockLength, result + in,
-                           std::ptrdiff_t{shape().strideWidth} * blockLength, pixels);
+    forEachLine(0, shape().outHeight, [&](int tap, std::ptrdiff_t out, std::ptrdiff_t in, int pixels) {
+      tapKernels_.addProducts(gradient + out, weights + std::ptrdiff_t{tap} * blockLength, result + in,
+                              std::ptrdiff_t{shape().strideWidth} * blockLength, pixels);
     });
   }
 
   Description description_;
-  const layers::KernelTable& kernels_;
-  int lanes_;
+  const KernelSet& kernels_;
+  const layers::KernelTable& tapKernels_;
+  DepthwiseGradientKernel kernel_ = nullptr;  // null: a tap at a time
+  std::size_t parts_ = 1;
 };
 
 }  // namespace
 
 bool servesDepthwiseGradients(const Description& d) {
-  return d.shape.isDepthwise() && d.pass != taccConvForward && d.inputLayout == taccLayoutNchw16c &&
-         std::int64_t{d.shape.kernelHeight} * d.shape.kernelWidth <= maxTaps;
+  return d.shape.isDepthwise() && d.pass != taccConvForward && d.inputLayout == taccLayoutNchw16c;
 }
 
 std::unique_ptr<Plan> makeDepthwiseGradients(const Description& d, const KernelSet& kernels) {

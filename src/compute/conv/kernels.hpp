@@ -98,20 +98,39 @@ struct GradientCall {
   int inputPixels, shift;
 };
 
-/// Channel-wise convolution of one block of 16 channels: for every pixel p
-///   output[p] = epilogue(bias + addend[p] + sum over taps of weights[tap] * input[p + tap]).
+/// Most lines of a channel-wise kernel.
+inline constexpr int maxDepthwiseLines = 32;
+
+/// Lines [from, to) of a channel-wise convolution of one image and block of 16 channels, with the epilogue of TileCall:
+/// line y of the output is the sum over the kernel's lines r of what line y * strideHeight + r * dilationHeight -
+/// padHeight of the input contributes; where `spreadsLines`, backward to the data with strides, of line (y + padHeight
+/// - r * dilationHeight) / strideHeight, if that is one. Along the lines likewise.
 struct DepthwiseCall {
-  const float* input;
-  std::ptrdiff_t inputPixel;
-  const std::ptrdiff_t* taps;   // offsets from input, in floats
-  const float* const* weights;  // 16 floats for each tap
-  int tapCount;
-  const float* bias;    // 16 floats, or null
-  const float* addend;  // laid out as the output, or null
+  const float* input;  // pixel (0, 0); so are `addend` and `output`
+  int inputHeight, inputWidth;
+  const float* weights;  // 16 floats for each tap, line after line of the kernel
+  const float* bias;     // 16 floats, or null
+  const float* addend;   // laid out as the output and may be it; or null
   float* output;
-  std::ptrdiff_t outputPixel;
-  int pixels;
+  int outputWidth;
+  int from, to;
+  int kernelHeight, strideHeight, dilationHeight, padHeight;
+  int kernelWidth, strideWidth, dilationWidth, padWidth;
+  bool spreadsLines;
   bool relu;
+  bool isStreamed;  // the output goes past the caches
+};
+
+/// Adds to a channel-wise kernel's gradient, of one image and block of 16 channels, what lines [from, to) of the
+/// output's gradient contribute.
+struct DepthwiseGradientCall {
+  const float* input;  // pixel (0, 0)
+  int inputHeight, inputWidth;
+  const float* gradient;  // likewise
+  int gradientWidth;
+  int from, to;
+  int kernelHeight, strideHeight, dilationHeight, padHeight, padWidth;
+  float* sums;  // 16 floats for each tap
 };
 
 /// Winograd's input transforms of tiles that follow each other in a line of one image's block of channels. What lies
@@ -152,6 +171,7 @@ using WinogradOutputKernel = void (*)(const WinogradOutputCall&);
 using TileKernel = void (*)(const TileCall&);
 using GradientKernel = void (*)(const GradientCall&);
 using DepthwiseKernel = void (*)(const DepthwiseCall&);
+using DepthwiseGradientKernel = void (*)(const DepthwiseGradientCall&);
 
 /// All kernels of one instruction set. Thread safe: nothing in it changes.
 struct KernelSet {
@@ -177,11 +197,16 @@ struct KernelSet {
   GradientKernel permutedGradient[maxRows + 1];         // [rows], of one block
   int permutedThreeLimit;                               // most rows of three taps together
   GradientKernel permutedGradientThree[maxRows + 1];    // [rows] of each of three taps, added to what is there
-  DepthwiseKernel depthwise;
-  WinogradInputKernel winogradInput[7];    // [2], [4], [5] and [6]: outputs of a tile in each dimension
-  WinogradOutputKernel winogradOutput[7];  // likewise
-  const SplitKernels* split;               // products of split numbers; null: none
-  double (*multiplyAdds)(int steps);       // does nothing but multiply-adds; returns how many operations: for the peak
+  /// [width of the kernel: 3, 5 or 7][stride: 1 or 2], without dilation along the lines and with less padding than the
+  /// width.
+  DepthwiseKernel depthwise[8][3];
+  DepthwiseKernel depthwiseSpread[8][2];            // backward with a stride of 2, [width][padWidth % 2]
+  DepthwiseKernel depthwiseAny;                     // any width, stride and dilation that does not spread
+  DepthwiseGradientKernel depthwiseGradient[8][3];  // as `depthwise`
+  WinogradInputKernel winogradInput[7];             // [2], [4], [5] and [6]: outputs of a tile in each dimension
+  WinogradOutputKernel winogradOutput[7];           // likewise
+  const SplitKernels* split;                        // products of split numbers; null: none
+  double (*multiplyAdds)(int steps);  // does nothing but multiply-adds; returns how many operations: for the peak
 };
 
 const KernelSet& portableKernels();  // the plain architecture: SSE2, NEON

@@ -6,7 +6,7 @@
 // register in inline assembly.
 #include <utility>
 
-#include "compute/conv/depthwise-inl.hpp"
+#include "compute/conv/depthwise_kernels.hpp"
 #include "compute/conv/gradient-inl.hpp"
 #include "compute/conv/permuted-inl.hpp"
 #include "compute/conv/tile-inl.hpp"
@@ -71,6 +71,16 @@ constexpr void fillPermuted(KernelSet& set) {
   (std::make_integer_sequence<int, permutedThreeLimit>());
 }
 
+template <int kWidth>
+constexpr void fillDepthwise(KernelSet& set) {
+  set.depthwise[kWidth][1] = depthwise<kWidth, 1>;
+  set.depthwise[kWidth][2] = depthwise<kWidth, 2>;
+  set.depthwiseSpread[kWidth][0] = depthwiseSpread<kWidth, 0>;
+  set.depthwiseSpread[kWidth][1] = depthwiseSpread<kWidth, 1>;
+  set.depthwiseGradient[kWidth][1] = depthwiseGradient<kWidth, 1>;
+  set.depthwiseGradient[kWidth][2] = depthwiseGradient<kWidth, 2>;
+}
+
 /// As many independent chains as the tile kernels have, so that neither latency nor memory holds them up.
 inline double multiplyAdds(int steps) {
   constexpr int kChains = 12;
@@ -97,7 +107,10 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   fillBlocks<3>(set);
   fillBlocks<4>(set);
   fillPermuted(set);
-  set.depthwise = depthwise;
+  fillDepthwise<3>(set);
+  fillDepthwise<5>(set);
+  fillDepthwise<7>(set);
+  set.depthwiseAny = depthwiseAny;
   set.winogradInput[2] = winogradInput<2>;
   set.winogradInput[4] = winogradInput<4>;
   set.winogradInput[5] = winogradInput<5>;
