@@ -61,7 +61,13 @@ gzip -dc "$work/root/usr/share/man/man1/tacc_bench.1.gz" | grep -q minbytes || f
 unset PKG_CONFIG_PATH
 
 echo "== installed on a copy of this machine"
-status=0
-unshare --mount "$source/tests/package/debian_install.sh" "$work" "$source" || status=$?
-[ $status != 77 ] || echo "left out: $(id -un) can have no copy here"
-[ $status = 0 ] || [ $status = 77 ] || fail "debian_install.sh ended with $status"
+status=77
+if unshare --mount true 2>/dev/null; then
+  status=0
+  unshare --mount "$source/tests/package/debian_install.sh" "$work" "$source" || status=$?
+fi
+case $status in
+  0) ;;
+  77) echo "left out: $(id -un) can have no copy here" ;;
+  *) fail "debian_install.sh ended with $status" ;;
+esac
