@@ -3,7 +3,7 @@
 #include <mpi.h>
 #include <stdio.h>
 
-int sumOfOnes(void);
+__attribute__((visibility("default"))) int sumOfOnes(void);
 
 /* 0 when the sum is right. */
 int sumOfOnes(void) {
