@@ -11,7 +11,7 @@
 
 namespace tacc::mpi {
 
-Plugin& plugin() noexcept {
+Plugin& plugin() {
   static Plugin* const only = new Plugin;
   return *only;
 }

@@ -25,7 +25,7 @@ struct Plugin {
 };
 
 /// Never destroyed: threads may be in it as the process ends.
-Plugin& plugin() noexcept;
+Plugin& plugin();
 
 /// Whether this thread is inside a call already. An MPI may be built so that its functions call each other by the names
 /// that are taken over.

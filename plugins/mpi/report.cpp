@@ -22,6 +22,7 @@ std::string Report::text(const std::string& title) const {
   std::string text =
       title + "\n" +
       fmt::format("# {:<24} {:>12} {:>16} {:>12}  {}\n", "function", "taken over", "bytes", "passed", "why");
+  const std::size_t empty = text.size();
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const Row& row = rows_[i];
     std::uint64_t passed = 0;
@@ -36,7 +37,7 @@ std::string Report::text(const std::string& title) const {
     text += fmt::format("  {:<24} {:>12} {:>16} {:>12}  {}\n", functionNames[i], taken,
                         row.bytes.load(std::memory_order_relaxed), passed, why.empty() ? "-" : why);
   }
-  return text;
+  return text.size() == empty ? text + "  none of them was called\n" : text;
 }
 
 }  // namespace tacc::mpi

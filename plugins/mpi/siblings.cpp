@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 3> rankVariables{"OMPI_COMM_WORLD_RANK=", "PMI_RANK=", "PMIX_RANK="};
-constexpr std::string_view pluginName = "libtacc_mpi";
+constexpr std::string_view pluginName = "libtacc_mpi", mpiName = "/libmpi";  // libmpich.so, libmpi.so
 
 struct Sibling {
   int rank;
@@ -65,8 +65,9 @@ std::vector<Sibling> findSiblings() {
     if (!numberIn(folder.filename().native()) || parentIn(contents(folder / "stat")) != parent) continue;
     const std::optional<int> rank = rankIn(contents(folder / "environ"));
     const std::string maps = contents(folder / "maps");
-    // What cannot be read says nothing.
-    if (rank && !maps.empty()) siblings.push_back({*rank, maps.find(pluginName) != std::string::npos});
+    // A script that will start a rank is none, and what cannot be read says nothing.
+    if (rank && maps.find(mpiName) != std::string::npos)
+      siblings.push_back({*rank, maps.find(pluginName) != std::string::npos});
   }
   std::ranges::sort(siblings, {}, &Sibling::rank);
   return siblings;

@@ -21,6 +21,16 @@ Row row(MPI_Datatype mpi) {
   return {mpi, isSigned ? taccInt64 : taccUint64};
 }
 
+/// Fortran's, whose sizes its compiler decides. MPI_DATATYPE_NULL, which nobody asks for, where tacc has none of the
+/// size or MPI none of the type.
+Row fortranRow(MPI_Datatype mpi, bool isReal) {
+  int bytes = 0;
+  if (mpi == MPI_DATATYPE_NULL || PMPI_Type_size(mpi, &bytes) != MPI_SUCCESS) return {MPI_DATATYPE_NULL, taccInt8};
+  if (bytes == 4) return {mpi, isReal ? taccFloat32 : taccInt32};
+  if (bytes == 8) return {mpi, isReal ? taccFloat64 : taccInt64};
+  return {MPI_DATATYPE_NULL, taccInt8};
+}
+
 /// Not constant before MPI's library is there: with Open MPI these are addresses in it. No short integers: tacc has
 /// none of 16 bits. No MPI_BYTE and no logical types, which MPI does not add up either.
 const auto& numbers() {
@@ -43,7 +53,10 @@ const auto& numbers() {
                               row<std::uint64_t>(MPI_UINT64_T),
                               row<MPI_Aint>(MPI_AINT),
                               row<MPI_Offset>(MPI_OFFSET),
-                              row<MPI_Count>(MPI_COUNT)};
+                              row<MPI_Count>(MPI_COUNT),
+                              fortranRow(MPI_INTEGER, false),
+                              fortranRow(MPI_REAL, true),
+                              fortranRow(MPI_DOUBLE_PRECISION, true)};
   return all;
 }
 

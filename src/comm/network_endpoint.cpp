@@ -112,7 +112,6 @@ void NetworkEndpoint::explain(const NetworkActivity* activity, const Error& erro
 
 void NetworkEndpoint::idle(NetworkActivity* activity) {
   const bool moved = progress(activity);
-  idleCall_();
   if (secondsSince(lastIdle_) < idleSeconds) return;
   lastIdle_ = Clock::now();
   if (moved || idleStart_ == Clock::time_point{}) {

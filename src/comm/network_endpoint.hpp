@@ -41,7 +41,7 @@ class NetworkEndpoint {
   /// Null after a failure that has closed it.
   NetworkTransport* transport() noexcept { return transport_.get(); }
 
-  /// From now on called while this rank waits: every millisecond at least.
+  /// From now on called while this rank waits for messages: every millisecond at least.
   void setIdleCall(IdleCall call) { idleCall_ = call; }
 
   /// Advances `activity` until `enough` returns true. Throws taccTimeout, taccRemoteError, and what activity throws.

@@ -57,7 +57,7 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
       executor_(membership_.segment, rank, waiter_, membership_.processes),
       pairs_(membership_.segment, rank, waiter_, buffers_),
       programs_(rank) {
-  if (const IdleCall idle(this->config().idle); idle) waiter_.setIdleWork(idle);
+  waiter_.setIdleCall(IdleCall(this->config().idle));
 }
 
 NodeCommunicator::~NodeCommunicator() = default;

@@ -16,7 +16,7 @@ namespace {
 constexpr long firstSlice = 1'000'000;   // ns; short, it also makes good a lost wake-up
 constexpr long laterSlice = 20'000'000;  // ns; bounds how late a rank learns of an error
 constexpr int yieldsPerIdleWork = 8;
-constexpr int spinsPerIdleWork = 1024;  // about 50 us: who spins for long (TACC_SPIN) works meanwhile
+constexpr int spinsPerIdleCall = 1024;  // about 50 us: who spins for long (TACC_SPIN) works meanwhile
 constexpr double writingSeconds = 1.0;  // writing an error takes microseconds, unless its writer is killed
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -61,21 +61,23 @@ void Waiter::waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, 
   const auto reached = [&] { return hasReached(word.load(std::memory_order_acquire), target); };
   for (int i = 0; i < policy_.spins; ++i) {
     if (reached()) return;
-    if (idleWork_ && i % spinsPerIdleWork == spinsPerIdleWork - 1) idleWork_();
+    if (i % spinsPerIdleCall == spinsPerIdleCall - 1) idleCall_();
     relaxCpu();
   }
   checkErrors();
   if (sharesCore(owner) && rank_ > owner) leaveCore();
   for (int i = 0; i < policy_.yields; ++i) {
     if (idleWork_ && i % yieldsPerIdleWork == 0) idleWork_();
+    idleCall_();
     sched_yield();
     if (reached()) return;
     checkErrors();  // where many share the core, one of these may last for milliseconds
   }
   const double start = now();
   const Sleeper sleeper(segment_.doorbell(owner));
-  for (long slice = firstSlice;; slice = idleWork_ ? firstSlice : laterSlice) {
+  for (long slice = firstSlice;; slice = sleepsShort() ? firstSlice : laterSlice) {
     if (idleWork_) idleWork_();
+    idleCall_();
     const auto value = word.load(std::memory_order_seq_cst);
     if (hasReached(value, target)) return;
     futexWait(word, value, slice);
@@ -95,6 +97,7 @@ bool Waiter::sharesCore(int owner) const noexcept {
 void Waiter::pauseForRing(int attempt, std::uint32_t seenRings, int suspect) {
   if (attempt == 0) ringStart_ = 0;
   if (idleWork_ && (attempt % yieldsPerIdleWork == 0 || attempt >= policy_.spins + policy_.yields)) idleWork_();
+  if (attempt >= policy_.spins || attempt % spinsPerIdleCall == spinsPerIdleCall - 1) idleCall_();
   if (attempt < policy_.spins) return relaxCpu();
   if (attempt < policy_.spins + policy_.yields) {
     sched_yield();
@@ -103,12 +106,13 @@ void Waiter::pauseForRing(int attempt, std::uint32_t seenRings, int suspect) {
   checkErrors();
   if (ringStart_ == 0) ringStart_ = now();
   const Sleeper sleeper(*doorbell_);
-  futexWait(doorbell_->rings, seenRings, idleWork_ ? firstSlice : laterSlice);
+  futexWait(doorbell_->rings, seenRings, sleepsShort() ? firstSlice : laterSlice);
   checkPeer(suspect, now() - ringStart_, [&] { return rings() != seenRings; });
 }
 
 void Waiter::lookAt(int owner, double waitedSeconds, const std::function<bool()>& isDone) {
   if (idleWork_) idleWork_();
+  idleCall_();
   checkErrors();
   checkPeer(owner, waitedSeconds, isDone);
 }

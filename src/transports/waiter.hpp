@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/idle_call.hpp"
 #include "transports/finish_reads.hpp"
 #include "transports/futex.hpp"
 #include "transports/liveness.hpp"
@@ -49,8 +50,10 @@ class Waiter {
          double timeoutSeconds, std::function<std::string()> describe, RankNames names = {});
 
   /// Called again and again while this rank waits for another one of the node, about every millisecond at least: what
-  /// it has to do with other nodes meanwhile, and what the program wants to be done. May throw, which ends the wait.
+  /// it has to do with other nodes meanwhile. May throw, which ends the wait.
   void setIdleWork(std::function<void()> work) { idleWork_ = std::move(work); }
+  /// The same for what the program wants to be done.
+  void setIdleCall(IdleCall call) { idleCall_ = call; }
   /// The number by which people know `rank`.
   int nameOf(int rank) const { return names_[rank]; }
 
@@ -111,6 +114,7 @@ class Waiter {
   /// Whether both ranks wait on one core though there are enough. Two ranks that yield to each other look busy to the
   /// scheduler, which then leaves them together for seconds. Leaves a note of this rank's core.
   bool sharesCore(int owner) const noexcept;
+  bool sleepsShort() const noexcept { return idleWork_ || idleCall_; }
   /// Throws if `owner` has gone or is overdue, unless `isDone`: what a rank did before it left still counts.
   template <class IsDone>
   void checkPeer(int owner, double waitedSeconds, const IsDone& isDone) const;
@@ -125,7 +129,8 @@ class Waiter {
   std::function<std::string()> describe_;
   RankNames names_;
   std::function<void()> idleWork_;  // empty: none
-  Doorbell* doorbell_;              // own
+  IdleCall idleCall_;
+  Doorbell* doorbell_;  // own
   double ringStart_ = 0;
 };
 

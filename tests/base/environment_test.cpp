@@ -114,7 +114,7 @@ TEST(Environment, UnknownNameSuggestsTheNearest) {
             "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_DYNAMIC, TACC_SPIN, "
             "TACC_TRANSPORT, TACC_ENCRYPTION, TACC_SHM, TACC_REPRODUCIBLE, TACC_HALF_PARTIAL_SUMS, TACC_TRACE, "
             "TACC_SOCKET_IFNAME, TACC_TOPO_FILE, TACC_TOPO_SOURCE, "
-            "TACC_TUNE_FILE, TACC_RENDEZVOUS, TACC_JOB_SECRET, TACC_JOIN_WIDTH)");
+            "TACC_TUNE_FILE, TACC_RENDEZVOUS, TACC_JOB_SECRET, TACC_JOIN_WIDTH, TACC_MPI)");
   EXPECT_EQ(errorOf("TACC_BENCHMARK=1").substr(0, 53), "unknown environment variable TACC_BENCHMARK (allowed:");
 }
 
@@ -164,7 +164,7 @@ TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
     EXPECT_TRUE(variable.documentation.ends_with('.')) << variable.name;
     EXPECT_THROW(parse({(std::string(variable.name) + '=').c_str()}), Error) << variable.name;
   }
-  EXPECT_EQ(names.size(), 22u);
+  EXPECT_EQ(names.size(), 23u);
 }
 
 TEST(Environment, CheckSeesTheProcessAsItIsNow) {

@@ -87,7 +87,10 @@ std::vector<Type> types() {
           type<MPI_Offset>("MPI_Offset", MPI_OFFSET),
           type<MPI_Count>("MPI_Count", MPI_COUNT),
           type<float>("float", MPI_FLOAT),
-          type<double>("double", MPI_DOUBLE)};
+          type<double>("double", MPI_DOUBLE),
+          type<int>("Fortran's integer", MPI_INTEGER),
+          type<float>("Fortran's real", MPI_REAL),
+          type<double>("Fortran's double precision", MPI_DOUBLE_PRECISION)};
 }
 
 struct Op {

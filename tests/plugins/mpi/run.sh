@@ -1,6 +1,7 @@
 #!/bin/sh
-# run.sh WHAT MPI PROGRAM LIBRARY: runs a program on 1 to 4 ranks, as it is and with libtacc_mpi preloaded; or, for `counted`,
-# `off`, `mixed` and `stranger`, what their parts below say. Skipped where the MPI is missing.
+# run.sh WHAT MPI PROGRAM LIBRARY [MORE]: runs a program on 1 to 4 ranks, as it is and with libtacc_mpi preloaded; or, for `counted`,
+# `off`, `mixed`, `network`, `loaded` and `stranger`, what their parts below say. Skipped where the MPI is missing. By hand:
+# TACC_TEST_SEEDS="1 2 3" for other draws.
 what=$1 mpi=$2 program=$3 library=$4
 case $mpi in
   mpich) launcher=mpiexec.mpich; command -v $launcher >/dev/null || launcher=mpiexec.hydra ;;
@@ -59,6 +60,20 @@ case $what in
     run 2 "$program" counted : -n 1 env LD_PRELOAD="$library" "$program" counted
     says '\(rank 0, 1 has none\)'
     ;;
+  network)  # ranks of one host that act as if each had its own; the second carries tacc's messages in MPI's
+    export TACC_SHM=off TACC_TRANSPORT
+    for TACC_TRANSPORT in tcp mpi; do
+      for program_part in communicators requests messages; do
+        preloaded 3 on "$program" $program_part tacc
+        says 'all right'
+        saysNot 'tacc:'
+      done
+    done
+    ;;
+  loaded)  # MPI comes with an extension that is loaded later, and only that sees it: LOADER EXTENSION
+    preloaded 2 report "$5" "$6"
+    says 'MPI_Allreduce +1 +4 +0  -$'
+    ;;
   stranger)  # programs that are not MPI's
     output=$(LD_PRELOAD=$library sh -c 'echo well' 2>&1) || fail "a shell with the library preloaded"
     [ "$output" = well ] || fail "a shell with the library preloaded says more than it has to"
@@ -75,7 +90,7 @@ case $what in
     for ranks in 1 2 3 4; do
       run $ranks "$program" "$what" mpi
       says 'all right|skipped'
-      for seed in 1 2; do
+      for seed in ${TACC_TEST_SEEDS:-1}; do
         preloaded $ranks on "$program" "$what" tacc $seed
         says 'all right|skipped'
         saysNot 'tacc:'
