@@ -35,7 +35,7 @@ if command -v cmake >/dev/null && command -v make >/dev/null; then
   { cmake -S program -B program/build && cmake --build program/build; } >log 2>&1 || { cat log; fail "cmake"; }
   program/build/program
 fi
-dpkg --purge tacc-tools libtacc-dev libtacc0 >log 2>&1 || { cat log; fail "dpkg --purge"; }
+dpkg --purge tacc-mpi tacc-tools libtacc-dev libtacc0 >log 2>&1 || { cat log; fail "dpkg --purge"; }
 ! ldconfig -p | grep libtacc || fail "the linker still knows the library"
 sed 's|^|/|' files | while read -r file; do [ ! -e "$file" ] || fail "$file is still there"; done
 END_OF_COPY

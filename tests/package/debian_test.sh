@@ -15,11 +15,11 @@ meson introspect "$build" --buildoptions | tr '{' '\n' | grep '"pkgconfig.reloca
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 DEBFULLNAME='A Tester' DEBEMAIL=tester@example.org "$source/tools/package_debian" --no-rebuild "$build" "$work/debs" >"$work/made"
-[ "$(wc -l <"$work/made")" = 3 ] || fail "not 3 packages: $(cat "$work/made")"
+[ "$(wc -l <"$work/made")" = 4 ] || fail "not 4 packages: $(cat "$work/made")"
 deb() { echo "$work/debs/$1_${version}_$(dpkg --print-architecture).deb"; }
 field() { dpkg-deb -f "$(deb "$1")" "$2"; }
 
-for package in libtacc0 libtacc-dev tacc-tools; do
+for package in libtacc0 libtacc-dev tacc-tools tacc-mpi; do
   [ "$(field $package Version)" = "$version" ] || fail "$package has version $(field $package Version)"
   [ "$(field $package Maintainer)" = 'A Tester <tester@example.org>' ] || fail "maintainer of $package"
   dpkg-deb --fsys-tarfile "$(deb $package)" | tar -t | grep -v '/$' >>"$work/files"
@@ -39,6 +39,9 @@ for dependency in libc6 libstdc++6 libfmt; do
   field libtacc0 Depends | grep -qF $dependency || fail "libtacc0 does not depend on $dependency: $(field libtacc0 Depends)"
 done
 field tacc-tools Depends | grep -qF "libtacc0 (>= $version)" || fail "tacc-tools depends on $(field tacc-tools Depends)"
+for mpi in libmpich libopenmpi; do
+  ! field tacc-mpi Depends | grep -q $mpi || fail "tacc-mpi depends on an MPI: $(field tacc-mpi Depends)"
+done
 ! field tacc-tools Depends | grep -q mpi || fail "tacc-tools depends on an MPI: $(field tacc-tools Depends)"
 [ "$(field libtacc-dev Depends)" = "libtacc0 (= $version)" ] || fail "libtacc-dev depends on $(field libtacc-dev Depends)"
 
