@@ -133,9 +133,9 @@ typedef struct {
   void (*idle)(void* idleContext);
   void* idleContext;
   /* 1: partial sums of taccFloat16 and taccBfloat16 travel between hosts as 16 bits and are rounded at each hop, as in
-   * NCCL: half the bytes of taccFloat32. 0: they travel as 32 bits, so that each element is rounded once; results travel
-   * as 16 bits either way, where vectors are long. Equal on all ranks; a reproducible communicator takes no notice.
-   * TACC_HALF_PARTIAL_SUMS is stronger. Default 0. */
+   * NCCL: half the bytes of taccFloat32. 0: they travel as 32 bits, so that each element is rounded once; results
+   * travel as 16 bits either way, where vectors are long. Equal on all ranks; a reproducible communicator takes no
+   * notice. TACC_HALF_PARTIAL_SUMS is stronger. Default 0. */
   int halfPartialSums;
 } taccConfig_t;
 
