@@ -38,7 +38,8 @@ class Depthwise final : public Plan {
     line_.outputHeight = outputHeight_ = isForward ? s.outHeight : s.height;
     line_.outputWidth = isForward ? s.outWidth : s.width;
     line_.relu = d.relu;
-    line_.isStreamed = isStreamedResult(d) && !d.residual && !d.accumulate;
+    // Narrower vectors would write a line of the cache in parts, some pixels later.
+    line_.isStreamed = isStreamedResult(d) && !d.residual && !d.accumulate && kernels.fmaLanes == blockLength;
     kernel_ = chooseKernel();
     const auto planes = static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.inBlocks());
     const auto workers = static_cast<std::size_t>(d.maxWorkers);
