@@ -34,7 +34,7 @@ class TaccContestant final : public ConvContestant {
     taccConvDesc_t desc = problem.layer.describe(problem.pass, problem.batch, threads, winograd);
     if (!algorithm.empty()) desc.algorithm = algorithm.c_str();
     if (isHalf_) desc.activationType = taccBfloat16;
-    if (problem.pass == taccConvBackwardWeights) desc.weightLayout = gradientLayout();
+    if (problem.pass == taccConvBackwardWeights) desc.weightLayout = taccWeightsBlocked;
     taccConvPlan_t plan = nullptr;
     check(taccConvPlanCreate(&plan, &desc));
     plan_.reset(plan);
@@ -74,19 +74,13 @@ class TaccContestant final : public ConvContestant {
   void bringBack(float* plain) {
     const Layer& l = problem_.layer;
     if (problem_.pass == taccConvBackwardWeights) {
-      check(taccReorderWeights(gradientLayout(), result_.data(), taccWeightsKcrs, plain, l.outChannels, l.inChannels,
+      check(taccReorderWeights(taccWeightsBlocked, result_.data(), taccWeightsKcrs, plain, l.outChannels, l.inChannels,
                                l.kernel, l.kernel, l.groups));
     } else if (problem_.pass == taccConvForward) {
       giveBack(plain, l.outChannels, l.outHeight(), l.outWidth());
     } else {
       giveBack(plain, l.inChannels, l.height, l.width);
     }
-  }
-
-  /// Blocks of one output channel each would be zeros but for a sixteenth.
-  taccWeightLayout_t gradientLayout() const {
-    const Layer& l = problem_.layer;
-    return l.groups > 1 && l.groups == l.outChannels ? taccWeightsKcrs : taccWeightsBlocked;
   }
 
   bool isFirstLayer() const { return problem_.layer.inChannels <= 4 && problem_.pass != taccConvBackwardData; }

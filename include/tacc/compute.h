@@ -42,7 +42,8 @@ typedef enum {
   taccWeightsKcrs = 0, /* [K][C][R][S], that of the frameworks */
   /* For each group [K / 16][C / 16][R][S][16 of C][16 of K], K of the group rounded up to a multiple of 16 (zeros); the
    * last block of C has only as many rows as there are channels. An optimizer can work on it as it is: gradients have
-   * the same layout, and the zeros stay zeros. */
+   * the same layout, and the zeros stay zeros. Channel-wise (groups of one input and one output channel): [groups / 16]
+   * [R][S][16 groups], rounded up likewise. */
   taccWeightsBlocked = 1
 } taccWeightLayout_t;
 

@@ -80,7 +80,11 @@ struct StripPlace {
   std::ptrdiff_t column;  // the first one, in floats from a line's beginning
   int from, to;           // columns that there are, from the first one on
   int pixels;             // results that there are
-  std::ptrdiff_t output;  // in floats from the plane's beginning
+  std::ptrdiff_t output;  // in floats from the first plane's beginning
+  // Of its block of channels, from the first one's:
+  std::ptrdiff_t plane = 0;    // of the input
+  std::ptrdiff_t weights = 0;  // of the weights
+  std::ptrdiff_t bias = 0;
 };
 
 /// Columns outside that are known when it is compiled, with all results there; or not known.
@@ -144,6 +148,15 @@ template <class Strip, int kColumn, class Visit>
   (std::make_integer_sequence<int, Strip::width>());
 }
 
+/// Fetches kPixels pixels of each of `lines` lines, up from one whose first pixel is given.
+template <int kPixels>
+[[gnu::always_inline]] inline void fetchPixels(const float* from, int lines, std::ptrdiff_t line) {
+  for (int i = 0; i < lines; ++i, from -= line) {
+#pragma GCC unroll 32
+    for (int p = 0; p < kPixels; ++p) __builtin_prefetch(from + p * blockLength);
+  }
+}
+
 template <int kPixels, bool kIsWhole>
 [[gnu::always_inline]] inline void finishStrip(const DepthwiseCall& call, const StripPlace& place, int lane,
                                                Vector (&sum)[kPixels]) {
@@ -177,12 +190,12 @@ template <class Strip, class Ends>
                                          const StripPlace& place) {
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     Vector sum[Strip::pixels];
-    const Vector start = call.bias != nullptr ? load(call.bias + lane) : Vector{};
+    const Vector start = call.bias != nullptr ? load(call.bias + place.bias + lane) : Vector{};
 #pragma GCC unroll 16
     for (int p = 0; p < Strip::pixels; ++p) sum[p] = start;
     for (int i = 0; i < lines.count; ++i) {
-      const float* const input = lines.input[i] + place.column + lane;
-      const float* const weights = lines.weights[i] + lane;
+      const float* const input = lines.input[i] + place.plane + place.column + lane;
+      const float* const weights = lines.weights[i] + place.weights + lane;
       Vector w[Strip::width];
 #pragma GCC unroll 16
       for (int t = 0; t < Strip::width; ++t) w[t] = load(weights + t * blockLength);
@@ -197,7 +210,16 @@ template <class Strip, class Ends>
   }
 }
 
-/// Strips from one end of a line to the other, wide ones and, where few pixels are left, a narrow one.
+/// Moves a strip to the same place of the next block of channels.
+inline void moveToNextBlock(const DepthwiseCall& call, StripPlace& place) {
+  place.plane += std::ptrdiff_t{call.inputHeight} * call.inputWidth * blockLength;
+  place.output += std::ptrdiff_t{call.outputHeight} * call.outputWidth * blockLength;
+  place.weights += std::ptrdiff_t{call.kernelHeight} * call.kernelWidth * blockLength;
+  place.bias += blockLength;
+}
+
+/// Strips from one end of a line to the other, wide ones and, where few pixels are left, a narrow one; each of all
+/// blocks in turn.
 template <class Wide, class Narrow>
 [[gnu::always_inline]] inline void depthwiseLines(const DepthwiseCall& call) {
   constexpr bool kIsSame = Wide::pixels == Narrow::pixels;
@@ -208,16 +230,25 @@ template <class Wide, class Narrow>
     for (int x = 0; x < call.outputWidth; x += Wide::pixels) {
       const int left = call.outputWidth - x;
       const int column = Wide::firstColumn(x, call.padWidth);
-      const StripPlace place{std::ptrdiff_t{column} * blockLength, -column, call.inputWidth - column, left,
-                             line + std::ptrdiff_t{x} * blockLength};
-      if (kIsSame || left > Narrow::pixels) {
-        visitEnds<Wide, true>(
-            place, [&]<class Ends>(Ends) __attribute__((always_inline)) { strip<Wide, Ends>(call, lines, place); },
-            [&]() __attribute__((always_inline)) { strip<Wide, AnyEnds>(call, lines, place); });
-      } else {
-        visitEnds<Narrow, false>(
-            place, [&]<class Ends>(Ends) __attribute__((always_inline)) { strip<Narrow, Ends>(call, lines, place); },
-            [&]() __attribute__((always_inline)) { strip<Narrow, AnyEnds>(call, lines, place); });
+      StripPlace place{std::ptrdiff_t{column} * blockLength, -column, call.inputWidth - column, left,
+                       line + std::ptrdiff_t{x} * blockLength};
+      for (int block = 0; block < call.blocks; ++block) {
+        if (call.ahead != 0 && lines.count > 0) {
+          // What the lines below read first.
+          fetchPixels<Wide::columns - Wide::width + 1>(
+              lines.input[lines.count - 1] + place.plane + place.column + call.ahead,
+              call.spreadsLines ? 1 : call.strideHeight, std::ptrdiff_t{call.inputWidth} * blockLength);
+        }
+        if (kIsSame || left > Narrow::pixels) {
+          visitEnds<Wide, true>(
+              place, [&]<class Ends>(Ends) __attribute__((always_inline)) { strip<Wide, Ends>(call, lines, place); },
+              [&]() __attribute__((always_inline)) { strip<Wide, AnyEnds>(call, lines, place); });
+        } else {
+          visitEnds<Narrow, false>(
+              place, [&]<class Ends>(Ends) __attribute__((always_inline)) { strip<Narrow, Ends>(call, lines, place); },
+              [&]() __attribute__((always_inline)) { strip<Narrow, AnyEnds>(call, lines, place); });
+        }
+        moveToNextBlock(call, place);
       }
     }
   }
@@ -248,26 +279,29 @@ void depthwiseAny(const DepthwiseCall& call) {
     for (int x = 0; x < call.outputWidth; x += kPixels) {
       const int first = x * call.strideWidth - call.padWidth;
       const int last = first + (kPixels - 1) * call.strideWidth + (call.kernelWidth - 1) * call.dilationWidth;
-      const StripPlace place{0, 0, 0, call.outputWidth - x, line + std::ptrdiff_t{x} * blockLength};
+      StripPlace place{0, 0, 0, call.outputWidth - x, line + std::ptrdiff_t{x} * blockLength};
       const bool isWhole = first >= 0 && last < call.inputWidth && place.pixels >= kPixels;
-      for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
-        Vector sum[kPixels];
-        const Vector start = call.bias != nullptr ? load(call.bias + lane) : Vector{};
+      for (int block = 0; block < call.blocks; ++block) {
+        for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
+          Vector sum[kPixels];
+          const Vector start = call.bias != nullptr ? load(call.bias + place.bias + lane) : Vector{};
 #pragma GCC unroll 16
-        for (int p = 0; p < kPixels; ++p) sum[p] = start;
-        for (int i = 0; i < lines.count; ++i) {
-          for (int t = 0; t < call.kernelWidth; ++t) {
-            const Vector w = load(lines.weights[i] + t * blockLength + lane);
-            const int column = first + t * call.dilationWidth;
-            const float* const input = lines.input[i] + std::ptrdiff_t{column} * blockLength + lane;
+          for (int p = 0; p < kPixels; ++p) sum[p] = start;
+          for (int i = 0; i < lines.count; ++i) {
+            for (int t = 0; t < call.kernelWidth; ++t) {
+              const Vector w = load(lines.weights[i] + place.weights + t * blockLength + lane);
+              const int column = first + t * call.dilationWidth;
+              const float* const input = lines.input[i] + place.plane + std::ptrdiff_t{column} * blockLength + lane;
 #pragma GCC unroll 16
-            for (int p = 0; p < kPixels; ++p) {
-              const int at = column + p * call.strideWidth;
-              if (isWhole || (at >= 0 && at < call.inputWidth)) sum[p] += w * load(input + p * pixel);
+              for (int p = 0; p < kPixels; ++p) {
+                const int at = column + p * call.strideWidth;
+                if (isWhole || (at >= 0 && at < call.inputWidth)) sum[p] += w * load(input + p * pixel);
+              }
             }
           }
+          finishStrip<kPixels, false>(call, place, lane, sum);
         }
-        finishStrip<kPixels, false>(call, place, lane, sum);
+        moveToNextBlock(call, place);
       }
     }
   }

@@ -12,6 +12,11 @@
 namespace tacc::conv {
 namespace {
 
+/// How far ahead planes are fetched that come from behind the caches.
+constexpr std::ptrdiff_t floatsAhead = 2048;
+/// Input and output of planes whose lines are gone through in turn.
+constexpr std::size_t bytesInTurn = 100'000;
+
 class Depthwise final : public Plan {
  public:
   Depthwise(const Description& d, const KernelSet& kernels)
@@ -30,16 +35,18 @@ class Depthwise final : public Plan {
     line_.spreadsLines = !isForward;
     line_.inputHeight = isForward ? s.height : s.outHeight;
     line_.inputWidth = isForward ? s.width : s.outWidth;
+    line_.outputHeight = outputHeight_ = isForward ? s.outHeight : s.height;
     line_.outputWidth = isForward ? s.outWidth : s.width;
     line_.relu = d.relu;
-    line_.isStreamed = isStreamedResult(d) && !d.residual && !d.accumulate;
-    outputHeight_ = isForward ? s.outHeight : s.height;
+    // Narrower vectors would write a line of the cache in parts, some pixels later.
+    line_.isStreamed = isStreamedResult(d) && !d.residual && !d.accumulate && kernels.fmaLanes == blockLength;
     kernel_ = chooseKernel();
     const auto planes = static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.inBlocks());
     const auto workers = static_cast<std::size_t>(d.maxWorkers);
     if (workers > 1 && planes < 4 * workers) {
       lineParts_ = std::min(static_cast<std::size_t>(outputHeight_), (4 * workers + planes - 1) / planes);
     }
+    chooseReading(planes);
   }
 
   std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_); }
@@ -65,14 +72,18 @@ class Depthwise final : public Plan {
     const std::ptrdiff_t inputPlane = isForward ? shape().inPlane() : shape().outPlane();
     const std::ptrdiff_t outputPlane = isForward ? shape().outPlane() : shape().inPlane();
     const auto blocks = static_cast<std::size_t>(shape().inBlocks());
-    executor.forEach(static_cast<std::size_t>(shape().batch) * blocks * lineParts_, [&](std::size_t index, int) {
+    // Groups of blocks are of one image.
+    const auto groups = (blocks + blocksAtOnce_ - 1) / blocksAtOnce_;
+    executor.forEach(static_cast<std::size_t>(shape().batch) * groups * lineParts_, [&](std::size_t index, int) {
       const TaskPart lines = partOf(static_cast<std::size_t>(outputHeight_), lineParts_, index % lineParts_);
-      const auto plane = static_cast<std::ptrdiff_t>(index / lineParts_);
-      const auto block = static_cast<std::ptrdiff_t>(index / lineParts_ % blocks);
+      const std::size_t image = index / lineParts_ / groups;
+      const TaskPart some = partOf(blocks, groups, index / lineParts_ % groups);
+      const auto plane = static_cast<std::ptrdiff_t>(image * blocks + some.from);
       DepthwiseCall call = line_;
+      call.blocks = static_cast<int>(some.to - some.from);
       call.input = input + plane * inputPlane;
-      call.weights = buffers.packedWeights + block * taps() * blockLength;
-      call.bias = bias == nullptr ? nullptr : bias + block * blockLength;
+      call.weights = buffers.packedWeights + static_cast<std::ptrdiff_t>(some.from) * taps() * blockLength;
+      call.bias = bias == nullptr ? nullptr : bias + some.from * blockLength;
       call.addend = addend == nullptr ? nullptr : addend + plane * outputPlane;
       call.output = buffers.result + plane * outputPlane;
       call.from = static_cast<int>(lines.from);
@@ -84,6 +95,17 @@ class Depthwise final : public Plan {
  private:
   const Shape& shape() const { return description_.shape; }
   int taps() const { return shape().kernelHeight * shape().kernelWidth; }
+
+  /// How many planes are gone through in turn, and what is fetched meanwhile.
+  void chooseReading(std::size_t planes) {
+    const auto planeBytes = static_cast<std::size_t>(shape().inPlane() + shape().outPlane()) * sizeof(float);
+    // What is read from behind the caches is fetched; with a stride what the lines leave no time for is not.
+    if (layers::isTooLargeForCaches(planes * planeBytes) && shape().strideHeight == 1) line_.ahead = floatsAhead;
+    // Small planes share what every line begins with, while there are tasks enough.
+    const auto workers = static_cast<std::size_t>(description_.maxWorkers);
+    const std::size_t most = workers > 1 ? planes / (4 * workers) : planes;
+    blocksAtOnce_ = std::max<std::size_t>(1, std::min(bytesInTurn / planeBytes, most));
+  }
 
   DepthwiseKernel chooseKernel() const {
     const int width = line_.kernelWidth;
@@ -101,7 +123,7 @@ class Depthwise final : public Plan {
   int outputHeight_ = 0;
   bool flips_ = false;
   DepthwiseKernel kernel_ = nullptr;
-  std::size_t lineParts_ = 1;
+  std::size_t lineParts_ = 1, blocksAtOnce_ = 1;
 };
 
 }  // namespace

@@ -10,7 +10,7 @@ namespace tacc::conv {
 void packDepthwise(const Description& d, bool flips, const float* weights, float* packed);
 
 /// What a channel-wise gradient of weights is in that order, to where the description wants it: the channels of one
-/// block. What only fills a block in taccWeightsBlocked becomes zero, unless the gradient is added to what is there.
+/// block.
 void deliverDepthwise(const Description& d, int block, const float* sums, float* gradient);
 
 /// Whether there are kernels for lines of that many taps with that stride.

@@ -33,6 +33,10 @@ class DepthwiseGradients final : public Plan {
     const std::int64_t lines = std::int64_t{s.batch} * s.outHeight;
     const std::int64_t ofBlock = std::max<std::int64_t>(1, mostParts / s.inBlocks());
     parts_ = static_cast<std::size_t>(std::clamp<std::int64_t>(pixels / pixelsOfPart, 1, std::min(ofBlock, lines)));
+    // As few groups of blocks as leave every worker something: those of an image follow each other in memory.
+    const auto blocks = static_cast<std::size_t>(s.inBlocks());
+    const auto wanted = static_cast<std::size_t>(d.maxWorkers > 1 ? 4 * d.maxWorkers : 1);
+    blockGroups_ = std::min(blocks, (wanted + parts_ - 1) / parts_);
   }
 
   std::size_t workspaceBytes() const override {
@@ -63,17 +67,21 @@ class DepthwiseGradients final : public Plan {
       });
       return;
     }
-    auto* const sums = static_cast<float*>(buffers.workspace);
-    const auto parts = static_cast<std::size_t>(parts_);
-    executor.forEach(blocks * parts, [&](std::size_t index, int) {
-      float* const ofPart = sums + index * sumFloats();
-      sumPart(buffers, static_cast<int>(index / parts), index % parts, ofPart);
-      if (parts == 1) deliverDepthwise(description_, static_cast<int>(index), ofPart, buffers.result);
+    // Sums go straight to the result where it lies as they do and has one part.
+    const bool isResult = parts_ == 1 && description_.weightLayout == taccWeightsBlocked;
+    float* const sums = isResult ? buffers.result : static_cast<float*>(buffers.workspace);
+    executor.forEach(blockGroups_ * parts_, [&](std::size_t index, int) {
+      const TaskPart some = partOf(blocks, blockGroups_, index % blockGroups_);
+      sumPart(buffers, some, index / blockGroups_, isResult && description_.accumulate, sums);
+      if (parts_ > 1 || isResult) return;
+      for (std::size_t block = some.from; block < some.to; ++block) {
+        deliverDepthwise(description_, static_cast<int>(block), sums + block * sumFloats(), buffers.result);
+      }
     });
-    if (parts == 1) return;
+    if (parts_ == 1) return;
     executor.forEach(blocks, [&](std::size_t block, int) {
-      float* const all = sums + block * parts * sumFloats();
-      for (std::size_t part = 1; part < parts; ++part) {
+      float* const all = sums + block * parts_ * sumFloats();
+      for (std::size_t part = 1; part < parts_; ++part) {
         const float* const from = all + part * sumFloats();
         for (std::size_t i = 0; i < sumFloats(); ++i) all[i] += from[i];
       }
@@ -87,18 +95,23 @@ class DepthwiseGradients final : public Plan {
     return static_cast<std::size_t>(shape().kernelHeight) * static_cast<std::size_t>(shape().kernelWidth) * blockLength;
   }
 
-  /// Part `part` of the lines of all images.
-  void sumPart(const Buffers& buffers, int block, std::size_t part, float* sums) const {
+  /// Part `part` of the lines of all images, for some blocks.
+  void sumPart(const Buffers& buffers, TaskPart blocks, std::size_t part, bool accumulates, float* sums) const {
     const Shape& s = shape();
-    std::fill_n(sums, sumFloats(), 0.0F);
+    const auto sumsOf = [&](std::size_t block) { return sums + (block * parts_ + part) * sumFloats(); };
+    for (std::size_t block = blocks.from; block < blocks.to && !accumulates; ++block) {
+      std::fill_n(sumsOf(block), sumFloats(), 0.0F);
+    }
     const auto height = static_cast<std::size_t>(s.outHeight);
     const TaskPart lines = partOf(height * static_cast<std::size_t>(s.batch), parts_, part);
     for (std::size_t line = lines.from; line < lines.to;) {
       const std::size_t image = line / height;
       const std::size_t end = std::min(lines.to, (image + 1) * height);
-      const std::ptrdiff_t plane = static_cast<std::ptrdiff_t>(image) * s.inBlocks() + block;
-      sumLines(buffers.input + plane * s.inPlane(), buffers.outputGradient + plane * s.outPlane(),
-               static_cast<int>(line - image * height), static_cast<int>(end - image * height), sums);
+      for (std::size_t block = blocks.from; block < blocks.to; ++block) {
+        const auto plane = static_cast<std::ptrdiff_t>(image) * s.inBlocks() + static_cast<std::ptrdiff_t>(block);
+        sumLines(buffers.input + plane * s.inPlane(), buffers.outputGradient + plane * s.outPlane(),
+                 static_cast<int>(line - image * height), static_cast<int>(end - image * height), sumsOf(block));
+      }
       line = end;
     }
   }
@@ -154,6 +167,7 @@ class DepthwiseGradients final : public Plan {
   const layers::KernelTable& tapKernels_;
   DepthwiseGradientKernel kernel_ = nullptr;  // null: a tap at a time
   std::size_t parts_ = 1;
+  std::size_t blockGroups_ = 1;
 };
 
 }  // namespace

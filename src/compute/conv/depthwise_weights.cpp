@@ -2,7 +2,6 @@
 
 #include "compute/conv/cost.hpp"
 #include "compute/conv/depthwise.hpp"
-#include "compute/conv/weights.hpp"
 
 namespace tacc::conv {
 namespace {
@@ -19,48 +18,37 @@ double pairsInside(int results, int taps, int stride, int dilation, int pad, int
   return pairs;
 }
 
-/// From a channel's tap 0 to its next one, and from a channel to the next, in the description's layout.
-struct Steps {
-  std::ptrdiff_t tap, channel;
-};
-Steps stepsOf(const Description& d) {
-  const std::ptrdiff_t taps = std::ptrdiff_t{d.shape.kernelHeight} * d.shape.kernelWidth;
-  return d.weightLayout == taccWeightsKcrs ? Steps{1, taps} : Steps{blockLength, taps * blockLength};
-}
-
 }  // namespace
 
 void packDepthwise(const Description& d, bool flips, const float* weights, float* packed) {
   const Shape& s = d.shape;
   const int taps = s.kernelHeight * s.kernelWidth;
-  const Steps steps = stepsOf(d);
+  const bool isBlocked = d.weightLayout == taccWeightsBlocked;
   std::fill_n(packed, std::ptrdiff_t{s.inBlocks()} * taps * blockLength, 0.0F);
   for (int c = 0; c < s.inChannels; ++c) {
-    float* const to = packed + std::ptrdiff_t{c / blockLength} * taps * blockLength + c % blockLength;
+    const std::ptrdiff_t block = std::ptrdiff_t{c / blockLength} * taps * blockLength + c % blockLength;
+    const float* const from = weights + (isBlocked ? block : std::ptrdiff_t{c} * taps);
     for (int tap = 0; tap < taps; ++tap) {
       const int column = tap % s.kernelWidth;
       const int place = flips ? tap - column + s.kernelWidth - 1 - column : tap;
-      to[std::ptrdiff_t{place} * blockLength] = weights[c * steps.channel + tap * steps.tap];
+      packed[block + std::ptrdiff_t{place} * blockLength] = from[std::ptrdiff_t{tap} * (isBlocked ? blockLength : 1)];
     }
   }
 }
 
 void deliverDepthwise(const Description& d, int block, const float* sums, float* gradient) {
   const Shape& s = d.shape;
-  const int taps = s.kernelHeight * s.kernelWidth;
-  const Steps steps = stepsOf(d);
-  const int first = block * blockLength;
-  const int channels = std::min(blockLength, s.inChannels - first);
-  if (d.weightLayout == taccWeightsBlocked && !d.accumulate) {
-    std::fill_n(gradient + first * steps.channel, channels * steps.channel, 0.0F);
+  const std::ptrdiff_t taps = std::ptrdiff_t{s.kernelHeight} * s.kernelWidth;
+  float* to = gradient + block * taps * blockLength;
+  if (d.weightLayout == taccWeightsBlocked) {
+    for (std::ptrdiff_t i = 0; i < taps * blockLength; ++i) to[i] = d.accumulate ? to[i] + sums[i] : sums[i];
+    return;
   }
-  for (int c = 0; c < channels; ++c) {
-    float* const to = gradient + (first + c) * steps.channel;
-    const float* const from = sums + c;
-    if (d.accumulate) {
-      for (int tap = 0; tap < taps; ++tap) to[tap * steps.tap] += from[std::ptrdiff_t{tap} * blockLength];
-    } else {
-      for (int tap = 0; tap < taps; ++tap) to[tap * steps.tap] = from[std::ptrdiff_t{tap} * blockLength];
+  const int channels = std::min(blockLength, s.inChannels - block * blockLength);
+  for (int c = 0; c < channels; ++c, to += taps) {
+    for (std::ptrdiff_t tap = 0; tap < taps; ++tap) {
+      const float sum = sums[tap * blockLength + c];
+      to[tap] = d.accumulate ? to[tap] + sum : sum;
     }
   }
 }

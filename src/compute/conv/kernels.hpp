@@ -101,22 +101,25 @@ struct GradientCall {
 /// Most lines of a channel-wise kernel.
 inline constexpr int maxDepthwiseLines = 32;
 
-/// Lines [from, to) of a channel-wise convolution of one image and block of 16 channels, with the epilogue of TileCall:
-/// line y of the output is the sum over the kernel's lines r of what line y * strideHeight + r * dilationHeight -
-/// padHeight of the input contributes; where `spreadsLines`, backward to the data with strides, of line (y + padHeight
+/// Lines [from, to) of a channel-wise convolution of one image and some blocks of 16 channels, with the epilogue of
+/// TileCall: line y of the output is the sum over the kernel's lines r of what line y * strideHeight + r *
+/// dilationHeight - padHeight of the input contributes; where `spreadsLines`, backward to the data with strides, of
+/// line (y + padHeight
 /// - r * dilationHeight) / strideHeight, if that is one. Along the lines likewise.
 struct DepthwiseCall {
-  const float* input;  // pixel (0, 0); so are `addend` and `output`
+  int blocks;          // whose planes, weights and biases follow each other
+  const float* input;  // pixel (0, 0) of the first one; so are `addend` and `output`
   int inputHeight, inputWidth;
   const float* weights;  // 16 floats for each tap, line after line of the kernel
   const float* bias;     // 16 floats, or null
   const float* addend;   // laid out as the output and may be it; or null
   float* output;
-  int outputWidth;
+  int outputHeight, outputWidth;
   int from, to;
   int kernelHeight, strideHeight, dilationHeight, padHeight;
   int kernelWidth, strideWidth, dilationWidth, padWidth;
   bool spreadsLines;
+  std::ptrdiff_t ahead;  // floats of the input that are fetched before they are read; 0: none
   bool relu;
   bool isStreamed;  // the output goes past the caches
 };

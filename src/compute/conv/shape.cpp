@@ -119,6 +119,9 @@ std::size_t weightFloats(taccWeightLayout_t layout, int outChannels, int inChann
   if (!isValid(layout) || groups <= 0 || outChannels <= 0 || outChannels % groups != 0 || inChannels % groups != 0)
     return 0;
   const std::int64_t outs = outChannels / groups;
+  if (layout == taccWeightsBlocked && groups > 1 && groups == inChannels && groups == outChannels) {
+    return floatsOf({(std::int64_t{groups} + blockLength - 1) / blockLength, blockLength, kernelHeight, kernelWidth});
+  }
   const std::int64_t stored =
       layout == taccWeightsBlocked ? (outs + blockLength - 1) / blockLength * blockLength : outs;
   return floatsOf({groups, stored, inChannels / groups, kernelHeight, kernelWidth});

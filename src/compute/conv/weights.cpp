@@ -45,6 +45,10 @@ WeightBlock weightBlock(const Shape& shape, taccWeightLayout_t layout, int group
     const std::ptrdiff_t row = std::ptrdiff_t{ins} * taps;
     return {(std::ptrdiff_t{group} * outs + firstOut) * row + firstIn * taps + tap, row, taps, outsHere, insHere};
   }
+  if (shape.isDepthwise()) {  // groups share blocks
+    const std::ptrdiff_t block = group / blockLength;
+    return {(block * taps + tap) * blockLength + group % blockLength, 1, blockLength, outsHere, insHere};
+  }
   const std::ptrdiff_t ofBlock = blockLength * std::ptrdiff_t{ins} * taps;
   const std::ptrdiff_t blocks = ceilDivide(outs, blockLength);
   return {(group * blocks + outBlock) * ofBlock + (firstIn * taps + tap * insHere) * blockLength, 1, blockLength,

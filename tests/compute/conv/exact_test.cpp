@@ -124,6 +124,57 @@ TEST_P(Pass, Depthwise) {
   }
 }
 
+TEST_P(Pass, DepthwiseOfEveryWidth) {
+  // Every place of a strip's ends, with the padding of the usual layers and others.
+  for (const int kernel : {3, 5, 7}) {
+    for (const int stride : {1, 2}) {
+      for (const int pad : {0, 1, kernel / 2, kernel - 1, kernel}) {
+        for (int width = 7; width <= 57; width += width < 33 ? 1 : 6) {
+          taccConvDesc_t desc = convolution(GetParam(), 1, 17, 7, width, 17, kernel, stride, pad);
+          desc.groups = 17;
+          expectExact(desc);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Pass, DepthwiseOfRandomShapes) {
+  std::mt19937 random(3);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 60; ++i) {
+    const int channels = from(2, 200);
+    taccConvDesc_t desc =
+        convolution(GetParam(), from(1, 3), channels, from(1, 24), from(1, 40), channels, from(1, 11), from(1, 3));
+    desc.groups = channels;
+    if (from(0, 1) == 0) desc.kernelHeight = from(1, 11);
+    if (from(0, 2) == 0) desc.strideHeight = from(1, 3);
+    desc.padHeight = from(0, desc.kernelHeight);
+    desc.padWidth = from(0, desc.kernelWidth);
+    desc.dilationHeight = from(0, 2) == 0 ? from(1, 3) : 1;
+    desc.dilationWidth = from(0, 2) == 0 ? from(1, 3) : 1;
+    desc.height = std::max(desc.height, desc.dilationHeight * (desc.kernelHeight - 1) + 1);
+    desc.width = std::max(desc.width, desc.dilationWidth * (desc.kernelWidth - 1) + 1);
+    desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+    if (GetParam() == taccConvForward) {
+      desc.bias = from(0, 1);
+      desc.residual = from(0, 1);
+      desc.relu = from(0, 1);
+    } else {
+      desc.accumulate = from(0, 1);
+    }
+    expectExact(desc);
+  }
+}
+
+TEST_P(Pass, DepthwisePastTheCaches) {
+  for (const int stride : {1, 2}) {
+    taccConvDesc_t desc = convolution(GetParam(), 3, 70, 120, 100 * stride, 70, 3, stride, 1);
+    desc.groups = 70;
+    expectExact(desc);
+  }
+}
+
 TEST_P(Pass, BlockedWeights) {
   for (const int channels : {3, 16, 40}) {
     taccConvDesc_t desc = convolution(GetParam(), 1, channels, 6, 7, channels + 5, 3, 1, 1);

@@ -91,6 +91,7 @@ TEST(Interface, RefusesWhatDoesNotFitIntoTheAddressSpace) {
   EXPECT_THAT(refusal(desc), HasSubstr("larger than the address space"));
   EXPECT_EQ(taccTensorBytes(taccLayoutNchw, 1 << 20, 1 << 20, 1 << 20, 1 << 20), 0U);
   EXPECT_EQ(taccWeightBytes(taccWeightsBlocked, 10, 10, 3, 3, 3), 0U);
+  EXPECT_EQ(taccWeightBytes(taccWeightsBlocked, 20, 20, 3, 3, 20), 32U * 9 * sizeof(float));  // groups share blocks
 }
 
 TEST(Interface, RefusesAnotherHeader) {

@@ -73,6 +73,16 @@ TEST(Threads, ChangeNoBit) {
     convolutions.back().groups = 8;
     convolutions.push_back(convolution(pass, 3, 40, 17, 19, 40, 3, 2, 1));  // channel-wise
     convolutions.back().groups = 40;
+    // Channel-wise in several parts, lines of one image, what comes from memory, and a tap at a time.
+    convolutions.push_back(convolution(pass, 2, 40, 60, 61, 40, 5, 1, 2));
+    convolutions.back().groups = 40;
+    convolutions.push_back(convolution(pass, 1, 16, 41, 30, 16, 7, 2, 3));
+    convolutions.back().groups = 16;
+    convolutions.push_back(convolution(pass, 2, 96, 90, 80, 96, 3, 1, 1));
+    convolutions.back().groups = 96;
+    convolutions.push_back(convolution(pass, 3, 20, 40, 41, 20, 3, 3, 1));
+    convolutions.back().groups = 20;
+    convolutions.back().dilationWidth = 2;
     for (taccConvDesc_t desc : convolutions) {
       desc.maxWorkers = 1;
       Case test(desc);
@@ -103,6 +113,10 @@ TEST(Memory, NothingOutsideTheBuffersIsTouched) {
                                                                  {33, 17, 5, 2, 2, 1},
                                                                  {3, 20, 3, 1, 1, 1},
                                                                  {30, 20, 3, 1, 1, 5},
+                                                                 {40, 40, 3, 1, 1, 40},
+                                                                 {21, 21, 5, 2, 2, 21},
+                                                                 {16, 16, 7, 1, 3, 16},
+                                                                 {32, 32, 4, 3, 2, 32},
                                                                  {36, 51, 3, 2, 1, 3}}) {
       taccConvDesc_t desc = convolution(pass, 1, ins, 9, 13, outs, kernel, stride, pad);
       desc.groups = groups;
