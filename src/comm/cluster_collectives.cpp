@@ -101,7 +101,7 @@ void ClusterCommunicator::startBetween(const Call& call, Between between, std::s
   work.program = &programFor(algorithm, request, member, between.inPlace);
   work.members = between.members;
   work.chunks = std::move(between.chunks);
-  work.blockBytes = between.count * elementBytes;
+  work.blockBytes = (between.distance != 0 ? between.distance : between.count) * elementBytes;
   // Blocks of the caller's buffers are in the order of the ranks.
   if (&between.members == &everybody_ && !between.isSorted && !std::ranges::is_sorted(everybody_)) {
     work.places = everybody_;

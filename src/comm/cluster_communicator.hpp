@@ -79,7 +79,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
     bool inPlace;
     std::size_t count;  // split: elements; stack: elements of a block
     std::vector<NetworkChunk> chunks;
-    bool isSorted = false;  // of a stack: its blocks are in the order of the members, not of the ranks
+    bool isSorted = false;     // of a stack: its blocks are in the order of the members, not of the ranks
+    std::size_t distance = 0;  // of a stack: elements from a block of a chunk's buffers to the next; 0: count
   };
   /// A call that goes in and out of the hosts chunk by chunk.
   struct Pipeline {

@@ -50,47 +50,65 @@ void ClusterCommunicator::allReduceHalfWidth(const Call& call) {
   internal_ = false;
 }
 
+/// Inside the hosts numbers are widened and summed while earlier pieces are between hosts, and results spread likewise.
 void ClusterCommunicator::allReducePartHalfWidth(const Call& call) {
   const bool inLanes = goesInLanes(call.count * sizeof(float));
   const std::size_t lanes = inLanes ? static_cast<std::size_t>(node_->ranks()) : 1;
   const std::size_t lane = inLanes ? static_cast<std::size_t>(local_) : 0;
   const std::vector<int>& members = inLanes ? lane_ : leaders_;
   const bool inNetwork = inLanes || local_ == 0;
-  // The vector, filled up with zeros, is a stack of blocks: for every lane one for every host.
-  const std::size_t stacks = lanes * members.size();
-  const std::size_t block = (call.count + stacks - 1) / stacks, stack = block * members.size(), total = block * stacks;
-  const std::size_t size = sizeOf(call.type);
+  const std::size_t size = sizeOf(call.type), stacks = lanes * members.size();
 
-  std::byte* const memory = window_.atLeast((total + block) * sizeof(float) + (total + block) * size);
+  // The vector, filled up with zeros, is cut into pieces; each is a stack of blocks: for every lane one for every host.
+  Call scatter{Collective::reduceScatter, nullptr, nullptr, (call.count + stacks - 1) / stacks, taccFloat32, call.op};
+  const std::size_t longest = chunkOf(scatter.collective, members, scatter, 1);
+  const std::size_t pieces = (scatter.count + longest - 1) / longest;
+  const std::size_t block = (call.count + stacks * pieces - 1) / (stacks * pieces);
+  const std::size_t stack = block * members.size(), piece = block * stacks;
+  std::byte* const memory = window_.atLeast(pieces * (piece + block) * (sizeof(float) + size));
   auto* const wide = reinterpret_cast<float*>(memory);
-  float* const sums = wide + total;
-  auto* const results = reinterpret_cast<std::byte*>(sums + block);
-  std::byte* const own = results + total * size;
+  float* const sums = wide + pieces * piece;
+  auto* const results = reinterpret_cast<std::byte*>(sums + pieces * block);
+  std::byte* const own = results + pieces * piece * size;
+  const auto given = [&](std::size_t k) { return std::min(piece, call.count - std::min(call.count, k * piece)); };
 
-  widenToFloat(call.type, wide, call.send, call.count);
-  std::fill(wide + call.count, wide + total, 0.0f);
-  if (inLanes)
-    runInNode({Collective::reduceScatter, wide, wide + lane * stack, stack, taccFloat32, call.op});
-  else if (!isAlone())
-    runInNode({Collective::reduce, wide, inNetwork ? wide : nullptr, total, taccFloat32, call.op});
-  if (inNetwork) {
-    Call between{Collective::reduceScatter, nullptr, nullptr, block, taccFloat32, call.op};
-    runBetween(between, members, reinterpret_cast<std::byte*>(wide + lane * stack), reinterpret_cast<std::byte*>(sums));
-    const std::string scatter = lastAlgorithm_;
-    narrowFromFloat(call.type, own, sums, block);
-    between.collective = Collective::allGather;
-    between.type = call.type;
-    between.op = taccSum;
-    runBetween(between, members, own, results + lane * stack * size);
-    lastAlgorithm_ = scatter + "+" + lastAlgorithm_;
+  std::vector<NetworkChunk> toSum, toGather;
+  for (std::size_t k = 0; k < pieces; ++k) {
+    toSum.push_back({reinterpret_cast<std::byte*>(wide + k * piece + lane * stack),
+                     reinterpret_cast<std::byte*>(sums + k * block), block});
+    toGather.push_back({own + k * block * size, results + (k * piece + lane * stack) * size, block});
   }
-  const std::string between = lastAlgorithm_;
-  if (inLanes)
-    runInNode({Collective::allGather, results + lane * stack * size, results, stack, call.type});
-  else if (!isAlone())
-    runInNode({Collective::broadcast, results, results, total, call.type});
-  std::memcpy(call.receive, results, call.count * size);
-  lastAlgorithm_ = (inLanes ? "lanes+" : "") + between;
+  if (inNetwork)
+    startBetween(scatter, {scatter.collective, members, 0, false, scatter.count, std::move(toSum), false, block}, 0);
+  runPipeline({pieces, inNetwork,
+               [&](std::size_t k) {
+                 float* const numbers = wide + k * piece;
+                 widenToFloat(call.type, numbers, static_cast<const std::byte*>(call.send) + k * piece * size,
+                              given(k));
+                 std::fill(numbers + given(k), numbers + piece, 0.0f);
+                 if (inLanes)
+                   runInNode({Collective::reduceScatter, numbers, numbers + lane * stack, stack, taccFloat32, call.op});
+                 else if (!isAlone())
+                   runInNode({Collective::reduce, numbers, inNetwork ? numbers : nullptr, piece, taccFloat32, call.op});
+               },
+               [&](std::size_t k) {
+                 if (inNetwork) narrowFromFloat(call.type, own + k * block * size, sums + k * block, block);
+               }});
+  const std::string summed = lastAlgorithm_;
+
+  const Call gather{Collective::allGather, nullptr, nullptr, scatter.count, call.type};
+  if (inNetwork)
+    startBetween(gather, {gather.collective, members, 0, false, gather.count, std::move(toGather), false, block},
+                 pieces);
+  runPipeline({pieces, inNetwork, {}, [&](std::size_t k) {
+                 std::byte* const all = results + k * piece * size;
+                 if (inLanes)
+                   runInNode({Collective::allGather, all + lane * stack * size, all, stack, call.type});
+                 else if (!isAlone())
+                   runInNode({Collective::broadcast, all, all, piece, call.type});
+                 std::memcpy(static_cast<std::byte*>(call.receive) + k * piece * size, all, given(k) * size);
+               }});
+  if (inNetwork) lastAlgorithm_ = (inLanes ? "lanes+" : "") + summed + "+" + lastAlgorithm_;
 }
 
 }  // namespace tacc
