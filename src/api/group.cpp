@@ -28,10 +28,11 @@ struct Group {
   std::vector<CommReference> comms;
 };
 
+/// What each thread has recorded. Opening a group needs no memory, so that a rank without any can still tell the others
+/// of its calls, which they wait for.
 PerThread<Group> groups;
-
-/// What this thread has recorded; a group must be open.
-Group& openGroup() noexcept { return *groups.find(); }
+/// There was no memory for a group in which a call has failed.
+constinit thread_local bool groupIsLost [[gnu::tls_model("initial-exec")]] = false;
 
 /// A unit and where it runs.
 struct Placed {
@@ -166,29 +167,32 @@ void runGroup(Group group) {
 
 template <class IsOf>
 void checkNoCall(const IsOf& isOf, const char* what) {
-  if (groupIsOpen() && std::ranges::any_of(openGroup().calls, isOf)) {
+  const Group* const group = groups.find();
+  if (group != nullptr && std::ranges::any_of(group->calls, isOf)) {
     fail(taccInvalidUsage, "the {} has calls in the group that is open in this thread; end the group first", what);
   }
 }
 
 /// For failAll(), which must not fail itself.
 void noteUse(taccComm& comm) {
-  auto& comms = openGroup().comms;
+  auto& comms = groups.get().comms;
   if (std::ranges::none_of(comms, [&](const CommReference& other) { return other.get() == &comm; }))
     comms.emplace_back(&comm);
 }
 
 }  // namespace
 
-void startGroup() {
-  groups.get();
-  ++groupDepth;
-}
+void startGroup() noexcept { ++groupDepth; }
 
 void endGroup() {
   if (groupDepth == 0) fail(taccInvalidUsage, "no group is open in this thread; taccGroupStart opens one");
   if (--groupDepth > 0) return;
-  Group group = std::exchange(openGroup(), Group());
+  Group* const recorded = groups.find();
+  Group group = recorded == nullptr ? Group() : std::exchange(*recorded, Group());
+  if (std::exchange(groupIsLost, false) && !group.error) {
+    group.error = describeSafely(std::make_exception_ptr(std::bad_alloc()), "taccGroupEnd", nullptr);
+    group.isLoss = true;
+  }
   const std::vector<CommReference> comms = std::move(group.comms);
   if (group.error) {
     if (group.isLoss) failAll(comms, *group.error);
@@ -204,14 +208,18 @@ void endGroup() {
 }
 
 void failGroupWith(const Error& error, bool isLoss) noexcept {
-  Group& group = openGroup();
-  if (!group.error) group.error = error;
-  group.isLoss = group.isLoss || isLoss;
+  try {
+    Group& group = groups.get();
+    if (!group.error) group.error = error;
+    group.isLoss = group.isLoss || isLoss;
+  } catch (const std::bad_alloc&) {
+    groupIsLost = true;
+  }
 }
 
 void recordUnit(taccComm& comm, StreamPointer stream, Unit unit) {
   noteUse(comm);
-  openGroup().calls.push_back({CommReference(&comm), std::move(stream), std::move(unit)});
+  groups.get().calls.push_back({CommReference(&comm), std::move(stream), std::move(unit)});
 }
 
 void recordCreation(taccComm* parent, const char* function, std::unique_ptr<Creation> creation) {
@@ -220,8 +228,8 @@ void recordCreation(taccComm* parent, const char* function, std::unique_ptr<Crea
   unit.kind = Unit::Kind::creation;
   unit.function = function;
   unit.creation = creation.get();
-  openGroup().creations.push_back(std::move(creation));
-  openGroup().calls.push_back(
+  groups.get().creations.push_back(std::move(creation));
+  groups.get().calls.push_back(
       {parent != nullptr ? CommReference(parent) : CommReference(), StreamPointer(), std::move(unit)});
 }
 

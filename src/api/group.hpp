@@ -22,8 +22,7 @@ extern constinit thread_local int groupDepth [[gnu::tls_model("initial-exec")]];
 
 inline bool groupIsOpen() noexcept { return groupDepth > 0; }
 
-/// Throws std::bad_alloc.
-void startGroup();
+void startGroup() noexcept;
 /// Ends one level; the outermost runs what was recorded and throws the first error.
 void endGroup();
 
