@@ -186,11 +186,7 @@ TEST_P(HalfWidth, moveFewerBytesThanFloats) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Placements, HalfWidth,
-                         testing::Values(Layout{"oneEach", {1, 2, 3, 4}}, Layout{"blocks", {1, 1, 2, 2}},
-                                         Layout{"cyclic", {1, 2, 1, 2, 1, 2}}, Layout{"uneven", {2, 1, 1, 3, 1}},
-                                         Layout{"two", {1, 2}}),
-                         layoutName);
+INSTANTIATE_TEST_SUITE_P(Placements, HalfWidth, usualLayouts(), layoutName);
 
 }  // namespace
 }  // namespace tacc::test

@@ -26,6 +26,13 @@ class HostRanksTest : public testing::TestWithParam<Layout> {
   int ranks() const { return static_cast<int>(hosts().size()); }
 };
 
+/// What most of what runs over several hosts should be tried on: a rank a host, lanes in both orders, uneven hosts.
+inline auto usualLayouts() {
+  return testing::Values(Layout{"oneEach", {1, 2, 3, 4}}, Layout{"blocks", {1, 1, 2, 2}},
+                         Layout{"cyclic", {1, 2, 1, 2, 1, 2}}, Layout{"uneven", {2, 1, 1, 3, 1}},
+                         Layout{"two", {1, 2}});
+}
+
 inline std::string layoutName(const testing::TestParamInfo<Layout>& suite) { return suite.param.name; }
 
 }  // namespace tacc::test
