@@ -82,7 +82,7 @@ void play(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& ques
   for (NetworkCandidate& candidate : candidates) {
     if (!candidate.isPossible || candidate.seconds > playedWithin * fastest) break;
     const CostCall call{question.bytes, candidate.chunkBytes, question.window};
-    const auto played = simulateLong(candidate.algorithm->make(question.request), map, call, budget);
+    const auto played = simulateLong(makePlan(*candidate.algorithm, question.request), map, call, budget);
     candidate.isPlayed = played.has_value();
     candidate.seconds = played.value_or(candidate.seconds);
     fastest = std::min(fastest, candidate.seconds);
