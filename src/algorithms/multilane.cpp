@@ -18,9 +18,9 @@
 //               the carriers hand the sums to the root.
 //   The groups of broadcast and reduce are the innermost ones of more than one rank.
 //
-//   With equal groups of g: steps ceil(lg g) + (G - 1) + 4 and, for broadcast, the root's; of a group's uplink N each
-//   way for a broadcast or reduce, and each rank carries a g-th of it. allreduce: 2 (G-1)/G N, 2 ceil(lg g) + 2 ceil(lg
-//   G).
+//   G equal groups of g: broadcast, reduce: steps G + ceil(lg g); of a group's uplink N each way, of which each rank
+//   carries a g-th; no rank but the root sends or receives more than N, the root (2 - 1/g) N. allreduce: 2 (G-1)/G N
+//   over an uplink, steps 2 ceil(lg g) + 2 ceil(lg G).
 //
 //   J. L. Träff, S. Hunold: Decomposing MPI collectives for exploiting multi-lane communication. CLUSTER 2020. Lanes
 //   over groups that differ, and lines of groups, are our own.

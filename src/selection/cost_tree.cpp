@@ -1,5 +1,6 @@
 // The part of CostLoad that goes along trees.
 #include <algorithm>
+#include <span>
 
 #include "selection/cost_load.hpp"
 
@@ -19,20 +20,35 @@ class CostLoad::TreeWalk {
       const TreeNode& node = tree_.node(place);
       order_[at(isDown ? node.depth : node.height)].push_back(place);
     }
-    for (int l = 0; l < map_.levels(); ++l) {
-      if (l + 1 < map_.levels()) out_.emplace_back(at(map_.groups(l)), 0.0);
-      wires_.emplace_back(map_.wires(l), 0.0);
-    }
-    in_ = out_;
     shared_.resize(at(tree_.size()), 0.0);
     addLoads();
-    if (phase.messages == 1) {
-      for (const std::vector<int>& tier : order_) shareLinks(tier);
-    } else {
-      std::vector<int> all;  // one behind the other they are under way at all edges together
-      for (const std::vector<int>& tier : order_) all.insert(all.end(), tier.begin(), tier.end());
-      shareLinks(all);
+    if (phase.messages > 1) return;
+    Links links(map_);
+    for (const std::vector<int>& tier : order_) {
+      count(tier, links);
+      share(tier, links);
+      clear(tier, links);
     }
+  }
+
+  /// Per level: bytes of groups each way, and over the links inside them.
+  struct Links {
+    std::vector<std::vector<double>> out, in, wires;
+    explicit Links(const CostMap& map) {
+      for (int l = 0; l < map.levels(); ++l) {
+        if (l + 1 < map.levels()) out.emplace_back(at(map.groups(l)), 0.0);
+        wires.emplace_back(map.wires(l), 0.0);
+      }
+      in = out;
+    }
+  };
+
+  /// Messages one behind the other are under way at all edges together, of all trees.
+  void countAll(Links& links) const {
+    for (const std::vector<int>& tier : order_) count(tier, links);
+  }
+  void shareAll(const Links& links) {
+    for (const std::vector<int>& tier : order_) share(tier, links);
   }
 
   /// A rank that is the root of another tree too: its children there share its port.
@@ -87,40 +103,50 @@ class CostLoad::TreeWalk {
     }
   }
 
-  /// How long the messages above these places keep the links that they share at work.
-  void shareLinks(const std::vector<int>& places) {
-    const auto visit = [&](int child, const auto& group, const auto& wire) {
-      if (tree_.node(child).parent < 0) return;
-      const int from = sender(child), to = receiver(child), meet = meets_[at(child)];
-      for (int l = 0; l < meet; ++l) group(l, map_.groupOf(from, l), map_.groupOf(to, l));
-      map_.alongWires(meet, from, to, [&](std::size_t w) { wire(meet, w); });
-    };
+  template <class Group, class Wire>
+  void visitLinks(int child, const Group& group, const Wire& wire) const {
+    if (tree_.node(child).parent < 0) return;
+    const int from = sender(child), to = receiver(child), meet = meets_[at(child)];
+    for (int l = 0; l < meet; ++l) group(l, map_.groupOf(from, l), map_.groupOf(to, l));
+    map_.alongWires(meet, from, to, [&](std::size_t w) { wire(meet, w); });
+  }
+
+  /// Adds the messages above these places.
+  void count(const std::vector<int>& places, Links& links) const {
     for (const int child : places) {
       const double bytes = bytesOf(child);
-      visit(
+      visitLinks(
           child,
           [&](int l, int from, int to) {
-            out_[at(l)][at(from)] += bytes;
-            in_[at(l)][at(to)] += bytes;
+            links.out[at(l)][at(from)] += bytes;
+            links.in[at(l)][at(to)] += bytes;
           },
-          [&](int l, std::size_t wire) { wires_[at(l)][wire] += bytes; });
+          [&](int l, std::size_t wire) { links.wires[at(l)][wire] += bytes; });
     }
+  }
+
+  /// How long what was counted keeps the links of the messages above these places at work.
+  void share(const std::vector<int>& places, const Links& links) {
     for (const int child : places) {
       double& mine = shared_[at(child)];
-      visit(
+      visitLinks(
           child,
           [&](int l, int from, int to) {
-            mine = std::max(
-                {mine, out_[at(l)][at(from)] * load_.perByteOf(l, from), in_[at(l)][at(to)] * load_.perByteOf(l, to)});
+            mine = std::max({mine, links.out[at(l)][at(from)] * load_.perByteOf(l, from),
+                             links.in[at(l)][at(to)] * load_.perByteOf(l, to)});
           },
           [&](int l, std::size_t wire) {
-            mine = std::max(mine, wires_[at(l)][wire] / map_.level(l).linkBytesPerSecond);
+            mine = std::max(mine, links.wires[at(l)][wire] / map_.level(l).linkBytesPerSecond);
           });
     }
-    for (const int child : places)  // counts of nothing, for the next tier
-      visit(
-          child, [&](int l, int from, int to) { out_[at(l)][at(from)] = in_[at(l)][at(to)] = 0; },
-          [&](int l, std::size_t wire) { wires_[at(l)][wire] = 0; });
+  }
+
+  /// For the next tier.
+  void clear(const std::vector<int>& places, Links& links) const {
+    for (const int child : places)
+      visitLinks(
+          child, [&](int l, int from, int to) { links.out[at(l)][at(from)] = links.in[at(l)][at(to)] = 0; },
+          [&](int l, std::size_t wire) { links.wires[at(l)][wire] = 0; });
   }
 
   /// Of the message above `child`, which shares the port of its parent with so many bytes; without the latency.
@@ -201,19 +227,25 @@ class CostLoad::TreeWalk {
   const TreeExchange& phase_;
   const Tree& tree_;
   bool isDown_;
-  std::vector<int> ranks_;                             // of places
-  std::vector<std::vector<int>> order_;                // places by depth from the root (up: height from the leaves)
-  std::vector<int> meets_;                             // of the edge above each place
-  std::vector<double> shared_;                         // and how long its tier keeps its uplinks and wires at work
-  std::vector<std::vector<double>> out_, in_, wires_;  // of one tier, per level: bytes of groups and links inside them
-  std::vector<double> beside_;                         // per place: bytes of other trees over its port
-  std::vector<double> ready_;                          // down: has its data; up: may send
+  std::vector<int> ranks_;               // of places
+  std::vector<std::vector<int>> order_;  // places by depth from the root (up: height from the leaves)
+  std::vector<int> meets_;               // of the edge above each place
+  std::vector<double> shared_;           // and how long those beside it keep its uplinks and wires at work
+  std::vector<double> beside_;           // per place: bytes of other trees over its port
+  std::vector<double> ready_;            // down: has its data; up: may send
 };
 
 void CostLoad::trees(const TreeExchange& phase) {
   std::vector<double> end = ready_;
   std::vector<TreeWalk> walks;
   for (const TreeExchange::Member& member : phase.trees) walks.emplace_back(*this, phase, member, phase.isDown);
+  const auto shareLinks = [&](std::span<TreeWalk> together) {
+    if (phase.messages == 1) return;
+    TreeWalk::Links links(map_);
+    for (const TreeWalk& walk : together) walk.countAll(links);
+    for (TreeWalk& walk : together) walk.shareAll(links);
+  };
+  shareLinks(walks);
   for (TreeWalk& walk : walks)
     for (TreeWalk& other : walks)
       if (&other != &walk) walk.sharePorts(other);
@@ -221,7 +253,10 @@ void CostLoad::trees(const TreeExchange& phase) {
     std::vector<double> turned = ready_;
     // What turns at the root goes down while others still come up.
     walks[i].walk(ready_, phase.turns ? turned : end, phase.turns ? 1 : phase.messages);
-    if (phase.turns) TreeWalk(*this, phase, phase.trees[i], true).walk(turned, end, phase.messages);
+    if (!phase.turns) continue;
+    TreeWalk down(*this, phase, phase.trees[i], true);
+    shareLinks({&down, 1});
+    down.walk(turned, end, phase.messages);
   }
   ready_ = std::move(end);
 }

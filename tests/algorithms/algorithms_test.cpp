@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <numeric>
+#include <span>
 
 #include "algorithms/registry.hpp"
 #include "algorithms/shapes.hpp"
@@ -242,6 +244,22 @@ TEST(Costs, OfHierarchiesAreTheSumOverTheLevels) {
   }
 }
 
+TEST(Costs, OfLanesAreALineAndTheLevelsInside) {
+  for (const auto& [size, groups] : {std::pair{2, 2}, {2, 5}, {3, 4}, {8, 3}, {5, 7}}) {
+    for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
+      const PlanRequest request{collective, size * groups, 1, equalGroups(size * groups, {size}), {}};
+      const Plan plan = makePlan(*findAlgorithm("multilane"), request);
+      const Certificate proof = verify(plan);
+      const auto n = static_cast<std::uint64_t>(plan.blocks);
+      const bool isDown = collective == Collective::broadcast;
+      EXPECT_EQ(proof.longestChain, groups + ceilLog(size));
+      EXPECT_EQ(plan.rounds, groups + 5 + 2 * ceilLog(size));
+      EXPECT_EQ(isDown ? proof.maxBlocksSent : proof.maxBlocksReceived, 2 * n - n / static_cast<std::uint64_t>(size));
+      EXPECT_EQ(isDown ? proof.maxBlocksReceived : proof.maxBlocksSent, n);
+    }
+  }
+}
+
 /// Blocks that leave a group of consecutive ranks, the most of all groups of that size.
 std::uint64_t blocksLeaving(const Plan& plan, int size) {
   std::vector<std::uint64_t> leaving(static_cast<std::size_t>((plan.request.ranks + size - 1) / size), 0);
@@ -308,6 +326,49 @@ TEST(Uplinks, AreCrossedOnceInHierarchicalTrees) {
             }
       EXPECT_EQ(crossings, 5) << root;
       EXPECT_EQ(outer, 2) << root;
+    }
+  }
+}
+
+/// Blocks that each rank sends to other groups of these sizes.
+std::vector<int> blocksAcross(const Plan& plan, const std::vector<int>& sizes) {
+  std::vector<int> groupOf, sent(plan.ranks.size(), 0);
+  for (std::size_t g = 0; g < sizes.size(); ++g) groupOf.insert(groupOf.end(), sizes[g], static_cast<int>(g));
+  for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank)
+    for (const Step& step : plan.ranks[rank].steps)
+      for (const Operand& to : step.destinations)
+        if (to.kind == Operand::Kind::peer && groupOf[to.index] != groupOf[rank]) sent[rank] += step.blockCount;
+  return sent;
+}
+
+/// In lanes a group sends each block once, down or up the line; and no rank of it more than its share, rounded up to
+/// lanes.
+TEST(Uplinks, AreSharedByAllRanksInLanes) {
+  for (const std::vector<int>& sizes :
+       {std::vector{4, 4, 4}, {3, 2, 1}, {1, 5, 2, 2}, {6, 6}, {7, 3, 5, 1, 1}, {2, 2, 2, 2, 2}}) {
+    const int p = std::accumulate(sizes.begin(), sizes.end(), 0), lanes = *std::ranges::max_element(sizes);
+    for (int root = 0; root < p; ++root) {
+      for (const Collective collective : {Collective::broadcast, Collective::reduce, Collective::allReduce}) {
+        const PlanRequest request{collective, p, root, {sizes}, {}};
+        if (!findAlgorithm("multilane")->serves(request)) continue;
+        const Plan plan = makePlan(*findAlgorithm("multilane"), request);
+        const std::vector<int> sent = blocksAcross(plan, sizes);
+        // Broadcast, reduce: N from each group but one. Allreduce: 2 (G-1)/G N from each.
+        const int groups = static_cast<int>(sizes.size());
+        const int each = collective == Collective::allReduce ? 2 * plan.blocks / groups * (groups - 1) : plan.blocks;
+        int quiet = 0;
+        for (int first = 0; const int size : sizes) {
+          const auto own = std::span(sent).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(size));
+          const int all = std::accumulate(own.begin(), own.end(), 0);
+          quiet += all == 0 ? 1 : 0;
+          if (all > 0) {
+            EXPECT_EQ(all, each) << nameOf(collective) << " from rank " << first << ", root " << root;
+          }
+          for (const int blocks : own) EXPECT_LE(blocks, each / lanes * ((lanes + size - 1) / size));
+          first += size;
+        }
+        EXPECT_EQ(quiet, collective == Collective::allReduce ? 0 : 1);
+      }
     }
   }
 }
