@@ -13,7 +13,8 @@ NetworkChooser& ClusterCommunicator::chooserFor(Collective collective) noexcept 
 }
 
 int ClusterCommunicator::firstRankIn(const NetworkChooser& chooser) const {
-  return &chooser == &betweenHosts_ ? hosts_.hostOf(0) : static_cast<int>(std::ranges::find(everybody_, 0) - everybody_.begin());
+  return &chooser == &betweenHosts_ ? hosts_.hostOf(0)
+                                    : static_cast<int>(std::ranges::find(everybody_, 0) - everybody_.begin());
 }
 
 bool ClusterCommunicator::goesDirect(Collective collective) const noexcept {

@@ -168,8 +168,8 @@ const Algorithm* DynamicSelection::settled(const NetworkChooser& chooser, Collec
   return of == nullptr ? nullptr : &algorithmOf(of->choice->settled().option);
 }
 
-std::string DynamicSelection::explain(const NetworkChooser& chooser, Collective collective, int root,
-                                      std::size_t bytes, int lanes) const {
+std::string DynamicSelection::explain(const NetworkChooser& chooser, Collective collective, int root, std::size_t bytes,
+                                      int lanes) const {
   const Class* of = find(chooser, collective, root, bytes, lanes);
   if (of == nullptr) return "";
   const DynamicChoice& choice = *of->choice;

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <limits>
 #include <numeric>
 #include <string>
@@ -63,10 +63,13 @@ TEST(Regret, OfTheChoiceOnDrawnNetworks) {
       const bool isStack = partitionOf(collective) == Partition::stack;
       std::size_t bytes = (std::size_t{8} << ((n * 7 + k * 5) % 22)) + static_cast<std::size_t>(n * 13 + k) % 7;
       if (isStack) bytes = std::max<std::size_t>(8, bytes / static_cast<std::size_t>(chooser.ranks()));
-      const auto start = std::chrono::steady_clock::now();
-      const int root = isRooted(collective) ? static_cast<int>(static_cast<unsigned>(n * 31 + k * 17) % static_cast<unsigned>(chooser.ranks())) : 0;
+      const std::clock_t start = std::clock();  // of the CPU: other programs run beside this one
+      const int root =
+          isRooted(collective)
+              ? static_cast<int>(static_cast<unsigned>(n * 31 + k * 17) % static_cast<unsigned>(chooser.ranks()))
+              : 0;
       const Algorithm& chosen = chooser.choose(collective, root, bytes, {});
-      const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
       longest = std::max(longest, took);
       sum += took;
       const double its = playWhole(chooser, map, collective, root, bytes, chosen);
@@ -80,9 +83,9 @@ TEST(Regret, OfTheChoiceOnDrawnNetworks) {
         best = seconds;
         bestName = candidate.algorithm->name;
       }
-      points.push_back({its / best, fmt::format("network {} ({}): {} of {} bytes from {}: {} {:.1f} us, {} {:.1f} us", n,
-                                                describeNetwork(network), nameOf(collective), bytes, root, chosen.name,
-                                                its * 1e6, bestName, best * 1e6)});
+      points.push_back({its / best, fmt::format("network {} ({}): {} of {} bytes from {}: {} {:.1f} us, {} {:.1f} us",
+                                                n, describeNetwork(network), nameOf(collective), bytes, root,
+                                                chosen.name, its * 1e6, bestName, best * 1e6)});
     }
   }
   std::ranges::sort(points, std::greater(), &Point::regret);
