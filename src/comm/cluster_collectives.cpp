@@ -84,9 +84,10 @@ const Algorithm& ClusterCommunicator::algorithmFor(Collective collective, const 
 std::size_t ClusterCommunicator::chunkOf(Collective collective, const std::vector<int>& members, const Call& call,
                                          std::size_t lanes) {
   const std::size_t size = sizeOf(call.type), bytes = call.count / lanes * size;
-  const Algorithm& algorithm = algorithmFor(collective, members, 0, bytes);
+  const int root = isRooted(collective) ? static_cast<int>(indexOf(members, call.root)) : 0;
+  const Algorithm& algorithm = algorithmFor(collective, members, root, bytes);
   const NetworkChooser& chooser = chooserFor(members);
-  const int blocks = programFor(algorithm, chooser.request(collective, 0), 0, false).blocks;
+  const int blocks = programFor(algorithm, chooser.request(collective, root), 0, false).blocks;
   const std::size_t message = chooser.messageBytes(collective, bytes, static_cast<int>(lanes));
   return std::max<std::size_t>(1, message / size) * static_cast<std::size_t>(blocks);
 }

@@ -263,7 +263,7 @@ std::string ClusterCommunicator::describeCurrent() const {
 
 BucketSizes ClusterCommunicator::bucketSizes(std::size_t stepBytes) {
   return bucketSizesFor(stepBytes, [this](std::size_t bytes) {
-    return betweenHosts_.explain(Collective::allReduce, bytes).front().seconds;
+    return betweenHosts_.explain(Collective::allReduce, 0, bytes).front().seconds;
   });
 }
 

@@ -173,6 +173,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
   NetworkChooser betweenHosts_, betweenAll_;  // one rank a host, or all ranks
   NetworkChooser& chooserFor(const std::vector<int>& members) noexcept;
   NetworkChooser& chooserFor(Collective collective) noexcept;
+  /// The place of rank 0 among those between whom it chooses: calls are explained as from there.
+  int firstRankIn(const NetworkChooser& chooser) const;
   int lanesOf(const std::vector<int>& members) const noexcept;
   int lanesOf(Collective collective, std::size_t bytes) const noexcept;
   DynamicSelection dynamic_;  // may replace what these choose

@@ -12,6 +12,11 @@ NetworkChooser& ClusterCommunicator::chooserFor(Collective collective) noexcept 
   return goesByHosts(collective, !isAlone() && hosts_.isEven()) ? betweenHosts_ : chooserFor(everybody_);
 }
 
+int ClusterCommunicator::firstRankIn(const NetworkChooser& chooser) const {
+  return &chooser == &betweenHosts_ ? hosts_.hostOf(0)
+                                    : static_cast<int>(std::ranges::find(everybody_, 0) - everybody_.begin());
+}
+
 bool ClusterCommunicator::goesDirect(Collective collective) const noexcept {
   return collective == Collective::allToAll || collective == Collective::gather || collective == Collective::scatter;
 }
@@ -34,10 +39,11 @@ int ClusterCommunicator::lanesOf(Collective collective, std::size_t bytes) const
 
 std::vector<CallWay> ClusterCommunicator::ways(Collective collective, std::size_t bytes) {
   NetworkChooser& chooser = chooserFor(collective);
-  const PlanRequest request = chooser.request(collective, 0);
+  const PlanRequest request = chooser.request(collective, firstRankIn(chooser));
   std::vector<CallWay> ways;
   if (goesDirect(collective)) ways.push_back({std::string(directWay), std::nullopt});
-  for (const NetworkCandidate& candidate : chooser.explain(collective, bytesBetween(collective, bytes))) {
+  for (const NetworkCandidate& candidate :
+       chooser.explain(collective, firstRankIn(chooser), bytesBetween(collective, bytes))) {
     if (!candidate.algorithm->serves(request)) continue;
     ways.push_back({std::string(candidate.algorithm->name),
                     candidate.isPossible ? std::optional(candidate.seconds) : std::nullopt});
@@ -65,16 +71,16 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
     if (goesDirect(collective)) return text + "   messages straight between all pairs\n";
   }
   const std::size_t between = bytesBetween(collective, bytes);
-  const int lanes = lanesOf(collective, bytes);
-  const std::vector<NetworkCandidate> candidates = chooser.explain(collective, between);
-  const Algorithm* chosen = isDynamic() ? dynamic_.settled(chooser, collective, between, lanes) : nullptr;
+  const int lanes = lanesOf(collective, bytes), root = firstRankIn(chooser);
+  const std::vector<NetworkCandidate> candidates = chooser.explain(collective, root, between);
+  const Algorithm* chosen = isDynamic() ? dynamic_.settled(chooser, collective, root, between, lanes) : nullptr;
   if (chosen == nullptr) chosen = candidates.front().algorithm;
   for (const NetworkCandidate& candidate : candidates) {
     const std::string time = candidate.isPossible ? fmt::format("{:.1f} us", candidate.seconds * 1e6) : "-";
     text += fmt::format("{:2} {:22} {:>14}  {}\n", candidate.algorithm == chosen ? mark : "", candidate.algorithm->name,
                         time, candidate.reason);
   }
-  return isDynamic() && measured == nullptr ? text + dynamic_.explain(chooser, collective, between, lanes) : text;
+  return isDynamic() && measured == nullptr ? text + dynamic_.explain(chooser, collective, root, between, lanes) : text;
 }
 
 }  // namespace tacc

@@ -49,7 +49,7 @@ Learnt learn(Collective collective, std::size_t bytes, double seconds, bool isRe
     if (!isReal) std::ranges::fill(selection.told(), seconds);
     selection.agree();
   }
-  const std::string text = selection.explain(chooser, collective, bytes, 1);
+  const std::string text = selection.explain(chooser, collective, 0, bytes, 1);
   const std::size_t at = text.find(" takes ");
   if (at != std::string::npos) learnt.seconds = std::stod(text.substr(at + 7)) * 1e-3;
   return learnt;
@@ -73,7 +73,7 @@ TEST(DynamicSelection, AlgorithmsWithFewMessagesAreTried) {
 /// Where links limit the model knows best.
 TEST(DynamicSelection, CallsThatLinksDecideTryNothing) {
   NetworkChooser chooser = slowSwitch({5e-6, 10e6, 1e-6});
-  const double seconds = chooser.explain(Collective::allReduce, 8192).front().seconds;
+  const double seconds = chooser.explain(Collective::allReduce, 0, 8192).front().seconds;
   const Learnt learnt = learn(Collective::allReduce, 8192, seconds);
   EXPECT_EQ(learnt.tried.size(), 1u);
   EXPECT_NEAR(learnt.seconds, seconds, 1e-3 * seconds);

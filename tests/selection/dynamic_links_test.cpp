@@ -59,7 +59,7 @@ class Scene {
     while (price() < 3e-3) bytes_ *= 2;
   }
 
-  double price() { return chooser_.explain(collective_, bytes_).front().seconds; }
+  double price() { return chooser_.explain(collective_, 0, bytes_).front().seconds; }
   int chosen() { return numberOf(chooser_.choose(collective_, 0, bytes_, {})); }
   double seconds(int option, bool isSlow) {
     const auto [found, isNew] = seconds_.try_emplace({option, isSlow}, 0);
