@@ -15,6 +15,7 @@
 #include "compute/reduce.hpp"
 #include "engine/signature.hpp"
 #include "topology/cores.hpp"
+#include "transports/hybrid_transport.hpp"
 
 namespace tacc {
 namespace {
@@ -33,7 +34,7 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       local_(hosts_.localOf(rank)),
       node_(std::move(membership.node)),
       control_(std::move(membership.control)),
-      endpoint_(rank, ranks, std::move(membership.transport), *control_, membership.patience,
+      endpoint_(rank, ranks, withLocalMessages(std::move(membership.transport)), *control_, membership.patience,
                 [this] { return describeCurrent(); }),
       run_(endpoint_.peers()),
       pairs_(endpoint_.peers(), rank),
@@ -48,6 +49,12 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
   if (hosts_.isEven()) lane_ = hosts_.lane(local_);
   endpoint_.setIdleCall(IdleCall(this->config().idle));
   if (node_) node_->setIdleWork([this] { endpoint_.idle(active_); });
+}
+
+std::unique_ptr<NetworkTransport> ClusterCommunicator::withLocalMessages(
+    std::unique_ptr<NetworkTransport> network) const {
+  if (!node_) return network;
+  return std::make_unique<HybridTransport>(std::move(network), node_->makeMessages(), hosts_.ranksOf(host_), ranks());
 }
 
 /// First of all nobody writes into the memory of runs that an Error has left under way.

@@ -90,6 +90,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
     std::function<void(std::size_t)> outward;
   };
 
+  /// Messages to ranks of this host go through its shared memory.
+  std::unique_ptr<NetworkTransport> withLocalMessages(std::unique_ptr<NetworkTransport> network) const;
   void runCall(const Call& call);
   void runParts(const Call& call);
   void runCollective(const Call& call);

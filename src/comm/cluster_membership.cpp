@@ -45,7 +45,7 @@ std::unique_ptr<NodeCommunicator> makeNode(Bootstrap& bootstrap, const HostMap& 
   // A rank that fails before it comes there tells the others in the bootstrap that all have come from.
   const BootstrapOptions options{.idleWork = [&bootstrap] { bootstrap.checkOthers(); }, .isHeardElsewhere = true};
   Bootstrap meeting(id, ranks, local, config.initTimeout, std::stop_token(), options);
-  Membership membership = joinNode(meeting, ranks, local, environment);
+  Membership membership = joinNode(meeting, ranks, local, environment, true);
   membership.names.names = members;
   return std::make_unique<NodeCommunicator>(std::move(membership), local, ranks, inside, std::move(environment));
 }
