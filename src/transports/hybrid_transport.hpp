@@ -27,7 +27,7 @@ class HybridTransport final : public NetworkTransport {
 
   bool progress() override;
   void expect(int peer) override;
-  bool drain() override { return network_->drain(); }
+  bool drain() override { return local_->drain() && network_->drain(); }
   /// -1 also where this thread cannot be woken by the ranks of its host.
   int descriptor() const override;
   int localDescriptor() const override;

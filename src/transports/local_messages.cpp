@@ -363,6 +363,15 @@ bool LocalMessages::progress() {
   return moved;
 }
 
+bool LocalMessages::drain() {
+  bool isDrained = true;
+  for (int peer = 0; peer < ranks_; ++peer) {
+    if (!at(peer).untold.empty()) tellUntold(peer);
+    isDrained = isDrained && at(peer).untold.empty();
+  }
+  return isDrained;
+}
+
 bool LocalMessages::arm() {
   forgetWakes();
   armedAs_ = wakeName();

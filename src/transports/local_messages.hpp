@@ -39,6 +39,8 @@ class LocalMessages {
 
   /// Looks at all peers' lines and notices. True when something happened.
   bool progress();
+  /// True when all that peers wait for has been told; as of NetworkTransport.
+  bool drain();
   /// Before the calling thread sleeps on wakeDescriptor(): from now on peers that have something for it wake it. False
   /// when there is something already.
   bool arm();
