@@ -69,8 +69,8 @@ std::string describe(const DynamicChoice::Cause& cause) {
 
 }  // namespace
 
-DynamicSelection::DynamicSelection(NetworkChooser& hosts, double nodeSeconds)
-    : agreementSeconds_(hosts.explain(Collective::allReduce, 0, agreedBytes).front().seconds + nodeSeconds) {}
+DynamicSelection::DynamicSelection(NetworkChooser& all)
+    : agreementSeconds_(all.explain(Collective::allReduce, 0, agreedBytes).front().seconds) {}
 
 DynamicSelection::Key DynamicSelection::keyOf(const NetworkChooser& chooser, Collective collective, int root,
                                               std::size_t bytes, int lanes) {

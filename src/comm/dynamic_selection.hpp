@@ -25,9 +25,8 @@ namespace tacc {
 
 class DynamicSelection {
  public:
-  /// `hosts` chooses between one rank of every host, which is how the ranks agree; it must stay where it is.
-  /// `nodeSeconds`: what agreeing takes inside a host, equal on all ranks.
-  DynamicSelection(NetworkChooser& hosts, double nodeSeconds);
+  /// `all` chooses between all ranks, which is how they agree.
+  explicit DynamicSelection(NetworkChooser& all);
 
   /// A call begins on this rank.
   void begin() noexcept;

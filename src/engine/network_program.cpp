@@ -61,6 +61,7 @@ class NetworkLowering {
     auto& number = program_.blocksFrom[static_cast<std::size_t>(peer)];
     NetworkReceive receive{peer, number, step.block, step.blockCount, false, {}, 0};
     number += step.blockCount;
+    receive.isCombined = step.sources.size() > 1;
     receive.isDirect = step.sources.size() == 1 && !lowered.destinations.empty();
     if (receive.isDirect) {
       receive.to = lowered.destinations.front();

@@ -34,6 +34,7 @@ struct NetworkReceive {
   bool isDirect;  // lands in `to`, else in incoming slot `to.index`
   NetworkPlace to;
   std::int32_t postBefore;  // may be posted once the steps before this one are done
+  bool isCombined = false;  // with others, by its step; nothing else reads it
 };
 
 struct NetworkSend {

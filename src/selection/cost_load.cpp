@@ -101,16 +101,17 @@ void CostLoad::exchange(const Exchange& phase, const Exchange* next) {
     for (const int r : followed_) {
       if (ways_[at(r)].to == r) continue;
       cuts_[at(r)] = phase.cut ? phase.cut(r) : MessageCut{{phase.blocks / phase.messages}, phase.messages};
-      after[at(r)] += cuts_[at(r)].count * overhead() + meanwhile;
+      after[at(r)] += cuts_[at(r)].count * map_.overhead(ways_[at(r)].meet) + meanwhile;
     }
     for (const int r : followed_) {
       const Way& way = ways_[at(r)];
       if (way.to == r) continue;
       const MessageCut& cut = cuts_[at(r)];
       const int messages = cut.count;
+      const double overhead = map_.overhead(way.meet);
       const double first = cut.blocks[0] * block_, last = phase.cut ? cut.blocks[at(messages) - 1] * block_ : first;
       const double perByte = std::max(way.perByte, inFlight(bytes / map_.port(r)) / map_.port(r));
-      double start = ready_[at(r)] + overhead();
+      double start = ready_[at(r)] + overhead;
       double end = start + bytes * perByte;
       if (!beside.empty()) end += std::min(bytes, beside[at(way.to)]) / map_.port(way.to);
       if (r == source_) {
@@ -122,13 +123,13 @@ void CostLoad::exchange(const Exchange& phase, const Exchange* next) {
       }
       const double alpha = map_.level(way.meet).alpha;
       occupy(r, ready_[at(r)], end);
-      own_[at(r)] += messages * overhead() + meanwhile;
+      own_[at(r)] += messages * overhead + meanwhile;
       if (way.receiver < 0) continue;
       // Of several messages the first are handled while the others come.
       double& there = after[at(way.receiver)];
-      const double work = messages * overhead() + added * bytes;
+      const double work = messages * overhead + added * bytes;
       const double begin = std::max(there, start + first * perByte + alpha);
-      there = std::max(begin + work, std::max(there, end + alpha) + overhead() + added * last);
+      there = std::max(begin + work, std::max(there, end + alpha) + overhead + added * last);
       occupy(way.receiver, begin, there);
       own_[at(way.receiver)] += work;
     }
@@ -157,13 +158,15 @@ void CostLoad::flow(const Exchange& phase) {
 void CostLoad::flowRound(const Exchange& phase, const std::vector<int>& ring) {
   const std::size_t n = ring.size();
   const double bytes = phase.blocks * block_ / phase.messages;
-  const double cpu = 2 * overhead() + (phase.combines ? gamma() * bytes : 0);
+  const auto cpuOf = [&](const Way& way) {
+    return 2 * map_.overhead(way.meet) + (phase.combines ? gamma() * bytes : 0);
+  };
   std::vector<double> before = {0.0};  // seconds of the hops before each member, over two laps
   double pace = 0, start = 0;
   std::size_t slowest = 0;
   for (std::size_t i = 0; i < 2 * n; ++i) {
     const Way& way = ways_[at(ring[i % n])];
-    const double transfer = bytes * way.perByte;
+    const double transfer = bytes * way.perByte, cpu = cpuOf(way);
     before.push_back(before.back() + map_.level(way.meet).alpha + transfer + cpu);
     if (i < n && std::max(transfer, cpu) > pace) {
       pace = std::max(transfer, cpu);
@@ -184,7 +187,7 @@ void CostLoad::flowRound(const Exchange& phase, const std::vector<int>& ring) {
     const int member = ring[i];
     occupy(member, ready_[at(member)], start + end);
     ready_[at(member)] = start + end;
-    own_[at(member)] += messages * cpu;
+    own_[at(member)] += messages * cpuOf(ways_[at(member)]);
   }
 }
 
