@@ -52,7 +52,7 @@ bool AveragedExchange::exchangeDirectly(const LocalStep& step, float alpha) {
     alignas(64) float difference[updateTile], sum[updateTile];
     forEachTile(first, count, [&](std::size_t at, std::size_t n) {
       for (std::size_t r = 0; r < ranks; ++r) {
-        if (parts_.settings.checksFinite) checkFinite(weights[r], at, n);
+        if (parts_.settings.checksFinite) checkFinite(weights[r], at, n, parts_.offset);
         float* const to = r == 0 ? sum : difference;
         kernels.differ(to, weights[r] + at, center_.data() + at, alpha, n);
         theirs.weights = weights[r];
@@ -79,7 +79,7 @@ void AveragedExchange::exchangeByStreaming(const LocalStep& step, float alpha) {
   const auto make = [&](std::size_t first, std::size_t count, void* to) {
     alignas(64) float difference[updateTile];
     forEachTile(first, count, [&](std::size_t at, std::size_t n) {
-      if (parts_.settings.checksFinite) checkFinite(parts_.weights, at, n);
+      if (parts_.settings.checksFinite) checkFinite(parts_.weights, at, n, parts_.offset);
       kernels.differ(difference, parts_.weights + at, center_.data() + at, alpha, n);
       if (share_ == 1) {
         wire_.put(to, at - first, difference, n);
