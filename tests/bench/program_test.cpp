@@ -140,6 +140,14 @@ TEST(Program, modesOfEasgdAreTimedBesideAnAllReduce) {
       EXPECT_GE(row["hidden_share"].get<double>(), 0);
     }
   }
+  // A slow rank holds up those that wait for it, and no others.
+  const Outcome slow = run(fmt::format(
+      "easgd -n 2 --mode sync2,async --size 4K --tau 1 --repetitions 3 --compute 0.01 --slow 30 --json {}", json));
+  ASSERT_EQ(slow.status, 0) << slow.output;
+  std::ifstream file(json);
+  const auto report = nlohmann::json::parse(file);
+  EXPECT_GT(report["modes"][0]["others_step_ms"].get<double>(), 250);
+  EXPECT_LT(report["modes"][1]["others_step_ms"].get<double>(), 150);
   std::remove(json.c_str());
   const Outcome unknown = run("easgd --mode sync4");
   EXPECT_EQ(unknown.status, 2);
