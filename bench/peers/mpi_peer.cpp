@@ -105,6 +105,8 @@ class MpiContestant : public Contestant {
                                     (rank_ + ranks_ - 1) % ranks_, 0, comm, MPI_STATUS_IGNORE));
       case Kind::broadcast:
         return broadcast(call, type);
+      case Kind::barrier:
+        return barrier();
     }
   }
 

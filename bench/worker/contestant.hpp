@@ -41,8 +41,12 @@ class Contestant {
   /// library does not offer it.
   virtual int variants(const Task& task) const = 0;
 
-  /// Runs the call to its end.
+  /// Runs the call to its end; or lets it begin, and finish() waits for all that have begun.
   virtual void run(const Call& call) = 0;
+  virtual void finish() {}
+  /// The calls between these two may run together.
+  virtual void beginGroup() {}
+  virtual void endGroup() {}
   /// Returns when all ranks have entered it.
   virtual void barrier() = 0;
 

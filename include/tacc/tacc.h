@@ -177,6 +177,11 @@ TACC_API taccResult_t taccCommInitRankConfig(taccComm_t* comm, int nranks, taccU
  * taccInvalidUsage with what was looked for and what was found. */
 TACC_API taccResult_t taccCommInitEnv(taccComm_t* comm, const taccConfig_t* config);
 
+/* Which process of a job this one is, as taccCommInitEnv reads it: the launcher's name ("Hydra", "Slurm"), rank and
+ * number of ranks. *launcher is NULL, *rank 0 and *nranks 1 where no launcher that tacc knows started it. rank and nranks
+ * may be NULL. Local; the name is never freed. Error: taccInvalidUsage where the launcher's variables are not complete. */
+TACC_API taccResult_t taccGetLaunch(const char** launcher, int* rank, int* nranks);
+
 /* Makes all `ndev` ranks of a communicator in this process, for use by threads: comms[i] is rank i. Ranks read each
  * other's buffers directly. `devlist` is ignored (NULL is fine); it is there for programs ported from NCCL. */
 TACC_API taccResult_t taccCommInitAll(taccComm_t* comms, int ndev, const int* devlist);

@@ -228,16 +228,21 @@ std::span<const LauncherInfo> launchers() {
 
 bool isLaunched(const Variables& variables) { return launcherOf(variables) != table().end(); }
 
-Launch readLaunch(const Variables& variables, std::string_view rendezvous) {
+Place readPlace(const Variables& variables) {
   const auto row = launcherOf(variables);
   if (row == table().end()) failUnknown(variables);
-  const Launcher& launcher = *row;
-
   constexpr int mostRanks = 65536;
+  const int ranks = readNumber(variables, *row, row->ranks, 1, mostRanks);
+  return {row->name, readNumber(variables, *row, row->rank, 0, ranks - 1), ranks};
+}
+
+Launch readLaunch(const Variables& variables, std::string_view rendezvous) {
+  const Place place = readPlace(variables);
+  const Launcher& launcher = *launcherOf(variables);
   Launch launch;
-  launch.launcher = launcher.name;
-  launch.ranks = readNumber(variables, launcher, launcher.ranks, 1, mostRanks);
-  launch.rank = readNumber(variables, launcher, launcher.rank, 0, launch.ranks - 1);
+  launch.launcher = place.launcher;
+  launch.rank = place.rank;
+  launch.ranks = place.ranks;
   launch.spread = readSpread(variables, launcher, launch.ranks);
   launch.meeting = readMeeting(variables, launcher, rendezvous);
   for (const std::string_view name : launcher.key) {

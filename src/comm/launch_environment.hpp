@@ -49,6 +49,16 @@ std::span<const LauncherInfo> launchers();
 /// Whether one of them started this process; its variables may still be incomplete.
 bool isLaunched(const Variables& variables);
 
+/// Which process of a job one is.
+struct Place {
+  std::string_view launcher;
+  int rank;
+  int ranks;
+};
+
+/// What the launcher says of that alone. Throws taccInvalidUsage that lists what was looked for and what was found.
+Place readPlace(const Variables& variables);
+
 /// Finds the launcher and reads what it says. `rendezvous` is TACC_RENDEZVOUS (HOST:PORT, or empty), which is stronger
 /// than the launcher's address. Throws taccInvalidUsage that lists what was looked for and what was found.
 Launch readLaunch(const Variables& variables, std::string_view rendezvous);

@@ -167,6 +167,12 @@ void LaunchNumber::giveBack() noexcept {
 
 bool isLaunched() { return isLaunched(processVariables()); }
 
+std::optional<Place> placeInJob() {
+  const Variables variables = processVariables();
+  if (!isLaunched(variables)) return std::nullopt;
+  return readPlace(variables);
+}
+
 LaunchedRank findLaunch() {
   auto number = std::make_shared<LaunchNumber>();
   const Environment environment = checkEnvironment();

@@ -116,6 +116,14 @@ TEST(Launch, OnlyOpenMpisKeyIsSecret) {
   EXPECT_TRUE(readLaunch(with(openMpi, {{"OMPI_MCA_orte_precondition_transports", "1-2"}}), "").isKeySecret);
 }
 
+TEST(Launch, WhoAProcessIsNeedsNoMeetingPoint) {
+  const Place place = readPlace(with(hydra, {{"MPI_LOCALNRANKS", "2"}}));
+  EXPECT_EQ(place.launcher, "Hydra");
+  EXPECT_EQ(place.rank, 1);
+  EXPECT_EQ(place.ranks, 4);
+  EXPECT_THROW(readPlace(without(hydra, "PMI_SIZE")), Error);
+}
+
 TEST(Launch, TheInnerLauncherCounts) {
   EXPECT_EQ(readLaunch(with(slurm, hydra), "").launcher, "Hydra");
   EXPECT_EQ(readLaunch(with(slurm, openMpi), "").launcher, "Open MPI");
