@@ -89,7 +89,7 @@ void show(const ShowOptions& options) {
     fail(taccInvalidArgument, "{} does not serve {} on {} ranks; see: tacc_plan list", algorithmName, collectiveName,
          request.ranks);
   }
-  const Plan plan = algorithm->make(request);
+  const Plan plan = makePlan(*algorithm, request);
   if (!options.picture.empty()) {
     std::ofstream file(options.picture, std::ios::binary);
     file << toPicture(plan);

@@ -25,8 +25,6 @@
 namespace tacc {
 namespace {
 
-constexpr std::string_view name = "bine";
-
 /// f(n)
 int standingOf(int n) { return n == 1 ? 0 : (n + 1) / 2 - 1 - standingOf((n + 1) / 2); }
 
@@ -62,10 +60,9 @@ bool serves(const PlanRequest& request) {
          isRooted(request.collective);
 }
 
-Plan make(const PlanRequest& request) {
-  if (request.ranks == 1) return writeCopy(request, name);
-  if (isRooted(request.collective)) return writeOnTree(request, name, bineTree(request.ranks, request.root));
-  return writeButterfly(request, name, alternatingPartner);
+void write(const PlanRequest& request, PlanWriter& writer) {
+  if (isRooted(request.collective)) return writeOnTree(request, bineTree(request.ranks, request.root), writer);
+  writeButterfly(request, alternatingPartner, writer);
 }
 
 Exchanges exchanges(const PlanRequest& request) {
@@ -76,11 +73,11 @@ Exchanges exchanges(const PlanRequest& request) {
 }  // namespace
 
 constinit const Algorithm bineAlgorithm = {
-    name,
+    "bine",
     "Binomial trees and butterflies with partners on alternating sides: fewer bytes between groups of neighbours.",
     "De Sensi et al.: Bine trees: enhancing collective operations by optimizing communication locality, SC 2025",
     serves,
-    make,
+    write,
     exchanges};
 
 }  // namespace tacc

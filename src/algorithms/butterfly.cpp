@@ -1,151 +1,139 @@
 #include "algorithms/butterfly.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "algorithms/fold.hpp"
-#include "algorithms/plan_writer.hpp"
 
 namespace tacc {
 
-Butterfly::Butterfly(int size, Partner partner, const std::vector<int>& dimensions) {
+Butterfly::Butterfly(int size, Partner partner, const std::vector<int>& dimensions)
+    : size_(size), partner_(partner), dimensions_(dimensions), blocks_(static_cast<std::size_t>(size), 0) {
   while ((1 << levels_) < size) ++levels_;
-  table_.resize(static_cast<std::size_t>(size * levels_));
-  const auto entry = [&](int place, int l) -> Level& { return table_[static_cast<std::size_t>(place * levels_ + l)]; };
   // sides[v]: the lowest place that v can still meet, or that those can meet, in the levels after l.
-  std::vector<int> sides;
-  for (int v = 0; v < size; ++v) sides.push_back(v);
+  std::vector<int> sides(static_cast<std::size_t>(size)), joined(sides.size());
+  std::iota(sides.begin(), sides.end(), 0);
   for (int l = levels_ - 1; l >= 0; --l) {
-    std::vector<int> joined = sides;
     for (int v = 0; v < size; ++v) {
-      const int other = partner(v, l, size, dimensions);
-      const int half = size >> (l + 1);
-      const bool lower = sides[v] < sides[other];
-      entry(v, l) = {other, lower ? 0 : half, lower ? half : 0, half};
-      joined[v] = std::min(sides[v], sides[other]);
+      const int mine = sides[v], theirs = sides[partner(v, l, size, dimensions)];
+      if (mine > theirs) blocks_[v] += size >> (l + 1);
+      joined[v] = std::min(mine, theirs);
     }
-    sides = std::move(joined);
-  }
-  for (int v = 0; v < size; ++v) {
-    for (int l = 1; l < levels_; ++l) {
-      entry(v, l).keep += entry(v, l - 1).keep;
-      entry(v, l).send += entry(v, l - 1).keep;
-    }
+    sides.swap(joined);
   }
 }
 
+/// What is kept in a level are the blocks that agree with the last one in so many of the highest bits.
+Butterfly::Level Butterfly::level(int place, int l) const {
+  const int half = size_ >> (l + 1);
+  const int keep = blockOf(place) / half * half;
+  return {partner_(place, l, size_, dimensions_), keep, keep ^ half, half};
+}
+
 bool Butterfly::isInOrder() const {
-  const int size = levels_ == 0 ? 1 : static_cast<int>(table_.size()) / levels_;
-  for (int place = 0; place < size; ++place)
+  for (int place = 0; place < size_; ++place)
     if (blockOf(place) != place) return false;
   return true;
 }
 
 namespace {
 
-Plan allReduce(const PlanRequest& request, std::string_view name, Butterfly::Partner partner) {
-  const int p = request.ranks;
-  const Fold fold(p);
+void allReduce(const PlanRequest& request, Butterfly::Partner partner, PlanWriter& writer) {
+  const int r = writer.rank();
+  const Fold fold(request.ranks);
   const int blocks = fold.size();
   const Butterfly butterfly(blocks, partner, request.dimensions);
   const int count = butterfly.levels();
   const int start = fold.needed() ? 2 : 0;
-  PlanWriter writer(request, name, blocks);
-  for (int r = 0; r < p; ++r) {
-    if (fold.sitsOut(r)) continue;
-    const int v = fold.virtualOf(r);
-    const auto partnerOf = [&](int l) { return fold.rankOf(butterfly.level(v, l).partner); };
-    bool inOutput = fold.actsForTwo(r);
-    const auto partial = [&](int block) { return inOutput ? output(block) : input(block); };
+  const int last = start + 4 * count;
+  writer.cutInto(blocks);
+  if (fold.sitsOut(r)) {
+    writer.step(0, 0, blocks, {input(0)}, {peer(r + 1)});
+    return writer.step(last, 0, blocks, {peer(r + 1)}, {output(0)});
+  }
+  const int v = fold.virtualOf(r);
+  const auto partnerOf = [&](int l) { return fold.rankOf(butterfly.level(v, l).partner); };
+  bool inOutput = fold.actsForTwo(r);
+  const auto partial = [&](int block) { return inOutput ? output(block) : input(block); };
 
-    if (inOutput) writer.step(r, 1, 0, blocks, {peer(r - 1), input(0)}, {output(0)});
-    for (int l = 0; l < count; ++l) {
-      const Butterfly::Level& level = butterfly.level(v, l);
-      const int other = partnerOf(l);
-      const int round = start + 2 * l;
-      writer.step(r, round, level.send, level.half, {partial(level.send)}, {peer(other)});
-      std::vector<Operand> destinations = {output(level.keep)};
-      if (l == count - 1) destinations.push_back(peer(other));  // the first exchange of the allgather
-      writer.step(r, round + 1, level.keep, level.half, lowerFirst(r, partial(level.keep), other, peer(other)),
-                  destinations);
-      inOutput = true;
-    }
-    int round = start + 2 * count;
-    for (int l = count - 1; l >= 0; --l, round += 2) {
-      const Butterfly::Level& level = butterfly.level(v, l);
-      writer.step(r, round, level.send, level.half, {peer(partnerOf(l))}, {output(level.send)});
-      if (l > 0) {
-        const int all = butterfly.level(v, l - 1).keep;
-        writer.step(r, round + 1, all, 2 * level.half, {output(all)}, {peer(partnerOf(l - 1))});
-      }
-    }
-    if (fold.actsForTwo(r)) {
-      writer.step(r - 1, 0, 0, blocks, {input(0)}, {peer(r)});
-      writer.step(r, round - 1, 0, blocks, {output(0)}, {peer(r - 1)});
-      writer.step(r - 1, round, 0, blocks, {peer(r)}, {output(0)});
+  if (inOutput) writer.step(1, 0, blocks, {peer(r - 1), input(0)}, {output(0)});
+  for (int l = 0; l < count; ++l) {
+    const Butterfly::Level level = butterfly.level(v, l);
+    const int other = partnerOf(l);
+    const int round = start + 2 * l;
+    writer.step(round, level.send, level.half, {partial(level.send)}, {peer(other)});
+    std::vector<Operand> destinations = {output(level.keep)};
+    if (l == count - 1) destinations.push_back(peer(other));  // the first exchange of the allgather
+    writer.step(round + 1, level.keep, level.half, lowerFirst(r, partial(level.keep), other, peer(other)), destinations,
+                l == count - 1 ? Sum::complete : Sum::partial);
+    inOutput = true;
+  }
+  int round = start + 2 * count;
+  for (int l = count - 1; l >= 0; --l, round += 2) {
+    const Butterfly::Level level = butterfly.level(v, l);
+    writer.step(round, level.send, level.half, {peer(partnerOf(l))}, {output(level.send)});
+    if (l > 0) {
+      const int all = butterfly.level(v, l - 1).keep;
+      writer.step(round + 1, all, 2 * level.half, {output(all)}, {peer(partnerOf(l - 1))});
     }
   }
-  return writer.finish();
+  if (fold.actsForTwo(r)) writer.step(last - 1, 0, blocks, {output(0)}, {peer(r - 1)});
 }
 
 /// Rank r's block stands at place blockOf(r) of the butterfly's order.
 class Stacks {
  public:
-  Stacks(const PlanRequest& request, std::string_view name, Butterfly::Partner partner)
+  Stacks(const PlanRequest& request, Butterfly::Partner partner, PlanWriter& writer)
       : p_(request.ranks),
+        r_(writer.rank()),
         butterfly_(p_, partner, request.dimensions),
         rankAt_(static_cast<std::size_t>(p_)),
         inOrder_(butterfly_.isInOrder()),
-        writer_(request, name) {
+        writer_(writer) {
     for (int r = 0; r < p_; ++r) rankAt_[butterfly_.blockOf(r)] = r;
   }
 
   /// In order: partial results lie in scratch, which begins with the first block that the rank keeps, and the first
   /// level works on the input. Else all blocks are copied to scratch first.
-  Plan reduceScatter() {
+  void reduceScatter() {
     const int count = butterfly_.levels();
     if (!inOrder_) writer_.needScratch(p_);
     if (inOrder_ && p_ > 2) writer_.needScratch(p_ / 2);
     const int start = inOrder_ ? 0 : 1;
-    for (int r = 0; r < p_; ++r) {
-      if (!inOrder_) copyBlocks(r, 0, 0, p_, [](int block, int place) { return Copy{input(block), scratch(place)}; });
-      const int base = inOrder_ ? butterfly_.level(r, 0).keep : 0;
-      for (int l = 0; l < count; ++l) {
-        const Butterfly::Level& level = butterfly_.level(r, l);
-        const auto partial = [&](int block) { return l > 0 || !inOrder_ ? scratch(block - base) : input(block); };
-        const int round = start + 2 * l;
-        writer_.step(r, round, 0, level.half, {partial(level.send)}, {peer(level.partner)});
-        writer_.step(r, round + 1, 0, level.half,
-                     lowerFirst(r, partial(level.keep), level.partner, peer(level.partner)),
-                     {l == count - 1 ? output(0) : scratch(level.keep - base)});
-      }
+    if (!inOrder_) copyBlocks(0, 0, p_, [](int block, int place) { return Copy{input(block), scratch(place)}; });
+    const int base = inOrder_ ? butterfly_.level(r_, 0).keep : 0;
+    for (int l = 0; l < count; ++l) {
+      const Butterfly::Level level = butterfly_.level(r_, l);
+      const auto partial = [&](int block) { return l > 0 || !inOrder_ ? scratch(block - base) : input(block); };
+      const int round = start + 2 * l;
+      const bool isLast = l == count - 1;
+      writer_.step(round, 0, level.half, {partial(level.send)}, {peer(level.partner)});
+      writer_.step(round + 1, 0, level.half, lowerFirst(r_, partial(level.keep), level.partner, peer(level.partner)),
+                   {isLast ? output(0) : scratch(level.keep - base)}, isLast ? Sum::complete : Sum::partial);
     }
-    return writer_.finish();
   }
 
   /// What came is sent on, and copied to its place in the output, in the round after.
-  Plan allGather() {
+  void allGather() {
     if (!inOrder_) writer_.needScratch(p_);
-    for (int r = 0; r < p_; ++r) {
-      const int own = butterfly_.blockOf(r);
-      const auto held = [&](int place) { return inOrder_ ? output(place) : scratch(place); };
-      std::vector<Operand> destinations = {output(r), peer(butterfly_.level(r, butterfly_.levels() - 1).partner)};
-      if (!inOrder_) destinations.push_back(scratch(own));
-      writer_.step(r, 0, 0, 1, {input(0)}, destinations);
-      int round = 1;
-      for (int l = butterfly_.levels() - 1; l >= 0; --l, round += 2) {
-        const Butterfly::Level& level = butterfly_.level(r, l);
-        writer_.step(r, round, 0, level.half, {peer(level.partner)}, {held(level.send)});
-        if (l > 0) {
-          const int all = butterfly_.level(r, l - 1).keep;
-          writer_.step(r, round + 1, 0, 2 * level.half, {held(all)}, {peer(butterfly_.level(r, l - 1).partner)});
-        }
-        if (!inOrder_)
-          copyBlocks(r, round + 1, level.send, level.half, [](int block, int place) {
-            return Copy{scratch(place), output(block)};
-          });
+    const int own = butterfly_.blockOf(r_);
+    const auto held = [&](int place) { return inOrder_ ? output(place) : scratch(place); };
+    std::vector<Operand> destinations = {output(r_), peer(butterfly_.level(r_, butterfly_.levels() - 1).partner)};
+    if (!inOrder_) destinations.push_back(scratch(own));
+    writer_.step(0, 0, 1, {input(0)}, destinations);
+    int round = 1;
+    for (int l = butterfly_.levels() - 1; l >= 0; --l, round += 2) {
+      const Butterfly::Level level = butterfly_.level(r_, l);
+      writer_.step(round, 0, level.half, {peer(level.partner)}, {held(level.send)});
+      if (l > 0) {
+        const Butterfly::Level outer = butterfly_.level(r_, l - 1);
+        writer_.step(round + 1, 0, 2 * level.half, {held(outer.keep)}, {peer(outer.partner)});
       }
+      if (!inOrder_)
+        copyBlocks(round + 1, level.send, level.half, [](int block, int place) {
+          return Copy{scratch(place), output(block)};
+        });
     }
-    return writer_.finish();
   }
 
  private:
@@ -155,28 +143,29 @@ class Stacks {
 
   /// Copies `count` blocks from place `first` on between a buffer in the order of ranks and scratch.
   template <class Make>
-  void copyBlocks(int r, int round, int first, int count, Make make) {
+  void copyBlocks(int round, int first, int count, Make make) {
     for (int place = first, run = 1; place < first + count; place += run) {
       for (run = 1; place + run < first + count && rankAt_[place + run] == rankAt_[place] + run;) ++run;
       const Copy copy = make(rankAt_[place], place);
-      writer_.step(r, round, 0, run, {copy.from}, {copy.to});
+      writer_.step(round, 0, run, {copy.from}, {copy.to});
     }
   }
 
   int p_;
+  int r_;
   Butterfly butterfly_;
   std::vector<int> rankAt_;
   bool inOrder_;
-  PlanWriter writer_;
+  PlanWriter& writer_;
 };
 
 }  // namespace
 
-Plan writeButterfly(const PlanRequest& request, std::string_view algorithm, Butterfly::Partner partner) {
-  if (request.ranks == 1) return writeCopy(request, algorithm);
-  if (request.collective == Collective::allReduce) return allReduce(request, algorithm, partner);
-  Stacks stacks(request, algorithm, partner);
-  return request.collective == Collective::reduceScatter ? stacks.reduceScatter() : stacks.allGather();
+void writeButterfly(const PlanRequest& request, Butterfly::Partner partner, PlanWriter& writer) {
+  if (request.collective == Collective::allReduce) return allReduce(request, partner, writer);
+  Stacks stacks(request, partner, writer);
+  if (request.collective == Collective::reduceScatter) return stacks.reduceScatter();
+  stacks.allGather();
 }
 
 Exchanges exchangesOfButterfly(const PlanRequest& request, Butterfly::Partner partner) {

@@ -12,11 +12,10 @@
 //   blockOf is the identity the blocks are first (last) copied between the buffer and scratch in the butterfly's order.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
 #include "algorithms/exchanges.hpp"
-#include "algorithms/plan.hpp"
+#include "algorithms/plan_writer.hpp"
 
 namespace tacc {
 
@@ -32,22 +31,26 @@ class Butterfly {
     int half;  // blocks of either
   };
 
-  Butterfly(int size, Partner partner, const std::vector<int>& dimensions = {});
+  /// `dimensions` must outlive it.
+  Butterfly(int size, Partner partner, const std::vector<int>& dimensions);
 
   int levels() const noexcept { return levels_; }
-  const Level& level(int place, int l) const { return table_[static_cast<std::size_t>(place * levels_ + l)]; }
+  Level level(int place, int l) const;
   /// The block that is complete at `place`.
-  int blockOf(int place) const { return levels_ == 0 ? 0 : level(place, levels_ - 1).keep; }
+  int blockOf(int place) const { return blocks_[static_cast<std::size_t>(place)]; }
   /// Every place ends with the block of its number.
   bool isInOrder() const;
 
  private:
+  int size_;
+  Partner partner_;
+  const std::vector<int>& dimensions_;
   int levels_ = 0;
-  std::vector<Level> table_;
+  std::vector<int> blocks_;
 };
 
-/// allreduce for any p; reduce-scatter and allgather for powers of two.
-Plan writeButterfly(const PlanRequest& request, std::string_view algorithm, Butterfly::Partner partner);
+/// The part of the writer's rank: allreduce for any p; reduce-scatter and allgather for powers of two.
+void writeButterfly(const PlanRequest& request, Butterfly::Partner partner, PlanWriter& writer);
 Exchanges exchangesOfButterfly(const PlanRequest& request, Butterfly::Partner partner);
 
 }  // namespace tacc

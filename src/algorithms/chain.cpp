@@ -21,48 +21,40 @@
 namespace tacc {
 namespace {
 
-constexpr std::string_view name = "chain";
 constexpr int blocks = 8;
 
-Plan broadcast(const PlanRequest& request) {
-  const int p = request.ranks;
-  PlanWriter writer(request, name, blocks);
-  for (int v = 0; v < p; ++v) {
-    const int rank = wrap(v + request.root, p);
-    const Operand previous = peer(wrap(rank - 1, p));
-    const Operand next = peer(wrap(rank + 1, p));
-    for (int b = 0; b < blocks; ++b) {
-      std::vector<Operand> destinations = {output(b)};
-      if (v < p - 1) destinations.push_back(next);
-      writer.step(rank, v + b, b, 1, {v == 0 ? input(b) : previous}, destinations);
-    }
+void broadcast(const PlanRequest& request, PlanWriter& writer) {
+  const int p = request.ranks, rank = writer.rank();
+  const int v = wrap(rank - request.root, p);
+  const Operand previous = peer(wrap(rank - 1, p));
+  const Operand next = peer(wrap(rank + 1, p));
+  for (int b = 0; b < blocks; ++b) {
+    std::vector<Operand> destinations = {output(b)};
+    if (v < p - 1) destinations.push_back(next);
+    writer.step(v + b, b, 1, {v == 0 ? input(b) : previous}, destinations);
   }
-  return writer.finish();
 }
 
-Plan reduce(const PlanRequest& request) {
-  const int p = request.ranks;
-  PlanWriter writer(request, name, blocks);
-  for (int v = 0; v < p; ++v) {
-    const int rank = wrap(v + request.root, p);
-    const Operand previous = peer(wrap(rank - 1, p));
-    const int next = wrap(rank + 1, p);
-    for (int b = 0; b < blocks; ++b) {
-      const std::vector<Operand> sources =
-          v == p - 1 ? std::vector<Operand>{input(b)} : lowerFirst(rank, input(b), next, peer(next));
-      writer.step(rank, p - 1 - v + b, b, 1, sources, {v == 0 ? output(b) : previous});
-    }
+void reduce(const PlanRequest& request, PlanWriter& writer) {
+  const int p = request.ranks, rank = writer.rank();
+  const int v = wrap(rank - request.root, p);
+  const Operand previous = peer(wrap(rank - 1, p));
+  const int next = wrap(rank + 1, p);
+  for (int b = 0; b < blocks; ++b) {
+    const std::vector<Operand> sources =
+        v == p - 1 ? std::vector<Operand>{input(b)} : lowerFirst(rank, input(b), next, peer(next));
+    writer.step(p - 1 - v + b, b, 1, sources, {v == 0 ? output(b) : previous}, v == 0 ? Sum::complete : Sum::partial);
   }
-  return writer.finish();
 }
 
 bool serves(const PlanRequest& request) {
   return request.ranks >= 1 && isOneOf(request.collective, {Collective::broadcast, Collective::reduce});
 }
 
-Plan make(const PlanRequest& request) {
-  if (request.ranks == 1) return writeCopy(request, name);
-  return request.collective == Collective::broadcast ? broadcast(request) : reduce(request);
+void write(const PlanRequest& request, PlanWriter& writer) {
+  writer.cutInto(blocks);
+  if (request.collective == Collective::broadcast) return broadcast(request, writer);
+  reduce(request, writer);
 }
 
 Exchanges exchanges(const PlanRequest& request) {
@@ -79,11 +71,11 @@ Exchanges exchanges(const PlanRequest& request) {
 }  // namespace
 
 constinit const Algorithm chainAlgorithm = {
-    name,
+    "chain",
     "Blocks follow one another along a line of ranks: fewest bytes: broadcast and reduce of large data.",
     "Sanders et al.: Sequential and Parallel Algorithms and Data Structures, section 13.1.1",
     serves,
-    make,
+    write,
     exchanges};
 
 }  // namespace tacc

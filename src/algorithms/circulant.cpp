@@ -28,34 +28,29 @@
 namespace tacc {
 namespace {
 
-constexpr std::string_view name = "circulant";
-
 class Circulant {
  public:
-  explicit Circulant(const PlanRequest& request)
-      : request_(request),
+  Circulant(const PlanRequest& request, PlanWriter& writer)
+      : collective_(request.collective),
         p_(request.ranks),
         stacked_(partitionOf(request.collective) == Partition::stack),
         touched_(request.ranks / 2),
-        writer_(request, name, stacked_ ? 1 : request.ranks) {
+        writer_(writer) {
     for (int s = p_; s > 1; s = (s + 1) / 2) skips_.push_back(s);
     skips_.push_back(1);
     levels_ = static_cast<int>(skips_.size()) - 1;
   }
 
-  Plan make() {
-    const Collective collective = request_.collective;
-    if (collective == Collective::reduceScatter && p_ > 2) writer_.needScratch(touched_);
-    for (int r = 0; r < p_; ++r) {
-      if (collective == Collective::allGather) {
-        writer_.step(r, 0, 0, 1, {input(0)}, {output(r), peer(wrap(r - 1, p_))});
-        allGather(r, 1);
-      } else {
-        reduceScatter(r);
-        if (collective == Collective::allReduce) allGather(r, 2 * levels_);
-      }
+  void write() {
+    const int r = writer_.rank();
+    writer_.cutInto(stacked_ ? 1 : p_);
+    if (collective_ == Collective::allGather) {
+      writer_.step(0, 0, 1, {input(0)}, {output(r), peer(wrap(r - 1, p_))});
+      return allGather(r, 1);
     }
-    return writer_.finish();
+    if (stacked_ && p_ > 2) writer_.needScratch(touched_);
+    reduceScatter(r);
+    if (collective_ == Collective::allReduce) allGather(r, 2 * levels_);
   }
 
  private:
@@ -77,7 +72,7 @@ class Circulant {
       // Numbers wrap at relative block p - r here, and at p - from (mod p) as the sender counts.
       for (const BlockRun& run : cutAt(h, s, wrapsAt(r, k), k > 0 ? touched_ : s)) {
         const Operand source = k > 0 ? partial(r, run.first) : input(absolute(r, run.first));
-        writer_.step(r, 2 * k, absolute(r, run.first), run.count, {source}, {peer(to)});
+        writer_.step(2 * k, absolute(r, run.first), run.count, {source}, {peer(to)});
       }
       for (const BlockRun& run : cutAt(h, s, wrapsAt(from, k), k > 0 ? touched_ : s)) {
         const int first = run.first - h;
@@ -87,7 +82,8 @@ class Circulant {
           destinations = {stacked_ ? output(0) : output(r)};
           if (!stacked_) destinations.push_back(peer(from));  // opens the allgather
         }
-        writer_.step(r, 2 * k + 1, absolute(r, first), run.count, lowerFirst(r, own, from, peer(from)), destinations);
+        writer_.step(2 * k + 1, absolute(r, first), run.count, lowerFirst(r, own, from, peer(from)), destinations,
+                     k == levels_ - 1 ? Sum::complete : Sum::partial);
       }
     }
   }
@@ -101,13 +97,13 @@ class Circulant {
       const int from = wrap(r + h, p_);
       for (const BlockRun& run : cutAt(h, s, p_ - r, s)) {
         const int first = absolute(r, run.first);
-        writer_.step(r, round, first, run.count, {peer(from)}, {output(first)});
+        writer_.step(round, first, run.count, {peer(from)}, {output(first)});
       }
       if (k == 0) continue;
       const int to = wrap(r - s, p_);
       for (const BlockRun& run : cutAt(0, skips_[k - 1] - s, p_ - r, s)) {
         const int first = absolute(r, run.first);
-        writer_.step(r, round + 1, first, run.count, {output(first)}, {peer(to)});
+        writer_.step(round + 1, first, run.count, {output(first)}, {peer(to)});
       }
     }
   }
@@ -115,11 +111,11 @@ class Circulant {
   /// The relative block of rank r with which the numbers in memory start again at 0; scratch does not wrap.
   int wrapsAt(int r, int level) const { return stacked_ && level > 0 ? p_ : p_ - r; }
 
-  PlanRequest request_;
+  Collective collective_;
   int p_;
   bool stacked_;
   int touched_;  // t
-  PlanWriter writer_;
+  PlanWriter& writer_;
   std::vector<int> skips_;
   int levels_ = 0;
 };
@@ -129,9 +125,7 @@ bool serves(const PlanRequest& request) {
          isOneOf(request.collective, {Collective::allReduce, Collective::allGather, Collective::reduceScatter});
 }
 
-Plan make(const PlanRequest& request) {
-  return request.ranks == 1 ? writeCopy(request, name) : Circulant(request).make();
-}
+void write(const PlanRequest& request, PlanWriter& writer) { Circulant(request, writer).write(); }
 
 /// In what levels send, the numbers in memory start again where a rank's range goes round; and sums lie elsewhere than
 /// what is only sent on.
@@ -161,11 +155,11 @@ Exchanges exchanges(const PlanRequest& request) {
 }  // namespace
 
 constinit const Algorithm circulantAlgorithm = {
-    name,
+    "circulant",
     "Exchanges on a circulant graph: ceil(lg p) or twice as many steps and fewest bytes, for every p alike.",
     "Träff: Optimal, non-pipelined reduce-scatter and allreduce algorithms, doi 10.34726/10760",
     serves,
-    make,
+    write,
     exchanges};
 
 }  // namespace tacc

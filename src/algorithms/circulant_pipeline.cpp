@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <optional>
 #include <utility>
 
 #include "algorithms/catalogue.hpp"
@@ -29,7 +30,6 @@
 namespace tacc {
 namespace {
 
-constexpr std::string_view name = "circulant_pipeline";
 constexpr int blocks = 16;
 
 std::vector<int> skipsOf(int p) {
@@ -93,122 +93,146 @@ class Search {
 
 /// One block on its way from one place to another; places are counted from the root.
 struct Hop {
-  int round;
   int from, to;
   int block;
 };
 
-int roundsOf(const std::vector<int>& skips) { return blocks - 1 + static_cast<int>(skips.size()) - 1; }
-
-/// Calls visit(hop) for each, place by place.
-template <class Visit>
-void forHops(int p, const Visit& visit) {
-  const std::vector<int> skips = skipsOf(p);
-  const int q = static_cast<int>(skips.size()) - 1;
-  const int rounds = roundsOf(skips);
-  const int idle = (q - rounds % q) % q;  // rounds left out of the first phase, so that the last one is whole
-  for (int r = 1; r < p; ++r) {
-    const std::vector<int> schedule = Search(skips, r).take();
-    for (int i = idle; i < rounds + idle; ++i) {
-      const int block = std::min(schedule[i % q] + i / q * q - idle, blocks - 1);
-      if (block >= 0) visit(Hop{i - idle, wrap(r - skips[i % q], p), r, block});
-    }
-  }
-}
-
-/// In order of rounds.
-std::vector<Hop> hopsOf(int p) {
-  std::vector<Hop> hops;
-  forHops(p, [&](const Hop& hop) { hops.push_back(hop); });
-  std::ranges::stable_sort(hops, [](const Hop& a, const Hop& b) { return a.round < b.round; });
-  return hops;
-}
-
-class Pipeline {
+/// Who sends what in which round.
+class Hops {
  public:
-  explicit Pipeline(const PlanRequest& request)
-      : request_(request), p_(request.ranks), hops_(hopsOf(p_)), writer_(request, name, blocks) {}
+  explicit Hops(int p)
+      : p_(p),
+        skips_(skipsOf(p)),
+        q_(static_cast<int>(skips_.size()) - 1),
+        rounds_(blocks - 1 + q_),
+        idle_((q_ - rounds_ % q_) % q_) {}
 
-  /// What is received in a round and sent in the next one is one step; what is sent later is sent from the output.
-  Plan broadcast() {
-    std::vector<const Hop*> sentNow(static_cast<std::size_t>(p_), nullptr);  // per place, in the round looked at
-    for (std::size_t begin = 0, end = 0; begin < hops_.size(); begin = end) {
-      const int round = hops_[begin].round;
-      for (end = begin; end < hops_.size() && hops_[end].round == round; ++end) sentNow[hops_[end].from] = &hops_[end];
-      for (const Hop& hop : received_) {
-        std::vector<Operand> destinations = {output(hop.block)};
-        const Hop*& next = sentNow[hop.to];
-        if (next != nullptr && next->block == hop.block) {
-          destinations.push_back(at(next->to));
-          next = nullptr;
-        }
-        writer_.step(rankOf(hop.to), round, hop.block, 1, {at(hop.from)}, destinations);
-      }
-      for (const Hop*& hop : sentNow) {
-        if (hop == nullptr) continue;
-        std::vector<Operand> destinations = {at(hop->to)};
-        if (hop->from == 0 && !std::exchange(isCopied_[hop->block], true)) destinations.push_back(output(hop->block));
-        const Operand source = hop->from == 0 ? input(hop->block) : output(hop->block);
-        writer_.step(rankOf(hop->from), round, hop->block, 1, {source}, destinations);
-        hop = nullptr;
-      }
-      received_.assign(hops_.begin() + static_cast<std::ptrdiff_t>(begin),
-                       hops_.begin() + static_cast<std::ptrdiff_t>(end));
-    }
-    for (const Hop& hop : received_)
-      writer_.step(rankOf(hop.to), hop.round + 1, hop.block, 1, {at(hop.from)}, {output(hop.block)});
-    return writer_.finish();
+  int rounds() const { return rounds_; }
+
+  /// By round, the one that ends at a place; not at the root.
+  std::vector<std::optional<Hop>> to(int place) const {
+    std::vector<std::optional<Hop>> hops(at(rounds_));
+    const std::vector<int> schedule = Search(skips_, place).take();
+    for (int i = idle_; i < rounds_ + idle_; ++i) take(hops, i, schedule, place);
+    return hops;
   }
 
-  /// Hops backwards: from `to` to `from`. Sums that wait for their turn lie in scratch, the root's in its output.
-  Plan reduce() {
-    writer_.needScratch(p_ > 2 ? blocks : 0);
-    const int last = roundsOf(skipsOf(p_)) - 1;
-    // The round in which a place sends its sum of a block: it does so once.
-    std::vector<int> sends(static_cast<std::size_t>(p_ * blocks), -1), parents(sends);
-    const auto indexOf = [&](int place, int block) { return static_cast<std::size_t>(place * blocks + block); };
-    for (const Hop& hop : hops_) {
-      sends[indexOf(hop.to, hop.block)] = last - hop.round;
-      parents[indexOf(hop.to, hop.block)] = hop.from;
+  /// By round, the one that begins at a place.
+  std::vector<std::optional<Hop>> from(int place) const {
+    std::vector<std::optional<Hop>> hops(at(rounds_));
+    for (int k = 0; k < q_; ++k) {
+      const int receiver = wrap(place + skips_[at(k)], p_);
+      if (receiver == 0) continue;
+      const std::vector<int> schedule = Search(skips_, receiver).take();
+      for (int i = k < idle_ ? k + q_ : k; i < rounds_ + idle_; i += q_) take(hops, i, schedule, receiver);
     }
-    std::vector<bool> hasSum(sends.size(), false), isSent(sends.size(), false);
-    for (auto hop = hops_.rbegin(); hop != hops_.rend(); ++hop) {
-      const int round = last - hop->round;
-      const std::size_t below = indexOf(hop->to, hop->block), above = indexOf(hop->from, hop->block);
-      if (!isSent[below]) {
-        writer_.step(rankOf(hop->to), round, hop->block, 1, {hasSum[below] ? scratch(hop->block) : input(hop->block)},
-                     {at(hop->from)});
-      }
-      const Operand sum = hop->from == 0 ? output(hop->block) : scratch(hop->block);
-      const bool passesOn = hop->from != 0 && sends[above] == round + 1;
-      writer_.step(rankOf(hop->from), round + 1, hop->block, 1, {hasSum[above] ? sum : input(hop->block), at(hop->to)},
-                   {passesOn ? at(parents[above]) : sum});
-      hasSum[above] = true;
-      isSent[above] = passesOn;
-    }
-    return writer_.finish();
+    return hops;
   }
 
  private:
-  int rankOf(int place) const { return wrap(request_.root + place, p_); }
-  Operand at(int place) const { return peer(rankOf(place)); }
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-  PlanRequest request_;
+  /// What place `to` receives in round i, counted from the first phase's beginning.
+  void take(std::vector<std::optional<Hop>>& hops, int i, const std::vector<int>& schedule, int to) const {
+    const int block = std::min(schedule[at(i % q_)] + i / q_ * q_ - idle_, blocks - 1);
+    if (block >= 0) hops[at(i - idle_)] = Hop{wrap(to - skips_[at(i % q_)], p_), to, block};
+  }
+
   int p_;
-  std::vector<Hop> hops_;
-  std::vector<Hop> received_;
-  std::array<bool, blocks> isCopied_ = {};  // at the root: from the input to the output
-  PlanWriter writer_;
+  std::vector<int> skips_;
+  int q_;
+  int rounds_;
+  int idle_;  // rounds left out of the first phase, so that the last one is whole
+};
+
+/// The part of one place.
+class Pipeline {
+ public:
+  Pipeline(const PlanRequest& request, PlanWriter& writer)
+      : root_(request.root),
+        p_(request.ranks),
+        place_(wrap(writer.rank() - root_, p_)),
+        hops_(p_),
+        to_(place_ == 0 ? std::vector<std::optional<Hop>>(static_cast<std::size_t>(hops_.rounds())) : hops_.to(place_)),
+        from_(hops_.from(place_)),
+        writer_(writer) {
+    writer_.cutInto(blocks);
+  }
+
+  /// What is received in a round and sent in the next one is one step; what is sent later is sent from the output.
+  void broadcast() {
+    std::array<bool, blocks> isCopied = {};  // at the root: from the input to the output
+    for (std::size_t round = 0; round <= to_.size(); ++round) {
+      std::optional<Hop> sent = round < from_.size() ? from_[round] : std::nullopt;
+      if (const std::optional<Hop> received = round > 0 ? to_[round - 1] : std::nullopt) {
+        std::vector<Operand> destinations = {output(received->block)};
+        if (sent && sent->block == received->block) destinations.push_back(at(std::exchange(sent, {})->to));
+        step(round, received->block, {at(received->from)}, destinations);
+      }
+      if (!sent) continue;
+      std::vector<Operand> destinations = {at(sent->to)};
+      if (place_ == 0 && !std::exchange(isCopied[index(sent->block)], true))
+        destinations.push_back(output(sent->block));
+      step(round, sent->block, {place_ == 0 ? input(sent->block) : output(sent->block)}, destinations);
+    }
+  }
+
+  /// Hops backwards: from `to` to `from`. Sums that wait for their turn lie in scratch, the root's in its output.
+  void reduce() {
+    writer_.needScratch(p_ > 2 ? blocks : 0);
+    const std::size_t rounds = to_.size();
+    // Of each block: the round in which the place sends its sum, to whom, and the one in which the last part of it
+    // comes.
+    std::array<std::size_t, blocks> sends = {}, last = {};
+    std::array<int, blocks> parents = {};
+    std::array<bool, blocks> hasSum = {}, isSent = {};
+    for (std::size_t round = 0; round < rounds; ++round) {
+      if (const std::optional<Hop>& hop = to_[rounds - 1 - round]) {
+        sends[index(hop->block)] = round;
+        parents[index(hop->block)] = hop->from;
+      }
+      if (const std::optional<Hop>& hop = from_[rounds - 1 - round]) last[index(hop->block)] = round;
+    }
+    for (std::size_t round = 0; round < rounds; ++round) {
+      if (const std::optional<Hop>& hop = to_[rounds - 1 - round]; hop && !isSent[index(hop->block)])
+        step(round, hop->block, {hasSum[index(hop->block)] ? scratch(hop->block) : input(hop->block)}, {at(hop->from)});
+      const std::optional<Hop>& hop = from_[rounds - 1 - round];
+      if (!hop) continue;
+      const int block = hop->block;
+      const std::size_t b = index(block);
+      const Operand sum = place_ == 0 ? output(block) : scratch(block);
+      const bool passesOn = place_ != 0 && sends[b] == round + 1;
+      step(round + 1, block, {hasSum[b] ? sum : input(block), at(hop->to)}, {passesOn ? at(parents[b]) : sum},
+           place_ == 0 && last[b] == round ? Sum::complete : Sum::partial);
+      hasSum[b] = true;
+      isSent[b] = passesOn;
+    }
+  }
+
+ private:
+  static std::size_t index(int block) { return static_cast<std::size_t>(block); }
+  Operand at(int place) const { return peer(wrap(root_ + place, p_)); }
+  void step(std::size_t round, int block, std::vector<Operand> sources, std::vector<Operand> destinations,
+            Sum sum = Sum::partial) {
+    writer_.step(static_cast<int>(round), block, 1, std::move(sources), std::move(destinations), sum);
+  }
+
+  int root_;
+  int p_;
+  int place_;
+  Hops hops_;
+  std::vector<std::optional<Hop>> to_, from_;  // by round
+  PlanWriter& writer_;
 };
 
 bool serves(const PlanRequest& request) {
   return request.ranks >= 1 && isOneOf(request.collective, {Collective::broadcast, Collective::reduce});
 }
 
-Plan make(const PlanRequest& request) {
-  if (request.ranks == 1) return writeCopy(request, name);
-  Pipeline pipeline(request);
-  return request.collective == Collective::broadcast ? pipeline.broadcast() : pipeline.reduce();
+void write(const PlanRequest& request, PlanWriter& writer) {
+  Pipeline pipeline(request, writer);
+  if (request.collective == Collective::broadcast) return pipeline.broadcast();
+  pipeline.reduce();
 }
 
 Exchanges exchanges(const PlanRequest& request) {
@@ -216,31 +240,35 @@ Exchanges exchanges(const PlanRequest& request) {
   const bool isDown = request.collective == Collective::broadcast;
   std::vector<int> nobody(static_cast<std::size_t>(p));
   std::iota(nobody.begin(), nobody.end(), 0);
-  std::vector<std::vector<int>> receivers(static_cast<std::size_t>(roundsOf(skipsOf(p))), nobody);  // of each round
-  forHops(p, [&](const Hop& hop) {
-    const int above = wrap(request.root + hop.from, p), below = wrap(request.root + hop.to, p);
-    receivers[static_cast<std::size_t>(hop.round)][static_cast<std::size_t>(isDown ? above : below)] =
-        isDown ? below : above;
-  });
+  const Hops all(p);
+  std::vector<std::vector<int>> receivers(static_cast<std::size_t>(all.rounds()), nobody);  // of each round
+  for (int place = 1; place < p; ++place) {
+    const std::vector<std::optional<Hop>> hops = all.to(place);
+    for (std::size_t round = 0; round < hops.size(); ++round) {
+      if (!hops[round]) continue;
+      const int above = wrap(request.root + hops[round]->from, p), below = wrap(request.root + place, p);
+      receivers[round][static_cast<std::size_t>(isDown ? above : below)] = isDown ? below : above;
+    }
+  }
   if (!isDown) std::ranges::reverse(receivers);
-  Exchanges all{blocks, {}, false, isDown ? request.root : -1};
+  Exchanges exchanged{blocks, {}, false, isDown ? request.root : -1};
   for (std::vector<int>& to : receivers) {
     Exchange round;
     round.to = [to = std::move(to)](int rank) { return to[static_cast<std::size_t>(rank)]; };
     round.combines = !isDown;
-    all.phases.emplace_back(std::move(round));
+    exchanged.phases.emplace_back(std::move(round));
   }
-  return all;
+  return exchanged;
 }
 
 }  // namespace
 
 constinit const Algorithm circulantPipelineAlgorithm = {
-    name,
+    "circulant_pipeline",
     "Blocks follow one another on a circulant graph: fewest rounds for data in blocks: broadcast and reduce.",
     "Träff: Optimal broadcast schedules in logarithmic time, arXiv 2407.18004",
     serves,
-    make,
+    write,
     exchanges};
 
 }  // namespace tacc

@@ -51,8 +51,6 @@ Tree doubleTree(int which, int n) {
 
 namespace {
 
-constexpr std::string_view name = "double_tree";
-
 /// Places here are 0 .. n-1. A node's children are at most one before it and one after it.
 struct Node {
   int parent = -1;
@@ -124,22 +122,25 @@ HalfTree buildTree(int which, int n) {
   return tree;
 }
 
-/// One tree's half of a collective; block `b` is tree b's.
+/// One tree's half of a collective; block `b` is tree b's. The part of one rank.
 struct Half {
   PlanWriter& writer;
   const HalfTree& tree;
   int b;
   int p;
-  int shift;  // rank of place 0
+  int shift;                                   // rank of place 0
+  int place = wrap(writer.rank() - shift, p);  // beyond the last one: the collective's root, which stands above
+  bool isAbove = place >= static_cast<int>(tree.nodes.size());
+  bool isTop = place == tree.root;
 
-  int rankOf(int place) const { return wrap(place + shift, p); }
-  Operand peerAt(int place) const { return peer(rankOf(place)); }
+  const Node& node() const { return tree.nodes[static_cast<std::size_t>(place)]; }
+  Operand peerAt(int other) const { return peer(wrap(other + shift, p)); }
 
-  /// What `place` adds up: its children and its own input, in the order of places.
-  std::vector<Operand> contributions(int place) const {
+  /// What the rank adds up: its children and its own input, in the order of places.
+  std::vector<Operand> contributions() const {
     std::vector<Operand> sources;
     bool ownIsIn = false;
-    for (const int child : tree.nodes[place].children) {
+    for (const int child : node().children) {
       if (child > place && !ownIsIn) {
         sources.push_back(input(b));
         ownIsIn = true;
@@ -150,47 +151,38 @@ struct Half {
     return sources;
   }
 
-  std::vector<Operand> outputAndChildren(int place) const {
+  std::vector<Operand> outputAndChildren() const {
     std::vector<Operand> destinations = {output(b)};
-    for (const int child : tree.nodes[place].children) destinations.push_back(peerAt(child));
+    for (const int child : node().children) destinations.push_back(peerAt(child));
     return destinations;
   }
 
-  /// All but the tree's root add up and forward to their parents.
-  void reduceBelowRoot() const {
-    for (int place = 0; place < static_cast<int>(tree.nodes.size()); ++place) {
-      const Node& node = tree.nodes[place];
-      if (node.parent >= 0) writer.step(rankOf(place), node.height, b, 1, contributions(place), {peerAt(node.parent)});
-    }
-  }
+  /// Below the tree's root: adds up and forwards to the parent.
+  void reduceUp() const { writer.step(node().height, b, 1, contributions(), {peerAt(node().parent)}); }
 
-  /// All but the tree's root take from their parents, in round start + depth, and pass on.
-  void broadcastBelowRoot(int start) const {
-    for (int place = 0; place < static_cast<int>(tree.nodes.size()); ++place) {
-      const Node& node = tree.nodes[place];
-      if (node.parent < 0) continue;
-      writer.step(rankOf(place), start + node.depth, b, 1, {peerAt(node.parent)}, outputAndChildren(place));
-    }
+  /// Below the tree's root: takes from the parent, in round start + depth, and passes on.
+  void broadcastDown(int start) const {
+    writer.step(start + node().depth, b, 1, {peerAt(node().parent)}, outputAndChildren());
   }
 
   void allReduce() const {
     const int height = tree.nodes[tree.root].height;
-    reduceBelowRoot();
-    writer.step(rankOf(tree.root), height, b, 1, contributions(tree.root), outputAndChildren(tree.root));
-    broadcastBelowRoot(height);
+    if (isTop) return writer.step(height, b, 1, contributions(), outputAndChildren(), Sum::complete);
+    reduceUp();
+    broadcastDown(height);
   }
 
   void broadcast(int root) const {
-    writer.step(root, 0, b, 1, {input(b)}, {output(b), peerAt(tree.root)});
-    writer.step(rankOf(tree.root), 1, b, 1, {peer(root)}, outputAndChildren(tree.root));
-    broadcastBelowRoot(1);
+    if (isAbove) return writer.step(0, b, 1, {input(b)}, {output(b), peerAt(tree.root)});
+    if (isTop) return writer.step(1, b, 1, {peer(root)}, outputAndChildren());
+    broadcastDown(1);
   }
 
   void reduce(int root) const {
     const int height = tree.nodes[tree.root].height;
-    reduceBelowRoot();
-    writer.step(rankOf(tree.root), height, b, 1, contributions(tree.root), {peer(root)});
-    writer.step(root, height + 1, b, 1, {input(b), peerAt(tree.root)}, {output(b)});
+    if (isAbove) return writer.step(height + 1, b, 1, {input(b), peerAt(tree.root)}, {output(b)}, Sum::complete);
+    if (isTop) return writer.step(height, b, 1, contributions(), {peer(root)});
+    reduceUp();
   }
 };
 
@@ -199,11 +191,10 @@ bool serves(const PlanRequest& request) {
          isOneOf(request.collective, {Collective::allReduce, Collective::broadcast, Collective::reduce});
 }
 
-Plan make(const PlanRequest& request) {
+void write(const PlanRequest& request, PlanWriter& writer) {
   const int p = request.ranks;
-  if (p == 1) return writeCopy(request, name);
   const bool rooted = isRooted(request.collective);
-  PlanWriter writer(request, name, 2);
+  writer.cutInto(2);
   for (int which = 0; which < 2; ++which) {
     const HalfTree tree = buildTree(which, rooted ? p - 1 : p);
     const Half half{writer, tree, which, p, rooted ? request.root + 1 : 0};
@@ -215,7 +206,6 @@ Plan make(const PlanRequest& request) {
       half.reduce(request.root);
     }
   }
-  return writer.finish();
 }
 
 /// Of a rooted collective: the trees over the others, below the root.
@@ -241,11 +231,11 @@ Exchanges exchanges(const PlanRequest& request) {
 }  // namespace
 
 constinit const Algorithm doubleTreeAlgorithm = {
-    name,
+    "double_tree",
     "Two binary trees, half of the data each, every rank inner in one: logarithmic steps at full bandwidth.",
     "Sanders, Speck, Träff: Two-tree algorithms for full bandwidth broadcast, reduction and scan, 2009",
     serves,
-    make,
+    write,
     exchanges};
 
 }  // namespace tacc

@@ -5,10 +5,10 @@
 namespace tacc {
 namespace {
 
-/// A member's view of a phase.
+/// The writer's rank in a phase.
 struct Member {
   const PhaseShape& shape;
-  int i;
+  int i = shape.self;
 
   int n() const { return static_cast<int>(shape.ranks.size()); }
   int rank() const { return rankAt(0); }
@@ -18,36 +18,30 @@ struct Member {
   int blockAt(int distance) const { return shape.first + wrap(i + distance, n()) * shape.width; }
 };
 
-int ringReduceScatter(PlanWriter& writer, const PhaseShape& shape, bool fromOutput, int start) {
+int ringRounds(int n) { return n == 1 ? 0 : n; }
+
+void ringReduceScatter(PlanWriter& writer, const PhaseShape& shape, bool fromOutput, int start, Sum sum) {
   const auto partial = [&](int block) { return fromOutput ? output(block) : input(block); };
-  const int n = static_cast<int>(shape.ranks.size());
-  if (n == 1) return start;
-  for (int i = 0; i < n; ++i) {
-    const Member m{shape, i};
-    writer.step(m.rank(), start, m.blockAt(-1), shape.width, {partial(m.blockAt(-1))}, {m.peerAt(1)});
-    for (int k = 1; k < n; ++k) {
-      const int block = m.blockAt(-1 - k);
-      writer.step(m.rank(), start + k, block, shape.width,
-                  lowerFirst(m.rankAt(-1), m.peerAt(-1), m.rank(), partial(block)),
-                  {k == n - 1 ? output(block) : m.peerAt(1)});
-    }
+  const Member m{shape};
+  if (m.n() == 1) return;
+  writer.step(start, m.blockAt(-1), shape.width, {partial(m.blockAt(-1))}, {m.peerAt(1)});
+  for (int k = 1; k < m.n(); ++k) {
+    const int block = m.blockAt(-1 - k);
+    const bool isLast = k == m.n() - 1;
+    writer.step(start + k, block, shape.width, lowerFirst(m.rankAt(-1), m.peerAt(-1), m.rank(), partial(block)),
+                {isLast ? output(block) : m.peerAt(1)}, isLast ? sum : Sum::partial);
   }
-  return start + n;
 }
 
-int ringAllGather(PlanWriter& writer, const PhaseShape& shape, int start) {
-  const int n = static_cast<int>(shape.ranks.size());
-  if (n == 1) return start;
-  for (int i = 0; i < n; ++i) {
-    const Member m{shape, i};
-    writer.step(m.rank(), start, m.blockAt(0), shape.width, {output(m.blockAt(0))}, {m.peerAt(1)});
-    for (int j = 1; j < n; ++j) {
-      std::vector<Operand> destinations = {output(m.blockAt(-j))};
-      if (j < n - 1) destinations.push_back(m.peerAt(1));
-      writer.step(m.rank(), start + j, m.blockAt(-j), shape.width, {m.peerAt(-1)}, destinations);
-    }
+void ringAllGather(PlanWriter& writer, const PhaseShape& shape, int start) {
+  const Member m{shape};
+  if (m.n() == 1) return;
+  writer.step(start, m.blockAt(0), shape.width, {output(m.blockAt(0))}, {m.peerAt(1)});
+  for (int j = 1; j < m.n(); ++j) {
+    std::vector<Operand> destinations = {output(m.blockAt(-j))};
+    if (j < m.n() - 1) destinations.push_back(m.peerAt(1));
+    writer.step(start + j, m.blockAt(-j), shape.width, {m.peerAt(-1)}, destinations);
   }
-  return start + n;
 }
 
 std::vector<int> skipsOf(int n) {
@@ -57,53 +51,47 @@ std::vector<int> skipsOf(int n) {
   return skips;
 }
 
+int circulantRounds(int n) { return 2 * (static_cast<int>(skipsOf(n).size()) - 1); }
+
 /// Level 0 writes sums over the first n/2 relative blocks into the output; the others are only ever sent as they were.
-int circulantReduceScatter(PlanWriter& writer, const PhaseShape& shape, bool fromOutput, int start) {
-  const std::vector<int> skips = skipsOf(static_cast<int>(shape.ranks.size()));
+void circulantReduceScatter(PlanWriter& writer, const PhaseShape& shape, bool fromOutput, int start, Sum sum) {
+  const Member m{shape};
+  const std::vector<int> skips = skipsOf(m.n());
   const int levels = static_cast<int>(skips.size()) - 1;
-  for (int i = 0; i < static_cast<int>(shape.ranks.size()); ++i) {
-    const Member m{shape, i};
-    const int touched = m.n() / 2;
-    for (int k = 0; k < levels; ++k) {
-      const int s = skips[k], h = skips[k + 1], round = start + 2 * k;
-      const auto partial = [&](int relative) {
-        const int block = m.blockAt(relative);
-        return fromOutput || (k > 0 && relative < touched) ? output(block) : input(block);
-      };
-      const int edge = k > 0 ? touched : s;  // sums and inputs cannot be one message
-      for (const BlockRun& run : cutAt(h, s, m.n() - i, edge)) {
-        writer.step(m.rank(), round, m.blockAt(run.first), run.count * shape.width, {partial(run.first)},
-                    {m.peerAt(h)});
-      }
-      for (const BlockRun& run : cutAt(h, s, m.n() - wrap(i - h, m.n()), edge)) {
-        const int block = m.blockAt(run.first - h);
-        writer.step(m.rank(), round + 1, block, run.count * shape.width,
-                    lowerFirst(m.rank(), partial(run.first - h), m.rankAt(-h), m.peerAt(-h)), {output(block)});
-      }
+  const int touched = m.n() / 2;
+  for (int k = 0; k < levels; ++k) {
+    const int s = skips[k], h = skips[k + 1], round = start + 2 * k;
+    const auto partial = [&](int relative) {
+      const int block = m.blockAt(relative);
+      return fromOutput || (k > 0 && relative < touched) ? output(block) : input(block);
+    };
+    const int edge = k > 0 ? touched : s;  // sums and inputs cannot be one message
+    for (const BlockRun& run : cutAt(h, s, m.n() - m.i, edge))
+      writer.step(round, m.blockAt(run.first), run.count * shape.width, {partial(run.first)}, {m.peerAt(h)});
+    for (const BlockRun& run : cutAt(h, s, m.n() - wrap(m.i - h, m.n()), edge)) {
+      const int block = m.blockAt(run.first - h);
+      writer.step(round + 1, block, run.count * shape.width,
+                  lowerFirst(m.rank(), partial(run.first - h), m.rankAt(-h), m.peerAt(-h)), {output(block)},
+                  k == levels - 1 ? sum : Sum::partial);
     }
   }
-  return start + 2 * levels;
 }
 
-int circulantAllGather(PlanWriter& writer, const PhaseShape& shape, int start) {
-  const std::vector<int> skips = skipsOf(static_cast<int>(shape.ranks.size()));
-  const int levels = static_cast<int>(skips.size()) - 1;
-  for (int i = 0; i < static_cast<int>(shape.ranks.size()); ++i) {
-    const Member m{shape, i};
-    int round = start;
-    for (int k = levels - 1; k >= 0; --k, round += 2) {
-      const int s = skips[k], h = skips[k + 1];
-      for (const BlockRun& run : cutAt(0, s - h, m.n() - i, m.n() - wrap(i - h, m.n()) + h)) {
-        const int block = m.blockAt(run.first);
-        writer.step(m.rank(), round, block, run.count * shape.width, {output(block)}, {m.peerAt(-h)});
-      }
-      for (const BlockRun& run : cutAt(h, s, m.n() - i, m.n() - wrap(i + h, m.n()) + h)) {
-        const int block = m.blockAt(run.first);
-        writer.step(m.rank(), round + 1, block, run.count * shape.width, {m.peerAt(h)}, {output(block)});
-      }
+void circulantAllGather(PlanWriter& writer, const PhaseShape& shape, int start) {
+  const Member m{shape};
+  const std::vector<int> skips = skipsOf(m.n());
+  int round = start;
+  for (std::size_t k = skips.size() - 1; k-- > 0; round += 2) {
+    const int s = skips[k], h = skips[k + 1];
+    for (const BlockRun& run : cutAt(0, s - h, m.n() - m.i, m.n() - wrap(m.i - h, m.n()) + h)) {
+      const int block = m.blockAt(run.first);
+      writer.step(round, block, run.count * shape.width, {output(block)}, {m.peerAt(-h)});
+    }
+    for (const BlockRun& run : cutAt(h, s, m.n() - m.i, m.n() - wrap(m.i + h, m.n()) + h)) {
+      const int block = m.blockAt(run.first);
+      writer.step(round + 1, block, run.count * shape.width, {m.peerAt(h)}, {output(block)});
     }
   }
-  return start + 2 * levels;
 }
 
 std::vector<Exchange> ringExchanges(const std::shared_ptr<const Teams>& teams, int width, bool combines) {
@@ -147,7 +135,8 @@ Teams::Teams(int ranks, const std::vector<std::vector<int>>& teams)
   }
 }
 
-constinit const ExchangePhases ringPhases = {ringReduceScatter, ringAllGather, ringExchanges};
-constinit const ExchangePhases circulantPhases = {circulantReduceScatter, circulantAllGather, circulantExchanges};
+constinit const ExchangePhases ringPhases = {ringRounds, ringReduceScatter, ringAllGather, ringExchanges};
+constinit const ExchangePhases circulantPhases = {circulantRounds, circulantReduceScatter, circulantAllGather,
+                                                  circulantExchanges};
 
 }  // namespace tacc

@@ -9,9 +9,11 @@
 
 namespace tacc {
 
-/// Member i of `ranks` looks after blocks [first + i * width, first + (i + 1) * width).
+/// Member i of `ranks` looks after blocks [first + i * width, first + (i + 1) * width). Member `self` is the writer's
+/// rank.
 struct PhaseShape {
   std::vector<int> ranks;
+  int self = 0;
   int first = 0;
   int width = 1;
 };
@@ -34,13 +36,14 @@ class Teams {
   std::vector<int> members_, places_;
 };
 
-/// In every phase steps begin in round `start`; the phase after it may begin in the round that is returned. A phase of
-/// one member is empty. `fromOutput`: what is added lies in the output already, else in the input.
+/// The part of the writer's rank in each phase. Steps begin in round `start`; a phase of n takes rounds(n) rounds, none
+/// of one member. `fromOutput`: what is added lies in the output already, else in the input. `sum`: of the results.
 struct ExchangePhases {
+  int (*rounds)(int n);
   /// After it, member i has the sums of its blocks in its output.
-  int (*reduceScatter)(PlanWriter&, const PhaseShape&, bool fromOutput, int start);
+  void (*reduceScatter)(PlanWriter&, const PhaseShape&, bool fromOutput, int start, Sum sum);
   /// From each member's blocks in its output to all blocks in all outputs.
-  int (*allGather)(PlanWriter&, const PhaseShape&, int start);
+  void (*allGather)(PlanWriter&, const PhaseShape&, int start);
   /// What they exchange in all `teams` at once, teams of one size, `width` blocks a member.
   std::vector<Exchange> (*exchanges)(const std::shared_ptr<const Teams>& teams, int width, bool combines);
 };

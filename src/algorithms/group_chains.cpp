@@ -21,8 +21,11 @@
 //   The tree is our own; pipelined chains: P. Sanders et al.: Sequential and Parallel Algorithms and Data Structures:
 //   The Basic Toolbox, section 13.1.1.
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <numeric>
+#include <queue>
+#include <utility>
 
 #include "algorithms/catalogue.hpp"
 #include "algorithms/plan_writer.hpp"
@@ -31,7 +34,6 @@
 namespace tacc {
 namespace {
 
-constexpr std::string_view name = "group_chains";
 constexpr int blocks = 8;
 
 struct Group {
@@ -63,13 +65,22 @@ Tree treeOf(const PlanRequest& request) {
   };
   for (const Group& group : groups)
     for (int r = group.first; r + 1 < group.first + group.size; ++r) join(r, r + 1);
+  // Those that are placed, the one first that the next group joins: by how crowded it would be, then by its turn.
+  using Place = std::pair<double, std::size_t>;
+  std::priority_queue<Place, std::vector<Place>, std::greater<>> placed;
+  const auto place = [&](std::size_t turn) {
+    const Group& group = groups[order[turn]];
+    placed.emplace(static_cast<double>(group.lines + 1) / group.size, turn);
+  };
+  place(0);
   for (std::size_t i = 1; i < order.size(); ++i) {
-    const auto placed = std::span(order).first(i);
-    const std::size_t best = *std::ranges::min_element(
-        placed, {}, [&](std::size_t g) { return static_cast<double>(groups[g].lines + 1) / groups[g].size; });
-    join(groups[order[i]].first, endOf(groups[best], best == order.front()));
-    ++groups[best].lines;
+    const std::size_t best = placed.top().second;
+    placed.pop();
+    join(groups[order[i]].first, endOf(groups[order[best]], best == 0));
+    ++groups[order[best]].lines;
     ++groups[order[i]].lines;
+    place(best);
+    place(i);
   }
   const int root = groups[order.front()].first + groups[order.front()].size / 2;
   std::vector<int> parents(static_cast<std::size_t>(request.ranks), -1), reached = {root};
@@ -88,28 +99,25 @@ bool serves(const PlanRequest& request) {
          groupsFit(request);
 }
 
-Plan make(const PlanRequest& request) {
-  if (request.ranks == 1) return writeCopy(request, name);
+void write(const PlanRequest& request, PlanWriter& writer) {
   const Tree tree = treeOf(request);
-  PlanWriter writer(request, name, blocks);
   const int turn = tree.node(tree.root()).height;
-  for (int r = 0; r < request.ranks; ++r) {
-    const TreeNode& node = tree.node(r);
-    for (int b = 0; b < blocks; ++b) {
-      std::vector<Operand> sources = {input(b)}, below = {output(b)};
-      for (const int child : node.children) {
-        sources.push_back(peer(child));
-        below.push_back(peer(child));
-      }
-      if (node.parent < 0) {
-        writer.step(r, turn + b, b, 1, sources, below);
-        continue;
-      }
-      writer.step(r, node.height + b, b, 1, sources, {peer(node.parent)});
-      writer.step(r, turn + node.depth + b, b, 1, {peer(node.parent)}, below);
+  const TreeNode& node = tree.node(writer.rank());
+  const bool isRoot = node.parent < 0;
+  writer.cutInto(blocks);
+  for (int b = 0; b < blocks; ++b) {
+    std::vector<Operand> sources = {input(b)}, below = {output(b)};
+    for (const int child : node.children) {
+      sources.push_back(peer(child));
+      below.push_back(peer(child));
     }
+    if (isRoot) {
+      writer.step(turn + b, b, 1, sources, below, Sum::complete);
+      continue;
+    }
+    writer.step(node.height + b, b, 1, sources, {peer(node.parent)});
+    writer.step(turn + node.depth + b, b, 1, {peer(node.parent)}, below);
   }
-  return writer.finish();
 }
 
 Exchanges exchanges(const PlanRequest& request) {
@@ -123,11 +131,11 @@ Exchanges exchanges(const PlanRequest& request) {
 }  // namespace
 
 constinit const Algorithm groupChainsAlgorithm = {
-    name,
+    "group_chains",
     "Every group a chain that hangs on a larger one: unequal groups behind unequal uplinks, for large data.",
     "Our own; chains: Sanders et al.: Sequential and Parallel Algorithms and Data Structures, section 13.1.1",
     serves,
-    make,
+    write,
     exchanges,
     true};
 

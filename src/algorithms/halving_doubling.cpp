@@ -25,9 +25,6 @@
 namespace tacc {
 namespace {
 
-constexpr std::string_view farName = "halving_doubling_far";
-constexpr std::string_view nearName = "halving_doubling_near";
-
 bool servesFar(const PlanRequest& request) {
   if (request.ranks < 1) return false;
   return request.collective == Collective::allReduce ||
@@ -41,8 +38,8 @@ bool servesNear(const PlanRequest& request) {
 int farPartner(int place, int level, int size, const std::vector<int>&) { return place ^ (size >> (level + 1)); }
 int nearPartner(int place, int level, int, const std::vector<int>&) { return place ^ (1 << level); }
 
-Plan makeFar(const PlanRequest& request) { return writeButterfly(request, farName, farPartner); }
-Plan makeNear(const PlanRequest& request) { return writeButterfly(request, nearName, nearPartner); }
+void writeFar(const PlanRequest& request, PlanWriter& writer) { writeButterfly(request, farPartner, writer); }
+void writeNear(const PlanRequest& request, PlanWriter& writer) { writeButterfly(request, nearPartner, writer); }
 
 Exchanges exchangesFar(const PlanRequest& request) { return exchangesOfButterfly(request, farPartner); }
 Exchanges exchangesNear(const PlanRequest& request) { return exchangesOfButterfly(request, nearPartner); }
@@ -52,13 +49,19 @@ constexpr std::string_view paper = "Rabenseifner: Optimization of collective red
 }  // namespace
 
 constinit const Algorithm halvingDoublingFarAlgorithm = {
-    farName, "Reduce-scatter by halves and allgather by doubling, farthest partner first: 2 lg p steps, fewest bytes.",
-    paper,   servesFar,
-    makeFar, exchangesFar};
+    "halving_doubling_far",
+    "Reduce-scatter by halves and allgather by doubling, farthest partner first: 2 lg p steps, fewest bytes.",
+    paper,
+    servesFar,
+    writeFar,
+    exchangesFar};
 
 constinit const Algorithm halvingDoublingNearAlgorithm = {
-    nearName, "The same, nearest partner first: the largest exchanges stay where links are short and uncontended.",
-    paper,    servesNear,
-    makeNear, exchangesNear};
+    "halving_doubling_near",
+    "The same, nearest partner first: the largest exchanges stay where links are short and uncontended.",
+    paper,
+    servesNear,
+    writeNear,
+    exchangesNear};
 
 }  // namespace tacc

@@ -28,22 +28,21 @@
 //   J. L. Träff, S. Hunold: Decomposing MPI collectives for exploiting multi-lane communication. CLUSTER 2020.
 //   P. Sack, W. Gropp: Collective algorithms for multiported torus networks. ACM TOPC 1 (2015), for rings per
 //   dimension.
+#include <algorithm>
+#include <bit>
 #include <map>
 #include <memory>
+#include <numeric>
+#include <span>
 
 #include "algorithms/catalogue.hpp"
 #include "algorithms/exchange_phases.hpp"
 #include "algorithms/nested_stacks.hpp"
 #include "algorithms/nesting.hpp"
-#include "algorithms/plan_writer.hpp"
 #include "algorithms/shapes.hpp"
 
 namespace tacc {
 namespace {
-
-constexpr std::string_view name = "hierarchical";
-constexpr std::string_view ringName = "hierarchical_ring";
-constexpr std::string_view rectangleName = "ring_2d";
 
 /// Parents in a binomial tree of n places below place 0.
 int binomialParent(int v) { return v & (v - 1); }
@@ -54,95 +53,101 @@ int blocksOf(const std::vector<NestingLevel>& levels) {
   return blocks;
 }
 
+/// Messages on the longest way through such a tree.
+int binomialDepth(int n) { return std::bit_width(static_cast<unsigned>(n)) - 1; }
+
+/// The part of one rank.
 class NestedAllReduce {
  public:
-  NestedAllReduce(const PlanRequest& request, std::string_view algorithm, const ExchangePhases& phases)
-      : phases_(phases), levels_(nestingOf(request)), writer_(request, algorithm, blocksOf(levels_)) {
-    std::vector<int> everybody;
-    for (int r = 0; r < request.ranks; ++r) everybody.push_back(r);
+  NestedAllReduce(const PlanRequest& request, const ExchangePhases& phases, PlanWriter& writer)
+      : phases_(phases), levels_(nestingOf(request)), writer_(writer) {
+    std::vector<int> everybody(static_cast<std::size_t>(request.ranks));
+    std::iota(everybody.begin(), everybody.end(), 0);
+    writer_.cutInto(blocksOf(levels_));
     run(everybody, 0, blocksOf(levels_), 0, false, 0);
   }
-  Plan take() { return writer_.finish(); }
 
  private:
-  std::vector<std::vector<int>> groupsOf(const std::vector<int>& members, const NestingLevel& level) const {
-    std::vector<std::vector<int>> groups;
-    auto next = members.begin();
-    for (const int size : level.sizes) {
-      groups.emplace_back(next, next + size);
-      next += size;
-    }
-    return groups;
+  /// Allreduce of blocks [first, first + count) among `members`, the writer's rank one of them, from level `depth` on.
+  void run(std::span<const int> members, int first, int count, std::size_t depth, bool inOutput, int start) {
+    if (depth == levels_.size()) return;
+    const NestingLevel& level = levels_[depth];
+    const auto self = static_cast<std::size_t>(std::ranges::find(members, writer_.rank()) - members.begin());
+    if (!level.isEven) return runUnderLeaders(members, self, first, count, depth, inOutput, start);
+    const auto size = static_cast<std::size_t>(level.sizes[0]);
+    const std::span<const int> group = members.subspan(self / size * size, size);
+    const std::size_t j = self % size;
+    const int width = count / level.sizes[0], own = first + static_cast<int>(j) * width;
+    const PhaseShape shape{{group.begin(), group.end()}, static_cast<int>(j), first, width};
+    const int inner = start + phases_.rounds(level.sizes[0]);
+    phases_.reduceScatter(writer_, shape, inOutput, start, depth + 1 == levels_.size() ? Sum::complete : Sum::partial);
+    std::vector<int> lane;
+    for (std::size_t i = j; i < members.size(); i += size) lane.push_back(members[i]);
+    run(lane, own, width, depth + 1, true, inner);
+    phases_.allGather(writer_, shape, inner + roundsFrom(depth + 1));
   }
 
-  /// Allreduce of blocks [first, first + count) among `members`, from level `depth` on. Returns the round after it.
-  int run(const std::vector<int>& members, int first, int count, std::size_t depth, bool inOutput, int start) {
-    if (depth == levels_.size()) return start;
-    const NestingLevel& level = levels_[depth];
-    const std::vector<std::vector<int>> groups = groupsOf(members, level);
-    if (!level.isEven) {
-      int round = start;
-      for (const auto& group : groups) round = std::max(round, reduceToLeader(group, first, count, inOutput, start));
-      std::vector<int> leaders;
-      for (const auto& group : groups) leaders.push_back(group[0]);
-      round = run(leaders, first, count, depth + 1, true, round);
-      int end = round;
-      for (const auto& group : groups) end = std::max(end, broadcastFromLeader(group, first, count, round));
-      return end;
+  void runUnderLeaders(std::span<const int> members, std::size_t self, int first, int count, std::size_t depth,
+                       bool inOutput, int start) {
+    std::vector<int> leaders;
+    std::span<const int> own;
+    for (std::size_t begin = 0; const int size : levels_[depth].sizes) {
+      const std::span<const int> group = members.subspan(begin, static_cast<std::size_t>(size));
+      leaders.push_back(group[0]);
+      if (begin <= self && self < begin + group.size()) own = group;
+      begin += group.size();
     }
-    const int width = count / level.sizes[0];
-    int round = start;
-    for (const auto& group : groups) round = phases_.reduceScatter(writer_, {group, first, width}, inOutput, start);
-    int after = round;
-    for (int j = 0; j < level.sizes[0]; ++j) {
-      std::vector<int> lane;
-      for (const auto& group : groups) lane.push_back(group[static_cast<std::size_t>(j)]);
-      after = run(lane, first + j * width, width, depth + 1, true, round);
-    }
-    int end = after;
-    for (const auto& group : groups) end = phases_.allGather(writer_, {group, first, width}, after);
-    return end;
+    const int inner = start + roundsToLeaders(depth);
+    reduceToLeader(own, first, count, inOutput, start);
+    if (own[0] == writer_.rank()) run(leaders, first, count, depth + 1, true, inner);
+    broadcastFromLeader(own, first, count, inner + roundsFrom(depth + 1));
   }
 
   /// The leader has the sum in its output, also that of itself alone.
-  int reduceToLeader(const std::vector<int>& group, int first, int count, bool inOutput, int start) {
-    const Operand own = inOutput ? output(first) : input(first);
-    const int n = static_cast<int>(group.size());
-    std::vector<int> heights(group.size(), 0);
-    for (int v = n - 1; v >= 0; --v) {
-      std::vector<Operand> sources = {own};
-      for (int bit = 1; v + bit < n && (v & bit) == 0; bit *= 2) {
-        sources.push_back(peer(group[v + bit]));
-        heights[v] = std::max(heights[v], heights[v + bit] + 1);
-      }
-      if (n == 1 && inOutput) continue;
-      writer_.step(group[v], start + heights[v], first, count, sources,
-                   {v == 0 ? output(first) : peer(group[binomialParent(v)])});
-    }
-    return start + heights[0] + 1;
+  void reduceToLeader(std::span<const int> group, int first, int count, bool inOutput, int start) {
+    const int n = static_cast<int>(group.size()), v = placeIn(group);
+    if (n == 1 && inOutput) return;
+    std::vector<Operand> sources = {inOutput ? output(first) : input(first)};
+    int below = 1;
+    for (; v + below < n && (v & below) == 0; below *= 2) sources.push_back(peer(group[at(v + below)]));
+    writer_.step(start + binomialDepth(std::min(below, n - v)), first, count, sources,
+                 {v == 0 ? output(first) : peer(group[at(binomialParent(v))])});
   }
 
-  int broadcastFromLeader(const std::vector<int>& group, int first, int count, int start) {
-    const int n = static_cast<int>(group.size());
-    int end = start;
-    for (int v = 0; v < n; ++v) {
-      std::vector<Operand> destinations;
-      int bit = 1;
-      while (v + bit < n && (v & bit) == 0) bit *= 2;
-      for (bit /= 2; bit >= 1; bit /= 2) destinations.push_back(peer(group[v + bit]));
-      if (v > 0) destinations.insert(destinations.begin(), output(first));
-      if (destinations.empty()) continue;
-      const int depth = __builtin_popcount(static_cast<unsigned>(v));
-      writer_.step(group[v], start + depth, first, count, {v == 0 ? output(first) : peer(group[binomialParent(v)])},
-                   destinations);
-      end = std::max(end, start + depth + 1);
-    }
-    return end;
+  void broadcastFromLeader(std::span<const int> group, int first, int count, int start) {
+    const int n = static_cast<int>(group.size()), v = placeIn(group);
+    std::vector<Operand> destinations;
+    int bit = 1;
+    while (v + bit < n && (v & bit) == 0) bit *= 2;
+    for (bit /= 2; bit >= 1; bit /= 2) destinations.push_back(peer(group[at(v + bit)]));
+    if (v > 0) destinations.insert(destinations.begin(), output(first));
+    if (destinations.empty()) return;
+    const int depth = std::popcount(static_cast<unsigned>(v));
+    writer_.step(start + depth, first, count, {v == 0 ? output(first) : peer(group[at(binomialParent(v))])},
+                 destinations);
+  }
+
+  /// Until the leaders have their groups' sums, or the groups what their leaders have.
+  int roundsToLeaders(std::size_t depth) const {
+    return binomialDepth(*std::ranges::max_element(levels_[depth].sizes)) + 1;
+  }
+
+  /// Of run() from that level on.
+  int roundsFrom(std::size_t depth) const {
+    int rounds = 0;
+    for (; depth < levels_.size(); ++depth)
+      rounds += 2 * (levels_[depth].isEven ? phases_.rounds(levels_[depth].sizes[0]) : roundsToLeaders(depth));
+    return rounds;
+  }
+
+  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
+  int placeIn(std::span<const int> group) const {
+    return static_cast<int>(std::ranges::find(group, writer_.rank()) - group.begin());
   }
 
   const ExchangePhases& phases_;
   std::vector<NestingLevel> levels_;
-  PlanWriter writer_;
+  PlanWriter& writer_;
 };
 
 /// What NestedAllReduce writes. Lanes run side by side and are alike.
@@ -274,10 +279,9 @@ bool serves(const PlanRequest& request) {
 
 bool servesRing(const PlanRequest& request) { return hasGroups(request) && servesRings(request); }
 
-Plan make(const PlanRequest& request) {
-  if (request.ranks == 1) return writeCopy(request, name);
-  if (isTree(request.collective)) return writeOnTree(request, name, NestedTree(request).take());
-  return NestedAllReduce(request, name, circulantPhases).take();
+void write(const PlanRequest& request, PlanWriter& writer) {
+  if (isTree(request.collective)) return writeOnTree(request, NestedTree(request).take(), writer);
+  NestedAllReduce(request, circulantPhases, writer);
 }
 
 Exchanges exchanges(const PlanRequest& request) {
@@ -285,13 +289,10 @@ Exchanges exchanges(const PlanRequest& request) {
   return NestedExchanges(request, circulantPhases).take();
 }
 
-Plan writeRings(const PlanRequest& request, std::string_view algorithm) {
-  if (request.ranks == 1) return writeCopy(request, algorithm);
-  if (request.collective == Collective::allReduce) return NestedAllReduce(request, algorithm, ringPhases).take();
-  return writeNestedStacks(request, algorithm);
+void writeRings(const PlanRequest& request, PlanWriter& writer) {
+  if (request.collective != Collective::allReduce) return writeNestedStacks(request, writer);
+  NestedAllReduce(request, ringPhases, writer);
 }
-
-Plan makeRing(const PlanRequest& request) { return writeRings(request, ringName); }
 
 Exchanges exchangesOfRings(const PlanRequest& request) {
   if (request.collective == Collective::allReduce) return NestedExchanges(request, ringPhases).take();
@@ -323,12 +324,7 @@ bool servesRectangle(const PlanRequest& request) {
   return servesRings(asGroups(request));
 }
 
-Plan makeRectangle(const PlanRequest& request) {
-  Plan plan = writeRings(asGroups(request), rectangleName);
-  plan.request = request;
-  return plan;
-}
-
+void writeRectangle(const PlanRequest& request, PlanWriter& writer) { writeRings(asGroups(request), writer); }
 Exchanges exchangesOfRectangle(const PlanRequest& request) { return exchangesOfRings(asGroups(request)); }
 
 constexpr std::string_view lanes =
@@ -337,23 +333,29 @@ constexpr std::string_view lanes =
 }  // namespace
 
 constinit const Algorithm hierarchicalAlgorithm = {
-    name,  "Reduce-scatter inside each group, the same between groups at every level, allgather back; needs groups.",
-    lanes, serves,
-    make,  exchanges,
+    "hierarchical",
+    "Reduce-scatter inside each group, the same between groups at every level, allgather back; needs groups.",
+    lanes,
+    serves,
+    write,
+    exchanges,
     true};
 
 constinit const Algorithm hierarchicalRingAlgorithm = {
-    ringName, "The same with rings inside and between groups: fewest bytes over uplinks, for large data; needs groups.",
-    lanes,    servesRing,
-    makeRing, exchangesOfRings,
+    "hierarchical_ring",
+    "The same with rings inside and between groups: fewest bytes over uplinks, for large data; needs groups.",
+    lanes,
+    servesRing,
+    writeRings,
+    exchangesOfRings,
     true};
 
 constinit const Algorithm ring2dAlgorithm = {
-    rectangleName,
+    "ring_2d",
     "Rings along rows, then columns, of a rectangle or torus: fewest bytes in 2 (r-1) + 2 (c-1) steps.",
     "Sack, Gropp: Collective algorithms for multiported torus networks, ACM TOPC 2015",
     servesRectangle,
-    makeRectangle,
+    writeRectangle,
     exchangesOfRectangle,
     true};
 

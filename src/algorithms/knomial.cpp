@@ -36,10 +36,9 @@ bool serves(const PlanRequest& request) {
 }
 
 template <int radix>
-Plan make(const PlanRequest& request) {
-  if (request.ranks == 1) return writeCopy(request, nameOfRadix(radix));
+void write(const PlanRequest& request, PlanWriter& writer) {
   const int root = isRooted(request.collective) ? request.root : 0;
-  return writeOnTree(request, nameOfRadix(radix), knomialTree(radix, request.ranks, root));
+  writeOnTree(request, knomialTree(radix, request.ranks, root), writer);
 }
 
 template <int radix>
@@ -67,17 +66,17 @@ constinit const Algorithm binomialAlgorithm = {
     "Binomial tree: lg p steps along the deepest path: rooted collectives with small data.",
     "Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, IJHPCA 2005",
     serves,
-    make<2>,
+    write<2>,
     exchanges<2>};
 
 constinit const Algorithm knomial4Algorithm = {
     nameOfRadix(4), "Tree with three children a digit: half the steps of binomial, more messages at the root.",
     fewerSteps,     serves,
-    make<4>,        exchanges<4>};
+    write<4>,       exchanges<4>};
 
 constinit const Algorithm knomial8Algorithm = {
     nameOfRadix(8), "Tree with seven children a digit: a third of the steps of binomial, most messages at the root.",
     fewerSteps,     serves,
-    make<8>,        exchanges<8>};
+    write<8>,       exchanges<8>};
 
 }  // namespace tacc

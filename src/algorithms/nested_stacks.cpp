@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "algorithms/nesting.hpp"
-#include "algorithms/plan_writer.hpp"
 
 namespace tacc {
 namespace {
@@ -31,74 +30,71 @@ std::vector<Ring> ringsOf(const PlanRequest& request) {
 
 class NestedStacks {
  public:
-  NestedStacks(const PlanRequest& request, std::string_view algorithm)
-      : p_(request.ranks), rings_(ringsOf(request)), writer_(request, algorithm) {}
+  NestedStacks(const PlanRequest& request, PlanWriter& writer)
+      : p_(request.ranks), r_(writer.rank()), rings_(ringsOf(request)), writer_(writer) {}
 
   /// Ring k adds up the blocks of all ranks of its lane; those of the own lane stay, for the next ring.
-  Plan reduceScatter() {
+  void reduceScatter() {
     if (rings_.size() > 1) writer_.needScratch(p_ / rings_[0].n);
     int start = 0;
     for (std::size_t k = 0; k < rings_.size(); ++k) {
       const Ring& ring = rings_[k];
-      for (int r = 0; r < p_; ++r) {
-        const int next = ring.rankAt(r, 1), previous = ring.rankAt(r, -1);
-        for (int step = 0; step < ring.n; ++step) {
-          for (const int block : laneOf(ring, ring.rankAt(r, -1 - step))) {
-            const Operand own = k == 0 ? input(block) : scratch(block / rings_[0].n);
-            const Operand kept = k + 1 == rings_.size() ? output(0) : scratch(block / rings_[0].n);
-            writer_.step(r, start + step, 0, 1,
-                         step == 0 ? std::vector<Operand>{own} : lowerFirst(previous, peer(previous), r, own),
-                         {step == ring.n - 1 ? kept : peer(next)});
-          }
-        }
+      const bool isLastRing = k + 1 == rings_.size();
+      const int next = ring.rankAt(r_, 1), previous = ring.rankAt(r_, -1);
+      for (int step = 0; step < ring.n; ++step) {
+        const bool isLast = step == ring.n - 1;
+        forLane(ring, ring.rankAt(r_, -1 - step), [&](int block) {
+          const Operand own = k == 0 ? input(block) : scratch(block / rings_[0].n);
+          const Operand kept = isLastRing ? output(0) : scratch(block / rings_[0].n);
+          writer_.step(start + step, 0, 1,
+                       step == 0 ? std::vector<Operand>{own} : lowerFirst(previous, peer(previous), r_, own),
+                       {isLast ? kept : peer(next)}, isLast && isLastRing ? Sum::complete : Sum::partial);
+        });
       }
       start += ring.n;
     }
-    return writer_.finish();
   }
 
   /// Backwards: ring k hands out the blocks of all lanes inside it.
-  Plan allGather() {
+  void allGather() {
     int start = 0;
     for (std::size_t k = rings_.size(); k-- > 0;) {
       const Ring& ring = rings_[k];
       const bool first = k + 1 == rings_.size();
-      for (int r = 0; r < p_; ++r) {
-        const int next = ring.rankAt(r, 1), previous = ring.rankAt(r, -1);
-        for (int step = 0; step < ring.n; ++step) {
-          for (const int block : laneOf(ring, ring.rankAt(r, -step))) {
-            std::vector<Operand> destinations;
-            if (step > 0 || first) destinations.push_back(output(block));
-            if (step < ring.n - 1) destinations.push_back(peer(next));
-            const Operand held = first ? input(0) : output(block);
-            writer_.step(r, start + step, 0, 1, {step == 0 ? held : peer(previous)}, destinations);
-          }
-        }
+      const int next = ring.rankAt(r_, 1), previous = ring.rankAt(r_, -1);
+      for (int step = 0; step < ring.n; ++step) {
+        forLane(ring, ring.rankAt(r_, -step), [&](int block) {
+          std::vector<Operand> destinations;
+          if (step > 0 || first) destinations.push_back(output(block));
+          if (step < ring.n - 1) destinations.push_back(peer(next));
+          const Operand held = first ? input(0) : output(block);
+          writer_.step(start + step, 0, 1, {step == 0 ? held : peer(previous)}, destinations);
+        });
       }
       start += ring.n;
     }
-    return writer_.finish();
   }
 
  private:
   /// The blocks that `r` still has to do with after `ring`: of all ranks that differ from it further out only.
-  std::vector<int> laneOf(const Ring& ring, int r) const {
-    std::vector<int> blocks;
+  template <class Visit>
+  void forLane(const Ring& ring, int r, const Visit& visit) const {
     const int period = ring.n * ring.stride;
-    for (int block = r % period; block < p_; block += period) blocks.push_back(block);
-    return blocks;
+    for (int block = r % period; block < p_; block += period) visit(block);
   }
 
   int p_;
+  int r_;
   std::vector<Ring> rings_;
-  PlanWriter writer_;
+  PlanWriter& writer_;
 };
 
 }  // namespace
 
-Plan writeNestedStacks(const PlanRequest& request, std::string_view algorithm) {
-  NestedStacks stacks(request, algorithm);
-  return request.collective == Collective::allGather ? stacks.allGather() : stacks.reduceScatter();
+void writeNestedStacks(const PlanRequest& request, PlanWriter& writer) {
+  NestedStacks stacks(request, writer);
+  if (request.collective == Collective::allGather) return stacks.allGather();
+  stacks.reduceScatter();
 }
 
 Exchanges exchangesOfNestedStacks(const PlanRequest& request) {

@@ -18,106 +18,77 @@
 namespace tacc {
 namespace {
 
-constexpr std::string_view name = "oneshot";
-
-void allReduce(PlanWriter& writer, int p) {
-  for (int r = 0; r < p; ++r) {
-    writer.step(r, 0, 0, 1, {input(0)}, othersThan(r, p));
-    writer.step(r, 1, 0, 1, allInRankOrder(r, p, input(0)), {output(0)});
-  }
+void allReduce(PlanWriter& writer, int r, int p) {
+  writer.step(0, 0, 1, {input(0)}, othersThan(r, p));
+  writer.step(1, 0, 1, allInRankOrder(r, p, input(0)), {output(0)}, Sum::complete);
 }
 
-void broadcast(PlanWriter& writer, int p, int root) {
+void broadcast(PlanWriter& writer, int r, int p, int root) {
+  if (r != root) return writer.step(1, 0, 1, {peer(root)}, {output(0)});
   std::vector<Operand> everybody = othersThan(root, p);
   everybody.insert(everybody.begin(), output(0));
-  writer.step(root, 0, 0, 1, {input(0)}, everybody);
-  for (int r = 0; r < p; ++r) {
-    if (r != root) writer.step(r, 1, 0, 1, {peer(root)}, {output(0)});
-  }
+  writer.step(0, 0, 1, {input(0)}, everybody);
 }
 
-void reduce(PlanWriter& writer, int p, int root) {
-  for (int r = 0; r < p; ++r) {
-    if (r != root) writer.step(r, 0, 0, 1, {input(0)}, {peer(root)});
-  }
-  writer.step(root, 1, 0, 1, allInRankOrder(root, p, input(0)), {output(0)});
+void reduce(PlanWriter& writer, int r, int p, int root) {
+  if (r != root) return writer.step(0, 0, 1, {input(0)}, {peer(root)});
+  writer.step(1, 0, 1, allInRankOrder(root, p, input(0)), {output(0)}, Sum::complete);
 }
 
-void allGather(PlanWriter& writer, int p) {
-  for (int r = 0; r < p; ++r) {
-    std::vector<Operand> everybody = othersThan(r, p);
-    everybody.insert(everybody.begin(), output(r));
-    writer.step(r, 0, 0, 1, {input(0)}, everybody);
-    for (const Operand& other : othersThan(r, p)) writer.step(r, 1, 0, 1, {other}, {output(other.index)});
-  }
+void allGather(PlanWriter& writer, int r, int p) {
+  const std::vector<Operand> others = othersThan(r, p);
+  std::vector<Operand> everybody = others;
+  everybody.insert(everybody.begin(), output(r));
+  writer.step(0, 0, 1, {input(0)}, everybody);
+  for (const Operand& other : others) writer.step(1, 0, 1, {other}, {output(other.index)});
 }
 
-void reduceScatter(PlanWriter& writer, int p) {
-  for (int r = 0; r < p; ++r) {
-    for (const Operand& other : othersThan(r, p)) writer.step(r, 0, 0, 1, {input(other.index)}, {other});
-    writer.step(r, 1, 0, 1, allInRankOrder(r, p, input(r)), {output(0)});
-  }
+void reduceScatter(PlanWriter& writer, int r, int p) {
+  for (const Operand& other : othersThan(r, p)) writer.step(0, 0, 1, {input(other.index)}, {other});
+  writer.step(1, 0, 1, allInRankOrder(r, p, input(r)), {output(0)}, Sum::complete);
 }
 
-void allToAll(PlanWriter& writer, int p) {
-  for (int r = 0; r < p; ++r) {
-    writer.step(r, 0, 0, 1, {input(r)}, {output(r)});
-    for (const Operand& other : othersThan(r, p)) {
-      writer.step(r, 0, 0, 1, {input(other.index)}, {other});
-      writer.step(r, 1, 0, 1, {other}, {output(other.index)});
-    }
-  }
+void allToAll(PlanWriter& writer, int r, int p) {
+  const std::vector<Operand> others = othersThan(r, p);
+  writer.step(0, 0, 1, {input(r)}, {output(r)});
+  for (const Operand& other : others) writer.step(0, 0, 1, {input(other.index)}, {other});
+  for (const Operand& other : others) writer.step(1, 0, 1, {other}, {output(other.index)});
 }
 
-void gather(PlanWriter& writer, int p, int root) {
-  writer.step(root, 0, 0, 1, {input(0)}, {output(root)});
-  for (const Operand& other : othersThan(root, p)) {
-    writer.step(other.index, 0, 0, 1, {input(0)}, {peer(root)});
-    writer.step(root, 1, 0, 1, {other}, {output(other.index)});
-  }
+void gather(PlanWriter& writer, int r, int p, int root) {
+  if (r != root) return writer.step(0, 0, 1, {input(0)}, {peer(root)});
+  writer.step(0, 0, 1, {input(0)}, {output(root)});
+  for (const Operand& other : othersThan(root, p)) writer.step(1, 0, 1, {other}, {output(other.index)});
 }
 
-void scatter(PlanWriter& writer, int p, int root) {
-  writer.step(root, 0, 0, 1, {input(root)}, {output(0)});
-  for (const Operand& other : othersThan(root, p)) {
-    writer.step(root, 0, 0, 1, {input(other.index)}, {other});
-    writer.step(other.index, 1, 0, 1, {peer(root)}, {output(0)});
-  }
+void scatter(PlanWriter& writer, int r, int p, int root) {
+  if (r != root) return writer.step(1, 0, 1, {peer(root)}, {output(0)});
+  writer.step(0, 0, 1, {input(root)}, {output(0)});
+  for (const Operand& other : othersThan(root, p)) writer.step(0, 0, 1, {input(other.index)}, {other});
 }
 
 bool serves(const PlanRequest& request) { return request.collective != Collective::barrier && request.ranks >= 1; }
 
-Plan make(const PlanRequest& request) {
-  const int p = request.ranks;
-  if (p == 1) return writeCopy(request, name);
-  PlanWriter writer(request, name);
+void write(const PlanRequest& request, PlanWriter& writer) {
+  const int r = writer.rank(), p = request.ranks, root = request.root;
   switch (request.collective) {
     case Collective::allReduce:
-      allReduce(writer, p);
-      break;
+      return allReduce(writer, r, p);
     case Collective::broadcast:
-      broadcast(writer, p, request.root);
-      break;
+      return broadcast(writer, r, p, root);
     case Collective::reduce:
-      reduce(writer, p, request.root);
-      break;
+      return reduce(writer, r, p, root);
     case Collective::allGather:
-      allGather(writer, p);
-      break;
+      return allGather(writer, r, p);
     case Collective::reduceScatter:
-      reduceScatter(writer, p);
-      break;
+      return reduceScatter(writer, r, p);
     case Collective::allToAll:
-      allToAll(writer, p);
-      break;
+      return allToAll(writer, r, p);
     case Collective::gather:
-      gather(writer, p, request.root);
-      break;
+      return gather(writer, r, p, root);
     default:
-      scatter(writer, p, request.root);
-      break;
+      return scatter(writer, r, p, root);
   }
-  return writer.finish();
 }
 
 Exchanges exchanges(const PlanRequest& request) {
@@ -147,11 +118,11 @@ bool suitsSharedMemory(const PlanRequest& request) {
 }  // namespace
 
 constinit const Algorithm oneshotAlgorithm = {
-    name,
+    "oneshot",
     "Everybody sends straight to everybody who needs it; one step, most bytes: for small data.",
     "Direct exchange; as in NCCL and MSCCL++ for small messages",
     serves,
-    make,
+    write,
     exchanges,
     false,
     suitsSharedMemory};

@@ -17,24 +17,19 @@
 namespace tacc {
 namespace {
 
-constexpr std::string_view name = "parameter_server";
 constexpr int server = 0;
 
 bool serves(const PlanRequest& request) { return request.ranks >= 1 && request.collective == Collective::allReduce; }
 
-Plan make(const PlanRequest& request) {
-  const int p = request.ranks;
-  if (p == 1) return writeCopy(request, name);
-  PlanWriter writer(request, name);
-  std::vector<Operand> everybody = othersThan(server, p);
-  everybody.insert(everybody.begin(), output(0));
-  writer.step(server, 1, 0, 1, allInRankOrder(server, p, input(0)), everybody);
-  for (int r = 0; r < p; ++r) {
-    if (r == server) continue;
-    writer.step(r, 0, 0, 1, {input(0)}, {peer(server)});
-    writer.step(r, 2, 0, 1, {peer(server)}, {output(0)});
+void write(const PlanRequest& request, PlanWriter& writer) {
+  const int p = request.ranks, r = writer.rank();
+  if (r == server) {
+    std::vector<Operand> everybody = othersThan(server, p);
+    everybody.insert(everybody.begin(), output(0));
+    return writer.step(1, 0, 1, allInRankOrder(server, p, input(0)), everybody, Sum::complete);
   }
-  return writer.finish();
+  writer.step(0, 0, 1, {input(0)}, {peer(server)});
+  writer.step(2, 0, 1, {peer(server)}, {output(0)});
 }
 
 Exchanges exchanges(const PlanRequest&) {
@@ -44,11 +39,11 @@ Exchanges exchanges(const PlanRequest&) {
 }  // namespace
 
 constinit const Algorithm parameterServerAlgorithm = {
-    name,
+    "parameter_server",
     "Rank 0 adds everybody's vector and sends the sum back: the baseline, all bytes at one rank's link.",
     "Iandola et al.: FireCaffe: near-linear acceleration of deep neural network training, CVPR 2016",
     serves,
-    make,
+    write,
     exchanges};
 
 }  // namespace tacc

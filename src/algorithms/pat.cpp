@@ -25,8 +25,6 @@
 namespace tacc {
 namespace {
 
-constexpr std::string_view name = "pat";
-
 /// Slots [first, first + count) are sent; they become slots [to, to + count).
 struct Range {
   int first;
@@ -67,64 +65,56 @@ struct Levels {
 
 class Pat {
  public:
-  explicit Pat(const PlanRequest& request) : p_(request.ranks), shape_(p_), writer_(request, name) {
-    writer_.needScratch(p_);
-  }
+  Pat(int p, PlanWriter& writer) : p_(p), r_(writer.rank()), shape_(p), writer_(writer) { writer_.needScratch(p_); }
 
   /// Level k sends in round 2k and receives in round 2k + 1; what came is copied to its place in the round after.
-  Plan allGather() {
-    for (int r = 0; r < p_; ++r) {
-      std::vector<Operand> destinations = {output(r), peer(wrap(r + levels_[0].distance, p_))};
-      if (p_ > 2) destinations.push_back(scratch(0));
-      writer_.step(r, 0, 0, 1, {input(0)}, destinations);
-      int round = 0;
-      for (std::size_t k = 0; k < levels_.size(); ++k, round += 2) {
-        const Level& level = levels_[k];
-        const Operand to = peer(wrap(r + level.distance, p_)), from = peer(wrap(r - level.distance, p_));
-        for (const Range& range : level.ranges) {
-          if (k > 0) writer_.step(r, round, 0, range.count, {scratch(range.first)}, {to});
-          writer_.step(r, round + 1, 0, range.count, {from}, {scratch(range.to)});
-        }
-        if (k > 0) copyToOutput(r, round, levels_[k - 1]);
+  void allGather() {
+    std::vector<Operand> destinations = {output(r_), peer(wrap(r_ + levels_[0].distance, p_))};
+    if (p_ > 2) destinations.push_back(scratch(0));
+    writer_.step(0, 0, 1, {input(0)}, destinations);
+    int round = 0;
+    for (std::size_t k = 0; k < levels_.size(); ++k, round += 2) {
+      const Level& level = levels_[k];
+      const Operand to = peer(wrap(r_ + level.distance, p_)), from = peer(wrap(r_ - level.distance, p_));
+      if (k > 0) {
+        for (const Range& range : level.ranges) writer_.step(round, 0, range.count, {scratch(range.first)}, {to});
+        copyToOutput(round, levels_[k - 1]);
       }
-      copyToOutput(r, round, levels_.back());
+      for (const Range& range : level.ranges) writer_.step(round + 1, 0, range.count, {from}, {scratch(range.to)});
     }
-    return writer_.finish();
+    copyToOutput(round, levels_.back());
   }
 
   /// Backwards, after a copy of all blocks to their slots: what allGather would have received is sent, and what comes
   /// is added to what it would have sent.
-  Plan reduceScatter() {
-    for (int r = 0; r < p_; ++r) {
-      for (int slot = 0; slot < p_; ++slot) writer_.step(r, 0, 0, 1, {input(ownerOf(r, slot))}, {scratch(slot)});
-      int round = 1;
-      for (std::size_t k = levels_.size(); k-- > 0; round += 2) {
-        const Level& level = levels_[k];
-        const int to = wrap(r - level.distance, p_);
-        const int from = wrap(r + level.distance, p_);
-        for (const Range& range : level.ranges) {
-          writer_.step(r, round, 0, range.count, {scratch(range.to)}, {peer(to)});
-          writer_.step(r, round + 1, 0, range.count, lowerFirst(r, scratch(range.first), from, peer(from)),
-                       {k == 0 ? output(0) : scratch(range.first)});
-        }
-      }
+  void reduceScatter() {
+    for (int slot = 0; slot < p_; ++slot) writer_.step(0, 0, 1, {input(ownerOf(slot))}, {scratch(slot)});
+    int round = 1;
+    for (std::size_t k = levels_.size(); k-- > 0; round += 2) {
+      const Level& level = levels_[k];
+      const int to = wrap(r_ - level.distance, p_);
+      const int from = wrap(r_ + level.distance, p_);
+      for (const Range& range : level.ranges) writer_.step(round, 0, range.count, {scratch(range.to)}, {peer(to)});
+      for (const Range& range : level.ranges)
+        writer_.step(round + 1, 0, range.count, lowerFirst(r_, scratch(range.first), from, peer(from)),
+                     {k == 0 ? output(0) : scratch(range.first)}, k == 0 ? Sum::complete : Sum::partial);
     }
-    return writer_.finish();
   }
 
  private:
-  void copyToOutput(int r, int round, const Level& level) {
+  void copyToOutput(int round, const Level& level) {
     for (const Range& range : level.ranges) {
       for (int i = 0; i < range.count; ++i)
-        writer_.step(r, round, 0, 1, {scratch(range.to + i)}, {output(ownerOf(r, range.to + i))});
+        writer_.step(round, 0, 1, {scratch(range.to + i)}, {output(ownerOf(range.to + i))});
     }
   }
 
-  int ownerOf(int r, int slot) const { return wrap(r - shape_.offsets[slot], p_); }
+  int ownerOf(int slot) const { return wrap(r_ - shape_.offsets[slot], p_); }
 
   int p_;
+  int r_;
   Levels shape_;
-  PlanWriter writer_;
+  PlanWriter& writer_;
   const std::vector<Level>& levels_ = shape_.levels;
 };
 
@@ -132,10 +122,10 @@ bool serves(const PlanRequest& request) {
   return request.ranks >= 1 && isOneOf(request.collective, {Collective::allGather, Collective::reduceScatter});
 }
 
-Plan make(const PlanRequest& request) {
-  if (request.ranks == 1) return writeCopy(request, name);
-  Pat pat(request);
-  return request.collective == Collective::allGather ? pat.allGather() : pat.reduceScatter();
+void write(const PlanRequest& request, PlanWriter& writer) {
+  Pat pat(request.ranks, writer);
+  if (request.collective == Collective::allGather) return pat.allGather();
+  pat.reduceScatter();
 }
 
 Exchanges exchanges(const PlanRequest& request) {
@@ -167,11 +157,11 @@ Exchanges exchanges(const PlanRequest& request) {
 }  // namespace
 
 constinit const Algorithm patAlgorithm = {
-    name,
+    "pat",
     "A binomial tree for every block, all at once, far partners while messages are small: lg p steps for any p.",
     "Jeaugey: PAT: a new algorithm for all-gather and reduce-scatter operations at scale, arXiv 2506.20252",
     serves,
-    make,
+    write,
     exchanges};
 
 }  // namespace tacc

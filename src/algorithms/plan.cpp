@@ -56,14 +56,13 @@ bool dimensionsFit(const PlanRequest& request) noexcept {
   return places == request.ranks;
 }
 
-int inputBlocksOf(const Plan& plan, int rank) noexcept {
-  const PlanRequest& request = plan.request;
+int inputBlocksOf(const PlanRequest& request, int blocks, int rank) noexcept {
   switch (request.collective) {
     case Collective::allReduce:
     case Collective::reduce:
-      return plan.blocks;
+      return blocks;
     case Collective::broadcast:
-      return rank == request.root ? plan.blocks : 0;
+      return rank == request.root ? blocks : 0;
     case Collective::allGather:
     case Collective::gather:
       return 1;
@@ -77,14 +76,13 @@ int inputBlocksOf(const Plan& plan, int rank) noexcept {
   }
 }
 
-int outputBlocksOf(const Plan& plan, int rank) noexcept {
-  const PlanRequest& request = plan.request;
+int outputBlocksOf(const PlanRequest& request, int blocks, int rank) noexcept {
   switch (request.collective) {
     case Collective::allReduce:
     case Collective::broadcast:
-      return plan.blocks;
+      return blocks;
     case Collective::reduce:
-      return rank == request.root ? plan.blocks : 0;
+      return rank == request.root ? blocks : 0;
     case Collective::allGather:
     case Collective::allToAll:
       return request.ranks;
@@ -98,8 +96,7 @@ int outputBlocksOf(const Plan& plan, int rank) noexcept {
   }
 }
 
-int inPlaceOutputOf(const Plan& plan, int rank, int inputBlock) noexcept {
-  const PlanRequest& request = plan.request;
+int inPlaceOutputOf(const PlanRequest& request, int rank, int inputBlock) noexcept {
   switch (request.collective) {
     case Collective::allReduce:
     case Collective::allToAll:

@@ -103,6 +103,8 @@ struct Step {
   std::int32_t blockCount;  // >= 1
   std::vector<Operand> sources;
   std::vector<Operand> destinations;
+  /// A reduction whose result, in every block, holds the contributions of all ranks: an average is divided here.
+  bool completes = false;
   friend bool operator==(const Step&, const Step&) = default;
 };
 
@@ -123,10 +125,18 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-/// Blocks of the user's buffers on `rank`; 0 where the collective does not use that buffer there.
-int inputBlocksOf(const Plan& plan, int rank) noexcept;
-int outputBlocksOf(const Plan& plan, int rank) noexcept;
+/// Blocks of the user's buffers on `rank` in a plan of so many `blocks`; 0 where the collective does not use that
+/// buffer there.
+int inputBlocksOf(const PlanRequest& request, int blocks, int rank) noexcept;
+int outputBlocksOf(const PlanRequest& request, int blocks, int rank) noexcept;
+inline int inputBlocksOf(const Plan& plan, int rank) noexcept { return inputBlocksOf(plan.request, plan.blocks, rank); }
+inline int outputBlocksOf(const Plan& plan, int rank) noexcept {
+  return outputBlocksOf(plan.request, plan.blocks, rank);
+}
 /// In place: the output block that is the same memory as `inputBlock` on `rank`; -1: none.
-int inPlaceOutputOf(const Plan& plan, int rank, int inputBlock) noexcept;
+int inPlaceOutputOf(const PlanRequest& request, int rank, int inputBlock) noexcept;
+inline int inPlaceOutputOf(const Plan& plan, int rank, int inputBlock) noexcept {
+  return inPlaceOutputOf(plan.request, rank, inputBlock);
+}
 
 }  // namespace tacc

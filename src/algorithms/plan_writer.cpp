@@ -5,37 +5,28 @@
 
 namespace tacc {
 
-PlanWriter::PlanWriter(const PlanRequest& request, std::string_view algorithm, int blocks) {
-  plan_.request = request;
-  plan_.algorithm = algorithm;
-  plan_.blocks = blocks;
-  plan_.ranks.resize(static_cast<std::size_t>(request.ranks));
-}
+PlanWriter::PlanWriter(const PlanRequest& request, std::string_view algorithm, int rank)
+    : plan_{request, std::string(algorithm), rank, 1, 0, {}},
+      isSplit_(partitionOf(request.collective) == Partition::split) {}
 
-void PlanWriter::step(int rank, int round, int block, int blockCount, std::vector<Operand> sources,
-                      std::vector<Operand> destinations) {
-  const bool split = partitionOf(plan_.request.collective) == Partition::split;
-  plan_.ranks[static_cast<std::size_t>(rank)].steps.push_back(
-      {round, split ? block : 0, blockCount, std::move(sources), std::move(destinations)});
-  plan_.rounds = std::max(plan_.rounds, round + 1);
+void PlanWriter::step(int round, int block, int blockCount, std::vector<Operand> sources,
+                      std::vector<Operand> destinations, Sum sum) {
+  const bool completes = sum == Sum::complete && sources.size() > 1;
+  plan_.steps.append({round, isSplit_ ? block : 0, blockCount, std::move(sources), std::move(destinations), completes});
 }
 
 void PlanWriter::needScratch(int blocks) { plan_.scratchBlocks = std::max(plan_.scratchBlocks, blocks); }
 
-Plan PlanWriter::finish() {
-  const auto earlier = [](const Step& a, const Step& b) { return a.round < b.round; };
-  for (RankPlan& rank : plan_.ranks) {
-    if (!std::is_sorted(rank.steps.begin(), rank.steps.end(), earlier)) {
-      std::stable_sort(rank.steps.begin(), rank.steps.end(), earlier);
-    }
+LocalPlan PlanWriter::finish() {
+  if (!plan_.steps.isInOrder()) {
+    std::vector<Step> steps;
+    steps.reserve(plan_.steps.size());
+    plan_.steps.forEach([&](const Step& step) { steps.push_back(step); });
+    std::ranges::stable_sort(steps, {}, &Step::round);
+    plan_.steps = {};
+    for (const Step& step : steps) plan_.steps.append(step);
   }
   return std::move(plan_);
-}
-
-Plan writeCopy(const PlanRequest& request, std::string_view algorithm) {
-  PlanWriter writer(request, algorithm);
-  writer.step(0, 0, 0, 1, {input(0)}, {output(0)});
-  return writer.finish();
 }
 
 std::vector<Operand> othersThan(int rank, int p) {

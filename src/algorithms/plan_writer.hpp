@@ -1,36 +1,44 @@
-// What the algorithms share in writing plans.
+// What the algorithms share in writing the steps of a rank.
 #pragma once
 
 #include <initializer_list>
 #include <string_view>
 #include <vector>
 
-#include "algorithms/plan.hpp"
+#include "algorithms/local_plan.hpp"
 
 namespace tacc {
 
-/// Collects the steps of all ranks, in any order of rounds.
-class PlanWriter {
- public:
-  /// `blocks`: of the vector in a split partition; leave it 1 in a stack.
-  PlanWriter(const PlanRequest& request, std::string_view algorithm, int blocks = 1);
-
-  /// Adds a step over `blockCount` blocks. `block` is the first one in a split partition and is ignored in a stack.
-  void step(int rank, int round, int block, int blockCount, std::vector<Operand> sources,
-            std::vector<Operand> destinations);
-
-  /// Every rank needs at least so many scratch blocks.
-  void needScratch(int blocks);
-
-  /// The plan, its steps in order of rounds; steps of a round keep the order in which they were added. Ends the writer.
-  Plan finish();
-
- private:
-  Plan plan_;
+/// What the result of a step that adds up holds.
+enum class Sum : bool {
+  partial,
+  complete,  // the contributions of all ranks, in every block
 };
 
-/// The plan of a single rank, for every collective: copy the input to the output.
-Plan writeCopy(const PlanRequest& request, std::string_view algorithm);
+/// Takes the steps of one rank, in any order of rounds; in order they take the least memory.
+class PlanWriter {
+ public:
+  PlanWriter(const PlanRequest& request, std::string_view algorithm, int rank);
+
+  int rank() const noexcept { return plan_.rank; }
+
+  /// A split partition is of so many blocks; 1 unless it is said. The same on all ranks.
+  void cutInto(int blocks) noexcept { plan_.blocks = blocks; }
+
+  /// Adds a step over `blockCount` blocks. `block` is the first one in a split partition and is ignored in a stack.
+  void step(int round, int block, int blockCount, std::vector<Operand> sources, std::vector<Operand> destinations,
+            Sum sum = Sum::partial);
+
+  /// The rank needs at least so many scratch blocks.
+  void needScratch(int blocks);
+
+  /// What was written, in order of rounds; steps of a round keep the order in which they were added. Ends the writer.
+  LocalPlan finish();
+
+ private:
+  LocalPlan plan_;
+  bool isSplit_;
+};
 
 /// `value` modulo p, in [0, p), also for negative values.
 constexpr int wrap(int value, int p) noexcept { return ((value % p) + p) % p; }

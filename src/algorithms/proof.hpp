@@ -66,8 +66,10 @@ class Cells {
   int count_ = 0;
 };
 
-/// Conflicts within rounds, contents of all outputs. Fills in reductionOrder.
-void proveDataflow(const Plan& plan, const Exchange& exchange, const Cells& cells, Certificate& certificate);
+/// Conflicts within rounds, contents of all outputs. Fills in reductionOrder. Of every step, numbered over all ranks:
+/// whether it combines the last contributions to its blocks.
+std::vector<bool> proveDataflow(const Plan& plan, const Exchange& exchange, const Cells& cells,
+                                Certificate& certificate);
 
 /// Fills in the counts and the longest chain.
 void measureTraffic(const Plan& plan, const Exchange& exchange, Certificate& certificate);

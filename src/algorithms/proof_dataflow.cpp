@@ -1,4 +1,6 @@
 // Runs a plan on sets of contributions in the place of numbers.
+#include <utility>
+
 #include "algorithms/proof.hpp"
 #include "algorithms/proof_values.hpp"
 #include "base/error.hpp"
@@ -34,6 +36,7 @@ class Dataflow {
         values_(plan.request.ranks),
         memory_(static_cast<std::size_t>(cells.count()), undefined),
         inTransit_(static_cast<std::size_t>(exchange.values), undefined),
+        completes_(exchange.steps.size(), false),
         writers_(static_cast<std::size_t>(cells.count()), Writer{-1, 0}) {
     for (int rank = 0; rank < plan.request.ranks; ++rank) {
       for (int block = 0; block < inputBlocksOf(plan, rank); ++block) {
@@ -55,6 +58,9 @@ class Dataflow {
       for (std::size_t i = begin; i < end; ++i) runStep(order[i]);
     }
   }
+
+  /// Of every step: whether it combines the last contributions.
+  std::vector<bool> takeCompletions() { return std::move(completes_); }
 
   /// The digest of all orders; throws where an output is not what the collective promises.
   std::uint64_t checkOutputs() {
@@ -137,6 +143,7 @@ class Dataflow {
 
   void runStep(int id) {
     const Step& step = *exchange_.steps[id].step;
+    int complete = 0;
     for (int i = 0; i < step.blockCount; ++i) {
       int nextReceived = exchange_.firstReceived[id];
       Value value = load(id, step.sources[0], i, nextReceived);
@@ -146,9 +153,14 @@ class Dataflow {
           addSource(id, value, load(id, step.sources[s], i, nextReceived), i);
         }
         values_.round(value);
+        complete += values_.contributors(value) == plan_.request.ranks ? 1 : 0;
       }
       store(id, i, value);
     }
+    if (complete != 0 && complete != step.blockCount)
+      reject(id,
+             "combines the contributions of all ranks in some of its blocks only: these must be a step of their own");
+    completes_[static_cast<std::size_t>(id)] = complete != 0;
   }
 
   void addSource(int id, Value sum, Value value, int i) {
@@ -215,15 +227,18 @@ class Dataflow {
   Values values_;
   std::vector<Value> memory_;
   std::vector<Value> inTransit_;
+  std::vector<bool> completes_;
   std::vector<Writer> writers_;
 };
 
 }  // namespace
 
-void proveDataflow(const Plan& plan, const Exchange& exchange, const Cells& cells, Certificate& certificate) {
+std::vector<bool> proveDataflow(const Plan& plan, const Exchange& exchange, const Cells& cells,
+                                Certificate& certificate) {
   Dataflow dataflow(plan, exchange, cells);
   dataflow.run();
   certificate.reductionOrder = dataflow.checkOutputs();
+  return dataflow.takeCompletions();
 }
 
 }  // namespace tacc::proof

@@ -11,7 +11,7 @@ bool combinesInRankOrder(const Algorithm& algorithm, const PlanRequest& request)
   if (!isReduction(request.collective)) return true;
   // The one whose plan is nothing but that pass.
   const Algorithm& reference = *findAlgorithm("oneshot");
-  return verify(algorithm.make(request)).reductionOrder == verify(reference.make(request)).reductionOrder;
+  return verify(makePlan(algorithm, request)).reductionOrder == verify(makePlan(reference, request)).reductionOrder;
 }
 
 void failOnOrder(const Algorithm& algorithm, const PlanRequest& request) {

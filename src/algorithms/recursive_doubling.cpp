@@ -20,54 +20,51 @@
 namespace tacc {
 namespace {
 
-constexpr std::string_view name = "recursive_doubling";
-
 void allReduce(PlanWriter& writer, int p) {
+  const int r = writer.rank();
   const Fold fold(p);
   const int start = fold.needed() ? 1 : 0;
   int levels = 0;
   while ((1 << levels) < fold.size()) ++levels;
-  for (int r = 0; r < p; ++r) {
-    if (fold.sitsOut(r)) {
-      writer.step(r, 0, 0, 1, {input(0)}, {peer(r + 1)});
-      writer.step(r, start + levels + 1, 0, 1, {peer(r + 1)}, {output(0)});
-      continue;
+  if (fold.sitsOut(r)) {
+    writer.step(0, 0, 1, {input(0)}, {peer(r + 1)});
+    return writer.step(start + levels + 1, 0, 1, {peer(r + 1)}, {output(0)});
+  }
+  const int v = fold.virtualOf(r);
+  const auto partner = [&](int level) { return fold.rankOf(v ^ (1 << level)); };
+  Operand partial = input(0);
+  if (fold.actsForTwo(r)) {
+    writer.step(start, 0, 1, {peer(r - 1), input(0)}, {output(0), peer(partner(0))});
+    partial = output(0);
+  } else {
+    writer.step(start, 0, 1, {input(0)}, {peer(partner(0))});
+  }
+  for (int k = 0; k < levels; ++k) {
+    const bool isLast = k + 1 == levels;
+    std::vector<Operand> destinations = {output(0)};
+    if (!isLast) {
+      destinations.push_back(peer(partner(k + 1)));
+    } else if (fold.actsForTwo(r)) {
+      destinations.push_back(peer(r - 1));
     }
-    const int v = fold.virtualOf(r);
-    const auto partner = [&](int level) { return fold.rankOf(v ^ (1 << level)); };
-    Operand partial = input(0);
-    if (fold.actsForTwo(r)) {
-      writer.step(r, start, 0, 1, {peer(r - 1), input(0)}, {output(0), peer(partner(0))});
-      partial = output(0);
-    } else {
-      writer.step(r, start, 0, 1, {input(0)}, {peer(partner(0))});
-    }
-    for (int k = 0; k < levels; ++k) {
-      std::vector<Operand> destinations = {output(0)};
-      if (k + 1 < levels) {
-        destinations.push_back(peer(partner(k + 1)));
-      } else if (fold.actsForTwo(r)) {
-        destinations.push_back(peer(r - 1));
-      }
-      writer.step(r, start + 1 + k, 0, 1, lowerFirst(r, partial, partner(k), peer(partner(k))), destinations);
-      partial = output(0);
-    }
+    writer.step(start + 1 + k, 0, 1, lowerFirst(r, partial, partner(k), peer(partner(k))), destinations,
+                isLast ? Sum::complete : Sum::partial);
+    partial = output(0);
   }
 }
 
 /// Stored blocks are sent in the round after the one in which the last of them came.
 void allGather(PlanWriter& writer, int p) {
-  for (int r = 0; r < p; ++r) {
-    writer.step(r, 0, 0, 1, {input(0)}, {output(r), peer(r ^ 1)});
-    int round = 1;
-    for (int distance = 1; distance < p; distance *= 2, round += 2) {
-      const int partner = r ^ distance;
-      const int theirs = partner & ~(distance - 1);
-      writer.step(r, round, 0, distance, {peer(partner)}, {output(theirs)});
-      if (2 * distance < p) {
-        const int held = r & ~(2 * distance - 1);
-        writer.step(r, round + 1, 0, 2 * distance, {output(held)}, {peer(r ^ (2 * distance))});
-      }
+  const int r = writer.rank();
+  writer.step(0, 0, 1, {input(0)}, {output(r), peer(r ^ 1)});
+  int round = 1;
+  for (int distance = 1; distance < p; distance *= 2, round += 2) {
+    const int partner = r ^ distance;
+    const int theirs = partner & ~(distance - 1);
+    writer.step(round, 0, distance, {peer(partner)}, {output(theirs)});
+    if (2 * distance < p) {
+      const int held = r & ~(2 * distance - 1);
+      writer.step(round + 1, 0, 2 * distance, {output(held)}, {peer(r ^ (2 * distance))});
     }
   }
 }
@@ -78,15 +75,9 @@ bool serves(const PlanRequest& request) {
          (request.collective == Collective::allGather && isPowerOfTwo(request.ranks));
 }
 
-Plan make(const PlanRequest& request) {
-  if (request.ranks == 1) return writeCopy(request, name);
-  PlanWriter writer(request, name);
-  if (request.collective == Collective::allReduce) {
-    allReduce(writer, request.ranks);
-  } else {
-    allGather(writer, request.ranks);
-  }
-  return writer.finish();
+void write(const PlanRequest& request, PlanWriter& writer) {
+  if (request.collective == Collective::allReduce) return allReduce(writer, request.ranks);
+  allGather(writer, request.ranks);
 }
 
 Exchanges exchanges(const PlanRequest& request) {
@@ -115,11 +106,11 @@ Exchanges exchanges(const PlanRequest& request) {
 }  // namespace
 
 constinit const Algorithm recursiveDoublingAlgorithm = {
-    name,
+    "recursive_doubling",
     "Exchange all with the rank at distance 1, 2, 4, ...: lg p steps: for small data across a network.",
     "Thakur, Rabenseifner, Gropp: Optimization of collective communication operations in MPICH, IJHPCA 2005",
     serves,
-    make,
+    write,
     exchanges};
 
 }  // namespace tacc

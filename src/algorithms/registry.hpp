@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "algorithms/exchanges.hpp"
-#include "algorithms/plan.hpp"
+#include "algorithms/plan_writer.hpp"
 
 namespace tacc {
 
@@ -15,8 +15,8 @@ struct Algorithm {
   std::string_view source;   // paper or book
   /// Whether it can serve the request (collective, p, root).
   bool (*serves)(const PlanRequest&);
-  /// Writes the plan. Called only for requests that it serves.
-  Plan (*make)(const PlanRequest&);
+  /// Writes the steps of the writer's rank. Called only for requests of two ranks and more that it serves.
+  void (*write)(const PlanRequest&, PlanWriter&);
   /// What that plan exchanges, in less time and memory. Called only for requests of two ranks and more that it serves.
   Exchanges (*exchanges)(const PlanRequest&);
   /// The plan depends on the request's groups or dimensions.
@@ -31,5 +31,12 @@ std::span<const Algorithm> algorithms();
 
 /// The algorithm of that name, or nullptr.
 const Algorithm* findAlgorithm(std::string_view name);
+
+/// What one rank runs of the algorithm's plan for a request that it serves; of a single rank: a copy. Cost: that of the
+/// rank's steps, and at most as much as passing over all ranks once.
+LocalPlan makeLocalPlan(const Algorithm& algorithm, const PlanRequest& request, int rank);
+
+/// The whole plan: what every rank runs.
+Plan makePlan(const Algorithm& algorithm, const PlanRequest& request);
 
 }  // namespace tacc

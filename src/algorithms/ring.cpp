@@ -22,34 +22,32 @@
 namespace tacc {
 namespace {
 
-constexpr std::string_view name = "ring";
-
+/// Rank r's part.
 struct Ring {
   PlanWriter& writer;
   int p;
-
-  int next(int r) const { return wrap(r + 1, p); }
-  int previous(int r) const { return wrap(r - 1, p); }
+  int r = writer.rank();
+  int next = wrap(r + 1, p);
+  int previous = wrap(r - 1, p);
 
   /// Rounds 0 to p-1: the last step puts the complete block r into `destinations`.
-  void reduceScatter(int r, const std::vector<Operand>& destinations) const {
-    const int first = previous(r);
-    writer.step(r, 0, first, 1, {input(first)}, {peer(next(r))});
+  void reduceScatter(const std::vector<Operand>& destinations) const {
+    writer.step(0, previous, 1, {input(previous)}, {peer(next)});
     for (int k = 1; k < p; ++k) {
       const int b = wrap(r - 1 - k, p);
-      const std::vector<Operand> forward = {peer(next(r))};
-      writer.step(r, k, b, 1, lowerFirst(previous(r), peer(previous(r)), r, input(b)),
-                  k == p - 1 ? destinations : forward);
+      const bool isLast = k == p - 1;
+      writer.step(k, b, 1, lowerFirst(previous, peer(previous), r, input(b)),
+                  isLast ? destinations : std::vector<Operand>{peer(next)}, isLast ? Sum::complete : Sum::partial);
     }
   }
 
   /// The p-1 rounds after round `start`, in which rank r sent its own complete block.
-  void allGather(int r, int start) const {
+  void allGather(int start) const {
     for (int j = 1; j < p; ++j) {
       const int b = wrap(r - j, p);
       std::vector<Operand> destinations = {output(b)};
-      if (j < p - 1) destinations.push_back(peer(next(r)));
-      writer.step(r, start + j, b, 1, {peer(previous(r))}, destinations);
+      if (j < p - 1) destinations.push_back(peer(next));
+      writer.step(start + j, b, 1, {peer(previous)}, destinations);
     }
   }
 };
@@ -59,23 +57,19 @@ bool serves(const PlanRequest& request) {
          isOneOf(request.collective, {Collective::allReduce, Collective::allGather, Collective::reduceScatter});
 }
 
-Plan make(const PlanRequest& request) {
+void write(const PlanRequest& request, PlanWriter& writer) {
   const int p = request.ranks;
-  if (p == 1) return writeCopy(request, name);
-  PlanWriter writer(request, name, request.collective == Collective::allReduce ? p : 1);
   const Ring ring{writer, p};
-  for (int r = 0; r < p; ++r) {
-    if (request.collective == Collective::allReduce) {
-      ring.reduceScatter(r, {output(r), peer(ring.next(r))});
-      ring.allGather(r, p - 1);
-    } else if (request.collective == Collective::reduceScatter) {
-      ring.reduceScatter(r, {output(0)});
-    } else {
-      writer.step(r, 0, 0, 1, {input(0)}, {output(r), peer(ring.next(r))});
-      ring.allGather(r, 0);
-    }
+  if (request.collective == Collective::allReduce) {
+    writer.cutInto(p);
+    ring.reduceScatter({output(ring.r), peer(ring.next)});
+    ring.allGather(p - 1);
+  } else if (request.collective == Collective::reduceScatter) {
+    ring.reduceScatter({output(0)});
+  } else {
+    writer.step(0, 0, 1, {input(0)}, {output(ring.r), peer(ring.next)});
+    ring.allGather(0);
   }
-  return writer.finish();
 }
 
 Exchanges exchanges(const PlanRequest& request) {
@@ -95,11 +89,11 @@ Exchanges exchanges(const PlanRequest& request) {
 }  // namespace
 
 constinit const Algorithm ringAlgorithm = {
-    name,
+    "ring",
     "Blocks go round the ranks: fewest bytes, neighbours only, p-1 or 2(p-1) steps: for large data.",
     "Patarasuk, Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations, JPDC 2009",
     serves,
-    make,
+    write,
     exchanges};
 
 }  // namespace tacc

@@ -14,6 +14,8 @@
 //
 //   D. De Sensi, T. Bonato, D. Saam, T. Hoefler: Swing: short-cutting rings for higher bandwidth allreduce. NSDI 2024.
 #include <algorithm>
+#include <span>
+#include <utility>
 
 #include "algorithms/butterfly.hpp"
 #include "algorithms/catalogue.hpp"
@@ -22,33 +24,29 @@
 namespace tacc {
 namespace {
 
-constexpr std::string_view name = "swing";
+struct Torus {
+  std::span<const int> sides;
 
-/// The dimension of a level, and how often that dimension came before.
-struct Turn {
-  std::size_t dimension;
-  int number;
+  /// The dimension of a level, and how often that dimension came before. Turn by turn, each that is not used up yet.
+  std::pair<std::size_t, int> turnOf(int level) const {
+    for (int number = 0;; ++number) {
+      for (std::size_t d = sides.size(); d-- > 0;) {
+        if ((1 << number) < sides[d] && level-- == 0) return {d, number};
+      }
+    }
+  }
 };
 
-Turn turnOf(int level, const std::vector<int>& dimensions) {
-  std::vector<int> taken(dimensions.size(), 0);
-  for (std::size_t d = dimensions.size() - 1;; d = (d == 0 ? dimensions.size() : d) - 1) {
-    if ((1 << taken[d]) >= dimensions[d]) continue;
-    if (level-- == 0) return {d, taken[d]};
-    ++taken[d];
-  }
-}
-
 int swingPartner(int place, int level, int size, const std::vector<int>& dimensions) {
-  const std::vector<int> ring = {size};
   const bool isTorus = !dimensions.empty() && std::ranges::all_of(dimensions, isPowerOfTwo);
-  const std::vector<int>& torus = isTorus ? dimensions : ring;
-  const Turn turn = turnOf(level, torus);
+  const Torus torus{isTorus ? std::span<const int>(dimensions) : std::span<const int>(&size, 1)};
+  const auto [dimension, number] = torus.turnOf(level);
   int stride = 1;
-  for (std::size_t d = torus.size() - 1; d > turn.dimension; --d) stride *= torus[d];
-  const int coordinate = place / stride % torus[turn.dimension];
-  const int rho = alternatingDistance(turn.number);
-  const int other = wrap(coordinate % 2 == 0 ? coordinate + rho : coordinate - rho, torus[turn.dimension]);
+  for (std::size_t d = torus.sides.size() - 1; d > dimension; --d) stride *= torus.sides[d];
+  const int side = torus.sides[dimension];
+  const int coordinate = place / stride % side;
+  const int rho = alternatingDistance(number);
+  const int other = wrap(coordinate % 2 == 0 ? coordinate + rho : coordinate - rho, side);
   return place + (other - coordinate) * stride;
 }
 
@@ -60,17 +58,17 @@ bool serves(const PlanRequest& request) {
   return !halves || isPowerOfTwo(request.ranks);
 }
 
-Plan make(const PlanRequest& request) { return writeButterfly(request, name, swingPartner); }
+void write(const PlanRequest& request, PlanWriter& writer) { writeButterfly(request, swingPartner, writer); }
 Exchanges exchanges(const PlanRequest& request) { return exchangesOfButterfly(request, swingPartner); }
 
 }  // namespace
 
 constinit const Algorithm swingAlgorithm = {
-    name,
+    "swing",
     "A butterfly for rings and tori, in both directions in turn: 2 lg p steps over near links.",
     "De Sensi et al.: Swing: short-cutting rings for higher bandwidth allreduce, NSDI 2024",
     serves,
-    make,
+    write,
     exchanges,
     true};
 

@@ -196,7 +196,7 @@ class Reader {
   }
 
   void readStep() {
-    Step step{round_, 0, 1, {}, {}};
+    Step step{round_, 0, 1, {}, {}, false};
     if (plan_.ranks.empty() || round_ < 0)
       line().reject("expected \"rank\" or \"round\", found \"{}\"", line().shown());
     if (partitionOf(plan_.request.collective) == Partition::stack) {
@@ -262,7 +262,7 @@ std::string toText(const Plan& plan) {
 
 Plan fromText(std::string_view text) {
   Plan plan = Reader(text).read();
-  verify(plan);
+  verifyAndComplete(plan);
   return plan;
 }
 

@@ -1,8 +1,7 @@
 #include "algorithms/tree.hpp"
 
 #include <algorithm>
-
-#include "algorithms/plan_writer.hpp"
+#include <functional>
 
 namespace tacc {
 
@@ -20,6 +19,8 @@ Tree::Tree(const std::vector<int>& parents, int rank) : nodes_(parents.size()), 
 }
 
 int Tree::rankOf(int place) const noexcept { return wrap(rank_ + place - root_, size()); }
+
+int Tree::placeOf(int rank) const noexcept { return wrap(rank - rank_ + root_, size()); }
 
 void Tree::measure(int place, int depth) {
   TreeNode& node = nodes_[place];
@@ -42,200 +43,169 @@ struct Piece {
   int count;
 };
 
+/// The part of one place.
 class TreeWriter {
  public:
-  TreeWriter(PlanWriter& writer, const Tree& tree) : writer_(writer), tree_(tree) {}
+  TreeWriter(PlanWriter& writer, const Tree& tree)
+      : writer_(writer),
+        tree_(tree),
+        rank_(writer.rank()),
+        v_(tree.placeOf(rank_)),
+        node_(tree.node(v_)),
+        isRoot_(v_ == tree.root()) {}
 
   void broadcast() {
-    writer_.step(tree_.rankOf(tree_.root()), 0, 0, 1, {input(0)}, outputAndChildren(tree_.root()));
-    broadcastBelowRoot(0);
+    if (isRoot_) return writer_.step(0, 0, 1, {input(0)}, outputAndChildren());
+    receiveAndPassOn(0);
   }
 
   void reduce() { reduceUp({output(0)}); }
 
   void allReduce() {
-    reduceUp(outputAndChildren(tree_.root()));
-    broadcastBelowRoot(tree_.node(tree_.root()).height);
+    reduceUp(outputAndChildren());
+    if (!isRoot_) receiveAndPassOn(tree_.node(tree_.root()).height);
   }
 
   void gather() {
-    for (int v = 0; v < tree_.size(); ++v) {
-      const TreeNode& node = tree_.node(v);
-      const int rank = tree_.rankOf(v);
-      const bool isRoot = v == tree_.root();
-      if (!isRoot && node.children.empty()) {
-        writer_.step(rank, 0, 0, 1, {input(0)}, {parentOf(v)});
-        continue;
-      }
-      writer_.step(rank, 0, 0, 1, {input(0)}, {isRoot ? output(rank) : scratch(v - node.first)});
-      for (const int child : node.children) {
-        // A leaf sends in round 0, others in twice their height.
-        const int round = 2 * tree_.node(child).height + 1;
-        for (const Piece& piece : piecesOf(child)) {
-          const int place = tree_.node(child).first + piece.offset;
-          writer_.step(rank, round, 0, piece.count, {peer(tree_.rankOf(child))},
-                       {isRoot ? output(tree_.rankOf(place)) : scratch(place - node.first)});
-        }
-      }
-      if (isRoot) continue;
-      writer_.needScratch(sizeOf(v));
-      for (const Piece& piece : piecesOf(v)) {
-        writer_.step(rank, 2 * node.height, 0, piece.count, {scratch(piece.offset)}, {parentOf(v)});
+    if (isLeaf()) return writer_.step(0, 0, 1, {input(0)}, {parent()});
+    writer_.step(0, 0, 1, {input(0)}, {isRoot_ ? output(rank_) : scratch(v_ - node_.first)});
+    for (const int child : node_.children) {
+      // A leaf sends in round 0, others in twice their height.
+      const int round = 2 * tree_.node(child).height + 1;
+      for (const Piece& piece : piecesOf(child)) {
+        const int place = tree_.node(child).first + piece.offset;
+        writer_.step(round, 0, piece.count, {peer(tree_.rankOf(child))},
+                     {isRoot_ ? output(tree_.rankOf(place)) : scratch(place - node_.first)});
       }
     }
+    if (isRoot_) return;
+    writer_.needScratch(node_.size);
+    for (const Piece& piece : piecesOf(v_))
+      writer_.step(2 * node_.height, 0, piece.count, {scratch(piece.offset)}, {parent()});
   }
 
   void scatter() {
-    for (int v = 0; v < tree_.size(); ++v) {
-      const TreeNode& node = tree_.node(v);
-      const int rank = tree_.rankOf(v);
-      const bool isRoot = v == tree_.root();
-      const bool leaf = !isRoot && node.children.empty();
-      const int round = 2 * node.depth;  // in which it sends; it received in the round before
-      for (const Piece& piece : isRoot ? std::vector<Piece>{} : piecesOf(v)) {
-        writer_.step(rank, round - 1, 0, piece.count, {parentOf(v)}, {leaf ? output(0) : scratch(piece.offset)});
-      }
-      if (leaf) continue;
-      if (!isRoot) writer_.needScratch(sizeOf(v));
-      for (const int child : largestFirst(v)) {
-        for (const Piece& piece : piecesOf(child)) {
-          const int place = tree_.node(child).first + piece.offset;
-          writer_.step(rank, round, 0, piece.count, {isRoot ? input(tree_.rankOf(place)) : scratch(place - node.first)},
-                       {peer(tree_.rankOf(child))});
-        }
-      }
-      writer_.step(rank, round, 0, 1, {isRoot ? input(rank) : scratch(v - node.first)}, {output(0)});
+    const int round = 2 * node_.depth;  // in which it sends; it received in the round before
+    if (!isRoot_) {
+      for (const Piece& piece : piecesOf(v_))
+        writer_.step(round - 1, 0, piece.count, {parent()}, {isLeaf() ? output(0) : scratch(piece.offset)});
+      if (isLeaf()) return;
+      writer_.needScratch(node_.size);
     }
+    for (const int child : largestFirst()) {
+      for (const Piece& piece : piecesOf(child)) {
+        const int place = tree_.node(child).first + piece.offset;
+        writer_.step(round, 0, piece.count, {isRoot_ ? input(tree_.rankOf(place)) : scratch(place - node_.first)},
+                     {peer(tree_.rankOf(child))});
+      }
+    }
+    writer_.step(round, 0, 1, {isRoot_ ? input(rank_) : scratch(v_ - node_.first)}, {output(0)});
   }
 
   void allGather() {
-    const int p = tree_.size();
     const int turn = 2 * tree_.node(tree_.root()).height;  // in which the root has all and hands it on
-    for (int v = 0; v < p; ++v) {
-      const TreeNode& node = tree_.node(v);
-      const int rank = tree_.rankOf(v);
-      const bool isRoot = v == tree_.root();
-      if (node.children.empty() && !isRoot) {
-        writer_.step(rank, 0, 0, 1, {input(0)}, {parentOf(v)});  // its block comes back with the others
-      } else {
-        writer_.step(rank, 0, 0, 1, {input(0)}, {output(rank)});
-        for (const int child : node.children)
-          writer_.step(rank, 2 * tree_.node(child).height + 1, 0, sizeOf(child), {peer(tree_.rankOf(child))},
-                       {output(tree_.node(child).first)});
-        if (!isRoot) writer_.step(rank, 2 * node.height, 0, sizeOf(v), {output(node.first)}, {parentOf(v)});
-      }
-      std::vector<Operand> whole = peersBelow(v);
-      if (!isRoot) whole.insert(whole.begin(), output(0));
-      writer_.step(rank, turn + node.depth, 0, p, {isRoot ? output(0) : parentOf(v)}, whole);
+    if (isLeaf()) {
+      writer_.step(0, 0, 1, {input(0)}, {parent()});  // its block comes back with the others
+    } else {
+      writer_.step(0, 0, 1, {input(0)}, {output(rank_)});
+      for (const int child : node_.children)
+        writer_.step(2 * tree_.node(child).height + 1, 0, tree_.node(child).size, {peer(tree_.rankOf(child))},
+                     {output(tree_.node(child).first)});
+      if (!isRoot_) writer_.step(2 * node_.height, 0, node_.size, {output(node_.first)}, {parent()});
     }
+    std::vector<Operand> whole = peersBelow();
+    if (!isRoot_) whole.insert(whole.begin(), output(0));
+    writer_.step(turn + node_.depth, 0, tree_.size(), {isRoot_ ? output(0) : parent()}, whole);
   }
 
   void reduceScatter() {
-    const int p = tree_.size();
-    writer_.needScratch(p);
-    reduceUp({scratch(0)}, p);
+    writer_.needScratch(tree_.size());
+    reduceUp({scratch(0)}, tree_.size());
     const int turn = tree_.node(tree_.root()).height;
-    for (int v = 0; v < p; ++v) {
-      const TreeNode& node = tree_.node(v);
-      const int rank = tree_.rankOf(v);
-      const bool isRoot = v == tree_.root();
-      const bool leaf = !isRoot && node.children.empty();
-      const int round = turn + 2 * node.depth + 1;  // in which it hands parts on; it got them in the round before
-      if (!isRoot) writer_.step(rank, round - 1, 0, sizeOf(v), {parentOf(v)}, {leaf ? output(0) : scratch(0)});
-      if (leaf) continue;
-      for (const int child : largestFirst(v))
-        writer_.step(rank, round, 0, sizeOf(child), {scratch(tree_.node(child).first - node.first)},
-                     {peer(tree_.rankOf(child))});
-      writer_.step(rank, round, 0, 1, {scratch(v - node.first)}, {output(0)});
-    }
+    const int round = turn + 2 * node_.depth + 1;  // in which it hands parts on; it got them in the round before
+    if (!isRoot_) writer_.step(round - 1, 0, node_.size, {parent()}, {isLeaf() ? output(0) : scratch(0)});
+    if (isLeaf()) return;
+    for (const int child : largestFirst())
+      writer_.step(round, 0, tree_.node(child).size, {scratch(tree_.node(child).first - node_.first)},
+                   {peer(tree_.rankOf(child))});
+    writer_.step(round, 0, 1, {scratch(v_ - node_.first)}, {output(0)});
   }
 
  private:
-  Operand parentOf(int v) const { return peer(tree_.rankOf(tree_.node(v).parent)); }
-  int sizeOf(int v) const { return tree_.node(v).size; }
+  Operand parent() const { return peer(tree_.rankOf(node_.parent)); }
+  bool isLeaf() const { return !isRoot_ && node_.children.empty(); }
 
-  std::vector<int> largestFirst(int v) const {
-    std::vector<int> children = tree_.node(v).children;
-    std::stable_sort(children.begin(), children.end(), [&](int a, int b) { return sizeOf(a) > sizeOf(b); });
+  std::vector<int> largestFirst() const {
+    std::vector<int> children = node_.children;
+    std::ranges::stable_sort(children, std::greater(), [&](int child) { return tree_.node(child).size; });
     return children;
   }
 
-  std::vector<Operand> peersBelow(int v) const {
+  std::vector<Operand> peersBelow() const {
     std::vector<Operand> peers;
-    for (const int child : largestFirst(v)) peers.push_back(peer(tree_.rankOf(child)));
+    for (const int child : largestFirst()) peers.push_back(peer(tree_.rankOf(child)));
     return peers;
   }
 
-  std::vector<Operand> outputAndChildren(int v) const {
-    std::vector<Operand> destinations = peersBelow(v);
+  std::vector<Operand> outputAndChildren() const {
+    std::vector<Operand> destinations = peersBelow();
     destinations.insert(destinations.begin(), output(0));
     return destinations;
   }
 
-  /// Every rank below the root receives in round start + depth; the root itself is the caller's.
-  void broadcastBelowRoot(int start) {
-    for (int v = 0; v < tree_.size(); ++v) {
-      if (v == tree_.root()) continue;
-      writer_.step(tree_.rankOf(v), start + tree_.node(v).depth, 0, 1, {parentOf(v)}, outputAndChildren(v));
-    }
-  }
+  /// A rank below the root receives in round start + depth.
+  void receiveAndPassOn(int start) { writer_.step(start + node_.depth, 0, 1, {parent()}, outputAndChildren()); }
 
   /// Every rank forwards to its parent in the round of its height; the root writes to `rootDestinations`.
   void reduceUp(const std::vector<Operand>& rootDestinations, int blocks = 1) {
-    for (int v = 0; v < tree_.size(); ++v) {
-      std::vector<Operand> sources;
-      bool ownIsIn = false;
-      for (const int child : tree_.node(v).children) {
-        if (child > v && !ownIsIn) sources.push_back(input(0));
-        ownIsIn = ownIsIn || child > v;
-        sources.push_back(peer(tree_.rankOf(child)));
-      }
-      if (!ownIsIn) sources.push_back(input(0));
-      writer_.step(tree_.rankOf(v), tree_.node(v).height, 0, blocks, sources,
-                   v == tree_.root() ? rootDestinations : std::vector<Operand>{parentOf(v)});
+    std::vector<Operand> sources;
+    bool ownIsIn = false;
+    for (const int child : node_.children) {
+      if (child > v_ && !ownIsIn) sources.push_back(input(0));
+      ownIsIn = ownIsIn || child > v_;
+      sources.push_back(peer(tree_.rankOf(child)));
     }
+    if (!ownIsIn) sources.push_back(input(0));
+    writer_.step(node_.height, 0, blocks, sources, isRoot_ ? rootDestinations : std::vector<Operand>{parent()},
+                 isRoot_ ? Sum::complete : Sum::partial);
   }
 
   /// A subtree's blocks as messages between v and its parent: cut where ranks wrap if the parent is the root.
   std::vector<Piece> piecesOf(int v) const {
+    const int size = tree_.node(v).size;
     const int beforeWrap = tree_.size() - tree_.rankOf(tree_.node(v).first);
-    if (tree_.node(v).parent != tree_.root() || beforeWrap >= sizeOf(v)) return {{0, sizeOf(v)}};
-    return {{0, beforeWrap}, {beforeWrap, sizeOf(v) - beforeWrap}};
+    if (tree_.node(v).parent != tree_.root() || beforeWrap >= size) return {{0, size}};
+    return {{0, beforeWrap}, {beforeWrap, size - beforeWrap}};
   }
 
   PlanWriter& writer_;
   const Tree& tree_;
+  int rank_;
+  int v_;  // its place
+  const TreeNode& node_;
+  bool isRoot_;
 };
 
 }  // namespace
 
-Plan writeOnTree(const PlanRequest& request, std::string_view algorithm, const Tree& tree) {
-  PlanWriter writer(request, algorithm);
+void writeOnTree(const PlanRequest& request, const Tree& tree, PlanWriter& writer) {
   TreeWriter onTree(writer, tree);
   switch (request.collective) {
     case Collective::allReduce:
-      onTree.allReduce();
-      break;
+      return onTree.allReduce();
     case Collective::broadcast:
-      onTree.broadcast();
-      break;
+      return onTree.broadcast();
     case Collective::reduce:
-      onTree.reduce();
-      break;
+      return onTree.reduce();
     case Collective::gather:
-      onTree.gather();
-      break;
+      return onTree.gather();
     case Collective::allGather:
-      onTree.allGather();
-      break;
+      return onTree.allGather();
     case Collective::reduceScatter:
-      onTree.reduceScatter();
-      break;
+      return onTree.reduceScatter();
     default:
-      onTree.scatter();
-      break;
+      return onTree.scatter();
   }
-  return writer.finish();
 }
 
 }  // namespace tacc

@@ -16,10 +16,9 @@
 //   reduce-scatter  reduce of the whole stack to rank 0, then scatter. For these two the root is rank 0 at place 0.
 #pragma once
 
-#include <string_view>
 #include <vector>
 
-#include "algorithms/plan.hpp"
+#include "algorithms/plan_writer.hpp"
 
 namespace tacc {
 
@@ -42,6 +41,7 @@ class Tree {
   int root() const noexcept { return root_; }
   const TreeNode& node(int place) const { return nodes_[static_cast<std::size_t>(place)]; }
   int rankOf(int place) const noexcept;
+  int placeOf(int rank) const noexcept;
 
  private:
   void measure(int place, int depth);
@@ -51,7 +51,7 @@ class Tree {
   int rank_;
 };
 
-/// Any collective but alltoall on a tree.
-Plan writeOnTree(const PlanRequest& request, std::string_view algorithm, const Tree& tree);
+/// The part of the writer's rank in any collective but alltoall on a tree.
+void writeOnTree(const PlanRequest& request, const Tree& tree, PlanWriter& writer);
 
 }  // namespace tacc

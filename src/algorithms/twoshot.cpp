@@ -21,62 +21,46 @@
 namespace tacc {
 namespace {
 
-constexpr std::string_view name = "twoshot";
-
 /// Round 0 of allreduce and reduce: block q of the input goes to rank q.
 void scatterInput(PlanWriter& writer, int r, int p) {
-  for (const Operand& other : othersThan(r, p)) {
-    writer.step(r, 0, other.index, 1, {input(other.index)}, {other});
-  }
+  for (const Operand& other : othersThan(r, p)) writer.step(0, other.index, 1, {input(other.index)}, {other});
 }
 
-Plan allReduce(const PlanRequest& request) {
-  const int p = request.ranks;
-  PlanWriter writer(request, name, p);
-  for (int r = 0; r < p; ++r) {
-    scatterInput(writer, r, p);
-    std::vector<Operand> everybody = othersThan(r, p);
-    everybody.insert(everybody.begin(), output(r));
-    writer.step(r, 1, r, 1, allInRankOrder(r, p, input(r)), everybody);
-    for (const Operand& other : othersThan(r, p)) {
-      writer.step(r, 2, other.index, 1, {other}, {output(other.index)});
-    }
-  }
-  return writer.finish();
+/// Round 2: the results of the others.
+void takeResults(PlanWriter& writer, int r, int p) {
+  for (const Operand& other : othersThan(r, p)) writer.step(2, other.index, 1, {other}, {output(other.index)});
 }
 
-Plan reduce(const PlanRequest& request) {
-  const int p = request.ranks;
-  const int root = request.root;
-  PlanWriter writer(request, name, p);
-  for (int r = 0; r < p; ++r) {
-    scatterInput(writer, r, p);
-    writer.step(r, 1, r, 1, allInRankOrder(r, p, input(r)), {r == root ? output(r) : peer(root)});
-  }
-  for (const Operand& other : othersThan(root, p)) {
-    writer.step(root, 2, other.index, 1, {other}, {output(other.index)});
-  }
-  return writer.finish();
+void allReduce(PlanWriter& writer, int r, int p) {
+  writer.cutInto(p);
+  scatterInput(writer, r, p);
+  std::vector<Operand> everybody = othersThan(r, p);
+  everybody.insert(everybody.begin(), output(r));
+  writer.step(1, r, 1, allInRankOrder(r, p, input(r)), everybody, Sum::complete);
+  takeResults(writer, r, p);
 }
 
-Plan broadcast(const PlanRequest& request) {
-  const int p = request.ranks;
-  const int root = request.root;
+void reduce(PlanWriter& writer, int r, int p, int root) {
+  writer.cutInto(p);
+  scatterInput(writer, r, p);
+  writer.step(1, r, 1, allInRankOrder(r, p, input(r)), {r == root ? output(r) : peer(root)}, Sum::complete);
+  if (r == root) takeResults(writer, r, p);
+}
+
+void broadcast(PlanWriter& writer, int r, int p, int root) {
   const int blocks = p - 1;
-  PlanWriter writer(request, name, blocks);
+  writer.cutInto(blocks);
   const auto ownerOf = [&](int block) { return wrap(root + 1 + block, p); };
-  for (int b = 0; b < blocks; ++b) {
-    const int owner = ownerOf(b);
-    writer.step(root, 0, b, 1, {input(b)}, {output(b), peer(owner)});
-    std::vector<Operand> destinations = {output(b)};
-    for (int i = 1; i < blocks; ++i) {
-      const int other = ownerOf(wrap(b + i, blocks));
-      destinations.push_back(peer(other));
-      writer.step(other, 2, b, 1, {peer(owner)}, {output(b)});
-    }
-    writer.step(owner, 1, b, 1, {peer(root)}, destinations);
+  if (r == root) {
+    for (int b = 0; b < blocks; ++b) writer.step(0, b, 1, {input(b)}, {output(b), peer(ownerOf(b))});
+    return;
   }
-  return writer.finish();
+  const int own = wrap(r - root - 1, p);
+  std::vector<Operand> destinations = {output(own)};
+  for (int i = 1; i < blocks; ++i) destinations.push_back(peer(ownerOf(wrap(own + i, blocks))));
+  writer.step(1, own, 1, {peer(root)}, destinations);
+  for (int b = 0; b < blocks; ++b)
+    if (b != own) writer.step(2, b, 1, {peer(ownerOf(b))}, {output(b)});
 }
 
 bool serves(const PlanRequest& request) {
@@ -84,10 +68,11 @@ bool serves(const PlanRequest& request) {
          isOneOf(request.collective, {Collective::allReduce, Collective::broadcast, Collective::reduce});
 }
 
-Plan make(const PlanRequest& request) {
-  if (request.ranks == 1) return writeCopy(request, name);
-  if (request.collective == Collective::allReduce) return allReduce(request);
-  return request.collective == Collective::reduce ? reduce(request) : broadcast(request);
+void write(const PlanRequest& request, PlanWriter& writer) {
+  const int r = writer.rank(), p = request.ranks;
+  if (request.collective == Collective::allReduce) return allReduce(writer, r, p);
+  if (request.collective == Collective::reduce) return reduce(writer, r, p, request.root);
+  broadcast(writer, r, p, request.root);
 }
 
 Exchanges exchanges(const PlanRequest& request) {
@@ -114,11 +99,11 @@ bool suitsSharedMemory(const PlanRequest& request) {
 }  // namespace
 
 constinit const Algorithm twoshotAlgorithm = {
-    name,
+    "twoshot",
     "Every rank reduces one block straight from all others and hands it to all: two steps, fewest bytes.",
     "Direct reduce-scatter and allgather; as in MSCCL++ and Intel's shared memory collectives",
     serves,
-    make,
+    write,
     exchanges,
     false,
     suitsSharedMemory};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "algorithms/proof.hpp"
+#include "base/error.hpp"
 
 namespace tacc {
 
@@ -45,14 +46,44 @@ void measureTraffic(const Plan& plan, const Exchange& exchange, Certificate& cer
 
 }  // namespace proof
 
+namespace {
+
+/// Of a plan whose form is right; `completes`: as of proveDataflow().
+Certificate prove(const Plan& plan, const proof::Exchange& exchange, bool inPlace, std::vector<bool>& completes) {
+  const proof::Cells cells(plan, inPlace);
+  Certificate certificate;
+  completes = proof::proveDataflow(plan, exchange, cells, certificate);
+  proof::measureTraffic(plan, exchange, certificate);
+  certificate.overwrittenMessages = proof::countOverwritten(plan, exchange, cells);
+  return certificate;
+}
+
+}  // namespace
+
 Certificate verify(const Plan& plan, bool inPlace) {
   proof::checkForm(plan);
   const proof::Exchange exchange = proof::matchMessages(plan);
-  const proof::Cells cells(plan, inPlace);
-  Certificate certificate;
-  proof::proveDataflow(plan, exchange, cells, certificate);
-  proof::measureTraffic(plan, exchange, certificate);
-  certificate.overwrittenMessages = proof::countOverwritten(plan, exchange, cells);
+  std::vector<bool> completes;
+  const Certificate certificate = prove(plan, exchange, inPlace, completes);
+  for (std::size_t id = 0; id < completes.size(); ++id) {
+    const proof::StepRef& ref = exchange.steps[id];
+    if (ref.step->completes == completes[id]) continue;
+    fail(taccInvalidArgument, "{}: {}", proof::placeOf(plan, ref.rank, static_cast<std::size_t>(ref.index)),
+         completes[id] ? "combines the last contributions, and does not say so"
+                       : "is said to combine the last contributions, and does not");
+  }
+  return certificate;
+}
+
+Certificate verifyAndComplete(Plan& plan) {
+  proof::checkForm(plan);
+  const proof::Exchange exchange = proof::matchMessages(plan);
+  std::vector<bool> completes;
+  const Certificate certificate = prove(plan, exchange, false, completes);
+  for (std::size_t id = 0; id < completes.size(); ++id) {
+    const proof::StepRef& ref = exchange.steps[id];
+    plan.ranks[static_cast<std::size_t>(ref.rank)].steps[static_cast<std::size_t>(ref.index)].completes = completes[id];
+  }
   return certificate;
 }
 

@@ -33,10 +33,14 @@ struct Certificate {
 ///    ordered, and a message is what its step computed when it ran, so ranks cannot disturb each other's memory;
 ///  - every output block holds exactly the contributions that the collective asks for, each once, and nothing is read
 ///    before it is written;
+///  - a step says that it completes a sum exactly if it combines the last contributions to it;
 ///  - in an allreduce every rank's copy of a block is combined in the same order of operands: all get the same bits.
 /// `inPlace` proves it with the collective's in-place aliasing (inPlaceOutputOf).
 /// Cost: time proportional to steps and messages, times p / 64 in reductions.
 /// Throws Error (taccInvalidArgument) with a sentence that names rank, round, step and block.
 Certificate verify(const Plan& plan, bool inPlace = false);
+
+/// The same of a plan whose steps do not say yet which of them complete a sum, such as a file's: it is found, and set.
+Certificate verifyAndComplete(Plan& plan);
 
 }  // namespace tacc

@@ -43,7 +43,7 @@ const NetworkProgram& ClusterCommunicator::programFor(const Algorithm& algorithm
   const std::tuple key{&algorithm, static_cast<int>(request.collective), request.ranks, request.root, member, inPlace};
   const auto found = programs_.find(key);
   if (found != programs_.end()) return found->second;
-  return programs_.emplace(key, lowerForNetwork(algorithm.make(request), member, inPlace)).first->second;
+  return programs_.emplace(key, lowerForNetwork(makeLocalPlan(algorithm, request, member), inPlace)).first->second;
 }
 
 std::byte* ClusterCommunicator::workspace(std::size_t bytes) {

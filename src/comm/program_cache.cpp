@@ -13,7 +13,7 @@ CachedProgram& ProgramCache::get(const Algorithm& algorithm, const PlanRequest& 
   auto& entry = programs_[key];
   if (!entry) {
     auto fresh = std::make_unique<CachedProgram>();
-    fresh->program = lower(algorithm.make(request), rank_, facts);
+    fresh->program = lower(makePlan(algorithm, request), rank_, facts);
     entry = std::move(fresh);
   }
   return *entry;

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "engine/contributions.hpp"
 #include "engine/delivery.hpp"
 #include "engine/happens_before.hpp"
 #include "engine/program.hpp"
@@ -59,10 +58,7 @@ class Lowering {
     program_.scratchBlocks = plan_.scratchBlocks;
     program_.rounds.resize(static_cast<std::size_t>(plan_.rounds));
     assignSlots();
-    if (isReduction(plan_.request.collective)) {
-      contributions_ = countContributions(plan_, messages_);
-      program_.roundsOnce = contributions_.allAtOnce;
-    }
+    program_.roundsOnce = combinesAtOnce();
     const auto& steps = plan_.ranks[static_cast<std::size_t>(rank_)].steps;
     for (std::size_t s = 0; s < steps.size(); ++s) lowerStep(s, steps[s]);
     findTrivialRounds();
@@ -91,7 +87,7 @@ class Lowering {
 
   void lowerStep(std::size_t index, const Step& step) {
     const auto me = static_cast<std::size_t>(rank_);
-    Operation operation{step.block, step.blockCount, false, false, {}, {}};
+    Operation operation{step.block, step.blockCount, step.completes, false, {}, {}};
     for (const Operand& o : step.destinations)
       if (o.kind != Kind::peer) operation.destinations.push_back(ownPlace(o, rank_));
     if (slotOf_[me][index] >= 0) operation.destinations.push_back({Place::Kind::slot, rank_, slotOf_[me][index]});
@@ -111,7 +107,7 @@ class Lowering {
     }
     if (operation.destinations.empty()) return;
     auto& operations = program_.rounds[static_cast<std::size_t>(step.round)].operations;
-    markCompletion(index, operation, operations);
+    operations.push_back(std::move(operation));
   }
 
   const Delivered& incomingFrom(std::size_t index, int sender, std::size_t nth) const {
@@ -131,30 +127,14 @@ class Lowering {
     return {isInput ? Place::Kind::remoteInput : Place::Kind::remoteOutput, sender, d.from.index};
   }
 
-  /// Appends the operation; split by block where some blocks of the result are complete and others are not.
-  void markCompletion(std::size_t index, Operation& operation, std::vector<Operation>& operations) {
-    const int p = plan_.request.ranks;
-    if (!isReduction(plan_.request.collective) || operation.sources.size() == 1) {
-      operations.push_back(std::move(operation));
-      return;
-    }
-    const auto& counts = contributions_.ofStep[static_cast<std::size_t>(rank_)][index];
-    const auto complete = std::ranges::count(counts, p);
-    if (complete == 0 || complete == static_cast<std::ptrdiff_t>(counts.size())) {
-      operation.completes = complete != 0;
-      operations.push_back(std::move(operation));
-      return;
-    }
-    const bool split = program_.partition == Partition::split;
-    for (int b = 0; b < operation.blockCount; ++b) {
-      Operation part = operation;
-      part.block += split ? b : 0;
-      part.blockCount = 1;
-      part.completes = counts[static_cast<std::size_t>(b)] == p;
-      for (auto* places : {&part.sources, &part.destinations})
-        for (Place& place : *places) place.index += b;
-      operations.push_back(std::move(part));
-    }
+  /// Whether every sum of the plan is complete with the contributions of p sources, and so is taken in one pass.
+  bool combinesAtOnce() const {
+    const auto p = static_cast<std::size_t>(plan_.request.ranks);
+    return std::ranges::all_of(plan_.ranks, [&](const RankPlan& rank) {
+      return std::ranges::all_of(rank.steps, [&](const Step& step) {
+        return step.sources.size() == 1 || (step.completes && step.sources.size() == p);
+      });
+    });
   }
 
   /// workBegins_[r]: the first round in which rank r does or waits for anything. Rounds before it are over as soon as
@@ -196,7 +176,6 @@ class Lowering {
   std::vector<std::vector<std::vector<const Delivered*>>> outgoing_, incoming_;  // [rank][step]
   std::vector<std::vector<int>> slotOf_;                                         // [rank][step], -1: stages nothing
   std::vector<int> workBegins_;
-  Contributions contributions_;
   Program program_;
 };
 

@@ -1,12 +1,49 @@
 #include "engine/network_program.hpp"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
-#include "engine/contributions.hpp"
-#include "engine/happens_before.hpp"
-
 namespace tacc {
+
+NetworkStep NetworkSteps::operator[](std::size_t index) const {
+  const Record& step = steps_[index];
+  const Record& next = steps_[index + 1];
+  const std::span places(places_);
+  return {step.block,
+          static_cast<std::int32_t>(step.blockCount),
+          step.completes != 0,
+          places.subspan(step.sources, step.destinations - step.sources),
+          places.subspan(step.destinations, next.sources - step.destinations),
+          {step.receives, next.receives},
+          {step.sends, next.sends},
+          std::span(afterSends_).subspan(step.afterSends, next.afterSends - step.afterSends)};
+}
+
+void NetworkSteps::reserve(std::size_t steps, std::size_t places) {
+  steps_.reserve(steps + 1);
+  places_.reserve(places);
+}
+
+void NetworkSteps::append(const NetworkStep& step) {
+  if (steps_.empty()) steps_.push_back({});
+  Record& record = steps_.back();
+  record.block = step.block;
+  record.blockCount = static_cast<std::uint32_t>(step.blockCount) & 0x7fffffff;
+  record.completes = step.completes ? 1 : 0;
+  record.sources = static_cast<std::uint32_t>(places_.size());
+  places_.insert(places_.end(), step.sources.begin(), step.sources.end());
+  record.destinations = static_cast<std::uint32_t>(places_.size());
+  places_.insert(places_.end(), step.destinations.begin(), step.destinations.end());
+  afterSends_.insert(afterSends_.end(), step.afterSends.begin(), step.afterSends.end());
+  Record end{};
+  end.sources = static_cast<std::uint32_t>(places_.size());
+  end.receives = record.receives + static_cast<std::int32_t>(step.receives.size());
+  end.sends = record.sends + static_cast<std::int32_t>(step.sends.size());
+  end.afterSends = static_cast<std::uint32_t>(afterSends_.size());
+  steps_.push_back(end);
+}
+
 namespace {
 
 using Kind = NetworkPlace::Kind;
@@ -18,170 +55,199 @@ NetworkPlace memoryOf(const Operand& operand) {
   return {kind, operand.index};
 }
 
-/// Blocks of user memory or scratch, such that equal blocks are the same memory.
-struct Region {
-  NetworkPlace first;
-  int count;
+/// The blocks of a rank's memory, numbered such that what is the same memory has one number, and which earlier steps
+/// and sends have to do with each.
+class UseOfMemory {
+ public:
+  UseOfMemory(const LocalPlan& plan, bool inPlace) : plan_(plan), inPlace_(inPlace) {
+    const bool split = partitionOf(plan.request.collective) == Partition::split;
+    outputs_ = std::max(outputBlocksOf(plan.request, plan.blocks, plan.rank), split ? plan.blocks : 0);
+    const int inputs = inputBlocksOf(plan.request, plan.blocks, plan.rank);
+    const auto blocks = static_cast<std::size_t>(outputs_ + plan.scratchBlocks + inputs);
+    touched_.assign(blocks, 0);
+    sent_.assign(blocks, -1);
+  }
+
+  /// The step before which nothing may be written there: the one after the last that reads or writes it.
+  int freeBefore(NetworkPlace first, int count) const {
+    int step = 0;
+    for (int i = 0; i < count; ++i) step = std::max(step, touched_[blockOf(first, i)]);
+    return step;
+  }
+  bool isSent(NetworkPlace first, int count) const {
+    for (int i = 0; i < count; ++i)
+      if (sent_[blockOf(first, i)] >= 0) return true;
+    return false;
+  }
+  /// Adds the sends that read it.
+  void findSends(NetworkPlace first, int count, std::vector<std::int32_t>& sends) const {
+    for (int i = 0; i < count; ++i)
+      for (std::int32_t at = sent_[blockOf(first, i)]; at >= 0;) {
+        const Reader& reader = readers_[static_cast<std::size_t>(at)];
+        for (std::int32_t s = reader.begin; s < reader.end; ++s) sends.push_back(s);
+        at = reader.next;
+      }
+  }
+
+  void touch(int step, NetworkPlace first, int count) {
+    for (int i = 0; i < count; ++i) touched_[blockOf(first, i)] = step + 1;
+  }
+  void send(NetworkStep::Numbers sends, NetworkPlace first, int count) {
+    for (int i = 0; i < count; ++i) {
+      std::int32_t& newest = sent_[blockOf(first, i)];
+      readers_.push_back({*sends.begin(), *sends.end(), std::exchange(newest, static_cast<int>(readers_.size()))});
+    }
+  }
+
+ private:
+  /// The sends of one step, which all read the same.
+  struct Reader {
+    std::int32_t begin, end;
+    std::int32_t next;  // of the same block
+  };
+
+  std::size_t blockOf(NetworkPlace first, int offset) const {
+    const int index = static_cast<int>(first.index) + offset;
+    int block = index;
+    if (first.kind == Kind::scratch) block = outputs_ + index;
+    if (first.kind == Kind::input) {
+      const int alias = !inPlace_ ? -1
+                        : partitionOf(plan_.request.collective) == Partition::split
+                            ? index
+                            : inPlaceOutputOf(plan_.request, plan_.rank, index);
+      block = alias >= 0 ? alias : outputs_ + plan_.scratchBlocks + index;
+    }
+    return static_cast<std::size_t>(block);
+  }
+
+  const LocalPlan& plan_;
+  bool inPlace_;
+  int outputs_;
+  std::vector<std::int32_t> touched_;  // by block: one more than the last step; 0: none
+  std::vector<std::int32_t> sent_;     // by block: its newest reader; -1: none
+  std::deque<Reader> readers_;         // which never holds twice what is in it
 };
 
 class NetworkLowering {
  public:
-  NetworkLowering(const Plan& plan, int rank, bool inPlace) : plan_(plan), rank_(rank), inPlace_(inPlace) {}
+  NetworkLowering(const LocalPlan& plan, bool inPlace) : plan_(plan), memory_(plan, inPlace) {}
 
   NetworkProgram lower() {
+    const auto ranks = static_cast<std::size_t>(plan_.request.ranks);
     program_.algorithm = plan_.algorithm;
     program_.partition = partitionOf(plan_.request.collective);
     program_.blocks = plan_.blocks;
     program_.scratchBlocks = plan_.scratchBlocks;
-    program_.blocksFrom.assign(static_cast<std::size_t>(plan_.request.ranks), 0);
-    program_.blocksTo.assign(static_cast<std::size_t>(plan_.request.ranks), 0);
-    if (isReduction(plan_.request.collective)) {
-      contributions_ = countContributions(plan_, matchMessages(plan_));
-      program_.roundsOnce = contributions_.allAtOnce;
-    }
-    for (const Step& step : plan_.ranks[static_cast<std::size_t>(rank_)].steps) lowerStep(step);
-    for (std::size_t s = 0; s < program_.steps.size(); ++s) findHazards(s);
+    program_.blocksFrom.assign(ranks, 0);
+    program_.blocksTo.assign(ranks, 0);
+    makeRoom();
+    plan_.steps.forEach([this](const Step& step) { lowerStep(step); });
     return std::move(program_);
   }
 
  private:
-  void lowerStep(const Step& step) {
-    NetworkStep lowered{step.block, step.blockCount, {}, {}, {}, {}, {}, {}};
-    for (const Operand& o : step.destinations)
-      if (o.kind != Operand::Kind::peer) lowered.destinations.push_back(memoryOf(o));
-    for (const Operand& o : step.sources)
-      lowered.sources.push_back(o.kind == Operand::Kind::peer ? addReceive(o.index, step, lowered) : memoryOf(o));
-    addSends(step, lowered);
-    markCompletion(lowered);
-    program_.steps.push_back(std::move(lowered));
+  static bool isPeer(const Operand& operand) { return operand.kind == Operand::Kind::peer; }
+
+  void makeRoom() {
+    std::size_t places = 0, receives = 0, sends = 0;
+    plan_.steps.forEach([&](const Step& step) {
+      const auto sent = static_cast<std::size_t>(std::ranges::count_if(step.destinations, isPeer));
+      const std::size_t kept = step.destinations.size() - sent;
+      receives += static_cast<std::size_t>(std::ranges::count_if(step.sources, isPeer));
+      sends += sent;
+      places += step.sources.size() + kept + (kept == 0 && step.sources.size() > 1 ? 1 : 0);
+    });
+    program_.steps.reserve(plan_.steps.size(), places);
+    program_.receives.reserve(receives);
+    program_.sends.reserve(sends);
   }
 
-  NetworkPlace addReceive(int peer, const Step& step, NetworkStep& lowered) {
-    const auto index = static_cast<std::int32_t>(program_.receives.size());
-    auto& number = program_.blocksFrom[static_cast<std::size_t>(peer)];
-    NetworkReceive receive{peer, number, step.block, step.blockCount, false, {}, 0};
+  void lowerStep(const Step& step) {
+    sources_.clear();
+    destinations_.clear();
+    afterSends_.clear();
+    const auto firstReceive = static_cast<std::int32_t>(program_.receives.size());
+    const auto firstSend = static_cast<std::int32_t>(program_.sends.size());
+    for (const Operand& o : step.destinations)
+      if (!isPeer(o)) destinations_.push_back(memoryOf(o));
+    for (const NetworkPlace& place : destinations_) memory_.findSends(place, step.blockCount, afterSends_);
+    std::ranges::sort(afterSends_);
+    afterSends_.erase(std::unique(afterSends_.begin(), afterSends_.end()), afterSends_.end());
+    for (const Operand& o : step.sources) sources_.push_back(isPeer(o) ? addReceive(o.index, step) : memoryOf(o));
+    addSends(step);
+    noteUse(step, firstSend);
+    program_.steps.append({step.block,
+                           step.blockCount,
+                           step.completes,
+                           sources_,
+                           destinations_,
+                           {firstReceive, static_cast<std::int32_t>(program_.receives.size())},
+                           {firstSend, static_cast<std::int32_t>(program_.sends.size())},
+                           afterSends_});
+    ++steps_;
+  }
+
+  /// It lands where its step would copy it, unless sends read there: two ranks that send each other what they receive
+  /// into would wait for each other's receives for ever.
+  NetworkPlace addReceive(int peer, const Step& step) {
+    const auto index = static_cast<int>(program_.receives.size());
+    std::int32_t& number = program_.blocksFrom[static_cast<std::size_t>(peer)];
+    NetworkReceive receive{peer, number, step.block, step.blockCount, {Kind::arrived, program_.incomingSlots}, 0, 0, 0};
+    receive.isCombined = step.sources.size() > 1 ? 1 : 0;
     number += step.blockCount;
-    receive.isCombined = step.sources.size() > 1;
-    receive.isDirect = step.sources.size() == 1 && !lowered.destinations.empty();
-    if (receive.isDirect) {
-      receive.to = lowered.destinations.front();
+    if (step.sources.size() == 1 && !destinations_.empty() && !memory_.isSent(destinations_[0], step.blockCount)) {
+      receive.isDirect = 1;
+      receive.to = destinations_[0];
+      receive.postBefore = static_cast<std::uint32_t>(memory_.freeBefore(receive.to, step.blockCount)) & 0x3fffffff;
     } else {
-      receive.to = {Kind::arrived, program_.incomingSlots};
       program_.incomingSlots += step.blockCount;
     }
     program_.receives.push_back(receive);
-    lowered.receives.push_back(index);
     return {Kind::arrived, index};
   }
 
   /// All sends of a step read the same place: a memory destination, the only source, or a slot of their own.
-  void addSends(const Step& step, NetworkStep& lowered) {
-    std::vector<int> peers;
-    for (const Operand& o : step.destinations)
-      if (o.kind == Operand::Kind::peer) peers.push_back(o.index);
-    if (peers.empty()) return;
-    NetworkPlace from{};
-    if (!lowered.destinations.empty()) {
-      from = lowered.destinations.front();
-    } else if (lowered.sources.size() == 1) {
-      from = lowered.sources.front();
+  void addSends(const Step& step) {
+    if (std::ranges::none_of(step.destinations, isPeer)) return;
+    NetworkPlace from;
+    if (!destinations_.empty()) {
+      from = destinations_.front();
+    } else if (sources_.size() == 1) {
+      from = sources_.front();
     } else {
       from = {Kind::slot, program_.outgoingSlots};
       program_.outgoingSlots += step.blockCount;
-      lowered.destinations.push_back(from);
+      destinations_.push_back(from);
     }
-    for (const int peer : peers) {
-      auto& number = program_.blocksTo[static_cast<std::size_t>(peer)];
-      lowered.sends.push_back(static_cast<std::int32_t>(program_.sends.size()));
-      program_.sends.push_back({peer, number, step.block, step.blockCount, from});
+    for (const Operand& o : step.destinations) {
+      if (!isPeer(o)) continue;
+      std::int32_t& number = program_.blocksTo[static_cast<std::size_t>(o.index)];
+      program_.sends.push_back({o.index, number, step.block, step.blockCount, from});
       number += step.blockCount;
     }
   }
 
-  void markCompletion(NetworkStep& lowered) const {
-    lowered.completes.assign(static_cast<std::size_t>(lowered.blockCount), 0);
-    if (!isReduction(plan_.request.collective) || lowered.sources.size() < 2) return;
-    const auto& counts = contributions_.ofStep[static_cast<std::size_t>(rank_)][program_.steps.size()];
-    for (std::size_t b = 0; b < counts.size(); ++b) lowered.completes[b] = counts[b] == plan_.request.ranks ? 1 : 0;
+  /// For the steps to come. What arrives somewhere else, and slots, belong to one step alone.
+  void noteUse(const Step& step, std::int32_t firstSend) {
+    const auto isMemory = [](NetworkPlace place) { return place.kind != Kind::arrived && place.kind != Kind::slot; };
+    for (const auto* places : {&sources_, &destinations_})
+      for (const NetworkPlace& place : *places)
+        if (isMemory(place)) memory_.touch(steps_, place, step.blockCount);
+    const auto end = static_cast<std::int32_t>(program_.sends.size());
+    if (firstSend < end && isMemory(program_.sends.back().from))
+      memory_.send({firstSend, end}, program_.sends.back().from, step.blockCount);
   }
 
-  /// The block as output where it is the same memory.
-  NetworkPlace sameMemory(NetworkPlace place) const {
-    if (!inPlace_ || place.kind != Kind::input) return place;
-    if (program_.partition == Partition::split) return {Kind::output, place.index};
-    const int block = inPlaceOutputOf(plan_, rank_, place.index);
-    return block < 0 ? place : NetworkPlace{Kind::output, block};
-  }
-
-  bool overlaps(const Region& a, const Region& b) const {
-    for (int i = 0; i < a.count; ++i) {
-      const NetworkPlace x = sameMemory({a.first.kind, a.first.index + i});
-      if (x.kind == Kind::arrived || x.kind == Kind::slot) return false;
-      for (int j = 0; j < b.count; ++j) {
-        const NetworkPlace y = sameMemory({b.first.kind, b.first.index + j});
-        if (x.kind == y.kind && x.index == y.index) return true;
-      }
-    }
-    return false;
-  }
-
-  /// A direct receive is where it landed.
-  Region regionOf(NetworkPlace place, int count) const {
-    if (place.kind == Kind::arrived) {
-      const NetworkReceive& receive = program_.receives[static_cast<std::size_t>(place.index)];
-      if (receive.isDirect) return {receive.to, count};
-    }
-    return {place, count};
-  }
-
-  bool touches(const NetworkStep& step, const Region& region) const {
-    const auto hits = [&](NetworkPlace place) { return overlaps(regionOf(place, step.blockCount), region); };
-    return std::ranges::any_of(step.sources, hits) || std::ranges::any_of(step.destinations, hits);
-  }
-
-  /// Sends of the steps before `step` that read some of `region`.
-  std::vector<std::int32_t> sendsOf(std::size_t step, const Region& region) const {
-    std::vector<std::int32_t> found;
-    for (std::size_t s = 0; s < step; ++s)
-      for (const std::int32_t send : program_.steps[s].sends) {
-        const NetworkSend& sent = program_.sends[static_cast<std::size_t>(send)];
-        if (overlaps(regionOf(sent.from, sent.blockCount), region)) found.push_back(send);
-      }
-    return found;
-  }
-
-  void findHazards(std::size_t index) {
-    NetworkStep& step = program_.steps[index];
-    for (const NetworkPlace& place : step.destinations)
-      for (const std::int32_t send : sendsOf(index, {place, step.blockCount}))
-        if (std::ranges::find(step.afterSends, send) == step.afterSends.end()) step.afterSends.push_back(send);
-    for (const std::int32_t number : step.receives) {
-      NetworkReceive& receive = program_.receives[static_cast<std::size_t>(number)];
-      if (!receive.isDirect) continue;
-      const Region landing{receive.to, receive.blockCount};
-      if (!sendsOf(index, landing).empty()) {
-        // Two ranks that send each other what they receive into would wait for each other's receives for ever.
-        receive.isDirect = false;
-        receive.to = {Kind::arrived, program_.incomingSlots};
-        program_.incomingSlots += receive.blockCount;
-        continue;
-      }
-      for (std::size_t s = 0; s < index; ++s)
-        if (touches(program_.steps[s], landing)) receive.postBefore = static_cast<std::int32_t>(s) + 1;
-    }
-  }
-
-  const Plan& plan_;
-  int rank_;
-  bool inPlace_;
-  Contributions contributions_;
+  const LocalPlan& plan_;
+  UseOfMemory memory_;
   NetworkProgram program_;
+  int steps_ = 0;
+  std::vector<NetworkPlace> sources_, destinations_;  // of the step at hand
+  std::vector<std::int32_t> afterSends_;
 };
 
 }  // namespace
 
-NetworkProgram lowerForNetwork(const Plan& plan, int rank, bool inPlace) {
-  return NetworkLowering(plan, rank, inPlace).lower();
-}
+NetworkProgram lowerForNetwork(const LocalPlan& plan, bool inPlace) { return NetworkLowering(plan, inPlace).lower(); }
 
 }  // namespace tacc

@@ -147,7 +147,7 @@ bool NetworkRun::advanceChunk(Chunk& chunk) {
   const NetworkProgram& program = *work_.program;
   bool moved = postReceives(chunk);
   while (chunk.step < program.steps.size()) {
-    const NetworkStep& step = program.steps[chunk.step];
+    const NetworkStep step = program.steps[chunk.step];
     if (!chunk.isComputed) {
       const auto there = [&](std::int32_t r) { return hasArrived(chunk, at(r)); };
       const auto over = [&](std::int32_t s) { return isOver(chunk, at(s)); };
@@ -290,9 +290,7 @@ bool NetworkRun::startSends(Chunk& chunk, const NetworkStep& step) {
 
 void NetworkRun::compute(Chunk& chunk, const NetworkStep& step) {
   if (step.destinations.empty()) return;
-  const bool split = work_.program->partition == Partition::split;
-  const bool alike = std::ranges::count(step.completes, step.completes.front()) == step.blockCount;
-  if (split && alike) return combine(chunk, step, 0, step.blockCount);
+  if (work_.program->partition == Partition::split) return combine(chunk, step, 0, step.blockCount);
   for (int b = 0; b < step.blockCount; ++b) combine(chunk, step, b, 1);
 }
 
@@ -314,7 +312,7 @@ void NetworkRun::combine(Chunk& chunk, const NetworkStep& step, int firstBlock, 
                 .sources = sources_.data(),
                 .sourceCount = static_cast<int>(sources_.size()),
                 .count = bytes / work_.elementBytes,
-                .divisor = step.completes[at(firstBlock)] != 0 ? work_.divisor : 1});
+                .divisor = step.completes ? work_.divisor : 1});
 }
 
 /// Stack: the distance of two blocks.

@@ -85,7 +85,7 @@ void play(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& ques
     const CostCall call{question.bytes, candidate.chunkBytes, question.window};
     const double share = budget / 2;
     double left = share;
-    const auto played = simulateLong(candidate.algorithm->make(question.request), map, call, left);
+    const auto played = simulateLong(makePlan(*candidate.algorithm, question.request), map, call, left);
     budget -= share - left;
     candidate.isPlayed = played.has_value();
     candidate.seconds = played.value_or(candidate.seconds);

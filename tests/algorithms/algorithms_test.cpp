@@ -21,7 +21,7 @@ TEST_P(EveryAlgorithm, IsProvenForAllRanksAndRoots) {
   int proven = 0;
   for (int p = 1; p <= 64; ++p) {
     for (const PlanRequest& request : test::requestsServed(algorithm, p)) {
-      const Plan plan = algorithm.make(request);
+      const Plan plan = makePlan(algorithm, request);
       ASSERT_EQ(plan.request, request);
       ASSERT_EQ(plan.algorithm, algorithm.name);
       ASSERT_NO_THROW(verify(plan)) << test::describe(plan);
@@ -37,7 +37,7 @@ TEST_P(EveryAlgorithm, IsProvenForManyRanks) {
   for (const int p : {65, 127, 128, 129}) {
     for (const PlanRequest& request : test::requestsServed(algorithm, p)) {
       if (request.root != 0 && request.root != p - 1) continue;
-      ASSERT_NO_THROW(verify(algorithm.make(request))) << algorithm.name << " p=" << p;
+      ASSERT_NO_THROW(verify(makePlan(algorithm, request))) << algorithm.name << " p=" << p;
     }
   }
 }
@@ -102,7 +102,7 @@ TEST(Collectives, HaveNames) {
 }
 
 Certificate certify(std::string_view name, Collective collective, int p) {
-  return verify(findAlgorithm(name)->make({collective, p, 0}));
+  return verify(makePlan(*findAlgorithm(name), {collective, p, 0}));
 }
 
 int ceilLog(int p) { return static_cast<int>(std::bit_width(static_cast<unsigned>(p - 1))); }
@@ -216,7 +216,7 @@ TEST(Costs, OfTreesAndButterflies) {
 
 Plan planWith(std::string_view name, Collective collective, int p, std::vector<std::vector<int>> groups,
               std::vector<int> dimensions = {}) {
-  return findAlgorithm(name)->make({collective, p, 0, std::move(groups), std::move(dimensions)});
+  return makePlan(*findAlgorithm(name), {collective, p, 0, std::move(groups), std::move(dimensions)});
 }
 
 TEST(Costs, OfHierarchiesAreTheSumOverTheLevels) {
@@ -265,9 +265,9 @@ TEST(Uplinks, CarryTheFewestBytesInHierarchies) {
       EXPECT_EQ(blocksLeaving(plan, 6), 2 * blocks * static_cast<std::uint64_t>(groups - 1) / groups) << name;
     }
   }
-  const Plan flat = findAlgorithm("halving_doubling_far")->make({Collective::allReduce, 32, 0});
-  const Plan near = findAlgorithm("halving_doubling_near")->make({Collective::allReduce, 32, 0});
-  const Plan bine = findAlgorithm("bine")->make({Collective::allReduce, 32, 0});
+  const Plan flat = makePlan(*findAlgorithm("halving_doubling_far"), {Collective::allReduce, 32, 0});
+  const Plan near = makePlan(*findAlgorithm("halving_doubling_near"), {Collective::allReduce, 32, 0});
+  const Plan bine = makePlan(*findAlgorithm("bine"), {Collective::allReduce, 32, 0});
   EXPECT_GT(blocksLeaving(flat, 8), blocksLeaving(bine, 8));
   EXPECT_GE(blocksLeaving(bine, 8), blocksLeaving(near, 8)) << "groups of a power of two suit the near order best";
 }
@@ -277,8 +277,8 @@ TEST(Uplinks, CarryLessInBineTreesThanInBinomialOnes) {
   std::uint64_t bine = 0, binomial = 0;
   for (int size = 3; size <= 21; ++size) {
     for (int root = 0; root < 64; root += 7) {
-      bine += blocksLeaving(findAlgorithm("bine")->make({Collective::gather, 64, root}), size);
-      binomial += blocksLeaving(findAlgorithm("binomial")->make({Collective::gather, 64, root}), size);
+      bine += blocksLeaving(makePlan(*findAlgorithm("bine"), {Collective::gather, 64, root}), size);
+      binomial += blocksLeaving(makePlan(*findAlgorithm("binomial"), {Collective::gather, 64, root}), size);
     }
   }
   EXPECT_LT(bine, binomial);
@@ -291,7 +291,7 @@ TEST(Uplinks, AreCrossedOnceInHierarchicalTrees) {
     ASSERT_TRUE(groupsFit(request));
     for (const Collective collective : {Collective::broadcast, Collective::reduce}) {
       request.collective = collective;
-      const Plan plan = findAlgorithm("hierarchical")->make(request);
+      const Plan plan = makePlan(*findAlgorithm("hierarchical"), request);
       int crossings = 0, outer = 0;
       const auto groupOf = [&](int rank, std::size_t level) {
         int group = 0;
@@ -324,15 +324,15 @@ TEST(Layouts, ThatDoNotFitAreNotServed) {
   EXPECT_FALSE(findAlgorithm("ring_2d")->serves({Collective::allReduce, 8, 0, {}, {3, 2}}));
   EXPECT_FALSE(findAlgorithm("swing")->serves({Collective::allReduce, 12, 0, {}, {2, 4}}));
   EXPECT_TRUE(findAlgorithm("swing")->serves({Collective::allReduce, 12, 0}));
-  EXPECT_EQ(findAlgorithm("swing")->make({Collective::allReduce, 12, 0, {}, {3, 4}}).ranks,
-            findAlgorithm("swing")->make({Collective::allReduce, 12, 0}).ranks)
+  EXPECT_EQ(makePlan(*findAlgorithm("swing"), {Collective::allReduce, 12, 0, {}, {3, 4}}).ranks,
+            makePlan(*findAlgorithm("swing"), {Collective::allReduce, 12, 0}).ranks)
       << "a side that is no power of two: one ring";
 }
 
 /// What is priced is what runs: in a broadcast every rank takes block b from its parent in tree b.
 TEST(Shapes, OfTheDoubleTreeAreThoseOfItsPlan) {
   for (int p = 3; p <= 33; ++p) {
-    const Plan plan = findAlgorithm("double_tree")->make({Collective::broadcast, p, 0});
+    const Plan plan = makePlan(*findAlgorithm("double_tree"), {Collective::broadcast, p, 0});
     for (const int which : {0, 1}) {
       const Tree tree = doubleTree(which, p - 1);
       for (int rank = 1; rank < p; ++rank) {
@@ -388,7 +388,7 @@ TEST(OverwrittenMessages, AreFew) {
   for (const Algorithm& algorithm : algorithms()) {
     for (int p = 1; p <= 17; ++p) {
       for (const PlanRequest& request : test::requestsServed(algorithm, p)) {
-        const Plan plan = algorithm.make(request);
+        const Plan plan = makePlan(algorithm, request);
         const bool stages = algorithm.name == "recursive_doubling" && request.collective == Collective::allReduce;
         const bool inputs = algorithm.name == "oneshot" &&
                             (request.collective == Collective::allReduce || request.collective == Collective::allToAll);
@@ -406,7 +406,7 @@ TEST(OverwrittenMessages, AreFew) {
 /// In two-shot the block that comes back is what tells that the block that went out was read; in one-shot nothing does.
 TEST(OverwrittenMessages, AreThoseWithNoAnswerBeforeTheWrite) {
   const auto overwritten = [](std::string_view name, Collective collective, bool inPlace) {
-    return verify(findAlgorithm(name)->make({collective, 4, 0}), inPlace).overwrittenMessages;
+    return verify(makePlan(*findAlgorithm(name), {collective, 4, 0}), inPlace).overwrittenMessages;
   };
   EXPECT_EQ(overwritten("oneshot", Collective::allReduce, false), 0u);
   EXPECT_EQ(overwritten("oneshot", Collective::allReduce, true), 12u);

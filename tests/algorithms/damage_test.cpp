@@ -63,7 +63,7 @@ class Damage : public testing::TestWithParam<const Algorithm*> {
     for (int p = 2; p <= 6; ++p) {
       for (const PlanRequest& request : test::requestsServed(*GetParam(), p)) {
         if (request.root > 1) continue;
-        visit(GetParam()->make(request));
+        visit(makePlan(*GetParam(), request));
       }
     }
   }

@@ -147,7 +147,7 @@ TEST_P(EveryAlgorithmExchanges, WhatItSays) {
   int compared = 0;
   for (int p = 2; p <= 64; ++p) {
     for (const PlanRequest& request : test::requestsServed(algorithm, p)) {
-      const Plan plan = algorithm.make(request);
+      const Plan plan = makePlan(algorithm, request);
       const Exchanges exchanges = algorithm.exchanges(request);
       const std::string what = test::describe(plan);
       ASSERT_EQ(exchanges.blocks, plan.blocks) << what;

@@ -12,7 +12,7 @@ namespace {
 using test::PerRank;
 
 PerRank<int> runOn(std::string_view name, PlanRequest request, std::size_t count, const PerRank<int>& inputs) {
-  const Plan plan = findAlgorithm(name)->make(request);
+  const Plan plan = makePlan(*findAlgorithm(name), request);
   return test::Interpreter<int>(plan, count, false, 1).run(inputs);
 }
 
@@ -54,7 +54,7 @@ TEST_P(OnNumbers, EveryCountIsRight) {
   for (const int p : {1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17}) {
     const auto n = static_cast<std::size_t>(p);
     for (const PlanRequest& request : test::requestsServed(algorithm, p)) {
-      const Plan plan = algorithm.make(request);
+      const Plan plan = makePlan(algorithm, request);
       for (const std::size_t count : {std::size_t{0}, std::size_t{1}, n - 1, n, n + 1, std::size_t{37}}) {
         const auto inputs = test::makeInputs<std::uint64_t>(plan, count, [&] { return random(); });
         const auto expected = test::expectedOutputs(request, count, inputs);
@@ -75,7 +75,7 @@ TEST_P(OnNumbers, AllRanksGetTheSameBits) {
   for (int p = 2; p <= 13; ++p) {
     const PlanRequest request{Collective::allReduce, p, 0};
     if (!GetParam()->serves(request)) GTEST_SKIP() << "does not serve allreduce";
-    const Plan plan = GetParam()->make(request);
+    const Plan plan = makePlan(*GetParam(), request);
     const auto inputs = test::makeInputs<float>(plan, 101, [&] { return values(random); });
     const PerRank<float> outputs = test::Interpreter<float>(plan, 101, false, 3).run(inputs);
     for (const std::vector<float>& output : outputs) {

@@ -16,7 +16,7 @@ TEST(Text, EveryPlanLoadsBackEqual) {
   for (const Algorithm& algorithm : algorithms()) {
     for (const int p : {1, 2, 3, 5, 8, 9}) {
       for (const PlanRequest& request : test::requestsServed(algorithm, p)) {
-        const Plan plan = algorithm.make(request);
+        const Plan plan = makePlan(algorithm, request);
         ASSERT_EQ(fromText(toText(plan)), plan) << test::describe(plan);
       }
     }
@@ -50,18 +50,18 @@ TEST(Text, IsReadable) {
 
 TEST(Text, NamesGroupsAndDimensions) {
   PlanRequest request{Collective::allReduce, 8, 0, equalGroups(8, {2, 2}), {}};
-  const Plan grouped = findAlgorithm("hierarchical")->make(request);
+  const Plan grouped = makePlan(*findAlgorithm("hierarchical"), request);
   EXPECT_NE(toText(grouped).find("root 0\ngroups 2 2 2 2\ngroups 4 4\nblocks 8\n"), std::string::npos);
   EXPECT_EQ(fromText(toText(grouped)), grouped);
   request = {Collective::allReduce, 8, 0, {}, {2, 4}};
-  const Plan torus = findAlgorithm("swing")->make(request);
+  const Plan torus = makePlan(*findAlgorithm("swing"), request);
   EXPECT_NE(toText(torus).find("root 0\ndimensions 2 4\nblocks 8\n"), std::string::npos);
   EXPECT_EQ(fromText(toText(torus)), torus);
 }
 
 TEST(Picture, HasAnArrowForEveryMessage) {
   for (const std::string_view name : {"ring", "bine", "halving_doubling_near"}) {
-    const Plan plan = findAlgorithm(name)->make({Collective::allReduce, 8, 0});
+    const Plan plan = makePlan(*findAlgorithm(name), {Collective::allReduce, 8, 0});
     const std::string picture = toPicture(plan);
     std::uint64_t heads = 0;
     for (std::size_t at = 0; (at = picture.find("class=\"head\"", at)) != std::string::npos; ++at) ++heads;
@@ -71,7 +71,7 @@ TEST(Picture, HasAnArrowForEveryMessage) {
 }
 
 TEST(Text, StacksNameNumbersOfBlocks) {
-  const std::string text = toText(findAlgorithm("recursive_doubling")->make({Collective::allGather, 4, 0}));
+  const std::string text = toText(makePlan(*findAlgorithm("recursive_doubling"), {Collective::allGather, 4, 0}));
   EXPECT_NE(text.find("    1 block: input 0 -> output 0, peer 1\n"), std::string::npos) << text;
   EXPECT_NE(text.find("    2 blocks: peer 2 -> output 2\n"), std::string::npos) << text;
 }

@@ -6,6 +6,7 @@
 #include <functional>
 
 #include "algorithms/registry.hpp"
+#include "algorithms/text.hpp"
 #include "base/error.hpp"
 #include "interpreter.hpp"
 
@@ -29,7 +30,7 @@ void expectRejection(const Plan& plan, const std::string& part, bool inPlace = f
 }
 
 Plan planOf(std::string_view name, Collective collective, int p, int root = 0) {
-  return findAlgorithm(name)->make({collective, p, root});
+  return makePlan(*findAlgorithm(name), {collective, p, root});
 }
 
 /// allreduce on 2 ranks, one block: each sends its input and adds in rank order.
@@ -169,6 +170,35 @@ TEST(Dataflow, RanksMustAddInTheSameOrder) {
   std::vector<Operand>& sources = plan.ranks[1].steps[1].sources;
   std::swap(sources[0], sources[1]);
   expectRejection(plan, "rank 1 combines the contributions to block 0 in another order than rank 0");
+}
+
+TEST(Completions, AreWhatStepsSay) {
+  for (const bool says : {false, true}) {
+    Plan plan = planOf("ring", Collective::allReduce, 3);
+    for (RankPlan& rank : plan.ranks)
+      for (Step& step : rank.steps) step.completes = says && step.sources.size() > 1;
+    expectRejection(plan, says ? "rank 0, round 1, step 1: is said to combine the last contributions, and does not"
+                               : "rank 0, round 2, step 2: combines the last contributions, and does not say so");
+    verifyAndComplete(plan);
+    EXPECT_EQ(plan, planOf("ring", Collective::allReduce, 3));
+  }
+}
+
+TEST(Completions, AreOfAllBlocksOfAStep) {
+  const std::string text =
+      "tacc plan 1\ncollective allreduce\nalgorithm by_hand\nranks 3\nroot 0\nblocks 2\nscratch 0\nrounds 4\n"
+      "rank 0\n  round 3\n    blocks 0 to 1: input 0 + peer 1 -> output 0\n"
+      "rank 1\n  round 0\n    block 1: input 1 -> output 1\n  round 1\n    block 0: input 0 + peer 2 -> output 0\n"
+      "  round 2\n    blocks 0 to 1: output 0 -> peer 0\n"
+      "rank 2\n  round 0\n    block 0: input 0 -> peer 1\n";
+  try {
+    fromText(text);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("round 3, step 0: combines the contributions of all ranks in some of its"),
+              std::string::npos)
+        << error.what();
+  }
 }
 
 TEST(InPlace, AliasingIsPartOfTheProof) {

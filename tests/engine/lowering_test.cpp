@@ -112,7 +112,7 @@ class Lowering : public testing::TestWithParam<std::tuple<const Algorithm*, int>
 TEST_P(Lowering, runsAsTheCollectiveIsDefined) {
   const bool quick = std::getenv("TACC_TEST_QUICK") != nullptr;
   for (const PlanRequest& request : test::requestsServed(algorithm(), ranks())) {
-    const Plan plan = algorithm().make(request);
+    const Plan plan = makePlan(algorithm(), request);
     for (const LoweringFacts& facts : everyFacts()) {
       if (quick && (facts.input == Reach::kernel || random_() % 4 != 0)) continue;
       const std::vector<Program> programs = lowerAll(plan, facts);
@@ -130,7 +130,7 @@ TEST_P(Lowering, runsAsTheCollectiveIsDefined) {
 
 /// How many of 200 orders show an error when `damage` has been done to rank 1's program of a ring allreduce.
 int countErrors(void (*damage)(Program&)) {
-  const Plan plan = findAlgorithm("ring")->make({Collective::allReduce, 4, 0});
+  const Plan plan = makePlan(*findAlgorithm("ring"), {Collective::allReduce, 4, 0});
   std::vector<Program> programs = lowerAll(plan, {});
   damage(programs[1]);
   const std::size_t count = countForManyChunks(programs[0]);

@@ -122,7 +122,7 @@ void runCase(const Case& c, const Plan& plan) {
   asked.request.root = actual(c.request.root);
   for (int r = 0; r < p; ++r) {
     buffers.emplace_back(asked, actual(r));
-    programs.push_back(lowerForNetwork(plan, r, c.inPlace));
+    programs.push_back(lowerForNetwork(localPlanOf(plan, r), c.inPlace));
     peers.push_back(std::make_unique<NetworkPeers>(network.end(actual(r)), p));
     runs.push_back(std::make_unique<NetworkRun>(*peers.back()));
   }
@@ -187,7 +187,7 @@ TEST_P(Network, everyAlgorithmWithMessagesInAnyOrder) {
       for (const int root : roots) {
         const PlanRequest request{collective, p, root};
         if (!algorithm.serves(request)) continue;
-        const Plan plan = algorithm.make(request);
+        const Plan plan = makePlan(algorithm, request);
         for (const std::size_t count :
              {std::size_t{1}, static_cast<std::size_t>(p) + 1, std::size_t{777}, std::size_t{40001}})
           for (const bool inPlace : {false, true})
@@ -209,12 +209,12 @@ TEST(NetworkCalls, thatDifferAreFoundByTheFirstMessage) {
   for (const std::size_t count : {std::size_t{4}, std::size_t{100000}}) {
     FakeNetwork network(2, 1);
     const PlanRequest request{Collective::allReduce, 2, 0};
-    const Plan plan = findAlgorithm("ring")->make(request);
+    const Plan plan = makePlan(*findAlgorithm("ring"), request);
     std::vector<std::vector<int>> memory(2, std::vector<int>(count));
     std::vector<NetworkProgram> programs;
     std::vector<std::unique_ptr<NetworkPeers>> peers;
     std::vector<std::unique_ptr<NetworkRun>> runs;
-    for (int r = 0; r < 2; ++r) programs.push_back(lowerForNetwork(plan, r, true));
+    for (int r = 0; r < 2; ++r) programs.push_back(lowerForNetwork(localPlanOf(plan, r), true));
     for (int r = 0; r < 2; ++r) {
       auto* data = reinterpret_cast<std::byte*>(memory[static_cast<std::size_t>(r)].data());
       peers.push_back(std::make_unique<NetworkPeers>(network.end(r), 2));

@@ -11,7 +11,7 @@ std::vector<Bytes> seeds() {
   for (const Algorithm& algorithm : algorithms())
     for (const Collective collective : {Collective::allReduce, Collective::broadcast, Collective::allToAll}) {
       const PlanRequest request{collective, 3, 0};
-      if (algorithm.serves(request)) corpus.push_back(bytesOf(toText(algorithm.make(request))));
+      if (algorithm.serves(request)) corpus.push_back(bytesOf(toText(makePlan(algorithm, request))));
     }
   return corpus;
 }

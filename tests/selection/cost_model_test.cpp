@@ -55,7 +55,7 @@ TEST(CostModel, AgreesWithTheSimulator) {
         for (int c = 0; c < collectiveCount; ++c) {
           const PlanRequest request{static_cast<Collective>(c), p, 0, setting.groups, {}};
           if (!algorithm.serves(request)) continue;
-          const Plan plan = algorithm.make(request);
+          const Plan plan = makePlan(algorithm, request);
           for (const double bytes : {8.0, 1e4, 1e6, 3e7}) {
             for (const double chunk : {0.0, 1e6}) {
               if (chunk > 0 && (bytes <= chunk || p > 16)) continue;

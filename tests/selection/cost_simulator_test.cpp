@@ -24,7 +24,7 @@ CostMap grouped(int ranks, int size, double streams) {
 }
 
 Plan planOf(std::string_view name, Collective collective, int p) {
-  return findAlgorithm(name)->make({collective, p, 0});
+  return makePlan(*findAlgorithm(name), {collective, p, 0});
 }
 
 double seconds(std::string_view name, int p, double bytes, const CostMap& map, double chunk = 0) {
@@ -109,7 +109,7 @@ TEST(Simulator, MoreBytesNeverTakeLess) {
   for (const Algorithm& algorithm : algorithms()) {
     const PlanRequest request{Collective::allReduce, 12, 0, equalGroups(12, {4}), {}};
     if (!algorithm.serves(request)) continue;
-    const Plan plan = algorithm.make(request);
+    const Plan plan = makePlan(algorithm, request);
     double before = 0;
     for (const double bytes : {0.0, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7}) {
       const double now = simulate(plan, grouped(12, 4, 1), {bytes, 0, 4});
@@ -127,7 +127,7 @@ TEST(Simulator, TheBoundIsNeverBeaten) {
     const PlanRequest request{Collective::allReduce, p, 0, equalGroups(p, {4}), {}};
     if (!algorithm.serves(request)) continue;
     for (const double chunk : {0.0, n / 8}) {
-      EXPECT_GE(simulate(algorithm.make(request), grouped(p, 4, 1), {n, chunk, 4}), bound) << algorithm.name;
+      EXPECT_GE(simulate(makePlan(algorithm, request), grouped(p, 4, 1), {n, chunk, 4}), bound) << algorithm.name;
     }
   }
 }

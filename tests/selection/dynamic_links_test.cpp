@@ -69,7 +69,7 @@ class Scene {
     const Algorithm& algorithm = algorithmOf(option);
     double budget = std::numeric_limits<double>::infinity();
     return found->second = *simulateLong(
-               algorithm.make(request), isSlow ? slow_ : usual_,
+               makePlan(algorithm, request), isSlow ? slow_ : usual_,
                {static_cast<double>(bytes_), message * exchangesOf(algorithm, request).blocks, 4}, budget);
   }
   double best(bool isSlow) {

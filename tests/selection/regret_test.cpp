@@ -37,7 +37,7 @@ double playWhole(const NetworkChooser& chooser, const CostMap& map, Collective c
                  const Algorithm& algorithm) {
   const PlanRequest request = chooser.request(collective, root);
   const auto message = static_cast<double>(chooser.messageBytes(collective, bytes, 1));
-  return simulate(algorithm.make(request), map,
+  return simulate(makePlan(algorithm, request), map,
                   {static_cast<double>(bytes), message * exchangesOf(algorithm, request).blocks, 4});
 }
 
@@ -115,7 +115,7 @@ TEST(SimulateLong, IsAsGoodAsPlayingEveryChunk) {
         const PlanRequest request = chooser.request(collective, 0);
         if (!algorithm.serves(request)) continue;
         const double chunks = 40, bytes = 1 << (16 + n % 6);
-        const Plan plan = algorithm.make(request);
+        const Plan plan = makePlan(algorithm, request);
         const CostCall call{chunks * bytes, bytes, 4};
         double budget = 1e9;
         const double whole = simulate(plan, map, call), quick = *simulateLong(plan, map, call, budget);

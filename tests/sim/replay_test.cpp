@@ -91,7 +91,7 @@ TEST(Replay, AgreesWithTheCostSimulator) {
       const double bytes = 3 << 20;
       const std::vector<Outcome> found = outcomes(machine, collective, bytes, serve);
       for (std::size_t i = 0; i < serve.size(); ++i) {
-        const Plan plan = serve[i]->make(request);
+        const Plan plan = makePlan(*serve[i], request);
         const double own = simulate(plan, map, machine.cut(collective, bytes, plan.blocks));
         EXPECT_NEAR(found[i].seconds, own, 0.1 * own) << serve[i]->name << " " << nameOf(collective) << " on " << name;
       }

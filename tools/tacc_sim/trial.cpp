@@ -50,7 +50,7 @@ Outcome perform(const Trial& trial, double mostWork) {
   const double begin = processorSeconds();
   Machine& machine = *trial.machine;
   const PlanRequest request = machine.chooser().request(trial.collective, 0);
-  const Plan plan = trial.algorithm->make(request);
+  const Plan plan = makePlan(*trial.algorithm, request);
   const CostCall call = machine.cut(trial.collective, trial.bytes, plan.blocks);
   const Stage stage = machine.stage();
   Outcome outcome;
