@@ -223,7 +223,7 @@ Exchanges exchanges(const PlanRequest& request) {
         isDown ? below : above;
   });
   if (!isDown) std::ranges::reverse(receivers);
-  Exchanges all{blocks, {}, false, isDown ? request.root : -1};
+  Exchanges all{blocks, {}, isDown ? request.root : -1};
   for (std::vector<int>& to : receivers) {
     Exchange round;
     round.to = [to = std::move(to)](int rank) { return to[static_cast<std::size_t>(rank)]; };

@@ -121,7 +121,7 @@ Plan make(const PlanRequest& request) {
 }
 
 Exchanges exchanges(const PlanRequest& request) {
-  Exchanges all{1, {}, true};
+  Exchanges all{1, {}};
   const Collective collective = request.collective;
   const bool combines = isReduction(collective);
   if (collective == Collective::allToAll) all.phases.emplace_back(Copy{});

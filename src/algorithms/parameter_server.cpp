@@ -38,7 +38,7 @@ Plan make(const PlanRequest& request) {
 }
 
 Exchanges exchanges(const PlanRequest&) {
-  return {1, {Star{server, false, 1, true, false}, Star{server, true, 1, false, false}}, true};
+  return {1, {Star{server, false, 1, true, false}, Star{server, true, 1, false, false}}};
 }
 
 }  // namespace
