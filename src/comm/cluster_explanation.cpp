@@ -73,14 +73,14 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
   const std::size_t between = bytesBetween(collective, bytes);
   const int lanes = lanesOf(collective, bytes), root = firstRankIn(chooser);
   const std::vector<NetworkCandidate> candidates = chooser.explain(collective, root, between);
-  const Algorithm* chosen = isDynamic() ? dynamic_.settled(chooser, collective, root, between, lanes) : nullptr;
+  const Algorithm* chosen = isDynamic() ? dynamic_.settled(chooser, collective, between, lanes) : nullptr;
   if (chosen == nullptr) chosen = candidates.front().algorithm;
   for (const NetworkCandidate& candidate : candidates) {
     const std::string time = candidate.isPossible ? fmt::format("{:.1f} us", candidate.seconds * 1e6) : "-";
     text += fmt::format("{:2} {:22} {:>14}  {}\n", candidate.algorithm == chosen ? mark : "", candidate.algorithm->name,
                         time, candidate.reason);
   }
-  return isDynamic() && measured == nullptr ? text + dynamic_.explain(chooser, collective, root, between, lanes) : text;
+  return isDynamic() && measured == nullptr ? text + dynamic_.explain(chooser, collective, between, lanes) : text;
 }
 
 }  // namespace tacc
