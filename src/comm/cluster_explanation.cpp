@@ -54,14 +54,14 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
   }
   const int root = placeOfRank0();
   const std::vector<NetworkCandidate> candidates = chooser.explain(collective, root, bytes);
-  const Algorithm* chosen = isDynamic() ? dynamic_.settled(chooser, collective, root, bytes, 1) : nullptr;
+  const Algorithm* chosen = isDynamic() ? dynamic_.settled(chooser, collective, bytes, 1) : nullptr;
   if (chosen == nullptr) chosen = candidates.front().algorithm;
   for (const NetworkCandidate& candidate : candidates) {
     const std::string time = candidate.isPossible ? fmt::format("{:.1f} us", candidate.seconds * 1e6) : "-";
     text += fmt::format("{:2} {:22} {:>14}  {}\n", candidate.algorithm == chosen ? mark : "", candidate.algorithm->name,
                         time, candidate.reason);
   }
-  return isDynamic() && measured == nullptr ? text + dynamic_.explain(chooser, collective, root, bytes, 1) : text;
+  return isDynamic() && measured == nullptr ? text + dynamic_.explain(chooser, collective, bytes, 1) : text;
 }
 
 }  // namespace tacc

@@ -72,9 +72,9 @@ std::string describe(const DynamicChoice::Cause& cause) {
 DynamicSelection::DynamicSelection(NetworkChooser& all)
     : agreementSeconds_(all.explain(Collective::allReduce, 0, agreedBytes).front().seconds) {}
 
-DynamicSelection::Key DynamicSelection::keyOf(const NetworkChooser& chooser, Collective collective, int root,
-                                              std::size_t bytes, int lanes) {
-  return {&chooser, collective, chooser.pricedRoot(collective, root), sizeClassOf(bytes), lanes};
+DynamicSelection::Key DynamicSelection::keyOf(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
+                                              int lanes) noexcept {
+  return {&chooser, collective, sizeClassOf(bytes), lanes};
 }
 
 void DynamicSelection::begin() noexcept {
@@ -88,10 +88,10 @@ DynamicSelection::Class DynamicSelection::makeClass(NetworkChooser& chooser, Col
   const std::size_t least = leastOf(sizeClassOf(bytes)) * static_cast<std::size_t>(lanes);
   const std::vector<NetworkCandidate> candidates = chooser.explain(collective, root, least);
   const double expected = candidates.front().seconds;
-  if (expected <= 0) return {&chooser, collective, root, least, 1, std::nullopt};
-  const double growth = chooser.explain(collective, root, 2 * least).front().seconds / expected;
-  Class made{&chooser, collective, root, least, growth, std::nullopt};
   const int chosen = numberOf(chooser.choose(collective, root, bytes, {}));
+  if (expected <= 0) return {&chooser, collective, least, 1, chosen, std::nullopt};
+  const double growth = chooser.explain(collective, root, 2 * least).front().seconds / expected;
+  Class made{&chooser, collective, least, growth, chosen, std::nullopt};
   const int period =
       static_cast<int>(agreementSeconds_ * (needsAll(collective) ? 1 : 1 + barriers) / (affordable * expected));
   // Of a few bytes links have no part, though they are priced as the least class.
@@ -107,7 +107,7 @@ const Algorithm& DynamicSelection::choose(NetworkChooser& chooser, Collective co
                                           int lanes) {
   const bool isFirst = !std::exchange(isAsked_, true);
   if (!isTimed(collective)) return chooser.choose(collective, root, bytes, {});
-  const Key key = keyOf(chooser, collective, root, bytes, lanes);
+  const Key key = keyOf(chooser, collective, bytes, lanes);
   auto found = classes_.find(key);
   if (found == classes_.end()) found = classes_.emplace(key, makeClass(chooser, collective, root, bytes, lanes)).first;
   Class& mine = found->second;
@@ -120,7 +120,8 @@ const Algorithm& DynamicSelection::choose(NetworkChooser& chooser, Collective co
         std::max(1.0, static_cast<double>(bytes * static_cast<std::size_t>(lanes)) / static_cast<double>(mine.bytes));
     factor_ = 1 / std::lerp(1.0, std::max(1.0, mine.growth), share - 1);
   }
-  return algorithmOf(option);
+  // What the model chose may be another one from each root.
+  return option == mine.model ? chooser.choose(collective, root, bytes, {}) : algorithmOf(option);
 }
 
 taccRedOp_t DynamicSelection::agreement() const noexcept { return needsAll(pending_->collective) ? taccMin : taccMax; }
@@ -134,7 +135,7 @@ DynamicSelection::Next DynamicSelection::end() {
 
 std::vector<int> DynamicSelection::propose(const Class& of, int current, double ratio) const {
   NetworkQuestion question;
-  question.request = of.chooser->request(of.collective, of.chooser->pricedRoot(of.collective, of.root));
+  question.request = of.chooser->request(of.collective, 0);
   question.bytes = static_cast<double>(of.bytes);
   question.leastChunk = static_cast<double>(of.chooser->messageBytes(of.collective, of.bytes, 1));
   std::vector<int> numbers;
@@ -156,21 +157,22 @@ std::string DynamicSelection::agree() {
                      event == DynamicChoice::Event::switched ? "takes over" : "stays");
 }
 
-const DynamicSelection::Class* DynamicSelection::find(const NetworkChooser& chooser, Collective collective, int root,
+const DynamicSelection::Class* DynamicSelection::find(const NetworkChooser& chooser, Collective collective,
                                                       std::size_t bytes, int lanes) const {
-  const auto found = classes_.find(keyOf(chooser, collective, root, bytes, lanes));
+  const auto found = classes_.find(keyOf(chooser, collective, bytes, lanes));
   return found == classes_.end() || !found->second.choice ? nullptr : &found->second;
 }
 
-const Algorithm* DynamicSelection::settled(const NetworkChooser& chooser, Collective collective, int root,
-                                           std::size_t bytes, int lanes) const {
-  const Class* of = find(chooser, collective, root, bytes, lanes);
-  return of == nullptr ? nullptr : &algorithmOf(of->choice->settled().option);
+const Algorithm* DynamicSelection::settled(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
+                                           int lanes) const {
+  const Class* of = find(chooser, collective, bytes, lanes);
+  if (of == nullptr || of->choice->settled().option == of->model) return nullptr;
+  return &algorithmOf(of->choice->settled().option);
 }
 
-std::string DynamicSelection::explain(const NetworkChooser& chooser, Collective collective, int root, std::size_t bytes,
+std::string DynamicSelection::explain(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
                                       int lanes) const {
-  const Class* of = find(chooser, collective, root, bytes, lanes);
+  const Class* of = find(chooser, collective, bytes, lanes);
   if (of == nullptr) return "";
   const DynamicChoice& choice = *of->choice;
   std::string text = fmt::format("dynamic: {} calls, {} takes {:.4g} ms", choice.calls(),

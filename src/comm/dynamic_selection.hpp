@@ -45,28 +45,26 @@ class DynamicSelection {
   /// What was decided, as a sentence; "" for nothing of interest.
   std::string agree();
 
-  /// The algorithm of such calls outside explorations; null while none of them was timed: then it is the chooser's.
-  const Algorithm* settled(const NetworkChooser& chooser, Collective collective, int root, std::size_t bytes,
-                           int lanes) const;
+  /// The algorithm of such calls outside explorations; null while that is the chooser's.
+  const Algorithm* settled(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
   /// What measuring has led to for such calls; a line of text, "" if they are not timed.
-  std::string explain(const NetworkChooser& chooser, Collective collective, int root, std::size_t bytes,
-                      int lanes) const;
+  std::string explain(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
 
  private:
   using Clock = std::chrono::steady_clock;
-  using Key = std::tuple<const NetworkChooser*, Collective, int, int, int>;
-  /// Calls of a kind, from a root, and of a size up to the next power of two.
+  using Key = std::tuple<const NetworkChooser*, Collective, int, int>;
+  /// Calls of a kind and a size up to the next power of two, from any root.
   struct Class {
     NetworkChooser* chooser;
     Collective collective;
-    int root;
     std::size_t bytes;                    // the least; on all lanes together
     double growth;                        // so many times as long twice as many take, by the model
+    int model;                            // what is chosen from the first call's root
     std::optional<DynamicChoice> choice;  // none: they are not timed
   };
-  static Key keyOf(const NetworkChooser& chooser, Collective collective, int root, std::size_t bytes, int lanes);
+  static Key keyOf(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) noexcept;
   Class makeClass(NetworkChooser& chooser, Collective collective, int root, std::size_t bytes, int lanes);
-  const Class* find(const NetworkChooser& chooser, Collective collective, int root, std::size_t bytes, int lanes) const;
+  const Class* find(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
   std::vector<int> propose(const Class& of, int current, double ratio) const;
 
   double agreementSeconds_;

@@ -7,10 +7,6 @@
 namespace tacc {
 namespace {
 
-// What is lost between chunks, of the time in which the busiest link could be idle: messages of the chunks behind do
-// not come just when it is. From comparison with the simulator (tests/selection/cost_model_test.cpp).
-constexpr double stallingShare = 0.3;
-
 double highest(const std::vector<double>& values) { return values.empty() ? 0 : *std::ranges::max_element(values); }
 
 }  // namespace
@@ -36,14 +32,6 @@ CostLoad::CostLoad(const CostMap& map, double blockBytes, int mostRanks)
   groupIn_ = groupOut_;
   crossIn_ = crossOut_;
   for (int l = 0; l < map.levels(); ++l) wire_.emplace_back(map.wires(l), 0.0);
-}
-
-void CostLoad::add(const Phase& phase, const Phase* next) {
-  const double before = highest(ready_);
-  run(phase, next);
-  const auto* trees = std::get_if<TreeExchange>(&phase);
-  const double parts = trees != nullptr && trees->turns ? 2 : 1;
-  longestPhase_ = std::max(longestPhase_, (highest(ready_) - before) / parts);
 }
 
 void CostLoad::run(const Phase& phase, const Phase* next) {
@@ -226,23 +214,19 @@ ChunkCost CostLoad::priceOf(const Exchanges& exchanges) {
       sourceEnds_[one->to(source_)] = 0;
   sourceEnds_.erase(source_);
   for (std::size_t i = 0; i < exchanges.phases.size(); ++i)
-    add(exchanges.phases[i], i + 1 < exchanges.phases.size() ? &exchanges.phases[i + 1] : nullptr);
+    run(exchanges.phases[i], i + 1 < exchanges.phases.size() ? &exchanges.phases[i + 1] : nullptr);
   ChunkCost cost;
   cost.busiest = busiest();
   cost.alone = std::max({cost.busiest, highest(ready_), highest(done_)});
   for (std::size_t r = 0; r < done_.size(); ++r) cost.held = std::max(cost.held, done_[r] - begun_[r]);
-  if (!exchanges.isSteady && cost.alone > 0)
-    cost.stalling = stallingShare * std::max(0.0, 1 - longestPhase_ / cost.alone);
   return cost;
 }
 
 double secondsOf(const ChunkCost& chunk, int chunks, int window) {
   const double together = std::min(chunks, window);
   const double later = std::max(0, chunks - window);
-  // A chunk that waits for its last messages keeps the next one out; what is busy then stands still for a while.
-  const double held = chunk.held / window;
-  return chunk.alone + (together - 1) * chunk.busiest +
-         later * (std::max(chunk.busiest, held) + chunk.stalling * std::min(chunk.busiest, held));
+  // A chunk that waits for its last messages keeps the next one out.
+  return chunk.alone + (together - 1) * chunk.busiest + later * std::max(chunk.busiest, chunk.held / window);
 }
 
 }  // namespace tacc
