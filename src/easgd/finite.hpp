@@ -9,7 +9,8 @@
 
 namespace tacc {
 
-/// Fails with the first of the elements [first, first + count) that is not finite. `offset`: of weights[0] in the model.
+/// Fails with the first of the elements [first, first + count) that is not finite. `offset`: of weights[0] in the
+/// model.
 inline void checkFinite(const float* weights, std::size_t first, std::size_t count, std::size_t offset = 0) {
   if (updateKernels().areFinite(weights + first, count)) [[likely]]
     return;
