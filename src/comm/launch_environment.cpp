@@ -42,6 +42,8 @@ struct Launcher {
   bool needsKey;                                     // at least one of them must be
   MeetingPoint (*meet)(const Variables& variables);  // null: it gives no address
   bool hasManager;                                   // one process on each host starts all ranks there
+  Store store = Store::none;                         // that it keeps for its ranks,
+  Names storeMarks = {};                             // where all of these are set
 };
 
 std::uint32_t hashOf(std::string_view text) {
@@ -101,7 +103,46 @@ const std::vector<Launcher>& table() {
        .key = {randomKeyOfOpenMpi, "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"},
        .needsKey = true,
        .meet = nullptr,
+       .hasManager = false,
+       .store = Store::pmix,
+       .storeMarks = {"PMIX_NAMESPACE", "PMIX_RANK"}},
+      {.name = "jsrun",
+       .looksFor = "JSM_NAMESPACE_RANK, JSM_NAMESPACE_SIZE",
+       .marks = {"JSM_NAMESPACE_RANK"},
+       .rank = {"JSM_NAMESPACE_RANK"},
+       .ranks = {"JSM_NAMESPACE_SIZE"},
+       .localRanks = {"JSM_NAMESPACE_LOCAL_SIZE"},
+       .hosts = {},
+       .key = {"PMIX_NAMESPACE", "LSB_JOBID"},
+       .needsKey = true,
+       .meet = nullptr,
+       .hasManager = false,
+       .store = Store::pmix,
+       .storeMarks = {"PMIX_NAMESPACE", "PMIX_RANK"}},
+      {.name = "mpirun_rsh",
+       .looksFor = "MV2_COMM_WORLD_RANK, MV2_COMM_WORLD_SIZE, and TACC_RENDEZVOUS",
+       .marks = {"MV2_COMM_WORLD_RANK", "MPIRUN_ID"},
+       .rank = {"MV2_COMM_WORLD_RANK"},
+       .ranks = {"MV2_COMM_WORLD_SIZE"},
+       .localRanks = {"MV2_COMM_WORLD_LOCAL_SIZE"},
+       .hosts = {},
+       .key = {"MPIRUN_ID"},
+       .needsKey = true,
+       .meet = nullptr,
        .hasManager = false},
+      {.name = "PALS",
+       .looksFor = "PALS_RANKID, PMI_SIZE, and TACC_RENDEZVOUS",
+       .marks = {"PALS_RANKID", "PALS_APID"},
+       .rank = {"PALS_RANKID"},
+       .ranks = {"PMI_SIZE"},
+       .localRanks = {"PMI_LOCAL_SIZE"},
+       .hosts = {},
+       .key = {"PALS_APID"},
+       .needsKey = true,
+       .meet = nullptr,
+       .hasManager = false,
+       .store = Store::pmi,
+       .storeMarks = {"PMI_FD"}},
       {.name = "Hydra",
        .looksFor = "PMI_RANK, PMI_SIZE, MPI_LOCALNRANKS",
        .marks = {"PMI_RANK", "MPI_LOCALNRANKS"},
@@ -112,7 +153,9 @@ const std::vector<Launcher>& table() {
        .key = {},
        .needsKey = false,
        .meet = nullptr,
-       .hasManager = true},
+       .hasManager = true,
+       .store = Store::pmi,
+       .storeMarks = {"PMI_FD"}},
       {.name = "Slurm",
        .looksFor = "SLURM_PROCID, SLURM_STEP_ID, SLURM_NTASKS, SLURM_JOB_ID, and SLURM_STEP_NODELIST",
        .marks = {"SLURM_PROCID", "SLURM_STEP_ID"},
@@ -134,7 +177,9 @@ const std::vector<Launcher>& table() {
        .key = {"PMI_JOBID"},
        .needsKey = false,
        .meet = nullptr,
-       .hasManager = false},
+       .hasManager = false,
+       .store = Store::pmi,
+       .storeMarks = {"PMI_FD"}},
   };
   return rows;
 }
@@ -251,7 +296,12 @@ Launch readLaunch(const Variables& variables, std::string_view rendezvous) {
   launch.isKeySecret = launcher.name == "Open MPI" && find(variables, {randomKeyOfOpenMpi}).has_value();
   launch.needsManager = launcher.hasManager && launch.spread == Spread::oneHost;
   const bool hasMeeting = !launch.meeting.host.empty();
-  if (launch.spread != Spread::oneHost && !hasMeeting) {
+  const bool hasStore = launcher.store != Store::none &&
+                        std::ranges::all_of(launcher.storeMarks,
+                                            [&](std::string_view name) { return find(variables, {name}).has_value(); });
+  if (launch.spread != Spread::oneHost && !hasMeeting && hasStore) {
+    launch.store = launcher.store;
+  } else if (launch.spread != Spread::oneHost && !hasMeeting) {
     fail(taccInvalidUsage,
          "{} gives rank {} of {} no address at which ranks of several hosts can meet (looked for: {}): set "
          "TACC_RENDEZVOUS=HOST:PORT to rank 0's host and a free port of it, the same on every rank",
