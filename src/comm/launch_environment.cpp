@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/parse.hpp"
 
@@ -52,13 +53,29 @@ std::uint32_t hashOf(std::string_view text) {
   return hash;
 }
 
-/// MASTER_PORT itself belongs to the store of torch: the port is 1000 above, or below where there is none above.
+/// The port of the range that this text stands for.
+std::uint16_t portOf(const PortRange& range, std::string_view text) {
+  return static_cast<std::uint16_t>(range.first + hashOf(text) % range.count());
+}
+
+/// TACC_PORT_RANGE, the same on all ranks where rank 0 has to listen at one of these. What is no range is an error
+/// elsewhere.
+std::optional<PortRange> allowedPorts(const Variables& variables) {
+  const auto text = find(variables, {"TACC_PORT_RANGE"});
+  return text ? parsePortRange(text->value) : std::nullopt;
+}
+
+/// MASTER_PORT itself belongs to the store of torch: the port is 1000 above, or below where there is none above; or of
+/// the ports that are allowed.
 MeetingPoint meetAtMaster(const Variables& variables) {
   const auto host = find(variables, {"MASTER_ADDR"});
   const auto text = find(variables, {"MASTER_PORT"});
   if (!host || !text) return {};
   const auto port = parseInteger(text->value, 1, portLimit);
   if (!port) fail(taccInvalidUsage, "MASTER_PORT=\"{}\" is no port: it must be 1 to {}", text->value, portLimit);
+  if (const auto range = allowedPorts(variables)) {
+    return {std::string(host->value), portOf(*range, text->value), "MASTER_ADDR, MASTER_PORT and TACC_PORT_RANGE"};
+  }
   constexpr int distance = 1000;
   const std::int64_t chosen = *port + distance <= portLimit ? *port + distance : *port - distance;
   return {std::string(host->value), static_cast<std::uint16_t>(chosen), "MASTER_ADDR and MASTER_PORT"};
@@ -71,13 +88,11 @@ MeetingPoint meetAtFirstNode(const Variables& variables) {
   const auto job = find(variables, {"SLURM_JOB_ID", "SLURM_JOBID"});
   const auto step = find(variables, {"SLURM_STEP_ID", "SLURM_STEPID"});
   if (!list || !job || !step) return {};
-  constexpr std::uint32_t firstPort = 15000;
-  constexpr std::uint32_t ports = 15000;
+  const PortRange range = allowedPorts(variables).value_or(PortRange{15000, 29999});
   // A job that is requeued keeps its number, and processes of the run before may still have the port.
   const auto restart = find(variables, {"SLURM_RESTART_COUNT"});
   const std::string key = fmt::format("{}.{}.{}", job->value, step->value, restart ? restart->value : "0");
-  const std::uint32_t port = firstPort + hashOf(key) % ports;
-  return {firstHostOf(list->value), static_cast<std::uint16_t>(port), "SLURM_STEP_NODELIST"};
+  return {firstHostOf(list->value), portOf(range, key), "SLURM_STEP_NODELIST"};
 }
 
 const std::vector<Launcher>& table() {
@@ -140,9 +155,7 @@ const std::vector<Launcher>& table() {
        .key = {"PALS_APID"},
        .needsKey = true,
        .meet = nullptr,
-       .hasManager = false,
-       .store = Store::pmi,
-       .storeMarks = {"PMI_FD"}},
+       .hasManager = false},
       {.name = "Hydra",
        .looksFor = "PMI_RANK, PMI_SIZE, MPI_LOCALNRANKS",
        .marks = {"PMI_RANK", "MPI_LOCALNRANKS"},

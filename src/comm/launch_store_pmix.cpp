@@ -78,7 +78,8 @@ class Client {
     require(library_.commit(), "leave where rank 0 is met");
   }
 
-  /// All ranks: hands round what was put. Without it, who asks for it after an MPI has handed round its own gets nothing.
+  /// All ranks: hands round what was put. Without it, who asks for it after an MPI has handed round its own gets
+  /// nothing.
   void handRound(StoreDeadline deadline) {
     std::array<pmix_info_t, 2> wishes{};
     std::strncpy(wishes[0].key, PMIX_COLLECT_DATA, sizeof wishes[0].key - 1);

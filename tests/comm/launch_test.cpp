@@ -116,6 +116,14 @@ TEST(Launch, OnlyOpenMpisKeyIsSecret) {
   EXPECT_TRUE(readLaunch(with(openMpi, {{"OMPI_MCA_orte_precondition_transports", "1-2"}}), "").isKeySecret);
 }
 
+TEST(Launch, RanksMeetAtPortsThatAreAllowed) {
+  for (const Variables& variables : {torch, slurm}) {
+    const Launch launch = readLaunch(with(variables, {{"TACC_PORT_RANGE", "400-403"}}), "");
+    EXPECT_GE(launch.meeting.port, 400);
+    EXPECT_LE(launch.meeting.port, 403);
+  }
+}
+
 TEST(Launch, OthersOfTheField) {
   const Launch jsrun = readLaunch({{"JSM_NAMESPACE_RANK", "2"},
                                    {"JSM_NAMESPACE_SIZE", "8"},
