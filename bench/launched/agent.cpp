@@ -6,6 +6,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "worker/messages.hpp"
+
 namespace tacc::bench {
 
 std::string Agent::obey(const std::string& order) {
@@ -24,9 +26,21 @@ std::string Agent::obey(const std::string& order) {
   }
 }
 
-std::string Agent::start(const std::string& name) {
+std::string Agent::shareByPeer(const std::string& peer, const std::string& word) {
+  Team& team = *(early_[peer] = startRank(peer));
+  return team.command(fmt::format("{} {}", shareCommand, word)).front();
+}
+
+std::unique_ptr<Team> Agent::startRank(const std::string& name) {
   Launch launch = launchRank(name, options_, listener_.address(), options_.job->rank);
-  teams_.push_back(std::make_unique<ProcessTeam>(std::move(launch), listener_));
+  return std::make_unique<ProcessTeam>(std::move(launch), listener_);
+}
+
+std::string Agent::start(const std::string& name) {
+  if (auto early = early_.extract(name))
+    teams_.push_back(std::move(early.mapped()));
+  else
+    teams_.push_back(startRank(name));
   const Member& member = teams_.back()->members().front();
   return fmt::format("{} {} {}", member.processId, member.host, member.secret);
 }

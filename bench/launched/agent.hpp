@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,11 +28,17 @@ class Agent {
   /// Does what `order` says, endOrder excepted.
   std::string obey(const std::string& order);
 
+  /// Before any order, on all ranks: starts the MPI that is the peer, and lets it bring rank 0's word to all. Throws
+  /// std::runtime_error.
+  std::string shareByPeer(const std::string& peer, const std::string& word);
+
  private:
   std::string start(const std::string& name);
+  std::unique_ptr<Team> startRank(const std::string& name);
 
   const Options& options_;
   Listener listener_;
+  std::map<std::string, std::unique_ptr<Team>> early_;  // started before an order said so
   std::vector<std::unique_ptr<Team>> teams_;
 };
 

@@ -5,6 +5,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include "contestants/id_text.hpp"
+
 namespace tacc::bench {
 namespace {
 
@@ -35,13 +37,20 @@ void require(taccResult_t result, taccComm_t comm) {
 
 }  // namespace
 
-Control::Control() {
+Control::Control(const Options& options, Agent& agent) {
   // Ranks wait here while others measure; the time-out is for the calls that are measured.
   const WithoutVariable timeout("TACC_TIMEOUT");
   taccConfig_t config = TACC_CONFIG_INITIALIZER;
   config.name = "tacc_bench's control";
   config.operationTimeout = 0;
-  require(taccCommInitEnv(&comm_, &config), nullptr);
+  if (options.peers.empty()) {
+    require(taccCommInitEnv(&comm_, &config), nullptr);
+  } else {
+    taccUniqueId id{};
+    if (options.job->rank == 0) require(taccGetUniqueId(&id), nullptr);
+    id = fromHex(agent.shareByPeer(options.peers.front(), toHex(id)));
+    require(taccCommInitRankConfig(&comm_, options.job->ranks, id, options.job->rank, &config), nullptr);
+  }
   taccNodeInfo_t info{};
   info.size = sizeof info;
   require(taccCommUserRank(comm_, &rank_), comm_);

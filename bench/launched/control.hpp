@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/options.hpp"
+#include "launched/agent.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc::bench {
@@ -11,8 +13,9 @@ namespace tacc::bench {
 /// Errors are std::runtime_error with the library's sentence. One thread.
 class Control {
  public:
-  /// Joins the others, as the launcher says where they meet.
-  Control();
+  /// Joins the others: as the launcher says where they meet, or, where their MPI is measured too, by an id that it
+  /// brings to all: it is the only one that may speak with its launcher. `agent`: of this process, before any order.
+  Control(const Options& options, Agent& agent);
   ~Control();
   Control(const Control&) = delete;
   Control& operator=(const Control&) = delete;

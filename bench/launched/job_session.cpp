@@ -11,8 +11,7 @@
 namespace tacc::bench {
 namespace {
 
-int lead(const Options& options, Control& control) {
-  Agent agent(options);
+int lead(const Options& options, Agent& agent, Control& control) {
   JobVenue venue(control, agent);
   try {
     const int status = runSession(options, venue) ? 0 : 1;
@@ -28,8 +27,7 @@ int lead(const Options& options, Control& control) {
   }
 }
 
-int follow(const Options& options, Control& control) {
-  Agent agent(options);
+int follow(Agent& agent, Control& control) {
   for (;;) {
     const std::string order = control.broadcast("");
     if (order == endOrder) return 0;
@@ -51,8 +49,9 @@ std::optional<Job> findJob() {
 }
 
 int runJobSession(const Options& options) {
-  Control control;
-  return options.job->rank == 0 ? lead(options, control) : follow(options, control);
+  Agent agent(options);
+  Control control(options, agent);
+  return options.job->rank == 0 ? lead(options, agent, control) : follow(agent, control);
 }
 
 }  // namespace tacc::bench

@@ -14,12 +14,14 @@ namespace tacc::bench {
 ///   hello RANK PID HOST [SECRET]
 /// and is then told, one at a time, and answers "ok ..." or "error MESSAGE" to each:
 ///   join SECRET                                 the id that rank 0 said, or "-"
+///   share WORD                                  answered by the WORD of rank 0
 ///   allocate BYTES                              per direction
 ///   prepare COLLECTIVE TYPE OP ROOT COUNT       answered by the number of variants, 0: not offered
 ///   time PLACE VARIANT WARMUP ITERATIONS CHECK AGGREGATE PERCALL
 ///                                               answered by SECONDS CPUSECONDS WRONG ALGORITHM [CALL...]
 /// It ends when its channel is closed.
 inline constexpr const char* joinCommand = "join";
+inline constexpr const char* shareCommand = "share";
 inline constexpr const char* allocateCommand = "allocate";
 inline constexpr const char* prepareCommand = "prepare";
 inline constexpr const char* timeCommand = "time";

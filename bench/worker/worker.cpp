@@ -56,6 +56,7 @@ bool Worker::serve() {
 std::string Worker::obey(const std::string& line) {
   const std::string command = line.substr(0, line.find(' '));
   if (command == joinCommand) return contestant_.join(argument(line)), "";
+  if (command == shareCommand) return contestant_.share(argument(line));
   if (command == allocateCommand) return allocate(std::stoull(argument(line))), "";
   if (command == prepareCommand) return prepare(Task::decode(line));
   if (command == timeCommand) return time(Block::decode(line)).encode();

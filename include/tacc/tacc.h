@@ -171,8 +171,8 @@ TACC_API taccResult_t taccCommInitRankConfig(taccComm_t* comm, int nranks, taccU
 
 /* Joins the communicator of all processes that a launcher started: rank and size come from its environment, and so does
  * the place where the ranks meet. Known are torchrun (and whatever sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT),
- * Open MPI's mpirun, Hydra's mpiexec (MPICH, Intel MPI), Slurm's srun, and PMI. TACC_RENDEZVOUS=HOST:PORT, the same on
- * all ranks, names rank 0's host where the launcher does not. Collective over the job: the n-th call of every process
+ * Open MPI's mpirun, Hydra's mpiexec (MPICH, Intel MPI), Slurm's srun, jsrun, mpirun_rsh, PALS, and PMI.
+ * TACC_RENDEZVOUS=HOST:PORT, the same on all ranks, names rank 0's host where the launcher does not. Collective over the job: the n-th call of every process
  * joins the same communicator, so call it from one thread at a time. `config` NULL: the defaults. Errors:
  * taccInvalidUsage with what was looked for and what was found. */
 TACC_API taccResult_t taccCommInitEnv(taccComm_t* comm, const taccConfig_t* config);

@@ -18,6 +18,9 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 /// Where the ranks of a job are, as far as the launcher tells.
 enum class Spread : std::uint8_t { unknown, oneHost, severalHosts };
 
+/// The store of a launcher's process manager, in which ranks can leave words for each other.
+enum class Store : std::uint8_t { none, pmi, pmix };
+
 /// Where rank 0 listens.
 struct MeetingPoint {
   std::string host;  // name or address; empty: none is known
@@ -32,6 +35,7 @@ struct Launch {
   int ranks = 1;
   Spread spread = Spread::unknown;
   MeetingPoint meeting;          // none needed where spread is oneHost
+  Store store = Store::none;     // through which rank 0 says where it is met, as nobody else does
   std::vector<std::string> key;  // "NAME=value": what tells this job from others
   bool isKeySecret = false;      // the key holds something random that only the job's processes know
   bool needsManager = false;  // the key lacks the number of the process manager's process, which is equal on one host

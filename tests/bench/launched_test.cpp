@@ -46,9 +46,13 @@ struct Launcher {
   const char* peer;     // its MPI
   const char* command;  // up to the number of ranks
   const char* name;     // as tacc calls it
+  const char* hosts;    // with {0} for the remote shell: further words for two ranks on each of two hosts
 };
-constexpr Launcher mpich{"mpich", "mpiexec.mpich -n", "Hydra"};
-constexpr Launcher openMpi{"openmpi", "mpiexec.openmpi --allow-run-as-root --oversubscribe -n", "Open MPI"};
+constexpr Launcher mpich{"mpich", "mpiexec.mpich -n", "Hydra",
+                         "-launcher ssh -launcher-exec {0} -iface eth0 -hosts tacc1:2,tacc2:2"};
+constexpr Launcher openMpi{"openmpi", "mpiexec.openmpi --allow-run-as-root --oversubscribe -n", "Open MPI",
+                           "-H tacc1:2,tacc2:2 --mca plm_rsh_agent {0} --mca oob_tcp_if_include eth0 "
+                           "--mca btl_tcp_if_include eth0 --mca pml ob1 --mca btl vader,tcp,self"};
 
 class Launched : public testing::TestWithParam<Launcher> {
  protected:
@@ -116,6 +120,23 @@ TEST_P(Launched, aPeerOfAnotherLibraryIsNoticed) {
   std::filesystem::remove_all(folder);
   EXPECT_NE(outcome.status, 0);
   EXPECT_TRUE(outcome.has("was started for rank 1 takes itself for rank 0")) << outcome.output;
+}
+
+TEST_P(Launched, ranksOfSeveralHostsMeetWithoutVariables) {
+  const std::string tool = setting("VIRTUAL_CLUSTER_TOOL");
+  const std::string words = fmt::format(fmt::runtime(GetParam().hosts), tool + "_rsh");
+  // By the launcher's store, and by the MPI that is measured.
+  for (const std::string& peer : {std::string(), fmt::format("--peer {}", GetParam().peer)}) {
+    const Outcome outcome = runLine(
+        fmt::format("{} run --cluster 1,2,0,0 --ranks 1 -- env -u RANK -u WORLD_SIZE UCX_TLS=tcp,sm,self {} 4 {} {} "
+                    "allreduce -b 8 -e 4K -f 512 -n 4 --repetitions 2 {}",
+                    tool, GetParam().command, words, program(), peer));
+    if (outcome.has("no virtual cluster here")) GTEST_SKIP() << outcome.output;
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    EXPECT_TRUE(outcome.has(fmt::format("# one job of all ranks that {} started, on 2 hosts\n", GetParam().name)))
+        << outcome.output;
+    EXPECT_EQ(outcome.count("# Out of bounds values : 0 OK"), 1) << outcome.output;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Bench, Launched, testing::Values(mpich, openMpi),
