@@ -24,6 +24,7 @@ extern const Algorithm patAlgorithm;
 extern const Algorithm ring2dAlgorithm;
 extern const Algorithm hierarchicalAlgorithm;
 extern const Algorithm hierarchicalRingAlgorithm;
+extern const Algorithm multilaneAlgorithm;
 extern const Algorithm groupChainsAlgorithm;
 extern const Algorithm parameterServerAlgorithm;
 

@@ -9,14 +9,16 @@
 
 namespace tacc {
 
-/// Member i of `ranks` looks after blocks [first + i * width, first + (i + 1) * width). Member `self` is the writer's
-/// rank.
+/// Member i of `ranks` looks after blocks [starts[i], starts[i + 1]). Member `self` is the writer's rank.
 struct PhaseShape {
   std::vector<int> ranks;
   int self = 0;
-  int first = 0;
-  int width = 1;
+  std::vector<int> starts;
+  Operand (*held)(int block) = output;  // where sums, and what is gathered, lie
 };
+
+/// `n` shares of `width` blocks each.
+std::vector<int> evenStarts(int first, int width, int n);
 
 /// Of every rank: its team, and who is at a distance in it. Ranks without a team take no part.
 class Teams {
@@ -37,16 +39,42 @@ class Teams {
 };
 
 /// The part of the writer's rank in each phase. Steps begin in round `start`; a phase of n takes rounds(n) rounds, none
-/// of one member. `fromOutput`: what is added lies in the output already, else in the input. `sum`: of the results.
+/// of one member. `isHeld`: what is added lies where sums do already, else in the input. `sum`: of the results.
 struct ExchangePhases {
   int (*rounds)(int n);
-  /// After it, member i has the sums of its blocks in its output.
-  void (*reduceScatter)(PlanWriter&, const PhaseShape&, bool fromOutput, int start, Sum sum);
-  /// From each member's blocks in its output to all blocks in all outputs.
+  /// After it, member i holds the sums of its blocks.
+  void (*reduceScatter)(PlanWriter&, const PhaseShape&, bool isHeld, int start, Sum sum);
+  /// From each member's own blocks to all blocks everywhere.
   void (*allGather)(PlanWriter&, const PhaseShape&, int start);
   /// What they exchange in all `teams` at once, teams of one size, `width` blocks a member.
   std::vector<Exchange> (*exchanges)(const std::shared_ptr<const Teams>& teams, int width, bool combines);
 };
+
+/// Teams of any sizes, and of any shares for their members. A rank is in one at most.
+class UnevenTeams {
+ public:
+  struct Team {
+    std::vector<int> ranks;
+    std::vector<int> starts;  // as in PhaseShape
+  };
+  explicit UnevenTeams(int ranks) : teamOf_(static_cast<std::size_t>(ranks), -1), placeOf_(teamOf_.size(), 0) {}
+  void add(Team team);
+
+  const std::vector<Team>& teams() const noexcept { return teams_; }
+  /// Of a rank; null: none.
+  const Team* teamOf(int rank) const {
+    const int team = teamOf_[static_cast<std::size_t>(rank)];
+    return team < 0 ? nullptr : &teams_[static_cast<std::size_t>(team)];
+  }
+  int placeOf(int rank) const { return placeOf_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  std::vector<Team> teams_;
+  std::vector<int> teamOf_, placeOf_;
+};
+
+/// What circulantPhases exchange in all of them at once, message after message of a rank.
+std::vector<Exchange> circulantExchanges(const std::shared_ptr<const UnevenTeams>& teams, bool combines);
 
 extern const ExchangePhases ringPhases;       // as ring.cpp: n - 1 steps each, n rounds
 extern const ExchangePhases circulantPhases;  // as circulant.cpp: ceil(lg n) steps each, twice as many rounds

@@ -24,7 +24,7 @@ struct MessageCut {
 /// Every rank sends to one other at most and receives from one at most.
 struct Exchange {
   std::function<int(int)> to;  // the receiver of a rank's messages; the rank itself: it sends nothing
-  int blocks = 1;              // that a rank sends each time
+  int blocks = 1;              // that a rank sends each time; of those that send the most, where `cut` says more
   int repeats = 1;             // so many times one after the other, always to the same
   bool combines = false;       // what comes is added to what the receiver has
   /// With repeats: every message goes on as soon as it has come. Without: those of a repeat have all come before.

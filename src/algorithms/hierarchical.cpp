@@ -78,7 +78,8 @@ class NestedAllReduce {
     const std::span<const int> group = members.subspan(self / size * size, size);
     const std::size_t j = self % size;
     const int width = count / level.sizes[0], own = first + static_cast<int>(j) * width;
-    const PhaseShape shape{{group.begin(), group.end()}, static_cast<int>(j), first, width};
+    const PhaseShape shape{
+        {group.begin(), group.end()}, static_cast<int>(j), evenStarts(first, width, level.sizes[0]), output};
     const int inner = start + phases_.rounds(level.sizes[0]);
     phases_.reduceScatter(writer_, shape, inOutput, start, depth + 1 == levels_.size() ? Sum::complete : Sum::partial);
     std::vector<int> lane;

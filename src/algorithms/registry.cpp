@@ -28,6 +28,7 @@ std::span<const Algorithm> algorithms() {
       ring2dAlgorithm,
       hierarchicalAlgorithm,
       hierarchicalRingAlgorithm,
+      multilaneAlgorithm,
       groupChainsAlgorithm,
       parameterServerAlgorithm,
   };

@@ -69,6 +69,7 @@ TEST(Registry, FindsByNameInTheDocumentedOrder) {
                                                "ring_2d",
                                                "hierarchical",
                                                "hierarchical_ring",
+                                               "multilane",
                                                "group_chains",
                                                "parameter_server"};
   ASSERT_EQ(algorithms().size(), names.size());

@@ -172,6 +172,14 @@ void runCase(const Case& c, const Plan& plan) {
   }
 }
 
+/// Groups of three ranks and of what is left, and the last ones of these together.
+std::vector<std::vector<int>> unequalGroups(int p) {
+  std::vector<int> sizes;
+  for (int left = p; left > 0; left -= sizes.back()) sizes.push_back(std::min(left, 3));
+  if (sizes.size() < 3) return {sizes};
+  return {sizes, {sizes[0], p - sizes[0]}};
+}
+
 class Network : public testing::TestWithParam<int> {};
 
 TEST_P(Network, everyAlgorithmWithMessagesInAnyOrder) {
@@ -185,7 +193,8 @@ TEST_P(Network, everyAlgorithmWithMessagesInAnyOrder) {
                                      : quick               ? std::vector{p / 2}
                                                            : std::vector{0, p / 2, p - 1};
       for (const int root : roots) {
-        const PlanRequest request{collective, p, root};
+        PlanRequest request{collective, p, root};
+        if (algorithm.looksAtLayout) request.groups = unequalGroups(p);
         if (!algorithm.serves(request)) continue;
         const Plan plan = makePlan(algorithm, request);
         for (const std::size_t count :
