@@ -1,9 +1,9 @@
 // The communicator of ranks on several hosts: shared memory inside each host, messages between hosts.
 //
 // A call is one plan over all ranks. Its messages between ranks of one host go through the memory that these share, the
-// others over the network; long calls are cut into chunks, several of which are under way together. Alltoall, gather and
-// scatter go straight between all pairs. What is made or rounded on the way (streamed sums, sums of 16-bit numbers) is put
-// together from calls of the host's own communicator and plans between hosts.
+// others over the network; long calls are cut into chunks, several of which are under way together. Alltoall, gather
+// and scatter go straight between all pairs. What is made or rounded on the way (streamed sums, sums of 16-bit numbers)
+// is put together from calls of the host's own communicator and plans between hosts.
 #pragma once
 
 #include <atomic>

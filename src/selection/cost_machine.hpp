@@ -45,7 +45,8 @@ struct CostLevel {
   std::vector<std::uint32_t> places = {};      // of a torus: where each member is, the last coordinate running fastest
   double linkBytesPerSecond = 0;               // of one link, each direction; 0: links are never the limit
 
-  double overhead = -1;  // seconds of CPU per message between ranks that meet here, at either end; negative: the machine's
+  double overhead =
+      -1;  // seconds of CPU per message between ranks that meet here, at either end; negative: the machine's
 };
 
 struct CostMachine {

@@ -37,7 +37,8 @@ struct Model {
   std::vector<int> awaited;           // per step: messages that it needs
 
   Model(const Plan& plan, const CostMap& map, double chunkBytes)
-      : traffic(plan, chunkBytes, [&](int a, int b) { return map.overhead(map.meet(a, b)); }, map.machine().gamma) {
+      : traffic(
+            plan, chunkBytes, [&](int a, int b) { return map.overhead(map.meet(a, b)); }, map.machine().gamma) {
     nameLinks(plan, map);
     firstSteps.push_back(0);
     receivingSteps.resize(traffic.messages.size());

@@ -50,9 +50,9 @@ class HybridTransport final : public NetworkTransport {
 
   std::unique_ptr<NetworkTransport> network_;
   std::unique_ptr<LocalMessages> local_;
-  std::vector<int> localOf_;     // -1: on another host
-  bool expectsLocal_ = false;    // nothing can be done before a rank of the host has sent something
-  int looks_ = 0;                // at the host's messages alone
+  std::vector<int> localOf_;   // -1: on another host
+  bool expectsLocal_ = false;  // nothing can be done before a rank of the host has sent something
+  int looks_ = 0;              // at the host's messages alone
 };
 
 }  // namespace tacc

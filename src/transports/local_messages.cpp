@@ -39,6 +39,7 @@ LocalMessages::LocalMessages(const NodeSegment& segment, int rank, const Waiter&
   for (std::uint32_t slot = smallSlots; slot-- > 0;) small_.push_back(slot);
   for (std::uint32_t slot = 0; slot < largeSlots; ++slot)
     (slot < pieceSlots ? pieces_ : large_).push_back(smallSlots + slot);
+  (void)wakeDescriptor();  // this thread's, now and not in the middle of a call
 }
 
 void LocalMessages::send(int peer, std::uint32_t tag, const void* data, std::size_t bytes, NetworkRequest& request) {

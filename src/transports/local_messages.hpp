@@ -57,7 +57,7 @@ class LocalMessages {
     std::uint32_t tag;
     const std::byte* data;
     std::size_t bytes;
-    std::size_t sent;  // of one in pieces
+    std::size_t sent;         // of one in pieces
     NetworkRequest* request;  // null: the number is free
   };
   struct Incoming {  // a receive that is posted
@@ -122,11 +122,11 @@ class LocalMessages {
   const Waiter& waiter_;
   std::vector<int> processes_;  // empty: nobody reads another's memory
   std::vector<Peer> peers_;
-  std::vector<Outgoing> outgoing_;              // by number
-  std::vector<std::uint32_t> numbers_;          // that are free
-  std::vector<std::uint32_t> small_, large_;    // slots that are free
-  std::vector<std::uint32_t> pieces_;           // those for messages that were asked for
-  std::vector<std::uint32_t> wanted_;           // such messages, in the order of the asking
+  std::vector<Outgoing> outgoing_;            // by number
+  std::vector<std::uint32_t> numbers_;        // that are free
+  std::vector<std::uint32_t> small_, large_;  // slots that are free
+  std::vector<std::uint32_t> pieces_;         // those for messages that were asked for
+  std::vector<std::uint32_t> wanted_;         // such messages, in the order of the asking
   std::uint64_t armedAs_ = 0;
 };
 

@@ -48,10 +48,10 @@ class DoneFlag {
 /// A message under way. Whoever posts it owns it, and keeps it and its data in place until `done` or until the
 /// transport is gone.
 struct NetworkRequest {
-  DoneFlag done;           // not under way
-  std::size_t bytes = 0;   // of a message that was received
-  void* handle = nullptr;  // the transport's
-  std::uint32_t slot = 0;  // the transport's
+  DoneFlag done;                     // not under way
+  std::size_t bytes = 0;             // of a message that was received
+  void* handle = nullptr;            // the transport's
+  std::uint32_t slot = 0;            // the transport's
   const std::byte* place = nullptr;  // of a message that was received in place: where it lies
 };
 

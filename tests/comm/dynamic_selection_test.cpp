@@ -34,7 +34,7 @@ struct Learnt {
 Learnt learn(Collective collective, std::size_t bytes, double seconds, bool isReal = false) {
   const NetworkSpeed speed{5e-6, 10e6, 1e-6};
   NetworkChooser chooser = slowSwitch(speed);
-  DynamicSelection selection(chooser, 0);
+  DynamicSelection selection(chooser);
   Learnt learnt;
   for (int call = 0; call < 4000; ++call) {
     selection.begin();

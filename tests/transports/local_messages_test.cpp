@@ -111,7 +111,7 @@ void checkArrived(Node& node, Message& m) {
 
 /// Every step is drawn: who sends, who posts a receive, who looks. More messages than lines, notices and slots.
 TEST_P(LocalMessageNodes, everyInterleavingDelivers) {
-  for (unsigned seed = 0; seed < 60; ++seed) {
+  for (unsigned seed = 0; seed < 30; ++seed) {
     std::mt19937 random(seed);
     const int ranks = 2 + static_cast<int>(seed % 4);
     Node node(ranks, GetParam());
@@ -273,10 +273,10 @@ struct ProcessEnd {
   ProcessEnd(const NodeSegment& segment, const NetworkMember& member, bool reads)
       : processes(gatherProcesses(member)),
         waiter(segment, member.rank(), processes, nullptr, {}, 0, [] { return std::string("a test"); }),
-        transport(std::make_unique<NoNetwork>(),
-                  std::make_unique<LocalMessages>(segment, member.rank(), waiter,
-                                                  reads ? processes : std::vector<int>()),
-                  allRanks(member.ranks()), member.ranks()) {}
+        transport(
+            std::make_unique<NoNetwork>(),
+            std::make_unique<LocalMessages>(segment, member.rank(), waiter, reads ? processes : std::vector<int>()),
+            allRanks(member.ranks()), member.ranks()) {}
 
   static std::vector<int> gatherProcesses(const NetworkMember& member) {
     const int mine = static_cast<int>(::getpid());
