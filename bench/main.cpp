@@ -4,6 +4,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string_view>
 
 #include "compute/conv_bench.hpp"
@@ -12,8 +13,10 @@
 #include "contestants/local_ranks.hpp"
 #include "coordinator/interrupt.hpp"
 #include "coordinator/options.hpp"
+#include "coordinator/own_venue.hpp"
 #include "coordinator/session.hpp"
 #include "easgd/easgd_bench.hpp"
+#include "launched/job_session.hpp"
 
 int main(int argc, char** argv) {
   using namespace tacc::bench;
@@ -24,8 +27,12 @@ int main(int argc, char** argv) {
     if (argc > 1 && std::string_view(argv[1]) == "gemm") return runGemmBench(argc - 1, argv + 1);
     if (argc > 1 && std::string_view(argv[1]) == "easgd") return runEasgdBench(argc - 1, argv + 1);
     if (argc > 1 && std::string_view(argv[1]) == "layers") return runLayerBench(argc - 1, argv + 1);
-    const Options options = parseOptions(argc, argv);
-    return runSession(options) ? 0 : 1;
+    const std::optional<Job> job = findJob();
+    const Options options = parseOptions(argc, argv, job);
+    if (job) return runJobSession(options);
+    catchInterrupts();
+    OwnVenue venue(options);
+    return runSession(options, venue) ? 0 : 1;
   } catch (const Interrupted& interrupt) {
     std::fprintf(stderr, "tacc_bench: interrupted\n");
     return 128 + interrupt.signal();

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -14,15 +15,20 @@
 namespace tacc::bench {
 namespace {
 
-int runThreads(const std::string& address, int ranks, const TaccSettings& settings) {
+/// `areJoining`: each of them joins by itself.
+int runThreads(const std::string& address, int ranks, TaccSettings settings, bool areJoining) {
+  settings.isThread = true;
   std::vector<taccComm_t> comms(static_cast<size_t>(ranks));
-  if (taccCommInitAll(comms.data(), ranks, nullptr) != taccSuccess) throw std::runtime_error(taccGetLastError(nullptr));
+  if (!areJoining && taccCommInitAll(comms.data(), ranks, nullptr) != taccSuccess)
+    throw std::runtime_error(taccGetLastError(nullptr));
   std::atomic<int> status = 0;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
-      TaccContestant contestant(comms[static_cast<size_t>(rank)], rank, ranks, settings);
-      if (serveCoordinator(contestant, address) != 0) status = 1;
+      const auto contestant =
+          areJoining ? std::make_unique<TaccContestant>(rank, ranks, settings)
+                     : std::make_unique<TaccContestant>(comms[static_cast<size_t>(rank)], rank, ranks, settings);
+      if (serveCoordinator(*contestant, address) != 0) status = 1;
     });
   for (std::thread& thread : threads) thread.join();
   return status;
@@ -42,8 +48,14 @@ int runLocalRanks(int argc, char** argv) {
       BoundContestant contestant(rank, ranks, std::stoi(words.at(4)));
       return serveCoordinator(contestant, address);
     }
-    const TaccSettings settings{words.at(4) == "library", words.at(5), words.at(6) == "-" ? "" : words.at(6)};
-    if (kind == "threads") return runThreads(address, ranks, settings);
+    TaccSettings settings;
+    settings.libraryMemory = words.at(4) == "library";
+    settings.algorithm = words.at(5);
+    settings.explainTo = words.at(6) == "-" ? "" : words.at(6);
+    settings.streams = std::stoi(words.at(7));
+    settings.registers = words.at(8) == "registered";
+    settings.timeout = std::stod(words.at(9));
+    if (kind != "tacc") return runThreads(address, ranks, settings, kind == "joining-threads");
     TaccContestant contestant(rank, ranks, settings);
     return serveCoordinator(contestant, address);
   } catch (const std::exception& error) {

@@ -7,26 +7,10 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "contestants/id_text.hpp"
 #include "worker/element.hpp"
 
 namespace tacc::bench {
-namespace {
-
-std::string toHex(const taccUniqueId& id) {
-  std::string text;
-  for (const char byte : id.internal) text += fmt::format("{:02x}", static_cast<unsigned char>(byte));
-  return text;
-}
-
-taccUniqueId fromHex(const std::string& text) {
-  taccUniqueId id;
-  if (text.size() != 2 * sizeof(id.internal)) throw std::invalid_argument("malformed unique id");
-  for (size_t i = 0; i < sizeof(id.internal); ++i)
-    id.internal[i] = static_cast<char>(std::stoi(text.substr(2 * i, 2), nullptr, 16));
-  return id;
-}
-
-}  // namespace
 
 TaccContestant::TaccContestant(int rank, int ranks, TaccSettings settings)
     : rank_(rank), ranks_(ranks), settings_(std::move(settings)), joinsById_(true) {}
@@ -35,6 +19,10 @@ TaccContestant::TaccContestant(taccComm_t comm, int rank, int ranks, TaccSetting
     : rank_(rank), ranks_(ranks), settings_(std::move(settings)), comm_(comm) {}
 
 TaccContestant::~TaccContestant() {
+  for (size_t i = lanes_.size(); i-- > 0;) {
+    if (lanes_[i].stream != nullptr) taccStreamDestroy(lanes_[i].stream);
+    if (i > 0) taccCommDestroy(lanes_[i].comm);
+  }
   if (comm_ != nullptr) taccCommDestroy(comm_);
 }
 
@@ -49,59 +37,101 @@ void TaccContestant::join(const std::string& secret) {
   taccConfig_t config = TACC_CONFIG_INITIALIZER;
   config.name = "tacc_bench";
   if (!settings_.algorithm.empty()) config.algorithm = settings_.algorithm.c_str();
+  if (settings_.timeout > 0) config.operationTimeout = settings_.timeout;
   if (joinsById_) {
     require(taccCommInitRankConfig(&comm_, ranks_, fromHex(secret), rank_, &config));
-  } else if (config.algorithm != nullptr) {
+  } else if (config.algorithm != nullptr || settings_.timeout > 0) {
     // taccCommInitAll takes no configuration, but a split of the whole does.
     taccComm_t configured = nullptr;
     require(taccCommSplit(comm_, 0, rank_, &configured, &config));
     taccCommDestroy(comm_);
     comm_ = configured;
   }
+  makeLanes();
+}
+
+void TaccContestant::makeLanes() {
+  lanes_.push_back({comm_});
+  for (int i = 0; i < settings_.streams; ++i) {
+    if (i > 0) {
+      lanes_.emplace_back();
+      require(taccCommSplit(comm_, 0, rank_, &lanes_.back().comm, nullptr));
+    }
+    require(taccStreamCreate(&lanes_.back().stream));
+  }
 }
 
 void* TaccContestant::allocate(size_t bytes) {
-  if (!settings_.libraryMemory) return Contestant::allocate(bytes);
   void* buffer = nullptr;
+  if (!settings_.libraryMemory) {
+    buffer = Contestant::allocate(bytes);
+    if (settings_.registers) require(taccCommRegister(comm_, buffer, bytes, &registrations_[buffer]));
+    return buffer;
+  }
   require(taccMemAlloc(&buffer, bytes));
   std::memset(buffer, 0, bytes);
   return buffer;
 }
 
 void TaccContestant::release(void* buffer, size_t bytes) {
+  if (const auto found = registrations_.find(buffer); found != registrations_.end())
+    taccCommDeregister(comm_, found->second);
   if (!settings_.libraryMemory) return Contestant::release(buffer, bytes);
   taccMemFree(buffer);
 }
 
 void TaccContestant::run(const Call& call) {
+  run(call, lanes_[next_]);
+  if (!isInGroup_ && ++next_ == lanes_.size()) next_ = 0;
+}
+
+void TaccContestant::finish() {
+  for (const Lane& lane : lanes_)
+    if (lane.stream != nullptr) require(taccStreamSynchronize(lane.stream));
+}
+
+void TaccContestant::beginGroup() {
+  isInGroup_ = true;
+  require(taccGroupStart());
+}
+
+void TaccContestant::endGroup() {
+  require(taccGroupEnd());
+  isInGroup_ = false;
+  if (++next_ == lanes_.size()) next_ = 0;
+}
+
+void TaccContestant::run(const Call& call, const Lane& lane) {
   const Task& t = *call.task;
   switch (t.collective->kind) {
     case Kind::allReduce:
-      return require(taccAllReduce(call.send, call.recv, t.count, t.type, t.op, comm_, nullptr));
+      return require(taccAllReduce(call.send, call.recv, t.count, t.type, t.op, lane.comm, lane.stream));
     case Kind::broadcast:
-      return require(taccBroadcast(call.send, call.recv, t.count, t.type, t.root, comm_, nullptr));
+      return require(taccBroadcast(call.send, call.recv, t.count, t.type, t.root, lane.comm, lane.stream));
     case Kind::reduce:
-      return require(taccReduce(call.send, call.recv, t.count, t.type, t.op, t.root, comm_, nullptr));
+      return require(taccReduce(call.send, call.recv, t.count, t.type, t.op, t.root, lane.comm, lane.stream));
     case Kind::allGather:
-      return require(taccAllGather(call.send, call.recv, t.count, t.type, comm_, nullptr));
+      return require(taccAllGather(call.send, call.recv, t.count, t.type, lane.comm, lane.stream));
     case Kind::reduceScatter:
-      return require(taccReduceScatter(call.send, call.recv, t.count, t.type, t.op, comm_, nullptr));
+      return require(taccReduceScatter(call.send, call.recv, t.count, t.type, t.op, lane.comm, lane.stream));
     case Kind::allToAll:
-      return require(taccAllToAll(call.send, call.recv, t.count, t.type, comm_, nullptr));
+      return require(taccAllToAll(call.send, call.recv, t.count, t.type, lane.comm, lane.stream));
     case Kind::gather:
-      return require(taccGather(call.send, call.recv, t.count, t.type, t.root, comm_, nullptr));
+      return require(taccGather(call.send, call.recv, t.count, t.type, t.root, lane.comm, lane.stream));
     case Kind::scatter:
-      return require(taccScatter(call.send, call.recv, t.count, t.type, t.root, comm_, nullptr));
+      return require(taccScatter(call.send, call.recv, t.count, t.type, t.root, lane.comm, lane.stream));
     case Kind::sendRecv:
-      return sendRecv(call);
+      return sendRecv(call, lane);
+    case Kind::barrier:
+      return require(taccBarrier(lane.comm, lane.stream));
   }
 }
 
-void TaccContestant::sendRecv(const Call& call) {
+void TaccContestant::sendRecv(const Call& call, const Lane& lane) {
   const Task& t = *call.task;
   require(taccGroupStart());
-  require(taccSend(call.send, t.count, t.type, (rank_ + 1) % ranks_, comm_, nullptr));
-  require(taccRecv(call.recv, t.count, t.type, (rank_ + ranks_ - 1) % ranks_, comm_, nullptr));
+  require(taccSend(call.send, t.count, t.type, (rank_ + 1) % ranks_, lane.comm, lane.stream));
+  require(taccRecv(call.recv, t.count, t.type, (rank_ + ranks_ - 1) % ranks_, lane.comm, lane.stream));
   require(taccGroupEnd());
 }
 
@@ -118,8 +148,7 @@ std::string TaccContestant::algorithm(const Call& last) const {
 }
 
 double TaccContestant::cpuSeconds() const {
-  if (joinsById_) return Contestant::cpuSeconds();
-  // A rank among other ranks of this process.
+  if (!settings_.isThread) return Contestant::cpuSeconds();
   timespec used{};
   ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
   return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;

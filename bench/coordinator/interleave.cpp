@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <stdexcept>
 
 #include "coordinator/stolen_time.hpp"
@@ -65,25 +66,40 @@ class Entrant {
 
   /// `leastWarmup`: calls of a block that do not count, of every contestant alike, if the options do not say.
   void choose(const Options& options, int blocks, int leastWarmup) {
+    average_ = options.average;
+    aggregate_ = options.aggregate;
+    perCall_ = options.perCall;
+    reportsCpuTime_ = options.reportsCpuTime;
     if (options.iterations > 0) {
       iterations_ = std::max(1, options.iterations / options.repetitions);
     } else {
-      iterations_ = fitting(secondsPerSize / blocks, estimate_, fewestIterations, mostIterations);
-      if (iterations_ * estimate_ > longestBlockSeconds) iterations_ = 2;
+      const double each = estimate_ * aggregate_;
+      iterations_ = fitting(secondsPerSize / blocks, each, fewestIterations, mostIterations);
+      if (iterations_ * each > longestBlockSeconds) iterations_ = 2;
     }
     warmup_ = options.warmup >= 0 ? options.warmup : std::max(leastWarmup, std::clamp(iterations_ / 10, 1, mostWarmup));
   }
 
   void runBlock(bool inPlace, bool check) {
-    const Timing timing = run({inPlace, variant_, warmup_, iterations_, check});
-    (inPlace ? inPlaceSeconds_ : seconds_).push_back(timing.seconds);
-    (inPlace ? inPlaceWrong_ : wrong_) += timing.wrong;
-    if (!inPlace) cpuSeconds_.push_back(timing.cpuSeconds);
+    const Timing timing = run({inPlace, variant_, warmup_, iterations_, check, aggregate_, perCall_});
+    Blocks& blocks = inPlace ? inPlace_ : outOfPlace_;
+    blocks.seconds.push_back(timing.seconds);
+    blocks.cpuSeconds.push_back(timing.cpuSeconds);
+    blocks.wrong += timing.wrong;
+    blocks.calls.insert(blocks.calls.end(), timing.calls.begin(), timing.calls.end());
     algorithm_ = timing.algorithm;
   }
 
-  Outcome outcome() const { return {median(seconds_) * 1e6, wrong_, algorithm_, median(cpuSeconds_)}; }
-  Outcome inPlaceOutcome() const { return {median(inPlaceSeconds_) * 1e6, inPlaceWrong_, algorithm_, 0}; }
+  Outcome outcome(bool inPlace = false) const {
+    const Blocks& blocks = inPlace ? inPlace_ : outOfPlace_;
+    Outcome outcome;
+    outcome.cpuSeconds = median(blocks.cpuSeconds);
+    outcome.microseconds = (reportsCpuTime_ ? outcome.cpuSeconds : median(blocks.seconds)) * 1e6;
+    outcome.wrong = blocks.wrong;
+    outcome.algorithm = algorithm_;
+    if (perCall_) outcome.calls = CallTimes::of(blocks.calls);
+    return outcome;
+  }
   int iterations() const { return iterations_; }
   const std::string& name() const { return team_.name(); }
 
@@ -94,21 +110,47 @@ class Entrant {
         std::clamp(seconds / std::max(each, 1e-9), static_cast<double>(least), static_cast<double>(most)));
   }
 
-  /// Mean time, sum of wrong elements.
+  /// Times as they are averaged, sum of wrong elements, calls of all ranks.
   Timing run(const Block& block) {
-    const double expected = estimate_ * (block.warmup + block.iterations);
+    const double expected = estimate_ * (block.warmup + block.iterations) * block.aggregate;
     const auto patience = std::chrono::seconds(static_cast<int>(hangSeconds + hangFactor * expected));
     const auto answers = team_.command(block.encode(), patience);
     Timing all;
+    std::vector<double> seconds, cpuSeconds;
     for (const std::string& answer : answers) {
       const Timing timing = Timing::decode(answer);
-      all.seconds += timing.seconds / static_cast<double>(answers.size());
-      all.cpuSeconds += timing.cpuSeconds / static_cast<double>(answers.size());
+      seconds.push_back(timing.seconds);
+      cpuSeconds.push_back(timing.cpuSeconds);
       all.wrong += timing.wrong;
       all.algorithm = timing.algorithm;
+      all.calls.insert(all.calls.end(), timing.calls.begin(), timing.calls.end());
     }
+    all.seconds = averageOf(seconds);
+    all.cpuSeconds = averageOf(cpuSeconds);
     return all;
   }
+
+  /// Over ranks.
+  double averageOf(const std::vector<double>& values) const {
+    switch (average_) {
+      case Average::rank0:
+        return values.front();
+      case Average::least:
+        return *std::ranges::min_element(values);
+      case Average::most:
+        return *std::ranges::max_element(values);
+      case Average::mean:
+        break;
+    }
+    return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  }
+
+  /// What was measured out of place, or in place.
+  struct Blocks {
+    std::vector<double> seconds, cpuSeconds;
+    int64_t wrong = 0;
+    std::vector<double> calls;
+  };
 
   Team& team_;
   int variants_;
@@ -116,11 +158,11 @@ class Entrant {
   double estimate_ = 0;
   int iterations_ = 1;
   int warmup_ = 1;
-  std::vector<double> seconds_;
-  std::vector<double> inPlaceSeconds_;
-  std::vector<double> cpuSeconds_;
-  int64_t wrong_ = 0;
-  int64_t inPlaceWrong_ = 0;
+  Average average_ = Average::mean;
+  int aggregate_ = 1;
+  bool perCall_ = false;
+  bool reportsCpuTime_ = false;
+  Blocks outOfPlace_, inPlace_;
   std::string algorithm_;
 };
 
@@ -191,7 +233,7 @@ Row measure(const Contest& contest, const Options& options, const Task& task, co
   row.stolen = stolen.share();
   row.outOfPlace = entrants[0]->outcome();
   row.iterations = entrants[0]->iterations() * options.repetitions;
-  if (inPlace) row.inPlace = entrants[0]->inPlaceOutcome();
+  if (inPlace) row.inPlace = entrants[0]->outcome(true);
   for (size_t i = 0; i < contest.peers.size(); ++i) {
     row.peers.push_back({contest.peers[i]->name(), std::nullopt});
     if (entrants[i + 1]) row.peers.back().outcome = entrants[i + 1]->outcome();
@@ -199,7 +241,10 @@ Row measure(const Contest& contest, const Options& options, const Task& task, co
   if (contest.bound != nullptr && entrants.back()) row.bound = entrants.back()->outcome();
   if (contest.hosts != nullptr && options.bound) {
     const double seconds = allReduceNetworkBound(contest.hosts->shape(), contest.hosts->hostsOfRanks(), row.bytes);
-    if (seconds > 0) row.bound = Outcome{seconds * 1e6, 0, "", 0};
+    if (seconds > 0) {
+      row.bound.emplace();
+      row.bound->microseconds = seconds * 1e6;
+    }
   }
   return row;
 }

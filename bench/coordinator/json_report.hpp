@@ -5,15 +5,29 @@
 
 #include "coordinator/options.hpp"
 #include "coordinator/result.hpp"
+#include "coordinator/team.hpp"
 
 namespace tacc::bench {
 
-/// {"collective","ranks","memory","reference","cluster":{"shape","place"},"results":[{"size","count","type","redop",
-/// "root","time","alg_bw","bus_bw","wrong","algorithm","cpu_seconds","stolen","peers":{NAME:{"time","ratio","cpu_seconds"}}}]}:
-/// out-of-place times in microseconds, ratio = peer's time / the reference's (tacc's, by default), processor seconds
-/// per call and rank, share of the processors' time that a hypervisor stole. "wrong" is null when nothing was checked;
-/// a peer that does not offer the call has null, and so has the cluster on one node. Where there is a bound, of memory
-/// or of the network, the result has "bound":{"time","ratio"}.
-std::string jsonReport(const Options& options, const std::vector<Row>& rows);
+/// What is true of a whole run.
+struct RunFacts {
+  std::string begin, end;  ///< as in "2026-05-01T12:00:00Z"
+  int libraryVersion;
+  std::vector<Member> members;  ///< of the reference, by rank
+};
+
+/// {"version","library_version","start_time","end_time","arguments","environment":{NAME:VALUE},"launcher","hosts":[...],
+/// "collective","ranks","memory","average","aggregate","streams","registered","cpu_time","reference",
+/// "cluster":{"shape","place"},"results":[{"size","count","type","redop","root","time","alg_bw","bus_bw","wrong",
+/// "algorithm","cpu_seconds","calls","stolen","in_place":{"time","alg_bw","bus_bw","wrong","cpu_seconds","calls"},
+/// "peers":{NAME:{"time","ratio","cpu_seconds"}}}]}: the environment is what is set of TACC_*, TACC_JOB_SECRET
+/// excepted; hosts are by rank; the launcher is null where there is none. Times are out of place unless they stand in
+/// "in_place" (null where there is no such call), in microseconds; with --per_iter, "calls" has
+/// {"min","avg","max","p50","p90","p99", "cv"} of the calls of all ranks, else it is missing. "cpu_time": times are
+/// processor times; ratio = peer's time / the reference's (tacc's, by default), processor seconds per call and rank,
+/// share of the processors' time that a hypervisor stole. "wrong" is null when nothing was checked; a peer that does
+/// not offer the call has null, and so has the cluster on one node. Where there is a bound, of memory or of the
+/// network, the result has "bound":{"time","ratio"}. With options.appends all of it is on one line.
+std::string jsonReport(const Options& options, const RunFacts& facts, const std::vector<Row>& rows);
 
 }  // namespace tacc::bench

@@ -140,34 +140,25 @@ class Starter {
   const VirtualHosts* hosts_;
 };
 
-}  // namespace
-
-TemporaryDirectory::TemporaryDirectory() {
-  std::string name = (fs::temp_directory_path() / "tacc_bench.XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "mkdtemp " + name);
-  path_ = name;
+/// What a process with ranks of tacc needs to know besides its number.
+Words settingsOf(const Options& options) {
+  return {std::to_string(options.ranks),
+          options.memoryName(),
+          options.algorithm,
+          options.explains ? fmt::format("/proc/{}/fd/2", ::getpid()) : "-",
+          std::to_string(options.streams),
+          options.registers ? "registered" : "-",
+          fmt::format("{}", options.timeout)};
 }
-
-TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept : path_(std::exchange(other.path_, "")) {}
-
-TemporaryDirectory::~TemporaryDirectory() {
-  std::error_code ignored;
-  if (!path_.empty()) fs::remove_all(path_, ignored);
-}
-
-std::vector<std::string> peerNames() { return {"mpich", "openmpi", "gloo"}; }
 
 Launch launchTacc(const Options& options, const Site& site) {
   const Starter starter(options, site);
   Launch launch = starter.launch("tacc");
-  const std::string ranks = std::to_string(options.ranks);
-  const Words settings = {ranks, options.memoryName(), options.algorithm,
-                          options.explains ? fmt::format("/proc/{}/fd/2", ::getpid()) : "-"};
   const int processes = options.threads ? 1 : options.ranks;
+  const std::string kind = !options.threads ? "tacc" : options.parallelInit ? "joining-threads" : "threads";
   for (int rank = 0; rank < processes; ++rank) {
-    Words words = {ownProgram(), "--worker", options.threads ? "threads" : "tacc", site.coordinator,
-                   std::to_string(rank)};
-    launch.commands.push_back(starter.start(rank, words += settings));
+    Words words = {ownProgram(), "--worker", kind, site.coordinator, std::to_string(rank)};
+    launch.commands.push_back(starter.start(rank, words += settingsOf(options)));
   }
   return launch;
 }
@@ -199,6 +190,46 @@ Launch launchPeer(const std::string& name, const Options& options, const Site& s
                                 : openMpiLauncher(options, launch.directory->path(), site.hosts);
   // A launcher talks to the others of its kind, so it runs on a host too.
   launch.commands.push_back(starter.start(0, words += {program, site.coordinator}));
+  return launch;
+}
+
+}  // namespace
+
+TemporaryDirectory::TemporaryDirectory() {
+  std::string name = (fs::temp_directory_path() / "tacc_bench.XXXXXX").string();
+  if (::mkdtemp(name.data()) == nullptr) throw std::system_error(errno, std::generic_category(), "mkdtemp " + name);
+  path_ = name;
+}
+
+TemporaryDirectory::TemporaryDirectory(TemporaryDirectory&& other) noexcept : path_(std::exchange(other.path_, "")) {}
+
+TemporaryDirectory::~TemporaryDirectory() {
+  std::error_code ignored;
+  if (!path_.empty()) fs::remove_all(path_, ignored);
+}
+
+std::vector<std::string> peerNames() { return {"mpich", "openmpi", "gloo"}; }
+
+Launch launch(const std::string& name, const Options& options, const Site& site) {
+  if (name == "tacc") return launchTacc(options, site);
+  if (name == "bound") return launchBound(options, site);
+  return launchPeer(name, options, site);
+}
+
+Launch launchRank(const std::string& name, const Options& options, const std::string& coordinator, int rank) {
+  Launch launch;
+  launch.name = name;
+  launch.ranks = 1;
+  launch.firstRank = rank;
+  Words words;
+  if (name == "tacc") {
+    words = {ownProgram(), "--worker", name, coordinator, std::to_string(rank)};
+    words += settingsOf(options);
+  } else {
+    words = {findPeerProgram(name, options), coordinator};
+    words += extraArguments(name, options);
+  }
+  launch.commands.push_back(std::move(words));
   return launch;
 }
 

@@ -27,6 +27,7 @@ class TemporaryDirectory {
 struct Launch {
   std::string name;
   int ranks = 0;
+  int firstRank = 0;  ///< of the contestant's ranks, of which others may be started elsewhere
   /// The host that each rank must turn out to be on, by rank; empty on one node.
   std::vector<std::string> hosts;
   /// Each of these starts one or all of the ranks.
@@ -45,11 +46,10 @@ struct Site {
   const VirtualHosts* hosts = nullptr;  ///< null: this node
 };
 
-/// tacc itself.
-Launch launchTacc(const Options& options, const Site& site);
-/// The memory bound, on this node.
-Launch launchBound(const Options& options, const Site& site);
-/// A peer. Throws std::runtime_error if its program was not built or its launcher is not installed.
-Launch launchPeer(const std::string& name, const Options& options, const Site& site);
+/// The contestant of that name: tacc, bound, or a peer. Throws std::runtime_error if it cannot be started here.
+Launch launch(const std::string& name, const Options& options, const Site& site);
+/// One rank of it in a job whose launcher has started this process as that rank, at which the coordinator or its agent
+/// listens. An MPI finds what its launcher gave this process.
+Launch launchRank(const std::string& name, const Options& options, const std::string& coordinator, int rank);
 
 }  // namespace tacc::bench

@@ -1,12 +1,15 @@
 #include "coordinator/options.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 
@@ -23,7 +26,7 @@ struct Words {
   std::string collective, first, last, step, single, pool, cluster;
   std::string type = "float", op = "sum", root = "0", memory = "private";
   size_t factor = 0;
-  int check = 1;
+  int check = 1, average = 1, blocking = -1;
   std::vector<std::string> peerArguments;
 };
 
@@ -51,6 +54,18 @@ void declare(CLI::App& app, Words& words, Options& options) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--repetitions", options.repetitions, "blocks that the iterations are cut into; the median counts (5)")
       ->check(CLI::PositiveNumber);
+  app.add_option("-m,--agg_iters", options.aggregate, "calls of one iteration, given to tacc as one group (1)")
+      ->check(CLI::Range(1, 4096));
+  app.add_option("-N,--run_cycles", options.cycles, "measure all sizes so often; 0: until it is ended (1)")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("-a,--average", words.average, "over ranks: 0 rank 0's time, 1 mean, 2 least, 3 most (1)")
+      ->check(CLI::Range(0, 3));
+  app.add_option("-C,--report_cputime", options.reportsCpuTime, "1: processor time of a call instead of its time (0)");
+  app.add_option("-I,--per_iter", options.perCall,
+                 "1: time every call, and add the least, the most, the 99th percentile and the variation in percent of "
+                 "their mean, of the calls of all ranks (0)");
+  app.add_option("-T,--timeout", options.timeout, "seconds that one call may take before it is an error (600)")
+      ->check(CLI::PositiveNumber);
   app.add_option("-c,--check", words.check, "1: check all results (1)")->check(CLI::IsMember({0, 1}));
   app.add_option("-d,--datatype", words.type,
                  "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 all (float)");
@@ -63,6 +78,14 @@ void declare(CLI::App& app, Words& words, Options& options) {
   app.add_option("--memory", words.memory, "tacc's buffers: private, or library (taccMemAlloc) (private)")
       ->check(CLI::IsMember({"private", "library"}));
   app.add_flag("--threads", options.threads, "tacc's ranks are threads of one process");
+  app.add_option("-p,--parallel_init", options.parallelInit, "1: such threads join each by itself (0)");
+  app.add_option("-R,--local_register", options.registers, "1: register tacc's private buffers (0)");
+  app.add_option("-z,--blocking", words.blocking,
+                 "1: each call ends before the next; 0: they are given to a stream, and the last is waited for (1)")
+      ->check(CLI::IsMember({0, 1}));
+  app.add_option("--streams", options.streams,
+                 "give the calls to so many streams in turn, each with a communicator of its own (0)")
+      ->check(CLI::Range(0, 64));
   app.add_option("--peer", options.peers, "compare with mpich, openmpi, gloo; several with commas")
       ->delimiter(',')
       ->allow_extra_args(false);
@@ -79,7 +102,8 @@ void declare(CLI::App& app, Words& words, Options& options) {
                "also measure the machine's memory bound (allreduce; always with library memory)");
   app.add_option("--pool", words.pool,
                  "bytes that the calls of a rank move through, per direction (2 x cache / ranks)");
-  app.add_option("--json", options.jsonFile, "write the results to this file");
+  app.add_option("-J,--json", options.jsonFile, "write the results to this file");
+  app.add_flag("--append", options.appends, "add them to the file as one line instead, beside those of earlier runs");
   app.add_option("--plot", options.plotFile, "draw time over size into this SVG file");
   app.add_option("--peer-dir", options.peerDirectory, "where the peer programs are")->group("");
 }
@@ -153,11 +177,61 @@ void parsePeers(const Words& words, Options& options) {
   }
 }
 
+/// Things that exclude each other.
+void requireOneWay(const Words& words, const Options& options) {
+  if (words.blocking == 1 && options.streams > 0)
+    throw std::invalid_argument("-z 1 lets each call end before the next, and --streams does not: take one of them");
+  if (options.perCall && options.streams > 0)
+    throw std::invalid_argument("-I 1 times every call to its end, and calls on streams have no end of their own");
+  if (options.perCall && options.reportsCpuTime) throw std::invalid_argument("-I 1 times calls, -C 1 processors");
+  if (options.parallelInit && !options.threads)
+    throw std::invalid_argument("-p 1 is for --threads: processes join in parallel anyway");
+  if (options.registers && options.libraryMemory)
+    throw std::invalid_argument("-R 1 makes private memory shared, and --memory library is shared already");
+  if (options.appends && options.jsonFile.empty())
+    throw std::invalid_argument("--append adds to a file: name it with --json");
+  if (options.collective->kind == Kind::barrier && !options.plotFile.empty())
+    throw std::invalid_argument("--plot draws time over size, and a barrier has none");
+}
+
+/// What cannot be asked for in a job of which the launcher has started every rank.
+void requireFitting(const Words& words, const Options& options) {
+  const Job& job = *options.job;
+  const auto reject = [&](const std::string& what, const std::string& instead) {
+    throw std::invalid_argument(
+        fmt::format("{}, but {} has started all {} ranks already: {}", what, job.launcher, job.ranks, instead));
+  };
+  if (options.ranks != 0)
+    reject("--ranks starts ranks", "leave it out, and give the launcher their number (mpiexec -n, srun -n)");
+  if (!words.cluster.empty())
+    reject("--cluster starts ranks on a virtual cluster",
+           "leave it out, or start tacc_bench by itself; to run on a cluster that is up: ./dev cluster run -- "
+           "tacc_bench");
+  if (options.placement != "block") reject("--place deals out ranks to be started", "leave it out");
+  if (options.threads) reject("--threads makes all ranks threads of one process", "leave it out");
+  if (options.bound) reject("--bound starts ranks that share memory", "leave it out");
+  if (options.reference != "tacc")
+    reject("--reference compares peers among themselves", "start tacc_bench without a launcher for that");
+  const bool isOpenMpi = job.launcher == "Open MPI", isHydra = job.launcher == "Hydra";
+  for (const std::string& peer : options.peers) {
+    if (peer == "gloo") reject("--peer gloo starts ranks of Gloo", "start tacc_bench without a launcher for that");
+    if (job.launcher == "torchrun" || (peer == "mpich" ? isOpenMpi : isHydra))
+      reject(fmt::format("--peer {} is the MPI whose launcher started the ranks", peer),
+             fmt::format("start them by {}, or leave it out",
+                         peer == "mpich" ? "MPICH's mpiexec, mpiexec.mpich" : "Open MPI's mpirun, mpirun.openmpi"));
+  }
+}
+
 void understand(const Words& words, Options& options) {
+  parsePeers(words, options);
   options.collective = findCollective(words.collective);
   if (options.collective == nullptr)
     throw std::invalid_argument(
         fmt::format("unknown collective \"{}\"; there are {}", words.collective, collectiveNames()));
+  if (options.job) {
+    requireFitting(words, options);
+    options.ranks = options.job->ranks;
+  }
   if (!words.cluster.empty()) options.cluster = ClusterShape::parse(words.cluster);
   if (options.cluster && options.threads) throw std::invalid_argument("--threads are on one host, not on a --cluster");
   if (options.ranks == 0) options.ranks = options.cluster ? options.cluster->totalHosts() : std::max(2, allowedCpus());
@@ -168,13 +242,16 @@ void understand(const Words& words, Options& options) {
   options.roots = oneOrAll<int>(words.root, options.ranks, "root",
                                 [&](const std::string& word) { return parseRank(word, options.ranks); });
   if (!options.collective->reduces) options.ops = {taccSum};
+  if (options.collective->kind == Kind::barrier) options.types = {taccFloat32};
   if (!options.collective->rooted) options.roots = {0};
   options.libraryMemory = words.memory == "library";
   if (!words.pool.empty()) options.poolBytes = parseSize(words.pool);
   const bool isAllReduce = options.collective->kind == Kind::allReduce;
   if (options.bound && !isAllReduce) throw std::invalid_argument("--bound is there for allreduce only");
-  options.bound = options.bound || ((options.libraryMemory || options.cluster) && isAllReduce);
-  parsePeers(words, options);
+  options.bound = options.bound || ((options.libraryMemory || options.cluster) && isAllReduce && !options.job);
+  options.average = static_cast<Average>(words.average);
+  if (words.blocking == 0 && options.streams == 0) options.streams = 1;
+  requireOneWay(words, options);
 }
 
 }  // namespace
@@ -192,11 +269,47 @@ int allowedCpus() {
   return 1;
 }
 
-Options parseOptions(int argc, char** argv) {
-  CLI::App app("Times a collective of tacc between local ranks, and of other libraries beside it.", "tacc_bench");
+namespace {
+
+/// What is written goes nowhere for as long as this lives.
+class Silence {
+ public:
+  Silence() {
+    const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+    for (int i = 0; i < 2; ++i) {
+      kept_[i] = ::fcntl(i + 1, F_DUPFD_CLOEXEC, 3);
+      ::dup2(nowhere, i + 1);
+    }
+    ::close(nowhere);
+  }
+  ~Silence() {
+    for (int i = 0; i < 2; ++i) {
+      ::dup2(kept_[i], i + 1);
+      ::close(kept_[i]);
+    }
+  }
+  Silence(const Silence&) = delete;
+  Silence& operator=(const Silence&) = delete;
+
+ private:
+  int kept_[2];
+};
+
+}  // namespace
+
+Options parseOptions(int argc, char** argv, const std::optional<Job>& job) {
+  CLI::App app(
+      "Times a collective of tacc, and of other libraries beside it. Under mpiexec, srun or torchrun all processes are "
+      "one job, and rank 0 prints; else it starts ranks itself, on this host or a virtual cluster.",
+      "tacc_bench");
   Words words;
   Options options;
+  options.job = job;
+  for (int i = 1; i < argc; ++i) options.arguments += fmt::format("{}{}", i == 1 ? "" : " ", argv[i]);
   declare(app, words, options);
+  // All ranks find the same in it, and rank 0 says so.
+  std::optional<Silence> silence;
+  if (job && job->rank != 0) silence.emplace();
   parseCommandLine(app, "tacc_bench", argc, argv, [&] { understand(words, options); });
   return options;
 }

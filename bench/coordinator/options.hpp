@@ -12,13 +12,31 @@
 
 namespace tacc::bench {
 
+/// How the time of a block follows from those that its ranks took.
+enum class Average { rank0, mean, least, most };
+
+/// The job of which this process is a rank.
+struct Job {
+  std::string launcher;
+  int rank = 0;
+  int ranks = 1;
+};
+
 /// What the command line asks for.
 struct Options {
+  std::string arguments;   ///< as they were given, for reports
+  std::optional<Job> job;  ///< of all ranks; nothing where this process starts them itself
   const Collective* collective = nullptr;
   SizeRange sizes;
   int iterations = 0;  ///< per size; 0: as many as fit into the time for one size
   int warmup = -1;     ///< per repetition; -1: a tenth of the iterations, or more between hosts
   int repetitions = 5;
+  int aggregate = 1;  ///< calls of one iteration, in one group of tacc's
+  int cycles = 1;     ///< how often all sizes are measured; 0: for ever
+  Average average = Average::mean;
+  bool reportsCpuTime = false;  ///< in place of the time that passes
+  bool perCall = false;         ///< times every call, for percentiles
+  double timeout = 0;           ///< seconds that a call may take; 0: as usual
   bool check = true;
   std::vector<taccDataType_t> types;
   std::vector<taccRedOp_t> ops;
@@ -28,6 +46,9 @@ struct Options {
   bool explains = false;
   bool libraryMemory = false;
   bool threads = false;
+  bool parallelInit = false;  ///< threads join each by itself
+  bool registers = false;     ///< private memory is made shared
+  int streams = 0;            ///< to which calls are given, in turn; 0: each runs in the calling thread
   bool bound = false;
   size_t poolBytes = 0;  ///< 0: from the cache size
   std::vector<std::string> peers;
@@ -39,6 +60,7 @@ struct Options {
   std::optional<ClusterShape> cluster;
   std::string placement = "block";
   std::string jsonFile;
+  bool appends = false;  ///< to jsonFile, a line a run
   std::string plotFile;
 
   /// "private" or "library".
@@ -48,7 +70,8 @@ struct Options {
 /// CPUs that this process may use.
 int allowedCpus();
 
-/// Reads the command line. Prints the usage and exits: with 0 when asked for help, with 2 when something is wrong.
-Options parseOptions(int argc, char** argv);
+/// Reads the command line of a process that is a rank of `job`, or that starts ranks itself. Prints the usage and
+/// exits: with 0 when asked for help, with 2 when something is wrong.
+Options parseOptions(int argc, char** argv, const std::optional<Job>& job);
 
 }  // namespace tacc::bench

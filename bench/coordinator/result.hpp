@@ -11,12 +11,22 @@
 
 namespace tacc::bench {
 
+/// How long single calls took, of all ranks; in microseconds.
+struct CallTimes {
+  double least = 0, most = 0, mean = 0, median = 0, percentile90 = 0, percentile99 = 0;
+  double variation = 0;  ///< standard deviation in percent of the mean
+
+  /// `seconds` of each call; empty gives zeros.
+  static CallTimes of(std::vector<double> seconds);
+};
+
 /// What one contestant needed for one call.
 struct Outcome {
   double microseconds = 0;
   int64_t wrong = 0;  ///< over all ranks
   std::string algorithm;
   double cpuSeconds = 0;  ///< of processor time per call and rank
+  std::optional<CallTimes> calls = std::nullopt;
 };
 
 /// Another contestant's outcome; nothing if it does not offer the call.
@@ -41,6 +51,7 @@ struct Row {
   std::optional<Outcome> bound;
   double stolen = 0;  ///< share of the processors' time that the hypervisor gave to other machines meanwhile
 
+  const char* typeLabel() const;
   const char* opLabel() const;
   int rootLabel() const { return collective->rooted ? root : -1; }
   /// 1e9 bytes per second, by the size column.

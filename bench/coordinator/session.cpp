@@ -5,13 +5,12 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 
 #include "coordinator/interleave.hpp"
-#include "coordinator/interrupt.hpp"
 #include "coordinator/json_report.hpp"
 #include "coordinator/plot.hpp"
 #include "coordinator/progress_line.hpp"
@@ -25,13 +24,18 @@
 namespace tacc::bench {
 namespace {
 
+/// A barrier has no size.
+std::vector<size_t> sizesOf(const Options& options) {
+  return options.collective->kind == Kind::barrier ? std::vector<size_t>{0} : options.sizes.list();
+}
+
 /// All calls that the options ask for, in the order of the table.
 std::vector<Task> listTasks(const Options& options) {
   std::vector<Task> tasks;
   for (const taccDataType_t type : options.types)
     for (const taccRedOp_t op : options.ops)
       for (const int root : options.roots)
-        for (const size_t size : options.sizes.list()) {
+        for (const size_t size : sizesOf(options)) {
           const size_t elements = size / elementSize(type);
           const Shape shape = options.collective->shapeOfTotal(elements, elementSize(type), options.ranks);
           tasks.push_back({options.collective, type, op, root, shape.count});
@@ -55,24 +59,25 @@ size_t availableMemory() {
   return SIZE_MAX;
 }
 
-/// Bytes per rank and direction through which the calls move: all ranks together use four times the last-level cache,
-/// so that large calls find their data in memory, and at least two calls' worth, or one when memory is scarce.
-size_t choosePoolBytes(const Options& options, const std::vector<Task>& tasks, size_t teams) {
+/// Bytes per rank and direction through which the calls move: all ranks of a machine together use four times the
+/// last-level cache, so that large calls find their data in memory, and at least two calls' worth, or one when memory
+/// is scarce.
+size_t choosePoolBytes(const Options& options, const std::vector<Task>& tasks, size_t teams, int ranksHere) {
   const size_t call = largestCall(tasks, options.ranks);
   const long cacheKnown = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
   const size_t cache = cacheKnown > 0 ? static_cast<size_t>(cacheKnown) : size_t{32} << 20;
-  const size_t wanted = options.poolBytes > 0 ? options.poolBytes : 2 * cache / static_cast<size_t>(options.ranks);
-  const size_t pools = 2 * teams * static_cast<size_t>(options.ranks);
+  const size_t wanted = options.poolBytes > 0 ? options.poolBytes : 2 * cache / static_cast<size_t>(ranksHere);
+  const size_t pools = 2 * teams * static_cast<size_t>(ranksHere);
   const size_t affordable = availableMemory() / 10 * 8 / pools;
   if (affordable < call)
     throw std::runtime_error(
         fmt::format("not enough memory: {} ranks of {} libraries need {} for calls of {}, and {} are available",
-                    options.ranks, teams, formatSize(pools * call), formatSize(call), formatSize(availableMemory())));
+                    ranksHere, teams, formatSize(pools * call), formatSize(call), formatSize(availableMemory())));
   return std::min({std::max(wanted, 2 * call), mostSlots * call, affordable});
 }
 
-void writeFile(const std::string& name, const std::string& text) {
-  std::ofstream file(name);
+void writeFile(const std::string& name, const std::string& text, bool appends) {
+  std::ofstream file(name, appends ? std::ios::app : std::ios::trunc);
   file << text;
   file.close();
   if (!file) throw std::runtime_error(fmt::format("cannot write {}", name));
@@ -84,27 +89,36 @@ void requireWritable(const std::string& name) {
     throw std::runtime_error(fmt::format("cannot write {}", name));
 }
 
+int libraryVersion() {
+  int version = 0;
+  taccGetVersion(&version);
+  return version;
+}
+
+/// As in "2026-05-01T12:00:00Z".
+std::string timeNow() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  ::gmtime_r(&now, &parts);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return text;
+}
+
 class Session {
  public:
-  explicit Session(const Options& options)
-      : options_(options), tasks_(listTasks(options)), listener_(options.cluster.has_value()) {
-    if (options.cluster) {
-      progress_.show("making the virtual cluster");
-      hosts_.emplace(*options.cluster, options.placement, options.ranks);
-      contest_.hosts = &*hosts_;
-    }
-    const Site site{listener_.address(), contest_.hosts};
+  Session(const Options& options, Venue& venue) : options_(options), tasks_(listTasks(options)) {
+    contest_.hosts = venue.hosts();
     // Between hosts the bound is computed, not measured.
-    const bool measuresBound = options.bound && !hosts_;
-    std::vector<Launch> launches;
-    launches.push_back(options.reference == "tacc" ? launchTacc(options, site)
-                                                   : launchPeer(options.reference, options, site));
-    for (const std::string& peer : options.peers) launches.push_back(launchPeer(peer, options, site));
-    if (measuresBound) launches.push_back(launchBound(options, site));
-    const size_t pool = choosePoolBytes(options, tasks_, launches.size());
-    for (Launch& launch : launches) {
-      progress_.show("starting " + launch.name);
-      teams_.push_back(std::make_unique<Team>(std::move(launch), listener_));
+    const bool measuresBound = options.bound && contest_.hosts == nullptr;
+    std::vector<std::string> names = {options.reference};
+    names.insert(names.end(), options.peers.begin(), options.peers.end());
+    if (measuresBound) names.emplace_back("bound");
+    const size_t pool = choosePoolBytes(options, tasks_, names.size(), venue.ranksHere());
+    for (const std::string& name : names) {
+      progress_.show("starting " + name);
+      teams_.push_back(venue.start(name));
+      teams_.back()->join();
       teams_.back()->command(fmt::format("{} {}", allocateCommand, pool));
     }
     contest_.reference = teams_[0].get();
@@ -113,24 +127,32 @@ class Session {
   }
 
   std::vector<Row> run() {
-    int version = 0;
-    taccGetVersion(&version);
-    print(tableHeader(options_, contest_.reference->members(), version));
+    print(tableHeader(options_, contest_.reference->members(), libraryVersion()));
     std::vector<Row> rows;
-    for (size_t i = 0; i < tasks_.size(); ++i) {
-      const size_t bytes = largestCall({tasks_[i]}, options_.ranks);
-      rows.push_back(measure(contest_, options_, tasks_[i], [&](const std::string& what) {
-        progress_.show(
-            fmt::format("[{}/{}] {} {}: {}", i + 1, tasks_.size(), options_.collective->name, formatSize(bytes), what));
-      }));
-      print(tableRow(options_, rows.back()));
-      reportWrongPeers(rows.back());
+    for (int cycle = 0; options_.cycles == 0 || cycle < options_.cycles; ++cycle) {
+      // Of what never ends nobody reads the rows of hours ago.
+      if (options_.cycles == 0) rows.clear();
+      for (const Task& task : tasks_) run(task, rows);
     }
     print(tableFooter(options_, rows) + summarize(options_, rows));
     return rows;
   }
 
+  /// Of the reference, by rank.
+  const std::vector<Member>& members() const { return contest_.reference->members(); }
+
  private:
+  void run(const Task& task, std::vector<Row>& rows) {
+    const size_t bytes = largestCall({task}, options_.ranks);
+    const size_t number = rows.size() % tasks_.size() + 1;
+    rows.push_back(measure(contest_, options_, task, [&](const std::string& what) {
+      progress_.show(
+          fmt::format("[{}/{}] {} {}: {}", number, tasks_.size(), options_.collective->name, formatSize(bytes), what));
+    }));
+    print(tableRow(options_, rows.back()));
+    reportWrongPeers(rows.back());
+  }
+
   void print(const std::string& text) {
     progress_.clear();
     fmt::print("{}", text);
@@ -149,23 +171,24 @@ class Session {
   const Options& options_;
   std::vector<Task> tasks_;
   ProgressLine progress_;
-  // Taken down after the teams on it have ended.
-  std::optional<VirtualHosts> hosts_;
-  Listener listener_;
   std::vector<std::unique_ptr<Team>> teams_;
   Contest contest_;
 };
 
 }  // namespace
 
-bool runSession(const Options& options) {
-  catchInterrupts();
+bool runSession(const Options& options, Venue& venue) {
   requireWritable(options.jsonFile);
   requireWritable(options.plotFile);
-  const std::vector<Row> rows = Session(options).run();
-  if (!options.jsonFile.empty()) writeFile(options.jsonFile, jsonReport(options, rows));
+  const std::string begin = timeNow();
+  Session session(options, venue);
+  const std::vector<Row> rows = session.run();
+  if (!options.jsonFile.empty()) {
+    const RunFacts facts{begin, timeNow(), libraryVersion(), session.members()};
+    writeFile(options.jsonFile, jsonReport(options, facts, rows), options.appends);
+  }
   if (!options.plotFile.empty())
-    writeFile(options.plotFile, drawPlot(plotTitle(options), collectSeries(options, rows)));
+    writeFile(options.plotFile, drawPlot(plotTitle(options), collectSeries(options, rows)), false);
   return std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.wrong() == 0; });
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <set>
+#include <string_view>
 
 #include "worker/element.hpp"
 
@@ -20,10 +22,33 @@ std::string processorName() {
 /// Columns after those of nccl-tests; `peer` and `bound` print one pair each.
 std::string moreHeader(const Options& options, bool units) {
   std::string text;
+  if (options.perCall) {
+    for (const char* name : {"i_min", "i_max", "i_p99", "i_cv"})
+      text += fmt::format("  {:>7}", !units ? name : std::string_view(name) == "i_cv" ? "(%)" : "(us)");
+  }
   for (const std::string& peer : options.peers)
     text += units ? fmt::format("  {:>9}  {:>6}", "(us)", "") : fmt::format("  {:>9}  {:>6}", peer, "ratio");
   if (options.bound)
     text += units ? fmt::format("  {:>9}  {:>6}", "(us)", "(%)") : fmt::format("  {:>9}  {:>6}", "bound", "/time");
+  return text;
+}
+
+/// A line for each that is not as usual.
+std::string otherSettings(const Options& options, const std::vector<Member>& members) {
+  std::string text;
+  if (options.job) {
+    std::set<std::string> hosts;
+    for (const Member& member : members) hosts.insert(member.host);
+    text += fmt::format("# one job of all ranks that {} started, on {} host{}\n", options.job->launcher, hosts.size(),
+                        hosts.size() == 1 ? "" : "s");
+  }
+  if (options.streams > 0)
+    text += fmt::format("# tacc's calls are given to {} stream{}, and the last ones of a block are waited for\n",
+                        options.streams, options.streams == 1 ? "" : "s, each with a communicator");
+  if (options.registers) text += "# tacc's buffers are registered\n";
+  constexpr const char* averages[] = {"rank 0's", "mean", "least", "most"};
+  if (options.average != Average::mean)
+    text += fmt::format("# of the ranks' times the {} counts\n", averages[static_cast<int>(options.average)]);
   return text;
 }
 
@@ -51,13 +76,15 @@ std::string tableHeader(const Options& options, const std::vector<Member>& membe
                                  TACC_MINOR, TACC_PATCH, TACC_VERSION_CODE, libraryVersion);
   text += fmt::format("# Collective test starting: {}\n", options.collective->name);
   text += fmt::format(
-      "# nThread {} nGpus 1 minBytes {} maxBytes {} step: {}({}) warmup iters: {} iters: {} agg iters: 1 "
+      "# nThread {} nGpus 1 minBytes {} maxBytes {} step: {}({}) warmup iters: {} iters: {} agg iters: {} "
       "validation: {:d} graph: 0 unalign: 0\n",
       options.threads ? options.ranks : 1, sizes.first, sizes.last, sizes.factor > 1 ? sizes.factor : sizes.step,
-      sizes.factor > 1 ? "factor" : "bytes", std::max(options.warmup, 0), options.iterations, options.check);
+      sizes.factor > 1 ? "factor" : "bytes", std::max(options.warmup, 0), options.iterations, options.aggregate,
+      options.check);
   text += fmt::format("# ranks {} as {}, {} memory, median of {} repetitions{}\n", options.ranks,
                       options.threads ? "threads" : "processes", options.memoryName(), options.repetitions,
                       options.iterations == 0 ? "; iters 0: as many as take about a second per size" : "");
+  text += otherSettings(options, members);
   if (options.cluster)
     text += fmt::format(
         "# virtual cluster {} (supernodes, hosts in each, Mbit/s of a host, of an uplink), ranks placed {}\n",
@@ -71,7 +98,8 @@ std::string tableHeader(const Options& options, const std::vector<Member>& membe
                         members[rank].processId, members[rank].host, 0, 0, 0, 0, processor);
   const std::string blank = fmt::format("# {:10}  {:12}  {:8}  {:6}  {:6}", "", "", "", "", "");
   text += "#\n#\n" + blank + "           out-of-place                       in-place          \n";
-  const std::string names = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "time", "algbw", "busbw", "#wrong");
+  const std::string names = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", options.reportsCpuTime ? "cputime" : "time",
+                                        "algbw", "busbw", "#wrong");
   const std::string units = fmt::format("  {:>7}  {:>6}  {:>6}  {:>6}", "(us)", "(GB/s)", "(GB/s)", "");
   text += fmt::format("# {:>10}  {:>12}  {:>8}  {:>6}  {:>6}{}{} {}\n", "size", "count", "type", "redop", "root", names,
                       names, moreHeader(options, false));
@@ -81,10 +109,15 @@ std::string tableHeader(const Options& options, const std::vector<Member>& membe
 }
 
 std::string tableRow(const Options& options, const Row& row) {
-  std::string text = fmt::format("{:12}  {:12}  {:>8}  {:>6}  {:6}", row.bytes, row.count, typeName(row.type),
+  std::string text = fmt::format("{:12}  {:12}  {:>8}  {:>6}  {:6}", row.bytes, row.count, row.typeLabel(),
                                  row.opLabel(), row.rootLabel());
   text += body(row, row.outOfPlace, options.check);
   text += row.inPlace ? body(row, *row.inPlace, options.check) : std::string(33, ' ');
+  if (row.outOfPlace.calls) {
+    const CallTimes& calls = *row.outOfPlace.calls;
+    for (const double figure : {calls.least, calls.most, calls.percentile99, calls.variation})
+      text += fmt::format("  {}", fitNumber(figure, 7));
+  }
   const auto other = [&](const std::optional<Outcome>& outcome, auto figure) {
     if (!outcome) return fmt::format("  {:>9}  {:>6}", "N/A", "N/A");
     return fmt::format("  {:>9}  {:>6}", fitNumber(outcome->microseconds, 9), fitNumber(figure(*outcome), 6));

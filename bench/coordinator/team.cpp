@@ -23,6 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr int pollMilliseconds = 200;
 constexpr size_t shownLogBytes = 2000;
+constexpr std::chrono::seconds startPatience{60};
 /// How long a team may take to end by itself.
 constexpr std::chrono::seconds farewell{3};
 
@@ -55,13 +56,19 @@ Channel Listener::accept() {
   return channel;
 }
 
-Team::Team(Launch launch, Listener& listener) : launch_(std::move(launch)), log_("tacc_bench_log") {
+void Team::join() {
+  std::string secret = "-";
+  for (const Member& member : members())
+    if (!member.secret.empty()) secret = member.secret;
+  command(fmt::format("{} {}", joinCommand, secret), startPatience);
+}
+
+ProcessTeam::ProcessTeam(Launch launch, Listener& listener) : launch_(std::move(launch)), log_("tacc_bench_log") {
   const auto ranks = static_cast<size_t>(launch_.ranks);
   members_.resize(ranks);
   for (size_t r = 0; r < ranks; ++r) channels_.emplace_back(-1);
   try {
     start(listener);
-    command(fmt::format("{} {}", joinCommand, secret_), startPatience);
   } catch (...) {
     // The destructor does not run for an object that was not made; the processes end with the members.
     channels_.clear();
@@ -69,7 +76,7 @@ Team::Team(Launch launch, Listener& listener) : launch_(std::move(launch)), log_
   }
 }
 
-Team::~Team() {
+ProcessTeam::~ProcessTeam() {
   if (processes_.empty()) return;
   // Ranks end when their channels close, and launchers when their ranks end. The rest is for what hangs.
   channels_.clear();
@@ -77,7 +84,7 @@ Team::~Team() {
   for (Process& process : processes_) process.finish(deadline);
 }
 
-void Team::start(Listener& listener) {
+void ProcessTeam::start(Listener& listener) {
   for (const auto& command : launch_.commands) processes_.emplace_back(command, log_);
   std::vector<Channel> unnamed;
   const auto deadline = Clock::now() + startPatience;
@@ -97,33 +104,39 @@ void Team::start(Listener& listener) {
   }
 }
 
-void Team::greet(Channel channel) {
+void ProcessTeam::greet(Channel channel) {
   const auto line = channel.receive();
   if (!line) failWithLog("a rank ended while starting");
   std::istringstream in(*line);
-  std::string word, secret;
+  std::string word;
   int rank = -1;
   Member member;
   in >> word;
   if (word == "error") failWithLog(line->substr(word.size() + 1));
-  in >> rank >> member.processId >> member.host >> secret;
-  const auto place = static_cast<size_t>(rank);
-  if (word != "hello" || rank < 0 || rank >= launch_.ranks || members_[place].processId != 0)
-    failWithLog(fmt::format("unexpected greeting \"{}\" for {} ranks", *line, launch_.ranks));
+  in >> rank >> member.processId >> member.host >> member.secret;
+  if (word == "hello" && launch_.ranks == 1 && rank != launch_.firstRank)
+    failWithLog(
+        fmt::format("the process that was started for rank {} takes itself for rank {}: its library is not that "
+                    "of the launcher",
+                    launch_.firstRank, rank));
+  const auto place = static_cast<size_t>(rank - launch_.firstRank);
+  if (word != "hello" || rank < 0 || place >= members_.size() || members_[place].processId != 0)
+    failWithLog(
+        fmt::format("unexpected greeting \"{}\" for {} ranks from {} on", *line, launch_.ranks, launch_.firstRank));
   if (!launch_.hosts.empty() && launch_.hosts[place] != member.host)
     failWithLog(fmt::format("rank {} was started on {} instead of {}", rank, member.host, launch_.hosts[place]));
   members_[place] = member;
   channels_[place] = std::move(channel);
-  if (!secret.empty()) secret_ = secret;
 }
 
-void Team::requireProcesses() {
+void ProcessTeam::requireProcesses() {
   for (Process& process : processes_)
     if (!process.isRunning()) failWithLog(fmt::format("ended while starting, {}", process.ending()));
 }
 
-std::vector<std::string> Team::command(const std::string& line, std::chrono::seconds patience) {
+std::vector<std::string> ProcessTeam::command(const std::string& line, std::chrono::seconds patience) {
   const size_t ranks = channels_.size();
+  const auto number = [&](auto place) { return launch_.firstRank + static_cast<int>(place); };
   for (size_t r = 0; r < ranks; ++r) {
     try {
       channels_[r].send(line);
@@ -141,18 +154,18 @@ std::vector<std::string> Team::command(const std::string& line, std::chrono::sec
       if (waiting[r].revents == 0) continue;
       const bool open = channels_[r].pump();
       answers[r] = channels_[r].takeLine();
-      if (!answers[r] && !open) failWithLog(fmt::format("rank {} ended while doing \"{}\"", r, line));
+      if (!answers[r] && !open) failWithLog(fmt::format("rank {} ended while doing \"{}\"", number(r), line));
       if (!answers[r]) continue;
       if (answers[r]->rfind("ok ", 0) != 0) {
         const std::string& message = *answers[r];
-        failWithLog(fmt::format("rank {}: {}", r, message.substr(message.find(' ') + 1)));
+        failWithLog(fmt::format("rank {}: {}", number(r), message.substr(message.find(' ') + 1)));
       }
       answers[r] = answers[r]->substr(3);
       --missing;
     }
     if (missing > 0 && Clock::now() > deadline) {
       const auto silent = std::find(answers.begin(), answers.end(), std::nullopt) - answers.begin();
-      failWithLog(fmt::format("rank {} did not finish \"{}\" within {} s", silent, line, patience.count()));
+      failWithLog(fmt::format("rank {} did not finish \"{}\" within {} s", number(silent), line, patience.count()));
     }
   }
   std::vector<std::string> result;
@@ -160,7 +173,7 @@ std::vector<std::string> Team::command(const std::string& line, std::chrono::sec
   return result;
 }
 
-void Team::failWithLog(const std::string& what) {
+void ProcessTeam::failWithLog(const std::string& what) {
   const std::string output = log_.tail(shownLogBytes);
   throw std::runtime_error(
       fmt::format("{}: {}{}", launch_.name, what, output.empty() ? "" : "\nThe end of its output:\n" + output));

@@ -35,28 +35,43 @@ class Listener {
 struct Member {
   int processId = 0;
   std::string host;
+  std::string secret = "";  ///< what others need to join; most say nothing
 };
 
 /// All ranks of one contestant, alive for the whole run and asleep unless a command is being obeyed. Whatever goes
-/// wrong becomes a std::runtime_error that names contestant and rank; destroying the team ends its processes.
+/// wrong becomes a std::runtime_error that names contestant and rank.
 class Team {
  public:
-  Team(Launch launch, Listener& listener);
-  Team(Team&&) = default;
-  Team& operator=(Team&&) = delete;
-  ~Team();
-
-  const std::string& name() const { return launch_.name; }
-  /// By rank.
-  const std::vector<Member>& members() const { return members_; }
-
-  /// Gives `line` to all ranks and waits for their answers, by rank and without the "ok".
-  std::vector<std::string> command(const std::string& line, std::chrono::seconds patience = defaultPatience);
-
- private:
-  static constexpr std::chrono::seconds startPatience{60};
   static constexpr std::chrono::seconds defaultPatience{300};
 
+  Team() = default;
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+  virtual ~Team() = default;
+
+  virtual const std::string& name() const = 0;
+  /// By rank.
+  virtual const std::vector<Member>& members() const = 0;
+  /// Gives `line` to all ranks and waits for their answers, by rank and without the "ok".
+  virtual std::vector<std::string> command(const std::string& line,
+                                           std::chrono::seconds patience = defaultPatience) = 0;
+
+  /// Lets all ranks join with the secret that one of them has said.
+  void join();
+};
+
+/// A team whose processes this one has started: all of a contestant's, or those of some ranks. They end with it.
+class ProcessTeam final : public Team {
+ public:
+  /// Starts them and hears who they are.
+  ProcessTeam(Launch launch, Listener& listener);
+  ~ProcessTeam() override;
+
+  const std::string& name() const override { return launch_.name; }
+  const std::vector<Member>& members() const override { return members_; }
+  std::vector<std::string> command(const std::string& line, std::chrono::seconds patience = defaultPatience) override;
+
+ private:
   void start(Listener& listener);
   void greet(Channel channel);
   void requireProcesses();
@@ -67,7 +82,6 @@ class Team {
   std::vector<Process> processes_;
   std::vector<Channel> channels_;
   std::vector<Member> members_;
-  std::string secret_ = "-";
 };
 
 }  // namespace tacc::bench

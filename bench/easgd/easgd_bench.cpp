@@ -50,6 +50,8 @@ EasgdOptions parse(int argc, char** argv) {
   app.add_option("--compute", options.computeSeconds,
                  "seconds that a step computes elsewhere, as on an accelerator (0)")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--slow", options.slowFactor, "the last rank computes so many times longer (1)")
+      ->check(CLI::Range(1.0, 1000.0));
   app.add_option("--momentum", options.momentum, "(0)")->check(CLI::Range(0.0, 0.999));
   app.add_flag("--private-memory", options.privateMemory, "the program's own memory instead of taccMemAlloc's");
   app.add_flag("--launched", options.launched, "this is one rank of many that a launcher has started");
@@ -74,15 +76,17 @@ void printBaselines(const EasgdOptions& options, int ranks, const EasgdBaselines
   fmt::print("taccAllReduceUpdate (both in one pass)          {:10.2f}  {:5.2f} x the two\n", base.fused,
              base.separately / base.fused);
   fmt::print("allreduce of weights, EASGD in loops behind it  {:10.2f}\n\n", base.exchangeSeparately);
-  fmt::print("{:20} {:>5} {:>12} {:>13} {:>13} {:>12} {:>8} {:>8}\n", "mode", "tau", "exchange", "/ allreduce",
-             "loops / it", "a step", "waits", "hidden");
+  if (options.slowFactor > 1)
+    fmt::print("the last rank computes {} times longer; others: a step of those\n", options.slowFactor);
+  fmt::print("{:20} {:>5} {:>12} {:>13} {:>13} {:>12} {:>8} {:>8} {:>10}\n", "mode", "tau", "exchange", "/ allreduce",
+             "loops / it", "a step", "waits", "hidden", "others");
   std::fflush(stdout);
 }
 
 void printRow(const EasgdBaselines& base, const EasgdResult& row) {
-  fmt::print("{:20} {:5} {:12.2f} {:13.2f} {:13.2f} {:12.2f} {:7.1f}% {:7.1f}%\n", row.mode, row.period, row.exchange,
-             row.exchange / base.allReduce, base.exchangeSeparately / row.exchange, row.step, 100 * row.waitShare,
-             100 * row.hiddenShare);
+  fmt::print("{:20} {:5} {:12.2f} {:13.2f} {:13.2f} {:12.2f} {:7.1f}% {:7.1f}% {:10.2f}\n", row.mode, row.period,
+             row.exchange, row.exchange / base.allReduce, base.exchangeSeparately / row.exchange, row.step,
+             100 * row.waitShare, 100 * row.hiddenShare, row.othersStep);
   std::fflush(stdout);
 }
 
@@ -92,6 +96,7 @@ std::string json(const EasgdOptions& options, int ranks, const EasgdBaselines& b
                                 {"ranks", ranks},
                                 {"memory", options.privateMemory ? "private" : "library"},
                                 {"compute_seconds", options.computeSeconds},
+                                {"slow_factor", options.slowFactor},
                                 {"allreduce_ms", base.allReduce},
                                 {"allreduce_and_loop_ms", base.separately},
                                 {"allreduce_update_ms", base.fused},
@@ -102,6 +107,7 @@ std::string json(const EasgdOptions& options, int ranks, const EasgdBaselines& b
                             {"tau", row.period},
                             {"exchange_ms", row.exchange},
                             {"step_ms", row.step},
+                            {"others_step_ms", row.othersStep},
                             {"wait_share", row.waitShare},
                             {"hidden_share", row.hiddenShare}});
   return all.dump(2) + '\n';

@@ -17,6 +17,7 @@ struct EasgdOptions {
   int ranks = 2;
   int repetitions = 5;
   double computeSeconds = 0;  // of a step, in which the processor does nothing
+  double slowFactor = 1;      // by which the last rank computes longer than the others
   float momentum = 0;
   bool privateMemory = false;
   bool launched = false;  // ranks are started by a launcher
@@ -32,6 +33,7 @@ struct EasgdResult {
   double step;         // the mean of `period` steps, of which one exchanges
   double waitShare;    // of a step, that the program waits for exchanges
   double hiddenShare;  // of the exchanges
+  double othersStep;   // of all ranks but the last, the slowest; where there is one rank: its own
 };
 
 /// What the modes are compared with, in milliseconds.

@@ -35,6 +35,7 @@ TrainingRank::TrainingRank(taccComm_t comm, const EasgdOptions& options)
       gradients_(allocate()),
       sums_(allocate()),
       center_(allocate()) {
+  check(taccCommUserRank(comm, &rank_));
   check(taccCommCount(comm, &ranks_));
   fill();
 }
@@ -103,7 +104,7 @@ EasgdResult TrainingRank::measure(taccEasgdMode_t mode, int period) {
   taccEasgdConfig_t config = TACC_EASGD_CONFIG_INITIALIZER;
   config.mode = mode;
   config.momentum = options_.momentum;
-  EasgdResult result{taccEasgdModeName(mode), period, 0, 0, 0, 0};
+  EasgdResult result{taccEasgdModeName(mode), period, 0, 0, 0, 0, 0};
   taccEasgd_t easgd = nullptr;
   // With no step that exchanges nothing is under way when an exchange is asked for.
   config.period = std::numeric_limits<int>::max();
@@ -115,14 +116,15 @@ EasgdResult TrainingRank::measure(taccEasgdMode_t mode, int period) {
   check(taccEasgdCreate(&easgd, weights_, count_, comm_, &config));
   check(taccEasgdStart(easgd));
   check(taccBarrier(comm_, nullptr));
+  const bool isLast = ranks_ > 1 && rank_ == ranks_ - 1;
+  const std::chrono::duration<double> computes(options_.computeSeconds * (isLast ? options_.slowFactor : 1));
   // Without barriers in between, which would wait for what is under way beside the program.
   std::vector<double> rounds;
   const Clock::time_point start = Clock::now();
   Clock::time_point last = start;
   for (int round = 0; round <= options_.repetitions; ++round) {
     for (int step = 0; step < period; ++step) {
-      if (options_.computeSeconds > 0)
-        std::this_thread::sleep_for(std::chrono::duration<double>(options_.computeSeconds));
+      if (options_.computeSeconds > 0) std::this_thread::sleep_for(computes);
       check(taccEasgdStep(easgd, gradients_));
     }
     rounds.push_back(secondsSince(last) * 1e3);
@@ -134,11 +136,13 @@ EasgdResult TrainingRank::measure(taccEasgdMode_t mode, int period) {
   info.size = sizeof info;
   check(taccEasgdInfo(easgd, &info));
   // Of asynchronous modes ranks differ: the slowest counts.
-  double slowest[] = {median(std::move(rounds)) / period, info.waitSeconds / all, -info.hiddenShare};
-  check(taccAllReduce(slowest, slowest, 3, taccFloat64, taccMax, comm_, nullptr));
+  const double step = median(std::move(rounds)) / period;
+  double slowest[] = {step, info.waitSeconds / all, -info.hiddenShare, isLast ? 0 : step};
+  check(taccAllReduce(slowest, slowest, 4, taccFloat64, taccMax, comm_, nullptr));
   result.step = slowest[0];
   result.waitShare = slowest[1];
   result.hiddenShare = -slowest[2];
+  result.othersStep = slowest[3];
   check(taccEasgdDestroy(easgd));
   return result;
 }

@@ -31,7 +31,7 @@ class TrainingRank {
   taccComm_t comm_;
   const EasgdOptions& options_;
   std::size_t count_;
-  int ranks_ = 0;
+  int rank_ = 0, ranks_ = 0;
   float* weights_;
   float* gradients_;
   float* sums_;

@@ -99,6 +99,7 @@ class GlooContestant : public Contestant {
   int variants(const Task& task) const override {
     const Kind kind = task.collective->kind;
     // An empty message is no message to Gloo's buffers.
+    if (kind == Kind::barrier) return 1;
     if (task.count == 0 || kind == Kind::reduceScatter) return 0;
     if (task.collective->reduces && reductionOf(task.type, task.op) == nullptr) return 0;
     return kind == Kind::allReduce ? 2 : 1;
@@ -144,6 +145,8 @@ class GlooContestant : public Contestant {
         options.setReduceFunction(reductionOf(task.type, task.op));
         return gloo::reduce(options);
       }
+      case Kind::barrier:
+        return barrier();
       case Kind::broadcast: {
         gloo::BroadcastOptions options(context_);
         if (rank_ == task.root) options.setInput(send, task.count);

@@ -73,6 +73,15 @@ class MpiContestant : public Contestant {
   int ranks() const override { return ranks_; }
   void join(const std::string&) override {}
 
+  std::string share(const std::string& word) override {
+    unsigned bytes = static_cast<unsigned>(word.size());
+    require(MPI_Bcast(&bytes, 1, MPI_UNSIGNED, 0, MPI_COMM_WORLD));
+    std::string text = word;
+    text.resize(bytes);
+    require(MPI_Bcast(text.data(), static_cast<int>(bytes), MPI_CHAR, 0, MPI_COMM_WORLD));
+    return text;
+  }
+
   int variants(const Task& task) const override {
     if (task.collective->shape(task.count, ranks_).largest() > INT_MAX) return 0;
     if (!task.collective->reduces) return 1;
@@ -105,6 +114,8 @@ class MpiContestant : public Contestant {
                                     (rank_ + ranks_ - 1) % ranks_, 0, comm, MPI_STATUS_IGNORE));
       case Kind::broadcast:
         return broadcast(call, type);
+      case Kind::barrier:
+        return barrier();
     }
   }
 

@@ -17,9 +17,12 @@ Shape gatherShape(size_t count, int ranks) { return {count, count, count * size(
 Shape scatterShape(size_t count, int ranks) { return {count, count * size(ranks), count}; }
 Shape exchangeShape(size_t count, int ranks) { return {count, count * size(ranks), count * size(ranks)}; }
 
+Shape noShape(size_t, int) { return {}; }
+
 double allReduceFactor(int ranks) { return 2.0 * (ranks - 1) / ranks; }
 double partsFactor(int ranks) { return 1.0 * (ranks - 1) / ranks; }
 double wholeFactor(int) { return 1.0; }
+double noFactor(int) { return 0.0; }
 
 using Segments = std::vector<Segment>;
 
@@ -45,6 +48,7 @@ Segments everyRanksPart(const Shape& s, int rank, int ranks, int) {
   for (int r = 0; r < ranks; ++r) segments.push_back({size(r) * s.count, s.count, r, size(rank) * s.count});
   return segments;
 }
+Segments nothing(const Shape&, int, int, int) { return {}; }
 Segments previousRanksValues(const Shape& s, int rank, int ranks, int) {
   return {{0, s.count, (rank + ranks - 1) % ranks, 0}};
 }
@@ -68,6 +72,7 @@ constexpr std::array collectives = {
     Collective{Kind::scatter, "scatter", false, true, true, scatterShape, partsFactor, rootsPart, receiveOwnPart},
     Collective{Kind::sendRecv, "sendrecv", false, false, false, equalShape, wholeFactor, previousRanksValues,
                sameBuffer},
+    Collective{Kind::barrier, "barrier", false, false, false, noShape, noFactor, nothing, sameBuffer},
 };
 
 }  // namespace

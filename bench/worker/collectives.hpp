@@ -7,7 +7,18 @@
 
 namespace tacc::bench {
 
-enum class Kind { allReduce, broadcast, reduce, allGather, reduceScatter, allToAll, gather, scatter, sendRecv };
+enum class Kind {
+  allReduce,
+  broadcast,
+  reduce,
+  allGather,
+  reduceScatter,
+  allToAll,
+  gather,
+  scatter,
+  sendRecv,
+  barrier
+};
 
 /// The counts of one call, in elements.
 struct Shape {

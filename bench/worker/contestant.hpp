@@ -32,6 +32,9 @@ class Contestant {
   /// Forms the communicator, with the secret of rank 0.
   virtual void join(const std::string& secret) = 0;
 
+  /// What rank 0 gives, on all ranks, by means of the library itself, which must not need join() for that.
+  virtual std::string share(const std::string& word);
+
   /// Buffers for sending or receiving, zeroed and touched. All contestants use private memory on huge pages where the
   /// kernel grants them, unless their own allocation is the point.
   virtual void* allocate(size_t bytes);
@@ -41,8 +44,12 @@ class Contestant {
   /// library does not offer it.
   virtual int variants(const Task& task) const = 0;
 
-  /// Runs the call to its end.
+  /// Runs the call to its end; or lets it begin, and finish() waits for all that have begun.
   virtual void run(const Call& call) = 0;
+  virtual void finish() {}
+  /// The calls between these two may run together.
+  virtual void beginGroup() {}
+  virtual void endGroup() {}
   /// Returns when all ranks have entered it.
   virtual void barrier() = 0;
 

@@ -35,21 +35,26 @@ Task Task::decode(const std::string& line) {
 }
 
 std::string Block::encode() const {
-  return fmt::format("{} {:d} {} {} {} {:d}", timeCommand, inPlace, variant, warmup, iterations, check);
+  return fmt::format("{} {:d} {} {} {} {:d} {} {:d}", timeCommand, inPlace, variant, warmup, iterations, check,
+                     aggregate, perCall);
 }
 
 Block Block::decode(const std::string& line) {
   std::istringstream in(line);
   std::string command;
   Block block;
-  if (!(in >> command >> block.inPlace >> block.variant >> block.warmup >> block.iterations >> block.check))
+  if (!(in >> command >> block.inPlace >> block.variant >> block.warmup >> block.iterations >> block.check >>
+        block.aggregate >> block.perCall))
     rejectLine(line);
-  if (block.iterations < 1 || block.warmup < 0) rejectLine(line);
+  if (block.iterations < 1 || block.warmup < 0 || block.aggregate < 1) rejectLine(line);
   return block;
 }
 
 std::string Timing::encode() const {
-  return fmt::format("{:.9e} {:.9e} {} {}", seconds, cpuSeconds, wrong, algorithm.empty() ? "-" : algorithm);
+  std::string text =
+      fmt::format("{:.9e} {:.9e} {} {}", seconds, cpuSeconds, wrong, algorithm.empty() ? "-" : algorithm);
+  for (const double call : calls) text += fmt::format(" {:.4e}", call);
+  return text;
 }
 
 Timing Timing::decode(const std::string& line) {
@@ -57,6 +62,7 @@ Timing Timing::decode(const std::string& line) {
   Timing timing;
   if (!(in >> timing.seconds >> timing.cpuSeconds >> timing.wrong >> timing.algorithm)) rejectLine(line);
   if (timing.algorithm == "-") timing.algorithm.clear();
+  for (double call = 0; in >> call;) timing.calls.push_back(call);
   return timing;
 }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tacc/tacc.h"
 #include "worker/collectives.hpp"
@@ -13,11 +14,14 @@ namespace tacc::bench {
 ///   hello RANK PID HOST [SECRET]
 /// and is then told, one at a time, and answers "ok ..." or "error MESSAGE" to each:
 ///   join SECRET                                 the id that rank 0 said, or "-"
+///   share WORD                                  answered by the WORD of rank 0
 ///   allocate BYTES                              per direction
 ///   prepare COLLECTIVE TYPE OP ROOT COUNT       answered by the number of variants, 0: not offered
-///   time PLACE VARIANT WARMUP ITERATIONS CHECK  answered by SECONDS CPUSECONDS WRONG ALGORITHM
+///   time PLACE VARIANT WARMUP ITERATIONS CHECK AGGREGATE PERCALL
+///                                               answered by SECONDS CPUSECONDS WRONG ALGORITHM [CALL...]
 /// It ends when its channel is closed.
 inline constexpr const char* joinCommand = "join";
+inline constexpr const char* shareCommand = "share";
 inline constexpr const char* allocateCommand = "allocate";
 inline constexpr const char* prepareCommand = "prepare";
 inline constexpr const char* timeCommand = "time";
@@ -42,6 +46,8 @@ struct Block {
   int warmup = 0;
   int iterations = 1;
   bool check = false;
+  int aggregate = 1;     ///< calls of an iteration, which the library may run together
+  bool perCall = false;  ///< times every iteration by itself too
 
   std::string encode() const;
   static Block decode(const std::string& line);
@@ -49,10 +55,11 @@ struct Block {
 
 /// What one rank measured.
 struct Timing {
-  double seconds = 0;     ///< per iteration
-  double cpuSeconds = 0;  ///< of processor time, per iteration
+  double seconds = 0;     ///< per call
+  double cpuSeconds = 0;  ///< of processor time, per call
   int64_t wrong = 0;      ///< elements, 0 if not checked
   std::string algorithm;
+  std::vector<double> calls;  ///< seconds of each iteration's calls, if that was asked for
 
   std::string encode() const;
   /// `line` as encode() wrote it, after the "ok".

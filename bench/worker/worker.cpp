@@ -56,6 +56,7 @@ bool Worker::serve() {
 std::string Worker::obey(const std::string& line) {
   const std::string command = line.substr(0, line.find(' '));
   if (command == joinCommand) return contestant_.join(argument(line)), "";
+  if (command == shareCommand) return contestant_.share(argument(line));
   if (command == allocateCommand) return allocate(std::stoull(argument(line))), "";
   if (command == prepareCommand) return prepare(Task::decode(line));
   if (command == timeCommand) return time(Block::decode(line)).encode();
@@ -86,7 +87,8 @@ std::string Worker::prepare(const Task& task) {
 }
 
 Timing Worker::time(const Block& block) {
-  const size_t steps = static_cast<size_t>(block.warmup + block.iterations);
+  const auto aggregate = static_cast<size_t>(block.aggregate);
+  const size_t steps = static_cast<size_t>(block.warmup + block.iterations) * aggregate;
   const size_t lastSlot = (nextSlot_ + steps - 1) % slotCount_;
   // Broken results of the timed calls themselves must not hide behind right ones of earlier calls.
   const bool checkTimed = block.check && !block.inPlace && contestant_.computesResult();
@@ -103,18 +105,40 @@ Timing Worker::time(const Block& block) {
     if (++nextSlot_ == slotCount_) nextSlot_ = 0;
     contestant_.run(call);
   };
+  const auto runIteration = [&] {
+    if (aggregate == 1) return runNext();
+    contestant_.beginGroup();
+    for (size_t i = 0; i < aggregate; ++i) runNext();
+    contestant_.endGroup();
+  };
   contestant_.barrier();
-  for (int i = 0; i < block.warmup; ++i) runNext();
+  for (int i = 0; i < block.warmup; ++i) runIteration();
+  contestant_.finish();
   contestant_.barrier();
+  using Clock = std::chrono::steady_clock;
+  std::vector<Clock::time_point> ends(block.perCall ? static_cast<size_t>(block.iterations) : 0);
   const double cpuStart = contestant_.cpuSeconds();
-  const auto start = std::chrono::steady_clock::now();
-  for (int i = 0; i < block.iterations; ++i) runNext();
-  const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+  const auto start = Clock::now();
+  if (block.perCall) {
+    for (Clock::time_point& end : ends) {
+      runIteration();
+      end = Clock::now();
+    }
+  } else {
+    for (int i = 0; i < block.iterations; ++i) runIteration();
+  }
+  contestant_.finish();
+  const std::chrono::duration<double> elapsed = Clock::now() - start;
   const double cpu = contestant_.cpuSeconds() - cpuStart;
 
   Timing timing;
-  timing.seconds = elapsed.count() / block.iterations;
-  timing.cpuSeconds = cpu / block.iterations;
+  timing.seconds = elapsed.count() / block.iterations / block.aggregate;
+  timing.cpuSeconds = cpu / block.iterations / block.aggregate;
+  auto before = start;
+  for (const Clock::time_point end : ends) {
+    timing.calls.push_back(std::chrono::duration<double>(end - before).count() / block.aggregate);
+    before = end;
+  }
   // Before the barrier, which would be the last collective otherwise.
   timing.algorithm = contestant_.algorithm(call);
   contestant_.barrier();
@@ -127,6 +151,7 @@ int64_t Worker::runAndCheckInPlace(const Block& block) {
   // The timed calls ran on the results of earlier ones, so a call on fresh inputs is what can be checked.
   fillInputs(recvPool_, 0, true);
   contestant_.run(callAt(0, block));
+  contestant_.finish();
   const size_t offset = task_.collective->inPlace(shape_, contestant_.rank()).recv * elementSize(task_.type);
   return countWrong(recvPool_ + offset, 0);
 }

@@ -39,7 +39,8 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--group", options.strategy.group,
                  "hierarchical: ranks of one host, numa or network group keep together, or so many neighbours (2)");
   app.add_option("--seed", options.seed, "of images, their order and the first weights (1)");
-  app.add_option("--svg", options.svg, "draw loss and accuracy over time and over images to this file");
+  app.add_option("--svg", options.svg,
+                 "draw loss and accuracy over time and over images, and the share of communication, to this file");
 }
 
 void understand(Options& options) {

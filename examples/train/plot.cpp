@@ -11,6 +11,8 @@ namespace {
 
 constexpr double panelWidth = 360, panelHeight = 250;
 constexpr double left = 70, top = 70, between = 80, below = 66, legendWidth = 240, legendLine = 20;
+constexpr double nameWidth = 180, barLine = 20;  // of the bars
+constexpr const char* sharesTitle = "share of the time that ranks waited for communication (%)";
 constexpr double margin = 0.04;  // of a scale, beyond what is shown on it
 
 std::string escaped(const std::string& text) {
@@ -97,6 +99,25 @@ std::string drawPanel(double x, double y, const Quantity& along, const Quantity&
   return svg;
 }
 
+/// A bar for each run: the share of its time that ranks waited for communication.
+std::string drawShares(double y, double width, const std::vector<Curve>& curves) {
+  const Axis scale(0, 100, left + nameWidth, left + width, false);
+  const double bottom = y + barLine * static_cast<double>(curves.size());
+  std::string svg = words(left, y - 12, "start", sharesTitle, " font-weight=\"bold\"");
+  for (const double tick : scale.ticks())
+    svg += line(scale.at(tick), y, scale.at(tick), bottom, "stroke=\"#e4e4e4\"") +
+           words(scale.at(tick), bottom + 16, "middle", fmt::format("{:g}", tick));
+  for (std::size_t i = 0; i < curves.size(); ++i) {
+    const double share = 100 * curves[i].waitedShare();
+    const double at = y + barLine * static_cast<double>(i);
+    svg += words(left + nameWidth - 8, at + 14, "end", curves[i].run.label());
+    svg += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"#0072b2\"/>\n",
+                       scale.at(0), at + 3, scale.at(share) - scale.at(0), barLine - 6);
+    svg += words(scale.at(share) + 6, at + 14, "start", fmt::format("{:.0f}", share));
+  }
+  return svg;
+}
+
 std::string drawLegend(double x, const std::vector<Curve>& curves) {
   std::string svg;
   for (std::size_t i = 0; i < curves.size(); ++i) {
@@ -118,8 +139,9 @@ std::string drawTraining(const std::string& title, const std::vector<Curve>& cur
       Quantity{"accuracy on the test images (%)", [](const EpochRecord& record) { return 100 * record.testAccuracy; }}};
   const double legendX = left + 2 * panelWidth + between + 30;
   const double width = legendX + legendWidth;
-  const double height =
-      std::max(top + 2 * panelHeight + between + below, top + 20 + legendLine * static_cast<double>(curves.size()));
+  const auto runs = static_cast<double>(curves.size());
+  const double sharesTop = std::max(top + 2 * panelHeight + between + below, top + 20 + legendLine * runs) + 30;
+  const double height = sharesTop + barLine * runs + 30;
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
       "font-family=\"sans-serif\" font-size=\"12\" fill=\"#222222\">\n"
@@ -132,7 +154,7 @@ std::string drawTraining(const std::string& title, const std::vector<Curve>& cur
     for (std::size_t column = 0; column < across.size(); ++column)
       svg += drawPanel(left + static_cast<double>(column) * (panelWidth + between),
                        top + static_cast<double>(row) * (panelHeight + between), across[column], up[row], curves);
-  return svg + drawLegend(legendX, curves) + "</svg>\n";
+  return svg + drawLegend(legendX, curves) + drawShares(sharesTop, 2 * panelWidth + between, curves) + "</svg>\n";
 }
 
 }  // namespace tacc::train

@@ -7,16 +7,6 @@ namespace {
 
 std::string tauOf(const Run& run) { return run.tau > 0 ? fmt::format("{}", run.tau) : "-"; }
 
-/// Of all its epochs.
-double waitedShare(const Curve& curve) {
-  double waited = 0, before = 0;
-  for (const EpochRecord& record : curve.records) {
-    waited += record.waitedShare * (record.seconds - before);
-    before = record.seconds;
-  }
-  return waited / before;
-}
-
 /// How many times faster than "original" with the same tau; "-" where there was none.
 std::string speedup(const Curve& curve, const std::vector<Curve>& curves) {
   const auto original = std::ranges::find_if(
@@ -26,6 +16,15 @@ std::string speedup(const Curve& curve, const std::vector<Curve>& curves) {
 }
 
 }  // namespace
+
+double Curve::waitedShare() const {
+  double waited = 0, before = 0;
+  for (const EpochRecord& record : records) {
+    waited += record.waitedShare * (record.seconds - before);
+    before = record.seconds;
+  }
+  return before > 0 ? waited / before : 0;
+}
 
 std::string tableHead(const std::string& title) {
   return fmt::format(
@@ -51,9 +50,9 @@ std::string summaryTable(const std::vector<Curve>& curves) {
   text += fmt::format("# {:<20} {:>4} {:>9} {:>7} {:>9} {:>8} {:>20}\n", "", "", "", "(%)", "(s)", "(%)", "speed");
   for (const Curve& curve : curves) {
     const EpochRecord& last = curve.records.back();
-    text +=
-        fmt::format("# {:<20} {:>4} {:>9.4f} {:>7.2f} {:>9.3f} {:>8.1f} {:>20}\n", curve.run.mode, tauOf(curve.run),
-                    last.loss, 100 * last.testAccuracy, last.seconds, 100 * waitedShare(curve), speedup(curve, curves));
+    text += fmt::format("# {:<20} {:>4} {:>9.4f} {:>7.2f} {:>9.3f} {:>8.1f} {:>20}\n", curve.run.mode, tauOf(curve.run),
+                        last.loss, 100 * last.testAccuracy, last.seconds, 100 * curve.waitedShare(),
+                        speedup(curve, curves));
   }
   return text;
 }

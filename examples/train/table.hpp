@@ -12,6 +12,9 @@ namespace tacc::train {
 struct Curve {
   Run run;
   std::vector<EpochRecord> records;
+
+  /// Of the time of all epochs: waiting for communication.
+  double waitedShare() const;
 };
 
 /// The title and the names of the columns, behind #.

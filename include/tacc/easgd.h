@@ -50,7 +50,7 @@ typedef enum {
   /* The same beside all steps until the next exchange: the center moves by the weights as they were one period ago. */
   taccEasgdDecentralizedStale = 7,
   /* Ranks of one group (`group`) sum their gradients in every step and so have the same weights; groups exchange with
-   * the center as in Sync 2. */
+   * the center as in Sync 2. In groups of equal size each group keeps one center, a slice on each of its ranks. */
   taccEasgdHierarchical = 8,
   taccEasgdNumModes = 9
 } taccEasgdMode_t;
@@ -67,8 +67,10 @@ typedef enum { taccEasgdWire32 = 0, taccEasgdWireBfloat16 = 1, taccEasgdWireFloa
 /* Which ranks Hierarchical keeps together. */
 typedef enum {
   taccEasgdGroupHost = 0,    /* those of one host */
-  taccEasgdGroupNuma = 1,    /* those whose processors share a NUMA domain */
-  taccEasgdGroupNetwork = 2, /* those of the topology's lowest level above the hosts: a leaf switch, a supernode */
+  taccEasgdGroupNuma = 1,    /* those whose processors share a NUMA domain; each rank must be bound to one, else
+                                taccInvalidUsage on all */
+  taccEasgdGroupNetwork = 2, /* those of the topology's lowest level above the hosts: a leaf switch, a supernode;
+                                without such a level taccInvalidUsage on all */
   taccEasgdGroupColor = 3    /* those with the same `color` */
 } taccEasgdGroup_t;
 
@@ -147,7 +149,7 @@ typedef struct {
   unsigned long long exchanges;
   unsigned long long bytes; /* of numbers that this rank gave to exchanges and took from them */
   double exchangeSeconds;   /* that exchanges took, hidden or not */
-  double waitSeconds;       /* of these, that the program waited for */
+  double waitSeconds;       /* of these, that the program waited for; without the step behind an overlapped exchange */
   double hiddenShare;       /* 1 - waitSeconds / exchangeSeconds; 0 where nothing was exchanged */
   double alpha;             /* that is in force */
   /* Of asynchronous modes: updates of others that the center took between two exchanges of this rank, in the mean; of

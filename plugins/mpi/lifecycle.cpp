@@ -1,12 +1,15 @@
 // The beginning and the end of MPI, and what all ranks agree on between.
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "elements.hpp"
 #include "plugin.hpp"
+#include "roll_call.hpp"
 #include "siblings.hpp"
 
 namespace tacc::mpi {
@@ -29,6 +32,15 @@ std::string_view valueOf(const char* name) {
   return value == nullptr ? std::string_view() : std::string_view(value);
 }
 
+/// "rank 1, 3", at most ten of them.
+std::string listOf(const std::vector<int>& ranks) {
+  constexpr std::size_t most = 10;
+  std::string text = "rank ";
+  for (std::size_t i = 0; i < std::min(most, ranks.size()); ++i) text += (i > 0 ? ", " : "") + std::to_string(ranks[i]);
+  if (ranks.size() > most) text += " and " + std::to_string(ranks.size() - most) + " others";
+  return text;
+}
+
 /// Once MPI is there. Every rank takes part, also one where this is switched off: ranks would not meet otherwise.
 void start() {
   Plugin& self = plugin();
@@ -41,6 +53,15 @@ void start() {
                  std::string(mode).c_str());
   self.reports = mode == "report" && rank == 0;
   // Ranks that were not preloaded take part in nothing.
+  if (const std::vector<int> lacking = ranksWithoutAnswer(); !lacking.empty()) {
+    int first = 0;  // of those that have it
+    while (std::ranges::find(lacking, first) != lacking.end()) ++first;
+    if (rank == first)
+      std::fprintf(stderr,
+                   "tacc: libtacc_mpi is preloaded into some ranks only (%s has none), so all calls go to MPI\n",
+                   listOf(lacking).c_str());
+    return;
+  }
   if (const std::string lacking = ranksWithoutPlugin(); !lacking.empty()) {
     if (isFirstWithPlugin())
       std::fprintf(stderr,
@@ -79,12 +100,14 @@ void end() noexcept {
 }  // namespace tacc::mpi
 
 TACC_MPI_ENTRY taccMpi_Init(int* argc, char*** argv) {
+  tacc::mpi::answerRollCall();
   const int code = PMPI_Init(argc, argv);
   if (code == MPI_SUCCESS) tacc::mpi::start();
   return code;
 }
 
 TACC_MPI_ENTRY taccMpi_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  tacc::mpi::answerRollCall();
   const int code = PMPI_Init_thread(argc, argv, required, provided);
   if (code == MPI_SUCCESS) tacc::mpi::start();
   return code;

@@ -251,7 +251,7 @@ Exchanges exchanges(const PlanRequest& request) {
     }
   }
   if (!isDown) std::ranges::reverse(receivers);
-  Exchanges exchanged{blocks, {}, false, isDown ? request.root : -1};
+  Exchanges exchanged{blocks, {}, isDown ? request.root : -1};
   for (std::vector<int>& to : receivers) {
     Exchange round;
     round.to = [to = std::move(to)](int rank) { return to[static_cast<std::size_t>(rank)]; };

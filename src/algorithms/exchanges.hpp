@@ -79,9 +79,6 @@ using Phase = std::variant<Exchange, EveryToEvery, Star, TreeExchange, Copy>;
 struct Exchanges {
   int blocks = 1;  // of the plan
   std::vector<Phase> phases;
-  /// All links are at work all the time, as only neighbours exchange, or everybody at once: chunks behind one another
-  /// leave no gaps.
-  bool isSteady = false;
   /// A rank that receives nothing, and so hands all its messages to the network at once; -1: none does.
   int source = -1;
 };

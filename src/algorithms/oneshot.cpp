@@ -92,7 +92,7 @@ void write(const PlanRequest& request, PlanWriter& writer) {
 }
 
 Exchanges exchanges(const PlanRequest& request) {
-  Exchanges all{1, {}, true};
+  Exchanges all{1, {}};
   const Collective collective = request.collective;
   const bool combines = isReduction(collective);
   if (collective == Collective::allToAll) all.phases.emplace_back(Copy{});

@@ -33,7 +33,7 @@ void write(const PlanRequest& request, PlanWriter& writer) {
 }
 
 Exchanges exchanges(const PlanRequest&) {
-  return {1, {Star{server, false, 1, true, false}, Star{server, true, 1, false, false}}, true};
+  return {1, {Star{server, false, 1, true, false}, Star{server, true, 1, false, false}}};
 }
 
 }  // namespace

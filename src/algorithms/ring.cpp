@@ -74,7 +74,7 @@ void write(const PlanRequest& request, PlanWriter& writer) {
 
 Exchanges exchanges(const PlanRequest& request) {
   const bool isAllReduce = request.collective == Collective::allReduce;
-  Exchanges all{isAllReduce ? request.ranks : 1, {}, true};
+  Exchanges all{isAllReduce ? request.ranks : 1, {}};
   const auto round = [&](bool combines) {
     Exchange once = shiftBy(1, request.ranks, 1, combines);
     once.repeats = request.ranks - 1;

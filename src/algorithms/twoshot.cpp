@@ -78,11 +78,11 @@ void write(const PlanRequest& request, PlanWriter& writer) {
 Exchanges exchanges(const PlanRequest& request) {
   const int p = request.ranks;
   if (request.collective == Collective::broadcast) {
-    Exchanges all{p - 1, {Star{request.root, true, 1, false, true}}, true};
+    Exchanges all{p - 1, {Star{request.root, true, 1, false, true}}};
     if (p > 2) all.phases.emplace_back(EveryToEvery{1, false, false, request.root});
     return all;
   }
-  Exchanges all{p, {EveryToEvery{1, true, true}}, true};
+  Exchanges all{p, {EveryToEvery{1, true, true}}};
   if (request.collective == Collective::reduce) {
     all.phases.emplace_back(Star{request.root, false, 1, false, true});
   } else {

@@ -117,6 +117,16 @@ taccResult_t taccCommInitEnv(taccComm_t* comm, const taccConfig_t* config) {
   return join(function, comm, {launched.ranks, launched.id, launched.rank, std::move(launched.number)}, config);
 }
 
+taccResult_t taccGetLaunch(const char** launcher, int* rank, int* nranks) {
+  return guardCall("taccGetLaunch", nullptr, [&] {
+    tacc::checkPointer(launcher, "launcher");
+    const auto place = tacc::placeInJob();
+    *launcher = place ? place->launcher.data() : nullptr;  // of the table, and so ended by a zero
+    if (rank != nullptr) *rank = place ? place->rank : 0;
+    if (nranks != nullptr) *nranks = place ? place->ranks : 1;
+  });
+}
+
 taccResult_t taccCommInitAll(taccComm_t* comms, int ndev, const int* /*devlist*/) {
   return guard("taccCommInitAll", nullptr, [&] {
     tacc::checkPointer(comms, "comms");

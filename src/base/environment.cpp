@@ -102,6 +102,11 @@ bool readJoinWidth(std::string_view text, Environment& environment) {
   return width.has_value();
 }
 
+bool readPortRange(std::string_view text, Environment& environment) {
+  environment.portRange = parsePortRange(text);
+  return environment.portRange.has_value();
+}
+
 bool readReproducible(std::string_view text, Environment& environment) {
   environment.reproducible = text == "on";
   return text == "on" || text == "off";
@@ -235,6 +240,10 @@ const std::vector<Row>& table() {
         "connections over the network for one rank."},
        false,
        readJoinWidth},
+      {{"TACC_PORT_RANGE", "FIRST-LAST of TCP ports, e.g. 29400-29499", "the kernel chooses",
+        "At which ports this process listens for other hosts, where a firewall lets only some through."},
+       false,
+       readPortRange},
       {{"TACC_MPI", "on, off, report", "on",
         "Whether a preloaded libtacc_mpi takes over MPI's collectives (it reads this itself), and tells of it at the "
         "end."},
@@ -265,6 +274,16 @@ bool isReserved(std::string_view name) {
 }
 
 }  // namespace
+
+std::optional<PortRange> parsePortRange(std::string_view text) {
+  constexpr std::int64_t mostPort = 65535;
+  const std::size_t dash = text.find('-');
+  if (dash == std::string_view::npos) return std::nullopt;
+  const auto first = parseInteger(text.substr(0, dash), 1, mostPort);
+  const auto last = parseInteger(text.substr(dash + 1), first.value_or(1), mostPort);
+  if (!first || !last) return std::nullopt;
+  return PortRange{static_cast<std::uint16_t>(*first), static_cast<std::uint16_t>(*last)};
+}
 
 std::span<const EnvironmentVariable> environmentVariables() {
   static const std::vector<EnvironmentVariable> variables = [] {

@@ -20,6 +20,17 @@ namespace tacc {
 enum class CmaMode : std::uint8_t { automatic, on, off };
 enum class SegmentSource : std::uint8_t { memfd, file, off };
 
+/// TCP ports from first to last, both included.
+struct PortRange {
+  std::uint16_t first;
+  std::uint16_t last;
+
+  unsigned count() const noexcept { return last - first + 1U; }
+};
+
+/// "29400-29499"; nothing where it is no range of ports from 1 to 65535.
+std::optional<PortRange> parsePortRange(std::string_view text);
+
 /// All settings, with their defaults. An empty optional means: not set, the library or the configuration decides.
 struct Environment {
   std::string algorithm;             // TACC_ALGO; empty: chosen by the library. Not checked against the registry here
@@ -36,11 +47,12 @@ struct Environment {
   SegmentSource segments = SegmentSource::memfd;  // TACC_SHM; off: every rank is a host of its own
   bool encryption = false;                        // TACC_ENCRYPTION
   std::string transport;                          // TACC_TRANSPORT; empty: the first that works on all ranks
-  std::string interfaces;  // TACC_SOCKET_IFNAME, names with commas between; empty: chosen by the library
-  std::string trace;       // TACC_TRACE, a file name; empty: nothing is written
-  std::string rendezvous;  // TACC_RENDEZVOUS, HOST:PORT; empty: as the launcher says
-  std::string jobSecret;   // TACC_JOB_SECRET; never in messages
-  int joinWidth = 32;      // TACC_JOIN_WIDTH
+  std::string interfaces;              // TACC_SOCKET_IFNAME, names with commas between; empty: chosen by the library
+  std::string trace;                   // TACC_TRACE, a file name; empty: nothing is written
+  std::string rendezvous;              // TACC_RENDEZVOUS, HOST:PORT; empty: as the launcher says
+  std::string jobSecret;               // TACC_JOB_SECRET; never in messages
+  int joinWidth = 32;                  // TACC_JOIN_WIDTH
+  std::optional<PortRange> portRange;  // TACC_PORT_RANGE; not set: the kernel chooses
 
   std::vector<std::string> topologyFiles;  // TACC_TOPO_FILE; empty: where the sources look
   std::string topologySource;              // TACC_TOPO_SOURCE; empty: all of them

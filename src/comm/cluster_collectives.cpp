@@ -1,4 +1,4 @@
-// The calls of a communicator over several hosts, put together from calls inside hosts and plans between them.
+// How a communicator over several hosts runs plans: between all ranks, or between those that stand for their hosts.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -16,8 +16,6 @@ namespace {
 
 /// Up to here copying all blocks costs less than sending them one by one.
 constexpr std::size_t sortedLimit = 256 * 1024;
-
-std::size_t divideUp(std::size_t a, std::size_t b) { return (a + b - 1) / b; }
 
 const std::byte* sendOf(const Call& call) { return static_cast<const std::byte*>(call.send); }
 std::byte* receiveOf(const Call& call) { return static_cast<std::byte*>(call.receive); }
@@ -53,12 +51,6 @@ std::byte* ClusterCommunicator::workspace(std::size_t bytes) {
   return workspace_.data();
 }
 
-std::vector<int> ClusterCommunicator::leadersWith(int root) const {
-  std::vector<int> leaders = leaders_;
-  leaders[static_cast<std::size_t>(hosts_.hostOf(root))] = root;
-  return leaders;
-}
-
 void ClusterCommunicator::runInNode(Call call) {
   if (call.op == taccAvg) call.op = taccSum;  // divided once, by whoever completes the sum
   endpoint_.beginIdle();
@@ -66,7 +58,7 @@ void ClusterCommunicator::runInNode(Call call) {
 }
 
 NetworkChooser& ClusterCommunicator::chooserFor(const std::vector<int>& members) noexcept {
-  return members.size() == static_cast<std::size_t>(hosts_.hosts()) ? betweenHosts_ : betweenAll_;
+  return &members == &everybody_ ? betweenAll_ : betweenHosts_;
 }
 
 int ClusterCommunicator::lanesOf(const std::vector<int>& members) const noexcept {
@@ -84,9 +76,10 @@ const Algorithm& ClusterCommunicator::algorithmFor(Collective collective, const 
 std::size_t ClusterCommunicator::chunkOf(Collective collective, const std::vector<int>& members, const Call& call,
                                          std::size_t lanes) {
   const std::size_t size = sizeOf(call.type), bytes = call.count / lanes * size;
-  const Algorithm& algorithm = algorithmFor(collective, members, 0, bytes);
+  const int root = isRooted(collective) ? static_cast<int>(indexOf(members, call.root)) : 0;
+  const Algorithm& algorithm = algorithmFor(collective, members, root, bytes);
   const NetworkChooser& chooser = chooserFor(members);
-  const int blocks = programFor(algorithm, chooser.request(collective, 0), 0, false).blocks;
+  const int blocks = programFor(algorithm, chooser.request(collective, root), 0, false).blocks;
   const std::size_t message = chooser.messageBytes(collective, bytes, static_cast<int>(lanes));
   return std::max<std::size_t>(1, message / size) * static_cast<std::size_t>(blocks);
 }
@@ -124,15 +117,6 @@ void ClusterCommunicator::finishBetween() {
   active_ = nullptr;
 }
 
-void ClusterCommunicator::runBetween(const Call& call, const std::vector<int>& members, const std::byte* input,
-                                     std::byte* output) {
-  const std::size_t chunk = chunkOf(call.collective, members, call, 1);
-  startBetween(
-      call, {call.collective, members, 0, false, call.count, cut(input, output, call.count, chunk, sizeOf(call.type))},
-      call.count);
-  finishBetween();
-}
-
 void ClusterCommunicator::runPipeline(const Pipeline& pipeline) {
   for (std::size_t k = 0; k < pipeline.chunks + chunksUnderWay; ++k) {
     if (k < pipeline.chunks) {
@@ -150,158 +134,6 @@ void ClusterCommunicator::runPipeline(const Pipeline& pipeline) {
   if (pipeline.inNetwork) finishBetween();
 }
 
-void ClusterCommunicator::allReduce(const Call& call) {
-  if (call.streamed != nullptr) return allReduceStreamed(call);
-  const std::size_t bytes = call.count * sizeOf(call.type);
-  const auto lanes = static_cast<std::size_t>(isAlone() ? 1 : node_->ranks());
-  // Every lane has the same number of elements; the few that are left go through the leaders.
-  const std::size_t even = call.count / lanes * lanes;
-  if (!goesInLanes(bytes) || even == 0) return allReduceByLeaders(call);
-  Call main = call;
-  main.count = even;
-  allReduceInLanes(main);
-  if (even == call.count) return;
-  Call rest = call;
-  rest.count = call.count - even;
-  rest.send = sendOf(call) + even * sizeOf(call.type);
-  rest.receive = receiveOf(call) + even * sizeOf(call.type);
-  const std::string name = std::exchange(lastAlgorithm_, "");
-  callBytes_ = rest.count * sizeOf(call.type);
-  allReduceByLeaders(rest);
-  lastAlgorithm_ = name;
-}
-
-void ClusterCommunicator::allReduceInLanes(const Call& call) {
-  const std::size_t size = sizeOf(call.type);
-  const auto lanes = static_cast<std::size_t>(node_->ranks());
-  const auto mine = static_cast<std::size_t>(local_);
-  // A chunk is cut into the lanes' pieces; piece k of a lane is chunk k of its plan.
-  const std::size_t chunk = chunkOf(Collective::allReduce, lane_, call, lanes) * lanes;
-  const std::size_t chunks = divideUp(call.count, chunk);
-  const auto piece = [&](std::size_t k) { return (std::min(call.count, (k + 1) * chunk) - k * chunk) / lanes; };
-  const auto at = [&](std::size_t k) { return receiveOf(call) + (k * chunk + mine * piece(k)) * size; };
-
-  std::vector<NetworkChunk> pieces;
-  for (std::size_t k = 0; k < chunks; ++k) pieces.push_back({at(k), at(k), piece(k)});
-  startBetween(call, {Collective::allReduce, lane_, 0, true, call.count / lanes, std::move(pieces)}, 0);
-  runPipeline({chunks, true,
-               [&](std::size_t k) {
-                 const std::byte* from = sendOf(call) + k * chunk * size;
-                 runInNode({Collective::reduceScatter, from, at(k), piece(k), call.type, call.op});
-               },
-               [&](std::size_t k) {
-                 runInNode({Collective::allGather, at(k), receiveOf(call) + k * chunk * size, piece(k), call.type});
-               }});
-  lastAlgorithm_ = "lanes+" + lastAlgorithm_;
-}
-
-void ClusterCommunicator::allReduceByLeaders(const Call& call) {
-  const std::size_t size = sizeOf(call.type);
-  const bool leads = local_ == 0;
-  const std::size_t chunk = chunkOf(Collective::allReduce, leaders_, call, 1);
-  const std::byte* input = isAlone() ? sendOf(call) : receiveOf(call);
-  if (leads)
-    startBetween(call,
-                 {Collective::allReduce, leaders_, 0, input == call.receive, call.count,
-                  cut(input, receiveOf(call), call.count, chunk, size)},
-                 isAlone() ? call.count : 0);
-  if (isAlone()) return finishBetween();
-  const auto part = [&](Collective collective, const void* send, std::size_t k) {
-    Call inside{collective, send, nullptr, std::min(chunk, call.count - k * chunk), call.type, call.op};
-    inside.receive = receiveOf(call) + k * chunk * size;
-    runInNode(inside);
-  };
-  runPipeline({divideUp(call.count, chunk), leads,
-               [&](std::size_t k) { part(Collective::reduce, sendOf(call) + k * chunk * size, k); },
-               [&](std::size_t k) { part(Collective::broadcast, receiveOf(call) + k * chunk * size, k); }});
-  if (leads) lastAlgorithm_ = "leaders+" + lastAlgorithm_;
-}
-
-void ClusterCommunicator::broadcast(const Call& call) {
-  const std::size_t size = sizeOf(call.type);
-  const std::vector<int> leaders = leadersWith(call.root);
-  const int leader = leaders[static_cast<std::size_t>(host_)];
-  const bool leads = leader == rank();
-  const bool isRoot = rank() == call.root;
-  const std::size_t chunk = chunkOf(Collective::broadcast, leaders, call, 1);
-  if (leads)
-    startBetween(call,
-                 {Collective::broadcast, leaders, hosts_.hostOf(call.root), isRoot && call.send == call.receive,
-                  call.count, cut(isRoot ? sendOf(call) : nullptr, receiveOf(call), call.count, chunk, size)},
-                 call.count);
-  if (isAlone()) return finishBetween();
-  runPipeline({divideUp(call.count, chunk), leads, {}, [&](std::size_t k) {
-                 std::byte* data = receiveOf(call) + k * chunk * size;
-                 runInNode({Collective::broadcast, data, data, std::min(chunk, call.count - k * chunk), call.type,
-                            taccSum, hosts_.localOf(leader)});
-               }});
-}
-
-void ClusterCommunicator::reduce(const Call& call) {
-  const std::size_t size = sizeOf(call.type);
-  const std::vector<int> leaders = leadersWith(call.root);
-  const int leader = leaders[static_cast<std::size_t>(host_)];
-  const bool leads = leader == rank();
-  const bool isRoot = rank() == call.root;
-  const std::size_t chunk = chunkOf(Collective::reduce, leaders, call, 1);
-  // What a host has summed goes into the root's output, or into memory of its leader's own.
-  std::byte* sum = isRoot ? receiveOf(call) : leads && !isAlone() ? workspace(call.count * size) : nullptr;
-  const std::byte* input = isAlone() ? sendOf(call) : sum;
-  if (leads)
-    startBetween(call,
-                 {Collective::reduce, leaders, hosts_.hostOf(call.root), isRoot && input == call.receive, call.count,
-                  cut(input, isRoot ? receiveOf(call) : nullptr, call.count, chunk, size)},
-                 isAlone() ? call.count : 0);
-  if (isAlone()) return finishBetween();
-  runPipeline({divideUp(call.count, chunk),
-               leads,
-               [&](std::size_t k) {
-                 Call inside{Collective::reduce,
-                             sendOf(call) + k * chunk * size,
-                             nullptr,
-                             std::min(chunk, call.count - k * chunk),
-                             call.type,
-                             call.op,
-                             hosts_.localOf(leader)};
-                 if (leads) inside.receive = sum + k * chunk * size;
-                 runInNode(inside);
-               },
-               {}});
-}
-
-void ClusterCommunicator::allGather(const Call& call) {
-  if (isAlone() || !hosts_.isEven()) return runFlat(call);
-  const std::size_t block = call.count * sizeOf(call.type);
-  const auto hosts = static_cast<std::size_t>(hosts_.hosts()), locals = static_cast<std::size_t>(node_->ranks());
-  // Between hosts every lane gathers its own blocks; then the host gathers the lanes' stacks.
-  std::byte* stacks = workspace((hosts + hosts * locals) * block);
-  std::byte* all = stacks + hosts * block;
-  runBetween(call, lane_, sendOf(call), stacks);
-  runInNode({Collective::allGather, stacks, all, hosts * call.count, call.type});
-  for (std::size_t l = 0; l < locals; ++l)
-    for (std::size_t h = 0; h < hosts; ++h) {
-      const auto owner = static_cast<std::size_t>(hosts_.ranksOf(static_cast<int>(h))[l]);
-      std::memcpy(receiveOf(call) + owner * block, all + (l * hosts + h) * block, block);
-    }
-  lastAlgorithm_ = "lanes+" + lastAlgorithm_;
-}
-
-void ClusterCommunicator::reduceScatter(const Call& call) {
-  if (isAlone() || !hosts_.isEven()) return runFlat(call);
-  const std::size_t block = call.count * sizeOf(call.type);
-  const auto hosts = static_cast<std::size_t>(hosts_.hosts()), locals = static_cast<std::size_t>(node_->ranks());
-  std::byte* mine = workspace((hosts + hosts * locals) * block);
-  std::byte* all = mine + hosts * block;
-  for (std::size_t l = 0; l < locals; ++l)
-    for (std::size_t h = 0; h < hosts; ++h) {
-      const auto owner = static_cast<std::size_t>(hosts_.ranksOf(static_cast<int>(h))[l]);
-      std::memcpy(all + (l * hosts + h) * block, sendOf(call) + owner * block, block);
-    }
-  runInNode({Collective::reduceScatter, all, mine, hosts * call.count, call.type, call.op});
-  runBetween(call, lane_, mine, receiveOf(call));
-  lastAlgorithm_ = "lanes+" + lastAlgorithm_;
-}
-
 void ClusterCommunicator::runSorted(const Call& call) {
   const std::size_t block = call.count * sizeOf(call.type);
   const bool gathers = call.collective == Collective::allGather;
@@ -317,7 +149,7 @@ void ClusterCommunicator::runSorted(const Call& call) {
     std::memcpy(receiveOf(call) + ofRank(i), inOrder(i), block);
 }
 
-void ClusterCommunicator::runFlat(const Call& call) {
+void ClusterCommunicator::runPlan(const Call& call) {
   const bool isStack = call.collective == Collective::allGather || call.collective == Collective::reduceScatter;
   const std::size_t bytes = call.count * sizeOf(call.type) * everybody_.size();
   if (isStack && bytes <= sortedLimit && !std::ranges::is_sorted(everybody_)) return runSorted(call);
@@ -366,17 +198,13 @@ void ClusterCommunicator::runDirect(const Call& call) {
 }
 
 void ClusterCommunicator::barrier() {
-  if (node_) runInNode({.collective = Collective::barrier});
-  if (local_ == 0) {
-    std::uint8_t none = 0;
-    auto* data = reinterpret_cast<std::byte*>(&none);
-    const Call call{Collective::barrier, &none, &none, 1, taccUint8, taccMax};
-    const bool wasInternal = std::exchange(internal_, true);
-    startBetween(call, {Collective::allReduce, leaders_, 0, true, 1, {{data, data, 1}}}, 1);
-    internal_ = wasInternal;
-    finishBetween();
-  }
-  if (node_) runInNode({.collective = Collective::barrier});
+  std::uint8_t none = 0;
+  auto* data = reinterpret_cast<std::byte*>(&none);
+  const Call call{Collective::barrier, &none, &none, 1, taccUint8, taccMax};
+  const bool wasInternal = std::exchange(internal_, true);
+  startBetween(call, {Collective::allReduce, everybody_, 0, true, 1, {{data, data, 1}}}, 1);
+  internal_ = wasInternal;
+  finishBetween();
 }
 
 }  // namespace tacc

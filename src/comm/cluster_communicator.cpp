@@ -15,14 +15,9 @@
 #include "compute/reduce.hpp"
 #include "engine/signature.hpp"
 #include "topology/cores.hpp"
+#include "transports/hybrid_transport.hpp"
 
 namespace tacc {
-namespace {
-
-constexpr double nodeAgreementSeconds = 20e-6;  // of a tiny call inside a host whose ranks have cores
-
-}  // namespace
-
 ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank, int ranks, CommConfig config)
     : JoinedCommunicator(rank, ranks, std::move(config), std::move(membership.trace)),
       who_(std::move(membership.who)),
@@ -33,7 +28,7 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       local_(hosts_.localOf(rank)),
       node_(std::move(membership.node)),
       control_(std::move(membership.control)),
-      endpoint_(rank, ranks, std::move(membership.transport), *control_, membership.patience,
+      endpoint_(rank, ranks, withLocalMessages(std::move(membership.transport)), *control_, membership.patience,
                 [this] { return describeCurrent(); }),
       run_(endpoint_.peers()),
       pairs_(endpoint_.peers(), rank),
@@ -43,11 +38,17 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       topology_(std::move(membership.topology)),
       betweenHosts_(clusterMachine(who_, hosts_, *topology_, speed_, false)),
       betweenAll_(clusterMachine(who_, hosts_, *topology_, speed_, true)),
-      dynamic_(betweenHosts_, ranks > hosts_.hosts() ? nodeAgreementSeconds : 0) {
+      dynamic_(betweenAll_) {
   setTuning(std::move(membership.place), std::move(membership.tuning));
   if (hosts_.isEven()) lane_ = hosts_.lane(local_);
   endpoint_.setIdleCall(IdleCall(this->config().idle));
   if (node_) node_->setIdleWork([this] { endpoint_.idle(active_); });
+}
+
+std::unique_ptr<NetworkTransport> ClusterCommunicator::withLocalMessages(
+    std::unique_ptr<NetworkTransport> network) const {
+  if (!node_) return network;
+  return std::make_unique<HybridTransport>(std::move(network), node_->makeMessages(), hosts_.ranksOf(host_), ranks());
 }
 
 /// First of all nobody writes into the memory of runs that an Error has left under way.
@@ -112,8 +113,7 @@ void ClusterCommunicator::runParts(const Call& call) {
 void ClusterCommunicator::agreeOnTimes() {
   const std::span<double> times = dynamic_.told();
   internal_ = true;
-  allReduceByLeaders(
-      {Collective::allReduce, times.data(), times.data(), times.size(), taccFloat64, dynamic_.agreement()});
+  runPlan({Collective::allReduce, times.data(), times.data(), times.size(), taccFloat64, dynamic_.agreement()});
   internal_ = false;
   const std::string decision = dynamic_.agree();
   if (decision.empty()) return;
@@ -122,24 +122,11 @@ void ClusterCommunicator::agreeOnTimes() {
 }
 
 void ClusterCommunicator::runCollective(const Call& call) {
-  switch (call.collective) {
-    case Collective::allReduce:
-      return allReduce(call);
-    case Collective::broadcast:
-      return broadcast(call);
-    case Collective::reduce:
-      return reduce(call);
-    case Collective::allGather:
-      return allGather(call);
-    case Collective::reduceScatter:
-      return reduceScatter(call);
-    case Collective::barrier:
-      return barrier();
-    default:
-      break;
-  }
+  if (call.collective == Collective::barrier) return barrier();
+  if (call.streamed != nullptr) return allReduceStreamed(call);
   const std::string_view way = steered(call.collective, callBytes_);
-  return way.empty() || way == directWay ? runDirect(call) : runFlat(call);
+  const bool isDirect = goesDirect(call.collective) && (way.empty() || way == directWay);
+  return isDirect ? runDirect(call) : runPlan(call);
 }
 
 void ClusterCommunicator::exchangeNow(std::span<const PointToPoint> operations) {
@@ -263,7 +250,7 @@ std::string ClusterCommunicator::describeCurrent() const {
 
 BucketSizes ClusterCommunicator::bucketSizes(std::size_t stepBytes) {
   return bucketSizesFor(stepBytes, [this](std::size_t bytes) {
-    return betweenHosts_.explain(Collective::allReduce, bytes).front().seconds;
+    return betweenAll_.explain(Collective::allReduce, placeOfRank0(), bytes).front().seconds;
   });
 }
 

@@ -1,9 +1,9 @@
 // The communicator of ranks on several hosts: shared memory inside each host, messages between hosts.
 //
-// Every call is put together from calls of the host's own communicator and plans between hosts. Large allreduces go in
-// lanes: the ranks of a host reduce a share each, the n-th ranks of all hosts reduce theirs with one another, then the
-// hosts gather. Small ones, and hosts with unequal numbers of ranks, go through one rank of each host. Long calls are
-// cut into chunks, and while one is between hosts the next is still inside.
+// A call is one plan over all ranks. Its messages between ranks of one host go through the memory that these share, the
+// others over the network; long calls are cut into chunks, several of which are under way together. Alltoall, gather
+// and scatter go straight between all pairs. What is made or rounded on the way (streamed sums, sums of 16-bit numbers)
+// is put together from calls of the host's own communicator and plans between hosts.
 #pragma once
 
 #include <atomic>
@@ -90,28 +90,23 @@ class ClusterCommunicator final : public JoinedCommunicator {
     std::function<void(std::size_t)> outward;
   };
 
+  /// Messages to ranks of this host go through its shared memory.
+  std::unique_ptr<NetworkTransport> withLocalMessages(std::unique_ptr<NetworkTransport> network) const;
   void runCall(const Call& call);
   void runParts(const Call& call);
   void runCollective(const Call& call);
   /// Replaces the times of the last calls by those that all ranks agree on.
   void agreeOnTimes();
-  void allReduce(const Call& call);
-  void allReduceInLanes(const Call& call);
-  void allReduceByLeaders(const Call& call);
   /// Whether an allreduce of 16-bit numbers gathers its results as 16 bits: a reduce-scatter and an allgather.
   bool gathersHalfWidth(const Call& call);
   void allReduceHalfWidth(const Call& call);
   void allReducePartHalfWidth(const Call& call);
   /// Numbers are made, and sums taken, while the chunks before and after are between hosts.
   void allReduceStreamed(const Call& call);
-  void broadcast(const Call& call);
-  void reduce(const Call& call);
-  void allGather(const Call& call);
-  void reduceScatter(const Call& call);
   /// By messages between all pairs that have data for each other: alltoall, gather, scatter.
   void runDirect(const Call& call);
-  /// All ranks as if each were alone on its host.
-  void runFlat(const Call& call);
+  /// One plan over all ranks: what goes between ranks of a host goes through its memory, the rest are messages.
+  void runPlan(const Call& call);
   /// Allgather and reduce-scatter of short blocks in an order in which neighbours travel as one message.
   void runSorted(const Call& call);
   void barrier();
@@ -131,18 +126,12 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::size_t chunkOf(Collective collective, const std::vector<int>& members, const Call& call, std::size_t lanes);
   void startBetween(const Call& call, Between between, std::size_t released);
   void finishBetween();
-  /// Reduce-scatter or allgather of `call.count` elements a block between `members`, whose blocks lie in their order.
-  void runBetween(const Call& call, const std::vector<int>& members, const std::byte* input, std::byte* output);
   void runPipeline(const Pipeline& pipeline);
   void runInNode(Call call);
   void exchangeAll(std::span<const PointToPoint> operations, std::uint64_t signature, std::uint32_t number);
   const NetworkProgram& programFor(const Algorithm& algorithm, const PlanRequest& request, int member, bool inPlace);
-  /// One rank of every host: `root` for its own, the first of the others.
-  std::vector<int> leadersWith(int root) const;
   /// Whether it goes straight between all pairs, unless something else is forced.
   bool goesDirect(Collective collective) const noexcept;
-  /// Of a call of so many, those that one plan is chosen for.
-  std::size_t bytesBetween(Collective collective, std::size_t bytes) const noexcept;
   bool goesInLanes(std::size_t bytes) const noexcept;
   bool isAlone() const noexcept { return node_ == nullptr; }
   std::string describeCurrent() const;
@@ -172,9 +161,9 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::shared_ptr<const Topology> topology_;
   NetworkChooser betweenHosts_, betweenAll_;  // one rank a host, or all ranks
   NetworkChooser& chooserFor(const std::vector<int>& members) noexcept;
-  NetworkChooser& chooserFor(Collective collective) noexcept;
+  /// Of rank 0 in the order of the hosts: calls are explained as from there.
+  int placeOfRank0() const;
   int lanesOf(const std::vector<int>& members) const noexcept;
-  int lanesOf(Collective collective, std::size_t bytes) const noexcept;
   DynamicSelection dynamic_;  // may replace what these choose
   std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
   std::vector<std::byte> workspace_;

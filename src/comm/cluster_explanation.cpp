@@ -8,8 +8,8 @@
 
 namespace tacc {
 
-NetworkChooser& ClusterCommunicator::chooserFor(Collective collective) noexcept {
-  return goesByHosts(collective, !isAlone() && hosts_.isEven()) ? betweenHosts_ : chooserFor(everybody_);
+int ClusterCommunicator::placeOfRank0() const {
+  return static_cast<int>(std::ranges::find(everybody_, 0) - everybody_.begin());
 }
 
 bool ClusterCommunicator::goesDirect(Collective collective) const noexcept {
@@ -20,24 +20,12 @@ bool ClusterCommunicator::goesInLanes(std::size_t bytes) const noexcept {
   return !isAlone() && hosts_.isEven() && bytes > leaderLimit;
 }
 
-std::size_t ClusterCommunicator::bytesBetween(Collective collective, std::size_t bytes) const noexcept {
-  if (collective != Collective::allReduce || !goesInLanes(bytes)) return bytes;
-  return bytes / static_cast<std::size_t>(node_->ranks());
-}
-
-int ClusterCommunicator::lanesOf(Collective collective, std::size_t bytes) const noexcept {
-  const bool isStack = collective == Collective::allGather || collective == Collective::reduceScatter;
-  const bool inLanes =
-      isStack ? !isAlone() && hosts_.isEven() : collective == Collective::allReduce && goesInLanes(bytes);
-  return inLanes ? node_->ranks() : 1;
-}
-
 std::vector<CallWay> ClusterCommunicator::ways(Collective collective, std::size_t bytes) {
-  NetworkChooser& chooser = chooserFor(collective);
-  const PlanRequest request = chooser.request(collective, 0);
+  NetworkChooser& chooser = betweenAll_;
+  const PlanRequest request = chooser.request(collective, placeOfRank0());
   std::vector<CallWay> ways;
   if (goesDirect(collective)) ways.push_back({std::string(directWay), std::nullopt});
-  for (const NetworkCandidate& candidate : chooser.explain(collective, bytesBetween(collective, bytes))) {
+  for (const NetworkCandidate& candidate : chooser.explain(collective, placeOfRank0(), bytes)) {
     if (!candidate.algorithm->serves(request)) continue;
     ways.push_back({std::string(candidate.algorithm->name),
                     candidate.isPossible ? std::optional(candidate.seconds) : std::nullopt});
@@ -55,7 +43,7 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
   const TunedSize* measured = tuned(collective, bytes);
   if (goesDirect(collective) && forced().empty() && measured == nullptr)
     return text + "messages straight between all pairs that have data for each other: nothing is chosen\n";
-  NetworkChooser& chooser = chooserFor(collective);
+  NetworkChooser& chooser = betweenAll_;
   text += describeMachine(chooser.machine());
   if (!forced().empty()) return text + fmt::format("{} was forced\n", forced());
   const char* mark = "->";
@@ -64,17 +52,16 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
     mark = "";
     if (goesDirect(collective)) return text + "   messages straight between all pairs\n";
   }
-  const std::size_t between = bytesBetween(collective, bytes);
-  const int lanes = lanesOf(collective, bytes);
-  const std::vector<NetworkCandidate> candidates = chooser.explain(collective, between);
-  const Algorithm* chosen = isDynamic() ? dynamic_.settled(chooser, collective, between, lanes) : nullptr;
+  const int root = placeOfRank0();
+  const std::vector<NetworkCandidate> candidates = chooser.explain(collective, root, bytes);
+  const Algorithm* chosen = isDynamic() ? dynamic_.settled(chooser, collective, bytes, 1) : nullptr;
   if (chosen == nullptr) chosen = candidates.front().algorithm;
   for (const NetworkCandidate& candidate : candidates) {
     const std::string time = candidate.isPossible ? fmt::format("{:.1f} us", candidate.seconds * 1e6) : "-";
     text += fmt::format("{:2} {:22} {:>14}  {}\n", candidate.algorithm == chosen ? mark : "", candidate.algorithm->name,
                         time, candidate.reason);
   }
-  return isDynamic() && measured == nullptr ? text + dynamic_.explain(chooser, collective, between, lanes) : text;
+  return isDynamic() && measured == nullptr ? text + dynamic_.explain(chooser, collective, bytes, 1) : text;
 }
 
 }  // namespace tacc

@@ -29,7 +29,7 @@ bool ClusterCommunicator::gathersHalfWidth(const Call& call) {
   const std::size_t block = count / (lanes * leaders_.size());
   if (block == 0) return false;
   const auto seconds = [&](Collective collective, std::size_t bytes) {
-    const NetworkCandidate& best = chooser.explain(collective, bytes).front();
+    const NetworkCandidate& best = chooser.explain(collective, 0, bytes).front();
     return best.isPossible ? best.seconds : std::numeric_limits<double>::infinity();
   };
   return seconds(Collective::reduceScatter, block * sizeof(float)) +

@@ -15,8 +15,4 @@ namespace tacc {
 CostMachine clusterMachine(const std::vector<RankIdentity>& who, const HostMap& hosts, const Topology& topology,
                            const NetworkSpeed& speed, bool ofAllRanks);
 
-/// Whether plans of this collective are between hosts, with one rank of each at a time; else between all ranks, if
-/// there are plans at all. `haveLanes`: all hosts have equally many ranks, more than one.
-bool goesByHosts(Collective collective, bool haveLanes) noexcept;
-
 }  // namespace tacc

@@ -45,7 +45,7 @@ std::unique_ptr<NodeCommunicator> makeNode(Bootstrap& bootstrap, const HostMap& 
   // A rank that fails before it comes there tells the others in the bootstrap that all have come from.
   const BootstrapOptions options{.idleWork = [&bootstrap] { bootstrap.checkOthers(); }, .isHeardElsewhere = true};
   Bootstrap meeting(id, ranks, local, config.initTimeout, std::stop_token(), options);
-  Membership membership = joinNode(meeting, ranks, local, environment);
+  Membership membership = joinNode(meeting, ranks, local, environment, true);
   membership.names.names = members;
   return std::make_unique<NodeCommunicator>(std::move(membership), local, ranks, inside, std::move(environment));
 }
@@ -63,12 +63,9 @@ TuningUse tuningUseOf(const ClusterMembership& member, const std::vector<RankIde
   use.here = {ownVersion(), member.transportName, layoutDigest(machine), false, {}, member.speed};
   for (int host = 0; host < hosts.hosts(); ++host)
     use.here.ranksOfHost.push_back(static_cast<int>(hosts.ranksOf(host).size()));
-  const bool isEven = hosts.isEven() && hosts.ranksOf(0).size() > 1;
-  use.requestOf = [hostGroups = groupsOf(machine), hostCount = hosts.hosts(), isEven,
-                   allGroups = groupsOf(clusterMachine(who, hosts, *member.topology, member.speed, true)),
+  use.requestOf = [groups = groupsOf(clusterMachine(who, hosts, *member.topology, member.speed, true)),
                    ranks = static_cast<int>(who.size())](Collective collective) {
-    return goesByHosts(collective, isEven) ? PlanRequest{collective, hostCount, 0, hostGroups, {}}
-                                           : PlanRequest{collective, ranks, 0, allGroups, {}};
+    return PlanRequest{collective, ranks, 0, groups, {}};
   };
   use.isPart = config.isPart;
   return use;

@@ -69,8 +69,8 @@ std::string describe(const DynamicChoice::Cause& cause) {
 
 }  // namespace
 
-DynamicSelection::DynamicSelection(NetworkChooser& hosts, double nodeSeconds)
-    : agreementSeconds_(hosts.explain(Collective::allReduce, agreedBytes).front().seconds + nodeSeconds) {}
+DynamicSelection::DynamicSelection(NetworkChooser& all)
+    : agreementSeconds_(all.explain(Collective::allReduce, 0, agreedBytes).front().seconds) {}
 
 DynamicSelection::Key DynamicSelection::keyOf(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
                                               int lanes) noexcept {
@@ -83,15 +83,15 @@ void DynamicSelection::begin() noexcept {
   start_ = Clock::now();
 }
 
-DynamicSelection::Class DynamicSelection::makeClass(NetworkChooser& chooser, Collective collective, std::size_t bytes,
-                                                    int lanes) {
+DynamicSelection::Class DynamicSelection::makeClass(NetworkChooser& chooser, Collective collective, int root,
+                                                    std::size_t bytes, int lanes) {
   const std::size_t least = leastOf(sizeClassOf(bytes)) * static_cast<std::size_t>(lanes);
-  const std::vector<NetworkCandidate> candidates = chooser.explain(collective, least);
+  const std::vector<NetworkCandidate> candidates = chooser.explain(collective, root, least);
   const double expected = candidates.front().seconds;
-  if (expected <= 0) return {&chooser, collective, least, 1, std::nullopt};
-  Class made{&chooser, collective, least, chooser.explain(collective, 2 * least).front().seconds / expected,
-             std::nullopt};
-  const int chosen = numberOf(chooser.choose(collective, 0, bytes, {}));
+  const int chosen = numberOf(chooser.choose(collective, root, bytes, {}));
+  if (expected <= 0) return {&chooser, collective, least, 1, chosen, std::nullopt};
+  const double growth = chooser.explain(collective, root, 2 * least).front().seconds / expected;
+  Class made{&chooser, collective, least, growth, chosen, std::nullopt};
   const int period =
       static_cast<int>(agreementSeconds_ * (needsAll(collective) ? 1 : 1 + barriers) / (affordable * expected));
   // Of a few bytes links have no part, though they are priced as the least class.
@@ -109,7 +109,7 @@ const Algorithm& DynamicSelection::choose(NetworkChooser& chooser, Collective co
   if (!isTimed(collective)) return chooser.choose(collective, root, bytes, {});
   const Key key = keyOf(chooser, collective, bytes, lanes);
   auto found = classes_.find(key);
-  if (found == classes_.end()) found = classes_.emplace(key, makeClass(chooser, collective, bytes, lanes)).first;
+  if (found == classes_.end()) found = classes_.emplace(key, makeClass(chooser, collective, root, bytes, lanes)).first;
   Class& mine = found->second;
   if (!mine.choice) return chooser.choose(collective, root, bytes, {});
   const int option = mine.choice->option();
@@ -120,7 +120,8 @@ const Algorithm& DynamicSelection::choose(NetworkChooser& chooser, Collective co
         std::max(1.0, static_cast<double>(bytes * static_cast<std::size_t>(lanes)) / static_cast<double>(mine.bytes));
     factor_ = 1 / std::lerp(1.0, std::max(1.0, mine.growth), share - 1);
   }
-  return algorithmOf(option);
+  // What the model chose may be another one from each root.
+  return option == mine.model ? chooser.choose(collective, root, bytes, {}) : algorithmOf(option);
 }
 
 taccRedOp_t DynamicSelection::agreement() const noexcept { return needsAll(pending_->collective) ? taccMin : taccMax; }
@@ -134,7 +135,7 @@ DynamicSelection::Next DynamicSelection::end() {
 
 std::vector<int> DynamicSelection::propose(const Class& of, int current, double ratio) const {
   NetworkQuestion question;
-  question.request = {of.collective, of.chooser->ranks(), 0, of.chooser->groups(), {}};
+  question.request = of.chooser->request(of.collective, 0);
   question.bytes = static_cast<double>(of.bytes);
   question.leastChunk = static_cast<double>(of.chooser->messageBytes(of.collective, of.bytes, 1));
   std::vector<int> numbers;
@@ -165,7 +166,8 @@ const DynamicSelection::Class* DynamicSelection::find(const NetworkChooser& choo
 const Algorithm* DynamicSelection::settled(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
                                            int lanes) const {
   const Class* of = find(chooser, collective, bytes, lanes);
-  return of == nullptr ? nullptr : &algorithmOf(of->choice->settled().option);
+  if (of == nullptr || of->choice->settled().option == of->model) return nullptr;
+  return &algorithmOf(of->choice->settled().option);
 }
 
 std::string DynamicSelection::explain(const NetworkChooser& chooser, Collective collective, std::size_t bytes,

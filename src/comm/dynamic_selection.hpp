@@ -25,9 +25,8 @@ namespace tacc {
 
 class DynamicSelection {
  public:
-  /// `hosts` chooses between one rank of every host, which is how the ranks agree; it must stay where it is.
-  /// `nodeSeconds`: what agreeing takes inside a host, equal on all ranks.
-  DynamicSelection(NetworkChooser& hosts, double nodeSeconds);
+  /// `all` chooses between all ranks, which is how they agree.
+  explicit DynamicSelection(NetworkChooser& all);
 
   /// A call begins on this rank.
   void begin() noexcept;
@@ -46,7 +45,7 @@ class DynamicSelection {
   /// What was decided, as a sentence; "" for nothing of interest.
   std::string agree();
 
-  /// The algorithm of such calls outside explorations; null while none of them was timed: then it is the chooser's.
+  /// The algorithm of such calls outside explorations; null while that is the chooser's.
   const Algorithm* settled(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
   /// What measuring has led to for such calls; a line of text, "" if they are not timed.
   std::string explain(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
@@ -54,16 +53,17 @@ class DynamicSelection {
  private:
   using Clock = std::chrono::steady_clock;
   using Key = std::tuple<const NetworkChooser*, Collective, int, int>;
-  /// Calls of a kind and a size up to the next power of two.
+  /// Calls of a kind and a size up to the next power of two, from any root.
   struct Class {
     NetworkChooser* chooser;
     Collective collective;
     std::size_t bytes;                    // the least; on all lanes together
     double growth;                        // so many times as long twice as many take, by the model
+    int model;                            // what is chosen from the first call's root
     std::optional<DynamicChoice> choice;  // none: they are not timed
   };
   static Key keyOf(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) noexcept;
-  Class makeClass(NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes);
+  Class makeClass(NetworkChooser& chooser, Collective collective, int root, std::size_t bytes, int lanes);
   const Class* find(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
   std::vector<int> propose(const Class& of, int current, double ratio) const;
 

@@ -4,6 +4,7 @@
 #include <array>
 #include <optional>
 
+#include "base/environment.hpp"
 #include "base/error.hpp"
 #include "base/parse.hpp"
 
@@ -42,6 +43,8 @@ struct Launcher {
   bool needsKey;                                     // at least one of them must be
   MeetingPoint (*meet)(const Variables& variables);  // null: it gives no address
   bool hasManager;                                   // one process on each host starts all ranks there
+  Store store = Store::none;                         // that it keeps for its ranks,
+  Names storeMarks = {};                             // where all of these are set
 };
 
 std::uint32_t hashOf(std::string_view text) {
@@ -50,13 +53,29 @@ std::uint32_t hashOf(std::string_view text) {
   return hash;
 }
 
-/// MASTER_PORT itself belongs to the store of torch: the port is 1000 above, or below where there is none above.
+/// The port of the range that this text stands for.
+std::uint16_t portOf(const PortRange& range, std::string_view text) {
+  return static_cast<std::uint16_t>(range.first + hashOf(text) % range.count());
+}
+
+/// TACC_PORT_RANGE, the same on all ranks where rank 0 has to listen at one of these. What is no range is an error
+/// elsewhere.
+std::optional<PortRange> allowedPorts(const Variables& variables) {
+  const auto text = find(variables, {"TACC_PORT_RANGE"});
+  return text ? parsePortRange(text->value) : std::nullopt;
+}
+
+/// MASTER_PORT itself belongs to the store of torch: the port is 1000 above, or below where there is none above; or of
+/// the ports that are allowed.
 MeetingPoint meetAtMaster(const Variables& variables) {
   const auto host = find(variables, {"MASTER_ADDR"});
   const auto text = find(variables, {"MASTER_PORT"});
   if (!host || !text) return {};
   const auto port = parseInteger(text->value, 1, portLimit);
   if (!port) fail(taccInvalidUsage, "MASTER_PORT=\"{}\" is no port: it must be 1 to {}", text->value, portLimit);
+  if (const auto range = allowedPorts(variables)) {
+    return {std::string(host->value), portOf(*range, text->value), "MASTER_ADDR, MASTER_PORT and TACC_PORT_RANGE"};
+  }
   constexpr int distance = 1000;
   const std::int64_t chosen = *port + distance <= portLimit ? *port + distance : *port - distance;
   return {std::string(host->value), static_cast<std::uint16_t>(chosen), "MASTER_ADDR and MASTER_PORT"};
@@ -69,13 +88,11 @@ MeetingPoint meetAtFirstNode(const Variables& variables) {
   const auto job = find(variables, {"SLURM_JOB_ID", "SLURM_JOBID"});
   const auto step = find(variables, {"SLURM_STEP_ID", "SLURM_STEPID"});
   if (!list || !job || !step) return {};
-  constexpr std::uint32_t firstPort = 15000;
-  constexpr std::uint32_t ports = 15000;
+  const PortRange range = allowedPorts(variables).value_or(PortRange{15000, 29999});
   // A job that is requeued keeps its number, and processes of the run before may still have the port.
   const auto restart = find(variables, {"SLURM_RESTART_COUNT"});
   const std::string key = fmt::format("{}.{}.{}", job->value, step->value, restart ? restart->value : "0");
-  const std::uint32_t port = firstPort + hashOf(key) % ports;
-  return {firstHostOf(list->value), static_cast<std::uint16_t>(port), "SLURM_STEP_NODELIST"};
+  return {firstHostOf(list->value), portOf(range, key), "SLURM_STEP_NODELIST"};
 }
 
 const std::vector<Launcher>& table() {
@@ -101,6 +118,43 @@ const std::vector<Launcher>& table() {
        .key = {randomKeyOfOpenMpi, "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"},
        .needsKey = true,
        .meet = nullptr,
+       .hasManager = false,
+       .store = Store::pmix,
+       .storeMarks = {"PMIX_NAMESPACE", "PMIX_RANK"}},
+      {.name = "jsrun",
+       .looksFor = "JSM_NAMESPACE_RANK, JSM_NAMESPACE_SIZE",
+       .marks = {"JSM_NAMESPACE_RANK"},
+       .rank = {"JSM_NAMESPACE_RANK"},
+       .ranks = {"JSM_NAMESPACE_SIZE"},
+       .localRanks = {"JSM_NAMESPACE_LOCAL_SIZE"},
+       .hosts = {},
+       .key = {"PMIX_NAMESPACE", "LSB_JOBID"},
+       .needsKey = true,
+       .meet = nullptr,
+       .hasManager = false,
+       .store = Store::pmix,
+       .storeMarks = {"PMIX_NAMESPACE", "PMIX_RANK"}},
+      {.name = "mpirun_rsh",
+       .looksFor = "MV2_COMM_WORLD_RANK, MV2_COMM_WORLD_SIZE, and TACC_RENDEZVOUS",
+       .marks = {"MV2_COMM_WORLD_RANK", "MPIRUN_ID"},
+       .rank = {"MV2_COMM_WORLD_RANK"},
+       .ranks = {"MV2_COMM_WORLD_SIZE"},
+       .localRanks = {"MV2_COMM_WORLD_LOCAL_SIZE"},
+       .hosts = {},
+       .key = {"MPIRUN_ID"},
+       .needsKey = true,
+       .meet = nullptr,
+       .hasManager = false},
+      {.name = "PALS",
+       .looksFor = "PALS_RANKID, PMI_SIZE, and TACC_RENDEZVOUS",
+       .marks = {"PALS_RANKID", "PALS_APID"},
+       .rank = {"PALS_RANKID"},
+       .ranks = {"PMI_SIZE"},
+       .localRanks = {"PMI_LOCAL_SIZE"},
+       .hosts = {},
+       .key = {"PALS_APID"},
+       .needsKey = true,
+       .meet = nullptr,
        .hasManager = false},
       {.name = "Hydra",
        .looksFor = "PMI_RANK, PMI_SIZE, MPI_LOCALNRANKS",
@@ -112,7 +166,9 @@ const std::vector<Launcher>& table() {
        .key = {},
        .needsKey = false,
        .meet = nullptr,
-       .hasManager = true},
+       .hasManager = true,
+       .store = Store::pmi,
+       .storeMarks = {"PMI_FD"}},
       {.name = "Slurm",
        .looksFor = "SLURM_PROCID, SLURM_STEP_ID, SLURM_NTASKS, SLURM_JOB_ID, and SLURM_STEP_NODELIST",
        .marks = {"SLURM_PROCID", "SLURM_STEP_ID"},
@@ -134,7 +190,9 @@ const std::vector<Launcher>& table() {
        .key = {"PMI_JOBID"},
        .needsKey = false,
        .meet = nullptr,
-       .hasManager = false},
+       .hasManager = false,
+       .store = Store::pmi,
+       .storeMarks = {"PMI_FD"}},
   };
   return rows;
 }
@@ -228,16 +286,21 @@ std::span<const LauncherInfo> launchers() {
 
 bool isLaunched(const Variables& variables) { return launcherOf(variables) != table().end(); }
 
-Launch readLaunch(const Variables& variables, std::string_view rendezvous) {
+Place readPlace(const Variables& variables) {
   const auto row = launcherOf(variables);
   if (row == table().end()) failUnknown(variables);
-  const Launcher& launcher = *row;
-
   constexpr int mostRanks = 65536;
+  const int ranks = readNumber(variables, *row, row->ranks, 1, mostRanks);
+  return {row->name, readNumber(variables, *row, row->rank, 0, ranks - 1), ranks};
+}
+
+Launch readLaunch(const Variables& variables, std::string_view rendezvous) {
+  const Place place = readPlace(variables);
+  const Launcher& launcher = *launcherOf(variables);
   Launch launch;
-  launch.launcher = launcher.name;
-  launch.ranks = readNumber(variables, launcher, launcher.ranks, 1, mostRanks);
-  launch.rank = readNumber(variables, launcher, launcher.rank, 0, launch.ranks - 1);
+  launch.launcher = place.launcher;
+  launch.rank = place.rank;
+  launch.ranks = place.ranks;
   launch.spread = readSpread(variables, launcher, launch.ranks);
   launch.meeting = readMeeting(variables, launcher, rendezvous);
   for (const std::string_view name : launcher.key) {
@@ -246,7 +309,12 @@ Launch readLaunch(const Variables& variables, std::string_view rendezvous) {
   launch.isKeySecret = launcher.name == "Open MPI" && find(variables, {randomKeyOfOpenMpi}).has_value();
   launch.needsManager = launcher.hasManager && launch.spread == Spread::oneHost;
   const bool hasMeeting = !launch.meeting.host.empty();
-  if (launch.spread != Spread::oneHost && !hasMeeting) {
+  const bool hasStore = launcher.store != Store::none &&
+                        std::ranges::all_of(launcher.storeMarks,
+                                            [&](std::string_view name) { return find(variables, {name}).has_value(); });
+  if (launch.spread != Spread::oneHost && !hasMeeting && hasStore) {
+    launch.store = launcher.store;
+  } else if (launch.spread != Spread::oneHost && !hasMeeting) {
     fail(taccInvalidUsage,
          "{} gives rank {} of {} no address at which ranks of several hosts can meet (looked for: {}): set "
          "TACC_RENDEZVOUS=HOST:PORT to rank 0's host and a free port of it, the same on every rank",

@@ -18,6 +18,9 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 /// Where the ranks of a job are, as far as the launcher tells.
 enum class Spread : std::uint8_t { unknown, oneHost, severalHosts };
 
+/// The store of a launcher's process manager, in which ranks can leave words for each other.
+enum class Store : std::uint8_t { none, pmi, pmix };
+
 /// Where rank 0 listens.
 struct MeetingPoint {
   std::string host;  // name or address; empty: none is known
@@ -32,6 +35,7 @@ struct Launch {
   int ranks = 1;
   Spread spread = Spread::unknown;
   MeetingPoint meeting;          // none needed where spread is oneHost
+  Store store = Store::none;     // through which rank 0 says where it is met, as nobody else does
   std::vector<std::string> key;  // "NAME=value": what tells this job from others
   bool isKeySecret = false;      // the key holds something random that only the job's processes know
   bool needsManager = false;  // the key lacks the number of the process manager's process, which is equal on one host
@@ -48,6 +52,16 @@ std::span<const LauncherInfo> launchers();
 
 /// Whether one of them started this process; its variables may still be incomplete.
 bool isLaunched(const Variables& variables);
+
+/// Which process of a job one is.
+struct Place {
+  std::string_view launcher;
+  int rank;
+  int ranks;
+};
+
+/// What the launcher says of that alone. Throws taccInvalidUsage that lists what was looked for and what was found.
+Place readPlace(const Variables& variables);
 
 /// Finds the launcher and reads what it says. `rendezvous` is TACC_RENDEZVOUS (HOST:PORT, or empty), which is stronger
 /// than the launcher's address. Throws taccInvalidUsage that lists what was looked for and what was found.

@@ -17,6 +17,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "comm/host.hpp"
+#include "comm/launch_card.hpp"
 #include "comm/unique_id.hpp"
 #include "transports/interfaces.hpp"
 
@@ -167,6 +168,12 @@ void LaunchNumber::giveBack() noexcept {
 
 bool isLaunched() { return isLaunched(processVariables()); }
 
+std::optional<Place> placeInJob() {
+  const Variables variables = processVariables();
+  if (!isLaunched(variables)) return std::nullopt;
+  return readPlace(variables);
+}
+
 LaunchedRank findLaunch() {
   auto number = std::make_shared<LaunchNumber>();
   const Environment environment = checkEnvironment();
@@ -174,7 +181,10 @@ LaunchedRank findLaunch() {
   Launch launch = readLaunch(variables, environment.rendezvous);
   if (launch.needsManager) launch.key.push_back(describeManager(variables));
   std::vector<InetAddress> addresses;
-  if (launch.spread != Spread::oneHost) addresses = resolveMeetingPoint(launch, environment.interfaces);
+  if (launch.store != Store::none)
+    addresses = meetThroughStore(launch, environment);
+  else if (launch.spread != Spread::oneHost)
+    addresses = resolveMeetingPoint(launch, environment.interfaces);
   const taccUniqueId id = deriveUniqueId(launch, environment.jobSecret, number->value(), addresses);
   log(LogLevel::info, launch.rank, "rank {} of {}, as {} says; rank 0 is met at {}", launch.rank, launch.ranks,
       launch.launcher,

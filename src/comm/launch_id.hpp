@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,10 @@ struct LaunchedRank {
 
 /// Whether a launcher that findLaunch() knows started this process.
 bool isLaunched();
+
+/// Which process of a job this one is; nothing where no launcher started it. Throws taccInvalidUsage where the launcher
+/// does not say it all.
+std::optional<Place> placeInJob();
 
 /// Reads the environment of this process and derives the id of its next communicator: equal on all ranks that have
 /// joined as many. Looks up the name of the meeting point. Throws taccInvalidUsage, or taccSystemError when the name is

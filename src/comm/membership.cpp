@@ -88,9 +88,10 @@ void logMembership(const Membership& member, int rank, std::string_view memoryKi
 }
 
 /// What follows the rendezvous: agreement, the shared segment, and what works between the ranks.
-void shareNode(Membership& member, Bootstrap& bootstrap, int ranks, int rank, const Environment& environment) {
+void shareNode(Membership& member, Bootstrap& bootstrap, int ranks, int rank, const Environment& environment,
+               bool isPart) {
   (void)reduceIsa();  // a TACC_ISA that does not fit this CPU is an Error now
-  const NodeGeometry geometry = chooseGeometry(ranks, environment);
+  const NodeGeometry geometry = chooseGeometry(ranks, environment, isPart);
   const auto probe = std::make_unique<std::uint64_t>(0x7acc'7acc'0000'0000ULL + static_cast<std::uint64_t>(::getpid()));
   const auto all = bootstrap.gatherValues(introduce(geometry, *probe));
   checkAgreement(all);
@@ -131,7 +132,7 @@ void shareNode(Membership& member, Bootstrap& bootstrap, int ranks, int rank, co
 
 }  // namespace
 
-NodeGeometry chooseGeometry(int ranks, const Environment& environment) {
+NodeGeometry chooseGeometry(int ranks, const Environment& environment, bool isPart) {
   constexpr std::size_t kilo = 1024;
   NodeGeometry geometry;
   geometry.ranks = ranks;
@@ -139,14 +140,15 @@ NodeGeometry chooseGeometry(int ranks, const Environment& environment) {
   geometry.arenaBytes = environment.chunkSize ? roundUp(*environment.chunkSize * 4, pageBytes)
                                               : (ranks <= 16 ? 2048 * kilo : 1024 * kilo);
   geometry.pairBytes = 256 * kilo;
+  geometry.hasMessages = isPart;
   return geometry;
 }
 
-Membership joinNode(Bootstrap& bootstrap, int ranks, int rank, const Environment& environment) {
+Membership joinNode(Bootstrap& bootstrap, int ranks, int rank, const Environment& environment, bool isPart) {
   Membership member;
   try {
     member.handRound = std::make_unique<HandRound>(bootstrap.deriveKey("tacc: hand round"), ranks, rank);
-    shareNode(member, bootstrap, ranks, rank, environment);
+    shareNode(member, bootstrap, ranks, rank, environment, isPart);
   } catch (...) {
     const Error error = errorOf(std::current_exception(), rank, [] { return std::string("joining"); });
     // The others wait in their next exchange, and get this text there; or they have joined already, when rank 0 hears

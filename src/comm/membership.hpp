@@ -26,12 +26,12 @@ struct Membership {
   RankNames names;  // where the node is a part of a larger communicator
 };
 
-/// The sizes of the shared memory for `ranks` ranks.
-NodeGeometry chooseGeometry(int ranks, const Environment& environment);
+/// The sizes of the shared memory for `ranks` ranks. `isPart`: of a communicator over several hosts.
+NodeGeometry chooseGeometry(int ranks, const Environment& environment, bool isPart = false);
 
 /// Shares memory with the other processes of the host, which have met in `bootstrap` and need it no more. All agree on
 /// the geometry, or all fail.
-Membership joinNode(Bootstrap& bootstrap, int ranks, int rank, const Environment& environment);
+Membership joinNode(Bootstrap& bootstrap, int ranks, int rank, const Environment& environment, bool isPart = false);
 
 /// The memberships of ranks that are threads of this process.
 std::vector<Membership> makeThreadNode(int ranks, const Environment& environment);

@@ -214,6 +214,12 @@ MannerKind NodeCommunicator::mannerKindOf(const LoweringFacts& facts) const {
   return environment_.cma == CmaMode::on ? MannerKind::kernel : MannerKind::either;
 }
 
+std::unique_ptr<LocalMessages> NodeCommunicator::makeMessages() const {
+  const std::vector<int> none;
+  return std::make_unique<LocalMessages>(membership_.segment, rank(), waiter_,
+                                         membership_.access.kernelReads ? membership_.processes : none);
+}
+
 void NodeCommunicator::agree(std::uint64_t signature) {
   try {
     waiter_.checkErrors();

@@ -20,6 +20,7 @@
 #include "engine/flat.hpp"
 #include "engine/point_to_point.hpp"
 #include "selection/selection.hpp"
+#include "transports/local_messages.hpp"
 #include "transports/waiter.hpp"
 
 namespace tacc {
@@ -46,6 +47,8 @@ class NodeCommunicator final : public JoinedCommunicator {
   // For a communicator of which this node is a part:
   /// Work to do while this rank waits for another one of the node; see Waiter.
   void setIdleWork(std::function<void()> work) { waiter_.setIdleWork(std::move(work)); }
+  /// The way of messages between its ranks, which must be gone before this communicator is.
+  std::unique_ptr<LocalMessages> makeMessages() const;
   /// Returns when all ranks of the node have come with the same signature. Throws taccInvalidUsage with both calls.
   void agree(std::uint64_t signature);
   /// Ends every wait of the node's ranks with this error.

@@ -1,7 +1,6 @@
 #include "easgd/averaged.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 
 #include "comm/direct_update.hpp"
@@ -11,12 +10,12 @@
 
 namespace tacc {
 
-AveragedExchange::AveragedExchange(const ExchangeParts& parts, float share, bool mayBeDirect)
+AveragedExchange::AveragedExchange(const ExchangeParts& parts, float share, bool mayBeDirect, FloatMemory memory)
     : parts_(parts),
       share_(share),
       mayBeDirect_(mayBeDirect && parts.settings.wire == taccEasgdWire32 && parts.communicator.ranks() > 1),
       wire_(parts.settings.wire),
-      center_(parts.count) {}
+      center_(parts.count, memory) {}
 
 void AveragedExchange::start() {
   std::memcpy(center_.data(), parts_.weights, parts_.count * sizeof(float));
@@ -53,7 +52,7 @@ bool AveragedExchange::exchangeDirectly(const LocalStep& step, float alpha) {
     alignas(64) float difference[updateTile], sum[updateTile];
     forEachTile(first, count, [&](std::size_t at, std::size_t n) {
       for (std::size_t r = 0; r < ranks; ++r) {
-        if (parts_.settings.checksFinite) checkFinite(weights[r], at, n);
+        if (parts_.settings.checksFinite) checkFinite(weights[r], at, n, parts_.offset);
         float* const to = r == 0 ? sum : difference;
         kernels.differ(to, weights[r] + at, center_.data() + at, alpha, n);
         theirs.weights = weights[r];
@@ -74,20 +73,19 @@ bool AveragedExchange::exchangeDirectly(const LocalStep& step, float alpha) {
   return isInParts_ = true;
 }
 
-template <class Pull>
-void AveragedExchange::sum(Communicator& communicator, float alpha, const Pull& pull) {
+void AveragedExchange::exchangeByStreaming(const LocalStep& step, float alpha) {
   const UpdateKernels& kernels = updateKernels();
   // A group of n ranks with the same weights moves the center once, each of them by its n-th part.
   const auto make = [&](std::size_t first, std::size_t count, void* to) {
     alignas(64) float difference[updateTile];
     forEachTile(first, count, [&](std::size_t at, std::size_t n) {
-      if (parts_.settings.checksFinite) checkFinite(parts_.weights, at, n);
+      if (parts_.settings.checksFinite) checkFinite(parts_.weights, at, n, parts_.offset);
       kernels.differ(difference, parts_.weights + at, center_.data() + at, alpha, n);
       if (share_ == 1) {
         wire_.put(to, at - first, difference, n);
-        pull(at, n, difference);
+        step.apply(at, n, difference);
       } else {
-        pull(at, n, difference);
+        step.apply(at, n, difference);
         for (std::size_t i = 0; i < n; ++i) difference[i] *= share_;
         wire_.put(to, at - first, difference, n);
       }
@@ -97,50 +95,22 @@ void AveragedExchange::sum(Communicator& communicator, float alpha, const Pull& 
     wire_.add(center_.data() + first, sums, 0, count);
   };
   const StreamedSum streamed{exchangeCode, make, take};
-  communicator.run({.collective = Collective::allReduce,
-                    .count = parts_.count,
-                    .type = wire_.type(),
-                    .op = taccSum,
-                    .streamed = &streamed});
+  parts_.communicator.run({.collective = Collective::allReduce,
+                           .count = parts_.count,
+                           .type = wire_.type(),
+                           .op = taccSum,
+                           .streamed = &streamed});
 }
 
 void AveragedExchange::exchange(const LocalStep& step, float alpha) {
   if (exchangeDirectly(step, alpha)) return;
   makeCenterWhole();
-  sum(parts_.communicator, alpha,
-      [&](std::size_t first, std::size_t count, const float* difference) { step.apply(first, count, difference); });
+  exchangeByStreaming(step, alpha);
 }
 
 void AveragedExchange::readCenter(float* to) {
   makeCenterWhole();
   std::memcpy(to, center_.data(), parts_.count * sizeof(float));
-}
-
-OverlappedExchange::OverlappedExchange(const ExchangeParts& parts)
-    : AveragedExchange(parts, 1, false), difference_(parts.count) {}
-
-OverlappedExchange::~OverlappedExchange() {
-  try {
-    parts_.background.wait();
-  } catch (...) {  // whoever ends training does not want to hear of it
-  }
-}
-
-void OverlappedExchange::begin(float alpha) {
-  parts_.background.start([this, alpha](Communicator& communicator) {
-    const auto started = std::chrono::steady_clock::now();
-    sum(communicator, alpha, [this](std::size_t first, std::size_t count, const float* difference) {
-      std::memcpy(difference_.data() + first, difference, count * sizeof(float));
-    });
-    seconds_.store(seconds_.load() + std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
-  });
-}
-
-void OverlappedExchange::finish(const LocalStep& step, float alpha) {
-  (void)alpha;
-  parts_.background.wait();
-  forEachTile(0, parts_.count,
-              [&](std::size_t first, std::size_t count) { step.apply(first, count, difference_.data() + first); });
 }
 
 }  // namespace tacc

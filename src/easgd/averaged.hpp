@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <vector>
 
 #include "easgd/exchange.hpp"
 #include "easgd/float_buffer.hpp"
@@ -15,10 +16,10 @@ namespace tacc {
 /// sum is added to every center. All centers are equal, bit for bit.
 class AveragedExchange : public CenterExchange {
  public:
-  explicit AveragedExchange(const ExchangeParts& parts) : AveragedExchange(parts, 1, true) {}
+  explicit AveragedExchange(const ExchangeParts& parts) : AveragedExchange(parts, 1, true, FloatMemory::own) {}
   /// Of groups of ranks that have the same weights. `share`: by which this rank's differences count, 1 / n in a group
   /// of n.
-  AveragedExchange(const ExchangeParts& parts, float share) : AveragedExchange(parts, share, false) {}
+  AveragedExchange(const ExchangeParts& parts, float share) : AveragedExchange(parts, share, false, FloatMemory::own) {}
 
   std::size_t count() const noexcept { return parts_.count; }
 
@@ -31,11 +32,7 @@ class AveragedExchange : public CenterExchange {
 
  protected:
   /// `mayBeDirect`: where memory allows it; equal on all ranks.
-  AveragedExchange(const ExchangeParts& parts, float share, bool mayBeDirect);
-
-  /// Sums on `communicator`. `pull(first, count, difference)` is given what the weights move by.
-  template <class Pull>
-  void sum(Communicator& communicator, float alpha, const Pull& pull);
+  AveragedExchange(const ExchangeParts& parts, float share, bool mayBeDirect, FloatMemory memory);
 
   /// Gathers the center's parts, where each rank has made its own new alone.
   void makeCenterWhole();
@@ -47,24 +44,39 @@ class AveragedExchange : public CenterExchange {
   FloatBuffer center_;
 
  private:
+  void exchangeByStreaming(const LocalStep& step, float alpha);
   bool exchangeDirectly(const LocalStep& step, float alpha);
   bool isInParts_ = false;  // of the center this rank has only ownPart()
 };
 
-/// Weights are only read beside the program, so others never make them new.
+/// Makes the center that comes next beside the program, which only reads its weights then. They move when the exchange
+/// ends, by the center as it was. Where ranks of one host reach each other's memory, each makes its part of the next
+/// center for all; elsewhere it is a streamed sum.
 class OverlappedExchange final : public AveragedExchange {
  public:
   explicit OverlappedExchange(const ExchangeParts& parts);
   ~OverlappedExchange() override;
 
+  void start() override;
+  void exchange(const LocalStep& step, float alpha) override;
   Begins begins() const noexcept override { return Begins::beforeStep; }
   void begin(float alpha) override;
   void finish(const LocalStep& step, float alpha) override;
-  std::vector<std::span<float>> state() override { return {center_.span(), difference_.span()}; }
+  void readCenter(float* to) override;
+  std::vector<std::span<float>> state() override { return {center_.span(), next_.span(), underWay_.span()}; }
+  void restore() override {}
   double backgroundSeconds() const noexcept override { return seconds_.load(); }
 
  private:
-  FloatBuffer difference_;  // that the weights of the exchange under way move by
+  void setUnderWay(bool is, float alpha) noexcept;
+  bool isUnderWay() const noexcept { return underWay_.data()[0] != 0; }
+  void makeNext(Communicator& communicator, float alpha);
+  bool makeNextDirectly(Communicator& communicator, float alpha);
+  void moveWeights(const LocalStep& step);
+
+  FloatBuffer next_;               // the center behind the exchange under way
+  FloatBuffer underWay_;           // whether there is one, and its alpha; numbers, as they are saved with the rest
+  std::vector<void*> everywhere_;  // all ranks' parts of the next center
   std::atomic<double> seconds_ = 0;
 };
 

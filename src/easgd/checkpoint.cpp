@@ -26,12 +26,23 @@ using Checksum = std::array<std::byte, 32>;
   fail(taccSystemError, "cannot {} \"{}\": {}", what, path, std::strerror(errno));
 }
 
+/// A new file takes the place of what is there, and must not take that of a device, a pipe or a folder.
+void checkPlace(const std::string& path) {
+  if (path.empty()) fail(taccInvalidArgument, "path is empty; it must be that of a file");
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    fail(taccInvalidArgument, "\"{}\" is no regular file; a state takes the place of nothing else", path);
+}
+
 /// Bytes of a file in their order, and the checksum of them.
 class SummedFile {
  public:
   SummedFile(const std::string& path, int flags, const char* what)
       : path_(path), file_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
     if (!file_.valid()) failSystem(what, path);
+    struct stat status {};
+    if (::fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode))
+      fail(taccInvalidArgument, "\"{}\" is no regular file", path);
     crypto_generichash_init(&state_, nullptr, 0, sizeof(Checksum));
   }
 
@@ -117,6 +128,7 @@ void checkHeader(const std::string& path, const CheckpointHeader& found, const C
 }  // namespace
 
 void writeCheckpoint(const std::string& path, CheckpointHeader header, const std::vector<std::span<float>>& parts) {
+  checkPlace(path);
   const std::string beside = fmt::format("{}.{}.new", path, ::getpid());
   header.parts = parts.size();
   try {
@@ -141,7 +153,7 @@ void writeCheckpoint(const std::string& path, CheckpointHeader header, const std
 
 Checkpoint::Checkpoint(const std::string& path, const CheckpointHeader& expected,
                        const std::vector<std::span<float>>& parts) {
-  SummedFile file(path, O_RDONLY, "open");
+  SummedFile file(path, O_RDONLY | O_NONBLOCK, "open");  // which would wait for whoever writes to a pipe
   file.read(&header_, sizeof header_);
   checkHeader(path, header_, expected, parts.size());
   std::size_t bytes = sizeof header_ + parts.size() * sizeof(std::uint64_t) + sizeof(Checksum);

@@ -31,6 +31,7 @@ struct ExchangeParts {
   const EasgdSettings& settings;
   float* weights;  // this rank's
   std::size_t count;
+  std::size_t offset = 0;  // of weights[0] in the model, for messages
 };
 
 /// `alpha` is that of the equations in tacc/easgd.h.

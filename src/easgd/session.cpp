@@ -145,13 +145,13 @@ void EasgdSession::stepNow(const float* gradient) {
     beginNext();
     return;
   }
-  timed([&] {
-    if (hasBegun_)
-      mode_->finish(local, alpha);
-    else
-      mode_->exchange(local, alpha);
+  if (hasBegun_) {
+    timed([&] { background_.wait(); });
+    mode_->finish(local, alpha);
     hasBegun_ = false;
-  });
+  } else {
+    timed([&] { mode_->exchange(local, alpha); });
+  }
   ++exchanges_;
   beginNext();
 }

@@ -172,7 +172,7 @@ class NetworkLowering {
       if (!isPeer(o)) destinations_.push_back(memoryOf(o));
     for (const NetworkPlace& place : destinations_) memory_.findSends(place, step.blockCount, afterSends_);
     std::ranges::sort(afterSends_);
-    afterSends_.erase(std::ranges::unique(afterSends_).begin(), afterSends_.end());
+    afterSends_.erase(std::unique(afterSends_.begin(), afterSends_.end()), afterSends_.end());
     for (const Operand& o : step.sources) sources_.push_back(isPeer(o) ? addReceive(o.index, step) : memoryOf(o));
     addSends(step);
     noteUse(step, firstSend);
@@ -192,12 +192,13 @@ class NetworkLowering {
   NetworkPlace addReceive(int peer, const Step& step) {
     const auto index = static_cast<int>(program_.receives.size());
     std::int32_t& number = program_.blocksFrom[static_cast<std::size_t>(peer)];
-    NetworkReceive receive{peer, number, step.block, step.blockCount, {Kind::arrived, program_.incomingSlots}, 0, 0};
+    NetworkReceive receive{peer, number, step.block, step.blockCount, {Kind::arrived, program_.incomingSlots}, 0, 0, 0};
+    receive.isCombined = step.sources.size() > 1 ? 1 : 0;
     number += step.blockCount;
     if (step.sources.size() == 1 && !destinations_.empty() && !memory_.isSent(destinations_[0], step.blockCount)) {
       receive.isDirect = 1;
       receive.to = destinations_[0];
-      receive.postBefore = static_cast<std::uint32_t>(memory_.freeBefore(receive.to, step.blockCount)) & 0x7fffffff;
+      receive.postBefore = static_cast<std::uint32_t>(memory_.freeBefore(receive.to, step.blockCount)) & 0x3fffffff;
     } else {
       program_.incomingSlots += step.blockCount;
     }

@@ -42,7 +42,8 @@ struct NetworkReceive {
   std::int32_t blockCount;
   NetworkPlace to;  // with isDirect where it lands, else {arrived, the first incoming slot}
   std::uint32_t isDirect : 1;
-  std::uint32_t postBefore : 31;  // may be posted once the steps before this one are done
+  std::uint32_t isCombined : 1;   // with others, by its step; nothing else reads it
+  std::uint32_t postBefore : 30;  // may be posted once the steps before this one are done
 };
 
 struct NetworkSend {

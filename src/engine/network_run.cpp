@@ -152,7 +152,9 @@ bool NetworkRun::advanceChunk(Chunk& chunk) {
       const auto there = [&](std::int32_t r) { return hasArrived(chunk, at(r)); };
       const auto over = [&](std::int32_t s) { return isOver(chunk, at(s)); };
       if (!std::ranges::all_of(step.receives, there) || !std::ranges::all_of(step.afterSends, over)) return moved;
+      findInPlace(chunk, step);
       compute(chunk, step);
+      releaseInPlace(chunk, step);
       chunk.isComputed = true;
       moved = true;
     }
@@ -200,9 +202,36 @@ void NetworkRun::postReceive(Chunk& chunk, std::size_t index) {
     if (bytes == 0) continue;
     std::byte* to = receive.isDirect ? const_cast<std::byte*>(addressOf(chunk, receive.to, receive.block, piece))
                                      : base + at(piece) * slotBytes_;
-    peers_.transport().receive(work_.members[peer], tag + static_cast<std::uint32_t>(piece), to, bytes,
-                               chunk.receives[firstReceive_[index] + at(piece)]);
+    NetworkRequest& request = chunk.receives[firstReceive_[index] + at(piece)];
+    if (staysInPlace(receive, pieces))
+      peers_.transport().receiveInPlace(work_.members[peer], tag, to, bytes, request);
+    else
+      peers_.transport().receive(work_.members[peer], tag + static_cast<std::uint32_t>(piece), to, bytes, request);
   }
+}
+
+/// What is combined is read where it arrived, if that can be. What goes on as it is may be sent later: it needs a place
+/// of its own.
+bool NetworkRun::staysInPlace(const NetworkReceive& receive, int pieces) const noexcept {
+  return !receive.isDirect && receive.isCombined && pieces == 1;
+}
+
+void NetworkRun::findInPlace(Chunk& chunk, const NetworkStep& step) {
+  for (const std::int32_t r : step.receives)
+    if (const NetworkRequest* const request = inPlace(chunk, at(r))) chunk.arrivals[at(r)] = request->place;
+}
+
+void NetworkRun::releaseInPlace(Chunk& chunk, const NetworkStep& step) {
+  for (const std::int32_t r : step.receives)
+    if (NetworkRequest* const request = inPlace(chunk, at(r))) peers_.transport().release(*request);
+}
+
+/// Null: it lies where it was to land.
+NetworkRequest* NetworkRun::inPlace(Chunk& chunk, std::size_t index) const noexcept {
+  const NetworkReceive& receive = work_.program->receives[index];
+  if (!staysInPlace(receive, piecesOf(receive.blockCount))) return nullptr;
+  NetworkRequest& request = chunk.receives[firstReceive_[index]];
+  return request.place == nullptr ? nullptr : &request;
 }
 
 bool NetworkRun::hasArrived(const Chunk& chunk, std::size_t index) const {

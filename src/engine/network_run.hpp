@@ -83,6 +83,10 @@ class NetworkRun final : public NetworkActivity {
   bool advanceChunk(Chunk& chunk);
   bool postReceives(Chunk& chunk);
   void postReceive(Chunk& chunk, std::size_t index);
+  bool staysInPlace(const NetworkReceive& receive, int pieces) const noexcept;
+  NetworkRequest* inPlace(Chunk& chunk, std::size_t index) const noexcept;
+  void findInPlace(Chunk& chunk, const NetworkStep& step);
+  void releaseInPlace(Chunk& chunk, const NetworkStep& step);
   bool hasArrived(const Chunk& chunk, std::size_t index) const;
   bool isOver(const Chunk& chunk, std::size_t send) const;
   bool startSends(Chunk& chunk, const NetworkStep& step);

@@ -7,10 +7,6 @@
 namespace tacc {
 namespace {
 
-// What is lost between chunks, of the time in which the busiest link could be idle: messages of the chunks behind do
-// not come just when it is. From comparison with the simulator (tests/selection/cost_model_test.cpp).
-constexpr double stallingShare = 0.3;
-
 double highest(const std::vector<double>& values) { return values.empty() ? 0 : *std::ranges::max_element(values); }
 
 }  // namespace
@@ -36,14 +32,6 @@ CostLoad::CostLoad(const CostMap& map, double blockBytes, int mostRanks)
   groupIn_ = groupOut_;
   crossIn_ = crossOut_;
   for (int l = 0; l < map.levels(); ++l) wire_.emplace_back(map.wires(l), 0.0);
-}
-
-void CostLoad::add(const Phase& phase, const Phase* next) {
-  const double before = highest(ready_);
-  run(phase, next);
-  const auto* trees = std::get_if<TreeExchange>(&phase);
-  const double parts = trees != nullptr && trees->turns ? 2 : 1;
-  longestPhase_ = std::max(longestPhase_, (highest(ready_) - before) / parts);
 }
 
 void CostLoad::run(const Phase& phase, const Phase* next) {
@@ -101,16 +89,17 @@ void CostLoad::exchange(const Exchange& phase, const Exchange* next) {
     for (const int r : followed_) {
       if (ways_[at(r)].to == r) continue;
       cuts_[at(r)] = phase.cut ? phase.cut(r) : MessageCut{{phase.blocks / phase.messages}, phase.messages};
-      after[at(r)] += cuts_[at(r)].count * overhead() + meanwhile;
+      after[at(r)] += cuts_[at(r)].count * map_.overhead(ways_[at(r)].meet) + meanwhile;
     }
     for (const int r : followed_) {
       const Way& way = ways_[at(r)];
       if (way.to == r) continue;
       const MessageCut& cut = cuts_[at(r)];
       const int messages = cut.count;
+      const double overhead = map_.overhead(way.meet);
       const double first = cut.blocks[0] * block_, last = phase.cut ? cut.blocks[at(messages) - 1] * block_ : first;
       const double perByte = std::max(way.perByte, inFlight(bytes / map_.port(r)) / map_.port(r));
-      double start = ready_[at(r)] + overhead();
+      double start = ready_[at(r)] + overhead;
       double end = start + bytes * perByte;
       if (!beside.empty()) end += std::min(bytes, beside[at(way.to)]) / map_.port(way.to);
       if (r == source_) {
@@ -122,13 +111,13 @@ void CostLoad::exchange(const Exchange& phase, const Exchange* next) {
       }
       const double alpha = map_.level(way.meet).alpha;
       occupy(r, ready_[at(r)], end);
-      own_[at(r)] += messages * overhead() + meanwhile;
+      own_[at(r)] += messages * overhead + meanwhile;
       if (way.receiver < 0) continue;
       // Of several messages the first are handled while the others come.
       double& there = after[at(way.receiver)];
-      const double work = messages * overhead() + added * bytes;
+      const double work = messages * overhead + added * bytes;
       const double begin = std::max(there, start + first * perByte + alpha);
-      there = std::max(begin + work, std::max(there, end + alpha) + overhead() + added * last);
+      there = std::max(begin + work, std::max(there, end + alpha) + overhead + added * last);
       occupy(way.receiver, begin, there);
       own_[at(way.receiver)] += work;
     }
@@ -157,13 +146,15 @@ void CostLoad::flow(const Exchange& phase) {
 void CostLoad::flowRound(const Exchange& phase, const std::vector<int>& ring) {
   const std::size_t n = ring.size();
   const double bytes = phase.blocks * block_ / phase.messages;
-  const double cpu = 2 * overhead() + (phase.combines ? gamma() * bytes : 0);
+  const auto cpuOf = [&](const Way& way) {
+    return 2 * map_.overhead(way.meet) + (phase.combines ? gamma() * bytes : 0);
+  };
   std::vector<double> before = {0.0};  // seconds of the hops before each member, over two laps
   double pace = 0, start = 0;
   std::size_t slowest = 0;
   for (std::size_t i = 0; i < 2 * n; ++i) {
     const Way& way = ways_[at(ring[i % n])];
-    const double transfer = bytes * way.perByte;
+    const double transfer = bytes * way.perByte, cpu = cpuOf(way);
     before.push_back(before.back() + map_.level(way.meet).alpha + transfer + cpu);
     if (i < n && std::max(transfer, cpu) > pace) {
       pace = std::max(transfer, cpu);
@@ -184,7 +175,7 @@ void CostLoad::flowRound(const Exchange& phase, const std::vector<int>& ring) {
     const int member = ring[i];
     occupy(member, ready_[at(member)], start + end);
     ready_[at(member)] = start + end;
-    own_[at(member)] += messages * cpu;
+    own_[at(member)] += messages * cpuOf(ways_[at(member)]);
   }
 }
 
@@ -223,23 +214,19 @@ ChunkCost CostLoad::priceOf(const Exchanges& exchanges) {
       sourceEnds_[one->to(source_)] = 0;
   sourceEnds_.erase(source_);
   for (std::size_t i = 0; i < exchanges.phases.size(); ++i)
-    add(exchanges.phases[i], i + 1 < exchanges.phases.size() ? &exchanges.phases[i + 1] : nullptr);
+    run(exchanges.phases[i], i + 1 < exchanges.phases.size() ? &exchanges.phases[i + 1] : nullptr);
   ChunkCost cost;
   cost.busiest = busiest();
   cost.alone = std::max({cost.busiest, highest(ready_), highest(done_)});
   for (std::size_t r = 0; r < done_.size(); ++r) cost.held = std::max(cost.held, done_[r] - begun_[r]);
-  if (!exchanges.isSteady && cost.alone > 0)
-    cost.stalling = stallingShare * std::max(0.0, 1 - longestPhase_ / cost.alone);
   return cost;
 }
 
 double secondsOf(const ChunkCost& chunk, int chunks, int window) {
   const double together = std::min(chunks, window);
   const double later = std::max(0, chunks - window);
-  // A chunk that waits for its last messages keeps the next one out; what is busy then stands still for a while.
-  const double held = chunk.held / window;
-  return chunk.alone + (together - 1) * chunk.busiest +
-         later * (std::max(chunk.busiest, held) + chunk.stalling * std::min(chunk.busiest, held));
+  // A chunk that waits for its last messages keeps the next one out.
+  return chunk.alone + (together - 1) * chunk.busiest + later * std::max(chunk.busiest, chunk.held / window);
 }
 
 }  // namespace tacc

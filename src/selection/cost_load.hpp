@@ -12,10 +12,9 @@ namespace tacc {
 
 /// What the engine can make of one chunk.
 struct ChunkCost {
-  double alone = 0;     // seconds from its beginning to its end on the last rank
-  double busiest = 0;   // seconds of them in which the busiest port, uplink or CPU is at work
-  double held = 0;      // seconds from the first step of a rank to its last, of the rank that takes longest
-  double stalling = 0;  // share of the waiting for places in the window in which the busiest one cannot go on
+  double alone = 0;    // seconds from its beginning to its end on the last rank
+  double busiest = 0;  // seconds of them in which the busiest port, uplink or CPU is at work
+  double held = 0;     // seconds from the first step of a rank to its last, of the rank that takes longest
 };
 
 /// Of `chunks` alike, `window` of them under way together.
@@ -48,7 +47,6 @@ class CostLoad {
 
   /// Messages of a rank that share its port, each of which takes so long alone.
   double inFlight(double seconds) const;
-  void add(const Phase& phase, const Phase* next);
   void run(const Phase& phase, const Phase* next);
   void exchange(const Exchange& phase, const Exchange* next);
   /// Bytes that come to each rank beside those of the exchange whose ways are found, from ranks that have no part in it
@@ -88,7 +86,6 @@ class CostLoad {
   std::vector<double> out_, in_, own_;  // per rank: bytes at its port each way, seconds of CPU
   std::vector<std::vector<double>> groupOut_, groupIn_;  // per level and group: bytes
   std::vector<std::vector<double>> wire_;                // per level: bytes over each link inside its groups
-  double longestPhase_ = 0;                              // seconds by which it brought the ranks on
   std::vector<int> everybody_, followed_;                // ranks; the latter in exchanges
   std::vector<bool> isFollowed_;                         // empty: all are
   std::vector<std::vector<double>> followedShare_;       // per level and group: of its ranks

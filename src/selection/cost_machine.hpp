@@ -44,6 +44,9 @@ struct CostLevel {
   std::vector<std::uint32_t> dimensions = {};  // sides of a torus; empty: each is joined to each
   std::vector<std::uint32_t> places = {};      // of a torus: where each member is, the last coordinate running fastest
   double linkBytesPerSecond = 0;               // of one link, each direction; 0: links are never the limit
+
+  double overhead =
+      -1;  // seconds of CPU per message between ranks that meet here, at either end; negative: the machine's
 };
 
 struct CostMachine {
@@ -74,6 +77,8 @@ class CostMap {
   int endOf(int group, int l) const { return group + 1 < groups(l) ? beginOf(group + 1, l) : ranks(); }
   /// The level at which two ranks meet.
   int meet(int a, int b) const;
+  /// Seconds of CPU per message between ranks that meet at level `l`, at either end.
+  double overhead(int l) const { return level(l).overhead < 0 ? machine_.overhead : level(l).overhead; }
   /// Members of the groups of a level, and which of them a rank is in.
   int members(int l) const { return l == 0 ? ranks() : groups(l - 1); }
   int memberOf(int rank, int l) const { return l == 0 ? rank : groupOf(rank, l - 1); }

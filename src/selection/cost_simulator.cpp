@@ -37,7 +37,8 @@ struct Model {
   std::vector<int> awaited;           // per step: messages that it needs
 
   Model(const Plan& plan, const CostMap& map, double chunkBytes)
-      : traffic(plan, chunkBytes, map.machine().overhead, map.machine().gamma) {
+      : traffic(
+            plan, chunkBytes, [&](int a, int b) { return map.overhead(map.meet(a, b)); }, map.machine().gamma) {
     nameLinks(plan, map);
     firstSteps.push_back(0);
     receivingSteps.resize(traffic.messages.size());
@@ -92,10 +93,10 @@ struct Model {
 
 class Simulation {
  public:
-  Simulation(const Plan& plan, const CostMap& map, double chunkBytes, int chunks, int window)
+  Simulation(Model model, int chunks, int window)
       : chunks_(chunks),
         window_(std::max(1, window)),
-        model_(plan, map, chunkBytes),
+        model_(std::move(model)),
         completed_(at(chunks), 0.0),
         onLink_(model_.capacities.size()),
         isDirty_(model_.capacities.size(), 0),
@@ -104,30 +105,31 @@ class Simulation {
     for (int c = 0; c < chunks; ++c) awaited_.insert(awaited_.end(), model_.awaited.begin(), model_.awaited.end());
   }
 
-  double run() {
+  /// False: given up, as it would be more work than that.
+  bool run(double mostWork) {
     for (int r = 0; r < static_cast<int>(ranks_.size()); ++r) admit(r);
     settleLinks();
     while (!events_.empty()) {
+      if (work_ > mostWork) return false;
       now_ = events_.top().time;
       // What happens together changes the rates of the links once.
       while (!events_.empty() && events_.top().time <= now_ * (1 + 1e-12)) {
         const Event event = events_.top();
         events_.pop();
         handle(event);
+        ++work_;
       }
       settleLinks();
     }
-    for (const RankState& rank : ranks_)
-      if (rank.completed < chunks_) fail(taccInternalError, "cost model: the plan waits for ever");
-    return finished_;
+    if (completed() < chunks_) fail(taccInternalError, "cost model: the plan waits for ever");
+    return true;
   }
 
-  double work() const {
-    const double partners = static_cast<double>(model_.traffic.pairs) / static_cast<double>(ranks_.size());
-    return chunks_ * static_cast<double>(model_.traffic.messages.size()) * partners;
-  }
-
-  /// When the last rank was done with a chunk.
+  double finished() const { return finished_; }
+  double work() const { return work_; }
+  /// Chunks that all ranks are done with.
+  int completed() const { return std::ranges::min_element(ranks_, {}, &RankState::completed)->completed; }
+  /// When the last rank was done with one of those.
   double completedAt(int chunk) const { return completed_[at(chunk)]; }
 
  private:
@@ -321,6 +323,7 @@ class Simulation {
       for (const int id : onLink_[at(link)]) change(id);
     }
     dirty_.clear();
+    work_ += static_cast<double>(changed_.size());
     for (const int id : changed_) {
       Flow& flow = flows_[at(id)];
       flow.isChanged = false;
@@ -342,6 +345,7 @@ class Simulation {
   int window_;
   Model model_;
   double now_ = 0, finished_ = 0;
+  double work_ = 0;                // events, and messages whose rate was found anew
   std::vector<double> completed_;  // per chunk
   std::priority_queue<Event> events_;
   std::vector<int> awaited_;  // per chunk and step: messages that have not come
@@ -366,21 +370,26 @@ void checkFits(const Plan& plan, const CostMap& map) {
 double simulate(const Plan& plan, const CostMap& map, const CostCall& call) {
   checkFits(plan, map);
   const int chunks = chunksOf(call);
-  return Simulation(plan, map, call.bytes / chunks, chunks, call.window).run();
+  Simulation simulation(Model(plan, map, call.bytes / chunks), chunks, call.window);
+  simulation.run(never);
+  return simulation.finished();
 }
 
 std::optional<double> simulateLong(const Plan& plan, const CostMap& map, const CostCall& call, double& budget) {
   checkFits(plan, map);
-  const int chunks = chunksOf(call), window = std::max(1, call.window), played = 5 * window;
-  Simulation simulation(plan, map, call.bytes / chunks, std::min(chunks, played), window);
-  if (simulation.work() > budget) return std::nullopt;
-  budget -= simulation.work();
-  const double seconds = simulation.run();
-  if (chunks <= played) return seconds;
+  const int chunks = chunksOf(call), window = std::max(1, call.window), played = std::min(chunks, 5 * window);
+  Simulation simulation(Model(plan, map, call.bytes / chunks), played, window);
+  const bool isWhole = simulation.run(budget);
+  budget = std::max(0.0, budget - simulation.work());
+  if (isWhole && chunks == played) return simulation.finished();
   // In the middle, where the first chunks have made room for others and the last have not begun to run out. Chunks may
   // come in bunches of a window.
-  const int first = 2 * window - 1, last = 4 * window - 1;
+  const int windows = simulation.completed() / window;
+  const int first = (isWhole ? 2 : 1) * window - 1, last = (isWhole ? windows - 1 : windows) * window - 1;
+  if (last <= first) return std::nullopt;
   const double pace = (simulation.completedAt(last) - simulation.completedAt(first)) / (last - first);
+  if (!isWhole) return simulation.completedAt(last) + (chunks - 1 - last) * pace;
+  const double seconds = simulation.finished();
   return seconds + (chunks - played) * pace;
 }
 

@@ -31,10 +31,11 @@ int chunksOf(const CostCall& call) noexcept;
 double simulate(const Plan& plan, const CostMap& map, const CostCall& call);
 
 /// The same for calls of any length, in the time that five windows of chunks take: those in the middle of a long call
-/// follow one another at one pace. Within 5 % of simulate() for 98 of 100 plans and calls of 40 chunks, never off by
-/// more than an eighth (tests/selection/regret_test.cpp).
-/// Takes the work from `budget`: the messages that are played times the partners of a rank, as their messages share its
-/// port; a million takes about half a second. nullopt, and nothing is taken: it would be more than there is.
+/// follow one another at one pace. Within 5 % of simulate() for 98 of 100 plans and calls of 40 chunks
+/// (tests/selection/regret_test.cpp).
+/// Takes the work from `budget`: all that happens to messages, also that one goes faster or slower because of another;
+/// a million takes some 25 ms. When there is no more left, what has been played so far tells of the
+/// rest. nullopt: that are less than two windows of chunks.
 std::optional<double> simulateLong(const Plan& plan, const CostMap& map, const CostCall& call, double& budget);
 
 }  // namespace tacc

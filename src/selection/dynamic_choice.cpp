@@ -21,10 +21,6 @@ constexpr double modelError = 1.5, measuredError = 1.25;
 constexpr std::size_t finalists = 4;
 /// An option replaces the settled one if it takes at most that share of its time: of two that are alike none does.
 constexpr double worthwhile = 0.95;
-/// The same where nothing led to the trial of single calls: less than 10 % of noise makes of two that are alike.
-constexpr double worthwhileUnasked = 0.8;
-/// Short calls that take so much longer than another option did are a reason to try again.
-constexpr double overtaken = 1.1;
 /// Agreements between explorations, which double up to that: then 2 % of all calls are trials.
 constexpr int longestRest = 64;
 
@@ -97,7 +93,7 @@ DynamicChoice::Event DynamicChoice::judgeShort(double measured) {
   if (explorations_ == 0) return explore(Reason::rivals, measured, measured, rivals_);
   double least = settled_.seconds;
   for (const Known& other : others_) least = std::min(least, other.seconds);
-  return settled_.seconds > overtaken * least ? review(Reason::slower, settled_.seconds, least) : Event::none;
+  return worthwhile * settled_.seconds > least ? review(Reason::slower, settled_.seconds, least) : Event::none;
 }
 
 /// What is expected stays what the first calls took, so that what changes little by little is noticed too.
@@ -180,7 +176,8 @@ DynamicChoice::Event DynamicChoice::settle() {
   const auto rest = std::partition(others_.begin(), others_.end(), isTried);
   const auto best = std::ranges::min_element(others_.begin(), rest, {}, &Known::seconds);
   const bool isRoutine = cause_.reason == Reason::routine;
-  const double most = (isRoutine && !isShort() ? worthwhileUnasked : worthwhile) * settled_.seconds;
+  // Where nothing led to the trial of single calls, noise makes as much of two that are alike.
+  const double most = (isRoutine && !isShort() ? 1 / measuredError : worthwhile) * settled_.seconds;
   const bool isBetter = best != rest && best->seconds <= most;
   if (isBetter) {
     std::swap(settled_, *best);

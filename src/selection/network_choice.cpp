@@ -73,8 +73,9 @@ void sortCandidates(std::vector<NetworkCandidate>& candidates) {
 
 /// The quick price is never off by so much: what is above the fastest by more is not played.
 constexpr double playedWithin = 4;
-/// Of all plans together: two tenths of a second. Those that are too much work keep their quick price.
-constexpr double mostWork = 4e5;
+/// Of all plans together: 0.15 s, of which each has half of what those before it have left. Those that
+/// are too much work keep their quick price.
+constexpr double mostWork = 6e6;
 
 /// Those that may be the fastest, in the order of their quick prices.
 void play(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& question, const CostMap& map) {
@@ -82,7 +83,10 @@ void play(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& ques
   for (NetworkCandidate& candidate : candidates) {
     if (!candidate.isPossible || candidate.seconds > playedWithin * fastest) break;
     const CostCall call{question.bytes, candidate.chunkBytes, question.window};
-    const auto played = simulateLong(makePlan(*candidate.algorithm, question.request), map, call, budget);
+    const double share = budget / 2;
+    double left = share;
+    const auto played = simulateLong(makePlan(*candidate.algorithm, question.request), map, call, left);
+    budget -= share - left;
     candidate.isPlayed = played.has_value();
     candidate.seconds = played.value_or(candidate.seconds);
     fastest = std::min(fastest, candidate.seconds);

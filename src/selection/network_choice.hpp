@@ -22,7 +22,7 @@ struct NetworkQuestion {
 };
 
 /// Plans between more ranks than that are priced by their patterns alone.
-inline constexpr int mostRanksPlayed = 64;
+inline constexpr int mostRanksPlayed = 256;
 
 struct NetworkCandidate {
   const Algorithm* algorithm = nullptr;

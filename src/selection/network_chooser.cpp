@@ -20,6 +20,9 @@ constexpr std::optional<std::uint32_t> nowhere;
 /// Messages that share a link with others' may take so many times as long as those that have a port for themselves.
 constexpr double sharedSeconds = 3;
 
+/// Of more ranks the roots in one group are alike.
+constexpr int mostRootsPriced = 64;
+
 /// The size at which calls of `bytes` are priced. Powers of two for themselves, as most sizes are, and a byte more may
 /// be cut into twice as many chunks; in between the middle of what lies below one and a half times a power, or above.
 std::size_t sizeOfClass(std::size_t bytes) {
@@ -197,12 +200,21 @@ std::size_t NetworkChooser::messageBytes(Collective collective, std::size_t byte
   return tacc::messageBytes(rate_, bytesOfAll(request(collective, 0), bytes), lanes);
 }
 
-const std::vector<NetworkCandidate>& NetworkChooser::explain(Collective collective, std::size_t bytes) {
+int NetworkChooser::pricedRoot(Collective collective, int root) const {
+  if (!isRooted(collective)) return 0;
+  if (map_.ranks() <= mostRootsPriced) return root;
+  int l = 0;
+  while (map_.groups(l) > mostRootsPriced) ++l;
+  return map_.beginOf(map_.groupOf(root, l), l);
+}
+
+const std::vector<NetworkCandidate>& NetworkChooser::explain(Collective collective, int root, std::size_t bytes) {
   const std::size_t priced = sizeOfClass(bytes);
-  std::vector<NetworkCandidate>& candidates = candidates_[{collective, priced}];
+  root = pricedRoot(collective, root);
+  std::vector<NetworkCandidate>& candidates = candidates_[{collective, root, priced}];
   if (candidates.empty()) {
     NetworkQuestion question;
-    question.request = request(collective, 0);
+    question.request = request(collective, root);
     question.bytes = static_cast<double>(priced);
     question.messageBytes = static_cast<double>(messageBytes(collective, priced, 1));
     question.isPlayed = true;
@@ -213,7 +225,7 @@ const std::vector<NetworkCandidate>& NetworkChooser::explain(Collective collecti
 
 const Algorithm& NetworkChooser::choose(Collective collective, int root, std::size_t bytes, std::string_view forced) {
   if (!forced.empty()) return selectAlgorithm({request(collective, root), bytes, false, forced}, {});
-  return *explain(collective, bytes).front().algorithm;
+  return *explain(collective, root, bytes).front().algorithm;
 }
 
 }  // namespace tacc

@@ -48,21 +48,24 @@ class NetworkChooser {
   /// Into messages of how many bytes a call is cut; `bytes` as below, `lanes` as in network_selection.hpp.
   std::size_t messageBytes(Collective collective, std::size_t bytes, int lanes) const;
 
-  /// `bytes`: split: of the vector; stack: of one block. Sizes are told apart by three classes a power of two, and
-  /// whoever is the root makes no difference. A forced algorithm that cannot serve the request is an Error
-  /// (taccInvalidUsage) that lists those that can.
+  /// Calls from this root are priced for all that it stands for: itself, or of many ranks its group. 0 where the
+  /// collective has none.
+  int pricedRoot(Collective collective, int root) const;
+
+  /// `bytes`: split: of the vector; stack: of one block. Sizes are told apart by three classes a power of two. A forced
+  /// algorithm that cannot serve the request is an Error (taccInvalidUsage) that lists those that can.
   const Algorithm& choose(Collective collective, int root, std::size_t bytes, std::string_view forced);
 
   /// All candidates, the chosen one first.
-  const std::vector<NetworkCandidate>& explain(Collective collective, std::size_t bytes);
+  const std::vector<NetworkCandidate>& explain(Collective collective, int root, std::size_t bytes);
 
  private:
   CostMap map_;
   double rate_;  // bytes per second of a stream, by which calls are cut
   std::vector<std::vector<int>> groups_;
   std::vector<int> dimensions_;
-  std::map<std::tuple<Collective, std::size_t>, std::vector<NetworkCandidate>>
-      candidates_;  // by the size at which a class is priced
+  std::map<std::tuple<Collective, int, std::size_t>, std::vector<NetworkCandidate>>
+      candidates_;  // by the root and the size at which a class is priced
 };
 
 }  // namespace tacc

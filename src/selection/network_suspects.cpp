@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <optional>
 
 #include "selection/cost_model.hpp"
@@ -12,13 +13,8 @@ namespace {
 
 using Slowing = std::function<void(CostMachine&, double factor)>;
 
-constexpr double noRatio = 1.1;  // below it nothing has become slow
-/// A suspect has to bring the price so near to the time.
-constexpr double explains = 1.5;
 constexpr double largestFactor = 64;
-/// An algorithm that promises so much is suggested; so many are anyway, as prices are only a model's.
-constexpr double promising = 0.95;
-constexpr std::size_t always = 6;
+/// Who promises to take so many times as long whatever is slow is not suggested.
 constexpr double hopeless = 2;
 
 std::vector<Slowing> suspectsOf(const CostMachine& machine) {
@@ -42,12 +38,12 @@ std::optional<double> priceOf(const Algorithm& algorithm, const std::vector<Netw
   return found->seconds;
 }
 
-/// The candidates on the machine with this suspect as slow as explains `ratio` best; empty if it cannot.
+/// The candidates on the machine with this suspect as slow as explains `ratio` best.
 std::vector<NetworkCandidate> candidatesIf(const Slowing& slowing, const NetworkQuestion& question,
                                            const CostMachine& machine, const Algorithm& current, double seconds,
                                            double ratio) {
   std::vector<NetworkCandidate> best;
-  double leastError = std::log(explains);
+  double leastError = std::numeric_limits<double>::infinity();
   for (double factor = 2; factor <= largestFactor; factor *= 2) {
     CostMachine slow = machine;
     slowing(slow, factor);
@@ -68,12 +64,10 @@ std::vector<const Algorithm*> suggestAlgorithms(const NetworkQuestion& question,
   const std::vector<NetworkCandidate> usual = chooseNetworkAlgorithm(question, CostMap(machine));
   std::vector<std::vector<NetworkCandidate>> machines;
   const std::optional<double> seconds = priceOf(current, usual);
-  if (ratio > noRatio && seconds && *seconds > 0)
+  if (ratio > 1 && seconds && *seconds > 0)
     for (const Slowing& slowing : suspectsOf(machine)) {
-      auto candidates = candidatesIf(slowing, question, machine, current, *seconds, ratio);
-      if (!candidates.empty()) machines.push_back(std::move(candidates));
+      machines.push_back(candidatesIf(slowing, question, machine, current, *seconds, ratio));
     }
-
   if (machines.empty()) machines.push_back(usual);
 
   struct Suggestion {
@@ -92,8 +86,7 @@ std::vector<const Algorithm*> suggestAlgorithms(const NetworkQuestion& question,
   }
   std::ranges::stable_sort(suggestions, {}, &Suggestion::score);
   std::vector<const Algorithm*> suggested;
-  for (const Suggestion& suggestion : suggestions)
-    if (suggested.size() < always || suggestion.score < promising) suggested.push_back(suggestion.algorithm);
+  for (const Suggestion& suggestion : suggestions) suggested.push_back(suggestion.algorithm);
   return suggested;
 }
 

@@ -15,7 +15,8 @@ struct Sent {
 
 }  // namespace
 
-PlanTraffic::PlanTraffic(const Plan& plan, double chunkBytes, double overhead, double gamma) {
+PlanTraffic::PlanTraffic(const Plan& plan, double chunkBytes, const std::function<double(int, int)>& overhead,
+                         double gamma) {
   const int p = plan.request.ranks;
   const bool split = partitionOf(plan.request.collective) == Partition::split;
   const double blockBytes = split ? chunkBytes / plan.blocks : chunkBytes;
@@ -31,6 +32,7 @@ PlanTraffic::PlanTraffic(const Plan& plan, double chunkBytes, double overhead, d
         Sent& before = between(rank, to.index);
         if (before.messages.empty()) before.pair = static_cast<int>(pairs++);
         mine.sends.push_back(static_cast<int>(messages.size()));
+        mine.seconds += overhead(rank, to.index);
         before.messages.push_back(static_cast<int>(messages.size()));
         messages.push_back({rank, to.index, before.pair, blockBytes * step.blockCount});
       }
@@ -44,11 +46,11 @@ PlanTraffic::PlanTraffic(const Plan& plan, double chunkBytes, double overhead, d
         if (from.kind != Operand::Kind::peer) continue;
         Sent& pair = between(from.index, rank);
         mine.receives.push_back(pair.messages.at(pair.taken++));
+        mine.seconds += overhead(from.index, rank);
       }
       const bool local = mine.receives.empty() && mine.sends.empty();
       const double passes = local ? 1 : static_cast<double>(step.sources.size()) - 1;
-      mine.seconds = overhead * static_cast<double>(mine.receives.size() + mine.sends.size()) +
-                     gamma * passes * blockBytes * step.blockCount;
+      mine.seconds += gamma * passes * blockBytes * step.blockCount;
     }
   }
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 #include "algorithms/plan.hpp"
@@ -25,9 +26,12 @@ struct PlanTraffic {
   std::vector<std::vector<TrafficStep>> steps;  // per rank
   std::size_t pairs = 0;
 
-  /// For chunks of `chunkBytes` (split: of the vector; stack: of a block). `overhead`: seconds for a message at either
-  /// end; `gamma`: seconds for a byte that is combined with another, or copied in memory.
-  PlanTraffic(const Plan& plan, double chunkBytes, double overhead, double gamma);
+  /// For chunks of `chunkBytes` (split: of the vector; stack: of a block). `overhead`: seconds for a message between
+  /// two ranks at either end; `gamma`: seconds for a byte that is combined with another, or copied in memory.
+  PlanTraffic(const Plan& plan, double chunkBytes, const std::function<double(int, int)>& overhead, double gamma);
+  PlanTraffic(const Plan& plan, double chunkBytes, double overhead, double gamma)
+      : PlanTraffic(
+            plan, chunkBytes, [overhead](int, int) { return overhead; }, gamma) {}
 };
 
 }  // namespace tacc

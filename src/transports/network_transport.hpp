@@ -48,10 +48,11 @@ class DoneFlag {
 /// A message under way. Whoever posts it owns it, and keeps it and its data in place until `done` or until the
 /// transport is gone.
 struct NetworkRequest {
-  DoneFlag done;           // not under way
-  std::size_t bytes = 0;   // of a message that was received
-  void* handle = nullptr;  // the transport's
-  std::uint32_t slot = 0;  // the transport's
+  DoneFlag done;                     // not under way
+  std::size_t bytes = 0;             // of a message that was received
+  void* handle = nullptr;            // the transport's
+  std::uint32_t slot = 0;            // the transport's
+  const std::byte* place = nullptr;  // of a message that was received in place: where it lies
 };
 
 class NetworkTransport {
@@ -73,6 +74,15 @@ class NetworkTransport {
   /// (taccInvalidUsage).
   virtual void receive(int peer, std::uint32_t tag, void* data, std::size_t capacity, NetworkRequest& request) = 0;
 
+  /// As receive(), and the message may stay where it arrived: once it is done it lies at `request.place`, which is
+  /// `data` or the transport's, until release(). Every message that was received so is to be released, before another
+  /// is received with its request.
+  virtual void receiveInPlace(int peer, std::uint32_t tag, void* data, std::size_t capacity, NetworkRequest& request) {
+    request.place = static_cast<const std::byte*>(data);
+    receive(peer, tag, data, capacity, request);
+  }
+  virtual void release(NetworkRequest& /*request*/) {}
+
   /// Moves what can be moved without waiting. True when something happened.
   virtual bool progress() = 0;
 
@@ -87,7 +97,9 @@ class NetworkTransport {
   /// A descriptor for poll() that is readable when progress() has something to do, once arm() has returned true; -1:
   /// the transport cannot sleep, and whoever waits calls progress() now and then.
   virtual int descriptor() const = 0;
-  /// Prepares for sleeping on the descriptor. False: something is there already, call progress().
+  /// A second one, of those messages that do not come by the network; -1: there are none.
+  virtual int localDescriptor() const { return -1; }
+  /// Prepares for sleeping on the descriptors. False: something is there already, call progress().
   virtual bool arm() = 0;
 
   /// Into pieces of so many bytes long messages of taccSend are cut. The same on all ranks that use this kind.

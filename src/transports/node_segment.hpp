@@ -15,6 +15,8 @@
 //   eager      `eagerSlots` slots for payloads that do not fit the line.
 //   arena      staging slots of the plans that copy.
 //   pairs      send and receive windows of the point-to-point messages.
+//   messages   of plans over several hosts, where this node is a part of such a communicator (local_messages.hpp): for
+//              every peer a ring of lines and what it tells back, and slots for what does not fit a line.
 #pragma once
 
 #include <algorithm>
@@ -86,6 +88,48 @@ struct alignas(cacheLine) PairReceive {
   std::atomic<std::uint32_t> taken;  // messages taken since the beginning
 };
 
+inline constexpr std::uint32_t messageLines = 16;  // messages of one pair that nobody has looked at yet
+inline constexpr std::size_t lineMessage = 40;     // bytes of a message that travels in its line
+inline constexpr std::uint32_t messageNotices = 16;
+inline constexpr std::uint32_t smallSlots = 24;  // of a rank, for messages to any
+inline constexpr std::uint32_t largeSlots = 6;
+inline constexpr std::size_t smallSlotBytes = 4096 + cacheLine;
+inline constexpr std::size_t largeSlotBytes = std::size_t{64} << 10;
+
+/// A message of a pair, or a piece of one; in the sender's area. Its receiver takes it out at once, whether it expects
+/// it or not.
+struct alignas(cacheLine) MessageLine {
+  enum class Kind : std::uint32_t {
+    inlined,    // the payload is here
+    slotted,    // in slot `slot`
+    readable,   // at an address of the sender's process: the receiver reads it there
+    announced,  // to be asked for
+    piece,      // of a message that was asked for, in slot `slot`; the payload says where it belongs
+  };
+  std::atomic<std::uint32_t> sequence;  // number of the line among those of the pair, from 1; written last
+  std::uint32_t tag;                    // piece: the receiver's number of the message
+  Kind kind;
+  std::uint32_t number;  // slot, or the sender's number of the message
+  std::uint64_t bytes;   // of the message; piece: of the piece
+  std::byte payload[lineMessage];
+};
+static_assert(sizeof(MessageLine) == cacheLine);
+
+/// What a receiver tells a sender, in the receiver's area: number of the notice << 32 | what it says.
+struct alignas(cacheLine) MessageNotices {
+  std::atomic<std::uint64_t> notices[messageNotices];
+};
+
+/// How many lines, or notices, of the other side have been taken out.
+struct alignas(cacheLine) MessageCount {
+  std::atomic<std::uint32_t> taken;
+};
+
+/// Not 0: the owner sleeps, and is woken by this name (wake_socket.hpp) by whoever makes it 0.
+struct alignas(cacheLine) MessageBell {
+  std::atomic<std::uint64_t> sleeper;
+};
+
 /// The first error of the communicator: everyone who waits looks here now and then.
 struct ErrorBoard {
   static constexpr std::size_t messageBytes = 496;
@@ -113,6 +157,7 @@ struct NodeGeometry {
   std::size_t eagerBytes = 0;  // of one eager slot
   std::size_t arenaBytes = 0;  // of one rank's arena
   std::size_t pairBytes = 0;   // of one rank's point-to-point buffer
+  bool hasMessages = false;    // of plans over several hosts
   friend bool operator==(const NodeGeometry&, const NodeGeometry&) = default;
 };
 
@@ -142,6 +187,7 @@ class NodeSegment {
   }
   Clock& clock(int rank) const noexcept { return *at<Clock>(rank, callSlots * cacheLine); }
   Doorbell& doorbell(int rank) const noexcept { return *at<Doorbell>(rank, (callSlots + 2) * cacheLine); }
+  MessageBell& messageBell(int rank) const noexcept { return *at<MessageBell>(rank, (callSlots + 4) * cacheLine); }
   std::byte* eager(int rank, std::uint32_t sequence) const noexcept {
     return area(rank) + pageBytes + (sequence % eagerSlots) * eagerStride(geometry_);
   }
@@ -154,13 +200,50 @@ class NodeSegment {
     auto* lines = pairLines(receiver) + static_cast<std::size_t>(geometry_.ranks) * sizeof(PairSend);
     return reinterpret_cast<PairReceive*>(lines)[sender];
   }
+  // With messages only:
+  MessageLine& messageLine(int sender, int receiver, std::uint32_t sequence) const noexcept {
+    return messagePair(sender, receiver)->lines[sequence % messageLines];
+  }
+  std::atomic<std::uint32_t>& messagesTaken(int receiver, int sender) const noexcept {
+    return messagePair(receiver, sender)->messages.taken;
+  }
+  std::atomic<std::uint64_t>& messageNotice(int receiver, int sender, std::uint32_t sequence) const noexcept {
+    return messagePair(receiver, sender)->notices.notices[sequence % messageNotices];
+  }
+  std::atomic<std::uint32_t>& noticesTaken(int sender, int receiver) const noexcept {
+    return messagePair(sender, receiver)->taken.taken;
+  }
+  /// Small slots are those below `smallSlots`, large ones follow.
+  std::byte* messageSlot(int rank, std::uint32_t slot) const noexcept {
+    std::byte* const slots = pairLines(rank) + pairLineBytes(geometry_);
+    return slot < smallSlots ? slots + slot * smallSlotBytes
+                             : slots + smallSlots * smallSlotBytes + (slot - smallSlots) * largeSlotStride;
+  }
 
  private:
+  /// What a rank has of its messages with one peer, both ways.
+  struct MessagePair {
+    MessageLine lines[messageLines];  // to the peer
+    MessageCount taken;               // of the peer's notices
+    MessageCount messages;            // taken of the peer's lines
+    MessageNotices notices;           // to the peer
+  };
+  static constexpr std::size_t largeSlotStride = largeSlotBytes + cacheLine;
+  static constexpr std::size_t allSlotBytes = smallSlots * smallSlotBytes + largeSlots * largeSlotStride;
+  static std::size_t pairLineBytes(const NodeGeometry& g) noexcept {
+    return static_cast<std::size_t>(g.ranks) * (sizeof(PairSend) + sizeof(PairReceive));
+  }
+  static std::size_t messageBytes(const NodeGeometry& g) noexcept {
+    return g.hasMessages ? allSlotBytes + static_cast<std::size_t>(g.ranks) * sizeof(MessagePair) : 0;
+  }
+  MessagePair* messagePair(int owner, int peer) const noexcept {
+    return reinterpret_cast<MessagePair*>(messageSlot(owner, 0) + allSlotBytes) + peer;
+  }
   /// Not a power of two, or the first lines of all slots would share one set of the caches.
   static std::size_t eagerStride(const NodeGeometry& g) noexcept { return g.eagerBytes + 17 * cacheLine; }
   static std::size_t areaBytes(const NodeGeometry& g) noexcept {
-    const auto pairs = static_cast<std::size_t>(g.ranks) * (sizeof(PairSend) + sizeof(PairReceive));
-    const auto bytes = pageBytes + eagerSlots * eagerStride(g) + g.arenaBytes + g.pairBytes + pairs;
+    const auto bytes =
+        pageBytes + eagerSlots * eagerStride(g) + g.arenaBytes + g.pairBytes + pairLineBytes(g) + messageBytes(g);
     return (bytes + pageBytes - 1) / pageBytes * pageBytes;
   }
   std::byte* area(int rank) const noexcept { return base_ + areaOffset(geometry_, rank); }

@@ -1,14 +1,17 @@
 #include "transports/tcp.hpp"
 
 #include <netinet/tcp.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <list>
 #include <mutex>
 #include <utility>
 
+#include "base/environment.hpp"
 #include "base/undying.hpp"
 #include "transports/inet_address.hpp"
 
@@ -24,16 +27,24 @@ constexpr int longestInterval = 32767;  // that the kernel takes
 /// Behind an operation's time-out, so that the inquest that it begins has the first word.
 constexpr double afterTimeout = 5;
 
-FileDescriptor bindFamily(int family, const InetAddress& address) noexcept {
+void share(int socket) noexcept {
+  setOption(socket, SOL_SOCKET, SO_REUSEADDR, 1);
+  setOption(socket, SOL_SOCKET, SO_REUSEPORT, 1);
+}
+
+/// `isAlone`: nobody else may have the port yet, of this user either; others may share it later.
+FileDescriptor bindFamily(int family, const InetAddress& address, bool isAlone) noexcept {
   FileDescriptor socket =
       ownDescriptor([&] { return ::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
   if (!socket.valid()) return socket;
-  setOption(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  setOption(socket.get(), SOL_SOCKET, SO_REUSEPORT, 1);
+  if (!isAlone) share(socket.get());
   if (family == AF_INET6) setOption(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, 0);
   sockaddr_storage storage;
   const socklen_t bytes = address.fill(storage);
-  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&storage), bytes) == 0) return socket;
+  if (::bind(socket.get(), reinterpret_cast<const sockaddr*>(&storage), bytes) == 0) {
+    if (isAlone) share(socket.get());
+    return socket;
+  }
   const int code = errno;
   socket.reset();
   errno = code;
@@ -45,6 +56,22 @@ struct Reservations {
   std::list<std::pair<std::uint16_t, FileDescriptor>> held;  // oldest first
 };
 
+FileDescriptor bindAt(std::uint16_t port, const std::optional<InetAddress>& only, bool isAlone) noexcept {
+  if (only) {
+    return only->isV4() ? bindFamily(AF_INET, InetAddress(only->v4(), port), isAlone)
+                        : bindFamily(AF_INET6, InetAddress(only->v6(), port), isAlone);
+  }
+  FileDescriptor both = bindFamily(AF_INET6, InetAddress(InetAddress::V6{}, port), isAlone);
+  if (both.valid() || (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL)) return both;
+  return bindFamily(AF_INET, InetAddress(InetAddress::V4{}, port), isAlone);
+}
+
+/// TACC_PORT_RANGE. That it is right has been seen before anything is bound.
+std::optional<PortRange> allowedPorts() noexcept {
+  const char* text = std::getenv("TACC_PORT_RANGE");
+  return text == nullptr ? std::nullopt : parsePortRange(text);
+}
+
 /// The ports stay reserved until the process has ended.
 Reservations& reservations() {
   static Undying<Reservations> only;
@@ -54,13 +81,19 @@ Reservations& reservations() {
 }  // namespace
 
 FileDescriptor bindTcp(std::uint16_t port, const std::optional<InetAddress>& only) noexcept {
-  if (only) {
-    return only->isV4() ? bindFamily(AF_INET, InetAddress(only->v4(), port))
-                        : bindFamily(AF_INET6, InetAddress(only->v6(), port));
+  if (port != 0) return bindAt(port, only, false);
+  const std::optional<PortRange> range = allowedPorts();
+  if (!range) return bindAt(0, only, false);
+  // Each begins elsewhere, so that ranks that start together seldom ask for what another has just taken.
+  unsigned begin = 0;
+  (void)!::getrandom(&begin, sizeof begin, GRND_NONBLOCK);
+  for (unsigned i = 0; i < range->count(); ++i) {
+    const auto chosen = static_cast<std::uint16_t>(range->first + (begin + i) % range->count());
+    FileDescriptor socket = bindAt(chosen, only, true);
+    if (socket.valid() || (errno != EADDRINUSE && errno != EACCES)) return socket;
   }
-  FileDescriptor both = bindFamily(AF_INET6, InetAddress(InetAddress::V6{}, port));
-  if (both.valid() || (errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL)) return both;
-  return bindFamily(AF_INET, InetAddress(InetAddress::V4{}, port));
+  errno = EADDRINUSE;
+  return {};
 }
 
 std::uint16_t portOf(int fd) noexcept {

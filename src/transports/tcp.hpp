@@ -9,9 +9,10 @@
 
 namespace tacc {
 
-/// A socket bound to `port` (0: one that is free) of all addresses of this host, of both versions where the kernel has
-/// them. Several processes of one user may bind the same port, and a connection goes to the one that listens. Owns
-/// nothing when that fails: errno says why. `only`: the one address at which it is to be reached, instead of all.
+/// A socket bound to `port` (0: one that is free, of TACC_PORT_RANGE if that is set) of all addresses of this host, of
+/// both versions where the kernel has them. Several processes of one user may bind the same port, and a connection goes
+/// to the one that listens. Owns nothing when that fails: errno says why. `only`: the one address at which it is to be
+/// reached, instead of all.
 FileDescriptor bindTcp(std::uint16_t port, const std::optional<InetAddress>& only = std::nullopt) noexcept;
 
 /// The port that a bound socket has; 0 if it cannot be asked.

@@ -146,6 +146,23 @@ TEST(Init, ArgumentsOfInitRank) {
   EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
 }
 
+TEST(Init, WhoStartedTheProcessIsTold) {
+  const char* launcher = "none";
+  int rank = -1, ranks = -1;
+  ASSERT_EQ(unsetenv("TACC_TEST_LAUNCHED"), 0);
+  ASSERT_EQ(taccGetLaunch(&launcher, &rank, &ranks), taccSuccess);
+  EXPECT_EQ(launcher, nullptr);
+  EXPECT_EQ(rank, 0);
+  EXPECT_EQ(ranks, 1);
+  ASSERT_EQ(setenv("TACC_TEST_LAUNCHED", "1", 1), 0);
+  ASSERT_EQ(taccGetLaunch(&launcher, &rank, &ranks), taccSuccess);
+  EXPECT_STREQ(launcher, "a launcher");
+  EXPECT_EQ(rank, 2);
+  EXPECT_EQ(ranks, 3);
+  EXPECT_EQ(taccGetLaunch(&launcher, nullptr, nullptr), taccSuccess);
+  EXPECT_EQ(taccGetLaunch(nullptr, &rank, &ranks), taccInvalidArgument);
+}
+
 TEST(Init, InitEnvJoinsAsTheLauncherSays) {
   taccComm_t comm = nullptr;
   ASSERT_EQ(unsetenv("TACC_TEST_LAUNCHED"), 0);

@@ -10,6 +10,7 @@ static const struct {
   taccResult_t (*commInitRank)(taccComm_t*, int, taccUniqueId, int);
   taccResult_t (*commInitRankConfig)(taccComm_t*, int, taccUniqueId, int, const taccConfig_t*);
   taccResult_t (*commInitEnv)(taccComm_t*, const taccConfig_t*);
+  taccResult_t (*getLaunch)(const char**, int*, int*);
   taccResult_t (*commInitAll)(taccComm_t*, int, const int*);
   taccResult_t (*commSplit)(taccComm_t, int, int, taccComm_t*, const taccConfig_t*);
   taccResult_t (*commFinalize)(taccComm_t);
@@ -52,6 +53,7 @@ static const struct {
     taccCommInitRank,
     taccCommInitRankConfig,
     taccCommInitEnv,
+    taccGetLaunch,
     taccCommInitAll,
     taccCommSplit,
     taccCommFinalize,

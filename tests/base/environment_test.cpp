@@ -69,7 +69,12 @@ TEST(Environment, ReadsEveryVariable) {
                                          "TACC_DYNAMIC=off",
                                          "TACC_REPRODUCIBLE=on",
                                          "TACC_HALF_PARTIAL_SUMS=on",
-                                         "TACC_JOIN_WIDTH=4"});
+                                         "TACC_JOIN_WIDTH=4",
+                                         "TACC_PORT_RANGE=29400-29499"});
+  ASSERT_TRUE(environment.portRange);
+  EXPECT_EQ(environment.portRange->first, 29400);
+  EXPECT_EQ(environment.portRange->last, 29499);
+  EXPECT_EQ(environment.portRange->count(), 100U);
   EXPECT_EQ(environment.joinWidth, 4);
   EXPECT_EQ(environment.algorithm, "ring");
   EXPECT_EQ(environment.isa, "avx2");
@@ -114,7 +119,7 @@ TEST(Environment, UnknownNameSuggestsTheNearest) {
             "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_DYNAMIC, TACC_SPIN, "
             "TACC_TRANSPORT, TACC_ENCRYPTION, TACC_SHM, TACC_REPRODUCIBLE, TACC_HALF_PARTIAL_SUMS, TACC_TRACE, "
             "TACC_SOCKET_IFNAME, TACC_TOPO_FILE, TACC_TOPO_SOURCE, "
-            "TACC_TUNE_FILE, TACC_RENDEZVOUS, TACC_JOB_SECRET, TACC_JOIN_WIDTH, TACC_MPI)");
+            "TACC_TUNE_FILE, TACC_RENDEZVOUS, TACC_JOB_SECRET, TACC_JOIN_WIDTH, TACC_PORT_RANGE, TACC_MPI)");
   EXPECT_EQ(errorOf("TACC_BENCHMARK=1").substr(0, 53), "unknown environment variable TACC_BENCHMARK (allowed:");
 }
 
@@ -144,6 +149,12 @@ TEST(Environment, MalformedValueListsWhatIsAllowed) {
               "TACC_TOPO_FILE=\"" + value +
                   "\" is not valid: allowed are files that describe the topology, each of any source's kind, with "
                   "colons between (default: where the sources look)");
+  }
+  for (const std::string value : {"", "29400", "-", "29400-", "-29400", "2-1", "0-1", "1-65536", "a-b", "1-2-3"}) {
+    EXPECT_EQ(
+        errorOf(("TACC_PORT_RANGE=" + value).c_str()),
+        "TACC_PORT_RANGE=\"" + value +
+            "\" is not valid: allowed are FIRST-LAST of TCP ports, e.g. 29400-29499 (default: the kernel chooses)");
   }
   EXPECT_EQ(errorOf("TACC_JOIN_WIDTH=0"), "TACC_JOIN_WIDTH=\"0\" is not valid: allowed are 1 to 65536 (default: 32)");
   EXPECT_EQ(errorOf("TACC_SHM=hugetlb"),

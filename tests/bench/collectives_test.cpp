@@ -11,7 +11,7 @@ TEST(Collectives, areFoundUnderTheNamesOfOtherBenches) {
   EXPECT_STREQ(findCollective("all_reduce")->name, "allreduce");
   EXPECT_STREQ(findCollective("ReduceScatter")->name, "reducescatter");
   EXPECT_STREQ(findCollective("all-gather")->name, "allgather");
-  EXPECT_EQ(findCollective("barrier"), nullptr);
+  EXPECT_EQ(findCollective("dance"), nullptr);
   EXPECT_EQ(findCollective(""), nullptr);
 }
 

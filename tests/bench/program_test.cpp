@@ -78,21 +78,23 @@ TEST_P(BadUsage, givesTheUsageAndStatusTwo) {
   EXPECT_TRUE(contains(outcome, "Usage:")) << outcome.output;
 }
 
-INSTANTIATE_TEST_SUITE_P(Program, BadUsage,
-                         testing::Values("", "dance", "allreduce --dance", "allreduce extra", "allreduce -b 8Q",
-                                         "allreduce -b 2M -e 1M", "allreduce -f 1", "allreduce -i 0",
-                                         "allreduce -f 2 -i 8", "allreduce --size 8 -b 8", "allreduce -n 0",
-                                         "allreduce -n x", "allreduce -w -1", "allreduce -c 2", "allreduce -d f32",
-                                         "allreduce -o mean", "broadcast -r 2 --ranks 2", "broadcast -r x",
-                                         "allreduce --ranks 0", "allreduce --memory shared", "allreduce --peer foo",
-                                         "allreduce --peer gloo,gloo", "allreduce --peer-args gloo",
-                                         "broadcast --bound", "allreduce --cluster 2,4", "allreduce --cluster 2,4,x,0",
-                                         "allreduce --cluster 1,2,0,0 --threads", "allreduce --reference gloo",
-                                         "allreduce --reference tacc2"));
+INSTANTIATE_TEST_SUITE_P(
+    Program, BadUsage,
+    testing::Values("", "dance", "allreduce --dance", "allreduce extra", "allreduce -b 8Q", "allreduce -b 2M -e 1M",
+                    "allreduce -f 1", "allreduce -i 0", "allreduce -f 2 -i 8", "allreduce --size 8 -b 8",
+                    "allreduce -n 0", "allreduce -n x", "allreduce -w -1", "allreduce -c 2", "allreduce -d f32",
+                    "allreduce -o mean", "broadcast -r 2 --ranks 2", "broadcast -r x", "allreduce --ranks 0",
+                    "allreduce --memory shared", "allreduce --peer foo", "allreduce --peer gloo,gloo",
+                    "allreduce --peer-args gloo", "broadcast --bound", "allreduce --cluster 2,4",
+                    "allreduce --cluster 2,4,x,0", "allreduce --cluster 1,2,0,0 --threads",
+                    "allreduce --reference gloo", "allreduce --reference tacc2", "allreduce -m 0", "allreduce -N -1",
+                    "allreduce -a 4", "allreduce -z 2", "allreduce -T 0", "allreduce -p 1", "allreduce -R 2",
+                    "allreduce -R 1 --memory library", "allreduce --append", "allreduce -z 1 --streams 2",
+                    "allreduce -I 1 -z 0", "allreduce -I 1 -C 1", "barrier --plot x.svg"));
 
 TEST(Program, everyCollectiveRunsOnThreeRanks) {
   for (const char* collective : {"allreduce", "broadcast", "reduce", "allgather", "reducescatter", "alltoall", "gather",
-                                 "scatter", "sendrecv"}) {
+                                 "scatter", "sendrecv", "barrier"}) {
     const Outcome outcome = run(fmt::format("{} --ranks 3 -b 8 -e 40K -f 70 -n 6 --repetitions 2 -r all", collective));
     EXPECT_EQ(outcome.status, 0) << outcome.output;
     EXPECT_TRUE(contains(outcome, "# Out of bounds values : 0 OK")) << outcome.output;
@@ -104,6 +106,32 @@ TEST(Program, everyTypeAndOperationIsRight) {
   const Outcome outcome = run("allreduce --ranks 2 --size 10000 -d all -o all -n 2 --repetitions 1");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
   EXPECT_TRUE(contains(outcome, "bfloat16     avg")) << outcome.output;
+}
+
+TEST(Program, callsAreMadeInEveryWay) {
+  for (const char* more : {"-m 5", "-z 0", "--streams 3 -m 2", "-R 1", "-C 1 -a 2", "-I 1 -a 3", "-T 20", "-N 2",
+                           "--threads -p 1", "--threads --streams 2 -T 20"}) {
+    const Outcome outcome =
+        run(fmt::format("allreduce --ranks 2 -b 8 -e 300K -f 40000 -n 10 --repetitions 2 {}", more));
+    EXPECT_EQ(outcome.status, 0) << more << "\n" << outcome.output;
+    EXPECT_TRUE(contains(outcome, "# Out of bounds values : 0 OK")) << more << "\n" << outcome.output;
+  }
+}
+
+TEST(Program, runsAreAddedToAFile) {
+  const std::string file = fmt::format("{}/{}", ::testing::TempDir(), ::getpid());
+  for (int run = 0; run < 2; ++run)
+    EXPECT_EQ(::run(fmt::format("allreduce --ranks 2 --size 8 -n 4 -I 1 -N 3 --json {} --append", file)).status, 0);
+  std::ifstream lines(file);
+  int runs = 0;
+  for (std::string line; std::getline(lines, line); ++runs) {
+    const auto report = nlohmann::json::parse(line);
+    EXPECT_EQ(report["results"].size(), 3U);
+    EXPECT_EQ(report["hosts"].size(), 2U);
+    EXPECT_GE(report["results"][0]["calls"]["p99"], report["results"][0]["calls"]["p50"]);
+  }
+  EXPECT_EQ(runs, 2);
+  ::unlink(file.c_str());
 }
 
 TEST(Program, ranksMayBeThreads) {
@@ -140,6 +168,14 @@ TEST(Program, modesOfEasgdAreTimedBesideAnAllReduce) {
       EXPECT_GE(row["hidden_share"].get<double>(), 0);
     }
   }
+  // A slow rank holds up those that wait for it, and no others.
+  const Outcome slow = run(fmt::format(
+      "easgd -n 2 --mode sync2,async --size 4K --tau 1 --repetitions 3 --compute 0.01 --slow 30 --json {}", json));
+  ASSERT_EQ(slow.status, 0) << slow.output;
+  std::ifstream file(json);
+  const auto report = nlohmann::json::parse(file);
+  EXPECT_GT(report["modes"][0]["others_step_ms"].get<double>(), 250);
+  EXPECT_LT(report["modes"][1]["others_step_ms"].get<double>(), 150);
   std::remove(json.c_str());
   const Outcome unknown = run("easgd --mode sync4");
   EXPECT_EQ(unknown.status, 2);

@@ -1,6 +1,9 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "coordinator/json_report.hpp"
@@ -113,23 +116,78 @@ TEST(Summary, saysWhatTheHypervisorTook) {
   EXPECT_EQ(summarize(twoPeers(), {row(8, 1)}).find("# summary: "), 0U);
 }
 
+const RunFacts facts{"then", "now", 100, {{11, "one"}, {12, "one"}, {13, "two"}, {14, "two"}}};
+
 TEST(Json, hasExactlyTheDocumentedKeys) {
   Options options = twoPeers();
+  options.arguments = "allreduce -n 3";
   Row stolen = row(1000000, 100);
   stolen.stolen = 0.125;
-  const auto report = nlohmann::ordered_json::parse(jsonReport(options, {stolen}));
-  EXPECT_EQ(
-      report.dump(),
-      R"({"collective":"allreduce","ranks":4,"memory":"private","reference":"tacc","cluster":null,"results":[)"
-      R"({"size":1000000,"count":250000,)"
-      R"("type":"float","redop":"sum","root":-1,"time":100.0,"alg_bw":10.0,"bus_bw":15.0,"wrong":3,)"
-      R"("algorithm":"ring","cpu_seconds":0.001,"stolen":0.125,"peers":{"mpich":{"time":300.0,"ratio":3.0,"cpu_seconds":0.002},)"
-      R"("gloo":null}}]})");
+  ::setenv("TACC_DEBUG", "warn", 1);
+  ::setenv("TACC_JOB_SECRET", "hidden", 1);
+  const auto report = nlohmann::ordered_json::parse(jsonReport(options, facts, {stolen}));
+  ::unsetenv("TACC_DEBUG");
+  ::unsetenv("TACC_JOB_SECRET");
+  EXPECT_EQ(report["environment"].dump(), R"({"TACC_DEBUG":"warn"})");
+  auto head = report;
+  for (const char* key : {"environment", "results"}) head.erase(key);
+  EXPECT_EQ(head.dump(),
+            fmt::format(R"({{"version":"{}.{}.{}","library_version":100,"start_time":"then","end_time":"now",)"
+                        R"("arguments":"allreduce -n 3","launcher":null,"hosts":["one","one","two","two"],)"
+                        R"("collective":"allreduce","ranks":4,"memory":"private","average":"mean","aggregate":1,)"
+                        R"("streams":0,"registered":false,"cpu_time":false,"reference":"tacc","cluster":null}})",
+                        TACC_MAJOR, TACC_MINOR, TACC_PATCH));
+  EXPECT_EQ(report["results"].dump(),
+            R"([{"size":1000000,"count":250000,)"
+            R"("type":"float","redop":"sum","root":-1,"time":100.0,"alg_bw":10.0,"bus_bw":15.0,"wrong":3,)"
+            R"("algorithm":"ring","cpu_seconds":0.001,"stolen":0.125,"peers":{"mpich":{"time":300.0,"ratio":3.0,)"
+            R"("cpu_seconds":0.002},"gloo":null},"in_place":{"time":200.0,"alg_bw":5.0,"bus_bw":7.5,"wrong":3,)"
+            R"("cpu_seconds":0.0}}])");
   options.check = false;
-  EXPECT_TRUE(nlohmann::json::parse(jsonReport(options, {row(8, 1)}))["results"][0]["wrong"].is_null());
+  EXPECT_TRUE(nlohmann::json::parse(jsonReport(options, facts, {row(8, 1)}))["results"][0]["wrong"].is_null());
   options.cluster = ClusterShape::parse("2,4,200,100");
-  EXPECT_EQ(nlohmann::ordered_json::parse(jsonReport(options, {}))["cluster"].dump(),
+  EXPECT_EQ(nlohmann::ordered_json::parse(jsonReport(options, facts, {}))["cluster"].dump(),
             R"({"shape":"2,4,200,100","place":"block"})");
+  options.job = Job{"Hydra", 0, 4};
+  EXPECT_EQ(nlohmann::json::parse(jsonReport(options, facts, {}))["launcher"], "Hydra");
+  Row alone = row(8, 1);
+  alone.inPlace.reset();
+  EXPECT_TRUE(nlohmann::json::parse(jsonReport(options, facts, {alone}))["results"][0]["in_place"].is_null());
+}
+
+TEST(Json, isOneLineToAppend) {
+  Options options = twoPeers();
+  options.appends = true;
+  const std::string text = jsonReport(options, facts, {row(8, 1)});
+  EXPECT_EQ(text.find('\n'), text.size() - 1);
+}
+
+TEST(CallTimes, areThoseOfTheSortedCalls) {
+  std::vector<double> seconds;
+  for (int i = 100; i > 0; --i) seconds.push_back(i * 1e-6);
+  const CallTimes times = CallTimes::of(seconds);
+  EXPECT_NEAR(times.least, 1, 1e-9);
+  EXPECT_NEAR(times.most, 100, 1e-9);
+  EXPECT_NEAR(times.mean, 50.5, 1e-9);
+  EXPECT_NEAR(times.median, 50, 1e-9);
+  EXPECT_NEAR(times.percentile90, 90, 1e-9);
+  EXPECT_NEAR(times.percentile99, 99, 1e-9);
+  EXPECT_NEAR(times.variation, 100 * std::sqrt((100 * 100 - 1) / 12.0) / 50.5, 1e-6);
+  EXPECT_NEAR(CallTimes::of({2e-6}).percentile99, 2, 1e-9);
+  EXPECT_EQ(CallTimes::of({}).most, 0);
+}
+
+TEST(Table, callsComeAfterTheInPlaceColumns) {
+  Options options = twoPeers();
+  options.peers.clear();
+  options.perCall = true;
+  Row timed = row(8, 1);
+  timed.peers.clear();
+  timed.outOfPlace.calls = CallTimes::of({1e-6, 3e-6});
+  EXPECT_NE(tableRow(options, timed).find("       3     1.00     3.00     3.00    50.00\n"), std::string::npos)
+      << tableRow(options, timed);
+  EXPECT_NE(tableHeader(options, facts.members, 100).find("#wrong     i_min    i_max    i_p99     i_cv"),
+            std::string::npos);
 }
 
 TEST(Plot, drawsALineForEachContestant) {

@@ -22,6 +22,7 @@ class LoneContestant : public Contestant {
   void join(const std::string& secret) override { joinedWith = secret; }
   int variants(const Task& task) const override { return task.type == taccBfloat16 ? 0 : 2; }
   void barrier() override { ++barriers; }
+  void beginGroup() override { ++groups; }
   std::string algorithm(const Call&) const override { return "copy"; }
 
   void run(const Call& call) override {
@@ -39,6 +40,7 @@ class LoneContestant : public Contestant {
   int failAfter = -1;
   int runs = 0;
   int barriers = 0;
+  int groups = 0;
 };
 
 /// The coordinator's end of a worker that runs in a thread.
@@ -91,11 +93,11 @@ TEST_F(WorkerTest, timesWithWarmupAndFindsNothingWrong) {
   hear();
   ask("allocate 4096");
   EXPECT_EQ(ask("prepare allreduce float sum 0 100"), "ok 2");
-  const Timing timing = time("time 0 1 2 5 1");
+  const Timing timing = time("time 0 1 2 5 1 1 0");
   EXPECT_EQ(timing.wrong, 0);
   EXPECT_GT(timing.seconds, 0);
   EXPECT_EQ(timing.algorithm, "copy");
-  EXPECT_EQ(time("time 1 0 0 3 1").wrong, 0);
+  EXPECT_EQ(time("time 1 0 0 3 1 1 0").wrong, 0);
   end();
   // Two warm-up and five timed calls; three timed in place and one more to be checked.
   EXPECT_EQ(contestant_.runs, 2 + 5 + 3 + 1);
@@ -105,7 +107,7 @@ TEST_F(WorkerTest, movesThroughThePool) {
   hear();
   ask("allocate 4096");
   ask("prepare broadcast float sum 0 100");
-  time("time 0 0 0 50 1");
+  time("time 0 0 0 50 1 1 0");
   end();
   // 400 bytes take 448 with their alignment: nine fit.
   EXPECT_EQ(contestant_.used.size(), 9U);
@@ -116,9 +118,25 @@ TEST_F(WorkerTest, seesBrokenResults) {
   hear();
   ask("allocate 4096");
   ask("prepare allreduce int32 sum 0 100");
-  EXPECT_EQ(time("time 0 0 0 3 1").wrong, 1);
-  EXPECT_EQ(time("time 1 0 0 3 1").wrong, 1);
-  EXPECT_EQ(time("time 0 0 0 3 0").wrong, 0);
+  EXPECT_EQ(time("time 0 0 0 3 1 1 0").wrong, 1);
+  EXPECT_EQ(time("time 1 0 0 3 1 1 0").wrong, 1);
+  EXPECT_EQ(time("time 0 0 0 3 0 1 0").wrong, 0);
+}
+
+TEST_F(WorkerTest, callsOfAGroupCountEachAndIterationsAreTimedByThemselves) {
+  hear();
+  ask("allocate 4096");
+  ask("prepare allreduce float sum 0 100");
+  const Timing timing = time("time 0 0 1 5 1 3 1");
+  EXPECT_EQ(timing.wrong, 0);
+  ASSERT_EQ(timing.calls.size(), 5U);
+  double sum = 0;
+  for (const double call : timing.calls) sum += call;
+  EXPECT_NEAR(sum / 5, timing.seconds, 0.01 * timing.seconds + 1e-6);
+  EXPECT_EQ(time("time 0 0 0 5 0 1 0").calls.size(), 0U);
+  end();
+  EXPECT_EQ(contestant_.runs, 6 * 3 + 5);
+  EXPECT_EQ(contestant_.groups, 6);
 }
 
 TEST_F(WorkerTest, saysWhatTheContestantDoesNotOffer) {
@@ -132,7 +150,7 @@ TEST_F(WorkerTest, tellsTheContestantsErrorInOneLineAndEnds) {
   hear();
   ask("allocate 4096");
   ask("prepare allreduce float sum 0 100");
-  EXPECT_EQ(ask("time 0 0 0 5 1"), "error no more");
+  EXPECT_EQ(ask("time 0 0 0 5 1 1 0"), "error no more");
   EXPECT_EQ(hear(), "closed");
   end();
   EXPECT_FALSE(served_);

@@ -34,7 +34,7 @@ struct Learnt {
 Learnt learn(Collective collective, std::size_t bytes, double seconds, bool isReal = false) {
   const NetworkSpeed speed{5e-6, 10e6, 1e-6};
   NetworkChooser chooser = slowSwitch(speed);
-  DynamicSelection selection(chooser, 0);
+  DynamicSelection selection(chooser);
   Learnt learnt;
   for (int call = 0; call < 4000; ++call) {
     selection.begin();
@@ -73,7 +73,7 @@ TEST(DynamicSelection, AlgorithmsWithFewMessagesAreTried) {
 /// Where links limit the model knows best.
 TEST(DynamicSelection, CallsThatLinksDecideTryNothing) {
   NetworkChooser chooser = slowSwitch({5e-6, 10e6, 1e-6});
-  const double seconds = chooser.explain(Collective::allReduce, 8192).front().seconds;
+  const double seconds = chooser.explain(Collective::allReduce, 0, 8192).front().seconds;
   const Learnt learnt = learn(Collective::allReduce, 8192, seconds);
   EXPECT_EQ(learnt.tried.size(), 1u);
   EXPECT_NEAR(learnt.seconds, seconds, 1e-3 * seconds);

@@ -116,6 +116,57 @@ TEST(Launch, OnlyOpenMpisKeyIsSecret) {
   EXPECT_TRUE(readLaunch(with(openMpi, {{"OMPI_MCA_orte_precondition_transports", "1-2"}}), "").isKeySecret);
 }
 
+TEST(Launch, RanksMeetAtPortsThatAreAllowed) {
+  for (const Variables& variables : {torch, slurm}) {
+    const Launch launch = readLaunch(with(variables, {{"TACC_PORT_RANGE", "400-403"}}), "");
+    EXPECT_GE(launch.meeting.port, 400);
+    EXPECT_LE(launch.meeting.port, 403);
+  }
+}
+
+TEST(Launch, OthersOfTheField) {
+  const Launch jsrun = readLaunch({{"JSM_NAMESPACE_RANK", "2"},
+                                   {"JSM_NAMESPACE_SIZE", "8"},
+                                   {"JSM_NAMESPACE_LOCAL_SIZE", "4"},
+                                   {"LSB_JOBID", "77"},
+                                   {"PMIX_NAMESPACE", "n"},
+                                   {"PMIX_RANK", "2"}},
+                                  "");
+  EXPECT_EQ(jsrun.launcher, "jsrun");
+  EXPECT_EQ(jsrun.spread, Spread::severalHosts);
+  EXPECT_EQ(jsrun.store, Store::pmix);
+  const Variables rsh = {{"MV2_COMM_WORLD_RANK", "3"},
+                         {"MV2_COMM_WORLD_SIZE", "4"},
+                         {"MV2_COMM_WORLD_LOCAL_SIZE", "2"},
+                         {"MPIRUN_ID", "1234"}};
+  EXPECT_EQ(readLaunch(rsh, "node1:29400").launcher, "mpirun_rsh");
+  EXPECT_EQ(readLaunch(rsh, "node1:29400").rank, 3);
+  EXPECT_THAT(refusalOf(rsh), HasSubstr("TACC_RENDEZVOUS=HOST:PORT"));
+  const Variables pals = {
+      {"PALS_RANKID", "1"}, {"PALS_APID", "a-b"}, {"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"PMI_LOCAL_SIZE", "4"}};
+  EXPECT_EQ(readLaunch(pals, "").launcher, "PALS");
+  EXPECT_EQ(readLaunch(pals, "").spread, Spread::oneHost);
+  EXPECT_THAT(readLaunch(pals, "").key, ElementsAre("PALS_APID=a-b"));
+}
+
+TEST(Launch, AStoreIsAskedOnlyWhereNothingElseSaysWhereRanksMeet) {
+  const Variables wide = with(hydra, {{"MPI_LOCALNRANKS", "2"}, {"PMI_FD", "6"}});
+  EXPECT_EQ(readLaunch(wide, "").store, Store::pmi);
+  EXPECT_EQ(readLaunch(wide, "node1:29400").store, Store::none);
+  EXPECT_EQ(readLaunch(with(hydra, {{"PMI_FD", "6"}}), "").store, Store::none);  // one host
+  EXPECT_THAT(refusalOf(without(wide, "PMI_FD")), HasSubstr("TACC_RENDEZVOUS=HOST:PORT"));
+  const Variables spread = with(openMpi, {{"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}});
+  EXPECT_EQ(readLaunch(with(spread, {{"PMIX_NAMESPACE", "n"}, {"PMIX_RANK", "1"}}), "").store, Store::pmix);
+}
+
+TEST(Launch, WhoAProcessIsNeedsNoMeetingPoint) {
+  const Place place = readPlace(with(hydra, {{"MPI_LOCALNRANKS", "2"}}));
+  EXPECT_EQ(place.launcher, "Hydra");
+  EXPECT_EQ(place.rank, 1);
+  EXPECT_EQ(place.ranks, 4);
+  EXPECT_THROW(readPlace(without(hydra, "PMI_SIZE")), Error);
+}
+
 TEST(Launch, TheInnerLauncherCounts) {
   EXPECT_EQ(readLaunch(with(slurm, hydra), "").launcher, "Hydra");
   EXPECT_EQ(readLaunch(with(slurm, openMpi), "").launcher, "Open MPI");

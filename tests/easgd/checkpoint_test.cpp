@@ -2,6 +2,8 @@
 // is refused, and all stays as it was.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -201,7 +203,7 @@ TEST(EasgdCheckpoint, ranksThatSavedAtDifferentStepsAreTold) {
   });
 }
 
-/// A folder that cannot be written keeps the old state.
+/// A folder that is not there, and a disk that is full.
 TEST(EasgdCheckpoint, keepsTheOldFileWhereTheNewOneCannotBe) {
   const TemporaryFolder folder;
   runRanks(RankKind::processes, 1, [&](taccComm_t comm, int rank) {
@@ -209,11 +211,45 @@ TEST(EasgdCheckpoint, keepsTheOldFileWhereTheNewOneCannotBe) {
     expectSuccess(taccEasgdStart(session.easgd), comm);
     EXPECT_EQ(taccEasgdSave(session.easgd, (folder.path() + "/none/state").c_str()), taccSystemError);
     EXPECT_THAT(taccGetLastError(comm), HasSubstr("none/state"));
-    // A name that is a folder: what was written beside it is taken away again.
-    std::filesystem::create_directory(folder.path() + "/full");
-    std::ofstream(folder.path() + "/full/x") << "x";
-    EXPECT_EQ(taccEasgdSave(session.easgd, (folder.path() + "/full").c_str()), taccSystemError);
+    // In the midst of writing: what was written beside it is taken away again, and the old state loads.
+    session.run(0, 1);
+    expectSuccess(taccEasgdSave(session.easgd, folder.file(0).c_str()), comm);
+    session.run(1, 2);
+    ::signal(SIGXFSZ, SIG_IGN);
+    rlimit limit{};
+    ::getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = count;  // bytes: a part of the weights
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    EXPECT_EQ(taccEasgdSave(session.easgd, folder.file(0).c_str()), taccSystemError);
+    EXPECT_THAT(taccGetLastError(comm), HasSubstr("File too large"));
+    limit.rlim_cur = limit.rlim_max;
+    ::setrlimit(RLIMIT_FSIZE, &limit);
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+    expectSuccess(taccEasgdLoad(session.easgd, folder.file(0).c_str()), comm);
+    taccEasgdInfo_t info{};
+    info.size = sizeof info;
+    expectSuccess(taccEasgdInfo(session.easgd, &info), comm);
+    EXPECT_EQ(info.steps, 1u);
+  });
+}
+
+/// A device, a pipe or a folder is neither replaced nor waited for.
+TEST(EasgdCheckpoint, leavesAloneWhatIsNoFile) {
+  const TemporaryFolder folder;
+  runRanks(RankKind::processes, 1, [&](taccComm_t comm, int rank) {
+    Session session(comm, rank, configOf(taccEasgdSync2, 0, 1));
+    expectSuccess(taccEasgdStart(session.easgd), comm);
+    const std::string pipe = folder.path() + "/pipe";
+    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    for (const std::string& path : {pipe, folder.path()}) {
+      EXPECT_EQ(taccEasgdSave(session.easgd, path.c_str()), taccInvalidArgument);
+      EXPECT_THAT(taccGetLastError(comm), HasSubstr("is no regular file"));
+      EXPECT_EQ(taccEasgdLoad(session.easgd, path.c_str()), taccInvalidArgument);
+      EXPECT_THAT(taccGetLastError(comm), HasSubstr("is no regular file"));
+    }
+    EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+    EXPECT_EQ(taccEasgdSave(session.easgd, ""), taccInvalidArgument);
+    session.run(0, 1);
   });
 }
 

@@ -179,6 +179,21 @@ TEST(Easgd, groupsByColor) {
   });
 }
 
+/// Each rank of a group keeps a slice of the group's center: none, one, and some that are left over.
+TEST(Easgd, groupsOfEqualSize) {
+  for (const RankKind kind : {RankKind::processes, RankKind::threads})
+    runRanks(kind, 4, [&](taccComm_t comm, int rank) {
+      for (const std::size_t count : {0, 1, 2, 3, 5, 20003})
+        for (const bool isInterleaved : {false, true}) {
+          taccEasgdConfig_t config = configOf(easgdMode(taccEasgdHierarchical), 0.5f, 2);
+          config.group = taccEasgdGroupColor;
+          config.color = isInterleaved ? rank % 2 : rank / 2;
+          check(comm, rank, 4, count, config, true,
+                isInterleaved ? std::vector<int>{0, 1, 0, 1} : std::vector<int>{0, 0, 1, 1});
+        }
+    });
+}
+
 /// A rank that is a group by itself goes the way of all.
 TEST(Easgd, groupsOfOneAndOfMany) {
   for (const RankKind kind : {RankKind::processes, RankKind::threads})

@@ -40,7 +40,7 @@ std::vector<Bytes> seeds() {
   for (const EnvironmentVariable& variable : environmentVariables())
     all += std::string(variable.name) + "=" + variable.allowed.substr(0, variable.allowed.find(',')) + "\n";
   return {bytesOf(all),
-          bytesOf("TACC_TIMEOUT=500ms\nTACC_CHUNK_SIZE=256K\nTACC_SPIN=100\nTACC_JOIN_WIDTH=3\n"),
+          bytesOf("TACC_TIMEOUT=500ms\nTACC_CHUNK_SIZE=256K\nTACC_SPIN=100\nTACC_JOIN_WIDTH=3\nTACC_PORT_RANGE=1-9\n"),
           bytesOf("RANK=3\nWORLD_SIZE=8\nLOCAL_WORLD_SIZE=2\nMASTER_ADDR=127.0.0.1\nMASTER_PORT=29500\n"),
           bytesOf("OMPI_COMM_WORLD_RANK=0\nOMPI_COMM_WORLD_SIZE=2\nOMPI_COMM_WORLD_LOCAL_SIZE=2\nPMIX_NAMESPACE=a\n"),
           bytesOf("PMI_RANK=1\nPMI_SIZE=4\nMPI_LOCALNRANKS=4\nTACC_RENDEZVOUS=[fd00::2]:29400\n"),

@@ -108,7 +108,7 @@ TEST(NetworkChooser, PlansAreToldTheSidesOfATorusWhereTheRanksFillABox) {
 
 TEST(NetworkChooser, LinksOfATorusAreSharedByThoseWhoCrossThem) {
   NetworkChooser chooser(onTorus(numbers(0, 64)));
-  const auto candidates = chooser.explain(Collective::allReduce, 1 << 24);
+  const auto candidates = chooser.explain(Collective::allReduce, 0, 1 << 24);
   const auto secondsOf = [&](std::string_view name) {
     return std::ranges::find_if(candidates, [&](const auto& c) { return c.algorithm->name == name; })->seconds;
   };
@@ -131,10 +131,22 @@ TEST(NetworkChooser, WhatIsExplainedFirstIsWhatIsChosen) {
   const Topology topology = twoGroups();
   NetworkChooser chooser(costMachineOf(topology, hostsOf(topology), std::vector<int>(8, 1), speed));
   for (const std::size_t bytes : {std::size_t{8}, std::size_t{5000}, std::size_t{1} << 17, std::size_t{1} << 23}) {
-    const auto candidates = chooser.explain(Collective::allReduce, bytes);
+    const auto candidates = chooser.explain(Collective::allReduce, 0, bytes);
     EXPECT_EQ(candidates.size(), algorithms().size());
     EXPECT_EQ(candidates.front().algorithm, &chooser.choose(Collective::allReduce, 0, bytes, {}));
   }
+}
+
+/// A broadcast from behind the narrow uplink crosses it outward, one from elsewhere inward.
+TEST(NetworkChooser, RootsOfFewRanksAreToldApartAndThoseOfManyByTheirGroups) {
+  const Topology topology = twoGroups();
+  NetworkChooser few(costMachineOf(topology, hostsOf(topology), std::vector<int>(8, 1), speed));
+  EXPECT_EQ(few.pricedRoot(Collective::broadcast, 5), 5);
+  EXPECT_EQ(few.pricedRoot(Collective::allReduce, 5), 0);
+  NetworkChooser many(costMachineOf(topology, hostsOf(topology), std::vector<int>(8, 32), speed));
+  EXPECT_EQ(many.pricedRoot(Collective::broadcast, 37), 32);
+  EXPECT_EQ(many.pricedRoot(Collective::reduce, 255), 224);
+  EXPECT_EQ(&many.explain(Collective::reduce, 230, 4096), &many.explain(Collective::reduce, 224, 4096));
 }
 
 TEST(NetworkChooser, ForcedIsForcedOrAnErrorThatListsThePossible) {

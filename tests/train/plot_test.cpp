@@ -83,6 +83,18 @@ TEST(DrawTraining, KeepsEveryPointInsideAndInOrder) {
   EXPECT_EQ(lines, 4 * 3);  // four panels of three curves
 }
 
+/// Epochs count by their time: of 0.1, 0.2 ... 0.5 over equal ones the mean is 30 %.
+TEST(DrawTraining, HasABarForTheShareOfCommunication) {
+  const std::string svg = drawTraining("title", someCurves());
+  EXPECT_THAT(svg, HasSubstr("waited for communication (%)"));
+  const std::regex bar("width=\"([0-9.]+)\" height=\"14.0\" fill=\"#0072b2\"");
+  int bars = 0;
+  for (std::sregex_iterator match(svg.begin(), svg.end(), bar), end; match != end; ++match, ++bars)
+    EXPECT_NEAR(std::stod((*match)[1]), 0.3 * (800 - 180), 1);
+  EXPECT_EQ(bars, 3);
+  EXPECT_THAT(svg, HasSubstr(">30<"));
+}
+
 TEST(Tables, CompareWithTheOriginal) {
   const std::vector<Curve> curves = someCurves();
   const std::string summary = summaryTable(curves);

@@ -1,12 +1,17 @@
 // How long a TCP connection waits for a host that is silent.
 #include "transports/tcp.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <set>
+#include <vector>
 
 namespace tacc::test {
 namespace {
@@ -48,6 +53,37 @@ TEST(TcpSilence, AHostThatHasGoneIsNoticedThoughAnOperationMayWaitForEver) {
   EXPECT_EQ(secondsOf(socket), 7200);
   tuneTcpForData(socket.get(), silenceFor(1e9));
   EXPECT_NEAR(secondsOf(socket), 5 * 24 * 3600, 60);
+}
+
+class TcpPorts : public testing::Test {
+ protected:
+  void TearDown() override { ::unsetenv("TACC_PORT_RANGE"); }
+};
+
+TEST_F(TcpPorts, AreThoseThatAreAllowedAndNobodyElseHas) {
+  // A range that the kernel has just given, so that it is free most likely.
+  const std::uint16_t first = [] { return portOf(bindTcp(0).get()); }();
+  const std::uint16_t last = static_cast<std::uint16_t>(std::min(65535, first + 7));
+  ::setenv("TACC_PORT_RANGE", fmt::format("{}-{}", first, last).c_str(), 1);
+  std::vector<FileDescriptor> sockets;
+  std::set<std::uint16_t> ports;
+  for (;;) {
+    FileDescriptor socket = bindTcp(0);
+    if (!socket.valid()) break;
+    const std::uint16_t port = portOf(socket.get());
+    EXPECT_GE(port, first);
+    EXPECT_LE(port, last);
+    EXPECT_TRUE(ports.insert(port).second) << "port " << port << " was given twice";
+    sockets.push_back(std::move(socket));
+  }
+  EXPECT_EQ(errno, EADDRINUSE);
+  ASSERT_FALSE(ports.empty());
+  // Who was given one may listen there beside its reservation, as rank 0 does.
+  const FileDescriptor listener = bindTcp(*ports.begin());
+  ASSERT_TRUE(listener.valid());
+  EXPECT_EQ(::listen(listener.get(), 1), 0);
+  sockets.clear();
+  ::unsetenv("TACC_PORT_RANGE");
 }
 
 }  // namespace

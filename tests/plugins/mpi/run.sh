@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh WHAT MPI PROGRAM LIBRARY [MORE]: runs a program on 1 to 4 ranks, as it is and with libtacc_mpi preloaded; or, for `counted`,
-# `off`, `mixed`, `network`, `loaded` and `stranger`, what their parts below say. Skipped where the MPI is missing. By hand:
+# `off`, `mixed`, `hosts`, `network`, `loaded` and `stranger`, what their parts below say. Skipped where the MPI is missing. By hand:
 # TACC_TEST_SEEDS="1 2 3" for other draws.
 what=$1 mpi=$2 program=$3 library=$4
 case $mpi in
@@ -52,6 +52,24 @@ case $what in
       -n 2 env LD_PRELOAD="$library" TACC_CMA=wrong "$program" counted
     says 'tacc: a communicator of 3 ranks stays with MPI, as rank 1 could not join: .*TACC_CMA'
     says 'MPI_Barrier +0 +0 +3  no tacc communicator: 3$'
+    ;;
+  hosts)  # the same between hosts: Hydra's store tells who has it
+    tools=$5
+    between() {
+      output=$(timeout -k 5 60 "$tools/cluster" run --cluster 1,2,0,0 --ranks 1 -- env -u RANK -u WORLD_SIZE UCX_TLS=tcp,sm,self \
+        $launcher -launcher ssh -launcher-exec "$tools/cluster_rsh" -iface eth0 -hosts tacc1:2,tacc2:2 "$@" 2>&1)
+      status=$?
+      case $output in *"no virtual cluster here"*) echo "skipped: $output"; exit 77 ;; esac
+      [ $status = 0 ] || fail "$* ends with $status"
+    }
+    between -n 2 env LD_PRELOAD="$library" TACC_MPI=report "$program" counted : -n 2 "$program" counted
+    says 'tacc: libtacc_mpi is preloaded into some ranks only \(rank 2, 3 has none\), so all calls go to MPI'
+    says 'MPI_Barrier +0 +0 +3  switched off: 3$'
+    between -n 3 "$program" counted : -n 1 env LD_PRELOAD="$library" "$program" counted
+    says 'tacc: libtacc_mpi is preloaded into some ranks only \(rank 0, 1, 2 has none\), so all calls go to MPI'
+    between -n 4 env LD_PRELOAD="$library" TACC_MPI=report "$program" counted
+    saysNot 'some ranks only'
+    says 'MPI_Barrier +3 +0 +0  -$'
     ;;
   mixed)  # preloaded into some ranks of this host only
     run 1 env LD_PRELOAD="$library" TACC_MPI=report "$program" counted : -n 2 "$program" counted

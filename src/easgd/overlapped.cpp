@@ -1,0 +1,116 @@
+// Sync 3: see averaged.hpp.
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "comm/direct_update.hpp"
+#include "comm/streamed_sum.hpp"
+#include "easgd/averaged.hpp"
+#include "easgd/finite.hpp"
+#include "engine/signature.hpp"
+
+namespace tacc {
+
+OverlappedExchange::OverlappedExchange(const ExchangeParts& parts)
+    : AveragedExchange(parts, 1, true, FloatMemory::library), next_(parts.count, FloatMemory::library), underWay_(2) {}
+
+OverlappedExchange::~OverlappedExchange() {
+  try {
+    parts_.background.wait();
+  } catch (...) {  // whoever ends training does not want to hear of it
+  }
+}
+
+void OverlappedExchange::setUnderWay(bool is, float alpha) noexcept {
+  underWay_.data()[0] = is ? 1 : 0;
+  underWay_.data()[1] = alpha;
+}
+
+void OverlappedExchange::start() {
+  AveragedExchange::start();
+  setUnderWay(false, 0);
+}
+
+bool OverlappedExchange::makeNextDirectly(Communicator& communicator, float alpha) {
+  if (!mayBeDirect_) return false;
+  const UpdateKernels& kernels = updateKernels();
+  const auto ranks = static_cast<std::size_t>(communicator.ranks());
+  everywhere_.resize(ranks);
+  const auto update = [&](std::size_t first, std::size_t count, float* const* next, const float* const* weights) {
+    alignas(64) float difference[updateTile], sum[updateTile];
+    forEachTile(first, count, [&](std::size_t at, std::size_t n) {
+      for (std::size_t r = 0; r < ranks; ++r) {
+        if (parts_.settings.checksFinite) checkFinite(weights[r], at, n);
+        kernels.differ(r == 0 ? sum : difference, weights[r] + at, center_.data() + at, alpha, n);
+        if (r > 0) addTo(sum, difference, n);
+        everywhere_[r] = next[r] + at;
+      }
+      addTo(sum, center_.data() + at, n);
+      copyBytes(everywhere_.data(), static_cast<int>(ranks), sum, n * sizeof(float), true);
+    });
+  };
+  return communicator.updateDirectly({exchangeCode, next_.data(), parts_.weights, parts_.count, update});
+}
+
+void OverlappedExchange::makeNext(Communicator& communicator, float alpha) {
+  if (makeNextDirectly(communicator, alpha)) return;
+  const auto make = [&](std::size_t first, std::size_t count, void* to) {
+    alignas(64) float difference[updateTile];
+    forEachTile(first, count, [&](std::size_t at, std::size_t n) {
+      if (parts_.settings.checksFinite) checkFinite(parts_.weights, at, n);
+      updateKernels().differ(difference, parts_.weights + at, center_.data() + at, alpha, n);
+      wire_.put(to, at - first, difference, n);
+    });
+  };
+  const auto take = [&](std::size_t first, std::size_t count, const void* sums) {
+    std::memcpy(next_.data() + first, center_.data() + first, count * sizeof(float));
+    wire_.add(next_.data() + first, sums, 0, count);
+  };
+  const StreamedSum streamed{exchangeCode, make, take};
+  communicator.run({.collective = Collective::allReduce,
+                    .count = parts_.count,
+                    .type = wire_.type(),
+                    .op = taccSum,
+                    .streamed = &streamed});
+}
+
+void OverlappedExchange::moveWeights(const LocalStep& step) {
+  const float alpha = underWay_.data()[1];
+  alignas(64) float difference[updateTile], message[updateTile];
+  forEachTile(0, parts_.count, [&](std::size_t at, std::size_t n) {
+    updateKernels().differ(difference, parts_.weights + at, center_.data() + at, alpha, n);
+    // By what was sent, which is rounded.
+    if (!wire_.isExact()) wire_.put(message, 0, difference, n);
+    step.apply(at, n, difference);
+  });
+  std::swap(center_, next_);
+  setUnderWay(false, 0);
+}
+
+void OverlappedExchange::exchange(const LocalStep& step, float alpha) {
+  setUnderWay(true, alpha);
+  makeNext(parts_.communicator, alpha);
+  moveWeights(step);
+}
+
+void OverlappedExchange::begin(float alpha) {
+  setUnderWay(true, alpha);
+  parts_.background.start([this, alpha](Communicator& communicator) {
+    const auto started = std::chrono::steady_clock::now();
+    makeNext(communicator, alpha);
+    seconds_.store(seconds_.load() + std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count());
+  });
+}
+
+void OverlappedExchange::finish(const LocalStep& step, float alpha) {
+  (void)alpha;  // that of begin()
+  parts_.background.wait();
+  moveWeights(step);
+}
+
+void OverlappedExchange::readCenter(float* to) {
+  const FloatBuffer& latest = isUnderWay() ? next_ : center_;
+  std::memcpy(to, latest.data(), parts_.count * sizeof(float));
+}
+
+}  // namespace tacc
