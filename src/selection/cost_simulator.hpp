@@ -34,8 +34,8 @@ double simulate(const Plan& plan, const CostMap& map, const CostCall& call);
 /// follow one another at one pace. Within 5 % of simulate() for 98 of 100 plans and calls of 40 chunks
 /// (tests/selection/regret_test.cpp).
 /// Takes the work from `budget`: all that happens to messages, also that one goes faster or slower because of another;
-/// a million takes some 25 ms. When there is no more left, what has been played so far tells of the
-/// rest. nullopt: that are less than two windows of chunks.
+/// a million takes some 25 ms. When nothing is left, what has been played so far tells of the rest. nullopt: that is
+/// less than two windows of chunks.
 std::optional<double> simulateLong(const Plan& plan, const CostMap& map, const CostCall& call, double& budget);
 
 }  // namespace tacc

@@ -73,8 +73,8 @@ void sortCandidates(std::vector<NetworkCandidate>& candidates) {
 
 /// The quick price is never off by so much: what is above the fastest by more is not played.
 constexpr double playedWithin = 4;
-/// Of all plans together: 0.15 s, of which each has half of what those before it have left. Those that
-/// are too much work keep their quick price.
+/// Of all plans together: 0.15 s, of which each has half of what those before it have left. Those that are too much
+/// work keep their quick price.
 constexpr double mostWork = 6e6;
 
 /// Those that may be the fastest, in the order of their quick prices.
