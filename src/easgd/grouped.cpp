@@ -33,7 +33,7 @@ GroupedExchange::GroupedExchange(const ExchangeParts& parts) : count_(parts.coun
   const auto index = std::count(colors.begin(), colors.begin() + all.rank(), colors[rank]);
   std::vector<int> distinct = colors;
   std::ranges::sort(distinct);
-  groups_ = static_cast<int>(std::ranges::unique(distinct).begin() - distinct.begin());
+  groups_ = static_cast<int>(std::unique(distinct.begin(), distinct.end()) - distinct.begin());
   const bool areEqual = std::ranges::all_of(colors, [&](int color) { return sizeOf(color) == size; });
 
   // The n-th rank of each group, and the ranks of this one's.
