@@ -60,10 +60,12 @@ void declare(CLI::App& app, Words& words, Options& options) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("-a,--average", words.average, "over ranks: 0 rank 0's time, 1 mean, 2 least, 3 most (1)")
       ->check(CLI::Range(0, 3));
-  app.add_option("-C,--report_cputime", options.reportsCpuTime, "1: processor time of a call instead of its time (0)");
+  app.add_option("-C,--report_cputime", options.reportsCpuTime, "1: processor time of a call instead of its time (0)")
+      ->check(CLI::IsMember({0, 1}));
   app.add_option("-I,--per_iter", options.perCall,
                  "1: time every call, and add the least, the most, the 99th percentile and the variation in percent of "
-                 "their mean, of the calls of all ranks (0)");
+                 "their mean, of the calls of all ranks (0)")
+      ->check(CLI::IsMember({0, 1}));
   app.add_option("-T,--timeout", options.timeout, "seconds that one call may take before it is an error (600)")
       ->check(CLI::PositiveNumber);
   app.add_option("-c,--check", words.check, "1: check all results (1)")->check(CLI::IsMember({0, 1}));
@@ -78,8 +80,10 @@ void declare(CLI::App& app, Words& words, Options& options) {
   app.add_option("--memory", words.memory, "tacc's buffers: private, or library (taccMemAlloc) (private)")
       ->check(CLI::IsMember({"private", "library"}));
   app.add_flag("--threads", options.threads, "tacc's ranks are threads of one process");
-  app.add_option("-p,--parallel_init", options.parallelInit, "1: such threads join each by itself (0)");
-  app.add_option("-R,--local_register", options.registers, "1: register tacc's private buffers (0)");
+  app.add_option("-p,--parallel_init", options.parallelInit, "1: such threads join each by itself (0)")
+      ->check(CLI::IsMember({0, 1}));
+  app.add_option("-R,--local_register", options.registers, "1: register tacc's private buffers (0)")
+      ->check(CLI::IsMember({0, 1}));
   app.add_option("-z,--blocking", words.blocking,
                  "1: each call ends before the next; 0: they are given to a stream, and the last is waited for (1)")
       ->check(CLI::IsMember({0, 1}));

@@ -7,9 +7,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <exception>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "roll_call_pmix.hpp"
 
 namespace tacc::mpi {
 namespace {
@@ -85,32 +88,47 @@ class Store {
 
 std::string keyOf(int rank) { return "tacc-preload-" + std::to_string(rank); }
 
-/// Whether this rank has left its word.
-bool hasAnswered = false;
+enum class Way { none, pmi, pmix };
+
+/// How this rank has left its word.
+Way way = Way::none;
+
+bool isOnSeveralHosts(const char* local, const char* all) {
+  return numberOf(local) > 0 && numberOf(local) < numberOf(all);
+}
+
+std::vector<int> ranksLacking(int ranks, const std::function<std::optional<bool>(int)>& hasIt) {
+  std::vector<int> missing;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::optional<bool> there = hasIt(rank);
+    if (!there) return {};
+    if (!*there) missing.push_back(rank);
+  }
+  return missing;
+}
 
 }  // namespace
 
 void answerRollCall() noexcept {
-  const int rank = numberOf("PMI_RANK"), ranks = numberOf("PMI_SIZE"), here = numberOf("MPI_LOCALNRANKS");
-  if (rank < 0 || here < 0 || here >= ranks) return;
+  if (isOnSeveralHosts("OMPI_COMM_WORLD_LOCAL_SIZE", "OMPI_COMM_WORLD_SIZE")) {
+    if (answerByPmix()) way = Way::pmix;
+    return;
+  }
+  const int rank = numberOf("PMI_RANK");
+  if (rank < 0 || !isOnSeveralHosts("MPI_LOCALNRANKS", "PMI_SIZE")) return;
   try {
-    if (auto store = Store::open()) hasAnswered = store->put(keyOf(rank));
+    if (auto store = Store::open(); store && store->put(keyOf(rank))) way = Way::pmi;
   } catch (const std::exception&) {
     // Without memory for a line the roll is not called.
   }
 }
 
 std::vector<int> ranksWithoutAnswer() {
-  std::vector<int> missing;
-  if (!hasAnswered) return missing;
+  if (way == Way::pmix) return ranksLacking(numberOf("OMPI_COMM_WORLD_SIZE"), hasAnsweredByPmix);
+  if (way == Way::none) return {};
   auto store = Store::open();
-  const int ranks = numberOf("PMI_SIZE");
-  for (int rank = 0; store && rank < ranks; ++rank) {
-    const std::optional<bool> there = store->has(keyOf(rank));
-    if (!there) return {};
-    if (!*there) missing.push_back(rank);
-  }
-  return missing;
+  if (!store) return {};
+  return ranksLacking(numberOf("PMI_SIZE"), [&](int rank) { return store->has(keyOf(rank)); });
 }
 
 }  // namespace tacc::mpi

@@ -5,8 +5,9 @@
 
 namespace tacc::mpi {
 
-/// Before MPI_Init: leaves word in the store of Hydra that this rank has the plugin. MPI_Init itself, in which all
-/// ranks meet, hands it round. Does nothing where all ranks are on this host, or where the launcher is another.
+/// Before MPI_Init: leaves word in the store of Hydra or Open MPI that this rank has the plugin. MPI_Init itself, in
+/// which all ranks meet, hands it round. Does nothing where all ranks are on this host, or where the launcher is
+/// another.
 void answerRollCall() noexcept;
 
 /// After MPI_Init: the ranks that have left no such word, in their order; the same on all that have. Empty where it was

@@ -53,21 +53,28 @@ case $what in
     says 'tacc: a communicator of 3 ranks stays with MPI, as rank 1 could not join: .*TACC_CMA'
     says 'MPI_Barrier +0 +0 +3  no tacc communicator: 3$'
     ;;
-  hosts)  # the same between hosts: Hydra's store tells who has it
+  hosts)  # the same between hosts: the launcher's store tells who has it
     tools=$5
+    case $mpi in
+      mpich) places="-launcher ssh -launcher-exec $tools/cluster_rsh -iface eth0 -hosts tacc1:1,tacc2:1" ;;
+      openmpi) places="-H tacc1:1,tacc2:1 --mca plm_rsh_agent $tools/cluster_rsh --mca oob_tcp_if_include eth0
+        --mca btl_tcp_if_include eth0 --mca pml ob1 --mca btl vader,tcp,self" ;;
+    esac
+    # MPICH 4.0.2 may hang in MPI_Finalize over UCX's TCP where the machine is busy, also without the library. All that is looked
+    # for has been said by then.
     between() {
-      output=$(timeout -k 5 60 "$tools/cluster" run --cluster 1,2,0,0 --ranks 1 -- env -u RANK -u WORLD_SIZE UCX_TLS=tcp,sm,self \
-        $launcher -launcher ssh -launcher-exec "$tools/cluster_rsh" -iface eth0 -hosts tacc1:2,tacc2:2 "$@" 2>&1)
+      output=$(timeout -k 5 30 "$tools/cluster" run --cluster 1,2,0,0 --ranks 1 -- env -u RANK -u WORLD_SIZE UCX_TLS=tcp,sm,self \
+        $launcher $places "$@" 2>&1)
       status=$?
       case $output in *"no virtual cluster here"*) echo "skipped: $output"; exit 77 ;; esac
-      [ $status = 0 ] || fail "$* ends with $status"
+      [ $status = 0 ] || { [ $status = 124 ] && [ "$mpi" = mpich ]; } || fail "$* ends with $status"
     }
-    between -n 2 env LD_PRELOAD="$library" TACC_MPI=report "$program" counted : -n 2 "$program" counted
-    says 'tacc: libtacc_mpi is preloaded into some ranks only \(rank 2, 3 has none\), so all calls go to MPI'
+    between -n 1 env LD_PRELOAD="$library" TACC_MPI=report "$program" counted : -n 1 "$program" counted
+    says 'tacc: libtacc_mpi is preloaded into some ranks only \(rank 1 has none\), so all calls go to MPI'
     says 'MPI_Barrier +0 +0 +3  switched off: 3$'
-    between -n 3 "$program" counted : -n 1 env LD_PRELOAD="$library" "$program" counted
-    says 'tacc: libtacc_mpi is preloaded into some ranks only \(rank 0, 1, 2 has none\), so all calls go to MPI'
-    between -n 4 env LD_PRELOAD="$library" TACC_MPI=report "$program" counted
+    between -n 1 "$program" counted : -n 1 env LD_PRELOAD="$library" "$program" counted
+    says 'tacc: libtacc_mpi is preloaded into some ranks only \(rank 0 has none\), so all calls go to MPI'
+    between -n 2 env LD_PRELOAD="$library" TACC_MPI=report "$program" counted
     saysNot 'some ranks only'
     says 'MPI_Barrier +3 +0 +0  -$'
     ;;
