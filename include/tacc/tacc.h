@@ -310,8 +310,9 @@ TACC_API taccResult_t taccScatter(const void* sendbuff, void* recvbuff, size_t c
 TACC_API taccResult_t taccBarrier(taccComm_t comm, taccStream_t stream);
 
 /* ---------------------------------------------------------------------------------------------------- point to point
- * The n-th send from a to b meets the n-th receive at b from a; counts and types must agree. Both block until the data
- * has been taken; inside a group they all run together, which is how ranks exchange without deadlock. */
+ * The n-th send from a to b meets the n-th receive at b from a; counts and types must agree. A receive returns when the
+ * data has arrived; a send when sendbuff may be written again, which may be before the receiver has come, but need not
+ * be: no program may rely on either. Inside a group all run together, which is how ranks exchange without deadlock. */
 TACC_API taccResult_t taccSend(const void* sendbuff, size_t count, taccDataType_t datatype, int peer, taccComm_t comm,
                                taccStream_t stream);
 TACC_API taccResult_t taccRecv(void* recvbuff, size_t count, taccDataType_t datatype, int peer, taccComm_t comm,

@@ -34,7 +34,7 @@ GroupedExchange::GroupedExchange(const ExchangeParts& parts) {
       {.collective = Collective::allGather, .send = &mine, .receive = colors.data(), .count = 1, .type = taccInt32});
   const auto together = std::ranges::count(colors, mine);
   std::ranges::sort(colors);
-  groups_ = static_cast<int>(std::ranges::unique(colors).begin() - colors.begin());
+  groups_ = static_cast<int>(std::unique(colors.begin(), colors.end()) - colors.begin());
   if (groups_ > 1) group_ = all.split(mine, all.rank(), all.config());
   inner_ = group_ ? group_.get() : &all;
   between_ = std::make_unique<AveragedExchange>(parts, 1.0f / static_cast<float>(together));

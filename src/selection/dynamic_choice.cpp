@@ -177,11 +177,11 @@ DynamicChoice::Event DynamicChoice::settle() {
   const auto isTried = [this](const Known& known) {
     return std::ranges::find(tried_, known.option, &Trial::option) != tried_.end();
   };
-  const auto rest = std::ranges::partition(others_, isTried);
-  const auto best = std::ranges::min_element(others_.begin(), rest.begin(), {}, &Known::seconds);
+  const auto rest = std::partition(others_.begin(), others_.end(), isTried);
+  const auto best = std::ranges::min_element(others_.begin(), rest, {}, &Known::seconds);
   const bool isRoutine = cause_.reason == Reason::routine;
   const double most = (isRoutine && !isShort() ? worthwhileUnasked : worthwhile) * settled_.seconds;
-  const bool isBetter = best != rest.begin() && best->seconds <= most;
+  const bool isBetter = best != rest && best->seconds <= most;
   if (isBetter) {
     std::swap(settled_, *best);
     settled_.isOwn = false;

@@ -23,10 +23,17 @@ struct Destroy {
 };
 using Handle = std::unique_ptr<hwloc_topology, Destroy>;
 
-Handle init() {
+Handle make() {
   hwloc_topology_t topology = nullptr;
   if (hwloc_topology_init(&topology) != 0) failErrno("hwloc cannot be initialised");
-  Handle handle(topology);
+  return Handle(topology);
+}
+
+Handle init() {
+  // hwloc loads its plugins with the first topology, in about a millisecond, and unloads them with the last.
+  static const Handle keepsPlugins = make();
+  Handle handle = make();
+  hwloc_topology_t topology = handle.get();
   // Devices are of no use here, and looking for them takes most of the time.
   hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_type_filter(topology, HWLOC_OBJ_MISC, HWLOC_TYPE_FILTER_KEEP_NONE);

@@ -17,6 +17,13 @@ namespace {
 /// for the rank to do so: at one of its addresses somebody else may be listening.
 constexpr std::chrono::seconds answerTime{5};
 constexpr std::chrono::milliseconds firstPause{10}, longestPause{500};
+/// For a link or a route that is down to come back.
+constexpr std::chrono::seconds routeTime{3};
+
+/// Whether it is the network that does not reach the host now, and not the host that has nobody there.
+bool mayPass(int code) noexcept {
+  return code == EHOSTUNREACH || code == ENETUNREACH || code == EHOSTDOWN || code == ENETDOWN;
+}
 
 }  // namespace
 
@@ -25,7 +32,8 @@ TcpAttempt::Outcome TcpAttempt::begin() {
   return tryAddresses();
 }
 
-/// Begins with the next of the other rank's addresses that a connection can be tried to.
+/// Begins with the next of the other rank's addresses that a connection can be tried to. When all have failed and there
+/// was no route to one of them, all are tried again for a while.
 TcpAttempt::Outcome TcpAttempt::tryAddresses() {
   for (; failed_ < addresses_.size(); ++failed_, turnToNext()) {
     sockaddr_storage storage;
@@ -38,21 +46,45 @@ TcpAttempt::Outcome TcpAttempt::tryAddresses() {
     if (socket_.valid() && (::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&storage), bytes) == 0 ||
                             errno == EINPROGRESS || errno == EINTR))
       return Outcome::pending;
-    problem_ = std::strerror(errno);
+    note(errno);
   }
-  socket_.reset();
-  return Outcome::unreachable;
+  failed_ = 0;
+  if (!std::exchange(hasNoRoute_, false) || Clock::now() >= routeDeadline_) {
+    socket_.reset();
+    return Outcome::unreachable;
+  }
+  return pause();
 }
 
-TcpAttempt::Outcome TcpAttempt::giveUpAddress(std::string problem) {
-  problem_ = std::move(problem);
+void TcpAttempt::note(int code) {
+  problem_ = std::strerror(code);
+  if (!mayPass(code)) return;
+  hasNoRoute_ = true;
+  if (routeDeadline_ == Clock::time_point::max()) routeDeadline_ = Clock::now() + routeTime;
+}
+
+TcpAttempt::Outcome TcpAttempt::giveUpAddress() {
   ++failed_;
   turnToNext();
   return tryAddresses();
 }
 
+TcpAttempt::Outcome TcpAttempt::giveUpAddress(int code) {
+  note(code);
+  return giveUpAddress();
+}
+
+TcpAttempt::Outcome TcpAttempt::giveUpStranger() {
+  problem_ = "who listens there is no rank of this job";
+  return giveUpAddress();
+}
+
 TcpAttempt::Outcome TcpAttempt::beginAgain() {
   if (stage_ == Stage::greeting) turnToNext();
+  return pause();
+}
+
+TcpAttempt::Outcome TcpAttempt::pause() {
   socket_.reset();
   stage_ = Stage::pausing;
   deadline_ = Clock::now() + pause_;
@@ -66,10 +98,12 @@ TcpAttempt::Outcome TcpAttempt::advance() {
       int error = 0;
       socklen_t length = sizeof error;
       ::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-      if (error != 0) return giveUpAddress(std::strerror(error));
+      if (error != 0) return giveUpAddress(error);
       setOption(socket_.get(), IPPROTO_TCP, TCP_NODELAY, 1);
       stage_ = Stage::greeting;
       failed_ = 0;
+      hasNoRoute_ = false;
+      routeDeadline_ = Clock::time_point::max();
       deadline_ = addresses_.size() > 1 ? Clock::now() + answerTime : Clock::time_point::max();
       return Outcome::pending;
     }
@@ -86,7 +120,7 @@ TcpAttempt::Outcome TcpAttempt::advance() {
 TcpAttempt::Outcome TcpAttempt::onDue() {
   switch (stage_) {
     case Stage::connecting:
-      return giveUpAddress(std::strerror(ETIMEDOUT));
+      return giveUpAddress(ETIMEDOUT);
     case Stage::greeting:
       turnToNext();
       return tryAddresses();
@@ -113,7 +147,7 @@ TcpAttempt::Outcome TcpAttempt::read(void* data, std::size_t bytes) {
 TcpAttempt::Outcome TcpAttempt::readChallenge() {
   if (const Outcome outcome = read(&challenge_, sizeof challenge_); outcome != Outcome::taken) return outcome;
   const std::optional<Key>& key = credentials_.keyWith(peer_);
-  if (challenge_.magic != tcpMagic || !key) return giveUpAddress("who listens there is no rank of this job");
+  if (challenge_.magic != tcpMagic || !key) return giveUpStranger();
   hello_ = greetBack(*key, challenge_, credentials_.rank(), peer_);
   // A new connection has room for it.
   if (::send(socket_.get(), &hello_, sizeof hello_, MSG_NOSIGNAL) != static_cast<ssize_t>(sizeof hello_))
@@ -125,8 +159,7 @@ TcpAttempt::Outcome TcpAttempt::readChallenge() {
 
 TcpAttempt::Outcome TcpAttempt::readAnswer() {
   if (const Outcome outcome = read(&answer_, sizeof answer_); outcome != Outcome::taken) return outcome;
-  if (!isGenuine(*credentials_.keyWith(peer_), challenge_, hello_, answer_))
-    return giveUpAddress("who listens there is no rank of this job");
+  if (!isGenuine(*credentials_.keyWith(peer_), challenge_, hello_, answer_)) return giveUpStranger();
   if (answer_.verdict == TcpVerdict::taken) return Outcome::taken;
   socket_.reset();
   return Outcome::refused;

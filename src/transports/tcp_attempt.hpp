@@ -3,7 +3,7 @@
 //
 // A connection that the other end closes in the middle of the greeting may have been pushed out by strangers: it is
 // made again after a short pause. If the other rank has ended, nobody listens there any more, and that ends the
-// attempt.
+// attempt. Where there is no route to an address, as while a link is down, all are tried again for 3 s.
 #pragma once
 
 #include <chrono>
@@ -63,8 +63,13 @@ class TcpAttempt {
 
   void turnToNext() noexcept { address_ = (address_ + 1) % addresses_.size(); }
   Outcome tryAddresses();
-  Outcome giveUpAddress(std::string problem);
+  Outcome giveUpAddress();
+  Outcome giveUpAddress(int code);
+  Outcome giveUpStranger();
   Outcome beginAgain();
+  Outcome pause();
+  /// Why an address could not be reached: an errno.
+  void note(int code);
   Outcome readChallenge();
   Outcome readAnswer();
   /// Reads on until `bytes` of `data` are there; pending, or taken: they are.
@@ -73,8 +78,10 @@ class TcpAttempt {
   TcpCredentials& credentials_;
   int peer_;
   std::vector<InetAddress> addresses_;
-  std::size_t address_ = 0;  // that is tried
-  std::size_t failed_ = 0;   // addresses in a row; all: the rank is unreachable
+  std::size_t address_ = 0;                                     // that is tried
+  std::size_t failed_ = 0;                                      // addresses in a row; all: the rank is unreachable
+  bool hasNoRoute_ = false;                                     // to one of these
+  Clock::time_point routeDeadline_ = Clock::time_point::max();  // until when that may pass
   Stage stage_ = Stage::connecting;
   FileDescriptor socket_;
   Clock::time_point deadline_{};

@@ -327,18 +327,28 @@ void judge(const Round& round, Board& board, int self, const std::vector<int>& m
                 fmt::format("an error blames rank {} (of the round), which is innocent: {}", culprit, failure));
 }
 
+/// The number behind the first `words` that one follows, or -1.
+int numberAfter(std::string_view text, std::string_view words) {
+  for (std::size_t at = text.find(words); at != std::string_view::npos; at = text.find(words, at + 1)) {
+    int number = -1;
+    if (std::from_chars(text.data() + at + words.size(), text.data() + text.size(), number).ec == std::errc())
+      return number;
+  }
+  return -1;
+}
+
 int culpritIn(std::string_view message) {
   // "taccReduce on rank 3 of 4: rank 1 (...) reported: rank 2 (...) has died; rank 3 was in ...": the third of them.
-  constexpr std::string_view reported = " reported: ", rank = "rank ";
+  // "taccReduce on rank 3 of 4: rank 3 has lost rank 1: ...": the third of them, too.
+  constexpr std::string_view reported = " reported: ";
   if (message.starts_with("tacc") && message.find(": ") != std::string_view::npos)
     message.remove_prefix(message.find(": "));
   int culprit = -1;
   for (;;) {
     const std::size_t next = message.find(reported);
-    for (std::size_t at = message.find(rank); at != std::string_view::npos; at = message.find(rank, at + 1)) {
-      int number = -1;
-      const char* begin = message.data() + at + rank.size();
-      if (std::from_chars(begin, message.data() + message.size(), number).ec != std::errc()) continue;
+    for (const std::string_view words : {" has lost rank ", " cannot reach rank ", "rank "}) {
+      const int number = numberAfter(message.substr(0, next), words);
+      if (number < 0) continue;
       culprit = number;
       break;
     }
