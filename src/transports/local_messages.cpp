@@ -11,7 +11,7 @@
 namespace tacc {
 namespace {
 
-constexpr std::uint32_t pieceSlots = 2;  // of the large ones
+constexpr std::uint32_t firstPiece = smallSlots, firstLarge = firstPiece + 2, allSlots = smallSlots + largeSlots;
 constexpr std::uint32_t noticeBits = 30;
 /// From here on one read through the kernel is cheaper than a copy into a slot and another one out of it.
 constexpr std::size_t leastRead = 16 * 1024;
@@ -36,9 +36,7 @@ LocalMessages::LocalMessages(const NodeSegment& segment, int rank, const Waiter&
       waiter_(waiter),
       processes_(std::move(processes)),
       peers_(static_cast<std::size_t>(ranks_)) {
-  for (std::uint32_t slot = smallSlots; slot-- > 0;) small_.push_back(slot);
-  for (std::uint32_t slot = 0; slot < largeSlots; ++slot)
-    (slot < pieceSlots ? pieces_ : large_).push_back(smallSlots + slot);
+  for (std::uint32_t slot = 0; slot < allSlots; ++slot) segment_.messageSlotEmptied(rank, slot).store(1);
   (void)wakeDescriptor();  // this thread's, now and not in the middle of a call
 }
 
@@ -88,10 +86,19 @@ void LocalMessages::ring(int peer) noexcept {
   if (name != 0 && sleeper.compare_exchange_strong(name, 0)) wakeThread(name);
 }
 
-bool LocalMessages::takeSlot(std::vector<std::uint32_t>& slots, std::uint32_t& slot) {
-  if (slots.empty()) return false;
-  slot = takeLast(slots);
-  return true;
+std::uint32_t LocalMessages::takeSlot(std::uint32_t first, std::uint32_t end) noexcept {
+  for (std::uint32_t slot = first; slot < end; ++slot) {
+    std::atomic<std::uint32_t>& emptied = segment_.messageSlotEmptied(rank_, slot);
+    if (emptied.load(std::memory_order_acquire) == 0) continue;
+    emptied.store(0, std::memory_order_relaxed);  // seen by whoever sees the line that names it
+    return slot;
+  }
+  return end;
+}
+
+void LocalMessages::empty(int peer, std::uint32_t slot) noexcept {
+  segment_.messageSlotEmptied(peer, slot).store(1, std::memory_order_seq_cst);
+  if (slot >= firstPiece && slot < firstLarge) ring(peer);  // nobody waits for others
 }
 
 /// False: there is no line for it.
@@ -103,12 +110,15 @@ bool LocalMessages::post(const Outgoing& message, std::uint32_t number) {
   line->tag = message.tag;
   line->bytes = bytes;
   line->number = number;
-  std::uint32_t slot = 0;
+  std::uint32_t slot = firstPiece;  // none
+  if (bytes > lineMessage && bytes <= smallSlotBytes) slot = takeSlot(0, firstPiece);
+  if (slot == firstPiece)
+    slot = bytes > lineMessage && bytes <= (canRead ? leastRead : largeSlotBytes) ? takeSlot(firstLarge, allSlots)
+                                                                                  : allSlots;
   if (bytes <= lineMessage) {
     line->kind = Kind::inlined;
     copy(line->payload, message.data, bytes);
-  } else if ((bytes <= smallSlotBytes && takeSlot(small_, slot)) ||
-             (bytes <= largeSlotBytes && (!canRead || bytes < leastRead) && takeSlot(large_, slot))) {
+  } else if (slot < allSlots) {
     line->kind = Kind::slotted;
     line->number = slot;
     copy(segment_.messageSlot(rank_, slot), message.data, bytes);
@@ -134,7 +144,7 @@ bool LocalMessages::sendWaiting(int peer) {
 
 bool LocalMessages::sendPieces() {
   bool moved = false;
-  for (std::size_t i = 0; i < wanted_.size() && !pieces_.empty();) {
+  for (std::size_t i = 0; i < wanted_.size();) {
     const std::uint32_t number = wanted_[i];
     Outgoing& message = outgoing_[number];
     MessageLine* const line = nextLine(message.peer);
@@ -142,7 +152,8 @@ bool LocalMessages::sendPieces() {
       ++i;
       continue;
     }
-    const std::uint32_t slot = takeLast(pieces_);
+    const std::uint32_t slot = takeSlot(firstPiece, firstLarge);
+    if (slot == firstLarge) break;
     const std::size_t bytes = std::min(largeSlotBytes, message.bytes - message.sent);
     copy(segment_.messageSlot(rank_, slot), message.data + message.sent, bytes);
     const std::uint64_t offset = message.sent;
@@ -175,7 +186,7 @@ void LocalMessages::receiveInPlace(int peer, std::uint32_t tag, void* data, std:
 void LocalMessages::release(NetworkRequest& request) {
   if (request.handle != this) return;
   request.handle = nullptr;
-  tell(static_cast<int>(request.slot >> 16), Notice::freed, request.slot & 0xffff);
+  empty(static_cast<int>(request.slot >> 16), request.slot & 0xffff);
 }
 
 void LocalMessages::post(int peer, const Incoming& receive) {
@@ -191,9 +202,9 @@ void LocalMessages::post(int peer, const Incoming& receive) {
 
 const std::byte* LocalMessages::slotOf(int peer, std::uint32_t slot, std::size_t bytes) const {
   const std::size_t room = slot < smallSlots ? smallSlotBytes : largeSlotBytes;
-  if (slot >= smallSlots + largeSlots || bytes > room)
+  if (slot >= allSlots || bytes > room)
     fail(taccInternalError, "rank {} says that {} bytes are in its message slot {}, which has {}", waiter_.nameOf(peer),
-         bytes, slot, slot < smallSlots + largeSlots ? room : 0);
+         bytes, slot, slot < allSlots ? room : 0);
   return segment_.messageSlot(peer, slot);
 }
 
@@ -216,7 +227,7 @@ void LocalMessages::deliver(int peer, const Arrived& message, const Incoming& re
         receive.request->slot = static_cast<std::uint32_t>(peer) << 16 | message.number;
       } else {
         copy(receive.data, slot, message.bytes);
-        tell(peer, Notice::freed, message.number);
+        empty(peer, message.number);
       }
       break;
     }
@@ -257,7 +268,7 @@ void LocalMessages::takePiece(int peer, const Arrived& piece) {
     fail(taccInternalError, "rank {} sends {} bytes at {} of a message that rank {} has not asked for",
          waiter_.nameOf(peer), piece.bytes, offset, waiter_.nameOf(rank_));
   copy(found->data + offset, slotOf(peer, piece.number, piece.bytes), piece.bytes);
-  tell(peer, Notice::freed, piece.number);
+  empty(peer, piece.number);
   found->received += piece.bytes;
   if (found->received < found->bytes) return;
   NetworkRequest* const request = found->request;
@@ -336,15 +347,9 @@ bool LocalMessages::takeNotices(int peer) {
 }
 
 void LocalMessages::heed(int peer, Notice notice, std::uint32_t value) {
-  if (notice == Notice::freed && value < smallSlots + largeSlots) {
-    std::vector<std::uint32_t>& slots = value < smallSlots                ? small_
-                                        : value < smallSlots + pieceSlots ? pieces_
-                                                                          : large_;
-    return slots.push_back(value);
-  }
   const bool isKnown = value < outgoing_.size() && outgoing_[value].request != nullptr && outgoing_[value].peer == peer;
   if (isKnown && notice == Notice::read) return finish(value);
-  if (!isKnown || notice != Notice::wanted)
+  if (!isKnown || notice != Notice::wanted || std::ranges::find(wanted_, value) != wanted_.end())
     fail(taccInternalError, "rank {} tells of a message {} that rank {} has not sent it", waiter_.nameOf(peer), value,
          waiter_.nameOf(rank_));
   wanted_.push_back(value);
@@ -377,21 +382,31 @@ bool LocalMessages::arm() {
   forgetWakes();
   armedAs_ = wakeName();
   segment_.messageBell(rank_).sleeper.store(armedAs_, std::memory_order_seq_cst);
+  if (!hasNews()) return true;
+  disarm();
+  return false;
+}
+
+bool LocalMessages::hasNews() const {
+  const auto hasLine = [&](int peer) {
+    const std::uint32_t taken = segment_.messagesTaken(peer, rank_).load(std::memory_order_seq_cst);
+    return peers_[static_cast<std::size_t>(peer)].posted - taken < messageLines;
+  };
+  bool hasSlot = false;
+  for (std::uint32_t slot = firstPiece; slot < firstLarge; ++slot)
+    hasSlot = hasSlot || segment_.messageSlotEmptied(rank_, slot).load(std::memory_order_seq_cst) != 0;
+  if (hasSlot && std::ranges::any_of(wanted_, [&](std::uint32_t w) { return hasLine(outgoing_[w].peer); })) return true;
   for (int peer = 0; peer < ranks_; ++peer) {
     if (peer == rank_) continue;
-    const Peer& from = at(peer);
-    const bool wantsLine = !from.waiting.empty() || !wanted_.empty();
-    const bool hasNews =
-        segment_.messageLine(peer, rank_, from.taken + 1).sequence.load(std::memory_order_seq_cst) == from.taken + 1 ||
-        segment_.messageNotice(peer, rank_, from.noticed + 1).load(std::memory_order_seq_cst) >> 32 ==
-            from.noticed + 1 ||
-        (wantsLine && segment_.messagesTaken(peer, rank_).load(std::memory_order_seq_cst) != from.takenSeen) ||
-        (!from.untold.empty() && segment_.noticesTaken(peer, rank_).load(std::memory_order_seq_cst) != from.toldSeen);
-    if (!hasNews) continue;
-    disarm();
-    return false;
+    const Peer& from = peers_[static_cast<std::size_t>(peer)];
+    const std::uint32_t line = from.taken + 1, notice = from.noticed + 1;
+    if (segment_.messageLine(peer, rank_, line).sequence.load(std::memory_order_seq_cst) == line ||
+        segment_.messageNotice(peer, rank_, notice).load(std::memory_order_seq_cst) >> 32 == notice ||
+        (!from.waiting.empty() && hasLine(peer)) ||
+        (!from.untold.empty() && segment_.noticesTaken(peer, rank_).load(std::memory_order_seq_cst) != from.toldSeen))
+      return true;
   }
-  return true;
+  return false;
 }
 
 void LocalMessages::disarm() noexcept {

@@ -11,8 +11,9 @@
 // it.
 //
 // It cannot deadlock over memory: a receiver takes lines out of their ring whether it expects them or not and keeps
-// what they say; notices wait at their writer for room; and of the slots some are for messages alone that were asked
-// for, whose receivers empty them as they come.
+// what they say; notices wait at their writer for room, and whoever waits for one makes it; and of the slots some are
+// for messages alone that were asked for, whose receivers empty them as they come. Nobody has to stay for what he has
+// received: that a slot is empty again needs no room to be told.
 #pragma once
 
 #include <cstddef>
@@ -50,7 +51,7 @@ class LocalMessages {
 
  private:
   using Kind = MessageLine::Kind;
-  enum class Notice : std::uint32_t { freed, read, wanted };  // a slot; a message; a message that was announced
+  enum class Notice : std::uint32_t { read, wanted };  // a message that is where it is; one that was announced
 
   struct Outgoing {  // a message that waits for a line, or that the receiver fetches
     int peer;
@@ -97,7 +98,9 @@ class LocalMessages {
   bool post(const Outgoing& message, std::uint32_t number);
   MessageLine* nextLine(int peer);
   void publish(int peer, MessageLine& line);
-  bool takeSlot(std::vector<std::uint32_t>& slots, std::uint32_t& slot);
+  /// A slot among [first, end) that is empty; `end`: none is.
+  std::uint32_t takeSlot(std::uint32_t first, std::uint32_t end) noexcept;
+  void empty(int peer, std::uint32_t slot) noexcept;
   bool takeLines(int peer);
   bool takeNotices(int peer);
   bool sendWaiting(int peer);
@@ -113,6 +116,7 @@ class LocalMessages {
   const std::byte* slotOf(int peer, std::uint32_t slot, std::size_t bytes) const;
   std::uint32_t keep(const Outgoing& message);
   void finish(std::uint32_t number);
+  bool hasNews() const;
   void disarm() noexcept;
   Peer& at(int peer) noexcept { return peers_[static_cast<std::size_t>(peer)]; }
 
@@ -122,11 +126,9 @@ class LocalMessages {
   const Waiter& waiter_;
   std::vector<int> processes_;  // empty: nobody reads another's memory
   std::vector<Peer> peers_;
-  std::vector<Outgoing> outgoing_;            // by number
-  std::vector<std::uint32_t> numbers_;        // that are free
-  std::vector<std::uint32_t> small_, large_;  // slots that are free
-  std::vector<std::uint32_t> pieces_;         // those for messages that were asked for
-  std::vector<std::uint32_t> wanted_;         // such messages, in the order of the asking
+  std::vector<Outgoing> outgoing_;      // by number
+  std::vector<std::uint32_t> numbers_;  // that are free
+  std::vector<std::uint32_t> wanted_;   // messages that were asked for, in that order
   std::uint64_t armedAs_ = 0;
 };
 

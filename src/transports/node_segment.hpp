@@ -125,6 +125,13 @@ struct alignas(cacheLine) MessageCount {
   std::atomic<std::uint32_t> taken;
 };
 
+/// Whose turn a message slot is: its owner fills it, posts a line that names it, and may do so again once whoever
+/// emptied it has set this.
+struct alignas(cacheLine) MessageSlots {
+  std::atomic<std::uint32_t> emptied[smallSlots + largeSlots];
+};
+static_assert(sizeof(MessageSlots) == 2 * cacheLine);
+
 /// Not 0: the owner sleeps, and is woken by this name (wake_socket.hpp) by whoever makes it 0.
 struct alignas(cacheLine) MessageBell {
   std::atomic<std::uint64_t> sleeper;
@@ -187,6 +194,9 @@ class NodeSegment {
   }
   Clock& clock(int rank) const noexcept { return *at<Clock>(rank, callSlots * cacheLine); }
   Doorbell& doorbell(int rank) const noexcept { return *at<Doorbell>(rank, (callSlots + 2) * cacheLine); }
+  std::atomic<std::uint32_t>& messageSlotEmptied(int rank, std::uint32_t slot) const noexcept {
+    return at<MessageSlots>(rank, (callSlots + 5) * cacheLine)->emptied[slot];
+  }
   MessageBell& messageBell(int rank) const noexcept { return *at<MessageBell>(rank, (callSlots + 4) * cacheLine); }
   std::byte* eager(int rank, std::uint32_t sequence) const noexcept {
     return area(rank) + pageBytes + (sequence % eagerSlots) * eagerStride(geometry_);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "engine/partition.hpp"
 #include "engine/signature.hpp"
 #include "fake_network.hpp"
+#include "hosts_in_one_thread.hpp"
 
 namespace tacc::test {
 namespace {
@@ -118,12 +120,18 @@ void runCase(const Case& c, const Plan& plan) {
   std::iota(members.begin(), members.end(), 0);
   if (c.seed % 2 == 1) std::ranges::shuffle(members, random);
   const auto actual = [&](int r) { return members[static_cast<std::size_t>(r)]; };
+  // A third of the time some of them share hosts, in any order, and the rest of the edges are messages.
+  std::vector<int> hostOf(static_cast<std::size_t>(p));
+  for (int& host : hostOf) host = static_cast<int>(random() % (1 + c.seed % static_cast<unsigned>(p)));
+  std::optional<HostsInOneThread> inside;
+  if (c.seed % 3 == 0) inside.emplace(network, hostOf, c.seed % 2 == 0);
+  const auto endOf = [&](int rank) -> NetworkTransport& { return inside ? inside->end(rank) : network.end(rank); };
   Case asked = c;
   asked.request.root = actual(c.request.root);
   for (int r = 0; r < p; ++r) {
     buffers.emplace_back(asked, actual(r));
     programs.push_back(lowerForNetwork(localPlanOf(plan, r), c.inPlace));
-    peers.push_back(std::make_unique<NetworkPeers>(network.end(actual(r)), p));
+    peers.push_back(std::make_unique<NetworkPeers>(endOf(actual(r)), p));
     runs.push_back(std::make_unique<NetworkRun>(*peers.back()));
   }
   // The same call twice: numbers and bounce buffers go on.
@@ -148,8 +156,10 @@ void runCase(const Case& c, const Plan& plan) {
     }
     int idle = 0;
     while (!std::ranges::all_of(runs, [](const auto& run) { return run->isFinished(); })) {
-      NetworkRun& run = *runs[random() % runs.size()];
-      const bool moved = run.advance();
+      const std::size_t turn = random() % runs.size();
+      NetworkRun& run = *runs[turn];
+      bool moved = run.advance();
+      if (inside && random() % 2 == 0) moved = endOf(members[turn]).progress() || moved;
       if (const int sender = run.nextSender(); sender >= 0) {
         const std::vector<int> awaited = run.awaited();
         EXPECT_NE(std::ranges::find(awaited, sender), awaited.end()) << "nothing is due from rank " << sender;
@@ -160,6 +170,7 @@ void runCase(const Case& c, const Plan& plan) {
     }
     while (network.step()) {
     }
+    for (int r = 0; r < p; ++r) EXPECT_TRUE(endOf(r).drain()) << "what rank " << r << " owes others: " << describe(c);
     ASSERT_TRUE(network.isEmpty()) << "messages that nobody received: " << describe(c);
     for (int r = 0; r < p; ++r) {
       const Collective kind = c.request.collective;
