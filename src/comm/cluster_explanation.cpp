@@ -3,7 +3,6 @@
 
 #include "base/error.hpp"
 #include "comm/cluster_communicator.hpp"
-#include "comm/cluster_machine.hpp"
 #include "selection/network_selection.hpp"
 
 namespace tacc {
