@@ -172,14 +172,15 @@ TACC_API taccResult_t taccCommInitRankConfig(taccComm_t* comm, int nranks, taccU
 /* Joins the communicator of all processes that a launcher started: rank and size come from its environment, and so does
  * the place where the ranks meet. Known are torchrun (and whatever sets RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT),
  * Open MPI's mpirun, Hydra's mpiexec (MPICH, Intel MPI), Slurm's srun, jsrun, mpirun_rsh, PALS, and PMI.
- * TACC_RENDEZVOUS=HOST:PORT, the same on all ranks, names rank 0's host where the launcher does not. Collective over the job: the n-th call of every process
- * joins the same communicator, so call it from one thread at a time. `config` NULL: the defaults. Errors:
- * taccInvalidUsage with what was looked for and what was found. */
+ * TACC_RENDEZVOUS=HOST:PORT, the same on all ranks, names rank 0's host where the launcher does not. Collective over
+ * the job: the n-th call of every process joins the same communicator, so call it from one thread at a time. `config`
+ * NULL: the defaults. Errors: taccInvalidUsage with what was looked for and what was found. */
 TACC_API taccResult_t taccCommInitEnv(taccComm_t* comm, const taccConfig_t* config);
 
 /* Which process of a job this one is, as taccCommInitEnv reads it: the launcher's name ("Hydra", "Slurm"), rank and
- * number of ranks. *launcher is NULL, *rank 0 and *nranks 1 where no launcher that tacc knows started it. rank and nranks
- * may be NULL. Local; the name is never freed. Error: taccInvalidUsage where the launcher's variables are not complete. */
+ * number of ranks. *launcher is NULL, *rank 0 and *nranks 1 where no launcher that tacc knows started it. rank and
+ * nranks may be NULL. Local; the name is never freed. Error: taccInvalidUsage where the launcher's variables are not
+ * complete. */
 TACC_API taccResult_t taccGetLaunch(const char** launcher, int* rank, int* nranks);
 
 /* Makes all `ndev` ranks of a communicator in this process, for use by threads: comms[i] is rank i. Ranks read each
