@@ -1,7 +1,6 @@
 // tacc_bench as one job of all ranks that a launcher has started: both MPIs' own, and hosts of a virtual cluster.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -10,37 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "bench/run_program.hpp"
+
+namespace tacc::bench::test {
 namespace {
-
-std::string setting(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr) throw std::runtime_error(std::string("the test needs the environment variable ") + name);
-  return value;
-}
-
-struct Outcome {
-  int status;
-  std::string output;
-
-  bool has(const std::string& text) const { return count(text) > 0; }
-  int count(const std::string& text) const {
-    int found = 0;
-    for (size_t at = output.find(text); at != std::string::npos; at = output.find(text, at + 1)) ++found;
-    return found;
-  }
-};
-
-/// Runs a line of the shell to its end; its standard error is in the output too.
-Outcome runLine(const std::string& line) {
-  FILE* pipe = ::popen((line + " 2>&1").c_str(), "r");
-  std::string output;
-  char bytes[4096];
-  for (size_t n; (n = std::fread(bytes, 1, sizeof(bytes), pipe)) > 0;) output.append(bytes, n);
-  const int status = ::pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
-}
-
-std::string program() { return setting("TACC_BENCH_PROGRAM"); }
 
 struct Launcher {
   const char* peer;     // its MPI
@@ -154,3 +126,4 @@ TEST(LaunchedOnHosts, ranksOfAClusterAreOneJob) {
 }
 
 }  // namespace
+}  // namespace tacc::bench::test

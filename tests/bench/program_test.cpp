@@ -13,29 +13,12 @@
 #include <string>
 #include <thread>
 
+#include "bench/run_program.hpp"
+
+namespace tacc::bench::test {
 namespace {
 
-std::string setting(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr) throw std::runtime_error(std::string("the test needs the environment variable ") + name);
-  return value;
-}
-
-struct Outcome {
-  int status;
-  std::string output;
-};
-
-/// Runs tacc_bench to its end; its standard error is in the output too.
-Outcome run(const std::string& arguments) {
-  const std::string command = fmt::format("{} {} 2>&1", setting("TACC_BENCH_PROGRAM"), arguments);
-  FILE* pipe = ::popen(command.c_str(), "r");
-  std::string output;
-  char bytes[4096];
-  for (size_t n; (n = std::fread(bytes, 1, sizeof(bytes), pipe)) > 0;) output.append(bytes, n);
-  const int status = ::pclose(pipe);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, output};
-}
+Outcome run(const std::string& arguments) { return runLine(program() + " " + arguments); }
 
 /// With one rank of tacc and one of a peer that behaves as `mode` says.
 Outcome runBesideFaultyPeer(const std::string& mode) {
@@ -43,10 +26,6 @@ Outcome runBesideFaultyPeer(const std::string& mode) {
       fmt::format("allreduce --ranks 1 --size 1K -n 4 --repetitions 2 --peer gloo --peer-dir {} "
                   "--peer-args gloo={}",
                   setting("TACC_BENCH_FAULTY_PEERS"), mode));
-}
-
-bool contains(const Outcome& outcome, const std::string& text) {
-  return outcome.output.find(text) != std::string::npos;
 }
 
 /// Processes whose command line holds `text`.
@@ -66,7 +45,7 @@ int countProcesses(const std::string& text) {
 TEST(Program, helpIsNotAnError) {
   const Outcome outcome = run("--help");
   EXPECT_EQ(outcome.status, 0);
-  EXPECT_TRUE(contains(outcome, "--minbytes"));
+  EXPECT_TRUE(outcome.has("--minbytes"));
 }
 
 class BadUsage : public testing::TestWithParam<const char*> {};
@@ -74,8 +53,8 @@ class BadUsage : public testing::TestWithParam<const char*> {};
 TEST_P(BadUsage, givesTheUsageAndStatusTwo) {
   const Outcome outcome = run(GetParam());
   EXPECT_EQ(outcome.status, 2) << outcome.output;
-  EXPECT_TRUE(contains(outcome, "tacc_bench: ")) << outcome.output;
-  EXPECT_TRUE(contains(outcome, "Usage:")) << outcome.output;
+  EXPECT_TRUE(outcome.has("tacc_bench: ")) << outcome.output;
+  EXPECT_TRUE(outcome.has("Usage:")) << outcome.output;
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -97,15 +76,15 @@ TEST(Program, everyCollectiveRunsOnThreeRanks) {
                                  "scatter", "sendrecv", "barrier"}) {
     const Outcome outcome = run(fmt::format("{} --ranks 3 -b 8 -e 40K -f 70 -n 6 --repetitions 2 -r all", collective));
     EXPECT_EQ(outcome.status, 0) << outcome.output;
-    EXPECT_TRUE(contains(outcome, "# Out of bounds values : 0 OK")) << outcome.output;
-    EXPECT_TRUE(contains(outcome, "# summary: 3 ranks, ")) << outcome.output;
+    EXPECT_TRUE(outcome.has("# Out of bounds values : 0 OK")) << outcome.output;
+    EXPECT_TRUE(outcome.has("# summary: 3 ranks, ")) << outcome.output;
   }
 }
 
 TEST(Program, everyTypeAndOperationIsRight) {
   const Outcome outcome = run("allreduce --ranks 2 --size 10000 -d all -o all -n 2 --repetitions 1");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_TRUE(contains(outcome, "bfloat16     avg")) << outcome.output;
+  EXPECT_TRUE(outcome.has("bfloat16     avg")) << outcome.output;
 }
 
 TEST(Program, callsAreMadeInEveryWay) {
@@ -114,14 +93,14 @@ TEST(Program, callsAreMadeInEveryWay) {
     const Outcome outcome =
         run(fmt::format("allreduce --ranks 2 -b 8 -e 300K -f 40000 -n 10 --repetitions 2 {}", more));
     EXPECT_EQ(outcome.status, 0) << more << "\n" << outcome.output;
-    EXPECT_TRUE(contains(outcome, "# Out of bounds values : 0 OK")) << more << "\n" << outcome.output;
+    EXPECT_TRUE(outcome.has("# Out of bounds values : 0 OK")) << more << "\n" << outcome.output;
   }
 }
 
 TEST(Program, runsAreAddedToAFile) {
   const std::string file = fmt::format("{}/{}", ::testing::TempDir(), ::getpid());
   for (int run = 0; run < 2; ++run)
-    EXPECT_EQ(::run(fmt::format("allreduce --ranks 2 --size 8 -n 4 -I 1 -N 3 --json {} --append", file)).status, 0);
+    EXPECT_EQ(test::run(fmt::format("allreduce --ranks 2 --size 8 -n 4 -I 1 -N 3 --json {} --append", file)).status, 0);
   std::ifstream lines(file);
   int runs = 0;
   for (std::string line; std::getline(lines, line); ++runs) {
@@ -162,7 +141,7 @@ TEST(Program, modesOfEasgdAreTimedBesideAnAllReduce) {
     EXPECT_GT(report["allreduce_ms"].get<double>(), 0);
     ASSERT_EQ(report["modes"].size(), 18U);
     for (const auto& row : report["modes"]) {
-      EXPECT_TRUE(contains(outcome, row["mode"].get<std::string>()));
+      EXPECT_TRUE(outcome.has(row["mode"].get<std::string>()));
       EXPECT_GT(row["exchange_ms"].get<double>(), 0);
       EXPECT_GT(row["step_ms"].get<double>(), 0);
       EXPECT_GE(row["hidden_share"].get<double>(), 0);
@@ -179,20 +158,20 @@ TEST(Program, modesOfEasgdAreTimedBesideAnAllReduce) {
   std::remove(json.c_str());
   const Outcome unknown = run("easgd --mode sync4");
   EXPECT_EQ(unknown.status, 2);
-  EXPECT_TRUE(contains(unknown, "there is no mode sync4; modes are: all original async"));
+  EXPECT_TRUE(unknown.has("there is no mode sync4; modes are: all original async"));
 }
 
 TEST(Program, libraryMemoryIsMeasuredAgainstTheBound) {
   const Outcome outcome = run("allreduce --ranks 2 --memory library --size 1M -n 10");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_TRUE(contains(outcome, "bound   /time")) << outcome.output;
-  EXPECT_TRUE(contains(outcome, "x the memory bound")) << outcome.output;
+  EXPECT_TRUE(outcome.has("bound   /time")) << outcome.output;
+  EXPECT_TRUE(outcome.has("x the memory bound")) << outcome.output;
 }
 
 TEST(Program, unknownAlgorithmsAreTheLibrarysError) {
   const Outcome outcome = run("allreduce --ranks 2 --size 1K --algo dance");
   EXPECT_EQ(outcome.status, 1) << outcome.output;
-  EXPECT_TRUE(contains(outcome, "dance")) << outcome.output;
+  EXPECT_TRUE(outcome.has("dance")) << outcome.output;
 }
 
 TEST(Program, realPeersAgree) {
@@ -225,9 +204,9 @@ TEST(Program, peersRunBetweenVirtualHosts) {
         run(fmt::format("allreduce --cluster 2,1,800,400 --ranks 4 --place {} --size 4K -n 2 --repetitions 1 "
                         "--peer {} --reference {} --json {}",
                         place, peers, reference, json));
-    if (contains(outcome, "no virtual cluster here")) GTEST_SKIP() << outcome.output;
+    if (outcome.has("no virtual cluster here")) GTEST_SKIP() << outcome.output;
     ASSERT_EQ(outcome.status, 0) << outcome.output;
-    EXPECT_TRUE(contains(outcome, " on      tacc2 ")) << outcome.output;
+    EXPECT_TRUE(outcome.has(" on      tacc2 ")) << outcome.output;
     std::ifstream file(json);
     const auto report = nlohmann::json::parse(file);
     EXPECT_EQ(report["reference"], reference);
@@ -241,52 +220,52 @@ TEST(Program, peersRunBetweenVirtualHosts) {
 
 TEST(Program, taccRunsOnAVirtualHost) {
   const Outcome outcome = run("allreduce --cluster 1,1,0,0 --ranks 2 --size 64K -n 10");
-  if (contains(outcome, "no virtual cluster here")) GTEST_SKIP() << outcome.output;
+  if (outcome.has("no virtual cluster here")) GTEST_SKIP() << outcome.output;
   EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_TRUE(contains(outcome, " on      tacc1 ")) << outcome.output;
+  EXPECT_TRUE(outcome.has(" on      tacc1 ")) << outcome.output;
 }
 
 TEST(Program, aRightPeerIsComparedWith) {
   const Outcome outcome = runBesideFaultyPeer("right");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_TRUE(contains(outcome, " x gloo")) << outcome.output;
+  EXPECT_TRUE(outcome.has(" x gloo")) << outcome.output;
 }
 
 TEST(Program, aPeerThatDoesNotOfferTheCallIsNotAnError) {
   const Outcome outcome = runBesideFaultyPeer("absent");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
-  EXPECT_TRUE(contains(outcome, "gloo not comparable")) << outcome.output;
+  EXPECT_TRUE(outcome.has("gloo not comparable")) << outcome.output;
 }
 
 TEST(Program, wrongResultsGiveStatusOne) {
   const Outcome outcome = runBesideFaultyPeer("wrong");
   EXPECT_EQ(outcome.status, 1) << outcome.output;
-  EXPECT_TRUE(contains(outcome, "gloo had 1 wrong elements at 1 KiB")) << outcome.output;
-  EXPECT_TRUE(contains(outcome, "FAILED")) << outcome.output;
+  EXPECT_TRUE(outcome.has("gloo had 1 wrong elements at 1 KiB")) << outcome.output;
+  EXPECT_TRUE(outcome.has("FAILED")) << outcome.output;
 }
 
 TEST(Program, anErrorOfALibraryIsReported) {
   const Outcome outcome = runBesideFaultyPeer("throw");
   EXPECT_EQ(outcome.status, 1) << outcome.output;
-  EXPECT_TRUE(contains(outcome, "tacc_bench: gloo: rank 0: out of luck")) << outcome.output;
+  EXPECT_TRUE(outcome.has("tacc_bench: gloo: rank 0: out of luck")) << outcome.output;
 }
 
 TEST(Program, anErrorWhileStartingIsReported) {
   const Outcome outcome = runBesideFaultyPeer("refuse");
   EXPECT_EQ(outcome.status, 1) << outcome.output;
-  EXPECT_TRUE(contains(outcome, "nobody may join")) << outcome.output;
+  EXPECT_TRUE(outcome.has("nobody may join")) << outcome.output;
 }
 
 TEST(Program, aRankThatDiesIsReported) {
   const Outcome outcome = runBesideFaultyPeer("die");
   EXPECT_EQ(outcome.status, 1) << outcome.output;
-  EXPECT_TRUE(contains(outcome, "tacc_bench: gloo: rank 0 ended while doing \"time")) << outcome.output;
+  EXPECT_TRUE(outcome.has("tacc_bench: gloo: rank 0 ended while doing \"time")) << outcome.output;
 }
 
 TEST(Program, aPeerThatWasNotBuiltIsReported) {
   const Outcome outcome = run("allreduce --ranks 2 --peer gloo --peer-dir /nonexistent");
   EXPECT_EQ(outcome.status, 1) << outcome.output;
-  EXPECT_TRUE(contains(outcome, "the peer gloo is not there")) << outcome.output;
+  EXPECT_TRUE(outcome.has("the peer gloo is not there")) << outcome.output;
 }
 
 TEST(Program, unwritableFilesAreReportedBeforeTheMeasurement) {
@@ -326,3 +305,4 @@ TEST_P(Stopped, leavesNoProcess) {
 INSTANTIATE_TEST_SUITE_P(Program, Stopped, testing::Values(SIGINT, SIGTERM, SIGKILL));
 
 }  // namespace
+}  // namespace tacc::bench::test
