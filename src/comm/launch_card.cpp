@@ -8,6 +8,8 @@
 
 #include "base/error.hpp"
 #include "base/parse.hpp"
+#include "base/undying.hpp"
+#include "comm/communicator.hpp"
 #include "comm/host.hpp"
 #include "comm/launch_store.hpp"
 #include "transports/file_descriptor.hpp"
@@ -19,8 +21,6 @@ namespace {
 
 constexpr std::string_view mark = "tacc-card-1";
 constexpr std::size_t secretDigits = 64, mostAddresses = 5;
-/// As a communicator waits for its ranks.
-constexpr double usualPatience = 120;
 
 /// What a process knows of its job.
 struct Met {
@@ -29,10 +29,10 @@ struct Met {
   FileDescriptor port;  // rank 0's, bound for as long as the process lives
 };
 
-/// Never destroyed: communicators may be made until the process ends.
+/// Communicators may be made until the process ends.
 Met& met() {
-  static Met& only = *new Met;
-  return only;
+  static Undying<Met> only;
+  return only.get();
 }
 
 std::string randomDigits() {
@@ -102,8 +102,8 @@ std::vector<InetAddress> meetThroughStore(Launch& launch, const Environment& env
       own = made->encode();
     }
     const auto deadline = std::chrono::steady_clock::now() +
-                          std::chrono::duration_cast<std::chrono::steady_clock::duration>(
-                              std::chrono::duration<double>(environment.initTimeout.value_or(usualPatience)));
+                          std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(
+                              environment.initTimeout.value_or(CommConfig().initTimeout)));
     const std::string text = shareThroughStore(launch, own, deadline);
     job.card = LaunchCard::decode(text);
     if (!job.card)

@@ -34,17 +34,17 @@ std::optional<Found> find(const Variables& variables, const Names& names) {
 struct Launcher {
   std::string_view name;
   std::string_view looksFor;
-  Names marks;                                       // all set: it is this launcher
-  Names rank;                                        // of this process
-  Names ranks;                                       // of the job
-  Names localRanks;                                  // ranks on this host
-  Names hosts;                                       // hosts of the job
-  Names key;                                         // those that are set tell this job from others
-  bool needsKey;                                     // at least one of them must be
-  MeetingPoint (*meet)(const Variables& variables);  // null: it gives no address
-  bool hasManager;                                   // one process on each host starts all ranks there
-  Store store = Store::none;                         // that it keeps for its ranks,
-  Names storeMarks = {};                             // where all of these are set
+  Names marks;                                                 // all set: it is this launcher
+  Names rank;                                                  // of this process
+  Names ranks;                                                 // of the job
+  Names localRanks;                                            // ranks on this host
+  Names hosts = {};                                            // hosts of the job
+  Names key = {};                                              // those that are set tell this job from others
+  bool needsKey = false;                                       // at least one of them must be
+  MeetingPoint (*meet)(const Variables& variables) = nullptr;  // null: it gives no address
+  bool hasManager = false;                                     // one process on each host starts all ranks there
+  Store store = Store::none;                                   // that it keeps for its ranks,
+  Names storeMarks = {};                                       // where all of these are set
 };
 
 std::uint32_t hashOf(std::string_view text) {
@@ -103,22 +103,16 @@ const std::vector<Launcher>& table() {
        .rank = {"RANK"},
        .ranks = {"WORLD_SIZE"},
        .localRanks = {"LOCAL_WORLD_SIZE"},
-       .hosts = {},
        .key = {"TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT", "MASTER_ADDR", "MASTER_PORT"},
-       .needsKey = false,
-       .meet = meetAtMaster,
-       .hasManager = false},
+       .meet = meetAtMaster},
       {.name = "Open MPI",
        .looksFor = "OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE",
        .marks = {"OMPI_COMM_WORLD_RANK"},
        .rank = {"OMPI_COMM_WORLD_RANK"},
        .ranks = {"OMPI_COMM_WORLD_SIZE"},
        .localRanks = {"OMPI_COMM_WORLD_LOCAL_SIZE"},
-       .hosts = {},
        .key = {randomKeyOfOpenMpi, "OMPI_MCA_ess_base_jobid", "PMIX_NAMESPACE"},
        .needsKey = true,
-       .meet = nullptr,
-       .hasManager = false,
        .store = Store::pmix,
        .storeMarks = {"PMIX_NAMESPACE", "PMIX_RANK"}},
       {.name = "jsrun",
@@ -127,11 +121,8 @@ const std::vector<Launcher>& table() {
        .rank = {"JSM_NAMESPACE_RANK"},
        .ranks = {"JSM_NAMESPACE_SIZE"},
        .localRanks = {"JSM_NAMESPACE_LOCAL_SIZE"},
-       .hosts = {},
        .key = {"PMIX_NAMESPACE", "LSB_JOBID"},
        .needsKey = true,
-       .meet = nullptr,
-       .hasManager = false,
        .store = Store::pmix,
        .storeMarks = {"PMIX_NAMESPACE", "PMIX_RANK"}},
       {.name = "mpirun_rsh",
@@ -140,32 +131,22 @@ const std::vector<Launcher>& table() {
        .rank = {"MV2_COMM_WORLD_RANK"},
        .ranks = {"MV2_COMM_WORLD_SIZE"},
        .localRanks = {"MV2_COMM_WORLD_LOCAL_SIZE"},
-       .hosts = {},
        .key = {"MPIRUN_ID"},
-       .needsKey = true,
-       .meet = nullptr,
-       .hasManager = false},
+       .needsKey = true},
       {.name = "PALS",
        .looksFor = "PALS_RANKID, PMI_SIZE, and TACC_RENDEZVOUS",
        .marks = {"PALS_RANKID", "PALS_APID"},
        .rank = {"PALS_RANKID"},
        .ranks = {"PMI_SIZE"},
        .localRanks = {"PMI_LOCAL_SIZE"},
-       .hosts = {},
        .key = {"PALS_APID"},
-       .needsKey = true,
-       .meet = nullptr,
-       .hasManager = false},
+       .needsKey = true},
       {.name = "Hydra",
        .looksFor = "PMI_RANK, PMI_SIZE, MPI_LOCALNRANKS",
        .marks = {"PMI_RANK", "MPI_LOCALNRANKS"},
        .rank = {"PMI_RANK"},
        .ranks = {"PMI_SIZE"},
        .localRanks = {"MPI_LOCALNRANKS"},
-       .hosts = {},
-       .key = {},
-       .needsKey = false,
-       .meet = nullptr,
        .hasManager = true,
        .store = Store::pmi,
        .storeMarks = {"PMI_FD"}},
@@ -178,19 +159,14 @@ const std::vector<Launcher>& table() {
        .hosts = {"SLURM_STEP_NUM_NODES", "SLURM_NNODES"},
        .key = {"SLURM_CLUSTER_NAME", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT"},
        .needsKey = true,
-       .meet = meetAtFirstNode,
-       .hasManager = false},
+       .meet = meetAtFirstNode},
       {.name = "another PMI",
        .looksFor = "PMI_RANK, PMI_SIZE, and TACC_RENDEZVOUS",
        .marks = {"PMI_RANK"},
        .rank = {"PMI_RANK"},
        .ranks = {"PMI_SIZE"},
        .localRanks = {},
-       .hosts = {},
        .key = {"PMI_JOBID"},
-       .needsKey = false,
-       .meet = nullptr,
-       .hasManager = false,
        .store = Store::pmi,
        .storeMarks = {"PMI_FD"}},
   };
@@ -286,7 +262,7 @@ std::span<const LauncherInfo> launchers() {
 
 bool isLaunched(const Variables& variables) { return launcherOf(variables) != table().end(); }
 
-Place readPlace(const Variables& variables) {
+LaunchPlace readPlace(const Variables& variables) {
   const auto row = launcherOf(variables);
   if (row == table().end()) failUnknown(variables);
   constexpr int mostRanks = 65536;
@@ -295,7 +271,7 @@ Place readPlace(const Variables& variables) {
 }
 
 Launch readLaunch(const Variables& variables, std::string_view rendezvous) {
-  const Place place = readPlace(variables);
+  const LaunchPlace place = readPlace(variables);
   const Launcher& launcher = *launcherOf(variables);
   Launch launch;
   launch.launcher = place.launcher;

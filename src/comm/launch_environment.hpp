@@ -54,14 +54,14 @@ std::span<const LauncherInfo> launchers();
 bool isLaunched(const Variables& variables);
 
 /// Which process of a job one is.
-struct Place {
+struct LaunchPlace {
   std::string_view launcher;
   int rank;
   int ranks;
 };
 
 /// What the launcher says of that alone. Throws taccInvalidUsage that lists what was looked for and what was found.
-Place readPlace(const Variables& variables);
+LaunchPlace readPlace(const Variables& variables);
 
 /// Finds the launcher and reads what it says. `rendezvous` is TACC_RENDEZVOUS (HOST:PORT, or empty), which is stronger
 /// than the launcher's address. Throws taccInvalidUsage that lists what was looked for and what was found.

@@ -168,7 +168,7 @@ void LaunchNumber::giveBack() noexcept {
 
 bool isLaunched() { return isLaunched(processVariables()); }
 
-std::optional<Place> placeInJob() {
+std::optional<LaunchPlace> placeInJob() {
   const Variables variables = processVariables();
   if (!isLaunched(variables)) return std::nullopt;
   return readPlace(variables);

@@ -47,7 +47,7 @@ bool isLaunched();
 
 /// Which process of a job this one is; nothing where no launcher started it. Throws taccInvalidUsage where the launcher
 /// does not say it all.
-std::optional<Place> placeInJob();
+std::optional<LaunchPlace> placeInJob();
 
 /// Reads the environment of this process and derives the id of its next communicator: equal on all ranks that have
 /// joined as many. Looks up the name of the meeting point. Throws taccInvalidUsage, or taccSystemError when the name is
