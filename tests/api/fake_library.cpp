@@ -51,9 +51,9 @@ LaunchedRank findLaunch() {
   return {makeUniqueId(), 1, 0};
 }
 
-std::optional<Place> placeInJob() {
+std::optional<LaunchPlace> placeInJob() {
   if (std::getenv("TACC_TEST_LAUNCHED") == nullptr) return std::nullopt;
-  return Place{"a launcher", 2, 3};
+  return LaunchPlace{"a launcher", 2, 3};
 }
 
 void* allocateLibraryMemory(std::size_t bytes) { return std::calloc(1, bytes); }
