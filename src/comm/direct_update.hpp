@@ -9,12 +9,13 @@
 namespace tacc {
 
 struct DirectUpdate {
-  int code = 0;                   // of engine/signature.hpp
-  float* numbers = nullptr;       // this rank's, that are made new
-  const float* inputs = nullptr;  // this rank's, that are only read; null on all ranks: there are none
-  std::size_t count = 0;          // of each
-  /// Makes elements [first, first + count) new. `numbers[r]`, `inputs[r]`: those of rank r, from element 0 on.
-  std::function<void(std::size_t first, std::size_t count, float* const* numbers, const float* const* inputs)> update;
+  int code = 0;              // of engine/signature.hpp
+  float* numbers = nullptr;  // this rank's, that are made new
+  float* companions =
+      nullptr;            // this rank's too, as many: read, or made new with them; null on all ranks: there are none
+  std::size_t count = 0;  // of each
+  /// Makes elements [first, first + count) new. `numbers[r]`, `companions[r]`: those of rank r, from element 0 on.
+  std::function<void(std::size_t first, std::size_t count, float* const* numbers, float* const* companions)> update;
 };
 
 /// The elements [begin, end) that belong to `rank`.

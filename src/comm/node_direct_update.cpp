@@ -25,8 +25,8 @@ bool NodeCommunicator::runDirectly(const DirectUpdate& update) {
   const std::uint64_t signature = signatureOf(update);
   exchange_.begin(signature, linePayload);
   const std::size_t bytes = update.count * sizeof(float);
-  const bool hasInputs = update.inputs != nullptr;
-  const UserBuffers mine{reinterpret_cast<const std::byte*>(update.inputs), hasInputs ? bytes : 0,
+  const bool hasCompanions = update.companions != nullptr;
+  const UserBuffers mine{reinterpret_cast<const std::byte*>(update.companions), hasCompanions ? bytes : 0,
                          reinterpret_cast<std::byte*>(update.numbers), bytes, false};
   const LoweringFacts facts = buffers_
                                   .run(
@@ -36,16 +36,17 @@ bool NodeCommunicator::runDirectly(const DirectUpdate& update) {
     buffers_.finish();
     return false;
   }
-  std::vector<float*> numbers;
-  std::vector<const float*> inputs;
+  std::vector<float*> numbers, companions;
   for (int peer = 0; peer < ranks(); ++peer) {
     const auto index = static_cast<std::size_t>(peer);
     const bool isOwn = peer == rank();
     numbers.push_back(isOwn ? update.numbers : reinterpret_cast<float*>(callBuffers_.remoteReceive[index]));
-    inputs.push_back(isOwn ? update.inputs : reinterpret_cast<const float*>(callBuffers_.remoteSend[index]));
+    // What is mapped of others is mapped to be written.
+    auto* const theirs = const_cast<std::byte*>(callBuffers_.remoteSend[index]);
+    companions.push_back(isOwn ? update.companions : reinterpret_cast<float*>(theirs));
   }
   const auto [begin, end] = ownPart(update.count, ranks(), rank());
-  if (begin < end) update.update(begin, end - begin, numbers.data(), hasInputs ? inputs.data() : nullptr);
+  if (begin < end) update.update(begin, end - begin, numbers.data(), hasCompanions ? companions.data() : nullptr);
   // All parts are done when all have come here.
   exchange_.begin(signature, 0);
   exchange_.post();

@@ -48,7 +48,7 @@ bool AveragedExchange::exchangeDirectly(const LocalStep& step, float alpha) {
   const UpdateKernels& kernels = updateKernels();
   const auto ranks = static_cast<std::size_t>(parts_.communicator.ranks());
   LocalStep theirs = step;
-  const auto update = [&](std::size_t first, std::size_t count, float* const* weights, const float* const* gradients) {
+  const auto update = [&](std::size_t first, std::size_t count, float* const* weights, float* const* gradients) {
     alignas(64) float difference[updateTile], sum[updateTile];
     forEachTile(first, count, [&](std::size_t at, std::size_t n) {
       for (std::size_t r = 0; r < ranks; ++r) {
@@ -64,8 +64,8 @@ bool AveragedExchange::exchangeDirectly(const LocalStep& step, float alpha) {
   };
   // Where a rank has a velocity, and where others do not reach its gradient, it takes its step itself.
   const bool takesStep = step.gradient != nullptr && step.velocity == nullptr;
-  if (takesStep &&
-      parts_.communicator.updateDirectly({exchangeCode, parts_.weights, step.gradient, parts_.count, update}))
+  auto* const gradient = const_cast<float*>(step.gradient);  // which the update only reads
+  if (takesStep && parts_.communicator.updateDirectly({exchangeCode, parts_.weights, gradient, parts_.count, update}))
     return isInParts_ = true;
   theirs.velocity = nullptr;
   if (!parts_.communicator.updateDirectly({exchangeCode, parts_.weights, nullptr, parts_.count, update})) return false;

@@ -70,6 +70,8 @@ class OverlappedExchange final : public AveragedExchange {
  private:
   void setUnderWay(bool is, float alpha) noexcept;
   bool isUnderWay() const noexcept { return underWay_.data()[0] != 0; }
+  /// With nothing beside it weights and all centers can be made new in one pass. False where ranks do not reach them.
+  bool exchangeAtOnce(const LocalStep& step, float alpha);
   void makeNext(Communicator& communicator, float alpha);
   bool makeNextDirectly(Communicator& communicator, float alpha);
   void moveWeights(const LocalStep& step);

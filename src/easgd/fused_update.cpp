@@ -13,7 +13,7 @@ namespace {
 bool updateDirectlyByMean(Communicator& communicator, const LocalStep& step, std::size_t count, float rate) {
   const auto ranks = static_cast<std::size_t>(communicator.ranks());
   const auto own = static_cast<std::size_t>(communicator.rank());
-  const auto update = [&](std::size_t first, std::size_t n, float* const* weights, const float* const* gradients) {
+  const auto update = [&](std::size_t first, std::size_t n, float* const* weights, float* const* gradients) {
     alignas(64) float sum[updateTile];
     std::vector<void*> others(ranks - 1);
     forEachTile(first, n, [&](std::size_t at, std::size_t tile) {
@@ -28,7 +28,8 @@ bool updateDirectlyByMean(Communicator& communicator, const LocalStep& step, std
         copyBytes(others.data(), static_cast<int>(others.size()), weights[own] + at, tile * sizeof(float), true);
     });
   };
-  return communicator.updateDirectly({updateCode, step.weights, step.gradient, count, update});
+  auto* const gradient = const_cast<float*>(step.gradient);  // which the update only reads
+  return communicator.updateDirectly({updateCode, step.weights, gradient, count, update});
 }
 
 }  // namespace

@@ -36,7 +36,7 @@ bool OverlappedExchange::makeNextDirectly(Communicator& communicator, float alph
   const UpdateKernels& kernels = updateKernels();
   const auto ranks = static_cast<std::size_t>(communicator.ranks());
   everywhere_.resize(ranks);
-  const auto update = [&](std::size_t first, std::size_t count, float* const* next, const float* const* weights) {
+  const auto update = [&](std::size_t first, std::size_t count, float* const* next, float* const* weights) {
     alignas(64) float difference[updateTile], sum[updateTile];
     forEachTile(first, count, [&](std::size_t at, std::size_t n) {
       for (std::size_t r = 0; r < ranks; ++r) {
@@ -87,7 +87,34 @@ void OverlappedExchange::moveWeights(const LocalStep& step) {
   setUnderWay(false, 0);
 }
 
+bool OverlappedExchange::exchangeAtOnce(const LocalStep& step, float alpha) {
+  if (!mayBeDirect_) return false;
+  const UpdateKernels& kernels = updateKernels();
+  const auto ranks = static_cast<std::size_t>(parts_.communicator.ranks());
+  everywhere_.resize(ranks);
+  const auto update = [&](std::size_t first, std::size_t count, float* const* weights, float* const* centers) {
+    alignas(64) float difference[updateTile], sum[updateTile];
+    forEachTile(first, count, [&](std::size_t at, std::size_t n) {
+      for (std::size_t r = 0; r < ranks; ++r) {
+        if (parts_.settings.checksFinite) checkFinite(weights[r], at, n);
+        float* const to = r == 0 ? sum : difference;
+        kernels.differ(to, weights[r] + at, center_.data() + at, alpha, n);
+        LocalStep{.weights = weights[r]}.apply(at, n, to);
+        if (r > 0) addTo(sum, difference, n);
+        everywhere_[r] = centers[r] + at;
+      }
+      addTo(sum, center_.data() + at, n);
+      copyBytes(everywhere_.data(), static_cast<int>(ranks), sum, n * sizeof(float), true);
+    });
+  };
+  if (!parts_.communicator.updateDirectly({exchangeCode, parts_.weights, center_.data(), parts_.count, update}))
+    return false;
+  if (step.gradient != nullptr) stepAlone(step, parts_.count);
+  return true;
+}
+
 void OverlappedExchange::exchange(const LocalStep& step, float alpha) {
+  if (exchangeAtOnce(step, alpha)) return;
   setUnderWay(true, alpha);
   makeNext(parts_.communicator, alpha);
   moveWeights(step);
