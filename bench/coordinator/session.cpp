@@ -126,6 +126,13 @@ class Session {
     if (measuresBound) contest_.bound = teams_.back().get();
   }
 
+  /// Without a table.
+  std::vector<Row> measureOnce() {
+    std::vector<Row> rows;
+    for (const Task& task : tasks_) add(task, rows);
+    return rows;
+  }
+
   std::vector<Row> run() {
     print(tableHeader(options_, contest_.reference->members(), libraryVersion()));
     std::vector<Row> rows;
@@ -142,13 +149,18 @@ class Session {
   const std::vector<Member>& members() const { return contest_.reference->members(); }
 
  private:
-  void run(const Task& task, std::vector<Row>& rows) {
+  void add(const Task& task, std::vector<Row>& rows) {
     const size_t bytes = largestCall({task}, options_.ranks);
     const size_t number = rows.size() % tasks_.size() + 1;
     rows.push_back(measure(contest_, options_, task, [&](const std::string& what) {
       progress_.show(
           fmt::format("[{}/{}] {} {}: {}", number, tasks_.size(), options_.collective->name, formatSize(bytes), what));
     }));
+    progress_.clear();
+  }
+
+  void run(const Task& task, std::vector<Row>& rows) {
+    add(task, rows);
     print(tableRow(options_, rows.back()));
     reportWrongPeers(rows.back());
   }
@@ -191,5 +203,7 @@ bool runSession(const Options& options, Venue& venue) {
     writeFile(options.plotFile, drawPlot(plotTitle(options), collectSeries(options, rows)), false);
   return std::all_of(rows.begin(), rows.end(), [](const Row& row) { return row.wrong() == 0; });
 }
+
+std::vector<Row> measureRows(const Options& options, Venue& venue) { return Session(options, venue).measureOnce(); }
 
 }  // namespace tacc::bench

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <vector>
+
 #include "coordinator/options.hpp"
+#include "coordinator/result.hpp"
 #include "coordinator/venue.hpp"
 
 namespace tacc::bench {
@@ -9,5 +12,8 @@ namespace tacc::bench {
 /// True if nothing was wrong. Throws std::exception when something failed, Interrupted included; no process is left in
 /// any case.
 bool runSession(const Options& options, Venue& venue);
+
+/// The rows of such a session, with nothing printed or written.
+std::vector<Row> measureRows(const Options& options, Venue& venue);
 
 }  // namespace tacc::bench

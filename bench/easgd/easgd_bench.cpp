@@ -12,6 +12,7 @@
 
 #include "compute/output_file.hpp"
 #include "coordinator/command_line.hpp"
+#include "coordinator/launch.hpp"
 #include "coordinator/sizes.hpp"
 #include "easgd/training_rank.hpp"
 
@@ -53,11 +54,24 @@ EasgdOptions parse(int argc, char** argv) {
   app.add_option("--slow", options.slowFactor, "the last rank computes so many times longer (1)")
       ->check(CLI::Range(1.0, 1000.0));
   app.add_option("--momentum", options.momentum, "(0)")->check(CLI::Range(0.0, 0.999));
+  std::string servers = "rank0";
+  app.add_option("--servers", servers,
+                 "of async and hogwild: rank0 has the center, or the first rank of every host has a slice (rank0)")
+      ->check(CLI::IsMember({"rank0", "host"}));
+  app.add_option("--peer", options.peers,
+                 "also measure the allreduce of other libraries, in turn with ours; several with commas")
+      ->delimiter(',')
+      ->check(CLI::IsMember(peerNames()));
   app.add_flag("--private-memory", options.privateMemory, "the program's own memory instead of taccMemAlloc's");
   app.add_flag("--launched", options.launched, "this is one rank of many that a launcher has started");
   app.add_option("--json", options.jsonFile, "write the results to this file");
   parseCommandLine(app, "tacc_bench easgd", argc, argv, [&] {
     options.bytes = parseSize(size);
+    options.servers = servers == "host" ? taccEasgdServerPerHost : taccEasgdServerRank0;
+    if (options.launched && !options.peers.empty())
+      throw std::invalid_argument(
+          "--peer starts ranks of its own, and --launched says that a launcher has started them: tacc_bench allreduce "
+          "--peer measures there");
     for (const std::string& name : modes) {
       if (name == "all")
         options.modes = allModes();
@@ -68,10 +82,18 @@ EasgdOptions parse(int argc, char** argv) {
   return options;
 }
 
-void printBaselines(const EasgdOptions& options, int ranks, const EasgdBaselines& base) {
+void printPeers(const std::vector<PeerAllReduce>& peers) {
+  for (const PeerAllReduce& one : peers)
+    fmt::print("{:<48}{:10.2f}  {:5.2f} x the {:.2f} of tacc beside it\n",
+               fmt::format("allreduce of gradients by {}", one.name), one.peer, one.peer / one.tacc, one.tacc);
+}
+
+void printBaselines(const EasgdOptions& options, int ranks, const EasgdBaselines& base,
+                    const std::vector<PeerAllReduce>& peers) {
   fmt::print("# {} of weights, {} ranks, {} memory; milliseconds, medians of {}\n", formatSize(options.bytes), ranks,
              options.privateMemory ? "private" : "library", options.repetitions);
   fmt::print("allreduce of gradients                          {:10.2f}\n", base.allReduce);
+  printPeers(peers);
   fmt::print("  and SGD in a loop behind it                   {:10.2f}\n", base.separately);
   fmt::print("taccAllReduceUpdate (both in one pass)          {:10.2f}  {:5.2f} x the two\n", base.fused,
              base.separately / base.fused);
@@ -91,7 +113,7 @@ void printRow(const EasgdBaselines& base, const EasgdResult& row) {
 }
 
 std::string json(const EasgdOptions& options, int ranks, const EasgdBaselines& base,
-                 const std::vector<EasgdResult>& rows) {
+                 const std::vector<PeerAllReduce>& peers, const std::vector<EasgdResult>& rows) {
   nlohmann::ordered_json all = {{"bytes", options.bytes},
                                 {"ranks", ranks},
                                 {"memory", options.privateMemory ? "private" : "library"},
@@ -101,7 +123,10 @@ std::string json(const EasgdOptions& options, int ranks, const EasgdBaselines& b
                                 {"allreduce_and_loop_ms", base.separately},
                                 {"allreduce_update_ms", base.fused},
                                 {"exchange_in_loops_ms", base.exchangeSeparately},
+                                {"peers", nlohmann::ordered_json::array()},
                                 {"modes", nlohmann::ordered_json::array()}};
+  for (const PeerAllReduce& one : peers)
+    all["peers"].push_back({{"name", one.name}, {"allreduce_ms", one.peer}, {"tacc_allreduce_ms", one.tacc}});
   for (const EasgdResult& row : rows)
     all["modes"].push_back({{"mode", row.mode},
                             {"tau", row.period},
@@ -114,24 +139,25 @@ std::string json(const EasgdOptions& options, int ranks, const EasgdBaselines& b
 }
 
 /// On every rank; rank 0 prints.
-void measureAll(taccComm_t comm, const EasgdOptions& options) {
+void measureAll(taccComm_t comm, const EasgdOptions& options, const std::vector<PeerAllReduce>& peers) {
   int rank = 0, ranks = 0;
   check(taccCommUserRank(comm, &rank));
   check(taccCommCount(comm, &ranks));
   TrainingRank training(comm, options);
   const EasgdBaselines base = training.measureBaselines();
-  if (rank == 0) printBaselines(options, ranks, base);
+  if (rank == 0) printBaselines(options, ranks, base, peers);
   std::vector<EasgdResult> rows;
   for (const taccEasgdMode_t mode : options.modes)
     for (const int period : options.periods) {
       rows.push_back(training.measure(mode, period));
       if (rank == 0) printRow(base, rows.back());
     }
-  if (rank == 0 && !options.jsonFile.empty()) writeOutput(options.jsonFile, json(options, ranks, base, rows));
+  if (rank == 0 && !options.jsonFile.empty()) writeOutput(options.jsonFile, json(options, ranks, base, peers, rows));
 }
 
 /// This process is rank 0, and the others its children.
 int runForked(const EasgdOptions& options) {
+  const std::vector<PeerAllReduce> peers = measurePeers(options);
   taccUniqueId id;
   check(taccGetUniqueId(&id));
   int rank = 0;
@@ -146,7 +172,7 @@ int runForked(const EasgdOptions& options) {
   }
   taccComm_t comm = nullptr;
   check(taccCommInitRank(&comm, options.ranks, id, rank));
-  measureAll(comm, options);
+  measureAll(comm, options, peers);
   check(taccCommDestroy(comm));
   int failures = 0;
   for (const pid_t child : children) {
@@ -164,7 +190,7 @@ int runEasgdBench(int argc, char** argv) {
   if (!options.launched) return runForked(options);
   taccComm_t comm = nullptr;
   check(taccCommInitEnv(&comm, nullptr));
-  measureAll(comm, options);
+  measureAll(comm, options, {});
   check(taccCommDestroy(comm));
   return 0;
 }

@@ -20,7 +20,9 @@ struct EasgdOptions {
   double slowFactor = 1;      // by which the last rank computes longer than the others
   float momentum = 0;
   bool privateMemory = false;
-  bool launched = false;  // ranks are started by a launcher
+  bool launched = false;                              // ranks are started by a launcher
+  taccEasgdServers_t servers = taccEasgdServerRank0;  // of asynchronous modes
+  std::vector<std::string> peers;                     // whose allreduce is measured too
   std::string jsonFile;
 };
 
@@ -43,6 +45,17 @@ struct EasgdBaselines {
   double fused;               // taccAllReduceUpdate
   double exchangeSeparately;  // an allreduce of weights, and EASGD's updates in loops behind it
 };
+
+/// Another library's allreduce of gradients, and ours in the same run, in which they take turns; milliseconds.
+struct PeerAllReduce {
+  std::string name;
+  double peer;
+  double tacc;
+};
+
+/// Of all of options.peers. Starts ranks of its own, so before this process has a communicator. Throws
+/// std::runtime_error where a peer is not there.
+std::vector<PeerAllReduce> measurePeers(const EasgdOptions& options);
 
 int runEasgdBench(int argc, char** argv);
 

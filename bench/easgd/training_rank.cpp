@@ -104,6 +104,7 @@ EasgdResult TrainingRank::measure(taccEasgdMode_t mode, int period) {
   taccEasgdConfig_t config = TACC_EASGD_CONFIG_INITIALIZER;
   config.mode = mode;
   config.momentum = options_.momentum;
+  if (mode == taccEasgdAsync || mode == taccEasgdHogwild) config.servers = options_.servers;
   EasgdResult result{taccEasgdModeName(mode), period, 0, 0, 0, 0, 0};
   taccEasgd_t easgd = nullptr;
   // With no step that exchanges nothing is under way when an exchange is asked for.

@@ -161,6 +161,28 @@ TEST(Program, modesOfEasgdAreTimedBesideAnAllReduce) {
   EXPECT_TRUE(unknown.has("there is no mode sync4; modes are: all original async"));
 }
 
+TEST(Program, easgdIsMeasuredBesideThePeersAllReduce) {
+  const std::string json = testing::TempDir() + fmt::format("tacc_bench_easgd_peers.{}.json", ::getpid());
+  const std::string peers = setting("TACC_BENCH_PEERS");
+  const Outcome outcome = run(fmt::format("easgd -n 2 --mode sync2 --size 64K --tau 2 --repetitions 2 --json {}{}",
+                                          json, peers.empty() ? "" : " --peer " + peers));
+  ASSERT_EQ(outcome.status, 0) << outcome.output;
+  std::ifstream file(json);
+  const auto report = nlohmann::json::parse(file);
+  std::string names;
+  for (const auto& peer : report["peers"]) {
+    names += (names.empty() ? "" : ",") + peer["name"].get<std::string>();
+    EXPECT_GT(peer["allreduce_ms"].get<double>(), 0);
+    EXPECT_GT(peer["tacc_allreduce_ms"].get<double>(), 0);
+  }
+  EXPECT_EQ(names, peers);
+  std::remove(json.c_str());
+  EXPECT_EQ(run("easgd --peer nccl").status, 2);
+  const Outcome launched = run("easgd --launched --peer gloo");
+  EXPECT_EQ(launched.status, 2);
+  EXPECT_TRUE(launched.has("a launcher has started them")) << launched.output;
+}
+
 TEST(Program, libraryMemoryIsMeasuredAgainstTheBound) {
   const Outcome outcome = run("allreduce --ranks 2 --memory library --size 1M -n 10");
   EXPECT_EQ(outcome.status, 0) << outcome.output;
