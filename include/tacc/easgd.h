@@ -74,6 +74,14 @@ typedef enum {
   taccEasgdGroupColor = 3    /* those with the same `color` */
 } taccEasgdGroup_t;
 
+/* Which ranks serve the center of an asynchronous mode, each in a thread of its own. Their death ends the training of
+ * all. */
+typedef enum {
+  taccEasgdServerRank0 = 0,  /* rank 0 has all of it */
+  taccEasgdServerPerHost = 1 /* the first rank of every host has a slice: what workers send goes over all hosts' links
+                                instead of one's */
+} taccEasgdServers_t;
+
 /* Start from TACC_EASGD_CONFIG_INITIALIZER. All but `color` must be equal on all ranks. */
 typedef struct {
   size_t size;          /* sizeof(taccEasgdConfig_t) as compiled in the program */
@@ -93,12 +101,14 @@ typedef struct {
   /* 1: every exchange looks for weights that are not finite, while they are in the cache; the first one's index is then
    * an error that ends the communicator, before it reaches the center. Default 0. */
   int checkFinite;
+  taccEasgdServers_t servers; /* of Async and Hogwild; default taccEasgdServerRank0. Without effect on a worker that
+                                 comes to a center */
 } taccEasgdConfig_t;
 
 #define TACC_EASGD_CONFIG_INITIALIZER                                                                    \
   {                                                                                                      \
     sizeof(taccEasgdConfig_t), TACC_VERSION_CODE, taccEasgdSync2, 0.01f, 0.0f, 0.0f, 1, taccEasgdWire32, \
-        taccEasgdGroupHost, 0, 0, 0                                                                      \
+        taccEasgdGroupHost, 0, 0, 0, taccEasgdServerRank0                                                \
   }
 
 /* Collective over `comm`, which it uses until taccEasgdDestroy. `weights`: `count` numbers, this rank's, which stay the
@@ -116,8 +126,16 @@ TACC_API taccResult_t taccEasgdCreateTensors(taccEasgd_t* easgd, const size_t* c
  * weights. Its alpha is that of one rank (0.9) unless `elasticity` says otherwise, so say it. */
 TACC_API taccResult_t taccEasgdCreateAtCenter(taccEasgd_t* easgd, float* weights, size_t count,
                                               const taccUniqueId* center, const taccEasgdConfig_t* config);
-/* Where others find the center of an asynchronous mode. It lets in whoever has it, so keep it among the job. */
+/* Where others find the center of an asynchronous mode. It lets in whoever has it, so keep it among the job.
+ * taccInvalidUsage where several hosts keep slices. */
 TACC_API taccResult_t taccEasgdGetCenterId(taccEasgd_t easgd, taccUniqueId* center);
+/* The same of a center with a server on every host, which has several ids, one for each slice: `*slices` is how many
+ * `centers` has room for, and becomes how many there are; with `centers` NULL nothing else is done. A worker needs all
+ * of them, in this order. */
+TACC_API taccResult_t taccEasgdGetCenterIds(taccEasgd_t easgd, taccUniqueId* centers, int* slices);
+TACC_API taccResult_t taccEasgdCreateAtCenters(taccEasgd_t* easgd, float* weights, size_t count,
+                                               const taccUniqueId* centers, int slices,
+                                               const taccEasgdConfig_t* config);
 /* Where tensor `index` lies; `weights`, `gradients` may be NULL. Valid until taccEasgdDestroy. */
 TACC_API taccResult_t taccEasgdGetTensor(taccEasgd_t easgd, int index, float** weights, float** gradients);
 

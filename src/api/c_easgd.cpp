@@ -1,4 +1,5 @@
 // The C functions of tacc/easgd.h.
+#include <algorithm>
 #include <span>
 
 #include "api/boundary.hpp"
@@ -89,14 +90,22 @@ taccResult_t taccEasgdCreateTensors(taccEasgd_t* easgd, const size_t* counts, in
 
 taccResult_t taccEasgdCreateAtCenter(taccEasgd_t* easgd, float* weights, size_t count, const taccUniqueId* center,
                                      const taccEasgdConfig_t* config) {
-  return guard("taccEasgdCreateAtCenter", nullptr, [&] {
+  return taccEasgdCreateAtCenters(easgd, weights, count, center, 1, config);
+}
+
+taccResult_t taccEasgdCreateAtCenters(taccEasgd_t* easgd, float* weights, size_t count, const taccUniqueId* centers,
+                                      int slices, const taccEasgdConfig_t* config) {
+  return guard("taccEasgdCreateAtCenters", nullptr, [&] {
     tacc::checkPointer(easgd, "easgd");
-    tacc::checkPointer(center, "center");
+    tacc::checkPointer(centers, "centers");
+    if (slices < 1 || static_cast<std::size_t>(slices) > std::max<std::size_t>(count, 1))
+      tacc::fail(taccInvalidArgument, "slices is {}; a center of {} numbers has at least 1 and not more than numbers",
+                 slices, count);
     tacc::EasgdSettings settings = tacc::checkEasgdConfig(config);
     if (tacc::easgdMode(settings.mode).isSynchronous)
       tacc::fail(taccInvalidArgument, "mode {} needs all ranks of a communicator; async and hogwild come to a center",
                  tacc::easgdMode(settings.mode).name);
-    settings.center = *center;
+    settings.centers.assign(centers, centers + slices);
     auto lone = std::make_unique<tacc::LoneCommunicator>();
     checkNumbers(lone->comm(), "weights", weights, count);
     *easgd = tacc::keepEasgd(std::make_shared<taccEasgd>(std::move(lone), settings, weights, count));
@@ -106,7 +115,26 @@ taccResult_t taccEasgdCreateAtCenter(taccEasgd_t* easgd, float* weights, size_t 
 taccResult_t taccEasgdGetCenterId(taccEasgd_t easgd, taccUniqueId* center) {
   return guard("taccEasgdGetCenterId", commOf(easgd), [&] {
     tacc::checkPointer(center, "center");
-    *center = tacc::requireEasgd(easgd)->session().centerId();
+    const auto found = tacc::requireEasgd(easgd);
+    const std::span<const taccUniqueId> ids = found->session().centerIds();
+    if (ids.size() > 1)
+      tacc::fail(taccInvalidUsage, "{} hosts keep a slice of the center each: taccEasgdGetCenterIds tells all ids",
+                 ids.size());
+    *center = ids.front();
+  });
+}
+
+taccResult_t taccEasgdGetCenterIds(taccEasgd_t easgd, taccUniqueId* centers, int* slices) {
+  return guard("taccEasgdGetCenterIds", commOf(easgd), [&] {
+    tacc::checkPointer(slices, "slices");
+    const auto found = tacc::requireEasgd(easgd);
+    const std::span<const taccUniqueId> ids = found->session().centerIds();
+    const int room = *slices;
+    *slices = static_cast<int>(ids.size());
+    if (centers == nullptr) return;
+    if (room < *slices)
+      tacc::fail(taccInvalidArgument, "*slices is {}: room for so many ids, and there are {}", room, *slices);
+    std::ranges::copy(ids, centers);
   });
 }
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "easgd/center.hpp"
 #include "easgd/exchange.hpp"
@@ -9,8 +11,9 @@
 
 namespace tacc {
 
-/// Rank 0 keeps the center; ranks of its host map it, others send to it. No rank waits for another, and the death of
-/// one but rank 0 stops nobody. A guest comes to a center that others keep.
+/// Rank 0 keeps the center, or the first rank of each host a slice of it; ranks of a keeper's host map what it keeps,
+/// others send to it. No rank waits for another, and the death of one that keeps nothing stops nobody. A guest comes to
+/// a center that others keep.
 class AsynchronousExchange final : public CenterExchange {
  public:
   explicit AsynchronousExchange(const ExchangeParts& parts);
@@ -23,17 +26,23 @@ class AsynchronousExchange final : public CenterExchange {
   void restore() override;
   void end() override;
   double staleness() const noexcept override;
-  const taccUniqueId* centerId() const noexcept override { return center_ ? &id_ : nullptr; }
+  std::span<const taccUniqueId> centerIds() const noexcept override { return ids_; }
 
  private:
-  bool keeps() const noexcept { return !isGuest_ && parts_.communicator.rank() == 0; }
+  /// Which slice this rank keeps is found by all together; the others' it connects to.
+  void keepOrConnect(const CenterOptions& options);
+  /// Connects to slices, which are in the order of ids_; `own`: that this process keeps, at `ownIndex`.
+  void connect(const CenterOptions& options, std::unique_ptr<Center> own, std::size_t ownIndex);
+  bool keeps() const noexcept { return kept_.size() > 0; }
   void meet() { parts_.communicator.run({.collective = Collective::barrier}); }
 
   const ExchangeParts parts_;
   const bool isGuest_;
-  taccUniqueId id_{};
+  std::vector<taccUniqueId> ids_;   // of the slices
   std::unique_ptr<Center> center_;  // null: there are no weights
-  FloatBuffer kept_;                // of who keeps the center: what a saved state has of it
+  Center* own_ = nullptr;           // the slice that this rank keeps
+  std::size_t ownBegin_ = 0;        // its first element
+  FloatBuffer kept_;                // of who keeps a slice: what a saved state has of it
   std::uint64_t gaps_ = 0, updatesBetween_ = 0;
 };
 

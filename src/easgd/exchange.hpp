@@ -69,8 +69,8 @@ class CenterExchange {
   virtual void restore() {}
   /// Collective: this rank does no more exchanges.
   virtual void end() {}
-  /// By which other workers come to the center of an asynchronous mode; null: there is none.
-  virtual const taccUniqueId* centerId() const noexcept { return nullptr; }
+  /// By which other workers come to the center of an asynchronous mode, one for each of its slices; none: they cannot.
+  virtual std::span<const taccUniqueId> centerIds() const noexcept { return {}; }
   /// Updates of others that the center took since this rank's last exchange, in the mean; see taccEasgdInfo_t.
   virtual double staleness() const noexcept { return 0; }
   /// Seconds that begun exchanges took in the background.

@@ -19,16 +19,16 @@ struct Agreed {
   std::uint64_t count;
   std::int32_t mode, period, wire, group, allowsUnstable, checksFinite;
   float rate, elasticity, momentum;
-  std::int32_t unused;
+  std::int32_t servers;
 
   bool operator==(const Agreed&) const = default;
   std::string describe() const {
     return fmt::format(
         "{} weights, mode {}, learning rate {}, elasticity {}, momentum {}, period {}, {} bits on the wire{}, group "
-        "{}, allowUnstable {}, checkFinite {}",
+        "{}, allowUnstable {}, checkFinite {}, servers {}",
         count, easgdMode(static_cast<taccEasgdMode_t>(mode)).name, rate, elasticity, momentum, period,
         wire == taccEasgdWire32 ? 32 : 16, wire == taccEasgdWireBfloat16 ? " (bfloat16)" : "", group, allowsUnstable,
-        checksFinite);
+        checksFinite, servers);
   }
 };
 
@@ -58,7 +58,7 @@ EasgdSession::EasgdSession(Communicator& communicator, Background& background, c
       parts_(communicator.ranks()) {
   checkAgreement(communicator,
                  {count, settings.mode, settings.period, settings.wire, settings.group, settings.allowsUnstable,
-                  settings.checksFinite, settings.rate, settings.elasticity, settings.momentum, 0});
+                  settings.checksFinite, settings.rate, settings.elasticity, settings.momentum, settings.servers});
   const EasgdMode& mode = easgdMode(settings.mode);
   mode_ = mode.make({communicator, background, settings_, weights, count});
   parts_ = mode_->parts();
@@ -80,9 +80,9 @@ void EasgdSession::timed(const Work& work) {
   waitSeconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - started).count();
 }
 
-const taccUniqueId& EasgdSession::centerId() const {
-  const taccUniqueId* const id = mode_->centerId();
-  if (id != nullptr) return *id;
+std::span<const taccUniqueId> EasgdSession::centerIds() const {
+  const std::span<const taccUniqueId> ids = mode_->centerIds();
+  if (!ids.empty()) return ids;
   fail(taccInvalidUsage, "mode {} with {} weights has no center that others can come to; async and hogwild have",
        easgdMode(settings_.mode).name, count_);
 }

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "easgd/exchange.hpp"
@@ -22,7 +23,7 @@ class EasgdSession {
   /// Collective; before the end of a session whose communicator is still good.
   void end() { mode_->end(); }
   /// Fails in a mode that has no center for others to come to.
-  const taccUniqueId& centerId() const;
+  std::span<const taccUniqueId> centerIds() const;
 
   void start();
   void step(const float* gradient);

@@ -1,6 +1,8 @@
 #include "easgd/settings.hpp"
 
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 
 #include "base/error.hpp"
 #include "easgd/modes.hpp"
@@ -10,7 +12,14 @@ namespace tacc {
 EasgdSettings checkEasgdConfig(const taccEasgdConfig_t* config) {
   constexpr taccEasgdConfig_t usual = TACC_EASGD_CONFIG_INITIALIZER;
   if (config == nullptr) config = &usual;
-  if (config->size < sizeof(taccEasgdConfig_t) || config->version == 0)
+  // The first version's ended there.
+  constexpr std::size_t leastSize = offsetof(taccEasgdConfig_t, servers);
+  taccEasgdConfig_t older = usual;
+  if (config->size >= leastSize && config->size < sizeof older) {
+    std::memcpy(static_cast<void*>(&older), config, config->size);
+    config = &older;
+  }
+  if (config->size < leastSize || config->version == 0)
     fail(taccInvalidArgument,
          "config was not made from TACC_EASGD_CONFIG_INITIALIZER: its size is {} and its version {}, and those of this "
          "library are {} and {}",
@@ -41,6 +50,12 @@ EasgdSettings checkEasgdConfig(const taccEasgdConfig_t* config) {
          static_cast<int>(taccEasgdGroupColor));
   if (config->group == taccEasgdGroupColor && config->color < 0)
     fail(taccInvalidArgument, "config.color is {}; colors are 0 or more", config->color);
+  if (config->servers != taccEasgdServerRank0 && config->servers != taccEasgdServerPerHost)
+    fail(taccInvalidArgument, "config.servers is {}; it is 0, rank 0, or 1, the first rank of every host",
+         static_cast<int>(config->servers));
+  if (config->servers != taccEasgdServerRank0 && mode.isSynchronous)
+    fail(taccInvalidArgument,
+         "config.servers asks for a server on every host, and mode {} has none; async and hogwild have", mode.name);
   return {.mode = config->mode,
           .rate = config->learningRate,
           .elasticity = config->elasticity,
@@ -51,7 +66,8 @@ EasgdSettings checkEasgdConfig(const taccEasgdConfig_t* config) {
           .color = config->color,
           .allowsUnstable = config->allowUnstable != 0,
           .checksFinite = config->checkFinite != 0,
-          .center = {}};
+          .servers = config->servers,
+          .centers = {}};
 }
 
 void checkStability(const EasgdSettings& settings, int parts) {

@@ -1,7 +1,7 @@
 // Options of EASGD after checking (see taccEasgdConfig_t), and what follows from them.
 #pragma once
 
-#include <optional>
+#include <vector>
 
 #include "tacc/easgd.h"
 
@@ -18,7 +18,8 @@ struct EasgdSettings {
   int color = 0;
   bool allowsUnstable = false;
   bool checksFinite = false;
-  std::optional<taccUniqueId> center;  // of an asynchronous mode: that others keep
+  taccEasgdServers_t servers = taccEasgdServerRank0;
+  std::vector<taccUniqueId> centers;  // of an asynchronous mode: slices of a center that others keep
 
   /// Of an exchange of `parts` parts: ranks, or groups that move together.
   float alpha(int parts) const noexcept {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cmath>
+#include <cstddef>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -54,6 +55,8 @@ TEST(EasgdArguments, configurationsThatAreWrong) {
          c.wire = taccEasgdWireBfloat16;
        }),
        "mode sync1 has not; sync2, sync3 and hierarchical have"},
+      {changed([](auto& c) { put(c.servers, 2); }), "config.servers is 2"},
+      {changed([](auto& c) { c.servers = taccEasgdServerPerHost; }), "mode sync2 has none; async and hogwild have"},
       {changed([](auto& c) { put(c.group, 4); }), "config.group is 4"},
       {changed([](auto& c) {
          c.group = taccEasgdGroupColor;
@@ -84,6 +87,20 @@ TEST(EasgdArguments, configurationsThatAreWrong) {
       c.mode = taccEasgdOriginal;
     });
     expectSuccess(taccEasgdCreate(&easgd, weights.data(), 10, comm, &original), comm);
+    expectSuccess(taccEasgdDestroy(easgd), comm);
+  });
+}
+
+/// The first version's configuration ended before `servers`: what lies behind it is not read.
+TEST(EasgdArguments, fieldsThatAnOlderHeaderLacksGetTheirDefaults) {
+  runRanks(RankKind::threads, 2, [&](taccComm_t comm, int) {
+    std::vector<float> weights(10);
+    const taccEasgdConfig_t older = changed([](auto& c) {
+      c.size = offsetof(taccEasgdConfig_t, servers);
+      put(c.servers, 77);
+    });
+    taccEasgd_t easgd = nullptr;
+    expectSuccess(taccEasgdCreate(&easgd, weights.data(), 10, comm, &older), comm);
     expectSuccess(taccEasgdDestroy(easgd), comm);
   });
 }

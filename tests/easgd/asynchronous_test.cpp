@@ -28,12 +28,16 @@ taccEasgdConfig_t configOf(taccEasgdMode_t mode, int period = 1) {
   return config;
 }
 
+taccEasgdConfig_t withServers(taccEasgdConfig_t config) {
+  config.servers = taccEasgdServerPerHost;
+  return config;
+}
+
 double sumOf(const std::vector<float>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 /// Without gradients an exchange only moves numbers between weights and center: their sum over all stays.
-void checkConservation(taccComm_t comm, int rank, int ranks, std::size_t count, taccEasgdMode_t mode) {
+void checkConservation(taccComm_t comm, int rank, int ranks, std::size_t count, const taccEasgdConfig_t& config) {
   std::vector<float> weights(count, 1.0f), center(count);
-  const taccEasgdConfig_t config = configOf(mode);
   taccEasgd_t easgd = nullptr;
   expectSuccess(taccEasgdCreate(&easgd, weights.data(), count, comm, &config), comm);
   expectSuccess(taccEasgdStart(easgd), comm);
@@ -62,20 +66,79 @@ void checkConservation(taccComm_t comm, int rank, int ranks, std::size_t count, 
 TEST(AsynchronousEasgd, keepsWhatWeightsAndCenterHoldTogether) {
   for (const int ranks : {1, 2, 4})
     for (const std::size_t count : {std::size_t{1}, std::size_t{1000}, std::size_t{100003}})
-      runRanks(RankKind::processes, ranks,
-               [&](taccComm_t comm, int rank) { checkConservation(comm, rank, ranks, count, taccEasgdAsync); });
+      runRanks(RankKind::processes, ranks, [&](taccComm_t comm, int rank) {
+        checkConservation(comm, rank, ranks, count, configOf(taccEasgdAsync));
+      });
 }
 
 TEST(AsynchronousEasgd, aloneHogwildIsAsync) {
   runRanks(RankKind::processes, 1,
-           [&](taccComm_t comm, int rank) { checkConservation(comm, rank, 1, 100003, taccEasgdHogwild); });
+           [&](taccComm_t comm, int rank) { checkConservation(comm, rank, 1, 100003, configOf(taccEasgdHogwild)); });
 }
 
 TEST(AsynchronousEasgd, overHosts) {
   if (const std::string reason = VirtualCluster::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
   const VirtualCluster cluster(1, 2);
   runOnHosts(cluster, {1, 1, 2, 2},
-             [&](taccComm_t comm, int rank) { checkConservation(comm, rank, 4, 100003, taccEasgdAsync); });
+             [&](taccComm_t comm, int rank) { checkConservation(comm, rank, 4, 100003, configOf(taccEasgdAsync)); });
+}
+
+/// More hosts than ranks of one, fewer numbers than hosts, and slices of different lengths.
+TEST(AsynchronousEasgd, everyHostServesASlice) {
+  if (const std::string reason = VirtualCluster::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
+  const VirtualCluster cluster(1, 3);
+  for (const std::size_t count : {std::size_t{1}, std::size_t{2}, std::size_t{100003}})
+    runOnHosts(cluster, {2, 1, 2, 3}, [&](taccComm_t comm, int rank) {
+      checkConservation(comm, rank, 4, count, withServers(configOf(taccEasgdAsync)));
+    });
+}
+
+/// What rank 0 has written comes to all in one piece, and a worker that is started again needs all ids.
+TEST(AsynchronousEasgd, aWorkerComesToTheSlicesOfAllHosts) {
+  if (const std::string reason = VirtualCluster::obstacle(); !reason.empty()) GTEST_SKIP() << reason;
+  const VirtualCluster cluster(1, 3);
+  const Signal isDead, isDone[4];
+  const int living[] = {0, 1, 3};
+  constexpr std::size_t count = 50000;
+  runOnHosts(cluster, {1, 2, 2, 3}, [&](taccComm_t comm, int rank) {
+    std::vector<float> weights(count), gradient(count), center(count);
+    for (std::size_t i = 0; i < count; ++i) weights[i] = rank == 0 ? static_cast<float>(i) : -1;
+    const taccEasgdConfig_t config = withServers(configOf(taccEasgdAsync));
+    taccEasgd_t easgd = nullptr;
+    expectSuccess(taccEasgdCreate(&easgd, weights.data(), count, comm, &config), comm);
+    expectSuccess(taccEasgdStart(easgd), comm);
+    if (rank == 2) {  // the second of its host keeps nothing
+      for (int other = 0; other < 3; ++other) isDead.give();
+      ::_exit(0);
+    }
+    isDead.await();
+    for (int step = 0; step < 5; ++step) expectSuccess(taccEasgdStep(easgd, gradient.data()), comm);
+    expectSuccess(taccEasgdCenter(easgd, center.data()), comm);
+    for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(center[i], static_cast<float>(i)) << i;
+    taccUniqueId one, ids[3];
+    EXPECT_EQ(taccEasgdGetCenterId(easgd, &one), taccInvalidUsage);
+    EXPECT_THAT(taccGetLastError(comm), HasSubstr("3 hosts keep a slice of the center each"));
+    int slices = 2;
+    EXPECT_EQ(taccEasgdGetCenterIds(easgd, ids, &slices), taccInvalidArgument);
+    EXPECT_EQ(slices, 3);
+    expectSuccess(taccEasgdGetCenterIds(easgd, nullptr, &slices), comm);
+    expectSuccess(taccEasgdGetCenterIds(easgd, ids, &slices), comm);
+    std::vector<float> fresh(count);
+    taccEasgd_t worker = nullptr;
+    EXPECT_EQ(taccEasgdCreateAtCenters(&worker, fresh.data(), count, ids, slices, &config), taccSuccess)
+        << taccGetLastError(nullptr);
+    EXPECT_EQ(taccEasgdStart(worker), taccSuccess);
+    EXPECT_EQ(fresh, center);
+    EXPECT_EQ(taccEasgdStep(worker, gradient.data()), taccSuccess);
+    EXPECT_EQ(taccEasgdDestroy(worker), taccSuccess);
+    worker = nullptr;
+    EXPECT_NE(taccEasgdCreateAtCenters(&worker, fresh.data(), count, ids, 2, &config), taccSuccess);
+    EXPECT_THAT(taccGetLastError(nullptr), HasSubstr("asks for a center of 25000 numbers"));
+    // As the dead one meets nobody, the communicator cannot tell when all are done with the slices.
+    for (int other = 0; other < 3; ++other) isDone[rank].give();
+    for (const int other : living) isDone[other].await();
+    taccEasgdDestroy(easgd);
+  });
 }
 
 /// Gradients pull every rank to the same bottom: all come near it, whoever loses an update.

@@ -6,6 +6,8 @@ static const struct {
   taccResult_t (*createTensors)(taccEasgd_t*, const size_t*, int, taccComm_t, const taccEasgdConfig_t*);
   taccResult_t (*createAtCenter)(taccEasgd_t*, float*, size_t, const taccUniqueId*, const taccEasgdConfig_t*);
   taccResult_t (*getCenterId)(taccEasgd_t, taccUniqueId*);
+  taccResult_t (*createAtCenters)(taccEasgd_t*, float*, size_t, const taccUniqueId*, int, const taccEasgdConfig_t*);
+  taccResult_t (*getCenterIds)(taccEasgd_t, taccUniqueId*, int*);
   taccResult_t (*getTensor)(taccEasgd_t, int, float**, float**);
   taccResult_t (*start)(taccEasgd_t);
   taccResult_t (*step)(taccEasgd_t, const float*);
@@ -18,10 +20,24 @@ static const struct {
   taccResult_t (*destroy)(taccEasgd_t);
   taccResult_t (*allReduceUpdate)(const float*, float*, float*, size_t, float, float, taccComm_t);
   const char* (*modeName)(taccEasgdMode_t);
-} functions = {taccEasgdCreate,    taccEasgdCreateTensors,   taccEasgdCreateAtCenter, taccEasgdGetCenterId,
-               taccEasgdGetTensor, taccEasgdStart,           taccEasgdStep,           taccEasgdExchange,
-               taccEasgdCenter,    taccEasgdSetLearningRate, taccEasgdInfo,           taccEasgdSave,
-               taccEasgdLoad,      taccEasgdDestroy,         taccAllReduceUpdate,     taccEasgdModeName};
+} functions = {taccEasgdCreate,
+               taccEasgdCreateTensors,
+               taccEasgdCreateAtCenter,
+               taccEasgdGetCenterId,
+               taccEasgdCreateAtCenters,
+               taccEasgdGetCenterIds,
+               taccEasgdGetTensor,
+               taccEasgdStart,
+               taccEasgdStep,
+               taccEasgdExchange,
+               taccEasgdCenter,
+               taccEasgdSetLearningRate,
+               taccEasgdInfo,
+               taccEasgdSave,
+               taccEasgdLoad,
+               taccEasgdDestroy,
+               taccAllReduceUpdate,
+               taccEasgdModeName};
 
 int easgdHeaderIsC(taccComm_t comm);
 int easgdHeaderIsC(taccComm_t comm) {
