@@ -12,15 +12,36 @@
 #include <memory>
 #include <unordered_map>
 
-#include "base/error.hpp"
+#include "base/loaded_library.hpp"
 #include "topology/host_list.hpp"
 #include "topology/ibnet.hpp"
 
 namespace tacc {
 namespace {
 
+/// What is used of libibnetdisc and of libibmad, which comes with it; loaded when a network is asked.
+struct Library {
+  decltype(&::ibnd_discover_fabric) discover;
+  decltype(&::ibnd_destroy_fabric) destroy;
+  decltype(&::mad_get_field) field;
+  decltype(&::mad_get_field64) field64;
+
+  Library() {
+    const LoadedLibrary library("libibnetdisc.so.5", "libibnetdisc5");
+    library.find(discover, "ibnd_discover_fabric");
+    library.find(destroy, "ibnd_destroy_fabric");
+    library.find(field, "mad_get_field");
+    library.find(field64, "mad_get_field64");
+  }
+};
+
+const Library& ibnetdisc() {
+  static const Library library;
+  return library;
+}
+
 struct Destroy {
-  void operator()(ibnd_fabric_t* fabric) const { ibnd_destroy_fabric(fabric); }
+  void operator()(ibnd_fabric_t* fabric) const { ibnetdisc().destroy(fabric); }
 };
 
 std::string_view descriptionOf(const ibnd_node_t& node) {
@@ -33,7 +54,7 @@ std::uint8_t* infoOf(const ibnd_node_t& node) { return const_cast<std::uint8_t*>
 
 /// "4xHDR" of a port, from the widths and speeds of the PortInfo attribute (InfiniBand specification 14.2.5.6).
 std::string speedOf(ibnd_port_t& port) {
-  const auto field = [&](std::uint8_t* info, MAD_FIELDS which) { return mad_get_field(info, 0, which); };
+  const auto field = [&](std::uint8_t* info, MAD_FIELDS which) { return ibnetdisc().field(info, 0, which); };
   const std::uint32_t width = field(port.info, IB_PORT_LINK_WIDTH_ACTIVE_F);
   const int lanes = width == 1 ? 1 : width == 2 ? 4 : width == 4 ? 8 : width == 8 ? 12 : width == 16 ? 2 : 0;
   const std::uint32_t extended = field(port.info, IB_PORT_LINK_SPEED_EXT_ACTIVE_F);
@@ -52,7 +73,7 @@ bool hasIbnetdisc() noexcept { return true; }
 Fabric fabricNow() {
   ibnd_config_t config{};
   config.flags |= IBND_CONFIG_MLX_EPI;  // only the maker's own attribute tells FDR10 from QDR
-  const std::unique_ptr<ibnd_fabric_t, Destroy> found(ibnd_discover_fabric(nullptr, 0, nullptr, &config));
+  const std::unique_ptr<ibnd_fabric_t, Destroy> found(ibnetdisc().discover(nullptr, 0, nullptr, &config));
   if (!found) {
     fail(taccSystemError,
          "the InfiniBand subnet does not answer: there is no active port, or no permission for "
@@ -66,7 +87,7 @@ Fabric fabricNow() {
     numberOf.emplace(node, static_cast<std::uint32_t>(fabric.devices.size()));
     Fabric::Device& device = fabric.devices.emplace_back(Fabric::Device{id, ""});
     describeDevice(device, isSwitch, descriptionOf(*node));
-    if (const std::uint64_t system = mad_get_field64(infoOf(*node), 0, IB_NODE_SYSTEM_GUID_F); system != 0)
+    if (const std::uint64_t system = ibnetdisc().field64(infoOf(*node), 0, IB_NODE_SYSTEM_GUID_F); system != 0)
       device.system = fmt::format("0x{:x}", system);
   }
   for (const ibnd_node_t* node = found->nodes; node != nullptr; node = node->next) {

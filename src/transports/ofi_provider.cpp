@@ -87,7 +87,7 @@ int gradeOf(const fi_info& info, bool userChose) {
 }
 
 OfiInfo findAll() {
-  const OfiInfo hints(fi_allocinfo());
+  const OfiInfo hints(ofi().dupinfo(nullptr));
   hints->caps = FI_TAGGED;
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
@@ -99,8 +99,9 @@ OfiInfo findAll() {
   hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
   hints->domain_attr->av_type = FI_AV_TABLE;
   fi_info* found = nullptr;
-  const int result = fi_getinfo(FI_VERSION(1, 14), nullptr, nullptr, 0, hints.get(), &found);
-  if (result != 0 && result != -FI_ENODATA) fail(taccSystemError, "libfabric cannot start: {}", fi_strerror(-result));
+  const int result = ofi().getinfo(FI_VERSION(1, 14), nullptr, nullptr, 0, hints.get(), &found);
+  if (result != 0 && result != -FI_ENODATA)
+    fail(taccSystemError, "libfabric cannot start: {}", ofi().strerror(-result));
   return OfiInfo(found);
 }
 
@@ -136,7 +137,7 @@ OfiInfo chooseOfiProvider(const NetworkOptions& options) {
          "shows what it finds here",
          options.rank, ofiVersion(), options.interface.empty() ? "" : " on network interface ", options.interface);
   }
-  return OfiInfo(fi_dupinfo(fitting.front()));
+  return OfiInfo(ofi().dupinfo(fitting.front()));
 }
 
 std::string nameOf(const fi_info& info) {
@@ -154,6 +155,6 @@ std::string listOfiProviders() {
   return list;
 }
 
-std::string ofiVersion() { return fmt::format("{}.{}", FI_MAJOR(fi_version()), FI_MINOR(fi_version())); }
+std::string ofiVersion() { return fmt::format("{}.{}", FI_MAJOR(ofi().version()), FI_MINOR(ofi().version())); }
 
 }  // namespace tacc

@@ -7,11 +7,12 @@
 #include <string>
 
 #include "transports/network_transport.hpp"
+#include "transports/ofi_library.hpp"
 
 namespace tacc {
 
 struct OfiInfoDeleter {
-  void operator()(fi_info* info) const noexcept { fi_freeinfo(info); }
+  void operator()(fi_info* info) const noexcept { ofi().freeinfo(info); }
 };
 using OfiInfo = std::unique_ptr<fi_info, OfiInfoDeleter>;
 

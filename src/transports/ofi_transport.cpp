@@ -110,7 +110,7 @@ bool hasBell(const fi_info& info) { return std::string_view(info.fabric_attr->pr
 
 void OfiTransport::check(int result, const char* what) const {
   if (result == 0) return;
-  fail(taccSystemError, "rank {}: libfabric {} cannot {}: {}", rank_, nameOf(*info_), what, fi_strerror(-result));
+  fail(taccSystemError, "rank {}: libfabric {} cannot {}: {}", rank_, nameOf(*info_), what, ofi().strerror(-result));
 }
 
 OfiTransport::OfiTransport(const NetworkOptions& options)
@@ -119,7 +119,7 @@ OfiTransport::OfiTransport(const NetworkOptions& options)
       tagBits_(chooseTagBits(*info_, options.ranks)),
       marks_(options.rank, options.ranks, options.secret, bitsOfTags(*info_) - tagBits_) {
   fid_fabric* fabric = nullptr;
-  check(fi_fabric(info_->fabric_attr, &fabric, nullptr), "open the fabric");
+  check(ofi().fabric(info_->fabric_attr, &fabric, nullptr), "open the fabric");
   fabric_.reset(fabric);
   fid_domain* domain = nullptr;
   check(fi_domain(fabric, info_.get(), &domain, nullptr), "open the domain");
@@ -258,7 +258,7 @@ bool OfiTransport::post(Operation& operation) {
   if (result == -FI_EAGAIN) return false;
   if (result != 0) {
     fail(taccRemoteError, "rank {} cannot reach rank {}: {} (libfabric {})", rank_, operation.peer,
-         fi_strerror(static_cast<int>(-result)), nameOf(*info_));
+         ofi().strerror(static_cast<int>(-result)), nameOf(*info_));
   }
   operation.isPosted = true;
   return true;
@@ -304,7 +304,7 @@ void OfiTransport::readError() {
   char text[128] = {};
   fi_cq_strerror(completions_.get(), entry.prov_errno, entry.err_data, text, sizeof text);
   if (entry.op_context == nullptr) {
-    fail(taccRemoteError, "rank {}: libfabric {} failed: {} ({})", rank_, nameOf(*info_), fi_strerror(entry.err),
+    fail(taccRemoteError, "rank {}: libfabric {} failed: {} ({})", rank_, nameOf(*info_), ofi().strerror(entry.err),
          static_cast<const char*>(text));
   }
   auto& operation = *static_cast<Operation*>(entry.op_context);
@@ -321,7 +321,7 @@ void OfiTransport::readError() {
   }
   fail(taccRemoteError,
        "rank {} has lost rank {}: {} ({}; libfabric {}); its process may have died, or the network between them", rank_,
-       peer, fi_strerror(entry.err), static_cast<const char*>(text), nameOf(*info_));
+       peer, ofi().strerror(entry.err), static_cast<const char*>(text), nameOf(*info_));
 }
 
 bool OfiTransport::arm() {

@@ -1,8 +1,5 @@
 #include "transports/ucx_context.hpp"
 
-#include <ucs/config/global_opts.h>
-#include <ucs/debug/debug.h>
-
 #include <array>
 #include <csignal>
 #include <cstdio>
@@ -25,7 +22,7 @@ bool isSetByUser(const char* variable) { return std::getenv(variable) != nullptr
 /// in every program that is linked with it. This constructor runs after that one and gives the signals back.
 [[maybe_unused]] const bool signalsGivenBack = [] {
   if (isSetByUser("UCX_HANDLE_ERRORS") || isSetByUser("UCX_ERROR_SIGNALS")) return false;
-  for (const int signal : {SIGHUP, SIGILL, SIGBUS, SIGFPE, SIGSEGV}) ucs_debug_disable_signal(signal);
+  for (const int signal : {SIGHUP, SIGILL, SIGBUS, SIGFPE, SIGSEGV}) ucx().debugDisableSignal(signal);
   return true;
 }();
 
@@ -69,22 +66,22 @@ bool hasInfiniBand() {
 class Configuration {
  public:
   Configuration() {
-    const ucs_status_t status = ucp_config_read(nullptr, nullptr, &config_);
+    const ucs_status_t status = ucx().configRead(nullptr, nullptr, &config_);
     if (status != UCS_OK) {
       fail(taccSystemError, "UCX cannot read its configuration: {}; look at the variables UCX_* of this process",
-           ucs_status_string(status));
+           ucx().statusString(status));
     }
   }
   Configuration(const Configuration&) = delete;
   Configuration& operator=(const Configuration&) = delete;
-  ~Configuration() { ucp_config_release(config_); }
+  ~Configuration() { ucx().configRelease(config_); }
 
   void set(const Setting& setting) {
     if (isSetByUser(setting.variable)) return;
-    const ucs_status_t status = ucp_config_modify(config_, setting.name, setting.value);
+    const ucs_status_t status = ucx().configModify(config_, setting.name, setting.value);
     if (status != UCS_OK) {
       fail(taccInternalError, "UCX {} does not take {}={}: {}", ucxVersion(), setting.variable, setting.value,
-           ucs_status_string(status));
+           ucx().statusString(status));
     }
   }
 
@@ -99,7 +96,7 @@ class Configuration {
 UcxContext::UcxContext(const NetworkOptions& options) : hasFabric_(hasInfiniBand()) {
   // UCX warns on standard output, which belongs to the program: of connections that close, for one, at every error of
   // another rank. What is wrong for tacc is thrown.
-  if (!isSetByUser("UCX_LOG_LEVEL")) ucs_global_opts_set_value("LOG_LEVEL", logs(LogLevel::warn) ? "warn" : "fatal");
+  if (!isSetByUser("UCX_LOG_LEVEL")) ucx().globalOptsSetValue("LOG_LEVEL", logs(LogLevel::warn) ? "warn" : "fatal");
   Configuration configuration;
   for (const Setting& setting : settings) configuration.set(setting);
   if (!isSetByUser(receiverSegment.variable) && !isSetByUser(senderSegment.variable)) {
@@ -115,22 +112,23 @@ UcxContext::UcxContext(const NetworkOptions& options) : hasFabric_(hasInfiniBand
   parameters.features = UCP_FEATURE_TAG | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   parameters.estimated_num_eps = static_cast<std::size_t>(options.ranks);
   parameters.name = "tacc";
-  const ucs_status_t status = ucp_init(&parameters, configuration.get(), &context_);
+  const ucs_status_t status =
+      ucx().initVersion(UCP_API_MAJOR, UCP_API_MINOR, &parameters, configuration.get(), &context_);
   const bool started = status == UCS_OK;
   if (started && !devices().empty()) return;
-  if (started) ucp_cleanup(context_);
+  if (started) ucx().cleanup(context_);
   const char* const devices = std::getenv("UCX_NET_DEVICES");
   const std::string on = devices != nullptr          ? fmt::format(" on UCX_NET_DEVICES={}", devices)
                          : options.interface.empty() ? std::string()
                                                      : fmt::format(" on network interface {}", options.interface);
   fail(taccSystemError, "rank {}: UCX cannot start{}: {}; ucx_info -d shows the devices that UCX finds here",
-       options.rank, on, started ? "it finds no such device" : ucs_status_string(status));
+       options.rank, on, started ? "it finds no such device" : ucx().statusString(status));
 }
 
 std::size_t UcxContext::requestBytes() const {
   ucp_context_attr_t attributes = {};
   attributes.field_mask = UCP_ATTR_FIELD_REQUEST_SIZE;
-  ucp_context_query(context_, &attributes);
+  ucx().contextQuery(context_, &attributes);
   return attributes.request_size;
 }
 
@@ -140,7 +138,7 @@ std::string UcxContext::devices() const {
   std::size_t bytes = 0;
   std::FILE* stream = ::open_memstream(&text, &bytes);
   if (stream == nullptr) failErrno("cannot make a stream in memory");
-  ucp_context_print_info(context_, stream);
+  ucx().contextPrintInfo(context_, stream);
   std::fclose(stream);
   std::istringstream lines(std::string(text, bytes));
   std::free(text);
@@ -164,7 +162,7 @@ std::string ucxVersion() {
   unsigned major = 0;
   unsigned minor = 0;
   unsigned release = 0;
-  ucp_get_version(&major, &minor, &release);
+  ucx().getVersion(&major, &minor, &release);
   return fmt::format("{}.{}.{}", major, minor, release);
 }
 

@@ -1,11 +1,10 @@
 // UCX as tacc configures it: what is set, and why, is in ucx_context.cpp. Whatever the user set in UCX_* wins.
 #pragma once
 
-#include <ucp/api/ucp.h>
-
 #include <string>
 
 #include "transports/network_transport.hpp"
+#include "transports/ucx_library.hpp"
 
 namespace tacc {
 
@@ -16,7 +15,7 @@ class UcxContext {
   explicit UcxContext(const NetworkOptions& options);
   UcxContext(const UcxContext&) = delete;
   UcxContext& operator=(const UcxContext&) = delete;
-  ~UcxContext() { ucp_cleanup(context_); }
+  ~UcxContext() { ucx().cleanup(context_); }
 
   ucp_context_h get() const noexcept { return context_; }
   /// Bytes that UCX needs in front of a request that the caller allocates.

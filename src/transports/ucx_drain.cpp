@@ -12,7 +12,7 @@ ucs_status_t dropMessage(void*, const void*, std::size_t, void*, std::size_t, co
 bool hasGone(ucp_ep_h endpoint) {
   ucp_request_param_t atOnce = {};
   atOnce.op_attr_mask = UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
-  const ucs_status_ptr_t status = ucp_am_send_nbx(endpoint, emptyMessage, nullptr, 0, nullptr, 0, &atOnce);
+  const ucs_status_ptr_t status = ucx().amSendNbx(endpoint, emptyMessage, nullptr, 0, nullptr, 0, &atOnce);
   return UCS_PTR_STATUS(status) != UCS_ERR_NO_RESOURCE;
 }
 
@@ -24,16 +24,16 @@ ucs_status_t UcxDrain::start(ucp_worker_h worker) {
   handler.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB;
   handler.id = emptyMessage;
   handler.cb = dropMessage;
-  return ucp_worker_set_am_recv_handler(worker_, &handler);
+  return ucx().workerSetAmRecvHandler(worker_, &handler);
 }
 
 bool UcxDrain::isDone() {
-  if (flush_ != nullptr && ucp_request_check_status(flush_) != UCS_INPROGRESS)
-    ucp_request_free(std::exchange(flush_, nullptr));
+  if (flush_ != nullptr && ucx().requestCheckStatus(flush_) != UCS_INPROGRESS)
+    ucx().requestFree(std::exchange(flush_, nullptr));
   bool nothingIsLeft = false;
   if (flush_ == nullptr) {
     const ucp_request_param_t none = {};
-    flush_ = ucp_worker_flush_nbx(worker_, &none);
+    flush_ = ucx().workerFlushNbx(worker_, &none);
     nothingIsLeft = !UCS_PTR_IS_PTR(flush_);
     if (nothingIsLeft) flush_ = nullptr;
   }

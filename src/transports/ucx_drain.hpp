@@ -1,11 +1,11 @@
 // Whether what UCX has taken for a peer has left this process.
 #pragma once
 
-#include <ucp/api/ucp.h>
-
 #include <cstddef>
 #include <utility>
 #include <vector>
+
+#include "transports/ucx_library.hpp"
 
 namespace tacc {
 

@@ -110,15 +110,15 @@ UcxTransport::UcxTransport(const NetworkOptions& options)
   ucp_worker_params_t parameters = {};
   parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   parameters.thread_mode = UCS_THREAD_MODE_SINGLE;
-  ucs_status_t status = ucp_worker_create(context_.get(), &parameters, &worker_);
+  ucs_status_t status = ucx().workerCreate(context_.get(), &parameters, &worker_);
   if (status != UCS_OK)
-    fail(taccSystemError, "rank {}: UCX cannot make a worker: {}", rank_, ucs_status_string(status));
-  status = ucp_worker_get_efd(worker_, &descriptor_);
+    fail(taccSystemError, "rank {}: UCX cannot make a worker: {}", rank_, ucx().statusString(status));
+  status = ucx().workerGetEfd(worker_, &descriptor_);
   if (status == UCS_OK) status = drain_.start(worker_);
   if (status != UCS_OK) {
-    ucp_worker_destroy(worker_);
+    ucx().workerDestroy(worker_);
     fail(taccSystemError, "rank {}: UCX has no descriptor to sleep on, or no active messages: {}", rank_,
-         ucs_status_string(status));
+         ucx().statusString(status));
   }
 }
 
@@ -129,12 +129,12 @@ UcxTransport::~UcxTransport() {
   for (Operation* operation : operations_) {
     if (operation->request == nullptr) continue;
     operation->request = &nobodys;
-    ucp_request_cancel(worker_, operation);
+    ucx().requestCancel(worker_, operation);
   }
   const bool isLeft = std::any_of(operations_.begin(), operations_.end(),
                                   [](const Operation* operation) { return operation->request != nullptr; });
   if (isLeft) {
-    ucp_worker_destroy(worker_);
+    ucx().workerDestroy(worker_);
     return;
   }
 
@@ -146,43 +146,43 @@ UcxTransport::~UcxTransport() {
   const auto waitForAll = [&] {
     progressUntil([&] {
       return std::all_of(requests.begin(), requests.end(),
-                         [](ucs_status_ptr_t request) { return ucp_request_check_status(request) != UCS_INPROGRESS; });
+                         [](ucs_status_ptr_t request) { return ucx().requestCheckStatus(request) != UCS_INPROGRESS; });
     });
-    for (ucs_status_ptr_t request : requests) ucp_request_free(request);
+    for (ucs_status_ptr_t request : requests) ucx().requestFree(request);
     requests.clear();
   };
   keep(drain_.release());
   // A send is done when UCX has a copy. Whoever waits for that message still wants it.
-  if (!error_ && !somePeerFailed_) keep(ucp_worker_flush_nbx(worker_, &none));
+  if (!error_ && !somePeerFailed_) keep(ucx().workerFlushNbx(worker_, &none));
   waitForAll();
   ucp_request_param_t force = {};
   force.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   force.flags = UCP_EP_CLOSE_FLAG_FORCE;
   for (Peer& peer : peers_)
     if (peer.endpoint != nullptr && errorModeWith(peer) == UCP_ERR_HANDLING_MODE_PEER)
-      keep(ucp_ep_close_nbx(std::exchange(peer.endpoint, nullptr), &force));  // the others go with the worker
+      keep(ucx().epCloseNbx(std::exchange(peer.endpoint, nullptr), &force));  // the others go with the worker
   waitForAll();
-  ucp_worker_destroy(worker_);  // the operations' memory goes after it
+  ucx().workerDestroy(worker_);  // the operations' memory goes after it
 }
 
 template <class IsDone>
 void UcxTransport::progressUntil(const IsDone& isDone) noexcept {
   const auto deadline = std::chrono::steady_clock::now() + closingTime;
-  while (!isDone() && std::chrono::steady_clock::now() < deadline) ucp_worker_progress(worker_);
+  while (!isDone() && std::chrono::steady_clock::now() < deadline) ucx().workerProgress(worker_);
 }
 
 std::vector<std::byte> UcxTransport::address() const {
   ucp_worker_attr_t attributes = {};
   attributes.field_mask = UCP_WORKER_ATTR_FIELD_ADDRESS | UCP_WORKER_ATTR_FIELD_ADDRESS_FLAGS;
   attributes.address_flags = UCP_WORKER_ADDRESS_FLAG_NET_ONLY;
-  const ucs_status_t status = ucp_worker_query(worker_, &attributes);
-  if (status != UCS_OK) fail(taccSystemError, "rank {}: UCX has no address: {}", rank_, ucs_status_string(status));
+  const ucs_status_t status = ucx().workerQuery(worker_, &attributes);
+  if (status != UCS_OK) fail(taccSystemError, "rank {}: UCX has no address: {}", rank_, ucx().statusString(status));
   const auto* bytes = reinterpret_cast<const std::byte*>(attributes.address);
   std::vector<std::byte> result(addressFront + attributes.address_length);
   result.front() = std::byte{context_.hasFabric()};
   std::ranges::copy(bytesOf(marks_.nonce()), result.begin() + 1);
   std::copy_n(bytes, attributes.address_length, result.begin() + addressFront);
-  ucp_worker_release_address(worker_, attributes.address);
+  ucx().workerReleaseAddress(worker_, attributes.address);
   return result;
 }
 
@@ -217,12 +217,12 @@ void UcxTransport::connect(int rank) {
   parameters.address = reinterpret_cast<const ucp_address_t*>(peer.address.data());
   parameters.err_mode = errorModeWith(peer);
   parameters.err_handler = {onPeerFailure, &peer};
-  const ucs_status_t status = ucp_ep_create(worker_, &parameters, &peer.endpoint);
+  const ucs_status_t status = ucx().epCreate(worker_, &parameters, &peer.endpoint);
   if (status != UCS_OK) {
     peer.endpoint = nullptr;
     fail(taccRemoteError,
          "rank {} cannot reach rank {}: {}; UCX has {} here. Ranks on different hosts need a network that joins them",
-         rank_, rank, ucs_status_string(status), context_.devices());
+         rank_, rank, ucx().statusString(status), context_.devices());
   }
 }
 
@@ -274,7 +274,7 @@ void UcxTransport::end(Operation& operation, ucs_status_t status, std::size_t by
 
 std::string UcxTransport::gone(int rank, ucs_status_t status) const {
   return fmt::format("rank {} has lost rank {}: {} (ucx); its process may have died, or the network between them",
-                     rank_, rank, ucs_status_string(status));
+                     rank_, rank, ucx().statusString(status));
 }
 
 void UcxTransport::note(taccResult_t result, const std::string& message) {
@@ -315,7 +315,7 @@ void UcxTransport::send(int peer, std::uint32_t tag, const void* data, std::size
   parameters.cb.send = onSent;
   parameters.user_data = &operation;
   parameters.memory_type = UCS_MEMORY_TYPE_HOST;
-  const ucs_status_ptr_t result = ucp_tag_send_nbx(peers_[static_cast<std::size_t>(peer)].endpoint, data, bytes,
+  const ucs_status_ptr_t result = ucx().tagSendNbx(peers_[static_cast<std::size_t>(peer)].endpoint, data, bytes,
                                                    tagOf(marks_.sending(peer), tag), &parameters);
   if (!UCS_PTR_IS_PTR(result)) end(operation, UCS_PTR_STATUS(result), 0);
   if (error_) throwError();
@@ -333,22 +333,22 @@ void UcxTransport::receive(int peer, std::uint32_t tag, void* data, std::size_t 
   parameters.user_data = &operation;
   parameters.memory_type = UCS_MEMORY_TYPE_HOST;
   const ucs_status_ptr_t result =
-      ucp_tag_recv_nbx(worker_, data, capacity, tagOf(marks_.receiving(peer), tag), wholeTag, &parameters);
+      ucx().tagRecvNbx(worker_, data, capacity, tagOf(marks_.receiving(peer), tag), wholeTag, &parameters);
   if (UCS_PTR_IS_ERR(result)) end(operation, UCS_PTR_STATUS(result), 0);
   if (error_) throwError();
 }
 
 bool UcxTransport::progress() {
-  const bool moved = ucp_worker_progress(worker_) != 0;
+  const bool moved = ucx().workerProgress(worker_) != 0;
   if (somePeerFailed_) noteFailedPeers();
   if (error_) throwError();
   return moved;
 }
 
 bool UcxTransport::arm() {
-  const ucs_status_t status = ucp_worker_arm(worker_);
+  const ucs_status_t status = ucx().workerArm(worker_);
   if (status != UCS_OK && status != UCS_ERR_BUSY)
-    fail(taccSystemError, "rank {}: UCX cannot prepare for sleeping: {}", rank_, ucs_status_string(status));
+    fail(taccSystemError, "rank {}: UCX cannot prepare for sleeping: {}", rank_, ucx().statusString(status));
   return status == UCS_OK;
 }
 

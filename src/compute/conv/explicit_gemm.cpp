@@ -6,14 +6,30 @@
 #include <algorithm>
 #include <mutex>
 
+#include "base/loaded_library.hpp"
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/layout.hpp"
 #include "compute/conv/weights.hpp"
 
-extern "C" int openblas_get_parallel();
-
 namespace tacc::conv {
 namespace {
+
+/// Loaded when a program asks for this algorithm.
+struct OpenBlas {
+  decltype(&::cblas_sgemm) sgemm;
+  int (*parallel)();  // openblas_get_parallel
+
+  OpenBlas() {
+    const LoadedLibrary library("libopenblas.so.0", "libopenblas0-serial");
+    library.find(sgemm, "cblas_sgemm");
+    library.find(parallel, "openblas_get_parallel");
+  }
+};
+
+const OpenBlas& openBlas() {
+  static const OpenBlas library;
+  return library;
+}
 
 /// Of the matrix of input values that are multiplied at a time: half of a second cache.
 constexpr std::size_t matrixBytes = 512 * 1024;
@@ -23,7 +39,7 @@ template <class... Arguments>
 void multiply(Arguments... arguments) {
   static std::mutex oneAtATime;
   const std::lock_guard lock(oneAtATime);
-  cblas_sgemm(CblasRowMajor, arguments...);
+  openBlas().sgemm(CblasRowMajor, arguments...);
 }
 
 constexpr std::size_t roundedFloats(std::size_t floats) { return (floats + 15) / 16 * 16; }
@@ -287,9 +303,8 @@ class ExplicitGemm final : public Plan {
 
 bool servesExplicitGemm(const Description& d) {
   // An OpenBLAS with threads of its own would start them behind the caller's back.
-  static const bool isSequential = openblas_get_parallel() == 0;
-  return d.algorithm == "explicit-gemm" && isSequential &&
-         (d.inputLayout == taccLayoutNchw16c || d.pass != taccConvBackwardData);
+  return d.algorithm == "explicit-gemm" && (d.inputLayout == taccLayoutNchw16c || d.pass != taccConvBackwardData) &&
+         openBlas().parallel() == 0;
 }
 
 std::unique_ptr<Plan> makeExplicitGemm(const Description& d, const KernelSet&) {
