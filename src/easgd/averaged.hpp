@@ -78,7 +78,7 @@ class OverlappedExchange final : public AveragedExchange {
 
   FloatBuffer next_;               // the center behind the exchange under way
   FloatBuffer underWay_;           // whether there is one, and its alpha; numbers, as they are saved with the rest
-  std::vector<void*> everywhere_;  // all ranks' parts of the next center
+  std::vector<void*> everywhere_;  // where other ranks, or all, have what is made for them
   std::atomic<double> seconds_ = 0;
 };
 

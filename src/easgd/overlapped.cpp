@@ -91,7 +91,8 @@ bool OverlappedExchange::exchangeAtOnce(const LocalStep& step, float alpha) {
   if (!mayBeDirect_) return false;
   const UpdateKernels& kernels = updateKernels();
   const auto ranks = static_cast<std::size_t>(parts_.communicator.ranks());
-  everywhere_.resize(ranks);
+  const auto own = static_cast<std::size_t>(parts_.communicator.rank());
+  everywhere_.resize(ranks - 1);
   const auto update = [&](std::size_t first, std::size_t count, float* const* weights, float* const* centers) {
     alignas(64) float difference[updateTile], sum[updateTile];
     forEachTile(first, count, [&](std::size_t at, std::size_t n) {
@@ -101,10 +102,10 @@ bool OverlappedExchange::exchangeAtOnce(const LocalStep& step, float alpha) {
         kernels.differ(to, weights[r] + at, center_.data() + at, alpha, n);
         LocalStep{.weights = weights[r]}.apply(at, n, to);
         if (r > 0) addTo(sum, difference, n);
-        everywhere_[r] = centers[r] + at;
+        if (r != own) everywhere_[r < own ? r : r - 1] = centers[r] + at;
       }
-      addTo(sum, center_.data() + at, n);
-      copyBytes(everywhere_.data(), static_cast<int>(ranks), sum, n * sizeof(float), true);
+      addTo(center_.data() + at, sum, n);
+      copyBytes(everywhere_.data(), static_cast<int>(ranks - 1), center_.data() + at, n * sizeof(float), true);
     });
   };
   if (!parts_.communicator.updateDirectly({exchangeCode, parts_.weights, center_.data(), parts_.count, update}))
