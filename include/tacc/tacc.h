@@ -247,6 +247,20 @@ typedef struct {
 /* Of this rank. Local; from any thread. Ranks with equal `host` share their host. */
 TACC_API taccResult_t taccCommGetNodeInfo(taccComm_t comm, taccNodeInfo_t* info);
 
+/* What a communicator is, for logs and reports. Texts that are too long are cut. */
+typedef struct {
+  size_t size; /* sizeof(taccCommInfo_t) as compiled in the program: set by the program */
+  int rank, ranks;
+  int host, hosts;           /* number of this rank's host among those of the communicator */
+  int localRank, localRanks; /* among the ranks of its host */
+  char hostName[256];        /* of this rank, as uname says it */
+  char name[128];            /* taccConfig_t.name; "": none */
+  char transport[32];      /* what carries messages between its hosts ("tcp", "ucx", "ofi", "mpi"); "shm" on one host */
+  uint64_t topologyDigest; /* of where its hosts stand in the network, equal on all ranks; 0 on one host */
+} taccCommInfo_t;
+/* Local; from any thread. */
+TACC_API taccResult_t taccCommGetInfo(taccComm_t comm, taccCommInfo_t* info);
+
 /* ------------------------------------------------------------------------------------------------------------ memory
  */
 

@@ -143,7 +143,7 @@ TACC_MPI_FUNCTIONS(DEFINE)
 /* Not all MPIs have these. A program that asks for one by its name, to know, is told that there is one. */
 static LongFunction longFunctionOf(int number) {
   const Function function = functionOf(number);
-  if (function != NULL) return (LongFunction)function;
+  if (function != NULL) return (LongFunction)(void (*)(void))function;
   fprintf(stderr, "tacc: %s calls MPI_%s, which this MPI does not have\n", program_invocation_short_name,
           names[number]);
   abort();

@@ -96,7 +96,7 @@ void place(std::vector<StreamBatch>& batches, taccComm* comm, Placed& placed) {
   auto batch = std::find_if(batches.begin(), batches.end(),
                             [&](const StreamBatch& other) { return other.stream == placed.stream; });
   if (batch == batches.end()) {
-    batch = batches.insert(batch, {std::move(placed.stream), {CommReference(), Unit(), std::make_unique<Batch>(), {}}});
+    batch = batches.insert(batch, {std::move(placed.stream), {CommReference(), Unit(), std::make_unique<Batch>()}});
   }
   std::vector<Lane>& lanes = batch->work.batch->lanes;
   if (lanes.empty() || comm == nullptr || lanes.back().comm.get() != comm) {

@@ -19,7 +19,7 @@ namespace {
     return;
   }
   unit.ticket = comm.tickets.take();
-  target->push({CommReference(&comm), std::move(unit), nullptr, {}});
+  target->push({CommReference(&comm), std::move(unit), nullptr});
 }
 
 }  // namespace

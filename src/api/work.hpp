@@ -91,7 +91,7 @@ struct Work {
   CommReference comm;
   Unit unit;
   std::unique_ptr<Batch> batch;
-  StreamPlace after;  // of a wait
+  StreamPlace after = {};  // of a wait
 
   std::optional<Error> run() noexcept;
   void abandon(const Error& reason) noexcept;

@@ -18,5 +18,7 @@ void checkMovements(MPI_Comm comm, Draws& draws, bool isTacc);
 void runNonblocking(unsigned seed, int rounds);
 void runNonblockingInThreads(unsigned seed);
 void runPersistent(unsigned seed);
+/// Prints a line.
+void measureOverlap(unsigned bytes);
 
 }  // namespace tacc::test

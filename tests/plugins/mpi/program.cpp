@@ -1,6 +1,7 @@
 // An MPI program that knows nothing of tacc, to run with libtacc_mpi preloaded and without:
-//   program calls|communicators|threads|messages|requests|nonblocking|nonblocking_threads|persistent|unfinished|counted
-//           mpi|tacc [seed]
+//   program WHAT mpi|tacc [seed]
+// WHAT: calls, communicators, threads, messages, requests, nonblocking, nonblocking_threads, persistent, unfinished,
+// counted; overlap, whose seed is a number of bytes.
 #include <cstring>
 #include <string_view>
 #include <thread>
@@ -187,6 +188,8 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     runNonblockingInThreads(seed);
   else if (what == "persistent")
     runPersistent(seed);
+  else if (what == "overlap")
+    measureOverlap(seed);
   else if (what == "unfinished")
     leaveUnfinished(seed);
   else if (what == "counted")
