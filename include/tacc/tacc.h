@@ -247,6 +247,20 @@ typedef struct {
 /* Of this rank. Local; from any thread. Ranks with equal `host` share their host. */
 TACC_API taccResult_t taccCommGetNodeInfo(taccComm_t comm, taccNodeInfo_t* info);
 
+/* What a communicator is, for logs and reports. Texts that are too long are cut. */
+typedef struct {
+  size_t size; /* sizeof(taccCommInfo_t) as compiled in the program: set by the program */
+  int rank, ranks;
+  int host, hosts;           /* number of this rank's host among those of the communicator */
+  int localRank, localRanks; /* among the ranks of its host */
+  char hostName[256];        /* of this rank, as uname says it */
+  char name[128];            /* taccConfig_t.name; "": none */
+  char transport[32];      /* what carries messages between its hosts ("tcp", "ucx", "ofi", "mpi"); "shm" on one host */
+  uint64_t topologyDigest; /* of where its hosts stand in the network, equal on all ranks; 0 on one host */
+} taccCommInfo_t;
+/* Local; from any thread. */
+TACC_API taccResult_t taccCommGetInfo(taccComm_t comm, taccCommInfo_t* info);
+
 /* ------------------------------------------------------------------------------------------------------------ memory
  */
 
@@ -276,6 +290,44 @@ TACC_API taccResult_t taccStreamDestroy(taccStream_t stream);
 TACC_API taccResult_t taccStreamQuery(taccStream_t stream);
 /* Waits for all work given so far; returns its first error, which is then cleared. */
 TACC_API taccResult_t taccStreamSynchronize(taccStream_t stream);
+
+/* --------------------------------------------------------------------------------------------- requests and events
+ * Calls given to a stream go on by themselves, in the stream's thread, which sleeps while it waits for other ranks. A
+ * request tells of one call whether it is done and how it went; it can be cancelled only by taccCommAbort. An event is
+ * a place in a stream: it is reached when all that the stream was given before has ended, well or not. It orders
+ * streams and tells of no error. All of these may be called from any thread; how communicators end (abort, death,
+ * time-out) ends their calls, and so every wait here. */
+
+typedef struct taccRequest* taccRequest_t; /* one call that was given to a stream */
+typedef struct taccEvent* taccEvent_t;     /* a place in a stream */
+
+/* A request for the call that `stream` was given last; what a group gave it counts as one call. The program destroys
+ * it. Not while the open group of this thread has calls on the stream. taccInvalidUsage: it was given none yet. */
+TACC_API taccResult_t taccStreamRequest(taccStream_t stream, taccRequest_t* request);
+/* taccSuccess: done, and its buffers are the program's again; taccInProgress: not yet; else its error, as often as this
+ * is asked. */
+TACC_API taccResult_t taccRequestTest(taccRequest_t request);
+/* Waits for the call and returns how it went, as taccRequestTest. Sleeps, at the cost of no core. */
+TACC_API taccResult_t taccRequestWait(taccRequest_t request);
+/* The same for `seconds` at most: taccInProgress where that was not enough. */
+TACC_API taccResult_t taccRequestWaitFor(taccRequest_t request, double seconds);
+/* Frees the request. The call goes on: its buffers are in use until the stream says that it is done. */
+TACC_API taccResult_t taccRequestDestroy(taccRequest_t request);
+
+/* An event that counts as reached until it is recorded. */
+TACC_API taccResult_t taccEventCreate(taccEvent_t* event);
+/* From now on the event is the place behind all that `stream` has been given. NULL: reached at once, as calls on the
+ * null stream are done when they return. Not while the open group of this thread has calls on the stream. */
+TACC_API taccResult_t taccEventRecord(taccEvent_t event, taccStream_t stream);
+/* taccSuccess: reached; taccInProgress: not yet. */
+TACC_API taccResult_t taccEventQuery(taccEvent_t event);
+/* Waits until it is reached, as it was recorded when this was called. */
+TACC_API taccResult_t taccEventSynchronize(taccEvent_t event);
+/* Frees the event. What waits for it goes on waiting for the place. */
+TACC_API taccResult_t taccEventDestroy(taccEvent_t event);
+/* What `stream` is given from now on begins when `event` is reached, as it was recorded when this was called. NULL:
+ * this thread waits. Does not wait for a group that is open to end: calls of that come later. */
+TACC_API taccResult_t taccStreamWaitEvent(taccStream_t stream, taccEvent_t event);
 
 /* ------------------------------------------------------------------------------------------------------- collectives
  * Every rank of the communicator makes the same call with the same count, type, op and root, in the same order. A

@@ -21,6 +21,7 @@
 #include "tacc/cxx/error.hpp"
 #include "tacc/cxx/group.hpp"
 #include "tacc/cxx/memory.hpp"
+#include "tacc/cxx/request.hpp"
 #include "tacc/cxx/stream.hpp"
 
 #endif

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <string>
 
+#include "plugin.hpp"
 #include "tacc/mpi_transport.h"
 
 namespace tacc::mpi {
@@ -130,13 +131,18 @@ void Communicators::remove(Communicator* communicator) noexcept {
     ended = std::move(*found);
     all_.erase(found);
   }
+  const Inside inside;  // MPI_Comm_free or the like
+  plugin().requests.forget(*ended);
   if (ended->tacc != nullptr) taccCommDestroy(ended->tacc);
+  if (ended->stream != nullptr) taccStreamDestroy(ended->stream);
   endMessage(*ended);
 }
 
-/// Called while a tacc call waits: MPI moves what it has under way only inside its own functions. Whoever waits is in
-/// an MPI function of the program's, so its level of thread support allows this one.
+/// Called while a tacc call waits: MPI moves what it has under way only inside its own functions. Whoever waits in an
+/// MPI function of the program's may call this one, whatever the level of thread support; the thread of a stream may
+/// not.
 void Communicators::progressMpi(void* communicator) {
+  if (!Inside::isTrue()) return;
   int isThere = 0;
   PMPI_Test(&static_cast<Communicator*>(communicator)->never, &isThere, MPI_STATUS_IGNORE);
 }

@@ -3,6 +3,7 @@
 
 #include <mpi.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -22,6 +23,8 @@ struct Communicator {
   // probe from what has come already, and does not look further on a communicator of one rank. One for each
   // communicator, as a request belongs to one thread at a time.
   MPI_Request never = MPI_REQUEST_NULL;
+  taccStream_t stream = nullptr;  // of collectives with requests; null before the first
+  std::atomic<int> underWay{0};   // of them
 };
 
 /// All communicators that were met. Different ones may be used by different threads at once.

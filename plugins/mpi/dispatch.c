@@ -4,8 +4,9 @@
  * (libtacc_mpi_mpich.so or libtacc_mpi_openmpi.so, in the same folder); where there is none, calls go to MPI.
  *
  * MPIs differ in the types of their handles: int here, pointers there. The functions here know nothing of them: they
- * hand on eight words, as many as the longest of these calls has. Where int and pointers are passed in registers and
- * slots of one size, as on x86-64 and 64-bit Arm, that is what a compiler does with the arguments themselves. */
+ * hand on eight words, or ten, as many as the longest of these calls has. Where int and pointers are passed in
+ * registers and slots of one size, as on x86-64 and 64-bit Arm, that is what a compiler does with the arguments
+ * themselves. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -22,12 +23,13 @@
 typedef char intsAreInSlotsOfPointers[sizeof(long) == sizeof(void*) ? 1 : -1];
 
 typedef long (*Function)(long, long, long, long, long, long, long, long);
+typedef long (*LongFunction)(long, long, long, long, long, long, long, long, long, long);
 
 #define NUMBER(name) number##name,
-enum { TACC_MPI_FUNCTIONS(NUMBER) functionCount };
+enum { TACC_MPI_FUNCTIONS(NUMBER) TACC_MPI_LONG_FUNCTIONS(NUMBER) functionCount };
 
 #define NAME(name) #name,
-static const char* const names[] = {TACC_MPI_FUNCTIONS(NAME)};
+static const char* const names[] = {TACC_MPI_FUNCTIONS(NAME) TACC_MPI_LONG_FUNCTIONS(NAME)};
 
 static Function functions[functionCount]; /* written once, by resolve() */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -122,6 +124,7 @@ static void resolve(void) {
   for (i = 0; i < functionCount; ++i) {
     functions[i] = library == NULL ? NULL : functionIn(library, "taccMpi_", names[i]);
     if (functions[i] == NULL) functions[i] = functionIn(mpi, "PMPI_", names[i]);
+    if (functions[i] == NULL) functions[i] = functionIn(mpi, "PMPIX_", names[i]);
   }
 }
 
@@ -136,6 +139,27 @@ static Function functionOf(int number) {
     return functionOf(number##name)(a, b, c, d, e, f, g, h);                                 \
   }
 TACC_MPI_FUNCTIONS(DEFINE)
+
+/* Not all MPIs have these. A program that asks for one by its name, to know, is told that there is one. */
+static LongFunction longFunctionOf(int number) {
+  const Function function = functionOf(number);
+  if (function != NULL) return (LongFunction)(void (*)(void))function;
+  fprintf(stderr, "tacc: %s calls MPI_%s, which this MPI does not have\n", program_invocation_short_name,
+          names[number]);
+  abort();
+}
+
+#define DEFINE_LONG(prefix, name)                                                                              \
+  EXPORTED long prefix##name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j);  \
+  EXPORTED long prefix##name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j) { \
+    return longFunctionOf(number##name)(a, b, c, d, e, f, g, h, i, j);                                         \
+  }
+#define DEFINE_BY_NAME(name) DEFINE_LONG(MPI_, name)
+TACC_MPI_LONG_FUNCTIONS(DEFINE_BY_NAME)
+
+/* Open MPI 4 has persistent collectives as an extension, under names of their own. */
+#define DEFINE_AS_EXTENSION(name) DEFINE_LONG(MPIX_, name)
+TACC_MPI_PERSISTENT_COLLECTIVES(DEFINE_AS_EXTENSION)
 
 /* Who asked for a report and gets none is told why. */
 __attribute__((constructor)) static void sayUseless(void) {

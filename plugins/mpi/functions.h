@@ -14,10 +14,53 @@
   FUNCTION(Scatter)                    \
   FUNCTION(Barrier)
 
+/* Collectives that return a request, and those that make a persistent one. */
+#define TACC_MPI_COLLECTIVES_WITH_REQUEST(FUNCTION) \
+  FUNCTION(Iallreduce)                              \
+  FUNCTION(Ibcast)                                  \
+  FUNCTION(Ireduce)                                 \
+  FUNCTION(Ireduce_scatter_block)                   \
+  FUNCTION(Iallgather)                              \
+  FUNCTION(Ialltoall)                               \
+  FUNCTION(Igather)                                 \
+  FUNCTION(Iscatter)                                \
+  FUNCTION(Ibarrier)                                \
+  TACC_MPI_PERSISTENT_COLLECTIVES(FUNCTION)
+
+#define TACC_MPI_PERSISTENT_COLLECTIVES(FUNCTION) \
+  FUNCTION(Allreduce_init)                        \
+  FUNCTION(Bcast_init)                            \
+  FUNCTION(Reduce_init)                           \
+  FUNCTION(Reduce_scatter_block_init)             \
+  FUNCTION(Allgather_init)                        \
+  FUNCTION(Alltoall_init)                         \
+  FUNCTION(Gather_init)                           \
+  FUNCTION(Scatter_init)                          \
+  FUNCTION(Barrier_init)
+
+/* What is done with requests. */
+#define TACC_MPI_COMPLETIONS(FUNCTION) \
+  FUNCTION(Test)                       \
+  FUNCTION(Testall)                    \
+  FUNCTION(Testany)                    \
+  FUNCTION(Testsome)                   \
+  FUNCTION(Wait)                       \
+  FUNCTION(Waitall)                    \
+  FUNCTION(Waitany)                    \
+  FUNCTION(Waitsome)                   \
+  FUNCTION(Request_free)               \
+  FUNCTION(Request_get_status)         \
+  FUNCTION(Start)                      \
+  FUNCTION(Startall)
+
 #define TACC_MPI_FUNCTIONS(FUNCTION) \
   FUNCTION(Init)                     \
   FUNCTION(Init_thread)              \
   FUNCTION(Finalize)                 \
-  TACC_MPI_COLLECTIVES(FUNCTION)
+  TACC_MPI_COLLECTIVES(FUNCTION)     \
+  TACC_MPI_COMPLETIONS(FUNCTION)
+
+/* Those with up to ten arguments. */
+#define TACC_MPI_LONG_FUNCTIONS(FUNCTION) TACC_MPI_COLLECTIVES_WITH_REQUEST(FUNCTION)
 
 #endif

@@ -1,8 +1,12 @@
 // The beginning and the end of MPI, and what all ranks agree on between.
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <climits>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,9 +31,24 @@ int failCall(const char* function, const Communicator& communicator, const std::
 
 namespace {
 
+/// A thread has to wake up for each of them, which takes longer than MPI needs for small ones.
+constexpr int usualLeastWithRequest = 65536;
+
 std::string_view valueOf(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? std::string_view() : std::string_view(value);
+}
+
+/// TACC_MPI_NONBLOCKING: how many bytes make it worth to take over collectives with requests. Nothing for what it must
+/// not be.
+std::optional<int> leastBytesWithRequest() {
+  const std::string_view text = valueOf("TACC_MPI_NONBLOCKING");
+  if (text.empty()) return usualLeastWithRequest;
+  if (text == "off") return INT_MAX;
+  int bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if (error != std::errc() || end != text.data() + text.size() || bytes < 0) return std::nullopt;
+  return bytes;
 }
 
 /// "rank 1, 3", at most ten of them.
@@ -74,19 +93,33 @@ void start() {
     std::fprintf(stderr, "tacc: MPI_Pack of this MPI adds to the data, so all calls go to MPI\n");
   const bool isWanted = isKnown && mode != "off";
   const bool usesMpiTransport = valueOf("TACC_TRANSPORT") == "mpi";
-  // The least of each; the last tells whether anybody wants it.
-  std::array<int, 3> mine{isWanted && packsPlainly, usesMpiTransport, !isWanted};
-  std::array<int, 3> least{};
+  const std::optional<int> leastBytes = leastBytesWithRequest();
+  if (!leastBytes && rank == 0)
+    std::fprintf(stderr,
+                 "tacc: TACC_MPI_NONBLOCKING is \"%s\"; it must be a number of bytes, or off. It is taken for off\n",
+                 std::string(valueOf("TACC_MPI_NONBLOCKING")).c_str());
+  // The least of each, of the last the most.
+  std::array<int, 4> mine{isWanted && packsPlainly, usesMpiTransport, !isWanted, -leastBytes.value_or(INT_MAX)};
+  std::array<int, 4> least{};
   PMPI_Allreduce(mine.data(), least.data(), static_cast<int>(mine.size()), MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (rank == 0 && least[0] == 0 && least[2] == 0 && packsPlainly)
     std::fprintf(stderr, "tacc: TACC_MPI is off on some ranks and on on others, so all calls go to MPI\n");
   self.isActive = least[0] != 0;
-  if (self.isActive) self.communicators.open(least[1] != 0);
+  if (!self.isActive) return;
+  self.communicators.open(least[1] != 0);
+  self.requests.open();
+  // Over MPI's messages the thread that carries a collective on would have to call MPI.
+  self.takesRequests = least[1] == 0;
+  self.leastWithRequest = least[3] == -INT_MAX ? SIZE_MAX : static_cast<std::size_t>(-least[3]);
 }
 
 void end() noexcept {
   Plugin& self = plugin();
-  if (self.isActive) self.communicators.close();
+  if (self.isActive) {
+    const Inside inside;
+    self.requests.close();
+    self.communicators.close();
+  }
   self.isActive = false;
   if (!self.reports) return;
   int ranks = 0;

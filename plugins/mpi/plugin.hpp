@@ -9,7 +9,9 @@
 #include <string>
 
 #include "communicators.hpp"
+#include "inside.hpp"
 #include "report.hpp"
+#include "requests.hpp"
 #include "tacc/tacc.h"
 
 // The functions that the dispatcher finds by their names.
@@ -20,37 +22,20 @@ namespace tacc::mpi {
 struct Plugin {
   Report report;
   Communicators communicators;
-  bool isActive = false;  // between MPI_Init and MPI_Finalize, where all ranks agreed on it
-  bool reports = false;   // this rank tells at the end what it did
+  Requests requests;
+  // Equal on all ranks:
+  bool takesRequests = false;        // collectives with requests are taken over
+  std::size_t leastWithRequest = 0;  // bytes that make them worth it
+  bool isActive = false;             // between MPI_Init and MPI_Finalize, where all ranks agreed on it
+  bool reports = false;              // this rank tells at the end what it did
 };
 
 /// Never destroyed: threads may be in it as the process ends.
 Plugin& plugin();
 
-/// Whether this thread is inside a call already. An MPI may be built so that its functions call each other by the names
-/// that are taken over.
-class Inside {
- public:
-  Inside() noexcept { inside_ = true; }
-  ~Inside() { inside_ = false; }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-  static bool isTrue() noexcept { return inside_; }
-
- private:
-  static inline thread_local bool inside_ = false;
-};
-
 /// Ends a call that failed as MPI does: writes `why` to standard error, and calls the communicator's error handler.
 /// Returns the code for the caller, if that returns.
 int failCall(const char* function, const Communicator& communicator, const std::string& why) noexcept;
-
-/// One call that is judged and then taken over or passed on. What is asked must be answered alike by all ranks of the
-/// communicator.
-struct Judged {
-  std::optional<Passed> passed;
-  std::size_t bytes = 0;  // 0: there is nothing to do
-};
 
 /// `judge(communicator)`: Judged; called for intracommunicators of several ranks only, as others do not use all
 /// arguments. `run(communicator)`: makes the tacc call and returns its result. `pass()`: MPI's own function.
@@ -72,6 +57,7 @@ int takeOver(Function function, const char* name, MPI_Comm comm, Judge judge, Ru
   if (judged.bytes > 0 || function == Function::Barrier) {
     if (communicator->tacc == nullptr) self.communicators.join(*communicator);
     if (communicator->passed) return passOn(*communicator->passed);
+    if (communicator->underWay.load(std::memory_order_relaxed) > 0) self.requests.drain(*communicator);
     try {
       const taccResult_t result = run(*communicator);
       if (result != taccSuccess) return failCall(name, *communicator, taccGetLastError(communicator->tacc));

@@ -7,21 +7,23 @@ namespace {
 
 #define TACC_MPI_NAME(name) "MPI_" #name,
 constexpr std::array<const char*, static_cast<std::size_t>(Function::count)> functionNames{
-    TACC_MPI_COLLECTIVES(TACC_MPI_NAME)};
+    TACC_MPI_COLLECTIVES(TACC_MPI_NAME) TACC_MPI_COLLECTIVES_WITH_REQUEST(TACC_MPI_NAME)};
 #undef TACC_MPI_NAME
 
 constexpr std::array<const char*, static_cast<std::size_t>(Passed::count)> reasons{
     "switched off",         "one rank alone",
     "intercommunicator",    "type that tacc does not reduce",
     "other operation",      "arguments for MPI to judge",
-    "no tacc communicator", "called inside another call"};
+    "no tacc communicator", "called inside another call",
+    "too small to gain",    "no tacc communicator yet",
+    "messages go over MPI"};
 
 }  // namespace
 
 std::string Report::text(const std::string& title) const {
   std::string text =
       title + "\n" +
-      fmt::format("# {:<24} {:>12} {:>16} {:>12}  {}\n", "function", "taken over", "bytes", "passed", "why");
+      fmt::format("# {:<29} {:>12} {:>16} {:>12}  {}\n", "function", "taken over", "bytes", "passed", "why");
   const std::size_t empty = text.size();
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const Row& row = rows_[i];
@@ -34,7 +36,7 @@ std::string Report::text(const std::string& title) const {
     }
     const std::uint64_t taken = row.taken.load(std::memory_order_relaxed);
     if (taken + passed == 0) continue;
-    text += fmt::format("  {:<24} {:>12} {:>16} {:>12}  {}\n", functionNames[i], taken,
+    text += fmt::format("  {:<29} {:>12} {:>16} {:>12}  {}\n", functionNames[i], taken,
                         row.bytes.load(std::memory_order_relaxed), passed, why.empty() ? "-" : why);
   }
   return text.size() == empty ? text + "  none of them was called\n" : text;

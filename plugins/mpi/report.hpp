@@ -12,11 +12,26 @@
 namespace tacc::mpi {
 
 #define TACC_MPI_MEMBER(name) name,
-enum class Function : int { TACC_MPI_COLLECTIVES(TACC_MPI_MEMBER) count };
+enum class Function : int {
+  TACC_MPI_COLLECTIVES(TACC_MPI_MEMBER) TACC_MPI_COLLECTIVES_WITH_REQUEST(TACC_MPI_MEMBER) count
+};
 #undef TACC_MPI_MEMBER
 
 /// Why a call went to MPI.
-enum class Passed : int { off, alone, intercommunicator, type, operation, arguments, noCommunicator, nested, count };
+enum class Passed : int {
+  off,
+  alone,
+  intercommunicator,
+  type,
+  operation,
+  arguments,
+  noCommunicator,
+  nested,
+  small,
+  notJoined,
+  mpiTransport,
+  count
+};
 
 class Report {
  public:

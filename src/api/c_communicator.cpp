@@ -12,7 +12,9 @@
 #include "api/handles.hpp"
 #include "api/joining.hpp"
 #include "base/error.hpp"
+#include "comm/host.hpp"
 #include "comm/launch_id.hpp"
+#include "topology/topology.hpp"
 
 using tacc::Communicator;
 using tacc::Entry;
@@ -81,6 +83,12 @@ taccResult_t join(const char* function, taccComm_t* comm, const Way& way, const 
     }
   });
   return goesOn ? taccInProgress : result;
+}
+
+/// As much of it as there is room for. The array holds zeros.
+template <std::size_t size>
+void copyText(char (&to)[size], const std::string& text) {
+  text.copy(to, size - 1);
 }
 
 /// Waits for the communicator's work and moves it to `next`, unless another thread aborts it first.
@@ -268,6 +276,32 @@ taccResult_t taccCommGetNodeInfo(taccComm_t comm, taccNodeInfo_t* info) {
                  sizeof(taccNodeInfo_t));
     const tacc::Standing s = comm->communicator->standing();
     *info = {info->size, s.host, s.hosts, s.localRank, s.localRanks, s.networkGroup, s.networkGroups, s.numaDomain};
+  });
+}
+
+taccResult_t taccCommGetInfo(taccComm_t comm, taccCommInfo_t* info) {
+  return guard("taccCommGetInfo", comm, [&] {
+    const Observer observer(comm);
+    tacc::checkPointer(info, "info");
+    if (info->size < sizeof(taccCommInfo_t))
+      tacc::fail(taccInvalidArgument, "info->size is {}; set it to sizeof(taccCommInfo_t), {}", info->size,
+                 sizeof(taccCommInfo_t));
+    const Communicator& communicator = *comm->communicator;
+    const tacc::Standing s = communicator.standing();
+    const std::string transport = communicator.transportName();
+    taccCommInfo_t found{};
+    found.size = info->size;
+    found.rank = communicator.rank();
+    found.ranks = communicator.ranks();
+    found.host = s.host;
+    found.hosts = s.hosts;
+    found.localRank = s.localRank;
+    found.localRanks = s.localRanks;
+    copyText(found.hostName, tacc::hostName());
+    copyText(found.name, communicator.config().name);
+    copyText(found.transport, transport.empty() ? "shm" : transport);
+    if (const auto topology = communicator.topology()) found.topologyDigest = topology->digest();
+    *info = found;
   });
 }
 

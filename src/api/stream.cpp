@@ -33,15 +33,14 @@ const Error destroyedMeanwhile(taccInvalidUsage, "the stream was destroyed while
        static_cast<const void*>(handle));
 }
 
-/// In a forked child the streams of its parent have no threads.
+}  // namespace
+
 void checkIsOwn(const taccStream& stream) {
   if (stream.generation() == processGeneration()) return;
   fail(taccInvalidUsage,
        "stream {} is of process {}, from which this process was forked; a child makes streams of its own",
        static_cast<const void*>(&stream), stream.process());
 }
-
-}  // namespace
 
 taccStream_t makeStream() {
   auto stream = std::make_shared<taccStream>();
@@ -131,6 +130,7 @@ bool taccStream::tryPush(tacc::Work& work) {
 void taccStream::refuse(tacc::Work& work, const tacc::Error& reason) noexcept {
   work.abandon(reason);
   const std::lock_guard lock(mutex_);
+  noteUnknown(givenCount_);
   keep(reason);
 }
 
@@ -148,6 +148,48 @@ std::optional<tacc::Error> taccStream::synchronize() {
 std::optional<tacc::Error> taccStream::error() {
   const std::lock_guard lock(mutex_);
   return doneCount_ == givenCount_ ? error_ : std::nullopt;
+}
+
+std::uint64_t taccStream::lastGiven() {
+  const std::lock_guard lock(mutex_);
+  return givenCount_;
+}
+
+bool taccStream::isDone(std::uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  return doneCount_ >= number;
+}
+
+void taccStream::waitFor(std::uint64_t number) {
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [&] { return doneCount_ >= number; });
+}
+
+std::uint64_t taccStream::open() {
+  const std::lock_guard lock(mutex_);
+  if (givenCount_ == 0 && unknownFrom_ > unknownTo_)
+    tacc::fail(taccInvalidUsage, "the stream has been given no work yet that a request could be for");
+  ++openCount_;
+  return givenCount_;
+}
+
+void taccStream::close() noexcept {
+  const std::lock_guard lock(mutex_);
+  if (--openCount_ > 0) return;
+  if (failures_.size() > 1) failures_.erase(failures_.begin(), failures_.end() - 1);
+}
+
+bool taccStream::finish(std::uint64_t number, const Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  const auto isDone = [&] { return doneCount_ >= number; };
+  if (!deadline)
+    done_.wait(lock, isDone);
+  else if (!isDone() && (*deadline == past || !done_.wait_until(lock, *deadline, isDone)))
+    return false;
+  const auto failed = std::ranges::find(failures_, number, &Failure::number);
+  if (failed != failures_.end()) throw tacc::Error(failed->error);
+  if (number >= unknownFrom_ && number <= unknownTo_) throw tacc::Error(tacc::noMemory);
+  return true;
 }
 
 void taccStream::stop() {
@@ -169,10 +211,26 @@ void taccStream::work() {
     std::optional<tacc::Error> error = work.run();
     work = tacc::Work();  // lets go of the communicator before the work counts as done
     lock.lock();
+    if (error) noteFailure(doneCount_ + 1, *error);
     keep(std::move(error));
     ++doneCount_;
     done_.notify_all();
   }
+}
+
+void taccStream::noteFailure(std::uint64_t number, const tacc::Error& error) noexcept {
+  try {
+    if (openCount_ == 0) failures_.clear();
+    failures_.push_back({number, error});
+  } catch (const std::bad_alloc&) {
+    noteUnknown(number);
+  }
+}
+
+void taccStream::noteUnknown(std::uint64_t number) noexcept {
+  const bool isFirst = unknownFrom_ > unknownTo_;
+  unknownFrom_ = isFirst ? number : std::min(unknownFrom_, number);
+  unknownTo_ = isFirst ? number : std::max(unknownTo_, number);
 }
 
 void taccStream::keep(std::optional<tacc::Error> error) {

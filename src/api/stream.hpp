@@ -1,6 +1,7 @@
 // What a taccStream_t points to: a queue and the thread that works it off.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -88,15 +89,32 @@ struct taccStream {
   /// Waits for the work and ends the thread. Work that comes later is abandoned.
   void stop();
 
+  /// The number of the entry that was given last; 0: none yet. Numbers follow the order of the queue.
+  std::uint64_t lastGiven();
+  /// Whether the entries up to `number` are done.
+  bool isDone(std::uint64_t number);
+  void waitFor(std::uint64_t number);
+
+  /// lastGiven(), whose outcome is kept until close(). Fails while there is none: nothing was given.
+  std::uint64_t open();
+  void close() noexcept;
+  /// How an entry went for which open() was called. Waits for it until `deadline` (none: as long as it takes), and
+  /// returns false when it is still under way then. Throws its error.
+  using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+  static constexpr std::chrono::steady_clock::time_point past = std::chrono::steady_clock::time_point::min();
+  bool finish(std::uint64_t number, const Deadline& deadline);
+
   /// Of processes: that which has its thread.
   std::uint32_t generation() const noexcept { return generation_; }
   int process() const noexcept { return process_; }
 
  private:
   void work();
-  bool tryPush(tacc::Work& work);                                     // with mutex_ held; false: stopping
-  void refuse(tacc::Work& work, const tacc::Error& reason) noexcept;  // without mutex_
-  void keep(std::optional<tacc::Error> error);                        // with mutex_ held
+  bool tryPush(tacc::Work& work);                                             // with mutex_ held; false: stopping
+  void refuse(tacc::Work& work, const tacc::Error& reason) noexcept;          // without mutex_
+  void keep(std::optional<tacc::Error> error);                                // with mutex_ held
+  void noteFailure(std::uint64_t number, const tacc::Error& error) noexcept;  // with mutex_ held
+  void noteUnknown(std::uint64_t number) noexcept;                            // with mutex_ held
 
   std::mutex mutex_;
   std::condition_variable given_;  // work or the end
@@ -105,6 +123,15 @@ struct taccStream {
   std::optional<tacc::Error> error_;
   std::uint64_t givenCount_ = 0;
   std::uint64_t doneCount_ = 0;
+  /// Entries that failed while somebody may ask for them, and the last that failed.
+  struct Failure {
+    std::uint64_t number;
+    tacc::Error error;
+  };
+  std::vector<Failure> failures_;
+  // There was no memory to note how these went, or to queue what was to come after the last.
+  std::uint64_t unknownFrom_ = 1, unknownTo_ = 0;
+  std::uint64_t openCount_ = 0;
   bool stopping_ = false;
   std::uint32_t generation_;
   int process_;
@@ -121,6 +148,8 @@ taccStream_t makeStream();
 StreamPointer findStream(taccStream_t handle);
 /// findStream(), for functions that need one, taking it out of the table.
 StreamPointer removeStream(taccStream_t handle);
+/// Fails in a forked child on the streams of its parent, which have no threads there.
+void checkIsOwn(const taccStream& stream);
 /// findStream() that fails on null.
 StreamPointer requireStream(taccStream_t handle);
 

@@ -6,6 +6,7 @@
 
 #include "api/boundary.hpp"
 #include "api/fusion.hpp"
+#include "api/stream.hpp"
 #include "base/exceptions.hpp"
 #include "base/types.hpp"
 
@@ -136,6 +137,10 @@ const Error* Batch::firstError() const noexcept {
 }
 
 std::optional<Error> Work::run() noexcept {
+  if (after.stream) {
+    after.stream->waitFor(after.number);
+    return std::nullopt;
+  }
   if (!batch) return runUnits(comm.get(), std::span(&unit, 1), RunBy::stream);
   batch->run(RunBy::stream);
   const Error* const error = batch->firstError();
@@ -143,6 +148,7 @@ std::optional<Error> Work::run() noexcept {
 }
 
 void Work::abandon(const Error& reason) noexcept {
+  if (after.stream) return;
   if (batch) {
     batch->abandon(reason);
   } else {

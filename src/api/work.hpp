@@ -80,11 +80,18 @@ struct Batch {
   const Error* firstError() const noexcept;
 };
 
-/// One entry of a stream's queue: one unit, or a batch.
+/// A place in a stream's queue: all that the stream was given up to there. Order only, no errors.
+struct StreamPlace {
+  std::shared_ptr<taccStream> stream;  // none: a place that was reached long ago
+  std::uint64_t number = 0;            // of the last entry
+};
+
+/// One entry of a stream's queue: one unit, or a batch, or the wait for a place of another stream.
 struct Work {
   CommReference comm;
   Unit unit;
   std::unique_ptr<Batch> batch;
+  StreamPlace after = {};  // of a wait
 
   std::optional<Error> run() noexcept;
   void abandon(const Error& reason) noexcept;

@@ -249,6 +249,14 @@ const std::vector<Row>& table() {
         "end."},
        false,
        [](std::string_view text, Environment&) { return text == "on" || text == "off" || text == "report"; }},
+      {{"TACC_MPI_NONBLOCKING", "a number of bytes, or off", "65536",
+        "From how many bytes on a preloaded libtacc_mpi takes over MPI's nonblocking and persistent collectives (it reads "
+        "this itself)."},
+       false,
+       [](std::string_view text, Environment&) {
+         return text == "off" ||
+                (!text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == text.npos);
+       }},
   };
   return rows;
 }

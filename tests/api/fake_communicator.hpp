@@ -82,6 +82,8 @@ class FakeCommunicator : public Communicator {
   void registerBuffer(void* buffer, std::size_t bytes) override;
   void deregisterBuffer(void* buffer) override;
   std::string lastAlgorithm() const override { return "fake"; }
+  Standing standing() const override { return {.host = 1, .hosts = 3, .localRank = 2, .localRanks = 4}; }
+  std::string transportName() const override { return "pigeon"; }
   std::string explain(Collective collective, std::size_t bytes) override {
     return std::string(nameOf(collective)) + " of " + std::to_string(bytes) + " bytes is faked";
   }

@@ -3,9 +3,11 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "comm/host.hpp"
 #include "comm/launch_id.hpp"
 #include "comm/unique_id.hpp"
 #include "fake_communicator.hpp"
+#include "topology/topology.hpp"
 #include "transports/library_memory.hpp"
 
 namespace tacc {
@@ -18,6 +20,10 @@ FakeWorld& joinedWorld() {
 }
 
 }  // namespace test
+
+std::uint64_t Topology::digest() const { return 0; }  // fakes have none
+
+std::string hostName() { return "a.host.of.the.tests"; }
 
 /// All ranks must be joining at once, as for a real one; an id that starts with 'x' is refused on rank 1.
 std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ranks, int rank, const CommConfig& config,

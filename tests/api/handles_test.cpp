@@ -213,6 +213,32 @@ TEST(Handles, Registrations) {
   EXPECT_EQ(taccCommDestroy(other), taccSuccess);
 }
 
+TEST(Handles, WhatACommunicatorIs) {
+  FakeWorld world;
+  CommConfig config;
+  config.name = std::string(200, 'n');
+  taccComm_t const comm = world.make(1, 4, config);
+  taccCommInfo_t info{};
+  EXPECT_EQ(taccCommGetInfo(comm, nullptr), taccInvalidArgument);
+  EXPECT_EQ(taccCommGetInfo(comm, &info), taccInvalidArgument);
+  EXPECT_THAT(threadError(), HasSubstr("info->size is 0; set it to sizeof(taccCommInfo_t)"));
+  info.size = sizeof info;
+  EXPECT_EQ(taccCommGetInfo(nullptr, &info), taccInvalidArgument);
+  ASSERT_EQ(taccCommGetInfo(comm, &info), taccSuccess);
+  EXPECT_EQ(info.size, sizeof info);
+  EXPECT_EQ(info.rank, 1);
+  EXPECT_EQ(info.ranks, 4);
+  EXPECT_EQ(info.host, 1);
+  EXPECT_EQ(info.hosts, 3);
+  EXPECT_EQ(info.localRank, 2);
+  EXPECT_EQ(info.localRanks, 4);
+  EXPECT_STREQ(info.hostName, "a.host.of.the.tests");
+  EXPECT_EQ(info.name, std::string(127, 'n')) << "cut, and ended by a zero";
+  EXPECT_STREQ(info.transport, "pigeon");
+  EXPECT_EQ(info.topologyDigest, 0u);
+  EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+}
+
 TEST(Library, VersionStringsMemoryAndIds) {
   int version = 0;
   EXPECT_EQ(taccGetVersion(&version), taccSuccess);

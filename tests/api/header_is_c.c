@@ -19,6 +19,7 @@ static const struct {
   taccResult_t (*commGetAsyncError)(taccComm_t, taccResult_t*);
   taccResult_t (*commCount)(taccComm_t, int*);
   taccResult_t (*commUserRank)(taccComm_t, int*);
+  taccResult_t (*commGetInfo)(taccComm_t, taccCommInfo_t*);
   taccResult_t (*memAlloc)(void**, size_t);
   taccResult_t (*memFree)(void*);
   taccResult_t (*commRegister)(taccComm_t, void*, size_t, void**);
@@ -27,6 +28,17 @@ static const struct {
   taccResult_t (*streamDestroy)(taccStream_t);
   taccResult_t (*streamQuery)(taccStream_t);
   taccResult_t (*streamSynchronize)(taccStream_t);
+  taccResult_t (*streamRequest)(taccStream_t, taccRequest_t*);
+  taccResult_t (*requestTest)(taccRequest_t);
+  taccResult_t (*requestWait)(taccRequest_t);
+  taccResult_t (*requestWaitFor)(taccRequest_t, double);
+  taccResult_t (*requestDestroy)(taccRequest_t);
+  taccResult_t (*eventCreate)(taccEvent_t*);
+  taccResult_t (*eventRecord)(taccEvent_t, taccStream_t);
+  taccResult_t (*eventQuery)(taccEvent_t);
+  taccResult_t (*eventSynchronize)(taccEvent_t);
+  taccResult_t (*eventDestroy)(taccEvent_t);
+  taccResult_t (*streamWaitEvent)(taccStream_t, taccEvent_t);
   taccResult_t (*allReduce)(const void*, void*, size_t, taccDataType_t, taccRedOp_t, taccComm_t, taccStream_t);
   taccResult_t (*broadcast)(const void*, void*, size_t, taccDataType_t, int, taccComm_t, taccStream_t);
   taccResult_t (*bcast)(void*, size_t, taccDataType_t, int, taccComm_t, taccStream_t);
@@ -62,6 +74,7 @@ static const struct {
     taccCommGetAsyncError,
     taccCommCount,
     taccCommUserRank,
+    taccCommGetInfo,
     taccMemAlloc,
     taccMemFree,
     taccCommRegister,
@@ -70,6 +83,17 @@ static const struct {
     taccStreamDestroy,
     taccStreamQuery,
     taccStreamSynchronize,
+    taccStreamRequest,
+    taccRequestTest,
+    taccRequestWait,
+    taccRequestWaitFor,
+    taccRequestDestroy,
+    taccEventCreate,
+    taccEventRecord,
+    taccEventQuery,
+    taccEventSynchronize,
+    taccEventDestroy,
+    taccStreamWaitEvent,
     taccAllReduce,
     taccBroadcast,
     taccBcast,

@@ -163,6 +163,31 @@ TEST(CxxCalls, BuffersThatDoNotFitAreNamed) {
   });
 }
 
+TEST(CxxCalls, RequestsAndEvents) {
+  onRanks(ranks, [](Communicator& comm) {
+    const Stream first, second;
+    std::vector<int> values(1000, 1);
+    comm.allReduce(values, taccSum, first);
+    Request one(first);
+    const Event added(first);
+    added.holdBack(second);
+    comm.allReduce(values, taccSum, second);
+    Request other(second);
+    Request moved = std::move(one);
+    while (!moved.isDone()) EXPECT_FALSE(other.isDone() && !added.isReached());
+    added.synchronize();
+    EXPECT_TRUE(added.isReached());
+    while (!other.waitFor(std::chrono::milliseconds(1))) continue;
+    other.wait();
+    EXPECT_EQ(values, std::vector<int>(1000, ranks * ranks));
+    one = std::move(moved);
+    EXPECT_TRUE(one.isDone());
+  });
+  const Stream unused;
+  EXPECT_THAT(errorOf([&] { Request none(unused); }),
+              HasSubstr("invalid usage: taccStreamRequest: the stream has been given no work yet"));
+}
+
 TEST(CxxCalls, AnErrorHasItsResultAndSentence) {
   onRanks(ranks, [](Communicator& comm) {
     std::vector<int> values(3);

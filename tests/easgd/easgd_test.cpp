@@ -332,6 +332,17 @@ TEST(NodeInfo, tellsWhoSharesAHost) {
       for (std::size_t b = 0; b < 5; ++b) EXPECT_EQ(all[a] == all[b], hosts[a] == hosts[b]);
     info.size = 4;
     EXPECT_EQ(taccCommGetNodeInfo(comm, &info), taccInvalidArgument);
+    taccCommInfo_t whole{};
+    whole.size = sizeof whole;
+    expectSuccess(taccCommGetInfo(comm, &whole), comm);
+    EXPECT_EQ(whole.hosts, 3);
+    EXPECT_STRNE(whole.hostName, "");
+    EXPECT_STRNE(whole.transport, "");
+    EXPECT_STRNE(whole.transport, "shm");
+    EXPECT_NE(whole.topologyDigest, 0u);
+    std::vector<std::uint64_t> digests(5);
+    expectSuccess(taccAllGather(&whole.topologyDigest, digests.data(), 1, taccUint64, comm, nullptr), comm);
+    EXPECT_EQ(digests, std::vector<std::uint64_t>(5, whole.topologyDigest));
   });
   runRanks(RankKind::processes, 2, [&](taccComm_t comm, int rank) {
     taccNodeInfo_t info{};
@@ -341,6 +352,11 @@ TEST(NodeInfo, tellsWhoSharesAHost) {
     EXPECT_EQ(info.localRank, rank);
     EXPECT_EQ(info.localRanks, 2);
     EXPECT_EQ(info.networkGroups, 1);
+    taccCommInfo_t whole{};
+    whole.size = sizeof whole;
+    expectSuccess(taccCommGetInfo(comm, &whole), comm);
+    EXPECT_STREQ(whole.transport, "shm");
+    EXPECT_EQ(whole.topologyDigest, 0u);
   });
 }
 

@@ -56,6 +56,12 @@ class CommunicatorView {
     check(taccCommGetNodeInfo(comm_, &info));
     return info;
   }
+  taccCommInfo_t info() const {
+    taccCommInfo_t info{};
+    info.size = sizeof(info);
+    check(taccCommGetInfo(comm_, &info));
+    return info;
+  }
   /// taccSuccess while it is usable, taccInProgress while it still joins, else what ended it. From any thread.
   taccResult_t asyncError() const {
     taccResult_t error = taccSuccess;

@@ -14,4 +14,11 @@ namespace tacc::test {
 void checkReductions(MPI_Comm comm, Draws& draws, bool isTacc);
 void checkMovements(MPI_Comm comm, Draws& draws, bool isTacc);
 
+/// Collectives that return a request; collective over the world.
+void runNonblocking(unsigned seed, int rounds);
+void runNonblockingInThreads(unsigned seed);
+void runPersistent(unsigned seed);
+/// Prints a line.
+void measureOverlap(unsigned bytes);
+
 }  // namespace tacc::test

@@ -1,5 +1,7 @@
 // An MPI program that knows nothing of tacc, to run with libtacc_mpi preloaded and without:
-//   program calls|communicators|threads|messages|requests|counted mpi|tacc [seed]
+//   program WHAT mpi|tacc [seed]
+// WHAT: calls, communicators, threads, messages, requests, nonblocking, nonblocking_threads, persistent, unfinished,
+// counted; overlap, whose seed is a number of bytes.
 #include <cstring>
 #include <string_view>
 #include <thread>
@@ -158,6 +160,17 @@ void makeCountedCalls() {
   for (int i = 0; i < 3; ++i) MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/// Requests that nobody completes. With `seed` 2 rank 0 alone has called.
+void leaveUnfinished(unsigned seed) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  static std::vector<int> in(1 << 16, 1), out(1 << 16);
+  MPI_Request request = MPI_REQUEST_NULL;
+  const auto count = static_cast<int>(in.size());
+  if (seed == 1 || rankIn(MPI_COMM_WORLD) == 0)
+    MPI_Iallreduce(in.data(), out.data(), count, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+  if (seed == 1) MPI_Request_free(&request);
+}
+
 int run(std::string_view what, unsigned seed, bool isTacc) {
   if (what == "calls")
     callEverything(seed, isTacc);
@@ -169,6 +182,16 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     sendBeforeBarrier();
   else if (what == "requests")
     waitBeforeAllreduce();
+  else if (what == "nonblocking")
+    runNonblocking(seed, 40);
+  else if (what == "nonblocking_threads")
+    runNonblockingInThreads(seed);
+  else if (what == "persistent")
+    runPersistent(seed);
+  else if (what == "overlap")
+    measureOverlap(seed);
+  else if (what == "unfinished")
+    leaveUnfinished(seed);
   else if (what == "counted")
     makeCountedCalls();
   else
@@ -183,7 +206,7 @@ int main(int argc, char** argv) {
   const std::string_view what = argc > 1 ? argv[1] : "";
   const unsigned seed = argc > 3 ? static_cast<unsigned>(std::strtoul(argv[3], nullptr, 10)) : 1;
   const bool isTacc = argc > 2 && std::string_view(argv[2]) == "tacc";
-  if (what == "threads") {
+  if (what == "threads" || what == "nonblocking_threads") {
     int provided = MPI_THREAD_SINGLE;
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &provided);
     if (provided != MPI_THREAD_MULTIPLE) {

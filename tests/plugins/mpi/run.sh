@@ -24,6 +24,16 @@ says() { printf '%s\n' "$output" | grep -Eq -- "$1" || fail "nothing says: $1"; 
 saysNot() { ! printf '%s\n' "$output" | grep -Eq -- "$1" || fail "this should not be said: $1"; }
 
 case $what in
+  nonblocking*|persistent|unfinished) export TACC_MPI_NONBLOCKING=0 ;;  # also those that are too small to gain
+esac
+
+case $what in
+  unfinished)  # requests that the program does not complete
+    preloaded 2 report "$program" unfinished tacc 1
+    says 'MPI_Iallreduce +1 +262144 +0  -$'
+    preloaded 2 on "$program" unfinished tacc 2
+    says 'tacc: MPI_Finalize on rank 0 of 2, with a request of MPI_Iallreduce that is not complete: '
+    ;;
   counted)  # what the report says of calls whose numbers are known; 1000 doubles are 8000 bytes
     for ranks in 2 3; do
       preloaded $ranks report "$program" counted

@@ -1,0 +1,79 @@
+/* Requests and events. Part of tacc/tacc.hpp. */
+#ifndef TACC_CXX_REQUEST_HPP
+#define TACC_CXX_REQUEST_HPP
+
+#include <chrono>
+#include <utility>
+
+#include "tacc/cxx/error.hpp"
+#include "tacc/cxx/stream.hpp"
+
+namespace taccxx {
+
+/// One call that was given to a stream. Its end does not end the call.
+class Request {
+ public:
+  /// For the call that `stream` was given last.
+  explicit Request(const Stream& stream) { check(taccStreamRequest(stream, &request_)); }
+  Request(Request&& other) noexcept : request_(std::exchange(other.request_, nullptr)) {}
+  Request& operator=(Request&& other) noexcept {
+    std::swap(request_, other.request_);
+    return *this;
+  }
+  ~Request() {
+    if (request_ != nullptr) static_cast<void>(taccRequestDestroy(request_));
+  }
+
+  taccRequest_t get() const noexcept { return request_; }
+
+  /// Whether the call is done. Throws its error.
+  bool isDone() const { return isDone(taccRequestTest(request_)); }
+  /// Waits for the call, and throws its error.
+  void wait() const { check(taccRequestWait(request_)); }
+  /// Waits so long at most. Whether the call is done; throws its error.
+  bool waitFor(std::chrono::duration<double> time) const { return isDone(taccRequestWaitFor(request_, time.count())); }
+
+ private:
+  static bool isDone(taccResult_t result) {
+    if (result == taccInProgress) return false;
+    check(result);
+    return true;
+  }
+  taccRequest_t request_ = nullptr;
+};
+
+/// A place in a stream.
+class Event {
+ public:
+  Event() { check(taccEventCreate(&event_)); }
+  /// Behind all that `stream` has been given.
+  explicit Event(const Stream& stream) : Event() { record(stream); }
+  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  Event& operator=(Event&& other) noexcept {
+    std::swap(event_, other.event_);
+    return *this;
+  }
+  ~Event() {
+    if (event_ != nullptr) static_cast<void>(taccEventDestroy(event_));
+  }
+
+  taccEvent_t get() const noexcept { return event_; }
+
+  void record(const Stream& stream) { check(taccEventRecord(event_, stream)); }
+  bool isReached() const {
+    const taccResult_t result = taccEventQuery(event_);
+    if (result == taccInProgress) return false;
+    check(result);
+    return true;
+  }
+  void synchronize() const { check(taccEventSynchronize(event_)); }
+  /// What `stream` is given from now on begins when this is reached.
+  void holdBack(const Stream& stream) const { check(taccStreamWaitEvent(stream, event_)); }
+
+ private:
+  taccEvent_t event_ = nullptr;
+};
+
+}  // namespace taccxx
+
+#endif

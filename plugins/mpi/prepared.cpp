@@ -1,0 +1,237 @@
+#include "prepared.hpp"
+
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <optional>
+
+#include "elements.hpp"
+#include "types.hpp"
+
+namespace tacc::mpi {
+namespace {
+
+using Use = Block::Use;
+
+Elements elementsAt(const void* address, int count, MPI_Datatype type) {
+  return {const_cast<void*>(address), static_cast<std::size_t>(count), type};
+}
+
+Elements sent(const Arguments& a) { return elementsAt(a.send, a.sendCount, a.sendType); }
+Elements received(const Arguments& a) { return elementsAt(a.receive, a.receiveCount, a.receiveType); }
+
+std::shared_ptr<Block> blockOf(const Elements& elements, Use use) { return std::make_shared<Block>(elements, use); }
+std::shared_ptr<Numbers> numbersAt(const void* address, std::size_t count, taccDataType_t type, Use use) {
+  return std::make_shared<Numbers>(const_cast<void*>(address), count, type, use);
+}
+
+Judged judgeReduction(std::ptrdiff_t elements, const Arguments& a) {
+  if (elements < 0 || a.receiveType == MPI_DATATYPE_NULL || a.op == MPI_OP_NULL) return {Passed::arguments};
+  const std::optional<taccDataType_t> type = reducedType(a.receiveType);
+  if (!type) return {Passed::type};
+  if (!reducedBy(a.op)) return {Passed::operation};
+  return {std::nullopt, static_cast<std::size_t>(elements) * sizeOf(*type)};
+}
+
+Judged judgeMovement(int count, MPI_Datatype type) {
+  const std::optional<std::size_t> bytes = bytesOf(type);
+  if (!bytes || count < 0) return {Passed::arguments};
+  return {std::nullopt, *bytes * static_cast<std::size_t>(count)};
+}
+
+bool hasRoot(Kind kind) {
+  return kind == Kind::bcast || kind == Kind::reduce || kind == Kind::gather || kind == Kind::scatter;
+}
+
+Prepared allReduce(const Arguments& a, taccComm_t comm) {
+  const taccDataType_t type = *reducedType(a.receiveType);
+  const taccRedOp_t op = *reducedBy(a.op);
+  const auto count = static_cast<std::size_t>(a.receiveCount);
+  const bool inPlace = a.send == MPI_IN_PLACE;
+  const auto to = numbersAt(a.receive, count, type, inPlace ? Use::both : Use::write);
+  const auto from = inPlace ? to : numbersAt(a.send, count, type, Use::read);
+  return {[=](taccStream_t stream) { return taccAllReduce(from->data(), to->data(), count, type, op, comm, stream); },
+          [to] { to->deliver(); }};
+}
+
+Prepared reduce(const Arguments& a, int rank, taccComm_t comm) {
+  const taccDataType_t type = *reducedType(a.receiveType);
+  const taccRedOp_t op = *reducedBy(a.op);
+  const auto count = static_cast<std::size_t>(a.receiveCount);
+  const int root = a.root;
+  if (rank != root) {
+    const auto from = numbersAt(a.send, count, type, Use::read);
+    return {[=](taccStream_t stream) { return taccReduce(from->data(), nullptr, count, type, op, root, comm, stream); },
+            [] {}};
+  }
+  const bool inPlace = a.send == MPI_IN_PLACE;
+  const auto to = numbersAt(a.receive, count, type, inPlace ? Use::both : Use::write);
+  const auto from = inPlace ? to : numbersAt(a.send, count, type, Use::read);
+  return {
+      [=](taccStream_t stream) { return taccReduce(from->data(), to->data(), count, type, op, root, comm, stream); },
+      [to] { to->deliver(); }};
+}
+
+/// In place MPI's result stands at the beginning of the buffer on every rank: it comes there by way of a block.
+Prepared reduceScatter(const Arguments& a, int ranks, taccComm_t comm) {
+  const taccDataType_t type = *reducedType(a.receiveType);
+  const taccRedOp_t op = *reducedBy(a.op);
+  const auto count = static_cast<std::size_t>(a.receiveCount);
+  const bool inPlace = a.send == MPI_IN_PLACE;
+  const auto from = numbersAt(inPlace ? a.receive : a.send, count * static_cast<std::size_t>(ranks), type, Use::read);
+  if (!inPlace) {
+    const auto to = numbersAt(a.receive, count, type, Use::write);
+    return {
+        [=](taccStream_t stream) { return taccReduceScatter(from->data(), to->data(), count, type, op, comm, stream); },
+        [to] { to->deliver(); }};
+  }
+  const std::size_t bytes = count * sizeOf(type);
+  const std::shared_ptr<std::byte[]> block(new std::byte[bytes]);
+  return {
+      [=](taccStream_t stream) { return taccReduceScatter(from->data(), block.get(), count, type, op, comm, stream); },
+      [block, bytes, receive = a.receive] { std::memcpy(receive, block.get(), bytes); }};
+}
+
+Prepared broadcast(const Arguments& a, int rank, taccComm_t comm) {
+  const Elements elements = received(a);
+  const bool isRoot = rank == a.root;
+  const auto block = blockOf(elements, isRoot ? Use::read : Use::write);
+  return {[=, bytes = elements.bytes(), root = a.root](taccStream_t stream) {
+            return taccBcast(block->data(), bytes, taccInt8, root, comm, stream);
+          },
+          [=] {
+            if (!isRoot) block->deliver();
+          }};
+}
+
+/// What a rank gives to a collective that gathers: its block, or in place its part of what is received.
+struct Given {
+  std::shared_ptr<Block> block;
+  std::byte* data;
+};
+Given given(const Arguments& a, int rank, const std::shared_ptr<Block>& to) {
+  if (a.send != MPI_IN_PLACE) {
+    const auto from = blockOf(sent(a), Use::read);
+    return {from, from->data()};
+  }
+  const Elements receive = received(a);
+  std::byte* const own = to->data() + receive.bytes() * static_cast<std::size_t>(rank);
+  copyInto(receive.block(rank), own);
+  return {to, own};
+}
+
+Prepared allGather(const Arguments& a, const Communicator& communicator) {
+  const Elements receive = received(a);
+  const auto to = blockOf(receive.ofAll(communicator.ranks), Use::write);
+  const Given from = given(a, communicator.rank, to);
+  return {[=, bytes = receive.bytes(), comm = communicator.tacc](taccStream_t stream) {
+            return taccAllGather(from.data, to->data(), bytes, taccInt8, comm, stream);
+          },
+          [to] { to->deliver(); }};
+}
+
+Prepared gather(const Arguments& a, const Communicator& communicator) {
+  const int root = a.root;
+  taccComm_t const comm = communicator.tacc;
+  if (communicator.rank != root) {
+    const auto from = blockOf(sent(a), Use::read);
+    return {[=, bytes = sent(a).bytes()](taccStream_t stream) {
+              return taccGather(from->data(), nullptr, bytes, taccInt8, root, comm, stream);
+            },
+            [] {}};
+  }
+  const Elements receive = received(a);
+  const auto to = blockOf(receive.ofAll(communicator.ranks), Use::write);
+  const Given from = given(a, root, to);
+  return {[=, bytes = receive.bytes()](taccStream_t stream) {
+            return taccGather(from.data, to->data(), bytes, taccInt8, root, comm, stream);
+          },
+          [to] { to->deliver(); }};
+}
+
+Prepared allToAll(const Arguments& a, const Communicator& communicator) {
+  const Elements receive = received(a);
+  const bool inPlace = a.send == MPI_IN_PLACE;
+  const auto to = blockOf(receive.ofAll(communicator.ranks), inPlace ? Use::both : Use::write);
+  const auto from = inPlace ? to : blockOf(sent(a).ofAll(communicator.ranks), Use::read);
+  return {[=, bytes = receive.bytes(), comm = communicator.tacc](taccStream_t stream) {
+            return taccAllToAll(from->data(), to->data(), bytes, taccInt8, comm, stream);
+          },
+          [to] { to->deliver(); }};
+}
+
+Prepared scatter(const Arguments& a, const Communicator& communicator) {
+  const int root = a.root;
+  taccComm_t const comm = communicator.tacc;
+  if (communicator.rank != root) {
+    const auto to = blockOf(received(a), Use::write);
+    return {[=, bytes = received(a).bytes()](taccStream_t stream) {
+              return taccScatter(nullptr, to->data(), bytes, taccInt8, root, comm, stream);
+            },
+            [to] { to->deliver(); }};
+  }
+  const std::size_t bytes = sent(a).bytes();
+  const auto from = blockOf(sent(a).ofAll(communicator.ranks), Use::read);
+  if (a.receive == MPI_IN_PLACE)
+    return {[=](taccStream_t stream) {
+              std::byte* const own = from->data() + bytes * static_cast<std::size_t>(root);
+              return taccScatter(from->data(), own, bytes, taccInt8, root, comm, stream);
+            },
+            [] {}};
+  const auto to = blockOf(received(a), Use::write);
+  return {
+      [=](taccStream_t stream) { return taccScatter(from->data(), to->data(), bytes, taccInt8, root, comm, stream); },
+      [to] { to->deliver(); }};
+}
+
+}  // namespace
+
+Judged judge(Kind kind, const Arguments& a, const Communicator& communicator) {
+  if (hasRoot(kind) && (a.root < 0 || a.root >= communicator.ranks)) return {Passed::arguments};
+  const bool isRoot = communicator.rank == a.root;
+  switch (kind) {
+    case Kind::allreduce:
+    case Kind::reduce:
+      return judgeReduction(a.receiveCount, a);
+    case Kind::reduceScatterBlock:
+      return judgeReduction(static_cast<std::ptrdiff_t>(a.receiveCount) * communicator.ranks, a);
+    case Kind::gather:
+      return isRoot ? judgeMovement(a.receiveCount, a.receiveType) : judgeMovement(a.sendCount, a.sendType);
+    case Kind::scatter:
+      return isRoot ? judgeMovement(a.sendCount, a.sendType) : judgeMovement(a.receiveCount, a.receiveType);
+    case Kind::bcast:
+    case Kind::allgather:
+    case Kind::alltoall:
+      return judgeMovement(a.receiveCount, a.receiveType);
+    case Kind::barrier:
+      break;
+  }
+  return {};
+}
+
+Prepared prepare(Kind kind, const Arguments& a, const Communicator& communicator) {
+  taccComm_t const comm = communicator.tacc;
+  switch (kind) {
+    case Kind::allreduce:
+      return allReduce(a, comm);
+    case Kind::bcast:
+      return broadcast(a, communicator.rank, comm);
+    case Kind::reduce:
+      return reduce(a, communicator.rank, comm);
+    case Kind::allgather:
+      return allGather(a, communicator);
+    case Kind::reduceScatterBlock:
+      return reduceScatter(a, communicator.ranks, comm);
+    case Kind::alltoall:
+      return allToAll(a, communicator);
+    case Kind::gather:
+      return gather(a, communicator);
+    case Kind::scatter:
+      return scatter(a, communicator);
+    case Kind::barrier:
+      break;
+  }
+  return {[comm](taccStream_t stream) { return taccBarrier(comm, stream); }, [] {}};
+}
+
+}  // namespace tacc::mpi

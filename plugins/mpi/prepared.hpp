@@ -1,0 +1,51 @@
+// Collectives of MPI that do not run at once: their arguments kept, their buffers made ready, to be given to a stream.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+
+#include "communicators.hpp"
+#include "report.hpp"
+#include "tacc/tacc.h"
+
+namespace tacc::mpi {
+
+/// One call that is judged and then taken over or passed on. What is asked must be answered alike by all ranks of the
+/// communicator.
+struct Judged {
+  std::optional<Passed> passed;
+  std::size_t bytes = 0;  // 0: there is nothing to do
+};
+
+enum class Kind { allreduce, bcast, reduce, allgather, reduceScatterBlock, alltoall, gather, scatter, barrier };
+
+/// What MPI's functions are given, as far as one has it. Where there is one buffer, or one count and type, it stands as
+/// that of the receiver.
+struct Arguments {
+  const void* send = nullptr;
+  int sendCount = 0;
+  MPI_Datatype sendType = MPI_DATATYPE_NULL;
+  void* receive = nullptr;
+  int receiveCount = 0;
+  MPI_Datatype receiveType = MPI_DATATYPE_NULL;
+  MPI_Op op = MPI_OP_NULL;
+  int root = 0;
+};
+
+/// A collective that can be started once. Holds copies of buffers that are not as tacc wants them, so it has to live
+/// until the call is done.
+struct Prepared {
+  std::function<taccResult_t(taccStream_t)> start;
+  std::function<void()> deliver;  // once it is done: what arrived goes to where MPI's caller wants it
+};
+
+/// The same on all ranks, from what MPI's rules make equal on them. `communicator` has several ranks.
+Judged judge(Kind kind, const Arguments& arguments, const Communicator& communicator);
+/// Of arguments that judge() lets through, for a communicator that has joined. In the program's thread, as are the
+/// calls of `deliver`: MPI packs. Throws std::bad_alloc and std::runtime_error.
+Prepared prepare(Kind kind, const Arguments& arguments, const Communicator& communicator);
+
+}  // namespace tacc::mpi
