@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "base/exceptions.hpp"
 #include "base/log.hpp"
+#include "comm/node_survey.hpp"
 #include "compute/reduce.hpp"
 #include "topology/cores.hpp"
 #include "topology/inside.hpp"
@@ -150,6 +151,7 @@ void shareNode(Membership& member, Bootstrap& bootstrap, int ranks, int rank, co
          "TACC_CMA=on, but process_vm_readv does not work between the ranks (rank {}: {}); a container "
          "needs CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0",
          rank, works ? "works here" : "refused here");
+  member.figures = measureNode(bootstrap, member.segment, member.places, rank, member.policy.oversubscribed);
   logMembership(member, rank, kind, coresOf(all));
 }
 
@@ -199,6 +201,7 @@ std::vector<Membership> makeThreadNode(int ranks, const Environment& environment
     member.processes.assign(static_cast<std::size_t>(ranks), all[0].process);
     member.access.sameProcess = true;
     member.places = placesUnknown(ranks);
+    member.figures = assumedFigures(member.places);
     member.cacheBytes = all[0].cacheBytes;
     member.policy = chooseWaitPolicy(ranks, coresOf(all), environment.spin);
     logMembership(member, static_cast<int>(&member - members.data()), "private", coresOf(all));

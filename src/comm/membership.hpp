@@ -9,6 +9,7 @@
 #include "comm/bootstrap.hpp"
 #include "comm/communicator.hpp"
 #include "engine/buffer_exchange.hpp"
+#include "selection/node_machine.hpp"
 #include "topology/node_places.hpp"
 #include "transports/hand_round.hpp"
 #include "transports/liveness.hpp"
@@ -27,6 +28,7 @@ struct Membership {
   WaitPolicy policy;
   RankNames names;                                // where the node is a part of a larger communicator
   NodePlaces places;                              // equal on all ranks
+  NodeFigures figures;                            // of the places' tiers; equal on all ranks
   std::size_t cacheBytes = std::size_t{1} << 20;  // of a core, as rank 0 says
 };
 

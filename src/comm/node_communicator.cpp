@@ -57,8 +57,7 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
       executor_(membership_.segment, rank, waiter_, membership_.processes),
       pairs_(membership_.segment, rank, waiter_, buffers_),
       programs_(rank),
-      chooser_(NodeMachine(membership_.places, assumedFigures(membership_.places),
-                           static_cast<double>(membership_.cacheBytes)),
+      chooser_(NodeMachine(membership_.places, membership_.figures, static_cast<double>(membership_.cacheBytes)),
                membership_.segment.geometry().arenaBytes, membership_.policy.oversubscribed),
       placeOf_(membership_.places.order.size()) {
   for (std::size_t place = 0; place < placeOf_.size(); ++place)

@@ -99,15 +99,17 @@ NodeCandidate NodeChooser::price(const NodeQuestion& question, const Algorithm& 
                            : "does not serve this call";
     return candidate;
   }
+  // What the rule says runs in any case.
+  const bool isRule = algorithm.suitsSharedMemory != nullptr && algorithm.suitsSharedMemory(request);
   const std::size_t steps = makeLocalPlan(algorithm, request, 0).steps.size() * static_cast<std::size_t>(request.ranks);
-  if (steps > mostSteps) {
+  if (!isRule && steps > mostSteps) {
     candidate.reason = "too many steps to be priced";
     return candidate;
   }
   const NodeWork work(makePlan(algorithm, request), question.isDirect);
   const CallShape shape{request, question.bytes, isOversubscribed_, {}};
   const NodeCall call{static_cast<double>(question.bytes), stagingChunk(shape), arenaBytes_};
-  if (!fits(work, call)) {
+  if (!isRule && !fits(work, call)) {
     candidate.reason = "has more in slots than the staging area holds";
     return candidate;
   }

@@ -68,7 +68,7 @@ class Play {
   NodeCost run() {
     for (int round = 0; round < work_.rounds; ++round) {
       round_.clear();
-      const auto load = [](double& so_far, double seconds) { so_far += seconds; };
+      const auto load = [](double& soFar, double seconds) { soFar += seconds; };
       overRound(round, [&](int rank, const NodeTurn& turn) {
         overMemory(rank, turn, round_, load);
         overMemory(rank, turn, whole_, load);
@@ -113,7 +113,7 @@ class Play {
     for (const NodeRead& read : turn.reads) core += read.blocks * machine_.readSeconds(machine_.meet(rank, read.owner));
     core *= blockBytes_;
     double slowest = core;
-    overMemory(rank, turn, round_, [&](double& so_far, double) { slowest = std::max(slowest, so_far); });
+    overMemory(rank, turn, round_, [&](double& soFar, double) { slowest = std::max(slowest, soFar); });
     const double end = std::max(start, ready_[at(rank)] + looking) + slowest;
     ends_[at(rank)].push_back(end);
     ready_[at(rank)] = end;
@@ -202,7 +202,7 @@ double priceFlat(const FlatPosts& posts, const NodeMachine& machine) {
   readers([&](int reader, int owner, double bytes) {
     const int tier = machine.meet(reader, owner);
     if (bytes > 0 || posts.root < 0) cores[at(reader)] += machine.latency(tier) + bytes * machine.readSeconds(tier);
-    loads.along(reader, owner, bytes, false, [](double& so_far, double seconds) { so_far += seconds; });
+    loads.along(reader, owner, bytes, false, [](double& soFar, double seconds) { soFar += seconds; });
   });
   return std::max(std::ranges::max(cores), loads.busiest());
 }

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "base/error.hpp"
 #include "topology/host_clues.hpp"

@@ -16,6 +16,7 @@
 #include "api/handles.hpp"
 #include "comm/membership.hpp"
 #include "comm/node_communicator.hpp"
+#include "comm/node_survey.hpp"
 #include "rank_harness.hpp"
 #include "trials.hpp"
 
@@ -35,6 +36,7 @@ class PlacedTeam {
       Membership& member = members[static_cast<std::size_t>(rank)];
       member.access.sameProcess = direct;
       member.places = places;
+      member.figures = assumedFigures(places);
       auto one = std::make_unique<NodeCommunicator>(std::move(member), rank, ranks, config, Environment());
       nodes_.push_back(one.get());
       made.push_back(std::move(one));
@@ -71,6 +73,41 @@ const NodePlaces inOrder = {{0, 1, 2, 3, 4, 5}, {{LevelKind::numa, {0, 3}}}};
 const NodePlaces dealtRound = {{0, 2, 4, 1, 3, 5}, {{LevelKind::numa, {0, 3}}}};
 const NodePlaces nested = {{7, 3, 0, 4, 1, 5, 2, 6}, {{LevelKind::cache, {0, 2, 4, 6}}, {LevelKind::socket, {0, 4}}}};
 const NodePlaces uneven = {{1, 0, 4, 2, 3}, {{LevelKind::numa, {0, 2}}}};
+
+/// Where a place has a partner at a tier, they meet there.
+TEST(Survey, partnersMeetAtTheirTier) {
+  for (const NodePlaces* places : {&inOrder, &nested, &uneven}) {
+    const NodeMachine machine(*places, assumedFigures(*places), 1 << 20);
+    for (int tier = 0; tier < static_cast<int>(machine.tiers().size()); ++tier)
+      for (int place = 0; place < machine.ranks(); ++place)
+        if (const int partner = partnerAt(*places, tier, place); partner != place) {
+          EXPECT_EQ(machine.meet(place, partner), tier);
+        }
+    for (int place = 0; place < machine.ranks(); ++place)
+      EXPECT_NE(partnerAt(*places, static_cast<int>(machine.tiers().size()) - 1, place), place);
+  }
+}
+
+TEST(Survey, figuresAreTheSlowestBorderAndTheBestCopies) {
+  std::vector<NodeSamples> samples(8);
+  for (NodeSamples& one : samples) {
+    one.ownCopy = 9e9;
+    one.tiers[0] = {1e-7, 0, 8e9};
+    one.tiers[1] = {0, 6e9, 5e9};
+    one.tiers[2] = {3e-7, 4e9, 2e9};
+  }
+  samples[7].tiers[2].together = 1e9;  // in the first group
+  samples[3].ownCopy = 1e10;
+  const NodeFigures figures = figuresOf(samples, nested);
+  EXPECT_TRUE(figures.isMeasured);
+  EXPECT_EQ(figures.ownCopy, 1e10);
+  EXPECT_EQ(figures.tiers[0].copy, assumedFigures(nested).tiers[0].copy) << "nobody measured it";
+  EXPECT_EQ(figures.tiers[1].copy, 6e9);
+  EXPECT_EQ(figures.tiers[1].latency, assumedFigures(nested).tiers[1].latency);
+  EXPECT_EQ(figures.tiers[2].latency, 3e-7);
+  EXPECT_EQ(figures.tiers[0].uplink, 1e10);  // two ranks of a cache
+  EXPECT_EQ(figures.tiers[1].uplink, 7e9);   // four of a socket, one of which was slow
+}
 
 class Places : public testing::TestWithParam<bool> {};
 

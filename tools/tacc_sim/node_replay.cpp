@@ -48,10 +48,11 @@ class Stage {
   sg::Host* memoryOf(int owner, bool isOfCall) const { return (isOfCall ? buffers_ : slots_)[at(owner)]; }
   static void move(sg::Host* from, sg::Host* to, double bytes, double secondsPerByte) {
     if (bytes < 1) return;
-    sg::Comm::sendto_init(from, to)
-        ->set_payload_size(static_cast<std::uint64_t>(std::ceil(bytes)))
-        ->set_rate(1 / secondsPerByte)
-        ->wait();
+    const sg::CommPtr comm = sg::Comm::sendto_init(from, to);
+    comm->set_payload_size(static_cast<std::uint64_t>(std::ceil(bytes)));
+    comm->set_rate(1 / secondsPerByte);
+    comm->start();
+    comm->wait();
   }
   /// A link of its own for every kind, tier and group.
   sg::LinkInRoute link(const std::string& name, double bytesPerSecond) {
@@ -98,8 +99,7 @@ class Clocks {
   void await(int rank, int ticks) {
     if (ticks_[at(rank)] >= ticks) return;
     const std::unique_lock<sg::Mutex> lock(*mutex_);
-    while (ticks_[at(rank)] < ticks) changed_[at(rank)]->wait(mutex_);
-    // Ranks are woken in turn, and time does not pass meanwhile.
+    while (ticks_[at(rank)] < ticks) changed_[at(rank)]->wait(lock);
   }
 
  private:
