@@ -17,6 +17,7 @@
 #include "comm/membership.hpp"
 #include "comm/node_communicator.hpp"
 #include "comm/node_survey.hpp"
+#include "comm/unique_id.hpp"
 #include "rank_harness.hpp"
 #include "trials.hpp"
 
@@ -107,6 +108,32 @@ TEST(Survey, figuresAreTheSlowestBorderAndTheBestCopies) {
   EXPECT_EQ(figures.tiers[2].latency, 3e-7);
   EXPECT_EQ(figures.tiers[0].uplink, 1e10);  // two ranks of a cache
   EXPECT_EQ(figures.tiers[1].uplink, 7e9);   // four of a socket, one of which was slow
+}
+
+/// Ranks as threads of this process that have met: whatever the machine does meanwhile, all end with the same figures.
+TEST(Survey, allRanksAgree) {
+  const NodePlaces places = {{0, 2, 1, 3}, {{LevelKind::numa, {0, 2}}}};
+  const std::vector<Membership> members = makeThreadNode(4, Environment());
+  const taccUniqueId id = makeHostUniqueId();
+  std::vector<NodeFigures> figures(4);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 4; ++rank)
+    threads.emplace_back([&, rank] {
+      Bootstrap bootstrap(id, 4, rank, 20);
+      figures[static_cast<std::size_t>(rank)] = measureNode(bootstrap, members[0].segment, places, rank, false);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_TRUE(figures[0].isMeasured);
+  EXPECT_GT(figures[0].ownCopy, 0);
+  for (const TierFigures& tier : figures[0].tiers) {
+    EXPECT_GT(tier.copy, 0);
+    EXPECT_LE(tier.copy, figures[0].ownCopy);
+    EXPECT_GT(tier.latency, 0);
+  }
+  for (const NodeFigures& other : figures) {
+    EXPECT_EQ(other.tiers, figures[0].tiers);
+    EXPECT_EQ(other.ownCopy, figures[0].ownCopy);
+  }
 }
 
 class Places : public testing::TestWithParam<bool> {};
