@@ -14,8 +14,10 @@
 #include "base/error.hpp"
 #include "base/exceptions.hpp"
 #include "base/log.hpp"
+#include "comm/node_survey.hpp"
 #include "compute/reduce.hpp"
 #include "topology/cores.hpp"
+#include "topology/inside.hpp"
 #include "transports/cma.hpp"
 #include "transports/shared_memory.hpp"
 
@@ -29,6 +31,7 @@ struct Introduction {
   int process;
   NodeGeometry geometry;
   cpu_set_t cores;
+  std::size_t cacheBytes;
   const std::uint64_t* probe;  // address of `probeValue` in that process
   std::uint64_t probeValue;
 };
@@ -39,6 +42,7 @@ Introduction introduce(const NodeGeometry& geometry, const std::uint64_t& probe)
   mine.process = static_cast<int>(::getpid());
   mine.geometry = geometry;
   mine.cores = allowedCores();
+  mine.cacheBytes = ownCacheBytes();
   mine.probe = &probe;
   mine.probeValue = probe;
   return mine;
@@ -53,11 +57,29 @@ void checkAgreement(const std::vector<Introduction>& all) {
   }
 }
 
-/// The cores that all of them may use together.
-int coresOf(const std::vector<Introduction>& all) {
+std::vector<cpu_set_t> setsOf(const std::vector<Introduction>& all) {
   std::vector<cpu_set_t> sets;
   for (const Introduction& one : all) sets.push_back(one.cores);
-  return countCores(sets);
+  return sets;
+}
+
+/// The cores that all of them may use together.
+int coresOf(const std::vector<Introduction>& all) { return countCores(setsOf(all)); }
+
+/// All know where all are, from one description of the host: that of rank 0.
+NodePlaces agreeOnPlaces(Bootstrap& bootstrap, const std::vector<Introduction>& all, int rank,
+                         const Environment& environment) {
+  constexpr std::size_t leastRanks = 3;  // two groups, and two ranks in one of them
+  const std::vector<cpu_set_t> sets = setsOf(all);
+  const bool areApart =
+      std::ranges::any_of(sets, [&](const cpu_set_t& one) { return CPU_EQUAL(&one, &sets.front()) == 0; });
+  if (sets.size() < leastRanks || !areApart) return placesUnknown(static_cast<int>(sets.size()));
+  std::string text;
+  if (rank == 0) text = describeInside(environment.topologyFiles);
+  const std::vector<std::byte> agreed = bootstrap.broadcast(std::as_bytes(std::span(text)));
+  if (agreed.empty()) return placesUnknown(static_cast<int>(sets.size()));
+  const std::string_view told(reinterpret_cast<const char*>(agreed.data()), agreed.size());
+  return placesOf(insideFromText(told), sets);
 }
 
 /// Commits the pages that `rank` owns, so that memory that runs out is an Error here and no SIGBUS later. Each rank
@@ -115,6 +137,8 @@ void shareNode(Membership& member, Bootstrap& bootstrap, int ranks, int rank, co
 
   for (const Introduction& one : all) member.processes.push_back(one.process);
   member.policy = chooseWaitPolicy(ranks, coresOf(all), environment.spin);
+  member.places = agreeOnPlaces(bootstrap, all, rank, environment);
+  member.cacheBytes = all[0].cacheBytes;
 
   const auto next = static_cast<std::size_t>((rank + 1) % ranks);
   const bool works = environment.cma != CmaMode::off && ranks > 1 &&
@@ -127,6 +151,7 @@ void shareNode(Membership& member, Bootstrap& bootstrap, int ranks, int rank, co
          "TACC_CMA=on, but process_vm_readv does not work between the ranks (rank {}: {}); a container "
          "needs CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0",
          rank, works ? "works here" : "refused here");
+  member.figures = measureNode(bootstrap, member.segment, member.places, rank, member.policy.oversubscribed);
   logMembership(member, rank, kind, coresOf(all));
 }
 
@@ -175,6 +200,9 @@ std::vector<Membership> makeThreadNode(int ranks, const Environment& environment
     member.memory = memory;
     member.processes.assign(static_cast<std::size_t>(ranks), all[0].process);
     member.access.sameProcess = true;
+    member.places = placesUnknown(ranks);
+    member.figures = assumedFigures(member.places);
+    member.cacheBytes = all[0].cacheBytes;
     member.policy = chooseWaitPolicy(ranks, coresOf(all), environment.spin);
     logMembership(member, static_cast<int>(&member - members.data()), "private", coresOf(all));
   }

@@ -1,6 +1,7 @@
 // How a rank came into a node's communicator: the memory it shares with the others, and what it knows of them.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -8,6 +9,8 @@
 #include "comm/bootstrap.hpp"
 #include "comm/communicator.hpp"
 #include "engine/buffer_exchange.hpp"
+#include "selection/node_machine.hpp"
+#include "topology/node_places.hpp"
 #include "transports/hand_round.hpp"
 #include "transports/liveness.hpp"
 #include "transports/node_segment.hpp"
@@ -23,7 +26,10 @@ struct Membership {
   std::vector<int> processes;            // by rank
   MemoryAccess access;
   WaitPolicy policy;
-  RankNames names;  // where the node is a part of a larger communicator
+  RankNames names;                                // where the node is a part of a larger communicator
+  NodePlaces places;                              // equal on all ranks
+  NodeFigures figures;                            // of the places' tiers; equal on all ranks
+  std::size_t cacheBytes = std::size_t{1} << 20;  // of a core, as rank 0 says
 };
 
 /// The sizes of the shared memory for `ranks` ranks. `isPart`: of a communicator over several hosts.

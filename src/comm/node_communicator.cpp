@@ -56,7 +56,12 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
       buffers_(rank, ranks, exchange_, waiter_, membership_.handRound.get(), membership_.access),
       executor_(membership_.segment, rank, waiter_, membership_.processes),
       pairs_(membership_.segment, rank, waiter_, buffers_),
-      programs_(rank) {
+      programs_(rank),
+      chooser_(NodeMachine(membership_.places, membership_.figures, static_cast<double>(membership_.cacheBytes)),
+               membership_.segment.geometry().arenaBytes, membership_.policy.oversubscribed),
+      placeOf_(membership_.places.order.size()) {
+  for (std::size_t place = 0; place < placeOf_.size(); ++place)
+    placeOf_[static_cast<std::size_t>(membership_.places.order[place])] = static_cast<int>(place);
   waiter_.setIdleCall(IdleCall(this->config().idle));
 }
 
@@ -96,16 +101,63 @@ std::string_view NodeCommunicator::steeredPlan(Collective collective, std::size_
   return way == flatWay ? std::string_view() : way;
 }
 
+NodeQuestion NodeCommunicator::questionOf(const CallShape& shape, std::size_t posted) const {
+  return {shape.request.collective, placeOf_[static_cast<std::size_t>(shape.request.root)], shape.bytes, false, posted};
+}
+
+bool NodeCommunicator::goesFlat(const CallShape& shape, std::size_t posted) {
+  if (posted > flatLimit(shape, membership_.segment.geometry().eagerBytes)) return false;
+  const bool isSteered = !steered(shape.request.collective, shape.bytes).empty();
+  if (chooser_.machine().isFlat() || posted <= linePayload || isSteered) return true;
+  return chooser_.choose(questionOf(shape, posted)).algorithm == nullptr;
+}
+
+NodeCommunicator::PlanWay NodeCommunicator::choosePlan(const CallShape& shape, const LoweringFacts& facts,
+                                                       bool isOrdered) {
+  // Where ranks stand matters neither where all stand alike nor where it must not change the order of sums.
+  if (chooser_.machine().isFlat() || isOrdered) return {&selectAlgorithm(shape, facts), &shape.request, 0, nullptr};
+  const std::size_t posts = flatPostBytes(shape.request.collective, ranks(), shape.bytes);
+  NodeQuestion question = questionOf(shape, posts <= membership_.segment.geometry().eagerBytes ? posts : 0);
+  question.isDirect = facts.input == Reach::direct && facts.output == Reach::direct;
+  const auto wayOf = [&](const Algorithm* algorithm, int layout) {
+    return PlanWay{algorithm, &chooser_.request(question.collective, question.root, layout), layout,
+                   membership_.places.isInOrder() ? nullptr : &membership_.places.order};
+  };
+  if (shape.forced.empty()) {
+    const std::vector<NodeCandidate>& candidates = chooser_.explain(question);
+    const auto plan =
+        std::ranges::find_if(candidates, [](const NodeCandidate& one) { return one.algorithm != nullptr; });
+    return wayOf(plan->algorithm, plan->layout);
+  }
+  const Algorithm* forced = findAlgorithm(shape.forced);
+  const int layout = forced == nullptr ? 0 : chooser_.bestLayout(question, *forced);
+  CallShape placed = shape;
+  placed.request = chooser_.request(question.collective, question.root, layout);
+  return wayOf(&selectAlgorithm(placed, facts), layout);
+}
+
 std::vector<CallWay> NodeCommunicator::ways(Collective collective, std::size_t bytes) {
-  const PlanRequest request{collective, ranks(), 0};
-  const CallShape shape{request, bytes, membership_.policy.oversubscribed, steeredPlan(collective, bytes)};
-  const bool isFlat = flatPostBytes(collective, ranks(), bytes) <= membership_.segment.geometry().eagerBytes;
+  const CallShape shape{
+      {collective, ranks(), 0}, bytes, membership_.policy.oversubscribed, steeredPlan(collective, bytes)};
+  const std::size_t posts = flatPostBytes(collective, ranks(), bytes);
+  const bool isFlat = posts <= membership_.segment.geometry().eagerBytes;
+  const bool isPriced = !chooser_.machine().isFlat();
   std::vector<CallWay> ways;
   if (isFlat) ways.push_back({std::string(flatWay), std::nullopt});
-  for (const Algorithm& algorithm : algorithms())
-    if (algorithm.serves(request)) ways.push_back({std::string(algorithm.name), std::nullopt});
-  const bool goesFlat = isFlat && shape.forced.empty();
-  const std::string_view chosen = goesFlat ? flatWay : selectAlgorithm(shape, {}).name;
+  for (const Algorithm& algorithm : algorithms()) {
+    const int layout = isPriced ? chooser_.bestLayout(questionOf(shape, 0), algorithm) : 0;
+    if (!algorithm.serves(chooser_.request(collective, shape.request.root, layout))) continue;
+    ways.push_back({std::string(algorithm.name), std::nullopt});
+  }
+  if (isPriced) {
+    for (const NodeCandidate& candidate : chooser_.explain(questionOf(shape, isFlat ? posts : 0))) {
+      const std::string_view name = candidate.algorithm == nullptr ? flatWay : candidate.algorithm->name;
+      const auto way = std::ranges::find(ways, name, &CallWay::name);
+      if (way == ways.end() || !candidate.isPossible) continue;
+      way->seconds = std::min(way->seconds.value_or(candidate.cost.seconds), candidate.cost.seconds);
+    }
+  }
+  const std::string_view chosen = goesFlat(shape, posts) ? flatWay : choosePlan(shape, {}, false).algorithm->name;
   const auto found = std::ranges::find(ways, chosen, &CallWay::name);
   std::rotate(ways.begin(), found, found + 1);
   return ways;
@@ -119,14 +171,19 @@ std::string NodeCommunicator::explain(Collective collective, std::size_t bytes) 
            describeTuned(*measured);
   const std::size_t posted = flatPostBytes(collective, ranks(), bytes);
   const std::size_t limit = flatLimit(shape, membership_.segment.geometry().eagerBytes);
-  if (posted <= limit)
-    return fmt::format(
-        "{} of {} bytes, {} ranks on one host: flat, all read what all have posted, as each posts {} bytes "
-        "and the limit is {}\n",
-        nameOf(collective), bytes, ranks(), posted, limit);
-  return fmt::format("{} of {} bytes, {} ranks on one host: {}{}; how data moves is measured while calls run\n",
-                     nameOf(collective), bytes, ranks(), selectAlgorithm(shape, {}).name,
-                     shape.forced.empty() ? "" : ", which was forced");
+  const bool isOrdered = config().isReproducible && isReduction(collective);
+  std::string text = fmt::format("{} of {} bytes, {} ranks on one host: ", nameOf(collective), bytes, ranks());
+  if (goesFlat(shape, posted))
+    text +=
+        fmt::format("flat, all read what all have posted, as each posts {} bytes and the limit is {}\n", posted, limit);
+  else
+    text +=
+        fmt::format("{}{}; how data moves is measured while calls run\n",
+                    choosePlan(shape, {}, isOrdered).algorithm->name, shape.forced.empty() ? "" : ", which was forced");
+  if (!shape.forced.empty() || ranks() == 1 || collective == Collective::barrier) return text;
+  if (isOrdered) text += "sums of floating-point numbers are in the order of the ranks; without that:\n";
+  const NodeQuestion question = questionOf(shape, posted <= limit ? posted : 0);
+  return text + chooser_.machine().describe() + describeCandidates(chooser_.explain(question), chooser_.layouts());
 }
 
 void NodeCommunicator::runCall(const Call& call) {
@@ -139,7 +196,7 @@ void NodeCommunicator::runCall(const Call& call) {
 
 bool NodeCommunicator::runFlat(const Call& call, const CallShape& shape) {
   const std::size_t posted = flatPostBytes(call.collective, ranks(), shape.bytes);
-  const bool small = posted <= flatLimit(shape, membership_.segment.geometry().eagerBytes);
+  const bool small = goesFlat(shape, posted);
   // A single rank has nobody to post to, and empty calls nothing to plan.
   if (!small && ranks() > 1 && call.count != 0 && call.collective != Collective::barrier) return false;
   const bool measured = posted >= leastMeasuredPost && ranks() > 1;
@@ -178,9 +235,11 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
     for (Reach* reach : {&facts.input, &facts.output})
       if (*reach == Reach::kernel) *reach = Reach::none;
 
-  const Algorithm& algorithm = selectAlgorithm(shape, facts);
-  CachedProgram& cached = programs_.get(algorithm, shape.request, facts);
-  if (config().isReproducible && isReduction(call.collective) && isFloating(call.type)) {
+  const bool isOrdered = config().isReproducible && isReduction(call.collective) && isFloating(call.type);
+  const PlanWay way = choosePlan(shape, facts, isOrdered);
+  const Algorithm& algorithm = *way.algorithm;
+  CachedProgram& cached = programs_.get(algorithm, *way.request, facts, way.layout, way.order);
+  if (isOrdered) {
     if (!cached.isInRankOrder) cached.isInRankOrder = combinesInRankOrder(algorithm, shape.request);
     if (!*cached.isInRankOrder) failOnOrder(algorithm, shape.request);
   }

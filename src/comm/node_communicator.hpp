@@ -19,6 +19,7 @@
 #include "engine/executor.hpp"
 #include "engine/flat.hpp"
 #include "engine/point_to_point.hpp"
+#include "selection/node_chooser.hpp"
 #include "selection/selection.hpp"
 #include "transports/local_messages.hpp"
 #include "transports/waiter.hpp"
@@ -64,6 +65,18 @@ class NodeCommunicator final : public JoinedCommunicator {
   void runStreamed(const Call& call);
   bool runDirectly(const DirectUpdate& update);
   CallShape shapeOf(const Call& call) const;
+  /// How a call's plan is written.
+  struct PlanWay {
+    const Algorithm* algorithm;
+    const PlanRequest* request;     // of the shape, or kept by the chooser
+    int layout;                     // number of the groups in the request
+    const std::vector<int>* order;  // the rank at each place; null: the request's ranks are the communicator's own
+  };
+  /// `isOrdered`: sums must be in the order of the ranks.
+  PlanWay choosePlan(const CallShape& shape, const LoweringFacts& facts, bool isOrdered);
+  NodeQuestion questionOf(const CallShape& shape, std::size_t posted) const;
+  /// Whether a call that posts so many bytes goes the flat way.
+  bool goesFlat(const CallShape& shape, std::size_t posted);
   /// The algorithm of its plan, if it is not chosen here.
   std::string_view steeredPlan(Collective collective, std::size_t bytes) const;
   MannerKind mannerKindOf(const LoweringFacts& facts) const;
@@ -83,6 +96,8 @@ class NodeCommunicator final : public JoinedCommunicator {
   Executor executor_;
   PointToPointEngine pairs_;
   ProgramCache programs_;
+  NodeChooser chooser_;
+  std::vector<int> placeOf_;     // by rank
   MannerChoice flatManners_;     // this rank's own: how it writes its posts concerns nobody else
   MannerChoice plannedManners_;  // the same state on all ranks
   float lastSeconds_ = 0;        // of this rank's last planned call

@@ -1,19 +1,23 @@
 #include "comm/program_cache.hpp"
 
 #include "algorithms/registry.hpp"
+#include "algorithms/relabel.hpp"
 
 namespace tacc {
 
-CachedProgram& ProgramCache::get(const Algorithm& algorithm, const PlanRequest& request, const LoweringFacts& facts) {
+CachedProgram& ProgramCache::get(const Algorithm& algorithm, const PlanRequest& request, const LoweringFacts& facts,
+                                 int layout, const std::vector<int>* order) {
   const auto number = static_cast<std::uint64_t>(&algorithm - algorithms().data());
-  const std::uint64_t key = static_cast<std::uint64_t>(request.root) << 32 | number << 16 |
-                            static_cast<std::uint64_t>(request.collective) << 8 |
-                            static_cast<std::uint64_t>(facts.input) << 4 |
-                            static_cast<std::uint64_t>(facts.output) << 1 | (facts.inPlace ? 1U : 0U);
+  const std::uint64_t key =
+      static_cast<std::uint64_t>(request.root) << 32 | static_cast<std::uint64_t>(order != nullptr) << 31 |
+      static_cast<std::uint64_t>(layout) << 24 | number << 16 | static_cast<std::uint64_t>(request.collective) << 8 |
+      static_cast<std::uint64_t>(facts.input) << 4 | static_cast<std::uint64_t>(facts.output) << 1 |
+      (facts.inPlace ? 1U : 0U);
   auto& entry = programs_[key];
   if (!entry) {
     auto fresh = std::make_unique<CachedProgram>();
-    fresh->program = lower(makePlan(algorithm, request), rank_, facts);
+    const Plan plan = makePlan(algorithm, request);
+    fresh->program = lower(order == nullptr ? plan : relabelled(plan, *order), rank_, facts);
     entry = std::move(fresh);
   }
   return *entry;

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "algorithms/registry.hpp"
 #include "engine/program.hpp"
@@ -25,8 +26,11 @@ class ProgramCache {
  public:
   explicit ProgramCache(int rank) : rank_(rank) {}
 
-  /// The program for `request` by `algorithm` under `facts`; planned, lowered and kept at its first use.
-  CachedProgram& get(const Algorithm& algorithm, const PlanRequest& request, const LoweringFacts& facts);
+  /// The program for `request` by `algorithm` under `facts`; planned, lowered and kept at its first use. `layout`: the
+  /// number of the groups that the request has. `order`: null, or the rank at each place, where the request's ranks are
+  /// places; one for all requests.
+  CachedProgram& get(const Algorithm& algorithm, const PlanRequest& request, const LoweringFacts& facts, int layout = 0,
+                     const std::vector<int>* order = nullptr);
 
  private:
   int rank_;

@@ -12,6 +12,7 @@ namespace {
 
 bool hasHwloc() noexcept { return false; }
 NodeDescription nodeHere() { failAbsent("this host"); }
+NodeDescription wholeNodeHere() { failAbsent("this host"); }
 NodeDescription nodeFromXml(std::string_view, const std::string& where) { failAbsent(where); }
 NodeDescription nodeFromSynthetic(const std::string&, const std::string& where) { failAbsent(where); }
 

@@ -220,6 +220,14 @@ NodeDescription nodeHere() {
   return describe(topology.get(), "this host");
 }
 
+NodeDescription wholeNodeHere() {
+  const Handle topology = init();
+  if (hwloc_topology_set_flags(topology.get(), HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED) != 0 ||
+      hwloc_topology_load(topology.get()) != 0)
+    failErrno("hwloc cannot look at this host");
+  return describe(topology.get(), "this host");
+}
+
 NodeDescription nodeFromXml(std::string_view xml, const std::string& where) {
   // hwloc trusts the structure of its files: damaged ones make it read memory that is not there.
   HostClues clues;

@@ -15,6 +15,9 @@ bool hasHwloc() noexcept;
 /// The host that this runs on, with the cores that the process may use. Takes milliseconds.
 NodeDescription nodeHere();
 
+/// The whole of it, with the cores that only others may use.
+NodeDescription wholeNodeHere();
+
 /// From what `lstopo FILE.xml` wrote. Throws Error (taccInvalidArgument) that names `where` for what hwloc does not
 /// read.
 NodeDescription nodeFromXml(std::string_view xml, const std::string& where);

@@ -14,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/parse.hpp"
+#include "inside.hpp"
 #include "report.hpp"
 #include "topology/source_registry.hpp"
 #include "topology/text_file.hpp"
@@ -31,7 +32,7 @@ struct Options {
   double mostWork = 4e6;
   int jobs = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   std::string json;
-  bool isBrief = false;
+  bool isBrief = false, isInside = false;
 };
 
 Topology read(const std::string& path) {
@@ -94,7 +95,31 @@ void performAll(const Options& options, std::vector<Point>& points) {
   }
 }
 
+std::vector<Collective> collectivesOf(const Options& options) {
+  std::vector<Collective> collectives;
+  for (const std::string& name : options.collectives) {
+    const std::optional<Collective> collective = collectiveNamed(name);
+    if (!collective) fail(taccInvalidArgument, "there is no collective \"{}\" with plans", name);
+    collectives.push_back(*collective);
+  }
+  return collectives;
+}
+
+/// Of the first host of each topology whose inside is known.
+void runInside(const Options& options) {
+  for (const std::string& path : options.topologies) {
+    const Topology topology = read(path);
+    if (topology.hosts() == 0 || topology.node(0) == nullptr)
+      fail(taccInvalidArgument, "{}: does not tell of the inside of a host", path);
+    InsideQuestion question{topology.host(0),  *topology.node(0), options.ranks, collectivesOf(options), {},
+                            options.algorithms};
+    for (const std::string& size : options.sizes) question.sizes.push_back(sizeOf(size));
+    fmt::print("{}\n", playInside(question));
+  }
+}
+
 void run(const Options& options) {
+  if (options.isInside) return runInside(options);
   std::list<Machine> machines;
   for (const std::string& path : options.topologies)
     machines.emplace_back(read(path), options.ranks, placeNamed(options.place), options.fallback);
@@ -143,6 +168,9 @@ int main(int argc, char** argv) {
       "plans whose messages times the partners of a rank are more are not played; a million takes some seconds");
   app.add_option("--jobs,-j", options.jobs, "simulations side by side")->check(CLI::Range(1, 1024));
   app.add_option("--json", options.json, "also write everything into this file");
+  app.add_flag(
+      "--inside", options.isInside,
+      "calls inside one host, the first of each topology: a rank on each of so many cores, over shared memory");
   app.add_flag("--brief", options.isBrief, "only the summary");
   try {
     app.parse(argc, argv);

@@ -1,0 +1,197 @@
+#include "selection/node_chooser.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+#include "selection/selection.hpp"
+
+namespace tacc {
+namespace {
+
+/// The rule was measured on machines of one tier, and prices are no better than that.
+constexpr double worthLeavingTheRule = 0.9;
+
+/// More steps are not worth writing to find out that they are not the fastest.
+constexpr std::size_t mostSteps = 400'000;
+
+std::vector<std::vector<int>> sizesOf(const NodeMachine& machine, const std::vector<int>& tiers) {
+  std::vector<std::vector<int>> groups;
+  for (const int t : tiers) {
+    const std::vector<int>& begins = machine.tiers()[static_cast<std::size_t>(t)].begins;
+    std::vector<int>& sizes = groups.emplace_back();
+    for (std::size_t g = 0; g < begins.size(); ++g)
+      sizes.push_back((g + 1 < begins.size() ? begins[g + 1] : machine.ranks()) - begins[g]);
+  }
+  return groups;
+}
+
+/// No groups, each tier's alone, and all of them.
+std::vector<NodeLayout> layoutsOf(const NodeMachine& machine) {
+  std::vector<NodeLayout> layouts(1);
+  const int inner = static_cast<int>(machine.tiers().size()) - 1;
+  std::vector<int> all;
+  std::string names;
+  for (int t = 0; t < inner; ++t) {
+    const std::string name(nameOf(machine.tiers()[static_cast<std::size_t>(t)].kind));
+    layouts.push_back({sizesOf(machine, {t}), name});
+    all.push_back(t);
+    names += (names.empty() ? "" : ", ") + name;
+  }
+  if (inner > 1) layouts.push_back({sizesOf(machine, all), names});
+  return layouts;
+}
+
+std::size_t classOf(std::size_t bytes) {
+  const std::size_t power = std::bit_floor(std::max<std::size_t>(bytes, 1));
+  return power < 4 ? power : bytes / (power / 4) * (power / 4);
+}
+
+/// What the ranks read, if everybody posts all that others need of it.
+FlatPosts flatPosts(const NodeQuestion& question) {
+  FlatPosts posts{static_cast<double>(question.posted), static_cast<double>(question.bytes)};
+  if (!isRooted(question.collective)) return posts;
+  posts.root = question.root;
+  posts.fromRoot = question.collective == Collective::broadcast || question.collective == Collective::scatter;
+  return posts;
+}
+
+std::string_view burdenOf(const NodeCost& cost) {
+  if (cost.links > 0.7 * cost.seconds) return "the memory, or the way between groups, is at work nearly all the time";
+  if (cost.waits > 0.5 * cost.seconds) return "mostly looking at the others' progress";
+  if (cost.cores > 0.7 * cost.seconds) return "the busiest core reads and writes nearly all the time";
+  return "partly waiting for one round after the other";
+}
+
+bool isRule(const NodeCandidate& candidate, const NodeQuestion& question) {
+  if (question.posted > 0) return candidate.algorithm == nullptr;
+  if (candidate.algorithm == nullptr || candidate.layout != 0 || !candidate.isPossible) return false;
+  return candidate.algorithm->suitsSharedMemory != nullptr;
+}
+
+}  // namespace
+
+NodeChooser::NodeChooser(NodeMachine machine, std::size_t arenaBytes, bool isOversubscribed)
+    : machine_(std::move(machine)),
+      arenaBytes_(arenaBytes),
+      isOversubscribed_(isOversubscribed),
+      layouts_(layoutsOf(machine_)) {}
+
+const PlanRequest& NodeChooser::request(Collective collective, int root, int layout) const {
+  const auto found = requests_.find({collective, root, layout});
+  if (found != requests_.end()) return found->second;
+  const PlanRequest made{collective, machine_.ranks(), root, layouts_[static_cast<std::size_t>(layout)].groups, {}};
+  return requests_.emplace(std::tuple(collective, root, layout), made).first->second;
+}
+
+NodeCandidate NodeChooser::price(const NodeQuestion& question, const Algorithm& algorithm, int layout) const {
+  NodeCandidate candidate;
+  candidate.algorithm = &algorithm;
+  candidate.layout = layout;
+  const PlanRequest& request = this->request(question.collective, question.root, layout);
+  if (!algorithm.serves(request)) {
+    candidate.reason = algorithm.looksAtLayout && layouts_.size() == 1
+                           ? "does not serve this call, or not without groups of the ranks"
+                           : "does not serve this call";
+    return candidate;
+  }
+  // What the rule says runs in any case.
+  const bool isRule = algorithm.suitsSharedMemory != nullptr && algorithm.suitsSharedMemory(request);
+  const std::size_t steps = makeLocalPlan(algorithm, request, 0).steps.size() * static_cast<std::size_t>(request.ranks);
+  if (!isRule && steps > mostSteps) {
+    candidate.reason = "too many steps to be priced";
+    return candidate;
+  }
+  const NodeWork work(makePlan(algorithm, request), question.isDirect);
+  const CallShape shape{request, question.bytes, isOversubscribed_, {}};
+  const NodeCall call{static_cast<double>(question.bytes), stagingChunk(shape), arenaBytes_};
+  if (!isRule && !fits(work, call)) {
+    candidate.reason = "has more in slots than the staging area holds";
+    return candidate;
+  }
+  candidate.isPossible = true;
+  candidate.cost = priceOnNode(work, machine_, call);
+  candidate.cost.seconds += priceEntry(machine_);
+  return candidate;
+}
+
+std::vector<NodeCandidate> NodeChooser::priceAll(const NodeQuestion& question) const {
+  std::vector<NodeCandidate> candidates;
+  if (question.posted > 0) {
+    NodeCandidate& flat = candidates.emplace_back();
+    flat.isPossible = true;
+    flat.cost.seconds = flat.cost.alone = flat.cost.cores = priceFlat(flatPosts(question), machine_);
+  }
+  for (const Algorithm& algorithm : algorithms()) {
+    std::vector<NodeCandidate> ways = {price(question, algorithm, 0)};
+    // Groups change nothing for what serves without.
+    if (!ways[0].isPossible && algorithm.looksAtLayout) {
+      for (int layout = 1; layout < static_cast<int>(layouts_.size()); ++layout) {
+        NodeCandidate way = price(question, algorithm, layout);
+        if (way.isPossible) ways.push_back(std::move(way));
+      }
+      if (ways.size() > 1) ways.erase(ways.begin());
+    }
+    std::ranges::move(ways, std::back_inserter(candidates));
+  }
+  std::ranges::stable_sort(candidates, [](const NodeCandidate& a, const NodeCandidate& b) {
+    return std::tuple(!a.isPossible, a.cost.seconds) < std::tuple(!b.isPossible, b.cost.seconds);
+  });
+  const auto suits = [&](const NodeCandidate& candidate) {
+    return isRule(candidate, question) &&
+           (candidate.algorithm == nullptr ||
+            candidate.algorithm->suitsSharedMemory(request(question.collective, question.root, 0)));
+  };
+  const auto rule = std::ranges::find_if(candidates, suits);
+  const bool isLeft = !machine_.isFlat() && candidates.front().cost.seconds < worthLeavingTheRule * rule->cost.seconds;
+  if (!isLeft) std::rotate(candidates.begin(), rule, rule + 1);
+  const double chosen = candidates.front().cost.seconds;
+  for (std::size_t i = 0; i < candidates.size() && candidates[i].isPossible; ++i) {
+    NodeCandidate& candidate = candidates[i];
+    const std::string_view burden = burdenOf(candidate.cost);
+    if (i > 0)
+      candidate.reason = fmt::format("{:.2f} times as long; {}", candidate.cost.seconds / chosen, burden);
+    else if (isLeft)
+      candidate.reason = fmt::format("the fastest; {}", burden);
+    else
+      candidate.reason = fmt::format("the rule, and nothing is a tenth faster where ranks stand apart; {}", burden);
+  }
+  return candidates;
+}
+
+const std::vector<NodeCandidate>& NodeChooser::explain(const NodeQuestion& question) {
+  NodeQuestion priced = question;
+  priced.bytes = classOf(question.bytes);
+  if (!isRooted(question.collective)) priced.root = 0;
+  std::vector<NodeCandidate>& candidates =
+      candidates_[{priced.collective, priced.root, priced.bytes, priced.isDirect, priced.posted > 0}];
+  if (candidates.empty()) candidates = priceAll(priced);
+  return candidates;
+}
+
+int NodeChooser::bestLayout(const NodeQuestion& question, const Algorithm& algorithm) {
+  if (!algorithm.looksAtLayout || machine_.isFlat()) return 0;
+  for (const NodeCandidate& candidate : explain(question))
+    if (candidate.algorithm == &algorithm && candidate.isPossible) return candidate.layout;
+  return 0;
+}
+
+std::string describeCandidates(const std::vector<NodeCandidate>& candidates, const std::vector<NodeLayout>& layouts) {
+  std::string text;
+  for (const NodeCandidate& candidate : candidates) {
+    const std::string& groups = layouts[static_cast<std::size_t>(candidate.layout)].name;
+    const std::string name = std::string(candidate.algorithm == nullptr ? "flat" : candidate.algorithm->name) +
+                             (groups.empty() ? "" : " (" + groups + ")");
+    const std::string time =
+        candidate.isPossible ? fmt::format("{:.1f} us", candidate.cost.seconds * 1e6) : std::string("-");
+    text += fmt::format("{:2} {:34} {:>14}  {}\n", &candidate == candidates.data() ? "->" : "", name, time,
+                        candidate.reason);
+  }
+  return text;
+}
+
+}  // namespace tacc

@@ -1,0 +1,59 @@
+#include "topology/inside.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "base/error.hpp"
+#include "topology/host_clues.hpp"
+#include "topology/hwloc_node.hpp"
+#include "topology/source_registry.hpp"
+#include "topology/text_file.hpp"
+
+namespace tacc {
+namespace {
+
+std::string textOf(NodeDescription node) {
+  HostClues clues;
+  clues.host = "-";
+  clues.node = std::move(node);
+  return cluesToText(clues);
+}
+
+std::string ownName() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+/// Of this host, or of the only one that the file tells of.
+std::optional<NodeDescription> insideIn(const std::string& path) {
+  const std::string text = readText(path);
+  const Topology topology = sourceOfFile(text, path).read(text, path);
+  const std::optional<std::uint32_t> host = topology.findHost(ownName());
+  const NodeDescription* node = nullptr;
+  if (host)
+    node = topology.node(*host);
+  else if (topology.hosts() == 1)
+    node = topology.node(0);
+  return node == nullptr ? std::nullopt : std::optional(*node);
+}
+
+}  // namespace
+
+std::string describeInside(const std::vector<std::string>& files) {
+  for (const std::string& path : files)
+    if (std::optional<NodeDescription> node = insideIn(path)) return textOf(*std::move(node));
+  if (!hasHwloc()) return "";
+  static const std::string here = textOf(wholeNodeHere());
+  return here;
+}
+
+NodeDescription insideFromText(std::string_view text) {
+  std::optional<NodeDescription> node = cluesFromText(text).node;
+  if (!node) fail(taccInvalidArgument, "what rank 0 says of the inside of this host has no cores");
+  return *std::move(node);
+}
+
+}  // namespace tacc

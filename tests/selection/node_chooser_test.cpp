@@ -1,0 +1,209 @@
+// How calls inside a host are chosen: on hosts drawn at random, and on recorded ones.
+#include "selection/node_chooser.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include "algorithms/relabel.hpp"
+#include "algorithms/verifier.hpp"
+#include "selection/selection.hpp"
+#include "topology/golden.hpp"
+#include "topology/hwloc_node.hpp"
+#include "topology/node_places.hpp"
+
+namespace tacc::test {
+namespace {
+
+cpu_set_t only(std::uint32_t cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  return set;
+}
+
+/// A rank on each of so many cores, spread evenly in the order of the walk.
+std::vector<cpu_set_t> spread(const NodeDescription& node, int ranks) {
+  std::vector<cpu_set_t> sets;
+  for (int r = 0; r < ranks; ++r)
+    sets.push_back(
+        only(node.cores[static_cast<std::size_t>(r) * node.cores.size() / static_cast<std::size_t>(ranks)][0]));
+  return sets;
+}
+
+NodeChooser chooserOf(const NodePlaces& places) {
+  return NodeChooser(NodeMachine(places, assumedFigures(places), 1 << 20), 1 << 20, false);
+}
+
+std::vector<int> drawnOrder(std::mt19937& random, int ranks) {
+  std::vector<int> order = placesUnknown(ranks).order;
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+  return order;
+}
+
+NodeDescription drawnNode(std::mt19937& random) {
+  const auto draw = [&](int most) { return 1 + static_cast<int>(random() % static_cast<unsigned>(most)); };
+  return nodeFromSynthetic(fmt::format("pack:{} numa:{} l3:{} core:{} pu:1", draw(2), draw(4), draw(3), draw(4)),
+                           "drawn");
+}
+
+TEST(NodePlaces, ranksOfAGroupAreNeighboursHoweverTheyWereDealt) {
+  std::mt19937 random(1);
+  for (int trial = 0; trial < 300; ++trial) {
+    const NodeDescription node = drawnNode(random);
+    const int ranks = 1 + static_cast<int>(random() % 24);
+    std::vector<cpu_set_t> sets;
+    std::vector<std::uint32_t> coreOf;
+    for (int r = 0; r < ranks; ++r) {
+      coreOf.push_back(static_cast<std::uint32_t>(random() % node.cores.size()));
+      sets.push_back(only(node.cores[coreOf.back()][0]));
+    }
+    const NodePlaces places = placesOf(node, sets);
+    std::vector<int> sorted = places.order;
+    std::ranges::sort(sorted);
+    EXPECT_EQ(sorted, placesUnknown(ranks).order);
+    std::vector<int> outer = {0};
+    for (std::size_t l = places.levels.size(); l-- > 0; outer = places.levels[l].begins)
+      EXPECT_TRUE(std::ranges::includes(places.levels[l].begins, outer)) << "groups are nested";
+    // Two ranks are in one group of a kind exactly if their cores are.
+    for (const PlaceLevel& level : places.levels) {
+      int at = 0;
+      while (node.levels[static_cast<std::size_t>(at)].kind != level.kind) ++at;
+      const auto groupAt = [&](std::size_t place) {
+        return std::ranges::upper_bound(level.begins, static_cast<int>(place)) - level.begins.begin();
+      };
+      for (std::size_t a = 0; a < sets.size(); ++a)
+        for (std::size_t b = 0; b < sets.size(); ++b)
+          EXPECT_EQ(groupAt(a) == groupAt(b),
+                    node.nesting.groupOf(at + 1, coreOf[static_cast<std::size_t>(places.order[a])]) ==
+                        node.nesting.groupOf(at + 1, coreOf[static_cast<std::size_t>(places.order[b])]));
+    }
+  }
+}
+
+TEST(NodePlaces, aRankThatMayMoveIsInNoGroupThatItMayLeave) {
+  const NodeDescription node = nodeFromSynthetic("pack:2 numa:2 core:4 pu:1", "here");
+  std::vector<cpu_set_t> sets = spread(node, 8);
+  EXPECT_EQ(placesOf(node, sets).levels.size(), 2U);
+  for (std::uint32_t cpu = 0; cpu < 8; ++cpu) CPU_SET(cpu, &sets[0]);  // anywhere in the first socket
+  const NodePlaces places = placesOf(node, sets);
+  ASSERT_EQ(places.levels.size(), 1U);
+  EXPECT_EQ(places.levels[0].kind, LevelKind::socket);
+  EXPECT_EQ(places.levels[0].begins, (std::vector<int>{0, 4}));
+  CPU_SET(15, &sets[0]);
+  EXPECT_TRUE(placesOf(node, sets).isFlat());
+  EXPECT_EQ(placesOf(node, sets), placesUnknown(8));
+}
+
+TEST(Relabelled, everyPlanIsProvenInEveryOrder) {
+  std::mt19937 random(2);
+  int proven = 0;
+  for (const Algorithm& algorithm : algorithms())
+    for (int c = 0; c < collectiveCount; ++c)
+      for (const int ranks : {2, 3, 6, 8, 9}) {
+        PlanRequest request{static_cast<Collective>(c), ranks, 0};
+        if (isRooted(request.collective)) request.root = static_cast<int>(random() % static_cast<unsigned>(ranks));
+        if (algorithm.looksAtLayout && ranks % 3 == 0) request.groups = equalGroups(ranks, {3});
+        if (algorithm.looksAtLayout && ranks == 8) request.groups = equalGroups(ranks, {2, 2});
+        if (!algorithm.serves(request)) continue;
+        const std::vector<int> order = drawnOrder(random, ranks);
+        const Plan plan = relabelled(makePlan(algorithm, request), order);
+        EXPECT_EQ(plan.request.root, order[static_cast<std::size_t>(request.root)]);
+        EXPECT_NO_THROW(verify(plan)) << algorithm.name << ' ' << nameOf(request.collective) << ' ' << ranks;
+        EXPECT_NO_THROW(verify(plan, true)) << algorithm.name << ' ' << nameOf(request.collective) << " in place";
+        ++proven;
+      }
+  EXPECT_GT(proven, 200);
+}
+
+/// Where nobody knows of a difference between ranks, calls run as ever.
+TEST(NodeChooser, keepsTheRuleOnOneTier) {
+  for (const int ranks : {2, 3, 4, 8, 16}) {
+    NodeChooser chooser = chooserOf(placesUnknown(ranks));
+    for (int c = 0; c < collectiveCount; ++c)
+      for (const std::size_t bytes : {std::size_t{1} << 16, std::size_t{1} << 20, std::size_t{1} << 27}) {
+        const auto collective = static_cast<Collective>(c);
+        const NodeCandidate& chosen = chooser.choose({collective, 0, bytes});
+        ASSERT_NE(chosen.algorithm, nullptr);
+        EXPECT_EQ(chosen.algorithm, &selectAlgorithm({{collective, ranks, 0}, bytes, false, {}}, {}));
+        EXPECT_EQ(chooser.choose({collective, 0, 1024, false, 1024}).algorithm, nullptr) << "flat";
+      }
+  }
+}
+
+TEST(NodeChooser, takesTheLeastPriceOrWhatIsWithinATenthOfIt) {
+  std::mt19937 random(3);
+  int left = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    const NodeDescription node = drawnNode(random);
+    const int ranks = 2 + static_cast<int>(random() % 15);
+    NodeChooser chooser = chooserOf(placesOf(node, spread(node, ranks)));
+    const auto collective = static_cast<Collective>(random() % collectiveCount);
+    const int root = isRooted(collective) ? static_cast<int>(random() % static_cast<unsigned>(ranks)) : 0;
+    const std::size_t bytes = std::size_t{1} << (6 + random() % 20);
+    const NodeQuestion question{collective, root, bytes, random() % 2 == 0, bytes <= 32768 ? bytes : 0};
+    const std::vector<NodeCandidate>& candidates = chooser.explain(question);
+    double least = candidates.front().cost.seconds;
+    for (const NodeCandidate& one : candidates) {
+      if (!one.isPossible) continue;
+      EXPECT_GT(one.cost.seconds, 0);
+      least = std::min(least, one.cost.seconds);
+      if (one.algorithm != nullptr) {
+        EXPECT_TRUE(one.algorithm->serves(chooser.request(collective, root, one.layout)));
+      }
+    }
+    EXPECT_TRUE(candidates.front().isPossible);
+    if (!chooser.machine().isFlat()) {
+      EXPECT_LE(candidates.front().cost.seconds * 0.9, least * (1 + 1e-9));
+      left += candidates.front().layout != 0;
+    }
+    // The same values, the same choice.
+    NodeChooser other = chooserOf(placesOf(node, spread(node, ranks)));
+    EXPECT_EQ(other.choose(question).algorithm, candidates.front().algorithm);
+    EXPECT_EQ(other.choose(question).layout, candidates.front().layout);
+  }
+  EXPECT_GT(left, 0);
+}
+
+/// Bytes that all ranks of the busiest group read from outside it.
+double bytesAcross(const NodeChooser& chooser, const NodeCandidate& candidate, int tier) {
+  const NodeWork work(makePlan(*candidate.algorithm, chooser.request(Collective::allReduce, 0, candidate.layout)),
+                      false);
+  std::map<int, double> in;
+  for (int reader = 0; reader < chooser.machine().ranks(); ++reader)
+    for (const NodeTurn& turn : work.ranks[static_cast<std::size_t>(reader)])
+      for (const NodeRead& read : turn.reads)
+        if (chooser.machine().groupOf(tier, read.owner) != chooser.machine().groupOf(tier, reader))
+          in[chooser.machine().groupOf(tier, reader)] += read.blocks / work.blocks;
+  double most = 0;
+  for (const auto& [group, bytes] : in) most = std::max(most, bytes);
+  return most;
+}
+
+/// Recorded hosts: long sums go through the groups, and cross their borders as often as they must.
+TEST(NodeChooser, isHierarchicalWhereMemoryIsFar) {
+  const std::map<std::string, NodeDescription> hosts = {
+      {"two_sockets", *golden("two_sockets.hwloc.xml").node(0)},
+      {"knl_snc4", *golden("knl_snc4.hwloc.xml").node(0)},
+      {"128 cores", nodeFromSynthetic("pack:2 numa:4 l3:2 core:8 pu:1", "128 cores")},
+  };
+  for (const auto& [name, node] : hosts) {
+    const int ranks = static_cast<int>(std::min<std::size_t>(node.cores.size(), 64));
+    NodeChooser chooser = chooserOf(placesOf(node, spread(node, ranks)));
+    ASSERT_FALSE(chooser.machine().isFlat()) << name;
+    const NodeCandidate& chosen = chooser.choose({Collective::allReduce, 0, std::size_t{1} << 24});
+    ASSERT_NE(chosen.algorithm, nullptr) << name;
+    EXPECT_NE(chosen.layout, 0) << name << '\n'
+                                << describeCandidates(chooser.explain({Collective::allReduce, 0, std::size_t{1} << 24}),
+                                                      chooser.layouts());
+    NodeCandidate rule;
+    rule.algorithm = findAlgorithm("twoshot");
+    const int outermost = static_cast<int>(chooser.machine().tiers().size()) - 2;
+    EXPECT_LT(bytesAcross(chooser, chosen, outermost) * 2, bytesAcross(chooser, rule, outermost)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace tacc::test
