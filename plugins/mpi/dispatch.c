@@ -4,7 +4,7 @@
  * (libtacc_mpi_mpich.so or libtacc_mpi_openmpi.so, in the same folder); where there is none, calls go to MPI.
  *
  * MPIs differ in the types of their handles: int here, pointers there. The functions here know nothing of them: they
- * hand on eight words, as many as the longest of these calls has. Where int and pointers are passed in registers and
+ * hand on nine words, as many as the longest of these calls has. Where int and pointers are passed in registers and
  * slots of one size, as on x86-64 and 64-bit Arm, that is what a compiler does with the arguments themselves. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -21,7 +21,7 @@
 
 typedef char intsAreInSlotsOfPointers[sizeof(long) == sizeof(void*) ? 1 : -1];
 
-typedef long (*Function)(long, long, long, long, long, long, long, long);
+typedef long (*Function)(long, long, long, long, long, long, long, long, long);
 
 #define NUMBER(name) number##name,
 enum { TACC_MPI_FUNCTIONS(NUMBER) functionCount };
@@ -130,10 +130,10 @@ static Function functionOf(int number) {
   return functions[number];
 }
 
-#define DEFINE(name)                                                                         \
-  EXPORTED long MPI_##name(long a, long b, long c, long d, long e, long f, long g, long h);  \
-  EXPORTED long MPI_##name(long a, long b, long c, long d, long e, long f, long g, long h) { \
-    return functionOf(number##name)(a, b, c, d, e, f, g, h);                                 \
+#define DEFINE(name)                                                                                 \
+  EXPORTED long MPI_##name(long a, long b, long c, long d, long e, long f, long g, long h, long i);  \
+  EXPORTED long MPI_##name(long a, long b, long c, long d, long e, long f, long g, long h, long i) { \
+    return functionOf(number##name)(a, b, c, d, e, f, g, h, i);                                      \
   }
 TACC_MPI_FUNCTIONS(DEFINE)
 

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/exceptions.hpp"
 #include "base/types.hpp"
+#include "comm/call_kernel.hpp"
 #include "comm/call_signature.hpp"
 #include "comm/converted_call.hpp"
 #include "comm/settings.hpp"
@@ -37,10 +38,6 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
-ReduceKernel kernelFor(const Call& call) {
-  return reduceKernel(call.type, call.op == taccAvg || call.op >= firstSumCode ? taccSum : call.op);
-}
-
 }  // namespace
 
 NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, CommConfig config,
@@ -56,6 +53,7 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
       buffers_(rank, ranks, exchange_, waiter_, membership_.handRound.get(), membership_.access),
       executor_(membership_.segment, rank, waiter_, membership_.processes),
       pairs_(membership_.segment, rank, waiter_, buffers_),
+      unequal_(rank, ranks, exchange_, membership_.segment.geometry().eagerBytes),
       programs_(rank) {
   waiter_.setIdleCall(IdleCall(this->config().idle));
 }
@@ -133,6 +131,7 @@ void NodeCommunicator::runCall(const Call& call) {
   if (call.factor != nullptr)
     return runMultiplied(call, rank(), ranks(), preMulSum, [this](const Call& sum) { runCall(sum); });
   if (call.streamed != nullptr) return runStreamed(call);
+  if (call.blocks != nullptr) return runUnequal(call);
   const CallShape shape = shapeOf(call);
   if (!runFlat(call, shape)) runPlan(call, shape);
 }
@@ -149,7 +148,7 @@ bool NodeCommunicator::runFlat(const Call& call, const CallShape& shape) {
                 .bytes = shape.bytes,
                 .count = call.count,
                 .root = call.root,
-                .reduce = kernelFor(call),
+                .reduce = kernelOf(call, firstSumCode),
                 .divisor = call.op == taccAvg ? ranks() : 1,
                 .stream = false};
   exchange_.begin(signatureOf(call), posted, isRooted(call.collective));
@@ -180,11 +179,11 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
 
   const Algorithm& algorithm = selectAlgorithm(shape, facts);
   CachedProgram& cached = programs_.get(algorithm, shape.request, facts);
-  if (config().isReproducible && isReduction(call.collective) && isFloating(call.type)) {
+  if (needsRankOrder(call, config().isReproducible)) {
     if (!cached.isInRankOrder) cached.isInRankOrder = combinesInRankOrder(algorithm, shape.request);
     if (!*cached.isInRankOrder) failOnOrder(algorithm, shape.request);
   }
-  if (isHalfWidth(call.type) && !cached.program.roundsOnce)
+  if (isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr && !cached.program.roundsOnce)
     return runWidened(call, rank(), ranks(), [this](const Call& sum) { runPlan(sum, shapeOf(sum)); });
   const std::size_t elementBytes = sizeOf(call.type);
   if (cached.count != call.count || cached.elementBytes != elementBytes) {
@@ -198,7 +197,7 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
   executor_.run(cached.program, cached.schedule, callBuffers_,
                 {.count = call.count,
                  .elementBytes = elementBytes,
-                 .reduce = kernelFor(call),
+                 .reduce = kernelOf(call, firstSumCode),
                  .divisor = call.op == taccAvg ? ranks() : 1,
                  .streamSlots = manner.streamSlots,
                  // Results that fit the core's own cache stay there: whoever asked for them reads them next.
