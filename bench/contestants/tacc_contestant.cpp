@@ -120,10 +120,40 @@ void TaccContestant::run(const Call& call, const Lane& lane) {
       return require(taccGather(call.send, call.recv, t.count, t.type, t.root, lane.comm, lane.stream));
     case Kind::scatter:
       return require(taccScatter(call.send, call.recv, t.count, t.type, t.root, lane.comm, lane.stream));
+    case Kind::allGatherV:
+    case Kind::reduceScatterV:
+    case Kind::gatherV:
+    case Kind::scatterV:
+    case Kind::allToAllV:
+      return runUnequal(call, lane);
     case Kind::sendRecv:
       return sendRecv(call, lane);
     case Kind::barrier:
       return require(taccBarrier(lane.comm, lane.stream));
+  }
+}
+
+void TaccContestant::runUnequal(const Call& call, const Lane& lane) {
+  const Task& t = *call.task;
+  const bool toAll = t.collective->kind == Kind::allToAllV;
+  if (blocks_.counts.empty() || blocksMean_ != t.count || blocksAreToAll_ != toAll) {
+    blocks_ = drawnBlocks(t.count, toAll ? rank_ : 0, ranks_);
+    blocksMean_ = t.count;
+    blocksAreToAll_ = toAll;
+  }
+  const size_t *counts = blocks_.counts.data(), *places = blocks_.places.data(), own = counts[rank_];
+  switch (t.collective->kind) {
+    case Kind::allGatherV:
+      return require(taccAllGatherV(call.send, call.recv, counts, places, t.type, lane.comm, lane.stream));
+    case Kind::reduceScatterV:
+      return require(taccReduceScatterV(call.send, call.recv, counts, places, t.type, t.op, lane.comm, lane.stream));
+    case Kind::gatherV:
+      return require(taccGatherV(call.send, own, call.recv, counts, places, t.type, t.root, lane.comm, lane.stream));
+    case Kind::scatterV:
+      return require(taccScatterV(call.send, counts, places, call.recv, own, t.type, t.root, lane.comm, lane.stream));
+    default:
+      return require(
+          taccAllToAllV(call.send, counts, places, call.recv, counts, places, t.type, lane.comm, lane.stream));
   }
 }
 

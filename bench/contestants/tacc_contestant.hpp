@@ -58,6 +58,7 @@ class TaccContestant : public Contestant {
   void makeLanes();
   void run(const Call& call, const Lane& lane);
   void sendRecv(const Call& call, const Lane& lane);
+  void runUnequal(const Call& call, const Lane& lane);
 
   int rank_;
   int ranks_;
@@ -70,6 +71,9 @@ class TaccContestant : public Contestant {
   std::map<void*, void*> registrations_;
   /// True if join() has to form the communicator.
   bool joinsById_ = false;
+  DrawnBlocks blocks_;  // of the last call whose blocks are unequal
+  size_t blocksMean_ = 0;
+  bool blocksAreToAll_ = false;
 };
 
 }  // namespace tacc::bench

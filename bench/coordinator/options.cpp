@@ -241,8 +241,8 @@ void understand(const Words& words, Options& options) {
   if (options.ranks == 0) options.ranks = options.cluster ? options.cluster->totalHosts() : std::max(2, allowedCpus());
   options.sizes = parseSizes(words);
   options.check = words.check != 0;
-  options.types = oneOrAll<taccDataType_t>(words.type, taccNumTypes, "type", typeFromName);
-  options.ops = oneOrAll<taccRedOp_t>(words.op, taccNumOps, "operation", opFromName);
+  options.types = oneOrAll<taccDataType_t>(words.type, numTypes, "type", typeFromName);
+  options.ops = oneOrAll<taccRedOp_t>(words.op, numOps, "operation", opFromName);
   options.roots = oneOrAll<int>(words.root, options.ranks, "root",
                                 [&](const std::string& word) { return parseRank(word, options.ranks); });
   if (!options.collective->reduces) options.ops = {taccSum};

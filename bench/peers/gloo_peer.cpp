@@ -100,7 +100,7 @@ class GlooContestant : public Contestant {
     const Kind kind = task.collective->kind;
     // An empty message is no message to Gloo's buffers.
     if (kind == Kind::barrier) return 1;
-    if (task.count == 0 || kind == Kind::reduceScatter) return 0;
+    if (task.count == 0 || kind == Kind::reduceScatter || task.collective->isUnequal) return 0;
     if (task.collective->reduces && reductionOf(task.type, task.op) == nullptr) return 0;
     return kind == Kind::allReduce ? 2 : 1;
   }
@@ -177,6 +177,11 @@ class GlooContestant : public Contestant {
         return scatter(task, send, recv);
       case Kind::sendRecv:
         return sendRecv(send, recv, task.count * sizeof(T));
+      case Kind::allGatherV:
+      case Kind::reduceScatterV:
+      case Kind::gatherV:
+      case Kind::scatterV:
+      case Kind::allToAllV:
       case Kind::reduceScatter:
         throw std::logic_error("Gloo has no reduce-scatter");
     }

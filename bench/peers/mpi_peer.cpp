@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 #include "worker/element.hpp"
 #include "worker/worker.hpp"
@@ -112,6 +113,12 @@ class MpiContestant : public Contestant {
       case Kind::sendRecv:
         return require(MPI_Sendrecv(call.send, count, type, (rank_ + 1) % ranks_, 0, call.recv, count, type,
                                     (rank_ + ranks_ - 1) % ranks_, 0, comm, MPI_STATUS_IGNORE));
+      case Kind::allGatherV:
+      case Kind::reduceScatterV:
+      case Kind::gatherV:
+      case Kind::scatterV:
+      case Kind::allToAllV:
+        return runUnequal(call, type, op);
       case Kind::broadcast:
         return broadcast(call, type);
       case Kind::barrier:
@@ -122,6 +129,29 @@ class MpiContestant : public Contestant {
   void barrier() override { require(MPI_Barrier(MPI_COMM_WORLD)); }
 
  private:
+  void runUnequal(const Call& call, MPI_Datatype type, MPI_Op op) {
+    const Task& task = *call.task;
+    const Kind kind = task.collective->kind;
+    const bool toAll = kind == Kind::allToAllV;
+    if (counts_.empty() || mean_ != task.count || areToAll_ != toAll) {
+      const DrawnBlocks blocks = drawnBlocks(task.count, toAll ? rank_ : 0, ranks_);
+      counts_.assign(blocks.counts.begin(), blocks.counts.end());
+      places_.assign(blocks.places.begin(), blocks.places.end());
+      mean_ = task.count;
+      areToAll_ = toAll;
+    }
+    const int *counts = counts_.data(), *places = places_.data(), own = counts[rank_];
+    const MPI_Comm comm = MPI_COMM_WORLD;
+    if (kind == Kind::allGatherV)
+      return require(MPI_Allgatherv(call.send, own, type, call.recv, counts, places, type, comm));
+    if (kind == Kind::reduceScatterV) return require(MPI_Reduce_scatter(call.send, call.recv, counts, type, op, comm));
+    if (kind == Kind::gatherV)
+      return require(MPI_Gatherv(call.send, own, type, call.recv, counts, places, type, task.root, comm));
+    if (kind == Kind::scatterV)
+      return require(MPI_Scatterv(call.send, counts, places, type, call.recv, own, type, task.root, comm));
+    require(MPI_Alltoallv(call.send, counts, places, type, call.recv, counts, places, type, comm));
+  }
+
   /// MPI broadcasts within one buffer per rank, so for the out-of-place result that all contestants must produce the
   /// root copies its input to its output (Gloo does so by itself).
   void broadcast(const Call& call, MPI_Datatype type) const {
@@ -134,6 +164,9 @@ class MpiContestant : public Contestant {
 
   int rank_ = 0;
   int ranks_ = 1;
+  std::vector<int> counts_, places_;  // of the task's blocks of unequal lengths
+  size_t mean_ = 0;
+  bool areToAll_ = false;
 };
 
 }  // namespace

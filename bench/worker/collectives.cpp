@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
 #include <string>
 
 #include "worker/pattern.hpp"
@@ -18,6 +19,14 @@ Shape scatterShape(size_t count, int ranks) { return {count, count * size(ranks)
 Shape exchangeShape(size_t count, int ranks) { return {count, count * size(ranks), count * size(ranks)}; }
 
 Shape noShape(size_t, int) { return {}; }
+
+/// The largest buffers of any rank: one block, and all of them.
+Shape unequalGatherShape(size_t count, int ranks) {
+  return {count, count * size(std::min(ranks, 2)), count * size(ranks)};
+}
+Shape unequalScatterShape(size_t count, int ranks) {
+  return {count, count * size(ranks), count * size(std::min(ranks, 2))};
+}
 
 double allReduceFactor(int ranks) { return 2.0 * (ranks - 1) / ranks; }
 double partsFactor(int ranks) { return 1.0 * (ranks - 1) / ranks; }
@@ -48,6 +57,30 @@ Segments everyRanksPart(const Shape& s, int rank, int ranks, int) {
   for (int r = 0; r < ranks; ++r) segments.push_back({size(r) * s.count, s.count, r, size(rank) * s.count});
   return segments;
 }
+Segments everyRanksBlock(const Shape& s, int, int ranks, int) {
+  const DrawnBlocks blocks = drawnBlocks(s.count, 0, ranks);
+  Segments segments;
+  for (int r = 0; r < ranks; ++r) segments.push_back({blocks.places[size(r)], blocks.counts[size(r)], r, 0});
+  return segments;
+}
+Segments everyRanksBlockAtRoot(const Shape& s, int rank, int ranks, int root) {
+  return rank == root ? everyRanksBlock(s, rank, ranks, root) : Segments{};
+}
+Segments ownBlock(const Shape& s, int rank, int ranks, int source) {
+  const DrawnBlocks blocks = drawnBlocks(s.count, 0, ranks);
+  return {{0, blocks.counts[size(rank)], source, blocks.places[size(rank)]}};
+}
+Segments ownBlockReduced(const Shape& s, int rank, int ranks, int) {
+  return ownBlock(s, rank, ranks, Pattern::reduced);
+}
+Segments exchangedBlocks(const Shape& s, int rank, int ranks, int) {
+  const DrawnBlocks blocks = drawnBlocks(s.count, rank, ranks);
+  Segments segments;
+  for (int r = 0; r < ranks; ++r)
+    segments.push_back(
+        {blocks.places[size(r)], blocks.counts[size(r)], r, drawnBlocks(s.count, r, ranks).places[size(rank)]});
+  return segments;
+}
 Segments nothing(const Shape&, int, int, int) { return {}; }
 Segments previousRanksValues(const Shape& s, int rank, int ranks, int) {
   return {{0, s.count, (rank + ranks - 1) % ranks, 0}};
@@ -70,6 +103,16 @@ constexpr std::array collectives = {
     Collective{Kind::gather, "gather", false, true, true, gatherShape, partsFactor, everyRanksValuesAtRoot,
                sendOwnPart},
     Collective{Kind::scatter, "scatter", false, true, true, scatterShape, partsFactor, rootsPart, receiveOwnPart},
+    Collective{Kind::allGatherV, "allgatherv", false, false, false, unequalGatherShape, partsFactor, everyRanksBlock,
+               sameBuffer, true},
+    Collective{Kind::reduceScatterV, "reducescatterv", true, false, false, unequalScatterShape, partsFactor,
+               ownBlockReduced, sameBuffer, true},
+    Collective{Kind::gatherV, "gatherv", false, true, false, unequalGatherShape, partsFactor, everyRanksBlockAtRoot,
+               sameBuffer, true},
+    Collective{Kind::scatterV, "scatterv", false, true, false, unequalScatterShape, partsFactor, ownBlock, sameBuffer,
+               true},
+    Collective{Kind::allToAllV, "alltoallv", false, false, false, exchangeShape, partsFactor, exchangedBlocks,
+               sameBuffer, true},
     Collective{Kind::sendRecv, "sendrecv", false, false, false, equalShape, wholeFactor, previousRanksValues,
                sameBuffer},
     Collective{Kind::barrier, "barrier", false, false, false, noShape, noFactor, nothing, sameBuffer},
@@ -82,6 +125,22 @@ Shape Collective::shapeOfTotal(size_t elements, size_t elementSize, int ranks) c
   const size_t lineElements = 16 / elementSize;
   const size_t part = elements < size(ranks) ? std::min<size_t>(elements, 1) : elements / size(ranks);
   return shape(part < lineElements ? part : part - part % lineElements, ranks);
+}
+
+DrawnBlocks drawnBlocks(size_t mean, int rank, int ranks) {
+  DrawnBlocks blocks;
+  size_t place = 0;
+  for (int other = 0; other < ranks; ++other) {
+    // What two ranks give each other is of one length.
+    const int number = (rank + other) % ranks;
+    const bool isAlone = number == ranks - 1 && ranks % 2 == 1;
+    const auto drawn = static_cast<uint32_t>(number / 2 + 1) * 0x9e3779b1U;
+    const size_t difference = isAlone ? 0 : (drawn >> 8) % (mean + 1);
+    blocks.counts.push_back(number % 2 == 0 ? mean + difference : mean - difference);
+    blocks.places.push_back(place);
+    place += blocks.counts.back();
+  }
+  return blocks;
 }
 
 std::span<const Collective> allCollectives() { return collectives; }

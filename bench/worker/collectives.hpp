@@ -16,6 +16,11 @@ enum class Kind {
   allToAll,
   gather,
   scatter,
+  allGatherV,
+  reduceScatterV,
+  gatherV,
+  scatterV,
+  allToAllV,
   sendRecv,
   barrier
 };
@@ -59,11 +64,22 @@ struct Collective {
   double (*busFactor)(int ranks);
   std::vector<Segment> (*expected)(const Shape& shape, int rank, int ranks, int root);
   InPlace (*inPlace)(const Shape& shape, int rank);
+  /// Blocks have drawn lengths, see drawnBlocks(); the call's count is their mean.
+  bool isUnequal = false;
 
   /// The call of which the larger buffer has `elements` elements, or somewhat fewer: like nccl-tests, the part of each
   /// rank is rounded down to 16 bytes, but here not below 16 bytes, nor below one element.
   Shape shapeOfTotal(size_t elements, size_t elementSize, int ranks) const;
 };
+
+/// Blocks of unequal lengths, one behind the other. They are drawn, the same in every run: from nothing to twice the
+/// mean, in pairs that together have two means.
+struct DrawnBlocks {
+  std::vector<size_t> counts, places;
+};
+/// One for each rank: of what a rank sends to all in an alltoall, or receives from all, which is the same; of the other
+/// collectives of all ranks (`rank` 0).
+DrawnBlocks drawnBlocks(size_t mean, int rank, int ranks);
 
 std::span<const Collective> allCollectives();
 

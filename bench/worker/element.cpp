@@ -14,17 +14,17 @@ struct TypeFacts {
   int exactBits;
 };
 
-constexpr std::array<TypeFacts, taccNumTypes> types = {{{"int8", 1, 7},
-                                                        {"uint8", 1, 8},
-                                                        {"int32", 4, 31},
-                                                        {"uint32", 4, 32},
-                                                        {"int64", 8, 53},
-                                                        {"uint64", 8, 53},
-                                                        {"half", 2, 11},
-                                                        {"float", 4, 24},
-                                                        {"double", 8, 53},
-                                                        {"bfloat16", 2, 8}}};
-constexpr std::array<const char*, taccNumOps> ops = {"sum", "prod", "max", "min", "avg"};
+constexpr std::array<TypeFacts, numTypes> types = {{{"int8", 1, 7},
+                                                    {"uint8", 1, 8},
+                                                    {"int32", 4, 31},
+                                                    {"uint32", 4, 32},
+                                                    {"int64", 8, 53},
+                                                    {"uint64", 8, 53},
+                                                    {"half", 2, 11},
+                                                    {"float", 4, 24},
+                                                    {"double", 8, 53},
+                                                    {"bfloat16", 2, 8}}};
+constexpr std::array<const char*, numOps> ops = {"sum", "prod", "max", "min", "avg"};
 
 template <typename T>
 void storeInteger(double value, void* at) {

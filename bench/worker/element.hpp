@@ -8,6 +8,10 @@
 
 namespace tacc::bench {
 
+/// Types and operations that can be measured: those of real numbers, which are the first of all.
+inline constexpr int numTypes = taccBfloat16 + 1;
+inline constexpr int numOps = taccAvg + 1;
+
 /// Bytes of one element.
 size_t elementSize(taccDataType_t type);
 

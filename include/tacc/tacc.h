@@ -47,7 +47,10 @@ typedef enum {
   taccNumResults = 9
 } taccResult_t;
 
-/* Element types, NCCL's numbers. float16 and bfloat16 are summed in float32 and rounded once. */
+/* Element types; up to bfloat16 the numbers are NCCL's. float16 and bfloat16 are summed in float32 and rounded once.
+ * Which operations a type has: sum, prod, max, min and avg all numbers; complex numbers sum, prod and avg; the logical
+ * operations integers and bool; the bitwise ones integers; minloc and maxloc pairs, and nothing else; an operation of
+ * the program every type. Anything else is taccInvalidArgument. */
 typedef enum {
   taccInt8 = 0,
   taccUint8 = 1,
@@ -59,7 +62,19 @@ typedef enum {
   taccFloat32 = 7,
   taccFloat64 = 8,
   taccBfloat16 = 9, /* upper half of a binary32 */
-  taccNumTypes = 10,
+  taccBool = 10,    /* a byte: 0 is false, all else true; results are 0 or 1 */
+  taccInt16 = 11,
+  taccUint16 = 12,
+  taccComplex64 = 13,  /* two float32: real, imaginary */
+  taccComplex128 = 14, /* two float64 */
+  /* A value and an index, as the C compiler lays out struct { TYPE value; int32_t index; }: bytes between and behind
+   * them belong to the element and mean nothing. */
+  taccFloatInt = 15,  /* 8 bytes */
+  taccDoubleInt = 16, /* 16 bytes */
+  taccLongInt = 17,   /* 16 bytes; the value has 64 bits */
+  taccIntInt = 18,    /* 8 bytes */
+  taccShortInt = 19,  /* 8 bytes */
+  taccNumTypes = 20,
   taccChar = taccInt8,
   taccInt = taccInt32,
   taccHalf = taccFloat16,
@@ -67,15 +82,25 @@ typedef enum {
   taccDouble = taccFloat64
 } taccDataType_t;
 
-/* Reductions, NCCL's numbers. Integers wrap modulo 2^bits; taccAvg divides the sum by the number of ranks (integers
- * truncate towards zero). A value of taccNumOps or more is an operator made by taccRedOpCreatePreMulSum. */
+/* Reductions; up to avg the numbers are NCCL's. Integers wrap modulo 2^bits; taccAvg divides the sum by the number of
+ * ranks (integers truncate towards zero). The logical ones give 0 or 1. taccMinLoc and taccMaxLoc give the least
+ * (greatest) value of pairs, with the least index among equal ones. A value of taccNumOps or more is an operator made
+ * by taccRedOpCreatePreMulSum or taccRedOpCreateUser. */
 typedef enum {
   taccSum = 0,
   taccProd = 1,
   taccMax = 2,
   taccMin = 3,
   taccAvg = 4,
-  taccNumOps = 5,
+  taccLogicalAnd = 5,
+  taccLogicalOr = 6,
+  taccLogicalXor = 7,
+  taccBitAnd = 8,
+  taccBitOr = 9,
+  taccBitXor = 10,
+  taccMinLoc = 11,
+  taccMaxLoc = 12,
+  taccNumOps = 13,
   taccMaxRedOp = 0x7fffffff
 } taccRedOp_t;
 
@@ -364,8 +389,47 @@ TACC_API taccResult_t taccGather(const void* sendbuff, void* recvbuff, size_t co
 /* recvbuff[i] on rank r = root's sendbuff[r * count + i]. In place on root: recvbuff == sendbuff + root * count. */
 TACC_API taccResult_t taccScatter(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, int root,
                                   taccComm_t comm, taccStream_t stream);
+/* recvbuff[i] on rank r = op over ranks 0 to r of sendbuff[i]. Not with taccAvg. In place: sendbuff == recvbuff. */
+TACC_API taccResult_t taccScan(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype,
+                               taccRedOp_t op, taccComm_t comm, taccStream_t stream);
+/* The same of ranks 0 to r - 1; recvbuff of rank 0 stays as it is. */
+TACC_API taccResult_t taccExscan(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype,
+                                 taccRedOp_t op, taccComm_t comm, taccStream_t stream);
 /* Returns when all ranks have entered it. */
 TACC_API taccResult_t taccBarrier(taccComm_t comm, taccStream_t stream);
+
+/* ------------------------------------------------------------------------------------- blocks of unequal lengths
+ * As the collectives above, with a count for each rank. Arrays have an element for each rank of the communicator, are
+ * read before the call returns, and may be in the stack. `displs`: where each block begins in its buffer, in elements,
+ * which ranks need not have alike; NULL: one behind the other, without gaps. Blocks of a buffer that is written must
+ * not overlap. What one rank gives another must be what that expects: a difference is taccInvalidUsage with a message
+ * that names both ranks and both counts, on a host on all its ranks alike. */
+
+/* recvbuff[displs[r] + i] = rank r's sendbuff[i] for i < recvcounts[r], on all ranks; this rank sends recvcounts[rank].
+ * In place: sendbuff == recvbuff + displs[rank]. */
+TACC_API taccResult_t taccAllGatherV(const void* sendbuff, void* recvbuff, const size_t* recvcounts,
+                                     const size_t* displs, taccDataType_t datatype, taccComm_t comm,
+                                     taccStream_t stream);
+/* recvbuff[i] on rank r = op over ranks of sendbuff[displs[r] + i] for i < recvcounts[r]. In place:
+ * recvbuff == sendbuff + displs[rank]. */
+TACC_API taccResult_t taccReduceScatterV(const void* sendbuff, void* recvbuff, const size_t* recvcounts,
+                                         const size_t* displs, taccDataType_t datatype, taccRedOp_t op, taccComm_t comm,
+                                         taccStream_t stream);
+/* recvbuff[displs[r] + i] on root = rank r's sendbuff[i] for i < recvcounts[r], which is rank r's sendcount. recvbuff,
+ * recvcounts and displs are used on root only. In place on root: sendbuff == recvbuff + displs[root]. */
+TACC_API taccResult_t taccGatherV(const void* sendbuff, size_t sendcount, void* recvbuff, const size_t* recvcounts,
+                                  const size_t* displs, taccDataType_t datatype, int root, taccComm_t comm,
+                                  taccStream_t stream);
+/* recvbuff[i] on rank r = root's sendbuff[displs[r] + i] for i < sendcounts[r], which is rank r's recvcount. sendbuff,
+ * sendcounts and displs are used on root only. In place on root: recvbuff == sendbuff + displs[root]. */
+TACC_API taccResult_t taccScatterV(const void* sendbuff, const size_t* sendcounts, const size_t* displs, void* recvbuff,
+                                   size_t recvcount, taccDataType_t datatype, int root, taccComm_t comm,
+                                   taccStream_t stream);
+/* recvbuff[recvdispls[r] + i] on rank q = sendbuff[senddispls[q] + i] of rank r for i < recvcounts[r], which is rank
+ * r's sendcounts[q]. In place: sendbuff == recvbuff, with equal counts and displacements. */
+TACC_API taccResult_t taccAllToAllV(const void* sendbuff, const size_t* sendcounts, const size_t* senddispls,
+                                    void* recvbuff, const size_t* recvcounts, const size_t* recvdispls,
+                                    taccDataType_t datatype, taccComm_t comm, taccStream_t stream);
 
 /* ---------------------------------------------------------------------------------------------------- point to point
  * The n-th send from a to b meets the n-th receive at b from a; counts and types must agree. A receive returns when the
@@ -409,6 +473,17 @@ TACC_API taccResult_t taccBucketDestroy(taccBucket_t bucket);
  * use it with `datatype` only, and create it on all ranks in the same order. */
 TACC_API taccResult_t taccRedOpCreatePreMulSum(taccRedOp_t* op, void* scalar, taccDataType_t datatype,
                                                taccScalarResidence_t residence, taccComm_t comm);
+
+/* A reduction of the program: accumulated[i] = accumulated[i] op next[i] for `count` elements that do not overlap.
+ * `context` is what the operator was made with. It is called by the thread that makes the call (of a stream: by the
+ * stream's), on parts of the vectors in any order, must not throw, and must not call tacc. */
+typedef void (*taccReductionFunction)(void* accumulated, const void* next, size_t count, taccDataType_t datatype,
+                                      void* context);
+/* An operator that is such a function: associative, and the same on all ranks. `commutative` 0: contributions are
+ * combined in the order of the ranks, (x0 op x1) op x2 ..., which between hosts costs bytes as a reproducible reduction
+ * does. Local to `comm`; create it on all ranks in the same order. Elements of 16-bit types come as they are. */
+TACC_API taccResult_t taccRedOpCreateUser(taccRedOp_t* op, taccReductionFunction function, void* context,
+                                          int commutative, taccComm_t comm);
 TACC_API taccResult_t taccRedOpDestroy(taccRedOp_t op, taccComm_t comm);
 
 /* Name of the algorithm that the last collective on `comm` ran, e.g. "twoshot"; "" before the first. Valid until the
@@ -418,8 +493,9 @@ TACC_API const char* taccCommLastAlgorithm(taccComm_t comm);
 /* Why a collective of `bytes` bytes (as in taccCommLastAlgorithm's call: of the vector, or of one rank's block) would
  * run as it does: a readable text, with the levels of the topology or of the host, and a line for each candidate with its
  * predicted time, the chosen one first (the model: docs/algorithms.md). `collective`: "allreduce", "broadcast",
- * "reduce", "allgather", "reducescatter", "alltoall", "gather" or "scatter". Local: no other rank has to call. NULL
- * for a bad argument (taccGetLastError tells); else valid until the next taccExplain on the communicator. */
+ * "reduce", "allgather", "reducescatter", "alltoall", "gather", "scatter", "scan" or "exscan". Local: no other rank has
+ * to call. NULL for a bad argument (taccGetLastError tells); else valid until the next taccExplain on the communicator.
+ */
 TACC_API const char* taccExplain(taccComm_t comm, const char* collective, size_t bytes);
 
 #ifdef __cplusplus

@@ -4,7 +4,7 @@
  * (libtacc_mpi_mpich.so or libtacc_mpi_openmpi.so, in the same folder); where there is none, calls go to MPI.
  *
  * MPIs differ in the types of their handles: int here, pointers there. The functions here know nothing of them: they
- * hand on eight words, or ten, as many as the longest of these calls has. Where int and pointers are passed in
+ * hand on nine words, or ten, as many as the longest of these calls has. Where int and pointers are passed in
  * registers and slots of one size, as on x86-64 and 64-bit Arm, that is what a compiler does with the arguments
  * themselves. */
 #define _GNU_SOURCE
@@ -22,7 +22,7 @@
 
 typedef char intsAreInSlotsOfPointers[sizeof(long) == sizeof(void*) ? 1 : -1];
 
-typedef long (*Function)(long, long, long, long, long, long, long, long);
+typedef long (*Function)(long, long, long, long, long, long, long, long, long);
 typedef long (*LongFunction)(long, long, long, long, long, long, long, long, long, long);
 
 #define NUMBER(name) number##name,
@@ -128,31 +128,26 @@ static void resolve(void) {
   }
 }
 
+/* Not all MPIs have all of them. A program that asks for one by its name, to know, is told that there is one. */
 static Function functionOf(int number) {
   pthread_once(&once, resolve);
-  return functions[number];
-}
-
-#define DEFINE(name)                                                                         \
-  EXPORTED long MPI_##name(long a, long b, long c, long d, long e, long f, long g, long h);  \
-  EXPORTED long MPI_##name(long a, long b, long c, long d, long e, long f, long g, long h) { \
-    return functionOf(number##name)(a, b, c, d, e, f, g, h);                                 \
-  }
-TACC_MPI_FUNCTIONS(DEFINE)
-
-/* Not all MPIs have these. A program that asks for one by its name, to know, is told that there is one. */
-static LongFunction longFunctionOf(int number) {
-  const Function function = functionOf(number);
-  if (function != NULL) return (LongFunction)(void (*)(void))function;
+  if (functions[number] != NULL) return functions[number];
   fprintf(stderr, "tacc: %s calls MPI_%s, which this MPI does not have\n", program_invocation_short_name,
           names[number]);
   abort();
 }
 
+#define DEFINE(name)                                                                                 \
+  EXPORTED long MPI_##name(long a, long b, long c, long d, long e, long f, long g, long h, long i);  \
+  EXPORTED long MPI_##name(long a, long b, long c, long d, long e, long f, long g, long h, long i) { \
+    return functionOf(number##name)(a, b, c, d, e, f, g, h, i);                                      \
+  }
+TACC_MPI_FUNCTIONS(DEFINE)
+
 #define DEFINE_LONG(prefix, name)                                                                              \
   EXPORTED long prefix##name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j);  \
   EXPORTED long prefix##name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j) { \
-    return longFunctionOf(number##name)(a, b, c, d, e, f, g, h, i, j);                                         \
+    return ((LongFunction)(void (*)(void))functionOf(number##name))(a, b, c, d, e, f, g, h, i, j);             \
   }
 #define DEFINE_BY_NAME(name) DEFINE_LONG(MPI_, name)
 TACC_MPI_LONG_FUNCTIONS(DEFINE_BY_NAME)

@@ -59,8 +59,8 @@ void unpack(const Elements& elements, std::byte* packed) {
 
 std::size_t Elements::bytes() const { return count * bytesOf(type).value_or(0); }
 
-Elements Elements::block(int rank) const {
-  const auto step = static_cast<std::ptrdiff_t>(count) * extentOf(type) * rank;
+Elements Elements::movedBy(std::ptrdiff_t extents) const {
+  const std::ptrdiff_t step = extents == 0 ? 0 : extents * extentOf(type);
   return {reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(address) + static_cast<std::uintptr_t>(step)), count,
           type};
 }
@@ -68,6 +68,11 @@ Elements Elements::block(int rank) const {
 void copyInto(const Elements& elements, std::byte* block) {
   if (!isBlock(elements.type)) return pack(elements, block);
   if (block != elements.address) std::memcpy(block, elements.address, elements.bytes());
+}
+
+void copyFrom(std::byte* block, const Elements& elements) {
+  if (!isBlock(elements.type)) return unpack(elements, block);
+  if (block != elements.address) std::memcpy(elements.address, block, elements.bytes());
 }
 
 bool arePackedPlainly() {
@@ -100,23 +105,14 @@ void Block::deliver() const {
   if (copy_) unpack(elements_, copy_.get());
 }
 
-Numbers::Numbers(void* address, std::size_t count, taccDataType_t type, Block::Use use)
-    : address_(address), bytes_(count * sizeOf(type)), data_(address) {
-  if (reinterpret_cast<std::uintptr_t>(address) % sizeOf(type) == 0) return;
-  copy_ = std::make_unique_for_overwrite<std::byte[]>(bytes_);  // aligned for every type, as all that new gives
-  data_ = copy_.get();
-  if (use != Block::Use::write) std::memcpy(data_, address, bytes_);
-}
-
-void Numbers::deliver() const noexcept {
-  if (copy_) std::memcpy(address_, copy_.get(), bytes_);
-}
-
 std::size_t sizeOf(taccDataType_t type) noexcept {
   switch (type) {
     case taccInt8:
     case taccUint8:
+    case taccBool:
       return 1;
+    case taccInt16:
+    case taccUint16:
     case taccFloat16:
     case taccBfloat16:
       return 2;
@@ -124,6 +120,10 @@ std::size_t sizeOf(taccDataType_t type) noexcept {
     case taccUint32:
     case taccFloat32:
       return 4;
+    case taccComplex128:
+    case taccDoubleInt:
+    case taccLongInt:
+      return 16;
     default:
       return 8;
   }

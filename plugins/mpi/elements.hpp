@@ -18,12 +18,17 @@ struct Elements {
 
   std::size_t bytes() const;
   /// The same number of elements for each of several ranks: those of `rank`.
-  Elements block(int rank) const;
+  Elements block(int rank) const { return movedBy(static_cast<std::ptrdiff_t>(count) * rank); }
+  /// As many, so many extents of the type further on.
+  Elements movedBy(std::ptrdiff_t extents) const;
   Elements ofAll(int ranks) const { return {address, count * static_cast<std::size_t>(ranks), type}; }
 };
 
 /// Their bytes to `block`, where they are not there already.
 void copyInto(const Elements& elements, std::byte* block);
+
+/// And from there.
+void copyFrom(std::byte* block, const Elements& elements);
 
 /// Whether MPI_Pack makes of a type with gaps just its bytes, as all MPIs do among machines of one kind. Then a rank
 /// that has a block meets one that has the same numbers with gaps. Local.
@@ -46,22 +51,6 @@ class Block {
   Elements elements_;
   std::unique_ptr<std::byte[]> copy_;
   std::byte* data_;
-};
-
-/// Numbers at an address that is a multiple of their size, as tacc wants it: themselves, or a copy. MPI's rules ask for
-/// such addresses, but MPIs do not, and an error on one rank would leave the others waiting. Throws std::bad_alloc.
-class Numbers {
- public:
-  Numbers(void* address, std::size_t count, taccDataType_t type, Block::Use use);
-
-  void* data() const noexcept { return data_; }
-  void deliver() const noexcept;
-
- private:
-  void* address_;
-  std::size_t bytes_;
-  std::unique_ptr<std::byte[]> copy_;
-  void* data_;
 };
 
 std::size_t sizeOf(taccDataType_t type) noexcept;

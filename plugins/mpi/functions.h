@@ -12,6 +12,28 @@
   FUNCTION(Alltoall)                   \
   FUNCTION(Gather)                     \
   FUNCTION(Scatter)                    \
+  FUNCTION(Allgatherv)                 \
+  FUNCTION(Gatherv)                    \
+  FUNCTION(Scatterv)                   \
+  FUNCTION(Alltoallv)                  \
+  FUNCTION(Reduce_scatter)             \
+  FUNCTION(Scan)                       \
+  FUNCTION(Exscan)                     \
+  FUNCTION(Allreduce_c)                \
+  FUNCTION(Bcast_c)                    \
+  FUNCTION(Reduce_c)                   \
+  FUNCTION(Allgather_c)                \
+  FUNCTION(Reduce_scatter_block_c)     \
+  FUNCTION(Alltoall_c)                 \
+  FUNCTION(Gather_c)                   \
+  FUNCTION(Scatter_c)                  \
+  FUNCTION(Allgatherv_c)               \
+  FUNCTION(Gatherv_c)                  \
+  FUNCTION(Scatterv_c)                 \
+  FUNCTION(Alltoallv_c)                \
+  FUNCTION(Reduce_scatter_c)           \
+  FUNCTION(Scan_c)                     \
+  FUNCTION(Exscan_c)                   \
   FUNCTION(Barrier)
 
 /* Collectives that return a request, and those that make a persistent one. */

@@ -12,18 +12,18 @@ namespace {
 
 using Use = Block::Use;
 
-Elements elementsAt(const void* address, int count, MPI_Datatype type) {
+Elements elementsAt(const void* address, MPI_Count count, MPI_Datatype type) {
   return {const_cast<void*>(address), static_cast<std::size_t>(count), type};
 }
 
 /// `count` elements of `type`: what goes from one rank to another.
-Judged judgeMovement(int count, MPI_Datatype type) {
+Judged judgeMovement(MPI_Count count, MPI_Datatype type) {
   const std::optional<std::size_t> bytes = bytesOf(type);
   if (!bytes || count < 0) return {Passed::arguments};
   return {std::nullopt, *bytes * static_cast<std::size_t>(count)};
 }
 
-Judged judgeRooted(int root, const Communicator& communicator, int count, MPI_Datatype type) {
+Judged judgeRooted(int root, const Communicator& communicator, MPI_Count count, MPI_Datatype type) {
   return root < 0 || root >= communicator.ranks ? Judged{Passed::arguments} : judgeMovement(count, type);
 }
 
@@ -38,7 +38,7 @@ taccResult_t broadcast(const Elements& elements, int root, const Communicator& c
   return communicator.rank == root ? result : delivered(result, block);
 }
 
-taccResult_t allGather(const void* send, int sendCount, MPI_Datatype sendType, const Elements& receive,
+taccResult_t allGather(const void* send, MPI_Count sendCount, MPI_Datatype sendType, const Elements& receive,
                        const Communicator& communicator) {
   const std::size_t bytes = receive.bytes();
   const Block to(receive.ofAll(communicator.ranks), Use::write);
@@ -51,7 +51,7 @@ taccResult_t allGather(const void* send, int sendCount, MPI_Datatype sendType, c
   return delivered(taccAllGather(from.data(), to.data(), bytes, taccInt8, communicator.tacc, nullptr), to);
 }
 
-taccResult_t allToAll(const void* send, int sendCount, MPI_Datatype sendType, const Elements& receive,
+taccResult_t allToAll(const void* send, MPI_Count sendCount, MPI_Datatype sendType, const Elements& receive,
                       const Communicator& communicator) {
   const bool inPlace = send == MPI_IN_PLACE;
   const Block to(receive.ofAll(communicator.ranks), inPlace ? Use::both : Use::write);
@@ -62,7 +62,7 @@ taccResult_t allToAll(const void* send, int sendCount, MPI_Datatype sendType, co
 }
 
 /// On the root.
-taccResult_t gatherHere(const void* send, int sendCount, MPI_Datatype sendType, const Elements& receive,
+taccResult_t gatherHere(const void* send, MPI_Count sendCount, MPI_Datatype sendType, const Elements& receive,
                         const Communicator& communicator) {
   const std::size_t bytes = receive.bytes();
   const int root = communicator.rank;
@@ -77,7 +77,7 @@ taccResult_t gatherHere(const void* send, int sendCount, MPI_Datatype sendType, 
 }
 
 /// On the root.
-taccResult_t scatterHere(const Elements& send, void* receive, int receiveCount, MPI_Datatype receiveType,
+taccResult_t scatterHere(const Elements& send, void* receive, MPI_Count receiveCount, MPI_Datatype receiveType,
                          const Communicator& communicator) {
   const std::size_t bytes = send.bytes();
   const int root = communicator.rank;
@@ -101,69 +101,80 @@ TACC_MPI_ENTRY taccMpi_Barrier(MPI_Comm comm) {
       [&] { return PMPI_Barrier(comm); });
 }
 
-TACC_MPI_ENTRY taccMpi_Bcast(void* buffer, int count, MPI_Datatype type, int root, MPI_Comm comm) {
-  return takeOver(
-      Function::Bcast, "MPI_Bcast", comm,
-      [&](const Communicator& communicator) { return judgeRooted(root, communicator, count, type); },
-      [&](const Communicator& communicator) { return broadcast(elementsAt(buffer, count, type), root, communicator); },
-      [&] { return PMPI_Bcast(buffer, count, type, root, comm); });
-}
+// With `int` counts, and with large ones where the MPI has them.
+#define TACC_MPI_MOVEMENTS(suffix, Count)                                                                             \
+  TACC_MPI_ENTRY taccMpi_Bcast##suffix(void* buffer, Count count, MPI_Datatype type, int root, MPI_Comm comm) {       \
+    return takeOver(                                                                                                  \
+        Function::Bcast##suffix, "MPI_Bcast" #suffix, comm,                                                           \
+        [&](const Communicator& communicator) { return judgeRooted(root, communicator, count, type); },               \
+        [&](const Communicator& communicator) {                                                                       \
+          return broadcast(elementsAt(buffer, count, type), root, communicator);                                      \
+        },                                                                                                            \
+        [&] { return PMPI_Bcast##suffix(buffer, count, type, root, comm); });                                         \
+  }                                                                                                                   \
+  TACC_MPI_ENTRY taccMpi_Allgather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,   \
+                                           Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {             \
+    return takeOver(                                                                                                  \
+        Function::Allgather##suffix, "MPI_Allgather" #suffix, comm,                                                   \
+        [&](const Communicator&) { return judgeMovement(receiveCount, receiveType); },                                \
+        [&](const Communicator& communicator) {                                                                       \
+          return allGather(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);  \
+        },                                                                                                            \
+        [&] { return PMPI_Allgather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); }); \
+  }                                                                                                                   \
+  TACC_MPI_ENTRY taccMpi_Alltoall##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,    \
+                                          Count receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {              \
+    return takeOver(                                                                                                  \
+        Function::Alltoall##suffix, "MPI_Alltoall" #suffix, comm,                                                     \
+        [&](const Communicator&) { return judgeMovement(receiveCount, receiveType); },                                \
+        [&](const Communicator& communicator) {                                                                       \
+          return allToAll(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);   \
+        },                                                                                                            \
+        [&] { return PMPI_Alltoall##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, comm); });  \
+  }                                                                                                                   \
+  TACC_MPI_ENTRY taccMpi_Gather##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,      \
+                                        Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {      \
+    return takeOver(                                                                                                  \
+        Function::Gather##suffix, "MPI_Gather" #suffix, comm,                                                         \
+        [&](const Communicator& communicator) {                                                                       \
+          return communicator.rank == root ? judgeRooted(root, communicator, receiveCount, receiveType)               \
+                                           : judgeRooted(root, communicator, sendCount, sendType);                    \
+        },                                                                                                            \
+        [&](const Communicator& communicator) {                                                                       \
+          if (communicator.rank == root)                                                                              \
+            return gatherHere(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType),              \
+                              communicator);                                                                          \
+          const Elements elements = elementsAt(send, sendCount, sendType);                                            \
+          const Block from(elements, Use::read);                                                                      \
+          return taccGather(from.data(), nullptr, elements.bytes(), taccInt8, root, communicator.tacc, nullptr);      \
+        },                                                                                                            \
+        [&] {                                                                                                         \
+          return PMPI_Gather##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);      \
+        });                                                                                                           \
+  }                                                                                                                   \
+  TACC_MPI_ENTRY taccMpi_Scatter##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,     \
+                                         Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm) {     \
+    return takeOver(                                                                                                  \
+        Function::Scatter##suffix, "MPI_Scatter" #suffix, comm,                                                       \
+        [&](const Communicator& communicator) {                                                                       \
+          return communicator.rank == root ? judgeRooted(root, communicator, sendCount, sendType)                     \
+                                           : judgeRooted(root, communicator, receiveCount, receiveType);              \
+        },                                                                                                            \
+        [&](const Communicator& communicator) {                                                                       \
+          if (communicator.rank == root)                                                                              \
+            return scatterHere(elementsAt(send, sendCount, sendType), receive, receiveCount, receiveType,             \
+                               communicator);                                                                         \
+          const Elements elements = elementsAt(receive, receiveCount, receiveType);                                   \
+          const Block to(elements, Use::write);                                                                       \
+          return delivered(                                                                                           \
+              taccScatter(nullptr, to.data(), elements.bytes(), taccInt8, root, communicator.tacc, nullptr), to);     \
+        },                                                                                                            \
+        [&] {                                                                                                         \
+          return PMPI_Scatter##suffix(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm);     \
+        });                                                                                                           \
+  }
 
-TACC_MPI_ENTRY taccMpi_Allgather(const void* send, int sendCount, MPI_Datatype sendType, void* receive,
-                                 int receiveCount, MPI_Datatype receiveType, MPI_Comm comm) {
-  return takeOver(
-      Function::Allgather, "MPI_Allgather", comm,
-      [&](const Communicator&) { return judgeMovement(receiveCount, receiveType); },
-      [&](const Communicator& communicator) {
-        return allGather(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);
-      },
-      [&] { return PMPI_Allgather(send, sendCount, sendType, receive, receiveCount, receiveType, comm); });
-}
-
-TACC_MPI_ENTRY taccMpi_Alltoall(const void* send, int sendCount, MPI_Datatype sendType, void* receive, int receiveCount,
-                                MPI_Datatype receiveType, MPI_Comm comm) {
-  return takeOver(
-      Function::Alltoall, "MPI_Alltoall", comm,
-      [&](const Communicator&) { return judgeMovement(receiveCount, receiveType); },
-      [&](const Communicator& communicator) {
-        return allToAll(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);
-      },
-      [&] { return PMPI_Alltoall(send, sendCount, sendType, receive, receiveCount, receiveType, comm); });
-}
-
-TACC_MPI_ENTRY taccMpi_Gather(const void* send, int sendCount, MPI_Datatype sendType, void* receive, int receiveCount,
-                              MPI_Datatype receiveType, int root, MPI_Comm comm) {
-  return takeOver(
-      Function::Gather, "MPI_Gather", comm,
-      [&](const Communicator& communicator) {
-        return communicator.rank == root ? judgeRooted(root, communicator, receiveCount, receiveType)
-                                         : judgeRooted(root, communicator, sendCount, sendType);
-      },
-      [&](const Communicator& communicator) {
-        if (communicator.rank == root)
-          return gatherHere(send, sendCount, sendType, elementsAt(receive, receiveCount, receiveType), communicator);
-        const Elements elements = elementsAt(send, sendCount, sendType);
-        const Block from(elements, Use::read);
-        return taccGather(from.data(), nullptr, elements.bytes(), taccInt8, root, communicator.tacc, nullptr);
-      },
-      [&] { return PMPI_Gather(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm); });
-}
-
-TACC_MPI_ENTRY taccMpi_Scatter(const void* send, int sendCount, MPI_Datatype sendType, void* receive, int receiveCount,
-                               MPI_Datatype receiveType, int root, MPI_Comm comm) {
-  return takeOver(
-      Function::Scatter, "MPI_Scatter", comm,
-      [&](const Communicator& communicator) {
-        return communicator.rank == root ? judgeRooted(root, communicator, sendCount, sendType)
-                                         : judgeRooted(root, communicator, receiveCount, receiveType);
-      },
-      [&](const Communicator& communicator) {
-        if (communicator.rank == root)
-          return scatterHere(elementsAt(send, sendCount, sendType), receive, receiveCount, receiveType, communicator);
-        const Elements elements = elementsAt(receive, receiveCount, receiveType);
-        const Block to(elements, Use::write);
-        return delivered(taccScatter(nullptr, to.data(), elements.bytes(), taccInt8, root, communicator.tacc, nullptr),
-                         to);
-      },
-      [&] { return PMPI_Scatter(send, sendCount, sendType, receive, receiveCount, receiveType, root, comm); });
-}
+TACC_MPI_MOVEMENTS(, int)
+#if MPI_VERSION >= 4
+TACC_MPI_MOVEMENTS(_c, MPI_Count)
+#endif

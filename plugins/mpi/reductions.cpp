@@ -1,7 +1,9 @@
 // Collectives that reduce. MPI's rules: type, operation, count, and whether it is in place are the same on all ranks.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "elements.hpp"
 #include "plugin.hpp"
@@ -10,61 +12,102 @@
 namespace tacc::mpi {
 namespace {
 
-using Use = Block::Use;
-
 /// `elements`: all that a rank gives.
-Judged judgeReduction(std::ptrdiff_t elements, MPI_Datatype type, MPI_Op op) {
+Judged judgeReduction(MPI_Count elements, MPI_Datatype type, MPI_Op op) {
   if (elements < 0 || type == MPI_DATATYPE_NULL || op == MPI_OP_NULL) return {Passed::arguments};
   const std::optional<taccDataType_t> known = reducedType(type);
   if (!known) return {Passed::type};
-  if (!reducedBy(op)) return {Passed::operation};
+  if (!reducedBy(op, type)) return {Passed::operation};
   return {std::nullopt, static_cast<std::size_t>(elements) * sizeOf(*known)};
 }
 
-/// MPI takes what it only reads as const; copies of it are made by functions that also write.
-void* readable(const void* buffer) { return const_cast<void*>(buffer); }
+using Reduce = taccResult_t (*)(const void*, void*, size_t, taccDataType_t, taccRedOp_t, taccComm_t, taccStream_t);
 
-taccResult_t allReduce(const void* send, void* receive, std::size_t count, taccDataType_t type, taccRedOp_t op,
-                       const Communicator& communicator) {
-  const bool inPlace = send == MPI_IN_PLACE;
-  const Numbers to(receive, count, type, inPlace ? Use::both : Use::write);
-  const Numbers from(inPlace ? to.data() : readable(send), count, type, Use::read);
-  const taccResult_t result = taccAllReduce(from.data(), to.data(), count, type, op, communicator.tacc, nullptr);
-  if (result == taccSuccess) to.deliver();
-  return result;
+/// Of those whose result every rank gets: allreduce, scan, exscan.
+template <class Count, class Pass>
+int toEvery(Function function, const char* name, Reduce reduce, const void* send, void* receive, Count count,
+            MPI_Datatype type, MPI_Op op, MPI_Comm comm, const Pass& pass) {
+  return takeOver(
+      function, name, comm, [&](const Communicator&) { return judgeReduction(count, type, op); },
+      [&](const Communicator& communicator) {
+        return reduce(send == MPI_IN_PLACE ? receive : send, receive, static_cast<std::size_t>(count),
+                      *reducedType(type), *reducedBy(op, type), communicator.tacc, nullptr);
+      },
+      pass);
 }
 
-taccResult_t reduce(const void* send, void* receive, std::size_t count, taccDataType_t type, taccRedOp_t op, int root,
-                    const Communicator& communicator) {
-  if (communicator.rank != root) {
-    const Numbers from(readable(send), count, type, Use::read);
-    return taccReduce(from.data(), nullptr, count, type, op, root, communicator.tacc, nullptr);
-  }
-  const bool inPlace = send == MPI_IN_PLACE;
-  const Numbers to(receive, count, type, inPlace ? Use::both : Use::write);
-  const Numbers from(inPlace ? to.data() : readable(send), count, type, Use::read);
-  const taccResult_t result = taccReduce(from.data(), to.data(), count, type, op, root, communicator.tacc, nullptr);
-  if (result == taccSuccess) to.deliver();
-  return result;
+template <class Count, class Pass>
+int toRoot(Function function, const char* name, const void* send, void* receive, Count count, MPI_Datatype type,
+           MPI_Op op, int root, MPI_Comm comm, const Pass& pass) {
+  return takeOver(
+      function, name, comm,
+      [&](const Communicator& communicator) {
+        return root < 0 || root >= communicator.ranks ? Judged{Passed::arguments} : judgeReduction(count, type, op);
+      },
+      [&](const Communicator& communicator) {
+        const bool isRoot = communicator.rank == root;
+        return taccReduce(isRoot && send == MPI_IN_PLACE ? receive : send, isRoot ? receive : nullptr,
+                          static_cast<std::size_t>(count), *reducedType(type), *reducedBy(op, type), root,
+                          communicator.tacc, nullptr);
+      },
+      pass);
 }
 
 /// MPI's result in place stands at the beginning of the buffer on every rank, tacc's where the rank's own block was.
-taccResult_t reduceScatter(const void* send, void* receive, std::size_t count, taccDataType_t type, taccRedOp_t op,
-                           const Communicator& communicator) {
-  const bool inPlace = send == MPI_IN_PLACE;
-  const std::size_t all = count * static_cast<std::size_t>(communicator.ranks);
-  const Numbers from(inPlace ? receive : readable(send), all, type, Use::read);
-  if (!inPlace) {
-    const Numbers to(receive, count, type, Use::write);
-    const taccResult_t result = taccReduceScatter(from.data(), to.data(), count, type, op, communicator.tacc, nullptr);
-    if (result == taccSuccess) to.deliver();
-    return result;
-  }
+/// `counts`: of each rank.
+taccResult_t reduceScatter(const void* send, void* receive, const std::size_t* counts, taccDataType_t type,
+                           taccRedOp_t op, const Communicator& communicator) {
+  if (send != MPI_IN_PLACE)
+    return taccReduceScatterV(send, receive, counts, nullptr, type, op, communicator.tacc, nullptr);
+  const std::size_t bytes = counts[communicator.rank] * sizeOf(type);
+  const auto block = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  const taccResult_t result =
+      taccReduceScatterV(receive, block.get(), counts, nullptr, type, op, communicator.tacc, nullptr);
+  if (result == taccSuccess && bytes != 0) std::memcpy(receive, block.get(), bytes);
+  return result;
+}
+
+taccResult_t reduceScatterEqually(const void* send, void* receive, std::size_t count, taccDataType_t type,
+                                  taccRedOp_t op, const Communicator& communicator) {
+  if (send != MPI_IN_PLACE) return taccReduceScatter(send, receive, count, type, op, communicator.tacc, nullptr);
   const std::size_t bytes = count * sizeOf(type);
   const auto block = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  const taccResult_t result = taccReduceScatter(from.data(), block.get(), count, type, op, communicator.tacc, nullptr);
+  const taccResult_t result = taccReduceScatter(receive, block.get(), count, type, op, communicator.tacc, nullptr);
   if (result == taccSuccess) std::memcpy(receive, block.get(), bytes);
   return result;
+}
+
+template <class Count, class Pass>
+int toEach(Function function, const char* name, const void* send, void* receive, const Count* counts, MPI_Datatype type,
+           MPI_Op op, MPI_Comm comm, const Pass& pass) {
+  return takeOver(
+      function, name, comm,
+      [&](const Communicator& communicator) {
+        MPI_Count all = 0;
+        for (int r = 0; counts != nullptr && r < communicator.ranks; ++r)
+          all = counts[r] < 0 || all < 0 ? -1 : all + counts[r];
+        return judgeReduction(counts == nullptr ? -1 : all, type, op);
+      },
+      [&](const Communicator& communicator) {
+        const std::vector<std::size_t> each(counts, counts + communicator.ranks);
+        return reduceScatter(send, receive, each.data(), *reducedType(type), *reducedBy(op, type), communicator);
+      },
+      pass);
+}
+
+template <class Count, class Pass>
+int toEachEqually(Function function, const char* name, const void* send, void* receive, Count count, MPI_Datatype type,
+                  MPI_Op op, MPI_Comm comm, const Pass& pass) {
+  return takeOver(
+      function, name, comm,
+      [&](const Communicator& communicator) {
+        return judgeReduction(static_cast<MPI_Count>(count) * communicator.ranks, type, op);
+      },
+      [&](const Communicator& communicator) {
+        return reduceScatterEqually(send, receive, static_cast<std::size_t>(count), *reducedType(type),
+                                    *reducedBy(op, type), communicator);
+      },
+      pass);
 }
 
 }  // namespace
@@ -72,41 +115,36 @@ taccResult_t reduceScatter(const void* send, void* receive, std::size_t count, t
 
 using namespace tacc::mpi;
 
-TACC_MPI_ENTRY taccMpi_Allreduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
-                                 MPI_Comm comm) {
-  return takeOver(
-      Function::Allreduce, "MPI_Allreduce", comm, [&](const Communicator&) { return judgeReduction(count, type, op); },
-      [&](const Communicator& communicator) {
-        return allReduce(send, receive, static_cast<std::size_t>(count), *reducedType(type), *reducedBy(op),
-                         communicator);
-      },
-      [&] { return PMPI_Allreduce(send, receive, count, type, op, comm); });
-}
+// With `int` counts, and with large ones where the MPI has them.
+#define TACC_MPI_TO_EVERY(name, suffix, Count, tacc)                                                                \
+  TACC_MPI_ENTRY taccMpi_##name##suffix(const void* send, void* receive, Count count, MPI_Datatype type, MPI_Op op, \
+                                        MPI_Comm comm) {                                                            \
+    return toEvery(Function::name##suffix, "MPI_" #name #suffix, tacc, send, receive, count, type, op, comm,        \
+                   [&] { return PMPI_##name##suffix(send, receive, count, type, op, comm); });                      \
+  }
 
-TACC_MPI_ENTRY taccMpi_Reduce(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op, int root,
-                              MPI_Comm comm) {
-  return takeOver(
-      Function::Reduce, "MPI_Reduce", comm,
-      [&](const Communicator& communicator) {
-        return root < 0 || root >= communicator.ranks ? Judged{Passed::arguments} : judgeReduction(count, type, op);
-      },
-      [&](const Communicator& communicator) {
-        return reduce(send, receive, static_cast<std::size_t>(count), *reducedType(type), *reducedBy(op), root,
-                      communicator);
-      },
-      [&] { return PMPI_Reduce(send, receive, count, type, op, root, comm); });
-}
+#define TACC_MPI_REDUCTIONS(suffix, Count)                                                                             \
+  TACC_MPI_TO_EVERY(Allreduce, suffix, Count, taccAllReduce)                                                           \
+  TACC_MPI_TO_EVERY(Scan, suffix, Count, taccScan)                                                                     \
+  TACC_MPI_TO_EVERY(Exscan, suffix, Count, taccExscan)                                                                 \
+  TACC_MPI_ENTRY taccMpi_Reduce##suffix(const void* send, void* receive, Count count, MPI_Datatype type, MPI_Op op,    \
+                                        int root, MPI_Comm comm) {                                                     \
+    return toRoot(Function::Reduce##suffix, "MPI_Reduce" #suffix, send, receive, count, type, op, root, comm,          \
+                  [&] { return PMPI_Reduce##suffix(send, receive, count, type, op, root, comm); });                    \
+  }                                                                                                                    \
+  TACC_MPI_ENTRY taccMpi_Reduce_scatter_block##suffix(const void* send, void* receive, Count count, MPI_Datatype type, \
+                                                      MPI_Op op, MPI_Comm comm) {                                      \
+    return toEachEqually(Function::Reduce_scatter_block##suffix, "MPI_Reduce_scatter_block" #suffix, send, receive,    \
+                         count, type, op, comm,                                                                        \
+                         [&] { return PMPI_Reduce_scatter_block##suffix(send, receive, count, type, op, comm); });     \
+  }                                                                                                                    \
+  TACC_MPI_ENTRY taccMpi_Reduce_scatter##suffix(const void* send, void* receive, const Count* counts,                  \
+                                                MPI_Datatype type, MPI_Op op, MPI_Comm comm) {                         \
+    return toEach(Function::Reduce_scatter##suffix, "MPI_Reduce_scatter" #suffix, send, receive, counts, type, op,     \
+                  comm, [&] { return PMPI_Reduce_scatter##suffix(send, receive, counts, type, op, comm); });           \
+  }
 
-TACC_MPI_ENTRY taccMpi_Reduce_scatter_block(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
-                                            MPI_Comm comm) {
-  return takeOver(
-      Function::Reduce_scatter_block, "MPI_Reduce_scatter_block", comm,
-      [&](const Communicator& communicator) {
-        return judgeReduction(static_cast<std::ptrdiff_t>(count) * communicator.ranks, type, op);
-      },
-      [&](const Communicator& communicator) {
-        return reduceScatter(send, receive, static_cast<std::size_t>(count), *reducedType(type), *reducedBy(op),
-                             communicator);
-      },
-      [&] { return PMPI_Reduce_scatter_block(send, receive, count, type, op, comm); });
-}
+TACC_MPI_REDUCTIONS(, int)
+#if MPI_VERSION >= 4
+TACC_MPI_REDUCTIONS(_c, MPI_Count)
+#endif

@@ -8,37 +8,68 @@
 namespace tacc::mpi {
 namespace {
 
+/// Which operations MPI has for a type.
+enum class Kind : int { integer, real, complex, logical, bytes, pair, none };
+
 struct Row {
   MPI_Datatype mpi;
   taccDataType_t tacc;
+  Kind kind;
 };
+
+/// MPI_DATATYPE_NULL is what nobody asks for.
+constexpr taccDataType_t anyType = taccInt8;
+Row noRow() { return {MPI_DATATYPE_NULL, anyType, Kind::none}; }
 
 template <class Integer>
 Row row(MPI_Datatype mpi) {
   constexpr bool isSigned = std::is_signed_v<Integer>;
-  if (sizeof(Integer) == 1) return {mpi, isSigned ? taccInt8 : taccUint8};
-  if (sizeof(Integer) == 4) return {mpi, isSigned ? taccInt32 : taccUint32};
-  return {mpi, isSigned ? taccInt64 : taccUint64};
+  if (sizeof(Integer) == 1) return {mpi, isSigned ? taccInt8 : taccUint8, Kind::integer};
+  if (sizeof(Integer) == 2) return {mpi, isSigned ? taccInt16 : taccUint16, Kind::integer};
+  if (sizeof(Integer) == 4) return {mpi, isSigned ? taccInt32 : taccUint32, Kind::integer};
+  return {mpi, isSigned ? taccInt64 : taccUint64, Kind::integer};
 }
 
-/// Fortran's, whose sizes its compiler decides. MPI_DATATYPE_NULL, which nobody asks for, where tacc has none of the
-/// size or MPI none of the type.
-Row fortranRow(MPI_Datatype mpi, bool isReal) {
+/// Fortran's, whose sizes its compiler decides, and those of other languages. None where tacc has none of the size or
+/// MPI none of the type.
+Row rowBySize(MPI_Datatype mpi, Kind kind) {
   int bytes = 0;
-  if (mpi == MPI_DATATYPE_NULL || PMPI_Type_size(mpi, &bytes) != MPI_SUCCESS) return {MPI_DATATYPE_NULL, taccInt8};
-  if (bytes == 4) return {mpi, isReal ? taccFloat32 : taccInt32};
-  if (bytes == 8) return {mpi, isReal ? taccFloat64 : taccInt64};
-  return {MPI_DATATYPE_NULL, taccInt8};
+  if (mpi == MPI_DATATYPE_NULL || PMPI_Type_size(mpi, &bytes) != MPI_SUCCESS) return noRow();
+  switch (kind) {
+    case Kind::real:
+      return bytes == 4 ? Row{mpi, taccFloat32, kind} : bytes == 8 ? Row{mpi, taccFloat64, kind} : noRow();
+    case Kind::complex:
+      return bytes == 8 ? Row{mpi, taccComplex64, kind} : bytes == 16 ? Row{mpi, taccComplex128, kind} : noRow();
+    case Kind::logical:
+      if (bytes == 1) return {mpi, taccBool, kind};
+      [[fallthrough]];
+    default:
+      return bytes == 1   ? Row{mpi, taccInt8, kind}
+             : bytes == 2 ? Row{mpi, taccInt16, kind}
+             : bytes == 4 ? Row{mpi, taccInt32, kind}
+             : bytes == 8 ? Row{mpi, taccInt64, kind}
+                          : noRow();
+  }
 }
 
-/// Not constant before MPI's library is there: with Open MPI these are addresses in it. No short integers: tacc has
-/// none of 16 bits. No MPI_BYTE and no logical types, which MPI does not add up either.
+/// A pair whose memory is tacc's: as long, with as long an index at its end.
+Row pairRow(MPI_Datatype mpi, taccDataType_t tacc, int numbers, std::ptrdiff_t extent) {
+  MPI_Count bytes = 0, low = 0, found = 0;
+  const bool isSame = mpi != MPI_DATATYPE_NULL && PMPI_Type_size_x(mpi, &bytes) == MPI_SUCCESS && bytes == numbers &&
+                      PMPI_Type_get_extent_x(mpi, &low, &found) == MPI_SUCCESS && low == 0 && found == extent;
+  return isSame ? Row{mpi, tacc, Kind::pair} : noRow();
+}
+
+/// Not constant before MPI's library is there: with Open MPI these are addresses in it. Types of Fortran's logicals
+/// only where they are numbers of 0 and 1, as GNU's are.
 const auto& numbers() {
-  static const std::array all{Row{MPI_FLOAT, taccFloat32},
-                              Row{MPI_DOUBLE, taccFloat64},
+  static const std::array all{Row{MPI_FLOAT, taccFloat32, Kind::real},
+                              Row{MPI_DOUBLE, taccFloat64, Kind::real},
                               row<char>(MPI_CHAR),
                               row<signed char>(MPI_SIGNED_CHAR),
                               row<unsigned char>(MPI_UNSIGNED_CHAR),
+                              row<short>(MPI_SHORT),
+                              row<unsigned short>(MPI_UNSIGNED_SHORT),
                               row<int>(MPI_INT),
                               row<unsigned>(MPI_UNSIGNED),
                               row<long>(MPI_LONG),
@@ -47,6 +78,8 @@ const auto& numbers() {
                               row<unsigned long long>(MPI_UNSIGNED_LONG_LONG),
                               row<std::int8_t>(MPI_INT8_T),
                               row<std::uint8_t>(MPI_UINT8_T),
+                              row<std::int16_t>(MPI_INT16_T),
+                              row<std::uint16_t>(MPI_UINT16_T),
                               row<std::int32_t>(MPI_INT32_T),
                               row<std::uint32_t>(MPI_UINT32_T),
                               row<std::int64_t>(MPI_INT64_T),
@@ -54,25 +87,82 @@ const auto& numbers() {
                               row<MPI_Aint>(MPI_AINT),
                               row<MPI_Offset>(MPI_OFFSET),
                               row<MPI_Count>(MPI_COUNT),
-                              fortranRow(MPI_INTEGER, false),
-                              fortranRow(MPI_REAL, true),
-                              fortranRow(MPI_DOUBLE_PRECISION, true)};
+                              Row{MPI_BYTE, taccUint8, Kind::bytes},
+                              rowBySize(MPI_C_BOOL, Kind::logical),
+                              rowBySize(MPI_CXX_BOOL, Kind::logical),
+                              rowBySize(MPI_LOGICAL, Kind::logical),
+                              rowBySize(MPI_C_FLOAT_COMPLEX, Kind::complex),
+                              rowBySize(MPI_C_DOUBLE_COMPLEX, Kind::complex),
+                              rowBySize(MPI_CXX_FLOAT_COMPLEX, Kind::complex),
+                              rowBySize(MPI_CXX_DOUBLE_COMPLEX, Kind::complex),
+                              rowBySize(MPI_COMPLEX, Kind::complex),
+                              rowBySize(MPI_DOUBLE_COMPLEX, Kind::complex),
+                              rowBySize(MPI_INTEGER, Kind::integer),
+                              rowBySize(MPI_REAL, Kind::real),
+                              rowBySize(MPI_DOUBLE_PRECISION, Kind::real),
+                              pairRow(MPI_FLOAT_INT, taccFloatInt, 8, 8),
+                              pairRow(MPI_DOUBLE_INT, taccDoubleInt, 12, 16),
+                              pairRow(MPI_LONG_INT, taccLongInt, 12, 16),
+                              pairRow(MPI_2INT, taccIntInt, 8, 8),
+                              pairRow(MPI_2INTEGER, taccIntInt, 8, 8),
+                              pairRow(MPI_SHORT_INT, taccShortInt, 6, 8)};
   return all;
+}
+
+const Row* find(MPI_Datatype type) noexcept {
+  if (type == MPI_DATATYPE_NULL) return nullptr;
+  for (const Row& one : numbers())
+    if (one.mpi == type) return &one;
+  return nullptr;
+}
+
+struct Operation {
+  MPI_Op mpi;
+  taccRedOp_t tacc;
+};
+
+const auto& operations() {
+  static const std::array all{
+      Operation{MPI_SUM, taccSum},         Operation{MPI_PROD, taccProd},       Operation{MPI_MAX, taccMax},
+      Operation{MPI_MIN, taccMin},         Operation{MPI_LAND, taccLogicalAnd}, Operation{MPI_LOR, taccLogicalOr},
+      Operation{MPI_LXOR, taccLogicalXor}, Operation{MPI_BAND, taccBitAnd},     Operation{MPI_BOR, taccBitOr},
+      Operation{MPI_BXOR, taccBitXor},     Operation{MPI_MINLOC, taccMinLoc},   Operation{MPI_MAXLOC, taccMaxLoc}};
+  return all;
+}
+
+bool has(Kind kind, taccRedOp_t op) noexcept {
+  const bool isArithmetic = op <= taccMin, isLogical = op >= taccLogicalAnd && op <= taccLogicalXor;
+  const bool isBitwise = op >= taccBitAnd && op <= taccBitXor;
+  switch (kind) {
+    case Kind::integer:
+      return isArithmetic || isLogical || isBitwise;
+    case Kind::real:
+      return isArithmetic;
+    case Kind::complex:
+      return op == taccSum || op == taccProd;
+    case Kind::logical:
+      return isLogical;
+    case Kind::bytes:
+      return isBitwise;
+    case Kind::pair:
+      return op == taccMinLoc || op == taccMaxLoc;
+    case Kind::none:
+      break;
+  }
+  return false;
 }
 
 }  // namespace
 
 std::optional<taccDataType_t> reducedType(MPI_Datatype type) noexcept {
-  for (const Row& one : numbers())
-    if (one.mpi == type) return one.tacc;
-  return std::nullopt;
+  const Row* const row = find(type);
+  return row == nullptr ? std::nullopt : std::optional(row->tacc);
 }
 
-std::optional<taccRedOp_t> reducedBy(MPI_Op op) noexcept {
-  if (op == MPI_SUM) return taccSum;
-  if (op == MPI_PROD) return taccProd;
-  if (op == MPI_MAX) return taccMax;
-  if (op == MPI_MIN) return taccMin;
+std::optional<taccRedOp_t> reducedBy(MPI_Op op, MPI_Datatype type) noexcept {
+  const Row* const row = find(type);
+  for (const Operation& one : operations())
+    if (row != nullptr && one.mpi == op && has(row->kind, one.tacc)) return one.tacc;
   return std::nullopt;
 }
 
@@ -84,7 +174,7 @@ std::optional<std::size_t> bytesOf(MPI_Datatype type) noexcept {
 }
 
 bool isBlock(MPI_Datatype type) noexcept {
-  if (type == MPI_BYTE || reducedType(type)) return true;
+  if (const Row* const row = find(type); row != nullptr && row->kind != Kind::pair) return true;
   int integers = 0, addresses = 0, types = 0, combiner = 0;
   if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return false;
   if (combiner != MPI_COMBINER_NAMED) return false;

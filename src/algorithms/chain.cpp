@@ -11,6 +11,9 @@
 //     v = 2           0   1   2
 //     v = 3               0   1
 //
+//   scan, exscan: v = rank; v receives block b of what the ranks before it have, adds its own and passes it on. In an
+//   exclusive scan what came is stored beside, as the input may be where the result goes to.
+//
 //   Steps: p-1 until the first block is at the end, p-2+B until the last one is. Bytes: every rank but the last
 //   sends N, every rank but the first receives N: the bound. reduce: the same, and nothing is stored.
 //
@@ -47,17 +50,75 @@ void reduce(const PlanRequest& request, PlanWriter& writer) {
   }
 }
 
+void scan(const PlanRequest& request, PlanWriter& writer) {
+  const int p = request.ranks, rank = writer.rank();
+  for (int b = 0; b < blocks; ++b) {
+    std::vector<Operand> destinations = {output(b)};
+    if (rank < p - 1) destinations.push_back(peer(rank + 1));
+    if (rank == 0)
+      writer.step(b, b, 1, {input(b)}, destinations);
+    else
+      writer.step(rank + b, b, 1, {peer(rank - 1), input(b)}, destinations,
+                  rank == p - 1 ? Sum::complete : Sum::partial);
+  }
+}
+
+/// A block is passed on in the round after the one in which it came.
+void exclusiveScan(const PlanRequest& request, PlanWriter& writer) {
+  const int p = request.ranks, rank = writer.rank();
+  writer.needScratch(blocks);
+  for (int b = 0; b < blocks; ++b) {
+    const int round = 2 * rank - 1 + b;
+    if (rank == 0) {
+      writer.step(b, b, 1, {input(b)}, {peer(1)});
+    } else if (rank == p - 1) {
+      writer.step(round, b, 1, {peer(rank - 1)}, {output(b)});
+    } else {
+      writer.step(round, b, 1, {peer(rank - 1)}, {scratch(b)});
+      writer.step(round + 1, b, 1, {scratch(b), input(b)}, {peer(rank + 1)});
+      writer.step(round + 2, b, 1, {scratch(b)}, {output(b)});
+    }
+  }
+}
+
 bool serves(const PlanRequest& request) {
-  return request.ranks >= 1 && isOneOf(request.collective, {Collective::broadcast, Collective::reduce});
+  return request.ranks >= 1 &&
+         isOneOf(request.collective, {Collective::broadcast, Collective::reduce, Collective::scan, Collective::exscan});
 }
 
 void write(const PlanRequest& request, PlanWriter& writer) {
   writer.cutInto(blocks);
   if (request.collective == Collective::broadcast) return broadcast(request, writer);
+  if (request.collective == Collective::scan) return scan(request, writer);
+  if (request.collective == Collective::exscan) return exclusiveScan(request, writer);
   reduce(request, writer);
 }
 
+/// Up a line whose root is the last rank: every rank adds what the one before it sends.
+TreeExchange lineUp(int ranks) {
+  std::vector<int> parents, numbers;
+  for (int v = 0; v < ranks; ++v) {
+    parents.push_back(v - 1);
+    numbers.push_back(ranks - 1 - v);
+  }
+  TreeExchange line;
+  line.trees = {{std::make_shared<const Tree>(parents, 0), numbers}};
+  line.combines = true;
+  line.messages = blocks;
+  return line;
+}
+
 Exchanges exchanges(const PlanRequest& request) {
+  if (request.collective == Collective::scan) return {blocks, {lineUp(request.ranks)}};
+  if (request.collective == Collective::exscan) {
+    const int last = request.ranks - 1;
+    Exchange end;
+    end.to = [last](int rank) { return rank == last - 1 ? last : rank; };
+    end.repeats = blocks;
+    end.flows = true;
+    if (last == 1) return {blocks, {end}};
+    return {blocks, {lineUp(last), end}};
+  }
   std::vector<int> parents;
   for (int v = 0; v < request.ranks; ++v) parents.push_back(v - 1);
   TreeExchange line;
@@ -72,10 +133,12 @@ Exchanges exchanges(const PlanRequest& request) {
 
 constinit const Algorithm chainAlgorithm = {
     "chain",
-    "Blocks follow one another along a line of ranks: fewest bytes: broadcast and reduce of large data.",
+    "Blocks follow one another along a line of ranks: fewest bytes: broadcast, reduce and scan of large data.",
     "Sanders et al.: Sequential and Parallel Algorithms and Data Structures, section 13.1.1",
     serves,
     write,
-    exchanges};
+    exchanges,
+    false,
+    [](const PlanRequest& request) { return isPrefix(request.collective) && request.ranks > 8; }};
 
 }  // namespace tacc

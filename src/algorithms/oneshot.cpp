@@ -10,6 +10,8 @@
 //      1     b -> 2, 0               from 0 + b + from 2 -> output
 //      2     c -> 0, 1               from 0 + from 1 + c -> output
 //
+//   scan, exscan: every rank sends its vector to all higher ones, for up to 256 ranks.
+//
 //   Steps: 1. Bytes sent by a rank at most, with N the bytes of a block:
 //     allreduce, broadcast and scatter (root), allgather, reduce-scatter, alltoall: (p-1) N;  reduce, gather: N.
 #include "algorithms/catalogue.hpp"
@@ -67,7 +69,23 @@ void scatter(PlanWriter& writer, int r, int p, int root) {
   for (const Operand& other : othersThan(root, p)) writer.step(0, 0, 1, {input(other.index)}, {other});
 }
 
-bool serves(const PlanRequest& request) { return request.collective != Collective::barrier && request.ranks >= 1; }
+/// Highest first: in which order the lower ranks of a rank are met.
+void prefix(PlanWriter& writer, int r, int p, bool isInclusive) {
+  std::vector<Operand> higher, sources;
+  for (int q = p - 1; q > r; --q) higher.push_back(peer(q));
+  for (int q = 0; q < r; ++q) sources.push_back(peer(q));
+  if (isInclusive) sources.push_back(input(0));
+  if (!higher.empty()) writer.step(0, 0, 1, {input(0)}, higher);
+  if (!sources.empty())
+    writer.step(1, 0, 1, sources, {output(0)}, isInclusive && r == p - 1 ? Sum::complete : Sum::partial);
+}
+
+constexpr int mostPrefixes = 256;  // beyond, stating what is exchanged takes too long
+
+bool serves(const PlanRequest& request) {
+  if (isPrefix(request.collective)) return request.ranks >= 1 && request.ranks <= mostPrefixes;
+  return request.collective != Collective::barrier && request.ranks >= 1;
+}
 
 void write(const PlanRequest& request, PlanWriter& writer) {
   const int r = writer.rank(), p = request.ranks, root = request.root;
@@ -86,6 +104,9 @@ void write(const PlanRequest& request, PlanWriter& writer) {
       return allToAll(writer, r, p);
     case Collective::gather:
       return gather(writer, r, p, root);
+    case Collective::scan:
+    case Collective::exscan:
+      return prefix(writer, r, p, request.collective == Collective::scan);
     default:
       return scatter(writer, r, p, root);
   }
@@ -95,6 +116,20 @@ Exchanges exchanges(const PlanRequest& request) {
   Exchanges all{1, {}};
   const Collective collective = request.collective;
   const bool combines = isReduction(collective);
+  const int p = request.ranks;
+  if (isPrefix(collective)) {
+    for (int shift = p - 1; shift > 0; --shift) {
+      // Of an exclusive scan what rank 0 gives is the first of the summands.
+      const int first = collective == Collective::scan ? 0 : 1;
+      Exchange some, copied;
+      some.to = [=](int r) { return r >= first && r + shift < p ? r + shift : r; };
+      some.combines = true;
+      copied.to = [=](int r) { return r == 0 ? shift : r; };
+      if (first + shift < p) all.phases.emplace_back(std::move(some));
+      if (first == 1) all.phases.emplace_back(std::move(copied));
+    }
+    return all;
+  }
   if (collective == Collective::allToAll) all.phases.emplace_back(Copy{});
   if (collective == Collective::gather || collective == Collective::scatter)
     all.phases.emplace_back(Copy{1, request.root});
@@ -111,6 +146,7 @@ Exchanges exchanges(const PlanRequest& request) {
 
 /// All that is needed is read straight from where it lies.
 bool suitsSharedMemory(const PlanRequest& request) {
+  if (isPrefix(request.collective)) return request.ranks <= 8;
   return request.collective != Collective::allReduce &&
          (request.collective != Collective::reduce || request.ranks <= 2);
 }

@@ -3,8 +3,8 @@
 namespace tacc {
 
 namespace {
-constexpr std::string_view names[] = {"allreduce",     "broadcast", "reduce", "allgather",
-                                      "reducescatter", "alltoall",  "gather", "scatter"};
+constexpr std::string_view names[] = {"allreduce", "broadcast", "reduce",  "allgather", "reducescatter",
+                                      "alltoall",  "gather",    "scatter", "scan",      "exscan"};
 }
 
 std::string_view nameOf(Collective collective) noexcept {
@@ -60,6 +60,8 @@ int inputBlocksOf(const PlanRequest& request, int blocks, int rank) noexcept {
   switch (request.collective) {
     case Collective::allReduce:
     case Collective::reduce:
+    case Collective::scan:
+    case Collective::exscan:
       return blocks;
     case Collective::broadcast:
       return rank == request.root ? blocks : 0;
@@ -80,7 +82,10 @@ int outputBlocksOf(const PlanRequest& request, int blocks, int rank) noexcept {
   switch (request.collective) {
     case Collective::allReduce:
     case Collective::broadcast:
+    case Collective::scan:
       return blocks;
+    case Collective::exscan:
+      return rank == 0 ? 0 : blocks;
     case Collective::reduce:
       return rank == request.root ? blocks : 0;
     case Collective::allGather:
@@ -100,7 +105,10 @@ int inPlaceOutputOf(const PlanRequest& request, int rank, int inputBlock) noexce
   switch (request.collective) {
     case Collective::allReduce:
     case Collective::allToAll:
+    case Collective::scan:
       return inputBlock;
+    case Collective::exscan:
+      return rank == 0 ? -1 : inputBlock;
     case Collective::broadcast:
     case Collective::reduce:
       return rank == request.root ? inputBlock : -1;

@@ -2,11 +2,14 @@
 // the engine runs it, people read it. No transport, element type or byte count appears in it.
 //
 // Data and blocks
-//   allreduce, broadcast, reduce (Partition::split): all buffers are one vector of `count` elements, cut into
+//   allreduce, broadcast, reduce, scan, exscan (Partition::split): all buffers are one vector of `count` elements, cut
+//   into
 //     plan.blocks = B blocks; block b is elements [floor(b*count/B), floor((b+1)*count/B)), so blocks may be empty.
 //   allgather, reduce-scatter, alltoall, gather, scatter (Partition::stack): every block is `count` elements;
 //     buffers are stacks of blocks: allgather, gather: input 1, output p (gather: output on root only); reduce-scatter,
 //     scatter: input p (scatter: on root only), output 1; alltoall: input p, output p.
+//     Blocks of a call may have unequal lengths (block_names.hpp): a plan that says of every step which blocks it
+//     handles serves that call too, as it is.
 //   Scratch has plan.scratchBlocks blocks of the same kind (for split: block index b has the size of block b).
 //
 // Steps and rounds
@@ -43,21 +46,27 @@ enum class Collective : std::uint8_t {
   allToAll,
   gather,
   scatter,
+  scan,
+  exscan,
   barrier,  // has no plan: the exchange of signatures that opens every call is all of it
 };
-inline constexpr int collectiveCount = 8;                 // those with plans
+inline constexpr int collectiveCount = 10;                // those with plans
 std::string_view nameOf(Collective collective) noexcept;  // "allreduce", "broadcast", ..., as in tacc_bench
 /// The collective with a plan that nameOf() calls so.
 std::optional<Collective> collectiveNamed(std::string_view name) noexcept;
 
+/// scan, exscan: rank r gets what ranks 0 to r, or to r - 1, contribute, combined in this order.
+constexpr bool isPrefix(Collective c) noexcept { return c == Collective::scan || c == Collective::exscan; }
+
 enum class Partition : std::uint8_t { split, stack };
 constexpr Partition partitionOf(Collective c) noexcept {
-  return c == Collective::allReduce || c == Collective::broadcast || c == Collective::reduce ? Partition::split
-                                                                                             : Partition::stack;
+  return c == Collective::allReduce || c == Collective::broadcast || c == Collective::reduce || isPrefix(c)
+             ? Partition::split
+             : Partition::stack;
 }
-/// allreduce, reduce, reduce-scatter.
+/// allreduce, reduce, reduce-scatter, scan, exscan.
 constexpr bool isReduction(Collective c) noexcept {
-  return c == Collective::allReduce || c == Collective::reduce || c == Collective::reduceScatter;
+  return c == Collective::allReduce || c == Collective::reduce || c == Collective::reduceScatter || isPrefix(c);
 }
 /// broadcast, reduce, gather, scatter.
 constexpr bool isRooted(Collective c) noexcept {

@@ -63,13 +63,18 @@ class Dataflow {
   std::vector<bool> takeCompletions() { return std::move(completes_); }
 
   /// The digest of all orders; throws where an output is not what the collective promises.
-  std::uint64_t checkOutputs() {
+  std::uint64_t checkOutputs(std::uint64_t& sequence) {
     std::vector<std::uint64_t> orders;
+    std::uint64_t previous = 0;
     for (int rank = 0; rank < plan_.request.ranks; ++rank) {
       for (int block = 0; block < outputBlocksOf(plan_, rank); ++block) {
         const Value value = memory_[cells_.cellOf(rank, Operand::Kind::output, block)];
         checkOutput(rank, block, value);
         orders.push_back(values_.orderOf(value));
+        // All blocks of a rank in one order count as one.
+        const std::uint64_t own = values_.sequenceOf(value);
+        if (block == 0 || own != previous) sequence = mix(sequence, own);
+        previous = own;
       }
     }
     if (!isReduction(plan_.request.collective)) return 0;
@@ -168,8 +173,11 @@ class Dataflow {
       reject(id, "adds contributions to block {} and to block {} (its block {})", values_.blockOf(sum),
              values_.blockOf(value), i);
     }
+    const int last = isPrefix(plan_.request.collective) ? values_.highest(sum) : -1;
     const int twice = values_.add(sum, value);
     if (twice >= 0) reject(id, "takes the contribution of rank {} to block {} twice", twice, values_.blockOf(sum));
+    if (last > values_.lowest(value))
+      reject(id, "combines the contribution of rank {} before that of rank {}", last, values_.lowest(value));
   }
 
   void store(int id, int i, Value value) {
@@ -201,7 +209,11 @@ class Dataflow {
     if (values_.blockOf(value) != inputBlock) {
       wrong(fmt::format("holds input block {}, not {}", values_.blockOf(value), inputBlock));
     }
-    if (isReduction(c)) {
+    if (isPrefix(c)) {
+      const int behind = c == Collective::scan ? rank + 1 : rank;
+      if (values_.contributors(value) != behind || values_.highest(value) >= behind)
+        wrong(fmt::format("does not hold what ranks 0 to {} contribute", behind - 1));
+    } else if (isReduction(c)) {
       for (int q = 0; q < request.ranks; ++q) {
         if (!values_.contains(value, q)) wrong(fmt::format("lacks the contribution of rank {}", q));
       }
@@ -237,7 +249,7 @@ std::vector<bool> proveDataflow(const Plan& plan, const Exchange& exchange, cons
                                 Certificate& certificate) {
   Dataflow dataflow(plan, exchange, cells);
   dataflow.run();
-  certificate.reductionOrder = dataflow.checkOutputs();
+  certificate.reductionOrder = dataflow.checkOutputs(certificate.reductionSequence);
   return dataflow.takeCompletions();
 }
 

@@ -34,6 +34,7 @@ class Values {
   Value copyOf(Value value) {
     const Value copy = append(blocks_[value], digests_[value]);
     for (std::size_t w = 0; w < words_; ++w) bits_[copy * words_ + w] = bits_[value * words_ + w];
+    sequences_[copy] = sequences_[value];
     return copy;
   }
 
@@ -46,6 +47,7 @@ class Values {
       word |= more;
     }
     digests_[sum] = mix(digests_[sum], digests_[other]);
+    sequences_[sum] = mix(sequences_[sum], sequences_[other]);
     return -1;
   }
 
@@ -54,8 +56,21 @@ class Values {
 
   int blockOf(Value value) const { return blocks_[value]; }
   std::uint64_t orderOf(Value value) const { return digests_[value]; }
+  /// The same without the ends of steps.
+  std::uint64_t sequenceOf(Value value) const { return sequences_[value]; }
   bool contains(Value value, int rank) const {
     return (bits_[value * words_ + static_cast<std::size_t>(rank / 64)] >> (rank % 64) & 1) != 0;
+  }
+  /// Of a value that has contributions: the lowest and the highest rank of whom.
+  int lowest(Value value) const {
+    std::size_t w = 0;
+    while (bits_[value * words_ + w] == 0) ++w;
+    return static_cast<int>(w) * 64 + std::countr_zero(bits_[value * words_ + w]);
+  }
+  int highest(Value value) const {
+    std::size_t w = words_ - 1;
+    while (bits_[value * words_ + w] == 0) --w;
+    return static_cast<int>(w) * 64 + 63 - std::countl_zero(bits_[value * words_ + w]);
   }
   int contributors(Value value) const {
     int count = 0;
@@ -68,13 +83,14 @@ class Values {
     bits_.resize(bits_.size() + words_, 0);
     blocks_.push_back(block);
     digests_.push_back(digest);
+    sequences_.push_back(digest);
     return static_cast<Value>(blocks_.size()) - 1;
   }
 
   std::size_t words_;  // of 64 ranks, per value
   std::vector<std::uint64_t> bits_;
   std::vector<int> blocks_;  // of the input
-  std::vector<std::uint64_t> digests_;
+  std::vector<std::uint64_t> digests_, sequences_;
 };
 
 }  // namespace tacc::proof

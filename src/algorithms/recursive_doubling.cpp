@@ -9,8 +9,12 @@
 //   allgather: the same exchange, with stacks of blocks that double. p must be a power of two.
 //     p = 8, rank 5 sends: block 5 to 4, blocks 4..5 to 7, blocks 4..7 to 1.
 //
-//   Steps: lg p; allreduce with a fold: floor(lg p) + 1, and + 2 if more than half of the ranks that take part act for
-//   two. Bytes per rank: allreduce floor(lg p) N (and N more for those who act for two), allgather p-1 blocks.
+//   scan: in step k rank r sends what it has, the sum over ranks r - 2^k + 1 to r, to rank r + 2^k, which puts it
+//   before its own. exscan: the same, and in the end each rank sends its sum to the next.
+//
+//   Steps: lg p (rounded up, exscan: + 1); allreduce with a fold: floor(lg p) + 1, and + 2 if more than half of the
+//   ranks that take part act for two. Bytes per rank: allreduce floor(lg p) N (and N more for those who act for two),
+//   allgather p-1 blocks.
 //
 //   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH. IJHPCA (2005).
 #include "algorithms/catalogue.hpp"
@@ -69,14 +73,40 @@ void allGather(PlanWriter& writer, int p) {
   }
 }
 
+/// An exclusive scan keeps the sum in scratch, as the input may be where its result goes to.
+void prefix(PlanWriter& writer, int p, bool isInclusive) {
+  const int r = writer.rank();
+  const Operand sum = isInclusive ? output(0) : scratch(0);
+  if (!isInclusive) writer.needScratch(1);
+  const auto withPeer = [&](std::vector<Operand> destinations, int distance) {
+    if (r + distance < p) destinations.push_back(peer(r + distance));
+    return destinations;
+  };
+  writer.step(0, 0, 1, {input(0)}, withPeer({sum}, 1));
+  int round = 1;
+  for (int distance = 1; distance < p; distance *= 2, ++round) {
+    const bool goesOn = 2 * distance < p;
+    const int next = goesOn ? 2 * distance : p;
+    if (r >= distance)
+      writer.step(round, 0, 1, {peer(r - distance), sum}, withPeer({sum}, next),
+                  r == p - 1 && !goesOn ? Sum::complete : Sum::partial);
+    else if (r + next < p)
+      writer.step(round, 0, 1, {sum}, {peer(r + next)});
+  }
+  if (isInclusive) return;
+  if (r + 1 < p) writer.step(round, 0, 1, {sum}, {peer(r + 1)});
+  if (r > 0) writer.step(round + 1, 0, 1, {peer(r - 1)}, {output(0)});
+}
+
 bool serves(const PlanRequest& request) {
   if (request.ranks < 1) return false;
-  return request.collective == Collective::allReduce ||
+  return request.collective == Collective::allReduce || isPrefix(request.collective) ||
          (request.collective == Collective::allGather && isPowerOfTwo(request.ranks));
 }
 
 void write(const PlanRequest& request, PlanWriter& writer) {
   if (request.collective == Collective::allReduce) return allReduce(writer, request.ranks);
+  if (isPrefix(request.collective)) return prefix(writer, request.ranks, request.collective == Collective::scan);
   allGather(writer, request.ranks);
 }
 
@@ -89,6 +119,18 @@ Exchanges exchanges(const PlanRequest& request) {
       level.blocks = distance;
       all.phases.emplace_back(std::move(level));
     }
+    return all;
+  }
+  if (isPrefix(request.collective)) {
+    const int p = request.ranks;
+    const auto shift = [&](int distance, bool combines) {
+      Exchange level;
+      level.to = [=](int r) { return r + distance < p ? r + distance : r; };
+      level.combines = combines;
+      all.phases.emplace_back(std::move(level));
+    };
+    for (int distance = 1; distance < p; distance *= 2) shift(distance, true);
+    if (request.collective == Collective::exscan) shift(1, false);
     return all;
   }
   const Fold fold(request.ranks);

@@ -45,7 +45,7 @@ const Algorithm* findAlgorithm(std::string_view name) {
 LocalPlan makeLocalPlan(const Algorithm& algorithm, const PlanRequest& request, int rank) {
   PlanWriter writer(request, algorithm.name, rank);
   if (request.ranks == 1) {
-    writer.step(0, 0, 1, {input(0)}, {output(0)});
+    if (outputBlocksOf(request, 1, 0) > 0) writer.step(0, 0, 1, {input(0)}, {output(0)});
   } else {
     algorithm.write(request, writer);
   }

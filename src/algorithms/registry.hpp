@@ -32,7 +32,8 @@ std::span<const Algorithm> algorithms();
 /// The algorithm of that name, or nullptr.
 const Algorithm* findAlgorithm(std::string_view name);
 
-/// What one rank runs of the algorithm's plan for a request that it serves; of a single rank: a copy. Cost: that of the
+/// What one rank runs of the algorithm's plan for a request that it serves; of a single rank: a copy, if
+/// it gets anything. Cost: that of the
 /// rank's steps, and at most as much as passing over all ranks once.
 LocalPlan makeLocalPlan(const Algorithm& algorithm, const PlanRequest& request, int rank);
 

@@ -14,6 +14,9 @@ struct Certificate {
   /// with equal digests give equal bits. If all blocks are combined in one order, it depends on that order only, not on
   /// the number of blocks.
   std::uint64_t reductionOrder = 0;
+  /// The same of the order alone, for plans that round as they go: types that are not rounded get equal bits by plans
+  /// with equal ones. Of scans it does not depend on the number of blocks either.
+  std::uint64_t reductionSequence = 0;
   std::uint64_t messages = 0;       // over all ranks
   std::uint64_t maxBlocksSent = 0;  // by one rank, counted once per destination peer
   std::uint64_t maxBlocksReceived = 0;
@@ -34,6 +37,7 @@ struct Certificate {
 ///  - every output block holds exactly the contributions that the collective asks for, each once, and nothing is read
 ///    before it is written;
 ///  - a step says that it completes a sum exactly if it combines the last contributions to it;
+///  - in a scan the contributions of lower ranks stand before those of higher ones;
 ///  - in an allreduce every rank's copy of a block is combined in the same order of operands: all get the same bits.
 /// `inPlace` proves it with the collective's in-place aliasing (inPlaceOutputOf).
 /// Cost: time proportional to steps and messages, times p / 64 in reductions.

@@ -69,6 +69,18 @@ taccResult_t taccScatter(const void* sendbuff, void* recvbuff, size_t count, tac
                                 Call{Collective::scatter, sendbuff, recvbuff, count, datatype, taccSum, root, nullptr});
 }
 
+taccResult_t taccScan(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, taccRedOp_t op,
+                      taccComm_t comm, taccStream_t stream) {
+  return tacc::submitCollective("taccScan", comm, stream,
+                                Call{Collective::scan, sendbuff, recvbuff, count, datatype, op, 0, nullptr});
+}
+
+taccResult_t taccExscan(const void* sendbuff, void* recvbuff, size_t count, taccDataType_t datatype, taccRedOp_t op,
+                        taccComm_t comm, taccStream_t stream) {
+  return tacc::submitCollective("taccExscan", comm, stream,
+                                Call{Collective::exscan, sendbuff, recvbuff, count, datatype, op, 0, nullptr});
+}
+
 taccResult_t taccBarrier(taccComm_t comm, taccStream_t stream) {
   return tacc::submitCollective("taccBarrier", comm, stream, Call{});
 }

@@ -357,7 +357,20 @@ taccResult_t taccRedOpCreatePreMulSum(taccRedOp_t* op, void* scalar, taccDataTyp
       tacc::fail(taccInvalidArgument, "residence {} is unknown; valid are 0 (device) and 1 (host immediate)",
                  static_cast<int>(residence));
     }
+    if (!tacc::hasOperation(datatype, taccMax))
+      tacc::fail(taccInvalidArgument, "datatype {} cannot be multiplied by a factor; real numbers can",
+                 tacc::nameOf(datatype));
     *op = comm->operators.create(scalar, datatype);
+  });
+}
+
+taccResult_t taccRedOpCreateUser(taccRedOp_t* op, taccReductionFunction function, void* context, int commutative,
+                                 taccComm_t comm) {
+  return guard("taccRedOpCreateUser", comm, [&] {
+    const Entry entry(comm);
+    tacc::checkPointer(op, "op");
+    if (function == nullptr) tacc::fail(taccInvalidArgument, "function is NULL");
+    *op = comm->operators.create(tacc::UserReduction{function, context, commutative != 0});
   });
 }
 
@@ -373,7 +386,12 @@ const char* taccExplain(taccComm_t comm, const char* collective, size_t bytes) {
   guard("taccExplain", comm, [&] {
     const Entry entry(comm, Needs::alive);
     tacc::checkPointer(collective, "collective");
-    const std::optional<tacc::Collective> known = tacc::collectiveNamed(collective);
+    const std::string_view name = collective;
+    std::optional<tacc::Collective> known = tacc::collectiveNamed(name);
+    // With a count for each rank: the plans are the same.
+    const bool isUnequal = !known && name.ends_with('v');
+    if (isUnequal) known = tacc::collectiveNamed(name.substr(0, name.size() - 1));
+    if (isUnequal && known && tacc::partitionOf(*known) != tacc::Partition::stack) known.reset();
     if (!known) {
       std::string names;
       for (int c = 0; c < tacc::collectiveCount; ++c)

@@ -2,6 +2,8 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "base/types.hpp"
@@ -21,7 +23,7 @@ struct Shape {
   bool receiveOnRootOnly;
 };
 
-constexpr std::array<Shape, 9> shapes = {{
+constexpr std::array<Shape, 11> shapes = {{
     {true, false, false, false, false, false},   // allReduce
     {false, true, false, false, true, false},    // broadcast
     {true, true, false, false, false, true},     // reduce
@@ -30,13 +32,15 @@ constexpr std::array<Shape, 9> shapes = {{
     {false, false, true, true, false, false},    // allToAll
     {false, true, false, true, false, true},     // gather
     {false, true, true, false, true, false},     // scatter
+    {true, false, false, false, false, false},   // scan
+    {true, false, false, false, false, false},   // exscan
     {false, false, false, false, false, false},  // barrier
 }};
 static_assert(static_cast<int>(Collective::barrier) + 1 == static_cast<int>(shapes.size()));
 
 [[noreturn, gnu::cold, gnu::noinline]] void failOnType(taccDataType_t type) {
-  fail(taccInvalidArgument, "datatype {} is unknown; valid are 0 (int8) to {} (bfloat16)", static_cast<int>(type),
-       taccNumTypes - 1);
+  fail(taccInvalidArgument, "datatype {} is unknown; valid are 0 (int8) to {} ({})", static_cast<int>(type),
+       taccNumTypes - 1, nameOf(static_cast<taccDataType_t>(taccNumTypes - 1)));
 }
 
 [[noreturn, gnu::cold, gnu::noinline]] void failOnRank(const char* name, int value, int ranks) {
@@ -53,9 +57,18 @@ static_assert(static_cast<int>(Collective::barrier) + 1 == static_cast<int>(shap
        countName, count, nameOf(type), ranks > 1 ? fmt::format(" for each of {} ranks", ranks) : std::string());
 }
 
-[[noreturn, gnu::cold, gnu::noinline]] void failOnAlignment(const char* name, const void* buffer, taccDataType_t type) {
-  fail(taccInvalidArgument, "{} {} is misaligned for {}: its address must be a multiple of {}", name, buffer,
-       nameOf(type), sizeOf(type));
+[[noreturn, gnu::cold, gnu::noinline]] void failOnOperation(taccDataType_t type, taccRedOp_t op) {
+  std::string names;
+  for (int other = 0; other < taccNumOps; ++other)
+    if (hasOperation(type, static_cast<taccRedOp_t>(other)))
+      names += (names.empty() ? "" : ", ") + std::string(nameOf(static_cast<taccRedOp_t>(other)));
+  fail(taccInvalidArgument, "op {} ({}) is none of datatype {}, which has {}", static_cast<int>(op), nameOf(op),
+       nameOf(type), names);
+}
+
+[[noreturn, gnu::cold, gnu::noinline]] void failOnAverage(Collective collective) {
+  fail(taccInvalidArgument, "op {} (avg) is none of {}, whose ranks get sums over different numbers of ranks",
+       static_cast<int>(taccAvg), nameOf(collective));
 }
 
 struct Extent {
@@ -89,12 +102,10 @@ std::size_t checkedBytes(const char* countName, std::size_t count, taccDataType_
   return bytes;
 }
 
-void checkBuffer(const char* name, const void* buffer, const char* countName, std::size_t count, taccDataType_t type) {
+void checkBuffer(const char* name, const void* buffer, const char* countName, std::size_t count) {
   if (count == 0) return;
   if (buffer == nullptr) [[unlikely]]
     failOnNull(name, countName, count);
-  if ((address(buffer) & (sizeOf(type) - 1)) != 0) [[unlikely]]
-    failOnAlignment(name, buffer, type);
 }
 
 void checkOverlap(const ArgumentNames& names, const Extent& send, const Extent& receive, std::size_t blockBytes,
@@ -109,7 +120,98 @@ void checkOverlap(const ArgumentNames& names, const Extent& send, const Extent& 
     failOnOverlap(names, send, receive, rank);
 }
 
+/// An operator of the program becomes what it stands for.
+void checkOperation(const taccComm& comm, Call& call) {
+  if (call.op < 0 || call.op >= taccNumOps) [[unlikely]]
+    return comm.operators.apply(call.op, call);
+  if (!hasOperation(call.type, call.op)) [[unlikely]]
+    failOnOperation(call.type, call.op);
+  if (call.op == taccAvg && isPrefix(call.collective)) [[unlikely]]
+    failOnAverage(call.collective);
+}
+
+/// The blocks of one buffer, with a count for each rank or a single one.
+void fillRow(BlockRow& row, std::size_t blocks, const std::size_t* counts, const std::size_t* displacements,
+             std::size_t single, const char* name, taccDataType_t type) {
+  const bool isEach = counts != nullptr;
+  row.counts.resize(blocks);
+  row.offsets.resize(blocks);
+  std::size_t behind = 0;
+  for (std::size_t b = 0; b < blocks; ++b) {
+    row.counts[b] = isEach ? counts[b] : single;
+    row.offsets[b] = displacements != nullptr ? displacements[b] : behind;
+    std::size_t bytes = 0;
+    if (__builtin_add_overflow(row.offsets[b], row.counts[b], &behind) ||
+        __builtin_mul_overflow(behind, sizeOf(type), &bytes) || bytes > static_cast<std::size_t>(PTRDIFF_MAX))
+      fail(taccInvalidArgument, "{} of rank {} ({}, from element {} on) is beyond what an address space holds", name, b,
+           row.counts[b], row.offsets[b]);
+  }
+}
+
+/// Of two blocks in memory.
+bool overlap(std::uintptr_t a, std::size_t aBytes, std::uintptr_t b, std::size_t bBytes) noexcept {
+  return aBytes != 0 && bBytes != 0 && a < b + bBytes && b < a + aBytes;
+}
+
+/// What one buffer has in the other: nothing, or exactly the block that is in place.
+void checkUnequalOverlap(const Call& call, const UnequalBlocks& blocks, int rank) {
+  const std::size_t size = sizeOf(call.type);
+  if (!overlap(address(call.send), blocks.send.extent() * size, address(call.receive), blocks.receive.extent() * size))
+    return;
+  const auto isSameRow = blocks.send.counts == blocks.receive.counts && blocks.send.offsets == blocks.receive.offsets;
+  if (call.collective == Collective::allToAll && call.send == call.receive && isSameRow) return;
+  for (std::size_t s = 0; s < blocks.send.counts.size(); ++s)
+    for (std::size_t r = 0; r < blocks.receive.counts.size(); ++r) {
+      const std::uintptr_t from = address(call.send) + blocks.send.offsets[s] * size;
+      const std::uintptr_t to = address(call.receive) + blocks.receive.offsets[r] * size;
+      const bool isOwn = call.collective != Collective::allToAll &&
+                         (blocks.send.counts.size() == 1 || s == static_cast<std::size_t>(rank)) &&
+                         (blocks.receive.counts.size() == 1 || r == static_cast<std::size_t>(rank));
+      if ((isOwn && from == to) || !overlap(from, blocks.send.counts[s] * size, to, blocks.receive.counts[r] * size))
+        continue;
+      fail(
+          taccInvalidArgument,
+          "block {} of sendbuff ({} elements at {}) and block {} of recvbuff ({} elements at {}) overlap; buffers must "
+          "be apart, or {}",
+          s, blocks.send.counts[s], reinterpret_cast<const void*>(from), r, blocks.receive.counts[r],
+          reinterpret_cast<const void*>(to),
+          call.collective == Collective::allToAll ? "the same, with equal counts and displacements"
+                                                  : fmt::format("this rank's block ({}) exactly in place", rank));
+    }
+}
+
 }  // namespace
+
+void checkUnequal(const taccComm& comm, Call& call, const UnequalArguments& arguments, UnequalBlocks& blocks) {
+  const Shape& shape = shapes[static_cast<std::size_t>(call.collective)];
+  const int rank = comm.communicator->rank(), ranks = comm.communicator->ranks();
+  checkType(call.type);
+  if (shape.reduces) checkOperation(comm, call);
+  if (shape.rooted && (call.root < 0 || call.root >= ranks)) failOnRank("root", call.root, ranks);
+  const bool isRoot = rank == call.root;
+  const auto fill = [&](BlockRow& row, bool isUsed, bool holdsAll, const std::size_t* counts,
+                        const std::size_t* displacements, std::size_t single, const char* name) {
+    if (isUsed && holdsAll && counts == nullptr) fail(taccInvalidArgument, "{} is NULL", name);
+    const std::size_t number = !isUsed ? 0 : holdsAll ? static_cast<std::size_t>(ranks) : 1;
+    fillRow(row, number, holdsAll ? counts : nullptr, holdsAll ? displacements : nullptr, single, name, call.type);
+  };
+  fill(blocks.send, isRoot || !shape.sendOnRootOnly, shape.sendHoldsAll, arguments.sendCounts,
+       arguments.sendDisplacements, arguments.sendCount,
+       shape.sendHoldsAll && shape.reduces ? "recvcounts" : "sendcounts");
+  fill(blocks.receive, isRoot || !shape.receiveOnRootOnly, shape.receiveHoldsAll, arguments.receiveCounts,
+       arguments.receiveDisplacements, arguments.receiveCount, "recvcounts");
+  // Of an allgather and a reduce-scatter the one count is that of this rank among all.
+  const auto own = static_cast<std::size_t>(rank);
+  if (call.collective == Collective::allGather) blocks.send.counts[0] = blocks.receive.counts[own];
+  if (call.collective == Collective::reduceScatter) blocks.receive.counts[0] = blocks.send.counts[own];
+  for (const auto& [row, buffer, name] :
+       {std::tuple(&blocks.send, call.send, "sendbuff"),
+        std::tuple(&blocks.receive, static_cast<const void*>(call.receive), "recvbuff")})
+    if (row->extent() != 0 && buffer == nullptr)
+      fail(taccInvalidArgument, "{} is NULL, which is allowed only when all its counts are 0", name);
+  checkUnequalOverlap(call, blocks, rank);
+  call.blocks = &blocks;
+}
 
 void checkType(taccDataType_t type) {
   if (!isValid(type)) [[unlikely]]
@@ -126,10 +228,7 @@ void checkCall(const taccComm& comm, Call& call, const ArgumentNames& names) {
   const int rank = comm.communicator->rank();
   const int ranks = comm.communicator->ranks();
   checkType(call.type);
-  if (shape.reduces && (call.op < 0 || call.op >= taccNumOps)) [[unlikely]] {
-    call.factor = comm.operators.factorFor(call.op, call.type);
-    call.op = taccSum;
-  }
+  if (shape.reduces) checkOperation(comm, call);
   if (shape.rooted && (call.root < 0 || call.root >= ranks)) [[unlikely]]
     failOnRank("root", call.root, ranks);
 
@@ -142,12 +241,12 @@ void checkCall(const taccComm& comm, Call& call, const ArgumentNames& names) {
   const bool sends = isRoot || !shape.sendOnRootOnly;
   const bool receives = isRoot || !shape.receiveOnRootOnly;
   if (sends) {
-    checkBuffer(names.send, call.send, names.count, call.count, call.type);
+    checkBuffer(names.send, call.send, names.count, call.count);
   } else {
     call.send = nullptr;
   }
   if (receives) {
-    checkBuffer(names.receive, call.receive, names.count, call.count, call.type);
+    checkBuffer(names.receive, call.receive, names.count, call.count);
   } else {
     call.receive = nullptr;
   }
@@ -170,7 +269,7 @@ void checkPointToPoint(const taccComm& comm, const PointToPoint& operation, bool
          operation.peer);
   }
   checkedBytes("count", operation.count, operation.type, 1);
-  checkBuffer(name, operation.buffer, "count", operation.count, operation.type);
+  checkBuffer(name, operation.buffer, "count", operation.count);
 }
 
 }  // namespace tacc

@@ -21,6 +21,19 @@ struct ArgumentNames {
 /// and an operator of the program becomes taccSum with its factor. A handful of branches when all is well.
 void checkCall(const taccComm& comm, Call& call, const ArgumentNames& names);
 
+/// Counts and displacements of a call whose blocks have unequal lengths, as the program gives them: arrays where a
+/// buffer has a block for each rank, else a count.
+struct UnequalArguments {
+  const std::size_t* sendCounts = nullptr;
+  const std::size_t* sendDisplacements = nullptr;  // null: one behind the other
+  std::size_t sendCount = 0;
+  const std::size_t* receiveCounts = nullptr;
+  const std::size_t* receiveDisplacements = nullptr;
+  std::size_t receiveCount = 0;
+};
+/// The same as checkCall() of such a call; puts its blocks into `blocks`, which the call then points to.
+void checkUnequal(const taccComm& comm, Call& call, const UnequalArguments& arguments, UnequalBlocks& blocks);
+
 /// Checks a send or receive. `inGroup`: whether its counterpart can be on this rank too.
 void checkPointToPoint(const taccComm& comm, const PointToPoint& operation, bool inGroup);
 

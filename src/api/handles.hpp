@@ -68,6 +68,7 @@ struct taccComm {
   tacc::Tickets tickets;
   tacc::OperatorTable operators;
   std::vector<std::unique_ptr<tacc::Registration>> registrations;
+  tacc::UnequalBlocks blocks;           // of the call that this thread makes
   std::vector<std::byte> fusionBuffer;  // grows when allreduces are fused
   std::string lastAlgorithm;            // what taccCommLastAlgorithm returned
   std::string explanation;              // what taccExplain returned

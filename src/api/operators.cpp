@@ -19,7 +19,7 @@ void OperatorTable::reset(std::uint64_t communicatorSerial) {
   free_.clear();
 }
 
-taccRedOp_t OperatorTable::create(const void* scalar, taccDataType_t type) {
+OperatorTable::Operator& OperatorTable::place(taccRedOp_t& number) {
   std::size_t slot;
   const bool full = operators_.size() == slotsPerFamily;
   if (free_.size() > slotsHeldBack || (full && !free_.empty())) {
@@ -32,25 +32,39 @@ taccRedOp_t OperatorTable::create(const void* scalar, taccDataType_t type) {
     fail(taccInvalidUsage, "the communicator has {} operators already; destroy some with taccRedOpDestroy",
          slotsPerFamily);
   }
-  Operator& made = operators_[slot];
-  std::memset(made.factor, 0, sizeof(made.factor));
+  number = static_cast<taccRedOp_t>(taccNumOps + family_ * slotsPerFamily + slot);
+  operators_[slot] = {};
+  operators_[slot].live = true;
+  return operators_[slot];
+}
+
+taccRedOp_t OperatorTable::create(const void* scalar, taccDataType_t type) {
+  taccRedOp_t number{};
+  Operator& made = place(number);
   std::memcpy(made.factor, scalar, sizeOf(type));
   made.type = type;
-  made.live = true;
-  return static_cast<taccRedOp_t>(taccNumOps + family_ * slotsPerFamily + slot);
+  return number;
+}
+
+taccRedOp_t OperatorTable::create(const UserReduction& reduction) {
+  taccRedOp_t number{};
+  place(number).user = reduction;
+  return number;
 }
 
 std::size_t OperatorTable::slotOf(taccRedOp_t op) const {
   const auto number = static_cast<std::uint32_t>(op) - taccNumOps;
   if (op < taccNumOps || number / slotsPerFamily >= families) {
-    fail(taccInvalidArgument, "op {} is neither a reduction (0 to {}) nor an operator made by taccRedOpCreatePreMulSum",
+    fail(taccInvalidArgument,
+         "op {} is neither a reduction (0 to {}) nor an operator made by taccRedOpCreatePreMulSum or "
+         "taccRedOpCreateUser",
          static_cast<int>(op), taccNumOps - 1);
   }
   const std::size_t slot = number % slotsPerFamily;
   if (number / slotsPerFamily != family_ || slot >= operators_.size()) {
     fail(taccInvalidArgument,
          "op {} is not an operator of this communicator; operators belong to the communicator that "
-         "taccRedOpCreatePreMulSum made them on",
+         "they were made on",
          static_cast<int>(op));
   }
   if (!operators_[slot].live) fail(taccInvalidArgument, "op {} has been destroyed", static_cast<int>(op));
@@ -66,13 +80,18 @@ void OperatorTable::destroy(taccRedOp_t op) {
   operators_[slot].live = false;
 }
 
-const void* OperatorTable::factorFor(taccRedOp_t op, taccDataType_t type) const {
+void OperatorTable::apply(taccRedOp_t op, Call& call) const {
   const Operator& found = operators_[slotOf(op)];
-  if (found.type != type) {
-    fail(taccInvalidArgument, "op {} was made for datatype {} and cannot be used with {}", static_cast<int>(op),
-         nameOf(found.type), nameOf(type));
+  call.op = taccSum;
+  if (found.user.function != nullptr) {
+    call.user = &found.user;
+    return;
   }
-  return found.factor;
+  if (found.type != call.type) {
+    fail(taccInvalidArgument, "op {} was made for datatype {} and cannot be used with {}", static_cast<int>(op),
+         nameOf(found.type), nameOf(call.type));
+  }
+  call.factor = found.factor;
 }
 
 }  // namespace tacc

@@ -1,4 +1,4 @@
-// The PreMulSum operators of one communicator.
+// The operators that the program has made on one communicator: PreMulSum, and reductions of its own.
 #pragma once
 
 #include <cstddef>
@@ -6,6 +6,8 @@
 #include <deque>
 #include <vector>
 
+#include "comm/communicator.hpp"
+#include "compute/reduce.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc {
@@ -17,20 +19,23 @@ class OperatorTable {
   /// Starts empty, for a communicator with this serial number within the process.
   void reset(std::uint64_t communicatorSerial);
 
-  /// Keeps a copy of *scalar.
+  /// Keeps a copy of *scalar, of at most 8 bytes.
   taccRedOp_t create(const void* scalar, taccDataType_t type);
+  taccRedOp_t create(const UserReduction& reduction);
   void destroy(taccRedOp_t op);
 
-  /// The factor of a live operator of this table, to be used with `type`; fails with a sentence otherwise. The pointer
-  /// is valid until the operator is destroyed.
-  const void* factorFor(taccRedOp_t op, taccDataType_t type) const;
+  /// Makes `call` one of a live operator of this table: a sum with a factor, or with a reduction of the program. Fails
+  /// with a sentence otherwise. What the call points to is valid until the operator is destroyed.
+  void apply(taccRedOp_t op, Call& call) const;
 
  private:
   struct Operator {
     alignas(8) std::byte factor[8];
     taccDataType_t type;
+    UserReduction user;  // without a function: it is a factor
     bool live;
   };
+  Operator& place(taccRedOp_t& number);
   std::size_t slotOf(taccRedOp_t op) const;
 
   std::uint32_t family_ = 0;        // of this communicator, in [0, families)

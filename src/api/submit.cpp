@@ -43,6 +43,24 @@ taccResult_t submitCollective(const char* function, taccComm_t comm, taccStream_
   }
 }
 
+taccResult_t submitUnequal(const char* function, taccComm_t comm, taccStream_t stream, Call&& call,
+                           const UnequalArguments& arguments) noexcept {
+  try {
+    const Entry entry(comm);
+    const taccRedOp_t op = call.op;
+    checkUnequal(*comm, call, arguments, comm->blocks);
+    if (stream != nullptr || groupIsOpen()) {
+      submitLater(*comm, stream, Unit::collective(function, call, op));
+      return taccSuccess;
+    }
+    comm->waitForStreams();
+    comm->communicator->run(call);
+    return taccSuccess;
+  } catch (...) {
+    return recordExceptionInGroup(function, comm);
+  }
+}
+
 taccResult_t submitExchange(const char* function, taccComm_t comm, taccStream_t stream,
                             const PointToPoint& operation) noexcept {
   return guardCall(function, comm, [&] {

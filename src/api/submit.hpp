@@ -15,6 +15,10 @@ inline constexpr ArgumentNames usualNames;
 taccResult_t submitCollective(const char* function, taccComm_t comm, taccStream_t stream, Call&& call,
                               const ArgumentNames& names = usualNames) noexcept;
 
+/// The body of every collective whose blocks have unequal lengths.
+taccResult_t submitUnequal(const char* function, taccComm_t comm, taccStream_t stream, Call&& call,
+                           const UnequalArguments& arguments) noexcept;
+
 /// The body of send and receive.
 taccResult_t submitExchange(const char* function, taccComm_t comm, taccStream_t stream,
                             const PointToPoint& operation) noexcept;

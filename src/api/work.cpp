@@ -43,6 +43,8 @@ Unit Unit::collective(const char* function, const Call& call, taccRedOp_t op) {
     unit.hasFactor = true;
     std::memcpy(unit.factor, call.factor, sizeOf(call.type));
   }
+  if (call.user != nullptr) unit.user = *call.user;
+  if (call.blocks != nullptr) unit.blocks = std::make_shared<const UnequalBlocks>(*call.blocks);
   return unit;
 }
 
@@ -56,6 +58,8 @@ Unit Unit::exchange(const char* function, const PointToPoint& operation) {
 
 void runUnit(taccComm* comm, Unit& unit) {
   unit.call.factor = unit.hasFactor ? unit.factor : nullptr;
+  unit.call.user = unit.user.function != nullptr ? &unit.user : nullptr;
+  unit.call.blocks = unit.blocks.get();
   switch (unit.kind) {
     case Unit::Kind::collective:
       comm->communicator->run(unit.call);

@@ -34,10 +34,12 @@ struct Unit {
   const char* function = "";  // of the C interface, for messages
   std::uint64_t ticket = 0;   // of the communicator
 
-  Call call;                            // collective; fused: count is the sum, the buffers are the parts'
-  taccRedOp_t op = taccSum;             // as the program named it
-  alignas(8) std::byte factor[8] = {};  // of the program's operator, which may be destroyed before this runs
-  std::vector<Call> parts;              // fused
+  Call call;                                    // collective; fused: count is the sum, the buffers are the parts'
+  taccRedOp_t op = taccSum;                     // as the program named it
+  alignas(8) std::byte factor[8] = {};          // of the program's operator, which may be destroyed before this runs
+  UserReduction user;                           // likewise, if it is a function
+  std::shared_ptr<const UnequalBlocks> blocks;  // null: none
+  std::vector<Call> parts;                      // fused
 
   PointToPoint operation{};              // exchange of one
   std::vector<PointToPoint> operations;  // exchange of several; empty: of one

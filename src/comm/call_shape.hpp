@@ -15,6 +15,21 @@ inline bool isAt(const std::byte* a, const std::byte* b, std::size_t offset) noe
   return reinterpret_cast<std::uintptr_t>(a) == reinterpret_cast<std::uintptr_t>(b) + offset;
 }
 
+/// The same of a call with blocks of unequal lengths, which are those of `rank`.
+inline UserBuffers unequalBuffers(const Call& call, const UnequalBlocks& blocks, int rank) {
+  const std::size_t size = sizeOf(call.type);
+  const auto* send = blocks.send.counts.empty() ? nullptr : static_cast<const std::byte*>(call.send);
+  auto* receive = blocks.receive.counts.empty() ? nullptr : static_cast<std::byte*>(call.receive);
+  UserBuffers buffers{send, blocks.send.extent() * size, receive, blocks.receive.extent() * size, false};
+  if (send == nullptr || receive == nullptr) return buffers;
+  const auto beginOf = [&](const BlockRow& row) { return row.offsets[static_cast<std::size_t>(rank)] * size; };
+  const bool gathers = call.collective == Collective::allGather || call.collective == Collective::gather;
+  if (gathers) buffers.inPlace = isAt(send, receive, beginOf(blocks.receive));
+  if (call.collective == Collective::reduceScatter || call.collective == Collective::scatter)
+    buffers.inPlace = isAt(receive, send, beginOf(blocks.send));
+  return buffers;
+}
+
 /// The buffers that `call` uses on `rank`, with their sizes. Unused ones are null.
 inline UserBuffers usedBuffers(const Call& call, int rank, int ranks) {
   const std::size_t one = call.count * sizeOf(call.type);
@@ -22,9 +37,14 @@ inline UserBuffers usedBuffers(const Call& call, int rank, int ranks) {
   const auto* send = static_cast<const std::byte*>(call.send);
   auto* receive = static_cast<std::byte*>(call.receive);
   const bool isRoot = rank == call.root;
+  if (call.blocks != nullptr) return unequalBuffers(call, *call.blocks, rank);
   const std::size_t mine = static_cast<std::size_t>(rank) * one;
   switch (call.collective) {
     case Collective::allReduce:
+    case Collective::scan:
+      return {send, one, receive, one, send == receive};
+    case Collective::exscan:
+      if (rank == 0) return {send, one, nullptr, 0, false};
       return {send, one, receive, one, send == receive};
     case Collective::broadcast:
       if (!isRoot) return {nullptr, 0, receive, one, false};

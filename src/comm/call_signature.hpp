@@ -6,6 +6,7 @@
 #include "comm/communicator.hpp"
 #include "comm/direct_update.hpp"
 #include "comm/streamed_sum.hpp"
+#include "compute/reduce.hpp"
 #include "engine/signature.hpp"
 
 namespace tacc {
@@ -13,7 +14,12 @@ namespace tacc {
 inline std::uint64_t signatureOf(const Call& call) noexcept {
   const int op = call.streamed != nullptr ? call.streamed->code
                  : call.factor != nullptr ? preMulSumCode
+                 : call.user != nullptr   ? (call.user->isCommutative ? userCode : orderedUserCode)
                                           : static_cast<int>(call.op);
+  if (call.blocks != nullptr) {
+    if (isReduction(call.collective)) return makeSignature(call.collective, call.type, op, unequalRoot, 0);
+    return makeSignature(call.collective, call.type, unequalCode, isRooted(call.collective) ? call.root : 0, 0);
+  }
   return makeSignature(call.collective, call.type, op, call.root, call.count);
 }
 

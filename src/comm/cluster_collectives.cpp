@@ -3,9 +3,11 @@
 #include <cstring>
 #include <utility>
 
+#include "algorithms/rank_order.hpp"
 #include "algorithms/registry.hpp"
 #include "base/error.hpp"
 #include "base/types.hpp"
+#include "comm/call_kernel.hpp"
 #include "comm/call_shape.hpp"
 #include "comm/cluster_communicator.hpp"
 #include "engine/partition.hpp"
@@ -58,7 +60,7 @@ void ClusterCommunicator::runInNode(Call call) {
 }
 
 NetworkChooser& ClusterCommunicator::chooserFor(const std::vector<int>& members) noexcept {
-  return &members == &everybody_ ? betweenAll_ : betweenHosts_;
+  return &members == &everybody_ || &members == &inOrder_ ? betweenAll_ : betweenHosts_;
 }
 
 int ClusterCommunicator::lanesOf(const std::vector<int>& members) const noexcept {
@@ -88,21 +90,24 @@ void ClusterCommunicator::startBetween(const Call& call, Between between, std::s
   const std::size_t elementBytes = sizeOf(call.type);
   const auto member = static_cast<int>(indexOf(between.members, rank()));
   const PlanRequest request = chooserFor(between.members).request(between.collective, between.root);
-  const Algorithm& algorithm =
-      algorithmFor(between.collective, between.members, between.root, between.count * elementBytes);
+  const Algorithm& algorithm = between.algorithm != nullptr ? *between.algorithm
+                                                            : algorithmFor(between.collective, between.members,
+                                                                           between.root, between.count * elementBytes);
   NetworkWork work;
   work.program = &programFor(algorithm, request, member, between.inPlace);
   work.members = between.members;
   work.chunks = std::move(between.chunks);
   work.blockBytes = (between.distance != 0 ? between.distance : between.count) * elementBytes;
+  work.blocks = between.blocks;
   // Blocks of the caller's buffers are in the order of the ranks.
-  if (&between.members == &everybody_ && !between.isSorted && !std::ranges::is_sorted(everybody_)) {
+  if (between.blocks == nullptr && &between.members == &everybody_ && !between.isSorted &&
+      !std::ranges::is_sorted(everybody_)) {
     work.places = everybody_;
     work.inputHasPlaces = between.collective != Collective::allGather && between.collective != Collective::gather;
     work.outputHasPlaces = between.collective != Collective::reduceScatter && between.collective != Collective::scatter;
   }
   work.elementBytes = elementBytes;
-  work.reduce = reduceKernel(call.type, call.op == taccAvg ? taccSum : call.op);
+  work.reduce = kernelOf(call, taccNumOps);
   work.divisor = call.op == taccAvg ? ranks() : 1;
   work.signature = signature_;
   work.call = call_;
@@ -154,12 +159,32 @@ void ClusterCommunicator::runPlan(const Call& call) {
   const std::size_t bytes = call.count * sizeOf(call.type) * everybody_.size();
   if (isStack && bytes <= sortedLimit && !std::ranges::is_sorted(everybody_)) return runSorted(call);
   const UserBuffers mine = usedBuffers(call, rank(), ranks());
+  if (isPrefix(call.collective)) return runPrefix(call, mine);
   const std::size_t chunk = chunkOf(call.collective, everybody_, call, 1);
   startBetween(
       call,
       {call.collective, everybody_, isRooted(call.collective) ? static_cast<int>(indexOf(everybody_, call.root)) : 0,
        mine.inPlace, call.count, cut(mine.send, mine.receive, call.count, chunk, sizeOf(call.type))},
       call.count);
+  finishBetween();
+}
+
+/// In the order of the ranks, whatever hosts they are on.
+void ClusterCommunicator::runPrefix(const Call& call, const UserBuffers& mine) {
+  const std::size_t bytes = call.count * sizeOf(call.type);
+  const PlanRequest request = betweenAll_.request(call.collective, 0);
+  const Algorithm* algorithm = &algorithmFor(call.collective, inOrder_, 0, bytes);
+  if (needsRankOrder(call, config().isReproducible) && !combinesInRankOrder(*algorithm, request)) {
+    if (!forced().empty()) failOnOrder(*algorithm, request);
+    algorithm = findAlgorithm("chain");
+  }
+  const int blocks = programFor(*algorithm, request, rank(), mine.inPlace).blocks;
+  const std::size_t message = betweenAll_.messageBytes(call.collective, bytes, 1) / sizeOf(call.type);
+  const std::size_t chunk = std::max<std::size_t>(1, message) * static_cast<std::size_t>(blocks);
+  Between between{call.collective, inOrder_,   0,
+                  mine.inPlace,    call.count, cut(mine.send, mine.receive, call.count, chunk, sizeOf(call.type))};
+  between.algorithm = algorithm;
+  startBetween(call, std::move(between), call.count);
   finishBetween();
 }
 

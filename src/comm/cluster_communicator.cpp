@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "base/error.hpp"
 #include "base/exceptions.hpp"
 #include "base/log.hpp"
 #include "base/types.hpp"
+#include "comm/call_kernel.hpp"
 #include "comm/call_signature.hpp"
 #include "comm/cluster_machine.hpp"
 #include "comm/converted_call.hpp"
@@ -24,6 +26,7 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       hosts_(HostMap(who_).inOrder(membership.walk)),
       everybody_(hosts_.everybody()),
       leaders_(hosts_.lane(0)),
+      inOrder_(static_cast<std::size_t>(ranks)),
       host_(hosts_.hostOf(rank)),
       local_(hosts_.localOf(rank)),
       node_(std::move(membership.node)),
@@ -39,6 +42,7 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       betweenHosts_(clusterMachine(who_, hosts_, *topology_, speed_, false)),
       betweenAll_(clusterMachine(who_, hosts_, *topology_, speed_, true)),
       dynamic_(betweenAll_) {
+  std::iota(inOrder_.begin(), inOrder_.end(), 0);
   setTuning(std::move(membership.place), std::move(membership.tuning));
   if (hosts_.isEven()) lane_ = hosts_.lane(local_);
   endpoint_.setIdleCall(IdleCall(this->config().idle));
@@ -83,12 +87,13 @@ void ClusterCommunicator::runCall(const Call& call) {
 void ClusterCommunicator::runParts(const Call& call) {
   if (call.factor != nullptr)
     return runMultiplied(call, rank(), ranks(), taccSum, [this](const Call& sum) { runCall(sum); });
+  if (call.blocks != nullptr) return runUnequal(call);
   if (config().isReproducible && call.streamed != nullptr) return reduceStreamedInRankOrder(call);
-  if (config().isReproducible && isReduction(call.collective) && isFloating(call.type)) return reduceInRankOrder(call);
+  if (needsRankOrder(call, config().isReproducible) && !isPrefix(call.collective)) return reduceInRankOrder(call);
   // Partial sums travel between hosts in the width in which they are summed, so that they are rounded once, unless 16
   // bits are asked for. A streamed sum of 16-bit numbers is meant to move 16 bits.
-  const bool roundsOnce =
-      isReduction(call.collective) && isHalfWidth(call.type) && call.streamed == nullptr && !config().halfPartialSums;
+  const bool roundsOnce = isReduction(call.collective) && isHalfWidth(call.type) && call.streamed == nullptr &&
+                          call.user == nullptr && !config().halfPartialSums;
   const bool gathersHalf = roundsOnce && gathersHalfWidth(call);
   if (roundsOnce && !gathersHalf) return runWidened(call, rank(), ranks(), [this](const Call& sum) { runCall(sum); });
   endpoint_.beginIdle();

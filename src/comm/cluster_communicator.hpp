@@ -81,6 +81,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
     std::vector<NetworkChunk> chunks;
     bool isSorted = false;     // of a stack: its blocks are in the order of the members, not of the ranks
     std::size_t distance = 0;  // of a stack: elements from a block of a chunk's buffers to the next; 0: count
+    const Algorithm* algorithm = nullptr;   // null: chosen here
+    const NetworkBlocks* blocks = nullptr;  // of unequal lengths; null: all have `count` elements
   };
   /// A call that goes in and out of the hosts chunk by chunk.
   struct Pipeline {
@@ -107,9 +109,19 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void runDirect(const Call& call);
   /// One plan over all ranks: what goes between ranks of a host goes through its memory, the rest are messages.
   void runPlan(const Call& call);
+  void runPrefix(const Call& call, const UserBuffers& mine);
   /// Allgather and reduce-scatter of short blocks in an order in which neighbours travel as one message.
   void runSorted(const Call& call);
   void barrier();
+  /// Blocks of unequal lengths (cluster_unequal.cpp).
+  void runUnequal(const Call& call);
+  /// Throws where what this rank counts for a rank, `all`, is not what that counts for itself.
+  void compareLengths(Collective collective, const BlockRow& all, std::size_t own);
+  void planUnequal(const Call& call, const BlockRow& all);
+  /// `bytes`: of a block, on average.
+  const Algorithm& algorithmForBlocks(const Call& call, const std::vector<int>& members, std::size_t bytes,
+                                      bool inRankOrder);
+  void directUnequal(const Call& call);
   /// Reductions whose bits depend on the contributions and the number of ranks alone (cluster_rank_order.cpp).
   void reduceInRankOrder(const Call& call);
   /// The same of a streamed sum, whose numbers are all made first.
@@ -148,6 +160,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::vector<RankIdentity> who_;
   HostMap hosts_;
   std::vector<int> everybody_, leaders_, lane_;  // in the order of the hosts
+  std::vector<int> inOrder_;                     // all ranks, as they are numbered
   int host_;
   int local_;
   std::unique_ptr<NodeCommunicator> node_;
@@ -167,6 +180,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
   DynamicSelection dynamic_;  // may replace what these choose
   std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
   std::vector<std::byte> workspace_;
+  std::vector<std::size_t> lengths_;  // of all ranks' blocks, as each says its own
+  NetworkBlocks blocks_;
   LibraryWindow window_;                // of streamed sums, and of sums of 16-bit numbers
   std::uint64_t signature_ = 0;         // of the call that runs
   std::size_t callBytes_ = 0;           // of its elements: the size that a tuning file knows it by

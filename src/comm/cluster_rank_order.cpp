@@ -11,6 +11,7 @@
 
 #include "algorithms/rank_order.hpp"
 #include "base/types.hpp"
+#include "comm/call_kernel.hpp"
 #include "comm/cluster_communicator.hpp"
 #include "compute/reduce.hpp"
 
@@ -56,7 +57,7 @@ void ClusterCommunicator::reduceInRankOrder(const Call& call) {
   // Of a scatter the pass is over the blocks of all ranks, each of which is its rank's share.
   const auto blocks = static_cast<std::size_t>(isScatter ? ranks() : 1);
   const std::size_t pass = std::max<std::size_t>(static_cast<std::size_t>(ranks()), passBytes / size / blocks);
-  const ReduceKernel combine = reduceKernel(call.type, call.op == taccAvg ? taccSum : call.op);
+  const ReduceKernel combine = kernelOf(call, taccNumOps);
 
   std::vector<PointToPoint> moves;
   std::vector<const void*> sources(static_cast<std::size_t>(ranks()));

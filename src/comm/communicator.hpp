@@ -14,6 +14,7 @@
 #include "algorithms/plan.hpp"
 #include "base/error.hpp"
 #include "base/idle_call.hpp"
+#include "engine/unequal_blocks.hpp"
 #include "selection/bucket_size.hpp"
 #include "tacc/tacc.h"
 
@@ -23,6 +24,7 @@ class NetworkTransport;
 class PluginTable;
 struct DirectUpdate;
 struct StreamedSum;
+struct UserReduction;
 class Topology;
 
 /// Connections of a communicator that another one is split off, which may share them.
@@ -58,10 +60,15 @@ struct Call {
   void* receive = nullptr;
   std::size_t count = 0;  // as in the C interface (per rank for allgather and the like)
   taccDataType_t type = taccFloat32;
-  taccRedOp_t op = taccSum;               // one of the five basic operations
+  taccRedOp_t op = taccSum;               // a built-in operation that the type has
   int root = 0;                           // of an allreduce that several were put together to: see makeSignature()
   const void* factor = nullptr;           // PreMulSum: this rank's factor, of `type`; op is then taccSum
   const StreamedSum* streamed = nullptr;  // of an allreduce with taccSum, without buffers: makes and takes its numbers
+  const UserReduction* user = nullptr;    // the program's reduction, in the place of `op`
+  /// Null: all blocks are of `count` elements. Else the lengths of this rank's blocks, as it says them, and where they
+  /// begin; of gather, scatter, allgather, reduce-scatter and alltoall. `count` is 0 then, and an alltoall not in
+  /// place.
+  const UnequalBlocks* blocks = nullptr;
 };
 
 struct PointToPoint {

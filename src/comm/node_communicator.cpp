@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/exceptions.hpp"
 #include "base/types.hpp"
+#include "comm/call_kernel.hpp"
 #include "comm/call_signature.hpp"
 #include "comm/converted_call.hpp"
 #include "comm/settings.hpp"
@@ -37,10 +38,6 @@ class Stopwatch {
   Clock::time_point start_ = Clock::now();
 };
 
-ReduceKernel kernelFor(const Call& call) {
-  return reduceKernel(call.type, call.op == taccAvg || call.op >= firstSumCode ? taccSum : call.op);
-}
-
 }  // namespace
 
 NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, CommConfig config,
@@ -56,6 +53,7 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
       buffers_(rank, ranks, exchange_, waiter_, membership_.handRound.get(), membership_.access),
       executor_(membership_.segment, rank, waiter_, membership_.processes),
       pairs_(membership_.segment, rank, waiter_, buffers_),
+      unequal_(rank, ranks, exchange_, membership_.segment.geometry().eagerBytes),
       programs_(rank),
       chooser_(NodeMachine(membership_.places, membership_.figures, static_cast<double>(membership_.cacheBytes)),
                membership_.segment.geometry().arenaBytes, membership_.policy.oversubscribed),
@@ -190,6 +188,7 @@ void NodeCommunicator::runCall(const Call& call) {
   if (call.factor != nullptr)
     return runMultiplied(call, rank(), ranks(), preMulSum, [this](const Call& sum) { runCall(sum); });
   if (call.streamed != nullptr) return runStreamed(call);
+  if (call.blocks != nullptr) return runUnequal(call);
   const CallShape shape = shapeOf(call);
   if (!runFlat(call, shape)) runPlan(call, shape);
 }
@@ -206,7 +205,7 @@ bool NodeCommunicator::runFlat(const Call& call, const CallShape& shape) {
                 .bytes = shape.bytes,
                 .count = call.count,
                 .root = call.root,
-                .reduce = kernelFor(call),
+                .reduce = kernelOf(call, firstSumCode),
                 .divisor = call.op == taccAvg ? ranks() : 1,
                 .stream = false};
   exchange_.begin(signatureOf(call), posted, isRooted(call.collective));
@@ -235,7 +234,7 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
     for (Reach* reach : {&facts.input, &facts.output})
       if (*reach == Reach::kernel) *reach = Reach::none;
 
-  const bool isOrdered = config().isReproducible && isReduction(call.collective) && isFloating(call.type);
+  const bool isOrdered = needsRankOrder(call, config().isReproducible);
   const PlanWay way = choosePlan(shape, facts, isOrdered);
   const Algorithm& algorithm = *way.algorithm;
   CachedProgram& cached = programs_.get(algorithm, *way.request, facts, way.layout, way.order);
@@ -243,7 +242,7 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
     if (!cached.isInRankOrder) cached.isInRankOrder = combinesInRankOrder(algorithm, shape.request);
     if (!*cached.isInRankOrder) failOnOrder(algorithm, shape.request);
   }
-  if (isHalfWidth(call.type) && !cached.program.roundsOnce)
+  if (isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr && !cached.program.roundsOnce)
     return runWidened(call, rank(), ranks(), [this](const Call& sum) { runPlan(sum, shapeOf(sum)); });
   const std::size_t elementBytes = sizeOf(call.type);
   if (cached.count != call.count || cached.elementBytes != elementBytes) {
@@ -257,7 +256,7 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
   executor_.run(cached.program, cached.schedule, callBuffers_,
                 {.count = call.count,
                  .elementBytes = elementBytes,
-                 .reduce = kernelFor(call),
+                 .reduce = kernelOf(call, firstSumCode),
                  .divisor = call.op == taccAvg ? ranks() : 1,
                  .streamSlots = manner.streamSlots,
                  // Results that fit the core's own cache stay there: whoever asked for them reads them next.

@@ -19,6 +19,7 @@
 #include "engine/executor.hpp"
 #include "engine/flat.hpp"
 #include "engine/point_to_point.hpp"
+#include "engine/unequal_exchange.hpp"
 #include "selection/node_chooser.hpp"
 #include "selection/selection.hpp"
 #include "transports/local_messages.hpp"
@@ -62,6 +63,11 @@ class NodeCommunicator final : public JoinedCommunicator {
   /// Small calls; false if the call is not one.
   bool runFlat(const Call& call, const CallShape& shape);
   void runPlan(const Call& call, const CallShape& shape);
+  /// Blocks of unequal lengths (node_unequal.cpp).
+  void runUnequal(const Call& call);
+  void takeUnequal(const Call& call);
+  /// `longest`: of all blocks, in elements.
+  void planUnequal(const Call& call, std::size_t longest);
   void runStreamed(const Call& call);
   bool runDirectly(const DirectUpdate& update);
   CallShape shapeOf(const Call& call) const;
@@ -95,6 +101,9 @@ class NodeCommunicator final : public JoinedCommunicator {
   BufferExchange buffers_;
   Executor executor_;
   PointToPointEngine pairs_;
+  UnequalExchange unequal_;
+  std::vector<const void*> unequalSources_;
+  std::vector<std::byte> unequalInput_;  // of an alltoall in place
   ProgramCache programs_;
   NodeChooser chooser_;
   std::vector<int> placeOf_;     // by rank

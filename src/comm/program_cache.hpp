@@ -19,6 +19,7 @@ struct CachedProgram {
   Schedule schedule;
   std::size_t count = 0;
   std::size_t elementBytes = 0;
+  std::optional<bool> namesBlocks;    // the plan serves unequal blocks, once that was asked for
   std::optional<bool> isInRankOrder;  // by the plan's certificate, once that was asked for
 };
 

@@ -3,7 +3,7 @@
 namespace tacc {
 namespace {
 
-/// `Wide` holds all values of T and the divisor, which for 8 bits does not fit in T.
+/// `Wide` holds all values of T and the divisor, which for 8 and 16 bits does not fit in T.
 template <class Wide, class T>
 void divideAll(T* values, std::size_t count, int divisor) {
   const Wide by = static_cast<Wide>(divisor);
@@ -16,6 +16,12 @@ void divideInPlace(std::int8_t* values, std::size_t count, int divisor) {
   divideAll<std::int32_t>(values, count, divisor);
 }
 void divideInPlace(std::uint8_t* values, std::size_t count, int divisor) {
+  divideAll<std::uint32_t>(values, count, divisor);
+}
+void divideInPlace(std::int16_t* values, std::size_t count, int divisor) {
+  divideAll<std::int32_t>(values, count, divisor);
+}
+void divideInPlace(std::uint16_t* values, std::size_t count, int divisor) {
   divideAll<std::uint32_t>(values, count, divisor);
 }
 void divideInPlace(std::int32_t* values, std::size_t count, int divisor) {

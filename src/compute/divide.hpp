@@ -10,6 +10,8 @@ namespace tacc {
 /// form.
 void divideInPlace(std::int8_t* values, std::size_t count, int divisor);
 void divideInPlace(std::uint8_t* values, std::size_t count, int divisor);
+void divideInPlace(std::int16_t* values, std::size_t count, int divisor);
+void divideInPlace(std::uint16_t* values, std::size_t count, int divisor);
 void divideInPlace(std::int32_t* values, std::size_t count, int divisor);
 void divideInPlace(std::uint32_t* values, std::size_t count, int divisor);
 void divideInPlace(std::int64_t* values, std::size_t count, int divisor);

@@ -43,6 +43,14 @@ void fillInteger(KernelTable& table, taccDataType_t type) {
   fillReduce<T, PlainLanes<std::make_unsigned_t<T>>, PlainLanes<T>>(table, type);
 }
 
+/// Sums of complex numbers are sums of their parts.
+template <class Part, class Op>
+void reduceParts(const ReduceJob& job) {
+  ReduceJob parts = job;
+  parts.count = 2 * job.count;
+  reduce<Part, PlainLanes<Part>, Op>(parts);
+}
+
 template <class T, class Lanes, class Codec>
 void fillSixteenBits(KernelTable& table, taccDataType_t type) {
   fillReduce<T, Lanes, Lanes>(table, type);

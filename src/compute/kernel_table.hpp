@@ -17,11 +17,11 @@ using NarrowKernel = void (*)(void* destination, const float* source, std::size_
 
 struct KernelTable {
   std::string_view isa;
-  ReduceKernel reduce[taccNumTypes][taccNumOps];
-  MultiplyKernel multiply[taccNumTypes];
-  WidenKernel widen[taccNumTypes];    // float16 and bfloat16 only, else null
-  NarrowKernel narrow[taccNumTypes];  // likewise
-  ReduceKernel copy;                  // one source, bytes, any number of destinations; ignores the divisor
+  ReduceFunction reduce[taccNumTypes][taccNumOps];  // null where the type has no such operation
+  MultiplyKernel multiply[taccNumTypes];            // null where a type is not multiplied
+  WidenKernel widen[taccNumTypes];                  // float16 and bfloat16 only, else null
+  NarrowKernel narrow[taccNumTypes];                // likewise
+  ReduceFunction copy;  // one source, bytes, any number of destinations; ignores the divisor
 };
 
 /// `isa` must be one of availableIsas().
@@ -29,9 +29,12 @@ KernelTable makeKernelTable(const Isa& isa);
 
 // Each writes the rows of its types for the Highway target `target`.
 void fillInt8Kernels(KernelTable& table, std::int64_t target);
+void fillInt16Kernels(KernelTable& table, std::int64_t target);
 void fillInt32Kernels(KernelTable& table, std::int64_t target);
 void fillInt64Kernels(KernelTable& table, std::int64_t target);
 void fillFloatKernels(KernelTable& table, std::int64_t target);
 void fillHalfKernels(KernelTable& table, std::int64_t target);
+/// Logical and bitwise operations, complex numbers, pairs; after the others, of which it uses some.
+void fillLoopKernels(KernelTable& table, std::int64_t target);
 
 }  // namespace tacc

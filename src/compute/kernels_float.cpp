@@ -15,6 +15,10 @@ namespace HWY_NAMESPACE {
 void fillFloat(KernelTable& table) {
   fillReduce<float, PlainLanes<float>, PlainLanes<float>>(table, taccFloat32);
   fillReduce<double, PlainLanes<double>, PlainLanes<double>>(table, taccFloat64);
+  for (const taccRedOp_t op : {taccSum, taccAvg}) {
+    table.reduce[taccComplex64][op] = reduceParts<float, Sum>;
+    table.reduce[taccComplex128][op] = reduceParts<double, Sum>;
+  }
 }
 
 }  // namespace HWY_NAMESPACE

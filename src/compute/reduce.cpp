@@ -22,10 +22,12 @@ KernelTable makeKernelTable(const Isa& isa) {
   KernelTable table{};
   table.isa = isa.name;
   fillInt8Kernels(table, isa.target);
+  fillInt16Kernels(table, isa.target);
   fillInt32Kernels(table, isa.target);
   fillInt64Kernels(table, isa.target);
   fillFloatKernels(table, isa.target);
   fillHalfKernels(table, isa.target);
+  fillLoopKernels(table, isa.target);
   return table;
 }
 
@@ -34,7 +36,7 @@ ReduceKernel reduceKernel(taccDataType_t type, taccRedOp_t op) {
     fail(taccInternalError, "There is no reduction kernel for type {} and operation {}", static_cast<int>(type),
          static_cast<int>(op));
   }
-  return kernels().reduce[type][op];
+  return {kernels().reduce[type][op], type};
 }
 
 void copyBytes(void* const* destinations, int destinationCount, const void* source, std::size_t bytes, bool streaming) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
+#include "base/types.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc {
@@ -11,8 +13,15 @@ namespace tacc {
 /// One element-wise reduction: every dst[d][i] = (((src[0][i] op src[1][i]) op src[2][i]) ...) / divisor.
 /// The order is that of `sources`, for every element and on every instruction set, so equal inputs give equal bits.
 /// float16 and bfloat16 are widened to float32, reduced there, divided there and rounded once (to nearest even).
-/// A destination may be exactly one of the sources; otherwise nothing overlaps. Pointers need only the type's
-/// alignment. One source makes it a copy (with division).
+/// A destination may be exactly one of the sources; otherwise nothing overlaps. Pointers need no
+/// alignment; without the type's it takes longer. One source makes it a copy (with division).
+/// A reduction of the program, see taccRedOpCreateUser.
+struct UserReduction {
+  taccReductionFunction function = nullptr;
+  void* context = nullptr;
+  bool isCommutative = true;
+};
+
 struct ReduceJob {
   void* const* destinations;
   int destinationCount;  // >= 1
@@ -23,12 +32,44 @@ struct ReduceJob {
   bool streaming = false;  // write past the cache: for large destinations that nobody reads soon
 };
 
-using ReduceKernel = void (*)(const ReduceJob&);
+/// A kernel as a table has it: all its pointers are aligned for its type.
+using ReduceFunction = void (*)(const ReduceJob&);
 
-/// The kernel for `type` and `op` (taccSum, taccProd, taccMax, taccMin; taccAvg is taccSum with a divisor). Cheap: a
-/// table lookup. The first call chooses the instruction set and throws when TACC_ISA does not fit this CPU. Min and max
-/// return the first of the two when they compare equal, and NaN if any source is NaN. Which of several NaNs comes out
-/// is not specified. Integers wrap modulo 2^bits.
+/// What runs a job: a kernel of the library, or a reduction of the program.
+class ReduceKernel {
+ public:
+  constexpr ReduceKernel() noexcept = default;
+  constexpr ReduceKernel(ReduceFunction function, taccDataType_t type) noexcept : function_(function), type_(type) {}
+  /// `user` must live as long as the kernel is used.
+  constexpr ReduceKernel(const UserReduction& user, taccDataType_t type) noexcept : user_(&user), type_(type) {}
+
+  /// Null: it is the program's.
+  ReduceFunction kernel() const noexcept { return function_; }
+
+  void operator()(const ReduceJob& job) const {
+    if (user_ != nullptr || !isAligned(job)) [[unlikely]]
+      return runSlowly(job);
+    function_(job);
+  }
+
+ private:
+  bool isAligned(const ReduceJob& job) const noexcept {
+    std::uintptr_t bits = 0;
+    for (int s = 0; s < job.sourceCount; ++s) bits |= reinterpret_cast<std::uintptr_t>(job.sources[s]);
+    for (int d = 0; d < job.destinationCount; ++d) bits |= reinterpret_cast<std::uintptr_t>(job.destinations[d]);
+    return (bits & (alignmentOf(type_) - 1)) == 0;
+  }
+  void runSlowly(const ReduceJob& job) const;
+
+  ReduceFunction function_ = nullptr;
+  const UserReduction* user_ = nullptr;
+  taccDataType_t type_ = taccInt8;
+};
+
+/// The kernel for `type` and a built-in `op` that it has (taccAvg is taccSum with a divisor). Cheap: a table lookup.
+/// The first call chooses the instruction set and throws when TACC_ISA does not fit this CPU. Min and max return the
+/// first of the two when they compare equal, and NaN if any source is NaN. Which of several NaNs comes out is not
+/// specified. Integers wrap modulo 2^bits.
 ReduceKernel reduceKernel(taccDataType_t type, taccRedOp_t op);
 
 /// Copies `bytes` from one source to every destination; the source is read once.

@@ -25,6 +25,20 @@ bool isUserMemory(const Place& place) {
   return place.kind == Place::Kind::output || place.kind == Place::Kind::remoteOutput;
 }
 
+/// Of a block of a user's buffer: how long it is and where it begins, in elements. False: it is no such block.
+bool findBlock(const std::vector<UnequalBlocks>& blocks, const Place& place, int offset, std::size_t& count,
+               std::size_t& begin) {
+  const UnequalBlocks& of = blocks[static_cast<std::size_t>(place.rank)];
+  const BlockRow* row = nullptr;
+  if (place.kind == Place::Kind::input || place.kind == Place::Kind::remoteInput) row = &of.send;
+  if (place.kind == Place::Kind::output || place.kind == Place::Kind::remoteOutput) row = &of.receive;
+  if (row == nullptr) return false;
+  const auto index = static_cast<std::size_t>(place.index + offset);
+  count = row->counts[index];
+  begin = row->offsets[index];
+  return true;
+}
+
 bool isRemote(const Place& place) {
   return place.kind == Place::Kind::remoteInput || place.kind == Place::Kind::remoteOutput;
 }
@@ -102,7 +116,9 @@ void Executor::runOperation(const Context& context, const Operation& operation, 
   // Address of the place's block `operation.block + offset` (split), or `place.index + offset` (stack).
   const auto resolve = [&](const Place& place, int offset) -> std::byte* {
     const auto slot = static_cast<std::size_t>(place.index + offset);
-    const std::size_t element = split ? elementOf(operation.block + offset) : slot * work.count + begin;
+    std::size_t element = split ? elementOf(operation.block + offset) : slot * work.count + begin;
+    std::size_t length = 0, first = 0;
+    if (work.blocks != nullptr && findBlock(*work.blocks, place, offset, length, first)) element = first + begin;
     const auto rank = static_cast<std::size_t>(place.rank);
     switch (place.kind) {
       case Place::Kind::input:
@@ -125,13 +141,25 @@ void Executor::runOperation(const Context& context, const Operation& operation, 
     fail(taccInternalError, "a program of {} names an unknown kind of memory", program.algorithm);
   };
 
+  // All operands of a step have the same block, and one of them is a user's.
+  const auto lengthOf = [&](int offset) {
+    std::size_t length = 0, first = 0;
+    for (const std::vector<Place>* places : {&operation.sources, &operation.destinations})
+      for (const Place& place : *places)
+        if (findBlock(*work.blocks, place, offset, length, first))
+          return length <= begin ? 0 : std::min(elements, length - begin);
+    fail(taccInternalError, "a program of {} has a step that does not say whose block it handles", program.algorithm);
+  };
+
   const auto perBlock = [](const Place& p) { return p.kind == Place::Kind::slot || p.kind == Place::Kind::scratch; };
   const bool contiguous = split && std::ranges::none_of(operation.sources, perBlock) &&
                           std::ranges::none_of(operation.destinations, perBlock);
   const int pieces = contiguous ? 1 : operation.blockCount;
   for (int piece = 0; piece < pieces; ++piece) {
     const int last = contiguous ? operation.blockCount : piece + 1;
-    const std::size_t n = split ? elementOf(operation.block + last) - elementOf(operation.block + piece) : elements;
+    const std::size_t n = split ? elementOf(operation.block + last) - elementOf(operation.block + piece)
+                          : work.blocks != nullptr ? lengthOf(piece)
+                                                   : elements;
     if (n == 0) continue;
     sources_.clear();
     destinations_.clear();

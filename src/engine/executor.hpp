@@ -8,6 +8,7 @@
 #include "compute/reduce.hpp"
 #include "engine/partition.hpp"
 #include "engine/program.hpp"
+#include "engine/unequal_blocks.hpp"
 #include "transports/node_segment.hpp"
 #include "transports/waiter.hpp"
 
@@ -25,10 +26,13 @@ struct CallBuffers {
 struct ElementWork {
   std::size_t count = 0;  // as in the call
   std::size_t elementBytes = 1;
-  ReduceKernel reduce = nullptr;
+  ReduceKernel reduce;
   int divisor = 1;
   bool streamSlots = false;    // write what other ranks read next past the cache
   bool streamResults = false;  // write user buffers past the cache
+  /// Null: all blocks are of `count` elements. Else those of every rank, and `count` is the longest one's. Only for
+  /// programs of stacks whose plans name their blocks (block_names.hpp).
+  const std::vector<UnequalBlocks>* blocks = nullptr;
 };
 
 class Executor {

@@ -15,9 +15,11 @@ void FlatPath::run(const FlatCall& call) {
   const Collective c = call.collective;
   const std::size_t posted = ranks_ == 1 ? 0 : flatPostBytes(c, ranks_, call.bytes);
   const bool isRoot = rank_ == call.root;
+  const bool isExclusive = c == Collective::exscan;
   // Rooted collectives: only who has data for another rank fills its payload.
   const bool fills = c == Collective::broadcast || c == Collective::scatter ? isRoot
                      : c == Collective::reduce || c == Collective::gather   ? !isRoot
+                     : isPrefix(c)                                          ? rank_ + 1 < ranks_
                                                                             : true;
   if (fills && posted != 0) {
     void* payload = exchange_.payload(posted);
@@ -38,13 +40,18 @@ void FlatPath::run(const FlatCall& call) {
     case Collective::gather:
       if (!isRoot) return;
       exchange_.awaitAll();
-      return c == Collective::reduce ? reduceAll(call, posted, 0) : collectAll(call, posted, 0);
+      return c == Collective::reduce ? reduceAll(call, posted, 0, ranks_) : collectAll(call, posted, 0);
     case Collective::allReduce:
       exchange_.awaitAll();
-      return reduceAll(call, posted, 0);
+      return reduceAll(call, posted, 0, ranks_);
+    case Collective::scan:
+    case Collective::exscan:
+      for (int rank = 0; rank < rank_; ++rank) exchange_.await(rank);
+      if (isExclusive && rank_ == 0) return;
+      return reduceAll(call, posted, 0, isExclusive ? rank_ : rank_ + 1);
     case Collective::reduceScatter:
       exchange_.awaitAll();
-      return reduceAll(call, posted, mine);
+      return reduceAll(call, posted, mine, ranks_);
     case Collective::allGather:
       exchange_.awaitAll();
       return collectAll(call, posted, 0);
@@ -56,15 +63,15 @@ void FlatPath::run(const FlatCall& call) {
   }
 }
 
-void FlatPath::reduceAll(const FlatCall& call, std::size_t posted, std::size_t offset) {
+void FlatPath::reduceAll(const FlatCall& call, std::size_t posted, std::size_t offset, int ranks) {
   if (call.count == 0) return;
-  for (int rank = 0; rank < ranks_; ++rank)
+  for (int rank = 0; rank < ranks; ++rank)
     sources_[static_cast<std::size_t>(rank)] = (rank == rank_ ? call.send : exchange_.payloadOf(rank, posted)) + offset;
   void* destination = call.receive;
   call.reduce({.destinations = &destination,
                .destinationCount = 1,
                .sources = sources_.data(),
-               .sourceCount = ranks_,
+               .sourceCount = ranks,
                .count = call.count,
                .divisor = call.divisor});
 }

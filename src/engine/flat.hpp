@@ -40,7 +40,8 @@ class FlatPath {
   void run(const FlatCall& call);
 
  private:
-  void reduceAll(const FlatCall& call, std::size_t posted, std::size_t offset);
+  /// The contributions of ranks 0 to `ranks` - 1.
+  void reduceAll(const FlatCall& call, std::size_t posted, std::size_t offset, int ranks);
   void collectAll(const FlatCall& call, std::size_t posted, std::size_t offset);
 
   int rank_;

@@ -22,7 +22,10 @@ void NetworkPairs::start(std::span<const PointToPoint> operations, std::uint64_t
     const auto pieces = isInline ? 0U : static_cast<std::uint32_t>((o.bytes + pieceBytes - 1) / pieceBytes);
     o.data.resize(pieces);
     const std::uint64_t own = makeSignature(Collective::barrier, what.type, 0, 0, what.count);
-    o.header = CallHeader::of(call == 0 ? own : signature, call);
+    // Of a call whose blocks have lengths of their own the pair's travels with it.
+    const bool isUnequal = call != 0 && operationIn(signature) == unequalCode;
+    const std::uint64_t both = isUnequal ? signature | own >> (64 - countBits) << (64 - countBits) : signature;
+    o.header = CallHeader::of(call == 0 ? own : both, call);
     o.inlined = isInline ? o.bytes : 0;
     if (what.isSend) {
       o.envelope.resize(sizeof o.header + o.inlined);
@@ -74,10 +77,14 @@ bool NetworkPairs::openReceive(Operation& o) {
 
 void NetworkPairs::failMismatch(const Operation& o, const CallHeader& theirs) const {
   if (theirs.call == 0 && o.header.call == 0) {
-    const auto type = static_cast<taccDataType_t>(theirs.signature() >> 4 & 0xf);
     fail(taccInvalidUsage, "rank {} receives {} {} from rank {}, which sends {} {}", rank_, o.what.count,
-         nameOf(o.what.type), o.what.peer, theirs.signature() >> 28, nameOf(type));
+         nameOf(o.what.type), o.what.peer, countIn(theirs.signature()), nameOf(typeIn(theirs.signature())));
   }
+  const std::uint64_t mine = o.header.signature(), other = theirs.signature();
+  constexpr std::uint64_t allButCount = ~std::uint64_t{0} >> countBits;
+  if (theirs.call == o.header.call && operationIn(mine) == unequalCode && (mine & allButCount) == (other & allButCount))
+    fail(taccInvalidUsage, "the counts of {}v differ: rank {} gives {} elements to rank {}, which expects {}",
+         nameOf(collectiveIn(mine)), o.what.peer, countIn(other), rank_, countIn(mine));
   const auto name = [](const CallHeader& header) {
     return header.call == 0 ? std::string("a send or receive")
                             : fmt::format("call {}, {}", header.call, describeSignature(header.signature()));

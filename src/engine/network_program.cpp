@@ -4,6 +4,8 @@
 #include <deque>
 #include <utility>
 
+#include "algorithms/block_names.hpp"
+
 namespace tacc {
 
 NetworkStep NetworkSteps::operator[](std::size_t index) const {
@@ -141,7 +143,16 @@ class NetworkLowering {
     program_.blocksFrom.assign(ranks, 0);
     program_.blocksTo.assign(ranks, 0);
     makeRoom();
-    plan_.steps.forEach([this](const Step& step) { lowerStep(step); });
+    program_.namesBlocks = program_.partition == Partition::stack && plan_.request.collective != Collective::allToAll;
+    plan_.steps.forEach([this](const Step& step) {
+      if (program_.namesBlocks && nameOfBlock(plan_.request, plan_.rank, step) < 0) program_.namesBlocks = false;
+    });
+    plan_.steps.forEach([this](const Step& step) {
+      if (!program_.namesBlocks) return lowerStep(step);
+      Step named = step;
+      named.block = nameOfBlock(plan_.request, plan_.rank, step);
+      lowerStep(named);
+    });
     return std::move(program_);
   }
 

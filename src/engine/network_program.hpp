@@ -38,7 +38,7 @@ static_assert(sizeof(NetworkPlace) == 4);
 struct NetworkReceive {
   std::int32_t peer;    // a rank of the plan
   std::int32_t number;  // of its first block among the blocks that come from `peer` in one chunk
-  std::int32_t block;   // as in Step
+  std::int32_t block;   // as in Step; of a stack, the name of its first block if the plan names its blocks
   std::int32_t blockCount;
   NetworkPlace to;  // with isDirect where it lands, else {arrived, the first incoming slot}
   std::uint32_t isDirect : 1;
@@ -98,7 +98,8 @@ struct NetworkProgram {
   Partition partition = Partition::split;
   int blocks = 1;
   int scratchBlocks = 0;
-  int incomingSlots = 0;  // in blocks
+  bool namesBlocks = false;  // of a stack: every step says whose block it handles (block_names.hpp)
+  int incomingSlots = 0;     // in blocks
   int outgoingSlots = 0;
   NetworkSteps steps;
   std::vector<NetworkReceive> receives;  // in the order of their steps

@@ -32,7 +32,8 @@ void NetworkRun::start(NetworkWork work, std::size_t released) {
     // Aligned boundaries can make a block one line longer than an even one.
     slotBytes_ = roundUp((most / at(program.blocks) + 1) * work_.elementBytes, cacheLine) + cacheLine;
   } else {
-    isPacked_ = work_.chunks.size() == 1 && work_.blockBytes == most * work_.elementBytes && work_.places.empty();
+    isPacked_ = work_.chunks.size() == 1 && work_.blockBytes == most * work_.elementBytes && work_.places.empty() &&
+                work_.blocks == nullptr;
     slotBytes_ = most * work_.elementBytes;
   }
   const auto number = [this](const auto& messages, std::vector<std::size_t>& first) {
@@ -329,6 +330,14 @@ std::size_t NetworkRun::elementOf(const Chunk& chunk, int block) const {
 }
 
 std::size_t NetworkRun::bytesOf(const Chunk& chunk, int block, int count) const {
+  if (work_.blocks != nullptr) {
+    std::size_t elements = 0;
+    for (int b = block; b < block + count; ++b) {
+      const std::size_t length = work_.blocks->counts[at(b)], first = dataOf(chunk).first;
+      if (length > first) elements += std::min(length - first, dataOf(chunk).elements);
+    }
+    return elements * work_.elementBytes;
+  }
   if (work_.program->partition == Partition::stack) return at(count) * dataOf(chunk).elements * work_.elementBytes;
   return (elementOf(chunk, block + count) - elementOf(chunk, block)) * work_.elementBytes;
 }
@@ -339,6 +348,10 @@ const std::byte* NetworkRun::addressOf(const Chunk& chunk, NetworkPlace place, i
   const auto inVector = [&] { return elementOf(chunk, block + offset) * work_.elementBytes; };
   const auto inPiece = [&] { return inVector() - elementOf(chunk, block) * work_.elementBytes; };
   const auto index = at(place.index), shift = at(offset);
+  if (work_.blocks != nullptr && place.kind == Kind::input)
+    return data.input + work_.blocks->inputAt[index + shift] * work_.elementBytes;
+  if (work_.blocks != nullptr && place.kind == Kind::output)
+    return data.output + work_.blocks->outputAt[index + shift] * work_.elementBytes;
   switch (place.kind) {
     case Kind::input:
       return data.input + (split ? inVector() : placeOf(work_.inputHasPlaces, index + shift) * work_.blockBytes);
@@ -352,7 +365,8 @@ const std::byte* NetworkRun::addressOf(const Chunk& chunk, NetworkPlace place, i
       break;
   }
   const NetworkReceive& receive = work_.program->receives[index];
-  if (!work_.places.empty() && receive.isDirect && offset > 0) return addressOf(chunk, receive.to, block, offset);
+  if ((!work_.places.empty() || work_.blocks != nullptr) && receive.isDirect && offset > 0)
+    return addressOf(chunk, receive.to, block, offset);
   return chunk.arrivals[index] + (split ? inPiece() : shift * strideOf(receive.to));
 }
 

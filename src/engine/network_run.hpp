@@ -23,7 +23,14 @@ namespace tacc {
 struct NetworkChunk {
   const std::byte* input;
   std::byte* output;
-  std::size_t elements;  // split: of the chunk; stack: of the chunk's part of every block
+  std::size_t elements;   // split: of the chunk; stack: of the chunk's part of every block
+  std::size_t first = 0;  // of a block's elements: the chunk's first
+};
+
+/// Blocks of a stack that have unequal lengths, in elements.
+struct NetworkBlocks {
+  std::vector<std::size_t> counts;             // by the block's name: a rank of the plan
+  std::vector<std::size_t> inputAt, outputAt;  // where each block of a buffer begins
 };
 
 struct NetworkWork {
@@ -35,8 +42,11 @@ struct NetworkWork {
   /// another order than the communicator's.
   std::vector<int> places;
   bool inputHasPlaces = false, outputHasPlaces = false;  // that buffer has a block a rank
+  /// Null: blocks of a chunk have `elements` elements. Else a block has those that its length allows, and the program
+  /// names its blocks.
+  const NetworkBlocks* blocks = nullptr;
   std::size_t elementBytes = 1;
-  ReduceKernel reduce = nullptr;
+  ReduceKernel reduce;
   int divisor = 1;
   std::uint64_t signature = 0;
   std::uint32_t call = 0;

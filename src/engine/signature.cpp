@@ -16,6 +16,9 @@ std::string_view nameOfOperation(int op) {
       return "update";
     case exchangeCode:
       return "EASGD exchange";
+    case userCode:
+    case orderedUserCode:
+      return "an operation of the program";
     default:
       return nameOf(static_cast<taccRedOp_t>(op));
   }
@@ -24,15 +27,21 @@ std::string_view nameOfOperation(int op) {
 }  // namespace
 
 std::string describeSignature(std::uint64_t signature) {
-  const auto collective = static_cast<Collective>(signature >> 8 & 0xf);
-  const auto type = static_cast<taccDataType_t>(signature >> 4 & 0xf);
-  const auto op = static_cast<int>(signature & 0xf);
+  const Collective collective = collectiveIn(signature);
+  const taccDataType_t type = typeIn(signature);
+  const int op = operationIn(signature);
   if (collective == Collective::barrier) return "barrier()";
-  std::string text = fmt::format("{}(count {}, {}", nameOf(collective), signature >> 28, nameOf(type));
+  const bool isUnequal = isReduction(collective)
+                             ? collective == Collective::reduceScatter && rootIn(signature) == unequalRoot
+                             : op == unequalCode;
+  std::string text = isUnequal ? fmt::format("{}v({}", nameOf(collective), nameOf(type))
+                               : fmt::format("{}(count {}, {}", nameOf(collective), countIn(signature), nameOf(type));
+  if (isUnequal && countIn(signature) != 0) text += fmt::format(", count {} of this pair", countIn(signature));
   if (isReduction(collective)) text += fmt::format(", {}", nameOfOperation(op));
-  if (isRooted(collective)) text += fmt::format(", root {}", signature >> 12 & 0xffff);
-  const auto digest = signature >> 12 & 0xffff;
-  if (!isRooted(collective) && digest != 0) text += fmt::format(", several together, sizes {:04x}", digest);
+  if (isRooted(collective)) text += fmt::format(", root {}", rootIn(signature));
+  const int digest = rootIn(signature);
+  if (!isRooted(collective) && !isUnequal && digest != 0)
+    text += fmt::format(", several together, sizes {:04x}", digest);
   return text + ")";
 }
 

@@ -229,6 +229,15 @@ PerRank<T> expectedOutputs(const PlanRequest& request, std::size_t count, const 
       case Collective::reduce:
         for (std::size_t i = 0; i < count && (atRoot || !isRooted(request.collective)); ++i) output.push_back(sum(i));
         break;
+      case Collective::scan:
+      case Collective::exscan:
+        for (std::size_t i = 0; i < count && (r > 0 || request.collective == Collective::scan); ++i) {
+          T total{};
+          for (std::size_t q = 0; q < r + (request.collective == Collective::scan ? 1 : 0); ++q)
+            total = static_cast<T>(total + inputs[q][i]);
+          output.push_back(total);
+        }
+        break;
       case Collective::reduceScatter:
         for (std::size_t i = 0; i < count; ++i) output.push_back(sum(r * count + i));
         break;

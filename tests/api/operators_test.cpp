@@ -77,7 +77,7 @@ TEST_F(Operators, BadArguments) {
   EXPECT_EQ(taccRedOpCreatePreMulSum(&op, nullptr, taccFloat, taccScalarDevice, comm_), taccInvalidArgument);
   EXPECT_THAT(error(comm_), HasSubstr("scalar is NULL"));
   EXPECT_EQ(taccRedOpCreatePreMulSum(&op, &factor, taccNumTypes, taccScalarDevice, comm_), taccInvalidArgument);
-  EXPECT_THAT(error(comm_), HasSubstr("datatype 10"));
+  EXPECT_THAT(error(comm_), HasSubstr("datatype 20"));
   EXPECT_EQ(taccRedOpCreatePreMulSum(&op, &factor, taccFloat, fromC<taccScalarResidence_t>(2), comm_),
             taccInvalidArgument);
   EXPECT_THAT(error(comm_), HasSubstr("residence 2"));

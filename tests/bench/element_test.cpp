@@ -16,11 +16,11 @@ uint16_t bitsOf(taccDataType_t type, double value) {
 }
 
 TEST(Element, namesGoBothWays) {
-  for (int i = 0; i < taccNumTypes; ++i) {
+  for (int i = 0; i < numTypes; ++i) {
     const auto type = static_cast<taccDataType_t>(i);
     EXPECT_EQ(typeFromName(typeName(type)), type);
   }
-  for (int i = 0; i < taccNumOps; ++i) {
+  for (int i = 0; i < numOps; ++i) {
     const auto op = static_cast<taccRedOp_t>(i);
     EXPECT_EQ(opFromName(opName(op)), op);
   }
@@ -29,7 +29,7 @@ TEST(Element, namesGoBothWays) {
 }
 
 TEST(Element, wholeNumbersSurviveInEveryType) {
-  for (int i = 0; i < taccNumTypes; ++i) {
+  for (int i = 0; i < numTypes; ++i) {
     const auto type = static_cast<taccDataType_t>(i);
     for (const double value : {0.0, 1.0, 2.0, 17.0, 100.0, 127.0}) {
       char bytes[8] = {};

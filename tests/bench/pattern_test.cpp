@@ -16,7 +16,7 @@ constexpr size_t first = Pattern::period - 10;
 
 TEST(Pattern, reducedIsTheReductionOfWhatTheRanksFill) {
   const int ranks = 5;
-  for (int op = 0; op < taccNumOps; ++op) {
+  for (int op = 0; op < numOps; ++op) {
     const Pattern pattern(taccFloat64, static_cast<taccRedOp_t>(op), ranks);
     std::vector<double> expected(count), input(count);
     pattern.fill(expected.data(), count, first, 0);
@@ -44,7 +44,7 @@ TEST(Pattern, reducedIsTheReductionOfWhatTheRanksFill) {
 }
 
 TEST(Pattern, sumsAreExactInEveryTypeAtManyRanks) {
-  for (int i = 0; i < taccNumTypes; ++i) {
+  for (int i = 0; i < numTypes; ++i) {
     const auto type = static_cast<taccDataType_t>(i);
     if (!isFloating(type)) continue;
     const Pattern pattern(type, taccSum, 255);

@@ -38,8 +38,8 @@ std::vector<Trial> trialsOfAlgorithm(const Algorithm& algorithm, const std::vect
     if (!algorithm.serves({collective, hostCount, 0}) || !algorithm.serves({collective, ranks, 0})) continue;
     for (const std::size_t count : {std::size_t{1}, std::size_t{50021}})
       for (const bool inPlace : {false, true})
-        trials.push_back(
-            {collective, taccFloat32, isReduction(collective) ? taccAvg : taccSum, count, ranks / 2, inPlace, false});
+        trials.push_back({collective, taccFloat32, isReduction(collective) && !isPrefix(collective) ? taccAvg : taccSum,
+                          count, ranks / 2, inPlace, false});
   }
   return trials;
 }

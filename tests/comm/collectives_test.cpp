@@ -60,8 +60,11 @@ TEST_P(Collectives, everyAlgorithmForced) {
       for (const auto& [type, op] : {std::pair{taccFloat32, taccAvg}, {taccFloat16, taccAvg}, {taccInt64, taccProd}})
         for (const std::size_t count : {std::size_t{1}, static_cast<std::size_t>(ranks()) + 1, std::size_t{50021}})
           for (const bool inPlace : {false, true})
-            trials.push_back(
-                {collective, type, isReduction(collective) ? op : 0, count, ranks() / 2, inPlace, op == taccProd});
+            trials.push_back({collective, type,
+                              !isReduction(collective)                ? 0
+                              : isPrefix(collective) && op == taccAvg ? taccSum
+                                                                      : op,
+                              count, ranks() / 2, inPlace, op == taccProd});
     }
     taccConfig_t config = TACC_CONFIG_INITIALIZER;
     const std::string name(algorithm.name);

@@ -123,9 +123,7 @@ class Lateness {
   bool slow_;
 };
 
-bool isReducing(Collective c) {
-  return c == Collective::allReduce || c == Collective::reduce || c == Collective::reduceScatter;
-}
+bool isReducing(Collective c) { return isReduction(c); }
 
 /// One rank's part of one call.
 struct Part {
@@ -149,7 +147,8 @@ struct Part {
     const bool isRoot = rank == call.root;
     const bool sendsAll = c == Collective::reduceScatter || c == Collective::allToAll || c == Collective::scatter;
     const bool receivesAll = c == Collective::allGather || c == Collective::allToAll || c == Collective::gather;
-    const bool receives = isRoot || !(c == Collective::reduce || c == Collective::gather);
+    const bool receives =
+        c == Collective::exscan ? rank > 0 : isRoot || !(c == Collective::reduce || c == Collective::gather);
     const std::size_t in = c == Collective::barrier ? 0 : sendsAll ? all() : call.count;
     const std::size_t out = c == Collective::barrier || !receives ? 0 : receivesAll ? all() : call.count;
     const std::size_t mine = static_cast<std::size_t>(rank) * call.count * size();
@@ -190,6 +189,10 @@ struct Part {
         return taccGather(sent, received, call.count, call.type, call.root, comm, nullptr);
       case Collective::scatter:
         return taccScatter(sent, received, call.count, call.type, call.root, comm, nullptr);
+      case Collective::scan:
+        return taccScan(sent, received, call.count, call.type, call.op, comm, nullptr);
+      case Collective::exscan:
+        return taccExscan(sent, received, call.count, call.type, call.op, comm, nullptr);
       case Collective::barrier:
         break;
     }
@@ -201,9 +204,13 @@ struct Part {
     switch (call.collective) {
       case Collective::allReduce:
       case Collective::reduce:
-        return reduced(i);
+        return reduced(i, ranks);
+      case Collective::scan:
+        return reduced(i, rank + 1);
+      case Collective::exscan:
+        return reduced(i, rank);
       case Collective::reduceScatter:
-        return reduced(mine + i);
+        return reduced(mine + i, ranks);
       case Collective::broadcast:
         return valuesOf(call.root)[i];
       case Collective::scatter:
@@ -214,9 +221,10 @@ struct Part {
         return valuesOf(static_cast<int>(i / call.count))[i % call.count];
     }
   }
-  int reduced(std::size_t i) const {
+  /// Of the first `behind` ranks.
+  int reduced(std::size_t i, int behind) const {
     int result = valuesOf(0)[i];
-    for (int from = 1; from < ranks; ++from) result = reduce(result, valuesOf(from)[i], call.op);
+    for (int from = 1; from < behind; ++from) result = reduce(result, valuesOf(from)[i], call.op);
     return result;
   }
 

@@ -73,6 +73,10 @@ double expectedAt(const Trial& t, int rank, int ranks, int block, std::size_t i)
     case Collective::allReduce:
     case Collective::reduce:
       return reduceAt(ranks, i, t.op);
+    case Collective::scan:
+      return reduceAt(rank + 1, i, t.op);
+    case Collective::exscan:
+      return reduceAt(rank, i, t.op);
     case Collective::reduceScatter:
       return reduceAt(ranks, mine, t.op);
     case Collective::broadcast:
@@ -181,6 +185,10 @@ taccResult_t callCollective(const Trial& t, const void* send, void* receive, tac
       return taccGather(send, receive, t.count, t.type, t.root, comm, nullptr);
     case Collective::scatter:
       return taccScatter(send, receive, t.count, t.type, t.root, comm, nullptr);
+    case Collective::scan:
+      return taccScan(send, receive, t.count, t.type, op, comm, nullptr);
+    case Collective::exscan:
+      return taccExscan(send, receive, t.count, t.type, op, comm, nullptr);
     case Collective::barrier:
       return taccBarrier(comm, nullptr);
   }
@@ -191,7 +199,9 @@ void runTrial(const Trial& t, taccComm_t comm, int rank, int ranks, LibraryBlock
   const std::size_t size = sizeOf(t.type);
   const std::size_t in = blocksIn(t.collective, ranks) * t.count, out = blocksOut(t.collective, ranks) * t.count;
   const bool isRoot = rank == t.root;
-  const bool receives = isRoot || !(t.collective == Collective::reduce || t.collective == Collective::gather);
+  const bool receives = t.collective == Collective::exscan
+                            ? rank > 0
+                            : isRoot || !(t.collective == Collective::reduce || t.collective == Collective::gather);
   const auto me = static_cast<std::size_t>(rank);
 
   std::vector<std::byte> input(in * size);
@@ -237,12 +247,19 @@ void runTrial(const Trial& t, taccComm_t comm, int rank, int ranks, LibraryBlock
 
 }  // namespace
 
+/// Those that numbers have; operations_test.cpp has the others.
+std::vector<int> operationsOf(Collective collective) {
+  if (!isReduction(collective)) return {taccSum};
+  if (isPrefix(collective)) return {taccSum, taccProd, taccMax, taccMin, mulSum};
+  return {taccSum, taccProd, taccMax, taccMin, taccAvg, mulSum};
+}
+
 std::vector<Trial> trialsOfTypes(int ranks, const std::vector<std::size_t>& counts) {
   std::vector<Trial> trials;
   for (int c = 0; c < collectiveCount; ++c) {
     const auto collective = static_cast<Collective>(c);
-    for (int type = 0; type < taccNumTypes; ++type)
-      for (int op = 0; op <= (isReduction(collective) ? mulSum : 0); ++op)
+    for (int type = 0; type <= taccBfloat16; ++type)
+      for (const int op : operationsOf(collective))
         for (const std::size_t count : counts)
           trials.push_back({collective, static_cast<taccDataType_t>(type), op, count, (type + op) % ranks,
                             (type + op) % 2 == 1, false});

@@ -51,7 +51,7 @@ const std::vector<std::vector<T>>& inputs() {
 }
 
 template <class T>
-void check(ReduceKernel kernel, const Case& c) {
+void check(ReduceFunction kernel, const Case& c) {
   std::vector<std::unique_ptr<GuardedBuffer>> buffers;
   const auto add = [&](std::size_t shift) {
     buffers.push_back(std::make_unique<GuardedBuffer>(c.count * sizeof(T), shift * c.offset * sizeof(T) % 64));
@@ -90,7 +90,7 @@ class Reduce : public testing::TestWithParam<std::tuple<Isa, taccDataType_t>> {
  protected:
   void run(const Case& c) {
     const auto [isa, type] = GetParam();
-    const ReduceKernel kernel = makeKernelTable(isa).reduce[type][c.op];
+    const ReduceFunction kernel = makeKernelTable(isa).reduce[type][c.op];
     withType(type, [&](auto value) { check<decltype(value)>(kernel, c); });
   }
 };
@@ -142,7 +142,7 @@ TEST_P(Reduce, EveryOffsetAndSmallCount) {
 
 TEST_P(Reduce, ThousandSources) {
   const auto [isa, type] = GetParam();
-  const ReduceKernel kernel = makeKernelTable(isa).reduce[type][taccSum];
+  const ReduceFunction kernel = makeKernelTable(isa).reduce[type][taccSum];
   withType(type, [&](auto zero) {
     using T = decltype(zero);
     constexpr std::size_t count = 301;
@@ -202,8 +202,8 @@ TEST(ReduceKernel, IsTheKernelOfTheChosenIsa) {
   const KernelTable table = makeKernelTable(chooseIsa());
   EXPECT_EQ(reduceIsa(), table.isa);
   for (const taccDataType_t type : allTypes) {
-    for (const taccRedOp_t op : allOps) EXPECT_EQ(reduceKernel(type, op), table.reduce[type][op]);
-    EXPECT_EQ(reduceKernel(type, taccAvg), reduceKernel(type, taccSum));
+    for (const taccRedOp_t op : allOps) EXPECT_EQ(reduceKernel(type, op).kernel(), table.reduce[type][op]);
+    EXPECT_EQ(reduceKernel(type, taccAvg).kernel(), reduceKernel(type, taccSum).kernel());
   }
 }
 

@@ -69,6 +69,42 @@ TEST(CxxCalls, BlocksOfAllRanks) {
   });
 }
 
+TEST(CxxCalls, BlocksOfUnequalLengths) {
+  onRanks(ranks, [](Communicator& comm) {
+    const auto rank = static_cast<std::size_t>(comm.rank());
+    const std::array<std::size_t, 3> counts = {1, 0, 2}, places = {3, 0, 1};
+    const std::vector<int> mine(counts[rank], comm.rank() + 1);
+    std::vector<int> all(3), spread(4, -1);
+    comm.allGatherV(mine, all, {counts});
+    EXPECT_THAT(all, ElementsAre(1, 3, 3));
+    comm.allGatherV(mine, spread, {counts, places});
+    EXPECT_THAT(spread, ElementsAre(-1, 3, 3, 1));
+    std::vector<int> sums(counts[rank]);
+    comm.reduceScatterV(all, sums, {counts});
+    EXPECT_THAT(sums, ::testing::Each(counts[rank] == 1 ? 3 : 9));
+    std::vector<int> gathered(3);
+    comm.gatherV(mine, gathered, {counts}, 1);
+    if (rank == 1) {
+      EXPECT_THAT(gathered, ElementsAre(1, 3, 3));
+    }
+    comm.scatterV(gathered, {counts}, sums, 1);
+    EXPECT_EQ(sums, mine);
+    // Each gives as many as it has itself to everybody.
+    const std::array<std::size_t, 3> given = {counts[rank], counts[rank], counts[rank]};
+    const std::vector<int> copies(3 * counts[rank], comm.rank() + 1);
+    comm.allToAllV(copies, {given}, all, {counts});
+    EXPECT_THAT(all, ElementsAre(1, 3, 3));
+    std::vector<int> prefix(1, comm.rank() + 1);
+    comm.scan(prefix, prefix);
+    EXPECT_EQ(prefix[0], (comm.rank() + 1) * (comm.rank() + 2) / 2);
+    std::vector<int> before(1, -1);
+    comm.exscan(prefix, before, taccMax);
+    EXPECT_EQ(before[0], comm.rank() == 0 ? -1 : comm.rank() * (comm.rank() + 1) / 2);
+    std::vector<int> few(1);
+    EXPECT_THROW(comm.allGatherV(mine, few, {counts}), Error);
+  });
+}
+
 TEST(CxxCalls, SendAndReceiveAroundARing) {
   onRanks(ranks, [](Communicator& comm) {
     const std::vector<double> mine(5000, comm.rank());

@@ -40,8 +40,12 @@ static_assert(typeOf<unsigned long long> == taccUint64);
 static_assert(typeOf<float> == taccFloat32 && typeOf<double> == taccFloat64);
 static_assert(typeOf<Half> == taccFloat16 && typeOf<Brain> == taccBfloat16);
 
-static_assert(!Element<bool> && !Element<short> && !Element<wchar_t> && !Element<char32_t> && !Element<long double> &&
-              !Element<float*> && !Element<std::vector<float>>);
+static_assert(typeOf<short> == taccInt16 && typeOf<std::uint16_t> == taccUint16 && typeOf<bool> == taccBool);
+static_assert(typeOf<std::complex<float>> == taccComplex64 && typeOf<Located<double>> == taccDoubleInt);
+static_assert(sizeof(Located<double>) == 16 && sizeof(Located<std::int16_t>) == 8);
+
+static_assert(!Element<wchar_t> && !Element<char32_t> && !Element<long double> && !Element<float*> &&
+              !Element<std::vector<float>>);
 
 static_assert(Input<std::vector<float>&> && Output<std::vector<float>&>);
 static_assert(Input<const std::vector<float>&> && !Output<const std::vector<float>&>);
@@ -49,7 +53,7 @@ static_assert(Input<std::span<const int>> && !Output<std::span<const int>>);
 static_assert(Output<std::span<int>> && Output<std::array<double, 3>&> && Output<int (&)[3]>);
 static_assert(Output<Memory<float>&> && Input<const Memory<float>&> && !Output<const Memory<float>&>);
 static_assert(!Input<std::vector<float>>, "it would be gone before a stream comes to it");
-static_assert(!Input<std::list<float>&> && !Input<std::vector<short>&>);
+static_assert(!Input<std::list<float>&> && !Input<std::vector<wchar_t>&>);
 static_assert(!SameElements<std::vector<float>&, std::vector<double>&>);
 
 /// `one` on each of two ranks makes `two`.

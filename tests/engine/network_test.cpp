@@ -51,13 +51,18 @@ std::size_t blocksOut(Collective c, int ranks) {
 int expectedAt(const Case& c, int rank, std::size_t i) {
   const auto sum = [&](std::size_t element) {
     int total = 0;
-    for (int r = 0; r < c.request.ranks; ++r) total += valueOf(r, element);
+    const int behind = !isPrefix(c.request.collective)              ? c.request.ranks
+                       : c.request.collective == Collective::exscan ? rank
+                                                                    : rank + 1;
+    for (int r = 0; r < behind; ++r) total += valueOf(r, element);
     return total;
   };
   const auto me = static_cast<std::size_t>(rank);
   switch (c.request.collective) {
     case Collective::allReduce:
     case Collective::reduce:
+    case Collective::scan:
+    case Collective::exscan:
       return sum(i);
     case Collective::reduceScatter:
       return sum(me * c.count + i);
@@ -118,7 +123,8 @@ void runCase(const Case& c, const Plan& plan) {
   // Half of the time the plan's rank r is another rank of the communicator, whose order the buffers have.
   std::vector<int> members(static_cast<std::size_t>(p));
   std::iota(members.begin(), members.end(), 0);
-  if (c.seed % 2 == 1) std::ranges::shuffle(members, random);
+  const bool isDealt = c.seed % 2 == 1 && !isPrefix(c.request.collective);
+  if (isDealt) std::ranges::shuffle(members, random);
   const auto actual = [&](int r) { return members[static_cast<std::size_t>(r)]; };
   // A third of the time some of them share hosts, in any order, and the rest of the edges are messages.
   std::vector<int> hostOf(static_cast<std::size_t>(p));
@@ -175,6 +181,7 @@ void runCase(const Case& c, const Plan& plan) {
     for (int r = 0; r < p; ++r) {
       const Collective kind = c.request.collective;
       if ((kind == Collective::reduce || kind == Collective::gather) && r != c.request.root) continue;
+      if (kind == Collective::exscan && actual(r) == 0) continue;
       const std::size_t out = blocksOut(kind, p) * c.count;
       for (std::size_t i = 0; i < out; ++i)
         ASSERT_EQ(buffers[static_cast<std::size_t>(r)].output[i], expectedAt(asked, actual(r), i))

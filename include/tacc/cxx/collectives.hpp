@@ -3,6 +3,7 @@
 #define TACC_CXX_COLLECTIVES_HPP
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -26,6 +27,34 @@ class PreMulSum {
     return *this;
   }
   ~PreMulSum() {
+    if (comm_ != nullptr) static_cast<void>(taccRedOpDestroy(op_, comm_));
+  }
+  operator taccRedOp_t() const noexcept { return op_; }
+
+ private:
+  taccComm_t comm_;
+  taccRedOp_t op_ = taccSum;
+};
+
+/// Lengths of blocks, an element for each rank, and where they begin; `places` empty: one behind the other.
+struct BlockCounts {
+  std::span<const std::size_t> counts;
+  std::span<const std::size_t> places = {};
+};
+
+/// A reduction of the program on a communicator, see taccRedOpCreateUser. Ends before the communicator does.
+class UserReduction {
+ public:
+  UserReduction(taccComm_t comm, taccReductionFunction function, void* context, bool isCommutative) : comm_(comm) {
+    check(taccRedOpCreateUser(&op_, function, context, isCommutative ? 1 : 0, comm));
+  }
+  UserReduction(UserReduction&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)), op_(other.op_) {}
+  UserReduction& operator=(UserReduction&& other) noexcept {
+    std::swap(comm_, other.comm_);
+    std::swap(op_, other.op_);
+    return *this;
+  }
+  ~UserReduction() {
     if (comm_ != nullptr) static_cast<void>(taccRedOpDestroy(op_, comm_));
   }
   operator taccRedOp_t() const noexcept { return op_; }
@@ -150,6 +179,66 @@ class CommunicatorView {
     check(taccScatter(data(send), data(receive), count(receive), elementTypeOf<S>, root, comm_, stream));
   }
 
+  /// What the ranks up to this one give, in their order. In place where both are one.
+  template <Input S, Output R>
+  requires SameElements<S, R>
+  void scan(S&& send, R&& receive, taccRedOp_t op = taccSum, taccStream_t stream = nullptr) const {
+    expect("scan", "receive", count(receive), count(send));
+    check(taccScan(data(send), data(receive), count(send), elementTypeOf<S>, op, comm_, stream));
+  }
+  /// The same without this one; `receive` of rank 0 stays as it is.
+  template <Input S, Output R>
+  requires SameElements<S, R>
+  void exscan(S&& send, R&& receive, taccRedOp_t op = taccSum, taccStream_t stream = nullptr) const {
+    expect("exscan", "receive", count(receive), count(send));
+    check(taccExscan(data(send), data(receive), count(send), elementTypeOf<S>, op, comm_, stream));
+  }
+
+  // With a count for each rank. Buffers must hold all blocks.
+
+  template <Input S, Output R>
+  requires SameElements<S, R>
+  void allGatherV(S&& send, R&& receive, const BlockCounts& received, taccStream_t stream = nullptr) const {
+    expectBlocks("allGatherV", "receive", count(receive), received);
+    expect("allGatherV", "send", count(send), received.counts[static_cast<std::size_t>(rank())]);
+    check(taccAllGatherV(data(send), data(receive), received.counts.data(), places(received), elementTypeOf<S>, comm_,
+                         stream));
+  }
+  template <Input S, Output R>
+  requires SameElements<S, R>
+  void reduceScatterV(S&& send, R&& receive, const BlockCounts& sent, taccRedOp_t op = taccSum,
+                      taccStream_t stream = nullptr) const {
+    expectBlocks("reduceScatterV", "send", count(send), sent);
+    expect("reduceScatterV", "receive", count(receive), sent.counts[static_cast<std::size_t>(rank())]);
+    check(taccReduceScatterV(data(send), data(receive), sent.counts.data(), places(sent), elementTypeOf<S>, op, comm_,
+                             stream));
+  }
+  /// `receive` and `received` are used on root only, and may be empty elsewhere.
+  template <Input S, Output R>
+  requires SameElements<S, R>
+  void gatherV(S&& send, R&& receive, const BlockCounts& received, int root, taccStream_t stream = nullptr) const {
+    if (rank() == root) expectBlocks("gatherV", "receive", count(receive), received);
+    check(taccGatherV(data(send), count(send), data(receive), received.counts.data(), places(received),
+                      elementTypeOf<S>, root, comm_, stream));
+  }
+  /// `send` and `sent` are used on root only, and may be empty elsewhere.
+  template <Input S, Output R>
+  requires SameElements<S, R>
+  void scatterV(S&& send, const BlockCounts& sent, R&& receive, int root, taccStream_t stream = nullptr) const {
+    if (rank() == root) expectBlocks("scatterV", "send", count(send), sent);
+    check(taccScatterV(data(send), sent.counts.data(), places(sent), data(receive), count(receive), elementTypeOf<S>,
+                       root, comm_, stream));
+  }
+  template <Input S, Output R>
+  requires SameElements<S, R>
+  void allToAllV(S&& send, const BlockCounts& sent, R&& receive, const BlockCounts& received,
+                 taccStream_t stream = nullptr) const {
+    expectBlocks("allToAllV", "send", count(send), sent);
+    expectBlocks("allToAllV", "receive", count(receive), received);
+    check(taccAllToAllV(data(send), sent.counts.data(), places(sent), data(receive), received.counts.data(),
+                        places(received), elementTypeOf<S>, comm_, stream));
+  }
+
   void barrier(taccStream_t stream = nullptr) const { check(taccBarrier(comm_, stream)); }
 
   template <Input S>
@@ -173,6 +262,20 @@ class CommunicatorView {
   static auto* data(auto&& buffer) { return std::ranges::data(buffer); }
   static std::size_t count(auto&& buffer) { return static_cast<std::size_t>(std::ranges::size(buffer)); }
   std::size_t blocks(std::size_t block) const { return block * static_cast<std::size_t>(size()); }
+
+  static const std::size_t* places(const BlockCounts& blocks) {
+    return blocks.places.empty() ? nullptr : blocks.places.data();
+  }
+  void expectBlocks(const char* call, const char* buffer, std::size_t found, const BlockCounts& blocks) const {
+    expect(call, "counts", blocks.counts.size(), static_cast<std::size_t>(size()));
+    if (!blocks.places.empty()) expect(call, "places", blocks.places.size(), blocks.counts.size());
+    std::size_t end = 0, behind = 0;
+    for (std::size_t r = 0; r < blocks.counts.size(); ++r) {
+      behind = (blocks.places.empty() ? behind : blocks.places[r]) + blocks.counts[r];
+      if (blocks.counts[r] != 0 && behind > end) end = behind;
+    }
+    if (found < end) expect(call, buffer, found, end);
+  }
 
   static void expect(const char* call, const char* buffer, std::size_t found, std::size_t wanted) {
     if (found == wanted) [[likely]]

@@ -2,8 +2,10 @@
 #ifndef TACC_CXX_ELEMENT_HPP
 #define TACC_CXX_ELEMENT_HPP
 
+#include <complex>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 #include <ranges>
 #include <type_traits>
 
@@ -20,17 +22,41 @@ template <>
 struct ElementType<float> : std::integral_constant<taccDataType_t, taccFloat32> {};
 template <>
 struct ElementType<double> : std::integral_constant<taccDataType_t, taccFloat64> {};
+template <>
+struct ElementType<bool> : std::integral_constant<taccDataType_t, taccBool> {};
+template <>
+struct ElementType<std::complex<float>> : std::integral_constant<taccDataType_t, taccComplex64> {};
+template <>
+struct ElementType<std::complex<double>> : std::integral_constant<taccDataType_t, taccComplex128> {};
 
-/// Integers by their size and sign, so `long` and `long long` are both what they are here. Not bool, nor characters of
-/// texts.
+/// A value and where it is, for taccMinLoc and taccMaxLoc.
+template <class T>
+struct Located {
+  T value;
+  std::int32_t index;
+  friend bool operator==(const Located&, const Located&) = default;
+};
+template <>
+struct ElementType<Located<float>> : std::integral_constant<taccDataType_t, taccFloatInt> {};
+template <>
+struct ElementType<Located<double>> : std::integral_constant<taccDataType_t, taccDoubleInt> {};
+template <>
+struct ElementType<Located<std::int64_t>> : std::integral_constant<taccDataType_t, taccLongInt> {};
+template <>
+struct ElementType<Located<std::int32_t>> : std::integral_constant<taccDataType_t, taccIntInt> {};
+template <>
+struct ElementType<Located<std::int16_t>> : std::integral_constant<taccDataType_t, taccShortInt> {};
+
+/// Integers by their size and sign, so `long` and `long long` are both what they are here. Not characters of texts.
 template <class T>
 concept PlainInteger =
     std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, wchar_t> && !std::same_as<T, char8_t> &&
-    !std::same_as<T, char16_t> && !std::same_as<T, char32_t> && (sizeof(T) == 1 || sizeof(T) == 4 || sizeof(T) == 8);
+    !std::same_as<T, char16_t> && !std::same_as<T, char32_t> && sizeof(T) <= 8;
 
 template <PlainInteger T>
 struct ElementType<T>
     : std::integral_constant<taccDataType_t, sizeof(T) == 1   ? (std::is_signed_v<T> ? taccInt8 : taccUint8)
+                                             : sizeof(T) == 2 ? (std::is_signed_v<T> ? taccInt16 : taccUint16)
                                              : sizeof(T) == 4 ? (std::is_signed_v<T> ? taccInt32 : taccUint32)
                                                               : (std::is_signed_v<T> ? taccInt64 : taccUint64)> {};
 

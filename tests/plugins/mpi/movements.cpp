@@ -1,5 +1,6 @@
 // Collectives that move data, against PMPI, byte for byte: also with types that have gaps or an order of their own on
 // one side and none on the other.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
@@ -174,6 +175,161 @@ void checkScatter(const Case& c, bool inPlace) {
           });
 }
 
+/// Blocks of unequal lengths: items of each rank, with gaps between them, the last rank's first.
+struct Blocks {
+  std::vector<int> counts, places;
+  int elements = 0;
+
+  Blocks(const std::vector<int>& items, int perItem, int gap) : counts(items.size()), places(items.size()) {
+    for (std::size_t r = items.size(); r-- > 0;) {
+      places[r] = elements;
+      counts[r] = items[r] * perItem;
+      elements += counts[r] + gap;
+    }
+  }
+};
+
+/// One call with a count for each rank. `given[from][to]`: items.
+struct UnequalCase {
+  const Case& common;
+  const Pair& pair;
+  std::vector<std::vector<int>> given;
+  int gap;
+
+  std::size_t self() const { return static_cast<std::size_t>(common.rank); }
+  /// Those that each gives to all: the first of its row.
+  std::vector<int> firsts() const {
+    std::vector<int> items;
+    for (const std::vector<int>& row : given) items.push_back(row[0]);
+    return items;
+  }
+  std::size_t bytesOf(const Blocks& blocks, MPI_Datatype type) const { return Part{type, blocks.elements}.bytes(1); }
+};
+
+/// What a block is before a call in place, for the reference, which is not in place itself.
+std::vector<std::byte> copyOf(const void* buffer, std::size_t bytes) {
+  const auto* begin = static_cast<const std::byte*>(buffer);
+  return {begin, begin + bytes};
+}
+
+MPI_Aint extentOf(MPI_Datatype type) {
+  MPI_Aint low = 0, extent = 0;
+  PMPI_Type_get_extent(type, &low, &extent);
+  return extent;
+}
+
+void checkAllgatherv(const UnequalCase& c, bool inPlace) {
+  const Blocks to(c.firsts(), c.pair.receivers, c.gap);
+  const int own = c.given[c.self()][0] * c.pair.senders;
+  const std::size_t bytes = c.bytesOf(to, c.pair.receive);
+  compare("MPI_Allgatherv of " + c.common.text, Part{c.pair.send, own}.bytes(1), bytes, c.common.shift, c.common.seed,
+          [&](bool isReference, const void* send, void* receive) {
+            if (inPlace && isReference) {
+              const std::vector<std::byte> before = copyOf(receive, bytes);
+              return PMPI_Allgatherv(before.data() + to.places[c.self()] * extentOf(c.pair.receive),
+                                     to.counts[c.self()], c.pair.receive, receive, to.counts.data(), to.places.data(),
+                                     c.pair.receive, c.common.comm);
+            }
+            return (isReference ? PMPI_Allgatherv : MPI_Allgatherv)(inPlace ? MPI_IN_PLACE : send, own, c.pair.send,
+                                                                    receive, to.counts.data(), to.places.data(),
+                                                                    c.pair.receive, c.common.comm);
+          });
+}
+
+void checkGatherv(const UnequalCase& c, bool inPlace) {
+  const Blocks to(c.firsts(), c.pair.receivers, c.gap);
+  const int own = c.given[c.self()][0] * c.pair.senders;
+  const std::size_t bytes = c.bytesOf(to, c.pair.receive);
+  compare("MPI_Gatherv to " + c.common.text, Part{c.pair.send, own}.bytes(1), bytes, c.common.shift, c.common.seed,
+          [&](bool isReference, const void* send, void* receive) {
+            const auto call = isReference ? PMPI_Gatherv : MPI_Gatherv;
+            if (!c.common.isRoot())
+              return call(send, own, c.pair.send, nullptr, nullptr, nullptr, MPI_DATATYPE_NULL, c.common.root,
+                          c.common.comm);
+            if (inPlace && isReference) {
+              const std::vector<std::byte> before = copyOf(receive, bytes);
+              return call(before.data() + to.places[c.self()] * extentOf(c.pair.receive), to.counts[c.self()],
+                          c.pair.receive, receive, to.counts.data(), to.places.data(), c.pair.receive, c.common.root,
+                          c.common.comm);
+            }
+            return call(inPlace ? MPI_IN_PLACE : send, own, c.pair.send, receive, to.counts.data(), to.places.data(),
+                        c.pair.receive, c.common.root, c.common.comm);
+          });
+}
+
+void checkScatterv(const UnequalCase& c, bool inPlace) {
+  const Blocks from(c.firsts(), c.pair.senders, c.gap);
+  const int own = c.given[c.self()][0] * c.pair.receivers;
+  const std::size_t bytes = Part{c.pair.receive, own}.bytes(1);
+  compare("MPI_Scatterv from " + c.common.text, c.bytesOf(from, c.pair.send), bytes, c.common.shift, c.common.seed,
+          [&](bool isReference, const void* send, void* receive) {
+            const auto call = isReference ? PMPI_Scatterv : MPI_Scatterv;
+            if (!c.common.isRoot())
+              return call(nullptr, nullptr, nullptr, MPI_DATATYPE_NULL, receive, own, c.pair.receive, c.common.root,
+                          c.common.comm);
+            std::vector<std::byte> nowhere(bytes);
+            void* const to = !inPlace ? receive : isReference ? static_cast<void*>(nowhere.data()) : MPI_IN_PLACE;
+            return call(send, from.counts.data(), from.places.data(), c.pair.send, to, own, c.pair.receive,
+                        c.common.root, c.common.comm);
+          });
+}
+
+void checkAlltoallv(const UnequalCase& c, bool inPlace) {
+  std::vector<int> taken;
+  for (const std::vector<int>& row : c.given) taken.push_back(row[c.self()]);
+  std::vector<int> sent = c.given[c.self()];
+  // In place, what two ranks give each other is of one length.
+  for (std::size_t r = 0; inPlace && r < sent.size(); ++r)
+    sent[r] = taken[r] = c.given[std::min(r, c.self())][std::max(r, c.self())];
+  const Blocks from(sent, inPlace ? c.pair.receivers : c.pair.senders, c.gap), to(taken, c.pair.receivers, c.gap);
+  const MPI_Datatype sendType = inPlace ? c.pair.receive : c.pair.send;
+  const std::size_t bytes = c.bytesOf(to, c.pair.receive);
+  compare("MPI_Alltoallv of " + c.common.text, c.bytesOf(from, sendType), bytes, c.common.shift, c.common.seed,
+          [&](bool isReference, const void* send, void* receive) {
+            const std::vector<std::byte> before = copyOf(receive, bytes);
+            const void* given = !inPlace ? send : isReference ? static_cast<const void*>(before.data()) : MPI_IN_PLACE;
+            return (isReference ? PMPI_Alltoallv : MPI_Alltoallv)(given, from.counts.data(), from.places.data(),
+                                                                  sendType, receive, to.counts.data(), to.places.data(),
+                                                                  c.pair.receive, c.common.comm);
+          });
+}
+
+#if MPI_VERSION >= 4
+/// The forms with large counts come the same way: one of each kind.
+void checkLargeCounts(const UnequalCase& c) {
+  const Blocks to(c.firsts(), c.pair.receivers, c.gap);
+  const std::vector<MPI_Count> counts(to.counts.begin(), to.counts.end());
+  const std::vector<MPI_Aint> places(to.places.begin(), to.places.end());
+  const int own = c.given[c.self()][0] * c.pair.senders;
+  compare("MPI_Allgatherv_c of " + c.common.text, Part{c.pair.send, own}.bytes(1), c.bytesOf(to, c.pair.receive),
+          c.common.shift, c.common.seed, [&](bool isReference, const void* send, void* receive) {
+            return (isReference ? PMPI_Allgatherv_c : MPI_Allgatherv_c)(send, own, c.pair.send, receive, counts.data(),
+                                                                        places.data(), c.pair.receive, c.common.comm);
+          });
+  const int count = c.given[0][0] * c.pair.senders;
+  compare("MPI_Bcast_c of " + c.common.text, 16, Part{c.pair.send, count}.bytes(1), c.common.shift, c.common.seed,
+          [&](bool isReference, const void* /*send*/, void* buffer) {
+            return (isReference ? PMPI_Bcast_c : MPI_Bcast_c)(buffer, count, c.pair.send, c.common.root, c.common.comm);
+          });
+}
+#endif
+
+void checkUnequal(const Case& common, const Pair& pair, Draws& draws, bool inPlace) {
+  UnequalCase c{common, pair, {}, draws.upTo(2)};
+  const int most = draws.upTo(3) == 0 ? 0 : draws.upTo(6) == 0 ? 5000 : 60;
+  for (int from = 0; from < common.ranks; ++from) {
+    c.given.emplace_back();
+    for (int to = 0; to < common.ranks; ++to) c.given.back().push_back(draws.upTo(3) == 0 ? 0 : draws.upTo(most));
+  }
+  checkAllgatherv(c, inPlace);
+  checkGatherv(c, inPlace);
+  checkScatterv(c, inPlace);
+  checkAlltoallv(c, inPlace);
+#if MPI_VERSION >= 4
+  if (!inPlace) checkLargeCounts(c);
+#endif
+}
+
 }  // namespace
 
 void checkMovements(MPI_Comm comm, Draws& draws, bool isTacc) {
@@ -198,6 +354,7 @@ void checkMovements(MPI_Comm comm, Draws& draws, bool isTacc) {
         checkAlltoall(c, inPlace != 0);
         checkGather(c, inPlace != 0);
         checkScatter(c, inPlace != 0);
+        checkUnequal(c, pair, draws, inPlace != 0);
         if (MPI_Barrier(comm) != MPI_SUCCESS) complain("MPI_Barrier");
       }
 }

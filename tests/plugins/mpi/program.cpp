@@ -151,7 +151,7 @@ void makeCountedCalls() {
   MPI_Op_create(mergeNothing, 1, &none);
   MPI_Allreduce(in.data(), out.data(), 10, MPI_DOUBLE, none, MPI_COMM_WORLD);
   MPI_Op_free(&none);
-  MPI_Allreduce(in.data(), out.data(), 10, MPI_SHORT, MPI_SUM, MPI_COMM_WORLD);
+  MPI_Allreduce(in.data(), out.data(), 10, MPI_LONG_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
   MPI_Allreduce(in.data(), out.data(), 10, MPI_LONG_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
   MPI_Allreduce(in.data(), out.data(), 10, MPI_INT, MPI_SUM, MPI_COMM_SELF);
   MPI_Bcast(in.data(), 50, MPI_SHORT, 0, MPI_COMM_WORLD);

@@ -1,0 +1,245 @@
+// Collectives with a count for each rank. MPI's rules: what one rank sends another is what that expects, in the same
+// numbers; who is not concerned does not know it. So whether there is anything to move is not asked: it may look
+// otherwise on each rank.
+#include "unequal.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include "plugin.hpp"
+#include "types.hpp"
+
+namespace tacc::mpi {
+
+void UnequalBlock::arrange(MPI_Datatype type, Block::Use use) {
+  for (const Elements& block : blocks_) counts_.push_back(block.bytes());
+  offsets_.resize(blocks_.size());
+  if (isBlock(type)) {
+    // Displacements may be negative: they count from the block that comes first.
+    std::uintptr_t first = UINTPTR_MAX;
+    for (std::size_t r = 0; r < blocks_.size(); ++r)
+      if (counts_[r] != 0) first = std::min(first, reinterpret_cast<std::uintptr_t>(blocks_[r].address));
+    if (first == UINTPTR_MAX) return;
+    base_ = reinterpret_cast<std::byte*>(first);
+    for (std::size_t r = 0; r < blocks_.size(); ++r)
+      if (counts_[r] != 0) offsets_[r] = reinterpret_cast<std::uintptr_t>(blocks_[r].address) - first;
+    return;
+  }
+  std::size_t bytes = 0;
+  for (std::size_t r = 0; r < blocks_.size(); ++r) {
+    offsets_[r] = bytes;
+    bytes += counts_[r];
+  }
+  copy_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  base_ = copy_.get();
+  if (use == Block::Use::write) return;
+  for (std::size_t r = 0; r < blocks_.size(); ++r) copyInto(blocks_[r], base_ + offsets_[r]);
+}
+
+void UnequalBlock::deliver() const {
+  if (!copy_) return;
+  for (std::size_t r = 0; r < blocks_.size(); ++r) copyFrom(copy_.get() + offsets_[r], blocks_[r]);
+}
+
+namespace {
+
+using Use = Block::Use;
+
+/// The same buffer as elements of one rank.
+template <class Count>
+Elements elementsAt(const void* address, Count count, MPI_Datatype type) {
+  return {const_cast<void*>(address), static_cast<std::size_t>(count), type};
+}
+
+/// Whether a rank gives what it uses: counts that are there and not negative, and a type.
+template <class Count>
+bool areGiven(const Count* counts, int ranks, MPI_Datatype type) {
+  return counts != nullptr && bytesOf(type) &&
+         std::all_of(counts, counts + ranks, [](Count count) { return count >= 0; });
+}
+
+constexpr Judged taken{std::nullopt, 1};
+
+taccResult_t delivered(taccResult_t result, const UnequalBlock& block) {
+  if (result == taccSuccess) block.deliver();
+  return result;
+}
+
+template <class Count, class Displacement>
+int allGather(Function function, const char* name, const void* send, Count sendCount, MPI_Datatype sendType,
+              const UnequalElements<Count, Displacement>& receive, MPI_Comm comm,
+              int (*pass)(const void*, Count, MPI_Datatype, void*, const Count*, const Displacement*, MPI_Datatype,
+                          MPI_Comm)) {
+  return takeOver(
+      function, name, comm,
+      [&](const Communicator& communicator) {
+        return areGiven(receive.counts, communicator.ranks, receive.type) ? taken : Judged{Passed::arguments};
+      },
+      [&](const Communicator& communicator) {
+        const UnequalBlock to(receive, communicator.ranks, Use::write);
+        if (send == MPI_IN_PLACE) {
+          to.take(communicator.rank);
+          return delivered(taccAllGatherV(to.block(communicator.rank), to.data(), to.counts(), to.offsets(), taccInt8,
+                                          communicator.tacc, nullptr),
+                           to);
+        }
+        const Block from(elementsAt(send, sendCount, sendType), Use::read);
+        return delivered(
+            taccAllGatherV(from.data(), to.data(), to.counts(), to.offsets(), taccInt8, communicator.tacc, nullptr),
+            to);
+      },
+      [&] {
+        return pass(send, sendCount, sendType, receive.address, receive.counts, receive.displacements, receive.type,
+                    comm);
+      });
+}
+
+template <class Count, class Displacement>
+int gather(Function function, const char* name, const void* send, Count sendCount, MPI_Datatype sendType,
+           const UnequalElements<Count, Displacement>& receive, int root, MPI_Comm comm,
+           int (*pass)(const void*, Count, MPI_Datatype, void*, const Count*, const Displacement*, MPI_Datatype, int,
+                       MPI_Comm)) {
+  return takeOver(
+      function, name, comm,
+      [&](const Communicator& communicator) {
+        if (root < 0 || root >= communicator.ranks) return Judged{Passed::arguments};
+        const bool isGiven = communicator.rank == root ? areGiven(receive.counts, communicator.ranks, receive.type)
+                                                       : sendCount >= 0 && bytesOf(sendType).has_value();
+        return isGiven ? taken : Judged{Passed::arguments};
+      },
+      [&](const Communicator& communicator) {
+        if (communicator.rank != root) {
+          const Elements elements = elementsAt(send, sendCount, sendType);
+          const Block from(elements, Use::read);
+          return taccGatherV(from.data(), elements.bytes(), nullptr, nullptr, nullptr, taccInt8, root,
+                             communicator.tacc, nullptr);
+        }
+        const UnequalBlock to(receive, communicator.ranks, Use::write);
+        if (send == MPI_IN_PLACE) {
+          to.take(root);
+          return delivered(taccGatherV(to.block(root), to.bytes(root), to.data(), to.counts(), to.offsets(), taccInt8,
+                                       root, communicator.tacc, nullptr),
+                           to);
+        }
+        const Elements elements = elementsAt(send, sendCount, sendType);
+        const Block from(elements, Use::read);
+        return delivered(taccGatherV(from.data(), elements.bytes(), to.data(), to.counts(), to.offsets(), taccInt8,
+                                     root, communicator.tacc, nullptr),
+                         to);
+      },
+      [&] {
+        return pass(send, sendCount, sendType, receive.address, receive.counts, receive.displacements, receive.type,
+                    root, comm);
+      });
+}
+
+template <class Count, class Displacement>
+int scatter(Function function, const char* name, const UnequalElements<Count, Displacement>& send, void* receive,
+            Count receiveCount, MPI_Datatype receiveType, int root, MPI_Comm comm,
+            int (*pass)(const void*, const Count*, const Displacement*, MPI_Datatype, void*, Count, MPI_Datatype, int,
+                        MPI_Comm)) {
+  return takeOver(
+      function, name, comm,
+      [&](const Communicator& communicator) {
+        if (root < 0 || root >= communicator.ranks) return Judged{Passed::arguments};
+        const bool isGiven = communicator.rank == root ? areGiven(send.counts, communicator.ranks, send.type)
+                                                       : receiveCount >= 0 && bytesOf(receiveType).has_value();
+        return isGiven ? taken : Judged{Passed::arguments};
+      },
+      [&](const Communicator& communicator) {
+        if (communicator.rank != root) {
+          const Elements elements = elementsAt(receive, receiveCount, receiveType);
+          const Block to(elements, Use::write);
+          const taccResult_t result = taccScatterV(nullptr, nullptr, nullptr, to.data(), elements.bytes(), taccInt8,
+                                                   root, communicator.tacc, nullptr);
+          if (result == taccSuccess) to.deliver();
+          return result;
+        }
+        const UnequalBlock from(send, communicator.ranks, Use::read);
+        if (receive == MPI_IN_PLACE)
+          return taccScatterV(from.data(), from.counts(), from.offsets(), from.block(root), from.bytes(root), taccInt8,
+                              root, communicator.tacc, nullptr);
+        const Elements elements = elementsAt(receive, receiveCount, receiveType);
+        const Block to(elements, Use::write);
+        const taccResult_t result = taccScatterV(from.data(), from.counts(), from.offsets(), to.data(),
+                                                 elements.bytes(), taccInt8, root, communicator.tacc, nullptr);
+        if (result == taccSuccess) to.deliver();
+        return result;
+      },
+      [&] {
+        return pass(send.address, send.counts, send.displacements, send.type, receive, receiveCount, receiveType, root,
+                    comm);
+      });
+}
+
+template <class Count, class Displacement>
+int allToAll(Function function, const char* name, const UnequalElements<Count, Displacement>& send,
+             const UnequalElements<Count, Displacement>& receive, MPI_Comm comm,
+             int (*pass)(const void*, const Count*, const Displacement*, MPI_Datatype, void*, const Count*,
+                         const Displacement*, MPI_Datatype, MPI_Comm)) {
+  const bool inPlace = send.address == MPI_IN_PLACE;
+  return takeOver(
+      function, name, comm,
+      [&](const Communicator& communicator) {
+        const bool isGiven = areGiven(receive.counts, communicator.ranks, receive.type) &&
+                             (inPlace || areGiven(send.counts, communicator.ranks, send.type));
+        return isGiven ? taken : Judged{Passed::arguments};
+      },
+      [&](const Communicator& communicator) {
+        const UnequalBlock to(receive, communicator.ranks, inPlace ? Use::both : Use::write);
+        if (inPlace)
+          return delivered(taccAllToAllV(to.data(), to.counts(), to.offsets(), to.data(), to.counts(), to.offsets(),
+                                         taccInt8, communicator.tacc, nullptr),
+                           to);
+        const UnequalBlock from(send, communicator.ranks, Use::read);
+        return delivered(taccAllToAllV(from.data(), from.counts(), from.offsets(), to.data(), to.counts(), to.offsets(),
+                                       taccInt8, communicator.tacc, nullptr),
+                         to);
+      },
+      [&] {
+        return pass(send.address, send.counts, send.displacements, send.type, receive.address, receive.counts,
+                    receive.displacements, receive.type, comm);
+      });
+}
+
+}  // namespace
+}  // namespace tacc::mpi
+
+using namespace tacc::mpi;
+
+// With `int` counts, and with large ones where the MPI has them.
+#define TACC_MPI_UNEQUAL(suffix, Count, Displacement)                                                                  \
+  TACC_MPI_ENTRY taccMpi_Allgatherv##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,   \
+                                            const Count* counts, const Displacement* displacements, MPI_Datatype type, \
+                                            MPI_Comm comm) {                                                           \
+    return allGather<Count, Displacement>(Function::Allgatherv##suffix, "MPI_Allgatherv" #suffix, send, sendCount,     \
+                                          sendType, {receive, counts, displacements, type}, comm,                      \
+                                          PMPI_Allgatherv##suffix);                                                    \
+  }                                                                                                                    \
+  TACC_MPI_ENTRY taccMpi_Gatherv##suffix(const void* send, Count sendCount, MPI_Datatype sendType, void* receive,      \
+                                         const Count* counts, const Displacement* displacements, MPI_Datatype type,    \
+                                         int root, MPI_Comm comm) {                                                    \
+    return gather<Count, Displacement>(Function::Gatherv##suffix, "MPI_Gatherv" #suffix, send, sendCount, sendType,    \
+                                       {receive, counts, displacements, type}, root, comm, PMPI_Gatherv##suffix);      \
+  }                                                                                                                    \
+  TACC_MPI_ENTRY taccMpi_Scatterv##suffix(const void* send, const Count* counts, const Displacement* displacements,    \
+                                          MPI_Datatype type, void* receive, Count receiveCount,                        \
+                                          MPI_Datatype receiveType, int root, MPI_Comm comm) {                         \
+    return scatter<Count, Displacement>(Function::Scatterv##suffix, "MPI_Scatterv" #suffix,                            \
+                                        {const_cast<void*>(send), counts, displacements, type}, receive, receiveCount, \
+                                        receiveType, root, comm, PMPI_Scatterv##suffix);                               \
+  }                                                                                                                    \
+  TACC_MPI_ENTRY taccMpi_Alltoallv##suffix(                                                                            \
+      const void* send, const Count* sendCounts, const Displacement* sendPlaces, MPI_Datatype sendType, void* receive, \
+      const Count* receiveCounts, const Displacement* receivePlaces, MPI_Datatype receiveType, MPI_Comm comm) {        \
+    return allToAll<Count, Displacement>(Function::Alltoallv##suffix, "MPI_Alltoallv" #suffix,                         \
+                                         {const_cast<void*>(send), sendCounts, sendPlaces, sendType},                  \
+                                         {receive, receiveCounts, receivePlaces, receiveType}, comm,                   \
+                                         PMPI_Alltoallv##suffix);                                                      \
+  }
+
+TACC_MPI_UNEQUAL(, int, int)
+#if MPI_VERSION >= 4
+TACC_MPI_UNEQUAL(_c, MPI_Count, MPI_Aint)
+#endif

@@ -1,0 +1,59 @@
+// Blocks of unequal lengths of an MPI call as the bytes that tacc moves.
+#pragma once
+
+#include <mpi.h>
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "elements.hpp"
+
+namespace tacc::mpi {
+
+/// Counts and displacements of a buffer that has a block for each rank. Null where MPI does not look at them.
+template <class Count, class Displacement>
+struct UnequalElements {
+  void* address;
+  const Count* counts;
+  const Displacement* displacements;  // in extents of the type; null: one behind the other
+  MPI_Datatype type;
+};
+
+/// Such a buffer as bytes: itself, or a copy, block behind block, where elements are no plain block of memory.
+class UnequalBlock {
+ public:
+  template <class Count, class Displacement>
+  UnequalBlock(const UnequalElements<Count, Displacement>& elements, int ranks, Block::Use use) {
+    blocks_.reserve(static_cast<std::size_t>(ranks));
+    std::ptrdiff_t behind = 0;
+    for (int r = 0; r < ranks; ++r) {
+      const auto count = static_cast<std::size_t>(elements.counts[r]);
+      const auto begin =
+          elements.displacements == nullptr ? behind : static_cast<std::ptrdiff_t>(elements.displacements[r]);
+      blocks_.push_back(Elements{elements.address, count, elements.type}.movedBy(begin));
+      behind += static_cast<std::ptrdiff_t>(count);
+    }
+    arrange(elements.type, use);
+  }
+
+  std::byte* data() const noexcept { return base_; }
+  const std::size_t* counts() const noexcept { return counts_.data(); }
+  const std::size_t* offsets() const noexcept { return offsets_.data(); }
+  std::byte* block(int rank) const noexcept { return base_ + offsets_[static_cast<std::size_t>(rank)]; }
+  std::size_t bytes(int rank) const noexcept { return counts_[static_cast<std::size_t>(rank)]; }
+  /// What block `rank` is before the call, where only that is given in a buffer that is written.
+  void take(int rank) const { copyInto(blocks_[static_cast<std::size_t>(rank)], block(rank)); }
+  /// What was written goes where it belongs.
+  void deliver() const;
+
+ private:
+  void arrange(MPI_Datatype type, Block::Use use);
+
+  std::vector<Elements> blocks_;
+  std::vector<std::size_t> counts_, offsets_;  // in bytes, from base_ on
+  std::byte* base_ = nullptr;
+  std::unique_ptr<std::byte[]> copy_;
+};
+
+}  // namespace tacc::mpi

@@ -1,0 +1,58 @@
+#include "algorithms/block_names.hpp"
+
+#include <algorithm>
+#include <optional>
+
+#include "algorithms/proof.hpp"
+
+namespace tacc {
+namespace {
+
+/// Nothing for scratch and messages, which have no names.
+std::optional<int> nameOf(const PlanRequest& request, int rank, const Operand& operand) noexcept {
+  const bool isInput = operand.kind == Operand::Kind::input;
+  if (!isInput && operand.kind != Operand::Kind::output) return std::nullopt;
+  switch (request.collective) {
+    case Collective::allGather:
+    case Collective::gather:
+      return isInput ? rank : operand.index;
+    case Collective::reduceScatter:
+    case Collective::scatter:
+      return isInput ? operand.index : rank;
+    case Collective::allToAll:
+      return isInput ? rank * request.ranks + operand.index : operand.index * request.ranks + rank;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+int nameOfBlock(const PlanRequest& request, int rank, const Step& step) noexcept {
+  // Blocks of an output come from ranks that follow one another, so their names do not.
+  if (request.collective == Collective::allToAll && step.blockCount > 1) return -1;
+  int name = -1;
+  for (const std::vector<Operand>* operands : {&step.sources, &step.destinations})
+    for (const Operand& operand : *operands) {
+      if (operand.kind == Operand::Kind::scratch) return -1;
+      const std::optional<int> own = nameOf(request, rank, operand);
+      if (!own) continue;
+      if (name >= 0 && name != *own) return -1;
+      name = *own;
+    }
+  return name;
+}
+
+bool verifyNames(const Plan& plan) {
+  if (partitionOf(plan.request.collective) != Partition::stack) return false;
+  const proof::Exchange exchange = proof::matchMessages(plan);
+  std::vector<int> names;
+  names.reserve(exchange.steps.size());
+  for (const proof::StepRef& ref : exchange.steps) names.push_back(nameOfBlock(plan.request, ref.rank, *ref.step));
+  if (std::ranges::find(names, -1) != names.end()) return false;
+  return std::ranges::all_of(exchange.messages, [&](const proof::ProvenMessage& message) {
+    return names[static_cast<std::size_t>(message.sendStep)] == names[static_cast<std::size_t>(message.receiveStep)];
+  });
+}
+
+}  // namespace tacc

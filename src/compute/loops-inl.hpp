@@ -1,0 +1,128 @@
+// Reductions as plain loops, which the compiler makes vectors of for each instruction set: those whose elements do not
+// go through the kernels of reduce-inl.hpp, or that need none of their care for streams and registers.
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "compute/reduce.hpp"
+
+#if defined(TACC_COMPUTE_LOOPS_INL) == defined(HWY_TARGET_TOGGLE)
+#ifdef TACC_COMPUTE_LOOPS_INL
+#undef TACC_COMPUTE_LOOPS_INL
+#else
+#define TACC_COMPUTE_LOOPS_INL
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace tacc {
+namespace HWY_NAMESPACE {
+
+/// Of accumulators between two sources: they stay in the first-level cache.
+inline constexpr std::size_t loopTileBytes = 8192;
+
+/// `Op::apply(accumulated, next, count)` for piece after piece of the vectors, source after source. A destination may
+/// be a source: of a piece all sources are read before anything is written.
+template <class T, class Op>
+void reduceByLoops(const ReduceJob& job) {
+  constexpr std::size_t tileLength = loopTileBytes / sizeof(T);
+  alignas(64) T tile[tileLength];
+  for (std::size_t begin = 0; begin < job.count; begin += tileLength) {
+    const std::size_t count = std::min(tileLength, job.count - begin);
+    std::memcpy(static_cast<void*>(tile), static_cast<const T*>(job.sources[0]) + begin, count * sizeof(T));
+    for (int s = 1; s < job.sourceCount; ++s) Op::apply(tile, static_cast<const T*>(job.sources[s]) + begin, count);
+    for (int d = 0; d < job.destinationCount; ++d)
+      std::memcpy(static_cast<void*>(static_cast<T*>(job.destinations[d]) + begin), tile, count * sizeof(T));
+  }
+}
+
+struct BitAnd {
+  template <class T>
+  static void apply(T* HWY_RESTRICT a, const T* HWY_RESTRICT b, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) a[i] = static_cast<T>(a[i] & b[i]);
+  }
+};
+struct BitOr {
+  template <class T>
+  static void apply(T* HWY_RESTRICT a, const T* HWY_RESTRICT b, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) a[i] = static_cast<T>(a[i] | b[i]);
+  }
+};
+struct BitXor {
+  template <class T>
+  static void apply(T* HWY_RESTRICT a, const T* HWY_RESTRICT b, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) a[i] = static_cast<T>(a[i] ^ b[i]);
+  }
+};
+
+struct LogicalAnd {
+  template <class T>
+  static void apply(T* HWY_RESTRICT a, const T* HWY_RESTRICT b, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) a[i] = static_cast<T>((a[i] != 0) & (b[i] != 0));
+  }
+};
+struct LogicalOr {
+  template <class T>
+  static void apply(T* HWY_RESTRICT a, const T* HWY_RESTRICT b, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) a[i] = static_cast<T>((a[i] | b[i]) != 0);
+  }
+};
+struct LogicalXor {
+  template <class T>
+  static void apply(T* HWY_RESTRICT a, const T* HWY_RESTRICT b, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) a[i] = static_cast<T>((a[i] != 0) != (b[i] != 0));
+  }
+};
+
+template <class T>
+struct Complex {
+  T real, imaginary;
+};
+/// The file is compiled without contractions: products and sums are rounded one by one on every instruction set.
+struct ComplexProduct {
+  template <class T>
+  static void apply(Complex<T>* HWY_RESTRICT a, const Complex<T>* HWY_RESTRICT b, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const T real = a[i].real * b[i].real - a[i].imaginary * b[i].imaginary;
+      a[i].imaginary = a[i].real * b[i].imaginary + a[i].imaginary * b[i].real;
+      a[i].real = real;
+    }
+  }
+};
+
+template <class T>
+struct Located {
+  T value;
+  std::int32_t index;
+};
+/// NaN is neither less nor greater: what came first stays.
+struct LeastLocated {
+  template <class T>
+  static void apply(Located<T>* HWY_RESTRICT a, const Located<T>* HWY_RESTRICT b, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const T x = a[i].value, y = b[i].value;
+      const std::int32_t m = a[i].index, n = b[i].index;
+      a[i].value = y < x ? y : x;
+      a[i].index = y < x ? n : (y == x && n < m ? n : m);
+    }
+  }
+};
+struct GreatestLocated {
+  template <class T>
+  static void apply(Located<T>* HWY_RESTRICT a, const Located<T>* HWY_RESTRICT b, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const T x = a[i].value, y = b[i].value;
+      const std::int32_t m = a[i].index, n = b[i].index;
+      a[i].value = x < y ? y : x;
+      a[i].index = x < y ? n : (y == x && n < m ? n : m);
+    }
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace tacc
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,65 @@
+// What the ranks of a host tell each other of a call whose blocks have unequal lengths.
+//
+// Every rank posts a table of the blocks that it gives and those that it expects, and behind it its data, if it is
+// short. So all ranks know all lengths before anything moves, find the same differences, and short calls are over with
+// that.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "algorithms/plan.hpp"
+#include "engine/call_exchange.hpp"
+#include "engine/unequal_blocks.hpp"
+
+namespace tacc {
+
+/// How many blocks a rank's buffers have in such a call; 0: not used there.
+struct BlockNumbers {
+  int send, receive;
+};
+BlockNumbers blocksOn(Collective collective, int rank, int ranks, int root) noexcept;
+
+/// `given(from, to)` and `expected(from, to)` for all pairs of which both are there: throws taccInvalidUsage, naming
+/// the first pair that differs. `nameOf`: of a rank, for messages.
+void compareBlocks(Collective collective, int root, const std::vector<UnequalBlocks>& ranks,
+                   const std::function<int(int)>& nameOf);
+
+class UnequalExchange {
+ public:
+  UnequalExchange(int rank, int ranks, CallExchange& exchange, std::size_t eagerBytes)
+      : rank_(rank),
+        ranks_(ranks),
+        exchange_(exchange),
+        eagerBytes_(eagerBytes),
+        all_(static_cast<std::size_t>(ranks)) {}
+
+  /// Opens the call, and learns the blocks of all ranks. `send`: the data of `mine.send`.
+  void run(std::uint64_t signature, Collective collective, int root, const UnequalBlocks& mine, const std::byte* send,
+           std::size_t elementBytes);
+  /// Of all ranks, until the next run.
+  const std::vector<UnequalBlocks>& blocks() const noexcept { return all_; }
+
+  /// Whether every rank's data came with its table. Until the next call opens, blockFrom() has them.
+  bool hasData() const noexcept { return hasData_; }
+  /// Block `index` of what `rank` sends.
+  const std::byte* blockFrom(int rank, int index) const noexcept;
+
+ private:
+  std::size_t wordsOf(Collective collective) const noexcept;
+  void fill(std::vector<std::uint64_t>& table, const UnequalBlocks& mine, bool hasData) const;
+  void read(const std::uint64_t* table, BlockNumbers numbers, UnequalBlocks& blocks) const;
+
+  int rank_;
+  int ranks_;
+  CallExchange& exchange_;
+  std::size_t eagerBytes_;  // of a post
+  std::vector<UnequalBlocks> all_;
+  std::vector<std::uint64_t> table_, tables_;
+  bool hasData_ = false;
+  std::size_t tableBytes_ = 0, elementBytes_ = 1;
+};
+
+}  // namespace tacc
