@@ -100,16 +100,16 @@ NodeCandidate NodeChooser::price(const NodeQuestion& question, const Algorithm& 
     return candidate;
   }
   // What the rule says runs in any case.
-  const bool isRule = algorithm.suitsSharedMemory != nullptr && algorithm.suitsSharedMemory(request);
+  const bool isUsual = algorithm.suitsSharedMemory != nullptr && algorithm.suitsSharedMemory(request);
   const std::size_t steps = makeLocalPlan(algorithm, request, 0).steps.size() * static_cast<std::size_t>(request.ranks);
-  if (!isRule && steps > mostSteps) {
+  if (!isUsual && steps > mostSteps) {
     candidate.reason = "too many steps to be priced";
     return candidate;
   }
   const NodeWork work(makePlan(algorithm, request), question.isDirect);
   const CallShape shape{request, question.bytes, isOversubscribed_, {}};
   const NodeCall call{static_cast<double>(question.bytes), stagingChunk(shape), arenaBytes_};
-  if (!isRule && !fits(work, call)) {
+  if (!isUsual && !fits(work, call)) {
     candidate.reason = "has more in slots than the staging area holds";
     return candidate;
   }
@@ -158,7 +158,10 @@ std::vector<NodeCandidate> NodeChooser::priceAll(const NodeQuestion& question) c
     else if (isLeft)
       candidate.reason = fmt::format("the fastest; {}", burden);
     else
-      candidate.reason = fmt::format("the rule, and nothing is a tenth faster where ranks stand apart; {}", burden);
+      candidate.reason = fmt::format(
+          "{}; {}",
+          machine_.isFlat() ? "the rule where ranks stand alike" : "the rule, as nothing else is a tenth faster",
+          burden);
   }
   return candidates;
 }

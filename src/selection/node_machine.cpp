@@ -72,7 +72,7 @@ NodeFigures assumedFigures(const NodePlaces& places) {
     const bool isWhole = t == places.levels.size();
     const double members =
         isWhole ? 0 : static_cast<double>(ranks) / static_cast<double>(places.levels[t].begins.size());
-    figures.tiers.push_back({latency, copy, isWhole ? 0 : std::max(members / 2, 2.0) * copy * 0.75});
+    figures.tiers.push_back({latency, copy, isWhole ? 0 : std::max(members / 4, 4.0) * copy * 0.75});
     latency *= 1.5;
     copy *= 0.75;
   }

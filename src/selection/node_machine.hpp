@@ -73,8 +73,8 @@ class NodeMachine {
 };
 
 /// Figures where nothing was measured. Assumed: a core copies 10 GB/s in its own memory and sees a line after 100 ns;
-/// each kind of border makes that three quarters and one and a half; ranks that leave a group share half of what its
-/// cores could read, two at the least. Right is only the order of the tiers.
+/// each kind of border makes that three quarters and one and a half; what the ranks of a group read from outside is at
+/// most what a quarter of them could read, four at the least, as links between sockets carry that of some cores.
 NodeFigures assumedFigures(const NodePlaces& places);
 
 }  // namespace tacc

@@ -18,13 +18,13 @@ bool sendsByReference(const Step& step) {
   return isCopy || std::ranges::any_of(step.destinations, [](const Operand& to) { return to.kind == Kind::output; });
 }
 
-void add(std::vector<NodeRead>& reads, int owner, double blocks, bool isOfCall) {
+void add(std::vector<NodeRead>& reads, int owner, double blocks, bool ofCall) {
   for (NodeRead& read : reads) {
-    if (read.owner != owner || read.isOfCall != isOfCall) continue;
+    if (read.owner != owner || read.isOfCall != ofCall) continue;
     read.blocks += blocks;
     return;
   }
-  reads.push_back({owner, blocks, isOfCall});
+  reads.push_back({owner, blocks, ofCall});
 }
 
 }  // namespace

@@ -49,9 +49,8 @@ Played play(NodeChooser& chooser, Collective collective, std::string_view algori
   return {1, 1};
 }
 
-constexpr int ranks = 16;
-
 TEST(Inside, pricesAreNearWhatSimGridFinds) {
+  constexpr int ranks = 16;
   for (const auto& [name, node] : recordedHosts()) {
     const NodePlaces places = placesIn(node, ranks);
     NodeChooser chooser(NodeMachine(places, assumedFigures(places), 1 << 20), 1 << 20, false);
@@ -69,10 +68,11 @@ TEST(Inside, pricesAreNearWhatSimGridFinds) {
 }
 
 TEST(Inside, theChoiceIsFasterThanTheRuleWhereMemoryIsFar) {
+  constexpr int ranks = 64;
   for (const auto& [name, node] : recordedHosts()) {
     const NodePlaces places = placesIn(node, ranks);
     NodeChooser chooser(NodeMachine(places, assumedFigures(places), 1 << 20), 1 << 20, false);
-    const std::size_t bytes = std::size_t{1} << 23;
+    const std::size_t bytes = std::size_t{1} << 20;
     const NodeCandidate chosen = chooser.choose({Collective::allReduce, 0, bytes});
     EXPECT_NE(chosen.layout, 0) << name;
     const double mine = play(chooser, Collective::allReduce, chosen.algorithm->name, bytes).played;
