@@ -27,8 +27,8 @@ std::string ownName() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
-/// Of this host, or of the only one that the file tells of.
-std::optional<NodeDescription> insideIn(const std::string& path) {
+/// What a file says of this host, or of the only one that it tells of; empty: nothing.
+std::string textIn(const std::string& path) {
   const std::string text = readText(path);
   const Topology topology = sourceOfFile(text, path).read(text, path);
   const std::optional<std::uint32_t> host = topology.findHost(ownName());
@@ -37,14 +37,14 @@ std::optional<NodeDescription> insideIn(const std::string& path) {
     node = topology.node(*host);
   else if (topology.hosts() == 1)
     node = topology.node(0);
-  return node == nullptr ? std::nullopt : std::optional(*node);
+  return node == nullptr ? "" : textOf(*node);
 }
 
 }  // namespace
 
 std::string describeInside(const std::vector<std::string>& files) {
   for (const std::string& path : files)
-    if (std::optional<NodeDescription> node = insideIn(path)) return textOf(*std::move(node));
+    if (std::string text = textIn(path); !text.empty()) return text;
   if (!hasHwloc()) return "";
   static const std::string here = textOf(wholeNodeHere());
   return here;
