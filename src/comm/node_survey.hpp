@@ -23,7 +23,8 @@ struct NodeSamples {
 };
 
 /// Collective; `assumedFigures()` where there are more ranks than cores, whose times would tell of the scheduler. The
-/// arenas of the segment are used, and hold nothing afterwards. Takes 2 ms and three exchanges a tier.
+/// arenas of the segment are used, and hold nothing afterwards. Cost: some megabytes copied, and seven exchanges a
+/// tier.
 NodeFigures measureNode(Bootstrap& bootstrap, const NodeSegment& segment, const NodePlaces& places, int rank,
                         bool isOversubscribed);
 

@@ -52,8 +52,7 @@ class NodeChooser {
   /// (Algorithm::suitsSharedMemory, or the flat way where that is possible), or, where ranks stand in several groups,
   /// whatever has a price that is a tenth below that: by less than the model can tell. Then the others by price, and
   /// those that do not serve. Sizes are told apart by four classes a power of two, priced at the least of a class.
-  /// Cost of the first question of a class: that of writing and playing every plan, 0.1 s for 128 ranks; then a
-  /// look-up.
+  /// Cost of the first question of a class: that of writing and playing every plan; then a look-up.
   const std::vector<NodeCandidate>& explain(const NodeQuestion& question);
   const NodeCandidate& choose(const NodeQuestion& question) { return explain(question).front(); }
   /// The layout with which an algorithm is the fastest, for one that is forced.

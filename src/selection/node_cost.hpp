@@ -3,7 +3,6 @@
 
 #include <cstddef>
 
-#include "engine/program.hpp"
 #include "selection/node_machine.hpp"
 #include "selection/node_work.hpp"
 

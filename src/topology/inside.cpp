@@ -4,7 +4,6 @@
 
 #include <array>
 #include <optional>
-#include <utility>
 
 #include "base/error.hpp"
 #include "topology/host_clues.hpp"
@@ -15,10 +14,10 @@
 namespace tacc {
 namespace {
 
-std::string textOf(NodeDescription node) {
+std::string textOf(const NodeDescription& node) {
   HostClues clues;
   clues.host = "-";
-  clues.node = std::move(node);
+  clues.node = node;
   return cluesToText(clues);
 }
 
@@ -51,9 +50,9 @@ std::string describeInside(const std::vector<std::string>& files) {
 }
 
 NodeDescription insideFromText(std::string_view text) {
-  std::optional<NodeDescription> node = cluesFromText(text).node;
-  if (!node) fail(taccInvalidArgument, "what rank 0 says of the inside of this host has no cores");
-  return *std::move(node);
+  const HostClues clues = cluesFromText(text);
+  if (!clues.node) fail(taccInvalidArgument, "what rank 0 says of the inside of this host has no cores");
+  return *clues.node;
 }
 
 }  // namespace tacc
