@@ -160,7 +160,7 @@ TEST(Launch, AStoreIsAskedOnlyWhereNothingElseSaysWhereRanksMeet) {
 }
 
 TEST(Launch, WhoAProcessIsNeedsNoMeetingPoint) {
-  const Place place = readPlace(with(hydra, {{"MPI_LOCALNRANKS", "2"}}));
+  const LaunchPlace place = readPlace(with(hydra, {{"MPI_LOCALNRANKS", "2"}}));
   EXPECT_EQ(place.launcher, "Hydra");
   EXPECT_EQ(place.rank, 1);
   EXPECT_EQ(place.ranks, 4);

@@ -1,6 +1,7 @@
 // Transports that share TCP connections: two ranks in one thread, over the loopback interface.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
