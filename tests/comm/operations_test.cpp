@@ -48,7 +48,8 @@ void check(taccComm_t comm, int rank, int ranks, taccDataType_t type, taccRedOp_
            const Combine<T>& combine, const Same& isSame) {
   static_assert(sizeof(T) <= maxElementBytes);
   ASSERT_EQ(sizeof(T), sizeOf(type));
-  std::mt19937 random(static_cast<unsigned>(type * 31 + op));
+  // An operator of the program has a number of its own on each rank.
+  std::mt19937 random(static_cast<unsigned>(type * 31 + (op < taccNumOps ? op : taccNumOps)));
   for (const Collective collective : {Collective::allReduce, Collective::scan, Collective::exscan})
     for (const std::size_t count : {std::size_t{1}, std::size_t{13}, std::size_t{3001}, std::size_t{70001}}) {
       std::vector<std::vector<T>> inputs(static_cast<std::size_t>(ranks), std::vector<T>(count));
