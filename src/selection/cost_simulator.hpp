@@ -5,8 +5,9 @@
 #include <cstddef>
 #include <optional>
 
-#include "algorithms/plan.hpp"
+#include "algorithms/registry.hpp"
 #include "selection/cost_machine.hpp"
+#include "selection/rank_classes.hpp"
 
 namespace tacc {
 
@@ -37,5 +38,10 @@ double simulate(const Plan& plan, const CostMap& map, const CostCall& call);
 /// a million takes some 25 ms. When nothing is left, what has been played so far tells of the rest. nullopt: that is
 /// less than two windows of chunks.
 std::optional<double> simulateLong(const Plan& plan, const CostMap& map, const CostCall& call, double& budget);
+
+/// The same, of one rank of each class for all that are alike: of some thousand ranks too, where these are few. A plan
+/// of which more steps have to be written than `budget` is not played.
+std::optional<double> simulateLong(const Algorithm& algorithm, const PlanRequest& request, const RankClasses& classes,
+                                   const CostMap& map, const CostCall& call, double& budget);
 
 }  // namespace tacc
