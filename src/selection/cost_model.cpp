@@ -8,6 +8,8 @@
 namespace tacc {
 namespace {
 
+/// Telling apart more ranks than that, and writing the steps of those that differ, takes longer than a choice may.
+constexpr int mostRanksTold = 1024;
 /// Of ranks that look at all others to write their steps.
 constexpr std::int64_t mostLooks = 1 << 21;
 /// Of a plan whose price is to be quick: 25 ms.
@@ -29,6 +31,7 @@ Exchanges exchangesOf(const Algorithm& algorithm, const PlanRequest& request) {
 
 std::optional<double> play(const Algorithm& algorithm, const PlanRequest& request, const CostMap& map,
                            const CostCall& call, double& budget) {
+  if (request.ranks > mostRanksTold) return std::nullopt;
   const RankClasses classes = classesOf(exchangesOf(algorithm, request), map);
   if (request.ranks > mostRanksPlayed && std::int64_t{classes.count()} * request.ranks > mostLooks) return std::nullopt;
   return simulateLong(algorithm, request, classes, map, call, budget);

@@ -26,10 +26,10 @@ std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 class Simulation {
  public:
-  Simulation(PlayModel model, int chunks, int window)
+  Simulation(const PlayModel& model, int chunks, int window)
       : chunks_(chunks),
         window_(std::max(1, window)),
-        model_(std::move(model)),
+        model_(model),
         completed_(at(chunks), 0.0),
         onLink_(model_.capacities.size()),
         messagesOn_(model_.capacities.size(), 0),
@@ -294,7 +294,7 @@ class Simulation {
 
   int chunks_;
   int window_;
-  PlayModel model_;
+  const PlayModel& model_;
   double now_ = 0, finished_ = 0;
   double work_ = 0;                // events, and messages whose rate was found anew
   std::vector<double> completed_;  // per chunk
@@ -317,36 +317,45 @@ void checkFits(const PlanRequest& request, const CostMap& map) {
     fail(taccInvalidArgument, "cost model: the plan is for {} ranks, the machine has {}", request.ranks, map.ranks());
 }
 
+/// A message is sent, arrives, is handled, and changes what others get: so much happens to each. Of a long call as many
+/// chunks are played as are little work, 1 ms, and five windows at least.
+constexpr double eventsOfMessage = 4, littleWork = 4e4;
+
+std::optional<double> playLong(const PlayModel& model, const CostCall& call, double& budget) {
+  const int chunks = chunksOf(call), window = std::max(1, call.window);
+  const double little = littleWork / (eventsOfMessage * static_cast<double>(model.messages.size() + 1));
+  int played = std::min(chunks, std::max(5 * window, static_cast<int>(little)));
+  for (bool isAgain = false;; isAgain = true) {
+    Simulation simulation(model, played, window);
+    const bool isWhole = simulation.run(budget);
+    budget = std::max(0.0, budget - simulation.work());
+    if (isWhole && chunks == played) return simulation.finished();
+    // In the middle, where the first chunks have made room for others and the last have not begun to run out. Chunks
+    // may come in bunches of a window.
+    const int windows = simulation.completed() / window;
+    const int first = (isWhole ? 2 : 1) * window - 1, last = (isWhole ? windows - 1 : windows) * window - 1;
+    if (last <= first) return std::nullopt;
+    const double pace = (simulation.completedAt(last) - simulation.completedAt(first)) / (last - first);
+    if (!isWhole) return simulation.completedAt(last) + (chunks - 1 - last) * pace;
+    // Far away, many chunks are under way before the first one has passed, and the pace is found behind them only.
+    const double underWay = pace > 0 ? simulation.completedAt(0) / pace : 0;
+    const int steady = std::min(chunks, static_cast<int>(std::min(1e6, 3 * underWay)));
+    if (isAgain || steady <= played || simulation.work() * steady / played > budget)
+      return simulation.finished() + (chunks - played) * pace;
+    played = steady;
+  }
+}
+
 }  // namespace
 
 double simulate(const Plan& plan, const CostMap& map, const CostCall& call) {
   checkFits(plan.request, map);
   const int chunks = chunksOf(call);
-  Simulation simulation(playModelOf(plan, map, call.bytes / chunks), chunks, call.window);
+  const PlayModel model = playModelOf(plan, map, call.bytes / chunks);
+  Simulation simulation(model, chunks, call.window);
   simulation.run(never);
   return simulation.finished();
 }
-
-namespace {
-
-std::optional<double> playLong(PlayModel model, const CostCall& call, double& budget) {
-  const int chunks = chunksOf(call), window = std::max(1, call.window), played = std::min(chunks, 5 * window);
-  Simulation simulation(std::move(model), played, window);
-  const bool isWhole = simulation.run(budget);
-  budget = std::max(0.0, budget - simulation.work());
-  if (isWhole && chunks == played) return simulation.finished();
-  // In the middle, where the first chunks have made room for others and the last have not begun to run out. Chunks may
-  // come in bunches of a window.
-  const int windows = simulation.completed() / window;
-  const int first = (isWhole ? 2 : 1) * window - 1, last = (isWhole ? windows - 1 : windows) * window - 1;
-  if (last <= first) return std::nullopt;
-  const double pace = (simulation.completedAt(last) - simulation.completedAt(first)) / (last - first);
-  if (!isWhole) return simulation.completedAt(last) + (chunks - 1 - last) * pace;
-  const double seconds = simulation.finished();
-  return seconds + (chunks - played) * pace;
-}
-
-}  // namespace
 
 std::optional<double> simulateLong(const Plan& plan, const CostMap& map, const CostCall& call, double& budget) {
   checkFits(plan.request, map);
@@ -357,10 +366,10 @@ std::optional<double> simulateLong(const Algorithm& algorithm, const PlanRequest
                                    const CostMap& map, const CostCall& call, double& budget) {
   checkFits(request, map);
   const auto steps = static_cast<std::size_t>(std::min(budget, 1e9));
-  auto model = playModelOf(algorithm, request, map, classes, call.bytes / chunksOf(call), steps);
+  const auto model = playModelOf(algorithm, request, map, classes, call.bytes / chunksOf(call), steps);
   if (!model) return std::nullopt;
   budget -= static_cast<double>(model->seconds.size());
-  return playLong(std::move(*model), call, budget);
+  return playLong(*model, call, budget);
 }
 
 }  // namespace tacc

@@ -74,12 +74,12 @@ void sortCandidates(std::vector<NetworkCandidate>& candidates) {
 /// The quick price is never off by so much: what is above the fastest by more is not played.
 constexpr double playedWithin = 4;
 /// Of all plans together: 0.15 s, of which each has half of what those before it have left. Those that are too much
-/// work keep their quick price.
-constexpr double mostWork = 6e6;
+/// work keep their quick price. Of many ranks it takes longer to write the plans than to play them.
+constexpr double mostWork = 6e6, mostWorkOfMany = 2e6;
 
 /// Those that may be the fastest, in the order of their quick prices.
 void playBest(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& question, const CostMap& map) {
-  double fastest = candidates.front().seconds, budget = mostWork;
+  double fastest = candidates.front().seconds, budget = map.ranks() > mostRanksPlayed ? mostWorkOfMany : mostWork;
   for (NetworkCandidate& candidate : candidates) {
     if (!candidate.isPossible || candidate.seconds > playedWithin * fastest) break;
     const CostCall call{question.bytes, candidate.chunkBytes, question.window};

@@ -161,13 +161,15 @@ void measureRegret(const std::function<std::vector<Point>(int)>& pointsOf, int u
 
 TEST(Regret, OfTheChoiceOnDrawnNetworks) { measureRegret(drawPoints, 300); }
 
-TEST(Regret, OfTheChoiceOnOddNetworks) { measureRegret(drawOddPoints, 100); }
+TEST(Regret, OfTheChoiceOnOddNetworks) { measureRegret(drawOddPoints, 50); }
 
 /// Networks on which a choice was far from the best once: calls from other roots than the first host, and plans of so
 /// many messages that they kept a quick price which was wrong.
 TEST(Regret, IsSmallWhereItWasLargeOnce) {
   for (const int number : {7025, 7071, 7164, 7236, 7248, 7396, 7408, 7571, 200635, 201636})
     for (const Point& point : drawPoints(number)) EXPECT_LE(point.regret, 1.1) << point.what;
+  // So far apart that many chunks are under way before the first one has passed.
+  for (const Point& point : drawOddPoints(215)) EXPECT_LE(point.regret, 1.1) << point.what;
 }
 
 /// What is played of a long call tells of the whole: a point is how far off it is.
@@ -197,8 +199,8 @@ TEST(SimulateLong, IsAsGoodAsPlayingEveryChunk) {
   };
   fmt::print("{} plans: {:.1f} % within 2 %, {:.1f} % within 5 %, worst {:.3f}\n", points.size(), 100 * share(1.02),
              100 * share(1.05), points.front().regret);
-  EXPECT_GE(share(1.02), 0.85);
-  EXPECT_GE(share(1.05), 0.97);
+  EXPECT_GE(share(1.02), 0.97);
+  EXPECT_GE(share(1.05), 0.98);
   EXPECT_LE(points.front().regret, 1.12) << points.front().what;
 }
 
