@@ -136,8 +136,9 @@ std::vector<Point> drawOddPoints(int number) {
   return pointsOn(odd.topology, chooser, number);
 }
 
-/// Of the networks asked for, or so many.
-void measureRegret(const std::function<std::vector<Point>(int)>& pointsOf, int usual) {
+/// Of the networks asked for, or so many. `leastByPatterns`: percent of the points at which what patterns alone would
+/// choose is within 10 %.
+void measureRegret(const std::function<std::vector<Point>(int)>& pointsOf, int usual, double leastByPatterns) {
   const int first = numberFrom("TACC_TEST_FIRST_NETWORK", 0);
   const int networks = numberFrom("TACC_TEST_NETWORKS", std::getenv("TACC_TEST_QUICK") ? usual / 10 : usual);
   std::vector<Point> points;
@@ -156,12 +157,12 @@ void measureRegret(const std::function<std::vector<Point>(int)>& pointsOf, int u
     fmt::print("  {:.3f}  {}\n", points[i].regret, points[i].what);
   EXPECT_GE(ours.within(1.1), 98);
   EXPECT_LE(points.front().regret, 1.3) << points.front().what;
-  EXPECT_GE(quick.within(1.1), 90);
+  EXPECT_GE(quick.within(1.1), leastByPatterns);
 }
 
-TEST(Regret, OfTheChoiceOnDrawnNetworks) { measureRegret(drawPoints, 300); }
+TEST(Regret, OfTheChoiceOnDrawnNetworks) { measureRegret(drawPoints, 300, 90); }
 
-TEST(Regret, OfTheChoiceOnOddNetworks) { measureRegret(drawOddPoints, 50); }
+TEST(Regret, OfTheChoiceOnOddNetworks) { measureRegret(drawOddPoints, 50, 80); }
 
 /// Networks on which a choice was far from the best once: calls from other roots than the first host, and plans of so
 /// many messages that they kept a quick price which was wrong.
