@@ -5,11 +5,10 @@
 #include <cstdint>
 #include <limits>
 #include <queue>
-#include <span>
 #include <utility>
 
 #include "base/error.hpp"
-#include "selection/plan_traffic.hpp"
+#include "selection/play_model.hpp"
 
 namespace tacc {
 
@@ -25,100 +24,37 @@ constexpr int nobody = -1;
 
 std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
-/// The plan's messages and steps with the costs of one chunk, and the links that each message crosses.
-struct Model {
-  PlanTraffic traffic;
-  std::vector<double> alphas, rates;  // per message: its latency, and what a stream carries between its ends
-  std::vector<int> links;             // of all messages, those of one after the other
-  std::vector<std::size_t> ends;      // per message: where its links end
-  std::vector<double> capacities;     // per link, bytes per second
-  std::vector<int> firstSteps;        // per rank: the number of its first step among those of all
-  std::vector<int> receivingSteps;    // per message
-  std::vector<int> awaited;           // per step: messages that it needs
-
-  Model(const Plan& plan, const CostMap& map, double chunkBytes)
-      : traffic(
-            plan, chunkBytes, [&](int a, int b) { return map.overhead(map.meet(a, b)); }, map.machine().gamma) {
-    nameLinks(plan, map);
-    firstSteps.push_back(0);
-    receivingSteps.resize(traffic.messages.size());
-    for (const std::vector<TrafficStep>& steps : traffic.steps) {
-      for (const TrafficStep& step : steps) {
-        for (const int message : step.receives) receivingSteps[at(message)] = static_cast<int>(awaited.size());
-        awaited.push_back(static_cast<int>(step.receives.size()));
-      }
-      firstSteps.push_back(static_cast<int>(awaited.size()));
-    }
-  }
-
-  std::span<const int> linksOf(int message) const {
-    const std::size_t begin = message == 0 ? 0 : ends[at(message) - 1];
-    return std::span(links).subspan(begin, ends[at(message)] - begin);
-  }
-
- private:
-  /// Ports out, ports in, then out and in of every group of every level, then the links inside groups.
-  void nameLinks(const Plan& plan, const CostMap& map) {
-    const int p = plan.request.ranks;
-    const auto limit = [](double capacity) { return capacity > 0 ? capacity : never; };
-    for (int r = 0; r < 2 * p; ++r) capacities.push_back(map.port(r % p));
-    std::vector<int> firstLink, firstWire;
-    for (int l = 0; l + 1 < map.levels(); ++l) {
-      firstLink.push_back(static_cast<int>(capacities.size()));
-      for (int g = 0; g < map.groups(l); ++g) capacities.insert(capacities.end(), 2, limit(map.level(l).uplinks.of(g)));
-    }
-    for (int l = 0; l < map.levels(); ++l) {
-      firstWire.push_back(static_cast<int>(capacities.size()));
-      capacities.insert(capacities.end(), map.wires(l), map.level(l).linkBytesPerSecond);
-    }
-    const auto cross = [&](int link) {
-      if (capacities[at(link)] != never) links.push_back(link);
-    };
-    for (const TrafficMessage& message : traffic.messages) {
-      const int meet = map.meet(message.sender, message.receiver);
-      alphas.push_back(map.level(meet).alpha);
-      rates.push_back(map.level(meet).beta > 0 ? 1 / map.level(meet).beta : never);
-      cross(message.sender);
-      cross(p + message.receiver);
-      for (int l = 0; l < meet; ++l) {
-        cross(firstLink[at(l)] + 2 * map.groupOf(message.sender, l));
-        cross(firstLink[at(l)] + 2 * map.groupOf(message.receiver, l) + 1);
-      }
-      map.alongWires(meet, message.sender, message.receiver,
-                     [&](std::size_t wire) { cross(firstWire[at(meet)] + static_cast<int>(wire)); });
-      ends.push_back(links.size());
-    }
-  }
-};
-
 class Simulation {
  public:
-  Simulation(Model model, int chunks, int window)
+  Simulation(const PlayModel& model, int chunks, int window)
       : chunks_(chunks),
         window_(std::max(1, window)),
-        model_(std::move(model)),
+        model_(model),
         completed_(at(chunks), 0.0),
         onLink_(model_.capacities.size()),
+        messagesOn_(model_.capacities.size(), 0),
         isDirty_(model_.capacities.size(), 0),
-        ranks_(model_.traffic.steps.size()),
-        queues_(model_.traffic.pairs) {
+        ranks_(at(model_.ranks())),
+        queues_(model_.pairs) {
     for (int c = 0; c < chunks; ++c) awaited_.insert(awaited_.end(), model_.awaited.begin(), model_.awaited.end());
   }
 
   /// False: given up, as it would be more work than that.
   bool run(double mostWork) {
-    for (int r = 0; r < static_cast<int>(ranks_.size()); ++r) admit(r);
+    for (int r = 0; r < model_.ranks(); ++r) admit(r);
+    settleRanks();
     settleLinks();
     while (!events_.empty()) {
       if (work_ > mostWork) return false;
       now_ = events_.top().time;
-      // What happens together changes the rates of the links once.
+      // What happens together changes what ranks do, and the rates of the links, once.
       while (!events_.empty() && events_.top().time <= now_ * (1 + 1e-12)) {
         const Event event = events_.top();
         events_.pop();
         handle(event);
         ++work_;
       }
+      settleRanks();
       settleLinks();
     }
     if (completed() < chunks_) fail(taccInternalError, "cost model: the plan waits for ever");
@@ -142,7 +78,7 @@ class Simulation {
   struct RankState {
     std::vector<ChunkState> active;  // in order
     int admitted = 0, completed = 0;
-    bool isBusy = false;
+    bool isBusy = false, isTouched = false;
   };
 
   struct Flow {
@@ -177,13 +113,27 @@ class Simulation {
     if (event.kind == Kind::flowEnd) {
       if (flows_[at(event.which)].isOpen && flows_[at(event.which)].version == event.detail) endFlow(event.which);
     } else if (event.kind == Kind::arrival) {
-      if (--awaitedBy(event.detail, model_.receivingSteps[at(event.which)]) == 0)
-        work(model_.traffic.messages[at(event.which)].receiver);
+      for (const int step : model_.awaiters.of(event.which))
+        if (--awaitedBy(event.detail, step) == 0) touch(model_.rankOf[at(step)]);
     } else {
       ranks_[at(event.which)].isBusy = false;
       for (ChunkState& chunk : ranks_[at(event.which)].active)
         if (chunk.number == event.detail) finishStep(event.which, chunk);
-      work(event.which);
+      touch(event.which);
+    }
+  }
+
+  /// It may have something to do.
+  void touch(int r) {
+    if (!std::exchange(ranks_[at(r)].isTouched, true)) touched_.push_back(r);
+  }
+
+  void settleRanks() {
+    while (!touched_.empty()) {
+      const int r = touched_.back();
+      touched_.pop_back();
+      ranks_[at(r)].isTouched = false;
+      work(r);
     }
   }
 
@@ -191,7 +141,7 @@ class Simulation {
     RankState& rank = ranks_[at(r)];
     while (rank.admitted < chunks_ && rank.admitted - rank.completed < window_)
       rank.active.push_back({rank.admitted++, 0, 0});
-    work(r);
+    touch(r);
   }
 
   bool isReady(int r, const ChunkState& chunk) {
@@ -204,7 +154,7 @@ class Simulation {
     while (!rank.isBusy) {
       const auto next = std::ranges::find_if(rank.active, [&](const ChunkState& chunk) { return isReady(r, chunk); });
       if (next == rank.active.end()) break;
-      const double cpu = model_.traffic.steps[at(r)][at(next->step)].seconds;
+      const double cpu = model_.seconds[at(model_.firstSteps[at(r)] + next->step)];
       if (cpu > 0) {
         rank.isBusy = true;
         events_.push({now_ + cpu, Kind::cpuEnd, r, next->number});
@@ -216,8 +166,7 @@ class Simulation {
   }
 
   void finishStep(int r, ChunkState& chunk) {
-    const TrafficStep& step = model_.traffic.steps[at(r)][at(chunk.step++)];
-    for (const int message : step.sends) {
+    for (const int message : model_.sends.of(model_.firstSteps[at(r)] + chunk.step++)) {
       ++chunk.openSends;
       queue(message, chunk.number);
     }
@@ -241,7 +190,7 @@ class Simulation {
   }
 
   void queue(int message, int chunk) {
-    Queue& queue = queues_[at(model_.traffic.messages[at(message)].pair)];
+    Queue& queue = queues_[at(model_.messages[at(message)].pair)];
     int number = static_cast<int>(waiting_.size());
     if (freeWaiting_.empty()) {
       waiting_.push_back({message, chunk, nobody});
@@ -278,9 +227,10 @@ class Simulation {
       free_.pop_back();
     }
     Flow& flow = flows_[at(id)];
-    flow = {message, chunk, model_.traffic.messages[at(message)].bytes, 0, now_, flow.version + 1, true, false};
-    for (const int link : model_.linksOf(message)) {
+    flow = {message, chunk, model_.messages[at(message)].bytes, 0, now_, flow.version + 1, true, false};
+    for (const auto& [link, messages] : model_.crossings.of(message)) {
       onLink_[at(link)].push_back(id);
+      messagesOn_[at(link)] += messages;
       markDirty(link);
     }
     change(id);
@@ -288,17 +238,18 @@ class Simulation {
 
   void endFlow(int id) {
     const Flow flow = flows_[at(id)];
-    const TrafficMessage& m = model_.traffic.messages[at(flow.message)];
+    const PlayModel::Message& m = model_.messages[at(flow.message)];
     flows_[at(id)].isOpen = false;
     free_.push_back(id);
-    for (const int link : model_.linksOf(flow.message)) {
+    for (const auto& [link, messages] : model_.crossings.of(flow.message)) {
+      messagesOn_[at(link)] -= messages;
       std::vector<int>& others = onLink_[at(link)];
       *std::ranges::find(others, id) = others.back();
       others.pop_back();
       markDirty(link);
     }
     startNext(m.pair);
-    const double there = now_ + model_.alphas[at(flow.message)];
+    const double there = now_ + m.alpha;
     events_.push({there, Kind::arrival, flow.message, flow.chunk});
     finished_ = std::max(finished_, there);
     for (ChunkState& chunk : ranks_[at(m.sender)].active)
@@ -328,9 +279,9 @@ class Simulation {
       Flow& flow = flows_[at(id)];
       flow.isChanged = false;
       if (!flow.isOpen) continue;
-      double rate = model_.rates[at(flow.message)];
-      for (const int link : model_.linksOf(flow.message))
-        rate = std::min(rate, model_.capacities[at(link)] / static_cast<double>(onLink_[at(link)].size()));
+      double rate = model_.messages[at(flow.message)].rate;
+      for (const auto& [link, messages] : model_.crossings.of(flow.message))
+        rate = std::min(rate, model_.capacities[at(link)] / messagesOn_[at(link)]);
       if (rate == flow.rate) continue;
       if (flow.rate > 0) flow.remaining = std::max(0.0, flow.remaining - flow.rate * (now_ - flow.since));
       flow.rate = rate;
@@ -343,7 +294,7 @@ class Simulation {
 
   int chunks_;
   int window_;
-  Model model_;
+  const PlayModel& model_;
   double now_ = 0, finished_ = 0;
   double work_ = 0;                // events, and messages whose rate was found anew
   std::vector<double> completed_;  // per chunk
@@ -352,45 +303,73 @@ class Simulation {
   std::vector<Flow> flows_;
   std::vector<int> free_, changed_, dirty_;
   std::vector<std::vector<int>> onLink_;  // flows
+  std::vector<int> messagesOn_;           // per link, of those
   std::vector<std::uint8_t> isDirty_;
   std::vector<RankState> ranks_;
+  std::vector<int> touched_;   // ranks
   std::vector<Queue> queues_;  // per pair
   std::vector<Waiting> waiting_;
   std::vector<int> freeWaiting_;
 };
 
-void checkFits(const Plan& plan, const CostMap& map) {
-  if (plan.request.ranks != map.ranks())
-    fail(taccInvalidArgument, "cost model: the plan is for {} ranks, the machine has {}", plan.request.ranks,
-         map.ranks());
+void checkFits(const PlanRequest& request, const CostMap& map) {
+  if (request.ranks != map.ranks())
+    fail(taccInvalidArgument, "cost model: the plan is for {} ranks, the machine has {}", request.ranks, map.ranks());
+}
+
+/// A message is sent, arrives, is handled, and changes what others get: so much happens to each. Of a long call as many
+/// chunks are played as are little work, 1 ms, and five windows at least.
+constexpr double eventsOfMessage = 4, littleWork = 4e4;
+
+std::optional<double> playLong(const PlayModel& model, const CostCall& call, double& budget) {
+  const int chunks = chunksOf(call), window = std::max(1, call.window);
+  const double little = littleWork / (eventsOfMessage * static_cast<double>(model.messages.size() + 1));
+  int played = std::min(chunks, std::max(5 * window, static_cast<int>(little)));
+  for (bool isAgain = false;; isAgain = true) {
+    Simulation simulation(model, played, window);
+    const bool isWhole = simulation.run(budget);
+    budget = std::max(0.0, budget - simulation.work());
+    if (isWhole && chunks == played) return simulation.finished();
+    // In the middle, where the first chunks have made room for others and the last have not begun to run out. Chunks
+    // may come in bunches of a window.
+    const int windows = simulation.completed() / window;
+    const int first = (isWhole ? 2 : 1) * window - 1, last = (isWhole ? windows - 1 : windows) * window - 1;
+    if (last <= first) return std::nullopt;
+    const double pace = (simulation.completedAt(last) - simulation.completedAt(first)) / (last - first);
+    if (!isWhole) return simulation.completedAt(last) + (chunks - 1 - last) * pace;
+    // Far away, many chunks are under way before the first one has passed, and the pace is found behind them only.
+    const double underWay = pace > 0 ? simulation.completedAt(0) / pace : 0;
+    const int steady = std::min(chunks, static_cast<int>(std::min(1e6, 3 * underWay)));
+    if (isAgain || steady <= played || simulation.work() * steady / played > budget)
+      return simulation.finished() + (chunks - played) * pace;
+    played = steady;
+  }
 }
 
 }  // namespace
 
 double simulate(const Plan& plan, const CostMap& map, const CostCall& call) {
-  checkFits(plan, map);
+  checkFits(plan.request, map);
   const int chunks = chunksOf(call);
-  Simulation simulation(Model(plan, map, call.bytes / chunks), chunks, call.window);
+  const PlayModel model = playModelOf(plan, map, call.bytes / chunks);
+  Simulation simulation(model, chunks, call.window);
   simulation.run(never);
   return simulation.finished();
 }
 
 std::optional<double> simulateLong(const Plan& plan, const CostMap& map, const CostCall& call, double& budget) {
-  checkFits(plan, map);
-  const int chunks = chunksOf(call), window = std::max(1, call.window), played = std::min(chunks, 5 * window);
-  Simulation simulation(Model(plan, map, call.bytes / chunks), played, window);
-  const bool isWhole = simulation.run(budget);
-  budget = std::max(0.0, budget - simulation.work());
-  if (isWhole && chunks == played) return simulation.finished();
-  // In the middle, where the first chunks have made room for others and the last have not begun to run out. Chunks may
-  // come in bunches of a window.
-  const int windows = simulation.completed() / window;
-  const int first = (isWhole ? 2 : 1) * window - 1, last = (isWhole ? windows - 1 : windows) * window - 1;
-  if (last <= first) return std::nullopt;
-  const double pace = (simulation.completedAt(last) - simulation.completedAt(first)) / (last - first);
-  if (!isWhole) return simulation.completedAt(last) + (chunks - 1 - last) * pace;
-  const double seconds = simulation.finished();
-  return seconds + (chunks - played) * pace;
+  checkFits(plan.request, map);
+  return playLong(playModelOf(plan, map, call.bytes / chunksOf(call)), call, budget);
+}
+
+std::optional<double> simulateLong(const Algorithm& algorithm, const PlanRequest& request, const RankClasses& classes,
+                                   const CostMap& map, const CostCall& call, double& budget) {
+  checkFits(request, map);
+  const auto steps = static_cast<std::size_t>(std::min(budget, 1e9));
+  const auto model = playModelOf(algorithm, request, map, classes, call.bytes / chunksOf(call), steps);
+  if (!model) return std::nullopt;
+  budget -= static_cast<double>(model->seconds.size());
+  return playLong(*model, call, budget);
 }
 
 }  // namespace tacc

@@ -5,8 +5,9 @@
 #include <cstddef>
 #include <optional>
 
-#include "algorithms/plan.hpp"
+#include "algorithms/registry.hpp"
 #include "selection/cost_machine.hpp"
+#include "selection/rank_classes.hpp"
 
 namespace tacc {
 
@@ -30,12 +31,17 @@ int chunksOf(const CostCall& call) noexcept;
 /// byte left.
 double simulate(const Plan& plan, const CostMap& map, const CostCall& call);
 
-/// The same for calls of any length, in the time that five windows of chunks take: those in the middle of a long call
-/// follow one another at one pace. Within 5 % of simulate() for 98 of 100 plans and calls of 40 chunks
+/// The same for calls of any length, in the time that few chunks take, five windows at least: those in the middle of a
+/// long call go at one pace. Within 2 % of simulate() for 99 of 100 plans and calls of 40 chunks
 /// (tests/selection/regret_test.cpp).
 /// Takes the work from `budget`: all that happens to messages, also that one goes faster or slower because of another;
 /// a million takes some 25 ms. When nothing is left, what has been played so far tells of the rest. nullopt: that is
 /// less than two windows of chunks.
 std::optional<double> simulateLong(const Plan& plan, const CostMap& map, const CostCall& call, double& budget);
+
+/// The same, of one rank of each class for all that are alike: of some thousand ranks too, where these are few. A plan
+/// of which more steps have to be written than `budget` is not played.
+std::optional<double> simulateLong(const Algorithm& algorithm, const PlanRequest& request, const RankClasses& classes,
+                                   const CostMap& map, const CostCall& call, double& budget);
 
 }  // namespace tacc

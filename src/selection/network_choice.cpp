@@ -74,18 +74,18 @@ void sortCandidates(std::vector<NetworkCandidate>& candidates) {
 /// The quick price is never off by so much: what is above the fastest by more is not played.
 constexpr double playedWithin = 4;
 /// Of all plans together: 0.15 s, of which each has half of what those before it have left. Those that are too much
-/// work keep their quick price.
-constexpr double mostWork = 6e6;
+/// work keep their quick price. Of many ranks it takes longer to write the plans than to play them.
+constexpr double mostWork = 6e6, mostWorkOfMany = 2e6;
 
 /// Those that may be the fastest, in the order of their quick prices.
-void play(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& question, const CostMap& map) {
-  double fastest = candidates.front().seconds, budget = mostWork;
+void playBest(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& question, const CostMap& map) {
+  double fastest = candidates.front().seconds, budget = map.ranks() > mostRanksPlayed ? mostWorkOfMany : mostWork;
   for (NetworkCandidate& candidate : candidates) {
     if (!candidate.isPossible || candidate.seconds > playedWithin * fastest) break;
     const CostCall call{question.bytes, candidate.chunkBytes, question.window};
     const double share = budget / 2;
     double left = share;
-    const auto played = simulateLong(makePlan(*candidate.algorithm, question.request), map, call, left);
+    const auto played = play(*candidate.algorithm, question.request, map, call, left);
     budget -= share - left;
     candidate.isPlayed = played.has_value();
     candidate.seconds = played.value_or(candidate.seconds);
@@ -111,7 +111,7 @@ std::vector<NetworkCandidate> chooseNetworkAlgorithm(const NetworkQuestion& ques
   std::vector<NetworkCandidate> candidates;
   for (const Algorithm& algorithm : algorithms()) candidates.push_back(price(algorithm, question, map));
   sortCandidates(candidates);
-  if (question.isPlayed && question.messageBytes > 0 && map.ranks() <= mostRanksPlayed) play(candidates, question, map);
+  if (question.isPlayed && question.messageBytes > 0) playBest(candidates, question, map);
   const double best = candidates.front().seconds;
   for (std::size_t i = 0; i < candidates.size() && candidates[i].isPossible; ++i) {
     candidates[i].reason =

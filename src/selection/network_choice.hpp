@@ -21,9 +21,6 @@ struct NetworkQuestion {
   bool isPlayed = false;
 };
 
-/// Plans between more ranks than that are priced by their patterns alone.
-inline constexpr int mostRanksPlayed = 256;
-
 struct NetworkCandidate {
   const Algorithm* algorithm = nullptr;
   bool isPossible = false;  // it serves the request and has a price

@@ -20,6 +20,10 @@ constexpr std::optional<std::uint32_t> nowhere;
 /// Messages that share a link with others' may take so many times as long as those that have a port for themselves.
 constexpr double sharedSeconds = 3;
 
+// Of messages inside a host, where the topology does not say. A short one between ranks on cores of their own takes 0.3
+// to 1 us, and its sender and receiver a fraction of that; long ones are copied.
+constexpr double localSeconds = 1e-6, localOverhead = 3e-7, localBytesPerSecond = 4e9;
+
 /// Of more ranks the roots in one group are alike.
 constexpr int mostRootsPriced = 64;
 
@@ -142,6 +146,14 @@ CostMachine costMachineOf(const Topology& topology, const std::vector<std::strin
   }
   level({0}, outermost, 0);
   return machine;
+}
+
+void joinInMemory(CostMachine& machine, const Level& inside) {
+  machine.ports = 0;
+  CostLevel& level = machine.levels.front();
+  level.alpha = inside.alpha.value_or(localSeconds);
+  level.beta = 1 / inside.bandwidth.value_or(localBytesPerSecond);
+  level.overhead = localOverhead;
 }
 
 std::string describeMachine(const CostMachine& machine) {

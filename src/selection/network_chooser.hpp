@@ -22,6 +22,10 @@ namespace tacc {
 CostMachine costMachineOf(const Topology& topology, const std::vector<std::string>& hosts,
                           const std::vector<int>& ranksOf, const NetworkSpeed& speed);
 
+/// Makes a machine with hosts of several ranks one whose ranks meet in their host's memory: what they send each other
+/// crosses no link, and all share the host's own. `inside`: the topology's level 0, for what it says of it.
+void joinInMemory(CostMachine& machine, const Level& inside);
+
 /// A line for each level, innermost first.
 std::string describeMachine(const CostMachine& machine);
 

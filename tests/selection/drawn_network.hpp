@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "topology/topology.hpp"
 
@@ -12,6 +13,16 @@ namespace tacc::test {
 /// The same number gives the same network on every machine. 2 to `mostHosts` hosts, which the topology has in its
 /// order.
 Topology drawNetwork(std::uint64_t number, int mostHosts);
+
+/// What the first kind leaves out, and a job on it. Groups of very unequal sizes; groups one of which is a single host;
+/// tori and joined groups with unequal numbers of hosts at their places; four or five levels with one narrow uplink in
+/// the middle; sites that are joined by links of 10 ms; hosts of several generations; several cards. On half of them
+/// the hosts have several ranks each, on some unequal numbers.
+struct OddNetwork {
+  Topology topology;
+  std::vector<int> ranksOf;  // by host
+};
+OddNetwork drawOddNetwork(std::uint64_t number, int mostHosts);
 
 /// One line: levels, hosts, rates.
 std::string describeNetwork(const Topology& network);

@@ -7,11 +7,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <ctime>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <numeric>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "drawn_network.hpp"
@@ -22,7 +24,7 @@
 namespace tacc::test {
 namespace {
 
-constexpr int mostHosts = 32;
+constexpr int mostHosts = 32, mostOddHosts = 24;
 
 int numberFrom(const char* variable, int otherwise) {
   const char* text = std::getenv(variable);
@@ -75,12 +77,9 @@ NetworkChooser chooserOfJob(const Topology& network, int number) {
 }
 
 /// Calls on one network, each of another collective, size and root, so that over the networks all come up.
-std::vector<Point> drawPoints(int number) {
+std::vector<Point> pointsOn(const Topology& network, NetworkChooser& chooser, int number) {
   constexpr Collective collectives[] = {Collective::allReduce, Collective::broadcast, Collective::reduce,
                                         Collective::allGather, Collective::reduceScatter};
-  const Topology network =
-      drawNetwork(static_cast<std::uint64_t>(number), numberFrom("TACC_TEST_MOST_HOSTS", mostHosts));
-  NetworkChooser chooser = chooserOfJob(network, number);
   const CostMap map(chooser.machine());
   const auto draw = static_cast<unsigned>(number);
   std::vector<Point> points;
@@ -111,21 +110,39 @@ std::vector<Point> drawPoints(int number) {
       best = seconds;
       bestName = candidate.algorithm->name;
     }
-    points.push_back(
-        {its / best,
-         fmt::format("network {}, {} of its hosts ({}): {} of {} bytes from {}: {} {:.1f} us, {} {:.1f} us", number,
-                     chooser.ranks(), describeNetwork(network), nameOf(collective), bytes, root, chosen.name, its * 1e6,
-                     bestName, best * 1e6),
-         quick / best, choosing});
+    points.push_back({its / best,
+                      fmt::format("network {}, {} ranks on it ({}): {} of {} bytes from {}: {} {:.1f} us, {} {:.1f} us",
+                                  number, chooser.ranks(), describeNetwork(network), nameOf(collective), bytes, root,
+                                  chosen.name, its * 1e6, bestName, best * 1e6),
+                      quick / best, choosing});
   }
   return points;
 }
 
-TEST(Regret, OfTheChoiceOnDrawnNetworks) {
+std::vector<Point> drawPoints(int number) {
+  const Topology network =
+      drawNetwork(static_cast<std::uint64_t>(number), numberFrom("TACC_TEST_MOST_HOSTS", mostHosts));
+  NetworkChooser chooser = chooserOfJob(network, number);
+  return pointsOn(network, chooser, number);
+}
+
+/// On networks that are less usual, with hosts of one or several ranks.
+std::vector<Point> drawOddPoints(int number) {
+  const OddNetwork odd =
+      drawOddNetwork(static_cast<std::uint64_t>(number), numberFrom("TACC_TEST_MOST_HOSTS", mostOddHosts));
+  CostMachine machine = costMachineOf(odd.topology, odd.topology.hostNames(), odd.ranksOf, {});
+  if (machine.ranks > static_cast<int>(odd.ranksOf.size())) joinInMemory(machine, odd.topology.level(0));
+  NetworkChooser chooser(std::move(machine));
+  return pointsOn(odd.topology, chooser, number);
+}
+
+/// Of the networks asked for, or so many. `leastByPatterns`: percent of the points at which what patterns alone would
+/// choose is within 10 %.
+void measureRegret(const std::function<std::vector<Point>(int)>& pointsOf, int usual, double leastByPatterns) {
   const int first = numberFrom("TACC_TEST_FIRST_NETWORK", 0);
-  const int networks = numberFrom("TACC_TEST_NETWORKS", std::getenv("TACC_TEST_QUICK") ? 30 : 300);
+  const int networks = numberFrom("TACC_TEST_NETWORKS", std::getenv("TACC_TEST_QUICK") ? usual / 10 : usual);
   std::vector<Point> points;
-  for (int n = first; n < first + networks; ++n) std::ranges::move(drawPoints(n), std::back_inserter(points));
+  for (int n = first; n < first + networks; ++n) std::ranges::move(pointsOf(n), std::back_inserter(points));
   std::ranges::sort(points, std::greater(), &Point::regret);
   const Shares ours = sharesOf(points, &Point::regret), quick = sharesOf(points, &Point::regretOfQuick),
                times = sharesOf(points, &Point::choosing);
@@ -140,14 +157,20 @@ TEST(Regret, OfTheChoiceOnDrawnNetworks) {
     fmt::print("  {:.3f}  {}\n", points[i].regret, points[i].what);
   EXPECT_GE(ours.within(1.1), 98);
   EXPECT_LE(points.front().regret, 1.3) << points.front().what;
-  EXPECT_GE(quick.within(1.1), 90);
+  EXPECT_GE(quick.within(1.1), leastByPatterns);
 }
+
+TEST(Regret, OfTheChoiceOnDrawnNetworks) { measureRegret(drawPoints, 300, 90); }
+
+TEST(Regret, OfTheChoiceOnOddNetworks) { measureRegret(drawOddPoints, 50, 80); }
 
 /// Networks on which a choice was far from the best once: calls from other roots than the first host, and plans of so
 /// many messages that they kept a quick price which was wrong.
 TEST(Regret, IsSmallWhereItWasLargeOnce) {
   for (const int number : {7025, 7071, 7164, 7236, 7248, 7396, 7408, 7571, 200635, 201636})
     for (const Point& point : drawPoints(number)) EXPECT_LE(point.regret, 1.1) << point.what;
+  // So far apart that many chunks are under way before the first one has passed.
+  for (const Point& point : drawOddPoints(215)) EXPECT_LE(point.regret, 1.1) << point.what;
 }
 
 /// What is played of a long call tells of the whole: a point is how far off it is.
@@ -177,8 +200,8 @@ TEST(SimulateLong, IsAsGoodAsPlayingEveryChunk) {
   };
   fmt::print("{} plans: {:.1f} % within 2 %, {:.1f} % within 5 %, worst {:.3f}\n", points.size(), 100 * share(1.02),
              100 * share(1.05), points.front().regret);
-  EXPECT_GE(share(1.02), 0.85);
-  EXPECT_GE(share(1.05), 0.97);
+  EXPECT_GE(share(1.02), 0.97);
+  EXPECT_GE(share(1.05), 0.98);
   EXPECT_LE(points.front().regret, 1.12) << points.front().what;
 }
 
