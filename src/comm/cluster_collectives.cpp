@@ -40,12 +40,13 @@ std::size_t indexOf(const std::vector<int>& members, int rank) {
 
 }  // namespace
 
-const NetworkProgram& ClusterCommunicator::programFor(const Algorithm& algorithm, const PlanRequest& request,
-                                                      int member, bool inPlace) {
-  const std::tuple key{&algorithm, static_cast<int>(request.collective), request.ranks, request.root, member, inPlace};
+const NetworkProgram& ClusterCommunicator::programFor(const Algorithm& algorithm, const NetworkChooser& chooser,
+                                                      Collective collective, int root, int member, bool inPlace) {
+  const std::tuple key{&algorithm, static_cast<int>(collective), chooser.ranks(), root, member, inPlace};
   const auto found = programs_.find(key);
   if (found != programs_.end()) return found->second;
-  return programs_.emplace(key, lowerForNetwork(makeLocalPlan(algorithm, request, member), inPlace)).first->second;
+  const LocalPlan plan = makeLocalPlan(algorithm, chooser.request(collective, root), member);
+  return programs_.emplace(key, lowerForNetwork(plan, inPlace)).first->second;
 }
 
 std::byte* ClusterCommunicator::workspace(std::size_t bytes) {
@@ -81,7 +82,11 @@ std::size_t ClusterCommunicator::chunkOf(Collective collective, const std::vecto
   const int root = isRooted(collective) ? static_cast<int>(indexOf(members, call.root)) : 0;
   const Algorithm& algorithm = algorithmFor(collective, members, root, bytes);
   const NetworkChooser& chooser = chooserFor(members);
-  const int blocks = programFor(algorithm, chooser.request(collective, root), 0, false).blocks;
+  // All members' programs have as many blocks: this rank's is needed anyway, if it has one.
+  const std::size_t mine = indexOf(members, rank());
+  const int member = mine < members.size() ? static_cast<int>(mine) : 0;
+  const bool inPlace = usedBuffers(call, rank(), ranks()).inPlace;
+  const int blocks = programFor(algorithm, chooser, collective, root, member, inPlace).blocks;
   const std::size_t message = chooser.messageBytes(collective, bytes, static_cast<int>(lanes));
   return std::max<std::size_t>(1, message / size) * static_cast<std::size_t>(blocks);
 }
@@ -89,12 +94,12 @@ std::size_t ClusterCommunicator::chunkOf(Collective collective, const std::vecto
 void ClusterCommunicator::startBetween(const Call& call, Between between, std::size_t released) {
   const std::size_t elementBytes = sizeOf(call.type);
   const auto member = static_cast<int>(indexOf(between.members, rank()));
-  const PlanRequest request = chooserFor(between.members).request(between.collective, between.root);
   const Algorithm& algorithm = between.algorithm != nullptr ? *between.algorithm
                                                             : algorithmFor(between.collective, between.members,
                                                                            between.root, between.count * elementBytes);
   NetworkWork work;
-  work.program = &programFor(algorithm, request, member, between.inPlace);
+  work.program =
+      &programFor(algorithm, chooserFor(between.members), between.collective, between.root, member, between.inPlace);
   work.members = between.members;
   work.chunks = std::move(between.chunks);
   work.blockBytes = (between.distance != 0 ? between.distance : between.count) * elementBytes;

@@ -46,7 +46,9 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
   setTuning(std::move(membership.place), std::move(membership.tuning));
   if (hosts_.isEven()) lane_ = hosts_.lane(local_);
   endpoint_.setIdleCall(IdleCall(this->config().idle));
-  if (node_) node_->setIdleWork([this] { endpoint_.idle(active_); });
+  if (!node_) return;
+  node_->setIdleWork([this] { endpoint_.idle(active_); });
+  endpoint_.setComparison([this] { node_->compareAnnounced(); });
 }
 
 std::unique_ptr<NetworkTransport> ClusterCommunicator::withLocalMessages(
@@ -97,7 +99,7 @@ void ClusterCommunicator::runParts(const Call& call) {
   const bool gathersHalf = roundsOnce && gathersHalfWidth(call);
   if (roundsOnce && !gathersHalf) return runWidened(call, rank(), ranks(), [this](const Call& sum) { runCall(sum); });
   endpoint_.beginIdle();
-  if (node_) node_->agree(signature_);
+  if (node_) node_->announce(signature_);
   if (call.count == 0 && call.collective != Collective::barrier) return;
   callBytes_ = call.count * sizeOf(call.type);
   if (gathersHalf) return allReduceHalfWidth(call);

@@ -141,7 +141,9 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void runPipeline(const Pipeline& pipeline);
   void runInNode(Call call);
   void exchangeAll(std::span<const PointToPoint> operations, std::uint64_t signature, std::uint32_t number);
-  const NetworkProgram& programFor(const Algorithm& algorithm, const PlanRequest& request, int member, bool inPlace);
+  /// What `member` of the chooser's ranks runs; made at first use.
+  const NetworkProgram& programFor(const Algorithm& algorithm, const NetworkChooser& chooser, Collective collective,
+                                   int root, int member, bool inPlace);
   /// Whether it goes straight between all pairs, unless something else is forced.
   bool goesDirect(Collective collective) const noexcept;
   bool goesInLanes(std::size_t bytes) const noexcept;

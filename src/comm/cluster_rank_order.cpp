@@ -47,7 +47,7 @@ void ClusterCommunicator::checkRankOrder(const Call& call) {
 void ClusterCommunicator::reduceInRankOrder(const Call& call) {
   checkRankOrder(call);
   endpoint_.beginIdle();
-  if (node_) node_->agree(signature_);
+  if (node_) node_->announce(signature_);
   const std::size_t size = sizeOf(call.type);
   const bool isScatter = call.collective == Collective::reduceScatter;
   const bool toAll = call.collective == Collective::allReduce;

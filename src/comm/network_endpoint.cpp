@@ -68,6 +68,7 @@ void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>
       sched_yield();  // whoever is waited for may need this core
       continue;
     }
+    if (compare_) compare_();
     const auto now = Clock::now();
     if (slept && (controlIsReady_ || now - lastLook_ > lookInterval)) {
       lastLook_ = now;
@@ -189,6 +190,7 @@ void NetworkEndpoint::checkOthers(const NetworkActivity* activity, double still)
 
 void NetworkEndpoint::checkGone(const NetworkActivity* activity, double still) {
   checkInterrupt();
+  if (compare_) compare_();
   control_.poll([&] { return describeWait(activity); });
   if (const auto dead = control_.deadRank(); dead && still >= deadGrace)
     fail(taccRemoteError, "{} has died; rank {} {}", control_.nameOf(*dead), rank_, describeWait(activity));

@@ -43,6 +43,9 @@ class NetworkEndpoint {
 
   /// From now on called while this rank waits for messages: every millisecond at least.
   void setIdleCall(IdleCall call) { idleCall_ = call; }
+  /// From now on called before this rank sleeps, and when it looks after the others: throws where what they do cannot
+  /// end this rank's wait.
+  void setComparison(std::function<void()> compare) { compare_ = std::move(compare); }
 
   /// Advances `activity` until `enough` returns true. Throws taccTimeout, taccRemoteError, and what activity throws.
   void run(NetworkActivity& activity, const std::function<bool()>& enough);
@@ -58,6 +61,7 @@ class NetworkEndpoint {
     try {
       return work();
     } catch (const Error& error) {
+      if (compare_) compare_();  // messages of different calls may not fit each other
       if (error.result() != taccRemoteError && error.result() != taccSystemError) throw;
       explain(activity, error);
     }
@@ -103,10 +107,11 @@ class NetworkEndpoint {
   NetworkPatience patience_;
   std::function<std::string()> describe_;
   Interrupt interrupt_;
-  bool isStuck_ = false;         // the inquest was asked for
-  IdleCall idleCall_;            // of the program
-  double spin_;                  // seconds of looking before the next sleep
-  bool controlIsReady_ = false;  // as the last sleep ended
+  bool isStuck_ = false;           // the inquest was asked for
+  IdleCall idleCall_;              // of the program
+  std::function<void()> compare_;  // empty: none
+  double spin_;                    // seconds of looking before the next sleep
+  bool controlIsReady_ = false;    // as the last sleep ended
   Clock::time_point lastLook_{};
   bool isRunning_ = false;        // inside run(), or ended by an Error in it
   Clock::time_point lastMove_{};  // of the call that run() is in

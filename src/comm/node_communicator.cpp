@@ -278,12 +278,11 @@ std::unique_ptr<LocalMessages> NodeCommunicator::makeMessages() const {
                                          membership_.access.kernelReads ? membership_.processes : none);
 }
 
-void NodeCommunicator::agree(std::uint64_t signature) {
+void NodeCommunicator::announce(std::uint64_t signature) {
   try {
     waiter_.checkErrors();
     exchange_.begin(signature, 0);
     exchange_.post();
-    exchange_.awaitAll();
   } catch (...) {
     reportFailure();
   }

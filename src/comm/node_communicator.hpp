@@ -51,8 +51,12 @@ class NodeCommunicator final : public JoinedCommunicator {
   void setIdleWork(std::function<void()> work) { waiter_.setIdleWork(std::move(work)); }
   /// The way of messages between its ranks, which must be gone before this communicator is.
   std::unique_ptr<LocalMessages> makeMessages() const;
-  /// Returns when all ranks of the node have come with the same signature. Throws taccInvalidUsage with both calls.
-  void agree(std::uint64_t signature);
+  /// Shows the other ranks that this one is in a call of that signature. Waits only where it is `callSlots` calls ahead
+  /// of another. Throws taccInvalidUsage where it sees that earlier calls differed.
+  void announce(std::uint64_t signature);
+  /// Compares what was announced last with what the others have announced so far, without waiting: for whoever waits.
+  /// Throws taccInvalidUsage with both calls.
+  void compareAnnounced() const { exchange_.compareSeen(); }
   /// Ends every wait of the node's ranks with this error.
   void post(const Error& error) noexcept { waiter_.post(error.result(), error.what()); }
   /// Throws when the communicator has failed.

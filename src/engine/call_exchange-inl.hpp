@@ -47,6 +47,19 @@ void BasicCallExchange<Segment, Waiting>::awaitAll() {
 }
 
 template <class Segment, class Waiting>
+void BasicCallExchange<Segment, Waiting>::compareSeen() const {
+  // Until this rank posts the next line, the others' lines of this call stay once they are posted (1).
+  if (segment_.callLine(rank_, sequence_).sequence.load(std::memory_order_relaxed) != sequence_) return;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const CallLine& line = segment_.callLine(rank, sequence_);
+    if (rank == rank_ || !waiter_->sees(line.sequence, sequence_)) continue;
+    const std::uint64_t theirs = line.signature.load(std::memory_order_relaxed);
+    if (theirs != signature_) failMismatch(rank, sequence_, signature_, theirs);
+    if (line.history.load(std::memory_order_relaxed) != historyOf(sequence_)) failHistory(rank);
+  }
+}
+
+template <class Segment, class Waiting>
 void BasicCallExchange<Segment, Waiting>::compareHistories(int rank, std::uint32_t call) {
   // Either the line is still that of `call`, and the ranks differ; or the other rank is almost a ring ahead. Then it
   // has posted the call before this one, and that line stays (2): it tells the same of more calls.

@@ -75,6 +75,9 @@ class BasicCallExchange {
     if (line.history.load(std::memory_order_relaxed) != history()) failHistory(rank);
   }
   void awaitAll();
+  /// Compares this rank's call, once it is posted, with those of the ranks that have posted theirs; waits for nobody.
+  /// Throws taccInvalidUsage with both calls. Cost: a look at each rank's line.
+  void compareSeen() const;
   /// The payload of a rank that was awaited, of the same `bytes` that it was posted with.
   const std::byte* payloadOf(int rank, std::size_t bytes) const noexcept { return placeOf(rank, bytes); }
 
@@ -89,6 +92,7 @@ class BasicCallExchange {
   }
   std::uint32_t& history() noexcept { return historyOf(sequence_); }
   std::uint32_t& historyOf(std::uint32_t call) noexcept { return histories_[call % Segment::callDepth]; }
+  std::uint32_t historyOf(std::uint32_t call) const noexcept { return histories_[call % Segment::callDepth]; }
   /// Whether `rank`, which has posted `call`, may have begun to write its line for a later one.
   bool mayBeRewritten(int rank, std::uint32_t call) const noexcept {
     const std::uint32_t last = call + Segment::callDepth - 1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <numeric>
 #include <utility>
 
 #include "algorithms/block_names.hpp"
@@ -153,6 +154,13 @@ class NetworkLowering {
       named.block = nameOfBlock(plan_.request, plan_.rank, step);
       lowerStep(named);
     });
+    program_.postOrder.resize(program_.receives.size());
+    std::iota(program_.postOrder.begin(), program_.postOrder.end(), 0);
+    const auto postBefore = [this](std::int32_t r) {
+      return program_.receives[static_cast<std::size_t>(r)].postBefore + 0U;
+    };
+    if (!std::ranges::is_sorted(program_.postOrder, {}, postBefore))
+      std::ranges::stable_sort(program_.postOrder, {}, postBefore);
     return std::move(program_);
   }
 

@@ -103,6 +103,7 @@ struct NetworkProgram {
   int outgoingSlots = 0;
   NetworkSteps steps;
   std::vector<NetworkReceive> receives;  // in the order of their steps
+  std::vector<std::int32_t> postOrder;   // receives by their postBefore
   std::vector<NetworkSend> sends;
   std::vector<std::int32_t> blocksFrom;  // per rank of the plan: blocks that come from it in one chunk
   std::vector<std::int32_t> blocksTo;

@@ -61,6 +61,8 @@ void NetworkRun::openPairs() {
   inlineReceive_.assign(ranks, noHeader);
   sendTag_.assign(ranks, 0);
   receiveTag_.assign(ranks, 0);
+  isOpened_.assign(ranks, 0);
+  isHeaderDue_.assign(ranks, 0);
   openHeaders_.clear();
   if (chunks == 0) return;
   Chunk first;
@@ -86,7 +88,8 @@ void NetworkRun::openPairs() {
     const std::size_t bytes = together == headerAlone ? 0
                                                       : bytesOf(first, program.receives[at(together)].block,
                                                                 program.receives[at(together)].blockCount);
-    openHeaders_.push_back({rank, bytes});
+    openHeaders_.push_back({q, bytes});
+    isHeaderDue_[q] = 1;
   }
 }
 
@@ -105,7 +108,7 @@ bool NetworkRun::advance() {
 bool NetworkRun::checkHeaders() {
   const auto before = openHeaders_.size();
   std::erase_if(openHeaders_, [this](const OpenHeader& open) {
-    const int rank = open.rank;
+    const int rank = work_.members[open.peer];
     const CallHeader* header = peers_.arrivedHeader(rank);
     if (header == nullptr) return false;
     if (*header != CallHeader::of(work_.signature, work_.call)) {
@@ -115,6 +118,7 @@ bool NetworkRun::checkHeaders() {
     if (peers_.arrivedBytes(rank) != open.bytes)
       fail(taccInternalError, "rank {} began call {} with {} bytes of data where {} were due", rank, work_.call,
            peers_.arrivedBytes(rank), open.bytes);
+    isHeaderDue_[open.peer] = 0;
     return true;
   });
   return openHeaders_.size() != before;
@@ -127,8 +131,10 @@ void NetworkRun::activate(Chunk& chunk, std::size_t number) {
   chunk.step = 0;
   chunk.isComputed = false;
   chunk.posted = 0;
+  chunk.arrivedHere = 0;
+  chunk.overHere = 0;
   chunk.startedSends = 0;
-  chunk.opened.clear();
+  chunk.sendsOver = 0;
   chunk.isPosted.assign(program.receives.size(), 0);
   chunk.arrivals.assign(program.receives.size(), nullptr);
   chunk.receives.assign(firstReceive_.back(), NetworkRequest());
@@ -150,9 +156,7 @@ bool NetworkRun::advanceChunk(Chunk& chunk) {
   while (chunk.step < program.steps.size()) {
     const NetworkStep step = program.steps[chunk.step];
     if (!chunk.isComputed) {
-      const auto there = [&](std::int32_t r) { return hasArrived(chunk, at(r)); };
-      const auto over = [&](std::int32_t s) { return isOver(chunk, at(s)); };
-      if (!std::ranges::all_of(step.receives, there) || !std::ranges::all_of(step.afterSends, over)) return moved;
+      if (!isReady(chunk, step)) return moved;
       findInPlace(chunk, step);
       compute(chunk, step);
       releaseInPlace(chunk, step);
@@ -161,24 +165,37 @@ bool NetworkRun::advanceChunk(Chunk& chunk) {
     }
     if (!startSends(chunk, step)) return moved;
     chunk.isComputed = false;
+    chunk.arrivedHere = 0;
+    chunk.overHere = 0;
     ++chunk.step;
     postReceives(chunk);
   }
-  if (!std::ranges::all_of(chunk.sends, &NetworkRequest::done)) return moved;
+  while (chunk.sendsOver < chunk.sends.size() && chunk.sends[chunk.sendsOver].done) ++chunk.sendsOver;
+  if (chunk.sendsOver < chunk.sends.size()) return moved;
   chunk.active = false;
   return true;
 }
 
+/// Whether all that the step receives is there, and nothing is still to be sent that it overwrites.
+bool NetworkRun::isReady(Chunk& chunk, const NetworkStep& step) const {
+  const auto receives = static_cast<std::size_t>(std::ranges::size(step.receives));
+  while (chunk.arrivedHere < receives && hasArrived(chunk, at(*step.receives.begin()) + chunk.arrivedHere))
+    ++chunk.arrivedHere;
+  if (chunk.arrivedHere < receives) return false;
+  while (chunk.overHere < step.afterSends.size() && isOver(chunk, at(step.afterSends[chunk.overHere])))
+    ++chunk.overHere;
+  return chunk.overHere == step.afterSends.size();
+}
+
 bool NetworkRun::postReceives(Chunk& chunk) {
-  const auto& receives = work_.program->receives;
-  if (chunk.posted == receives.size()) return false;
-  bool moved = false;
-  for (std::size_t r = 0; r < receives.size(); ++r) {
-    if (chunk.isPosted[r] != 0 || at(receives[r].postBefore) > chunk.step) continue;
-    postReceive(chunk, r);
-    moved = true;
+  const NetworkProgram& program = *work_.program;
+  const std::size_t before = chunk.posted;
+  while (chunk.posted < program.postOrder.size()) {
+    const std::size_t next = at(program.postOrder[chunk.posted]);
+    if (at(program.receives[next].postBefore) > chunk.step) break;
+    postReceive(chunk, next);
   }
-  return moved;
+  return chunk.posted != before;
 }
 
 void NetworkRun::postReceive(Chunk& chunk, std::size_t index) {
@@ -238,8 +255,7 @@ NetworkRequest* NetworkRun::inPlace(Chunk& chunk, std::size_t index) const noexc
 bool NetworkRun::hasArrived(const Chunk& chunk, std::size_t index) const {
   if (chunk.isPosted[index] == 0) return false;
   const auto peer = at(work_.program->receives[index].peer);
-  if (chunk.number == 0 && inlineReceive_[peer] == static_cast<std::int32_t>(index))
-    return std::ranges::find(openHeaders_, work_.members[peer], &OpenHeader::rank) == openHeaders_.end();
+  if (chunk.number == 0 && inlineReceive_[peer] == static_cast<std::int32_t>(index)) return isHeaderDue_[peer] == 0;
   return std::all_of(chunk.receives.begin() + static_cast<std::ptrdiff_t>(firstReceive_[index]),
                      chunk.receives.begin() + static_cast<std::ptrdiff_t>(firstReceive_[index + 1]),
                      [](const NetworkRequest& request) { return request.done; });
@@ -254,20 +270,20 @@ bool NetworkRun::isOver(const Chunk& chunk, std::size_t send) const {
 /// False when a header cannot be sent yet.
 bool NetworkRun::startSends(Chunk& chunk, const NetworkStep& step) {
   const NetworkProgram& program = *work_.program;
-  for (const std::int32_t number : step.sends) {
-    if (at(number) < chunk.startedSends) continue;
+  const std::int32_t first = *step.sends.begin(), end = *step.sends.end();
+  for (std::int32_t number = std::max(first, static_cast<std::int32_t>(chunk.startedSends)); number < end; ++number) {
     const NetworkSend& send = program.sends[at(number)];
     const auto peer = at(send.peer);
     const int rank = work_.members[peer];
     const std::byte* base = addressOf(chunk, send.from, send.block, 0);
     const std::size_t whole = bytesOf(chunk, send.block, send.blockCount);
-    const bool opens = chunk.number == 0 && whole > 0 && !chunk.isOpened(peer);
+    const bool opens = chunk.number == 0 && whole > 0 && isOpened_[peer] == 0;
     if (opens) {
       if (!peers_.headerIsFree(rank)) return false;
       const bool together = inlineSend_[peer] == number;
       peers_.sendHeader(rank, sendTag_[peer], CallHeader::of(work_.signature, work_.call),
                         {base, together ? whole : 0});
-      chunk.opened.push_back(peer);
+      isOpened_[peer] = 1;
       if (together) {
         chunk.startedSends = at(number) + 1;
         continue;
@@ -385,7 +401,7 @@ std::vector<int> NetworkRun::awaited() const {
     for (std::size_t s = 0; s < chunk.startedSends; ++s)
       if (!isOver(chunk, s)) add(work_.members[at(work_.program->sends[s].peer)]);
   }
-  for (const OpenHeader& open : openHeaders_) add(open.rank);
+  for (const OpenHeader& open : openHeaders_) add(work_.members[open.peer]);
   return ranks;
 }
 
@@ -400,7 +416,7 @@ int NetworkRun::nextSender() const {
         return work_.members[at(work_.program->receives[at(r)].peer)];
     return -1;
   }
-  return completed_ == work_.chunks.size() && !openHeaders_.empty() ? openHeaders_.front().rank : -1;
+  return completed_ == work_.chunks.size() && !openHeaders_.empty() ? work_.members[openHeaders_.front().peer] : -1;
 }
 
 }  // namespace tacc

@@ -76,17 +76,18 @@ class NetworkRun final : public NetworkActivity {
     std::size_t number = 0;
     bool active = false;
     std::size_t step = 0;
-    bool isComputed = false;                 // the step; its sends are not all started
-    std::size_t posted = 0;                  // receives posted so far; not in order
+    bool isComputed = false;  // the step; its sends are not all started
+    // What has been done, as counts, so that nothing is looked through again: an advance costs what it does.
+    std::size_t posted = 0;                  // receives, in the order of the program's postOrder
+    std::size_t arrivedHere = 0;             // of what the step receives
+    std::size_t overHere = 0;                // of the sends that the step waits for
     std::size_t startedSends = 0;            // in order
-    std::vector<std::size_t> opened;         // ranks of the plan that have this call's header
+    std::size_t sendsOver = 0;               // requests of sends, from the first on
     std::vector<std::uint8_t> isPosted;      // per receive
     std::vector<const std::byte*> arrivals;  // per receive: where it lands
     std::vector<NetworkRequest> receives;    // per receive and block
     std::vector<NetworkRequest> sends;
     std::vector<std::byte> incoming, outgoing, scratch;
-
-    bool isOpened(std::size_t peer) const { return std::ranges::find(opened, peer) != opened.end(); }
   };
 
   void activate(Chunk& chunk, std::size_t number);
@@ -99,6 +100,7 @@ class NetworkRun final : public NetworkActivity {
   void releaseInPlace(Chunk& chunk, const NetworkStep& step);
   bool hasArrived(const Chunk& chunk, std::size_t index) const;
   bool isOver(const Chunk& chunk, std::size_t send) const;
+  bool isReady(Chunk& chunk, const NetworkStep& step) const;
   bool startSends(Chunk& chunk, const NetworkStep& step);
   void compute(Chunk& chunk, const NetworkStep& step);
   void combine(Chunk& chunk, const NetworkStep& step, int firstBlock, int blocks);
@@ -123,11 +125,12 @@ class NetworkRun final : public NetworkActivity {
   std::size_t slotBytes_ = 0;  // of one block in slots and scratch
   std::vector<Chunk> chunks_;  // number % window
   struct OpenHeader {
-    int rank;
+    std::size_t peer;   // rank of the plan
     std::size_t bytes;  // of data that travel with it
   };
   std::vector<OpenHeader> openHeaders_;                   // that are still to come
   std::vector<std::int32_t> inlineSend_, inlineReceive_;  // per rank of the plan: which travels with the header; -1
+  std::vector<std::uint8_t> isOpened_, isHeaderDue_;      // per rank of the plan: was sent its header; owes its own
   std::vector<std::uint32_t> sendTag_, receiveTag_;       // per rank of the plan: tag of the header
   std::vector<std::size_t> firstReceive_, firstSend_;     // per receive and send: its first request
   std::vector<const void*> sources_;

@@ -209,7 +209,7 @@ NetworkChooser::NetworkChooser(CostMachine machine)
       dimensions_(dimensionsOf(map_.machine())) {}
 
 std::size_t NetworkChooser::messageBytes(Collective collective, std::size_t bytes, int lanes) const {
-  return tacc::messageBytes(rate_, bytesOfAll(request(collective, 0), bytes), lanes);
+  return tacc::messageBytes(rate_, bytesOfAll({collective, map_.ranks(), 0}, bytes), lanes);
 }
 
 int NetworkChooser::pricedRoot(Collective collective, int root) const {

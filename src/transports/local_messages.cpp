@@ -193,10 +193,9 @@ void LocalMessages::post(int peer, const Incoming& receive) {
   receive.request->done = false;
   Peer& from = at(peer);
   const auto found = std::ranges::find(from.arrived, receive.tag, &Arrived::tag);
-  if (found == from.arrived.end()) return from.expected.push_back(receive);
+  if (found == from.arrived.end()) return from.expected.push(receive);
   const Arrived message = *found;
-  *found = from.arrived.back();
-  from.arrived.pop_back();
+  from.arrived.erase(found);
   deliver(peer, message, receive);
 }
 
@@ -291,12 +290,11 @@ bool LocalMessages::takeLines(int peer) {
     }
     const auto found = std::ranges::find(from.expected, message.tag, &Incoming::tag);
     if (found == from.expected.end()) {
-      from.arrived.push_back(message);
+      from.arrived.push(message);
       continue;
     }
     const Incoming receive = *found;
-    *found = from.expected.back();
-    from.expected.pop_back();
+    from.expected.erase(found);
     deliver(peer, message, receive);
   }
   if (taken == from.taken) return false;

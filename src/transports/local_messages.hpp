@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/loose_queue.hpp"
 #include "transports/network_transport.hpp"
 #include "transports/node_segment.hpp"
 #include "transports/waiter.hpp"
@@ -89,8 +90,8 @@ class LocalMessages {
     std::uint32_t taken = 0;                  // lines of it
     std::uint32_t told = 0, toldSeen = 0;     // notices to it
     std::vector<std::uint32_t> untold;        // for which there was no room
-    std::vector<Incoming> expected;
-    std::vector<Arrived> arrived;
+    LooseQueue<Incoming> expected;
+    LooseQueue<Arrived> arrived;
     std::vector<Asked> asked;
     bool owesRing = false;
   };

@@ -24,7 +24,7 @@ void TcpInbox::post(TcpChannel& channel, std::uint32_t tag, void* data, std::siz
   const auto found =
       std::ranges::find_if(kept_, [&](const Kept& kept) { return kept.tag == tag && kept.channel == &channel; });
   if (found == kept_.end()) {
-    posted_.push_back({&channel, tag, to, capacity, &request});
+    posted_.push({&channel, tag, to, capacity, &request});
     if (isShared_) setPause(channel);
     return;
   }
@@ -117,7 +117,7 @@ bool TcpInbox::close(const TcpChannel& channel) noexcept {
     target_ = Target::nowhere;
     discard();
   }
-  std::erase_if(posted_, [&](const Posted& posted) { return posted.channel == &channel; });
+  posted_.eraseIf([&](const Posted& posted) { return posted.channel == &channel; });
   for (const Kept& kept : kept_)
     if (kept.channel == &channel) keptBytes_ -= kept.weight();
   std::erase_if(kept_, [&](const Kept& kept) { return kept.channel == &channel; });

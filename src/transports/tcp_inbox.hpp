@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "base/loose_queue.hpp"
 #include "transports/network_transport.hpp"
 #include "transports/tcp_channels.hpp"
 
@@ -99,7 +100,7 @@ class TcpInbox {
 
   int peer_;
   bool isShared_ = false;
-  std::vector<Posted> posted_;             // few at a time: searched in order
+  LooseQueue<Posted> posted_;              // searched in order: messages come about as they were posted
   std::deque<Kept> kept_;                  // nobody expects them yet; the last may be the one that is coming
   std::size_t keptBytes_ = 0;              // their weight, with the lengths that they claim
   std::vector<Pausing> pausing_;           // of channels that were ever told to wait

@@ -269,6 +269,27 @@ TEST_F(Drawn, programsThatDifferAreFoundInAllInterleavings) {
   std::printf("%zu states\n", states);
 }
 
+// Of two ranks that wait for nobody: both are roots of their broadcasts.
+TEST(CallExchange, comparesWhatIsPostedWithoutWaiting) {
+  for (const int other : {0, 1}) {
+    DeepModel model({{{Kind::down, 0, Size::line}}, {{Kind::down, other, Size::line}}});
+    const auto compare = [&](std::size_t rank) { model.state.exchanges[rank]->compareSeen(); };
+    model.step(0);
+    compare(0);
+    model.step(0);
+    compare(0);  // the other has posted nothing
+    model.step(1);
+    compare(1);  // nor is this rank in a call that others know
+    model.step(1);
+    for (const std::size_t rank : {0U, 1U}) {
+      if (other == 0)
+        EXPECT_NO_THROW(compare(rank));
+      else
+        EXPECT_THROW(compare(rank), Error);
+    }
+  }
+}
+
 TEST_F(Drawn, longProgramsAreRightInDrawnInterleavings) {
   for (int i = 0; i < (isLong() ? 100'000 : isQuick() ? 500 : 5000) && !HasFailure(); ++i) {
     const int ranks = 2 + i % 2;

@@ -181,6 +181,7 @@ class CallModel {
       }
     } catch (const WouldWait&) {
       exchange = before;  // a step that waits has written nothing yet
+      exchange.compareSeen();
       return Outcome::waits;
     }
     return Outcome::stepped;

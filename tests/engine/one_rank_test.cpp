@@ -1,4 +1,5 @@
-// What one of 16,384 ranks needs to make its part of a plan and to lower it: little memory, whatever the plan.
+// What one of 16,384 ranks needs to make its part of a plan, to lower it and to run it: little memory, whatever the
+// plan, and time in proportion to its steps.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <time.h>
@@ -6,10 +7,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <deque>
 #include <new>
+#include <numeric>
 
 #include "algorithms/registry.hpp"
 #include "engine/network_program.hpp"
+#include "engine/network_run.hpp"
 
 namespace {
 std::size_t liveBytes = 0, mostBytes = 0;
@@ -85,9 +90,9 @@ std::vector<PlanRequest> requestsOf(const Algorithm& algorithm, int p) {
   return requests;
 }
 
-class OneRankOfMany : public testing::TestWithParam<const Algorithm*> {};
+class PlanOfOneRank : public testing::TestWithParam<const Algorithm*> {};
 
-TEST_P(OneRankOfMany, NeedsLittle) {
+TEST_P(PlanOfOneRank, NeedsLittle) {
   for (const int p : {16384, 16000}) {
     for (const PlanRequest& request : requestsOf(*GetParam(), p)) {
       Need worst;
@@ -104,7 +109,82 @@ TEST_P(OneRankOfMany, NeedsLittle) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Algorithms, OneRankOfMany, testing::ValuesIn([] {
+/// The other ranks, as one of them sees them: what it sends is gone at once, and what it has posted comes one by one,
+/// in that order.
+class OthersInTurn final : public NetworkTransport {
+ public:
+  /// `first`: bytes of data that come with a header.
+  OthersInTurn(CallHeader header, std::size_t first) : header_(header), first_(first) {}
+
+  std::vector<std::byte> address() const override { return {}; }
+  void setPeers(std::vector<std::vector<std::byte>>) override {}
+  void send(int, std::uint32_t, const void*, std::size_t, NetworkRequest& request) override { request.done = true; }
+  void receive(int, std::uint32_t, void* data, std::size_t capacity, NetworkRequest& request) override {
+    request.done = false;
+    request.bytes = capacity;
+    if (capacity == sizeof header_ + inlineBytes) {
+      std::memcpy(data, &header_, sizeof header_);
+      request.bytes = sizeof header_ + first_;
+    }
+    posted_.push_back(&request);
+  }
+  bool progress() override {
+    if (posted_.empty()) return false;
+    posted_.front()->done = true;
+    posted_.pop_front();
+    return true;
+  }
+  int descriptor() const override { return -1; }
+  bool arm() override { return true; }
+  std::string describe() const override { return "others"; }
+
+ private:
+  CallHeader header_;
+  std::size_t first_;
+  std::deque<NetworkRequest*> posted_;
+};
+
+/// Processor time of one rank's part of an allreduce over a ring of `p`, a message at a time.
+double millisecondsOfRing(int p) {
+  constexpr std::size_t blockBytes = 64;
+  PlanRequest request;
+  request.collective = Collective::allReduce;
+  request.ranks = p;
+  const NetworkProgram program = lowerForNetwork(makeLocalPlan(*findAlgorithm("ring"), request, 0), true);
+  constexpr std::uint64_t signature = 5;
+  OthersInTurn others(CallHeader::of(signature, 1), blockBytes);
+  NetworkPeers peers(others, p);
+  NetworkRun run(peers);
+  std::vector<float> data(static_cast<std::size_t>(p) * blockBytes / sizeof(float));
+  auto* const bytes = reinterpret_cast<std::byte*>(data.data());
+  double best = 1e9;
+  for (int round = 0; round < 3; ++round) {
+    NetworkWork work;
+    work.program = &program;
+    work.members.resize(static_cast<std::size_t>(p));
+    std::iota(work.members.begin(), work.members.end(), 0);
+    work.chunks = {{bytes, bytes, data.size()}};
+    work.elementBytes = sizeof(float);
+    work.reduce = reduceKernel(taccFloat32, taccSum);
+    work.signature = signature;
+    work.call = 1;
+    const double begin = processorMilliseconds();
+    run.start(std::move(work), 1);
+    for (run.advance(); !run.isFinished(); run.advance())
+      if (!others.progress()) ADD_FAILURE() << "it waits for nothing";
+    best = std::min(best, processorMilliseconds() - begin);
+  }
+  return best;
+}
+
+TEST(OneRankOfMany, RunsInTimeInProportionToItsSteps) {
+  const double few = millisecondsOfRing(2048), many = millisecondsOfRing(16384);
+  std::printf("ring of 2048: %.2f ms, of 16384: %.2f ms\n", few, many);
+  // Looking through all messages at each would be 64 times.
+  EXPECT_LT(many, 24 * few);
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, PlanOfOneRank, testing::ValuesIn([] {
                            std::vector<const Algorithm*> all;
                            for (const Algorithm& algorithm : algorithms()) all.push_back(&algorithm);
                            return all;
