@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Prints `N passed, N failed[, N skipped]` for the last `meson test` of a build directory, as the last line.
+"""Prints `N passed, N failed[, N skipped]` for the last `meson test` of each build directory named, as the last line.
 
 GoogleTest programs count case by case, from the XML that each leaves in the build directory; other tests count as one.
-A program that died, or ran out of time, before it could report counts as one failure. Ends with 1 when anything failed or
-nothing ran.
+A program that died, or ran out of time, before it could report counts as one failure, and so does a file race.PROCESS, which
+ThreadSanitizer wrote, and a directory in which nothing ran. Ends with 1 when anything failed.
 """
 import collections
 import json
@@ -34,13 +34,19 @@ def count(build):
         if not cases or (result == "failed" and not cases["failed"]):
             cases[result] += 1
         if cases["failed"]:
-            print(f"failed: {name}")
+            print(f"failed: {name}" + (f" in {build}" if len(sys.argv) > 2 else ""))
         total += cases
+    for report in sorted(build.glob("race.*")):
+        print(f"failed: a race, see {report}")
+        total["failed"] += 1
+    if not total:
+        print(f"failed: nothing ran in {build}")
+        total["failed"] += 1
     return total
 
 
 def main():
-    total = count(pathlib.Path(sys.argv[1]))
+    total = sum((count(pathlib.Path(build)) for build in sys.argv[1:]), collections.Counter())
     skipped = f", {total['skipped']} skipped" if total["skipped"] else ""
     print(f"{total['passed']} passed, {total['failed']} failed{skipped}")
     return 1 if total["failed"] or not total["passed"] else 0

@@ -441,9 +441,11 @@ TACC_API taccResult_t taccRecv(void* recvbuff, size_t count, taccDataType_t data
                                taccStream_t stream);
 
 /* Calls of this thread between Start and End are checked at once and run at End: sends and receives together, small
- * allreduces of one communicator, type and operation as one, calls on different communicators at the same time. Groups
- * nest; the outermost End runs. A call that fails its check is reported by the call and again by End, which then runs
- * nothing. */
+ * allreduces of one communicator, type and operation as one, calls on different communicators at the same time. Which
+ * streams they are given to changes none of that: what runs as one runs behind all that its streams were given before.
+ * Small allreduces of which one writes what the next reads or writes keep their order; they do so on all ranks alike.
+ * Groups nest; the outermost End runs. A call that fails its check is reported by the call and again by End, which then
+ * runs nothing. */
 TACC_API taccResult_t taccGroupStart(void);
 TACC_API taccResult_t taccGroupEnd(void);
 

@@ -34,17 +34,23 @@ PerThread<Group> groups;
 /// There was no memory for a group in which a call has failed.
 constinit thread_local bool groupIsLost [[gnu::tls_model("initial-exec")]] = false;
 
-/// A unit and where it runs.
+/// A unit, where it runs, and the other streams whose calls it has taken in.
 struct Placed {
   StreamPointer stream;
   Unit unit;
+  std::vector<StreamPointer> others;
+
+  void serve(StreamPointer other) {
+    if (other != stream && std::ranges::find(others, other) == others.end()) others.push_back(std::move(other));
+  }
 };
 
 /// What one communicator does in the group.
 struct Sequence {
   CommReference comm;
   std::vector<Placed> collectives;  // and splits
-  std::vector<Placed> exchanges;    // one for each stream
+  std::optional<Placed> exchange;
+  std::uint64_t units = 0;  // placed, gates among them
 };
 
 /// What one stream does in the group; without a stream, what the program's thread does. Work::batch is set.
@@ -52,20 +58,19 @@ using StreamBatch = taccStream::Given;
 
 void add(Sequence& sequence, Placed placed) {
   if (placed.unit.kind == Unit::Kind::exchange) {
-    const auto same = std::find_if(sequence.exchanges.begin(), sequence.exchanges.end(),
-                                   [&](const Placed& other) { return other.stream == placed.stream; });
-    if (same == sequence.exchanges.end()) {
-      placed.unit.operations.push_back(placed.unit.operation);
-      sequence.exchanges.push_back(std::move(placed));
-    } else {
-      same->unit.operations.push_back(placed.unit.operation);
-    }
+    const PointToPoint operation = placed.unit.operation;
+    if (!sequence.exchange)
+      sequence.exchange = std::move(placed);
+    else
+      sequence.exchange->serve(std::move(placed.stream));
+    sequence.exchange->unit.operations.push_back(operation);
     return;
   }
   if (!sequence.collectives.empty()) {
     Placed& last = sequence.collectives.back();
-    if (last.stream == placed.stream && canFuse(last.unit, placed.unit)) {
+    if (canFuse(last.unit, placed.unit)) {
       fuse(last.unit, placed.unit);
+      last.serve(std::move(placed.stream));
       return;
     }
   }
@@ -86,32 +91,54 @@ std::vector<Sequence> sortByCommunicator(std::vector<Recorded>& calls) {
       same = std::prev(sequences.end());
       same->comm = std::move(call.comm);
     }
-    add(*same, {std::move(call.stream), std::move(call.unit)});
+    add(*same, {std::move(call.stream), std::move(call.unit), {}});
   }
   return sequences;
 }
 
-/// Puts a communicator's unit into its stream's batch. The units of one communicator come one after the other.
-void place(std::vector<StreamBatch>& batches, taccComm* comm, Placed& placed) {
-  auto batch = std::find_if(batches.begin(), batches.end(),
-                            [&](const StreamBatch& other) { return other.stream == placed.stream; });
+/// Puts a communicator's unit into a stream's batch. The units of one communicator come one after the other.
+void placeUnit(std::vector<StreamBatch>& batches, taccComm* comm, const StreamPointer& stream, Unit unit) {
+  auto batch =
+      std::find_if(batches.begin(), batches.end(), [&](const StreamBatch& other) { return other.stream == stream; });
   if (batch == batches.end()) {
-    batch = batches.insert(batch, {std::move(placed.stream), {CommReference(), Unit(), std::make_unique<Batch>()}});
+    batch = batches.insert(batch, {stream, {CommReference(), Unit(), std::make_unique<Batch>()}});
   }
   std::vector<Lane>& lanes = batch->work.batch->lanes;
   if (lanes.empty() || comm == nullptr || lanes.back().comm.get() != comm) {
     lanes.emplace_back();
     if (comm != nullptr) lanes.back().comm = CommReference(comm);
   }
-  lanes.back().units.push_back(std::move(placed.unit));
+  lanes.back().units.push_back(std::move(unit));
+}
+
+/// With a gate before it and one behind it on each other stream that it serves: it waits for what these do before, and
+/// they wait for it.
+void place(std::vector<StreamBatch>& batches, Sequence& sequence, Placed& placed) {
+  taccComm* const comm = sequence.comm.get();
+  Unit& unit = placed.unit;
+  if (!placed.others.empty()) unit.outcome = std::make_shared<std::optional<Error>>();
+  const auto placeGates = [&, function = unit.function](const std::shared_ptr<std::optional<Error>>& outcome) {
+    for (const StreamPointer& other : placed.others) {
+      Unit gate;
+      gate.kind = Unit::Kind::gate;
+      gate.function = function;
+      gate.outcome = outcome;
+      gate.ticket = sequence.units++;
+      placeUnit(batches, comm, other, std::move(gate));
+    }
+  };
+  const auto outcome = unit.outcome;
+  placeGates(nullptr);
+  unit.ticket = sequence.units++;
+  placeUnit(batches, comm, placed.stream, std::move(unit));
+  placeGates(outcome);
 }
 
 /// Units hold their number within their communicator's sequence; this makes it a ticket.
 void takeTickets(std::vector<Sequence>& sequences, std::vector<StreamBatch>& batches) noexcept {
   for (Sequence& sequence : sequences) {
     if (sequence.comm.get() == nullptr) continue;
-    const std::size_t units = sequence.collectives.size() + sequence.exchanges.size();
-    const std::uint64_t first = sequence.comm->tickets.take(units);
+    const std::uint64_t first = sequence.comm->tickets.take(sequence.units);
     for (StreamBatch& batch : batches) {
       for (Lane& lane : batch.work.batch->lanes) {
         if (lane.comm.get() != sequence.comm.get()) continue;
@@ -142,13 +169,8 @@ void runGroup(Group group) {
   std::vector<StreamBatch> batches;
   for (Sequence& sequence : sequences) {
     if (sequence.comm.get() != nullptr) entries.emplace_back(sequence.comm.get());
-    std::uint64_t number = 0;
-    for (std::vector<Placed>* part : {&sequence.collectives, &sequence.exchanges}) {
-      for (Placed& placed : *part) {
-        placed.unit.ticket = number++;
-        place(batches, sequence.comm.get(), placed);
-      }
-    }
+    for (Placed& placed : sequence.collectives) place(batches, sequence, placed);
+    if (sequence.exchange) place(batches, sequence, *sequence.exchange);
   }
   takeTickets(sequences, batches);
   std::unique_ptr<Batch> own;

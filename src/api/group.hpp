@@ -1,11 +1,12 @@
 // Groups: the calls that one thread makes between taccGroupStart and the outermost taccGroupEnd, and how they run.
 //
-// Within one communicator the collectives run in the order of the calls, small allreduces that follow each other on one
-// stream fused (see fusion.hpp); then, for each stream, all sends and receives together. So a rank that calls a
-// collective and then a send meets a rank that calls the receive first. Communicators run at the same time, those on
-// one stream too. Null-stream calls run in taccGroupEnd, the first communicator's in its thread, the others' in
-// temporary threads, since one thread may hold several ranks of a communicator. Communicators that are made in a group
-// come to be all or not at all.
+// Within one communicator the collectives run in the order of the calls, small allreduces that follow each other fused
+// (see fusion.hpp); then all sends and receives together. So a rank that calls a collective and then a send meets a
+// rank that calls the receive first. What runs as one does not depend on the streams, which every rank chooses by
+// itself: it runs on the stream of its first call, between two gates of each other stream. Communicators run at the
+// same time, those on one stream too. Null-stream calls run in taccGroupEnd, the first communicator's in its thread,
+// the others' in temporary threads, since one thread may hold several ranks of a communicator. Communicators that are
+// made in a group come to be all or not at all.
 #pragma once
 
 #include <memory>

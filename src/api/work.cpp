@@ -77,6 +77,8 @@ void runUnit(taccComm* comm, Unit& unit) {
     case Unit::Kind::calls:
       unit.calls(*comm->communicator);
       break;
+    case Unit::Kind::gate:
+      break;
   }
 }
 
@@ -96,6 +98,8 @@ std::optional<Error> runUnits(taccComm* comm, std::span<Unit> units, RunBy by) n
     } catch (...) {
       error = noteFailure(unit.function, comm);
     }
+    if (unit.outcome && unit.kind != Unit::Kind::gate) *unit.outcome = error;
+    if (unit.outcome && unit.kind == Unit::Kind::gate && !error) error = *unit.outcome;
     if (comm != nullptr) comm->tickets.finish();
   }
   return error;
@@ -107,6 +111,7 @@ void abandonUnits(taccComm* comm, std::span<Unit> units, const Error& reason) no
   setLastError(reason, comm);
   for (const Unit& unit : units) {
     comm->tickets.waitTurn(unit.ticket);
+    if (unit.outcome && unit.kind != Unit::Kind::gate) *unit.outcome = reason;
     comm->tickets.finish();
   }
 }

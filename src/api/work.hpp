@@ -1,7 +1,7 @@
 // Work that does not run in its call at once: what a group recorded and what a stream was given.
 //
 //   Unit   one thing that a communicator does: a collective, a fused allreduce, an exchange, a split, or calls of the
-//          library's own
+//          library's own; or a gate, at which a stream waits for a unit of another stream
 //   Lane   the units of one communicator, in their order
 //   Batch  lanes that run at the same time: each but the first in a temporary thread
 #pragma once
@@ -28,7 +28,7 @@ struct Creation {
 };
 
 struct Unit {
-  enum class Kind : std::uint8_t { collective, fused, exchange, creation, calls };
+  enum class Kind : std::uint8_t { collective, fused, exchange, creation, calls, gate };
   Kind kind = Kind::collective;
   bool hasFactor = false;
   const char* function = "";  // of the C interface, for messages
@@ -47,6 +47,10 @@ struct Unit {
   Creation* creation = nullptr;
 
   std::function<void(Communicator&)> calls;
+
+  /// How a unit that serves several streams has ended, for the gates behind it. Written before its ticket is finished,
+  /// and read by gates whose turn has come, not by those that an abort turns away.
+  std::shared_ptr<std::optional<Error>> outcome;
 
   static Unit collective(const char* function, const Call& call, taccRedOp_t op);
   static Unit exchange(const char* function, const PointToPoint& operation);

@@ -206,6 +206,49 @@ TEST_F(Groups, OrderIsKeptAcrossStreamsAndCommunicators) {
   }
 }
 
+/// Each rank chooses its streams by itself: they must not change what is fused, and what is sent together.
+TEST_F(Groups, WhatRunsAsOneDoesNotDependOnStreams) {
+  taccStream_t streams[2] = {};
+  for (taccStream_t& stream : streams) ASSERT_EQ(taccStreamCreate(&stream), taccSuccess);
+  for (const bool isOwn : {false, true}) {
+    const taccStream_t second = isOwn ? nullptr : streams[1];
+    ASSERT_EQ(taccGroupStart(), taccSuccess);
+    ASSERT_EQ(taccSend(&in_[0], 1, taccFloat, 1, comm_, streams[0]), taccSuccess);
+    ASSERT_EQ(reduce(3, 1, comm_, streams[0]), taccSuccess);
+    ASSERT_EQ(taccRecv(&out_[50], 1, taccFloat, 1, comm_, second), taccSuccess);
+    ASSERT_EQ(reduce(4, 1, comm_, second), taccSuccess);
+    ASSERT_EQ(reduce(5, 1, comm_, streams[0]), taccSuccess);
+    world_.hold(0);
+    std::thread release([&] {
+      EXPECT_TRUE(world_.waitForEvents(isOwn ? 3 : 1));
+      EXPECT_EQ(taccStreamQuery(streams[0]), taccInProgress);
+      if (!isOwn) EXPECT_EQ(taccStreamQuery(streams[1]), taccInProgress);
+      world_.letGo(0);
+    });
+    EXPECT_EQ(taccGroupEnd(), taccSuccess);
+    if (!isOwn) EXPECT_EQ(taccStreamSynchronize(second), taccSuccess);
+    // Of the stream that waited for the other only: all is there.
+    EXPECT_EQ(out_[3], 6.0F);
+    EXPECT_EQ(log(0).back(), "exchange 2");
+    release.join();
+    EXPECT_EQ(taccStreamSynchronize(streams[0]), taccSuccess);
+  }
+  EXPECT_EQ(log(0), (Log{"run 3", "exchange 2", "run 3", "exchange 2"}));
+  for (taccStream_t stream : streams) EXPECT_EQ(taccStreamDestroy(stream), taccSuccess);
+}
+
+TEST_F(Groups, AnErrorIsThatOfAllStreamsWhoseCallsRanAsOne) {
+  taccStream_t streams[2] = {};
+  for (taccStream_t& stream : streams) ASSERT_EQ(taccStreamCreate(&stream), taccSuccess);
+  world_.breakRank(0, taccRemoteError, "rank 7 died");
+  ASSERT_EQ(taccGroupStart(), taccSuccess);
+  for (const std::size_t i : {0, 1}) ASSERT_EQ(reduce(i, 1, comm_, streams[i]), taccSuccess);
+  ASSERT_EQ(taccGroupEnd(), taccSuccess);
+  for (taccStream_t stream : streams) EXPECT_EQ(taccStreamSynchronize(stream), taccRemoteError);
+  EXPECT_EQ(log(0), (Log{"run 2"}));
+  for (taccStream_t stream : streams) EXPECT_EQ(taccStreamDestroy(stream), taccSuccess);
+}
+
 TEST_F(Groups, AFailedCheckRunsNothingAndIsReportedTwice) {
   ASSERT_EQ(taccGroupStart(), taccSuccess);
   ASSERT_EQ(reduce(0, 1, comm_), taccSuccess);
