@@ -37,7 +37,7 @@ ConvOptions parse(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_flag("--winograd", options.winograd, "allow Winograd's convolutions, to tacc and to oneDNN");
   app.add_flag("--plain", options.plain,
-               "activations are NCHW before and after: reordering them counts, for tacc and for oneDNN");
+               "activations are NCHW before and after: tacc plans for that, and oneDNN's reorders count");
   app.add_flag("--bf16", options.bfloat16, "activations of tacc in bfloat16; the peers' stay float32");
   app.add_flag("--cpu-time", options.processorTime,
                "count processor time, for a machine that others use too (one thread)");

@@ -1,6 +1,7 @@
 // tacc as a contestant.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "compute/conv_problem.hpp"
@@ -30,10 +31,11 @@ class TaccContestant final : public ConvContestant {
         packed_(0),
         workspace_(0),
         result_(0),
-        plain_(problem.isPlain ? problem.resultSize() : 0) {
+        plain_(problem.isPlain && problem.pass == taccConvBackwardWeights ? problem.resultSize() : 0) {
     taccConvDesc_t desc = problem.layer.describe(problem.pass, problem.batch, threads, winograd);
     if (!algorithm.empty()) desc.algorithm = algorithm.c_str();
     if (isHalf_) desc.activationType = taccBfloat16;
+    if (problem.isPlain) desc.inputLayout = desc.outputLayout = taccLayoutNchw;
     if (problem.pass == taccConvBackwardWeights) desc.weightLayout = taccWeightsBlocked;
     taccConvPlan_t plan = nullptr;
     check(taccConvPlanCreate(&plan, &desc));
@@ -43,9 +45,8 @@ class TaccContestant final : public ConvContestant {
   }
 
   void run() override {
-    if (problem_.isPlain) fillActivations();
     compute();
-    if (problem_.isPlain) bringBack(plain_.data());
+    if (problem_.isPlain && problem_.pass == taccConvBackwardWeights) bringBack(plain_.data());
   }
 
   std::string implementation() const override { return fmt::format("{} {}", info_.algorithm, info_.kernel); }
@@ -56,7 +57,7 @@ class TaccContestant final : public ConvContestant {
     return plain;
   }
 
-  bool reorders() const override { return true; }
+  bool reorders() const override { return !problem_.isPlain; }
 
  private:
   void compute() {
@@ -84,7 +85,7 @@ class TaccContestant final : public ConvContestant {
   }
 
   bool isFirstLayer() const { return problem_.layer.inChannels <= 4 && problem_.pass != taccConvBackwardData; }
-  bool isInputAsItIs() const { return isFirstLayer() && !isHalf_; }
+  bool isInputAsItIs() const { return problem_.isPlain || (isFirstLayer() && !isHalf_); }
 
   static std::size_t blockedFloats(int batch, int channels, int height, int width) {
     return taccTensorBytes(taccLayoutNchw16c, batch, channels, height, width) / sizeof(float);
@@ -103,6 +104,10 @@ class TaccContestant final : public ConvContestant {
 
   /// The result, a tensor of activations, to NCHW.
   void giveBack(float* plain, int channels, int height, int width) {
+    if (problem_.isPlain) {
+      std::copy_n(result_.data(), result_.size(), plain);
+      return;
+    }
     AlignedFloats wide(isHalf_ ? blockedFloats(problem_.batch, channels, height, width) : 0);
     if (isHalf_) check(taccConvertNumbers(taccBfloat16, result_.data(), taccFloat32, wide.data(), wide.size()));
     check(taccReorder(taccLayoutNchw16c, isHalf_ ? wide.data() : result_.data(), taccLayoutNchw, plain, problem_.batch,
@@ -115,7 +120,7 @@ class TaccContestant final : public ConvContestant {
       bring(problem_.input, isFirstLayer() ? taccLayoutNchw : taccLayoutNchw16c, l.inChannels, l.height, l.width,
             input_);
     }
-    if (problem_.pass != taccConvForward) {
+    if (problem_.pass != taccConvForward && !problem_.isPlain) {
       bring(problem_.outputGradient, taccLayoutNchw16c, l.outChannels, l.outHeight(), l.outWidth(), gradient_);
     }
   }
@@ -133,7 +138,7 @@ class TaccContestant final : public ConvContestant {
     result_ = AlignedFloats(resultBytes / sizeof(float));
     buffers_ = {isInputAsItIs() ? problem_.input.data() : input_.data(),
                 packed_.data(),
-                gradient_.data(),
+                problem_.isPlain ? problem_.outputGradient.data() : gradient_.data(),
                 nullptr,
                 nullptr,
                 result_.data(),

@@ -106,8 +106,9 @@ typedef struct {
   int padHeight, padWidth;           /* zeros on either side; default 0 */
   int dilationHeight, dilationWidth; /* default 1 */
   int groups;                        /* divides both channel counts; default 1 */
-  /* Layout of the input. Forward and backward weights also take taccLayoutNchw and taccLayoutNhwc for up to 8 input
-   * channels (the first layer of a network); else it is taccLayoutNchw16c, as the output always is. */
+  /* Layout of the input and its gradient. Any layout serves; up to 8 channels (the first layer of a network) are read
+   * from plain ones as they are, more are reordered a few images at a time, in the workspace (taccConvInfo_t says so).
+   */
   taccLayout_t inputLayout;
   taccWeightLayout_t weightLayout; /* of what is packed, or of the gradient that backward weights writes */
   int bias;                        /* forward: add one number per output channel */
@@ -123,12 +124,14 @@ typedef struct {
    * to the nearest. Weights, their gradient and the bias are float32 in either case. */
   taccDataType_t activationType;
   const char* algorithm; /* force one by its name (taccConvAlgorithms); NULL: the library chooses */
+  /* Layout of the output, the residual and the output's gradient, as inputLayout; default taccLayoutNchw16c. */
+  taccLayout_t outputLayout;
 } taccConvDesc_t;
 
 #define TACC_CONV_INITIALIZER                                                                             \
   {                                                                                                       \
     sizeof(taccConvDesc_t), taccConvForward, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, taccLayoutNchw16c, \
-        taccWeightsKcrs, 0, 0, 0, 0, 0, 1, taccFloat32, NULL                                              \
+        taccWeightsKcrs, 0, 0, 0, 0, 0, 1, taccFloat32, NULL, taccLayoutNchw16c                           \
   }
 
 typedef struct taccConvPlan* taccConvPlan_t;
@@ -143,6 +146,9 @@ typedef struct {
   double predictedSeconds;        /* on one worker, by the model that chose the algorithm; a guess */
   const char* algorithm;          /* e.g. "direct"; lives as long as the library */
   const char* kernel;             /* e.g. "avx512 14x2": instruction set, pixels x blocks; lives as long as the plan */
+  /* Of predictedSeconds, what goes into reordering plain layouts; 0 where nothing is reordered. `kernel` then says
+   * "reorders input", "reorders output" or "reorders input, output". */
+  double reorderSeconds;
 } taccConvInfo_t;
 
 /* Makes a plan. Never measures, so it is quick (microseconds) and the same on every call, but for taccConvLoadTuning.

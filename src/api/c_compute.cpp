@@ -37,7 +37,7 @@ taccConvInfo_t infoOf(const taccConvPlan& plan) {
   info.outHeight = s.outHeight;
   info.outWidth = s.outWidth;
   info.inputBytes = taccTensorBytes(d.inputLayout, s.batch, s.inChannels, s.height, s.width);
-  info.outputBytes = taccTensorBytes(taccLayoutNchw16c, s.batch, s.outChannels, s.outHeight, s.outWidth);
+  info.outputBytes = taccTensorBytes(d.outputLayout, s.batch, s.outChannels, s.outHeight, s.outWidth);
   if (d.isBfloat16) {
     info.inputBytes /= 2;
     info.outputBytes /= 2;
@@ -50,24 +50,33 @@ taccConvInfo_t infoOf(const taccConvPlan& plan) {
   info.predictedSeconds = plan.plan->predictedSeconds();
   info.algorithm = plan.algorithm.data();
   info.kernel = plan.plan->kernel().c_str();
+  info.reorderSeconds = plan.plan->reorderSeconds();
   return info;
+}
+
+/// Plain layouts may begin anywhere.
+void requireActivations(taccLayout_t layout, const void* tensor, const char* name) {
+  if (layout == taccLayoutNchw16c) {
+    requireAligned(tensor, name);
+  } else {
+    require(tensor, name);
+  }
 }
 
 void checkBuffers(const taccConvPlan& plan, const taccConvBuffers_t& buffers) {
   const conv::Description& d = plan.description;
   const bool isForward = d.pass == taccConvForward;
   if (d.pass != taccConvBackwardData) {
-    if (d.inputLayout == taccLayoutNchw16c) requireAligned(buffers.input, "input");
-    require(buffers.input, "input");
+    requireActivations(d.inputLayout, buffers.input, "input");
   }
-  if (!isForward) requireAligned(buffers.outputGradient, "outputGradient");
+  if (!isForward) requireActivations(d.outputLayout, buffers.outputGradient, "outputGradient");
   if (d.pass != taccConvBackwardWeights) requireAligned(buffers.packedWeights, "packedWeights");
   if (d.bias) require(buffers.bias, "bias");
-  if (d.residual) requireAligned(buffers.residual, "residual");
+  if (d.residual) requireActivations(d.outputLayout, buffers.residual, "residual");
   if (d.pass == taccConvBackwardWeights) {
     require(buffers.result, "result");
   } else {
-    requireAligned(buffers.result, "result");
+    requireActivations(isForward ? d.outputLayout : d.inputLayout, buffers.result, "result");
   }
   checkWorkspace(buffers.workspace, buffers.workspaceBytes, plan.info.workspaceBytes);
 }

@@ -38,6 +38,11 @@ ChosenPlan makePlan(const Description& description, const KernelSet& kernels);
 /// The same for activations in bfloat16: a float32 plan for some images at a time, between conversions.
 ChosenPlan makeBfloat16Plan(const Description& description, const KernelSet& kernels);
 
+/// Whether makePlan() takes makePlainPlan(): a layout is plain, and no algorithm reads it as it is.
+bool needsReordering(const Description& description);
+/// The plan for any layouts: one for blocks of channels, for some images at a time, between reorders.
+ChosenPlan makePlainPlan(const Description& description, const KernelSet& kernels);
+
 bool servesSplitProducts(const Description& d);
 std::unique_ptr<Plan> makeSplitProducts(const Description& d, const KernelSet& kernels);
 bool servesSplitGradient(const Description& d);

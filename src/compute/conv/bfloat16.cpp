@@ -20,7 +20,7 @@ std::size_t inFloats(const Description& d, int images) {
   return tensorFloats(d.inputLayout, images, d.shape.inChannels, d.shape.height, d.shape.width);
 }
 std::size_t outFloats(const Description& d, int images) {
-  return tensorFloats(taccLayoutNchw16c, images, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth);
+  return tensorFloats(d.outputLayout, images, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth);
 }
 
 /// The largest divisor of the batch whose images stay within bytesAtOnce.
@@ -50,6 +50,7 @@ class Bfloat16Plan final : public Plan {
   std::size_t workspaceBytes() const override { return innerBytes() + inBytes() + outBytes(); }
   std::size_t packedFloats() const override { return first_->packedFloats(); }
   void pack(const float* weights, float* packed) const override { first_->pack(weights, packed); }
+  double reorderSeconds() const override { return first_->reorderSeconds() * parts(); }
   double predictedSeconds() const override {
     constexpr double bytesPerSecond = 2e10;
     return first_->predictedSeconds() * parts() +

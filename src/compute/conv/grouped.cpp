@@ -42,26 +42,4 @@ GroupWeights::GroupWeights(const Description& d, const GroupCut& cut, bool areTa
   }
 }
 
-BlockedInput::BlockedInput(const Description& d, const KernelSet& kernels)
-    : layout_(d.inputLayout), shape_(d.shape), kernels_(layers::kernelTable(kernels.vectors)) {}
-
-std::size_t BlockedInput::floatsOf(taccLayout_t layout) const {
-  return tensorFloats(layout, 1, shape_.inChannels, shape_.height, shape_.width);
-}
-
-std::size_t BlockedInput::workspaceBytes() const {
-  if (layout_ == taccLayoutNchw16c) return 0;
-  return sizeof(float) * floatsOf(taccLayoutNchw16c) * static_cast<std::size_t>(shape_.batch);
-}
-
-const float* BlockedInput::blocked(const Buffers& buffers, std::size_t offset, const Executor& executor) const {
-  if (layout_ == taccLayoutNchw16c) return buffers.input;
-  auto* const copy = reinterpret_cast<float*>(static_cast<std::byte*>(buffers.workspace) + offset);
-  executor.forEach(static_cast<std::size_t>(shape_.batch), [&](std::size_t image, int) {
-    reorder(layout_, buffers.input + image * floatsOf(layout_), taccLayoutNchw16c,
-            copy + image * floatsOf(taccLayoutNchw16c), 1, shape_.inChannels, shape_.height, shape_.width, kernels_);
-  });
-  return copy;
-}
-
 }  // namespace tacc::conv

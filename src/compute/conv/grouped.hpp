@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "compute/conv/group_steps.hpp"
-#include "compute/conv/layout.hpp"
 #include "compute/conv/plan.hpp"
 
 namespace tacc::conv {
@@ -34,23 +33,6 @@ class GroupWeights {
     std::vector<Place> places;
   };
   std::vector<Table> tables_;  // of every span
-};
-
-/// The input in blocks of channels: as it is, or reordered into the workspace.
-class BlockedInput {
- public:
-  BlockedInput(const Description& d, const KernelSet& kernels);
-
-  std::size_t workspaceBytes() const;
-  /// The copy lies `offset` bytes behind the beginning of the workspace.
-  const float* blocked(const Buffers& buffers, std::size_t offset, const Executor& executor) const;
-
- private:
-  std::size_t floatsOf(taccLayout_t layout) const;
-
-  taccLayout_t layout_;
-  Shape shape_;
-  const layers::KernelTable& kernels_;
 };
 
 }  // namespace tacc::conv

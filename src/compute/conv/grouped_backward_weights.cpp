@@ -23,7 +23,6 @@ class GroupedBackwardWeights final : public Plan {
       : Plan(std::string(kernels.vectors) + " grouped"),
         description_(d),
         kernels_(kernels),
-        input_(d, kernels),
         cut_(cutGroups({d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}, kernels)),
         weights_(d, cut_, false) {
     for (std::size_t i = 0; i < cut_.spans.size(); ++i) {
@@ -38,7 +37,7 @@ class GroupedBackwardWeights final : public Plan {
   }
 
   std::size_t workspaceBytes() const override {
-    return static_cast<std::size_t>(description_.maxWorkers) * sumFloats() * sizeof(float) + input_.workspaceBytes();
+    return static_cast<std::size_t>(description_.maxWorkers) * sumFloats() * sizeof(float);
   }
   double predictedSeconds() const override {
     const Shape& s = shape();
@@ -46,8 +45,7 @@ class GroupedBackwardWeights final : public Plan {
   }
 
   void run(const Buffers& buffers, const Executor& executor) const override {
-    const std::size_t sumBytes = static_cast<std::size_t>(description_.maxWorkers) * sumFloats() * sizeof(float);
-    const float* const input = input_.blocked(buffers, sumBytes, executor);
+    const float* const input = buffers.input;
     clearGradient(buffers.result, description_.weightLayout, shape(), description_.accumulate);
     const auto lines = static_cast<std::size_t>(shape().kernelHeight);
     executor.forEach(blocks_.size() * lines, [&](std::size_t index, int worker) {
@@ -180,7 +178,6 @@ class GroupedBackwardWeights final : public Plan {
 
   Description description_;
   const KernelSet& kernels_;
-  BlockedInput input_;
   GroupCut cut_;
   GroupWeights weights_;
   std::vector<Block> blocks_;  // of output channels
@@ -192,7 +189,7 @@ class GroupedBackwardWeights final : public Plan {
 }  // namespace
 
 bool servesGroupedBackwardWeights(const Description& d) {
-  return d.shape.groups > 1 && d.pass == taccConvBackwardWeights;
+  return d.shape.groups > 1 && d.pass == taccConvBackwardWeights && d.inputLayout == taccLayoutNchw16c;
 }
 
 std::unique_ptr<Plan> makeGroupedBackwardWeights(const Description& d, const KernelSet& kernels) {

@@ -67,7 +67,6 @@ class Grouped final : public Plan {
       : Plan(std::string(kernels.vectors) + " grouped"),
         description_(d),
         isForward_(d.pass == taccConvForward),
-        input_(d, kernels),
         cut_(cutGroups(isForward_ ? GroupChannels{d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}
                                   : GroupChannels{d.shape.groups, d.shape.inPerGroup(), d.shape.outPerGroup()},
                        kernels)),
@@ -93,7 +92,7 @@ class Grouped final : public Plan {
     }
   }
 
-  std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_) + input_.workspaceBytes(); }
+  std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_); }
   std::size_t packedFloats() const override { return packedFloats_; }
   double predictedSeconds() const override { return cycles_ * shape().batch / assumedHertz; }
 
@@ -117,8 +116,7 @@ class Grouped final : public Plan {
 
   void run(const Buffers& buffers, const Executor& executor) const override {
     const float* const bias = paddedBias(description_, buffers);
-    const float* const from =
-        isForward_ ? input_.blocked(buffers, biasWorkspaceBytes(description_), executor) : buffers.outputGradient;
+    const float* const from = isForward_ ? buffers.input : buffers.outputGradient;
     const float* const addend =
         description_.residual ? buffers.residual : (description_.accumulate ? buffers.result : nullptr);
     const std::size_t ofImage = cut_.spans.size() * tileParts_;
@@ -161,7 +159,6 @@ class Grouped final : public Plan {
 
   Description description_;
   bool isForward_;
-  BlockedInput input_;
   GroupCut cut_;
   GroupWeights weights_;
   std::vector<std::vector<Part>> parts_;  // of every kind of steps
@@ -173,8 +170,7 @@ class Grouped final : public Plan {
 }  // namespace
 
 bool servesGrouped(const Description& d) {
-  const bool isLayoutServed = d.inputLayout == taccLayoutNchw16c || d.pass == taccConvForward;
-  return d.shape.groups > 1 && d.pass != taccConvBackwardWeights && isLayoutServed;
+  return d.shape.groups > 1 && d.pass != taccConvBackwardWeights && d.inputLayout == taccLayoutNchw16c;
 }
 
 std::unique_ptr<Plan> makeGrouped(const Description& d, const KernelSet& kernels) {

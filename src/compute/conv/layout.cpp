@@ -48,35 +48,42 @@ void copyBlock(const float* from, Steps source, float* to, Steps target, std::pt
 
 }  // namespace
 
+void reorderBlock(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, ImageSize size,
+                  int image, int block, bool isStreamed, const layers::KernelTable& kernels) {
+  const auto& [channels, height, width] = size;
+  const std::ptrdiff_t plane = std::ptrdiff_t{height} * width;
+  const int first = block * blockLength;
+  const int here = std::min(blockLength, channels - first);
+  const float* const blockFrom = from + elementAt(fromLayout, channels, height, width, image, first, 0, 0);
+  float* const blockTo = to + elementAt(toLayout, channels, height, width, image, first, 0, 0);
+  if (here == blockLength && fromLayout == taccLayoutNchw && toLayout == taccLayoutNchw16c) {
+    kernels.toBlocks(blockFrom, plane, blockTo, plane, isStreamed);
+    return;
+  }
+  if (here == blockLength && fromLayout == taccLayoutNchw16c && toLayout == taccLayoutNchw) {
+    kernels.fromBlocks(blockFrom, blockTo, plane, plane, isStreamed);
+    return;
+  }
+  const Steps source = stepsOf(fromLayout, channels, plane);
+  const Steps target = stepsOf(toLayout, channels, plane);
+  if (toLayout == taccLayoutNchw16c && here < blockLength) std::fill_n(blockTo, plane * blockLength, 0.0F);
+  for (std::ptrdiff_t p = 0; p < plane; p += pixelsAtOnce) {
+    copyBlock(blockFrom + p * source.pixel, source, blockTo + p * target.pixel, target,
+              std::min(pixelsAtOnce, plane - p), here);
+  }
+}
+
 void reorder(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, int batch, int channels,
              int height, int width, const layers::KernelTable& kernels) {
   if (fromLayout == toLayout) {
     std::memcpy(to, from, tensorFloats(fromLayout, batch, channels, height, width) * sizeof(float));
     return;
   }
-  const std::ptrdiff_t plane = std::ptrdiff_t{height} * width;
-  const Steps source = stepsOf(fromLayout, channels, plane);
-  const Steps target = stepsOf(toLayout, channels, plane);
   const bool isStreamed =
       layers::isTooLargeForCaches(tensorFloats(toLayout, batch, channels, height, width) * sizeof(float));
   for (int n = 0; n < batch; ++n) {
-    for (int first = 0; first < channels; first += blockLength) {
-      const int here = std::min(blockLength, channels - first);
-      const float* const blockFrom = from + elementAt(fromLayout, channels, height, width, n, first, 0, 0);
-      float* const blockTo = to + elementAt(toLayout, channels, height, width, n, first, 0, 0);
-      if (here == blockLength && fromLayout == taccLayoutNchw && toLayout == taccLayoutNchw16c) {
-        kernels.toBlocks(blockFrom, plane, blockTo, plane, isStreamed);
-        continue;
-      }
-      if (here == blockLength && fromLayout == taccLayoutNchw16c && toLayout == taccLayoutNchw) {
-        kernels.fromBlocks(blockFrom, blockTo, plane, plane, isStreamed);
-        continue;
-      }
-      if (toLayout == taccLayoutNchw16c && here < blockLength) std::fill_n(blockTo, plane * blockLength, 0.0F);
-      for (std::ptrdiff_t p = 0; p < plane; p += pixelsAtOnce) {
-        copyBlock(blockFrom + p * source.pixel, source, blockTo + p * target.pixel, target,
-                  std::min(pixelsAtOnce, plane - p), here);
-      }
+    for (int block = 0; block < ceilDivide(channels, blockLength); ++block) {
+      reorderBlock(fromLayout, from, toLayout, to, {channels, height, width}, n, block, isStreamed, kernels);
     }
   }
 }

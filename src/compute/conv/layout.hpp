@@ -26,6 +26,15 @@ constexpr std::ptrdiff_t elementAt(taccLayout_t layout, int channels, int height
   }
 }
 
+struct ImageSize {
+  int channels, height, width;
+};
+
+/// Copies one block of 16 channels, or what there is of it, of one image between tensors in two different layouts.
+/// Where `isStreamed`, whole blocks go past the caches.
+void reorderBlock(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, ImageSize size,
+                  int image, int block, bool isStreamed, const layers::KernelTable& kernels);
+
 /// taccReorder, for sizes that have been checked.
 void reorder(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, int batch, int channels,
              int height, int width, const layers::KernelTable& kernels);

@@ -55,6 +55,7 @@ Description withKernels(const Description& given, const KernelSet& kernels) {
 
 ChosenPlan makePlan(const Description& given, const KernelSet& kernels) {
   if (given.isBfloat16) return makeBfloat16Plan(given, kernels);
+  if (needsReordering(withKernels(given, kernels))) return makePlainPlan(given, kernels);
   const Description description = withKernels(given, kernels);
   const Shape& shape = description.shape;
   bool isKnown = description.algorithm.empty();
@@ -72,8 +73,7 @@ ChosenPlan makePlan(const Description& given, const KernelSet& kernels) {
     fail(taccInvalidArgument, "algorithm \"{}\" does not serve {} of {}; {} would", description.algorithm,
          passNames[description.pass], shape.text(), served);
   }
-  fail(taccInvalidArgument, "{} of {} needs its input in taccLayoutNchw16c; taccReorder brings it there",
-       passNames[description.pass], shape.text());
+  fail(taccInternalError, "no algorithm serves {} of {}", passNames[description.pass], shape.text());
 }
 
 }  // namespace tacc::conv

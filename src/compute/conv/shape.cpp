@@ -137,6 +137,9 @@ Description understand(const taccConvDesc_t& d) {
          static_cast<int>(d.pass));
   }
   if (!isValid(d.inputLayout)) fail(taccInvalidArgument, "input layout {} is unknown", static_cast<int>(d.inputLayout));
+  if (!isValid(d.outputLayout)) {
+    fail(taccInvalidArgument, "output layout {} is unknown", static_cast<int>(d.outputLayout));
+  }
   if (!isValid(d.weightLayout)) {
     fail(taccInvalidArgument, "weight layout {} is unknown", static_cast<int>(d.weightLayout));
   }
@@ -157,6 +160,7 @@ Description understand(const taccConvDesc_t& d) {
   result.pass = d.pass;
   result.shape = shapeOf(d);
   result.inputLayout = d.inputLayout;
+  result.outputLayout = d.outputLayout;
   result.weightLayout = d.weightLayout;
   result.bias = d.bias != 0;
   result.residual = d.residual != 0;

@@ -55,6 +55,7 @@ struct Description {
   int maxWorkers;
   bool isBfloat16;        // the activations
   std::string algorithm;  // empty: the library chooses
+  taccLayout_t outputLayout = taccLayoutNchw16c;
   /// The kernels have too few registers for the pixels of a usual line; makePlan() knows.
   bool hasSmallTiles = false;
   /// They start two multiply-adds of 512 bits a cycle; likewise.

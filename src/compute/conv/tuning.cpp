@@ -8,8 +8,8 @@ namespace tacc::conv {
 namespace {
 
 std::string keyOf(const Description& d) {
-  return fmt::format("{} {} {} {} {} {}", static_cast<int>(d.pass), d.shape.text(), static_cast<int>(d.inputLayout),
-                     d.isBfloat16, d.winograd, d.maxWorkers);
+  return fmt::format("{} {} {} {} {} {} {}", static_cast<int>(d.pass), d.shape.text(), static_cast<int>(d.inputLayout),
+                     static_cast<int>(d.outputLayout), d.isBfloat16, d.winograd, d.maxWorkers);
 }
 
 struct Current {

@@ -38,10 +38,10 @@ Floats resultBefore(const Description& d) {
   Floats result(0);
   switch (d.pass) {
     case taccConvForward:
-      result = activations(taccLayoutNchw16c, s.batch, s.outChannels, s.outHeight, s.outWidth, 5);
+      result = activations(d.outputLayout, s.batch, s.outChannels, s.outHeight, s.outWidth, 5);
       break;
     case taccConvBackwardData:
-      result = activations(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width, 6);
+      result = activations(d.inputLayout, s.batch, s.inChannels, s.height, s.width, 6);
       break;
     case taccConvBackwardWeights:
       result = someWeights(s, d.weightLayout, 7);
@@ -80,9 +80,9 @@ Case::Case(const taccConvDesc_t& d)
     : desc(d), input(0), weights(0), outputGradient(0), residual(0), bias(0), before(0), description_(understand(d)) {
   const Shape& s = description_.shape;
   input = activations(d.inputLayout, s.batch, s.inChannels, s.height, s.width, 1);
-  outputGradient = activations(taccLayoutNchw16c, s.batch, s.outChannels, s.outHeight, s.outWidth, 2);
+  outputGradient = activations(d.outputLayout, s.batch, s.outChannels, s.outHeight, s.outWidth, 2);
   weights = someWeights(s, d.weightLayout, 3);
-  residual = activations(taccLayoutNchw16c, s.batch, s.outChannels, s.outHeight, s.outWidth, 4);
+  residual = activations(d.outputLayout, s.batch, s.outChannels, s.outHeight, s.outWidth, 4);
   bias = Floats(static_cast<std::size_t>(s.outChannels));
   for (int k = 0; k < s.outChannels; ++k) bias[k] = smallInteger(8, static_cast<std::uint64_t>(k), 9);
   before = resultBefore(description_);
@@ -95,7 +95,7 @@ Floats Case::expected() const {
     return elementAt(layout, s.inChannels, s.height, s.width, n, c, y, x);
   };
   const auto outputAt = [&](int n, int k, int y, int x) {
-    return elementAt(taccLayoutNchw16c, s.outChannels, s.outHeight, s.outWidth, n, k, y, x);
+    return elementAt(d.outputLayout, s.outChannels, s.outHeight, s.outWidth, n, k, y, x);
   };
   const auto weightAt = [&](int k, int c, int r, int t) {
     const int out = k % s.outPerGroup();
@@ -112,7 +112,7 @@ Floats Case::expected() const {
     if (d.pass == taccConvForward) {
       sumAt(outputAt(n, k, y, x)) += value * weight;
     } else if (d.pass == taccConvBackwardData) {
-      sumAt(inputAt(taccLayoutNchw16c, n, in, line, column)) += gradient * weight;
+      sumAt(inputAt(d.inputLayout, n, in, line, column)) += gradient * weight;
     } else {
       sumAt(weightAt(k, c, r, t)) += gradient * value;
     }

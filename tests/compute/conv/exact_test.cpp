@@ -99,16 +99,6 @@ TEST_P(Pass, GroupsThatCutBlocks) {
   }
 }
 
-TEST_P(Pass, GroupsOfOtherLayouts) {
-  if (GetParam() == taccConvBackwardData) GTEST_SKIP() << "its input is the result, which is in blocks";
-  for (const taccLayout_t layout : {taccLayoutNchw, taccLayoutNhwc}) {
-    taccConvDesc_t desc = convolution(GetParam(), 2, 24, 9, 8, 30, 3, 2, 1);
-    desc.groups = 6;
-    desc.inputLayout = layout;
-    expectExact(desc);
-  }
-}
-
 TEST_P(Pass, Depthwise) {
   for (const int channels : {16, 32, 21}) {
     for (const int stride : {1, 2}) {

@@ -1,0 +1,170 @@
+// Activations in plain layouts, NCHW and NHWC: some images at a time are reordered into the workspace, run through a
+// plan of any algorithm for blocks of channels, and reordered back. As many as fit into the second cache, so that
+// memory sees each tensor once, as with layouts that need no reordering.
+#include <algorithm>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/layout.hpp"
+#include "compute/layers/kernels.hpp"
+
+namespace tacc::conv {
+namespace {
+
+/// Of the copies of both tensors, where images are that small. It is no matter of the CPU at hand, nor of the workers:
+/// the gradient of the weights is summed over images in this order.
+constexpr std::size_t bytesAtOnce = 1 << 20;
+
+/// A tensor of activations, and how the inner plan wants it.
+struct Tensor {
+  taccLayout_t outer, inner;
+  int channels, height, width;
+
+  bool isCopied() const { return outer != inner; }
+  std::size_t outerFloats(int images) const { return tensorFloats(outer, images, channels, height, width); }
+  std::size_t innerFloats(int images) const { return tensorFloats(inner, images, channels, height, width); }
+  /// Of the copy; a multiple of 64.
+  std::size_t copiedBytes(int images) const {
+    return isCopied() ? (innerFloats(images) * sizeof(float) + 63) / 64 * 64 : 0;
+  }
+};
+
+/// The largest divisor of the batch whose copies stay within bytesAtOnce.
+int imagesAtOnce(int batch, const Tensor& in, const Tensor& out) {
+  const std::size_t image = in.copiedBytes(1) + out.copiedBytes(1);
+  const auto most = static_cast<int>(std::clamp<std::size_t>(bytesAtOnce / image, 1, static_cast<std::size_t>(batch)));
+  for (int images = most; images > 1; --images) {
+    if (batch % images == 0) return images;
+  }
+  return 1;
+}
+
+std::string kernelName(const Plan& inner, const Tensor& in, const Tensor& out) {
+  return inner.kernel() + " reorders " + (in.isCopied() ? "input" : "") +
+         (in.isCopied() && out.isCopied() ? ", " : "") + (out.isCopied() ? "output" : "");
+}
+
+class PlainPlan final : public Plan {
+ public:
+  PlainPlan(const Description& description, const Tensor& in, const Tensor& out, int images,
+            std::unique_ptr<Plan> first, std::unique_ptr<Plan> next, const layers::KernelTable& kernels)
+      : Plan(kernelName(*first, in, out)),
+        description_(description),
+        in_(in),
+        out_(out),
+        images_(images),
+        first_(std::move(first)),
+        next_(std::move(next)),
+        kernels_(kernels) {}
+
+  std::size_t workspaceBytes() const override {
+    return innerBytes() + in_.copiedBytes(images_) + out_.copiedBytes(images_);
+  }
+  std::size_t packedFloats() const override { return first_->packedFloats(); }
+  void pack(const float* weights, float* packed) const override { first_->pack(weights, packed); }
+  double reorderSeconds() const override {
+    constexpr double bytesPerSecond = 2e10;  // as taccReorderSeconds
+    const double in = static_cast<double>(in_.copiedBytes(images_)) * (description_.accumulate ? 2 : 1);
+    const double out = static_cast<double>(out_.copiedBytes(images_)) * (description_.residual ? 2 : 1);
+    return 2 * (in + out) * parts() / bytesPerSecond;
+  }
+  double predictedSeconds() const override { return first_->predictedSeconds() * parts() + reorderSeconds(); }
+
+  void run(const Buffers& buffers, const Executor& executor) const override {
+    auto* const bytes = static_cast<std::byte*>(buffers.workspace);
+    auto* const in = reinterpret_cast<float*>(bytes + innerBytes());
+    auto* const out = reinterpret_cast<float*>(bytes + innerBytes() + in_.copiedBytes(images_));
+    const bool isForward = description_.pass == taccConvForward;
+    const bool isData = description_.pass == taccConvBackwardData;
+    for (int part = 0; part < parts(); ++part) {
+      const std::size_t inAt = in_.outerFloats(images_) * static_cast<std::size_t>(part);
+      const std::size_t outAt = out_.outerFloats(images_) * static_cast<std::size_t>(part);
+      Buffers inner = buffers;
+      inner.workspaceBytes = innerBytes();
+      if (!isData) inner.input = fetched(in_, buffers.input + inAt, in, executor);
+      if (!isForward) inner.outputGradient = fetched(out_, buffers.outputGradient + outAt, out, executor);
+      // The residual's copy is where the result goes, as the interface allows.
+      if (description_.residual) inner.residual = fetched(out_, buffers.residual + outAt, out, executor);
+      if (isForward) inner.result = out_.isCopied() ? out : buffers.result + outAt;
+      if (isData) {
+        inner.result = in_.isCopied() ? in : buffers.result + inAt;
+        if (description_.accumulate) fetched(in_, buffers.result + inAt, in, executor);
+      }
+      (part == 0 || next_ == nullptr ? first_ : next_)->run(inner, executor);
+      if (isForward) deliver(out_, out, buffers.result + outAt, executor);
+      if (isData) deliver(in_, in, buffers.result + inAt, executor);
+    }
+  }
+
+ private:
+  int parts() const { return description_.shape.batch / images_; }
+  std::size_t innerBytes() const {
+    return std::max(first_->workspaceBytes(), next_ != nullptr ? next_->workspaceBytes() : 0);
+  }
+
+  /// The images at `from` for the inner plan: as they are, or reordered to `copy`.
+  const float* fetched(const Tensor& t, const float* from, float* copy, const Executor& executor) const {
+    if (!t.isCopied()) return from;
+    forEachBlock(t, executor, [&](int image, int block) {
+      reorderBlock(t.outer, from, t.inner, copy, {t.channels, t.height, t.width}, image, block, false, kernels_);
+    });
+    return copy;
+  }
+  void deliver(const Tensor& t, const float* copy, float* to, const Executor& executor) const {
+    if (!t.isCopied()) return;
+    const bool isStreamed = layers::isTooLargeForCaches(t.outerFloats(description_.shape.batch) * sizeof(float));
+    forEachBlock(t, executor, [&](int image, int block) {
+      reorderBlock(t.inner, copy, t.outer, to, {t.channels, t.height, t.width}, image, block, isStreamed, kernels_);
+    });
+  }
+  template <class Body>
+  void forEachBlock(const Tensor& t, const Executor& executor, const Body& body) const {
+    const auto blocks = static_cast<std::size_t>(ceilDivide(t.channels, blockLength));
+    executor.forEach(static_cast<std::size_t>(images_) * blocks, [&](std::size_t index, int) {
+      body(static_cast<int>(index / blocks), static_cast<int>(index % blocks));
+    });
+  }
+
+  Description description_;
+  Tensor in_, out_;
+  int images_;  // at a time
+  std::unique_ptr<Plan> first_;
+  std::unique_ptr<Plan> next_;  // of the weights' gradient: adds to what the first one gave
+  const layers::KernelTable& kernels_;
+};
+
+/// Some algorithm reads the input's plain layout as it is. What is slow counts only where it is named.
+bool readsPlainInput(const Description& given) {
+  Description d = given;
+  d.outputLayout = taccLayoutNchw16c;
+  if (d.pass == taccConvBackwardData) return false;
+  return std::any_of(allAlgorithms().begin(), allAlgorithms().end(), [&](const Algorithm& algorithm) {
+    return algorithm.name == (d.algorithm.empty() ? "few-channels" : d.algorithm) && algorithm.serves(d);
+  });
+}
+
+}  // namespace
+
+bool needsReordering(const Description& d) {
+  return d.outputLayout != taccLayoutNchw16c || (d.inputLayout != taccLayoutNchw16c && !readsPlainInput(d));
+}
+
+ChosenPlan makePlainPlan(const Description& description, const KernelSet& kernels) {
+  const Shape& s = description.shape;
+  Description inner = description;
+  inner.outputLayout = taccLayoutNchw16c;
+  if (!readsPlainInput(description)) inner.inputLayout = taccLayoutNchw16c;
+  const Tensor in{description.inputLayout, inner.inputLayout, s.inChannels, s.height, s.width};
+  const Tensor out{description.outputLayout, inner.outputLayout, s.outChannels, s.outHeight, s.outWidth};
+  inner.shape.batch = imagesAtOnce(s.batch, in, out);
+  ChosenPlan first = makePlan(inner, kernels);
+  std::unique_ptr<Plan> next;
+  if (description.pass == taccConvBackwardWeights && !description.accumulate) {
+    inner.accumulate = true;
+    inner.algorithm = first.algorithm;
+    next = makePlan(inner, kernels).plan;
+  }
+  return {first.algorithm, std::make_unique<PlainPlan>(description, in, out, inner.shape.batch, std::move(first.plan),
+                                                       std::move(next), layers::kernelTable(kernels.vectors))};
+}
+
+}  // namespace tacc::conv
