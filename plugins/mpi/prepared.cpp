@@ -21,15 +21,12 @@ Elements sent(const Arguments& a) { return elementsAt(a.send, a.sendCount, a.sen
 Elements received(const Arguments& a) { return elementsAt(a.receive, a.receiveCount, a.receiveType); }
 
 std::shared_ptr<Block> blockOf(const Elements& elements, Use use) { return std::make_shared<Block>(elements, use); }
-std::shared_ptr<Numbers> numbersAt(const void* address, std::size_t count, taccDataType_t type, Use use) {
-  return std::make_shared<Numbers>(const_cast<void*>(address), count, type, use);
-}
 
 Judged judgeReduction(std::ptrdiff_t elements, const Arguments& a) {
   if (elements < 0 || a.receiveType == MPI_DATATYPE_NULL || a.op == MPI_OP_NULL) return {Passed::arguments};
   const std::optional<taccDataType_t> type = reducedType(a.receiveType);
   if (!type) return {Passed::type};
-  if (!reducedBy(a.op)) return {Passed::operation};
+  if (!reducedBy(a.op, a.receiveType)) return {Passed::operation};
   return {std::nullopt, static_cast<std::size_t>(elements) * sizeOf(*type)};
 }
 
@@ -45,51 +42,37 @@ bool hasRoot(Kind kind) {
 
 Prepared allReduce(const Arguments& a, taccComm_t comm) {
   const taccDataType_t type = *reducedType(a.receiveType);
-  const taccRedOp_t op = *reducedBy(a.op);
+  const taccRedOp_t op = *reducedBy(a.op, a.receiveType);
   const auto count = static_cast<std::size_t>(a.receiveCount);
-  const bool inPlace = a.send == MPI_IN_PLACE;
-  const auto to = numbersAt(a.receive, count, type, inPlace ? Use::both : Use::write);
-  const auto from = inPlace ? to : numbersAt(a.send, count, type, Use::read);
-  return {[=](taccStream_t stream) { return taccAllReduce(from->data(), to->data(), count, type, op, comm, stream); },
-          [to] { to->deliver(); }};
+  void* const to = a.receive;
+  const void* const from = a.send == MPI_IN_PLACE ? to : a.send;
+  return {[=](taccStream_t stream) { return taccAllReduce(from, to, count, type, op, comm, stream); }, [] {}};
 }
 
 Prepared reduce(const Arguments& a, int rank, taccComm_t comm) {
   const taccDataType_t type = *reducedType(a.receiveType);
-  const taccRedOp_t op = *reducedBy(a.op);
+  const taccRedOp_t op = *reducedBy(a.op, a.receiveType);
   const auto count = static_cast<std::size_t>(a.receiveCount);
   const int root = a.root;
-  if (rank != root) {
-    const auto from = numbersAt(a.send, count, type, Use::read);
-    return {[=](taccStream_t stream) { return taccReduce(from->data(), nullptr, count, type, op, root, comm, stream); },
-            [] {}};
-  }
-  const bool inPlace = a.send == MPI_IN_PLACE;
-  const auto to = numbersAt(a.receive, count, type, inPlace ? Use::both : Use::write);
-  const auto from = inPlace ? to : numbersAt(a.send, count, type, Use::read);
-  return {
-      [=](taccStream_t stream) { return taccReduce(from->data(), to->data(), count, type, op, root, comm, stream); },
-      [to] { to->deliver(); }};
+  void* const to = rank == root ? a.receive : nullptr;
+  const void* const from = rank == root && a.send == MPI_IN_PLACE ? to : a.send;
+  return {[=](taccStream_t stream) { return taccReduce(from, to, count, type, op, root, comm, stream); }, [] {}};
 }
 
 /// In place MPI's result stands at the beginning of the buffer on every rank: it comes there by way of a block.
-Prepared reduceScatter(const Arguments& a, int ranks, taccComm_t comm) {
+Prepared reduceScatter(const Arguments& a, taccComm_t comm) {
   const taccDataType_t type = *reducedType(a.receiveType);
-  const taccRedOp_t op = *reducedBy(a.op);
+  const taccRedOp_t op = *reducedBy(a.op, a.receiveType);
   const auto count = static_cast<std::size_t>(a.receiveCount);
-  const bool inPlace = a.send == MPI_IN_PLACE;
-  const auto from = numbersAt(inPlace ? a.receive : a.send, count * static_cast<std::size_t>(ranks), type, Use::read);
-  if (!inPlace) {
-    const auto to = numbersAt(a.receive, count, type, Use::write);
+  void* const to = a.receive;
+  if (a.send != MPI_IN_PLACE)
     return {
-        [=](taccStream_t stream) { return taccReduceScatter(from->data(), to->data(), count, type, op, comm, stream); },
-        [to] { to->deliver(); }};
-  }
+        [=, from = a.send](taccStream_t stream) { return taccReduceScatter(from, to, count, type, op, comm, stream); },
+        [] {}};
   const std::size_t bytes = count * sizeOf(type);
   const std::shared_ptr<std::byte[]> block(new std::byte[bytes]);
-  return {
-      [=](taccStream_t stream) { return taccReduceScatter(from->data(), block.get(), count, type, op, comm, stream); },
-      [block, bytes, receive = a.receive] { std::memcpy(receive, block.get(), bytes); }};
+  return {[=](taccStream_t stream) { return taccReduceScatter(to, block.get(), count, type, op, comm, stream); },
+          [=] { std::memcpy(to, block.get(), bytes); }};
 }
 
 Prepared broadcast(const Arguments& a, int rank, taccComm_t comm) {
@@ -221,7 +204,7 @@ Prepared prepare(Kind kind, const Arguments& a, const Communicator& communicator
     case Kind::allgather:
       return allGather(a, communicator);
     case Kind::reduceScatterBlock:
-      return reduceScatter(a, communicator.ranks, comm);
+      return reduceScatter(a, comm);
     case Kind::alltoall:
       return allToAll(a, communicator);
     case Kind::gather:
