@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { batch = 2 };
+enum { batch = 4 };
 
 /* A piece of the model, as Caffe's Blob: it owns nothing, its numbers lie in the solver's arrays. */
 typedef struct {
@@ -90,7 +90,7 @@ int main(int argc, char** argv) {
   double first = 0, last = 0, computing = 0, communicating = 0;
   for (int step = 0; step < steps; ++step) {
     const double begin = MPI_Wtime();
-    last = computeGradients(&solver, outputs, inputs, (unsigned)rank);
+    last = computeGradients(&solver, outputs, inputs, (unsigned)(step * ranks + rank));
     const double computed = MPI_Wtime();
     MPI_Allreduce(MPI_IN_PLACE, solver.gradients, (int)solver.count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     const double summed = MPI_Wtime();
