@@ -194,6 +194,7 @@ void ClusterCommunicator::runPrefix(const Call& call, const UserBuffers& mine) {
 }
 
 void ClusterCommunicator::runDirect(const Call& call) {
+  meetInNode();
   const std::size_t block = call.count * sizeOf(call.type);
   const bool isRoot = rank() == call.root;
   const auto toAll = call.collective == Collective::allToAll;

@@ -97,6 +97,11 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void runCall(const Call& call);
   void runParts(const Call& call);
   void runCollective(const Call& call);
+  /// The messages of a plan tell which call they belong to. What ranks of a host exchange otherwise does not, so calls
+  /// that do so begin when all of them have come with the same.
+  void meetInNode() {
+    if (node_) node_->meet();
+  }
   /// Replaces the times of the last calls by those that all ranks agree on.
   void agreeOnTimes();
   /// Whether an allreduce of 16-bit numbers gathers its results as 16 bits: a reduce-scatter and an allgather.

@@ -38,6 +38,7 @@ bool ClusterCommunicator::gathersHalfWidth(const Call& call) {
 }
 
 void ClusterCommunicator::allReduceHalfWidth(const Call& call) {
+  meetInNode();
   internal_ = true;  // its parts are not what the dynamic choice times
   Call part = call;
   for (std::size_t begin = 0; begin < call.count; begin += mostTogether) {

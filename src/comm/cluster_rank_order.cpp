@@ -48,6 +48,7 @@ void ClusterCommunicator::reduceInRankOrder(const Call& call) {
   checkRankOrder(call);
   endpoint_.beginIdle();
   if (node_) node_->announce(signature_);
+  meetInNode();
   const std::size_t size = sizeOf(call.type);
   const bool isScatter = call.collective == Collective::reduceScatter;
   const bool toAll = call.collective == Collective::allReduce;

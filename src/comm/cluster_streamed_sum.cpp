@@ -10,6 +10,7 @@
 namespace tacc {
 
 void ClusterCommunicator::allReduceStreamed(const Call& call) {
+  meetInNode();
   const std::size_t size = sizeOf(call.type);
   const bool inLanes = goesInLanes(call.count * size);
   const std::size_t lanes = inLanes ? static_cast<std::size_t>(node_->ranks()) : 1;

@@ -21,7 +21,8 @@ namespace tacc {
 
 void ClusterCommunicator::runUnequal(const Call& call) {
   endpoint_.beginIdle();
-  if (node_) node_->agree(signature_);
+  if (node_) node_->announce(signature_);
+  meetInNode();
   if (goesDirect(call.collective)) return directUnequal(call);
   const bool gathers = call.collective == Collective::allGather;
   const BlockRow& all = gathers ? call.blocks->receive : call.blocks->send;
@@ -52,7 +53,7 @@ const Algorithm& ClusterCommunicator::algorithmForBlocks(const Call& call, const
   // One pass over all contributions: in rank order, and rounded once.
   const bool onePass = inRankOrder || (isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr);
   const auto serves = [&](const Algorithm& algorithm) {
-    if (!algorithm.serves(request) || !programFor(algorithm, request, place, false).namesBlocks) return false;
+    if (!algorithm.serves(request) || !programFor(algorithm, chooser, call.collective, 0, place, false).namesBlocks) return false;
     return !onePass || algorithm.name == "oneshot";
   };
   if (!forced().empty()) {
