@@ -183,7 +183,7 @@ void ClusterCommunicator::runPrefix(const Call& call, const UserBuffers& mine) {
     if (!forced().empty()) failOnOrder(*algorithm, request);
     algorithm = findAlgorithm("chain");
   }
-  const int blocks = programFor(*algorithm, request, rank(), mine.inPlace).blocks;
+  const int blocks = programFor(*algorithm, betweenAll_, call.collective, 0, rank(), mine.inPlace).blocks;
   const std::size_t message = betweenAll_.messageBytes(call.collective, bytes, 1) / sizeOf(call.type);
   const std::size_t chunk = std::max<std::size_t>(1, message) * static_cast<std::size_t>(blocks);
   Between between{call.collective, inOrder_,   0,
