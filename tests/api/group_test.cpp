@@ -222,11 +222,15 @@ TEST_F(Groups, WhatRunsAsOneDoesNotDependOnStreams) {
     std::thread release([&] {
       EXPECT_TRUE(world_.waitForEvents(isOwn ? 3 : 1));
       EXPECT_EQ(taccStreamQuery(streams[0]), taccInProgress);
-      if (!isOwn) EXPECT_EQ(taccStreamQuery(streams[1]), taccInProgress);
+      if (!isOwn) {
+        EXPECT_EQ(taccStreamQuery(streams[1]), taccInProgress);
+      }
       world_.letGo(0);
     });
     EXPECT_EQ(taccGroupEnd(), taccSuccess);
-    if (!isOwn) EXPECT_EQ(taccStreamSynchronize(second), taccSuccess);
+    if (!isOwn) {
+      EXPECT_EQ(taccStreamSynchronize(second), taccSuccess);
+    }
     // Of the stream that waited for the other only: all is there.
     EXPECT_EQ(out_[3], 6.0F);
     EXPECT_EQ(log(0).back(), "exchange 2");
