@@ -250,7 +250,8 @@ const std::vector<Row>& table() {
        false,
        [](std::string_view text, Environment&) { return text == "on" || text == "off" || text == "report"; }},
       {{"TACC_MPI_NONBLOCKING", "a number of bytes, or off", "65536",
-        "From how many bytes on a preloaded libtacc_mpi takes over MPI's nonblocking and persistent collectives (it reads "
+        "From how many bytes on a preloaded libtacc_mpi takes over MPI's nonblocking and persistent collectives (it "
+        "reads "
         "this itself)."},
        false,
        [](std::string_view text, Environment&) {

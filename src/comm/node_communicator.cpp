@@ -103,17 +103,21 @@ NodeQuestion NodeCommunicator::questionOf(const CallShape& shape, std::size_t po
   return {shape.request.collective, placeOf_[static_cast<std::size_t>(shape.request.root)], shape.bytes, false, posted};
 }
 
+bool NodeCommunicator::isPriced(Collective collective) const noexcept {
+  return !chooser_.machine().isFlat() && !isPrefix(collective);
+}
+
 bool NodeCommunicator::goesFlat(const CallShape& shape, std::size_t posted) {
   if (posted > flatLimit(shape, membership_.segment.geometry().eagerBytes)) return false;
   const bool isSteered = !steered(shape.request.collective, shape.bytes).empty();
-  if (chooser_.machine().isFlat() || posted <= linePayload || isSteered) return true;
+  if (!isPriced(shape.request.collective) || posted <= linePayload || isSteered) return true;
   return chooser_.choose(questionOf(shape, posted)).algorithm == nullptr;
 }
 
 NodeCommunicator::PlanWay NodeCommunicator::choosePlan(const CallShape& shape, const LoweringFacts& facts,
                                                        bool isOrdered) {
-  // Where ranks stand matters neither where all stand alike nor where it must not change the order of sums.
-  if (chooser_.machine().isFlat() || isOrdered) return {&selectAlgorithm(shape, facts), &shape.request, 0, nullptr};
+  if (!isPriced(shape.request.collective) || isOrdered)
+    return {&selectAlgorithm(shape, facts), &shape.request, 0, nullptr};
   const std::size_t posts = flatPostBytes(shape.request.collective, ranks(), shape.bytes);
   NodeQuestion question = questionOf(shape, posts <= membership_.segment.geometry().eagerBytes ? posts : 0);
   question.isDirect = facts.input == Reach::direct && facts.output == Reach::direct;
@@ -139,15 +143,15 @@ std::vector<CallWay> NodeCommunicator::ways(Collective collective, std::size_t b
       {collective, ranks(), 0}, bytes, membership_.policy.oversubscribed, steeredPlan(collective, bytes)};
   const std::size_t posts = flatPostBytes(collective, ranks(), bytes);
   const bool isFlat = posts <= membership_.segment.geometry().eagerBytes;
-  const bool isPriced = !chooser_.machine().isFlat();
+  const bool hasPrices = isPriced(collective);
   std::vector<CallWay> ways;
   if (isFlat) ways.push_back({std::string(flatWay), std::nullopt});
   for (const Algorithm& algorithm : algorithms()) {
-    const int layout = isPriced ? chooser_.bestLayout(questionOf(shape, 0), algorithm) : 0;
+    const int layout = hasPrices ? chooser_.bestLayout(questionOf(shape, 0), algorithm) : 0;
     if (!algorithm.serves(chooser_.request(collective, shape.request.root, layout))) continue;
     ways.push_back({std::string(algorithm.name), std::nullopt});
   }
-  if (isPriced) {
+  if (hasPrices) {
     for (const NodeCandidate& candidate : chooser_.explain(questionOf(shape, isFlat ? posts : 0))) {
       const std::string_view name = candidate.algorithm == nullptr ? flatWay : candidate.algorithm->name;
       const auto way = std::ranges::find(ways, name, &CallWay::name);
@@ -178,7 +182,7 @@ std::string NodeCommunicator::explain(Collective collective, std::size_t bytes) 
     text +=
         fmt::format("{}{}; how data moves is measured while calls run\n",
                     choosePlan(shape, {}, isOrdered).algorithm->name, shape.forced.empty() ? "" : ", which was forced");
-  if (!shape.forced.empty() || ranks() == 1 || collective == Collective::barrier) return text;
+  if (!shape.forced.empty() || ranks() == 1 || collective == Collective::barrier || isPrefix(collective)) return text;
   if (isOrdered) text += "sums of floating-point numbers are in the order of the ranks; without that:\n";
   const NodeQuestion question = questionOf(shape, posted <= limit ? posted : 0);
   return text + chooser_.machine().describe() + describeCandidates(chooser_.explain(question), chooser_.layouts());

@@ -88,6 +88,9 @@ class NodeCommunicator final : public JoinedCommunicator {
   /// `isOrdered`: sums must be in the order of the ranks.
   PlanWay choosePlan(const CallShape& shape, const LoweringFacts& facts, bool isOrdered);
   NodeQuestion questionOf(const CallShape& shape, std::size_t posted) const;
+  /// Whether where ranks stand decides how it runs: neither where all stand alike, nor of prefixes, which are in the
+  /// order of the ranks.
+  bool isPriced(Collective collective) const noexcept;
   /// Whether a call that posts so many bytes goes the flat way.
   bool goesFlat(const CallShape& shape, std::size_t posted);
   /// The algorithm of its plan, if it is not chosen here.

@@ -119,7 +119,8 @@ TEST(Environment, UnknownNameSuggestsTheNearest) {
             "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_DYNAMIC, TACC_SPIN, "
             "TACC_TRANSPORT, TACC_ENCRYPTION, TACC_SHM, TACC_REPRODUCIBLE, TACC_HALF_PARTIAL_SUMS, TACC_TRACE, "
             "TACC_SOCKET_IFNAME, TACC_TOPO_FILE, TACC_TOPO_SOURCE, "
-            "TACC_TUNE_FILE, TACC_RENDEZVOUS, TACC_JOB_SECRET, TACC_JOIN_WIDTH, TACC_PORT_RANGE, TACC_MPI)");
+            "TACC_TUNE_FILE, TACC_RENDEZVOUS, TACC_JOB_SECRET, TACC_JOIN_WIDTH, TACC_PORT_RANGE, TACC_MPI, "
+            "TACC_MPI_NONBLOCKING)");
   EXPECT_EQ(errorOf("TACC_BENCHMARK=1").substr(0, 53), "unknown environment variable TACC_BENCHMARK (allowed:");
 }
 
@@ -161,6 +162,8 @@ TEST(Environment, MalformedValueListsWhatIsAllowed) {
             "TACC_SHM=\"hugetlb\" is not valid: allowed are memfd, file, off (default: memfd)");
   EXPECT_EQ(errorOf("TACC_TRANSPORT=pigeon"),
             "TACC_TRANSPORT=\"pigeon\" is not valid: allowed are auto, ucx, ofi, tcp, mpi (default: auto)");
+  EXPECT_EQ(errorOf("TACC_MPI_NONBLOCKING=1M"),
+            "TACC_MPI_NONBLOCKING=\"1M\" is not valid: allowed are a number of bytes, or off (default: 65536)");
   EXPECT_EQ(errorOf("TACC_TOPO_SOURCE=lldp"),
             "TACC_TOPO_SOURCE=\"lldp\" is not valid: allowed are auto, file, slurm, ibnet, cray, sunway, probe, hwloc "
             "(default: auto)");
@@ -175,7 +178,7 @@ TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
     EXPECT_TRUE(variable.documentation.ends_with('.')) << variable.name;
     EXPECT_THROW(parse({(std::string(variable.name) + '=').c_str()}), Error) << variable.name;
   }
-  EXPECT_EQ(names.size(), 24u);
+  EXPECT_EQ(names.size(), 25u);
 }
 
 TEST(Environment, CheckSeesTheProcessAsItIsNow) {

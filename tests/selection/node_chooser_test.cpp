@@ -107,7 +107,7 @@ TEST(Relabelled, everyPlanIsProvenInEveryOrder) {
         if (isRooted(request.collective)) request.root = static_cast<int>(random() % static_cast<unsigned>(ranks));
         if (algorithm.looksAtLayout && ranks % 3 == 0) request.groups = equalGroups(ranks, {3});
         if (algorithm.looksAtLayout && ranks == 8) request.groups = equalGroups(ranks, {2, 2});
-        if (!algorithm.serves(request)) continue;
+        if (!algorithm.serves(request) || isPrefix(request.collective)) continue;  // prefixes are in the ranks' order
         const std::vector<int> order = drawnOrder(random, ranks);
         const Plan plan = relabelled(makePlan(algorithm, request), order);
         EXPECT_EQ(plan.request.root, order[static_cast<std::size_t>(request.root)]);
@@ -136,11 +136,12 @@ TEST(NodeChooser, keepsTheRuleOnOneTier) {
 TEST(NodeChooser, takesTheLeastPriceOrWhatIsWithinATenthOfIt) {
   std::mt19937 random(3);
   int left = 0;
-  for (int trial = 0; trial < 60; ++trial) {
+  for (int trial = 0; trial < 200; ++trial) {
     const NodeDescription node = drawnNode(random);
-    const int ranks = 2 + static_cast<int>(random() % 15);
+    const int ranks = 2 + static_cast<int>(random() % 31);
     NodeChooser chooser = chooserOf(placesOf(node, spread(node, ranks)));
     const auto collective = static_cast<Collective>(random() % collectiveCount);
+    if (isPrefix(collective)) continue;
     const int root = isRooted(collective) ? static_cast<int>(random() % static_cast<unsigned>(ranks)) : 0;
     const std::size_t bytes = std::size_t{1} << (6 + random() % 20);
     const NodeQuestion question{collective, root, bytes, random() % 2 == 0, bytes <= 32768 ? bytes : 0};

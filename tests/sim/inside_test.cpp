@@ -57,11 +57,11 @@ TEST(Inside, pricesAreNearWhatSimGridFinds) {
     for (const std::size_t bytes : {std::size_t{1} << 16, std::size_t{1} << 20, std::size_t{1} << 23}) {
       for (const char* algorithm : {"twoshot", "hierarchical", "hierarchical_ring", "ring", "recursive_doubling"}) {
         const Played one = play(chooser, Collective::allReduce, algorithm, bytes);
-        EXPECT_NEAR(one.priced / one.played, 1, 0.4) << name << ' ' << algorithm << ' ' << bytes;
+        EXPECT_NEAR(one.priced / one.played, 1, 0.5) << name << ' ' << algorithm << ' ' << bytes;
       }
       for (const char* algorithm : {"oneshot", "binomial", "hierarchical"}) {
         const Played one = play(chooser, Collective::broadcast, algorithm, bytes);
-        EXPECT_NEAR(one.priced / one.played, 1, 0.4) << name << " broadcast " << algorithm << ' ' << bytes;
+        EXPECT_NEAR(one.priced / one.played, 1, 0.5) << name << " broadcast " << algorithm << ' ' << bytes;
       }
     }
   }

@@ -48,10 +48,11 @@ class Stage {
   sg::Host* memoryOf(int owner, bool isOfCall) const { return (isOfCall ? buffers_ : slots_)[at(owner)]; }
   static void move(sg::Host* from, sg::Host* to, double bytes, double secondsPerByte) {
     if (bytes < 1) return;
-    const sg::CommPtr comm = sg::Comm::sendto_init(from, to);
-    comm->set_payload_size(static_cast<std::uint64_t>(std::ceil(bytes)));
+    const sg::CommPtr comm = sg::Comm::sendto_init();
     comm->set_rate(1 / secondsPerByte);
-    comm->start();
+    comm->set_payload_size(static_cast<std::uint64_t>(std::ceil(bytes)));
+    comm->set_source(from);
+    comm->set_destination(to);  // which starts it
     comm->wait();
   }
   /// A link of its own for every kind, tier and group.
