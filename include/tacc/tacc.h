@@ -493,8 +493,8 @@ TACC_API taccResult_t taccRedOpDestroy(taccRedOp_t op, taccComm_t comm);
 TACC_API const char* taccCommLastAlgorithm(taccComm_t comm);
 
 /* Why a collective of `bytes` bytes (as in taccCommLastAlgorithm's call: of the vector, or of one rank's block) would
- * run as it does: a readable text, with the levels of the topology or of the host, and a line for each candidate with its
- * predicted time, the chosen one first (the model: docs/algorithms.md). `collective`: "allreduce", "broadcast",
+ * run as it does: a readable text, with the levels of the topology or of the host, and a line for each candidate with
+ * its predicted time, the chosen one first (the model: docs/algorithms.md). `collective`: "allreduce", "broadcast",
  * "reduce", "allgather", "reducescatter", "alltoall", "gather", "scatter", "scan" or "exscan". Local: no other rank has
  * to call. NULL for a bad argument (taccGetLastError tells); else valid until the next taccExplain on the communicator.
  */

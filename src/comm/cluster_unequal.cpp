@@ -53,7 +53,8 @@ const Algorithm& ClusterCommunicator::algorithmForBlocks(const Call& call, const
   // One pass over all contributions: in rank order, and rounded once.
   const bool onePass = inRankOrder || (isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr);
   const auto serves = [&](const Algorithm& algorithm) {
-    if (!algorithm.serves(request) || !programFor(algorithm, chooser, call.collective, 0, place, false).namesBlocks) return false;
+    if (!algorithm.serves(request) || !programFor(algorithm, chooser, call.collective, 0, place, false).namesBlocks)
+      return false;
     return !onePass || algorithm.name == "oneshot";
   };
   if (!forced().empty()) {
