@@ -77,7 +77,7 @@ class Dataflow {
         previous = own;
       }
     }
-    if (!isReduction(plan_.request.collective)) return 0;
+    if (!isReduction(plan_.request.collective) || orders.empty()) return 0;  // an exscan of one rank has no outputs
     if (plan_.request.collective == Collective::allReduce) {
       checkSameOrder(orders);
       orders.resize(static_cast<std::size_t>(plan_.blocks));

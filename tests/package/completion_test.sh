@@ -20,7 +20,7 @@ expect() {
   failed=1
 }
 
-expect 'tacc_bench all' allreduce allgather alltoall
+expect 'tacc_bench all' allreduce allgather alltoall allgatherv alltoallv
 expect 'tacc_bench c' conv
 expect 'tacc_bench allreduce c' ''
 expect 'tacc_bench allreduce --me' --memory

@@ -83,12 +83,15 @@ TEST(CostModel, AgreesWithTheSimulator) {
               const double patterns = secondsOf(
                   priceChunk(exchangesOf(algorithm, request), request, map, bytes / chunks), chunks, call.window);
               (chunk == 0 ? ofOne : ofMany).add(std::abs(quick / whole - 1));
+              EXPECT_LT(std::abs(quick / whole - 1), 0.5)
+                  << algorithm.name << " " << nameOf(request.collective) << " on " << setting.name << ", " << p
+                  << " ranks, " << bytes << " bytes in chunks of " << chunk;
+              // Of a prefix, whose ranks do unequal work, patterns know only the most that any of them does.
+              if (isPrefix(request.collective)) continue;
               (chunk == 0 ? ofOneByPatterns : ofManyByPatterns).add(std::abs(patterns / whole - 1));
-              for (const double off : {quick / whole - 1, patterns / whole - 1}) {
-                EXPECT_LT(std::abs(off), 0.5)
-                    << algorithm.name << " " << nameOf(request.collective) << " on " << setting.name << ", " << p
-                    << " ranks, " << bytes << " bytes in chunks of " << chunk;
-              }
+              EXPECT_LT(std::abs(patterns / whole - 1), 0.5)
+                  << "by patterns: " << algorithm.name << " " << nameOf(request.collective) << " on " << setting.name
+                  << ", " << p << " ranks, " << bytes << " bytes in chunks of " << chunk;
             }
           }
         }
@@ -103,10 +106,10 @@ TEST(CostModel, AgreesWithTheSimulator) {
   EXPECT_EQ(ofOne.within2, ofOne.calls);
   EXPECT_GT(ofMany.within2, 0.97 * ofMany.calls);
   EXPECT_EQ(ofMany.within15, ofMany.calls);
-  EXPECT_GT(ofOneByPatterns.within2, 0.875 * ofOne.calls);
-  EXPECT_GT(ofOneByPatterns.within15, 0.97 * ofOne.calls);
-  EXPECT_GT(ofManyByPatterns.within2, 0.7 * ofMany.calls);
-  EXPECT_GT(ofManyByPatterns.within15, 0.9 * ofMany.calls);
+  EXPECT_GT(ofOneByPatterns.within2, 0.875 * ofOneByPatterns.calls);
+  EXPECT_GT(ofOneByPatterns.within15, 0.97 * ofOneByPatterns.calls);
+  EXPECT_GT(ofManyByPatterns.within2, 0.7 * ofManyByPatterns.calls);
+  EXPECT_GT(ofManyByPatterns.within15, 0.9 * ofManyByPatterns.calls);
 }
 
 /// Of more ranks than are played each for itself.
