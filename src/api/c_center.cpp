@@ -57,9 +57,7 @@ void checkCount(std::size_t count) {
 
 void checkNumbers(const void* numbers, const char* name) {
   checkPointer(numbers, name);
-  if (reinterpret_cast<std::uintptr_t>(numbers) % sizeof(float) != 0)
-    fail(taccInvalidArgument, "{} {} is misaligned: its address must be a multiple of {}", name, numbers,
-         sizeof(float));
+  tacc::checkFloats(numbers, name);
 }
 
 }  // namespace

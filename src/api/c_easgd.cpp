@@ -43,6 +43,7 @@ void checkNumbers(taccComm& comm, const char* name, const float* numbers, std::s
   auto* const both = const_cast<float*>(numbers);
   tacc::Call call{tacc::Collective::allReduce, both, both, count, taccFloat32};
   tacc::checkCall(comm, call, {.send = name, .receive = name, .count = "count"});
+  tacc::checkFloats(numbers, name);
 }
 
 /// Numbers that lie apart from the weights.

@@ -222,6 +222,12 @@ void checkPointer(const void* pointer, const char* name) {
   if (pointer == nullptr) fail(taccInvalidArgument, "{} is NULL", name);
 }
 
+void checkFloats(const void* numbers, const char* name) {
+  if (address(numbers) % sizeof(float) != 0)
+    fail(taccInvalidArgument, "{} {} is misaligned: its address must be a multiple of {}", name, numbers,
+         sizeof(float));
+}
+
 void checkCall(const taccComm& comm, Call& call, const ArgumentNames& names) {
   if (call.collective == Collective::barrier) return;
   const Shape& shape = shapes[static_cast<std::size_t>(call.collective)];
@@ -239,7 +245,8 @@ void checkCall(const taccComm& comm, Call& call, const ArgumentNames& names) {
 
   const bool isRoot = rank == call.root;
   const bool sends = isRoot || !shape.sendOnRootOnly;
-  const bool receives = isRoot || !shape.receiveOnRootOnly;
+  const bool hasNone = call.collective == Collective::exscan && rank == 0;  // nobody stands before it
+  const bool receives = (isRoot || !shape.receiveOnRootOnly) && !hasNone;
   if (sends) {
     checkBuffer(names.send, call.send, names.count, call.count);
   } else {

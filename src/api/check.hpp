@@ -41,5 +41,8 @@ void checkType(taccDataType_t type);
 
 /// Fails when a required pointer argument is null.
 void checkPointer(const void* pointer, const char* name);
+/// Fails when an array of float is not at a multiple of their size: for what reads and writes them itself, as
+/// collectives do not.
+void checkFloats(const void* numbers, const char* name);
 
 }  // namespace tacc
