@@ -24,6 +24,14 @@ constexpr int kinds = 9;
 const char* const kindNames[kinds] = {"allreduce", "bcast",   "reduce", "reduce_scatter_block", "allgather", "alltoall",
                                       "gather",    "scatter", "barrier"};
 
+/// Whether this MPI's own persistent collectives do what they should. Those of MPICH 4.0 do not: gather and scatter may
+/// move nothing, derived types end in a failed assertion, inactive requests are not complete.
+#ifdef OPEN_MPI
+constexpr bool servesPersistentOnes = true;
+#else
+constexpr bool servesPersistentOnes = false;
+#endif
+
 /// What rank `rank` has at `i` in collective `id`.
 int number(int id, int rank, std::size_t i) { return 1000 * id + 7 * rank + static_cast<int>(i % 13); }
 
@@ -412,7 +420,7 @@ void runNonblockingInThreads(unsigned seed, bool isTacc) {
       Draws draws(own);
       std::mt19937 ownDraws(own + 100 * static_cast<unsigned>(rankIn(MPI_COMM_WORLD)));
       int id = 100 * thread;
-      for (int round = 0; round < 15; ++round)
+      for (int round = 0; round < 8; ++round)
         runRound(comms[static_cast<std::size_t>(thread)], draws, ownDraws, &id, isTacc);
     });
   for (std::thread& thread : running) thread.join();
@@ -429,23 +437,22 @@ void runPersistent([[maybe_unused]] unsigned seed, [[maybe_unused]] bool isTacc)
     std::vector<MPI_Request> requests;
     for (int i = 0; i < 6; ++i) {
       MPI_Comm comm = comms[static_cast<std::size_t>(draws.upTo(2))];
-      collectives.push_back(std::make_unique<Collective>(comm, draws, 10 * round + i, isTacc));
+      auto made = std::make_unique<Collective>(comm, draws, 10 * round + i, isTacc);
+      if (!made->isTaken() && !servesPersistentOnes) continue;
+      collectives.push_back(std::move(made));
       requests.push_back(collectives.back()->makePersistent());
     }
     const std::vector<MPI_Request> made = requests;
     int flag = 0;
     MPI_Testall(static_cast<int>(requests.size()), requests.data(), &flag, MPI_STATUSES_IGNORE);
-    // MPICH 4.0 takes its own inactive ones for active.
-    const bool areTaken =
-        std::ranges::all_of(collectives, [](const auto& collective) { return collective->isTaken(); });
-    expectDone(flag != 0 || !areTaken, "MPI_Testall of inactive requests");
+    expectDone(flag != 0, "MPI_Testall of inactive requests");
     for (int start = 0; start < 3; ++start) {
       for (const auto& collective : collectives) collective->fill();
       if (draws.upTo(1) == 0)
         MPI_Startall(static_cast<int>(requests.size()), requests.data());
       else
         for (MPI_Request& request : requests) MPI_Start(&request);
-      if (!areTaken || ownDraws() % 2 == 0) {
+      if (ownDraws() % 2 == 0) {
         MPI_Waitall(static_cast<int>(requests.size()), requests.data(), MPI_STATUSES_IGNORE);
       } else {
         int left = static_cast<int>(requests.size()), index = 0;

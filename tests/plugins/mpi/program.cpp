@@ -183,7 +183,7 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
   else if (what == "requests")
     waitBeforeAllreduce();
   else if (what == "nonblocking")
-    runNonblocking(seed, 40, isTacc);
+    runNonblocking(seed, 25, isTacc);
   else if (what == "nonblocking_threads")
     runNonblockingInThreads(seed, isTacc);
   else if (what == "persistent")
