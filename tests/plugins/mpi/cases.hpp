@@ -15,9 +15,9 @@ void checkReductions(MPI_Comm comm, Draws& draws, bool isTacc);
 void checkMovements(MPI_Comm comm, Draws& draws, bool isTacc);
 
 /// Collectives that return a request; collective over the world.
-void runNonblocking(unsigned seed, int rounds);
-void runNonblockingInThreads(unsigned seed);
-void runPersistent(unsigned seed);
+void runNonblocking(unsigned seed, int rounds, bool isTacc);
+void runNonblockingInThreads(unsigned seed, bool isTacc);
+void runPersistent(unsigned seed, bool isTacc);
 /// Prints a line.
 void measureOverlap(unsigned bytes);
 

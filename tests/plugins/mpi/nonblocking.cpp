@@ -24,6 +24,14 @@ constexpr int kinds = 9;
 const char* const kindNames[kinds] = {"allreduce", "bcast",   "reduce", "reduce_scatter_block", "allgather", "alltoall",
                                       "gather",    "scatter", "barrier"};
 
+/// Whether this MPI's own persistent collectives do what they should. Those of MPICH 4.0 do not: gather and scatter may
+/// move nothing, derived types end in a failed assertion, inactive requests are not complete.
+#ifdef OPEN_MPI
+constexpr bool servesPersistentOnes = true;
+#else
+constexpr bool servesPersistentOnes = false;
+#endif
+
 /// What rank `rank` has at `i` in collective `id`.
 int number(int id, int rank, std::size_t i) { return 1000 * id + 7 * rank + static_cast<int>(i % 13); }
 
@@ -41,13 +49,14 @@ MPI_Datatype pairType() {
 /// One collective: what it is, its buffers, and what is to come of it.
 class Collective {
  public:
-  Collective(MPI_Comm comm, Draws& draws, int id)
+  Collective(MPI_Comm comm, Draws& draws, int id, bool isTacc)
       : comm_(comm),
         id_(id),
         kind_(draws.upTo(kinds - 1)),
         root_(0),
         count_(2 * static_cast<std::size_t>(draws.count() / 2)),
-        inPlace_(draws.upTo(2) == 0) {
+        inPlace_(draws.upTo(2) == 0),
+        isTacc_(isTacc) {
     PMPI_Comm_rank(comm, &rank_);
     PMPI_Comm_size(comm, &ranks_);
     root_ = draws.upTo(ranks_ - 1);
@@ -61,9 +70,15 @@ class Collective {
            std::to_string(ranks_) + " ranks" + (inPlace_ ? " in place" : "");
   }
 
+  /// Whether the library serves it, and not MPI: faults of MPI's own, as they were found, are none of this test.
+  bool isTaken() const { return isTacc_ && !isPassed_ && ranks_ > 1; }
+
   /// What a rank has for each start of a persistent one.
   void fill() {
     const std::size_t many = count_ * static_cast<std::size_t>(ranks_);
+    // Buffers of no length have addresses too: Open MPI 4.1 takes two that are null for one in MPIX_Reduce_init.
+    send_.reserve(many + 1);
+    receive_.reserve(many + 1);
     send_.assign(many, 0);
     receive_.assign(many, -1);
     expected_.assign(many, -1);
@@ -236,7 +251,7 @@ class Collective {
   MPI_Comm comm_;
   int id_, kind_, root_;
   std::size_t count_;
-  bool inPlace_, isPassed_ = false;
+  bool inPlace_, isPassed_ = false, isTacc_;
   int rank_ = 0, ranks_ = 1;
   std::vector<int> send_, receive_, expected_;
 };
@@ -339,14 +354,14 @@ struct Ring {
   MPI_Request requests[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
 };
 
-void runRound(const std::vector<MPI_Comm>& comms, Draws& draws, std::mt19937& ownDraws, int* id) {
+void runRound(const std::vector<MPI_Comm>& comms, Draws& draws, std::mt19937& ownDraws, int* id, bool isTacc) {
   // Per communicator the same on all ranks; among communicators every rank has an order of its own.
   std::vector<std::vector<std::unique_ptr<Collective>>> queues(comms.size());
   std::vector<std::size_t> order;
   for (int left = draws.upTo(8) + 1; left > 0; --left) {
     const auto at = static_cast<std::size_t>(draws.upTo(static_cast<int>(comms.size()) - 1));
     // Parts need the same draws on all of their ranks, which all ranks have.
-    queues[at].push_back(std::make_unique<Collective>(comms[at], draws, (*id)++));
+    queues[at].push_back(std::make_unique<Collective>(comms[at], draws, (*id)++, isTacc));
     order.push_back(at);
   }
   std::shuffle(order.begin(), order.end(), ownDraws);
@@ -365,31 +380,36 @@ void runRound(const std::vector<MPI_Comm>& comms, Draws& draws, std::mt19937& ow
 }
 
 void freeThem(std::vector<MPI_Comm>& comms) {
-  for (MPI_Comm& comm : comms) MPI_Comm_free(&comm);
+  for (MPI_Comm& comm : comms) {
+    if (comm != MPI_COMM_NULL) MPI_Comm_free(&comm);
+  }
 }
 
 }  // namespace
 
-void runNonblocking(unsigned seed, int rounds) {
+void runNonblocking(unsigned seed, int rounds, bool isTacc) {
   Draws draws(seed);
   std::mt19937 ownDraws(seed + 100 * static_cast<unsigned>(rankIn(MPI_COMM_WORLD)));
   std::vector<MPI_Comm> comms = makeComms();
   int id = 0;
-  for (int round = 0; round < rounds; ++round) runRound(comms, draws, ownDraws, &id);
+  for (int round = 0; round < rounds; ++round) runRound(comms, draws, ownDraws, &id, isTacc);
 
-  // Communicators that are freed while something is under way on them, and a request that is.
+  // Communicators that are freed while something is under way on them. Not of what MPI serves: Open MPI 4.1 crashes.
   std::vector<std::unique_ptr<Collective>> last;
   std::vector<MPI_Request> requests;
   for (MPI_Comm comm : comms) {
-    last.push_back(std::make_unique<Collective>(comm, draws, id++));
+    last.push_back(std::make_unique<Collective>(comm, draws, id++, isTacc));
     requests.push_back(last.back()->begin());
   }
-  freeThem(comms);
+  for (std::size_t i = 0; i < comms.size(); ++i) {
+    if (last[i]->isTaken()) MPI_Comm_free(&comms[i]);
+  }
   completeInAnyForm(requests, ownDraws);
   for (const auto& collective : last) collective->check();
+  freeThem(comms);
 }
 
-void runNonblockingInThreads(unsigned seed) {
+void runNonblockingInThreads(unsigned seed, bool isTacc) {
   constexpr int threads = 3;
   std::vector<std::vector<MPI_Comm>> comms;
   for (int thread = 0; thread < threads; ++thread) comms.push_back(makeComms());
@@ -400,13 +420,14 @@ void runNonblockingInThreads(unsigned seed) {
       Draws draws(own);
       std::mt19937 ownDraws(own + 100 * static_cast<unsigned>(rankIn(MPI_COMM_WORLD)));
       int id = 100 * thread;
-      for (int round = 0; round < 15; ++round) runRound(comms[static_cast<std::size_t>(thread)], draws, ownDraws, &id);
+      for (int round = 0; round < 8; ++round)
+        runRound(comms[static_cast<std::size_t>(thread)], draws, ownDraws, &id, isTacc);
     });
   for (std::thread& thread : running) thread.join();
   for (auto& of : comms) freeThem(of);
 }
 
-void runPersistent([[maybe_unused]] unsigned seed) {
+void runPersistent([[maybe_unused]] unsigned seed, [[maybe_unused]] bool isTacc) {
 #ifdef PERSISTENT
   Draws draws(seed);
   std::mt19937 ownDraws(seed + 100 * static_cast<unsigned>(rankIn(MPI_COMM_WORLD)));
@@ -416,7 +437,9 @@ void runPersistent([[maybe_unused]] unsigned seed) {
     std::vector<MPI_Request> requests;
     for (int i = 0; i < 6; ++i) {
       MPI_Comm comm = comms[static_cast<std::size_t>(draws.upTo(2))];
-      collectives.push_back(std::make_unique<Collective>(comm, draws, 10 * round + i));
+      auto made = std::make_unique<Collective>(comm, draws, 10 * round + i, isTacc);
+      if (!made->isTaken() && !servesPersistentOnes) continue;
+      collectives.push_back(std::move(made));
       requests.push_back(collectives.back()->makePersistent());
     }
     const std::vector<MPI_Request> made = requests;

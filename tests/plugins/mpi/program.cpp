@@ -183,11 +183,11 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
   else if (what == "requests")
     waitBeforeAllreduce();
   else if (what == "nonblocking")
-    runNonblocking(seed, 40);
+    runNonblocking(seed, 25, isTacc);
   else if (what == "nonblocking_threads")
-    runNonblockingInThreads(seed);
+    runNonblockingInThreads(seed, isTacc);
   else if (what == "persistent")
-    runPersistent(seed);
+    runPersistent(seed, isTacc);
   else if (what == "overlap")
     measureOverlap(seed);
   else if (what == "unfinished")
