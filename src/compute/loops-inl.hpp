@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 
 #include "compute/reduce.hpp"
 
@@ -111,29 +112,22 @@ struct Located {
   T value;
   std::int32_t index;
 };
-/// NaN is neither less nor greater: what came first stays.
-struct LeastLocated {
+/// The pair whose value `Before` puts first. NaN is neither less nor greater: what came first stays.
+template <class Before>
+struct FirstLocated {
   template <class T>
   static void apply(Located<T>* HWY_RESTRICT a, const Located<T>* HWY_RESTRICT b, std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
       const T x = a[i].value, y = b[i].value;
       const std::int32_t m = a[i].index, n = b[i].index;
-      a[i].value = y < x ? y : x;
-      a[i].index = y < x ? n : (y == x && n < m ? n : m);
+      const bool isBefore = Before()(y, x);
+      a[i].value = isBefore ? y : x;
+      a[i].index = isBefore ? n : (y == x && n < m ? n : m);
     }
   }
 };
-struct GreatestLocated {
-  template <class T>
-  static void apply(Located<T>* HWY_RESTRICT a, const Located<T>* HWY_RESTRICT b, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      const T x = a[i].value, y = b[i].value;
-      const std::int32_t m = a[i].index, n = b[i].index;
-      a[i].value = x < y ? y : x;
-      a[i].index = x < y ? n : (y == x && n < m ? n : m);
-    }
-  }
-};
+using LeastLocated = FirstLocated<std::less<>>;
+using GreatestLocated = FirstLocated<std::greater<>>;
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tacc
