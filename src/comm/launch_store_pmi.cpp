@@ -1,5 +1,6 @@
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -93,6 +94,43 @@ class Conversation {
   StoreDeadline deadline_;
 };
 
+/// A conversation that this process has begun. Hydra takes one that ends without a farewell for the end of a process
+/// that failed, and kills the others of the job. A farewell ends the conversation for good, so it is for the exit; a
+/// program's MPI says it itself, in MPI_Finalize, and closes the socket.
+class Farewell {
+ public:
+  /// Says it for `socket` when the process exits; the last socket counts. Not in children made by fork.
+  static void promise(int socket) {
+    static const int registered = std::atexit([] { sayNow(); });
+    (void)registered;
+    struct stat facts {};
+    if (::fstat(socket, &facts) != 0) return;
+    socket_ = socket;
+    device_ = facts.st_dev;
+    inode_ = facts.st_ino;
+    process_ = ::getpid();
+  }
+
+ private:
+  static constexpr int patience = 1000;  // ms, for the answer: Hydra errs where nobody is there to read it
+
+  static void sayNow() noexcept {
+    constexpr std::string_view line = "cmd=finalize\n";
+    struct stat facts {};
+    if (process_ != ::getpid() || ::fstat(socket_, &facts) != 0) return;
+    if (facts.st_dev != device_ || facts.st_ino != inode_) return;  // closed, and its number is another file's
+    if (::send(socket_, line.data(), line.size(), MSG_NOSIGNAL | MSG_DONTWAIT) != static_cast<ssize_t>(line.size()))
+      return;
+    pollfd answer{socket_, POLLIN, 0};
+    (void)::poll(&answer, 1, patience);
+  }
+
+  static inline int socket_ = -1;
+  static inline dev_t device_ = 0;
+  static inline ino_t inode_ = 0;
+  static inline pid_t process_ = 0;
+};
+
 }  // namespace
 
 std::string shareByPmi(int socket, const Launch& launch, const std::string& own, StoreDeadline deadline) {
@@ -103,6 +141,7 @@ std::string shareByPmi(int socket, const Launch& launch, const std::string& own,
   if (!isInBarrier) {
     store.say("cmd=init pmi_version=1 pmi_subversion=1");
     store.hear("response_to_init", "begin a conversation");
+    Farewell::promise(socket);
     store.say("cmd=get_my_kvsname");
     name = Conversation::valueIn(store.hear("my_kvsname", "name the store"), "kvsname");
     if (!own.empty()) {

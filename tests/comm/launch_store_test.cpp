@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <random>
@@ -43,9 +46,12 @@ class Manager {
       }
     });
   }
-  ~Manager() {
+  ~Manager() { end(); }
+
+  /// Hears what was said, and no more.
+  void end() {
     ::shutdown(rank_.get(), SHUT_RDWR);
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
 
   void say(const std::string& line) {
@@ -101,6 +107,34 @@ TEST(PmiStore, AllRanksGetWhatTheFirstGives) {
   EXPECT_EQ(shareByPmi(first.socket(), rank(0), "a;b:1;c", in(10s)), "a;b:1;c");
   EXPECT_EQ(shareByPmi(second.socket(), rank(1), "", in(10s)), "a;b:1;c");
   EXPECT_THAT(second.heard(), testing::Not(HasSubstr("put")));
+}
+
+/// Without it Hydra takes the end of the process for a failure, and kills the others.
+TEST(PmiStore, AProcessTakesItsLeaveWhenItExits) {
+  Manager manager(
+      [](const std::string& line) { return line == "cmd=finalize" ? std::string("cmd=finalize_ack") : usual(line); });
+  // What a child of the rank does is no farewell, nor does the rank say it before it exits.
+  const int socket = ::dup(manager.socket());  // which the children keep
+  const pid_t process = ::fork();
+  if (process == 0) {
+    (void)shareByPmi(socket, rank(0), "word", in(10s));
+    if (const pid_t child = ::fork(); child == 0)
+      std::exit(0);
+    else
+      ::waitpid(child, nullptr, 0);
+    const std::string more = "cmd=get_my_kvsname\n";
+    if (::send(socket, more.data(), more.size(), 0) != static_cast<ssize_t>(more.size())) ::_exit(1);
+    char answer[64];
+    if (::recv(socket, answer, sizeof answer, 0) <= 0) ::_exit(2);
+    std::exit(0);
+  }
+  ::close(socket);
+  int status = 0;
+  ASSERT_EQ(::waitpid(process, &status, 0), process);
+  EXPECT_EQ(status, 0);
+  manager.end();
+  EXPECT_THAT(manager.heard(),
+              testing::EndsWith("cmd=get kvsname=kvs_1 key=tacc-meeting|cmd=get_my_kvsname|cmd=finalize|"));
 }
 
 TEST(PmiStore, AManagerThatErrsIsQuoted) {
