@@ -26,9 +26,9 @@
 #include <thread>
 #include <vector>
 
-#include "comm/bootstrap.hpp"
-#include "comm/muster.hpp"
-#include "comm/unique_id.hpp"
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/bootstrap/unique_id.hpp"
+#include "comm/recovery/muster.hpp"
 #include "tacc/tacc.h"
 #include "transports/inet_address.hpp"
 

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "transports/sealed_records.hpp"
+#include "transports/tcp/sealed_records.hpp"
 
 namespace {
 

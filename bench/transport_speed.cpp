@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "transports/network_transport.hpp"
 
 namespace {

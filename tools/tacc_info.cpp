@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/environment.hpp"
-#include "base/error.hpp"
-#include "compute/isa.hpp"
+#include "compute/simd/isa.hpp"
+#include "core/environment.hpp"
+#include "core/error.hpp"
 #include "tacc/tacc.h"
 #include "transports/network_transport.hpp"
 

@@ -11,7 +11,7 @@
 #include "algorithms/registry.hpp"
 #include "algorithms/text.hpp"
 #include "algorithms/verifier.hpp"
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include "algorithms/proof.hpp"
 #include "algorithms/proof_values.hpp"
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc::proof {
 

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "algorithms/proof.hpp"
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc::proof {
 namespace {

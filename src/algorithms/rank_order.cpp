@@ -3,7 +3,7 @@
 #include <string>
 
 #include "algorithms/verifier.hpp"
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 

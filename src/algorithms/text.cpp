@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "algorithms/verifier.hpp"
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 namespace {

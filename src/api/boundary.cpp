@@ -6,9 +6,9 @@
 
 #include "api/group.hpp"
 #include "api/handles.hpp"
-#include "base/exceptions.hpp"
-#include "base/log.hpp"
-#include "base/per_thread.hpp"
+#include "core/exceptions.hpp"
+#include "core/log.hpp"
+#include "core/per_thread.hpp"
 
 namespace tacc {
 

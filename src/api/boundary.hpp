@@ -5,7 +5,7 @@
 #include <exception>
 #include <string>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc {

@@ -5,8 +5,8 @@
 
 #include "api/fusion.hpp"
 #include "api/handle_table.hpp"
-#include "base/error.hpp"
-#include "base/types.hpp"
+#include "core/error.hpp"
+#include "core/types.hpp"
 
 namespace tacc {
 namespace {

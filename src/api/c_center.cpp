@@ -7,7 +7,7 @@
 #include "api/boundary.hpp"
 #include "api/center_handles.hpp"
 #include "api/check.hpp"
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "easgd/center.hpp"
 #include "easgd/elastic_kernels.hpp"
 

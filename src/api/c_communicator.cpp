@@ -11,10 +11,10 @@
 #include "api/group.hpp"
 #include "api/handles.hpp"
 #include "api/joining.hpp"
-#include "base/error.hpp"
 #include "comm/host.hpp"
-#include "comm/launch_id.hpp"
-#include "topology/topology.hpp"
+#include "comm/launch/launch_id.hpp"
+#include "core/error.hpp"
+#include "topology/model/topology.hpp"
 
 using tacc::Communicator;
 using tacc::Entry;

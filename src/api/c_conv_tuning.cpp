@@ -5,8 +5,8 @@
 
 #include "api/boundary.hpp"
 #include "api/compute_check.hpp"
-#include "base/error.hpp"
 #include "compute/conv/tuning.hpp"
+#include "core/error.hpp"
 
 using tacc::failErrno;
 using tacc::guard;

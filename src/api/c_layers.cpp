@@ -3,10 +3,10 @@
 
 #include "api/boundary.hpp"
 #include "api/compute_check.hpp"
-#include "base/error.hpp"
 #include "compute/layers/batch_normalization.hpp"
 #include "compute/layers/dropout.hpp"
 #include "compute/layers/response_normalization.hpp"
+#include "core/error.hpp"
 
 using tacc::fail;
 using tacc::guard;

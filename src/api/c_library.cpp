@@ -3,9 +3,9 @@
 
 #include "api/boundary.hpp"
 #include "api/check.hpp"
-#include "base/error.hpp"
-#include "comm/unique_id.hpp"
-#include "transports/library_memory.hpp"
+#include "comm/bootstrap/unique_id.hpp"
+#include "core/error.hpp"
+#include "transports/shm/library_memory.hpp"
 
 using tacc::guard;
 

@@ -6,7 +6,7 @@
 #include "api/check.hpp"
 #include "api/group.hpp"
 #include "api/request.hpp"
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 using tacc::guard;
 

@@ -3,9 +3,9 @@
 
 #include "api/boundary.hpp"
 #include "api/compute_check.hpp"
-#include "base/error.hpp"
 #include "compute/layers/pooling.hpp"
 #include "compute/layers/training.hpp"
+#include "core/error.hpp"
 
 using tacc::fail;
 using tacc::guard;

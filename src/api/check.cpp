@@ -5,8 +5,8 @@
 #include <string>
 #include <tuple>
 
-#include "base/error.hpp"
-#include "base/types.hpp"
+#include "core/error.hpp"
+#include "core/types.hpp"
 
 namespace tacc {
 

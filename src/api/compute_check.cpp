@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc::compute_check {
 namespace {

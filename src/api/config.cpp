@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <cstring>
 
-#include "base/error.hpp"
-#include "transports/plugin_table.hpp"
+#include "core/error.hpp"
+#include "transports/mpi/plugin_table.hpp"
 
 namespace tacc {
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "api/handle_table.hpp"
-#include "base/error.hpp"
-#include "transports/library_memory.hpp"
+#include "core/error.hpp"
+#include "transports/shm/library_memory.hpp"
 
 namespace tacc {
 namespace {

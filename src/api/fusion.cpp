@@ -5,7 +5,7 @@
 #include <cstring>
 #include <span>
 
-#include "base/types.hpp"
+#include "core/types.hpp"
 
 namespace tacc {
 

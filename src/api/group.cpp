@@ -5,8 +5,8 @@
 
 #include "api/boundary.hpp"
 #include "api/fusion.hpp"
-#include "base/exceptions.hpp"
-#include "base/per_thread.hpp"
+#include "core/exceptions.hpp"
+#include "core/per_thread.hpp"
 
 namespace tacc {
 

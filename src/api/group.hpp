@@ -13,7 +13,7 @@
 
 #include "api/stream.hpp"
 #include "api/work.hpp"
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/fork.hpp"
+#include "core/fork.hpp"
 
 namespace tacc {
 

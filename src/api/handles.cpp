@@ -7,8 +7,8 @@
 #include <thread>
 
 #include "api/joining.hpp"
-#include "base/error.hpp"
-#include "base/fork.hpp"
+#include "core/error.hpp"
+#include "core/fork.hpp"
 
 namespace tacc {
 

@@ -2,8 +2,8 @@
 
 #include <cstring>
 
-#include "base/error.hpp"
-#include "base/types.hpp"
+#include "core/error.hpp"
+#include "core/types.hpp"
 
 namespace tacc {
 

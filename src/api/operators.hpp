@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
-#include "compute/reduce.hpp"
+#include "compute/reduce/reduce.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc {

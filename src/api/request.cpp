@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "api/handle_table.hpp"
-#include "base/error.hpp"
-#include "base/fork.hpp"
+#include "core/error.hpp"
+#include "core/fork.hpp"
 
 namespace tacc {
 namespace {

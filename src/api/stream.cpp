@@ -6,7 +6,7 @@
 #include <system_error>
 #include <unordered_map>
 
-#include "base/fork.hpp"
+#include "core/fork.hpp"
 
 namespace tacc {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "api/work.hpp"
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc {

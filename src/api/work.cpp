@@ -7,8 +7,8 @@
 #include "api/boundary.hpp"
 #include "api/fusion.hpp"
 #include "api/stream.hpp"
-#include "base/exceptions.hpp"
-#include "base/types.hpp"
+#include "core/exceptions.hpp"
+#include "core/types.hpp"
 
 namespace tacc {
 

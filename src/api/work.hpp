@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "api/handles.hpp"
-#include "base/error.hpp"
 #include "comm/communicator.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 

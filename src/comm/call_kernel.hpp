@@ -2,7 +2,7 @@
 #pragma once
 
 #include "comm/communicator.hpp"
-#include "compute/reduce.hpp"
+#include "compute/reduce/reduce.hpp"
 
 namespace tacc {
 

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/types.hpp"
 #include "comm/communicator.hpp"
-#include "engine/buffer_exchange.hpp"
+#include "core/types.hpp"
+#include "engine/shm/buffer_exchange.hpp"
 
 namespace tacc {
 

@@ -6,7 +6,7 @@
 #include "comm/communicator.hpp"
 #include "comm/direct_update.hpp"
 #include "comm/streamed_sum.hpp"
-#include "compute/reduce.hpp"
+#include "compute/reduce/reduce.hpp"
 #include "engine/signature.hpp"
 
 namespace tacc {

@@ -5,19 +5,19 @@
 #include <string>
 #include <utility>
 
-#include "base/error.hpp"
-#include "base/exceptions.hpp"
-#include "base/log.hpp"
-#include "comm/cluster_machine.hpp"
-#include "comm/network_probe.hpp"
-#include "comm/network_survey.hpp"
-#include "comm/transport_choice.hpp"
-#include "comm/tuning_agreement.hpp"
-#include "comm/unique_id.hpp"
+#include "comm/bootstrap/unique_id.hpp"
+#include "comm/cluster/cluster_machine.hpp"
+#include "comm/cluster/transport_choice.hpp"
+#include "comm/cluster/tuning_agreement.hpp"
+#include "comm/probe/network_probe.hpp"
+#include "comm/probe/network_survey.hpp"
+#include "core/error.hpp"
+#include "core/exceptions.hpp"
+#include "core/log.hpp"
 #include "selection/network_chooser.hpp"
+#include "transports/mpi/plugin_table.hpp"
 #include "transports/network_transport.hpp"
-#include "transports/plugin_table.hpp"
-#include "transports/tcp.hpp"
+#include "transports/tcp/tcp.hpp"
 
 namespace tacc {
 namespace {

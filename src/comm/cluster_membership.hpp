@@ -4,9 +4,9 @@
 #include <memory>
 #include <vector>
 
-#include "base/environment.hpp"
-#include "comm/bootstrap.hpp"
-#include "comm/cluster_communicator.hpp"
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/cluster/cluster_communicator.hpp"
+#include "core/environment.hpp"
 
 namespace tacc {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "algorithms/plan.hpp"
-#include "base/error.hpp"
-#include "base/idle_call.hpp"
+#include "core/error.hpp"
+#include "core/idle_call.hpp"
 #include "engine/unequal_blocks.hpp"
 #include "selection/bucket_size.hpp"
 #include "tacc/tacc.h"

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <map>
 
-#include "base/error.hpp"
 #include "comm/host.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 namespace {

@@ -7,17 +7,17 @@
 #include <string_view>
 #include <utility>
 
-#include "base/error.hpp"
-#include "base/exceptions.hpp"
-#include "base/log.hpp"
-#include "comm/bootstrap.hpp"
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/bootstrap/unique_id.hpp"
+#include "comm/cluster/tuning_agreement.hpp"
 #include "comm/cluster_membership.hpp"
 #include "comm/communicator.hpp"
-#include "comm/muster.hpp"
-#include "comm/node_communicator.hpp"
+#include "comm/node/node_communicator.hpp"
+#include "comm/recovery/muster.hpp"
 #include "comm/settings.hpp"
-#include "comm/tuning_agreement.hpp"
-#include "comm/unique_id.hpp"
+#include "core/error.hpp"
+#include "core/exceptions.hpp"
+#include "core/log.hpp"
 
 namespace tacc {
 namespace {

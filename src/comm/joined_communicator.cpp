@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.hpp"
-#include "base/exceptions.hpp"
+#include "core/error.hpp"
+#include "core/exceptions.hpp"
 
 namespace tacc {
 namespace {

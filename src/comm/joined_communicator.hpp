@@ -11,19 +11,19 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.hpp"
 #include "comm/call_signature.hpp"
 #include "comm/communicator.hpp"
+#include "comm/control/flight_recorder.hpp"
 #include "comm/direct_update.hpp"
-#include "comm/flight_recorder.hpp"
-#include "comm/muster.hpp"
-#include "selection/tuning.hpp"
+#include "comm/recovery/muster.hpp"
+#include "core/error.hpp"
+#include "selection/tuning/tuning.hpp"
 
 namespace tacc {
 
 /// A way in which a call can run.
 struct CallWay {
-  std::string name;               // of an algorithm, or a *Way of selection/tuning.hpp
+  std::string name;               // of an algorithm, or a *Way of selection/tuning/tuning.hpp
   std::optional<double> seconds;  // as the cost model says
 };
 

@@ -11,15 +11,15 @@
 #include <string_view>
 #include <type_traits>
 
-#include "base/error.hpp"
-#include "base/exceptions.hpp"
-#include "base/log.hpp"
-#include "comm/node_survey.hpp"
-#include "compute/reduce.hpp"
-#include "topology/cores.hpp"
-#include "topology/inside.hpp"
-#include "transports/cma.hpp"
-#include "transports/shared_memory.hpp"
+#include "comm/node/node_survey.hpp"
+#include "compute/reduce/reduce.hpp"
+#include "core/error.hpp"
+#include "core/exceptions.hpp"
+#include "core/log.hpp"
+#include "topology/model/cores.hpp"
+#include "topology/model/inside.hpp"
+#include "transports/shm/cma.hpp"
+#include "transports/shm/shared_memory.hpp"
 
 namespace tacc {
 namespace {

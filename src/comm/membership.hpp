@@ -5,16 +5,16 @@
 #include <memory>
 #include <vector>
 
-#include "base/environment.hpp"
-#include "comm/bootstrap.hpp"
+#include "comm/bootstrap/bootstrap.hpp"
 #include "comm/communicator.hpp"
-#include "engine/buffer_exchange.hpp"
-#include "selection/node_machine.hpp"
-#include "topology/node_places.hpp"
-#include "transports/hand_round.hpp"
-#include "transports/liveness.hpp"
-#include "transports/node_segment.hpp"
-#include "transports/waiter.hpp"
+#include "core/environment.hpp"
+#include "engine/shm/buffer_exchange.hpp"
+#include "selection/cost/node_machine.hpp"
+#include "topology/model/node_places.hpp"
+#include "transports/shm/hand_round.hpp"
+#include "transports/shm/liveness.hpp"
+#include "transports/shm/node_segment.hpp"
+#include "transports/shm/waiter.hpp"
 
 namespace tacc {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "algorithms/registry.hpp"
-#include "engine/program.hpp"
 #include "engine/schedule.hpp"
+#include "engine/shm/program.hpp"
 
 namespace tacc {
 

@@ -1,8 +1,8 @@
 // What the environment changes in a communicator's configuration.
 #pragma once
 
-#include "base/environment.hpp"
 #include "comm/communicator.hpp"
+#include "core/environment.hpp"
 
 namespace tacc {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "easgd/finite.hpp"
 #include "easgd/split_center.hpp"
 

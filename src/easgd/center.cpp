@@ -3,9 +3,9 @@
 #include <chrono>
 #include <utility>
 
-#include "base/environment.hpp"
-#include "base/error.hpp"
-#include "comm/unique_id.hpp"
+#include "comm/bootstrap/unique_id.hpp"
+#include "core/environment.hpp"
+#include "core/error.hpp"
 #include "easgd/center_entry.hpp"
 #include "easgd/center_server.hpp"
 #include "easgd/mapped_center.hpp"

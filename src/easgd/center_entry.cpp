@@ -5,12 +5,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/environment.hpp"
-#include "base/error.hpp"
-#include "comm/connect.hpp"
-#include "comm/failure.hpp"
+#include "comm/bootstrap/connect.hpp"
+#include "comm/bootstrap/wait.hpp"
+#include "comm/control/failure.hpp"
 #include "comm/host.hpp"
-#include "comm/wait.hpp"
+#include "core/environment.hpp"
+#include "core/error.hpp"
 #include "easgd/center_memory.hpp"
 
 namespace tacc {

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <string>
 
-#include "comm/channel.hpp"
-#include "comm/handshake.hpp"
-#include "comm/unique_id.hpp"
+#include "comm/bootstrap/channel.hpp"
+#include "comm/bootstrap/handshake.hpp"
+#include "comm/bootstrap/unique_id.hpp"
 #include "easgd/center_protocol.hpp"
 #include "transports/file_descriptor.hpp"
 

@@ -6,9 +6,9 @@
 #include <new>
 #include <utility>
 
-#include "base/error.hpp"
 #include "comm/host.hpp"
-#include "transports/liveness.hpp"
+#include "core/error.hpp"
+#include "transports/shm/liveness.hpp"
 
 namespace tacc {
 namespace {

@@ -13,10 +13,10 @@
 #include <cstdint>
 #include <functional>
 
-#include "comm/wait.hpp"
+#include "comm/bootstrap/wait.hpp"
 #include "easgd/elastic_kernels.hpp"
 #include "easgd/shard_lock.hpp"
-#include "transports/shared_memory.hpp"
+#include "transports/shm/shared_memory.hpp"
 
 namespace tacc {
 

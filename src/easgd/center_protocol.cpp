@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/exceptions.hpp"
-#include "comm/failure.hpp"
+#include "comm/control/failure.hpp"
+#include "core/exceptions.hpp"
 
 namespace tacc {
 namespace {

@@ -1,5 +1,5 @@
 // What a center's process and a worker say to each other once both have proven that they know the secret
-// (comm/handshake.hpp). All of it goes over a Channel.
+// (comm/bootstrap/handshake.hpp). All of it goes over a Channel.
 //
 //   worker   centerJoin     what it expects, and whether it can map the memory
 //   center   centerSeat     what the center is, with the memory's descriptor where it is mapped; or `failure`
@@ -19,8 +19,8 @@
 #include <optional>
 #include <span>
 
-#include "base/error.hpp"
-#include "comm/channel.hpp"
+#include "comm/bootstrap/channel.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 

@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/environment.hpp"
-#include "base/error.hpp"
-#include "base/log.hpp"
-#include "comm/listeners.hpp"
-#include "transports/tcp.hpp"
+#include "comm/bootstrap/listeners.hpp"
+#include "core/environment.hpp"
+#include "core/error.hpp"
+#include "core/log.hpp"
+#include "transports/tcp/tcp.hpp"
 
 namespace tacc {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <thread>
 
-#include "comm/reception.hpp"
-#include "comm/unique_id.hpp"
-#include "comm/wait.hpp"
+#include "comm/bootstrap/reception.hpp"
+#include "comm/bootstrap/unique_id.hpp"
+#include "comm/bootstrap/wait.hpp"
 #include "easgd/center_session.hpp"
 
 namespace tacc {

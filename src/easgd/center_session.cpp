@@ -5,11 +5,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.hpp"
-#include "base/exceptions.hpp"
-#include "base/log.hpp"
-#include "comm/failure.hpp"
-#include "transports/cpu_relax.hpp"
+#include "comm/control/failure.hpp"
+#include "core/error.hpp"
+#include "core/exceptions.hpp"
+#include "core/log.hpp"
+#include "transports/shm/cpu_relax.hpp"
 
 namespace tacc {
 namespace {

@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "comm/reception.hpp"
+#include "comm/bootstrap/reception.hpp"
 #include "easgd/center_memory.hpp"
 #include "easgd/center_protocol.hpp"
 

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "easgd/modes.hpp"
 #include "transports/file_descriptor.hpp"
 

@@ -1,6 +1,6 @@
 #include "easgd/elastic_kernels.hpp"
 
-#include "compute/targets.hpp"
+#include "compute/simd/targets.hpp"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "easgd/elastic_kernels.cpp"
@@ -76,7 +76,7 @@ void fillElastic(ElasticKernels& kernels) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
-#include "compute/dispatch.hpp"
+#include "compute/simd/dispatch.hpp"
 
 namespace tacc {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "compute/isa.hpp"
+#include "compute/simd/isa.hpp"
 
 namespace tacc {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <cstddef>
 
-#include "base/error.hpp"
-#include "compute/update.hpp"
+#include "compute/reduce/update.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 

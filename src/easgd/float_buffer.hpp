@@ -8,12 +8,12 @@
 #include <span>
 #include <utility>
 
-#include "transports/library_memory.hpp"
+#include "transports/shm/library_memory.hpp"
 
 namespace tacc {
 
 /// `own`: in huge pages where the system gives them, taken as they are used. `library`: other ranks of the host can
-/// reach it (transports/library_memory.hpp).
+/// reach it (transports/shm/library_memory.hpp).
 enum class FloatMemory { own, library };
 
 class FloatBuffer {

@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
-#include "base/error.hpp"
-#include "topology/cores.hpp"
+#include "core/error.hpp"
+#include "topology/model/cores.hpp"
 
 namespace tacc {
 namespace {

@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "easgd/fused_update.hpp"
 #include "easgd/group_color.hpp"
 

@@ -1,11 +1,11 @@
-// A rank's own step on its weights: x = (x - pull) - eta g, or with a velocity (compute/update.hpp).
+// A rank's own step on its weights: x = (x - pull) - eta g, or with a velocity (compute/reduce/update.hpp).
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
 
-#include "compute/reduce.hpp"
-#include "compute/update.hpp"
+#include "compute/reduce/reduce.hpp"
+#include "compute/reduce/update.hpp"
 
 namespace tacc {
 

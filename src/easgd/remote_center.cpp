@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.hpp"
-#include "comm/failure.hpp"
+#include "comm/control/failure.hpp"
+#include "core/error.hpp"
 #include "easgd/center_memory.hpp"
 
 namespace tacc {

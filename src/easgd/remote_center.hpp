@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "comm/wait.hpp"
+#include "comm/bootstrap/wait.hpp"
 #include "easgd/center.hpp"
 #include "easgd/center_entry.hpp"
 

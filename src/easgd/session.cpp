@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "easgd/checkpoint.hpp"
 #include "easgd/modes.hpp"
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "easgd/modes.hpp"
 
 namespace tacc {

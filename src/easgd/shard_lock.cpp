@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/error.hpp"
-#include "transports/cpu_relax.hpp"
+#include "core/error.hpp"
+#include "transports/shm/cpu_relax.hpp"
 
 namespace tacc {
 namespace {

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "comm/wait.hpp"
+#include "comm/bootstrap/wait.hpp"
 
 namespace tacc {
 

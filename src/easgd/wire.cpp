@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "compute/reduce.hpp"
+#include "compute/reduce/reduce.hpp"
 #include "easgd/local_step.hpp"
 
 namespace tacc {

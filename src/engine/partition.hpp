@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "transports/node_segment.hpp"
+#include "transports/shm/node_segment.hpp"
 
 namespace tacc {
 

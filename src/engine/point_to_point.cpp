@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/error.hpp"
-#include "base/types.hpp"
+#include "core/error.hpp"
+#include "core/types.hpp"
 
 namespace tacc {
 namespace {

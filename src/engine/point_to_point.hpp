@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "comm/communicator.hpp"
-#include "engine/buffer_exchange.hpp"
-#include "transports/node_segment.hpp"
-#include "transports/waiter.hpp"
+#include "engine/shm/buffer_exchange.hpp"
+#include "transports/shm/node_segment.hpp"
+#include "transports/shm/waiter.hpp"
 
 namespace tacc {
 

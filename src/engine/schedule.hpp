@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "engine/partition.hpp"
-#include "engine/program.hpp"
+#include "engine/shm/program.hpp"
 
 namespace tacc {
 

@@ -2,8 +2,8 @@
 
 #include <string_view>
 
-#include "base/error.hpp"
-#include "base/types.hpp"
+#include "core/error.hpp"
+#include "core/types.hpp"
 
 namespace tacc {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "algorithms/plan.hpp"
-#include "engine/call_exchange.hpp"
+#include "engine/shm/call_exchange.hpp"
 #include "engine/unequal_blocks.hpp"
 
 namespace tacc {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <tuple>
 
-#include "base/error.hpp"
-#include "selection/cost_model.hpp"
-#include "selection/cost_simulator.hpp"
+#include "core/error.hpp"
+#include "selection/cost/cost_model.hpp"
+#include "selection/cost/cost_simulator.hpp"
 
 namespace tacc {
 namespace {

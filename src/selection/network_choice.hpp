@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "algorithms/registry.hpp"
-#include "selection/cost_machine.hpp"
+#include "selection/cost/cost_machine.hpp"
 
 namespace tacc {
 

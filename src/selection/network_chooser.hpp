@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "algorithms/registry.hpp"
-#include "selection/cost_machine.hpp"
+#include "selection/cost/cost_machine.hpp"
+#include "selection/cost/network_speed.hpp"
 #include "selection/network_choice.hpp"
-#include "selection/network_speed.hpp"
-#include "topology/topology.hpp"
+#include "topology/model/topology.hpp"
 
 namespace tacc {
 

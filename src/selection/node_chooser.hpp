@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "algorithms/registry.hpp"
-#include "selection/node_cost.hpp"
-#include "selection/node_machine.hpp"
+#include "selection/cost/node_cost.hpp"
+#include "selection/cost/node_machine.hpp"
 
 namespace tacc {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 namespace {

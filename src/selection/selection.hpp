@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "algorithms/registry.hpp"
-#include "engine/program.hpp"
+#include "engine/shm/program.hpp"
 
 namespace tacc {
 

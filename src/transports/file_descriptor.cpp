@@ -8,7 +8,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "transports/spare_descriptors.hpp"
 
 namespace tacc {

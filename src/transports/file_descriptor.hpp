@@ -9,7 +9,7 @@
 #include <mutex>
 #include <utility>
 
-#include "base/fork.hpp"
+#include "core/fork.hpp"
 
 namespace tacc {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "transports/wake_socket.hpp"
+#include "transports/shm/wake_socket.hpp"
 
 namespace tacc {
 namespace {

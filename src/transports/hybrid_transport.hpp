@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "transports/local_messages.hpp"
 #include "transports/network_transport.hpp"
+#include "transports/shm/local_messages.hpp"
 
 namespace tacc {
 

@@ -7,7 +7,7 @@
 #include <array>
 #include <memory>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "transports/spare_descriptors.hpp"
 
 namespace tacc {

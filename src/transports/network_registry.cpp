@@ -1,12 +1,12 @@
 // The kinds of network transports, in the order of preference. What this build lacks is listed too.
+#include "transports/mpi/plugin_transport.hpp"
 #include "transports/network_transport.hpp"
-#include "transports/plugin_transport.hpp"
-#include "transports/tcp_transport.hpp"
+#include "transports/tcp/tcp_transport.hpp"
 #if defined(TACC_HAS_OFI)
-#include "transports/ofi_transport.hpp"
+#include "transports/ofi/ofi_transport.hpp"
 #endif
 #if defined(TACC_HAS_UCX)
-#include "transports/ucx_transport.hpp"
+#include "transports/ucx/ucx_transport.hpp"
 #endif
 
 namespace tacc {

@@ -7,7 +7,7 @@
 #include <array>
 #include <mutex>
 
-#include "base/undying.hpp"
+#include "core/undying.hpp"
 
 namespace tacc {
 namespace {

@@ -6,7 +6,7 @@
 #include "algorithms/picture.hpp"
 #include "algorithms/registry.hpp"
 #include "algorithms/verifier.hpp"
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "interpreter.hpp"
 
 namespace tacc {

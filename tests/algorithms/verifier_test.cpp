@@ -7,7 +7,7 @@
 
 #include "algorithms/registry.hpp"
 #include "algorithms/text.hpp"
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "interpreter.hpp"
 
 namespace tacc {

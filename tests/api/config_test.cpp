@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "fake_communicator.hpp"
 
 namespace tacc::test {

@@ -3,8 +3,8 @@
 #include <chrono>
 #include <cstring>
 
-#include "base/error.hpp"
-#include "base/types.hpp"
+#include "core/error.hpp"
+#include "core/types.hpp"
 
 namespace tacc::test {
 

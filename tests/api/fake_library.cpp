@@ -2,13 +2,13 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/error.hpp"
+#include "comm/bootstrap/unique_id.hpp"
 #include "comm/host.hpp"
-#include "comm/launch_id.hpp"
-#include "comm/unique_id.hpp"
+#include "comm/launch/launch_id.hpp"
+#include "core/error.hpp"
 #include "fake_communicator.hpp"
-#include "topology/topology.hpp"
-#include "transports/library_memory.hpp"
+#include "topology/model/topology.hpp"
+#include "transports/shm/library_memory.hpp"
 
 namespace tacc {
 

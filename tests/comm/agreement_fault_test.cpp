@@ -19,8 +19,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.hpp"
-#include "comm/muster.hpp"
+#include "comm/recovery/muster.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 namespace {

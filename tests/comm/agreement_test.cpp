@@ -11,10 +11,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.hpp"
-#include "comm/connect.hpp"
-#include "comm/muster.hpp"
-#include "transports/tcp.hpp"
+#include "comm/bootstrap/connect.hpp"
+#include "comm/recovery/muster.hpp"
+#include "core/error.hpp"
+#include "transports/tcp/tcp.hpp"
 
 namespace tacc {
 namespace {

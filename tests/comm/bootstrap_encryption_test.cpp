@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "bootstrap_team.hpp"
-#include "comm/bootstrap.hpp"
-#include "comm/transport_choice.hpp"
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/cluster/transport_choice.hpp"
 
 namespace tacc {
 namespace {

@@ -11,12 +11,12 @@
 #include <thread>
 
 #include "bootstrap_team.hpp"
-#include "comm/bootstrap.hpp"
-#include "comm/hub.hpp"
-#include "comm/listeners.hpp"
-#include "comm/spoke.hpp"
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/bootstrap/hub.hpp"
+#include "comm/bootstrap/listeners.hpp"
+#include "comm/bootstrap/spoke.hpp"
 #include "support/child_process.hpp"
-#include "transports/shared_memory.hpp"
+#include "transports/shm/shared_memory.hpp"
 
 namespace tacc {
 namespace {

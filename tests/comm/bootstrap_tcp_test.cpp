@@ -11,14 +11,14 @@
 #include <thread>
 #include <vector>
 
-#include "base/log.hpp"
 #include "bootstrap_team.hpp"
-#include "comm/bootstrap.hpp"
-#include "comm/channel.hpp"
-#include "comm/connect.hpp"
-#include "comm/handshake.hpp"
-#include "comm/listeners.hpp"
-#include "transports/tcp.hpp"
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/bootstrap/channel.hpp"
+#include "comm/bootstrap/connect.hpp"
+#include "comm/bootstrap/handshake.hpp"
+#include "comm/bootstrap/listeners.hpp"
+#include "core/log.hpp"
+#include "transports/tcp/tcp.hpp"
 
 namespace tacc {
 namespace {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/bootstrap.hpp"
-#include "comm/unique_id.hpp"
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/bootstrap/unique_id.hpp"
 #include "support/child_process.hpp"
 
 namespace tacc::test {

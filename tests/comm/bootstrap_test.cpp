@@ -1,5 +1,5 @@
 // The bootstrap between real processes: it works, and refuses strangers and ranks that do not fit together.
-#include "comm/bootstrap.hpp"
+#include "comm/bootstrap/bootstrap.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>
@@ -13,13 +13,13 @@
 #include <vector>
 
 #include "bootstrap_team.hpp"
-#include "comm/channel.hpp"
-#include "comm/handshake.hpp"
-#include "comm/listeners.hpp"
-#include "comm/reception.hpp"
+#include "comm/bootstrap/channel.hpp"
+#include "comm/bootstrap/handshake.hpp"
+#include "comm/bootstrap/listeners.hpp"
+#include "comm/bootstrap/reception.hpp"
 #include "support/child_process.hpp"
 #include "transports/abstract_address.hpp"
-#include "transports/shared_memory.hpp"
+#include "transports/shm/shared_memory.hpp"
 
 namespace tacc {
 namespace {

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "bootstrap_team.hpp"
-#include "comm/bootstrap.hpp"
-#include "comm/channel.hpp"
-#include "comm/connect.hpp"
-#include "comm/handshake.hpp"
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/bootstrap/channel.hpp"
+#include "comm/bootstrap/connect.hpp"
+#include "comm/bootstrap/handshake.hpp"
 #include "support/child_process.hpp"
 #include "transports/abstract_address.hpp"
 

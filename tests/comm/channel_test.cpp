@@ -1,5 +1,5 @@
 // Messages over an encrypted channel, with somebody who changes what goes over it.
-#include "comm/channel.hpp"
+#include "comm/bootstrap/channel.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 
 #include <random>
 
-#include "comm/handshake.hpp"
+#include "comm/bootstrap/handshake.hpp"
 
 namespace tacc {
 namespace {

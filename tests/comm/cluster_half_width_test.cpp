@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "compute/reduce.hpp"
+#include "compute/reduce/reduce.hpp"
 #include "rank_harness.hpp"
 #include "support/host_ranks_test.hpp"
 

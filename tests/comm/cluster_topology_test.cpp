@@ -6,10 +6,10 @@
 #include <fstream>
 #include <numeric>
 
-#include "comm/network_survey.hpp"
+#include "comm/probe/network_survey.hpp"
 #include "rank_harness.hpp"
 #include "support/virtual_cluster.hpp"
-#include "topology/toml.hpp"
+#include "topology/toml/toml.hpp"
 #include "trials.hpp"
 
 namespace tacc::test {

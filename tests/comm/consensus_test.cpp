@@ -1,5 +1,5 @@
 // Never two decisions, whatever ranks die, lead at the same time, and whichever messages are lost or late.
-#include "comm/consensus.hpp"
+#include "comm/recovery/consensus.hpp"
 
 #include <gtest/gtest.h>
 

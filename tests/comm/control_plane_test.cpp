@@ -1,5 +1,5 @@
 // The control plane over a tree, 0 - 1 - {2, 3} and 0 - 4: what one rank tells reaches all, and the right one is named.
-#include "comm/control_plane.hpp"
+#include "comm/control/control_plane.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 namespace {

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstring>
 
-#include "base/types.hpp"
+#include "core/types.hpp"
 
 namespace tacc::test {
 namespace {

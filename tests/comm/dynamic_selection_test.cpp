@@ -1,5 +1,5 @@
 // Which calls try other algorithms, and which of these. One rank is enough: agreeing leaves its values what they are.
-#include "comm/dynamic_selection.hpp"
+#include "comm/cluster/dynamic_selection.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <vector>
 
-#include "base/types.hpp"
-#include "compute/reduce.hpp"
+#include "compute/reduce/reduce.hpp"
+#include "core/types.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc::test {

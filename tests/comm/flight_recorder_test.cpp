@@ -1,4 +1,4 @@
-#include "comm/flight_recorder.hpp"
+#include "comm/control/flight_recorder.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "comm/handshake.hpp"
+#include "comm/bootstrap/handshake.hpp"
 
 #include <gtest/gtest.h>
 

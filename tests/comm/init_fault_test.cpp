@@ -13,11 +13,11 @@
 #include <thread>
 #include <vector>
 
-#include "base/environment.hpp"
 #include "comm/membership.hpp"
+#include "core/environment.hpp"
 #include "fault_team.hpp"
 #include "support/child_process.hpp"
-#include "transports/node_segment.hpp"
+#include "transports/shm/node_segment.hpp"
 
 namespace tacc::test {
 namespace {

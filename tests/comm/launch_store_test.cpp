@@ -1,5 +1,5 @@
 // What rank 0 leaves in a launcher's store: a process manager that speaks PMI-1, in a thread, and one that errs.
-#include "comm/launch_store.hpp"
+#include "comm/launch/launch_store.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>
@@ -13,8 +13,8 @@
 #include <random>
 #include <thread>
 
-#include "base/error.hpp"
-#include "comm/launch_card.hpp"
+#include "comm/launch/launch_card.hpp"
+#include "core/error.hpp"
 #include "transports/file_descriptor.hpp"
 
 namespace tacc {

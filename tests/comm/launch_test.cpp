@@ -2,11 +2,11 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "base/error.hpp"
+#include "comm/bootstrap/unique_id.hpp"
 #include "comm/host.hpp"
-#include "comm/launch_environment.hpp"
-#include "comm/launch_id.hpp"
-#include "comm/unique_id.hpp"
+#include "comm/launch/launch_environment.hpp"
+#include "comm/launch/launch_id.hpp"
+#include "core/error.hpp"
 #include "transports/interfaces.hpp"
 
 namespace tacc {

@@ -1,5 +1,5 @@
 // The choice of manners against machines of known speed.
-#include "comm/manner_choice.hpp"
+#include "comm/node/manner_choice.hpp"
 
 #include <gtest/gtest.h>
 

@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "fault_team.hpp"
-#include "transports/library_memory.hpp"
+#include "transports/shm/library_memory.hpp"
 
 namespace tacc::test {
 namespace {

@@ -1,6 +1,6 @@
 // What a rank says when its connection to another one breaks: what the control plane tells of it, and nothing that has
 // not happened, however short the time-out is.
-#include "comm/network_endpoint.hpp"
+#include "comm/cluster/network_endpoint.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>
@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 namespace {

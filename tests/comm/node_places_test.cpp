@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "api/handles.hpp"
+#include "comm/bootstrap/unique_id.hpp"
 #include "comm/membership.hpp"
-#include "comm/node_communicator.hpp"
-#include "comm/node_survey.hpp"
-#include "comm/unique_id.hpp"
+#include "comm/node/node_communicator.hpp"
+#include "comm/node/node_survey.hpp"
 #include "rank_harness.hpp"
 #include "trials.hpp"
 

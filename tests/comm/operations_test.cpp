@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "algorithms/plan.hpp"
-#include "base/types.hpp"
+#include "core/types.hpp"
 #include "rank_harness.hpp"
 #include "support/host_ranks_test.hpp"
 

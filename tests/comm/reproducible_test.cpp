@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "base/types.hpp"
-#include "compute/reduce.hpp"
+#include "compute/reduce/reduce.hpp"
+#include "core/types.hpp"
 #include "fault_team.hpp"
 #include "support/virtual_cluster.hpp"
 

@@ -1,5 +1,5 @@
 // What a job measured of the network, and later jobs need not measure: on virtual hosts, with the bytes that they send.
-#include "comm/saved_survey.hpp"
+#include "comm/probe/saved_survey.hpp"
 
 #include <gmock/gmock.h>
 #include <stdlib.h>
@@ -15,11 +15,11 @@
 #include "rank_harness.hpp"
 #include "support/run_program.hpp"
 #include "support/virtual_cluster.hpp"
-#include "topology/hwloc_node.hpp"
-#include "topology/saved.hpp"
-#include "topology/text_file.hpp"
-#include "topology/toml.hpp"
-#include "topology/topology.hpp"
+#include "topology/model/saved.hpp"
+#include "topology/model/topology.hpp"
+#include "topology/sources/hwloc_node.hpp"
+#include "topology/sources/text_file.hpp"
+#include "topology/toml/toml.hpp"
 
 namespace tacc::test {
 namespace {

@@ -1,11 +1,11 @@
-#include "comm/unique_id.hpp"
+#include "comm/bootstrap/unique_id.hpp"
 
 #include <gmock/gmock.h>
 
 #include <cstring>
 #include <string>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "api/handles.hpp"
 #include "comm/membership.hpp"
-#include "comm/node_communicator.hpp"
+#include "comm/node/node_communicator.hpp"
 #include "drawn_program.hpp"
 
 namespace tacc::test {

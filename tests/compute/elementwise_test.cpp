@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "compute/kernel_table.hpp"
+#include "compute/reduce/kernel_table.hpp"
 #include "guarded_buffer.hpp"
 #include "isa_parameter.hpp"
 #include "reference.hpp"

@@ -6,7 +6,7 @@
 #include <ostream>
 #include <string>
 
-#include "compute/isa.hpp"
+#include "compute/simd/isa.hpp"
 
 namespace tacc {
 

@@ -1,13 +1,13 @@
 // The choice of the instruction set.
-#include "compute/isa.hpp"
+#include "compute/simd/isa.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <string>
 
-#include "base/error.hpp"
-#include "compute/reduce.hpp"
+#include "compute/reduce/reduce.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 namespace {

@@ -10,8 +10,8 @@
 #include <random>
 #include <vector>
 
-#include "base/types.hpp"
-#include "compute/kernel_table.hpp"
+#include "compute/reduce/kernel_table.hpp"
+#include "core/types.hpp"
 
 namespace tacc::test {
 namespace {

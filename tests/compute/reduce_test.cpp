@@ -1,5 +1,5 @@
 // Every type, operation and instruction set against the plain reference, with equal bits.
-#include "compute/reduce.hpp"
+#include "compute/reduce/reduce.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "compute/kernel_table.hpp"
+#include "compute/reduce/kernel_table.hpp"
 #include "guarded_buffer.hpp"
 #include "isa_parameter.hpp"
 #include "reference.hpp"

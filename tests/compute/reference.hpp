@@ -10,7 +10,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/types.hpp"
+#include "core/types.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc::test {

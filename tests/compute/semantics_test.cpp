@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "compute/kernel_table.hpp"
+#include "compute/reduce/kernel_table.hpp"
 #include "isa_parameter.hpp"
 #include "reference.hpp"
 

@@ -1,6 +1,6 @@
 // Updates of weights: every instruction set gives the bits of plain loops, touches nothing else, and sees what is not
 // finite wherever it is.
-#include "compute/update.hpp"
+#include "compute/reduce/update.hpp"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "easgd/mapped_center.hpp"
 #include "support/child_process.hpp"
 

@@ -11,8 +11,8 @@
 #include <random>
 
 #include "center_team.hpp"
-#include "comm/connect.hpp"
-#include "comm/handshake.hpp"
+#include "comm/bootstrap/connect.hpp"
+#include "comm/bootstrap/handshake.hpp"
 #include "comm/host.hpp"
 #include "easgd/center.hpp"
 #include "easgd/center_memory.hpp"

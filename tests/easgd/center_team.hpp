@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
-#include "comm/unique_id.hpp"
+#include "comm/bootstrap/unique_id.hpp"
+#include "core/error.hpp"
 #include "easgd/center.hpp"
 #include "easgd/elastic_kernels.hpp"
 #include "support/child_process.hpp"

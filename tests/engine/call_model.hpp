@@ -15,7 +15,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "engine/call_exchange-inl.hpp"
+#include "engine/shm/call_exchange-inl.hpp"
 
 namespace tacc::test {
 

@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "transports/network_transport.hpp"
 
 namespace tacc::test {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "fake_network.hpp"
-#include "transports/cma.hpp"
 #include "transports/hybrid_transport.hpp"
+#include "transports/shm/cma.hpp"
 
 namespace tacc::test {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "algorithms/registry.hpp"
-#include "engine/network_run.hpp"
+#include "engine/net/network_run.hpp"
 #include "engine/partition.hpp"
 #include "engine/signature.hpp"
 #include "fake_network.hpp"

@@ -13,8 +13,8 @@
 #include <numeric>
 
 #include "algorithms/registry.hpp"
-#include "engine/network_program.hpp"
-#include "engine/network_run.hpp"
+#include "engine/net/network_program.hpp"
+#include "engine/net/network_run.hpp"
 
 namespace {
 std::size_t liveBytes = 0, mostBytes = 0;

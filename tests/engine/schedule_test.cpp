@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 namespace {

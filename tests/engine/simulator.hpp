@@ -10,7 +10,7 @@
 #include "algorithms/interpreter.hpp"
 #include "algorithms/plan.hpp"
 #include "engine/partition.hpp"
-#include "engine/program.hpp"
+#include "engine/shm/program.hpp"
 
 namespace tacc::test {
 

@@ -2,7 +2,7 @@
 // decision that is one, and who is no rank changes nothing.
 //
 // Input: the rank that agrees, for what, then steps: over which connection, what, and the rest of it.
-#include "comm/agreement.hpp"
+#include "comm/recovery/agreement.hpp"
 
 #include <sched.h>
 

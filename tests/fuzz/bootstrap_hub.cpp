@@ -5,12 +5,12 @@
 // kind, descriptors, payload); 2: raw bytes; 3: one closes; 4: rank 0 has a look.
 #include <memory>
 
-#include "base/error.hpp"
-#include "comm/bootstrap.hpp"
-#include "comm/connect.hpp"
-#include "comm/control_plane.hpp"
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/bootstrap/connect.hpp"
+#include "comm/bootstrap/unique_id.hpp"
+#include "comm/control/control_plane.hpp"
 #include "comm/hosts.hpp"
-#include "comm/unique_id.hpp"
+#include "core/error.hpp"
 #include "fuzz/hostile_peer.hpp"
 #include "fuzz/target.hpp"
 

@@ -7,12 +7,12 @@
 #include <memory>
 #include <optional>
 
-#include "base/error.hpp"
-#include "comm/bootstrap.hpp"
-#include "comm/completion.hpp"
-#include "comm/control_plane.hpp"
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/bootstrap/completion.hpp"
+#include "comm/bootstrap/unique_id.hpp"
+#include "comm/control/control_plane.hpp"
 #include "comm/hosts.hpp"
-#include "comm/unique_id.hpp"
+#include "core/error.hpp"
 #include "fuzz/hostile_peer.hpp"
 #include "fuzz/target.hpp"
 #include "transports/abstract_address.hpp"

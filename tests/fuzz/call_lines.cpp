@@ -10,11 +10,11 @@
 #include <span>
 #include <thread>
 
-#include "base/error.hpp"
 #include "comm/call_shape.hpp"
-#include "engine/buffer_exchange.hpp"
-#include "engine/call_exchange.hpp"
+#include "core/error.hpp"
 #include "engine/point_to_point.hpp"
+#include "engine/shm/buffer_exchange.hpp"
+#include "engine/shm/call_exchange.hpp"
 #include "engine/signature.hpp"
 #include "fuzz/target.hpp"
 

@@ -1,7 +1,7 @@
 // Whatever bytes come over a connection: the parser of messages neither crashes, nor hangs, nor makes up bytes.
 //
 // Input: the size of the pieces in which the rest comes, after how many messages the other end is trusted, the rest.
-#include "comm/channel.hpp"
+#include "comm/bootstrap/channel.hpp"
 
 #include <sys/socket.h>
 
@@ -9,10 +9,10 @@
 #include <array>
 #include <string>
 
-#include "base/error.hpp"
-#include "comm/completion.hpp"
-#include "comm/failure.hpp"
-#include "comm/handshake.hpp"
+#include "comm/bootstrap/completion.hpp"
+#include "comm/bootstrap/handshake.hpp"
+#include "comm/control/failure.hpp"
+#include "core/error.hpp"
 #include "fuzz/target.hpp"
 
 namespace tacc::fuzz {

@@ -4,14 +4,14 @@
 // Input: which of three places in the tree 0 - 1 - {2, 3}, 0 - 4 this rank has; then steps. 0: poll; 1 to 3: a message
 // over a connection (which, kind, rank, length, bytes); 4: raw bytes; 5: what this rank does by itself; 6: a connection
 // closes; 7: a notice (rank, presence).
-#include "comm/control_plane.hpp"
+#include "comm/control/control_plane.hpp"
 
 #include <sys/socket.h>
 
 #include <memory>
 #include <string>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "fuzz/target.hpp"
 
 namespace tacc::fuzz {

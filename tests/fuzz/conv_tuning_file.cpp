@@ -1,6 +1,6 @@
 // Files of measured convolutions: each is an Error or is loaded.
-#include "base/error.hpp"
 #include "compute/conv/tuning.hpp"
+#include "core/error.hpp"
 #include "fuzz/target.hpp"
 
 namespace tacc::fuzz {

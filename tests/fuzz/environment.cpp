@@ -1,14 +1,14 @@
 // The environment: this library's own variables, and what launchers say.
 //
 // Input: lines of NAME=value.
-#include "base/environment.hpp"
+#include "core/environment.hpp"
 
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
-#include "comm/launch_environment.hpp"
-#include "comm/launch_id.hpp"
+#include "comm/launch/launch_environment.hpp"
+#include "comm/launch/launch_id.hpp"
+#include "core/error.hpp"
 #include "fuzz/target.hpp"
 
 namespace tacc::fuzz {

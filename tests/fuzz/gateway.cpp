@@ -6,12 +6,12 @@
 
 #include <memory>
 
-#include "base/error.hpp"
-#include "comm/connect.hpp"
-#include "comm/control_plane.hpp"
+#include "comm/bootstrap/connect.hpp"
+#include "comm/bootstrap/relay.hpp"
+#include "comm/bootstrap/unique_id.hpp"
+#include "comm/control/control_plane.hpp"
 #include "comm/hosts.hpp"
-#include "comm/relay.hpp"
-#include "comm/unique_id.hpp"
+#include "core/error.hpp"
 #include "fuzz/hostile_peer.hpp"
 #include "fuzz/target.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "topology/text_file.hpp"
+#include "topology/sources/text_file.hpp"
 
 namespace tacc::fuzz {
 

@@ -2,7 +2,7 @@
 // rank may give, and no descriptor stays open.
 //
 // Input: who gives, then datagrams: descriptors beside it, whether its proof holds and of which rank, its bytes.
-#include "transports/hand_round.hpp"
+#include "transports/shm/hand_round.hpp"
 
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <array>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "fuzz/target.hpp"
 #include "support/stranger_datagram.hpp"
 

@@ -1,12 +1,12 @@
 // What a host tells of itself, and the parts of it: lists of hosts, of cores, sizes.
 //
 // Input: which parser, its text.
-#include "topology/host_clues.hpp"
+#include "topology/sources/host_clues.hpp"
 
-#include "base/error.hpp"
-#include "base/parse.hpp"
+#include "core/error.hpp"
+#include "core/parse.hpp"
 #include "fuzz/target.hpp"
-#include "topology/host_list.hpp"
+#include "topology/model/host_list.hpp"
 
 namespace tacc::fuzz {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 #include <utility>
 
-#include "comm/branches.hpp"
-#include "comm/channel.hpp"
-#include "comm/handshake.hpp"
+#include "comm/bootstrap/branches.hpp"
+#include "comm/bootstrap/channel.hpp"
+#include "comm/bootstrap/handshake.hpp"
 #include "fuzz/target.hpp"
 #include "transports/file_descriptor.hpp"
 

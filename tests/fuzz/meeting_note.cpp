@@ -1,7 +1,7 @@
 // What survivors tell each other: a payload is a note as a whole, or none, and says the same when it is packed again.
 //
 // Input: how many ranks there are, then the payload.
-#include "comm/meeting_note.hpp"
+#include "comm/bootstrap/meeting_note.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,7 +1,7 @@
 // Plans as text: each is an Error, or a verified plan that prints and loads as the same.
 #include "algorithms/registry.hpp"
 #include "algorithms/text.hpp"
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "fuzz/target.hpp"
 
 namespace tacc::fuzz {

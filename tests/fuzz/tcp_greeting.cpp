@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "fuzz/target.hpp"
-#include "transports/tcp_visitors.hpp"
+#include "transports/tcp/tcp_visitors.hpp"
 
 namespace tacc::fuzz {
 namespace {

@@ -4,14 +4,14 @@
 // Input: steps. 0: a receive is posted (tag, capacity in steps of 8); 1: bytes come (how many, they); 2: a message of
 // the right form (tag, length); 3: all is read; 4: a channel is closed, and another opened; 5: this rank sends. Tags of
 // 4 and more are of a second channel. The first byte says whether channels share the connection.
-#include "transports/tcp_stream.hpp"
+#include "transports/tcp/tcp_stream.hpp"
 
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <deque>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "fuzz/target.hpp"
 
 namespace tacc::fuzz {

@@ -1,15 +1,15 @@
 // Descriptions of networks and hosts, in the form of every source: each is an Error or a whole topology.
 //
 // Input: the number of the source, its text.
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "fuzz/golden_files.hpp"
 #include "fuzz/target.hpp"
-#include "topology/compare.hpp"
 #include "topology/fabric_text.hpp"
-#include "topology/hwloc_node.hpp"
-#include "topology/source_registry.hpp"
-#include "topology/toml.hpp"
-#include "topology/tree_text.hpp"
+#include "topology/model/compare.hpp"
+#include "topology/model/tree_text.hpp"
+#include "topology/sources/hwloc_node.hpp"
+#include "topology/sources/source_registry.hpp"
+#include "topology/toml/toml.hpp"
 
 namespace tacc::fuzz {
 namespace {

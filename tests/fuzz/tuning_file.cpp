@@ -1,9 +1,9 @@
 // Files of tacc_tune: each is an Error, or loads to what saves and loads as the same.
-#include "selection/tuning_file.hpp"
+#include "selection/tuning/tuning_file.hpp"
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "fuzz/target.hpp"
-#include "selection/tuning.hpp"
+#include "selection/tuning/tuning.hpp"
 
 namespace tacc::fuzz {
 

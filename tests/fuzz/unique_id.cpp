@@ -1,9 +1,9 @@
 // The 128 bytes that a program hands around: any are an Error or an id, also those whose check is right.
 //
 // Input: 1 if the check is made right, the bytes.
-#include "comm/unique_id.hpp"
+#include "comm/bootstrap/unique_id.hpp"
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "fuzz/target.hpp"
 
 namespace tacc::fuzz {

@@ -32,7 +32,7 @@ def main():
     least = min(seconds(library) for _ in range(9))
     print(f"needs {', '.join(sorted(needed))}; loading takes {1e3 * least:.1f} ms")
     for name in sorted(needed - EXPECTED):
-        print(f"{name} is loaded into every program; load it where it is used (base/loaded_library.hpp)")
+        print(f"{name} is loaded into every program; load it where it is used (core/loaded_library.hpp)")
     if least > MOST_SECONDS:
         print(f"loading takes more than {1e3 * MOST_SECONDS:.0f} ms")
     return 1 if not needed or needed - EXPECTED or least > MOST_SECONDS else 0

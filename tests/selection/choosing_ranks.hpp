@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "selection/dynamic_choice.hpp"
+#include "selection/online/dynamic_choice.hpp"
 
 namespace tacc::test {
 

@@ -1,5 +1,5 @@
 // Quick prices against the simulator, and what must hold for them.
-#include "selection/cost_model.hpp"
+#include "selection/cost/cost_model.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

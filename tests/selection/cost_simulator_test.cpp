@@ -1,12 +1,12 @@
 // The simulator against what can be worked out by hand, and what must hold for every plan.
-#include "selection/cost_simulator.hpp"
+#include "selection/cost/cost_simulator.hpp"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "algorithms/registry.hpp"
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 namespace {

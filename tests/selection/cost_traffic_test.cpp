@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "selection/cost/plan_traffic.hpp"
 #include "selection/network_choice.hpp"
-#include "selection/plan_traffic.hpp"
 
 namespace tacc::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "draw.hpp"
-#include "topology/draft.hpp"
+#include "topology/model/draft.hpp"
 
 namespace tacc::test {
 namespace {

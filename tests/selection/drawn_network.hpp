@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "topology/topology.hpp"
+#include "topology/model/topology.hpp"
 
 namespace tacc::test {
 

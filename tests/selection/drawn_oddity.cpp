@@ -7,7 +7,7 @@
 
 #include "draw.hpp"
 #include "drawn_network.hpp"
-#include "topology/draft.hpp"
+#include "topology/model/draft.hpp"
 
 namespace tacc::test {
 namespace {

@@ -1,6 +1,6 @@
 // The choice that measured times correct, with invented times: it finds what is fastest, stays there, and every rank
 // does what every other does. What links do is in dynamic_links_test.cpp.
-#include "selection/dynamic_choice.hpp"
+#include "selection/online/dynamic_choice.hpp"
 
 #include <gtest/gtest.h>
 

@@ -13,10 +13,10 @@
 
 #include "choosing_ranks.hpp"
 #include "drawn_network.hpp"
-#include "selection/cost_model.hpp"
-#include "selection/cost_simulator.hpp"
+#include "selection/cost/cost_model.hpp"
+#include "selection/cost/cost_simulator.hpp"
 #include "selection/network_chooser.hpp"
-#include "selection/network_suspects.hpp"
+#include "selection/online/network_suspects.hpp"
 
 namespace tacc::test {
 namespace {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
-#include "topology/toml.hpp"
+#include "core/error.hpp"
+#include "topology/toml/toml.hpp"
 
 namespace tacc {
 namespace {

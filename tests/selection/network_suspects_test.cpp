@@ -1,5 +1,5 @@
 // What is suggested when calls are slow: algorithms that are good if one part of the network has become slow.
-#include "selection/network_suspects.hpp"
+#include "selection/online/network_suspects.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,8 +11,8 @@
 #include "algorithms/verifier.hpp"
 #include "selection/selection.hpp"
 #include "topology/golden.hpp"
-#include "topology/hwloc_node.hpp"
-#include "topology/node_places.hpp"
+#include "topology/model/node_places.hpp"
+#include "topology/sources/hwloc_node.hpp"
 
 namespace tacc::test {
 namespace {

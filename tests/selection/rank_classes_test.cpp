@@ -1,5 +1,5 @@
 // Which ranks are taken for alike: as many classes as there are parts to play, and never two parts in one.
-#include "selection/rank_classes.hpp"
+#include "selection/cost/rank_classes.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "selection/cost_model.hpp"
+#include "selection/cost/cost_model.hpp"
 
 namespace tacc {
 namespace {

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "drawn_network.hpp"
-#include "selection/cost_model.hpp"
-#include "selection/cost_simulator.hpp"
+#include "selection/cost/cost_model.hpp"
+#include "selection/cost/cost_simulator.hpp"
 #include "selection/network_chooser.hpp"
 
 namespace tacc::test {

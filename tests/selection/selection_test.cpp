@@ -6,7 +6,7 @@
 #include <functional>
 #include <string>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc::test {
 namespace {

@@ -1,5 +1,5 @@
 // Tuning files: what is saved loads again, what does not fit is refused with both values, and damage is an error.
-#include "selection/tuning.hpp"
+#include "selection/tuning/tuning.hpp"
 
 #include <gmock/gmock.h>
 
@@ -10,11 +10,11 @@
 #include <random>
 
 #include "algorithms/registry.hpp"
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "selection/network_chooser.hpp"
-#include "selection/tuning_file.hpp"
-#include "topology/text_file.hpp"
-#include "topology/toml.hpp"
+#include "selection/tuning/tuning_file.hpp"
+#include "topology/sources/text_file.hpp"
+#include "topology/toml/toml.hpp"
 
 namespace tacc {
 namespace {

@@ -9,7 +9,7 @@
 #include "selection/node_chooser.hpp"
 #include "selection/selection.hpp"
 #include "topology/golden.hpp"
-#include "topology/hwloc_node.hpp"
+#include "topology/sources/hwloc_node.hpp"
 
 namespace tacc::sim::test {
 namespace {

@@ -6,9 +6,9 @@
 
 #include <string>
 
-#include "base/error.hpp"
-#include "topology/text_file.hpp"
-#include "topology/toml.hpp"
+#include "core/error.hpp"
+#include "topology/sources/text_file.hpp"
+#include "topology/toml/toml.hpp"
 
 namespace tacc::sim {
 namespace {

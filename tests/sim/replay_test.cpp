@@ -6,11 +6,11 @@
 #include <cmath>
 #include <string>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "report.hpp"
-#include "selection/cost_model.hpp"
-#include "topology/text_file.hpp"
-#include "topology/toml.hpp"
+#include "selection/cost/cost_model.hpp"
+#include "topology/sources/text_file.hpp"
+#include "topology/toml/toml.hpp"
 #include "trial.hpp"
 
 namespace tacc::sim {

@@ -1,4 +1,4 @@
-#include "topology/cores.hpp"
+#include "topology/model/cores.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,8 +8,8 @@
 #include <map>
 
 #include "golden.hpp"
-#include "topology/hwloc_node.hpp"
-#include "topology/toml.hpp"
+#include "topology/sources/hwloc_node.hpp"
+#include "topology/toml/toml.hpp"
 
 namespace tacc::test {
 namespace {

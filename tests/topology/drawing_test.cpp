@@ -16,11 +16,11 @@
 #include "picture.hpp"
 #include "tacc_topo/panel.hpp"
 #include "tacc_topo/text_fit.hpp"
-#include "topology/draft.hpp"
-#include "topology/host_list.hpp"
-#include "topology/hwloc_node.hpp"
-#include "topology/slurm.hpp"
-#include "topology/toml.hpp"
+#include "topology/model/draft.hpp"
+#include "topology/model/host_list.hpp"
+#include "topology/sources/hwloc_node.hpp"
+#include "topology/sources/slurm.hpp"
+#include "topology/toml/toml.hpp"
 
 namespace tacc::test {
 namespace {

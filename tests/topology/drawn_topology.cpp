@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "topology/draft.hpp"
+#include "topology/model/draft.hpp"
 
 namespace tacc::test {
 namespace {

@@ -3,10 +3,10 @@
 
 #include "fabric_text.hpp"
 #include "golden.hpp"
-#include "topology/host_list.hpp"
-#include "topology/ibnet.hpp"
-#include "topology/toml.hpp"
-#include "topology/tree_text.hpp"
+#include "topology/model/host_list.hpp"
+#include "topology/model/tree_text.hpp"
+#include "topology/sources/ibnet.hpp"
+#include "topology/toml/toml.hpp"
 
 namespace tacc::test {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "fabric_text.hpp"
 #include "golden.hpp"
-#include "topology/compare.hpp"
-#include "topology/hwloc_node.hpp"
-#include "topology/slurm.hpp"
-#include "topology/toml.hpp"
-#include "topology/tree_text.hpp"
+#include "topology/model/compare.hpp"
+#include "topology/model/tree_text.hpp"
+#include "topology/sources/hwloc_node.hpp"
+#include "topology/sources/slurm.hpp"
+#include "topology/toml/toml.hpp"
 
 namespace tacc::test {
 namespace {

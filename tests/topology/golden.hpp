@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/error.hpp"
-#include "topology/source_registry.hpp"
-#include "topology/text_file.hpp"
+#include "core/error.hpp"
+#include "topology/sources/source_registry.hpp"
+#include "topology/sources/text_file.hpp"
 
 namespace tacc::test {
 

@@ -1,4 +1,4 @@
-#include "topology/host_list.hpp"
+#include "topology/model/host_list.hpp"
 
 #include <gmock/gmock.h>
 
@@ -7,7 +7,7 @@
 #include <random>
 
 #include "golden.hpp"
-#include "topology/units.hpp"
+#include "topology/model/units.hpp"
 
 namespace tacc::test {
 namespace {

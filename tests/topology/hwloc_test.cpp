@@ -7,9 +7,9 @@
 #include <set>
 
 #include "golden.hpp"
-#include "topology/host_clues.hpp"
-#include "topology/hwloc_node.hpp"
-#include "topology/toml.hpp"
+#include "topology/sources/host_clues.hpp"
+#include "topology/sources/hwloc_node.hpp"
+#include "topology/toml/toml.hpp"
 
 namespace tacc::test {
 namespace {

@@ -7,10 +7,10 @@
 #include <set>
 
 #include "golden.hpp"
-#include "topology/draft.hpp"
-#include "topology/probe_clusters.hpp"
-#include "topology/probe_session.hpp"
-#include "topology/tree_text.hpp"
+#include "topology/model/draft.hpp"
+#include "topology/model/tree_text.hpp"
+#include "topology/probe/probe_clusters.hpp"
+#include "topology/probe/probe_session.hpp"
 
 namespace tacc::test {
 namespace {

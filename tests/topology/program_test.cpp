@@ -13,11 +13,11 @@
 #include "fabric_text.hpp"
 #include "golden.hpp"
 #include "support/run_program.hpp"
-#include "topology/hwloc_node.hpp"
-#include "topology/ibnet.hpp"
-#include "topology/slurm.hpp"
-#include "topology/toml.hpp"
-#include "topology/tree_text.hpp"
+#include "topology/model/tree_text.hpp"
+#include "topology/sources/hwloc_node.hpp"
+#include "topology/sources/ibnet.hpp"
+#include "topology/sources/slurm.hpp"
+#include "topology/toml/toml.hpp"
 
 namespace tacc::test {
 namespace {

@@ -1,5 +1,5 @@
 // Topologies that were measured and kept.
-#include "topology/saved.hpp"
+#include "topology/model/saved.hpp"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -11,7 +11,7 @@
 #include <map>
 
 #include "golden.hpp"
-#include "topology/toml.hpp"
+#include "topology/toml/toml.hpp"
 
 namespace tacc::test {
 namespace {

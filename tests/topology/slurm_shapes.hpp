@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "golden.hpp"
-#include "topology/host_list.hpp"
+#include "topology/model/host_list.hpp"
 
 namespace tacc::test {
 

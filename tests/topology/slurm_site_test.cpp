@@ -8,7 +8,7 @@
 #include <map>
 
 #include "slurm_shapes.hpp"
-#include "topology/slurm.hpp"
+#include "topology/sources/slurm.hpp"
 
 namespace tacc::test {
 namespace {

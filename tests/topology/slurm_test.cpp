@@ -1,10 +1,10 @@
 // Slurm's files as sites write them: what each is read as, and what is said of those that are wrong.
-#include "topology/slurm.hpp"
+#include "topology/sources/slurm.hpp"
 
 #include <gmock/gmock.h>
 
 #include "slurm_shapes.hpp"
-#include "topology/toml.hpp"
+#include "topology/toml/toml.hpp"
 
 namespace tacc::test {
 namespace {

@@ -6,11 +6,11 @@
 #include <fstream>
 
 #include "golden.hpp"
-#include "topology/cray.hpp"
-#include "topology/hwloc_node.hpp"
-#include "topology/ibnet.hpp"
-#include "topology/slurm.hpp"
-#include "topology/sunway.hpp"
+#include "topology/sources/cray.hpp"
+#include "topology/sources/hwloc_node.hpp"
+#include "topology/sources/ibnet.hpp"
+#include "topology/sources/slurm.hpp"
+#include "topology/sources/sunway.hpp"
 
 namespace tacc::test {
 namespace {

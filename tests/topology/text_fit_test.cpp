@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "picture.hpp"
-#include "topology/host_list.hpp"
+#include "topology/model/host_list.hpp"
 
 namespace tacc::test {
 namespace {

@@ -1,9 +1,9 @@
-#include "topology/toml.hpp"
+#include "topology/toml/toml.hpp"
 
 #include <gmock/gmock.h>
 
 #include "golden.hpp"
-#include "topology/draft.hpp"
+#include "topology/model/draft.hpp"
 
 namespace tacc::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "topology/topology.hpp"
+#include "topology/model/topology.hpp"
 
 #include <gmock/gmock.h>
 
@@ -8,13 +8,13 @@
 #include <random>
 
 #include "golden.hpp"
-#include "topology/compare.hpp"
-#include "topology/draft.hpp"
-#include "topology/host_list.hpp"
-#include "topology/hwloc_node.hpp"
-#include "topology/toml.hpp"
-#include "topology/torus.hpp"
-#include "topology/tree_text.hpp"
+#include "topology/model/compare.hpp"
+#include "topology/model/draft.hpp"
+#include "topology/model/host_list.hpp"
+#include "topology/model/torus.hpp"
+#include "topology/model/tree_text.hpp"
+#include "topology/sources/hwloc_node.hpp"
+#include "topology/toml/toml.hpp"
 
 namespace tacc::test {
 namespace {

@@ -7,9 +7,9 @@
 #include <numeric>
 #include <vector>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "support/child_process.hpp"
-#include "transports/library_memory.hpp"
+#include "transports/shm/library_memory.hpp"
 
 namespace tacc {
 namespace {

@@ -1,4 +1,4 @@
-#include "transports/available_memory.hpp"
+#include "transports/shm/available_memory.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

@@ -1,11 +1,11 @@
-#include "transports/cma.hpp"
+#include "transports/shm/cma.hpp"
 
 #include <gmock/gmock.h>
 
 #include <cstdint>
 #include <vector>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "support/child_process.hpp"
 
 namespace tacc {

@@ -1,6 +1,6 @@
 // HandRound: drawn offers of 2 to 16 ranks, strangers that send whatever they like, ranks that do not come or have no
 // descriptor left.
-#include "transports/hand_round.hpp"
+#include "transports/shm/hand_round.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
@@ -20,10 +20,10 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "support/child_process.hpp"
 #include "support/stranger_datagram.hpp"
-#include "transports/shared_memory.hpp"
+#include "transports/shm/shared_memory.hpp"
 
 namespace tacc {
 namespace {

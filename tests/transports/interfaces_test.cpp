@@ -5,10 +5,10 @@
 
 #include <cstdlib>
 
-#include "base/error.hpp"
-#include "comm/unique_id.hpp"
+#include "comm/bootstrap/unique_id.hpp"
+#include "core/error.hpp"
 #include "support/child_process.hpp"
-#include "transports/tcp.hpp"
+#include "transports/tcp/tcp.hpp"
 
 namespace tacc {
 namespace {

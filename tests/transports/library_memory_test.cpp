@@ -1,4 +1,4 @@
-#include "transports/library_memory.hpp"
+#include "transports/shm/library_memory.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 #include <memory>
 #include <thread>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "support/child_process.hpp"
 
 namespace tacc {

@@ -1,14 +1,14 @@
-#include "transports/liveness.hpp"
+#include "transports/shm/liveness.hpp"
 
 #include <gmock/gmock.h>
 
 #include <memory>
 #include <optional>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "support/child_process.hpp"
 #include "transports/file_descriptor.hpp"
-#include "transports/shared_memory.hpp"
+#include "transports/shm/shared_memory.hpp"
 
 namespace tacc {
 namespace {

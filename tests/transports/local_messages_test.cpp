@@ -1,6 +1,6 @@
 // Messages inside a host: every size, order and interleaving arrives; what is short of memory waits and goes on; and
 // nothing of a sender that has failed is believed.
-#include "transports/local_messages.hpp"
+#include "transports/shm/local_messages.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "network_team.hpp"
-#include "transports/cma.hpp"
 #include "transports/hybrid_transport.hpp"
-#include "transports/wake_socket.hpp"
+#include "transports/shm/cma.hpp"
+#include "transports/shm/wake_socket.hpp"
 
 namespace tacc::test {
 namespace {

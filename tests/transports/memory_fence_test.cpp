@@ -1,5 +1,5 @@
 // fenceLibraryMemory and uniteLibraryMemory: late writers lose their way into memory, its owner keeps all of it.
-#include "transports/memory_fence.hpp"
+#include "transports/shm/memory_fence.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/mman.h>
@@ -13,9 +13,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "support/child_process.hpp"
-#include "transports/library_memory.hpp"
+#include "transports/shm/library_memory.hpp"
 
 namespace tacc {
 namespace {

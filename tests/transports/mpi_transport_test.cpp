@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "tacc/transport.h"
 #include "transports/network_transport.hpp"
 

@@ -10,7 +10,7 @@
 #include <optional>
 #include <thread>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "network_team.hpp"
 #include "support/child_process.hpp"
 

@@ -6,7 +6,7 @@
 
 #include <stdexcept>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "support/child_process.hpp"
 
 namespace tacc::test {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "network_team.hpp"
 
 namespace tacc::test {

@@ -1,5 +1,5 @@
 // The transport that the program brings, over a table that only writes down what it is asked for.
-#include "transports/plugin_transport.hpp"
+#include "transports/mpi/plugin_transport.hpp"
 
 #include <gmock/gmock.h>
 

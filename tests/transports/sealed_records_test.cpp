@@ -1,5 +1,5 @@
 // Encrypted records: what was sealed opens at the other end, in its place and once, and nothing else does.
-#include "transports/sealed_records.hpp"
+#include "transports/tcp/sealed_records.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "transports/shared_memory.hpp"
+#include "transports/shm/shared_memory.hpp"
 
 #include <gmock/gmock.h>
 #include <sys/resource.h>
@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "support/child_process.hpp"
-#include "transports/available_memory.hpp"
+#include "transports/shm/available_memory.hpp"
 
 namespace tacc {
 namespace {

@@ -12,10 +12,10 @@
 #include <random>
 #include <vector>
 
-#include "base/error.hpp"
-#include "transports/tcp.hpp"
-#include "transports/tcp_greeting.hpp"
-#include "transports/tcp_transport.hpp"
+#include "core/error.hpp"
+#include "transports/tcp/tcp.hpp"
+#include "transports/tcp/tcp_greeting.hpp"
+#include "transports/tcp/tcp_transport.hpp"
 
 namespace tacc::test {
 namespace {

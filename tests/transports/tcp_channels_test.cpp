@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
-#include "transports/tcp_transport.hpp"
+#include "core/error.hpp"
+#include "transports/tcp/tcp_transport.hpp"
 
 namespace tacc::test {
 namespace {

@@ -1,5 +1,5 @@
 // What is held, and that it comes when its reader acknowledges.
-#include "transports/tcp_coalescing.hpp"
+#include "transports/tcp/tcp_coalescing.hpp"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 
 #include "transports/file_descriptor.hpp"
-#include "transports/tcp.hpp"
+#include "transports/tcp/tcp.hpp"
 
 namespace tacc::test {
 namespace {

@@ -1,5 +1,5 @@
 // Matching of what comes over TCP with what was asked for, in any order and in pieces of any size.
-#include "transports/tcp_inbox.hpp"
+#include "transports/tcp/tcp_inbox.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc::test {
 namespace {

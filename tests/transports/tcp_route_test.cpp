@@ -14,12 +14,12 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "support/child_process.hpp"
 #include "transports/file_descriptor.hpp"
 #include "transports/inet_address.hpp"
-#include "transports/tcp_greeting.hpp"
-#include "transports/tcp_transport.hpp"
+#include "transports/tcp/tcp_greeting.hpp"
+#include "transports/tcp/tcp_transport.hpp"
 
 namespace tacc::test {
 namespace {

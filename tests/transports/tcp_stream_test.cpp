@@ -1,5 +1,5 @@
 // Messages over a real connection that takes and gives bytes in pieces of its own choice.
-#include "transports/tcp_stream.hpp"
+#include "transports/tcp/tcp_stream.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc::test {
 namespace {

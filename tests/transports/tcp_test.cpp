@@ -1,5 +1,5 @@
 // How long a TCP connection waits for a host that is silent.
-#include "transports/tcp.hpp"
+#include "transports/tcp/tcp.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Who is let in at a rank's TCP port.
-#include "transports/tcp_visitors.hpp"
+#include "transports/tcp/tcp_visitors.hpp"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "transports/tcp.hpp"
+#include "transports/tcp/tcp.hpp"
 
 namespace tacc::test {
 namespace {

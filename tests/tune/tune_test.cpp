@@ -11,7 +11,7 @@
 #include <sstream>
 
 #include "rank_harness.hpp"
-#include "selection/tuning_file.hpp"
+#include "selection/tuning/tuning_file.hpp"
 #include "support/run_program.hpp"
 #include "support/virtual_cluster.hpp"
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "node_replay.hpp"
 #include "selection/node_chooser.hpp"
 #include "selection/selection.hpp"

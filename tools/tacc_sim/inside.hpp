@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "algorithms/plan.hpp"
-#include "selection/node_cost.hpp"
-#include "topology/node_description.hpp"
+#include "selection/cost/node_cost.hpp"
+#include "topology/model/node_description.hpp"
 
 namespace tacc::sim {
 

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.hpp"
-#include "topology/torus.hpp"
+#include "core/error.hpp"
+#include "topology/model/torus.hpp"
 
 namespace tacc::sim {
 

@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
-#include "selection/network_speed.hpp"
-#include "topology/topology.hpp"
+#include "selection/cost/network_speed.hpp"
+#include "topology/model/topology.hpp"
 
 namespace tacc::sim {
 

@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 #include "selection/network_selection.hpp"
 
 namespace tacc::sim {

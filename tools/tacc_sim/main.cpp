@@ -12,12 +12,12 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.hpp"
-#include "base/parse.hpp"
+#include "core/error.hpp"
+#include "core/parse.hpp"
 #include "inside.hpp"
 #include "report.hpp"
-#include "topology/source_registry.hpp"
-#include "topology/text_file.hpp"
+#include "topology/sources/source_registry.hpp"
+#include "topology/sources/text_file.hpp"
 
 namespace {
 

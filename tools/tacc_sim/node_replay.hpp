@@ -1,7 +1,7 @@
 // Plays a call inside a host in SimGrid: every rank a core that reads and writes, borders of groups and memories links.
 #pragma once
 
-#include "selection/node_cost.hpp"
+#include "selection/cost/node_cost.hpp"
 
 namespace tacc::sim {
 

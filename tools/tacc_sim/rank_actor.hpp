@@ -9,7 +9,7 @@
 #include <simgrid/s4u.hpp>
 #include <vector>
 
-#include "selection/plan_traffic.hpp"
+#include "selection/cost/plan_traffic.hpp"
 
 namespace tacc::sim {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "rank_actor.hpp"
-#include "selection/plan_traffic.hpp"
+#include "selection/cost/plan_traffic.hpp"
 
 namespace tacc::sim {
 namespace {

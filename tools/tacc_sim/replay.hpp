@@ -6,8 +6,8 @@
 
 #include "algorithms/plan.hpp"
 #include "links.hpp"
-#include "selection/cost_machine.hpp"
-#include "selection/cost_simulator.hpp"
+#include "selection/cost/cost_machine.hpp"
+#include "selection/cost/cost_simulator.hpp"
 
 namespace tacc::sim {
 
@@ -22,7 +22,7 @@ struct Stage {
 
 /// Seconds of simulated time until the last rank is done. Once in a process, since SimGrid's engine is one a process.
 ///
-/// A rank does what the library does (engine/network_run.hpp): it goes through the steps of each chunk in order,
+/// A rank does what the library does (engine/net/network_run.hpp): it goes through the steps of each chunk in order,
 /// several chunks under way together, the oldest first on the CPU; messages of a pair of ranks follow one another.
 /// SimGrid shares the links among all that is on its way. The latency is waited for at the receiver, so that the next
 /// message of the pair follows at once.

@@ -8,9 +8,9 @@
 #include <exception>
 #include <map>
 
-#include "base/error.hpp"
-#include "selection/cost_model.hpp"
-#include "selection/plan_traffic.hpp"
+#include "core/error.hpp"
+#include "selection/cost/cost_model.hpp"
+#include "selection/cost/plan_traffic.hpp"
 
 namespace tacc::sim {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "text_fit.hpp"
-#include "topology/units.hpp"
+#include "topology/model/units.hpp"
 
 namespace tacc {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "text_fit.hpp"
-#include "topology/host_list.hpp"
+#include "topology/model/host_list.hpp"
 
 namespace tacc {
 namespace {

@@ -9,7 +9,7 @@
 #include "draw_tree.hpp"
 #include "panel.hpp"
 #include "text_fit.hpp"
-#include "topology/tree_text.hpp"
+#include "topology/model/tree_text.hpp"
 
 namespace tacc {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "topology/topology.hpp"
+#include "topology/model/topology.hpp"
 
 namespace tacc {
 

@@ -8,16 +8,16 @@
 #include <iterator>
 #include <string>
 
-#include "base/environment.hpp"
-#include "base/error.hpp"
+#include "core/environment.hpp"
+#include "core/error.hpp"
 #include "drawing.hpp"
 #include "json.hpp"
 #include "probe.hpp"
-#include "topology/compare.hpp"
-#include "topology/source_registry.hpp"
-#include "topology/text_file.hpp"
-#include "topology/toml.hpp"
-#include "topology/tree_text.hpp"
+#include "topology/model/compare.hpp"
+#include "topology/model/tree_text.hpp"
+#include "topology/sources/source_registry.hpp"
+#include "topology/sources/text_file.hpp"
+#include "topology/toml/toml.hpp"
 
 namespace {
 

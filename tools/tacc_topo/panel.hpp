@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "svg.hpp"
-#include "topology/topology.hpp"
+#include "topology/model/topology.hpp"
 
 namespace tacc {
 

@@ -5,12 +5,12 @@
 #include <string_view>
 #include <utility>
 
-#include "base/error.hpp"
 #include "comm/communicator.hpp"
-#include "comm/launch_id.hpp"
-#include "topology/draft.hpp"
-#include "topology/saved.hpp"
-#include "topology/units.hpp"
+#include "comm/launch/launch_id.hpp"
+#include "core/error.hpp"
+#include "topology/model/draft.hpp"
+#include "topology/model/saved.hpp"
+#include "topology/model/units.hpp"
 
 namespace tacc {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "topology/topology.hpp"
+#include "topology/model/topology.hpp"
 
 namespace tacc {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "topology/host_list.hpp"
+#include "topology/model/host_list.hpp"
 
 namespace tacc {
 namespace {

@@ -6,7 +6,7 @@
 #include <exception>
 #include <string_view>
 
-#include "comm/launch_id.hpp"
+#include "comm/launch/launch_id.hpp"
 #include "coordinator/interrupt.hpp"
 #include "options.hpp"
 #include "ranks.hpp"

@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "comm/launch_id.hpp"
+#include "comm/launch/launch_id.hpp"
 #include "coordinator/command_line.hpp"
 #include "coordinator/options.hpp"
 #include "coordinator/sizes.hpp"

@@ -8,7 +8,7 @@
 
 #include "estimate.hpp"
 #include "gauge.hpp"
-#include "selection/tuning.hpp"
+#include "selection/tuning/tuning.hpp"
 
 namespace tacc::tune {
 

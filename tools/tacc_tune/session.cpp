@@ -12,15 +12,15 @@
 #include <memory>
 #include <optional>
 
-#include "base/error.hpp"
-#include "comm/launch_id.hpp"
+#include "comm/launch/launch_id.hpp"
 #include "coordinator/progress_line.hpp"
 #include "coordinator/sizes.hpp"
+#include "core/error.hpp"
 #include "gauge.hpp"
 #include "point.hpp"
 #include "report.hpp"
-#include "selection/tuning_file.hpp"
-#include "topology/text_file.hpp"
+#include "selection/tuning/tuning_file.hpp"
+#include "topology/sources/text_file.hpp"
 #include "worker/collectives.hpp"
 
 namespace tacc::tune {

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <mutex>
 
-#include "base/loaded_library.hpp"
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/layout.hpp"
 #include "compute/conv/weights.hpp"
+#include "core/loaded_library.hpp"
 
 namespace tacc::conv {
 namespace {

@@ -1,6 +1,6 @@
 // Built where OpenBLAS is not installed.
-#include "base/error.hpp"
 #include "compute/conv/algorithms.hpp"
+#include "core/error.hpp"
 
 namespace tacc::conv {
 

@@ -1,8 +1,8 @@
 #include "compute/conv/kernels.hpp"
 
-#include "base/environment.hpp"
 #include "compute/conv/split.hpp"
-#include "compute/isa.hpp"
+#include "compute/simd/isa.hpp"
+#include "core/environment.hpp"
 
 namespace tacc::conv {
 namespace {

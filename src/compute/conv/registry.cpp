@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "base/error.hpp"
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/cost.hpp"
+#include "core/error.hpp"
 
 namespace tacc::conv {
 namespace {

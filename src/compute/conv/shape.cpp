@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc::conv {
 namespace {

@@ -2,10 +2,10 @@
 #include <array>
 #include <limits>
 
-#include "base/parse.hpp"
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/tuning.hpp"
-#include "topology/toml_table.hpp"
+#include "core/parse.hpp"
+#include "topology/toml/toml_table.hpp"
 
 namespace tacc::conv {
 namespace {

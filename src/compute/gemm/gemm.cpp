@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/error.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/partition.hpp"
 #include "compute/conv/shape.hpp"
+#include "core/error.hpp"
 
 namespace tacc::gemm {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
 #include "compute/conv/shape.hpp"
 #include "compute/layers/pixel_sums.hpp"
+#include "core/error.hpp"
 
 namespace tacc::layers {
 namespace {

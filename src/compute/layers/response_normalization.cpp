@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.hpp"
 #include "compute/conv/shape.hpp"
+#include "core/error.hpp"
 
 namespace tacc::layers {
 namespace {

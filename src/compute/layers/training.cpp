@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/error.hpp"
 #include "compute/conv/shape.hpp"
 #include "compute/layers/pixel_sums.hpp"
+#include "core/error.hpp"
 
 namespace tacc::layers {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
+#include "core/error.hpp"
 
 namespace tacc::conv::test {
 namespace {

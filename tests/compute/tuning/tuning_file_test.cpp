@@ -6,8 +6,8 @@
 #include <random>
 
 #include "../conv/conv_case.hpp"
-#include "base/error.hpp"
 #include "compute/conv/tuning.hpp"
+#include "core/error.hpp"
 
 namespace tacc::conv::test {
 namespace {

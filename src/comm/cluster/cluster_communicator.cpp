@@ -1,0 +1,302 @@
+#include "comm/cluster/cluster_communicator.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <utility>
+
+#include "comm/bootstrap/unique_id.hpp"
+#include "comm/call_kernel.hpp"
+#include "comm/call_signature.hpp"
+#include "comm/cluster/cluster_machine.hpp"
+#include "comm/cluster/converted_call.hpp"
+#include "compute/reduce/reduce.hpp"
+#include "core/error.hpp"
+#include "core/exceptions.hpp"
+#include "core/log.hpp"
+#include "core/types.hpp"
+#include "engine/signature.hpp"
+#include "topology/model/cores.hpp"
+#include "transports/hybrid_transport.hpp"
+
+namespace tacc {
+ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank, int ranks, CommConfig config)
+    : JoinedCommunicator(rank, ranks, std::move(config), std::move(membership.trace)),
+      who_(std::move(membership.who)),
+      hosts_(HostMap(who_).inOrder(membership.walk)),
+      everybody_(hosts_.everybody()),
+      leaders_(hosts_.lane(0)),
+      inOrder_(static_cast<std::size_t>(ranks)),
+      host_(hosts_.hostOf(rank)),
+      local_(hosts_.localOf(rank)),
+      node_(std::move(membership.node)),
+      control_(std::move(membership.control)),
+      endpoint_(rank, ranks, withLocalMessages(std::move(membership.transport)), *control_, membership.patience,
+                [this] { return describeCurrent(); }),
+      run_(endpoint_.peers()),
+      pairs_(endpoint_.peers(), rank),
+      transportName_(std::move(membership.transportName)),
+      transportSettings_(std::move(membership.transportSettings)),
+      speed_(membership.speed),
+      topology_(std::move(membership.topology)),
+      betweenHosts_(clusterMachine(who_, hosts_, *topology_, speed_, false)),
+      betweenAll_(clusterMachine(who_, hosts_, *topology_, speed_, true)),
+      dynamic_(betweenAll_) {
+  std::iota(inOrder_.begin(), inOrder_.end(), 0);
+  setTuning(std::move(membership.place), std::move(membership.tuning));
+  if (hosts_.isEven()) lane_ = hosts_.lane(local_);
+  endpoint_.setIdleCall(IdleCall(this->config().idle));
+  if (!node_) return;
+  node_->setIdleWork([this] { endpoint_.idle(active_); });
+  endpoint_.setComparison([this] { node_->compareAnnounced(); });
+}
+
+std::unique_ptr<NetworkTransport> ClusterCommunicator::withLocalMessages(
+    std::unique_ptr<NetworkTransport> network) const {
+  if (!node_) return network;
+  return std::make_unique<HybridTransport>(std::move(network), node_->makeMessages(), hosts_.ranksOf(host_), ranks());
+}
+
+/// First of all nobody writes into the memory of runs that an Error has left under way.
+ClusterCommunicator::~ClusterCommunicator() {
+  const bool failed = asyncError_.load() != taccSuccess || !endpoint_.leave();
+  endpoint_.closeTransport(failed);
+}
+
+void ClusterCommunicator::runNow(const Call& call) {
+  try {
+    endpoint_.checkInterrupt();
+    if (asyncError_.load() != taccSuccess) failAgain();
+    ++call_;
+    signature_ = signatureOf(call);
+    runCall(call);
+    active_ = nullptr;
+  } catch (...) {
+    reportFailure();
+  }
+}
+
+/// Memory that was made for the call is gone when its Error has come to whoever tells of it: nothing lands there then.
+void ClusterCommunicator::runCall(const Call& call) {
+  try {
+    runParts(call);
+  } catch (...) {
+    endpoint_.cancelReceives();
+    throw;
+  }
+}
+
+void ClusterCommunicator::runParts(const Call& call) {
+  if (call.factor != nullptr)
+    return runMultiplied(call, rank(), ranks(), taccSum, [this](const Call& sum) { runCall(sum); });
+  if (call.blocks != nullptr) return runUnequal(call);
+  if (config().isReproducible && call.streamed != nullptr) return reduceStreamedInRankOrder(call);
+  if (needsRankOrder(call, config().isReproducible) && !isPrefix(call.collective)) return reduceInRankOrder(call);
+  // Partial sums travel between hosts in the width in which they are summed, so that they are rounded once, unless 16
+  // bits are asked for. A streamed sum of 16-bit numbers is meant to move 16 bits.
+  const bool roundsOnce = isReduction(call.collective) && isHalfWidth(call.type) && call.streamed == nullptr &&
+                          call.user == nullptr && !config().halfPartialSums;
+  const bool gathersHalf = roundsOnce && gathersHalfWidth(call);
+  if (roundsOnce && !gathersHalf) return runWidened(call, rank(), ranks(), [this](const Call& sum) { runCall(sum); });
+  endpoint_.beginIdle();
+  if (node_) node_->announce(signature_);
+  if (call.count == 0 && call.collective != Collective::barrier) return;
+  callBytes_ = call.count * sizeOf(call.type);
+  if (gathersHalf) return allReduceHalfWidth(call);
+  const bool timed = isDynamic();
+  if (timed) dynamic_.begin();
+  runCollective(call);
+  if (!timed) return;
+  const DynamicSelection::Next next = dynamic_.end();
+  if (next == DynamicSelection::Next::nothing) return;
+  const std::string name = lastAlgorithm_;
+  if (next == DynamicSelection::Next::barrier)
+    barrier();
+  else
+    agreeOnTimes();
+  lastAlgorithm_ = name;
+}
+
+void ClusterCommunicator::agreeOnTimes() {
+  const std::span<double> times = dynamic_.told();
+  internal_ = true;
+  runPlan({Collective::allReduce, times.data(), times.data(), times.size(), taccFloat64, dynamic_.agreement()});
+  internal_ = false;
+  const std::string decision = dynamic_.agree();
+  if (decision.empty()) return;
+  log(LogLevel::info, rank(), "dynamic choice: {}", decision);
+  note(decision);
+}
+
+void ClusterCommunicator::runCollective(const Call& call) {
+  if (call.collective == Collective::barrier) return barrier();
+  if (call.streamed != nullptr) return allReduceStreamed(call);
+  const std::string_view way = steered(call.collective, callBytes_);
+  const bool isDirect = goesDirect(call.collective) && (way.empty() || way == directWay);
+  return isDirect ? runDirect(call) : runPlan(call);
+}
+
+void ClusterCommunicator::exchangeNow(std::span<const PointToPoint> operations) {
+  try {
+    endpoint_.checkInterrupt();
+    if (asyncError_.load() != taccSuccess) failAgain();
+    exchangingPairs_ = true;
+    exchangeAll(operations, 0, 0);
+    exchangingPairs_ = false;
+    active_ = nullptr;
+  } catch (...) {
+    exchangingPairs_ = false;
+    reportFailure();
+  }
+}
+
+/// Sends and receives inside the host and between hosts go on together.
+void ClusterCommunicator::exchangeAll(std::span<const PointToPoint> operations, std::uint64_t signature,
+                                      std::uint32_t number) {
+  std::vector<PointToPoint> near, far, sends, receives;
+  for (const PointToPoint& o : operations) {
+    if (o.peer == rank() && isAlone()) {
+      (o.isSend ? sends : receives).push_back(o);
+    } else if (hosts_.hostOf(o.peer) == host_) {
+      near.push_back(o);
+      near.back().peer = hosts_.localOf(o.peer);
+    } else {
+      far.push_back(o);
+    }
+  }
+  if (sends.size() != receives.size())
+    fail(taccInvalidUsage, "rank {} sends itself {} messages and receives {} of them in one group", rank(),
+         sends.size(), receives.size());
+  for (std::size_t i = 0; i < sends.size(); ++i) {
+    if (sends[i].count != receives[i].count || sends[i].type != receives[i].type)
+      fail(taccInvalidUsage, "rank {} receives {} {} from itself, and sends {} {}", rank(), receives[i].count,
+           nameOf(receives[i].type), sends[i].count, nameOf(sends[i].type));
+    if (sends[i].count > 0) std::memmove(receives[i].buffer, sends[i].buffer, sends[i].count * sizeOf(sends[i].type));
+  }
+  endpoint_.guard(&pairs_, [&] { pairs_.start(far, signature, number); });
+  active_ = &pairs_;
+  endpoint_.beginIdle();
+  if (!near.empty()) node_->exchangeNow(near);
+  if (!far.empty()) endpoint_.run(pairs_, [this] { return pairs_.isFinished(); });
+  active_ = nullptr;
+}
+
+void ClusterCommunicator::reportFailure() {
+  active_ = nullptr;
+  // What comes after the first failure is mostly its consequence, as the end of a wait.
+  const Error error = cause().value_or(errorOf(std::current_exception(), rank(), [this] { return describeCurrent(); }));
+  tell(error);
+  endpoint_.fence();
+  throw Error(error);
+}
+
+std::optional<Error> ClusterCommunicator::cause() const {
+  const std::lock_guard lock(causeMutex_);
+  return cause_;
+}
+
+void ClusterCommunicator::failAgain() const {
+  if (const auto known = cause()) throw Error(*known);
+  fail(taccRemoteError, "the communicator has failed before");
+}
+
+void ClusterCommunicator::noteFailure(const Error& error) const noexcept {
+  {
+    const std::lock_guard lock(causeMutex_);
+    if (!cause_) cause_ = error;
+  }
+  taccResult_t none = taccSuccess;
+  asyncError_.compare_exchange_strong(none, error.result());
+}
+
+void ClusterCommunicator::tell(const Error& error) const noexcept {
+  noteFailure(error);
+  control_->announce(error);
+  if (node_) node_->post(error);
+}
+
+void ClusterCommunicator::failWith(const Error& error) noexcept {
+  tell(error);
+  endpoint_.interrupt();
+}
+
+void ClusterCommunicator::abort(const std::string& why) noexcept {
+  const Error error = [&]() noexcept {
+    try {
+      return Error(taccRemoteError, why);
+    } catch (...) {
+      return errorOf(std::current_exception(), rank(), [] { return std::string("taccCommAbort"); });
+    }
+  }();
+  noteFailure(error);
+  control_->announce(error);
+  endpoint_.interrupt();
+  if (node_) node_->abort(why);
+}
+
+taccResult_t ClusterCommunicator::asyncError() const noexcept {
+  if (const taccResult_t known = asyncError_.load(); known != taccSuccess) return known;
+  try {
+    control_->poll([this] { return fmt::format("is asked for its state; its last call was call {}", call_.load()); });
+    return control_->deadRank() ? taccRemoteError : taccSuccess;
+  } catch (const Error& error) {
+    return error.result();
+  } catch (...) {
+    // What it read may be lost, so nobody can go on.
+    const Error error = errorOf(std::current_exception(), rank(), [] { return std::string("taccCommGetAsyncError"); });
+    tell(error);
+    return error.result();
+  }
+}
+
+std::string ClusterCommunicator::describeCurrent() const {
+  const std::string where = config().name.empty() ? "" : " of communicator " + config().name;
+  if (exchangingPairs_) return pairs_.describe() + where;
+  return fmt::format("{}, call {}{}", describeSignature(signature_), call_.load(), where);
+}
+
+BucketSizes ClusterCommunicator::bucketSizes(std::size_t stepBytes) {
+  return bucketSizesFor(stepBytes, [this](std::size_t bytes) {
+    return betweenAll_.explain(Collective::allReduce, placeOfRank0(), bytes).front().seconds;
+  });
+}
+
+Standing ClusterCommunicator::standing() const {
+  Standing mine{.host = host_,
+                .hosts = hosts_.hosts(),
+                .localRank = local_,
+                .localRanks = static_cast<int>(hosts_.ranksOf(host_).size()),
+                .numaDomain = numaDomainOf(allowedCores())};
+  const auto known = topology_->findHost(who_[static_cast<std::size_t>(rank())].hostName.data());
+  if (!known || topology_->levels() <= 2) return mine;
+  mine.networkGroup = static_cast<int>(topology_->groupOf(1, *known));
+  mine.networkGroups = static_cast<int>(topology_->groups(1));
+  return mine;
+}
+
+void ClusterCommunicator::registerBuffer(void* buffer, std::size_t bytes) {
+  if (node_) node_->registerBuffer(buffer, bytes);
+}
+
+void ClusterCommunicator::deregisterBuffer(void* buffer) {
+  if (node_) node_->deregisterBuffer(buffer);
+}
+
+std::unique_ptr<Communicator> ClusterCommunicator::split(int color, int key, const CommConfig& config) {
+  Group group = gatherGroup(color, key);
+  // The id names addresses of the host that made it, so rank 0 of each group makes its own.
+  const auto ids = gatherValues(color >= 0 && group.rank == 0 ? makeUniqueId() : taccUniqueId{});
+  if (color < 0) return nullptr;
+  CommConfig known = config;
+  known.topology = topology_;
+  known.isPart = true;
+  known.lent = std::make_shared<const LentConnections>(
+      LentConnections{endpoint_.transport(), transportName_, transportSettings_, std::move(group.members)});
+  const auto watch = [this] {
+    endpoint_.checkInterrupt();
+    control_->poll([] { return std::string("was in taccCommSplit"); });
+  };
+  return joinPart(ids[static_cast<std::size_t>(group.leader)], group.ranks, group.rank, known, watch);
+}
+
+}  // namespace tacc

@@ -1,0 +1,66 @@
+// What could run a call of a communicator over several hosts, and why one of them does.
+#include <algorithm>
+
+#include "comm/cluster/cluster_communicator.hpp"
+#include "core/error.hpp"
+#include "selection/network_selection.hpp"
+
+namespace tacc {
+
+int ClusterCommunicator::placeOfRank0() const {
+  return static_cast<int>(std::ranges::find(everybody_, 0) - everybody_.begin());
+}
+
+bool ClusterCommunicator::goesDirect(Collective collective) const noexcept {
+  return collective == Collective::allToAll || collective == Collective::gather || collective == Collective::scatter;
+}
+
+bool ClusterCommunicator::goesInLanes(std::size_t bytes) const noexcept {
+  return !isAlone() && hosts_.isEven() && bytes > leaderLimit;
+}
+
+std::vector<CallWay> ClusterCommunicator::ways(Collective collective, std::size_t bytes) {
+  NetworkChooser& chooser = betweenAll_;
+  const PlanRequest request = chooser.request(collective, placeOfRank0());
+  std::vector<CallWay> ways;
+  if (goesDirect(collective)) ways.push_back({std::string(directWay), std::nullopt});
+  for (const NetworkCandidate& candidate : chooser.explain(collective, placeOfRank0(), bytes)) {
+    if (!candidate.algorithm->serves(request)) continue;
+    ways.push_back({std::string(candidate.algorithm->name),
+                    candidate.isPossible ? std::optional(candidate.seconds) : std::nullopt});
+  }
+  const std::string_view steeredTo = steered(collective, bytes);
+  const auto chosen = std::ranges::find(ways, steeredTo, &CallWay::name);
+  if (chosen != ways.end()) std::rotate(ways.begin(), chosen, chosen + 1);
+  return ways;
+}
+
+std::string ClusterCommunicator::explain(Collective collective, std::size_t bytes) {
+  std::string text =
+      fmt::format("{} of {} bytes, {} ranks on {} hosts, {}: {:.1f} us, {:.4g} MB/s\n", nameOf(collective), bytes,
+                  ranks(), hosts_.hosts(), transportName_, speed_.latency * 1e6, speed_.bytesPerSecond * 1e-6);
+  const TunedSize* measured = tuned(collective, bytes);
+  if (goesDirect(collective) && forced().empty() && measured == nullptr)
+    return text + "messages straight between all pairs that have data for each other: nothing is chosen\n";
+  NetworkChooser& chooser = betweenAll_;
+  text += describeMachine(chooser.machine());
+  if (!forced().empty()) return text + fmt::format("{} was forced\n", forced());
+  const char* mark = "->";
+  if (measured != nullptr) {
+    text += describeTuned(*measured) + "without it:\n";
+    mark = "";
+    if (goesDirect(collective)) return text + "   messages straight between all pairs\n";
+  }
+  const int root = placeOfRank0();
+  const std::vector<NetworkCandidate> candidates = chooser.explain(collective, root, bytes);
+  const Algorithm* chosen = isDynamic() ? dynamic_.settled(chooser, collective, bytes, 1) : nullptr;
+  if (chosen == nullptr) chosen = candidates.front().algorithm;
+  for (const NetworkCandidate& candidate : candidates) {
+    const std::string time = candidate.isPossible ? fmt::format("{:.1f} us", candidate.seconds * 1e6) : "-";
+    text += fmt::format("{:2} {:22} {:>14}  {}\n", candidate.algorithm == chosen ? mark : "", candidate.algorithm->name,
+                        time, candidate.reason);
+  }
+  return isDynamic() && measured == nullptr ? text + dynamic_.explain(chooser, collective, bytes, 1) : text;
+}
+
+}  // namespace tacc

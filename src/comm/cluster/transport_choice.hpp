@@ -1,0 +1,38 @@
+// Which transport the ranks of a communicator use between hosts: all of them the same.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/bootstrap/bootstrap.hpp"
+#include "comm/communicator.hpp"
+#include "comm/hosts.hpp"
+#include "transports/mpi/plugin_table.hpp"
+#include "transports/network_transport.hpp"
+
+namespace tacc {
+
+struct ChosenTransport {
+  std::unique_ptr<NetworkTransport> transport;
+  std::string name;  // of its kind
+};
+
+/// Whether this host has a card of a network that is better than TCP: InfiniBand, RoCE, Omni-Path, EFA, Slingshot or
+/// Aries.
+bool hasFabricDevice();
+
+/// Collective. The kind that `forced` names (TACC_TRANSPORT); else the first that works on all ranks: in the registry's
+/// order those that have found a network better than TCP, if some host has a card for one; then those for TCP.
+/// With options.encrypts tacc's own TCP alone.
+/// Throws taccInvalidUsage for an unknown name or one that cannot encrypt, taccSystemError when nothing works
+/// everywhere.
+ChosenTransport chooseTransport(Bootstrap& bootstrap, const std::vector<RankIdentity>& who,
+                                const NetworkOptions& options, PluginTable* plugin, const std::string& forced);
+
+/// Collective; at most a few exchanges. The connections of the communicator that this one is split off, if all ranks
+/// have `lent` with equal `settings`, and their kind can be shared; else an empty choice, on all ranks.
+ChosenTransport shareTransport(Bootstrap& bootstrap, const LentConnections* lent, const std::string& settings,
+                               const NetworkOptions& options);
+
+}  // namespace tacc

@@ -1,0 +1,388 @@
+#include "comm/node/node_communicator.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "algorithms/rank_order.hpp"
+#include "comm/bootstrap/unique_id.hpp"
+#include "comm/call_kernel.hpp"
+#include "comm/call_signature.hpp"
+#include "comm/cluster/converted_call.hpp"
+#include "comm/cluster/tuning_agreement.hpp"
+#include "comm/settings.hpp"
+#include "comm/streamed_sum.hpp"
+#include "compute/reduce/reduce.hpp"
+#include "core/error.hpp"
+#include "core/exceptions.hpp"
+#include "core/types.hpp"
+#include "engine/signature.hpp"
+#include "topology/model/cores.hpp"
+
+namespace tacc {
+namespace {
+
+/// The operation of a call whose inputs have been multiplied already: a sum with a signature of its own.
+constexpr auto preMulSum = static_cast<taccRedOp_t>(preMulSumCode);
+
+constexpr std::size_t leastMeasuredPost =
+    1024;  // below, streaming never pays for its fence, nor two looks at the clock
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
+}  // namespace
+
+NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, CommConfig config,
+                                   Environment environment)
+    : JoinedCommunicator(rank, ranks, std::move(config), environment.trace),
+      membership_(std::move(membership)),
+      environment_(std::move(environment)),
+      waiter_(
+          membership_.segment, rank, membership_.processes, membership_.liveness.get(), membership_.policy,
+          this->config().operationTimeout, [this] { return describeCurrent(); }, membership_.names),
+      exchange_(membership_.segment, rank, waiter_),
+      flat_(rank, ranks, exchange_),
+      buffers_(rank, ranks, exchange_, waiter_, membership_.handRound.get(), membership_.access),
+      executor_(membership_.segment, rank, waiter_, membership_.processes),
+      pairs_(membership_.segment, rank, waiter_, buffers_),
+      unequal_(rank, ranks, exchange_, membership_.segment.geometry().eagerBytes),
+      programs_(rank),
+      chooser_(NodeMachine(membership_.places, membership_.figures, static_cast<double>(membership_.cacheBytes)),
+               membership_.segment.geometry().arenaBytes, membership_.policy.oversubscribed),
+      placeOf_(membership_.places.order.size()) {
+  for (std::size_t place = 0; place < placeOf_.size(); ++place)
+    placeOf_[static_cast<std::size_t>(membership_.places.order[place])] = static_cast<int>(place);
+  waiter_.setIdleCall(IdleCall(this->config().idle));
+}
+
+NodeCommunicator::~NodeCommunicator() = default;
+
+void NodeCommunicator::runNow(const Call& call) {
+  try {
+    waiter_.checkErrors();
+    runCall(call);
+  } catch (...) {
+    reportFailure();
+  }
+}
+
+void NodeCommunicator::reportFailure() {
+  const Error error = errorOf(std::current_exception(), waiter_.nameOf(rank()), [this] { return describeCurrent(); });
+  waiter_.post(error.result(), error.what());
+  fenceMemory(error);
+  throw Error(error);
+}
+
+void NodeCommunicator::fenceMemory(const Error& error) {
+  const std::string open = buffers_.fence();
+  if (!open.empty())
+    fail(error.result(), "{}; ranks of this call that are late may still write into {}", error.what(), open);
+}
+
+CallShape NodeCommunicator::shapeOf(const Call& call) const {
+  return {{call.collective, ranks(), isRooted(call.collective) ? call.root : 0},
+          call.count * sizeOf(call.type),
+          membership_.policy.oversubscribed,
+          steeredPlan(call.collective, call.count * sizeOf(call.type))};
+}
+
+std::string_view NodeCommunicator::steeredPlan(Collective collective, std::size_t bytes) const {
+  const std::string_view way = steered(collective, bytes);
+  return way == flatWay ? std::string_view() : way;
+}
+
+NodeQuestion NodeCommunicator::questionOf(const CallShape& shape, std::size_t posted) const {
+  return {shape.request.collective, placeOf_[static_cast<std::size_t>(shape.request.root)], shape.bytes, false, posted};
+}
+
+bool NodeCommunicator::isPriced(Collective collective) const noexcept {
+  return !chooser_.machine().isFlat() && !isPrefix(collective);
+}
+
+bool NodeCommunicator::goesFlat(const CallShape& shape, std::size_t posted) {
+  if (posted > flatLimit(shape, membership_.segment.geometry().eagerBytes)) return false;
+  const bool isSteered = !steered(shape.request.collective, shape.bytes).empty();
+  if (!isPriced(shape.request.collective) || posted <= linePayload || isSteered) return true;
+  return chooser_.choose(questionOf(shape, posted)).algorithm == nullptr;
+}
+
+NodeCommunicator::PlanWay NodeCommunicator::choosePlan(const CallShape& shape, const LoweringFacts& facts,
+                                                       bool isOrdered) {
+  if (!isPriced(shape.request.collective) || isOrdered)
+    return {&selectAlgorithm(shape, facts), &shape.request, 0, nullptr};
+  const std::size_t posts = flatPostBytes(shape.request.collective, ranks(), shape.bytes);
+  NodeQuestion question = questionOf(shape, posts <= membership_.segment.geometry().eagerBytes ? posts : 0);
+  question.isDirect = facts.input == Reach::direct && facts.output == Reach::direct;
+  const auto wayOf = [&](const Algorithm* algorithm, int layout) {
+    return PlanWay{algorithm, &chooser_.request(question.collective, question.root, layout), layout,
+                   membership_.places.isInOrder() ? nullptr : &membership_.places.order};
+  };
+  if (shape.forced.empty()) {
+    const std::vector<NodeCandidate>& candidates = chooser_.explain(question);
+    const auto plan =
+        std::ranges::find_if(candidates, [](const NodeCandidate& one) { return one.algorithm != nullptr; });
+    return wayOf(plan->algorithm, plan->layout);
+  }
+  const Algorithm* forced = findAlgorithm(shape.forced);
+  const int layout = forced == nullptr ? 0 : chooser_.bestLayout(question, *forced);
+  CallShape placed = shape;
+  placed.request = chooser_.request(question.collective, question.root, layout);
+  return wayOf(&selectAlgorithm(placed, facts), layout);
+}
+
+std::vector<CallWay> NodeCommunicator::ways(Collective collective, std::size_t bytes) {
+  const CallShape shape{
+      {collective, ranks(), 0}, bytes, membership_.policy.oversubscribed, steeredPlan(collective, bytes)};
+  const std::size_t posts = flatPostBytes(collective, ranks(), bytes);
+  const bool isFlat = posts <= membership_.segment.geometry().eagerBytes;
+  const bool hasPrices = isPriced(collective);
+  std::vector<CallWay> ways;
+  if (isFlat) ways.push_back({std::string(flatWay), std::nullopt});
+  for (const Algorithm& algorithm : algorithms()) {
+    const int layout = hasPrices ? chooser_.bestLayout(questionOf(shape, 0), algorithm) : 0;
+    if (!algorithm.serves(chooser_.request(collective, shape.request.root, layout))) continue;
+    ways.push_back({std::string(algorithm.name), std::nullopt});
+  }
+  if (hasPrices) {
+    for (const NodeCandidate& candidate : chooser_.explain(questionOf(shape, isFlat ? posts : 0))) {
+      const std::string_view name = candidate.algorithm == nullptr ? flatWay : candidate.algorithm->name;
+      const auto way = std::ranges::find(ways, name, &CallWay::name);
+      if (way == ways.end() || !candidate.isPossible) continue;
+      way->seconds = std::min(way->seconds.value_or(candidate.cost.seconds), candidate.cost.seconds);
+    }
+  }
+  const std::string_view chosen = goesFlat(shape, posts) ? flatWay : choosePlan(shape, {}, false).algorithm->name;
+  const auto found = std::ranges::find(ways, chosen, &CallWay::name);
+  std::rotate(ways.begin(), found, found + 1);
+  return ways;
+}
+
+std::string NodeCommunicator::explain(Collective collective, std::size_t bytes) {
+  const CallShape shape{
+      {collective, ranks(), 0}, bytes, membership_.policy.oversubscribed, steeredPlan(collective, bytes)};
+  if (const TunedSize* measured = tuned(collective, bytes))
+    return fmt::format("{} of {} bytes, {} ranks on one host\n", nameOf(collective), bytes, ranks()) +
+           describeTuned(*measured);
+  const std::size_t posted = flatPostBytes(collective, ranks(), bytes);
+  const std::size_t limit = flatLimit(shape, membership_.segment.geometry().eagerBytes);
+  const bool isOrdered = config().isReproducible && isReduction(collective);
+  std::string text = fmt::format("{} of {} bytes, {} ranks on one host: ", nameOf(collective), bytes, ranks());
+  if (goesFlat(shape, posted))
+    text +=
+        fmt::format("flat, all read what all have posted, as each posts {} bytes and the limit is {}\n", posted, limit);
+  else
+    text +=
+        fmt::format("{}{}; how data moves is measured while calls run\n",
+                    choosePlan(shape, {}, isOrdered).algorithm->name, shape.forced.empty() ? "" : ", which was forced");
+  if (!shape.forced.empty() || ranks() == 1 || collective == Collective::barrier || isPrefix(collective)) return text;
+  if (isOrdered) text += "sums of floating-point numbers are in the order of the ranks; without that:\n";
+  const NodeQuestion question = questionOf(shape, posted <= limit ? posted : 0);
+  return text + chooser_.machine().describe() + describeCandidates(chooser_.explain(question), chooser_.layouts());
+}
+
+void NodeCommunicator::runCall(const Call& call) {
+  if (call.factor != nullptr)
+    return runMultiplied(call, rank(), ranks(), preMulSum, [this](const Call& sum) { runCall(sum); });
+  if (call.streamed != nullptr) return runStreamed(call);
+  if (call.blocks != nullptr) return runUnequal(call);
+  const CallShape shape = shapeOf(call);
+  if (!runFlat(call, shape)) runPlan(call, shape);
+}
+
+bool NodeCommunicator::runFlat(const Call& call, const CallShape& shape) {
+  const std::size_t posted = flatPostBytes(call.collective, ranks(), shape.bytes);
+  const bool small = goesFlat(shape, posted);
+  // A single rank has nobody to post to, and empty calls nothing to plan.
+  if (!small && ranks() > 1 && call.count != 0 && call.collective != Collective::barrier) return false;
+  const bool measured = posted >= leastMeasuredPost && ranks() > 1;
+  FlatCall flat{.collective = call.collective,
+                .send = static_cast<const std::byte*>(call.send),
+                .receive = static_cast<std::byte*>(call.receive),
+                .bytes = shape.bytes,
+                .count = call.count,
+                .root = call.root,
+                .reduce = kernelOf(call, firstSumCode),
+                .divisor = call.op == taccAvg ? ranks() : 1,
+                .stream = false};
+  exchange_.begin(signatureOf(call), posted, isRooted(call.collective));
+  if (measured) {
+    flat.stream = flatManners_.choose(call.collective, MannerKind::flat, posted).streamSlots;
+    if (flatManners_.wantsTime()) {
+      const Stopwatch watch;
+      flat_.run(flat);
+      flatManners_.record(watch.seconds());
+      lastAlgorithm_ = "flat";
+      return true;
+    }
+  }
+  flat_.run(flat);
+  lastAlgorithm_ = "flat";
+  return true;
+}
+
+void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
+  exchange_.begin(signatureOf(call), linePayload);
+  const auto buffersOf = [&call, this](int peer) { return usedBuffers(call, peer, ranks()); };
+  auto [facts, slowest] = buffers_.run(buffersOf(rank()), buffersOf, lastSeconds_, callBuffers_);
+  plannedManners_.record(slowest);
+  const Manner manner = plannedManners_.choose(call.collective, mannerKindOf(facts), shape.bytes);
+  if (!manner.throughKernel)
+    for (Reach* reach : {&facts.input, &facts.output})
+      if (*reach == Reach::kernel) *reach = Reach::none;
+
+  const bool isOrdered = needsRankOrder(call, config().isReproducible);
+  const PlanWay way = choosePlan(shape, facts, isOrdered);
+  const Algorithm& algorithm = *way.algorithm;
+  CachedProgram& cached = programs_.get(algorithm, *way.request, facts, way.layout, way.order);
+  if (isOrdered) {
+    if (!cached.isInRankOrder) cached.isInRankOrder = combinesInRankOrder(algorithm, shape.request);
+    if (!*cached.isInRankOrder) failOnOrder(algorithm, shape.request);
+  }
+  if (isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr && !cached.program.roundsOnce)
+    return runWidened(call, rank(), ranks(), [this](const Call& sum) { runPlan(sum, shapeOf(sum)); });
+  const std::size_t elementBytes = sizeOf(call.type);
+  if (cached.count != call.count || cached.elementBytes != elementBytes) {
+    const ScheduleLimits limits{membership_.segment.geometry().arenaBytes,
+                                environment_.chunkSize.value_or(stagingChunk(shape))};
+    cached.schedule = makeSchedule(cached.program, call.count, elementBytes, limits);
+    cached.count = call.count;
+    cached.elementBytes = elementBytes;
+  }
+  const Stopwatch watch;
+  executor_.run(cached.program, cached.schedule, callBuffers_,
+                {.count = call.count,
+                 .elementBytes = elementBytes,
+                 .reduce = kernelOf(call, firstSumCode),
+                 .divisor = call.op == taccAvg ? ranks() : 1,
+                 .streamSlots = manner.streamSlots,
+                 // Results that fit the core's own cache stay there: whoever asked for them reads them next.
+                 .streamResults = manner.streamResults && shape.bytes >= ownCacheBytes()});
+  buffers_.finish();
+  lastSeconds_ = static_cast<float>(watch.seconds());
+  lastAlgorithm_ = algorithm.name;
+}
+
+MannerKind NodeCommunicator::mannerKindOf(const LoweringFacts& facts) const {
+  if (facts.input == Reach::direct && facts.output == Reach::direct) return MannerKind::direct;
+  if (facts.input != Reach::kernel && facts.output != Reach::kernel) return MannerKind::staged;
+  return environment_.cma == CmaMode::on ? MannerKind::kernel : MannerKind::either;
+}
+
+std::unique_ptr<LocalMessages> NodeCommunicator::makeMessages() const {
+  const std::vector<int> none;
+  return std::make_unique<LocalMessages>(membership_.segment, rank(), waiter_,
+                                         membership_.access.kernelReads ? membership_.processes : none);
+}
+
+void NodeCommunicator::announce(std::uint64_t signature) {
+  try {
+    waiter_.checkErrors();
+    exchange_.begin(signature, 0);
+    exchange_.post();
+  } catch (...) {
+    reportFailure();
+  }
+}
+
+void NodeCommunicator::meet() {
+  try {
+    exchange_.awaitAll();
+  } catch (...) {
+    reportFailure();
+  }
+}
+
+void NodeCommunicator::exchangeNow(std::span<const PointToPoint> operations) {
+  try {
+    waiter_.checkErrors();
+    exchangingPairs_ = true;
+    pairs_.run(operations);
+    exchangingPairs_ = false;
+  } catch (...) {
+    exchangingPairs_ = false;
+    reportFailure();
+  }
+}
+
+void NodeCommunicator::abort(const std::string& why) noexcept { waiter_.post(taccRemoteError, why); }
+
+void NodeCommunicator::failWith(const Error& error) noexcept { post(error); }
+
+taccResult_t NodeCommunicator::asyncError() const noexcept {
+  const ErrorBoard& board = membership_.segment.errorBoard();
+  if (board.state.load(std::memory_order_acquire) != 2) return taccSuccess;
+  return board.rank == rank() ? static_cast<taccResult_t>(board.result) : taccRemoteError;
+}
+
+Standing NodeCommunicator::standing() const {
+  return {.localRank = rank(), .localRanks = ranks(), .numaDomain = numaDomainOf(allowedCores())};
+}
+
+std::string NodeCommunicator::describeCurrent() const {
+  const std::string where = config().name.empty() ? "" : " of communicator " + config().name;
+  return (exchangingPairs_ ? pairs_.describe() : exchange_.describe()) + where;
+}
+
+void NodeCommunicator::registerBuffer(void* buffer, std::size_t bytes) {
+  // Threads reach any memory; library memory is shared already.
+  if (membership_.access.sameProcess || findLibrarySegment(buffer, bytes)) return;
+  adopted_.reserve(adopted_.size() + 1);
+  if (adoptMemory(buffer, bytes)) adopted_.push_back(buffer);
+}
+
+void NodeCommunicator::deregisterBuffer(void* buffer) {
+  const auto found = std::ranges::find(adopted_, buffer);
+  if (found == adopted_.end()) return;
+  adopted_.erase(found);
+  releaseAdopted(buffer);
+}
+
+std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const CommConfig& config) {
+  const auto [newRank, newRanks, leader, members] = gatherGroup(color, key);
+
+  CommConfig part = config;
+  part.isPart = true;
+  if (!membership_.access.sameProcess) {
+    const auto ids = gatherValues(color >= 0 && newRank == 0 ? makeHostUniqueId() : taccUniqueId{});
+    if (color < 0) return nullptr;
+    return joinPart(ids[static_cast<std::size_t>(leader)], newRanks, newRank, part, [this] { checkErrors(); });
+  }
+  // Threads: the leader of each group makes all its members; each takes its own before the leader goes on.
+  std::vector<std::unique_ptr<Communicator>> made;
+  try {
+    if (color >= 0 && leader == rank()) made = makeThreads(newRanks, part);
+  } catch (...) {
+    reportFailure();  // the others wait for this rank's answer
+  }
+  const auto places = gatherValues(&made);
+  std::unique_ptr<Communicator> mine;
+  if (color >= 0) mine = std::move((*places[static_cast<std::size_t>(leader)])[static_cast<std::size_t>(newRank)]);
+  runNow({.collective = Collective::barrier});
+  return mine;
+}
+
+std::vector<std::unique_ptr<Communicator>> Communicator::makeThreads(int ranks, const CommConfig& config) {
+  const Environment environment = checkEnvironment();
+  const CommConfig effective = applyEnvironment(config, environment);
+  const TuningUse use = tuningUseOfNode(ranks, config.isPart);
+  const std::optional<TuningText> found = lookForTuning(environment, Surroundings::here());
+  const std::shared_ptr<const Tuning> tuning = found ? judgeTuning(*found, use, 0) : nullptr;
+  std::vector<std::unique_ptr<Communicator>> made;
+  for (Membership& membership : makeThreadNode(ranks, environment)) {
+    const int rank = static_cast<int>(made.size());
+    auto one = std::make_unique<NodeCommunicator>(std::move(membership), rank, ranks, effective, environment);
+    one->setTuning(use.here, tuning);
+    made.push_back(std::move(one));
+  }
+  return made;
+}
+
+}  // namespace tacc

@@ -1,0 +1,130 @@
+// The communicator of ranks that share a node, as processes or as threads.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "comm/joined_communicator.hpp"
+#include "comm/membership.hpp"
+#include "comm/node/library_window.hpp"
+#include "comm/node/manner_choice.hpp"
+#include "comm/program_cache.hpp"
+#include "core/environment.hpp"
+#include "engine/point_to_point.hpp"
+#include "engine/shm/buffer_exchange.hpp"
+#include "engine/shm/call_exchange.hpp"
+#include "engine/shm/executor.hpp"
+#include "engine/shm/flat.hpp"
+#include "engine/unequal_exchange.hpp"
+#include "selection/node_chooser.hpp"
+#include "selection/selection.hpp"
+#include "transports/shm/local_messages.hpp"
+#include "transports/shm/waiter.hpp"
+
+namespace tacc {
+
+class NodeCommunicator final : public JoinedCommunicator {
+ public:
+  NodeCommunicator(Membership membership, int rank, int ranks, CommConfig config, Environment environment);
+  ~NodeCommunicator() override;
+
+  void runNow(const Call& call) override;
+  void exchangeNow(std::span<const PointToPoint> operations) override;
+  bool updateNow(const DirectUpdate& update) override;
+  std::unique_ptr<Communicator> split(int color, int key, const CommConfig& config) override;
+  void abort(const std::string& why) noexcept override;
+  void failWith(const Error& error) noexcept override;
+  taccResult_t asyncError() const noexcept override;
+  void registerBuffer(void* buffer, std::size_t bytes) override;
+  void deregisterBuffer(void* buffer) override;
+  std::string explain(Collective collective, std::size_t bytes) override;
+  std::vector<CallWay> ways(Collective collective, std::size_t bytes) override;
+  std::string lastAlgorithm() const override { return std::string(lastAlgorithm_); }
+  Standing standing() const override;
+
+  // For a communicator of which this node is a part:
+  /// Work to do while this rank waits for another one of the node; see Waiter.
+  void setIdleWork(std::function<void()> work) { waiter_.setIdleWork(std::move(work)); }
+  /// The way of messages between its ranks, which must be gone before this communicator is.
+  std::unique_ptr<LocalMessages> makeMessages() const;
+  /// Shows the other ranks that this one is in a call of that signature. Waits only where it is `callSlots` calls ahead
+  /// of another. Throws taccInvalidUsage where it sees that earlier calls differed.
+  void announce(std::uint64_t signature);
+  /// Waits until all have announced the same as this rank. For calls in which ranks of the node exchange what does not
+  /// say which call it belongs to.
+  void meet();
+  /// Compares what was announced last with what the others have announced so far, without waiting: for whoever waits.
+  /// Throws taccInvalidUsage with both calls.
+  void compareAnnounced() const { exchange_.compareSeen(); }
+  /// Ends every wait of the node's ranks with this error.
+  void post(const Error& error) noexcept { waiter_.post(error.result(), error.what()); }
+  /// Throws when the communicator has failed.
+  void checkErrors() const { waiter_.checkErrors(); }
+
+ private:
+  void runCall(const Call& call);
+  /// Small calls; false if the call is not one.
+  bool runFlat(const Call& call, const CallShape& shape);
+  void runPlan(const Call& call, const CallShape& shape);
+  /// Blocks of unequal lengths (node_unequal.cpp).
+  void runUnequal(const Call& call);
+  void takeUnequal(const Call& call);
+  /// `longest`: of all blocks, in elements.
+  void planUnequal(const Call& call, std::size_t longest);
+  void runStreamed(const Call& call);
+  bool runDirectly(const DirectUpdate& update);
+  CallShape shapeOf(const Call& call) const;
+  /// How a call's plan is written.
+  struct PlanWay {
+    const Algorithm* algorithm;
+    const PlanRequest* request;     // of the shape, or kept by the chooser
+    int layout;                     // number of the groups in the request
+    const std::vector<int>* order;  // the rank at each place; null: the request's ranks are the communicator's own
+  };
+  /// `isOrdered`: sums must be in the order of the ranks.
+  PlanWay choosePlan(const CallShape& shape, const LoweringFacts& facts, bool isOrdered);
+  NodeQuestion questionOf(const CallShape& shape, std::size_t posted) const;
+  /// Whether where ranks stand decides how it runs: neither where all stand alike, nor of prefixes, which are in the
+  /// order of the ranks.
+  bool isPriced(Collective collective) const noexcept;
+  /// Whether a call that posts so many bytes goes the flat way.
+  bool goesFlat(const CallShape& shape, std::size_t posted);
+  /// The algorithm of its plan, if it is not chosen here.
+  std::string_view steeredPlan(Collective collective, std::size_t bytes) const;
+  MannerKind mannerKindOf(const LoweringFacts& facts) const;
+  /// Tells all ranks of the exception that is being handled, and throws it as an Error.
+  [[noreturn]] void reportFailure();
+  /// Afterwards no peer writes into the buffers of the call that failed with `error`. Throws `error` with what could
+  /// not be kept from them added to its message.
+  void fenceMemory(const Error& error);
+  std::string describeCurrent() const;
+
+  Membership membership_;
+  Environment environment_;
+  Waiter waiter_;
+  CallExchange exchange_;
+  FlatPath flat_;
+  BufferExchange buffers_;
+  Executor executor_;
+  PointToPointEngine pairs_;
+  UnequalExchange unequal_;
+  std::vector<const void*> unequalSources_;
+  std::vector<std::byte> unequalInput_;  // of an alltoall in place
+  ProgramCache programs_;
+  NodeChooser chooser_;
+  std::vector<int> placeOf_;     // by rank
+  MannerChoice flatManners_;     // this rank's own: how it writes its posts concerns nobody else
+  MannerChoice plannedManners_;  // the same state on all ranks
+  float lastSeconds_ = 0;        // of this rank's last planned call
+  CallBuffers callBuffers_;
+  LibraryWindow window_;            // of streamed sums
+  std::vector<void*> adopted_;      // registered private buffers, turned into library memory
+  std::string_view lastAlgorithm_;  // a name in the registry, or "flat"
+  bool exchangingPairs_ = false;    // what the current call is, for messages
+};
+
+}  // namespace tacc

@@ -1,0 +1,116 @@
+// Calls on a host whose blocks have unequal lengths: all ranks learn all lengths first, then the plan of the same
+// collective runs over blocks of these lengths.
+#include <algorithm>
+#include <cstring>
+
+#include "algorithms/block_names.hpp"
+#include "algorithms/rank_order.hpp"
+#include "comm/call_kernel.hpp"
+#include "comm/call_shape.hpp"
+#include "comm/call_signature.hpp"
+#include "comm/node/node_communicator.hpp"
+#include "core/error.hpp"
+#include "core/types.hpp"
+
+namespace tacc {
+
+void NodeCommunicator::runUnequal(const Call& call) {
+  const std::size_t size = sizeOf(call.type);
+  const auto* send = static_cast<const std::byte*>(call.send);
+  unequal_.run(signatureOf(call), call.collective, call.root, *call.blocks, send, size);
+  const std::vector<UnequalBlocks>& blocks = unequal_.blocks();
+  compareBlocks(call.collective, call.root, blocks, [this](int rank) { return waiter_.nameOf(rank); });
+  std::size_t longest = 0;
+  for (const UnequalBlocks& of : blocks) longest = std::max({longest, of.send.longest(), of.receive.longest()});
+  lastAlgorithm_ = "flat";
+  if (longest == 0) return;
+  if (ranks() == 1) {
+    std::byte* const to = static_cast<std::byte*>(call.receive) + call.blocks->receive.offsets[0] * size;
+    const std::byte* const from = send + call.blocks->send.offsets[0] * size;
+    if (to != from) std::memmove(to, from, longest * size);
+    return;
+  }
+  if (unequal_.hasData() && forced().empty()) return takeUnequal(call);
+  planUnequal(call, longest);
+}
+
+/// All data came with the tables.
+void NodeCommunicator::takeUnequal(const Call& call) {
+  const std::size_t size = sizeOf(call.type);
+  const BlockRow& mine = call.blocks->receive;
+  auto* const receive = static_cast<std::byte*>(call.receive);
+  if (isReduction(call.collective)) {
+    if (mine.counts[0] == 0) return;
+    std::vector<const void*>& sources = unequalSources_;
+    sources.resize(static_cast<std::size_t>(ranks()));
+    for (int from = 0; from < ranks(); ++from)
+      sources[static_cast<std::size_t>(from)] = unequal_.blockFrom(from, rank());
+    void* destination = receive;
+    return kernelOf(call, firstSumCode)({.destinations = &destination,
+                                         .destinationCount = 1,
+                                         .sources = sources.data(),
+                                         .sourceCount = ranks(),
+                                         .count = mine.counts[0],
+                                         .divisor = call.op == taccAvg ? ranks() : 1});
+  }
+  const auto take = [&](std::size_t block, int from, int index) {
+    const std::size_t bytes = mine.counts[block] * size;
+    std::byte* const to = receive + mine.offsets[block] * size;
+    if (bytes != 0) std::memcpy(to, unequal_.blockFrom(from, index), bytes);
+  };
+  if (call.collective == Collective::scatter) return take(0, call.root, rank());
+  for (std::size_t from = 0; from < mine.counts.size(); ++from)
+    take(from, static_cast<int>(from), call.collective == Collective::allToAll ? rank() : 0);
+}
+
+void NodeCommunicator::planUnequal(const Call& call, std::size_t longest) {
+  const std::size_t size = sizeOf(call.type);
+  const std::vector<UnequalBlocks>& blocks = unequal_.blocks();
+  exchange_.begin(signatureOf(call), linePayload);
+  UserBuffers mine = usedBuffers(call, rank(), ranks());
+  if (call.collective == Collective::allToAll && call.send == call.receive && mine.sendBytes != 0) {
+    if (unequalInput_.size() < mine.sendBytes) unequalInput_.resize(mine.sendBytes);
+    std::memcpy(unequalInput_.data(), mine.send, mine.sendBytes);
+    mine.send = unequalInput_.data();
+  }
+  const auto buffersOf = [&](int peer) { return unequalBuffers(call, blocks[static_cast<std::size_t>(peer)], peer); };
+  auto [facts, slowest] = buffers_.run(mine, buffersOf, lastSeconds_, callBuffers_);
+  plannedManners_.record(slowest);
+  facts.output = Reach::none;  // where a block begins in a peer's output only that rank knows
+  const Manner manner = plannedManners_.choose(
+      call.collective, mannerKindOf(LoweringFacts{facts.input, facts.input, false}), longest * size);
+  if (!manner.throughKernel && facts.input == Reach::kernel) facts.input = Reach::none;
+
+  CallShape shape = shapeOf(call);
+  shape.bytes = longest * size;
+  shape.forced = forced();
+  const Algorithm& algorithm = selectAlgorithm(shape, facts);
+  CachedProgram& cached = programs_.get(algorithm, shape.request, facts);
+  if (!cached.namesBlocks) cached.namesBlocks = verifyNames(makePlan(algorithm, shape.request));
+  if (!*cached.namesBlocks || (isHalfWidth(call.type) && call.user == nullptr && !cached.program.roundsOnce))
+    fail(taccInvalidUsage, "algorithm {} does not serve {}v of {} on {} ranks of one host; oneshot does",
+         algorithm.name, nameOf(call.collective), nameOf(call.type), ranks());
+  if (needsRankOrder(call, config().isReproducible)) {
+    if (!cached.isInRankOrder) cached.isInRankOrder = combinesInRankOrder(algorithm, shape.request);
+    if (!*cached.isInRankOrder) failOnOrder(algorithm, shape.request);
+  }
+  if (cached.count != longest || cached.elementBytes != size) {
+    const ScheduleLimits limits{membership_.segment.geometry().arenaBytes,
+                                environment_.chunkSize.value_or(stagingChunk(shape))};
+    cached.schedule = makeSchedule(cached.program, longest, size, limits);
+    cached.count = longest;
+    cached.elementBytes = size;
+  }
+  executor_.run(cached.program, cached.schedule, callBuffers_,
+                {.count = longest,
+                 .elementBytes = size,
+                 .reduce = kernelOf(call, firstSumCode),
+                 .divisor = call.op == taccAvg ? ranks() : 1,
+                 .streamSlots = manner.streamSlots,
+                 .streamResults = false,
+                 .blocks = &blocks});
+  buffers_.finish();
+  lastAlgorithm_ = algorithm.name;
+}
+
+}  // namespace tacc

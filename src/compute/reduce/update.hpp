@@ -1,0 +1,45 @@
+// Element-wise updates of weights in float32: a step of SGD, with momentum, with a pull towards a center.
+//
+// Products and sums are rounded one by one on every instruction set, so equal inputs give equal bits on all ranks.
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+#include "compute/simd/isa.hpp"
+
+namespace tacc {
+
+/// x = (x - pull) - rate * g, or with a velocity  v = momentum * v - rate * g,  x = (x - pull) + v. Each of `pull` and
+/// `gradient` may be null, which leaves its term out (without a gradient the velocity stays as it is).
+struct UpdateJob {
+  float* weights;
+  float* velocity = nullptr;  // null: no momentum
+  const float* gradient = nullptr;
+  const float* pull = nullptr;
+  float rate = 0;
+  float momentum = 0;
+  std::size_t count = 0;
+};
+
+struct UpdateKernels {
+  std::string_view isa;
+  void (*update)(const UpdateJob&);
+  /// difference = alpha * (weights - center)
+  void (*differ)(float* difference, const float* weights, const float* center, float alpha, std::size_t count);
+  /// center += alpha * (sum - ranks * center), where `sum` is that of all ranks' weights
+  void (*average)(float* center, const float* sum, float alpha, float ranks, std::size_t count);
+  /// Whether all are finite.
+  bool (*areFinite)(const float* values, std::size_t count);
+};
+
+/// For tests; `isa` must be one of availableIsas().
+UpdateKernels makeUpdateKernels(const Isa& isa);
+
+/// Of the instruction set that this process uses. Throws at the first call when TACC_ISA does not fit this CPU.
+const UpdateKernels& updateKernels();
+
+/// All arrays of an update, cut into pieces that stay in the L1 cache together.
+inline constexpr std::size_t updateTile = 1024;
+
+}  // namespace tacc

@@ -1,7 +1,0 @@
-#include "engine/call_exchange-inl.hpp"
-
-namespace tacc {
-
-template class BasicCallExchange<NodeSegment, Waiter>;
-
-}  // namespace tacc

@@ -1,0 +1,120 @@
+// The opening of every call: each rank posts its line (number, signature, 48 bytes), and sees those of the others.
+//
+// Who may overwrite which slot when. Lines, notes and eager slots are rings; a ring of depth d has the slot of call n
+// again in call n + d. A rank that posts line n has finished call n - 1, and with it all that it reads of call n - 1.
+// So, for all ranks p and q:
+//
+//   (1) p writes to the slot of call n, for call n + d, only when every rank is known to have posted line n + 1. It is
+//       known from `confirmed_`: all ranks have posted that call.
+//   (2) Until q has posted line s nobody else gets beyond call s + d - 2, which has the slot of call s - 2. So p's line
+//       s - 1 stays as it is once it is posted; the slot of any older call of p may hold, or be getting, what belongs
+//       to the call d later.
+//   (3) Once q has posted line s it reads p's line, note and slot of call s, which stay as they are until q posts
+//       s + 1. Payloads are read only then: so they are plain memory.
+//   (4) p writes to the words of line n for call n + d only after it has posted line n + d - 1. Whoever has read a
+//       word of line n, and then sees that line n + d - 1 is not posted, has read what belongs to call n. The words are
+//       stored with release and loaded with acquire, so that seeing a later one means to see that post.
+//
+// What may be read outside of (3), in begin() and to name a mismatch, is checked by (2) or (4). A number that is newer
+// than the one looked for says how far the other rank has come, but not that the line is that call's.
+//
+// Numbers are counted modulo 2^32, which all depths divide, and compared by their difference: ranks are never further
+// apart than a ring is deep.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "transports/shm/node_segment.hpp"
+#include "transports/shm/waiter.hpp"
+
+namespace tacc {
+
+/// One rank's end. `Segment` has the rings, `Waiting` waits for others and publishes: NodeSegment and Waiter, but in
+/// the test that goes through all interleavings, whose rings are shallow and whose ranks take turns.
+template <class Segment, class Waiting>
+class BasicCallExchange {
+ public:
+  /// Calls are counted on from the number that the first line of all ranks holds: 0 in new memory.
+  BasicCallExchange(const Segment& segment, int rank, Waiting& waiter)
+      : segment_(segment),
+        rank_(rank),
+        ranks_(segment.geometry().ranks),
+        waiter_(&waiter),
+        sequence_(segment.callLine(rank, 0).sequence.load(std::memory_order_relaxed)),
+        confirmed_(sequence_) {}
+
+  /// Begins the next call, whose largest payload on any rank is `bytes`: waits, if need be, until all ranks have
+  /// finished with the line (and eager slot) that it will use. One way: who has a payload waits for nobody's.
+  void begin(std::uint64_t signature, std::size_t bytes, bool isOneWay = false);
+  /// Where this rank's payload goes: into the note or the line if it fits, else into the eager slot.
+  std::byte* payload(std::size_t bytes) const noexcept { return placeOf(rank_, bytes); }
+  /// Shows the line to the others, and the note.
+  void post() noexcept {
+    CallNote& note = segment_.callNote(rank_, sequence_);
+    note.history = history();
+    // Who waits for a note in a call that has none waits in vain: its own call is another. It need not be woken at
+    // once.
+    if (!isNoted_) note.sequence.store(sequence_, std::memory_order_release);
+    waiter_->publish(segment_.callLine(rank_, sequence_).sequence, sequence_);
+    if (isNoted_) waiter_->publish(note.sequence, sequence_);
+  }
+  /// Waits for `rank`'s line of this call and compares signatures. Throws taccInvalidUsage with both calls.
+  void await(int rank) {
+    if (isNoted_) {
+      CallNote& note = segment_.callNote(rank, sequence_);
+      waiter_->wait(note.sequence, sequence_, rank);
+      if (note.history == history()) return;  // else the lines tell what differs
+    }
+    CallLine& line = segment_.callLine(rank, sequence_);
+    waiter_->wait(line.sequence, sequence_, rank);
+    const std::uint64_t theirs = line.signature.load(std::memory_order_relaxed);
+    if (theirs != signature_) failMismatch(rank, sequence_, signature_, theirs);
+    if (line.history.load(std::memory_order_relaxed) != history()) failHistory(rank);
+  }
+  void awaitAll();
+  /// Compares this rank's call, once it is posted, with those of the ranks that have posted theirs; waits for nobody.
+  /// Throws taccInvalidUsage with both calls. Cost: a look at each rank's line.
+  void compareSeen() const;
+  /// The payload of a rank that was awaited, of the same `bytes` that it was posted with.
+  const std::byte* payloadOf(int rank, std::size_t bytes) const noexcept { return placeOf(rank, bytes); }
+
+  std::uint32_t sequence() const noexcept { return sequence_; }
+  /// "allreduce(count 5, float, sum), call 12".
+  std::string describe() const;
+
+ private:
+  std::byte* placeOf(int rank, std::size_t bytes) const noexcept {
+    if (isNoted_) return segment_.callNote(rank, sequence_).payload;
+    return bytes <= linePayload ? segment_.callLine(rank, sequence_).payload : segment_.eager(rank, sequence_);
+  }
+  std::uint32_t& history() noexcept { return historyOf(sequence_); }
+  std::uint32_t& historyOf(std::uint32_t call) noexcept { return histories_[call % Segment::callDepth]; }
+  std::uint32_t historyOf(std::uint32_t call) const noexcept { return histories_[call % Segment::callDepth]; }
+  /// Whether `rank`, which has posted `call`, may have begun to write its line for a later one.
+  bool mayBeRewritten(int rank, std::uint32_t call) const noexcept {
+    const std::uint32_t last = call + Segment::callDepth - 1;
+    return waiter_->sees(segment_.callLine(rank, last).sequence, last);
+  }
+  /// In begin(): throws unless `rank`, which has posted `call`, has the same calls behind it as this rank.
+  void compareHistories(int rank, std::uint32_t call);
+  [[noreturn]] void failHistory(int rank) const;
+  [[noreturn]] void failMismatch(int rank, std::uint32_t call, std::uint64_t mine, std::uint64_t theirs) const;
+
+  Segment segment_;
+  int rank_;
+  int ranks_;
+  Waiting* waiter_;
+  std::uint32_t sequence_;   // of the last call that was begun
+  std::uint32_t confirmed_;  // all ranks are known to have posted this call
+  std::uint64_t signature_ = 0;
+  bool isNoted_ = false;                                       // the payloads of this call are in the notes
+  std::array<std::uint32_t, Segment::callDepth> histories_{};  // of the last calls, as in the lines
+};
+
+using CallExchange = BasicCallExchange<NodeSegment, Waiter>;
+extern template class BasicCallExchange<NodeSegment, Waiter>;
+
+}  // namespace tacc

@@ -1,0 +1,235 @@
+#include "engine/shm/executor.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.hpp"
+#include "transports/shm/cma.hpp"
+
+namespace tacc {
+
+struct Executor::Context {
+  const Program& program;
+  const Schedule& schedule;
+  const CallBuffers& buffers;
+  const ElementWork& work;
+};
+
+namespace {
+
+constexpr std::size_t bounceBytes = 64 * 1024;  // of one source read through the kernel; a few of them fit the L2 cache
+
+constexpr std::size_t leastStream = 1024;  // streaming ends with a fence, about 90 ns
+
+bool isUserMemory(const Place& place) {
+  return place.kind == Place::Kind::output || place.kind == Place::Kind::remoteOutput;
+}
+
+/// Of a block of a user's buffer: how long it is and where it begins, in elements. False: it is no such block.
+bool findBlock(const std::vector<UnequalBlocks>& blocks, const Place& place, int offset, std::size_t& count,
+               std::size_t& begin) {
+  const UnequalBlocks& of = blocks[static_cast<std::size_t>(place.rank)];
+  const BlockRow* row = nullptr;
+  if (place.kind == Place::Kind::input || place.kind == Place::Kind::remoteInput) row = &of.send;
+  if (place.kind == Place::Kind::output || place.kind == Place::Kind::remoteOutput) row = &of.receive;
+  if (row == nullptr) return false;
+  const auto index = static_cast<std::size_t>(place.index + offset);
+  count = row->counts[index];
+  begin = row->offsets[index];
+  return true;
+}
+
+bool isRemote(const Place& place) {
+  return place.kind == Place::Kind::remoteInput || place.kind == Place::Kind::remoteOutput;
+}
+
+}  // namespace
+
+Executor::Executor(const NodeSegment& segment, int rank, Waiter& waiter, std::vector<int> processes)
+    : segment_(segment),
+      rank_(rank),
+      waiter_(waiter),
+      processes_(std::move(processes)),
+      base_(segment.clock(rank).ticks.load(std::memory_order_relaxed)) {}
+
+void Executor::run(const Program& program, const Schedule& schedule, const CallBuffers& buffers,
+                   const ElementWork& work) {
+  const Context context{program, schedule, buffers, work};
+  if (program.scratchBlocks > 0) {
+    const auto bytes = static_cast<std::size_t>(program.scratchBlocks) * schedule.live * schedule.blockStride;
+    if (scratch_.size() < bytes) scratch_.resize(bytes);
+  }
+  Clock& own = segment_.clock(rank_);
+  const std::uint32_t ticks = schedule.ticks();
+  const std::uint32_t span = schedule.stretch * (schedule.rounds - 1);  // ticks from a chunk's first round to its last
+  std::uint32_t published = 0;                                          // ticks that the others know of
+  const auto publish = [&](std::uint32_t done) {
+    if (published == done) return;
+    waiter_.publish(own.ticks, base_ + done);
+    published = done;
+  };
+  for (std::uint32_t tick = 0; tick < ticks; ++tick) {
+    bool worked = false;
+    // The youngest chunk first: its first round waits for nobody and gives the others time.
+    const std::uint32_t youngest = std::min(tick / schedule.advance, schedule.chunks - 1);
+    const std::uint32_t oldest = tick < span ? 0 : (tick - span + schedule.advance - 1) / schedule.advance;
+    for (std::uint32_t chunk = youngest + 1; chunk-- > oldest;) {
+      const std::uint32_t age = tick - schedule.advance * chunk;
+      if (age % schedule.stretch != 0) continue;
+      const Round& round = program.rounds[age / schedule.stretch];
+      if (round.operations.empty() && round.before.empty()) continue;
+      // Idle ticks are not published one by one, but somebody may wait for them: so before this rank waits itself.
+      publish(tick);
+      runRound(context, round, chunk);
+      worked = true;
+    }
+    if (worked) publish(tick + 1);
+  }
+  publish(ticks);
+  for (const Dependency& d : program.lastReaders)
+    waiter_.wait(segment_.clock(d.rank).ticks, base_ + schedule.tickOf(schedule.chunks - 1, d.round) + 1, d.rank);
+  base_ += ticks;
+  waiter_.checkAfterReading();
+}
+
+void Executor::runRound(const Context& context, const Round& round, std::uint32_t chunk) {
+  const Schedule& schedule = context.schedule;
+  for (const Dependency& d : round.before)
+    waiter_.wait(segment_.clock(d.rank).ticks, base_ + schedule.tickOf(chunk, d.round) + 1, d.rank);
+  if (chunk >= schedule.depth)
+    for (const Dependency& d : round.slotReaders)
+      waiter_.wait(segment_.clock(d.rank).ticks, base_ + schedule.tickOf(chunk - schedule.depth, d.round) + 1, d.rank);
+  for (const Operation& operation : round.operations) runOperation(context, operation, chunk);
+}
+
+void Executor::runOperation(const Context& context, const Operation& operation, std::uint32_t chunk) {
+  const Program& program = context.program;
+  const Schedule& schedule = context.schedule;
+  const CallBuffers& buffers = context.buffers;
+  const ElementWork& work = context.work;
+  const bool split = program.partition == Partition::split;
+  const std::size_t size = work.elementBytes;
+  const std::size_t begin = std::min(work.count, chunk * schedule.chunkElements);
+  const std::size_t elements = std::min(schedule.chunkElements, work.count - begin);  // of the chunk
+
+  const auto elementOf = [&](int block) { return begin + blockBegin(elements, program.blocks, block, size); };
+  // Address of the place's block `operation.block + offset` (split), or `place.index + offset` (stack).
+  const auto resolve = [&](const Place& place, int offset) -> std::byte* {
+    const auto slot = static_cast<std::size_t>(place.index + offset);
+    std::size_t element = split ? elementOf(operation.block + offset) : slot * work.count + begin;
+    std::size_t length = 0, first = 0;
+    if (work.blocks != nullptr && findBlock(*work.blocks, place, offset, length, first)) element = first + begin;
+    const auto rank = static_cast<std::size_t>(place.rank);
+    switch (place.kind) {
+      case Place::Kind::input:
+        return const_cast<std::byte*>(buffers.send) + element * size;  // inputs appear as sources only
+      case Place::Kind::output:
+        return buffers.receive + element * size;
+      case Place::Kind::remoteInput:
+        return const_cast<std::byte*>(buffers.remoteSend[rank]) + element * size;
+      case Place::Kind::remoteOutput:
+        return buffers.remoteReceive[rank] + element * size;
+      case Place::Kind::scratch: {
+        const std::size_t copy = chunk % schedule.live * static_cast<std::size_t>(program.scratchBlocks);
+        return scratch_.data() + (copy + slot) * schedule.blockStride;
+      }
+      case Place::Kind::slot: {
+        const std::size_t copy = chunk % schedule.depth * static_cast<std::size_t>(program.slots);
+        return segment_.arena(place.rank) + (copy + slot) * schedule.blockStride;
+      }
+    }
+    fail(taccInternalError, "a program of {} names an unknown kind of memory", program.algorithm);
+  };
+
+  // All operands of a step have the same block, and one of them is a user's.
+  const auto lengthOf = [&](int offset) {
+    std::size_t length = 0, first = 0;
+    for (const std::vector<Place>* places : {&operation.sources, &operation.destinations})
+      for (const Place& place : *places)
+        if (findBlock(*work.blocks, place, offset, length, first))
+          return length <= begin ? 0 : std::min(elements, length - begin);
+    fail(taccInternalError, "a program of {} has a step that does not say whose block it handles", program.algorithm);
+  };
+
+  const auto perBlock = [](const Place& p) { return p.kind == Place::Kind::slot || p.kind == Place::Kind::scratch; };
+  const bool contiguous = split && std::ranges::none_of(operation.sources, perBlock) &&
+                          std::ranges::none_of(operation.destinations, perBlock);
+  const int pieces = contiguous ? 1 : operation.blockCount;
+  for (int piece = 0; piece < pieces; ++piece) {
+    const int last = contiguous ? operation.blockCount : piece + 1;
+    const std::size_t n = split ? elementOf(operation.block + last) - elementOf(operation.block + piece)
+                          : work.blocks != nullptr ? lengthOf(piece)
+                                                   : elements;
+    if (n == 0) continue;
+    sources_.clear();
+    destinations_.clear();
+    for (const Place& place : operation.sources) sources_.push_back(resolve(place, piece));
+    for (const Place& place : operation.destinations) destinations_.push_back(resolve(place, piece));
+    if (operation.readsThroughKernel)
+      combineThroughKernel(context, operation, n);
+    else
+      combine(context, operation, n);
+  }
+}
+
+void Executor::combine(const Context& context, const Operation& operation, std::size_t elements) {
+  const ElementWork& work = context.work;
+  const bool results = std::ranges::all_of(operation.destinations, isUserMemory);
+  const bool streaming =
+      elements * work.elementBytes >= leastStream && (results ? work.streamResults : work.streamSlots);
+  const auto destinationCount = static_cast<int>(destinations_.size());
+  if (sources_.size() == 1) {
+    if (destinationCount == 1 && destinations_[0] == sources_[0]) return;  // in place
+    copyBytes(destinations_.data(), destinationCount, sources_[0], elements * work.elementBytes, streaming);
+    return;
+  }
+  work.reduce({.destinations = destinations_.data(),
+               .destinationCount = destinationCount,
+               .sources = sources_.data(),
+               .sourceCount = static_cast<int>(sources_.size()),
+               .count = elements,
+               .divisor = operation.completes ? work.divisor : 1,
+               .streaming = streaming});
+}
+
+void Executor::combineThroughKernel(const Context& context, const Operation& operation, std::size_t elements) {
+  const std::size_t size = context.work.elementBytes;
+  if (sources_.size() == 1 && destinations_.size() == 1) {
+    return readFrom(operation.sources[0].rank, destinations_[0], sources_[0], elements * size);
+  }
+  // Tile by tile: fetch every remote source's tile, then combine from the cache.
+  if (bounce_.size() < sources_.size() * bounceBytes) bounce_.resize(sources_.size() * bounceBytes);
+  const std::vector<const void*> addresses = sources_;
+  const std::vector<void*> targets = destinations_;
+  for (std::size_t done = 0; done < elements;) {
+    const std::size_t n = std::min(elements - done, bounceBytes / size);
+    for (std::size_t s = 0; s < addresses.size(); ++s) {
+      const Place& place = operation.sources[s];
+      const auto* address = static_cast<const std::byte*>(addresses[s]) + done * size;
+      sources_[s] = address;
+      if (!isRemote(place) || place.rank == rank_) continue;
+      std::byte* tile = bounce_.data() + s * bounceBytes;
+      readFrom(place.rank, tile, address, n * size);
+      sources_[s] = tile;
+    }
+    for (std::size_t d = 0; d < targets.size(); ++d)
+      destinations_[d] = static_cast<std::byte*>(targets[d]) + done * size;
+    combine(context, operation, n);
+    done += n;
+  }
+}
+
+void Executor::readFrom(int rank, void* to, const void* from, std::size_t bytes) {
+  const int process = processes_[static_cast<std::size_t>(rank)];
+  try {
+    readRemote(process, to, from, bytes);
+  } catch (const Error& error) {
+    if (error.result() != taccRemoteError) throw;
+    // A rank may have left because another one failed: then that is what happened.
+    waiter_.checkErrors();
+    fail(taccRemoteError, "rank {} (process {}) has died; rank {} was reading its memory", waiter_.nameOf(rank),
+         process, waiter_.nameOf(rank_));
+  }
+}
+
+}  // namespace tacc

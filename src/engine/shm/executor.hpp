@@ -1,0 +1,67 @@
+// Runs a program: walks the ticks of its schedule, waits on the other ranks' clocks, moves and reduces the data.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "compute/reduce/reduce.hpp"
+#include "engine/partition.hpp"
+#include "engine/shm/program.hpp"
+#include "engine/unequal_blocks.hpp"
+#include "transports/shm/node_segment.hpp"
+#include "transports/shm/waiter.hpp"
+
+namespace tacc {
+
+/// The buffers of one call as this rank sees them.
+struct CallBuffers {
+  const std::byte* send = nullptr;
+  std::byte* receive = nullptr;
+  std::vector<const std::byte*> remoteSend;  // per rank; null where not reachable. For Reach::kernel: addresses there
+  std::vector<std::byte*> remoteReceive;
+};
+
+/// What to do with the elements.
+struct ElementWork {
+  std::size_t count = 0;  // as in the call
+  std::size_t elementBytes = 1;
+  ReduceKernel reduce;
+  int divisor = 1;
+  bool streamSlots = false;    // write what other ranks read next past the cache
+  bool streamResults = false;  // write user buffers past the cache
+  /// Null: all blocks are of `count` elements. Else those of every rank, and `count` is the longest one's. Only for
+  /// programs of stacks whose plans name their blocks (block_names.hpp).
+  const std::vector<UnequalBlocks>* blocks = nullptr;
+};
+
+class Executor {
+ public:
+  /// `processes[r]`: rank r's pid, for reads through the kernel.
+  Executor(const NodeSegment& segment, int rank, Waiter& waiter, std::vector<int> processes);
+
+  /// Runs to the end. Every rank calls it with the program and schedule of the same plan and call, after all ranks have
+  /// entered the call.
+  void run(const Program& program, const Schedule& schedule, const CallBuffers& buffers, const ElementWork& work);
+
+ private:
+  struct Context;
+  void runRound(const Context& context, const Round& round, std::uint32_t chunk);
+  void runOperation(const Context& context, const Operation& operation, std::uint32_t chunk);
+  void combine(const Context& context, const Operation& operation, std::size_t elements);
+  void combineThroughKernel(const Context& context, const Operation& operation, std::size_t elements);
+  /// Reads memory of another process.
+  void readFrom(int rank, void* to, const void* from, std::size_t bytes);
+
+  NodeSegment segment_;
+  int rank_;
+  Waiter& waiter_;
+  std::vector<int> processes_;
+  std::uint32_t base_;  // clock of all ranks before this call
+  std::vector<std::byte> scratch_;
+  std::vector<std::byte> bounce_;
+  std::vector<const void*> sources_;
+  std::vector<void*> destinations_;
+};
+
+}  // namespace tacc

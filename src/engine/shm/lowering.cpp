@@ -1,0 +1,186 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "core/error.hpp"
+#include "engine/shm/delivery.hpp"
+#include "engine/shm/happens_before.hpp"
+#include "engine/shm/program.hpp"
+
+namespace tacc {
+namespace {
+
+using Kind = Operand::Kind;
+
+Place ownPlace(const Operand& operand, int rank) {
+  const auto kind = operand.kind == Kind::input    ? Place::Kind::input
+                    : operand.kind == Kind::output ? Place::Kind::output
+                                                   : Place::Kind::scratch;
+  return {kind, rank, operand.index};
+}
+
+/// Keeps one dependency a rank: the latest.
+void addDependency(std::vector<Dependency>& list, Dependency added) {
+  const auto found = std::ranges::find(list, added.rank, &Dependency::rank);
+  if (found == list.end())
+    list.push_back(added);
+  else
+    found->round = std::max(found->round, added.round);
+}
+
+class Lowering {
+ public:
+  Lowering(const Plan& plan, int rank, const LoweringFacts& facts)
+      : plan_(plan),
+        rank_(rank),
+        facts_(facts),
+        messages_(matchMessages(plan)),
+        order_(plan, messages_),
+        delivered_(chooseDeliveries(plan, messages_, order_, facts)) {
+    const auto p = static_cast<std::size_t>(plan.request.ranks);
+    outgoing_.resize(p);
+    incoming_.resize(p);
+    for (std::size_t r = 0; r < p; ++r) {
+      outgoing_[r].resize(plan.ranks[r].steps.size());
+      incoming_[r].resize(plan.ranks[r].steps.size());
+    }
+    for (const Delivered& d : delivered_) {
+      outgoing_[static_cast<std::size_t>(d.message.sender)][static_cast<std::size_t>(d.message.sendStep)].push_back(&d);
+      incoming_[static_cast<std::size_t>(d.message.receiver)][static_cast<std::size_t>(d.message.receiveStep)]
+          .push_back(&d);
+    }
+  }
+
+  Program lower() {
+    program_.algorithm = plan_.algorithm;
+    program_.partition = partitionOf(plan_.request.collective);
+    program_.blocks = plan_.blocks;
+    program_.scratchBlocks = plan_.scratchBlocks;
+    program_.rounds.resize(static_cast<std::size_t>(plan_.rounds));
+    assignSlots();
+    program_.roundsOnce = combinesAtOnce();
+    const auto& steps = plan_.ranks[static_cast<std::size_t>(rank_)].steps;
+    for (std::size_t s = 0; s < steps.size(); ++s) lowerStep(s, steps[s]);
+    findTrivialRounds();
+    for (const Delivered& d : delivered_) addDependencies(d);
+    return std::move(program_);
+  }
+
+ private:
+  /// A slot a block for every step that stages something, numbered in each rank's own order.
+  void assignSlots() {
+    slotOf_.resize(outgoing_.size());
+    for (std::size_t r = 0; r < outgoing_.size(); ++r) {
+      int next = 0;
+      for (std::size_t s = 0; s < outgoing_[r].size(); ++s) {
+        const bool staged =
+            std::ranges::any_of(outgoing_[r][s], [](const Delivered* d) { return d->delivery == Delivery::staged; });
+        slotOf_[r].push_back(staged ? next : -1);
+        if (staged) next += plan_.ranks[r].steps[s].blockCount;
+      }
+      program_.slots = std::max(program_.slots, next);
+    }
+    for (const Delivered& d : delivered_)
+      if (d.delivery == Delivery::staged)
+        program_.slotReach = std::max(program_.slotReach, d.message.receiveRound - d.message.sendRound);
+  }
+
+  void lowerStep(std::size_t index, const Step& step) {
+    const auto me = static_cast<std::size_t>(rank_);
+    Operation operation{step.block, step.blockCount, step.completes, false, {}, {}};
+    for (const Operand& o : step.destinations)
+      if (o.kind != Kind::peer) operation.destinations.push_back(ownPlace(o, rank_));
+    if (slotOf_[me][index] >= 0) operation.destinations.push_back({Place::Kind::slot, rank_, slotOf_[me][index]});
+    for (const Delivered* d : outgoing_[me][index])
+      if (d->delivery == Delivery::put)
+        operation.destinations.push_back({Place::Kind::remoteOutput, d->message.receiver, d->to.index});
+
+    std::map<int, std::size_t> used;  // messages of one sender so far
+    for (const Operand& o : step.sources) {
+      if (o.kind != Kind::peer) {
+        operation.sources.push_back(ownPlace(o, rank_));
+        continue;
+      }
+      const Delivered& d = incomingFrom(index, o.index, used[o.index]++);
+      if (d.delivery == Delivery::put) return;  // the sender has done this step
+      operation.sources.push_back(sourceOf(d, operation));
+    }
+    if (operation.destinations.empty()) return;
+    auto& operations = program_.rounds[static_cast<std::size_t>(step.round)].operations;
+    operations.push_back(std::move(operation));
+  }
+
+  const Delivered& incomingFrom(std::size_t index, int sender, std::size_t nth) const {
+    for (const Delivered* d : incoming_[static_cast<std::size_t>(rank_)][index])
+      if (d->message.sender == sender && nth-- == 0) return *d;
+    fail(taccInternalError, "plan {}: step {} of rank {} receives from rank {}, which sends nothing", plan_.algorithm,
+         index, rank_, sender);
+  }
+
+  Place sourceOf(const Delivered& d, Operation& operation) const {
+    const int sender = d.message.sender;
+    if (d.delivery == Delivery::staged)
+      return {Place::Kind::slot, sender,
+              slotOf_[static_cast<std::size_t>(sender)][static_cast<std::size_t>(d.message.sendStep)]};
+    const bool isInput = d.from.kind == Kind::input;
+    if ((isInput ? facts_.input : facts_.output) == Reach::kernel) operation.readsThroughKernel = true;
+    return {isInput ? Place::Kind::remoteInput : Place::Kind::remoteOutput, sender, d.from.index};
+  }
+
+  /// Whether every sum of the plan is complete with the contributions of p sources, and so is taken in one pass.
+  bool combinesAtOnce() const {
+    const auto p = static_cast<std::size_t>(plan_.request.ranks);
+    return std::ranges::all_of(plan_.ranks, [&](const RankPlan& rank) {
+      return std::ranges::all_of(rank.steps, [&](const Step& step) {
+        return step.sources.size() == 1 || (step.completes && step.sources.size() == p);
+      });
+    });
+  }
+
+  /// workBegins_[r]: the first round in which rank r does or waits for anything. Rounds before it are over as soon as
+  /// the rank has entered the call, which everybody knows from its call line.
+  void findTrivialRounds() {
+    const auto p = static_cast<std::size_t>(plan_.request.ranks);
+    workBegins_.assign(p, plan_.rounds);
+    const auto lower = [&](std::size_t r, int round) { workBegins_[r] = std::min(workBegins_[r], round); };
+    for (std::size_t r = 0; r < p; ++r) {
+      for (std::size_t s = 0; s < plan_.ranks[r].steps.size(); ++s) {
+        const auto& out = outgoing_[r][s];
+        const Step& step = plan_.ranks[r].steps[s];
+        const bool writesOwn =
+            std::ranges::any_of(step.destinations, [](const Operand& o) { return o.kind != Kind::peer; });
+        const bool delivers =
+            std::ranges::any_of(out, [](const Delivered* d) { return d->delivery != Delivery::byReference; });
+        if (writesOwn || delivers) lower(r, step.round);
+      }
+    }
+    for (const Delivered& d : delivered_) lower(static_cast<std::size_t>(d.message.receiver), d.message.receiveRound);
+  }
+
+  void addDependencies(const Delivered& d) {
+    const PlanMessage& m = d.message;
+    if (m.receiver == rank_ && m.sendRound >= workBegins_[static_cast<std::size_t>(m.sender)])
+      addDependency(program_.rounds[static_cast<std::size_t>(m.receiveRound)].before, {m.sender, m.sendRound});
+    if (m.sender != rank_) return;
+    if (d.delivery == Delivery::staged)
+      addDependency(program_.rounds[static_cast<std::size_t>(m.sendRound)].slotReaders, {m.receiver, m.receiveRound});
+    if (d.delivery == Delivery::byReference) addDependency(program_.lastReaders, {m.receiver, m.receiveRound});
+  }
+
+  const Plan& plan_;
+  int rank_;
+  LoweringFacts facts_;
+  std::vector<PlanMessage> messages_;
+  HappensBefore order_;
+  std::vector<Delivered> delivered_;
+  std::vector<std::vector<std::vector<const Delivered*>>> outgoing_, incoming_;  // [rank][step]
+  std::vector<std::vector<int>> slotOf_;                                         // [rank][step], -1: stages nothing
+  std::vector<int> workBegins_;
+  Program program_;
+};
+
+}  // namespace
+
+Program lower(const Plan& plan, int rank, const LoweringFacts& facts) { return Lowering(plan, rank, facts).lower(); }
+
+}  // namespace tacc

@@ -1,0 +1,84 @@
+#include "selection/cost/node_work.hpp"
+
+#include <algorithm>
+
+#include "engine/shm/happens_before.hpp"
+
+namespace tacc {
+namespace {
+
+using Kind = Operand::Kind;
+
+bool isOfCall(const Operand& operand) { return operand.kind == Kind::input || operand.kind == Kind::output; }
+bool isPeer(const Operand& operand) { return operand.kind == Kind::peer; }
+
+/// A step that sends what lies in a buffer of the call, or is written into one.
+bool sendsByReference(const Step& step) {
+  const bool isCopy = step.sources.size() == 1 && isOfCall(step.sources[0]);
+  return isCopy || std::ranges::any_of(step.destinations, [](const Operand& to) { return to.kind == Kind::output; });
+}
+
+void add(std::vector<NodeRead>& reads, int owner, double blocks, bool ofCall) {
+  for (NodeRead& read : reads) {
+    if (read.owner != owner || read.isOfCall != ofCall) continue;
+    read.blocks += blocks;
+    return;
+  }
+  reads.push_back({owner, blocks, ofCall});
+}
+
+}  // namespace
+
+NodeWork::NodeWork(const Plan& plan, bool isDirect) : blocks(plan.blocks), rounds(plan.rounds) {
+  const auto p = static_cast<std::size_t>(plan.request.ranks);
+  std::vector<std::vector<std::vector<const PlanMessage*>>> incoming(p);
+  const std::vector<PlanMessage> messages = matchMessages(plan);
+  for (std::size_t r = 0; r < p; ++r) incoming[r].resize(plan.ranks[r].steps.size());
+  for (const PlanMessage& message : messages)
+    incoming[static_cast<std::size_t>(message.receiver)][static_cast<std::size_t>(message.receiveStep)].push_back(
+        &message);
+  volume = plan.scratchBlocks;
+  ranks.resize(p);
+  for (std::size_t r = 0; r < p; ++r) {
+    int slots = 0;
+    for (std::size_t s = 0; s < plan.ranks[r].steps.size(); ++s) {
+      const Step& step = plan.ranks[r].steps[s];
+      if (ranks[r].empty() || ranks[r].back().round != step.round) ranks[r].emplace_back().round = step.round;
+      NodeTurn& turn = ranks[r].back();
+      const bool sends = std::ranges::any_of(step.destinations, isPeer);
+      const bool stages = sends && !(isDirect && sendsByReference(step));
+      const double width = step.blockCount;
+      double written = stages ? width : 0;
+      if (stages) {
+        turn.writes += width;
+        slots += step.blockCount;
+      }
+      for (const Operand& to : step.destinations) {
+        if (isPeer(to)) continue;
+        (isOfCall(to) ? turn.writesOfCall : turn.writes) += width;
+        written += width;
+      }
+      for (const PlanMessage* message : incoming[r][s]) {
+        const Step& sent =
+            plan.ranks[static_cast<std::size_t>(message->sender)].steps[static_cast<std::size_t>(message->sendStep)];
+        const bool isStaged = !(isDirect && sendsByReference(sent));
+        if (isStaged) slotReach = std::max(slotReach, message->receiveRound - message->sendRound);
+        add(turn.reads, message->sender, width, !isStaged);
+        const auto known = std::ranges::find(turn.senders, message->sender);
+        if (known == turn.senders.end()) {
+          turn.senders.push_back(message->sender);
+          turn.sendRounds.push_back(message->sendRound);
+        } else {
+          int& round = turn.sendRounds[static_cast<std::size_t>(known - turn.senders.begin())];
+          round = std::max(round, message->sendRound);
+        }
+      }
+      if (written == 0) continue;  // sent by reference: nothing is done
+      for (const Operand& from : step.sources)
+        if (!isPeer(from)) add(turn.reads, static_cast<int>(r), width, isOfCall(from));
+    }
+    volume = std::max(volume, slots);
+  }
+}
+
+}  // namespace tacc

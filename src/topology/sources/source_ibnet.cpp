@@ -1,0 +1,26 @@
+// The source "ibnet".
+#include <algorithm>
+
+#include "topology/sources/ibnet.hpp"
+#include "topology/sources/sources.hpp"
+#include "topology/sources/text_file.hpp"
+
+namespace tacc {
+
+bool recognisesIbnet(std::string_view text) {
+  return isOpareport(text) ||
+         std::ranges::any_of(linesOf(text), [](std::string_view line) { return ibnetRecordOf(line).has_value(); });
+}
+
+Topology readIbnetFile(std::string_view text, const std::string& origin) {
+  return topologyOfFabric(isOpareport(text) ? fabricFromOpareport(text, origin) : fabricFromIbnetdiscover(text, origin),
+                          origin);
+}
+
+/// The subnet is asked only on demand: it takes long, and from all hosts at once it is a storm.
+std::optional<Finding> lookForIbnet(const SourceContext& context) {
+  if (!context.isForced) return std::nullopt;
+  return Finding{"ibnet", "the subnet", topologyOfFabric(fabricNow(), "the subnet")};
+}
+
+}  // namespace tacc

@@ -1,0 +1,176 @@
+#include "topology/sources/source_registry.hpp"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+
+#include "core/error.hpp"
+#include "core/parse.hpp"
+#include "topology/sources/hwloc_node.hpp"
+#include "topology/sources/ibnet.hpp"
+#include "topology/sources/slurm.hpp"
+#include "topology/sources/sources.hpp"
+#include "topology/sources/text_file.hpp"
+
+namespace tacc {
+namespace {
+
+const std::array<TopologySource, 7>& table() {
+  static const std::array<TopologySource, 7> sources = {{
+      {"file", "a TOML file: TACC_TOPO_FILE, ~/.config/tacc/topology.toml or /etc/tacc/topology.toml", "",
+       recognisesToml, readTomlFile, lookForTomlFile},
+      {"slurm",
+       "topology.yaml and topology.conf of Slurm, what scontrol show topology prints, SLURM_TOPOLOGY_ADDR of a job",
+       hasYaml() ? "" : "libyaml-cpp-dev", recognisesSlurm, readSlurmFile, lookForSlurm},
+      {"ibnet",
+       "an InfiniBand or Omni-Path network: a file that ibnetdiscover or opareport wrote, or the subnet itself when "
+       "this "
+       "source is forced",
+       hasIbnetdisc() ? "" : "libibnetdisc-dev", recognisesIbnet, readIbnetFile, lookForIbnet},
+      {"cray", "names of places in Cray machines: cname, xname, addresses of Slingshot cards", "", recognisesCray,
+       readCrayFile, lookForCray},
+      {"sunway", "host names of Sunway TaihuLight: vn000123 is in supernode 123 / 256", "", recognisesSunway,
+       readSunwayFile, lookForSunway},
+      {"probe", "latencies and bandwidths that were measured between pairs of hosts", "", recognisesProbe,
+       readProbeFile, nullptr},
+      {"hwloc", "the inside of hosts: cores, caches, NUMA nodes, sockets", hasHwloc() ? "" : "libhwloc-dev",
+       recognisesHwloc, readHwlocFile, lookForHwloc, namesHostInHwloc},
+  }};
+  return sources;
+}
+
+/// The hosts as the topology calls them.
+std::vector<std::string> namesIn(const Topology& topology, const std::vector<HostClues>& hosts) {
+  std::vector<std::string> names;
+  for (const HostClues& clues : hosts) {
+    const std::optional<std::uint32_t> known = topology.findHost(clues.host);
+    names.push_back(known ? topology.host(*known) : clues.host);
+  }
+  return names;
+}
+
+/// Of the hosts that take part. A source that tells of the inside of hosts needs not know them all.
+void restrict(Finding& finding, const std::vector<HostClues>& hosts) {
+  if (hosts.size() < 2 || finding.isOfAnyHost) return;
+  std::vector<std::string> names = namesIn(finding.topology, hosts);
+  if (topologySource(finding.source).namesHost != nullptr)
+    std::erase_if(names, [&](const std::string& name) { return !finding.topology.find(name); });
+  finding.topology = finding.topology.only(names);
+}
+
+/// What the files say that the user named.
+std::vector<Finding> findingsOfFiles(const std::vector<std::string>& files, std::string_view only) {
+  std::vector<Finding> findings;
+  for (const std::string& file : files) {
+    const std::string text = readText(file);
+    const bool isAlone = files.size() == 1;
+    if (!only.empty() && !isAlone && sourceOfFile(text, file).name != only) continue;
+    findings.push_back(findingOfFile(text, file, only));
+  }
+  if (!files.empty() && findings.empty()) {
+    fail(taccInvalidArgument, "the source {} was asked for, but none of the files {} is of its kind", only,
+         fmt::join(files, ", "));
+  }
+  sortByWeight(findings);
+  return findings;
+}
+
+/// What a source knows here, unless the user named files of its kind.
+std::vector<Finding> findingsOf(const TopologySource& source, const SourceContext& context,
+                                const std::vector<Finding>& named) {
+  std::vector<Finding> findings;
+  std::ranges::copy_if(named, std::back_inserter(findings),
+                       [&](const Finding& finding) { return finding.source == source.name; });
+  if (!findings.empty() || source.look == nullptr) return findings;
+  if (auto found = source.look(context)) findings.push_back(*std::move(found));
+  return findings;
+}
+
+}  // namespace
+
+std::span<const TopologySource> topologySources() { return table(); }
+
+const TopologySource& topologySource(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const TopologySource& source : table()) {
+    if (source.name == name) return source;
+    names.push_back(source.name);
+  }
+  const std::string_view meant = nearest(name, names);
+  fail(taccInvalidArgument, "there is no source of topology \"{}\"{} (there are: {})", name,
+       meant.empty() ? std::string() : fmt::format("; did you mean {}?", meant), listOf(names));
+}
+
+const TopologySource& sourceOfFile(std::string_view text, const std::string& origin) {
+  // TOML comes last: it is known by what it does not look like.
+  for (std::size_t i = table().size(); i-- > 0;) {
+    if (table()[i].recognises != nullptr && table()[i].recognises(text)) return table()[i];
+  }
+  fail(taccInvalidArgument,
+       "{}: not known what kind of file this is; known are TOML (docs/topology.md), topology.conf and topology.yaml of "
+       "Slurm, what scontrol show topology prints, "
+       "the output of ibnetdiscover and opareport, networks for ibsim, XML of hwloc, lists of hosts with Cray or "
+       "Sunway names, and measurements",
+       origin);
+}
+
+Finding findingOfFile(std::string_view text, const std::string& path, std::string_view only) {
+  const TopologySource& source = only.empty() ? sourceOfFile(text, path) : topologySource(only);
+  if (source.read == nullptr) fail(taccInvalidArgument, "{}: the source {} has no files", path, source.name);
+  const bool isOfAnyHost = source.namesHost != nullptr && !source.namesHost(text);
+  return {std::string(source.name), path, source.read(text, path), isOfAnyHost};
+}
+
+void sortByWeight(std::vector<Finding>& findings) {
+  const auto weight = [](const Finding& finding) {
+    return std::ranges::find(table(), finding.source, &TopologySource::name) - table().begin();
+  };
+  std::ranges::stable_sort(findings, {}, weight);
+}
+
+Survey discoverTopology(SourceContext context, std::string_view only) {
+  Survey survey;
+  std::vector<Finding> findings;
+  context.isForced = !only.empty();
+  if (!only.empty()) (void)topologySource(only);
+  const std::vector<Finding> named = findingsOfFiles(context.files, only);
+  for (const TopologySource& source : table()) {
+    const auto state = [&](std::string text) { survey.states.push_back({std::string(source.name), std::move(text)}); };
+    if (!only.empty() && source.name != only) {
+      state("not asked");
+      continue;
+    }
+    const bool isNamed = std::ranges::find(named, source.name, &Finding::source) != named.end();
+    std::string origin;
+    try {
+      std::vector<Finding> all = findingsOf(source, context, named);
+      std::erase_if(all, [](const Finding& finding) { return finding.topology.hosts() == 0; });
+      if (all.empty()) {
+        if (source.name == only) {
+          fail(taccInvalidUsage, "the source {} was asked for, but knows nothing here: {}", source.name,
+               source.summary);
+        }
+        state(source.library.empty() ? "knows nothing here"
+                                     : fmt::format("knows nothing here (not in this build: {})", source.library));
+        continue;
+      }
+      std::string text;
+      for (Finding& finding : all) {
+        origin = finding.origin;
+        restrict(finding, context.hosts);
+        text += fmt::format("{}{} hosts, {} levels{}", text.empty() ? "" : "; ", finding.topology.hosts(),
+                            finding.topology.levels(), origin.empty() ? "" : " from " + origin);
+        if (finding.topology.hosts() > 0) findings.push_back(std::move(finding));
+      }
+      state(std::move(text));
+    } catch (const Error& error) {
+      if (isNamed && !origin.empty()) fail(error.result(), "{}: {}", origin, error.what());
+      if (source.name == only || isNamed) throw;
+      state(fmt::format("left out: {}", error.what()));
+    }
+  }
+  survey.discovery = merge(findings);
+  return survey;
+}
+
+}  // namespace tacc

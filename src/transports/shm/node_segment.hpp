@@ -1,0 +1,270 @@
+// The memory that the ranks of one node share, and who writes what in it.
+//
+//   header | rank 0: lines, eager slots, arena | rank 1: ... | ...
+//
+// Every word has a single writer (the rank that owns the area), except the doorbells and the error board. So there is
+// no read-modify-write on the path of a collective, and one cache line moves per message.
+//
+//   CallLine   one a call, `callSlots` deep: the call's number and signature, and 48 bytes: a tiny payload, or where
+//   the
+//              call's buffers are. Posting it tells the others three things at once: what I call, that I have finished
+//              the call before, and my data or its address.
+//   CallNote   one a call, beside its line: the payload of a tiny call that goes one way.
+//   Clock      how far the rank has come in the plans that it runs; see engine/shm/executor.hpp.
+//   Doorbell   how many ranks sleep on one of my words; read by me after every publication.
+//   eager      `eagerSlots` slots for payloads that do not fit the line.
+//   arena      staging slots of the plans that copy.
+//   pairs      send and receive windows of the point-to-point messages.
+//   messages   of plans over several hosts, where this node is a part of such a communicator (local_messages.hpp): for
+//              every peer a ring of lines and what it tells back, and slots for what does not fit a line.
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+#include "tacc/tacc.h"
+
+namespace tacc {
+
+inline constexpr std::size_t cacheLine = 64;
+inline constexpr std::size_t pageBytes = 4096;
+inline constexpr int callSlots = 16;  // call lines of a rank: how far a rank that waits for nobody can run ahead
+inline constexpr int eagerSlots = 4;
+inline constexpr std::size_t linePayload = 48;
+inline constexpr std::size_t noteBytes = 16;
+inline constexpr std::size_t notePayload = 8;
+inline constexpr int pairWindow = 4;  // messages of one pair in flight
+
+/// Others may look at the first three words while the owner rewrites the line for a later call; the payload is read
+/// only while it cannot (engine/shm/call_exchange.hpp).
+struct alignas(cacheLine) CallLine {
+  std::atomic<std::uint32_t> sequence;   // number of the call whose line this is; written last
+  std::atomic<std::uint32_t> history;    // digest of the signatures of this and all earlier calls of the rank
+  std::atomic<std::uint64_t> signature;  // of this call
+  std::byte payload[linePayload];
+};
+static_assert(sizeof(CallLine) == cacheLine);
+
+/// The payload of a tiny call in which whoever has one waits for nobody, as a broadcast's root: four calls share a
+/// cache line, so a stream of them moves fewer. Every call writes one, so that who waits for it sees a call that is
+/// another.
+struct alignas(noteBytes) CallNote {
+  std::atomic<std::uint32_t> sequence;  // written last
+  std::uint32_t history;
+  std::byte payload[notePayload];
+};
+static_assert(sizeof(CallNote) == noteBytes);
+
+struct alignas(cacheLine) Clock {
+  std::atomic<std::uint32_t> ticks;
+};
+
+struct alignas(cacheLine) Doorbell {
+  std::atomic<std::uint32_t> sleepers;  // ranks asleep on a word of this area
+  std::atomic<std::uint32_t> core;      // 1 + where this rank last waited long
+  std::atomic<std::uint32_t> rings;     // changed by any rank that did something this rank may wait for (pairs only)
+};
+
+/// One message of a pair: where its bytes are, and what the sender's whole operation is.
+struct PairMessage {
+  std::uint64_t segment;    // library segment and offset, or 0 and an offset into the sender's pair buffer
+  std::uint64_t address;    // (among threads: 0 and the address itself, with `direct` set)
+  std::uint64_t bytes;      // of this message
+  std::uint64_t operation;  // bytes of the whole operation << 8 | type << 1 | direct
+};
+
+/// Sender's side of a pair; in the sender's area.
+struct alignas(cacheLine) PairSend {
+  std::atomic<std::uint32_t> posted;  // messages posted since the beginning
+  PairMessage messages[pairWindow];
+};
+
+/// Receiver's side of a pair; in the receiver's area.
+struct alignas(cacheLine) PairReceive {
+  std::atomic<std::uint32_t> taken;  // messages taken since the beginning
+};
+
+inline constexpr std::uint32_t messageLines = 16;  // messages of one pair that nobody has looked at yet
+inline constexpr std::size_t lineMessage = 40;     // bytes of a message that travels in its line
+inline constexpr std::uint32_t messageNotices = 16;
+inline constexpr std::uint32_t smallSlots = 24;  // of a rank, for messages to any
+inline constexpr std::uint32_t largeSlots = 6;
+inline constexpr std::size_t smallSlotBytes = 4096 + cacheLine;
+inline constexpr std::size_t largeSlotBytes = std::size_t{64} << 10;
+
+/// A message of a pair, or a piece of one; in the sender's area. Its receiver takes it out at once, whether it expects
+/// it or not.
+struct alignas(cacheLine) MessageLine {
+  enum class Kind : std::uint32_t {
+    inlined,    // the payload is here
+    slotted,    // in slot `slot`
+    readable,   // at an address of the sender's process: the receiver reads it there
+    announced,  // to be asked for
+    piece,      // of a message that was asked for, in slot `slot`; the payload says where it belongs
+  };
+  std::atomic<std::uint32_t> sequence;  // number of the line among those of the pair, from 1; written last
+  std::uint32_t tag;                    // piece: the receiver's number of the message
+  Kind kind;
+  std::uint32_t number;  // slot, or the sender's number of the message
+  std::uint64_t bytes;   // of the message; piece: of the piece
+  std::byte payload[lineMessage];
+};
+static_assert(sizeof(MessageLine) == cacheLine);
+
+/// What a receiver tells a sender, in the receiver's area: number of the notice << 32 | what it says.
+struct alignas(cacheLine) MessageNotices {
+  std::atomic<std::uint64_t> notices[messageNotices];
+};
+
+/// How many lines, or notices, of the other side have been taken out.
+struct alignas(cacheLine) MessageCount {
+  std::atomic<std::uint32_t> taken;
+};
+
+/// Whose turn a message slot is: its owner fills it, posts a line that names it, and may do so again once whoever
+/// emptied it has set this.
+struct alignas(cacheLine) MessageSlots {
+  std::atomic<std::uint32_t> emptied[smallSlots + largeSlots];
+};
+static_assert(sizeof(MessageSlots) == 2 * cacheLine);
+
+/// Not 0: the owner sleeps, and is woken by this name (wake_socket.hpp) by whoever makes it 0.
+struct alignas(cacheLine) MessageBell {
+  std::atomic<std::uint64_t> sleeper;
+};
+
+/// The first error of the communicator: everyone who waits looks here now and then.
+struct ErrorBoard {
+  static constexpr std::size_t messageBytes = 496;
+  std::atomic<std::uint32_t> state;  // 0: none, 1: being written, 2: written
+  std::int32_t rank;                 // who wrote it
+  std::int32_t result;
+  char message[messageBytes];
+
+  /// Writes the first Error there is; later ones are dropped.
+  void post(int writer, taccResult_t error, std::string_view text) noexcept {
+    std::uint32_t none = 0;
+    if (!state.compare_exchange_strong(none, 1)) return;
+    rank = writer;
+    result = error;
+    const auto length = std::min(text.size(), messageBytes - 1);
+    std::memcpy(message, text.data(), length);
+    message[length] = '\0';
+    state.store(2, std::memory_order_release);
+  }
+};
+
+/// Sizes that all ranks agree on.
+struct NodeGeometry {
+  int ranks = 0;
+  std::size_t eagerBytes = 0;  // of one eager slot
+  std::size_t arenaBytes = 0;  // of one rank's arena
+  std::size_t pairBytes = 0;   // of one rank's point-to-point buffer
+  bool hasMessages = false;    // of plans over several hosts
+  friend bool operator==(const NodeGeometry&, const NodeGeometry&) = default;
+};
+
+/// Finds the parts of the shared memory at `base`. A value; copying it copies no memory.
+class NodeSegment {
+ public:
+  static constexpr std::uint32_t callDepth = callSlots;  // calls until a line and a note are used again
+  static constexpr std::uint32_t eagerDepth = eagerSlots;
+
+  NodeSegment() = default;
+  NodeSegment(std::byte* base, const NodeGeometry& geometry) noexcept : base_(base), geometry_(geometry) {}
+
+  static std::size_t bytesFor(const NodeGeometry& g) noexcept { return areaOffset(g, g.ranks); }
+  /// Where the area of `rank` begins, in bytes from the base; before that of rank 0 lies the header.
+  static std::size_t areaOffset(const NodeGeometry& g, int rank) noexcept {
+    return pageBytes + static_cast<std::size_t>(rank) * areaBytes(g);
+  }
+  const NodeGeometry& geometry() const noexcept { return geometry_; }
+  bool isMapped() const noexcept { return base_ != nullptr; }
+
+  ErrorBoard& errorBoard() const noexcept { return *reinterpret_cast<ErrorBoard*>(base_); }
+  CallLine& callLine(int rank, std::uint32_t sequence) const noexcept {
+    return reinterpret_cast<CallLine*>(area(rank))[sequence % callSlots];
+  }
+  CallNote& callNote(int rank, std::uint32_t sequence) const noexcept {
+    return at<CallNote>(rank, pageBytes / 2)[sequence % callSlots];
+  }
+  Clock& clock(int rank) const noexcept { return *at<Clock>(rank, callSlots * cacheLine); }
+  Doorbell& doorbell(int rank) const noexcept { return *at<Doorbell>(rank, (callSlots + 2) * cacheLine); }
+  std::atomic<std::uint32_t>& messageSlotEmptied(int rank, std::uint32_t slot) const noexcept {
+    return at<MessageSlots>(rank, (callSlots + 5) * cacheLine)->emptied[slot];
+  }
+  MessageBell& messageBell(int rank) const noexcept { return *at<MessageBell>(rank, (callSlots + 4) * cacheLine); }
+  std::byte* eager(int rank, std::uint32_t sequence) const noexcept {
+    return area(rank) + pageBytes + (sequence % eagerSlots) * eagerStride(geometry_);
+  }
+  std::byte* arena(int rank) const noexcept { return area(rank) + pageBytes + eagerSlots * eagerStride(geometry_); }
+  std::byte* pairBuffer(int rank) const noexcept { return arena(rank) + geometry_.arenaBytes; }
+  PairSend& pairSend(int sender, int receiver) const noexcept {
+    return reinterpret_cast<PairSend*>(pairLines(sender))[receiver];
+  }
+  PairReceive& pairReceive(int receiver, int sender) const noexcept {
+    auto* lines = pairLines(receiver) + static_cast<std::size_t>(geometry_.ranks) * sizeof(PairSend);
+    return reinterpret_cast<PairReceive*>(lines)[sender];
+  }
+  // With messages only:
+  MessageLine& messageLine(int sender, int receiver, std::uint32_t sequence) const noexcept {
+    return messagePair(sender, receiver)->lines[sequence % messageLines];
+  }
+  std::atomic<std::uint32_t>& messagesTaken(int receiver, int sender) const noexcept {
+    return messagePair(receiver, sender)->messages.taken;
+  }
+  std::atomic<std::uint64_t>& messageNotice(int receiver, int sender, std::uint32_t sequence) const noexcept {
+    return messagePair(receiver, sender)->notices.notices[sequence % messageNotices];
+  }
+  std::atomic<std::uint32_t>& noticesTaken(int sender, int receiver) const noexcept {
+    return messagePair(sender, receiver)->taken.taken;
+  }
+  /// Small slots are those below `smallSlots`, large ones follow.
+  std::byte* messageSlot(int rank, std::uint32_t slot) const noexcept {
+    std::byte* const slots = pairLines(rank) + pairLineBytes(geometry_);
+    return slot < smallSlots ? slots + slot * smallSlotBytes
+                             : slots + smallSlots * smallSlotBytes + (slot - smallSlots) * largeSlotStride;
+  }
+
+ private:
+  /// What a rank has of its messages with one peer, both ways.
+  struct MessagePair {
+    MessageLine lines[messageLines];  // to the peer
+    MessageCount taken;               // of the peer's notices
+    MessageCount messages;            // taken of the peer's lines
+    MessageNotices notices;           // to the peer
+  };
+  static constexpr std::size_t largeSlotStride = largeSlotBytes + cacheLine;
+  static constexpr std::size_t allSlotBytes = smallSlots * smallSlotBytes + largeSlots * largeSlotStride;
+  static std::size_t pairLineBytes(const NodeGeometry& g) noexcept {
+    return static_cast<std::size_t>(g.ranks) * (sizeof(PairSend) + sizeof(PairReceive));
+  }
+  static std::size_t messageBytes(const NodeGeometry& g) noexcept {
+    return g.hasMessages ? allSlotBytes + static_cast<std::size_t>(g.ranks) * sizeof(MessagePair) : 0;
+  }
+  MessagePair* messagePair(int owner, int peer) const noexcept {
+    return reinterpret_cast<MessagePair*>(messageSlot(owner, 0) + allSlotBytes) + peer;
+  }
+  /// Not a power of two, or the first lines of all slots would share one set of the caches.
+  static std::size_t eagerStride(const NodeGeometry& g) noexcept { return g.eagerBytes + 17 * cacheLine; }
+  static std::size_t areaBytes(const NodeGeometry& g) noexcept {
+    const auto bytes =
+        pageBytes + eagerSlots * eagerStride(g) + g.arenaBytes + g.pairBytes + pairLineBytes(g) + messageBytes(g);
+    return (bytes + pageBytes - 1) / pageBytes * pageBytes;
+  }
+  std::byte* area(int rank) const noexcept { return base_ + areaOffset(geometry_, rank); }
+  std::byte* pairLines(int rank) const noexcept { return pairBuffer(rank) + geometry_.pairBytes; }
+  template <class T>
+  T* at(int rank, std::size_t offset) const noexcept {
+    return reinterpret_cast<T*>(area(rank) + offset);
+  }
+
+  std::byte* base_ = nullptr;
+  NodeGeometry geometry_;
+};
+
+}  // namespace tacc

@@ -1,0 +1,21 @@
+#include "transports/shm/waiter.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr int relaxesPerMicrosecond = 20;  // about 50 ns each
+
+}  // namespace
+
+WaitPolicy chooseWaitPolicy(int ranks, int cores, std::optional<int> spinMicroseconds) {
+  WaitPolicy policy;
+  policy.oversubscribed = ranks > cores;
+  if (policy.oversubscribed) {
+    policy.spins = 10;
+    policy.yields = 10;
+  }
+  if (spinMicroseconds) policy.spins = *spinMicroseconds * relaxesPerMicrosecond;
+  return policy;
+}
+
+}  // namespace tacc
