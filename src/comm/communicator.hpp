@@ -11,10 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "algorithms/plan.hpp"
+#include "core/call.hpp"
 #include "core/error.hpp"
 #include "core/idle_call.hpp"
-#include "engine/unequal_blocks.hpp"
 #include "selection/bucket_size.hpp"
 #include "tacc/tacc.h"
 
@@ -23,8 +22,6 @@ namespace tacc {
 class NetworkTransport;
 class PluginTable;
 struct DirectUpdate;
-struct StreamedSum;
-struct UserReduction;
 class Topology;
 
 /// Connections of a communicator that another one is split off, which may share them.
@@ -51,32 +48,6 @@ struct CommConfig {
   bool surveysAnew = false;                     // the network is measured, whatever an earlier job has kept of it
   std::shared_ptr<const LentConnections> lent;  // null: none, and in communicators that stand; alike on all ranks
   std::shared_ptr<PluginTable> transport;       // that the program brought; null: none, and in communicators that stand
-};
-
-/// One collective call, already checked: pointers fit the collective, count * size does not overflow, root is in range.
-struct Call {
-  Collective collective = Collective::barrier;
-  const void* send = nullptr;  // may be null where the collective does not use it on this rank, and when count is 0
-  void* receive = nullptr;
-  std::size_t count = 0;  // as in the C interface (per rank for allgather and the like)
-  taccDataType_t type = taccFloat32;
-  taccRedOp_t op = taccSum;               // a built-in operation that the type has
-  int root = 0;                           // of an allreduce that several were put together to: see makeSignature()
-  const void* factor = nullptr;           // PreMulSum: this rank's factor, of `type`; op is then taccSum
-  const StreamedSum* streamed = nullptr;  // of an allreduce with taccSum, without buffers: makes and takes its numbers
-  const UserReduction* user = nullptr;    // the program's reduction, in the place of `op`
-  /// Null: all blocks are of `count` elements. Else the lengths of this rank's blocks, as it says them, and where they
-  /// begin; of gather, scatter, allgather, reduce-scatter and alltoall. `count` is 0 then, and an alltoall not in
-  /// place.
-  const UnequalBlocks* blocks = nullptr;
-};
-
-struct PointToPoint {
-  bool isSend;
-  int peer;
-  void* buffer;  // only read when sending
-  std::size_t count;
-  taccDataType_t type;
 };
 
 /// Where a rank stands in the machine.

@@ -107,4 +107,12 @@ std::string listOf(std::span<const std::string_view> items) {
   return list;
 }
 
+std::string shownText(std::string_view text) {
+  constexpr std::size_t room = 60;
+  std::string shown(text.substr(0, room));
+  for (char& c : shown) c = c < ' ' || c > '~' ? '?' : c;
+  if (text.size() > room) shown += "...";
+  return shown;
+}
+
 }  // namespace tacc

@@ -1,5 +1,5 @@
-// Numbers as people write them: sizes, durations, integers. Each returns nothing for text that is not wholly such a
-// number, so that the caller, who knows where the text came from, writes the error.
+// Numbers as people write them: sizes, durations, integers; and text for messages. What reads a number returns nothing
+// for text that is not wholly such a number, so that the caller, who knows where the text came from, writes the error.
 #pragma once
 
 #include <cstddef>
@@ -28,5 +28,8 @@ std::string_view nearest(std::string_view text, std::span<const std::string_view
 
 /// "a, b, c".
 std::string listOf(std::span<const std::string_view> items);
+
+/// Text from a file for messages: at most 60 characters, printable.
+std::string shownText(std::string_view text);
 
 }  // namespace tacc

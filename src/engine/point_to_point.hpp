@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "comm/communicator.hpp"
+#include "core/call.hpp"
 #include "engine/shm/buffer_exchange.hpp"
 #include "transports/shm/node_segment.hpp"
 #include "transports/shm/waiter.hpp"

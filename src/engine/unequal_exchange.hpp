@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "algorithms/plan.hpp"
+#include "core/unequal_blocks.hpp"
 #include "engine/shm/call_exchange.hpp"
-#include "engine/unequal_blocks.hpp"
 
 namespace tacc {
 

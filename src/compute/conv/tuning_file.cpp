@@ -5,7 +5,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/tuning.hpp"
 #include "core/parse.hpp"
-#include "topology/toml/toml_table.hpp"
+#include "core/toml_table.hpp"
 
 namespace tacc::conv {
 namespace {

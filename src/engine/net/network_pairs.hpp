@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/communicator.hpp"
+#include "core/call.hpp"
 #include "engine/net/network_activity.hpp"
 #include "engine/net/network_peers.hpp"
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "compute/reduce/reduce.hpp"
+#include "core/unequal_blocks.hpp"
 #include "engine/partition.hpp"
 #include "engine/shm/program.hpp"
-#include "engine/unequal_blocks.hpp"
 #include "transports/shm/node_segment.hpp"
 #include "transports/shm/waiter.hpp"
 

@@ -4,8 +4,8 @@
 
 #include "algorithms/registry.hpp"
 #include "core/parse.hpp"
+#include "core/toml_table.hpp"
 #include "selection/tuning/tuning_file.hpp"
-#include "topology/toml/toml_table.hpp"
 
 namespace tacc {
 namespace {

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "core/error.hpp"
+#include "core/parse.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/sources/text_file.hpp"
 

@@ -238,12 +238,4 @@ std::optional<std::uint64_t> numberIn(std::string_view name) noexcept {
   return parts.number();
 }
 
-std::string shownText(std::string_view text) {
-  constexpr std::size_t room = 60;
-  std::string shown(text.substr(0, room));
-  for (char& c : shown) c = c < ' ' || c > '~' ? '?' : c;
-  if (text.size() > room) shown += "...";
-  return shown;
-}
-
 }  // namespace tacc

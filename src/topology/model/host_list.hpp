@@ -37,7 +37,4 @@ bool naturallyLess(std::string_view a, std::string_view b) noexcept;
 /// The last run of digits in a name: 123 for vn000123; nothing if there is none or it has more than 18 digits.
 std::optional<std::uint64_t> numberIn(std::string_view name) noexcept;
 
-/// Text from a file for messages: at most 60 characters, printable.
-std::string shownText(std::string_view text);
-
 }  // namespace tacc

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/error.hpp"
+#include "core/parse.hpp"
 #include "topology/model/draft.hpp"
 #include "topology/model/host_list.hpp"
 

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "core/error.hpp"
+#include "core/parse.hpp"
 #include "topology/model/draft.hpp"
 #include "topology/model/host_list.hpp"
 

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "core/error.hpp"
+#include "core/parse.hpp"
 #include "topology/model/draft.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/sources/slurm.hpp"

@@ -6,6 +6,7 @@
 #include <cctype>
 
 #include "core/error.hpp"
+#include "core/parse.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/sources/text_file.hpp"
 

@@ -1,4 +1,5 @@
 #include "core/error.hpp"
+#include "core/parse.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/sources/slurm.hpp"
 #include "topology/sources/slurm_lines.hpp"

@@ -1,6 +1,7 @@
 // The source "cray". A file of it lists hosts, one a line: a name, then cname, xname or address of a Slingshot card.
 // With cnames what `rtr --interconnect` prints may stand in it, too.
 #include "core/error.hpp"
+#include "core/parse.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/sources/cray.hpp"
 #include "topology/sources/cray_links.hpp"

@@ -2,12 +2,12 @@
 #include <unordered_map>
 
 #include "core/parse.hpp"
+#include "core/toml_table.hpp"
 #include "topology/model/draft.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/model/units.hpp"
 #include "topology/sources/hwloc_node.hpp"
 #include "topology/toml/toml.hpp"
-#include "topology/toml/toml_table.hpp"
 
 namespace tacc {
 namespace {

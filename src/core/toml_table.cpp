@@ -1,9 +1,8 @@
-#include "topology/toml/toml_table.hpp"
+#include "core/toml_table.hpp"
 
 #include <algorithm>
 
 #include "core/parse.hpp"
-#include "topology/model/host_list.hpp"
 
 namespace tacc {
 
