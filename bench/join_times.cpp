@@ -28,7 +28,7 @@
 
 #include "comm/bootstrap/bootstrap.hpp"
 #include "comm/bootstrap/unique_id.hpp"
-#include "comm/recovery/muster.hpp"
+#include "comm/recovery/survivor_rendezvous.hpp"
 #include "tacc/tacc.h"
 #include "transports/inet_address.hpp"
 
@@ -95,30 +95,30 @@ int hostOf(const Options& options, int rank) {
 
 double since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
-MusterPlace* placesIn(Shared& shared, const Options& options) {
-  return reinterpret_cast<MusterPlace*>(reinterpret_cast<Times*>(&shared + 1) + options.ranks);
+SurvivorPlace* placesIn(Shared& shared, const Options& options) {
+  return reinterpret_cast<SurvivorPlace*>(reinterpret_cast<Times*>(&shared + 1) + options.ranks);
 }
 
 /// Ranks listen, tell each other where, and some die; then the others meet.
 void shrink(const Options& options, const taccUniqueId& id, int rank, Shared& shared, Times& times) {
   const InetAddress loopback(InetAddress::V4{127, 0, 0, 1});
-  auto muster = std::make_unique<Muster>(rank, options.hosts > 1 ? &loopback : nullptr);
-  MusterPlace* places = placesIn(shared, options);
-  places[rank] = muster->place();
+  auto rendezvous = std::make_unique<SurvivorRendezvous>(rank, options.hosts > 1 ? &loopback : nullptr);
+  SurvivorPlace* places = placesIn(shared, options);
+  places[rank] = rendezvous->place();
   const auto waitForAll = [&](int what) {
     for (shared.placed += 1; shared.placed < what * options.ranks;)
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
   };
   waitForAll(1);
-  muster->setPlaces({places, places + options.ranks}, openUniqueId(id).secret);
+  rendezvous->setPlaces({places, places + options.ranks}, openUniqueId(id).secret);
   const bool isDead = rank >= options.ranks - options.dead;
-  if (isDead) muster.reset();
+  if (isDead) rendezvous.reset();
   waitForAll(2);
   times.begun = times.met = times.gathered = times.ended = since(shared.start);
   times.good = true;
   if (isDead) return;
-  const Decision decision =
-      muster->agree({AgreementPurpose::shrink, ~0U, std::vector<bool>(static_cast<std::size_t>(options.ranks)), 120});
+  const Decision decision = rendezvous->agree(
+      {AgreementPurpose::shrink, ~0U, std::vector<bool>(static_cast<std::size_t>(options.ranks)), 120});
   times.met = times.gathered = times.ended = since(shared.start);
   times.good = std::ranges::count(decision.members, true) == options.ranks - options.dead;
 }
@@ -196,7 +196,7 @@ void print(const Options& options, const Shared& shared, const Times* times) {
 
 int run(const Options& options) {
   const std::size_t bytes =
-      sizeof(Shared) + (sizeof(Times) + sizeof(MusterPlace)) * static_cast<std::size_t>(options.ranks);
+      sizeof(Shared) + (sizeof(Times) + sizeof(SurvivorPlace)) * static_cast<std::size_t>(options.ranks);
   void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return 1;
   auto* shared = new (memory) Shared{};

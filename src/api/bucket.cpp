@@ -99,6 +99,6 @@ void taccBucket::launch(Unit unit) {
     tacc::runUnit(comm_.get(), unit);
     return;
   }
-  unit.ticket = comm_->tickets.take();
+  unit.turn = comm_->sequencer.take();
   stream_->push({tacc::CommReference(comm_.get()), std::move(unit), nullptr});
 }

@@ -201,7 +201,7 @@ taccResult_t taccCommAbort(taccComm_t comm) {
     }
     comm->communicator->abort(why);
     comm->communicator->endRecovery();
-    comm->tickets.close();
+    comm->sequencer.close();
     tacc::freeHandle(*comm, false);
   });
 }

@@ -22,7 +22,7 @@ void StreamBackground::start(std::function<void(Communicator&)> calls) {
   unit.kind = Unit::Kind::calls;
   unit.function = "the exchange under way";
   unit.calls = std::move(calls);
-  unit.ticket = comm_->tickets.take();
+  unit.turn = comm_->sequencer.take();
   stream_->push({CommReference(comm_.get()), std::move(unit), nullptr});
 }
 

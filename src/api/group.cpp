@@ -123,26 +123,26 @@ void place(std::vector<StreamBatch>& batches, Sequence& sequence, Placed& placed
       gate.kind = Unit::Kind::gate;
       gate.function = function;
       gate.outcome = outcome;
-      gate.ticket = sequence.units++;
+      gate.turn = sequence.units++;
       placeUnit(batches, comm, other, std::move(gate));
     }
   };
   const auto outcome = unit.outcome;
   placeGates(nullptr);
-  unit.ticket = sequence.units++;
+  unit.turn = sequence.units++;
   placeUnit(batches, comm, placed.stream, std::move(unit));
   placeGates(outcome);
 }
 
-/// Units hold their number within their communicator's sequence; this makes it a ticket.
-void takeTickets(std::vector<Sequence>& sequences, std::vector<StreamBatch>& batches) noexcept {
+/// Units hold their number within their communicator's sequence; this makes it a turn.
+void takeTurns(std::vector<Sequence>& sequences, std::vector<StreamBatch>& batches) noexcept {
   for (Sequence& sequence : sequences) {
     if (sequence.comm.get() == nullptr) continue;
-    const std::uint64_t first = sequence.comm->tickets.take(sequence.units);
+    const std::uint64_t first = sequence.comm->sequencer.take(sequence.units);
     for (StreamBatch& batch : batches) {
       for (Lane& lane : batch.work.batch->lanes) {
         if (lane.comm.get() != sequence.comm.get()) continue;
-        for (Unit& unit : lane.units) unit.ticket += first;
+        for (Unit& unit : lane.units) unit.turn += first;
       }
     }
   }
@@ -161,7 +161,7 @@ void failAll(const std::vector<CommReference>& comms, const Error& error) noexce
   for (const CommReference& comm : comms) failCommunicator(comm.get(), error);
 }
 
-/// Does all that can fail before the first ticket is taken; from there on every unit runs or is abandoned.
+/// Does all that can fail before the first turn is taken; from there on every unit runs or is abandoned.
 void runGroup(Group group) {
   std::vector<Sequence> sequences = sortByCommunicator(group.calls);
   std::vector<Entry> entries;
@@ -172,7 +172,7 @@ void runGroup(Group group) {
     for (Placed& placed : sequence.collectives) place(batches, sequence, placed);
     if (sequence.exchange) place(batches, sequence, *sequence.exchange);
   }
-  takeTickets(sequences, batches);
+  takeTurns(sequences, batches);
   std::unique_ptr<Batch> own;
   const auto ownBatch =
       std::find_if(batches.begin(), batches.end(), [](const StreamBatch& batch) { return batch.stream == nullptr; });

@@ -83,7 +83,7 @@ void prepare(taccComm& comm, int rank, int ranks, std::uint64_t serial) {
   comm.ranks.store(ranks);
   comm.process.store(::getpid());
   comm.operators.reset(serial);
-  comm.tickets.reset();
+  comm.sequencer.reset();
   comm.lastAlgorithm.clear();
   comm.references.store(1);
 }
@@ -222,8 +222,8 @@ CommReference::~CommReference() {
 taccComm::taccComm() = default;
 taccComm::~taccComm() = default;
 
-void taccComm::waitForTickets() {
-  if (!tickets.waitIdle()) {
+void taccComm::waitForTurns() {
+  if (!sequencer.waitIdle()) {
     tacc::fail(taccRemoteError, "the communicator was aborted while this call waited for the work of its streams");
   }
 }

@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "api/operators.hpp"
-#include "api/tickets.hpp"
+#include "api/stream_sequencer.hpp"
 #include "comm/communicator.hpp"
 #include "tacc/tacc.h"
 
@@ -65,7 +65,7 @@ struct taccComm {
   std::atomic<int> process{0};                       // that the communicator belongs to
   std::unique_ptr<tacc::Communicator> communicator;  // null before all have joined
   std::unique_ptr<tacc::Joining> joining;            // of a communicator that was made without blocking
-  tacc::Tickets tickets;
+  tacc::StreamSequencer sequencer;
   tacc::OperatorTable operators;
   std::vector<std::unique_ptr<tacc::Registration>> registrations;
   tacc::UnequalBlocks blocks;           // of the call that this thread makes
@@ -81,12 +81,12 @@ struct taccComm {
 
   /// Waits until what was given to streams is done. Cheap when nothing was. Fails when the communicator is aborted.
   void waitForStreams() {
-    if (!tickets.idle()) [[unlikely]]
-      waitForTickets();
+    if (!sequencer.idle()) [[unlikely]]
+      waitForTurns();
   }
 
  private:
-  void waitForTickets();
+  void waitForTurns();
 };
 
 namespace tacc {

@@ -72,7 +72,7 @@ struct taccStream {
   taccStream& operator=(const taccStream&) = delete;
   ~taccStream();
 
-  /// Queues work whose tickets have been taken. When that is impossible the work is abandoned, and that is the stream's
+  /// Queues work whose turns have been taken. When that is impossible the work is abandoned, and that is the stream's
   /// error. Locks for the time of one insertion.
   void push(tacc::Work work) noexcept;
 

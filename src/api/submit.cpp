@@ -18,7 +18,7 @@ namespace {
     recordUnit(comm, std::move(target), std::move(unit));
     return;
   }
-  unit.ticket = comm.tickets.take();
+  unit.turn = comm.sequencer.take();
   target->push({CommReference(&comm), std::move(unit), nullptr});
 }
 

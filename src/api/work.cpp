@@ -90,7 +90,7 @@ std::optional<Error> runUnits(taccComm* comm, std::span<Unit> units, RunBy by) n
         runUnit(nullptr, unit);
         continue;
       }
-      const bool open = comm->tickets.waitTurn(unit.ticket);
+      const bool open = comm->sequencer.waitTurn(unit.turn);
       if (!error) {
         if (!open) fail(taccRemoteError, "the communicator was aborted before this work ran");
         runInTurn(*comm, unit, by);
@@ -100,7 +100,7 @@ std::optional<Error> runUnits(taccComm* comm, std::span<Unit> units, RunBy by) n
     }
     if (unit.outcome && unit.kind != Unit::Kind::gate) *unit.outcome = error;
     if (unit.outcome && unit.kind == Unit::Kind::gate && !error) error = *unit.outcome;
-    if (comm != nullptr) comm->tickets.finish();
+    if (comm != nullptr) comm->sequencer.finish();
   }
   return error;
 }
@@ -110,9 +110,9 @@ void abandonUnits(taccComm* comm, std::span<Unit> units, const Error& reason) no
   failCommunicator(comm, reason);
   setLastError(reason, comm);
   for (const Unit& unit : units) {
-    comm->tickets.waitTurn(unit.ticket);
+    comm->sequencer.waitTurn(unit.turn);
     if (unit.outcome && unit.kind != Unit::Kind::gate) *unit.outcome = reason;
-    comm->tickets.finish();
+    comm->sequencer.finish();
   }
 }
 

@@ -32,7 +32,7 @@ struct Unit {
   Kind kind = Kind::collective;
   bool hasFactor = false;
   const char* function = "";  // of the C interface, for messages
-  std::uint64_t ticket = 0;   // of the communicator
+  std::uint64_t turn = 0;     // of the communicator
 
   Call call;                                    // collective; fused: count is the sum, the buffers are the parts'
   taccRedOp_t op = taccSum;                     // as the program named it
@@ -48,7 +48,7 @@ struct Unit {
 
   std::function<void(Communicator&)> calls;
 
-  /// How a unit that serves several streams has ended, for the gates behind it. Written before its ticket is finished,
+  /// How a unit that serves several streams has ended, for the gates behind it. Written before its turn is finished,
   /// and read by gates whose turn has come, not by those that an abort turns away.
   std::shared_ptr<std::optional<Error>> outcome;
 
@@ -62,12 +62,12 @@ void runUnit(taccComm* comm, Unit& unit);
 /// From where units run: the program's thread is inside their communicator, a stream's thread has to visit it.
 enum class RunBy : std::uint8_t { program, stream };
 
-/// Runs units that hold tickets of `comm`, each in its turn. After an error the rest is not run. Returns the error,
+/// Runs units that hold turns of `comm`, each in its turn. After an error the rest is not run. Returns the error,
 /// which is the communicator's last error then.
 std::optional<Error> runUnits(taccComm* comm, std::span<Unit> units, RunBy by) noexcept;
 
 /// For units that cannot be run for a reason of this process: ends the communicator, so that other ranks do not wait
-/// for them, and lets their tickets pass.
+/// for them, and lets their turns pass.
 void abandonUnits(taccComm* comm, std::span<Unit> units, const Error& reason) noexcept;
 
 struct Lane {

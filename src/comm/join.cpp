@@ -13,7 +13,7 @@
 #include "comm/cluster_membership.hpp"
 #include "comm/communicator.hpp"
 #include "comm/node/node_communicator.hpp"
-#include "comm/recovery/muster.hpp"
+#include "comm/recovery/survivor_rendezvous.hpp"
 #include "comm/settings.hpp"
 #include "core/error.hpp"
 #include "core/exceptions.hpp"
@@ -67,7 +67,7 @@ std::string settingsOf(const Environment& environment, const CommConfig& config)
 /// What the ranks tell each other first.
 struct Greeting {
   RankIdentity identity;
-  MusterPlace place;
+  SurvivorPlace place;
 };
 
 /// All ranks tell their settings only where they differ: it is much to tell, and they rarely do.
@@ -89,11 +89,12 @@ InetAddress ownAddress(const Bootstrap& bootstrap, const UniqueIdContents& id) {
   return addresses.front();
 }
 
-std::unique_ptr<Muster> openMuster(const Bootstrap& bootstrap, const UniqueIdContents& id, int ranks, int rank) {
+std::unique_ptr<SurvivorRendezvous> openRendezvous(const Bootstrap& bootstrap, const UniqueIdContents& id, int ranks,
+                                                   int rank) {
   if (ranks == 1) return nullptr;
-  if (bootstrap.allUnix()) return std::make_unique<Muster>(rank, nullptr);
+  if (bootstrap.allUnix()) return std::make_unique<SurvivorRendezvous>(rank, nullptr);
   const InetAddress own = ownAddress(bootstrap, id);
-  return std::make_unique<Muster>(rank, &own);
+  return std::make_unique<SurvivorRendezvous>(rank, &own);
 }
 
 std::shared_ptr<const Tuning> agreeInNode(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, int rank,
@@ -107,19 +108,20 @@ std::shared_ptr<const Tuning> agreeInNode(Bootstrap& bootstrap, const std::vecto
 
 std::unique_ptr<JoinedCommunicator> joinAs(std::unique_ptr<Bootstrap> bootstrap, const UniqueIdContents& id, int ranks,
                                            int rank, const CommConfig& config, const TransportSources& sources,
-                                           const Environment& environment, std::unique_ptr<Muster>& muster) {
+                                           const Environment& environment,
+                                           std::unique_ptr<SurvivorRendezvous>& rendezvous) {
   std::vector<RankIdentity> who;
   try {
-    muster = openMuster(*bootstrap, id, ranks, rank);
+    rendezvous = openRendezvous(*bootstrap, id, ranks, rank);
     const std::string settings = settingsOf(environment, config);
     const Greeting mine{introduceSelf(settings, environment.segments != SegmentSource::off),
-                        muster ? muster->place() : MusterPlace{}};
-    std::vector<MusterPlace> places;
+                        rendezvous ? rendezvous->place() : SurvivorPlace{}};
+    std::vector<SurvivorPlace> places;
     for (const Greeting& one : bootstrap->gatherValues(mine)) {
       who.push_back(one.identity);
       places.push_back(one.place);
     }
-    if (muster) muster->setPlaces(std::move(places), id.secret, environment.encryption);
+    if (rendezvous) rendezvous->setPlaces(std::move(places), id.secret, environment.encryption);
     checkSettings(*bootstrap, who, settings);
   } catch (...) {
     failJoining(*bootstrap, rank);
@@ -161,9 +163,9 @@ std::unique_ptr<Communicator> Communicator::join(const taccUniqueId& id, int ran
   kept.transport.reset();  // it serves one communicator
   kept.lent.reset();
   const TransportSources sources{effective.transport.get(), effective.lent.get()};
-  std::unique_ptr<Muster> muster;
-  auto made = joinAs(std::move(bootstrap), openUniqueId(id), ranks, rank, kept, sources, environment, muster);
-  made->setMuster(std::move(muster));
+  std::unique_ptr<SurvivorRendezvous> rendezvous;
+  auto made = joinAs(std::move(bootstrap), openUniqueId(id), ranks, rank, kept, sources, environment, rendezvous);
+  made->setRendezvous(std::move(rendezvous));
   return made;
 }
 

@@ -15,15 +15,15 @@
 #include "comm/communicator.hpp"
 #include "comm/control/flight_recorder.hpp"
 #include "comm/direct_update.hpp"
-#include "comm/recovery/muster.hpp"
+#include "comm/recovery/survivor_rendezvous.hpp"
 #include "core/error.hpp"
 #include "selection/tuning/tuning.hpp"
 
 namespace tacc {
 
 /// A way in which a call can run.
-struct CallWay {
-  std::string name;               // of an algorithm, or a *Way of selection/tuning/tuning.hpp
+struct CallRoute {
+  std::string name;               // of an algorithm, or a *Route of selection/tuning/tuning.hpp
   std::optional<double> seconds;  // as the cost model says
 };
 
@@ -72,13 +72,13 @@ class JoinedCommunicator : public Communicator {
   Agreed agree(std::uint32_t flags) final;
   void endRecovery() noexcept final;
   /// Null among threads, and for a single rank.
-  void setMuster(std::unique_ptr<Muster> muster) noexcept { muster_ = std::move(muster); }
+  void setRendezvous(std::unique_ptr<SurvivorRendezvous> rendezvous) noexcept { rendezvous_ = std::move(rendezvous); }
 
   /// Calls from the next one on go this way; "": chosen again. All ranks alike, between two calls. A way that cannot
   /// serve a call makes it fail.
   void force(std::string name) { forced_ = std::move(name); }
   /// All ways of a call of `bytes`, first the one that is chosen; equal on all ranks. Local.
-  virtual std::vector<CallWay> ways(Collective collective, std::size_t bytes) = 0;
+  virtual std::vector<CallRoute> ways(Collective collective, std::size_t bytes) = 0;
   /// Where what is measured here holds.
   const TuningPlace& place() const noexcept { return place_; }
   /// `tuning`: null: none.
@@ -149,7 +149,7 @@ class JoinedCommunicator : public Communicator {
   TuningPlace place_;
   std::shared_ptr<const Tuning> tuning_;
   FlightRecorder recorder_;
-  std::unique_ptr<Muster> muster_;
+  std::unique_ptr<SurvivorRendezvous> rendezvous_;
   std::stop_source recoveryStop_;
 };
 

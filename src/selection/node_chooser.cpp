@@ -52,8 +52,8 @@ std::size_t classOf(std::size_t bytes) {
 }
 
 /// What the ranks read, if everybody posts all that others need of it.
-FlatPosts flatPosts(const NodeQuestion& question) {
-  FlatPosts posts{static_cast<double>(question.posted), static_cast<double>(question.bytes)};
+EagerPosts eagerPosts(const NodeQuestion& question) {
+  EagerPosts posts{static_cast<double>(question.posted), static_cast<double>(question.bytes)};
   if (!isRooted(question.collective)) return posts;
   posts.root = question.root;
   posts.fromRoot = question.collective == Collective::broadcast || question.collective == Collective::scatter;
@@ -122,9 +122,9 @@ NodeCandidate NodeChooser::price(const NodeQuestion& question, const Algorithm& 
 std::vector<NodeCandidate> NodeChooser::priceAll(const NodeQuestion& question) const {
   std::vector<NodeCandidate> candidates;
   if (question.posted > 0) {
-    NodeCandidate& flat = candidates.emplace_back();
-    flat.isPossible = true;
-    flat.cost.seconds = flat.cost.alone = flat.cost.cores = priceFlat(flatPosts(question), machine_);
+    NodeCandidate& eager = candidates.emplace_back();
+    eager.isPossible = true;
+    eager.cost.seconds = eager.cost.alone = eager.cost.cores = priceEager(eagerPosts(question), machine_);
   }
   for (const Algorithm& algorithm : algorithms()) {
     std::vector<NodeCandidate> ways = {price(question, algorithm, 0)};
@@ -187,7 +187,7 @@ std::string describeCandidates(const std::vector<NodeCandidate>& candidates, con
   std::string text;
   for (const NodeCandidate& candidate : candidates) {
     const std::string& groups = layouts[static_cast<std::size_t>(candidate.layout)].name;
-    const std::string name = std::string(candidate.algorithm == nullptr ? "flat" : candidate.algorithm->name) +
+    const std::string name = std::string(candidate.algorithm == nullptr ? "eager" : candidate.algorithm->name) +
                              (groups.empty() ? "" : " (" + groups + ")");
     const std::string time =
         candidate.isPossible ? fmt::format("{:.1f} us", candidate.cost.seconds * 1e6) : std::string("-");

@@ -22,7 +22,7 @@ struct NodeLayout {
 };
 
 struct NodeCandidate {
-  const Algorithm* algorithm = nullptr;  // null: the flat way
+  const Algorithm* algorithm = nullptr;  // null: the eager route
   int layout = 0;                        // number of its NodeLayout; 0: without groups
   bool isPossible = false;               // it serves the request
   NodeCost cost;
@@ -35,7 +35,7 @@ struct NodeQuestion {
   int root = 0;            // a place
   std::size_t bytes = 0;   // of the call's `count` elements
   bool isDirect = false;   // all ranks reach each other's buffers; else what they send is staged
-  std::size_t posted = 0;  // bytes that a rank would post in the flat way, where that is possible; else 0
+  std::size_t posted = 0;  // bytes that a rank would post in the eager route, where that is possible; else 0
 };
 
 class NodeChooser {
@@ -49,10 +49,10 @@ class NodeChooser {
   const PlanRequest& request(Collective collective, int root, int layout) const;
 
   /// The chosen one first: what is the rule where ranks read each other's memory and nothing is known
-  /// (Algorithm::suitsSharedMemory, or the flat way where that is possible), or, where ranks stand in several groups,
-  /// whatever has a price that is a tenth below that: by less than the model can tell. Then the others by price, and
-  /// those that do not serve. Sizes are told apart by four classes a power of two, priced at the least of a class.
-  /// Cost of the first question of a class: that of writing and playing every plan; then a look-up.
+  /// (Algorithm::suitsSharedMemory, or the eager route where that is possible), or, where ranks stand in several
+  /// groups, whatever has a price that is a tenth below that: by less than the model can tell. Then the others by
+  /// price, and those that do not serve. Sizes are told apart by four classes a power of two, priced at the least of a
+  /// class. Cost of the first question of a class: that of writing and playing every plan; then a look-up.
   const std::vector<NodeCandidate>& explain(const NodeQuestion& question);
   const NodeCandidate& choose(const NodeQuestion& question) { return explain(question).front(); }
   /// The layout with which an algorithm is the fastest, for one that is forced.

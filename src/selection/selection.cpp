@@ -25,7 +25,7 @@ const Algorithm* preferredFor(const PlanRequest& request) {
 
 }  // namespace
 
-std::size_t flatLimit(const CallShape& shape, std::size_t eagerBytes) {
+std::size_t eagerLimit(const CallShape& shape, std::size_t eagerBytes) {
   if (!shape.forced.empty()) return 0;
   return eagerBytes;
 }

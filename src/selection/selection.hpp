@@ -17,13 +17,13 @@ struct CallShape {
   std::string_view forced;  // an algorithm's name, or empty
 };
 
-/// Largest post (flatPostBytes) that goes the flat way.
-std::size_t flatLimit(const CallShape& shape, std::size_t eagerBytes);
+/// Largest post (eagerPostBytes) that goes the eager route.
+std::size_t eagerLimit(const CallShape& shape, std::size_t eagerBytes);
 
 /// The volume that a rank stages per chunk.
 std::size_t stagingChunk(const CallShape& shape);
 
-/// The algorithm for a call that does not go the flat way. A forced one that cannot serve it is an Error
+/// The algorithm for a call that does not go the eager route. A forced one that cannot serve it is an Error
 /// (taccInvalidUsage) that lists those that can.
 const Algorithm& selectAlgorithm(const CallShape& shape, const LoweringFacts& facts);
 

@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/recovery/muster.hpp"
+#include "comm/recovery/survivor_rendezvous.hpp"
 #include "core/error.hpp"
 
 namespace tacc {
@@ -33,7 +33,7 @@ double now() { return std::chrono::duration<double>(std::chrono::steady_clock::n
 /// What the processes of a round share.
 struct Board {
   struct Row {
-    MusterPlace place;
+    SurvivorPlace place;
     std::atomic<int> stage;  // 1: listens, 2: ended with a decision, 3: with an error
     std::atomic<int> events;
     unsigned long members;  // a bit each
@@ -65,21 +65,21 @@ struct Round {
 void runRank(const Round& round, int rank, Board& board) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   Board::Row& row = board.rows[rank];
-  Muster muster(rank, round.overTcp ? &loopback : nullptr);
-  row.place = muster.place();
+  SurvivorRendezvous rendezvous(rank, round.overTcp ? &loopback : nullptr);
+  row.place = rendezvous.place();
   ++board.placed;
   while (board.placed < round.ranks) std::this_thread::yield();
-  std::vector<MusterPlace> places;
+  std::vector<SurvivorPlace> places;
   for (int other = 0; other < round.ranks; ++other) places.push_back(board.rows[other].place);
   Secret secret{};
-  muster.setPlaces(std::move(places), secret);
-  muster.observe([&](std::string_view) {
+  rendezvous.setPlaces(std::move(places), secret);
+  rendezvous.observe([&](std::string_view) {
     if (++row.events != round.event || rank != round.victim || round.fault == Fault::none) return;
     board.struck = now();
     ::raise(round.fault == Fault::kill ? SIGKILL : SIGSTOP);
   });
   try {
-    const Decision decision = muster.agree(
+    const Decision decision = rendezvous.agree(
         {AgreementPurpose::shrink, ~0U, std::vector<bool>(static_cast<std::size_t>(round.ranks)), round.seconds});
     for (int other = 0; other < round.ranks; ++other)
       if (decision.members[static_cast<std::size_t>(other)]) row.members |= 1UL << other;

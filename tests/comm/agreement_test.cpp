@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "comm/bootstrap/connect.hpp"
-#include "comm/recovery/muster.hpp"
+#include "comm/recovery/survivor_rendezvous.hpp"
 #include "core/error.hpp"
 #include "transports/tcp/tcp.hpp"
 
@@ -36,11 +36,11 @@ class Abyss {
       fill_.push_back(std::move(attempt.socket));
     }
   }
-  const MusterPlace& place() const { return place_; }
+  const SurvivorPlace& place() const { return place_; }
 
  private:
   FileDescriptor listener_;
-  MusterPlace place_;
+  SurvivorPlace place_;
   std::vector<FileDescriptor> fill_;
 };
 
@@ -55,14 +55,14 @@ class Ranks {
  public:
   Ranks(int count, bool overTcp) : results_(static_cast<std::size_t>(count)) {
     for (int rank = 0; rank < count; ++rank) {
-      musters_.push_back(std::make_unique<Muster>(rank, overTcp ? &loopback : nullptr));
-      places_.push_back(musters_.back()->place());
+      rendezvous_.push_back(std::make_unique<SurvivorRendezvous>(rank, overTcp ? &loopback : nullptr));
+      places_.push_back(rendezvous_.back()->place());
     }
   }
   ~Ranks() { join(); }
 
-  void lose(int rank, const MusterPlace* place = nullptr) {
-    musters_[static_cast<std::size_t>(rank)].reset();
+  void lose(int rank, const SurvivorPlace* place = nullptr) {
+    rendezvous_[static_cast<std::size_t>(rank)].reset();
     if (place != nullptr) places_[static_cast<std::size_t>(rank)] = *place;
   }
   /// Its door is no more, whoever may still want to see it.
@@ -70,13 +70,13 @@ class Ranks {
     at(rank).forget();
     lose(rank);
   }
-  Muster& at(int rank) { return *musters_[static_cast<std::size_t>(rank)]; }
-  const std::vector<MusterPlace>& places() const { return places_; }
+  SurvivorRendezvous& at(int rank) { return *rendezvous_[static_cast<std::size_t>(rank)]; }
+  const std::vector<SurvivorPlace>& places() const { return places_; }
   const Result& result(int rank) const { return results_[static_cast<std::size_t>(rank)]; }
   std::vector<int> living() const {
     std::vector<int> result;
-    for (std::size_t rank = 0; rank < musters_.size(); ++rank)
-      if (musters_[rank]) result.push_back(static_cast<int>(rank));
+    for (std::size_t rank = 0; rank < rendezvous_.size(); ++rank)
+      if (rendezvous_[rank]) result.push_back(static_cast<int>(rank));
     return result;
   }
   AgreementRequest request(std::vector<int> excluded = {}, double seconds = patience) const {
@@ -128,8 +128,8 @@ class Ranks {
   bool losesWhoFails = true;
 
  private:
-  std::vector<std::unique_ptr<Muster>> musters_;
-  std::vector<MusterPlace> places_;
+  std::vector<std::unique_ptr<SurvivorRendezvous>> rendezvous_;
+  std::vector<SurvivorPlace> places_;
   std::vector<Result> results_;
   std::vector<std::thread> threads_;
 };
@@ -260,12 +260,12 @@ TEST_P(AgreementOver, differentRequestsAreAnErrorForAll) {
 /// Connects to all doors, again and again, and says nothing, or what nobody understands.
 class Strangers {
  public:
-  explicit Strangers(const std::vector<MusterPlace>& places) {
+  explicit Strangers(const std::vector<SurvivorPlace>& places) {
     for (int kind = 0; kind < 2; ++kind)
       threads_.emplace_back([this, places, kind] {
         const std::string garbage(300, 'x');
         while (!stop_) {
-          for (const MusterPlace& place : places) {
+          for (const SurvivorPlace& place : places) {
             Attempt attempt = place.port == 0
                                   ? connectUnix(place.name.data())
                                   : connectTcp(InetAddress(place.address, place.port), 0.1, Deadline(1), Interrupt(0));

@@ -12,9 +12,9 @@
 
 #include "bootstrap_team.hpp"
 #include "comm/bootstrap/bootstrap.hpp"
-#include "comm/bootstrap/hub.hpp"
+#include "comm/bootstrap/bootstrap_member.hpp"
+#include "comm/bootstrap/bootstrap_root.hpp"
 #include "comm/bootstrap/listeners.hpp"
-#include "comm/bootstrap/spoke.hpp"
 #include "support/child_process.hpp"
 #include "transports/shm/shared_memory.hpp"
 
@@ -88,7 +88,7 @@ TEST(BootstrapFaults, ARankKilledInACollectiveIsNamedOnAll) {
 TEST(BootstrapFaults, ARankZeroKilledInACollectiveIsNamed) {
   const taccUniqueId id = makeUniqueId();
   const Signal joined;
-  ChildProcess hub([&] {
+  ChildProcess root([&] {
     Bootstrap bootstrap(id, 2, 0, patience);
     joined.give();
     ::pause();
@@ -96,10 +96,10 @@ TEST(BootstrapFaults, ARankZeroKilledInACollectiveIsNamed) {
   });
   const std::string message = failureOf(taccRemoteError, id, 2, 1, patience, [&](Bootstrap& bootstrap) {
     joined.await();
-    hub.kill();
+    root.kill();
     bootstrap.allGather({});
   });
-  EXPECT_THAT(message, HasSubstr(fmt::format("rank 0 (process {}", hub.pid())));
+  EXPECT_THAT(message, HasSubstr(fmt::format("rank 0 (process {}", root.pid())));
 }
 
 TEST(BootstrapFaults, AStoppedRankIsNamedAsStopped) {
@@ -246,27 +246,27 @@ TEST(BootstrapFaults, ADeathWhileDescriptorsGoOutIsToldToAll) {
     std::binary_semaphore gone(0);
     std::string survivorHeard;
     const auto join = [&](int rank) {
-      auto spoke =
-          std::make_unique<Spoke>(contents, 3, rank, patience, TreeShape{}, interrupt, std::function<void()>());
+      auto member = std::make_unique<BootstrapMember>(contents, 3, rank, patience, TreeShape{}, interrupt,
+                                                      std::function<void()>());
       if (rank == victim) {
         goes.acquire();
-        spoke.reset();
+        member.reset();
         return gone.release();
       }
       try {
-        spoke->collective([&] { return spoke->receive(MessageKind::descriptor, "the test", patience); });
+        member->collective([&] { return member->receive(MessageKind::descriptor, "the test", patience); });
       } catch (const Error& error) {
         survivorHeard = error.what();
       }
     };
     std::thread one(join, 1);
     std::thread two(join, 2);
-    Hub hub(*listenFor(contents), contents, 3, patience, 0, interrupt, {});
-    EXPECT_THROW(hub.collective([&] {
+    BootstrapRoot root(*listenFor(contents), contents, 3, patience, 0, interrupt, {});
+    EXPECT_THROW(root.collective([&] {
       const SharedMemory memory = SharedMemory::create(4096, "test");
       goes.release();
       gone.acquire();
-      hub.scatter(MessageKind::descriptor, "the test", patience, [&](int) { return Answer{nullptr, {memory.fd()}}; });
+      root.scatter(MessageKind::descriptor, "the test", patience, [&](int) { return Answer{nullptr, {memory.fd()}}; });
       return 0;
     }),
                  Error);

@@ -177,7 +177,7 @@ TEST(BootstrapTcp, TheConnectionsCanBeHandedOver) {
 TEST(BootstrapTcp, StrangersAreRefusedNamedAndHinderNobody) {
   constexpr int ranks = 3;
   const taccUniqueId id = makeDistantId();
-  ChildProcess hub([&] {
+  ChildProcess root([&] {
     const CapturedErrors errors;
     const bool joined = joinOverTcp(id, ranks, 0);
     const std::string text = errors.end();
@@ -214,19 +214,19 @@ TEST(BootstrapTcp, StrangersAreRefusedNamedAndHinderNobody) {
   ChildProcess second([&] { return joinOverTcp(id, ranks, 2); });
   EXPECT_EQ(first.wait(), 0);
   EXPECT_EQ(second.wait(), 0);
-  EXPECT_EQ(hub.wait(), 0);
+  EXPECT_EQ(root.wait(), 0);
 }
 
 TEST(BootstrapTcp, AnotherIdWithTheSameAddressDoesNotJoin) {
   const taccUniqueId id = makeDistantId();
   const taccUniqueId other = changed(id, [](UniqueIdContents& contents) { contents.secret[0] ^= 1; });
-  ChildProcess hub = expectFailure(taccTimeout, id, 2, 0, 1.0,
-                                   {"rank 1 of 2 did not join", "connections were refused, the last from",
-                                    "it does not know the secret of the unique id"});
+  ChildProcess root = expectFailure(taccTimeout, id, 2, 0, 1.0,
+                                    {"rank 1 of 2 did not join", "connections were refused, the last from",
+                                     "it does not know the secret of the unique id"});
   const std::string message = joinFailure(taccTimeout, other, 2, 1, 0.8);
   EXPECT_THAT(message, HasSubstr(addressesIn(openUniqueId(id))[0].text()));
   EXPECT_THAT(message, HasSubstr("does not know the secret"));
-  EXPECT_EQ(hub.wait(), 0);
+  EXPECT_EQ(root.wait(), 0);
 }
 
 TEST(BootstrapTcp, ASilentStrangerAtAnAddressDoesNotKeepARankFromTheNext) {
@@ -300,8 +300,8 @@ TEST(BootstrapTcp, ARankTakenTwiceIsToldToAllWithHosts) {
 
 TEST(BootstrapTcp, AnotherVersionOfTheLibraryIsNamed) {
   const taccUniqueId id = makeDistantId();
-  ChildProcess hub = expectFailure(taccInvalidUsage, id, 2, 0, patience,
-                                   {"rank 1 (process 4711 on host far_away?) runs tacc 9.9.9", "0.1.0"});
+  ChildProcess root = expectFailure(taccInvalidUsage, id, 2, 0, patience,
+                                    {"rank 1 (process 4711 on host far_away?) runs tacc 9.9.9", "0.1.0"});
   Channel channel(connectAsStranger(id));
   const std::optional<Message> challenge = nextMessage(channel);
   ASSERT_TRUE(challenge);
@@ -315,7 +315,7 @@ TEST(BootstrapTcp, AnotherVersionOfTheLibraryIsNamed) {
   ASSERT_EQ(nextMessage(channel)->kind, MessageKind::welcome);
   channel.trust();
   EXPECT_EQ(nextMessage(channel)->kind, MessageKind::failure);
-  EXPECT_EQ(hub.wait(), 0);
+  EXPECT_EQ(root.wait(), 0);
 }
 
 TEST(BootstrapTcp, ARankThatDiesWhileTheOthersJoinIsNamedWithItsHost) {

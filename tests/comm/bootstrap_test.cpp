@@ -114,7 +114,7 @@ TEST(Bootstrap, LargePartsPass) {
 TEST(Bootstrap, StrangersAreRefusedAndHinderNobody) {
   constexpr int ranks = 3;
   const taccUniqueId id = makeUniqueId();
-  ChildProcess hub([&] { return useAll(id, ranks, 0); });
+  ChildProcess root([&] { return useAll(id, ranks, 0); });
 
   const FileDescriptor silent = connectAsStranger(id);
   const FileDescriptor garbage = connectAsStranger(id);
@@ -149,7 +149,7 @@ TEST(Bootstrap, StrangersAreRefusedAndHinderNobody) {
   ChildProcess second([&] { return useAll(id, ranks, 2); });
   EXPECT_EQ(first.wait(), 0);
   EXPECT_EQ(second.wait(), 0);
-  EXPECT_EQ(hub.wait(), 0);
+  EXPECT_EQ(root.wait(), 0);
 }
 
 TEST(Bootstrap, AnImpostorAtTheRendezvousIsNotBelieved) {
@@ -215,7 +215,7 @@ std::optional<Message> nextMessage(Channel& channel) {
 
 TEST(Bootstrap, AnotherVersionOfTheLibraryIsNamed) {
   const taccUniqueId id = makeUniqueId();
-  ChildProcess hub =
+  ChildProcess root =
       expectFailure(taccInvalidUsage, id, 2, 0, patience, {"rank 1 (process 4711) runs tacc 9.9.9", "0.1.0"});
   Channel channel(connectAsStranger(id));
   const std::optional<Message> challenge = nextMessage(channel);
@@ -229,7 +229,7 @@ TEST(Bootstrap, AnotherVersionOfTheLibraryIsNamed) {
   ASSERT_EQ(nextMessage(channel)->kind, MessageKind::welcome);
   channel.trust();
   EXPECT_EQ(nextMessage(channel)->kind, MessageKind::failure);
-  EXPECT_EQ(hub.wait(), 0);
+  EXPECT_EQ(root.wait(), 0);
 }
 
 /// Proves to be rank 1 of three and hears what rank 0 says after its welcome.
@@ -245,7 +245,7 @@ std::optional<Message> comeAsRankOne(Channel& channel, const taccUniqueId& id) {
 
 TEST(Bootstrap, ARankThatComesTwiceKeepsNobodyFromBeingTold) {
   const taccUniqueId id = makeUniqueId();
-  ChildProcess hub = expectFailure(taccRemoteError, id, 3, 0, patience, {"rank 1 (process", "has ended"});
+  ChildProcess root = expectFailure(taccRemoteError, id, 3, 0, patience, {"rank 1 (process", "has ended"});
   {
     Channel first(connectAsStranger(id));
     EXPECT_EQ(comeAsRankOne(first, id)->kind, MessageKind::admitted);
@@ -254,7 +254,7 @@ TEST(Bootstrap, ARankThatComesTwiceKeepsNobodyFromBeingTold) {
   EXPECT_EQ(comeAsRankOne(second, id)->kind, MessageKind::failure);
   ChildProcess late = expectFailure(taccRemoteError, id, 3, 2, patience, {"rank 1 (process", "has ended"});
   EXPECT_EQ(late.wait(), 0);
-  EXPECT_EQ(hub.wait(), 0);
+  EXPECT_EQ(root.wait(), 0);
 }
 
 /// Whoever connects faster than connections can be accepted must not keep rank 0 from its deadlines.

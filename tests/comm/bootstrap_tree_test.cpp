@@ -213,7 +213,7 @@ constexpr auto moment = std::chrono::milliseconds(300);
 TEST(BootstrapTree, AGatewayKilledWhileTheOthersJoinIsNamedToAll) {
   const taccUniqueId id = makeUniqueId();
   std::string message;
-  std::thread hub([&] { message = joinFailureInTree(id, 5, 0, 0, 10); });
+  std::thread root([&] { message = joinFailureInTree(id, 5, 0, 0, 10); });
   ChildProcess gateway([&] {
     makeRank(id, 5, 1);
     return true;
@@ -224,7 +224,7 @@ TEST(BootstrapTree, AGatewayKilledWhileTheOthersJoinIsNamedToAll) {
   ChildProcess elsewhere = expectInTree(id, 5, 3, 2, patience, {name});
   std::this_thread::sleep_for(moment);
   gateway.kill();
-  hub.join();
+  root.join();
   EXPECT_THAT(message, HasSubstr(name + " on host "));
   EXPECT_THAT(message, HasSubstr("has ended before all had joined"));
   EXPECT_EQ(behind.wait(), 0);
@@ -234,7 +234,7 @@ TEST(BootstrapTree, AGatewayKilledWhileTheOthersJoinIsNamedToAll) {
 TEST(BootstrapTree, ARankBehindAGatewayThatIsKilledIsNamedToAll) {
   const taccUniqueId id = makeUniqueId();
   std::string message;
-  std::thread hub([&] { message = joinFailureInTree(id, 4, 0, 0, 10); });
+  std::thread root([&] { message = joinFailureInTree(id, 4, 0, 0, 10); });
   ChildProcess victim([&] {
     awaitGateway(id);
     makeRank(id, 4, 2);
@@ -245,7 +245,7 @@ TEST(BootstrapTree, ARankBehindAGatewayThatIsKilledIsNamedToAll) {
   awaitGateway(id);
   std::this_thread::sleep_for(moment);
   victim.kill();
-  hub.join();
+  root.join();
   EXPECT_EQ(message.substr(0, name.size()), name) << message;
   EXPECT_THAT(message, HasSubstr("has ended before all had joined"));
   EXPECT_EQ(gateway.wait(), 0);
@@ -337,7 +337,7 @@ TEST(BootstrapTree, StrangersAtAGatewayAreRefusedAndHinderNobody) {
     Bootstrap bootstrap = makeRank(id, 3, rank, host);
     return gatherNumbers(bootstrap, 3, rank, 3);
   };
-  ChildProcess hub([&] { return join(0, 0); });
+  ChildProcess root([&] { return join(0, 0); });
   ChildProcess gateway([&] { return join(1, 1); });
   const FileDescriptor silent = connectToGateway(id);
   const FileDescriptor garbage = connectToGateway(id);
@@ -354,12 +354,12 @@ TEST(BootstrapTree, StrangersAtAGatewayAreRefusedAndHinderNobody) {
   EXPECT_TRUE(channel.flush());
   EXPECT_TRUE(isClosedByPeer(channel.fd()));
   ChildProcess behind([&] { return join(2, 1); });
-  EXPECT_EQ(hub.wait() + gateway.wait() + behind.wait(), 0);
+  EXPECT_EQ(root.wait() + gateway.wait() + behind.wait(), 0);
 }
 
 TEST(BootstrapTree, ARankThatIsSentToAGatewayItCannotReachIsTakenByRankZero) {
   const taccUniqueId id = makeUniqueId();
-  ChildProcess hub([&] {
+  ChildProcess root([&] {
     Bootstrap bootstrap = makeRank(id, 3, 0, 0);
     return bootstrap.releaseTree().branches.size() == 2;
   });
@@ -387,7 +387,7 @@ TEST(BootstrapTree, ARankThatIsSentToAGatewayItCannotReachIsTakenByRankZero) {
     return true;
   });
   EXPECT_EQ(nextMessage(channel)->kind, MessageKind::complete);
-  EXPECT_EQ(hub.wait() + other.wait(), 0);
+  EXPECT_EQ(root.wait() + other.wait(), 0);
 }
 
 TEST(BootstrapTree, NothingIsLeftOpen) {

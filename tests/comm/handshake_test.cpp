@@ -11,25 +11,25 @@ class HandshakeTest : public testing::Test {
   Secret otherSecret_ = openUniqueId(makeUniqueId()).secret;
   Challenge challenge_{makeNonce()};
   Introduction who_ = introduceSelf(4, 2);
-  Introduction hub_ = introduceSelf(4, 0);
+  Introduction root_ = introduceSelf(4, 0);
 };
 
 TEST_F(HandshakeTest, BothEndsConvinceEachOther) {
   const Hello hello = answerChallenge(secret_, challenge_, who_);
   EXPECT_TRUE(isGenuine(secret_, challenge_, hello));
-  EXPECT_TRUE(isGenuine(secret_, challenge_, hello, answerHello(secret_, challenge_, hello, hub_)));
+  EXPECT_TRUE(isGenuine(secret_, challenge_, hello, answerHello(secret_, challenge_, hello, root_)));
 }
 
 TEST_F(HandshakeTest, AWrongSecretConvincesNobody) {
   const Hello hello = answerChallenge(otherSecret_, challenge_, who_);
   EXPECT_FALSE(isGenuine(secret_, challenge_, hello));
-  EXPECT_FALSE(isGenuine(secret_, challenge_, hello, answerHello(otherSecret_, challenge_, hello, hub_)));
+  EXPECT_FALSE(isGenuine(secret_, challenge_, hello, answerHello(otherSecret_, challenge_, hello, root_)));
 }
 
 TEST_F(HandshakeTest, ARecordedConversationIsWorthless) {
   const Hello hello = answerChallenge(secret_, challenge_, who_);
   EXPECT_FALSE(isGenuine(secret_, {makeNonce()}, hello));
-  const Welcome welcome = answerHello(secret_, challenge_, hello, hub_);
+  const Welcome welcome = answerHello(secret_, challenge_, hello, root_);
   const Hello second = answerChallenge(secret_, challenge_, who_);
   EXPECT_FALSE(isGenuine(secret_, challenge_, second, welcome));
 }
@@ -42,7 +42,7 @@ TEST_F(HandshakeTest, WhoJoinsIsPartOfTheProof) {
 
 TEST_F(HandshakeTest, OneEndsProofIsNotTheOthers) {
   const Hello hello = answerChallenge(secret_, challenge_, who_);
-  EXPECT_FALSE(isGenuine(secret_, challenge_, hello, Welcome{hub_, hello.proof}));
+  EXPECT_FALSE(isGenuine(secret_, challenge_, hello, Welcome{root_, hello.proof}));
 }
 
 }  // namespace

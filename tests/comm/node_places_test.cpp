@@ -157,8 +157,8 @@ TEST_P(Places, everyAlgorithmThatLooksAtGroupsRuns) {
       PlacedTeam team(*places, GetParam(), config);
       std::vector<Trial> trials = inPrivateMemory(trialsOfRoots(ranks));
       const auto serves = [&](Collective collective) {
-        const std::vector<CallWay> ways = team.node(0).ways(collective, 1 << 20);
-        return std::ranges::find(ways, algorithm, &CallWay::name) != ways.end();
+        const std::vector<CallRoute> ways = team.node(0).ways(collective, 1 << 20);
+        return std::ranges::find(ways, algorithm, &CallRoute::name) != ways.end();
       };
       std::set<Collective> served;
       for (int c = 0; c < collectiveCount; ++c) {

@@ -21,8 +21,8 @@ constexpr std::size_t arenaBytes = 1 << 20;
 
 std::vector<LoweringFacts> everyFacts() {
   std::vector<LoweringFacts> all;
-  for (const Reach input : {Reach::none, Reach::kernel, Reach::direct})
-    for (const Reach output : {Reach::none, Reach::kernel, Reach::direct})
+  for (const Access input : {Access::staged, Access::cma, Access::mapped})
+    for (const Access output : {Access::staged, Access::cma, Access::mapped})
       for (const bool inPlace : {false, true}) all.push_back({input, output, inPlace});
   return all;
 }
@@ -43,7 +43,7 @@ std::size_t countForManyChunks(const Program& program) {
   return probe.chunks == 1 ? 131 : probe.chunkElements * (2 * probe.depth + 1) - 3;
 }
 
-/// Nobody touches memory out of its reach, and reads through the kernel are marked.
+/// Nobody touches memory out of its access, and reads through the kernel are marked.
 void checkReach(const Program& program, int rank, const LoweringFacts& facts) {
   for (const Round& round : program.rounds) {
     for (const Operation& operation : round.operations) {
@@ -51,9 +51,9 @@ void checkReach(const Program& program, int rank, const LoweringFacts& facts) {
       for (const Place& place : operation.sources) {
         const bool input = place.kind == Place::Kind::remoteInput, output = place.kind == Place::Kind::remoteOutput;
         if (input || output) {
-          const Reach reach = input ? facts.input : facts.output;
-          ASSERT_NE(reach, Reach::none);
-          throughKernel = throughKernel || reach == Reach::kernel;
+          const Access access = input ? facts.input : facts.output;
+          ASSERT_NE(access, Access::staged);
+          throughKernel = throughKernel || access == Access::cma;
         } else if (place.kind != Place::Kind::slot) {
           ASSERT_EQ(place.rank, rank);
         }
@@ -63,7 +63,7 @@ void checkReach(const Program& program, int rank, const LoweringFacts& facts) {
         ASSERT_NE(place.kind, Place::Kind::input);
         ASSERT_NE(place.kind, Place::Kind::remoteInput);
         if (place.kind == Place::Kind::remoteOutput) {
-          ASSERT_EQ(facts.output, Reach::direct);
+          ASSERT_EQ(facts.output, Access::mapped);
         } else {
           ASSERT_EQ(place.rank, rank);
         }
@@ -119,7 +119,7 @@ TEST_P(Lowering, runsAsTheCollectiveIsDefined) {
   for (const PlanRequest& request : test::requestsServed(algorithm(), ranks())) {
     const Plan plan = makePlan(algorithm(), request);
     for (const LoweringFacts& facts : everyFacts()) {
-      if (quick && (facts.input == Reach::kernel || random_() % 4 != 0)) continue;
+      if (quick && (facts.input == Access::cma || random_() % 4 != 0)) continue;
       const std::vector<Program> programs = lowerAll(plan, facts);
       for (int rank = 0; rank < ranks(); ++rank) {
         ASSERT_NO_FATAL_FAILURE(checkReach(programs[rank], rank, facts)) << test::describe(plan) << " rank=" << rank;

@@ -23,7 +23,7 @@ constexpr int looksAfter = 2, naps = 3;  // of a step: how often the liars read 
 
 /// One rank's end: its door, whom it called on, and who came.
 struct Liar {
-  Liar(int rank, const std::vector<MusterPlace>& places, const Secret& secret, Door& ownDoor)
+  Liar(int rank, const std::vector<SurvivorPlace>& places, const Secret& secret, Door& ownDoor)
       : members{rank, places, secret, false}, door(ownDoor) {}
   Liar(const Liar&) = delete;
   Liar& operator=(const Liar&) = delete;
@@ -123,7 +123,7 @@ void run(Input input) {
   Secret secret{};
   secret.fill(9);
   std::list<Door> doors;
-  std::vector<MusterPlace> places;
+  std::vector<SurvivorPlace> places;
   for (int rank = 0; rank < ranks; ++rank) places.push_back(doors.emplace_back(rank, nullptr).place());
   const MeetingMembers members{self, places, secret, false};
   std::list<Liar> liars;

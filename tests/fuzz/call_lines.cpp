@@ -28,7 +28,7 @@ constexpr std::size_t givenBytes = 64 << 10;  // of library memory, by the liar
 /// As the line of a large call holds it.
 struct Descriptor {
   BufferExchange::Reference send, receive;
-  std::uint8_t sendReach, receiveReach, inPlace;
+  std::uint8_t sendAccess, receiveAccess, inPlace;
   float seconds;
   std::uint8_t fresh;
 };
@@ -80,7 +80,7 @@ class Node {
     pairs_.emplace(segment_, self, waiter_, *buffers_);
     // A call in which the liar's memory is new.
     Descriptor honest{};
-    honest.sendReach = honest.receiveReach = static_cast<std::uint8_t>(Reach::direct);
+    honest.sendAccess = honest.receiveAccess = static_cast<std::uint8_t>(Access::mapped);
     const std::uint64_t signature = makeSignature(Collective::allReduce, taccInt8, taccSum, 0, 0);
     exchange_.begin(signature, linePayload);
     for (int rank = 1; rank < ranks; ++rank) {
@@ -139,7 +139,7 @@ class Node {
       auto lie = input.value<Descriptor>();
       if (input.below(2) == 0) lie.send.segment = given_;
       if (input.below(2) == 0) lie.receive.segment = given_;
-      if (input.below(4) != 0) lie.sendReach = lie.receiveReach = static_cast<std::uint8_t>(Reach::direct);
+      if (input.below(4) != 0) lie.sendAccess = lie.receiveAccess = static_cast<std::uint8_t>(Access::mapped);
       if (input.below(16) != 0) lie.fresh = 0;
       const std::uint64_t said = input.below(8) == 0 ? input.value<std::uint64_t>() : signature;
       postLine(rank, said, lie, input.below(16) != 0);
@@ -154,8 +154,8 @@ class Node {
     const auto agreed = buffers_->run(buffersOf(self), buffersOf, 0, found);
     for (int rank = 1; rank < ranks; ++rank) {
       const auto index = static_cast<std::size_t>(rank);
-      if (agreed.facts.input == Reach::direct) check(rank, found.remoteSend[index], buffersOf(rank).sendBytes);
-      if (agreed.facts.output == Reach::direct) check(rank, found.remoteReceive[index], buffersOf(rank).receiveBytes);
+      if (agreed.facts.input == Access::mapped) check(rank, found.remoteSend[index], buffersOf(rank).sendBytes);
+      if (agreed.facts.output == Access::mapped) check(rank, found.remoteReceive[index], buffersOf(rank).receiveBytes);
     }
   }
 

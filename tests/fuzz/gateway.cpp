@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "comm/bootstrap/connect.hpp"
-#include "comm/bootstrap/relay.hpp"
+#include "comm/bootstrap/forwarder.hpp"
 #include "comm/bootstrap/unique_id.hpp"
 #include "comm/control/control_plane.hpp"
 #include "comm/hosts.hpp"
@@ -34,7 +34,7 @@ class Script {
     parent_.emplace(FileDescriptor(ends[1]));
     auto doors = listenAsGateway(name_);
     require(doors.has_value(), "the name is taken");
-    relay_ = std::make_unique<Relay>(std::move(*doors), introduceSelf(ranks, self), contents_.secret, 2);
+    forwarder_ = std::make_unique<Forwarder>(std::move(*doors), introduceSelf(ranks, self), contents_.secret, 2);
   }
 
   void run() {
@@ -83,19 +83,19 @@ class Script {
     if (plane_) return plane_->poll([] { return std::string("was in call 7"); });
     std::vector<pollfd> sockets;
     Deadline now(0);
-    relay_->addDescriptors(sockets, now);
+    forwarder_->addDescriptors(sockets, now);
     waitFor(sockets, interrupt_, Deadline(0));
-    relay_->serve(sockets, up_);
+    forwarder_->serve(sockets, up_);
     (void)up_.flush();
   }
 
   void complete() {
     if (plane_) return;
-    relay_->complete({false, {}, {0}}, {}, patience, interrupt_);
+    forwarder_->complete({false, {}, {0}}, {}, patience, interrupt_);
     ControlTree tree;
     tree.way = {0};
     tree.up = std::move(up_);
-    tree.branches = relay_->release();
+    tree.branches = forwarder_->release();
     std::vector<RankIdentity> who(ranks);
     for (const ControlTree::Branch& branch : tree.branches) {
       require(branch.rank >= 0 && branch.rank < ranks, "a branch to a rank that is none");
@@ -115,7 +115,7 @@ class Script {
   Interrupt interrupt_{self};
   Channel up_{FileDescriptor()};
   std::optional<HostilePeer> parent_;
-  std::unique_ptr<Relay> relay_;
+  std::unique_ptr<Forwarder> forwarder_;
   std::unique_ptr<ControlPlane> plane_;
   std::vector<std::unique_ptr<HostilePeer>> peers_;
 };

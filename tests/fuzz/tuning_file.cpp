@@ -15,7 +15,7 @@ std::vector<Bytes> seeds() {
   hosts.add(Collective::allToAll, {64, "direct", 5e-4, "", 0, "direct", 5e-4});
   Tuning node;
   node.place = {ownVersion(), "shm", 0, true, {4}, {0, 1e9}};
-  node.add(Collective::broadcast, {64, "flat", 5e-7, "", 0, "", 0});
+  node.add(Collective::broadcast, {64, "eager", 5e-7, "", 0, "", 0});
   Tuning uneven = hosts;
   uneven.place.ranksOfHost = {1, 2, 3};
   uneven.collectives.clear();

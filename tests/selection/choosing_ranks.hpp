@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "selection/online/dynamic_choice.hpp"
+#include "selection/online/call_tuner.hpp"
 
 namespace tacc::test {
 
@@ -22,7 +22,7 @@ class ChoosingRanks {
  public:
   /// `noise`: a call takes up to so much more or less. `late`: a rank that another one makes wait measures up to so
   /// much more.
-  ChoosingRanks(int ranks, const DynamicChoice& choice, DynamicChoice::Propose propose, TimeOf timeOf, double noise,
+  ChoosingRanks(int ranks, const CallTuner& choice, CallTuner::Propose propose, TimeOf timeOf, double noise,
                 unsigned seed, double late = 3)
       : choices_(static_cast<std::size_t>(ranks), choice),
         propose_(std::move(propose)),
@@ -56,7 +56,7 @@ class ChoosingRanks {
     EXPECT_GT(switches_ + kept_, before) << most << " calls were too few";
   }
 
-  const DynamicChoice& choice() const { return choices_.front(); }
+  const CallTuner& choice() const { return choices_.front(); }
   int settled() const { return choice().settled().option; }
   const std::vector<int>& ran() const { return ran_; }
   /// How many of the last calls ran this one.
@@ -72,18 +72,18 @@ class ChoosingRanks {
     ++agreements_;
     for (std::size_t i = 0; i < choices_.front().window().size(); ++i) {
       double least = choices_.front().window()[i];
-      for (DynamicChoice& choice : choices_) least = std::min(least, choice.window()[i]);
-      for (DynamicChoice& choice : choices_) choice.window()[i] = least;
+      for (CallTuner& choice : choices_) least = std::min(least, choice.window()[i]);
+      for (CallTuner& choice : choices_) choice.window()[i] = least;
     }
-    std::vector<DynamicChoice::Event> events;
-    for (DynamicChoice& choice : choices_) events.push_back(choice.agree(propose_));
+    std::vector<CallTuner::Event> events;
+    for (CallTuner& choice : choices_) events.push_back(choice.agree(propose_));
     EXPECT_EQ(std::ranges::count(events, events.front()), std::ssize(events));
-    if (events.front() == DynamicChoice::Event::switched) ++switches_;
-    if (events.front() == DynamicChoice::Event::kept) ++kept_;
+    if (events.front() == CallTuner::Event::switched) ++switches_;
+    if (events.front() == CallTuner::Event::kept) ++kept_;
   }
 
-  std::vector<DynamicChoice> choices_;
-  DynamicChoice::Propose propose_;
+  std::vector<CallTuner> choices_;
+  CallTuner::Propose propose_;
   TimeOf timeOf_;
   double noise_, late_;
   std::mt19937 random_;

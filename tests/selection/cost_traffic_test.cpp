@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "selection/cost/plan_traffic.hpp"
+#include "selection/cost/message_graph.hpp"
 #include "selection/network_choice.hpp"
 
 namespace tacc::test {
@@ -18,7 +18,7 @@ CostMachine behindUplinks(int ranks, int ofGroup) {
 
 /// Seconds that the busiest uplink needs for all messages of the call.
 double secondsOfTraffic(const NetworkCandidate& candidate, const PlanRequest& request, int ofGroup) {
-  const PlanTraffic traffic(makePlan(*candidate.algorithm, request), candidate.chunkBytes, 0, 0);
+  const MessageGraph traffic(makePlan(*candidate.algorithm, request), candidate.chunkBytes, 0, 0);
   const auto groups = static_cast<std::size_t>(request.ranks / ofGroup);
   std::vector<double> out(groups), in(groups);
   for (const TrafficMessage& message : traffic.messages) {

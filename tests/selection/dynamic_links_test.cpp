@@ -16,7 +16,7 @@
 #include "selection/cost/cost_model.hpp"
 #include "selection/cost/cost_simulator.hpp"
 #include "selection/network_chooser.hpp"
-#include "selection/online/network_suspects.hpp"
+#include "selection/online/slowdown_hypotheses.hpp"
 
 namespace tacc::test {
 namespace {
@@ -93,7 +93,7 @@ class Scene {
   /// `isSlow`: in which calls one link is.
   ChoosingRanks ranks(std::function<bool(std::uint64_t)> isSlow, unsigned seed) {
     return ChoosingRanks(
-        3, DynamicChoice(chosen(), price(), 0),
+        3, CallTuner(chosen(), price(), 0),
         [this](int current, double ratio) { return proposed_ = propose(current, ratio); },
         [this, isSlow](int option, std::uint64_t call) { return seconds(option, isSlow(call)); }, noise, seed);
   }

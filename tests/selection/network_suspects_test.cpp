@@ -1,10 +1,10 @@
 // What is suggested when calls are slow: algorithms that are good if one part of the network has become slow.
-#include "selection/online/network_suspects.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <optional>
+
+#include "selection/online/slowdown_hypotheses.hpp"
 
 namespace tacc {
 namespace {

@@ -128,7 +128,7 @@ TEST(NodeChooser, keepsTheRuleOnOneTier) {
         const NodeCandidate& chosen = chooser.choose({collective, 0, bytes});
         ASSERT_NE(chosen.algorithm, nullptr);
         EXPECT_EQ(chosen.algorithm, &selectAlgorithm({{collective, ranks, 0}, bytes, false, {}}, {}));
-        EXPECT_EQ(chooser.choose({collective, 0, 1024, false, 1024}).algorithm, nullptr) << "flat";
+        EXPECT_EQ(chooser.choose({collective, 0, 1024, false, 1024}).algorithm, nullptr) << "eager";
       }
   }
 }

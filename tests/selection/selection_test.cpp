@@ -51,7 +51,7 @@ TEST(Selection, cutsAOneWayCallSoThatItsRanksWorkAtTheSameTime) {
 TEST(Selection, takesTheForcedAlgorithm) {
   const CallShape shape{{Collective::allReduce, 6, 0}, 1 << 20, false, "circulant"};
   EXPECT_EQ(selectAlgorithm(shape, {}).name, "circulant");
-  EXPECT_EQ(flatLimit(shape, 32768), 0U) << "a forced algorithm runs at every size";
+  EXPECT_EQ(eagerLimit(shape, 32768), 0U) << "a forced algorithm runs at every size";
 }
 
 TEST(Selection, refusesAnImpossibleOneAndListsThePossible) {

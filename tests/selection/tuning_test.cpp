@@ -98,7 +98,7 @@ TEST(TuningFile, ErrorsSayWhereAndWhatWouldBeRight) {
   EXPECT_THAT(errorOf(changed("\"knomial_4\"", "\"knomail_4\"")), HasSubstr("did you mean knomial_4?"));
   EXPECT_THAT(errorOf(changed("\"knomial_4\"", "\"chain\"")),
               HasSubstr("does not serve allreduce of 16 ranks on 8 hosts; these do: "));
-  EXPECT_THAT(errorOf(changed("\"knomial_4\"", "\"flat\"")), HasSubstr("no algorithm"));
+  EXPECT_THAT(errorOf(changed("\"knomial_4\"", "\"eager\"")), HasSubstr("no algorithm"));
   EXPECT_THAT(errorOf(changed("next_us", "nex_us")), HasSubstr("did you mean next_us?"));
 }
 
@@ -235,8 +235,8 @@ TEST(TuningFile, DamageIsAnErrorOrHarmless) {
       ++loaded;
       for (const TunedCollective& measured : tuning.collectives)
         for (const TunedSize& size : measured.sizes) {
-          EXPECT_TRUE(findAlgorithm(size.algorithm) != nullptr || size.algorithm == flatWay ||
-                      size.algorithm == directWay);
+          EXPECT_TRUE(findAlgorithm(size.algorithm) != nullptr || size.algorithm == eagerRoute ||
+                      size.algorithm == directRoute);
           EXPECT_EQ(tuning.find(measured.collective, size.bytes), &size);
         }
       EXPECT_NO_THROW((void)tuningFromToml(tuningToToml(tuning), "again")) << text;

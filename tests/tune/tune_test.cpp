@@ -67,7 +67,7 @@ Tuning forNode(int ranks) {
   CostMachine machine;
   machine.levels.push_back({.begins = {0}});
   tuning.place = {ownVersion(), "shm", layoutDigest(machine), false, {ranks}, {0, 0}};
-  tuning.add(Collective::allReduce, {64, "ring", 1e-6, "flat", 2e-6, "flat", 2e-6});
+  tuning.add(Collective::allReduce, {64, "ring", 1e-6, "eager", 2e-6, "eager", 2e-6});
   tuning.add(Collective::allReduce, {1 << 20, "recursive_doubling", 1e-4, "", 0, "twoshot", 2e-4});
   return tuning;
 }
@@ -148,7 +148,7 @@ TEST_F(Tune, NodesAndThreadsFollowTheFile) {
       EXPECT_EQ(lastOf(comm, 16), "ring");
       EXPECT_EQ(lastOf(comm, 1 << 18), "recursive_doubling");
       EXPECT_EQ(lastOf(comm, 1 << 12), "recursive_doubling") << "the nearest by ratio";
-      EXPECT_EQ(lastOf(comm, 4), "flat") << "too far from the smallest";
+      EXPECT_EQ(lastOf(comm, 4), "eager") << "too far from the smallest";
       // The file is not meant for a part.
       taccComm_t part = nullptr;
       ASSERT_EQ(taccCommSplit(comm, rank, 0, &part, nullptr), taccSuccess) << taccGetLastError(comm);

@@ -9,7 +9,7 @@
 #include <simgrid/s4u.hpp>
 #include <vector>
 
-#include "selection/cost/plan_traffic.hpp"
+#include "selection/cost/message_graph.hpp"
 
 namespace tacc::sim {
 
@@ -23,7 +23,7 @@ struct Pair {
 
 /// What all actors read.
 struct Script {
-  const PlanTraffic* traffic = nullptr;
+  const MessageGraph* traffic = nullptr;
   int chunks = 1, window = 4;
   std::vector<simgrid::s4u::Host*> hosts;  // per rank
   std::vector<Pair> pairs;

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "rank_actor.hpp"
-#include "selection/cost/plan_traffic.hpp"
+#include "selection/cost/message_graph.hpp"
 
 namespace tacc::sim {
 namespace {
@@ -25,7 +25,7 @@ void configure() {
 }
 
 /// Hosts, links and the ways of those pairs of ranks that exchange messages.
-void build(const PlanTraffic& traffic, const Stage& stage, Script& script) {
+void build(const MessageGraph& traffic, const Stage& stage, Script& script) {
   sg::NetZone* zone = sg::create_full_zone("machine");
   for (std::size_t rank = 0; rank < stage.hosts.size(); ++rank)
     script.hosts.push_back(zone->create_host(std::to_string(rank), 1e9));
@@ -71,7 +71,7 @@ double replay(const Plan& plan, const Stage& stage, const CostCall& call) {
   Script script;
   script.chunks = chunksOf(call);
   script.window = std::max(1, call.window);
-  const PlanTraffic traffic(plan, call.bytes / script.chunks, stage.overhead, stage.gamma);
+  const MessageGraph traffic(plan, call.bytes / script.chunks, stage.overhead, stage.gamma);
   script.traffic = &traffic;
   build(traffic, stage, script);
   double end = 0;

@@ -10,7 +10,7 @@
 
 #include "core/error.hpp"
 #include "selection/cost/cost_model.hpp"
-#include "selection/cost/plan_traffic.hpp"
+#include "selection/cost/message_graph.hpp"
 
 namespace tacc::sim {
 namespace {
@@ -57,7 +57,7 @@ Outcome perform(const Trial& trial, double mostWork) {
   outcome.chunks = chunksOf(call);
   outcome.rounds = plan.rounds;
   outcome.predicted = predict(*trial.algorithm, request, CostMap(machine.chooser().machine()), call).value_or(0);
-  const PlanTraffic traffic(plan, call.bytes, 0, 0);
+  const MessageGraph traffic(plan, call.bytes, 0, 0);
   for (const TrafficMessage& message : traffic.messages) {
     const int level = machine.topology().meet(stage.hosts[static_cast<std::size_t>(message.sender)],
                                               stage.hosts[static_cast<std::size_t>(message.receiver)]);

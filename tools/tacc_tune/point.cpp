@@ -119,7 +119,7 @@ double Entrant::seconds() const { return blocks.empty() ? trial : typical(blocks
 std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, bool isFree, const Told& told) {
   std::vector<Entrant> entrants;
   if (isFree) entrants.push_back({{}, 0, {}, "", true});
-  for (CallWay& way : gauge.comm().ways(point.collective, point.bytes()))
+  for (CallRoute& way : gauge.comm().ways(point.collective, point.bytes()))
     entrants.push_back({std::move(way), 0, {}, "", false});
   tryAll(gauge, point, entrants, told);
   const int warm = warmOf(point);

@@ -21,7 +21,7 @@ struct Point {
 
 /// How one way did.
 struct Entrant {
-  CallWay way;
+  CallRoute way;
   double trial = 0;        // seconds of its first warm call; 0: it was not tried
   Rounds blocks;           // seconds of a call in each round
   std::string dropped;     // why it was not measured to the end; empty: it was

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
-#include "comm/bootstrap/hub.hpp"
-#include "comm/bootstrap/spoke.hpp"
+#include "comm/bootstrap/bootstrap_member.hpp"
+#include "comm/bootstrap/bootstrap_root.hpp"
 #include "comm/bootstrap/unique_id.hpp"
 #include "transports/interfaces.hpp"
 #include "transports/spare_descriptors.hpp"
@@ -57,18 +57,19 @@ Bootstrap::Bootstrap(const taccUniqueId& id, int ranks, int rank, double timeout
       listeners = listenFor(contents);
     }
     if (listeners) {
-      hub_ = std::make_unique<Hub>(std::move(*listeners), contents, ranks, timeoutSeconds, options.treeWidth,
-                                   interrupt_, options.idleWork, options.encrypts, failure, options.isHeardElsewhere);
-      allUnix_ = hub_->allUnix();
+      root_ = std::make_unique<BootstrapRoot>(std::move(*listeners), contents, ranks, timeoutSeconds, options.treeWidth,
+                                              interrupt_, options.idleWork, options.encrypts, failure,
+                                              options.isHeardElsewhere);
+      allUnix_ = root_->allUnix();
       return;
     }
     // Another process is rank 0 already: joining it as a second rank 0 tells both, and all others.
   }
-  spoke_ =
-      std::make_unique<Spoke>(contents, ranks, rank, timeoutSeconds,
-                              TreeShape{options.treeWidth, options.host, options.encrypts, options.isHeardElsewhere},
-                              interrupt_, options.idleWork);
-  allUnix_ = spoke_->allUnix();
+  member_ = std::make_unique<BootstrapMember>(
+      contents, ranks, rank, timeoutSeconds,
+      TreeShape{options.treeWidth, options.host, options.encrypts, options.isHeardElsewhere}, interrupt_,
+      options.idleWork);
+  allUnix_ = member_->allUnix();
   findOwnAddress();
 }
 
@@ -77,7 +78,7 @@ Bootstrap::~Bootstrap() { ::sodium_memzero(secret_.data(), secret_.size()); }
 Key Bootstrap::deriveKey(Purpose purpose) const { return keyedHash(secret_, purpose, {}); }
 
 void Bootstrap::findOwnAddress() {
-  const std::optional<InetAddress> address = spoke_->localAddress();
+  const std::optional<InetAddress> address = member_->localAddress();
   if (!address) return;
   localAddress_ = address->host();
   interface_ = interfaceOf(interfaceAddresses(), *address);
@@ -92,7 +93,7 @@ void Bootstrap::needUnix(std::string_view operation) const {
 
 ControlTree Bootstrap::releaseTree() {
   if (broken_) throw Error(*broken_);
-  ControlTree tree = hub_ ? hub_->release() : spoke_ ? spoke_->release() : ControlTree{};
+  ControlTree tree = root_ ? root_->release() : member_ ? member_->release() : ControlTree{};
   broken_ = Error(taccInternalError, "the bootstrap's connections were handed over: it takes no more calls");
   return tree;
 }
@@ -105,7 +106,7 @@ auto Bootstrap::collective(const Work& work) {
       checkInterrupt();
       return work();
     };
-    return hub_ ? hub_->collective(checked) : spoke_ ? spoke_->collective(checked) : checked();
+    return root_ ? root_->collective(checked) : member_ ? member_->collective(checked) : checked();
   } catch (const Error& error) {
     broken_ = error;
     throw;
@@ -116,8 +117,8 @@ std::vector<std::byte> Bootstrap::allGather(std::span<const std::byte> mine) {
   constexpr std::string_view operation = "gathering from all";
   return collective([&]() -> std::vector<std::byte> {
     std::vector<std::byte> all(mine.begin(), mine.end());
-    if (hub_) {
-      const std::vector<Message> parts = hub_->gather(MessageKind::gather, operation, timeoutSeconds_);
+    if (root_) {
+      const std::vector<Message> parts = root_->gather(MessageKind::gather, operation, timeoutSeconds_);
       for (std::size_t rank = 1; rank < parts.size(); ++rank) {
         const std::vector<std::byte>& part = parts[rank].payload;
         if (part.size() != mine.size()) {
@@ -127,10 +128,10 @@ std::vector<std::byte> Bootstrap::allGather(std::span<const std::byte> mine) {
         all.insert(all.end(), part.begin(), part.end());
       }
       const Payload payload = makePayload(all);
-      hub_->scatter(MessageKind::gathered, operation, timeoutSeconds_, [&](int) { return Answer{payload, {}}; });
-    } else if (spoke_) {
-      spoke_->send(MessageKind::gather, makePayload(std::move(all)), {}, operation, timeoutSeconds_);
-      all = spoke_->receive(MessageKind::gathered, operation, timeoutSeconds_).payload;
+      root_->scatter(MessageKind::gathered, operation, timeoutSeconds_, [&](int) { return Answer{payload, {}}; });
+    } else if (member_) {
+      member_->send(MessageKind::gather, makePayload(std::move(all)), {}, operation, timeoutSeconds_);
+      all = member_->receive(MessageKind::gathered, operation, timeoutSeconds_).payload;
       if (all.size() != mine.size() * static_cast<std::size_t>(ranks_)) {
         fail(taccInternalError, "{}: {} bytes came for {} ranks of {} bytes", operation, all.size(), ranks_,
              mine.size());
@@ -162,11 +163,11 @@ std::vector<std::vector<std::byte>> Bootstrap::allGatherStrings(const std::vecto
 std::vector<std::byte> Bootstrap::broadcast(std::span<const std::byte> ofRankZero) {
   constexpr std::string_view operation = "hearing from rank 0";
   return collective([&]() -> std::vector<std::byte> {
-    if (spoke_) return spoke_->receive(MessageKind::gathered, operation, timeoutSeconds_).payload;
+    if (member_) return member_->receive(MessageKind::gathered, operation, timeoutSeconds_).payload;
     std::vector<std::byte> bytes(ofRankZero.begin(), ofRankZero.end());
-    if (hub_) {
+    if (root_) {
       const Payload payload = makePayload(bytes);
-      hub_->scatter(MessageKind::gathered, operation, timeoutSeconds_, [&](int) { return Answer{payload, {}}; });
+      root_->scatter(MessageKind::gathered, operation, timeoutSeconds_, [&](int) { return Answer{payload, {}}; });
     }
     return bytes;
   });
@@ -176,16 +177,16 @@ FileDescriptor Bootstrap::broadcastDescriptor(int fd) {
   constexpr std::string_view operation = "passing a descriptor";
   return collective([&]() -> FileDescriptor {
     needUnix(operation);
-    if (!spoke_) {
+    if (!member_) {
       FileDescriptor own = duplicate(fd);
-      if (hub_) {
-        hub_->scatter(MessageKind::descriptor, operation, timeoutSeconds_, [&](int) {
+      if (root_) {
+        root_->scatter(MessageKind::descriptor, operation, timeoutSeconds_, [&](int) {
           return Answer{nullptr, {own.get()}};
         });
       }
       return own;
     }
-    Message message = spoke_->receive(MessageKind::descriptor, operation, timeoutSeconds_);
+    Message message = member_->receive(MessageKind::descriptor, operation, timeoutSeconds_);
     if (message.descriptors.size() != 1) {
       fail(taccInternalError, "{}: {} descriptors came instead of 1", operation, message.descriptors.size());
     }
@@ -203,22 +204,22 @@ void Bootstrap::announceFailure(const Error& error) noexcept {
 
 void Bootstrap::awaitCause() {
   collective([&] {
-    if (hub_) hub_->listen(causeSeconds);
-    if (spoke_) spoke_->listen(causeSeconds);
+    if (root_) root_->listen(causeSeconds);
+    if (member_) member_->listen(causeSeconds);
     return 0;
   });
 }
 
 void Bootstrap::checkOthers() {
   checkInterrupt();
-  if ((hub_ && hub_->hasLostSomeone()) || (spoke_ && spoke_->hasLostSomeone())) awaitCause();
+  if ((root_ && root_->hasLostSomeone()) || (member_ && member_->hasLostSomeone())) awaitCause();
 }
 
 void Bootstrap::setIdleWork(std::function<void()> work) {
-  if (hub_)
-    hub_->idleWork = std::move(work);
-  else if (spoke_)
-    spoke_->idleWork = std::move(work);
+  if (root_)
+    root_->idleWork = std::move(work);
+  else if (member_)
+    member_->idleWork = std::move(work);
 }
 
 void Bootstrap::interrupt() noexcept { interrupt_.raise(); }

@@ -5,9 +5,9 @@
 // Both ends prove that they know the id's secret (handshake.hpp); strangers, garbage and connections that say nothing
 // are refused and hinder nobody. No threads: all work is done inside the calls.
 //
-// Many ranks meet in a tree: the first rank of each other host becomes its gateway (spoke.hpp), which the others of
-// that host connect to, and rank 0 sends gateways that are too many for it on to others (branches.hpp). A gateway
-// carries the messages of the ranks behind it (relay.hpp).
+// Many ranks meet in a tree: the first rank of each other host becomes its gateway (bootstrap_member.hpp), which the
+// others of that host connect to, and rank 0 sends gateways that are too many for it on to others (branches.hpp). A
+// gateway carries the messages of the ranks behind it (forwarder.hpp).
 //
 // A rank that fails tells rank 0, rank 0 tells all: so an Error on one rank is an Error with the same text on every
 // rank.
@@ -36,8 +36,8 @@
 
 namespace tacc {
 
-class Hub;
-class Spoke;
+class BootstrapRoot;
+class BootstrapMember;
 
 /// How ranks meet.
 struct BootstrapOptions {
@@ -139,9 +139,9 @@ class Bootstrap {
   bool allUnix_ = true;
   std::string localAddress_;
   std::string interface_;
-  std::unique_ptr<Hub> hub_;      // rank 0 of several
-  std::unique_ptr<Spoke> spoke_;  // the others
-  std::optional<Error> broken_;   // the Error that ended it
+  std::unique_ptr<BootstrapRoot> root_;      // rank 0 of several
+  std::unique_ptr<BootstrapMember> member_;  // the others
+  std::optional<Error> broken_;              // the Error that ended it
 };
 
 }  // namespace tacc

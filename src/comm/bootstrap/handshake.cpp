@@ -17,7 +17,7 @@ Proof prove(const Secret& secret, Purpose role, const Challenge& challenge, cons
 }
 
 constexpr Purpose joinerRole = "tacc: I join    ";
-constexpr Purpose hubRole = "tacc: I am rank0";
+constexpr Purpose rootRole = "tacc: I am rank0";
 
 /// Everything that either end has proven is part of the keys.
 LinkKeys keysOf(const Secret& secret, const Challenge& challenge, const Hello& hello, const Introduction& host) {
@@ -65,11 +65,11 @@ bool isGenuine(const Secret& secret, const Challenge& challenge, const Hello& he
 }
 
 Welcome answerHello(const Secret& secret, const Challenge& challenge, const Hello& hello, const Introduction& who) {
-  return {who, prove(secret, hubRole, challenge, hello, who)};
+  return {who, prove(secret, rootRole, challenge, hello, who)};
 }
 
 bool isGenuine(const Secret& secret, const Challenge& challenge, const Hello& hello, const Welcome& welcome) {
-  return areEqual(welcome.proof, prove(secret, hubRole, challenge, hello, welcome.who));
+  return areEqual(welcome.proof, prove(secret, rootRole, challenge, hello, welcome.who));
 }
 
 void trustJoiner(Channel& channel, const Secret& secret, const Challenge& challenge, const Hello& hello,

@@ -72,7 +72,7 @@ bool isGenuine(const Secret& secret, const Challenge& challenge, const Hello& he
 
 /// After the welcome, which is the last message in the clear: from here on the host's channel is trusted, and encrypted
 /// if both ends want that. One that only one end wants stays in the clear, and no rank gets beyond init:
-/// Hub::examine().
+/// BootstrapRoot::examine().
 void trustJoiner(Channel& channel, const Secret& secret, const Challenge& challenge, const Hello& hello,
                  const Introduction& self);
 /// The same for the joiner's channel.

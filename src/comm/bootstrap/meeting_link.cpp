@@ -25,7 +25,7 @@ MeetingLink::~MeetingLink() {
 }
 
 void MeetingLink::begin() {
-  const MusterPlace& place = members_.places[static_cast<std::size_t>(peer_)];
+  const SurvivorPlace& place = members_.places[static_cast<std::size_t>(peer_)];
   if (place.port != 0) {
     if (!beginTcp(InetAddress(place.address, place.port), attempt_))
       state_ = attempt_.isRefused ? State::refused : State::lost;

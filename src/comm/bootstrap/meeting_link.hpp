@@ -20,7 +20,7 @@
 namespace tacc {
 
 /// Where a rank's socket listens. Plain, to be sent to the others.
-struct MusterPlace {
+struct SurvivorPlace {
   std::array<char, 40> name;  // of a unix socket in the abstract namespace
   InetAddress::V6 address;    // of TCP; all zero: over the unix socket only
   std::uint16_t port;
@@ -28,8 +28,8 @@ struct MusterPlace {
 
 /// What every rank of a communicator knows of all.
 struct MeetingMembers {
-  int rank = 0;                     // this one's
-  std::vector<MusterPlace> places;  // by rank
+  int rank = 0;                       // this one's
+  std::vector<SurvivorPlace> places;  // by rank
   Secret secret{};
   bool encrypts = false;  // TACC_ENCRYPTION
 };

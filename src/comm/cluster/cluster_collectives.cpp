@@ -72,7 +72,7 @@ const Algorithm& ClusterCommunicator::algorithmFor(Collective collective, const 
                                                    std::size_t bytes) {
   NetworkChooser& chooser = chooserFor(members);
   const std::string_view way = steered(collective, callBytes_);
-  if (way.empty() && isDynamic()) return dynamic_.choose(chooser, collective, root, bytes, lanesOf(members));
+  if (way.empty() && isDynamic()) return tuner_.choose(chooser, collective, root, bytes, lanesOf(members));
   return chooser.choose(collective, root, bytes, way);
 }
 

@@ -41,7 +41,7 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       topology_(std::move(membership.topology)),
       betweenHosts_(clusterMachine(who_, hosts_, *topology_, speed_, false)),
       betweenAll_(clusterMachine(who_, hosts_, *topology_, speed_, true)),
-      dynamic_(betweenAll_) {
+      tuner_(betweenAll_) {
   std::iota(inOrder_.begin(), inOrder_.end(), 0);
   setTuning(std::move(membership.place), std::move(membership.tuning));
   if (hosts_.isEven()) lane_ = hosts_.lane(local_);
@@ -104,13 +104,13 @@ void ClusterCommunicator::runParts(const Call& call) {
   callBytes_ = call.count * sizeOf(call.type);
   if (gathersHalf) return allReduceHalfWidth(call);
   const bool timed = isDynamic();
-  if (timed) dynamic_.begin();
+  if (timed) tuner_.begin();
   runCollective(call);
   if (!timed) return;
-  const DynamicSelection::Next next = dynamic_.end();
-  if (next == DynamicSelection::Next::nothing) return;
+  const OnlineTuner::Next next = tuner_.end();
+  if (next == OnlineTuner::Next::nothing) return;
   const std::string name = lastAlgorithm_;
-  if (next == DynamicSelection::Next::barrier)
+  if (next == OnlineTuner::Next::barrier)
     barrier();
   else
     agreeOnTimes();
@@ -118,11 +118,11 @@ void ClusterCommunicator::runParts(const Call& call) {
 }
 
 void ClusterCommunicator::agreeOnTimes() {
-  const std::span<double> times = dynamic_.told();
+  const std::span<double> times = tuner_.told();
   internal_ = true;
-  runPlan({Collective::allReduce, times.data(), times.data(), times.size(), taccFloat64, dynamic_.agreement()});
+  runPlan({Collective::allReduce, times.data(), times.data(), times.size(), taccFloat64, tuner_.agreement()});
   internal_ = false;
-  const std::string decision = dynamic_.agree();
+  const std::string decision = tuner_.agree();
   if (decision.empty()) return;
   log(LogLevel::info, rank(), "dynamic choice: {}", decision);
   note(decision);
@@ -132,7 +132,7 @@ void ClusterCommunicator::runCollective(const Call& call) {
   if (call.collective == Collective::barrier) return barrier();
   if (call.streamed != nullptr) return allReduceStreamed(call);
   const std::string_view way = steered(call.collective, callBytes_);
-  const bool isDirect = goesDirect(call.collective) && (way.empty() || way == directWay);
+  const bool isDirect = goesDirect(call.collective) && (way.empty() || way == directRoute);
   return isDirect ? runDirect(call) : runPlan(call);
 }
 

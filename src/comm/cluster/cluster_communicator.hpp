@@ -17,8 +17,8 @@
 #include <tuple>
 #include <vector>
 
-#include "comm/cluster/dynamic_selection.hpp"
 #include "comm/cluster/network_endpoint.hpp"
+#include "comm/cluster/online_tuner.hpp"
 #include "comm/control/control_plane.hpp"
 #include "comm/hosts.hpp"
 #include "comm/joined_communicator.hpp"
@@ -62,7 +62,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void deregisterBuffer(void* buffer) override;
   BucketSizes bucketSizes(std::size_t stepBytes) override;
   std::string explain(Collective collective, std::size_t bytes) override;
-  std::vector<CallWay> ways(Collective collective, std::size_t bytes) override;
+  std::vector<CallRoute> ways(Collective collective, std::size_t bytes) override;
   std::string lastAlgorithm() const override { return lastAlgorithm_; }
   std::shared_ptr<const Topology> topology() const override { return topology_; }
   std::string transportName() const override { return transportName_; }
@@ -184,7 +184,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   /// Of rank 0 in the order of the hosts: calls are explained as from there.
   int placeOfRank0() const;
   int lanesOf(const std::vector<int>& members) const noexcept;
-  DynamicSelection dynamic_;  // may replace what these choose
+  OnlineTuner tuner_;  // may replace what these choose
   std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
   std::vector<std::byte> workspace_;
   std::vector<std::size_t> lengths_;  // of all ranks' blocks, as each says its own

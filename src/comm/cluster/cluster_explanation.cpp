@@ -19,18 +19,18 @@ bool ClusterCommunicator::goesInLanes(std::size_t bytes) const noexcept {
   return !isAlone() && hosts_.isEven() && bytes > leaderLimit;
 }
 
-std::vector<CallWay> ClusterCommunicator::ways(Collective collective, std::size_t bytes) {
+std::vector<CallRoute> ClusterCommunicator::ways(Collective collective, std::size_t bytes) {
   NetworkChooser& chooser = betweenAll_;
   const PlanRequest request = chooser.request(collective, placeOfRank0());
-  std::vector<CallWay> ways;
-  if (goesDirect(collective)) ways.push_back({std::string(directWay), std::nullopt});
+  std::vector<CallRoute> ways;
+  if (goesDirect(collective)) ways.push_back({std::string(directRoute), std::nullopt});
   for (const NetworkCandidate& candidate : chooser.explain(collective, placeOfRank0(), bytes)) {
     if (!candidate.algorithm->serves(request)) continue;
     ways.push_back({std::string(candidate.algorithm->name),
                     candidate.isPossible ? std::optional(candidate.seconds) : std::nullopt});
   }
   const std::string_view steeredTo = steered(collective, bytes);
-  const auto chosen = std::ranges::find(ways, steeredTo, &CallWay::name);
+  const auto chosen = std::ranges::find(ways, steeredTo, &CallRoute::name);
   if (chosen != ways.end()) std::rotate(ways.begin(), chosen, chosen + 1);
   return ways;
 }
@@ -53,14 +53,14 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
   }
   const int root = placeOfRank0();
   const std::vector<NetworkCandidate> candidates = chooser.explain(collective, root, bytes);
-  const Algorithm* chosen = isDynamic() ? dynamic_.settled(chooser, collective, bytes, 1) : nullptr;
+  const Algorithm* chosen = isDynamic() ? tuner_.settled(chooser, collective, bytes, 1) : nullptr;
   if (chosen == nullptr) chosen = candidates.front().algorithm;
   for (const NetworkCandidate& candidate : candidates) {
     const std::string time = candidate.isPossible ? fmt::format("{:.1f} us", candidate.seconds * 1e6) : "-";
     text += fmt::format("{:2} {:22} {:>14}  {}\n", candidate.algorithm == chosen ? mark : "", candidate.algorithm->name,
                         time, candidate.reason);
   }
-  return isDynamic() && measured == nullptr ? text + dynamic_.explain(chooser, collective, bytes, 1) : text;
+  return isDynamic() && measured == nullptr ? text + tuner_.explain(chooser, collective, bytes, 1) : text;
 }
 
 }  // namespace tacc

@@ -49,7 +49,7 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
           membership_.segment, rank, membership_.processes, membership_.liveness.get(), membership_.policy,
           this->config().operationTimeout, [this] { return describeCurrent(); }, membership_.names),
       exchange_(membership_.segment, rank, waiter_),
-      flat_(rank, ranks, exchange_),
+      eager_(rank, ranks, exchange_),
       buffers_(rank, ranks, exchange_, waiter_, membership_.handRound.get(), membership_.access),
       executor_(membership_.segment, rank, waiter_, membership_.processes),
       pairs_(membership_.segment, rank, waiter_, buffers_),
@@ -96,7 +96,7 @@ CallShape NodeCommunicator::shapeOf(const Call& call) const {
 
 std::string_view NodeCommunicator::steeredPlan(Collective collective, std::size_t bytes) const {
   const std::string_view way = steered(collective, bytes);
-  return way == flatWay ? std::string_view() : way;
+  return way == eagerRoute ? std::string_view() : way;
 }
 
 NodeQuestion NodeCommunicator::questionOf(const CallShape& shape, std::size_t posted) const {
@@ -107,23 +107,23 @@ bool NodeCommunicator::isPriced(Collective collective) const noexcept {
   return !chooser_.machine().isFlat() && !isPrefix(collective);
 }
 
-bool NodeCommunicator::goesFlat(const CallShape& shape, std::size_t posted) {
-  if (posted > flatLimit(shape, membership_.segment.geometry().eagerBytes)) return false;
+bool NodeCommunicator::goesEager(const CallShape& shape, std::size_t posted) {
+  if (posted > eagerLimit(shape, membership_.segment.geometry().eagerBytes)) return false;
   const bool isSteered = !steered(shape.request.collective, shape.bytes).empty();
   if (!isPriced(shape.request.collective) || posted <= linePayload || isSteered) return true;
   return chooser_.choose(questionOf(shape, posted)).algorithm == nullptr;
 }
 
-NodeCommunicator::PlanWay NodeCommunicator::choosePlan(const CallShape& shape, const LoweringFacts& facts,
-                                                       bool isOrdered) {
+NodeCommunicator::PlanRoute NodeCommunicator::choosePlan(const CallShape& shape, const LoweringFacts& facts,
+                                                         bool isOrdered) {
   if (!isPriced(shape.request.collective) || isOrdered)
     return {&selectAlgorithm(shape, facts), &shape.request, 0, nullptr};
-  const std::size_t posts = flatPostBytes(shape.request.collective, ranks(), shape.bytes);
+  const std::size_t posts = eagerPostBytes(shape.request.collective, ranks(), shape.bytes);
   NodeQuestion question = questionOf(shape, posts <= membership_.segment.geometry().eagerBytes ? posts : 0);
-  question.isDirect = facts.input == Reach::direct && facts.output == Reach::direct;
+  question.isDirect = facts.input == Access::mapped && facts.output == Access::mapped;
   const auto wayOf = [&](const Algorithm* algorithm, int layout) {
-    return PlanWay{algorithm, &chooser_.request(question.collective, question.root, layout), layout,
-                   membership_.places.isInOrder() ? nullptr : &membership_.places.order};
+    return PlanRoute{algorithm, &chooser_.request(question.collective, question.root, layout), layout,
+                     membership_.places.isInOrder() ? nullptr : &membership_.places.order};
   };
   if (shape.forced.empty()) {
     const std::vector<NodeCandidate>& candidates = chooser_.explain(question);
@@ -138,29 +138,29 @@ NodeCommunicator::PlanWay NodeCommunicator::choosePlan(const CallShape& shape, c
   return wayOf(&selectAlgorithm(placed, facts), layout);
 }
 
-std::vector<CallWay> NodeCommunicator::ways(Collective collective, std::size_t bytes) {
+std::vector<CallRoute> NodeCommunicator::ways(Collective collective, std::size_t bytes) {
   const CallShape shape{
       {collective, ranks(), 0}, bytes, membership_.policy.oversubscribed, steeredPlan(collective, bytes)};
-  const std::size_t posts = flatPostBytes(collective, ranks(), bytes);
-  const bool isFlat = posts <= membership_.segment.geometry().eagerBytes;
+  const std::size_t posts = eagerPostBytes(collective, ranks(), bytes);
+  const bool isEager = posts <= membership_.segment.geometry().eagerBytes;
   const bool hasPrices = isPriced(collective);
-  std::vector<CallWay> ways;
-  if (isFlat) ways.push_back({std::string(flatWay), std::nullopt});
+  std::vector<CallRoute> ways;
+  if (isEager) ways.push_back({std::string(eagerRoute), std::nullopt});
   for (const Algorithm& algorithm : algorithms()) {
     const int layout = hasPrices ? chooser_.bestLayout(questionOf(shape, 0), algorithm) : 0;
     if (!algorithm.serves(chooser_.request(collective, shape.request.root, layout))) continue;
     ways.push_back({std::string(algorithm.name), std::nullopt});
   }
   if (hasPrices) {
-    for (const NodeCandidate& candidate : chooser_.explain(questionOf(shape, isFlat ? posts : 0))) {
-      const std::string_view name = candidate.algorithm == nullptr ? flatWay : candidate.algorithm->name;
-      const auto way = std::ranges::find(ways, name, &CallWay::name);
+    for (const NodeCandidate& candidate : chooser_.explain(questionOf(shape, isEager ? posts : 0))) {
+      const std::string_view name = candidate.algorithm == nullptr ? eagerRoute : candidate.algorithm->name;
+      const auto way = std::ranges::find(ways, name, &CallRoute::name);
       if (way == ways.end() || !candidate.isPossible) continue;
       way->seconds = std::min(way->seconds.value_or(candidate.cost.seconds), candidate.cost.seconds);
     }
   }
-  const std::string_view chosen = goesFlat(shape, posts) ? flatWay : choosePlan(shape, {}, false).algorithm->name;
-  const auto found = std::ranges::find(ways, chosen, &CallWay::name);
+  const std::string_view chosen = goesEager(shape, posts) ? eagerRoute : choosePlan(shape, {}, false).algorithm->name;
+  const auto found = std::ranges::find(ways, chosen, &CallRoute::name);
   std::rotate(ways.begin(), found, found + 1);
   return ways;
 }
@@ -171,13 +171,13 @@ std::string NodeCommunicator::explain(Collective collective, std::size_t bytes) 
   if (const TunedSize* measured = tuned(collective, bytes))
     return fmt::format("{} of {} bytes, {} ranks on one host\n", nameOf(collective), bytes, ranks()) +
            describeTuned(*measured);
-  const std::size_t posted = flatPostBytes(collective, ranks(), bytes);
-  const std::size_t limit = flatLimit(shape, membership_.segment.geometry().eagerBytes);
+  const std::size_t posted = eagerPostBytes(collective, ranks(), bytes);
+  const std::size_t limit = eagerLimit(shape, membership_.segment.geometry().eagerBytes);
   const bool isOrdered = config().isReproducible && isReduction(collective);
   std::string text = fmt::format("{} of {} bytes, {} ranks on one host: ", nameOf(collective), bytes, ranks());
-  if (goesFlat(shape, posted))
-    text +=
-        fmt::format("flat, all read what all have posted, as each posts {} bytes and the limit is {}\n", posted, limit);
+  if (goesEager(shape, posted))
+    text += fmt::format("eager, all read what all have posted, as each posts {} bytes and the limit is {}\n", posted,
+                        limit);
   else
     text +=
         fmt::format("{}{}; how data moves is measured while calls run\n",
@@ -194,37 +194,37 @@ void NodeCommunicator::runCall(const Call& call) {
   if (call.streamed != nullptr) return runStreamed(call);
   if (call.blocks != nullptr) return runUnequal(call);
   const CallShape shape = shapeOf(call);
-  if (!runFlat(call, shape)) runPlan(call, shape);
+  if (!runEager(call, shape)) runPlan(call, shape);
 }
 
-bool NodeCommunicator::runFlat(const Call& call, const CallShape& shape) {
-  const std::size_t posted = flatPostBytes(call.collective, ranks(), shape.bytes);
-  const bool small = goesFlat(shape, posted);
+bool NodeCommunicator::runEager(const Call& call, const CallShape& shape) {
+  const std::size_t posted = eagerPostBytes(call.collective, ranks(), shape.bytes);
+  const bool small = goesEager(shape, posted);
   // A single rank has nobody to post to, and empty calls nothing to plan.
   if (!small && ranks() > 1 && call.count != 0 && call.collective != Collective::barrier) return false;
   const bool measured = posted >= leastMeasuredPost && ranks() > 1;
-  FlatCall flat{.collective = call.collective,
-                .send = static_cast<const std::byte*>(call.send),
-                .receive = static_cast<std::byte*>(call.receive),
-                .bytes = shape.bytes,
-                .count = call.count,
-                .root = call.root,
-                .reduce = kernelOf(call, firstSumCode),
-                .divisor = call.op == taccAvg ? ranks() : 1,
-                .stream = false};
+  EagerCall eager{.collective = call.collective,
+                  .send = static_cast<const std::byte*>(call.send),
+                  .receive = static_cast<std::byte*>(call.receive),
+                  .bytes = shape.bytes,
+                  .count = call.count,
+                  .root = call.root,
+                  .reduce = kernelOf(call, firstSumCode),
+                  .divisor = call.op == taccAvg ? ranks() : 1,
+                  .stream = false};
   exchange_.begin(signatureOf(call), posted, isRooted(call.collective));
   if (measured) {
-    flat.stream = flatManners_.choose(call.collective, MannerKind::flat, posted).streamSlots;
-    if (flatManners_.wantsTime()) {
+    eager.stream = eagerPolicies_.choose(call.collective, CopyPolicyKind::eager, posted).nonTemporalSlots;
+    if (eagerPolicies_.wantsTime()) {
       const Stopwatch watch;
-      flat_.run(flat);
-      flatManners_.record(watch.seconds());
-      lastAlgorithm_ = "flat";
+      eager_.run(eager);
+      eagerPolicies_.record(watch.seconds());
+      lastAlgorithm_ = "eager";
       return true;
     }
   }
-  flat_.run(flat);
-  lastAlgorithm_ = "flat";
+  eager_.run(eager);
+  lastAlgorithm_ = "eager";
   return true;
 }
 
@@ -232,14 +232,14 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
   exchange_.begin(signatureOf(call), linePayload);
   const auto buffersOf = [&call, this](int peer) { return usedBuffers(call, peer, ranks()); };
   auto [facts, slowest] = buffers_.run(buffersOf(rank()), buffersOf, lastSeconds_, callBuffers_);
-  plannedManners_.record(slowest);
-  const Manner manner = plannedManners_.choose(call.collective, mannerKindOf(facts), shape.bytes);
-  if (!manner.throughKernel)
-    for (Reach* reach : {&facts.input, &facts.output})
-      if (*reach == Reach::kernel) *reach = Reach::none;
+  plannedPolicies_.record(slowest);
+  const CopyPolicy policy = plannedPolicies_.choose(call.collective, copyPolicyKindOf(facts), shape.bytes);
+  if (!policy.throughKernel)
+    for (Access* access : {&facts.input, &facts.output})
+      if (*access == Access::cma) *access = Access::staged;
 
   const bool isOrdered = needsRankOrder(call, config().isReproducible);
-  const PlanWay way = choosePlan(shape, facts, isOrdered);
+  const PlanRoute way = choosePlan(shape, facts, isOrdered);
   const Algorithm& algorithm = *way.algorithm;
   CachedProgram& cached = programs_.get(algorithm, *way.request, facts, way.layout, way.order);
   if (isOrdered) {
@@ -262,18 +262,18 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
                  .elementBytes = elementBytes,
                  .reduce = kernelOf(call, firstSumCode),
                  .divisor = call.op == taccAvg ? ranks() : 1,
-                 .streamSlots = manner.streamSlots,
+                 .nonTemporalSlots = policy.nonTemporalSlots,
                  // Results that fit the core's own cache stay there: whoever asked for them reads them next.
-                 .streamResults = manner.streamResults && shape.bytes >= ownCacheBytes()});
+                 .nonTemporalResults = policy.nonTemporalResults && shape.bytes >= ownCacheBytes()});
   buffers_.finish();
   lastSeconds_ = static_cast<float>(watch.seconds());
   lastAlgorithm_ = algorithm.name;
 }
 
-MannerKind NodeCommunicator::mannerKindOf(const LoweringFacts& facts) const {
-  if (facts.input == Reach::direct && facts.output == Reach::direct) return MannerKind::direct;
-  if (facts.input != Reach::kernel && facts.output != Reach::kernel) return MannerKind::staged;
-  return environment_.cma == CmaMode::on ? MannerKind::kernel : MannerKind::either;
+CopyPolicyKind NodeCommunicator::copyPolicyKindOf(const LoweringFacts& facts) const {
+  if (facts.input == Access::mapped && facts.output == Access::mapped) return CopyPolicyKind::mapped;
+  if (facts.input != Access::cma && facts.output != Access::cma) return CopyPolicyKind::staged;
+  return environment_.cma == CmaMode::on ? CopyPolicyKind::cma : CopyPolicyKind::either;
 }
 
 std::unique_ptr<LocalMessages> NodeCommunicator::makeMessages() const {
@@ -332,7 +332,7 @@ std::string NodeCommunicator::describeCurrent() const {
 }
 
 void NodeCommunicator::registerBuffer(void* buffer, std::size_t bytes) {
-  // Threads reach any memory; library memory is shared already.
+  // Threads access any memory; library memory is shared already.
   if (membership_.access.sameProcess || findLibrarySegment(buffer, bytes)) return;
   adopted_.reserve(adopted_.size() + 1);
   if (adoptMemory(buffer, bytes)) adopted_.push_back(buffer);

@@ -10,15 +10,15 @@
 
 #include "comm/joined_communicator.hpp"
 #include "comm/membership.hpp"
+#include "comm/node/copy_policy.hpp"
 #include "comm/node/library_window.hpp"
-#include "comm/node/manner_choice.hpp"
 #include "comm/program_cache.hpp"
 #include "core/environment.hpp"
 #include "engine/point_to_point.hpp"
 #include "engine/shm/buffer_exchange.hpp"
 #include "engine/shm/call_exchange.hpp"
+#include "engine/shm/eager.hpp"
 #include "engine/shm/executor.hpp"
-#include "engine/shm/flat.hpp"
 #include "engine/unequal_exchange.hpp"
 #include "selection/node_chooser.hpp"
 #include "selection/selection.hpp"
@@ -42,7 +42,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   void registerBuffer(void* buffer, std::size_t bytes) override;
   void deregisterBuffer(void* buffer) override;
   std::string explain(Collective collective, std::size_t bytes) override;
-  std::vector<CallWay> ways(Collective collective, std::size_t bytes) override;
+  std::vector<CallRoute> ways(Collective collective, std::size_t bytes) override;
   std::string lastAlgorithm() const override { return std::string(lastAlgorithm_); }
   Standing standing() const override;
 
@@ -68,7 +68,7 @@ class NodeCommunicator final : public JoinedCommunicator {
  private:
   void runCall(const Call& call);
   /// Small calls; false if the call is not one.
-  bool runFlat(const Call& call, const CallShape& shape);
+  bool runEager(const Call& call, const CallShape& shape);
   void runPlan(const Call& call, const CallShape& shape);
   /// Blocks of unequal lengths (node_unequal.cpp).
   void runUnequal(const Call& call);
@@ -79,23 +79,23 @@ class NodeCommunicator final : public JoinedCommunicator {
   bool runDirectly(const DirectUpdate& update);
   CallShape shapeOf(const Call& call) const;
   /// How a call's plan is written.
-  struct PlanWay {
+  struct PlanRoute {
     const Algorithm* algorithm;
     const PlanRequest* request;     // of the shape, or kept by the chooser
     int layout;                     // number of the groups in the request
     const std::vector<int>* order;  // the rank at each place; null: the request's ranks are the communicator's own
   };
   /// `isOrdered`: sums must be in the order of the ranks.
-  PlanWay choosePlan(const CallShape& shape, const LoweringFacts& facts, bool isOrdered);
+  PlanRoute choosePlan(const CallShape& shape, const LoweringFacts& facts, bool isOrdered);
   NodeQuestion questionOf(const CallShape& shape, std::size_t posted) const;
   /// Whether where ranks stand decides how it runs: neither where all stand alike, nor of prefixes, which are in the
   /// order of the ranks.
   bool isPriced(Collective collective) const noexcept;
-  /// Whether a call that posts so many bytes goes the flat way.
-  bool goesFlat(const CallShape& shape, std::size_t posted);
+  /// Whether a call that posts so many bytes goes the eager route.
+  bool goesEager(const CallShape& shape, std::size_t posted);
   /// The algorithm of its plan, if it is not chosen here.
   std::string_view steeredPlan(Collective collective, std::size_t bytes) const;
-  MannerKind mannerKindOf(const LoweringFacts& facts) const;
+  CopyPolicyKind copyPolicyKindOf(const LoweringFacts& facts) const;
   /// Tells all ranks of the exception that is being handled, and throws it as an Error.
   [[noreturn]] void reportFailure();
   /// Afterwards no peer writes into the buffers of the call that failed with `error`. Throws `error` with what could
@@ -107,7 +107,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   Environment environment_;
   Waiter waiter_;
   CallExchange exchange_;
-  FlatPath flat_;
+  EagerPath eager_;
   BufferExchange buffers_;
   Executor executor_;
   PointToPointEngine pairs_;
@@ -116,14 +116,14 @@ class NodeCommunicator final : public JoinedCommunicator {
   std::vector<std::byte> unequalInput_;  // of an alltoall in place
   ProgramCache programs_;
   NodeChooser chooser_;
-  std::vector<int> placeOf_;     // by rank
-  MannerChoice flatManners_;     // this rank's own: how it writes its posts concerns nobody else
-  MannerChoice plannedManners_;  // the same state on all ranks
-  float lastSeconds_ = 0;        // of this rank's last planned call
+  std::vector<int> placeOf_;         // by rank
+  CopyPolicyTuner eagerPolicies_;    // this rank's own: how it writes its posts concerns nobody else
+  CopyPolicyTuner plannedPolicies_;  // the same state on all ranks
+  float lastSeconds_ = 0;            // of this rank's last planned call
   CallBuffers callBuffers_;
   LibraryWindow window_;            // of streamed sums
   std::vector<void*> adopted_;      // registered private buffers, turned into library memory
-  std::string_view lastAlgorithm_;  // a name in the registry, or "flat"
+  std::string_view lastAlgorithm_;  // a name in the registry, or "eager"
   bool exchangingPairs_ = false;    // what the current call is, for messages
 };
 

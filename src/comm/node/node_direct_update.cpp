@@ -32,7 +32,7 @@ bool NodeCommunicator::runDirectly(const DirectUpdate& update) {
                                   .run(
                                       mine, [&](int) { return mine; }, lastSeconds_, callBuffers_)
                                   .facts;
-  if (facts.input != Reach::direct || facts.output != Reach::direct) {
+  if (facts.input != Access::mapped || facts.output != Access::mapped) {
     buffers_.finish();
     return false;
   }

@@ -22,7 +22,7 @@ void NodeCommunicator::runUnequal(const Call& call) {
   compareBlocks(call.collective, call.root, blocks, [this](int rank) { return waiter_.nameOf(rank); });
   std::size_t longest = 0;
   for (const UnequalBlocks& of : blocks) longest = std::max({longest, of.send.longest(), of.receive.longest()});
-  lastAlgorithm_ = "flat";
+  lastAlgorithm_ = "eager";
   if (longest == 0) return;
   if (ranks() == 1) {
     std::byte* const to = static_cast<std::byte*>(call.receive) + call.blocks->receive.offsets[0] * size;
@@ -75,11 +75,11 @@ void NodeCommunicator::planUnequal(const Call& call, std::size_t longest) {
   }
   const auto buffersOf = [&](int peer) { return unequalBuffers(call, blocks[static_cast<std::size_t>(peer)], peer); };
   auto [facts, slowest] = buffers_.run(mine, buffersOf, lastSeconds_, callBuffers_);
-  plannedManners_.record(slowest);
-  facts.output = Reach::none;  // where a block begins in a peer's output only that rank knows
-  const Manner manner = plannedManners_.choose(
-      call.collective, mannerKindOf(LoweringFacts{facts.input, facts.input, false}), longest * size);
-  if (!manner.throughKernel && facts.input == Reach::kernel) facts.input = Reach::none;
+  plannedPolicies_.record(slowest);
+  facts.output = Access::staged;  // where a block begins in a peer's output only that rank knows
+  const CopyPolicy policy = plannedPolicies_.choose(
+      call.collective, copyPolicyKindOf(LoweringFacts{facts.input, facts.input, false}), longest * size);
+  if (!policy.throughKernel && facts.input == Access::cma) facts.input = Access::staged;
 
   CallShape shape = shapeOf(call);
   shape.bytes = longest * size;
@@ -106,8 +106,8 @@ void NodeCommunicator::planUnequal(const Call& call, std::size_t longest) {
                  .elementBytes = size,
                  .reduce = kernelOf(call, firstSumCode),
                  .divisor = call.op == taccAvg ? ranks() : 1,
-                 .streamSlots = manner.streamSlots,
-                 .streamResults = false,
+                 .nonTemporalSlots = policy.nonTemporalSlots,
+                 .nonTemporalResults = false,
                  .blocks = &blocks});
   buffers_.finish();
   lastAlgorithm_ = algorithm.name;

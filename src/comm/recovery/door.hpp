@@ -21,7 +21,7 @@ class Door {
   /// Opens the socket: TCP on a free port of this host, reached by the others at `address`, or unix when `address` is
   /// null. Throws taccSystemError.
   Door(int rank, const InetAddress* address);
-  const MusterPlace& place() const noexcept { return place_; }
+  const SurvivorPlace& place() const noexcept { return place_; }
 
   /// For poll(): somebody may stand there.
   pollfd descriptor() const noexcept;
@@ -38,7 +38,7 @@ class Door {
  private:
   using Clock = std::chrono::steady_clock;
 
-  MusterPlace place_{};
+  SurvivorPlace place_{};
   FileDescriptor listener_;
   Clock::time_point closedUntil_{};  // while descriptors are short
   int shortage_ = 0;

@@ -43,18 +43,18 @@ std::unique_ptr<Communicator> JoinedCommunicator::shrink(std::span<const int> ex
            other, ranks(), rank());
     isExcluded[static_cast<std::size_t>(other)] = true;
   }
-  if (!muster_ && ranks() > 1)
+  if (!rendezvous_ && ranks() > 1)
     fail(taccInvalidUsage,
          "ranks that are threads of one process end together; taccCommSplit makes smaller communicators of them");
   CommConfig rest = config;
   rest.isPart = true;
-  if (!muster_) return join(makeUniqueId(), 1, 0, rest, recoveryStop_.get_token());
+  if (!rendezvous_) return join(makeUniqueId(), 1, 0, rest, recoveryStop_.get_token());
   const Deadline end(applyEnvironment(config, checkEnvironment()).initTimeout);
   std::optional<Error> earlier;  // why this rank could not join in an earlier turn
   for (;;) {
     Decision who;
     try {
-      who = muster_->agree({AgreementPurpose::shrink, ~0U, isExcluded, end.seconds()});
+      who = rendezvous_->agree({AgreementPurpose::shrink, ~0U, isExcluded, end.seconds()});
     } catch (const Error& error) {
       if (earlier) fail(error.result(), "{}; before that: {}", error.what(), earlier->what());
       throw;
@@ -64,7 +64,7 @@ std::unique_ptr<Communicator> JoinedCommunicator::shrink(std::span<const int> ex
     std::unique_ptr<Communicator> made;
     std::optional<Error> problem;
     try {
-      MemberWatch watch = muster_->watch(members);
+      MemberWatch watch = rendezvous_->watch(members);
       made = join(who.id, static_cast<int>(members.size()), static_cast<int>(place), rest, recoveryStop_.get_token(),
                   [&watch] { watch.look(); });
     } catch (const Error& error) {
@@ -74,7 +74,7 @@ std::unique_ptr<Communicator> JoinedCommunicator::shrink(std::span<const int> ex
     }
     Decision joined;
     try {
-      joined = muster_->agree(
+      joined = rendezvous_->agree(
           {AgreementPurpose::joined, made ? 1U : 0U, allBut(who.members), std::max(end.seconds(), leastSeconds)});
     } catch (const Error& e) {
       if (problem) throw Error(*problem);  // most often the cause
@@ -93,7 +93,7 @@ std::unique_ptr<Communicator> JoinedCommunicator::shrink(std::span<const int> ex
 
 Communicator::Agreed JoinedCommunicator::agree(std::uint32_t flags) {
   if (ranks() == 1) return {flags, {}};
-  if (!muster_) {
+  if (!rendezvous_) {
     if (asyncError() != taccSuccess)
       fail(taccInvalidUsage, "the communicator has failed, and ranks that are threads of one process end together");
     Agreed agreed{~0U, {}};
@@ -101,13 +101,13 @@ Communicator::Agreed JoinedCommunicator::agree(std::uint32_t flags) {
     return agreed;
   }
   const double seconds = applyEnvironment(config(), checkEnvironment()).initTimeout;
-  const Decision decision =
-      muster_->agree({AgreementPurpose::flags, flags, std::vector<bool>(static_cast<std::size_t>(ranks())), seconds});
+  const Decision decision = rendezvous_->agree(
+      {AgreementPurpose::flags, flags, std::vector<bool>(static_cast<std::size_t>(ranks())), seconds});
   return {decision.flags, ranksIn(allBut(decision.members))};
 }
 
 void JoinedCommunicator::endRecovery() noexcept {
-  if (muster_) muster_->interrupt();
+  if (rendezvous_) rendezvous_->interrupt();
   (void)recoveryStop_.request_stop();
 }
 

@@ -25,8 +25,8 @@ bool isAllowed() {
 
 }  // namespace
 
-const SplitKernels* amxKernels() {
-  static const SplitKernels* const kernels = hasTiles() && isAllowed() ? &amxKernelTable() : nullptr;
+const Bf16x3Kernels* amxKernels() {
+  static const Bf16x3Kernels* const kernels = hasTiles() && isAllowed() ? &amxKernelTable() : nullptr;
   return kernels;
 }
 

@@ -42,9 +42,9 @@ struct Parts {
 /// and from many places, so hardware does not look ahead.
 constexpr int rowsAhead = 16;
 
-[[gnu::always_inline]] inline void fetchRows(SplitWork& work, std::ptrdiff_t limit) {
+[[gnu::always_inline]] inline void fetchRows(Bf16x3Work& work, std::ptrdiff_t limit) {
   while (work.fetched < limit && work.fetchRun != work.end) {
-    const SplitRun& run = *work.fetchRun;
+    const Bf16x3Run& run = *work.fetchRun;
     if (work.fetched < run.row) work.fetched = run.row;
     const std::ptrdiff_t done = work.fetched - run.row;
     const std::ptrdiff_t now = limit - work.fetched < run.rows - done ? limit - work.fetched : run.rows - done;
@@ -60,7 +60,7 @@ constexpr int rowsAhead = 16;
   }
 }
 
-void split(SplitWork& work, int rows) {
+void split(Bf16x3Work& work, int rows) {
   fetchRows(work, work.at + rows + rowsAhead);
   const std::ptrdiff_t limit = work.at + rows < work.rows ? work.at + rows : work.rows;
   while (work.at < limit) {
@@ -71,7 +71,7 @@ void split(SplitWork& work, int rows) {
       work.at = next;
       continue;
     }
-    const SplitRun& run = *work.run;
+    const Bf16x3Run& run = *work.run;
     const std::ptrdiff_t done = work.at - run.row;
     const std::ptrdiff_t now = limit - work.at < run.rows - done ? limit - work.at : run.rows - done;
     const float* even = work.even + run.source + done * work.evenStep;
@@ -214,7 +214,7 @@ template <bool kIsStreamed, bool kHasAddend>
 void deliverSome(DeliverWork& work, int rows) {
   if (work.addend != nullptr) {
     deliverRows<false, true>(work, rows);
-  } else if (work.isStreamed) {
+  } else if (work.isNonTemporal) {
     deliverRows<true, false>(work, rows);
   } else {
     deliverRows<false, false>(work, rows);
@@ -350,19 +350,19 @@ void end() {
 
 }  // namespace
 
-const SplitKernels& amxKernelTable() {
-  static constexpr SplitKernels kernels = {split,
-                                           regroup,
-                                           transpose,
-                                           turn,
-                                           begin,
-                                           end,
-                                           {{},
-                                            {nullptr, multiply<1, 1>, multiply<1, 2>},
-                                            {nullptr, multiply<2, 1>, multiply<2, 2>},
-                                            {nullptr, multiply<3, 1>, nullptr},
-                                            {nullptr, multiply<4, 1>, nullptr}},
-                                           deliver};
+const Bf16x3Kernels& amxKernelTable() {
+  static constexpr Bf16x3Kernels kernels = {split,
+                                            regroup,
+                                            transpose,
+                                            turn,
+                                            begin,
+                                            end,
+                                            {{},
+                                             {nullptr, multiply<1, 1>, multiply<1, 2>},
+                                             {nullptr, multiply<2, 1>, multiply<2, 2>},
+                                             {nullptr, multiply<3, 1>, nullptr},
+                                             {nullptr, multiply<4, 1>, nullptr}},
+                                            deliver};
   return kernels;
 }
 

@@ -1,10 +1,10 @@
 // The kernels that are compiled for AMX. To be called where amxKernels() is not null.
 #pragma once
 
-#include "compute/conv/split.hpp"
+#include "compute/conv/bf16x3.hpp"
 
 namespace tacc::conv {
 
-const SplitKernels& amxKernelTable();
+const Bf16x3Kernels& amxKernelTable();
 
 }  // namespace tacc::conv

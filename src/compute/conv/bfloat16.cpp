@@ -1,9 +1,9 @@
 // Activations in bfloat16: some images at a time are converted into the workspace, run through a float32 plan of any
-// algorithm, and converted back. As many as fit into the second cache, so that memory sees bfloat16 only.
+// algorithm, and converted back. As many as fit into the L2 cache, so that memory sees bfloat16 only.
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
-#include "compute/conv/partition.hpp"
+#include "compute/conv/task_partition.hpp"
 #include "compute/layers/kernels.hpp"
 
 namespace tacc::conv {

@@ -7,9 +7,9 @@
 
 namespace tacc::conv {
 
-/// With `used` of the tile's pixels: a rim leaves out the others. A core that loads two vectors, starts two
+/// With `used` of the tile's pixels: a mask leaves out the others. A core that loads two vectors, starts two
 /// multiply-adds of four cycles and issues four instructions a cycle, and gets half a cache line a cycle from its
-/// second cache. On cores with less arithmetic all tiles are equally good.
+/// L2 cache. On cores with less arithmetic all tiles are equally good.
 double stepCycles(const KernelSet& kernels, int blocks, int pixels, int used);
 
 /// Cycles of one tile beside its steps: starting, reading and writing the accumulators.
@@ -18,8 +18,8 @@ double tileCycles(const KernelSet& kernels, int blocks, int pixels);
 /// Of this CPU, 512 KiB to 2 MiB; 512 KiB where the system does not tell.
 std::size_t secondCacheBytes();
 
-/// Whether so many bytes are still in the second cache when they are read again: something else needs the other half.
-inline bool staysInSecondCache(std::size_t bytes) { return bytes <= secondCacheBytes() / 2; }
+/// Whether so many bytes are still in the L2 cache when they are read again: something else needs the other half.
+inline bool staysInL2(std::size_t bytes) { return bytes <= secondCacheBytes() / 2; }
 
 /// Whether the kernels start two multiply-adds of 512 bits a cycle on this CPU.
 bool hasTwoWideUnits(const KernelSet& kernels);

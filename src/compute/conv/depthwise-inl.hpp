@@ -172,7 +172,7 @@ template <int kPixels, bool kIsWhole>
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) sum[p] = maximum(sum[p], Vector{});
   }
-  if (call.isStreamed) {
+  if (call.isNonTemporal) {
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) {
       if (kIsWhole || p < place.pixels) stream(output + p * blockLength, sum[p]);
@@ -252,7 +252,7 @@ template <class Wide, class Narrow>
       }
     }
   }
-  if (call.isStreamed) endStreams();
+  if (call.isNonTemporal) endNonTemporal();
 }
 
 /// Of a line of the kernel 3, 5 or 7 wide.
@@ -305,7 +305,7 @@ void depthwiseAny(const DepthwiseCall& call) {
       }
     }
   }
-  if (call.isStreamed) endStreams();
+  if (call.isNonTemporal) endNonTemporal();
 }
 
 }  // namespace TACC_CONV_ISA

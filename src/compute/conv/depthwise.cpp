@@ -7,7 +7,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/caching.hpp"
-#include "compute/conv/partition.hpp"
+#include "compute/conv/task_partition.hpp"
 
 namespace tacc::conv {
 namespace {
@@ -39,7 +39,7 @@ class Depthwise final : public Plan {
     line_.outputWidth = isForward ? s.outWidth : s.width;
     line_.relu = d.relu;
     // Narrower vectors would write a line of the cache in parts, some pixels later.
-    line_.isStreamed = isStreamedResult(d) && !d.residual && !d.accumulate && kernels.fmaLanes == blockLength;
+    line_.isNonTemporal = isStreamedResult(d) && !d.residual && !d.accumulate && kernels.fmaLanes == blockLength;
     kernel_ = chooseKernel();
     const auto planes = static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.inBlocks());
     const auto workers = static_cast<std::size_t>(d.maxWorkers);

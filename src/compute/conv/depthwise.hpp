@@ -22,7 +22,7 @@ constexpr bool hasDepthwiseKernel(int width, int stride, int dilation) {
 /// begins and ends with every line.
 double depthwiseCycles(const Shape& shape, const KernelSet& kernels);
 
-/// Cycles that memory takes at least for tensors of `floats` that do not fit into the second cache.
+/// Cycles that memory takes at least for tensors of `floats` that do not fit into the L2 cache.
 double depthwiseTransferCycles(double floats);
 
 }  // namespace tacc::conv

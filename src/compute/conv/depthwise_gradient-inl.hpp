@@ -131,7 +131,7 @@ void depthwiseGradient(const DepthwiseGradientCall& call) {
   constexpr int kMostRows = gradientRows(kWidth, kStride);
   constexpr int kFewRows = kMostRows > 1 ? kMostRows - 1 : 1;
   const int groups = (call.kernelHeight + kMostRows - 1) / kMostRows;
-  // What is read more than once is read from the first cache.
+  // What is read more than once is read from the L1 cache.
   constexpr int bytesAtOnce = 16 * 1024;
   const std::ptrdiff_t lineFloats =
       (std::ptrdiff_t{call.strideHeight} * call.inputWidth + call.gradientWidth) * blockLength;

@@ -5,7 +5,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/depthwise.hpp"
-#include "compute/conv/partition.hpp"
+#include "compute/conv/task_partition.hpp"
 #include "compute/conv/weight_tiles.hpp"
 #include "compute/layers/kernels.hpp"
 

@@ -67,7 +67,7 @@ double depthwiseCycles(const Shape& s, const KernelSet& kernels) {
 double depthwiseTransferCycles(double floats) {
   const double bytesOfCycle = 12;
   const double bytes = floats * sizeof(float);
-  return staysInSecondCache(static_cast<std::size_t>(bytes)) ? 0 : bytes / bytesOfCycle;
+  return staysInL2(static_cast<std::size_t>(bytes)) ? 0 : bytes / bytesOfCycle;
 }
 
 }  // namespace tacc::conv

@@ -3,8 +3,8 @@
 // correlation of stride 1 that writes every s-th pixel, and nothing is multiplied by the zeros between.
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/caching.hpp"
-#include "compute/conv/correlation_shapes.hpp"
-#include "compute/conv/partition.hpp"
+#include "compute/conv/direct_shapes.hpp"
+#include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
 
 namespace tacc::conv {
@@ -13,47 +13,47 @@ namespace {
 struct Phase {
   std::ptrdiff_t output;  // of its first pixel, in floats
   std::vector<int> taps;  // r * kernelWidth + s
-  Correlation correlation;
+  DirectDriver driver;
   std::size_t packed;  // where its weights begin
 };
 
 class DirectBackwardData final : public Plan {
  public:
   DirectBackwardData(const Description& description, const KernelSet& kernels, std::vector<Phase> phases)
-      : Plan(std::string(kernels.vectors) + " " + phases.front().correlation.tileName()),
+      : Plan(std::string(kernels.vectors) + " " + phases.front().driver.tileName()),
         description_(description),
         phases_(std::move(phases)),
         // The first phase has the most pixels.
-        partition_(phases_.front().correlation, shape().batch, shape().groups,
+        partition_(phases_.front().driver, shape().batch, shape().groups,
                    ceilDivide(shape().height, shape().strideHeight) * ceilDivide(shape().width, shape().strideWidth),
                    description.maxWorkers),
-        fetchesInput_(comesFromMemory(phases_.front().correlation, shape())),
+        fetchesInput_(comesFromMemory(phases_.front().driver, shape())),
         isStreamed_(isStreamedResult(description)) {
     for (Phase& phase : phases_) {
       phase.packed = packedFloats_;
-      packedFloats_ += phase.correlation.packedFloats() * static_cast<std::size_t>(shape().groups);
+      packedFloats_ += phase.driver.packedFloats() * static_cast<std::size_t>(shape().groups);
     }
   }
 
   std::size_t packedFloats() const override { return packedFloats_; }
   double predictedSeconds() const override {
     double cycles = 0;
-    for (const Phase& phase : phases_) cycles += phase.correlation.cycles();
+    for (const Phase& phase : phases_) cycles += phase.driver.cycles();
     return cycles * shape().batch * shape().groups / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
     for (const Phase& phase : phases_) {
       for (int group = 0; group < shape().groups; ++group) {
-        phase.correlation.pack(
-            packed + phase.packed + phase.correlation.packedFloats() * static_cast<std::size_t>(group),
-            [&](float* to, int inBlock, int outBlock, int tap, int value) {
-              const int kernelTap = phase.taps[static_cast<std::size_t>(tap)];
-              const WeightBlock block = weightBlock(shape(), description_.weightLayout, group, outBlock, inBlock,
-                                                    kernelTap / shape().kernelWidth, kernelTap % shape().kernelWidth);
-              const float* const from = weights + block.base + value * block.outStep;
-              for (int c = 0; c < blockLength; ++c) to[c] = c < block.ins ? from[c * block.inStep] : 0.0F;
-            });
+        phase.driver.pack(packed + phase.packed + phase.driver.packedFloats() * static_cast<std::size_t>(group),
+                          [&](float* to, int inBlock, int outBlock, int tap, int value) {
+                            const int kernelTap = phase.taps[static_cast<std::size_t>(tap)];
+                            const WeightBlock block =
+                                weightBlock(shape(), description_.weightLayout, group, outBlock, inBlock,
+                                            kernelTap / shape().kernelWidth, kernelTap % shape().kernelWidth);
+                            const float* const from = weights + block.base + value * block.outStep;
+                            for (int c = 0; c < blockLength; ++c) to[c] = c < block.ins ? from[c * block.inStep] : 0.0F;
+                          });
       }
     }
   }
@@ -64,28 +64,28 @@ class DirectBackwardData final : public Plan {
     // All phases of a part of the image together: what they write lies between each other's pixels.
     executor.forEach(partition_.tasks(), [&](std::size_t index, int) {
       for (const Phase& phase : phases_) {
-        const Partition::Task task = partition_.task(phase.correlation, index);
+        const TaskPartition::Task task = partition_.task(phase.driver, index);
         const auto group = static_cast<std::ptrdiff_t>(task.channelGroup);
         const auto image = static_cast<std::ptrdiff_t>(task.images.from);
         const std::ptrdiff_t gradient = image * outImage + group * (outImage / shape().groups);
         float* const result = buffers.result + image * inImage + group * (inImage / shape().groups) + phase.output;
-        phase.correlation.run({.input = buffers.outputGradient + gradient,
-                               .packed = buffers.packedWeights + phase.packed +
-                                         group * static_cast<std::ptrdiff_t>(phase.correlation.packedFloats()),
-                               .bias = nullptr,
-                               .addend = description_.accumulate ? result : nullptr,
-                               .output = result,
-                               .images = static_cast<int>(task.images.to - task.images.from),
-                               .inImage = outImage,
-                               .outImage = inImage,
-                               .firstTile = task.tiles.from,
-                               .endTile = task.tiles.to,
-                               .firstGroup = task.outputs.from,
-                               .endGroup = task.outputs.to,
-                               .relu = false,
-                               .weightsEnd = weightsFromMemory(shape(), buffers.packedWeights, packedFloats_),
-                               .fetchesInput = fetchesInput_,
-                               .isStreamed = isStreamed_});
+        phase.driver.run({.input = buffers.outputGradient + gradient,
+                          .packed = buffers.packedWeights + phase.packed +
+                                    group * static_cast<std::ptrdiff_t>(phase.driver.packedFloats()),
+                          .bias = nullptr,
+                          .addend = description_.accumulate ? result : nullptr,
+                          .output = result,
+                          .images = static_cast<int>(task.images.to - task.images.from),
+                          .inImage = outImage,
+                          .outImage = inImage,
+                          .firstTile = task.tiles.from,
+                          .endTile = task.tiles.to,
+                          .firstGroup = task.outputs.from,
+                          .endGroup = task.outputs.to,
+                          .relu = false,
+                          .weightsEnd = weightsFromMemory(shape(), buffers.packedWeights, packedFloats_),
+                          .fetchesInput = fetchesInput_,
+                          .isNonTemporal = isStreamed_});
       }
     });
   }
@@ -95,7 +95,7 @@ class DirectBackwardData final : public Plan {
 
   Description description_;
   std::vector<Phase> phases_;
-  Partition partition_;
+  TaskPartition partition_;
   bool fetchesInput_, isStreamed_;
   std::size_t packedFloats_ = 0;
 };
@@ -103,7 +103,7 @@ class DirectBackwardData final : public Plan {
 std::vector<Phase> phasesOf(const Shape& shape, const KernelSet& kernels) {
   std::vector<Phase> phases;
   for (BackwardPhase& phase : backwardPhases(shape)) {
-    phases.push_back({phase.output, std::move(phase.taps), Correlation(std::move(phase.correlation), kernels), 0});
+    phases.push_back({phase.output, std::move(phase.taps), DirectDriver(std::move(phase.driver), kernels), 0});
   }
   return phases;
 }

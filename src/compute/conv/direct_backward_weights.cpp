@@ -7,7 +7,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/cost.hpp"
-#include "compute/conv/partition.hpp"
+#include "compute/conv/task_partition.hpp"
 #include "compute/conv/weight_tiles.hpp"
 #include "compute/conv/weights.hpp"
 
@@ -51,7 +51,7 @@ class DirectBackwardWeights final : public Plan {
   int outBlocks() const { return ceilDivide(shape().outPerGroup(), blockLength); }
   int inBlocks() const { return ceilDivide(shape().inPerGroup(), blockLength); }
 
-  /// How many lines, or whole images, are worked on at once: such that they stay in the second cache while they are
+  /// How many lines, or whole images, are worked on at once: such that they stay in the L2 cache while they are
   /// used for all taps and blocks, but not so few that reading and writing the result over again costs more.
   void choosePixels() {
     const auto cacheBytes = static_cast<double>(secondCacheBytes());

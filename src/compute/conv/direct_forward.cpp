@@ -4,8 +4,8 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/caching.hpp"
-#include "compute/conv/correlation_shapes.hpp"
-#include "compute/conv/partition.hpp"
+#include "compute/conv/direct_shapes.hpp"
+#include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
 
 namespace tacc::conv {
@@ -13,33 +13,30 @@ namespace {
 
 class DirectForward final : public Plan {
  public:
-  DirectForward(const Description& description, const KernelSet& kernels, Correlation correlation)
-      : Plan(std::string(kernels.vectors) + " " + correlation.tileName()),
+  DirectForward(const Description& description, const KernelSet& kernels, DirectDriver driver)
+      : Plan(std::string(kernels.vectors) + " " + driver.tileName()),
         description_(description),
-        correlation_(std::move(correlation)),
-        partition_(correlation_, shape().batch, shape().groups, shape().outHeight * shape().outWidth,
+        driver_(std::move(driver)),
+        partition_(driver_, shape().batch, shape().groups, shape().outHeight * shape().outWidth,
                    description.maxWorkers),
-        fetchesInput_(comesFromMemory(correlation_, shape())),
+        fetchesInput_(comesFromMemory(driver_, shape())),
         isStreamed_(isStreamedResult(description)) {}
 
   std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_); }
   std::size_t packedFloats() const override {
-    return correlation_.packedFloats() * static_cast<std::size_t>(shape().groups);
+    return driver_.packedFloats() * static_cast<std::size_t>(shape().groups);
   }
-  double predictedSeconds() const override {
-    return correlation_.cycles() * shape().batch * shape().groups / assumedHertz;
-  }
+  double predictedSeconds() const override { return driver_.cycles() * shape().batch * shape().groups / assumedHertz; }
 
   void pack(const float* weights, float* packed) const override {
     for (int group = 0; group < shape().groups; ++group) {
-      correlation_.pack(packed + correlation_.packedFloats() * static_cast<std::size_t>(group),
-                        [&](float* to, int outBlock, int inBlock, int tap, int value) {
-                          const WeightBlock block =
-                              weightBlock(shape(), description_.weightLayout, group, outBlock, inBlock,
-                                          tap / shape().kernelWidth, tap % shape().kernelWidth);
-                          const float* const from = weights + block.base + value * block.inStep;
-                          for (int k = 0; k < blockLength; ++k) to[k] = k < block.outs ? from[k * block.outStep] : 0.0F;
-                        });
+      driver_.pack(packed + driver_.packedFloats() * static_cast<std::size_t>(group),
+                   [&](float* to, int outBlock, int inBlock, int tap, int value) {
+                     const WeightBlock block = weightBlock(shape(), description_.weightLayout, group, outBlock, inBlock,
+                                                           tap / shape().kernelWidth, tap % shape().kernelWidth);
+                     const float* const from = weights + block.base + value * block.inStep;
+                     for (int k = 0; k < blockLength; ++k) to[k] = k < block.outs ? from[k * block.outStep] : 0.0F;
+                   });
     }
   }
 
@@ -48,28 +45,27 @@ class DirectForward final : public Plan {
     const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
     const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
     executor.forEach(partition_.tasks(), [&](std::size_t index, int) {
-      const Partition::Task task = partition_.task(correlation_, index);
+      const TaskPartition::Task task = partition_.task(driver_, index);
       const auto group = static_cast<std::ptrdiff_t>(task.channelGroup);
       const auto image = static_cast<std::ptrdiff_t>(task.images.from);
       const std::ptrdiff_t in = image * inImage + group * (inImage / shape().groups);
       const std::ptrdiff_t out = image * outImage + group * (outImage / shape().groups);
-      correlation_.run(
-          {.input = buffers.input + in,
-           .packed = buffers.packedWeights + group * static_cast<std::ptrdiff_t>(correlation_.packedFloats()),
-           .bias = bias != nullptr ? bias + group * shape().outPerGroup() : nullptr,
-           .addend = description_.residual ? buffers.residual + out : nullptr,
-           .output = buffers.result + out,
-           .images = static_cast<int>(task.images.to - task.images.from),
-           .inImage = inImage,
-           .outImage = outImage,
-           .firstTile = task.tiles.from,
-           .endTile = task.tiles.to,
-           .firstGroup = task.outputs.from,
-           .endGroup = task.outputs.to,
-           .relu = description_.relu,
-           .weightsEnd = weightsFromMemory(shape(), buffers.packedWeights, packedFloats()),
-           .fetchesInput = fetchesInput_,
-           .isStreamed = isStreamed_});
+      driver_.run({.input = buffers.input + in,
+                   .packed = buffers.packedWeights + group * static_cast<std::ptrdiff_t>(driver_.packedFloats()),
+                   .bias = bias != nullptr ? bias + group * shape().outPerGroup() : nullptr,
+                   .addend = description_.residual ? buffers.residual + out : nullptr,
+                   .output = buffers.result + out,
+                   .images = static_cast<int>(task.images.to - task.images.from),
+                   .inImage = inImage,
+                   .outImage = outImage,
+                   .firstTile = task.tiles.from,
+                   .endTile = task.tiles.to,
+                   .firstGroup = task.outputs.from,
+                   .endGroup = task.outputs.to,
+                   .relu = description_.relu,
+                   .weightsEnd = weightsFromMemory(shape(), buffers.packedWeights, packedFloats()),
+                   .fetchesInput = fetchesInput_,
+                   .isNonTemporal = isStreamed_});
     });
   }
 
@@ -77,8 +73,8 @@ class DirectForward final : public Plan {
   const Shape& shape() const { return description_.shape; }
 
   Description description_;
-  Correlation correlation_;
-  Partition partition_;
+  DirectDriver driver_;
+  TaskPartition partition_;
   bool fetchesInput_, isStreamed_;
 };
 
@@ -89,9 +85,9 @@ bool servesDirectForward(const Description& d) {
 }
 
 std::unique_ptr<Plan> makeDirectForward(const Description& d, const KernelSet& kernels) {
-  CorrelationShape shape = forwardCorrelation(d.shape);
+  DirectShape shape = forwardShape(d.shape);
   shape.goesByLine = goesByLine(d);
-  return std::make_unique<DirectForward>(d, kernels, Correlation(std::move(shape), kernels));
+  return std::make_unique<DirectForward>(d, kernels, DirectDriver(std::move(shape), kernels));
 }
 
 std::size_t biasWorkspaceBytes(const Description& d) {

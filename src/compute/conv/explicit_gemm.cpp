@@ -31,7 +31,7 @@ const OpenBlas& openBlas() {
   return library;
 }
 
-/// Of the matrix of input values that are multiplied at a time: half of a second cache.
+/// Of the matrix of input values that are multiplied at a time: half of an L2 cache.
 constexpr std::size_t matrixBytes = 512 * 1024;
 
 /// An OpenBLAS without threads of its own hands out its buffers without a lock: two calls at once take the same one.

@@ -2,14 +2,14 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/caching.hpp"
 #include "compute/conv/few_channels.hpp"
-#include "compute/conv/partition.hpp"
+#include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
 
 namespace tacc::conv {
 namespace {
 
-CorrelationShape correlationOf(const Shape& s, const FewChannelsImage& image) {
-  CorrelationShape c{};
+DirectShape shapeOf(const Shape& s, const FewChannelsImage& image) {
+  DirectShape c{};
   c.inCounts.assign(static_cast<std::size_t>(image.blocks()), image.values());
   c.inHeight = (s.outHeight - 1) * s.strideHeight + (s.kernelHeight - 1) * s.dilationHeight + 1;
   c.inWidth = s.width + 2 * s.padWidth;
@@ -31,12 +31,11 @@ CorrelationShape correlationOf(const Shape& s, const FewChannelsImage& image) {
 
 class FewChannelsForward final : public Plan {
  public:
-  FewChannelsForward(const Description& d, const KernelSet& kernels, const FewChannelsImage& image,
-                     Correlation correlation)
-      : Plan(std::string(kernels.vectors) + " " + correlation.tileName()),
+  FewChannelsForward(const Description& d, const KernelSet& kernels, const FewChannelsImage& image, DirectDriver driver)
+      : Plan(std::string(kernels.vectors) + " " + driver.tileName()),
         description_(d),
         image_(image),
-        correlation_(std::move(correlation)),
+        driver_(std::move(driver)),
         isStreamed_(isStreamedResult(d)) {}
 
   std::size_t workspaceBytes() const override {
@@ -44,13 +43,11 @@ class FewChannelsForward final : public Plan {
         image_.scratchFloats() * sizeof(float) * static_cast<std::size_t>(description_.maxWorkers);
     return biasWorkspaceBytes(description_) + scratch;
   }
-  std::size_t packedFloats() const override { return correlation_.packedFloats(); }
-  double predictedSeconds() const override {
-    return correlation_.cycles() * lineParts() * shape().batch / assumedHertz;
-  }
+  std::size_t packedFloats() const override { return driver_.packedFloats(); }
+  double predictedSeconds() const override { return driver_.cycles() * lineParts() * shape().batch / assumedHertz; }
 
   void pack(const float* weights, float* packed) const override {
-    correlation_.pack(packed, [&](float* to, int outBlock, int inBlock, int r, int value) {
+    driver_.pack(packed, [&](float* to, int outBlock, int inBlock, int r, int value) {
       const bool isNhwc = description_.inputLayout == taccLayoutNhwc;
       const int channel = isNhwc ? value % shape().inChannels : inBlock;
       const int column = isNhwc ? value / shape().inChannels : value;
@@ -73,20 +70,20 @@ class FewChannelsForward final : public Plan {
       const float* const input = image_.lines(buffers.input + image * inImage, from, to,
                                               scratch + static_cast<std::size_t>(worker) * image_.scratchFloats());
       const std::ptrdiff_t out = image * outImage + from * std::ptrdiff_t{shape().outWidth} * blockLength;
-      correlation_.run({.input = input,
-                        .packed = buffers.packedWeights,
-                        .bias = bias,
-                        .addend = description_.residual ? buffers.residual + out : nullptr,
-                        .output = buffers.result + out,
-                        .images = 1,
-                        .inImage = inImage,
-                        .outImage = outImage,
-                        .firstTile = 0,
-                        .endTile = correlation_.tilesOfLine() * static_cast<std::size_t>(to - from),
-                        .firstGroup = 0,
-                        .endGroup = correlation_.groups().size(),
-                        .relu = description_.relu,
-                        .isStreamed = isStreamed_});
+      driver_.run({.input = input,
+                   .packed = buffers.packedWeights,
+                   .bias = bias,
+                   .addend = description_.residual ? buffers.residual + out : nullptr,
+                   .output = buffers.result + out,
+                   .images = 1,
+                   .inImage = inImage,
+                   .outImage = outImage,
+                   .firstTile = 0,
+                   .endTile = driver_.tilesOfLine() * static_cast<std::size_t>(to - from),
+                   .firstGroup = 0,
+                   .endGroup = driver_.groups().size(),
+                   .relu = description_.relu,
+                   .isNonTemporal = isStreamed_});
     });
   }
 
@@ -96,7 +93,7 @@ class FewChannelsForward final : public Plan {
 
   Description description_;
   FewChannelsImage image_;
-  Correlation correlation_;
+  DirectDriver driver_;
   bool isStreamed_;
 };
 
@@ -106,7 +103,7 @@ bool servesFewChannelsForward(const Description& d) { return d.pass == taccConvF
 
 std::unique_ptr<Plan> makeFewChannelsForward(const Description& d, const KernelSet& kernels) {
   const FewChannelsImage image(d);
-  return std::make_unique<FewChannelsForward>(d, kernels, image, Correlation(correlationOf(d.shape, image), kernels));
+  return std::make_unique<FewChannelsForward>(d, kernels, image, DirectDriver(shapeOf(d.shape, image), kernels));
 }
 
 }  // namespace tacc::conv

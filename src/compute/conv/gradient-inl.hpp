@@ -5,7 +5,7 @@
 namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
-/// Both operands are fetched into the first cache this many pixels before they are used: they come from the second one,
+/// Both operands are fetched into the L1 cache this many pixels before they are used: they come from the second one,
 /// and each block of channels is in another page, where no hardware looks ahead.
 constexpr int pixelsAhead = 8;
 

@@ -10,7 +10,7 @@
 namespace tacc::conv {
 namespace {
 
-/// Of the lines of input and gradient that are gone through at a time, for all taps: most of a first cache.
+/// Of the lines of input and gradient that are gone through at a time, for all taps: most of an L1 cache.
 constexpr std::size_t bytesAtOnce = 24 * 1024;
 
 constexpr std::size_t alignedFloats(std::size_t floats) {

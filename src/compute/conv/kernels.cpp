@@ -1,6 +1,6 @@
 #include "compute/conv/kernels.hpp"
 
-#include "compute/conv/split.hpp"
+#include "compute/conv/bf16x3.hpp"
 #include "compute/simd/isa.hpp"
 #include "core/environment.hpp"
 

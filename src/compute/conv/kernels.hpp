@@ -12,7 +12,7 @@
 
 namespace tacc::conv {
 
-struct SplitKernels;
+struct Bf16x3Kernels;
 
 inline constexpr int blockLength = 16;  // channels of a block
 inline constexpr int maxBlocks = 4;     // blocks of output channels of one kernel call
@@ -20,7 +20,7 @@ inline constexpr int maxPixels = 14;    // pixels of one tile
 inline constexpr int maxRows = 16;      // input channels of one gradient tile
 
 /// Which pixels of a tile a run of taps applies to: the others would read outside the image, where there are zeros.
-enum class Rim : std::int8_t { none, first, firstTwo, last, lastTwo };
+enum class BorderMask : std::int8_t { none, first, firstTwo, last, lastTwo };
 
 /// Products that follow each other in memory: `count` input values per pixel, one after the other, and as many rows of
 /// packed weights.
@@ -28,9 +28,9 @@ struct TapRun {
   std::ptrdiff_t input;    // where the first value of pixel 0 is, in floats from TileCall::input
   std::ptrdiff_t weights;  // where its weights are, in floats per block from TileCall::weights
   std::int32_t count;
-  Rim rim;               // pixels that are left out
-  bool reachesFurthest;  // no run reads its lines of the cache for pixels further to the right
-  bool fetchesNext;      // a line of the cache from `next` on for each value into the first cache meanwhile. Only none
+  BorderMask mask;         // pixels that are left out
+  bool reachesFurthest;    // no run reads its lines of the cache for pixels further to the right
+  bool fetchesNext;        // a line of the cache from `next` on for each value into the L1 cache meanwhile. Only none
   std::int16_t following;  // runs behind it of the same channels, each one pixel further to the right
   std::ptrdiff_t next;     // where the next line or block of channels begins, in floats from TileCall::input
 };
@@ -46,11 +46,11 @@ struct TileCall {
   const std::ptrdiff_t* values;  // for scattered kernels in place of runs: where each value of pixel 0 is
   int valueCount;
   const float* weights;  // row after row, each blocks * 16 floats
-  /// What runs without a rim bring into the second cache meanwhile, a line of the cache for each value: from
+  /// What runs without a mask bring into the L2 cache meanwhile, a line of the cache for each value: from
   /// *weightsAhead on, which they move on, to weightsEnd.
   const float** weightsAhead;
   const float* weightsEnd;
-  /// What the runs that reach furthest bring into the second cache meanwhile: the pixels that lie so many floats behind
+  /// What the runs that reach furthest bring into the L2 cache meanwhile: the pixels that lie so many floats behind
   /// those of the tile, every fetchStep-th of them from fetchFirst on; 0: none.
   std::ptrdiff_t fetchDistance;
   int fetchFirst, fetchStep;
@@ -60,7 +60,7 @@ struct TileCall {
   std::ptrdiff_t outputPixel;
   std::ptrdiff_t outputBlock;
   bool relu;
-  bool isStreamed;                       // the output goes past the caches, if its outputPixel is 16
+  bool isNonTemporal;                    // the output is stored non-temporally, if its outputPixel is 16
   int tiles;                             // `input`, `addend` and `output` are those of the first one
   std::ptrdiff_t inputTile, outputTile;  // from tile to tile
   /// For permuted kernels, which have one block: for each row of weights whose products are made with it.
@@ -121,7 +121,7 @@ struct DepthwiseCall {
   bool spreadsLines;
   std::ptrdiff_t ahead;  // floats of the input that are fetched before they are read; 0: none
   bool relu;
-  bool isStreamed;  // the output goes past the caches
+  bool isNonTemporal;  // the output is stored non-temporally
 };
 
 /// Adds to a channel-wise kernel's gradient, of one image and block of 16 channels, what lines [from, to) of the
@@ -159,7 +159,7 @@ struct WinogradOutputCall {
   int lines, pixels;  // that are left of the image from the first tile on
   int tiles;
   bool relu;
-  bool isStreamed;  // past the caches
+  bool isNonTemporal;  // non-temporally
 };
 
 /// Vectors of weights that a tile kernel reads once a step, of tiles of `pixels`. Where there are as many pixels as
@@ -187,7 +187,7 @@ struct KernelSet {
   TileKernel tile[maxBlocks + 1][maxPixels + 1];         // [blocks][pixels]; inputPixel is 16
   TileKernel everySecond[maxBlocks + 1][maxPixels + 1];  // inputPixel is 32
   TileKernel strided[maxBlocks + 1][maxPixels + 1];      // the same for any inputPixel
-  /// The same for values that do not come in runs, without rims: for an inputPixel of 1, 2 or 4, and [0] for any.
+  /// The same for values that do not come in runs, without masks: for an inputPixel of 1, 2 or 4, and [0] for any.
   TileKernel scattered[5][maxBlocks + 1][maxPixels + 1];
   GradientKernel gradient[maxBlocks + 1][maxRows + 1];  // [blocks][rows]
   GradientKernel gradientLines[maxBlocks + 1];          // of nine rows, three of each of three lines; null: too many
@@ -208,7 +208,7 @@ struct KernelSet {
   DepthwiseGradientKernel depthwiseGradient[8][3];  // as `depthwise`
   WinogradInputKernel winogradInput[7];             // [2], [4], [5] and [6]: outputs of a tile in each dimension
   WinogradOutputKernel winogradOutput[7];           // likewise
-  const SplitKernels* split;                        // products of split numbers; null: none
+  const Bf16x3Kernels* split;                       // products of split numbers; null: none
   double (*multiplyAdds)(int steps);  // does nothing but multiply-adds; returns how many operations: for the peak
 };
 

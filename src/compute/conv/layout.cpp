@@ -24,7 +24,7 @@ Steps stepsOf(taccLayout_t layout, int channels, std::ptrdiff_t plane) {
   }
 }
 
-/// Pixels that are copied at once, so that the 16 lines of NCHW that they come from or go to stay in the first cache.
+/// Pixels that are copied at once, so that the 16 lines of NCHW that they come from or go to stay in the L1 cache.
 constexpr std::ptrdiff_t pixelsAtOnce = 64;
 
 void copyBlock(const float* from, Steps source, float* to, Steps target, std::ptrdiff_t pixels, int channels) {
@@ -49,7 +49,7 @@ void copyBlock(const float* from, Steps source, float* to, Steps target, std::pt
 }  // namespace
 
 void reorderBlock(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, ImageSize size,
-                  int image, int block, bool isStreamed, const layers::KernelTable& kernels) {
+                  int image, int block, bool isNonTemporal, const layers::KernelTable& kernels) {
   const auto& [channels, height, width] = size;
   const std::ptrdiff_t plane = std::ptrdiff_t{height} * width;
   const int first = block * blockLength;
@@ -57,11 +57,11 @@ void reorderBlock(taccLayout_t fromLayout, const float* from, taccLayout_t toLay
   const float* const blockFrom = from + elementAt(fromLayout, channels, height, width, image, first, 0, 0);
   float* const blockTo = to + elementAt(toLayout, channels, height, width, image, first, 0, 0);
   if (here == blockLength && fromLayout == taccLayoutNchw && toLayout == taccLayoutNchw16c) {
-    kernels.toBlocks(blockFrom, plane, blockTo, plane, isStreamed);
+    kernels.toBlocks(blockFrom, plane, blockTo, plane, isNonTemporal);
     return;
   }
   if (here == blockLength && fromLayout == taccLayoutNchw16c && toLayout == taccLayoutNchw) {
-    kernels.fromBlocks(blockFrom, blockTo, plane, plane, isStreamed);
+    kernels.fromBlocks(blockFrom, blockTo, plane, plane, isNonTemporal);
     return;
   }
   const Steps source = stepsOf(fromLayout, channels, plane);
@@ -79,11 +79,11 @@ void reorder(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, 
     std::memcpy(to, from, tensorFloats(fromLayout, batch, channels, height, width) * sizeof(float));
     return;
   }
-  const bool isStreamed =
+  const bool isNonTemporal =
       layers::isTooLargeForCaches(tensorFloats(toLayout, batch, channels, height, width) * sizeof(float));
   for (int n = 0; n < batch; ++n) {
     for (int block = 0; block < ceilDivide(channels, blockLength); ++block) {
-      reorderBlock(fromLayout, from, toLayout, to, {channels, height, width}, n, block, isStreamed, kernels);
+      reorderBlock(fromLayout, from, toLayout, to, {channels, height, width}, n, block, isNonTemporal, kernels);
     }
   }
 }

@@ -31,9 +31,9 @@ struct ImageSize {
 };
 
 /// Copies one block of 16 channels, or what there is of it, of one image between tensors in two different layouts.
-/// Where `isStreamed`, whole blocks go past the caches.
+/// Where `isNonTemporal`, whole blocks is stored non-temporally.
 void reorderBlock(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, ImageSize size,
-                  int image, int block, bool isStreamed, const layers::KernelTable& kernels);
+                  int image, int block, bool isNonTemporal, const layers::KernelTable& kernels);
 
 /// taccReorder, for sizes that have been checked.
 void reorder(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, int batch, int channels,

@@ -99,17 +99,17 @@ template <int kTaps, int kStride, int kVectors, int kPixels>
 [[gnu::always_inline]] inline bool tryAdjacent(Vector (&sum)[kVectors][kPixels], const TapRun* run, const float* input,
                                                const float* weights, const std::int32_t* lanes,
                                                const std::int32_t* offsets) {
-  if (run->following < kTaps - 1 || (kTaps == 3 && run[1].rim != Rim::none)) return false;
-  const Rim first = run->rim;
-  const Rim last = run[kTaps - 1].rim;
+  if (run->following < kTaps - 1 || (kTaps == 3 && run[1].mask != BorderMask::none)) return false;
+  const BorderMask first = run->mask;
+  const BorderMask last = run[kTaps - 1].mask;
   const int count = run->count;
-  if (first == Rim::none && last == Rim::none) {
+  if (first == BorderMask::none && last == BorderMask::none) {
     multiplyAdjacent<kTaps, kStride, true, true>(sum, input, weights, lanes, offsets, count);
-  } else if (first == Rim::first && last == Rim::none) {
+  } else if (first == BorderMask::first && last == BorderMask::none) {
     multiplyAdjacent<kTaps, kStride, false, true>(sum, input, weights, lanes, offsets, count);
-  } else if (first == Rim::none && last == Rim::last) {
+  } else if (first == BorderMask::none && last == BorderMask::last) {
     multiplyAdjacent<kTaps, kStride, true, false>(sum, input, weights, lanes, offsets, count);
-  } else if (first == Rim::first && last == Rim::last) {
+  } else if (first == BorderMask::first && last == BorderMask::last) {
     multiplyAdjacent<kTaps, kStride, false, false>(sum, input, weights, lanes, offsets, count);
   } else {
     return false;
@@ -143,20 +143,20 @@ void permutedTile(const TileCall& given) {
               continue;
             }
           }
-          switch (run->rim) {
-            case Rim::none:
+          switch (run->mask) {
+            case BorderMask::none:
               multiplyPermuted<kVectors, kPixels, 0, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
               break;
-            case Rim::first:
+            case BorderMask::first:
               multiplyPermuted<kVectors, kPixels, 1, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
               break;
-            case Rim::firstTwo:
+            case BorderMask::firstTwo:
               multiplyPermuted<kVectors, kPixels, 2, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
               break;
-            case Rim::last:
+            case BorderMask::last:
               multiplyPermuted<kVectors, kPixels, 0, kPixels - 1>(sum, input, pixel, weights, lanes, offsets, count);
               break;
-            case Rim::lastTwo:
+            case BorderMask::lastTwo:
               multiplyPermuted<kVectors, kPixels, 0, kPixels - 2>(sum, input, pixel, weights, lanes, offsets, count);
               break;
           }

@@ -1,5 +1,5 @@
 // Activations in plain layouts, NCHW and NHWC: some images at a time are reordered into the workspace, run through a
-// plan of any algorithm for blocks of channels, and reordered back. As many as fit into the second cache, so that
+// plan of any algorithm for blocks of channels, and reordered back. As many as fit into the L2 cache, so that
 // memory sees each tensor once, as with layouts that need no reordering.
 #include <algorithm>
 
@@ -111,9 +111,9 @@ class PlainPlan final : public Plan {
   }
   void deliver(const Tensor& t, const float* copy, float* to, const Executor& executor) const {
     if (!t.isCopied()) return;
-    const bool isStreamed = layers::isTooLargeForCaches(t.outerFloats(description_.shape.batch) * sizeof(float));
+    const bool isNonTemporal = layers::isTooLargeForCaches(t.outerFloats(description_.shape.batch) * sizeof(float));
     forEachBlock(t, executor, [&](int image, int block) {
-      reorderBlock(t.inner, copy, t.outer, to, {t.channels, t.height, t.width}, image, block, isStreamed, kernels_);
+      reorderBlock(t.inner, copy, t.outer, to, {t.channels, t.height, t.width}, image, block, isNonTemporal, kernels_);
     });
   }
   template <class Body>

@@ -62,7 +62,7 @@ struct Description {
   bool hasTwoWideUnits = false;
   /// There are kernels for products of split numbers; likewise.
   bool splits = false;
-  /// The result is a part of one that goes past the caches.
+  /// The result is a part of one that is stored non-temporally.
   bool isOfLargeResult = false;
 };
 

@@ -15,7 +15,7 @@ std::size_t denseFloats(const Shape& s) {
   return static_cast<std::size_t>(s.inBlocks()) * static_cast<std::size_t>(s.outPlane());
 }
 
-/// Images that are brought together: what the second cache holds, so that weights, or their gradient, are read for more
+/// Images that are brought together: what the L2 cache holds, so that weights, or their gradient, are read for more
 /// than the pixels of one small image. All parts of the batch are as large.
 int imagesAtOnce(const Shape& s) {
   constexpr std::size_t cacheFloats = 1024 * 1024 / sizeof(float);

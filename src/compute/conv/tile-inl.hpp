@@ -7,7 +7,7 @@
 namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
-/// Weights are fetched into the first cache this many rows before they are used: they come from the second one.
+/// Weights are fetched into the L1 cache this many rows before they are used: they come from the second one.
 constexpr int weightRowsAhead = 16;
 
 /// The products of one input value of the pixels [kFrom, kTo). Every accumulator stays in its register: the loops are
@@ -122,7 +122,7 @@ template <int kPixelStride, int kVectors, int kPixels>
       for (int p = 0; p < kPixels; ++p) sum[v][p] = maximum(sum[v][p], Vector{});
     }
   }
-  if (kPixelStride != 0 && call.isStreamed) {
+  if (kPixelStride != 0 && call.isNonTemporal) {
 #pragma GCC unroll 16
     for (int b = 0; b < kVectors / perBlock; ++b) {
 #pragma GCC unroll 16
@@ -166,7 +166,7 @@ template <int kBlocks, int kPixels, class Multiply>
       writeTile<0>(call, sum, t * call.outputTile, pixel);
     }
   }
-  if (call.isStreamed) endStreams();
+  if (call.isNonTemporal) endNonTemporal();
 }
 
 /// kPixelStride 0: as the call says.
@@ -196,8 +196,8 @@ void tile(const TileCall& given) {
       call, [&](auto& sum, const float* input) __attribute__((always_inline)) {
         const TapRun* const end = call.runs + call.runCount;
         for (const TapRun* run = call.runs; run != end; ++run) {
-          switch (run->rim) {
-            case Rim::none:
+          switch (run->mask) {
+            case BorderMask::none:
               if (ahead < call.weightsEnd) {
                 if (run->fetchesNext) {
                   multiplyRun<kPixelStride, 0, kPixels, Ahead::both>(sum, call, input, *run, ahead);
@@ -210,16 +210,16 @@ void tile(const TileCall& given) {
                 multiplyRun<kPixelStride, 0, kPixels, Ahead::nothing>(sum, call, input, *run, ahead);
               }
               break;
-            case Rim::first:
+            case BorderMask::first:
               multiplyRun<kPixelStride, 1, kPixels, Ahead::nothing>(sum, call, input, *run, ahead);
               break;
-            case Rim::firstTwo:
+            case BorderMask::firstTwo:
               multiplyRun<kPixelStride, 2, kPixels, Ahead::nothing>(sum, call, input, *run, ahead);
               break;
-            case Rim::last:
+            case BorderMask::last:
               multiplyRun<kPixelStride, 0, kPixels - 1, Ahead::nothing>(sum, call, input, *run, ahead);
               break;
-            case Rim::lastTwo:
+            case BorderMask::lastTwo:
               multiplyRun<kPixelStride, 0, kPixels - 2, Ahead::nothing>(sum, call, input, *run, ahead);
               break;
           }

@@ -15,7 +15,8 @@ using Unaligned [[gnu::vector_size(TACC_LANES * sizeof(float)), gnu::aligned(4),
 
 [[gnu::always_inline]] inline Vector load(const float* from) { return *reinterpret_cast<const Unaligned*>(from); }
 [[gnu::always_inline]] inline void store(float* to, Vector v) { *reinterpret_cast<Unaligned*>(to) = v; }
-/// Past the caches, where the architecture has such stores. `to` is aligned to the vector; endStreams() comes last.
+/// Stores non-temporally, where the architecture has such stores. `to` is aligned to the vector; endNonTemporal() comes
+/// last.
 [[gnu::always_inline]] inline void stream(float* to, Vector v) {
 #if defined(__x86_64__) && TACC_LANES == 16
   _mm512_stream_ps(to, v);
@@ -28,7 +29,7 @@ using Unaligned [[gnu::vector_size(TACC_LANES * sizeof(float)), gnu::aligned(4),
 #endif
 }
 /// What was streamed is seen by other threads before anything that is written later.
-[[gnu::always_inline]] inline void endStreams() {
+[[gnu::always_inline]] inline void endNonTemporal() {
 #if defined(__x86_64__)
   _mm_sfence();
 #endif

@@ -2,7 +2,7 @@
 // file per instruction set, as tile-inl.hpp.
 //
 // They are made a few lines of products at a time: what these need of the other dimension fits into the registers, and
-// reading a pixel twice from the first cache costs less than storing it in between.
+// reading a pixel twice from the L1 cache costs less than storing it in between.
 #include "compute/conv/vector-inl.hpp"
 
 namespace tacc::conv {
@@ -172,7 +172,7 @@ template <int kOut, bool kIsRim>
 /// Tiles whose pixels are fetched before they are transformed.
 constexpr int tilesAhead = 2;
 
-/// Brings the pixels of a tile into the first cache, those that it shares with the one before excepted. Behind the last
+/// Brings the pixels of a tile into the L1 cache, those that it shares with the one before excepted. Behind the last
 /// tile of a line come those of the line of tiles below.
 template <int kOut>
 [[gnu::always_inline]] inline void fetchTile(const WinogradInputCall& call, int tile) {
@@ -241,7 +241,7 @@ template <int kOut, bool kIsWhole, int kFirst, int kStep, int kCount>
       Vector value = line[x] + bias;
       if (call.addend != nullptr) value += load(call.addend + to);
       if (call.relu) value = maximum(value, Vector{});
-      if (call.isStreamed) {
+      if (call.isNonTemporal) {
         stream(call.output + to, value);
       } else {
         store(call.output + to, value);
@@ -276,7 +276,7 @@ void winogradOutput(const WinogradOutputCall& call) {
       }
     }
   }
-  if (call.isStreamed) endStreams();
+  if (call.isNonTemporal) endNonTemporal();
 }
 
 }  // namespace TACC_CONV_ISA

@@ -10,7 +10,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/caching.hpp"
-#include "compute/conv/partition.hpp"
+#include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
 
 namespace tacc::conv {
@@ -79,7 +79,7 @@ TileBlocks tileBlocks(const Description& d, int outputs) {
   t.perLine = ceilDivide(g.outWidth, outputs);
   t.perImage = t.perLine * ceilDivide(g.outHeight, outputs);
   t.all = std::int64_t{t.perImage} * d.shape.batch;
-  // Their transforms should stay near the second cache; but the weights are read once for all of them, and many weights
+  // Their transforms should stay near the L2 cache; but the weights are read once for all of them, and many weights
   // come from memory.
   const std::int64_t points = std::int64_t{outputs + 2} * (outputs + 2);
   const std::int64_t bytesOfTile = points * (g.inBlocks() + g.outBlocks()) * blockLength * 4;
@@ -92,9 +92,9 @@ TileBlocks tileBlocks(const Description& d, int outputs) {
   return t;
 }
 
-CorrelationShape products(const Description& d, const TileBlocks& tiles) {
+DirectShape products(const Description& d, const TileBlocks& tiles) {
   const Geometry g(d);
-  CorrelationShape c{};
+  DirectShape c{};
   for (int left = g.inChannels; left > 0; left -= blockLength) c.inCounts.push_back(std::min(left, blockLength));
   c.inHeight = c.outHeight = 1;
   c.inWidth = c.outWidth = tiles.atOnce;
@@ -109,25 +109,25 @@ CorrelationShape products(const Description& d, const TileBlocks& tiles) {
 class WinogradPlan final : public Plan {
  public:
   WinogradPlan(const Description& d, const KernelSet& kernels, int outputs, const TileBlocks& tiles,
-               Correlation correlation)
-      : Plan(std::string(kernels.vectors) + " " + correlation.tileName()),
+               DirectDriver driver)
+      : Plan(std::string(kernels.vectors) + " " + driver.tileName()),
         description_(d),
         geometry_(d),
         kernels_(kernels),
         outputs_(outputs),
         tiles_(tiles),
-        correlation_(std::move(correlation)),
+        driver_(std::move(driver)),
         isStreamed_(isStreamedResult(d)) {}
 
   std::size_t workspaceBytes() const override {
     return biasWorkspaceBytes(description_) +
            static_cast<std::size_t>(description_.maxWorkers) * scratchFloats() * sizeof(float);
   }
-  std::size_t packedFloats() const override { return correlation_.packedFloats() * static_cast<std::size_t>(points()); }
+  std::size_t packedFloats() const override { return driver_.packedFloats() * static_cast<std::size_t>(points()); }
   double predictedSeconds() const override {
     const double blocks = double(tiles_.all) / tiles_.atOnce;
     const double vectors = double(geometry_.inBlocks() + geometry_.outBlocks()) * blockLength / kernels_.fmaLanes;
-    return (blocks * correlation_.cycles() * points() + double(tiles_.all) * vectors * points() * 8) / assumedHertz;
+    return (blocks * driver_.cycles() * points() + double(tiles_.all) * vectors * points() * 8) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override;
@@ -137,7 +137,7 @@ class WinogradPlan final : public Plan {
   int side() const { return outputs_ + 2; }
   int points() const { return side() * side(); }
   /// Floats from point to point of transformed tiles: an odd number of the cache's lines, so that the points of a tile,
-  /// which are written and read together, do not fall on each other in the first cache.
+  /// which are written and read together, do not fall on each other in the L1 cache.
   std::size_t pointFloats(int blocks) const {
     return (static_cast<std::size_t>(blocks) * static_cast<std::size_t>(tiles_.atOnce) | 1) * blockLength;
   }
@@ -179,7 +179,7 @@ class WinogradPlan final : public Plan {
   const KernelSet& kernels_;
   int outputs_;
   TileBlocks tiles_;
-  Correlation correlation_;
+  DirectDriver driver_;
   bool isStreamed_;  // the result: it would push itself out of the caches before anybody reads it
 };
 
@@ -213,8 +213,8 @@ void WinogradPlan::pack(const float* weights, float* packed) const {
       }
     }
   };
-  correlation_.pack(packed, [&](float* to, int outBlock, int inBlock, int, int value) {
-    transform(to, correlation_.packedFloats(), outBlock, inBlock, value);
+  driver_.pack(packed, [&](float* to, int outBlock, int inBlock, int, int value) {
+    transform(to, driver_.packedFloats(), outBlock, inBlock, value);
   });
 }
 
@@ -249,7 +249,7 @@ void WinogradPlan::transformOutput(const Buffers& buffers, const float* bias, co
   call.inputPoint = static_cast<std::ptrdiff_t>(pointFloats(g.outBlocks()));
   call.outputLine = std::ptrdiff_t{g.outWidth} * blockLength;
   call.relu = description_.relu;
-  call.isStreamed = isStreamed_;
+  call.isNonTemporal = isStreamed_;
   for (int block = 0; block < g.outBlocks(); ++block) {
     call.bias = bias != nullptr ? bias + block * blockLength : nullptr;
     forEachLine(first, count, [&](Place place, int tiles, int at) {
@@ -266,7 +266,7 @@ void WinogradPlan::transformOutput(const Buffers& buffers, const float* bias, co
   }
 }
 
-/// Brings a part of what the tiles cover of a tensor into the second cache: an image's planes and lines are too far
+/// Brings a part of what the tiles cover of a tensor into the L2 cache: an image's planes and lines are too far
 /// from each other for the hardware to look ahead. It is inlined: to GCC, a function of nothing but prefetches does
 /// nothing.
 inline void WinogradPlan::fetch(const Image& image, std::int64_t first, int count, std::size_t part,
@@ -291,7 +291,7 @@ void WinogradPlan::run(const Buffers& buffers, const Executor& executor) const {
   float* const workspace = static_cast<float*>(buffers.workspace) + biasWorkspaceBytes(description_) / sizeof(float);
   const float* const input = description_.pass == taccConvForward ? buffers.input : buffers.outputGradient;
   const auto parts = static_cast<std::size_t>((tiles_.all + tiles_.atOnce - 1) / tiles_.atOnce);
-  const std::size_t groups = correlation_.groups().size();
+  const std::size_t groups = driver_.groups().size();
   const Image source = {input, geometry_.inBlocks(), geometry_.height, geometry_.width};
   const Image target = {buffers.result, geometry_.outBlocks(), geometry_.outHeight, geometry_.outWidth};
   const float* const packedEnd = buffers.packedWeights + packedFloats();
@@ -315,20 +315,20 @@ void WinogradPlan::run(const Buffers& buffers, const Executor& executor) const {
       const auto at = static_cast<std::size_t>(point);
       for (std::size_t group = 0; group < groups; ++group) {
         // Places beyond the last tile are computed from what is there, and nobody looks at them.
-        correlation_.run({.input = in + pointFloats(geometry_.inBlocks()) * at,
-                          .packed = buffers.packedWeights + correlation_.packedFloats() * at,
-                          .bias = nullptr,
-                          .addend = nullptr,
-                          .output = out + pointFloats(geometry_.outBlocks()) * at,
-                          .images = 1,
-                          .inImage = 0,
-                          .outImage = 0,
-                          .firstTile = 0,
-                          .endTile = correlation_.tiles(),
-                          .firstGroup = group,
-                          .endGroup = group + 1,
-                          .relu = false,
-                          .weightsEnd = packedEnd});  // they are read once for all these tiles
+        driver_.run({.input = in + pointFloats(geometry_.inBlocks()) * at,
+                     .packed = buffers.packedWeights + driver_.packedFloats() * at,
+                     .bias = nullptr,
+                     .addend = nullptr,
+                     .output = out + pointFloats(geometry_.outBlocks()) * at,
+                     .images = 1,
+                     .inImage = 0,
+                     .outImage = 0,
+                     .firstTile = 0,
+                     .endTile = driver_.tiles(),
+                     .firstGroup = group,
+                     .endGroup = group + 1,
+                     .relu = false,
+                     .weightsEnd = packedEnd});  // they are read once for all these tiles
         // Meanwhile, what probably the same worker transforms next, and, shortly before it is written, the result.
         fetchSince(firstFetch, source, next, point, group);
         if (!isStreamed_) fetchSince(points() - points() / 8, target, first, point, group);
@@ -380,7 +380,7 @@ bool isWorthwhile(const Description& d, int outputs) {
 
 std::unique_ptr<Plan> make(const Description& d, const KernelSet& kernels, int outputs) {
   const TileBlocks tiles = tileBlocks(d, outputs);
-  return std::make_unique<WinogradPlan>(d, kernels, outputs, tiles, Correlation(products(d, tiles), kernels));
+  return std::make_unique<WinogradPlan>(d, kernels, outputs, tiles, DirectDriver(products(d, tiles), kernels));
 }
 
 }  // namespace

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "compute/conv/cost.hpp"
-#include "compute/conv/partition.hpp"
 #include "compute/conv/shape.hpp"
+#include "compute/conv/task_partition.hpp"
 #include "core/error.hpp"
 
 namespace tacc::gemm {
@@ -18,7 +18,7 @@ constexpr int depthAtOnce = 256;
 
 constexpr std::size_t roundedFloats(std::size_t floats) { return (floats + 15) / 16 * 16; }
 
-/// Rows a multiple of this many bytes apart share a few places of the first cache, where a tile needs many rows at
+/// Rows a multiple of this many bytes apart share a few places of the L1 cache, where a tile needs many rows at
 /// once.
 constexpr std::size_t aliasBytes = 2048;
 
@@ -34,8 +34,8 @@ std::ptrdiff_t rowStride(const Description& d) {
   return alias(rounded) ? rounded + blockLength : rounded;
 }
 
-conv::CorrelationShape shapeOf(const Description& d, int blocks, std::ptrdiff_t outPixel) {
-  conv::CorrelationShape c{};
+conv::DirectShape shapeOf(const Description& d, int blocks, std::ptrdiff_t outPixel) {
+  conv::DirectShape c{};
   for (int left = d.k; left > 0; left -= depthAtOnce) c.inCounts.push_back(std::min(left, depthAtOnce));
   c.inHeight = c.outHeight = 1;
   c.inWidth = c.outWidth = d.m;
@@ -113,11 +113,11 @@ Plan::Plan(const Description& description, const conv::KernelSet& kernels) : des
   for (const auto& [first, count] : {std::pair(0, whole), std::pair(whole, description.n - whole)}) {
     if (count == 0) continue;
     const bool isWhole = count % blockLength == 0;
-    conv::Correlation correlation(
+    conv::DirectDriver driver(
         shapeOf(description, conv::ceilDivide(count, blockLength), isWhole ? description.ldc : blockLength), kernels);
-    if (kernel_.empty()) kernel_ = std::string(kernels.vectors) + " " + correlation.tileName();
-    const std::size_t floats = correlation.packedFloats();
-    columns_.push_back({first, count, std::move(correlation), packedFloats_});
+    if (kernel_.empty()) kernel_ = std::string(kernels.vectors) + " " + driver.tileName();
+    const std::size_t floats = driver.packedFloats();
+    columns_.push_back({first, count, std::move(driver), packedFloats_});
     packedFloats_ += floats;
   }
 }
@@ -140,7 +140,7 @@ std::size_t Plan::workspaceOfOne() const {
 
 double Plan::predictedSeconds() const {
   double cycles = 0;
-  for (const Columns& columns : columns_) cycles += columns.correlation.cycles();
+  for (const Columns& columns : columns_) cycles += columns.driver.cycles();
   return cycles * description_.batch / conv::assumedHertz;
 }
 
@@ -153,7 +153,7 @@ void Plan::pack(const float* b, float* packed) const {
 void Plan::packOne(const float* b, float* packed) const {
   const Description& d = description_;
   for (const Columns& columns : columns_) {
-    columns.correlation.pack(packed + columns.packed, [&](float* to, int block, int depth, int, int value) {
+    columns.driver.pack(packed + columns.packed, [&](float* to, int block, int depth, int, int value) {
       const std::ptrdiff_t row = depth * std::ptrdiff_t{depthAtOnce} + value;
       const int first = columns.first + block * blockLength;
       const int count = std::min(blockLength, d.n - first);
@@ -226,13 +226,13 @@ void Plan::runOne(const taccGemmBuffers_t& buffers, const conv::Executor& execut
 
 void Plan::runWhole(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers,
                     const conv::Executor& executor) const {
-  const conv::Correlation& correlation = columns.correlation;
-  const conv::Partition partition(correlation, 1, 1, description_.m, description_.maxWorkers);
+  const conv::DirectDriver& driver = columns.driver;
+  const conv::TaskPartition partition(driver, 1, 1, description_.m, description_.maxWorkers);
   executor.forEach(partition.tasks(), [&](std::size_t index, int) {
-    const conv::Partition::Task task = partition.task(correlation, index);
-    correlation.run({a, buffers.packedB + columns.packed, description_.bias ? buffers.bias : nullptr,
-                     description_.accumulate ? buffers.c : nullptr, buffers.c, 1, 0, 0, task.tiles.from, task.tiles.to,
-                     task.outputs.from, task.outputs.to, description_.relu});
+    const conv::TaskPartition::Task task = partition.task(driver, index);
+    driver.run({a, buffers.packedB + columns.packed, description_.bias ? buffers.bias : nullptr,
+                description_.accumulate ? buffers.c : nullptr, buffers.c, 1, 0, 0, task.tiles.from, task.tiles.to,
+                task.outputs.from, task.outputs.to, description_.relu});
   });
 }
 
@@ -245,9 +245,9 @@ void Plan::runRest(const Columns& columns, const float* a, const taccGemmBuffers
     std::memset(scratch, 0, static_cast<std::size_t>(d.m) * blockLength * sizeof(float));
     for (int i = 0; i < d.m; ++i) std::memcpy(scratch + i * blockLength, buffers.c + i * d.ldc + columns.first, bytes);
   }
-  columns.correlation.run({a, buffers.packedB + columns.packed, d.bias ? buffers.bias + columns.first : nullptr,
-                           d.accumulate ? scratch : nullptr, scratch, 1, 0, 0, 0, columns.correlation.tiles(), 0,
-                           columns.correlation.groups().size(), d.relu});
+  columns.driver.run({a, buffers.packedB + columns.packed, d.bias ? buffers.bias + columns.first : nullptr,
+                      d.accumulate ? scratch : nullptr, scratch, 1, 0, 0, 0, columns.driver.tiles(), 0,
+                      columns.driver.groups().size(), d.relu});
   for (int i = 0; i < d.m; ++i) std::memcpy(buffers.c + i * d.ldc + columns.first, scratch + i * blockLength, bytes);
 }
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "compute/conv/correlation.hpp"
+#include "compute/conv/direct_driver.hpp"
 #include "compute/conv/executor.hpp"
 #include "tacc/compute.h"
 
@@ -43,7 +43,7 @@ class Plan {
   /// there.
   struct Columns {
     int first, count;
-    conv::Correlation correlation;
+    conv::DirectDriver driver;
     std::size_t packed;  // where their part of B begins
     bool isWhole() const { return count % conv::blockLength == 0; }
   };

@@ -11,7 +11,7 @@ namespace {
 
 using conv::blockLength;
 
-/// Pixels of a chunk: it stays in the first cache while it is read twice.
+/// Pixels of a chunk: it stays in the L1 cache while it is read twice.
 constexpr std::ptrdiff_t chunkPixels = 128;
 
 std::ptrdiff_t pixelsOf(const taccBatchNormDesc_t& d) { return std::ptrdiff_t{d.height} * d.width; }

@@ -32,7 +32,7 @@ template <class Bits>
   for (; i < count; ++i) to[i] = static_cast<std::uint16_t>(upperHalf(__builtin_bit_cast(std::uint32_t, from[i])));
 }
 
-/// A piece at a time in the first cache, and from there past all of them: where all is too large to stay.
+/// A piece at a time in the L1 cache, and from there past all of them: where all is too large to stay.
 template <class From, class To, class Convert>
 [[gnu::always_inline]] inline void convertPastCaches(const From* from, To* to, std::size_t count,
                                                      const Convert& convert) {
@@ -48,19 +48,20 @@ template <class From, class To, class Convert>
       stream(reinterpret_cast<float*>(to + done) + i, load(reinterpret_cast<const float*>(piece) + i));
     }
   }
-  endStreams();
+  endNonTemporal();
   convert(from + done, to + done, count - done);
 }
 
-inline void fromBfloat16(const std::uint16_t* from, float* to, std::size_t count, bool isStreamed) {
+inline void fromBfloat16(const std::uint16_t* from, float* to, std::size_t count, bool isNonTemporal) {
   const auto convert = [](const std::uint16_t* a, float* b, std::size_t n) { widen(a, b, n); };
-  if (isStreamed && isAligned(to)) return convertPastCaches(from, to, count, convert);
+  if (isNonTemporal && isAligned(to)) return convertPastCaches(from, to, count, convert);
   convert(from, to, count);
 }
 
-inline void toBfloat16(const float* from, std::uint16_t* to, std::size_t count, bool isStreamed) {
+inline void toBfloat16(const float* from, std::uint16_t* to, std::size_t count, bool isNonTemporal) {
   const auto convert = [](const float* a, std::uint16_t* b, std::size_t n) { narrow(a, b, n); };
-  if (isStreamed && isAligned(reinterpret_cast<const float*>(to))) return convertPastCaches(from, to, count, convert);
+  if (isNonTemporal && isAligned(reinterpret_cast<const float*>(to)))
+    return convertPastCaches(from, to, count, convert);
   convert(from, to, count);
 }
 

@@ -121,16 +121,16 @@ template <int kGroups, class Use>
 }
 
 inline void dropout(const DropoutCall& call) {
-  const bool isStreamed = call.isStreamed && isAligned(call.output);
+  const bool isNonTemporal = call.isNonTemporal && isAligned(call.output);
   const Keys keys(call.seed);
   std::uint64_t group = call.firstGroup;
   std::size_t from = 0;
   const auto drop = [&](int place, Words words) __attribute__((always_inline)) {
     const auto isKept = words >= call.threshold;
     const std::size_t at = from + static_cast<std::size_t>(place);
-    if (isStreamed && place % counters == 0) __builtin_prefetch(call.input + at + floatsAhead, 0, 2);
+    if (isNonTemporal && place % counters == 0) __builtin_prefetch(call.input + at + floatsAhead, 0, 2);
     const auto kept = reinterpret_cast<Words>(load(call.input + at) * call.factor);
-    put(call.output + at, reinterpret_cast<Vector>(kept & reinterpret_cast<Words>(isKept)), isStreamed);
+    put(call.output + at, reinterpret_cast<Vector>(kept & reinterpret_cast<Words>(isKept)), isNonTemporal);
   };
   constexpr int numbersAtOnce = groupsAtOnce * numbersOfGroup;
   for (; call.count - from >= numbersAtOnce; from += numbersAtOnce, group += groupsAtOnce) {
@@ -139,7 +139,7 @@ inline void dropout(const DropoutCall& call) {
   for (; call.count - from >= numbersOfGroup; from += numbersOfGroup, ++group) {
     forEachNumber<1>(group, call.step, keys, drop);
   }
-  if (isStreamed) endStreams();
+  if (isNonTemporal) endNonTemporal();
   if (from == call.count) return;
   alignas(64) std::uint32_t last[numbersOfGroup];
   forEachNumber<1>(

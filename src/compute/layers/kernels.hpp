@@ -17,7 +17,7 @@ struct NormalizeCall {
   std::ptrdiff_t pixels;
   const float *mean, *factor, *shift;  // of a block
   bool relu;
-  bool isStreamed;  // past the caches
+  bool isNonTemporal;  // non-temporally
 };
 
 /// Backward: inputGradient = (outputGradient - offset - (input - mean) * slope) * factor.
@@ -27,7 +27,7 @@ struct NormalizeGradientCall {
   float* inputGradient;  // may be `outputGradient`
   std::ptrdiff_t pixels;
   const float *mean, *factor, *offset, *slope;  // of a block
-  bool isStreamed;                              // past the caches
+  bool isNonTemporal;                           // non-temporally
 };
 
 /// Local response normalisation of some pixels through all blocks of an image.
@@ -51,7 +51,7 @@ struct DropoutCall {
   std::uint64_t seed, step;
   std::uint32_t threshold;  // random numbers, in the upper 16 bits, below it drop
   float factor;             // of what is kept
-  bool isStreamed;          // past the caches
+  bool isNonTemporal;       // non-temporally
 };
 
 /// One line of outputs of pooling, of one block of channels.
@@ -70,11 +70,11 @@ struct PoolLine {
   // Of windows of three: how many lines of theirs hold sums already, to which is added, and how many no later window
   // has.
   int added, finished;
-  bool isStreamed;  // what is written goes past the caches
-  bool isLast;      // of its blocks
+  bool isNonTemporal;  // what is written is stored non-temporally
+  bool isLast;         // of its blocks
 };
 
-/// Whether a result of so many bytes is written past the caches: it would push itself out of them before anybody reads
+/// Whether a result of so many bytes is stored non-temporally: it would push itself out of them before anybody reads
 /// it, and reading lines only to overwrite them would be in vain.
 constexpr bool isTooLargeForCaches(std::size_t bytes) { return bytes > 8 * 1024 * 1024; }
 
@@ -100,11 +100,12 @@ struct KernelTable {
   void (*addProducts)(const float* gradient, const float* weights, float* input, std::ptrdiff_t inputPixel,
                       std::ptrdiff_t pixels);
   // `from` and `to` do not overlap.
-  void (*fromBfloat16)(const std::uint16_t* from, float* to, std::size_t count, bool isStreamed);
-  void (*toBfloat16)(const float* from, std::uint16_t* to, std::size_t count, bool isStreamed);
+  void (*fromBfloat16)(const std::uint16_t* from, float* to, std::size_t count, bool isNonTemporal);
+  void (*toBfloat16)(const float* from, std::uint16_t* to, std::size_t count, bool isNonTemporal);
   // A block of 16 channels out of planes of NCHW that are `plane` floats apart, and back.
-  void (*toBlocks)(const float* planes, std::ptrdiff_t plane, float* block, std::ptrdiff_t pixels, bool isStreamed);
-  void (*fromBlocks)(const float* block, float* planes, std::ptrdiff_t plane, std::ptrdiff_t pixels, bool isStreamed);
+  void (*toBlocks)(const float* planes, std::ptrdiff_t plane, float* block, std::ptrdiff_t pixels, bool isNonTemporal);
+  void (*fromBlocks)(const float* block, float* planes, std::ptrdiff_t plane, std::ptrdiff_t pixels,
+                     bool isNonTemporal);
   // Inputs of pooling begin with the first line that is in the windows. Gradients are added to the input's,
   // unless windows are tiles.
   void (*poolMax)(const PoolLine& line, const float* input, float* output);
@@ -121,7 +122,7 @@ struct KernelTable {
   void (*poolAverageGradientThree)(const PoolLine& line, const float* shares, const float* outputGradient,
                                    float* inputGradient);
   void (*reluBackward)(const float* output, const float* outputGradient, float* inputGradient, std::size_t count,
-                       bool isStreamed);
+                       bool isNonTemporal);
   /// sum += the sums over so many pixels at each of pixelPlaces places, which are `apart` floats from each other; `sum`
   /// is of a block.
   void (*addPixels)(const float* from, std::ptrdiff_t pixels, std::ptrdiff_t apart, float* sum);

@@ -36,7 +36,7 @@ inline void gradientSums(const float* input, const float* outputGradient, std::p
 }
 
 inline void normalize(const NormalizeCall& call) {
-  const bool isStreamed = call.isStreamed && isAligned(call.output);
+  const bool isNonTemporal = call.isNonTemporal && isAligned(call.output);
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     const Vector mean = load(call.mean + lane);
     const Vector factor = load(call.factor + lane);
@@ -45,14 +45,14 @@ inline void normalize(const NormalizeCall& call) {
       Vector y = (load(call.input + at) - mean) * factor + shift;
       if (call.residual != nullptr) y += load(call.residual + at);
       if (call.relu) y = maximum(y, Vector{});
-      put(call.output + at, y, isStreamed);
+      put(call.output + at, y, isNonTemporal);
     }
   }
-  if (isStreamed) endStreams();
+  if (isNonTemporal) endNonTemporal();
 }
 
 inline void normalizeGradient(const NormalizeGradientCall& call) {
-  const bool isStreamed = call.isStreamed && isAligned(call.inputGradient);
+  const bool isNonTemporal = call.isNonTemporal && isAligned(call.inputGradient);
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     const Vector mean = load(call.mean + lane);
     const Vector factor = load(call.factor + lane);
@@ -60,10 +60,10 @@ inline void normalizeGradient(const NormalizeGradientCall& call) {
     const Vector slope = load(call.slope + lane);
     for (std::ptrdiff_t at = lane; at < call.pixels * blockLength; at += blockLength) {
       const Vector x = load(call.input + at) - mean;
-      put(call.inputGradient + at, (load(call.outputGradient + at) - offset - x * slope) * factor, isStreamed);
+      put(call.inputGradient + at, (load(call.outputGradient + at) - offset - x * slope) * factor, isNonTemporal);
     }
   }
-  if (isStreamed) endStreams();
+  if (isNonTemporal) endNonTemporal();
 }
 
 }  // namespace TACC_CONV_ISA

@@ -71,14 +71,14 @@ class Share {
 
 template <bool kIsOnePlane>
 [[gnu::always_inline]] inline void poolMaxOf(const PoolLine& line, const float* input, float* output) {
-  const bool isStreamed = streams(line, output);
+  const bool isNonTemporal = streams(line, output);
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     if (kIsOnePlane && line.kernel == 3 && line.stride <= 2) {
       const auto same = [](Vector largest, int) __attribute__((always_inline)) { return largest; };
       if (line.stride == 1) {
-        slide<Largest, 1>(line, input, output, lane, isStreamed, same);
+        slide<Largest, 1>(line, input, output, lane, isNonTemporal, same);
       } else {
-        slide<Largest, 2>(line, input, output, lane, isStreamed, same);
+        slide<Largest, 2>(line, input, output, lane, isNonTemporal, same);
       }
       continue;
     }
@@ -93,13 +93,13 @@ template <bool kIsOnePlane>
                 line, from, to, size, [&](std::ptrdiff_t pixel) __attribute__((always_inline)) {
                   largest = maximum(load(image + pixel), largest);
                 });
-            put(result, largest, isStreamed);
+            put(result, largest, isNonTemporal);
             image += line.inputPlane;
             result += line.outputPlane;
           }
         });
   }
-  if (isStreamed && line.isLast) endStreams();
+  if (isNonTemporal && line.isLast) endNonTemporal();
 }
 
 inline void poolMax(const PoolLine& line, const float* input, float* output) {
@@ -112,7 +112,7 @@ inline void poolMax(const PoolLine& line, const float* input, float* output) {
 
 template <bool kIsOnePlane>
 [[gnu::always_inline]] inline void poolAverageOf(const PoolLine& line, const float* input, float* output) {
-  const bool isStreamed = streams(line, output);
+  const bool isNonTemporal = streams(line, output);
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     Share share(line.lines);
     const float share3 = share.of(3);
@@ -120,7 +120,7 @@ template <bool kIsOnePlane>
       for (int plane = 0; plane < (kIsOnePlane ? 1 : line.planes); ++plane) {
         slide<Sum, 1>(
             line, input + plane * line.inputPlane, output + plane * line.outputPlane, lane,
-            isStreamed, [&](Vector sum, int columns) __attribute__((always_inline)) {
+            isNonTemporal, [&](Vector sum, int columns) __attribute__((always_inline)) {
               return sum * (columns == 3 ? share3 : share.of(columns));
             });
       }
@@ -136,13 +136,13 @@ template <bool kIsOnePlane>
             forEachPixel(
                 line, from, to,
                 size, [&](std::ptrdiff_t pixel) __attribute__((always_inline)) { sum += load(image + pixel); });
-            put(result, sum * share.of(to - from), isStreamed);
+            put(result, sum * share.of(to - from), isNonTemporal);
             image += line.inputPlane;
             result += line.outputPlane;
           }
         });
   }
-  if (isStreamed && line.isLast) endStreams();
+  if (isNonTemporal && line.isLast) endNonTemporal();
 }
 
 inline void poolAverage(const PoolLine& line, const float* input, float* output) {
@@ -155,9 +155,9 @@ inline void poolAverage(const PoolLine& line, const float* input, float* output)
 
 /// What a window gives to one of its pixels.
 template <bool kIsTiling>
-[[gnu::always_inline]] inline void give(float* to, Vector gradient, bool isStreamed) {
+[[gnu::always_inline]] inline void give(float* to, Vector gradient, bool isNonTemporal) {
   if (kIsTiling) {
-    put(to, gradient, isStreamed);
+    put(to, gradient, isNonTemporal);
   } else {
     store(to, load(to) + gradient);
   }
@@ -166,7 +166,7 @@ template <bool kIsTiling>
 template <bool kIsTiling>
 [[gnu::always_inline]] inline void spreadMax(const PoolLine& line, const float* input, const float* output,
                                              const float* outputGradient, float* inputGradient) {
-  const bool isStreamed = streams(line, inputGradient);
+  const bool isNonTemporal = streams(line, inputGradient);
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     forEachWindow(
         line, [&](int x, int from, int to, auto size) __attribute__((always_inline)) {
@@ -176,12 +176,12 @@ template <bool kIsTiling>
           forEachPixel(
               line, from, to, size, [&](std::ptrdiff_t pixel) __attribute__((always_inline)) {
                 const auto isLargest = load(input + pixel + lane) == largest;
-                give<kIsTiling>(inputGradient + pixel + lane, isLargest ? left : Vector{}, isStreamed);
+                give<kIsTiling>(inputGradient + pixel + lane, isLargest ? left : Vector{}, isNonTemporal);
                 left = isLargest ? Vector{} : left;
               });
         });
   }
-  if (kIsTiling && isStreamed && line.isLast) endStreams();
+  if (kIsTiling && isNonTemporal && line.isLast) endNonTemporal();
 }
 
 /// The first pixel that has the largest value gets all of the gradient.
@@ -197,7 +197,7 @@ inline void poolMaxGradient(const PoolLine& line, const float* input, const floa
 template <bool kIsTiling>
 [[gnu::always_inline]] inline void spreadAverage(const PoolLine& line, const float* outputGradient,
                                                  float* inputGradient) {
-  const bool isStreamed = streams(line, inputGradient);
+  const bool isNonTemporal = streams(line, inputGradient);
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     Share share(line.lines);
     forEachWindow(
@@ -205,11 +205,11 @@ template <bool kIsTiling>
           const Vector part = load(outputGradient + x * blockLength + lane) * share.of(to - from);
           forEachPixel(
               line, from, to, size, [&](std::ptrdiff_t pixel) __attribute__((always_inline)) {
-                give<kIsTiling>(inputGradient + pixel + lane, part, isStreamed);
+                give<kIsTiling>(inputGradient + pixel + lane, part, isNonTemporal);
               });
         });
   }
-  if (kIsTiling && isStreamed && line.isLast) endStreams();
+  if (kIsTiling && isNonTemporal && line.isLast) endNonTemporal();
 }
 
 inline void poolAverageGradient(const PoolLine& line, const float* outputGradient, float* inputGradient) {

@@ -40,7 +40,7 @@ bool comesFromMemory(const Pooling& p, std::ptrdiff_t plane) {
 /// Calls visit(line, first float of the first line of input, first float of the line of output) for every line of
 /// outputs of a block.
 template <class Visit>
-void forEachLine(const Pooling& p, bool isStreamed, int planes, const Visit& visit) {
+void forEachLine(const Pooling& p, bool isNonTemporal, int planes, const Visit& visit) {
   const taccPoolDesc_t& d = p.desc;
   PoolLine line{};
   line.inputLine = std::ptrdiff_t{d.width} * blockLength;
@@ -53,7 +53,7 @@ void forEachLine(const Pooling& p, bool isStreamed, int planes, const Visit& vis
   line.inputPlane = d.height * line.inputLine;
   line.outputPlane = std::ptrdiff_t{p.outHeight} * p.outWidth * blockLength;
   line.isTiling = isTiling(p);
-  line.isStreamed = isStreamed;
+  line.isNonTemporal = isNonTemporal;
   const bool isFar = comesFromMemory(p, line.inputPlane);
   for (int y = 0; y < p.outHeight; ++y) {
     const Window lines = windowOf(y, d.strideHeight, d.padHeight, d.kernelHeight, d.height);
@@ -80,7 +80,7 @@ bool areLargestOfThree(const Pooling& p) {
 }
 
 /// The gradient of averages of 3x3 pixels, one apart, of a block: every line of the image is written once.
-void spreadAverages(const Pooling& p, bool isStreamed, const float* outputGradient, float* inputGradient,
+void spreadAverages(const Pooling& p, bool isNonTemporal, const float* outputGradient, float* inputGradient,
                     const KernelTable& kernels) {
   const taccPoolDesc_t& d = p.desc;
   PoolLine line{};
@@ -90,7 +90,7 @@ void spreadAverages(const Pooling& p, bool isStreamed, const float* outputGradie
   line.stride = 1;
   line.pad = 2 - d.padWidth;
   line.outputs = d.width;
-  line.isStreamed = isStreamed;
+  line.isNonTemporal = isNonTemporal;
   const bool isFar = comesFromMemory(p, p.outHeight * line.inputLine);
   for (int y = 0; y < d.height; ++y) {
     const Window lines = windowOf(y, 1, 2 - d.padHeight, 3, p.outHeight);
@@ -170,7 +170,7 @@ void poolForward(const Pooling& p, const float* input, float* output, const Kern
   const std::ptrdiff_t inPlane = std::ptrdiff_t{p.desc.height} * p.desc.width * blockLength;
   const std::ptrdiff_t outPlane = std::ptrdiff_t{p.outHeight} * p.outWidth * blockLength;
   const auto pool = p.desc.kind == taccPoolMax ? kernels.poolMax : kernels.poolAverage;
-  const bool isStreamed = isTooLargeForCaches(static_cast<std::size_t>(p.blocks * outPlane) * sizeof(float));
+  const bool isNonTemporal = isTooLargeForCaches(static_cast<std::size_t>(p.blocks * outPlane) * sizeof(float));
   // Where the image comes from memory, several blocks in turn: see addAllPixels().
   if (isGlobal(p) && p.desc.kind == taccPoolAverage) {
     executor.forEach(static_cast<std::size_t>(p.blocks), [&](std::size_t block, int) {
@@ -188,7 +188,7 @@ void poolForward(const Pooling& p, const float* input, float* output, const Kern
     const std::size_t block = index * planes;
     const float* const from = input + static_cast<std::ptrdiff_t>(block) * inPlane;
     float* const to = output + static_cast<std::ptrdiff_t>(block) * outPlane;
-    forEachLine(p, isStreamed, static_cast<int>(std::min(planes, blocks - block)),
+    forEachLine(p, isNonTemporal, static_cast<int>(std::min(planes, blocks - block)),
                 [&](const PoolLine& line, std::ptrdiff_t in, std::ptrdiff_t out) { pool(line, from + in, to + out); });
   });
 }
@@ -198,24 +198,24 @@ void poolBackward(const Pooling& p, const float* input, const float* output, con
   const std::ptrdiff_t inPlane = std::ptrdiff_t{p.desc.height} * p.desc.width * blockLength;
   const std::ptrdiff_t outPlane = std::ptrdiff_t{p.outHeight} * p.outWidth * blockLength;
   const bool isReadLittle = isGlobal(p) && p.desc.kind == taccPoolAverage;
-  const bool isStreamed = !(isReadLittle && writesFasterThroughCaches()) &&
-                          isTooLargeForCaches(static_cast<std::size_t>(p.blocks * inPlane) * sizeof(float));
+  const bool isNonTemporal = !(isReadLittle && writesFasterThroughCaches()) &&
+                             isTooLargeForCaches(static_cast<std::size_t>(p.blocks * inPlane) * sizeof(float));
   executor.forEach(static_cast<std::size_t>(p.blocks), [&](std::size_t block, int) {
     const std::ptrdiff_t inAt = static_cast<std::ptrdiff_t>(block) * inPlane;
     const std::ptrdiff_t outAt = static_cast<std::ptrdiff_t>(block) * outPlane;
     float* const to = inputGradient + inAt;
     if (isAverageOfThree(p)) {
-      spreadAverages(p, isStreamed, outputGradient + outAt, to, kernels);
+      spreadAverages(p, isNonTemporal, outputGradient + outAt, to, kernels);
       return;
     }
     const bool areThree = areLargestOfThree(p);
     std::ptrdiff_t cleared = isTiling(p) ? inPlane : 0;
-    // Just before it is added to, so that it stays in the first cache.
+    // Just before it is added to, so that it stays in the L1 cache.
     const auto clearTo = [&](std::ptrdiff_t end) {
       if (end > cleared) std::fill(to + cleared, to + end, 0.0F);
       cleared = std::max(cleared, end);
     };
-    forEachLine(p, isStreamed, 1, [&](PoolLine line, std::ptrdiff_t in, std::ptrdiff_t out) {
+    forEachLine(p, isNonTemporal, 1, [&](PoolLine line, std::ptrdiff_t in, std::ptrdiff_t out) {
       const float* const gradient = outputGradient + outAt + out;
       const std::ptrdiff_t end = in + line.lines * line.inputLine;
       if (areThree) {

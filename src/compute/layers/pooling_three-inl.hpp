@@ -6,7 +6,7 @@
 namespace tacc::layers {
 namespace TACC_CONV_ISA {
 
-/// Brings what the next line of outputs reads into the second cache, a part with each output.
+/// Brings what the next line of outputs reads into the L2 cache, a part with each output.
 [[gnu::always_inline]] inline void fetchAhead(const PoolLine& line, const float* input, int x) {
   for (int y = 0; y < line.linesAhead; ++y) {
     const float* const from = input + line.ahead + y * line.inputLine + x * line.stride * std::ptrdiff_t{blockLength};
@@ -39,7 +39,7 @@ class NextLines {
 
 /// Whether the kernel streams. Narrower vectors write lines of the cache in parts, at different times.
 [[gnu::always_inline]] inline bool streams(const PoolLine& line, const float* to) {
-  return line.isStreamed && TACC_LANES == blockLength && isAligned(to);
+  return line.isNonTemporal && TACC_LANES == blockLength && isAligned(to);
 }
 
 /// Outputs of a line whose windows have all their columns inside the image.
@@ -69,7 +69,7 @@ struct Sum {
 /// finish(result, columns inside the image) makes the output of it.
 template <class Of, int kStride, int kLines, class Finish>
 [[gnu::always_inline]] inline void slideLines(const PoolLine& line, const float* input, float* output, int lane,
-                                              bool isStreamed, const Finish& finish) {
+                                              bool isNonTemporal, const Finish& finish) {
   const std::ptrdiff_t step = line.inputLine;
   const auto columnAt = [&](int x) __attribute__((always_inline)) {
     const float* const from = input + x * std::ptrdiff_t{blockLength} + lane;
@@ -88,7 +88,7 @@ template <class Of, int kStride, int kLines, class Finish>
     if (kStride == 2) second = column(left + 1);
     const Vector third = column(left + 2);
     put(output + x * std::ptrdiff_t{blockLength} + lane, finish(Of::both(Of::both(first, second), third), columns),
-        isStreamed);
+        isNonTemporal);
     first = kStride == 1 ? second : third;
     second = third;
   };
@@ -110,11 +110,11 @@ template <class Of, int kStride, int kLines, class Finish>
 
 template <class Of, int kStride, class Finish>
 [[gnu::always_inline]] inline void slide(const PoolLine& line, const float* input, float* output, int lane,
-                                         bool isStreamed, const Finish& finish) {
+                                         bool isNonTemporal, const Finish& finish) {
   if (line.lines == 3) {
-    slideLines<Of, kStride, 3>(line, input, output, lane, isStreamed, finish);
+    slideLines<Of, kStride, 3>(line, input, output, lane, isNonTemporal, finish);
   } else {
-    slideLines<Of, kStride, 0>(line, input, output, lane, isStreamed, finish);
+    slideLines<Of, kStride, 0>(line, input, output, lane, isNonTemporal, finish);
   }
 }
 
@@ -123,7 +123,7 @@ template <class Of, int kStride, class Finish>
 /// column.
 inline void poolAverageGradientThree(const PoolLine& line, const float* shares, const float* outputGradient,
                                      float* inputGradient) {
-  const bool isStreamed = streams(line, inputGradient);
+  const bool isNonTemporal = streams(line, inputGradient);
   const float third = 1.0F / 3;
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     const auto columnAt = [&](int x) __attribute__((always_inline)) {
@@ -148,7 +148,7 @@ inline void poolAverageGradientThree(const PoolLine& line, const float* shares, 
     Vector first = atRim(-line.pad);
     Vector second = atRim(1 - line.pad);
     const auto add = [&](int x, Vector next) __attribute__((always_inline)) {
-      put(inputGradient + x * std::ptrdiff_t{blockLength} + lane, (first + second + next) * third, isStreamed);
+      put(inputGradient + x * std::ptrdiff_t{blockLength} + lane, (first + second + next) * third, isNonTemporal);
       first = second;
       second = next;
     };
@@ -163,14 +163,14 @@ inline void poolAverageGradientThree(const PoolLine& line, const float* shares, 
     }
     for (int x = to; x < line.outputs; ++x) add(x, atRim(x - line.pad + 2));
   }
-  if (isStreamed && line.isLast) endStreams();
+  if (isNonTemporal && line.isLast) endNonTemporal();
 }
 
 /// The gradient of largest values, windows two apart: a pixel's is written once for each line of windows.
 template <int kLines, int kAdded>
 [[gnu::always_inline]] inline void spreadMaxThree(const PoolLine& line, const float* input, const float* output,
                                                   const float* outputGradient, float* inputGradient, int lane,
-                                                  bool isStreamed) {
+                                                  bool isNonTemporal) {
   const int lines = kLines != 0 ? kLines : line.lines;
   const int added = kLines != 0 ? kAdded : line.added;
   Vector carried[3] = {};
@@ -179,7 +179,7 @@ template <int kLines, int kAdded>
     if (y < added) {
       store(to, load(to) + gradient);
     } else {
-      put(to, gradient, isStreamed && y < line.finished);
+      put(to, gradient, isNonTemporal && y < line.finished);
     }
   };
   const auto spread = [&](int x, bool isWhole) __attribute__((always_inline)) {
@@ -224,15 +224,15 @@ template <int kLines, int kAdded>
 
 inline void poolMaxGradientThree(const PoolLine& line, const float* input, const float* output,
                                  const float* outputGradient, float* inputGradient) {
-  const bool isStreamed = streams(line, inputGradient);
+  const bool isNonTemporal = streams(line, inputGradient);
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     if (line.lines == 3 && line.added == 1) {
-      spreadMaxThree<3, 1>(line, input, output, outputGradient, inputGradient, lane, isStreamed);
+      spreadMaxThree<3, 1>(line, input, output, outputGradient, inputGradient, lane, isNonTemporal);
     } else {
-      spreadMaxThree<0, 0>(line, input, output, outputGradient, inputGradient, lane, isStreamed);
+      spreadMaxThree<0, 0>(line, input, output, outputGradient, inputGradient, lane, isNonTemporal);
     }
   }
-  if (isStreamed && line.isLast) endStreams();
+  if (isNonTemporal && line.isLast) endNonTemporal();
 }
 
 }  // namespace TACC_CONV_ISA

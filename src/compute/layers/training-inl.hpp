@@ -7,13 +7,13 @@ namespace TACC_CONV_ISA {
 
 inline void reluBackward(const float* output, const float* outputGradient, float* inputGradient, std::size_t count,
                          bool pastCaches) {
-  const bool isStreamed = pastCaches && isAligned(inputGradient);
+  const bool isNonTemporal = pastCaches && isAligned(inputGradient);
   std::size_t i = 0;
   for (; i + TACC_LANES <= count; i += TACC_LANES) {
     const Vector gradient = load(outputGradient + i);
-    put(inputGradient + i, load(output + i) > Vector{} ? gradient : Vector{}, isStreamed);
+    put(inputGradient + i, load(output + i) > Vector{} ? gradient : Vector{}, isNonTemporal);
   }
-  if (isStreamed) endStreams();
+  if (isNonTemporal) endNonTemporal();
   for (; i < count; ++i) inputGradient[i] = output[i] > 0 ? outputGradient[i] : 0.0F;
 }
 

@@ -28,24 +28,24 @@ template <int kHalf>
 
 /// A square of numbers: line i is read at from + i * fromStep, column i is written at to + i * toStep.
 [[gnu::always_inline]] inline void transpose(const float* from, std::ptrdiff_t fromStep, float* to,
-                                             std::ptrdiff_t toStep, bool isStreamed) {
+                                             std::ptrdiff_t toStep, bool isNonTemporal) {
   Square rows;
 #pragma GCC unroll 16
   for (int i = 0; i < TACC_LANES; ++i) rows[i] = load(from + i * fromStep);
   exchange<TACC_LANES / 2>(rows);
 #pragma GCC unroll 16
-  for (int i = 0; i < TACC_LANES; ++i) put(to + i * toStep, rows[i], isStreamed);
+  for (int i = 0; i < TACC_LANES; ++i) put(to + i * toStep, rows[i], isNonTemporal);
 }
 
 inline void toBlocks(const float* planes, std::ptrdiff_t plane, float* block, std::ptrdiff_t pixels, bool pastCaches) {
-  const bool isStreamed = pastCaches && isAligned(block);
+  const bool isNonTemporal = pastCaches && isAligned(block);
   std::ptrdiff_t p = 0;
   for (; p + TACC_LANES <= pixels; p += TACC_LANES) {
     for (int first = 0; first < blockLength; first += TACC_LANES) {
-      transpose(planes + first * plane + p, plane, block + p * blockLength + first, blockLength, isStreamed);
+      transpose(planes + first * plane + p, plane, block + p * blockLength + first, blockLength, isNonTemporal);
     }
   }
-  if (isStreamed) endStreams();
+  if (isNonTemporal) endNonTemporal();
   for (; p < pixels; ++p) {
     for (int c = 0; c < blockLength; ++c) block[p * blockLength + c] = planes[c * plane + p];
   }
@@ -53,14 +53,14 @@ inline void toBlocks(const float* planes, std::ptrdiff_t plane, float* block, st
 
 inline void fromBlocks(const float* block, float* planes, std::ptrdiff_t plane, std::ptrdiff_t pixels,
                        bool pastCaches) {
-  const bool isStreamed = pastCaches && isAligned(planes) && plane % TACC_LANES == 0;
+  const bool isNonTemporal = pastCaches && isAligned(planes) && plane % TACC_LANES == 0;
   std::ptrdiff_t p = 0;
   for (; p + TACC_LANES <= pixels; p += TACC_LANES) {
     for (int first = 0; first < blockLength; first += TACC_LANES) {
-      transpose(block + p * blockLength + first, blockLength, planes + first * plane + p, plane, isStreamed);
+      transpose(block + p * blockLength + first, blockLength, planes + first * plane + p, plane, isNonTemporal);
     }
   }
-  if (isStreamed) endStreams();
+  if (isNonTemporal) endNonTemporal();
   for (; p < pixels; ++p) {
     for (int c = 0; c < blockLength; ++c) planes[c * plane + p] = block[p * blockLength + c];
   }

@@ -10,7 +10,7 @@ namespace TACC_CONV_ISA {
 
 using conv::blockLength;
 using conv::TACC_CONV_ISA::broadcast;
-using conv::TACC_CONV_ISA::endStreams;
+using conv::TACC_CONV_ISA::endNonTemporal;
 using conv::TACC_CONV_ISA::load;
 using conv::TACC_CONV_ISA::maximum;
 using conv::TACC_CONV_ISA::store;
@@ -21,9 +21,9 @@ using conv::TACC_CONV_ISA::Vector;
   return reinterpret_cast<std::uintptr_t>(at) % sizeof(Vector) == 0;
 }
 
-/// Past the caches or into them. What is streamed is aligned, and endStreams() comes last.
-[[gnu::always_inline]] inline void put(float* to, Vector v, bool isStreamed) {
-  if (isStreamed) {
+/// Stores non-temporally or as usual. What is stored non-temporally is aligned, and endNonTemporal() comes last.
+[[gnu::always_inline]] inline void put(float* to, Vector v, bool isNonTemporal) {
+  if (isNonTemporal) {
     stream(to, v);
   } else {
     store(to, v);

@@ -29,7 +29,7 @@ struct ReduceJob {
   int sourceCount;         // >= 1
   std::size_t count;       // elements
   int divisor = 1;         // > 1 for taccAvg: the result is divided by it (integers truncate towards zero)
-  bool streaming = false;  // write past the cache: for large destinations that nobody reads soon
+  bool streaming = false;  // write non-temporally: for large destinations that nobody reads soon
 };
 
 /// A kernel as a table has it: all its pointers are aligned for its type.

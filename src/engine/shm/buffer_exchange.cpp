@@ -14,10 +14,10 @@ namespace tacc {
 /// What the call line holds of a large call. Plain numbers: any bytes are a value of each.
 struct BufferExchange::Descriptor {
   Reference send, receive;
-  std::uint8_t sendReach, receiveReach;  // Reach
-  std::uint8_t inPlace;                  // not 0: it is
-  float seconds;                         // of this rank's last call
-  std::uint8_t fresh;                    // not 0: some segment of mine is not mapped by the others yet
+  std::uint8_t sendAccess, receiveAccess;  // Access
+  std::uint8_t inPlace;                    // not 0: it is
+  float seconds;                           // of this rank's last call
+  std::uint8_t fresh;                      // not 0: some segment of mine is not mapped by the others yet
 };
 static_assert(std::is_trivially_copyable_v<BufferExchange::Reference>);
 
@@ -53,18 +53,18 @@ std::byte* BufferExchange::resolve(int rank, const Reference& reference, std::si
 }
 
 void BufferExchange::describe(const void* pointer, std::size_t bytes, const std::optional<LibrarySegment>& segment,
-                              Reference& reference, std::uint8_t& reach, bool& fresh) const {
+                              Reference& reference, std::uint8_t& access, bool& fresh) const {
   reference = {0, reinterpret_cast<std::uint64_t>(pointer)};
   if (access_.sameProcess || pointer == nullptr || bytes == 0) {
-    reach = static_cast<std::uint8_t>(Reach::direct);
+    access = static_cast<std::uint8_t>(Access::mapped);
     return;
   }
   if (!segment) {
-    reach = static_cast<std::uint8_t>(access_.kernelReads ? Reach::kernel : Reach::none);
+    access = static_cast<std::uint8_t>(access_.kernelReads ? Access::cma : Access::staged);
     return;
   }
   reference = {segment->id, static_cast<std::uint64_t>(static_cast<const std::byte*>(pointer) - segment->base)};
-  reach = static_cast<std::uint8_t>(Reach::direct);
+  access = static_cast<std::uint8_t>(Access::mapped);
   fresh = fresh || !announced_.contains(segment->id);
 }
 
@@ -104,8 +104,8 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
   Descriptor own{};
   findSegments(mine);
   bool isFresh = false;
-  describe(mine.send, mine.sendBytes, input_, own.send, own.sendReach, isFresh);
-  describe(mine.receive, mine.receiveBytes, output_, own.receive, own.receiveReach, isFresh);
+  describe(mine.send, mine.sendBytes, input_, own.send, own.sendAccess, isFresh);
+  describe(mine.receive, mine.receiveBytes, output_, own.receive, own.receiveAccess, isFresh);
   own.fresh = isFresh ? 1 : 0;
   own.inPlace = mine.inPlace ? 1 : 0;
   own.seconds = seconds;
@@ -113,7 +113,7 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
   exchange_.post();
   exchange_.awaitAll();
 
-  Agreed agreed{{Reach::direct, Reach::direct, false}, seconds};
+  Agreed agreed{{Access::mapped, Access::mapped, false}, seconds};
   LoweringFacts& facts = agreed.facts;
   const auto descriptorOf = [&](int rank) {
     Descriptor d;
@@ -124,8 +124,8 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
   bool anyFresh = false, anyLibrary = false;
   for (int rank = 0; rank < ranks_; ++rank) {
     const Descriptor d = descriptorOf(rank);
-    facts.input = std::min(facts.input, static_cast<Reach>(d.sendReach));
-    facts.output = std::min(facts.output, static_cast<Reach>(d.receiveReach));
+    facts.input = std::min(facts.input, static_cast<Access>(d.sendAccess));
+    facts.output = std::min(facts.output, static_cast<Access>(d.receiveAccess));
     facts.inPlace = facts.inPlace || d.inPlace != 0;
     agreed.slowest = std::max(agreed.slowest, d.seconds);
     givers[static_cast<std::size_t>(rank)] = d.fresh != 0;
@@ -134,8 +134,8 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
   }
   if (anyFresh) shareFresh(givers);
   // Lines name library memory by its segment, so where it is mixed with private memory nobody knows the peer's address.
-  for (Reach* reach : {&facts.input, &facts.output})
-    if (*reach == Reach::kernel && anyLibrary) *reach = Reach::none;
+  for (Access* access : {&facts.input, &facts.output})
+    if (*access == Access::cma && anyLibrary) *access = Access::staged;
 
   buffers.send = mine.send;
   buffers.receive = mine.receive;
@@ -146,10 +146,10 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
     const Descriptor d = descriptorOf(rank);
     const auto index = static_cast<std::size_t>(rank);
     const UserBuffers theirs = buffersOf(rank);
-    if (facts.input == Reach::direct) buffers.remoteSend[index] = resolve(rank, d.send, theirs.sendBytes);
-    if (facts.output == Reach::direct) buffers.remoteReceive[index] = resolve(rank, d.receive, theirs.receiveBytes);
-    if (facts.input == Reach::kernel) buffers.remoteSend[index] = reinterpret_cast<const std::byte*>(d.send.offset);
-    if (facts.output == Reach::kernel) buffers.remoteReceive[index] = reinterpret_cast<std::byte*>(d.receive.offset);
+    if (facts.input == Access::mapped) buffers.remoteSend[index] = resolve(rank, d.send, theirs.sendBytes);
+    if (facts.output == Access::mapped) buffers.remoteReceive[index] = resolve(rank, d.receive, theirs.receiveBytes);
+    if (facts.input == Access::cma) buffers.remoteSend[index] = reinterpret_cast<const std::byte*>(d.send.offset);
+    if (facts.output == Access::cma) buffers.remoteReceive[index] = reinterpret_cast<std::byte*>(d.receive.offset);
   }
   return agreed;
 }

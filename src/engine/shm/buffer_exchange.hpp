@@ -27,7 +27,7 @@ struct UserBuffers {
   bool inPlace = false;
 };
 
-/// How ranks reach each other's memory, as found when the communicator was formed.
+/// How ranks access each other's memory, as found when the communicator was formed.
 struct MemoryAccess {
   bool sameProcess = false;  // threads: any address is good everywhere
   bool kernelReads = false;  // process_vm_readv works between all ranks
@@ -63,7 +63,7 @@ class BufferExchange {
     std::uint64_t segment;  // 0: `offset` is an address of this process
     std::uint64_t offset;
   };
-  /// Nothing if the peers cannot reach it directly (yet).
+  /// Nothing if the peers cannot access it directly (yet).
   bool refer(const void* pointer, std::size_t bytes, Reference& reference) const;
   /// The address here of the `bytes` that `rank` refers to. Throws taccInternalError where it has not given so many
   /// there: what stands in shared memory is not believed.
@@ -73,7 +73,7 @@ class BufferExchange {
   struct Descriptor;
   /// `segment`: that holds the memory, if one does.
   void describe(const void* pointer, std::size_t bytes, const std::optional<LibrarySegment>& segment,
-                Reference& reference, std::uint8_t& reach, bool& fresh) const;
+                Reference& reference, std::uint8_t& access, bool& fresh) const;
   /// Finds the segments of the call's buffers, and if there is one of the output, makes it known that peers may write
   /// it from now on.
   void findSegments(const UserBuffers& mine);

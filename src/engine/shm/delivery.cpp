@@ -111,11 +111,11 @@ class DeliveryChooser {
     if (!afterwards) {
       if (sending.sources.size() != 1) return std::nullopt;
       const Operand& o = sending.sources.front();
-      if (o.kind == Kind::input && facts_.input != Reach::none) return o;
-      if (o.kind == Kind::output && facts_.output != Reach::none) return o;
+      if (o.kind == Kind::input && facts_.input != Access::staged) return o;
+      if (o.kind == Kind::output && facts_.output != Access::staged) return o;
       return std::nullopt;
     }
-    if (facts_.output == Reach::none) return std::nullopt;
+    if (facts_.output == Access::staged) return std::nullopt;
     for (const Operand& o : sending.destinations)
       if (o.kind == Kind::output) return o;
     return std::nullopt;
@@ -157,7 +157,7 @@ class DeliveryChooser {
   void tryPut(Delivered& d) {
     const PlanMessage& m = d.message;
     const Step& receiving = step(m.receiver, m.receiveStep);
-    if (facts_.output != Reach::direct || receiving.sources.size() != 1 || receiving.destinations.size() != 1 ||
+    if (facts_.output != Access::mapped || receiving.sources.size() != 1 || receiving.destinations.size() != 1 ||
         receiving.destinations.front().kind != Kind::output)
       return;
     const Operand& operand = receiving.destinations.front();

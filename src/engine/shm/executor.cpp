@@ -176,7 +176,7 @@ void Executor::combine(const Context& context, const Operation& operation, std::
   const ElementWork& work = context.work;
   const bool results = std::ranges::all_of(operation.destinations, isUserMemory);
   const bool streaming =
-      elements * work.elementBytes >= leastStream && (results ? work.streamResults : work.streamSlots);
+      elements * work.elementBytes >= leastStream && (results ? work.nonTemporalResults : work.nonTemporalSlots);
   const auto destinationCount = static_cast<int>(destinations_.size());
   if (sources_.size() == 1) {
     if (destinationCount == 1 && destinations_[0] == sources_[0]) return;  // in place

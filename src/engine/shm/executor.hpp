@@ -18,7 +18,7 @@ namespace tacc {
 struct CallBuffers {
   const std::byte* send = nullptr;
   std::byte* receive = nullptr;
-  std::vector<const std::byte*> remoteSend;  // per rank; null where not reachable. For Reach::kernel: addresses there
+  std::vector<const std::byte*> remoteSend;  // per rank; null where not reachable. For Access::cma: addresses there
   std::vector<std::byte*> remoteReceive;
 };
 
@@ -28,8 +28,8 @@ struct ElementWork {
   std::size_t elementBytes = 1;
   ReduceKernel reduce;
   int divisor = 1;
-  bool streamSlots = false;    // write what other ranks read next past the cache
-  bool streamResults = false;  // write user buffers past the cache
+  bool nonTemporalSlots = false;    // write what other ranks read next non-temporally
+  bool nonTemporalResults = false;  // write user buffers non-temporally
   /// Null: all blocks are of `count` elements. Else those of every rank, and `count` is the longest one's. Only for
   /// programs of stacks whose plans name their blocks (block_names.hpp).
   const std::vector<UnequalBlocks>* blocks = nullptr;

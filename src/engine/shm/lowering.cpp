@@ -123,7 +123,7 @@ class Lowering {
       return {Place::Kind::slot, sender,
               slotOf_[static_cast<std::size_t>(sender)][static_cast<std::size_t>(d.message.sendStep)]};
     const bool isInput = d.from.kind == Kind::input;
-    if ((isInput ? facts_.input : facts_.output) == Reach::kernel) operation.readsThroughKernel = true;
+    if ((isInput ? facts_.input : facts_.output) == Access::cma) operation.readsThroughKernel = true;
     return {isInput ? Place::Kind::remoteInput : Place::Kind::remoteOutput, sender, d.from.index};
   }
 

@@ -10,16 +10,16 @@
 namespace tacc {
 
 /// How a rank of the node gets at another rank's user buffer; the same for all ranks, so weakest first.
-enum class Reach : std::uint8_t {
-  none,    // not at all: what is sent from it is copied through a slot
-  kernel,  // process_vm_readv: the reader pays a system call, nobody copies into a slot
-  direct,  // loads (and for outputs stores): library memory, or threads of one process
+enum class Access : std::uint8_t {
+  staged,  // not at all: what is sent from it is copied through a slot
+  cma,     // process_vm_readv: the reader pays a system call, nobody copies into a slot
+  mapped,  // loads (and for outputs stores): library memory, or threads of one process
 };
 
 /// The facts that a program depends on besides the plan. All ranks use equal ones.
 struct LoweringFacts {
-  Reach input = Reach::none;
-  Reach output = Reach::none;
+  Access input = Access::staged;
+  Access output = Access::staged;
   bool inPlace = false;  // on any rank
   friend bool operator==(const LoweringFacts&, const LoweringFacts&) = default;
 };

@@ -188,7 +188,7 @@ NodeCost priceOnNode(const NodeWork& work, const NodeMachine& machine, const Nod
   return cost;
 }
 
-double priceFlat(const FlatPosts& posts, const NodeMachine& machine) {
+double priceEager(const EagerPosts& posts, const NodeMachine& machine) {
   Loads loads(machine);
   const auto readers = [&](const auto& visit) {
     for (int reader = 0; reader < machine.ranks(); ++reader)
@@ -207,6 +207,6 @@ double priceFlat(const FlatPosts& posts, const NodeMachine& machine) {
   return std::max(std::ranges::max(cores), loads.busiest());
 }
 
-double priceEntry(const NodeMachine& machine) { return priceFlat({}, machine); }
+double priceEntry(const NodeMachine& machine) { return priceEager({}, machine); }
 
 }  // namespace tacc

@@ -44,15 +44,15 @@ int chunksOf(const NodeWork& work, const NodeCall& call);
 /// that read the same bytes from outside fetch them each. Cost: that of passing over the work twice.
 NodeCost priceOnNode(const NodeWork& work, const NodeMachine& machine, const NodeCall& call);
 
-/// Of one call in which everybody posts `posted` bytes and `reads` of them are read by everyone (flat): root < 0: from
+/// Of one call in which everybody posts `posted` bytes and `reads` of them are read by everyone (eager): root < 0: from
 /// everybody; `fromRoot`: from the root only; else the root from everybody.
-struct FlatPosts {
+struct EagerPosts {
   double posted = 0;
   double reads = 0;
   int root = -1;
   bool fromRoot = false;
 };
-double priceFlat(const FlatPosts& posts, const NodeMachine& machine);
+double priceEager(const EagerPosts& posts, const NodeMachine& machine);
 
 /// What comes before a plan: everybody looks at everybody's call line.
 double priceEntry(const NodeMachine& machine);

@@ -38,12 +38,12 @@ std::uint64_t layoutDigest(const CostMachine& hosts);
 std::string differenceOf(const TuningPlace& measured, const TuningPlace& here);
 
 /// Calls that are no plan of an algorithm, under the names that taccCommLastAlgorithm gives them.
-inline constexpr std::string_view flatWay = "flat";      // inside a host: all read what all have posted
-inline constexpr std::string_view directWay = "direct";  // between hosts: messages between all pairs
+inline constexpr std::string_view eagerRoute = "eager";    // inside a host: all read what all have posted
+inline constexpr std::string_view directRoute = "direct";  // between hosts: messages between all pairs
 
 struct TunedSize {
   std::size_t bytes = 0;  // of the call's `count` elements
-  std::string algorithm;  // the fastest; or a *Way
+  std::string algorithm;  // the fastest; or a *Route
   double seconds = 0;
   std::string next;  // the second; empty: there was no other
   double nextSeconds = 0;

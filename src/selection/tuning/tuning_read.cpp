@@ -119,7 +119,7 @@ class Reader {
   std::string readName(TomlTable& table, std::string_view key, Collective collective) const {
     const std::optional<std::string> name = table.text(key);
     if (!name) return "";
-    const std::string_view way = tuning_.place.ranksOfHost.size() == 1 ? flatWay : directWay;
+    const std::string_view way = tuning_.place.ranksOfHost.size() == 1 ? eagerRoute : directRoute;
     if (*name == way) return *name;
     const Algorithm* algorithm = findAlgorithm(*name);
     std::vector<std::string_view> names{way};

@@ -109,10 +109,10 @@ TEST(Bfloat16, FirstLayersAndDepthwise) {
   expectRounded(depthwise);
 }
 
-/// Converts a part of `from` there and, past the caches or not, and expects what `right` says of each number.
+/// Converts a part of `from` there and, non-temporally or not, and expects what `right` says of each number.
 template <class From, class To, class Right>
 void expectConverted(void (*convert)(const From*, To*, std::size_t, bool), const std::vector<From>& from,
-                     bool isStreamed, const Right& right) {
+                     bool isNonTemporal, const Right& right) {
   constexpr std::size_t room = 64 / sizeof(To);
   std::vector<To> result(from.size() + 3 * room);
   const std::size_t aligned = (64 - reinterpret_cast<std::uintptr_t>(result.data()) % 64) % 64 / sizeof(To);
@@ -120,7 +120,7 @@ void expectConverted(void (*convert)(const From*, To*, std::size_t, bool), const
     std::fill(result.begin(), result.end(), To{1});
     To* const to = result.data() + aligned + shift;
     const std::size_t count = from.size() - 2 * skipped;
-    convert(from.data() + skipped, to, count, isStreamed);
+    convert(from.data() + skipped, to, count, isNonTemporal);
     for (std::size_t i = 0; i < count; ++i) ASSERT_TRUE(right(from[skipped + i], to[i])) << skipped + i << " " << shift;
     ASSERT_EQ(to[count], To{1}) << "written behind the end";
   }
@@ -140,16 +140,16 @@ TEST(Bfloat16, ConvertsEveryNumber) {
   }
   for (const KernelSet* set : availableKernels()) {
     const layers::KernelTable& kernels = layers::kernelTable(set->vectors);
-    for (const bool isStreamed : {false, true}) {
-      SCOPED_TRACE(std::string(set->isa) + (isStreamed ? ", past the caches" : ""));
-      expectConverted(kernels.fromBfloat16, all, isStreamed, [](std::uint16_t from, float to) {
+    for (const bool isNonTemporal : {false, true}) {
+      SCOPED_TRACE(std::string(set->isa) + (isNonTemporal ? ", non-temporally" : ""));
+      expectConverted(kernels.fromBfloat16, all, isNonTemporal, [](std::uint16_t from, float to) {
         return __builtin_bit_cast(std::uint32_t, to) == std::uint32_t{from} << 16;
       });
-      expectConverted(kernels.toBfloat16, wide, isStreamed, [](float from, std::uint16_t to) {
+      expectConverted(kernels.toBfloat16, wide, isNonTemporal, [](float from, std::uint16_t to) {
         const auto upper = __builtin_bit_cast(std::uint32_t, from) >> 16;
         return to == (std::isnan(from) ? upper | 0x40 : upper);
       });
-      expectConverted(kernels.toBfloat16, between, isStreamed, [](float from, std::uint16_t to) {
+      expectConverted(kernels.toBfloat16, between, isNonTemporal, [](float from, std::uint16_t to) {
         const auto bits = __builtin_bit_cast(std::uint32_t, from);
         const std::uint32_t upper = bits >> 16, lower = bits & 0xffff;
         return to == upper + (lower == 0x8000 ? upper & 1 : lower > 0x8000);

@@ -180,9 +180,9 @@ TEST_P(Pass, BatchesAndManyChannels) {
   expectExact(convolution(GetParam(), 1, 64, 48, 70, 16, 1));  // several parts of an image
   expectExact(convolution(GetParam(), 1, 16, 70, 48, 64, 1, 2));
   expectExact(convolution(GetParam(), 1, 40, 5, 6, 33, 1));         // whole blocks and a part of one
-  expectExact(convolution(GetParam(), 1, 480, 4, 4, 80, 3, 1, 1));  // more weights than half of any second cache
+  expectExact(convolution(GetParam(), 1, 480, 4, 4, 80, 3, 1, 1));  // more weights than half of any L2 cache
   expectExact(convolution(GetParam(), 1, 32, 15, 14, 16, 1, 2));    // short lines, every second pixel
-  expectExact(convolution(GetParam(), 1, 40, 79, 75, 88, 1, 2));    // more than any second cache: line by line
+  expectExact(convolution(GetParam(), 1, 40, 79, 75, 88, 1, 2));    // more than any L2 cache: line by line
 }
 
 TEST_P(Pass, ResultsPastTheCaches) {

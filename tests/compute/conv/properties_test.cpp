@@ -181,7 +181,7 @@ TEST(Reorder, FromEveryLayoutToEveryOther) {
          {std::array{1, 1, 1, 1}, {2, 3, 5, 7}, {1, 16, 9, 9}, {3, 37, 10, 13}, {2, 48, 8, 8}}) {
       expectRoundTrips(batch, channels, height, width, kernels);
     }
-    expectRoundTrips(1, 32, 272, 272, kernels);  // past the caches, with planes that are aligned
+    expectRoundTrips(1, 32, 272, 272, kernels);  // non-temporally, with planes that are aligned
   }
 }
 

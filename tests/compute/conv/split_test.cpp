@@ -1,6 +1,4 @@
 // Products of split numbers: where rows come to lie, how exact sums are, and what numbers that are not finite do.
-#include "compute/conv/split.hpp"
-
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -9,7 +7,8 @@
 #include <map>
 #include <random>
 
-#include "compute/conv/split_jobs.hpp"
+#include "compute/conv/bf16x3.hpp"
+#include "compute/conv/bf16x3_jobs.hpp"
 #include "conv_case.hpp"
 
 namespace tacc::conv::test {
@@ -32,10 +31,10 @@ taccConvDesc_t someConvolution(std::mt19937& random) {
 }
 
 /// Which number a row begins with: its place in the source, or -1 for zeros. Runs are in order and within the rows.
-std::vector<std::ptrdiff_t> sourcesOf(const SplitImage& image, int part, int phase, int stride) {
+std::vector<std::ptrdiff_t> sourcesOf(const Bf16x3Image& image, int part, int phase, int stride) {
   std::vector<std::ptrdiff_t> sources(static_cast<std::size_t>(image.rows()), -1);
   std::ptrdiff_t done = 0;
-  for (const SplitRun& run : image.runs(part, phase)) {
+  for (const Bf16x3Run& run : image.runs(part, phase)) {
     EXPECT_GE(run.row, done);
     EXPECT_GT(run.rows, 0);
     done = run.row + run.rows;
@@ -50,17 +49,17 @@ std::vector<std::ptrdiff_t> sourcesOf(const SplitImage& image, int part, int pha
 void expectEveryTapReadsItsPixel(const taccConvDesc_t& desc, std::size_t bytes) {
   const Description d = understand(desc);
   const SplitSides sides(d);
-  const std::vector<SplitJob> jobs = splitJobs(d);
-  SplitImage image = uncutSplitImage(d, jobs);
+  const std::vector<Bf16x3Job> jobs = splitJobs(d);
+  Bf16x3Image image = uncutSplitImage(d, jobs);
   image.choosePart(d.shape.batch, bytes);
   image.findRuns(sides.inImage());
   std::map<std::ptrdiff_t, int> written;  // how often, by place
   for (int index = 0; index < image.parts(); ++index) {
-    const SplitImage::Part part = image.part(index);
+    const Bf16x3Image::Part part = image.part(index);
     std::vector<std::vector<std::ptrdiff_t>> sources;
     for (int phase = 0; phase < image.phases(); ++phase)
       sources.push_back(sourcesOf(image, index, phase, sides.strideWidth));
-    for (const SplitJob& job : jobs) {
+    for (const Bf16x3Job& job : jobs) {
       const auto places = image.outputs(job.outHeight, job.outWidth, sides.outImage(), job.outLine, job.outPixel);
       const int positions = image.positions(part, job.outHeight, job.outWidth);
       for (int p = 0; p < positions; ++p) {
@@ -88,7 +87,7 @@ void expectEveryTapReadsItsPixel(const taccConvDesc_t& desc, std::size_t bytes) 
       << d.shape.text();
 }
 
-TEST(SplitImage, EveryTapReadsItsPixel) {
+TEST(Bf16x3Image, EveryTapReadsItsPixel) {
   std::mt19937 random(3);
   for (int i = 0; i < 300; ++i) {
     const taccConvDesc_t desc = someConvolution(random);

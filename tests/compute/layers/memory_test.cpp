@@ -149,9 +149,9 @@ TEST(ReluBackward, ForEveryLengthAndPlace) {
   for (const KernelTable* kernels : availableTables()) {
     for (std::size_t count = 0; count < 100; ++count) {
       for (const std::size_t offset : {0, 4}) {
-        for (const bool isStreamed : {false, true}) {
+        for (const bool isNonTemporal : {false, true}) {
           tacc::test::GuardedBuffer result(count * sizeof(float), offset);
-          kernels->reluBackward(output.data() + 1, gradient.data(), result.as<float>(), count, isStreamed);
+          kernels->reluBackward(output.data() + 1, gradient.data(), result.as<float>(), count, isNonTemporal);
           EXPECT_TRUE(result.isIntact());
           for (std::size_t i = 0; i < count; ++i) {
             ASSERT_EQ(result.as<float>()[i], output.data()[i + 1] > 0 ? gradient.data()[i] : 0.0F) << kernels->isa;
@@ -202,15 +202,15 @@ TEST(Streams, ChangeNoBit) {
   const std::vector<float> ones(16, 1.5F);
   for (const KernelTable* kernels : availableTables()) {
     Floats cached(input.size()), streamed(input.size());
-    for (const bool isStreamed : {false, true}) {
-      Floats& output = isStreamed ? streamed : cached;
+    for (const bool isNonTemporal : {false, true}) {
+      Floats& output = isNonTemporal ? streamed : cached;
       kernels->normalize({input.data(), nullptr, output.data(), sizes.pixels(), ones.data(), ones.data(), ones.data(),
-                          true, isStreamed});
+                          true, isNonTemporal});
     }
     EXPECT_TRUE(cached == streamed) << kernels->isa;
-    for (const bool isStreamed : {false, true}) {
-      Floats& output = isStreamed ? streamed : cached;
-      kernels->dropout({input.data(), output.data(), input.size(), 3, 4, 5, 1U << 30, 2.0F, isStreamed});
+    for (const bool isNonTemporal : {false, true}) {
+      Floats& output = isNonTemporal ? streamed : cached;
+      kernels->dropout({input.data(), output.data(), input.size(), 3, 4, 5, 1U << 30, 2.0F, isNonTemporal});
     }
     EXPECT_TRUE(cached == streamed) << kernels->isa;
   }
@@ -228,14 +228,14 @@ TEST(Streams, ChangeNoBitOfPooling) {
   line.isTiling = line.isLast = true;
   for (const KernelTable* kernels : availableTables()) {
     std::vector<Floats> results[2];
-    for (const bool isStreamed : {false, true}) {
-      line.isStreamed = isStreamed;
+    for (const bool isNonTemporal : {false, true}) {
+      line.isNonTemporal = isNonTemporal;
       Floats largest(input.size()), average(input.size()), ofLargest(input.size()), ofAverage(input.size());
       kernels->poolMax(line, input.data(), largest.data());
       kernels->poolAverage(line, input.data(), average.data());
       kernels->poolMaxGradient(line, input.data(), largest.data(), gradient.data(), ofLargest.data());
       kernels->poolAverageGradient(line, gradient.data(), ofAverage.data());
-      for (Floats* result : {&largest, &average, &ofLargest, &ofAverage}) results[isStreamed].push_back(*result);
+      for (Floats* result : {&largest, &average, &ofLargest, &ofAverage}) results[isNonTemporal].push_back(*result);
     }
     EXPECT_TRUE(results[0] == results[1]) << kernels->isa;
   }

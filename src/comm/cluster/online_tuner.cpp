@@ -1,0 +1,187 @@
+#include "comm/cluster/online_tuner.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <utility>
+
+#include "selection/network_selection.hpp"
+#include "selection/online/slowdown_hypotheses.hpp"
+
+namespace tacc {
+namespace {
+
+/// Of the time of calls, that agreeing may cost by its price. It waits for the last rank and for what still is in the
+/// links' queues, so beside calls of some milliseconds it takes several times that.
+constexpr double affordable = 0.0025;
+/// As many agreements cost the barriers before the times of broadcasts, which may cost 1 % with them.
+constexpr double barriers = CallTuner::mostTimes / 4.0;
+constexpr std::size_t agreedBytes = 8 * CallTuner::mostTimes;
+/// Longer calls take what the network does, and those of which twice the bytes take so much longer: three quarters of
+/// their price are bytes on links. The model knows links, but not processors and schedulers.
+constexpr double shortSeconds = 2e-3, growthWithLinks = 1.75;
+/// Prices of algorithms that may be the fastest for short calls, to the least of all. Where processors are shared each
+/// message costs all ranks, and trees have a third of the others' at up to seven times the price.
+constexpr double rivalling = 7;
+constexpr std::size_t leastBytes = 64;
+
+/// All ranks need all others' data, so none can be done long before the others.
+bool needsAll(Collective collective) {
+  return collective == Collective::allReduce || collective == Collective::allGather ||
+         collective == Collective::reduceScatter;
+}
+
+bool isTimed(Collective collective) {
+  return needsAll(collective) || collective == Collective::broadcast || collective == Collective::reduce;
+}
+
+int numberOf(const Algorithm& algorithm) { return static_cast<int>(&algorithm - algorithms().data()); }
+const Algorithm& algorithmOf(int number) { return algorithms()[static_cast<std::size_t>(number)]; }
+
+int sizeClassOf(std::size_t bytes) noexcept { return static_cast<int>(std::bit_width(std::max(bytes, leastBytes))); }
+std::size_t leastOf(int sizeClass) noexcept { return std::size_t{1} << (sizeClass - 1); }
+
+/// Those with prices near the least, the cheapest first.
+std::vector<int> rivalsOf(const std::vector<NetworkCandidate>& candidates) {
+  std::vector<int> rivals;
+  for (const NetworkCandidate& candidate : candidates)
+    if (candidate.isPossible && candidate.seconds <= rivalling * candidates.front().seconds)
+      rivals.push_back(numberOf(*candidate.algorithm));
+  return rivals;
+}
+
+std::string describeTimes(const CallTuner& choice) {
+  const auto describe = [](const CallTuner::Known& known) {
+    return fmt::format("{} {:.4g} ms", algorithmOf(known.option).name, known.seconds * 1e3);
+  };
+  std::string text = describe(choice.settled());
+  for (const CallTuner::Known& other : choice.others()) text += ", " + describe(other);
+  return text;
+}
+
+std::string describe(const CallTuner::Cause& cause) {
+  return fmt::format("{} {}: measured {:.4g} ms, expected {:.4g} ms", algorithmOf(cause.before).name,
+                     CallTuner::reasons[static_cast<std::size_t>(cause.reason)], cause.measured * 1e3,
+                     cause.expected * 1e3);
+}
+
+}  // namespace
+
+OnlineTuner::OnlineTuner(NetworkChooser& all)
+    : agreementSeconds_(all.explain(Collective::allReduce, 0, agreedBytes).front().seconds) {}
+
+OnlineTuner::Key OnlineTuner::keyOf(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
+                                    int lanes) noexcept {
+  return {&chooser, collective, sizeClassOf(bytes), lanes};
+}
+
+void OnlineTuner::begin() noexcept {
+  isAsked_ = false;
+  pending_ = nullptr;
+  start_ = Clock::now();
+}
+
+OnlineTuner::Class OnlineTuner::makeClass(NetworkChooser& chooser, Collective collective, int root, std::size_t bytes,
+                                          int lanes) {
+  const std::size_t least = leastOf(sizeClassOf(bytes)) * static_cast<std::size_t>(lanes);
+  const std::vector<NetworkCandidate> candidates = chooser.explain(collective, root, least);
+  const double expected = candidates.front().seconds;
+  const int chosen = numberOf(chooser.choose(collective, root, bytes, {}));
+  if (expected <= 0) return {&chooser, collective, least, 1, chosen, std::nullopt};
+  const double growth = chooser.explain(collective, root, 2 * least).front().seconds / expected;
+  Class made{&chooser, collective, least, growth, chosen, std::nullopt};
+  const int period =
+      static_cast<int>(agreementSeconds_ * (needsAll(collective) ? 1 : 1 + barriers) / (affordable * expected));
+  // Of a few bytes links have no part, though they are priced as the least class.
+  const bool ofLinks = bytes >= leastBytes && made.growth >= growthWithLinks;
+  if (expected <= shortSeconds && !ofLinks)
+    made.choice.emplace(chosen, expected, period, rivalsOf(candidates));
+  else if (needsAll(collective))
+    made.choice.emplace(chosen, expected, period);
+  return made;
+}
+
+const Algorithm& OnlineTuner::choose(NetworkChooser& chooser, Collective collective, int root, std::size_t bytes,
+                                     int lanes) {
+  const bool isFirst = !std::exchange(isAsked_, true);
+  if (!isTimed(collective)) return chooser.choose(collective, root, bytes, {});
+  const Key key = keyOf(chooser, collective, bytes, lanes);
+  auto found = classes_.find(key);
+  if (found == classes_.end()) found = classes_.emplace(key, makeClass(chooser, collective, root, bytes, lanes)).first;
+  Class& mine = found->second;
+  if (!mine.choice) return chooser.choose(collective, root, bytes, {});
+  const int option = mine.choice->option();
+  if (isFirst) {
+    pending_ = &mine;
+    // Calls of fewer bytes than the least class begins with cost as much as its shortest.
+    const double share =
+        std::max(1.0, static_cast<double>(bytes * static_cast<std::size_t>(lanes)) / static_cast<double>(mine.bytes));
+    factor_ = 1 / std::lerp(1.0, std::max(1.0, mine.growth), share - 1);
+  }
+  // What the model chose may be another one from each root.
+  return option == mine.model ? chooser.choose(collective, root, bytes, {}) : algorithmOf(option);
+}
+
+taccRedOp_t OnlineTuner::agreement() const noexcept { return needsAll(pending_->collective) ? taccMin : taccMax; }
+
+OnlineTuner::Next OnlineTuner::end() {
+  if (pending_ == nullptr) return Next::nothing;
+  const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
+  if (pending_->choice->record(seconds * factor_)) return Next::agreement;
+  return !needsAll(pending_->collective) && pending_->choice->beginsTime() ? Next::barrier : Next::nothing;
+}
+
+std::vector<int> OnlineTuner::propose(const Class& of, int current, double ratio) const {
+  NetworkQuestion question;
+  question.request = of.chooser->request(of.collective, 0);
+  question.bytes = static_cast<double>(of.bytes);
+  question.leastChunk = static_cast<double>(of.chooser->messageBytes(of.collective, of.bytes, 1));
+  std::vector<int> numbers;
+  for (const Algorithm* algorithm : suggestAlgorithms(question, of.chooser->machine(), algorithmOf(current), ratio))
+    numbers.push_back(numberOf(*algorithm));
+  return numbers;
+}
+
+std::string OnlineTuner::agree() {
+  CallTuner& choice = *pending_->choice;
+  const CallTuner::Event event =
+      choice.agree([this](int current, double ratio) { return propose(*pending_, current, ratio); });
+  if (event == CallTuner::Event::none || event == CallTuner::Event::goesOn) return "";
+  const std::string what = fmt::format("{} of {} bytes and more, after {} calls: ", nameOf(pending_->collective),
+                                       pending_->bytes, choice.calls());
+  if (event == CallTuner::Event::begun) return what + describe(choice.cause()) + "; others are tried";
+  return what + describeTimes(choice) +
+         fmt::format("; {} {}", algorithmOf(choice.settled().option).name,
+                     event == CallTuner::Event::switched ? "takes over" : "stays");
+}
+
+const OnlineTuner::Class* OnlineTuner::find(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
+                                            int lanes) const {
+  const auto found = classes_.find(keyOf(chooser, collective, bytes, lanes));
+  return found == classes_.end() || !found->second.choice ? nullptr : &found->second;
+}
+
+const Algorithm* OnlineTuner::settled(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
+                                      int lanes) const {
+  const Class* of = find(chooser, collective, bytes, lanes);
+  if (of == nullptr || of->choice->settled().option == of->model) return nullptr;
+  return &algorithmOf(of->choice->settled().option);
+}
+
+std::string OnlineTuner::explain(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
+                                 int lanes) const {
+  const Class* of = find(chooser, collective, bytes, lanes);
+  if (of == nullptr) return "";
+  const CallTuner& choice = *of->choice;
+  std::string text = fmt::format("dynamic: {} calls, {} takes {:.4g} ms", choice.calls(),
+                                 algorithmOf(choice.settled().option).name, choice.settled().seconds * 1e3);
+  if (choice.explorations() > 0)
+    text += fmt::format("; explored {} time{}, last after {} calls ({}): {}", choice.explorations(),
+                        choice.explorations() == 1 ? "" : "s", choice.cause().since, describe(choice.cause()),
+                        describeTimes(choice));
+  return text + "\n";
+}
+
+}  // namespace tacc

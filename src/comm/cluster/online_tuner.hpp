@@ -1,0 +1,78 @@
+// Between the calls of a communicator over several hosts and the choices that their times correct
+// (selection/online/call_tuner.hpp): which calls learn together, what they should take, and what is told to people.
+//
+// Calls whose ranks all need one another's data are timed: allreduce, allgather, reduce-scatter. The time that counts
+// is the least of all ranks': it is that of the rank that came last, which waited for nobody. Short calls of broadcast
+// and reduce are timed too. Of their ranks some are done long before others, and go on to the next call; so a barrier
+// comes before those that make a time, and the rank that is done last tells how long they took.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "selection/network_chooser.hpp"
+#include "selection/online/call_tuner.hpp"
+#include "tacc/tacc.h"
+
+namespace tacc {
+
+class OnlineTuner {
+ public:
+  /// `all` chooses between all ranks, which is how they agree.
+  explicit OnlineTuner(NetworkChooser& all);
+
+  /// A call begins on this rank.
+  void begin() noexcept;
+  /// The algorithm of its part between hosts. The first part that is asked for in a call is what is timed. `bytes`: as
+  /// in NetworkChooser::choose(); `lanes`: of so many ranks a host, all at the same time.
+  const Algorithm& choose(NetworkChooser& chooser, Collective collective, int root, std::size_t bytes, int lanes);
+  enum class Next : std::uint8_t {
+    nothing,
+    barrier,    // before the next call, for a time that begins with it
+    agreement,  // told() is to be replaced by what agreement() makes of all ranks' values, and agree() called
+  };
+  /// It is over; what all ranks do now.
+  Next end();
+  taccRedOp_t agreement() const noexcept;
+  std::span<double> told() noexcept { return pending_->choice->window(); }
+  /// What was decided, as a sentence; "" for nothing of interest.
+  std::string agree();
+
+  /// The algorithm of such calls outside explorations; null while that is the chooser's.
+  const Algorithm* settled(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
+  /// What measuring has led to for such calls; a line of text, "" if they are not timed.
+  std::string explain(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  using Key = std::tuple<const NetworkChooser*, Collective, int, int>;
+  /// Calls of a kind and a size up to the next power of two, from any root.
+  struct Class {
+    NetworkChooser* chooser;
+    Collective collective;
+    std::size_t bytes;                // the least; on all lanes together
+    double growth;                    // so many times as long twice as many take, by the model
+    int model;                        // what is chosen from the first call's root
+    std::optional<CallTuner> choice;  // none: they are not timed
+  };
+  static Key keyOf(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) noexcept;
+  Class makeClass(NetworkChooser& chooser, Collective collective, int root, std::size_t bytes, int lanes);
+  const Class* find(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
+  std::vector<int> propose(const Class& of, int current, double ratio) const;
+
+  double agreementSeconds_;
+  std::map<Key, Class> classes_;
+  bool isAsked_ = false;      // in the call that runs
+  Class* pending_ = nullptr;  // whose call runs
+  double factor_ = 1;         // from its time to that of a call of the class's least size
+  Clock::time_point start_{};
+};
+
+}  // namespace tacc

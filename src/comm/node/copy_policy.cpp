@@ -1,0 +1,124 @@
+#include "comm/node/copy_policy.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace tacc {
+namespace {
+
+constexpr CopyPolicy plain{};
+constexpr CopyPolicy slots{.nonTemporalSlots = true};
+constexpr CopyPolicy results{.nonTemporalResults = true};
+constexpr CopyPolicy both{.nonTemporalSlots = true, .nonTemporalResults = true};
+constexpr CopyPolicy kernel{.throughKernel = true};
+constexpr CopyPolicy kernelResults{.throughKernel = true, .nonTemporalResults = true};
+
+constexpr std::array eagerPolicies{plain, slots};
+constexpr std::array mappedPolicies{plain, results};
+constexpr std::array stagedPolicies{slots, plain, both, results};
+constexpr std::array eitherPolicies{slots, plain, both, results, kernel, kernelResults};
+constexpr std::array cmaPolicies{kernel, kernelResults};
+
+constexpr std::uint8_t freshTrials = 2;  // the first call of a policy may pay for page faults
+constexpr float worthTrying = 1.5F;      // a policy that was this much slower at the next size is not tried at this one
+constexpr float drift = 1.05F;           // an estimate forgets: 5 % a call
+constexpr std::uint32_t retrialPeriod = 32;  // every so many calls a policy that is nearly as good is tried again
+constexpr std::uint32_t timePeriod = 8;      // every nth call of the settled policy is timed
+constexpr float nearlyAsGood = 1.5F;
+constexpr std::uint32_t anyRetrial = 8;  // and each nth of these retrials takes any
+
+}  // namespace
+
+std::span<const CopyPolicy> CopyPolicyTuner::policiesOf(CopyPolicyKind kind) noexcept {
+  switch (kind) {
+    case CopyPolicyKind::eager:
+      return eagerPolicies;
+    case CopyPolicyKind::mapped:
+      return mappedPolicies;
+    case CopyPolicyKind::staged:
+      return stagedPolicies;
+    case CopyPolicyKind::either:
+      return eitherPolicies;
+    case CopyPolicyKind::cma:
+      break;
+  }
+  return cmaPolicies;
+}
+
+std::uint32_t CopyPolicyTuner::keyOf(Collective collective, CopyPolicyKind kind, unsigned magnitude) noexcept {
+  return static_cast<std::uint32_t>(collective) << 16 | static_cast<std::uint32_t>(kind) << 8 | magnitude;
+}
+
+CopyPolicyTuner::Class& CopyPolicyTuner::classFor(Collective collective, CopyPolicyKind kind, unsigned magnitude) {
+  const auto [place, isNew] = classes_.try_emplace(keyOf(collective, kind, magnitude));
+  Class& fresh = place->second;
+  if (!isNew) return fresh;
+  const std::size_t count = policiesOf(kind).size();
+  std::fill_n(fresh.trialsLeft.begin(), count, freshTrials);
+  // What is known of the next smaller or larger size saves trying what is hopeless.
+  for (const unsigned neighbour : {magnitude - 1, magnitude + 1}) {
+    const auto found = classes_.find(keyOf(collective, kind, neighbour));
+    if (found == classes_.end()) continue;
+    const Class& known = found->second;
+    if (std::any_of(known.trialsLeft.begin(), known.trialsLeft.begin() + static_cast<std::ptrdiff_t>(count),
+                    [](std::uint8_t left) { return left != 0; }))
+      continue;
+    const float best =
+        *std::min_element(known.estimate.begin(), known.estimate.begin() + static_cast<std::ptrdiff_t>(count));
+    fresh.current = known.current;
+    for (std::size_t m = 0; m < count; ++m) {
+      if (known.estimate[m] <= best * worthTrying) continue;
+      fresh.estimate[m] = known.estimate[m];
+      fresh.trialsLeft[m] = 0;
+    }
+    break;
+  }
+  return fresh;
+}
+
+std::size_t CopyPolicyTuner::pick(Class& c, std::size_t count) noexcept {
+  ++c.calls;
+  for (std::size_t m = 0; m < count; ++m)
+    if (c.trialsLeft[m] != 0) return m;
+  const auto best = static_cast<std::size_t>(
+      std::min_element(c.estimate.begin(), c.estimate.begin() + static_cast<std::ptrdiff_t>(count)) -
+      c.estimate.begin());
+  // Two policies that are equally good take no turns.
+  if (c.estimate[best] < 0.95F * c.estimate[c.current]) c.current = static_cast<std::uint8_t>(best);
+  if (c.calls % retrialPeriod == 0) {
+    const bool any = c.calls / retrialPeriod % anyRetrial == 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      c.nextRetrial = static_cast<std::uint8_t>((c.nextRetrial + 1) % count);
+      if (any || c.estimate[c.nextRetrial] <= nearlyAsGood * c.estimate[c.current]) return c.nextRetrial;
+    }
+  }
+  if (c.calls % timePeriod != 0) pending_ = nullptr;
+  return c.current;
+}
+
+CopyPolicy CopyPolicyTuner::choose(Collective collective, CopyPolicyKind kind, std::size_t bytes) {
+  const auto policies = policiesOf(kind);
+  const auto magnitude = static_cast<unsigned>(std::bit_width(bytes));
+  const std::uint32_t key = keyOf(collective, kind, magnitude);
+  if (last_ == nullptr || key != lastKey_) {
+    last_ = &classFor(collective, kind, magnitude);
+    lastKey_ = key;
+  }
+  pending_ = last_;
+  pendingPolicy_ = pick(*last_, policies.size());
+  pendingBytes_ = std::max<std::size_t>(1, bytes);
+  return policies[pendingPolicy_];
+}
+
+void CopyPolicyTuner::record(double seconds) noexcept {
+  if (pending_ == nullptr) return;
+  Class& c = *pending_;
+  const auto perByte = static_cast<float>(seconds / static_cast<double>(pendingBytes_));
+  float& estimate = c.estimate[pendingPolicy_];
+  // The least of recent times is the cost; what is above it is other programs and late ranks.
+  estimate = estimate == 0 ? perByte : std::min(perByte, estimate * drift);
+  if (c.trialsLeft[pendingPolicy_] > 0) --c.trialsLeft[pendingPolicy_];
+  pending_ = nullptr;
+}
+
+}  // namespace tacc

@@ -1,0 +1,65 @@
+// How a call copies its data. What is fastest differs between machines, and on virtual machines from hour to hour (two
+// cores that share a cache, or not): so it is measured, on the calls that are made anyway. It never changes a result.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+
+#include "algorithms/plan.hpp"
+
+namespace tacc {
+
+struct CopyPolicy {
+  bool throughKernel = false;       // private memory: the receiver reads it with process_vm_readv; else it is staged
+  bool nonTemporalSlots = false;    // stores of what other ranks read next: faster where caches are far apart
+  bool nonTemporalResults = false;  // stores of results: faster where they are larger than the cache
+  friend bool operator==(const CopyPolicy&, const CopyPolicy&) = default;
+};
+
+/// Which policies a call may choose between.
+enum class CopyPolicyKind : std::uint8_t {
+  eager,   // slots or not
+  mapped,  // no copy: results or not
+  staged,  // slots, results
+  either,  // slots, results; or through the kernel
+  cma,     // results
+};
+
+/// Calls of a similar kind and size learn together. Ranks that must choose alike record alike: then all have the same
+/// state.
+class CopyPolicyTuner {
+ public:
+  /// The policy for the next call.
+  CopyPolicy choose(Collective collective, CopyPolicyKind kind, std::size_t bytes);
+  /// Whether the time of the call that choose() was last asked for is worth taking: always while policies are tried,
+  /// now and then later.
+  bool wantsTime() const noexcept { return pending_ != nullptr; }
+  /// `seconds`: how long that call took. Ignored if it was not wanted.
+  void record(double seconds) noexcept;
+
+ private:
+  static constexpr std::size_t most = 6;  // policies of a kind
+  struct Class {
+    std::array<float, most> estimate{};           // seconds per byte; 0: not tried
+    std::array<std::uint8_t, most> trialsLeft{};  // before its estimate is trusted
+    std::uint32_t calls = 0;
+    std::uint8_t current = 0;
+    std::uint8_t nextRetrial = 0;
+  };
+  static std::span<const CopyPolicy> policiesOf(CopyPolicyKind kind) noexcept;
+  static std::uint32_t keyOf(Collective collective, CopyPolicyKind kind, unsigned magnitude) noexcept;
+  Class& classFor(Collective collective, CopyPolicyKind kind, unsigned magnitude);
+  std::size_t pick(Class& c, std::size_t count) noexcept;
+
+  std::unordered_map<std::uint32_t, Class> classes_;
+  std::uint32_t lastKey_ = 0;  // of the last call: the next one is probably alike
+  Class* last_ = nullptr;
+  Class* pending_ = nullptr;  // whose time record() will be told
+  std::size_t pendingPolicy_ = 0;
+  std::size_t pendingBytes_ = 1;
+};
+
+}  // namespace tacc

@@ -1,0 +1,112 @@
+// float32 products on units that multiply bfloat16: AMX's tiles.
+//
+// A float32 is the sum of three bfloat16 of 8 bits each, high, middle and low. Of the nine products of two such sums
+// six are computed: high-high, high-middle, middle-high, middle-middle, high-low, low-high. They are exact in float32
+// and so are added up; the other three are at most 2^-22 of the product, and without bias. So the error of a sum is
+// that of float32 (docs/compute.md has what was measured), at a sixth of the rate of bfloat16, which is 16 times that
+// of AVX-512.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tacc::conv {
+
+inline constexpr int splitParts = 3;
+inline constexpr int tileRows = 16;             // of a tile: positions, or channels
+inline constexpr std::ptrdiff_t rowBytes = 64;  // 32 bfloat16, 16 pairs
+inline constexpr std::ptrdiff_t tileBytes = tileRows * rowBytes;
+inline constexpr int tileFloats = 256;
+
+/// Pixels that follow each other in memory, and the rows that they become: pair k of a row is number k of the pixel in
+/// two blocks of channels.
+struct Bf16x3Run {
+  std::ptrdiff_t row;     // of the first one
+  std::ptrdiff_t source;  // where the first pixel is, in floats
+  int rows;
+};
+
+/// Rows that are still to be split, from `at` to `rows`. Row i of a run is made of even[source + i * evenStep ...] and
+/// the same of `odd`; rows between runs are zeros.
+struct Bf16x3Work {
+  const Bf16x3Run* run = nullptr;
+  const Bf16x3Run* end = nullptr;
+  std::ptrdiff_t at = 0, rows = 0;
+  const Bf16x3Run* fetchRun = nullptr;  // the first one that is not brought into the cache yet; at first `run`
+  std::ptrdiff_t fetched = 0;           // and its rows
+  const float* even = nullptr;
+  const float* odd = nullptr;
+  std::ptrdiff_t evenStep = 0, oddStep = 0;  // floats; with an oddStep of 0 all odd numbers are those at `odd`
+  std::byte* output = nullptr;               // row 0
+  std::ptrdiff_t partStep = 0;               // bytes to the row's middle part, and from there to its low one
+};
+
+/// 32 rows of split pixels, of pairs of channels, become a tile for each of both blocks of channels, whose pairs are
+/// two rows that follow each other: for sums over pixels.
+struct RegroupCall {
+  const std::byte* rows;
+  std::ptrdiff_t rowsPart;  // bytes from part to part
+  std::byte* even;          // of the first block
+  std::byte* odd;           // of the second one, or null
+  std::ptrdiff_t outputPart;
+};
+
+/// What is still to be delivered of the sums of some tiles:
+///   output(position, block n) = epilogue(sums[m][n] + bias[n] + addend), rows being positions of 16 channels.
+struct DeliverWork {
+  const float* sums = nullptr;
+  int position = 0, block = 0;              // the next one
+  int positions = 0;                        // of the tiles, side by side, that there are
+  int blocks = 0;                           // block == blocks: done
+  const std::ptrdiff_t* outputs = nullptr;  // where each position is, in floats from `output`; negative: nowhere
+  const float* bias = nullptr;              // or null
+  const float* addend = nullptr;            // laid out as the output and may be it; or null
+  float* output = nullptr;
+  std::ptrdiff_t outputBlock = 0;
+  bool relu = false;
+  bool isNonTemporal = false;  // non-temporally, unless something is added
+};
+
+/// What the vector units do while the tiles multiply, a little after each of the six products of a step.
+struct Chores {
+  DeliverWork* deliver;  // of the tiles before
+  Bf16x3Work* split;     // may be null if there are no rows
+  int splitRows;         // for one call
+};
+
+/// Sums of products of tiles: sums[m][n] = sum over steps of a[m] * b[n], all six products of the parts.
+struct ProductCall {
+  const std::byte* a;
+  std::ptrdiff_t aRow, aPart, aTile;  // bytes
+  const std::ptrdiff_t* aSteps;       // bytes from `a`, one for each step
+  const std::byte* b;                 // rows of 64 bytes, one after the other
+  std::ptrdiff_t bPart, bTile, bStep;
+  int steps;
+  std::ptrdiff_t fetchAt;  // bytes from `b` from where on lines of the cache are brought into the second one
+  int fetchLines;          // in each step
+  float* sums;             // 4 tiles of 16 x 16, then [m][n]; aligned to 64 bytes
+};
+
+struct Bf16x3Kernels {
+  /// The next rows, so many or what is left.
+  void (*split)(Bf16x3Work& work, int rows);
+  /// A row of a tile is a pair of 16 channels, or, transposed, a channel of 16 pairs.
+  void (*regroup)(const RegroupCall&);
+  void (*transpose)(const RegroupCall&);
+  /// Tiles [m][n] of sums become transposed ones [n][m].
+  void (*turn)(const float* sums, int rows, int columns, float* turned);
+  /// Before the first product of a thread's task, and after the last: the tiles are state that switches of threads have
+  /// to save.
+  void (*begin)();
+  void (*end)();
+  /// [tiles of a][tiles of b]: 1 to 4 with 1, 1 or 2 with 2. What is to be delivered is delivered at the end.
+  void (*multiply[5][3])(const ProductCall&, const Chores&);
+  void (*deliver)(DeliverWork&);
+};
+
+#if defined(__x86_64__)
+/// Null where this CPU, or its kernel, has no AMX for bfloat16. The first call asks the kernel for it, for the process.
+const Bf16x3Kernels* amxKernels();
+#endif
+
+}  // namespace tacc::conv

@@ -1,0 +1,337 @@
+#include "compute/conv/direct_driver.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "compute/conv/cost.hpp"
+#include "compute/conv/shape.hpp"
+
+namespace tacc::conv {
+namespace {
+
+// Parts of an L2 cache of 1 MiB. Larger ones gain nothing, smaller ones lose little.
+constexpr std::size_t weightBytesAtOnce = 256 * 1024;
+constexpr std::size_t inputBytesAtOnce = 384 * 1024;
+
+/// How many of `pixels` pixels from `x` on a tap finds inside a line of `width`, and which ones: no value if there are
+/// none, or there is no BorderMask for it.
+struct TapFit {
+  int used;
+  std::optional<BorderMask> mask;
+};
+
+TapFit fitTap(int dx, int stride, int x, int pixels, int width) {
+  int before = 0;
+  int after = 0;
+  for (int p = 0; p < pixels; ++p) {
+    const int column = (x + p) * stride + dx;
+    before += column < 0;
+    after += column >= width;
+  }
+  if (before + after == pixels) return {0, std::nullopt};
+  const int used = pixels - before - after;
+  if (before == 0 && after == 0) return {used, BorderMask::none};
+  if (after == 0 && before <= 2) return {used, before == 1 ? BorderMask::first : BorderMask::firstTwo};
+  if (before == 0 && after <= 2) return {used, after == 1 ? BorderMask::last : BorderMask::lastTwo};
+  return {used, std::nullopt};
+}
+
+}  // namespace
+
+DirectDriver::DirectDriver(DirectShape shape, const KernelSet& kernels) : shape_(std::move(shape)), kernels_(kernels) {
+  rowsBefore_.push_back(0);
+  for (const int count : shape_.inCounts) {
+    rowsBefore_.push_back(rowsBefore_.back() + count * static_cast<std::ptrdiff_t>(shape_.taps.size()));
+  }
+  rows_ = static_cast<std::size_t>(rowsBefore_.back());
+  const Blocking blocking = chooseBlocking();
+  cycles_ = blocking.cycles;
+  makeGroups(blocking.blocks);
+  makeTiles(blocking.tilesOfLine);
+  findFollowing();
+  if (shape_.isScattered) makeValues();
+  chooseChunks();
+}
+
+double DirectDriver::cyclesOfLine(int blocks, int tiles) const {
+  // Weights that come late hold up a kernel that has no registers for them.
+  const bool areFar = !staysInL2(packedFloats() * sizeof(float));
+  const int vectors = blocks * blockLength / kernels_.fmaLanes;
+  const auto cyclesOfRow = [&](int pixels, int used) {
+    const double late = areFar && heldWeights(kernels_.registers, vectors, pixels) < vectors ? 0.5 : 0;
+    return stepCycles(kernels_, blocks, pixels, used) + late;
+  };
+  // With strides most of every part of a page that is fetched is not used, so input is better read fewer times.
+  const double inputCycles = shape_.strideWidth > 1 && !shape_.isScattered ? 0.02 : 0;
+  const auto rows = static_cast<double>(rows_);
+  const int least = shape_.outWidth / tiles;
+  double whole[2];  // of a tile without a mask, of that many pixels and of one more
+  for (int more = 0; more < 2; ++more) {
+    const int pixels = least + more;
+    whole[more] = rows * (cyclesOfRow(pixels, pixels) + inputCycles * pixels) + tileCycles(kernels_, blocks, pixels);
+  }
+  const auto [first, last] = std::minmax_element(shape_.taps.begin(), shape_.taps.end(),
+                                                 [](const Tap& one, const Tap& other) { return one.dx < other.dx; });
+  double cycles = 0;
+  for (int t = 0, x = 0; t < tiles; ++t) {
+    const int pixels = partSize(shape_.outWidth, tiles, t);
+    cycles += whole[pixels - least];
+    const bool isMasked = !shape_.taps.empty() && (x * shape_.strideWidth + first->dx < 0 ||
+                                                   (x + pixels - 1) * shape_.strideWidth + last->dx >= shape_.inWidth);
+    if (isMasked) {
+      for (const Tap& tap : shape_.taps) {
+        const int used = fitTap(tap.dx, shape_.strideWidth, x, pixels, shape_.inWidth).used;
+        const double left = used > 0 ? cyclesOfRow(pixels, used) : 0;
+        cycles -= rows / static_cast<double>(shape_.taps.size()) * (cyclesOfRow(pixels, pixels) - left);
+      }
+    }
+    x += pixels;
+  }
+  return cycles;
+}
+
+DirectDriver::Blocking DirectDriver::chooseBlocking() const {
+  Blocking best{};
+  for (int blocks = 1; blocks <= std::min(maxBlocks, shape_.outBlocks); ++blocks) {
+    const int limit = shape_.isPermuted ? kernels_.permutedPixelLimit : kernels_.pixelLimit[blocks];
+    if (limit == 0) continue;
+    const int groups = ceilDivide(shape_.outBlocks, blocks);
+    const int smaller = shape_.outBlocks / groups;
+    const int larger = shape_.outBlocks % groups;  // groups of one block more
+    // The largest tiles may be slower, where they read weights over and over.
+    for (int size = limit; size >= std::max(1, limit - 2); --size) {
+      const int tiles = ceilDivide(shape_.outWidth, size);
+      double cycles = (groups - larger) * cyclesOfLine(smaller, tiles);
+      if (larger > 0) cycles += larger * cyclesOfLine(smaller + 1, tiles);
+      cycles *= shape_.outHeight;
+      if (best.blocks == 0 || cycles < best.cycles) best = {blocks, tiles, cycles};
+    }
+  }
+  return best;
+}
+
+bool DirectDriver::reachesFurthest(const Tap& tap) const {
+  return std::none_of(shape_.taps.begin(), shape_.taps.end(),
+                      [&](const Tap& other) { return other.dy == tap.dy && other.dx == tap.dx + shape_.strideWidth; });
+}
+
+void DirectDriver::makeGroups(int blocks) {
+  const int count = ceilDivide(shape_.outBlocks, blocks);
+  int first = 0;
+  for (int g = 0; g < count; ++g) {
+    const int here = partSize(shape_.outBlocks, count, g);
+    groups_.push_back({first, here, static_cast<std::ptrdiff_t>(first * rows_ * blockLength)});
+    first += here;
+  }
+}
+
+std::size_t DirectDriver::packedFloats() const {
+  return rows_ * static_cast<std::size_t>(shape_.outBlocks) * blockLength;
+}
+
+std::size_t DirectDriver::inputBytes() const {
+  const std::size_t outPixels = static_cast<std::size_t>(shape_.outHeight) * static_cast<std::size_t>(shape_.outWidth);
+  const std::size_t inPixels = static_cast<std::size_t>(shape_.inHeight) * static_cast<std::size_t>(shape_.inWidth);
+  const std::size_t usedPixels = std::min(inPixels, outPixels * std::max<std::size_t>(1, shape_.taps.size()));
+  return shape_.inCounts.size() * blockLength * sizeof(float) * usedPixels;
+}
+
+std::string DirectDriver::tileName() const {
+  int pixels = 0;
+  for (const Tile& tile : tiles_) pixels = std::max(pixels, tile.pixels);
+  return fmt::format("{}x{}", pixels, groups_.front().blocks);
+}
+
+void DirectDriver::makeTiles(int tilesOfLine) {
+  std::map<std::vector<int>, int> known;  // what a tile leaves out -> its list
+  const int tapCount = static_cast<int>(shape_.taps.size());
+  // Appends the tile of `pixels` pixels at (y, x), or two halves of it if it has a mask that no kernel has.
+  const auto add = [&](const auto& self, int y, int x, int pixels) -> void {
+    std::vector<int> key = {pixels};
+    for (const Tap& tap : shape_.taps) {
+      const int line = y * shape_.strideHeight + tap.dy;
+      const TapFit fit = fitTap(tap.dx, shape_.strideWidth, x, pixels, shape_.inWidth);
+      if (line < 0 || line >= shape_.inHeight || fit.used == 0) {
+        key.push_back(-1);
+      } else if (fit.mask) {
+        key.push_back(static_cast<int>(*fit.mask));
+      } else {
+        self(self, y, x, pixels / 2);
+        self(self, y, x + pixels / 2, pixels - pixels / 2);
+        return;
+      }
+    }
+    const auto [entry, isNew] = known.try_emplace(key, static_cast<int>(lists_.size()));
+    if (isNew) {
+      const int used = static_cast<int>(std::count_if(key.begin() + 1, key.end(), [](int mask) { return mask >= 0; }));
+      lists_.push_back({runs_.size(), used});
+      std::ptrdiff_t weights = 0;
+      for (std::size_t in = 0; in < shape_.inCounts.size(); ++in) {
+        const std::size_t firstRun = runs_.size();
+        for (int t = 0; t < tapCount; ++t, weights += shape_.inCounts[in] * std::ptrdiff_t{blockLength}) {
+          const int mask = key[static_cast<std::size_t>(t) + 1];
+          const Tap& tap = shape_.taps[static_cast<std::size_t>(t)];
+          const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(in) * shape_.inPlane + tap.dy * shape_.inLine +
+                                    tap.dx * shape_.inPixel + (in == 0 ? shape_.firstValue : 0);
+          if (mask < 0) continue;
+          runs_.push_back(
+              {at, weights, shape_.inCounts[in], static_cast<BorderMask>(mask), reachesFurthest(tap), false, 0, 0});
+        }
+        for (std::size_t next = runs_.size(); next-- > firstRun + 1;) {
+          TapRun& run = runs_[next - 1];
+          const bool isNext = runs_[next].input == run.input + shape_.inPixel &&
+                              runs_[next].weights == run.weights + run.count * std::ptrdiff_t{blockLength};
+          if (isNext) run.following = static_cast<std::int16_t>(runs_[next].following + 1);
+        }
+      }
+      findNext(lists_.back(), pixels);
+    }
+    tiles_.push_back({y * shape_.strideHeight * shape_.inLine + x * shape_.strideWidth * shape_.inPixel,
+                      y * shape_.outLine + x * shape_.outPixel, pixels, entry->second, 0});
+  };
+  for (int y = 0; y < shape_.outHeight; ++y) {
+    for (int t = 0, x = 0; t < tilesOfLine; ++t) {
+      const int pixels = partSize(shape_.outWidth, tilesOfLine, t);
+      add(add, y, x, pixels);
+      x += pixels;
+    }
+  }
+}
+
+void DirectDriver::findNext(const List& list, int pixels) {
+  const std::size_t end = runs_.size();
+  for (std::size_t first = list.first; first < end;) {
+    const std::size_t next = first + static_cast<std::size_t>(runs_[first].following) + 1;
+    for (std::size_t r = next; r-- > first;) {
+      if (runs_[r].mask != BorderMask::none) continue;
+      runs_[r].fetchesNext = true;
+      // Behind the last line comes the first one of the tile to the right.
+      runs_[r].next = next < end ? runs_[next].input : runs_[list.first].input + inputOf(pixels);
+      break;
+    }
+    first = next;
+  }
+}
+
+void DirectDriver::findFollowing() {
+  for (std::size_t t = tiles_.size(); t-- > 1;) {
+    Tile& tile = tiles_[t - 1];
+    const Tile& next = tiles_[t];
+    const bool isLike = next.list == tile.list && next.pixels == tile.pixels &&
+                        next.input == tile.input + inputOf(tile.pixels) &&
+                        next.output == tile.output + outputOf(tile.pixels);
+    tile.following = isLike ? next.following + 1 : 0;
+  }
+}
+
+void DirectDriver::makeValues() {
+  for (std::size_t in = 0; in < shape_.inCounts.size(); ++in) {
+    for (const Tap& tap : shape_.taps) {
+      for (int value = 0; value < shape_.inCounts[in]; ++value) {
+        values_.push_back(static_cast<std::ptrdiff_t>(in) * shape_.inPlane + tap.dy * shape_.inLine +
+                          tap.dx * shape_.inPixel + value);
+      }
+    }
+  }
+}
+
+void DirectDriver::chooseChunks() {
+  const std::size_t inBlocks = shape_.inCounts.size();
+  const std::size_t weightBytes =
+      rows_ * static_cast<std::size_t>(groups_.front().blocks) * blockLength * sizeof(float);
+  const std::size_t chunks =
+      shape_.isScattered
+          ? 1
+          : std::clamp<std::size_t>((weightBytes + weightBytesAtOnce - 1) / weightBytesAtOnce, 1, inBlocks);
+  chunkBlocks_ = (inBlocks + chunks - 1) / chunks;
+  const std::size_t outPixels = static_cast<std::size_t>(shape_.outHeight) * static_cast<std::size_t>(shape_.outWidth);
+  const std::size_t parts =
+      std::clamp<std::size_t>(inputBytes() / inputBytesAtOnce, 1, std::max<std::size_t>(1, outPixels / 56));
+  tilesAtOnce_ = shape_.goesByLine ? tilesOfLine() : std::max<std::size_t>(1, (tiles_.size() + parts - 1) / parts);
+}
+
+void DirectDriver::clear(const DirectRun& what) const {
+  for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
+    for (int block = 0; block < groups_[g].blocks; ++block) {
+      const std::ptrdiff_t plane = (groups_[g].firstBlock + block) * shape_.outPlane;
+      for (int image = 0; image < what.images; ++image) {
+        for (std::size_t t = what.firstTile; t < what.endTile; ++t) {
+          float* to = what.output + image * what.outImage + plane + tiles_[t].output;
+          for (int p = 0; p < tiles_[t].pixels; ++p, to += shape_.outPixel) std::fill_n(to, blockLength, 0.0F);
+        }
+      }
+    }
+  }
+}
+
+void DirectDriver::run(const DirectRun& what) const {
+  if (shape_.taps.empty()) {
+    if (what.addend == nullptr) clear(what);
+    return;
+  }
+  const std::size_t inBlocks = shape_.inCounts.size();
+  const std::ptrdiff_t pixelStride = shape_.inPixel * shape_.strideWidth;
+  const bool hasOwnKernel = pixelStride == 1 || pixelStride == 2 || pixelStride == 4;
+  const auto& kernels = shape_.isScattered               ? kernels_.scattered[hasOwnKernel ? pixelStride : 0]
+                        : pixelStride == blockLength     ? kernels_.tile
+                        : pixelStride == 2 * blockLength ? kernels_.everySecond
+                                                         : kernels_.strided;
+  TileCall call{};
+  call.values = values_.data();
+  call.valueCount = static_cast<int>(values_.size());
+  call.inputPixel = pixelStride;
+  call.outputPixel = shape_.outPixel;
+  call.outputBlock = shape_.outPlane;
+  call.lanes = what.lanes;
+  call.offsets = what.offsets;
+  for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
+    const OutGroup& group = groups_[g];
+    const TileKernel* const ofPixels = !shape_.isPermuted               ? kernels[group.blocks]
+                                       : pixelStride == blockLength     ? kernels_.permuted
+                                       : pixelStride == 2 * blockLength ? kernels_.permutedEverySecond
+                                                                        : kernels_.permutedStrided;
+    const std::ptrdiff_t plane = group.firstBlock * shape_.outPlane;
+    call.weights = what.packed + group.packed;
+    const bool fetches = what.fetchesInput && (shape_.goesByLine || g == what.firstGroup);
+    call.fetchFirst = static_cast<int>(g - what.firstGroup);
+    call.fetchStep = shape_.goesByLine ? static_cast<int>(what.endGroup - what.firstGroup) : 1;
+    for (std::size_t from = 0; from < inBlocks; from += chunkBlocks_) {
+      const std::size_t to = std::min(inBlocks, from + chunkBlocks_);
+      const float* ahead = call.weights + rowsBefore_[to] * group.blocks * blockLength;
+      call.weightsAhead = &ahead;
+      if (what.weightsEnd != nullptr) {  // as many as are used now
+        const std::ptrdiff_t used = (rowsBefore_[to] - rowsBefore_[from]) * group.blocks * blockLength;
+        call.weightsEnd = ahead + std::min(used, what.weightsEnd - ahead);
+      }
+      call.bias = from == 0 && what.bias != nullptr ? what.bias + group.firstBlock * blockLength : nullptr;
+      call.relu = to == inBlocks && what.relu;
+      call.isNonTemporal = what.isNonTemporal && what.addend == nullptr && chunkBlocks_ >= inBlocks;
+      for (int image = 0; image < what.images; ++image) {
+        const float* const input = what.input + image * what.inImage;
+        float* const output = what.output + image * what.outImage + plane;
+        const float* const addend =
+            from > 0 ? output : (what.addend != nullptr ? what.addend + image * what.outImage + plane : nullptr);
+        for (std::size_t t = what.firstTile; t < what.endTile; t += static_cast<std::size_t>(call.tiles)) {
+          const Tile& tile = tiles_[t];
+          call.tiles = std::min(tile.following + 1, static_cast<int>(what.endTile - t));
+          call.inputTile = inputOf(tile.pixels);
+          call.fetchDistance = !fetches ? 0 : shape_.goesByLine ? shape_.strideHeight * shape_.inLine : call.inputTile;
+          call.outputTile = outputOf(tile.pixels);
+          const List& list = lists_[static_cast<std::size_t>(tile.list)];
+          call.runs = runs_.data() + list.first + from * static_cast<std::size_t>(list.taps);
+          call.runCount = static_cast<int>(to - from) * list.taps;
+          call.input = input + tile.input;
+          call.output = output + tile.output;
+          call.addend = addend != nullptr ? addend + tile.output : nullptr;
+          ofPixels[tile.pixels](call);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tacc::conv
