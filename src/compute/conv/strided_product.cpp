@@ -145,12 +145,15 @@ bool servesStridedProduct(const Description& d) {
   // and over: by the gradient of the weights, or by small tiles. The tiles of an image end with its lines, those of a
   // product do not: with short lines that gains more than bringing pixels together costs, or spreading them out if each
   // is the sum of many.
+  // A gradient that goes to memory is spread out whole lines of the cache at a time; phase by phase each line would be
+  // fetched and written over and over.
   constexpr std::size_t cacheBytes = 8 * 1024 * 1024;
   constexpr int shortLine = 7;
   const bool isFromMemory =
       tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width) * sizeof(float) > cacheBytes;
   const bool sumsMany = d.pass == taccConvForward || s.outChannels >= 2 * s.inChannels;
   const bool isWorthwhile = d.pass == taccConvBackwardWeights || d.hasSmallTiles ||
+                            (d.pass == taccConvBackwardData && isFromMemory) ||
                             (sumsMany && (s.outWidth <= shortLine || (isFromMemory && !goesByLine(d))));
   return (isWorthwhile || d.algorithm == "strided-product") && s.kernelHeight == 1 && s.kernelWidth == 1 &&
          (s.strideHeight > 1 || s.strideWidth > 1) && s.padHeight == 0 && s.padWidth == 0 && s.groups == 1 &&
