@@ -9,7 +9,7 @@
  *
  * so x' + c' is x + c but for rounding. Workers are served first come, first served. What is one step, as seen by the
  * others, is the move of one element, in centers with locks the move of up to 16,384 elements in a row; an exchange as
- * a whole is not. docs/center.md says what holds when a process dies, and what it costs.
+ * a whole is not. docs/use/center.md says what holds when a process dies, and what it costs.
  *
  * Conventions are those of tacc.h. A taccCenter_t is used by one thread at a time, different ones by different threads
  * at once. After fork() a child makes centers and connections of its own. Errors of these calls are in

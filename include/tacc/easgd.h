@@ -11,7 +11,7 @@
  *   the center, synchronous     c' = c + alpha sum over ranks of (x - c)
  *   the center, asynchronous    c' = c + alpha (x - c), for each rank as it comes
  *
- * Every tau-th step exchanges (tau: `period`). All of it is float32. docs/easgd.md says which mode is for what.
+ * Every tau-th step exchanges (tau: `period`). All of it is float32. docs/use/easgd.md says which mode is for what.
  *
  * Conventions are those of tacc.h. A taccEasgd_t is used by one thread at a time, and its functions count as calls on
  * its communicator. What a mode does beside the program counts as given to a stream: other calls on the communicator

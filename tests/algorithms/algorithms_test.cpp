@@ -1,5 +1,5 @@
 // Every algorithm, every collective that it serves, every number of ranks up to 64, every root: proven, in place too,
-// and with the numbers of steps and blocks that docs/algorithms.md promises.
+// and with the numbers of steps and blocks that docs/understand/algorithms.md promises.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -445,7 +445,7 @@ TEST(ReductionOrder, OfNearHalvesIsThatOfRecursiveDoubling) {
   }
 }
 
-/// All plans can pass their messages by reference, but for the few that docs/algorithms.md names.
+/// All plans can pass their messages by reference, but for the few that docs/understand/algorithms.md names.
 TEST(OverwrittenMessages, AreFew) {
   for (const Algorithm& algorithm : algorithms()) {
     for (int p = 1; p <= 17; ++p) {
