@@ -1,7 +1,7 @@
 /* NCCL's names for tacc, on host memory: a program written for NCCL compiles with this header in the place of nccl.h,
  * and links -ltacc in the place of -lnccl. Names are those of NCCL 2.19, and of later ones what has a counterpart:
  * gather, scatter, alltoall, shrink. What has none is not declared, so that a program that needs it does not compile
- * (docs/use/install.md lists it).
+ * (docs/use/nccl.md lists it).
  *
  * What differs from NCCL
  *  - Buffers are host memory. Memory of a GPU is not reached.
