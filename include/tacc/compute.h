@@ -217,7 +217,7 @@ typedef struct {
   int accumulate;          /**< add to what C holds */
   int relu;                /**< at last, max(x, 0) */
   int maxWorkers;          /**< most workers of the executors it will run on; default 1 */
-  /** So many products of the same sizes, each with matrices of its own; the bias is common. Default 1. The distances
+  /** Products of the same sizes, each with separate matrices and a common bias. Default 1. The distances
    * are numbers from one matrix to the next; 0: they follow each other. */
   int batch;
   ptrdiff_t strideA, strideB, strideC; /**< see `batch` */

@@ -128,7 +128,7 @@ TACC_API taccResult_t taccEasgdCreateTensors(taccEasgd_t* easgd, const size_t* c
  * weights. Its alpha is that of one rank (0.9) unless `elasticity` says otherwise, so say it. */
 TACC_API taccResult_t taccEasgdCreateAtCenter(taccEasgd_t* easgd, float* weights, size_t count,
                                               const taccUniqueId* center, const taccEasgdConfig_t* config);
-/** Where others find the center of an asynchronous mode. It lets in whoever has it, so keep it among the job.
+/** Where others find the center of an asynchronous mode. A process that has it is let in: keep it secret.
  * taccInvalidUsage where several hosts keep slices. */
 TACC_API taccResult_t taccEasgdGetCenterId(taccEasgd_t easgd, taccUniqueId* center);
 /** The same of a center with a server on every host, which has several ids, one for each slice: `*slices` is how many

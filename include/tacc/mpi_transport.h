@@ -138,7 +138,7 @@ static inline void taccMpiDestroy(void* context) {
 }
 
 /** Fills in *transport over a duplicate of `comm`, so that tacc's messages meet no others. Called by all ranks of
- * `comm`, which become the communicator's ranks in the same order. What was filled in belongs to whoever destroys it.
+ * `comm`, which become the communicator's ranks in the same order. What was filled in is the caller's to destroy.
  */
 static inline taccResult_t taccMpiTransport(MPI_Comm comm, taccTransport_t* transport) {
   taccTransport_t table = {

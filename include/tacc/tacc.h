@@ -113,7 +113,7 @@ typedef struct taccStream* taccStream_t; /**< an ordered queue of asynchronous w
 
 #define TACC_UNIQUE_ID_BYTES 128 /**< of a taccUniqueId */
 /** Names a communicator that is being formed, and carries the secret that lets a rank join. Copy it to all ranks by any
- * means (file, environment, MPI_Bcast). Whoever knows it can join, so keep it among the job. */
+ * means (file, environment, MPI_Bcast). A process that knows it can join: keep it secret. */
 typedef struct {
   char internal[TACC_UNIQUE_ID_BYTES]; /**< read by the library alone */
 } taccUniqueId;

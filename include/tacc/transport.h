@@ -32,7 +32,7 @@ extern "C" {
 
 /** The table: who fills it in keeps what stands above. */
 typedef struct taccTransport {
-  size_t size;      /**< sizeof(taccTransport_t) of whoever filled it in */
+  size_t size;      /**< sizeof(taccTransport_t) where it was filled in */
   int version;      /**< TACC_TRANSPORT_VERSION */
   const char* name; /**< for messages, e.g. "mpi"; lives as long as the table is in use */
   void* context;    /**< the first argument of every function */

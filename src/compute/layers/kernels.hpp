@@ -74,7 +74,7 @@ struct PoolLine {
   bool isLast;         // of its blocks
 };
 
-/// Whether a result of so many bytes is stored non-temporally: it would push itself out of them before anybody reads
+/// Whether a result of that size is stored non-temporally: it would push itself out of them before anybody reads
 /// it, and reading lines only to overwrite them would be in vain.
 constexpr bool isTooLargeForCaches(std::size_t bytes) { return bytes > 8 * 1024 * 1024; }
 
