@@ -1,4 +1,4 @@
-"""Hosts, switches and links in Linux namespaces; see docs/cluster.md.
+"""Hosts, switches and links in Linux namespaces; see docs/extend/cluster.md.
 
 Every host and every switch is a namespace that one sleeping process, its holder, keeps alive. The holder's argument list
 carries its title, "virtual-cluster NAME ROLE SHAPE", so the process table is the only state: nothing can be stale, and when

@@ -1,6 +1,6 @@
 // tacc_train: trains a small network on several ranks, with tacc/compute.h for the layers and tacc for what ranks tell
 // each other: synchronously, and by elastic averaging in every mode of tacc/easgd.h. See --help, and
-// docs/easgd_training.md.
+// docs/use/easgd_training.md.
 #include <cstdio>
 #include <exception>
 

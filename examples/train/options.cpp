@@ -58,7 +58,8 @@ void understand(Options& options) {
 Options parseOptions(int argc, char** argv) {
   Options options;
   CLI::App app(
-      "Trains a small network on several ranks, synchronously and by elastic averaging. See docs/easgd_training.md.",
+      "Trains a small network on several ranks, synchronously and by elastic averaging. See "
+      "docs/use/easgd_training.md.",
       "tacc_train");
   declare(app, options);
   try {

@@ -11,8 +11,8 @@ namespace tacc::train {
 /// well; what is wrong in one, it says itself on standard error. They end with this process.
 bool forkRanks(int ranks, const std::function<void(taccComm_t)>& body);
 
-/// Runs `body` in this process, a rank that a launcher has started (docs/running.md). False: it has failed, and said
-/// why.
+/// Runs `body` in this process, a rank that a launcher has started (docs/use/running.md). False: it has failed, and
+/// said why.
 bool joinRanks(const std::function<void(taccComm_t)>& body);
 
 }  // namespace tacc::train

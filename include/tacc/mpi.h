@@ -1,15 +1,17 @@
-/* tacc for programs that use MPI. Header only, C or C++: it is compiled with the mpi.h of whatever MPI the program is
+/** tacc for programs that use MPI. Header only, C or C++: it is compiled with the mpi.h of whatever MPI the program is
  * built with; the tacc library itself is built without any.
  *
+ * @code
  *   #include <mpi.h>
  *   #include "tacc/mpi.h"
  *   ...
  *   taccComm_t comm;
  *   taccResult_t result = taccCommInitMPI(&comm, MPI_COMM_WORLD, NULL);
+ * @endcode
  *
  * MPI's functions are called by their PMPI_ names: what is put before MPI, such as libtacc_mpi, does not see these
  * calls.
- */
+ * @file */
 #ifndef TACC_MPI_H
 #define TACC_MPI_H
 
@@ -24,7 +26,7 @@
 extern "C" {
 #endif
 
-/* Joins the communicator of the ranks of `mpi`, with the same rank numbers. Collective over `mpi`; MPI must be
+/** Joins the communicator of the ranks of `mpi`, with the same rank numbers. Collective over `mpi`; MPI must be
  * initialised. `config` NULL: the defaults. The library is also handed a transport over a duplicate of `mpi`
  * (tacc/mpi_transport.h), for TACC_TRANSPORT=mpi and for machines where only MPI works, unless `config` has one; so the
  * communicator has to end before MPI_Finalize.

@@ -1,4 +1,4 @@
-/* tacc: messages between hosts through the program's own MPI, for networks that neither UCX nor libfabric serves.
+/** tacc: messages between hosts through the program's own MPI, for networks that neither UCX nor libfabric serves.
  *
  * Header only, so that tacc itself need not know which MPI that is. The functions belong to the program: one that calls
  * them from a thread of its own (a tacc stream) has initialized MPI with at least MPI_THREAD_SERIALIZED, and with
@@ -6,7 +6,7 @@
  *
  * Errors of MPI become errors of tacc. MPICH takes those of requests to the handler of MPI_COMM_WORLD, which ends the
  * program unless that is MPI_ERRORS_RETURN.
- */
+ * @file */
 #ifndef TACC_MPI_TRANSPORT_H
 #define TACC_MPI_TRANSPORT_H
 
@@ -21,13 +21,15 @@
 extern "C" {
 #endif
 
-/* A request is kept in the pointer that tacc holds: MPI_Request is an int or a pointer. */
+/** A request is kept in the pointer that tacc holds: MPI_Request is an int or a pointer. */
 typedef char taccMpiRequestFitsPointer[sizeof(MPI_Request) <= sizeof(void*) ? 1 : -1];
 
+/** What the functions of the table below are called with. */
 typedef struct {
-  MPI_Comm comm;
+  MPI_Comm comm; /**< a duplicate, theirs alone */
 } taccMpiContext_t;
 
+/** What tacc calls the outcome of an MPI call. */
 static inline taccResult_t taccMpiResult(int code) {
   int kind = MPI_SUCCESS;
   if (code == MPI_SUCCESS) return taccSuccess;
@@ -35,7 +37,7 @@ static inline taccResult_t taccMpiResult(int code) {
   return kind == MPI_ERR_TRUNCATE ? taccInvalidUsage : taccRemoteError;
 }
 
-/* How many of which type are `bytes` bytes. MPI counts in int: what does not fit is one element of a type that is made
+/** How many of which type are `bytes` bytes. MPI counts in int: what does not fit is one element of a type that is made
  * for it, and that the caller frees once it has been used. */
 static inline int taccMpiType(size_t bytes, int* count, MPI_Datatype* type) {
   const int unit = 1 << 30;
@@ -58,6 +60,7 @@ static inline int taccMpiType(size_t bytes, int* count, MPI_Datatype* type) {
   return code == MPI_SUCCESS ? MPI_Type_commit(type) : code;
 }
 
+/** taccTransport_t.send. */
 static inline taccResult_t taccMpiSend(void* context, int peer, uint32_t tag, const void* data, size_t bytes,
                                        void** request) {
   const taccMpiContext_t* self = (const taccMpiContext_t*)context;
@@ -73,6 +76,7 @@ static inline taccResult_t taccMpiSend(void* context, int peer, uint32_t tag, co
   return taccMpiResult(code);
 }
 
+/** taccTransport_t.receive. */
 static inline taccResult_t taccMpiReceive(void* context, int peer, uint32_t tag, void* data, size_t capacity,
                                           void** request) {
   const taccMpiContext_t* self = (const taccMpiContext_t*)context;
@@ -88,6 +92,7 @@ static inline taccResult_t taccMpiReceive(void* context, int peer, uint32_t tag,
   return taccMpiResult(code);
 }
 
+/** taccTransport_t.test. */
 static inline taccResult_t taccMpiTest(void* context, void** request, int* done, size_t* bytes) {
   MPI_Request tested;
   MPI_Status status;
@@ -107,6 +112,7 @@ static inline taccResult_t taccMpiTest(void* context, void** request, int* done,
   return taccSuccess;
 }
 
+/** taccTransport_t.cancel. */
 static inline taccResult_t taccMpiCancel(void* context, void** request) {
   MPI_Request cancelled;
   double start;
@@ -122,6 +128,7 @@ static inline taccResult_t taccMpiCancel(void* context, void** request) {
   return taccMpiResult(code);
 }
 
+/** taccTransport_t.destroy. */
 static inline void taccMpiDestroy(void* context) {
   taccMpiContext_t* self = (taccMpiContext_t*)context;
   int isOver = 0;
@@ -130,8 +137,8 @@ static inline void taccMpiDestroy(void* context) {
   free(self);
 }
 
-/* Fills in *transport over a duplicate of `comm`, so that tacc's messages meet no others. Called by all ranks of
- * `comm`, which become the communicator's ranks in the same order. What was filled in belongs to whoever destroys it.
+/** Fills in *transport over a duplicate of `comm`, so that tacc's messages meet no others. Called by all ranks of
+ * `comm`, which become the communicator's ranks in the same order. What was filled in is the caller's to destroy.
  */
 static inline taccResult_t taccMpiTransport(MPI_Comm comm, taccTransport_t* transport) {
   taccTransport_t table = {

@@ -1,7 +1,7 @@
-/* NCCL's names for tacc, on host memory: a program written for NCCL compiles with this header in the place of nccl.h,
+/** NCCL's names for tacc, on host memory: a program written for NCCL compiles with this header in the place of nccl.h,
  * and links -ltacc in the place of -lnccl. Names are those of NCCL 2.19, and of later ones what has a counterpart:
  * gather, scatter, alltoall, shrink. What has none is not declared, so that a program that needs it does not compile
- * (docs/packages.md lists it).
+ * (docs/use/nccl.md lists it).
  *
  * What differs from NCCL
  *  - Buffers are host memory. Memory of a GPU is not reached.
@@ -11,7 +11,7 @@
  *  - A call may return taccTimeout, which NCCL does not have.
  *  - Messages name the functions of tacc.h.
  * CUDA's header, where a program needs it all the same, comes before this one; its streams are then refused.
- */
+ * @file */
 #ifndef TACC_NCCL_H
 #define TACC_NCCL_H
 
@@ -21,7 +21,7 @@
 #define NCCL_MINOR 19
 #define NCCL_PATCH 0
 #define NCCL_SUFFIX ""
-/* NCCL's code of a version; it counted in thousands up to 2.8. */
+/** NCCL's code of a version; it counted in thousands up to 2.8. */
 #define NCCL_VERSION(major, minor, patch) \
   (((major) <= 2 && (minor) <= 8 ? 1000 : 10000) * (major) + 100 * (minor) + (patch))
 #define NCCL_VERSION_CODE NCCL_VERSION(NCCL_MAJOR, NCCL_MINOR, NCCL_PATCH)
@@ -46,7 +46,7 @@ typedef taccStream_t cudaStream_t;
 #define NCCL_SPLIT_NOCOLOR TACC_SPLIT_NOCOLOR
 #define NCCL_SHRINK_DEFAULT 0x00
 
-/* Values are macros, since a C++ compiler warns of comparing those of one enumeration with those of another. */
+/** Values are macros, since a C++ compiler warns of comparing those of one enumeration with those of another. */
 #define ncclSuccess taccSuccess
 #define ncclSystemError taccSystemError
 #define ncclInternalError taccInternalError
@@ -81,7 +81,7 @@ typedef taccStream_t cudaStream_t;
 #define ncclNumOps taccNumOps
 #define ncclMaxRedOp taccMaxRedOp
 
-#define ncclScalarDevice taccScalarDevice /* the host, too */
+#define ncclScalarDevice taccScalarDevice /**< the host, too */
 #define ncclScalarHostImmediate taccScalarHostImmediate
 
 /* --------------------------------------------------------------------------------------------------------- functions
@@ -125,14 +125,14 @@ typedef taccStream_t cudaStream_t;
 extern "C" {
 #endif
 
-/* The version of NCCL whose names these are, not tacc's. */
+/** The version of NCCL whose names these are, not tacc's. */
 static inline ncclResult_t ncclGetVersion(int* version) {
   if (version == NULL) return taccGetVersion(version);
   *version = NCCL_VERSION_CODE;
   return ncclSuccess;
 }
 
-/* NULL, such as a rank gets that a split leaves out, is ended already. */
+/** NULL, such as a rank gets that a split leaves out, is ended already. */
 static inline ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   return comm == NULL ? ncclSuccess : taccCommFinalize(comm);
 }
@@ -141,7 +141,7 @@ static inline ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 static inline ncclResult_t ncclCommAbort(ncclComm_t comm) { return comm == NULL ? ncclSuccess : taccCommAbort(comm); }
 
-/* There are no devices: the number of the rank among those of its host, which is what programs choose theirs by. */
+/** There are no devices: the number of the rank among those of its host, which is what programs choose theirs by. */
 static inline ncclResult_t ncclCommCuDevice(ncclComm_t comm, int* device) {
   taccNodeInfo_t info;
   ncclResult_t result;

@@ -3,29 +3,37 @@
 
 #include "algorithms/registry.hpp"
 
+// clang-format off
+/// each(NAME) for every algorithm, in the order in which they are documented: NAMEAlgorithm is its definition.
+#define TACC_ALGORITHMS(each) \
+  each(oneshot) \
+  each(twoshot) \
+  each(ring) \
+  each(recursiveDoubling) \
+  each(halvingDoublingFar) \
+  each(halvingDoublingNear) \
+  each(circulant) \
+  each(binomial) \
+  each(knomial4) \
+  each(knomial8) \
+  each(bine) \
+  each(swing) \
+  each(doubleTree) \
+  each(chain) \
+  each(circulantPipeline) \
+  each(pat) \
+  each(ring2d) \
+  each(hierarchical) \
+  each(hierarchicalRing) \
+  each(multilane) \
+  each(groupChains) \
+  each(parameterServer)
+// clang-format on
+
 namespace tacc {
 
-extern const Algorithm oneshotAlgorithm;
-extern const Algorithm twoshotAlgorithm;
-extern const Algorithm ringAlgorithm;
-extern const Algorithm recursiveDoublingAlgorithm;
-extern const Algorithm halvingDoublingFarAlgorithm;
-extern const Algorithm halvingDoublingNearAlgorithm;
-extern const Algorithm circulantAlgorithm;
-extern const Algorithm binomialAlgorithm;
-extern const Algorithm knomial4Algorithm;
-extern const Algorithm knomial8Algorithm;
-extern const Algorithm bineAlgorithm;
-extern const Algorithm swingAlgorithm;
-extern const Algorithm doubleTreeAlgorithm;
-extern const Algorithm chainAlgorithm;
-extern const Algorithm circulantPipelineAlgorithm;
-extern const Algorithm patAlgorithm;
-extern const Algorithm ring2dAlgorithm;
-extern const Algorithm hierarchicalAlgorithm;
-extern const Algorithm hierarchicalRingAlgorithm;
-extern const Algorithm multilaneAlgorithm;
-extern const Algorithm groupChainsAlgorithm;
-extern const Algorithm parameterServerAlgorithm;
+#define TACC_DECLARE(name) extern const Algorithm name##Algorithm;
+TACC_ALGORITHMS(TACC_DECLARE)
+#undef TACC_DECLARE
 
 }  // namespace tacc

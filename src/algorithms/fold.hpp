@@ -27,7 +27,7 @@ class Fold {
   int virtualOf(int rank) const noexcept { return rank < 2 * rest_ ? rank / 2 : rank - rest_; }
   int rankOf(int v) const noexcept { return v < rest_ ? 2 * v + 1 : v + rest_; }
 
-  /// Those who sit out hand over their vector of so many blocks; at the end they get the result.
+  /// Ranks that sit out hand over their vector of `blocks` blocks; at the end they get the result.
   Exchange before(int blocks) const {
     Exchange exchange;
     exchange.to = [*this](int r) { return sitsOut(r) ? r + 1 : r; };

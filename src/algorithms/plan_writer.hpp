@@ -22,14 +22,14 @@ class PlanWriter {
 
   int rank() const noexcept { return plan_.rank; }
 
-  /// A split partition is of so many blocks; 1 unless it is said. The same on all ranks.
+  /// Into how many blocks a split vector is cut; 1 unless it is said. The same on all ranks.
   void cutInto(int blocks) noexcept { plan_.blocks = blocks; }
 
   /// Adds a step over `blockCount` blocks. `block` is the first one in a split partition and is ignored in a stack.
   void step(int round, int block, int blockCount, std::vector<Operand> sources, std::vector<Operand> destinations,
             Sum sum = Sum::partial);
 
-  /// The rank needs at least so many scratch blocks.
+  /// The rank needs at least this number of scratch blocks.
   void needScratch(int blocks);
 
   /// What was written, in order of rounds; steps of a round keep the order in which they were added. Ends the writer.

@@ -8,30 +8,9 @@
 namespace tacc {
 
 std::span<const Algorithm> algorithms() {
-  static const std::array all = {
-      oneshotAlgorithm,
-      twoshotAlgorithm,
-      ringAlgorithm,
-      recursiveDoublingAlgorithm,
-      halvingDoublingFarAlgorithm,
-      halvingDoublingNearAlgorithm,
-      circulantAlgorithm,
-      binomialAlgorithm,
-      knomial4Algorithm,
-      knomial8Algorithm,
-      bineAlgorithm,
-      swingAlgorithm,
-      doubleTreeAlgorithm,
-      chainAlgorithm,
-      circulantPipelineAlgorithm,
-      patAlgorithm,
-      ring2dAlgorithm,
-      hierarchicalAlgorithm,
-      hierarchicalRingAlgorithm,
-      multilaneAlgorithm,
-      groupChainsAlgorithm,
-      parameterServerAlgorithm,
-  };
+#define TACC_LIST(name) name##Algorithm,
+  static const std::array all = {TACC_ALGORITHMS(TACC_LIST)};
+#undef TACC_LIST
   return all;
 }
 

@@ -26,8 +26,8 @@ using tacc::Observer;
 
 namespace {
 
-/// What a rank joins with.
-struct Way {
+/// What a rank joins arguments.
+struct JoinArguments {
   int ranks;
   taccUniqueId id;
   int rank;
@@ -35,46 +35,49 @@ struct Way {
 };
 
 /// Joins, and says of the number that it is taken, or free again, before anybody hears how it ended.
-std::unique_ptr<Communicator> joinBy(const Way& way, const tacc::CommConfig& config, const std::stop_token& stop = {}) {
+std::unique_ptr<Communicator> joinBy(const JoinArguments& arguments, const tacc::CommConfig& config,
+                                     const std::stop_token& stop = {}) {
   try {
-    auto made = Communicator::join(way.id, way.ranks, way.rank, config, stop);
-    if (way.number) way.number->keep();
+    auto made = Communicator::join(arguments.id, arguments.ranks, arguments.rank, config, stop);
+    if (arguments.number) arguments.number->keep();
     return made;
   } catch (const tacc::Error& error) {
-    if (!way.number) throw;
-    way.number->giveBack();
+    if (!arguments.number) throw;
+    arguments.number->giveBack();
     if (error.result() != taccTimeout) throw;
     tacc::fail(taccTimeout,
                "{} (by taccCommInitEnv, after this rank had made {} others so: every rank must have made as many)",
-               error.what(), way.number->value());
+               error.what(), arguments.number->value());
   }
 }
 
 /// Lets a thread join.
-void beginJoin(const char* function, taccComm_t* comm, const Way& way, const tacc::CommConfig& config) {
+void beginJoin(const char* function, taccComm_t* comm, const JoinArguments& arguments, const tacc::CommConfig& config) {
   if (tacc::groupIsOpen())
     tacc::fail(taccInvalidUsage, "a communicator with blocking = 0 cannot be made inside a group; end the group first");
-  taccComm_t const handle = tacc::makeJoiningHandle(way.rank, way.ranks);
+  taccComm_t const handle = tacc::makeJoiningHandle(arguments.rank, arguments.ranks);
   handle->joining = std::make_unique<tacc::Joining>(
-      *handle, function, [=](const std::stop_token& stop) { return joinBy(way, config, stop); });
+      *handle, function, [=](const std::stop_token& stop) { return joinBy(arguments, config, stop); });
   *comm = handle;
 }
 
-taccResult_t join(const char* function, taccComm_t* comm, const Way& way, const taccConfig_t* config) noexcept {
+taccResult_t join(const char* function, taccComm_t* comm, const JoinArguments& arguments,
+                  const taccConfig_t* config) noexcept {
   bool goesOn = false;
   const taccResult_t result = guardCall(function, nullptr, [&] {
     tacc::checkPointer(comm, "comm");
-    if (way.ranks < 1) tacc::fail(taccInvalidArgument, "nranks is {}; it must be at least 1", way.ranks);
-    if (way.rank < 0 || way.rank >= way.ranks) {
-      tacc::fail(taccInvalidArgument, "rank {} is not in [0, nranks), nranks being {}", way.rank, way.ranks);
+    if (arguments.ranks < 1) tacc::fail(taccInvalidArgument, "nranks is {}; it must be at least 1", arguments.ranks);
+    if (arguments.rank < 0 || arguments.rank >= arguments.ranks) {
+      tacc::fail(taccInvalidArgument, "rank {} is not in [0, nranks), nranks being {}", arguments.rank,
+                 arguments.ranks);
     }
     const tacc::CommConfig checked = tacc::checkConfig(config);
     if (!checked.isBlocking) {
-      beginJoin(function, comm, way, checked);
+      beginJoin(function, comm, arguments, checked);
       goesOn = true;
       return;
     }
-    auto make = [way, checked] { return joinBy(way, checked); };
+    auto make = [arguments, checked] { return joinBy(arguments, checked); };
     if (tacc::groupIsOpen()) {
       tacc::recordCreation(nullptr, function,
                            std::make_unique<tacc::Creation>(tacc::Creation{comm, std::move(make), nullptr}));

@@ -24,7 +24,7 @@ namespace conv = tacc::conv;
 struct taccConvPlan {
   conv::Description description;
   std::string_view algorithm;
-  std::unique_ptr<conv::Plan> plan;
+  std::unique_ptr<conv::ConvPlan> plan;
   taccConvInfo_t info;
 };
 
@@ -137,7 +137,7 @@ taccResult_t taccConvertNumbers(taccDataType_t fromType, const void* from, taccD
     if (count == 0) return;
     require(from, "from");
     require(to, "to");
-    const tacc::layers::KernelTable& table = tacc::layers::kernelTable(kernels().vectors);
+    const tacc::layers::LayerKernels& table = tacc::layers::kernelTable(kernels().vectors);
     if (isToFloat) {
       table.fromBfloat16(static_cast<const std::uint16_t*>(from), static_cast<float*>(to), count,
                          tacc::layers::isTooLargeForCaches(count * sizeof(float)));
@@ -161,7 +161,7 @@ taccResult_t taccConvPlanCreate(taccConvPlan_t* plan, const taccConvDesc_t* desc
     require(plan, "plan");
     require(desc, "desc");
     conv::Description description = conv::understand(*desc);
-    const std::shared_ptr<const conv::Tuning> tuning = conv::currentTuning();
+    const std::shared_ptr<const conv::ConvTuning> tuning = conv::currentTuning();
     if (description.algorithm.empty() && tuning != nullptr) description.algorithm = tuning->find(description);
     conv::ChosenPlan chosen = conv::makePlan(description, kernels());
     auto made = std::make_unique<taccConvPlan>(
@@ -206,7 +206,7 @@ taccResult_t taccConvRun(taccConvPlan_t plan, const taccConvBuffers_t* buffers, 
                      static_cast<const float*>(buffers->outputGradient), buffers->bias,
                      static_cast<const float*>(buffers->residual), static_cast<float*>(buffers->result),
                      buffers->workspace, buffers->workspaceBytes},
-                    conv::Executor(*executor));
+                    conv::TaskExecutor(*executor));
   });
 }
 

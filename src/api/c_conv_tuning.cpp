@@ -24,7 +24,7 @@ taccResult_t taccConvLoadTuning(const char* file) {
     if (stream.bad()) failErrno("cannot read {}", file);
     const conv::KernelSet& kernels = tacc::compute_check::kernels();
     const conv::TuningPlace here{conv::cpuModel(), std::string(kernels.isa), kernels.split != nullptr};
-    conv::setTuning(std::make_shared<const conv::Tuning>(conv::tuningFromToml(text, file, here)));
+    conv::setTuning(std::make_shared<const conv::ConvTuning>(conv::tuningFromToml(text, file, here)));
   });
 }
 

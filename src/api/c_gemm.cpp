@@ -12,7 +12,7 @@ namespace gemm = tacc::gemm;
 /// What a handle points to.
 struct taccGemmPlan {
   gemm::Description description;
-  gemm::Plan plan;
+  gemm::GemmPlan plan;
 };
 
 taccResult_t taccGemmPlanCreate(taccGemmPlan_t* plan, const taccGemmDesc_t* desc) {
@@ -20,8 +20,8 @@ taccResult_t taccGemmPlanCreate(taccGemmPlan_t* plan, const taccGemmDesc_t* desc
     check::require(plan, "plan");
     check::require(desc, "desc");
     const gemm::Description description = gemm::understand(*desc);
-    *plan =
-        std::make_unique<taccGemmPlan>(taccGemmPlan{description, gemm::Plan(description, check::kernels())}).release();
+    *plan = std::make_unique<taccGemmPlan>(taccGemmPlan{description, gemm::GemmPlan(description, check::kernels())})
+                .release();
   });
 }
 
@@ -59,6 +59,6 @@ taccResult_t taccGemmRun(taccGemmPlan_t plan, const taccGemmBuffers_t* buffers, 
     check::require(buffers->c, "c");
     check::checkWorkspace(buffers->workspace, buffers->workspaceBytes, plan->plan.workspaceBytes());
     check::checkExecutor(executor, plan->description.maxWorkers);
-    plan->plan.run(*buffers, tacc::conv::Executor(*executor));
+    plan->plan.run(*buffers, tacc::conv::TaskExecutor(*executor));
   });
 }

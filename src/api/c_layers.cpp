@@ -13,7 +13,7 @@ using tacc::guard;
 using tacc::compute_check::require;
 namespace check = tacc::compute_check;
 namespace layers = tacc::layers;
-using tacc::conv::Executor;
+using tacc::conv::TaskExecutor;
 
 namespace {
 
@@ -42,7 +42,7 @@ taccResult_t taccBatchNormTrain(const taccBatchNormDesc_t* desc, const taccBatch
       fail(taccInvalidArgument, "only one of runningMean and runningVariance is NULL; give both or none");
     }
     check::checkExecutor(executor, anyWorkers);
-    layers::batchNormTrain(*desc, *buffers, check::layerKernels(), Executor(*executor));
+    layers::batchNormTrain(*desc, *buffers, check::layerKernels(), TaskExecutor(*executor));
   });
 }
 
@@ -56,7 +56,7 @@ taccResult_t taccBatchNormInfer(const taccBatchNormDesc_t* desc, const taccBatch
     require(buffers->runningMean, "runningMean");
     require(buffers->runningVariance, "runningVariance");
     check::checkExecutor(executor, anyWorkers);
-    layers::batchNormInfer(*desc, *buffers, check::layerKernels(), Executor(*executor));
+    layers::batchNormInfer(*desc, *buffers, check::layerKernels(), TaskExecutor(*executor));
   });
 }
 
@@ -74,7 +74,7 @@ taccResult_t taccBatchNormBackward(const taccBatchNormDesc_t* desc, const taccBa
     require(buffers->scaleGradient, "scaleGradient");
     require(buffers->shiftGradient, "shiftGradient");
     check::checkExecutor(executor, anyWorkers);
-    layers::batchNormBackward(*desc, *buffers, check::layerKernels(), Executor(*executor));
+    layers::batchNormBackward(*desc, *buffers, check::layerKernels(), TaskExecutor(*executor));
   });
 }
 
@@ -86,7 +86,7 @@ taccResult_t taccLrnForward(const taccLrnDesc_t* desc, const float* input, float
     require(input, "input");
     require(output, "output");
     check::checkExecutor(executor, anyWorkers);
-    layers::lrnForward(*desc, input, output, check::layerKernels(), Executor(*executor));
+    layers::lrnForward(*desc, input, output, check::layerKernels(), TaskExecutor(*executor));
   });
 }
 
@@ -99,7 +99,7 @@ taccResult_t taccLrnBackward(const taccLrnDesc_t* desc, const float* input, cons
     require(outputGradient, "outputGradient");
     require(inputGradient, "inputGradient");
     check::checkExecutor(executor, anyWorkers);
-    layers::lrnBackward(*desc, input, outputGradient, inputGradient, check::layerKernels(), Executor(*executor));
+    layers::lrnBackward(*desc, input, outputGradient, inputGradient, check::layerKernels(), TaskExecutor(*executor));
   });
 }
 
@@ -111,6 +111,6 @@ taccResult_t taccDropout(const float* input, float* output, size_t count, float 
     if (count == 0) return;
     require(input, "input");
     require(output, "output");
-    layers::dropout(input, output, count, rate, seed, step, check::layerKernels(), Executor(*executor));
+    layers::dropout(input, output, count, rate, seed, step, check::layerKernels(), TaskExecutor(*executor));
   });
 }

@@ -31,7 +31,7 @@ taccResult_t taccPoolForward(const taccPoolDesc_t* desc, const float* input, flo
     require(output, "output");
     check::checkExecutor(executor, anyWorkers);
     layers::poolForward(layers::understand(*desc), input, output, check::layerKernels(),
-                        tacc::conv::Executor(*executor));
+                        tacc::conv::TaskExecutor(*executor));
   });
 }
 
@@ -48,7 +48,7 @@ taccResult_t taccPoolBackward(const taccPoolDesc_t* desc, const float* input, co
     require(inputGradient, "inputGradient");
     check::checkExecutor(executor, anyWorkers);
     layers::poolBackward(pooling, input, output, outputGradient, inputGradient, check::layerKernels(),
-                         tacc::conv::Executor(*executor));
+                         tacc::conv::TaskExecutor(*executor));
   });
 }
 

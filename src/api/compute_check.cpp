@@ -16,8 +16,8 @@ const conv::KernelSet& kernels() {
   return best;
 }
 
-const layers::KernelTable& layerKernels() {
-  static const layers::KernelTable& table = layers::kernelTable(kernels().vectors);
+const layers::LayerKernels& layerKernels() {
+  static const layers::LayerKernels& table = layers::kernelTable(kernels().vectors);
   return table;
 }
 

@@ -12,7 +12,7 @@ namespace tacc::compute_check {
 /// The kernels of this process, chosen at the first call. Throws when TACC_ISA does not fit this CPU.
 const conv::KernelSet& kernels();
 /// Those of the other layers, for the same instruction set.
-const layers::KernelTable& layerKernels();
+const layers::LayerKernels& layerKernels();
 
 // Each throws Error (taccInvalidArgument) that names what is wrong.
 void require(const void* pointer, const char* name);

@@ -1,11 +1,14 @@
 #include "core/collective.hpp"
 
+#include <iterator>
+
 namespace tacc {
 
 namespace {
 constexpr std::string_view names[] = {"allreduce", "broadcast", "reduce",  "allgather", "reducescatter",
                                       "alltoall",  "gather",    "scatter", "scan",      "exscan"};
-}
+static_assert(std::size(names) == collectiveCount);
+}  // namespace
 
 std::string_view nameOf(Collective collective) noexcept {
   const auto index = static_cast<int>(collective);

@@ -69,7 +69,7 @@ struct KeptCenter {
   taccUniqueId id;
 };
 
-/// This process keeps a center of `count` numbers (at least 1) until the object is destroyed, and serves whoever comes
+/// This process keeps a center of `count` numbers (at least 1) until the object is destroyed, and serves all that come
 /// with the id, in a thread. `initial` null: zeros. Throws taccSystemError.
 KeptCenter keepCenter(std::size_t count, const float* initial, const CenterOptions& options);
 

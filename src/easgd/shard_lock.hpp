@@ -1,4 +1,4 @@
-// A lock in memory that processes share, which survives whoever holds it.
+// A lock in memory that processes share, which survives the process that holds it.
 //
 // It is a robust mutex of POSIX: when its holder dies, however it dies, the kernel gives it to the next who wants it.
 // What it guards here needs no repair: a holder that died in the midst of an exchange has moved some elements of the

@@ -1,5 +1,5 @@
 // A link becomes slow while a job runs: all ranks leave the algorithm that suffers, in the same call, and results stay
-// right. How fast the calls are then is measured (docs/dynamic.md), not asserted.
+// right. How fast the calls are then is measured (docs/understand/dynamic.md), not asserted.
 #include <gmock/gmock.h>
 #include <stdlib.h>
 

@@ -19,7 +19,7 @@ def declared(header):
 
 def header_version(header):
     """MAJOR.MINOR.PATCH of a header's text, or None."""
-    numbers = [re.search(rf"^#define TACC_{part} (\d+)$", header, re.MULTILINE) for part in ("MAJOR", "MINOR", "PATCH")]
+    numbers = [re.search(rf"^#define TACC_{part} (\d+)\b", header, re.MULTILINE) for part in ("MAJOR", "MINOR", "PATCH")]
     return ".".join(number[1] for number in numbers) if all(numbers) else None
 
 

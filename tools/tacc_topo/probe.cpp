@@ -49,10 +49,10 @@ std::string remarkOn(const ProbedNetwork& network) {
 
 ProbedNetwork probeNetwork() {
   if (!isLaunched()) {
-    fail(
-        taccInvalidUsage,
-        "--probe measures between hosts, but nothing says that this process is a rank; start one on every host with "
-        "mpiexec, srun or torchrun (docs/running.md), for instance: srun --ntasks-per-node=1 tacc_topo --probe --save");
+    fail(taccInvalidUsage,
+         "--probe measures between hosts, but nothing says that this process is a rank; start one on every host with "
+         "mpiexec, srun or torchrun (docs/use/running.md), for instance: srun --ntasks-per-node=1 tacc_topo --probe "
+         "--save");
   }
   const LaunchedRank launched = findLaunch();
   CommConfig config;

@@ -1,5 +1,5 @@
 // tacc_tune: measures which algorithms are the fastest on this machine, for TACC_TUNE_FILE; tacc_tune conv: which
-// kernels are, for taccConvLoadTuning. See --help, docs/tuning.md and docs/compute.md.
+// kernels are, for taccConvLoadTuning. See --help, docs/use/tuning.md and docs/use/compute.md.
 #include <fmt/format.h>
 
 #include <cstdio>

@@ -27,7 +27,7 @@ namespace tacc::tune {
 namespace {
 
 /// A point is given so much of the budget at most: after that nothing new is learnt. 4 s are too few for calls of some
-/// bytes where ranks share cores (docs/tuning.md).
+/// bytes where ranks share cores (docs/use/tuning.md).
 constexpr double enoughSeconds = 10;
 
 std::vector<Point> listPoints(const Options& options, int ranks) {

@@ -16,11 +16,14 @@ namespace taccxx {
 /// communicator does.
 class PreMulSum {
  public:
+  /// Multiplies this rank's input by `factor`.
   template <Element T>
   PreMulSum(taccComm_t comm, T factor) : comm_(comm) {
     check(taccRedOpCreatePreMulSum(&op_, &factor, ElementType<T>::value, taccScalarHostImmediate, comm));
   }
+  /// Takes what `other` has.
   PreMulSum(PreMulSum&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)), op_(other.op_) {}
+  /// Exchanges what both have.
   PreMulSum& operator=(PreMulSum&& other) noexcept {
     std::swap(comm_, other.comm_);
     std::swap(op_, other.op_);
@@ -29,6 +32,7 @@ class PreMulSum {
   ~PreMulSum() {
     if (comm_ != nullptr) static_cast<void>(taccRedOpDestroy(op_, comm_));
   }
+  /// The operator of the C interface.
   operator taccRedOp_t() const noexcept { return op_; }
 
  private:
@@ -38,17 +42,22 @@ class PreMulSum {
 
 /// Lengths of blocks, an element for each rank, and where they begin; `places` empty: one behind the other.
 struct BlockCounts {
+  /// Elements of each block.
   std::span<const std::size_t> counts;
+  /// Where each begins, in elements.
   std::span<const std::size_t> places = {};
 };
 
 /// A reduction of the program on a communicator, see taccRedOpCreateUser. Ends before the communicator does.
 class UserReduction {
  public:
+  /// As taccRedOpCreateUser.
   UserReduction(taccComm_t comm, taccReductionFunction function, void* context, bool isCommutative) : comm_(comm) {
     check(taccRedOpCreateUser(&op_, function, context, isCommutative ? 1 : 0, comm));
   }
+  /// Takes what `other` has.
   UserReduction(UserReduction&& other) noexcept : comm_(std::exchange(other.comm_, nullptr)), op_(other.op_) {}
+  /// Exchanges what both have.
   UserReduction& operator=(UserReduction&& other) noexcept {
     std::swap(comm_, other.comm_);
     std::swap(op_, other.op_);
@@ -57,6 +66,7 @@ class UserReduction {
   ~UserReduction() {
     if (comm_ != nullptr) static_cast<void>(taccRedOpDestroy(op_, comm_));
   }
+  /// The operator of the C interface.
   operator taccRedOp_t() const noexcept { return op_; }
 
  private:
@@ -69,22 +79,30 @@ class UserReduction {
 /// call is complete when it returns. Costs as much as its pointer.
 class CommunicatorView {
  public:
+  /// Of none.
   CommunicatorView() = default;
+  /// Of `comm`, which it does not own.
   explicit CommunicatorView(taccComm_t comm) noexcept : comm_(comm) {}
 
+  /// The handle of the C interface.
   taccComm_t get() const noexcept { return comm_; }
+  /// The handle of the C interface.
   operator taccComm_t() const noexcept { return comm_; }
+  /// Whether it is one of a communicator.
   explicit operator bool() const noexcept { return comm_ != nullptr; }
 
+  /// Of the caller.
   int rank() const { return ask(taccCommUserRank); }
   /// Number of ranks.
   int size() const { return ask(taccCommCount); }
+  /// Where this rank stands (taccCommGetNodeInfo).
   taccNodeInfo_t nodeInfo() const {
     taccNodeInfo_t info{};
     info.size = sizeof(info);
     check(taccCommGetNodeInfo(comm_, &info));
     return info;
   }
+  /// What it is, for logs (taccCommGetInfo).
   taccCommInfo_t info() const {
     taccCommInfo_t info{};
     info.size = sizeof(info);
@@ -97,13 +115,16 @@ class CommunicatorView {
     check(taccCommGetAsyncError(comm_, &error));
     return error;
   }
+  /// Of the last collective (taccCommLastAlgorithm).
   std::string lastAlgorithm() const { return taccCommLastAlgorithm(comm_); }
+  /// Why a collective would run as it does (taccExplain).
   std::string explain(const std::string& collective, std::size_t bytes) const {
     const char* const text = taccExplain(comm_, collective.c_str(), bytes);
     if (text == nullptr) throw Error(taccInvalidArgument, taccGetLastError(nullptr));
     return text;
   }
 
+  /// The reduction of all ranks' contributions, on all of them (taccAllReduce).
   template <Input S, Output R>
   requires SameElements<S, R>
   void allReduce(S&& send, R&& receive, taccRedOp_t op = taccSum, taccStream_t stream = nullptr) const {
@@ -196,6 +217,7 @@ class CommunicatorView {
 
   // With a count for each rank. Buffers must hold all blocks.
 
+  /// All ranks' blocks, on all of them (taccAllGatherV).
   template <Input S, Output R>
   requires SameElements<S, R>
   void allGatherV(S&& send, R&& receive, const BlockCounts& received, taccStream_t stream = nullptr) const {
@@ -204,6 +226,7 @@ class CommunicatorView {
     check(taccAllGatherV(data(send), data(receive), received.counts.data(), places(received), elementTypeOf<S>, comm_,
                          stream));
   }
+  /// Each rank gets its block of the reduction (taccReduceScatterV).
   template <Input S, Output R>
   requires SameElements<S, R>
   void reduceScatterV(S&& send, R&& receive, const BlockCounts& sent, taccRedOp_t op = taccSum,
@@ -229,6 +252,7 @@ class CommunicatorView {
     check(taccScatterV(data(send), sent.counts.data(), places(sent), data(receive), count(receive), elementTypeOf<S>,
                        root, comm_, stream));
   }
+  /// Every rank sends every rank a block (taccAllToAllV).
   template <Input S, Output R>
   requires SameElements<S, R>
   void allToAllV(S&& send, const BlockCounts& sent, R&& receive, const BlockCounts& received,
@@ -239,18 +263,22 @@ class CommunicatorView {
                         places(received), elementTypeOf<S>, comm_, stream));
   }
 
+  /// Returns when all ranks have entered it.
   void barrier(taccStream_t stream = nullptr) const { check(taccBarrier(comm_, stream)); }
 
+  /// To rank `peer` (taccSend).
   template <Input S>
   void send(S&& buffer, int peer, taccStream_t stream = nullptr) const {
     check(taccSend(data(buffer), count(buffer), elementTypeOf<S>, peer, comm_, stream));
   }
+  /// From rank `peer` (taccRecv).
   template <Output R>
   void recv(R&& buffer, int peer, taccStream_t stream = nullptr) const {
     check(taccRecv(data(buffer), count(buffer), elementTypeOf<R>, peer, comm_, stream));
   }
 
  protected:
+  /// What it is a view of.
   taccComm_t comm_ = nullptr;
 
  private:

@@ -14,9 +14,11 @@ namespace taccxx {
 
 /// Options of a communicator: a taccConfig_t that begins with the defaults.
 struct Config : taccConfig_t {
+  /// The defaults.
   Config() noexcept : taccConfig_t TACC_CONFIG_INITIALIZER {}
 };
 
+/// A new id (taccGetUniqueId).
 inline taccUniqueId getUniqueId() {
   taccUniqueId id;
   check(taccGetUniqueId(&id));
@@ -25,7 +27,9 @@ inline taccUniqueId getUniqueId() {
 
 /// What ranks agreed on: the bitwise and of their flags, and whether all ranks of the communicator took part.
 struct Agreement {
+  /// The bitwise and.
   int flags;
+  /// All ranks of the communicator took part.
   bool isOfAll;
 };
 
@@ -33,10 +37,13 @@ struct Agreement {
 /// TACC_SPLIT_NOCOLOR. It cannot be made in a group: that would be made at the group's end only.
 class Communicator : public CommunicatorView {
  public:
+  /// Empty.
   Communicator() = default;
   /// Owns `comm` from now on.
   explicit Communicator(taccComm_t comm) noexcept : CommunicatorView(comm) {}
+  /// Takes what `other` has.
   Communicator(Communicator&& other) noexcept : CommunicatorView(other.release()) {}
+  /// Exchanges what both have.
   Communicator& operator=(Communicator&& other) noexcept {
     std::swap(comm_, other.comm_);
     return *this;
@@ -57,6 +64,7 @@ class Communicator : public CommunicatorView {
     taccComm_t comm = nullptr;
     return joined(taccCommInitRankConfig(&comm, ranks, id, rank, &config), comm);
   }
+  /// Of the processes that a launcher started (taccCommInitEnv).
   static Communicator initEnv(const taccConfig_t& config = Config()) {
     taccComm_t comm = nullptr;
     return joined(taccCommInitEnv(&comm, &config), comm);
@@ -83,12 +91,15 @@ class Communicator : public CommunicatorView {
     taccComm_t rest = nullptr;
     return made(taccCommShrink(comm_, excluded.data(), static_cast<int>(excluded.size()), &rest, config, 0), rest);
   }
+  /// Among the ranks that live (taccCommAgree).
   Agreement agree(int flags) const {
     const taccResult_t result = taccCommAgree(comm_, &flags);
     if (result != taccRemoteError) check(result);
     return {flags, result == taccSuccess};
   }
+  /// Ends every call on all ranks (taccCommRevoke).
   void revoke() const { check(taccCommRevoke(comm_)); }
+  /// Waits for all work given to streams (taccCommFinalize).
   void finalize() const { check(taccCommFinalize(comm_)); }
 
   /// Ends it now, and throws what went wrong; then it is not ended yet.

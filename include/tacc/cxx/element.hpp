@@ -32,8 +32,11 @@ struct ElementType<std::complex<double>> : std::integral_constant<taccDataType_t
 /// A value and where it is, for taccMinLoc and taccMaxLoc.
 template <class T>
 struct Located {
+  /// Compared first.
   T value;
+  /// Decides among equal values.
   std::int32_t index;
+  /// Both are equal.
   friend bool operator==(const Located&, const Located&) = default;
 };
 template <>

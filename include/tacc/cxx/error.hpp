@@ -12,7 +12,9 @@ namespace taccxx {
 /// What a call returned that was not taccSuccess, with the sentence of taccGetLastError.
 class Error : public std::runtime_error {
  public:
+  /// With the sentence as what().
   Error(taccResult_t result, const std::string& message) : std::runtime_error(message), result_(result) {}
+  /// The result of the C interface.
   taccResult_t result() const noexcept { return result_; }
 
  private:

@@ -12,8 +12,11 @@ namespace taccxx {
 /// a call in the calling thread.
 class Stream {
  public:
+  /// A new stream, with a thread.
   Stream() { check(taccStreamCreate(&stream_)); }
+  /// Takes what `other` has.
   Stream(Stream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  /// Exchanges what both have.
   Stream& operator=(Stream&& other) noexcept {
     std::swap(stream_, other.stream_);
     return *this;
@@ -23,7 +26,9 @@ class Stream {
     if (stream_ != nullptr) static_cast<void>(taccStreamDestroy(stream_));
   }
 
+  /// The handle of the C interface.
   taccStream_t get() const noexcept { return stream_; }
+  /// The handle of the C interface.
   operator taccStream_t() const noexcept { return stream_; }
 
   /// Waits for all work given so far, and throws its first error.

@@ -13,7 +13,8 @@
 namespace tacc {
 namespace {
 
-/// tacc's own first: the libraries are slower over TCP and do not survive the death of a peer (docs/transports.md).
+/// tacc's own first: the libraries are slower over TCP and do not survive the death of a peer
+/// (docs/understand/transports.md).
 constexpr std::array<std::string_view, 4> overTcp = {"tcp", "ofi", "ucx", "mpi"};
 
 /// The only one that encrypts.

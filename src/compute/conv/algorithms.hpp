@@ -11,21 +11,21 @@
 
 namespace tacc::conv {
 
-struct Algorithm {
+struct ConvAlgorithm {
   std::string_view name;
   bool (*serves)(const Description&);
-  std::unique_ptr<Plan> (*make)(const Description&, const KernelSet&);
+  std::unique_ptr<ConvPlan> (*make)(const Description&, const KernelSet&);
 };
 
 /// The best first: the first one that serves a description is chosen.
-std::span<const Algorithm> allAlgorithms();
+std::span<const ConvAlgorithm> allAlgorithms();
 
 /// The names of those that serve a description, or of all, with commas between.
 std::string algorithmNames(const Description* served);
 
 struct ChosenPlan {
   std::string_view algorithm;
-  std::unique_ptr<Plan> plan;
+  std::unique_ptr<ConvPlan> plan;
 };
 
 /// The description with what algorithms want to know of the kernels, for `serves`.
@@ -44,41 +44,41 @@ bool needsReordering(const Description& description);
 ChosenPlan makePlainPlan(const Description& description, const KernelSet& kernels);
 
 bool servesSplitProducts(const Description& d);
-std::unique_ptr<Plan> makeSplitProducts(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeSplitProducts(const Description& d, const KernelSet& kernels);
 bool servesSplitGradient(const Description& d);
-std::unique_ptr<Plan> makeSplitGradient(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeSplitGradient(const Description& d, const KernelSet& kernels);
 bool servesStridedProduct(const Description& d);
-std::unique_ptr<Plan> makeStridedProduct(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeStridedProduct(const Description& d, const KernelSet& kernels);
 bool servesDirectForward(const Description& d);
-std::unique_ptr<Plan> makeDirectForward(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeDirectForward(const Description& d, const KernelSet& kernels);
 bool servesDirectBackwardData(const Description& d);
-std::unique_ptr<Plan> makeDirectBackwardData(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeDirectBackwardData(const Description& d, const KernelSet& kernels);
 bool servesDirectBackwardWeights(const Description& d);
-std::unique_ptr<Plan> makeDirectBackwardWeights(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeDirectBackwardWeights(const Description& d, const KernelSet& kernels);
 bool servesFewChannelsForward(const Description& d);
-std::unique_ptr<Plan> makeFewChannelsForward(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeFewChannelsForward(const Description& d, const KernelSet& kernels);
 bool servesFewChannelsBackwardWeights(const Description& d);
-std::unique_ptr<Plan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels);
 bool servesDepthwise(const Description& d);
-std::unique_ptr<Plan> makeDepthwise(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeDepthwise(const Description& d, const KernelSet& kernels);
 bool servesDepthwiseGradients(const Description& d);
-std::unique_ptr<Plan> makeDepthwiseGradients(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeDepthwiseGradients(const Description& d, const KernelSet& kernels);
 bool servesWinogradTwo(const Description& d);
-std::unique_ptr<Plan> makeWinogradTwo(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeWinogradTwo(const Description& d, const KernelSet& kernels);
 bool servesWinogradFour(const Description& d);
-std::unique_ptr<Plan> makeWinogradFour(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeWinogradFour(const Description& d, const KernelSet& kernels);
 bool servesWinogradFive(const Description& d);
-std::unique_ptr<Plan> makeWinogradFive(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeWinogradFive(const Description& d, const KernelSet& kernels);
 bool servesWinogradSix(const Description& d);
-std::unique_ptr<Plan> makeWinogradSix(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeWinogradSix(const Description& d, const KernelSet& kernels);
 bool servesGrouped(const Description& d);
-std::unique_ptr<Plan> makeGrouped(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeGrouped(const Description& d, const KernelSet& kernels);
 bool servesGroupedBackwardWeights(const Description& d);
-std::unique_ptr<Plan> makeGroupedBackwardWeights(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeGroupedBackwardWeights(const Description& d, const KernelSet& kernels);
 bool servesExplicitGemm(const Description& d);
-std::unique_ptr<Plan> makeExplicitGemm(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeExplicitGemm(const Description& d, const KernelSet& kernels);
 bool servesReference(const Description& d);
-std::unique_ptr<Plan> makeReference(const Description& d, const KernelSet& kernels);
+std::unique_ptr<ConvPlan> makeReference(const Description& d, const KernelSet& kernels);
 
 /// The vector kernels read bias in whole blocks: bytes of workspace for a copy that is long enough, often 0.
 std::size_t biasWorkspaceBytes(const Description& d);

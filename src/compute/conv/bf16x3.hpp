@@ -3,8 +3,8 @@
 // A float32 is the sum of three bfloat16 of 8 bits each, high, middle and low. Of the nine products of two such sums
 // six are computed: high-high, high-middle, middle-high, middle-middle, high-low, low-high. They are exact in float32
 // and so are added up; the other three are at most 2^-22 of the product, and without bias. So the error of a sum is
-// that of float32 (docs/compute.md has what was measured), at a sixth of the rate of bfloat16, which is 16 times that
-// of AVX-512.
+// that of float32 (docs/understand/compute.md has what was measured), at a sixth of the rate of bfloat16, which is 16
+// times that of AVX-512.
 #pragma once
 
 #include <cstddef>

@@ -63,10 +63,10 @@ double cyclesOf(const Shape& s, const Bf16x3Image& image) {
   return cycles;
 }
 
-class Bf16x3Gradient final : public Plan {
+class Bf16x3Gradient final : public ConvPlan {
  public:
   Bf16x3Gradient(const Description& d, const Bf16x3Kernels& kernels)
-      : Plan("amx 32x2"), description_(d), kernels_(kernels), taps_(tapsOf(d.shape)), image_(imageOf(d.shape)) {
+      : ConvPlan("amx 32x2"), description_(d), kernels_(kernels), taps_(tapsOf(d.shape)), image_(imageOf(d.shape)) {
     const Shape& s = shape();
     image_.findRuns(s.inBlocks() * s.inPlane());
     for (int kind = 0; kind < image_.kinds(); ++kind) {
@@ -89,7 +89,7 @@ class Bf16x3Gradient final : public Plan {
     return blockedBytes() + most;
   }
   double predictedSeconds() const override { return cyclesOf(shape(), image_) / assumedHertz; }
-  void run(const Buffers& buffers, const Executor& executor) const override;
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override;
 
  private:
   // Of each worker: sums, twice those that are turned and delivered, and the rows that are regrouped.
@@ -309,7 +309,7 @@ Bf16x3Gradient::Task Bf16x3Gradient::taskOf(std::size_t index, const Cut& cut, s
           reinterpret_cast<float*>(memory)};
 }
 
-void Bf16x3Gradient::run(const Buffers& buffers, const Executor& executor) const {
+void Bf16x3Gradient::run(const Buffers& buffers, const TaskExecutor& executor) const {
   auto* const workspace = static_cast<std::byte*>(buffers.workspace);
   float* const result = isBlocked() ? buffers.result : reinterpret_cast<float*>(workspace);
   const Cut cut = cutFor(executor.workers());
@@ -336,7 +336,7 @@ bool servesSplitGradient(const Description& d) {
          cyclesOf(d.shape, imageOf(d.shape)) < d.shape.operations() / 2 / plainGradientProductsInCycle;
 }
 
-std::unique_ptr<Plan> makeSplitGradient(const Description& d, const KernelSet& kernels) {
+std::unique_ptr<ConvPlan> makeSplitGradient(const Description& d, const KernelSet& kernels) {
   return std::make_unique<Bf16x3Gradient>(d, *kernels.split);
 }
 

@@ -14,10 +14,10 @@
 namespace tacc::conv {
 namespace {
 
-class Bf16x3Products final : public Plan {
+class Bf16x3Products final : public ConvPlan {
  public:
   Bf16x3Products(const Description& d, const Bf16x3Kernels& kernels)
-      : Plan("amx 32x2"),
+      : ConvPlan("amx 32x2"),
         description_(d),
         kernels_(kernels),
         sides_(d),
@@ -44,7 +44,7 @@ class Bf16x3Products final : public Plan {
   double predictedSeconds() const override { return splitCycles(description_, image_, jobs_) / assumedHertz; }
 
   void pack(const float* weights, float* packed) const override;
-  void run(const Buffers& buffers, const Executor& executor) const override;
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override;
 
  private:
   static constexpr std::size_t weightTileFloats = splitParts * tileFloats;
@@ -359,7 +359,7 @@ Bf16x3Products::Memory Bf16x3Products::memoryOf(const Buffers& buffers, int work
 
 /// Every worker splits what it multiplies, so that nobody waits and nothing goes from core to core: whole parts where
 /// there are enough of them, else all of a part for a share of its strips.
-void Bf16x3Products::run(const Buffers& buffers, const Executor& executor) const {
+void Bf16x3Products::run(const Buffers& buffers, const TaskExecutor& executor) const {
   const float* const bias = paddedBias(description_, buffers);
   const float* const input = sides_.isForward ? buffers.input : buffers.outputGradient;
   const auto workers = static_cast<std::size_t>(executor.workers());
@@ -411,7 +411,7 @@ bool servesSplitProducts(const Description& d) {
   return splitCycles(d, splitImage(d, jobs), jobs) < d.shape.operations() / 2 / plainProductsInCycle;
 }
 
-std::unique_ptr<Plan> makeSplitProducts(const Description& d, const KernelSet& kernels) {
+std::unique_ptr<ConvPlan> makeSplitProducts(const Description& d, const KernelSet& kernels) {
   return std::make_unique<Bf16x3Products>(d, *kernels.split);
 }
 

@@ -36,11 +36,11 @@ int imagesAtOnce(const Description& d) {
 
 constexpr std::size_t alignedBytes(std::size_t floats) { return (floats * sizeof(float) + 63) / 64 * 64; }
 
-class Bfloat16Plan final : public Plan {
+class Bfloat16Plan final : public ConvPlan {
  public:
-  Bfloat16Plan(const Description& description, int images, std::unique_ptr<Plan> first, std::unique_ptr<Plan> next,
-               const layers::KernelTable& kernels)
-      : Plan(first->kernel() + " bf16"),
+  Bfloat16Plan(const Description& description, int images, std::unique_ptr<ConvPlan> first,
+               std::unique_ptr<ConvPlan> next, const layers::LayerKernels& kernels)
+      : ConvPlan(first->kernel() + " bf16"),
         description_(description),
         images_(images),
         first_(std::move(first)),
@@ -57,7 +57,7 @@ class Bfloat16Plan final : public Plan {
            static_cast<double>(inBytes() + outBytes()) * parts() / bytesPerSecond;
   }
 
-  void run(const Buffers& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     auto* const bytes = static_cast<std::byte*>(buffers.workspace);
     auto* const in = reinterpret_cast<float*>(bytes + innerBytes());
     auto* const out = reinterpret_cast<float*>(bytes + innerBytes() + inBytes());
@@ -95,29 +95,29 @@ class Bfloat16Plan final : public Plan {
   std::size_t outBytes() const { return alignedBytes(outFloats(description_, images_)); }
 
   /// `from` and `to` are tensors of bfloat16; `at` is a place in them.
-  void fetch(const float* from, std::size_t at, float* to, std::size_t count, const Executor& executor) const {
+  void fetch(const float* from, std::size_t at, float* to, std::size_t count, const TaskExecutor& executor) const {
     const auto* const numbers = reinterpret_cast<const std::uint16_t*>(from) + at;
     forEachPart(count, executor, [&](TaskPart part) {
       kernels_.fromBfloat16(numbers + part.from, to + part.from, part.to - part.from, false);
     });
   }
-  void deliver(const float* from, float* to, std::size_t at, std::size_t count, const Executor& executor) const {
+  void deliver(const float* from, float* to, std::size_t at, std::size_t count, const TaskExecutor& executor) const {
     auto* const numbers = reinterpret_cast<std::uint16_t*>(to) + at;
     forEachPart(count, executor, [&](TaskPart part) {
       kernels_.toBfloat16(from + part.from, numbers + part.from, part.to - part.from, false);
     });
   }
   template <class Body>
-  static void forEachPart(std::size_t count, const Executor& executor, const Body& body) {
+  static void forEachPart(std::size_t count, const TaskExecutor& executor, const Body& body) {
     const std::size_t tasks = (count + numbersAtOnce - 1) / numbersAtOnce;
     executor.forEach(tasks, [&](std::size_t index, int) { body(partOf(count, tasks, index)); });
   }
 
   Description description_;
   int images_;  // at a time
-  std::unique_ptr<Plan> first_;
-  std::unique_ptr<Plan> next_;  // of the weights' gradient: adds to what the first one gave
-  const layers::KernelTable& kernels_;
+  std::unique_ptr<ConvPlan> first_;
+  std::unique_ptr<ConvPlan> next_;  // of the weights' gradient: adds to what the first one gave
+  const layers::LayerKernels& kernels_;
 };
 
 }  // namespace
@@ -127,7 +127,7 @@ ChosenPlan makeBfloat16Plan(const Description& description, const KernelSet& ker
   inner.isBfloat16 = false;
   inner.shape.batch = imagesAtOnce(description);
   ChosenPlan first = makePlan(inner, kernels);
-  std::unique_ptr<Plan> next;
+  std::unique_ptr<ConvPlan> next;
   if (description.pass == taccConvBackwardWeights && !description.accumulate) {
     inner.accumulate = true;
     inner.algorithm = first.algorithm;

@@ -18,7 +18,7 @@ double tileCycles(const KernelSet& kernels, int blocks, int pixels);
 /// Of this CPU, 512 KiB to 2 MiB; 512 KiB where the system does not tell.
 std::size_t secondCacheBytes();
 
-/// Whether so many bytes are still in the L2 cache when they are read again: something else needs the other half.
+/// Whether a number of bytes are still in the L2 cache when they are read again: something else needs the other half.
 inline bool staysInL2(std::size_t bytes) { return bytes <= secondCacheBytes() / 2; }
 
 /// Whether the kernels start two multiply-adds of 512 bits a cycle on this CPU.

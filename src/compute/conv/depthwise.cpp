@@ -17,10 +17,10 @@ constexpr std::ptrdiff_t floatsAhead = 2048;
 /// Input and output of planes whose lines are gone through in turn.
 constexpr std::size_t bytesInTurn = 100'000;
 
-class Depthwise final : public Plan {
+class Depthwise final : public ConvPlan {
  public:
   Depthwise(const Description& d, const KernelSet& kernels)
-      : Plan(std::string(kernels.vectors)), description_(d), kernels_(kernels) {
+      : ConvPlan(std::string(kernels.vectors)), description_(d), kernels_(kernels) {
     const Shape& s = shape();
     const bool isForward = d.pass == taccConvForward;
     flips_ = !isForward && s.strideWidth == 1;
@@ -63,7 +63,7 @@ class Depthwise final : public Plan {
     packDepthwise(description_, flips_, weights, packed);
   }
 
-  void run(const Buffers& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const float* const bias = paddedBias(description_, buffers);
     const bool isForward = description_.pass == taccConvForward;
     const float* const input = isForward ? buffers.input : buffers.outputGradient;
@@ -137,7 +137,7 @@ bool servesDepthwise(const Description& d) {
          (d.algorithm == "depthwise" || !isFasterGrouped(s, d.pass));
 }
 
-std::unique_ptr<Plan> makeDepthwise(const Description& d, const KernelSet& kernels) {
+std::unique_ptr<ConvPlan> makeDepthwise(const Description& d, const KernelSet& kernels) {
   return std::make_unique<Depthwise>(d, kernels);
 }
 

@@ -18,10 +18,10 @@ constexpr std::int64_t pixelsOfPart = 1568;
 /// Of the parts of all blocks: what they write stays small, and there are enough for many workers.
 constexpr std::int64_t mostParts = 128;
 
-class DepthwiseGradients final : public Plan {
+class DepthwiseGradients final : public ConvPlan {
  public:
   DepthwiseGradients(const Description& d, const KernelSet& kernels)
-      : Plan(std::string(kernels.vectors)),
+      : ConvPlan(std::string(kernels.vectors)),
         description_(d),
         kernels_(kernels),
         tapKernels_(layers::kernelTable(kernels.vectors)) {
@@ -59,7 +59,7 @@ class DepthwiseGradients final : public Plan {
     if (packedFloats() > 0) packDepthwise(description_, false, weights, packed);
   }
 
-  void run(const Buffers& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const auto blocks = static_cast<std::size_t>(shape().inBlocks());
     if (description_.pass == taccConvBackwardData) {
       executor.forEach(blocks * static_cast<std::size_t>(shape().batch), [&](std::size_t plane, int) {
@@ -164,7 +164,7 @@ class DepthwiseGradients final : public Plan {
 
   Description description_;
   const KernelSet& kernels_;
-  const layers::KernelTable& tapKernels_;
+  const layers::LayerKernels& tapKernels_;
   DepthwiseGradientKernel kernel_ = nullptr;  // null: a tap at a time
   std::size_t parts_ = 1;
   std::size_t blockGroups_ = 1;
@@ -177,7 +177,7 @@ bool servesDepthwiseGradients(const Description& d) {
          (d.algorithm == "depthwise" || !isFasterGrouped(d.shape, d.pass));
 }
 
-std::unique_ptr<Plan> makeDepthwiseGradients(const Description& d, const KernelSet& kernels) {
+std::unique_ptr<ConvPlan> makeDepthwiseGradients(const Description& d, const KernelSet& kernels) {
   return std::make_unique<DepthwiseGradients>(d, kernels);
 }
 

@@ -17,10 +17,10 @@ struct Phase {
   std::size_t packed;  // where its weights begin
 };
 
-class DirectBackwardData final : public Plan {
+class DirectBackwardData final : public ConvPlan {
  public:
   DirectBackwardData(const Description& description, const KernelSet& kernels, std::vector<Phase> phases)
-      : Plan(std::string(kernels.vectors) + " " + phases.front().driver.tileName()),
+      : ConvPlan(std::string(kernels.vectors) + " " + phases.front().driver.tileName()),
         description_(description),
         phases_(std::move(phases)),
         // The first phase has the most pixels.
@@ -58,7 +58,7 @@ class DirectBackwardData final : public Plan {
     }
   }
 
-  void run(const Buffers& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
     const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
     // All phases of a part of the image together: what they write lies between each other's pixels.
@@ -114,7 +114,7 @@ bool servesDirectBackwardData(const Description& d) {
   return d.pass == taccConvBackwardData && d.inputLayout == taccLayoutNchw16c && d.shape.blocksFitGroups();
 }
 
-std::unique_ptr<Plan> makeDirectBackwardData(const Description& d, const KernelSet& kernels) {
+std::unique_ptr<ConvPlan> makeDirectBackwardData(const Description& d, const KernelSet& kernels) {
   return std::make_unique<DirectBackwardData>(d, kernels, phasesOf(d.shape, kernels));
 }
 

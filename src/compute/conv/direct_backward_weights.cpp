@@ -14,10 +14,11 @@
 namespace tacc::conv {
 namespace {
 
-class DirectBackwardWeights final : public Plan {
+class DirectBackwardWeights final : public ConvPlan {
  public:
   DirectBackwardWeights(const Description& d, const KernelSet& kernels, const WeightTiles& tiles)
-      : Plan(fmt::format("{} {}x{}", kernels.vectors, tiles.rowParts.front().size(), tiles.blockParts.front().size())),
+      : ConvPlan(
+            fmt::format("{} {}x{}", kernels.vectors, tiles.rowParts.front().size(), tiles.blockParts.front().size())),
         description_(d),
         kernels_(kernels),
         tiles_(tiles) {
@@ -34,7 +35,7 @@ class DirectBackwardWeights final : public Plan {
     return steps * tiles_.cyclesOfPixel / assumedHertz;
   }
 
-  void run(const Buffers& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const bool isBlocked = description_.weightLayout == taccWeightsBlocked;
     float* const blocked = isBlocked ? buffers.result : static_cast<float*>(buffers.workspace);
     const bool accumulates = isBlocked && description_.accumulate;
@@ -195,7 +196,7 @@ bool servesDirectBackwardWeights(const Description& d) {
   return d.pass == taccConvBackwardWeights && d.inputLayout == taccLayoutNchw16c && d.shape.blocksFitGroups();
 }
 
-std::unique_ptr<Plan> makeDirectBackwardWeights(const Description& d, const KernelSet& kernels) {
+std::unique_ptr<ConvPlan> makeDirectBackwardWeights(const Description& d, const KernelSet& kernels) {
   const int ins = d.shape.inPerGroup();
   const int outBlocks = ceilDivide(d.shape.outPerGroup(), blockLength);
   const double pixels = std::min(400.0, double(d.shape.batch) * d.shape.outHeight * d.shape.outWidth);

@@ -11,10 +11,10 @@
 namespace tacc::conv {
 namespace {
 
-class DirectForward final : public Plan {
+class DirectForward final : public ConvPlan {
  public:
   DirectForward(const Description& description, const KernelSet& kernels, DirectDriver driver)
-      : Plan(std::string(kernels.vectors) + " " + driver.tileName()),
+      : ConvPlan(std::string(kernels.vectors) + " " + driver.tileName()),
         description_(description),
         driver_(std::move(driver)),
         partition_(driver_, shape().batch, shape().groups, shape().outHeight * shape().outWidth,
@@ -40,7 +40,7 @@ class DirectForward final : public Plan {
     }
   }
 
-  void run(const Buffers& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const float* const bias = paddedBias(description_, buffers);
     const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
     const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
@@ -84,7 +84,7 @@ bool servesDirectForward(const Description& d) {
   return d.pass == taccConvForward && d.inputLayout == taccLayoutNchw16c && d.shape.blocksFitGroups();
 }
 
-std::unique_ptr<Plan> makeDirectForward(const Description& d, const KernelSet& kernels) {
+std::unique_ptr<ConvPlan> makeDirectForward(const Description& d, const KernelSet& kernels) {
   DirectShape shape = forwardShape(d.shape);
   shape.goesByLine = goesByLine(d);
   return std::make_unique<DirectForward>(d, kernels, DirectDriver(std::move(shape), kernels));

@@ -81,10 +81,10 @@ class Channels {
   std::ptrdiff_t plane_, pixel_, image_;  // pixels, floats, floats
 };
 
-class ExplicitGemm final : public Plan {
+class ExplicitGemm final : public ConvPlan {
  public:
   explicit ExplicitGemm(const Description& d)
-      : Plan("openblas sgemm"),
+      : ConvPlan("openblas sgemm"),
         description_(d),
         in_(d.inputLayout, d.shape.inChannels, d.shape.height, d.shape.width, d.shape.inPerGroup()),
         out_(taccLayoutNchw16c, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth, d.shape.outPerGroup()),
@@ -119,7 +119,7 @@ class ExplicitGemm final : public Plan {
     }
   }
 
-  void run(const Buffers& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const auto groups = static_cast<std::size_t>(shape().groups);
     if (description_.pass == taccConvBackwardWeights) {
       clearGradient(buffers.result, description_.weightLayout, shape(), description_.accumulate);
@@ -307,7 +307,7 @@ bool servesExplicitGemm(const Description& d) {
          openBlas().parallel() == 0;
 }
 
-std::unique_ptr<Plan> makeExplicitGemm(const Description& d, const KernelSet&) {
+std::unique_ptr<ConvPlan> makeExplicitGemm(const Description& d, const KernelSet&) {
   return std::make_unique<ExplicitGemm>(d);
 }
 

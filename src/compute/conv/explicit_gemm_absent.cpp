@@ -6,7 +6,7 @@ namespace tacc::conv {
 
 bool servesExplicitGemm(const Description&) { return false; }
 
-std::unique_ptr<Plan> makeExplicitGemm(const Description&, const KernelSet&) {
+std::unique_ptr<ConvPlan> makeExplicitGemm(const Description&, const KernelSet&) {
   fail(taccInvalidUsage, "this build of tacc has no OpenBLAS; with libopenblas-serial-dev it would");
 }
 

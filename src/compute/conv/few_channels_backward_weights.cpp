@@ -19,11 +19,12 @@ bool canJoinLines(const Shape& s, const FewChannelsImage& image, const WeightTil
                      [&](const WeightTiles::Part& blocks) { return kernels.gradientLines[blocks.size()] != nullptr; });
 }
 
-class FewChannelsBackwardWeights final : public Plan {
+class FewChannelsBackwardWeights final : public ConvPlan {
  public:
   FewChannelsBackwardWeights(const Description& d, const KernelSet& kernels, const FewChannelsImage& image,
                              const WeightTiles& tiles, bool joinsLines)
-      : Plan(fmt::format("{} {}x{}", kernels.vectors, tiles.rowParts.front().size(), tiles.blockParts.front().size())),
+      : ConvPlan(
+            fmt::format("{} {}x{}", kernels.vectors, tiles.rowParts.front().size(), tiles.blockParts.front().size())),
         description_(d),
         kernels_(kernels),
         image_(image),
@@ -40,7 +41,7 @@ class FewChannelsBackwardWeights final : public Plan {
            tiles_.cyclesOfPixel / assumedHertz;
   }
 
-  void run(const Buffers& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     auto* const scratch = static_cast<float*>(buffers.workspace);
     float* const blocked = isBlocked()
                                ? buffers.result
@@ -118,7 +119,7 @@ bool servesFewChannelsBackwardWeights(const Description& d) {
   return d.pass == taccConvBackwardWeights && isFewChannels(d);
 }
 
-std::unique_ptr<Plan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels) {
+std::unique_ptr<ConvPlan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels) {
   const FewChannelsImage image(d);
   const auto tilesOf = [&](int rows) { return chooseWeightTiles(kernels, d.shape.outBlocks(), rows, 400, rows); };
   const WeightTiles nine = tilesOf(9);

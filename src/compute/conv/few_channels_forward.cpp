@@ -29,10 +29,10 @@ DirectShape shapeOf(const Shape& s, const FewChannelsImage& image) {
   return c;
 }
 
-class FewChannelsForward final : public Plan {
+class FewChannelsForward final : public ConvPlan {
  public:
   FewChannelsForward(const Description& d, const KernelSet& kernels, const FewChannelsImage& image, DirectDriver driver)
-      : Plan(std::string(kernels.vectors) + " " + driver.tileName()),
+      : ConvPlan(std::string(kernels.vectors) + " " + driver.tileName()),
         description_(d),
         image_(image),
         driver_(std::move(driver)),
@@ -57,7 +57,7 @@ class FewChannelsForward final : public Plan {
     });
   }
 
-  void run(const Buffers& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const float* const bias = paddedBias(description_, buffers);
     float* const scratch = static_cast<float*>(buffers.workspace) + biasWorkspaceBytes(description_) / sizeof(float);
     const std::ptrdiff_t inImage = std::ptrdiff_t{shape().inChannels} * shape().height * shape().width;
@@ -101,7 +101,7 @@ class FewChannelsForward final : public Plan {
 
 bool servesFewChannelsForward(const Description& d) { return d.pass == taccConvForward && isFewChannels(d); }
 
-std::unique_ptr<Plan> makeFewChannelsForward(const Description& d, const KernelSet& kernels) {
+std::unique_ptr<ConvPlan> makeFewChannelsForward(const Description& d, const KernelSet& kernels) {
   const FewChannelsImage image(d);
   return std::make_unique<FewChannelsForward>(d, kernels, image, DirectDriver(shapeOf(d.shape, image), kernels));
 }

@@ -17,10 +17,10 @@ constexpr std::size_t alignedFloats(std::size_t floats) {
   return (floats + blockLength - 1) / blockLength * blockLength;
 }
 
-class GroupedBackwardWeights final : public Plan {
+class GroupedBackwardWeights final : public ConvPlan {
  public:
   GroupedBackwardWeights(const Description& d, const KernelSet& kernels)
-      : Plan(std::string(kernels.vectors) + " grouped"),
+      : ConvPlan(std::string(kernels.vectors) + " grouped"),
         description_(d),
         kernels_(kernels),
         cut_(cutGroups({d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}, kernels)),
@@ -44,7 +44,7 @@ class GroupedBackwardWeights final : public Plan {
     return cycles_ * s.kernelHeight * s.kernelWidth * s.batch * s.outHeight * s.outWidth / assumedHertz;
   }
 
-  void run(const Buffers& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const float* const input = buffers.input;
     clearGradient(buffers.result, description_.weightLayout, shape(), description_.accumulate);
     const auto lines = static_cast<std::size_t>(shape().kernelHeight);
@@ -192,7 +192,7 @@ bool servesGroupedBackwardWeights(const Description& d) {
   return d.shape.groups > 1 && d.pass == taccConvBackwardWeights && d.inputLayout == taccLayoutNchw16c;
 }
 
-std::unique_ptr<Plan> makeGroupedBackwardWeights(const Description& d, const KernelSet& kernels) {
+std::unique_ptr<ConvPlan> makeGroupedBackwardWeights(const Description& d, const KernelSet& kernels) {
   return std::make_unique<GroupedBackwardWeights>(d, kernels);
 }
 

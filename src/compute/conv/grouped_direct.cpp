@@ -61,10 +61,10 @@ std::vector<Part> partsOf(const Description& d, const GroupSteps& steps, const K
   return parts;
 }
 
-class Grouped final : public Plan {
+class Grouped final : public ConvPlan {
  public:
   Grouped(const Description& d, const KernelSet& kernels)
-      : Plan(std::string(kernels.vectors) + " grouped"),
+      : ConvPlan(std::string(kernels.vectors) + " grouped"),
         description_(d),
         isForward_(d.pass == taccConvForward),
         cut_(cutGroups(isForward_ ? GroupChannels{d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}
@@ -114,7 +114,7 @@ class Grouped final : public Plan {
     }
   }
 
-  void run(const Buffers& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const float* const bias = paddedBias(description_, buffers);
     const float* const from = isForward_ ? buffers.input : buffers.outputGradient;
     const float* const addend =
@@ -173,7 +173,7 @@ bool servesGrouped(const Description& d) {
   return d.shape.groups > 1 && d.pass != taccConvBackwardWeights && d.inputLayout == taccLayoutNchw16c;
 }
 
-std::unique_ptr<Plan> makeGrouped(const Description& d, const KernelSet& kernels) {
+std::unique_ptr<ConvPlan> makeGrouped(const Description& d, const KernelSet& kernels) {
   return std::make_unique<Grouped>(d, kernels);
 }
 

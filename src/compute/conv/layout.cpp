@@ -49,7 +49,7 @@ void copyBlock(const float* from, Steps source, float* to, Steps target, std::pt
 }  // namespace
 
 void reorderBlock(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, ImageSize size,
-                  int image, int block, bool isNonTemporal, const layers::KernelTable& kernels) {
+                  int image, int block, bool isNonTemporal, const layers::LayerKernels& kernels) {
   const auto& [channels, height, width] = size;
   const std::ptrdiff_t plane = std::ptrdiff_t{height} * width;
   const int first = block * blockLength;
@@ -74,7 +74,7 @@ void reorderBlock(taccLayout_t fromLayout, const float* from, taccLayout_t toLay
 }
 
 void reorder(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, int batch, int channels,
-             int height, int width, const layers::KernelTable& kernels) {
+             int height, int width, const layers::LayerKernels& kernels) {
   if (fromLayout == toLayout) {
     std::memcpy(to, from, tensorFloats(fromLayout, batch, channels, height, width) * sizeof(float));
     return;

@@ -33,10 +33,10 @@ struct ImageSize {
 /// Copies one block of 16 channels, or what there is of it, of one image between tensors in two different layouts.
 /// Where `isNonTemporal`, whole blocks is stored non-temporally.
 void reorderBlock(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, ImageSize size,
-                  int image, int block, bool isNonTemporal, const layers::KernelTable& kernels);
+                  int image, int block, bool isNonTemporal, const layers::LayerKernels& kernels);
 
 /// taccReorder, for sizes that have been checked.
 void reorder(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, int batch, int channels,
-             int height, int width, const layers::KernelTable& kernels);
+             int height, int width, const layers::LayerKernels& kernels);
 
 }  // namespace tacc::conv

@@ -38,16 +38,16 @@ int imagesAtOnce(int batch, const Tensor& in, const Tensor& out) {
   return 1;
 }
 
-std::string kernelName(const Plan& inner, const Tensor& in, const Tensor& out) {
+std::string kernelName(const ConvPlan& inner, const Tensor& in, const Tensor& out) {
   return inner.kernel() + " reorders " + (in.isCopied() ? "input" : "") +
          (in.isCopied() && out.isCopied() ? ", " : "") + (out.isCopied() ? "output" : "");
 }
 
-class PlainPlan final : public Plan {
+class PlainPlan final : public ConvPlan {
  public:
   PlainPlan(const Description& description, const Tensor& in, const Tensor& out, int images,
-            std::unique_ptr<Plan> first, std::unique_ptr<Plan> next, const layers::KernelTable& kernels)
-      : Plan(kernelName(*first, in, out)),
+            std::unique_ptr<ConvPlan> first, std::unique_ptr<ConvPlan> next, const layers::LayerKernels& kernels)
+      : ConvPlan(kernelName(*first, in, out)),
         description_(description),
         in_(in),
         out_(out),
@@ -69,7 +69,7 @@ class PlainPlan final : public Plan {
   }
   double predictedSeconds() const override { return first_->predictedSeconds() * parts() + reorderSeconds(); }
 
-  void run(const Buffers& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     auto* const bytes = static_cast<std::byte*>(buffers.workspace);
     auto* const in = reinterpret_cast<float*>(bytes + innerBytes());
     auto* const out = reinterpret_cast<float*>(bytes + innerBytes() + in_.copiedBytes(images_));
@@ -102,14 +102,14 @@ class PlainPlan final : public Plan {
   }
 
   /// The images at `from` for the inner plan: as they are, or reordered to `copy`.
-  const float* fetched(const Tensor& t, const float* from, float* copy, const Executor& executor) const {
+  const float* fetched(const Tensor& t, const float* from, float* copy, const TaskExecutor& executor) const {
     if (!t.isCopied()) return from;
     forEachBlock(t, executor, [&](int image, int block) {
       reorderBlock(t.outer, from, t.inner, copy, {t.channels, t.height, t.width}, image, block, false, kernels_);
     });
     return copy;
   }
-  void deliver(const Tensor& t, const float* copy, float* to, const Executor& executor) const {
+  void deliver(const Tensor& t, const float* copy, float* to, const TaskExecutor& executor) const {
     if (!t.isCopied()) return;
     const bool isNonTemporal = layers::isTooLargeForCaches(t.outerFloats(description_.shape.batch) * sizeof(float));
     forEachBlock(t, executor, [&](int image, int block) {
@@ -117,7 +117,7 @@ class PlainPlan final : public Plan {
     });
   }
   template <class Body>
-  void forEachBlock(const Tensor& t, const Executor& executor, const Body& body) const {
+  void forEachBlock(const Tensor& t, const TaskExecutor& executor, const Body& body) const {
     const auto blocks = static_cast<std::size_t>(ceilDivide(t.channels, blockLength));
     executor.forEach(static_cast<std::size_t>(images_) * blocks, [&](std::size_t index, int) {
       body(static_cast<int>(index / blocks), static_cast<int>(index % blocks));
@@ -127,9 +127,9 @@ class PlainPlan final : public Plan {
   Description description_;
   Tensor in_, out_;
   int images_;  // at a time
-  std::unique_ptr<Plan> first_;
-  std::unique_ptr<Plan> next_;  // of the weights' gradient: adds to what the first one gave
-  const layers::KernelTable& kernels_;
+  std::unique_ptr<ConvPlan> first_;
+  std::unique_ptr<ConvPlan> next_;  // of the weights' gradient: adds to what the first one gave
+  const layers::LayerKernels& kernels_;
 };
 
 /// Some algorithm reads the input's plain layout as it is. What is slow counts only where it is named.
@@ -137,7 +137,7 @@ bool readsPlainInput(const Description& given) {
   Description d = given;
   d.outputLayout = taccLayoutNchw16c;
   if (d.pass == taccConvBackwardData) return false;
-  return std::any_of(allAlgorithms().begin(), allAlgorithms().end(), [&](const Algorithm& algorithm) {
+  return std::any_of(allAlgorithms().begin(), allAlgorithms().end(), [&](const ConvAlgorithm& algorithm) {
     return algorithm.name == (d.algorithm.empty() ? "few-channels" : d.algorithm) && algorithm.serves(d);
   });
 }
@@ -157,7 +157,7 @@ ChosenPlan makePlainPlan(const Description& description, const KernelSet& kernel
   const Tensor out{description.outputLayout, inner.outputLayout, s.outChannels, s.outHeight, s.outWidth};
   inner.shape.batch = imagesAtOnce(s.batch, in, out);
   ChosenPlan first = makePlan(inner, kernels);
-  std::unique_ptr<Plan> next;
+  std::unique_ptr<ConvPlan> next;
   if (description.pass == taccConvBackwardWeights && !description.accumulate) {
     inner.accumulate = true;
     inner.algorithm = first.algorithm;

@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
-#include "compute/conv/executor.hpp"
 #include "compute/conv/shape.hpp"
+#include "compute/conv/task_executor.hpp"
 
 namespace tacc::conv {
 
@@ -23,11 +23,11 @@ struct Buffers {
 };
 
 /// Immutable once made: any number of threads may use it.
-class Plan {
+class ConvPlan {
  public:
-  virtual ~Plan() = default;
-  Plan(const Plan&) = delete;
-  Plan& operator=(const Plan&) = delete;
+  virtual ~ConvPlan() = default;
+  ConvPlan(const ConvPlan&) = delete;
+  ConvPlan& operator=(const ConvPlan&) = delete;
 
   /// Bytes that a run needs, for the description's maxWorkers. A multiple of 64.
   virtual std::size_t workspaceBytes() const { return 0; }
@@ -42,13 +42,13 @@ class Plan {
   /// Of these, what goes into reordering plain layouts.
   virtual double reorderSeconds() const { return 0; }
   /// The executor has no more than maxWorkers workers.
-  virtual void run(const Buffers& buffers, const Executor& executor) const = 0;
+  virtual void run(const Buffers& buffers, const TaskExecutor& executor) const = 0;
 
   /// The instruction set and the sizes of the tiles, e.g. "avx512 14x2".
   const std::string& kernel() const { return kernel_; }
 
  protected:
-  explicit Plan(std::string kernel) : kernel_(std::move(kernel)) {}
+  explicit ConvPlan(std::string kernel) : kernel_(std::move(kernel)) {}
 
  private:
   std::string kernel_;

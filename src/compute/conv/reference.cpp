@@ -8,9 +8,9 @@
 namespace tacc::conv {
 namespace {
 
-class Reference final : public Plan {
+class Reference final : public ConvPlan {
  public:
-  Reference(const Description& d) : Plan("scalar"), description_(d) {}
+  Reference(const Description& d) : ConvPlan("scalar"), description_(d) {}
 
   std::size_t packedFloats() const override {
     if (description_.pass == taccConvBackwardWeights) return 0;
@@ -20,7 +20,7 @@ class Reference final : public Plan {
   double predictedSeconds() const override { return shape().operations() / assumedHertz; }
   void pack(const float* weights, float* packed) const override { std::copy_n(weights, packedFloats(), packed); }
 
-  void run(const Buffers& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const Shape& s = shape();
     const auto batch = static_cast<std::size_t>(s.batch);
     switch (description_.pass) {
@@ -154,6 +154,8 @@ bool servesReference(const Description& d) {
   return d.inputLayout == taccLayoutNchw16c || d.pass != taccConvBackwardData;
 }
 
-std::unique_ptr<Plan> makeReference(const Description& d, const KernelSet&) { return std::make_unique<Reference>(d); }
+std::unique_ptr<ConvPlan> makeReference(const Description& d, const KernelSet&) {
+  return std::make_unique<Reference>(d);
+}
 
 }  // namespace tacc::conv

@@ -7,7 +7,7 @@
 namespace tacc::conv {
 namespace {
 
-constexpr Algorithm algorithms[] = {
+constexpr ConvAlgorithm algorithms[] = {
     {"few-channels", servesFewChannelsForward, makeFewChannelsForward},
     {"few-channels", servesFewChannelsBackwardWeights, makeFewChannelsBackwardWeights},
     {"winograd-6x6", servesWinogradSix, makeWinogradSix},
@@ -32,12 +32,12 @@ constexpr const char* passNames[] = {"forward", "backward data", "backward weigh
 
 }  // namespace
 
-std::span<const Algorithm> allAlgorithms() { return algorithms; }
+std::span<const ConvAlgorithm> allAlgorithms() { return algorithms; }
 
 std::string algorithmNames(const Description* served) {
   std::string names;
   std::string_view last;
-  for (const Algorithm& algorithm : algorithms) {
+  for (const ConvAlgorithm& algorithm : algorithms) {
     if ((served != nullptr && !algorithm.serves(*served)) || algorithm.name == last) continue;
     names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
     last = algorithm.name;
@@ -59,7 +59,7 @@ ChosenPlan makePlan(const Description& given, const KernelSet& kernels) {
   const Description description = withKernels(given, kernels);
   const Shape& shape = description.shape;
   bool isKnown = description.algorithm.empty();
-  for (const Algorithm& algorithm : algorithms) {
+  for (const ConvAlgorithm& algorithm : algorithms) {
     if (!description.algorithm.empty() && algorithm.name != description.algorithm) continue;
     isKnown = true;
     if (algorithm.serves(description)) return {algorithm.name, algorithm.make(description, kernels)};

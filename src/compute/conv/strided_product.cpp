@@ -38,7 +38,7 @@ Description dense(const Description& d, bool accumulate) {
   return result;
 }
 
-std::unique_ptr<Plan> makeDense(const Description& d, const KernelSet& kernels) {
+std::unique_ptr<ConvPlan> makeDense(const Description& d, const KernelSet& kernels) {
   switch (d.pass) {
     case taccConvForward:
       return makeDirectForward(d, kernels);
@@ -49,10 +49,10 @@ std::unique_ptr<Plan> makeDense(const Description& d, const KernelSet& kernels) 
   }
 }
 
-class StridedProduct final : public Plan {
+class StridedProduct final : public ConvPlan {
  public:
-  StridedProduct(const Description& d, std::unique_ptr<Plan> first, std::unique_ptr<Plan> later)
-      : Plan(first->kernel()),
+  StridedProduct(const Description& d, std::unique_ptr<ConvPlan> first, std::unique_ptr<ConvPlan> later)
+      : ConvPlan(first->kernel()),
         description_(d),
         images_(imagesAtOnce(d.shape)),
         first_(std::move(first)),
@@ -66,7 +66,7 @@ class StridedProduct final : public Plan {
   }
   void pack(const float* weights, float* packed) const override { first_->pack(weights, packed); }
 
-  void run(const Buffers& buffers, const Executor& executor) const override {
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
     const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
     auto* const pixels = static_cast<float*>(buffers.workspace);
@@ -97,7 +97,7 @@ class StridedProduct final : public Plan {
     return static_cast<std::size_t>(shape().inBlocks()) * static_cast<std::size_t>(images_);
   }
 
-  void gather(const float* images, float* pixels, const Executor& executor) const {
+  void gather(const float* images, float* pixels, const TaskExecutor& executor) const {
     const Shape& s = shape();
     executor.forEach(blocks(), [&](std::size_t block, int) {
       const float* const from = images + static_cast<std::ptrdiff_t>(block) * s.inPlane();
@@ -113,7 +113,7 @@ class StridedProduct final : public Plan {
     });
   }
 
-  void spread(const float* pixels, float* images, const Executor& executor) const {
+  void spread(const float* pixels, float* images, const TaskExecutor& executor) const {
     const Shape& s = shape();
     executor.forEach(blocks(), [&](std::size_t block, int) {
       const float* from = pixels + static_cast<std::ptrdiff_t>(block) * s.outPlane();
@@ -132,9 +132,9 @@ class StridedProduct final : public Plan {
   }
 
   Description description_;
-  int images_;                   // at once
-  std::unique_ptr<Plan> first_;  // for the first ones
-  std::unique_ptr<Plan> later_;  // for the others, whose gradients of the weights are added to the first one's
+  int images_;                       // at once
+  std::unique_ptr<ConvPlan> first_;  // for the first ones
+  std::unique_ptr<ConvPlan> later_;  // for the others, whose gradients of the weights are added to the first one's
 };
 
 }  // namespace
@@ -160,7 +160,7 @@ bool servesStridedProduct(const Description& d) {
          d.inputLayout == taccLayoutNchw16c;
 }
 
-std::unique_ptr<Plan> makeStridedProduct(const Description& d, const KernelSet& kernels) {
+std::unique_ptr<ConvPlan> makeStridedProduct(const Description& d, const KernelSet& kernels) {
   const bool isGradient = d.pass == taccConvBackwardWeights;
   return std::make_unique<StridedProduct>(d, makeDense(dense(d, isGradient && d.accumulate), kernels),
                                           isGradient ? makeDense(dense(d, true), kernels) : nullptr);

@@ -14,7 +14,7 @@ std::string keyOf(const Description& d) {
 
 struct Current {
   std::mutex mutex;
-  std::shared_ptr<const Tuning> tuning;
+  std::shared_ptr<const ConvTuning> tuning;
 };
 
 Current& current() {
@@ -24,21 +24,21 @@ Current& current() {
 
 }  // namespace
 
-bool Tuning::add(const Description& description, std::string algorithm) {
+bool ConvTuning::add(const Description& description, std::string algorithm) {
   return choices_.emplace(keyOf(description), std::move(algorithm)).second;
 }
 
-std::string_view Tuning::find(const Description& description) const {
+std::string_view ConvTuning::find(const Description& description) const {
   const auto found = choices_.find(keyOf(description));
   return found == choices_.end() ? std::string_view() : found->second;
 }
 
-void setTuning(std::shared_ptr<const Tuning> tuning) {
+void setTuning(std::shared_ptr<const ConvTuning> tuning) {
   const std::lock_guard lock(current().mutex);
   current().tuning = std::move(tuning);
 }
 
-std::shared_ptr<const Tuning> currentTuning() {
+std::shared_ptr<const ConvTuning> currentTuning() {
   const std::lock_guard lock(current().mutex);
   return current().tuning;
 }

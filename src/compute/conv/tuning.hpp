@@ -11,7 +11,7 @@
 
 namespace tacc::conv {
 
-class Tuning {
+class ConvTuning {
  public:
   /// False when there is a choice for this description already.
   bool add(const Description& description, std::string algorithm);
@@ -34,10 +34,10 @@ const std::string& cpuModel();
 
 /// Reads the text of a file. Throws Error (taccInvalidArgument) that says where the file is wrong, or
 /// (taccInvalidUsage) that it was measured in another place than `here`. `origin` is the file's name.
-Tuning tuningFromToml(std::string_view text, const std::string& origin, const TuningPlace& here);
+ConvTuning tuningFromToml(std::string_view text, const std::string& origin, const TuningPlace& here);
 
 /// What plans are made by from now on; null: the models alone. Thread safe, as the next one.
-void setTuning(std::shared_ptr<const Tuning> tuning);
-std::shared_ptr<const Tuning> currentTuning();
+void setTuning(std::shared_ptr<const ConvTuning> tuning);
+std::shared_ptr<const ConvTuning> currentTuning();
 
 }  // namespace tacc::conv

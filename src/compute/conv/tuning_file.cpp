@@ -80,7 +80,7 @@ Description descriptionOf(TomlTable& table) {
   }
 }
 
-void readLayer(const toml::table& raw, const std::string& origin, const TuningPlace& here, Tuning& tuning) {
+void readLayer(const toml::table& raw, const std::string& origin, const TuningPlace& here, ConvTuning& tuning) {
   TomlTable table(raw, "[[layer]]", origin);
   Description description = descriptionOf(table);
   description.splits = here.splits;
@@ -93,7 +93,7 @@ void readLayer(const toml::table& raw, const std::string& origin, const TuningPl
     }
   }
   table.finish();
-  const auto isIt = [&](const Algorithm& known) {
+  const auto isIt = [&](const ConvAlgorithm& known) {
     return known.name == description.algorithm && known.serves(description);
   };
   if (std::none_of(allAlgorithms().begin(), allAlgorithms().end(), isIt)) {
@@ -105,7 +105,7 @@ void readLayer(const toml::table& raw, const std::string& origin, const TuningPl
   }
 }
 
-Tuning readTuning(const toml::table& raw, const std::string& origin, const TuningPlace& here) {
+ConvTuning readTuning(const toml::table& raw, const std::string& origin, const TuningPlace& here) {
   TomlTable file(raw, "", origin);
   const std::int64_t format = required(file.number("format", 0, std::numeric_limits<int>::max()), file, "format = 1");
   if (format != knownFormat) {
@@ -121,7 +121,7 @@ Tuning readTuning(const toml::table& raw, const std::string& origin, const Tunin
   if (isa != here.isa) {
     fail(taccInvalidUsage, "{}: measured with {}, but this process runs {}; see TACC_ISA", origin, isa, here.isa);
   }
-  Tuning tuning;
+  ConvTuning tuning;
   for (const toml::table* layer : file.tables("layer")) readLayer(*layer, origin, here, tuning);
   file.finish();
   return tuning;
@@ -129,7 +129,7 @@ Tuning readTuning(const toml::table& raw, const std::string& origin, const Tunin
 
 }  // namespace
 
-Tuning tuningFromToml(std::string_view text, const std::string& origin, const TuningPlace& here) {
+ConvTuning tuningFromToml(std::string_view text, const std::string& origin, const TuningPlace& here) {
   const toml::table file = parseToml(text, origin);
   return readTuning(file, origin, here);
 }

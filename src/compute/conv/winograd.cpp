@@ -106,11 +106,11 @@ DirectShape products(const Description& d, const TileBlocks& tiles) {
   return c;
 }
 
-class WinogradPlan final : public Plan {
+class WinogradPlan final : public ConvPlan {
  public:
   WinogradPlan(const Description& d, const KernelSet& kernels, int outputs, const TileBlocks& tiles,
                DirectDriver driver)
-      : Plan(std::string(kernels.vectors) + " " + driver.tileName()),
+      : ConvPlan(std::string(kernels.vectors) + " " + driver.tileName()),
         description_(d),
         geometry_(d),
         kernels_(kernels),
@@ -131,7 +131,7 @@ class WinogradPlan final : public Plan {
   }
 
   void pack(const float* weights, float* packed) const override;
-  void run(const Buffers& buffers, const Executor& executor) const override;
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override;
 
  private:
   int side() const { return outputs_ + 2; }
@@ -286,7 +286,7 @@ inline void WinogradPlan::fetch(const Image& image, std::int64_t first, int coun
   }
 }
 
-void WinogradPlan::run(const Buffers& buffers, const Executor& executor) const {
+void WinogradPlan::run(const Buffers& buffers, const TaskExecutor& executor) const {
   const float* const bias = paddedBias(description_, buffers);
   float* const workspace = static_cast<float*>(buffers.workspace) + biasWorkspaceBytes(description_) / sizeof(float);
   const float* const input = description_.pass == taccConvForward ? buffers.input : buffers.outputGradient;
@@ -378,7 +378,7 @@ bool isWorthwhile(const Description& d, int outputs) {
   return outputs == bestOutputs(d) && costOfOutput(d, outputs) < 0.8 * direct;
 }
 
-std::unique_ptr<Plan> make(const Description& d, const KernelSet& kernels, int outputs) {
+std::unique_ptr<ConvPlan> make(const Description& d, const KernelSet& kernels, int outputs) {
   const TileBlocks tiles = tileBlocks(d, outputs);
   return std::make_unique<WinogradPlan>(d, kernels, outputs, tiles, DirectDriver(products(d, tiles), kernels));
 }
@@ -397,9 +397,17 @@ bool servesWinogradFive(const Description& d) {
 bool servesWinogradSix(const Description& d) {
   return canServe(d, "winograd-6x6") && (!d.algorithm.empty() || isWorthwhile(d, 6));
 }
-std::unique_ptr<Plan> makeWinogradTwo(const Description& d, const KernelSet& kernels) { return make(d, kernels, 2); }
-std::unique_ptr<Plan> makeWinogradFour(const Description& d, const KernelSet& kernels) { return make(d, kernels, 4); }
-std::unique_ptr<Plan> makeWinogradFive(const Description& d, const KernelSet& kernels) { return make(d, kernels, 5); }
-std::unique_ptr<Plan> makeWinogradSix(const Description& d, const KernelSet& kernels) { return make(d, kernels, 6); }
+std::unique_ptr<ConvPlan> makeWinogradTwo(const Description& d, const KernelSet& kernels) {
+  return make(d, kernels, 2);
+}
+std::unique_ptr<ConvPlan> makeWinogradFour(const Description& d, const KernelSet& kernels) {
+  return make(d, kernels, 4);
+}
+std::unique_ptr<ConvPlan> makeWinogradFive(const Description& d, const KernelSet& kernels) {
+  return make(d, kernels, 5);
+}
+std::unique_ptr<ConvPlan> makeWinogradSix(const Description& d, const KernelSet& kernels) {
+  return make(d, kernels, 6);
+}
 
 }  // namespace tacc::conv

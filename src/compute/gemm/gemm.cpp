@@ -108,7 +108,7 @@ Description understand(const taccGemmDesc_t& d) {
   return result;
 }
 
-Plan::Plan(const Description& description, const conv::KernelSet& kernels) : description_(description) {
+GemmPlan::GemmPlan(const Description& description, const conv::KernelSet& kernels) : description_(description) {
   const int whole = description.n / blockLength * blockLength;
   for (const auto& [first, count] : {std::pair(0, whole), std::pair(whole, description.n - whole)}) {
     if (count == 0) continue;
@@ -122,35 +122,35 @@ Plan::Plan(const Description& description, const conv::KernelSet& kernels) : des
   }
 }
 
-std::size_t Plan::copiedFloats() const {
+std::size_t GemmPlan::copiedFloats() const {
   if (!isCopied(description_)) return 0;
   return static_cast<std::size_t>(description_.m) * static_cast<std::size_t>(rowStride(description_));
 }
 
-std::size_t Plan::workspaceBytes() const {
+std::size_t GemmPlan::workspaceBytes() const {
   return workspaceOfOne() * static_cast<std::size_t>(areTasks() ? description_.maxWorkers : 1);
 }
 
-std::size_t Plan::workspaceOfOne() const {
+std::size_t GemmPlan::workspaceOfOne() const {
   std::size_t floats =
       copiedFloats() + (description_.bias ? roundedFloats(static_cast<std::size_t>(description_.n)) : 0);
   if (!columns_.back().isWhole()) floats += static_cast<std::size_t>(description_.m) * blockLength;
   return floats * sizeof(float);
 }
 
-double Plan::predictedSeconds() const {
+double GemmPlan::predictedSeconds() const {
   double cycles = 0;
   for (const Columns& columns : columns_) cycles += columns.driver.cycles();
   return cycles * description_.batch / conv::assumedHertz;
 }
 
-void Plan::pack(const float* b, float* packed) const {
+void GemmPlan::pack(const float* b, float* packed) const {
   for (int i = 0; i < description_.batch; ++i) {
     packOne(b + i * description_.strideB, packed + static_cast<std::size_t>(i) * packedFloats_);
   }
 }
 
-void Plan::packOne(const float* b, float* packed) const {
+void GemmPlan::packOne(const float* b, float* packed) const {
   const Description& d = description_;
   for (const Columns& columns : columns_) {
     columns.driver.pack(packed + columns.packed, [&](float* to, int block, int depth, int, int value) {
@@ -165,7 +165,7 @@ void Plan::packOne(const float* b, float* packed) const {
   }
 }
 
-const float* Plan::rowsOfA(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const {
+const float* GemmPlan::rowsOfA(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
   const Description& d = description_;
   if (!isCopied(d)) return buffers.a;
   auto* const rows = static_cast<float*>(buffers.workspace);
@@ -185,7 +185,7 @@ const float* Plan::rowsOfA(const taccGemmBuffers_t& buffers, const conv::Executo
   return rows;
 }
 
-void Plan::run(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const {
+void GemmPlan::run(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
   const auto product = [&](std::size_t index, int worker) {
     const auto i = static_cast<std::ptrdiff_t>(index);
     taccGemmBuffers_t one = buffers;
@@ -197,14 +197,14 @@ void Plan::run(const taccGemmBuffers_t& buffers, const conv::Executor& executor)
   };
   if (areTasks()) {
     executor.forEach(static_cast<std::size_t>(description_.batch), [&](std::size_t index, int worker) {
-      runOne(product(index, worker), conv::Executor(conv::serialExecutor()));
+      runOne(product(index, worker), conv::TaskExecutor(conv::serialExecutor()));
     });
     return;
   }
   for (int i = 0; i < description_.batch; ++i) runOne(product(static_cast<std::size_t>(i), 0), executor);
 }
 
-void Plan::runOne(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const {
+void GemmPlan::runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
   const float* const a = rowsOfA(buffers, executor);
   taccGemmBuffers_t padded = buffers;
   if (description_.bias) {
@@ -224,8 +224,8 @@ void Plan::runOne(const taccGemmBuffers_t& buffers, const conv::Executor& execut
   }
 }
 
-void Plan::runWhole(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers,
-                    const conv::Executor& executor) const {
+void GemmPlan::runWhole(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers,
+                        const conv::TaskExecutor& executor) const {
   const conv::DirectDriver& driver = columns.driver;
   const conv::TaskPartition partition(driver, 1, 1, description_.m, description_.maxWorkers);
   executor.forEach(partition.tasks(), [&](std::size_t index, int) {
@@ -236,7 +236,7 @@ void Plan::runWhole(const Columns& columns, const float* a, const taccGemmBuffer
   });
 }
 
-void Plan::runRest(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers) const {
+void GemmPlan::runRest(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers) const {
   const Description& d = description_;
   float* const scratch = reinterpret_cast<float*>(static_cast<std::byte*>(buffers.workspace) + workspaceOfOne()) -
                          std::ptrdiff_t{d.m} * blockLength;

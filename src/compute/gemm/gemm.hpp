@@ -6,7 +6,7 @@
 #include <string>
 
 #include "compute/conv/direct_driver.hpp"
-#include "compute/conv/executor.hpp"
+#include "compute/conv/task_executor.hpp"
 #include "tacc/compute.h"
 
 namespace tacc::gemm {
@@ -24,9 +24,9 @@ struct Description {
 Description understand(const taccGemmDesc_t& desc);
 
 /// Immutable once made: any number of threads may use it.
-class Plan {
+class GemmPlan {
  public:
-  Plan(const Description& description, const conv::KernelSet& kernels);
+  GemmPlan(const Description& description, const conv::KernelSet& kernels);
 
   std::size_t packedFloats() const { return packedFloats_ * static_cast<std::size_t>(description_.batch); }
   /// A multiple of 64.
@@ -36,7 +36,7 @@ class Plan {
 
   void pack(const float* b, float* packed) const;
   /// The buffers have been checked.
-  void run(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const;
+  void run(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const;
 
  private:
   /// Columns that fill blocks are written straight to C; the rest goes through scratch, as whole blocks do not fit
@@ -53,10 +53,10 @@ class Plan {
   bool areTasks() const { return description_.batch > 1 && description_.batch >= description_.maxWorkers; }
   std::size_t workspaceOfOne() const;
   void packOne(const float* b, float* packed) const;
-  void runOne(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const;
-  const float* rowsOfA(const taccGemmBuffers_t& buffers, const conv::Executor& executor) const;
+  void runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const;
+  const float* rowsOfA(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const;
   void runWhole(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers,
-                const conv::Executor& executor) const;
+                const conv::TaskExecutor& executor) const;
   void runRest(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers) const;
   std::size_t copiedFloats() const;
 

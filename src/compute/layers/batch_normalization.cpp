@@ -50,7 +50,7 @@ struct Statistics {
   double mean[blockLength] = {}, variance[blockLength] = {};  // the variance of the batch itself
 };
 
-Statistics statisticsOf(const taccBatchNormDesc_t& d, const float* input, int block, const KernelTable& kernels) {
+Statistics statisticsOf(const taccBatchNormDesc_t& d, const float* input, int block, const LayerKernels& kernels) {
   Statistics result;
   double count = 0;
   forEachChunk(d, block, [&](std::ptrdiff_t at, std::ptrdiff_t pixels) {
@@ -71,7 +71,7 @@ Statistics statisticsOf(const taccBatchNormDesc_t& d, const float* input, int bl
 }
 
 /// The last step of both forward passes, for one block.
-void normalizeBlock(const taccBatchNormDesc_t& d, const taccBatchNormBuffers_t& b, const KernelTable& kernels,
+void normalizeBlock(const taccBatchNormDesc_t& d, const taccBatchNormBuffers_t& b, const LayerKernels& kernels,
                     int block, const OfBlock& mean, const OfBlock& deviation) {
   OfBlock factor(b.scale, d.channels, block);
   const OfBlock shift(b.shift, d.channels, block);
@@ -107,8 +107,8 @@ void check(const taccBatchNormDesc_t& d) {
   }
 }
 
-void batchNormTrain(const taccBatchNormDesc_t& d, const taccBatchNormBuffers_t& b, const KernelTable& kernels,
-                    const conv::Executor& executor) {
+void batchNormTrain(const taccBatchNormDesc_t& d, const taccBatchNormBuffers_t& b, const LayerKernels& kernels,
+                    const conv::TaskExecutor& executor) {
   executor.forEach(static_cast<std::size_t>(blocksOf(d)), [&](std::size_t index, int) {
     const auto block = static_cast<int>(index);
     const Statistics statistics = statisticsOf(d, b.input, block, kernels);
@@ -128,8 +128,8 @@ void batchNormTrain(const taccBatchNormDesc_t& d, const taccBatchNormBuffers_t& 
   });
 }
 
-void batchNormInfer(const taccBatchNormDesc_t& d, const taccBatchNormBuffers_t& b, const KernelTable& kernels,
-                    const conv::Executor& executor) {
+void batchNormInfer(const taccBatchNormDesc_t& d, const taccBatchNormBuffers_t& b, const LayerKernels& kernels,
+                    const conv::TaskExecutor& executor) {
   executor.forEach(static_cast<std::size_t>(blocksOf(d)), [&](std::size_t index, int) {
     const auto block = static_cast<int>(index);
     const OfBlock mean(b.runningMean, d.channels, block);
@@ -139,8 +139,8 @@ void batchNormInfer(const taccBatchNormDesc_t& d, const taccBatchNormBuffers_t& 
   });
 }
 
-void batchNormBackward(const taccBatchNormDesc_t& d, const taccBatchNormGradients_t& b, const KernelTable& kernels,
-                       const conv::Executor& executor) {
+void batchNormBackward(const taccBatchNormDesc_t& d, const taccBatchNormGradients_t& b, const LayerKernels& kernels,
+                       const conv::TaskExecutor& executor) {
   executor.forEach(static_cast<std::size_t>(blocksOf(d)), [&](std::size_t index, int) {
     const auto block = static_cast<int>(index);
     const OfBlock mean(b.mean, d.channels, block);

@@ -6,7 +6,7 @@
 namespace tacc::layers {
 
 void dropout(const float* input, float* output, std::size_t count, float rate, std::uint64_t seed, std::uint64_t step,
-             const KernelTable& kernels, const conv::Executor& executor) {
+             const LayerKernels& kernels, const conv::TaskExecutor& executor) {
   constexpr std::size_t groupLength = 128;  // of the kernels
   constexpr std::size_t taskLength = 256 * groupLength;
   // What is kept makes up for what is really dropped, so the rate is rounded before it is used for either.

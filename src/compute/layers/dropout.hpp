@@ -4,13 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "compute/conv/executor.hpp"
+#include "compute/conv/task_executor.hpp"
 #include "compute/layers/kernels.hpp"
 
 namespace tacc::layers {
 
 /// `rate` is from 0 to below 1.
 void dropout(const float* input, float* output, std::size_t count, float rate, std::uint64_t seed, std::uint64_t step,
-             const KernelTable& kernels, const conv::Executor& executor);
+             const LayerKernels& kernels, const conv::TaskExecutor& executor);
 
 }  // namespace tacc::layers

@@ -2,7 +2,7 @@
 
 namespace tacc::layers {
 
-const KernelTable& kernelTable(std::string_view isa) {
+const LayerKernels& kernelTable(std::string_view isa) {
 #if defined(__x86_64__)
   if (isa == "avx512") return avx512Table();
   if (isa == "avx2") return avx2Table();

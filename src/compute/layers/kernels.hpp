@@ -74,14 +74,14 @@ struct PoolLine {
   bool isLast;         // of its blocks
 };
 
-/// Whether a result of so many bytes is stored non-temporally: it would push itself out of them before anybody reads
+/// Whether a result of that size is stored non-temporally: it would push itself out of them before anybody reads
 /// it, and reading lines only to overwrite them would be in vain.
 constexpr bool isTooLargeForCaches(std::size_t bytes) { return bytes > 8 * 1024 * 1024; }
 
 /// At which a sum over pixels is read at the same time.
 inline constexpr int pixelPlaces = 8;
 
-struct KernelTable {
+struct LayerKernels {
   std::string_view isa;  // as in conv::KernelSet
   /// Mean and sum of squared distances from it, for each channel of a block.
   void (*moments)(const float* input, std::ptrdiff_t pixels, float* mean, float* squares);
@@ -131,10 +131,10 @@ struct KernelTable {
 };
 
 /// The table of an instruction set by the name of a conv::KernelSet.
-const KernelTable& kernelTable(std::string_view isa);
+const LayerKernels& kernelTable(std::string_view isa);
 
-const KernelTable& avx512Table();
-const KernelTable& avx2Table();
-const KernelTable& portableTable();
+const LayerKernels& avx512Table();
+const LayerKernels& avx2Table();
+const LayerKernels& portableTable();
 
 }  // namespace tacc::layers

@@ -5,8 +5,8 @@
 
 namespace tacc::layers {
 
-const KernelTable& avx2Table() {
-  static constexpr KernelTable table = avx2::makeTable("avx2");
+const LayerKernels& avx2Table() {
+  static constexpr LayerKernels table = avx2::makeTable("avx2");
   return table;
 }
 

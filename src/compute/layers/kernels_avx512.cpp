@@ -5,8 +5,8 @@
 
 namespace tacc::layers {
 
-const KernelTable& avx512Table() {
-  static constexpr KernelTable table = avx512::makeTable("avx512");
+const LayerKernels& avx512Table() {
+  static constexpr LayerKernels table = avx512::makeTable("avx512");
   return table;
 }
 

@@ -10,8 +10,8 @@
 
 namespace tacc::layers {
 
-const KernelTable& portableTable() {
-  static constexpr KernelTable table = portable::makeTable(TACC_ISA_NAME);
+const LayerKernels& portableTable() {
+  static constexpr LayerKernels table = portable::makeTable(TACC_ISA_NAME);
   return table;
 }
 

@@ -11,7 +11,7 @@ namespace tacc::layers {
 /// sum += the sum over the pixels; `sum` is of a block. Memory is read at eight places in turn: a core that reads one
 /// place after the other waits at the end of every page. Sums of 32 pixels first, so that the rounding error does not
 /// grow with the pixels.
-inline void addAllPixels(const float* from, std::ptrdiff_t pixels, float* sum, const KernelTable& kernels) {
+inline void addAllPixels(const float* from, std::ptrdiff_t pixels, float* sum, const LayerKernels& kernels) {
   constexpr std::ptrdiff_t pixelsAtOnce = 32;  // of each place
   const std::ptrdiff_t ofPlace = pixels / pixelPlaces;
   const std::ptrdiff_t apart = ofPlace * conv::blockLength;

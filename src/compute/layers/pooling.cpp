@@ -81,7 +81,7 @@ bool areLargestOfThree(const Pooling& p) {
 
 /// The gradient of averages of 3x3 pixels, one apart, of a block: every line of the image is written once.
 void spreadAverages(const Pooling& p, bool isNonTemporal, const float* outputGradient, float* inputGradient,
-                    const KernelTable& kernels) {
+                    const LayerKernels& kernels) {
   const taccPoolDesc_t& d = p.desc;
   PoolLine line{};
   line.inputLine = std::ptrdiff_t{p.outWidth} * blockLength;
@@ -107,7 +107,7 @@ void spreadAverages(const Pooling& p, bool isNonTemporal, const float* outputGra
   }
 }
 
-void averagePlane(const float* from, std::ptrdiff_t pixels, float* to, const KernelTable& kernels) {
+void averagePlane(const float* from, std::ptrdiff_t pixels, float* to, const LayerKernels& kernels) {
   alignas(64) float sum[blockLength] = {};
   addAllPixels(from, pixels, sum, kernels);
   const float share = 1.0F / static_cast<float>(pixels);
@@ -165,8 +165,8 @@ Pooling understand(const taccPoolDesc_t& d) {
           outputSize("width", d.width, d.padWidth, d.kernelWidth, d.strideWidth)};
 }
 
-void poolForward(const Pooling& p, const float* input, float* output, const KernelTable& kernels,
-                 const conv::Executor& executor) {
+void poolForward(const Pooling& p, const float* input, float* output, const LayerKernels& kernels,
+                 const conv::TaskExecutor& executor) {
   const std::ptrdiff_t inPlane = std::ptrdiff_t{p.desc.height} * p.desc.width * blockLength;
   const std::ptrdiff_t outPlane = std::ptrdiff_t{p.outHeight} * p.outWidth * blockLength;
   const auto pool = p.desc.kind == taccPoolMax ? kernels.poolMax : kernels.poolAverage;
@@ -194,7 +194,7 @@ void poolForward(const Pooling& p, const float* input, float* output, const Kern
 }
 
 void poolBackward(const Pooling& p, const float* input, const float* output, const float* outputGradient,
-                  float* inputGradient, const KernelTable& kernels, const conv::Executor& executor) {
+                  float* inputGradient, const LayerKernels& kernels, const conv::TaskExecutor& executor) {
   const std::ptrdiff_t inPlane = std::ptrdiff_t{p.desc.height} * p.desc.width * blockLength;
   const std::ptrdiff_t outPlane = std::ptrdiff_t{p.outHeight} * p.outWidth * blockLength;
   const bool isReadLittle = isGlobal(p) && p.desc.kind == taccPoolAverage;

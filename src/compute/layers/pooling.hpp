@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "compute/conv/executor.hpp"
+#include "compute/conv/task_executor.hpp"
 #include "compute/layers/kernels.hpp"
 #include "tacc/compute.h"
 
@@ -19,9 +19,9 @@ struct Pooling {
 /// Throws Error (taccInvalidArgument).
 Pooling understand(const taccPoolDesc_t& desc);
 
-void poolForward(const Pooling& pooling, const float* input, float* output, const KernelTable& kernels,
-                 const conv::Executor& executor);
+void poolForward(const Pooling& pooling, const float* input, float* output, const LayerKernels& kernels,
+                 const conv::TaskExecutor& executor);
 void poolBackward(const Pooling& pooling, const float* input, const float* output, const float* outputGradient,
-                  float* inputGradient, const KernelTable& kernels, const conv::Executor& executor);
+                  float* inputGradient, const LayerKernels& kernels, const conv::TaskExecutor& executor);
 
 }  // namespace tacc::layers

@@ -20,7 +20,7 @@ constexpr std::ptrdiff_t pixelsAtOnce = 256;
 /// Calls run(call for a part of an image) for every part, on the executor's threads.
 template <class Run>
 void forEachPart(const taccLrnDesc_t& d, const float* input, const float* outputGradient, float* result,
-                 const conv::Executor& executor, const Run& run) {
+                 const conv::TaskExecutor& executor, const Run& run) {
   const std::ptrdiff_t pixels = std::ptrdiff_t{d.height} * d.width;
   const int blocks = conv::ceilDivide(d.channels, blockLength);
   const std::ptrdiff_t parts = (pixels + pixelsAtOnce - 1) / pixelsAtOnce;
@@ -57,13 +57,13 @@ void check(const taccLrnDesc_t& d) {
   }
 }
 
-void lrnForward(const taccLrnDesc_t& desc, const float* input, float* output, const KernelTable& kernels,
-                const conv::Executor& executor) {
+void lrnForward(const taccLrnDesc_t& desc, const float* input, float* output, const LayerKernels& kernels,
+                const conv::TaskExecutor& executor) {
   forEachPart(desc, input, nullptr, output, executor, [&](const ResponseCall& call) { kernels.response(call); });
 }
 
 void lrnBackward(const taccLrnDesc_t& desc, const float* input, const float* outputGradient, float* inputGradient,
-                 const KernelTable& kernels, const conv::Executor& executor) {
+                 const LayerKernels& kernels, const conv::TaskExecutor& executor) {
   forEachPart(desc, input, outputGradient, inputGradient, executor,
               [&](const ResponseCall& call) { kernels.responseGradient(call); });
 }

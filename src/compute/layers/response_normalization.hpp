@@ -1,7 +1,7 @@
 // Local response normalisation across channels, of activations in taccLayoutNchw16c.
 #pragma once
 
-#include "compute/conv/executor.hpp"
+#include "compute/conv/task_executor.hpp"
 #include "compute/layers/kernels.hpp"
 #include "tacc/compute.h"
 
@@ -10,9 +10,9 @@ namespace tacc::layers {
 /// Checks a description. Throws Error (taccInvalidArgument).
 void check(const taccLrnDesc_t& desc);
 
-void lrnForward(const taccLrnDesc_t& desc, const float* input, float* output, const KernelTable& kernels,
-                const conv::Executor& executor);
+void lrnForward(const taccLrnDesc_t& desc, const float* input, float* output, const LayerKernels& kernels,
+                const conv::TaskExecutor& executor);
 void lrnBackward(const taccLrnDesc_t& desc, const float* input, const float* outputGradient, float* inputGradient,
-                 const KernelTable& kernels, const conv::Executor& executor);
+                 const LayerKernels& kernels, const conv::TaskExecutor& executor);
 
 }  // namespace tacc::layers

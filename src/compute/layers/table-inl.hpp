@@ -12,7 +12,7 @@
 namespace tacc::layers {
 namespace TACC_CONV_ISA {
 
-constexpr KernelTable makeTable(std::string_view isa) {
+constexpr LayerKernels makeTable(std::string_view isa) {
   return {isa,
           moments,
           gradientSums,

@@ -10,14 +10,14 @@
 namespace tacc::layers {
 
 void reluBackward(const float* output, const float* outputGradient, float* inputGradient, std::size_t count,
-                  const KernelTable& kernels) {
+                  const LayerKernels& kernels) {
   const bool isInPlace = inputGradient == outputGradient || inputGradient == output;
   kernels.reluBackward(output, outputGradient, inputGradient, count,
                        !isInPlace && isTooLargeForCaches(count * sizeof(float)));
 }
 
 void biasGradient(const float* outputGradient, float* gradient, int batch, int channels, std::ptrdiff_t pixels,
-                  bool accumulate, const KernelTable& kernels) {
+                  bool accumulate, const LayerKernels& kernels) {
   constexpr int length = conv::blockLength;
   const int blocks = conv::ceilDivide(channels, length);
   for (int block = 0; block < blocks; ++block) {

@@ -1,5 +1,5 @@
-// Measurements as a TOML file that people read; docs/tuning.md describes it. What is saved loads as an equal value, to
-// the digits that are written.
+// Measurements as a TOML file that people read; docs/use/tuning.md describes it. What is saved loads as an equal value,
+// to the digits that are written.
 #pragma once
 
 #include <string>

@@ -9,7 +9,8 @@ namespace tacc {
 namespace {
 
 constexpr std::string_view head =
-    "# Measured by tacc_tune. docs/tuning.md says what the keys mean; times are in microseconds, bytes are those of a\n"
+    "# Measured by tacc_tune. docs/use/tuning.md says what the keys mean; times are in microseconds, bytes are those "
+    "of a\n"
     "# call's `count` elements.\n";
 
 std::string lineOf(const TunedSize& size) {

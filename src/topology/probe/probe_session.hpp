@@ -37,7 +37,7 @@ struct ProbeRound {
 };
 
 struct ProbeLimits {
-  std::uint32_t fullSurvey = 64;     // up to so many hosts every pair is measured
+  std::uint32_t fullSurvey = 64;     // up to this number of hosts every pair is measured
   std::uint32_t repeats = 4;         // of the full survey, each time with other pairs at once; the first warms up
   std::uint32_t sampledRounds = 48;  // of larger networks, beside those that follow
   std::uint32_t askedRounds = 512;   // of larger networks: between groups that have not met yet, at most

@@ -107,7 +107,8 @@ const TopologySource& sourceOfFile(std::string_view text, const std::string& ori
     if (table()[i].recognises != nullptr && table()[i].recognises(text)) return table()[i];
   }
   fail(taccInvalidArgument,
-       "{}: not known what kind of file this is; known are TOML (docs/topology.md), topology.conf and topology.yaml of "
+       "{}: not known what kind of file this is; known are TOML (docs/understand/topology.md), topology.conf and "
+       "topology.yaml of "
        "Slurm, what scontrol show topology prints, "
        "the output of ibnetdiscover and opareport, networks for ibsim, XML of hwloc, lists of hosts with Cray or "
        "Sunway names, and measurements",

@@ -1,5 +1,5 @@
-// A topology as a TOML file that people write and read; docs/topology.md describes it. What is saved loads as an equal
-// value.
+// A topology as a TOML file that people write and read; docs/understand/topology.md describes it. What is saved loads
+// as an equal value.
 #pragma once
 
 #include <string>

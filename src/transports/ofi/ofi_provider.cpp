@@ -72,7 +72,7 @@ constexpr int unfit = -1;
 /// 0 is best. What drives a network card stays in libfabric's own order, before sockets. Shared memory reaches no other
 /// host; udp and sockets are slow, and exist for libfabric's developers. TCP with tags of its own (`net` in 1.17, `tcp`
 /// later) comes before TCP under ofi_rxm, which is slower for short messages and whose handling of a broken connection
-/// may end the process (docs/transports.md).
+/// may end the process (docs/understand/transports.md).
 int gradeOf(const fi_info& info, bool userChose) {
   const std::string_view provider = info.fabric_attr->prov_name;
   if (provider.starts_with("shm") || isLinkLocal(info)) return unfit;

@@ -62,7 +62,8 @@ class UcxTransport final : public NetworkTransport {
   bool drain() override { return drain_.isDone(); }
   int descriptor() const override { return descriptor_; }
   bool arm() override;
-  /// What goes at once: over TCP a peer's death in a message by rendezvous may end the process (docs/transports.md).
+  /// What goes at once: over TCP a peer's death in a message by rendezvous may end the process
+  /// (docs/understand/transports.md).
   std::size_t pieceBytes() const override { return std::size_t{256} << 10; }
   bool hasFabric() const override { return context_.devices().find("tcp on ") != 0; }
   std::string describe() const override { return fmt::format("ucx {} over {}", ucxVersion(), context_.devices()); }

@@ -53,7 +53,7 @@ Floats runInBfloat16(const Case& test, const KernelSet& kernels, const taccExecu
   const bool isWeights = test.description().pass == taccConvBackwardWeights;
   plan->run({input.asFloats(), packed.data(), gradient.asFloats(), test.bias.data(), residual.asFloats(),
              isWeights ? weightGradient.data() : result.asFloats(), workspace.data(), plan->workspaceBytes()},
-            Executor(executor));
+            TaskExecutor(executor));
   return isWeights ? weightGradient : result.floats();
 }
 
@@ -139,7 +139,7 @@ TEST(Bfloat16, ConvertsEveryNumber) {
       between.push_back(__builtin_bit_cast(float, upper << 16 | lower));
   }
   for (const KernelSet* set : availableKernels()) {
-    const layers::KernelTable& kernels = layers::kernelTable(set->vectors);
+    const layers::LayerKernels& kernels = layers::kernelTable(set->vectors);
     for (const bool isNonTemporal : {false, true}) {
       SCOPED_TRACE(std::string(set->isa) + (isNonTemporal ? ", non-temporally" : ""));
       expectConverted(kernels.fromBfloat16, all, isNonTemporal, [](std::uint16_t from, float to) {

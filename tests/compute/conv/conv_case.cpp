@@ -138,7 +138,7 @@ Floats Case::expected() const {
   return result;
 }
 
-Floats Case::run(const Plan& plan, const taccExecutor_t& executor) const {
+Floats Case::run(const ConvPlan& plan, const taccExecutor_t& executor) const {
   Floats packed(plan.packedFloats());
   std::fill_n(packed.data(), packed.size(), 1e30F);
   plan.pack(weights.data(), packed.data());
@@ -147,7 +147,7 @@ Floats Case::run(const Plan& plan, const taccExecutor_t& executor) const {
   Floats result = before;
   const Buffers buffers{input.data(),    packed.data(), outputGradient.data(), bias.data(),
                         residual.data(), result.data(), workspace.data(),      plan.workspaceBytes()};
-  plan.run(buffers, Executor(executor));
+  plan.run(buffers, TaskExecutor(executor));
   return result;
 }
 
@@ -160,7 +160,7 @@ void expectExact(const taccConvDesc_t& desc) {
   const Case test(desc);
   const Floats expected = test.expected();
   int served = 0;
-  for (const Algorithm& algorithm : allAlgorithms()) {
+  for (const ConvAlgorithm& algorithm : allAlgorithms()) {
     if (algorithm.name.starts_with("winograd")) continue;  // it has tests of its own: it is not exact
     for (const KernelSet* kernels : availableKernels()) {
       if (algorithm.name == "reference" && kernels != &portableKernels()) continue;  // it uses none

@@ -67,7 +67,7 @@ class Case {
   /// By the definition, in double.
   Floats expected() const;
   /// What a plan computes. The result is checked for nothing.
-  Floats run(const Plan& plan, const taccExecutor_t& executor) const;
+  Floats run(const ConvPlan& plan, const taccExecutor_t& executor) const;
   /// "forward 1x16x5x5 -> 16, 3x3".
   std::string text() const;
 

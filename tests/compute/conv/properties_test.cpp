@@ -140,7 +140,7 @@ TEST(Memory, NothingOutsideTheBuffersIsTouched) {
           const Floats work(plan->workspaceBytes() / sizeof(float));
           plan->run({place(input, test.input), place(weights, packed), place(gradient, test.outputGradient),
                      place(bias, test.bias), nullptr, resultAt, place(workspace, work), plan->workspaceBytes()},
-                    Executor(*taccSerialExecutor()));
+                    TaskExecutor(*taccSerialExecutor()));
           EXPECT_EQ(std::memcmp(resultAt, expected.data(), expected.size() * sizeof(float)), 0)
               << test.text() << " " << plan->kernel();
         }
@@ -149,7 +149,7 @@ TEST(Memory, NothingOutsideTheBuffersIsTouched) {
   }
 }
 
-void expectRoundTrips(int batch, int channels, int height, int width, const layers::KernelTable& kernels) {
+void expectRoundTrips(int batch, int channels, int height, int width, const layers::LayerKernels& kernels) {
   constexpr taccLayout_t layouts[] = {taccLayoutNchw16c, taccLayoutNchw, taccLayoutNhwc};
   const auto numbers = [&](taccLayout_t layout) {
     Floats tensor(tensorFloats(layout, batch, channels, height, width));
@@ -176,7 +176,7 @@ void expectRoundTrips(int batch, int channels, int height, int width, const laye
 
 TEST(Reorder, FromEveryLayoutToEveryOther) {
   for (const KernelSet* set : availableKernels()) {
-    const layers::KernelTable& kernels = layers::kernelTable(set->vectors);
+    const layers::LayerKernels& kernels = layers::kernelTable(set->vectors);
     for (const auto& [batch, channels, height, width] :
          {std::array{1, 1, 1, 1}, {2, 3, 5, 7}, {1, 16, 9, 9}, {3, 37, 10, 13}, {2, 48, 8, 8}}) {
       expectRoundTrips(batch, channels, height, width, kernels);

@@ -45,14 +45,14 @@ void expectExact(const taccGemmDesc_t& desc, const taccExecutor_t& executor = *t
     }
   }
   for (const conv::KernelSet* kernels : conv::availableKernels()) {
-    const Plan plan(d, *kernels);
+    const GemmPlan plan(d, *kernels);
     Floats packed(plan.packedFloats());
     Floats workspace(plan.workspaceBytes() / sizeof(float));
     std::fill_n(workspace.data(), workspace.size(), 1e30F);
     Floats c = before;
     plan.pack(b.data(), packed.data());
     plan.run({a.data(), packed.data(), bias.data(), c.data(), workspace.data(), plan.workspaceBytes()},
-             conv::Executor(executor));
+             conv::TaskExecutor(executor));
     EXPECT_TRUE(c == expected) << d.batch << " of " << d.m << "x" << d.n << "x" << d.k << " " << plan.kernel();
   }
 }

@@ -5,7 +5,7 @@
 namespace tacc::layers::test {
 namespace {
 
-using conv::Executor;
+using conv::TaskExecutor;
 
 taccBatchNormDesc_t describe(const Sizes& s) {
   taccBatchNormDesc_t desc = TACC_BATCH_NORM_INITIALIZER;
@@ -102,11 +102,11 @@ struct Channel {
 };
 
 TEST(BatchNorm, TrainsByTheDefinition) {
-  for (const KernelTable* kernels : availableTables()) {
+  for (const LayerKernels* kernels : availableTables()) {
     for (const float middle : {0.0F, 1000.0F}) {
       Layer layer({3, 20, 13, 17}, middle);
       const Layer before = layer;
-      batchNormTrain(layer.desc, layer.buffers(), *kernels, Executor(*taccSerialExecutor()));
+      batchNormTrain(layer.desc, layer.buffers(), *kernels, TaskExecutor(*taccSerialExecutor()));
       for (int c = 0; c < 20; ++c) {
         const Channel channel(layer, c);
         const double mean = channel.mean();
@@ -130,10 +130,10 @@ TEST(BatchNorm, TrainsByTheDefinition) {
 }
 
 TEST(BatchNorm, GradientsAreThoseOfTheDefinition) {
-  for (const KernelTable* kernels : availableTables()) {
+  for (const LayerKernels* kernels : availableTables()) {
     Layer layer({2, 18, 5, 7}, 3.0F);
-    batchNormTrain(layer.desc, layer.buffers(), *kernels, Executor(*taccSerialExecutor()));
-    batchNormBackward(layer.desc, layer.gradients(), *kernels, Executor(*taccSerialExecutor()));
+    batchNormTrain(layer.desc, layer.buffers(), *kernels, TaskExecutor(*taccSerialExecutor()));
+    batchNormBackward(layer.desc, layer.gradients(), *kernels, TaskExecutor(*taccSerialExecutor()));
     for (int c = 0; c < 18; ++c) {
       Channel channel(layer, c);
       EXPECT_NEAR(layer.scaleGradient[c], channel.slopeOf(channel.scale), 2e-4);
@@ -148,18 +148,18 @@ TEST(BatchNorm, GradientsAreThoseOfTheDefinition) {
     const Floats apart = layer.inputGradient;
     taccBatchNormGradients_t inPlace = layer.gradients();
     inPlace.inputGradient = layer.outputGradient.data();
-    batchNormBackward(layer.desc, inPlace, *kernels, Executor(*taccSerialExecutor()));
+    batchNormBackward(layer.desc, inPlace, *kernels, TaskExecutor(*taccSerialExecutor()));
     EXPECT_TRUE(layer.outputGradient == apart);
   }
 }
 
 TEST(BatchNorm, InfersWithTheRunningStatistics) {
-  for (const KernelTable* kernels : availableTables()) {
+  for (const LayerKernels* kernels : availableTables()) {
     Layer layer({2, 37, 4, 6});
     layer.desc.relu = 1;
     taccBatchNormBuffers_t buffers = layer.buffers();
     buffers.residual = layer.residual.data();
-    batchNormInfer(layer.desc, buffers, *kernels, Executor(*taccSerialExecutor()));
+    batchNormInfer(layer.desc, buffers, *kernels, TaskExecutor(*taccSerialExecutor()));
     for (int c = 0; c < 37; ++c) {
       const double inverse = 1 / std::sqrt(layer.runningVariance[c] + 1e-5);
       for (int i = 0; i < 48; ++i) {
@@ -172,7 +172,7 @@ TEST(BatchNorm, InfersWithTheRunningStatistics) {
     expectZeroPadding(layer.sizes, layer.output);
     const Floats apart = layer.output;
     buffers.output = layer.input.data();
-    batchNormInfer(layer.desc, buffers, *kernels, Executor(*taccSerialExecutor()));
+    batchNormInfer(layer.desc, buffers, *kernels, TaskExecutor(*taccSerialExecutor()));
     EXPECT_TRUE(layer.input == apart);
   }
 }

@@ -8,7 +8,7 @@ namespace tacc::layers::test {
 namespace {
 
 /// Whether the number at counter {counter, step} and half `half` of all words is kept, with ones as input.
-bool isKept(const KernelTable& kernels, std::uint64_t counter, std::uint64_t step, std::uint64_t seed, int half,
+bool isKept(const LayerKernels& kernels, std::uint64_t counter, std::uint64_t step, std::uint64_t seed, int half,
             std::uint32_t share) {
   const std::vector<float> ones(128, 1.0F);
   std::vector<float> output(128);
@@ -29,7 +29,7 @@ TEST(Dropout, HasThePublishedRandomNumbers) {
       {0, 0, 0, {0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48}},
       {ones, ones, ones, {0x5207ddc2, 0x45165e59, 0x4d8ee751, 0x8c52f662}},
       {0x85a308d3243f6a88, 0x0370734413198a2e, 0x299f31d0a4093822, {0x4dfccaba, 0x190a87f0, 0xc47362ba, 0xb6b5242a}}};
-  for (const KernelTable* kernels : availableTables()) {
+  for (const LayerKernels* kernels : availableTables()) {
     for (const Answer& answer : answers) {
       for (int half = 0; half < 8; ++half) {
         const std::uint32_t number = answer.words[half / 2] >> (half % 2 * 16) & 0xFFFF;
@@ -44,11 +44,11 @@ TEST(Dropout, IsTheSameOnEveryInstructionSetAndForEveryLength) {
   constexpr std::size_t most = 33000;  // more than one task
   Floats input(most), all(most);
   for (std::size_t i = 0; i < most; ++i) input.data()[i] = 1.0F + static_cast<float>(i);
-  dropout(input.data(), all.data(), most, 0.3F, 7, 9, portableTable(), conv::Executor(*taccSerialExecutor()));
-  for (const KernelTable* kernels : availableTables()) {
+  dropout(input.data(), all.data(), most, 0.3F, 7, 9, portableTable(), conv::TaskExecutor(*taccSerialExecutor()));
+  for (const LayerKernels* kernels : availableTables()) {
     for (std::size_t count = 1; count <= most; count += count < 200 ? 1 : 8200) {
       tacc::test::GuardedBuffer output(count * sizeof(float), 4);
-      dropout(input.data(), output.as<float>(), count, 0.3F, 7, 9, *kernels, conv::Executor(*taccSerialExecutor()));
+      dropout(input.data(), output.as<float>(), count, 0.3F, 7, 9, *kernels, conv::TaskExecutor(*taccSerialExecutor()));
       EXPECT_TRUE(output.isIntact());
       EXPECT_TRUE(std::equal(all.data(), all.data() + count, output.as<float>())) << kernels->isa << " " << count;
     }

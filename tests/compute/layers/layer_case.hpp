@@ -57,8 +57,8 @@ inline void expectZeroPadding(const Sizes& sizes, const Floats& tensor) {
 }
 
 /// The kernels of every instruction set that this CPU has.
-inline std::vector<const KernelTable*> availableTables() {
-  std::vector<const KernelTable*> tables;
+inline std::vector<const LayerKernels*> availableTables() {
+  std::vector<const LayerKernels*> tables;
   for (const conv::KernelSet* set : conv::availableKernels()) {
     tables.push_back(&kernelTable(set->vectors));
     EXPECT_EQ(tables.back()->isa, set->vectors);

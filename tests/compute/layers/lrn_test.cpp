@@ -6,7 +6,7 @@
 namespace tacc::layers::test {
 namespace {
 
-using conv::Executor;
+using conv::TaskExecutor;
 
 taccLrnDesc_t describe(const Sizes& s, int window, float alpha, float beta) {
   taccLrnDesc_t desc = TACC_LRN_INITIALIZER;
@@ -39,7 +39,7 @@ struct Pixel {
 };
 
 TEST(Lrn, MatchesTheDefinition) {
-  for (const KernelTable* kernels : availableTables()) {
+  for (const LayerKernels* kernels : availableTables()) {
     for (const int channels : {1, 16, 20, 70}) {
       for (const int window : {1, 3, 5, 33}) {
         for (const float beta : {0.75F, 0.5F, -1.2F}) {
@@ -48,7 +48,7 @@ TEST(Lrn, MatchesTheDefinition) {
           const Floats input = someTensor(sizes, 1);
           Floats output(sizes.floats());
           std::fill_n(output.data(), output.size(), 1e30F);
-          lrnForward(desc, input.data(), output.data(), *kernels, Executor(*taccSerialExecutor()));
+          lrnForward(desc, input.data(), output.data(), *kernels, TaskExecutor(*taccSerialExecutor()));
           for (int i = 0; i < 70; ++i) {
             const Pixel pixel(desc, sizes, input, i / 35, i % 35);
             for (int c = 0; c < channels; ++c) {
@@ -64,13 +64,13 @@ TEST(Lrn, MatchesTheDefinition) {
 }
 
 TEST(Lrn, PowersAreRightFromTinyToHuge) {
-  for (const KernelTable* kernels : availableTables()) {
+  for (const LayerKernels* kernels : availableTables()) {
     const Sizes sizes{1, 1, 1, 60};
     taccLrnDesc_t desc = describe(sizes, 1, 1, 0.75F);
     desc.base = 1e-12F;
     Floats input(sizes.floats()), output(sizes.floats());
     for (int p = 0; p < 60; ++p) input[sizes.at(0, 0, p)] = std::pow(10.0F, static_cast<float>(p - 30) / 2.0F);
-    lrnForward(desc, input.data(), output.data(), *kernels, Executor(*taccSerialExecutor()));
+    lrnForward(desc, input.data(), output.data(), *kernels, TaskExecutor(*taccSerialExecutor()));
     for (int p = 0; p < 60; ++p) {
       const double right = Pixel(desc, sizes, input, 0, p).output(0);
       EXPECT_NEAR(output[sizes.at(0, 0, p)], right, 4e-6 * right) << kernels->isa << " " << p;
@@ -79,7 +79,7 @@ TEST(Lrn, PowersAreRightFromTinyToHuge) {
 }
 
 TEST(Lrn, GradientIsThatOfTheDefinition) {
-  for (const KernelTable* kernels : availableTables()) {
+  for (const LayerKernels* kernels : availableTables()) {
     for (const int channels : {3, 37}) {
       for (const int window : {3, 5, 21}) {
         const Sizes sizes{2, channels, 3, 6};
@@ -88,7 +88,7 @@ TEST(Lrn, GradientIsThatOfTheDefinition) {
         const Floats gradient = someTensor(sizes, 2);
         Floats result(sizes.floats());
         std::fill_n(result.data(), result.size(), 1e30F);
-        lrnBackward(desc, input.data(), gradient.data(), result.data(), *kernels, Executor(*taccSerialExecutor()));
+        lrnBackward(desc, input.data(), gradient.data(), result.data(), *kernels, TaskExecutor(*taccSerialExecutor()));
         for (int i = 0; i < 36; ++i) {
           Pixel pixel(desc, sizes, input, i / 18, i % 18);
           const auto loss = [&] {

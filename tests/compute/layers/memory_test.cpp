@@ -11,7 +11,7 @@
 namespace tacc::layers::test {
 namespace {
 
-const conv::Executor serial(*taccSerialExecutor());
+const conv::TaskExecutor serial(*taccSerialExecutor());
 
 Floats integers(std::size_t count, std::uint64_t seed) {
   Floats numbers(count);
@@ -94,7 +94,7 @@ TEST(Pooling, IsTheDefinition) {
       const auto outFloats = static_cast<std::size_t>(p.blocks * p.outHeight * p.outWidth * 16);
       const Floats input = integers(inFloats, 1), gradient = integers(outFloats, 2);
       const Pooled expected = expectedPooling(p, input, gradient);
-      for (const KernelTable* kernels : availableTables()) {
+      for (const LayerKernels* kernels : availableTables()) {
         tacc::test::GuardedBuffer output(outFloats * sizeof(float), 0), inputGradient(inFloats * sizeof(float), 0);
         poolForward(p, input.data(), output.as<float>(), *kernels, serial);
         poolBackward(p, input.data(), output.as<float>(), gradient.data(), inputGradient.as<float>(), *kernels, serial);
@@ -129,7 +129,7 @@ TEST(Pooling, OfImagesLargerThanTheCaches) {
       ASSERT_TRUE(isTooLargeForCaches(inFloats * sizeof(float)));
       const Floats input = integers(inFloats, 1), gradient = integers(outFloats, 2);
       const Pooled expected = expectedPooling(p, input, gradient);
-      for (const KernelTable* kernels : availableTables()) {
+      for (const LayerKernels* kernels : availableTables()) {
         Floats output(outFloats), inputGradient(inFloats);
         poolForward(p, input.data(), output.data(), *kernels, serial);
         poolBackward(p, input.data(), output.data(), gradient.data(), inputGradient.data(), *kernels, serial);
@@ -146,7 +146,7 @@ TEST(Pooling, OfImagesLargerThanTheCaches) {
 
 TEST(ReluBackward, ForEveryLengthAndPlace) {
   const Floats output = integers(300, 3), gradient = integers(300, 4);
-  for (const KernelTable* kernels : availableTables()) {
+  for (const LayerKernels* kernels : availableTables()) {
     for (std::size_t count = 0; count < 100; ++count) {
       for (const std::size_t offset : {0, 4}) {
         for (const bool isNonTemporal : {false, true}) {
@@ -165,7 +165,7 @@ TEST(ReluBackward, ForEveryLengthAndPlace) {
 TEST(BiasGradient, IsTheSumOverImagesAndPixels) {
   for (const Sizes& sizes : {Sizes{3, 20, 9, 15}, {1, 17, 31, 29}, {2, 16, 2, 3}}) {
     const Floats gradient = someTensor(sizes, 5);
-    for (const KernelTable* kernels : availableTables()) {
+    for (const LayerKernels* kernels : availableTables()) {
       std::vector<float> bias(static_cast<std::size_t>(sizes.channels), 1.0F);
       for (const bool accumulate : {false, true}) {
         biasGradient(gradient.data(), bias.data(), sizes.batch, sizes.channels, sizes.pixels(), accumulate, *kernels);
@@ -182,7 +182,7 @@ TEST(BiasGradient, IsTheSumOverImagesAndPixels) {
 }
 
 TEST(SgdMomentum, IsItsFormula) {
-  for (const KernelTable* kernels : availableTables()) {
+  for (const LayerKernels* kernels : availableTables()) {
     for (const std::size_t count : {1, 15, 16, 33, 100}) {
       Floats weights = integers(count, 6), velocity = integers(count, 7);
       const Floats oldWeights = integers(count, 6), oldVelocity = integers(count, 7), gradient = integers(count, 8);
@@ -200,7 +200,7 @@ TEST(Streams, ChangeNoBit) {
   const Sizes sizes{1, 16, 9, 13};
   const Floats input = someTensor(sizes, 9);
   const std::vector<float> ones(16, 1.5F);
-  for (const KernelTable* kernels : availableTables()) {
+  for (const LayerKernels* kernels : availableTables()) {
     Floats cached(input.size()), streamed(input.size());
     for (const bool isNonTemporal : {false, true}) {
       Floats& output = isNonTemporal ? streamed : cached;
@@ -226,7 +226,7 @@ TEST(Streams, ChangeNoBitOfPooling) {
   line.outputs = sizes.width / 2;
   line.planes = 1;
   line.isTiling = line.isLast = true;
-  for (const KernelTable* kernels : availableTables()) {
+  for (const LayerKernels* kernels : availableTables()) {
     std::vector<Floats> results[2];
     for (const bool isNonTemporal : {false, true}) {
       line.isNonTemporal = isNonTemporal;

@@ -52,7 +52,7 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(ConvTuning, FindsWhatWasMeasured) {
-  const Tuning tuning = tuningFromToml(std::string(head) + layer, "file.toml", here);
+  const ConvTuning tuning = tuningFromToml(std::string(head) + layer, "file.toml", here);
   taccConvDesc_t desc = described();
   EXPECT_EQ(tuning.find(understand(desc)), "reference");
   desc.bias = desc.relu = 1;

@@ -16,9 +16,9 @@ inline const taccExecutor_t& serialExecutor() {
   return serial;
 }
 
-class Executor {
+class TaskExecutor {
  public:
-  explicit Executor(const taccExecutor_t& executor) : executor_(executor) {}
+  explicit TaskExecutor(const taccExecutor_t& executor) : executor_(executor) {}
 
   int workers() const { return executor_.workers; }
 
