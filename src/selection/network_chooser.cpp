@@ -28,11 +28,12 @@ constexpr double localSeconds = 1e-6, localOverhead = 3e-7, localBytesPerSecond 
 constexpr int mostRootsPriced = 64;
 
 /// The size at which calls of `bytes` are priced. Powers of two for themselves, as most sizes are, and a byte more may
-/// be cut into twice as many chunks; in between the middle of what lies below one and a half times a power, or above.
+/// be cut into twice as many chunks; in between the middle of the quarter in which they lie.
 std::size_t sizeOfClass(std::size_t bytes) {
   const std::size_t power = std::bit_floor(std::max<std::size_t>(bytes, 1));
   if (bytes <= power || power < 8) return power;
-  return bytes < power + power / 2 ? power + power / 4 : power + power / 4 * 3;
+  const std::size_t quarter = (bytes - power) * 4 / power;
+  return power + power / 8 * (2 * quarter + 1);
 }
 
 /// What joins the members of a level's groups, as level `at` of the topology has it. `members`: a host of each.
