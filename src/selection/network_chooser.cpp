@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "selection/cost/cost_model.hpp"
 #include "selection/network_selection.hpp"
 #include "selection/selection.hpp"
 
@@ -23,6 +24,11 @@ constexpr double sharedSeconds = 3;
 // Of messages inside a host, where the topology does not say. A short one between ranks on cores of their own takes 0.3
 // to 1 us, and its sender and receiver a fraction of that; long ones are copied.
 constexpr double localSeconds = 1e-6, localOverhead = 3e-7, localBytesPerSecond = 4e9;
+
+/// Messages are halved where the call takes so much less of its time: twice as many are twice the work.
+constexpr double worthHalving = 0.98;
+/// A call of so many messages of each rank, one after the other, hardly notices its first and last ones.
+constexpr std::size_t longInMessages = 64;
 
 /// Of more ranks the roots in one group are alike.
 constexpr int mostRootsPriced = 64;
@@ -210,7 +216,29 @@ NetworkChooser::NetworkChooser(CostMachine machine)
       dimensions_(dimensionsOf(map_.machine())) {}
 
 std::size_t NetworkChooser::messageBytes(Collective collective, std::size_t bytes, int lanes) const {
-  return tacc::messageBytes(rate_, bytesOfAll({collective, map_.ranks(), 0}, bytes), lanes);
+  const std::size_t all = bytesOfAll({collective, map_.ranks(), 0}, bytes);
+  const std::size_t most = tacc::messageBytes(rate_, all, lanes);
+  const bool isLong = all / most >= longInMessages * static_cast<std::size_t>(map_.ranks());
+  if (lanes > 1 || map_.ranks() > mostRanksPlayed || all <= leastMessage || isLong) return most;
+  return std::max(leastMessage, most >> halvingsOf(collective, sizeOfClass(bytes), most));
+}
+
+int NetworkChooser::halvingsOf(Collective collective, std::size_t priced, std::size_t most) const {
+  const std::tuple key{collective, priced, most};
+  if (const auto known = halvings_.find(key); known != halvings_.end()) return known->second;
+  NetworkQuestion question;
+  question.request = request(collective, 0);
+  question.bytes = static_cast<double>(priced);
+  question.messageBytes = static_cast<double>(most);
+  const NetworkCandidate best = chooseNetworkAlgorithm(question, map_).front();
+  int halvings = 0;
+  for (double before = best.seconds; most >> (halvings + 1) >= leastMessage; ++halvings) {
+    question.messageBytes /= 2;
+    const double seconds = quickPrice(*best.algorithm, question, map_);
+    if (seconds > worthHalving * before) break;
+    before = seconds;
+  }
+  return halvings_.emplace(key, halvings).first->second;
 }
 
 int NetworkChooser::pricedRoot(Collective collective, int root) const {
