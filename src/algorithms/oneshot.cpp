@@ -161,6 +161,7 @@ constinit const Algorithm oneshotAlgorithm = {
     write,
     exchanges,
     false,
-    suitsSharedMemory};
+    suitsSharedMemory,
+    true};
 
 }  // namespace tacc

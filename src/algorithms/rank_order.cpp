@@ -1,5 +1,6 @@
 #include "algorithms/rank_order.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "algorithms/verifier.hpp"
@@ -9,8 +10,7 @@ namespace tacc {
 
 bool combinesInRankOrder(const Algorithm& algorithm, const PlanRequest& request) {
   if (!isReduction(request.collective)) return true;
-  // The one whose plan is nothing but that pass.
-  const Algorithm& reference = *findAlgorithm("oneshot");
+  const Algorithm& reference = *std::ranges::find_if(algorithms(), &Algorithm::sumsInOnePass);
   if (isPrefix(request.collective))
     // 16-bit numbers are widened for them, so nothing is rounded on the way.
     return verify(makePlan(algorithm, request)).reductionSequence ==
@@ -19,15 +19,12 @@ bool combinesInRankOrder(const Algorithm& algorithm, const PlanRequest& request)
 }
 
 void failOnOrder(const Algorithm& algorithm, const PlanRequest& request) {
-  std::string names;
-  for (const Algorithm& other : algorithms()) {
-    if (other.serves(request) && combinesInRankOrder(other, request))
-      names += (names.empty() ? "" : ", ") + std::string(other.name);
-  }
   fail(taccInvalidUsage,
        "algorithm {} combines in an order of its own, and the communicator is reproducible; for {} of "
        "{} ranks these combine in the order of the ranks: {}",
-       algorithm.name, nameOf(request.collective), request.ranks, names);
+       algorithm.name, nameOf(request.collective), request.ranks, namesOfThose([&](const Algorithm& other) {
+         return other.serves(request) && combinesInRankOrder(other, request);
+       }));
 }
 
 }  // namespace tacc

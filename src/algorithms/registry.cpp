@@ -21,6 +21,13 @@ const Algorithm* findAlgorithm(std::string_view name) {
   return nullptr;
 }
 
+std::string namesOfThose(const std::function<bool(const Algorithm&)>& isOne) {
+  std::string names;
+  for (const Algorithm& algorithm : algorithms())
+    if (isOne(algorithm)) names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
+  return names;
+}
+
 LocalPlan makeLocalPlan(const Algorithm& algorithm, const PlanRequest& request, int rank) {
   PlanWriter writer(request, algorithm.name, rank);
   if (request.ranks == 1) {

@@ -1,7 +1,9 @@
 // The registry of algorithms: selection, the verifier's tests, the documentation and the bench enumerate from it.
 #pragma once
 
+#include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "algorithms/exchanges.hpp"
@@ -24,6 +26,10 @@ struct Algorithm {
   /// Where ranks read each other's memory and nothing was measured, it is taken for these requests. One of all
   /// algorithms says so of each; nullptr: of none.
   bool (*suitsSharedMemory)(const PlanRequest&) = nullptr;
+  /// Whoever gets a sum makes it itself, in one pass over the contributions of all ranks in their order (of a scan: of
+  /// those up to itself), each straight from the rank that gives it. So its bits depend on nothing else, and it is
+  /// rounded once.
+  bool sumsInOnePass = false;
 };
 
 /// All algorithms, in the order in which they are documented.
@@ -31,6 +37,9 @@ std::span<const Algorithm> algorithms();
 
 /// The algorithm of that name, or nullptr.
 const Algorithm* findAlgorithm(std::string_view name);
+
+/// The names of those of which `isOne` is true, for messages: "ring, chain".
+std::string namesOfThose(const std::function<bool(const Algorithm&)>& isOne);
 
 /// What one rank runs of the algorithm's plan for a request that it serves; of a single rank: a copy, if
 /// it gets anything. Cost: that of the

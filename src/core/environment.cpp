@@ -148,7 +148,7 @@ struct Row {
 
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = {
-      {{"TACC_ALGO", "the name of an algorithm, e.g. ring", "chosen by the library",
+      {{"TACC_ALGO", "the name of an algorithm", "chosen by the library",
         "Forces one algorithm for the collectives that it serves."},
        true,
        readAlgorithm},

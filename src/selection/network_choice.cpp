@@ -104,6 +104,10 @@ std::string_view burdenOf(const NetworkCandidate& candidate) {
 
 }  // namespace
 
+double quickPrice(const Algorithm& algorithm, const NetworkQuestion& question, const CostMap& map) {
+  return price(algorithm, question, map).seconds;
+}
+
 std::vector<NetworkCandidate> chooseNetworkAlgorithm(const NetworkQuestion& question, const CostMap& map) {
   if (question.request.ranks != map.ranks())
     fail(taccInvalidArgument, "cost model: the call is of {} ranks, the machine has {}", question.request.ranks,

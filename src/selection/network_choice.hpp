@@ -37,4 +37,7 @@ struct NetworkCandidate {
 /// than a fifth of a second, cut as is best twice as long.
 std::vector<NetworkCandidate> chooseNetworkAlgorithm(const NetworkQuestion& question, const CostMap& map);
 
+/// The seconds of one algorithm that serves the request, by what it exchanges alone.
+double quickPrice(const Algorithm& algorithm, const NetworkQuestion& question, const CostMap& map);
+
 }  // namespace tacc

@@ -49,14 +49,15 @@ class NetworkChooser {
     return {collective, map_.ranks(), root, groups_, dimensions_};
   }
 
-  /// Into messages of how many bytes a call is cut; `bytes` as below, `lanes` as in network_selection.hpp.
+  /// Into messages of how many bytes a call is cut; `bytes` as below, `lanes` as in network_selection.hpp. As long as
+  /// suits the links; shorter where the call is so short that its first and last messages are much of it.
   std::size_t messageBytes(Collective collective, std::size_t bytes, int lanes) const;
 
   /// Calls from this root are priced for all that it stands for: itself, or of many ranks its group. 0 where the
   /// collective has none.
   int pricedRoot(Collective collective, int root) const;
 
-  /// `bytes`: split: of the vector; stack: of one block. Sizes are told apart by three classes a power of two. A forced
+  /// `bytes`: split: of the vector; stack: of one block. Sizes are told apart by five classes a power of two. A forced
   /// algorithm that cannot serve the request is an Error (taccInvalidUsage) that lists those that can.
   const Algorithm& choose(Collective collective, int root, std::size_t bytes, std::string_view forced);
 
@@ -64,10 +65,14 @@ class NetworkChooser {
   const std::vector<NetworkCandidate>& explain(Collective collective, int root, std::size_t bytes);
 
  private:
+  /// How often messages of `most` bytes are halved for calls of a size at which a class is priced.
+  int halvingsOf(Collective collective, std::size_t priced, std::size_t most) const;
+
   CostMap map_;
   double rate_;  // bytes per second of a stream, by which calls are cut
   std::vector<std::vector<int>> groups_;
   std::vector<int> dimensions_;
+  mutable std::map<std::tuple<Collective, std::size_t, std::size_t>, int> halvings_;  // as far as they were asked for
   std::map<std::tuple<Collective, int, std::size_t>, std::vector<NetworkCandidate>>
       candidates_;  // by the root and the size at which a class is priced
 };

@@ -12,7 +12,7 @@ namespace {
 // for 64 MiB with 16 and 256 KiB. Where hosts share an uplink it is their share of that: on links of 1 Gbit/s, four of
 // which share 250 Mbit/s, an allreduce of 4 MiB takes 141 ms with messages of 16 KiB, 145 with 32 and 157 with 64.
 constexpr double messageSeconds = 1e-3;
-constexpr std::size_t leastMessage = 4 * 1024, longestMessage = 256 * 1024, leastOfLane = 4096;
+constexpr std::size_t longestMessage = 256 * 1024, leastOfLane = 4096;
 // A longer message only delays a call's beginning and end, so a long call can have longer ones: with 64 KiB instead of
 // 16 an allreduce of 64 MiB takes less than half of the processor time on those links, and as long.
 constexpr std::size_t messagesOfCall = 1024;

@@ -8,14 +8,6 @@
 namespace tacc {
 namespace {
 
-/// Names of the algorithms that serve `request` (all, when null), for messages.
-std::string listAlgorithms(const PlanRequest* request) {
-  std::string names;
-  for (const Algorithm& a : algorithms())
-    if (request == nullptr || a.serves(*request)) names += (names.empty() ? "" : ", ") + std::string(a.name);
-  return names;
-}
-
 const Algorithm* preferredFor(const PlanRequest& request) {
   const auto all = algorithms();
   const auto suits = [&](const Algorithm& a) { return a.suitsSharedMemory != nullptr && a.suitsSharedMemory(request); };
@@ -46,13 +38,14 @@ const Algorithm& selectAlgorithm(const CallShape& shape, const LoweringFacts&) {
   const Algorithm* algorithm = shape.forced.empty() ? preferredFor(shape.request) : findAlgorithm(shape.forced);
   if (algorithm != nullptr && algorithm->serves(shape.request)) return *algorithm;
   fail(taccInvalidUsage, "algorithm {} does not serve {} of {} ranks; these do: {}", shape.forced,
-       nameOf(shape.request.collective), shape.request.ranks, listAlgorithms(&shape.request));
+       nameOf(shape.request.collective), shape.request.ranks,
+       namesOfThose([&](const Algorithm& a) { return a.serves(shape.request); }));
 }
 
 void checkAlgorithmName(std::string_view name, std::string_view where) {
   if (!name.empty() && findAlgorithm(name) == nullptr)
     fail(taccInvalidArgument, "{} names the algorithm '{}', which does not exist; there are {}", where, name,
-         listAlgorithms(nullptr));
+         namesOfThose([](const Algorithm&) { return true; }));
 }
 
 }  // namespace tacc

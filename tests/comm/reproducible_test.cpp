@@ -118,6 +118,13 @@ void checkAll(taccComm_t comm, int ranks, int rank, const std::vector<std::size_
         if (rank == root) {
           EXPECT_TRUE(reduced == right) << "reduce";
         }
+        if (op != taccAvg) {
+          Bytes upTo(right.size()), before(right.size());
+          ASSERT_EQ(taccScan(mine.data(), upTo.data(), count, type, op, comm, nullptr), taccSuccess);
+          EXPECT_TRUE(upTo == expected(type, op, rank + 1, count)) << "scan, rank " << rank;
+          ASSERT_EQ(taccExscan(mine.data(), before.data(), count, type, op, comm, nullptr), taccSuccess);
+          EXPECT_TRUE(rank == 0 || before == expected(type, op, rank, count)) << "exscan, rank " << rank;
+        }
         const std::size_t block = count / static_cast<std::size_t>(ranks), size = sizeOf(type);
         if (block == 0) continue;
         Bytes scattered(block * size);

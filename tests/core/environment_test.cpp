@@ -125,9 +125,8 @@ TEST(Environment, UnknownNameSuggestsTheNearest) {
 }
 
 TEST(Environment, MalformedValueListsWhatIsAllowed) {
-  EXPECT_EQ(
-      errorOf("TACC_ALGO="),
-      "TACC_ALGO=\"\" is not valid: allowed are the name of an algorithm, e.g. ring (default: chosen by the library)");
+  EXPECT_EQ(errorOf("TACC_ALGO="),
+            "TACC_ALGO=\"\" is not valid: allowed are the name of an algorithm (default: chosen by the library)");
   EXPECT_EQ(errorOf("TACC_ISA=avx3"),
             "TACC_ISA=\"avx3\" is not valid: allowed are scalar, sse4, avx2, avx512, amx, neon, best (default: best)");
   EXPECT_EQ(

@@ -161,5 +161,29 @@ TEST(NetworkChooser, ForcedIsForcedOrAnErrorThatListsThePossible) {
   }
 }
 
+/// Groups of hosts with links of 120 MB/s that share uplinks of 34 MB/s.
+NetworkChooser behindUplinks(int groups, int hosts) {
+  CostMachine machine;
+  machine.ranks = groups * hosts;
+  machine.ports = 120e6;
+  machine.gamma = 1e-10;
+  machine.overhead = 1e-5;
+  CostLevel inner{{}, 3e-5, 1 / 120e6, 34e6}, outer{{0}, 4e-5, 1 / 34e6, 0};
+  for (int g = 0; g < groups; ++g) inner.begins.push_back(g * hosts);
+  machine.levels = {inner, outer};
+  return NetworkChooser(std::move(machine));
+}
+
+/// Half the message where the first and the last ones are much of a call, but never less than suits the links.
+TEST(NetworkChooser, CutsShortCallsIntoShorterMessages) {
+  constexpr std::size_t kiB = 1024;
+  const NetworkChooser three = behindUplinks(3, 3), four = behindUplinks(2, 4);
+  EXPECT_EQ(three.messageBytes(Collective::allReduce, 1024 * kiB, 1), 16 * kiB);
+  EXPECT_EQ(three.messageBytes(Collective::allReduce, 16384 * kiB, 1), 32 * kiB) << "long";
+  EXPECT_EQ(three.messageBytes(Collective::allReduce, 4 * kiB, 1), 32 * kiB) << "one message anyway";
+  for (const std::size_t bytes : {64 * kiB, 1024 * kiB, 8192 * kiB})
+    EXPECT_EQ(four.messageBytes(Collective::allReduce, bytes, 1), 16 * kiB) << bytes;
+}
+
 }  // namespace
 }  // namespace tacc

@@ -66,6 +66,8 @@ TEST_F(Machine, GathersCluesAndTellsThemAsText) {
   write("/etc/cray/xname", "x1000c0s0b0n0\n");
   write("/sys/class/net/hsn1/address", "02:00:00:00:00:42\n");
   write("/sys/class/net/hsn0/address", "02:00:00:00:00:01\n");
+  write("/sys/class/net/hsn0/speed", "200000\n");
+  write("/sys/class/net/hsn1/speed", "-1\n");  // its link is down
   write("/sys/class/net/eth0/address", "52:54:00:12:34:56\n");
   variables_["SLURM_TOPOLOGY_ADDR"] = "s0.s1.n1";
   variables_["SLURM_TOPOLOGY_ADDR_PATTERN"] = "switch.switch.node";
@@ -73,7 +75,7 @@ TEST_F(Machine, GathersCluesAndTellsThemAsText) {
   HostClues clues = gatherClues(surroundings(), false);
   EXPECT_EQ(clues.cname, "c1-0c2s3n1");
   EXPECT_EQ(clues.xname, "x1000c0s0b0n0");
-  EXPECT_THAT(clues.macs, ElementsAre("02:00:00:00:00:01", "02:00:00:00:00:42"));
+  EXPECT_THAT(clues.cards, ElementsAre(SlingshotCard{"02:00:00:00:00:01", 25e9}, SlingshotCard{"02:00:00:00:00:42"}));
   EXPECT_EQ(clues.slurmPartition, "gpu");
   EXPECT_EQ(cluesFromText(cluesToText(clues)), clues);
   if (hasHwloc()) {

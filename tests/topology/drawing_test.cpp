@@ -197,6 +197,22 @@ TEST(Drawing, InsideOfAHostIsDrawnWhole) {
   for (const char* name : {"socket 0", "socket 1", "NUMA 0", "NUMA 7"}) EXPECT_THAT(words, Contains(name));
 }
 
+TEST(Drawing, AHostWithSeveralCardsHasEachOfThem) {
+  if (!hasHwloc()) GTEST_SKIP() << "this build lacks hwloc";
+  const auto wordsWith = [](int cards) {
+    const std::string toml = fmt::format(
+        "hosts = \"n[1-4]\"\n[node]\nrails = {}\nuplink = \"400 GB/s\"\nsynthetic = \"pack:2 core:4 pu:1\"\n", cards);
+    return wordsOf(*drawn(topologyFromToml(toml, "here")));
+  };
+  const std::vector<std::string> eight = wordsWith(8), hundred = wordsWith(100), one = wordsWith(1);
+  EXPECT_THAT(eight, Contains("8 cards to the network: 400 GB/s together"));
+  EXPECT_TRUE(says(hundred, "card 99"));
+  EXPECT_TRUE(says(hundred, " more"));
+  for (int card = 0; card < 8; ++card) EXPECT_THAT(eight, Contains(fmt::format("card {}", card)));
+  EXPECT_THAT(one, Contains("link to the network: 400 GB/s"));
+  EXPECT_FALSE(says(one, "card "));
+}
+
 TEST(Drawing, ChoosesEndsAndWhatDiffers) {
   const Topology topology =
       topologyFromToml("hosts = \"n[1-100]\"\n[node]\nuplink = \"1 GB/s\"\nuplinks = { n50 = \"2 GB/s\" }\n", "here");

@@ -74,6 +74,7 @@ class Drawn {
     std::vector<std::uint32_t> groupOf(hosts);  // by host, from the inside
     std::iota(groupOf.begin(), groupOf.end(), 0u);
     figures(draft.node);
+    if (below(2) == 0) draft.node.rails = pick<std::uint32_t>({2, 8, 200});
     if (below(2) == 0) {
       for (std::uint32_t h = 0; h < hosts; h += 1 + below(static_cast<int>(hosts)))
         draft.hostUplinks[draft.hosts[h]] = speed();

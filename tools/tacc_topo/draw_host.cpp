@@ -12,7 +12,7 @@
 namespace tacc {
 namespace {
 
-constexpr double pad = 7, gap = 6, headHeight = 17, coreHeight = 20, small = 10, linkHeight = 22;
+constexpr double pad = 7, gap = 6, headHeight = 17, coreHeight = 20, small = 10, linkHeight = 22, cardWidth = 58;
 constexpr std::uint32_t mostCores = 320, mostAlike = 12;
 constexpr std::size_t mostKinds = 6;
 
@@ -39,6 +39,13 @@ struct Part {
   std::vector<Part> parts;
 };
 
+/// What a host is joined to the network by.
+struct Link {
+  std::string text;  // of all cards together; empty: nothing is known
+  std::uint32_t cards = 1;
+  std::optional<double> carried;  // bytes/s
+};
+
 class Inside {
  public:
   Inside(Canvas& canvas, const NodeDescription& node) : canvas_(canvas), node_(node) {
@@ -47,29 +54,62 @@ class Inside {
       coreWidth_ = std::clamp(textWidth(coreName(core), small) + 6, coreWidth_, 60.0);
   }
 
-  /// The host as a box, from (panelMargin, y) on; `link`: what is to be said of its link. Returns the bottom.
-  double draw(double y, std::string_view link, const std::optional<double>& carried) {
+  /// The host as a box, from (panelMargin, y) on, with its cards at the bottom. Returns the bottom.
+  double draw(double y, const Link& link) {
     Part host = partOf(root_, 0);
-    host.width = std::max(host.width, std::min(panelWidth, textWidth(link, 11) + 2 * pad + 20));
-    host.height += link.empty() ? 0 : gap + linkHeight;
+    const bool hasCards = link.cards > 1;
+    const double least =
+        std::max(textWidth(link.text, 11) + 20, hasCards ? std::min(link.cards, mostAlike) * (cardWidth + gap) : 0);
+    host.width = std::max(host.width, std::min(panelWidth, least + 2 * pad));
+    const double below = hasCards ? gap + coreHeight : 0;
+    host.height += link.text.empty() ? 0 : gap + linkHeight + below;
     const Box box{panelMargin, y, host.width, host.height};
     canvas_.svg.open("host");
     canvas_.svg.box(box, {"#f7f7f7", ink::grey});
     parts(host, box.x, box.y + pad);
-    if (!link.empty()) {
-      const Box port{box.x + pad, box.bottom() - pad - linkHeight, box.width - 2 * pad, linkHeight};
+    if (!link.text.empty()) {
+      const Box port{box.x + pad, box.bottom() - pad - linkHeight - below, box.width - 2 * pad, linkHeight};
       canvas_.svg.open("");
-      canvas_.svg.box(port, {"#e8e2f3", ink::grey});
-      canvas_.svg.text(port.x + 8, port.y + 15, port.width - 16, link, {.size = 11});
+      canvas_.svg.box(port, {cardFill, ink::grey});
+      canvas_.svg.text(port.x + 8, port.y + 15, port.width - 16, link.text, {.size = 11});
       canvas_.svg.close();
-      const double x = port.x + 24;
-      canvas_.svg.line(x, port.bottom(), x, box.bottom() + 16, lineWidth(canvas_, carried), ink::line);
+      if (hasCards)
+        cards(link, {port.x, port.bottom() + gap, port.width, coreHeight}, box.bottom());
+      else
+        cable(port.x + 24, port.bottom(), box.bottom(), link.carried);
     }
     canvas_.svg.close();
-    return box.bottom() + (link.empty() ? 0 : 16);
+    return box.bottom() + (link.text.empty() ? 0 : 16);
   }
 
  private:
+  static constexpr std::string_view cardFill = "#e8e2f3";
+
+  /// Out of the host, whose bottom this is.
+  void cable(double x, double from, double bottom, const std::optional<double>& carried) {
+    canvas_.svg.line(x, from, x, bottom + 16, lineWidth(canvas_, carried), ink::line);
+  }
+
+  /// Side by side as far as there is room; of more the first and the last, and how many are between.
+  void cards(const Link& link, const Box& row, double bottom) {
+    const auto room = static_cast<std::uint32_t>((row.width + gap) / (cardWidth + gap));
+    const std::optional<double> each =
+        link.carried ? std::optional(*link.carried / static_cast<double>(link.cards)) : std::nullopt;
+    for (std::uint32_t place = 0; place < std::min(room, link.cards); ++place) {
+      const bool isLast = place + 1 == room && room < link.cards;
+      const bool isRest = place + 2 == room && room < link.cards;
+      const Box box{row.x + place * (cardWidth + gap), row.y, cardWidth, row.height};
+      canvas_.svg.open("");
+      canvas_.svg.box(box, {isRest ? "#f4f4f4" : cardFill, ink::grey, isRest});
+      canvas_.svg.text(box.middle(), box.y + 14, box.width - 4,
+                       isRest ? fmt::format("{} more", thousands(link.cards - room + 1))
+                              : fmt::format("card {}", isLast ? link.cards - 1 : place),
+                       {.size = small, .anchor = Anchor::middle});
+      canvas_.svg.close();
+      if (!isRest) cable(box.middle(), box.bottom(), bottom, each);
+    }
+  }
+
   std::string coreName(std::uint32_t core) const { return std::to_string(node_.cores[core].front()); }
 
   std::pair<std::uint32_t, std::uint32_t> below(int level, std::uint32_t group) const {
@@ -196,17 +236,22 @@ class Inside {
   double coreWidth_ = 24;
 };
 
-/// "Link to the network: 6 GB/s".
-std::string linkOf(const Topology& topology, std::span<const std::uint32_t> hosts, std::optional<double>& most) {
-  double least = INFINITY;
+/// "link to the network: 6 GB/s", "8 cards to the network: 400 GB/s together".
+Link linkOf(const Topology& topology, std::span<const std::uint32_t> hosts) {
+  const std::uint32_t cards = topology.level(0).rails;
+  const std::string what = cards > 1 ? fmt::format("{} cards to the network", cards) : "link to the network";
+  Link link{cards > 1 ? what : "", cards, {}};
+  double least = INFINITY, most = 0;
   for (const std::uint32_t host : hosts) {
     const std::optional<double> uplink = topology.uplink(0, host);
-    if (!uplink) return "";
+    if (!uplink) return link;
     least = std::min(least, *uplink);
-    most = std::max(most.value_or(0), *uplink);
+    most = std::max(most, *uplink);
   }
-  const std::string low = shortSpeed(least), high = shortSpeed(*most);
-  return "link to the network: " + (low == high ? high : low + " to " + high);
+  const std::string low = shortSpeed(least), high = shortSpeed(most);
+  link.text = fmt::format("{}: {}{}", what, low == high ? high : low + " to " + high, cards > 1 ? " together" : "");
+  link.carried = most;
+  return link;
 }
 
 double drawKind(Canvas& canvas, const NodeDescription& node, std::span<const std::uint32_t> hosts, double top) {
@@ -218,10 +263,9 @@ double drawKind(Canvas& canvas, const NodeDescription& node, std::span<const std
   if (names.size() > 1) heading += fmt::format(" ({})", counted(names.size(), "host"));
   std::string note = node.summary() + "; cores with the number of their first thread";
   if (const auto& copying = topology.level(0).bandwidth) note += "; copying " + shortSpeed(*copying);
-  std::optional<double> carried;
-  const std::string link = topology.hosts() > 1 || topology.level(0).uplink ? linkOf(topology, hosts, carried) : "";
+  const Link link = topology.hosts() > 1 || topology.level(0).uplink ? linkOf(topology, hosts) : Link{};
   const double y = panelHead(canvas, top, heading, note);
-  return Inside(canvas, node).draw(y, link, carried);
+  return Inside(canvas, node).draw(y, link);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What is inside of a host: sockets, NUMA nodes, caches and cores as boxes in boxes.
+// What is inside of a host: sockets, NUMA nodes, caches and cores as boxes in boxes, and its network cards.
 #pragma once
 
 #include "panel.hpp"

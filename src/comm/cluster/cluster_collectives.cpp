@@ -174,15 +174,27 @@ void ClusterCommunicator::runPlan(const Call& call) {
   finishBetween();
 }
 
+const Algorithm& ClusterCommunicator::prefixInRankOrder(const Algorithm& chosen, const PlanRequest& request,
+                                                        std::size_t bytes) {
+  const auto isInOrder = [&](const Algorithm& algorithm) {
+    const std::pair key{&algorithm, request.collective};
+    const auto known = prefixesInOrder_.find(key);
+    if (known != prefixesInOrder_.end()) return known->second;
+    return prefixesInOrder_.emplace(key, combinesInRankOrder(algorithm, request)).first->second;
+  };
+  if (isInOrder(chosen)) return chosen;
+  if (!forced().empty()) failOnOrder(chosen, request);
+  for (const NetworkCandidate& candidate : betweenAll_.explain(request.collective, 0, bytes))
+    if (candidate.isPossible && isInOrder(*candidate.algorithm)) return *candidate.algorithm;
+  fail(taccInternalError, "no algorithm combines {} of {} ranks in their order", nameOf(request.collective), ranks());
+}
+
 /// In the order of the ranks, whatever hosts they are on.
 void ClusterCommunicator::runPrefix(const Call& call, const UserBuffers& mine) {
   const std::size_t bytes = call.count * sizeOf(call.type);
   const PlanRequest request = betweenAll_.request(call.collective, 0);
   const Algorithm* algorithm = &algorithmFor(call.collective, inOrder_, 0, bytes);
-  if (needsRankOrder(call, config().isReproducible) && !combinesInRankOrder(*algorithm, request)) {
-    if (!forced().empty()) failOnOrder(*algorithm, request);
-    algorithm = findAlgorithm("chain");
-  }
+  if (needsRankOrder(call, config().isReproducible)) algorithm = &prefixInRankOrder(*algorithm, request, bytes);
   const int blocks = programFor(*algorithm, betweenAll_, call.collective, 0, rank(), mine.inPlace).blocks;
   const std::size_t message = betweenAll_.messageBytes(call.collective, bytes, 1) / sizeOf(call.type);
   const std::size_t chunk = std::max<std::size_t>(1, message) * static_cast<std::size_t>(blocks);

@@ -115,6 +115,9 @@ class ClusterCommunicator final : public JoinedCommunicator {
   /// One plan over all ranks: what goes between ranks of a host goes through its memory, the rest are messages.
   void runPlan(const Call& call);
   void runPrefix(const Call& call, const UserBuffers& mine);
+  /// The one for a prefix that must combine in the order of the ranks: `chosen` if it does, else of those that do the
+  /// fastest by its price.
+  const Algorithm& prefixInRankOrder(const Algorithm& chosen, const PlanRequest& request, std::size_t bytes);
   /// Allgather and reduce-scatter of short blocks in an order in which neighbours travel as one message.
   void runSorted(const Call& call);
   void barrier();
@@ -186,6 +189,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   int lanesOf(const std::vector<int>& members) const noexcept;
   OnlineTuner tuner_;  // may replace what these choose
   std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
+  std::map<std::pair<const Algorithm*, Collective>, bool> prefixesInOrder_;  // as far as that was asked for
   std::vector<std::byte> workspace_;
   std::vector<std::size_t> lengths_;  // of all ranks' blocks, as each says its own
   NetworkBlocks blocks_;

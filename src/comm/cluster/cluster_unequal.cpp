@@ -53,20 +53,20 @@ const Algorithm& ClusterCommunicator::algorithmForBlocks(const Call& call, const
   // One pass over all contributions: in rank order, and rounded once.
   const bool onePass = inRankOrder || (isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr);
   const auto serves = [&](const Algorithm& algorithm) {
-    if (!algorithm.serves(request) || !programFor(algorithm, chooser, call.collective, 0, place, false).namesBlocks)
-      return false;
-    return !onePass || algorithm.name == "oneshot";
+    return algorithm.serves(request) && (algorithm.sumsInOnePass || !onePass) &&
+           programFor(algorithm, chooser, call.collective, 0, place, false).namesBlocks;
   };
   if (!forced().empty()) {
     const Algorithm& algorithm = selectAlgorithm({request, bytes, false, forced()}, {});
     if (serves(algorithm)) return algorithm;
     if (inRankOrder) failOnOrder(algorithm, request);
-    fail(taccInvalidUsage, "algorithm {} does not serve {}v of {} on {} ranks; ring and oneshot do{}", algorithm.name,
-         nameOf(call.collective), nameOf(call.type), ranks(), onePass ? ", of this type oneshot alone" : "");
+    fail(taccInvalidUsage, "algorithm {} does not serve {}v of {} on {} ranks; these do: {}", algorithm.name,
+         nameOf(call.collective), nameOf(call.type), ranks(), namesOfThose(serves));
   }
   for (const NetworkCandidate& candidate : chooser.explain(call.collective, 0, bytes))
     if (candidate.isPossible && serves(*candidate.algorithm)) return *candidate.algorithm;
-  return *findAlgorithm("oneshot");
+  fail(taccInternalError, "no algorithm serves {}v of {} on {} ranks", nameOf(call.collective), nameOf(call.type),
+       ranks());
 }
 
 void ClusterCommunicator::planUnequal(const Call& call, const BlockRow& all) {

@@ -87,9 +87,13 @@ void NodeCommunicator::planUnequal(const Call& call, std::size_t longest) {
   const Algorithm& algorithm = selectAlgorithm(shape, facts);
   CachedProgram& cached = programs_.get(algorithm, shape.request, facts);
   if (!cached.namesBlocks) cached.namesBlocks = verifyNames(makePlan(algorithm, shape.request));
-  if (!*cached.namesBlocks || (isHalfWidth(call.type) && call.user == nullptr && !cached.program.roundsOnce))
-    fail(taccInvalidUsage, "algorithm {} does not serve {}v of {} on {} ranks of one host; oneshot does",
-         algorithm.name, nameOf(call.collective), nameOf(call.type), ranks());
+  const bool roundsOnce = isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr;
+  if (!*cached.namesBlocks || (roundsOnce && !cached.program.roundsOnce))
+    fail(taccInvalidUsage, "algorithm {} does not serve {}v of {} on {} ranks of one host; these do: {}",
+         algorithm.name, nameOf(call.collective), nameOf(call.type), ranks(), namesOfThose([&](const Algorithm& other) {
+           return other.serves(shape.request) && (other.sumsInOnePass || !roundsOnce) &&
+                  verifyNames(makePlan(other, shape.request));
+         }));
   if (needsRankOrder(call, config().isReproducible)) {
     if (!cached.isInRankOrder) cached.isInRankOrder = combinesInRankOrder(algorithm, shape.request);
     if (!*cached.isInRankOrder) failOnOrder(algorithm, shape.request);

@@ -99,8 +99,8 @@ class Reader {
     size.bytes = static_cast<std::size_t>(required(table.number("bytes", 1, mostBytes), table, "bytes", "bytes = 8"));
     size.algorithm = readName(table, "algorithm", collective);
     if (size.algorithm.empty())
-      fail(taccInvalidArgument, "{}: algorithm is missing; it must stand there like algorithm = \"ring\"",
-           table.where());
+      fail(taccInvalidArgument, "{}: algorithm is missing; it must stand there like algorithm = \"{}\"", table.where(),
+           algorithms().front().name);
     size.seconds = required(readTime(table, "us"), table, "us", "us = 812.5");
     size.next = readName(table, "next", collective);
     size.nextSeconds = readTime(table, "next_us").value_or(0);

@@ -8,6 +8,7 @@
 #include "core/parse.hpp"
 #include "topology/model/draft.hpp"
 #include "topology/model/host_list.hpp"
+#include "topology/sources/host_cards.hpp"
 
 namespace tacc {
 namespace {
@@ -31,6 +32,15 @@ struct Tier {
   std::function<std::string(const Place&)> groupOf;
 };
 
+void addSlingshotCards(TopologyDraft& draft, std::span<const HostClues> hosts) {
+  std::vector<std::vector<double>> speeds;
+  for (const HostClues& host : hosts) {
+    std::vector<double>& own = speeds.emplace_back();
+    for (const SlingshotCard& card : host.cards) own.push_back(card.bytesPerSecond);
+  }
+  addCards(draft, speeds);
+}
+
 template <class Place>
 Topology topologyOf(std::span<const HostClues> hosts, const std::vector<Place>& places,
                     const std::vector<Tier<Place>>& tiers) {
@@ -46,6 +56,7 @@ Topology topologyOf(std::span<const HostClues> hosts, const std::vector<Place>& 
   draft.root.name = "dragonfly";
   draft.root.wiring = Wiring::allToAll;
   draft.root.links = 1;
+  addSlingshotCards(draft, hosts);
   return build(std::move(draft));
 }
 
@@ -108,6 +119,10 @@ std::optional<SlingshotPlace> parseSlingshotMac(std::string_view text) {
                         place & ((1u << portBits) - 1)};
 }
 
+std::array<std::string, 2> groupsOfSlingshot(const SlingshotPlace& place) {
+  return {fmt::format("group {} switch {}", place.group, place.switchInGroup), fmt::format("group {}", place.group)};
+}
+
 Topology topologyFromCrayNames(std::span<const HostClues> hosts) {
   if (hosts.empty()) return {};
   const std::vector<Cname> cnames = placesOf<Cname>(
@@ -133,15 +148,15 @@ Topology topologyFromCrayNames(std::span<const HostClues> hosts) {
 Topology topologyFromSlingshot(std::span<const HostClues> hosts) {
   std::vector<SlingshotPlace> places;
   for (const HostClues& host : hosts) {
-    const std::optional<SlingshotPlace> place = host.macs.empty() ? std::nullopt : parseSlingshotMac(host.macs.front());
+    const std::optional<SlingshotPlace> place =
+        host.cards.empty() ? std::nullopt : parseSlingshotMac(host.cards.front().mac);
     if (!place) return {};
     places.push_back(*place);
   }
   if (places.empty()) return {};
-  return topologyOf<SlingshotPlace>(
-      hosts, places,
-      {{"switch", [](const SlingshotPlace& p) { return fmt::format("group {} switch {}", p.group, p.switchInGroup); }},
-       {"group", [](const SlingshotPlace& p) { return fmt::format("group {}", p.group); }}});
+  return topologyOf<SlingshotPlace>(hosts, places,
+                                    {{"switch", [](const SlingshotPlace& p) { return groupsOfSlingshot(p)[0]; }},
+                                     {"group", [](const SlingshotPlace& p) { return groupsOfSlingshot(p)[1]; }}});
 }
 
 }  // namespace tacc

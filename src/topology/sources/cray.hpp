@@ -36,6 +36,8 @@ struct SlingshotPlace {
   std::uint32_t group = 0, switchInGroup = 0, port = 0;
 };
 std::optional<SlingshotPlace> parseSlingshotMac(std::string_view text);
+/// Names of its switch and its group.
+std::array<std::string, 2> groupsOfSlingshot(const SlingshotPlace& place);
 
 /// Of hosts that all have a cname, or else all an xname; empty otherwise. Throws Error (taccInvalidArgument), naming
 /// the host, for a name that is none.

@@ -10,23 +10,10 @@
 #include "topology/model/draft.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/sources/fabric_groups.hpp"
+#include "topology/sources/host_cards.hpp"
 
 namespace tacc {
 namespace {
-
-/// The value that most have; of several such the least.
-std::optional<double> mostCommon(const std::vector<double>& values) {
-  std::map<double, std::size_t> counts;
-  for (const double value : values) {
-    if (value > 0) ++counts[value];
-  }
-  std::optional<double> best;
-  std::size_t most = 0;
-  for (const auto& [value, count] : counts) {
-    if (count > most) best = value, most = count;
-  }
-  return best;
-}
 
 /// The same in the one order that does not depend on where a source began: sums and choices come out alike.
 Fabric sorted(const Fabric& fabric) {
@@ -135,25 +122,12 @@ class Finder {
   }
 
   void nominalSpeeds() {
-    std::vector<double> speeds, sums, cards;
+    std::vector<std::vector<double>> speeds;
     for (const PluggedHost& host : hosts_) {
-      double sum = 0;
-      bool isKnown = true;
-      for (const Plug& plug : host.plugs) {
-        speeds.push_back(plug.bandwidth);
-        sum += plug.bandwidth;
-        isKnown = isKnown && plug.bandwidth > 0;
-      }
-      sums.push_back(isKnown ? sum : 0);
-      cards.push_back(static_cast<double>(std::min<std::size_t>(host.plugs.size(), mostRails)));
+      std::vector<double>& own = speeds.emplace_back();
+      for (const Plug& plug : host.plugs) own.push_back(plug.bandwidth);
     }
-    draft_.node.rails = static_cast<std::uint32_t>(mostCommon(cards).value_or(1));
-    draft_.node.uplink = mostCommon(sums);
-    for (std::size_t host = 0; host < sums.size(); ++host)
-      if (sums[host] > 0 && sums[host] != draft_.node.uplink) draft_.hostUplinks[hosts_[host].name] = sums[host];
-    const std::optional<double> speed = mostCommon(speeds);
-    for (LevelDraft& level : draft_.levels) level.level.bandwidth = speed;
-    draft_.root.bandwidth = speed;
+    addCards(draft_, speeds);
   }
 
   const Fabric fabric_;

@@ -18,7 +18,12 @@
 namespace tacc {
 namespace {
 
-constexpr std::size_t mostMacs = 64;
+constexpr std::size_t mostCards = 64;
+constexpr double megabit = 1e6 / 8;  // bytes
+/// The kernel tells the speed of a link in Mbit/s, and a number below 0 where it does not know it.
+double bytesOfMegabits(std::string_view text) {
+  return static_cast<double>(parseInteger(text, 1, 1'000'000'000).value_or(0)) * megabit;
+}
 
 std::string firstWord(const std::optional<std::string>& text) {
   if (!text) return "";
@@ -31,21 +36,22 @@ struct CloseFolder {
 };
 
 /// Slingshot cards are the interfaces hsn0, hsn1, ...
-std::vector<std::string> slingshotMacs(const std::string& root) {
-  std::vector<std::string> cards;
+std::vector<SlingshotCard> slingshotCards(const std::string& root) {
+  std::vector<std::string> names;
   // Not a directory_iterator: the standard library's ends the process where there is no memory for an entry.
   const std::unique_ptr<DIR, CloseFolder> folder(::opendir((root + "/sys/class/net").c_str()));
   while (const dirent* const entry = folder ? ::readdir(folder.get()) : nullptr) {
     const std::string_view name = entry->d_name;
-    if (name.starts_with("hsn") && cards.size() < mostMacs) cards.emplace_back(name);
+    if (name.starts_with("hsn") && names.size() < mostCards) names.emplace_back(name);
   }
-  std::sort(cards.begin(), cards.end(), naturallyLess);
-  std::vector<std::string> macs;
-  for (const std::string& card : cards) {
-    const std::string mac = firstWord(readTextIfThere(root + "/sys/class/net/" + card + "/address"));
-    if (!mac.empty()) macs.push_back(mac);
+  std::sort(names.begin(), names.end(), naturallyLess);
+  std::vector<SlingshotCard> cards;
+  for (const std::string& name : names) {
+    const std::string mac = firstWord(readTextIfThere(root + "/sys/class/net/" + name + "/address"));
+    if (mac.empty()) continue;
+    cards.push_back({mac, bytesOfMegabits(firstWord(readTextIfThere(root + "/sys/class/net/" + name + "/speed")))});
   }
-  return macs;
+  return cards;
 }
 
 InnerLevel innerOf(std::string_view kind, std::string_view bytes) {
@@ -53,6 +59,12 @@ InnerLevel innerOf(std::string_view kind, std::string_view bytes) {
     if (nameOf(inner) == kind) return {inner, bytes == "-" ? 0 : parseBytes(bytes).value_or(0)};
   }
   fail(taccInvalidArgument, "clues of a host: \"{}\" is no level inside a host", shownText(kind));
+}
+
+/// "02:00:00:00:00:01 200000", or the address alone.
+SlingshotCard cardFrom(std::string_view value) {
+  const std::size_t space = std::min(value.find(' '), value.size());
+  return {std::string(value.substr(0, space)), bytesOfMegabits(value.substr(std::min(space + 1, value.size())))};
 }
 
 /// "kind sizes bytes".
@@ -83,7 +95,7 @@ HostClues gatherClues(const Surroundings& surroundings, bool withNode) {
   clues.host = name.data();
   clues.cname = firstWord(readTextIfThere(surroundings.root + "/proc/cray_xt/cname"));
   clues.xname = firstWord(readTextIfThere(surroundings.root + "/etc/cray/xname"));
-  clues.macs = slingshotMacs(surroundings.root);
+  clues.cards = slingshotCards(surroundings.root);
   clues.slurmAddress = surroundings.variable("SLURM_TOPOLOGY_ADDR");
   clues.slurmPattern = surroundings.variable("SLURM_TOPOLOGY_ADDR_PATTERN");
   clues.slurmPartition = surroundings.variable("SLURM_JOB_PARTITION");
@@ -99,7 +111,9 @@ std::string cluesToText(const HostClues& clues) {
   line("host", clues.host);
   line("cname", clues.cname);
   line("xname", clues.xname);
-  for (const std::string& mac : clues.macs) line("mac", mac);
+  for (const SlingshotCard& card : clues.cards)
+    line("card",
+         card.bytesPerSecond > 0 ? fmt::format("{} {:.0f}", card.mac, card.bytesPerSecond / megabit) : card.mac);
   line("slurm-address", clues.slurmAddress);
   line("slurm-pattern", clues.slurmPattern);
   line("slurm-partition", clues.slurmPartition);
@@ -127,8 +141,8 @@ HostClues cluesFromText(std::string_view text) {
       clues.cname = value;
     else if (key == "xname")
       clues.xname = value;
-    else if (key == "mac" && clues.macs.size() < mostMacs)
-      clues.macs.emplace_back(value);
+    else if (key == "card" && clues.cards.size() < mostCards)
+      clues.cards.push_back(cardFrom(value));
     else if (key == "slurm-address")
       clues.slurmAddress = value;
     else if (key == "slurm-pattern")

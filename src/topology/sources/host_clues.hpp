@@ -12,14 +12,21 @@
 
 namespace tacc {
 
+/// A card of a Slingshot network.
+struct SlingshotCard {
+  std::string mac;
+  double bytesPerSecond = 0;  // of its link, each way; 0: unknown
+  bool operator==(const SlingshotCard&) const = default;
+};
+
 struct HostClues {
   std::string host;
-  std::string cname;              // Cray XT, XE, XC: c0-0c0s0n0
-  std::string xname;              // HPE Cray EX: x1000c0s0b0n0
-  std::vector<std::string> macs;  // of the Slingshot cards, in the order of their names
-  std::string slurmAddress;       // SLURM_TOPOLOGY_ADDR
-  std::string slurmPattern;       // SLURM_TOPOLOGY_ADDR_PATTERN
-  std::string slurmPartition;     // SLURM_JOB_PARTITION
+  std::string cname;                 // Cray XT, XE, XC: c0-0c0s0n0
+  std::string xname;                 // HPE Cray EX: x1000c0s0b0n0
+  std::vector<SlingshotCard> cards;  // in the order of their names
+  std::string slurmAddress;          // SLURM_TOPOLOGY_ADDR
+  std::string slurmPattern;          // SLURM_TOPOLOGY_ADDR_PATTERN
+  std::string slurmPartition;        // SLURM_JOB_PARTITION
   std::optional<NodeDescription> node;
   bool operator==(const HostClues&) const = default;
 };

@@ -1,57 +1,50 @@
 // The source "cray". A file of it lists hosts, one a line: a name, then cname, xname or address of a Slingshot card.
-// With cnames what `rtr --interconnect` prints may stand in it, too.
+// With cnames what `rtr --interconnect` prints may stand in it, too; of a Slingshot network what `cxi_stat` prints of
+// cards, and the table of `show fabric`.
 #include "core/error.hpp"
 #include "core/parse.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/sources/cray.hpp"
 #include "topology/sources/cray_links.hpp"
+#include "topology/sources/cxi_stat.hpp"
+#include "topology/sources/slingshot_links.hpp"
 #include "topology/sources/sources.hpp"
 #include "topology/sources/text_file.hpp"
 
 namespace tacc {
 namespace {
 
-std::vector<std::vector<std::string_view>> rowsOf(std::string_view text) {
-  std::vector<std::vector<std::string_view>> rows;
-  for (const std::string_view line : linesOf(text)) {
-    std::vector<std::string_view> words = wordsOf(line.substr(0, line.find('#')));
-    rows.push_back(std::move(words));
-  }
-  return rows;
-}
+std::string_view withoutComment(std::string_view line) { return line.substr(0, line.find('#')); }
 
 bool isPlace(std::string_view word) { return parseCname(word) || parseXname(word) || parseSlingshotMac(word); }
 
-void addLink(CrayLinks& links, const std::vector<std::string_view>& words, const std::string& origin,
-             std::size_t number) {
-  try {
-    links.add(words);
-  } catch (const Error& error) {
-    fail(error.result(), "{}:{}: {}", origin, number, error.what());
+/// The lines of a file: hosts, and what other programs print.
+class CrayFile {
+ public:
+  void take(std::string_view line) {
+    const std::vector<std::string_view> words = wordsOf(line);
+    if (words.empty()) return;
+    if (SlingshotLinks::isLine(line)) return fabric_.add(line);
+    if (CrayLinks::isLink(words)) return links_.add(words);
+    if (CxiStat::isLine(words)) return cards_.add(words);
+    takeHost(words);
   }
-}
 
-}  // namespace
-
-bool recognisesCray(std::string_view text) {
-  for (const auto& words : rowsOf(text.substr(0, 4096))) {
-    if (!words.empty()) return CrayLinks::isLink(words) || (words.size() >= 2 && isPlace(words[1]));
+  Topology topology() {
+    cards_.addTo(hosts_);
+    if ((!links_.isEmpty() || !fabric_.isEmpty()) && hosts_.empty())
+      fail(taccInvalidArgument, "links alone name no hosts; put a line with name and place of each before them");
+    if (!fabric_.isEmpty()) return fabric_.topologyOf(hosts_);
+    Topology topology = links_.isEmpty() ? topologyFromCrayNames(hosts_) : links_.topologyOf(hosts_);
+    if (topology.hosts() == 0) topology = topologyFromSlingshot(hosts_);
+    if (topology.hosts() == 0)
+      fail(taccInvalidArgument, "not all hosts have the same kind of place: cnames, xnames or Slingshot addresses");
+    return topology;
   }
-  return false;
-}
 
-Topology readCrayFile(std::string_view text, const std::string& origin) {
-  std::vector<HostClues> hosts;
-  CrayLinks links;
-  std::size_t number = 0;
-  for (const auto& words : rowsOf(text)) {
-    ++number;
-    if (words.empty()) continue;
-    if (CrayLinks::isLink(words)) {
-      addLink(links, words, origin, number);
-      continue;
-    }
-    HostClues& host = hosts.emplace_back();
+ private:
+  void takeHost(const std::vector<std::string_view>& words) {
+    HostClues host;
     host.host = words[0];
     for (std::size_t i = 1; i < words.size(); ++i) {
       if (parseCname(words[i]))
@@ -59,24 +52,46 @@ Topology readCrayFile(std::string_view text, const std::string& origin) {
       else if (parseXname(words[i]))
         host.xname = words[i];
       else if (parseSlingshotMac(words[i]))
-        host.macs.emplace_back(words[i]);
+        host.cards.push_back({std::string(words[i])});
       else
-        fail(taccInvalidArgument, "{}:{}: \"{}\" is no cname, xname or Slingshot address", origin, number,
-             shownText(words[i]));
+        fail(taccInvalidArgument, "\"{}\" is no cname, xname or Slingshot address", shownText(words[i]));
     }
-    if (words.size() < 2)
-      fail(taccInvalidArgument, "{}:{}: the host {} has no place", origin, number, shownText(words[0]));
-    if (hosts.size() > mostHosts) fail(taccInvalidArgument, "{}: more than {} hosts", origin, mostHosts);
+    if (words.size() < 2) fail(taccInvalidArgument, "the host {} has no place", shownText(words[0]));
+    if (hosts_.size() >= mostHosts) fail(taccInvalidArgument, "more than {} hosts", mostHosts);
+    hosts_.push_back(std::move(host));
+  }
+
+  std::vector<HostClues> hosts_;
+  CrayLinks links_;
+  CxiStat cards_;
+  SlingshotLinks fabric_;
+};
+
+}  // namespace
+
+bool recognisesCray(std::string_view text) {
+  for (const std::string_view line : linesOf(text.substr(0, 4096))) {
+    const std::vector<std::string_view> words = wordsOf(withoutComment(line));
+    if (words.empty()) continue;
+    return CrayLinks::isLink(words) || (CxiStat::isLine(words) && (words[1] == "Device:" || words[0] == "Device:")) ||
+           (words.size() >= 2 && isPlace(words[1]));
+  }
+  return false;
+}
+
+Topology readCrayFile(std::string_view text, const std::string& origin) {
+  CrayFile file;
+  std::size_t number = 0;
+  for (const std::string_view line : linesOf(text)) {
+    ++number;
+    try {
+      file.take(withoutComment(line));
+    } catch (const Error& error) {
+      fail(error.result(), "{}:{}: {}", origin, number, error.what());
+    }
   }
   try {
-    if (!links.isEmpty() && hosts.empty())
-      fail(taccInvalidArgument, "links alone name no hosts; put a line with name and cname of each before them");
-    Topology topology = links.isEmpty() ? topologyFromCrayNames(hosts) : links.topologyOf(hosts);
-    if (topology.hosts() == 0) topology = topologyFromSlingshot(hosts);
-    if (topology.hosts() == 0) {
-      fail(taccInvalidArgument, "not all hosts have the same kind of place: cnames, xnames or Slingshot addresses");
-    }
-    return topology;
+    return file.topology();
   } catch (const Error& error) {
     fail(error.result(), "{}: {}", origin, error.what());
   }
