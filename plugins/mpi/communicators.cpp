@@ -74,7 +74,7 @@ void Communicators::close() noexcept {
   PMPI_Comm_free(&self_);
 }
 
-Communicator* Communicators::find(MPI_Comm mpi) noexcept {
+Communicator* Communicators::look(MPI_Comm mpi) noexcept {
   void* attribute = nullptr;
   int isThere = 0;
   if (PMPI_Comm_get_attr(mpi, key_, &attribute, &isThere) != MPI_SUCCESS) return nullptr;
@@ -130,6 +130,7 @@ void Communicators::remove(Communicator* communicator) noexcept {
     if (found == all_.end()) return;
     ended = std::move(*found);
     all_.erase(found);
+    ended_.fetch_add(1, std::memory_order_release);
   }
   const Inside inside;  // MPI_Comm_free or the like
   plugin().requests.forget(*ended);
