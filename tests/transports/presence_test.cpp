@@ -6,6 +6,8 @@
 
 #include <memory>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "transports/shm/area_pages.hpp"
 #include "transports/shm/shared_memory.hpp"
@@ -50,8 +52,10 @@ TEST_F(PresenceTest, TheClaimStandsUntilTheLastOneHasGone) {
   const auto whole = segment(), part = segment();
   const auto watcher = claim(0);
   auto shared = claim(1);
-  auto inWhole = std::make_unique<Presence>(presence(whole, 1, shared, {0, 1, 2}));
-  auto inPart = std::make_unique<Presence>(presence(part, 0, shared, {1, 0}));
+  const auto make = [&](const std::shared_ptr<SharedMemory>& memory, int rank, std::vector<int> claimOf) {
+    return std::make_unique<Presence>(NodeSegment(memory->data(), geometry), memory, rank, shared, std::move(claimOf));
+  };
+  auto inWhole = make(whole, 1, {0, 1, 2}), inPart = make(part, 0, {1, 0});
   shared.reset();
   inWhole.reset();
   EXPECT_TRUE(watcher->isAlive(1));

@@ -128,6 +128,7 @@ std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const 
       made->setIdleWork([this] { checkErrors(); });
       problem = made->adoptTuning(*environment);
       made->setIdleWork({});
+      made->waiter_.setNames({});
     }
   } catch (...) {
     reportFailure();
@@ -194,6 +195,7 @@ Membership NodeCommunicator::shareWithPart(const PartTerms& terms, const Environ
   part.places = part.inside && mayStandApart(terms.cores) ? placesOf(*part.inside, terms.cores) : placesUnknown(ranks);
   part.figures = figuresOfPart(membership_.places, membership_.figures, part.places, members);
   part.cacheBytes = membership_.cacheBytes;
+  for (const int member : members) part.names.names.push_back(waiter_.nameOf(member));  // until all have it
   return part;
 }
 

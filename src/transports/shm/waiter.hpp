@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/idle_call.hpp"
@@ -54,6 +55,8 @@ class Waiter {
   void setIdleWork(std::function<void()> work) { idleWork_ = std::move(work); }
   /// The same for what the program wants to be done.
   void setIdleCall(IdleCall call) { idleCall_ = call; }
+  /// Numbers by which people know the ranks from now on.
+  void setNames(RankNames names) { names_ = std::move(names); }
   /// The number by which people know `rank`.
   int nameOf(int rank) const { return names_[rank]; }
 
