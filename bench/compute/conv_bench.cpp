@@ -4,9 +4,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <stdexcept>
 
+#include "compute/drawn_layers.hpp"
 #include "compute/output_file.hpp"
 #include "compute/timing.hpp"
 #include "coordinator/command_line.hpp"
@@ -14,13 +16,29 @@
 namespace tacc::bench {
 namespace {
 
+/// "N" or "N:SEED".
+void readRandom(const std::string& text, ConvOptions& options) {
+  const char* const end = text.data() + text.size();
+  auto [rest, error] = std::from_chars(text.data(), end, options.drawn);
+  if (error == std::errc() && rest != end && *rest == ':') {
+    const auto seed = std::from_chars(rest + 1, end, options.seed);
+    rest = seed.ptr;
+    error = seed.ec;
+  }
+
+  if (error != std::errc() || rest != end || options.drawn < 1)
+    throw std::invalid_argument(fmt::format("--random takes N or N:SEED, whole numbers, not \"{}\"", text));
+}
+
 ConvOptions parse(int argc, char** argv) {
   ConvOptions options;
   std::vector<std::string> passes;
+  std::string random;
   CLI::App app("Times convolutions of tacc, layer by layer, and of other libraries beside it.", "tacc_bench conv");
   std::string peers;
   for (const ConvPeer& peer : convPeers()) peers += (peers.empty() ? "" : ", ") + peer.name;
-  app.add_option("--net", options.networks, networkNames() + ", or a file of layers")->delimiter(',')->required();
+  app.add_option("--net", options.networks, networkNames() + ", or a file of layers")->delimiter(',');
+  app.add_option("--random", random, "N or N:SEED: N layers drawn at random, each with its own number of images");
   app.add_option("--batch", options.batches, "images, several with commas (1)")
       ->delimiter(',')
       ->check(CLI::PositiveNumber);
@@ -44,6 +62,9 @@ ConvOptions parse(int argc, char** argv) {
   app.add_option("--json", options.jsonFile, "write the results to this file");
   app.add_option("--plot", options.plotFile, "draw the results into this SVG file");
   parseCommandLine(app, "tacc_bench conv", argc, argv, [&] {
+    if (!random.empty()) readRandom(random, options);
+    if (options.networks.empty() && options.drawn == 0)
+      throw std::invalid_argument("what to measure is missing: --net NAMES or --random N:SEED");
     if (!passes.empty()) options.passes.clear();
     for (const std::string& pass : passes) {
       for (const taccConvPass_t known : {taccConvForward, taccConvBackwardData, taccConvBackwardWeights}) {
@@ -123,13 +144,16 @@ int runConvBench(int argc, char** argv) {
   fmt::print("# {} with {} thread{}: multiply-adds alone reach {:.1f} GFLOP/s\n", report.isa, options.threads,
              options.threads == 1 ? "" : "s", report.peak * 1e-9);
   bool isRight = true;
-  for (const std::string& name : options.networks) {
-    for (const Layer& layer : findNetwork(name).layers) {
+  std::vector<Network> networks;
+  for (const std::string& name : options.networks) networks.push_back(findNetwork(name));
+  if (options.drawn > 0) networks.push_back({"drawn", drawLayers(options.drawn, options.seed)});
+  for (const auto& [name, layers] : networks) {
+    for (const Layer& layer : layers) {
       if (layer.name.find(options.layer) == std::string::npos) continue;
       for (const taccConvPass_t pass : options.passes) {
         // A network does not need the gradient of its own input.
         if (pass == taccConvBackwardData && layer.inChannels <= 3) continue;
-        for (const int batch : options.batches) {
+        for (const int batch : layer.batch != 0 ? std::vector<int>{layer.batch} : options.batches) {
           ConvProblem problem(layer, pass, batch);
           problem.isPlain = options.plain;
           report.results.push_back(measure(options, name, problem));

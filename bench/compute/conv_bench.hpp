@@ -11,6 +11,8 @@ namespace tacc::bench {
 
 struct ConvOptions {
   std::vector<std::string> networks;
+  int drawn = 0;           ///< layers drawn at random, besides
+  std::uint64_t seed = 1;  ///< of the drawing
   std::vector<int> batches = {1};
   std::vector<taccConvPass_t> passes = {taccConvForward};
   std::vector<std::string> peers;

@@ -32,7 +32,7 @@ ConvProblem::ConvProblem(const Layer& theLayer, taccConvPass_t thePass, int theB
       pass(thePass),
       batch(theBatch),
       input(taccTensorBytes(taccLayoutNchw, batch, layer.inChannels, layer.height, layer.width) / sizeof(float)),
-      weights(taccWeightBytes(taccWeightsKcrs, layer.outChannels, layer.inChannels, layer.kernel, layer.kernel,
+      weights(taccWeightBytes(taccWeightsKcrs, layer.outChannels, layer.inChannels, layer.kernel, layer.kernelWidth(),
                               layer.groups) /
               sizeof(float)),
       outputGradient(taccTensorBytes(taccLayoutNchw, batch, layer.outChannels, layer.outHeight(), layer.outWidth()) /
@@ -94,15 +94,15 @@ double ConvProblem::expected(std::size_t index) const {
   };
   double sum = 0;
   if (pass == taccConvBackwardWeights) {
-    const int s = take(l.kernel);
+    const int s = take(l.kernelWidth());
     const int r = take(l.kernel);
     const int c = take(ins);
     const int k = take(l.outChannels);
     for (int n = 0; n < batch; ++n) {
       for (int y = 0; y < outHeight; ++y) {
-        const int line = y * l.stride - l.pad + r;
+        const int line = y * l.stride - l.pad + r * l.dilation;
         for (int x = 0; x < outWidth; ++x) {
-          const int column = x * l.stride - l.pad + s;
+          const int column = x * l.stride - l.pad + s * l.dilation;
           if (line < 0 || line >= l.height || column < 0 || column >= l.width) continue;
           sum += at(outputGradient, l.outChannels, outHeight, outWidth, n, k, y, x) *
                  at(input, l.inChannels, l.height, l.width, n, k / outs * ins + c, line, column);
@@ -118,23 +118,23 @@ double ConvProblem::expected(std::size_t index) const {
   const int n = take(batch);
   for (int other = 0; other < (isForward ? ins : outs); ++other) {
     for (int r = 0; r < l.kernel; ++r) {
-      for (int s = 0; s < l.kernel; ++s) {
+      for (int s = 0; s < l.kernelWidth(); ++s) {
         if (isForward) {
-          const int line = y * l.stride - l.pad + r;
-          const int column = x * l.stride - l.pad + s;
+          const int line = y * l.stride - l.pad + r * l.dilation;
+          const int column = x * l.stride - l.pad + s * l.dilation;
           if (line < 0 || line >= l.height || column < 0 || column >= l.width) continue;
           sum += at(input, l.inChannels, l.height, l.width, n, channel / outs * ins + other, line, column) *
-                 at(weights, ins, l.kernel, l.kernel, channel, other, r, s);
+                 at(weights, ins, l.kernel, l.kernelWidth(), channel, other, r, s);
         } else {
-          const int line = y + l.pad - r;
-          const int column = x + l.pad - s;
+          const int line = y + l.pad - r * l.dilation;
+          const int column = x + l.pad - s * l.dilation;
           if (line < 0 || line % l.stride != 0 || line / l.stride >= outHeight || column < 0 ||
               column % l.stride != 0 || column / l.stride >= outWidth) {
             continue;
           }
           const int out = channel / ins * outs + other;
           sum += at(outputGradient, l.outChannels, outHeight, outWidth, n, out, line / l.stride, column / l.stride) *
-                 at(weights, ins, l.kernel, l.kernel, out, channel % ins, r, s);
+                 at(weights, ins, l.kernel, l.kernelWidth(), out, channel % ins, r, s);
         }
       }
     }
@@ -154,6 +154,7 @@ const std::vector<ConvPeer>& convPeers() {
       {"libxsmm", makeLibxsmmContestants},
 #endif
       {"pytorch", makePytorchContestants, true, isPytorchThere},
+      {"tacc", makeTaccContestants},
   };
   return peers;
 }

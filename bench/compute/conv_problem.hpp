@@ -84,6 +84,10 @@ using Contestants = std::vector<std::unique_ptr<ConvContestant>>;
 std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd,
                                                    bool bfloat16 = false, const std::string& algorithm = {});
 
+/// All algorithms of tacc that serve the problem, each forced: what its own choice is held against. Not the reference,
+/// which is there to be compared with and not to be fast.
+Contestants makeTaccContestants(const ConvProblem& problem, int threads, bool winograd);
+
 /// A library to compare with: its ways to compute a problem, of which the fastest counts; empty when it has none.
 struct ConvPeer {
   std::string name;

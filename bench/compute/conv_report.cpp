@@ -14,8 +14,8 @@ using Json = nlohmann::ordered_json;
 
 /// What makes layers of different networks the same.
 std::string shapeOf(const Layer& l) {
-  return fmt::format("{} {} {} {} {} {} {} {}", l.inChannels, l.height, l.width, l.outChannels, l.kernel, l.stride,
-                     l.pad, l.groups);
+  return fmt::format("{} {} {} {} {} {} {} {} {} {}", l.inChannels, l.height, l.width, l.outChannels, l.kernel,
+                     l.kernelWidth(), l.stride, l.pad, l.groups, l.dilation);
 }
 
 }  // namespace
@@ -66,25 +66,39 @@ std::string convLine(const ConvReport& report, const ConvResult& r) {
   return line + "\n";
 }
 
+namespace {
+
+/// The numbers of images that were asked for; 0 stands for layers that bring their own.
+std::vector<int> batchesOf(const ConvReport& report) {
+  std::vector<int> batches = report.options.batches;
+  if (report.options.drawn > 0) batches.push_back(0);
+  return batches;
+}
+
+}  // namespace
+
 std::string convSummary(const ConvReport& report) {
   std::string text;
   for (const taccConvPass_t pass : report.options.passes) {
-    for (const int batch : report.options.batches) {
+    for (const int batch : batchesOf(report)) {
       Mean gflops;
       std::map<std::string, Mean> ratios;
       std::set<std::string> seen;
       for (const ConvResult& r : report.results) {
-        if (r.pass != pass || r.batch != batch || !seen.insert(shapeOf(r.layer)).second) continue;
+        if (r.pass != pass || (batch == 0 ? r.layer.batch == 0 : r.batch != batch || r.layer.batch != 0) ||
+            !seen.insert(shapeOf(r.layer)).second)
+          continue;
         gflops.add(r.gflops());
         for (const auto& [name, peer] : r.peers) {
           ratios[name].add(peer.seconds / r.seconds);
         }
       }
       if (gflops.count == 0) continue;
-      text += fmt::format("{} batch {}, geometric mean of {} layers: {:.1f} GFLOP/s", passName(pass), batch,
-                          gflops.count, gflops.value());
+      text += fmt::format("{} batch {}, geometric mean of {} layers: {:.1f} GFLOP/s", passName(pass),
+                          batch == 0 ? "as drawn" : std::to_string(batch), gflops.count, gflops.value());
       for (const auto& [name, mean] : ratios) {
-        text += fmt::format(", x{:.3f} of {} (least x{:.2f})", mean.value(), name, mean.least);
+        text += fmt::format(", x{:.3f} of {} (least x{:.2f}; {:.1f} % of the layers at x0.95 or above)", mean.value(),
+                            name, mean.least, 100.0 * mean.atLeastNear / mean.count);
       }
       text += '\n';
     }

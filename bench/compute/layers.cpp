@@ -6,6 +6,7 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "compute/deep_networks.hpp"
 #include "compute/mobile_networks.hpp"
 
 namespace tacc::bench {
@@ -104,7 +105,14 @@ constexpr KnownNetwork knownNetworks[] = {{"resnet50", resnet50},
                                           {"mobilenetv1", mobilenetV1},
                                           {"mobilenetv2", mobilenetV2},
                                           {"efficientnet-b0", efficientnetB0},
-                                          {"depthwise", depthwiseLayers}};
+                                          {"depthwise", depthwiseLayers},
+                                          {"resnext50", resnext50},
+                                          {"yolov3", yolov3},
+                                          {"densenet121", densenet121},
+                                          {"unet", unet},
+                                          {"squeezenet", squeezenet},
+                                          {"convnext-tiny", convnextTiny},
+                                          {"deepspeech", deepspeech}};
 
 Layer parseLayer(const std::string& line, const std::string& where) {
   std::istringstream words(line);
@@ -113,12 +121,17 @@ Layer parseLayer(const std::string& line, const std::string& where) {
   words >> layer.name >> layer.inChannels >> layer.height >> layer.width >> layer.outChannels >> layer.kernel >>
       layer.stride >> layer.pad;
   const bool isComplete = !words.fail();
-  if (isComplete && !(words >> layer.groups)) layer.groups = 1;
+  if (isComplete && !(words >> layer.groups)) {
+    layer.groups = 1;
+  } else if (isComplete && !(words >> layer.dilation)) {
+    layer.dilation = 1;
+  }
   std::string rest;
   words.clear();
   if (!isComplete || (words >> rest)) {
-    throw std::invalid_argument(fmt::format(
-        "{}: \"{}\" is not: name inChannels height width outChannels kernel stride pad [groups]", where, line));
+    throw std::invalid_argument(
+        fmt::format("{}: \"{}\" is not: name inChannels height width outChannels kernel stride pad [groups [dilation]]",
+                    where, line));
   }
   return layer;
 }
@@ -126,20 +139,22 @@ Layer parseLayer(const std::string& line, const std::string& where) {
 }  // namespace
 
 double Layer::operations() const {
-  return 2.0 * outChannels * inChannels / groups * kernel * kernel * outHeight() * outWidth();
+  return 2.0 * outChannels * inChannels / groups * kernel * kernelWidth() * outHeight() * outWidth();
 }
 
-taccConvDesc_t Layer::describe(taccConvPass_t pass, int batch, int threads, bool winograd) const {
+taccConvDesc_t Layer::describe(taccConvPass_t pass, int images, int threads, bool winograd) const {
   taccConvDesc_t desc = TACC_CONV_INITIALIZER;
   desc.pass = pass;
-  desc.batch = batch;
+  desc.batch = images;
   desc.inChannels = inChannels;
   desc.height = height;
   desc.width = width;
   desc.outChannels = outChannels;
-  desc.kernelHeight = desc.kernelWidth = kernel;
+  desc.kernelHeight = kernel;
+  desc.kernelWidth = kernelWidth();
   desc.strideHeight = desc.strideWidth = stride;
   desc.padHeight = desc.padWidth = pad;
+  desc.dilationHeight = desc.dilationWidth = dilation;
   desc.groups = groups;
   desc.maxWorkers = threads;
   desc.winograd = winograd && pass != taccConvBackwardWeights;

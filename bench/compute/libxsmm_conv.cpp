@@ -137,7 +137,8 @@ class LibxsmmContestant final : public ConvContestant {
     desc.H = l.height;
     desc.W = l.width;
     desc.K = l.outChannels;
-    desc.R = desc.S = l.kernel;
+    desc.R = l.kernel;
+    desc.S = l.kernelWidth();
     desc.u = desc.v = l.stride;
     desc.pad_h = desc.pad_w = desc.pad_h_in = desc.pad_w_in = desc.pad_h_out = desc.pad_w_out = l.pad;
     desc.threads = threads;
@@ -179,7 +180,7 @@ class LibxsmmContestant final : public ConvContestant {
 
 Contestants makeLibxsmmContestants(const ConvProblem& problem, int threads, bool) {
   Contestants contestants;
-  if (problem.layer.groups > 1) return contestants;
+  if (problem.layer.groups > 1 || problem.layer.dilation > 1) return contestants;
   try {
     contestants.push_back(std::make_unique<LibxsmmContestant>(problem, threads));
   } catch (const std::runtime_error&) {

@@ -2,34 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include "compute/layer_list.hpp"
 
 namespace tacc::bench {
 namespace {
-
-bool isSame(const Layer& a, const Layer& b) {
-  return a.inChannels == b.inChannels && a.height == b.height && a.outChannels == b.outChannels &&
-         a.kernel == b.kernel && a.stride == b.stride && a.groups == b.groups;
-}
-
-/// Counts a layer that is there already; else it goes to the end.
-void add(std::vector<Layer>& layers, const Layer& layer) {
-  const auto known = std::find_if(layers.begin(), layers.end(), [&](const Layer& l) { return isSame(l, layer); });
-  if (known != layers.end()) {
-    known->count += layer.count;
-  } else {
-    layers.push_back(layer);
-  }
-}
-
-/// Padded so that only the stride makes the image smaller.
-Layer padded(std::string name, int ins, int size, int outs, int kernel, int stride, int groups = 1) {
-  return {std::move(name), ins, size, size, outs, kernel, stride, (kernel - 1) / 2, groups, 1};
-}
-
-Layer channelWise(std::string name, int channels, int size, int kernel, int stride) {
-  return padded(std::move(name), channels, size, channels, kernel, stride, channels);
-}
 
 /// Inverted residuals that follow each other: the first has the stride.
 struct Stage {

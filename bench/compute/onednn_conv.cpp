@@ -34,17 +34,19 @@ struct Dims {
       : input(activationDims(p.batch, p.layer.inChannels, p.layer.height, p.layer.width)),
         output(activationDims(p.batch, p.layer.outChannels, p.layer.outHeight(), p.layer.outWidth())),
         strides{p.layer.stride, p.layer.stride},
-        pads{p.layer.pad, p.layer.pad} {
+        pads{p.layer.pad, p.layer.pad},
+        dilates{p.layer.dilation - 1, p.layer.dilation - 1} {
     const Layer& l = p.layer;
     if (l.groups > 1) {
-      weights = {l.groups, l.outChannels / l.groups, l.inChannels / l.groups, l.kernel, l.kernel};
+      weights = {l.groups, l.outChannels / l.groups, l.inChannels / l.groups, l.kernel, l.kernelWidth()};
       weightFormat = Format::goihw;
     } else {
-      weights = {l.outChannels, l.inChannels, l.kernel, l.kernel};
+      weights = {l.outChannels, l.inChannels, l.kernel, l.kernelWidth()};
       weightFormat = Format::oihw;
     }
   }
   dnnl::memory::dims input, output, weights, strides, pads;
+  dnnl::memory::dims dilates;  // pixels between those that a kernel takes
   Format weightFormat;
 };
 
@@ -56,22 +58,18 @@ class OnednnContestant final : public ConvContestant {
     using BackwardData = dnnl::convolution_backward_data;
     using BackwardWeights = dnnl::convolution_backward_weights;
     const dnnl::memory::desc input = any(dims_.input), weights = any(dims_.weights), output = any(dims_.output);
-    const Forward::primitive_desc forward(
-        Forward::desc(kind, algorithm, input, weights, output, dims_.strides, dims_.pads, dims_.pads), cpu());
+    const auto forward = describe<Forward>(cpu(), kind, algorithm, input, weights, output);
     if (problem.pass == taccConvForward) {
       take(forward, forward.src_desc(), forward.weights_desc(), forward.dst_desc());
       primitive_ = Forward(forward);
       arguments_ = {{DNNL_ARG_SRC, input_}, {DNNL_ARG_WEIGHTS, weights_}, {DNNL_ARG_DST, output_}};
     } else if (problem.pass == taccConvBackwardData) {
-      const BackwardData::primitive_desc backward(
-          BackwardData::desc(algorithm, input, weights, output, dims_.strides, dims_.pads, dims_.pads), cpu(), forward);
+      const auto backward = describeBackward<BackwardData>(cpu(), algorithm, input, weights, output, forward);
       take(backward, backward.diff_src_desc(), backward.weights_desc(), backward.diff_dst_desc());
       primitive_ = BackwardData(backward);
       arguments_ = {{DNNL_ARG_DIFF_SRC, input_}, {DNNL_ARG_WEIGHTS, weights_}, {DNNL_ARG_DIFF_DST, output_}};
     } else {
-      const BackwardWeights::primitive_desc backward(
-          BackwardWeights::desc(algorithm, input, weights, output, dims_.strides, dims_.pads, dims_.pads), cpu(),
-          forward);
+      const auto backward = describeBackward<BackwardWeights>(cpu(), algorithm, input, weights, output, forward);
       take(backward, backward.src_desc(), backward.diff_weights_desc(), backward.diff_dst_desc());
       primitive_ = BackwardWeights(backward);
       arguments_ = {{DNNL_ARG_SRC, input_}, {DNNL_ARG_DIFF_WEIGHTS, weights_}, {DNNL_ARG_DIFF_DST, output_}};
@@ -96,6 +94,33 @@ class OnednnContestant final : public ConvContestant {
   bool reorders() const override { return true; }
 
  private:
+  // oneDNN 3 describes a primitive in one step; 2 in two.
+#if DNNL_VERSION_MAJOR >= 3
+  template <class Primitive, class... More>
+  typename Primitive::primitive_desc describe(const dnnl::engine& engine, const More&... more) const {
+    return {engine, more..., dims_.strides, dims_.dilates, dims_.pads, dims_.pads};
+  }
+  template <class Primitive, class Forward>
+  typename Primitive::primitive_desc describeBackward(const dnnl::engine& engine, dnnl::algorithm algorithm,
+                                                      const dnnl::memory::desc& input,
+                                                      const dnnl::memory::desc& weights,
+                                                      const dnnl::memory::desc& output, const Forward& forward) const {
+    return {engine, algorithm, input, weights, output, dims_.strides, dims_.dilates, dims_.pads, dims_.pads, forward};
+  }
+#else
+  template <class Primitive, class... More>
+  typename Primitive::primitive_desc describe(const dnnl::engine& engine, const More&... more) const {
+    return {{more..., dims_.strides, dims_.dilates, dims_.pads, dims_.pads}, engine};
+  }
+  template <class Primitive, class Forward>
+  typename Primitive::primitive_desc describeBackward(const dnnl::engine& engine, dnnl::algorithm algorithm,
+                                                      const dnnl::memory::desc& input,
+                                                      const dnnl::memory::desc& weights,
+                                                      const dnnl::memory::desc& output, const Forward& forward) const {
+    return {{algorithm, input, weights, output, dims_.strides, dims_.dilates, dims_.pads, dims_.pads}, engine, forward};
+  }
+#endif
+
   template <class PrimitiveDesc>
   void take(const PrimitiveDesc& desc, const dnnl::memory::desc& input, const dnnl::memory::desc& weights,
             const dnnl::memory::desc& output) {

@@ -32,7 +32,7 @@ class OpenblasContestant final : public ConvContestant {
   bool isProduct() const { return problem_.layer.kernel == 1 && problem_.layer.stride == 1 && problem_.layer.pad == 0; }
   int ins() const { return problem_.layer.inChannels / problem_.layer.groups; }
   int outs() const { return problem_.layer.outChannels / problem_.layer.groups; }
-  int rows() const { return ins() * problem_.layer.kernel * problem_.layer.kernel; }
+  int rows() const { return ins() * problem_.layer.kernel * problem_.layer.kernelWidth(); }
   int pixels() const { return problem_.layer.outHeight() * problem_.layer.outWidth(); }
 
   void runGroup(int n, int g) {
@@ -70,9 +70,9 @@ class OpenblasContestant final : public ConvContestant {
     float* column = columns_.data();
     for (int c = 0; c < ins(); ++c) {
       for (int r = 0; r < l.kernel; ++r) {
-        for (int s = 0; s < l.kernel; ++s) {
+        for (int s = 0; s < l.kernelWidth(); ++s) {
           for (int y = 0; y < l.outHeight(); ++y, column += l.outWidth())
-            visit(column, c, y * l.stride - l.pad + r, s - l.pad);
+            visit(column, c, y * l.stride - l.pad + r * l.dilation, s * l.dilation - l.pad);
         }
       }
     }

@@ -20,7 +20,7 @@
 namespace tacc::bench {
 namespace {
 
-/// Answers a line for each line. Lines are: prepare FILE and thirteen numbers; run; result.
+/// Answers a line for each line. Lines are: prepare FILE and fourteen numbers; run; result.
 constexpr const char* script = R"(
 import os, sys, time
 import torch
@@ -30,17 +30,17 @@ answer('PyTorch ' + torch.__version__)
 for line in iter(channel.readline, b''):
     words = line.decode().split()
     if words[0] == 'prepare':
-        n, c, h, w, k, r, stride, pad, groups, oh, ow, threads = map(int, words[2:])
+        n, c, h, w, k, r, s, stride, pad, dilation, groups, oh, ow, threads = map(int, words[2:])
         torch.set_num_threads(threads)
-        sizes = [n * c * h * w, k * (c // groups) * r * r, n * k * oh * ow]
+        sizes = [n * c * h * w, k * (c // groups) * r * s, n * k * oh * ow]
         floats = torch.from_file(words[1], shared=True, size=sum(sizes), dtype=torch.float32)
         source, weights, target = floats.split(sizes)
-        source, weights = source.clone().view(n, c, h, w), weights.clone().view(k, c // groups, r, r)
+        source, weights = source.clone().view(n, c, h, w), weights.clone().view(k, c // groups, r, s)
         answer('ready')
     elif words[0] == 'run':
         with torch.inference_mode():
             wall, cpu = time.perf_counter(), time.thread_time()
-            output = torch.nn.functional.conv2d(source, weights, None, stride, pad, 1, groups)
+            output = torch.nn.functional.conv2d(source, weights, None, stride, pad, dilation, groups)
             cpu, wall = time.thread_time() - cpu, time.perf_counter() - wall
         answer(f'{wall} {cpu}')
     elif words[0] == 'result':
@@ -116,7 +116,8 @@ class PytorchContestant final : public ConvContestant {
     const Layer& l = problem.layer;
     server().ask(fmt::format("prepare /proc/{}/fd/{} {} {} {} {} {} {} {} {} {} {} {} {}", ::getpid(),
                              file_.descriptor(), problem.batch, l.inChannels, l.height, l.width, l.outChannels,
-                             l.kernel, l.stride, l.pad, l.groups, l.outHeight(), l.outWidth(), threads));
+                             l.kernel, l.kernelWidth(), l.stride, l.pad, l.dilation, l.groups, l.outHeight(),
+                             l.outWidth(), threads));
   }
   ~PytorchContestant() override { ::munmap(floats_, bytes_); }
 

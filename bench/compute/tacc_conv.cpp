@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 #include <stdexcept>
 
 #include "compute/conv_problem.hpp"
@@ -76,7 +77,7 @@ class TaccContestant final : public ConvContestant {
     const Layer& l = problem_.layer;
     if (problem_.pass == taccConvBackwardWeights) {
       check(taccReorderWeights(taccWeightsBlocked, result_.data(), taccWeightsKcrs, plain, l.outChannels, l.inChannels,
-                               l.kernel, l.kernel, l.groups));
+                               l.kernel, l.kernelWidth(), l.groups));
     } else if (problem_.pass == taccConvForward) {
       giveBack(plain, l.outChannels, l.outHeight(), l.outWidth());
     } else {
@@ -160,6 +161,20 @@ class TaccContestant final : public ConvContestant {
 std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd,
                                                    bool bfloat16, const std::string& algorithm) {
   return std::make_unique<TaccContestant>(problem, threads, winograd, bfloat16, algorithm);
+}
+
+Contestants makeTaccContestants(const ConvProblem& problem, int threads, bool winograd) {
+  Contestants contestants;
+  std::istringstream names(taccConvAlgorithms());
+  for (std::string name; std::getline(names >> std::ws, name, ',');) {
+    if (name == "reference" || (!winograd && name.starts_with("winograd"))) continue;
+    try {
+      contestants.push_back(makeTaccContestant(problem, threads, winograd, false, name));
+    } catch (const std::runtime_error&) {
+      // It does not serve this layer.
+    }
+  }
+  return contestants;
 }
 
 }  // namespace tacc::bench

@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <fstream>
 #include <stdexcept>
+#include <tuple>
 
 #include "compute/conv_bench.hpp"
+#include "compute/drawn_layers.hpp"
 #include "compute/layer_bench.hpp"
 
 namespace tacc::bench {
@@ -46,6 +48,67 @@ TEST(Layers, OfVgg16AddUpToWhatIsKnown) {
   EXPECT_NEAR(operations, 30.7e9, 0.1e9);
 }
 
+/// Multiply-adds of all layers, in millions.
+double millionsOf(const std::string& network) {
+  double operations = 0;
+  for (const Layer& layer : findNetwork(network).layers) operations += layer.count * layer.operations();
+  return operations / 2e6;
+}
+
+TEST(Layers, OfNewerNetworksAddUpToWhatIsKnown) {
+  EXPECT_NEAR(millionsOf("mobilenetv1"), 568, 2);  // with the last product of 1,024 by 1,000: 569
+  EXPECT_NEAR(millionsOf("mobilenetv2"), 300, 3);
+  EXPECT_NEAR(millionsOf("resnext50"), 4230, 50);
+  EXPECT_NEAR(millionsOf("yolov3"), 32800, 300);
+  EXPECT_NEAR(millionsOf("densenet121"), 2830, 50);
+  EXPECT_NEAR(millionsOf("squeezenet"), 349, 10);
+  EXPECT_NEAR(millionsOf("convnext-tiny"), 4450, 50);
+}
+
+TEST(Layers, OfDeepspeechHaveWideKernels) {
+  const std::vector<Layer> layers = findNetwork("deepspeech").layers;
+  ASSERT_EQ(layers.size(), 2U);
+  EXPECT_EQ(layers[0].outHeight(), layers[1].height);
+  EXPECT_EQ(layers[0].outWidth(), layers[1].width);
+  EXPECT_EQ(layers[1].describe(taccConvForward, 1, 1, false).kernelWidth, 10);
+}
+
+TEST(Layers, ThatAreDrawnAreTheSameForTheSameSeed) {
+  const std::vector<Layer> layers = drawLayers(500, 7), again = drawLayers(500, 7), others = drawLayers(500, 8);
+  const auto shape = [](const Layer& l) {
+    return std::tuple(l.inChannels, l.height, l.width, l.outChannels, l.kernel, l.wideKernel, l.stride, l.pad, l.groups,
+                      l.dilation, l.batch);
+  };
+  int changed = 0;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    EXPECT_EQ(shape(layers[i]), shape(again[i]));
+    changed += shape(layers[i]) != shape(others[i]) ? 1 : 0;
+  }
+  EXPECT_GT(changed, 490);
+}
+
+TEST(Layers, ThatAreDrawnAreLayersAndOfEveryKind) {
+  int grouped = 0, dilated = 0, wide = 0, strided = 0, odd = 0;
+  for (const Layer& l : drawLayers(500, 1)) {
+    SCOPED_TRACE(l.name);
+    ASSERT_GE(l.outHeight(), 1);
+    ASSERT_GE(l.outWidth(), 1);
+    ASSERT_EQ(l.inChannels % l.groups + l.outChannels % l.groups, 0);
+    for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData, taccConvBackwardWeights}) {
+      const taccConvDesc_t desc = l.describe(pass, l.batch, 1, false);
+      taccConvPlan_t plan = nullptr;
+      ASSERT_EQ(taccConvPlanCreate(&plan, &desc), taccSuccess) << taccGetLastError(nullptr);
+      taccConvPlanDestroy(plan);
+    }
+    grouped += l.groups > 1 ? 1 : 0;
+    dilated += l.dilation > 1 ? 1 : 0;
+    wide += l.kernelWidth() != l.kernel ? 1 : 0;
+    strided += l.stride > 1 ? 1 : 0;
+    odd += l.inChannels % 8 != 0 ? 1 : 0;
+  }
+  for (const int kind : {grouped, dilated, wide, strided, odd}) EXPECT_GT(kind, 10);
+}
+
 TEST(Layers, AreReadFromAFile) {
   const LayerFile file("# a comment\n\nfirst 3 32 40 16 5 2 1  # another\nsecond 16 8 8 32 3 1 1 2\n");
   const Network network = findNetwork(file.name());
@@ -58,7 +121,7 @@ TEST(Layers, AreReadFromAFile) {
 }
 
 TEST(Layers, TellWhichLineOfAFileIsWrong) {
-  for (const char* line : {"short 3 32", "long 1 2 3 4 5 6 7 8 9", "word 3 x 40 16 5 2 1"}) {
+  for (const char* line : {"short 3 32", "long 1 2 3 4 5 6 7 8 9 10", "word 3 x 40 16 5 2 1"}) {
     const LayerFile file(std::string("good 3 32 40 16 5 2 1\n") + line + "\n");
     try {
       findNetwork(file.name());

@@ -133,7 +133,8 @@ bool servesDepthwise(const Description& d) {
   const bool isServed = d.pass == taccConvForward ||
                         (d.pass == taccConvBackwardData &&
                          (s.strideWidth == 1 || hasDepthwiseKernel(s.kernelWidth, s.strideWidth, s.dilationWidth)));
-  return s.isDepthwise() && d.inputLayout == taccLayoutNchw16c && isServed && s.kernelHeight <= maxDepthwiseLines;
+  return s.isDepthwise() && d.inputLayout == taccLayoutNchw16c && isServed && s.kernelHeight <= maxDepthwiseLines &&
+         (d.algorithm == "depthwise" || !isFasterGrouped(s, d.pass));
 }
 
 std::unique_ptr<Plan> makeDepthwise(const Description& d, const KernelSet& kernels) {

@@ -173,7 +173,8 @@ class DepthwiseGradients final : public Plan {
 }  // namespace
 
 bool servesDepthwiseGradients(const Description& d) {
-  return d.shape.isDepthwise() && d.pass != taccConvForward && d.inputLayout == taccLayoutNchw16c;
+  return d.shape.isDepthwise() && d.pass != taccConvForward && d.inputLayout == taccLayoutNchw16c &&
+         (d.algorithm == "depthwise" || !isFasterGrouped(d.shape, d.pass));
 }
 
 std::unique_ptr<Plan> makeDepthwiseGradients(const Description& d, const KernelSet& kernels) {
