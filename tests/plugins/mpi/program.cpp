@@ -62,7 +62,7 @@ std::ptrdiff_t countDescriptors() {
 
 /// Once there is one, further communicators of all ranks take no descriptors, on one host.
 void keepManyOfAllRanks() {
-  constexpr int many = 60;
+  constexpr int many = 24;
   const int rank = rankIn(MPI_COMM_WORLD), ranks = ranksIn(MPI_COMM_WORLD);
   std::vector<MPI_Comm> comms(many);
   std::ptrdiff_t before = 0;
