@@ -16,22 +16,12 @@ struct Start {
   taccUniqueId id;
 };
 
-taccResult_t joinTacc(Communicator& communicator, bool usesMpiTransport, void (*idle)(void*)) {
-  Start start{};
-  if (communicator.rank == 0) start.result = static_cast<int>(taccGetUniqueId(&start.id));
-  PMPI_Bcast(&start, static_cast<int>(sizeof start), MPI_BYTE, 0, communicator.mpi);
-  if (start.result != static_cast<int>(taccSuccess))
-    return communicator.rank == 0 ? static_cast<taccResult_t>(start.result) : taccRemoteError;
+taccConfig_t configOf(Communicator& communicator, void (*idle)(void*)) {
   taccConfig_t config = TACC_CONFIG_INITIALIZER;
   config.operationTimeout = 0;  // MPI waits for ever, and so may a program that is right
   config.idle = idle;
   config.idleContext = &communicator;
-  taccTransport_t transport;
-  if (usesMpiTransport) {
-    if (taccMpiTransport(communicator.mpi, &transport) != taccSuccess) return taccSystemError;
-    config.transport = &transport;
-  }
-  return taccCommInitRankConfig(&communicator.tacc, communicator.ranks, start.id, communicator.rank, &config);
+  return config;
 }
 
 void endMessage(Communicator& communicator) noexcept {
@@ -54,10 +44,48 @@ std::optional<int> firstInTrouble(const Communicator& communicator, taccResult_t
 
 }  // namespace
 
+taccResult_t Communicators::joinByMeeting(Communicator& communicator) {
+  Start start{};
+  if (communicator.rank == 0) start.result = static_cast<int>(taccGetUniqueId(&start.id));
+  PMPI_Bcast(&start, static_cast<int>(sizeof start), MPI_BYTE, 0, communicator.mpi);
+  if (start.result != static_cast<int>(taccSuccess))
+    return communicator.rank == 0 ? static_cast<taccResult_t>(start.result) : taccRemoteError;
+  taccConfig_t config = configOf(communicator, progressMpi);
+  taccTransport_t transport;
+  if (usesMpiTransport_) {
+    if (taccMpiTransport(communicator.mpi, &transport) != taccSuccess) return taccSystemError;
+    config.transport = &transport;
+  }
+  return taccCommInitRankConfig(&communicator.tacc, communicator.ranks, start.id, communicator.rank, &config);
+}
+
+/// The same on all ranks.
+bool Communicators::hasAllRanks(MPI_Comm mpi) const noexcept {
+  int likeness = MPI_UNEQUAL;
+  return isInOrder_ && PMPI_Comm_compare(mpi, MPI_COMM_WORLD, &likeness) == MPI_SUCCESS && likeness != MPI_UNEQUAL;
+}
+
+/// All ranks make these in one order: no call on one of them ends before all have come to it.
+taccResult_t Communicators::joinOfAll(Communicator& communicator) {
+  if (stem_.tacc == nullptr) {
+    const taccResult_t result = joinByMeeting(communicator);
+    if (result != taccSuccess) return result;
+    const taccConfig_t config = configOf(stem_, progressMpi);
+    return taccCommSplit(communicator.tacc, 0, stem_.rank, &stem_.tacc, &config);
+  }
+  const taccConfig_t config = configOf(communicator, progressMpi);
+  return taccCommSplit(stem_.tacc, 0, communicator.rank, &communicator.tacc, &config);
+}
+
 void Communicators::open(bool usesMpiTransport) {
   usesMpiTransport_ = usesMpiTransport;
+  int level = MPI_THREAD_MULTIPLE;
+  // Over MPI's messages a communicator uses those of its own MPI communicator.
+  isInOrder_ = !usesMpiTransport && PMPI_Query_thread(&level) == MPI_SUCCESS && level != MPI_THREAD_MULTIPLE;
+  PMPI_Comm_rank(MPI_COMM_WORLD, &stem_.rank);
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &key_, this);
   PMPI_Comm_dup(MPI_COMM_SELF, &self_);
+  PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, 0, self_, &stem_.never);
 }
 
 void Communicators::close() noexcept {
@@ -70,11 +98,13 @@ void Communicators::close() noexcept {
     }
     if (PMPI_Comm_delete_attr(oldest, key_) != MPI_SUCCESS) break;
   }
+  if (stem_.tacc != nullptr) taccCommDestroy(stem_.tacc);
+  endMessage(stem_);
   PMPI_Comm_free_keyval(&key_);
   PMPI_Comm_free(&self_);
 }
 
-Communicator* Communicators::find(MPI_Comm mpi) noexcept {
+Communicator* Communicators::look(MPI_Comm mpi) noexcept {
   void* attribute = nullptr;
   int isThere = 0;
   if (PMPI_Comm_get_attr(mpi, key_, &attribute, &isThere) != MPI_SUCCESS) return nullptr;
@@ -103,10 +133,16 @@ void Communicators::join(Communicator& communicator) noexcept {
   // Before this all are here: whoever joins owes nobody of them the progress of a message.
   PMPI_Barrier(communicator.mpi);
   PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, 0, self_, &communicator.never);
-  const taccResult_t result = joinTacc(communicator, usesMpiTransport_, progressMpi);
+  const bool isOfAll = hasAllRanks(communicator.mpi);
+  const taccResult_t result = isOfAll ? joinOfAll(communicator) : joinByMeeting(communicator);
   const std::string why = result == taccSuccess ? "" : taccGetLastError(nullptr);
   const std::optional<int> speaker = firstInTrouble(communicator, result);
   if (!speaker) return;
+  if (isOfAll) {  // some may have it and some not
+    isInOrder_ = false;
+    if (stem_.tacc != nullptr) taccCommAbort(stem_.tacc);
+    stem_.tacc = nullptr;
+  }
   if (communicator.tacc != nullptr) taccCommAbort(communicator.tacc);
   communicator.tacc = nullptr;
   endMessage(communicator);
@@ -130,6 +166,7 @@ void Communicators::remove(Communicator* communicator) noexcept {
     if (found == all_.end()) return;
     ended = std::move(*found);
     all_.erase(found);
+    ended_.fetch_add(1, std::memory_order_release);
   }
   const Inside inside;  // MPI_Comm_free or the like
   plugin().requests.forget(*ended);

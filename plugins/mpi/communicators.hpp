@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -27,6 +28,13 @@ struct Communicator {
   std::atomic<int> underWay{0};   // of them
 };
 
+/// What a thread looked for last.
+struct FoundLast {
+  MPI_Comm mpi = MPI_COMM_NULL;
+  Communicator* communicator = nullptr;
+  std::uint64_t ended = 0;  // communicators that had ended then
+};
+
 /// All communicators that were met. Different ones may be used by different threads at once.
 class Communicators {
  public:
@@ -35,8 +43,16 @@ class Communicators {
   /// MPI is about to be finalized: destroys what is left, in the order in which it was made.
   void close() noexcept;
 
-  /// What is known of `mpi`, which is not MPI_COMM_NULL. Local. Null where it is no communicator.
-  Communicator* find(MPI_Comm mpi) noexcept;
+  /// What is known of `mpi`, which is not MPI_COMM_NULL. Local. Null where it is no communicator. Two comparisons for
+  /// the one that this thread asked for last; else MPI is asked for an attribute, which takes about as long as a short
+  /// call.
+  Communicator* find(MPI_Comm mpi) noexcept {
+    const std::uint64_t ended = ended_.load(std::memory_order_acquire);
+    if (mpi == last_.mpi && ended == last_.ended) return last_.communicator;
+    Communicator* const found = look(mpi);
+    last_ = {mpi, found, ended};
+    return found;
+  }
   /// Makes the tacc communicator at the first call. Collective over `communicator`. Where that fails on one rank all
   /// ranks pass their calls on from then on, and one of them has said why.
   void join(Communicator& communicator) noexcept;
@@ -44,11 +60,22 @@ class Communicators {
  private:
   static int forget(MPI_Comm mpi, int key, void* attribute, void* self) noexcept;
   static void progressMpi(void* communicator);
+  taccResult_t joinOfAll(Communicator& communicator);
+  taccResult_t joinByMeeting(Communicator& communicator);
+  bool hasAllRanks(MPI_Comm mpi) const noexcept;
+  Communicator* look(MPI_Comm mpi) noexcept;
   void remove(Communicator* communicator) noexcept;
+
+  static inline thread_local FoundLast last_;
+  std::atomic<std::uint64_t> ended_{0};  // communicators so far: their handles may be others' by now
 
   int key_ = MPI_KEYVAL_INVALID;
   MPI_Comm self_ = MPI_COMM_NULL;  // of the messages that nobody sends
   bool usesMpiTransport_ = false;
+  // Of all ranks, for nothing but to split others off it, which costs less than to meet. Null before there is one, and
+  // where threads may come to it in different orders.
+  Communicator stem_;
+  bool isInOrder_ = false;  // calls come one after the other in each process, and so in one order on all ranks
   std::mutex mutex_;
   std::vector<std::unique_ptr<Communicator>> all_;
 };

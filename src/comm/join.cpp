@@ -58,12 +58,6 @@ std::unique_ptr<Bootstrap> meet(const taccUniqueId& id, int ranks, int rank, dou
   throw Error(error);
 }
 
-std::string settingsOf(const Environment& environment, const CommConfig& config) {
-  return environment.agreed + (config.algorithm.empty() ? "" : " algorithm=" + config.algorithm) +
-         (config.isReproducible ? " reproducible=1" : "") + (config.halfPartialSums ? " halfPartialSums=1" : "") +
-         (config.dynamic ? "" : " dynamic=0");
-}
-
 /// What the ranks tell each other first.
 struct Greeting {
   RankIdentity identity;

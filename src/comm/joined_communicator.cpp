@@ -17,16 +17,17 @@ constexpr auto causeTime = std::chrono::milliseconds(500);
 }  // namespace
 
 JoinedCommunicator::Group JoinedCommunicator::gatherGroup(int color, int key) {
-  struct Wish {
-    int color, key, rank;
-  };
-  std::vector<Wish> group = gatherValues(Wish{color, key, rank()});
-  std::erase_if(group, [color](const Wish& wish) { return wish.color != color; });
-  std::ranges::stable_sort(group, {}, &Wish::key);
-  const auto place = std::ranges::find(group, rank(), &Wish::rank) - group.begin();
+  return groupIn(gatherValues(SplitWish{color, key, rank()}));
+}
+
+JoinedCommunicator::Group JoinedCommunicator::groupIn(std::vector<SplitWish> wishes) const {
+  const int color = wishes[static_cast<std::size_t>(rank())].color;
+  std::erase_if(wishes, [color](const SplitWish& wish) { return wish.color != color; });
+  std::ranges::stable_sort(wishes, {}, &SplitWish::key);
+  const auto place = std::ranges::find(wishes, rank(), &SplitWish::rank) - wishes.begin();
   std::vector<int> members;
-  for (const Wish& wish : group) members.push_back(wish.rank);
-  return {static_cast<int>(place), static_cast<int>(group.size()), group.front().rank, std::move(members)};
+  for (const SplitWish& wish : wishes) members.push_back(wish.rank);
+  return {static_cast<int>(place), static_cast<int>(wishes.size()), wishes.front().rank, std::move(members)};
 }
 
 std::unique_ptr<Communicator> JoinedCommunicator::joinPart(const taccUniqueId& id, int ranks, int newRank,

@@ -131,8 +131,14 @@ class JoinedCommunicator : public Communicator {
     int leader;                // the old number of the new rank 0
     std::vector<int> members;  // the old numbers of all
   };
+  /// What a rank asks of a split.
+  struct SplitWish {
+    int color, key, rank;
+  };
   /// Collective; ranks without a color form a group that nobody makes a communicator for.
   Group gatherGroup(int color, int key);
+  /// That of this rank, from what all have asked, by rank.
+  Group groupIn(std::vector<SplitWish> wishes) const;
 
   /// Joins a part of this communicator, looking after the whole meanwhile (`watch`). A rank that has not what it needs
   /// to join fails the whole: the others of the part would wait for it, and know of it nothing but that.

@@ -1,11 +1,12 @@
 #include "comm/membership.hpp"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -67,19 +68,18 @@ std::vector<cpu_set_t> setsOf(const std::vector<Introduction>& all) {
 int coresOf(const std::vector<Introduction>& all) { return countCores(setsOf(all)); }
 
 /// All know where all are, from one description of the host: that of rank 0.
-NodePlaces agreeOnPlaces(Bootstrap& bootstrap, const std::vector<Introduction>& all, int rank,
-                         const Environment& environment) {
-  constexpr std::size_t leastRanks = 3;  // two groups, and two ranks in one of them
-  const std::vector<cpu_set_t> sets = setsOf(all);
-  const bool areApart =
-      std::ranges::any_of(sets, [&](const cpu_set_t& one) { return CPU_EQUAL(&one, &sets.front()) == 0; });
-  if (sets.size() < leastRanks || !areApart) return placesUnknown(static_cast<int>(sets.size()));
+void agreeOnPlaces(Membership& member, Bootstrap& bootstrap, const std::vector<cpu_set_t>& sets, int rank,
+                   const Environment& environment) {
+  member.places = placesUnknown(static_cast<int>(sets.size()));
+  if (!mayStandApart(sets)) return;
   std::string text;
   if (rank == 0) text = describeInside(environment.topologyFiles);
   const std::vector<std::byte> agreed = bootstrap.broadcast(std::as_bytes(std::span(text)));
-  if (agreed.empty()) return placesUnknown(static_cast<int>(sets.size()));
+  member.isInsideKnown = true;
+  if (agreed.empty()) return;
   const std::string_view told(reinterpret_cast<const char*>(agreed.data()), agreed.size());
-  return placesOf(insideFromText(told), sets);
+  member.inside = std::make_shared<const NodeDescription>(insideFromText(told));
+  member.places = placesOf(*member.inside, sets);
 }
 
 /// Commits the pages that `rank` owns, so that memory that runs out is an Error here and no SIGBUS later. Each rank
@@ -133,11 +133,16 @@ void shareNode(Membership& member, Bootstrap& bootstrap, int ranks, int rank, co
   const std::string_view kind = kindOf(*memory);
   // The claim takes the only descriptor that is left of the segment: communicators come in hundreds.
   FileDescriptor last = memory->releaseFd();
-  if (ranks > 1) member.liveness = std::make_unique<Liveness>(std::move(last), rank);
+  if (ranks > 1) {
+    std::vector<int> claims(static_cast<std::size_t>(ranks));
+    std::iota(claims.begin(), claims.end(), 0);
+    member.presence = std::make_shared<Presence>(
+        member.segment, memory, rank, std::make_shared<const Liveness>(std::move(last), rank), std::move(claims));
+  }
 
   for (const Introduction& one : all) member.processes.push_back(one.process);
   member.policy = chooseWaitPolicy(ranks, coresOf(all), environment.spin);
-  member.places = agreeOnPlaces(bootstrap, all, rank, environment);
+  agreeOnPlaces(member, bootstrap, setsOf(all), rank, environment);
   member.cacheBytes = all[0].cacheBytes;
 
   const auto next = static_cast<std::size_t>((rank + 1) % ranks);
@@ -188,10 +193,10 @@ Membership joinNode(Bootstrap& bootstrap, int ranks, int rank, const Environment
 std::vector<Membership> makeThreadNode(int ranks, const Environment& environment) {
   const NodeGeometry geometry = chooseGeometry(ranks, environment);
   const std::size_t bytes = roundUp(NodeSegment::bytesFor(geometry), pageBytes);
-  void* raw = std::aligned_alloc(pageBytes, bytes);
-  if (raw == nullptr) fail(taccSystemError, "no memory for the {} bytes that {} ranks share", bytes, ranks);
-  std::memset(raw, 0, bytes);
-  const std::shared_ptr<void> memory(raw, std::free);
+  // Zeros that take no memory before they are used.
+  void* raw = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (raw == MAP_FAILED) fail(taccSystemError, "no memory for the {} bytes that {} ranks share", bytes, ranks);
+  const std::shared_ptr<void> memory(raw, [bytes](void* pages) { ::munmap(pages, bytes); });
   const std::uint64_t unused = 0;
   const std::vector<Introduction> all(1, introduce(geometry, unused));
   std::vector<Membership> members(static_cast<std::size_t>(ranks));

@@ -16,4 +16,10 @@ CommConfig applyEnvironment(CommConfig config, const Environment& environment) {
   return config;
 }
 
+std::string settingsOf(const Environment& environment, const CommConfig& config) {
+  return environment.agreed + (config.algorithm.empty() ? "" : " algorithm=" + config.algorithm) +
+         (config.isReproducible ? " reproducible=1" : "") + (config.halfPartialSums ? " halfPartialSums=1" : "") +
+         (config.dynamic ? "" : " dynamic=0");
+}
+
 }  // namespace tacc

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -14,6 +15,8 @@
 #include "comm/bootstrap/connect.hpp"
 #include "comm/recovery/survivor_rendezvous.hpp"
 #include "core/error.hpp"
+#include "transports/shm/presence.hpp"
+#include "transports/shm/shared_memory.hpp"
 #include "transports/tcp/tcp.hpp"
 
 namespace tacc {
@@ -50,18 +53,54 @@ struct Result {
   double end = 0;
 };
 
+/// How ranks reach each other: at sockets from the beginning, or, in a part of a communicator of one host, at such that
+/// are opened with the first agreement.
+enum class Kind { unixSockets, tcp, part };
+
+Secret secretOfAll() {
+  Secret secret{};
+  secret.fill(7);
+  return secret;
+}
+
+/// Memory and claims as ranks of a host share them.
+class SharedHost {
+ public:
+  explicit SharedHost(int ranks) : geometry_{.ranks = ranks} {
+    memory_ = std::make_shared<SharedMemory>(SharedMemory::create(NodeSegment::bytesFor(geometry_), "agreement"));
+  }
+  std::shared_ptr<Presence> presenceOf(int rank) const {
+    std::vector<int> claims(static_cast<std::size_t>(geometry_.ranks));
+    std::iota(claims.begin(), claims.end(), 0);
+    return std::make_shared<Presence>(NodeSegment(memory_->data(), geometry_), memory_, rank,
+                                      std::make_shared<const Liveness>(memory_->fd(), rank), std::move(claims));
+  }
+
+ private:
+  NodeGeometry geometry_;
+  std::shared_ptr<SharedMemory> memory_;
+};
+
 /// The sockets of all ranks of a communicator.
 class Ranks {
  public:
-  Ranks(int count, bool overTcp) : results_(static_cast<std::size_t>(count)) {
+  Ranks(int count, Kind kind) : results_(static_cast<std::size_t>(count)) {
+    static std::uint8_t communicator = 0;  // whose names nobody else has
+    const SharedHost host(count);
+    if (kind == Kind::part) secret_[0] = ++communicator;
     for (int rank = 0; rank < count; ++rank) {
-      rendezvous_.push_back(std::make_unique<SurvivorRendezvous>(rank, overTcp ? &loopback : nullptr));
-      places_.push_back(rendezvous_.back()->place());
+      presences_.push_back(kind == Kind::part ? host.presenceOf(rank) : nullptr);
+      rendezvous_.push_back(kind == Kind::part
+                                ? std::make_unique<SurvivorRendezvous>(rank, count, secret_, false, presences_.back())
+                                : std::make_unique<SurvivorRendezvous>(rank, kind == Kind::tcp ? &loopback : nullptr));
+      if (kind != Kind::part) places_.push_back(rendezvous_.back()->place());
     }
+    places_.resize(static_cast<std::size_t>(count));
   }
   ~Ranks() { join(); }
 
   void lose(int rank, const SurvivorPlace* place = nullptr) {
+    if (const auto& presence = presences_[static_cast<std::size_t>(rank)]) presence->leave();
     rendezvous_[static_cast<std::size_t>(rank)].reset();
     if (place != nullptr) places_[static_cast<std::size_t>(rank)] = *place;
   }
@@ -86,9 +125,7 @@ class Ranks {
   }
 
   void prepare(int rank) {
-    Secret secret{};
-    secret.fill(7);
-    at(rank).setPlaces(places_, secret);
+    if (!presences_[static_cast<std::size_t>(rank)]) at(rank).setPlaces(places_, secret_);
   }
   void begin(int rank, const AgreementRequest& request, double delay = 0) {
     prepare(rank);
@@ -129,12 +166,14 @@ class Ranks {
 
  private:
   std::vector<std::unique_ptr<SurvivorRendezvous>> rendezvous_;
+  std::vector<std::shared_ptr<Presence>> presences_;  // null where the sockets are open from the beginning
+  Secret secret_ = secretOfAll();
   std::vector<SurvivorPlace> places_;
   std::vector<Result> results_;
   std::vector<std::thread> threads_;
 };
 
-class AgreementOver : public testing::TestWithParam<bool> {};
+class AgreementOver : public testing::TestWithParam<Kind> {};
 
 TEST_P(AgreementOver, survivorsAgreeWhoeverDied) {
   for (const std::vector<int>& dead : std::vector<std::vector<int>>{
@@ -291,6 +330,7 @@ class Strangers {
 };
 
 TEST_P(AgreementOver, strangersHoldUpNobody) {
+  if (GetParam() == Kind::part) GTEST_SKIP() << "nobody else can know the names of its sockets";
   Ranks ranks(6, GetParam());
   ranks.lose(0);
   ranks.lose(4);
@@ -300,14 +340,17 @@ TEST_P(AgreementOver, strangersHoldUpNobody) {
   ranks.expectMet({1, 2, 3, 5});
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, AgreementOver, testing::Bool(), [](const testing::TestParamInfo<bool>& kind) {
-  return std::string(kind.param ? "Tcp" : "Unix");
-});
+INSTANTIATE_TEST_SUITE_P(Kinds, AgreementOver, testing::Values(Kind::unixSockets, Kind::tcp, Kind::part),
+                         [](const testing::TestParamInfo<Kind>& kind) {
+                           return std::string(kind.param == Kind::tcp    ? "Tcp"
+                                              : kind.param == Kind::part ? "Part"
+                                                                         : "Unix");
+                         });
 
 // A host that has gone refuses nothing: that its ranks cannot be reached is found out for all of them at a time.
 TEST(Agreement, hostsThatHaveGoneCostSecondsNotOneForEachRank) {
   const Abyss abyss;
-  Ranks ranks(64, true);
+  Ranks ranks(64, Kind::tcp);
   for (int rank = 0; rank < 20; ++rank) ranks.lose(rank, &abyss.place());
   for (int rank = 60; rank < 64; ++rank) ranks.lose(rank, &abyss.place());
   const double start = now();

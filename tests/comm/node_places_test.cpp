@@ -110,6 +110,27 @@ TEST(Survey, figuresAreTheSlowestBorderAndTheBestCopies) {
   EXPECT_EQ(figures.tiers[1].uplink, 7e9);   // four of a socket, one of which was slow
 }
 
+TEST(Survey, aPartTakesOverWhatIsKnownOfTheTiersAtWhichItsRanksMeet) {
+  NodeFigures figures = assumedFigures(nested);
+  figures.tiers = {{1e-7, 8e9, 1e10}, {2e-7, 6e9, 7e9}, {4e-7, 3e9, 0}};
+  figures.ownCopy = 9e9;
+  figures.isMeasured = true;
+  // All in another order, two of each socket, four of one socket.
+  const NodeFigures turned =
+      figuresOfPart(nested, figures, {{0, 4, 7, 3, 5, 1, 6, 2}, nested.levels}, {7, 6, 5, 4, 3, 2, 1, 0});
+  EXPECT_EQ(turned.tiers, figures.tiers);
+  EXPECT_EQ(turned.ownCopy, 9e9);
+  EXPECT_TRUE(turned.isMeasured);
+  const NodePlaces halves = {{0, 1, 2, 3}, {{LevelKind::socket, {0, 2}}}};
+  EXPECT_EQ(figuresOfPart(nested, figures, halves, {7, 0, 1, 2}).tiers,
+            (std::vector<TierFigures>{figures.tiers[1], figures.tiers[2]}));
+  const NodePlaces caches = {{0, 1, 2, 3}, {{LevelKind::cache, {0, 2}}}};
+  EXPECT_EQ(figuresOfPart(nested, figures, caches, {7, 3, 0, 4}).tiers,
+            (std::vector<TierFigures>{figures.tiers[0], figures.tiers[1]}));
+  const NodeFigures flat = figuresOfPart(nested, figures, placesUnknown(2), {7, 3});
+  EXPECT_EQ(flat.tiers, assumedFigures(placesUnknown(2)).tiers);
+}
+
 /// Ranks as threads of this process that have met: whatever the machine does meanwhile, all end with the same figures.
 TEST(Survey, allRanksAgree) {
   const NodePlaces places = {{0, 2, 1, 3}, {{LevelKind::numa, {0, 2}}}};
@@ -235,7 +256,15 @@ TEST(PlacesOfProcesses, comeFromTheirCores) {
     EXPECT_THAT(std::string(text), HasSubstr("(numa)"));
     runAll(comm, rank, ranks, trialsOfRoots(ranks));
     runAll(comm, rank, ranks, trialsOfElements(ranks, 200'000));
+    // A part of them, in the opposite order, knows the same of the host.
+    const std::string whole = text;
+    taccComm_t part = nullptr;
+    expectSuccess(taccCommSplit(comm, 0, -rank, &part, nullptr), comm);
     EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+    if (part == nullptr) ::_exit(1);
+    EXPECT_EQ(std::string(taccExplain(part, "allreduce", 1 << 24)), whole);
+    runAll(part, ranks - 1 - rank, ranks, trialsOfElements(ranks, 200'000));
+    EXPECT_EQ(taccCommDestroy(part), taccSuccess);
     ::_exit(testing::Test::HasFailure() ? 1 : 0);
   }
   for (const pid_t child : children) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "comm/control/failure.hpp"
+#include "transports/shm/presence.hpp"
 
 namespace tacc {
 
@@ -31,10 +32,13 @@ void MeetingLink::begin() {
       state_ = attempt_.isRefused ? State::refused : State::lost;
     return;
   }
+  // Before the attempt: one that opens its place and closes it in between is found gone the next time.
+  const bool isThere = members_.presence != nullptr && members_.presence->isThere(peer_);
   // It comes from a peer, and may have no end.
   attempt_ = connectUnix(std::string(place.name.begin(), std::ranges::find(place.name, '\0')));
+  isEarly_ = attempt_.isRefused && isThere;
   if (attempt_.socket.valid()) return adopt(std::move(attempt_.socket));
-  state_ = attempt_.isRefused ? State::refused : State::lost;
+  state_ = isEarly_ ? State::proving : attempt_.isRefused ? State::refused : State::lost;
 }
 
 void MeetingLink::adopt(FileDescriptor socket) {
@@ -43,7 +47,7 @@ void MeetingLink::adopt(FileDescriptor socket) {
 }
 
 pollfd MeetingLink::descriptor() const noexcept {
-  if (isOver()) return {-1, 0, 0};
+  if (isOver() || isEarly_) return {-1, 0, 0};
   if (!channel_) return {attempt_.socket.get(), POLLOUT, 0};
   return {channel_->fd(), static_cast<short>(channel_->hasOutput() ? POLLIN | POLLOUT : POLLIN), 0};
 }
@@ -57,6 +61,10 @@ void MeetingLink::progress() noexcept {
 }
 
 void MeetingLink::step() {
+  if (isEarly_) {
+    begin();
+    return;
+  }
   if (state_ == State::connecting) {
     finishTcp(attempt_);
     if (!attempt_.socket.valid()) {
@@ -109,6 +117,7 @@ void MeetingLink::proveAsCaller(const Message& message) {
 
 void MeetingLink::leaveWord(std::uint32_t instance) noexcept {
   if (!canLeaveWord() || state_ != State::proving) return;
+  if (isEarly_) return members_.presence->tellPassed(peer_, instance);
   try {
     channel_->queue(MessageKind::leftBehind, payloadOf(leftBehind(members_.secret, instance, peer_)));
     (void)channel_->flush();

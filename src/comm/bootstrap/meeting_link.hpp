@@ -7,6 +7,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -18,6 +19,8 @@
 #include "transports/inet_address.hpp"
 
 namespace tacc {
+
+class Presence;
 
 /// Where a rank's socket listens. Plain, to be sent to the others.
 struct SurvivorPlace {
@@ -32,13 +35,16 @@ struct MeetingMembers {
   std::vector<SurvivorPlace> places;  // by rank
   Secret secret{};
   bool encrypts = false;  // TACC_ENCRYPTION
+  /// Null: a rank at whose place nobody listens has ended. Else this says so, and one that is there and does not listen
+  /// yet is waited for like one that listens and does not answer.
+  std::shared_ptr<const Presence> presence = {};
 };
 
 class MeetingLink {
  public:
   enum class State : std::uint8_t {
     connecting,  // the other end's kernel has not answered yet
-    proving,     // connected; the other process may not even look
+    proving,     // connected, or the other one has yet to open its place; its process may not even look
     open,        // both ends have proven that they know the secret
     refused,     // nobody listens there: the rank has ended
     lost,        // closed, cut off, or no member of the communicator
@@ -58,6 +64,8 @@ class MeetingLink {
   bool isOver() const noexcept { return state_ == State::refused || state_ == State::lost; }
   /// The rank at the other end; -1: of one who came and has not proven it.
   int peer() const noexcept { return peer_; }
+  /// The other rank has not opened its place: progress() is due now and then, as no descriptor tells of it.
+  bool isEarly() const noexcept { return isEarly_; }
   double age() const noexcept { return secondsSince(since_); }
   /// Since something came that counts: a step of the proof, or a note.
   double silence() const noexcept { return secondsSince(heard_); }
@@ -74,7 +82,8 @@ class MeetingLink {
   std::optional<MeetingNote> take();
   /// Whether word can still be left: the other end has been asked nothing yet, or its kernel has not answered.
   bool canLeaveWord() const noexcept { return isCaller_ && !isOver() && !isProven_ && !hello_; }
-  /// Leaves word at the door of a rank that does not answer: this agreement was decided without it.
+  /// Leaves word at the door of a rank that does not answer, or in the memory of one that has not opened it: this
+  /// agreement was decided without it.
   void leaveWord(std::uint32_t instance) noexcept;
   /// The agreement of which somebody left word here that it was decided without this rank.
   const std::optional<std::uint32_t>& word() const noexcept { return word_; }
@@ -97,6 +106,7 @@ class MeetingLink {
   int peer_ = -1;
   State state_ = State::connecting;
   bool isProven_ = false;
+  bool isEarly_ = false;
   Attempt attempt_;
   std::optional<Channel> channel_;
   Challenge challenge_{};

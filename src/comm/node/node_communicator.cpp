@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "algorithms/rank_order.hpp"
-#include "comm/bootstrap/unique_id.hpp"
 #include "comm/call_kernel.hpp"
 #include "comm/call_signature.hpp"
 #include "comm/cluster/converted_call.hpp"
@@ -46,7 +45,7 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
       membership_(std::move(membership)),
       environment_(std::move(environment)),
       waiter_(
-          membership_.segment, rank, membership_.processes, membership_.liveness.get(), membership_.policy,
+          membership_.segment, rank, membership_.processes, membership_.presence.get(), membership_.policy,
           this->config().operationTimeout, [this] { return describeCurrent(); }, membership_.names),
       exchange_(membership_.segment, rank, waiter_),
       eager_(rank, ranks, exchange_),
@@ -63,7 +62,10 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
   waiter_.setIdleCall(IdleCall(this->config().idle));
 }
 
-NodeCommunicator::~NodeCommunicator() = default;
+NodeCommunicator::~NodeCommunicator() {
+  // Before the rendezvous closes: whoever finds it closed looks whether this rank has left.
+  if (membership_.presence) membership_.presence->leave();
+}
 
 void NodeCommunicator::runNow(const Call& call) {
   try {
@@ -212,6 +214,7 @@ bool NodeCommunicator::runEager(const Call& call, const CallShape& shape) {
                   .reduce = kernelOf(call, firstSumCode),
                   .divisor = call.op == taccAvg ? ranks() : 1,
                   .stream = false};
+  if (posted > linePayload) membership_.pages.need(AreaPart::eager);
   exchange_.begin(signatureOf(call), posted, isRooted(call.collective));
   if (measured) {
     eager.stream = eagerPolicies_.choose(call.collective, CopyPolicyKind::eager, posted).nonTemporalSlots;
@@ -256,6 +259,7 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
     cached.count = call.count;
     cached.elementBytes = elementBytes;
   }
+  membership_.pages.need(AreaPart::arena);
   const Stopwatch watch;
   executor_.run(cached.program, cached.schedule, callBuffers_,
                 {.count = call.count,
@@ -303,6 +307,7 @@ void NodeCommunicator::meet() {
 void NodeCommunicator::exchangeNow(std::span<const PointToPoint> operations) {
   try {
     waiter_.checkErrors();
+    membership_.pages.need(AreaPart::pairs);
     exchangingPairs_ = true;
     pairs_.run(operations);
     exchangingPairs_ = false;
@@ -343,30 +348,6 @@ void NodeCommunicator::deregisterBuffer(void* buffer) {
   if (found == adopted_.end()) return;
   adopted_.erase(found);
   releaseAdopted(buffer);
-}
-
-std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const CommConfig& config) {
-  const auto [newRank, newRanks, leader, members] = gatherGroup(color, key);
-
-  CommConfig part = config;
-  part.isPart = true;
-  if (!membership_.access.sameProcess) {
-    const auto ids = gatherValues(color >= 0 && newRank == 0 ? makeHostUniqueId() : taccUniqueId{});
-    if (color < 0) return nullptr;
-    return joinPart(ids[static_cast<std::size_t>(leader)], newRanks, newRank, part, [this] { checkErrors(); });
-  }
-  // Threads: the leader of each group makes all its members; each takes its own before the leader goes on.
-  std::vector<std::unique_ptr<Communicator>> made;
-  try {
-    if (color >= 0 && leader == rank()) made = makeThreads(newRanks, part);
-  } catch (...) {
-    reportFailure();  // the others wait for this rank's answer
-  }
-  const auto places = gatherValues(&made);
-  std::unique_ptr<Communicator> mine;
-  if (color >= 0) mine = std::move((*places[static_cast<std::size_t>(leader)])[static_cast<std::size_t>(newRank)]);
-  runNow({.collective = Collective::barrier});
-  return mine;
 }
 
 std::vector<std::unique_ptr<Communicator>> Communicator::makeThreads(int ranks, const CommConfig& config) {

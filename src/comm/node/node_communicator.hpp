@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -98,6 +99,27 @@ class NodeCommunicator final : public JoinedCommunicator {
   CopyPolicyKind copyPolicyKindOf(const LoweringFacts& facts) const;
   /// Tells all ranks of the exception that is being handled, and throws it as an Error.
   [[noreturn]] void reportFailure();
+
+  // A part of it, in node_split.cpp:
+  struct PartWish;
+  /// What all ranks of the part bring along, beside their number.
+  struct PartTerms {
+    Group group;
+    std::vector<cpu_set_t> cores;  // by rank of the part
+    Key secret;                    // known to them alone
+  };
+  PartWish wishFor(int color, int key, const std::optional<Environment>& environment, const CommConfig& part) const;
+  /// Whether all parts can be made of what this communicator has; equal on all ranks.
+  bool canShare(const std::vector<PartWish>& wishes) const;
+  std::unique_ptr<NodeCommunicator> makePart(const PartTerms& terms, const Environment& environment,
+                                             const CommConfig& config);
+  std::unique_ptr<Communicator> splitThreads(const Group& group, int color, const CommConfig& part);
+  Membership shareWithPart(const PartTerms& terms, const Environment& environment);
+  /// Collective: the tuning file that rank 0 has, for a part. What is wrong with it is an Error on all, told once
+  /// nobody waits for this rank any more.
+  std::optional<Error> adoptTuning(const Environment& environment);
+  /// Collective of the library's own: what rank 0 gives.
+  std::string hearRankZero(const std::string& text);
   /// Afterwards no peer writes into the buffers of the call that failed with `error`. Throws `error` with what could
   /// not be kept from them added to its message.
   void fenceMemory(const Error& error);

@@ -170,6 +170,34 @@ NodeFigures figuresOf(const std::vector<NodeSamples>& samples, const NodePlaces&
   return figures;
 }
 
+NodeFigures figuresOfPart(const NodePlaces& whole, const NodeFigures& figures, const NodePlaces& part,
+                          const std::vector<int>& members) {
+  NodeFigures known = assumedFigures(part);
+  if (part.isFlat() || whole.isFlat()) return known;
+  constexpr double anyCache = 1;
+  const NodeMachine wholeMachine(whole, figures, anyCache), partMachine(part, known, anyCache);
+  std::vector<int> placeInWhole(whole.order.size());
+  for (std::size_t place = 0; place < whole.order.size(); ++place)
+    placeInWhole[static_cast<std::size_t>(whole.order[place])] = static_cast<int>(place);
+  const int ranks = static_cast<int>(members.size());
+  std::vector<int> tierInWhole(known.tiers.size(), -1);
+  const auto inWhole = [&](int place) {
+    const int rank = part.order[static_cast<std::size_t>(place)];
+    return placeInWhole[static_cast<std::size_t>(members[static_cast<std::size_t>(rank)])];
+  };
+  for (int a = 0; a < ranks; ++a)
+    for (int b = a + 1; b < ranks; ++b) {
+      int& tier = tierInWhole[static_cast<std::size_t>(partMachine.meet(a, b))];
+      tier = std::max(tier, wholeMachine.meet(inWhole(a), inWhole(b)));
+    }
+  for (std::size_t tier = 0; tier < tierInWhole.size(); ++tier)
+    if (tierInWhole[tier] >= 0) known.tiers[tier] = figures.tiers[static_cast<std::size_t>(tierInWhole[tier])];
+  known.ownCopy = figures.ownCopy;
+  known.memory = figures.memory;
+  known.isMeasured = figures.isMeasured;
+  return known;
+}
+
 NodeFigures measureNode(Bootstrap& bootstrap, const NodeSegment& segment, const NodePlaces& places, int rank,
                         bool isOversubscribed) {
   if (places.isFlat() || isOversubscribed) return assumedFigures(places);

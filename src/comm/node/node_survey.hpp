@@ -31,6 +31,11 @@ NodeFigures measureNode(Bootstrap& bootstrap, const NodeSegment& segment, const 
 /// What all ranks make of the samples of each, by rank. What nobody has measured is assumed.
 NodeFigures figuresOf(const std::vector<NodeSamples>& samples, const NodePlaces& places);
 
+/// What is known of `part`, whose rank r is rank `members[r]` of `whole`: at each of its tiers what the ranks that meet
+/// there cost in the whole, at the outermost of the whole's tiers at which two of them meet.
+NodeFigures figuresOfPart(const NodePlaces& whole, const NodeFigures& figures, const NodePlaces& part,
+                          const std::vector<int>& members);
+
 /// The place from which a place copies for tier `tier`: that of the next group inside the tier's with its own place in
 /// the group; itself where there is none.
 int partnerAt(const NodePlaces& places, int tier, int place);

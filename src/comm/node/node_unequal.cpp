@@ -17,6 +17,7 @@ namespace tacc {
 void NodeCommunicator::runUnequal(const Call& call) {
   const std::size_t size = sizeOf(call.type);
   const auto* send = static_cast<const std::byte*>(call.send);
+  membership_.pages.need(AreaPart::eager);
   unequal_.run(signatureOf(call), call.collective, call.root, *call.blocks, send, size);
   const std::vector<UnequalBlocks>& blocks = unequal_.blocks();
   compareBlocks(call.collective, call.root, blocks, [this](int rank) { return waiter_.nameOf(rank); });
@@ -105,6 +106,7 @@ void NodeCommunicator::planUnequal(const Call& call, std::size_t longest) {
     cached.count = longest;
     cached.elementBytes = size;
   }
+  membership_.pages.need(AreaPart::arena);
   executor_.run(cached.program, cached.schedule, callBuffers_,
                 {.count = longest,
                  .elementBytes = size,

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "transports/shm/presence.hpp"
 #include "transports/spare_descriptors.hpp"
 
 namespace tacc {
@@ -74,6 +75,7 @@ void Agreement::turn() {
   for (MeetingLink& visitor : visitors_) links.push_back(&visitor);
   for (auto& [rank, link] : calls_) links.push_back(link.get());
   for (MeetingLink* link : links) drain(*link);
+  if (members_.presence) hearOfPassed(members_.presence->passed());
   std::erase_if(followers_, [](const auto& one) { return one.second.link->isOver(); });
   std::erase_if(visitors_, [](const MeetingLink& one) { return one.peer() >= 0 && one.isOver(); });
   tendCalls();
@@ -99,7 +101,11 @@ void Agreement::drain(MeetingLink& link) {
   }
   if (link.failure())
     fail(link.failure()->result(), "{}{}", link.failure()->what(), describeShortage(door_.shortage()));
-  if (link.word() && *link.word() >= memory_.instance && !acceptor_.hasDecided())
+  hearOfPassed(link.word());
+}
+
+void Agreement::hearOfPassed(std::optional<std::uint32_t> instance) const {
+  if (instance && *instance >= memory_.instance && !acceptor_.hasDecided())
     fail(taccRemoteError, "rank {} came too late: the others have gone on without it", rank_);
 }
 

@@ -90,6 +90,8 @@ class Agreement {
   // agreement.cpp: the loop, and what every rank does
   void turn();
   void drain(MeetingLink& link);
+  /// Throws where the others decided this agreement, or a later one, without this rank.
+  void hearOfPassed(std::optional<std::uint32_t> instance) const;
   void handle(MeetingLink& from, const MeetingNote& note);
   void handleOther(MeetingLink& from, const MeetingNote& note);
   void receiveVisit(MeetingLink& from, const MeetingNote& note);

@@ -40,6 +40,7 @@ void Agreement::tendCalls() {
   for (auto one = calls_.begin(); one != calls_.end();) {
     const auto [rank, link] = std::pair(one->first, one->second.get());
     const auto index = static_cast<std::size_t>(rank);
+    if (link->isEarly()) link->progress();
     Absence& absence = absences_[rank];
     const bool isTooSlow = link->state() == State::connecting && link->age() > connectSeconds;
     if (link->state() == State::refused) memory_.dead[index] = true;

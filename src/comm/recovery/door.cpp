@@ -52,9 +52,7 @@ bool showOutOldest(std::list<MeetingLink>& visitors) {
 
 Door::Door(int rank, const InetAddress* address) {
   if (address == nullptr) {
-    const std::string name = randomName();
-    std::ranges::copy(name, place_.name.begin());
-    listener_ = listenUnix(name);
+    openUnix(randomName());
   } else {
     // Nobody is told of any other address of this host.
     listener_ = bindTcp(0, *address);
@@ -63,6 +61,20 @@ Door::Door(int rank, const InetAddress* address) {
     place_.address = address->v6();
     place_.port = portOf(listener_.get());
   }
+  listen(rank);
+}
+
+Door::Door(int rank, const std::string& name) {
+  openUnix(name);
+  listen(rank);
+}
+
+void Door::openUnix(const std::string& name) {
+  std::ranges::copy(name, place_.name.begin());
+  listener_ = listenUnix(name);
+}
+
+void Door::listen(int rank) {
   if (::listen(listener_.get(), SOMAXCONN) != 0) failErrno("rank {}: cannot listen for survivors", rank);
 }
 

@@ -1,5 +1,6 @@
-// The socket that every rank of a communicator keeps listening from the beginning, so that survivors find each other
-// when the connections over which they met have gone with a rank.
+// The socket that every rank of a communicator keeps listening, so that survivors find each other when the connections
+// over which they met have gone with a rank: from the beginning, or, where other means tell whether a rank lives, from
+// its first agreement on.
 //
 // Strangers find it too. Until somebody has proven to be of the communicator, all there is of them is a connection:
 // few at a time, for a short time, and accepted a few at a time, so that they hold up nobody.
@@ -9,6 +10,7 @@
 
 #include <chrono>
 #include <list>
+#include <string>
 
 #include "comm/bootstrap/meeting_link.hpp"
 #include "transports/file_descriptor.hpp"
@@ -21,6 +23,8 @@ class Door {
   /// Opens the socket: TCP on a free port of this host, reached by the others at `address`, or unix when `address` is
   /// null. Throws taccSystemError.
   Door(int rank, const InetAddress* address);
+  /// The same at a unix socket of that name, which nobody but the communicator's ranks can know beforehand.
+  Door(int rank, const std::string& name);
   const SurvivorPlace& place() const noexcept { return place_; }
 
   /// For poll(): somebody may stand there.
@@ -37,6 +41,9 @@ class Door {
 
  private:
   using Clock = std::chrono::steady_clock;
+
+  void openUnix(const std::string& name);
+  void listen(int rank);
 
   SurvivorPlace place_{};
   FileDescriptor listener_;

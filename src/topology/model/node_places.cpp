@@ -33,6 +33,12 @@ Way wayOf(const NodeDescription& node, const cpu_set_t& cores) {
 
 bool NodePlaces::isInOrder() const noexcept { return std::ranges::is_sorted(order); }
 
+bool mayStandApart(std::span<const cpu_set_t> cores) noexcept {
+  constexpr std::size_t leastRanks = 3;  // two groups, and two ranks in one of them
+  return cores.size() >= leastRanks &&
+         std::ranges::any_of(cores, [&](const cpu_set_t& one) { return CPU_EQUAL(&one, &cores.front()) == 0; });
+}
+
 NodePlaces placesUnknown(int ranks) {
   NodePlaces places;
   places.order.resize(static_cast<std::size_t>(ranks));

@@ -34,6 +34,10 @@ struct NodePlaces {
 /// levels that part no ranks, that part all, and those with the groups of a level further out.
 NodePlaces placesOf(const NodeDescription& node, std::span<const cpu_set_t> cores);
 
+/// Whether ranks that may run on these cores can stand in several groups, one of which has several ranks: else
+/// placesOf() finds nothing but placesUnknown(), whatever the host is.
+bool mayStandApart(std::span<const cpu_set_t> cores) noexcept;
+
 /// Every rank may be anywhere.
 NodePlaces placesUnknown(int ranks);
 

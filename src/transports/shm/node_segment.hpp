@@ -2,8 +2,9 @@
 //
 //   header | rank 0: lines, eager slots, arena | rank 1: ... | ...
 //
-// Every word has a single writer (the rank that owns the area), except the doorbells and the error board. So there is
-// no read-modify-write on the path of a collective, and one cache line moves per message.
+// Every word has a single writer (the rank that owns the area), except the doorbells, the error board and what
+// attendance says of agreements. So there is no read-modify-write on the path of a collective, and one cache line moves
+// per message.
 //
 //   CallLine   one a call, `callSlots` deep: the call's number and signature, and 48 bytes: a tiny payload, or where
 //   the
@@ -12,6 +13,7 @@
 //   CallNote   one a call, beside its line: the payload of a tiny call that goes one way.
 //   Clock      how far the rank has come in the plans that it runs; see engine/shm/executor.hpp.
 //   Doorbell   how many ranks sleep on one of my words; read by me after every publication.
+//   Attendance whether I am still in the communicator.
 //   eager      `eagerSlots` slots for payloads that do not fit the line.
 //   arena      staging slots of the plans that copy.
 //   pairs      send and receive windows of the point-to-point messages.
@@ -132,6 +134,12 @@ struct alignas(cacheLine) MessageSlots {
 };
 static_assert(sizeof(MessageSlots) == 2 * cacheLine);
 
+/// Whether a rank is still in the communicator, beyond what the kernel tells of its process (presence.hpp).
+struct alignas(cacheLine) Attendance {
+  std::atomic<std::uint32_t> left;    // 1: the owner has left and reads and writes nothing any more
+  std::atomic<std::uint32_t> passed;  // 1 + number of the last agreement that others decided without the owner
+};
+
 /// Not 0: the owner sleeps, and is woken by this name (wake_socket.hpp) by whoever makes it 0.
 struct alignas(cacheLine) MessageBell {
   std::atomic<std::uint64_t> sleeper;
@@ -168,6 +176,20 @@ struct NodeGeometry {
   friend bool operator==(const NodeGeometry&, const NodeGeometry&) = default;
 };
 
+/// Parts of a rank's area, one after the other, by when they are needed.
+enum class AreaPart : std::uint8_t {
+  lines,  // what others look at, whatever is called
+  eager,
+  arena,
+  pairs,   // the buffer of the point-to-point messages
+  windows  // what others look at of point-to-point messages, and all of plans over several hosts
+};
+
+/// Bytes of the segment, from its base.
+struct Extent {
+  std::size_t begin = 0, end = 0;
+};
+
 /// Finds the parts of the shared memory at `base`. A value; copying it copies no memory.
 class NodeSegment {
  public:
@@ -182,6 +204,25 @@ class NodeSegment {
   static std::size_t areaOffset(const NodeGeometry& g, int rank) noexcept {
     return pageBytes + static_cast<std::size_t>(rank) * areaBytes(g);
   }
+  static Extent extentOf(const NodeGeometry& g, int rank, AreaPart part) noexcept {
+    const std::size_t lines = areaOffset(g, rank), eager = lines + pageBytes,
+                      arena = eager + eagerSlots * eagerStride(g), pairs = arena + g.arenaBytes,
+                      windows = pairs + g.pairBytes;
+    switch (part) {
+      case AreaPart::lines:
+        return {lines, eager};
+      case AreaPart::eager:
+        return {eager, arena};
+      case AreaPart::arena:
+        return {arena, pairs};
+      case AreaPart::pairs:
+        return {pairs, windows};
+      case AreaPart::windows:
+        break;
+    }
+    return {windows, areaOffset(g, rank + 1)};
+  }
+  std::byte* base() const noexcept { return base_; }
   const NodeGeometry& geometry() const noexcept { return geometry_; }
   bool isMapped() const noexcept { return base_ != nullptr; }
 
@@ -198,6 +239,7 @@ class NodeSegment {
     return at<MessageSlots>(rank, (callSlots + 5) * cacheLine)->emptied[slot];
   }
   MessageBell& messageBell(int rank) const noexcept { return *at<MessageBell>(rank, (callSlots + 4) * cacheLine); }
+  Attendance& attendance(int rank) const noexcept { return *at<Attendance>(rank, (callSlots + 7) * cacheLine); }
   std::byte* eager(int rank, std::uint32_t sequence) const noexcept {
     return area(rank) + pageBytes + (sequence % eagerSlots) * eagerStride(geometry_);
   }

@@ -132,6 +132,18 @@ void reservePages(int fd, std::byte* data, std::size_t offset, std::size_t bytes
   }
 }
 
+bool commitsByAddress() noexcept {
+  static const bool does = [] {
+    const std::size_t bytes = 2 * pageBytes;
+    void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) return false;
+    const bool result = ::madvise(static_cast<std::byte*>(pages) + pageBytes, pageBytes, populateWrite) == 0;
+    ::munmap(pages, bytes);
+    return result;
+  }();
+  return does;
+}
+
 SharedMemory SharedMemory::create(std::size_t bytes, std::string_view purpose, Reserve reserve) {
   if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) - pageBytes) {
     fail(taccSystemError, "shared memory for {}: {} bytes are not possible", purpose, bytes);

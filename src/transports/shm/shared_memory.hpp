@@ -55,7 +55,11 @@ class SharedMemory {
 /// A new unnamed file of `bytes` with no pages yet, as create() uses it. Throws taccSystemError.
 FileDescriptor makeUnnamedFile(std::size_t bytes, std::string_view purpose);
 
-/// Commits the pages of [data, data + bytes), a shared mapping of `fd` from `offset` on. Throws taccSystemError.
+/// Commits the pages of [data, data + bytes), a shared mapping of `fd` from `offset` on. Throws taccSystemError. `fd`
+/// is not needed where commitsByAddress().
 void reservePages(int fd, std::byte* data, std::size_t offset, std::size_t bytes, std::string_view purpose);
+
+/// Whether the kernel commits pages of a mapping without its descriptor, at any multiple of 4 KiB. Asked once.
+bool commitsByAddress() noexcept;
 
 }  // namespace tacc

@@ -45,12 +45,12 @@ class Sleeper {
 
 }  // namespace
 
-Waiter::Waiter(const NodeSegment& segment, int rank, std::vector<int> processes, const Liveness* liveness,
+Waiter::Waiter(const NodeSegment& segment, int rank, std::vector<int> processes, const Presence* presence,
                WaitPolicy policy, double timeoutSeconds, std::function<std::string()> describe, RankNames names)
     : segment_(segment),
       rank_(rank),
       processes_(std::move(processes)),
-      liveness_(liveness),
+      presence_(presence),
       policy_(policy),
       timeout_(timeoutSeconds),
       describe_(std::move(describe)),
@@ -127,11 +127,12 @@ template <class IsDone>
 void Waiter::checkPeer(int owner, double waitedSeconds, const IsDone& isDone) const {
   const auto peer = static_cast<std::size_t>(owner);
   const int process = processes_[peer];
-  const bool other = liveness_ != nullptr && process != processes_[static_cast<std::size_t>(rank_)];
-  if (other && !liveness_->isAlive(owner)) {
+  const bool other = presence_ != nullptr && process != processes_[static_cast<std::size_t>(rank_)];
+  if (other && !presence_->isThere(owner)) {
     // It may have done its part between the last look and its end; after its end nothing can come any more.
     if (isDone()) return;
     checkErrors();  // a rank that fails says why before it ends
+    if (idleWork_) idleWork_();
     const bool gone = describeProcess(process) == "gone";
     fail(taccRemoteError, "rank {} (process {}) {}; rank {} was waiting for it in {}", nameOf(owner), process,
          gone ? "has died" : "is no longer in the communicator", nameOf(rank_), describe_());

@@ -11,13 +11,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/idle_call.hpp"
 #include "transports/shm/finish_reads.hpp"
 #include "transports/shm/futex.hpp"
-#include "transports/shm/liveness.hpp"
 #include "transports/shm/node_segment.hpp"
+#include "transports/shm/presence.hpp"
 
 namespace tacc {
 
@@ -44,9 +45,9 @@ struct RankNames {
 
 class Waiter {
  public:
-  /// `processes[r]` is rank r's pid; `liveness` is null among threads. `describe` says what this rank is doing, for
+  /// `processes[r]` is rank r's pid; `presence` is null among threads. `describe` says what this rank is doing, for
   /// messages. A timeout of 0 waits for ever.
-  Waiter(const NodeSegment& segment, int rank, std::vector<int> processes, const Liveness* liveness, WaitPolicy policy,
+  Waiter(const NodeSegment& segment, int rank, std::vector<int> processes, const Presence* presence, WaitPolicy policy,
          double timeoutSeconds, std::function<std::string()> describe, RankNames names = {});
 
   /// Called again and again while this rank waits for another one of the node, about every millisecond at least: what
@@ -54,6 +55,8 @@ class Waiter {
   void setIdleWork(std::function<void()> work) { idleWork_ = std::move(work); }
   /// The same for what the program wants to be done.
   void setIdleCall(IdleCall call) { idleCall_ = call; }
+  /// Numbers by which people know the ranks from now on.
+  void setNames(RankNames names) { names_ = std::move(names); }
   /// The number by which people know `rank`.
   int nameOf(int rank) const { return names_[rank]; }
 
@@ -123,7 +126,7 @@ class Waiter {
   NodeSegment segment_;
   int rank_;
   std::vector<int> processes_;
-  const Liveness* liveness_;
+  const Presence* presence_;
   WaitPolicy policy_;
   double timeout_;
   std::function<std::string()> describe_;

@@ -1,8 +1,10 @@
 // An MPI program that knows nothing of tacc, to run with libtacc_mpi preloaded and without:
 //   program WHAT mpi|tacc [seed]
-// WHAT: calls, communicators, threads, messages, requests, nonblocking, nonblocking_threads, persistent, unfinished,
-// counted; overlap, whose seed is a number of bytes.
+// WHAT: calls, communicators, many, threads, messages, requests, nonblocking, nonblocking_threads, persistent,
+// unfinished, counted; overlap, whose seed is a number of bytes.
 #include <cstring>
+#include <filesystem>
+#include <iterator>
 #include <string_view>
 #include <thread>
 
@@ -52,6 +54,32 @@ void useIntercommunicator(int rank, int ranks) {
   if (number != 5) complain("MPI_Bcast over an intercommunicator");
   MPI_Comm_free(&both);
   MPI_Comm_free(&half);
+}
+
+std::ptrdiff_t countDescriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), std::filesystem::directory_iterator());
+}
+
+/// Once there is one, further communicators of all ranks take no descriptors, on one host.
+void keepManyOfAllRanks() {
+  constexpr int many = 24;
+  const int rank = rankIn(MPI_COMM_WORLD), ranks = ranksIn(MPI_COMM_WORLD);
+  std::vector<MPI_Comm> comms(many);
+  std::ptrdiff_t before = 0;
+  for (int i = 0; i < many; ++i) {
+    MPI_Comm& comm = comms[static_cast<std::size_t>(i)];
+    i % 2 == 0 ? MPI_Comm_dup(MPI_COMM_WORLD, &comm) : MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &comm);
+    expectSum(comm, rankIn(comm), ranks * (ranks - 1) / 2, "one of many");
+    if (i == 2) before = countDescriptors();
+  }
+  if (countDescriptors() > before) complain("communicators of all ranks take descriptors");
+  for (int i = 0; i < many; ++i) {
+    MPI_Comm& comm = comms[static_cast<std::size_t>((i * 7) % many)];
+    int first = rank;
+    MPI_Bcast(&first, 1, MPI_INT, 0, comm);
+    if (first != ((i * 7) % many % 2 == 0 ? 0 : ranks - 1)) complain("MPI_Bcast over one of many");
+    MPI_Comm_free(&comm);
+  }
 }
 
 void useCommunicators(unsigned seed, bool isTacc) {
@@ -176,6 +204,8 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     callEverything(seed, isTacc);
   else if (what == "communicators")
     useCommunicators(seed, isTacc);
+  else if (what == "many")
+    keepManyOfAllRanks();
   else if (what == "threads")
     callFromThreads();
   else if (what == "messages")
