@@ -6,6 +6,16 @@
 
 namespace tacc {
 
+bool goesStraight(const Exchanges& exchanges) noexcept {
+  int hops = 0;
+  for (const Phase& phase : exchanges.phases) {
+    if (std::holds_alternative<Copy>(phase)) continue;
+    if (!std::holds_alternative<Star>(phase) && !std::holds_alternative<EveryToEvery>(phase)) return false;
+    ++hops;
+  }
+  return hops == 1;
+}
+
 Exchange shiftBy(int shift, int ranks, int blocks, bool combines) {
   Exchange exchange;
   exchange.to = [=](int rank) { return wrap(rank + shift, ranks); };

@@ -5,6 +5,7 @@
 // Phases follow one another on every rank: what a rank sends in one depends on what it received in those before it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <functional>
 #include <memory>
@@ -34,12 +35,30 @@ struct Exchange {
   int copiesMeanwhile = 0;                  // blocks that a rank copies in its memory while messages are on their way
 };
 
-/// Every rank sends `blocks` to every other at once.
+/// Every rank sends `blocks` to every other at once, or to every other of its circle.
 struct EveryToEvery {
   int blocks = 1;
   bool combines = false;
   bool oneByOne = false;  // in a step for each of them, else all of a rank start together
-  int except = -1;        // a rank that neither sends nor receives
+  int except = -1;        // a rank that neither sends nor receives; of one circle only
+  // Circles: ranks stand in consecutive groups of this size, which divides them; 0: all ranks are one circle.
+  int groupSize = 0;
+  bool isBetweenGroups = false;  // the ranks of one place in all groups, else those of a group
+  int messages = 1;              // of equal length, in which the blocks for one rank go
+
+  /// Of `ranks` in all, how many are in a circle.
+  int sizeOfCircle(int ranks) const noexcept {
+    if (groupSize == 0) return ranks;
+    return isBetweenGroups ? ranks / groupSize : groupSize;
+  }
+  /// Of ranks [begin, end), how many are in the circle of `rank`, itself with them.
+  int peersIn(int rank, int begin, int end) const noexcept {
+    if (groupSize == 0) return end - begin;
+    const int place = rank % groupSize, first = rank - place;
+    if (!isBetweenGroups) return std::max(0, std::min(end, first + groupSize) - std::max(begin, first));
+    const auto below = [&](int bound) { return (bound + groupSize - 1 - place) / groupSize; };
+    return below(end) - below(begin);
+  }
 };
 
 /// One rank sends `blocks` to every other, or they to it.
@@ -82,6 +101,10 @@ struct Exchanges {
   /// A rank that receives nothing, and so hands all its messages to the network at once; -1: none does.
   int source = -1;
 };
+
+/// Whether every message goes from the rank whose block it is straight to the one that it is for, so that nobody
+/// handles a block that is neither its own nor for it. For a gather, scatter or alltoall.
+bool goesStraight(const Exchanges& exchanges) noexcept;
 
 /// From every rank to the one `shift` further on, of all in a ring.
 Exchange shiftBy(int shift, int ranks, int blocks, bool combines);

@@ -12,6 +12,8 @@
 //   Groups of unequal size have no lanes: there the ranks of a group add up to a leader along a binomial tree, the
 //   leaders go on alone with all the data, and the result comes back along the tree.
 //
+//   alltoall: hierarchical_alltoall.cpp
+//
 //   broadcast, reduce: a binomial tree among the outermost groups, one in each of them among the groups inside, and so
 //   on; the root leads its groups at all levels. So data enters (leaves) every group once.
 //
@@ -37,6 +39,7 @@
 
 #include "algorithms/catalogue.hpp"
 #include "algorithms/exchange_phases.hpp"
+#include "algorithms/hierarchical_alltoall.hpp"
 #include "algorithms/nested_stacks.hpp"
 #include "algorithms/nesting.hpp"
 #include "algorithms/shapes.hpp"
@@ -275,17 +278,20 @@ bool hasGroups(const PlanRequest& request) {
 }
 
 bool serves(const PlanRequest& request) {
+  if (request.collective == Collective::allToAll) return servesHierarchicalAllToAll(request);
   return hasGroups(request) && (request.collective == Collective::allReduce || isTree(request.collective));
 }
 
 bool servesRing(const PlanRequest& request) { return hasGroups(request) && servesRings(request); }
 
 void write(const PlanRequest& request, PlanWriter& writer) {
+  if (request.collective == Collective::allToAll) return writeHierarchicalAllToAll(request, writer);
   if (isTree(request.collective)) return writeOnTree(request, NestedTree(request).take(), writer);
   NestedAllReduce(request, circulantPhases, writer);
 }
 
 Exchanges exchanges(const PlanRequest& request) {
+  if (request.collective == Collective::allToAll) return exchangesOfHierarchicalAllToAll(request);
   if (isTree(request.collective)) return exchangesOnTree(request, NestedTree(request).take());
   return NestedExchanges(request, circulantPhases).take();
 }

@@ -70,6 +70,17 @@ class Picture {
           }
   }
 
+  /// Whether both are in one innermost group, such as the ranks of a host: it goes through memory there.
+  bool isInside(int a, int b) const {
+    if (plan_.request.groups.empty()) return false;
+    int begin = 0;
+    for (const int size : plan_.request.groups.front()) {
+      if (a < begin + size || b < begin + size) return a >= begin && b >= begin && std::max(a, b) < begin + size;
+      begin += size;
+    }
+    return false;
+  }
+
   /// Stops short of the dot, so that the head is seen.
   void drawMessage(const Step& send, int sender, const Step& receive, int receiver) {
     const double x1 = x(send.round), x2 = x(receive.round) - 5, y1 = y(sender);
@@ -77,9 +88,10 @@ class Picture {
     const std::string colour = colourOf(send.block, plan_.blocks);
     const double width = 1 + 3.0 * send.blockCount / allBlocks();
     fmt::format_to(out_,
-                   "<path d=\"M{0:.1f} {1:.1f}L{2:.1f} {3:.1f}\" stroke=\"{4}\" stroke-width=\"{5:.1f}\"/>"
+                   "<path d=\"M{0:.1f} {1:.1f}L{2:.1f} {3:.1f}\" stroke=\"{4}\" stroke-width=\"{5:.1f}\"{7}/>"
                    "<circle class=\"head\" cx=\"{2:.1f}\" cy=\"{3:.1f}\" r=\"{6:.1f}\" fill=\"{4}\"/>\n",
-                   x1, y1, x2, y2, colour, width, width / 2 + 1.2);
+                   x1, y1, x2, y2, colour, width, width / 2 + 1.2,
+                   isInside(sender, receiver) ? " stroke-dasharray=\"4 3\"" : "");
   }
 
   void drawSteps() {

@@ -82,10 +82,6 @@ HostMap HostMap::inOrder(std::span<const int> walk) const {
   return result;
 }
 
-bool HostMap::isEven() const noexcept {
-  return std::ranges::all_of(ranks_, [this](const auto& members) { return members.size() == ranks_[0].size(); });
-}
-
 std::vector<int> HostMap::lane(int local) const {
   std::vector<int> ranks;
   for (const auto& members : ranks_) ranks.push_back(members[static_cast<std::size_t>(local)]);

@@ -43,8 +43,6 @@ class HostMap {
   /// The place of `rank` among those of its host.
   int localOf(int rank) const { return local_[static_cast<std::size_t>(rank)]; }
   const std::vector<int>& ranksOf(int host) const { return ranks_[static_cast<std::size_t>(host)]; }
-  /// All hosts have equally many ranks.
-  bool isEven() const noexcept;
   /// The rank number `local` of every host.
   std::vector<int> lane(int local) const;
   /// All ranks, host by host.

@@ -18,8 +18,4 @@ inline constexpr std::size_t leastMessage = 4 * 1024;
 /// a stream, where all ranks send.
 std::size_t messageBytes(double bytesPerSecond, std::size_t bytes, int lanes);
 
-/// Up to here a streamed sum, or one of 16-bit numbers, goes through one rank of each host: fewer steps, and the bytes
-/// cost little.
-inline constexpr std::size_t leaderLimit = 32 * 1024;
-
 }  // namespace tacc

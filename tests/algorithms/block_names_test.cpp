@@ -125,6 +125,31 @@ TEST(BlockNames, everyPlanThatNamesItsBlocksDeliversUnequalOnes) {
   EXPECT_EQ(named["ring reducescatter"], 17);
 }
 
+/// Of plans that go straight, nobody but the two ranks of a block has to know its length.
+TEST(BlockNames, whatGoesStraightIsHandledByItsRanksAlone) {
+  std::map<Collective, int> straight;
+  for (const Algorithm& algorithm : algorithms())
+    for (int p = 2; p <= 12; ++p)
+      for (const PlanRequest& request : requestsServed(algorithm, p)) {
+        if (!isOneOf(request.collective, {Collective::gather, Collective::scatter, Collective::allToAll}) ||
+            !goesStraight(algorithm.exchanges(request)))
+          continue;
+        ++straight[request.collective];
+        const Plan plan = makePlan(algorithm, request);
+        EXPECT_TRUE(verifyNames(plan)) << describe(plan);
+        for (int rank = 0; rank < p; ++rank)
+          for (const Step& step : plan.ranks[static_cast<std::size_t>(rank)].steps) {
+            const int name = nameOfBlock(request, rank, step);
+            if (request.collective == Collective::allToAll) {
+              EXPECT_TRUE(name / p == rank || name % p == rank) << describe(plan);
+            } else {
+              EXPECT_TRUE(rank == request.root || name == rank) << describe(plan);
+            }
+          }
+      }
+  EXPECT_EQ(straight.size(), 3u) << "there is one for each";
+}
+
 TEST(BlockNames, aStepThatDoesNotSayItIsNotTaken) {
   const PlanRequest request{Collective::allGather, 4, 0};
   const auto nameOfStep = [&](std::vector<Operand> from, std::vector<Operand> to, int blocks = 1) {

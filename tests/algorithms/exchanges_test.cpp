@@ -81,7 +81,8 @@ struct Expansion {
     traffic.beginBatch();
     for (int r = 0; r < p; ++r)
       for (int to = 0; to < p; ++to)
-        if (r != to && r != every.except && to != every.except) traffic.add(r, to, every.blocks, every.combines);
+        if (r != to && r != every.except && to != every.except && every.peersIn(r, to, to + 1) == 1)
+          for (int m = 0; m < every.messages; ++m) traffic.add(r, to, every.blocks / every.messages, every.combines);
   }
 
   void operator()(const Star& star) const {

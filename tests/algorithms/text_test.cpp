@@ -67,7 +67,21 @@ TEST(Picture, HasAnArrowForEveryMessage) {
     for (std::size_t at = 0; (at = picture.find("class=\"head\"", at)) != std::string::npos; ++at) ++heads;
     EXPECT_EQ(heads, verify(plan).messages) << name;
     EXPECT_TRUE(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
+    EXPECT_EQ(picture.find("dasharray"), std::string::npos);
   }
+}
+
+/// 4 ranks in groups of 2: of the 3 messages of a rank one stays in its group.
+TEST(Picture, TellsMessagesInsideGroupsApart) {
+  const std::string picture =
+      toPicture(makePlan(*findAlgorithm("twoshot"), {Collective::allReduce, 4, 0, {{2, 2}}, {}}));
+  const auto count = [&](std::string_view what) {
+    int times = 0;
+    for (std::size_t at = 0; (at = picture.find(what, at)) != std::string::npos; ++at) ++times;
+    return times;
+  };
+  EXPECT_EQ(count("class=\"head\""), 24);
+  EXPECT_EQ(count("dasharray"), 8);
 }
 
 TEST(Text, StacksNameNumbersOfBlocks) {

@@ -106,7 +106,7 @@ TEST(CostModel, AgreesWithTheSimulator) {
   EXPECT_EQ(ofOne.within2, ofOne.calls);
   EXPECT_GT(ofMany.within2, 0.97 * ofMany.calls);
   EXPECT_EQ(ofMany.within15, ofMany.calls);
-  EXPECT_GT(ofOneByPatterns.within2, 0.875 * ofOneByPatterns.calls);
+  EXPECT_GT(ofOneByPatterns.within2, 0.87 * ofOneByPatterns.calls);
   EXPECT_GT(ofOneByPatterns.within15, 0.97 * ofOneByPatterns.calls);
   EXPECT_GT(ofManyByPatterns.within2, 0.7 * ofManyByPatterns.calls);
   EXPECT_GT(ofManyByPatterns.within15, 0.9 * ofManyByPatterns.calls);

@@ -9,6 +9,7 @@
 #include <limits>
 
 #include "core/error.hpp"
+#include "core/fork.hpp"
 #include "core/per_thread.hpp"
 
 namespace tacc {
@@ -28,7 +29,7 @@ class Bell {
   /// -1 where there is no descriptor for it. A forked child takes another one: its parent would hear it ring, and be
   /// the one to silence it.
   int open() noexcept {
-    const pid_t process = ::getpid();
+    const std::uint32_t process = processGeneration();
     if (process != owner_) close();
     owner_ = process;
     if (fd_ < 0) fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -48,7 +49,7 @@ class Bell {
   }
 
   int fd_ = -1;
-  pid_t owner_ = 0;
+  std::uint32_t owner_ = 0;  // processGeneration()
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// How a communicator over several hosts runs plans: between all ranks, or between those that stand for their hosts.
+// How a communicator over several hosts runs a call: which plan, in which chunks, over which memory.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -10,14 +10,14 @@
 #include "comm/cluster/cluster_communicator.hpp"
 #include "core/error.hpp"
 #include "core/types.hpp"
-#include "engine/partition.hpp"
-#include "selection/network_selection.hpp"
 
 namespace tacc {
 namespace {
 
 /// Up to here copying all blocks costs less than sending them one by one.
 constexpr std::size_t sortedLimit = 256 * 1024;
+/// Of more ranks it is their order that is proven: it does not depend on how many there are.
+constexpr int mostRanksProven = 256;
 
 const std::byte* sendOf(const Call& call) { return static_cast<const std::byte*>(call.send); }
 std::byte* receiveOf(const Call& call) { return static_cast<std::byte*>(call.receive); }
@@ -40,12 +40,12 @@ std::size_t indexOf(const std::vector<int>& members, int rank) {
 
 }  // namespace
 
-const NetworkProgram& ClusterCommunicator::programFor(const Algorithm& algorithm, const NetworkChooser& chooser,
-                                                      Collective collective, int root, int member, bool inPlace) {
-  const std::tuple key{&algorithm, static_cast<int>(collective), chooser.ranks(), root, member, inPlace};
+const NetworkProgram& ClusterCommunicator::programFor(const Algorithm& algorithm, Collective collective, int root,
+                                                      int member, bool inPlace) {
+  const std::tuple key{&algorithm, collective, root, member, inPlace};
   const auto found = programs_.find(key);
   if (found != programs_.end()) return found->second;
-  const LocalPlan plan = makeLocalPlan(algorithm, chooser.request(collective, root), member);
+  const LocalPlan plan = makeLocalPlan(algorithm, chooser_.request(collective, root), member);
   return programs_.emplace(key, lowerForNetwork(plan, inPlace)).first->second;
 }
 
@@ -54,94 +54,86 @@ std::byte* ClusterCommunicator::workspace(std::size_t bytes) {
   return workspace_.data();
 }
 
-void ClusterCommunicator::runInNode(Call call) {
-  if (call.op == taccAvg) call.op = taccSum;  // divided once, by whoever completes the sum
-  endpoint_.beginIdle();
-  node_->runNow(call);
-}
-
-NetworkChooser& ClusterCommunicator::chooserFor(const std::vector<int>& members) noexcept {
-  return &members == &everybody_ || &members == &inOrder_ ? betweenAll_ : betweenHosts_;
-}
-
-int ClusterCommunicator::lanesOf(const std::vector<int>& members) const noexcept {
-  return &members == &lane_ && !isAlone() ? node_->ranks() : 1;
-}
-
-const Algorithm& ClusterCommunicator::algorithmFor(Collective collective, const std::vector<int>& members, int root,
-                                                   std::size_t bytes) {
-  NetworkChooser& chooser = chooserFor(members);
+const Algorithm& ClusterCommunicator::algorithmFor(Collective collective, int root, std::size_t bytes) {
   const std::string_view way = steered(collective, callBytes_);
-  if (way.empty() && isDynamic()) return tuner_.choose(chooser, collective, root, bytes, lanesOf(members));
-  return chooser.choose(collective, root, bytes, way);
+  if (way.empty() && isDynamic()) return tuner_.choose(chooser_, collective, root, bytes, 1);
+  return chooser_.choose(collective, root, bytes, way);
 }
 
-std::size_t ClusterCommunicator::chunkOf(Collective collective, const std::vector<int>& members, const Call& call,
-                                         std::size_t lanes) {
-  const std::size_t size = sizeOf(call.type), bytes = call.count / lanes * size;
-  const int root = isRooted(collective) ? static_cast<int>(indexOf(members, call.root)) : 0;
-  const Algorithm& algorithm = algorithmFor(collective, members, root, bytes);
-  const NetworkChooser& chooser = chooserFor(members);
-  // All members' programs have as many blocks: this rank's is needed anyway, if it has one.
-  const std::size_t mine = indexOf(members, rank());
-  const int member = mine < members.size() ? static_cast<int>(mine) : 0;
-  const bool inPlace = usedBuffers(call, rank(), ranks()).inPlace;
-  const int blocks = programFor(algorithm, chooser, collective, root, member, inPlace).blocks;
-  const std::size_t message = chooser.messageBytes(collective, bytes, static_cast<int>(lanes));
+const Algorithm& ClusterCommunicator::algorithmInRankOrder(Collective collective, int root, std::size_t bytes) {
+  // Whatever hosts the ranks are on: the order is that of their numbers.
+  const PlanRequest request{collective, std::min(ranks(), mostRanksProven), std::min(root, mostRanksProven - 1)};
+  const auto isInOrder = [&](const Algorithm& algorithm) {
+    const auto [known, isNew] = inRankOrder_.try_emplace({&algorithm, collective, root}, false);
+    if (isNew) known->second = algorithm.serves(request) && combinesInRankOrder(algorithm, request);
+    return known->second;
+  };
+  if (!forced().empty() && !internal_) {
+    const Algorithm& algorithm = *findAlgorithm(forced());
+    if (!isInOrder(algorithm)) failOnOrder(algorithm, request);
+    return algorithm;
+  }
+  for (const NetworkCandidate& candidate : chooser_.explain(collective, root, bytes))
+    if (candidate.isPossible && isInOrder(*candidate.algorithm)) return *candidate.algorithm;
+  fail(taccInternalError, "no plan for {} of {} ranks combines in the order of the ranks", nameOf(collective), ranks());
+}
+
+std::size_t ClusterCommunicator::chunkOf(const Algorithm& algorithm, const Call& call, int root, int member,
+                                         bool inPlace) {
+  const std::size_t size = sizeOf(call.type);
+  const int blocks = programFor(algorithm, call.collective, root, member, inPlace).blocks;
+  const std::size_t message = chooser_.messageBytes(call.collective, call.count * size, 1);
   return std::max<std::size_t>(1, message / size) * static_cast<std::size_t>(blocks);
 }
 
-void ClusterCommunicator::startBetween(const Call& call, Between between, std::size_t released) {
+void ClusterCommunicator::start(const Call& call, PlanRun run, std::size_t released) {
   const std::size_t elementBytes = sizeOf(call.type);
-  const auto member = static_cast<int>(indexOf(between.members, rank()));
-  const Algorithm& algorithm = between.algorithm != nullptr ? *between.algorithm
-                                                            : algorithmFor(between.collective, between.members,
-                                                                           between.root, between.count * elementBytes);
+  const auto member = static_cast<int>(indexOf(run.members, rank()));
   NetworkWork work;
   work.program =
-      &programFor(algorithm, chooserFor(between.members), between.collective, between.root, member, between.inPlace);
-  work.members = between.members;
-  work.chunks = std::move(between.chunks);
-  work.blockBytes = (between.distance != 0 ? between.distance : between.count) * elementBytes;
-  work.blocks = between.blocks;
+      run.program != nullptr ? run.program : &programFor(run.algorithm, run.collective, run.root, member, run.inPlace);
+  work.members = run.members;
+  work.chunks = std::move(run.chunks);
+  work.blockBytes = (run.distance != 0 ? run.distance : run.count) * elementBytes;
+  work.blocks = run.blocks;
   // Blocks of the caller's buffers are in the order of the ranks.
-  if (between.blocks == nullptr && &between.members == &everybody_ && !between.isSorted &&
-      !std::ranges::is_sorted(everybody_)) {
+  if (run.blocks == nullptr && &run.members == &everybody_ && !run.isSorted && !std::ranges::is_sorted(everybody_)) {
     work.places = everybody_;
-    work.inputHasPlaces = between.collective != Collective::allGather && between.collective != Collective::gather;
-    work.outputHasPlaces = between.collective != Collective::reduceScatter && between.collective != Collective::scatter;
+    work.inputHasPlaces = run.collective != Collective::allGather && run.collective != Collective::gather;
+    work.outputHasPlaces = run.collective != Collective::reduceScatter && run.collective != Collective::scatter;
   }
   work.elementBytes = elementBytes;
+  work.cutBytes = run.cutBytes;
   work.reduce = kernelOf(call, taccNumOps);
   work.divisor = call.op == taccAvg ? ranks() : 1;
+  work.rank = rank();
   work.signature = signature_;
   work.call = call_;
   work.window = chunksUnderWay;
   endpoint_.guard(&run_, [&] { run_.start(std::move(work), released); });
   active_ = &run_;
-  lastAlgorithm_ = algorithm.name;
+  lastAlgorithm_ = run.algorithm.name;
 }
 
-void ClusterCommunicator::finishBetween() {
+void ClusterCommunicator::finish() {
   endpoint_.run(run_, [this] { return run_.isFinished(); });
   active_ = nullptr;
 }
 
-void ClusterCommunicator::runPipeline(const Pipeline& pipeline) {
-  for (std::size_t k = 0; k < pipeline.chunks + chunksUnderWay; ++k) {
-    if (k < pipeline.chunks) {
-      if (pipeline.inward) pipeline.inward(k);
-      if (pipeline.inNetwork) {
-        run_.release(k + 1);
-        endpoint_.guard(&run_, [&] { run_.advance(); });
-      }
+void ClusterCommunicator::runChunks(std::size_t chunks, const std::function<void(std::size_t)>& before,
+                                    const std::function<void(std::size_t)>& after) {
+  for (std::size_t k = 0; k < chunks + chunksUnderWay; ++k) {
+    if (k < chunks) {
+      if (before) before(k);
+      run_.release(k + 1);
+      endpoint_.guard(&run_, [&] { run_.advance(); });
     }
-    if (k < chunksUnderWay || k - chunksUnderWay >= pipeline.chunks) continue;
+    if (k < chunksUnderWay || k - chunksUnderWay >= chunks) continue;
     const std::size_t done = k - chunksUnderWay;
-    if (pipeline.inNetwork) endpoint_.run(run_, [&] { return run_.completed() > done; });
-    if (pipeline.outward) pipeline.outward(done);
+    endpoint_.run(run_, [&] { return run_.completed() > done; });
+    if (after) after(done);
   }
-  if (pipeline.inNetwork) finishBetween();
+  finish();
 }
 
 void ClusterCommunicator::runSorted(const Call& call) {
@@ -153,91 +145,32 @@ void ClusterCommunicator::runSorted(const Call& call) {
   for (std::size_t i = 0; !gathers && i < everybody_.size(); ++i)
     std::memcpy(inOrder(i), sendOf(call) + ofRank(i), block);
   const NetworkChunk chunk{gathers ? sendOf(call) : stack, gathers ? stack : receiveOf(call), call.count};
-  startBetween(call, {call.collective, everybody_, 0, false, call.count, {chunk}, true}, call.count);
-  finishBetween();
+  const Algorithm& algorithm = algorithmFor(call.collective, 0, block);
+  start(call, {call.collective, algorithm, everybody_, 0, false, call.count, {chunk}, true}, call.count);
+  finish();
   for (std::size_t i = 0; gathers && i < everybody_.size(); ++i)
     std::memcpy(receiveOf(call) + ofRank(i), inOrder(i), block);
 }
 
 void ClusterCommunicator::runPlan(const Call& call) {
-  const bool isStack = call.collective == Collective::allGather || call.collective == Collective::reduceScatter;
-  const std::size_t bytes = call.count * sizeOf(call.type) * everybody_.size();
-  if (isStack && bytes <= sortedLimit && !std::ranges::is_sorted(everybody_)) return runSorted(call);
-  const UserBuffers mine = usedBuffers(call, rank(), ranks());
-  if (isPrefix(call.collective)) return runPrefix(call, mine);
-  const std::size_t chunk = chunkOf(call.collective, everybody_, call, 1);
-  startBetween(
-      call,
-      {call.collective, everybody_, isRooted(call.collective) ? static_cast<int>(indexOf(everybody_, call.root)) : 0,
-       mine.inPlace, call.count, cut(mine.send, mine.receive, call.count, chunk, sizeOf(call.type))},
-      call.count);
-  finishBetween();
-}
-
-const Algorithm& ClusterCommunicator::prefixInRankOrder(const Algorithm& chosen, const PlanRequest& request,
-                                                        std::size_t bytes) {
-  const auto isInOrder = [&](const Algorithm& algorithm) {
-    const std::pair key{&algorithm, request.collective};
-    const auto known = prefixesInOrder_.find(key);
-    if (known != prefixesInOrder_.end()) return known->second;
-    return prefixesInOrder_.emplace(key, combinesInRankOrder(algorithm, request)).first->second;
-  };
-  if (isInOrder(chosen)) return chosen;
-  if (!forced().empty()) failOnOrder(chosen, request);
-  for (const NetworkCandidate& candidate : betweenAll_.explain(request.collective, 0, bytes))
-    if (candidate.isPossible && isInOrder(*candidate.algorithm)) return *candidate.algorithm;
-  fail(taccInternalError, "no algorithm combines {} of {} ranks in their order", nameOf(request.collective), ranks());
-}
-
-/// In the order of the ranks, whatever hosts they are on.
-void ClusterCommunicator::runPrefix(const Call& call, const UserBuffers& mine) {
   const std::size_t bytes = call.count * sizeOf(call.type);
-  const PlanRequest request = betweenAll_.request(call.collective, 0);
-  const Algorithm* algorithm = &algorithmFor(call.collective, inOrder_, 0, bytes);
-  if (needsRankOrder(call, config().isReproducible)) algorithm = &prefixInRankOrder(*algorithm, request, bytes);
-  const int blocks = programFor(*algorithm, betweenAll_, call.collective, 0, rank(), mine.inPlace).blocks;
-  const std::size_t message = betweenAll_.messageBytes(call.collective, bytes, 1) / sizeOf(call.type);
-  const std::size_t chunk = std::max<std::size_t>(1, message) * static_cast<std::size_t>(blocks);
-  Between between{call.collective, inOrder_,   0,
-                  mine.inPlace,    call.count, cut(mine.send, mine.receive, call.count, chunk, sizeOf(call.type))};
-  between.algorithm = algorithm;
-  startBetween(call, std::move(between), call.count);
-  finishBetween();
-}
-
-void ClusterCommunicator::runDirect(const Call& call) {
-  meetInNode();
-  const std::size_t block = call.count * sizeOf(call.type);
-  const bool isRoot = rank() == call.root;
-  const auto toAll = call.collective == Collective::allToAll;
-  const bool sendsBlocks = toAll || (call.collective == Collective::scatter && isRoot);
-  const bool takesBlocks = toAll || (call.collective == Collective::gather && isRoot);
-  std::byte* input = const_cast<std::byte*>(sendOf(call));
-  if (toAll && call.send == call.receive) {
-    input = workspace(block * everybody_.size());
-    std::memcpy(input, call.send, block * everybody_.size());
-  }
-  const auto own = static_cast<std::size_t>(rank()) * block;
-  std::vector<PointToPoint> operations;
-  const auto send = [&](int peer, std::byte* data) { operations.push_back({true, peer, data, call.count, call.type}); };
-  const auto take = [&](int peer, std::byte* data) {
-    operations.push_back({false, peer, data, call.count, call.type});
-  };
-  if (sendsBlocks || takesBlocks) {
-    const std::byte* from = sendsBlocks ? input + own : input;
-    std::byte* to = takesBlocks ? receiveOf(call) + own : receiveOf(call);
-    if (from != to) std::memmove(to, from, block);
-  }
-  // Every rank begins with the one after it, so that not all send to the same one.
-  for (int step = 1; step < ranks(); ++step) {
-    const int to = (rank() + step) % ranks(), from = (rank() - step + ranks()) % ranks();
-    if (sendsBlocks) send(to, input + static_cast<std::size_t>(to) * block);
-    if (takesBlocks) take(from, receiveOf(call) + static_cast<std::size_t>(from) * block);
-  }
-  if (call.collective == Collective::gather && !isRoot) send(call.root, input);
-  if (call.collective == Collective::scatter && !isRoot) take(call.root, receiveOf(call));
-  exchangeAll(operations, signature_, call_);
-  lastAlgorithm_ = "direct";
+  const bool isOrdered = needsRankOrder(call, config().isReproducible);
+  const bool isStack = call.collective == Collective::allGather || call.collective == Collective::reduceScatter;
+  if (isStack && !isOrdered && bytes * everybody_.size() <= sortedLimit && !std::ranges::is_sorted(everybody_))
+    return runSorted(call);
+  // A scan, and what is combined in the order of the ranks, goes over them as they are numbered.
+  const std::vector<int>& members = isOrdered || isPrefix(call.collective) ? inOrder_ : everybody_;
+  const int root = isRooted(call.collective) ? static_cast<int>(indexOf(members, call.root)) : 0;
+  const Algorithm& algorithm =
+      isOrdered ? algorithmInRankOrder(call.collective, root, bytes) : algorithmFor(call.collective, root, bytes);
+  const UserBuffers mine = usedBuffers(call, rank(), ranks());
+  const auto member = static_cast<int>(indexOf(members, rank()));
+  const std::size_t chunk = chunkOf(algorithm, call, root, member, mine.inPlace);
+  start(call,
+        {call.collective, algorithm, members, root, mine.inPlace, call.count,
+         cut(mine.send, mine.receive, call.count, chunk, sizeOf(call.type))},
+        call.count);
+  finish();
 }
 
 void ClusterCommunicator::barrier() {
@@ -245,9 +178,10 @@ void ClusterCommunicator::barrier() {
   auto* data = reinterpret_cast<std::byte*>(&none);
   const Call call{Collective::barrier, &none, &none, 1, taccUint8, taccMax};
   const bool wasInternal = std::exchange(internal_, true);
-  startBetween(call, {Collective::allReduce, everybody_, 0, true, 1, {{data, data, 1}}}, 1);
+  const Algorithm& algorithm = algorithmFor(Collective::allReduce, 0, 1);
   internal_ = wasInternal;
-  finishBetween();
+  start(call, {Collective::allReduce, algorithm, everybody_, 0, true, 1, {{data, data, 1}}}, 1);
+  finish();
 }
 
 }  // namespace tacc

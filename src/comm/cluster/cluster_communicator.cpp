@@ -25,7 +25,6 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       who_(std::move(membership.who)),
       hosts_(HostMap(who_).inOrder(membership.walk)),
       everybody_(hosts_.everybody()),
-      leaders_(hosts_.lane(0)),
       inOrder_(static_cast<std::size_t>(ranks)),
       host_(hosts_.hostOf(rank)),
       local_(hosts_.localOf(rank)),
@@ -39,12 +38,10 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       transportSettings_(std::move(membership.transportSettings)),
       speed_(membership.speed),
       topology_(std::move(membership.topology)),
-      betweenHosts_(clusterMachine(who_, hosts_, *topology_, speed_, false)),
-      betweenAll_(clusterMachine(who_, hosts_, *topology_, speed_, true)),
-      tuner_(betweenAll_) {
+      chooser_(clusterMachine(who_, hosts_, *topology_, speed_, true)),
+      tuner_(chooser_) {
   std::iota(inOrder_.begin(), inOrder_.end(), 0);
   setTuning(std::move(membership.place), std::move(membership.tuning));
-  if (hosts_.isEven()) lane_ = hosts_.lane(local_);
   endpoint_.setIdleCall(IdleCall(this->config().idle));
   if (!node_) return;
   node_->setIdleWork([this] { endpoint_.idle(active_); });
@@ -91,11 +88,12 @@ void ClusterCommunicator::runParts(const Call& call) {
     return runMultiplied(call, rank(), ranks(), taccSum, [this](const Call& sum) { runCall(sum); });
   if (call.blocks != nullptr) return runUnequal(call);
   if (config().isReproducible && call.streamed != nullptr) return reduceStreamedInRankOrder(call);
-  if (needsRankOrder(call, config().isReproducible) && !isPrefix(call.collective)) return reduceInRankOrder(call);
   // Partial sums travel between hosts in the width in which they are summed, so that they are rounded once, unless 16
-  // bits are asked for. A streamed sum of 16-bit numbers is meant to move 16 bits.
+  // bits are asked for. A streamed sum of 16-bit numbers is meant to move 16 bits, and in the order of the ranks there
+  // are no partial sums.
+  const bool isOnePass = needsRankOrder(call, config().isReproducible) && !isPrefix(call.collective);
   const bool roundsOnce = isReduction(call.collective) && isHalfWidth(call.type) && call.streamed == nullptr &&
-                          call.user == nullptr && !config().halfPartialSums;
+                          call.user == nullptr && !config().halfPartialSums && !isOnePass;
   const bool gathersHalf = roundsOnce && gathersHalfWidth(call);
   if (roundsOnce && !gathersHalf) return runWidened(call, rank(), ranks(), [this](const Call& sum) { runCall(sum); });
   endpoint_.beginIdle();
@@ -131,9 +129,7 @@ void ClusterCommunicator::agreeOnTimes() {
 void ClusterCommunicator::runCollective(const Call& call) {
   if (call.collective == Collective::barrier) return barrier();
   if (call.streamed != nullptr) return allReduceStreamed(call);
-  const std::string_view way = steered(call.collective, callBytes_);
-  const bool isDirect = goesDirect(call.collective) && (way.empty() || way == directRoute);
-  return isDirect ? runDirect(call) : runPlan(call);
+  runPlan(call);
 }
 
 void ClusterCommunicator::exchangeNow(std::span<const PointToPoint> operations) {
@@ -141,7 +137,7 @@ void ClusterCommunicator::exchangeNow(std::span<const PointToPoint> operations) 
     endpoint_.checkInterrupt();
     if (asyncError_.load() != taccSuccess) failAgain();
     exchangingPairs_ = true;
-    exchangeAll(operations, 0, 0);
+    exchangeAll(operations);
     exchangingPairs_ = false;
     active_ = nullptr;
   } catch (...) {
@@ -151,8 +147,7 @@ void ClusterCommunicator::exchangeNow(std::span<const PointToPoint> operations) 
 }
 
 /// Sends and receives inside the host and between hosts go on together.
-void ClusterCommunicator::exchangeAll(std::span<const PointToPoint> operations, std::uint64_t signature,
-                                      std::uint32_t number) {
+void ClusterCommunicator::exchangeAll(std::span<const PointToPoint> operations) {
   std::vector<PointToPoint> near, far, sends, receives;
   for (const PointToPoint& o : operations) {
     if (o.peer == rank() && isAlone()) {
@@ -173,7 +168,7 @@ void ClusterCommunicator::exchangeAll(std::span<const PointToPoint> operations, 
            nameOf(receives[i].type), sends[i].count, nameOf(sends[i].type));
     if (sends[i].count > 0) std::memmove(receives[i].buffer, sends[i].buffer, sends[i].count * sizeOf(sends[i].type));
   }
-  endpoint_.guard(&pairs_, [&] { pairs_.start(far, signature, number); });
+  endpoint_.guard(&pairs_, [&] { pairs_.start(far); });
   active_ = &pairs_;
   endpoint_.beginIdle();
   if (!near.empty()) node_->exchangeNow(near);
@@ -257,7 +252,7 @@ std::string ClusterCommunicator::describeCurrent() const {
 
 BucketSizes ClusterCommunicator::bucketSizes(std::size_t stepBytes) {
   return bucketSizesFor(stepBytes, [this](std::size_t bytes) {
-    return betweenAll_.explain(Collective::allReduce, placeOfRank0(), bytes).front().seconds;
+    return chooser_.explain(Collective::allReduce, placeOfRank0(), bytes).front().seconds;
   });
 }
 

@@ -1,9 +1,8 @@
 // The communicator of ranks on several hosts: shared memory inside each host, messages between hosts.
 //
 // A call is one plan over all ranks. Its messages between ranks of one host go through the memory that these share, the
-// others over the network; long calls are cut into chunks, several of which are under way together. Alltoall, gather
-// and scatter go straight between all pairs. What is made or rounded on the way (streamed sums, sums of 16-bit numbers)
-// is put together from calls of the host's own communicator and plans between hosts.
+// others over the network; long calls are cut into chunks, several of which are under way together. Where numbers are
+// made or rounded on the way (streamed sums, sums of 16-bit numbers), that happens between the chunks of such plans.
 #pragma once
 
 #include <atomic>
@@ -17,6 +16,7 @@
 #include <tuple>
 #include <vector>
 
+#include "algorithms/result_split.hpp"
 #include "comm/cluster/network_endpoint.hpp"
 #include "comm/cluster/online_tuner.hpp"
 #include "comm/control/control_plane.hpp"
@@ -71,25 +71,20 @@ class ClusterCommunicator final : public JoinedCommunicator {
  private:
   static constexpr std::size_t chunksUnderWay = 4;  // of a long call
 
-  /// The part of a call that is between hosts.
-  struct Between {
+  /// A plan's run, as the engine is told of it.
+  struct PlanRun {
     Collective collective;
-    const std::vector<int>& members;  // ranks that take part; this one is among them
-    int root;                         // among the members
+    const Algorithm& algorithm;
+    const std::vector<int>& members;  // all ranks, in the order in which the plan numbers them
+    int root;                         // as the plan numbers it
     bool inPlace;
     std::size_t count;  // split: elements; stack: elements of a block
     std::vector<NetworkChunk> chunks;
     bool isSorted = false;     // of a stack: its blocks are in the order of the members, not of the ranks
     std::size_t distance = 0;  // of a stack: elements from a block of a chunk's buffers to the next; 0: count
-    const Algorithm* algorithm = nullptr;   // null: chosen here
-    const NetworkBlocks* blocks = nullptr;  // of unequal lengths; null: all have `count` elements
-  };
-  /// A call that goes in and out of the hosts chunk by chunk.
-  struct Pipeline {
-    std::size_t chunks;
-    bool inNetwork;                           // this rank takes part between hosts
-    std::function<void(std::size_t)> inward;  // inside the host, before a chunk goes out; may be empty
-    std::function<void(std::size_t)> outward;
+    const NetworkBlocks* blocks = nullptr;    // of unequal lengths; null: all have `count` elements
+    const NetworkProgram* program = nullptr;  // a part of the plan; null: the whole
+    std::size_t cutBytes = 0;                 // as in NetworkWork
   };
 
   /// Messages to ranks of this host go through its shared memory.
@@ -97,27 +92,23 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void runCall(const Call& call);
   void runParts(const Call& call);
   void runCollective(const Call& call);
-  /// The messages of a plan tell which call they belong to. What ranks of a host exchange otherwise does not, so calls
-  /// that do so begin when all of them have come with the same.
-  void meetInNode() {
-    if (node_) node_->meet();
-  }
   /// Replaces the times of the last calls by those that all ranks agree on.
   void agreeOnTimes();
-  /// Whether an allreduce of 16-bit numbers gathers its results as 16 bits: a reduce-scatter and an allgather.
+  /// An allreduce in two parts (algorithms/result_split.hpp): sums, then results.
+  struct SplitProgram {
+    NetworkProgram sums, results;
+    std::vector<ResultSplit::Blocks> complete;
+  };
+  const SplitProgram& splitProgramFor(const Algorithm& algorithm, int member);
+  /// Whether the results of an allreduce of 16-bit numbers travel as 16 bits, in a part of its own.
   bool gathersHalfWidth(const Call& call);
   void allReduceHalfWidth(const Call& call);
   void allReducePartHalfWidth(const Call& call);
-  /// Numbers are made, and sums taken, while the chunks before and after are between hosts.
+  /// Numbers are made, and sums taken, while the chunks before and after are under way.
   void allReduceStreamed(const Call& call);
-  /// By messages between all pairs that have data for each other: alltoall, gather, scatter.
-  void runDirect(const Call& call);
-  /// One plan over all ranks: what goes between ranks of a host goes through its memory, the rest are messages.
+  /// The same of numbers that are all made first, as their sums are in the order of the ranks.
+  void reduceStreamedInRankOrder(const Call& call);
   void runPlan(const Call& call);
-  void runPrefix(const Call& call, const UserBuffers& mine);
-  /// The one for a prefix that must combine in the order of the ranks: `chosen` if it does, else of those that do the
-  /// fastest by its price.
-  const Algorithm& prefixInRankOrder(const Algorithm& chosen, const PlanRequest& request, std::size_t bytes);
   /// Allgather and reduce-scatter of short blocks in an order in which neighbours travel as one message.
   void runSorted(const Call& call);
   void barrier();
@@ -129,32 +120,33 @@ class ClusterCommunicator final : public JoinedCommunicator {
   /// `bytes`: of a block, on average.
   const Algorithm& algorithmForBlocks(const Call& call, const std::vector<int>& members, std::size_t bytes,
                                       bool inRankOrder);
-  void directUnequal(const Call& call);
-  /// Reductions whose bits depend on the contributions and the number of ranks alone (cluster_rank_order.cpp).
-  void reduceInRankOrder(const Call& call);
-  /// The same of a streamed sum, whose numbers are all made first.
-  void reduceStreamedInRankOrder(const Call& call);
-  void checkRankOrder(const Call& call);
+  /// Gather, scatter and alltoall, where a rank knows the lengths of none but its own blocks.
+  void exchangeUnequal(const Call& call);
+  /// The fastest of the plans in which every block goes straight from where it is to where it is wanted.
+  const Algorithm& straightAlgorithm(Collective collective, int root, std::size_t bytes);
 
   /// A forced algorithm stays, a reproducible communicator does not adapt, and calls of the library's own are not
   /// looked at.
   bool isDynamic() const noexcept {
     return config().dynamic && !config().isReproducible && forced().empty() && !internal_;
   }
-  const Algorithm& algorithmFor(Collective collective, const std::vector<int>& members, int root, std::size_t bytes);
-  /// Elements of a chunk of one lane.
-  std::size_t chunkOf(Collective collective, const std::vector<int>& members, const Call& call, std::size_t lanes);
-  void startBetween(const Call& call, Between between, std::size_t released);
-  void finishBetween();
-  void runPipeline(const Pipeline& pipeline);
-  void runInNode(Call call);
-  void exchangeAll(std::span<const PointToPoint> operations, std::uint64_t signature, std::uint32_t number);
-  /// What `member` of the chooser's ranks runs; made at first use.
-  const NetworkProgram& programFor(const Algorithm& algorithm, const NetworkChooser& chooser, Collective collective,
-                                   int root, int member, bool inPlace);
-  /// Whether it goes straight between all pairs, unless something else is forced.
-  bool goesDirect(Collective collective) const noexcept;
-  bool goesInLanes(std::size_t bytes) const noexcept;
+  /// `root` as the plans number it, `bytes` as in NetworkChooser::choose().
+  const Algorithm& algorithmFor(Collective collective, int root, std::size_t bytes);
+  /// The fastest of those that combine in one pass in the order of the ranks. An Error where another one was forced.
+  const Algorithm& algorithmInRankOrder(Collective collective, int root, std::size_t bytes);
+  /// Elements of a chunk of such a call, which this rank takes part in as number `member`.
+  std::size_t chunkOf(const Algorithm& algorithm, const Call& call, int root, int member, bool inPlace);
+  /// Begins a run; chunks below `released` may start at once.
+  void start(const Call& call, PlanRun run, std::size_t released);
+  void finish();
+  /// Runs the plan that start() has begun with no chunk released. Calls `before(k)`, then releases chunk k; when a
+  /// chunk is complete, `after(k)`. So both go on while other chunks are under way. Each may be empty.
+  void runChunks(std::size_t chunks, const std::function<void(std::size_t)>& before,
+                 const std::function<void(std::size_t)>& after);
+  void exchangeAll(std::span<const PointToPoint> operations);
+  /// What rank `member` of the plan runs; made at first use.
+  const NetworkProgram& programFor(const Algorithm& algorithm, Collective collective, int root, int member,
+                                   bool inPlace);
   bool isAlone() const noexcept { return node_ == nullptr; }
   std::string describeCurrent() const;
   /// Tells all ranks of the exception that is being handled, and throws it as an Error.
@@ -169,8 +161,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
 
   std::vector<RankIdentity> who_;
   HostMap hosts_;
-  std::vector<int> everybody_, leaders_, lane_;  // in the order of the hosts
-  std::vector<int> inOrder_;                     // all ranks, as they are numbered
+  std::vector<int> everybody_;  // all ranks, in the order of the hosts
+  std::vector<int> inOrder_;    // all ranks, as they are numbered
   int host_;
   int local_;
   std::unique_ptr<NodeCommunicator> node_;
@@ -182,14 +174,14 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::string transportName_, transportSettings_;
   NetworkSpeed speed_;
   std::shared_ptr<const Topology> topology_;
-  NetworkChooser betweenHosts_, betweenAll_;  // one rank a host, or all ranks
-  NetworkChooser& chooserFor(const std::vector<int>& members) noexcept;
+  NetworkChooser chooser_;
   /// Of rank 0 in the order of the hosts: calls are explained as from there.
   int placeOfRank0() const;
-  int lanesOf(const std::vector<int>& members) const noexcept;
-  OnlineTuner tuner_;  // may replace what these choose
-  std::map<std::tuple<const Algorithm*, int, int, int, int, bool>, NetworkProgram> programs_;
-  std::map<std::pair<const Algorithm*, Collective>, bool> prefixesInOrder_;  // as far as that was asked for
+  OnlineTuner tuner_;  // may replace what it chooses
+  std::map<std::tuple<const Algorithm*, Collective, int, int, bool>, NetworkProgram> programs_;
+  std::map<const Algorithm*, SplitProgram> splitPrograms_;
+  std::map<std::tuple<const Algorithm*, Collective, int>, bool> inRankOrder_;  // by the root; what was proven
+  std::map<std::tuple<Collective, int>, const Algorithm*> straight_;           // by the root
   std::vector<std::byte> workspace_;
   std::vector<std::size_t> lengths_;  // of all ranks' blocks, as each says its own
   NetworkBlocks blocks_;

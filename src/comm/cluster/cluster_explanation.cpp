@@ -3,7 +3,6 @@
 
 #include "comm/cluster/cluster_communicator.hpp"
 #include "core/error.hpp"
-#include "selection/network_selection.hpp"
 
 namespace tacc {
 
@@ -11,20 +10,10 @@ int ClusterCommunicator::placeOfRank0() const {
   return static_cast<int>(std::ranges::find(everybody_, 0) - everybody_.begin());
 }
 
-bool ClusterCommunicator::goesDirect(Collective collective) const noexcept {
-  return collective == Collective::allToAll || collective == Collective::gather || collective == Collective::scatter;
-}
-
-bool ClusterCommunicator::goesInLanes(std::size_t bytes) const noexcept {
-  return !isAlone() && hosts_.isEven() && bytes > leaderLimit;
-}
-
 std::vector<CallRoute> ClusterCommunicator::ways(Collective collective, std::size_t bytes) {
-  NetworkChooser& chooser = betweenAll_;
-  const PlanRequest request = chooser.request(collective, placeOfRank0());
+  const PlanRequest request = chooser_.request(collective, placeOfRank0());
   std::vector<CallRoute> ways;
-  if (goesDirect(collective)) ways.push_back({std::string(directRoute), std::nullopt});
-  for (const NetworkCandidate& candidate : chooser.explain(collective, placeOfRank0(), bytes)) {
+  for (const NetworkCandidate& candidate : chooser_.explain(collective, placeOfRank0(), bytes)) {
     if (!candidate.algorithm->serves(request)) continue;
     ways.push_back({std::string(candidate.algorithm->name),
                     candidate.isPossible ? std::optional(candidate.seconds) : std::nullopt});
@@ -40,27 +29,28 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
       fmt::format("{} of {} bytes, {} ranks on {} hosts, {}: {:.1f} us, {:.4g} MB/s\n", nameOf(collective), bytes,
                   ranks(), hosts_.hosts(), transportName_, speed_.latency * 1e6, speed_.bytesPerSecond * 1e-6);
   const TunedSize* measured = tuned(collective, bytes);
-  if (goesDirect(collective) && forced().empty() && measured == nullptr)
-    return text + "messages straight between all pairs that have data for each other: nothing is chosen\n";
-  NetworkChooser& chooser = betweenAll_;
-  text += describeMachine(chooser.machine());
+  text += describeMachine(chooser_.machine());
   if (!forced().empty()) return text + fmt::format("{} was forced\n", forced());
   const char* mark = "->";
   if (measured != nullptr) {
     text += describeTuned(*measured) + "without it:\n";
     mark = "";
-    if (goesDirect(collective)) return text + "   messages straight between all pairs\n";
   }
   const int root = placeOfRank0();
-  const std::vector<NetworkCandidate> candidates = chooser.explain(collective, root, bytes);
-  const Algorithm* chosen = isDynamic() ? tuner_.settled(chooser, collective, bytes, 1) : nullptr;
+  const std::vector<NetworkCandidate> candidates = chooser_.explain(collective, root, bytes);
+  const Algorithm* chosen = isDynamic() ? tuner_.settled(chooser_, collective, bytes, 1) : nullptr;
   if (chosen == nullptr) chosen = candidates.front().algorithm;
+  if (config().isReproducible && isReduction(collective)) {
+    chosen = &algorithmInRankOrder(collective, 0, bytes);
+    text += fmt::format("{} for floating-point numbers: the fastest that combines in the order of the ranks\n",
+                        chosen->name);
+  }
   for (const NetworkCandidate& candidate : candidates) {
     const std::string time = candidate.isPossible ? fmt::format("{:.1f} us", candidate.seconds * 1e6) : "-";
     text += fmt::format("{:2} {:22} {:>14}  {}\n", candidate.algorithm == chosen ? mark : "", candidate.algorithm->name,
                         time, candidate.reason);
   }
-  return isDynamic() && measured == nullptr ? text + tuner_.explain(chooser, collective, bytes, 1) : text;
+  return isDynamic() && measured == nullptr ? text + tuner_.explain(chooser_, collective, bytes, 1) : text;
 }
 
 }  // namespace tacc

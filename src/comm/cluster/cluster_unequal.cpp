@@ -2,12 +2,14 @@
 //
 // Allgather and reduce-scatter run the plan of their collective over blocks of these lengths. Before that every rank
 // tells all its own length, so that a rank that was told another one finds it out before anything moves: which of the
-// plans runs, and so who waits for whom, depends on the lengths. The others go straight between all pairs, each of
-// which compares what the one gives with what the other expects.
+// plans runs, and so who waits for whom, depends on the lengths. Of the others a rank knows the lengths of its own
+// blocks alone, so they run plans in which nobody handles another's; each pair compares what the one gives with what
+// the other expects.
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "algorithms/exchanges.hpp"
 #include "algorithms/rank_order.hpp"
 #include "algorithms/registry.hpp"
 #include "comm/call_kernel.hpp"
@@ -22,8 +24,8 @@ namespace tacc {
 void ClusterCommunicator::runUnequal(const Call& call) {
   endpoint_.beginIdle();
   if (node_) node_->announce(signature_);
-  meetInNode();
-  if (goesDirect(call.collective)) return directUnequal(call);
+  if (call.collective != Collective::allGather && call.collective != Collective::reduceScatter)
+    return exchangeUnequal(call);
   const bool gathers = call.collective == Collective::allGather;
   const BlockRow& all = gathers ? call.blocks->receive : call.blocks->send;
   const BlockRow& own = gathers ? call.blocks->send : call.blocks->receive;
@@ -47,14 +49,14 @@ void ClusterCommunicator::compareLengths(Collective collective, const BlockRow& 
 
 const Algorithm& ClusterCommunicator::algorithmForBlocks(const Call& call, const std::vector<int>& members,
                                                          std::size_t bytes, bool inRankOrder) {
-  NetworkChooser& chooser = chooserFor(members);
-  const PlanRequest request = chooser.request(call.collective, 0);
+  const PlanRequest request = chooser_.request(call.collective, 0);
   const auto place = static_cast<int>(std::ranges::find(members, rank()) - members.begin());
   // One pass over all contributions: in rank order, and rounded once.
   const bool onePass = inRankOrder || (isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr);
   const auto serves = [&](const Algorithm& algorithm) {
-    return algorithm.serves(request) && (algorithm.sumsInOnePass || !onePass) &&
-           programFor(algorithm, chooser, call.collective, 0, place, false).namesBlocks;
+    if (!algorithm.serves(request) || !programFor(algorithm, call.collective, 0, place, false).namesBlocks)
+      return false;
+    return algorithm.sumsInOnePass || !onePass;
   };
   if (!forced().empty()) {
     const Algorithm& algorithm = selectAlgorithm({request, bytes, false, forced()}, {});
@@ -63,7 +65,7 @@ const Algorithm& ClusterCommunicator::algorithmForBlocks(const Call& call, const
     fail(taccInvalidUsage, "algorithm {} does not serve {}v of {} on {} ranks; these do: {}", algorithm.name,
          nameOf(call.collective), nameOf(call.type), ranks(), namesOfThose(serves));
   }
-  for (const NetworkCandidate& candidate : chooser.explain(call.collective, 0, bytes))
+  for (const NetworkCandidate& candidate : chooser_.explain(call.collective, 0, bytes))
     if (candidate.isPossible && serves(*candidate.algorithm)) return *candidate.algorithm;
   fail(taccInternalError, "no algorithm serves {}v of {} on {} ranks", nameOf(call.collective), nameOf(call.type),
        ranks());
@@ -81,6 +83,7 @@ void ClusterCommunicator::planUnequal(const Call& call, const BlockRow& all) {
 
   const bool gathers = call.collective == Collective::allGather;
   blocks_.counts.clear();
+  blocks_.ofPairs = false;
   blocks_.inputAt.assign(1, 0);
   blocks_.outputAt.assign(1, 0);
   std::vector<std::size_t>& places = gathers ? blocks_.outputAt : blocks_.inputAt;
@@ -91,58 +94,91 @@ void ClusterCommunicator::planUnequal(const Call& call, const BlockRow& all) {
   }
   const UserBuffers mine = unequalBuffers(call, *call.blocks, rank());
   const std::size_t message =
-      std::max<std::size_t>(1, chooserFor(members).messageBytes(call.collective, longest * size, 1) / size);
-  Between between{call.collective, members, 0, mine.inPlace, longest, {}};
+      std::max<std::size_t>(1, chooser_.messageBytes(call.collective, longest * size, 1) / size);
+  PlanRun run{call.collective, algorithm, members, 0, mine.inPlace, longest, {}};
   const auto* input = static_cast<const std::byte*>(call.send);
   auto* output = static_cast<std::byte*>(call.receive);
   for (std::size_t first = 0; first < longest; first += message)
-    between.chunks.push_back({input == nullptr ? nullptr : input + first * size,
-                              output == nullptr ? nullptr : output + first * size, std::min(message, longest - first),
-                              first});
-  between.algorithm = &algorithm;
-  between.blocks = &blocks_;
-  startBetween(call, std::move(between), longest);
-  finishBetween();
+    run.chunks.push_back({input == nullptr ? nullptr : input + first * size,
+                          output == nullptr ? nullptr : output + first * size, std::min(message, longest - first),
+                          first});
+  run.blocks = &blocks_;
+  start(call, std::move(run), longest);
+  finish();
 }
 
-void ClusterCommunicator::directUnequal(const Call& call) {
+const Algorithm& ClusterCommunicator::straightAlgorithm(Collective collective, int root, std::size_t bytes) {
+  const Algorithm*& known = straight_[{collective, root}];
+  const PlanRequest request = chooser_.request(collective, root);
+  if (known == nullptr)
+    for (const NetworkCandidate& candidate : chooser_.explain(collective, root, bytes)) {
+      if (!candidate.isPossible || !goesStraight(candidate.algorithm->exchanges(request))) continue;
+      known = candidate.algorithm;
+      break;
+    }
+  if (known == nullptr)
+    fail(taccInternalError, "no plan for {}v of {} ranks goes straight from rank to rank", nameOf(collective), ranks());
+  return *known;
+}
+
+void ClusterCommunicator::exchangeUnequal(const Call& call) {
   const std::size_t size = sizeOf(call.type);
   const BlockRow &sent = call.blocks->send, &taken = call.blocks->receive;
-  const auto self = static_cast<std::size_t>(rank());
-  auto* input = static_cast<std::byte*>(const_cast<void*>(call.send));
-  if (call.collective == Collective::allToAll && call.send == call.receive && sent.extent() != 0) {
+  const bool toAll = call.collective == Collective::allToAll, gathers = call.collective == Collective::gather;
+  const auto* input = static_cast<const std::byte*>(call.send);
+  if (toAll && call.send == call.receive && sent.extent() != 0) {
     std::byte* const copy = workspace(sent.extent() * size);
     std::memcpy(copy, input, sent.extent() * size);
     input = copy;
   }
   auto* const output = static_cast<std::byte*>(call.receive);
-  std::vector<PointToPoint> operations;
-  const auto add = [&](bool isSend, int peer) {
-    const BlockRow& row = isSend ? sent : taken;
-    const std::size_t block = row.counts.size() == 1 ? 0 : static_cast<std::size_t>(peer);
-    std::byte* const base = isSend ? input : output;
-    operations.push_back(
-        {isSend, peer, base == nullptr ? nullptr : base + row.offsets[block] * size, row.counts[block], call.type});
-  };
+  const auto self = static_cast<std::size_t>(rank());
+  const auto own = [&](const BlockRow& row) { return row.counts[row.counts.size() == 1 ? 0 : self]; };
   const bool isRoot = rank() == call.root;
-  const bool toAll = call.collective == Collective::allToAll, gathers = call.collective == Collective::gather;
-  if (toAll || isRoot) {
-    const std::size_t from = sent.counts.size() == 1 ? 0 : self, to = taken.counts.size() == 1 ? 0 : self;
-    if (sent.counts[from] != taken.counts[to])
-      fail(taccInvalidUsage, "the counts of {}v differ: rank {} gives {} elements to itself and expects {}",
-           nameOf(call.collective), rank(), sent.counts[from], taken.counts[to]);
-    if (sent.counts[from] != 0)
-      std::memmove(output + taken.offsets[to] * size, input + sent.offsets[from] * size, sent.counts[from] * size);
+  if ((toAll || isRoot) && own(sent) != own(taken))
+    fail(taccInvalidUsage, "the counts of {}v differ: rank {} gives {} elements to itself and expects {}",
+         nameOf(call.collective), rank(), own(sent), own(taken));
+
+  blocks_.counts.clear();
+  blocks_.inputAt.clear();
+  blocks_.outputAt.clear();
+  blocks_.ofPairs = true;
+  const auto append = [this](const std::vector<std::size_t>& from, std::vector<std::size_t>& to) {
+    for (const int member : everybody_) to.push_back(from[static_cast<std::size_t>(member)]);
+  };
+  const auto member = static_cast<std::size_t>(std::ranges::find(everybody_, rank()) - everybody_.begin());
+  if (toAll) {
+    append(sent.counts, blocks_.counts);
+    append(taken.counts, blocks_.counts);
+    append(sent.offsets, blocks_.inputAt);
+    append(taken.offsets, blocks_.outputAt);
+  } else {
+    const BlockRow &all = gathers ? taken : sent, &one = gathers ? sent : taken;
+    std::vector<std::size_t>& places = gathers ? blocks_.outputAt : blocks_.inputAt;
+    (gathers ? blocks_.inputAt : blocks_.outputAt).assign(1, one.offsets[0]);
+    if (isRoot) {
+      append(all.counts, blocks_.counts);
+      append(all.offsets, places);
+    } else {
+      blocks_.counts.assign(everybody_.size(), 0);
+      blocks_.counts[member] = one.counts[0];
+    }
   }
-  // Every rank begins with the one after it, so that not all send to the same one.
-  for (int step = 1; step < ranks(); ++step) {
-    const int to = (rank() + step) % ranks(), from = (rank() - step + ranks()) % ranks();
-    if (toAll || (isRoot && !gathers)) add(true, to);
-    if (toAll || (isRoot && gathers)) add(false, from);
-  }
-  if (!toAll && !isRoot) add(gathers, call.root);
-  exchangeAll(operations, signature_, call_);
-  lastAlgorithm_ = "direct";
+
+  const int root = toAll ? 0 : static_cast<int>(std::ranges::find(everybody_, call.root) - everybody_.begin());
+  // Cut by what is equal on all ranks, which the lengths are not.
+  const std::size_t bytes = chooser_.messageBytes(call.collective, 1, 1),
+                    message = std::max<std::size_t>(1, bytes / size);
+  const Algorithm& algorithm = straightAlgorithm(call.collective, root, bytes);
+  const bool inPlace = !toAll && unequalBuffers(call, *call.blocks, rank()).inPlace;
+  PlanRun run{call.collective, algorithm, everybody_, root, inPlace, message, {}};
+  const std::size_t longest = std::max<std::size_t>(1, std::ranges::max(blocks_.counts));
+  for (std::size_t first = 0; first < longest; first += message)
+    run.chunks.push_back({input == nullptr ? nullptr : input + first * size,
+                          output == nullptr ? nullptr : output + first * size, message, first});
+  run.blocks = &blocks_;
+  start(call, std::move(run), longest);
+  finish();
 }
 
 }  // namespace tacc

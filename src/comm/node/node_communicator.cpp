@@ -296,14 +296,6 @@ void NodeCommunicator::announce(std::uint64_t signature) {
   }
 }
 
-void NodeCommunicator::meet() {
-  try {
-    exchange_.awaitAll();
-  } catch (...) {
-    reportFailure();
-  }
-}
-
 void NodeCommunicator::exchangeNow(std::span<const PointToPoint> operations) {
   try {
     waiter_.checkErrors();

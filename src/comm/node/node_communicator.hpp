@@ -55,9 +55,6 @@ class NodeCommunicator final : public JoinedCommunicator {
   /// Shows the other ranks that this one is in a call of that signature. Waits only where it is `callSlots` calls ahead
   /// of another. Throws taccInvalidUsage where it sees that earlier calls differed.
   void announce(std::uint64_t signature);
-  /// Waits until all have announced the same as this rank. For calls in which ranks of the node exchange what does not
-  /// say which call it belongs to.
-  void meet();
   /// Compares what was announced last with what the others have announced so far, without waiting: for whoever waits.
   /// Throws taccInvalidUsage with both calls.
   void compareAnnounced() const { exchange_.compareSeen(); }

@@ -9,7 +9,7 @@
 
 namespace tacc {
 
-void NetworkPairs::start(std::span<const PointToPoint> operations, std::uint64_t signature, std::uint32_t call) {
+void NetworkPairs::start(std::span<const PointToPoint> operations) {
   operations_.clear();
   NetworkTransport& transport = peers_.transport();
   // Long messages go in pieces, so that whoever waits sees them get on.
@@ -21,11 +21,7 @@ void NetworkPairs::start(std::span<const PointToPoint> operations, std::uint64_t
     const bool isInline = o.bytes <= inlineBytes;
     const auto pieces = isInline ? 0U : static_cast<std::uint32_t>((o.bytes + pieceBytes - 1) / pieceBytes);
     o.data.resize(pieces);
-    const std::uint64_t own = makeSignature(Collective::barrier, what.type, 0, 0, what.count);
-    // Of a call whose blocks have lengths of their own the pair's travels with it.
-    const bool isUnequal = call != 0 && operationIn(signature) == unequalCode;
-    const std::uint64_t both = isUnequal ? signature | own >> (64 - countBits) << (64 - countBits) : signature;
-    o.header = CallHeader::of(call == 0 ? own : both, call);
+    o.header = CallHeader::of(makeSignature(Collective::barrier, what.type, 0, 0, what.count), 0);
     o.inlined = isInline ? o.bytes : 0;
     if (what.isSend) {
       o.envelope.resize(sizeof o.header + o.inlined);
@@ -76,21 +72,8 @@ bool NetworkPairs::openReceive(Operation& o) {
 }
 
 void NetworkPairs::failMismatch(const Operation& o, const CallHeader& theirs) const {
-  if (theirs.call == 0 && o.header.call == 0) {
-    fail(taccInvalidUsage, "rank {} receives {} {} from rank {}, which sends {} {}", rank_, o.what.count,
-         nameOf(o.what.type), o.what.peer, countIn(theirs.signature()), nameOf(typeIn(theirs.signature())));
-  }
-  const std::uint64_t mine = o.header.signature(), other = theirs.signature();
-  constexpr std::uint64_t allButCount = ~std::uint64_t{0} >> countBits;
-  if (theirs.call == o.header.call && operationIn(mine) == unequalCode && (mine & allButCount) == (other & allButCount))
-    fail(taccInvalidUsage, "the counts of {}v differ: rank {} gives {} elements to rank {}, which expects {}",
-         nameOf(collectiveIn(mine)), o.what.peer, countIn(other), rank_, countIn(mine));
-  const auto name = [](const CallHeader& header) {
-    return header.call == 0 ? std::string("a send or receive")
-                            : fmt::format("call {}, {}", header.call, describeSignature(header.signature()));
-  };
-  fail(taccInvalidUsage, "the ranks' calls differ: rank {} is in {}, rank {} in {}", rank_, name(o.header), o.what.peer,
-       name(theirs));
+  fail(taccInvalidUsage, "rank {} receives {} {} from rank {}, which sends {} {}", rank_, o.what.count,
+       nameOf(o.what.type), o.what.peer, countIn(theirs.signature()), nameOf(typeIn(theirs.signature())));
 }
 
 bool NetworkPairs::isFinished() const { return std::ranges::all_of(operations_, &Operation::isDone); }

@@ -21,9 +21,9 @@ class NetworkPairs final : public NetworkActivity {
  public:
   NetworkPairs(NetworkPeers& peers, int rank) : peers_(peers), rank_(rank) {}
 
-  /// Begins `operations`, all with other ranks. `signature` and `call`: of the collective that they are part of; 0, 0:
-  /// the caller's own sends and receives, whose count and type are compared instead.
-  void start(std::span<const PointToPoint> operations, std::uint64_t signature, std::uint32_t call);
+  /// Begins `operations`, the caller's own sends and receives, all with other ranks. What the one gives and the other
+  /// takes is compared: type and count.
+  void start(std::span<const PointToPoint> operations);
 
   bool advance() override;
   bool isFinished() const override;

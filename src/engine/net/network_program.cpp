@@ -144,14 +144,14 @@ class NetworkLowering {
     program_.blocksFrom.assign(ranks, 0);
     program_.blocksTo.assign(ranks, 0);
     makeRoom();
-    program_.namesBlocks = program_.partition == Partition::stack && plan_.request.collective != Collective::allToAll;
+    program_.namesBlocks = program_.partition == Partition::stack;
     plan_.steps.forEach([this](const Step& step) {
-      if (program_.namesBlocks && nameOfBlock(plan_.request, plan_.rank, step) < 0) program_.namesBlocks = false;
+      if (program_.namesBlocks && nameOf(step) < 0) program_.namesBlocks = false;
     });
     plan_.steps.forEach([this](const Step& step) {
       if (!program_.namesBlocks) return lowerStep(step);
       Step named = step;
-      named.block = nameOfBlock(plan_.request, plan_.rank, step);
+      named.block = nameOf(step);
       lowerStep(named);
     });
     program_.postOrder.resize(program_.receives.size());
@@ -165,6 +165,15 @@ class NetworkLowering {
   }
 
  private:
+  /// Of the first block that it handles, among those that this rank can know the lengths of; -1: none.
+  int nameOf(const Step& step) const {
+    const int name = nameOfBlock(plan_.request, plan_.rank, step);
+    if (name < 0 || plan_.request.collective != Collective::allToAll) return name;
+    const int ranks = plan_.request.ranks, from = name / ranks, to = name % ranks;
+    if (from == plan_.rank) return to;
+    return to == plan_.rank ? ranks + from : -1;
+  }
+
   static bool isPeer(const Operand& operand) { return operand.kind == Operand::Kind::peer; }
 
   void makeRoom() {

@@ -38,7 +38,9 @@ static_assert(sizeof(NetworkPlace) == 4);
 struct NetworkReceive {
   std::int32_t peer;    // a rank of the plan
   std::int32_t number;  // of its first block among the blocks that come from `peer` in one chunk
-  std::int32_t block;   // as in Step; of a stack, the name of its first block if the plan names its blocks
+  std::int32_t
+      block;  // as in Step; of a stack, the name of its first block if the plan names its blocks: the rank
+              // that it comes from or goes to; of an alltoall, what comes in has numbers behind all that go out
   std::int32_t blockCount;
   NetworkPlace to;  // with isDirect where it lands, else {arrived, the first incoming slot}
   std::uint32_t isDirect : 1;

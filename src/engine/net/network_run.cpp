@@ -56,7 +56,6 @@ void NetworkRun::start(NetworkWork work, std::size_t released) {
 void NetworkRun::openPairs() {
   const NetworkProgram& program = *work_.program;
   const std::size_t ranks = work_.members.size();
-  const auto chunks = static_cast<std::uint32_t>(work_.chunks.size());
   inlineSend_.assign(ranks, noHeader);
   inlineReceive_.assign(ranks, noHeader);
   sendTag_.assign(ranks, 0);
@@ -64,22 +63,25 @@ void NetworkRun::openPairs() {
   isOpened_.assign(ranks, 0);
   isHeaderDue_.assign(ranks, 0);
   openHeaders_.clear();
-  if (chunks == 0) return;
+  if (work_.chunks.empty()) return;
   Chunk first;
-  const auto choose = [&](const auto& messages, std::vector<std::int32_t>& chosen) {
+  const auto choose = [&](const auto& messages, std::vector<std::int32_t>& chosen, std::vector<std::int32_t>& block) {
+    if (isOfPairs()) block.assign(ranks, 0);
     for (std::size_t m = 0; m < messages.size(); ++m) {
       const std::size_t bytes = bytesOf(first, messages[m].block, messages[m].blockCount);
-      if (bytes == 0 || chosen[at(messages[m].peer)] != noHeader) continue;
+      const auto peer = at(messages[m].peer);
+      if ((bytes == 0 && !isOfPairs()) || chosen[peer] != noHeader) continue;
       const bool fits = bytes <= inlineBytes && piecesOf(messages[m].blockCount) == 1;
-      chosen[at(messages[m].peer)] = fits ? static_cast<std::int32_t>(m) : headerAlone;
+      chosen[peer] = fits ? static_cast<std::int32_t>(m) : headerAlone;
+      if (isOfPairs()) block[peer] = messages[m].block;
     }
   };
-  choose(program.sends, inlineSend_);
-  choose(program.receives, inlineReceive_);
+  choose(program.sends, inlineSend_, blockTo_);
+  choose(program.receives, inlineReceive_, blockFrom_);
   for (std::size_t q = 0; q < ranks; ++q) {
     const int rank = work_.members[q];
-    const auto tagsTo = static_cast<std::uint32_t>(program.blocksTo[q]) * chunks + 1;
-    const auto tagsFrom = static_cast<std::uint32_t>(program.blocksFrom[q]) * chunks + 1;
+    const auto tagsTo = static_cast<std::uint32_t>(program.blocksTo[q]) * chunksWith(blockTo_, q) + 1;
+    const auto tagsFrom = static_cast<std::uint32_t>(program.blocksFrom[q]) * chunksWith(blockFrom_, q) + 1;
     if (program.blocksTo[q] > 0) sendTag_[q] = peers_.takeSendTags(rank, tagsTo, MessageClass::collective);
     if (program.blocksFrom[q] > 0) receiveTag_[q] = peers_.takeReceiveTags(rank, tagsFrom, MessageClass::collective);
     if (inlineReceive_[q] == noHeader) continue;
@@ -88,9 +90,31 @@ void NetworkRun::openPairs() {
     const std::size_t bytes = together == headerAlone ? 0
                                                       : bytesOf(first, program.receives[at(together)].block,
                                                                 program.receives[at(together)].blockCount);
-    openHeaders_.push_back({q, bytes});
+    openHeaders_.push_back({q, bytes, headerWith(blockFrom_, q)});
     isHeaderDue_[q] = 1;
   }
+}
+
+/// A signature of such a call has no count of its own.
+CallHeader NetworkRun::headerWith(const std::vector<std::int32_t>& blocks, std::size_t peer) const {
+  const std::uint64_t count = isOfPairs() ? work_.blocks->counts[at(blocks[peer])] : 0;
+  return CallHeader::of(work_.signature | count << (64 - countBits), work_.call);
+}
+
+std::uint32_t NetworkRun::chunksWith(const std::vector<std::int32_t>& blocks, std::size_t peer) const {
+  if (!isOfPairs()) return static_cast<std::uint32_t>(work_.chunks.size());
+  const std::size_t elements = work_.chunks.front().elements;
+  return static_cast<std::uint32_t>((work_.blocks->counts[at(blocks[peer])] + elements - 1) / elements);
+}
+
+void NetworkRun::failMismatch(int rank, const CallHeader& mine, const CallHeader& theirs) const {
+  constexpr std::uint64_t allButCount = ~std::uint64_t{0} >> countBits;
+  if (isOfPairs() && mine.call == theirs.call && (mine.signature() & allButCount) == (theirs.signature() & allButCount))
+    fail(taccInvalidUsage, "the counts of {}v differ: rank {} gives {} elements to rank {}, which expects {}",
+         nameOf(collectiveIn(mine.signature())), rank, countIn(theirs.signature()), work_.rank,
+         countIn(mine.signature()));
+  fail(taccInvalidUsage, "the ranks' calls differ: this rank's call {} is {}, rank {}'s call {} is {}", mine.call,
+       describeSignature(mine.signature()), rank, theirs.call, describeSignature(theirs.signature()));
 }
 
 bool NetworkRun::advance() {
@@ -111,10 +135,7 @@ bool NetworkRun::checkHeaders() {
     const int rank = work_.members[open.peer];
     const CallHeader* header = peers_.arrivedHeader(rank);
     if (header == nullptr) return false;
-    if (*header != CallHeader::of(work_.signature, work_.call)) {
-      fail(taccInvalidUsage, "the ranks' calls differ: this rank's call {} is {}, rank {}'s call {} is {}", work_.call,
-           describeSignature(work_.signature), rank, header->call, describeSignature(header->signature()));
-    }
+    if (*header != open.header) failMismatch(rank, open.header, *header);
     if (peers_.arrivedBytes(rank) != open.bytes)
       fail(taccInternalError, "rank {} began call {} with {} bytes of data where {} were due", rank, work_.call,
            peers_.arrivedBytes(rank), open.bytes);
@@ -277,12 +298,11 @@ bool NetworkRun::startSends(Chunk& chunk, const NetworkStep& step) {
     const int rank = work_.members[peer];
     const std::byte* base = addressOf(chunk, send.from, send.block, 0);
     const std::size_t whole = bytesOf(chunk, send.block, send.blockCount);
-    const bool opens = chunk.number == 0 && whole > 0 && isOpened_[peer] == 0;
+    const bool opens = chunk.number == 0 && (whole > 0 || isOfPairs()) && isOpened_[peer] == 0;
     if (opens) {
       if (!peers_.headerIsFree(rank)) return false;
       const bool together = inlineSend_[peer] == number;
-      peers_.sendHeader(rank, sendTag_[peer], CallHeader::of(work_.signature, work_.call),
-                        {base, together ? whole : 0});
+      peers_.sendHeader(rank, sendTag_[peer], headerWith(blockTo_, peer), {base, together ? whole : 0});
       isOpened_[peer] = 1;
       if (together) {
         chunk.startedSends = at(number) + 1;
@@ -342,7 +362,8 @@ std::size_t NetworkRun::placeOf(bool hasPlaces, std::size_t index) const {
 }
 
 std::size_t NetworkRun::elementOf(const Chunk& chunk, int block) const {
-  return blockBegin(dataOf(chunk).elements, work_.program->blocks, block, work_.elementBytes);
+  return blockBegin(dataOf(chunk).elements, work_.program->blocks, block,
+                    work_.cutBytes != 0 ? work_.cutBytes : work_.elementBytes);
 }
 
 std::size_t NetworkRun::bytesOf(const Chunk& chunk, int block, int count) const {

@@ -29,8 +29,12 @@ struct NetworkChunk {
 
 /// Blocks of a stack that have unequal lengths, in elements.
 struct NetworkBlocks {
-  std::vector<std::size_t> counts;             // by the block's name: a rank of the plan
+  std::vector<std::size_t> counts;             // by the block's name in the program
   std::vector<std::size_t> inputAt, outputAt;  // where each block of a buffer begins
+  /// Each rank knows the lengths of its own blocks alone, and no rank handles another's. Then every header tells how
+  /// long the pair's block is, and goes also where nothing follows; the ranks need not have the same number of chunks,
+  /// but all chunks have the same elements.
+  bool ofPairs = false;
 };
 
 struct NetworkWork {
@@ -46,8 +50,10 @@ struct NetworkWork {
   /// names its blocks.
   const NetworkBlocks* blocks = nullptr;
   std::size_t elementBytes = 1;
+  std::size_t cutBytes = 0;  // split: of the elements by which the vector is cut into blocks; 0: elementBytes
   ReduceKernel reduce;
   int divisor = 1;
+  int rank = 0;  // this one's, in the communicator
   std::uint64_t signature = 0;
   std::uint32_t call = 0;
   std::size_t window = 4;  // chunks under way together
@@ -106,6 +112,12 @@ class NetworkRun final : public NetworkActivity {
   void combine(Chunk& chunk, const NetworkStep& step, int firstBlock, int blocks);
   bool checkHeaders();
   void openPairs();
+  bool isOfPairs() const noexcept { return work_.blocks != nullptr && work_.blocks->ofPairs; }
+  /// What the header that opens the call with a peer says; `blocks`: that go to, or come from, every rank of the plan.
+  CallHeader headerWith(const std::vector<std::int32_t>& blocks, std::size_t peer) const;
+  /// Chunks in which something may go between the two.
+  std::uint32_t chunksWith(const std::vector<std::int32_t>& blocks, std::size_t peer) const;
+  [[noreturn]] void failMismatch(int rank, const CallHeader& mine, const CallHeader& theirs) const;
 
   const NetworkChunk& dataOf(const Chunk& chunk) const { return work_.chunks[chunk.number]; }
   /// Bytes of blocks [block, block + count) of a chunk.
@@ -127,9 +139,11 @@ class NetworkRun final : public NetworkActivity {
   struct OpenHeader {
     std::size_t peer;   // rank of the plan
     std::size_t bytes;  // of data that travel with it
+    CallHeader header;  // as it is expected
   };
   std::vector<OpenHeader> openHeaders_;                   // that are still to come
   std::vector<std::int32_t> inlineSend_, inlineReceive_;  // per rank of the plan: which travels with the header; -1
+  std::vector<std::int32_t> blockTo_, blockFrom_;         // per rank of the plan, where lengths are of pairs: its block
   std::vector<std::uint8_t> isOpened_, isHeaderDue_;      // per rank of the plan: was sent its header; owes its own
   std::vector<std::uint32_t> sendTag_, receiveTag_;       // per rank of the plan: tag of the header
   std::vector<std::size_t> firstReceive_, firstSend_;     // per receive and send: its first request

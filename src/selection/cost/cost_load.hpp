@@ -68,8 +68,10 @@ class CostLoad {
   static std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
   /// Adds the load of one message.
   void load(int from, int to, double bytes);
-  /// How many messages cross each link inside a level's groups when everybody sends to everybody.
-  std::vector<double> everyWay(int level) const;
+  /// How many messages cross each link inside a level's groups.
+  std::vector<double> everyWay(const EveryToEvery& phase, int level) const;
+  /// How many messages leave ranks [begin, end) for others.
+  double crossing(const EveryToEvery& phase, int begin, int end) const;
 
   /// Seconds for a byte over the uplink of a group; 0: it is never the limit.
   double perByteOf(int level, int group) const;

@@ -112,18 +112,23 @@ void CostLoad::findReceivers(double bytes, const std::vector<int>& ranks) {
   }
 }
 
-std::vector<double> CostLoad::everyWay(int level) const {
+std::vector<double> CostLoad::everyWay(const EveryToEvery& phase, int level) const {
   std::vector<double> messages(map_.wires(level), 0.0);
   const int members = map_.members(level);
   const auto first = [&](int member) { return level == 0 ? member : map_.beginOf(member, level - 1); };
-  const auto size = [&](int member) {
-    return level == 0 ? 1.0 : static_cast<double>(map_.endOf(member, level - 1) - map_.beginOf(member, level - 1));
+  const auto end = [&](int member) { return level == 0 ? member + 1 : map_.endOf(member, level - 1); };
+  const auto pairsOf = [&](int from, int to) {
+    if (phase.groupSize == 0) return static_cast<double>(end(from) - first(from)) * (end(to) - first(to));
+    double pairs = 0;
+    for (int r = first(from); r < end(from); ++r) pairs += phase.peersIn(r, first(to), end(to));
+    return pairs;
   };
   const int stride = static_cast<int>(std::max<std::size_t>(1, at(members) * at(members) / sampledWays));
   for (int from = 0; from < members; from += stride) {
     for (int to = 0; to < members; ++to) {
       if (to == from || map_.groupOf(first(to), level) != map_.groupOf(first(from), level)) continue;
-      const double pairs = size(from) * size(to) * stride;
+      const double pairs = pairsOf(from, to) * stride;
+      if (pairs == 0) continue;
       map_.alongWires(level, first(from), first(to), [&](std::size_t wire) { messages[wire] += pairs; });
     }
   }

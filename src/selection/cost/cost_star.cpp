@@ -6,26 +6,30 @@
 
 namespace tacc {
 void CostLoad::everyToEvery(const EveryToEvery& phase) {
-  const int p = map_.ranks(), outermost = map_.levels() - 1;
-  const int others = p - (phase.except >= 0 ? 2 : 1);
+  const int p = map_.ranks();
+  const int others = phase.sizeOfCircle(p) - (phase.except >= 0 ? 2 : 1);
+  if (others <= 0) return;
+  // The outermost level at which a message meets its receiver.
+  const int outermost = phase.groupSize == 0    ? map_.levels() - 1
+                        : phase.isBetweenGroups ? map_.meet(0, p - phase.groupSize)
+                                                : map_.meet(0, phase.groupSize - 1);
   const double bytes = phase.blocks * block_;
   const auto takesPart = [&](int r) { return r != phase.except; };
   double transfer = bytes * std::max(others / map_.port(), map_.level(outermost).beta);
   double single = bytes * std::max(1 / map_.port(), map_.level(outermost).beta);
   for (int l = 0; l < outermost; ++l) {
     for (int g = 0; g < map_.groups(l); ++g) {
-      const int begin = map_.beginOf(g, l), end = map_.endOf(g, l);
-      const double inside = end - begin - (begin <= phase.except && phase.except < end ? 1 : 0);
-      const double crossing = bytes * inside * (others + 1 - inside);
-      groupOut_[at(l)][at(g)] += crossing;
-      groupIn_[at(l)][at(g)] += crossing;
-      transfer = std::max(transfer, crossing * perByteOf(l, g));
+      const double messages = crossing(phase, map_.beginOf(g, l), map_.endOf(g, l));
+      if (messages == 0) continue;
+      groupOut_[at(l)][at(g)] += bytes * messages;
+      groupIn_[at(l)][at(g)] += bytes * messages;
+      transfer = std::max(transfer, bytes * messages * perByteOf(l, g));
       single = std::max(single, bytes * perByteOf(l, g));
     }
   }
   for (int l = 0; l <= outermost; ++l) {
     if (map_.wires(l) == 0) continue;
-    const std::vector<double> ways = everyWay(l);
+    const std::vector<double> ways = everyWay(phase, l);
     double most = 0;
     for (std::size_t wire = 0; wire < ways.size(); ++wire) {
       wire_[at(l)][wire] += bytes * ways[wire];
@@ -39,7 +43,8 @@ void CostLoad::everyToEvery(const EveryToEvery& phase) {
     first = std::min(first, ready_[at(r)]);
     last = std::max(last, ready_[at(r)]);
   }
-  const double handling = others * overhead(), work = handling + (phase.combines ? gamma() * others * bytes : 0);
+  const double handling = others * phase.messages * (phase.groupSize == 0 ? overhead() : map_.overhead(outermost));
+  const double work = handling + (phase.combines ? gamma() * others * bytes : 0);
   // Those who are ready early have sent most of their messages when the last one begins.
   const double sent = phase.oneByOne ? std::max({first + transfer, first + handling, last + handling + single})
                                      : std::max(first + handling + transfer, last + handling + single);
@@ -52,6 +57,16 @@ void CostLoad::everyToEvery(const EveryToEvery& phase) {
     in_[at(r)] += others * bytes;
     own_[at(r)] += handling + work;
   }
+}
+
+double CostLoad::crossing(const EveryToEvery& phase, int begin, int end) const {
+  if (phase.groupSize == 0) {
+    const double inside = end - begin - (begin <= phase.except && phase.except < end ? 1 : 0);
+    return inside * (map_.ranks() - (phase.except >= 0 ? 1 : 0) - inside);
+  }
+  double messages = 0;
+  for (int r = begin; r < end; ++r) messages += phase.sizeOfCircle(map_.ranks()) - phase.peersIn(r, begin, end);
+  return messages;
 }
 
 void CostLoad::star(const Star& phase) {

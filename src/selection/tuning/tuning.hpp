@@ -37,13 +37,13 @@ std::uint64_t layoutDigest(const CostMachine& hosts);
 /// Why measurements of one place do not hold at another: a phrase with both values. Empty: they do.
 std::string differenceOf(const TuningPlace& measured, const TuningPlace& here);
 
-/// Calls that are no plan of an algorithm, under the names that taccCommLastAlgorithm gives them.
-inline constexpr std::string_view eagerRoute = "eager";    // inside a host: all read what all have posted
-inline constexpr std::string_view directRoute = "direct";  // between hosts: messages between all pairs
+/// Calls that are no plan of an algorithm, under the name that taccCommLastAlgorithm gives them: inside a host all read
+/// what all have posted.
+inline constexpr std::string_view eagerRoute = "eager";
 
 struct TunedSize {
   std::size_t bytes = 0;  // of the call's `count` elements
-  std::string algorithm;  // the fastest; or a *Route
+  std::string algorithm;  // the fastest; or eagerRoute
   double seconds = 0;
   std::string next;  // the second; empty: there was no other
   double nextSeconds = 0;

@@ -119,10 +119,11 @@ class Reader {
   std::string readName(TomlTable& table, std::string_view key, Collective collective) const {
     const std::optional<std::string> name = table.text(key);
     if (!name) return "";
-    const std::string_view way = tuning_.place.ranksOfHost.size() == 1 ? eagerRoute : directRoute;
-    if (*name == way) return *name;
+    const bool isOneHost = tuning_.place.ranksOfHost.size() == 1;
+    if (isOneHost && *name == eagerRoute) return *name;
     const Algorithm* algorithm = findAlgorithm(*name);
-    std::vector<std::string_view> names{way};
+    std::vector<std::string_view> names;
+    if (isOneHost) names.push_back(eagerRoute);
     for (const Algorithm& known : algorithms())
       if (serves(known, collective)) names.push_back(known.name);
     if (algorithm == nullptr) {

@@ -4,8 +4,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <string>
 
+#include "core/fork.hpp"
 #include "core/per_thread.hpp"
 #include "transports/abstract_address.hpp"
 
@@ -28,7 +30,7 @@ class WakeSocket {
   WakeSocket& operator=(const WakeSocket&) = delete;
 
   void open() noexcept {
-    const pid_t process = ::getpid();
+    const std::uint32_t process = processGeneration();
     if (fd_ >= 0 && process == owner_) return;
     close();
     owner_ = process;
@@ -51,7 +53,7 @@ class WakeSocket {
   }
 
   int fd_ = -1;
-  pid_t owner_ = 0;
+  std::uint32_t owner_ = 0;  // processGeneration()
   std::uint64_t name_ = 0;
 };
 
