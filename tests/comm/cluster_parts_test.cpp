@@ -67,6 +67,10 @@ std::string runPrograms(taccComm_t comm, std::uint64_t seed, int programs) {
 
 class HostParts : public HostRanksTest {};
 
+/// The socket that a thread is woken by is opened when it first sleeps for a rank of its host: maybe in a later call
+/// than the first.
+constexpr int mayStillOpen = 1;
+
 TEST_P(HostParts, takeFewDescriptors) {
   constexpr int parts = 8;
   const VirtualCluster cluster(1, 4);
@@ -83,7 +87,7 @@ TEST_P(HostParts, takeFewDescriptors) {
     if (sharesConnections()) {
       // Of the control plane: its star, which has another centre where the order is turned, and a door; and what the
       // ranks of one host share.
-      int most = 0;
+      int most = mayStillOpen;
       for (const taccComm_t part : made) most += (rankIn(part) == 0 ? ranks() - 1 : 1) + 2;
       EXPECT_LE(taken, most);
     }
@@ -109,7 +113,8 @@ TEST_P(HostParts, withOtherSettingsHaveTheirOwnConnections) {
     std::printf("rank %d of %d: %d descriptors for a part with connections of its own, %d for a part of it\n", rank,
                 ranks(), ofItsOwn, shared);
     const auto near = std::ranges::count(hosts(), hosts()[static_cast<std::size_t>(rank)]);
-    EXPECT_EQ(ofItsOwn - shared, 2 + ranks() - near) << "a listener, what is slept on, and connections to other hosts";
+    EXPECT_NEAR(ofItsOwn - shared, static_cast<double>(2 + ranks() - near), mayStillOpen)
+        << "a listener, what is slept on, and connections to other hosts";
     EXPECT_EQ(taccCommDestroy(first), taccSuccess);
     EXPECT_EQ(runPrograms(second, 9, 1), "");
     EXPECT_EQ(taccCommDestroy(second), taccSuccess);
