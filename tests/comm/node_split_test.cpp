@@ -423,40 +423,15 @@ TEST(NodeSplitFaults, APartShrinksAndAgreesAfterADeath) {
 
 /// Also where a rank is stopped before its place is open: it is waited for, left out, and told when it goes on.
 TEST(NodeSplitFaults, WhoIsStoppedIsLeftOutOfAPartAndTold) {
+  const auto makePart = [](const taccUniqueId& id, int rank) {
+    taccComm_t const whole = joinTeam(id, 3, rank, configOf(4, 1));
+    taccComm_t const part = split(whole, 0, rank);
+    EXPECT_EQ(taccCommDestroy(whole), taccSuccess);
+    return part;
+  };
   for (const int victim : {0, 2}) {
-    Team team(3, [victim](const taccUniqueId& id, int rank, Report& report) {
-      taccComm_t const whole = joinTeam(id, 3, rank, configOf(4, 1));
-      ASSERT_NE(whole, nullptr);
-      taccComm_t const part = split(whole, 0, rank);
-      EXPECT_EQ(taccCommDestroy(whole), taccSuccess);
-      report.stage = 1;
-      if (rank == victim) {
-        while (report.stage < 3) nap(0.001);
-      } else {
-        nap(0.2);
-        EXPECT_NE(taccBarrier(part, nullptr), taccSuccess);
-        nap(rank * 0.02);
-      }
-      shrinkAndMeet(part, rank, {}, report);
-      EXPECT_EQ(taccCommDestroy(part), taccSuccess);
-    });
-    team.awaitStage(1);
-    team.signal(victim, SIGSTOP);
-    while (std::count_if(&team.report(0), &team.report(0) + 3, [](const Report& one) { return one.end > 0; }) < 2)
-      nap(0.01);
-    team.report(victim).stage = 3;
-    team.signal(victim, SIGCONT);
-    team.join();
-    for (int rank = 0; rank < 3; ++rank) {
-      const Report& report = team.report(rank);
-      if (rank == victim) {
-        EXPECT_NE(report.result, taccSuccess);
-        EXPECT_NE(std::strstr(report.message, "without it"), nullptr) << report.message;
-        continue;
-      }
-      EXPECT_EQ(report.result, taccSuccess) << "rank " << rank << " without " << victim << ": " << report.message;
-      EXPECT_EQ(report.value, 7 - (1 << victim)) << "rank " << rank;
-    }
+    const std::string told = expectStoppedRankLeftOut(victim, makePart);
+    EXPECT_NE(told.find("without it"), std::string::npos) << told;
   }
 }
 

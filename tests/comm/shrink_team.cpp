@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <thread>
 
@@ -33,6 +35,40 @@ void shrinkAndMeet(taccComm_t comm, int rank, const std::vector<int>& excluded, 
   report.value = report.later == taccSuccess ? all : 0;
   report.laterSeconds = count;
   EXPECT_EQ(taccCommDestroy(smaller), taccSuccess);
+}
+
+std::string expectStoppedRankLeftOut(int victim, const std::function<taccComm_t(const taccUniqueId&, int rank)>& make) {
+  Team team(3, [&](const taccUniqueId& id, int rank, Report& report) {
+    taccComm_t const comm = make(id, rank);
+    ASSERT_NE(comm, nullptr);
+    report.stage = 1;
+    if (rank == victim) {
+      while (report.stage < 3) nap(0.001);
+    } else {
+      nap(0.2);
+      EXPECT_NE(taccBarrier(comm, nullptr), taccSuccess);
+      nap(rank * 0.02);
+    }
+    shrinkAndMeet(comm, rank, {}, report);
+    EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
+  });
+  team.awaitStage(1);
+  team.signal(victim, SIGSTOP);
+  while (std::count_if(&team.report(0), &team.report(0) + 3, [](const Report& one) { return one.end > 0; }) < 2)
+    nap(0.01);
+  team.report(victim).stage = 3;
+  team.signal(victim, SIGCONT);
+  team.join();
+  for (int rank = 0; rank < 3; ++rank) {
+    const Report& report = team.report(rank);
+    if (rank == victim) {
+      EXPECT_NE(report.result, taccSuccess);
+      continue;
+    }
+    EXPECT_EQ(report.result, taccSuccess) << "rank " << rank << " without " << victim << ": " << report.message;
+    EXPECT_EQ(report.value, 7 - (1 << victim)) << "rank " << rank;
+  }
+  return team.report(victim).message;
 }
 
 void expectTogether(const Team& team, const std::string& what) {

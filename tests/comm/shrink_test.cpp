@@ -31,39 +31,9 @@ Team::Body shrinking(int ranks, const taccConfig_t& config) {
 }
 
 TEST(Shrink, leavesOutWhoeverIsStopped) {
-  for (int victim = 0; victim < 3; ++victim) {
-    Team team(3, [victim](const taccUniqueId& id, int rank, Report& report) {
-      taccComm_t comm = joinTeam(id, 3, rank, configOf(3, 1));
-      if (comm == nullptr) return;
-      report.stage = 1;
-      if (rank == victim) {
-        while (report.stage < 3) nap(0.001);
-        shrinkAndMeet(comm, rank, {}, report);
-      } else {
-        nap(0.2);
-        EXPECT_NE(taccBarrier(comm, nullptr), taccSuccess);
-        nap(rank * 0.02);
-        shrinkAndMeet(comm, rank, {}, report);
-      }
-      EXPECT_EQ(taccCommDestroy(comm), taccSuccess);
-    });
-    team.awaitStage(1);
-    team.signal(victim, SIGSTOP);
-    while (std::count_if(&team.report(0), &team.report(0) + 3, [](const Report& one) { return one.end > 0; }) < 2)
-      nap(0.01);
-    team.report(victim).stage = 3;
-    team.signal(victim, SIGCONT);
-    team.join();
-    for (int rank = 0; rank < 3; ++rank) {
-      const Report& report = team.report(rank);
-      if (rank == victim) {
-        EXPECT_NE(report.result, taccSuccess);
-        continue;
-      }
-      EXPECT_EQ(report.result, taccSuccess) << "rank " << rank << " without " << victim << ": " << report.message;
-      EXPECT_EQ(report.value, 7 - (1 << victim)) << "rank " << rank;
-    }
-  }
+  for (int victim = 0; victim < 3; ++victim)
+    expectStoppedRankLeftOut(victim,
+                             [](const taccUniqueId& id, int rank) { return joinTeam(id, 3, rank, configOf(3, 1)); });
 }
 
 TEST(Shrink, isUniformWhoeverDiesMeanwhile) {
