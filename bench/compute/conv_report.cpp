@@ -98,7 +98,7 @@ std::string convSummary(const ConvReport& report) {
                           batch == 0 ? "as drawn" : std::to_string(batch), gflops.count, gflops.value());
       for (const auto& [name, mean] : ratios) {
         text += fmt::format(", x{:.3f} of {} (least x{:.2f}; {:.1f} % of the layers at x0.95 or above)", mean.value(),
-                            name, mean.least, 100.0 * mean.atLeastNear / mean.count);
+                            name, mean.least, 100.0 * mean.from95 / mean.count);
       }
       text += '\n';
     }

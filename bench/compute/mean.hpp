@@ -9,12 +9,13 @@ namespace tacc::bench {
 struct Mean {
   double logarithms = 0;
   double least = INFINITY;
-  int count = 0, atLeastNear = 0;  // `near`: 0.95
+  int count = 0;
+  int from95 = 0;  // of them at 0.95 or above
   void add(double value) {
     logarithms += std::log(value);
     least = std::min(least, value);
     ++count;
-    atLeastNear += value >= 0.95 ? 1 : 0;
+    from95 += value >= 0.95 ? 1 : 0;
   }
   double value() const { return std::exp(logarithms / count); }
 };
