@@ -14,7 +14,7 @@
 #include "core/error.hpp"
 #include "core/exceptions.hpp"
 #include "core/log.hpp"
-#include "selection/network_chooser.hpp"
+#include "selection/network_selector.hpp"
 #include "transports/mpi/plugin_table.hpp"
 #include "transports/network_transport.hpp"
 #include "transports/tcp/tcp.hpp"

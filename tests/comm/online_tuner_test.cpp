@@ -14,13 +14,13 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Eight hosts at a switch where 64 bytes take longer than the latency: prices grow with every byte.
-NetworkChooser slowSwitch(const NetworkSpeed& speed) {
+NetworkSelector slowSwitch(const NetworkSpeed& speed) {
   CostMachine machine;
   machine.ranks = 8;
   machine.levels = {{{0}, speed.latency, 1 / speed.bytesPerSecond, 0}};
   machine.ports = speed.bytesPerSecond;
   machine.overhead = speed.overhead;
-  return NetworkChooser(machine);
+  return NetworkSelector(machine);
 }
 
 struct Learnt {
@@ -33,12 +33,12 @@ struct Learnt {
 /// Calls that all take `seconds`, whatever runs: really, or by what the ranks agree on.
 Learnt learn(Collective collective, std::size_t bytes, double seconds, bool isReal = false) {
   const NetworkSpeed speed{5e-6, 10e6, 1e-6};
-  NetworkChooser chooser = slowSwitch(speed);
-  OnlineTuner selection(chooser);
+  NetworkSelector selector = slowSwitch(speed);
+  OnlineTuner selection(selector);
   Learnt learnt;
   for (int call = 0; call < 4000; ++call) {
     selection.begin();
-    learnt.tried.insert(selection.choose(chooser, collective, 0, bytes, 1).name);
+    learnt.tried.insert(selection.choose(selector, collective, 0, bytes, 1).name);
     for (const auto begin = Clock::now(); isReal && Clock::now() - begin < std::chrono::duration<double>(seconds);)
       continue;
     const OnlineTuner::Next next = selection.end();
@@ -49,7 +49,7 @@ Learnt learn(Collective collective, std::size_t bytes, double seconds, bool isRe
     if (!isReal) std::ranges::fill(selection.told(), seconds);
     selection.agree();
   }
-  const std::string text = selection.explain(chooser, collective, bytes, 1);
+  const std::string text = selection.explain(selector, collective, bytes, 1);
   const std::size_t at = text.find(" takes ");
   if (at != std::string::npos) learnt.seconds = std::stod(text.substr(at + 7)) * 1e-3;
   return learnt;
@@ -72,8 +72,8 @@ TEST(OnlineTuner, AlgorithmsWithFewMessagesAreTried) {
 
 /// Where links limit the model knows best.
 TEST(OnlineTuner, CallsThatLinksDecideTryNothing) {
-  NetworkChooser chooser = slowSwitch({5e-6, 10e6, 1e-6});
-  const double seconds = chooser.explain(Collective::allReduce, 0, 8192).front().seconds;
+  NetworkSelector selector = slowSwitch({5e-6, 10e6, 1e-6});
+  const double seconds = selector.explain(Collective::allReduce, 0, 8192).front().seconds;
   const Learnt learnt = learn(Collective::allReduce, 8192, seconds);
   EXPECT_EQ(learnt.tried.size(), 1u);
   EXPECT_NEAR(learnt.seconds, seconds, 1e-3 * seconds);

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "selection/cost/message_graph.hpp"
-#include "selection/network_choice.hpp"
+#include "selection/network_prices.hpp"
 
 namespace tacc::test {
 namespace {
@@ -43,7 +43,7 @@ TEST(CostTraffic, UplinksCarryWhatPlansSend) {
         question.bytes = bytes;
         question.messageBytes = 1 << 14;
         if (root != 0 && !isRooted(collective)) continue;
-        for (const NetworkCandidate& candidate : chooseNetworkAlgorithm(question, map)) {
+        for (const NetworkCandidate& candidate : priceNetworkAlgorithms(question, map)) {
           if (!candidate.isPossible) continue;
           const double traffic = secondsOfTraffic(candidate, question.request, ofGroup);
           EXPECT_GE(candidate.busiest, 0.97 * traffic)

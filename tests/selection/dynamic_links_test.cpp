@@ -15,7 +15,7 @@
 #include "drawn_network.hpp"
 #include "selection/cost/cost_model.hpp"
 #include "selection/cost/cost_simulator.hpp"
-#include "selection/network_chooser.hpp"
+#include "selection/network_selector.hpp"
 #include "selection/online/slowdown_hypotheses.hpp"
 
 namespace tacc::test {
@@ -104,13 +104,13 @@ class Scene {
   std::string describe() const { return fmt::format("{} of {} bytes", nameOf(collective_), bytes_); }
 
  private:
-  static NetworkChooser chooserOf(const Topology& network) {
+  static NetworkSelector chooserOf(const Topology& network) {
     const std::vector<std::string>& hosts = network.hostNames();
-    return NetworkChooser(costMachineOf(network, hosts, std::vector<int>(hosts.size(), 1), {}));
+    return NetworkSelector(costMachineOf(network, hosts, std::vector<int>(hosts.size(), 1), {}));
   }
 
   std::mt19937 random_;
-  NetworkChooser chooser_;
+  NetworkSelector chooser_;
   CostMap usual_, slow_;
   Collective collective_ = Collective::allReduce;
   std::size_t bytes_ = 1024;

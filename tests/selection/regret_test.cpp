@@ -19,7 +19,7 @@
 #include "drawn_network.hpp"
 #include "selection/cost/cost_model.hpp"
 #include "selection/cost/cost_simulator.hpp"
-#include "selection/network_chooser.hpp"
+#include "selection/network_selector.hpp"
 
 namespace tacc::test {
 namespace {
@@ -32,10 +32,10 @@ int numberFrom(const char* variable, int otherwise) {
 }
 
 /// Message by message, every chunk of the call.
-double playWhole(const NetworkChooser& chooser, const CostMap& map, Collective collective, int root, std::size_t bytes,
-                 const Algorithm& algorithm) {
-  const PlanRequest request = chooser.request(collective, root);
-  const auto message = static_cast<double>(chooser.messageBytes(collective, bytes, 1));
+double playWhole(const NetworkSelector& selector, const CostMap& map, Collective collective, int root,
+                 std::size_t bytes, const Algorithm& algorithm) {
+  const PlanRequest request = selector.request(collective, root);
+  const auto message = static_cast<double>(selector.messageBytes(collective, bytes, 1));
   return simulate(makePlan(algorithm, request), map,
                   {static_cast<double>(bytes), message * exchangesOf(algorithm, request).blocks, 4});
 }
@@ -64,7 +64,7 @@ Shares sharesOf(const std::vector<Point>& points, double Point::*which) {
 }
 
 /// All hosts of the network, or, of every fourth one, those that a job got: about two in three, here and there.
-NetworkChooser chooserOfJob(const Topology& network, int number) {
+NetworkSelector chooserOfJob(const Topology& network, int number) {
   std::vector<std::string> hosts = network.hostNames();
   if (number % 4 == 2 && hosts.size() > 3) {
     std::mt19937 random(static_cast<unsigned>(number));
@@ -73,46 +73,46 @@ NetworkChooser chooserOfJob(const Topology& network, int number) {
       if (random() % 3 > 0) some.push_back(host);
     if (some.size() >= 2) hosts = std::move(some);
   }
-  return NetworkChooser(costMachineOf(network, hosts, std::vector<int>(hosts.size(), 1), {}));
+  return NetworkSelector(costMachineOf(network, hosts, std::vector<int>(hosts.size(), 1), {}));
 }
 
 /// Calls on one network, each of another collective, size and root, so that over the networks all come up.
-std::vector<Point> pointsOn(const Topology& network, NetworkChooser& chooser, int number) {
+std::vector<Point> pointsOn(const Topology& network, NetworkSelector& selector, int number) {
   constexpr Collective collectives[] = {Collective::allReduce, Collective::broadcast, Collective::reduce,
                                         Collective::allGather, Collective::reduceScatter};
-  const CostMap map(chooser.machine());
+  const CostMap map(selector.machine());
   const auto draw = static_cast<unsigned>(number);
   std::vector<Point> points;
   for (unsigned k = 0; k < 4; ++k) {
     const Collective collective = collectives[(draw + k) % 5];
     const bool isStack = partitionOf(collective) == Partition::stack;
     std::size_t bytes = (std::size_t{8} << ((draw * 7 + k * 5) % 22)) + (draw * 13 + k) % 7;
-    if (isStack) bytes = std::max<std::size_t>(8, bytes / static_cast<std::size_t>(chooser.ranks()));
-    const auto ranks = static_cast<unsigned>(chooser.ranks());
+    if (isStack) bytes = std::max<std::size_t>(8, bytes / static_cast<std::size_t>(selector.ranks()));
+    const auto ranks = static_cast<unsigned>(selector.ranks());
     const int root = isRooted(collective) ? static_cast<int>((draw * 31 + k * 17) % ranks) : 0;
     const std::clock_t start = std::clock();  // of the CPU: other programs run beside this one
-    const Algorithm& chosen = chooser.choose(collective, root, bytes, {});
+    const Algorithm& chosen = selector.choose(collective, root, bytes, {});
     const double choosing = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-    const double its = playWhole(chooser, map, collective, root, bytes, chosen);
+    const double its = playWhole(selector, map, collective, root, bytes, chosen);
     NetworkQuestion question;
-    question.request = chooser.request(collective, root);
+    question.request = selector.request(collective, root);
     question.bytes = static_cast<double>(bytes);
-    question.messageBytes = static_cast<double>(chooser.messageBytes(collective, bytes, 1));
-    const Algorithm& unplayed = *chooseNetworkAlgorithm(question, map).front().algorithm;
-    const double quick = &unplayed == &chosen ? its : playWhole(chooser, map, collective, root, bytes, unplayed);
+    question.messageBytes = static_cast<double>(selector.messageBytes(collective, bytes, 1));
+    const Algorithm& unplayed = *priceNetworkAlgorithms(question, map).front().algorithm;
+    const double quick = &unplayed == &chosen ? its : playWhole(selector, map, collective, root, bytes, unplayed);
     double best = std::min(its, quick);
     std::string_view bestName = its <= quick ? chosen.name : unplayed.name;
-    for (const NetworkCandidate& candidate : chooser.explain(collective, root, bytes)) {
+    for (const NetworkCandidate& candidate : selector.explain(collective, root, bytes)) {
       // No plan beats the time in which its busiest link is at work.
       if (!candidate.isPossible || candidate.busiest * 0.5 > best) continue;
-      const double seconds = playWhole(chooser, map, collective, root, bytes, *candidate.algorithm);
+      const double seconds = playWhole(selector, map, collective, root, bytes, *candidate.algorithm);
       if (seconds >= best) continue;
       best = seconds;
       bestName = candidate.algorithm->name;
     }
     points.push_back({its / best,
                       fmt::format("network {}, {} ranks on it ({}): {} of {} bytes from {}: {} {:.1f} us, {} {:.1f} us",
-                                  number, chooser.ranks(), describeNetwork(network), nameOf(collective), bytes, root,
+                                  number, selector.ranks(), describeNetwork(network), nameOf(collective), bytes, root,
                                   chosen.name, its * 1e6, bestName, best * 1e6),
                       quick / best, choosing});
   }
@@ -122,8 +122,8 @@ std::vector<Point> pointsOn(const Topology& network, NetworkChooser& chooser, in
 std::vector<Point> drawPoints(int number) {
   const Topology network =
       drawNetwork(static_cast<std::uint64_t>(number), numberFrom("TACC_TEST_MOST_HOSTS", mostHosts));
-  NetworkChooser chooser = chooserOfJob(network, number);
-  return pointsOn(network, chooser, number);
+  NetworkSelector selector = chooserOfJob(network, number);
+  return pointsOn(network, selector, number);
 }
 
 /// On networks that are less usual, with hosts of one or several ranks.
@@ -132,8 +132,8 @@ std::vector<Point> drawOddPoints(int number) {
       drawOddNetwork(static_cast<std::uint64_t>(number), numberFrom("TACC_TEST_MOST_HOSTS", mostOddHosts));
   CostMachine machine = costMachineOf(odd.topology, odd.topology.hostNames(), odd.ranksOf, {});
   if (machine.ranks > static_cast<int>(odd.ranksOf.size())) joinInMemory(machine, odd.topology.level(0));
-  NetworkChooser chooser(std::move(machine));
-  return pointsOn(odd.topology, chooser, number);
+  NetworkSelector selector(std::move(machine));
+  return pointsOn(odd.topology, selector, number);
 }
 
 /// Of the networks asked for, or so many. `leastByPatterns`: percent of the points at which what patterns alone would
@@ -177,11 +177,11 @@ TEST(Regret, IsSmallWhereItWasLargeOnce) {
 TEST(SimulateLong, IsAsGoodAsPlayingEveryChunk) {
   std::vector<Point> points;
   for (int n = 0; n < 40; ++n) {
-    NetworkChooser chooser = chooserOfJob(drawNetwork(static_cast<std::uint64_t>(n), 24), n);
-    const CostMap map(chooser.machine());
+    NetworkSelector selector = chooserOfJob(drawNetwork(static_cast<std::uint64_t>(n), 24), n);
+    const CostMap map(selector.machine());
     for (const Collective collective : {Collective::allReduce, Collective::broadcast, Collective::reduce})
       for (const Algorithm& algorithm : algorithms()) {
-        const PlanRequest request = chooser.request(collective, 0);
+        const PlanRequest request = selector.request(collective, 0);
         if (!algorithm.serves(request)) continue;
         const double chunks = 40, bytes = 1 << (16 + n % 6);
         const Plan plan = makePlan(algorithm, request);

@@ -11,7 +11,7 @@
 
 #include "algorithms/registry.hpp"
 #include "core/error.hpp"
-#include "selection/network_chooser.hpp"
+#include "selection/network_selector.hpp"
 #include "selection/tuning/tuning_file.hpp"
 #include "topology/sources/text_file.hpp"
 #include "topology/toml/toml.hpp"

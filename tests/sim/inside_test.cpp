@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <map>
 
-#include "selection/node_chooser.hpp"
+#include "selection/node_selector.hpp"
 #include "selection/selection.hpp"
 #include "topology/golden.hpp"
 #include "topology/sources/hwloc_node.hpp"
@@ -36,14 +36,14 @@ struct Played {
   double priced, played;
 };
 
-Played play(NodeChooser& chooser, Collective collective, std::string_view algorithm, std::size_t bytes) {
+Played play(NodeSelector& selector, Collective collective, std::string_view algorithm, std::size_t bytes) {
   const NodeQuestion question{collective, 0, bytes};
-  for (const NodeCandidate& one : chooser.explain(question)) {
+  for (const NodeCandidate& one : selector.explain(question)) {
     if (one.algorithm == nullptr || one.algorithm->name != algorithm || !one.isPossible) continue;
-    const PlanRequest request = chooser.request(collective, 0, one.layout);
+    const PlanRequest request = selector.request(collective, 0, one.layout);
     const NodeWork work(makePlan(*one.algorithm, request), false);
     const NodeCall call{static_cast<double>(bytes), stagingChunk({request, bytes, false, {}}), 1 << 20};
-    return {one.cost.seconds, playApart(work, chooser.machine(), call, algorithm) + priceEntry(chooser.machine())};
+    return {one.cost.seconds, playApart(work, selector.machine(), call, algorithm) + priceEntry(selector.machine())};
   }
   ADD_FAILURE() << algorithm << " does not serve " << nameOf(collective);
   return {1, 1};
@@ -53,14 +53,14 @@ TEST(Inside, pricesAreNearWhatSimGridFinds) {
   constexpr int ranks = 16;
   for (const auto& [name, node] : recordedHosts()) {
     const NodePlaces places = placesIn(node, ranks);
-    NodeChooser chooser(NodeMachine(places, assumedFigures(places), 1 << 20), 1 << 20, false);
+    NodeSelector selector(NodeMachine(places, assumedFigures(places), 1 << 20), 1 << 20, false);
     for (const std::size_t bytes : {std::size_t{1} << 16, std::size_t{1} << 20, std::size_t{1} << 23}) {
       for (const char* algorithm : {"twoshot", "hierarchical", "hierarchical_ring", "ring", "recursive_doubling"}) {
-        const Played one = play(chooser, Collective::allReduce, algorithm, bytes);
+        const Played one = play(selector, Collective::allReduce, algorithm, bytes);
         EXPECT_NEAR(one.priced / one.played, 1, 0.5) << name << ' ' << algorithm << ' ' << bytes;
       }
       for (const char* algorithm : {"oneshot", "binomial", "hierarchical"}) {
-        const Played one = play(chooser, Collective::broadcast, algorithm, bytes);
+        const Played one = play(selector, Collective::broadcast, algorithm, bytes);
         EXPECT_NEAR(one.priced / one.played, 1, 0.5) << name << " broadcast " << algorithm << ' ' << bytes;
       }
     }
@@ -71,12 +71,12 @@ TEST(Inside, theChoiceIsFasterThanTheRuleWhereMemoryIsFar) {
   constexpr int ranks = 64;
   for (const auto& [name, node] : recordedHosts()) {
     const NodePlaces places = placesIn(node, ranks);
-    NodeChooser chooser(NodeMachine(places, assumedFigures(places), 1 << 20), 1 << 20, false);
+    NodeSelector selector(NodeMachine(places, assumedFigures(places), 1 << 20), 1 << 20, false);
     const std::size_t bytes = std::size_t{1} << 20;
-    const NodeCandidate chosen = chooser.choose({Collective::allReduce, 0, bytes});
+    const NodeCandidate chosen = selector.choose({Collective::allReduce, 0, bytes});
     EXPECT_NE(chosen.layout, 0) << name;
-    const double mine = play(chooser, Collective::allReduce, chosen.algorithm->name, bytes).played;
-    EXPECT_LT(mine, play(chooser, Collective::allReduce, "twoshot", bytes).played) << name;
+    const double mine = play(selector, Collective::allReduce, chosen.algorithm->name, bytes).played;
+    EXPECT_LT(mine, play(selector, Collective::allReduce, "twoshot", bytes).played) << name;
   }
 }
 

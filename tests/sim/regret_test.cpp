@@ -36,7 +36,7 @@ TEST(Regret, OfTheChoiceBySimGrid) {
     const Collective collective = collectives[n % 5];
     const double bytes = static_cast<double>(std::size_t{64} << (n * 7 % 17)) * machine.ranks();
     for (const Algorithm& algorithm : algorithms())
-      if (algorithm.serves(machine.chooser().request(collective, 0)))
+      if (algorithm.serves(machine.selector().request(collective, 0)))
         trials.push_back({&machine, collective, bytes, &algorithm});
   }
   const std::vector<Outcome> outcomes = performAll(trials, mostWork, 2, [](std::size_t) {});
@@ -50,7 +50,7 @@ TEST(Regret, OfTheChoiceBySimGrid) {
     const Trial& trial = trials[i];
     const bool isStack = partitionOf(trial.collective) == Partition::stack;
     const auto bytes = static_cast<std::size_t>(isStack ? trial.bytes / trial.machine->ranks() : trial.bytes);
-    const Algorithm* chosen = &trial.machine->chooser().choose(trial.collective, 0, bytes, {});
+    const Algorithm* chosen = &trial.machine->selector().choose(trial.collective, 0, bytes, {});
     double its = 0, best = 0;
     std::string_view bestName;
     for (; i < trials.size() && trials[i].machine == trial.machine; ++i) {

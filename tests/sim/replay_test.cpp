@@ -44,7 +44,7 @@ double seconds(Machine& machine, Collective collective, double bytes, std::strin
 
 TEST(Replay, OneMessageTakesLatencyAndBytes) {
   Machine machine(flat(2), 2, Place::block, {});
-  const double overhead = machine.chooser().machine().overhead;
+  const double overhead = machine.selector().machine().overhead;
   for (const double bytes : {1.0, 1e3, 1e5})
     EXPECT_NEAR(seconds(machine, Collective::broadcast, bytes, "oneshot"), 2 * overhead + 5e-6 + bytes * 1e-9, 2e-9);
 }
@@ -53,7 +53,7 @@ TEST(Replay, ARingTakesWhatItsFormulaSays) {
   const double bytes = 1 << 16;  // one chunk
   for (const int p : {2, 5, 16}) {
     Machine machine(flat(p), p, Place::block, {});
-    const CostMachine& cost = machine.chooser().machine();
+    const CostMachine& cost = machine.selector().machine();
     const double block = bytes / p, hop = 5e-6 + block * 1e-9;
     const double reducing = hop + 2 * cost.overhead + cost.gamma * block, passing = hop + 2 * cost.overhead;
     EXPECT_NEAR(seconds(machine, Collective::allReduce, bytes, "ring"), (p - 1) * (reducing + passing),
@@ -65,7 +65,7 @@ TEST(Replay, ARingTakesWhatItsFormulaSays) {
 TEST(Replay, StreamsShareThePort) {
   // Four streams of 1 GB/s leave a card of 2 GB/s.
   Machine machine(flat(5), 5, Place::block, {});
-  const double overhead = machine.chooser().machine().overhead;
+  const double overhead = machine.selector().machine().overhead;
   EXPECT_NEAR(seconds(machine, Collective::broadcast, 2e5, "oneshot"), 5 * overhead + 5e-6 + 4 * 2e5 / 2e9, 1e-6);
 }
 
@@ -82,9 +82,9 @@ TEST(Replay, PlacementsCostWhatUplinksAreNarrow) {
 TEST(Replay, AgreesWithTheCostSimulator) {
   for (const char* name : {"gemini_torus", "cray_xc_dragonfly", "fat_tree_infiniband"}) {
     Machine machine(example(name), 24, Place::block, {});
-    const CostMap map(machine.chooser().machine());
+    const CostMap map(machine.selector().machine());
     for (const Collective collective : {Collective::allReduce, Collective::broadcast, Collective::allGather}) {
-      const PlanRequest request = machine.chooser().request(collective, 0);
+      const PlanRequest request = machine.selector().request(collective, 0);
       std::vector<const Algorithm*> serve;
       for (const Algorithm& algorithm : algorithms())
         if (algorithm.serves(request)) serve.push_back(&algorithm);
@@ -103,7 +103,7 @@ TEST(Report, MarksTheChoiceAndItsRegret) {
   Machine machine(flat(8), 8, Place::block, {});
   Point point{&machine, Collective::allReduce, 1 << 20, {findAlgorithm("oneshot"), findAlgorithm("ring")}, {}};
   for (const Algorithm& algorithm : algorithms())
-    if (algorithm.serves(machine.chooser().request(Collective::allReduce, 0))) point.algorithms.push_back(&algorithm);
+    if (algorithm.serves(machine.selector().request(Collective::allReduce, 0))) point.algorithms.push_back(&algorithm);
   point.outcomes = outcomes(machine, point.collective, point.bytes, point.algorithms);
   judge(point);
   ASSERT_TRUE(point.isComparable());

@@ -9,7 +9,7 @@
 
 #include "core/error.hpp"
 #include "node_replay.hpp"
-#include "selection/node_chooser.hpp"
+#include "selection/node_selector.hpp"
 #include "selection/selection.hpp"
 
 namespace tacc::sim {
@@ -34,32 +34,32 @@ NodePlaces placesIn(const NodeDescription& node, int ranks) {
   return placesOf(node, sets);
 }
 
-std::string table(NodeChooser& chooser, const InsideQuestion& question, Collective collective, double size) {
-  const int ranks = chooser.machine().ranks();
+std::string table(NodeSelector& selector, const InsideQuestion& question, Collective collective, double size) {
+  const int ranks = selector.machine().ranks();
   const bool isSplit = partitionOf(collective) == Partition::split;
   NodeQuestion asked{collective, 0, static_cast<std::size_t>(isSplit ? size : size / ranks)};
-  const std::vector<NodeCandidate>& candidates = chooser.explain(asked);
+  const std::vector<NodeCandidate>& candidates = selector.explain(asked);
   double least = candidates.front().cost.seconds;
   for (const NodeCandidate& one : candidates)
     if (one.isPossible) least = std::min(least, one.cost.seconds);
   std::string text = fmt::format("\n{} of {:.0f} bytes\n   {:34} {:>12} {:>12} {:>7}\n", nameOf(collective), size, "",
                                  "SimGrid us", "model us", "ratio");
-  const double entry = priceEntry(chooser.machine());
+  const double entry = priceEntry(selector.machine());
   double chosen = 0, best = 0;
   for (const NodeCandidate& one : candidates) {
     if (!one.isPossible) continue;
-    const std::string& groups = chooser.layouts()[static_cast<std::size_t>(one.layout)].name;
+    const std::string& groups = selector.layouts()[static_cast<std::size_t>(one.layout)].name;
     const std::string name = std::string(one.algorithm->name) + (groups.empty() ? "" : " (" + groups + ")");
     const bool isWanted = question.algorithms.empty() ? one.cost.seconds <= playedWithin * least
                                                       : std::ranges::find(question.algorithms, one.algorithm->name) !=
                                                             question.algorithms.end();
     std::string played = "not played", ratio = "-";
     if (isWanted) {
-      const PlanRequest request = chooser.request(collective, 0, one.layout);
+      const PlanRequest request = selector.request(collective, 0, one.layout);
       const NodeWork work(makePlan(*one.algorithm, request), false);
       const NodeCall call{static_cast<double>(asked.bytes), stagingChunk({request, asked.bytes, false, {}}),
                           arenaOf(ranks)};
-      const double seconds = playApart(work, chooser.machine(), call, name) + entry;
+      const double seconds = playApart(work, selector.machine(), call, name) + entry;
       played = fmt::format("{:.1f}", seconds * 1e6);
       ratio = fmt::format("{:.3f}", one.cost.seconds / seconds);
       if (&one == candidates.data()) chosen = seconds;
@@ -104,11 +104,11 @@ std::string playInside(const InsideQuestion& question) {
   const int ranks =
       static_cast<int>(std::min<std::size_t>(question.node.cores.size(), static_cast<std::size_t>(question.ranks)));
   const NodePlaces places = placesIn(question.node, ranks);
-  NodeChooser chooser(NodeMachine(places, assumedFigures(places), cacheBytes), arenaOf(ranks), false);
+  NodeSelector selector(NodeMachine(places, assumedFigures(places), cacheBytes), arenaOf(ranks), false);
   std::string text = fmt::format("=== {}: {}; {} ranks\n{}", question.host, question.node.summary(), ranks,
-                                 chooser.machine().describe());
+                                 selector.machine().describe());
   for (const Collective collective : question.collectives)
-    for (const double size : question.sizes) text += table(chooser, question, collective, size);
+    for (const double size : question.sizes) text += table(selector, question, collective, size);
   return text;
 }
 

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "core/error.hpp"
-#include "selection/network_selection.hpp"
+#include "selection/message_size.hpp"
 
 namespace tacc::sim {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "replay.hpp"
-#include "selection/network_chooser.hpp"
+#include "selection/network_selector.hpp"
 
 namespace tacc::sim {
 
@@ -26,7 +26,7 @@ class Machine {
   /// What a communicator would measure: from each host to the next, all at once.
   const NetworkSpeed& speed() const noexcept { return speed_; }
   /// Chooses as a communicator of these hosts does, which has put them in the order of the topology.
-  NetworkChooser& chooser() noexcept { return chooser_; }
+  NetworkSelector& selector() noexcept { return chooser_; }
   Stage stage() const;
   /// Levels that messages of these hosts can cross, from the inside.
   std::vector<int> levels() const;
@@ -39,7 +39,7 @@ class Machine {
   NetworkSpeed fallback_;
   std::vector<std::uint32_t> hosts_;  // by rank
   NetworkSpeed speed_;
-  NetworkChooser chooser_;
+  NetworkSelector chooser_;
 };
 
 }  // namespace tacc::sim

@@ -69,7 +69,7 @@ std::vector<Point> pointsOf(const Options& options, std::list<Machine>& machines
     for (const std::string& name : options.collectives) {
       const std::optional<Collective> collective = collectiveNamed(name);
       if (!collective) fail(taccInvalidArgument, "there is no collective \"{}\" with plans", name);
-      const auto serve = serving(options, machine.chooser().request(*collective, 0));
+      const auto serve = serving(options, machine.selector().request(*collective, 0));
       for (const std::string& size : options.sizes) points.push_back({&machine, *collective, sizeOf(size), serve, {}});
     }
   }
@@ -130,7 +130,7 @@ void run(const Options& options) {
     if (options.isBrief) break;
     if (point.machine != last) {
       fmt::print("=== {}: {} ranks, one a host\n{}", point.machine->topology().name(), point.machine->ranks(),
-                 describeMachine(point.machine->chooser().machine()));
+                 describeMachine(point.machine->selector().machine()));
       last = point.machine;
     }
     fmt::print("\n{}", table(point));

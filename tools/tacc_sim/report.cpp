@@ -38,7 +38,7 @@ void judge(Point& point) {
   }
   const bool split = partitionOf(point.collective) == Partition::split;
   const auto bytes = static_cast<std::size_t>(split ? point.bytes : point.bytes / point.machine->ranks());
-  const Algorithm* chosen = &point.machine->chooser().choose(point.collective, 0, bytes, {});
+  const Algorithm* chosen = &point.machine->selector().choose(point.collective, 0, bytes, {});
   const auto found = std::ranges::find(point.algorithms, chosen);
   const auto place = static_cast<std::size_t>(found - point.algorithms.begin());
   if (found != point.algorithms.end() && point.outcomes[place].isReplayed) point.chosen = place;

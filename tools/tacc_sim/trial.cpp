@@ -49,14 +49,14 @@ Child start(const std::vector<Trial>& trials, std::size_t number, double mostWor
 Outcome perform(const Trial& trial, double mostWork) {
   const double begin = processorSeconds();
   Machine& machine = *trial.machine;
-  const PlanRequest request = machine.chooser().request(trial.collective, 0);
+  const PlanRequest request = machine.selector().request(trial.collective, 0);
   const Plan plan = makePlan(*trial.algorithm, request);
   const CostCall call = machine.cut(trial.collective, trial.bytes, plan.blocks);
   const Stage stage = machine.stage();
   Outcome outcome;
   outcome.chunks = chunksOf(call);
   outcome.rounds = plan.rounds;
-  outcome.predicted = predict(*trial.algorithm, request, CostMap(machine.chooser().machine()), call).value_or(0);
+  outcome.predicted = predict(*trial.algorithm, request, CostMap(machine.selector().machine()), call).value_or(0);
   const MessageGraph traffic(plan, call.bytes, 0, 0);
   for (const TrafficMessage& message : traffic.messages) {
     const int level = machine.topology().meet(stage.hosts[static_cast<std::size_t>(message.sender)],

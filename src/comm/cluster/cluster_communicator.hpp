@@ -26,7 +26,7 @@
 #include "comm/node/node_communicator.hpp"
 #include "engine/net/network_pairs.hpp"
 #include "engine/net/network_run.hpp"
-#include "selection/network_chooser.hpp"
+#include "selection/network_selector.hpp"
 
 namespace tacc {
 
@@ -130,7 +130,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   bool isDynamic() const noexcept {
     return config().dynamic && !config().isReproducible && forced().empty() && !internal_;
   }
-  /// `root` as the plans number it, `bytes` as in NetworkChooser::choose().
+  /// `root` as the plans number it, `bytes` as in NetworkSelector::choose().
   const Algorithm& algorithmFor(Collective collective, int root, std::size_t bytes);
   /// The fastest of those that combine in one pass in the order of the ranks. An Error where another one was forced.
   const Algorithm& algorithmInRankOrder(Collective collective, int root, std::size_t bytes);
@@ -174,7 +174,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::string transportName_, transportSettings_;
   NetworkSpeed speed_;
   std::shared_ptr<const Topology> topology_;
-  NetworkChooser chooser_;
+  NetworkSelector chooser_;
   /// Of rank 0 in the order of the hosts: calls are explained as from there.
   int placeOfRank0() const;
   OnlineTuner tuner_;  // may replace what it chooses

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "selection/network_chooser.hpp"
+#include "selection/network_selector.hpp"
 
 namespace tacc {
 CostMachine clusterMachine(const std::vector<RankIdentity>& who, const HostMap& hosts, const Topology& topology,

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "selection/network_selection.hpp"
+#include "selection/message_size.hpp"
 #include "selection/online/slowdown_hypotheses.hpp"
 
 namespace tacc {
@@ -69,12 +69,12 @@ std::string describe(const CallTuner::Cause& cause) {
 
 }  // namespace
 
-OnlineTuner::OnlineTuner(NetworkChooser& all)
+OnlineTuner::OnlineTuner(NetworkSelector& all)
     : agreementSeconds_(all.explain(Collective::allReduce, 0, agreedBytes).front().seconds) {}
 
-OnlineTuner::Key OnlineTuner::keyOf(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
+OnlineTuner::Key OnlineTuner::keyOf(const NetworkSelector& selector, Collective collective, std::size_t bytes,
                                     int lanes) noexcept {
-  return {&chooser, collective, sizeClassOf(bytes), lanes};
+  return {&selector, collective, sizeClassOf(bytes), lanes};
 }
 
 void OnlineTuner::begin() noexcept {
@@ -83,15 +83,15 @@ void OnlineTuner::begin() noexcept {
   start_ = Clock::now();
 }
 
-OnlineTuner::Class OnlineTuner::makeClass(NetworkChooser& chooser, Collective collective, int root, std::size_t bytes,
+OnlineTuner::Class OnlineTuner::makeClass(NetworkSelector& selector, Collective collective, int root, std::size_t bytes,
                                           int lanes) {
   const std::size_t least = leastOf(sizeClassOf(bytes)) * static_cast<std::size_t>(lanes);
-  const std::vector<NetworkCandidate> candidates = chooser.explain(collective, root, least);
+  const std::vector<NetworkCandidate> candidates = selector.explain(collective, root, least);
   const double expected = candidates.front().seconds;
-  const int chosen = numberOf(chooser.choose(collective, root, bytes, {}));
-  if (expected <= 0) return {&chooser, collective, least, 1, chosen, std::nullopt};
-  const double growth = chooser.explain(collective, root, 2 * least).front().seconds / expected;
-  Class made{&chooser, collective, least, growth, chosen, std::nullopt};
+  const int chosen = numberOf(selector.choose(collective, root, bytes, {}));
+  if (expected <= 0) return {&selector, collective, least, 1, chosen, std::nullopt};
+  const double growth = selector.explain(collective, root, 2 * least).front().seconds / expected;
+  Class made{&selector, collective, least, growth, chosen, std::nullopt};
   const int period =
       static_cast<int>(agreementSeconds_ * (needsAll(collective) ? 1 : 1 + barriers) / (affordable * expected));
   // Of a few bytes links have no part, though they are priced as the least class.
@@ -103,15 +103,15 @@ OnlineTuner::Class OnlineTuner::makeClass(NetworkChooser& chooser, Collective co
   return made;
 }
 
-const Algorithm& OnlineTuner::choose(NetworkChooser& chooser, Collective collective, int root, std::size_t bytes,
+const Algorithm& OnlineTuner::choose(NetworkSelector& selector, Collective collective, int root, std::size_t bytes,
                                      int lanes) {
   const bool isFirst = !std::exchange(isAsked_, true);
-  if (!isTimed(collective)) return chooser.choose(collective, root, bytes, {});
-  const Key key = keyOf(chooser, collective, bytes, lanes);
+  if (!isTimed(collective)) return selector.choose(collective, root, bytes, {});
+  const Key key = keyOf(selector, collective, bytes, lanes);
   auto found = classes_.find(key);
-  if (found == classes_.end()) found = classes_.emplace(key, makeClass(chooser, collective, root, bytes, lanes)).first;
+  if (found == classes_.end()) found = classes_.emplace(key, makeClass(selector, collective, root, bytes, lanes)).first;
   Class& mine = found->second;
-  if (!mine.choice) return chooser.choose(collective, root, bytes, {});
+  if (!mine.choice) return selector.choose(collective, root, bytes, {});
   const int option = mine.choice->option();
   if (isFirst) {
     pending_ = &mine;
@@ -121,7 +121,7 @@ const Algorithm& OnlineTuner::choose(NetworkChooser& chooser, Collective collect
     factor_ = 1 / std::lerp(1.0, std::max(1.0, mine.growth), share - 1);
   }
   // What the model chose may be another one from each root.
-  return option == mine.model ? chooser.choose(collective, root, bytes, {}) : algorithmOf(option);
+  return option == mine.model ? selector.choose(collective, root, bytes, {}) : algorithmOf(option);
 }
 
 taccRedOp_t OnlineTuner::agreement() const noexcept { return needsAll(pending_->collective) ? taccMin : taccMax; }
@@ -135,11 +135,11 @@ OnlineTuner::Next OnlineTuner::end() {
 
 std::vector<int> OnlineTuner::propose(const Class& of, int current, double ratio) const {
   NetworkQuestion question;
-  question.request = of.chooser->request(of.collective, 0);
+  question.request = of.selector->request(of.collective, 0);
   question.bytes = static_cast<double>(of.bytes);
-  question.leastChunk = static_cast<double>(of.chooser->messageBytes(of.collective, of.bytes, 1));
+  question.leastChunk = static_cast<double>(of.selector->messageBytes(of.collective, of.bytes, 1));
   std::vector<int> numbers;
-  for (const Algorithm* algorithm : suggestAlgorithms(question, of.chooser->machine(), algorithmOf(current), ratio))
+  for (const Algorithm* algorithm : suggestAlgorithms(question, of.selector->machine(), algorithmOf(current), ratio))
     numbers.push_back(numberOf(*algorithm));
   return numbers;
 }
@@ -157,22 +157,22 @@ std::string OnlineTuner::agree() {
                      event == CallTuner::Event::switched ? "takes over" : "stays");
 }
 
-const OnlineTuner::Class* OnlineTuner::find(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
+const OnlineTuner::Class* OnlineTuner::find(const NetworkSelector& selector, Collective collective, std::size_t bytes,
                                             int lanes) const {
-  const auto found = classes_.find(keyOf(chooser, collective, bytes, lanes));
+  const auto found = classes_.find(keyOf(selector, collective, bytes, lanes));
   return found == classes_.end() || !found->second.choice ? nullptr : &found->second;
 }
 
-const Algorithm* OnlineTuner::settled(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
+const Algorithm* OnlineTuner::settled(const NetworkSelector& selector, Collective collective, std::size_t bytes,
                                       int lanes) const {
-  const Class* of = find(chooser, collective, bytes, lanes);
+  const Class* of = find(selector, collective, bytes, lanes);
   if (of == nullptr || of->choice->settled().option == of->model) return nullptr;
   return &algorithmOf(of->choice->settled().option);
 }
 
-std::string OnlineTuner::explain(const NetworkChooser& chooser, Collective collective, std::size_t bytes,
+std::string OnlineTuner::explain(const NetworkSelector& selector, Collective collective, std::size_t bytes,
                                  int lanes) const {
-  const Class* of = find(chooser, collective, bytes, lanes);
+  const Class* of = find(selector, collective, bytes, lanes);
   if (of == nullptr) return "";
   const CallTuner& choice = *of->choice;
   std::string text = fmt::format("dynamic: {} calls, {} takes {:.4g} ms", choice.calls(),

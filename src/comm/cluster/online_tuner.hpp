@@ -17,7 +17,7 @@
 #include <tuple>
 #include <vector>
 
-#include "selection/network_chooser.hpp"
+#include "selection/network_selector.hpp"
 #include "selection/online/call_tuner.hpp"
 #include "tacc/tacc.h"
 
@@ -26,13 +26,13 @@ namespace tacc {
 class OnlineTuner {
  public:
   /// `all` chooses between all ranks, which is how they agree.
-  explicit OnlineTuner(NetworkChooser& all);
+  explicit OnlineTuner(NetworkSelector& all);
 
   /// A call begins on this rank.
   void begin() noexcept;
   /// The algorithm of its part between hosts. The first part that is asked for in a call is what is timed. `bytes`: as
-  /// in NetworkChooser::choose(); `lanes`: of so many ranks a host, all at the same time.
-  const Algorithm& choose(NetworkChooser& chooser, Collective collective, int root, std::size_t bytes, int lanes);
+  /// in NetworkSelector::choose(); `lanes`: of so many ranks a host, all at the same time.
+  const Algorithm& choose(NetworkSelector& selector, Collective collective, int root, std::size_t bytes, int lanes);
   enum class Next : std::uint8_t {
     nothing,
     barrier,    // before the next call, for a time that begins with it
@@ -45,26 +45,26 @@ class OnlineTuner {
   /// What was decided, as a sentence; "" for nothing of interest.
   std::string agree();
 
-  /// The algorithm of such calls outside explorations; null while that is the chooser's.
-  const Algorithm* settled(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
+  /// The algorithm of such calls outside explorations; null while that is the selector's.
+  const Algorithm* settled(const NetworkSelector& selector, Collective collective, std::size_t bytes, int lanes) const;
   /// What measuring has led to for such calls; a line of text, "" if they are not timed.
-  std::string explain(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
+  std::string explain(const NetworkSelector& selector, Collective collective, std::size_t bytes, int lanes) const;
 
  private:
   using Clock = std::chrono::steady_clock;
-  using Key = std::tuple<const NetworkChooser*, Collective, int, int>;
+  using Key = std::tuple<const NetworkSelector*, Collective, int, int>;
   /// Calls of a kind and a size up to the next power of two, from any root.
   struct Class {
-    NetworkChooser* chooser;
+    NetworkSelector* selector;
     Collective collective;
     std::size_t bytes;                // the least; on all lanes together
     double growth;                    // so many times as long twice as many take, by the model
     int model;                        // what is chosen from the first call's root
     std::optional<CallTuner> choice;  // none: they are not timed
   };
-  static Key keyOf(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) noexcept;
-  Class makeClass(NetworkChooser& chooser, Collective collective, int root, std::size_t bytes, int lanes);
-  const Class* find(const NetworkChooser& chooser, Collective collective, std::size_t bytes, int lanes) const;
+  static Key keyOf(const NetworkSelector& selector, Collective collective, std::size_t bytes, int lanes) noexcept;
+  Class makeClass(NetworkSelector& selector, Collective collective, int root, std::size_t bytes, int lanes);
+  const Class* find(const NetworkSelector& selector, Collective collective, std::size_t bytes, int lanes) const;
   std::vector<int> propose(const Class& of, int current, double ratio) const;
 
   double agreementSeconds_;

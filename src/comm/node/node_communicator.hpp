@@ -21,7 +21,7 @@
 #include "engine/shm/eager.hpp"
 #include "engine/shm/executor.hpp"
 #include "engine/unequal_exchange.hpp"
-#include "selection/node_chooser.hpp"
+#include "selection/node_selector.hpp"
 #include "selection/selection.hpp"
 #include "transports/shm/local_messages.hpp"
 #include "transports/shm/waiter.hpp"
@@ -79,7 +79,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   /// How a call's plan is written.
   struct PlanRoute {
     const Algorithm* algorithm;
-    const PlanRequest* request;     // of the shape, or kept by the chooser
+    const PlanRequest* request;     // of the shape, or kept by the selector
     int layout;                     // number of the groups in the request
     const std::vector<int>* order;  // the rank at each place; null: the request's ranks are the communicator's own
   };
@@ -134,7 +134,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   std::vector<const void*> unequalSources_;
   std::vector<std::byte> unequalInput_;  // of an alltoall in place
   ProgramCache programs_;
-  NodeChooser chooser_;
+  NodeSelector chooser_;
   std::vector<int> placeOf_;         // by rank
   CopyPolicyTuner eagerPolicies_;    // this rank's own: how it writes its posts concerns nobody else
   CopyPolicyTuner plannedPolicies_;  // the same state on all ranks

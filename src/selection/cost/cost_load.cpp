@@ -21,7 +21,7 @@ CostLoad::CostLoad(const CostMap& map, double blockBytes, int mostRanks)
       in_(ready_),
       own_(ready_),
       everybody_(at(map.ranks())),
-      ways_(at(map.ranks())),
+      routes_(at(map.ranks())),
       cuts_(at(map.ranks())) {
   std::iota(everybody_.begin(), everybody_.end(), 0);
   chooseSample(mostRanks);
@@ -67,8 +67,8 @@ void CostLoad::load(int from, int to, double bytes) {
 std::vector<double> CostLoad::early(const Exchange& next) const {
   std::vector<bool> takesPart(at(map_.ranks()), false);
   for (const int r : followed_) {
-    if (ways_[at(r)].to == r) continue;
-    takesPart[at(r)] = takesPart[at(ways_[at(r)].to)] = true;
+    if (routes_[at(r)].to == r) continue;
+    takesPart[at(r)] = takesPart[at(routes_[at(r)].to)] = true;
   }
   std::vector<double> bytes(at(map_.ranks()), 0.0);
   for (const int r : followed_)
@@ -79,47 +79,47 @@ std::vector<double> CostLoad::early(const Exchange& next) const {
 /// A rank sends when it is ready, and is ready again when it has handled what came.
 void CostLoad::exchange(const Exchange& phase, const Exchange* next) {
   const double bytes = phase.blocks * block_;
-  findWays(phase.to, phase.repeats * bytes, followed_);
+  findRoutes(phase.to, phase.repeats * bytes, followed_);
   std::vector<double> beside;  // empty: nothing comes
-  if (next != nullptr && !next->flows && std::ranges::any_of(followed_, [&](int r) { return ways_[at(r)].to == r; }))
+  if (next != nullptr && !next->flows && std::ranges::any_of(followed_, [&](int r) { return routes_[at(r)].to == r; }))
     beside = early(*next);
   const double added = phase.combines ? gamma() : 0, meanwhile = gamma() * phase.copiesMeanwhile * block_;
   for (int i = 0; i < phase.repeats; ++i) {
     std::vector<double> after = ready_;
     for (const int r : followed_) {
-      if (ways_[at(r)].to == r) continue;
+      if (routes_[at(r)].to == r) continue;
       cuts_[at(r)] = phase.cut ? phase.cut(r) : MessageCut{{phase.blocks / phase.messages}, phase.messages};
-      after[at(r)] += cuts_[at(r)].count * map_.overhead(ways_[at(r)].meet) + meanwhile;
+      after[at(r)] += cuts_[at(r)].count * map_.overhead(routes_[at(r)].meet) + meanwhile;
     }
     for (const int r : followed_) {
-      const Way& way = ways_[at(r)];
-      if (way.to == r) continue;
+      const Route& route = routes_[at(r)];
+      if (route.to == r) continue;
       const MessageCut& cut = cuts_[at(r)];
       const int messages = cut.count;
-      const double overhead = map_.overhead(way.meet);
+      const double overhead = map_.overhead(route.meet);
       const double first = cut.blocks[0] * block_, last = phase.cut ? cut.blocks[at(messages) - 1] * block_ : first;
-      const double perByte = std::max(way.perByte, inFlight(bytes / map_.port(r)) / map_.port(r));
+      const double perByte = std::max(route.perByte, inFlight(bytes / map_.port(r)) / map_.port(r));
       double start = ready_[at(r)] + overhead;
       double end = start + bytes * perByte;
-      if (!beside.empty()) end += std::min(bytes, beside[at(way.to)]) / map_.port(way.to);
+      if (!beside.empty()) end += std::min(bytes, beside[at(route.to)]) / map_.port(route.to);
       if (r == source_) {
         // Its messages to different ranks share its port, those to one rank follow one another.
-        double& before = sourceEnds_[way.to];
+        double& before = sourceEnds_[route.to];
         start = std::max(start, before);
-        end = start + bytes * std::max(way.perByte, static_cast<double>(sourceEnds_.size()) / map_.port(r));
+        end = start + bytes * std::max(route.perByte, static_cast<double>(sourceEnds_.size()) / map_.port(r));
         before = end;
       }
-      const double alpha = map_.level(way.meet).alpha;
+      const double alpha = map_.level(route.meet).alpha;
       occupy(r, ready_[at(r)], end);
       own_[at(r)] += messages * overhead + meanwhile;
-      if (way.receiver < 0) continue;
+      if (route.receiver < 0) continue;
       // Of several messages the first are handled while the others come.
-      double& there = after[at(way.receiver)];
+      double& there = after[at(route.receiver)];
       const double work = messages * overhead + added * bytes;
       const double begin = std::max(there, start + first * perByte + alpha);
       there = std::max(begin + work, std::max(there, end + alpha) + overhead + added * last);
-      occupy(way.receiver, begin, there);
-      own_[at(way.receiver)] += work;
+      occupy(route.receiver, begin, there);
+      own_[at(route.receiver)] += work;
     }
     ready_ = std::move(after);
   }
@@ -127,13 +127,13 @@ void CostLoad::exchange(const Exchange& phase, const Exchange* next) {
 
 /// In rings: a message that has come goes on at once, so those of all repeats follow one another.
 void CostLoad::flow(const Exchange& phase) {
-  findWays(phase.to, phase.repeats * phase.blocks * block_, everybody_);
+  findRoutes(phase.to, phase.repeats * phase.blocks * block_, everybody_);
   std::vector<bool> isSeen(at(map_.ranks()), false);
   std::vector<int> ring;
   for (int r = 0; r < map_.ranks(); ++r) {
-    if (isSeen[at(r)] || ways_[at(r)].to == r) continue;
+    if (isSeen[at(r)] || routes_[at(r)].to == r) continue;
     ring.clear();
-    for (int member = r; !isSeen[at(member)]; member = ways_[at(member)].to) {
+    for (int member = r; !isSeen[at(member)]; member = routes_[at(member)].to) {
       isSeen[at(member)] = true;
       ring.push_back(member);
     }
@@ -146,16 +146,16 @@ void CostLoad::flow(const Exchange& phase) {
 void CostLoad::flowRound(const Exchange& phase, const std::vector<int>& ring) {
   const std::size_t n = ring.size();
   const double bytes = phase.blocks * block_ / phase.messages;
-  const auto cpuOf = [&](const Way& way) {
-    return 2 * map_.overhead(way.meet) + (phase.combines ? gamma() * bytes : 0);
+  const auto cpuOf = [&](const Route& route) {
+    return 2 * map_.overhead(route.meet) + (phase.combines ? gamma() * bytes : 0);
   };
   std::vector<double> before = {0.0};  // seconds of the hops before each member, over two laps
   double pace = 0, start = 0;
   std::size_t slowest = 0;
   for (std::size_t i = 0; i < 2 * n; ++i) {
-    const Way& way = ways_[at(ring[i % n])];
-    const double transfer = bytes * way.perByte, cpu = cpuOf(way);
-    before.push_back(before.back() + map_.level(way.meet).alpha + transfer + cpu);
+    const Route& route = routes_[at(ring[i % n])];
+    const double transfer = bytes * route.perByte, cpu = cpuOf(route);
+    before.push_back(before.back() + map_.level(route.meet).alpha + transfer + cpu);
     if (i < n && std::max(transfer, cpu) > pace) {
       pace = std::max(transfer, cpu);
       slowest = i;
@@ -175,7 +175,7 @@ void CostLoad::flowRound(const Exchange& phase, const std::vector<int>& ring) {
     const int member = ring[i];
     occupy(member, ready_[at(member)], start + end);
     ready_[at(member)] = start + end;
-    own_[at(member)] += messages * cpuOf(ways_[at(member)]);
+    own_[at(member)] += messages * cpuOf(routes_[at(member)]);
   }
 }
 

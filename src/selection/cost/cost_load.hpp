@@ -38,7 +38,7 @@ class CostLoad {
   using To = std::function<int(int)>;
 
   /// One message of an exchange and those that share its links: to whom, where they meet, seconds for a byte.
-  struct Way {
+  struct Route {
     int to = 0, meet = 0;
     int receiver =
         -1;  // `to`, if it is followed; else the sender, if what comes to it is from one that is not; -1: nobody
@@ -49,8 +49,8 @@ class CostLoad {
   double inFlight(double seconds) const;
   void run(const Phase& phase, const Phase* next);
   void exchange(const Exchange& phase, const Exchange* next);
-  /// Bytes that come to each rank beside those of the exchange whose ways are found, from ranks that have no part in it
-  /// and are ready for the next one.
+  /// Bytes that come to each rank beside those of the exchange whose routes are found, from ranks that have no part in
+  /// it and are ready for the next one.
   std::vector<double> early(const Exchange& next) const;
   void flow(const Exchange& phase);
   void flowRound(const Exchange& phase, const std::vector<int>& cycle);
@@ -60,8 +60,8 @@ class CostLoad {
   void copy(const Copy& phase);
   class TreeWalk;
 
-  /// Ways of these ranks in an exchange; each message leaves `bytes` on its links.
-  void findWays(const To& to, double bytes, const std::vector<int>& ranks);
+  /// Routes of these ranks in an exchange; each message leaves `bytes` on its links.
+  void findRoutes(const To& to, double bytes, const std::vector<int>& ranks);
   void findReceivers(double bytes, const std::vector<int>& ranks);
   bool isFollowed(int rank) const { return isFollowed_.empty() || isFollowed_[at(rank)]; }
   void chooseSample(int mostRanks);
@@ -69,7 +69,7 @@ class CostLoad {
   /// Adds the load of one message.
   void load(int from, int to, double bytes);
   /// How many messages cross each link inside a level's groups.
-  std::vector<double> everyWay(const EveryToEvery& phase, int level) const;
+  std::vector<double> everyRoute(const EveryToEvery& phase, int level) const;
   /// How many messages leave ranks [begin, end) for others.
   double crossing(const EveryToEvery& phase, int begin, int end) const;
 
@@ -93,7 +93,7 @@ class CostLoad {
   std::vector<std::vector<double>> followedShare_;       // per level and group: of its ranks
   int source_ = -1;                                      // Exchanges::source
   std::map<int, double> sourceEnds_;                     // of what it sent last to each of its partners
-  std::vector<Way> ways_;                                // per rank, of an exchange
+  std::vector<Route> routes_;                            // per rank, of an exchange
   std::vector<MessageCut> cuts_;                         // and its messages
   std::vector<std::vector<int>> crossOut_, crossIn_;     // per level and group: messages of an exchange; else 0
 };

@@ -6,8 +6,8 @@
 namespace tacc {
 namespace {
 
-/// Ways that are looked at of all that lead from members to members.
-constexpr std::size_t sampledWays = std::size_t{1} << 18;
+/// Routes that are looked at of all that lead from members to members.
+constexpr std::size_t sampledRoutes = std::size_t{1} << 18;
 /// Of many ranks runs of so many are followed where no level has as many groups.
 constexpr int runLength = 512, fewGroups = 8;
 
@@ -44,23 +44,23 @@ void CostLoad::chooseSample(int mostRanks) {
   }
 }
 
-void CostLoad::findWays(const To& to, double bytes, const std::vector<int>& ranks) {
+void CostLoad::findRoutes(const To& to, double bytes, const std::vector<int>& ranks) {
   const bool isPart = ranks.size() < everybody_.size();
   std::vector<std::vector<int>> crossWire;
   for (int l = 0; l < map_.levels(); ++l) crossWire.emplace_back(map_.wires(l), 0);
   for (const int r : ranks) {
-    Way& way = ways_[at(r)];
-    way.to = to(r);
-    if (way.to == r) continue;
-    way.meet = map_.meet(r, way.to);
+    Route& route = routes_[at(r)];
+    route.to = to(r);
+    if (route.to == r) continue;
+    route.meet = map_.meet(r, route.to);
     out_[at(r)] += bytes;
-    for (int l = 0; l < way.meet; ++l) {
+    for (int l = 0; l < route.meet; ++l) {
       ++crossOut_[at(l)][at(map_.groupOf(r, l))];
-      if (!isPart) ++crossIn_[at(l)][at(map_.groupOf(way.to, l))];
+      if (!isPart) ++crossIn_[at(l)][at(map_.groupOf(route.to, l))];
     }
-    map_.alongWires(way.meet, r, way.to, [&](std::size_t wire) {
-      ++crossWire[at(way.meet)][wire];
-      wire_[at(way.meet)][wire] += bytes;
+    map_.alongWires(route.meet, r, route.to, [&](std::size_t wire) {
+      ++crossWire[at(route.meet)][wire];
+      wire_[at(route.meet)][wire] += bytes;
     });
   }
   findReceivers(bytes, ranks);
@@ -70,25 +70,25 @@ void CostLoad::findWays(const To& to, double bytes, const std::vector<int>& rank
     return isPart && messages > 0 ? messages / followedShare_[at(l)][at(g)] : messages;
   };
   for (const int r : ranks) {
-    Way& way = ways_[at(r)];
-    if (way.to == r) continue;
-    way.perByte = std::max({1 / map_.port(r), 1 / map_.port(way.to), map_.level(way.meet).beta});
-    for (int l = 0; l < way.meet; ++l) {
-      const int from = map_.groupOf(r, l), into = map_.groupOf(way.to, l);
-      way.perByte = std::max({way.perByte, crossing(crossOut_, l, from) * perByteOf(l, from),
-                              crossing(crossIn_, l, into) * perByteOf(l, into)});
+    Route& route = routes_[at(r)];
+    if (route.to == r) continue;
+    route.perByte = std::max({1 / map_.port(r), 1 / map_.port(route.to), map_.level(route.meet).beta});
+    for (int l = 0; l < route.meet; ++l) {
+      const int from = map_.groupOf(r, l), into = map_.groupOf(route.to, l);
+      route.perByte = std::max({route.perByte, crossing(crossOut_, l, from) * perByteOf(l, from),
+                                crossing(crossIn_, l, into) * perByteOf(l, into)});
     }
     int shared = 0;
-    map_.alongWires(way.meet, r, way.to,
-                    [&](std::size_t wire) { shared = std::max(shared, crossWire[at(way.meet)][wire]); });
-    if (shared > 0) way.perByte = std::max(way.perByte, shared / map_.level(way.meet).linkBytesPerSecond);
+    map_.alongWires(route.meet, r, route.to,
+                    [&](std::size_t wire) { shared = std::max(shared, crossWire[at(route.meet)][wire]); });
+    if (shared > 0) route.perByte = std::max(route.perByte, shared / map_.level(route.meet).linkBytesPerSecond);
   }
   // The load of the groups, and counts of nothing for the next exchange.
   for (const int r : ranks) {
-    const Way& way = ways_[at(r)];
-    if (way.to == r) continue;
-    for (int l = 0; l < way.meet; ++l) {
-      const int from = map_.groupOf(r, l), into = map_.groupOf(way.to, l);
+    const Route& route = routes_[at(r)];
+    if (route.to == r) continue;
+    for (int l = 0; l < route.meet; ++l) {
+      const int from = map_.groupOf(r, l), into = map_.groupOf(route.to, l);
       for (const int group : {from, into}) {
         groupOut_[at(l)][at(group)] += bytes * crossing(crossOut_, l, group);
         groupIn_[at(l)][at(group)] += bytes * crossing(crossIn_, l, group);
@@ -103,16 +103,16 @@ void CostLoad::findReceivers(double bytes, const std::vector<int>& ranks) {
   const bool isPart = ranks.size() < everybody_.size();
   std::vector<bool> isReached(isPart ? everybody_.size() : 0, false);
   for (const int r : ranks)
-    if (isPart && ways_[at(r)].to != r && isFollowed(ways_[at(r)].to)) isReached[at(ways_[at(r)].to)] = true;
+    if (isPart && routes_[at(r)].to != r && isFollowed(routes_[at(r)].to)) isReached[at(routes_[at(r)].to)] = true;
   for (const int r : ranks) {
-    Way& way = ways_[at(r)];
-    const bool isKnown = !isPart || isFollowed(way.to);
-    way.receiver = isKnown ? way.to : isReached[at(r)] || r == source_ ? -1 : r;
-    if (way.to != r && way.receiver >= 0) in_[at(way.receiver)] += bytes;
+    Route& route = routes_[at(r)];
+    const bool isKnown = !isPart || isFollowed(route.to);
+    route.receiver = isKnown ? route.to : isReached[at(r)] || r == source_ ? -1 : r;
+    if (route.to != r && route.receiver >= 0) in_[at(route.receiver)] += bytes;
   }
 }
 
-std::vector<double> CostLoad::everyWay(const EveryToEvery& phase, int level) const {
+std::vector<double> CostLoad::everyRoute(const EveryToEvery& phase, int level) const {
   std::vector<double> messages(map_.wires(level), 0.0);
   const int members = map_.members(level);
   const auto first = [&](int member) { return level == 0 ? member : map_.beginOf(member, level - 1); };
@@ -123,7 +123,7 @@ std::vector<double> CostLoad::everyWay(const EveryToEvery& phase, int level) con
     for (int r = first(from); r < end(from); ++r) pairs += phase.peersIn(r, first(to), end(to));
     return pairs;
   };
-  const int stride = static_cast<int>(std::max<std::size_t>(1, at(members) * at(members) / sampledWays));
+  const int stride = static_cast<int>(std::max<std::size_t>(1, at(members) * at(members) / sampledRoutes));
   for (int from = 0; from < members; from += stride) {
     for (int to = 0; to < members; ++to) {
       if (to == from || map_.groupOf(first(to), level) != map_.groupOf(first(from), level)) continue;

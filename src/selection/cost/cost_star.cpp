@@ -29,11 +29,11 @@ void CostLoad::everyToEvery(const EveryToEvery& phase) {
   }
   for (int l = 0; l <= outermost; ++l) {
     if (map_.wires(l) == 0) continue;
-    const std::vector<double> ways = everyWay(phase, l);
+    const std::vector<double> routes = everyRoute(phase, l);
     double most = 0;
-    for (std::size_t wire = 0; wire < ways.size(); ++wire) {
-      wire_[at(l)][wire] += bytes * ways[wire];
-      most = std::max(most, bytes * ways[wire]);
+    for (std::size_t wire = 0; wire < routes.size(); ++wire) {
+      wire_[at(l)][wire] += bytes * routes[wire];
+      most = std::max(most, bytes * routes[wire]);
     }
     transfer = std::max(transfer, most / map_.level(l).linkBytesPerSecond);
   }

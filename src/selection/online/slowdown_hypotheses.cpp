@@ -47,7 +47,7 @@ std::vector<NetworkCandidate> candidatesIf(const Slowing& slowing, const Network
   for (double factor = 2; factor <= largestFactor; factor *= 2) {
     CostMachine slow = machine;
     slowing(slow, factor);
-    std::vector<NetworkCandidate> candidates = chooseNetworkAlgorithm(question, CostMap(std::move(slow)));
+    std::vector<NetworkCandidate> candidates = priceNetworkAlgorithms(question, CostMap(std::move(slow)));
     const double slowed = priceOf(current, candidates).value_or(0) / seconds;
     const double error = std::abs(std::log(slowed / ratio));
     if (error >= leastError) continue;
@@ -61,7 +61,7 @@ std::vector<NetworkCandidate> candidatesIf(const Slowing& slowing, const Network
 
 std::vector<const Algorithm*> suggestAlgorithms(const NetworkQuestion& question, const CostMachine& machine,
                                                 const Algorithm& current, double ratio) {
-  const std::vector<NetworkCandidate> usual = chooseNetworkAlgorithm(question, CostMap(machine));
+  const std::vector<NetworkCandidate> usual = priceNetworkAlgorithms(question, CostMap(machine));
   std::vector<std::vector<NetworkCandidate>> machines;
   const std::optional<double> seconds = priceOf(current, usual);
   if (ratio > 1 && seconds && *seconds > 0)

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "selection/network_choice.hpp"
+#include "selection/network_prices.hpp"
 
 namespace tacc {
 
@@ -13,7 +13,7 @@ namespace tacc {
 /// slower, by powers of two, that the price of `current` grows as its time has; one that cannot explain the time is
 /// dropped. Suggested are the algorithms that beat `current` on one of these machines, or where nothing is suspected,
 /// on the machine as it was; and the next best, up to six. The most promising comes first. A pure function, as
-/// chooseNetworkAlgorithm(); it costs some ten times as much.
+/// priceNetworkAlgorithms(); it costs some ten times as much.
 std::vector<const Algorithm*> suggestAlgorithms(const NetworkQuestion& question, const CostMachine& machine,
                                                 const Algorithm& current, double ratio);
 

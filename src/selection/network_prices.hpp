@@ -35,7 +35,7 @@ struct NetworkCandidate {
 /// All algorithms: the possible ones by predicted time, then the others, each as in the registry. A pure function of
 /// its arguments: ranks that agree on them choose alike. At 40,960 ranks on three levels it takes less
 /// than a fifth of a second, cut as is best twice as long.
-std::vector<NetworkCandidate> chooseNetworkAlgorithm(const NetworkQuestion& question, const CostMap& map);
+std::vector<NetworkCandidate> priceNetworkAlgorithms(const NetworkQuestion& question, const CostMap& map);
 
 /// The seconds of one algorithm that serves the request, by what it exchanges alone.
 double quickPrice(const Algorithm& algorithm, const NetworkQuestion& question, const CostMap& map);

@@ -1,4 +1,4 @@
-#include "selection/network_selection.hpp"
+#include "selection/message_size.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "selection/network_choice.hpp"
+#include "selection/network_prices.hpp"
 
 #include <fmt/format.h>
 
@@ -108,7 +108,7 @@ double quickPrice(const Algorithm& algorithm, const NetworkQuestion& question, c
   return price(algorithm, question, map).seconds;
 }
 
-std::vector<NetworkCandidate> chooseNetworkAlgorithm(const NetworkQuestion& question, const CostMap& map) {
+std::vector<NetworkCandidate> priceNetworkAlgorithms(const NetworkQuestion& question, const CostMap& map) {
   if (question.request.ranks != map.ranks())
     fail(taccInvalidArgument, "cost model: the call is of {} ranks, the machine has {}", question.request.ranks,
          map.ranks());

@@ -11,7 +11,7 @@
 #include "algorithms/registry.hpp"
 #include "selection/cost/cost_machine.hpp"
 #include "selection/cost/network_speed.hpp"
-#include "selection/network_choice.hpp"
+#include "selection/network_prices.hpp"
 #include "topology/model/topology.hpp"
 
 namespace tacc {
@@ -36,9 +36,9 @@ std::vector<std::vector<int>> groupsOf(const CostMachine& machine);
 /// place, if there are several. Empty: no torus, or ranks that do not fill a box of it.
 std::vector<int> dimensionsOf(const CostMachine& machine);
 
-class NetworkChooser {
+class NetworkSelector {
  public:
-  explicit NetworkChooser(CostMachine machine);
+  explicit NetworkSelector(CostMachine machine);
 
   const CostMachine& machine() const noexcept { return map_.machine(); }
   int ranks() const noexcept { return map_.ranks(); }
@@ -49,7 +49,7 @@ class NetworkChooser {
     return {collective, map_.ranks(), root, groups_, dimensions_};
   }
 
-  /// Into messages of how many bytes a call is cut; `bytes` as below, `lanes` as in network_selection.hpp. As long as
+  /// Into messages of how many bytes a call is cut; `bytes` as below, `lanes` as in message_size.hpp. As long as
   /// suits the links; shorter where the call is so short that its first and last messages are much of it.
   std::size_t messageBytes(Collective collective, std::size_t bytes, int lanes) const;
 

@@ -1,5 +1,5 @@
 // How calls inside a host are chosen: on hosts drawn at random, and on recorded ones.
-#include "selection/node_chooser.hpp"
+#include "selection/node_selector.hpp"
 
 #include <gtest/gtest.h>
 
@@ -33,8 +33,8 @@ std::vector<cpu_set_t> spread(const NodeDescription& node, int ranks) {
   return sets;
 }
 
-NodeChooser chooserOf(const NodePlaces& places) {
-  return NodeChooser(NodeMachine(places, assumedFigures(places), 1 << 20), 1 << 20, false);
+NodeSelector chooserOf(const NodePlaces& places) {
+  return NodeSelector(NodeMachine(places, assumedFigures(places), 1 << 20), 1 << 20, false);
 }
 
 std::vector<int> drawnOrder(std::mt19937& random, int ranks) {
@@ -119,49 +119,49 @@ TEST(Relabelled, everyPlanIsProvenInEveryOrder) {
 }
 
 /// Where nobody knows of a difference between ranks, calls run as ever.
-TEST(NodeChooser, keepsTheRuleOnOneTier) {
+TEST(NodeSelector, keepsTheRuleOnOneTier) {
   for (const int ranks : {2, 3, 4, 8, 16}) {
-    NodeChooser chooser = chooserOf(placesUnknown(ranks));
+    NodeSelector selector = chooserOf(placesUnknown(ranks));
     for (int c = 0; c < collectiveCount; ++c)
       for (const std::size_t bytes : {std::size_t{1} << 16, std::size_t{1} << 20, std::size_t{1} << 27}) {
         const auto collective = static_cast<Collective>(c);
-        const NodeCandidate& chosen = chooser.choose({collective, 0, bytes});
+        const NodeCandidate& chosen = selector.choose({collective, 0, bytes});
         ASSERT_NE(chosen.algorithm, nullptr);
         EXPECT_EQ(chosen.algorithm, &selectAlgorithm({{collective, ranks, 0}, bytes, false, {}}, {}));
-        EXPECT_EQ(chooser.choose({collective, 0, 1024, false, 1024}).algorithm, nullptr) << "eager";
+        EXPECT_EQ(selector.choose({collective, 0, 1024, false, 1024}).algorithm, nullptr) << "eager";
       }
   }
 }
 
-TEST(NodeChooser, takesTheLeastPriceOrWhatIsWithinATenthOfIt) {
+TEST(NodeSelector, takesTheLeastPriceOrWhatIsWithinATenthOfIt) {
   std::mt19937 random(3);
   int left = 0;
   for (int trial = 0; trial < 200; ++trial) {
     const NodeDescription node = drawnNode(random);
     const int ranks = 2 + static_cast<int>(random() % 31);
-    NodeChooser chooser = chooserOf(placesOf(node, spread(node, ranks)));
+    NodeSelector selector = chooserOf(placesOf(node, spread(node, ranks)));
     const auto collective = static_cast<Collective>(random() % collectiveCount);
     if (isPrefix(collective)) continue;
     const int root = isRooted(collective) ? static_cast<int>(random() % static_cast<unsigned>(ranks)) : 0;
     const std::size_t bytes = std::size_t{1} << (6 + random() % 20);
     const NodeQuestion question{collective, root, bytes, random() % 2 == 0, bytes <= 32768 ? bytes : 0};
-    const std::vector<NodeCandidate>& candidates = chooser.explain(question);
+    const std::vector<NodeCandidate>& candidates = selector.explain(question);
     double least = candidates.front().cost.seconds;
     for (const NodeCandidate& one : candidates) {
       if (!one.isPossible) continue;
       EXPECT_GT(one.cost.seconds, 0);
       least = std::min(least, one.cost.seconds);
       if (one.algorithm != nullptr) {
-        EXPECT_TRUE(one.algorithm->serves(chooser.request(collective, root, one.layout)));
+        EXPECT_TRUE(one.algorithm->serves(selector.request(collective, root, one.layout)));
       }
     }
     EXPECT_TRUE(candidates.front().isPossible);
-    if (!chooser.machine().isFlat()) {
+    if (!selector.machine().isFlat()) {
       EXPECT_LE(candidates.front().cost.seconds * 0.9, least * (1 + 1e-9));
       left += candidates.front().layout != 0;
     }
     // The same values, the same choice.
-    NodeChooser other = chooserOf(placesOf(node, spread(node, ranks)));
+    NodeSelector other = chooserOf(placesOf(node, spread(node, ranks)));
     EXPECT_EQ(other.choose(question).algorithm, candidates.front().algorithm);
     EXPECT_EQ(other.choose(question).layout, candidates.front().layout);
   }
@@ -169,22 +169,22 @@ TEST(NodeChooser, takesTheLeastPriceOrWhatIsWithinATenthOfIt) {
 }
 
 /// Bytes that all ranks of the busiest group read from outside it.
-double bytesAcross(const NodeChooser& chooser, const NodeCandidate& candidate, int tier) {
-  const NodeWork work(makePlan(*candidate.algorithm, chooser.request(Collective::allReduce, 0, candidate.layout)),
+double bytesAcross(const NodeSelector& selector, const NodeCandidate& candidate, int tier) {
+  const NodeWork work(makePlan(*candidate.algorithm, selector.request(Collective::allReduce, 0, candidate.layout)),
                       false);
   std::map<int, double> in;
-  for (int reader = 0; reader < chooser.machine().ranks(); ++reader)
+  for (int reader = 0; reader < selector.machine().ranks(); ++reader)
     for (const NodeTurn& turn : work.ranks[static_cast<std::size_t>(reader)])
       for (const NodeRead& read : turn.reads)
-        if (chooser.machine().groupOf(tier, read.owner) != chooser.machine().groupOf(tier, reader))
-          in[chooser.machine().groupOf(tier, reader)] += read.blocks / work.blocks;
+        if (selector.machine().groupOf(tier, read.owner) != selector.machine().groupOf(tier, reader))
+          in[selector.machine().groupOf(tier, reader)] += read.blocks / work.blocks;
   double most = 0;
   for (const auto& [group, bytes] : in) most = std::max(most, bytes);
   return most;
 }
 
 /// Recorded hosts: long sums go through the groups, and cross their borders as often as they must.
-TEST(NodeChooser, isHierarchicalWhereMemoryIsFar) {
+TEST(NodeSelector, isHierarchicalWhereMemoryIsFar) {
   const std::map<std::string, NodeDescription> hosts = {
       {"two_sockets", *golden("two_sockets.hwloc.xml").node(0)},
       {"knl_snc4", *golden("knl_snc4.hwloc.xml").node(0)},
@@ -192,17 +192,18 @@ TEST(NodeChooser, isHierarchicalWhereMemoryIsFar) {
   };
   for (const auto& [name, node] : hosts) {
     const int ranks = static_cast<int>(std::min<std::size_t>(node.cores.size(), 64));
-    NodeChooser chooser = chooserOf(placesOf(node, spread(node, ranks)));
-    ASSERT_FALSE(chooser.machine().isFlat()) << name;
-    const NodeCandidate& chosen = chooser.choose({Collective::allReduce, 0, std::size_t{1} << 24});
+    NodeSelector selector = chooserOf(placesOf(node, spread(node, ranks)));
+    ASSERT_FALSE(selector.machine().isFlat()) << name;
+    const NodeCandidate& chosen = selector.choose({Collective::allReduce, 0, std::size_t{1} << 24});
     ASSERT_NE(chosen.algorithm, nullptr) << name;
     EXPECT_NE(chosen.layout, 0) << name << '\n'
-                                << describeCandidates(chooser.explain({Collective::allReduce, 0, std::size_t{1} << 24}),
-                                                      chooser.layouts());
+                                << describeCandidates(
+                                       selector.explain({Collective::allReduce, 0, std::size_t{1} << 24}),
+                                       selector.layouts());
     NodeCandidate rule;
     rule.algorithm = findAlgorithm("twoshot");
-    const int outermost = static_cast<int>(chooser.machine().tiers().size()) - 2;
-    EXPECT_LT(bytesAcross(chooser, chosen, outermost) * 2, bytesAcross(chooser, rule, outermost)) << name;
+    const int outermost = static_cast<int>(selector.machine().tiers().size()) - 2;
+    EXPECT_LT(bytesAcross(selector, chosen, outermost) * 2, bytesAcross(selector, rule, outermost)) << name;
   }
 }
 

@@ -1,5 +1,5 @@
 // Choices that must come out as they do, the reasons with them, and the time that choosing takes.
-#include "selection/network_choice.hpp"
+#include "selection/network_prices.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ const NetworkCandidate& find(const std::vector<NetworkCandidate>& candidates, st
 
 TEST(NetworkChoice, ListsEveryAlgorithmWithAReason) {
   for (int c = 0; c < collectiveCount; ++c) {
-    const auto all = chooseNetworkAlgorithm(question(static_cast<Collective>(c), 32, 8, 1e6), machine(32, 8, 2));
+    const auto all = priceNetworkAlgorithms(question(static_cast<Collective>(c), 32, 8, 1e6), machine(32, 8, 2));
     EXPECT_EQ(all.size(), algorithms().size());
     ASSERT_TRUE(all.front().isPossible);
     EXPECT_TRUE(all.front().reason.starts_with("the fastest"));
@@ -50,8 +50,8 @@ TEST(NetworkChoice, ListsEveryAlgorithmWithAReason) {
 
 TEST(NetworkChoice, TakesFewStepsForLittleAndFewBytesForMuch) {
   const CostMap map = machine(64, 8, 8);
-  const auto small = chooseNetworkAlgorithm(question(Collective::allReduce, 64, 8, 8), map);
-  const auto large = chooseNetworkAlgorithm(question(Collective::allReduce, 64, 8, 1e9), map);
+  const auto small = priceNetworkAlgorithms(question(Collective::allReduce, 64, 8, 8), map);
+  const auto large = priceNetworkAlgorithms(question(Collective::allReduce, 64, 8, 1e9), map);
   EXPECT_GT(find(small, "ring").seconds, 3 * small.front().seconds);
   EXPECT_GT(find(large, "recursive_doubling").seconds, 2 * large.front().seconds);
   EXPECT_LT(large.front().seconds, 1.1 * 2 * 1e9 * 63 / 64 * 1e-10) << large.front().algorithm->name;
@@ -59,24 +59,24 @@ TEST(NetworkChoice, TakesFewStepsForLittleAndFewBytesForMuch) {
 
 TEST(NetworkChoice, NarrowUplinksCallForTheHierarchy) {
   // One rank's worth of uplink for six: the lanes carry least over it.
-  const auto all = chooseNetworkAlgorithm(question(Collective::allReduce, 60, 6, 1e7), machine(60, 6, 1));
+  const auto all = priceNetworkAlgorithms(question(Collective::allReduce, 60, 6, 1e7), machine(60, 6, 1));
   const std::string_view best = all.front().algorithm->name;
   EXPECT_TRUE(best.starts_with("hierarchical") || best == "ring" || best == "ring_2d") << best;
   EXPECT_GT(find(all, "halving_doubling_far").seconds, 2 * all.front().seconds);
 }
 
 TEST(NetworkChoice, CutsWhereChunksCanFollowOneAnother) {
-  const auto all = chooseNetworkAlgorithm(question(Collective::broadcast, 64, 8, 1e8), machine(64, 8, 8));
+  const auto all = priceNetworkAlgorithms(question(Collective::broadcast, 64, 8, 1e8), machine(64, 8, 8));
   const NetworkCandidate& binomial = find(all, "binomial");
   EXPECT_LT(binomial.chunkBytes, 1e8);
   EXPECT_GE(binomial.chunkBytes, 16 * 1024);
   NetworkQuestion uncut = question(Collective::broadcast, 64, 8, 1e8);
   uncut.leastChunk = 1e8;
-  EXPECT_GT(find(chooseNetworkAlgorithm(uncut, machine(64, 8, 8)), "binomial").seconds, binomial.seconds);
+  EXPECT_GT(find(priceNetworkAlgorithms(uncut, machine(64, 8, 8)), "binomial").seconds, binomial.seconds);
 }
 
 TEST(NetworkChoice, RefusesAnotherNumberOfRanks) {
-  EXPECT_THROW(chooseNetworkAlgorithm(question(Collective::allReduce, 32, 8, 8), machine(64, 8, 8)), Error);
+  EXPECT_THROW(priceNetworkAlgorithms(question(Collective::allReduce, 32, 8, 8), machine(64, 8, 8)), Error);
 }
 
 /// Hosts of 4 ranks, in supernodes.
@@ -96,7 +96,7 @@ double secondsToChoose(const NetworkQuestion& asked, const CostMap& map, int att
   double fastest = 1e9;
   for (int attempt = 0; attempt < attempts; ++attempt) {
     const std::clock_t begin = std::clock();
-    EXPECT_TRUE(chooseNetworkAlgorithm(asked, map).front().isPossible);
+    EXPECT_TRUE(priceNetworkAlgorithms(asked, map).front().isPossible);
     fastest = std::min(fastest, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
   }
   return fastest;
@@ -127,7 +127,7 @@ TEST(NetworkChoice, PlaysTheBestOfManyRanksAndIsQuick) {
         NetworkQuestion asked{{collective, p, 0, equalGroups(p, {4, 32}), {}}, isStack ? bytes / p : bytes};
         asked.messageBytes = 64 * 1024;
         asked.isPlayed = true;
-        const auto all = chooseNetworkAlgorithm(asked, map);
+        const auto all = priceNetworkAlgorithms(asked, map);
         const double fastest = secondsToChoose(asked, map, 3);
         fmt::print("{} ranks, {} of {} bytes: {:.1f} ms, {} of {} played\n", p, nameOf(collective), bytes,
                    1e3 * fastest, std::ranges::count_if(all, &NetworkCandidate::isPlayed), all.front().algorithm->name);

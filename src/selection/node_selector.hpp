@@ -38,10 +38,10 @@ struct NodeQuestion {
   std::size_t posted = 0;  // bytes that a rank would post in the eager route, where that is possible; else 0
 };
 
-class NodeChooser {
+class NodeSelector {
  public:
   /// `arenaBytes`: of one rank.
-  NodeChooser(NodeMachine machine, std::size_t arenaBytes, bool isOversubscribed);
+  NodeSelector(NodeMachine machine, std::size_t arenaBytes, bool isOversubscribed);
 
   const NodeMachine& machine() const noexcept { return machine_; }
   const std::vector<NodeLayout>& layouts() const noexcept { return layouts_; }

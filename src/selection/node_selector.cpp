@@ -1,4 +1,4 @@
-#include "selection/node_chooser.hpp"
+#include "selection/node_selector.hpp"
 
 #include <fmt/format.h>
 
@@ -75,20 +75,20 @@ bool isRule(const NodeCandidate& candidate, const NodeQuestion& question) {
 
 }  // namespace
 
-NodeChooser::NodeChooser(NodeMachine machine, std::size_t arenaBytes, bool isOversubscribed)
+NodeSelector::NodeSelector(NodeMachine machine, std::size_t arenaBytes, bool isOversubscribed)
     : machine_(std::move(machine)),
       arenaBytes_(arenaBytes),
       isOversubscribed_(isOversubscribed),
       layouts_(layoutsOf(machine_)) {}
 
-const PlanRequest& NodeChooser::request(Collective collective, int root, int layout) const {
+const PlanRequest& NodeSelector::request(Collective collective, int root, int layout) const {
   const auto found = requests_.find({collective, root, layout});
   if (found != requests_.end()) return found->second;
   const PlanRequest made{collective, machine_.ranks(), root, layouts_[static_cast<std::size_t>(layout)].groups, {}};
   return requests_.emplace(std::tuple(collective, root, layout), made).first->second;
 }
 
-NodeCandidate NodeChooser::price(const NodeQuestion& question, const Algorithm& algorithm, int layout) const {
+NodeCandidate NodeSelector::price(const NodeQuestion& question, const Algorithm& algorithm, int layout) const {
   NodeCandidate candidate;
   candidate.algorithm = &algorithm;
   candidate.layout = layout;
@@ -119,7 +119,7 @@ NodeCandidate NodeChooser::price(const NodeQuestion& question, const Algorithm& 
   return candidate;
 }
 
-std::vector<NodeCandidate> NodeChooser::priceAll(const NodeQuestion& question) const {
+std::vector<NodeCandidate> NodeSelector::priceAll(const NodeQuestion& question) const {
   std::vector<NodeCandidate> candidates;
   if (question.posted > 0) {
     NodeCandidate& eager = candidates.emplace_back();
@@ -166,7 +166,7 @@ std::vector<NodeCandidate> NodeChooser::priceAll(const NodeQuestion& question) c
   return candidates;
 }
 
-const std::vector<NodeCandidate>& NodeChooser::explain(const NodeQuestion& question) {
+const std::vector<NodeCandidate>& NodeSelector::explain(const NodeQuestion& question) {
   NodeQuestion priced = question;
   priced.bytes = classOf(question.bytes);
   if (!isRooted(question.collective)) priced.root = 0;
@@ -176,7 +176,7 @@ const std::vector<NodeCandidate>& NodeChooser::explain(const NodeQuestion& quest
   return candidates;
 }
 
-int NodeChooser::bestLayout(const NodeQuestion& question, const Algorithm& algorithm) {
+int NodeSelector::bestLayout(const NodeQuestion& question, const Algorithm& algorithm) {
   if (!algorithm.looksAtLayout || machine_.isFlat()) return 0;
   for (const NodeCandidate& candidate : explain(question))
     if (candidate.algorithm == &algorithm && candidate.isPossible) return candidate.layout;

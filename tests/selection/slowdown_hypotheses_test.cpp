@@ -1,10 +1,10 @@
 // What is suggested when calls are slow: algorithms that are good if one part of the network has become slow.
+#include "selection/online/slowdown_hypotheses.hpp"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <optional>
-
-#include "selection/online/slowdown_hypotheses.hpp"
 
 namespace tacc {
 namespace {
@@ -28,7 +28,7 @@ NetworkQuestion allReduceOf(double bytes) {
 }
 
 double priceOf(const Algorithm& algorithm, const NetworkQuestion& question, const CostMachine& machine) {
-  const auto candidates = chooseNetworkAlgorithm(question, CostMap(machine));
+  const auto candidates = priceNetworkAlgorithms(question, CostMap(machine));
   return std::ranges::find(candidates, &algorithm, &NetworkCandidate::algorithm)->seconds;
 }
 
@@ -40,7 +40,7 @@ TEST(NetworkSuspects, TheFirstFewHoldAGoodOneForASlowUplink) {
       const CostMachine slow = twoGroups(25e6 / slowing);
       const double ratio = priceOf(ring, question, slow) / priceOf(ring, question, twoGroups());
       const auto suggested = suggestAlgorithms(question, twoGroups(), ring, ratio);
-      const auto best = chooseNetworkAlgorithm(question, CostMap(slow)).front();
+      const auto best = priceNetworkAlgorithms(question, CostMap(slow)).front();
       double found = priceOf(ring, question, slow);
       for (std::size_t i = 0; i < std::min<std::size_t>(6, suggested.size()); ++i)
         found = std::min(found, priceOf(*suggested[i], question, slow));
@@ -80,7 +80,7 @@ TEST(NetworkSuspects, TryingTheFirstFewCostsLittle) {
 
 TEST(NetworkSuspects, WithoutAReasonTheModelsOrderStays) {
   const NetworkQuestion question = allReduceOf(1e6);
-  const auto candidates = chooseNetworkAlgorithm(question, CostMap(twoGroups()));
+  const auto candidates = priceNetworkAlgorithms(question, CostMap(twoGroups()));
   const auto suggested = suggestAlgorithms(question, twoGroups(), *candidates.front().algorithm, 1.0);
   for (std::size_t i = 0; i < suggested.size(); ++i) EXPECT_EQ(suggested[i], candidates[i + 1].algorithm);
 }

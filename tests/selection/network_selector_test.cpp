@@ -1,5 +1,5 @@
 // From a topology to the machine that is priced, and what is chosen on it.
-#include "selection/network_chooser.hpp"
+#include "selection/network_selector.hpp"
 
 #include <gtest/gtest.h>
 
@@ -26,14 +26,14 @@ latency = "50 us"
 
 std::vector<std::string> hostsOf(const Topology& topology) { return topology.hostNames(); }
 
-TEST(NetworkChooser, UnknownHostsAreAFlatMachine) {
+TEST(NetworkSelector, UnknownHostsAreAFlatMachine) {
   const CostMachine machine = costMachineOf(twoGroups(), {"a1", "x", "b1"}, {1, 1, 1}, speed);
   EXPECT_EQ(machine.ranks, 3);
   ASSERT_EQ(machine.levels.size(), 1u);
   EXPECT_TRUE(groupsOf(machine).empty());
 }
 
-TEST(NetworkChooser, LevelsGroupsAndUplinksComeFromTheTopology) {
+TEST(NetworkSelector, LevelsGroupsAndUplinksComeFromTheTopology) {
   const Topology topology = twoGroups();
   const CostMachine one = costMachineOf(topology, hostsOf(topology), std::vector<int>(8, 1), speed);
   ASSERT_EQ(one.levels.size(), 2u);
@@ -79,7 +79,7 @@ std::vector<int> numbers(int first, int last, int step = 1) {
   return all;
 }
 
-TEST(NetworkChooser, TheMachineIsWhatItsHostsShare) {
+TEST(NetworkSelector, TheMachineIsWhatItsHostsShare) {
   const CostMachine pair = onTorus({6, 7});
   ASSERT_EQ(pair.levels.size(), 1u);
   EXPECT_DOUBLE_EQ(pair.levels[0].alpha, 2e-6) << "they meet at their router";
@@ -91,7 +91,7 @@ TEST(NetworkChooser, TheMachineIsWhatItsHostsShare) {
   EXPECT_NE(describeMachine(whole).find("a torus of 2 x 4 x 4, 20 MB/s a link"), std::string::npos);
 }
 
-TEST(NetworkChooser, PlansAreToldTheSidesOfATorusWhereTheRanksFillABox) {
+TEST(NetworkSelector, PlansAreToldTheSidesOfATorusWhereTheRanksFillABox) {
   using Sides = std::vector<int>;
   EXPECT_EQ(dimensionsOf(onTorus(numbers(0, 64))), (Sides{2, 4, 4, 2})) << "two hosts at a router";
   EXPECT_EQ(dimensionsOf(onTorus(numbers(0, 64, 2))), (Sides{2, 4, 4}));
@@ -100,60 +100,60 @@ TEST(NetworkChooser, PlansAreToldTheSidesOfATorusWhereTheRanksFillABox) {
   EXPECT_EQ(dimensionsOf(onTorus(numbers(0, 63))), Sides{}) << "a router with one host";
   EXPECT_EQ(dimensionsOf(onTorus(numbers(0, 20))), Sides{}) << "no box";
   EXPECT_EQ(dimensionsOf(onTorus({6, 7})), Sides{});
-  NetworkChooser chooser(onTorus(numbers(0, 64, 2)));
-  EXPECT_EQ(chooser.request(Collective::allReduce, 0).dimensions, (Sides{2, 4, 4}));
+  NetworkSelector selector(onTorus(numbers(0, 64, 2)));
+  EXPECT_EQ(selector.request(Collective::allReduce, 0).dimensions, (Sides{2, 4, 4}));
   for (const char* name : {"swing", "ring_2d"})
-    EXPECT_EQ(chooser.choose(Collective::allReduce, 0, 1 << 20, name).name, name);
+    EXPECT_EQ(selector.choose(Collective::allReduce, 0, 1 << 20, name).name, name);
 }
 
-TEST(NetworkChooser, LinksOfATorusAreSharedByThoseWhoCrossThem) {
-  NetworkChooser chooser(onTorus(numbers(0, 64)));
-  const auto candidates = chooser.explain(Collective::allReduce, 0, 1 << 24);
+TEST(NetworkSelector, LinksOfATorusAreSharedByThoseWhoCrossThem) {
+  NetworkSelector selector(onTorus(numbers(0, 64)));
+  const auto candidates = selector.explain(Collective::allReduce, 0, 1 << 24);
   const auto secondsOf = [&](std::string_view name) {
     return std::ranges::find_if(candidates, [&](const auto& c) { return c.algorithm->name == name; })->seconds;
   };
   EXPECT_GT(secondsOf("halving_doubling_far"), 1.25 * secondsOf("ring_2d"));
 }
 
-TEST(NetworkChooser, EveryCallHasAnAlgorithmThatServesAnyRoot) {
+TEST(NetworkSelector, EveryCallHasAnAlgorithmThatServesAnyRoot) {
   const Topology topology = twoGroups();
-  NetworkChooser chooser(costMachineOf(topology, hostsOf(topology), std::vector<int>(8, 1), speed));
+  NetworkSelector selector(costMachineOf(topology, hostsOf(topology), std::vector<int>(8, 1), speed));
   for (int c = 0; c < collectiveCount; ++c)
     for (std::size_t bytes = 1; bytes < std::size_t{1} << 31; bytes *= 3)
       for (const int root : {0, 3, 7}) {
         const auto collective = static_cast<Collective>(c);
-        const Algorithm& algorithm = chooser.choose(collective, root, bytes, {});
-        EXPECT_TRUE(algorithm.serves({collective, 8, root, chooser.groups(), {}})) << algorithm.name;
+        const Algorithm& algorithm = selector.choose(collective, root, bytes, {});
+        EXPECT_TRUE(algorithm.serves({collective, 8, root, selector.groups(), {}})) << algorithm.name;
       }
 }
 
-TEST(NetworkChooser, WhatIsExplainedFirstIsWhatIsChosen) {
+TEST(NetworkSelector, WhatIsExplainedFirstIsWhatIsChosen) {
   const Topology topology = twoGroups();
-  NetworkChooser chooser(costMachineOf(topology, hostsOf(topology), std::vector<int>(8, 1), speed));
+  NetworkSelector selector(costMachineOf(topology, hostsOf(topology), std::vector<int>(8, 1), speed));
   for (const std::size_t bytes : {std::size_t{8}, std::size_t{5000}, std::size_t{1} << 17, std::size_t{1} << 23}) {
-    const auto candidates = chooser.explain(Collective::allReduce, 0, bytes);
+    const auto candidates = selector.explain(Collective::allReduce, 0, bytes);
     EXPECT_EQ(candidates.size(), algorithms().size());
-    EXPECT_EQ(candidates.front().algorithm, &chooser.choose(Collective::allReduce, 0, bytes, {}));
+    EXPECT_EQ(candidates.front().algorithm, &selector.choose(Collective::allReduce, 0, bytes, {}));
   }
 }
 
 /// A broadcast from behind the narrow uplink crosses it outward, one from elsewhere inward.
-TEST(NetworkChooser, RootsOfFewRanksAreToldApartAndThoseOfManyByTheirGroups) {
+TEST(NetworkSelector, RootsOfFewRanksAreToldApartAndThoseOfManyByTheirGroups) {
   const Topology topology = twoGroups();
-  NetworkChooser few(costMachineOf(topology, hostsOf(topology), std::vector<int>(8, 1), speed));
+  NetworkSelector few(costMachineOf(topology, hostsOf(topology), std::vector<int>(8, 1), speed));
   EXPECT_EQ(few.pricedRoot(Collective::broadcast, 5), 5);
   EXPECT_EQ(few.pricedRoot(Collective::allReduce, 5), 0);
-  NetworkChooser many(costMachineOf(topology, hostsOf(topology), std::vector<int>(8, 32), speed));
+  NetworkSelector many(costMachineOf(topology, hostsOf(topology), std::vector<int>(8, 32), speed));
   EXPECT_EQ(many.pricedRoot(Collective::broadcast, 37), 32);
   EXPECT_EQ(many.pricedRoot(Collective::reduce, 255), 224);
   EXPECT_EQ(&many.explain(Collective::reduce, 230, 4096), &many.explain(Collective::reduce, 224, 4096));
 }
 
-TEST(NetworkChooser, ForcedIsForcedOrAnErrorThatListsThePossible) {
-  NetworkChooser chooser(costMachineOf(Topology(), {"x", "y", "z"}, {1, 1, 1}, speed));
-  EXPECT_EQ(chooser.choose(Collective::allReduce, 0, 8, "ring").name, "ring");
+TEST(NetworkSelector, ForcedIsForcedOrAnErrorThatListsThePossible) {
+  NetworkSelector selector(costMachineOf(Topology(), {"x", "y", "z"}, {1, 1, 1}, speed));
+  EXPECT_EQ(selector.choose(Collective::allReduce, 0, 8, "ring").name, "ring");
   try {
-    chooser.choose(Collective::allReduce, 0, 8, "chain");
+    selector.choose(Collective::allReduce, 0, 8, "chain");
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.result(), taccInvalidUsage);
@@ -162,7 +162,7 @@ TEST(NetworkChooser, ForcedIsForcedOrAnErrorThatListsThePossible) {
 }
 
 /// Groups of hosts with links of 120 MB/s that share uplinks of 34 MB/s.
-NetworkChooser behindUplinks(int groups, int hosts) {
+NetworkSelector behindUplinks(int groups, int hosts) {
   CostMachine machine;
   machine.ranks = groups * hosts;
   machine.ports = 120e6;
@@ -171,13 +171,13 @@ NetworkChooser behindUplinks(int groups, int hosts) {
   CostLevel inner{{}, 3e-5, 1 / 120e6, 34e6}, outer{{0}, 4e-5, 1 / 34e6, 0};
   for (int g = 0; g < groups; ++g) inner.begins.push_back(g * hosts);
   machine.levels = {inner, outer};
-  return NetworkChooser(std::move(machine));
+  return NetworkSelector(std::move(machine));
 }
 
 /// Half the message where the first and the last ones are much of a call, but never less than suits the links.
-TEST(NetworkChooser, CutsShortCallsIntoShorterMessages) {
+TEST(NetworkSelector, CutsShortCallsIntoShorterMessages) {
   constexpr std::size_t kiB = 1024;
-  const NetworkChooser three = behindUplinks(3, 3), four = behindUplinks(2, 4);
+  const NetworkSelector three = behindUplinks(3, 3), four = behindUplinks(2, 4);
   EXPECT_EQ(three.messageBytes(Collective::allReduce, 1024 * kiB, 1), 16 * kiB);
   EXPECT_EQ(three.messageBytes(Collective::allReduce, 16384 * kiB, 1), 32 * kiB) << "long";
   EXPECT_EQ(three.messageBytes(Collective::allReduce, 4 * kiB, 1), 32 * kiB) << "one message anyway";

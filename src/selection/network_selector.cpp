@@ -1,4 +1,4 @@
-#include "selection/network_chooser.hpp"
+#include "selection/network_selector.hpp"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "selection/cost/cost_model.hpp"
-#include "selection/network_selection.hpp"
+#include "selection/message_size.hpp"
 #include "selection/selection.hpp"
 
 namespace tacc {
@@ -213,13 +213,13 @@ std::vector<int> dimensionsOf(const CostMachine& machine) {
   return sides;
 }
 
-NetworkChooser::NetworkChooser(CostMachine machine)
+NetworkSelector::NetworkSelector(CostMachine machine)
     : map_(std::move(machine)),
       rate_(std::min(map_.port(), sharedSeconds * map_.leastShare())),
       groups_(groupsOf(map_.machine())),
       dimensions_(dimensionsOf(map_.machine())) {}
 
-std::size_t NetworkChooser::messageBytes(Collective collective, std::size_t bytes, int lanes) const {
+std::size_t NetworkSelector::messageBytes(Collective collective, std::size_t bytes, int lanes) const {
   const std::size_t all = bytesOfAll({collective, map_.ranks(), 0}, bytes);
   const std::size_t most = tacc::messageBytes(rate_, all, lanes);
   const bool isLong = all / most >= longInMessages * static_cast<std::size_t>(map_.ranks());
@@ -227,14 +227,14 @@ std::size_t NetworkChooser::messageBytes(Collective collective, std::size_t byte
   return std::max(leastMessage, most >> halvingsOf(collective, sizeOfClass(bytes), most));
 }
 
-int NetworkChooser::halvingsOf(Collective collective, std::size_t priced, std::size_t most) const {
+int NetworkSelector::halvingsOf(Collective collective, std::size_t priced, std::size_t most) const {
   const std::tuple key{collective, priced, most};
   if (const auto known = halvings_.find(key); known != halvings_.end()) return known->second;
   NetworkQuestion question;
   question.request = request(collective, 0);
   question.bytes = static_cast<double>(priced);
   question.messageBytes = static_cast<double>(most);
-  const NetworkCandidate best = chooseNetworkAlgorithm(question, map_).front();
+  const NetworkCandidate best = priceNetworkAlgorithms(question, map_).front();
   int halvings = 0;
   const double least = std::max(static_cast<double>(leastMessage), leastSeconds * map_.leastShare());
   for (double before = best.seconds; static_cast<double>(most >> (halvings + 1)) >= least; ++halvings) {
@@ -246,7 +246,7 @@ int NetworkChooser::halvingsOf(Collective collective, std::size_t priced, std::s
   return halvings_.emplace(key, halvings).first->second;
 }
 
-int NetworkChooser::pricedRoot(Collective collective, int root) const {
+int NetworkSelector::pricedRoot(Collective collective, int root) const {
   if (!isRooted(collective)) return 0;
   if (map_.ranks() <= mostRootsPriced) return root;
   int l = 0;
@@ -254,7 +254,7 @@ int NetworkChooser::pricedRoot(Collective collective, int root) const {
   return map_.beginOf(map_.groupOf(root, l), l);
 }
 
-const std::vector<NetworkCandidate>& NetworkChooser::explain(Collective collective, int root, std::size_t bytes) {
+const std::vector<NetworkCandidate>& NetworkSelector::explain(Collective collective, int root, std::size_t bytes) {
   const std::size_t priced = sizeOfClass(bytes);
   root = pricedRoot(collective, root);
   std::vector<NetworkCandidate>& candidates = candidates_[{collective, root, priced}];
@@ -264,12 +264,12 @@ const std::vector<NetworkCandidate>& NetworkChooser::explain(Collective collecti
     question.bytes = static_cast<double>(priced);
     question.messageBytes = static_cast<double>(messageBytes(collective, priced, 1));
     question.isPlayed = true;
-    candidates = chooseNetworkAlgorithm(question, map_);
+    candidates = priceNetworkAlgorithms(question, map_);
   }
   return candidates;
 }
 
-const Algorithm& NetworkChooser::choose(Collective collective, int root, std::size_t bytes, std::string_view forced) {
+const Algorithm& NetworkSelector::choose(Collective collective, int root, std::size_t bytes, std::string_view forced) {
   if (!forced.empty()) return selectAlgorithm({request(collective, root), bytes, false, forced}, {});
   return *explain(collective, root, bytes).front().algorithm;
 }
