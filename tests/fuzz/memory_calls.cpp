@@ -12,8 +12,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdarg>
+#include <cstdint>
 #include <cstring>
 #include <random>
+#include <string>
+#include <string_view>
 
 #include "fuzz/memory_sockets.hpp"
 #include "fuzz/target.hpp"
@@ -23,7 +26,8 @@ using tacc::fuzz::MemorySocket;
 
 namespace {
 
-using SteadyTime = std::chrono::steady_clock::time_point;
+/// As std::chrono::steady_clock::now() returns it: a whole number of nanoseconds, in a register.
+using SteadyTime = std::int64_t;
 
 /// So far apart are two looks at the clock: who waits by looking at it comes to an end.
 constexpr std::chrono::nanoseconds tick(200);
@@ -97,7 +101,7 @@ int __real_fcntl64(int, int, ...);
 ssize_t __real_read(int, void*, std::size_t);
 ssize_t __real_write(int, const void*, std::size_t);
 
-SteadyTime __wrap__ZNSt6chrono3_V212steady_clock3nowEv() { return SteadyTime(now() += tick); }
+SteadyTime __wrap__ZNSt6chrono3_V212steady_clock3nowEv() { return (now() += tick).count(); }
 
 int __wrap_socket(int, int type, int) {
   return add((type & 0xf) == SOCK_DGRAM ? MemorySocket::Kind::datagram : MemorySocket::Kind::stream);
@@ -230,6 +234,12 @@ ssize_t __wrap_write(int fd, const void* data, std::size_t bytes) {
 ssize_t __wrap_getrandom(void* buffer, std::size_t bytes, unsigned) {
   fillRandomly(buffer, bytes);
   return static_cast<ssize_t>(bytes);
+}
+
+/// /proc/self/ns/pid is what is asked for.
+ssize_t __wrap_readlink(const char*, char* buffer, std::size_t bytes) {
+  constexpr std::string_view target = "pid:[4026531836]";
+  return static_cast<ssize_t>(target.copy(buffer, bytes));
 }
 
 void __wrap_randombytes_buf(void* buffer, std::size_t bytes) { fillRandomly(buffer, bytes); }
