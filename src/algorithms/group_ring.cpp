@@ -14,8 +14,9 @@
 //   they have, it adds all up with what comes from the group before, and hands the sum on; at last to rank b, its own
 //   carrier.
 //
-//   G groups: steps G. Bytes over a group's link: P - s' blocks out, s' the ranks of the next group, and P - s in: what
-//   it needs. Inside the group every rank gets each block once.
+//   G groups: steps G. Blocks over the link of a group of s ranks: allgather P - s in, what it needs, and P - s' out,
+//   s' the ranks of the next group; reduce-scatter P - s out, and in all but the group's before. Inside a group each
+//   block goes once to (from) every rank.
 //
 //   Our own; rings: P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of workstations. JPDC
 //   69 (2009).
