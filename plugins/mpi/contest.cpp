@@ -190,7 +190,8 @@ double timeCalls(int calls, taccResult_t& result, const Run& run) {
 }
 
 /// What the slowest rank found. By tacc: with more ranks than cores a call of an MPI that spins takes milliseconds.
-taccResult_t agree(std::array<double, 2>& seconds, const Communicator& communicator) {
+template <std::size_t Count>
+taccResult_t agree(std::array<double, Count>& seconds, const Communicator& communicator) {
   return taccAllReduce(seconds.data(), seconds.data(), seconds.size(), taccDouble, taccMax, communicator.tacc, nullptr);
 }
 
@@ -202,7 +203,7 @@ double medianOf(std::array<double, rounds>& times) {
 }  // namespace
 
 taccResult_t holdContest(Function function, std::size_t bytes, const Communicator& communicator, Outcome& outcome) {
-  outcome = {.function = function, .bytes = bytes};
+  outcome = Outcome{.function = function, .bytes = bytes};
   function = plainly(function);
   const bool hasBlocks = function == Function::Allgather || function == Function::Alltoall ||
                          function == Function::Gather || function == Function::Scatter;
@@ -236,10 +237,12 @@ taccResult_t holdContest(Function function, std::size_t bytes, const Communicato
     mpi[round] = timeMpi(calls);
     tacc[round] = timeTacc(calls);
   }
-  std::array<double, 2> medians{medianOf(tacc), medianOf(mpi)};
-  if (result == taccSuccess) result = agree(medians, communicator);
-  outcome.tacc = medians[0];
-  outcome.mpi = medians[1];
+  std::array<double, 4> found{medianOf(tacc), medianOf(mpi), std::ranges::min(tacc), std::ranges::min(mpi)};
+  if (result == taccSuccess) result = agree(found, communicator);
+  outcome.tacc = found[0];
+  outcome.mpi = found[1];
+  outcome.leastTacc = found[2];
+  outcome.leastMpi = found[3];
   return result;
 }
 
