@@ -92,8 +92,8 @@ TEST(MeasuredRegret, OfDrawnNetworksIsSmall) {
       "{} calls from 64 KiB to 8 MiB: {:.1f} % within 2 % of what is chosen where all is known, {:.1f} % within 10 %, "
       "{:.1f} % within 30 %; worst {:.2f}\n",
       regret.all.size(), regret.within(1.02), regret.within(1.1), regret.within(1.3), regret.worst);
-  EXPECT_GE(regret.within(1.1), 90) << regret.what;
-  EXPECT_GE(regret.within(1.3), 95) << regret.what;
+  EXPECT_GE(regret.within(1.1), 92) << regret.what;
+  EXPECT_GE(regret.within(1.3), 97) << regret.what;
 }
 
 TEST(MeasuredRegret, OfTheExamplesIsSmallEveryTime) {
@@ -107,7 +107,7 @@ TEST(MeasuredRegret, OfTheExamplesIsSmallEveryTime) {
         regret.add(network, found, fmt::format("{}, seed {}", name, seed), Collective::allReduce, bytes);
     }
     fmt::print("{}: worst {:.3f}\n", name, regret.worst);
-    EXPECT_LE(regret.worst, 1.1) << regret.what;
+    EXPECT_LE(regret.worst, 1.15) << regret.what;
   }
 }
 

@@ -321,6 +321,23 @@ class Search {
     return height + 1;
   }
 
+  /// A host that is much slower than the others may be behind an uplink of its own, as a group of one: where nothing
+  /// says that it shares theirs, it is none of them.
+  void leaveOutSlow(std::vector<HostSet>& parts, HostSet& set) const {
+    constexpr double muchSlower = 0.6;
+    std::vector<double> links;
+    for (std::uint32_t host = 0; host < hosts_; ++host)
+      if (has(set, host)) links.push_back(links_.hosts[host]);
+    if (links.size() < 3) return;
+    const double usual = medianOf(links);
+    std::erase_if(parts, [&](HostSet part) {
+      if (std::popcount(part) != 1) return false;
+      if (links_.hosts[static_cast<std::size_t>(std::countr_zero(part))] > muchSlower * usual) return false;
+      set &= ~part;
+      return true;
+    });
+  }
+
   /// What one group of two lets out is just as well what the other does: beside a group that consists of more than all
   /// the others do, these are one, too, where they are nearer to each other than to it.
   void addCounterparts() {
@@ -341,6 +358,7 @@ class Search {
         rest |= parts[i];
         inside.push_back(parts[i]);
       }
+      leaveOutSlow(inside, rest);
       if (inside.size() < 2) continue;
       const HostDistances::Mean within = among(slownesses_, inside);
       const HostDistances::Mean across = slownesses_.between(rest, nodes[n] & ~rest);
