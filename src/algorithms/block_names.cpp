@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "algorithms/proof.hpp"
+#include "algorithms/plan_analysis.hpp"
 
 namespace tacc {
 namespace {
@@ -45,12 +45,13 @@ int nameOfBlock(const PlanRequest& request, int rank, const Step& step) noexcept
 
 bool verifyNames(const Plan& plan) {
   if (partitionOf(plan.request.collective) != Partition::stack) return false;
-  const proof::Exchange exchange = proof::matchMessages(plan);
+  const PlanAnalysis analysis(plan);
   std::vector<int> names;
-  names.reserve(exchange.steps.size());
-  for (const proof::StepRef& ref : exchange.steps) names.push_back(nameOfBlock(plan.request, ref.rank, *ref.step));
+  names.reserve(analysis.steps.size());
+  for (const PlanAnalysis::StepRef& ref : analysis.steps)
+    names.push_back(nameOfBlock(plan.request, ref.rank, *ref.step));
   if (std::ranges::find(names, -1) != names.end()) return false;
-  return std::ranges::all_of(exchange.messages, [&](const proof::ProvenMessage& message) {
+  return std::ranges::all_of(analysis.messages, [&](const PlanAnalysis::Message& message) {
     return names[static_cast<std::size_t>(message.sendStep)] == names[static_cast<std::size_t>(message.receiveStep)];
   });
 }
