@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "algorithms/proof.hpp"
+#include "algorithms/plan_analysis.hpp"
 
 namespace tacc {
 namespace {
@@ -12,18 +12,11 @@ namespace {
 std::optional<int> nameOf(const PlanRequest& request, int rank, const Operand& operand) noexcept {
   const bool isInput = operand.kind == Operand::Kind::input;
   if (!isInput && operand.kind != Operand::Kind::output) return std::nullopt;
-  switch (request.collective) {
-    case Collective::allGather:
-    case Collective::gather:
-      return isInput ? rank : operand.index;
-    case Collective::reduceScatter:
-    case Collective::scatter:
-      return isInput ? operand.index : rank;
-    case Collective::allToAll:
-      return isInput ? rank * request.ranks + operand.index : operand.index * request.ranks + rank;
-    default:
-      return std::nullopt;
-  }
+  // A block of a rank's own is named after that rank; one of a stack for all ranks after the other rank, or after both.
+  if (isGathering(request.collective)) return isInput ? rank : operand.index;
+  if (isScattering(request.collective)) return isInput ? operand.index : rank;
+  if (request.collective != Collective::allToAll) return std::nullopt;
+  return isInput ? rank * request.ranks + operand.index : operand.index * request.ranks + rank;
 }
 
 }  // namespace
@@ -45,12 +38,13 @@ int nameOfBlock(const PlanRequest& request, int rank, const Step& step) noexcept
 
 bool verifyNames(const Plan& plan) {
   if (partitionOf(plan.request.collective) != Partition::stack) return false;
-  const proof::Exchange exchange = proof::matchMessages(plan);
+  const PlanAnalysis analysis(plan);
   std::vector<int> names;
-  names.reserve(exchange.steps.size());
-  for (const proof::StepRef& ref : exchange.steps) names.push_back(nameOfBlock(plan.request, ref.rank, *ref.step));
+  names.reserve(analysis.steps.size());
+  for (const PlanAnalysis::StepRef& ref : analysis.steps)
+    names.push_back(nameOfBlock(plan.request, ref.rank, *ref.step));
   if (std::ranges::find(names, -1) != names.end()) return false;
-  return std::ranges::all_of(exchange.messages, [&](const proof::ProvenMessage& message) {
+  return std::ranges::all_of(analysis.messages, [&](const PlanAnalysis::Message& message) {
     return names[static_cast<std::size_t>(message.sendStep)] == names[static_cast<std::size_t>(message.receiveStep)];
   });
 }

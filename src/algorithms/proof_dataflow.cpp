@@ -29,14 +29,14 @@ namespace {
 
 class Dataflow {
  public:
-  Dataflow(const Plan& plan, const Exchange& exchange, const Cells& cells)
+  Dataflow(const Plan& plan, const PlanAnalysis& analysis, const Cells& cells)
       : plan_(plan),
-        exchange_(exchange),
+        analysis_(analysis),
         cells_(cells),
         values_(plan.request.ranks),
         memory_(static_cast<std::size_t>(cells.count()), undefined),
-        inTransit_(static_cast<std::size_t>(exchange.values), undefined),
-        completes_(exchange.steps.size(), false),
+        inTransit_(static_cast<std::size_t>(analysis.messageBlocks), undefined),
+        completes_(analysis.steps.size(), false),
         writers_(static_cast<std::size_t>(cells.count()), Writer{-1, 0}) {
     for (int rank = 0; rank < plan.request.ranks; ++rank) {
       for (int block = 0; block < inputBlocksOf(plan, rank); ++block) {
@@ -47,11 +47,11 @@ class Dataflow {
 
   /// Steps of one rank and round stand together in byRound: first all writes are noted, then all steps run.
   void run() {
-    const std::vector<int>& order = exchange_.byRound;
+    const std::vector<int>& order = analysis_.byRound;
     for (std::size_t begin = 0, end = 0; begin < order.size(); begin = end) {
-      const StepRef& first = exchange_.steps[order[begin]];
+      const StepRef& first = analysis_.steps[order[begin]];
       for (end = begin; end < order.size(); ++end) {
-        const StepRef& ref = exchange_.steps[order[end]];
+        const StepRef& ref = analysis_.steps[order[end]];
         if (ref.rank != first.rank || ref.step->round != first.step->round) break;
         noteWrites(order[end]);
       }
@@ -99,8 +99,8 @@ class Dataflow {
 
   template <class... Args>
   [[noreturn]] void reject(int step, fmt::format_string<Args...> format, Args&&... args) const {
-    const StepRef& ref = exchange_.steps[step];
-    fail(taccInvalidArgument, "{}: {}", placeOf(plan_, ref.rank, ref.index),
+    const StepRef& ref = analysis_.steps[step];
+    fail(taccInvalidArgument, "{}: {}", placeOfStep(plan_, ref.rank, ref.index),
          fmt::format(format, std::forward<Args>(args)...));
   }
 
@@ -111,18 +111,18 @@ class Dataflow {
   }
 
   bool writtenInRound(const Writer& writer, int round) const {
-    return writer.step >= 0 && exchange_.steps[writer.step].step->round == round;
+    return writer.step >= 0 && analysis_.steps[writer.step].step->round == round;
   }
 
   void noteWrites(int id) {
-    const StepRef& ref = exchange_.steps[id];
+    const StepRef& ref = analysis_.steps[id];
     for (const Operand& operand : ref.step->destinations) {
       if (operand.kind == Operand::Kind::peer) continue;
       for (int i = 0; i < ref.step->blockCount; ++i) {
         Writer& writer = writers_[cells_.cellOf(ref.rank, operand.kind, operand.index + i)];
         if (writtenInRound(writer, ref.step->round)) {
           reject(id, "writes {} block {}, which step {} of the same round writes too", bufferOf(operand),
-                 operand.index + i, exchange_.steps[writer.step].index);
+                 operand.index + i, analysis_.steps[writer.step].index);
         }
         writer = {id, i};
       }
@@ -130,15 +130,15 @@ class Dataflow {
   }
 
   Value load(int id, const Operand& operand, int i, int& nextReceived) {
-    const StepRef& ref = exchange_.steps[id];
+    const StepRef& ref = analysis_.steps[id];
     if (operand.kind == Operand::Kind::peer) {
-      return inTransit_[exchange_.messages[exchange_.received[nextReceived++]].firstValue + i];
+      return inTransit_[analysis_.messages[analysis_.received[nextReceived++]].firstBlock + i];
     }
     const int cell = cells_.cellOf(ref.rank, operand.kind, operand.index + i);
     const Writer& writer = writers_[cell];
     if (writtenInRound(writer, ref.step->round) && (writer.step != id || writer.offset != i)) {
       reject(id, "reads {} block {}, which step {} of the same round writes", bufferOf(operand), operand.index + i,
-             exchange_.steps[writer.step].index);
+             analysis_.steps[writer.step].index);
     }
     if (memory_[cell] == undefined) {
       reject(id, "reads {} block {} before anything was written there", bufferOf(operand), operand.index + i);
@@ -147,10 +147,10 @@ class Dataflow {
   }
 
   void runStep(int id) {
-    const Step& step = *exchange_.steps[id].step;
+    const Step& step = *analysis_.steps[id].step;
     int complete = 0;
     for (int i = 0; i < step.blockCount; ++i) {
-      int nextReceived = exchange_.firstReceived[id];
+      int nextReceived = analysis_.firstReceived[id];
       Value value = load(id, step.sources[0], i, nextReceived);
       if (step.sources.size() > 1) {
         value = values_.copyOf(value);
@@ -181,11 +181,11 @@ class Dataflow {
   }
 
   void store(int id, int i, Value value) {
-    const StepRef& ref = exchange_.steps[id];
-    int message = exchange_.firstSent[id];
+    const StepRef& ref = analysis_.steps[id];
+    int message = analysis_.firstSent[id];
     for (const Operand& operand : ref.step->destinations) {
       if (operand.kind == Operand::Kind::peer) {
-        inTransit_[exchange_.messages[message++].firstValue + i] = value;
+        inTransit_[analysis_.messages[message++].firstBlock + i] = value;
       } else {
         memory_[cells_.cellOf(ref.rank, operand.kind, operand.index + i)] = value;
       }
@@ -201,16 +201,14 @@ class Dataflow {
     };
     if (value == undefined) wrong("was never written");
     // One contribution: of which rank, and which block of its input.
-    const bool bySource = c == Collective::allGather || c == Collective::allToAll || c == Collective::gather;
-    const int source = bySource ? block : request.root;
-    const int inputBlock = partitionOf(c) == Partition::split                      ? block
-                           : c == Collective::allGather || c == Collective::gather ? 0
-                                                                                   : rank;
+    const auto& [name, combines, send, receive] = shapeOf(c);
+    const int source = receive.holds == Holds::all ? block : request.root;
+    const int inputBlock = partitionOf(c) == Partition::split ? block : send.holds == Holds::one ? 0 : rank;
     if (values_.blockOf(value) != inputBlock) {
       wrong(fmt::format("holds input block {}, not {}", values_.blockOf(value), inputBlock));
     }
     if (isPrefix(c)) {
-      const int behind = c == Collective::scan ? rank + 1 : rank;
+      const int behind = combines == Combines::upToOwn ? rank + 1 : rank;
       if (values_.contributors(value) != behind || values_.highest(value) >= behind)
         wrong(fmt::format("does not hold what ranks 0 to {} contribute", behind - 1));
     } else if (isReduction(c)) {
@@ -234,7 +232,7 @@ class Dataflow {
   }
 
   const Plan& plan_;
-  const Exchange& exchange_;
+  const PlanAnalysis& analysis_;
   const Cells& cells_;
   Values values_;
   std::vector<Value> memory_;
@@ -245,9 +243,9 @@ class Dataflow {
 
 }  // namespace
 
-std::vector<bool> proveDataflow(const Plan& plan, const Exchange& exchange, const Cells& cells,
+std::vector<bool> proveDataflow(const Plan& plan, const PlanAnalysis& analysis, const Cells& cells,
                                 Certificate& certificate) {
-  Dataflow dataflow(plan, exchange, cells);
+  Dataflow dataflow(plan, analysis, cells);
   dataflow.run();
   certificate.reductionOrder = dataflow.checkOutputs(certificate.reductionSequence);
   return dataflow.takeCompletions();

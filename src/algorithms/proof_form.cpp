@@ -82,7 +82,7 @@ class StepCheck {
   }
 
  private:
-  std::string place() const { return placeOf(plan_, rank_, index_); }
+  std::string place() const { return placeOfStep(plan_, rank_, index_); }
 
   void checkOperand(const Operand& operand, bool split) const {
     int available = 0;
@@ -140,11 +140,6 @@ class StepCheck {
 };
 
 }  // namespace
-
-std::string placeOf(const Plan& plan, int rank, std::size_t step) {
-  return fmt::format("plan {} {}, rank {}, round {}, step {}", plan.algorithm, nameOf(plan.request.collective), rank,
-                     plan.ranks[rank].steps[step].round, step);
-}
 
 void checkForm(const Plan& plan) {
   checkHead(plan);

@@ -26,15 +26,15 @@ const Operand* homeOf(const Step& step) {
 /// Goes through the rounds backwards with the next write of every cell.
 class DemandList {
  public:
-  DemandList(const Exchange& exchange, const Cells& cells)
-      : exchange_(exchange), cells_(cells), nextWrite_(static_cast<std::size_t>(cells.count()), -1) {}
+  DemandList(const PlanAnalysis& analysis, const Cells& cells)
+      : analysis_(analysis), cells_(cells), nextWrite_(static_cast<std::size_t>(cells.count()), -1) {}
 
   std::vector<Demand> make() {
-    const std::vector<int>& order = exchange_.byRound;
+    const std::vector<int>& order = analysis_.byRound;
     for (std::size_t end = order.size(), begin = end; end > 0; end = begin) {
-      const StepRef& last = exchange_.steps[order[end - 1]];
+      const StepRef& last = analysis_.steps[order[end - 1]];
       for (begin = end; begin > 0; --begin) {
-        const StepRef& ref = exchange_.steps[order[begin - 1]];
+        const StepRef& ref = analysis_.steps[order[begin - 1]];
         if (ref.rank != last.rank || ref.step->round != last.step->round) break;
         demandFor(order[begin - 1]);
       }
@@ -46,28 +46,23 @@ class DemandList {
   }
 
  private:
-  int messagesUpTo(int id) const {
-    return static_cast<std::size_t>(id) + 1 < exchange_.firstSent.size() ? exchange_.firstSent[id + 1]
-                                                                         : static_cast<int>(exchange_.messages.size());
-  }
-
   void demandFor(int id) {
-    const StepRef& ref = exchange_.steps[id];
+    const StepRef& ref = analysis_.steps[id];
     const Operand* home = homeOf(*ref.step);
-    if (home == nullptr || exchange_.firstSent[id] == messagesUpTo(id)) return;
+    if (home == nullptr || analysis_.firstSent[id] == analysis_.firstSent[id + 1]) return;
     int previous = -1;
     for (int i = 0; i < ref.step->blockCount; ++i) {
       const int write = nextWrite_[cells_.cellOf(ref.rank, home->kind, home->index + i)];
       if (write < 0 || write == previous) continue;
       previous = write;
-      for (int m = exchange_.firstSent[id]; m < messagesUpTo(id); ++m) {
-        demands_.push_back({exchange_.messages[m].receiveStep, write, m});
+      for (int m = analysis_.firstSent[id]; m < analysis_.firstSent[id + 1]; ++m) {
+        demands_.push_back({analysis_.messages[m].receiveStep, write, m});
       }
     }
   }
 
   void noteWrites(int id) {
-    const StepRef& ref = exchange_.steps[id];
+    const StepRef& ref = analysis_.steps[id];
     for (const Operand& operand : ref.step->destinations) {
       if (operand.kind == Operand::Kind::peer) continue;
       for (int i = 0; i < ref.step->blockCount; ++i) {
@@ -76,7 +71,7 @@ class DemandList {
     }
   }
 
-  const Exchange& exchange_;
+  const PlanAnalysis& analysis_;
   const Cells& cells_;
   std::vector<int> nextWrite_;
   std::vector<Demand> demands_;
@@ -86,17 +81,17 @@ class DemandList {
 /// so on.
 class After {
  public:
-  After(const Plan& plan, const Exchange& exchange)
-      : exchange_(exchange),
-        position_(exchange.steps.size()),
-        reached_(exchange.steps.size(), -1),
+  After(const Plan& plan, const PlanAnalysis& analysis)
+      : analysis_(analysis),
+        position_(analysis.steps.size()),
+        reached_(analysis.steps.size(), -1),
         earliest_(plan.ranks.size()) {
-    for (std::size_t i = 0; i < exchange.byRound.size(); ++i) position_[exchange.byRound[i]] = static_cast<int>(i);
+    for (std::size_t i = 0; i < analysis.byRound.size(); ++i) position_[analysis.byRound[i]] = static_cast<int>(i);
   }
 
   void startFrom(int step) {
     source_ = step;
-    const int none = exchange_.steps[exchange_.byRound.back()].step->round;
+    const int none = analysis_.steps[analysis_.byRound.back()].step->round;
     std::fill(earliest_.begin(), earliest_.end(), none);
     reach(step);
     next_ = position_[step] + 1;
@@ -104,11 +99,11 @@ class After {
 
   bool comes(int step) {
     for (; next_ <= position_[step]; ++next_) {
-      const int id = exchange_.byRound[next_];
-      const StepRef& ref = exchange_.steps[id];
+      const int id = analysis_.byRound[next_];
+      const StepRef& ref = analysis_.steps[id];
       bool after = ref.step->round > earliest_[ref.rank];
-      for (int i = exchange_.firstReceived[id]; !after && i < exchange_.firstReceived[id + 1]; ++i) {
-        after = reached_[exchange_.messages[exchange_.received[i]].sendStep] == source_;
+      for (int i = analysis_.firstReceived[id]; !after && i < analysis_.firstReceived[id + 1]; ++i) {
+        after = reached_[analysis_.messages[analysis_.received[i]].sendStep] == source_;
       }
       if (after) reach(id);
     }
@@ -117,12 +112,12 @@ class After {
 
  private:
   void reach(int id) {
-    const StepRef& ref = exchange_.steps[id];
+    const StepRef& ref = analysis_.steps[id];
     reached_[id] = source_;
     earliest_[ref.rank] = std::min(earliest_[ref.rank], ref.step->round);
   }
 
-  const Exchange& exchange_;
+  const PlanAnalysis& analysis_;
   std::vector<int> position_;  // in byRound
   std::vector<int> reached_;   // the source from which the step was reached last
   std::vector<int> earliest_;  // round of the rank's first step that was reached
@@ -132,11 +127,11 @@ class After {
 
 }  // namespace
 
-std::uint64_t countOverwritten(const Plan& plan, const Exchange& exchange, const Cells& cells) {
-  const std::vector<Demand> demands = DemandList(exchange, cells).make();
+std::uint64_t countOverwritten(const Plan& plan, const PlanAnalysis& analysis, const Cells& cells) {
+  const std::vector<Demand> demands = DemandList(analysis, cells).make();
   if (demands.empty()) return 0;
   std::vector<int> overwritten;
-  After after(plan, exchange);
+  After after(plan, analysis);
   for (std::size_t i = 0; i < demands.size(); ++i) {
     if (i == 0 || demands[i].readStep != demands[i - 1].readStep) after.startFrom(demands[i].readStep);
     if (!after.comes(demands[i].writeStep)) overwritten.push_back(demands[i].message);

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 namespace tacc {
 namespace {
 
 using Kind = Operand::Kind;
 
-/// A range of blocks of a rank's memory, after in-place aliasing.
+/// A range of blocks of a rank's memory. In place, what is input and output is named as one of them (InPlace).
 struct Range {
   Kind buffer;
   int first, count;
@@ -17,7 +18,32 @@ struct Range {
   }
 };
 
-/// An access by the owner of the memory itself.
+/// Blocks of a rank's input that are its output too, from inPlaceOutputOf(): they lie in one run in both.
+class InPlace {
+ public:
+  InPlace(const Plan& plan, int rank) {
+    for (int block = 0; block < inputBlocksOf(plan, rank); ++block) {
+      const int output = inPlaceOutputOf(plan, rank, block);
+      if (output < 0) continue;
+      if (count_++ == 0) shift_ = output - block;
+    }
+    isWholeOutput_ = count_ > 0 && count_ == outputBlocksOf(plan, rank);
+  }
+
+  /// The range in the one of the two buffers that holds the other whole.
+  Range nameOf(Range range) const {
+    if (count_ == 0 || range.buffer == Kind::scratch) return range;
+    if (isWholeOutput_)
+      return range.buffer == Kind::input ? range : Range{Kind::input, range.first - shift_, range.count};
+    return range.buffer == Kind::output ? range : Range{Kind::output, range.first + shift_, range.count};
+  }
+
+ private:
+  int count_ = 0, shift_ = 0;
+  bool isWholeOutput_ = false;
+};
+
+/// An access by the owner of the memory itself; `step`: of all ranks.
 struct LocalAccess {
   Range range;
   int step, round;
@@ -39,16 +65,22 @@ struct RankMemory {
   std::vector<LocalAccess> accesses;
   std::vector<RemoteRead> reads;
   std::vector<RemoteWrite> writes;
-  std::vector<int> referenced;  // per step: how many of its messages are read by reference
 };
 
 class DeliveryChooser {
  public:
-  DeliveryChooser(const Plan& plan, const std::vector<PlanMessage>& messages, const HappensBefore& order,
+  DeliveryChooser(const Plan& plan, const PlanAnalysis& analysis, const HappensBefore& order,
                   const LoweringFacts& facts)
-      : plan_(plan), order_(order), facts_(facts), memory_(static_cast<std::size_t>(plan.request.ranks)) {
-    for (const PlanMessage& m : messages) chosen_.push_back({m, Delivery::staged, {}, {}});
-    for (int rank = 0; rank < plan.request.ranks; ++rank) collectAccesses(rank);
+      : analysis_(analysis),
+        order_(order),
+        facts_(facts),
+        memory_(static_cast<std::size_t>(plan.request.ranks)),
+        referenced_(analysis.steps.size(), 0) {
+    for (const PlanAnalysis::Message& m : analysis.messages) chosen_.push_back({m, Delivery::staged, {}, {}});
+    std::ranges::stable_sort(chosen_, {},
+                             [](const Delivered& d) { return std::pair(d.message.sender, d.message.receiver); });
+    for (int rank = 0; rank < plan.request.ranks; ++rank) inPlace_.emplace_back(plan, rank);
+    for (std::size_t id = 0; id < analysis.steps.size(); ++id) collectAccesses(static_cast<int>(id));
   }
 
   std::vector<Delivered> choose() {
@@ -62,47 +94,23 @@ class DeliveryChooser {
   }
 
  private:
-  const Step& step(int rank, int index) const {
-    return plan_.ranks[static_cast<std::size_t>(rank)].steps[static_cast<std::size_t>(index)];
-  }
+  const Step& step(int id) const { return *analysis_.steps[static_cast<std::size_t>(id)].step; }
+  int& referenced(int id) { return referenced_[static_cast<std::size_t>(id)]; }
   RankMemory& memory(int rank) { return memory_[static_cast<std::size_t>(rank)]; }
 
-  /// The memory behind a local operand; in place, input and output are one.
+  /// The memory behind a local operand.
   Range rangeOf(int rank, const Operand& operand, int blockCount) const {
-    const PlanRequest& request = plan_.request;
-    Range range{operand.kind, operand.index, blockCount};
-    if (!facts_.inPlace || operand.kind == Kind::scratch) return range;
-    switch (request.collective) {
-      case Collective::allGather:
-        if (operand.kind == Kind::input) range = {Kind::output, rank, blockCount};
-        break;
-      case Collective::gather:
-        if (operand.kind == Kind::input && rank == request.root) range = {Kind::output, rank, blockCount};
-        break;
-      case Collective::reduceScatter:
-        if (operand.kind == Kind::output) range = {Kind::input, rank, blockCount};
-        break;
-      case Collective::scatter:
-        if (operand.kind == Kind::output && rank == request.root) range = {Kind::input, rank, blockCount};
-        break;
-      default:
-        range.buffer = Kind::output;
-    }
-    return range;
+    const Range range{operand.kind, operand.index, blockCount};
+    return facts_.inPlace ? inPlace_[static_cast<std::size_t>(rank)].nameOf(range) : range;
   }
 
-  void collectAccesses(int rank) {
-    const auto& steps = plan_.ranks[static_cast<std::size_t>(rank)].steps;
-    memory(rank).referenced.resize(steps.size());
-    for (std::size_t s = 0; s < steps.size(); ++s) {
-      const auto add = [&](const Operand& o, bool writes) {
-        if (o.kind != Kind::peer)
-          memory(rank).accesses.push_back(
-              {rangeOf(rank, o, steps[s].blockCount), static_cast<int>(s), steps[s].round, writes});
-      };
-      for (const Operand& o : steps[s].sources) add(o, false);
-      for (const Operand& o : steps[s].destinations) add(o, true);
-    }
+  void collectAccesses(int id) {
+    const auto& [step, rank, index] = analysis_.steps[static_cast<std::size_t>(id)];
+    const auto add = [&, &of = *step, &owner = memory(rank), r = rank](const Operand& o, bool writes) {
+      if (o.kind != Kind::peer) owner.accesses.push_back({rangeOf(r, o, of.blockCount), id, of.round, writes});
+    };
+    for (const Operand& o : step->sources) add(o, false);
+    for (const Operand& o : step->destinations) add(o, true);
   }
 
   /// The operand of the sender's step that holds what it sends: its only source, or (afterwards) an output it also
@@ -122,41 +130,38 @@ class DeliveryChooser {
   }
 
   void tryReference(Delivered& d, bool afterwards) {
-    const PlanMessage& m = d.message;
-    const Step& sending = step(m.sender, m.sendStep);
+    const PlanAnalysis::Message& m = d.message;
+    const Step& sending = step(m.sendStep);
+    const int sendRound = sending.round, receiveRound = analysis_.receiveRound(m);
     const auto operand = referable(sending, afterwards);
     if (!operand) return;
     const Range range = rangeOf(m.sender, *operand, sending.blockCount);
     RankMemory& owner = memory(m.sender);
     for (const LocalAccess& a : owner.accesses)
-      if (a.writes && a.round > m.sendRound && a.range.overlaps(range) &&
-          order_.known(m.sender, a.round, m.receiver) < m.receiveRound)
+      if (a.writes && a.round > sendRound && a.range.overlaps(range) &&
+          order_.known(m.sender, a.round, m.receiver) < receiveRound)
         return;
     for (const RemoteWrite& w : owner.writes)
-      if (w.round > m.sendRound && w.range.overlaps(range) &&
-          order_.known(w.writer, w.round, m.receiver) < m.receiveRound)
+      if (w.round > sendRound && w.range.overlaps(range) && order_.known(w.writer, w.round, m.receiver) < receiveRound)
         return;
-    owner.reads.push_back({range, m.sendRound, m.receiver, m.receiveStep, m.receiveRound});
-    ++owner.referenced[static_cast<std::size_t>(m.sendStep)];
+    owner.reads.push_back({range, sendRound, m.receiver, m.receiveStep, receiveRound});
+    ++referenced(m.sendStep);
     d.delivery = Delivery::byReference;
     d.from = *operand;
   }
 
   /// A step whose every message is read by reference, and that writes nothing else, does nothing at its rank.
   void dropUnneededReads() {
-    for (int rank = 0; rank < plan_.request.ranks; ++rank) {
-      auto& accesses = memory(rank).accesses;
-      std::erase_if(accesses, [&](const LocalAccess& a) {
-        const Step& s = step(rank, a.step);
-        return !a.writes &&
-               memory(rank).referenced[static_cast<std::size_t>(a.step)] == static_cast<int>(s.destinations.size());
+    for (RankMemory& owner : memory_)
+      std::erase_if(owner.accesses, [&](const LocalAccess& a) {
+        return !a.writes && referenced(a.step) == static_cast<int>(step(a.step).destinations.size());
       });
-    }
   }
 
   void tryPut(Delivered& d) {
-    const PlanMessage& m = d.message;
-    const Step& receiving = step(m.receiver, m.receiveStep);
+    const PlanAnalysis::Message& m = d.message;
+    const Step& receiving = step(m.receiveStep);
+    const int sendRound = analysis_.sendRound(m), receiveRound = receiving.round;
     if (facts_.output != Access::mapped || receiving.sources.size() != 1 || receiving.destinations.size() != 1 ||
         receiving.destinations.front().kind != Kind::output)
       return;
@@ -164,32 +169,34 @@ class DeliveryChooser {
     const Range range = rangeOf(m.receiver, operand, receiving.blockCount);
     RankMemory& owner = memory(m.receiver);
     for (const LocalAccess& a : owner.accesses)
-      if (a.step != m.receiveStep && a.round <= m.receiveRound && a.range.overlaps(range) &&
-          order_.known(m.sender, m.sendRound, m.receiver) < a.round)
+      if (a.step != m.receiveStep && a.round <= receiveRound && a.range.overlaps(range) &&
+          order_.known(m.sender, sendRound, m.receiver) < a.round)
         return;
     for (const RemoteRead& r : owner.reads) {
-      if (r.sendRound >= m.receiveRound || !r.range.overlaps(range)) continue;
+      if (r.sendRound >= receiveRound || !r.range.overlaps(range)) continue;
       const bool sameStep = r.reader == m.sender && r.readStep == m.sendStep && r.range.first == range.first &&
                             r.range.count == range.count;
-      if (!sameStep && order_.known(m.sender, m.sendRound, r.reader) < r.readRound) return;
+      if (!sameStep && order_.known(m.sender, sendRound, r.reader) < r.readRound) return;
     }
-    owner.writes.push_back({range, m.sender, m.sendRound});
+    owner.writes.push_back({range, m.sender, sendRound});
     d.delivery = Delivery::put;
     d.to = operand;
   }
 
-  const Plan& plan_;
+  const PlanAnalysis& analysis_;
   const HappensBefore& order_;
   LoweringFacts facts_;
+  std::vector<InPlace> inPlace_;  // per rank
   std::vector<RankMemory> memory_;
+  std::vector<int> referenced_;  // per step: how many of its messages are read by reference
   std::vector<Delivered> chosen_;
 };
 
 }  // namespace
 
-std::vector<Delivered> chooseDeliveries(const Plan& plan, const std::vector<PlanMessage>& messages,
-                                        const HappensBefore& order, const LoweringFacts& facts) {
-  return DeliveryChooser(plan, messages, order, facts).choose();
+std::vector<Delivered> chooseDeliveries(const Plan& plan, const PlanAnalysis& analysis, const HappensBefore& order,
+                                        const LoweringFacts& facts) {
+  return DeliveryChooser(plan, analysis, order, facts).choose();
 }
 
 }  // namespace tacc

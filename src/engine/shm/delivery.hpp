@@ -13,16 +13,16 @@ namespace tacc {
 enum class Delivery : std::uint8_t { staged, byReference, put };
 
 struct Delivered {
-  PlanMessage message;
+  PlanAnalysis::Message message;
   Delivery delivery = Delivery::staged;
   Operand from{};  // byReference: which of the sender's operands the receiver reads
   Operand to{};    // put: which of the receiver's operands the sender writes
 };
 
-/// Decides for every message. A message that is read by reference, or put, touches a buffer at another time than its
-/// owner would; it is allowed only where every conflicting access of that buffer is ordered by what the ranks know
-/// (HappensBefore).
-std::vector<Delivered> chooseDeliveries(const Plan& plan, const std::vector<PlanMessage>& messages,
-                                        const HappensBefore& order, const LoweringFacts& facts);
+/// Decides for every message, in the order of senders, then receivers. A message that is read by reference, or put,
+/// touches a buffer at another time than its owner would; it is allowed only where every conflicting access of that
+/// buffer is ordered by what the ranks know (HappensBefore).
+std::vector<Delivered> chooseDeliveries(const Plan& plan, const PlanAnalysis& analysis, const HappensBefore& order,
+                                        const LoweringFacts& facts);
 
 }  // namespace tacc

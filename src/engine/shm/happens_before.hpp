@@ -3,24 +3,15 @@
 
 #include <vector>
 
-#include "algorithms/plan.hpp"
+#include "algorithms/plan_analysis.hpp"
 
 namespace tacc {
-
-/// A message of the plan: the k-th from `sender` to `receiver`, found at both ends.
-struct PlanMessage {
-  int sender, sendStep, sendRound;
-  int receiver, receiveStep, receiveRound;
-};
-
-/// All messages, in order of (sender, receiver, k). The plan must be a proven one.
-std::vector<PlanMessage> matchMessages(const Plan& plan);
 
 /// known(a, i, b): the last round that b has certainly finished when a begins to work in round i; -1: none. A rank
 /// learns of others by the messages that it receives, and of everything that their senders knew.
 class HappensBefore {
  public:
-  HappensBefore(const Plan& plan, const std::vector<PlanMessage>& messages);
+  HappensBefore(const Plan& plan, const PlanAnalysis& analysis);
   int known(int rank, int round, int other) const { return table_[index(rank, round, other)]; }
 
  private:

@@ -34,20 +34,14 @@ class Lowering {
       : plan_(plan),
         rank_(rank),
         facts_(facts),
-        messages_(matchMessages(plan)),
-        order_(plan, messages_),
-        delivered_(chooseDeliveries(plan, messages_, order_, facts)) {
-    const auto p = static_cast<std::size_t>(plan.request.ranks);
-    outgoing_.resize(p);
-    incoming_.resize(p);
-    for (std::size_t r = 0; r < p; ++r) {
-      outgoing_[r].resize(plan.ranks[r].steps.size());
-      incoming_[r].resize(plan.ranks[r].steps.size());
-    }
+        analysis_(plan),
+        order_(plan, analysis_),
+        delivered_(chooseDeliveries(plan, analysis_, order_, facts)),
+        outgoing_(analysis_.steps.size()),
+        incoming_(analysis_.steps.size()) {
     for (const Delivered& d : delivered_) {
-      outgoing_[static_cast<std::size_t>(d.message.sender)][static_cast<std::size_t>(d.message.sendStep)].push_back(&d);
-      incoming_[static_cast<std::size_t>(d.message.receiver)][static_cast<std::size_t>(d.message.receiveStep)]
-          .push_back(&d);
+      outgoing_[static_cast<std::size_t>(d.message.sendStep)].push_back(&d);
+      incoming_[static_cast<std::size_t>(d.message.receiveStep)].push_back(&d);
     }
   }
 
@@ -59,8 +53,9 @@ class Lowering {
     program_.rounds.resize(static_cast<std::size_t>(plan_.rounds));
     assignSlots();
     program_.roundsOnce = combinesAtOnce();
-    const auto& steps = plan_.ranks[static_cast<std::size_t>(rank_)].steps;
-    for (std::size_t s = 0; s < steps.size(); ++s) lowerStep(s, steps[s]);
+    const auto me = static_cast<std::size_t>(rank_);
+    for (int id = analysis_.firstStep[me]; id < analysis_.firstStep[me + 1]; ++id)
+      lowerStep(static_cast<std::size_t>(id), *analysis_.steps[static_cast<std::size_t>(id)].step);
     findTrivialRounds();
     for (const Delivered& d : delivered_) addDependencies(d);
     return std::move(program_);
@@ -69,29 +64,28 @@ class Lowering {
  private:
   /// A slot a block for every step that stages something, numbered in each rank's own order.
   void assignSlots() {
-    slotOf_.resize(outgoing_.size());
-    for (std::size_t r = 0; r < outgoing_.size(); ++r) {
-      int next = 0;
-      for (std::size_t s = 0; s < outgoing_[r].size(); ++s) {
-        const bool staged =
-            std::ranges::any_of(outgoing_[r][s], [](const Delivered* d) { return d->delivery == Delivery::staged; });
-        slotOf_[r].push_back(staged ? next : -1);
-        if (staged) next += plan_.ranks[r].steps[s].blockCount;
-      }
+    int next = 0;
+    for (std::size_t id = 0; id < analysis_.steps.size(); ++id) {
+      const PlanAnalysis::StepRef& ref = analysis_.steps[id];
+      if (ref.index == 0) next = 0;
+      const bool staged =
+          std::ranges::any_of(outgoing_[id], [](const Delivered* d) { return d->delivery == Delivery::staged; });
+      slotOf_.push_back(staged ? next : -1);
+      if (staged) next += ref.step->blockCount;
       program_.slots = std::max(program_.slots, next);
     }
     for (const Delivered& d : delivered_)
       if (d.delivery == Delivery::staged)
-        program_.slotReach = std::max(program_.slotReach, d.message.receiveRound - d.message.sendRound);
+        program_.slotReach =
+            std::max(program_.slotReach, analysis_.receiveRound(d.message) - analysis_.sendRound(d.message));
   }
 
-  void lowerStep(std::size_t index, const Step& step) {
-    const auto me = static_cast<std::size_t>(rank_);
+  void lowerStep(std::size_t id, const Step& step) {
     Operation operation{step.block, step.blockCount, step.completes, false, {}, {}};
     for (const Operand& o : step.destinations)
       if (o.kind != Kind::peer) operation.destinations.push_back(ownPlace(o, rank_));
-    if (slotOf_[me][index] >= 0) operation.destinations.push_back({Place::Kind::slot, rank_, slotOf_[me][index]});
-    for (const Delivered* d : outgoing_[me][index])
+    if (slotOf_[id] >= 0) operation.destinations.push_back({Place::Kind::slot, rank_, slotOf_[id]});
+    for (const Delivered* d : outgoing_[id])
       if (d->delivery == Delivery::put)
         operation.destinations.push_back({Place::Kind::remoteOutput, d->message.receiver, d->to.index});
 
@@ -101,7 +95,7 @@ class Lowering {
         operation.sources.push_back(ownPlace(o, rank_));
         continue;
       }
-      const Delivered& d = incomingFrom(index, o.index, used[o.index]++);
+      const Delivered& d = incomingFrom(id, o.index, used[o.index]++);
       if (d.delivery == Delivery::put) return;  // the sender has done this step
       operation.sources.push_back(sourceOf(d, operation));
     }
@@ -110,18 +104,17 @@ class Lowering {
     operations.push_back(std::move(operation));
   }
 
-  const Delivered& incomingFrom(std::size_t index, int sender, std::size_t nth) const {
-    for (const Delivered* d : incoming_[static_cast<std::size_t>(rank_)][index])
+  const Delivered& incomingFrom(std::size_t id, int sender, std::size_t nth) const {
+    for (const Delivered* d : incoming_[id])
       if (d->message.sender == sender && nth-- == 0) return *d;
     fail(taccInternalError, "plan {}: step {} of rank {} receives from rank {}, which sends nothing", plan_.algorithm,
-         index, rank_, sender);
+         analysis_.steps[id].index, rank_, sender);
   }
 
   Place sourceOf(const Delivered& d, Operation& operation) const {
     const int sender = d.message.sender;
     if (d.delivery == Delivery::staged)
-      return {Place::Kind::slot, sender,
-              slotOf_[static_cast<std::size_t>(sender)][static_cast<std::size_t>(d.message.sendStep)]};
+      return {Place::Kind::slot, sender, slotOf_[static_cast<std::size_t>(d.message.sendStep)]};
     const bool isInput = d.from.kind == Kind::input;
     if ((isInput ? facts_.input : facts_.output) == Access::cma) operation.readsThroughKernel = true;
     return {isInput ? Place::Kind::remoteInput : Place::Kind::remoteOutput, sender, d.from.index};
@@ -142,39 +135,40 @@ class Lowering {
   void findTrivialRounds() {
     const auto p = static_cast<std::size_t>(plan_.request.ranks);
     workBegins_.assign(p, plan_.rounds);
-    const auto lower = [&](std::size_t r, int round) { workBegins_[r] = std::min(workBegins_[r], round); };
-    for (std::size_t r = 0; r < p; ++r) {
-      for (std::size_t s = 0; s < plan_.ranks[r].steps.size(); ++s) {
-        const auto& out = outgoing_[r][s];
-        const Step& step = plan_.ranks[r].steps[s];
-        const bool writesOwn =
-            std::ranges::any_of(step.destinations, [](const Operand& o) { return o.kind != Kind::peer; });
-        const bool delivers =
-            std::ranges::any_of(out, [](const Delivered* d) { return d->delivery != Delivery::byReference; });
-        if (writesOwn || delivers) lower(r, step.round);
-      }
+    const auto lower = [&](int rank, int round) {
+      int& begins = workBegins_[static_cast<std::size_t>(rank)];
+      begins = std::min(begins, round);
+    };
+    for (std::size_t id = 0; id < analysis_.steps.size(); ++id) {
+      const PlanAnalysis::StepRef& ref = analysis_.steps[id];
+      const bool writesOwn =
+          std::ranges::any_of(ref.step->destinations, [](const Operand& o) { return o.kind != Kind::peer; });
+      const bool delivers =
+          std::ranges::any_of(outgoing_[id], [](const Delivered* d) { return d->delivery != Delivery::byReference; });
+      if (writesOwn || delivers) lower(ref.rank, ref.step->round);
     }
-    for (const Delivered& d : delivered_) lower(static_cast<std::size_t>(d.message.receiver), d.message.receiveRound);
+    for (const Delivered& d : delivered_) lower(d.message.receiver, analysis_.receiveRound(d.message));
   }
 
   void addDependencies(const Delivered& d) {
-    const PlanMessage& m = d.message;
-    if (m.receiver == rank_ && m.sendRound >= workBegins_[static_cast<std::size_t>(m.sender)])
-      addDependency(program_.rounds[static_cast<std::size_t>(m.receiveRound)].before, {m.sender, m.sendRound});
+    const PlanAnalysis::Message& m = d.message;
+    const int sendRound = analysis_.sendRound(m), receiveRound = analysis_.receiveRound(m);
+    if (m.receiver == rank_ && sendRound >= workBegins_[static_cast<std::size_t>(m.sender)])
+      addDependency(program_.rounds[static_cast<std::size_t>(receiveRound)].before, {m.sender, sendRound});
     if (m.sender != rank_) return;
     if (d.delivery == Delivery::staged)
-      addDependency(program_.rounds[static_cast<std::size_t>(m.sendRound)].slotReaders, {m.receiver, m.receiveRound});
-    if (d.delivery == Delivery::byReference) addDependency(program_.lastReaders, {m.receiver, m.receiveRound});
+      addDependency(program_.rounds[static_cast<std::size_t>(sendRound)].slotReaders, {m.receiver, receiveRound});
+    if (d.delivery == Delivery::byReference) addDependency(program_.lastReaders, {m.receiver, receiveRound});
   }
 
   const Plan& plan_;
   int rank_;
   LoweringFacts facts_;
-  std::vector<PlanMessage> messages_;
+  PlanAnalysis analysis_;
   HappensBefore order_;
   std::vector<Delivered> delivered_;
-  std::vector<std::vector<std::vector<const Delivered*>>> outgoing_, incoming_;  // [rank][step]
-  std::vector<std::vector<int>> slotOf_;                                         // [rank][step], -1: stages nothing
+  std::vector<std::vector<const Delivered*>> outgoing_, incoming_;  // per step of all ranks
+  std::vector<int> slotOf_;                                         // the same; -1: stages nothing
   std::vector<int> workBegins_;
   Program program_;
 };

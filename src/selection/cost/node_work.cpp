@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "engine/shm/happens_before.hpp"
+#include "algorithms/plan_analysis.hpp"
 
 namespace tacc {
 namespace {
@@ -31,12 +31,7 @@ void add(std::vector<NodeRead>& reads, int owner, double blocks, bool ofCall) {
 
 NodeWork::NodeWork(const Plan& plan, bool isDirect) : blocks(plan.blocks), rounds(plan.rounds) {
   const auto p = static_cast<std::size_t>(plan.request.ranks);
-  std::vector<std::vector<std::vector<const PlanMessage*>>> incoming(p);
-  const std::vector<PlanMessage> messages = matchMessages(plan);
-  for (std::size_t r = 0; r < p; ++r) incoming[r].resize(plan.ranks[r].steps.size());
-  for (const PlanMessage& message : messages)
-    incoming[static_cast<std::size_t>(message.receiver)][static_cast<std::size_t>(message.receiveStep)].push_back(
-        &message);
+  const PlanAnalysis analysis(plan);
   volume = plan.scratchBlocks;
   ranks.resize(p);
   for (std::size_t r = 0; r < p; ++r) {
@@ -58,19 +53,21 @@ NodeWork::NodeWork(const Plan& plan, bool isDirect) : blocks(plan.blocks), round
         (isOfCall(to) ? turn.writesOfCall : turn.writes) += width;
         written += width;
       }
-      for (const PlanMessage* message : incoming[r][s]) {
-        const Step& sent =
-            plan.ranks[static_cast<std::size_t>(message->sender)].steps[static_cast<std::size_t>(message->sendStep)];
+      const auto id = static_cast<std::size_t>(analysis.firstStep[r]) + s;
+      for (int i = analysis.firstReceived[id]; i < analysis.firstReceived[id + 1]; ++i) {
+        const PlanAnalysis::Message& message =
+            analysis.messages[static_cast<std::size_t>(analysis.received[static_cast<std::size_t>(i)])];
+        const Step& sent = *analysis.steps[static_cast<std::size_t>(message.sendStep)].step;
         const bool isStaged = !(isDirect && sendsByReference(sent));
-        if (isStaged) slotReach = std::max(slotReach, message->receiveRound - message->sendRound);
-        add(turn.reads, message->sender, width, !isStaged);
-        const auto known = std::ranges::find(turn.senders, message->sender);
+        if (isStaged) slotReach = std::max(slotReach, step.round - sent.round);
+        add(turn.reads, message.sender, width, !isStaged);
+        const auto known = std::ranges::find(turn.senders, message.sender);
         if (known == turn.senders.end()) {
-          turn.senders.push_back(message->sender);
-          turn.sendRounds.push_back(message->sendRound);
+          turn.senders.push_back(message.sender);
+          turn.sendRounds.push_back(sent.round);
         } else {
           int& round = turn.sendRounds[static_cast<std::size_t>(known - turn.senders.begin())];
-          round = std::max(round, message->sendRound);
+          round = std::max(round, sent.round);
         }
       }
       if (written == 0) continue;  // sent by reference: nothing is done
