@@ -1,5 +1,6 @@
 // How the ranks of a communicator agree: whoever lives, whoever leads, whoever is late, and whoever else comes.
 #include <gtest/gtest.h>
+#include <sodium.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -85,9 +86,8 @@ class SharedHost {
 class Ranks {
  public:
   Ranks(int count, Kind kind) : results_(static_cast<std::size_t>(count)) {
-    static std::uint8_t communicator = 0;  // whose names nobody else has
     const SharedHost host(count);
-    if (kind == Kind::part) secret_[0] = ++communicator;
+    if (kind == Kind::part) randombytes_buf(secret_.data(), secret_.size());  // names that nobody else has
     for (int rank = 0; rank < count; ++rank) {
       presences_.push_back(kind == Kind::part ? host.presenceOf(rank) : nullptr);
       rendezvous_.push_back(kind == Kind::part
