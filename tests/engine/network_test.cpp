@@ -72,9 +72,13 @@ int expectedAt(const Case& c, int rank, std::size_t i) {
       return valueOf(c.request.root, me * c.count + i);
     case Collective::allToAll:
       return valueOf(static_cast<int>(i / c.count), me * c.count + i % c.count);
-    default:
+    case Collective::allGather:
+    case Collective::gather:
       return valueOf(static_cast<int>(i / c.count), i % c.count);
+    case Collective::barrier:
+      break;
   }
+  return 0;
 }
 
 /// One rank's buffers; in place they share memory as the collectives define it.
