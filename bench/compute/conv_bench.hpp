@@ -33,6 +33,13 @@ struct ConvPeerResult {
   std::string implementation;
 };
 
+/// One way of a peer to compute a layer. Of tacc's own algorithms also what they were expected to take.
+struct ConvWay {
+  std::string peer, implementation;
+  double seconds;
+  double predictedSeconds;
+};
+
 /// One line of the table.
 struct ConvResult {
   std::string network;
@@ -44,7 +51,8 @@ struct ConvResult {
   double reorderSeconds;
   std::string kernel;
   std::size_t wrong;
-  std::map<std::string, ConvPeerResult> peers;
+  std::map<std::string, ConvPeerResult> peers;  ///< the fastest way of each
+  std::vector<ConvWay> ways;                    ///< all of them
 
   double gflops() const { return operations / seconds * 1e-9; }
 };

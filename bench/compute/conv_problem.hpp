@@ -69,6 +69,8 @@ class ConvContestant {
   virtual std::string implementation() const = 0;
   /// The result of the last run in NCHW or KCRS.
   virtual std::vector<float> result() = 0;
+  /// What its own model says that a run takes; 0 where it has none.
+  virtual double predictedSeconds() const { return 0; }
   /// Seconds for bringing activations from NCHW to where run() has them and its result back; 0 if not needed.
   double reorderSeconds();
 

@@ -35,6 +35,12 @@ std::string convJson(const ConvReport& report) {
                      {"implementation", peer.implementation},
                      {"reorder_seconds", peer.reorderSeconds}};
     }
+    Json ways = Json::array();
+    for (const ConvWay& way : r.ways) {
+      ways.push_back({{"peer", way.peer}, {"implementation", way.implementation}, {"seconds", way.seconds}});
+      if (way.predictedSeconds > 0) ways.back()["predicted_seconds"] = way.predictedSeconds;
+    }
+    const Layer& l = r.layer;
     json["results"].push_back({{"net", r.network},
                                {"layer", r.layer.name},
                                {"pass", passName(r.pass)},
@@ -48,7 +54,11 @@ std::string convJson(const ConvReport& report) {
                                {"gflops", r.gflops()},
                                {"peak_fraction", r.operations / r.seconds / report.peak},
                                {"wrong", r.wrong},
-                               {"peers", peers}});
+                               {"shape",
+                                {l.inChannels, l.height, l.width, l.outChannels, l.kernel, l.kernelWidth(), l.stride,
+                                 l.pad, l.dilation, l.groups}},
+                               {"peers", peers},
+                               {"ways", ways}});
   }
   return json.dump(2) + '\n';
 }

@@ -158,7 +158,7 @@ taccConvDesc_t Layer::describe(taccConvPass_t pass, int images, int threads, boo
   desc.groups = groups;
   desc.maxWorkers = threads;
   desc.winograd = winograd && pass != taccConvBackwardWeights;
-  const bool isFirst = inChannels <= 4 && pass != taccConvBackwardData;
+  const bool isFirst = inChannels <= 4 && groups == 1 && pass != taccConvBackwardData;
   desc.inputLayout = isFirst ? taccLayoutNchw : taccLayoutNchw16c;
   return desc;
 }

@@ -23,7 +23,7 @@ struct Layer {
   int outWidth() const { return (width + 2 * pad - dilation * (kernelWidth() - 1) - 1) / stride + 1; }
   /// Floating-point operations of one image, the same for every pass.
   double operations() const;
-  /// As tacc takes it: an image of few channels as it is, anything else in blocks.
+  /// As tacc takes it: an image of few channels, all in one group, as it is, anything else in blocks.
   taccConvDesc_t describe(taccConvPass_t pass, int images, int threads, bool winograd) const;
 };
 

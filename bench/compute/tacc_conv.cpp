@@ -52,6 +52,8 @@ class TaccContestant final : public ConvContestant {
 
   std::string implementation() const override { return fmt::format("{} {}", info_.algorithm, info_.kernel); }
 
+  double predictedSeconds() const override { return info_.predictedSeconds; }
+
   std::vector<float> result() override {
     std::vector<float> plain(problem_.resultSize());
     bringBack(plain.data());
@@ -85,7 +87,11 @@ class TaccContestant final : public ConvContestant {
     }
   }
 
-  bool isFirstLayer() const { return problem_.layer.inChannels <= 4 && problem_.pass != taccConvBackwardData; }
+  /// As Layer::describe() says.
+  bool isFirstLayer() const {
+    const Layer& l = problem_.layer;
+    return l.inChannels <= 4 && l.groups == 1 && problem_.pass != taccConvBackwardData;
+  }
   bool isInputAsItIs() const { return problem_.isPlain || (isFirstLayer() && !isHalf_); }
 
   static std::size_t blockedFloats(int batch, int channels, int height, int width) {

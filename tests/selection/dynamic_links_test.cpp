@@ -66,7 +66,7 @@ class Scene {
     const auto [found, isNew] = seconds_.try_emplace({option, isSlow}, 0);
     if (!isNew) return found->second;
     const PlanRequest request = chooser_.request(collective_, 0);
-    const auto message = static_cast<double>(chooser_.messageBytes(collective_, bytes_, 1));
+    const auto message = static_cast<double>(chooser_.messageBytes(collective_, bytes_));
     const Algorithm& algorithm = algorithmOf(option);
     double budget = std::numeric_limits<double>::infinity();
     return found->second = *simulateLong(
@@ -84,7 +84,7 @@ class Scene {
     NetworkQuestion question;
     question.request = chooser_.request(collective_, 0);
     question.bytes = static_cast<double>(bytes_);
-    question.leastChunk = static_cast<double>(chooser_.messageBytes(collective_, bytes_, 1));
+    question.leastChunk = static_cast<double>(chooser_.messageBytes(collective_, bytes_));
     std::vector<int> numbers;
     for (const Algorithm* algorithm : suggestAlgorithms(question, chooser_.machine(), algorithmOf(current), ratio))
       numbers.push_back(numberOf(*algorithm));

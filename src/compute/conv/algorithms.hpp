@@ -11,13 +11,17 @@
 
 namespace tacc::conv {
 
+/// When makePlan() takes an algorithm that serves: if it is the cheapest; always, as it serves only where it is worth
+/// while by a rule of its own; or never, unless desc.algorithm names it.
+enum class ConvOffer { byPrice, byOwnRule, byNameOnly };
+
 struct ConvAlgorithm {
   std::string_view name;
   bool (*serves)(const Description&);
   std::unique_ptr<ConvPlan> (*make)(const Description&, const KernelSet&);
+  ConvOffer offer = ConvOffer::byPrice;
 };
 
-/// The best first: the first one that serves a description is chosen.
 std::span<const ConvAlgorithm> allAlgorithms();
 
 /// The names of those that serve a description, or of all, with commas between.
@@ -28,19 +32,32 @@ struct ChosenPlan {
   std::unique_ptr<ConvPlan> plan;
 };
 
+/// The one of the two with less predictedSeconds, `best` of equal ones; either may have no plan.
+inline void takeCheaper(ChosenPlan& best, ChosenPlan other) {
+  if (other.plan == nullptr) return;
+  if (best.plan == nullptr || other.plan->predictedSeconds() < best.plan->predictedSeconds()) best = std::move(other);
+}
+
 /// The description with what algorithms want to know of the kernels, for `serves`.
 Description withKernels(const Description& description, const KernelSet& kernels);
 
-/// The plan for a description with the given kernels. Throws when no algorithm serves it, or not the one that it
-/// forces.
+/// The cheapest plan of the algorithms that serve a description as it is, or of the one that it names, from
+/// withKernels(); none where there is none.
+ChosenPlan cheapestServing(const Description& description, const KernelSet& kernels);
+
+/// The cheapest plan for a description with the given kernels, by predictedSeconds(). Throws when no algorithm serves
+/// it, or not the one that it names.
 ChosenPlan makePlan(const Description& description, const KernelSet& kernels);
 
 /// The same for activations in bfloat16: a float32 plan for some images at a time, between conversions.
 ChosenPlan makeBfloat16Plan(const Description& description, const KernelSet& kernels);
 
-/// Whether makePlan() takes makePlainPlan(): a layout is plain, and no algorithm reads it as it is.
-bool needsReordering(const Description& description);
-/// The plan for any layouts: one for blocks of channels, for some images at a time, between reorders.
+/// Whether the input or the output is NCHW or NHWC.
+constexpr bool hasPlainLayout(const Description& d) {
+  return d.inputLayout != taccLayoutNchw16c || d.outputLayout != taccLayoutNchw16c;
+}
+/// The cheapest plan that reorders plain layouts, some images at a time, of those that serve what is reordered; none
+/// where there is none. The description is from withKernels().
 ChosenPlan makePlainPlan(const Description& description, const KernelSet& kernels);
 
 bool servesSplitProducts(const Description& d);
@@ -49,6 +66,8 @@ bool servesSplitGradient(const Description& d);
 std::unique_ptr<ConvPlan> makeSplitGradient(const Description& d, const KernelSet& kernels);
 bool servesStridedProduct(const Description& d);
 std::unique_ptr<ConvPlan> makeStridedProduct(const Description& d, const KernelSet& kernels);
+bool servesProductScatter(const Description& d);
+std::unique_ptr<ConvPlan> makeProductScatter(const Description& d, const KernelSet& kernels);
 bool servesDirectForward(const Description& d);
 std::unique_ptr<ConvPlan> makeDirectForward(const Description& d, const KernelSet& kernels);
 bool servesDirectBackwardData(const Description& d);

@@ -41,12 +41,33 @@ std::size_t readSecondCacheBytes() {
 
 }  // namespace
 
+double insidePairs(int results, int taps, int stride, int dilation, int pad, int size) {
+  double pairs = 0;
+  for (int t = 0; t < taps; ++t) {
+    const std::int64_t offset = std::int64_t{t} * dilation - pad;
+    const std::int64_t from = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
+    const std::int64_t to = size - offset <= 0 ? 0 : (size - offset + stride - 1) / stride;
+    pairs += static_cast<double>(std::max<std::int64_t>(0, std::min<std::int64_t>(results, to) - from));
+  }
+  return pairs;
+}
+
+double transferCycles(double bytes, double ofMemory) {
+  constexpr double lastCacheBytes = 16 * 1024 * 1024, ofLastCache = 20;
+  if (staysInL2(static_cast<std::size_t>(bytes))) return 0;
+  return bytes / (bytes > lastCacheBytes ? ofMemory : ofLastCache);
+}
+
 std::size_t secondCacheBytes() {
   static const std::size_t bytes = readSecondCacheBytes();
   return bytes;
 }
 
 bool hasTwoWideUnits(const KernelSet& kernels) { return kernels.fmaLanes == 16 && productsPerCycle(kernels) == 2; }
+
+double productCycles(const KernelSet& kernels, int blocks, int used) {
+  return static_cast<double>(blocks) * blockLength / kernels.fmaLanes * used / productsPerCycle(kernels);
+}
 
 double stepCycles(const KernelSet& kernels, int blocks, int pixels, int used) {
   const int vectors = blocks * blockLength / kernels.fmaLanes;
@@ -55,14 +76,13 @@ double stepCycles(const KernelSet& kernels, int blocks, int pixels, int used) {
   const double loads = held + used * (1 + vectors - held);
   // Chains of multiply-adds that wait for themselves; where there are just enough of them, the two units do not find
   // the right one in every cycle.
-  const double latency = 4;
-  const double slack = 1 + std::abs(products / 2 - latency);
+  const double slack = 1 + std::abs(products / 2 - latencyCycles);
   // Where vectors are short, a step of few pixels ends before its weights are there.
   const double fromSecondCache = (kernels.fmaLanes < 16 ? 3.0 : 2.0) * blocks;
   const double weightLine = 0.2;  // what a line of weights costs even where it is hidden
   const double perCycle = productsPerCycle(kernels);
   const double loop = perCycle == 1 ? 0.1 : 0.25;
-  return std::max({products / perCycle, loads / 2, (products + loads + 3) / 4, latency, fromSecondCache}) +
+  return std::max({products / perCycle, loads / 2, (products + loads + 3) / 4, latencyCycles, fromSecondCache}) +
          1 / (slack * slack) + loop + weightLine * blocks;
 }
 

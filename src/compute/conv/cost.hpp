@@ -12,8 +12,23 @@ namespace tacc::conv {
 /// L2 cache. On cores with less arithmetic all tiles are equally good.
 double stepCycles(const KernelSet& kernels, int blocks, int pixels, int used);
 
+/// Of a step, what its multiply-adds take where nothing else holds them up; and what each of them takes before the next
+/// one on the same sum begins.
+double productCycles(const KernelSet& kernels, int blocks, int used);
+inline constexpr double latencyCycles = 4;
+
 /// Cycles of one tile beside its steps: starting, reading and writing the accumulators.
 double tileCycles(const KernelSet& kernels, int blocks, int pixels);
+
+/// Beside the products: what a call of a kernel costs, and one of the lines that it goes through.
+inline constexpr double callCycles = 40, lineCycles = 6;
+
+/// Of one dimension: how many pairs of a result and a tap read something that is inside.
+double insidePairs(int results, int taps, int stride, int dilation, int pad, int size);
+
+/// Cycles that the caches or memory take at least for so many bytes, if they do not stay in the L2 cache:
+/// `ofMemory` bytes a cycle from memory, more from the third cache.
+double transferCycles(double bytes, double ofMemory);
 
 /// Of this CPU, 512 KiB to 2 MiB; 512 KiB where the system does not tell.
 std::size_t secondCacheBytes();

@@ -56,7 +56,11 @@ class Depthwise final : public ConvPlan {
   double predictedSeconds() const override {
     const double planes = double(shape().batch) * shape().inBlocks();
     const double floats = planes * static_cast<double>(shape().inPlane() + shape().outPlane());
-    return std::max(planes * depthwiseCycles(shape(), kernels_), depthwiseTransferCycles(floats)) / assumedHertz;
+    const bool isAny = kernel_ == kernels_.depthwiseAny;
+    const DepthwiseWay way = isAny ? DepthwiseWay::anyStrips : DepthwiseWay::strips;
+    return std::max(planes * depthwiseCycles(shape(), kernels_, way),
+                    (isAny ? 1.25 : 1) * transferCycles(floats * sizeof(float), isAny ? 9 : 12)) /
+           assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
@@ -133,8 +137,7 @@ bool servesDepthwise(const Description& d) {
   const bool isServed = d.pass == taccConvForward ||
                         (d.pass == taccConvBackwardData &&
                          (s.strideWidth == 1 || hasDepthwiseKernel(s.kernelWidth, s.strideWidth, s.dilationWidth)));
-  return s.isDepthwise() && d.inputLayout == taccLayoutNchw16c && isServed && s.kernelHeight <= maxDepthwiseLines &&
-         (d.algorithm == "depthwise" || !isFasterGrouped(s, d.pass));
+  return s.isDepthwise() && d.inputLayout == taccLayoutNchw16c && isServed && s.kernelHeight <= maxDepthwiseLines;
 }
 
 std::unique_ptr<ConvPlan> makeDepthwise(const Description& d, const KernelSet& kernels) {

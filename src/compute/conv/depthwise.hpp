@@ -18,20 +18,12 @@ constexpr bool hasDepthwiseKernel(int width, int stride, int dilation) {
   return (width == 3 || width == 5 || width == 7) && (stride == 1 || stride == 2) && dilation == 1;
 }
 
-/// Whether tiles of grouped layers are the faster ones: where there are no such kernels, as they keep their sums in
-/// registers. Not for taps that lie apart, nor where of a gradient's phase there is one tap only.
-constexpr bool isFasterGrouped(const Shape& s, taccConvPass_t pass) {
-  if (pass == taccConvBackwardWeights || s.dilationWidth > 1 ||
-      hasDepthwiseKernel(s.kernelWidth, s.strideWidth, s.dilationWidth))
-    return false;
-  return pass == taccConvForward || s.strideWidth == 1 || (s.kernelWidth > s.strideWidth && s.width > s.kernelWidth);
-}
+/// How a channel-wise kernel goes through a plane: in strips of results in registers, for the usual widths or any; or a
+/// tap at a time, whose products are summed, or added to the result.
+enum class DepthwiseWay { strips, anyStrips, tapSums, tapAdditions };
 
 /// Cycles for one image and block of channels, whichever pass: multiply-adds of the taps that are inside, and what
 /// begins and ends with every line.
-double depthwiseCycles(const Shape& shape, const KernelSet& kernels);
-
-/// Cycles that memory takes at least for tensors of `floats` that do not fit into the L2 cache.
-double depthwiseTransferCycles(double floats);
+double depthwiseCycles(const Shape& shape, const KernelSet& kernels, DepthwiseWay way);
 
 }  // namespace tacc::conv

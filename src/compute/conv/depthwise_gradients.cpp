@@ -50,8 +50,13 @@ class DepthwiseGradients final : public ConvPlan {
   double predictedSeconds() const override {
     const double planes = double(shape().batch) * shape().inBlocks();
     const double floats = planes * static_cast<double>(shape().inPlane() + shape().outPlane());
-    const double slower = kernel_ != nullptr && description_.pass == taccConvBackwardWeights ? 1 : 2;
-    return std::max(slower * planes * depthwiseCycles(shape(), kernels_), depthwiseTransferCycles(floats)) /
+    const bool isData = description_.pass == taccConvBackwardData;
+    const DepthwiseWay way = isData               ? DepthwiseWay::tapAdditions
+                             : kernel_ != nullptr ? DepthwiseWay::strips
+                                                  : DepthwiseWay::tapSums;
+    // A tap at a time the result goes through the caches twice.
+    return std::max(planes * depthwiseCycles(shape(), kernels_, way),
+                    transferCycles(floats * sizeof(float), isData ? 6 : 12)) /
            assumedHertz;
   }
 
@@ -173,8 +178,8 @@ class DepthwiseGradients final : public ConvPlan {
 }  // namespace
 
 bool servesDepthwiseGradients(const Description& d) {
-  return d.shape.isDepthwise() && d.pass != taccConvForward && d.inputLayout == taccLayoutNchw16c &&
-         (d.algorithm == "depthwise" || !isFasterGrouped(d.shape, d.pass));
+  const bool isServed = d.pass == taccConvBackwardWeights || (d.pass == taccConvBackwardData && !servesDepthwise(d));
+  return d.shape.isDepthwise() && isServed && d.inputLayout == taccLayoutNchw16c;
 }
 
 std::unique_ptr<ConvPlan> makeDepthwiseGradients(const Description& d, const KernelSet& kernels) {

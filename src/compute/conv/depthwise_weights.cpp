@@ -4,22 +4,6 @@
 #include "compute/conv/depthwise.hpp"
 
 namespace tacc::conv {
-namespace {
-
-/// Of one dimension: how many pairs of a result and a tap read something that is inside.
-double pairsInside(int results, int taps, int stride, int dilation, int pad, int size) {
-  double pairs = 0;
-  for (int t = 0; t < taps; ++t) {
-    const std::int64_t offset = std::int64_t{t} * dilation - pad;
-    const std::int64_t from = offset >= 0 ? 0 : (-offset + stride - 1) / stride;
-    const std::int64_t to = size - offset <= 0 ? 0 : (size - offset + stride - 1) / stride;
-    pairs += static_cast<double>(std::max<std::int64_t>(0, std::min<std::int64_t>(results, to) - from));
-  }
-  return pairs;
-}
-
-}  // namespace
-
 void packDepthwise(const Description& d, bool flips, const float* weights, float* packed) {
   const Shape& s = d.shape;
   const int taps = s.kernelHeight * s.kernelWidth;
@@ -53,21 +37,26 @@ void deliverDepthwise(const Description& d, int block, const float* sums, float*
   }
 }
 
-double depthwiseCycles(const Shape& s, const KernelSet& kernels) {
+double depthwiseCycles(const Shape& s, const KernelSet& kernels, DepthwiseWay way) {
   const double perCycle = kernels.fmaLanes == blockLength && !hasTwoWideUnits(kernels) ? 1 : 2;
   const double vectors = double(blockLength) / kernels.fmaLanes;
-  const double products =
-      pairsInside(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height) *
-      pairsInside(s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, s.width);
-  const bool isFast = hasDepthwiseKernel(s.kernelWidth, s.strideWidth, s.dilationWidth) && s.padWidth < s.kernelWidth;
-  const double perLine = 30;
-  return products * vectors / perCycle * (isFast ? 1.15 : 2) + perLine * std::max(s.height, s.outHeight);
-}
-
-double depthwiseTransferCycles(double floats) {
-  const double bytesOfCycle = 12;
-  const double bytes = floats * sizeof(float);
-  return staysInL2(static_cast<std::size_t>(bytes)) ? 0 : bytes / bytesOfCycle;
+  const double lines =
+      insidePairs(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height);
+  const double columns = insidePairs(s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, s.width);
+  const double products = lines * columns * vectors / perCycle;
+  const double most = std::max(s.height, s.outHeight);
+  switch (way) {
+    case DepthwiseWay::strips:
+      return 1.15 * products + 30 * most;
+    case DepthwiseWay::anyStrips:
+      // Whole strips, also where a part of one is outside.
+      return 2 * lines * roundUp(s.outWidth, 7) * s.kernelWidth * vectors / perCycle +
+             (30 + 12.0 * ceilDivide(s.outWidth, 7)) * most;
+    case DepthwiseWay::tapSums:  // two values are read for each product
+      return 2.8 * products + 14 * lines * s.kernelWidth;
+    default:  // the result is read and written for each product, and cleared before
+      return 2.2 * products + 18 * lines * s.kernelWidth + double(s.height) * s.width * vectors;
+  }
 }
 
 }  // namespace tacc::conv

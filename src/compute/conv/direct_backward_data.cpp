@@ -39,7 +39,14 @@ class DirectBackwardData final : public ConvPlan {
   double predictedSeconds() const override {
     double cycles = 0;
     for (const Phase& phase : phases_) cycles += phase.driver.cycles();
-    return cycles * shape().batch * shape().groups / assumedHertz;
+    cycles *= double(shape().batch) * shape().groups;
+    if (phases_.size() >
+        1) {  // phase by phase, lines of the cache are written in no order that hardware looks ahead in
+      const double bytes =
+          double(shape().batch) * shape().inBlocks() * static_cast<double>(shape().inPlane()) * sizeof(float);
+      cycles += transferCycles(bytes, 4);
+    }
+    return cycles / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {

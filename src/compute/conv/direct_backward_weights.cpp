@@ -30,9 +30,18 @@ class DirectBackwardWeights final : public ConvPlan {
     return description_.weightLayout == taccWeightsBlocked ? 0 : blockedFloats() * sizeof(float);
   }
   double predictedSeconds() const override {
-    const double steps = double(shape().batch) * shape().outHeight * shape().outWidth * shape().kernelHeight *
-                         shape().kernelWidth * shape().groups;
-    return steps * tiles_.cyclesOfPixel / assumedHertz;
+    const Shape& s = shape();
+    const double lines =
+        insidePairs(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height);
+    const double columns = insidePairs(s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, s.width);
+    const bool isOneLine =
+        s.kernelHeight * s.kernelWidth == 1 && s.outWidth * s.strideWidth == s.strideHeight * s.width;
+    const double tiles =
+        static_cast<double>(tiles_.blockParts.size()) * static_cast<double>(tiles_.rowParts.size()) * inBlocks();
+    const double parts = double(ceilDivide(s.batch, imagesAtOnce_)) * ceilDivide(s.outHeight, linesAtOnce_);
+    const double calls = parts * s.kernelHeight * s.kernelWidth;
+    const double beside = tiles * (calls * callCycles + (isOneLine ? 0 : s.batch * lines * s.kernelWidth * lineCycles));
+    return s.groups * (s.batch * lines * columns * tiles_.cyclesOfPixel + beside) / assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <optional>
 #include <utility>
@@ -10,12 +11,27 @@
 #include "compute/conv/cost.hpp"
 #include "compute/conv/shape.hpp"
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace tacc::conv {
 namespace {
+
+/// What was stored non-temporally is seen by other threads before anything that is written later. Once for all tiles:
+/// behind each call it would wait for memory over and over.
+void endNonTemporal() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
 
 // Parts of an L2 cache of 1 MiB. Larger ones gain nothing, smaller ones lose little.
 constexpr std::size_t weightBytesAtOnce = 256 * 1024;
 constexpr std::size_t inputBytesAtOnce = 384 * 1024;
+
+// What a run of values costs beside its products. Permuted, several of them are one.
+constexpr double cyclesOfRun = 4, cyclesOfPermutedRun = 1;
 
 /// How many of `pixels` pixels from `x` on a tap finds inside a line of `width`, and which ones: no value if there are
 /// none, or there is no BorderMask for it.
@@ -57,37 +73,77 @@ DirectDriver::DirectDriver(DirectShape shape, const KernelSet& kernels) : shape_
   chooseChunks();
 }
 
-double DirectDriver::cyclesOfLine(int blocks, int tiles) const {
+double DirectDriver::insideLines() const {
+  if (shape_.taps.empty()) return 1;
+  double inside = 0;
+  for (const Tap& tap : shape_.taps) {
+    // Lines before the first and behind the last one that the tap finds.
+    const int before = tap.dy >= 0 ? 0 : std::min(shape_.outHeight, ceilDivide(-tap.dy, shape_.strideHeight));
+    const int left = shape_.inHeight - tap.dy;
+    const int end = left <= 0 ? 0 : std::min(shape_.outHeight, ceilDivide(left, shape_.strideHeight));
+    inside += std::max(0, end - before);
+  }
+  return inside / (static_cast<double>(shape_.taps.size()) * shape_.outHeight);
+}
+
+double DirectDriver::cyclesOfLine(int blocks, int tiles, double inside) const {
+  if (shape_.taps.empty()) return 1.5 * blocks * shape_.outWidth;  // zeros
   // Weights that come late hold up a kernel that has no registers for them.
   const bool areFar = !staysInL2(packedFloats() * sizeof(float));
   const int vectors = blocks * blockLength / kernels_.fmaLanes;
+  // Permuted, taps side by side share what is permuted.
+  const bool isShared = shape_.strideWidth <= 2 && shape_.taps.size() > 1 && shape_.taps[0].dy == shape_.taps[1].dy &&
+                        std::abs(shape_.taps[0].dx - shape_.taps[1].dx) == 1;
+  constexpr double permutedLatency = 3;  // of one tile it hides behind another's
   const auto cyclesOfRow = [&](int pixels, int used) {
+    if (shape_.isPermuted)
+      return std::max(permutedLatency, (isShared ? 1.15 : 1.7) * productCycles(kernels_, blocks, used));
     const double late = areFar && heldWeights(kernels_.registers, vectors, pixels) < vectors ? 0.5 : 0;
-    return stepCycles(kernels_, blocks, pixels, used) + late;
+    // Values that do not come in runs have addresses of their own.
+    return (stepCycles(kernels_, blocks, pixels, used) + late) * (shape_.isScattered ? 1.1 : 1);
   };
   // With strides most of every part of a page that is fetched is not used, so input is better read fewer times.
   const double inputCycles = shape_.strideWidth > 1 && !shape_.isScattered ? 0.02 : 0;
-  const auto rows = static_cast<double>(rows_);
+  // Taps that lie above each other leave out the same pixels.
+  std::map<int, int> columns;  // where a tap reads -> how many taps
+  for (const Tap& tap : shape_.taps) ++columns[tap.dx];
+  const double ofTap =
+      static_cast<double>(rows_) * inside / std::max<double>(1, static_cast<double>(shape_.taps.size()));
+  const double runsOfTap = shape_.isScattered ? 0 : inside * static_cast<double>(shape_.inCounts.size());
+  const double valuesOfRun = runsOfTap > 0 ? ofTap / runsOfTap : 0;
+  const auto cyclesOfTaps = [&](int taps, int pixels, int used) {
+    const double row = cyclesOfRow(pixels, used) + inputCycles * used;
+    // Sums that wait for themselves leave time for what a run costs beside.
+    const double waiting = std::max(0.0, latencyCycles - productCycles(kernels_, blocks, used));
+    return taps * (ofTap * row + runsOfTap * std::max(0.0, (shape_.isPermuted ? cyclesOfPermutedRun : cyclesOfRun) -
+                                                               valuesOfRun * waiting));
+  };
+  // As makeTiles() does.
+  const auto cyclesOfTile = [&](const auto& self, int x, int pixels) -> double {
+    double cycles = tileCycles(kernels_, blocks, pixels);
+    for (const auto& [dx, taps] : columns) {
+      const TapFit fit = fitTap(dx, shape_.strideWidth, x, pixels, shape_.inWidth);
+      if (fit.used == 0) continue;
+      if (!fit.mask) return callCycles + self(self, x, pixels / 2) + self(self, x + pixels / 2, pixels - pixels / 2);
+      cycles += cyclesOfTaps(taps, pixels, fit.used);
+    }
+    return cycles;
+  };
+  const auto isInside = [&](int x, int pixels) {
+    return columns.empty() || (x * shape_.strideWidth + columns.begin()->first >= 0 &&
+                               (x + pixels - 1) * shape_.strideWidth + columns.rbegin()->first < shape_.inWidth);
+  };
   const int least = shape_.outWidth / tiles;
-  double whole[2];  // of a tile without a mask, of that many pixels and of one more
-  for (int more = 0; more < 2; ++more) {
-    const int pixels = least + more;
-    whole[more] = rows * (cyclesOfRow(pixels, pixels) + inputCycles * pixels) + tileCycles(kernels_, blocks, pixels);
-  }
-  const auto [first, last] = std::minmax_element(shape_.taps.begin(), shape_.taps.end(),
-                                                 [](const Tap& one, const Tap& other) { return one.dx < other.dx; });
-  double cycles = 0;
+  double whole[2] = {-1, -1};  // of a tile without a mask, of that many pixels and of one more
+  double cycles = callCycles;
   for (int t = 0, x = 0; t < tiles; ++t) {
     const int pixels = partSize(shape_.outWidth, tiles, t);
-    cycles += whole[pixels - least];
-    const bool isMasked = !shape_.taps.empty() && (x * shape_.strideWidth + first->dx < 0 ||
-                                                   (x + pixels - 1) * shape_.strideWidth + last->dx >= shape_.inWidth);
-    if (isMasked) {
-      for (const Tap& tap : shape_.taps) {
-        const int used = fitTap(tap.dx, shape_.strideWidth, x, pixels, shape_.inWidth).used;
-        const double left = used > 0 ? cyclesOfRow(pixels, used) : 0;
-        cycles -= rows / static_cast<double>(shape_.taps.size()) * (cyclesOfRow(pixels, pixels) - left);
-      }
+    if (isInside(x, pixels)) {
+      double& known = whole[pixels - least];
+      if (known < 0) known = cyclesOfTile(cyclesOfTile, x, pixels);
+      cycles += known;
+    } else {
+      cycles += callCycles + cyclesOfTile(cyclesOfTile, x, pixels);
     }
     x += pixels;
   }
@@ -96,6 +152,7 @@ double DirectDriver::cyclesOfLine(int blocks, int tiles) const {
 
 DirectDriver::Blocking DirectDriver::chooseBlocking() const {
   Blocking best{};
+  const double inside = insideLines();
   for (int blocks = 1; blocks <= std::min(maxBlocks, shape_.outBlocks); ++blocks) {
     const int limit = shape_.isPermuted ? kernels_.permutedPixelLimit : kernels_.pixelLimit[blocks];
     if (limit == 0) continue;
@@ -105,8 +162,8 @@ DirectDriver::Blocking DirectDriver::chooseBlocking() const {
     // The largest tiles may be slower, where they read weights over and over.
     for (int size = limit; size >= std::max(1, limit - 2); --size) {
       const int tiles = ceilDivide(shape_.outWidth, size);
-      double cycles = (groups - larger) * cyclesOfLine(smaller, tiles);
-      if (larger > 0) cycles += larger * cyclesOfLine(smaller + 1, tiles);
+      double cycles = (groups - larger) * cyclesOfLine(smaller, tiles, inside);
+      if (larger > 0) cycles += larger * cyclesOfLine(smaller + 1, tiles, inside);
       cycles *= shape_.outHeight;
       if (best.blocks == 0 || cycles < best.cycles) best = {blocks, tiles, cycles};
     }
@@ -281,6 +338,7 @@ void DirectDriver::run(const DirectRun& what) const {
                         : pixelStride == 2 * blockLength ? kernels_.everySecond
                                                          : kernels_.strided;
   TileCall call{};
+  bool isNonTemporal = false;
   call.values = values_.data();
   call.valueCount = static_cast<int>(values_.size());
   call.inputPixel = pixelStride;
@@ -309,7 +367,7 @@ void DirectDriver::run(const DirectRun& what) const {
       }
       call.bias = from == 0 && what.bias != nullptr ? what.bias + group.firstBlock * blockLength : nullptr;
       call.relu = to == inBlocks && what.relu;
-      call.isNonTemporal = what.isNonTemporal && what.addend == nullptr && chunkBlocks_ >= inBlocks;
+      isNonTemporal = call.isNonTemporal = what.isNonTemporal && what.addend == nullptr && chunkBlocks_ >= inBlocks;
       for (int image = 0; image < what.images; ++image) {
         const float* const input = what.input + image * what.inImage;
         float* const output = what.output + image * what.outImage + plane;
@@ -332,6 +390,7 @@ void DirectDriver::run(const DirectRun& what) const {
       }
     }
   }
+  if (isNonTemporal) endNonTemporal();
 }
 
 }  // namespace tacc::conv

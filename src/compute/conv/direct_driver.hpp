@@ -133,8 +133,10 @@ class DirectDriver {
   };
 
   Blocking chooseBlocking() const;
-  /// Of a line of the output, of so many blocks, in so many tiles.
-  double cyclesOfLine(int blocks, int tiles) const;
+  /// Of all pairs of a line of the output and a tap, those whose line is inside the image.
+  double insideLines() const;
+  /// Of a line of the output, of so many blocks, in so many tiles; that part of the taps' lines is inside the image.
+  double cyclesOfLine(int blocks, int tiles, double inside) const;
   /// No other tap of its line reads what this one does, for pixels further to the left.
   bool reachesFurthest(const Tap& tap) const;
   void makeGroups(int blocks);

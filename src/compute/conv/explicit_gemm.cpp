@@ -303,8 +303,7 @@ class ExplicitGemm final : public ConvPlan {
 
 bool servesExplicitGemm(const Description& d) {
   // An OpenBLAS with threads of its own would start them behind the caller's back.
-  return d.algorithm == "explicit-gemm" && (d.inputLayout == taccLayoutNchw16c || d.pass != taccConvBackwardData) &&
-         openBlas().parallel() == 0;
+  return (d.inputLayout == taccLayoutNchw16c || d.pass != taccConvBackwardData) && openBlas().parallel() == 0;
 }
 
 std::unique_ptr<ConvPlan> makeExplicitGemm(const Description& d, const KernelSet&) {

@@ -30,6 +30,14 @@ FewChannelsImage::FewChannelsImage(const Description& d)
   scratchFloats_ = static_cast<std::size_t>((plane_ * blocks() + 15) / 16 * 16);
 }
 
+double FewChannelsImage::copyCycles() const {
+  if (!isCopied_) return 0;
+  const double perLine = 20, floatsOfCycle = 8;
+  const int lines = linesAtOnce_ * shape_.strideHeight + (shape_.kernelHeight - 1) * shape_.dilationHeight;
+  const double parts = double(shape_.outHeight) / linesAtOnce_;
+  return parts * lines * blocks() * (perLine + static_cast<double>(line_) / floatsOfCycle);
+}
+
 const float* FewChannelsImage::lines(const float* image, int from, int to, float* scratch) const {
   const std::ptrdiff_t sourceLine = shape_.width * pixel();
   const int first = from * shape_.strideHeight - shape_.padHeight;

@@ -26,6 +26,8 @@ class FewChannelsImage {
   std::ptrdiff_t plane() const { return plane_; }  // from block to block
   /// Output lines that are copied at once; all when nothing has to be copied.
   int linesAtOnce() const { return linesAtOnce_; }
+  /// For the lines of one image.
+  double copyCycles() const;
   /// Floats of scratch, a multiple of 16.
   std::size_t scratchFloats() const { return scratchFloats_; }
 

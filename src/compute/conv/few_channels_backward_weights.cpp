@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/cost.hpp"
 #include "compute/conv/few_channels.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weight_tiles.hpp"
@@ -37,8 +38,13 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     return (scratch + (isBlocked() ? 0 : blockedFloats())) * sizeof(float);
   }
   double predictedSeconds() const override {
-    return double(shape().batch) * shape().outHeight * shape().outWidth * steps() * image_.blocks() *
-           tiles_.cyclesOfPixel / assumedHertz;
+    const double lines = double(shape().batch) * shape().outHeight;
+    const double sweeps = double(steps()) * image_.blocks();
+    const double parts = ceilDivide(shape().outHeight, image_.linesAtOnce());
+    const double tiles = static_cast<double>(tiles_.rowParts.size() * tiles_.blockParts.size());
+    const double beside = sweeps * tiles * (lines * lineCycles + shape().batch * parts * callCycles);
+    return (lines * shape().outWidth * sweeps * tiles_.cyclesOfPixel + beside + shape().batch * image_.copyCycles()) /
+           assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {

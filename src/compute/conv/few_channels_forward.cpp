@@ -26,6 +26,12 @@ DirectShape shapeOf(const Shape& s, const FewChannelsImage& image) {
   c.strideWidth = s.strideWidth;
   c.isScattered = true;
   for (int r = 0; r < s.kernelHeight; ++r) c.taps.push_back({r * s.dilationHeight, 0});
+  if (s.isProduct()) {  // one long line
+    c.inWidth *= c.inHeight;
+    c.outWidth *= c.outHeight;
+    c.outLine *= c.outHeight;
+    c.inHeight = c.outHeight = 1;
+  }
   return c;
 }
 
@@ -44,7 +50,10 @@ class FewChannelsForward final : public ConvPlan {
     return biasWorkspaceBytes(description_) + scratch;
   }
   std::size_t packedFloats() const override { return driver_.packedFloats(); }
-  double predictedSeconds() const override { return driver_.cycles() * lineParts() * shape().batch / assumedHertz; }
+  double predictedSeconds() const override {
+    const double parts = shape().isProduct() ? 1 : double(shape().outHeight) / image_.linesAtOnce();
+    return (driver_.cycles() * parts + image_.copyCycles()) * shape().batch / assumedHertz;
+  }
 
   void pack(const float* weights, float* packed) const override {
     driver_.pack(packed, [&](float* to, int outBlock, int inBlock, int r, int value) {
@@ -79,7 +88,8 @@ class FewChannelsForward final : public ConvPlan {
                    .inImage = inImage,
                    .outImage = outImage,
                    .firstTile = 0,
-                   .endTile = driver_.tilesOfLine() * static_cast<std::size_t>(to - from),
+                   .endTile = shape().isProduct() ? driver_.tiles()
+                                                  : driver_.tilesOfLine() * static_cast<std::size_t>(to - from),
                    .firstGroup = 0,
                    .endGroup = driver_.groups().size(),
                    .relu = description_.relu,

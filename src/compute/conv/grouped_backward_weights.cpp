@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/cost.hpp"
 #include "compute/conv/grouped.hpp"
 #include "compute/conv/weight_tiles.hpp"
 #include "compute/conv/weights.hpp"
@@ -29,8 +30,7 @@ class GroupedBackwardWeights final : public ConvPlan {
       const GroupSteps& steps = stepsOf(i);
       for (int b = 0; b < steps.blocks; ++b) blocks_.push_back({i, b});
       mostSteps_ = std::max(mostSteps_, static_cast<std::size_t>(steps.total()));
-      cycles_ += steps.blocks * steps.total() * (steps.isPermuted ? permutedCost(kernels) : 1) * blockLength /
-                 kernels.fmaLanes;
+      tapCost_ = tapCost_ + steps.blocks * costOfTap(steps);
     }
     const std::size_t line = static_cast<std::size_t>(shape().width + shape().outWidth) * blockLength * sizeof(float);
     linesAtOnce_ = static_cast<int>(std::clamp<std::size_t>(bytesAtOnce / line, 1, 64));
@@ -41,7 +41,17 @@ class GroupedBackwardWeights final : public ConvPlan {
   }
   double predictedSeconds() const override {
     const Shape& s = shape();
-    return cycles_ * s.kernelHeight * s.kernelWidth * s.batch * s.outHeight * s.outWidth / assumedHertz;
+    const double lines =
+        insidePairs(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height);
+    const double columns = insidePairs(s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, s.width);
+    const double calls = lines / linesAtOnce_ + s.kernelHeight;
+    const double products =
+        tapCost_.pixel * lines * columns + tapCost_.tiles * s.kernelWidth * (calls * callCycles + lines * lineCycles);
+    // Each line of the kernel goes through both tensors.
+    const double bytes = double(s.inBlocks()) * static_cast<double>(s.inPlane()) +
+                         double(s.outBlocks()) * static_cast<double>(s.outPlane());
+    return std::max(s.batch * products, s.kernelHeight * transferCycles(bytes * sizeof(float) * s.batch, 10)) /
+           assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
@@ -61,6 +71,37 @@ class GroupedBackwardWeights final : public ConvPlan {
     std::size_t span;
     int ofSpan;
   };
+
+  /// Of a tap: cycles for a pixel, and tiles. Few sums at a time wait for themselves.
+  struct TapCost {
+    double pixel = 0, tiles = 0;
+    TapCost operator+(const TapCost& other) const { return {pixel + other.pixel, tiles + other.tiles}; }
+    friend TapCost operator*(double times, const TapCost& cost) { return {times * cost.pixel, times * cost.tiles}; }
+  };
+  TapCost costOfTap(const GroupSteps& steps) const {
+    const bool isThree = joinsThreeTaps(steps);
+    const int limit = isThree            ? kernels_.permutedThreeLimit
+                      : steps.isPermuted ? kernels_.permutedRowLimit
+                                         : kernels_.rowLimit[1];
+    const int vectors = blockLength / kernels_.fmaLanes;
+    const double perCycle = kernels_.fmaLanes == blockLength && !hasTwoWideUnits(kernels_) ? 1 : 2;
+    const int taps = isThree ? 3 : 1;
+    TapCost cost;
+    for (const int count : steps.counts) {
+      if (count == 0) continue;
+      const int parts = ceilDivide(count, limit);
+      const double chains = double(count) / parts * taps;
+      // Permuted kernels take one vector of the block after the other.
+      const int together = steps.isPermuted ? 1 : vectors;
+      const double products = chains * together / perCycle + (steps.isPermuted ? chains / taps * 0.4 : 0);
+      cost.pixel += parts * (vectors / together) * std::max(latencyCycles, products) / taps;
+      cost.tiles += double(parts) * (vectors / together) / taps;
+    }
+    return cost;
+  }
+  bool joinsThreeTaps(const GroupSteps& steps) const {
+    return steps.isPermuted && shape().kernelWidth == 3 && shape().strideWidth == 1 && shape().dilationWidth == 1;
+  }
 
   const Shape& shape() const { return description_.shape; }
   const GroupSteps& stepsOf(std::size_t span) const {
@@ -103,7 +144,7 @@ class GroupedBackwardWeights final : public ConvPlan {
     int firstStep = 0;
     for (std::size_t b = 0; b < steps.counts.size(); ++b) {
       const float* const plane = input + static_cast<std::ptrdiff_t>(b) * s.inPlane() + (b == 0 ? steps.firstValue : 0);
-      const bool isThree = steps.isPermuted && s.kernelWidth == 3 && s.strideWidth == 1 && s.dilationWidth == 1;
+      const bool isThree = joinsThreeTaps(steps);
       if (isThree) {
         call.lines = lines;
         call.pixels = s.outWidth;
@@ -183,7 +224,7 @@ class GroupedBackwardWeights final : public ConvPlan {
   std::vector<Block> blocks_;  // of output channels
   std::size_t mostSteps_ = 0;  // of a block
   int linesAtOnce_ = 1;
-  double cycles_ = 0;
+  TapCost tapCost_;  // of all blocks
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/caching.hpp"
 #include "compute/conv/direct_shapes.hpp"
 #include "compute/conv/grouped.hpp"
 #include "compute/conv/task_partition.hpp"
@@ -67,6 +68,7 @@ class Grouped final : public ConvPlan {
       : ConvPlan(std::string(kernels.vectors) + " grouped"),
         description_(d),
         isForward_(d.pass == taccConvForward),
+        isStreamed_(isStreamedResult(d)),
         cut_(cutGroups(isForward_ ? GroupChannels{d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}
                                   : GroupChannels{d.shape.groups, d.shape.inPerGroup(), d.shape.outPerGroup()},
                        kernels)),
@@ -79,10 +81,9 @@ class Grouped final : public ConvPlan {
     for (const GroupSpan& span : cut_.spans) {
       packed_.push_back(packedFloats_);
       const auto& parts = parts_[static_cast<std::size_t>(span.steps)];
-      const GroupSteps& steps = cut_.steps[static_cast<std::size_t>(span.steps)];
       for (const Part& part : parts) {
         packedFloats_ += part.driver.packedFloats();
-        cycles_ += part.driver.cycles() * (steps.isPermuted ? permutedCost(kernels) : 1);
+        cycles_ += part.driver.cycles();
       }
     }
     if (d.maxWorkers > 1) {
@@ -94,7 +95,14 @@ class Grouped final : public ConvPlan {
 
   std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_); }
   std::size_t packedFloats() const override { return packedFloats_; }
-  double predictedSeconds() const override { return cycles_ * shape().batch / assumedHertz; }
+  double predictedSeconds() const override {
+    const double floats = double(sourceBlocks()) * static_cast<double>(sourcePlane()) +
+                          double(targetBlocks()) * static_cast<double>(targetPlane());
+    const double bytes = floats * sizeof(float) * shape().batch;
+    // With strides the gradient of the input is written phase by phase, in no order that hardware looks ahead in.
+    const bool hasPhases = !isForward_ && (shape().strideHeight > 1 || shape().strideWidth > 1);
+    return std::max(cycles_ * shape().batch, transferCycles(bytes, hasPhases ? 4 : 9)) / assumedHertz;
+  }
 
   void pack(const float* weights, float* packed) const override {
     for (std::size_t i = 0; i < cut_.spans.size(); ++i) {
@@ -144,7 +152,8 @@ class Grouped final : public ConvPlan {
                          .endGroup = part.driver.groups().size(),
                          .relu = description_.relu,
                          .lanes = part.lanes.data(),
-                         .offsets = part.offsets.data()});
+                         .offsets = part.offsets.data(),
+                         .isNonTemporal = isStreamed_});
         packed += part.driver.packedFloats();
       }
     });
@@ -158,7 +167,7 @@ class Grouped final : public ConvPlan {
   std::ptrdiff_t sourcePlane() const { return isForward_ ? shape().inPlane() : shape().outPlane(); }
 
   Description description_;
-  bool isForward_;
+  bool isForward_, isStreamed_;
   GroupCut cut_;
   GroupWeights weights_;
   std::vector<std::vector<Part>> parts_;  // of every kind of steps

@@ -60,8 +60,8 @@ struct TileCall {
   std::ptrdiff_t outputPixel;
   std::ptrdiff_t outputBlock;
   bool relu;
-  bool isNonTemporal;                    // the output is stored non-temporally, if its outputPixel is 16
-  int tiles;                             // `input`, `addend` and `output` are those of the first one
+  bool isNonTemporal;  // the output is stored non-temporally, if its outputPixel is 16: the caller ends that
+  int tiles;           // `input`, `addend` and `output` are those of the first one
   std::ptrdiff_t inputTile, outputTile;  // from tile to tile
   /// For permuted kernels, which have one block: for each row of weights whose products are made with it.
   const std::int32_t* lanes;    // 16: which of the values at `offsets` every output channel takes

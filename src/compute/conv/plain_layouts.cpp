@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/cost.hpp"
 #include "compute/conv/layout.hpp"
 #include "compute/layers/kernels.hpp"
 
@@ -27,6 +28,15 @@ struct Tensor {
     return isCopied() ? (innerFloats(images) * sizeof(float) + 63) / 64 * 64 : 0;
   }
 };
+
+/// For one image. Whole blocks go through the transposing kernels, the last one value by value.
+double reorderCycles(const Tensor& t) {
+  if (!t.isCopied()) return 0;
+  const double wholeBlock = 6, besideValues = 7;
+  const int rest = t.channels % blockLength;
+  const double ofPixel = t.channels / blockLength * wholeBlock + (rest == 0 ? 0 : besideValues + rest);
+  return ofPixel * t.height * t.width;
+}
 
 /// The largest divisor of the batch whose copies stay within bytesAtOnce.
 int imagesAtOnce(int batch, const Tensor& in, const Tensor& out) {
@@ -62,10 +72,10 @@ class PlainPlan final : public ConvPlan {
   std::size_t packedFloats() const override { return first_->packedFloats(); }
   void pack(const float* weights, float* packed) const override { first_->pack(weights, packed); }
   double reorderSeconds() const override {
-    constexpr double bytesPerSecond = 2e10;  // as taccReorderSeconds
-    const double in = static_cast<double>(in_.copiedBytes(images_)) * (description_.accumulate ? 2 : 1);
-    const double out = static_cast<double>(out_.copiedBytes(images_)) * (description_.residual ? 2 : 1);
-    return 2 * (in + out) * parts() / bytesPerSecond;
+    const double in =
+        reorderCycles(in_) * (description_.accumulate && description_.pass == taccConvBackwardData ? 2 : 1);
+    const double out = reorderCycles(out_) * (description_.residual ? 2 : 1);
+    return (in + out) * images_ * parts() / assumedHertz;
   }
   double predictedSeconds() const override { return first_->predictedSeconds() * parts() + reorderSeconds(); }
 
@@ -132,39 +142,37 @@ class PlainPlan final : public ConvPlan {
   const layers::LayerKernels& kernels_;
 };
 
-/// Some algorithm reads the input's plain layout as it is. What is slow counts only where it is named.
-bool readsPlainInput(const Description& given) {
-  Description d = given;
-  d.outputLayout = taccLayoutNchw16c;
-  if (d.pass == taccConvBackwardData) return false;
-  return std::any_of(allAlgorithms().begin(), allAlgorithms().end(), [&](const ConvAlgorithm& algorithm) {
-    return algorithm.name == (d.algorithm.empty() ? "few-channels" : d.algorithm) && algorithm.serves(d);
-  });
-}
-
-}  // namespace
-
-bool needsReordering(const Description& d) {
-  return d.outputLayout != taccLayoutNchw16c || (d.inputLayout != taccLayoutNchw16c && !readsPlainInput(d));
-}
-
-ChosenPlan makePlainPlan(const Description& description, const KernelSet& kernels) {
+/// The plan with an inner one that reads the input in `inputLayout`.
+ChosenPlan makeReordering(const Description& description, taccLayout_t inputLayout, const KernelSet& kernels) {
   const Shape& s = description.shape;
   Description inner = description;
+  inner.inputLayout = inputLayout;
   inner.outputLayout = taccLayoutNchw16c;
-  if (!readsPlainInput(description)) inner.inputLayout = taccLayoutNchw16c;
   const Tensor in{description.inputLayout, inner.inputLayout, s.inChannels, s.height, s.width};
   const Tensor out{description.outputLayout, inner.outputLayout, s.outChannels, s.outHeight, s.outWidth};
   inner.shape.batch = imagesAtOnce(s.batch, in, out);
-  ChosenPlan first = makePlan(inner, kernels);
+  ChosenPlan first = cheapestServing(inner, kernels);
+  if (first.plan == nullptr) return {};
   std::unique_ptr<ConvPlan> next;
   if (description.pass == taccConvBackwardWeights && !description.accumulate) {
     inner.accumulate = true;
     inner.algorithm = first.algorithm;
-    next = makePlan(inner, kernels).plan;
+    next = cheapestServing(inner, kernels).plan;
   }
   return {first.algorithm, std::make_unique<PlainPlan>(description, in, out, inner.shape.batch, std::move(first.plan),
                                                        std::move(next), layers::kernelTable(kernels.vectors))};
+}
+
+}  // namespace
+
+ChosenPlan makePlainPlan(const Description& description, const KernelSet& kernels) {
+  ChosenPlan best = makeReordering(description, taccLayoutNchw16c, kernels);
+  // Some algorithms read plain input as it is, where they write blocks.
+  if (description.inputLayout != taccLayoutNchw16c && description.outputLayout != taccLayoutNchw16c &&
+      description.pass != taccConvBackwardData) {
+    takeCheaper(best, makeReordering(description, description.inputLayout, kernels));
+  }
+  return best;
 }
 
 }  // namespace tacc::conv

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/cost.hpp"
 #include "core/error.hpp"
@@ -10,12 +12,13 @@ namespace {
 constexpr ConvAlgorithm algorithms[] = {
     {"few-channels", servesFewChannelsForward, makeFewChannelsForward},
     {"few-channels", servesFewChannelsBackwardWeights, makeFewChannelsBackwardWeights},
-    {"winograd-6x6", servesWinogradSix, makeWinogradSix},
-    {"winograd-5x5", servesWinogradFive, makeWinogradFive},
-    {"winograd-4x4", servesWinogradFour, makeWinogradFour},
-    {"winograd-2x2", servesWinogradTwo, makeWinogradTwo},
-    {"split", servesSplitProducts, makeSplitProducts},
-    {"split", servesSplitGradient, makeSplitGradient},
+    {"winograd-6x6", servesWinogradSix, makeWinogradSix, ConvOffer::byOwnRule},
+    {"winograd-5x5", servesWinogradFive, makeWinogradFive, ConvOffer::byOwnRule},
+    {"winograd-4x4", servesWinogradFour, makeWinogradFour, ConvOffer::byOwnRule},
+    {"winograd-2x2", servesWinogradTwo, makeWinogradTwo, ConvOffer::byOwnRule},
+    {"split", servesSplitProducts, makeSplitProducts, ConvOffer::byOwnRule},
+    {"split", servesSplitGradient, makeSplitGradient, ConvOffer::byOwnRule},
+    {"product-scatter", servesProductScatter, makeProductScatter},
     {"strided-product", servesStridedProduct, makeStridedProduct},
     {"direct", servesDirectForward, makeDirectForward},
     {"direct", servesDirectBackwardData, makeDirectBackwardData},
@@ -24,11 +27,27 @@ constexpr ConvAlgorithm algorithms[] = {
     {"depthwise", servesDepthwiseGradients, makeDepthwiseGradients},
     {"grouped", servesGrouped, makeGrouped},
     {"grouped", servesGroupedBackwardWeights, makeGroupedBackwardWeights},
-    {"explicit-gemm", servesExplicitGemm, makeExplicitGemm},
-    {"reference", servesReference, makeReference},
+    {"explicit-gemm", servesExplicitGemm, makeExplicitGemm, ConvOffer::byNameOnly},
+    {"reference", servesReference, makeReference, ConvOffer::byNameOnly},
 };
 
 constexpr const char* passNames[] = {"forward", "backward data", "backward weights"};
+
+[[noreturn]] void failUnserved(const Description& d) {
+  const auto isNamed = [&](const ConvAlgorithm& algorithm) { return algorithm.name == d.algorithm; };
+  if (!d.algorithm.empty() && std::none_of(std::begin(algorithms), std::end(algorithms), isNamed)) {
+    fail(taccInvalidArgument, "there is no algorithm \"{}\"; there are {}", d.algorithm, algorithmNames(nullptr));
+  }
+  Description served = d;
+  served.inputLayout = served.outputLayout = taccLayoutNchw16c;  // others are reordered to it
+  const std::string names = algorithmNames(&served);
+  if (!d.algorithm.empty()) {
+    fail(taccInvalidArgument, "algorithm \"{}\" does not serve {} of {}; {} would", d.algorithm, passNames[d.pass],
+         d.shape.text(), names);
+  }
+  fail(taccInvalidArgument, "no fast algorithm serves {} of {}; {} would, if desc.algorithm names it",
+       passNames[d.pass], d.shape.text(), names);
+}
 
 }  // namespace
 
@@ -47,33 +66,32 @@ std::string algorithmNames(const Description* served) {
 
 Description withKernels(const Description& given, const KernelSet& kernels) {
   Description description = given;
-  description.hasSmallTiles = kernels.registers * kernels.fmaLanes < 512;
   description.hasTwoWideUnits = hasTwoWideUnits(kernels);
   description.splits = kernels.split != nullptr;
   return description;
 }
 
+ChosenPlan cheapestServing(const Description& description, const KernelSet& kernels) {
+  const bool isNamed = !description.algorithm.empty();
+  ChosenPlan best;
+  for (const ConvAlgorithm& algorithm : algorithms) {
+    const bool isOffered = isNamed ? algorithm.name == description.algorithm : algorithm.offer != ConvOffer::byNameOnly;
+    if (!isOffered || !algorithm.serves(description)) continue;
+    ChosenPlan plan{algorithm.name, algorithm.make(description, kernels)};
+    if (!isNamed && algorithm.offer == ConvOffer::byOwnRule) return plan;
+    takeCheaper(best, std::move(plan));
+  }
+  return best;
+}
+
 ChosenPlan makePlan(const Description& given, const KernelSet& kernels) {
   if (given.isBfloat16) return makeBfloat16Plan(given, kernels);
-  if (needsReordering(withKernels(given, kernels))) return makePlainPlan(given, kernels);
   const Description description = withKernels(given, kernels);
-  const Shape& shape = description.shape;
-  bool isKnown = description.algorithm.empty();
-  for (const ConvAlgorithm& algorithm : algorithms) {
-    if (!description.algorithm.empty() && algorithm.name != description.algorithm) continue;
-    isKnown = true;
-    if (algorithm.serves(description)) return {algorithm.name, algorithm.make(description, kernels)};
-  }
-  if (!isKnown) {
-    fail(taccInvalidArgument, "there is no algorithm \"{}\"; there are {}", description.algorithm,
-         algorithmNames(nullptr));
-  }
-  const std::string served = algorithmNames(&description);
-  if (!description.algorithm.empty() && !served.empty()) {
-    fail(taccInvalidArgument, "algorithm \"{}\" does not serve {} of {}; {} would", description.algorithm,
-         passNames[description.pass], shape.text(), served);
-  }
-  fail(taccInternalError, "no algorithm serves {} of {}", passNames[description.pass], shape.text());
+  ChosenPlan best;
+  if (description.outputLayout == taccLayoutNchw16c) best = cheapestServing(description, kernels);
+  if (hasPlainLayout(description)) takeCheaper(best, makePlainPlan(description, kernels));
+  if (best.plan == nullptr) failUnserved(description);
+  return best;
 }
 
 }  // namespace tacc::conv

@@ -56,9 +56,7 @@ struct Description {
   bool isBfloat16;        // the activations
   std::string algorithm;  // empty: the library chooses
   taccLayout_t outputLayout = taccLayoutNchw16c;
-  /// The kernels have too few registers for the pixels of a usual line; makePlan() knows.
-  bool hasSmallTiles = false;
-  /// They start two multiply-adds of 512 bits a cycle; likewise.
+  /// The kernels start two multiply-adds of 512 bits a cycle; makePlan() knows.
   bool hasTwoWideUnits = false;
   /// There are kernels for products of split numbers; likewise.
   bool splits = false;

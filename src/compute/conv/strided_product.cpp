@@ -62,7 +62,7 @@ class StridedProduct final : public ConvPlan {
   std::size_t packedFloats() const override { return first_->packedFloats(); }
   double predictedSeconds() const override {
     const int runs = shape().batch / images_;
-    return first_->predictedSeconds() * runs;
+    return first_->predictedSeconds() * runs + copySeconds();
   }
   void pack(const float* weights, float* packed) const override { first_->pack(weights, packed); }
 
@@ -95,6 +95,18 @@ class StridedProduct final : public ConvPlan {
   /// Blocks of channels, of all images that are brought together.
   std::size_t blocks() const {
     return static_cast<std::size_t>(shape().inBlocks()) * static_cast<std::size_t>(images_);
+  }
+
+  /// For bringing pixels together or spreading them out.
+  double copySeconds() const {
+    const Shape& s = shape();
+    const double bytesOfCycle = 24;
+    const double dense = double(denseFloats(s)) * s.batch * sizeof(float);
+    const double whole = double(s.batch) * s.inBlocks() * static_cast<double>(s.inPlane()) * sizeof(float);
+    if (description_.pass == taccConvBackwardData) {
+      return ((dense + whole) / bytesOfCycle + transferCycles(whole, 8)) / assumedHertz;
+    }
+    return (2 * dense / bytesOfCycle + transferCycles(dense, 8)) / assumedHertz;
   }
 
   void gather(const float* images, float* pixels, const TaskExecutor& executor) const {
@@ -141,23 +153,8 @@ class StridedProduct final : public ConvPlan {
 
 bool servesStridedProduct(const Description& d) {
   const Shape& s = d.shape;
-  // From the caches every s-th pixel is read as fast as any, and from memory with weights from the caches, but not over
-  // and over: by the gradient of the weights, or by small tiles. The tiles of an image end with its lines, those of a
-  // product do not: with short lines that gains more than bringing pixels together costs, or spreading them out if each
-  // is the sum of many.
-  // A gradient that goes to memory is spread out whole lines of the cache at a time; phase by phase each line would be
-  // fetched and written over and over.
-  constexpr std::size_t cacheBytes = 8 * 1024 * 1024;
-  constexpr int shortLine = 7;
-  const bool isFromMemory =
-      tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width) * sizeof(float) > cacheBytes;
-  const bool sumsMany = d.pass == taccConvForward || s.outChannels >= 2 * s.inChannels;
-  const bool isWorthwhile = d.pass == taccConvBackwardWeights || d.hasSmallTiles ||
-                            (d.pass == taccConvBackwardData && isFromMemory) ||
-                            (sumsMany && (s.outWidth <= shortLine || (isFromMemory && !goesByLine(d))));
-  return (isWorthwhile || d.algorithm == "strided-product") && s.kernelHeight == 1 && s.kernelWidth == 1 &&
-         (s.strideHeight > 1 || s.strideWidth > 1) && s.padHeight == 0 && s.padWidth == 0 && s.groups == 1 &&
-         d.inputLayout == taccLayoutNchw16c;
+  return s.kernelHeight == 1 && s.kernelWidth == 1 && (s.strideHeight > 1 || s.strideWidth > 1) && s.padHeight == 0 &&
+         s.padWidth == 0 && s.groups == 1 && d.inputLayout == taccLayoutNchw16c;
 }
 
 std::unique_ptr<ConvPlan> makeStridedProduct(const Description& d, const KernelSet& kernels) {

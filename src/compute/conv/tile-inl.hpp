@@ -166,7 +166,6 @@ template <int kBlocks, int kPixels, class Multiply>
       writeTile<0>(call, sum, t * call.outputTile, pixel);
     }
   }
-  if (call.isNonTemporal) endNonTemporal();
 }
 
 /// kPixelStride 0: as the call says.

@@ -1,0 +1,121 @@
+// Which algorithm a plan gets: the cheapest of those that serve, never one that is there by name only; and what is not
+// served is an error that says what would be.
+#include <gmock/gmock.h>
+
+#include <random>
+#include <sstream>
+
+#include "conv_case.hpp"
+#include "core/error.hpp"
+
+namespace tacc::conv::test {
+namespace {
+
+/// Any convolution that the interface takes.
+taccConvDesc_t drawConvolution(std::mt19937& random) {
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  const int groups = from(0, 2) == 0 ? from(2, 40) : 1;
+  const bool isDepthwise = groups > 1 && from(0, 1) == 0;
+  const int ins = isDepthwise ? groups : groups * from(1, groups > 1 ? 20 : 300);
+  const int outs = isDepthwise ? groups : groups * from(1, groups > 1 ? 20 : 300);
+  taccConvDesc_t desc = convolution(allPasses[from(0, 2)], from(1, 9), ins, from(1, 70), from(1, 70), outs, 1);
+  chooseKernel(desc, random);
+  desc.groups = groups;
+  constexpr taccLayout_t layouts[] = {taccLayoutNchw16c, taccLayoutNchw16c, taccLayoutNchw, taccLayoutNhwc};
+  desc.inputLayout = layouts[from(0, 3)];
+  desc.outputLayout = layouts[from(0, 3)];
+  desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+  desc.activationType = from(0, 3) == 0 ? taccBfloat16 : taccFloat32;
+  desc.winograd = desc.pass != taccConvBackwardWeights && from(0, 3) == 0;
+  if (desc.pass == taccConvForward) {
+    desc.bias = from(0, 1);
+    desc.residual = from(0, 1);
+    desc.relu = from(0, 1);
+  } else {
+    desc.accumulate = from(0, 1);
+  }
+  desc.maxWorkers = from(1, 3);
+  return desc;
+}
+
+/// The names of all algorithms, each once.
+std::vector<std::string> allNames() {
+  std::vector<std::string> names;
+  std::istringstream text(algorithmNames(nullptr));
+  for (std::string name; std::getline(text >> std::ws, name, ',');) names.push_back(name);
+  return names;
+}
+
+ConvOffer offerOf(std::string_view name) {
+  const auto isIt = [&](const ConvAlgorithm& algorithm) { return algorithm.name == name; };
+  return std::find_if(allAlgorithms().begin(), allAlgorithms().end(), isIt)->offer;
+}
+
+TEST(Choice, IsTheCheapestOfAllThatServe) {
+  std::mt19937 random(7);
+  for (int i = 0; i < 400; ++i) {
+    taccConvDesc_t desc = drawConvolution(random);
+    const std::string text = understand(desc).shape.text();
+    for (const KernelSet* kernels : availableKernels()) {
+      desc.algorithm = nullptr;
+      const ChosenPlan chosen = makePlan(understand(desc), *kernels);
+      EXPECT_NE(offerOf(chosen.algorithm), ConvOffer::byNameOnly) << text << " " << chosen.algorithm;
+      EXPECT_GT(chosen.plan->predictedSeconds(), 0);
+      for (const std::string& name : allNames()) {
+        if (offerOf(chosen.algorithm) == ConvOffer::byOwnRule || offerOf(name) != ConvOffer::byPrice) continue;
+        desc.algorithm = name.c_str();
+        try {
+          EXPECT_GE(makePlan(understand(desc), *kernels).plan->predictedSeconds(), chosen.plan->predictedSeconds())
+              << text << " " << kernels->isa << ": " << chosen.algorithm << " in place of " << name;
+        } catch (const Error&) {  // it does not serve this
+        }
+      }
+    }
+  }
+}
+
+TEST(Choice, DoesNotDependOnTheNumberOfWorkers) {
+  std::mt19937 random(8);
+  for (int i = 0; i < 200; ++i) {
+    taccConvDesc_t desc = drawConvolution(random);
+    for (const KernelSet* kernels : availableKernels()) {
+      desc.maxWorkers = 1;
+      const ChosenPlan one = makePlan(understand(desc), *kernels);
+      desc.maxWorkers = 16;
+      const ChosenPlan many = makePlan(understand(desc), *kernels);
+      EXPECT_EQ(one.algorithm, many.algorithm) << understand(desc).shape.text();
+      EXPECT_EQ(one.plan->predictedSeconds(), many.plan->predictedSeconds()) << understand(desc).shape.text();
+    }
+  }
+}
+
+TEST(Choice, WhatAnAlgorithmDoesNotServeIsAnErrorThatSaysWhatDoes) {
+  std::mt19937 random(9);
+  int errors = 0;
+  for (int i = 0; i < 200; ++i) {
+    taccConvDesc_t desc = drawConvolution(random);
+    for (const std::string& name : allNames()) {
+      desc.algorithm = name.c_str();
+      try {
+        EXPECT_EQ(makePlan(understand(desc), portableKernels()).algorithm, name);
+      } catch (const Error& error) {
+        ++errors;
+        const std::string message = error.what();
+        EXPECT_THAT(message, testing::HasSubstr("\"" + name + "\" does not serve")) << name;
+        // Every algorithm that the sentence names does serve it.
+        const std::size_t from = message.rfind("; ") + 2;
+        const std::size_t end = message.rfind(" would");
+        ASSERT_LT(from, end) << message;
+        std::istringstream served(message.substr(from, end - from));
+        for (std::string other; std::getline(served >> std::ws, other, ',');) {
+          desc.algorithm = other.c_str();
+          EXPECT_NO_THROW(makePlan(understand(desc), portableKernels())) << message << " but not " << other;
+        }
+      }
+    }
+  }
+  EXPECT_GT(errors, 100);
+}
+
+}  // namespace
+}  // namespace tacc::conv::test
