@@ -54,7 +54,9 @@ EasgdOptions parse(int argc, char** argv) {
   app.add_option("--slow", options.slowFactor, "the last rank computes so many times longer (1)")
       ->check(CLI::Range(1.0, 1000.0));
   app.add_option("--momentum", options.momentum, "(0)")->check(CLI::Range(0.0, 0.999));
-  std::string servers = "rank0";
+  std::string servers = "rank0", wire = "float32";
+  app.add_option("--wire", wire, "sync2, sync3, hierarchical: what is sent for each weight (float32)")
+      ->check(CLI::IsMember({"float32", "bfloat16", "float16"}));
   app.add_option("--servers", servers,
                  "of async and hogwild: rank0 has the center, or the first rank of every host has a slice (rank0)")
       ->check(CLI::IsMember({"rank0", "host"}));
@@ -67,6 +69,9 @@ EasgdOptions parse(int argc, char** argv) {
   app.add_option("--json", options.jsonFile, "write the results to this file");
   parseCommandLine(app, "tacc_bench easgd", argc, argv, [&] {
     options.bytes = parseSize(size);
+    options.wire = wire == "bfloat16"  ? taccEasgdWireBfloat16
+                   : wire == "float16" ? taccEasgdWireFloat16
+                                       : taccEasgdWire32;
     options.servers = servers == "host" ? taccEasgdServerPerHost : taccEasgdServerRank0;
     if (options.launched && !options.peers.empty())
       throw std::invalid_argument(

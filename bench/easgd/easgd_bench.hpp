@@ -22,6 +22,7 @@ struct EasgdOptions {
   bool privateMemory = false;
   bool launched = false;                              // ranks are started by a launcher
   taccEasgdServers_t servers = taccEasgdServerRank0;  // of asynchronous modes
+  taccEasgdWire_t wire = taccEasgdWire32;             // of the modes that have a choice
   std::vector<std::string> peers;                     // whose allreduce is measured too
   std::string jsonFile;
 };

@@ -104,6 +104,7 @@ EasgdResult TrainingRank::measure(taccEasgdMode_t mode, int period) {
   taccEasgdConfig_t config = TACC_EASGD_CONFIG_INITIALIZER;
   config.mode = mode;
   config.momentum = options_.momentum;
+  if (mode == taccEasgdSync2 || mode == taccEasgdSync3 || mode == taccEasgdHierarchical) config.wire = options_.wire;
   if (mode == taccEasgdAsync || mode == taccEasgdHogwild) config.servers = options_.servers;
   EasgdResult result{taccEasgdModeName(mode), period, 0, 0, 0, 0, 0};
   taccEasgd_t easgd = nullptr;

@@ -12,7 +12,6 @@ namespace tacc::train {
 namespace {
 
 constexpr int mostImages = 10'000'000, mostClasses = 1000, largestValue = 65535;
-constexpr std::size_t testPart = 5;
 
 /// The words of one line of a file.
 class Line {
@@ -110,7 +109,7 @@ Dataset readDatasetFile(const std::string& path) {
   return readDataset(file, path);
 }
 
-Split splitDataset(const Dataset& all, std::uint64_t seed) {
+Split splitDataset(const Dataset& all, std::uint64_t seed, int fold) {
   std::vector<std::size_t> order(all.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   Random({seed}).shuffle(order);
@@ -119,10 +118,10 @@ Split splitDataset(const Dataset& all, std::uint64_t seed) {
     part->side = all.side;
     part->classes = all.classes;
   }
-  const std::size_t tested = all.size() / testPart;
+  const auto begin = [&](int part) { return all.size() * static_cast<std::size_t>(part) / foldCount; };
   for (std::size_t i = 0; i < order.size(); ++i)
-    (i < tested ? split.test : split.train).add(all.image(order[i]), all.labels[order[i]]);
-  if (split.test.size() == 0) fail("{} images are too few to test with a fifth of them; 5 is the least", all.size());
+    (i >= begin(fold) && i < begin(fold + 1) ? split.test : split.train).add(all.image(order[i]), all.labels[order[i]]);
+  if (all.size() < foldCount) fail("{} images are too few to test with a fifth of them; 5 is the least", all.size());
   return split;
 }
 

@@ -39,7 +39,11 @@ struct Split {
   Dataset test;
 };
 
-/// A fifth of the images, drawn by the seed, to test with; the others, in a drawn order, to train on.
-Split splitDataset(const Dataset& all, std::uint64_t seed);
+/// Parts of a data set, of which one is for tests.
+inline constexpr int foldCount = 5;
+
+/// A fifth of the images, drawn by the seed, to test with; the others, in a drawn order, to train on. Folds 0 to 4 of
+/// one seed test with different images, together with all.
+Split splitDataset(const Dataset& all, std::uint64_t seed, int fold = 0);
 
 }  // namespace tacc::train

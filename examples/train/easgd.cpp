@@ -60,6 +60,7 @@ class Elastic : public Strategy {
     check(taccEasgdStart(easgd_));
     stepSeconds_ = 0;
   }
+  void setLearningRate(float rate) override { check(taccEasgdSetLearningRate(easgd_, rate)); }
   void step() override {
     const Stopwatch watch;
     check(taccEasgdStep(easgd_, parameters_.gradients.data()));

@@ -13,8 +13,8 @@ int main(int argc, char** argv) {
   using namespace tacc::train;
   try {
     const Options options = parseOptions(argc, argv);
-    const Split data = loadData(options);  // before the ranks, which then share its memory
-    const auto body = [&](taccComm_t comm) { runSession(options, data, comm); };
+    const std::vector<Trial> trials = loadTrials(options);  // before the ranks, which then share its memory
+    const auto body = [&](taccComm_t comm) { runSession(options, trials, comm); };
     return (options.launched ? joinRanks(body) : forkRanks(options.ranks, body)) ? 0 : 1;
   } catch (const std::exception& error) {
     fmt::print(stderr, "tacc_train: {}\n", error.what());

@@ -27,10 +27,13 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--data", options.data, "file of images, as export_digits.py writes it; without it shapes are drawn");
   app.add_option("--images", options.images, "shapes: how many to draw (3000)")->check(CLI::Range(50, 1'000'000));
   app.add_option("--side", options.side, "shapes: pixels of a side, a multiple of 4 (16)");
-  app.add_option("--epochs", options.epochs, "passes of all ranks together over all images (10)")
+  app.add_option("--epochs", options.epochs, "passes of all ranks together over all images (20)")
       ->check(CLI::Range(1, 100'000));
-  app.add_option("--batch", options.batch, "images of one step of one rank (16)")->check(CLI::Range(1, 65536));
+  app.add_option("--batch", options.batch, "images of one step of one rank (8)")->check(CLI::Range(1, 65536));
   app.add_option("--lr", options.strategy.learningRate, "learning rate (0.02)")->check(CLI::PositiveNumber);
+  app.add_option("--schedule", options.schedule,
+                 "how the learning rate goes on: down to 0 by a cosine, from epoch to epoch, or constant (cosine)")
+      ->check(CLI::IsMember({"cosine", "constant"}));
   app.add_option("--momentum", options.strategy.momentum, "0 to below 1 (0.9)")->check(CLI::Range(0.0, 0.9999));
   app.add_option("--elasticity", options.strategy.elasticity, "elastic modes: rho; 0: ranks * lr * rho is 0.9 (0)")
       ->check(CLI::NonNegativeNumber);
@@ -38,7 +41,12 @@ void declare(CLI::App& app, Options& options) {
       ->check(CLI::IsMember({"float32", "bfloat16", "float16"}));
   app.add_option("--group", options.strategy.group,
                  "hierarchical: ranks of one host, numa or network group keep together, or so many neighbours (2)");
-  app.add_option("--seed", options.seed, "of images, their order and the first weights (1)");
+  app.add_option("--seed", options.seeds,
+                 "of images, their order and the first weights; several: all modes with each (1)")
+      ->delimiter(',');
+  app.add_option("--folds", options.folds,
+                 "which fifths of the images to test with, one after the other: 5, all of them (1)")
+      ->check(CLI::Range(1, foldCount));
   app.add_option("--svg", options.svg,
                  "draw loss and accuracy over time and over images, and the share of communication, to this file");
 }

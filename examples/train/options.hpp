@@ -16,10 +16,13 @@ struct Options {
 
   std::vector<std::string> modes = {"serial", "allreduce"};  // one run after the other
   std::vector<int> taus = {4};                               // elastic modes run with each of these
-  int epochs = 10;
-  int batch = 16;  // of each rank
-  std::uint64_t seed = 1;
-  StrategyOptions strategy;  // but mode and period, which are those of the run
+  int epochs = 20;
+  int batch = 8;                           // of each rank
+  std::string schedule = "cosine";         // how the learning rate changes from epoch to epoch
+  std::vector<std::uint64_t> seeds = {1};  // all runs with each of these
+  int folds = 1;                           // and with so many parts of the images to test with, one after the other
+  std::uint64_t seed = 1;                  // of the run
+  StrategyOptions strategy;                // but mode and period, which are those of the run
 
   int ranks = 2;          // to start
   bool launched = false;  // something else has started them

@@ -1,16 +1,15 @@
 // All runs of the program, on one rank of them.
 #pragma once
 
-#include "dataset.hpp"
+#include <vector>
+
 #include "options.hpp"
+#include "trial.hpp"
 
 namespace tacc::train {
 
-/// The images that the options ask for: from a file, or drawn.
-Split loadData(const Options& options);
-
-/// Trains in every way that was asked for. Rank 0 prints a line for each epoch, then one for each run, and draws.
-/// Collective over `comm`.
-void runSession(const Options& options, const Split& data, taccComm_t comm);
+/// Trains in every way that was asked for, on every trial. Rank 0 prints a line for each epoch, then one for each run,
+/// and draws; of several trials it prints the last epochs, then a table of accuracies. Collective over `comm`.
+void runSession(const Options& options, const std::vector<Trial>& trials, taccComm_t comm);
 
 }  // namespace tacc::train

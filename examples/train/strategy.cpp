@@ -17,6 +17,7 @@ class Serial : public Strategy {
       : options_(options), parameters_(parameters), velocity_(parameters.weights.size()) {}
 
   void start() override { std::fill_n(velocity_.data(), velocity_.size(), 0.0F); }
+  void setLearningRate(float rate) override { options_.learningRate = rate; }
   void step() override {
     check(taccSgdMomentum(parameters_.weights.data(), velocity_.data(), parameters_.gradients.data(), velocity_.size(),
                           options_.learningRate, options_.momentum, 0.0F));
@@ -25,7 +26,7 @@ class Serial : public Strategy {
   Communication communication() const override { return communication_; }
 
  protected:
-  const StrategyOptions options_;
+  StrategyOptions options_;
   Parameters& parameters_;
   Floats velocity_;
   Communication communication_;

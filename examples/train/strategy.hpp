@@ -34,6 +34,8 @@ class Strategy {
   virtual ~Strategy() = default;
   /// Rank 0's weights become those of all.
   virtual void start() = 0;
+  /// From the next step on; the same on all ranks.
+  virtual void setLearningRate(float rate) = 0;
   /// One step with the gradients that stand in the parameters; changes the weights.
   virtual void step() = 0;
   /// The weights that are the result of the training so far, valid until the next call. Collective.

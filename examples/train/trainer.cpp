@@ -1,6 +1,7 @@
 #include "trainer.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "model.hpp"
 #include "shard.hpp"
@@ -36,6 +37,7 @@ class Trainer {
 
   EpochRecord runEpoch(int epoch) {
     shard_.beginEpoch(epoch);
+    strategy_->setLearningRate(learningRateOf(options_, epoch));
     const Communication before = strategy_->communication();
     Score sum;
     team_.meet();
@@ -112,6 +114,13 @@ std::vector<Run> runsOf(const Options& options) {
       runs.push_back({mode, 0});
   }
   return runs;
+}
+
+float learningRateOf(const Options& options, int epoch) {
+  const float rate = options.strategy.learningRate;
+  if (options.schedule == "constant") return rate;
+  const double done = (epoch - 1.0) / options.epochs;
+  return static_cast<float>(rate * (1 + std::cos(M_PI * done)) / 2);
 }
 
 std::vector<float> train(const Options& options, const Run& run, const Split& data, const Team& team, taccComm_t comm,

@@ -35,6 +35,9 @@ struct Run {
 /// Every mode that was asked for, those of elastic averaging with each tau.
 std::vector<Run> runsOf(const Options& options);
 
+/// The learning rate of an epoch (1, 2, ...), by the schedule.
+float learningRateOf(const Options& options, int epoch);
+
 /// Trains from first weights drawn by the seed. `onEpoch` hears of every epoch, on all ranks. Collective; a rank of
 /// a serial run has a team and shard of its own, and `comm` may be NULL. Returns the final center.
 std::vector<float> train(const Options& options, const Run& run, const Split& data, const Team& team, taccComm_t comm,

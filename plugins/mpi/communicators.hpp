@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "contest.hpp"
 #include "report.hpp"
 #include "tacc/tacc.h"
 
@@ -26,6 +27,7 @@ struct Communicator {
   MPI_Request never = MPI_REQUEST_NULL;
   taccStream_t stream = nullptr;  // of collectives with requests; null before the first
   std::atomic<int> underWay{0};   // of them
+  Contests contests;
 };
 
 /// What a thread looked for last.

@@ -34,6 +34,10 @@ namespace {
 /// A thread has to wake up for each of them, which takes longer than MPI needs for small ones.
 constexpr int usualLeastWithRequest = 65536;
 
+/// So many calls pay for some dozen more.
+constexpr int usualCallsBeforeContest = 100;
+constexpr int mostCallsBeforeContest = 1'000'000'000;
+
 std::string_view valueOf(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? std::string_view() : std::string_view(value);
@@ -49,6 +53,19 @@ std::optional<int> leastBytesWithRequest() {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
   if (error != std::errc() || end != text.data() + text.size() || bytes < 0) return std::nullopt;
   return bytes;
+}
+
+/// TACC_MPI_CONTEST: how many calls of a kind before it is measured who is the faster one; 0: it is not. Nothing for
+/// what it must not be.
+std::optional<int> callsBeforeContest() {
+  const std::string_view text = valueOf("TACC_MPI_CONTEST");
+  if (text.empty()) return usualCallsBeforeContest;
+  if (text == "off") return 0;
+  int calls = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), calls);
+  if (error != std::errc() || end != text.data() + text.size() || calls < 1 || calls > mostCallsBeforeContest)
+    return std::nullopt;
+  return calls;
 }
 
 /// "rank 1, 3", at most ten of them.
@@ -98,9 +115,18 @@ void start() {
     std::fprintf(stderr,
                  "tacc: TACC_MPI_NONBLOCKING is \"%s\"; it must be a number of bytes, or off. It is taken for off\n",
                  std::string(valueOf("TACC_MPI_NONBLOCKING")).c_str());
-  // The least of each, of the last the most.
-  std::array<int, 4> mine{isWanted && packsPlainly, usesMpiTransport, !isWanted, -leastBytes.value_or(INT_MAX)};
-  std::array<int, 4> least{};
+  const std::optional<int> contestAfter = callsBeforeContest();
+  if (!contestAfter && rank == 0)
+    std::fprintf(
+        stderr,
+        "tacc: TACC_MPI_CONTEST is \"%s\"; it must be a number of calls, 1 or more, or off. It is taken for off\n",
+        std::string(valueOf("TACC_MPI_CONTEST")).c_str());
+  // The same bits in every run: who sums must not depend on times.
+  const int contests = valueOf("TACC_REPRODUCIBLE") == "on" ? 0 : contestAfter.value_or(0);
+  // The least of each; of bytes the most.
+  std::array<int, 5> mine{isWanted && packsPlainly, usesMpiTransport, !isWanted, -leastBytes.value_or(INT_MAX),
+                          contests};
+  std::array<int, 5> least{};
   PMPI_Allreduce(mine.data(), least.data(), static_cast<int>(mine.size()), MPI_INT, MPI_MIN, MPI_COMM_WORLD);
   if (rank == 0 && least[0] == 0 && least[2] == 0 && packsPlainly)
     std::fprintf(stderr, "tacc: TACC_MPI is off on some ranks and on on others, so all calls go to MPI\n");
@@ -110,6 +136,7 @@ void start() {
   self.requests.open();
   // Over MPI's messages the thread that carries a collective on would have to call MPI.
   self.takesRequests = least[1] == 0;
+  self.contestAfter = static_cast<std::uint32_t>(least[4]);
   self.leastWithRequest = least[3] == -INT_MAX ? SIZE_MAX : static_cast<std::size_t>(-least[3]);
 }
 

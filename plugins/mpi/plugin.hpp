@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <optional>
 #include <string>
@@ -26,6 +27,7 @@ struct Plugin {
   // Equal on all ranks:
   bool takesRequests = false;        // collectives with requests are taken over
   std::size_t leastWithRequest = 0;  // bytes that make them worth it
+  std::uint32_t contestAfter = 0;    // calls of a kind, before it is measured who is the faster one; 0: it is not
   bool isActive = false;             // between MPI_Init and MPI_Finalize, where all ranks agreed on it
   bool reports = false;              // this rank tells at the end what it did
 };
@@ -59,6 +61,16 @@ int takeOver(Function function, const char* name, MPI_Comm comm, Judge judge, Ru
     if (communicator->passed) return passOn(*communicator->passed);
     if (communicator->underWay.load(std::memory_order_relaxed) > 0) self.requests.drain(*communicator);
     try {
+      Contests::Turn turn = communicator->contests.next(function, judged.bytes, self.contestAfter);
+      if (turn == Contests::Turn::contest) {
+        Outcome outcome;
+        if (holdContest(function, judged.bytes, *communicator, outcome) != taccSuccess)
+          return failCall(name, *communicator, taccGetLastError(communicator->tacc));
+        communicator->contests.decide(outcome);
+        if (outcome.mpi > 0) self.report.add(outcome);
+        turn = outcome.isMpiFaster() ? Contests::Turn::mpi : Contests::Turn::tacc;
+      }
+      if (turn == Contests::Turn::mpi) return passOn(Passed::slower);
       const taccResult_t result = run(*communicator);
       if (result != taccSuccess) return failCall(name, *communicator, taccGetLastError(communicator->tacc));
     } catch (const std::exception& error) {

@@ -16,11 +16,11 @@ constexpr std::array<const char*, static_cast<std::size_t>(Passed::count)> reaso
     "other operation",      "arguments for MPI to judge",
     "no tacc communicator", "called inside another call",
     "too small to gain",    "no tacc communicator yet",
-    "messages go over MPI"};
+    "messages go over MPI", "faster in MPI"};
 
 }  // namespace
 
-std::string Report::text(const std::string& title) const {
+std::string Report::text(const std::string& title) {
   std::string text =
       title + "\n" +
       fmt::format("# {:<29} {:>12} {:>16} {:>12}  {}\n", "function", "taken over", "bytes", "passed", "why");
@@ -39,7 +39,15 @@ std::string Report::text(const std::string& title) const {
     text += fmt::format("  {:<29} {:>12} {:>16} {:>12}  {}\n", functionNames[i], taken,
                         row.bytes.load(std::memory_order_relaxed), passed, why.empty() ? "-" : why);
   }
-  return text.size() == empty ? text + "  none of them was called\n" : text;
+  if (text.size() == empty) text += "  none of them was called\n";
+  const std::lock_guard lock(mutex_);
+  if (!outcomes_.empty())
+    text += fmt::format("# {:<29} {:>12} {:>16} {:>12}  {}\n", "compared", "bytes", "tacc us", "MPI us", "served by");
+  for (const Outcome& outcome : outcomes_)
+    text += fmt::format("  {:<29} {:>12} {:>16.2f} {:>12.2f}  {}\n",
+                        functionNames[static_cast<std::size_t>(outcome.function)], outcome.bytes, 1e6 * outcome.tacc,
+                        1e6 * outcome.mpi, outcome.isMpiFaster() ? "MPI" : "tacc");
+  return text;
 }
 
 }  // namespace tacc::mpi

@@ -5,7 +5,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "functions.h"
 
@@ -16,6 +18,20 @@ enum class Function : int {
   TACC_MPI_COLLECTIVES(TACC_MPI_MEMBER) TACC_MPI_COLLECTIVES_WITH_REQUEST(TACC_MPI_MEMBER) count
 };
 #undef TACC_MPI_MEMBER
+
+/// What a contest (contest.hpp) found: seconds of one call on the slowest rank, the same on all ranks.
+struct Outcome {
+  Function function = Function::count;
+  std::size_t bytes = 0;
+  double tacc = 0, mpi = 0;            // medians
+  double leastTacc = 0, leastMpi = 0;  // of rounds
+
+  /// By more than two runs differ, in the median and at best: on a busy machine either may mislead.
+  bool isMpiFaster() const noexcept {
+    const auto isLess = [](double one, double other) { return other - one > 50e-9 && one < 0.97 * other; };
+    return isLess(mpi, tacc) && isLess(leastMpi, leastTacc);
+  }
+};
 
 /// Why a call went to MPI.
 enum class Passed : int {
@@ -30,6 +46,7 @@ enum class Passed : int {
   small,
   notJoined,
   mpiTransport,
+  slower,
   count
 };
 
@@ -45,8 +62,13 @@ class Report {
     rowOf(function).passed[static_cast<std::size_t>(why)].fetch_add(1, std::memory_order_relaxed);
   }
 
+  void add(const Outcome& outcome) {
+    const std::lock_guard lock(mutex_);
+    outcomes_.push_back(outcome);
+  }
+
   /// The table, a line for each function that was called. `title` is its first line.
-  std::string text(const std::string& title) const;
+  std::string text(const std::string& title);
 
  private:
   struct Row {
@@ -56,6 +78,8 @@ class Report {
   Row& rowOf(Function function) noexcept { return rows_[static_cast<std::size_t>(function)]; }
 
   std::array<Row, static_cast<std::size_t>(Function::count)> rows_{};
+  std::mutex mutex_;
+  std::vector<Outcome> outcomes_;
 };
 
 }  // namespace tacc::mpi

@@ -12,18 +12,11 @@ namespace {
 std::optional<int> nameOf(const PlanRequest& request, int rank, const Operand& operand) noexcept {
   const bool isInput = operand.kind == Operand::Kind::input;
   if (!isInput && operand.kind != Operand::Kind::output) return std::nullopt;
-  switch (request.collective) {
-    case Collective::allGather:
-    case Collective::gather:
-      return isInput ? rank : operand.index;
-    case Collective::reduceScatter:
-    case Collective::scatter:
-      return isInput ? operand.index : rank;
-    case Collective::allToAll:
-      return isInput ? rank * request.ranks + operand.index : operand.index * request.ranks + rank;
-    default:
-      return std::nullopt;
-  }
+  // A block of a rank's own is named after that rank; one of a stack for all ranks after the other rank, or after both.
+  if (isGathering(request.collective)) return isInput ? rank : operand.index;
+  if (isScattering(request.collective)) return isInput ? operand.index : rank;
+  if (request.collective != Collective::allToAll) return std::nullopt;
+  return isInput ? rank * request.ranks + operand.index : operand.index * request.ranks + rank;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "algorithms/plan_writer.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 
@@ -56,9 +57,15 @@ Exchanges exchangesOnTree(const PlanRequest& request, Tree tree) {
     case Collective::reduceScatter:
       up.blocks = request.ranks;
       return {1, {up, parts(true, false)}};
-    default:
+    case Collective::scatter:
       return {1, {parts(true, true)}};
+    case Collective::allToAll:
+    case Collective::scan:
+    case Collective::exscan:
+    case Collective::barrier:
+      break;
   }
+  fail(taccInternalError, "no tree serves {}", nameOf(request.collective));
 }
 
 }  // namespace tacc

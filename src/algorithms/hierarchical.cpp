@@ -260,15 +260,8 @@ class NestedTree {
 };
 
 bool servesRings(const PlanRequest& request) {
-  switch (request.collective) {
-    case Collective::allReduce:
-      return true;
-    case Collective::allGather:
-    case Collective::reduceScatter:
-      return isEven(nestingOf(request));
-    default:
-      return false;
-  }
+  if (request.collective == Collective::allReduce) return true;
+  return isOneOf(request.collective, {Collective::allGather, Collective::reduceScatter}) && isEven(nestingOf(request));
 }
 
 bool isTree(Collective collective) { return isOneOf(collective, {Collective::broadcast, Collective::reduce}); }

@@ -107,8 +107,10 @@ void write(const PlanRequest& request, PlanWriter& writer) {
     case Collective::scan:
     case Collective::exscan:
       return prefix(writer, r, p, request.collective == Collective::scan);
-    default:
+    case Collective::scatter:
       return scatter(writer, r, p, root);
+    case Collective::barrier:
+      return;  // has no plan
   }
 }
 

@@ -39,72 +39,29 @@ bool dimensionsFit(const PlanRequest& request) noexcept {
   return places == request.ranks;
 }
 
+namespace {
+
+int blocksOf(const BufferShape& buffer, const PlanRequest& request, int blocks, int rank) noexcept {
+  const int whole = buffer.blocksOn(rank, request.ranks, request.root);
+  return partitionOf(request.collective) == Partition::split ? whole * blocks : whole;
+}
+
+}  // namespace
+
 int inputBlocksOf(const PlanRequest& request, int blocks, int rank) noexcept {
-  switch (request.collective) {
-    case Collective::allReduce:
-    case Collective::reduce:
-    case Collective::scan:
-    case Collective::exscan:
-      return blocks;
-    case Collective::broadcast:
-      return rank == request.root ? blocks : 0;
-    case Collective::allGather:
-    case Collective::gather:
-      return 1;
-    case Collective::reduceScatter:
-    case Collective::allToAll:
-      return request.ranks;
-    case Collective::scatter:
-      return rank == request.root ? request.ranks : 0;
-    default:
-      return 0;
-  }
+  return blocksOf(shapeOf(request.collective).send, request, blocks, rank);
 }
 
 int outputBlocksOf(const PlanRequest& request, int blocks, int rank) noexcept {
-  switch (request.collective) {
-    case Collective::allReduce:
-    case Collective::broadcast:
-    case Collective::scan:
-      return blocks;
-    case Collective::exscan:
-      return rank == 0 ? 0 : blocks;
-    case Collective::reduce:
-      return rank == request.root ? blocks : 0;
-    case Collective::allGather:
-    case Collective::allToAll:
-      return request.ranks;
-    case Collective::gather:
-      return rank == request.root ? request.ranks : 0;
-    case Collective::reduceScatter:
-    case Collective::scatter:
-      return 1;
-    default:
-      return 0;
-  }
+  return blocksOf(shapeOf(request.collective).receive, request, blocks, rank);
 }
 
 int inPlaceOutputOf(const PlanRequest& request, int rank, int inputBlock) noexcept {
-  switch (request.collective) {
-    case Collective::allReduce:
-    case Collective::allToAll:
-    case Collective::scan:
-      return inputBlock;
-    case Collective::exscan:
-      return rank == 0 ? -1 : inputBlock;
-    case Collective::broadcast:
-    case Collective::reduce:
-      return rank == request.root ? inputBlock : -1;
-    case Collective::allGather:
-      return rank;
-    case Collective::gather:
-      return rank == request.root ? rank : -1;
-    case Collective::reduceScatter:
-    case Collective::scatter:
-      return inputBlock == rank ? 0 : -1;
-    default:
-      return -1;
-  }
+  const auto& [name, combines, send, receive] = shapeOf(request.collective);
+  if (!send.isUsedOn(rank, request.root) || !receive.isUsedOn(rank, request.root)) return -1;
+  if (isGathering(request.collective)) return rank;
+  if (isScattering(request.collective)) return inputBlock == rank ? 0 : -1;
+  return inputBlock;
 }
 
 }  // namespace tacc

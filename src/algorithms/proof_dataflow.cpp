@@ -201,16 +201,14 @@ class Dataflow {
     };
     if (value == undefined) wrong("was never written");
     // One contribution: of which rank, and which block of its input.
-    const bool bySource = c == Collective::allGather || c == Collective::allToAll || c == Collective::gather;
-    const int source = bySource ? block : request.root;
-    const int inputBlock = partitionOf(c) == Partition::split                      ? block
-                           : c == Collective::allGather || c == Collective::gather ? 0
-                                                                                   : rank;
+    const auto& [name, combines, send, receive] = shapeOf(c);
+    const int source = receive.holds == Holds::all ? block : request.root;
+    const int inputBlock = partitionOf(c) == Partition::split ? block : send.holds == Holds::one ? 0 : rank;
     if (values_.blockOf(value) != inputBlock) {
       wrong(fmt::format("holds input block {}, not {}", values_.blockOf(value), inputBlock));
     }
     if (isPrefix(c)) {
-      const int behind = c == Collective::scan ? rank + 1 : rank;
+      const int behind = combines == Combines::upToOwn ? rank + 1 : rank;
       if (values_.contributors(value) != behind || values_.highest(value) >= behind)
         wrong(fmt::format("does not hold what ranks 0 to {} contribute", behind - 1));
     } else if (isReduction(c)) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "core/error.hpp"
+
 namespace tacc {
 
 Tree::Tree(const std::vector<int>& parents, int rank) : nodes_(parents.size()), rank_(rank) {
@@ -203,9 +205,15 @@ void writeOnTree(const PlanRequest& request, const Tree& tree, PlanWriter& write
       return onTree.allGather();
     case Collective::reduceScatter:
       return onTree.reduceScatter();
-    default:
+    case Collective::scatter:
       return onTree.scatter();
+    case Collective::allToAll:
+    case Collective::scan:
+    case Collective::exscan:
+    case Collective::barrier:
+      break;
   }
+  fail(taccInternalError, "no tree serves {}", nameOf(request.collective));
 }
 
 }  // namespace tacc

@@ -1,6 +1,5 @@
 #include "api/check.hpp"
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -11,32 +10,6 @@
 namespace tacc {
 
 namespace {
-
-/// What a collective's buffers are. The one that is in place lies in the other at this rank's element when only one of
-/// the two holds an element for every rank, and is the other when both or none do.
-struct Shape {
-  bool reduces;
-  bool rooted;
-  bool sendHoldsAll;  // count elements for every rank, else count elements
-  bool receiveHoldsAll;
-  bool sendOnRootOnly;  // the other ranks do not use it
-  bool receiveOnRootOnly;
-};
-
-constexpr std::array<Shape, 11> shapes = {{
-    {true, false, false, false, false, false},   // allReduce
-    {false, true, false, false, true, false},    // broadcast
-    {true, true, false, false, false, true},     // reduce
-    {false, false, false, true, false, false},   // allGather
-    {true, false, true, false, false, false},    // reduceScatter
-    {false, false, true, true, false, false},    // allToAll
-    {false, true, false, true, false, true},     // gather
-    {false, true, true, false, true, false},     // scatter
-    {true, false, false, false, false, false},   // scan
-    {true, false, false, false, false, false},   // exscan
-    {false, false, false, false, false, false},  // barrier
-}};
-static_assert(static_cast<int>(Collective::barrier) + 1 == static_cast<int>(shapes.size()));
 
 [[noreturn, gnu::cold, gnu::noinline]] void failOnType(taccDataType_t type) {
   fail(taccInvalidArgument, "datatype {} is unknown; valid are 0 (int8) to {} ({})", static_cast<int>(type),
@@ -183,23 +156,22 @@ void checkUnequalOverlap(const Call& call, const UnequalBlocks& blocks, int rank
 }  // namespace
 
 void checkUnequal(const taccComm& comm, Call& call, const UnequalArguments& arguments, UnequalBlocks& blocks) {
-  const Shape& shape = shapes[static_cast<std::size_t>(call.collective)];
+  const CollectiveShape& shape = shapeOf(call.collective);
   const int rank = comm.communicator->rank(), ranks = comm.communicator->ranks();
   checkType(call.type);
-  if (shape.reduces) checkOperation(comm, call);
-  if (shape.rooted && (call.root < 0 || call.root >= ranks)) failOnRank("root", call.root, ranks);
-  const bool isRoot = rank == call.root;
-  const auto fill = [&](BlockRow& row, bool isUsed, bool holdsAll, const std::size_t* counts,
+  if (isReduction(call.collective)) checkOperation(comm, call);
+  if (isRooted(call.collective) && (call.root < 0 || call.root >= ranks)) failOnRank("root", call.root, ranks);
+  const auto fill = [&](BlockRow& row, const BufferShape& buffer, const std::size_t* counts,
                         const std::size_t* displacements, std::size_t single, const char* name) {
-    if (isUsed && holdsAll && counts == nullptr) fail(taccInvalidArgument, "{} is NULL", name);
-    const std::size_t number = !isUsed ? 0 : holdsAll ? static_cast<std::size_t>(ranks) : 1;
+    const bool holdsAll = buffer.holds == Holds::all;
+    const auto number = static_cast<std::size_t>(buffer.blocksOn(rank, ranks, call.root));
+    if (number > 0 && holdsAll && counts == nullptr) fail(taccInvalidArgument, "{} is NULL", name);
     fillRow(row, number, holdsAll ? counts : nullptr, holdsAll ? displacements : nullptr, single, name, call.type);
   };
-  fill(blocks.send, isRoot || !shape.sendOnRootOnly, shape.sendHoldsAll, arguments.sendCounts,
-       arguments.sendDisplacements, arguments.sendCount,
-       shape.sendHoldsAll && shape.reduces ? "recvcounts" : "sendcounts");
-  fill(blocks.receive, isRoot || !shape.receiveOnRootOnly, shape.receiveHoldsAll, arguments.receiveCounts,
-       arguments.receiveDisplacements, arguments.receiveCount, "recvcounts");
+  fill(blocks.send, shape.send, arguments.sendCounts, arguments.sendDisplacements, arguments.sendCount,
+       call.collective == Collective::reduceScatter ? "recvcounts" : "sendcounts");
+  fill(blocks.receive, shape.receive, arguments.receiveCounts, arguments.receiveDisplacements, arguments.receiveCount,
+       "recvcounts");
   // Of an allgather and a reduce-scatter the one count is that of this rank among all.
   const auto own = static_cast<std::size_t>(rank);
   if (call.collective == Collective::allGather) blocks.send.counts[0] = blocks.receive.counts[own];
@@ -230,23 +202,20 @@ void checkFloats(const void* numbers, const char* name) {
 
 void checkCall(const taccComm& comm, Call& call, const ArgumentNames& names) {
   if (call.collective == Collective::barrier) return;
-  const Shape& shape = shapes[static_cast<std::size_t>(call.collective)];
+  const CollectiveShape& shape = shapeOf(call.collective);
   const int rank = comm.communicator->rank();
   const int ranks = comm.communicator->ranks();
   checkType(call.type);
-  if (shape.reduces) checkOperation(comm, call);
-  if (shape.rooted && (call.root < 0 || call.root >= ranks)) [[unlikely]]
+  if (isReduction(call.collective)) checkOperation(comm, call);
+  if (isRooted(call.collective) && (call.root < 0 || call.root >= ranks)) [[unlikely]]
     failOnRank("root", call.root, ranks);
 
   // On every rank alike, whichever buffers it uses, so that all ranks refuse the same call.
-  const bool holdsAll = shape.sendHoldsAll || shape.receiveHoldsAll;
-  checkedBytes(names.count, call.count, call.type, holdsAll ? ranks : 1);
+  const bool sendsAll = shape.send.holds == Holds::all, receivesAll = shape.receive.holds == Holds::all;
+  checkedBytes(names.count, call.count, call.type, sendsAll || receivesAll ? ranks : 1);
   const std::size_t blockBytes = call.count * sizeOf(call.type);
 
-  const bool isRoot = rank == call.root;
-  const bool sends = isRoot || !shape.sendOnRootOnly;
-  const bool hasNone = call.collective == Collective::exscan && rank == 0;  // nobody stands before it
-  const bool receives = (isRoot || !shape.receiveOnRootOnly) && !hasNone;
+  const bool sends = shape.send.isUsedOn(rank, call.root), receives = shape.receive.isUsedOn(rank, call.root);
   if (sends) {
     checkBuffer(names.send, call.send, names.count, call.count);
   } else {
@@ -259,9 +228,8 @@ void checkCall(const taccComm& comm, Call& call, const ArgumentNames& names) {
   }
   if (sends && receives && call.count != 0) {
     const auto all = static_cast<std::size_t>(ranks);
-    checkOverlap(names, {call.send, blockBytes * (shape.sendHoldsAll ? all : 1), shape.sendHoldsAll},
-                 {call.receive, blockBytes * (shape.receiveHoldsAll ? all : 1), shape.receiveHoldsAll}, blockBytes,
-                 rank);
+    checkOverlap(names, {call.send, blockBytes * (sendsAll ? all : 1), sendsAll},
+                 {call.receive, blockBytes * (receivesAll ? all : 1), receivesAll}, blockBytes, rank);
   }
 }
 

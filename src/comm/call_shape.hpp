@@ -23,51 +23,30 @@ inline UserBuffers unequalBuffers(const Call& call, const UnequalBlocks& blocks,
   UserBuffers buffers{send, blocks.send.extent() * size, receive, blocks.receive.extent() * size, false};
   if (send == nullptr || receive == nullptr) return buffers;
   const auto beginOf = [&](const BlockRow& row) { return row.offsets[static_cast<std::size_t>(rank)] * size; };
-  const bool gathers = call.collective == Collective::allGather || call.collective == Collective::gather;
-  if (gathers) buffers.inPlace = isAt(send, receive, beginOf(blocks.receive));
-  if (call.collective == Collective::reduceScatter || call.collective == Collective::scatter)
-    buffers.inPlace = isAt(receive, send, beginOf(blocks.send));
+  if (isGathering(call.collective)) buffers.inPlace = isAt(send, receive, beginOf(blocks.receive));
+  if (isScattering(call.collective)) buffers.inPlace = isAt(receive, send, beginOf(blocks.send));
   return buffers;
 }
 
 /// The buffers that `call` uses on `rank`, with their sizes. Unused ones are null.
 inline UserBuffers usedBuffers(const Call& call, int rank, int ranks) {
-  const std::size_t one = call.count * sizeOf(call.type);
-  const std::size_t all = one * static_cast<std::size_t>(ranks);
-  const auto* send = static_cast<const std::byte*>(call.send);
-  auto* receive = static_cast<std::byte*>(call.receive);
-  const bool isRoot = rank == call.root;
   if (call.blocks != nullptr) return unequalBuffers(call, *call.blocks, rank);
-  const std::size_t mine = static_cast<std::size_t>(rank) * one;
-  switch (call.collective) {
-    case Collective::allReduce:
-    case Collective::scan:
-      return {send, one, receive, one, send == receive};
-    case Collective::exscan:
-      if (rank == 0) return {send, one, nullptr, 0, false};
-      return {send, one, receive, one, send == receive};
-    case Collective::broadcast:
-      if (!isRoot) return {nullptr, 0, receive, one, false};
-      return {send, one, receive, one, send == receive};
-    case Collective::reduce:
-      if (!isRoot) return {send, one, nullptr, 0, false};
-      return {send, one, receive, one, send == receive};
-    case Collective::allGather:
-      return {send, one, receive, all, isAt(send, receive, mine)};
-    case Collective::reduceScatter:
-      return {send, all, receive, one, isAt(receive, send, mine)};
-    case Collective::allToAll:
-      return {send, all, receive, all, send == receive};
-    case Collective::gather:
-      if (!isRoot) return {send, one, nullptr, 0, false};
-      return {send, one, receive, all, isAt(send, receive, mine)};
-    case Collective::scatter:
-      if (!isRoot) return {nullptr, 0, receive, one, false};
-      return {send, all, receive, one, isAt(receive, send, mine)};
-    case Collective::barrier:
-      break;
+  const std::size_t one = call.count * sizeOf(call.type);
+  const CollectiveShape& shape = shapeOf(call.collective);
+  UserBuffers buffers{};
+  if (shape.send.isUsedOn(rank, call.root)) {
+    buffers.send = static_cast<const std::byte*>(call.send);
+    buffers.sendBytes = shape.send.holds == Holds::all ? one * static_cast<std::size_t>(ranks) : one;
   }
-  return {};
+  if (!shape.receive.isUsedOn(rank, call.root)) return buffers;
+  buffers.receive = static_cast<std::byte*>(call.receive);
+  buffers.receiveBytes = shape.receive.holds == Holds::all ? one * static_cast<std::size_t>(ranks) : one;
+  if (!shape.send.isUsedOn(rank, call.root)) return buffers;
+  const std::size_t mine = static_cast<std::size_t>(rank) * one;
+  buffers.inPlace = shape.send.holds == shape.receive.holds ? buffers.send == buffers.receive
+                    : shape.receive.holds == Holds::all     ? isAt(buffers.send, buffers.receive, mine)
+                                                            : isAt(buffers.receive, buffers.send, mine);
+  return buffers;
 }
 
 }  // namespace tacc

@@ -258,6 +258,14 @@ const std::vector<Row>& table() {
          return text == "off" ||
                 (!text.empty() && text.size() < 10 && text.find_first_not_of("0123456789") == text.npos);
        }},
+      {{"TACC_MPI_CONTEST", "a number of calls, 1 or more, or off", "100",
+        "After how many calls of a kind a preloaded libtacc_mpi measures whether MPI's own are faster, and leaves them "
+        "to it where they are (it reads this itself)."},
+       false,
+       [](std::string_view text, Environment&) {
+         return text == "off" || (!text.empty() && text.size() < 10 && text.find_first_of("123456789") == 0 &&
+                                  text.find_first_not_of("0123456789") == text.npos);
+       }},
   };
   return rows;
 }

@@ -20,18 +20,8 @@ std::size_t packedBytes(const BlockRow& row, std::size_t elementBytes) noexcept 
 }  // namespace
 
 BlockNumbers blocksOn(Collective collective, int rank, int ranks, int root) noexcept {
-  switch (collective) {
-    case Collective::allGather:
-      return {1, ranks};
-    case Collective::gather:
-      return {1, rank == root ? ranks : 0};
-    case Collective::reduceScatter:
-      return {ranks, 1};
-    case Collective::scatter:
-      return {rank == root ? ranks : 0, 1};
-    default:
-      return {ranks, ranks};
-  }
+  const CollectiveShape& shape = shapeOf(collective);
+  return {shape.send.blocksOn(rank, ranks, root), shape.receive.blocksOn(rank, ranks, root)};
 }
 
 void compareBlocks(Collective collective, int root, const std::vector<UnequalBlocks>& ranks,

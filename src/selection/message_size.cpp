@@ -12,7 +12,7 @@ namespace {
 // for 64 MiB with 16 and 256 KiB. Where hosts share an uplink it is their share of that: on links of 1 Gbit/s, four of
 // which share 250 Mbit/s, an allreduce of 4 MiB takes 141 ms with messages of 16 KiB, 145 with 32 and 157 with 64.
 constexpr double messageSeconds = 1e-3;
-constexpr std::size_t longestMessage = 256 * 1024, leastOfLane = 4096;
+constexpr std::size_t longestMessage = 256 * 1024;
 // A longer message only delays a call's beginning and end, so a long call can have longer ones: with 64 KiB instead of
 // 16 an allreduce of 64 MiB takes less than half of the processor time on those links, and as long.
 constexpr std::size_t messagesOfCall = 1024;
@@ -23,11 +23,10 @@ std::size_t bytesOfAll(const PlanRequest& request, std::size_t bytes) {
   return partitionOf(request.collective) == Partition::split ? bytes : bytes * static_cast<std::size_t>(request.ranks);
 }
 
-std::size_t messageBytes(double bytesPerSecond, std::size_t bytes, int lanes) {
+std::size_t messageBytes(double bytesPerSecond, std::size_t bytes) {
   const auto ofTime = static_cast<std::size_t>(std::clamp(bytesPerSecond * messageSeconds, 0.0, 1e15));
-  const std::size_t ofLane =
-      std::max(std::clamp(ofTime, leastMessage, longestMessage) / static_cast<std::size_t>(lanes), leastOfLane);
-  return std::bit_floor(std::clamp(bytes / messagesOfCall, ofLane, longestMessage));
+  const std::size_t ofLink = std::clamp(ofTime, leastMessage, longestMessage);
+  return std::bit_floor(std::clamp(bytes / messagesOfCall, ofLink, longestMessage));
 }
 
 }  // namespace tacc

@@ -13,9 +13,8 @@ std::size_t bytesOfAll(const PlanRequest& request, std::size_t bytes);
 /// No message is shorter because of how a call is cut.
 inline constexpr std::size_t leastMessage = 4 * 1024;
 
-/// Bytes of a message: of a block of a split vector, or of the chunk's part of a block. `bytes`: bytesOfAll. `lanes`:
-/// ranks of each host that have so many each and send at the same time. `bytesPerSecond`: of
-/// a stream, where all ranks send.
-std::size_t messageBytes(double bytesPerSecond, std::size_t bytes, int lanes);
+/// Bytes of a message: of a block of a split vector, or of the chunk's part of a block. `bytes`: bytesOfAll.
+/// `bytesPerSecond`: of a stream, where all ranks send.
+std::size_t messageBytes(double bytesPerSecond, std::size_t bytes);
 
 }  // namespace tacc

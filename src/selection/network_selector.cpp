@@ -219,11 +219,11 @@ NetworkSelector::NetworkSelector(CostMachine machine)
       groups_(groupsOf(map_.machine())),
       dimensions_(dimensionsOf(map_.machine())) {}
 
-std::size_t NetworkSelector::messageBytes(Collective collective, std::size_t bytes, int lanes) const {
+std::size_t NetworkSelector::messageBytes(Collective collective, std::size_t bytes) const {
   const std::size_t all = bytesOfAll({collective, map_.ranks(), 0}, bytes);
-  const std::size_t most = tacc::messageBytes(rate_, all, lanes);
+  const std::size_t most = tacc::messageBytes(rate_, all);
   const bool isLong = all / most >= longInMessages * static_cast<std::size_t>(map_.ranks());
-  if (lanes > 1 || map_.ranks() > mostRanksPlayed || all <= leastMessage || isLong) return most;
+  if (map_.ranks() > mostRanksPlayed || all <= leastMessage || isLong) return most;
   return std::max(leastMessage, most >> halvingsOf(collective, sizeOfClass(bytes), most));
 }
 
@@ -262,7 +262,7 @@ const std::vector<NetworkCandidate>& NetworkSelector::explain(Collective collect
     NetworkQuestion question;
     question.request = request(collective, root);
     question.bytes = static_cast<double>(priced);
-    question.messageBytes = static_cast<double>(messageBytes(collective, priced, 1));
+    question.messageBytes = static_cast<double>(messageBytes(collective, priced));
     question.isPlayed = true;
     candidates = priceNetworkAlgorithms(question, map_);
   }

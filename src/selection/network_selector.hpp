@@ -49,9 +49,9 @@ class NetworkSelector {
     return {collective, map_.ranks(), root, groups_, dimensions_};
   }
 
-  /// Into messages of how many bytes a call is cut; `bytes` as below, `lanes` as in message_size.hpp. As long as
-  /// suits the links; shorter where the call is so short that its first and last messages are much of it.
-  std::size_t messageBytes(Collective collective, std::size_t bytes, int lanes) const;
+  /// Into messages of how many bytes a call is cut; `bytes` as below. As long as suits the links; shorter where the
+  /// call is so short that its first and last messages are much of it.
+  std::size_t messageBytes(Collective collective, std::size_t bytes) const;
 
   /// Calls from this root are priced for all that it stands for: itself, or of many ranks its group. 0 where the
   /// collective has none.

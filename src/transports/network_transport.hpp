@@ -97,7 +97,7 @@ class NetworkTransport {
   /// A descriptor for poll() that is readable when progress() has something to do, once arm() has returned true; -1:
   /// the transport cannot sleep, and whoever waits calls progress() now and then.
   virtual int descriptor() const = 0;
-  /// A second one, of those messages that do not come by the network; -1: there are none.
+  /// A second one, wakeDescriptor(), of those messages that do not come by the network; -1: there are none.
   virtual int localDescriptor() const { return -1; }
   /// Prepares for sleeping on the descriptors. False: something is there already, call progress().
   virtual bool arm() = 0;

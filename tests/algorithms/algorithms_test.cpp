@@ -350,6 +350,35 @@ TEST(Uplinks, AreSharedByAllRanksInLanes) {
   }
 }
 
+/// A ring of groups sends on all blocks but those of the group that gets them, or sums of all but its own, shared by
+/// its ranks, in a step a group.
+TEST(Uplinks, CarryWhatIsNeededInARingOfGroups) {
+  for (const std::vector<int>& sizes :
+       {std::vector{3, 2, 2}, {4, 4, 4, 3}, {2, 2, 1}, {1, 5, 2, 2}, {7, 3, 5, 1, 1}, {16, 16, 15}}) {
+    const int p = std::accumulate(sizes.begin(), sizes.end(), 0), groups = static_cast<int>(sizes.size());
+    for (const Collective collective : {Collective::allGather, Collective::reduceScatter}) {
+      const Plan plan = makePlan(*findAlgorithm("group_ring"), {collective, p, 0, {sizes}, {}});
+      EXPECT_EQ(verify(plan).longestChain, groups);
+      EXPECT_EQ(plan.rounds, groups + 1);
+      const std::vector<int> sent = blocksAcross(plan, sizes);
+      for (int group = 0, first = 0; group < groups; first += sizes[static_cast<std::size_t>(group++)]) {
+        const auto size = static_cast<std::size_t>(sizes[static_cast<std::size_t>(group)]);
+        const auto own = std::span(sent).subspan(static_cast<std::size_t>(first), size);
+        const int kept = collective == Collective::allGather ? (group + 1) % groups : group;  // that group's stay
+        EXPECT_EQ(std::accumulate(own.begin(), own.end(), 0), p - sizes[static_cast<std::size_t>(kept)])
+            << nameOf(collective) << " of group " << group;
+        // The i-th block of each group that passes is the (i mod size)-th rank's.
+        int most = 0;
+        for (int from = 0; from < groups; ++from)
+          if (from != kept)
+            most += (sizes[static_cast<std::size_t>(from)] + static_cast<int>(size) - 1) / static_cast<int>(size);
+        EXPECT_LE(*std::ranges::max_element(own), most);
+      }
+    }
+  }
+  EXPECT_FALSE(findAlgorithm("group_ring")->serves({Collective::allGather, 8, 0, {{4, 4}}, {}})) << "as other rings";
+}
+
 TEST(Layouts, ThatDoNotFitAreNotServed) {
   const Algorithm& hierarchical = *findAlgorithm("hierarchical");
   EXPECT_FALSE(hierarchical.serves({Collective::allReduce, 8, 0}));

@@ -247,7 +247,11 @@ PerRank<T> expectedOutputs(const PlanRequest& request, std::size_t count, const 
       case Collective::scatter:
         for (std::size_t i = 0; i < count; ++i) output.push_back(inputs[root][r * count + i]);
         break;
-      default:  // allgather, gather, alltoall
+      case Collective::barrier:
+        break;
+      case Collective::allGather:
+      case Collective::gather:
+      case Collective::allToAll:
         for (std::size_t q = 0; q < p && (atRoot || request.collective != Collective::gather); ++q) {
           const std::size_t first = request.collective == Collective::allToAll ? r * count : 0;
           for (std::size_t i = 0; i < count; ++i) output.push_back(inputs[q][first + i]);

@@ -148,14 +148,17 @@ TEST(Program, modesOfEasgdAreTimedBesideAnAllReduce) {
     }
   }
   // A slow rank holds up those that wait for it, and no others.
-  const Outcome slow = run(fmt::format(
-      "easgd -n 2 --mode sync2,async --size 4K --tau 1 --repetitions 3 --compute 0.01 --slow 30 --json {}", json));
+  const Outcome slow =
+      run(fmt::format("easgd -n 2 --mode sync2,async --wire bfloat16 --size 4K --tau 1 --repetitions 3 --compute 0.01 "
+                      "--slow 30 --json {}",
+                      json));
   ASSERT_EQ(slow.status, 0) << slow.output;
   std::ifstream file(json);
   const auto report = nlohmann::json::parse(file);
   EXPECT_GT(report["modes"][0]["others_step_ms"].get<double>(), 250);
   EXPECT_LT(report["modes"][1]["others_step_ms"].get<double>(), 150);
   std::remove(json.c_str());
+  EXPECT_EQ(run("easgd --wire float8").status, 2);
   const Outcome unknown = run("easgd --mode sync4");
   EXPECT_EQ(unknown.status, 2);
   EXPECT_TRUE(unknown.has("there is no mode sync4; modes are: all original async"));

@@ -217,9 +217,13 @@ struct Part {
         return valuesOf(call.root)[mine + i];
       case Collective::allToAll:
         return valuesOf(static_cast<int>(i / call.count))[mine + i % call.count];
-      default:
+      case Collective::allGather:
+      case Collective::gather:
         return valuesOf(static_cast<int>(i / call.count))[i % call.count];
+      case Collective::barrier:
+        break;
     }
+    return 0;
   }
   /// Of the first `behind` ranks.
   int reduced(std::size_t i, int behind) const {

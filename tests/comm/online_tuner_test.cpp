@@ -38,7 +38,7 @@ Learnt learn(Collective collective, std::size_t bytes, double seconds, bool isRe
   Learnt learnt;
   for (int call = 0; call < 4000; ++call) {
     selection.begin();
-    learnt.tried.insert(selection.choose(selector, collective, 0, bytes, 1).name);
+    learnt.tried.insert(selection.choose(selector, collective, 0, bytes).name);
     for (const auto begin = Clock::now(); isReal && Clock::now() - begin < std::chrono::duration<double>(seconds);)
       continue;
     const OnlineTuner::Next next = selection.end();

@@ -85,9 +85,13 @@ double expectedAt(const Trial& t, int rank, int ranks, int block, std::size_t i)
       return inputOf(t.root, mine, t.op);
     case Collective::allToAll:
       return inputOf(block, mine, t.op);
-    default:
+    case Collective::allGather:
+    case Collective::gather:
       return inputOf(block, i, t.op);
+    case Collective::barrier:
+      break;
   }
+  return 0;
 }
 
 /// `count` elements, element i being valueAt(i), which repeats as inputOf does.

@@ -120,7 +120,7 @@ TEST(Environment, UnknownNameSuggestsTheNearest) {
             "TACC_TRANSPORT, TACC_ENCRYPTION, TACC_SHM, TACC_REPRODUCIBLE, TACC_HALF_PARTIAL_SUMS, TACC_TRACE, "
             "TACC_SOCKET_IFNAME, TACC_TOPO_FILE, TACC_TOPO_SOURCE, "
             "TACC_TUNE_FILE, TACC_RENDEZVOUS, TACC_JOB_SECRET, TACC_JOIN_WIDTH, TACC_PORT_RANGE, TACC_MPI, "
-            "TACC_MPI_NONBLOCKING)");
+            "TACC_MPI_NONBLOCKING, TACC_MPI_CONTEST)");
   EXPECT_EQ(errorOf("TACC_BENCHMARK=1").substr(0, 53), "unknown environment variable TACC_BENCHMARK (allowed:");
 }
 
@@ -163,6 +163,10 @@ TEST(Environment, MalformedValueListsWhatIsAllowed) {
             "TACC_TRANSPORT=\"pigeon\" is not valid: allowed are auto, ucx, ofi, tcp, mpi (default: auto)");
   EXPECT_EQ(errorOf("TACC_MPI_NONBLOCKING=1M"),
             "TACC_MPI_NONBLOCKING=\"1M\" is not valid: allowed are a number of bytes, or off (default: 65536)");
+  for (const std::string value : {"", "0", "-1", "many"})
+    EXPECT_EQ(errorOf(("TACC_MPI_CONTEST=" + value).c_str()),
+              "TACC_MPI_CONTEST=\"" + value +
+                  "\" is not valid: allowed are a number of calls, 1 or more, or off (default: 100)");
   EXPECT_EQ(errorOf("TACC_TOPO_SOURCE=lldp"),
             "TACC_TOPO_SOURCE=\"lldp\" is not valid: allowed are auto, file, slurm, ibnet, cray, sunway, probe, hwloc "
             "(default: auto)");
@@ -177,7 +181,7 @@ TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
     EXPECT_TRUE(variable.documentation.ends_with('.')) << variable.name;
     EXPECT_THROW(parse({(std::string(variable.name) + '=').c_str()}), Error) << variable.name;
   }
-  EXPECT_EQ(names.size(), 25u);
+  EXPECT_EQ(names.size(), 26u);
 }
 
 TEST(Environment, CheckSeesTheProcessAsItIsNow) {

@@ -178,11 +178,11 @@ NetworkSelector behindUplinks(int groups, int hosts) {
 TEST(NetworkSelector, CutsShortCallsIntoShorterMessages) {
   constexpr std::size_t kiB = 1024;
   const NetworkSelector three = behindUplinks(3, 3), four = behindUplinks(2, 4);
-  EXPECT_EQ(three.messageBytes(Collective::allReduce, 1024 * kiB, 1), 16 * kiB);
-  EXPECT_EQ(three.messageBytes(Collective::allReduce, 16384 * kiB, 1), 32 * kiB) << "long";
-  EXPECT_EQ(three.messageBytes(Collective::allReduce, 4 * kiB, 1), 32 * kiB) << "one message anyway";
+  EXPECT_EQ(three.messageBytes(Collective::allReduce, 1024 * kiB), 16 * kiB);
+  EXPECT_EQ(three.messageBytes(Collective::allReduce, 16384 * kiB), 32 * kiB) << "long";
+  EXPECT_EQ(three.messageBytes(Collective::allReduce, 4 * kiB), 32 * kiB) << "one message anyway";
   for (const std::size_t bytes : {64 * kiB, 1024 * kiB, 8192 * kiB})
-    EXPECT_EQ(four.messageBytes(Collective::allReduce, bytes, 1), 16 * kiB) << bytes;
+    EXPECT_EQ(four.messageBytes(Collective::allReduce, bytes), 16 * kiB) << bytes;
 }
 
 }  // namespace

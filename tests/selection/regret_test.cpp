@@ -35,7 +35,7 @@ int numberFrom(const char* variable, int otherwise) {
 double playWhole(const NetworkSelector& selector, const CostMap& map, Collective collective, int root,
                  std::size_t bytes, const Algorithm& algorithm) {
   const PlanRequest request = selector.request(collective, root);
-  const auto message = static_cast<double>(selector.messageBytes(collective, bytes, 1));
+  const auto message = static_cast<double>(selector.messageBytes(collective, bytes));
   return simulate(makePlan(algorithm, request), map,
                   {static_cast<double>(bytes), message * exchangesOf(algorithm, request).blocks, 4});
 }
@@ -97,7 +97,7 @@ std::vector<Point> pointsOn(const Topology& network, NetworkSelector& selector, 
     NetworkQuestion question;
     question.request = selector.request(collective, root);
     question.bytes = static_cast<double>(bytes);
-    question.messageBytes = static_cast<double>(selector.messageBytes(collective, bytes, 1));
+    question.messageBytes = static_cast<double>(selector.messageBytes(collective, bytes));
     const Algorithm& unplayed = *priceNetworkAlgorithms(question, map).front().algorithm;
     const double quick = &unplayed == &chosen ? its : playWhole(selector, map, collective, root, bytes, unplayed);
     double best = std::min(its, quick);

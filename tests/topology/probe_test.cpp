@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "fluid_network.hpp"
 #include "golden.hpp"
 #include "topology/model/draft.hpp"
 #include "topology/model/tree_text.hpp"
@@ -37,48 +38,40 @@ struct Network {
   }
 };
 
+FluidNetwork fluid(const Network& network) {
+  FluidNetwork result;
+  for (std::uint32_t host = 0; host < network.hosts(); ++host) {
+    const auto own = network.ownLinks.find(host);
+    result.links.push_back(own == network.ownLinks.end() ? network.link : own->second);
+  }
+  result.latencies = network.latency;
+  if (network.uplink.empty()) return result;
+  result.groupOf = network.groupOf;
+  for (std::size_t level = 0; level < network.uplink.size(); ++level)
+    result.uplinks.emplace_back(network.hosts(), network.uplink[level]);
+  return result;
+}
+
+Disturbances disturbancesOf(const Network& network) {
+  Disturbances result;
+  result.rates = network.noise;
+  result.latencies = std::hypot(network.noise, network.latencyNoise);
+  result.busy = network.disturbed;
+  result.holes = network.holes;
+  result.cold = network.cold;
+  return result;
+}
+
 /// Runs rounds as a communicator would: flows that leave a group share its uplink.
 class Simulator {
  public:
-  explicit Simulator(const Network& network) : network_(network), random_(network.seed) {}
-
-  std::vector<ProbeSample> run(const ProbeRound& round) {
-    std::map<std::pair<std::size_t, std::uint32_t>, int> flows;  // leaving or entering a group
-    for (const ProbePair& pair : round.pairs) {
-      for (std::size_t level = 0; level < network_.meet(pair); ++level) {
-        ++flows[{level, network_.groupOf[level][pair.a]}];
-        ++flows[{level, network_.groupOf[level][pair.b]}];
-      }
-    }
-    std::vector<ProbeSample> samples;
-    for (const ProbePair& pair : round.pairs) {
-      double bandwidth = std::min(linkOf(pair.a), linkOf(pair.b));
-      for (std::size_t level = 0; level < network_.meet(pair); ++level) {
-        for (const std::uint32_t host : {pair.a, pair.b}) {
-          bandwidth = std::min(bandwidth, network_.uplink[level] / flows[{level, network_.groupOf[level][host]}]);
-        }
-      }
-      const bool failed = std::uniform_real_distribution<double>(0, 1)(random_) < network_.holes;
-      if (met_.insert(std::minmax(pair.a, pair.b)).second) bandwidth *= network_.cold;
-      if (network_.disturbed > 0 && uniform(0, 1) < network_.disturbed) bandwidth *= uniform(0.5, 1);
-      double latency = network_.latency[network_.meet(pair)];
-      if (network_.latencyNoise > 0) latency *= noise(network_.latencyNoise);
-      latency *= noise(network_.noise);
-      samples.push_back(failed ? ProbeSample() : ProbeSample{latency, bandwidth * noise(network_.noise)});
-    }
-    return samples;
-  }
+  explicit Simulator(const Network& network)
+      : network_(fluid(network)), rounds_(network_, disturbancesOf(network), network.seed) {}
+  std::vector<ProbeSample> run(const ProbeRound& round) { return rounds_.run(round); }
 
  private:
-  double linkOf(std::uint32_t host) const {
-    const auto own = network_.ownLinks.find(host);
-    return own == network_.ownLinks.end() ? network_.link : own->second;
-  }
-  double noise(double deviation) { return std::exp(std::normal_distribution<double>(0, deviation)(random_)); }
-  double uniform(double low, double high) { return std::uniform_real_distribution<double>(low, high)(random_); }
-  const Network& network_;
-  std::mt19937 random_;
-  std::set<std::pair<std::uint32_t, std::uint32_t>> met_;
+  FluidNetwork network_;
+  FluidRounds rounds_;
 };
 
 std::vector<std::string> namesOf(std::uint32_t hosts) {

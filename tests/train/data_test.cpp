@@ -134,6 +134,19 @@ TEST(SplitDataset, CutsInTwoByTheSeed) {
   EXPECT_THROW(splitDataset(numbered(4), 3), std::runtime_error);
 }
 
+TEST(SplitDataset, TestsOnEveryImageInOneOfItsFolds) {
+  const Dataset all = numbered(53);
+  std::multiset<int> tested;
+  for (int fold = 0; fold < foldCount; ++fold) {
+    const Split split = splitDataset(all, 3, fold);
+    std::multiset<int> both = numbersOf(split.train);
+    both.merge(numbersOf(split.test));
+    EXPECT_EQ(both, numbersOf(all)) << fold;
+    tested.merge(numbersOf(split.test));
+  }
+  EXPECT_EQ(tested, numbersOf(all));
+}
+
 TEST(Shard, IsTheRanksOwn) {
   const Dataset data = numbered(50);
   std::set<int> seen;

@@ -2,14 +2,17 @@
 #include "tacc/easgd.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 
 #include "model.hpp"
 #include "shapes.hpp"
 #include "shard.hpp"
+#include "support/run_program.hpp"
 #include "thread_ranks.hpp"
 #include "trainer.hpp"
 
@@ -177,22 +180,49 @@ double finalAccuracy(const Options& options, const Run& run, const Split& data, 
   return accuracy;
 }
 
+/// scikit-learn's digits; nothing where it is missing.
+const Dataset& digits() {
+  static const Dataset all = [] {
+    const std::string path = testing::TempDir() + "tacc_digits_" + std::to_string(::getpid()) + ".txt";
+    const tacc::test::Ran exported = tacc::test::runProgram(TACC_TEST_EXPORT, path, "");
+    if (exported.status != 0) return Dataset{};
+    Dataset data = readDatasetFile(path);
+    std::filesystem::remove(path);
+    return data;
+  }();
+  return all;
+}
+
+/// On images that were not trained on: of digits most of them, in several runs, as a fifth of them says too little.
+double accuracyOf(Options options, const Run& run, int ranks) {
+  if (digits().size() == 0) {
+    options.epochs = 8;  // of more images than digits
+    return finalAccuracy(options, run, splitDataset(drawShapes(3000, 16, options.seed), options.seed), ranks);
+  }
+  constexpr int folds = 3;
+  double accuracy = 0;
+  for (int fold = 0; fold < folds; ++fold)
+    accuracy += finalAccuracy(options, run, splitDataset(digits(), options.seed, fold), ranks) / folds;
+  return accuracy;
+}
+
 class EveryMode : public testing::TestWithParam<std::string> {};
 
-/// Within a point of serial training after the same epochs, whatever the seed.
+/// By the trainer's defaults: in the mean of three seeds within a point of serial training after the same epochs.
 TEST_P(EveryMode, LearnsAsSerialTrainingDoes) {
-  Options options = someOptions();
-  options.epochs = 8;
-  options.strategy.learningRate = 0.02F;
-  options.strategy.group = "2";  // hierarchical: two groups
+  constexpr int seeds = 3;
   static std::map<std::uint64_t, double> serial;
-  for (const std::uint64_t seed : {1, 2, 3}) {
+  double behind = 0;
+  for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
+    Options options;
     options.seed = seed;
-    const Split data = splitDataset(drawShapes(3000, 16, seed), seed);
-    if (!serial.contains(seed)) serial[seed] = finalAccuracy(options, {"serial", 0}, data, 1);
+    if (!serial.contains(seed)) serial[seed] = accuracyOf(options, {"serial", 0}, 1);
     EXPECT_GT(serial[seed], 0.97);
-    EXPECT_GT(finalAccuracy(options, {GetParam(), 2}, data, 4), serial[seed] - 0.01) << "seed " << seed;
+    const double accuracy = accuracyOf(options, {GetParam(), options.taus[0]}, 4);
+    EXPECT_GT(accuracy, serial[seed] - 0.02) << "seed " << seed;
+    behind += (serial[seed] - accuracy) / seeds;
   }
+  EXPECT_LT(behind, 0.01);
 }
 
 std::vector<std::string> modesOfSeveralRanks() {

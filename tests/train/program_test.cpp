@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -85,6 +86,28 @@ TEST_F(Program, SaysTheSameWithTheSameSeed) {
   EXPECT_NE(once, accuracies(run(arguments + "6").output, "serial"));
 }
 
+TEST_F(Program, ComparesOverSeedsAndFolds) {
+  const std::string arguments =
+      "--model softmax --images 300 --side 8 --epochs 2 --batch 16 --ranks 2 --mode serial,sync2 ";
+  const Ran ran = run(arguments + "--seed 4,5 --folds 2");
+  ASSERT_EQ(ran.status, 0) << ran.output;
+  // The last epoch of each run, seed by seed and fold by fold.
+  const std::vector<double> serial = accuracies(ran.output, "serial"), sync2 = accuracies(ran.output, "sync2");
+  ASSERT_EQ(serial.size(), 4U) << ran.output;
+  ASSERT_EQ(sync2.size(), 4U) << ran.output;
+  EXPECT_EQ(serial[0], accuracies(run(arguments + "--seed 4").output, "serial").back());
+  const auto mean = [](double one, double other) { return (one + other) / 2; };
+  const double first = mean(sync2[0], sync2[1]), second = mean(sync2[2], sync2[3]);
+  const double behind = std::max(mean(serial[0], serial[1]) - first, mean(serial[2], serial[3]) - second);
+  std::smatch row;
+  ASSERT_TRUE(std::regex_search(ran.output, row, std::regex("\n# sync2 +4 +([0-9.]+) +([0-9.]+) +(-?[0-9.]+)\n")))
+      << ran.output;
+  EXPECT_NEAR(std::stod(row[1]), first, 0.011) << ran.output;
+  EXPECT_NEAR(std::stod(row[2]), second, 0.011) << ran.output;
+  EXPECT_NEAR(std::stod(row[3]), behind, 0.021) << ran.output;
+  EXPECT_THAT(ran.output, HasSubstr("# seed 5, tested on part 2\n"));
+}
+
 TEST_F(Program, IsARankOfALauncher) {
   const std::string command = "WORLD_SIZE=2 LOCAL_WORLD_SIZE=2 TACC_JOB_SECRET=c0ffee" + std::to_string(::getpid());
   const std::string arguments = quick + "--mode allreduce --launched";
@@ -108,6 +131,8 @@ TEST_F(Program, SaysWhatIsWrong) {
   expectError("--tau 0", 2, "--tau");
   expectError(quick + "--mode hierarchical --group trio --ranks 1", 1, "unknown group \"trio\"; there are host, numa");
   expectError("--momentum 1", 2, "--momentum");
+  expectError("--folds 6", 2, "--folds");
+  expectError("--schedule steep", 2, "--schedule");
   expectError("--data " + file("nothing"), 1, "tacc_train: cannot read " + file("nothing"));
   expectError("--images 100 --ranks 4 --batch 32", 1,
               "tacc_train: a batch of 32 images is more than the 20 that each of 4 ranks has");

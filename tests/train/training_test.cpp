@@ -59,6 +59,7 @@ std::vector<float> trainOnGlobalBatches(const Options& options, const Split& dat
   for (int rank = 0; rank < ranks; ++rank) shards.emplace_back(data.train, rank, ranks, options.batch, options.seed);
   for (int epoch = 1; epoch <= options.epochs; ++epoch) {
     for (Shard& shard : shards) shard.beginEpoch(epoch);
+    strategy->setLearningRate(learningRateOf(options, epoch));
     for (int step = 0; step < shards[0].steps(); ++step) {
       Batch all, part;
       for (const Shard& shard : shards) {
@@ -79,6 +80,16 @@ double largestDifference(const std::vector<float>& one, const std::vector<float>
   double largest = 0;
   for (std::size_t i = 0; i < one.size(); ++i) largest = std::max(largest, std::abs(double(one[i]) - other[i]));
   return largest;
+}
+
+TEST(Schedule, GoesDownToNothing) {
+  Options options = smallOptions("softmax");
+  options.epochs = 4;
+  EXPECT_FLOAT_EQ(learningRateOf(options, 1), 0.01F);
+  EXPECT_FLOAT_EQ(learningRateOf(options, 3), 0.005F);
+  EXPECT_FLOAT_EQ(learningRateOf(options, 5), 0);
+  options.schedule = "constant";
+  EXPECT_FLOAT_EQ(learningRateOf(options, 4), 0.01F);
 }
 
 class AllReduceTest : public testing::TestWithParam<std::tuple<std::string, std::string, int>> {};

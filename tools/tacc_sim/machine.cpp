@@ -86,7 +86,7 @@ CostCall Machine::cut(Collective collective, double bytes, int blocks) const {
   const bool split = partitionOf(collective) == Partition::split;
   CostCall call;
   call.bytes = split ? bytes : bytes / ranks();
-  call.chunkBytes = static_cast<double>(chooser_.messageBytes(collective, static_cast<std::size_t>(call.bytes), 1)) *
+  call.chunkBytes = static_cast<double>(chooser_.messageBytes(collective, static_cast<std::size_t>(call.bytes))) *
                     (split ? blocks : 1);
   return call;
 }

@@ -35,6 +35,7 @@ class Gauge {
   using Clock = std::chrono::steady_clock;
 
   JoinedCommunicator& comm_;
+  std::string agreeing_;  // the way in which readings are exchanged
   std::vector<float> input_, output_;
   Clock::time_point start_ = Clock::now();
   double elapsed_ = 0;

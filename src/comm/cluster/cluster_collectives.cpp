@@ -56,7 +56,7 @@ std::byte* ClusterCommunicator::workspace(std::size_t bytes) {
 
 const Algorithm& ClusterCommunicator::algorithmFor(Collective collective, int root, std::size_t bytes) {
   const std::string_view way = steered(collective, callBytes_);
-  if (way.empty() && isDynamic()) return tuner_.choose(chooser_, collective, root, bytes, 1);
+  if (way.empty() && isDynamic()) return tuner_.choose(chooser_, collective, root, bytes);
   return chooser_.choose(collective, root, bytes, way);
 }
 
@@ -82,7 +82,7 @@ std::size_t ClusterCommunicator::chunkOf(const Algorithm& algorithm, const Call&
                                          bool inPlace) {
   const std::size_t size = sizeOf(call.type);
   const int blocks = programFor(algorithm, call.collective, root, member, inPlace).blocks;
-  const std::size_t message = chooser_.messageBytes(call.collective, call.count * size, 1);
+  const std::size_t message = chooser_.messageBytes(call.collective, call.count * size);
   return std::max<std::size_t>(1, message / size) * static_cast<std::size_t>(blocks);
 }
 

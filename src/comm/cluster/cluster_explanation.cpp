@@ -38,7 +38,7 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
   }
   const int root = placeOfRank0();
   const std::vector<NetworkCandidate> candidates = chooser_.explain(collective, root, bytes);
-  const Algorithm* chosen = isDynamic() ? tuner_.settled(chooser_, collective, bytes, 1) : nullptr;
+  const Algorithm* chosen = isDynamic() ? tuner_.settled(chooser_, collective, bytes) : nullptr;
   if (chosen == nullptr) chosen = candidates.front().algorithm;
   if (config().isReproducible && isReduction(collective)) {
     chosen = &algorithmInRankOrder(collective, 0, bytes);
@@ -50,7 +50,7 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
     text += fmt::format("{:2} {:22} {:>14}  {}\n", candidate.algorithm == chosen ? mark : "", candidate.algorithm->name,
                         time, candidate.reason);
   }
-  return isDynamic() && measured == nullptr ? text + tuner_.explain(chooser_, collective, bytes, 1) : text;
+  return isDynamic() && measured == nullptr ? text + tuner_.explain(chooser_, collective, bytes) : text;
 }
 
 }  // namespace tacc

@@ -93,8 +93,7 @@ void ClusterCommunicator::planUnequal(const Call& call, const BlockRow& all) {
     places.push_back(all.offsets[static_cast<std::size_t>(member)]);
   }
   const UserBuffers mine = unequalBuffers(call, *call.blocks, rank());
-  const std::size_t message =
-      std::max<std::size_t>(1, chooser_.messageBytes(call.collective, longest * size, 1) / size);
+  const std::size_t message = std::max<std::size_t>(1, chooser_.messageBytes(call.collective, longest * size) / size);
   PlanRun run{call.collective, algorithm, members, 0, mine.inPlace, longest, {}};
   const auto* input = static_cast<const std::byte*>(call.send);
   auto* output = static_cast<std::byte*>(call.receive);
@@ -167,8 +166,7 @@ void ClusterCommunicator::exchangeUnequal(const Call& call) {
 
   const int root = toAll ? 0 : static_cast<int>(std::ranges::find(everybody_, call.root) - everybody_.begin());
   // Cut by what is equal on all ranks, which the lengths are not.
-  const std::size_t bytes = chooser_.messageBytes(call.collective, 1, 1),
-                    message = std::max<std::size_t>(1, bytes / size);
+  const std::size_t bytes = chooser_.messageBytes(call.collective, 1), message = std::max<std::size_t>(1, bytes / size);
   const Algorithm& algorithm = straightAlgorithm(call.collective, root, bytes);
   const bool inPlace = !toAll && unequalBuffers(call, *call.blocks, rank()).inPlace;
   PlanRun run{call.collective, algorithm, everybody_, root, inPlace, message, {}};

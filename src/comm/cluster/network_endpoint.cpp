@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/fork.hpp"
+#include "transports/shm/wake_socket.hpp"
 
 namespace tacc {
 namespace {
@@ -169,8 +170,10 @@ void NetworkEndpoint::sleep() {
   const std::size_t controls = sockets_.size();
   const bool sees = transport_->descriptor() >= 0;
   if (sees) sockets_.push_back({transport_->descriptor(), POLLIN, 0});
-  if (const int local = transport_->localDescriptor(); sees && local >= 0) sockets_.push_back({local, POLLIN, 0});
+  const int local = sees ? transport_->localDescriptor() : -1;
+  if (local >= 0) sockets_.push_back({local, POLLIN, 0});
   waitFor(sockets_, interrupt_, Deadline((sees && !idleCall_ ? longestSleep : blindSleep) * 1e-3));
+  if (local >= 0 && sockets_.back().revents != 0) forgetWakes();
   controlIsReady_ = std::any_of(sockets_.begin(), sockets_.begin() + static_cast<std::ptrdiff_t>(controls),
                                 [](const pollfd& socket) { return socket.revents != 0; });
 }

@@ -72,9 +72,9 @@ std::string describe(const CallTuner::Cause& cause) {
 OnlineTuner::OnlineTuner(NetworkSelector& all)
     : agreementSeconds_(all.explain(Collective::allReduce, 0, agreedBytes).front().seconds) {}
 
-OnlineTuner::Key OnlineTuner::keyOf(const NetworkSelector& selector, Collective collective, std::size_t bytes,
-                                    int lanes) noexcept {
-  return {&selector, collective, sizeClassOf(bytes), lanes};
+OnlineTuner::Key OnlineTuner::keyOf(const NetworkSelector& selector, Collective collective,
+                                    std::size_t bytes) noexcept {
+  return {&selector, collective, sizeClassOf(bytes)};
 }
 
 void OnlineTuner::begin() noexcept {
@@ -83,9 +83,9 @@ void OnlineTuner::begin() noexcept {
   start_ = Clock::now();
 }
 
-OnlineTuner::Class OnlineTuner::makeClass(NetworkSelector& selector, Collective collective, int root, std::size_t bytes,
-                                          int lanes) {
-  const std::size_t least = leastOf(sizeClassOf(bytes)) * static_cast<std::size_t>(lanes);
+OnlineTuner::Class OnlineTuner::makeClass(NetworkSelector& selector, Collective collective, int root,
+                                          std::size_t bytes) {
+  const std::size_t least = leastOf(sizeClassOf(bytes));
   const std::vector<NetworkCandidate> candidates = selector.explain(collective, root, least);
   const double expected = candidates.front().seconds;
   const int chosen = numberOf(selector.choose(collective, root, bytes, {}));
@@ -103,21 +103,19 @@ OnlineTuner::Class OnlineTuner::makeClass(NetworkSelector& selector, Collective 
   return made;
 }
 
-const Algorithm& OnlineTuner::choose(NetworkSelector& selector, Collective collective, int root, std::size_t bytes,
-                                     int lanes) {
+const Algorithm& OnlineTuner::choose(NetworkSelector& selector, Collective collective, int root, std::size_t bytes) {
   const bool isFirst = !std::exchange(isAsked_, true);
   if (!isTimed(collective)) return selector.choose(collective, root, bytes, {});
-  const Key key = keyOf(selector, collective, bytes, lanes);
+  const Key key = keyOf(selector, collective, bytes);
   auto found = classes_.find(key);
-  if (found == classes_.end()) found = classes_.emplace(key, makeClass(selector, collective, root, bytes, lanes)).first;
+  if (found == classes_.end()) found = classes_.emplace(key, makeClass(selector, collective, root, bytes)).first;
   Class& mine = found->second;
   if (!mine.choice) return selector.choose(collective, root, bytes, {});
   const int option = mine.choice->option();
   if (isFirst) {
     pending_ = &mine;
     // Calls of fewer bytes than the least class begins with cost as much as its shortest.
-    const double share =
-        std::max(1.0, static_cast<double>(bytes * static_cast<std::size_t>(lanes)) / static_cast<double>(mine.bytes));
+    const double share = std::max(1.0, static_cast<double>(bytes) / static_cast<double>(mine.bytes));
     factor_ = 1 / std::lerp(1.0, std::max(1.0, mine.growth), share - 1);
   }
   // What the model chose may be another one from each root.
@@ -137,7 +135,7 @@ std::vector<int> OnlineTuner::propose(const Class& of, int current, double ratio
   NetworkQuestion question;
   question.request = of.selector->request(of.collective, 0);
   question.bytes = static_cast<double>(of.bytes);
-  question.leastChunk = static_cast<double>(of.selector->messageBytes(of.collective, of.bytes, 1));
+  question.leastChunk = static_cast<double>(of.selector->messageBytes(of.collective, of.bytes));
   std::vector<int> numbers;
   for (const Algorithm* algorithm : suggestAlgorithms(question, of.selector->machine(), algorithmOf(current), ratio))
     numbers.push_back(numberOf(*algorithm));
@@ -157,22 +155,20 @@ std::string OnlineTuner::agree() {
                      event == CallTuner::Event::switched ? "takes over" : "stays");
 }
 
-const OnlineTuner::Class* OnlineTuner::find(const NetworkSelector& selector, Collective collective, std::size_t bytes,
-                                            int lanes) const {
-  const auto found = classes_.find(keyOf(selector, collective, bytes, lanes));
+const OnlineTuner::Class* OnlineTuner::find(const NetworkSelector& selector, Collective collective,
+                                            std::size_t bytes) const {
+  const auto found = classes_.find(keyOf(selector, collective, bytes));
   return found == classes_.end() || !found->second.choice ? nullptr : &found->second;
 }
 
-const Algorithm* OnlineTuner::settled(const NetworkSelector& selector, Collective collective, std::size_t bytes,
-                                      int lanes) const {
-  const Class* of = find(selector, collective, bytes, lanes);
+const Algorithm* OnlineTuner::settled(const NetworkSelector& selector, Collective collective, std::size_t bytes) const {
+  const Class* of = find(selector, collective, bytes);
   if (of == nullptr || of->choice->settled().option == of->model) return nullptr;
   return &algorithmOf(of->choice->settled().option);
 }
 
-std::string OnlineTuner::explain(const NetworkSelector& selector, Collective collective, std::size_t bytes,
-                                 int lanes) const {
-  const Class* of = find(selector, collective, bytes, lanes);
+std::string OnlineTuner::explain(const NetworkSelector& selector, Collective collective, std::size_t bytes) const {
+  const Class* of = find(selector, collective, bytes);
   if (of == nullptr) return "";
   const CallTuner& choice = *of->choice;
   std::string text = fmt::format("dynamic: {} calls, {} takes {:.4g} ms", choice.calls(),

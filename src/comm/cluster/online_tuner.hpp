@@ -31,8 +31,8 @@ class OnlineTuner {
   /// A call begins on this rank.
   void begin() noexcept;
   /// The algorithm of its part between hosts. The first part that is asked for in a call is what is timed. `bytes`: as
-  /// in NetworkSelector::choose(); `lanes`: of so many ranks a host, all at the same time.
-  const Algorithm& choose(NetworkSelector& selector, Collective collective, int root, std::size_t bytes, int lanes);
+  /// in NetworkSelector::choose().
+  const Algorithm& choose(NetworkSelector& selector, Collective collective, int root, std::size_t bytes);
   enum class Next : std::uint8_t {
     nothing,
     barrier,    // before the next call, for a time that begins with it
@@ -46,25 +46,25 @@ class OnlineTuner {
   std::string agree();
 
   /// The algorithm of such calls outside explorations; null while that is the selector's.
-  const Algorithm* settled(const NetworkSelector& selector, Collective collective, std::size_t bytes, int lanes) const;
+  const Algorithm* settled(const NetworkSelector& selector, Collective collective, std::size_t bytes) const;
   /// What measuring has led to for such calls; a line of text, "" if they are not timed.
-  std::string explain(const NetworkSelector& selector, Collective collective, std::size_t bytes, int lanes) const;
+  std::string explain(const NetworkSelector& selector, Collective collective, std::size_t bytes) const;
 
  private:
   using Clock = std::chrono::steady_clock;
-  using Key = std::tuple<const NetworkSelector*, Collective, int, int>;
+  using Key = std::tuple<const NetworkSelector*, Collective, int>;
   /// Calls of a kind and a size up to the next power of two, from any root.
   struct Class {
     NetworkSelector* selector;
     Collective collective;
-    std::size_t bytes;                // the least; on all lanes together
+    std::size_t bytes;                // the least
     double growth;                    // so many times as long twice as many take, by the model
     int model;                        // what is chosen from the first call's root
     std::optional<CallTuner> choice;  // none: they are not timed
   };
-  static Key keyOf(const NetworkSelector& selector, Collective collective, std::size_t bytes, int lanes) noexcept;
-  Class makeClass(NetworkSelector& selector, Collective collective, int root, std::size_t bytes, int lanes);
-  const Class* find(const NetworkSelector& selector, Collective collective, std::size_t bytes, int lanes) const;
+  static Key keyOf(const NetworkSelector& selector, Collective collective, std::size_t bytes) noexcept;
+  Class makeClass(NetworkSelector& selector, Collective collective, int root, std::size_t bytes);
+  const Class* find(const NetworkSelector& selector, Collective collective, std::size_t bytes) const;
   std::vector<int> propose(const Class& of, int current, double ratio) const;
 
   double agreementSeconds_;

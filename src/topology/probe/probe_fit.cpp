@@ -1,6 +1,8 @@
 // From measurements to a topology with figures.
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <set>
 
 #include "topology/model/draft.hpp"
 #include "topology/probe/probe_clusters.hpp"
@@ -36,13 +38,14 @@ std::size_t meet(const std::vector<Groups>& levels, ProbePair pair) {
 /// What is usual of these; `differs(number, value)` is called for those that are clearly something else: what lies
 /// within the noise around the middle is the middle.
 template <class Differs>
-std::optional<double> settle(const std::vector<std::optional<double>>& values, const Differs& differs) {
+std::optional<double> settle(const std::vector<std::optional<double>>& values, const Differs& differs,
+                             double noise = levelGap) {
   std::vector<double> all;
   for (const auto& value : values)
     if (value) all.push_back(*value);
   const std::optional<double> usual = quantile(all, 0.5);
   for (std::size_t i = 0; i < values.size(); ++i)
-    if (values[i] && std::abs(std::log(*values[i] / *usual)) >= levelGap) differs(i, *values[i]);
+    if (values[i] && std::abs(std::log(*values[i] / *usual)) >= noise) differs(i, *values[i]);
   return usual;
 }
 
@@ -112,8 +115,8 @@ bool ProbeSession::matters(const std::vector<Groups>& levels, std::size_t level)
 }
 
 Topology ProbeSession::topology(const std::vector<std::string>& names) const {
-  std::vector<Groups> levels = findGroups(matrix_);
-  for (std::size_t l = 0; l < levels.size();) {
+  std::vector<Groups> levels = knowsRounds() ? levels_ : findGroups(matrix_);
+  for (std::size_t l = 0; l < levels.size() && !knowsRounds();) {
     if (matters(levels, l)) {
       ++l;
     } else {
@@ -140,9 +143,52 @@ Topology ProbeSession::topology(const std::vector<std::string>& names) const {
     draft.levels[l].level.uplink = settle(figures[l].uplinks, [&](std::size_t group, double uplink) {
       draft.levels[l].uplinks[std::to_string(group)] = uplink;
     });
-  draft.node.uplink =
-      settle(hostLinks(levels), [&](std::size_t host, double link) { draft.hostUplinks[names[host]] = link; });
+  constexpr double noiseOfMany = 0.15;  // links that were fitted to all rates
+  draft.node.uplink = settle(
+      hostLinks(levels), [&](std::size_t host, double link) { draft.hostUplinks[names[host]] = link; },
+      knowsRounds() ? noiseOfMany : levelGap);
   return build(std::move(draft));
+}
+
+std::map<HostSet, double> ProbeSession::sharedUplinks() const {
+  std::map<HostSet, double> uplinks;
+  if (shared_.groups.empty()) return uplinks;
+  std::vector<MeasuredRound> rounds = surveyRounds_;
+  rounds.insert(rounds.end(), outwardRounds_.begin(), outwardRounds_.end());
+  const SharedLinks fitted = fitUplinks(shared_, rounds);
+  for (std::size_t g = 0; g < fitted.groups.size(); ++g) uplinks[fitted.groups[g]] = fitted.uplinks[g];
+  return uplinks;
+}
+
+void ProbeSession::settleUplinks(const std::vector<Groups>& levels, std::size_t level,
+                                 std::vector<LevelFigures>& figures) const {
+  const std::map<HostSet, double> shared = sharedUplinks();
+  std::vector<std::optional<double>>& uplinks = figures[level].uplinks;
+  std::vector<HostSet> members(uplinks.size());
+  for (std::uint32_t host = 0; host < hosts_; ++host) members[levels[level][host]] |= setOf(host);
+  std::vector<double> narrow;
+  for (const HostSet group : members)
+    if (const auto known = shared.find(group); known != shared.end() && known->second > 0)
+      narrow.push_back(known->second);
+  const std::optional<double> usual = quantile(narrow, 0.5);
+  for (std::size_t group = 0; group < uplinks.size(); ++group) {
+    double parts = 0;
+    std::set<std::uint32_t> counted;
+    for (std::uint32_t host = 0; host < hosts_; ++host) {
+      if (!has(members[group], host)) continue;
+      if (level == 0)
+        parts += shared_.hosts[host];
+      else if (counted.insert(levels[level - 1][host]).second)
+        parts += *figures[level - 1].uplinks[levels[level - 1][host]];
+    }
+    const auto known = shared.find(members[group]);
+    if (known != shared.end() && known->second > 0)
+      uplinks[group] = known->second;
+    else if (counted.size() == 1 || std::has_single_bit(members[group]) || !usual)
+      uplinks[group] = parts;
+    else
+      uplinks[group] = std::min(parts, std::max(*usual, uplinks[group].value_or(0)));
+  }
 }
 
 std::vector<ProbeSession::LevelFigures> ProbeSession::figuresOf(const std::vector<Groups>& levels) const {
@@ -156,8 +202,10 @@ std::vector<ProbeSession::LevelFigures> ProbeSession::figuresOf(const std::vecto
     figures[l].bandwidth =
         alone[l].bandwidths.empty() ? quantile(loaded[l].bandwidths, 0.9) : quantile(alone[l].bandwidths, 0.5);
     if (l == levels.size()) break;
-    for (std::uint32_t group = 0; group <= *std::max_element(levels[l].begin(), levels[l].end()); ++group)
+    const std::uint32_t groups = *std::max_element(levels[l].begin(), levels[l].end()) + 1;
+    for (std::uint32_t group = 0; group < groups; ++group)
       figures[l].uplinks.push_back(outwardOf(levels[l], group, nullptr));
+    if (knowsRounds()) settleUplinks(levels, l, figures);
   }
   return figures;
 }
@@ -165,6 +213,7 @@ std::vector<ProbeSession::LevelFigures> ProbeSession::figuresOf(const std::vecto
 /// A host's link carries at least what its best pair does. Those with hosts near them were all under load alike, so
 /// they are compared by that; what a stream carries alone is then the measure of all.
 std::vector<std::optional<double>> ProbeSession::hostLinks(const std::vector<Groups>& levels) const {
+  if (!shared_.hosts.empty()) return {shared_.hosts.begin(), shared_.hosts.end()};
   std::vector<double> alone(hosts_, 0.0), loaded(hosts_, 0.0);
   const auto raise = [](std::vector<double>& best, ProbePair pair, double bandwidth) {
     for (const std::uint32_t host : {pair.a, pair.b}) best[host] = std::max(best[host], bandwidth);

@@ -76,4 +76,21 @@ bool ProbeMatrix::latenciesTell() const {
   return correlations / weights > std::max(leastCorrelation, deviations / std::sqrt(weights));
 }
 
+double ProbeMatrix::latencyNoise() const {
+  constexpr double unknown = 0.1;
+  double squares = 0, pairs = 0;
+  for (const auto& [key, samples] : samples_) {
+    double least[2] = {0, 0};
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      double& half = least[i % 2];
+      if (samples[i].latency > 0 && (half == 0 || samples[i].latency < half)) half = samples[i].latency;
+    }
+    if (least[0] == 0 || least[1] == 0) continue;
+    const double difference = std::log(least[0] / least[1]);
+    squares += difference * difference / 2;
+    pairs += 1;
+  }
+  return pairs == 0 ? unknown : std::sqrt(squares / pairs);
+}
+
 }  // namespace tacc

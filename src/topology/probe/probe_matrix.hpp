@@ -42,6 +42,10 @@ class ProbeMatrix {
   /// processors they are not, and latencies tell of the scheduler. True where no pair was measured again.
   bool latenciesTell() const;
 
+  /// How far the least latency of half of a pair's samples is from that of the other half, the root of the mean square
+  /// of the logarithms; what is not known is taken for a tenth.
+  double latencyNoise() const;
+
  private:
   static std::uint64_t keyOf(ProbePair pair) noexcept {
     return std::uint64_t{std::min(pair.a, pair.b)} << 32 | std::max(pair.a, pair.b);

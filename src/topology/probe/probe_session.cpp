@@ -152,24 +152,33 @@ void ProbeSession::planAlone() {
   }
 }
 
-/// All members of a group send to hosts outside at once, each to another.
+/// All members of a group send to hosts outside at once, each to another: to those that are nearest, so that what they
+/// pass is this group's uplink and no other's.
 void ProbeSession::planOutward() {
-  for (const std::vector<std::uint32_t>& level : levels_) {
-    const std::vector<std::vector<std::uint32_t>> groups = membersOf(level);
+  for (std::size_t l = 0; l < levels_.size(); ++l) {
+    const std::vector<std::vector<std::uint32_t>> groups = membersOf(levels_[l]);
     for (std::size_t g = 0; g < std::min<std::size_t>(groups.size(), limits_.outwardGroups); ++g) {
+      const std::vector<std::uint32_t>& members = groups[g];
       std::vector<std::uint32_t> outside;  // one of each other group, then the second of each, ...
-      for (std::size_t place = 0; outside.size() < groups[g].size(); ++place) {
-        const std::size_t before = outside.size();
-        for (std::size_t other = 0; other < groups.size(); ++other) {
-          const std::vector<std::uint32_t>& candidates = groups[(g + other) % groups.size()];
-          if (other > 0 && place < candidates.size()) outside.push_back(candidates[place]);
+      for (std::size_t above = l + 1; above <= levels_.size() && outside.size() < members.size(); ++above) {
+        const auto areTogether = [&](std::size_t level, std::uint32_t host) {
+          return level >= levels_.size() || levels_[level][host] == levels_[level][members.front()];
+        };
+        for (std::size_t place = 0; outside.size() < members.size(); ++place) {
+          bool wasOne = false;
+          for (std::size_t other = 1; other < groups.size(); ++other) {
+            const std::vector<std::uint32_t>& candidates = groups[(g + other) % groups.size()];
+            if (place >= candidates.size()) continue;
+            wasOne = true;
+            const std::uint32_t host = candidates[place];
+            if (areTogether(above, host) && (above == l + 1 || !areTogether(above - 1, host))) outside.push_back(host);
+          }
+          if (!wasOne) break;
         }
-        if (outside.size() == before) break;
       }
-      ProbeRound round{ProbeKind::outward, {}, groups[g].size()};
-      for (std::size_t i = 0; i < std::min(outside.size(), groups[g].size()); ++i) {
-        round.pairs.push_back({groups[g][i], outside[i]});
-      }
+      ProbeRound round{ProbeKind::outward, {}, members.size()};
+      for (std::size_t i = 0; i < std::min(outside.size(), members.size()); ++i)
+        round.pairs.push_back({members[i], outside[i]});
       planTwice(round);
     }
   }
@@ -188,7 +197,7 @@ std::optional<ProbeRound> ProbeSession::next() {
       if (auto round = askingRound()) return round;
     }
     isPlanned_ = true;
-    levels_ = findGroups(matrix_);
+    findLevels();
     planAlone();
     planOutward();
     std::reverse(planned_.begin(), planned_.end());
@@ -199,9 +208,26 @@ std::optional<ProbeRound> ProbeSession::next() {
   return round;
 }
 
+void ProbeSession::findLevels() {
+  if (!knowsRounds()) {
+    levels_ = findGroups(matrix_);
+    return;
+  }
+  shared_ = findSharedGroups(matrix_, surveyRounds_).links;
+  levels_ = levelsOf(hosts_, shared_.groups);
+}
+
 void ProbeSession::record(const ProbeRound& round, std::span<const ProbeSample> samples) {
   if (samples.size() != round.pairs.size()) {
     fail(taccInternalError, "a round of {} pairs has {} samples", round.pairs.size(), samples.size());
+  }
+  if (hosts_ <= std::min(limits_.fullSurvey, mostSetHosts) && round.kind != ProbeKind::alone) {
+    MeasuredRound measured{round.pairs, {}};
+    for (const ProbeSample& sample : samples) measured.rates.push_back(sample.bandwidth);
+    if (round.kind == ProbeKind::outward)
+      outwardRounds_.push_back(std::move(measured));
+    else if (!isPlanned_)
+      surveyRounds_.push_back(std::move(measured));
   }
   if (round.kind == ProbeKind::outward) {
     std::vector<std::uint32_t> members;

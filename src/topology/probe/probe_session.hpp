@@ -20,6 +20,7 @@
 
 #include "topology/model/topology.hpp"
 #include "topology/probe/probe_matrix.hpp"
+#include "topology/probe/shared_groups.hpp"
 
 namespace tacc {
 
@@ -93,9 +94,18 @@ class ProbeSession {
   };
   /// Of each of these levels and of the root.
   std::vector<LevelFigures> figuresOf(const std::vector<std::vector<std::uint32_t>>& levels) const;
+  /// The uplinks of a level: what the rates tell; where a group was no limit, as much as its parts can send; where
+  /// others were that limit first, as other groups of the level, and what was seen to leave it at least.
+  void settleUplinks(const std::vector<std::vector<std::uint32_t>>& levels, std::size_t level,
+                     std::vector<LevelFigures>& figures) const;
   /// Bytes/s that each host's own link carries; nothing for a host that was not measured.
   std::vector<std::optional<double>> hostLinks(const std::vector<std::vector<std::uint32_t>>& levels) const;
   bool matters(const std::vector<std::vector<std::uint32_t>>& levels, std::size_t level) const;
+  /// Whether all pairs were measured, and who sent at the same time is known: then groups are found by what they share.
+  bool knowsRounds() const noexcept { return !surveyRounds_.empty(); }
+  void findLevels();
+  /// What the rates of all rounds tell of the uplinks of the groups that were found so; 0 where they are no limit.
+  std::map<HostSet, double> sharedUplinks() const;
 
   std::uint32_t hosts_;
   ProbeLimits limits_;
@@ -106,6 +116,8 @@ class ProbeSession {
   ProbeMatrix matrix_;
   std::map<ProbePair, ProbeSample> alone_;  // of each pair the best
   std::vector<Outward> outward_;
+  std::vector<MeasuredRound> surveyRounds_, outwardRounds_;
+  SharedLinks shared_;  // groups that were found by what they share
 };
 
 }  // namespace tacc

@@ -377,7 +377,6 @@ bool LocalMessages::drain() {
 }
 
 bool LocalMessages::arm() {
-  forgetWakes();
   armedAs_ = wakeName();
   segment_.messageBell(rank_).sleeper.store(armedAs_, std::memory_order_seq_cst);
   if (!hasNews()) return true;

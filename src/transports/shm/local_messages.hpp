@@ -43,8 +43,8 @@ class LocalMessages {
   bool progress();
   /// True when all that peers wait for has been told; as of NetworkTransport.
   bool drain();
-  /// Before the calling thread sleeps on wakeDescriptor(): from now on peers that have something for it wake it. False
-  /// when there is something already.
+  /// Before the calling thread sleeps on wakeDescriptor() and calls forgetWakes() if it is readable: from now on peers
+  /// that have something for it wake it. False when there is something already.
   bool arm();
 
   /// After an Error: no posted memory is written any more.

@@ -14,7 +14,7 @@ int wakeDescriptor() noexcept;
 /// Whoever else learns it can wake it in vain, and nothing more.
 std::uint64_t wakeName() noexcept;
 
-/// Takes what has come: the descriptor is readable again when this thread is woken once more.
+/// For who has found it readable: it is readable again when this thread is woken once more. A system call.
 void forgetWakes() noexcept;
 
 /// Wakes the thread of that name, if it is still there. A system call of about 2 us; from any thread.

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh WHAT MPI PROGRAM LIBRARY [MORE]: runs a program on 1 to 4 ranks, as it is and with libtacc_mpi preloaded; or, for `counted`,
-# `off`, `mixed`, `hosts`, `network`, `loaded` and `stranger`, what their parts below say. Skipped where the MPI is missing. By hand:
+# `contest`, `off`, `mixed`, `hosts`, `network`, `loaded` and `stranger`, what their parts below say. Skipped where the MPI is missing. By hand:
 # TACC_TEST_SEEDS="1 2 3" for other draws.
 what=$1 mpi=$2 program=$3 library=$4
 case $mpi in
@@ -46,6 +46,35 @@ case $what in
     done
     preloaded 1 report "$program" counted
     says 'MPI_Allreduce +0 +0 +11  one rank alone: 11$'
+    ;;
+  contest)  # who serves a kind of call is measured, at its second call
+    export TACC_MPI_CONTEST=1
+    for part in calls communicators messages requests; do
+      preloaded 2 on "$program" $part mpi  # which may serve any of them
+      says 'all right'
+      saysNot 'tacc:'
+    done
+    # tacc's own messages between processes of one host take longer than MPI's, unless those wait for a core.
+    export TACC_MPI_CONTEST=3 TACC_SHM=off TACC_TRANSPORT=tcp
+    preloaded 2 report "$program" counted
+    says '# compared +bytes +tacc us +MPI us  served by$'
+    if printf '%s\n' "$output" | grep -Eq 'MPI_Allreduce +8000 +[0-9.]+ +[0-9.]+  MPI$'; then
+      says 'MPI_Allreduce +3 +24000 +8  one rank alone: 1, .*, faster in MPI: 4$'
+    else
+      says 'MPI_Allreduce +8000 +[0-9.]+ +[0-9.]+  tacc$'
+      says 'MPI_Allreduce +7 +56000 +4  one rank alone: 1, '
+      saysNot 'faster in MPI'
+    fi
+    says 'MPI_Barrier +3 +0 +0  -$'
+    preloaded 2 report env TACC_REPRODUCIBLE=on "$program" counted
+    says 'MPI_Allreduce +7 +56000 +4 '
+    saysNot compared
+    preloaded 2 report env TACC_MPI_CONTEST=off "$program" counted
+    says 'MPI_Allreduce +7 +56000 +4 '
+    saysNot compared
+    unset TACC_SHM TACC_TRANSPORT
+    preloaded 2 report env TACC_MPI_CONTEST=0 "$program" counted
+    says 'tacc: TACC_MPI_CONTEST is "0"; it must be a number of calls, 1 or more, or off'
     ;;
   off)
     preloaded 2 off "$program" counted

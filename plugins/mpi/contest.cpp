@@ -1,0 +1,249 @@
+#include "contest.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "communicators.hpp"
+
+namespace tacc::mpi {
+
+std::optional<std::size_t> Contests::kindOf(Function function, std::size_t bytes) noexcept {
+  switch (function) {
+    // Counts of their own on each rank: what all know alike does not say how much is moved.
+    case Function::Allgatherv:
+    case Function::Gatherv:
+    case Function::Scatterv:
+    case Function::Alltoallv:
+    case Function::Reduce_scatter:
+    case Function::Allgatherv_c:
+    case Function::Gatherv_c:
+    case Function::Scatterv_c:
+    case Function::Alltoallv_c:
+    case Function::Reduce_scatter_c:
+      return std::nullopt;
+    default:
+      break;
+  }
+  const auto size = static_cast<std::size_t>(std::bit_width(bytes));
+  if (size >= sizes) return std::nullopt;
+  return static_cast<std::size_t>(function) * sizes + size;
+}
+
+Contests::Turn Contests::next(Function function, std::size_t bytes, std::uint32_t after) noexcept {
+  if (after == 0) return Turn::tacc;
+  const std::optional<std::size_t> kind = kindOf(function, bytes);
+  if (!kind) return Turn::tacc;
+  std::uint32_t& calls = kinds_[*kind];
+  if ((calls & isDecided) != 0) return (calls & isMpis) != 0 ? Turn::mpi : Turn::tacc;
+  return ++calls > after ? Turn::contest : Turn::tacc;
+}
+
+void Contests::decide(const Outcome& outcome) noexcept {
+  if (const std::optional<std::size_t> kind = kindOf(outcome.function, outcome.bytes))
+    kinds_[*kind] = isDecided | (outcome.isMpiFaster() ? isMpis : 0);
+}
+
+namespace {
+
+constexpr int root = 0;
+constexpr int rounds = 9;
+constexpr double roundSeconds = 50e-6;  // of each of the two, as far as one call is not longer
+constexpr int mostCalls = 64;           // in a round
+constexpr int firstCalls = 4;
+constexpr std::size_t mostMemory = std::size_t{16} << 20;  // of either buffer
+constexpr double clearly = 8;                              // so many times faster needs no more than a call of each
+
+struct Free {
+  void operator()(void* memory) const noexcept { std::free(memory); }
+};
+using Memory = std::unique_ptr<std::byte, Free>;
+
+/// Touched, so that no call waits for pages.
+Memory makeMemory(std::size_t bytes) {
+  constexpr std::size_t line = 64;
+  const std::size_t whole = (bytes / line + 1) * line;
+  Memory memory(static_cast<std::byte*>(std::aligned_alloc(line, whole)));
+  if (memory) std::memset(memory.get(), 0, whole);
+  return memory;
+}
+
+/// The call, on memory of the contest. Numbers are floats where there is something to reduce, else bytes.
+struct Call {
+  Function function;
+  std::size_t bytes;
+  const Communicator& communicator;
+  std::byte *send, *receive;
+
+  taccResult_t runTacc() const {
+    const taccComm_t comm = communicator.tacc;
+    const std::size_t floats = count() / sizeof(float);
+    void* const atRoot = communicator.rank == root ? receive : nullptr;
+    switch (function) {
+      case Function::Allreduce:
+        return taccAllReduce(send, receive, floats, taccFloat, taccSum, comm, nullptr);
+      case Function::Reduce:
+        return taccReduce(send, atRoot, floats, taccFloat, taccSum, root, comm, nullptr);
+      case Function::Scan:
+        return taccScan(send, receive, floats, taccFloat, taccSum, comm, nullptr);
+      case Function::Exscan:
+        return taccExscan(send, receive, floats, taccFloat, taccSum, comm, nullptr);
+      case Function::Reduce_scatter_block:
+        return taccReduceScatter(send, receive, floats, taccFloat, taccSum, comm, nullptr);
+      case Function::Bcast:
+        return taccBcast(send, bytes, taccInt8, root, comm, nullptr);
+      case Function::Allgather:
+        return taccAllGather(send, receive, bytes, taccInt8, comm, nullptr);
+      case Function::Alltoall:
+        return taccAllToAll(send, receive, bytes, taccInt8, comm, nullptr);
+      case Function::Gather:
+        return taccGather(send, atRoot, bytes, taccInt8, root, comm, nullptr);
+      case Function::Scatter:
+        return taccScatter(send, receive, bytes, taccInt8, root, comm, nullptr);
+      default:
+        return taccBarrier(comm, nullptr);
+    }
+  }
+
+  void runMpi() const {
+    const MPI_Comm comm = communicator.mpi;
+    const int floats = static_cast<int>(count() / sizeof(float)), each = static_cast<int>(bytes);
+    switch (function) {
+      case Function::Allreduce:
+        PMPI_Allreduce(send, receive, floats, MPI_FLOAT, MPI_SUM, comm);
+        return;
+      case Function::Reduce:
+        PMPI_Reduce(send, receive, floats, MPI_FLOAT, MPI_SUM, root, comm);
+        return;
+      case Function::Scan:
+        PMPI_Scan(send, receive, floats, MPI_FLOAT, MPI_SUM, comm);
+        return;
+      case Function::Exscan:
+        PMPI_Exscan(send, receive, floats, MPI_FLOAT, MPI_SUM, comm);
+        return;
+      case Function::Reduce_scatter_block:
+        PMPI_Reduce_scatter_block(send, receive, floats, MPI_FLOAT, MPI_SUM, comm);
+        return;
+      case Function::Bcast:
+        PMPI_Bcast(send, each, MPI_BYTE, root, comm);
+        return;
+      case Function::Allgather:
+        PMPI_Allgather(send, each, MPI_BYTE, receive, each, MPI_BYTE, comm);
+        return;
+      case Function::Alltoall:
+        PMPI_Alltoall(send, each, MPI_BYTE, receive, each, MPI_BYTE, comm);
+        return;
+      case Function::Gather:
+        PMPI_Gather(send, each, MPI_BYTE, receive, each, MPI_BYTE, root, comm);
+        return;
+      case Function::Scatter:
+        PMPI_Scatter(send, each, MPI_BYTE, receive, each, MPI_BYTE, root, comm);
+        return;
+      default:
+        PMPI_Barrier(comm);
+    }
+  }
+
+  /// Bytes that the result's count is said in: what Reduce_scatter_block tells is all that a rank gives.
+  std::size_t count() const {
+    const auto ranks = static_cast<std::size_t>(communicator.ranks);
+    return std::max(function == Function::Reduce_scatter_block ? bytes / ranks : bytes, sizeof(float));
+  }
+};
+
+/// The one with `int` counts, which does the same.
+Function plainly(Function function) {
+#define TACC_MPI_PLAIN(name) \
+  case Function::name##_c:   \
+    return Function::name;
+  switch (function) {
+    TACC_MPI_PLAIN(Allreduce)
+    TACC_MPI_PLAIN(Bcast)
+    TACC_MPI_PLAIN(Reduce)
+    TACC_MPI_PLAIN(Allgather)
+    TACC_MPI_PLAIN(Reduce_scatter_block)
+    TACC_MPI_PLAIN(Alltoall)
+    TACC_MPI_PLAIN(Gather)
+    TACC_MPI_PLAIN(Scatter)
+    TACC_MPI_PLAIN(Scan)
+    TACC_MPI_PLAIN(Exscan)
+    default:
+      return function;
+  }
+#undef TACC_MPI_PLAIN
+}
+
+double secondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+/// Seconds of a call, the mean of `calls`. An error ends it.
+template <class Run>
+double timeCalls(int calls, taccResult_t& result, const Run& run) {
+  const auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < calls && result == taccSuccess; ++i) result = run();
+  return secondsSince(start) / calls;
+}
+
+/// What the slowest rank found. By tacc: with more ranks than cores a call of an MPI that spins takes milliseconds.
+template <std::size_t Count>
+taccResult_t agree(std::array<double, Count>& seconds, const Communicator& communicator) {
+  return taccAllReduce(seconds.data(), seconds.data(), seconds.size(), taccDouble, taccMax, communicator.tacc, nullptr);
+}
+
+double medianOf(std::array<double, rounds>& times) {
+  std::ranges::nth_element(times, times.begin() + rounds / 2);
+  return times[rounds / 2];
+}
+
+}  // namespace
+
+taccResult_t holdContest(Function function, std::size_t bytes, const Communicator& communicator, Outcome& outcome) {
+  outcome = Outcome{.function = function, .bytes = bytes};
+  function = plainly(function);
+  const bool hasBlocks = function == Function::Allgather || function == Function::Alltoall ||
+                         function == Function::Gather || function == Function::Scatter;
+  const std::size_t most =
+      std::max(hasBlocks ? bytes * static_cast<std::size_t>(communicator.ranks) : bytes, sizeof(float));
+  if (most > mostMemory) return taccSuccess;
+  const Memory send = makeMemory(most), receive = makeMemory(most);
+  std::array<double, 2> lacking{send && receive ? 0.0 : 1.0};
+  taccResult_t result = agree(lacking, communicator);
+  if (result != taccSuccess || lacking[0] > 0) return result;
+  const Call call{function, bytes, communicator, send.get(), receive.get()};
+  const auto timeTacc = [&](int calls) { return timeCalls(calls, result, [&] { return call.runTacc(); }); };
+  const auto timeMpi = [&](int calls) {
+    return timeCalls(calls, result, [&] {
+      call.runMpi();
+      return taccSuccess;
+    });
+  };
+  std::array<double, 2> once{HUGE_VAL, HUGE_VAL};
+  for (int i = 0; i < firstCalls; ++i) {  // the first of them make what later ones use again
+    once[1] = std::min(once[1], timeMpi(1));
+    once[0] = std::min(once[0], timeTacc(1));
+  }
+  if (result == taccSuccess) result = agree(once, communicator);
+  outcome.tacc = once[0];
+  outcome.mpi = once[1];
+  if (result != taccSuccess || outcome.mpi > clearly * outcome.tacc) return result;
+  const int calls = static_cast<int>(std::clamp(roundSeconds / std::max(once[0], 1e-9), 1.0, double{mostCalls}));
+  std::array<double, rounds> tacc{}, mpi{};
+  for (std::size_t round = 0; round < rounds && result == taccSuccess; ++round) {
+    mpi[round] = timeMpi(calls);
+    tacc[round] = timeTacc(calls);
+  }
+  std::array<double, 4> found{medianOf(tacc), medianOf(mpi), std::ranges::min(tacc), std::ranges::min(mpi)};
+  if (result == taccSuccess) result = agree(found, communicator);
+  outcome.tacc = found[0];
+  outcome.mpi = found[1];
+  outcome.leastTacc = found[2];
+  outcome.leastMpi = found[3];
+  return result;
+}
+
+}  // namespace tacc::mpi
