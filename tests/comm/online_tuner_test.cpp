@@ -49,7 +49,7 @@ Learnt learn(Collective collective, std::size_t bytes, double seconds, bool isRe
     if (!isReal) std::ranges::fill(selection.told(), seconds);
     selection.agree();
   }
-  const std::string text = selection.explain(selector, collective, bytes, 1);
+  const std::string text = selection.explain(selector, collective, bytes);
   const std::size_t at = text.find(" takes ");
   if (at != std::string::npos) learnt.seconds = std::stod(text.substr(at + 7)) * 1e-3;
   return learnt;

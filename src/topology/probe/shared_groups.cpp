@@ -19,8 +19,6 @@ constexpr double leastNoise = 0.03;
 constexpr double evidenceOfGroup = 10;
 /// What its uplink must take of the rates that it limits, the mean of the logarithms.
 constexpr double leastEffect = 0.12;
-/// Hosts are alike whose links differ by less than the noise: the logarithm, and in ranges of three samples.
-constexpr double leastAlike = 0.12, alikeRanges = 1.3;
 constexpr double deviationsOfGroup = 4;
 constexpr int fittingSteps = 4, lastFittingSteps = 8;
 
@@ -57,18 +55,12 @@ class Search {
     for (const RateFitting::Evidence& one : fitting_.evidence())
       for (std::size_t i = 0; i < one.counts.size(); ++i)
         if (one.counts[i]) rates[one.round->pairs[i]].push_back(one.round->rates[i]);
-    std::vector<double> links(hosts_, 0.0), ranges(hosts_, 0.0);  // how far the best pair's rates are apart
+    std::vector<double> links(hosts_, 0.0);
     for (auto& [pair, all] : rates) {
       const double usual = medianOf(all);
-      const auto [least, most] = std::ranges::minmax(all);
-      for (const std::uint32_t host : {pair.a, pair.b}) {
-        if (usual <= links[host]) continue;
-        links[host] = usual;
-        ranges[host] = std::log(most / least);
-      }
+      for (const std::uint32_t host : {pair.a, pair.b}) links[host] = std::max(links[host], usual);
     }
-    const double noise = std::clamp(alikeRanges * medianOf(ranges), leastAlike, levelGap);
-    const auto areAlike = [noise](double a, double b) { return std::abs(std::log(a / b)) < noise; };
+    const auto areAlike = [](double a, double b) { return std::abs(std::log(a / b)) < levelGap; };
     for (int step = 0; step < 3; ++step) {
       const std::vector<double> before = links;
       for (std::uint32_t host = 0; host < hosts_; ++host) {
