@@ -52,7 +52,7 @@ struct ConvResult {
   std::string kernel;
   std::size_t wrong;
   std::map<std::string, ConvPeerResult> peers;  ///< the fastest way of each
-  std::vector<ConvWay> ways;                    ///< all of them
+  std::vector<ConvWay> ways = {};               ///< all of them
 
   double gflops() const { return operations / seconds * 1e-9; }
 };

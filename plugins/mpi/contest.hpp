@@ -28,7 +28,7 @@ class Contests {
 
  private:
   static constexpr std::size_t functions = static_cast<std::size_t>(Function::Barrier) + 1;
-  static constexpr std::size_t sizes = 23;  // up to 4 MiB; where more is moved tacc is the faster one, and trying costs
+  static constexpr std::size_t sizes = 23;  // below 4 MiB; where more is moved tacc is the faster one, and trying costs
   static constexpr std::uint32_t isDecided = 1U << 31, isMpis = 1U << 30;
   static std::optional<std::size_t> kindOf(Function function, std::size_t bytes) noexcept;
 

@@ -57,6 +57,7 @@ struct Round {
   Fault fault;
   double seconds;         // for which ranks wait
   double continuesAfter;  // a stopped one
+  bool mayFail = false;   // survivors may run out of time, as on a machine that stood still meanwhile
 
   /// The victim goes on when time is nearly over: a rank that then follows it may come too late for the decision.
   bool isClose() const { return std::abs(continuesAfter - seconds) < 2.5; }
@@ -95,7 +96,8 @@ void runRank(const Round& round, int rank, Board& board) {
 }
 
 struct Summary {
-  int decided = 0, failed = 0, lost = 0;
+  int decided = 0, lost = 0;
+  int failed = 0;  // not counting the victim
   int victimEvents = 0;
   double slowest = 0;  // seconds from the fault to the last decision of a rank that lives
 };
@@ -147,8 +149,9 @@ Summary run(const Round& round, const std::string& what) {
       EXPECT_EQ(std::memcmp(&row.id, &first->id, sizeof row.id), 0) << what << ", rank " << rank;
       EXPECT_NE(row.members >> rank & 1UL, 0UL) << what << ", rank " << rank;
     } else if (row.stage == 3) {
+      if (rank == round.victim) continue;
       ++summary.failed;
-      if (rank != round.victim && !round.isClose()) ADD_FAILURE() << what << ": rank " << rank << ": " << row.message;
+      if (!round.mayFail && !round.isClose()) ADD_FAILURE() << what << ": rank " << rank << ": " << row.message;
     } else {
       ++summary.lost;
     }
@@ -211,15 +214,21 @@ TEST_P(AgreementFaults, whoeverIsStoppedAtAnyMessageAndGoesOn) {
   std::mt19937 random(11232026);
   for (int i = 0; i < roundsWanted() / 4; ++i) {
     const int ranks = std::uniform_int_distribution(3, 6)(random);
-    const Round round{ranks,
-                      GetParam(),
-                      std::uniform_int_distribution(0, ranks - 1)(random),
-                      std::uniform_int_distribution(1, 20)(random),
-                      Fault::stop,
-                      6,
-                      std::uniform_real_distribution(0.01, 5.0)(random)};
-    (void)run(round, fmt::format("round {}: {} ranks, rank {} at event {} for {} s", i, ranks, round.victim,
-                                 round.event, round.continuesAfter));
+    Round round{ranks,
+                GetParam(),
+                std::uniform_int_distribution(0, ranks - 1)(random),
+                std::uniform_int_distribution(1, 20)(random),
+                Fault::stop,
+                6,
+                std::uniform_real_distribution(0.01, 5.0)(random),
+                true};
+    const std::string what = fmt::format("round {}: {} ranks, rank {} at event {} for {} s", i, ranks, round.victim,
+                                         round.event, round.continuesAfter);
+    if (run(round, what).failed > 0 && !round.isClose()) {
+      round.seconds *= 4;  // which tells whether the machine was busy
+      round.mayFail = false;
+      (void)run(round, what + ", with more time");
+    }
     if (HasFailure()) return;
   }
 }

@@ -4,13 +4,10 @@
 // Input: the rank that agrees, for what, then steps: over which connection, what, and the rest of it.
 #include "comm/recovery/agreement.hpp"
 
-#include <sched.h>
+#include <list>
+#include <optional>
 
-#include <atomic>
-#include <cmath>
-#include <exception>
-#include <thread>
-
+#include "fuzz/memory_sockets.hpp"
 #include "fuzz/target.hpp"
 
 namespace tacc::fuzz {
@@ -18,8 +15,8 @@ namespace {
 
 constexpr int ranks = 3;
 constexpr std::size_t mostSteps = 48;
-constexpr double patience = 20;          // the agreement's; interrupted long before
-constexpr int looksAfter = 2, naps = 3;  // of a step: how often the liars read what came
+constexpr double patience = 20;   // the agreement's; interrupted long before
+constexpr int waitsAtTheEnd = 4;  // in which the rank hears what the liars said last
 
 /// One rank's end: its door, whom it called on, and who came.
 struct Liar {
@@ -96,23 +93,34 @@ void step(Liar& liar, int to, Input& input, const AgreementRequest& request) {
   link->send(noteIn(input, request));
 }
 
-/// The liars' part; ends what it has not brought to an end.
-void lie(std::list<Liar>& liars, int to, Input input, const AgreementRequest& request, const std::atomic<bool>& isOver,
-         Interrupt& interrupt) {
-  const auto listen = [&](int times) {
-    for (int i = 0; i < times && !isOver; ++i) {
-      for (Liar& one : liars) one.listen();
-      ::sched_yield();
-    }
-  };
-  listen(naps);
-  for (std::size_t i = 0; i < mostSteps && !input.isOver() && !isOver; ++i) {
-    step(input.below(2) == 0 ? liars.front() : liars.back(), to, input, request);
-    listen(looksAfter);
+/// The liars' part: a step whenever the rank waits. Ends what they have not brought to an end.
+class Lies {
+ public:
+  Lies(std::list<Liar>& liars, int to, Input input, const AgreementRequest& request, Interrupt& interrupt)
+      : liars_(liars), to_(to), input_(input), request_(request), interrupt_(interrupt) {
+    setWhileWaiting([this] { goOn(); });
   }
-  listen(naps);
-  interrupt.raise();
-}
+  ~Lies() { setWhileWaiting({}); }
+  Lies(const Lies&) = delete;
+  Lies& operator=(const Lies&) = delete;
+
+ private:
+  void goOn() {
+    for (Liar& one : liars_) one.listen();
+    if (steps_++ < mostSteps && !input_.isOver())
+      step(input_.below(2) == 0 ? liars_.front() : liars_.back(), to_, input_, request_);
+    else if (++waits_ == waitsAtTheEnd)
+      interrupt_.raise();
+  }
+
+  std::list<Liar>& liars_;
+  int to_;
+  Input input_;
+  const AgreementRequest& request_;
+  Interrupt& interrupt_;
+  std::size_t steps_ = 0;
+  int waits_ = 0;
+};
 
 void run(Input input) {
   const int self = input.below(ranks);
@@ -139,8 +147,7 @@ void run(Input input) {
   Interrupt interrupt(self);
   AgreementMemory memory;
   memory.dead.resize(ranks);
-  std::atomic<bool> isOver = false;
-  std::thread other([&] { lie(liars, self, input, request, isOver, interrupt); });
+  const Lies lies(liars, self, input, request, interrupt);
   try {
     const MeetingObserver nobody;
     Agreement agreement(members, *own, interrupt, memory, request, nobody);
@@ -149,8 +156,6 @@ void run(Input input) {
   } catch (const Error&) {
     // The liars kept it from one.
   }
-  isOver = true;
-  other.join();
 }
 
 /// A note, as noteIn() reads it.

@@ -20,6 +20,7 @@ namespace {
 
 constexpr std::size_t strangerLimit = 256;
 constexpr std::size_t mostPieces = 100;
+constexpr std::uint64_t longestPayload = 1 << 16;  // for more, more memory is kept ready: the time would go there
 
 std::array<FileDescriptor, 2> makePair() {
   std::array<int, 2> ends{};
@@ -52,6 +53,7 @@ void feed(Input input) {
   const std::size_t piece = std::max(chosen, data.size() / mostPieces);
   std::array<FileDescriptor, 2> ends = makePair();
   Channel channel(std::move(ends[1]));
+  channel.limitPayload(longestPayload);
   std::size_t messages = 0;
   std::size_t taken = 0;
   bool open = true;

@@ -4,7 +4,7 @@
 //   TARGET MUTATIONS [SEED]      so many
 //   TARGET FILE...               the inputs in these files, such as one that libFuzzer wrote
 //
-// With TACC_FUZZ_ENGINE, main() is libFuzzer's, and TACC_FUZZ_SEEDS=DIR writes the seeds there and ends.
+// With TACC_FUZZ_ENGINE, main() is libFuzzer's, and FUZZ_SEEDS=DIR writes the seeds there and ends.
 #include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
@@ -104,8 +104,9 @@ int runMutations(unsigned long mutations, std::chrono::nanoseconds time) {
   const std::vector<Bytes> corpus = seeds();
   for (const Bytes& bytes : corpus) run(bytes);
   std::mt19937 random(static_cast<std::uint32_t>(currentSeed));
-  const auto end = std::chrono::steady_clock::now() + time;
-  while (currentMutation < mutations && std::chrono::steady_clock::now() < end) {
+  // Not the steady clock, which a target may have to itself (memory_calls.cpp).
+  const auto end = std::chrono::system_clock::now() + time;
+  while (currentMutation < mutations && std::chrono::system_clock::now() < end) {
     ++currentMutation;
     Bytes bytes = mutate(corpus[currentMutation % corpus.size()], corpus, random);
     if (currentMutation % 4 == 0) bytes = mutate(std::move(bytes), corpus, random);
@@ -124,7 +125,7 @@ int runMutations(unsigned long mutations, std::chrono::nanoseconds time) {
 #ifdef TACC_FUZZ_ENGINE
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
-  const char* directory = std::getenv("TACC_FUZZ_SEEDS");
+  const char* directory = std::getenv("FUZZ_SEEDS");
   if (directory == nullptr) return 0;
   int number = 0;
   for (const tacc::fuzz::Bytes& seed : tacc::fuzz::seeds()) {

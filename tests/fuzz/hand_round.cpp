@@ -5,12 +5,12 @@
 #include "transports/shm/hand_round.hpp"
 
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 
 #include "core/error.hpp"
+#include "fuzz/memory_sockets.hpp"
 #include "fuzz/target.hpp"
 #include "support/stranger_datagram.hpp"
 
@@ -48,19 +48,13 @@ void sendAll(int socket, Input& input) {
     Bytes bytes = named < ranks ? proofOf(named) : Bytes{};
     const auto rest = input.bytes(length);
     bytes.insert(bytes.end(), rest.begin(), rest.end());
-    (void)test::sendAsStranger(socket, address, std::as_bytes(std::span(bytes)), descriptors);
+    (void)test::sendAsStranger(socket, address, std::as_bytes(std::span(bytes)), descriptors, socket);
   }
-}
-
-int lowestFree() {
-  const int fd = ::dup(STDERR_FILENO);
-  ::close(fd);
-  return fd;
 }
 
 void run(Input input) {
   static const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  const int before = lowestFree();
+  const int before = openDescriptors();
   const int flags = input.byte();
   const std::vector<bool> givers{false, (flags & 1) != 0, (flags & 2) != 0};
   HandRound round(roundKey(), ranks, self);
@@ -81,7 +75,7 @@ void run(Input input) {
   } catch (const Error&) {
     // What does not hold, or too little.
   }
-  require(lowestFree() == before, "a descriptor stays open");
+  require(openDescriptors() == before, "a descriptor stays open");
 }
 
 /// As ranks send it: the rank, how many pieces, and two entries.

@@ -145,7 +145,8 @@ TEST(DynamicLinks, ASlowLinkIsAnsweredWithin50Calls) {
     const double old = scene.seconds(scene.chosen(), true), now = scene.seconds(ranks.settled(), true);
     double least = old;
     for (const int option : scene.proposed()) least = std::min(least, scene.seconds(option, true));
-    EXPECT_LE(now, (1 + noise) * least) << number << ": " << scene.describe();
+    // Trials do not tell apart what noise hides, nor is replaced what another one would save less than 5 % of.
+    EXPECT_LE(now, (1 + noise) / 0.95 * least) << number << ": " << scene.describe();
     if (now <= 1.2 * scene.best(true)) ++found;
     before += std::log(old / scene.best(true));
     after += std::log(now / scene.best(true));

@@ -13,9 +13,9 @@
 
 namespace tacc::test {
 
-/// Sends `bytes` and so many copies of standard error; false when nobody is there or its queue is full.
+/// Sends `bytes` and so many copies of `copied`; false when nobody is there or its queue is full.
 inline bool sendAsStranger(int socket, const AbstractAddress& address, std::span<const std::byte> bytes,
-                           std::size_t descriptors) {
+                           std::size_t descriptors, int copied = STDERR_FILENO) {
   std::vector<std::byte> control(CMSG_SPACE(descriptors * sizeof(int)));
   iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
   msghdr message{};
@@ -30,7 +30,7 @@ inline bool sendAsStranger(int socket, const AbstractAddress& address, std::span
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
     rights->cmsg_len = CMSG_LEN(descriptors * sizeof(int));
-    const std::vector<int> copies(descriptors, STDERR_FILENO);
+    const std::vector<int> copies(descriptors, copied);
     std::memcpy(CMSG_DATA(rights), copies.data(), descriptors * sizeof(int));
   }
   return ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;

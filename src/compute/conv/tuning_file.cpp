@@ -93,8 +93,10 @@ void readLayer(const toml::table& raw, const std::string& origin, const TuningPl
     }
   }
   table.finish();
+  Description reordered = description;  // as any algorithm gets a plain layout that it does not read itself
+  reordered.inputLayout = reordered.outputLayout = taccLayoutNchw16c;
   const auto isIt = [&](const ConvAlgorithm& known) {
-    return known.name == description.algorithm && known.serves(description);
+    return known.name == description.algorithm && (known.serves(description) || known.serves(reordered));
   };
   if (std::none_of(allAlgorithms().begin(), allAlgorithms().end(), isIt)) {
     fail(taccInvalidArgument, "{} is \"{}\", which this library does not have for {}; these it has: {}",

@@ -171,7 +171,7 @@ std::string foldHosts(std::span<const std::string> names) {
   for (std::size_t i = 0; i < names.size();) {
     const Numbered head(names[i]);
     std::string inside;
-    std::size_t ranges = 0, folded = i;
+    std::size_t folded = i;
     while (folded < names.size() && !head.digits.empty()) {
       const Numbered first(names[folded]);
       if (first.digits.empty() || !first.sameBut(head)) break;
@@ -184,7 +184,6 @@ std::string foldHosts(std::span<const std::string> names) {
       inside += inside.empty() ? "" : ",";
       inside += first.digits;
       if (next - folded > 1) inside += fmt::format("-{}", Numbered(names[next - 1]).digits);
-      ++ranges;
       folded = next;
     }
     if (!list.empty()) list += ',';
