@@ -89,9 +89,11 @@ int blocksOf(const std::vector<NestingLevel>& levels) {
 /// The part of one rank in an allreduce.
 class LaneAllReduce {
  public:
-  LaneAllReduce(const PlanRequest& request, PlanWriter& writer) : levels_(nestingOf(request)), writer_(writer) {
+  LaneAllReduce(const PlanRequest& request, PlanWriter& writer) : levels_(nestingOf(request)), writer_(writer) {}
+
+  void allReduce(int ranks) {
     writer_.cutInto(blocksOf(levels_));
-    run(everybody(request.ranks), 0, blocksOf(levels_), 0, false, 0);
+    run(everybody(ranks), 0, blocksOf(levels_), 0, false, 0);
   }
 
  private:
@@ -329,10 +331,7 @@ bool serves(const PlanRequest& request) {
 }
 
 void write(const PlanRequest& request, PlanWriter& writer) {
-  if (request.collective == Collective::allReduce) {
-    LaneAllReduce(request, writer);
-    return;
-  }
+  if (request.collective == Collective::allReduce) return LaneAllReduce(request, writer).allReduce(request.ranks);
   LaneLines lines(request, writer);
   if (request.collective == Collective::broadcast) return lines.broadcast();
   lines.reduce();

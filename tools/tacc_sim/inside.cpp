@@ -55,7 +55,7 @@ std::string table(NodeSelector& selector, const InsideQuestion& question, Collec
                                                             question.algorithms.end();
     std::string played = "not played", ratio = "-";
     if (isWanted) {
-      const PlanRequest request = selector.request(collective, 0, one.layout);
+      const PlanRequest& request = selector.request(collective, 0, one.layout);
       const NodeWork work(makePlan(*one.algorithm, request), false);
       const NodeCall call{static_cast<double>(asked.bytes), stagingChunk({request, asked.bytes, false, {}}),
                           arenaOf(ranks)};

@@ -37,7 +37,7 @@ class Conversation {
 
   /// The next line, which must be that answer and tell of no failure. `what`: for messages.
   std::string hear(std::string_view command, std::string_view what) {
-    const std::string line = readLine(what);
+    std::string line = readLine(what);
     if (valueIn(line, "cmd") != command || (valueIn(line, "rc") != "0" && !valueIn(line, "rc").empty()))
       fail(taccSystemError,
            "rank {}: {} answers \"{}\" where it is to {} (PMI); set TACC_RENDEZVOUS=HOST:PORT to rank "

@@ -103,7 +103,7 @@ template <class Strip, bool kIsFirst, class Whole, class Rest>
 [[gnu::always_inline]] inline void visitEnds(const StripPlace& place, const Whole& whole, const Rest& rest) {
   const int before = place.from > 0 ? place.from : 0;
   const int behind = place.to < Strip::columns ? Strip::columns - place.to : 0;
-  if (place.pixels < Strip::pixels) {
+  if (place.pixels < Strip::pixels) {  // NOLINT(bugprone-branch-clone): the order is what is asked first
     rest();
   } else if (kIsFirst && before == 0 && behind == 0) {
     whole(KnownEnds<0, 0>{});

@@ -165,8 +165,9 @@ void CostLoad::flowRound(const Exchange& phase, const std::vector<int>& ring) {
   const auto repeats = static_cast<std::size_t>(phase.repeats);
   const double messages = static_cast<double>(repeats) * phase.messages;
   const double lap = before[n];
+  const std::size_t laps = repeats / n;  // whole ones
   for (std::size_t i = 0; i < n; ++i) {
-    const double hops = static_cast<double>(repeats / n) * lap + before[n + i] - before[n + i - repeats % n];
+    const double hops = static_cast<double>(laps) * lap + before[n + i] - before[n + i - repeats % n];
     const std::size_t distance = (i + n - slowest - 1) % n + 1;  // hops from the beginning of the slowest edge
     const double along = before[n + i] - before[n + i - distance];
     // A hop is one message further on at the next edge, and waiting is for the next message at the same one.

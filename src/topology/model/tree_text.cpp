@@ -27,7 +27,7 @@ std::string sizesOf(const Topology& topology, int level) {
 }
 
 std::string wiringOf(const Level& level) {
-  const std::string rails = level.rails == 1 ? "" : fmt::format("{} rails", level.rails);
+  std::string rails = level.rails == 1 ? "" : fmt::format("{} rails", level.rails);
   if (level.wiring == Wiring::tree) return rails;
   std::string text(nameOf(level.wiring));
   if (!level.dimensions.empty()) text += ' ' + level.dimensionsText();
