@@ -150,6 +150,23 @@ TEST(BlockNames, whatGoesStraightIsHandledByItsRanksAlone) {
   EXPECT_EQ(straight.size(), 3u) << "there is one for each";
 }
 
+/// So which plans serve unequal blocks has to be asked of the whole plan: ranks would choose differently.
+TEST(BlockNames, leavesOfATreeNameTheirBlocksWhereOthersDoNot) {
+  int unlike = 0;
+  for (int p = 2; p <= 24; ++p) {
+    const PlanRequest request{Collective::reduceScatter, p, 0};
+    const Plan plan = makePlan(*findAlgorithm("binomial"), request);
+    EXPECT_FALSE(verifyNames(plan));
+    int naming = 0;
+    for (int rank = 0; rank < p; ++rank)
+      naming += std::ranges::all_of(plan.ranks[static_cast<std::size_t>(rank)].steps,
+                                    [&](const Step& step) { return nameOfBlock(request, rank, step) >= 0; });
+    EXPECT_LT(naming, p);
+    unlike += naming > 0;
+  }
+  EXPECT_GT(unlike, 0);
+}
+
 TEST(BlockNames, aStepThatDoesNotSayItIsNotTaken) {
   const PlanRequest request{Collective::allGather, 4, 0};
   const auto nameOfStep = [&](std::vector<Operand> from, std::vector<Operand> to, int blocks = 1) {

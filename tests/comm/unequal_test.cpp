@@ -7,9 +7,11 @@
 #include <functional>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "algorithms/registry.hpp"
 #include "rank_harness.hpp"
 #include "support/host_ranks_test.hpp"
 
@@ -295,6 +297,42 @@ TEST_P(UnequalHosts, mismatchesNameBothRanksAndCounts) {
                   testing::AllOf(testing::HasSubstr("3"), testing::HasSubstr("2"), testing::HasSubstr("rank 0"),
                                  testing::HasSubstr("rank " + std::to_string(rank))));
     });
+}
+
+/// Of a tree, leaves handle single blocks and others whole stacks: all of them have to find that it does not serve.
+TEST_P(UnequalHosts, ranksAgreeWhichAlgorithmsServe) {
+  const VirtualCluster cluster(1, 4);
+  runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
+    std::vector<int> from(100), to(100), all(at(ranks()));
+    const Counts counts(at(ranks()), 2);
+    for (const bool reduces : {false, true}) {
+      std::set<std::string> served;
+      for (const Algorithm& algorithm : algorithms()) {
+        const std::string name(algorithm.name);
+        taccConfig_t config = TACC_CONFIG_INITIALIZER;
+        config.algorithm = name.c_str();
+        taccComm_t forced = nullptr;
+        expectSuccess(taccCommSplit(comm, 0, rank, &forced, &config), comm);
+        const taccResult_t result =
+            reduces ? taccReduceScatterV(from.data(), to.data(), counts.data(), nullptr, taccInt32, taccSum, forced,
+                                         nullptr)
+                    : taccAllGatherV(from.data(), to.data(), counts.data(), nullptr, taccInt32, forced, nullptr);
+        const int serves = result == taccSuccess;
+        expectSuccess(taccAllGather(&serves, all.data(), 1, taccInt32, comm, nullptr), comm);
+        EXPECT_EQ(all, std::vector<int>(at(ranks()), serves)) << name << ", reduces " << reduces;
+        if (serves != 0) {
+          served.insert(name);
+          expectSuccess(taccCommDestroy(forced), comm);
+        } else {  // its own error, or another rank's
+          EXPECT_THAT(taccGetLastError(forced), testing::HasSubstr("does not serve")) << name;
+          taccCommAbort(forced);
+        }
+        ASSERT_FALSE(HasFailure()) << name;
+      }
+      EXPECT_TRUE(served.contains("ring"));
+      EXPECT_NE(served.contains("binomial"), reduces);
+    }
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Placements, UnequalHosts, usualLayouts(), layoutName);

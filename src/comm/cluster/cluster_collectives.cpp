@@ -16,8 +16,6 @@ namespace {
 
 /// Up to here copying all blocks costs less than sending them one by one.
 constexpr std::size_t sortedLimit = 256 * 1024;
-/// Of more ranks it is their order that is proven: it does not depend on how many there are.
-constexpr int mostRanksProven = 256;
 
 const std::byte* sendOf(const Call& call) { return static_cast<const std::byte*>(call.send); }
 std::byte* receiveOf(const Call& call) { return static_cast<std::byte*>(call.receive); }

@@ -118,8 +118,10 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void compareLengths(Collective collective, const BlockRow& all, std::size_t own);
   void planUnequal(const Call& call, const BlockRow& all);
   /// `bytes`: of a block, on average.
-  const Algorithm& algorithmForBlocks(const Call& call, const std::vector<int>& members, std::size_t bytes,
-                                      bool inRankOrder);
+  const Algorithm& algorithmForBlocks(const Call& call, std::size_t bytes, bool inRankOrder);
+  /// Whether every step of every rank says whose block it handles. Asked of the whole plan, so that all ranks find the
+  /// same: of a tree, leaves handle single blocks, and others whole stacks.
+  bool namesBlocks(const Algorithm& algorithm, Collective collective);
   /// Gather, scatter and alltoall, where a rank knows the lengths of none but its own blocks.
   void exchangeUnequal(const Call& call);
   /// The fastest of the plans in which every block goes straight from where it is to where it is wanted.
@@ -175,13 +177,16 @@ class ClusterCommunicator final : public JoinedCommunicator {
   NetworkSpeed speed_;
   std::shared_ptr<const Topology> topology_;
   NetworkSelector chooser_;
+  /// Of more ranks what plans of so many show is taken to hold.
+  static constexpr int mostRanksProven = 256;
   /// Of rank 0 in the order of the hosts: calls are explained as from there.
   int placeOfRank0() const;
   OnlineTuner tuner_;  // may replace what it chooses
   std::map<std::tuple<const Algorithm*, Collective, int, int, bool>, NetworkProgram> programs_;
   std::map<const Algorithm*, SplitProgram> splitPrograms_;
   std::map<std::tuple<const Algorithm*, Collective, int>, bool> inRankOrder_;  // by the root; what was proven
-  std::map<std::tuple<Collective, int>, const Algorithm*> straight_;           // by the root
+  std::map<std::tuple<const Algorithm*, Collective>, bool> namesBlocks_;
+  std::map<std::tuple<Collective, int>, const Algorithm*> straight_;  // by the root
   std::vector<std::byte> workspace_;
   std::vector<std::size_t> lengths_;  // of all ranks' blocks, as each says its own
   NetworkBlocks blocks_;

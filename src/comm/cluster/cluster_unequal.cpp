@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "algorithms/block_names.hpp"
 #include "algorithms/exchanges.hpp"
 #include "algorithms/rank_order.hpp"
 #include "algorithms/registry.hpp"
@@ -47,16 +48,26 @@ void ClusterCommunicator::compareLengths(Collective collective, const BlockRow& 
            nameOf(collective), rank(), all.counts[r], r, lengths_[r]);
 }
 
-const Algorithm& ClusterCommunicator::algorithmForBlocks(const Call& call, const std::vector<int>& members,
-                                                         std::size_t bytes, bool inRankOrder) {
+bool ClusterCommunicator::namesBlocks(const Algorithm& algorithm, Collective collective) {
+  const auto [known, isNew] = namesBlocks_.try_emplace({&algorithm, collective}, false);
+  if (!isNew) return known->second;
+  const auto isNamed = [&](const PlanRequest& request) {
+    return algorithm.serves(request) && verifyNames(makePlan(algorithm, request));
+  };
+  if (ranks() <= mostRanksProven)
+    known->second = isNamed(chooser_.request(collective, 0));
+  else if (!algorithm.looksAtLayout)
+    known->second = isNamed({collective, mostRanksProven, 0}) && isNamed({collective, mostRanksProven - 1, 0});
+  return known->second;
+}
+
+const Algorithm& ClusterCommunicator::algorithmForBlocks(const Call& call, std::size_t bytes, bool inRankOrder) {
   const PlanRequest request = chooser_.request(call.collective, 0);
-  const auto place = static_cast<int>(std::ranges::find(members, rank()) - members.begin());
   // One pass over all contributions: in rank order, and rounded once.
   const bool onePass = inRankOrder || (isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr);
   const auto serves = [&](const Algorithm& algorithm) {
-    if (!algorithm.serves(request) || !programFor(algorithm, call.collective, 0, place, false).namesBlocks)
-      return false;
-    return algorithm.sumsInOnePass || !onePass;
+    return algorithm.serves(request) && namesBlocks(algorithm, call.collective) &&
+           (algorithm.sumsInOnePass || !onePass);
   };
   if (!forced().empty()) {
     const Algorithm& algorithm = selectAlgorithm({request, bytes, false, forced()}, {});
@@ -79,7 +90,7 @@ void ClusterCommunicator::planUnequal(const Call& call, const BlockRow& all) {
   const bool halves = isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr;
   const std::vector<int>& members = inRankOrder || halves ? inOrder_ : everybody_;
   const std::size_t mean = (elements * size + members.size() - 1) / members.size();
-  const Algorithm& algorithm = algorithmForBlocks(call, members, mean, inRankOrder);
+  const Algorithm& algorithm = algorithmForBlocks(call, mean, inRankOrder);
 
   const bool gathers = call.collective == Collective::allGather;
   blocks_.counts.clear();
