@@ -207,8 +207,9 @@ taccResult_t holdContest(Function function, std::size_t bytes, const Communicato
   function = plainly(function);
   const bool hasBlocks = function == Function::Allgather || function == Function::Alltoall ||
                          function == Function::Gather || function == Function::Scatter;
+  const auto ranks = static_cast<std::size_t>(communicator.ranks);
   const std::size_t most =
-      std::max(hasBlocks ? bytes * static_cast<std::size_t>(communicator.ranks) : bytes, sizeof(float));
+      std::max(hasBlocks ? bytes * ranks : bytes, sizeof(float) * ranks);  // a number each, at least
   if (most > mostMemory) return taccSuccess;
   const Memory send = makeMemory(most), receive = makeMemory(most);
   std::array<double, 2> lacking{send && receive ? 0.0 : 1.0};
