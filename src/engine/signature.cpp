@@ -20,7 +20,7 @@ std::string_view nameOfOperation(int op) {
     case orderedUserCode:
       return "an operation of the program";
     default:
-      return nameOf(static_cast<taccRedOp_t>(op));
+      return op < taccNumOps ? nameOf(static_cast<taccRedOp_t>(op)) : "no operation";
   }
 }
 
@@ -31,6 +31,8 @@ std::string describeSignature(std::uint64_t signature) {
   const taccDataType_t type = typeIn(signature);
   const int op = operationIn(signature);
   if (collective == Collective::barrier) return "barrier()";
+  // What a peer wrote into shared memory, or sent, need not be a call.
+  if (collective > Collective::barrier) return fmt::format("no call (signature {:#x})", signature);
   const bool isUnequal = isReduction(collective)
                              ? collective == Collective::reduceScatter && rootIn(signature) == unequalRoot
                              : op == unequalCode;
