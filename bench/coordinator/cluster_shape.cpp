@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <map>
-#include <set>
 #include <sstream>
 #include <stdexcept>
 
@@ -62,19 +60,6 @@ std::vector<ClusterShape::Host> hostsOfFile(const std::string& file) {
   return hosts;
 }
 
-/// The different links at each distance from the hosts.
-std::vector<std::map<std::string, double>> linksOf(const ClusterShape& shape, const std::vector<int>& hostsOfRanks) {
-  std::vector<std::map<std::string, double>> levels;
-  for (const int number : std::set<int>(hostsOfRanks.begin(), hostsOfRanks.end())) {
-    const ClusterShape::Host& host = shape.hosts().at(static_cast<size_t>(number - 1));
-    for (size_t level = 0; level < host.links.size(); ++level) {
-      if (levels.size() <= level) levels.emplace_back();
-      levels[level][host.links[level].name] = host.links[level].mbit;
-    }
-  }
-  return levels;
-}
-
 }  // namespace
 
 ClusterShape ClusterShape::parse(const std::string& text) {
@@ -90,25 +75,6 @@ ClusterShape ClusterShape::parse(const std::string& text) {
     shape.hosts_ = hostsOfFile(text);
   }
   return shape;
-}
-
-double allReduceNetworkBound(const ClusterShape& shape, const std::vector<int>& hostsOfRanks, size_t bytes) {
-  double bound = 0;
-  for (const std::map<std::string, double>& links : linksOf(shape, hostsOfRanks)) {
-    const auto ends = static_cast<double>(links.size());
-    double sum = 0, least = 0;
-    bool areAllLimited = true;
-    for (const auto& [name, mbit] : links) {
-      areAllLimited = areAllLimited && mbit > 0;
-      sum += mbit;
-      if (mbit > 0) least = least == 0 ? mbit : std::min(least, mbit);
-    }
-    const double bits = static_cast<double>(bytes) * 8 * 1e-6;  // as many million
-    if (ends < 2 || least == 0) continue;
-    bound = std::max(bound, bits / least);
-    if (areAllLimited) bound = std::max(bound, 2 * (ends - 1) * bits / sum);
-  }
-  return bound;
 }
 
 int callsPerBurst(const ClusterShape& shape, size_t bytes) {

@@ -33,12 +33,6 @@ struct ClusterShape {
   std::vector<Host> hosts_;
 };
 
-/// The shortest time in which an allreduce of `bytes` can be done by ranks on these hosts, in seconds. Reduced inside
-/// each host first, every one of g hosts has to send and receive as much as its share of 2 n (g-1) bytes, in proportion
-/// to its rate, and at least n bytes; likewise groups of hosts over their uplinks. Headers are not counted. 0 if no
-/// link that is used has a rate.
-double allReduceNetworkBound(const ClusterShape& shape, const std::vector<int>& hostsOfRanks, size_t bytes);
-
 /// How many calls of `bytes` use up what the links let pass at once, so that later ones find every link at its rate.
 /// Calls of some hundred bytes never use it up; they are as many as those of 8 KiB. 0 where no link has a rate.
 int callsPerBurst(const ClusterShape& shape, size_t bytes);

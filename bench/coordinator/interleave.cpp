@@ -7,6 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "coordinator/network_bound.hpp"
 #include "coordinator/stolen_time.hpp"
 #include "coordinator/turns.hpp"
 #include "worker/element.hpp"
@@ -240,7 +241,8 @@ Row measure(const Contest& contest, const Options& options, const Task& task, co
   }
   if (contest.bound != nullptr && entrants.back()) row.bound = entrants.back()->outcome();
   if (contest.hosts != nullptr && options.bound) {
-    const double seconds = allReduceNetworkBound(contest.hosts->shape(), contest.hosts->hostsOfRanks(), row.bytes);
+    const double seconds =
+        networkBound(*options.collective, contest.hosts->shape(), contest.hosts->hostsOfRanks(), row.bytes, row.root);
     if (seconds > 0) {
       row.bound.emplace();
       row.bound->microseconds = seconds * 1e6;

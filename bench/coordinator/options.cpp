@@ -102,8 +102,10 @@ void declare(CLI::App& app, Words& words, Options& options) {
                  "SUPERNODES,HOSTS,HOST_MBIT,UPLINK_MBIT, or a topology file: run on the hosts of a virtual cluster, "
                  "one rank on each by default");
   app.add_option("--place", options.placement, "ranks on its hosts: block, cyclic or random[:SEED] (block)");
-  app.add_flag("--bound", options.bound,
-               "also measure the machine's memory bound (allreduce; always with library memory)");
+  app.add_flag(
+      "--bound", options.bound,
+      "also measure the machine's memory bound (allreduce; always with library memory); of a --cluster what its "
+      "links allow is always shown");
   app.add_option("--pool", words.pool,
                  "bytes that the calls of a rank move through, per direction (2 x cache / ranks)");
   app.add_option("-J,--json", options.jsonFile, "write the results to this file");
@@ -251,8 +253,10 @@ void understand(const Words& words, Options& options) {
   options.libraryMemory = words.memory == "library";
   if (!words.pool.empty()) options.poolBytes = parseSize(words.pool);
   const bool isAllReduce = options.collective->kind == Kind::allReduce;
-  if (options.bound && !isAllReduce) throw std::invalid_argument("--bound is there for allreduce only");
-  options.bound = options.bound || ((options.libraryMemory || options.cluster) && isAllReduce && !options.job);
+  if (options.bound && !isAllReduce && !options.cluster)
+    throw std::invalid_argument("--bound is there for allreduce only");
+  // Of a cluster it is computed, for every collective.
+  options.bound = options.bound || (!options.job && (options.cluster || (options.libraryMemory && isAllReduce)));
   options.average = static_cast<Average>(words.average);
   if (words.blocking == 0 && options.streams == 0) options.streams = 1;
   requireOneWay(words, options);

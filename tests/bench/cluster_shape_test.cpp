@@ -19,28 +19,6 @@ TEST(ClusterShape, rejectsWhatIsNone) {
     EXPECT_THROW(ClusterShape::parse(text), std::invalid_argument) << text;
 }
 
-TEST(NetworkBound, isTheRingsWhenEachHostHasARank) {
-  const ClusterShape shape = ClusterShape::parse("2,4,200,200");
-  // 2 * 7/8 * 8 MiB at 25 MB/s.
-  EXPECT_NEAR(allReduceNetworkBound(shape, {1, 2, 3, 4, 5, 6, 7, 8}, 8 << 20), 0.587, 0.001);
-}
-
-TEST(NetworkBound, reducesInsideAHostFirst) {
-  const ClusterShape shape = ClusterShape::parse("1,2,200,200");
-  EXPECT_DOUBLE_EQ(allReduceNetworkBound(shape, {1, 1, 2, 2}, 25'000'000), 1);
-  EXPECT_EQ(allReduceNetworkBound(shape, {1, 1}, 25'000'000), 0);
-}
-
-TEST(NetworkBound, knowsSlowUplinks) {
-  const ClusterShape shape = ClusterShape::parse("2,4,200,20");
-  EXPECT_DOUBLE_EQ(allReduceNetworkBound(shape, {1, 2, 3, 4, 5, 6, 7, 8}, 25'000'000), 10);
-  EXPECT_DOUBLE_EQ(allReduceNetworkBound(shape, {1, 2}, 25'000'000), 1);
-}
-
-TEST(NetworkBound, isNoneWithoutRates) {
-  EXPECT_EQ(allReduceNetworkBound(ClusterShape::parse("2,4,0,0"), {1, 5}, 8), 0);
-}
-
 TEST(CallsPerBurst, sendMoreThanTheLinksLetPassAtOnce) {
   const ClusterShape shape = ClusterShape::parse("2,4,200,200");
   constexpr size_t burst = 64 << 10;

@@ -1,0 +1,88 @@
+#include "coordinator/network_bound.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace tacc::bench {
+namespace {
+
+struct Behind {
+  double mbit = 0;
+  int ranks = 0;
+  bool hasRoot = false;
+};
+using Level = std::map<std::string, Behind>;
+
+/// Who is behind each link, at each distance from the hosts.
+std::vector<Level> levelsOf(const ClusterShape& shape, const std::vector<int>& hostsOfRanks, int root) {
+  std::vector<Level> levels;
+  for (size_t rank = 0; rank < hostsOfRanks.size(); ++rank) {
+    const ClusterShape::Host& host = shape.hosts().at(static_cast<size_t>(hostsOfRanks[rank] - 1));
+    if (levels.size() < host.links.size()) levels.resize(host.links.size());
+    for (size_t level = 0; level < host.links.size(); ++level) {
+      Behind& behind = levels[level][host.links[level].name];
+      behind.mbit = host.links[level].mbit;
+      ++behind.ranks;
+      behind.hasRoot = behind.hasRoot || static_cast<int>(rank) == root;
+    }
+  }
+  return levels;
+}
+
+/// The part of the call's bytes that crosses a link, in the direction that has more.
+double shareAcross(Kind kind, const Behind& behind, int ranks) {
+  const double inside = behind.ranks, outside = ranks - behind.ranks;
+  if (outside == 0) return 0;
+  switch (kind) {
+    case Kind::allReduce:
+    case Kind::broadcast:
+    case Kind::reduce:
+      return 1;
+    case Kind::allGather:
+    case Kind::reduceScatter:
+      return std::max(inside, outside) / ranks;
+    case Kind::allToAll:
+      return inside * outside / ranks;
+    case Kind::gather:
+    case Kind::scatter:
+      return (behind.hasRoot ? outside : inside) / ranks;
+    case Kind::allGatherV:
+    case Kind::reduceScatterV:
+    case Kind::gatherV:
+    case Kind::scatterV:
+    case Kind::allToAllV:
+    case Kind::sendRecv:
+    case Kind::barrier:
+      break;
+  }
+  return 0;
+}
+
+/// Each of g links carries as much of 2 n (g - 1) as its rate allows; 0 where one of them has none.
+double sharedAllReduce(const Level& links, double megabits) {
+  double sum = 0;
+  for (const auto& [name, behind] : links) {
+    if (behind.mbit == 0) return 0;
+    sum += behind.mbit;
+  }
+  return links.size() < 2 ? 0 : 2 * static_cast<double>(links.size() - 1) * megabits / sum;
+}
+
+}  // namespace
+
+double networkBound(const Collective& collective, const ClusterShape& shape, const std::vector<int>& hostsOfRanks,
+                    size_t bytes, int root) {
+  const double megabits = static_cast<double>(bytes) * 8 * 1e-6;
+  const int ranks = static_cast<int>(hostsOfRanks.size());
+  double bound = 0;
+  for (const Level& links : levelsOf(shape, hostsOfRanks, root)) {
+    for (const auto& [name, behind] : links)
+      if (behind.mbit > 0)
+        bound = std::max(bound, shareAcross(collective.kind, behind, ranks) * megabits / behind.mbit);
+    if (collective.kind == Kind::allReduce) bound = std::max(bound, sharedAllReduce(links, megabits));
+  }
+  return bound;
+}
+
+}  // namespace tacc::bench
