@@ -10,6 +10,15 @@
 
 #include "core/error.hpp"
 
+// Clang tells it another way than GCC.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TACC_IS_SANITIZED
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TACC_IS_SANITIZED
+#endif
+
 namespace tacc {
 namespace {
 
@@ -44,7 +53,7 @@ void limit(int resource, rlim_t most) {
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_CPU, secondsOfWork);
   ::alarm(static_cast<unsigned>(secondsOfWork));
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)  // which map terabytes
+#ifndef TACC_IS_SANITIZED  // sanitizers map terabytes
   limit(RLIMIT_DATA, bytesOfWork);
 #endif
   const int nowhere = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
