@@ -120,6 +120,10 @@ void TaccContestant::run(const Call& call, const Lane& lane) {
       return require(taccGather(call.send, call.recv, t.count, t.type, t.root, lane.comm, lane.stream));
     case Kind::scatter:
       return require(taccScatter(call.send, call.recv, t.count, t.type, t.root, lane.comm, lane.stream));
+    case Kind::scan:
+      return require(taccScan(call.send, call.recv, t.count, t.type, t.op, lane.comm, lane.stream));
+    case Kind::exscan:
+      return require(taccExscan(call.send, call.recv, t.count, t.type, t.op, lane.comm, lane.stream));
     case Kind::allGatherV:
     case Kind::reduceScatterV:
     case Kind::gatherV:

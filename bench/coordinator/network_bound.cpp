@@ -38,6 +38,8 @@ double shareAcross(Kind kind, const Behind& behind, int ranks) {
     case Kind::allReduce:
     case Kind::broadcast:
     case Kind::reduce:
+    case Kind::scan:
+    case Kind::exscan:
       return 1;
     case Kind::allGather:
     case Kind::reduceScatter:

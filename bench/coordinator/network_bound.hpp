@@ -12,7 +12,8 @@ namespace tacc::bench {
 /// buffer has `bytes`: what has to cross each host's link and each uplink, once each way, at its rate. For n bytes and
 /// k of p ranks behind a link:
 ///
-///   broadcast, reduce, allreduce    n
+///   broadcast, reduce, allreduce,
+///   scan, exscan                    n
 ///   allgather, reduce-scatter       n max(k, p - k) / p
 ///   alltoall                        n k (p - k) / p
 ///   gather, scatter                 n k / p, and n (p - k) / p where the root is one of the k

@@ -248,6 +248,9 @@ void understand(const Words& words, Options& options) {
   options.roots = oneOrAll<int>(words.root, options.ranks, "root",
                                 [&](const std::string& word) { return parseRank(word, options.ranks); });
   if (!options.collective->reduces) options.ops = {taccSum};
+  if (options.collective->isPrefix && words.op == "all") std::erase(options.ops, taccAvg);
+  if (options.collective->isPrefix && std::ranges::find(options.ops, taccAvg) != options.ops.end())
+    throw std::invalid_argument(fmt::format("{} has no average", options.collective->name));
   if (options.collective->kind == Kind::barrier) options.types = {taccFloat32};
   if (!options.collective->rooted) options.roots = {0};
   options.libraryMemory = words.memory == "library";

@@ -95,12 +95,13 @@ class GlooContestant : public Contestant {
   }
 
   /// Allreduce has a ring (0) and a bcube (1). Reduce-scatter exists only as a fixed object that destroys its input, so
-  /// it is not offered.
+  /// it is not offered; scans do not exist.
   int variants(const Task& task) const override {
     const Kind kind = task.collective->kind;
     // An empty message is no message to Gloo's buffers.
     if (kind == Kind::barrier) return 1;
-    if (task.count == 0 || kind == Kind::reduceScatter || task.collective->isUnequal) return 0;
+    if (task.count == 0 || kind == Kind::reduceScatter || task.collective->isUnequal || task.collective->isPrefix)
+      return 0;
     if (task.collective->reduces && reductionOf(task.type, task.op) == nullptr) return 0;
     return kind == Kind::allReduce ? 2 : 1;
   }
@@ -183,7 +184,9 @@ class GlooContestant : public Contestant {
       case Kind::scatterV:
       case Kind::allToAllV:
       case Kind::reduceScatter:
-        throw std::logic_error("Gloo has no reduce-scatter");
+      case Kind::scan:
+      case Kind::exscan:
+        throw std::logic_error("Gloo has no such collective");
     }
   }
 

@@ -110,6 +110,10 @@ class MpiContestant : public Contestant {
         return require(MPI_Gather(call.send, count, type, call.recv, count, type, task.root, comm));
       case Kind::scatter:
         return require(MPI_Scatter(call.send, count, type, call.recv, count, type, task.root, comm));
+      case Kind::scan:
+        return require(MPI_Scan(call.send, call.recv, count, type, op, comm));
+      case Kind::exscan:
+        return require(MPI_Exscan(call.send, call.recv, count, type, op, comm));
       case Kind::sendRecv:
         return require(MPI_Sendrecv(call.send, count, type, (rank_ + 1) % ranks_, 0, call.recv, count, type,
                                     (rank_ + ranks_ - 1) % ranks_, 0, comm, MPI_STATUS_IGNORE));

@@ -39,6 +39,10 @@ Segments reducedEverywhere(const Shape& s, int, int, int) { return {{0, s.count,
 Segments reducedAtRoot(const Shape& s, int rank, int, int root) {
   return rank == root ? Segments{{0, s.count, Pattern::reduced, 0}} : Segments{};
 }
+Segments reducedUpToSelf(const Shape& s, int, int, int) { return {{0, s.count, Pattern::upToSelf, 0}}; }
+Segments reducedBeforeSelf(const Shape& s, int rank, int, int) {
+  return rank > 0 ? Segments{{0, s.count, Pattern::beforeSelf, 0}} : Segments{};
+}
 Segments ownPartReduced(const Shape& s, int rank, int, int) {
   return {{0, s.count, Pattern::reduced, size(rank) * s.count}};
 }
@@ -103,6 +107,10 @@ constexpr std::array collectives = {
     Collective{Kind::gather, "gather", false, true, true, gatherShape, partsFactor, everyRanksValuesAtRoot,
                sendOwnPart},
     Collective{Kind::scatter, "scatter", false, true, true, scatterShape, partsFactor, rootsPart, receiveOwnPart},
+    Collective{Kind::scan, "scan", true, false, true, equalShape, wholeFactor, reducedUpToSelf, sameBuffer, false,
+               true},
+    Collective{Kind::exscan, "exscan", true, false, true, equalShape, wholeFactor, reducedBeforeSelf, sameBuffer, false,
+               true},
     Collective{Kind::allGatherV, "allgatherv", false, false, false, unequalGatherShape, partsFactor, everyRanksBlock,
                sameBuffer, true},
     Collective{Kind::reduceScatterV, "reducescatterv", true, false, false, unequalScatterShape, partsFactor,

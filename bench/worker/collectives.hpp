@@ -16,6 +16,8 @@ enum class Kind {
   allToAll,
   gather,
   scatter,
+  scan,
+  exscan,
   allGatherV,
   reduceScatterV,
   gatherV,
@@ -35,8 +37,8 @@ struct Shape {
   size_t largest() const { return sendCount > recvCount ? sendCount : recvCount; }
 };
 
-/// `count` elements of a receive buffer from `begin` on hold the values of `source` (a rank, or Pattern::reduced) from
-/// `index` on.
+/// `count` elements of a receive buffer from `begin` on hold the values of `source` (a rank, or a reduction of Pattern)
+/// from `index` on.
 struct Segment {
   size_t begin;
   size_t count;
@@ -66,6 +68,8 @@ struct Collective {
   InPlace (*inPlace)(const Shape& shape, int rank);
   /// Blocks have drawn lengths, see drawnBlocks(); the call's count is their mean.
   bool isUnequal = false;
+  /// Reduces over the ranks before a rank, of which there is no average.
+  bool isPrefix = false;
 
   /// The call of which the larger buffer has `elements` elements, or somewhat fewer: like nccl-tests, the part of each
   /// rank is rounded down to 16 bytes, but here not below 16 bytes, nor below one element.

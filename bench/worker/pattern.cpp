@@ -28,13 +28,16 @@ unsigned scramble(unsigned rank, unsigned position) {
 
 }  // namespace
 
-Pattern::Pattern(taccDataType_t type, std::optional<taccRedOp_t> op, int ranks)
+Pattern::Pattern(taccDataType_t type, std::optional<taccRedOp_t> op, int ranks, int self)
     : type_(type), op_(op), ranks_(ranks), elementSize_(elementSize(type)), modulus_(chooseModulus(type, op, ranks)) {
-  const int tableCount = ranks + (op ? 1 : 0);
+  std::vector<int> ends;  // of the reductions, in the order of their sources
+  if (op) ends = {ranks, self + 1};
+  if (op && self > 0) ends.push_back(self);
+  const int tableCount = ranks + static_cast<int>(ends.size());
   tables_.resize(static_cast<size_t>(tableCount) * period * elementSize_);
   for (int source = 0; source < tableCount; ++source)
     for (size_t i = 0; i < period; ++i)
-      storeElement(type, source < ranks ? input(source, i) : reduce(i),
+      storeElement(type, source < ranks ? input(source, i) : reduce(i, ends[static_cast<size_t>(source - ranks)]),
                    &tables_[(static_cast<size_t>(source) * period + i) * elementSize_]);
 }
 
@@ -44,9 +47,9 @@ double Pattern::input(int rank, size_t position) const {
   return scramble(static_cast<unsigned>(rank), static_cast<unsigned>(position)) % modulus_;
 }
 
-double Pattern::reduce(size_t position) const {
+double Pattern::reduce(size_t position, int end) const {
   double result = input(0, position);
-  for (int rank = 1; rank < ranks_; ++rank) {
+  for (int rank = 1; rank < end; ++rank) {
     const double value = input(rank, position);
     switch (*op_) {
       case taccProd:
@@ -67,7 +70,7 @@ double Pattern::reduce(size_t position) const {
 }
 
 const char* Pattern::table(int source) const {
-  return &tables_[static_cast<size_t>(source == reduced ? ranks_ : source) * period * elementSize_];
+  return &tables_[static_cast<size_t>(source < 0 ? ranks_ + reduced - source : source) * period * elementSize_];
 }
 
 void Pattern::fill(void* at, size_t count, size_t firstIndex, int source) const {

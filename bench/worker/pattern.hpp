@@ -15,13 +15,14 @@ namespace tacc::bench {
 /// whatever the number of ranks.
 class Pattern {
  public:
-  /// The source that stands for the reduction over all ranks.
-  static constexpr int reduced = -1;
+  /// The sources that stand for the reduction over all ranks, over the ranks up to `self`, and over those before it.
+  static constexpr int reduced = -1, upToSelf = -2, beforeSelf = -3;
   /// A prime: no power-of-two displacement is a multiple of it.
   static constexpr size_t period = 8191;
 
-  /// `op`: the reduction, or nothing for collectives that only move data. Costs (ranks + 1) * period elements.
-  Pattern(taccDataType_t type, std::optional<taccRedOp_t> op, int ranks);
+  /// `op`: the reduction, or nothing for collectives that only move data. `self`: the rank that checks; rank 0 has
+  /// nobody before it. Costs (ranks + 3) * period elements.
+  Pattern(taccDataType_t type, std::optional<taccRedOp_t> op, int ranks, int self = 0);
 
   /// Writes elements firstIndex, firstIndex + 1, ... of `source`'s values.
   void fill(void* at, size_t count, size_t firstIndex, int source) const;
@@ -32,7 +33,8 @@ class Pattern {
 
  private:
   double input(int rank, size_t position) const;
-  double reduce(size_t position) const;
+  /// Over ranks 0 to end - 1.
+  double reduce(size_t position, int end) const;
   const char* table(int source) const;
   int64_t countWrongElements(const char* actual, const char* expected, size_t count) const;
 
@@ -42,7 +44,7 @@ class Pattern {
   size_t elementSize_;
   /// Inputs are below this number.
   unsigned modulus_;
-  /// One period of each rank's values, then one of the reduction's.
+  /// One period of each rank's values, then one of each reduction's.
   std::vector<char> tables_;
 };
 

@@ -81,7 +81,7 @@ std::string Worker::prepare(const Task& task) {
   slotCount_ = std::min(poolBytes_ / slotBytes_, mostSlots);
   nextSlot_ = 0;
   const auto op = task.collective->reduces ? std::optional(task.op) : std::nullopt;
-  pattern_ = std::make_unique<Pattern>(task.type, op, contestant_.ranks());
+  pattern_ = std::make_unique<Pattern>(task.type, op, contestant_.ranks(), contestant_.rank());
   for (size_t slot = 0; slot < slotCount_; ++slot) fillInputs(sendPool_ + slot * slotBytes_, slot, false);
   return std::to_string(variants);
 }

@@ -65,7 +65,7 @@ TEST(Collectives, drawUnequalBlocksThatFitEachOther) {
 }
 
 TEST(Collectives, expectNothingWhereOnlyTheRootReceives) {
-  for (const char* name : {"reduce", "gather"}) {
+  for (const char* name : {"reduce", "gather", "exscan"}) {
     const Collective& collective = *findCollective(name);
     EXPECT_TRUE(collective.expected(collective.shape(5, 3), 0, 3, 1).empty()) << name;
   }

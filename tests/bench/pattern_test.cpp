@@ -43,6 +43,23 @@ TEST(Pattern, reducedIsTheReductionOfWhatTheRanksFill) {
   }
 }
 
+// What rank r has is what all ranks have where there are r + 1 of them, if the inputs do not depend on their number.
+TEST(Pattern, prefixesAreReductionsOfFewerRanks) {
+  constexpr int ranks = 5;
+  for (const taccRedOp_t op : {taccSum, taccMax, taccMin})
+    for (int self = 0; self < ranks; ++self) {
+      const Pattern pattern(taccFloat64, op, ranks, self), upTo(taccFloat64, op, self + 1, self);
+      std::vector<double> values(count);
+      upTo.fill(values.data(), count, first, Pattern::reduced);
+      EXPECT_EQ(pattern.countWrong(values.data(), count, first, Pattern::upToSelf), 0) << op << self;
+      if (self == 0) continue;
+      EXPECT_EQ(upTo.countWrong(values.data(), count, first, Pattern::upToSelf), 0) << op << self;
+      const Pattern before(taccFloat64, op, self);
+      before.fill(values.data(), count, first, Pattern::reduced);
+      EXPECT_EQ(pattern.countWrong(values.data(), count, first, Pattern::beforeSelf), 0) << op << self;
+    }
+}
+
 TEST(Pattern, sumsAreExactInEveryTypeAtManyRanks) {
   for (int i = 0; i < numTypes; ++i) {
     const auto type = static_cast<taccDataType_t>(i);
