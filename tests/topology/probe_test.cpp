@@ -85,9 +85,9 @@ struct Outcome {
   std::uint32_t rounds = 0;
 };
 
-Outcome probe(const Network& network) {
+Outcome probe(const Network& network, ProbeLimits limits = {}) {
   Simulator simulator(network);
-  ProbeSession session(network.hosts());
+  ProbeSession session(network.hosts(), limits);
   Outcome outcome;
   while (const auto round = session.next()) {
     std::vector<bool> busy(network.hosts());
@@ -198,6 +198,23 @@ TEST(Probe, TellsHostsLinksFromUplinks) {
     expectSameGroups(topology, network);
     for (std::uint32_t host = 0; host < 8; ++host) EXPECT_NEAR(linkIn(topology, host) / 1e9, 1, 0.25) << seed;
     EXPECT_NEAR(topology.level(1).uplink.value() / 0.25e9, 1, 0.25);
+  }
+}
+
+// The link of a slow host says what that host can do, wherever it stands, and not what a stream carries between others.
+TEST(Probe, SlowHostsSlowNoLevel) {
+  for (unsigned seed = 1; seed <= 40; ++seed) {
+    std::mt19937 random(seed);
+    Network network{{groups({4, 4}, seed)}, {1e-6, 2e-6}, {2e9}, 1e9, 0.05, 0, seed};
+    for (auto slow = 1 + random() % 3; slow > 0; --slow)
+      network.ownLinks[static_cast<std::uint32_t>(random() % 8)] = 0.2e9;
+    const Topology topology = probe(network, {.alonePairs = 2}).topology;
+    for (int level = 1; level < topology.levels(); ++level) {
+      const auto stream = topology.level(level).bandwidth;
+      ASSERT_TRUE(stream) << seed;
+      EXPECT_NEAR(*stream / 1e9, 1, 0.25) << "level " << level << " of seed " << seed << '\n' << treeText(topology);
+    }
+    for (const auto& [host, link] : network.ownLinks) EXPECT_NEAR(linkIn(topology, host) / link, 1, 0.25) << seed;
   }
 }
 

@@ -21,6 +21,14 @@ std::optional<double> quantile(std::vector<double> values, double share) {
   return values[static_cast<std::size_t>(at)];
 }
 
+/// The middle one, of two in the middle the higher.
+std::optional<double> upperMedian(std::vector<double> values) {
+  if (values.empty()) return std::nullopt;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
 struct Figures {
   std::vector<double> latencies, bandwidths;
   void add(const ProbeSample& sample) {
@@ -191,16 +199,28 @@ void ProbeSession::settleUplinks(const std::vector<Groups>& levels, std::size_t 
   }
 }
 
+double ProbeSession::slownessOf(ProbePair pair) const {
+  constexpr double slowLink = 0.7;  // of the usual one
+  const std::optional<double> usual = upperMedian(shared_.hosts);
+  if (!usual) return 1;
+  const double link = std::min(shared_.hosts[pair.a], shared_.hosts[pair.b]);
+  return link > 0 && link < slowLink * *usual ? *usual / link : 1;
+}
+
 std::vector<ProbeSession::LevelFigures> ProbeSession::figuresOf(const std::vector<Groups>& levels) const {
   std::vector<Figures> alone(levels.size() + 1), loaded(levels.size() + 1);
-  for (const auto& [pair, sample] : alone_) alone[meet(levels, pair)].add(sample);
+  for (const auto& [pair, sample] : alone_) {
+    // What a slow host's link takes of a stream is that host's figure, and not the level's.
+    alone[meet(levels, pair)].add({sample.latency, sample.bandwidth * slownessOf(pair)});
+  }
   for (const auto& [pair, sample] : matrix_.all()) loaded[meet(levels, pair)].add(sample);
   std::vector<LevelFigures> figures(levels.size() + 1);
   for (std::size_t l = 0; l <= levels.size(); ++l) {
     figures[l].alpha = quantile(alone[l].latencies.empty() ? loaded[l].latencies : alone[l].latencies, 0.5);
-    // Without measurements of one pair alone, the fastest come nearest to that; a few are too good to be true.
+    // Of two pairs alone the slower one may be of a slow host, whose link counts by itself. Without measurements of one
+    // pair alone, the fastest come nearest to that; a few are too good to be true.
     figures[l].bandwidth =
-        alone[l].bandwidths.empty() ? quantile(loaded[l].bandwidths, 0.9) : quantile(alone[l].bandwidths, 0.5);
+        alone[l].bandwidths.empty() ? quantile(loaded[l].bandwidths, 0.9) : upperMedian(alone[l].bandwidths);
     if (l == levels.size()) break;
     const std::uint32_t groups = *std::max_element(levels[l].begin(), levels[l].end()) + 1;
     for (std::uint32_t group = 0; group < groups; ++group)

@@ -130,13 +130,20 @@ std::optional<ProbeRound> ProbeSession::askingRound() {
   return round;
 }
 
-/// Pairs that meet at each level, of several groups; where there are too few, the same ones again.
+/// Without hosts whose own links are slow, so far as these are known.
+std::vector<std::uint32_t> ProbeSession::fastOf(std::vector<std::uint32_t> hosts) const {
+  std::erase_if(hosts, [&](std::uint32_t host) { return slownessOf({host, host}) > 1; });
+  return hosts;
+}
+
+/// Pairs that meet at each level, of several groups; where there are too few, the same ones again. A slow host's link
+/// would be taken for what a stream carries at the level, so slow hosts are asked only where there are no others.
 void ProbeSession::planAlone() {
   std::vector<std::vector<std::uint32_t>> all = levels_;
   all.emplace_back(hosts_, 0u);  // the root
   for (std::size_t l = 0; l < all.size(); ++l) {
     std::vector<ProbePair> pairs;
-    for (const std::vector<std::uint32_t>& group : membersOf(all[l])) {
+    const auto addPairsOf = [&](const std::vector<std::uint32_t>& group) {
       // The ends of a group are in different groups of the level below, if any of its hosts are.
       for (std::size_t i = 0; i < group.size() / 2 && pairs.size() < limits_.alonePairs; ++i) {
         const auto meetsHere = [&](std::uint32_t b) {
@@ -145,7 +152,10 @@ void ProbeSession::planAlone() {
         const auto partner = std::find_if(group.rbegin(), group.rend(), meetsHere);
         if (partner != group.rend()) pairs.push_back({group[i], *partner});
       }
-    }
+    };
+    const std::vector<std::vector<std::uint32_t>> groups = membersOf(all[l]);
+    for (const std::vector<std::uint32_t>& group : groups) addPairsOf(fastOf(group));
+    if (pairs.empty()) std::ranges::for_each(groups, addPairsOf);
     for (std::uint32_t i = 0; i < limits_.alonePairs && !pairs.empty(); ++i) {
       planTwice({ProbeKind::alone, {pairs[i % pairs.size()]}, 0});
     }

@@ -81,6 +81,10 @@ class ProbeSession {
   ProbeRound surveyRound() const;
   std::optional<ProbeRound> askingRound();
   void planInside();
+  std::vector<std::uint32_t> fastOf(std::vector<std::uint32_t> hosts) const;
+  /// How many times as much the usual host's link carries as that of the slower of these, if it is known to be slow;
+  /// else 1.
+  double slownessOf(ProbePair pair) const;
   void planAlone();
   void planOutward();
   void planTwice(const ProbeRound& round);
