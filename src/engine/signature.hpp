@@ -46,7 +46,8 @@ constexpr int operationIn(std::uint64_t signature) noexcept { return static_cast
 /// In the place of a root that a reduce-scatter does not have: its blocks have counts of their own.
 inline constexpr int unequalRoot = 0xffff;
 
-/// "allreduce(count 1000, float, sum)", "broadcast(count 5, int32, root 2)". Of any 64 bits: a peer may have written them.
+/// "allreduce(count 1000, float, sum)", "broadcast(count 5, int32, root 2)". Of any 64 bits: a peer may have written
+/// them.
 std::string describeSignature(std::uint64_t signature);
 
 }  // namespace tacc
