@@ -22,8 +22,8 @@ std::string topologyOf(const TuningPlace& place) {
 
 nlohmann::ordered_json entrantAsJson(const Entrant& entrant) {
   nlohmann::ordered_json json;
-  json["name"] = entrant.way.name;
-  if (entrant.way.seconds) json["model_us"] = *entrant.way.seconds * 1e6;
+  json["name"] = entrant.route.name;
+  if (entrant.route.seconds) json["model_us"] = *entrant.route.seconds * 1e6;
   if (entrant.seconds() > 0) json["us"] = entrant.seconds() * 1e6;
   json["rounds"] = entrant.blocks.size();
   for (const double block : entrant.blocks) json["rounds_us"].push_back(block * 1e6);

@@ -82,8 +82,8 @@ class Session {
       if (row.result.bytes == 0) {
         const double left = std::max(0.0, options_.minutes * 60 - used);
         const double share = std::min(enoughSeconds, left / static_cast<double>(points_.size() - number_));
-        row.entrants =
-            measure(gauge_, point, share, options_.measuresRegret, [&](const std::string& way) { show(way, used); });
+        row.entrants = measure(gauge_, point, share, options_.measuresRegret,
+                               [&](const std::string& route) { show(route, used); });
         row.result = tune::resultOf(point, row.entrants);
         used = gauge_.elapsed();
         tuning_.add(point.collective, row.result);
@@ -139,12 +139,12 @@ class Session {
           {.collective = Collective::broadcast, .send = data, .receive = data, .count = bytes, .type = taccUint8});
   }
 
-  void show(const std::string& way, double used) {
+  void show(const std::string& route, double used) {
     if (!isFirst_) return;
     const Point& point = points_[number_];
     progress_.show(fmt::format("[{}] {}/{} {} {}: {}, {:.0f} s",
                                barOf(static_cast<double>(number_) / static_cast<double>(points_.size())), number_ + 1,
-                               points_.size(), nameOf(point.collective), bench::formatSize(point.total), way, used));
+                               points_.size(), nameOf(point.collective), bench::formatSize(point.total), route, used));
   }
 
   void say(const std::string& text) {
