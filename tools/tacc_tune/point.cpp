@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "coordinator/turns.hpp"
+#include "support/turns.hpp"
 
 namespace tacc::tune {
 namespace {
@@ -137,7 +137,7 @@ std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, boo
     // As many of each: a link that lets the first bytes pass faster favours those that make few.
     const int calls = std::max(callsOf(block, fastest(entrants)) - warm, std::max(warm, 1));
     // None always comes after the same one.
-    if (turns.empty() || turns.front().size() != field.size()) turns = bench::turnsOf(field.size(), mostRounds);
+    if (turns.empty() || turns.front().size() != field.size()) turns = tools::turnsOf(field.size(), mostRounds);
     for (const std::size_t turn : turns[static_cast<std::size_t>(round)]) {
       Entrant& entrant = *field[turn];
       told(entrant.route.name);

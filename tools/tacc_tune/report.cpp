@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "coordinator/sizes.hpp"
+#include "support/sizes.hpp"
 
 namespace tacc::tune {
 namespace {
@@ -53,7 +53,7 @@ std::string lineOf(const Row& row) {
   const TunedSize& result = row.result;
   const Excess regret = row.regret();
   return fmt::format("{:>15} {:>9}  {:22} {:>11.1f}  {:22} {:>11.1f}  {:22} {:>11.1f} {:>6.1f} % {:>4.1f} %\n",
-                     nameOf(row.point.collective), bench::formatSize(row.point.total), result.untuned,
+                     nameOf(row.point.collective), tools::formatSize(row.point.total), result.untuned,
                      result.untunedSeconds * 1e6, result.algorithm, result.seconds * 1e6, result.next,
                      result.nextSeconds * 1e6, regret.share * 100, regret.error * 100);
 }
