@@ -11,12 +11,12 @@
 #include "compute/gemm_bench.hpp"
 #include "compute/layer_bench.hpp"
 #include "contestants/local_ranks.hpp"
-#include "coordinator/interrupt.hpp"
 #include "coordinator/options.hpp"
 #include "coordinator/own_venue.hpp"
 #include "coordinator/session.hpp"
 #include "easgd/easgd_bench.hpp"
 #include "launched/job_session.hpp"
+#include "support/interrupt.hpp"
 
 int main(int argc, char** argv) {
   using namespace tacc::bench;
@@ -30,10 +30,10 @@ int main(int argc, char** argv) {
     const std::optional<Job> job = findJob();
     const Options options = parseOptions(argc, argv, job);
     if (job) return runJobSession(options);
-    catchInterrupts();
+    tacc::tools::catchInterrupts();
     OwnVenue venue(options);
     return runSession(options, venue) ? 0 : 1;
-  } catch (const Interrupted& interrupt) {
+  } catch (const tacc::tools::Interrupted& interrupt) {
     std::fprintf(stderr, "tacc_bench: interrupted\n");
     return 128 + interrupt.signal();
   } catch (const std::exception& error) {

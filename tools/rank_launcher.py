@@ -13,7 +13,7 @@ PATIENCE = 2  # seconds between asking ranks to end and ending them
 MASTER_PORT = 29500
 
 
-def place(ranks, manner, shape):
+def place(ranks, placement, shape):
     """The host (1, 2, ...) of each rank.
 
     block: hosts are filled one after the other. random[:SEED]: the same with the hosts in a random order. cyclic: ranks are
@@ -21,16 +21,16 @@ def place(ranks, manner, shape):
     """
     each = -(-ranks // shape.count)
     hosts = list(range(1, shape.count + 1))
-    if manner == "block":
+    if placement == "block":
         return [hosts[rank // each] for rank in range(ranks)]
-    if manner == "cyclic":
+    if placement == "cyclic":
         number = {host.name: n for n, host in enumerate(shape.hosts, 1)}
         groups = [[number[host.name] for host in member.hosts()] for member in shape.members]
         dealt = [group[turn] for turn in range(max(map(len, groups))) for group in groups if turn < len(group)]
         return [dealt[rank % shape.count] for rank in range(ranks)]
-    kind, _, seed = manner.partition(":")
+    kind, _, seed = placement.partition(":")
     if kind != "random" or not (seed or "0").isdigit():
-        raise virtual_cluster.Error(f'"{manner}" is not block, cyclic, random or random:SEED')
+        raise virtual_cluster.Error(f'"{placement}" is not block, cyclic, random or random:SEED')
     random.Random(int(seed or 0)).shuffle(hosts)
     return [hosts[rank // each] for rank in range(ranks)]
 

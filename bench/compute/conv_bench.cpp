@@ -9,9 +9,9 @@
 #include <stdexcept>
 
 #include "compute/drawn_layers.hpp"
-#include "compute/output_file.hpp"
-#include "compute/timing.hpp"
-#include "coordinator/command_line.hpp"
+#include "support/command_line.hpp"
+#include "support/output_file.hpp"
+#include "support/timing.hpp"
 
 namespace tacc::bench {
 namespace {
@@ -37,7 +37,7 @@ ConvOptions parse(int argc, char** argv) {
   CLI::App app("Times convolutions of tacc, layer by layer, and of other libraries beside it.", "tacc_bench conv");
   std::string peers;
   for (const ConvPeer& peer : convPeers()) peers += (peers.empty() ? "" : ", ") + peer.name;
-  app.add_option("--net", options.networks, networkNames() + ", or a file of layers")->delimiter(',');
+  app.add_option("--net", options.networks, tools::networkNames() + ", or a file of layers")->delimiter(',');
   app.add_option("--random", random, "N or N:SEED: N layers drawn at random, each with its own number of images");
   app.add_option("--batch", options.batches, "images, several with commas (1)")
       ->delimiter(',')
@@ -61,7 +61,7 @@ ConvOptions parse(int argc, char** argv) {
                "count processor time, for a machine that others use too (one thread)");
   app.add_option("--json", options.jsonFile, "write the results to this file");
   app.add_option("--plot", options.plotFile, "draw the results into this SVG file");
-  parseCommandLine(app, "tacc_bench conv", argc, argv, [&] {
+  tools::parseCommandLine(app, "tacc_bench conv", argc, argv, [&] {
     if (!random.empty()) readRandom(random, options);
     if (options.networks.empty() && options.drawn == 0)
       throw std::invalid_argument("what to measure is missing: --net NAMES or --random N:SEED");
@@ -92,7 +92,7 @@ double toleranceOf(const ConvOptions& options) { return options.bfloat16 ? 0.004
 
 ConvResult measure(const ConvOptions& options, const std::string& network, const ConvProblem& problem) {
   const auto own = makeTaccContestant(problem, options.threads, options.winograd, options.bfloat16, options.algorithm);
-  std::vector<Timed> runners = {{[&] { own->run(); }}};
+  std::vector<tools::Timed> runners = {{[&] { own->run(); }}};
   struct Peer {
     std::string name;
     std::unique_ptr<ConvContestant> contestant;
@@ -112,7 +112,7 @@ ConvResult measure(const ConvOptions& options, const std::string& network, const
       peers.push_back({peer.name, std::move(contestant)});
     }
   }
-  timeInTurn(runners, options.seconds, options.processorTime);
+  tools::timeInTurn(runners, options.seconds, options.processorTime);
   ConvResult result{network,
                     problem.layer,
                     problem.pass,
@@ -153,11 +153,11 @@ int runConvBench(int argc, char** argv) {
   fmt::print("# {} with {} thread{}: multiply-adds alone reach {:.1f} GFLOP/s\n", report.isa, options.threads,
              options.threads == 1 ? "" : "s", report.peak * 1e-9);
   bool isRight = true;
-  std::vector<Network> networks;
-  for (const std::string& name : options.networks) networks.push_back(findNetwork(name));
+  std::vector<tools::Network> networks;
+  for (const std::string& name : options.networks) networks.push_back(tools::findNetwork(name));
   if (options.drawn > 0) networks.push_back({"drawn", drawLayers(options.drawn, options.seed)});
   for (const auto& [name, layers] : networks) {
-    for (const Layer& layer : layers) {
+    for (const tools::Layer& layer : layers) {
       if (layer.name.find(options.layer) == std::string::npos) continue;
       for (const taccConvPass_t pass : options.passes) {
         // A network does not need the gradient of its own input.
@@ -174,8 +174,8 @@ int runConvBench(int argc, char** argv) {
     }
   }
   fmt::print("{}", convSummary(report));
-  if (!options.jsonFile.empty()) writeOutput(options.jsonFile, convJson(report));
-  if (!options.plotFile.empty()) writeOutput(options.plotFile, convPlot(report));
+  if (!options.jsonFile.empty()) tools::writeOutput(options.jsonFile, convJson(report));
+  if (!options.plotFile.empty()) tools::writeOutput(options.plotFile, convPlot(report));
   return isRight ? 0 : 1;
 }
 

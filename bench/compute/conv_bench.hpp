@@ -43,7 +43,7 @@ struct ConvWay {
 /// One line of the table.
 struct ConvResult {
   std::string network;
-  Layer layer;
+  tools::Layer layer;
   taccConvPass_t pass;
   int batch;
   double operations;

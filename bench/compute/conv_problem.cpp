@@ -4,30 +4,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
-#include <new>
 
 namespace tacc::bench {
 
-void fillWithSmallIntegers(AlignedFloats& floats, std::uint32_t seed) {
-  std::uint32_t state = seed;
-  for (std::size_t i = 0; i < floats.size(); ++i) {
-    state = state * 1664525U + 1013904223U;
-    floats.data()[i] = static_cast<float>(static_cast<int>(state >> 24) % 5 - 2);
-  }
-}
-
-AlignedFloats::AlignedFloats(std::size_t count) : count_(count) {
-  constexpr std::size_t page = 4096;
-  const std::size_t bytes = (std::max<std::size_t>(1, count) * sizeof(float) + page - 1) / page * page;
-  floats_.reset(static_cast<float*>(std::aligned_alloc(page, bytes)));
-  if (floats_ == nullptr) throw std::bad_alloc();
-  std::fill_n(floats_.get(), bytes / sizeof(float), 0.0F);
-}
-
-void AlignedFloats::Free::operator()(float* floats) const { std::free(floats); }
-
-ConvProblem::ConvProblem(const Layer& theLayer, taccConvPass_t thePass, int theBatch)
+ConvProblem::ConvProblem(const tools::Layer& theLayer, taccConvPass_t thePass, int theBatch)
     : layer(theLayer),
       pass(thePass),
       batch(theBatch),
@@ -37,9 +17,9 @@ ConvProblem::ConvProblem(const Layer& theLayer, taccConvPass_t thePass, int theB
               sizeof(float)),
       outputGradient(taccTensorBytes(taccLayoutNchw, batch, layer.outChannels, layer.outHeight(), layer.outWidth()) /
                      sizeof(float)) {
-  fillWithSmallIntegers(input, 1);
-  fillWithSmallIntegers(weights, 2);
-  fillWithSmallIntegers(outputGradient, 3);
+  tools::fillWithSmallIntegers(input, 1);
+  tools::fillWithSmallIntegers(weights, 2);
+  tools::fillWithSmallIntegers(outputGradient, 3);
 }
 
 double ConvContestant::reorderSeconds() {
@@ -73,12 +53,12 @@ std::size_t ConvProblem::countWrong(const float* result, double tolerance) const
 }
 
 double ConvProblem::expected(std::size_t index) const {
-  const Layer& l = layer;
+  const tools::Layer& l = layer;
   const int outHeight = l.outHeight();
   const int outWidth = l.outWidth();
   const int ins = l.inChannels / l.groups;
   const int outs = l.outChannels / l.groups;
-  const auto at = [](const AlignedFloats& t, int channels, int height, int width, int n, int c, int y,
+  const auto at = [](const tools::AlignedFloats& t, int channels, int height, int width, int n, int c, int y,
                      int x) -> double {
     return t.data()[((static_cast<std::size_t>(n) * static_cast<std::size_t>(channels) + static_cast<std::size_t>(c)) *
                          static_cast<std::size_t>(height) +

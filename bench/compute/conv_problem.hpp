@@ -7,39 +7,21 @@
 #include <string>
 #include <vector>
 
-#include "compute/layers.hpp"
+#include "support/aligned_floats.hpp"
+#include "support/networks/layers.hpp"
 #include "tacc/compute.h"
 
 namespace tacc::bench {
 
-/// Floats, aligned to a page.
-class AlignedFloats {
- public:
-  explicit AlignedFloats(std::size_t count);
-  float* data() { return floats_.get(); }
-  const float* data() const { return floats_.get(); }
-  std::size_t size() const { return count_; }
-
- private:
-  struct Free {
-    void operator()(float* floats) const;
-  };
-  std::unique_ptr<float, Free> floats_;
-  std::size_t count_;
-};
-
-/// Numbers from -2 to 2.
-void fillWithSmallIntegers(AlignedFloats& floats, std::uint32_t seed);
-
 /// A layer, a pass and a batch, with data in the layouts of the frameworks: NCHW and KCRS. All numbers are small
 /// integers, so every order of summing gives the same.
 struct ConvProblem {
-  ConvProblem(const Layer& layer, taccConvPass_t pass, int batch);
+  ConvProblem(const tools::Layer& layer, taccConvPass_t pass, int batch);
 
-  Layer layer;
+  tools::Layer layer;
   taccConvPass_t pass;
   int batch;
-  AlignedFloats input, weights, outputGradient;
+  tools::AlignedFloats input, weights, outputGradient;
   /// Activations are NCHW before a run and after it: what reordering costs is part of it.
   bool isPlain = false;
 

@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 /// What makes layers of different networks the same.
-std::string shapeOf(const Layer& l) {
+std::string shapeOf(const tools::Layer& l) {
   return fmt::format("{} {} {} {} {} {} {} {} {} {}", l.inChannels, l.height, l.width, l.outChannels, l.kernel,
                      l.kernelWidth(), l.stride, l.pad, l.groups, l.dilation);
 }
@@ -40,7 +40,7 @@ std::string convJson(const ConvReport& report) {
       ways.push_back({{"peer", way.peer}, {"implementation", way.implementation}, {"seconds", way.seconds}});
       if (way.predictedSeconds > 0) ways.back()["predicted_seconds"] = way.predictedSeconds;
     }
-    const Layer& l = r.layer;
+    const tools::Layer& l = r.layer;
     json["results"].push_back({{"net", r.network},
                                {"layer", r.layer.name},
                                {"pass", passName(r.pass)},
@@ -64,7 +64,7 @@ std::string convJson(const ConvReport& report) {
 }
 
 std::string convLine(const ConvReport& report, const ConvResult& r) {
-  const Layer& l = r.layer;
+  const tools::Layer& l = r.layer;
   std::string line = fmt::format("{:10} {:13} {:>4}->{:<4} @{:<3} k{:<2} s{} {:>3} {:16} {:7.1f} {:4.0f}% {:5} {:24}",
                                  r.network, l.name, l.inChannels, l.outChannels, l.height, l.kernel, l.stride, r.batch,
                                  passName(r.pass), r.gflops(), 100 * r.operations / r.seconds / report.peak,

@@ -39,8 +39,8 @@ class Draws {
     return divisors[static_cast<std::size_t>(upTo(static_cast<int>(divisors.size()) - 1))];
   }
 
-  Layer layer() {
-    Layer l{};
+  tools::Layer layer() {
+    tools::Layer l{};
     l.count = 1;
     l.inChannels = size(2048);
     l.outChannels = size(2048);
@@ -66,7 +66,7 @@ class Draws {
   std::mt19937_64 random_;
 };
 
-bool isPossible(const Layer& l) {
+bool isPossible(const tools::Layer& l) {
   const auto span = [&](int kernel) { return l.dilation * (kernel - 1) + 1; };
   if (l.outChannels > 2048 || l.height + 2 * l.pad < span(l.kernel) || l.width + 2 * l.pad < span(l.kernelWidth()))
     return false;
@@ -79,11 +79,11 @@ bool isPossible(const Layer& l) {
 
 }  // namespace
 
-std::vector<Layer> drawLayers(int count, std::uint64_t seed) {
+std::vector<tools::Layer> drawLayers(int count, std::uint64_t seed) {
   Draws draws(seed);
-  std::vector<Layer> layers;
+  std::vector<tools::Layer> layers;
   while (static_cast<int>(layers.size()) < count) {
-    Layer layer = draws.layer();
+    tools::Layer layer = draws.layer();
     if (!isPossible(layer)) continue;
     layer.name = fmt::format("drawn{}", layers.size());
     layers.push_back(std::move(layer));

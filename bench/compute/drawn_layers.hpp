@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "compute/layers.hpp"
+#include "support/networks/layers.hpp"
 
 namespace tacc::bench {
 
@@ -12,6 +12,6 @@ namespace tacc::bench {
 /// of 1 to 11, strides of 1 to 4, pads up to half a kernel, dilations up to 3, groups down to one channel each, 1 to 16
 /// images. Sizes are drawn by their logarithm, every second one as networks have them: multiples of 8. None has more
 /// than some 4 Gflop or 256 MiB in a tensor, so that a layer takes a fraction of a second.
-std::vector<Layer> drawLayers(int count, std::uint64_t seed);
+std::vector<tools::Layer> drawLayers(int count, std::uint64_t seed);
 
 }  // namespace tacc::bench

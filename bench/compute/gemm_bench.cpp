@@ -7,9 +7,9 @@
 #include <cstdio>
 #include <stdexcept>
 
-#include "compute/output_file.hpp"
-#include "compute/timing.hpp"
-#include "coordinator/command_line.hpp"
+#include "support/command_line.hpp"
+#include "support/output_file.hpp"
+#include "support/timing.hpp"
 
 namespace tacc::bench {
 namespace {
@@ -41,7 +41,7 @@ GemmOptions parse(int argc, char** argv) {
                "count processor time, for a machine that others use too (one thread)");
   app.add_option("--json", options.jsonFile, "write the results to this file");
   app.add_option("--plot", options.plotFile, "draw the results into this SVG file");
-  parseCommandLine(app, "tacc_bench gemm", argc, argv, [&] {
+  tools::parseCommandLine(app, "tacc_bench gemm", argc, argv, [&] {
     for (const std::string& shape : shapes) options.shapes.push_back(parseGemmShape(shape, batch));
     if (options.processorTime && options.threads > 1) throw std::invalid_argument("--cpu-time is for one thread");
     for (const std::string& name : options.peers) {
@@ -67,14 +67,14 @@ GemmResult measure(const GemmOptions& options, const GemmProblem& problem) {
     names.push_back(peer.name);
     contestants.push_back(peer.make(problem, options.threads));
   }
-  std::vector<Timed> timed;
+  std::vector<tools::Timed> timed;
   for (const auto& contestant : contestants) {
     timed.push_back({[&options, run = contestant.get()] {
       if (options.packs) run->pack();
       run->run();
     }});
   }
-  timeInTurn(timed, options.seconds, options.processorTime);
+  tools::timeInTurn(timed, options.seconds, options.processorTime);
   GemmResult result{problem.shape, {}, {}};
   for (std::size_t i = 0; i < contestants.size(); ++i) {
     const GemmTime time{timed[i].seconds, contestants[i]->implementation(),
@@ -104,8 +104,8 @@ int runGemmBench(int argc, char** argv) {
     std::fflush(stdout);
   }
   fmt::print("{}", gemmSummary(report));
-  if (!options.jsonFile.empty()) writeOutput(options.jsonFile, gemmJson(report));
-  if (!options.plotFile.empty()) writeOutput(options.plotFile, gemmPlot(report));
+  if (!options.jsonFile.empty()) tools::writeOutput(options.jsonFile, gemmJson(report));
+  if (!options.plotFile.empty()) tools::writeOutput(options.plotFile, gemmPlot(report));
   return isRight ? 0 : 1;
 }
 

@@ -29,8 +29,8 @@ GemmProblem::GemmProblem(const GemmShape& theShape)
     : shape(theShape),
       a(static_cast<std::size_t>(shape.batch) * static_cast<std::size_t>(shape.m) * static_cast<std::size_t>(shape.k)),
       b(static_cast<std::size_t>(shape.batch) * static_cast<std::size_t>(shape.k) * static_cast<std::size_t>(shape.n)) {
-  fillWithSmallIntegers(a, 1);
-  fillWithSmallIntegers(b, 2);
+  tools::fillWithSmallIntegers(a, 1);
+  tools::fillWithSmallIntegers(b, 2);
 }
 
 std::size_t GemmProblem::resultSize() const {

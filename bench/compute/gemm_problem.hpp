@@ -25,7 +25,7 @@ GemmShape parseGemmShape(const std::string& text, int batch);
 struct GemmProblem {
   explicit GemmProblem(const GemmShape& shape);
   GemmShape shape;
-  AlignedFloats a, b;
+  tools::AlignedFloats a, b;
 
   std::size_t resultSize() const;
   /// How many of some elements of a result are wrong.

@@ -7,9 +7,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "compute/output_file.hpp"
-#include "compute/timing.hpp"
-#include "coordinator/command_line.hpp"
+#include "support/command_line.hpp"
+#include "support/output_file.hpp"
+#include "support/timing.hpp"
 
 namespace tacc::bench {
 namespace {
@@ -26,17 +26,17 @@ LayerOptions parse(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "for one layer and its copy together (0.3)")->check(CLI::PositiveNumber);
   app.add_flag("--cpu-time", options.processorTime, "count processor time, for a machine that others use too");
   app.add_option("--json", options.jsonFile, "write the results to this file");
-  parseCommandLine(app, "tacc_bench layers", argc, argv, [] {});
+  tools::parseCommandLine(app, "tacc_bench layers", argc, argv, [] {});
   return options;
 }
 
 LayerResult measure(const LayerOptions& options, int batch, const LayerProblem& problem) {
   const double bytes = problem.bytesRead + problem.bytesWritten;
   const auto half = static_cast<std::size_t>(bytes / 2);
-  const AlignedFloats from(half / sizeof(float));
-  AlignedFloats to(half / sizeof(float));
-  std::vector<Timed> runners = {{problem.run}, {[&] { std::memcpy(to.data(), from.data(), half); }}};
-  timeInTurn(runners, options.seconds, options.processorTime);
+  const tools::AlignedFloats from(half / sizeof(float));
+  tools::AlignedFloats to(half / sizeof(float));
+  std::vector<tools::Timed> runners = {{problem.run}, {[&] { std::memcpy(to.data(), from.data(), half); }}};
+  tools::timeInTurn(runners, options.seconds, options.processorTime);
   return {problem.name, batch, bytes, runners[0].seconds, runners[1].seconds};
 }
 
@@ -76,7 +76,7 @@ int runLayerBench(int argc, char** argv) {
       results.push_back(r);
     }
   }
-  if (!options.jsonFile.empty()) writeOutput(options.jsonFile, layersJson(options, results));
+  if (!options.jsonFile.empty()) tools::writeOutput(options.jsonFile, layersJson(options, results));
   return 0;
 }
 

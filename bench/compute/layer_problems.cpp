@@ -22,9 +22,9 @@ struct Tensors {
         other(count),
         output(count),
         ofChannels(static_cast<std::size_t>(channels) * 8) {
-    fillWithSmallIntegers(input, 1);
-    fillWithSmallIntegers(gradient, 2);
-    fillWithSmallIntegers(other, 3);
+    tools::fillWithSmallIntegers(input, 1);
+    tools::fillWithSmallIntegers(gradient, 2);
+    tools::fillWithSmallIntegers(other, 3);
     for (std::size_t i = 0; i < ofChannels.size(); ++i) ofChannels.data()[i] = 1;
   }
   double bytes() const { return static_cast<double>(count * sizeof(float)); }
@@ -32,7 +32,7 @@ struct Tensors {
 
   int batch, channels, size;
   std::size_t count;
-  AlignedFloats input, gradient, other, output, ofChannels;
+  tools::AlignedFloats input, gradient, other, output, ofChannels;
 };
 using Shared = std::shared_ptr<Tensors>;
 

@@ -24,7 +24,7 @@ class Tensor {
     libxsmm_dnn_err_t status = LIBXSMM_DNN_SUCCESS;
     libxsmm_dnn_tensor_datalayout* const layout = libxsmm_dnn_create_tensor_datalayout(layer, type, &status);
     check(status);
-    floats_ = AlignedFloats(libxsmm_dnn_get_tensor_size(layout, &status) / sizeof(float));
+    floats_ = tools::AlignedFloats(libxsmm_dnn_get_tensor_size(layout, &status) / sizeof(float));
     check(status);
     tensor_ = libxsmm_dnn_link_tensor(layout, floats_.data(), &status);
     libxsmm_dnn_destroy_tensor_datalayout(layout);
@@ -43,7 +43,7 @@ class Tensor {
   }
 
  private:
-  AlignedFloats floats_;
+  tools::AlignedFloats floats_;
   libxsmm_dnn_tensor* tensor_ = nullptr;
 };
 
@@ -90,7 +90,7 @@ class LibxsmmContestant final : public ConvContestant {
     weights_ = std::make_unique<Tensor>(layer_.get(),
                                         isForward || isData ? LIBXSMM_DNN_REGULAR_FILTER : LIBXSMM_DNN_GRADIENT_FILTER);
     libxsmm_dnn_err_t status = LIBXSMM_DNN_SUCCESS;
-    scratch_ = AlignedFloats(
+    scratch_ = tools::AlignedFloats(
         libxsmm_dnn_get_scratch_size(layer_.get(), LIBXSMM_DNN_COMPUTE_KIND_ALL, &status) / sizeof(float) + 1);
     check(status);
     check(libxsmm_dnn_bind_scratch(layer_.get(), LIBXSMM_DNN_COMPUTE_KIND_ALL, scratch_.data()));
@@ -111,7 +111,7 @@ class LibxsmmContestant final : public ConvContestant {
   std::string implementation() const override { return libxsmm_get_target_arch(); }
 
   std::vector<float> result() override {
-    const Layer& l = problem_.layer;
+    const tools::Layer& l = problem_.layer;
     if (problem_.pass == taccConvBackwardWeights) {
       std::vector<float> plain(problem_.resultSize());
       weights_->copyOut(plain.data(), LIBXSMM_DNN_TENSOR_FORMAT_KCRS);
@@ -130,7 +130,7 @@ class LibxsmmContestant final : public ConvContestant {
 
  private:
   static libxsmm_dnn_layer* makeLayer(const ConvProblem& problem, int threads) {
-    const Layer& l = problem.layer;
+    const tools::Layer& l = problem.layer;
     libxsmm_dnn_conv_desc desc{};
     desc.N = problem.batch;
     desc.C = l.inChannels;
@@ -156,7 +156,7 @@ class LibxsmmContestant final : public ConvContestant {
     return static_cast<std::size_t>(problem_.batch) * static_cast<std::size_t>(channels);
   }
   void fillActivations() override {
-    const Layer& l = problem_.layer;
+    const tools::Layer& l = problem_.layer;
     if (problem_.pass != taccConvBackwardData) {
       input_->copyIn(padded(problem_.input.data(), planesOf(l.inChannels), l.height, l.width, l.pad).data(),
                      LIBXSMM_DNN_TENSOR_FORMAT_NCHW);
@@ -172,7 +172,7 @@ class LibxsmmContestant final : public ConvContestant {
   int threads_;
   std::unique_ptr<libxsmm_dnn_layer, DestroyLayer> layer_;
   libxsmm_dnn_compute_kind kind_;
-  AlignedFloats scratch_;
+  tools::AlignedFloats scratch_;
   std::unique_ptr<Tensor> input_, output_, weights_;
 };
 

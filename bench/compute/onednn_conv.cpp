@@ -36,7 +36,7 @@ struct Dims {
         strides{p.layer.stride, p.layer.stride},
         pads{p.layer.pad, p.layer.pad},
         dilates{p.layer.dilation - 1, p.layer.dilation - 1} {
-    const Layer& l = p.layer;
+    const tools::Layer& l = p.layer;
     if (l.groups > 1) {
       weights = {l.groups, l.outChannels / l.groups, l.inChannels / l.groups, l.kernel, l.kernelWidth()};
       weightFormat = Format::goihw;
@@ -152,7 +152,7 @@ class OnednnContestant final : public ConvContestant {
     dnnl::reorder(source, to).execute(stream_, source, to);
     stream_.wait();
   }
-  void fillFrom(const AlignedFloats& floats, const dnnl::memory::desc& desc, dnnl::memory& to) {
+  void fillFrom(const tools::AlignedFloats& floats, const dnnl::memory::desc& desc, dnnl::memory& to) {
     copy(dnnl::memory(desc, cpu(), const_cast<float*>(floats.data())), to);
   }
   void fill() {
@@ -168,7 +168,7 @@ class OnednnContestant final : public ConvContestant {
   dnnl::memory input_, weights_, output_;
   std::unordered_map<int, dnnl::memory> arguments_;
   std::string implementation_;
-  AlignedFloats plain_;
+  tools::AlignedFloats plain_;
 };
 
 }  // namespace

@@ -54,7 +54,7 @@ class OnednnGemm final : public GemmContestant {
   Memory packed_;
   std::unordered_map<int, Memory> arguments_;
   std::string implementation_;
-  AlignedFloats c_;
+  tools::AlignedFloats c_;
 };
 
 }  // namespace

@@ -20,7 +20,7 @@ class OpenblasContestant final : public ConvContestant {
 
   void run() override {
     if (problem_.pass != taccConvForward) std::memset(result_.data(), 0, result_.size() * sizeof(float));
-    const Layer& l = problem_.layer;
+    const tools::Layer& l = problem_.layer;
     for (int n = 0; n < problem_.batch; ++n) {
       for (int g = 0; g < l.groups; ++g) runGroup(n, g);
     }
@@ -36,7 +36,7 @@ class OpenblasContestant final : public ConvContestant {
   int pixels() const { return problem_.layer.outHeight() * problem_.layer.outWidth(); }
 
   void runGroup(int n, int g) {
-    const Layer& l = problem_.layer;
+    const tools::Layer& l = problem_.layer;
     const std::ptrdiff_t inputAt = (std::ptrdiff_t{n} * l.inChannels + g * ins()) * l.height * l.width;
     const std::ptrdiff_t outputAt = (std::ptrdiff_t{n} * l.outChannels + g * outs()) * pixels();
     const std::ptrdiff_t weightAt = std::ptrdiff_t{g} * outs() * rows();
@@ -66,7 +66,7 @@ class OpenblasContestant final : public ConvContestant {
   /// Calls visit(column, line of the image, first x, end x) for each line of the matrix; x in between is in the image.
   template <class Visit>
   void forEachLine(const Visit& visit) {
-    const Layer& l = problem_.layer;
+    const tools::Layer& l = problem_.layer;
     float* column = columns_.data();
     for (int c = 0; c < ins(); ++c) {
       for (int r = 0; r < l.kernel; ++r) {
@@ -78,7 +78,7 @@ class OpenblasContestant final : public ConvContestant {
     }
   }
   void makeColumns(const float* image) {
-    const Layer& l = problem_.layer;
+    const tools::Layer& l = problem_.layer;
     forEachLine([&](float* column, int c, int line, int first) {
       const float* const from = image + (std::ptrdiff_t{c} * l.height + line) * l.width;
       for (int x = 0; x < l.outWidth(); ++x) {
@@ -88,7 +88,7 @@ class OpenblasContestant final : public ConvContestant {
     });
   }
   void addColumns(float* image) {
-    const Layer& l = problem_.layer;
+    const tools::Layer& l = problem_.layer;
     forEachLine([&](const float* column, int c, int line, int first) {
       if (line < 0 || line >= l.height) return;
       float* const to = image + (std::ptrdiff_t{c} * l.height + line) * l.width;
@@ -100,7 +100,7 @@ class OpenblasContestant final : public ConvContestant {
   }
 
   const ConvProblem& problem_;
-  AlignedFloats columns_, result_;
+  tools::AlignedFloats columns_, result_;
 };
 
 }  // namespace

@@ -27,7 +27,7 @@ class OpenblasGemm final : public GemmContestant {
 
  private:
   const GemmProblem& problem_;
-  AlignedFloats c_;
+  tools::AlignedFloats c_;
 };
 
 }  // namespace

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "compute/conv_problem.hpp"
-#include "coordinator/process.hpp"
+#include "support/process.hpp"
 
 namespace tacc::bench {
 namespace {
@@ -58,8 +58,8 @@ class Server {
     if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) {
       throw std::system_error(errno, std::generic_category(), "socketpair");
     }
-    process_ =
-        std::make_unique<Process>(std::vector<std::string>{python(), "-c", script, std::to_string(ends[1])}, log_);
+    process_ = std::make_unique<tools::Process>(
+        std::vector<std::string>{python(), "-c", script, std::to_string(ends[1])}, log_);
     ::close(ends[1]);
     descriptor_ = ends[0];
     name_ = receive();
@@ -89,8 +89,8 @@ class Server {
     throw std::runtime_error("PyTorch (Debian: python3-torch) does not answer:\n" + log_.tail(500));
   }
 
-  MemoryFile log_;
-  std::unique_ptr<Process> process_;
+  tools::MemoryFile log_;
+  std::unique_ptr<tools::Process> process_;
   int descriptor_ = -1;
   std::string name_;
 };
@@ -113,7 +113,7 @@ class PytorchContestant final : public ConvContestant {
     floats_ = static_cast<float*>(memory);
     std::copy_n(problem.weights.data(), problem.weights.size(),
                 std::copy_n(problem.input.data(), problem.input.size(), floats_));
-    const Layer& l = problem.layer;
+    const tools::Layer& l = problem.layer;
     server().ask(fmt::format("prepare /proc/{}/fd/{} {} {} {} {} {} {} {} {} {} {} {} {}", ::getpid(),
                              file_.descriptor(), problem.batch, l.inChannels, l.height, l.width, l.outChannels,
                              l.kernel, l.kernelWidth(), l.stride, l.pad, l.dilation, l.groups, l.outHeight(),
@@ -138,7 +138,7 @@ class PytorchContestant final : public ConvContestant {
   std::size_t sourceFloats() const { return problem_.input.size() + problem_.weights.size(); }
 
   const ConvProblem& problem_;
-  MemoryFile file_;
+  tools::MemoryFile file_;
   std::size_t bytes_;
   float* floats_ = nullptr;
   RunTime time_;
@@ -147,8 +147,8 @@ class PytorchContestant final : public ConvContestant {
 }  // namespace
 
 bool isPytorchThere() {
-  const MemoryFile log("pytorch");
-  Process process({python(), "-c", "import torch"}, log);
+  const tools::MemoryFile log("pytorch");
+  tools::Process process({python(), "-c", "import torch"}, log);
   process.finish(std::chrono::steady_clock::now() + std::chrono::minutes(1));
   return process.succeeded();
 }

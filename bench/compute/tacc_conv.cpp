@@ -76,7 +76,7 @@ class TaccContestant final : public ConvContestant {
 
   /// The result to NCHW or KCRS.
   void bringBack(float* plain) {
-    const Layer& l = problem_.layer;
+    const tools::Layer& l = problem_.layer;
     if (problem_.pass == taccConvBackwardWeights) {
       check(taccReorderWeights(taccWeightsBlocked, result_.data(), taccWeightsKcrs, plain, l.outChannels, l.inChannels,
                                l.kernel, l.kernelWidth(), l.groups));
@@ -89,7 +89,7 @@ class TaccContestant final : public ConvContestant {
 
   /// As Layer::describe() says.
   bool isFirstLayer() const {
-    const Layer& l = problem_.layer;
+    const tools::Layer& l = problem_.layer;
     return l.inChannels <= 4 && l.groups == 1 && problem_.pass != taccConvBackwardData;
   }
   bool isInputAsItIs() const { return problem_.isPlain || (isFirstLayer() && !isHalf_); }
@@ -99,12 +99,13 @@ class TaccContestant final : public ConvContestant {
   }
 
   /// A tensor in NCHW to where the plan wants it.
-  void bring(const AlignedFloats& plain, taccLayout_t layout, int channels, int height, int width, AlignedFloats& to) {
+  void bring(const tools::AlignedFloats& plain, taccLayout_t layout, int channels, int height, int width,
+             tools::AlignedFloats& to) {
     if (!isHalf_) {
       check(taccReorder(taccLayoutNchw, plain.data(), layout, to.data(), problem_.batch, channels, height, width));
       return;
     }
-    AlignedFloats wide(taccTensorBytes(layout, problem_.batch, channels, height, width) / sizeof(float));
+    tools::AlignedFloats wide(taccTensorBytes(layout, problem_.batch, channels, height, width) / sizeof(float));
     check(taccReorder(taccLayoutNchw, plain.data(), layout, wide.data(), problem_.batch, channels, height, width));
     check(taccConvertNumbers(taccFloat32, wide.data(), taccBfloat16, to.data(), wide.size()));
   }
@@ -115,14 +116,14 @@ class TaccContestant final : public ConvContestant {
       std::copy_n(result_.data(), result_.size(), plain);
       return;
     }
-    AlignedFloats wide(isHalf_ ? blockedFloats(problem_.batch, channels, height, width) : 0);
+    tools::AlignedFloats wide(isHalf_ ? blockedFloats(problem_.batch, channels, height, width) : 0);
     if (isHalf_) check(taccConvertNumbers(taccBfloat16, result_.data(), taccFloat32, wide.data(), wide.size()));
     check(taccReorder(taccLayoutNchw16c, isHalf_ ? wide.data() : result_.data(), taccLayoutNchw, plain, problem_.batch,
                       channels, height, width));
   }
 
   void fillActivations() override {
-    const Layer& l = problem_.layer;
+    const tools::Layer& l = problem_.layer;
     if (problem_.pass != taccConvBackwardData && !isInputAsItIs()) {
       bring(problem_.input, isFirstLayer() ? taccLayoutNchw : taccLayoutNchw16c, l.inChannels, l.height, l.width,
             input_);
@@ -133,16 +134,16 @@ class TaccContestant final : public ConvContestant {
   }
 
   void fillBuffers() {
-    packed_ = AlignedFloats(info_.packedWeightBytes / sizeof(float));
+    packed_ = tools::AlignedFloats(info_.packedWeightBytes / sizeof(float));
     if (info_.packedWeightBytes > 0) check(taccConvPackWeights(plan_.get(), problem_.weights.data(), packed_.data()));
-    if (!isInputAsItIs()) input_ = AlignedFloats((info_.inputBytes + 3) / sizeof(float));
-    gradient_ = AlignedFloats(info_.outputBytes / sizeof(float));
+    if (!isInputAsItIs()) input_ = tools::AlignedFloats((info_.inputBytes + 3) / sizeof(float));
+    gradient_ = tools::AlignedFloats(info_.outputBytes / sizeof(float));
     fillActivations();
-    workspace_ = AlignedFloats(info_.workspaceBytes / sizeof(float));
+    workspace_ = tools::AlignedFloats(info_.workspaceBytes / sizeof(float));
     const std::size_t resultBytes = problem_.pass == taccConvForward        ? info_.outputBytes
                                     : problem_.pass == taccConvBackwardData ? info_.inputBytes
                                                                             : info_.weightBytes;
-    result_ = AlignedFloats(resultBytes / sizeof(float));
+    result_ = tools::AlignedFloats(resultBytes / sizeof(float));
     buffers_ = {isInputAsItIs() ? problem_.input.data() : input_.data(),
                 packed_.data(),
                 problem_.isPlain ? problem_.outputGradient.data() : gradient_.data(),
@@ -158,7 +159,7 @@ class TaccContestant final : public ConvContestant {
   bool isHalf_;  // activations in bfloat16
   std::unique_ptr<taccConvPlan, DestroyPlan> plan_;
   taccConvInfo_t info_{};
-  AlignedFloats input_, gradient_, packed_, workspace_, result_, plain_;
+  tools::AlignedFloats input_, gradient_, packed_, workspace_, result_, plain_;
   taccConvBuffers_t buffers_{};
 };
 

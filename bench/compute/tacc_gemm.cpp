@@ -31,8 +31,8 @@ class TaccGemm final : public GemmContestant {
     check(taccGemmPlanCreate(&plan, &desc));
     plan_.reset(plan);
     check(taccGemmPlanGetInfo(plan, &info_));
-    packed_ = AlignedFloats(info_.packedBytes / sizeof(float));
-    workspace_ = AlignedFloats(info_.workspaceBytes / sizeof(float));
+    packed_ = tools::AlignedFloats(info_.packedBytes / sizeof(float));
+    workspace_ = tools::AlignedFloats(info_.workspaceBytes / sizeof(float));
     buffers_ = {problem.a.data(), packed_.data(), nullptr, c_.data(), workspace_.data(), info_.workspaceBytes};
     pack();
   }
@@ -56,7 +56,7 @@ class TaccGemm final : public GemmContestant {
   int threads_;
   std::unique_ptr<taccGemmPlan, DestroyPlan> plan_;
   taccGemmInfo_t info_{};
-  AlignedFloats packed_, workspace_, c_;
+  tools::AlignedFloats packed_, workspace_, c_;
   taccGemmBuffers_t buffers_{};
 };
 

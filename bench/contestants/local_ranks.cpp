@@ -10,6 +10,7 @@
 
 #include "contestants/bound_contestant.hpp"
 #include "contestants/tacc_contestant.hpp"
+#include "support/process.hpp"
 #include "worker/worker.hpp"
 
 namespace tacc::bench {
@@ -37,7 +38,7 @@ int runThreads(const std::string& address, int ranks, TaccSettings settings, boo
 }  // namespace
 
 int runLocalRanks(int argc, char** argv) {
-  dieWithParent();
+  tools::dieWithParent();
   const std::vector<std::string> words(argv, argv + argc);
   try {
     const std::string& kind = words.at(0);

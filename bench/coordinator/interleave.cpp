@@ -9,7 +9,7 @@
 
 #include "coordinator/network_bound.hpp"
 #include "coordinator/stolen_time.hpp"
-#include "coordinator/turns.hpp"
+#include "support/turns.hpp"
 #include "worker/element.hpp"
 
 namespace tacc::bench {
@@ -213,7 +213,7 @@ Row measure(const Contest& contest, const Options& options, const Task& task, co
   for (auto& entrant : entrants)
     if (entrant) seats.push_back({&*entrant, false});
   if (inPlace) seats.push_back({&*entrants[0], true});
-  const int leastWarmup = options.cluster ? callsPerBurst(*options.cluster, row.bytes) : 0;
+  const int leastWarmup = options.cluster ? tools::callsPerBurst(*options.cluster, row.bytes) : 0;
   for (const Seat& seat : seats) {
     if (seat.inPlace) continue;
     progress(fmt::format("{} rehearses", seat.entrant->name()));
@@ -221,7 +221,7 @@ Row measure(const Contest& contest, const Options& options, const Task& task, co
     seat.entrant->choose(options, options.repetitions * static_cast<int>(seats.size()), leastWarmup);
   }
   const StolenTime stolen;
-  const auto turns = turnsOf(seats.size(), options.repetitions);
+  const auto turns = tools::turnsOf(seats.size(), options.repetitions);
   for (int repetition = 0; repetition < options.repetitions; ++repetition) {
     const bool check = options.check && repetition + 1 == options.repetitions;
     for (const size_t turn : turns[static_cast<size_t>(repetition)]) {

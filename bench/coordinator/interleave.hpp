@@ -7,7 +7,7 @@
 #include "coordinator/options.hpp"
 #include "coordinator/result.hpp"
 #include "coordinator/team.hpp"
-#include "coordinator/virtual_hosts.hpp"
+#include "support/virtual_hosts.hpp"
 #include "worker/messages.hpp"
 
 namespace tacc::bench {
@@ -16,8 +16,8 @@ namespace tacc::bench {
 struct Contest {
   Team* reference = nullptr;  ///< with whom the peers are compared: tacc, unless --reference says otherwise
   std::vector<Team*> peers;
-  Team* bound = nullptr;                ///< may be absent
-  const VirtualHosts* hosts = nullptr;  ///< of all of them; null on one node
+  Team* bound = nullptr;                       ///< may be absent
+  const tools::VirtualHosts* hosts = nullptr;  ///< of all of them; null on one node
 };
 
 /// Told what is being done, for the display of progress.

@@ -12,7 +12,8 @@
 #include <system_error>
 #include <utility>
 
-#include "coordinator/words.hpp"
+#include "support/process.hpp"
+#include "support/words.hpp"
 
 namespace tacc::bench {
 namespace {
@@ -42,7 +43,7 @@ std::string findPeerProgram(const std::string& name, const Options& options) {
   throw std::runtime_error(
       fmt::format("the peer {} is not there: no program {} in {}; it is built when the library's "
                   "development package is installed",
-                  name, file, joinWords(places)));
+                  name, file, tools::joinWords(places)));
 }
 
 void requireLauncher(const std::string& launcher, const std::string& package) {
@@ -59,7 +60,7 @@ Words extraArguments(const std::string& name, const Options& options) {
 }
 
 /// Hydra fills the hosts one after the other, each with as many ranks as stand behind its name, and then begins again.
-std::string mpichHosts(const VirtualHosts& hosts) {
+std::string mpichHosts(const tools::VirtualHosts& hosts) {
   std::vector<std::pair<std::string, int>> runs;
   for (const std::string& host : hosts.names()) {
     if (runs.empty() || runs.back().first != host) runs.emplace_back(host, 0);
@@ -73,7 +74,7 @@ std::string mpichHosts(const VirtualHosts& hosts) {
 
 /// TCP between hosts, UCX's shared memory and CMA inside one; UCX tells hosts apart by their boot ids. Nothing is
 /// bound, as each host would begin with the same core.
-Words mpichBetween(const VirtualHosts& hosts, const Options& options) {
+Words mpichBetween(const tools::VirtualHosts& hosts, const Options& options) {
   Words words = {"env", "UCX_TLS=tcp,sm,self", "mpiexec.mpich", "-launcher", "ssh", "-launcher-exec"};
   words += {hosts.remoteShell(), "-iface", "eth0", "-hosts", mpichHosts(hosts), "-n", std::to_string(options.ranks)};
   return words += extraArguments("mpich", options);
@@ -81,19 +82,19 @@ Words mpichBetween(const VirtualHosts& hosts, const Options& options) {
 
 /// Debian's MPICH (ch4:ucx) moves data between processes of a node by UCX's shared memory and CMA, its defaults. A rank
 /// that owns a core keeps its caches; binding more ranks than cores would only hinder the scheduler.
-Words mpichLauncher(const Options& options, const VirtualHosts* hosts) {
+Words mpichLauncher(const Options& options, const tools::VirtualHosts* hosts) {
   requireLauncher("mpiexec.mpich", "mpich");
   if (hosts != nullptr) return mpichBetween(*hosts, options);
   Words words = {"mpiexec.mpich", "-n", std::to_string(options.ranks)};
   // Hydra takes the option once only, so the user's own comes in its place.
   const Words extra = extraArguments("mpich", options);
   const bool userBinds = std::find(extra.begin(), extra.end(), "-bind-to") != extra.end();
-  if (options.ranks <= allowedCpus() && !userBinds) words += {"-bind-to", "core"};
+  if (options.ranks <= tools::allowedCpus() && !userBinds) words += {"-bind-to", "core"};
   return words += extra;
 }
 
 /// As below, with TCP between the hosts. The hosts of the ranks are in a file, line by line.
-Words openMpiBetween(const VirtualHosts& hosts, const Options& options, const std::string& directory) {
+Words openMpiBetween(const tools::VirtualHosts& hosts, const Options& options, const std::string& directory) {
   const std::string file = directory + "/hosts";
   std::ofstream lines(file);
   for (const std::string& host : hosts.names()) lines << host << '\n';
@@ -101,18 +102,18 @@ Words openMpiBetween(const VirtualHosts& hosts, const Options& options, const st
   words += {"--mca", "plm_rsh_agent", hosts.remoteShell(), "--hostfile", file, "--map-by", "seq", "--bind-to", "none"};
   words += {"--mca", "oob_tcp_if_include", "eth0", "--mca", "btl_tcp_if_include", "eth0", "--mca", "pml", "ob1"};
   words += {"--mca", "btl", "vader,tcp,self", "--mca", "orte_tmpdir_base", directory};
-  if (options.ranks > allowedCpus()) words += {"--mca", "mpi_yield_when_idle", "1"};
+  if (options.ranks > tools::allowedCpus()) words += {"--mca", "mpi_yield_when_idle", "1"};
   return words += extraArguments("openmpi", options);
 }
 
 /// Open MPI's vader with CMA is its fastest way inside a node. With more ranks than cores it must be told to yield, or
 /// it is slower by orders of magnitude. What it writes to disk stays in `directory`.
-Words openMpiLauncher(const Options& options, const std::string& directory, const VirtualHosts* hosts) {
+Words openMpiLauncher(const Options& options, const std::string& directory, const tools::VirtualHosts* hosts) {
   requireLauncher("mpiexec.openmpi", "openmpi-bin");
   if (hosts != nullptr) return openMpiBetween(*hosts, options, directory);
   Words words = {"mpiexec.openmpi", "-n", std::to_string(options.ranks), "--allow-run-as-root"};
   words += {"--mca", "pml", "ob1", "--mca", "btl", "vader,self", "--mca", "orte_tmpdir_base", directory};
-  if (options.ranks <= allowedCpus())
+  if (options.ranks <= tools::allowedCpus())
     words += {"--bind-to", "core"};
   else
     words += {"--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"};
@@ -137,7 +138,7 @@ class Starter {
 
  private:
   int ranks_;
-  const VirtualHosts* hosts_;
+  const tools::VirtualHosts* hosts_;
 };
 
 /// What a process with ranks of tacc needs to know besides its number.

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "coordinator/options.hpp"
-#include "coordinator/process.hpp"
-#include "coordinator/virtual_hosts.hpp"
+#include "support/process.hpp"
+#include "support/virtual_hosts.hpp"
 
 namespace tacc::bench {
 
@@ -34,7 +34,7 @@ struct Launch {
   std::vector<std::vector<std::string>> commands;
   /// Things that the ranks share.
   std::optional<TemporaryDirectory> directory;
-  std::optional<MemoryFile> memory;
+  std::optional<tools::MemoryFile> memory;
 };
 
 /// The peers that --peer knows: mpich, openmpi, gloo.
@@ -42,8 +42,8 @@ std::vector<std::string> peerNames();
 
 /// Where ranks run.
 struct Site {
-  std::string coordinator;              ///< the address at which they find it
-  const VirtualHosts* hosts = nullptr;  ///< null: this node
+  std::string coordinator;                     ///< the address at which they find it
+  const tools::VirtualHosts* hosts = nullptr;  ///< null: this node
 };
 
 /// The contestant of that name: tacc, bound, or a peer. Throws std::runtime_error if it cannot be started here.

@@ -15,10 +15,10 @@ struct Behind {
 using Level = std::map<std::string, Behind>;
 
 /// Who is behind each link, at each distance from the hosts.
-std::vector<Level> levelsOf(const ClusterShape& shape, const std::vector<int>& hostsOfRanks, int root) {
+std::vector<Level> levelsOf(const tools::ClusterShape& shape, const std::vector<int>& hostsOfRanks, int root) {
   std::vector<Level> levels;
   for (size_t rank = 0; rank < hostsOfRanks.size(); ++rank) {
-    const ClusterShape::Host& host = shape.hosts().at(static_cast<size_t>(hostsOfRanks[rank] - 1));
+    const tools::ClusterShape::Host& host = shape.hosts().at(static_cast<size_t>(hostsOfRanks[rank] - 1));
     if (levels.size() < host.links.size()) levels.resize(host.links.size());
     for (size_t level = 0; level < host.links.size(); ++level) {
       Behind& behind = levels[level][host.links[level].name];
@@ -73,8 +73,8 @@ double sharedAllReduce(const Level& links, double megabits) {
 
 }  // namespace
 
-double networkBound(const Collective& collective, const ClusterShape& shape, const std::vector<int>& hostsOfRanks,
-                    size_t bytes, int root) {
+double networkBound(const Collective& collective, const tools::ClusterShape& shape,
+                    const std::vector<int>& hostsOfRanks, size_t bytes, int root) {
   const double megabits = static_cast<double>(bytes) * 8 * 1e-6;
   const int ranks = static_cast<int>(hostsOfRanks.size());
   double bound = 0;

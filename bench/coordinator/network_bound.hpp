@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "coordinator/cluster_shape.hpp"
+#include "support/cluster_shape.hpp"
 #include "worker/collectives.hpp"
 
 namespace tacc::bench {
@@ -20,7 +20,7 @@ namespace tacc::bench {
 ///
 /// Of an allreduce besides, g hosts, or groups, send and receive 2 n (g - 1) together. Headers are not counted. 0 if no
 /// link that is used has a rate, and for collectives that the table does not have.
-double networkBound(const Collective& collective, const ClusterShape& shape, const std::vector<int>& hostsOfRanks,
-                    size_t bytes, int root);
+double networkBound(const Collective& collective, const tools::ClusterShape& shape,
+                    const std::vector<int>& hostsOfRanks, size_t bytes, int root);
 
 }  // namespace tacc::bench

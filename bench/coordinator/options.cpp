@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -13,9 +12,10 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "coordinator/command_line.hpp"
 #include "coordinator/launch.hpp"
-#include "coordinator/words.hpp"
+#include "support/command_line.hpp"
+#include "support/process.hpp"
+#include "support/words.hpp"
 #include "worker/element.hpp"
 
 namespace tacc::bench {
@@ -136,21 +136,21 @@ std::optional<int> parseRank(const std::string& word, int ranks) {
   return static_cast<int>(value);
 }
 
-SizeRange parseSizes(const Words& words) {
-  SizeRange range;
+tools::SizeRange parseSizes(const Words& words) {
+  tools::SizeRange range;
   if (!words.single.empty()) {
     if (!(words.first + words.last + words.step).empty() || words.factor != 0)
       throw std::invalid_argument("--size stands alone, without -b, -e, -f and -i");
-    range.first = range.last = parseSize(words.single);
+    range.first = range.last = tools::parseSize(words.single);
     return range;
   }
-  if (!words.first.empty()) range.first = parseSize(words.first);
-  if (!words.last.empty()) range.last = parseSize(words.last);
+  if (!words.first.empty()) range.first = tools::parseSize(words.first);
+  if (!words.last.empty()) range.last = tools::parseSize(words.last);
   if (words.factor == 1) throw std::invalid_argument("-f 1 would never end; the factor is at least 2");
   if (words.factor > 1) range.factor = words.factor;
   if (!words.step.empty()) {
     range.factor = 0;
-    range.step = parseSize(words.step);
+    range.step = tools::parseSize(words.step);
     if (range.step == 0) throw std::invalid_argument("-i 0 would never end; the step is at least 1 byte");
   }
   if (range.first > range.last)
@@ -163,7 +163,7 @@ void parsePeers(const Words& words, Options& options) {
   const auto known = peerNames();
   const auto requireKnown = [&](const std::string& name) {
     if (std::find(known.begin(), known.end(), name) == known.end())
-      throw std::invalid_argument(fmt::format("unknown peer \"{}\"; there are {}", name, joinWords(known)));
+      throw std::invalid_argument(fmt::format("unknown peer \"{}\"; there are {}", name, tools::joinWords(known)));
   };
   for (const std::string& peer : options.peers) {
     requireKnown(peer);
@@ -238,9 +238,10 @@ void understand(const Words& words, Options& options) {
     requireFitting(words, options);
     options.ranks = options.job->ranks;
   }
-  if (!words.cluster.empty()) options.cluster = ClusterShape::parse(words.cluster);
+  if (!words.cluster.empty()) options.cluster = tools::ClusterShape::parse(words.cluster);
   if (options.cluster && options.threads) throw std::invalid_argument("--threads are on one host, not on a --cluster");
-  if (options.ranks == 0) options.ranks = options.cluster ? options.cluster->totalHosts() : std::max(2, allowedCpus());
+  if (options.ranks == 0)
+    options.ranks = options.cluster ? options.cluster->totalHosts() : std::max(2, tools::allowedCpus());
   options.sizes = parseSizes(words);
   options.check = words.check != 0;
   options.types = oneOrAll<taccDataType_t>(words.type, numTypes, "type", typeFromName);
@@ -254,7 +255,7 @@ void understand(const Words& words, Options& options) {
   if (options.collective->kind == Kind::barrier) options.types = {taccFloat32};
   if (!options.collective->rooted) options.roots = {0};
   options.libraryMemory = words.memory == "library";
-  if (!words.pool.empty()) options.poolBytes = parseSize(words.pool);
+  if (!words.pool.empty()) options.poolBytes = tools::parseSize(words.pool);
   const bool isAllReduce = options.collective->kind == Kind::allReduce;
   if (options.bound && !isAllReduce && !options.cluster)
     throw std::invalid_argument("--bound is there for allreduce only");
@@ -266,19 +267,6 @@ void understand(const Words& words, Options& options) {
 }
 
 }  // namespace
-
-int allowedCpus() {
-  // The kernel refuses a set that is too small for its CPUs, so it is doubled until it fits.
-  for (int capacity = 1024; capacity <= 1 << 20; capacity *= 2) {
-    cpu_set_t* set = CPU_ALLOC(capacity);
-    const size_t bytes = CPU_ALLOC_SIZE(capacity);
-    const bool known = ::sched_getaffinity(0, bytes, set) == 0;
-    const int count = known ? CPU_COUNT_S(bytes, set) : 0;
-    CPU_FREE(set);
-    if (known) return count;
-  }
-  return 1;
-}
 
 namespace {
 
@@ -321,7 +309,7 @@ Options parseOptions(int argc, char** argv, const std::optional<Job>& job) {
   // All ranks find the same in it, and rank 0 says so.
   std::optional<Silence> silence;
   if (job && job->rank != 0) silence.emplace();
-  parseCommandLine(app, "tacc_bench", argc, argv, [&] { understand(words, options); });
+  tools::parseCommandLine(app, "tacc_bench", argc, argv, [&] { understand(words, options); });
   return options;
 }
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "coordinator/cluster_shape.hpp"
-#include "coordinator/sizes.hpp"
+#include "support/cluster_shape.hpp"
+#include "support/sizes.hpp"
 #include "tacc/tacc.h"
 #include "worker/collectives.hpp"
 
@@ -27,7 +27,7 @@ struct Options {
   std::string arguments;   ///< as they were given, for reports
   std::optional<Job> job;  ///< of all ranks; nothing where this process starts them itself
   const Collective* collective = nullptr;
-  SizeRange sizes;
+  tools::SizeRange sizes;
   int iterations = 0;  ///< per size; 0: as many as fit into the time for one size
   int warmup = -1;     ///< per repetition; -1: a tenth of the iterations, or more between hosts
   int repetitions = 5;
@@ -57,7 +57,7 @@ struct Options {
   /// The contestant that the others are compared with.
   std::string reference = "tacc";
   /// Hosts to run on instead of this node, and where on them.
-  std::optional<ClusterShape> cluster;
+  std::optional<tools::ClusterShape> cluster;
   std::string placement = "block";
   std::string jsonFile;
   bool appends = false;  ///< to jsonFile, a line a run
@@ -66,9 +66,6 @@ struct Options {
   /// "private" or "library".
   const char* memoryName() const { return libraryMemory ? "library" : "private"; }
 };
-
-/// CPUs that this process may use.
-int allowedCpus();
 
 /// Reads the command line of a process that is a rank of `job`, or that starts ranks itself. Prints the usage and
 /// exits: with 0 when asked for help, with 2 when something is wrong.

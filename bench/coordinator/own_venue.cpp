@@ -1,11 +1,11 @@
 #include "coordinator/own_venue.hpp"
 
-#include "coordinator/progress_line.hpp"
+#include "support/progress_line.hpp"
 
 namespace tacc::bench {
 
 OwnVenue::OwnVenue(const Options& options) : options_(options), listener_(options.cluster.has_value()) {
-  ProgressLine progress;
+  tools::ProgressLine progress;
   if (options.cluster) {
     progress.show("making the virtual cluster");
     hosts_.emplace(*options.cluster, options.placement, options.ranks);

@@ -17,11 +17,11 @@ class OwnVenue final : public Venue {
 
   std::unique_ptr<Team> start(const std::string& name) override;
   int ranksHere() const override { return options_.ranks; }
-  const VirtualHosts* hosts() const override { return hosts_ ? &*hosts_ : nullptr; }
+  const tools::VirtualHosts* hosts() const override { return hosts_ ? &*hosts_ : nullptr; }
 
  private:
   const Options& options_;
-  std::optional<VirtualHosts> hosts_;
+  std::optional<tools::VirtualHosts> hosts_;
   Listener listener_;
   std::map<std::string, Launch> launches_;  // of those that have not started
 };

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "coordinator/sizes.hpp"
 #include "coordinator/svg.hpp"
+#include "support/sizes.hpp"
 #include "worker/element.hpp"
 
 namespace tacc::bench {
@@ -46,7 +46,7 @@ std::string drawFrame(const Axis& x, const Axis& y) {
   for (int power = x.first; power <= x.last; power += every) {
     svg += line(x.at(x.value(power)), top, x.at(x.value(power)), height - bottom, "#e4e4e4");
     svg += textAt(x.at(x.value(power)), height - bottom + 18, "middle",
-                  formatSize(static_cast<size_t>(std::llround(x.value(power)))));
+                  tools::formatSize(static_cast<size_t>(std::llround(x.value(power)))));
   }
   for (int power = y.first; power <= y.last; ++power) {
     svg += line(left, y.at(y.value(power)), width - right, y.at(y.value(power)), "#e4e4e4");

@@ -13,10 +13,10 @@
 #include "coordinator/interleave.hpp"
 #include "coordinator/json_report.hpp"
 #include "coordinator/plot.hpp"
-#include "coordinator/progress_line.hpp"
 #include "coordinator/summary.hpp"
 #include "coordinator/table.hpp"
 #include "coordinator/team.hpp"
+#include "support/progress_line.hpp"
 #include "worker/element.hpp"
 #include "worker/messages.hpp"
 #include "worker/worker.hpp"
@@ -70,9 +70,9 @@ size_t choosePoolBytes(const Options& options, const std::vector<Task>& tasks, s
   const size_t pools = 2 * teams * static_cast<size_t>(ranksHere);
   const size_t affordable = availableMemory() / 10 * 8 / pools;
   if (affordable < call)
-    throw std::runtime_error(
-        fmt::format("not enough memory: {} ranks of {} libraries need {} for calls of {}, and {} are available",
-                    ranksHere, teams, formatSize(pools * call), formatSize(call), formatSize(availableMemory())));
+    throw std::runtime_error(fmt::format(
+        "not enough memory: {} ranks of {} libraries need {} for calls of {}, and {} are available", ranksHere, teams,
+        tools::formatSize(pools * call), tools::formatSize(call), tools::formatSize(availableMemory())));
   return std::min({std::max(wanted, 2 * call), mostSlots * call, affordable});
 }
 
@@ -153,8 +153,8 @@ class Session {
     const size_t bytes = largestCall({task}, options_.ranks);
     const size_t number = rows.size() % tasks_.size() + 1;
     rows.push_back(measure(contest_, options_, task, [&](const std::string& what) {
-      progress_.show(
-          fmt::format("[{}/{}] {} {}: {}", number, tasks_.size(), options_.collective->name, formatSize(bytes), what));
+      progress_.show(fmt::format("[{}/{}] {} {}: {}", number, tasks_.size(), options_.collective->name,
+                                 tools::formatSize(bytes), what));
     }));
     progress_.clear();
   }
@@ -177,12 +177,12 @@ class Session {
     for (const PeerOutcome& peer : row.peers)
       if (peer.outcome && peer.outcome->wrong > 0)
         fmt::print(stderr, "tacc_bench: {} had {} wrong elements at {}\n", peer.name, peer.outcome->wrong,
-                   formatSize(row.bytes));
+                   tools::formatSize(row.bytes));
   }
 
   const Options& options_;
   std::vector<Task> tasks_;
-  ProgressLine progress_;
+  tools::ProgressLine progress_;
   std::vector<std::unique_ptr<Team>> teams_;
   Contest contest_;
 };

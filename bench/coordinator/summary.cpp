@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "coordinator/sizes.hpp"
+#include "support/sizes.hpp"
 #include "worker/element.hpp"
 
 namespace tacc::bench {
@@ -27,7 +27,7 @@ class Ratios {
     if (count_ == 0) return fmt::format("{} not comparable", name);
     const double mean = std::exp(logarithms_ / static_cast<double>(count_));
     if (count_ == 1) return fmt::format("{:.2f} x {}", mean, name);
-    return fmt::format("{:.2f} x {} (worst {:.2f} at {})", mean, name, worst_, formatSize(worstBytes_));
+    return fmt::format("{:.2f} x {} (worst {:.2f} at {})", mean, name, worst_, tools::formatSize(worstBytes_));
   }
 
  private:
@@ -83,7 +83,7 @@ std::string warnOfStolenTime(const std::vector<Row>& rows) {
   if (worst->stolen < worthTelling) return "";
   return fmt::format(
       "# the hypervisor gave up to {:.0f} % of this machine's processor time to others (at {}): times are longer\n",
-      100 * worst->stolen, formatSize(worst->bytes));
+      100 * worst->stolen, tools::formatSize(worst->bytes));
 }
 
 }  // namespace

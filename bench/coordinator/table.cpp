@@ -71,7 +71,7 @@ std::string fitNumber(double value, int width) {
 }
 
 std::string tableHeader(const Options& options, const std::vector<Member>& members, int libraryVersion) {
-  const SizeRange& sizes = options.sizes;
+  const tools::SizeRange& sizes = options.sizes;
   std::string text = fmt::format("# tacc_bench version {}.{}.{} tacc-headers={} tacc-library={}\n", TACC_MAJOR,
                                  TACC_MINOR, TACC_PATCH, TACC_VERSION_CODE, libraryVersion);
   text += fmt::format("# Collective test starting: {}\n", options.collective->name);

@@ -14,7 +14,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "coordinator/interrupt.hpp"
+#include "support/interrupt.hpp"
 #include "worker/messages.hpp"
 
 namespace tacc::bench {
@@ -30,7 +30,7 @@ constexpr std::chrono::seconds farewell{3};
 /// Waits a little for any of `waiting` to become readable.
 void waitForAny(std::vector<pollfd>& waiting) {
   const int ready = ::poll(waiting.data(), waiting.size(), pollMilliseconds);
-  throwIfInterrupted();
+  tools::throwIfInterrupted();
   if (ready < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category(), "poll");
 }
 
@@ -81,7 +81,7 @@ ProcessTeam::~ProcessTeam() {
   // Ranks end when their channels close, and launchers when their ranks end. The rest is for what hangs.
   channels_.clear();
   const auto deadline = Clock::now() + (std::uncaught_exceptions() > 0 ? farewell / 3 : farewell);
-  for (Process& process : processes_) process.finish(deadline);
+  for (tools::Process& process : processes_) process.finish(deadline);
 }
 
 void ProcessTeam::start(Listener& listener) {
@@ -130,7 +130,7 @@ void ProcessTeam::greet(Channel channel) {
 }
 
 void ProcessTeam::requireProcesses() {
-  for (Process& process : processes_)
+  for (tools::Process& process : processes_)
     if (!process.isRunning()) failWithLog(fmt::format("ended while starting, {}", process.ending()));
 }
 

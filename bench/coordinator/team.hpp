@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "coordinator/launch.hpp"
-#include "coordinator/process.hpp"
+#include "support/process.hpp"
 #include "worker/channel.hpp"
 
 namespace tacc::bench {
@@ -78,8 +78,8 @@ class ProcessTeam final : public Team {
   [[noreturn]] void failWithLog(const std::string& what);
 
   Launch launch_;
-  MemoryFile log_;
-  std::vector<Process> processes_;
+  tools::MemoryFile log_;
+  std::vector<tools::Process> processes_;
   std::vector<Channel> channels_;
   std::vector<Member> members_;
 };

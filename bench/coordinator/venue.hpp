@@ -4,7 +4,7 @@
 #include <string>
 
 #include "coordinator/team.hpp"
-#include "coordinator/virtual_hosts.hpp"
+#include "support/virtual_hosts.hpp"
 
 namespace tacc::bench {
 
@@ -21,7 +21,7 @@ class Venue {
   /// Ranks of a contestant on this machine.
   virtual int ranksHere() const = 0;
   /// The virtual hosts of the ranks; null where there are none.
-  virtual const VirtualHosts* hosts() const { return nullptr; }
+  virtual const tools::VirtualHosts* hosts() const { return nullptr; }
 };
 
 }  // namespace tacc::bench

@@ -10,11 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "compute/output_file.hpp"
-#include "coordinator/command_line.hpp"
 #include "coordinator/launch.hpp"
-#include "coordinator/sizes.hpp"
 #include "easgd/training_rank.hpp"
+#include "support/command_line.hpp"
+#include "support/output_file.hpp"
+#include "support/sizes.hpp"
 
 namespace tacc::bench {
 namespace {
@@ -67,8 +67,8 @@ EasgdOptions parse(int argc, char** argv) {
   app.add_flag("--private-memory", options.privateMemory, "the program's own memory instead of taccMemAlloc's");
   app.add_flag("--launched", options.launched, "this is one rank of many that a launcher has started");
   app.add_option("--json", options.jsonFile, "write the results to this file");
-  parseCommandLine(app, "tacc_bench easgd", argc, argv, [&] {
-    options.bytes = parseSize(size);
+  tools::parseCommandLine(app, "tacc_bench easgd", argc, argv, [&] {
+    options.bytes = tools::parseSize(size);
     options.wire = wire == "bfloat16"  ? taccEasgdWireBfloat16
                    : wire == "float16" ? taccEasgdWireFloat16
                                        : taccEasgdWire32;
@@ -95,8 +95,8 @@ void printPeers(const std::vector<PeerAllReduce>& peers) {
 
 void printBaselines(const EasgdOptions& options, int ranks, const EasgdBaselines& base,
                     const std::vector<PeerAllReduce>& peers) {
-  fmt::print("# {} of weights, {} ranks, {} memory; milliseconds, medians of {}\n", formatSize(options.bytes), ranks,
-             options.privateMemory ? "private" : "library", options.repetitions);
+  fmt::print("# {} of weights, {} ranks, {} memory; milliseconds, medians of {}\n", tools::formatSize(options.bytes),
+             ranks, options.privateMemory ? "private" : "library", options.repetitions);
   fmt::print("allreduce of gradients                          {:10.2f}\n", base.allReduce);
   printPeers(peers);
   fmt::print("  and SGD in a loop behind it                   {:10.2f}\n", base.separately);
@@ -157,7 +157,8 @@ void measureAll(taccComm_t comm, const EasgdOptions& options, const std::vector<
       rows.push_back(training.measure(mode, period));
       if (rank == 0) printRow(base, rows.back());
     }
-  if (rank == 0 && !options.jsonFile.empty()) writeOutput(options.jsonFile, json(options, ranks, base, peers, rows));
+  if (rank == 0 && !options.jsonFile.empty())
+    tools::writeOutput(options.jsonFile, json(options, ranks, base, peers, rows));
 }
 
 /// This process is rank 0, and the others its children.

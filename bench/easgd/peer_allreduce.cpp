@@ -27,7 +27,7 @@ std::vector<PeerAllReduce> measurePeers(const EasgdOptions& options) {
   std::vector<PeerAllReduce> found;
   for (const PeerOutcome& peer : row.peers) {
     if (!peer.outcome)
-      throw std::runtime_error(fmt::format("{} has no allreduce of {}", peer.name, formatSize(options.bytes)));
+      throw std::runtime_error(fmt::format("{} has no allreduce of {}", peer.name, tools::formatSize(options.bytes)));
     found.push_back({peer.name, peer.outcome->microseconds * 1e-3, row.outOfPlace.microseconds * 1e-3});
   }
   return found;

@@ -20,6 +20,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "support/process.hpp"
 #include "worker/element.hpp"
 #include "worker/worker.hpp"
 
@@ -242,7 +243,7 @@ int main(int argc, char** argv) {
                  argv[0]);
     return 2;
   }
-  tacc::bench::dieWithParent();
+  tacc::tools::dieWithParent();
   tacc::bench::GlooContestant contestant(std::atoi(argv[2]), std::atoi(argv[3]), argv[4], argv[5]);
   return tacc::bench::serveCoordinator(contestant, argv[1]);
 }

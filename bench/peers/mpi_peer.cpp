@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "support/process.hpp"
 #include "worker/element.hpp"
 #include "worker/worker.hpp"
 
@@ -181,7 +182,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: mpiexec ... %s ADDRESS (tacc_bench starts this program)\n", argv[0]);
     return 2;
   }
-  tacc::bench::dieWithParent();
+  tacc::tools::dieWithParent();
   MPI_Init(&argc, &argv);
   int status = 1;
   {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "support/sizes.hpp"
 #include "worker/pattern.hpp"
 
 namespace tacc::bench {
@@ -130,9 +131,7 @@ constexpr std::array collectives = {
 
 Shape Collective::shapeOfTotal(size_t elements, size_t elementSize, int ranks) const {
   if (shape(1, ranks).largest() == 1) return shape(elements, ranks);
-  const size_t lineElements = 16 / elementSize;
-  const size_t part = elements < size(ranks) ? std::min<size_t>(elements, 1) : elements / size(ranks);
-  return shape(part < lineElements ? part : part - part % lineElements, ranks);
+  return shape(tools::partOf(elements, elementSize, ranks), ranks);
 }
 
 DrawnBlocks drawnBlocks(size_t mean, int rank, int ranks) {

@@ -1,7 +1,6 @@
 #include "worker/worker.hpp"
 
 #include <fmt/format.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -182,8 +181,6 @@ Call Worker::callAt(size_t slotIndex, const Block& block) const {
   }
   return call;
 }
-
-void dieWithParent() { ::prctl(PR_SET_PDEATHSIG, SIGKILL); }
 
 int serveCoordinator(Contestant& contestant, const std::string& address) {
   try {

@@ -50,9 +50,6 @@ class Worker {
   std::unique_ptr<Pattern> pattern_;
 };
 
-/// Ends this process when its parent ends, so that no rank outlives the bench.
-void dieWithParent();
-
 /// The main part of a peer program: connects, serves, returns the exit status.
 int serveCoordinator(Contestant& contestant, const std::string& address);
 

@@ -3,7 +3,7 @@
 //   In a stack every block is of one kind, so a plan need not say which one a step is about, and one that goes through
 //   scratch does not. Where a block of the caller's buffers takes part in a step, it does say so: a block of an
 //   allgather is known by whose it is, so output 3 and the input of rank 3 have the name 3. A call that gives every
-//   name a length of its own is then served by the plan as it is: the partition is the call's, not the plan's.
+//   name its own length is then served by the plan as it is: the partition is the call's, not the plan's.
 //
 //   verifyNames() proves of a proven plan that this is sound: all operands of a step have one name, and both ends of a
 //   message the same. By induction over the steps every place then holds what its name says, in its length.

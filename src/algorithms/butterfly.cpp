@@ -23,7 +23,7 @@ Butterfly::Butterfly(int size, Partner partner, const std::vector<int>& dimensio
   }
 }
 
-/// What is kept in a level are the blocks that agree with the last one in so many of the highest bits.
+/// What is kept in a level are the blocks that agree with the last one in this number of the highest bits.
 Butterfly::Level Butterfly::level(int place, int l) const {
   const int half = size_ >> (l + 1);
   const int keep = blockOf(place) / half * half;

@@ -1,4 +1,4 @@
-// Butterflies: reduce-scatter by halves and allgather by doubling, whoever meets whom.
+// Butterflies: reduce-scatter by halves and allgather by doubling, for any order of partners.
 //
 //   size = 2^L places; in level l every place exchanges with its partner: it keeps the half of its range of blocks that
 //   its side will finish, sends the other half, and adds what comes. After L levels it has one complete block; the

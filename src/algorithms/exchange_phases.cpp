@@ -21,7 +21,7 @@ struct Member {
   Operand peerAt(int distance) const { return peer(rankAt(distance)); }
   /// First block of the member at `distance`.
   int blockAt(int distance) const { return shape.starts[static_cast<std::size_t>(wrap(i + distance, n()))]; }
-  /// Blocks of so many members from there on, whose numbers do not start again among them.
+  /// Blocks of this number of members from there on, whose numbers do not start again among them.
   int blocksOf(int distance, int count) const {
     const auto first = static_cast<std::size_t>(wrap(i + distance, n()));
     return shape.starts[first + static_cast<std::size_t>(count)] - shape.starts[first];

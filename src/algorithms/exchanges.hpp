@@ -26,7 +26,7 @@ struct MessageCut {
 struct Exchange {
   std::function<int(int)> to;  // the receiver of a rank's messages; the rank itself: it sends nothing
   int blocks = 1;              // that a rank sends each time; of those that send the most, where `cut` says more
-  int repeats = 1;             // so many times one after the other, always to the same
+  int repeats = 1;             // times that it is sent one after the other, always to the same
   bool combines = false;       // what comes is added to what the receiver has
   /// With repeats: every message goes on as soon as it has come. Without: those of a repeat have all come before.
   bool flows = false;
@@ -80,14 +80,14 @@ struct TreeExchange {
   bool isDown = false;
   bool turns = false;        // after going up, every tree by itself goes down
   int blocks = 1;            // of each message
-  bool isPerRank = false;    // so many for each place below the edge instead
+  bool isPerRank = false;    // that number for each place below the edge instead
   bool combines = false;     // a parent adds what its children send to what it has
   bool oneByOne = false;     // as in EveryToEvery
   int messages = 1;          // of `blocks` each, one behind the other: a rank hands each on while the next one comes
   bool isCutAtRoot = false;  // per rank: between the root and its children, where the numbers of the ranks start again
 };
 
-/// Every rank, or one, copies so many blocks in its memory.
+/// Every rank, or one, copies this number of blocks in its memory.
 struct Copy {
   int blocks = 1;
   int only = -1;  // the rank; -1: every one

@@ -41,7 +41,7 @@ constexpr int pieces = 4;  // of a lane, in broadcast and reduce
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-/// How a group of so many ranks shares `lanes` lanes, at least as many.
+/// How a group of at least `lanes` ranks shares `lanes` lanes.
 struct Shares {
   int lanes;
   int ranks;

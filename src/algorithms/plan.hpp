@@ -100,7 +100,7 @@ struct Plan {
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 
-/// Blocks of the user's buffers on `rank` in a plan of so many `blocks`; 0 where the collective does not use that
+/// Blocks of the user's buffers on `rank` in a plan of `blocks` blocks; 0 where the collective does not use that
 /// buffer there.
 int inputBlocksOf(const PlanRequest& request, int blocks, int rank) noexcept;
 int outputBlocksOf(const PlanRequest& request, int blocks, int rank) noexcept;

@@ -26,8 +26,8 @@ struct Algorithm {
   /// Where ranks read each other's memory and nothing was measured, it is taken for these requests. One of all
   /// algorithms says so of each; nullptr: of none.
   bool (*suitsSharedMemory)(const PlanRequest&) = nullptr;
-  /// Whoever gets a sum makes it itself, in one pass over the contributions of all ranks in their order (of a scan: of
-  /// those up to itself), each straight from the rank that gives it. So its bits depend on nothing else, and it is
+  /// A rank that gets a sum makes it itself, in one pass over the contributions of all ranks in their order (of a scan:
+  /// of those up to itself), each straight from the rank that gives it. So its bits depend on nothing else, and it is
   /// rounded once.
   bool sumsInOnePass = false;
 };

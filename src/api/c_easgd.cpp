@@ -134,7 +134,7 @@ taccResult_t taccEasgdGetCenterIds(taccEasgd_t easgd, taccUniqueId* centers, int
     *slices = static_cast<int>(ids.size());
     if (centers == nullptr) return;
     if (room < *slices)
-      tacc::fail(taccInvalidArgument, "*slices is {}: room for so many ids, and there are {}", room, *slices);
+      tacc::fail(taccInvalidArgument, "*slices is {}: room for that number of ids, and there are {}", room, *slices);
     std::ranges::copy(ids, centers);
   });
 }

@@ -4,8 +4,8 @@
 // late as possible. So a handle that the program still holds can always be looked at, and using it is an error with a
 // sentence instead of a crash.
 //
-// Three kinds of users meet in a handle, and whoever frees it (taccCommDestroy, taccCommAbort) first changes `life` and
-// then waits until none of them is left:
+// Three kinds of users meet in a handle, and the one that frees it (taccCommDestroy, taccCommAbort) first changes
+// `life` and then waits until none of them is left:
 //   Entry     the one thread that uses the communicator: `inside`
 //   Observer  the few calls that are allowed from any thread: `observers`
 //   Visit     a stream's thread that runs one unit of work: `visitors`

@@ -1,4 +1,4 @@
-// The operators that the program has made on one communicator: PreMulSum, and reductions of its own.
+// The operators that the program has made on one communicator: PreMulSum, and its own reductions.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 
 namespace tacc {
 
-/// `sumFrom`: numbers of operations from which on a call is a sum of its own kind (engine/signature.hpp).
+/// `sumFrom`: operations with this number or a higher one are sums (engine/signature.hpp).
 inline ReduceKernel kernelOf(const Call& call, int sumFrom) {
   if (call.user != nullptr) return {*call.user, call.type};
   return reduceKernel(call.type, call.op == taccAvg || call.op >= sumFrom ? taccSum : call.op);

@@ -78,7 +78,7 @@ NetworkPatience patienceFor(const CommConfig& config, const Environment& environ
   return patience;
 }
 
-/// A rank that has done its part may still be needed by messages of others. Whoever has gone, the bootstrap tells.
+/// A rank that has done its part may still be needed by messages of others. Who has gone, the bootstrap tells.
 void helpOthers(NetworkTransport& transport) {
   try {
     transport.progress();
@@ -157,7 +157,7 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
   } catch (...) {
     const Error error = errorOf(std::current_exception(), rank, [] { return std::string("joining"); });
     bootstrap->setIdleWork({});  // messages that were under way have lost their buffers with the probe
-    // A rank that fails takes its connections along: whoever sees that is not the one to say whose fault it was.
+    // A rank that fails takes its connections along: the rank that sees that is not the one to say whose fault it was.
     if (error.result() == taccRemoteError) bootstrap->awaitCause();
     bootstrap->announceFailure(error);
     throw Error(error);

@@ -1,5 +1,5 @@
-// An update of all ranks' numbers by whoever a part of them belongs to: for ranks of one host that reach each other's
-// memory. Every number is read and written once, by one rank, and ranks wait for each other at the ends alone.
+// An update of all ranks' numbers, of each part by the rank that it belongs to: for ranks of one host that reach each
+// other's memory. Every number is read and written once, by one rank, and ranks wait for each other at the ends alone.
 #pragma once
 
 #include <cstddef>

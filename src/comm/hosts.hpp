@@ -21,7 +21,7 @@ struct RankIdentity {
   std::string describe() const;
 };
 
-/// This process. `settings`: what must be equal, as text. `sharesMemory` false: a host of its own.
+/// This process. `settings`: what must be equal, as text. `sharesMemory` false: a separate host.
 RankIdentity introduceSelf(const std::string& settings, bool sharesMemory);
 
 /// Ranks with different settings would choose different plans and wait for each other for ever.

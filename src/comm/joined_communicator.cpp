@@ -38,7 +38,7 @@ std::unique_ptr<Communicator> JoinedCommunicator::joinPart(const taccUniqueId& i
   } catch (...) {
     const Error error = errorOf(std::current_exception(), rank(), [] { return std::string("taccCommSplit"); });
     if (isOwnTrouble(error)) failWith(error);
-    // Whoever fails so tells its own parent: there is the cause, of which the end of a connection is the consequence.
+    // A rank that fails so tells its own parent: there is the cause; the end of a connection is its consequence.
     if (error.result() == taccRemoteError)
       for (const auto begin = Clock::now(); Clock::now() - begin < causeTime;) {
         watch();

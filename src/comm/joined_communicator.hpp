@@ -17,11 +17,12 @@
 #include "comm/direct_update.hpp"
 #include "comm/recovery/survivor_rendezvous.hpp"
 #include "core/error.hpp"
+#include "core/types.hpp"
 #include "selection/tuning/tuning.hpp"
 
 namespace tacc {
 
-/// A way in which a call can run.
+/// What can run a call.
 struct CallRoute {
   std::string name;               // of an algorithm, or a *Route of selection/tuning/tuning.hpp
   std::optional<double> seconds;  // as the cost model says
@@ -74,11 +75,11 @@ class JoinedCommunicator : public Communicator {
   /// Null among threads, and for a single rank.
   void setRendezvous(std::unique_ptr<SurvivorRendezvous> rendezvous) noexcept { rendezvous_ = std::move(rendezvous); }
 
-  /// Calls from the next one on go this way; "": chosen again. All ranks alike, between two calls. A way that cannot
-  /// serve a call makes it fail.
+  /// Calls from the next one on take this route; "": chosen again. All ranks alike, between two calls. A route that
+  /// cannot serve a call makes it fail.
   void force(std::string name) { forced_ = std::move(name); }
-  /// All ways of a call of `bytes`, first the one that is chosen; equal on all ranks. Local.
-  virtual std::vector<CallRoute> ways(Collective collective, std::size_t bytes) = 0;
+  /// All routes of a call of `bytes`, first the one that is chosen; equal on all ranks. Local.
+  virtual std::vector<CallRoute> routes(Collective collective, std::size_t bytes) = 0;
   /// Where what is measured here holds.
   const TuningPlace& place() const noexcept { return place_; }
   /// `tuning`: null: none.
@@ -95,17 +96,19 @@ class JoinedCommunicator : public Communicator {
         recorder_(rank, std::move(trace)) {}
 
   const std::string& forced() const noexcept { return forced_; }
-  /// What the tuning file says, unless a way is forced or reductions must be reproducible; null: nothing.
+  /// What the tuning file says, unless a route is forced or reductions must be reproducible; null: nothing.
   const TunedSize* tuned(Collective collective, std::size_t bytes) const {
-    if (!tuning_ || !forced_.empty() || internal_ || (config().isReproducible && isReduction(collective)))
-      return nullptr;
+    if (!tuning_ || !forced_.empty() || (config().isReproducible && isReduction(collective))) return nullptr;
     return tuning_->find(collective, bytes);
   }
-  /// How a call of `bytes` has to go; empty: as is chosen.
+  /// The route that a call of the program of `bytes` has to take; empty: it is chosen.
   std::string_view steered(Collective collective, std::size_t bytes) const {
-    if (internal_) return {};
     const TunedSize* measured = tuned(collective, bytes);
     return measured != nullptr ? std::string_view(measured->algorithm) : std::string_view(forced_);
+  }
+  /// The same for this call.
+  std::string_view steered(const Call& call) const {
+    return call.isInternal ? std::string_view() : steered(call.collective, call.count * sizeOf(call.type));
   }
   /// The line of an explanation that says so.
   std::string describeTuned(const TunedSize& measured) const;
@@ -114,13 +117,12 @@ class JoinedCommunicator : public Communicator {
   template <class T>
   std::vector<T> gatherValues(const T& mine) {
     std::vector<T> all(static_cast<std::size_t>(ranks()));
-    internal_ = true;
     runNow({.collective = Collective::allGather,
             .send = &mine,
             .receive = all.data(),
             .count = sizeof(T),
-            .type = taccUint8});
-    internal_ = false;
+            .type = taccUint8,
+            .isInternal = true});
     return all;
   }
 
@@ -147,8 +149,6 @@ class JoinedCommunicator : public Communicator {
 
   /// For the record: what changes in calls from now on.
   void note(std::string text) { recorder_.note(std::move(text)); }
-
-  bool internal_ = false;  // a call of the library's own: a forced algorithm does not concern it
 
  private:
   std::string forced_;  // empty: chosen

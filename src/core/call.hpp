@@ -28,6 +28,9 @@ struct Call {
   /// begin; of gather, scatter, allgather, reduce-scatter and alltoall. `count` is 0 then, and an alltoall not in
   /// place.
   const UnequalBlocks* blocks = nullptr;
+  /// The library's own, or a step of a call of the program: what the program forces and what a tuning file says does
+  /// not concern it, and its times teach the online tuner nothing.
+  bool isInternal = false;
 };
 
 /// One send or receive, already checked.

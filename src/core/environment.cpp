@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/instruction_sets.hpp"
 #include "core/parse.hpp"
 
 namespace tacc {
@@ -31,7 +32,9 @@ struct Choice {
   Value value;
 };
 
-constexpr std::array<std::string_view, 7> isas = {"scalar", "sse4", "avx2", "avx512", "amx", "neon", "best"};
+#define TACC_WORD(name, targets, kernels) std::string_view(#name),
+constexpr std::array isas = {TACC_INSTRUCTION_SETS(TACC_WORD) std::string_view("best")};
+#undef TACC_WORD
 constexpr Choice<LogLevel> logLevels[] = {
     {"none", LogLevel::none}, {"warn", LogLevel::warn}, {"info", LogLevel::info}, {"trace", LogLevel::trace}};
 constexpr Choice<CmaMode> cmaModes[] = {{"auto", CmaMode::automatic}, {"on", CmaMode::on}, {"off", CmaMode::off}};
@@ -192,7 +195,7 @@ const std::vector<Row>& table() {
        readEncryption},
       {{"TACC_SHM", wordsOf(segmentSources), "memfd",
         "Where shared memory comes from: memfd_create, or files without a name in /dev/shm; off: ranks of one host "
-        "exchange messages, as if each had a host of its own."},
+        "exchange messages, as if each were alone on its host."},
        false,
        [](std::string_view text, Environment& e) { return choose(segmentSources, text, e.segments); }},
       {{"TACC_REPRODUCIBLE", "on, off", "off",

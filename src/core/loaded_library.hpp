@@ -10,7 +10,7 @@
 
 namespace tacc {
 
-/// Never unloaded: it may have threads and handlers of its own.
+/// Never unloaded: it may have its own threads and handlers.
 class LoadedLibrary {
  public:
   /// `file`: as the linker calls it, with the version that the headers are of. `package`: Debian's, for the sentence.

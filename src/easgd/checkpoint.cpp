@@ -153,7 +153,7 @@ void writeCheckpoint(const std::string& path, CheckpointHeader header, const std
 
 Checkpoint::Checkpoint(const std::string& path, const CheckpointHeader& expected,
                        const std::vector<std::span<float>>& parts) {
-  SummedFile file(path, O_RDONLY | O_NONBLOCK, "open");  // which would wait for whoever writes to a pipe
+  SummedFile file(path, O_RDONLY | O_NONBLOCK, "open");  // which would wait for the writer of a pipe
   file.read(&header_, sizeof header_);
   checkHeader(path, header_, expected, parts.size());
   std::size_t bytes = sizeof header_ + parts.size() * sizeof(std::uint64_t) + sizeof(Checksum);

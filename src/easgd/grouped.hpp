@@ -33,7 +33,7 @@ class GroupedExchange final : public CenterExchange {
   };
   /// Where group members hold one slice each, gives all of them all slices.
   void gather(float* numbers);
-  /// Runs calls on `part`, null where that is the whole communicator. Whoever fails tells those who wait for it in
+  /// Runs calls on `part`, null where that is the whole communicator. A rank that fails tells those who wait for it in
   /// either direction, and says which ranks `members` are outside.
   template <class Work>
   void callOn(const Communicator* part, const std::vector<int>& members, const Work& work);

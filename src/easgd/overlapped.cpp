@@ -17,7 +17,7 @@ OverlappedExchange::OverlappedExchange(const ExchangeParts& parts)
 OverlappedExchange::~OverlappedExchange() {
   try {
     parts_.background.wait();
-  } catch (...) {  // whoever ends training does not want to hear of it
+  } catch (...) {  // the program, which ends training, does not want to hear of it
   }
 }
 

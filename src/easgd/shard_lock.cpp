@@ -15,7 +15,7 @@ namespace {
 constexpr int spins = 50;
 constexpr int yields = 50;
 /// Then a waiter sleeps, first for so long, and at last for as long as the second says. It never waits in the kernel
-/// for the lock: so whoever gives it back makes no system call, and nobody is woken by one who dies meanwhile.
+/// for the lock: so giving it back makes no system call, and nobody is woken by one who dies meanwhile.
 constexpr long firstNap = 20'000, lastNap = 1'000'000;  // nanoseconds
 constexpr double lookSeconds = 0.05;
 

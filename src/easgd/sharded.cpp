@@ -102,7 +102,7 @@ StaleShardedExchange::StaleShardedExchange(const ExchangeParts& parts)
 StaleShardedExchange::~StaleShardedExchange() {
   try {
     parts_.background.wait();
-  } catch (...) {  // whoever ends training does not want to hear of it
+  } catch (...) {  // the program, which ends training, does not want to hear of it
   }
 }
 

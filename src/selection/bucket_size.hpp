@@ -9,7 +9,7 @@ namespace tacc {
 /// Bytes. Between ranks of one node a call costs microseconds and copying about as much: only small tensors are packed.
 struct BucketSizes {
   std::size_t full = 64 * 1024;  // of a bucket
-  std::size_t alone = 8 * 1024;  // a tensor of so many is not packed: copying costs more than a call's latency
+  std::size_t alone = 8 * 1024;  // a tensor of that size is not packed: copying costs more than a call's latency
 };
 
 /// For a step that reduces `stepBytes` in all, while the program computes. `seconds(n)`: what an allreduce of n bytes

@@ -18,7 +18,7 @@ namespace {
 /// Of a processor, for a byte that is combined or copied.
 constexpr double byteSeconds = 1e-10;
 constexpr std::optional<std::uint32_t> nowhere;
-/// Messages that share a link with others' may take so many times as long as those that have a port for themselves.
+/// Messages that share a link with others' may take this factor longer than those that have a port for themselves.
 constexpr double sharedSeconds = 3;
 
 // Of messages inside a host, where the topology does not say. A short one between ranks on cores of their own takes 0.3
@@ -31,7 +31,7 @@ constexpr double worthHalving = 0.98;
 /// Mbit/s reduce 1 MiB in 48 ms with messages of 16 KiB (1.4 ms) and in 51 with 32; four with 8 KiB (0.96 ms) in 37 to
 /// 39, with 16 in 35.
 constexpr double leastSeconds = 1.25e-3;
-/// A call of so many messages of each rank, one after the other, hardly notices its first and last ones.
+/// A call with this number of messages of each rank, one after the other, hardly notices its first and last ones.
 constexpr std::size_t longInMessages = 64;
 
 /// Of more ranks the roots in one group are alike.
@@ -85,7 +85,7 @@ int outermostOf(const Topology& topology, const std::vector<std::optional<std::u
   return outermost;
 }
 
-/// Whoever is alone in a group, of these hosts, has its uplink for itself, as a part of its own link.
+/// A host that is alone in a group, of these hosts, has its uplink for itself, as a part of its own link.
 void narrowByOwnUplinks(std::vector<double>& links, const Topology& topology,
                         const std::vector<std::optional<std::uint32_t>>& places, int outermost) {
   for (int l = 1; l < outermost; ++l) {

@@ -17,7 +17,7 @@
 namespace tacc {
 
 /// The machine that the cost model sees: `hosts[n]` is host n's name in the order of the plans' ranks, or, for hosts
-/// that the topology does not know, any name; `ranksOf[n]` so many ranks of each take part. What the topology does not
+/// that the topology does not know, any name; `ranksOf[n]` ranks of each take part. What the topology does not
 /// say is taken from `speed`.
 CostMachine costMachineOf(const Topology& topology, const std::vector<std::string>& hosts,
                           const std::vector<int>& ranksOf, const NetworkSpeed& speed);

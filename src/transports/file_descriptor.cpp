@@ -30,7 +30,7 @@ std::atomic<std::uint64_t>* wordOf(int fd) noexcept {
 
 std::uint64_t bitOf(int fd) noexcept { return std::uint64_t{1} << (static_cast<std::size_t>(fd) % wordBits); }
 
-/// Their numbers stay taken: whoever owned one may still close it.
+/// Their numbers stay taken: the owner of one may still close it.
 void closeInChild() noexcept {
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   const std::size_t used = usedWords.load(std::memory_order_acquire);

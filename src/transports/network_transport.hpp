@@ -1,6 +1,6 @@
 // How ranks on different hosts move bytes: the one interface of all network transports.
 //
-// Matching is by (peer, tag): every message between two ranks of a communicator has a tag of its own, so the order in
+// Matching is by (peer, tag): every message between two ranks of a communicator has its own tag, so the order in
 // which sends and receives are posted does not matter. Nothing here knows plans, types or collectives.
 //
 // A transport belongs to one rank of one communicator and is used by one thread at a time. It has no thread of its own:
@@ -45,7 +45,7 @@ class DoneFlag {
   std::atomic<bool> value_{true};
 };
 
-/// A message under way. Whoever posts it owns it, and keeps it and its data in place until `done` or until the
+/// A message under way. The caller owns it, and keeps it and its data in place until `done` or until the
 /// transport is gone.
 struct NetworkRequest {
   DoneFlag done;                     // not under way
@@ -95,14 +95,14 @@ class NetworkTransport {
   virtual bool drain() { return true; }
 
   /// A descriptor for poll() that is readable when progress() has something to do, once arm() has returned true; -1:
-  /// the transport cannot sleep, and whoever waits calls progress() now and then.
+  /// the transport cannot sleep, and a rank that waits calls progress() now and then.
   virtual int descriptor() const = 0;
   /// A second one, wakeDescriptor(), of those messages that do not come by the network; -1: there are none.
   virtual int localDescriptor() const { return -1; }
   /// Prepares for sleeping on the descriptors. False: something is there already, call progress().
   virtual bool arm() = 0;
 
-  /// Into pieces of so many bytes long messages of taccSend are cut. The same on all ranks that use this kind.
+  /// Into pieces of this number of bytes long messages of taccSend are cut. The same on all ranks that use this kind.
   virtual std::size_t pieceBytes() const { return std::size_t{1} << 20; }
 
   /// Whether it has found a network that is better than TCP.

@@ -10,7 +10,7 @@
 
 namespace tacc {
 
-/// Gives the spare descriptors up for as long as it lives, to whoever opens one next. The process keeps six again
+/// Gives the spare descriptors up for as long as it lives, to the next that opens one. The process keeps six again
 /// when the last of these ends, if there is room by then: for a listener of unix sockets, one of TCP, two connections
 /// (one to a survivor of a shrink, whose death is looked for), and the events of two that wait. Any thread.
 class SpareDescriptors {

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "support/process.hpp"
 #include "worker/element.hpp"
 #include "worker/worker.hpp"
 
@@ -39,7 +40,7 @@ class FaultyContestant : public Contestant {
 }  // namespace tacc::bench
 
 int main(int argc, char** argv) {
-  tacc::bench::dieWithParent();
+  tacc::tools::dieWithParent();
   tacc::bench::FaultyContestant contestant(argv[argc - 1]);
   return tacc::bench::serveCoordinator(contestant, argv[1]);
 }

@@ -1,5 +1,5 @@
 // The layers of networks, and of files.
-#include "compute/layers.hpp"
+#include "support/networks/layers.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -34,7 +34,7 @@ class LayerFile {
 TEST(Layers, OfResnet50AddUpToWhatIsKnown) {
   int count = 0;
   double operations = 0;
-  for (const Layer& layer : findNetwork("resnet50").layers) {
+  for (const tools::Layer& layer : tools::findNetwork("resnet50").layers) {
     count += layer.count;
     operations += layer.count * layer.operations();
   }
@@ -44,14 +44,14 @@ TEST(Layers, OfResnet50AddUpToWhatIsKnown) {
 
 TEST(Layers, OfVgg16AddUpToWhatIsKnown) {
   double operations = 0;
-  for (const Layer& layer : findNetwork("vgg16").layers) operations += layer.count * layer.operations();
+  for (const tools::Layer& layer : tools::findNetwork("vgg16").layers) operations += layer.count * layer.operations();
   EXPECT_NEAR(operations, 30.7e9, 0.1e9);
 }
 
 /// Multiply-adds of all layers, in millions.
 double millionsOf(const std::string& network) {
   double operations = 0;
-  for (const Layer& layer : findNetwork(network).layers) operations += layer.count * layer.operations();
+  for (const tools::Layer& layer : tools::findNetwork(network).layers) operations += layer.count * layer.operations();
   return operations / 2e6;
 }
 
@@ -66,7 +66,7 @@ TEST(Layers, OfNewerNetworksAddUpToWhatIsKnown) {
 }
 
 TEST(Layers, OfDeepspeechHaveWideKernels) {
-  const std::vector<Layer> layers = findNetwork("deepspeech").layers;
+  const std::vector<tools::Layer> layers = tools::findNetwork("deepspeech").layers;
   ASSERT_EQ(layers.size(), 2U);
   EXPECT_EQ(layers[0].outHeight(), layers[1].height);
   EXPECT_EQ(layers[0].outWidth(), layers[1].width);
@@ -74,8 +74,8 @@ TEST(Layers, OfDeepspeechHaveWideKernels) {
 }
 
 TEST(Layers, ThatAreDrawnAreTheSameForTheSameSeed) {
-  const std::vector<Layer> layers = drawLayers(500, 7), again = drawLayers(500, 7), others = drawLayers(500, 8);
-  const auto shape = [](const Layer& l) {
+  const std::vector<tools::Layer> layers = drawLayers(500, 7), again = drawLayers(500, 7), others = drawLayers(500, 8);
+  const auto shape = [](const tools::Layer& l) {
     return std::tuple(l.inChannels, l.height, l.width, l.outChannels, l.kernel, l.wideKernel, l.stride, l.pad, l.groups,
                       l.dilation, l.batch);
   };
@@ -89,7 +89,7 @@ TEST(Layers, ThatAreDrawnAreTheSameForTheSameSeed) {
 
 TEST(Layers, ThatAreDrawnAreLayersAndOfEveryKind) {
   int grouped = 0, dilated = 0, wide = 0, strided = 0, odd = 0;
-  for (const Layer& l : drawLayers(500, 1)) {
+  for (const tools::Layer& l : drawLayers(500, 1)) {
     SCOPED_TRACE(l.name);
     ASSERT_GE(l.outHeight(), 1);
     ASSERT_GE(l.outWidth(), 1);
@@ -111,7 +111,7 @@ TEST(Layers, ThatAreDrawnAreLayersAndOfEveryKind) {
 
 TEST(Layers, AreReadFromAFile) {
   const LayerFile file("# a comment\n\nfirst 3 32 40 16 5 2 1  # another\nsecond 16 8 8 32 3 1 1 2\n");
-  const Network network = findNetwork(file.name());
+  const tools::Network network = tools::findNetwork(file.name());
   ASSERT_EQ(network.layers.size(), 2U);
   EXPECT_EQ(network.layers[0].outHeight(), 15);
   EXPECT_EQ(network.layers[0].outWidth(), 19);
@@ -124,25 +124,25 @@ TEST(Layers, TellWhichLineOfAFileIsWrong) {
   for (const char* line : {"short 3 32", "long 1 2 3 4 5 6 7 8 9 10", "word 3 x 40 16 5 2 1"}) {
     const LayerFile file(std::string("good 3 32 40 16 5 2 1\n") + line + "\n");
     try {
-      findNetwork(file.name());
+      tools::findNetwork(file.name());
       ADD_FAILURE() << line << " was accepted";
     } catch (const std::invalid_argument& error) {
       EXPECT_THAT(error.what(), testing::HasSubstr(":2: "));
     }
   }
-  EXPECT_THROW(findNetwork("no such network"), std::invalid_argument);
+  EXPECT_THROW(tools::findNetwork("no such network"), std::invalid_argument);
 }
 
 TEST(ConvBench, ResultsAreRightForEveryPassAndPeer) {
-  const Layer layers[] = {{"plain", 20, 9, 10, 24, 3, 1, 1, 1, 1},
-                          {"first", 3, 15, 16, 20, 5, 2, 2, 1, 1},
-                          {"groups", 32, 8, 8, 32, 3, 1, 1, 2, 1},
-                          {"product", 16, 7, 7, 40, 1, 2, 0, 1, 1}};
+  const tools::Layer layers[] = {{"plain", 20, 9, 10, 24, 3, 1, 1, 1, 1},
+                                 {"first", 3, 15, 16, 20, 5, 2, 2, 1, 1},
+                                 {"groups", 32, 8, 8, 32, 3, 1, 1, 2, 1},
+                                 {"product", 16, 7, 7, 40, 1, 2, 0, 1, 1}};
   std::vector<ConvPeer> peers;
   for (const ConvPeer& peer : convPeers()) {
     if (peer.isThere == nullptr || peer.isThere()) peers.push_back(peer);
   }
-  for (const Layer& layer : layers) {
+  for (const tools::Layer& layer : layers) {
     for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData, taccConvBackwardWeights}) {
       const ConvProblem problem(layer, pass, 2);
       const auto own = makeTaccContestant(problem, 1, false);

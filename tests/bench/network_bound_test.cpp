@@ -14,7 +14,7 @@ const std::vector<int> oneEach = {1, 2, 3, 4, 5, 6, 7, 8};
 
 double boundOf(std::string_view collective, const char* shape, const std::vector<int>& hosts, size_t bytes,
                int root = 0) {
-  return networkBound(*findCollective(collective), ClusterShape::parse(shape), hosts, bytes, root);
+  return networkBound(*findCollective(collective), tools::ClusterShape::parse(shape), hosts, bytes, root);
 }
 
 TEST(NetworkBound, isTheRingsWhenEachHostHasARank) {
@@ -26,7 +26,7 @@ TEST(NetworkBound, isTheRingsWhenEachHostHasARank) {
 TEST(NetworkBound, reducesInsideAHostFirst) {
   EXPECT_DOUBLE_EQ(boundOf("allreduce", "1,2,200,200", {1, 1, 2, 2}, second), 1);
   for (const Collective& each : allCollectives())
-    EXPECT_EQ(networkBound(each, ClusterShape::parse("1,2,200,200"), {1, 1}, second, 0), 0) << each.name;
+    EXPECT_EQ(networkBound(each, tools::ClusterShape::parse("1,2,200,200"), {1, 1}, second, 0), 0) << each.name;
 }
 
 TEST(NetworkBound, knowsSlowUplinks) {
@@ -55,8 +55,8 @@ TEST(NetworkBound, dependsOnPlacesAlone) {
     std::vector<int> hosts(2 + random() % 15);
     for (int& host : hosts) host = 1 + static_cast<int>(random() % 8);
     const int rate = 100 + static_cast<int>(random() % 900);
-    const ClusterShape wide = ClusterShape::parse("2,4,1000," + std::to_string(rate));
-    const ClusterShape narrow = ClusterShape::parse("2,4,1000," + std::to_string(rate / 2));
+    const tools::ClusterShape wide = tools::ClusterShape::parse("2,4,1000," + std::to_string(rate));
+    const tools::ClusterShape narrow = tools::ClusterShape::parse("2,4,1000," + std::to_string(rate / 2));
     std::vector<int> others = hosts;
     std::shuffle(others.begin(), others.end(), random);
     for (const Collective& each : allCollectives()) {

@@ -145,7 +145,7 @@ TEST(Json, hasExactlyTheDocumentedKeys) {
             R"("cpu_seconds":0.0}}])");
   options.check = false;
   EXPECT_TRUE(nlohmann::json::parse(jsonReport(options, facts, {row(8, 1)}))["results"][0]["wrong"].is_null());
-  options.cluster = ClusterShape::parse("2,4,200,100");
+  options.cluster = tools::ClusterShape::parse("2,4,200,100");
   EXPECT_EQ(nlohmann::ordered_json::parse(jsonReport(options, facts, {}))["cluster"].dump(),
             R"({"shape":"2,4,200,100","place":"block"})");
   options.job = Job{"Hydra", 0, 4};

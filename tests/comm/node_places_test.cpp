@@ -178,8 +178,8 @@ TEST_P(Places, everyAlgorithmThatLooksAtGroupsRuns) {
       PlacedTeam team(*places, GetParam(), config);
       std::vector<Trial> trials = inPrivateMemory(trialsOfRoots(ranks));
       const auto serves = [&](Collective collective) {
-        const std::vector<CallRoute> ways = team.node(0).ways(collective, 1 << 20);
-        return std::ranges::find(ways, algorithm, &CallRoute::name) != ways.end();
+        const std::vector<CallRoute> routes = team.node(0).routes(collective, 1 << 20);
+        return std::ranges::find(routes, algorithm, &CallRoute::name) != routes.end();
       };
       std::set<Collective> served;
       for (int c = 0; c < collectiveCount; ++c) {

@@ -3,9 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "compute/conv/kernels.hpp"
+#include "compute/layers/kernels.hpp"
 #include "compute/reduce/reduce.hpp"
 #include "core/error.hpp"
 
@@ -29,7 +34,7 @@ TEST(Isa, UnknownNameListsWhatIsAllowed) {
     EXPECT_EQ(error.result(), taccInvalidArgument);
     const std::string text = error.what();
     EXPECT_NE(text.find("avx1024"), std::string::npos) << text;
-    EXPECT_NE(text.find("scalar, sse4, avx2, avx512, amx, neon, best"), std::string::npos) << text;
+    EXPECT_NE(text.find("amx, avx512, avx2, sse4, neon, scalar, best"), std::string::npos) << text;
   }
 }
 
@@ -42,6 +47,49 @@ TEST(Isa, OfAnotherKindOfCpuIsRefused) {
     const std::string text = error.what();
     EXPECT_NE(text.find(availableIsas().front().name), std::string::npos) << text;
   }
+}
+
+bool isForThisCpu(std::string_view name) {
+  try {
+    return !bestIsa(name).name.empty();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+TEST(Isa, EveryWordChoosesKernelsOfConvolutionsAndLayers) {
+  const std::vector<const conv::KernelSet*> sets = conv::availableKernels();
+  auto widest = sets.begin();
+  for (const InstructionSet& one : instructionSetsFrom("best")) {
+    SCOPED_TRACE(one.name);
+    if (!isForThisCpu(one.name)) {
+      EXPECT_THROW(conv::bestKernels(one.name), Error);
+      continue;
+    }
+    const conv::KernelSet& chosen = conv::bestKernels(one.name);
+    const auto place = std::ranges::find(sets, &chosen);
+    ASSERT_NE(place, sets.end());
+    EXPECT_GE(place, widest) << "wider than what a word before it chooses";
+    widest = place;
+    EXPECT_EQ(layers::kernelTable(chosen.vectors).isa, chosen.vectors);
+  }
+}
+
+TEST(Isa, KernelsThatTheCpuHasAreChosenByTheirWord) {
+  const std::vector<const conv::KernelSet*> sets = conv::availableKernels();
+  EXPECT_EQ(&conv::bestKernels("best"), sets.front());
+  EXPECT_EQ(sets.back(), &conv::portableKernels());
+  for (const conv::KernelSet* const set : sets) {
+    if (set == &conv::portableKernels()) continue;  // it has no word alone
+    EXPECT_EQ(&conv::bestKernels(set->isa), set) << set->isa;
+  }
+  EXPECT_EQ(&conv::bestKernels("scalar"), &conv::portableKernels());
+}
+
+TEST(Isa, UnknownOneIsAnErrorForAllKernels) {
+  EXPECT_THROW(conv::bestKernels("avx1024"), Error);
+  EXPECT_THROW(layers::kernelTable("avx1024"), Error);
+  EXPECT_THROW(layers::kernelTable(""), Error);
 }
 
 TEST(Isa, EnvironmentDecides) {

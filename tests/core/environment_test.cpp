@@ -128,7 +128,7 @@ TEST(Environment, MalformedValueListsWhatIsAllowed) {
   EXPECT_EQ(errorOf("TACC_ALGO="),
             "TACC_ALGO=\"\" is not valid: allowed are the name of an algorithm (default: chosen by the library)");
   EXPECT_EQ(errorOf("TACC_ISA=avx3"),
-            "TACC_ISA=\"avx3\" is not valid: allowed are scalar, sse4, avx2, avx512, amx, neon, best (default: best)");
+            "TACC_ISA=\"avx3\" is not valid: allowed are amx, avx512, avx2, sse4, neon, scalar, best (default: best)");
   EXPECT_EQ(
       errorOf("TACC_INIT_TIMEOUT=soon"),
       "TACC_INIT_TIMEOUT=\"soon\" is not valid: allowed are seconds, e.g. 30, 0.5 or 500ms (default: as configured, "

@@ -52,21 +52,21 @@ class Scene {
  public:
   explicit Scene(unsigned number)
       : random_(number),
-        chooser_(chooserOf(drawNetwork(number, mostHosts))),
-        usual_(chooser_.machine()),
-        slow_(slowed(chooser_.machine(), random_, 4 << (number % 3))) {
+        selector_(selectorOf(drawNetwork(number, mostHosts))),
+        usual_(selector_.machine()),
+        slow_(slowed(selector_.machine(), random_, 4 << (number % 3))) {
     const Collective collectives[] = {Collective::allReduce, Collective::allGather, Collective::reduceScatter};
     collective_ = collectives[number % 3];
     while (price() < 3e-3) bytes_ *= 2;
   }
 
-  double price() { return chooser_.explain(collective_, 0, bytes_).front().seconds; }
-  int chosen() { return numberOf(chooser_.choose(collective_, 0, bytes_, {})); }
+  double price() { return selector_.explain(collective_, 0, bytes_).front().seconds; }
+  int chosen() { return numberOf(selector_.choose(collective_, 0, bytes_, {})); }
   double seconds(int option, bool isSlow) {
     const auto [found, isNew] = seconds_.try_emplace({option, isSlow}, 0);
     if (!isNew) return found->second;
-    const PlanRequest request = chooser_.request(collective_, 0);
-    const auto message = static_cast<double>(chooser_.messageBytes(collective_, bytes_));
+    const PlanRequest request = selector_.request(collective_, 0);
+    const auto message = static_cast<double>(selector_.messageBytes(collective_, bytes_));
     const Algorithm& algorithm = algorithmOf(option);
     double budget = std::numeric_limits<double>::infinity();
     return found->second = *simulateLong(
@@ -76,17 +76,17 @@ class Scene {
   double best(bool isSlow) {
     double least = std::numeric_limits<double>::infinity();
     for (const Algorithm& algorithm : algorithms())
-      if (algorithm.serves(chooser_.request(collective_, 0)))
+      if (algorithm.serves(selector_.request(collective_, 0)))
         least = std::min(least, seconds(numberOf(algorithm), isSlow));
     return least;
   }
   std::vector<int> propose(int current, double ratio) {
     NetworkQuestion question;
-    question.request = chooser_.request(collective_, 0);
+    question.request = selector_.request(collective_, 0);
     question.bytes = static_cast<double>(bytes_);
-    question.leastChunk = static_cast<double>(chooser_.messageBytes(collective_, bytes_));
+    question.leastChunk = static_cast<double>(selector_.messageBytes(collective_, bytes_));
     std::vector<int> numbers;
-    for (const Algorithm* algorithm : suggestAlgorithms(question, chooser_.machine(), algorithmOf(current), ratio))
+    for (const Algorithm* algorithm : suggestAlgorithms(question, selector_.machine(), algorithmOf(current), ratio))
       numbers.push_back(numberOf(*algorithm));
     return numbers;
   }
@@ -104,13 +104,13 @@ class Scene {
   std::string describe() const { return fmt::format("{} of {} bytes", nameOf(collective_), bytes_); }
 
  private:
-  static NetworkSelector chooserOf(const Topology& network) {
+  static NetworkSelector selectorOf(const Topology& network) {
     const std::vector<std::string>& hosts = network.hostNames();
     return NetworkSelector(costMachineOf(network, hosts, std::vector<int>(hosts.size(), 1), {}));
   }
 
   std::mt19937 random_;
-  NetworkSelector chooser_;
+  NetworkSelector selector_;
   CostMap usual_, slow_;
   Collective collective_ = Collective::allReduce;
   std::size_t bytes_ = 1024;

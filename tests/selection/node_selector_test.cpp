@@ -33,7 +33,7 @@ std::vector<cpu_set_t> spread(const NodeDescription& node, int ranks) {
   return sets;
 }
 
-NodeSelector chooserOf(const NodePlaces& places) {
+NodeSelector selectorOf(const NodePlaces& places) {
   return NodeSelector(NodeMachine(places, assumedFigures(places), 1 << 20), 1 << 20, false);
 }
 
@@ -121,7 +121,7 @@ TEST(Relabelled, everyPlanIsProvenInEveryOrder) {
 /// Where nobody knows of a difference between ranks, calls run as ever.
 TEST(NodeSelector, keepsTheRuleOnOneTier) {
   for (const int ranks : {2, 3, 4, 8, 16}) {
-    NodeSelector selector = chooserOf(placesUnknown(ranks));
+    NodeSelector selector = selectorOf(placesUnknown(ranks));
     for (int c = 0; c < collectiveCount; ++c)
       for (const std::size_t bytes : {std::size_t{1} << 16, std::size_t{1} << 20, std::size_t{1} << 27}) {
         const auto collective = static_cast<Collective>(c);
@@ -139,7 +139,7 @@ TEST(NodeSelector, takesTheLeastPriceOrWhatIsWithinATenthOfIt) {
   for (int trial = 0; trial < 200; ++trial) {
     const NodeDescription node = drawnNode(random);
     const int ranks = 2 + static_cast<int>(random() % 31);
-    NodeSelector selector = chooserOf(placesOf(node, spread(node, ranks)));
+    NodeSelector selector = selectorOf(placesOf(node, spread(node, ranks)));
     const auto collective = static_cast<Collective>(random() % collectiveCount);
     if (isPrefix(collective)) continue;
     const int root = isRooted(collective) ? static_cast<int>(random() % static_cast<unsigned>(ranks)) : 0;
@@ -161,7 +161,7 @@ TEST(NodeSelector, takesTheLeastPriceOrWhatIsWithinATenthOfIt) {
       left += candidates.front().layout != 0;
     }
     // The same values, the same choice.
-    NodeSelector other = chooserOf(placesOf(node, spread(node, ranks)));
+    NodeSelector other = selectorOf(placesOf(node, spread(node, ranks)));
     EXPECT_EQ(other.choose(question).algorithm, candidates.front().algorithm);
     EXPECT_EQ(other.choose(question).layout, candidates.front().layout);
   }
@@ -192,7 +192,7 @@ TEST(NodeSelector, isHierarchicalWhereMemoryIsFar) {
   };
   for (const auto& [name, node] : hosts) {
     const int ranks = static_cast<int>(std::min<std::size_t>(node.cores.size(), 64));
-    NodeSelector selector = chooserOf(placesOf(node, spread(node, ranks)));
+    NodeSelector selector = selectorOf(placesOf(node, spread(node, ranks)));
     ASSERT_FALSE(selector.machine().isFlat()) << name;
     const NodeCandidate& chosen = selector.choose({Collective::allReduce, 0, std::size_t{1} << 24});
     ASSERT_NE(chosen.algorithm, nullptr) << name;

@@ -64,7 +64,7 @@ Shares sharesOf(const std::vector<Point>& points, double Point::*which) {
 }
 
 /// All hosts of the network, or, of every fourth one, those that a job got: about two in three, here and there.
-NetworkSelector chooserOfJob(const Topology& network, int number) {
+NetworkSelector selectorOfJob(const Topology& network, int number) {
   std::vector<std::string> hosts = network.hostNames();
   if (number % 4 == 2 && hosts.size() > 3) {
     std::mt19937 random(static_cast<unsigned>(number));
@@ -122,7 +122,7 @@ std::vector<Point> pointsOn(const Topology& network, NetworkSelector& selector, 
 std::vector<Point> drawPoints(int number) {
   const Topology network =
       drawNetwork(static_cast<std::uint64_t>(number), numberFrom("TACC_TEST_MOST_HOSTS", mostHosts));
-  NetworkSelector selector = chooserOfJob(network, number);
+  NetworkSelector selector = selectorOfJob(network, number);
   return pointsOn(network, selector, number);
 }
 
@@ -177,7 +177,7 @@ TEST(Regret, IsSmallWhereItWasLargeOnce) {
 TEST(SimulateLong, IsAsGoodAsPlayingEveryChunk) {
   std::vector<Point> points;
   for (int n = 0; n < 40; ++n) {
-    NetworkSelector selector = chooserOfJob(drawNetwork(static_cast<std::uint64_t>(n), 24), n);
+    NetworkSelector selector = selectorOfJob(drawNetwork(static_cast<std::uint64_t>(n), 24), n);
     const CostMap map(selector.machine());
     for (const Collective collective : {Collective::allReduce, Collective::broadcast, Collective::reduce})
       for (const Algorithm& algorithm : algorithms()) {

@@ -68,10 +68,10 @@ Machine::Machine(Topology topology, int ranks, Place place, const NetworkSpeed& 
       fallback_(fallback),
       hosts_(placed(topology_, firstHosts(topology_, ranks), place)),
       speed_(speedOf(topology_, hosts_, fallback)),
-      chooser_(machineOf(topology_, hosts_, speed_)) {}
+      selector_(machineOf(topology_, hosts_, speed_)) {}
 
 Stage Machine::stage() const {
-  return {topology_, fallback_, hosts_, chooser_.machine().gamma, chooser_.machine().overhead};
+  return {topology_, fallback_, hosts_, selector_.machine().gamma, selector_.machine().overhead};
 }
 
 std::vector<int> Machine::levels() const {
@@ -86,7 +86,7 @@ CostCall Machine::cut(Collective collective, double bytes, int blocks) const {
   const bool split = partitionOf(collective) == Partition::split;
   CostCall call;
   call.bytes = split ? bytes : bytes / ranks();
-  call.chunkBytes = static_cast<double>(chooser_.messageBytes(collective, static_cast<std::size_t>(call.bytes))) *
+  call.chunkBytes = static_cast<double>(selector_.messageBytes(collective, static_cast<std::size_t>(call.bytes))) *
                     (split ? blocks : 1);
   return call;
 }

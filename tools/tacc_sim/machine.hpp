@@ -26,7 +26,7 @@ class Machine {
   /// What a communicator would measure: from each host to the next, all at once.
   const NetworkSpeed& speed() const noexcept { return speed_; }
   /// Chooses as a communicator of these hosts does, which has put them in the order of the topology.
-  NetworkSelector& selector() noexcept { return chooser_; }
+  NetworkSelector& selector() noexcept { return selector_; }
   Stage stage() const;
   /// Levels that messages of these hosts can cross, from the inside.
   std::vector<int> levels() const;
@@ -39,7 +39,7 @@ class Machine {
   NetworkSpeed fallback_;
   std::vector<std::uint32_t> hosts_;  // by rank
   NetworkSpeed speed_;
-  NetworkSelector chooser_;
+  NetworkSelector selector_;
 };
 
 }  // namespace tacc::sim

@@ -34,9 +34,9 @@ Gauge::Gauge(JoinedCommunicator& comm, std::size_t bytes)
       input_(bytes / sizeof(float) + 1, 1.0F),
       output_(input_.size()) {}
 
-Reading Gauge::time(Collective collective, std::size_t count, const std::string& way, int calls, int warm) {
+Reading Gauge::time(Collective collective, std::size_t count, const std::string& route, int calls, int warm) {
   const Call call{collective, input_.data(), output_.data(), count, taccFloat32, taccSum};
-  comm_.force(way);
+  comm_.force(route);
   for (int i = 0; i < warm; ++i) comm_.run(call);
   comm_.run({.collective = Collective::barrier});
   const Clock::time_point begin = Clock::now();

@@ -21,9 +21,9 @@ class Gauge {
   /// Buffers of at least `bytes` each. The communicator outlives it.
   Gauge(JoinedCommunicator& comm, std::size_t bytes);
 
-  /// Collective: makes `calls` calls of `count` floats each, one after the other, in the way of that name ("": as the
+  /// Collective: makes `calls` calls of `count` floats each, one after the other, by the route of that name ("": as the
   /// library chooses). The time goes on until the last rank is done. `warm` calls come before them, unseen.
-  Reading time(Collective collective, std::size_t count, const std::string& way, int calls, int warm = 0);
+  Reading time(Collective collective, std::size_t count, const std::string& route, int calls, int warm = 0);
 
   /// The algorithm of the last call that was timed.
   const std::string& lastAlgorithm() const noexcept { return last_; }
@@ -35,7 +35,7 @@ class Gauge {
   using Clock = std::chrono::steady_clock;
 
   JoinedCommunicator& comm_;
-  std::string agreeing_;  // the way in which readings are exchanged
+  std::string agreeing_;  // the route by which readings are exchanged
   std::vector<float> input_, output_;
   Clock::time_point start_ = Clock::now();
   double elapsed_ = 0;

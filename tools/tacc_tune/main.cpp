@@ -7,25 +7,25 @@
 #include <string_view>
 
 #include "comm/launch/launch_id.hpp"
-#include "coordinator/interrupt.hpp"
 #include "options.hpp"
 #include "ranks.hpp"
 #include "session.hpp"
+#include "support/interrupt.hpp"
+#include "support/process.hpp"
 #include "tune_conv.hpp"
-#include "worker/worker.hpp"
 
 int main(int argc, char** argv) {
   using namespace tacc;
   try {
     if (argc > 1 && std::string_view(argv[1]) == "conv") return tune::tuneConv(argc - 1, argv + 1);
     const tune::Options options = tune::parseOptions(argc, argv);
-    if (options.isRank) bench::dieWithParent();
+    if (options.isRank) tools::dieWithParent();
     if (options.isRank || isLaunched())
       tune::runSession(options);
     else
       tune::runRanks(options);
     return 0;
-  } catch (const bench::Interrupted& interrupt) {
+  } catch (const tools::Interrupted& interrupt) {
     fmt::print(stderr, "tacc_tune: interrupted\n");
     return 128 + interrupt.signal();
   } catch (const std::exception& error) {

@@ -10,21 +10,16 @@
 #include <stdexcept>
 
 #include "comm/launch/launch_id.hpp"
-#include "coordinator/command_line.hpp"
-#include "coordinator/options.hpp"
-#include "coordinator/sizes.hpp"
+#include "support/command_line.hpp"
+#include "support/process.hpp"
+#include "support/sizes.hpp"
+#include "support/words.hpp"
 
 namespace tacc::tune {
 namespace {
 
 const std::vector<std::string> usualCollectives = {"allreduce", "broadcast", "reduce", "allgather", "reducescatter"};
 const std::vector<std::string> usualSizes = {"8", "32", "128", "512", "2K", "8K", "32K", "128K", "512K", "2M", "8M"};
-
-std::string joinWords(const std::vector<std::string>& words, std::string_view between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : std::string(between)) + word;
-  return text;
-}
 
 struct Words {
   std::vector<std::string> collectives, sizes;
@@ -40,10 +35,10 @@ std::string allNames() {
 
 void declare(CLI::App& app, Words& words, Options& options) {
   app.add_option("COLLECTIVES", words.collectives,
-                 fmt::format("of {} ({})", allNames(), joinWords(usualCollectives, " ")));
+                 fmt::format("of {} ({})", allNames(), tools::joinWords(usualCollectives, " ")));
   app.add_option("-o,--output", options.output, "the tuning file; what FILE.part holds already is not measured again");
   app.add_option("--sizes", words.sizes,
-                 fmt::format("bytes of the larger buffer, with K, M or G ({})", joinWords(usualSizes, ",")))
+                 fmt::format("bytes of the larger buffer, with K, M or G ({})", tools::joinWords(usualSizes, ",")))
       ->delimiter(',');
   app.add_option("--budget", options.minutes, "minutes for all of it (5)")->check(CLI::Range(0.01, 10000.0));
   app.add_option("--json", options.json, "write all that was measured to this file");
@@ -72,7 +67,7 @@ void understand(const Words& words, Options& options) {
       options.collectives.push_back(*known);
   }
   for (const std::string& size : words.sizes.empty() ? usualSizes : words.sizes) {
-    options.sizes.push_back(bench::parseSize(size));
+    options.sizes.push_back(tools::parseSize(size));
     if (options.sizes.back() == 0) throw std::invalid_argument("--sizes: a size is at least 1 byte");
   }
   std::ranges::sort(options.sizes);
@@ -86,9 +81,9 @@ void understand(const Words& words, Options& options) {
   const bool starts = options.ranks > 0 || !words.cluster.empty();
   if (starts && isLaunched())
     throw std::invalid_argument("--ranks and --cluster start ranks, but a launcher has started this one already");
-  if (!words.cluster.empty()) options.cluster = bench::ClusterShape::parse(words.cluster);
+  if (!words.cluster.empty()) options.cluster = tools::ClusterShape::parse(words.cluster);
   if (options.ranks == 0)
-    options.ranks = options.cluster ? options.cluster->totalHosts() : std::max(2, bench::allowedCpus());
+    options.ranks = options.cluster ? options.cluster->totalHosts() : std::max(2, tools::allowedCpus());
 }
 
 }  // namespace
@@ -118,7 +113,7 @@ Options parseOptions(int argc, char** argv) {
   Words words;
   Options options;
   declare(app, words, options);
-  bench::parseCommandLine(app, "tacc_tune", argc, argv, [&] { understand(words, options); });
+  tools::parseCommandLine(app, "tacc_tune", argc, argv, [&] { understand(words, options); });
   return options;
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "algorithms/plan.hpp"
-#include "coordinator/cluster_shape.hpp"
+#include "support/cluster_shape.hpp"
 
 namespace tacc::tune {
 
@@ -23,7 +23,7 @@ struct Options {
   std::string regrets;          // to which rank 0 adds that of every point, a number a line; empty: nothing
 
   int ranks = 0;  // to start; 0: one for each CPU or host
-  std::optional<bench::ClusterShape> cluster;
+  std::optional<tools::ClusterShape> cluster;
   std::vector<std::string> placements = {"block"};  // one after the other
   bool isRank = false;                              // started by tacc_tune itself
 

@@ -8,7 +8,7 @@
 #include <optional>
 #include <span>
 
-#include "coordinator/turns.hpp"
+#include "support/turns.hpp"
 
 namespace tacc::tune {
 namespace {
@@ -52,9 +52,9 @@ int warmOf(const Point& point) {
 }
 
 Reading timeOf(Gauge& gauge, const Point& point, Entrant& entrant, int calls, int warm = 0) {
-  const std::string way = entrant.isFree ? "" : entrant.way.name;
-  const Reading reading = gauge.time(point.collective, point.count, way, calls, warm);
-  if (entrant.isFree) entrant.way.name = gauge.lastAlgorithm();
+  const std::string route = entrant.isFree ? "" : entrant.route.name;
+  const Reading reading = gauge.time(point.collective, point.count, route, calls, warm);
+  if (entrant.isFree) entrant.route.name = gauge.lastAlgorithm();
   return reading;
 }
 
@@ -72,15 +72,15 @@ void tryOut(Gauge& gauge, const Point& point, Entrant& entrant) {
 void tryAll(Gauge& gauge, const Point& point, std::vector<Entrant>& entrants, const Told& told) {
   std::optional<double> bestPrice;
   for (const Entrant& entrant : entrants)
-    if (entrant.way.seconds) bestPrice = std::min(bestPrice.value_or(*entrant.way.seconds), *entrant.way.seconds);
+    if (entrant.route.seconds) bestPrice = std::min(bestPrice.value_or(*entrant.route.seconds), *entrant.route.seconds);
   for (Entrant& entrant : entrants) {
     const bool isChosen = &entrant == &entrants.front();
-    const double price = entrant.way.seconds.value_or(0);
+    const double price = entrant.route.seconds.value_or(0);
     if (!isChosen && bestPrice && price > hopeless * *bestPrice && price > cheapSeconds) {
       entrant.dropped = fmt::format("the model says {:.1f} times as long as the best", price / *bestPrice);
       continue;
     }
-    told(entrant.way.name);
+    told(entrant.route.name);
     tryOut(gauge, point, entrant);
   }
   const double best = fastest(entrants);
@@ -119,8 +119,8 @@ double Entrant::seconds() const { return blocks.empty() ? trial : typical(blocks
 std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, bool isFree, const Told& told) {
   std::vector<Entrant> entrants;
   if (isFree) entrants.push_back({{}, 0, {}, "", true});
-  for (CallRoute& way : gauge.comm().ways(point.collective, point.bytes()))
-    entrants.push_back({std::move(way), 0, {}, "", false});
+  for (CallRoute& route : gauge.comm().routes(point.collective, point.bytes()))
+    entrants.push_back({std::move(route), 0, {}, "", false});
   tryAll(gauge, point, entrants, told);
   const int warm = warmOf(point);
   std::optional<double> begin;
@@ -131,16 +131,16 @@ std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, boo
     for (Entrant& entrant : entrants)
       if (entrant.dropped.empty()) field.push_back(&entrant);
     if (field.size() == 1 && round >= fewestRounds) break;
-    // The time of those that are given up goes to longer blocks of the others: some ways are fast in the first hundred
-    // calls after another one.
+    // The time of those that are given up goes to longer blocks of the others: some routes are fast in the first
+    // hundred calls after another one.
     const double block = std::max(leastBlockSeconds, share / (usualRounds * static_cast<double>(field.size())));
     // As many of each: a link that lets the first bytes pass faster favours those that make few.
     const int calls = std::max(callsOf(block, fastest(entrants)) - warm, std::max(warm, 1));
     // None always comes after the same one.
-    if (turns.empty() || turns.front().size() != field.size()) turns = bench::turnsOf(field.size(), mostRounds);
+    if (turns.empty() || turns.front().size() != field.size()) turns = tools::turnsOf(field.size(), mostRounds);
     for (const std::size_t turn : turns[static_cast<std::size_t>(round)]) {
       Entrant& entrant = *field[turn];
-      told(entrant.way.name);
+      told(entrant.route.name);
       const Reading reading = timeOf(gauge, point, entrant, calls, warm);
       entrant.blocks.push_back(reading.seconds);
       if (!begin) begin = reading.elapsed;
@@ -155,10 +155,10 @@ std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, boo
 TunedSize resultOf(const Point& point, const std::vector<Entrant>& entrants) {
   const std::vector<Rounds> rounds = roundsOf(entrants);
   const bool isFree = entrants.front().isFree;
-  // Free calls are measured beside the ways that they choose from, and are none of them.
-  const std::size_t ways = isFree ? 1 : 0;
+  // Free calls are measured beside the routes that they choose from, and are none of them.
+  const std::size_t routes = isFree ? 1 : 0;
   const auto usual = isFree ? std::nullopt : std::optional<std::size_t>(0);
-  const Entrant& best = entrants[ways + preferred(std::span(rounds).subspan(ways), usual)];
+  const Entrant& best = entrants[routes + preferred(std::span(rounds).subspan(routes), usual)];
   const Entrant* next = nullptr;
   for (const Entrant& entrant : entrants)
     if (!entrant.isFree && &entrant != &best && entrant.seconds() > 0 &&
@@ -166,13 +166,13 @@ TunedSize resultOf(const Point& point, const std::vector<Entrant>& entrants) {
       next = &entrant;
   TunedSize result;
   result.bytes = point.bytes();
-  result.algorithm = best.way.name;
+  result.algorithm = best.route.name;
   result.seconds = best.seconds();
   if (next != nullptr) {
-    result.next = next->way.name;
+    result.next = next->route.name;
     result.nextSeconds = next->seconds();
   }
-  result.untuned = entrants.front().way.name;
+  result.untuned = entrants.front().route.name;
   result.untunedSeconds = entrants.front().seconds();
   return result;
 }

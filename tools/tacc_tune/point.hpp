@@ -1,4 +1,4 @@
-// One collective at one size: which of its ways is the fastest.
+// One collective at one size: which of its routes is the fastest.
 #pragma once
 
 #include <cstddef>
@@ -19,26 +19,26 @@ struct Point {
   std::size_t bytes() const { return count * sizeof(float); }
 };
 
-/// How one way did.
+/// How one route did.
 struct Entrant {
-  CallRoute way;
+  CallRoute route;
   double trial = 0;        // seconds of its first warm call; 0: it was not tried
   Rounds blocks;           // seconds of a call in each round
   std::string dropped;     // why it was not measured to the end; empty: it was
-  bool isFree = false;     // the library chooses anew in every call; the way's name is what it chose last
+  bool isFree = false;     // the library chooses anew in every call; the route's name is what it chose last
   double seconds() const;  // what is known of it at last: what is typical of the rounds, else the trial
 };
 
-/// What is being done, for the display: the name of a way.
+/// What is being done, for the display: the name of a route.
 using Told = std::function<void(const std::string&)>;
 
-/// Measures all ways in turn, round after round, for about `share` seconds. Ways that the model says take more than
+/// Measures all routes in turn, round after round, for about `share` seconds. Routes that the model says take more than
 /// four times as long as the best are tried only where a call costs little; those that turn out slower by far are
 /// measured no further, but for the one that the library chooses by itself, which comes first in the result. All ranks
 /// get the same.
 ///
-/// `isFree`: what comes first is not the way that is chosen but calls that choose freely, after enough of them to have
-/// learnt; the way itself is measured as well.
+/// `isFree`: what comes first is not the route that is chosen but calls that choose freely, after enough of them to
+/// have learnt; the route itself is measured as well.
 std::vector<Entrant> measure(Gauge& gauge, const Point& point, double share, bool isFree, const Told& told);
 
 /// What is worth taking, the fastest of the others, and what the library chose: that is taken if it is as fast as any.

@@ -14,10 +14,10 @@
 #include <stdexcept>
 #include <thread>
 
-#include "coordinator/interrupt.hpp"
-#include "coordinator/process.hpp"
-#include "coordinator/virtual_hosts.hpp"
 #include "report.hpp"
+#include "support/interrupt.hpp"
+#include "support/process.hpp"
+#include "support/virtual_hosts.hpp"
 
 namespace tacc::tune {
 namespace {
@@ -35,7 +35,7 @@ std::string randomSecret() {
 }
 
 /// What a launcher would tell all ranks alike. The secret is nowhere on a command line.
-void describeJob(const Options& options, const bench::VirtualHosts* hosts) {
+void describeJob(const Options& options, const tools::VirtualHosts* hosts) {
   const std::string ranks = std::to_string(options.ranks);
   ::setenv("WORLD_SIZE", ranks.c_str(), 1);
   ::setenv("TACC_JOB_SECRET", randomSecret().c_str(), 1);
@@ -49,12 +49,12 @@ void describeJob(const Options& options, const bench::VirtualHosts* hosts) {
 }
 
 void runPlaced(const Options& options, const std::string& placement) {
-  std::optional<bench::VirtualHosts> hosts;
+  std::optional<tools::VirtualHosts> hosts;
   if (options.cluster) hosts.emplace(*options.cluster, placement, options.ranks);
   describeJob(options, hosts ? &*hosts : nullptr);
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
-  const bench::MemoryFile log("tacc_tune_log");
-  std::vector<bench::Process> ranks;
+  const tools::MemoryFile log("tacc_tune_log");
+  std::vector<tools::Process> ranks;
   for (int rank = 0; rank < options.ranks; ++rank) {
     std::vector<std::string> words = {"env", fmt::format("RANK={}", rank), program};
     for (std::string& word : options.ofRank()) words.push_back(std::move(word));
@@ -62,9 +62,9 @@ void runPlaced(const Options& options, const std::string& placement) {
   }
   std::optional<Clock::time_point> deadline;  // after the first has failed
   for (std::size_t running = ranks.size(); running > 0; std::this_thread::sleep_for(pollInterval)) {
-    bench::throwIfInterrupted();
+    tools::throwIfInterrupted();
     running = 0;
-    for (bench::Process& rank : ranks) {
+    for (tools::Process& rank : ranks) {
       if (rank.isRunning())
         ++running;
       else if (!rank.succeeded() && !deadline)
@@ -84,9 +84,9 @@ void runPlaced(const Options& options, const std::string& placement) {
 }  // namespace
 
 void runRanks(const Options& options) {
-  bench::catchInterrupts();
+  tools::catchInterrupts();
   if (options.placements.size() == 1) return runPlaced(options, options.placements.front());
-  const bench::MemoryFile regrets("tacc_tune_regrets");
+  const tools::MemoryFile regrets("tacc_tune_regrets");
   Options each = options;
   each.regrets = fmt::format("/proc/{}/fd/{}", ::getpid(), regrets.descriptor());
   for (const std::string& placement : options.placements) {

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "coordinator/sizes.hpp"
+#include "support/sizes.hpp"
 
 namespace tacc::tune {
 namespace {
@@ -22,8 +22,8 @@ std::string topologyOf(const TuningPlace& place) {
 
 nlohmann::ordered_json entrantAsJson(const Entrant& entrant) {
   nlohmann::ordered_json json;
-  json["name"] = entrant.way.name;
-  if (entrant.way.seconds) json["model_us"] = *entrant.way.seconds * 1e6;
+  json["name"] = entrant.route.name;
+  if (entrant.route.seconds) json["model_us"] = *entrant.route.seconds * 1e6;
   if (entrant.seconds() > 0) json["us"] = entrant.seconds() * 1e6;
   json["rounds"] = entrant.blocks.size();
   for (const double block : entrant.blocks) json["rounds_us"].push_back(block * 1e6);
@@ -53,7 +53,7 @@ std::string lineOf(const Row& row) {
   const TunedSize& result = row.result;
   const Excess regret = row.regret();
   return fmt::format("{:>15} {:>9}  {:22} {:>11.1f}  {:22} {:>11.1f}  {:22} {:>11.1f} {:>6.1f} % {:>4.1f} %\n",
-                     nameOf(row.point.collective), bench::formatSize(row.point.total), result.untuned,
+                     nameOf(row.point.collective), tools::formatSize(row.point.total), result.untuned,
                      result.untunedSeconds * 1e6, result.algorithm, result.seconds * 1e6, result.next,
                      result.nextSeconds * 1e6, regret.share * 100, regret.error * 100);
 }

@@ -13,15 +13,14 @@
 #include <optional>
 
 #include "comm/launch/launch_id.hpp"
-#include "coordinator/progress_line.hpp"
-#include "coordinator/sizes.hpp"
 #include "core/error.hpp"
 #include "gauge.hpp"
 #include "point.hpp"
 #include "report.hpp"
 #include "selection/tuning/tuning_file.hpp"
+#include "support/progress_line.hpp"
+#include "support/sizes.hpp"
 #include "topology/sources/text_file.hpp"
-#include "worker/collectives.hpp"
 
 namespace tacc::tune {
 namespace {
@@ -33,11 +32,13 @@ constexpr double enoughSeconds = 10;
 std::vector<Point> listPoints(const Options& options, int ranks) {
   std::vector<Point> points;
   for (const Collective collective : options.collectives) {
-    const bench::Collective& known = *bench::findCollective(nameOf(collective));
+    const CollectiveShape& shape = shapeOf(collective);
+    const bool hasParts = ranks > 1 && (shape.send.holds == Holds::all || shape.receive.holds == Holds::all);
     for (const std::size_t size : options.sizes) {
-      const bench::Shape shape =
-          known.shapeOfTotal(std::max<std::size_t>(1, size / sizeof(float)), sizeof(float), ranks);
-      const Point point{collective, shape.count, shape.largest() * sizeof(float)};
+      const std::size_t elements = std::max<std::size_t>(1, size / sizeof(float));
+      const std::size_t count = hasParts ? tools::partOf(elements, sizeof(float), ranks) : elements;
+      const std::size_t blocks = hasParts ? static_cast<std::size_t>(ranks) : 1;
+      const Point point{collective, count, count * blocks * sizeof(float)};
       // Small sizes of which every rank has a part become the same.
       if (points.empty() || points.back().collective != collective || points.back().count != point.count)
         points.push_back(point);
@@ -82,8 +83,8 @@ class Session {
       if (row.result.bytes == 0) {
         const double left = std::max(0.0, options_.minutes * 60 - used);
         const double share = std::min(enoughSeconds, left / static_cast<double>(points_.size() - number_));
-        row.entrants =
-            measure(gauge_, point, share, options_.measuresRegret, [&](const std::string& way) { show(way, used); });
+        row.entrants = measure(gauge_, point, share, options_.measuresRegret,
+                               [&](const std::string& route) { show(route, used); });
         row.result = tune::resultOf(point, row.entrants);
         used = gauge_.elapsed();
         tuning_.add(point.collective, row.result);
@@ -139,12 +140,12 @@ class Session {
           {.collective = Collective::broadcast, .send = data, .receive = data, .count = bytes, .type = taccUint8});
   }
 
-  void show(const std::string& way, double used) {
+  void show(const std::string& route, double used) {
     if (!isFirst_) return;
     const Point& point = points_[number_];
     progress_.show(fmt::format("[{}] {}/{} {} {}: {}, {:.0f} s",
                                barOf(static_cast<double>(number_) / static_cast<double>(points_.size())), number_ + 1,
-                               points_.size(), nameOf(point.collective), bench::formatSize(point.total), way, used));
+                               points_.size(), nameOf(point.collective), tools::formatSize(point.total), route, used));
   }
 
   void say(const std::string& text) {
@@ -177,7 +178,7 @@ class Session {
   Tuning tuning_;
   std::vector<Row> rows_;
   std::size_t number_ = 0;
-  bench::ProgressLine progress_;
+  tools::ProgressLine progress_;
 };
 
 }  // namespace

@@ -9,18 +9,19 @@
 #include <set>
 #include <stdexcept>
 
-#include "compute/conv_problem.hpp"
-#include "compute/output_file.hpp"
-#include "compute/timing.hpp"
-#include "coordinator/command_line.hpp"
-#ifdef TACC_BENCH_OPENMP
+#include "support/aligned_floats.hpp"
+#include "support/command_line.hpp"
+#include "support/networks/layers.hpp"
+#include "support/output_file.hpp"
+#include "support/timing.hpp"
+#ifdef TACC_TUNE_OPENMP
 #include "tacc/compute_openmp.h"
 #endif
 
 namespace tacc::tune {
 namespace {
 
-using bench::AlignedFloats;
+using tools::AlignedFloats;
 
 /// How many times slower than the fastest an algorithm may look, by the model and in its first run.
 constexpr double farByModel = 8, farMeasured = 2;
@@ -31,7 +32,7 @@ void check(taccResult_t result) {
 
 AlignedFloats someNumbers(std::size_t bytes) {
   AlignedFloats floats((bytes + sizeof(float) - 1) / sizeof(float));
-  bench::fillWithSmallIntegers(floats, 1);
+  tools::fillWithSmallIntegers(floats, 1);
   return floats;
 }
 
@@ -143,7 +144,7 @@ Options parse(int argc, char** argv) {
       "Measures which algorithms are the fastest for the convolutions of networks on this CPU, for "
       "taccConvLoadTuning.",
       "tacc_tune conv");
-  app.add_option("--net", options.networks, bench::networkNames() + ", or a file of layers")
+  app.add_option("--net", options.networks, tools::networkNames() + ", or a file of layers")
       ->delimiter(',')
       ->required();
   app.add_option("--batch", options.batches, "images, several with commas (1)")
@@ -157,8 +158,8 @@ Options parse(int argc, char** argv) {
   app.add_option("--seconds", options.seconds, "for one layer and pass (0.3)")->check(CLI::PositiveNumber);
   app.add_flag("--winograd", options.winograd, "allow Winograd's convolutions: for plans that allow them");
   app.add_option("--out", options.file, "the file to write (conv_tuning.toml)");
-  bench::parseCommandLine(app, "tacc_tune conv", argc, argv, [&] {
-#ifndef TACC_BENCH_OPENMP
+  tools::parseCommandLine(app, "tacc_tune conv", argc, argv, [&] {
+#ifndef TACC_TUNE_OPENMP
     if (options.threads > 1)
       throw std::invalid_argument("--threads needs OpenMP, which was not there when this was built");
 #endif
@@ -177,7 +178,7 @@ TunedConv measureConv(const taccConvDesc_t& desc, double seconds, const taccExec
   AlignedFloats result(std::max({info.inputBytes, info.outputBytes, info.weightBytes}) / sizeof(float) + 1);
   const taccConvBuffers_t buffers{input.data(),  nullptr,       output.data(), bias.data(),
                                   output.data(), result.data(), nullptr,       0};
-  std::vector<bench::Timed> timed;
+  std::vector<tools::Timed> timed;
   std::vector<double> firsts;
   for (const auto& attempt : attempts) {
     attempt->prepare(weights.data());
@@ -190,7 +191,7 @@ TunedConv measureConv(const taccConvDesc_t& desc, double seconds, const taccExec
     attempts.erase(attempts.begin() + static_cast<std::ptrdiff_t>(i));
     timed.erase(timed.begin() + static_cast<std::ptrdiff_t>(i));
   }
-  bench::timeInTurn(timed, seconds, false);
+  tools::timeInTurn(timed, seconds, false);
   TunedConv tuned{desc, {}};
   for (std::size_t i = 0; i < attempts.size(); ++i) {
     tuned.candidates.push_back({attempts[i]->algorithm(), attempts[i]->info().kernel, timed[i].seconds});
@@ -214,13 +215,13 @@ std::string tuningText(const std::vector<TunedConv>& tuned) {
 int tuneConv(int argc, char** argv) {
   Options options = parse(argc, argv);
   taccExecutor_t executor = *taccSerialExecutor();
-#ifdef TACC_BENCH_OPENMP
+#ifdef TACC_TUNE_OPENMP
   if (options.threads > 1) executor = taccOpenMpExecutor(&options.threads);
 #endif
   std::vector<TunedConv> tuned;
   std::set<std::string> seen;  // networks have layers in common, and a file has each once
   for (const std::string& network : options.networks) {
-    for (const bench::Layer& layer : bench::findNetwork(network).layers) {
+    for (const tools::Layer& layer : tools::findNetwork(network).layers) {
       if (layer.name.find(options.layer) == std::string::npos) continue;
       for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData, taccConvBackwardWeights}) {
         const std::string name = passNames[pass];
@@ -240,7 +241,7 @@ int tuneConv(int argc, char** argv) {
       }
     }
   }
-  bench::writeOutput(options.file, tuningText(tuned));
+  tools::writeOutput(options.file, tuningText(tuned));
   fmt::print("{} convolutions written to {}\n", tuned.size(), options.file);
   return 0;
 }

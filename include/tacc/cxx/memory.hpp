@@ -26,7 +26,7 @@ class Memory {
   /// Of `size` elements, all zero.
   explicit Memory(std::size_t size) : size_(size) {
     if (size > std::numeric_limits<std::size_t>::max() / sizeof(T))
-      throw Error(taccInvalidArgument, "taccxx::Memory: so many elements do not fit into an address space");
+      throw Error(taccInvalidArgument, "taccxx::Memory: this number of elements does not fit into an address space");
     void* data = nullptr;
     check(taccMemAlloc(&data, size * sizeof(T)));
     data_ = static_cast<T*>(data);

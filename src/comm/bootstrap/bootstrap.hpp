@@ -45,7 +45,7 @@ struct BootstrapOptions {
   std::uint64_t host = 0;               // for tests: tells hosts apart that share the namespace of unix sockets
   std::function<void()> idleWork = {};  // as setIdleWork(), from the beginning
   bool encrypts = false;                // TACC_ENCRYPTION
-  /// Who has trouble of its own tells the others by what they share already, which `idleWork` looks at, and does not
+  /// A rank that cannot go on tells the others by what they share already, which `idleWork` looks at, and does not
   /// come here to say so.
   bool isHeardElsewhere = false;
 };
@@ -98,7 +98,7 @@ class Bootstrap {
   ControlTree releaseTree();
 
   /// Only where allUnix(), else taccInternalError. Rank 0 gives a descriptor (the others -1, it is not looked at):
-  /// every rank, rank 0 too, gets a copy of its own.
+  /// every rank, rank 0 too, gets its own copy.
   FileDescriptor broadcastDescriptor(int fd);
 
   /// From now on called again and again while this rank waits for others; empty: no more. What it throws ends the call.

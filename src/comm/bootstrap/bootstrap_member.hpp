@@ -26,7 +26,7 @@ namespace tacc {
 
 /// When ranks meet in a tree, and how wide it is.
 struct TreeShape {
-  int width;           // more ranks meet in a tree; and so many branches over TCP a rank has in it, or a few more
+  int width;           // more ranks meet in a tree; and the branches over TCP that a rank has in it, or a few more
   std::uint64_t host;  // tells hosts apart that share the namespace of unix sockets; for tests
   bool encrypts;       // TACC_ENCRYPTION
   bool isHeardElsewhere = false;  // BootstrapOptions

@@ -92,7 +92,7 @@ void Branches::admit(Guest& guest) {
       branches_.back().channel = std::move(channel);
     });
   } catch (const Error& error) {
-    // The others are told by whoever called; this one is no branch and is told here.
+    // The others are told by the caller; this one is no branch and is told here.
     if (!branches_.empty() && branches_.back().channel.fd() < 0) branches_.pop_back();
     proven_.insert(guest.who.rank);
     tell(MessageKind::failure, describeFailure(error));

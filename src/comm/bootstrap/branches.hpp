@@ -67,7 +67,7 @@ class Branches {
     int rank() const noexcept { return static_cast<int>(who.rank); }
   };
 
-  /// `width`: with so many branches over TCP, further ones are sent on to one of them that is a gateway.
+  /// `width`: with this number of branches over TCP, further ones are sent on to one of them that is a gateway.
   Branches(std::vector<Listener> listeners, const Introduction& self, const Secret& secret, int width,
            BranchOwner& owner)
       : reception_(std::move(listeners), self, secret), self_(self), width_(width), owner_(owner) {}

@@ -123,7 +123,7 @@ class Channel {
   /// throw away what is still to be sent.
   void finish() noexcept;
 
-  /// Reads what is there, 16 KiB in each of at most so many `reads`, so that one busy connection does not keep the
+  /// Reads what is there, 16 KiB in each of at most `reads` reads, so that one busy connection does not keep the
   /// others waiting. False when the other end is closed or sent what is no message; what came before can be taken.
   bool receive(int reads = 64);
   /// The next whole message.

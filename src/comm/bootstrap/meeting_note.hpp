@@ -49,8 +49,8 @@ struct MeetingNote {
 };
 
 /// For a rank that listens and does not answer, as one that is stopped: it lies at its door until it comes, when
-/// whoever left it there may have ended, which must not look as if all others had died. Proven by itself, as nobody is
-/// there to ask for a proof.
+/// the one that left it there may have ended, which must not look as if all others had died. Proven by itself, as
+/// nobody is there to ask for a proof.
 struct LeftBehind {
   std::uint32_t instance;  // of the agreement that was decided without it
   std::int32_t rank;       // to whom this is said

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/log.hpp"
 #include "transports/spare_descriptors.hpp"
 
 namespace tacc {
@@ -43,8 +42,8 @@ void Reception::serve(std::span<const pollfd> sockets, const std::function<void(
       throw;
     }
     if (keep && newcomer->deadline.passed()) {
-      noteRefusal(newcomer->from, newcomer->overTcp,
-                  fmt::format("it did not prove within {} s that it is of this job", newcomerSeconds));
+      refusals_.note(newcomer->from, newcomer->overTcp,
+                     fmt::format("it did not prove within {} s that it is of this job", newcomerSeconds));
       keep = false;
     }
     newcomer = keep ? std::next(newcomer) : newcomers_.erase(newcomer);
@@ -57,7 +56,7 @@ void Reception::serve(std::span<const pollfd> sockets, const std::function<void(
   }
   const bool wasFull = std::exchange(isFull_, false);
   if (wasFull && !newcomers_.empty() && newcomers_.front().yields.passed()) {
-    noteRefusal(
+    refusals_.note(
         newcomers_.front().from, newcomers_.front().overTcp,
         fmt::format("there is no descriptor for another, and it did not prove within {} s that it is of this job",
                     yieldSeconds));
@@ -80,12 +79,12 @@ void Reception::acceptNewcomers(const Listener& listener) {
       return;
     }
     if (!visitor.refusal.empty()) {
-      noteRefusal(visitor.from, listener.isTcp, visitor.refusal);
+      refusals_.note(visitor.from, listener.isTcp, visitor.refusal);
       continue;
     }
     if (newcomers_.size() == self_.ranks + strangerLimit) {
-      noteRefusal(newcomers_.front().from, newcomers_.front().overTcp,
-                  "too many connections have not proven that they are of this job");
+      refusals_.note(newcomers_.front().from, newcomers_.front().overTcp,
+                     "too many connections have not proven that they are of this job");
       newcomers_.pop_front();
     }
     Newcomer newcomer{Channel(std::move(visitor.socket)), listener.isTcp,        std::move(visitor.from), {makeNonce()},
@@ -102,36 +101,22 @@ bool Reception::serveNewcomer(Newcomer& newcomer) {
   if (!message) {
     // One that goes without a word is often a rank that found a better way here.
     if (!open && newcomer.channel.hasSpoken())
-      noteRefusal(newcomer.from, newcomer.overTcp, newcomer.channel.whyClosed());
+      refusals_.note(newcomer.from, newcomer.overTcp, newcomer.channel.whyClosed());
     return open;
   }
   const std::optional<Hello> hello = valueIn<Hello>(*message);
   if (message->kind != MessageKind::hello || !hello) {
-    noteRefusal(newcomer.from, newcomer.overTcp, "it sent another message than one that joins");
+    refusals_.note(newcomer.from, newcomer.overTcp, "it sent another message than one that joins");
     return false;
   }
   if (!isGenuine(secret_, newcomer.challenge, *hello)) {
-    noteRefusal(newcomer.from, newcomer.overTcp, "it does not know the secret of the unique id");
+    refusals_.note(newcomer.from, newcomer.overTcp, "it does not know the secret of the unique id");
     return false;
   }
   newcomer.channel.queue(MessageKind::welcome, payloadOf(answerHello(secret_, newcomer.challenge, *hello, self_)));
   trustJoiner(newcomer.channel, secret_, newcomer.challenge, *hello, self_);
   guests_.push_back({std::move(newcomer.channel), newcomer.overTcp, hello->who});
   return false;
-}
-
-void Reception::noteRefusal(std::string_view from, bool overTcp, std::string_view why) {
-  ++refusals_;
-  lastRefusal_ = fmt::format("from {}: {}", from, why);
-  // One that tries again and again comes from another port each time, and is worth one line.
-  std::string who = fmt::format("{} {}", overTcp ? from.substr(0, from.rfind(':')) : from, why);
-  if (loggedRefusals_.size() >= strangerLimit || !loggedRefusals_.insert(std::move(who)).second) return;
-  log(LogLevel::warn, static_cast<int>(self_.rank), "refused a connection {}", lastRefusal_);
-}
-
-std::string Reception::describeRefusals() const {
-  if (refusals_ == 0) return "";
-  return fmt::format("; {} connections were refused, the last {}", refusals_, lastRefusal_);
 }
 
 void Reception::close() {

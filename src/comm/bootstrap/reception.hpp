@@ -4,16 +4,15 @@
 #include <deque>
 #include <functional>
 #include <list>
-#include <set>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "comm/bootstrap/channel.hpp"
 #include "comm/bootstrap/handshake.hpp"
 #include "comm/bootstrap/listeners.hpp"
 #include "comm/bootstrap/wait.hpp"
+#include "transports/refusals.hpp"
 
 namespace tacc {
 
@@ -28,7 +27,7 @@ struct Guest {
 class Reception {
  public:
   Reception(std::vector<Listener> listeners, const Introduction& self, const Secret& secret)
-      : listeners_(std::move(listeners)), self_(self), secret_(secret) {}
+      : listeners_(std::move(listeners)), self_(self), secret_(secret), refusals_(static_cast<int>(self.rank)) {}
 
   /// Adds what it waits for; `next` becomes the moment at which serve() is due in any case, if that is earlier.
   void addDescriptors(std::vector<pollfd>& sockets, Deadline& next) const;
@@ -42,7 +41,7 @@ class Reception {
   void close();
 
   /// "; 3 connections were refused, the last from 192.0.2.2:4711: ...", or nothing.
-  std::string describeRefusals() const;
+  std::string describeRefusals() const { return refusals_.describe(); }
 
  private:
   struct Newcomer {
@@ -56,7 +55,6 @@ class Reception {
 
   void acceptNewcomers(const Listener& listener);
   bool serveNewcomer(Newcomer& newcomer);
-  void noteRefusal(std::string_view from, bool overTcp, std::string_view why);
 
   std::vector<Listener> listeners_;
   Introduction self_;
@@ -64,9 +62,7 @@ class Reception {
   std::list<Newcomer> newcomers_;  // not yet proven, oldest first
   std::deque<Guest> guests_;       // proven, not yet admitted
   bool isFull_ = false;            // there was no descriptor for the next one
-  int refusals_ = 0;
-  std::string lastRefusal_;
-  std::set<std::string, std::less<>> loggedRefusals_;  // who and why, without the port
+  Refusals refusals_;
 };
 
 }  // namespace tacc

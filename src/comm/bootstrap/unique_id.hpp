@@ -24,7 +24,7 @@ struct UniqueIdContents {
   std::uint16_t port;         // of TCP, where rank 0 listens; 0: the id is good on one host only
   IdPurpose purpose;
   std::uint64_t host;                             // hostHash() where it was made; 0: rank 0 may be on any host
-  std::array<unsigned char, secretBytes> secret;  // random; whoever has it may join
+  std::array<unsigned char, secretBytes> secret;  // random; a process that has it may join
   std::array<unsigned char, 16> name;             // random; names the rendezvous
   std::array<InetAddress::V4, 4> ipv4;            // of rank 0's host, best first; unused ones are 0.0.0.0
   InetAddress::V6 ipv6;                           // the same, or ::

@@ -43,7 +43,7 @@ const NetworkProgram& ClusterCommunicator::programFor(const Algorithm& algorithm
   const std::tuple key{&algorithm, collective, root, member, inPlace};
   const auto found = programs_.find(key);
   if (found != programs_.end()) return found->second;
-  const LocalPlan plan = makeLocalPlan(algorithm, chooser_.request(collective, root), member);
+  const LocalPlan plan = makeLocalPlan(algorithm, selector_.request(collective, root), member);
   return programs_.emplace(key, lowerForNetwork(plan, inPlace)).first->second;
 }
 
@@ -52,13 +52,14 @@ std::byte* ClusterCommunicator::workspace(std::size_t bytes) {
   return workspace_.data();
 }
 
-const Algorithm& ClusterCommunicator::algorithmFor(Collective collective, int root, std::size_t bytes) {
-  const std::string_view way = steered(collective, callBytes_);
-  if (way.empty() && isDynamic()) return tuner_.choose(chooser_, collective, root, bytes);
-  return chooser_.choose(collective, root, bytes, way);
+const Algorithm& ClusterCommunicator::algorithmFor(const Call& call, int root, std::size_t bytes) {
+  const std::string_view route = steered(call);
+  if (route.empty() && isDynamic() && !call.isInternal) return tuner_.choose(selector_, call.collective, root, bytes);
+  return selector_.choose(call.collective, root, bytes, route);
 }
 
-const Algorithm& ClusterCommunicator::algorithmInRankOrder(Collective collective, int root, std::size_t bytes) {
+const Algorithm& ClusterCommunicator::algorithmInRankOrder(Collective collective, int root, std::size_t bytes,
+                                                           std::string_view forced) {
   // Whatever hosts the ranks are on: the order is that of their numbers.
   const PlanRequest request{collective, std::min(ranks(), mostRanksProven), std::min(root, mostRanksProven - 1)};
   const auto isInOrder = [&](const Algorithm& algorithm) {
@@ -66,12 +67,12 @@ const Algorithm& ClusterCommunicator::algorithmInRankOrder(Collective collective
     if (isNew) known->second = algorithm.serves(request) && combinesInRankOrder(algorithm, request);
     return known->second;
   };
-  if (!forced().empty() && !internal_) {
-    const Algorithm& algorithm = *findAlgorithm(forced());
+  if (!forced.empty()) {
+    const Algorithm& algorithm = *findAlgorithm(forced);
     if (!isInOrder(algorithm)) failOnOrder(algorithm, request);
     return algorithm;
   }
-  for (const NetworkCandidate& candidate : chooser_.explain(collective, root, bytes))
+  for (const NetworkCandidate& candidate : selector_.explain(collective, root, bytes))
     if (candidate.isPossible && isInOrder(*candidate.algorithm)) return *candidate.algorithm;
   fail(taccInternalError, "no plan for {} of {} ranks combines in the order of the ranks", nameOf(collective), ranks());
 }
@@ -80,7 +81,7 @@ std::size_t ClusterCommunicator::chunkOf(const Algorithm& algorithm, const Call&
                                          bool inPlace) {
   const std::size_t size = sizeOf(call.type);
   const int blocks = programFor(algorithm, call.collective, root, member, inPlace).blocks;
-  const std::size_t message = chooser_.messageBytes(call.collective, call.count * size);
+  const std::size_t message = selector_.messageBytes(call.collective, call.count * size);
   return std::max<std::size_t>(1, message / size) * static_cast<std::size_t>(blocks);
 }
 
@@ -143,7 +144,7 @@ void ClusterCommunicator::runSorted(const Call& call) {
   for (std::size_t i = 0; !gathers && i < everybody_.size(); ++i)
     std::memcpy(inOrder(i), sendOf(call) + ofRank(i), block);
   const NetworkChunk chunk{gathers ? sendOf(call) : stack, gathers ? stack : receiveOf(call), call.count};
-  const Algorithm& algorithm = algorithmFor(call.collective, 0, block);
+  const Algorithm& algorithm = algorithmFor(call, 0, block);
   start(call, {call.collective, algorithm, everybody_, 0, false, call.count, {chunk}, true}, call.count);
   finish();
   for (std::size_t i = 0; gathers && i < everybody_.size(); ++i)
@@ -159,8 +160,9 @@ void ClusterCommunicator::runPlan(const Call& call) {
   // A scan, and what is combined in the order of the ranks, goes over them as they are numbered.
   const std::vector<int>& members = isOrdered || isPrefix(call.collective) ? inOrder_ : everybody_;
   const int root = isRooted(call.collective) ? static_cast<int>(indexOf(members, call.root)) : 0;
+  const std::string_view forcedHere = call.isInternal ? std::string_view() : std::string_view(forced());
   const Algorithm& algorithm =
-      isOrdered ? algorithmInRankOrder(call.collective, root, bytes) : algorithmFor(call.collective, root, bytes);
+      isOrdered ? algorithmInRankOrder(call.collective, root, bytes, forcedHere) : algorithmFor(call, root, bytes);
   const UserBuffers mine = usedBuffers(call, rank(), ranks());
   const auto member = static_cast<int>(indexOf(members, rank()));
   const std::size_t chunk = chunkOf(algorithm, call, root, member, mine.inPlace);
@@ -174,10 +176,14 @@ void ClusterCommunicator::runPlan(const Call& call) {
 void ClusterCommunicator::barrier() {
   std::uint8_t none = 0;
   auto* data = reinterpret_cast<std::byte*>(&none);
-  const Call call{Collective::barrier, &none, &none, 1, taccUint8, taccMax};
-  const bool wasInternal = std::exchange(internal_, true);
-  const Algorithm& algorithm = algorithmFor(Collective::allReduce, 0, 1);
-  internal_ = wasInternal;
+  const Call call{.collective = Collective::allReduce,
+                  .send = &none,
+                  .receive = &none,
+                  .count = 1,
+                  .type = taccUint8,
+                  .op = taccMax,
+                  .isInternal = true};
+  const Algorithm& algorithm = algorithmFor(call, 0, 1);
   start(call, {Collective::allReduce, algorithm, everybody_, 0, true, 1, {{data, data, 1}}}, 1);
   finish();
 }

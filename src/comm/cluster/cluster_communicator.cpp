@@ -38,8 +38,8 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       transportSettings_(std::move(membership.transportSettings)),
       speed_(membership.speed),
       topology_(std::move(membership.topology)),
-      chooser_(clusterMachine(who_, hosts_, *topology_, speed_, true)),
-      tuner_(chooser_) {
+      selector_(clusterMachine(who_, hosts_, *topology_, speed_, true)),
+      tuner_(selector_) {
   std::iota(inOrder_.begin(), inOrder_.end(), 0);
   setTuning(std::move(membership.place), std::move(membership.tuning));
   endpoint_.setIdleCall(IdleCall(this->config().idle));
@@ -73,7 +73,8 @@ void ClusterCommunicator::runNow(const Call& call) {
   }
 }
 
-/// Memory that was made for the call is gone when its Error has come to whoever tells of it: nothing lands there then.
+/// Memory that was made for the call is gone when its Error has come to the one that tells of it: nothing lands there
+/// then.
 void ClusterCommunicator::runCall(const Call& call) {
   try {
     runParts(call);
@@ -99,9 +100,8 @@ void ClusterCommunicator::runParts(const Call& call) {
   endpoint_.beginIdle();
   if (node_) node_->announce(signature_);
   if (call.count == 0 && call.collective != Collective::barrier) return;
-  callBytes_ = call.count * sizeOf(call.type);
   if (gathersHalf) return allReduceHalfWidth(call);
-  const bool timed = isDynamic();
+  const bool timed = isDynamic() && !call.isInternal;
   if (timed) tuner_.begin();
   runCollective(call);
   if (!timed) return;
@@ -117,12 +117,16 @@ void ClusterCommunicator::runParts(const Call& call) {
 
 void ClusterCommunicator::agreeOnTimes() {
   const std::span<double> times = tuner_.told();
-  internal_ = true;
-  runPlan({Collective::allReduce, times.data(), times.data(), times.size(), taccFloat64, tuner_.agreement()});
-  internal_ = false;
+  runPlan({.collective = Collective::allReduce,
+           .send = times.data(),
+           .receive = times.data(),
+           .count = times.size(),
+           .type = taccFloat64,
+           .op = tuner_.agreement(),
+           .isInternal = true});
   const std::string decision = tuner_.agree();
   if (decision.empty()) return;
-  log(LogLevel::info, rank(), "dynamic choice: {}", decision);
+  log(LogLevel::info, rank(), "online tuner: {}", decision);
   note(decision);
 }
 
@@ -252,7 +256,7 @@ std::string ClusterCommunicator::describeCurrent() const {
 
 BucketSizes ClusterCommunicator::bucketSizes(std::size_t stepBytes) {
   return bucketSizesFor(stepBytes, [this](std::size_t bytes) {
-    return chooser_.explain(Collective::allReduce, placeOfRank0(), bytes).front().seconds;
+    return selector_.explain(Collective::allReduce, placeOfRank0(), bytes).front().seconds;
   });
 }
 

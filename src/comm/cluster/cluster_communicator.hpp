@@ -62,7 +62,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void deregisterBuffer(void* buffer) override;
   BucketSizes bucketSizes(std::size_t stepBytes) override;
   std::string explain(Collective collective, std::size_t bytes) override;
-  std::vector<CallRoute> ways(Collective collective, std::size_t bytes) override;
+  std::vector<CallRoute> routes(Collective collective, std::size_t bytes) override;
   std::string lastAlgorithm() const override { return lastAlgorithm_; }
   std::shared_ptr<const Topology> topology() const override { return topology_; }
   std::string transportName() const override { return transportName_; }
@@ -127,15 +127,14 @@ class ClusterCommunicator final : public JoinedCommunicator {
   /// The fastest of the plans in which every block goes straight from where it is to where it is wanted.
   const Algorithm& straightAlgorithm(Collective collective, int root, std::size_t bytes);
 
-  /// A forced algorithm stays, a reproducible communicator does not adapt, and calls of the library's own are not
-  /// looked at.
-  bool isDynamic() const noexcept {
-    return config().dynamic && !config().isReproducible && forced().empty() && !internal_;
-  }
-  /// `root` as the plans number it, `bytes` as in NetworkSelector::choose().
-  const Algorithm& algorithmFor(Collective collective, int root, std::size_t bytes);
-  /// The fastest of those that combine in one pass in the order of the ranks. An Error where another one was forced.
-  const Algorithm& algorithmInRankOrder(Collective collective, int root, std::size_t bytes);
+  /// Whether times correct the choice: a forced algorithm stays, and a reproducible communicator does not adapt.
+  bool isDynamic() const noexcept { return config().dynamic && !config().isReproducible && forced().empty(); }
+  /// The algorithm of a call's collective. `root` as the plans number it, `bytes` as in NetworkSelector::choose(): what
+  /// travels, where the call's own bytes are what a tuning file knows it by.
+  const Algorithm& algorithmFor(const Call& call, int root, std::size_t bytes);
+  /// The fastest of those that combine in one pass in the order of the ranks. An Error where `forced`, if not empty, is
+  /// none of them.
+  const Algorithm& algorithmInRankOrder(Collective collective, int root, std::size_t bytes, std::string_view forced);
   /// Elements of a chunk of such a call, which this rank takes part in as number `member`.
   std::size_t chunkOf(const Algorithm& algorithm, const Call& call, int root, int member, bool inPlace);
   /// Begins a run; chunks below `released` may start at once.
@@ -176,8 +175,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::string transportName_, transportSettings_;
   NetworkSpeed speed_;
   std::shared_ptr<const Topology> topology_;
-  NetworkSelector chooser_;
-  /// Of more ranks what plans of so many show is taken to hold.
+  NetworkSelector selector_;
+  /// Of more ranks what plans of this number show is taken to hold.
   static constexpr int mostRanksProven = 256;
   /// Of rank 0 in the order of the hosts: calls are explained as from there.
   int placeOfRank0() const;
@@ -192,7 +191,6 @@ class ClusterCommunicator final : public JoinedCommunicator {
   NetworkBlocks blocks_;
   LibraryWindow window_;                // of streamed sums, and of sums of 16-bit numbers
   std::uint64_t signature_ = 0;         // of the call that runs
-  std::size_t callBytes_ = 0;           // of its elements: the size that a tuning file knows it by
   std::atomic<std::uint32_t> call_{0};  // its number; asyncError() reads it from any thread
   bool exchangingPairs_ = false;
   std::string lastAlgorithm_;

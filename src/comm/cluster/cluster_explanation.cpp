@@ -10,18 +10,18 @@ int ClusterCommunicator::placeOfRank0() const {
   return static_cast<int>(std::ranges::find(everybody_, 0) - everybody_.begin());
 }
 
-std::vector<CallRoute> ClusterCommunicator::ways(Collective collective, std::size_t bytes) {
-  const PlanRequest request = chooser_.request(collective, placeOfRank0());
-  std::vector<CallRoute> ways;
-  for (const NetworkCandidate& candidate : chooser_.explain(collective, placeOfRank0(), bytes)) {
+std::vector<CallRoute> ClusterCommunicator::routes(Collective collective, std::size_t bytes) {
+  const PlanRequest request = selector_.request(collective, placeOfRank0());
+  std::vector<CallRoute> routes;
+  for (const NetworkCandidate& candidate : selector_.explain(collective, placeOfRank0(), bytes)) {
     if (!candidate.algorithm->serves(request)) continue;
-    ways.push_back({std::string(candidate.algorithm->name),
-                    candidate.isPossible ? std::optional(candidate.seconds) : std::nullopt});
+    routes.push_back({std::string(candidate.algorithm->name),
+                      candidate.isPossible ? std::optional(candidate.seconds) : std::nullopt});
   }
   const std::string_view steeredTo = steered(collective, bytes);
-  const auto chosen = std::ranges::find(ways, steeredTo, &CallRoute::name);
-  if (chosen != ways.end()) std::rotate(ways.begin(), chosen, chosen + 1);
-  return ways;
+  const auto chosen = std::ranges::find(routes, steeredTo, &CallRoute::name);
+  if (chosen != routes.end()) std::rotate(routes.begin(), chosen, chosen + 1);
+  return routes;
 }
 
 std::string ClusterCommunicator::explain(Collective collective, std::size_t bytes) {
@@ -29,7 +29,7 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
       fmt::format("{} of {} bytes, {} ranks on {} hosts, {}: {:.1f} us, {:.4g} MB/s\n", nameOf(collective), bytes,
                   ranks(), hosts_.hosts(), transportName_, speed_.latency * 1e6, speed_.bytesPerSecond * 1e-6);
   const TunedSize* measured = tuned(collective, bytes);
-  text += describeMachine(chooser_.machine());
+  text += describeMachine(selector_.machine());
   if (!forced().empty()) return text + fmt::format("{} was forced\n", forced());
   const char* mark = "->";
   if (measured != nullptr) {
@@ -37,11 +37,11 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
     mark = "";
   }
   const int root = placeOfRank0();
-  const std::vector<NetworkCandidate> candidates = chooser_.explain(collective, root, bytes);
-  const Algorithm* chosen = isDynamic() ? tuner_.settled(chooser_, collective, bytes) : nullptr;
+  const std::vector<NetworkCandidate> candidates = selector_.explain(collective, root, bytes);
+  const Algorithm* chosen = isDynamic() ? tuner_.settled(selector_, collective, bytes) : nullptr;
   if (chosen == nullptr) chosen = candidates.front().algorithm;
   if (config().isReproducible && isReduction(collective)) {
-    chosen = &algorithmInRankOrder(collective, 0, bytes);
+    chosen = &algorithmInRankOrder(collective, 0, bytes, {});
     text += fmt::format("{} for floating-point numbers: the fastest that combines in the order of the ranks\n",
                         chosen->name);
   }
@@ -50,7 +50,7 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
     text += fmt::format("{:2} {:22} {:>14}  {}\n", candidate.algorithm == chosen ? mark : "", candidate.algorithm->name,
                         time, candidate.reason);
   }
-  return isDynamic() && measured == nullptr ? text + tuner_.explain(chooser_, collective, bytes) : text;
+  return isDynamic() && measured == nullptr ? text + tuner_.explain(selector_, collective, bytes) : text;
 }
 
 }  // namespace tacc

@@ -26,16 +26,16 @@ constexpr std::size_t wideBytes = sizeof(float), meanBytes = 3;
 bool ClusterCommunicator::gathersHalfWidth(const Call& call) {
   if (call.collective != Collective::allReduce) return false;
   const std::size_t count = std::min(call.count, mostTogether);
-  if (!forced().empty() || !steered(Collective::allReduce, count * wideBytes).empty()) return false;
+  if (!steered(Collective::allReduce, count * wideBytes).empty()) return false;
   const auto seconds = [&](std::size_t bytes) {
-    return chooser_.explain(Collective::allReduce, 0, bytes).front().seconds;
+    return selector_.explain(Collective::allReduce, 0, bytes).front().seconds;
   };
   return seconds(count * meanBytes) + 2 * seconds(1) < seconds(count * wideBytes);
 }
 
 void ClusterCommunicator::allReduceHalfWidth(const Call& call) {
-  internal_ = true;  // its parts are not what the dynamic choice times
   Call part = call;
+  part.isInternal = true;
   for (std::size_t begin = 0; begin < call.count; begin += mostTogether) {
     const std::size_t offset = begin * sizeOf(call.type);
     part.count = std::min(mostTogether, call.count - begin);
@@ -43,13 +43,12 @@ void ClusterCommunicator::allReduceHalfWidth(const Call& call) {
     part.receive = static_cast<std::byte*>(call.receive) + offset;
     allReducePartHalfWidth(part);
   }
-  internal_ = false;
 }
 
 const ClusterCommunicator::SplitProgram& ClusterCommunicator::splitProgramFor(const Algorithm& algorithm, int member) {
   const auto found = splitPrograms_.find(&algorithm);
   if (found != splitPrograms_.end()) return found->second;
-  ResultSplit split = splitAtResults(makeLocalPlan(algorithm, chooser_.request(Collective::allReduce, 0), member));
+  ResultSplit split = splitAtResults(makeLocalPlan(algorithm, selector_.request(Collective::allReduce, 0), member));
   return splitPrograms_
       .emplace(&algorithm, SplitProgram{lowerForNetwork(split.sums, true), lowerForNetwork(split.results, false),
                                         std::move(split.complete)})
@@ -61,7 +60,7 @@ void ClusterCommunicator::allReducePartHalfWidth(const Call& call) {
   const auto member = static_cast<int>(std::ranges::find(everybody_, rank()) - everybody_.begin());
   const auto* input = static_cast<const std::byte*>(call.send);
   auto* output = static_cast<std::byte*>(call.receive);
-  const Algorithm& algorithm = algorithmFor(Collective::allReduce, 0, call.count * meanBytes);
+  const Algorithm& algorithm = algorithmFor(call, 0, call.count * meanBytes);
   const SplitProgram& parts = splitProgramFor(algorithm, member);
   const int blocks = parts.sums.blocks;
   const Call sum{Collective::allReduce, nullptr, nullptr, call.count, taccFloat32, call.op};

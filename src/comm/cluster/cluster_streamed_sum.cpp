@@ -11,7 +11,7 @@ namespace tacc {
 void ClusterCommunicator::allReduceStreamed(const Call& call) {
   const std::size_t size = sizeOf(call.type);
   const auto member = static_cast<int>(std::ranges::find(everybody_, rank()) - everybody_.begin());
-  const Algorithm& algorithm = algorithmFor(Collective::allReduce, 0, call.count * size);
+  const Algorithm& algorithm = algorithmFor(call, 0, call.count * size);
   const std::size_t chunk = std::min(call.count, chunkOf(algorithm, call, 0, member, true));
   const std::size_t chunks = (call.count + chunk - 1) / chunk;
   std::byte* const ring = window_.atLeast((chunksUnderWay + 1) * chunk * size);

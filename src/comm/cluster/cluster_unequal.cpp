@@ -37,10 +37,12 @@ void ClusterCommunicator::runUnequal(const Call& call) {
 
 void ClusterCommunicator::compareLengths(Collective collective, const BlockRow& all, std::size_t own) {
   lengths_.resize(static_cast<std::size_t>(ranks()));
-  const Call tell{Collective::allGather, &own, lengths_.data(), sizeof own, taccUint8};
-  const bool wasInternal = std::exchange(internal_, true);
-  runPlan(tell);
-  internal_ = wasInternal;
+  runPlan({.collective = Collective::allGather,
+           .send = &own,
+           .receive = lengths_.data(),
+           .count = sizeof own,
+           .type = taccUint8,
+           .isInternal = true});
   for (std::size_t r = 0; r < lengths_.size(); ++r)
     if (all.counts[r] != lengths_[r])
       fail(taccInvalidUsage,
@@ -55,14 +57,14 @@ bool ClusterCommunicator::namesBlocks(const Algorithm& algorithm, Collective col
     return algorithm.serves(request) && verifyNames(makePlan(algorithm, request));
   };
   if (ranks() <= mostRanksProven)
-    known->second = isNamed(chooser_.request(collective, 0));
+    known->second = isNamed(selector_.request(collective, 0));
   else if (!algorithm.looksAtLayout)
     known->second = isNamed({collective, mostRanksProven, 0}) && isNamed({collective, mostRanksProven - 1, 0});
   return known->second;
 }
 
 const Algorithm& ClusterCommunicator::algorithmForBlocks(const Call& call, std::size_t bytes, bool inRankOrder) {
-  const PlanRequest request = chooser_.request(call.collective, 0);
+  const PlanRequest request = selector_.request(call.collective, 0);
   // One pass over all contributions: in rank order, and rounded once.
   const bool onePass = inRankOrder || (isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr);
   const auto serves = [&](const Algorithm& algorithm) {
@@ -76,7 +78,7 @@ const Algorithm& ClusterCommunicator::algorithmForBlocks(const Call& call, std::
     fail(taccInvalidUsage, "algorithm {} does not serve {}v of {} on {} ranks; these do: {}", algorithm.name,
          nameOf(call.collective), nameOf(call.type), ranks(), namesOfThose(serves));
   }
-  for (const NetworkCandidate& candidate : chooser_.explain(call.collective, 0, bytes))
+  for (const NetworkCandidate& candidate : selector_.explain(call.collective, 0, bytes))
     if (candidate.isPossible && serves(*candidate.algorithm)) return *candidate.algorithm;
   fail(taccInternalError, "no algorithm serves {}v of {} on {} ranks", nameOf(call.collective), nameOf(call.type),
        ranks());
@@ -104,7 +106,7 @@ void ClusterCommunicator::planUnequal(const Call& call, const BlockRow& all) {
     places.push_back(all.offsets[static_cast<std::size_t>(member)]);
   }
   const UserBuffers mine = unequalBuffers(call, *call.blocks, rank());
-  const std::size_t message = std::max<std::size_t>(1, chooser_.messageBytes(call.collective, longest * size) / size);
+  const std::size_t message = std::max<std::size_t>(1, selector_.messageBytes(call.collective, longest * size) / size);
   PlanRun run{call.collective, algorithm, members, 0, mine.inPlace, longest, {}};
   const auto* input = static_cast<const std::byte*>(call.send);
   auto* output = static_cast<std::byte*>(call.receive);
@@ -119,9 +121,9 @@ void ClusterCommunicator::planUnequal(const Call& call, const BlockRow& all) {
 
 const Algorithm& ClusterCommunicator::straightAlgorithm(Collective collective, int root, std::size_t bytes) {
   const Algorithm*& known = straight_[{collective, root}];
-  const PlanRequest request = chooser_.request(collective, root);
+  const PlanRequest request = selector_.request(collective, root);
   if (known == nullptr)
-    for (const NetworkCandidate& candidate : chooser_.explain(collective, root, bytes)) {
+    for (const NetworkCandidate& candidate : selector_.explain(collective, root, bytes)) {
       if (!candidate.isPossible || !goesStraight(candidate.algorithm->exchanges(request))) continue;
       known = candidate.algorithm;
       break;
@@ -177,7 +179,8 @@ void ClusterCommunicator::exchangeUnequal(const Call& call) {
 
   const int root = toAll ? 0 : static_cast<int>(std::ranges::find(everybody_, call.root) - everybody_.begin());
   // Cut by what is equal on all ranks, which the lengths are not.
-  const std::size_t bytes = chooser_.messageBytes(call.collective, 1), message = std::max<std::size_t>(1, bytes / size);
+  const std::size_t bytes = selector_.messageBytes(call.collective, 1),
+                    message = std::max<std::size_t>(1, bytes / size);
   const Algorithm& algorithm = straightAlgorithm(call.collective, root, bytes);
   const bool inPlace = !toAll && unequalBuffers(call, *call.blocks, rank()).inPlace;
   PlanRun run{call.collective, algorithm, everybody_, root, inPlace, message, {}};

@@ -66,7 +66,7 @@ void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>
     }
     const double still = secondsSince(lastMove_);
     if (!slept && still < spin_) {
-      sched_yield();  // whoever is waited for may need this core
+      sched_yield();  // the rank that is waited for may need this core
       continue;
     }
     if (compare_) compare_();

@@ -58,7 +58,7 @@ class OnlineTuner {
     NetworkSelector* selector;
     Collective collective;
     std::size_t bytes;                // the least
-    double growth;                    // so many times as long twice as many take, by the model
+    double growth;                    // times as long that twice as many take, by the model
     int model;                        // what is chosen from the first call's root
     std::optional<CallTuner> choice;  // none: they are not timed
   };

@@ -58,8 +58,8 @@ LaunchedRank findLaunch();
 /// can mean loopback on its own host): the secret and the unix name do not depend on them.
 ///
 /// The secret is a hash of `jobSecret`, the launcher's key, the user's number and the meeting point. Without a job
-/// secret it is only as secret as the launcher's key: it keeps jobs apart that meet by accident, and keeps out whoever
-/// cannot know the key, but not whoever can find out or guess it and reach the port.
+/// secret it is only as secret as the launcher's key: it keeps jobs apart that meet by accident, and keeps out those
+/// who cannot know the key, but not those who can find out or guess it and reach the port.
 taccUniqueId deriveUniqueId(const Launch& launch, std::string_view jobSecret, unsigned sequence,
                             const std::vector<InetAddress>& addresses);
 

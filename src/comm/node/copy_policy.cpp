@@ -22,7 +22,7 @@ constexpr std::array cmaPolicies{kernel, kernelResults};
 constexpr std::uint8_t freshTrials = 2;  // the first call of a policy may pay for page faults
 constexpr float worthTrying = 1.5F;      // a policy that was this much slower at the next size is not tried at this one
 constexpr float drift = 1.05F;           // an estimate forgets: 5 % a call
-constexpr std::uint32_t retrialPeriod = 32;  // every so many calls a policy that is nearly as good is tried again
+constexpr std::uint32_t retrialPeriod = 32;  // every 32nd call a policy that is nearly as good is tried again
 constexpr std::uint32_t timePeriod = 8;      // every nth call of the settled policy is timed
 constexpr float nearlyAsGood = 1.5F;
 constexpr std::uint32_t anyRetrial = 8;  // and each nth of these retrials takes any

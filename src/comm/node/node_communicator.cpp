@@ -54,8 +54,8 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
       pairs_(membership_.segment, rank, waiter_, buffers_),
       unequal_(rank, ranks, exchange_, membership_.segment.geometry().eagerBytes),
       programs_(rank),
-      chooser_(NodeMachine(membership_.places, membership_.figures, static_cast<double>(membership_.cacheBytes)),
-               membership_.segment.geometry().arenaBytes, membership_.policy.oversubscribed),
+      selector_(NodeMachine(membership_.places, membership_.figures, static_cast<double>(membership_.cacheBytes)),
+                membership_.segment.geometry().arenaBytes, membership_.policy.oversubscribed),
       placeOf_(membership_.places.order.size()) {
   for (std::size_t place = 0; place < placeOf_.size(); ++place)
     placeOf_[static_cast<std::size_t>(membership_.places.order[place])] = static_cast<int>(place);
@@ -63,7 +63,7 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
 }
 
 NodeCommunicator::~NodeCommunicator() {
-  // Before the rendezvous closes: whoever finds it closed looks whether this rank has left.
+  // Before the rendezvous closes: a rank that finds it closed looks whether this rank has left.
   if (membership_.presence) membership_.presence->leave();
 }
 
@@ -90,15 +90,13 @@ void NodeCommunicator::fenceMemory(const Error& error) {
 }
 
 CallShape NodeCommunicator::shapeOf(const Call& call) const {
-  return {{call.collective, ranks(), isRooted(call.collective) ? call.root : 0},
-          call.count * sizeOf(call.type),
-          membership_.policy.oversubscribed,
-          steeredPlan(call.collective, call.count * sizeOf(call.type))};
+  return shapeOf(call.collective, isRooted(call.collective) ? call.root : 0, call.count * sizeOf(call.type),
+                 steered(call));
 }
 
-std::string_view NodeCommunicator::steeredPlan(Collective collective, std::size_t bytes) const {
-  const std::string_view way = steered(collective, bytes);
-  return way == eagerRoute ? std::string_view() : way;
+CallShape NodeCommunicator::shapeOf(Collective collective, int root, std::size_t bytes, std::string_view route) const {
+  const std::string_view algorithm = route == eagerRoute ? std::string_view() : route;
+  return {{collective, ranks(), root}, bytes, membership_.policy.oversubscribed, algorithm};
 }
 
 NodeQuestion NodeCommunicator::questionOf(const CallShape& shape, std::size_t posted) const {
@@ -106,14 +104,13 @@ NodeQuestion NodeCommunicator::questionOf(const CallShape& shape, std::size_t po
 }
 
 bool NodeCommunicator::isPriced(Collective collective) const noexcept {
-  return !chooser_.machine().isFlat() && !isPrefix(collective);
+  return !selector_.machine().isFlat() && !isPrefix(collective);
 }
 
-bool NodeCommunicator::goesEager(const CallShape& shape, std::size_t posted) {
+bool NodeCommunicator::goesEager(const CallShape& shape, std::size_t posted, bool isSteered) {
   if (posted > eagerLimit(shape, membership_.segment.geometry().eagerBytes)) return false;
-  const bool isSteered = !steered(shape.request.collective, shape.bytes).empty();
   if (!isPriced(shape.request.collective) || posted <= linePayload || isSteered) return true;
-  return chooser_.choose(questionOf(shape, posted)).algorithm == nullptr;
+  return selector_.choose(questionOf(shape, posted)).algorithm == nullptr;
 }
 
 NodeCommunicator::PlanRoute NodeCommunicator::choosePlan(const CallShape& shape, const LoweringFacts& facts,
@@ -123,53 +120,54 @@ NodeCommunicator::PlanRoute NodeCommunicator::choosePlan(const CallShape& shape,
   const std::size_t posts = eagerPostBytes(shape.request.collective, ranks(), shape.bytes);
   NodeQuestion question = questionOf(shape, posts <= membership_.segment.geometry().eagerBytes ? posts : 0);
   question.isDirect = facts.input == Access::mapped && facts.output == Access::mapped;
-  const auto wayOf = [&](const Algorithm* algorithm, int layout) {
-    return PlanRoute{algorithm, &chooser_.request(question.collective, question.root, layout), layout,
+  const auto routeOf = [&](const Algorithm* algorithm, int layout) {
+    return PlanRoute{algorithm, &selector_.request(question.collective, question.root, layout), layout,
                      membership_.places.isInOrder() ? nullptr : &membership_.places.order};
   };
   if (shape.forced.empty()) {
-    const std::vector<NodeCandidate>& candidates = chooser_.explain(question);
+    const std::vector<NodeCandidate>& candidates = selector_.explain(question);
     const auto plan =
         std::ranges::find_if(candidates, [](const NodeCandidate& one) { return one.algorithm != nullptr; });
-    return wayOf(plan->algorithm, plan->layout);
+    return routeOf(plan->algorithm, plan->layout);
   }
   const Algorithm* forced = findAlgorithm(shape.forced);
-  const int layout = forced == nullptr ? 0 : chooser_.bestLayout(question, *forced);
+  const int layout = forced == nullptr ? 0 : selector_.bestLayout(question, *forced);
   CallShape placed = shape;
-  placed.request = chooser_.request(question.collective, question.root, layout);
-  return wayOf(&selectAlgorithm(placed, facts), layout);
+  placed.request = selector_.request(question.collective, question.root, layout);
+  return routeOf(&selectAlgorithm(placed, facts), layout);
 }
 
-std::vector<CallRoute> NodeCommunicator::ways(Collective collective, std::size_t bytes) {
-  const CallShape shape{
-      {collective, ranks(), 0}, bytes, membership_.policy.oversubscribed, steeredPlan(collective, bytes)};
+std::vector<CallRoute> NodeCommunicator::routes(Collective collective, std::size_t bytes) {
+  const std::string_view steeredTo = steered(collective, bytes);
+  const CallShape shape = shapeOf(collective, 0, bytes, steeredTo);
   const std::size_t posts = eagerPostBytes(collective, ranks(), bytes);
   const bool isEager = posts <= membership_.segment.geometry().eagerBytes;
   const bool hasPrices = isPriced(collective);
-  std::vector<CallRoute> ways;
-  if (isEager) ways.push_back({std::string(eagerRoute), std::nullopt});
+  std::vector<CallRoute> routes;
+  if (isEager) routes.push_back({std::string(eagerRoute), std::nullopt});
   for (const Algorithm& algorithm : algorithms()) {
-    const int layout = hasPrices ? chooser_.bestLayout(questionOf(shape, 0), algorithm) : 0;
-    if (!algorithm.serves(chooser_.request(collective, shape.request.root, layout))) continue;
-    ways.push_back({std::string(algorithm.name), std::nullopt});
+    const int layout = hasPrices ? selector_.bestLayout(questionOf(shape, 0), algorithm) : 0;
+    if (!algorithm.serves(selector_.request(collective, shape.request.root, layout))) continue;
+    routes.push_back({std::string(algorithm.name), std::nullopt});
   }
   if (hasPrices) {
-    for (const NodeCandidate& candidate : chooser_.explain(questionOf(shape, isEager ? posts : 0))) {
+    for (const NodeCandidate& candidate : selector_.explain(questionOf(shape, isEager ? posts : 0))) {
       const std::string_view name = candidate.algorithm == nullptr ? eagerRoute : candidate.algorithm->name;
-      const auto way = std::ranges::find(ways, name, &CallRoute::name);
-      if (way == ways.end() || !candidate.isPossible) continue;
-      way->seconds = std::min(way->seconds.value_or(candidate.cost.seconds), candidate.cost.seconds);
+      const auto route = std::ranges::find(routes, name, &CallRoute::name);
+      if (route == routes.end() || !candidate.isPossible) continue;
+      route->seconds = std::min(route->seconds.value_or(candidate.cost.seconds), candidate.cost.seconds);
     }
   }
-  const std::string_view chosen = goesEager(shape, posts) ? eagerRoute : choosePlan(shape, {}, false).algorithm->name;
-  const auto found = std::ranges::find(ways, chosen, &CallRoute::name);
-  std::rotate(ways.begin(), found, found + 1);
-  return ways;
+  const std::string_view chosen =
+      goesEager(shape, posts, !steeredTo.empty()) ? eagerRoute : choosePlan(shape, {}, false).algorithm->name;
+  const auto found = std::ranges::find(routes, chosen, &CallRoute::name);
+  std::rotate(routes.begin(), found, found + 1);
+  return routes;
 }
 
 std::string NodeCommunicator::explain(Collective collective, std::size_t bytes) {
-  const CallShape shape{
-      {collective, ranks(), 0}, bytes, membership_.policy.oversubscribed, steeredPlan(collective, bytes)};
+  const std::string_view steeredTo = steered(collective, bytes);
+  const CallShape shape = shapeOf(collective, 0, bytes, steeredTo);
   if (const TunedSize* measured = tuned(collective, bytes))
     return fmt::format("{} of {} bytes, {} ranks on one host\n", nameOf(collective), bytes, ranks()) +
            describeTuned(*measured);
@@ -177,7 +175,7 @@ std::string NodeCommunicator::explain(Collective collective, std::size_t bytes) 
   const std::size_t limit = eagerLimit(shape, membership_.segment.geometry().eagerBytes);
   const bool isOrdered = config().isReproducible && isReduction(collective);
   std::string text = fmt::format("{} of {} bytes, {} ranks on one host: ", nameOf(collective), bytes, ranks());
-  if (goesEager(shape, posted))
+  if (goesEager(shape, posted, !steeredTo.empty()))
     text += fmt::format("eager, all read what all have posted, as each posts {} bytes and the limit is {}\n", posted,
                         limit);
   else
@@ -187,7 +185,7 @@ std::string NodeCommunicator::explain(Collective collective, std::size_t bytes) 
   if (!shape.forced.empty() || ranks() == 1 || collective == Collective::barrier || isPrefix(collective)) return text;
   if (isOrdered) text += "sums of floating-point numbers are in the order of the ranks; without that:\n";
   const NodeQuestion question = questionOf(shape, posted <= limit ? posted : 0);
-  return text + chooser_.machine().describe() + describeCandidates(chooser_.explain(question), chooser_.layouts());
+  return text + selector_.machine().describe() + describeCandidates(selector_.explain(question), selector_.layouts());
 }
 
 void NodeCommunicator::runCall(const Call& call) {
@@ -201,7 +199,7 @@ void NodeCommunicator::runCall(const Call& call) {
 
 bool NodeCommunicator::runEager(const Call& call, const CallShape& shape) {
   const std::size_t posted = eagerPostBytes(call.collective, ranks(), shape.bytes);
-  const bool small = goesEager(shape, posted);
+  const bool small = goesEager(shape, posted, !steered(call).empty());
   // A single rank has nobody to post to, and empty calls nothing to plan.
   if (!small && ranks() > 1 && call.count != 0 && call.collective != Collective::barrier) return false;
   const bool measured = posted >= leastMeasuredPost && ranks() > 1;
@@ -242,9 +240,9 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
       if (*access == Access::cma) *access = Access::staged;
 
   const bool isOrdered = needsRankOrder(call, config().isReproducible);
-  const PlanRoute way = choosePlan(shape, facts, isOrdered);
-  const Algorithm& algorithm = *way.algorithm;
-  CachedProgram& cached = programs_.get(algorithm, *way.request, facts, way.layout, way.order);
+  const PlanRoute route = choosePlan(shape, facts, isOrdered);
+  const Algorithm& algorithm = *route.algorithm;
+  CachedProgram& cached = programs_.get(algorithm, *route.request, facts, route.layout, route.order);
   if (isOrdered) {
     if (!cached.isInRankOrder) cached.isInRankOrder = combinesInRankOrder(algorithm, shape.request);
     if (!*cached.isInRankOrder) failOnOrder(algorithm, shape.request);
@@ -267,7 +265,7 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
                  .reduce = kernelOf(call, firstSumCode),
                  .divisor = call.op == taccAvg ? ranks() : 1,
                  .nonTemporalSlots = policy.nonTemporalSlots,
-                 // Results that fit the core's own cache stay there: whoever asked for them reads them next.
+                 // Results that fit the core's own cache stay there: the caller reads them next.
                  .nonTemporalResults = policy.nonTemporalResults && shape.bytes >= ownCacheBytes()});
   buffers_.finish();
   lastSeconds_ = static_cast<float>(watch.seconds());

@@ -43,19 +43,19 @@ class NodeCommunicator final : public JoinedCommunicator {
   void registerBuffer(void* buffer, std::size_t bytes) override;
   void deregisterBuffer(void* buffer) override;
   std::string explain(Collective collective, std::size_t bytes) override;
-  std::vector<CallRoute> ways(Collective collective, std::size_t bytes) override;
+  std::vector<CallRoute> routes(Collective collective, std::size_t bytes) override;
   std::string lastAlgorithm() const override { return std::string(lastAlgorithm_); }
   Standing standing() const override;
 
   // For a communicator of which this node is a part:
   /// Work to do while this rank waits for another one of the node; see Waiter.
   void setIdleWork(std::function<void()> work) { waiter_.setIdleWork(std::move(work)); }
-  /// The way of messages between its ranks, which must be gone before this communicator is.
+  /// What carries messages between its ranks; must be gone before this communicator is.
   std::unique_ptr<LocalMessages> makeMessages() const;
   /// Shows the other ranks that this one is in a call of that signature. Waits only where it is `callSlots` calls ahead
   /// of another. Throws taccInvalidUsage where it sees that earlier calls differed.
   void announce(std::uint64_t signature);
-  /// Compares what was announced last with what the others have announced so far, without waiting: for whoever waits.
+  /// Compares what was announced last with what the others have announced so far, without waiting: for ranks that wait.
   /// Throws taccInvalidUsage with both calls.
   void compareAnnounced() const { exchange_.compareSeen(); }
   /// Ends every wait of the node's ranks with this error.
@@ -76,6 +76,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   void runStreamed(const Call& call);
   bool runDirectly(const DirectUpdate& update);
   CallShape shapeOf(const Call& call) const;
+  CallShape shapeOf(Collective collective, int root, std::size_t bytes, std::string_view route) const;
   /// How a call's plan is written.
   struct PlanRoute {
     const Algorithm* algorithm;
@@ -89,10 +90,8 @@ class NodeCommunicator final : public JoinedCommunicator {
   /// Whether where ranks stand decides how it runs: neither where all stand alike, nor of prefixes, which are in the
   /// order of the ranks.
   bool isPriced(Collective collective) const noexcept;
-  /// Whether a call that posts so many bytes goes the eager route.
-  bool goesEager(const CallShape& shape, std::size_t posted);
-  /// The algorithm of its plan, if it is not chosen here.
-  std::string_view steeredPlan(Collective collective, std::size_t bytes) const;
+  /// Whether a call that posts `posted` bytes goes the eager route. `isSteered`: its route is not chosen here.
+  bool goesEager(const CallShape& shape, std::size_t posted, bool isSteered);
   CopyPolicyKind copyPolicyKindOf(const LoweringFacts& facts) const;
   /// Tells all ranks of the exception that is being handled, and throws it as an Error.
   [[noreturn]] void reportFailure();
@@ -134,7 +133,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   std::vector<const void*> unequalSources_;
   std::vector<std::byte> unequalInput_;  // of an alltoall in place
   ProgramCache programs_;
-  NodeSelector chooser_;
+  NodeSelector selector_;
   std::vector<int> placeOf_;         // by rank
   CopyPolicyTuner eagerPolicies_;    // this rank's own: how it writes its posts concerns nobody else
   CopyPolicyTuner plannedPolicies_;  // the same state on all ranks

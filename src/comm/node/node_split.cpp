@@ -134,9 +134,7 @@ std::unique_ptr<Communicator> NodeCommunicator::split(int color, int key, const 
     reportFailure();
   }
   // Either all have their parts now, or this communicator has failed.
-  internal_ = true;
-  runNow({.collective = Collective::barrier});
-  internal_ = false;
+  runNow({.collective = Collective::barrier, .isInternal = true});
   if (problem) throw Error(*problem);
   return made;
 }
@@ -202,13 +200,12 @@ Membership NodeCommunicator::shareWithPart(const PartTerms& terms, const Environ
 std::string NodeCommunicator::hearRankZero(const std::string& text) {
   const std::size_t bytes = gatherValues(text.size()).front();
   std::string heard = rank() == 0 ? text : std::string(bytes, '\0');
-  internal_ = true;
   runNow({.collective = Collective::broadcast,
           .send = heard.data(),
           .receive = heard.data(),
           .count = bytes,
-          .type = taccUint8});
-  internal_ = false;
+          .type = taccUint8,
+          .isInternal = true});
   return heard;
 }
 
@@ -240,7 +237,7 @@ std::unique_ptr<Communicator> NodeCommunicator::splitThreads(const Group& group,
   std::unique_ptr<Communicator> mine;
   if (color >= 0)
     mine = std::move((*places[static_cast<std::size_t>(group.leader)])[static_cast<std::size_t>(group.rank)]);
-  runNow({.collective = Collective::barrier});
+  runNow({.collective = Collective::barrier, .isInternal = true});
   return mine;
 }
 

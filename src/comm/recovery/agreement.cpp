@@ -69,7 +69,7 @@ void Agreement::turn() {
   waitFor(sockets, interrupt_, Deadline(role_ == Role::following && !decidedSince_ ? std::max(idleTick, tick) : tick));
   for (std::size_t i = 0; i < links.size(); ++i)
     if (sockets[i + 1].revents != 0) links[i]->progress();
-  // Whoever has come is heard before anything is decided: it may be word that the others have gone on.
+  // Ranks that have come are heard before anything is decided: it may be word that the others have gone on.
   door_.serve(members_, visitors_);
   links.clear();
   for (MeetingLink& visitor : visitors_) links.push_back(&visitor);

@@ -1,8 +1,8 @@
 // How ranks that may die, stop or be cut off at any moment decide on one value, and never on two.
 //
 // This is Paxos with a single value (Lamport, "The Part-Time Parliament", 1998; "Paxos Made Simple", 2001). A rank that
-// leads asks for promises in a ballot of its own, proposes what was accepted in the highest earlier ballot that it is
-// told of, or else a value of its own, and the value is decided when a quorum has accepted it. Any number of ranks may
+// leads asks for promises in its own ballot, proposes what was accepted in the highest earlier ballot that it is
+// told of, or else its own value, and the value is decided when a quorum has accepted it. Any number of ranks may
 // lead at the same time, and any message may be lost: that costs time, and never makes two values.
 //
 // Pure: no sockets, no clocks (comm/recovery/agreement.hpp has these), so tests drive it through interleavings.

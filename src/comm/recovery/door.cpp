@@ -50,7 +50,7 @@ bool showOutOldest(std::list<MeetingLink>& visitors) {
 
 }  // namespace
 
-Door::Door(int rank, const InetAddress* address) {
+Door::Door(int rank, const InetAddress* address) : refusals_(rank) {
   if (address == nullptr) {
     openUnix(randomName());
   } else {
@@ -64,7 +64,7 @@ Door::Door(int rank, const InetAddress* address) {
   listen(rank);
 }
 
-Door::Door(int rank, const std::string& name) {
+Door::Door(int rank, const std::string& name) : refusals_(rank) {
   openUnix(name);
   listen(rank);
 }
@@ -97,10 +97,12 @@ void Door::serve(const MeetingMembers& members, std::list<MeetingLink>& visitors
       }
       continue;  // else the one who waited has gone
     }
-    if (place_.port != 0)
+    if (place_.port != 0) {
       tuneTcp(socket.get());
-    else if (!isSameUser(socket.get()))
+    } else if (!isSameUser(socket.get())) {
+      refusals_.note("a process of this host", false, describeUsers(socket.get()));
       continue;
+    }
     visitors.emplace_back(members, std::move(socket));
     if (static_cast<std::size_t>(std::ranges::count_if(visitors, isStranger)) > mostStrangers + members.places.size())
       showOutOldest(visitors);

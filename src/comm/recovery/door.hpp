@@ -15,6 +15,7 @@
 #include "comm/bootstrap/meeting_link.hpp"
 #include "transports/file_descriptor.hpp"
 #include "transports/inet_address.hpp"
+#include "transports/refusals.hpp"
 
 namespace tacc {
 
@@ -49,6 +50,7 @@ class Door {
   FileDescriptor listener_;
   Clock::time_point closedUntil_{};  // while descriptors are short
   int shortage_ = 0;
+  Refusals refusals_;
 };
 
 }  // namespace tacc

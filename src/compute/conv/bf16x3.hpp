@@ -88,7 +88,7 @@ struct ProductCall {
 };
 
 struct Bf16x3Kernels {
-  /// The next rows, so many or what is left.
+  /// The next rows, `rows` of them or what is left.
   void (*split)(Bf16x3Work& work, int rows);
   /// A row of a tile is a pair of 16 channels, or, transposed, a channel of 16 pairs.
   void (*regroup)(const RegroupCall&);

@@ -82,7 +82,7 @@ class Bf16x3Image {
   int kindOf(int part) const;
   /// A part of that kind, of which there is at least one; or -1.
   int partOfKind(int kind) const;
-  /// The output's pixels at their positions; images are so many floats apart.
+  /// The output's pixels at their positions; images are `imageFloats` apart.
   std::vector<Bf16x3Run> outputRuns(const Part& part, std::ptrdiff_t imageFloats) const;
   /// The pixels of one phase in a part, in order.
   std::span<const Bf16x3Run> runs(int part, int phase) const;

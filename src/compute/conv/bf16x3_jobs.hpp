@@ -54,7 +54,7 @@ double splitWeightBytes(const Description& d, const std::vector<Bf16x3Job>& jobs
 // The model's numbers, as measured, in cycles at the clock that the tiles run at: products of tiles whose operands come
 // from the L2 cache; sums of one tile delivered; and the bytes that come from behind that cache in a cycle.
 inline constexpr double tileProductCycles = 20, deliverTileCycles = 50, bytesInCycle = 8;
-/// One row split, of so many bytes in all.
+/// One row split, of `bytes` bytes in all.
 double splitRowCycles(double bytes);
 
 /// Products of float32, forward, in the same cycles. AVX-512 can do 32, at a higher clock.

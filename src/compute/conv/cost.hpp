@@ -26,7 +26,7 @@ inline constexpr double callCycles = 40, lineCycles = 6;
 /// Of one dimension: how many pairs of a result and a tap read something that is inside.
 double insidePairs(int results, int taps, int stride, int dilation, int pad, int size);
 
-/// Cycles that the caches or memory take at least for so many bytes, if they do not stay in the L2 cache:
+/// Cycles that the caches or memory take at least for `bytes` bytes, if they do not stay in the L2 cache:
 /// `ofMemory` bytes a cycle from memory, more from the third cache.
 double transferCycles(double bytes, double ofMemory);
 

@@ -12,8 +12,8 @@
 namespace tacc::conv {
 namespace {
 
-/// Sums of a block of channels are made in parts of about so many pixels, and these added up: the same parts for any
-/// number of workers.
+/// Sums of a block of channels are made in parts of about this number of pixels, and these added up: the same parts for
+/// any number of workers.
 constexpr std::int64_t pixelsOfPart = 1568;
 /// Of the parts of all blocks: what they write stays small, and there are enough for many workers.
 constexpr std::int64_t mostParts = 128;

@@ -30,7 +30,7 @@ struct DirectShape {
   std::vector<Tap> taps;
   /// The blocks of input are short: the kernel takes one value after the other. No tap may leave the image then.
   bool isScattered = false;
-  /// Every output channel takes a value of its own: the kernel permutes. There is one block of output then, and a block
+  /// Every output channel takes its own value: the kernel permutes. There is one block of output then, and a block
   /// of input has as many steps as its count says.
   bool isPermuted = false;
   /// Channel of the first block of input where its values begin.
@@ -135,7 +135,7 @@ class DirectDriver {
   Blocking chooseBlocking() const;
   /// Of all pairs of a line of the output and a tap, those whose line is inside the image.
   double insideLines() const;
-  /// Of a line of the output, of so many blocks, in so many tiles; that part of the taps' lines is inside the image.
+  /// Of a line of the output, by blocks and tiles; that part of the taps' lines is inside the image.
   double cyclesOfLine(int blocks, int tiles, double inside) const;
   /// No other tap of its line reads what this one does, for pixels further to the left.
   bool reachesFurthest(const Tap& tap) const;

@@ -1,8 +1,11 @@
 #include "compute/conv/kernels.hpp"
 
+#include <algorithm>
+
 #include "compute/conv/bf16x3.hpp"
 #include "compute/simd/isa.hpp"
 #include "core/environment.hpp"
+#include "core/error.hpp"
 
 namespace tacc::conv {
 namespace {
@@ -20,30 +23,36 @@ const KernelSet* amxSet() {
 }
 #endif
 
+/// Those of an instruction set, by InstructionSet::kernels; null where this CPU cannot run them.
+const KernelSet* findKernels(std::string_view name) {
+#if defined(__x86_64__)
+  if (name == "amx") return amxSet();
+#endif
+#define TACC_FIND(set, isThere) \
+  if (name == #set) return (isThere) ? &set##Kernels() : nullptr;
+  TACC_KERNEL_SETS(TACC_FIND)
+#undef TACC_FIND
+  return nullptr;  // of another kind of CPU
+}
+
 }  // namespace
 
 std::vector<const KernelSet*> availableKernels() {
   std::vector<const KernelSet*> sets;
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (const KernelSet* const amx = amxSet()) sets.push_back(amx);
-  if (__builtin_cpu_supports("avx512f")) sets.push_back(&avx512Kernels());
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) sets.push_back(&avx2Kernels());
-#endif
-  sets.push_back(&portableKernels());
+  for (const InstructionSet& one : instructionSetsFrom("best")) {
+    const KernelSet* const set = findKernels(one.kernels);
+    if (set != nullptr && std::ranges::find(sets, set) == sets.end()) sets.push_back(set);
+  }
   return sets;
 }
 
-const KernelSet& bestKernels() {
-  const Isa widest = chooseIsa();
-  const std::vector<const KernelSet*> sets = availableKernels();
-  // Highway's AVX-512 is more than these kernels need: without a limit they take what there is.
-  const std::string& wanted = processEnvironment().isa;
-  if (wanted == "best" || wanted == "amx") return *sets.front();
-  for (const KernelSet* set : sets) {
-    if (set->isa == widest.name) return *set;
-  }
-  return portableKernels();
+const KernelSet& bestKernels(std::string_view widest) {
+  static_cast<void>(bestIsa(widest));  // throws where `widest` is not for this CPU
+  for (const InstructionSet& one : instructionSetsFrom(widest))
+    if (const KernelSet* const set = findKernels(one.kernels)) return *set;
+  fail(taccInternalError, "no kernels of convolutions are for TACC_ISA={}", widest);
 }
+
+const KernelSet& bestKernels() { return bestKernels(processEnvironment().isa); }
 
 }  // namespace tacc::conv

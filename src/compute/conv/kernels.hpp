@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "compute/simd/kernel_sets.hpp"
+
 namespace tacc::conv {
 
 struct Bf16x3Kernels;
@@ -50,8 +52,8 @@ struct TileCall {
   /// *weightsAhead on, which they move on, to weightsEnd.
   const float** weightsAhead;
   const float* weightsEnd;
-  /// What the runs that reach furthest bring into the L2 cache meanwhile: the pixels that lie so many floats behind
-  /// those of the tile, every fetchStep-th of them from fetchFirst on; 0: none.
+  /// What the runs that reach furthest bring into the L2 cache meanwhile: the pixels that lie this number of floats
+  /// behind those of the tile, every fetchStep-th of them from fetchFirst on; 0: none.
   std::ptrdiff_t fetchDistance;
   int fetchFirst, fetchStep;
   const float* bias;    // blocks * 16 floats, or null
@@ -212,16 +214,19 @@ struct KernelSet {
   double (*multiplyAdds)(int steps);  // does nothing but multiply-adds; returns how many operations: for the peak
 };
 
-const KernelSet& portableKernels();  // the plain architecture: SSE2, NEON
-#if defined(__x86_64__)
-const KernelSet& avx2Kernels();
-const KernelSet& avx512Kernels();  // of AVX-512 only its foundation, which every AVX-512 CPU has
-#endif
+/// portableKernels(): what every CPU of its kind has, SSE2 or NEON. avx512Kernels(): of AVX-512 its foundation alone,
+/// which all CPUs with AVX-512 have.
+#define TACC_DECLARE(set, isThere) const KernelSet& set##Kernels();
+TACC_KERNEL_SETS(TACC_DECLARE)
+#undef TACC_DECLARE
 
 /// The kernels of all instruction sets that this CPU has, best first.
 std::vector<const KernelSet*> availableKernels();
 
-/// The best that this CPU has and that TACC_ISA allows. Throws when TACC_ISA does not fit this CPU.
+/// The best that this CPU has and that are not wider than `widest`, a word of TACC_ISA. Throws taccInvalidArgument when
+/// that is unknown or of another kind of CPU.
+const KernelSet& bestKernels(std::string_view widest);
+/// The same of TACC_ISA.
 const KernelSet& bestKernels();
 
 }  // namespace tacc::conv

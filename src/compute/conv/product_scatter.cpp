@@ -43,7 +43,7 @@ struct Directions {
   int offset(int backward) const { return isForward ? -backward : backward; }
 };
 
-/// Channels of a tap's columns: so many that no tap lies in two blocks.
+/// Channels of a tap's columns: a number with which no tap lies in two blocks.
 int lanesOf(int channels) { return channels <= 2 ? channels : channels <= 4 ? 4 : 8; }
 
 /// Lines of the source that are one line of the product: as many as make it long, a divisor of all.
@@ -54,7 +54,7 @@ int linesOfProduct(const Directions& d) {
   return lines;
 }
 
-/// Products of lines of the source with all columns; they go to a ring of so many lines.
+/// Products of lines of the source with all columns; they go to a ring of lines.
 DirectShape productShape(const Directions& d, int lines, int columns, int ringLines) {
   DirectShape c{};
   for (int left = d.sourceChannels; left > 0; left -= blockLength) c.inCounts.push_back(std::min(left, blockLength));

@@ -48,7 +48,7 @@ class GemmPlan {
     bool isWhole() const { return count % conv::blockLength == 0; }
   };
 
-  /// Several products are tasks of their own when they keep all workers busy, each with a workspace of its own; else
+  /// Several products are separate tasks when they keep all workers busy, each with its own workspace; else
   /// one follows the other.
   bool areTasks() const { return description_.batch > 1 && description_.batch >= description_.maxWorkers; }
   std::size_t workspaceOfOne() const;

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "compute/simd/kernel_sets.hpp"
+
 namespace tacc::layers {
 
 /// Of batch normalisation, forward: output = (input - mean) * factor + shift [+ residual], and at last max(x, 0).
@@ -123,18 +125,18 @@ struct LayerKernels {
                                    float* inputGradient);
   void (*reluBackward)(const float* output, const float* outputGradient, float* inputGradient, std::size_t count,
                        bool isNonTemporal);
-  /// sum += the sums over so many pixels at each of pixelPlaces places, which are `apart` floats from each other; `sum`
-  /// is of a block.
+  /// sum += the sums over `pixels` pixels at each of pixelPlaces places, which are `apart` floats from each other;
+  /// `sum` is of a block.
   void (*addPixels)(const float* from, std::ptrdiff_t pixels, std::ptrdiff_t apart, float* sum);
   void (*sgdMomentum)(float* weights, float* velocity, const float* gradient, std::size_t count, float rate,
                       float momentum, float decay);
 };
 
-/// The table of an instruction set by the name of a conv::KernelSet.
-const LayerKernels& kernelTable(std::string_view isa);
+/// The table for the vectors of a conv::KernelSet (KernelSet::vectors). An Error (taccInternalError) for any others.
+const LayerKernels& kernelTable(std::string_view vectors);
 
-const LayerKernels& avx512Table();
-const LayerKernels& avx2Table();
-const LayerKernels& portableTable();
+#define TACC_DECLARE(set, isThere) const LayerKernels& set##Table();
+TACC_KERNEL_SETS(TACC_DECLARE)
+#undef TACC_DECLARE
 
 }  // namespace tacc::layers

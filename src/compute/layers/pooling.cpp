@@ -32,7 +32,7 @@ bool isTiling(const Pooling& p) {
 /// One window, which is the image.
 bool isGlobal(const Pooling& p) { return isTiling(p) && p.outHeight == 1 && p.outWidth == 1; }
 
-/// Whether so many numbers for each block are read from memory, so that it pays to fetch the next line of windows.
+/// Whether planes of this size are read from memory, so that it pays to fetch the next line of windows.
 bool comesFromMemory(const Pooling& p, std::ptrdiff_t plane) {
   return isTooLargeForCaches(static_cast<std::size_t>(p.blocks * plane) * sizeof(float));
 }
@@ -58,7 +58,7 @@ void forEachLine(const Pooling& p, bool isNonTemporal, int planes, const Visit& 
   for (int y = 0; y < p.outHeight; ++y) {
     const Window lines = windowOf(y, d.strideHeight, d.padHeight, d.kernelHeight, d.height);
     line.lines = lines.size();
-    // The next line of windows ends so many lines of the image later.
+    // The next line of windows ends this number of lines of the image later.
     line.linesAhead = isFar ? std::min(d.height - lines.to, d.strideHeight) : 0;
     line.isLast = y == p.outHeight - 1;
     line.ahead = lines.size() * line.inputLine;

@@ -12,7 +12,7 @@ namespace tacc {
 void NetworkPairs::start(std::span<const PointToPoint> operations) {
   operations_.clear();
   NetworkTransport& transport = peers_.transport();
-  // Long messages go in pieces, so that whoever waits sees them get on.
+  // Long messages go in pieces, so that a rank that waits sees them get on.
   const std::size_t pieceBytes = transport.pieceBytes();
   for (const PointToPoint& what : operations) {
     Operation& o = operations_.emplace_back();

@@ -1,7 +1,7 @@
 // Messages between pairs of ranks that only the network connects, any number at a time.
 //
 // Every operation opens with a header that says what is sent; short data travels inside it, longer data follows as a
-// message of its own, straight from buffer to buffer.
+// separate message, straight from buffer to buffer.
 #pragma once
 
 #include <cstddef>

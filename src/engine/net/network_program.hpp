@@ -75,7 +75,7 @@ class NetworkSteps {
   /// What it shows lives as long as the list, and no step is added.
   NetworkStep operator[](std::size_t index) const;
 
-  /// Makes room for so many steps, and places in all of them.
+  /// Makes room for `steps` steps, and places in all of them.
   void reserve(std::size_t steps, std::size_t places);
   /// Adds a step that has the next `receives` and `sends` in number; the ranges are copied.
   void append(const NetworkStep& step);

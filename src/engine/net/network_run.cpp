@@ -95,7 +95,7 @@ void NetworkRun::openPairs() {
   }
 }
 
-/// A signature of such a call has no count of its own.
+/// A signature of such a call has no count.
 CallHeader NetworkRun::headerWith(const std::vector<std::int32_t>& blocks, std::size_t peer) const {
   const std::uint64_t count = isOfPairs() ? work_.blocks->counts[at(blocks[peer])] : 0;
   return CallHeader::of(work_.signature | count << (64 - countBits), work_.call);

@@ -1,6 +1,6 @@
 // Runs a network program: chunks under way together, each going through the steps as its messages arrive.
 //
-// Nothing here waits. advance() does what can be done and returns; whoever runs the call progresses the transport,
+// Nothing here waits. advance() does what can be done and returns; the caller progresses the transport,
 // sleeps, and looks after errors in between. So other work (the part of a call inside a node) can go on meanwhile.
 #pragma once
 

@@ -65,7 +65,7 @@ class BufferExchange {
   };
   /// Nothing if the peers cannot access it directly (yet).
   bool refer(const void* pointer, std::size_t bytes, Reference& reference) const;
-  /// The address here of the `bytes` that `rank` refers to. Throws taccInternalError where it has not given so many
+  /// The address here of the `bytes` that `rank` refers to. Throws taccInternalError where it has not given that number
   /// there: what stands in shared memory is not believed.
   std::byte* resolve(int rank, const Reference& reference, std::size_t bytes) const;
 

@@ -11,7 +11,7 @@
 //       to the call d later.
 //   (3) Once q has posted line s it reads p's line, note and slot of call s, which stay as they are until q posts
 //       s + 1. Payloads are read only then: so they are plain memory.
-//   (4) p writes to the words of line n for call n + d only after it has posted line n + d - 1. Whoever has read a
+//   (4) p writes to the words of line n for call n + d only after it has posted line n + d - 1. A rank that has read a
 //       word of line n, and then sees that line n + d - 1 is not posted, has read what belongs to call n. The words are
 //       stored with release and loaded with acquire, so that seeing a later one means to see that post.
 //

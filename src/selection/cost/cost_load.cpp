@@ -201,10 +201,10 @@ double CostLoad::busiest() const {
   return busiest;
 }
 
-/// A source's messages to its q partners share its port, so all that it sends in q rounds come together. Whoever waited
-/// for them hands on what came at once too: q messages, but for that of the last round, which belongs to the next q. So
-/// it goes on from rank to rank. Where the CPU takes longer to handle a message than the port to send it, they start
-/// one by one, and only those are under way together that start while one is sent.
+/// A source's messages to its q partners share its port, so all that it sends in q rounds come together. A rank that
+/// waited for them hands on what came at once too: q messages, but for that of the last round, which belongs to the
+/// next q. So it goes on from rank to rank. Where the CPU takes longer to handle a message than the port to send it,
+/// they start one by one, and only those are under way together that start while one is sent.
 double CostLoad::inFlight(double seconds) const {
   const double most = std::max(1.0, static_cast<double>(sourceEnds_.size()) - 1);
   return overhead() > 0 ? std::min(most, 1 + seconds / overhead()) : most;

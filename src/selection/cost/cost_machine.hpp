@@ -24,7 +24,7 @@ class Capacities {
   /// Of the fastest; 0 where one is never a limit.
   double most() const noexcept;
   bool limit() const noexcept { return least() > 0; }
-  /// Whether there is a figure for each of so many links, or one for all; none is negative.
+  /// Whether there is a figure for each of `links` links, or one for all; none is negative.
   bool fit(int links) const noexcept;
   void divideBy(double factor) noexcept;
 

@@ -8,7 +8,7 @@ namespace {
 
 /// Routes that are looked at of all that lead from members to members.
 constexpr std::size_t sampledRoutes = std::size_t{1} << 18;
-/// Of many ranks runs of so many are followed where no level has as many groups.
+/// Of many ranks runs of this number are followed where no level has as many groups.
 constexpr int runLength = 512, fewGroups = 8;
 
 }  // namespace

@@ -149,7 +149,7 @@ class CostLoad::TreeWalk {
           [&](int l, std::size_t wire) { links.wires[at(l)][wire] = 0; });
   }
 
-  /// Of the message above `child`, which shares the port of its parent with so many bytes; without the latency.
+  /// Of the message above `child`, which shares the port of its parent with `atPort` bytes in all; without the latency.
   double busyOf(int child, double atPort) const {
     const double bytes = bytesOf(child);
     return std::max({atPort / map_.port(rankOf(tree_.node(child).parent)), bytes / map_.port(rankOf(child)),

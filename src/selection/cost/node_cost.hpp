@@ -39,7 +39,7 @@ int chunksOf(const NodeWork& work, const NodeCall& call);
 /// A rank does the rounds of a chunk in order: it waits for the clocks that it needs, each a cache line that comes from
 /// as far as its owner is, then its core reads and writes, at the speed of the tier at which it meets what it reads.
 /// What the ranks of a group read from outside in one round shares the group's border, call buffers that exceed the
-/// caches their domain's memory; whoever takes part is done no earlier than its round's bytes fit through. Chunks
+/// caches their domain's memory; a rank that takes part is done no earlier than its round's bytes fit through. Chunks
 /// follow one another at the pace of the busiest core, border or memory. Nothing is cached for another reader: ranks
 /// that read the same bytes from outside fetch them each. Cost: that of passing over the work twice.
 NodeCost priceOnNode(const NodeWork& work, const NodeMachine& machine, const NodeCall& call);

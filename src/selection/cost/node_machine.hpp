@@ -13,7 +13,7 @@ namespace tacc {
 struct TierFigures {
   double latency = 0;  // seconds until a rank sees what another one has just written
   double copy = 0;     // bytes/s at which a core copies from another's memory into its own
-  double uplink = 0;   // bytes/s that all ranks of a group read from outside it together; 0: no limit of its own
+  double uplink = 0;   // bytes/s that all ranks of a group read from outside it together; 0: no limit
   friend bool operator==(const TierFigures&, const TierFigures&) = default;
 };
 
@@ -21,7 +21,7 @@ struct TierFigures {
 struct NodeFigures {
   std::vector<TierFigures> tiers;  // as NodeMachine::tiers
   double ownCopy = 0;              // bytes/s at which a core copies in its own memory
-  double memory = 0;               // bytes/s that one memory domain reads and writes; 0: no limit of its own
+  double memory = 0;               // bytes/s that one memory domain reads and writes; 0: no limit
   bool isMeasured = false;         // by these ranks; else assumed
 };
 

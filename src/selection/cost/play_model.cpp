@@ -20,7 +20,7 @@ struct Part {
   struct OneStep {
     int blocks = 1;
     int sources = 0;
-    int receives = 0, sends = 0;  // so many of those below
+    int receives = 0, sends = 0;  // number of those below
   };
   std::vector<OneStep> steps;
   std::vector<int> from, to;                // peers in the order of the steps

@@ -23,7 +23,7 @@ struct PlayModel {
   };
   struct Crossing {
     int link = 0;
-    int messages = 1;  // so many of those that the message stands for cross it
+    int messages = 1;  // of those that the message stands for, how many cross it
   };
   /// A list for each of many, one behind the other.
   template <class T>
@@ -56,7 +56,7 @@ struct PlayModel {
 /// Of every rank by itself.
 PlayModel playModelOf(const Plan& plan, const CostMap& map, double chunkBytes);
 
-/// Of one rank of each class, from the steps of these and of whoever sends to them. nullopt: these are more than
+/// Of one rank of each class, from the steps of these and of the ranks that send to them. nullopt: these are more than
 /// `mostSteps`, or classes hold ranks that are not alike.
 std::optional<PlayModel> playModelOf(const Algorithm& algorithm, const PlanRequest& request, const CostMap& map,
                                      const RankClasses& classes, double chunkBytes, std::size_t mostSteps);

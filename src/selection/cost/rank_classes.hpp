@@ -18,7 +18,7 @@ struct RankClasses {
 
 /// Ranks are alike when all that they send and receive, and the links over which it goes, are: found by telling them
 /// apart by what they have, then by whom they exchange with, until nothing more is told apart. Where that takes long,
-/// or helps little, every rank is a class of its own. Cost: ranks times phases, a few times.
+/// or helps little, every rank is a separate class. Cost: ranks times phases, a few times.
 RankClasses classesOf(const Exchanges& exchanges, const CostMap& map);
 
 /// Every rank by itself.

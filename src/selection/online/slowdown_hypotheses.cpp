@@ -14,7 +14,7 @@ namespace {
 using Slowing = std::function<void(CostMachine&, double factor)>;
 
 constexpr double largestFactor = 64;
-/// Who promises to take so many times as long whatever is slow is not suggested.
+/// A plan that takes this factor longer, whatever is slow, is not suggested.
 constexpr double hopeless = 2;
 
 std::vector<Slowing> hypothesesOf(const CostMachine& machine) {

@@ -1,4 +1,4 @@
-// Hosts that are together in every rail. A rail is a network of its own that most hosts have a card in.
+// Hosts that are together in every rail. A rail is a separate network that most hosts have a card in.
 #pragma once
 
 #include <cstdint>

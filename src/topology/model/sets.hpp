@@ -7,7 +7,7 @@
 
 namespace tacc {
 
-/// Each number from 0 to size - 1 in a set of its own, at first.
+/// Each number from 0 to size - 1 in a separate set, at first.
 class Sets {
  public:
   explicit Sets(std::size_t size) : parent_(size) { std::iota(parent_.begin(), parent_.end(), 0u); }

@@ -15,7 +15,7 @@ struct TorusHop {
   friend bool operator==(const TorusHop&, const TorusHop&) = default;
 };
 
-/// A number of its own for each link, from 0 to places * dimensions * 2 - 1.
+/// A different number for each link, from 0 to places * dimensions * 2 - 1.
 constexpr std::uint32_t numberOf(const TorusHop& hop, std::size_t dimensions) noexcept {
   return (hop.place * static_cast<std::uint32_t>(dimensions) + static_cast<std::uint32_t>(hop.dimension)) * 2 +
          (hop.isUp ? 1 : 0);

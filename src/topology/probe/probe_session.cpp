@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/error.hpp"
+#include "topology/probe/group_nesting.hpp"
 #include "topology/probe/probe_clusters.hpp"
 
 namespace tacc {

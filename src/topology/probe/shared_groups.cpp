@@ -4,9 +4,9 @@
 #include <bit>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 
+#include "topology/probe/group_nesting.hpp"
 #include "topology/probe/host_distances.hpp"
 #include "topology/probe/probe_clusters.hpp"
 #include "topology/probe/rate_fitting.hpp"
@@ -21,8 +21,6 @@ constexpr double evidenceOfGroup = 10;
 constexpr double leastEffect = 0.12;
 constexpr double deviationsOfGroup = 4;
 constexpr int fittingSteps = 4, lastFittingSteps = 8;
-
-bool isNestedOrApart(HostSet a, HostSet b) noexcept { return (a & b) == 0 || (a & ~b) == 0 || (b & ~a) == 0; }
 
 class Search {
  public:
@@ -126,7 +124,7 @@ class Search {
     return links;
   }
 
-  /// The better of a group and of what is left without it, which is the same for whoever is in neither.
+  /// The better of a group and of what is left without it, which is the same for hosts that are in neither.
   struct Trial {
     double error;
     SharedLinks links;
@@ -244,31 +242,6 @@ class Search {
     }
   }
 
-  /// The smallest group that holds this one and more.
-  HostSet parentOf(HostSet group) const {
-    HostSet parent = all_;
-    for (const HostSet other : links_.groups)
-      if (other != group && (group & ~other) == 0 && std::popcount(other) < std::popcount(parent)) parent = other;
-    return parent;
-  }
-
-  /// The groups and hosts of which it consists.
-  std::vector<HostSet> partsOf(HostSet group) const {
-    std::vector<HostSet> parts;
-    HostSet left = group;
-    for (const HostSet other : links_.groups) {
-      const auto isInside = [&](HostSet outer) {
-        return outer != other && outer != group && (other & ~outer) == 0 && (outer & ~group) == 0;
-      };
-      if (other == group || (other & ~group) != 0 || std::ranges::any_of(links_.groups, isInside)) continue;
-      parts.push_back(other);
-      left &= ~other;
-    }
-    for (std::uint32_t host = 0; host < hosts_; ++host)
-      if (has(left, host)) parts.push_back(setOf(host));
-    return parts;
-  }
-
   static HostDistances::Mean among(const HostDistances& distances, const std::vector<HostSet>& parts) {
     HostDistances::Mean mean;
     for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -295,9 +268,9 @@ class Search {
     for (const HostSet group : latencies_.clusters()) {
       const auto fits = [&](HostSet other) { return isNestedOrApart(other, group); };
       if (!std::ranges::all_of(links_.groups, fits)) continue;
-      const HostDistances::Mean inside = among(latencies_, partsOf(group));
+      const HostDistances::Mean inside = among(latencies_, partsOf(links_.groups, group));
       if (inside.pairs == 0) continue;
-      const HostSet parent = parentOf(group);
+      const HostSet parent = parentOf(links_.groups, all_, group);
       double nearest = unlimitedRate, pairs = 1;
       for (std::uint32_t host = 0; host < hosts_; ++host) {
         if (!has(parent & ~group, host)) continue;
@@ -309,14 +282,6 @@ class Search {
       const double least = std::max(levelGap, deviationsOfGroup * noise * std::sqrt(1 / inside.pairs + 1 / pairs));
       if (nearest < unlimitedRate && nearest - inside.value() > least) claim(group);
     }
-  }
-
-  /// How many groups lie in each other in this one, itself among them.
-  int heightOf(HostSet group) const {
-    int height = 0;
-    for (const HostSet part : partsOf(group))
-      if (std::popcount(part) > 1) height = std::max(height, heightOf(part));
-    return height + 1;
   }
 
   /// A host that is much slower than the others may be behind an uplink of its own, as a group of one: where nothing
@@ -342,11 +307,11 @@ class Search {
     std::vector<HostSet> nodes = links_.groups;
     nodes.push_back(all_);
     for (std::size_t n = 0; n < nodes.size(); ++n) {
-      const std::vector<HostSet> parts = partsOf(nodes[n]);
+      const std::vector<HostSet> parts = partsOf(links_.groups, nodes[n]);
       int highest = 0;
       std::vector<int> heights;
       for (const HostSet part : parts) {
-        heights.push_back(std::popcount(part) > 1 ? heightOf(part) : 0);
+        heights.push_back(std::popcount(part) > 1 ? heightOf(links_.groups, part) : 0);
         highest = std::max(highest, heights.back());
       }
       HostSet rest = 0;
@@ -396,29 +361,6 @@ SharedLinks fitUplinks(SharedLinks links, std::span<const MeasuredRound> rounds)
   for (double& uplink : links.uplinks)
     if (uplink == unlimitedRate) uplink = 0;
   return links;
-}
-
-std::vector<std::vector<std::uint32_t>> levelsOf(std::uint32_t hosts, std::vector<HostSet> groups) {
-  std::ranges::sort(groups, {}, [](HostSet set) { return std::popcount(set); });
-  std::vector<std::size_t> heights;
-  std::vector<std::vector<std::uint32_t>> levels;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    std::size_t height = 0;
-    for (std::size_t inside = 0; inside < g; ++inside)
-      if ((groups[inside] & ~groups[g]) == 0) height = std::max(height, heights[inside] + 1);
-    heights.push_back(height);
-    if (levels.size() <= height) levels.resize(height + 1);
-  }
-  for (std::size_t level = 0; level < levels.size(); ++level) {
-    std::map<HostSet, std::uint32_t> numbers;
-    for (std::uint32_t host = 0; host < hosts; ++host) {
-      HostSet of = setOf(host);  // the largest group up to this height
-      for (std::size_t g = 0; g < groups.size(); ++g)
-        if (heights[g] <= level && has(groups[g], host)) of = groups[g];
-      levels[level].push_back(numbers.try_emplace(of, static_cast<std::uint32_t>(numbers.size())).first->second);
-    }
-  }
-  return levels;
 }
 
 }  // namespace tacc

@@ -22,10 +22,6 @@ struct FoundGroups {
 /// O(n r g) candidates' predictions.
 FoundGroups findSharedGroups(const ProbeMatrix& matrix, std::span<const MeasuredRound> rounds);
 
-/// Levels of these groups from the inside: the group of each host, numbered by their first hosts. A host that is in no
-/// group of a level is one by itself.
-std::vector<std::vector<std::uint32_t>> levelsOf(std::uint32_t hosts, std::vector<HostSet> groups);
-
 /// With the uplinks that explain the rates of these rounds best; 0 where a group limits nobody.
 SharedLinks fitUplinks(SharedLinks links, std::span<const MeasuredRound> rounds);
 

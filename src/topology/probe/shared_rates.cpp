@@ -67,7 +67,7 @@ class Sharing {
         least = each;
         narrowest = g;
       }
-      // Whoever's own link gives less takes that, and leaves the rest.
+      // A host whose own link gives less takes that, and leaves the rest.
       PairSet settled = 0;
       eachOf(open, [&](std::size_t i) { settled |= PairSet{own_[i] <= least} << i; });
       const bool areSlow = settled != 0;

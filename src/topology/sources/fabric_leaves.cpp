@@ -10,7 +10,7 @@
 namespace tacc {
 namespace {
 
-/// Trying out which switches are leaves may touch so many links. It is seconds; no network that exists needs as many.
+/// Trying out which switches are leaves may touch as many links: seconds of work, and no network that exists needs it.
 constexpr std::size_t mostWork = 100'000'000;
 
 class Leaves {

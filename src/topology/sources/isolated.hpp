@@ -1,4 +1,4 @@
-// Work that may crash, in a process of its own: for libraries that do not survive damaged input.
+// Work that may crash, in a separate process: for libraries that do not survive damaged input.
 #pragma once
 
 #include <functional>

@@ -38,7 +38,7 @@ void keepThoseOf(std::span<const std::string> wanted, std::vector<SlurmGrid>& gr
   std::vector<SlurmGrid> kept;
   for (SlurmGrid& grid : grids)
     if (std::ranges::any_of(grid.hosts, isWanted)) kept.push_back(std::move(grid));
-  if (!kept.empty()) grids = std::move(kept);  // else none of them helps, and whoever asks says what is missing
+  if (!kept.empty()) grids = std::move(kept);  // else none of them helps, and the caller says what is missing
 }
 
 /// As a level has them: the last varies fastest. One place in a direction is no direction.

@@ -17,7 +17,7 @@ class PluginTable {
   PluginTable& operator=(const PluginTable&) = delete;
 
   const taccTransport& table() const noexcept { return table_; }
-  /// From now on whoever calls this ends the table's use.
+  /// From now on a caller of this ends the table's use.
   void take() noexcept { isTaken_ = true; }
 
  private:

@@ -36,7 +36,7 @@ class PluginTransport final : public NetworkTransport {
   std::string describe() const override { return fmt::format("{}, which the program brought", plugin_.name); }
 
  private:
-  /// Fewer tags than the interface has are enough: those of one pair are used in turn, and never so many at once.
+  /// Fewer tags than the interface has are enough: those of one pair are used in turn, and never all at once.
   std::uint32_t shorten(std::uint32_t tag) const {
     return static_cast<std::uint32_t>(tag % (std::uint64_t{plugin_.maxTag} + 1));
   }

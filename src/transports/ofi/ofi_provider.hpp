@@ -19,7 +19,7 @@ using OfiInfo = std::unique_ptr<fi_info, OfiInfoDeleter>;
 /// The best way to other hosts: reliable datagrams with tags. Throws taccSystemError when there is none.
 OfiInfo chooseOfiProvider(const NetworkOptions& options);
 
-/// No network card of its own: the kernel's TCP under libfabric.
+/// No network card: the kernel's TCP under libfabric.
 bool goesOverTcp(const fi_info& info);
 
 /// "net on eth0": of a provider that was chosen.

@@ -156,7 +156,7 @@ OfiTransport::OfiTransport(const NetworkOptions& options)
 
 OfiTransport::~OfiTransport() {
   bool someLeft = false;
-  NetworkRequest nobodys;  // whoever left messages under way may have taken their requests along
+  NetworkRequest nobodys;  // a caller that left messages under way may have taken their requests along
   for (Operation& operation : operations_) {
     if (operation.request == nullptr) continue;
     operation.request = &nobodys;
@@ -343,7 +343,7 @@ bool OfiTransport::isQuiet() {
 }
 
 /// False: there was something to take. A provider may signal its descriptor with each completion and take that back
-/// only where it waits itself: then whoever sleeps on the descriptor would not. Lasts 1 ms at most.
+/// only where it waits itself: then a thread that sleeps on the descriptor would not. Lasts 1 ms at most.
 bool OfiTransport::takeSignalBack() {
   pollfd signal{descriptor_, POLLIN, 0};
   if (::poll(&signal, 1, 0) <= 0) return true;

@@ -1,8 +1,8 @@
 // Descriptors of library memory, handed round among the ranks of a host.
 //
-// Memory is announced once in its life, so a communicator keeps no connections for it. Whoever has something to hand
-// round sends each of the others a datagram, at a name in the abstract namespace of unix sockets that follows from a
-// key of the communicator's and is bound for that round alone. Strangers can find the name once it is bound, and send
+// Memory is announced once in its life, so a communicator keeps no connections for it. A rank that has something to
+// hand round sends each of the others a datagram, at a name in the abstract namespace of unix sockets that follows from
+// a key of the communicator's and is bound for that round alone. Strangers can find the name once it is bound, and send
 // anything: what does not prove that it comes from the rank that it names is dropped.
 #pragma once
 

@@ -70,7 +70,7 @@ void publishLibraryMemory(LibraryRegistry& all);
 /// Writes the header of a new file; returns the id in it.
 std::uint64_t writeLibraryHeader(std::byte* page);
 
-/// Tells the peers that the file is no more, and gives its pages back whoever still maps them.
+/// Tells the peers that the file is no more, and gives its pages back even while others map them.
 void releaseLibraryFile(LibraryFile& file) noexcept;
 
 }  // namespace tacc

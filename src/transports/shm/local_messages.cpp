@@ -90,7 +90,7 @@ std::uint32_t LocalMessages::takeSlot(std::uint32_t first, std::uint32_t end) no
   for (std::uint32_t slot = first; slot < end; ++slot) {
     std::atomic<std::uint32_t>& emptied = segment_.messageSlotEmptied(rank_, slot);
     if (emptied.load(std::memory_order_acquire) == 0) continue;
-    emptied.store(0, std::memory_order_relaxed);  // seen by whoever sees the line that names it
+    emptied.store(0, std::memory_order_relaxed);  // seen by a rank that sees the line that names it
     return slot;
   }
   return end;
@@ -252,7 +252,7 @@ void LocalMessages::read(int peer, const Arrived& message, const Incoming& recei
   try {
     readRemote(processes_[static_cast<std::size_t>(peer)], receive.data, from, message.bytes);
   } catch (const Error&) {
-    waiter_.checkErrors();  // whoever fails says why before its memory goes
+    waiter_.checkErrors();  // a rank that fails says why before its memory goes
     throw;
   }
   waiter_.checkAfterReading();

@@ -11,9 +11,9 @@
 // it.
 //
 // It cannot deadlock over memory: a receiver takes lines out of their ring whether it expects them or not and keeps
-// what they say; notices wait at their writer for room, and whoever waits for one makes it; and of the slots some are
-// for messages alone that were asked for, whose receivers empty them as they come. Nobody has to stay for what he has
-// received: that a slot is empty again needs no room to be told.
+// what they say; notices wait at their writer for room, and a rank that waits for one makes it; and of the slots some
+// are for messages alone that were asked for, whose receivers empty them as they come. Nobody has to stay for what he
+// has received: that a slot is empty again needs no room to be told.
 #pragma once
 
 #include <cstddef>

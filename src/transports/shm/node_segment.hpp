@@ -51,8 +51,8 @@ struct alignas(cacheLine) CallLine {
 };
 static_assert(sizeof(CallLine) == cacheLine);
 
-/// The payload of a tiny call in which whoever has one waits for nobody, as a broadcast's root: four calls share a
-/// cache line, so a stream of them moves fewer. Every call writes one, so that who waits for it sees a call that is
+/// The payload of a tiny call in which the rank that has one waits for nobody, as a broadcast's root: four calls share
+/// a cache line, so a stream of them moves fewer. Every call writes one, so that who waits for it sees a call that is
 /// another.
 struct alignas(noteBytes) CallNote {
   std::atomic<std::uint32_t> sequence;  // written last
@@ -127,7 +127,7 @@ struct alignas(cacheLine) MessageCount {
   std::atomic<std::uint32_t> taken;
 };
 
-/// Whose turn a message slot is: its owner fills it, posts a line that names it, and may do so again once whoever
+/// Whose turn a message slot is: its owner fills it, posts a line that names it, and may do so again once the rank that
 /// emptied it has set this.
 struct alignas(cacheLine) MessageSlots {
   std::atomic<std::uint32_t> emptied[smallSlots + largeSlots];
@@ -140,7 +140,7 @@ struct alignas(cacheLine) Attendance {
   std::atomic<std::uint32_t> passed;  // 1 + number of the last agreement that others decided without the owner
 };
 
-/// Not 0: the owner sleeps, and is woken by this name (wake_socket.hpp) by whoever makes it 0.
+/// Not 0: the owner sleeps, and is woken by this name (wake_socket.hpp) by the rank that makes it 0.
 struct alignas(cacheLine) MessageBell {
   std::atomic<std::uint64_t> sleeper;
 };

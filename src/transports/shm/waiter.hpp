@@ -1,8 +1,8 @@
 // Waiting for another rank's word, and telling others that one's own word has changed.
 //
 // Waiting is adaptive: spin while the other rank is probably running, then yield the core, then sleep on the word.
-// Whoever sleeps looks up now and then for the three things that can end a wait otherwise: an error of another rank, a
-// rank that died, and the time-out.
+// A rank that sleeps looks up now and then for the three things that can end a wait otherwise: an error of another
+// rank, a rank that died, and the time-out.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ namespace tacc {
 struct WaitPolicy {
   int spins = 400;              // looks at the word before the first yield: about 20 us
   int yields = 1000;            // yields before the first sleep: about 0.3 us each on an idle core
-  bool oversubscribed = false;  // more ranks than cores: whoever is waited for may need this core
+  bool oversubscribed = false;  // more ranks than cores: the rank that is waited for may need this core
 };
 
 /// The policy for `ranks` ranks on `cores` cores; `spinMicroseconds` (TACC_SPIN) overrides the spins.
@@ -71,7 +71,7 @@ class Waiter {
   }
 
   /// Stores `value` in this rank's `word` and wakes who sleeps on it. All earlier writes of this thread are visible to
-  /// whoever sees the value.
+  /// a rank that sees the value.
   void publish(std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
     // A sleeper counts itself, then looks at the word once more; here the word is written, then the count is read. With
     // sequential consistency one of the two sees the other. Where cores are plenty the plain store is used, which does

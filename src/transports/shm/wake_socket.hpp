@@ -1,5 +1,5 @@
-// Waking a thread of another process out of poll(), where a futex cannot: whoever sleeps has a descriptor that others
-// reach by a name, so none of them has to hold one for it.
+// Waking a thread of another process out of poll(), where a futex cannot: a thread that sleeps has a descriptor that
+// others reach by a name, so none of them has to hold one for it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace tacc {
 int wakeDescriptor() noexcept;
 
 /// The name by which others wake this thread, among the processes of this network namespace; 0 without descriptor.
-/// Whoever else learns it can wake it in vain, and nothing more.
+/// Another process that learns it can wake it in vain, and nothing more.
 std::uint64_t wakeName() noexcept;
 
 /// For who has found it readable: it is readable again when this thread is woken once more. A system call.

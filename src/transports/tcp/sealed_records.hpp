@@ -1,7 +1,7 @@
 // An encrypted connection: each direction is a stream of bytes, cut into records.
 //
 // A record is the length of its text (4 bytes), the text encrypted, and a tag of 16 bytes that proves text and length
-// (ChaCha20-Poly1305 of RFC 8439). A direction has a key of its own, made for this connection alone, and the number of
+// (ChaCha20-Poly1305 of RFC 8439). A direction has its own key, made for this connection alone, and the number of
 // the record is the cipher's nonce: so a record that was changed, left out, repeated, moved or taken from another
 // connection or direction does not open. Nothing opens after the first that does not.
 #pragma once
@@ -47,7 +47,7 @@ class SealedOutput {
  public:
   explicit SealedOutput(const Key& key) noexcept : cipher_(key) {}
 
-  /// Where the text of the next record goes, of so many bytes (1 to longestText). Nothing may be pending.
+  /// Where the text of the next record goes, of `bytes` bytes (1 to longestText). Nothing may be pending.
   std::span<std::byte> compose(std::size_t bytes);
   /// The text is complete.
   void seal() noexcept { cipher_.seal(record_); }

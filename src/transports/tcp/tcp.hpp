@@ -18,7 +18,7 @@ FileDescriptor bindTcp(std::uint16_t port, const std::optional<InetAddress>& onl
 /// The port that a bound socket has; 0 if it cannot be asked.
 std::uint16_t portOf(int fd) noexcept;
 
-/// A port for a new unique id: no other program gets it as long as this process or a fork of it lives, while whoever
+/// A port for a new unique id: no other program gets it as long as this process or a fork of it lives, while one that
 /// is rank 0 may still listen there. 0 where the host has no TCP. Only the last 64 are held, so that a program that
 /// makes ids for ever does not run out of descriptors. Any thread.
 std::uint16_t reservePort();

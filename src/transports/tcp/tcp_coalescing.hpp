@@ -21,7 +21,7 @@ class TcpCoalescing {
   static constexpr int leastSent = 6;
   static constexpr std::size_t smallBytes = 1024;
 
-  /// A message of so many bytes is about to be sent by a rank that has read something, from whomever, so many times.
+  /// A message of `bytes` bytes is about to be sent by a rank that has read something, from any rank, `reads` times.
   /// True: the next one may be held, and this one has to say so.
   bool beforeSend(int fd, std::size_t bytes, std::uint64_t reads) noexcept;
 

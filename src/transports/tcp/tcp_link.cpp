@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int eventsAtOnce = 32;
 /// So many times in a row only the connection is looked at from which the next message is due: a system call less.
 constexpr int looksAtOne = 8;
-/// A rank that owes an acknowledgement waits for more messages so many times before it gives it.
+/// A rank that owes an acknowledgement waits for more messages this number of times before it gives it.
 constexpr int looksBeforeAcknowledging = 8;
 constexpr std::size_t addressesAtMost = 16;
 /// Connections in a row before messages have their turn.

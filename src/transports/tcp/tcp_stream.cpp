@@ -86,7 +86,7 @@ bool TcpStream::hasOutputOf(const TcpChannel& channel) const noexcept {
   return isSealed || std::ranges::any_of(outgoing_, isIts) || std::ranges::any_of(held_, isIts);
 }
 
-/// What is left of the next messages, so many at most, in order.
+/// What is left of the next messages, `messages` of them, in order.
 template <class Add>
 void TcpStream::addOutput(std::size_t messages, const Add& add) const {
   std::size_t skip = sent_;

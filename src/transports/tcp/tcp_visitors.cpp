@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "core/log.hpp"
 #include "transports/spare_descriptors.hpp"
 #include "transports/tcp/tcp.hpp"
 
@@ -119,9 +118,7 @@ void TcpVisitors::dismissSilent() {
 /// `why`: null for one that is no stranger, or perhaps none.
 void TcpVisitors::dismiss(Visitors::iterator visitor, const char* why) {
   const std::optional<InetAddress>& from = visitor->second.from;
-  if (why != nullptr)
-    log(LogLevel::warn, credentials_.rank(), "refused a connection from {}: {}",
-        from ? from->text() : "an unknown address", why);
+  if (why != nullptr) refusals_.note(from ? from->text() : "an unknown address", from.has_value(), why);
   far_ -= visitor->second.isNear ? 0 : 1;
   visitors_.erase(visitor);
 }

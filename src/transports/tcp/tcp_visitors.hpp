@@ -15,6 +15,7 @@
 
 #include "transports/file_descriptor.hpp"
 #include "transports/inet_address.hpp"
+#include "transports/refusals.hpp"
 #include "transports/tcp/tcp_credentials.hpp"
 #include "transports/tcp/tcp_greeting.hpp"
 
@@ -30,7 +31,7 @@ class TcpVisitors {
     TcpHello hello;
   };
 
-  explicit TcpVisitors(TcpCredentials& credentials) : credentials_(credentials) {}
+  explicit TcpVisitors(TcpCredentials& credentials) : credentials_(credentials), refusals_(credentials.rank()) {}
 
   /// At `host` there is a rank.
   void addHost(const InetAddress::V6& host) { hosts_.insert(host); }
@@ -41,7 +42,7 @@ class TcpVisitors {
   /// This process had no descriptor for the last who wanted to come, and no visitor to send away for one: they wait.
   bool isShort() const noexcept { return isShort_; }
   int descriptorOf(int visitor) const { return visitors_.at(visitor).socket.get(); }
-  /// Reads from a visitor. Whoever has proven who it is becomes a guest and is no visitor any more; whoever says
+  /// Reads from a visitor. One that has proven who it is becomes a guest and is no visitor any more; one that says
   /// something else is dismissed, and the log names it.
   void listen(int visitor);
   /// The next guest, if there is one.
@@ -75,6 +76,7 @@ class TcpVisitors {
   Visitors visitors_;    // oldest first
   std::size_t far_ = 0;  // of them, from no rank's host
   std::deque<Guest> guests_;
+  Refusals refusals_;
 };
 
 }  // namespace tacc

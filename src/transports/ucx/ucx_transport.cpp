@@ -124,8 +124,8 @@ UcxTransport::UcxTransport(const NetworkOptions& options)
 }
 
 UcxTransport::~UcxTransport() {
-  // Whoever left messages under way may have taken their requests along, and their memory. Sends are not cancelled:
-  // while there are some nothing may move.
+  // A caller that left messages under way may have taken their requests along, and their memory. Sends are not
+  // cancelled: while there are some nothing may move.
   NetworkRequest nobodys;
   for (Operation* operation : operations_) {
     if (operation->request == nullptr) continue;
@@ -153,7 +153,7 @@ UcxTransport::~UcxTransport() {
     requests.clear();
   };
   keep(drain_.release());
-  // A send is done when UCX has a copy. Whoever waits for that message still wants it.
+  // A send is done when UCX has a copy. The rank that waits for that message still wants it.
   if (!error_ && !somePeerFailed_) keep(ucx().workerFlushNbx(worker_, &none));
   waitForAll();
   ucp_request_param_t force = {};

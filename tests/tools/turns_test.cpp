@@ -1,0 +1,79 @@
+#include "support/turns.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <utility>
+
+namespace tacc::tools {
+namespace {
+
+using Turns = std::vector<std::vector<std::size_t>>;
+constexpr int mostRepetitions = 24;
+
+/// How often the second of a pair ran right after the first.
+std::map<std::pair<std::size_t, std::size_t>, int> followersOf(const Turns& turns) {
+  std::vector<std::size_t> all;
+  for (const auto& order : turns) all.insert(all.end(), order.begin(), order.end());
+  std::map<std::pair<std::size_t, std::size_t>, int> followers;
+  for (std::size_t i = 1; i < all.size(); ++i) ++followers[{all[i - 1], all[i]}];
+  return followers;
+}
+
+TEST(Turns, everybodyRunsOnceInEachRepetition) {
+  for (std::size_t contestants = 1; contestants <= 8; ++contestants) {
+    std::vector<std::size_t> everybody(contestants);
+    std::iota(everybody.begin(), everybody.end(), std::size_t{0});
+    const Turns turns = turnsOf(contestants, 9);
+    ASSERT_EQ(turns.size(), 9U);
+    for (auto order : turns) {
+      std::sort(order.begin(), order.end());
+      EXPECT_EQ(order, everybody);
+    }
+  }
+}
+
+TEST(Turns, eachFollowsEachOfTheOthersEquallyOften) {
+  for (std::size_t contestants = 2; contestants <= 5; ++contestants)
+    for (int repetitions = 1; repetitions <= mostRepetitions; ++repetitions) {
+      const Turns turns = turnsOf(contestants, repetitions);
+      auto followers = followersOf(turns);
+      int least = repetitions, most = 0;
+      for (std::size_t first = 0; first < contestants; ++first) {
+        EXPECT_EQ((followers[{first, first}]), 0) << contestants << " contestants, " << repetitions << " repetitions";
+        for (std::size_t second = 0; second < contestants; ++second) {
+          if (first == second) continue;
+          least = std::min(least, followers[{first, second}]);
+          most = std::max(most, followers[{first, second}]);
+        }
+      }
+      EXPECT_LE(most - least, 1) << contestants << " contestants, " << repetitions << " repetitions";
+    }
+}
+
+TEST(Turns, ofManyNoneAlwaysFollowsTheSame) {
+  for (std::size_t contestants = 6; contestants <= 16; ++contestants) {
+    constexpr int repetitions = 50;
+    for (const auto& [pair, times] : followersOf(turnsOf(contestants, repetitions))) {
+      EXPECT_NE(pair.first, pair.second) << contestants;
+      EXPECT_LE(times, repetitions / 4) << contestants;
+    }
+  }
+}
+
+TEST(Turns, ofMoreThanTwoNoneAlwaysBegins) {
+  for (std::size_t contestants = 3; contestants <= 6; ++contestants) {
+    std::vector<int> beginnings(contestants);
+    for (const auto& order : turnsOf(contestants, mostRepetitions)) ++beginnings[order.front()];
+    EXPECT_GE(*std::min_element(beginnings.begin(), beginnings.end()), 2) << contestants;
+  }
+}
+
+TEST(Turns, areTheSameInEveryRun) { EXPECT_EQ(turnsOf(4, 5), turnsOf(4, 5)); }
+
+TEST(Turns, ofOneAreHis) { EXPECT_EQ(turnsOf(1, 3), (Turns{{0}, {0}, {0}})); }
+
+}  // namespace
+}  // namespace tacc::tools
