@@ -112,14 +112,9 @@ void ClusterCommunicator::runParts(const Call& call) {
   const bool timed = isDynamic();
   if (timed) tuner_.begin();
   runCollective(call);
-  if (!timed) return;
-  const OnlineTuner::Next next = tuner_.end();
-  if (next == OnlineTuner::Next::nothing) return;
+  if (!timed || !tuner_.end()) return;
   const std::string name = lastAlgorithm_;
-  if (next == OnlineTuner::Next::barrier)
-    barrier();
-  else
-    agreeOnTimes();
+  agreeOnTimes();
   lastAlgorithm_ = name;
 }
 
