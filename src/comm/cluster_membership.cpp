@@ -124,7 +124,8 @@ ClusterMembership joinCluster(std::unique_ptr<Bootstrap> bootstrap, std::vector<
     member.node = makeNode(*bootstrap, hosts, rank, config, environment);
     const std::vector<int> leaders = hosts.lane(0);
     const bool leads = hosts.localOf(rank) == 0 && hosts.hosts() > 1;
-    bootstrap->setIdleWork([&] { helpOthers(*member.transport); });
+    // Nobody has sent anything to the others, or will.
+    if (leads) bootstrap->setIdleWork([&] { helpOthers(*member.transport); });
     // Who waits for the first message of a rank that has gone has no connection to it that would break.
     Deadline nextLook(0);
     const auto check = [&] {

@@ -127,9 +127,13 @@ void shareNode(Membership& member, Bootstrap& bootstrap, int ranks, int rank, co
   else
     *memory = SharedMemory::map(std::move(descriptor), bytes, segmentPurpose);
   memory->keepFromChildren();
-  reserveArea(*memory, geometry, rank);
   member.segment = NodeSegment(memory->data(), geometry);
   member.memory = memory;
+  // Between hosts calls go as messages, and most of the area is never used.
+  if (isPart)
+    member.pages = AreaPages(member.segment, rank, memory->fd());
+  else
+    reserveArea(*memory, geometry, rank);
   const std::string_view kind = kindOf(*memory);
   // The claim takes the only descriptor that is left of the segment: communicators come in hundreds.
   FileDescriptor last = memory->releaseFd();
@@ -156,6 +160,7 @@ void shareNode(Membership& member, Bootstrap& bootstrap, int ranks, int rank, co
          "TACC_CMA=on, but process_vm_readv does not work between the ranks (rank {}: {}); a container "
          "needs CAP_SYS_PTRACE or kernel.yama.ptrace_scope=0",
          rank, works ? "works here" : "refused here");
+  if (!member.places.isFlat() && !member.policy.oversubscribed) member.pages.need(AreaPart::arena);
   member.figures = measureNode(bootstrap, member.segment, member.places, rank, member.policy.oversubscribed);
   logMembership(member, rank, kind, coresOf(all));
 }

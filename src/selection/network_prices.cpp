@@ -29,12 +29,7 @@ NetworkCandidate finished(NetworkCandidate candidate, const NetworkQuestion& que
 NetworkCandidate price(const Algorithm& algorithm, const NetworkQuestion& question, const CostMap& map) {
   NetworkCandidate candidate;
   candidate.algorithm = &algorithm;
-  if (!algorithm.serves(question.request)) {
-    candidate.reason = algorithm.looksAtLayout && question.request.groups.empty() && question.request.dimensions.empty()
-                           ? "does not serve this call, or not without groups or dimensions of the ranks"
-                           : "does not serve this call";
-    return candidate;
-  }
+  if (!algorithm.serves(question.request)) return candidate;
   const Exchanges exchanges = exchangesOf(algorithm, question.request);
   const auto priced = [&](double bytes) { return priceChunk(exchanges, question.request, map, bytes); };
   if (question.messageBytes > 0) {
@@ -116,13 +111,22 @@ std::vector<NetworkCandidate> priceNetworkAlgorithms(const NetworkQuestion& ques
   for (const Algorithm& algorithm : algorithms()) candidates.push_back(price(algorithm, question, map));
   sortCandidates(candidates);
   if (question.isPlayed && question.messageBytes > 0) playBest(candidates, question, map);
-  const double best = candidates.front().seconds;
-  for (std::size_t i = 0; i < candidates.size() && candidates[i].isPossible; ++i) {
-    candidates[i].reason =
-        i == 0 ? fmt::format("the fastest; {}", burdenOf(candidates[i]))
-               : fmt::format("{:.2f} times as long; {}", candidates[i].seconds / best, burdenOf(candidates[i]));
-  }
+  giveReasons(candidates, question.request);
   return candidates;
+}
+
+void giveReasons(std::vector<NetworkCandidate>& candidates, const PlanRequest& request) {
+  const double best = candidates.front().seconds;
+  for (NetworkCandidate& one : candidates) {
+    if (!one.isPossible)
+      one.reason = one.algorithm->looksAtLayout && request.groups.empty() && request.dimensions.empty()
+                       ? "does not serve this call, or not without groups or dimensions of the ranks"
+                       : "does not serve this call";
+    else if (&one == candidates.data())
+      one.reason = fmt::format("the fastest; {}", burdenOf(one));
+    else
+      one.reason = fmt::format("{:.2f} times as long; {}", one.seconds / best, burdenOf(one));
+  }
 }
 
 }  // namespace tacc

@@ -37,6 +37,9 @@ struct NetworkCandidate {
 /// than a fifth of a second, cut as is best twice as long.
 std::vector<NetworkCandidate> priceNetworkAlgorithms(const NetworkQuestion& question, const CostMap& map);
 
+/// Gives candidates that are in order their reasons, as above.
+void giveReasons(std::vector<NetworkCandidate>& candidates, const PlanRequest& request);
+
 /// The seconds of one algorithm that serves the request, by what it exchanges alone.
 double quickPrice(const Algorithm& algorithm, const NetworkQuestion& question, const CostMap& map);
 

@@ -34,6 +34,9 @@ constexpr double leastSeconds = 1.25e-3;
 /// A call with this number of messages of each rank, one after the other, hardly notices its first and last ones.
 constexpr std::size_t longInMessages = 64;
 
+/// Prices for fewer ranks are found as fast as the word of another rank comes.
+constexpr int leastShared = 32;
+
 /// Of more ranks the roots in one group are alike.
 constexpr int mostRootsPriced = 64;
 
@@ -213,11 +216,12 @@ std::vector<int> dimensionsOf(const CostMachine& machine) {
   return sides;
 }
 
-NetworkSelector::NetworkSelector(CostMachine machine)
+NetworkSelector::NetworkSelector(CostMachine machine, PriceBoard board)
     : map_(std::move(machine)),
       rate_(std::min(map_.port(), sharedSeconds * map_.leastShare())),
       groups_(groupsOf(map_.machine())),
-      dimensions_(dimensionsOf(map_.machine())) {}
+      dimensions_(dimensionsOf(map_.machine())),
+      board_(std::move(board)) {}
 
 std::size_t NetworkSelector::messageBytes(Collective collective, std::size_t bytes) const {
   const std::size_t all = bytesOfAll({collective, map_.ranks(), 0}, bytes);
@@ -258,15 +262,27 @@ const std::vector<NetworkCandidate>& NetworkSelector::explain(Collective collect
   const std::size_t priced = sizeOfClass(bytes);
   root = pricedRoot(collective, root);
   std::vector<NetworkCandidate>& candidates = candidates_[{collective, root, priced}];
-  if (candidates.empty()) {
-    NetworkQuestion question;
-    question.request = request(collective, root);
-    question.bytes = static_cast<double>(priced);
-    question.messageBytes = static_cast<double>(messageBytes(collective, priced));
-    question.isPlayed = true;
-    candidates = priceNetworkAlgorithms(question, map_);
-  }
+  if (!candidates.empty()) return candidates;
+  const auto own = [&] { return find(collective, root, priced); };
+  candidates = ranks() < leastShared ? own() : board_.candidates({collective, root, priced}, own);
+  if (candidates.front().reason.empty()) giveReasons(candidates, request(collective, root));
   return candidates;
+}
+
+std::vector<NetworkCandidate> NetworkSelector::find(Collective collective, int root, std::size_t priced) const {
+  NetworkQuestion question;
+  question.request = request(collective, root);
+  question.bytes = static_cast<double>(priced);
+  question.messageBytes = static_cast<double>(messageBytes(collective, priced));
+  question.isPlayed = true;
+  return priceNetworkAlgorithms(question, map_);
+}
+
+std::optional<PartPrices> NetworkSelector::explainParts(const Algorithm& algorithm, std::size_t sumBytes,
+                                                        std::size_t resultBytes) const {
+  const auto message = static_cast<double>(messageBytes(Collective::allReduce, sumBytes));
+  return priceParts(algorithm, request(Collective::allReduce, 0), map_, static_cast<double>(sumBytes),
+                    static_cast<double>(resultBytes), message);
 }
 
 const Algorithm& NetworkSelector::choose(Collective collective, int root, std::size_t bytes, std::string_view forced) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -12,6 +13,8 @@
 #include "selection/cost/cost_machine.hpp"
 #include "selection/cost/network_speed.hpp"
 #include "selection/network_prices.hpp"
+#include "selection/part_prices.hpp"
+#include "selection/price_board.hpp"
 #include "topology/model/topology.hpp"
 
 namespace tacc {
@@ -38,7 +41,8 @@ std::vector<int> dimensionsOf(const CostMachine& machine);
 
 class NetworkSelector {
  public:
-  explicit NetworkSelector(CostMachine machine);
+  /// `board`: shared with ranks whose selectors are made alike; for prices that take long to find.
+  explicit NetworkSelector(CostMachine machine, PriceBoard board = {});
 
   const CostMachine& machine() const noexcept { return map_.machine(); }
   int ranks() const noexcept { return map_.ranks(); }
@@ -64,9 +68,15 @@ class NetworkSelector {
   /// All candidates, the chosen one first.
   const std::vector<NetworkCandidate>& explain(Collective collective, int root, std::size_t bytes);
 
+  /// What the two parts of an allreduce would take whose sums and results travel in different widths. nullopt: it would
+  /// take too long to find.
+  std::optional<PartPrices> explainParts(const Algorithm& algorithm, std::size_t sumBytes,
+                                         std::size_t resultBytes) const;
+
  private:
   /// How often messages of `most` bytes are halved for calls of a size at which a class is priced.
   int halvingsOf(Collective collective, std::size_t priced, std::size_t most) const;
+  std::vector<NetworkCandidate> find(Collective collective, int root, std::size_t priced) const;
 
   CostMap map_;
   double rate_;  // bytes per second of a stream, by which calls are cut
@@ -75,6 +85,7 @@ class NetworkSelector {
   mutable std::map<std::tuple<Collective, std::size_t, std::size_t>, int> halvings_;  // as far as they were asked for
   std::map<std::tuple<Collective, int, std::size_t>, std::vector<NetworkCandidate>>
       candidates_;  // by the root and the size at which a class is priced
+  PriceBoard board_;
 };
 
 }  // namespace tacc

@@ -121,7 +121,7 @@ TEST(BootstrapFaults, UnequalPartsAreToldToAll) {
   const taccUniqueId id = makeUniqueId();
   const int number = 0;
   ChildProcess child([&] {
-    return failureOf(taccInternalError, id, 2, 1, patience, [&](Bootstrap& bootstrap) {
+    return failureOf(taccRemoteError, id, 2, 1, patience, [&](Bootstrap& bootstrap) {
              bootstrap.allGather(bytesOf(number).first(2));
            }).find("rank 1 gave 2 bytes, rank 0 gave 4") != std::string::npos;
   });

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <fstream>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,35 @@ TEST_P(HalfWidth, longVectors) {
   runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
     constexpr std::size_t count = 9'000'001;
     EXPECT_EQ(allReduce(comm, rank, taccBfloat16, count, taccSum, true), narrow(taccBfloat16, exact(count, taccSum)));
+  });
+}
+
+/// The two parts, whose prices together are about that of a call of as many bytes as both move.
+TEST_P(HalfWidth, isExplainedPartByPart) {
+  const VirtualCluster cluster(1, 4, hostMbit);
+  runOnHosts(cluster, hosts(), [&](taccComm_t comm, int) {
+    constexpr std::size_t numbers = 2'000'000;
+    const auto explained = [&](std::size_t bytes) { return std::string(taccExplain(comm, "allreduce", bytes)); };
+    const auto microseconds = [](const std::string& text, const std::string& behind) {
+      const std::size_t at = text.find(behind);
+      return at == std::string::npos ? 0.0 : std::strtod(text.c_str() + at + behind.size(), nullptr);
+    };
+    const std::string text = explained(numbers * 2);
+    const double sums = microseconds(text, "reduce-scatter of 8000000 bytes of float32, ");
+    const double results = microseconds(text, "allgather of 4000000 bytes of 16 bits, ");
+    EXPECT_GT(results, 0) << text;
+    EXPECT_GT(sums, results) << text;
+    // The chosen one is marked, and its time follows its name.
+    const std::string both = explained(numbers * 3);
+    const std::size_t chosen = both.find("->");
+    ASSERT_NE(chosen, std::string::npos) << both;
+    std::istringstream line(both.substr(chosen + 2));
+    std::string name;
+    double whole = 0;
+    line >> name >> whole;
+    EXPECT_GT(sums + results, 0.9 * whole) << text << both;
+    EXPECT_LT(sums + results, 1.5 * whole) << text << both;
+    EXPECT_NE(explained(8).find("4 numbers of 16 bits: as 16 bytes of float32"), std::string::npos) << explained(8);
   });
 }
 

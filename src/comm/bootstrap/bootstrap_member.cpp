@@ -38,7 +38,6 @@ constexpr double heraldSeconds = 1.0;
 /// The same for one that cannot join for another reason of its own.
 constexpr double courtesySeconds = 5.0;
 constexpr double stallSeconds = 0.001;
-constexpr double idleSeconds = 0.001;  // between calls of idleWork
 
 /// A hint where the id cannot lead everybody to rank 0.
 std::string_view describeReach(const UniqueIdContents& id) {
@@ -302,7 +301,7 @@ std::string BootstrapMember::describeSilence(bool isHeard) {
 
 /// Nothing when the deadline has passed or the other end has closed.
 std::optional<Message> BootstrapMember::receiveBefore(const Deadline& deadline) {
-  for (;;) {
+  for (IdlePause pause;;) {
     const bool open = channel_.flush() && channel_.receive();
     if (std::optional<Message> message = channel_.take()) return message;
     if (!open || deadline.passed()) return std::nullopt;
@@ -312,7 +311,7 @@ std::optional<Message> BootstrapMember::receiveBefore(const Deadline& deadline) 
     if (forwarder_) forwarder_->addDescriptors(sockets, next);
     if (idleWork) {
       doIdleWork();
-      next = std::min(next, Deadline(idleSeconds));
+      next = std::min(next, Deadline(pause.next()));
     }
     waitFor(sockets, *interrupt_, next);
     if (forwarder_) forwarder_->serve(std::span(sockets).subspan(1), channel_);

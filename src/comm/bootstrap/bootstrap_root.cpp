@@ -17,8 +17,6 @@ namespace {
 
 /// How long a rank 0 that cannot go on waits for those who still come, to tell them too.
 constexpr double lingerSeconds = 1.5;
-/// Between calls of idleWork.
-constexpr double idleSeconds = 0.001;
 
 std::string describeVersion(std::uint32_t code) {
   return fmt::format("{}.{}.{}", code / 10000, code / 100 % 100, code % 100);
@@ -174,9 +172,10 @@ void BootstrapRoot::serve(const Deadline& deadline, Phase phase) {
   branches_.addDescriptors(sockets, phase, next);
   if (idleWork) {
     doIdleWork();
-    next = std::min(next, Deadline(idleSeconds));
+    next = std::min(next, Deadline(pause_.next()));
   }
   waitFor(sockets, *interrupt_, next);
+  if (std::ranges::any_of(sockets, [](const pollfd& socket) { return socket.revents != 0; })) pause_.reset();
   branches_.serve(sockets, phase);
 }
 

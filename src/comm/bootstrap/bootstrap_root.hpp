@@ -80,7 +80,8 @@ class BootstrapRoot : private BranchOwner {
   MessageKind awaited_ = MessageKind::complete;  // of the parts
   int missing_ = 0;                              // arrivals or parts that have not come
   bool isHeardElsewhere_;                        // BootstrapOptions
-  bool isTold_ = false;                          // by idleWork, what has failed and others know
+  IdlePause pause_;
+  bool isTold_ = false;  // by idleWork, what has failed and others know
   Branches branches_;
 };
 

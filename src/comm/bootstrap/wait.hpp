@@ -30,6 +30,22 @@ class Deadline {
   Clock::time_point end_;
 };
 
+/// How long a wait lasts until work that goes on beside it is due again. Longer and longer while nothing comes: where
+/// hundreds of ranks share a core, those that wake up for nothing would keep the others from it.
+class IdlePause {
+ public:
+  void reset() noexcept { seconds_ = first; }
+  double next() noexcept {
+    const double now = seconds_;
+    seconds_ = seconds_ * 1.5 < last ? seconds_ * 1.5 : last;
+    return now;
+  }
+
+ private:
+  static constexpr double first = 0.001, last = 0.02;
+  double seconds_ = first;
+};
+
 /// Ends waits of another thread.
 class Interrupt {
  public:

@@ -38,7 +38,7 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       transportSettings_(std::move(membership.transportSettings)),
       speed_(membership.speed),
       topology_(std::move(membership.topology)),
-      selector_(clusterMachine(who_, hosts_, *topology_, speed_, true)),
+      selector_(clusterMachine(who_, hosts_, *topology_, speed_, true), priceBoard()),
       tuner_(selector_) {
   std::iota(inOrder_.begin(), inOrder_.end(), 0);
   setTuning(std::move(membership.place), std::move(membership.tuning));
@@ -52,6 +52,14 @@ std::unique_ptr<NetworkTransport> ClusterCommunicator::withLocalMessages(
     std::unique_ptr<NetworkTransport> network) const {
   if (!node_) return network;
   return std::make_unique<HybridTransport>(std::move(network), node_->makeMessages(), hosts_.ranksOf(host_), ranks());
+}
+
+PriceBoard ClusterCommunicator::priceBoard() {
+  if (!node_) return {};
+  return {node_->board(), [this] {
+            endpoint_.checkInterrupt();
+            node_->checkErrors();
+          }};
 }
 
 /// First of all nobody writes into the memory of runs that an Error has left under way.
@@ -95,7 +103,7 @@ void ClusterCommunicator::runParts(const Call& call) {
   const bool isOnePass = needsRankOrder(call, config().isReproducible) && !isPrefix(call.collective);
   const bool roundsOnce = isReduction(call.collective) && isHalfWidth(call.type) && call.streamed == nullptr &&
                           call.user == nullptr && !config().halfPartialSums && !isOnePass;
-  const bool gathersHalf = roundsOnce && gathersHalfWidth(call);
+  const bool gathersHalf = roundsOnce && call.collective == Collective::allReduce && gathersHalfWidth(call.count);
   if (roundsOnce && !gathersHalf) return runWidened(call, rank(), ranks(), [this](const Call& sum) { runCall(sum); });
   endpoint_.beginIdle();
   if (node_) node_->announce(signature_);
@@ -104,14 +112,9 @@ void ClusterCommunicator::runParts(const Call& call) {
   const bool timed = isDynamic() && !call.isInternal;
   if (timed) tuner_.begin();
   runCollective(call);
-  if (!timed) return;
-  const OnlineTuner::Next next = tuner_.end();
-  if (next == OnlineTuner::Next::nothing) return;
+  if (!timed || !tuner_.end()) return;
   const std::string name = lastAlgorithm_;
-  if (next == OnlineTuner::Next::barrier)
-    barrier();
-  else
-    agreeOnTimes();
+  agreeOnTimes();
   lastAlgorithm_ = name;
 }
 

@@ -89,6 +89,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
 
   /// Messages to ranks of this host go through its shared memory.
   std::unique_ptr<NetworkTransport> withLocalMessages(std::unique_ptr<NetworkTransport> network) const;
+  /// Of the ranks of this host.
+  PriceBoard priceBoard();
   void runCall(const Call& call);
   void runParts(const Call& call);
   void runCollective(const Call& call);
@@ -100,8 +102,9 @@ class ClusterCommunicator final : public JoinedCommunicator {
     std::vector<ResultSplit::Blocks> complete;
   };
   const SplitProgram& splitProgramFor(const Algorithm& algorithm, int member);
-  /// Whether the results of an allreduce of 16-bit numbers travel as 16 bits, in a part of its own.
-  bool gathersHalfWidth(const Call& call);
+  /// Whether the results of an allreduce of so many 16-bit numbers travel as 16 bits, in a part of its own.
+  bool gathersHalfWidth(std::size_t numbers);
+  std::string explainHalfWidth(std::size_t bytes);
   void allReduceHalfWidth(const Call& call);
   void allReducePartHalfWidth(const Call& call);
   /// Numbers are made, and sums taken, while the chunks before and after are under way.

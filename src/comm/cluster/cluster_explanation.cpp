@@ -50,6 +50,7 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
     text += fmt::format("{:2} {:22} {:>14}  {}\n", candidate.algorithm == chosen ? mark : "", candidate.algorithm->name,
                         time, candidate.reason);
   }
+  if (collective == Collective::allReduce) text += explainHalfWidth(bytes);
   return isDynamic() && measured == nullptr ? text + tuner_.explain(selector_, collective, bytes) : text;
 }
 

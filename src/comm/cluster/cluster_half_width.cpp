@@ -3,8 +3,11 @@
 //
 // The plan of the allreduce runs in its two parts (algorithms/result_split.hpp), sums and then results. What is done
 // here is to widen a chunk's numbers before it goes out, and to round what this rank has completed of it.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <string>
 
 #include "comm/cluster/cluster_communicator.hpp"
 #include "compute/reduce/reduce.hpp"
@@ -23,14 +26,29 @@ constexpr std::size_t wideBytes = sizeof(float), meanBytes = 3;
 }  // namespace
 
 /// The parts follow one another, so there is a second start: that pays for long vectors only.
-bool ClusterCommunicator::gathersHalfWidth(const Call& call) {
-  if (call.collective != Collective::allReduce) return false;
-  const std::size_t count = std::min(call.count, mostTogether);
+bool ClusterCommunicator::gathersHalfWidth(std::size_t numbers) {
+  const std::size_t count = std::min(numbers, mostTogether);
   if (!steered(Collective::allReduce, count * wideBytes).empty()) return false;
   const auto seconds = [&](std::size_t bytes) {
     return selector_.explain(Collective::allReduce, 0, bytes).front().seconds;
   };
   return seconds(count * meanBytes) + 2 * seconds(1) < seconds(count * wideBytes);
+}
+
+/// Of an allreduce of so many bytes, what is another way for 16-bit numbers than what the candidates' table says.
+std::string ClusterCommunicator::explainHalfWidth(std::size_t bytes) {
+  const std::size_t numbers = bytes / 2;
+  if (config().halfPartialSums || config().isReproducible || numbers == 0) return "";
+  const std::string what = fmt::format("{} numbers of 16 bits: ", numbers);
+  if (!gathersHalfWidth(numbers)) return fmt::format("{}as {} bytes of float32\n", what, numbers * wideBytes);
+  const std::size_t count = std::min(numbers, mostTogether);
+  const Algorithm& algorithm = *selector_.explain(Collective::allReduce, 0, count * meanBytes).front().algorithm;
+  const auto prices = selector_.explainParts(algorithm, count * wideBytes, count * 2);
+  const double times = static_cast<double>(numbers) / static_cast<double>(count);
+  const auto priced = [&](double seconds) { return prices ? fmt::format(", {:.1f} us", seconds * times * 1e6) : ""; };
+  return fmt::format("{}{} in two parts: reduce-scatter of {} bytes of float32{}; allgather of {} bytes of 16 bits{}\n",
+                     what, algorithm.name, numbers * wideBytes, priced(prices ? prices->sums : 0), numbers * 2,
+                     priced(prices ? prices->results : 0));
 }
 
 void ClusterCommunicator::allReduceHalfWidth(const Call& call) {

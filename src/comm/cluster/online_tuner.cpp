@@ -16,8 +16,8 @@ namespace {
 /// Of the time of calls, that agreeing may cost by its price. It waits for the last rank and for what still is in the
 /// links' queues, so beside calls of some milliseconds it takes several times that.
 constexpr double affordable = 0.0025;
-/// As many agreements cost the barriers before the times of broadcasts, which may cost 1 % with them.
-constexpr double barriers = CallTuner::mostTimes / 4.0;
+/// Calls in a row that overlap take such a share of the price of each at least.
+constexpr double shareOfOverlapping = 0.1;
 constexpr std::size_t agreedBytes = 8 * CallTuner::mostTimes;
 /// Longer calls take what the network does, and those of which twice the bytes take so much longer: three quarters of
 /// their price are bytes on links. The model knows links, but not processors and schedulers.
@@ -92,12 +92,12 @@ OnlineTuner::Class OnlineTuner::makeClass(NetworkSelector& selector, Collective 
   if (expected <= 0) return {&selector, collective, least, 1, chosen, std::nullopt};
   const double growth = selector.explain(collective, root, 2 * least).front().seconds / expected;
   Class made{&selector, collective, least, growth, chosen, std::nullopt};
-  const int period =
-      static_cast<int>(agreementSeconds_ * (needsAll(collective) ? 1 : 1 + barriers) / (affordable * expected));
+  const double taken = needsAll(collective) ? expected : shareOfOverlapping * expected;
+  const int period = static_cast<int>(agreementSeconds_ / (affordable * taken));
   // Of a few bytes links have no part, though they are priced as the least class.
   const bool ofLinks = bytes >= leastBytes && made.growth >= growthWithLinks;
   if (expected <= shortSeconds && !ofLinks)
-    made.choice.emplace(chosen, expected, period, rivalsOf(candidates));
+    made.choice.emplace(chosen, expected, period, rivalsOf(candidates), !needsAll(collective));
   else if (needsAll(collective))
     made.choice.emplace(chosen, expected, period);
   return made;
@@ -124,11 +124,10 @@ const Algorithm& OnlineTuner::choose(NetworkSelector& selector, Collective colle
 
 taccRedOp_t OnlineTuner::agreement() const noexcept { return needsAll(pending_->collective) ? taccMin : taccMax; }
 
-OnlineTuner::Next OnlineTuner::end() {
-  if (pending_ == nullptr) return Next::nothing;
+bool OnlineTuner::end() {
+  if (pending_ == nullptr) return false;
   const double seconds = std::chrono::duration<double>(Clock::now() - start_).count();
-  if (pending_->choice->record(seconds * factor_)) return Next::agreement;
-  return !needsAll(pending_->collective) && pending_->choice->beginsTime() ? Next::barrier : Next::nothing;
+  return pending_->choice->record(seconds * factor_);
 }
 
 std::vector<int> OnlineTuner::propose(const Class& of, int current, double ratio) const {

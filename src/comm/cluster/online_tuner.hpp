@@ -3,8 +3,8 @@
 //
 // Calls whose ranks all need one another's data are timed: allreduce, allgather, reduce-scatter. The time that counts
 // is the least of all ranks': it is that of the rank that came last, which waited for nobody. Short calls of broadcast
-// and reduce are timed too. Of their ranks some are done long before others, and go on to the next call; so a barrier
-// comes before those that make a time, and the rank that is done last tells how long they took.
+// and reduce are timed too. Of their ranks some are done long before others and go on to the next call, so of many in a
+// row the rank that spends most in them tells how long they take.
 #pragma once
 
 #include <chrono>
@@ -33,13 +33,8 @@ class OnlineTuner {
   /// The algorithm of its part between hosts. The first part that is asked for in a call is what is timed. `bytes`: as
   /// in NetworkSelector::choose().
   const Algorithm& choose(NetworkSelector& selector, Collective collective, int root, std::size_t bytes);
-  enum class Next : std::uint8_t {
-    nothing,
-    barrier,    // before the next call, for a time that begins with it
-    agreement,  // told() is to be replaced by what agreement() makes of all ranks' values, and agree() called
-  };
-  /// It is over; what all ranks do now.
-  Next end();
+  /// It is over. True: told() is to be replaced by what agreement() makes of all ranks' values, and agree() called.
+  bool end();
   taccRedOp_t agreement() const noexcept;
   std::span<double> told() noexcept { return pending_->choice->window(); }
   /// What was decided, as a sentence; "" for nothing of interest.

@@ -52,6 +52,8 @@ class NodeCommunicator final : public JoinedCommunicator {
   void setIdleWork(std::function<void()> work) { waiter_.setIdleWork(std::move(work)); }
   /// What carries messages between its ranks; must be gone before this communicator is.
   std::unique_ptr<LocalMessages> makeMessages() const;
+  /// Memory that its ranks share for what saves them work.
+  std::span<std::byte> board() const noexcept { return membership_.segment.board(); }
   /// Shows the other ranks that this one is in a call of that signature. Waits only where it is `callSlots` calls ahead
   /// of another. Throws taccInvalidUsage where it sees that earlier calls differed.
   void announce(std::uint64_t signature);

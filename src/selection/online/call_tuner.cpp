@@ -14,6 +14,9 @@ constexpr int timesOfLinks = 8, skippedOfLinks = 1;
 constexpr int periodOfLinks = 50 - timesOfLinks / 2 - 2 * timesOfLinks * (skippedOfLinks + 1);
 /// Means of fewer short calls differ by a fifth; the first four connect, and run beside the calls before them.
 constexpr int countedOfShort = 12, skippedOfShort = 4;
+/// Calls that overlap: of a host's ranks one may be 16 calls ahead of another. So many begin while those before them
+/// are under way, and fewer may all be waited for in one of them.
+constexpr int countedOfOverlapping = 16, skippedOfOverlapping = 16;
 
 /// What the model promises and what few trials tell is right within that; measurements are within the lesser one.
 constexpr double modelError = 1.5, measuredError = 1.25;
@@ -33,10 +36,13 @@ double medianOf(std::vector<double> times) {
 
 }  // namespace
 
-CallTuner::CallTuner(int option, double expected, int leastPeriod, std::vector<int> rivals)
+CallTuner::CallTuner(int option, double expected, int leastPeriod, std::vector<int> rivals, bool overlap)
     : model_(option),
       rivals_(std::move(rivals)),
-      pace_(isShort() ? Pace{mostTimes, skippedOfShort, countedOfShort} : Pace{timesOfLinks, skippedOfLinks, 1}),
+      overlap_(overlap),
+      pace_(!isShort() ? Pace{timesOfLinks, skippedOfLinks, 1}
+            : overlap  ? Pace{mostTimes, skippedOfOverlapping, countedOfOverlapping}
+                       : Pace{mostTimes, skippedOfShort, countedOfShort}),
       period_(std::max(leastPeriod, isShort() ? pace_.times * pace_.counted : periodOfLinks)),
       settled_{option, expected, false},
       cause_{Reason::rivals, option, expected, expected, 0} {
@@ -78,9 +84,17 @@ CallTuner::Event CallTuner::agree(const Propose& propose) {
   return event;
 }
 
+/// Of calls that overlap a rank waits for many in one, and takes the next ones out of its memory: only together they
+/// tell how long each takes. The longest of several is left out, as other programs run too.
+double CallTuner::typicalOf(std::vector<double> times) const {
+  if (!overlap_) return medianOf(std::move(times));
+  if (times.size() > 2) times.erase(std::ranges::max_element(times));
+  return std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
+}
+
 CallTuner::Event CallTuner::judge(const Propose& propose) {
   ++agreements_;
-  const double measured = medianOf(window_);
+  const double measured = typicalOf(window_);
   const Event event = isShort() ? judgeShort(measured) : judgeLinks(measured, propose);
   if (event != Event::none || agreements_ < std::max(rest_, untilRoutine_) || others_.empty()) return event;
   return review(Reason::routine, measured, settled_.seconds);
@@ -140,7 +154,7 @@ CallTuner::Event CallTuner::explore(Reason reason, double measured, double expec
 CallTuner::Event CallTuner::compare() {
   for (std::size_t i = 0; i < window_.size(); ++i)
     std::ranges::find(tried_, schedule_[i], &Trial::option)->times.push_back(window_[i]);
-  const auto typical = [](const Trial& trial) { return medianOf(trial.times); };
+  const auto typical = [this](const Trial& trial) { return typicalOf(trial.times); };
   std::ranges::stable_sort(tried_, {}, typical);
   const double most = modelError * typical(tried_.front());
   const bool isLast = tried_.size() <= finalists;
@@ -155,7 +169,7 @@ CallTuner::Event CallTuner::compare() {
 /// Some options are fast only in the first calls after another one's, which is what trials are: of the settled one only
 /// its own calls in a row count, and of one that was settled before these count as much as a trial.
 void CallTuner::learn(const Trial& trial) {
-  const double seconds = medianOf(trial.times);
+  const double seconds = typicalOf(trial.times);
   if (trial.option == settled_.option) {
     if (!settled_.isOwn) settled_.seconds = seconds;
     return;

@@ -55,15 +55,14 @@ class CallTuner {
 
   /// `option` is what the model chose, `expected` the seconds it promises. `leastPeriod`: calls between two agreements
   /// while nothing is tried; where that may be short, a change of links is answered within 50 calls. `rivals`: of short
-  /// calls, what is tried against the option; empty: links decide how long these calls take.
-  CallTuner(int option, double expected, int leastPeriod, std::vector<int> rivals = {});
+  /// calls, what is tried against the option; empty: links decide how long these calls take. `overlap`: ranks that are
+  /// done with a short call go on to the next ones before others are.
+  CallTuner(int option, double expected, int leastPeriod, std::vector<int> rivals = {}, bool overlap = false);
 
   /// What the next call runs.
   int option() const noexcept { return schedule_[window_.size()]; }
   /// The call took so long on this rank. True: the ranks must agree before the next one.
   bool record(double seconds);
-  /// The next call is the first of those that make a time.
-  bool beginsTime() const noexcept { return made_ == skipped(); }
   /// This rank's times since the last agreement, to be replaced by what all ranks agree on.
   std::span<double> window() noexcept { return window_; }
   /// The window is agreed: decides about the calls to come.
@@ -90,6 +89,7 @@ class CallTuner {
   };
 
   bool isShort() const noexcept { return !rivals_.empty(); }
+  double typicalOf(std::vector<double> times) const;
   Event judge(const Propose& propose);
   Event judgeShort(double measured);
   Event judgeLinks(double measured, const Propose& propose);
@@ -106,6 +106,7 @@ class CallTuner {
 
   int model_;  // what the model chose
   std::vector<int> rivals_;
+  bool overlap_;
   Pace pace_;
   int period_;
   Known settled_;

@@ -16,7 +16,11 @@ void commitExtent(const NodeSegment& segment, Extent extent, int fd) {
 }  // namespace
 
 AreaPages::AreaPages(const NodeSegment& segment, int rank, int fd) : segment_(segment), rank_(rank) {
-  if (rank == 0) commitExtent(segment, {0, pageBytes}, fd);
+  if (rank == 0) {
+    commitExtent(segment, {0, pageBytes}, fd);
+    if (const Extent board = NodeSegment::boardExtent(segment.geometry()); board.begin < board.end)
+      commitExtent(segment, board, fd);
+  }
   for (const AreaPart part : {AreaPart::lines, AreaPart::windows})
     commitExtent(segment, NodeSegment::extentOf(segment.geometry(), rank, part), fd);
   for (const AreaPart part : {AreaPart::eager, AreaPart::arena, AreaPart::pairs}) {

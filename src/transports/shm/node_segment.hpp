@@ -1,10 +1,10 @@
 // The memory that the ranks of one node share, and who writes what in it.
 //
-//   header | rank 0: lines, eager slots, arena | rank 1: ... | ...
+//   header | rank 0: lines, eager slots, arena | rank 1: ... | ... | board
 //
-// Every word has a single writer (the rank that owns the area), except the doorbells, the error board and what
-// attendance says of agreements. So there is no read-modify-write on the path of a collective, and one cache line moves
-// per message.
+// Every word has a single writer (the rank that owns the area), except the doorbells, the error board, what attendance
+// says of agreements, and the board. So there is no read-modify-write on the path of a collective, and one cache line
+// moves per message.
 //
 //   CallLine   one a call, `callSlots` deep: the call's number and signature, and 48 bytes: a tiny payload, or where
 //   the
@@ -17,6 +17,8 @@
 //   eager      `eagerSlots` slots for payloads that do not fit the line.
 //   arena      staging slots of the plans that copy.
 //   pairs      send and receive windows of the point-to-point messages.
+//   board      what ranks share that only saves them work (price_board.hpp), where this node is a part of a
+//              communicator over several hosts.
 //   messages   of plans over several hosts, where this node is a part of such a communicator (local_messages.hpp): for
 //              every peer a ring of lines and what it tells back, and slots for what does not fit a line.
 #pragma once
@@ -26,6 +28,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
 
 #include "tacc/tacc.h"
@@ -40,6 +43,7 @@ inline constexpr std::size_t linePayload = 48;
 inline constexpr std::size_t noteBytes = 16;
 inline constexpr std::size_t notePayload = 8;
 inline constexpr int pairWindow = 4;  // messages of one pair in flight
+inline constexpr std::size_t boardBytes = 20 * pageBytes;
 
 /// Others may look at the first three words while the owner rewrites the line for a later call; the payload is read
 /// only while it cannot (engine/shm/call_exchange.hpp).
@@ -199,7 +203,7 @@ class NodeSegment {
   NodeSegment() = default;
   NodeSegment(std::byte* base, const NodeGeometry& geometry) noexcept : base_(base), geometry_(geometry) {}
 
-  static std::size_t bytesFor(const NodeGeometry& g) noexcept { return areaOffset(g, g.ranks); }
+  static std::size_t bytesFor(const NodeGeometry& g) noexcept { return boardExtent(g).end; }
   /// Where the area of `rank` begins, in bytes from the base; before that of rank 0 lies the header.
   static std::size_t areaOffset(const NodeGeometry& g, int rank) noexcept {
     return pageBytes + static_cast<std::size_t>(rank) * areaBytes(g);
@@ -222,11 +226,20 @@ class NodeSegment {
     }
     return {windows, areaOffset(g, rank + 1)};
   }
+  static Extent boardExtent(const NodeGeometry& g) noexcept {
+    const std::size_t begin = areaOffset(g, g.ranks);
+    return {begin, begin + (g.hasMessages ? boardBytes : 0)};
+  }
   std::byte* base() const noexcept { return base_; }
   const NodeGeometry& geometry() const noexcept { return geometry_; }
   bool isMapped() const noexcept { return base_ != nullptr; }
 
   ErrorBoard& errorBoard() const noexcept { return *reinterpret_cast<ErrorBoard*>(base_); }
+  /// Zeros at first; whoever uses it says who writes what.
+  std::span<std::byte> board() const noexcept {
+    const Extent extent = boardExtent(geometry_);
+    return {base_ + extent.begin, extent.end - extent.begin};
+  }
   CallLine& callLine(int rank, std::uint32_t sequence) const noexcept {
     return reinterpret_cast<CallLine*>(area(rank))[sequence % callSlots];
   }
