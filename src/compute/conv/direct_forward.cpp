@@ -26,7 +26,9 @@ class DirectForward final : public ConvPlan {
   std::size_t packedFloats() const override {
     return driver_.packedFloats() * static_cast<std::size_t>(shape().groups);
   }
-  double predictedSeconds() const override { return driver_.cycles() * shape().lines() * shape().groups / assumedHertz; }
+  double predictedSeconds() const override {
+    return driver_.cycles() * shape().lines() * shape().groups / assumedHertz;
+  }
 
   void pack(const float* weights, float* packed) const override {
     for (int group = 0; group < shape().groups; ++group) {
