@@ -5,10 +5,10 @@
 namespace tacc::conv {
 
 const PlaneKernels& planeKernels(const KernelSet& kernels) {
-#if defined(__x86_64__)
-  if (kernels.vectors == "avx512") return avx512PlaneKernels();
-  if (kernels.vectors == "avx2") return avx2PlaneKernels();
-#endif
+#define TACC_FIND(set, isThere) \
+  if (kernels.vectors == #set) return set##PlaneKernels();
+  TACC_KERNEL_SETS(TACC_FIND)
+#undef TACC_FIND
   return portablePlaneKernels();
 }
 

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <string_view>
+
+#include "compute/simd/kernel_sets.hpp"
 
 namespace tacc::conv {
 
@@ -52,8 +53,9 @@ struct PlaneKernels {
 /// Those of the same instruction set.
 const PlaneKernels& planeKernels(const KernelSet& kernels);
 
-const PlaneKernels& portablePlaneKernels();
-const PlaneKernels& avx2PlaneKernels();
-const PlaneKernels& avx512PlaneKernels();
+/// NAMEPlaneKernels() of planes_NAME.cpp.
+#define TACC_DECLARE(set, isThere) const PlaneKernels& set##PlaneKernels();
+TACC_KERNEL_SETS(TACC_DECLARE)
+#undef TACC_DECLARE
 
 }  // namespace tacc::conv
