@@ -55,7 +55,8 @@ ConvOptions parse(int argc, char** argv) {
       ->check(CLI::PositiveNumber);
   app.add_flag("--winograd", options.winograd, "allow Winograd's convolutions, to tacc and to oneDNN");
   app.add_flag("--plain", options.plain,
-               "activations are NCHW before and after: tacc plans for that, and oneDNN's reorders count");
+               "activations are NCHW before and after: tacc plans for that, and oneDNN has kernels for it or reorders");
+  app.add_flag("--nhwc", options.nhwc, "the same with NHWC; in place of --plain");
   app.add_flag("--bf16", options.bfloat16, "activations of tacc in bfloat16; the peers' stay float32");
   app.add_flag("--cpu-time", options.processorTime,
                "count processor time, for a machine that others use too (one thread)");
@@ -72,7 +73,9 @@ ConvOptions parse(int argc, char** argv) {
       }
     }
     if (options.processorTime && options.threads > 1) throw std::invalid_argument("--cpu-time is for one thread");
-    if (options.plain && options.bfloat16) throw std::invalid_argument("--plain is for float32");
+    if ((options.plain || options.nhwc) && options.bfloat16)
+      throw std::invalid_argument("--plain and --nhwc are for float32");
+    if (options.plain && options.nhwc) throw std::invalid_argument("--plain and --nhwc are different layouts");
     for (const std::string& name : options.peers) {
       const auto isNamed = [&](const ConvPeer& peer) { return peer.name == name; };
       if (std::none_of(convPeers().begin(), convPeers().end(), isNamed)) {
@@ -164,7 +167,8 @@ int runConvBench(int argc, char** argv) {
         if (pass == taccConvBackwardData && layer.inChannels <= 3) continue;
         for (const int batch : layer.batch != 0 ? std::vector<int>{layer.batch} : options.batches) {
           ConvProblem problem(layer, pass, batch);
-          problem.isPlain = options.plain;
+          problem.isPlain = options.plain || options.nhwc;
+          if (options.nhwc) problem.plainLayout = taccLayoutNhwc;
           report.results.push_back(measure(options, name, problem));
           isRight = isRight && report.results.back().wrong == 0;
           fmt::print("{}", convLine(report, report.results.back()));

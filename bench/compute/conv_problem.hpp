@@ -22,8 +22,9 @@ struct ConvProblem {
   taccConvPass_t pass;
   int batch;
   tools::AlignedFloats input, weights, outputGradient;
-  /// Activations are NCHW before a run and after it: what reordering costs is part of it.
+  /// Activations are in a layout of the frameworks before a run and after it: what reordering costs is part of it.
   bool isPlain = false;
+  taccLayout_t plainLayout = taccLayoutNchw;
 
   double operations() const { return layer.operations() * batch; }
   std::size_t resultSize() const;

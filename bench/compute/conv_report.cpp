@@ -47,6 +47,7 @@ std::string convJson(const ConvReport& report) {
                                {"batch", r.batch},
                                {"threads", report.options.threads},
                                {"plain", report.options.plain},
+                               {"nhwc", report.options.nhwc},
                                {"isa", report.isa},
                                {"kernel", r.kernel},
                                {"seconds", r.seconds},

@@ -52,12 +52,20 @@ struct Dims {
 
 class OnednnContestant final : public ConvContestant {
  public:
-  OnednnContestant(const ConvProblem& problem, dnnl::prop_kind kind, dnnl::algorithm algorithm)
-      : problem_(problem), dims_(problem), stream_(cpu()), plain_(problem.isPlain ? problem.resultSize() : 0) {
+  /// `isAsItIs`: its activations have the problem's plain layout, where it has kernels for that.
+  OnednnContestant(const ConvProblem& problem, dnnl::prop_kind kind, dnnl::algorithm algorithm, bool isAsItIs)
+      : problem_(problem),
+        dims_(problem),
+        stream_(cpu()),
+        format_(problem.plainLayout == taccLayoutNhwc ? Format::nhwc : Format::nchw),
+        isAsItIs_(isAsItIs),
+        plain_(problem.isPlain ? problem.resultSize() : 0) {
     using Forward = dnnl::convolution_forward;
     using BackwardData = dnnl::convolution_backward_data;
     using BackwardWeights = dnnl::convolution_backward_weights;
-    const dnnl::memory::desc input = any(dims_.input), weights = any(dims_.weights), output = any(dims_.output);
+    const Format activations = isAsItIs ? format_ : Format::any;
+    const dnnl::memory::desc input = plain(dims_.input, activations), weights = any(dims_.weights),
+                             output = plain(dims_.output, activations);
     const auto forward = describe<Forward>(cpu(), kind, algorithm, input, weights, output);
     if (problem.pass == taccConvForward) {
       take(forward, forward.src_desc(), forward.weights_desc(), forward.dst_desc());
@@ -78,20 +86,23 @@ class OnednnContestant final : public ConvContestant {
   }
 
   void run() override {
-    if (problem_.isPlain) fillActivations();
+    if (reordersInRun()) fillActivations();
     primitive_.execute(stream_, arguments_);
     stream_.wait();
-    if (problem_.isPlain) bringBack(plain_.data());
+    // Gradients of the weights are wanted in KCRS from all.
+    if (reordersInRun() || (problem_.isPlain && problem_.pass == taccConvBackwardWeights)) {
+      bringBack(plain_.data(), format_);
+    }
   }
   std::string implementation() const override { return implementation_; }
 
   std::vector<float> result() override {
     std::vector<float> plainResult(problem_.resultSize());
-    bringBack(plainResult.data());
+    bringBack(plainResult.data(), Format::nchw);
     return plainResult;
   }
 
-  bool reorders() const override { return true; }
+  bool reorders() const override { return !isAsItIs_; }
 
  private:
   // oneDNN 3 describes a primitive in one step; 2 in two.
@@ -125,23 +136,33 @@ class OnednnContestant final : public ConvContestant {
   void take(const PrimitiveDesc& desc, const dnnl::memory::desc& input, const dnnl::memory::desc& weights,
             const dnnl::memory::desc& output) {
     implementation_ = desc.impl_info_str();
+    if (isAsItIs_) implementation_ += problem_.plainLayout == taccLayoutNhwc ? " in NHWC" : " in NCHW";
     input_ = dnnl::memory(input, cpu());
     weights_ = dnnl::memory(weights, cpu());
     output_ = dnnl::memory(output, cpu());
   }
 
+  bool reordersInRun() const { return problem_.isPlain && !isAsItIs_; }
+
+  /// From the layout that a program has them in.
   void fillActivations() override {
-    if (problem_.pass != taccConvBackwardData) fillFrom(problem_.input, plain(dims_.input, Format::nchw), input_);
-    if (problem_.pass != taccConvForward) fillFrom(problem_.outputGradient, plain(dims_.output, Format::nchw), output_);
+    const bool isNhwc = problem_.isPlain && format_ == Format::nhwc;
+    const Format given = isNhwc ? Format::nhwc : Format::nchw;
+    if (problem_.pass != taccConvBackwardData) {
+      fillFrom(isNhwc ? nhwcInput_ : problem_.input, plain(dims_.input, given), input_);
+    }
+    if (problem_.pass != taccConvForward) {
+      fillFrom(isNhwc ? nhwcGradient_ : problem_.outputGradient, plain(dims_.output, given), output_);
+    }
   }
 
-  /// The result to NCHW or KCRS.
-  void bringBack(float* to) {
+  /// The result to that format, or KCRS.
+  void bringBack(float* to, Format format) {
     const bool isForward = problem_.pass == taccConvForward;
     const bool isData = problem_.pass == taccConvBackwardData;
     const dnnl::memory& from = isForward ? output_ : isData ? input_ : weights_;
-    const dnnl::memory::desc desc = isForward ? plain(dims_.output, Format::nchw)
-                                    : isData  ? plain(dims_.input, Format::nchw)
+    const dnnl::memory::desc desc = isForward ? plain(dims_.output, format)
+                                    : isData  ? plain(dims_.input, format)
                                               : plain(dims_.weights, dims_.weightFormat);
     dnnl::memory target(desc, cpu(), to);
     copy(from, target);
@@ -159,16 +180,26 @@ class OnednnContestant final : public ConvContestant {
     fillFrom(problem_.input, plain(dims_.input, Format::nchw), input_);
     fillFrom(problem_.weights, plain(dims_.weights, dims_.weightFormat), weights_);
     fillFrom(problem_.outputGradient, plain(dims_.output, Format::nchw), output_);
+    if (!reordersInRun() || format_ != Format::nhwc) return;
+    nhwcInput_ = tools::AlignedFloats(problem_.input.size());
+    nhwcGradient_ = tools::AlignedFloats(problem_.outputGradient.size());
+    dnnl::memory input(plain(dims_.input, format_), cpu(), nhwcInput_.data());
+    dnnl::memory gradient(plain(dims_.output, format_), cpu(), nhwcGradient_.data());
+    fillFrom(problem_.input, plain(dims_.input, Format::nchw), input);
+    fillFrom(problem_.outputGradient, plain(dims_.output, Format::nchw), gradient);
   }
 
   const ConvProblem& problem_;
   Dims dims_;
   dnnl::stream stream_;
+  Format format_;  // of a plain problem
+  bool isAsItIs_;
   dnnl::primitive primitive_;
   dnnl::memory input_, weights_, output_;
   std::unordered_map<int, dnnl::memory> arguments_;
   std::string implementation_;
-  tools::AlignedFloats plain_;
+  tools::AlignedFloats nhwcInput_{0}, nhwcGradient_{0};  // what is reordered
+  tools::AlignedFloats plain_;                           // the result of a plain problem
 };
 
 }  // namespace
@@ -182,11 +213,14 @@ Contestants makeOnednnContestants(const ConvProblem& problem, int threads, bool 
     for (const dnnl::algorithm algorithm : {dnnl::algorithm::convolution_direct, dnnl::algorithm::convolution_auto,
                                             dnnl::algorithm::convolution_winograd}) {
       if (algorithm != dnnl::algorithm::convolution_direct && !winograd) continue;
-      try {
-        auto contestant = std::make_unique<OnednnContestant>(problem, kind, algorithm);
-        if (seen.insert(contestant->implementation()).second) contestants.push_back(std::move(contestant));
-      } catch (const dnnl::error&) {
-        // It has no such kernel for this layer.
+      for (const bool isAsItIs : {false, true}) {
+        if (isAsItIs && !problem.isPlain) continue;
+        try {
+          auto contestant = std::make_unique<OnednnContestant>(problem, kind, algorithm, isAsItIs);
+          if (seen.insert(contestant->implementation()).second) contestants.push_back(std::move(contestant));
+        } catch (const dnnl::error&) {
+          // It has no such kernel for this layer.
+        }
       }
     }
   }

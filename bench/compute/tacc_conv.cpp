@@ -21,6 +21,26 @@ struct DestroyPlan {
   void operator()(taccConvPlan_t plan) const { taccConvPlanDestroy(plan); }
 };
 
+double predictedSeconds(const taccConvDesc_t& desc) {
+  taccConvPlan_t plan = nullptr;
+  check(taccConvPlanCreate(&plan, &desc));
+  const std::unique_ptr<taccConvPlan, DestroyPlan> owner(plan);
+  taccConvInfo_t info{};
+  check(taccConvPlanGetInfo(plan, &info));
+  return info.predictedSeconds;
+}
+
+/// Whether a program that may choose its layouts, as all contestants may, has few channels in NCHW before and behind:
+/// blocks of 16 would be mostly zeros. By what the plans say.
+bool isBetterPlain(const taccConvDesc_t& desc, const std::string& algorithm) {
+  constexpr int few = 8;
+  if (desc.inChannels > few || desc.outChannels > few) return false;
+  if (!algorithm.empty()) return algorithm == "planes";
+  taccConvDesc_t plain = desc;
+  plain.inputLayout = plain.outputLayout = taccLayoutNchw;
+  return predictedSeconds(plain) < predictedSeconds(desc);
+}
+
 class TaccContestant final : public ConvContestant {
  public:
   TaccContestant(const ConvProblem& problem, int threads, bool winograd, bool bfloat16, const std::string& algorithm)
@@ -36,7 +56,13 @@ class TaccContestant final : public ConvContestant {
     taccConvDesc_t desc = problem.layer.describe(problem.pass, problem.batch, threads, winograd);
     if (!algorithm.empty()) desc.algorithm = algorithm.c_str();
     if (isHalf_) desc.activationType = taccBfloat16;
-    if (problem.isPlain) desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+    if (problem.isPlain) {
+      desc.inputLayout = desc.outputLayout = problem.plainLayout;
+    } else if (isBetterPlain(desc, algorithm)) {
+      desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+    }
+    inputLayout_ = desc.inputLayout;
+    outputLayout_ = desc.outputLayout;
     if (problem.pass == taccConvBackwardWeights) desc.weightLayout = taccWeightsBlocked;
     taccConvPlan_t plan = nullptr;
     check(taccConvPlanCreate(&plan, &desc));
@@ -81,21 +107,16 @@ class TaccContestant final : public ConvContestant {
       check(taccReorderWeights(taccWeightsBlocked, result_.data(), taccWeightsKcrs, plain, l.outChannels, l.inChannels,
                                l.kernel, l.kernelWidth(), l.groups));
     } else if (problem_.pass == taccConvForward) {
-      giveBack(plain, l.outChannels, l.outHeight(), l.outWidth());
+      giveBack(plain, outputLayout_, l.outChannels, l.outHeight(), l.outWidth());
     } else {
-      giveBack(plain, l.inChannels, l.height, l.width);
+      giveBack(plain, inputLayout_, l.inChannels, l.height, l.width);
     }
   }
 
-  /// As Layer::describe() says.
-  bool isFirstLayer() const {
-    const tools::Layer& l = problem_.layer;
-    return l.inChannels <= 4 && l.groups == 1 && problem_.pass != taccConvBackwardData;
-  }
-  bool isInputAsItIs() const { return problem_.isPlain || (isFirstLayer() && !isHalf_); }
+  bool isAsItIs(taccLayout_t layout) const { return layout == taccLayoutNchw && !isHalf_; }
 
-  static std::size_t blockedFloats(int batch, int channels, int height, int width) {
-    return taccTensorBytes(taccLayoutNchw16c, batch, channels, height, width) / sizeof(float);
+  static std::size_t floatsOf(taccLayout_t layout, int batch, int channels, int height, int width) {
+    return taccTensorBytes(layout, batch, channels, height, width) / sizeof(float);
   }
 
   /// A tensor in NCHW to where the plan wants it.
@@ -111,42 +132,37 @@ class TaccContestant final : public ConvContestant {
   }
 
   /// The result, a tensor of activations, to NCHW.
-  void giveBack(float* plain, int channels, int height, int width) {
-    if (problem_.isPlain) {
-      std::copy_n(result_.data(), result_.size(), plain);
-      return;
-    }
-    tools::AlignedFloats wide(isHalf_ ? blockedFloats(problem_.batch, channels, height, width) : 0);
+  void giveBack(float* plain, taccLayout_t layout, int channels, int height, int width) {
+    tools::AlignedFloats wide(isHalf_ ? floatsOf(layout, problem_.batch, channels, height, width) : 0);
     if (isHalf_) check(taccConvertNumbers(taccBfloat16, result_.data(), taccFloat32, wide.data(), wide.size()));
-    check(taccReorder(taccLayoutNchw16c, isHalf_ ? wide.data() : result_.data(), taccLayoutNchw, plain, problem_.batch,
-                      channels, height, width));
+    check(taccReorder(layout, isHalf_ ? wide.data() : result_.data(), taccLayoutNchw, plain, problem_.batch, channels,
+                      height, width));
   }
 
   void fillActivations() override {
     const tools::Layer& l = problem_.layer;
-    if (problem_.pass != taccConvBackwardData && !isInputAsItIs()) {
-      bring(problem_.input, isFirstLayer() ? taccLayoutNchw : taccLayoutNchw16c, l.inChannels, l.height, l.width,
-            input_);
+    if (problem_.pass != taccConvBackwardData && !isAsItIs(inputLayout_)) {
+      bring(problem_.input, inputLayout_, l.inChannels, l.height, l.width, input_);
     }
-    if (problem_.pass != taccConvForward && !problem_.isPlain) {
-      bring(problem_.outputGradient, taccLayoutNchw16c, l.outChannels, l.outHeight(), l.outWidth(), gradient_);
+    if (problem_.pass != taccConvForward && !isAsItIs(outputLayout_)) {
+      bring(problem_.outputGradient, outputLayout_, l.outChannels, l.outHeight(), l.outWidth(), gradient_);
     }
   }
 
   void fillBuffers() {
     packed_ = tools::AlignedFloats(info_.packedWeightBytes / sizeof(float));
     if (info_.packedWeightBytes > 0) check(taccConvPackWeights(plan_.get(), problem_.weights.data(), packed_.data()));
-    if (!isInputAsItIs()) input_ = tools::AlignedFloats((info_.inputBytes + 3) / sizeof(float));
-    gradient_ = tools::AlignedFloats(info_.outputBytes / sizeof(float));
+    if (!isAsItIs(inputLayout_)) input_ = tools::AlignedFloats((info_.inputBytes + 3) / sizeof(float));
+    if (!isAsItIs(outputLayout_)) gradient_ = tools::AlignedFloats((info_.outputBytes + 3) / sizeof(float));
     fillActivations();
     workspace_ = tools::AlignedFloats(info_.workspaceBytes / sizeof(float));
     const std::size_t resultBytes = problem_.pass == taccConvForward        ? info_.outputBytes
                                     : problem_.pass == taccConvBackwardData ? info_.inputBytes
                                                                             : info_.weightBytes;
-    result_ = tools::AlignedFloats(resultBytes / sizeof(float));
-    buffers_ = {isInputAsItIs() ? problem_.input.data() : input_.data(),
+    result_ = tools::AlignedFloats((resultBytes + 3) / sizeof(float));
+    buffers_ = {isAsItIs(inputLayout_) ? problem_.input.data() : input_.data(),
                 packed_.data(),
-                problem_.isPlain ? problem_.outputGradient.data() : gradient_.data(),
+                isAsItIs(outputLayout_) ? problem_.outputGradient.data() : gradient_.data(),
                 nullptr,
                 nullptr,
                 result_.data(),
@@ -157,6 +173,7 @@ class TaccContestant final : public ConvContestant {
   const ConvProblem& problem_;
   int threads_;
   bool isHalf_;  // activations in bfloat16
+  taccLayout_t inputLayout_ = taccLayoutNchw16c, outputLayout_ = taccLayoutNchw16c;
   std::unique_ptr<taccConvPlan, DestroyPlan> plan_;
   taccConvInfo_t info_{};
   tools::AlignedFloats input_, gradient_, packed_, workspace_, result_, plain_;

@@ -20,9 +20,15 @@ struct ConvAlgorithm {
   bool (*serves)(const Description&);
   std::unique_ptr<ConvPlan> (*make)(const Description&, const KernelSet&);
   ConvOffer offer = ConvOffer::byPrice;
+  bool writesPlain = false;  ///< serves plain outputs, and no blocked ones
 };
 
 std::span<const ConvAlgorithm> allAlgorithms();
+
+/// Whether an algorithm serves a description, layouts included.
+inline bool serves(const ConvAlgorithm& algorithm, const Description& d) {
+  return algorithm.writesPlain == (d.outputLayout != taccLayoutNchw16c) && algorithm.serves(d);
+}
 
 /// The names of those that serve a description, or of all, with commas between.
 std::string algorithmNames(const Description* served);
@@ -51,6 +57,12 @@ ChosenPlan makePlan(const Description& description, const KernelSet& kernels);
 
 /// The same for activations in bfloat16: a float32 plan for some images at a time, between conversions.
 ChosenPlan makeBfloat16Plan(const Description& description, const KernelSet& kernels);
+
+/// The same convolution without what does not matter: taps at the ends of the kernel that are outside the image for all
+/// results, but for gradients of the weights; and strides between results of which there is one.
+Description simplified(const Description& description);
+/// A plan for `description` of one for its simplified().
+std::unique_ptr<ConvPlan> makeCropped(const Description& description, std::unique_ptr<ConvPlan> inner);
 
 /// Whether the input or the output is NCHW or NHWC.
 constexpr bool hasPlainLayout(const Description& d) {
@@ -96,6 +108,8 @@ bool servesGroupedBackwardWeights(const Description& d);
 std::unique_ptr<ConvPlan> makeGroupedBackwardWeights(const Description& d, const KernelSet& kernels);
 bool servesExplicitGemm(const Description& d);
 std::unique_ptr<ConvPlan> makeExplicitGemm(const Description& d, const KernelSet& kernels);
+bool servesPlanes(const Description& d);
+std::unique_ptr<ConvPlan> makePlanes(const Description& d, const KernelSet& kernels);
 bool servesReference(const Description& d);
 std::unique_ptr<ConvPlan> makeReference(const Description& d, const KernelSet& kernels);
 

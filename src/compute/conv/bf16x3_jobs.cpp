@@ -69,7 +69,9 @@ std::vector<Bf16x3Job> splitJobs(const Description& d) {
     jobs.push_back(std::move(job));
     return jobs;
   }
-  for (BackwardPhase& phase : backwardPhases(s)) {
+  Shape one = s;
+  one.batch = 1;  // many images of one pixel would come as one line
+  for (BackwardPhase& phase : backwardPhases(one)) {
     const DirectShape& c = phase.driver;
     const bool isLine = s.isProduct();  // it comes as one long line
     jobs.push_back({phase.output, isLine ? s.height : c.outHeight, isLine ? s.width : c.outWidth,

@@ -12,7 +12,7 @@ namespace tacc::conv {
 
 /// Whether what `driver` reads of the whole batch is too much to be in the L2 cache still.
 inline bool comesFromMemory(const DirectDriver& driver, const Shape& s) {
-  const auto images = static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.groups);
+  const auto images = static_cast<std::size_t>(s.lines()) * static_cast<std::size_t>(s.groups);
   return !staysInL2(driver.inputBytes() * images);
 }
 

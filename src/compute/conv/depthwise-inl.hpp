@@ -57,7 +57,6 @@ struct DepthwiseLines {
 
 inline void collectLines(const DepthwiseCall& call, int y, DepthwiseLines& lines) {
   const std::ptrdiff_t lineFloats = std::ptrdiff_t{call.inputWidth} * blockLength;
-  const std::ptrdiff_t rowFloats = std::ptrdiff_t{call.kernelWidth} * blockLength;
   int count = 0;
   for (int r = 0; r < call.kernelHeight; ++r) {
     int line = 0;
@@ -70,7 +69,7 @@ inline void collectLines(const DepthwiseCall& call, int y, DepthwiseLines& lines
     }
     if (line < 0 || line >= call.inputHeight) continue;
     lines.input[count] = call.input + line * lineFloats;
-    lines.weights[count++] = call.weights + r * rowFloats;
+    lines.weights[count++] = call.weights + r * call.weightsLine;
   }
   lines.count = count;
 }
@@ -214,7 +213,7 @@ template <class Strip, class Ends>
 inline void moveToNextBlock(const DepthwiseCall& call, StripPlace& place) {
   place.plane += std::ptrdiff_t{call.inputHeight} * call.inputWidth * blockLength;
   place.output += std::ptrdiff_t{call.outputHeight} * call.outputWidth * blockLength;
-  place.weights += std::ptrdiff_t{call.kernelHeight} * call.kernelWidth * blockLength;
+  place.weights += call.weightsBlock;
   place.bias += blockLength;
 }
 
@@ -255,7 +254,7 @@ template <class Wide, class Narrow>
   if (call.isNonTemporal) endNonTemporal();
 }
 
-/// Of a line of the kernel 3, 5 or 7 wide.
+/// Of a line of the kernel up to 7 wide.
 template <int kWidth, int kStride>
 void depthwise(const DepthwiseCall& call) {
   constexpr int kWide = TACC_REGISTERS >= 32 ? 14 : 7;
@@ -268,40 +267,76 @@ void depthwiseSpread(const DepthwiseCall& call) {
   depthwiseLines<StripShape<kWidth, 2, true, kShift, kWide>, StripShape<kWidth, 2, true, kShift, 8>>(call);
 }
 
-/// Any width, stride, dilation and padding: a tap at a time.
-void depthwiseAny(const DepthwiseCall& call) {
-  constexpr int kPixels = 7;
-  DepthwiseLines lines;
+/// Up to kPixels results at (y, x) of all blocks, a tap at a time.
+template <int kPixels>
+[[gnu::always_inline]] inline void anyStrips(const DepthwiseCall& call, const DepthwiseLines& lines, int y, int x) {
   const std::ptrdiff_t pixel = std::ptrdiff_t{call.strideWidth} * blockLength;
-  for (int y = call.from; y < call.to; ++y) {
-    collectLines(call, y, lines);
-    const std::ptrdiff_t line = std::ptrdiff_t{y} * call.outputWidth * blockLength;
-    for (int x = 0; x < call.outputWidth; x += kPixels) {
-      const int first = x * call.strideWidth - call.padWidth;
-      const int last = first + (kPixels - 1) * call.strideWidth + (call.kernelWidth - 1) * call.dilationWidth;
-      StripPlace place{0, 0, 0, call.outputWidth - x, line + std::ptrdiff_t{x} * blockLength};
-      const bool isWhole = first >= 0 && last < call.inputWidth && place.pixels >= kPixels;
-      for (int block = 0; block < call.blocks; ++block) {
-        for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
-          Vector sum[kPixels];
-          const Vector start = call.bias != nullptr ? load(call.bias + place.bias + lane) : Vector{};
+  const int first = x * call.strideWidth - call.padWidth;
+  const int last = first + (kPixels - 1) * call.strideWidth + (call.kernelWidth - 1) * call.dilationWidth;
+  StripPlace place{std::ptrdiff_t{first} * blockLength, 0, 0, call.outputWidth - x,
+                   (std::ptrdiff_t{y} * call.outputWidth + x) * blockLength};
+  const bool isWhole = first >= 0 && last < call.inputWidth && place.pixels >= kPixels;
+  const int linesAhead = call.spreadsLines                       ? 1
+                         : call.strideHeight < call.kernelHeight ? call.strideHeight
+                                                                 : call.kernelHeight;
+  for (int block = 0; block < call.blocks; ++block) {
+    if (call.ahead != 0 && lines.count > 0) {
+      const float* from = lines.input[lines.count - 1] + place.plane + place.column + call.ahead;
+      for (int i = 0; i < linesAhead; ++i, from -= std::ptrdiff_t{call.inputWidth} * blockLength) {
+        for (int column = 0; column < kPixels * call.strideWidth; ++column) {
+          __builtin_prefetch(from + column * blockLength);
+        }
+      }
+    }
+    for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
+      Vector sum[kPixels];
+      const Vector start = call.bias != nullptr ? load(call.bias + place.bias + lane) : Vector{};
 #pragma GCC unroll 16
-          for (int p = 0; p < kPixels; ++p) sum[p] = start;
-          for (int i = 0; i < lines.count; ++i) {
-            for (int t = 0; t < call.kernelWidth; ++t) {
-              const Vector w = load(lines.weights[i] + place.weights + t * blockLength + lane);
-              const int column = first + t * call.dilationWidth;
-              const float* const input = lines.input[i] + place.plane + std::ptrdiff_t{column} * blockLength + lane;
+      for (int p = 0; p < kPixels; ++p) sum[p] = start;
+      for (int i = 0; i < lines.count; ++i) {
+        const float* weights = lines.weights[i] + place.weights + lane;
+        const float* input = lines.input[i] + place.plane + place.column + lane;
+        int column = first;
+        for (int t = 0; t < call.kernelWidth; ++t) {
+          const Vector w = load(weights);
+          if (isWhole) {
 #pragma GCC unroll 16
-              for (int p = 0; p < kPixels; ++p) {
-                const int at = column + p * call.strideWidth;
-                if (isWhole || (at >= 0 && at < call.inputWidth)) sum[p] += w * load(input + p * pixel);
-              }
+            for (int p = 0; p < kPixels; ++p) sum[p] += w * load(input + p * pixel);
+          } else {
+#pragma GCC unroll 16
+            for (int p = 0; p < kPixels; ++p) {
+              const int at = column + p * call.strideWidth;
+              if (at >= 0 && at < call.inputWidth && p < place.pixels) sum[p] += w * load(input + p * pixel);
             }
           }
-          finishStrip<kPixels, false>(call, place, lane, sum);
+          weights += blockLength;
+          input += call.dilationWidth * std::ptrdiff_t{blockLength};
+          column += call.dilationWidth;
         }
-        moveToNextBlock(call, place);
+      }
+      finishStrip<kPixels, false>(call, place, lane, sum);
+    }
+    moveToNextBlock(call, place);
+  }
+}
+
+/// Any width, stride, dilation and padding.
+void depthwiseAny(const DepthwiseCall& call) {
+  constexpr int kWide = TACC_REGISTERS >= 32 ? 14 : 7;
+  DepthwiseLines lines;
+  for (int y = call.from; y < call.to; ++y) {
+    collectLines(call, y, lines);
+    for (int x = 0; x < call.outputWidth;) {
+      const int left = call.outputWidth - x;
+      if (kWide > 7 && left > 7) {
+        anyStrips<kWide>(call, lines, y, x);
+        x += kWide;
+      } else if (left > 4) {
+        anyStrips<7>(call, lines, y, x);
+        x += 7;
+      } else {
+        anyStrips<4>(call, lines, y, x);
+        x += 4;
       }
     }
   }

@@ -16,6 +16,8 @@ namespace {
 constexpr std::ptrdiff_t floatsAhead = 2048;
 /// Input and output of planes whose lines are gone through in turn.
 constexpr std::size_t bytesInTurn = 100'000;
+/// Of lines that several parts of a kernel go through one after the other: the L1 cache has them still.
+constexpr std::ptrdiff_t bytesOfLines = 16 * 1024;
 
 class Depthwise final : public ConvPlan {
  public:
@@ -37,10 +39,12 @@ class Depthwise final : public ConvPlan {
     line_.inputWidth = isForward ? s.width : s.outWidth;
     line_.outputHeight = outputHeight_ = isForward ? s.outHeight : s.height;
     line_.outputWidth = isForward ? s.outWidth : s.width;
-    line_.relu = d.relu;
+    line_.weightsLine = std::ptrdiff_t{s.kernelWidth} * blockLength;
+    line_.weightsBlock = std::ptrdiff_t{taps()} * blockLength;
+    chooseKernel();
     // Narrower vectors would write a line of the cache in parts, some pixels later.
-    line_.isNonTemporal = isStreamedResult(d) && !d.residual && !d.accumulate && kernels.fmaLanes == blockLength;
-    kernel_ = chooseKernel();
+    line_.isNonTemporal =
+        isStreamedResult(d) && !d.residual && !d.accumulate && kernels.fmaLanes == blockLength && parts_.size() == 1;
     const auto planes = static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.inBlocks());
     const auto workers = static_cast<std::size_t>(d.maxWorkers);
     if (workers > 1 && planes < 4 * workers) {
@@ -56,10 +60,10 @@ class Depthwise final : public ConvPlan {
   double predictedSeconds() const override {
     const double planes = double(shape().batch) * shape().inBlocks();
     const double floats = planes * static_cast<double>(shape().inPlane() + shape().outPlane());
-    const bool isAny = kernel_ == kernels_.depthwiseAny;
+    const bool isAny = parts_.front().kernel == kernels_.depthwiseAny;
     const DepthwiseWay way = isAny ? DepthwiseWay::anyStrips : DepthwiseWay::strips;
-    return std::max(planes * depthwiseCycles(shape(), kernels_, way),
-                    (isAny ? 1.25 : 1) * transferCycles(floats * sizeof(float), isAny ? 9 : 12)) /
+    return std::max(planes * depthwiseCycles(shape(), kernels_, way, parts_.size()),
+                    transferCycles(floats * sizeof(float), isAny ? 11 : 12)) /
            assumedHertz;
   }
 
@@ -90,9 +94,11 @@ class Depthwise final : public ConvPlan {
       call.bias = bias == nullptr ? nullptr : bias + some.from * blockLength;
       call.addend = addend == nullptr ? nullptr : addend + plane * outputPlane;
       call.output = buffers.result + plane * outputPlane;
-      call.from = static_cast<int>(lines.from);
-      call.to = static_cast<int>(lines.to);
-      kernel_(call);
+      const auto end = static_cast<int>(lines.to);
+      for (call.from = static_cast<int>(lines.from); call.from < end; call.from = call.to) {
+        call.to = std::min(end, call.from + linesInTurn_);
+        runParts(call);
+      }
     });
   }
 
@@ -104,21 +110,51 @@ class Depthwise final : public ConvPlan {
   void chooseReading(std::size_t planes) {
     const auto planeBytes = static_cast<std::size_t>(shape().inPlane() + shape().outPlane()) * sizeof(float);
     // What is read from behind the caches is fetched; with a stride what the lines leave no time for is not.
-    if (layers::isTooLargeForCaches(planes * planeBytes) && shape().strideHeight == 1) line_.ahead = floatsAhead;
+    const bool isFetched = shape().strideHeight == 1 || parts_.front().kernel == kernels_.depthwiseAny;
+    if (layers::isTooLargeForCaches(planes * planeBytes) && isFetched) line_.ahead = floatsAhead;
     // Small planes share what every line begins with, while there are tasks enough.
     const auto workers = static_cast<std::size_t>(description_.maxWorkers);
     const std::size_t most = workers > 1 ? planes / (4 * workers) : planes;
     blocksAtOnce_ = std::max<std::size_t>(1, std::min(bytesInTurn / planeBytes, most));
   }
 
-  DepthwiseKernel chooseKernel() const {
+  /// A kernel, or several for parts of the kernel's lines, of which each but the first adds to what is there.
+  void chooseKernel() {
     const int width = line_.kernelWidth;
-    const int stride = line_.strideWidth;
-    if (!hasDepthwiseKernel(width, stride, line_.dilationWidth)) return kernels_.depthwiseAny;
-    if (description_.pass == taccConvBackwardData && stride == 2) {
-      return kernels_.depthwiseSpread[width][shape().padWidth % 2];
+    if (description_.pass == taccConvBackwardData && line_.strideWidth == 2) {
+      parts_ = {{kernels_.depthwiseSpread[width][shape().padWidth % 2], {0, width}}};
+      return;
     }
-    return line_.padWidth < width ? kernels_.depthwise[width][stride] : kernels_.depthwiseAny;
+    if (line_.strideWidth <= 2) {
+      for (const DepthwiseTaps& taps : depthwiseTaps(width, line_.dilationWidth, line_.padWidth)) {
+        parts_.push_back({kernels_.depthwise[taps.width][line_.strideWidth], taps});
+      }
+    }
+    if (parts_.empty()) parts_ = {{kernels_.depthwiseAny, {0, width}}};
+    if (parts_.size() > 1) {
+      const std::ptrdiff_t lineBytes = (std::ptrdiff_t{line_.strideHeight} * line_.inputWidth + line_.outputWidth) *
+                                       blockLength * static_cast<std::ptrdiff_t>(sizeof(float));
+      linesInTurn_ = static_cast<int>(std::clamp<std::ptrdiff_t>(bytesOfLines / lineBytes, 1, outputHeight_));
+    }
+  }
+
+  void runParts(DepthwiseCall& call) const {
+    const float* const bias = call.bias;
+    const float* const addend = call.addend;
+    const float* const weights = call.weights;
+    for (const Part& part : parts_) {
+      const bool isFirst = &part == &parts_.front();
+      call.bias = isFirst ? bias : nullptr;
+      call.addend = isFirst ? addend : call.output;
+      call.weights = weights + std::ptrdiff_t{part.taps.first} * blockLength;
+      call.kernelWidth = part.taps.width;
+      call.padWidth = line_.padWidth - part.taps.first;
+      call.relu = description_.relu && &part == &parts_.back();
+      part.kernel(call);
+    }
+    call.bias = bias;
+    call.addend = addend;
+    call.weights = weights;
   }
 
   Description description_;
@@ -126,7 +162,12 @@ class Depthwise final : public ConvPlan {
   DepthwiseCall line_{};  // but for its pointers and lines
   int outputHeight_ = 0;
   bool flips_ = false;
-  DepthwiseKernel kernel_ = nullptr;
+  struct Part {
+    DepthwiseKernel kernel;
+    DepthwiseTaps taps;
+  };
+  std::vector<Part> parts_;
+  int linesInTurn_ = 1 << 30;
   std::size_t lineParts_ = 1, blocksAtOnce_ = 1;
 };
 
@@ -136,7 +177,7 @@ bool servesDepthwise(const Description& d) {
   const Shape& s = d.shape;
   const bool isServed = d.pass == taccConvForward ||
                         (d.pass == taccConvBackwardData &&
-                         (s.strideWidth == 1 || hasDepthwiseKernel(s.kernelWidth, s.strideWidth, s.dilationWidth)));
+                         (s.strideWidth == 1 || hasSpreadKernel(s.kernelWidth, s.strideWidth, s.dilationWidth)));
   return s.isDepthwise() && d.inputLayout == taccLayoutNchw16c && isServed && s.kernelHeight <= maxDepthwiseLines;
 }
 

@@ -1,6 +1,9 @@
 // What channel-wise convolutions of all passes have in common.
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "compute/conv/shape.hpp"
 
 namespace tacc::conv {
@@ -13,17 +16,25 @@ void packDepthwise(const Description& d, bool flips, const float* weights, float
 /// block.
 void deliverDepthwise(const Description& d, int block, const float* sums, float* gradient);
 
-/// Whether there are kernels for lines of that many taps with that stride.
-constexpr bool hasDepthwiseKernel(int width, int stride, int dilation) {
-  return (width == 3 || width == 5 || width == 7) && (stride == 1 || stride == 2) && dilation == 1;
+/// Whether there are kernels that spread lines of that many taps with a stride of 2.
+constexpr bool hasSpreadKernel(int width, int stride, int dilation) {
+  return (width == 3 || width == 5 || width == 7) && stride == 2 && dilation == 1;
 }
+
+/// Taps of the kernel's lines that a kernel of this library is as wide as.
+struct DepthwiseTaps {
+  int first, width;
+};
+/// Taps of lines as those that there are kernels for, one behind the other: 8 are 5 and 3. None where there is
+/// dilation, or more padding than the first part is wide.
+std::vector<DepthwiseTaps> depthwiseTaps(int width, int dilation, int pad);
 
 /// How a channel-wise kernel goes through a plane: in strips of results in registers, for the usual widths or any; or a
 /// tap at a time, whose products are summed, or added to the result.
 enum class DepthwiseWay { strips, anyStrips, tapSums, tapAdditions };
 
 /// Cycles for one image and block of channels, whichever pass: multiply-adds of the taps that are inside, and what
-/// begins and ends with every line.
-double depthwiseCycles(const Shape& shape, const KernelSet& kernels, DepthwiseWay way);
+/// begins and ends with every line, for each part of the taps.
+double depthwiseCycles(const Shape& shape, const KernelSet& kernels, DepthwiseWay way, std::size_t parts = 1);
 
 }  // namespace tacc::conv

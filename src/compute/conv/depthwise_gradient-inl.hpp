@@ -85,12 +85,13 @@ template <int kWidth, int kStride, int kRows>
   using Narrow = StripShape<kWidth, kStride, false, 0, 7>;
   const std::ptrdiff_t inputLine = std::ptrdiff_t{call.inputWidth} * blockLength;
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
-    float* const sums = call.sums + std::ptrdiff_t{row} * kWidth * blockLength + lane;
+    const std::ptrdiff_t sumsLine = call.sumsLine;
+    float* const sums = call.sums + row * sumsLine + lane;
     Vector sum[kRows][kWidth];
 #pragma GCC unroll 16
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 16
-      for (int t = 0; t < kWidth; ++t) sum[r][t] = r < rows ? load(sums + (r * kWidth + t) * blockLength) : Vector{};
+      for (int t = 0; t < kWidth; ++t) sum[r][t] = r < rows ? load(sums + r * sumsLine + t * blockLength) : Vector{};
     }
     for (int y = from; y < to; ++y) {
       const int first = y * call.strideHeight - call.padHeight + row * call.dilationHeight;
@@ -119,12 +120,12 @@ template <int kWidth, int kStride, int kRows>
     for (int r = 0; r < kRows; ++r) {
       if (r >= rows) break;
 #pragma GCC unroll 16
-      for (int t = 0; t < kWidth; ++t) store(sums + (r * kWidth + t) * blockLength, sum[r][t]);
+      for (int t = 0; t < kWidth; ++t) store(sums + r * sumsLine + t * blockLength, sum[r][t]);
     }
   }
 }
 
-/// Of a kernel 3, 5 or 7 wide.
+/// Of a kernel up to 7 wide.
 template <int kWidth, int kStride>
 void depthwiseGradient(const DepthwiseGradientCall& call) {
   // Lines of the kernel are cut into groups that are nearly equal, so those of kFewRows are full too.

@@ -26,9 +26,7 @@ class DepthwiseGradients final : public ConvPlan {
         kernels_(kernels),
         tapKernels_(layers::kernelTable(kernels.vectors)) {
     const Shape& s = shape();
-    if (hasDepthwiseKernel(s.kernelWidth, s.strideWidth, s.dilationWidth) && s.padWidth < s.kernelWidth) {
-      kernel_ = kernels.depthwiseGradient[s.kernelWidth][s.strideWidth];
-    }
+    if (s.strideWidth <= 4) taps_ = depthwiseTaps(s.kernelWidth, s.dilationWidth, s.padWidth);
     const std::int64_t pixels = std::int64_t{s.batch} * s.outHeight * s.outWidth;
     const std::int64_t lines = std::int64_t{s.batch} * s.outHeight;
     const std::int64_t ofBlock = std::max<std::int64_t>(1, mostParts / s.inBlocks());
@@ -51,11 +49,11 @@ class DepthwiseGradients final : public ConvPlan {
     const double planes = double(shape().batch) * shape().inBlocks();
     const double floats = planes * static_cast<double>(shape().inPlane() + shape().outPlane());
     const bool isData = description_.pass == taccConvBackwardData;
-    const DepthwiseWay way = isData               ? DepthwiseWay::tapAdditions
-                             : kernel_ != nullptr ? DepthwiseWay::strips
-                                                  : DepthwiseWay::tapSums;
+    const DepthwiseWay way = isData           ? DepthwiseWay::tapAdditions
+                             : !taps_.empty() ? DepthwiseWay::strips
+                                              : DepthwiseWay::tapSums;
     // A tap at a time the result goes through the caches twice.
-    return std::max(planes * depthwiseCycles(shape(), kernels_, way),
+    return std::max(planes * depthwiseCycles(shape(), kernels_, way, taps_.size()),
                     transferCycles(floats * sizeof(float), isData ? 6 : 12)) /
            assumedHertz;
   }
@@ -123,11 +121,13 @@ class DepthwiseGradients final : public ConvPlan {
 
   void sumLines(const float* input, const float* gradient, int from, int to, float* sums) const {
     const Shape& s = shape();
-    if (kernel_ != nullptr) {
-      kernel_({input, s.height, s.width, gradient, s.outWidth, from, to, s.kernelHeight, s.strideHeight,
-               s.dilationHeight, s.padHeight, s.padWidth, sums});
-      return;
+    for (const DepthwiseTaps& taps : taps_) {
+      kernels_.depthwiseGradient[taps.width][s.strideWidth](
+          {input, s.height, s.width, gradient, s.outWidth, from, to, s.kernelHeight, s.strideHeight, s.dilationHeight,
+           s.padHeight, s.padWidth - taps.first, sums + std::ptrdiff_t{taps.first} * blockLength,
+           std::ptrdiff_t{s.kernelWidth} * blockLength});
     }
+    if (!taps_.empty()) return;
     forEachLine(from, to, [&](int tap, std::ptrdiff_t out, std::ptrdiff_t in, int pixels) {
       tapKernels_.sumProducts(gradient + out, input + in, std::ptrdiff_t{s.strideWidth} * blockLength, pixels,
                               sums + std::ptrdiff_t{tap} * blockLength);
@@ -170,7 +170,7 @@ class DepthwiseGradients final : public ConvPlan {
   Description description_;
   const KernelSet& kernels_;
   const layers::LayerKernels& tapKernels_;
-  DepthwiseGradientKernel kernel_ = nullptr;  // null: a tap at a time
+  std::vector<DepthwiseTaps> taps_;  // none: a tap at a time
   std::size_t parts_ = 1;
   std::size_t blockGroups_ = 1;
 };

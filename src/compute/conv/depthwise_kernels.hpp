@@ -7,7 +7,7 @@
 namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
-/// With kernels 3, 5 or 7 wide.
+/// With kernels up to 7 wide.
 template <int kWidth, int kStride>
 void depthwise(const DepthwiseCall& call);
 template <int kWidth, int kShift>

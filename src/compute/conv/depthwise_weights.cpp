@@ -4,6 +4,7 @@
 #include "compute/conv/depthwise.hpp"
 
 namespace tacc::conv {
+
 void packDepthwise(const Description& d, bool flips, const float* weights, float* packed) {
   const Shape& s = d.shape;
   const int taps = s.kernelHeight * s.kernelWidth;
@@ -37,7 +38,19 @@ void deliverDepthwise(const Description& d, int block, const float* sums, float*
   }
 }
 
-double depthwiseCycles(const Shape& s, const KernelSet& kernels, DepthwiseWay way) {
+std::vector<DepthwiseTaps> depthwiseTaps(int width, int dilation, int pad) {
+  std::vector<DepthwiseTaps> parts;
+  if (width < 2 || dilation != 1) return parts;
+  for (int first = 0; first < width; first += parts.back().width) {
+    const int left = width - first;
+    // No tap is left alone.
+    parts.push_back({first, left == 8 ? 5 : left == 6 ? 4 : std::min(left, 7)});
+  }
+  if (pad >= parts.front().width) parts.clear();
+  return parts;
+}
+
+double depthwiseCycles(const Shape& s, const KernelSet& kernels, DepthwiseWay way, std::size_t parts) {
   const double perCycle = kernels.fmaLanes == blockLength && !hasTwoWideUnits(kernels) ? 1 : 2;
   const double vectors = double(blockLength) / kernels.fmaLanes;
   const double lines =
@@ -47,11 +60,11 @@ double depthwiseCycles(const Shape& s, const KernelSet& kernels, DepthwiseWay wa
   const double most = std::max(s.height, s.outHeight);
   switch (way) {
     case DepthwiseWay::strips:
-      return 1.15 * products + 30 * most;
+      return 1.15 * products + 30 * most * static_cast<double>(parts);
     case DepthwiseWay::anyStrips:
       // Whole strips, also where a part of one is outside.
-      return 2 * lines * roundUp(s.outWidth, 7) * s.kernelWidth * vectors / perCycle +
-             (30 + 12.0 * ceilDivide(s.outWidth, 7)) * most;
+      return 1.2 * lines * (s.outWidth <= 4 ? 4 : roundUp(s.outWidth, 7)) * s.kernelWidth * vectors / perCycle +
+             (20 + 8.0 * ceilDivide(s.outWidth, 7)) * most;
     case DepthwiseWay::tapSums:  // two values are read for each product
       return 2.8 * products + 14 * lines * s.kernelWidth;
     default:  // the result is read and written for each product, and cleared before

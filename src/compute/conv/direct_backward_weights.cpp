@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weight_tiles.hpp"
 #include "compute/conv/weights.hpp"
+#include "compute/layers/kernels.hpp"
 
 namespace tacc::conv {
 namespace {
@@ -70,8 +72,8 @@ class DirectBackwardWeights final : public ConvPlan {
     // Strides leave out pixels that no tap reads.
     const double usedPixels =
         double(std::min(s.height, s.outHeight * s.kernelHeight)) * std::min(s.width, s.outWidth * s.kernelWidth);
-    const double inputBytes = double(s.inPerGroup()) * s.batch * usedPixels * 4;
-    const double gradientBytes = double(s.outPerGroup()) * pixels * 4;
+    const double inputBytes = double(inBlocks()) * blockLength * s.batch * usedPixels * 4;
+    const double gradientBytes = double(outBlocks()) * blockLength * pixels * 4;
     const double resultBytes = double(blockedFloats()) / s.groups * 4;
     const auto blocks = static_cast<double>(tiles_.blockParts.front().size());
     double best = 0;
@@ -80,9 +82,11 @@ class DirectBackwardWeights final : public ConvPlan {
       const double pairBytes = (inputBytes / inBlocks() + blocks * gradientBytes / outBlocks()) / parts;
       const bool allFit = (inputBytes + gradientBytes) / parts <= cacheBytes;
       const double passes = pairBytes <= cacheBytes / 2 ? 1 : s.kernelHeight * s.kernelWidth;
-      double traffic =
-          allFit ? inputBytes + gradientBytes
-                 : passes * (inputBytes * static_cast<double>(tiles_.blockParts.size()) + gradientBytes * inBlocks());
+      // Those blocks of the gradient that all blocks of the input are multiplied with.
+      const bool gradientStays = blocks * gradientBytes / outBlocks() / parts <= cacheBytes / 4;
+      double traffic = allFit ? inputBytes + gradientBytes
+                              : passes * (inputBytes * static_cast<double>(tiles_.blockParts.size()) +
+                                          gradientBytes * (gradientStays ? 1 : inBlocks()));
       traffic += 2 * resultBytes * (parts - 1);
       if (best == 0 || traffic < best) {
         best = traffic;
@@ -124,6 +128,17 @@ class DirectBackwardWeights final : public ConvPlan {
     call.gradientBlock = s.outPlane();
     call.outputRow = blockLength;
     call.outputBlock = std::ptrdiff_t{s.inPerGroup()} * s.kernelHeight * s.kernelWidth * blockLength;
+    // A result that is written once and not read again soon.
+    const bool isWrittenOnce = imagesAtOnce_ >= s.batch && linesAtOnce_ >= s.outHeight && !accumulates;
+    call.isNonTemporal = isWrittenOnce && layers::isTooLargeForCaches(blockedFloats() * sizeof(float)) &&
+                         reinterpret_cast<std::uintptr_t>(result) % 64 == 0 && kernels_.fmaLanes == blockLength;
+    // Where most taps are outside of a small image, their zeros are written in one go.
+    const bool isCleared = mostTapsAreOutside() && !accumulates && inTasks_ == 1;
+    if (isCleared) {
+      const std::ptrdiff_t first = group * outBlocks() + tiles_.blockParts[outs.from].from;
+      const std::ptrdiff_t end = group * outBlocks() + tiles_.blockParts[outs.to - 1].to;
+      std::fill(result + first * call.outputBlock, result + end * call.outputBlock, 0.0F);
+    }
     for (int image = 0; image < s.batch; image += imagesAtOnce_) {
       call.images = std::min(imagesAtOnce_, s.batch - image);
       for (int line = 0; line < s.outHeight; line += linesAtOnce_) {
@@ -132,7 +147,7 @@ class DirectBackwardWeights final : public ConvPlan {
         for (std::size_t out = outs.from; out < outs.to; ++out) {
           for (std::size_t in = ins.from; in < ins.to; in += static_cast<std::size_t>(call.inputBlocks)) {
             call.inputBlocks = inputBlocksAtOnce(static_cast<int>(in), static_cast<int>(ins.to));
-            runPair(call, {line, endLine}, tiles_.blockParts[out], static_cast<int>(in),
+            runPair(call, {line, endLine}, tiles_.blockParts[out], static_cast<int>(in), isCleared,
                     input + image * inImage + static_cast<std::ptrdiff_t>(in) * s.inPlane(),
                     gradient + image * outImage + tiles_.blockParts[out].from * s.outPlane(),
                     result + (group * outBlocks() + tiles_.blockParts[out].from) * call.outputBlock);
@@ -140,11 +155,26 @@ class DirectBackwardWeights final : public ConvPlan {
         }
       }
     }
+    if (call.isNonTemporal) endNonTemporal();
   }
 
   struct Lines {
     int from, to;
   };
+  bool mostTapsAreOutside() const {
+    const Shape& s = shape();
+    const auto inside = [](int taps, int dilation, int pad, int stride, int results, int size) {
+      int count = 0;
+      for (int t = 0; t < taps; ++t) {
+        const int offset = t * dilation - pad;
+        count += firstInside(offset, stride) < std::min(results, endInside(offset, stride, size)) ? 1 : 0;
+      }
+      return count;
+    };
+    const int lines = inside(s.kernelHeight, s.dilationHeight, s.padHeight, s.strideHeight, s.outHeight, s.height);
+    const int columns = inside(s.kernelWidth, s.dilationWidth, s.padWidth, s.strideWidth, s.outWidth, s.width);
+    return 2 * lines * columns < s.kernelHeight * s.kernelWidth;
+  }
   /// With one tap, the gradients of whole blocks follow each other, and so may their tiles.
   int inputBlocksAtOnce(int from, int to) const {
     const int wholeBlocks = shape().inPerGroup() / blockLength;
@@ -155,9 +185,10 @@ class DirectBackwardWeights final : public ConvPlan {
     return parts.front().size() == parts.back().size();
   }
 
-  /// All taps of one block of input channels and one part of the output channels, for some lines.
-  void runPair(GradientCall call, Lines lines, WeightTiles::Part blocks, int inBlock, const float* input,
-               const float* gradient, float* result) const {
+  /// All taps of one block of input channels and one part of the output channels, for some lines. `isCleared`: the
+  /// result is zero where no tap is inside.
+  void runPair(GradientCall call, Lines lines, WeightTiles::Part blocks, int inBlock, bool isCleared,
+               const float* input, const float* gradient, float* result) const {
     const Shape& s = shape();
     const int rows = std::min(blockLength, s.inPerGroup() - inBlock * blockLength);
     float* tapResult = result + std::ptrdiff_t{inBlock} * blockLength * s.kernelHeight * s.kernelWidth * blockLength;
@@ -169,10 +200,14 @@ class DirectBackwardWeights final : public ConvPlan {
         const int dx = t * s.dilationWidth - s.padWidth;
         const int left = firstInside(dx, s.strideWidth);
         const int right = std::min(s.outWidth, endInside(dx, s.strideWidth, s.width));
-        const bool isEmpty = from >= to || left >= right;
-        if (isEmpty && call.accumulate) continue;
-        call.lines = isEmpty ? 0 : to - from;
-        call.pixels = isEmpty ? 0 : right - left;
+        if (from >= to || left >= right) {
+          for (int b = 0; b < blocks.size() && !call.accumulate && !isCleared; ++b) {
+            std::fill_n(tapResult + b * call.outputBlock, rows * blockLength, 0.0F);
+          }
+          continue;
+        }
+        call.lines = to - from;
+        call.pixels = right - left;
         const float* const tapInput = input + from * call.inputLine + dy * std::ptrdiff_t{s.width} * blockLength +
                                       left * call.inputPixel + dx * std::ptrdiff_t{blockLength};
         call.gradient = gradient + from * call.gradientLine + left * std::ptrdiff_t{blockLength};

@@ -18,14 +18,6 @@
 namespace tacc::conv {
 namespace {
 
-/// What was stored non-temporally is seen by other threads before anything that is written later. Once for all tiles:
-/// behind each call it would wait for memory over and over.
-void endNonTemporal() {
-#if defined(__x86_64__)
-  _mm_sfence();
-#endif
-}
-
 // Parts of an L2 cache of 1 MiB. Larger ones gain nothing, smaller ones lose little.
 constexpr std::size_t weightBytesAtOnce = 256 * 1024;
 constexpr std::size_t inputBytesAtOnce = 384 * 1024;
@@ -34,13 +26,13 @@ constexpr std::size_t inputBytesAtOnce = 384 * 1024;
 constexpr double cyclesOfRun = 4, cyclesOfPermutedRun = 1;
 
 /// How many of `pixels` pixels from `x` on a tap finds inside a line of `width`, and which ones: no value if there are
-/// none, or there is no BorderMask for it.
+/// none, or there is no BorderMask for it that leaves out up to `mostOut`.
 struct TapFit {
   int used;
   std::optional<BorderMask> mask;
 };
 
-TapFit fitTap(int dx, int stride, int x, int pixels, int width) {
+TapFit fitTap(int dx, int stride, int x, int pixels, int width, int mostOut) {
   int before = 0;
   int after = 0;
   for (int p = 0; p < pixels; ++p) {
@@ -51,12 +43,21 @@ TapFit fitTap(int dx, int stride, int x, int pixels, int width) {
   if (before + after == pixels) return {0, std::nullopt};
   const int used = pixels - before - after;
   if (before == 0 && after == 0) return {used, BorderMask::none};
-  if (after == 0 && before <= 2) return {used, before == 1 ? BorderMask::first : BorderMask::firstTwo};
-  if (before == 0 && after <= 2) return {used, after == 1 ? BorderMask::last : BorderMask::lastTwo};
+  const auto maskOf = [](BorderMask ofOne, int count) {
+    return static_cast<BorderMask>(static_cast<int>(ofOne) + count - 1);
+  };
+  if (after == 0 && before <= mostOut) return {used, maskOf(BorderMask::first, before)};
+  if (before == 0 && after <= mostOut) return {used, maskOf(BorderMask::last, after)};
   return {used, std::nullopt};
 }
 
 }  // namespace
+
+void endNonTemporal() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
 
 DirectDriver::DirectDriver(DirectShape shape, const KernelSet& kernels) : shape_(std::move(shape)), kernels_(kernels) {
   rowsBefore_.push_back(0);
@@ -71,6 +72,11 @@ DirectDriver::DirectDriver(DirectShape shape, const KernelSet& kernels) : shape_
   findFollowing();
   if (shape_.isScattered) makeValues();
   chooseChunks();
+}
+
+int DirectDriver::mostOut() const {
+  const bool isEveryPixel = shape_.strideWidth * shape_.inPixel == blockLength;
+  return isEveryPixel && !shape_.isPermuted ? mostMasked : mostMaskedOfStride;
 }
 
 double DirectDriver::insideLines() const {
@@ -122,7 +128,7 @@ double DirectDriver::cyclesOfLine(int blocks, int tiles, double inside) const {
   const auto cyclesOfTile = [&](const auto& self, int x, int pixels) -> double {
     double cycles = tileCycles(kernels_, blocks, pixels);
     for (const auto& [dx, taps] : columns) {
-      const TapFit fit = fitTap(dx, shape_.strideWidth, x, pixels, shape_.inWidth);
+      const TapFit fit = fitTap(dx, shape_.strideWidth, x, pixels, shape_.inWidth, mostOut());
       if (fit.used == 0) continue;
       if (!fit.mask) return callCycles + self(self, x, pixels / 2) + self(self, x + pixels / 2, pixels - pixels / 2);
       cycles += cyclesOfTaps(taps, pixels, fit.used);
@@ -211,7 +217,7 @@ void DirectDriver::makeTiles(int tilesOfLine) {
     std::vector<int> key = {pixels};
     for (const Tap& tap : shape_.taps) {
       const int line = y * shape_.strideHeight + tap.dy;
-      const TapFit fit = fitTap(tap.dx, shape_.strideWidth, x, pixels, shape_.inWidth);
+      const TapFit fit = fitTap(tap.dx, shape_.strideWidth, x, pixels, shape_.inWidth, mostOut());
       if (line < 0 || line >= shape_.inHeight || fit.used == 0) {
         key.push_back(-1);
       } else if (fit.mask) {
@@ -286,14 +292,10 @@ void DirectDriver::findFollowing() {
 }
 
 void DirectDriver::makeValues() {
-  for (std::size_t in = 0; in < shape_.inCounts.size(); ++in) {
-    for (const Tap& tap : shape_.taps) {
-      for (int value = 0; value < shape_.inCounts[in]; ++value) {
-        values_.push_back(static_cast<std::ptrdiff_t>(in) * shape_.inPlane + tap.dy * shape_.inLine +
-                          tap.dx * shape_.inPixel + value);
-      }
-    }
-  }
+  forEachValue([&](int in, int t, int value) {
+    const Tap& tap = shape_.taps[static_cast<std::size_t>(t)];
+    values_.push_back(in * shape_.inPlane + tap.dy * shape_.inLine + tap.dx * shape_.inPixel + value);
+  });
 }
 
 void DirectDriver::chooseChunks() {
@@ -339,8 +341,10 @@ void DirectDriver::run(const DirectRun& what) const {
                                                          : kernels_.strided;
   TileCall call{};
   bool isNonTemporal = false;
-  call.values = values_.data();
-  call.valueCount = static_cast<int>(values_.size());
+  const std::size_t valuesOfTap = values_.size() / shape_.taps.size();
+  const std::size_t firstValue = what.firstTap * valuesOfTap;
+  call.values = values_.data() + firstValue;
+  call.valueCount = static_cast<int>((what.endTap == 0 ? values_.size() : what.endTap * valuesOfTap) - firstValue);
   call.inputPixel = pixelStride;
   call.outputPixel = shape_.outPixel;
   call.outputBlock = shape_.outPlane;
@@ -353,7 +357,7 @@ void DirectDriver::run(const DirectRun& what) const {
                                        : pixelStride == 2 * blockLength ? kernels_.permutedEverySecond
                                                                         : kernels_.permutedStrided;
     const std::ptrdiff_t plane = group.firstBlock * shape_.outPlane;
-    call.weights = what.packed + group.packed;
+    call.weights = what.packed + group.packed + static_cast<std::ptrdiff_t>(firstValue) * group.blocks * blockLength;
     const bool fetches = what.fetchesInput && (shape_.goesByLine || g == what.firstGroup);
     call.fetchFirst = static_cast<int>(g - what.firstGroup);
     call.fetchStep = shape_.goesByLine ? static_cast<int>(what.endGroup - what.firstGroup) : 1;

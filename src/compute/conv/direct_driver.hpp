@@ -68,7 +68,14 @@ struct DirectRun {
   bool fetchesInput = false;
   /// The output is stored non-temporally, unless something is added to it.
   bool isNonTemporal = false;
+  /// If scattered: the taps that count, the others are outside the image for all tiles of the run; all if there are
+  /// none.
+  std::size_t firstTap = 0, endTap = 0;
 };
+
+/// What was stored non-temporally is seen by other threads before anything that is written later. Once for all tiles:
+/// behind each call it would wait for memory over and over.
+void endNonTemporal();
 
 /// Immutable once made.
 class DirectDriver {
@@ -95,13 +102,9 @@ class DirectDriver {
   void pack(float* packed, const Write& write) const {
     for (const OutGroup& group : groups_) {
       float* to = packed + group.packed;
-      for (int in = 0; in < static_cast<int>(shape_.inCounts.size()); ++in) {
-        for (int tap = 0; tap < static_cast<int>(shape_.taps.size()); ++tap) {
-          for (int value = 0; value < shape_.inCounts[static_cast<std::size_t>(in)]; ++value) {
-            for (int b = 0; b < group.blocks; ++b, to += blockLength) write(to, group.firstBlock + b, in, tap, value);
-          }
-        }
-      }
+      forEachValue([&](int in, int tap, int value) {
+        for (int b = 0; b < group.blocks; ++b, to += blockLength) write(to, group.firstBlock + b, in, tap, value);
+      });
     }
   }
 
@@ -109,6 +112,19 @@ class DirectDriver {
   void run(const DirectRun& what) const;
 
  private:
+  /// Calls visit(block of input, tap, value) in the order of the weights: tap by tap if scattered, so that some of them
+  /// follow each other, and otherwise block by block.
+  template <class Visit>
+  void forEachValue(const Visit& visit) const {
+    const auto ins = static_cast<int>(shape_.inCounts.size());
+    const auto taps = static_cast<int>(shape_.taps.size());
+    for (int i = 0; i < ins * taps; ++i) {
+      const int in = shape_.isScattered ? i % ins : i / taps;
+      const int tap = shape_.isScattered ? i / ins : i % taps;
+      for (int value = 0; value < shape_.inCounts[static_cast<std::size_t>(in)]; ++value) visit(in, tap, value);
+    }
+  }
+
   /// Zeros for the output, which nothing is read for.
   void clear(const DirectRun& what) const;
   /// Floats from a tile to one that is right behind it.
@@ -133,6 +149,8 @@ class DirectDriver {
   };
 
   Blocking chooseBlocking() const;
+  /// Pixels that a mask of the kernels can leave out at either end of a tile.
+  int mostOut() const;
   /// Of all pairs of a line of the output and a tap, those whose line is inside the image.
   double insideLines() const;
   /// Of a line of the output, by blocks and tiles; that part of the taps' lines is inside the image.

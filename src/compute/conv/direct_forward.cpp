@@ -17,7 +17,7 @@ class DirectForward final : public ConvPlan {
       : ConvPlan(std::string(kernels.vectors) + " " + driver.tileName()),
         description_(description),
         driver_(std::move(driver)),
-        partition_(driver_, shape().batch, shape().groups, shape().outHeight * shape().outWidth,
+        partition_(driver_, shape().lines(), shape().groups, shape().outHeight * shape().outWidth,
                    description.maxWorkers),
         fetchesInput_(comesFromMemory(driver_, shape())),
         isStreamed_(isStreamedResult(description)) {}
@@ -26,7 +26,9 @@ class DirectForward final : public ConvPlan {
   std::size_t packedFloats() const override {
     return driver_.packedFloats() * static_cast<std::size_t>(shape().groups);
   }
-  double predictedSeconds() const override { return driver_.cycles() * shape().batch * shape().groups / assumedHertz; }
+  double predictedSeconds() const override {
+    return driver_.cycles() * shape().lines() * shape().groups / assumedHertz;
+  }
 
   void pack(const float* weights, float* packed) const override {
     for (int group = 0; group < shape().groups; ++group) {

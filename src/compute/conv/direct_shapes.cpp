@@ -33,6 +33,15 @@ DirectShape readingFrom(int channels, int height, int width, bool isProduct) {
   return c;
 }
 
+/// Images of one pixel as one line.
+void joinImages(DirectShape& c, const Shape& s, int inBlocks) {
+  c.inWidth = c.outWidth = s.batch;
+  c.inPixel = std::ptrdiff_t{inBlocks} * blockLength;
+  c.outPixel = std::ptrdiff_t{c.outBlocks} * blockLength;
+  c.inLine = s.batch * c.inPixel;
+  c.outLine = s.batch * c.outPixel;
+}
+
 }  // namespace
 
 DirectShape forwardShape(const Shape& s) {
@@ -51,6 +60,7 @@ DirectShape forwardShape(const Shape& s) {
       c.taps.push_back({r * s.dilationHeight - s.padHeight, t * s.dilationWidth - s.padWidth});
     }
   }
+  if (s.isLineOfImages()) joinImages(c, s, s.inBlocks());
   return c;
 }
 
@@ -77,6 +87,7 @@ std::vector<BackwardPhase> backwardPhases(const Shape& s) {
       }
       c.outHeight = isProduct ? 1 : ceilDivide(s.height - y, s.strideHeight);
       c.outWidth = isProduct ? s.height * s.width : ceilDivide(s.width - x, s.strideWidth);
+      if (s.isLineOfImages()) joinImages(c, s, s.outBlocks());
       phases.push_back({(std::ptrdiff_t{y} * s.width + x) * blockLength, std::move(taps), c});
     }
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compute/conv/cost.hpp"
+
 namespace tacc::conv {
 
 bool isFewChannels(const Description& d) {
@@ -36,6 +38,29 @@ double FewChannelsImage::copyCycles() const {
   const int lines = linesAtOnce_ * shape_.strideHeight + (shape_.kernelHeight - 1) * shape_.dilationHeight;
   const double parts = double(shape_.outHeight) / linesAtOnce_;
   return parts * lines * blocks() * (perLine + static_cast<double>(line_) / floatsOfCycle);
+}
+
+FewChannelsImage::Inside FewChannelsImage::insideFrom(int line, int endLine) const {
+  const auto insideOf = [this](int y) {
+    const int first = y * shape_.strideHeight - shape_.padHeight;  // that the kernel's first line reads
+    const int left = shape_.height - first;
+    const int before = first >= 0 ? 0 : ceilDivide(-first, shape_.dilationHeight);
+    const int end = left <= 0 ? 0 : ceilDivide(left, shape_.dilationHeight);
+    return Inside{1, std::min(before, shape_.kernelHeight), std::min(end, shape_.kernelHeight)};
+  };
+  Inside inside = insideOf(line);
+  while (line + inside.lines < endLine) {
+    const Inside next = insideOf(line + inside.lines);
+    if (next.first != inside.first || next.end != inside.end) break;
+    ++inside.lines;
+  }
+  return inside;
+}
+
+double FewChannelsImage::insidePart() const {
+  return insidePairs(shape_.outHeight, shape_.kernelHeight, shape_.strideHeight, shape_.dilationHeight,
+                     shape_.padHeight, shape_.height) /
+         (double(shape_.outHeight) * shape_.kernelHeight);
 }
 
 const float* FewChannelsImage::lines(const float* image, int from, int to, float* scratch) const {

@@ -28,6 +28,14 @@ class FewChannelsImage {
   int linesAtOnce() const { return linesAtOnce_; }
   /// For the lines of one image.
   double copyCycles() const;
+  /// Output lines from one on that find the same lines of the kernel inside the image, and which: the lines before
+  /// `first` and from `end` on would multiply zeros.
+  struct Inside {
+    int lines, first, end;
+  };
+  Inside insideFrom(int line, int endLine) const;
+  /// Of all pairs of a line of the output and one of the kernel, those that are inside.
+  double insidePart() const;
   /// Floats of scratch, a multiple of 16.
   std::size_t scratchFloats() const { return scratchFloats_; }
 

@@ -43,7 +43,9 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     const double parts = ceilDivide(shape().outHeight, image_.linesAtOnce());
     const double tiles = static_cast<double>(tiles_.rowParts.size() * tiles_.blockParts.size());
     const double beside = sweeps * tiles * (lines * lineCycles + shape().batch * parts * callCycles);
-    return (lines * shape().outWidth * sweeps * tiles_.cyclesOfPixel + beside + shape().batch * image_.copyCycles()) /
+    const double inside = joinsLines_ ? 1 : image_.insidePart();
+    return (lines * inside * shape().outWidth * sweeps * tiles_.cyclesOfPixel + beside +
+            shape().batch * image_.copyCycles()) /
            assumedHertz;
   }
 
@@ -88,16 +90,19 @@ class FewChannelsBackwardWeights final : public ConvPlan {
       for (int from = 0; from < s.outHeight; from += image_.linesAtOnce()) {
         const int to = std::min(s.outHeight, from + image_.linesAtOnce());
         const float* const lines = image_.lines(buffers.input + image * inImage, from, to, scratch);
-        call.lines = to - from;
         for (std::size_t out = outs.from; out < outs.to; ++out) {
           const WeightTiles::Part blocks = tiles_.blockParts[out];
-          call.gradient = buffers.outputGradient +
-                          (image * std::ptrdiff_t{s.outBlocks()} + blocks.from) * s.outPlane() +
-                          from * call.gradientLine;
+          const float* const gradient =
+              buffers.outputGradient + (image * std::ptrdiff_t{s.outBlocks()} + blocks.from) * s.outPlane();
           for (int block = 0; block < image_.blocks(); ++block) {
             for (int r = 0; r < steps(); ++r) {
+              const TaskPart inside = linesInside(r, from, to);
+              call.lines = static_cast<int>(inside.to - inside.from);
+              call.gradient = gradient + static_cast<std::ptrdiff_t>(inside.from) * call.gradientLine;
+              const float* const tapLines = lines + block * image_.plane() + r * s.dilationHeight * image_.line() +
+                                            (static_cast<std::ptrdiff_t>(inside.from) - from) * call.inputLine;
               for (const WeightTiles::Part& rows : tiles_.rowParts) {
-                call.input = lines + block * image_.plane() + r * s.dilationHeight * image_.line() + rows.from;
+                call.input = tapLines + rows.from;
                 call.output = result + blocks.from * call.outputBlock + r * s.kernelWidth * rowFloats +
                               block * blockLength + rows.from * call.outputRow;
                 (joinsLines_ ? kernels_.gradientLines[blocks.size()]
@@ -109,6 +114,17 @@ class FewChannelsBackwardWeights final : public ConvPlan {
         call.accumulate = true;
       }
     }
+  }
+
+  /// Of lines [from, to) of the output those for which line `r` of the kernel is inside the image.
+  TaskPart linesInside(int r, int from, int to) const {
+    const auto part = [](int first, int end) {
+      return TaskPart{static_cast<std::size_t>(first), static_cast<std::size_t>(std::max(first, end))};
+    };
+    if (joinsLines_) return part(from, to);
+    const int offset = r * shape().dilationHeight - shape().padHeight;
+    const int first = std::max(from, firstInside(offset, shape().strideHeight));
+    return part(first, std::min(to, endInside(offset, shape().strideHeight, shape().height)));
   }
 
   Description description_;

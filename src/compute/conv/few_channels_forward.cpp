@@ -52,7 +52,7 @@ class FewChannelsForward final : public ConvPlan {
   std::size_t packedFloats() const override { return driver_.packedFloats(); }
   double predictedSeconds() const override {
     const double parts = shape().isProduct() ? 1 : double(shape().outHeight) / image_.linesAtOnce();
-    return (driver_.cycles() * parts + image_.copyCycles()) * shape().batch / assumedHertz;
+    return (driver_.cycles() * parts * image_.insidePart() + image_.copyCycles()) * shape().batch / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
@@ -78,28 +78,46 @@ class FewChannelsForward final : public ConvPlan {
       const int to = std::min(shape().outHeight, from + image_.linesAtOnce());
       const float* const input = image_.lines(buffers.input + image * inImage, from, to,
                                               scratch + static_cast<std::size_t>(worker) * image_.scratchFloats());
-      const std::ptrdiff_t out = image * outImage + from * std::ptrdiff_t{shape().outWidth} * blockLength;
-      driver_.run({.input = input,
-                   .packed = buffers.packedWeights,
-                   .bias = bias,
-                   .addend = description_.residual ? buffers.residual + out : nullptr,
-                   .output = buffers.result + out,
-                   .images = 1,
-                   .inImage = inImage,
-                   .outImage = outImage,
-                   .firstTile = 0,
-                   .endTile = shape().isProduct() ? driver_.tiles()
-                                                  : driver_.tilesOfLine() * static_cast<std::size_t>(to - from),
-                   .firstGroup = 0,
-                   .endGroup = driver_.groups().size(),
-                   .relu = description_.relu,
-                   .isNonTemporal = isStreamed_});
+      const std::ptrdiff_t outLine = std::ptrdiff_t{shape().outWidth} * blockLength;
+      if (shape().isProduct()) {
+        runLines(buffers, bias, input, image * outImage, {0, driver_.tiles()}, {0, 0, 0});
+        return;
+      }
+      for (int line = from; line < to;) {
+        const FewChannelsImage::Inside inside = image_.insideFrom(line, to);
+        runLines(buffers, bias, input, image * outImage + from * outLine,
+                 {driver_.tilesOfLine() * static_cast<std::size_t>(line - from),
+                  driver_.tilesOfLine() * static_cast<std::size_t>(line - from + inside.lines)},
+                 inside);
+        line += inside.lines;
+      }
     });
   }
 
  private:
   const Shape& shape() const { return description_.shape; }
   int lineParts() const { return ceilDivide(shape().outHeight, image_.linesAtOnce()); }
+
+  /// Tiles of the lines that `input` and `out`, where the output begins, are for.
+  void runLines(const Buffers& buffers, const float* bias, const float* input, std::ptrdiff_t out, TaskPart tiles,
+                FewChannelsImage::Inside inside) const {
+    driver_.run({.input = input,
+                 .packed = buffers.packedWeights,
+                 .bias = bias,
+                 .addend = description_.residual ? buffers.residual + out : nullptr,
+                 .output = buffers.result + out,
+                 .images = 1,
+                 .inImage = 0,
+                 .outImage = 0,
+                 .firstTile = tiles.from,
+                 .endTile = tiles.to,
+                 .firstGroup = 0,
+                 .endGroup = driver_.groups().size(),
+                 .relu = description_.relu,
+                 .isNonTemporal = isStreamed_,
+                 .firstTap = static_cast<std::size_t>(inside.first),
+                 .endTap = static_cast<std::size_t>(inside.end)});
+  }
 
   Description description_;
   FewChannelsImage image_;

@@ -59,8 +59,13 @@ template <int kBlocks, int kRows, int kColumns>
 #pragma GCC unroll 16
   for (int v = 0; v < kVectors; ++v) {
     float* const to = output + (v / perBlock) * outputBlock + (v % perBlock) * TACC_LANES;
+    if (call.isNonTemporal) {
 #pragma GCC unroll 16
-    for (int c = 0; c < kRows; ++c) store(to + c * row, sum[v][c]);
+      for (int c = 0; c < kRows; ++c) stream(to + c * row, sum[v][c]);
+    } else {
+#pragma GCC unroll 16
+      for (int c = 0; c < kRows; ++c) store(to + c * row, sum[v][c]);
+    }
   }
 }
 

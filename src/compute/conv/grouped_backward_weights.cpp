@@ -28,16 +28,20 @@ class GroupedBackwardWeights final : public ConvPlan {
         weights_(d, cut_, false) {
     for (std::size_t i = 0; i < cut_.spans.size(); ++i) {
       const GroupSteps& steps = stepsOf(i);
-      for (int b = 0; b < steps.blocks; ++b) blocks_.push_back({i, b});
+      const int together = blocksTogether(steps);
+      for (int b = 0; b < steps.blocks; b += together) {
+        blocks_.push_back({i, b, std::min(together, steps.blocks - b)});
+        mostBlocks_ = std::max(mostBlocks_, blocks_.back().count);
+        tapCost_ = tapCost_ + costOfTap(steps, blocks_.back().count);
+      }
       mostSteps_ = std::max(mostSteps_, static_cast<std::size_t>(steps.total()));
-      tapCost_ = tapCost_ + steps.blocks * costOfTap(steps);
     }
     const std::size_t line = static_cast<std::size_t>(shape().width + shape().outWidth) * blockLength * sizeof(float);
     linesAtOnce_ = static_cast<int>(std::clamp<std::size_t>(bytesAtOnce / line, 1, 64));
   }
 
   std::size_t workspaceBytes() const override {
-    return static_cast<std::size_t>(description_.maxWorkers) * sumFloats() * sizeof(float);
+    return static_cast<std::size_t>(description_.maxWorkers * mostBlocks_) * sumFloats() * sizeof(float);
   }
   double predictedSeconds() const override {
     const Shape& s = shape();
@@ -59,7 +63,8 @@ class GroupedBackwardWeights final : public ConvPlan {
     clearGradient(buffers.result, description_.weightLayout, shape(), description_.accumulate);
     const auto lines = static_cast<std::size_t>(shape().kernelHeight);
     executor.forEach(blocks_.size() * lines, [&](std::size_t index, int worker) {
-      float* const sums = static_cast<float*>(buffers.workspace) + static_cast<std::size_t>(worker) * sumFloats();
+      float* const sums =
+          static_cast<float*>(buffers.workspace) + static_cast<std::size_t>(worker * mostBlocks_) * sumFloats();
       const Block& block = blocks_[index / lines];
       sumBlock(input, buffers.outputGradient, block, static_cast<int>(index % lines), sums);
       deliver(sums, block, static_cast<int>(index % lines), buffers.result);
@@ -69,8 +74,17 @@ class GroupedBackwardWeights final : public ConvPlan {
  private:
   struct Block {
     std::size_t span;
-    int ofSpan;
+    int ofSpan, count;  // the first block, and how many are summed together
   };
+
+  /// Blocks that see the same channels, which are so few that sums of one block would wait for themselves.
+  int blocksTogether(const GroupSteps& steps) const {
+    if (steps.isPermuted) return 1;
+    const int rows = *std::max_element(steps.counts.begin(), steps.counts.end());
+    int together = std::min(maxBlocks, steps.blocks);
+    while (together > 1 && kernels_.rowLimit[together] < rows) --together;
+    return together;
+  }
 
   /// Of a tap: cycles for a pixel, and tiles. Few sums at a time wait for themselves.
   struct TapCost {
@@ -78,12 +92,13 @@ class GroupedBackwardWeights final : public ConvPlan {
     TapCost operator+(const TapCost& other) const { return {pixel + other.pixel, tiles + other.tiles}; }
     friend TapCost operator*(double times, const TapCost& cost) { return {times * cost.pixel, times * cost.tiles}; }
   };
-  TapCost costOfTap(const GroupSteps& steps) const {
+  /// Of so many blocks together.
+  TapCost costOfTap(const GroupSteps& steps, int blocks) const {
     const bool isThree = joinsThreeTaps(steps);
     const int limit = isThree            ? kernels_.permutedThreeLimit
                       : steps.isPermuted ? kernels_.permutedRowLimit
-                                         : kernels_.rowLimit[1];
-    const int vectors = blockLength / kernels_.fmaLanes;
+                                         : kernels_.rowLimit[blocks];
+    const int vectors = blocks * blockLength / kernels_.fmaLanes;
     const double perCycle = kernels_.fmaLanes == blockLength && !hasTwoWideUnits(kernels_) ? 1 : 2;
     const int taps = isThree ? 3 : 1;
     TapCost cost;
@@ -117,7 +132,7 @@ class GroupedBackwardWeights final : public ConvPlan {
     const int dy = r * s.dilationHeight - s.padHeight;
     const int from = firstInside(dy, s.strideHeight);
     const int to = std::min(s.outHeight, endInside(dy, s.strideHeight, s.height));
-    std::fill_n(sums, sumFloats(), 0.0F);
+    std::fill_n(sums, static_cast<std::size_t>(block.count) * sumFloats(), 0.0F);
     if (from >= to) return;
     const GroupSpan& span = cut_.spans[block.span];
     for (std::ptrdiff_t image = 0; image < s.batch; ++image) {
@@ -126,15 +141,18 @@ class GroupedBackwardWeights final : public ConvPlan {
       for (int line = from; line < to; line += linesAtOnce_) {
         const int count = std::min(linesAtOnce_, to - line);
         const std::ptrdiff_t first = (std::ptrdiff_t{line} * s.strideHeight + dy) * s.width * blockLength;
-        sumLines(in + first, out + std::ptrdiff_t{line} * s.outWidth * blockLength, stepsOf(block.span), count, sums);
+        sumLines(in + first, out + std::ptrdiff_t{line} * s.outWidth * blockLength, block, count, sums);
       }
     }
   }
 
   /// All taps of a line of the kernel and all steps for some lines of the output; `input` is what the first one reads.
-  void sumLines(const float* input, const float* gradient, const GroupSteps& steps, int lines, float* sums) const {
+  void sumLines(const float* input, const float* gradient, const Block& block, int lines, float* sums) const {
     const Shape& s = shape();
+    const GroupSteps& steps = stepsOf(block.span);
     GradientCall call{};
+    call.gradientBlock = s.outPlane();
+    call.outputBlock = static_cast<std::ptrdiff_t>(sumFloats());
     call.inputPixel = std::ptrdiff_t{s.strideWidth} * blockLength;
     call.inputLine = std::ptrdiff_t{s.strideHeight} * s.width * blockLength;
     call.gradientLine = std::ptrdiff_t{s.outWidth} * blockLength;
@@ -173,7 +191,8 @@ class GroupedBackwardWeights final : public ConvPlan {
         if (steps.isPermuted) {
           sumSteps(call, steps, firstStep, steps.counts[b], kernels_.permutedGradient, kernels_.permutedRowLimit);
         } else {
-          sumSteps(call, steps, firstStep, steps.counts[b], kernels_.gradient[1], kernels_.rowLimit[1]);
+          sumSteps(call, steps, firstStep, steps.counts[b], kernels_.gradient[block.count],
+                   kernels_.rowLimit[block.count]);
         }
       }
       firstStep += steps.counts[b];
@@ -199,13 +218,18 @@ class GroupedBackwardWeights final : public ConvPlan {
   }
 
   void deliver(const float* sums, const Block& block, int r, float* result) const {
-    const GroupSteps& steps = stepsOf(block.span);
+    for (int b = 0; b < block.count; ++b) {
+      deliverBlock(sums + static_cast<std::size_t>(b) * sumFloats(), block.span, block.ofSpan + b, r, result);
+    }
+  }
+  void deliverBlock(const float* sums, std::size_t span, int ofSpan, int r, float* result) const {
+    const GroupSteps& steps = stepsOf(span);
     for (int t = 0; t < shape().kernelWidth; ++t) {
       const std::ptrdiff_t tap = std::ptrdiff_t{r} * shape().kernelWidth + t;
       const float* row = sums + static_cast<std::ptrdiff_t>(mostSteps_) * t * blockLength;
       for (int b = 0; b < static_cast<int>(steps.counts.size()); ++b) {
         for (int value = 0; value < steps.counts[static_cast<std::size_t>(b)]; ++value, row += blockLength) {
-          const GroupWeights::Place* const places = weights_.at(block.span, block.ofSpan, b, value);
+          const GroupWeights::Place* const places = weights_.at(span, ofSpan, b, value);
           for (int lane = 0; lane < blockLength; ++lane) {
             const GroupWeights::Place& place = places[lane];
             if (place.first < 0) continue;
@@ -223,6 +247,7 @@ class GroupedBackwardWeights final : public ConvPlan {
   GroupWeights weights_;
   std::vector<Block> blocks_;  // of output channels
   std::size_t mostSteps_ = 0;  // of a block
+  int mostBlocks_ = 1;         // together
   int linesAtOnce_ = 1;
   TapCost tapCost_;  // of all blocks
 };

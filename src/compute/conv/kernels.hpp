@@ -21,8 +21,22 @@ inline constexpr int maxBlocks = 4;     // blocks of output channels of one kern
 inline constexpr int maxPixels = 14;    // pixels of one tile
 inline constexpr int maxRows = 16;      // input channels of one gradient tile
 
-/// Which pixels of a tile a run of taps applies to: the others would read outside the image, where there are zeros.
-enum class BorderMask : std::int8_t { none, first, firstTwo, last, lastTwo };
+/// Which pixels of a tile a run of taps leaves out: they would read outside the image, where there are zeros. More than
+/// two are left out by wide kernels only, and kernels of an inputPixel of 16 alone can.
+enum class BorderMask : std::int8_t {
+  none,
+  first,
+  firstTwo,
+  firstThree,
+  firstFour,
+  firstFive,
+  last,
+  lastTwo,
+  lastThree,
+  lastFour,
+  lastFive
+};
+inline constexpr int mostMasked = 5, mostMaskedOfStride = 2;
 
 /// Products that follow each other in memory: `count` input values per pixel, one after the other, and as many rows of
 /// packed weights.
@@ -62,7 +76,7 @@ struct TileCall {
   std::ptrdiff_t outputPixel;
   std::ptrdiff_t outputBlock;
   bool relu;
-  bool isNonTemporal;  // the output is stored non-temporally, if its outputPixel is 16: the caller ends that
+  bool isNonTemporal;  // the output, whose outputPixel is a multiple of 16, is stored so: the caller ends that
   int tiles;           // `input`, `addend` and `output` are those of the first one
   std::ptrdiff_t inputTile, outputTile;  // from tile to tile
   /// For permuted kernels, which have one block: for each row of weights whose products are made with it.
@@ -90,6 +104,7 @@ struct GradientCall {
   std::ptrdiff_t outputRow;
   std::ptrdiff_t outputBlock;
   bool accumulate;
+  bool isNonTemporal = false;  // the output, in whole vectors that are aligned, is stored so: the caller ends that
   /// Tiles whose rows are side by side in the input, and how many times they are behind each other in other blocks of
   /// it. Their results follow each other.
   int parts = 1, inputBlocks = 1;
@@ -112,9 +127,10 @@ struct DepthwiseCall {
   int blocks;          // whose planes, weights and biases follow each other
   const float* input;  // pixel (0, 0) of the first one; so are `addend` and `output`
   int inputHeight, inputWidth;
-  const float* weights;  // 16 floats for each tap, line after line of the kernel
-  const float* bias;     // 16 floats, or null
-  const float* addend;   // laid out as the output and may be it; or null
+  const float* weights;                      // 16 floats for each tap
+  std::ptrdiff_t weightsLine, weightsBlock;  // from line to line of the kernel, and from block to block
+  const float* bias;                         // 16 floats, or null
+  const float* addend;                       // laid out as the output and may be it; or null
   float* output;
   int outputHeight, outputWidth;
   int from, to;
@@ -135,7 +151,8 @@ struct DepthwiseGradientCall {
   int gradientWidth;
   int from, to;
   int kernelHeight, strideHeight, dilationHeight, padHeight, padWidth;
-  float* sums;  // 16 floats for each tap
+  float* sums;              // 16 floats for each tap
+  std::ptrdiff_t sumsLine;  // from line to line of the kernel
 };
 
 /// Winograd's input transforms of tiles that follow each other in a line of one image's block of channels. What lies
@@ -202,12 +219,12 @@ struct KernelSet {
   GradientKernel permutedGradient[maxRows + 1];         // [rows], of one block
   int permutedThreeLimit;                               // most rows of three taps together
   GradientKernel permutedGradientThree[maxRows + 1];    // [rows] of each of three taps, added to what is there
-  /// [width of the kernel: 3, 5 or 7][stride: 1 or 2], without dilation along the lines and with less padding than the
-  /// width.
+  /// [width of the kernel: 2, 3, 4, 5 or 7][stride: 1 or 2], without dilation along the lines and with less padding
+  /// than the width.
   DepthwiseKernel depthwise[8][3];
-  DepthwiseKernel depthwiseSpread[8][2];            // backward with a stride of 2, [width][padWidth % 2]
+  DepthwiseKernel depthwiseSpread[8][2];            // backward with a stride of 2, [width: 3, 5 or 7][padWidth % 2]
   DepthwiseKernel depthwiseAny;                     // any width, stride and dilation that does not spread
-  DepthwiseGradientKernel depthwiseGradient[8][3];  // as `depthwise`
+  DepthwiseGradientKernel depthwiseGradient[8][5];  // as `depthwise`, also with strides of 3 and 4
   WinogradInputKernel winogradInput[7];             // [2], [4], [5] and [6]: outputs of a tile in each dimension
   WinogradOutputKernel winogradOutput[7];           // likewise
   const Bf16x3Kernels* split;                       // products of split numbers; null: none

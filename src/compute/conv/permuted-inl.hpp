@@ -159,6 +159,8 @@ void permutedTile(const TileCall& given) {
             case BorderMask::lastTwo:
               multiplyPermuted<kVectors, kPixels, 0, kPixels - 2>(sum, input, pixel, weights, lanes, offsets, count);
               break;
+            default:  // mostMaskedOfStride
+              break;
           }
         }
       });

@@ -3,12 +3,15 @@
 // are full: every pixel of the source is multiplied by the weights of all taps and channels of the result together, and
 // these columns are added to where their taps belong.
 //
-// What the columns hold is kept for as many lines of the source as a line of the result sees.
+// What the columns hold is kept for as many lines of the source as a line of the result sees. Groups backward to the
+// data are each a convolution of its own, whose few channels are lanes of a block that others write the rest of.
 #include <algorithm>
+#include <numeric>
 #include <type_traits>
+#include <vector>
 
 #include "compute/conv/algorithms.hpp"
-#include "compute/conv/cost.hpp"
+#include "compute/conv/caching.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weight_tiles.hpp"
 #include "compute/conv/weights.hpp"
@@ -24,10 +27,10 @@ constexpr int mostTargets = 8;
 struct Directions {
   explicit Directions(const Description& d) : isForward(d.pass == taccConvForward), shape(d.shape) {
     const Shape& s = shape;
-    sourceChannels = isForward ? s.inChannels : s.outChannels;
+    sourceChannels = isForward ? s.inPerGroup() : s.outPerGroup();
     sourceHeight = isForward ? s.height : s.outHeight;
     sourceWidth = isForward ? s.width : s.outWidth;
-    targetChannels = isForward ? s.outChannels : s.inChannels;
+    targetChannels = isForward ? s.outPerGroup() : s.inPerGroup();
     targetHeight = isForward ? s.outHeight : s.height;
     targetWidth = isForward ? s.outWidth : s.width;
   }
@@ -36,6 +39,7 @@ struct Directions {
 
   bool isForward;
   Shape shape;
+  // Channels of a group.
   int sourceChannels, sourceHeight, sourceWidth;
   int targetChannels, targetHeight, targetWidth;
 
@@ -46,6 +50,9 @@ struct Directions {
 /// Channels of a tap's columns: a number with which no tap lies in two blocks.
 int lanesOf(int channels) { return channels <= 2 ? channels : channels <= 4 ? 4 : 8; }
 
+/// Groups of so many channels begin at multiples of it in their blocks.
+int firstChannelStep(int channels) { return std::gcd(channels, blockLength); }
+
 /// Lines of the source that are one line of the product: as many as make it long, a divisor of all.
 int linesOfProduct(const Directions& d) {
   constexpr int pixelsWanted = 112;
@@ -54,10 +61,15 @@ int linesOfProduct(const Directions& d) {
   return lines;
 }
 
-/// Products of lines of the source with all columns; they go to a ring of lines.
-DirectShape productShape(const Directions& d, int lines, int columns, int ringLines) {
+/// Products of lines of the source with all columns; they go to a ring of lines. The source's channels begin in the middle of
+/// a block.
+DirectShape productShape(const Directions& d, int firstChannel, int lines, int columns, int ringLines) {
   DirectShape c{};
-  for (int left = d.sourceChannels; left > 0; left -= blockLength) c.inCounts.push_back(std::min(left, blockLength));
+  c.firstValue = firstChannel;
+  for (int from = 0; from < d.sourceChannels; from += c.inCounts.back()) {
+    const int ofBlock = from == 0 ? blockLength - firstChannel : blockLength;
+    c.inCounts.push_back(std::min(d.sourceChannels - from, ofBlock));
+  }
   c.inHeight = c.outHeight = d.sourceHeight / lines;
   c.inWidth = c.outWidth = d.sourceWidth * lines;
   c.inPixel = c.outPixel = blockLength;
@@ -100,18 +112,28 @@ void deliver(const float* __restrict sums, const float* bias, const float* adden
   }
 }
 
+/// The same of one channel among others of its block: adds it to what is there, or replaces it.
+void deliverLane(const float* sums, int lanes, bool accumulates, float* result, int pixels) {
+  for (int x = 0; x < pixels; ++x) {
+    float& to = result[std::ptrdiff_t{x} * blockLength];
+    to = accumulates ? to + sums[x * lanes] : sums[x * lanes];
+  }
+}
+
 class ProductScatter final : public ConvPlan {
  public:
+  /// `drivers`: for every place in a block where a group begins.
   ProductScatter(const Description& d, const KernelSet& kernels, const Directions& directions, int lines, int ringLines,
-                 DirectDriver driver)
-      : ConvPlan(std::string(kernels.vectors) + " " + driver.tileName()),
+                 std::vector<DirectDriver> drivers)
+      : ConvPlan(std::string(kernels.vectors) + " " + drivers.front().tileName()),
         description_(d),
         directions_(directions),
         lanes_(lanesOf(directions.targetChannels)),
         lines_(lines),
         ringLines_(ringLines),
-        driver_(std::move(driver)) {
-    const auto batch = static_cast<std::size_t>(shape().batch);
+        drivers_(std::move(drivers)),
+        fetchesInput_(comesFromMemory(drivers_.front(), d.shape)) {
+    const auto batch = static_cast<std::size_t>(shape().batch) * static_cast<std::size_t>(shape().groups);
     const auto workers = static_cast<std::size_t>(d.maxWorkers);
     // Where parts meet, products are made twice.
     if (batch < 2 * workers && workers > 1) {
@@ -123,40 +145,47 @@ class ProductScatter final : public ConvPlan {
     return biasWorkspaceBytes(description_) +
            static_cast<std::size_t>(description_.maxWorkers) * scratchFloats() * sizeof(float);
   }
-  std::size_t packedFloats() const override { return driver_.packedFloats(); }
+  std::size_t packedFloats() const override {
+    return drivers_.front().packedFloats() * static_cast<std::size_t>(shape().groups);
+  }
 
   double predictedSeconds() const override {
     const double pixels = double(directions_.sourceHeight) * directions_.sourceWidth;
     const double added = taps() * (pixels * (lanes_ > 4 ? 2.5 : 1.6) + 12.0 * directions_.sourceHeight);
-    const double delivered = 10.0 * directions_.targetHeight * directions_.targetWidth;
+    const double delivered =
+        (isGrouped() ? 2.0 * directions_.targetChannels : 10.0) * directions_.targetHeight * directions_.targetWidth;
     const double column = pixels * taps() * lanes_ * sizeof(float);
     const double moved = staysInL2(scratchFloats() * sizeof(float)) ? 0 : 2 * column / 16;
-    return (driver_.cycles() + added + delivered + moved) * shape().batch / assumedHertz;
+    return (drivers_.front().cycles() + added + delivered + moved) * shape().batch * shape().groups / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
-    driver_.pack(packed, [&](float* to, int columnBlock, int sourceBlock, int, int value) {
-      for (int k = 0; k < blockLength; ++k) {
-        const int column = columnBlock * blockLength + k;
-        const int tap = column / lanes_;
-        const int target = column % lanes_;
-        to[k] = 0;
-        if (tap >= taps() || target >= directions_.targetChannels) continue;
-        const int r = tap / shape().kernelWidth;
-        const int t = tap % shape().kernelWidth;
-        to[k] = weights[weightAt(sourceBlock, value, target, r, t)];
-      }
-    });
+    for (int group = 0; group < shape().groups; ++group) {
+      const int first = group * directions_.sourceChannels % blockLength;
+      driverOf(group).pack(packedOf(packed, group), [&](float* to, int columnBlock, int block, int, int value) {
+        const int source = block == 0 ? value : block * blockLength - first + value;
+        for (int k = 0; k < blockLength; ++k) {
+          const int column = columnBlock * blockLength + k;
+          const int tap = column / lanes_;
+          const int target = column % lanes_;
+          to[k] = 0;
+          if (tap >= taps() || target >= directions_.targetChannels) continue;
+          to[k] = weights[weightAt(group, source, target, tap / shape().kernelWidth, tap % shape().kernelWidth)];
+        }
+      });
+    }
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const float* const bias = paddedBias(description_, buffers);
     float* const scratch = static_cast<float*>(buffers.workspace) + biasWorkspaceBytes(description_) / sizeof(float);
-    const std::size_t tasks = static_cast<std::size_t>(shape().batch) * parts_;
-    executor.forEach(tasks, [&](std::size_t index, int worker) {
+    const auto groups = static_cast<std::size_t>(shape().groups);
+    executor.forEach(static_cast<std::size_t>(shape().batch) * groups * parts_, [&](std::size_t index, int worker) {
       const TaskPart lines = partOf(static_cast<std::size_t>(directions_.targetHeight), parts_, index % parts_);
-      runLines(buffers, bias, static_cast<std::ptrdiff_t>(index / parts_), static_cast<int>(lines.from),
-               static_cast<int>(lines.to), scratch + static_cast<std::size_t>(worker) * scratchFloats());
+      const std::size_t image = index / parts_ / groups;
+      runLines(buffers, bias, static_cast<std::ptrdiff_t>(image), static_cast<int>(index / parts_ % groups),
+               static_cast<int>(lines.from), static_cast<int>(lines.to),
+               scratch + static_cast<std::size_t>(worker) * scratchFloats());
     });
   }
 
@@ -171,9 +200,21 @@ class ProductScatter final : public ConvPlan {
     return static_cast<std::size_t>(columnFloats() + roundUp(directions_.targetWidth * lanes_, blockLength));
   }
 
-  std::ptrdiff_t weightAt(int sourceBlock, int value, int target, int r, int t) const {
+  bool isGrouped() const { return shape().groups > 1; }
+  const DirectDriver& driverOf(int group) const {
+    const int first = group * directions_.sourceChannels % blockLength;
+    return drivers_[static_cast<std::size_t>(first / firstChannelStep(directions_.sourceChannels))];
+  }
+  template <class Float>
+  Float* packedOf(Float* packed, int group) const {
+    return packed + static_cast<std::ptrdiff_t>(drivers_.front().packedFloats()) * group;
+  }
+
+  std::ptrdiff_t weightAt(int group, int source, int target, int r, int t) const {
     const bool isForward = directions_.isForward;
-    const WeightBlock block = weightBlock(shape(), description_.weightLayout, 0, isForward ? 0 : sourceBlock,
+    const int sourceBlock = source / blockLength;
+    const int value = source % blockLength;
+    const WeightBlock block = weightBlock(shape(), description_.weightLayout, group, isForward ? 0 : sourceBlock,
                                           isForward ? sourceBlock : 0, r, t);
     return block.base + value * (isForward ? block.inStep : block.outStep) +
            target * (isForward ? block.outStep : block.inStep);
@@ -192,13 +233,15 @@ class ProductScatter final : public ConvPlan {
     return std::clamp((y - furthest) / stride(), 0, directions_.sourceHeight - 1);
   }
 
-  void runLines(const Buffers& buffers, const float* bias, std::ptrdiff_t image, int from, int to,
+  void runLines(const Buffers& buffers, const float* bias, std::ptrdiff_t image, int group, int from, int to,
                 float* scratch) const {
     const Directions& d = directions_;
-    const std::ptrdiff_t sourceImage =
-        ceilDivide(d.sourceChannels, blockLength) * (std::ptrdiff_t{d.sourceHeight} * d.sourceWidth * blockLength);
+    const std::ptrdiff_t sourcePlane = std::ptrdiff_t{d.sourceHeight} * d.sourceWidth * blockLength;
+    const std::ptrdiff_t sourceBlock =
+        image * ceilDivide(d.sourceChannels * shape().groups, blockLength) + group * d.sourceChannels / blockLength;
     const std::ptrdiff_t targetLine = std::ptrdiff_t{d.targetWidth} * blockLength;
-    const float* const source = (d.isForward ? buffers.input : buffers.outputGradient) + image * sourceImage;
+    const float* const source = (d.isForward ? buffers.input : buffers.outputGradient) + sourceBlock * sourcePlane;
+    const float* const packed = packedOf(buffers.packedWeights, group);
     const float* const addend =
         description_.residual ? buffers.residual : (description_.accumulate ? buffers.result : nullptr);
     float* const sums = scratch + columnFloats();
@@ -212,10 +255,14 @@ class ProductScatter final : public ConvPlan {
         const int line = sourceLine(y, tapLine);
         if (line < 0) continue;
         const int product = line / lines_;
-        while (computed < product) multiplyLine(buffers.packedWeights, source, ++computed, scratch);
+        while (computed < product) multiplyLine(driverOf(group), packed, source, ++computed, scratch);
         addLine(
             scratch + product % ringLines_ * lineFloats() + std::ptrdiff_t{line % lines_} * d.sourceWidth * blockLength,
             tapLine, sums);
+      }
+      if (isGrouped()) {
+        deliverGroup(sums, buffers.result, image, group, y);
+        continue;
       }
       const std::ptrdiff_t at = (image * d.targetHeight + y) * targetLine;
       forLanes([&](auto lanes) {
@@ -225,22 +272,42 @@ class ProductScatter final : public ConvPlan {
     }
   }
 
-  void multiplyLine(const float* packed, const float* source, int line, float* ring) const {
-    const auto tiles = driver_.tilesOfLine();
+  /// Line `y` of the channels of a group, and of the zeros behind the last one.
+  void deliverGroup(const float* sums, float* result, std::ptrdiff_t image, int group, int y) const {
+    const Directions& d = directions_;
+    const auto lineOf = [&](int channel) {
+      const std::ptrdiff_t block = image * shape().inBlocks() + channel / blockLength;
+      return result + (block * d.targetHeight + y) * d.targetWidth * std::ptrdiff_t{blockLength} +
+             channel % blockLength;
+    };
+    const int first = group * d.targetChannels;
+    for (int c = 0; c < d.targetChannels; ++c) {
+      deliverLane(sums + c, lanes_, description_.accumulate, lineOf(first + c), d.targetWidth);
+    }
+    if (group + 1 < shape().groups) return;
+    for (int channel = shape().inChannels; channel % blockLength != 0; ++channel) {
+      float* const to = lineOf(channel);
+      for (int x = 0; x < d.targetWidth; ++x) to[std::ptrdiff_t{x} * blockLength] = 0;
+    }
+  }
+
+  void multiplyLine(const DirectDriver& driver, const float* packed, const float* source, int line, float* ring) const {
+    const auto tiles = driver.tilesOfLine();
     const auto first = static_cast<std::size_t>(line) * tiles;
-    driver_.run({.input = source,
-                 .packed = packed,
-                 .bias = nullptr,
-                 .addend = nullptr,
-                 .output = ring + (line % ringLines_ - line) * lineFloats(),
-                 .images = 1,
-                 .inImage = 0,
-                 .outImage = 0,
-                 .firstTile = first,
-                 .endTile = first + tiles,
-                 .firstGroup = 0,
-                 .endGroup = driver_.groups().size(),
-                 .relu = false});
+    driver.run({.input = source,
+                .packed = packed,
+                .bias = nullptr,
+                .addend = nullptr,
+                .output = ring + (line % ringLines_ - line) * lineFloats(),
+                .images = 1,
+                .inImage = 0,
+                .outImage = 0,
+                .firstTile = first,
+                .endTile = first + tiles,
+                .firstGroup = 0,
+                .endGroup = driver.groups().size(),
+                .relu = false,
+                .fetchesInput = fetchesInput_});
   }
 
   /// The columns of a line of the source and of the kernel.
@@ -277,8 +344,9 @@ class ProductScatter final : public ConvPlan {
   int lanes_;      // of the columns of a tap
   int lines_;      // of the source, in a line of products
   int ringLines_;  // of products that are kept
-  DirectDriver driver_;
+  std::vector<DirectDriver> drivers_;
   std::size_t parts_ = 1;  // of an image
+  bool fetchesInput_;
 };
 
 }  // namespace
@@ -287,8 +355,9 @@ bool servesProductScatter(const Description& d) {
   const Shape& s = d.shape;
   const bool isServed = d.pass == taccConvForward
                             ? s.strideHeight == 1 && s.strideWidth == 1 && s.outChannels <= mostTargets
-                            : d.pass == taccConvBackwardData && s.inChannels <= mostTargets;
-  return isServed && s.groups == 1 && s.kernelHeight * s.kernelWidth > 1 && d.inputLayout == taccLayoutNchw16c;
+                            : d.pass == taccConvBackwardData && s.inPerGroup() <= mostTargets;
+  return isServed && (s.groups == 1 || d.pass == taccConvBackwardData) && s.kernelHeight * s.kernelWidth > 1 &&
+         d.inputLayout == taccLayoutNchw16c;
 }
 
 std::unique_ptr<ConvPlan> makeProductScatter(const Description& d, const KernelSet& kernels) {
@@ -298,8 +367,13 @@ std::unique_ptr<ConvPlan> makeProductScatter(const Description& d, const KernelS
       (d.shape.kernelHeight - 1) * d.shape.dilationHeight / (directions.isForward ? 1 : d.shape.strideHeight) + 1;
   const int ringLines = std::min(directions.sourceHeight / lines, (seen - 1) / lines + 2);
   const int columns = d.shape.kernelHeight * d.shape.kernelWidth * lanesOf(directions.targetChannels);
-  DirectDriver driver(productShape(directions, lines, columns, ringLines), kernels);
-  return std::make_unique<ProductScatter>(d, kernels, directions, lines, ringLines, std::move(driver));
+  std::vector<DirectDriver> drivers;
+  const int kinds = d.shape.groups == 1 ? 1 : blockLength / firstChannelStep(directions.sourceChannels);
+  for (int kind = 0; kind < kinds; ++kind) {
+    const int first = kind * firstChannelStep(directions.sourceChannels);
+    drivers.emplace_back(productShape(directions, first, lines, columns, ringLines), kernels);
+  }
+  return std::make_unique<ProductScatter>(d, kernels, directions, lines, ringLines, std::move(drivers));
 }
 
 }  // namespace tacc::conv

@@ -18,6 +18,7 @@ constexpr ConvAlgorithm algorithms[] = {
     {"winograd-2x2", servesWinogradTwo, makeWinogradTwo, ConvOffer::byOwnRule},
     {"split", servesSplitProducts, makeSplitProducts, ConvOffer::byOwnRule},
     {"split", servesSplitGradient, makeSplitGradient, ConvOffer::byOwnRule},
+    {"planes", servesPlanes, makePlanes, ConvOffer::byPrice, true},
     {"product-scatter", servesProductScatter, makeProductScatter},
     {"strided-product", servesStridedProduct, makeStridedProduct},
     {"direct", servesDirectForward, makeDirectForward},
@@ -57,7 +58,7 @@ std::string algorithmNames(const Description* served) {
   std::string names;
   std::string_view last;
   for (const ConvAlgorithm& algorithm : algorithms) {
-    if ((served != nullptr && !algorithm.serves(*served)) || algorithm.name == last) continue;
+    if ((served != nullptr && !serves(algorithm, *served)) || algorithm.name == last) continue;
     names += (names.empty() ? "" : ", ") + std::string(algorithm.name);
     last = algorithm.name;
   }
@@ -76,7 +77,7 @@ ChosenPlan cheapestServing(const Description& description, const KernelSet& kern
   ChosenPlan best;
   for (const ConvAlgorithm& algorithm : algorithms) {
     const bool isOffered = isNamed ? algorithm.name == description.algorithm : algorithm.offer != ConvOffer::byNameOnly;
-    if (!isOffered || !algorithm.serves(description)) continue;
+    if (!isOffered || !serves(algorithm, description)) continue;
     ChosenPlan plan{algorithm.name, algorithm.make(description, kernels)};
     if (!isNamed && algorithm.offer == ConvOffer::byOwnRule) return plan;
     takeCheaper(best, std::move(plan));
@@ -84,12 +85,26 @@ ChosenPlan cheapestServing(const Description& description, const KernelSet& kern
   return best;
 }
 
+namespace {
+
+ChosenPlan planOf(const Description& description, const KernelSet& kernels) {
+  ChosenPlan best = cheapestServing(description, kernels);
+  if (hasPlainLayout(description)) takeCheaper(best, makePlainPlan(description, kernels));
+  return best;
+}
+
+}  // namespace
+
 ChosenPlan makePlan(const Description& given, const KernelSet& kernels) {
   if (given.isBfloat16) return makeBfloat16Plan(given, kernels);
   const Description description = withKernels(given, kernels);
-  ChosenPlan best;
-  if (description.outputLayout == taccLayoutNchw16c) best = cheapestServing(description, kernels);
-  if (hasPlainLayout(description)) takeCheaper(best, makePlainPlan(description, kernels));
+  ChosenPlan best = planOf(simplified(description), kernels);
+  if (best.plan != nullptr) {
+    best.plan = makeCropped(description, std::move(best.plan));
+    return best;
+  }
+  // An algorithm that is asked for by its name may be one for what the simplified shape does not have.
+  best = planOf(description, kernels);
   if (best.plan == nullptr) failUnserved(description);
   return best;
 }

@@ -39,6 +39,10 @@ struct Shape {
     return kernelHeight == 1 && kernelWidth == 1 && strideHeight == 1 && strideWidth == 1 && padHeight == 0 &&
            padWidth == 0;
   }
+  /// A product whose images are of one pixel: they are the pixels of one line. Channels of a pixel follow each other.
+  bool isLineOfImages() const { return isProduct() && height * width == 1 && batch > 1 && groups == 1; }
+  /// Images, of which those that are one line count once.
+  int lines() const { return isLineOfImages() ? 1 : batch; }
   bool isDepthwise() const { return groups > 1 && groups == inChannels && groups == outChannels; }
   /// Multiplications and additions by the definition, the same for every pass.
   double operations() const;

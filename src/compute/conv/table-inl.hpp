@@ -75,10 +75,16 @@ template <int kWidth>
 constexpr void fillDepthwise(KernelSet& set) {
   set.depthwise[kWidth][1] = depthwise<kWidth, 1>;
   set.depthwise[kWidth][2] = depthwise<kWidth, 2>;
-  set.depthwiseSpread[kWidth][0] = depthwiseSpread<kWidth, 0>;
-  set.depthwiseSpread[kWidth][1] = depthwiseSpread<kWidth, 1>;
   set.depthwiseGradient[kWidth][1] = depthwiseGradient<kWidth, 1>;
   set.depthwiseGradient[kWidth][2] = depthwiseGradient<kWidth, 2>;
+  set.depthwiseGradient[kWidth][3] = depthwiseGradient<kWidth, 3>;
+  set.depthwiseGradient[kWidth][4] = depthwiseGradient<kWidth, 4>;
+}
+
+template <int kWidth>
+constexpr void fillDepthwiseSpread(KernelSet& set) {
+  set.depthwiseSpread[kWidth][0] = depthwiseSpread<kWidth, 0>;
+  set.depthwiseSpread[kWidth][1] = depthwiseSpread<kWidth, 1>;
 }
 
 /// As many independent chains as the tile kernels have, so that neither latency nor memory holds them up.
@@ -107,9 +113,14 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   fillBlocks<3>(set);
   fillBlocks<4>(set);
   fillPermuted(set);
+  fillDepthwise<2>(set);
   fillDepthwise<3>(set);
+  fillDepthwise<4>(set);
   fillDepthwise<5>(set);
   fillDepthwise<7>(set);
+  fillDepthwiseSpread<3>(set);
+  fillDepthwiseSpread<5>(set);
+  fillDepthwiseSpread<7>(set);
   set.depthwiseAny = depthwiseAny;
   set.winogradInput[2] = winogradInput<2>;
   set.winogradInput[4] = winogradInput<4>;

@@ -23,7 +23,8 @@ constexpr TaskPart partOf(std::size_t count, std::size_t parts, std::size_t inde
 /// so that consecutive tasks use the same weights.
 class TaskPartition {
  public:
-  TaskPartition(const DirectDriver& driver, int batch, int channelGroups, int pixelsOfImage, int maxWorkers)
+  TaskPartition(const DirectDriver& driver, int batch, int channelGroups, int pixelsOfImage, int maxWorkers,
+                std::size_t leastTileParts = 1)
       : batch_(static_cast<std::size_t>(batch)), channelGroups_(static_cast<std::size_t>(channelGroups)) {
     // Small images go together, so that weights are used for more than a few pixels.
     constexpr int pixelsWanted = 196;
@@ -31,7 +32,7 @@ class TaskPartition {
     const auto workers = static_cast<std::size_t>(maxWorkers);
     if (workers > 1) imagesAtOnce_ = std::min(imagesAtOnce_, std::max<std::size_t>(1, batch_ / (2 * workers)));
     imageParts_ = (batch_ + imagesAtOnce_ - 1) / imagesAtOnce_;
-    tileParts_ = (driver.tiles() + driver.tilesAtOnce() - 1) / driver.tilesAtOnce();
+    tileParts_ = std::max(leastTileParts, (driver.tiles() + driver.tilesAtOnce() - 1) / driver.tilesAtOnce());
     const std::size_t tasks = imageParts_ * channelGroups_ * tileParts_;
     if (workers > 1 && tasks < 4 * workers) {
       outputParts_ = std::min(driver.groups().size(), (4 * workers + tasks - 1) / tasks);

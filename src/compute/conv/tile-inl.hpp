@@ -45,13 +45,17 @@ template <int kVectors, int kPixels, int kFrom, int kTo>
   }
 }
 
+/// Tiles of few sums, which would wait for themselves, have them twice: for every other value.
+constexpr bool hasTwoSums(int vectors, int pixels) { return vectors * pixels <= 6; }
+
 /// What a run brings closer while it multiplies, a line of the cache for each of its steps.
 enum class Ahead { nothing, input, weights, both };
 
 /// One run for the pixels [kFrom, kTo). kPixelStride 0: as the call says.
 template <int kPixelStride, int kFrom, int kTo, Ahead kAhead, int kVectors, int kPixels>
-[[gnu::always_inline]] inline void multiplyRun(Vector (&sum)[kVectors][kPixels], const TileCall& call,
-                                               const float* tileInput, const TapRun& run, const float*& weightsAhead) {
+[[gnu::always_inline]] inline void multiplyRun(Vector (&sum)[kVectors][kPixels], Vector (&more)[kVectors][kPixels],
+                                               const TileCall& call, const float* tileInput, const TapRun& run,
+                                               const float*& weightsAhead) {
   constexpr int kRow = kVectors * TACC_LANES;
   const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
   const float* input = tileInput + run.input;
@@ -70,8 +74,8 @@ template <int kPixelStride, int kFrom, int kTo, Ahead kAhead, int kVectors, int 
   const float* next = kFetchesInput ? tileInput + run.next : nullptr;
   const float* ahead = weightsAhead;
   if constexpr (kFetchesWeights) weightsAhead += run.count * std::ptrdiff_t{blockLength};
-  for (int i = 0, count = run.count; i < count; ++i) {
-    multiplyValue<kVectors, kPixels, kFrom, kTo>(sum, input, pixel, weights);
+  const auto step = [&](auto& to) __attribute__((always_inline)) {
+    multiplyValue<kVectors, kPixels, kFrom, kTo>(to, input, pixel, weights);
     if constexpr (kFetchesInput) {
       __builtin_prefetch(next);
       next += pixel;
@@ -82,6 +86,84 @@ template <int kPixelStride, int kFrom, int kTo, Ahead kAhead, int kVectors, int 
     }
     ++input;
     weights += kRow;
+  };
+  int left = run.count;
+  if constexpr (hasTwoSums(kVectors, kPixels)) {
+    for (; left > 1; left -= 2) {
+      step(sum);
+      step(more);
+    }
+  }
+  for (; left > 0; --left) step(sum);
+}
+
+/// Brings both sums together.
+template <int kVectors, int kPixels>
+[[gnu::always_inline]] inline void joinSums(Vector (&sum)[kVectors][kPixels], Vector (&more)[kVectors][kPixels]) {
+  if constexpr (hasTwoSums(kVectors, kPixels)) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 16
+      for (int p = 0; p < kPixels; ++p) sum[v][p] += more[v][p];
+    }
+  }
+}
+
+template <int kVectors, int kPixels>
+[[gnu::always_inline]] inline void clearSums(Vector (&more)[kVectors][kPixels]) {
+  if constexpr (hasTwoSums(kVectors, kPixels)) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 16
+      for (int p = 0; p < kPixels; ++p) more[v][p] = Vector{};
+    }
+  }
+}
+
+/// One run whose mask leaves out some pixels.
+template <int kPixelStride, int kVectors, int kPixels>
+[[gnu::always_inline]] inline void multiplyMasked(Vector (&sum)[kVectors][kPixels], Vector (&more)[kVectors][kPixels],
+                                                  const TileCall& call, const float* tileInput, const TapRun& run,
+                                                  const float*& weightsAhead) {
+  constexpr int kMost = kPixelStride == blockLength ? mostMasked : mostMaskedOfStride;
+  const auto without = [&]<int kFirst, int kLast>() __attribute__((always_inline)) {
+    if constexpr (kFirst <= kMost && kLast <= kMost && kFirst + kLast < kPixels) {
+      multiplyRun<kPixelStride, kFirst, kPixels - kLast, Ahead::nothing>(sum, more, call, tileInput, run, weightsAhead);
+    }
+  };
+  switch (run.mask) {
+    case BorderMask::none:
+      break;
+    case BorderMask::first:
+      without.template operator()<1, 0>();
+      break;
+    case BorderMask::firstTwo:
+      without.template operator()<2, 0>();
+      break;
+    case BorderMask::firstThree:
+      without.template operator()<3, 0>();
+      break;
+    case BorderMask::firstFour:
+      without.template operator()<4, 0>();
+      break;
+    case BorderMask::firstFive:
+      without.template operator()<5, 0>();
+      break;
+    case BorderMask::last:
+      without.template operator()<0, 1>();
+      break;
+    case BorderMask::lastTwo:
+      without.template operator()<0, 2>();
+      break;
+    case BorderMask::lastThree:
+      without.template operator()<0, 3>();
+      break;
+    case BorderMask::lastFour:
+      without.template operator()<0, 4>();
+      break;
+    case BorderMask::lastFive:
+      without.template operator()<0, 5>();
+      break;
   }
 }
 
@@ -122,7 +204,7 @@ template <int kPixelStride, int kVectors, int kPixels>
       for (int p = 0; p < kPixels; ++p) sum[v][p] = maximum(sum[v][p], Vector{});
     }
   }
-  if (kPixelStride != 0 && call.isNonTemporal) {
+  if (call.isNonTemporal) {
 #pragma GCC unroll 16
     for (int b = 0; b < kVectors / perBlock; ++b) {
 #pragma GCC unroll 16
@@ -177,12 +259,24 @@ void scatteredTile(const TileCall& given) {
         constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
         const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
         const float* weights = call.weights;
-        const std::ptrdiff_t* const end = call.values + call.valueCount;
-        for (const std::ptrdiff_t* value = call.values; value != end; ++value, weights += kVectors * TACC_LANES) {
-          const float* at = input + *value;
+        Vector more[kVectors][kPixels];
+        clearSums(more);
+        const std::ptrdiff_t* value = call.values;
+        const std::ptrdiff_t* const end = value + call.valueCount;
+        const auto step = [&](auto& to) __attribute__((always_inline)) {
+          const float* at = input + *value++;
           asm("" : "+r"(at));  // one address, not one for each pixel
-          multiplyValue<kVectors, kPixels, 0, kPixels>(sum, at, pixel, weights);
+          multiplyValue<kVectors, kPixels, 0, kPixels>(to, at, pixel, weights);
+          weights += kVectors * TACC_LANES;
+        };
+        if constexpr (hasTwoSums(kVectors, kPixels)) {
+          while (end - value > 1) {
+            step(sum);
+            step(more);
+          }
         }
+        while (value != end) step(sum);
+        joinSums(sum, more);
       });
 }
 
@@ -193,36 +287,30 @@ void tile(const TileCall& given) {
   const float* ahead = *call.weightsAhead;
   forEachTile<kBlocks, kPixels>(
       call, [&](auto& sum, const float* input) __attribute__((always_inline)) {
+        Vector more[kBlocks * blockLength / TACC_LANES][kPixels];
+        clearSums(more);
         const TapRun* const end = call.runs + call.runCount;
         for (const TapRun* run = call.runs; run != end; ++run) {
           switch (run->mask) {
             case BorderMask::none:
               if (ahead < call.weightsEnd) {
                 if (run->fetchesNext) {
-                  multiplyRun<kPixelStride, 0, kPixels, Ahead::both>(sum, call, input, *run, ahead);
+                  multiplyRun<kPixelStride, 0, kPixels, Ahead::both>(sum, more, call, input, *run, ahead);
                 } else {
-                  multiplyRun<kPixelStride, 0, kPixels, Ahead::weights>(sum, call, input, *run, ahead);
+                  multiplyRun<kPixelStride, 0, kPixels, Ahead::weights>(sum, more, call, input, *run, ahead);
                 }
               } else if (run->fetchesNext) {
-                multiplyRun<kPixelStride, 0, kPixels, Ahead::input>(sum, call, input, *run, ahead);
+                multiplyRun<kPixelStride, 0, kPixels, Ahead::input>(sum, more, call, input, *run, ahead);
               } else {
-                multiplyRun<kPixelStride, 0, kPixels, Ahead::nothing>(sum, call, input, *run, ahead);
+                multiplyRun<kPixelStride, 0, kPixels, Ahead::nothing>(sum, more, call, input, *run, ahead);
               }
               break;
-            case BorderMask::first:
-              multiplyRun<kPixelStride, 1, kPixels, Ahead::nothing>(sum, call, input, *run, ahead);
-              break;
-            case BorderMask::firstTwo:
-              multiplyRun<kPixelStride, 2, kPixels, Ahead::nothing>(sum, call, input, *run, ahead);
-              break;
-            case BorderMask::last:
-              multiplyRun<kPixelStride, 0, kPixels - 1, Ahead::nothing>(sum, call, input, *run, ahead);
-              break;
-            case BorderMask::lastTwo:
-              multiplyRun<kPixelStride, 0, kPixels - 2, Ahead::nothing>(sum, call, input, *run, ahead);
+            default:
+              multiplyMasked<kPixelStride>(sum, more, call, input, *run, ahead);
               break;
           }
         }
+        joinSums(sum, more);
       });
   *call.weightsAhead = ahead;
 }

@@ -109,6 +109,12 @@ Description understand(const taccGemmDesc_t& d) {
 }
 
 GemmPlan::GemmPlan(const Description& description, const conv::KernelSet& kernels) : description_(description) {
+  if (hasFewColumns(description)) {
+    few_.emplace(description, kernels);
+    kernel_ = std::string(kernels.vectors) + " few columns";
+    packedFloats_ = few_->packedFloats();
+    return;
+  }
   const int whole = description.n / blockLength * blockLength;
   for (const auto& [first, count] : {std::pair(0, whole), std::pair(whole, description.n - whole)}) {
     if (count == 0) continue;
@@ -134,12 +140,12 @@ std::size_t GemmPlan::workspaceBytes() const {
 std::size_t GemmPlan::workspaceOfOne() const {
   std::size_t floats =
       copiedFloats() + (description_.bias ? roundedFloats(static_cast<std::size_t>(description_.n)) : 0);
-  if (!columns_.back().isWhole()) floats += static_cast<std::size_t>(description_.m) * blockLength;
+  if (!few_ && !columns_.back().isWhole()) floats += static_cast<std::size_t>(description_.m) * blockLength;
   return floats * sizeof(float);
 }
 
 double GemmPlan::predictedSeconds() const {
-  double cycles = 0;
+  double cycles = few_ ? few_->cycles() : 0;
   for (const Columns& columns : columns_) cycles += columns.driver.cycles();
   return cycles * description_.batch / conv::assumedHertz;
 }
@@ -152,6 +158,7 @@ void GemmPlan::pack(const float* b, float* packed) const {
 
 void GemmPlan::packOne(const float* b, float* packed) const {
   const Description& d = description_;
+  if (few_) few_->pack(b, packed);
   for (const Columns& columns : columns_) {
     columns.driver.pack(packed + columns.packed, [&](float* to, int block, int depth, int, int value) {
       const std::ptrdiff_t row = depth * std::ptrdiff_t{depthAtOnce} + value;
@@ -206,6 +213,10 @@ void GemmPlan::run(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& e
 
 void GemmPlan::runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
   const float* const a = rowsOfA(buffers, executor);
+  if (few_) {
+    runFew(a, buffers, executor);
+    return;
+  }
   taccGemmBuffers_t padded = buffers;
   if (description_.bias) {
     // The kernel reads whole blocks of it.
@@ -222,6 +233,17 @@ void GemmPlan::runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor
       runRest(columns, a, padded);
     }
   }
+}
+
+void GemmPlan::runFew(const float* a, const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
+  const Description& d = description_;
+  constexpr int rowsOfTask = 64;
+  const auto tasks = d.maxWorkers > 1 ? static_cast<std::size_t>(conv::ceilDivide(d.m, rowsOfTask)) : 1;
+  executor.forEach(tasks, [&](std::size_t index, int) {
+    const int from = static_cast<int>(index) * rowsOfTask;
+    const int to = tasks == 1 ? d.m : std::min(d.m, from + rowsOfTask);
+    few_->run(a, rowStride(d), buffers.packedB, buffers.bias, buffers.c, from, to);
+  });
 }
 
 void GemmPlan::runWhole(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers,

@@ -7,18 +7,11 @@
 
 #include "compute/conv/direct_driver.hpp"
 #include "compute/conv/task_executor.hpp"
+#include "compute/gemm/few_columns.hpp"
+#include "compute/gemm/gemm_description.hpp"
 #include "tacc/compute.h"
 
 namespace tacc::gemm {
-
-struct Description {
-  int m, n, k;
-  std::ptrdiff_t lda, ldb, ldc;
-  bool transposeA, transposeB, bias, accumulate, relu;
-  int maxWorkers;
-  int batch;
-  std::ptrdiff_t strideA, strideB, strideC;  // from product to product
-};
 
 /// Checks a description. Throws Error (taccInvalidArgument).
 Description understand(const taccGemmDesc_t& desc);
@@ -57,10 +50,12 @@ class GemmPlan {
   const float* rowsOfA(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const;
   void runWhole(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers,
                 const conv::TaskExecutor& executor) const;
+  void runFew(const float* a, const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const;
   void runRest(const Columns& columns, const float* a, const taccGemmBuffers_t& buffers) const;
   std::size_t copiedFloats() const;
 
   Description description_;
+  std::optional<FewColumns> few_;  // of all columns, in place of `columns_`
   std::vector<Columns> columns_;
   std::size_t packedFloats_ = 0;  // of one product
   std::string kernel_;

@@ -166,7 +166,7 @@ void expectExact(const taccConvDesc_t& desc) {
       if (algorithm.name == "reference" && kernels != &portableKernels()) continue;  // it uses none
       Description forced = withKernels(test.description(), *kernels);
       forced.algorithm = algorithm.name;
-      if (!algorithm.serves(forced)) continue;
+      if (!serves(algorithm, forced)) continue;
       ++served;
       const auto plan = algorithm.make(forced, *kernels);
       EXPECT_TRUE(test.run(*plan, *taccSerialExecutor()) == expected)
@@ -175,6 +175,18 @@ void expectExact(const taccConvDesc_t& desc) {
     }
   }
   EXPECT_GT(served, 0) << test.text();
+}
+
+void expectExactAsChosen(const taccConvDesc_t& desc, const taccExecutor_t& executor) {
+  const Case test(desc);
+  const Floats expected = test.expected();
+  for (const KernelSet* kernels : availableKernels()) {
+    const ChosenPlan chosen = makePlan(test.description(), *kernels);
+    EXPECT_NE(chosen.algorithm, "reference") << test.text() << " " << kernels->isa;
+    EXPECT_TRUE(test.run(*chosen.plan, executor) == expected)
+        << test.text() << " with " << chosen.algorithm << " " << chosen.plan->kernel() << ", layouts "
+        << desc.inputLayout << " and " << desc.outputLayout;
+  }
 }
 
 taccConvDesc_t convolution(taccConvPass_t pass, int batch, int inChannels, int height, int width, int outChannels,

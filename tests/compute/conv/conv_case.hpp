@@ -78,6 +78,9 @@ class Case {
 /// Runs `desc` with every instruction set and every algorithm that serves it, and compares exactly.
 void expectExact(const taccConvDesc_t& desc);
 
+/// The same with the plan that is chosen, which may be one for a simpler shape.
+void expectExactAsChosen(const taccConvDesc_t& desc, const taccExecutor_t& executor = *taccSerialExecutor());
+
 taccConvDesc_t convolution(taccConvPass_t pass, int batch, int inChannels, int height, int width, int outChannels,
                            int kernel, int stride = 1, int pad = 0);
 

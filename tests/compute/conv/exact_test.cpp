@@ -45,6 +45,22 @@ TEST_P(Pass, StridedProductsOfManyImages) {
   expectExact(convolution(GetParam(), 6, 128, 64, 64, 16, 1, 2, 0));  // two images at once
 }
 
+TEST_P(Pass, WideKernelsOnNarrowImages) {
+  // Masks that leave out up to five pixels at either end, of tiles of every width.
+  for (int width = 1; width <= 19; width += width < 12 ? 1 : 3) {
+    for (const int kernel : {6, 7, 9, 11, 13}) {
+      for (const int outs : {16, 64}) {
+        taccConvDesc_t desc = convolution(GetParam(), 1, 17, 5, width, outs, kernel, 1, kernel / 2);
+        desc.kernelHeight = 3;
+        desc.padHeight = 1;
+        expectExact(desc);
+      }
+    }
+    expectExact(convolution(GetParam(), 2, 16, 6, width, 40, 7, 1, 6));
+    expectExact(convolution(GetParam(), 1, 16, 6, width, 32, 9, 2, 4));
+  }
+}
+
 TEST_P(Pass, PadsLargerThanTheKernel) { expectExact(convolution(GetParam(), 1, 16, 5, 6, 16, 3, 1, 5)); }
 
 TEST_P(Pass, UnequalInBothDirections) {
@@ -83,8 +99,16 @@ TEST_P(Pass, Groups) {
 }
 
 TEST_P(Pass, GroupsThatCutBlocks) {
-  for (const auto& [groups, ins, outs] :
-       {std::array{8, 4, 4}, {4, 8, 8}, {5, 3, 7}, {3, 20, 80}, {3, 80, 20}, {12, 1, 2}, {6, 5, 5}, {2, 17, 40}}) {
+  for (const auto& [groups, ins, outs] : {std::array{8, 4, 4},
+                                          {4, 8, 8},
+                                          {5, 3, 7},
+                                          {3, 20, 80},
+                                          {3, 80, 20},
+                                          {12, 1, 2},
+                                          {6, 5, 5},
+                                          {2, 17, 40},
+                                          {21, 1, 23},
+                                          {3, 2, 32}}) {
     for (const int stride : {1, 2}) {
       taccConvDesc_t desc = convolution(GetParam(), 2, groups * ins, 9, 17, groups * outs, 3, stride, 1);
       desc.groups = groups;
@@ -127,6 +151,28 @@ TEST_P(Pass, DepthwiseOfEveryWidth) {
       }
     }
   }
+}
+
+TEST_P(Pass, DepthwiseInParts) {
+  // Kernels that are as wide as several that there are.
+  for (int kernel = 1; kernel <= 16; ++kernel) {
+    for (const int stride : {1, 2}) {
+      for (const int pad : {0, kernel / 2, kernel - 1}) {
+        for (const int width : {kernel, 17, 30}) {
+          taccConvDesc_t desc = convolution(GetParam(), 2, 20, 6, std::max(width, kernel), 20, kernel, stride, pad);
+          desc.kernelHeight = 2;
+          desc.padHeight = 1;
+          desc.groups = 20;
+          desc.bias = desc.residual = desc.relu = GetParam() == taccConvForward;
+          desc.accumulate = GetParam() != taccConvForward && kernel % 2 == 0;
+          expectExact(desc);
+        }
+      }
+    }
+  }
+  taccConvDesc_t large = convolution(GetParam(), 1, 17, 60, 90, 17, 8, 1, 4);  // some lines at a time
+  large.groups = 17;
+  expectExact(large);
 }
 
 TEST_P(Pass, DepthwiseOfRandomShapes) {

@@ -12,18 +12,6 @@ namespace {
 
 constexpr taccLayout_t allLayouts[] = {taccLayoutNchw16c, taccLayoutNchw, taccLayoutNhwc};
 
-void expectExactAsChosen(const taccConvDesc_t& desc, const taccExecutor_t& executor = *taccSerialExecutor()) {
-  const Case test(desc);
-  const Floats expected = test.expected();
-  for (const KernelSet* kernels : availableKernels()) {
-    const ChosenPlan chosen = makePlan(test.description(), *kernels);
-    EXPECT_NE(chosen.algorithm, "reference") << test.text() << " " << kernels->isa;
-    EXPECT_TRUE(test.run(*chosen.plan, executor) == expected)
-        << test.text() << " with " << chosen.algorithm << " " << chosen.plan->kernel() << ", layouts "
-        << desc.inputLayout << " and " << desc.outputLayout;
-  }
-}
-
 TEST(PlainLayouts, AreExactInEveryPair) {
   for (const taccConvPass_t pass : allPasses) {
     for (const taccLayout_t input : allLayouts) {

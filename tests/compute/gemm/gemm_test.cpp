@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <random>
 
 #include "../conv/conv_case.hpp"
@@ -76,6 +77,53 @@ TEST(Gemm, IsExactForEverySizeAndFeature) {
       desc.ldc = desc.n + from(0, 9);  // what is between the rows stays
     }
     expectExact(desc);
+  }
+}
+
+TEST(Gemm, OfFewRowsOrColumnsIsExact) {
+  std::mt19937 random(5);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 200; ++i) {
+    taccGemmDesc_t desc = TACC_GEMM_INITIALIZER;
+    desc.m = i % 2 == 0 ? from(1, 8) : from(1, 200);
+    desc.n = i % 2 == 0 ? from(1, 200) : from(1, 8);
+    desc.k = i % 3 == 0 ? from(1000, 2500) : from(1, 200);
+    desc.transposeA = from(0, 1);
+    desc.transposeB = from(0, 1);
+    desc.bias = from(0, 1);
+    desc.accumulate = from(0, 1);
+    desc.relu = from(0, 1);
+    desc.batch = from(1, 2);
+    desc.maxWorkers = from(1, 3);
+    if (from(0, 1) == 0) {
+      desc.lda = (desc.transposeA != 0 ? desc.m : desc.k) + from(0, 9);
+      desc.ldb = (desc.transposeB != 0 ? desc.k : desc.n) + from(0, 9);
+      desc.ldc = desc.n + from(0, 9);
+    }
+    expectExact(desc, conv::test::ThreadedExecutor(desc.maxWorkers).get());
+  }
+}
+
+TEST(Gemm, ReadsNothingBehindItsMatrices) {
+  // Where numbers behind a row are not finite, sums stay as they are.
+  taccGemmDesc_t desc = TACC_GEMM_INITIALIZER;
+  desc.m = 11;
+  desc.n = 3;
+  desc.k = 100;
+  desc.lda = 164;
+  const Description d = understand(desc);
+  Floats a(static_cast<std::size_t>(d.strideA));
+  std::fill_n(a.data(), a.size(), std::numeric_limits<float>::quiet_NaN());
+  for (int i = 0; i < d.m; ++i) std::fill_n(a.data() + i * d.lda, d.k, 1.0F);
+  Floats b(static_cast<std::size_t>(d.strideB));
+  std::fill_n(b.data(), b.size(), 1.0F);
+  for (const conv::KernelSet* kernels : conv::availableKernels()) {
+    const GemmPlan plan(d, *kernels);
+    Floats packed(plan.packedFloats()), workspace(plan.workspaceBytes() / sizeof(float)), c(33);
+    plan.pack(b.data(), packed.data());
+    plan.run({a.data(), packed.data(), nullptr, c.data(), workspace.data(), plan.workspaceBytes()},
+             conv::TaskExecutor(*taccSerialExecutor()));
+    for (std::size_t i = 0; i < c.size(); ++i) EXPECT_EQ(c.data()[i], 100) << kernels->isa;
   }
 }
 

@@ -1,0 +1,87 @@
+// Images that are smaller than the kernel reaches: plans for the taps that are left, and for strides that mean nothing.
+#include <gmock/gmock.h>
+
+#include <random>
+
+#include "conv_case.hpp"
+
+namespace tacc::conv::test {
+namespace {
+
+TEST(NarrowImages, AreExactForAllKernels) {
+  for (const taccConvPass_t pass : allPasses) {
+    for (int size = 1; size <= 3; ++size) {
+      for (int kernel = 2; kernel <= 9; ++kernel) {
+        for (const int stride : {1, 2, 4}) {
+          taccConvDesc_t desc = convolution(pass, 2, 20, size, size, 35, kernel, stride, kernel / 2);
+          desc.accumulate = pass != taccConvForward && stride == 2;
+          expectExactAsChosen(desc);
+          desc.weightLayout = taccWeightsBlocked;
+          expectExactAsChosen(desc);
+        }
+      }
+    }
+  }
+}
+
+TEST(NarrowImages, AreExactForRandomShapes) {
+  std::mt19937 random(30);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  constexpr taccLayout_t layouts[] = {taccLayoutNchw16c, taccLayoutNchw, taccLayoutNhwc};
+  for (int i = 0; i < 300; ++i) {
+    const int groups = from(0, 1) == 0 ? from(2, 20) : 1;
+    const bool isDepthwise = groups > 1 && from(0, 1) == 0;
+    const int ins = isDepthwise ? groups : groups * from(1, groups > 1 ? 6 : 40);
+    const int outs = isDepthwise ? groups : groups * from(1, groups > 1 ? 6 : 40);
+    taccConvDesc_t desc = convolution(allPasses[i % 3], from(1, 3), ins, from(1, 4), from(1, 6), outs, 1);
+    desc.kernelHeight = from(1, 11);
+    desc.kernelWidth = from(1, 11);
+    desc.strideHeight = from(1, 4);
+    desc.strideWidth = from(1, 4);
+    desc.dilationHeight = from(1, 3);
+    desc.dilationWidth = from(1, 3);
+    const auto padOf = [&](int kernel, int dilation, int size) {
+      return std::max(from(0, dilation * kernel), (dilation * (kernel - 1) + 2 - size) / 2);
+    };
+    desc.padHeight = padOf(desc.kernelHeight, desc.dilationHeight, desc.height);
+    desc.padWidth = padOf(desc.kernelWidth, desc.dilationWidth, desc.width);
+    desc.groups = groups;
+    desc.inputLayout = layouts[from(0, 2)];
+    desc.outputLayout = layouts[from(0, 2)];
+    desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+    if (desc.pass == taccConvForward) {
+      desc.bias = from(0, 1);
+      desc.residual = from(0, 1);
+      desc.relu = from(0, 1);
+    } else {
+      desc.accumulate = from(0, 1);
+    }
+    expectExactAsChosen(desc);
+  }
+}
+
+TEST(NarrowImages, CountOnlyTapsThatAreInside) {
+  // A kernel of 9x9 over one pixel reads no more weights than one of 1x1.
+  taccConvDesc_t desc = convolution(taccConvForward, 1, 64, 1, 1, 64, 9, 1, 4);
+  const Description wide = simplified(understand(desc));
+  EXPECT_EQ(wide.shape.kernelHeight, 1);
+  EXPECT_EQ(wide.shape.kernelWidth, 1);
+  EXPECT_EQ(wide.shape.outHeight, 1);
+  EXPECT_TRUE(wide.shape.isProduct());
+  desc.strideHeight = 3;
+  EXPECT_EQ(simplified(understand(desc)).shape.strideHeight, 1);
+  desc.height = 3;
+  const Description tall = simplified(understand(desc));
+  EXPECT_EQ(tall.shape.kernelHeight, 5);
+  EXPECT_EQ(tall.shape.strideHeight, 3);
+  // An algorithm may still be asked for that only serves what the simpler shape does not have.
+  desc = convolution(taccConvForward, 2, 20, 1, 1, 30, 1, 2);
+  desc.algorithm = "strided-product";
+  const Case test(desc);
+  const ChosenPlan chosen = makePlan(test.description(), portableKernels());
+  EXPECT_EQ(chosen.algorithm, "strided-product");
+  EXPECT_TRUE(test.run(*chosen.plan, *taccSerialExecutor()) == test.expected());
+}
+
+}  // namespace
+}  // namespace tacc::conv::test
