@@ -61,8 +61,8 @@ int linesOfProduct(const Directions& d) {
   return lines;
 }
 
-/// Products of lines of the source with all columns; they go to a ring of lines. The source's channels begin in the middle of
-/// a block.
+/// Products of lines of the source with all columns; they go to a ring of lines. The source's channels begin in the
+/// middle of a block.
 DirectShape productShape(const Directions& d, int firstChannel, int lines, int columns, int ringLines) {
   DirectShape c{};
   c.firstValue = firstChannel;
