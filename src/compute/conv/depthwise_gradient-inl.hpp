@@ -59,21 +59,31 @@ template <class Strip, int kStride, int kRows, class Ends, bool kAllLines>
 template <class Strip, int kStride, int kRows, bool kIsFirst>
 [[gnu::always_inline]] inline void gradientPart(const GradientLine& line, const StripPlace& place, int lane,
                                                 Vector (&sum)[kRows][Strip::width]) {
-  visitEnds<Strip, kIsFirst>(
-      place,
-      [&]<class Ends>(Ends) __attribute__((always_inline)) {
-        constexpr bool kIsLine = Ends::left > 0 && Ends::right >= Strip::right;
-        if (line.there == (1U << kRows) - 1) {
-          gradientStrip<Strip, kStride, kRows, Ends, true>(line, place, lane, sum);
-        } else if constexpr (kIsLine) {
-          gradientStrip<Strip, kStride, kRows, Ends, false>(line, place, lane, sum);
-        } else {
+  // Strides this wide are rare, and each form takes its time to compile.
+  if constexpr (kStride > 2) {
+    const bool isInside = place.from <= 0 && place.to >= Strip::columns && place.pixels >= Strip::pixels;
+    if (isInside && line.there == (1U << kRows) - 1) {
+      gradientStrip<Strip, kStride, kRows, KnownEnds<0, 0>, true>(line, place, lane, sum);
+    } else {
+      gradientStrip<Strip, kStride, kRows, AnyEnds, false>(line, place, lane, sum);
+    }
+  } else {
+    visitEnds<Strip, kIsFirst>(
+        place,
+        [&]<class Ends>(Ends) __attribute__((always_inline)) {
+          constexpr bool kIsLine = Ends::left > 0 && Ends::right >= Strip::right;
+          if (line.there == (1U << kRows) - 1) {
+            gradientStrip<Strip, kStride, kRows, Ends, true>(line, place, lane, sum);
+          } else if constexpr (kIsLine) {
+            gradientStrip<Strip, kStride, kRows, Ends, false>(line, place, lane, sum);
+          } else {
+            gradientStrip<Strip, kStride, kRows, AnyEnds, false>(line, place, lane, sum);
+          }
+        },
+        [&]() __attribute__((always_inline)) {
           gradientStrip<Strip, kStride, kRows, AnyEnds, false>(line, place, lane, sum);
-        }
-      },
-      [&]() __attribute__((always_inline)) {
-        gradientStrip<Strip, kStride, kRows, AnyEnds, false>(line, place, lane, sum);
-      });
+        });
+  }
 }
 
 /// Lines [from, to) of the gradient, and `rows` of kRows lines of the kernel from `row` on.
