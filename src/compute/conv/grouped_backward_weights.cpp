@@ -90,7 +90,6 @@ class GroupedBackwardWeights final : public ConvPlan {
   struct TapCost {
     double pixel = 0, tiles = 0;
     TapCost operator+(const TapCost& other) const { return {pixel + other.pixel, tiles + other.tiles}; }
-    friend TapCost operator*(double times, const TapCost& cost) { return {times * cost.pixel, times * cost.tiles}; }
   };
   /// Of so many blocks together.
   TapCost costOfTap(const GroupSteps& steps, int blocks) const {
@@ -109,8 +108,9 @@ class GroupedBackwardWeights final : public ConvPlan {
       // Permuted kernels take one vector of the block after the other.
       const int together = steps.isPermuted ? 1 : vectors;
       const double products = chains * together / perCycle + (steps.isPermuted ? chains / taps * 0.4 : 0);
-      cost.pixel += parts * (vectors / together) * std::max(latencyCycles, products) / taps;
-      cost.tiles += double(parts) * (vectors / together) / taps;
+      const int tiles = parts * (vectors / together);
+      cost.pixel += tiles * std::max(latencyCycles, products) / taps;
+      cost.tiles += double(tiles) / taps;
     }
     return cost;
   }
