@@ -123,7 +123,7 @@ MeetingNote Agreement::noteOf(MeetingWord word) const {
           .id = {}};
 }
 
-void Agreement::send(MeetingLink& to, MeetingNote note) {
+void Agreement::send(MeetingLink& to, const MeetingNote& note) {
   if (observer_) observer_("send " + std::string(nameOf(note.word)));
   to.send(note);
 }

@@ -96,7 +96,7 @@ class Agreement {
   void handleOther(MeetingLink& from, const MeetingNote& note);
   void receiveVisit(MeetingLink& from, const MeetingNote& note);
   void learn(const Decision& value);
-  void send(MeetingLink& to, MeetingNote note);
+  void send(MeetingLink& to, const MeetingNote& note);
   MeetingNote noteOf(MeetingWord word) const;
   void checkRequest(MeetingLink& from, const MeetingNote& note);
   [[noreturn]] void failForAll(const Error& error);

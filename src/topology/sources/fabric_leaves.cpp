@@ -68,7 +68,8 @@ class Leaves {
     std::size_t passed = 0, typical = 0;
     for (const std::uint32_t device : all) {
       typical = plugs_[device];
-      if ((passed += typical) * 2 >= total) break;
+      passed += typical;
+      if (passed * 2 >= total) break;
     }
     const auto few = std::find_if(all.begin(), all.end(), [&](std::uint32_t one) { return plugs_[one] < typical; });
     leaves_.assign(all.begin(), few);

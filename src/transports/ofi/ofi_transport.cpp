@@ -71,7 +71,7 @@ class OfiTransport final : public NetworkTransport {
  private:
   void start(bool isSend, int peer, std::uint32_t tag, void* data, std::size_t bytes, NetworkRequest& request);
   bool post(Operation& operation);
-  void release(Operation& operation);
+  void recycle(Operation& operation);
   bool readCompletions();
   bool takeSignalBack();
   bool isQuiet();
@@ -223,7 +223,7 @@ void OfiTransport::start(bool isSend, int peer, std::uint32_t tag, void* data, s
                          NetworkRequest& request) {
   if (free_.empty()) {
     free_.push_back(&operations_.emplace_back());
-    free_.reserve(operations_.size());  // release() must not allocate
+    free_.reserve(operations_.size());  // recycle() must not allocate
   }
   Operation& operation = *free_.back();
   free_.pop_back();
@@ -264,7 +264,7 @@ bool OfiTransport::post(Operation& operation) {
   return true;
 }
 
-void OfiTransport::release(Operation& operation) {
+void OfiTransport::recycle(Operation& operation) {
   operation.registration.reset();
   operation.request = nullptr;
   free_.push_back(&operation);
@@ -294,7 +294,7 @@ void OfiTransport::deliver(const fi_cq_tagged_entry* entries, ssize_t count) {
     auto& operation = *static_cast<Operation*>(entries[i].op_context);
     if (!operation.isSend) operation.request->bytes = entries[i].len;
     operation.request->done = true;
-    release(operation);
+    recycle(operation);
   }
 }
 
@@ -314,7 +314,7 @@ void OfiTransport::readError() {
   // By the manual `len` is what was received and `olen` what did not fit. ofi_rxm tells the whole, or nothing.
   const std::size_t bytes = entry.len > capacity ? entry.len : entry.len + entry.olen;
   const std::string sent = bytes > capacity ? std::to_string(bytes) : std::string("more");
-  release(operation);
+  recycle(operation);
   if (entry.err == FI_ETRUNC) {
     fail(taccInvalidUsage, "rank {} expected at most {} bytes from rank {}, which sent {} (message {})", rank_,
          capacity, peer, sent, tag);
