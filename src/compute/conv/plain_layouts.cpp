@@ -33,8 +33,8 @@ struct Tensor {
 double reorderCycles(const Tensor& t) {
   if (!t.isCopied()) return 0;
   const double wholeBlock = 6, besideValues = 7;
-  const int rest = t.channels % blockLength;
-  const double ofPixel = t.channels / blockLength * wholeBlock + (rest == 0 ? 0 : besideValues + rest);
+  const int blocks = t.channels / blockLength, rest = t.channels % blockLength;
+  const double ofPixel = blocks * wholeBlock + (rest == 0 ? 0 : besideValues + rest);
   return ofPixel * t.height * t.width;
 }
 
