@@ -11,7 +11,7 @@ namespace tacc {
 namespace {
 
 constexpr long checkNanoseconds = 100'000'000;
-/// After so long a rank that does not come on, stopped or dead, is not waited for any more.
+/// After this time a rank that does not come on, stopped or dead, is not waited for any more.
 constexpr std::chrono::seconds patience{10};
 
 }  // namespace
@@ -57,7 +57,7 @@ std::vector<NetworkCandidate> PriceBoard::make(Entry& entry, const Find& find) c
   }
 }
 
-/// Waits for whoever makes it.
+/// Waits for the rank that makes it.
 bool PriceBoard::isReady(Entry& entry) const {
   constexpr auto making = static_cast<std::uint32_t>(State::making), ready = static_cast<std::uint32_t>(State::ready);
   const auto end = std::chrono::steady_clock::now() + patience;

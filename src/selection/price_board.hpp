@@ -23,7 +23,7 @@ class PriceBoard {
   struct Kind {
     Collective collective;
     int root;           // below 2^24
-    std::size_t bytes;  // a power of two, or so many eighths more; of others nothing is shared
+    std::size_t bytes;  // a power of two, or some eighths of it more; other sizes are not shared
   };
   using Find = std::function<std::vector<NetworkCandidate>()>;
 
@@ -35,7 +35,7 @@ class PriceBoard {
   /// What `find` returns, called here or by the rank that asked first; without reasons where it was that one.
   std::vector<NetworkCandidate> candidates(const Kind& kind, const Find& find);
 
-  /// Of memory, for so many kinds.
+  /// Of memory for this number of kinds.
   static std::size_t bytesFor(std::size_t kinds) noexcept { return kinds * sizeof(Entry); }
 
  private:

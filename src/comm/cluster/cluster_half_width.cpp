@@ -35,7 +35,7 @@ bool ClusterCommunicator::gathersHalfWidth(std::size_t numbers) {
   return seconds(count * meanBytes) + 2 * seconds(1) < seconds(count * wideBytes);
 }
 
-/// Of an allreduce of so many bytes, what is another way for 16-bit numbers than what the candidates' table says.
+/// How an allreduce of 16-bit numbers of these bytes runs, which the candidates' table does not say.
 std::string ClusterCommunicator::explainHalfWidth(std::size_t bytes) {
   const std::size_t numbers = bytes / 2;
   if (config().halfPartialSums || config().isReproducible || numbers == 0) return "";

@@ -131,7 +131,6 @@ std::optional<ProbeRound> ProbeSession::askingRound() {
   return round;
 }
 
-/// Without hosts whose own links are slow, so far as these are known.
 std::vector<std::uint32_t> ProbeSession::fastOf(std::vector<std::uint32_t> hosts) const {
   std::erase_if(hosts, [&](std::uint32_t host) { return slownessOf({host, host}) > 1; });
   return hosts;

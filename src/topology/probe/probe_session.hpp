@@ -81,6 +81,7 @@ class ProbeSession {
   ProbeRound surveyRound() const;
   std::optional<ProbeRound> askingRound();
   void planInside();
+  /// Those of the hosts whose own links are not known to be slow.
   std::vector<std::uint32_t> fastOf(std::vector<std::uint32_t> hosts) const;
   /// How many times as much the usual host's link carries as that of the slower of these, if it is known to be slow;
   /// else 1.
