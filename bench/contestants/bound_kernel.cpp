@@ -49,7 +49,46 @@ __attribute__((target("avx2"))) void distributeAvx2(const float* const* sources,
   }
   _mm_sfence();
 }
+
+__attribute__((target("avx512f"))) void moveAvx512(std::span<float* const> streams, size_t count) {
+  const __m512 one = _mm512_set1_ps(1);
+  const __m512 share = _mm512_set1_ps(1.0f / static_cast<float>(streams.size()));
+  for (size_t i = 0; i < count; i += 16) {
+    __m512 sum = _mm512_setzero_ps();
+    for (float* const stream : streams) {
+      const __m512 value = _mm512_load_ps(stream + i);
+      sum = _mm512_add_ps(sum, value);
+      _mm512_store_ps(stream + i, _mm512_sub_ps(one, value));
+    }
+    _mm512_store_ps(streams[0] + i, _mm512_mul_ps(share, sum));
+  }
+}
+
+__attribute__((target("avx2"))) void moveAvx2(std::span<float* const> streams, size_t count) {
+  const __m256 one = _mm256_set1_ps(1);
+  const __m256 share = _mm256_set1_ps(1.0f / static_cast<float>(streams.size()));
+  for (size_t i = 0; i < count; i += 8) {
+    __m256 sum = _mm256_setzero_ps();
+    for (float* const stream : streams) {
+      const __m256 value = _mm256_load_ps(stream + i);
+      sum = _mm256_add_ps(sum, value);
+      _mm256_store_ps(stream + i, _mm256_sub_ps(one, value));
+    }
+    _mm256_store_ps(streams[0] + i, _mm256_mul_ps(share, sum));
+  }
+}
 #endif
+
+void movePlain(std::span<float* const> streams, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    float sum = 0;
+    for (float* const stream : streams) {
+      sum += stream[i];
+      stream[i] = 1 - stream[i];
+    }
+    streams[0][i] = sum / static_cast<float>(streams.size());
+  }
+}
 
 }  // namespace
 
@@ -76,6 +115,14 @@ void reduceAndDistribute(const float* const* sources, float* const* targets, siz
   static_cast<void>(streamingStores);
 #endif
   distributePlain(sources, targets, ranks, count);
+}
+
+void moveTogether(std::span<float* const> streams, size_t count) {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return moveAvx512(streams, count);
+  if (__builtin_cpu_supports("avx2")) return moveAvx2(streams, count);
+#endif
+  movePlain(streams, count);
 }
 
 }  // namespace tacc::bench

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 namespace tacc::bench {
 
@@ -14,5 +15,12 @@ bool hasStreamingStores();
 /// 16 and every pointer is aligned to 64 bytes.
 void reduceAndDistribute(const float* const* sources, float* const* targets, size_t ranks, size_t count,
                          bool streamingStores);
+
+/// Floats to which a part's length is rounded.
+inline constexpr size_t boundLanes = 16;
+
+/// Reads `count` floats of every stream, and writes all of them again, in one pass: what an update of as many arrays
+/// takes at least. `count` is a multiple of boundLanes, and every pointer is aligned to 64 bytes.
+void moveTogether(std::span<float* const> streams, size_t count);
 
 }  // namespace tacc::bench

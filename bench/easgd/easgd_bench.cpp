@@ -53,6 +53,8 @@ EasgdOptions parse(int argc, char** argv) {
       ->check(CLI::NonNegativeNumber);
   app.add_option("--slow", options.slowFactor, "the last rank computes so many times longer (1)")
       ->check(CLI::Range(1.0, 1000.0));
+  app.add_flag("--in-turn", options.inTurn,
+               "of original: ranks also compute one after the other, as in the paper's listing");
   app.add_option("--momentum", options.momentum, "(0)")->check(CLI::Range(0.0, 0.999));
   std::string servers = "rank0", wire = "float32";
   app.add_option("--wire", wire, "sync2, sync3, hierarchical: what is sent for each weight (float32)")
@@ -105,15 +107,17 @@ void printBaselines(const EasgdOptions& options, int ranks, const EasgdBaselines
   fmt::print("allreduce of weights, EASGD in loops behind it  {:10.2f}\n\n", base.exchangeSeparately);
   if (options.slowFactor > 1)
     fmt::print("the last rank computes {} times longer; others: a step of those\n", options.slowFactor);
-  fmt::print("{:20} {:>5} {:>12} {:>13} {:>13} {:>12} {:>8} {:>8} {:>10}\n", "mode", "tau", "exchange", "/ allreduce",
-             "loops / it", "a step", "waits", "hidden", "others");
+  if (options.inTurn) fmt::print("original: ranks compute one after the other\n");
+  fmt::print("{:20} {:>5} {:>12} {:>13} {:>8} {:>13} {:>12} {:>8} {:>8} {:>10}\n", "mode", "tau", "exchange",
+             "/ allreduce", "/ bound", "loops / it", "a step", "waits", "hidden", "others");
   std::fflush(stdout);
 }
 
 void printRow(const EasgdBaselines& base, const EasgdResult& row) {
-  fmt::print("{:20} {:5} {:12.2f} {:13.2f} {:13.2f} {:12.2f} {:7.1f}% {:7.1f}% {:10.2f}\n", row.mode, row.period,
-             row.exchange, row.exchange / base.allReduce, base.exchangeSeparately / row.exchange, row.step,
-             100 * row.waitShare, 100 * row.hiddenShare, row.othersStep);
+  fmt::print(
+      "{:20} {:5} {:12.2f} {:13.2f} {:>8} {:13.2f} {:12.2f} {:7.1f}% {:7.1f}% {:10.2f}\n", row.mode, row.period,
+      row.exchange, row.exchange / row.allReduce, row.bound > 0 ? fmt::format("{:.2f}", row.exchange / row.bound) : "-",
+      base.exchangeSeparately / row.exchange, row.step, 100 * row.waitShare, 100 * row.hiddenShare, row.othersStep);
   std::fflush(stdout);
 }
 
@@ -124,6 +128,7 @@ std::string json(const EasgdOptions& options, int ranks, const EasgdBaselines& b
                                 {"memory", options.privateMemory ? "private" : "library"},
                                 {"compute_seconds", options.computeSeconds},
                                 {"slow_factor", options.slowFactor},
+                                {"in_turn", options.inTurn},
                                 {"allreduce_ms", base.allReduce},
                                 {"allreduce_and_loop_ms", base.separately},
                                 {"allreduce_update_ms", base.fused},
@@ -136,6 +141,8 @@ std::string json(const EasgdOptions& options, int ranks, const EasgdBaselines& b
     all["modes"].push_back({{"mode", row.mode},
                             {"tau", row.period},
                             {"exchange_ms", row.exchange},
+                            {"allreduce_ms", row.allReduce},
+                            {"bound_ms", row.bound},
                             {"step_ms", row.step},
                             {"others_step_ms", row.othersStep},
                             {"wait_share", row.waitShare},

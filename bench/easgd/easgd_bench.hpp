@@ -18,6 +18,7 @@ struct EasgdOptions {
   int repetitions = 5;
   double computeSeconds = 0;  // of a step, in which the processor does nothing
   double slowFactor = 1;      // by which the last rank computes longer than the others
+  bool inTurn = false;        // of mode original: ranks compute one after the other
   float momentum = 0;
   bool privateMemory = false;
   bool launched = false;                              // ranks are started by a launcher
@@ -31,7 +32,9 @@ struct EasgdOptions {
 struct EasgdResult {
   std::string mode;
   int period;
-  double exchange;  // alone, by the clock of rank 0 between two barriers
+  double exchange;   // alone, by the clock of rank 0 between two barriers
+  double allReduce;  // of gradients, in turn with the exchanges
+  double bound;      // as much memory read and written in one pass, in turn with them; 0 with several hosts
   // Of the rank that is the slowest in each:
   double step;         // the mean of `period` steps, of which one exchanges
   double waitShare;    // of a step, that the program waits for exchanges

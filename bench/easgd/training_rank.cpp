@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "contestants/bound_kernel.hpp"
+
 namespace tacc::bench {
 namespace {
 
@@ -37,6 +39,10 @@ TrainingRank::TrainingRank(taccComm_t comm, const EasgdOptions& options)
       center_(allocate()) {
   check(taccCommUserRank(comm, &rank_));
   check(taccCommCount(comm, &ranks_));
+  taccCommInfo_t info{};
+  info.size = sizeof info;
+  check(taccCommGetInfo(comm, &info));
+  hosts_ = info.hosts;
   fill();
 }
 
@@ -65,17 +71,27 @@ void TrainingRank::fill() {
   }
 }
 
-double TrainingRank::time(const std::function<void()>& work) {
-  std::vector<double> times;
-  for (int repetition = 0; repetition <= options_.repetitions; ++repetition) {
-    check(taccBarrier(comm_, nullptr));
-    const Clock::time_point start = Clock::now();
-    work();
-    check(taccBarrier(comm_, nullptr));
-    times.push_back(secondsSince(start) * 1e3);
-  }
-  times.erase(times.begin());  // the first one pays for memory
-  return median(std::move(times));
+std::vector<double> TrainingRank::timeInTurns(const std::vector<std::function<void()>>& works) {
+  std::vector<std::vector<double>> times(works.size());
+  for (int repetition = 0; repetition <= options_.repetitions; ++repetition)
+    for (std::size_t i = 0; i < works.size(); ++i) {
+      check(taccBarrier(comm_, nullptr));
+      const Clock::time_point start = Clock::now();
+      works[i]();
+      check(taccBarrier(comm_, nullptr));
+      if (repetition > 0) times[i].push_back(secondsSince(start) * 1e3);  // the first one pays for memory
+    }
+  std::vector<double> medians;
+  for (std::vector<double>& one : times) medians.push_back(median(std::move(one)));
+  return medians;
+}
+
+void TrainingRank::passOverMemory() {
+  const auto ranks = static_cast<std::size_t>(ranks_);
+  const std::size_t part = count_ / ranks / boundLanes * boundLanes;
+  std::vector<float*> streams{center_};
+  for (std::size_t r = 0; r < ranks; ++r) streams.push_back(weights_ + r * part);
+  moveTogether(streams, part);
 }
 
 EasgdBaselines TrainingRank::measureBaselines() {
@@ -106,20 +122,31 @@ EasgdResult TrainingRank::measure(taccEasgdMode_t mode, int period) {
   config.momentum = options_.momentum;
   if (mode == taccEasgdSync2 || mode == taccEasgdSync3 || mode == taccEasgdHierarchical) config.wire = options_.wire;
   if (mode == taccEasgdAsync || mode == taccEasgdHogwild) config.servers = options_.servers;
-  EasgdResult result{taccEasgdModeName(mode), period, 0, 0, 0, 0, 0};
+  EasgdResult result{taccEasgdModeName(mode), period, 0, 0, 0, 0, 0, 0, 0};
   taccEasgd_t easgd = nullptr;
   // With no step that exchanges nothing is under way when an exchange is asked for.
   config.period = std::numeric_limits<int>::max();
   check(taccEasgdCreate(&easgd, weights_, count_, comm_, &config));
   check(taccEasgdStart(easgd));
-  result.exchange = time([&] { check(taccEasgdExchange(easgd)); });
+  std::vector<std::function<void()>> turns = {
+      [&] { check(taccEasgdExchange(easgd)); },
+      [&] { check(taccAllReduce(gradients_, sums_, count_, taccFloat32, taccSum, comm_, nullptr)); }};
+  if (hosts_ == 1) turns.emplace_back([&] { passOverMemory(); });
+  const std::vector<double> times = timeInTurns(turns);
+  result.exchange = times[0];
+  result.allReduce = times[1];
+  if (hosts_ == 1) result.bound = times[2];
   check(taccEasgdDestroy(easgd));
+  fill();
   config.period = period;
   check(taccEasgdCreate(&easgd, weights_, count_, comm_, &config));
   check(taccEasgdStart(easgd));
   check(taccBarrier(comm_, nullptr));
   const bool isLast = ranks_ > 1 && rank_ == ranks_ - 1;
-  const std::chrono::duration<double> computes(options_.computeSeconds * (isLast ? options_.slowFactor : 1));
+  // A rank that waits for the others to compute is as one that computes for all of them.
+  const int turnsOfOthers = options_.inTurn && mode == taccEasgdOriginal ? ranks_ : 1;
+  const std::chrono::duration<double> computes(options_.computeSeconds * turnsOfOthers *
+                                               (isLast ? options_.slowFactor : 1));
   // Without barriers in between, which would wait for what is under way beside the program.
   std::vector<double> rounds;
   const Clock::time_point start = Clock::now();

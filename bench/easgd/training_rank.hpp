@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <vector>
 
 #include "easgd/easgd_bench.hpp"
 #include "tacc/easgd.h"
@@ -25,13 +26,16 @@ class TrainingRank {
  private:
   float* allocate();
   void fill();
-  /// Milliseconds of the median.
-  double time(const std::function<void()>& work);
+  /// Milliseconds of each one's median. They take turns, as a machine's speed changes.
+  std::vector<double> timeInTurns(const std::vector<std::function<void()>>& works);
+  double time(const std::function<void()>& work) { return timeInTurns({work}).front(); }
+  /// Reads and writes once what an exchange has to: this rank's part of all ranks' weights and of the center.
+  void passOverMemory();
 
   taccComm_t comm_;
   const EasgdOptions& options_;
   std::size_t count_;
-  int rank_ = 0, ranks_ = 0;
+  int rank_ = 0, ranks_ = 0, hosts_ = 0;
   float* weights_;
   float* gradients_;
   float* sums_;

@@ -45,21 +45,12 @@ void AveragedExchange::makeCenterWhole() {
 
 bool AveragedExchange::exchangeDirectly(const LocalStep& step, float alpha) {
   if (!mayBeDirect_) return false;
-  const UpdateKernels& kernels = updateKernels();
   const auto ranks = static_cast<std::size_t>(parts_.communicator.ranks());
-  LocalStep theirs = step;
   const auto update = [&](std::size_t first, std::size_t count, float* const* weights, float* const* gradients) {
-    alignas(64) float difference[updateTile], sum[updateTile];
     forEachTile(first, count, [&](std::size_t at, std::size_t n) {
-      for (std::size_t r = 0; r < ranks; ++r) {
-        if (parts_.settings.checksFinite) checkFinite(weights[r], at, n, parts_.offset);
-        float* const to = r == 0 ? sum : difference;
-        kernels.differ(to, weights[r] + at, center_.data() + at, alpha, n);
-        theirs.weights = weights[r];
-        theirs.applyWith(at, n, to, gradients == nullptr ? nullptr : gradients[r] + at, step.rate);
-        if (r > 0) addTo(sum, difference, n);
-      }
-      addTo(center_.data() + at, sum, n);
+      if (parts_.settings.checksFinite)
+        for (std::size_t r = 0; r < ranks; ++r) checkFinite(weights[r], at, n, parts_.offset);
+      updateKernels().exchange({weights, gradients, ranks, center_.data(), alpha, step.rate, at, n});
     });
   };
   // Where a rank has a velocity, and where others do not reach its gradient, it takes its step itself.
@@ -67,7 +58,6 @@ bool AveragedExchange::exchangeDirectly(const LocalStep& step, float alpha) {
   auto* const gradient = const_cast<float*>(step.gradient);  // which the update only reads
   if (takesStep && parts_.communicator.updateDirectly({exchangeCode, parts_.weights, gradient, parts_.count, update}))
     return isInParts_ = true;
-  theirs.velocity = nullptr;
   if (!parts_.communicator.updateDirectly({exchangeCode, parts_.weights, nullptr, parts_.count, update})) return false;
   if (step.gradient != nullptr) stepAlone(step, parts_.count);
   return isInParts_ = true;

@@ -89,22 +89,16 @@ void OverlappedExchange::moveWeights(const LocalStep& step) {
 
 bool OverlappedExchange::exchangeAtOnce(const LocalStep& step, float alpha) {
   if (!mayBeDirect_) return false;
-  const UpdateKernels& kernels = updateKernels();
   const auto ranks = static_cast<std::size_t>(parts_.communicator.ranks());
   const auto own = static_cast<std::size_t>(parts_.communicator.rank());
   everywhere_.resize(ranks - 1);
   const auto update = [&](std::size_t first, std::size_t count, float* const* weights, float* const* centers) {
-    alignas(64) float difference[updateTile], sum[updateTile];
     forEachTile(first, count, [&](std::size_t at, std::size_t n) {
       for (std::size_t r = 0; r < ranks; ++r) {
         if (parts_.settings.checksFinite) checkFinite(weights[r], at, n);
-        float* const to = r == 0 ? sum : difference;
-        kernels.differ(to, weights[r] + at, center_.data() + at, alpha, n);
-        LocalStep{.weights = weights[r]}.apply(at, n, to);
-        if (r > 0) addTo(sum, difference, n);
         if (r != own) everywhere_[r < own ? r : r - 1] = centers[r] + at;
       }
-      addTo(center_.data() + at, sum, n);
+      updateKernels().exchange({weights, nullptr, ranks, center_.data(), alpha, 0, at, n});
       copyBytes(everywhere_.data(), static_cast<int>(ranks - 1), center_.data() + at, n * sizeof(float), true);
     });
   };

@@ -148,6 +148,8 @@ TEST(Program, modesOfEasgdAreTimedBesideAnAllReduce) {
     for (const auto& row : report["modes"]) {
       EXPECT_TRUE(outcome.has(row["mode"].get<std::string>()));
       EXPECT_GT(row["exchange_ms"].get<double>(), 0);
+      EXPECT_GT(row["allreduce_ms"].get<double>(), 0);
+      EXPECT_GT(row["bound_ms"].get<double>(), 0);
       EXPECT_GT(row["step_ms"].get<double>(), 0);
       EXPECT_GE(row["hidden_share"].get<double>(), 0);
     }
@@ -162,6 +164,14 @@ TEST(Program, modesOfEasgdAreTimedBesideAnAllReduce) {
   const auto report = nlohmann::json::parse(file);
   EXPECT_GT(report["modes"][0]["others_step_ms"].get<double>(), 250);
   EXPECT_LT(report["modes"][1]["others_step_ms"].get<double>(), 150);
+  // Round robin whose ranks also compute in turn takes as many computations.
+  const Outcome turns = run(fmt::format(
+      "easgd -n 3 --mode original,sync2 --size 4K --tau 1 --repetitions 3 --compute 0.05 --in-turn --json {}", json));
+  ASSERT_EQ(turns.status, 0) << turns.output;
+  std::ifstream turnsFile(json);
+  const auto inTurn = nlohmann::json::parse(turnsFile);
+  EXPECT_GE(inTurn["modes"][0]["step_ms"].get<double>(), 150);
+  EXPECT_LT(inTurn["modes"][1]["step_ms"].get<double>(), 150);
   std::remove(json.c_str());
   EXPECT_EQ(run("easgd --wire float8").status, 2);
   const Outcome unknown = run("easgd --mode sync4");

@@ -6,6 +6,7 @@
 
 #include <cstring>
 #include <limits>
+#include <list>
 #include <random>
 #include <vector>
 
@@ -92,6 +93,42 @@ TEST_P(UpdateKernel, differencesAndAverages) {
       ASSERT_EQ(center.data()[i], rounded(c[i] + rounded(alpha * moved)));
     }
   }
+}
+
+TEST_P(UpdateKernel, anExchangeMovesAllRanksAndTheirCenter) {
+  constexpr float alpha = 0.3f, rate = 0.013f;
+  for (const std::size_t count : counts)
+    for (const std::size_t ranks : {1, 2, 3, 7})
+      for (const bool hasGradient : {false, true}) {
+        // The elements before `first` and behind the end stay as they are.
+        const std::size_t first = count / 3, part = count - first - count / 5;
+        std::vector<float> c = draw(count);
+        Guarded center(c);
+        std::list<Guarded> weights, gradients;
+        std::vector<std::vector<float>> x, g;
+        std::vector<float*> weightsAt;
+        std::vector<const float*> gradientsAt;
+        for (std::size_t r = 0; r < ranks; ++r) {
+          weightsAt.push_back(weights.emplace_back(x.emplace_back(draw(count))).data());
+          gradientsAt.push_back(gradients.emplace_back(g.emplace_back(draw(count))).data());
+        }
+        kernels.exchange({weightsAt.data(), hasGradient ? gradientsAt.data() : nullptr, ranks, center.data(), alpha,
+                          rate, first, part});
+        for (std::size_t i = first; i < first + part; ++i) {
+          float sum = 0;
+          for (std::size_t r = 0; r < ranks; ++r) {
+            const float apart = rounded(x[r][i] - c[i]), difference = rounded(alpha * apart);
+            sum = r == 0 ? difference : rounded(sum + difference);
+            x[r][i] = rounded(x[r][i] - difference);
+            const float step = rounded(rate * g[r][i]);
+            if (hasGradient) x[r][i] = rounded(x[r][i] - step);
+          }
+          c[i] = rounded(c[i] + sum);
+        }
+        EXPECT_EQ(center.values(), c) << count << " elements, " << ranks << " ranks";
+        std::size_t r = 0;
+        for (Guarded& one : weights) EXPECT_EQ(one.values(), x[r++]) << count << " elements, " << ranks << " ranks";
+      }
 }
 
 TEST_P(UpdateKernel, findsWhatIsNotFinite) {

@@ -22,6 +22,18 @@ struct UpdateJob {
   std::size_t count = 0;
 };
 
+/// Several ranks' weights and their center in one pass over memory, every number read and written once. With
+/// d[r] = alpha * (x[r] - c):  x[r] = (x[r] - d[r]) - rate * g[r],  c = c + (d[0] + d[1] + ...)
+struct ExchangeJob {
+  float* const* weights;          // of each rank, from element 0 on
+  const float* const* gradients;  // likewise; null: there is no step, and x[r] - d[r] stays
+  std::size_t ranks;              // 1 or more
+  float* center;                  // from element 0 on
+  float alpha;
+  float rate;
+  std::size_t first, count;  // the elements [first, first + count)
+};
+
 struct UpdateKernels {
   std::string_view isa;
   void (*update)(const UpdateJob&);
@@ -29,6 +41,7 @@ struct UpdateKernels {
   void (*differ)(float* difference, const float* weights, const float* center, float alpha, std::size_t count);
   /// center += alpha * (sum - ranks * center), where `sum` is that of all ranks' weights
   void (*average)(float* center, const float* sum, float alpha, float ranks, std::size_t count);
+  void (*exchange)(const ExchangeJob&);
   /// Whether all are finite.
   bool (*areFinite)(const float* values, std::size_t count);
 };

@@ -128,6 +128,36 @@ void average(float* center, const float* sum, float alpha, float ranks, std::siz
   traverse<Floats>(step, count);
 }
 
+template <bool kGradient, class D>
+HWY_INLINE void exchangeVector(D d, const ExchangeJob& job, std::size_t i) {
+  const auto alpha = hn::Set(d, job.alpha);
+  const auto center = hn::LoadU(d, job.center + i);
+  auto sum = hn::Zero(d);
+  for (std::size_t r = 0; r < job.ranks; ++r) {
+    float* const at = job.weights[r] + i;
+    const auto weights = hn::LoadU(d, at);
+    const auto difference = hn::Mul(alpha, hn::Sub(weights, center));
+    auto moved = hn::Sub(weights, difference);
+    if constexpr (kGradient) moved = hn::Sub(moved, hn::Mul(hn::Set(d, job.rate), hn::LoadU(d, job.gradients[r] + i)));
+    hn::StoreU(moved, d, at);
+    sum = r == 0 ? difference : hn::Add(sum, difference);  // not 0 + difference, which loses the sign of a zero
+  }
+  hn::StoreU(hn::Add(center, sum), d, job.center + i);
+}
+
+/// Elements that do not fill a vector one by one: vectors that overlap would move what has moved.
+template <bool kGradient>
+void runExchange(const ExchangeJob& job) {
+  const Floats d;
+  const hn::CappedTag<float, 1> single;
+  const std::size_t lanes = hn::MaxLanes(d), end = job.first + job.count;
+  std::size_t i = job.first;
+  for (; i + lanes <= end; i += lanes) exchangeVector<kGradient>(d, job, i);
+  for (; i < end; ++i) exchangeVector<kGradient>(single, job, i);
+}
+
+void exchange(const ExchangeJob& job) { job.gradients == nullptr ? runExchange<false>(job) : runExchange<true>(job); }
+
 /// x - x is 0 for finite numbers and NaN for others; NaN stays in sums.
 bool areFinite(const float* values, std::size_t count) {
   const Floats d;
@@ -143,7 +173,7 @@ bool areFinite(const float* values, std::size_t count) {
   return rest == 0 && hn::AllTrue(d, hn::Eq(sum, hn::Zero(d)));
 }
 
-UpdateKernels makeTable() { return {"", update, differ, average, areFinite}; }
+UpdateKernels makeTable() { return {"", update, differ, average, exchange, areFinite}; }
 
 }  // namespace HWY_NAMESPACE
 }  // namespace tacc
