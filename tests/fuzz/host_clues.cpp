@@ -41,7 +41,7 @@ void read(Input input) {
 
 std::vector<Bytes> seeds() {
   const std::string clues =
-      "host node7\ncname c0-0c0s0n0\nxname x1000c0s0b0n0\nmac 02:00:00:00:00:01\nslurm-address s1.s2.node7\n"
+      "host node7\ncname c0-0c0s0n0\nxname x1000c0s0b0n0\ncard 02:00:00:00:00:01 200000\nslurm-address s1.s2.node7\n"
       "slurm-pattern switch.switch.node\nslurm-partition gpu\ncpus 0-7+8-15\ninner numa 2*4 1 GiB\n";
   std::vector<Bytes> corpus;
   const auto add = [&corpus](int parser, const std::string& text) {
@@ -49,6 +49,7 @@ std::vector<Bytes> seeds() {
   };
   add(0, clues);
   add(0, "host a\ncpus 0-3\ninner core 4*1 -\n");
+  add(0, "host a\ncard 02:00:00:00:00:02\r\r  1x\n");
   for (const char* list : {"node[001-016],login1", "rack[0-3]node[0-7]", "a,b,c", "n[1,3,5-7]x[00-02]"}) add(1, list);
   for (const char* number : {"100M", "250ms", "0.5", "-5", "1048576"}) add(2, number);
   return corpus;

@@ -63,8 +63,10 @@ InnerLevel innerOf(std::string_view kind, std::string_view bytes) {
 
 /// "02:00:00:00:00:01 200000", or the address alone.
 SlingshotCard cardFrom(std::string_view value) {
-  const std::size_t space = std::min(value.find(' '), value.size());
-  return {std::string(value.substr(0, space)), bytesOfMegabits(value.substr(std::min(space + 1, value.size())))};
+  const std::vector<std::string_view> words = wordsOf(value);
+  if (words.empty() || words.size() > 2)
+    fail(taccInvalidArgument, "clues of a host: \"{}\" is no card's address and speed", shownText(value));
+  return {std::string(words[0]), words.size() == 2 ? bytesOfMegabits(words[1]) : 0};
 }
 
 /// "kind sizes bytes".
