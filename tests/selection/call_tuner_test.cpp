@@ -26,10 +26,12 @@ std::vector<int> allOptions(int count = options) {
   return all;
 }
 
-CallTuner ofLinks(int period = 0, double expected = 1) { return {0, expected, period}; }
+CallTuner ofLinks(int period = 0, double expected = 1, int count = options) {
+  return {CallTuner::Kind::ofLinks, allOptions(count), expected, period};
+}
 
 ChoosingRanks ranksOfLinks(const CallTuner& choice, TimeOf timeOf, double noise, unsigned seed = 1) {
-  return {3, choice, [](int, double) { return allOptions(); }, std::move(timeOf), noise, seed};
+  return {3, choice, std::move(timeOf), noise, seed};
 }
 
 TEST(CallTunerOfLinks, StaysWhereTheModelIsRight) {
@@ -47,7 +49,7 @@ TEST(CallTunerOfLinks, TakesTheBestWhereTheModelIsWrong) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     const auto time = [](int option, std::uint64_t) { return option == 3 ? 1.2 : 2.0; };
     ChoosingRanks ranks = ranksOfLinks(ofLinks(), time, 0.1, seed);
-    ranks.calls(50);
+    ranks.callsUntilExplored(50);
     EXPECT_EQ(ranks.settled(), 3);
     const CallTuner::Cause& cause = ranks.choice().cause();
     EXPECT_EQ(cause.reason, Reason::slower);
@@ -102,11 +104,11 @@ TEST(CallTunerOfLinks, ReturnsWhenTheLinkIsFastAgain) {
 
 TEST(CallTunerOfLinks, NeverOscillatesAmongEquals) {
   for (unsigned seed = 0; seed < 30; ++seed) {
-    // Something else makes all of them slow for a while, so that there is an exploration, and reviews.
+    // Something else makes all of them slow for a while, so that there are explorations.
     const auto time = [](int, std::uint64_t call) { return call >= 500 && call < 600 ? 3.0 : 1.0; };
     ChoosingRanks ranks = ranksOfLinks(ofLinks(), time, 0.1, seed);
     ranks.calls(10000);
-    EXPECT_GE(ranks.choice().explorations(), 3u);
+    EXPECT_GE(ranks.choice().explorations(), 2u);
     EXPECT_LE(ranks.switches(), 2) << seed;
   }
 }
@@ -137,16 +139,15 @@ TEST(CallTunerOfLinks, ExploringIsBoundedWhereTimesNeverSettle) {
 }
 
 TEST(CallTunerOfLinks, AnExplorationHasABoundedNumberOfCalls) {
-  CallTuner choice = ofLinks();
-  const auto many = [](int, double) { return allOptions(50); };
+  CallTuner choice = ofLinks(0, 1, 50);
   std::set<int> ran;
   int calls = 0;
   for (Event event = Event::none; event != Event::kept && event != Event::switched; ++calls) {
     ASSERT_LT(calls, 14 + 32);
     ran.insert(choice.option());
-    if (choice.record(2.0)) event = choice.agree(many);
+    if (choice.record(2.0)) event = choice.agree();
   }
-  EXPECT_EQ(ran.size(), 8u);
+  EXPECT_EQ(ran.size(), 17u);
 }
 
 /// Three calls in each of many places, too: whatever part of a window they are.
@@ -172,31 +173,30 @@ TEST(CallTunerOfLinks, LongPeriodsTellOfTheirLastCalls) {
   CallTuner choice = ofLinks(40);
   for (int period = 0; period < 3; ++period) {
     for (int call = 1; call <= 40; ++call) EXPECT_EQ(choice.record(call > 32 ? 1.1 : 9.0), call == 40) << call;
-    EXPECT_EQ(choice.agree([](int, double) { return allOptions(); }), Event::none);
+    EXPECT_EQ(choice.agree(), Event::none);
   }
   EXPECT_DOUBLE_EQ(choice.settled().seconds, 1.1);
 }
 
 TEST(CallTunerOfLinks, WithoutOtherOptionsTheOldOneStays) {
-  CallTuner choice(7, 1.0, 0);
+  CallTuner choice(CallTuner::Kind::ofLinks, {7}, 1.0, 0);
   for (int call = 0; call < 100; ++call) {
     EXPECT_EQ(choice.option(), 7);
-    if (choice.record(3.0)) choice.agree([](int, double) { return std::vector<int>(); });
+    if (choice.record(3.0)) choice.agree();
   }
   EXPECT_DOUBLE_EQ(choice.settled().seconds, 3.0);
 }
 
 /// Calls until the first trial, and of each trial.
-constexpr int firstCalls = 192, trialCalls = 16;
+constexpr int firstCalls = 256, trialCalls = 32;
 constexpr int shortPeriod = 400;
 
-CallTuner ofShort(int rivals = options, int period = shortPeriod) { return {0, 1.0, period, allOptions(rivals)}; }
+CallTuner ofShort(int rivals = options, int period = shortPeriod) {
+  return {CallTuner::Kind::shortCalls, allOptions(rivals), 1.0, period};
+}
 
 ChoosingRanks ranksOfShort(const CallTuner& choice, TimeOf timeOf, double noise, unsigned seed = 1) {
-  const auto never = [](int, double) -> std::vector<int> {
-    throw std::logic_error("of short calls prices tell nothing");
-  };
-  return {3, choice, never, std::move(timeOf), noise, seed, 0.2};
+  return {3, choice, std::move(timeOf), noise, seed, 0.2};
 }
 
 TEST(CallTunerOfShortCalls, TriesTheRivalsAndTakesTheBest) {
@@ -360,22 +360,25 @@ TEST(CallTunerOfShortCalls, WhatIsFastOnlyInTrialsIsLeft) {
   }
 }
 
-/// However bad they are: what took 1.5 times as long is left alone.
+/// However bad they are: what took 1.5 times as long is left alone, also when the settled one becomes slow.
 TEST(CallTunerOfShortCalls, ReviewsTryNothingHopeless) {
-  const auto time = [](int option, std::uint64_t) { return option < 2 ? 1.0 + 0.2 * option : 3.0; };
+  const auto time = [](int option, std::uint64_t call) {
+    if (option == 0) return call < 5000 ? 1.0 : 1.4;
+    return option == 1 ? 1.2 : 3.0;
+  };
   ChoosingRanks ranks = ranksOfShort(ofShort(), time, 0.1);
   ranks.callsUntilExplored(2000);
   const std::size_t before = ranks.ran().size();
   ranks.calls(20'000);
   for (int option = 2; option < options; ++option)
     EXPECT_EQ(std::count(ranks.ran().begin() + static_cast<std::ptrdiff_t>(before), ranks.ran().end(), option), 0);
-  EXPECT_GT(ranks.ranOf(1, 20'000), 0);
+  EXPECT_EQ(ranks.settled(), 1);
 }
 
-/// Trying the best ones again costs little, and ever less.
+/// Noise makes the settled one seem slow now and then. Trying others then costs little, and ever less.
 TEST(CallTunerOfShortCalls, ReviewsCostEverLess) {
-  const auto time = [](int option, std::uint64_t) { return 1 + 0.15 * option; };
-  ChoosingRanks ranks = ranksOfShort(ofShort(), time, 0.1);
+  const auto time = [](int option, std::uint64_t) { return 1 + 0.02 * option; };
+  ChoosingRanks ranks = ranksOfShort(ofShort(), time, 0.5);
   const auto costOf = [&](int calls) {
     const double before = ranks.spent();
     ranks.calls(static_cast<std::uint64_t>(calls));
@@ -383,18 +386,16 @@ TEST(CallTunerOfShortCalls, ReviewsCostEverLess) {
   };
   ranks.callsUntilExplored(2000);
   EXPECT_LT(costOf(3000), 0.1);
-  EXPECT_LT(costOf(20'000), 0.02);
-  EXPECT_LT(costOf(100'000), 0.01);
-  EXPECT_EQ(ranks.settled(), 0);
+  EXPECT_LT(costOf(20'000), 0.04);
+  EXPECT_LT(costOf(100'000), 0.04);
 }
 
 /// The calls that do not count are slow.
 TEST(CallTunerOfShortCalls, FirstCallsOfATrialDoNotCount) {
   CallTuner choice = ofShort();
-  const auto none = [](int, double) { return std::vector<int>(); };
   for (int call = 0; choice.explorations() == 0; ++call) {
     ASSERT_LT(call, firstCalls);
-    if (choice.record(1.0)) choice.agree(none);
+    if (choice.record(1.0)) choice.agree();
   }
   for (int call = 0; choice.window().size() < 16; ++call) {
     ASSERT_LT(call, 16 * trialCalls);
@@ -410,11 +411,10 @@ TEST(CallTunerOfShortCalls, CallsThatOverlapAreTimedTogether) {
   std::mt19937 random(7);
   for (int trial = 0; trial < 100; ++trial) {
     const int best = static_cast<int>(random() % options), row = 1 + static_cast<int>(random() % 16);
-    CallTuner choice(0, 1.0, shortPeriod, allOptions(options), true);
-    const auto none = [](int, double) { return std::vector<int>(); };
+    CallTuner choice = ofShort();
     for (int call = 0; call < 20'000; ++call) {
       const double each = choice.option() == best ? 1.0 : 1.4;
-      if (choice.record(call % row == 0 ? each * row : 0)) choice.agree(none);
+      if (choice.record(call % row == 0 ? each * row : 0)) choice.agree();
     }
     EXPECT_EQ(choice.settled().option, best) << "rows of " << row;
     EXPECT_NEAR(choice.settled().seconds, 1.0, 0.15) << "rows of " << row;

@@ -22,10 +22,8 @@ class ChoosingRanks {
  public:
   /// `noise`: a call takes up to so much more or less. `late`: a rank that another one makes wait measures up to so
   /// much more.
-  ChoosingRanks(int ranks, const CallTuner& choice, CallTuner::Propose propose, TimeOf timeOf, double noise,
-                unsigned seed, double late = 3)
+  ChoosingRanks(int ranks, const CallTuner& choice, TimeOf timeOf, double noise, unsigned seed, double late = 3)
       : choices_(static_cast<std::size_t>(ranks), choice),
-        propose_(std::move(propose)),
         timeOf_(std::move(timeOf)),
         noise_(noise),
         late_(late),
@@ -76,14 +74,13 @@ class ChoosingRanks {
       for (CallTuner& choice : choices_) choice.window()[i] = least;
     }
     std::vector<CallTuner::Event> events;
-    for (CallTuner& choice : choices_) events.push_back(choice.agree(propose_));
+    for (CallTuner& choice : choices_) events.push_back(choice.agree());
     EXPECT_EQ(std::ranges::count(events, events.front()), std::ssize(events));
     if (events.front() == CallTuner::Event::switched) ++switches_;
     if (events.front() == CallTuner::Event::kept) ++kept_;
   }
 
   std::vector<CallTuner> choices_;
-  CallTuner::Propose propose_;
   TimeOf timeOf_;
   double noise_, late_;
   std::mt19937 random_;

@@ -7,9 +7,6 @@
 #include <cmath>
 #include <utility>
 
-#include "selection/message_size.hpp"
-#include "selection/online/slowdown_hypotheses.hpp"
-
 namespace tacc {
 namespace {
 
@@ -22,9 +19,11 @@ constexpr std::size_t agreedBytes = 8 * CallTuner::mostTimes;
 /// Longer calls take what the network does, and those of which twice the bytes take so much longer: three quarters of
 /// their price are bytes on links. The model knows links, but not processors and schedulers.
 constexpr double shortSeconds = 2e-3, growthWithLinks = 1.75;
-/// Prices of algorithms that may be the fastest for short calls, to the least of all. Where processors are shared each
-/// message costs all ranks, and trees have a third of the others' at up to seven times the price.
-constexpr double rivalling = 7;
+/// Prices of algorithms that may be the fastest, to the least of all. Of short calls: where processors are shared each
+/// message costs all ranks, and trees have a third of the others' at up to seven times the price. Of the others: with
+/// less, the best one of the network with a slow link is missed more often than its trial would cost
+/// (tests/selection/dynamic_links_test.cpp).
+constexpr double rivallingShort = 7, rivallingOfLinks = 2.5;
 constexpr std::size_t leastBytes = 64;
 
 /// All ranks need all others' data, so none can be done long before the others.
@@ -42,15 +41,6 @@ const Algorithm& algorithmOf(int number) { return algorithms()[static_cast<std::
 
 int sizeClassOf(std::size_t bytes) noexcept { return static_cast<int>(std::bit_width(std::max(bytes, leastBytes))); }
 std::size_t leastOf(int sizeClass) noexcept { return std::size_t{1} << (sizeClass - 1); }
-
-/// Those with prices near the least, the cheapest first.
-std::vector<int> rivalsOf(const std::vector<NetworkCandidate>& candidates) {
-  std::vector<int> rivals;
-  for (const NetworkCandidate& candidate : candidates)
-    if (candidate.isPossible && candidate.seconds <= rivalling * candidates.front().seconds)
-      rivals.push_back(numberOf(*candidate.algorithm));
-  return rivals;
-}
 
 std::string describeTimes(const CallTuner& choice) {
   const auto describe = [](const CallTuner::Known& known) {
@@ -72,6 +62,16 @@ std::string describe(const CallTuner::Cause& cause) {
 OnlineTuner::OnlineTuner(NetworkSelector& all)
     : agreementSeconds_(all.explain(Collective::allReduce, 0, agreedBytes).front().seconds) {}
 
+std::vector<int> OnlineTuner::optionsOf(CallTuner::Kind kind, const Algorithm& chosen,
+                                        const std::vector<NetworkCandidate>& candidates) {
+  const double rivalling = kind == CallTuner::Kind::ofLinks ? rivallingOfLinks : rivallingShort;
+  std::vector<int> options = {numberOf(chosen)};
+  for (const NetworkCandidate& candidate : candidates)
+    if (candidate.isPossible && candidate.seconds <= rivalling * candidates.front().seconds)
+      options.push_back(numberOf(*candidate.algorithm));
+  return options;
+}
+
 OnlineTuner::Key OnlineTuner::keyOf(const NetworkSelector& selector, Collective collective,
                                     std::size_t bytes) noexcept {
   return {&selector, collective, sizeClassOf(bytes)};
@@ -88,18 +88,17 @@ OnlineTuner::Class OnlineTuner::makeClass(NetworkSelector& selector, Collective 
   const std::size_t least = leastOf(sizeClassOf(bytes));
   const std::vector<NetworkCandidate> candidates = selector.explain(collective, root, least);
   const double expected = candidates.front().seconds;
-  const int chosen = numberOf(selector.choose(collective, root, bytes, {}));
-  if (expected <= 0) return {&selector, collective, least, 1, chosen, std::nullopt};
+  const Algorithm& chosen = selector.choose(collective, root, bytes, {});
+  if (expected <= 0) return {collective, least, 1, numberOf(chosen), std::nullopt};
   const double growth = selector.explain(collective, root, 2 * least).front().seconds / expected;
-  Class made{&selector, collective, least, growth, chosen, std::nullopt};
+  Class made{collective, least, growth, numberOf(chosen), std::nullopt};
   const double taken = needsAll(collective) ? expected : shareOfOverlapping * expected;
   const int period = static_cast<int>(agreementSeconds_ / (affordable * taken));
   // Of a few bytes links have no part, though they are priced as the least class.
   const bool ofLinks = bytes >= leastBytes && made.growth >= growthWithLinks;
-  if (expected <= shortSeconds && !ofLinks)
-    made.choice.emplace(chosen, expected, period, rivalsOf(candidates), !needsAll(collective));
-  else if (needsAll(collective))
-    made.choice.emplace(chosen, expected, period);
+  const auto kind = expected <= shortSeconds && !ofLinks ? CallTuner::Kind::shortCalls : CallTuner::Kind::ofLinks;
+  if (kind == CallTuner::Kind::shortCalls || needsAll(collective))
+    made.choice.emplace(kind, optionsOf(kind, chosen, candidates), expected, period);
   return made;
 }
 
@@ -130,22 +129,10 @@ bool OnlineTuner::end() {
   return pending_->choice->record(seconds * factor_);
 }
 
-std::vector<int> OnlineTuner::propose(const Class& of, int current, double ratio) const {
-  NetworkQuestion question;
-  question.request = of.selector->request(of.collective, 0);
-  question.bytes = static_cast<double>(of.bytes);
-  question.leastChunk = static_cast<double>(of.selector->messageBytes(of.collective, of.bytes));
-  std::vector<int> numbers;
-  for (const Algorithm* algorithm : suggestAlgorithms(question, of.selector->machine(), algorithmOf(current), ratio))
-    numbers.push_back(numberOf(*algorithm));
-  return numbers;
-}
-
 std::string OnlineTuner::agree() {
   CallTuner& choice = *pending_->choice;
-  const CallTuner::Event event =
-      choice.agree([this](int current, double ratio) { return propose(*pending_, current, ratio); });
-  if (event == CallTuner::Event::none || event == CallTuner::Event::goesOn) return "";
+  const CallTuner::Event event = choice.agree();
+  if (event == CallTuner::Event::none) return "";
   const std::string what = fmt::format("{} of {} bytes and more, after {} calls: ", nameOf(pending_->collective),
                                        pending_->bytes, choice.calls());
   if (event == CallTuner::Event::begun) return what + describe(choice.cause()) + "; others are tried";

@@ -45,12 +45,16 @@ class OnlineTuner {
   /// What measuring has led to for such calls; a line of text, "" if they are not timed.
   std::string explain(const NetworkSelector& selector, Collective collective, std::size_t bytes) const;
 
+  /// The numbers in the registry of what such calls may run: the chosen one, then those with prices near the least, the
+  /// cheapest first. `candidates` are in the order of their prices.
+  static std::vector<int> optionsOf(CallTuner::Kind kind, const Algorithm& chosen,
+                                    const std::vector<NetworkCandidate>& candidates);
+
  private:
   using Clock = std::chrono::steady_clock;
   using Key = std::tuple<const NetworkSelector*, Collective, int>;
   /// Calls of a kind and a size up to the next power of two, from any root.
   struct Class {
-    NetworkSelector* selector;
     Collective collective;
     std::size_t bytes;                // the least
     double growth;                    // times as long that twice as many take, by the model
@@ -60,7 +64,6 @@ class OnlineTuner {
   static Key keyOf(const NetworkSelector& selector, Collective collective, std::size_t bytes) noexcept;
   Class makeClass(NetworkSelector& selector, Collective collective, int root, std::size_t bytes);
   const Class* find(const NetworkSelector& selector, Collective collective, std::size_t bytes) const;
-  std::vector<int> propose(const Class& of, int current, double ratio) const;
 
   double agreementSeconds_;
   std::map<Key, Class> classes_;

@@ -10,60 +10,52 @@ namespace {
 /// Calls that links decide: the first of a trial does not count, as links let a burst pass at once.
 constexpr int timesOfLinks = 8, skippedOfLinks = 1;
 /// The longest with which a change is answered within 50 calls: half of the times until the median is off, then the
-/// period, and an exploration of two windows.
-constexpr int periodOfLinks = 50 - timesOfLinks / 2 - 2 * timesOfLinks * (skippedOfLinks + 1);
-/// Means of fewer short calls differ by a fifth; the first four connect, and run beside the calls before them.
-constexpr int countedOfShort = 12, skippedOfShort = 4;
-/// Calls that overlap: of a host's ranks one may be 16 calls ahead of another. So many begin while those before them
-/// are under way, and fewer may all be waited for in one of them.
-constexpr int countedOfOverlapping = 16, skippedOfOverlapping = 16;
+/// period, and an exploration.
+constexpr int periodOfLinks = 50 - timesOfLinks / 2 - static_cast<int>(CallTuner::mostTimes) * (skippedOfLinks + 1);
+/// Short calls. Of a host's ranks one may be 16 calls ahead of another: so many begin while those before them are under
+/// way, and fewer may all be waited for in one of them. Means of fewer differ by a fifth, too.
+constexpr int callsAhead = 16;
 
 /// What the model promises and what few trials tell is right within that; measurements are within the lesser one.
 constexpr double modelError = 1.5, measuredError = 1.25;
-/// Options that are left when an exploration ends, and are tried again in reviews. A few, as all but one are lost time.
+/// Options that are tried again of short calls. A few, as all but one are lost time.
 constexpr std::size_t finalists = 4;
 /// An option replaces the settled one if it takes at most that share of its time: of two that are alike none does.
 constexpr double worthwhile = 0.95;
 /// Agreements between explorations, which double up to that: then 2 % of all calls are trials.
 constexpr int longestRest = 64;
 
-/// The lower of the two in the middle, of an even number: what is above it is other programs and late ranks.
-double medianOf(std::vector<double> times) {
-  const auto middle = times.begin() + (std::ssize(times) - 1) / 2;
-  std::ranges::nth_element(times, middle);
-  return *middle;
-}
-
 }  // namespace
 
-CallTuner::CallTuner(int option, double expected, int leastPeriod, std::vector<int> rivals, bool overlap)
-    : model_(option),
-      rivals_(std::move(rivals)),
-      overlap_(overlap),
-      pace_(!isShort() ? Pace{timesOfLinks, skippedOfLinks, 1}
-            : overlap  ? Pace{mostTimes, skippedOfOverlapping, countedOfOverlapping}
-                       : Pace{mostTimes, skippedOfShort, countedOfShort}),
-      period_(std::max(leastPeriod, isShort() ? pace_.times * pace_.counted : periodOfLinks)),
-      settled_{option, expected, false},
-      cause_{Reason::rivals, option, expected, expected, 0} {
+CallTuner::Pace CallTuner::paceOf(Kind kind) noexcept {
+  if (kind == Kind::ofLinks) return {timesOfLinks, skippedOfLinks, 1};
+  return {mostTimes, callsAhead, callsAhead};
+}
+
+CallTuner::CallTuner(Kind kind, std::vector<int> options, double expected, int leastPeriod)
+    : kind_(kind),
+      options_(std::move(options)),
+      pace_(paceOf(kind)),
+      period_(std::max(leastPeriod, kind == Kind::ofLinks ? periodOfLinks : pace_.times * pace_.counted)),
+      settled_{options_.front(), expected, false},
+      cause_{Reason::rivals, options_.front(), expected, expected, 0} {
   window_.reserve(mostTimes);
   schedule();
 }
 
 void CallTuner::schedule() {
   if (tried_.empty()) return schedule_.assign(static_cast<std::size_t>(pace_.times), settled_.option);
-  schedule_.clear();
-  for (std::size_t round = 0; round < std::max<std::size_t>(1, static_cast<std::size_t>(pace_.times) / tried_.size());
-       ++round) {
-    for (const Trial& trial : tried_) schedule_.push_back(trial.option);
-    // There and back, so that none always comes after the same one.
-    if (round % 2 == 1) std::reverse(schedule_.end() - std::ssize(tried_), schedule_.end());
+  schedule_ = tried_;
+  // Where there is time, there and back, so that none always comes after the same one.
+  while (kind_ == Kind::shortCalls && schedule_.size() + tried_.size() <= mostTimes) {
+    std::ranges::reverse(tried_);
+    schedule_.insert(schedule_.end(), tried_.begin(), tried_.end());
   }
 }
 
 int CallTuner::skipped() const noexcept {
   if (!tried_.empty()) return pace_.skipped;
-  if (isShort() && explorations_ == 0) return 0;  // what the model chose is not believed for long
+  if (kind_ == Kind::shortCalls && explorations_ == 0) return 0;  // what the model chose is not believed for long
   return window_.empty() ? period_ - pace_.times * pace_.counted : 0;
 }
 
@@ -77,131 +69,101 @@ bool CallTuner::record(double seconds) {
   return window_.size() == schedule_.size();
 }
 
-CallTuner::Event CallTuner::agree(const Propose& propose) {
-  const Event event = tried_.empty() ? judge(propose) : compare();
+CallTuner::Event CallTuner::agree() {
+  const Event event = tried_.empty() ? judge() : settle();
   schedule();
   window_.clear();
   return event;
 }
 
-/// Of calls that overlap a rank waits for many in one, and takes the next ones out of its memory: only together they
-/// tell how long each takes. The longest of several is left out, as other programs run too.
+/// Of short calls a rank may wait for many in one, and take the next ones out of its memory: only together they tell
+/// how long each takes. The longest of several is left out, as other programs run too. Of calls that links decide the
+/// lower one in the middle counts: what is above it is other programs and late ranks.
 double CallTuner::typicalOf(std::vector<double> times) const {
-  if (!overlap_) return medianOf(std::move(times));
+  if (kind_ == Kind::ofLinks) {
+    const auto middle = times.begin() + (std::ssize(times) - 1) / 2;
+    std::ranges::nth_element(times, middle);
+    return *middle;
+  }
   if (times.size() > 2) times.erase(std::ranges::max_element(times));
   return std::accumulate(times.begin(), times.end(), 0.0) / static_cast<double>(times.size());
 }
 
-CallTuner::Event CallTuner::judge(const Propose& propose) {
+CallTuner::Event CallTuner::judge() {
   ++agreements_;
   const double measured = typicalOf(window_);
-  const Event event = isShort() ? judgeShort(measured) : judgeLinks(measured, propose);
-  if (event != Event::none || agreements_ < std::max(rest_, untilRoutine_) || others_.empty()) return event;
-  return review(Reason::routine, measured, settled_.seconds);
+  return kind_ == Kind::ofLinks ? judgeLinks(measured) : judgeShort(measured);
 }
 
 CallTuner::Event CallTuner::judgeShort(double measured) {
-  settled_.seconds = settled_.isOwn ? std::midpoint(settled_.seconds, measured) : measured;
-  settled_.isOwn = true;
+  settled_ = {settled_.option, measured, true};
   if (agreements_ < rest_) return Event::none;
-  if (explorations_ == 0) return explore(Reason::rivals, measured, measured, rivals_);
-  double least = settled_.seconds;
-  for (const Known& other : others_) least = std::min(least, other.seconds);
-  return worthwhile * settled_.seconds > least ? review(Reason::slower, settled_.seconds, least) : Event::none;
+  if (explorations_ == 0) return explore(Reason::rivals, measured, measured, options_);
+  std::ranges::stable_sort(others_, {}, &Known::seconds);
+  std::vector<int> best;
+  for (const Known& other : others_)
+    if (best.size() < finalists && other.seconds <= modelError * measured) best.push_back(other.option);
+  if (best.empty() || others_.front().seconds >= worthwhile * measured) return Event::none;
+  return explore(Reason::slower, measured, others_.front().seconds, best);
 }
 
 /// What is expected stays what the first calls took, so that what changes little by little is noticed too.
-CallTuner::Event CallTuner::judgeLinks(double measured, const Propose& propose) {
+CallTuner::Event CallTuner::judgeLinks(double measured) {
   const double expected = settled_.seconds;
   const bool isSlower = measured > (settled_.isOwn ? measuredError : modelError) * expected;
   const bool isFaster = settled_.isOwn && measuredError * measured < expected;
   if (!isSlower && !isFaster) {
     if (!settled_.isOwn) settled_ = {settled_.option, measured, true};
-    return Event::none;
+    if (agreements_ < std::max(rest_, untilRoutine_)) return Event::none;
+    return explore(Reason::routine, measured, expected, {options_.front()});
   }
   if (agreements_ < rest_) return Event::none;
   // What is known is of the network as it was.
   others_.clear();
-  settled_ = {settled_.option, measured, false};
-  std::vector<int> options = propose(settled_.option, measured / expected);
-  options.insert(options.begin(), {settled_.option, model_});
-  return explore(isSlower ? Reason::slower : Reason::faster, measured, expected, options);
-}
-
-CallTuner::Event CallTuner::review(Reason reason, double measured, double expected) {
-  std::ranges::stable_sort(others_, {}, &Known::seconds);
-  std::vector<int> options;
-  for (const Known& other : others_)
-    if (options.size() < finalists && other.seconds <= modelError * settled_.seconds) options.push_back(other.option);
-  if (!isShort()) options.insert(options.begin(), {settled_.option, model_});
-  return explore(reason, measured, expected, options);
+  settled_ = {settled_.option, measured, true};
+  return explore(isSlower ? Reason::slower : Reason::faster, measured, expected, options_);
 }
 
 CallTuner::Event CallTuner::explore(Reason reason, double measured, double expected, const std::vector<int>& options) {
-  for (const int option : options) {
-    const bool isKnown = isShort() && option == settled_.option;
-    if (std::ssize(tried_) < pace_.times && !isKnown &&
-        std::ranges::find(tried_, option, &Trial::option) == tried_.end())
-      tried_.push_back({option});
-  }
+  for (const int option : options)
+    if (tried_.size() < mostTimes && option != settled_.option && std::ranges::find(tried_, option) == tried_.end())
+      tried_.push_back(option);
   if (tried_.empty()) return Event::none;
   cause_ = {reason, settled_.option, measured, expected, calls_};
   ++explorations_;
   return Event::begun;
 }
 
-/// Half of the options are left after each window, so most calls try those that are close.
-CallTuner::Event CallTuner::compare() {
-  for (std::size_t i = 0; i < window_.size(); ++i)
-    std::ranges::find(tried_, schedule_[i], &Trial::option)->times.push_back(window_[i]);
-  const auto typical = [this](const Trial& trial) { return typicalOf(trial.times); };
-  std::ranges::stable_sort(tried_, {}, typical);
-  const double most = modelError * typical(tried_.front());
-  const bool isLast = tried_.size() <= finalists;
-  const std::size_t room = std::max(finalists, (tried_.size() + 1) / 2);
-  while (tried_.size() > room || typical(tried_.back()) > most) {
-    learn(tried_.back());
-    tried_.pop_back();
-  }
-  return isLast || tried_.size() == 1 ? settle() : Event::goesOn;
+void CallTuner::learn(int option, double seconds) {
+  const auto known = std::ranges::find(others_, option, &Known::option);
+  if (known == others_.end())
+    others_.push_back({option, seconds, false});
+  else
+    *known = {option, seconds, false};
 }
 
 /// Some options are fast only in the first calls after another one's, which is what trials are: of the settled one only
-/// its own calls in a row count, and of one that was settled before these count as much as a trial.
-void CallTuner::learn(const Trial& trial) {
-  const double seconds = typicalOf(trial.times);
-  if (trial.option == settled_.option) {
-    if (!settled_.isOwn) settled_.seconds = seconds;
-    return;
-  }
-  const auto known = std::ranges::find(others_, trial.option, &Known::option);
-  if (known == others_.end())
-    others_.push_back({trial.option, seconds, false});
-  else
-    known->seconds = known->isOwn ? std::midpoint(known->seconds, seconds) : seconds;
-}
-
+/// its own calls in a row count.
 CallTuner::Event CallTuner::settle() {
-  std::ranges::for_each(tried_, [this](const Trial& trial) { learn(trial); });
-  const auto isTried = [this](const Known& known) {
-    return std::ranges::find(tried_, known.option, &Trial::option) != tried_.end();
-  };
-  const auto rest = std::partition(others_.begin(), others_.end(), isTried);
-  const auto best = std::ranges::min_element(others_.begin(), rest, {}, &Known::seconds);
-  const bool isRoutine = cause_.reason == Reason::routine;
-  // Where nothing led to the trial of single calls, noise makes as much of two that are alike.
-  const double most = (isRoutine && !isShort() ? 1 / measuredError : worthwhile) * settled_.seconds;
-  const bool isBetter = best != rest && best->seconds <= most;
-  if (isBetter) {
-    std::swap(settled_, *best);
-    settled_.isOwn = false;
+  for (const int option : tried_) {
+    std::vector<double> times;
+    for (std::size_t i = 0; i < window_.size(); ++i)
+      if (schedule_[i] == option) times.push_back(window_[i]);
+    learn(option, typicalOf(times));
   }
+  const auto untried = std::partition(others_.begin(), others_.end(), [this](const Known& known) {
+    return std::ranges::find(tried_, known.option) != tried_.end();
+  });
+  const auto best = std::ranges::min_element(others_.begin(), untried, {}, &Known::seconds);
+  const bool isRoutine = cause_.reason == Reason::routine;
+  // Where nothing led to the trial of a single call, noise makes as much of two that are alike.
+  const bool isBetter = best->seconds <= (isRoutine ? 1 / measuredError : worthwhile) * settled_.seconds;
+  if (isBetter) std::swap(settled_, *best);
   tried_.clear();
   // Where trying does not help, as times change without end, rests become longer until it has been quiet.
   const bool isQuiet = isRoutine || agreements_ > 4 * rest_;
   rest_ = isQuiet ? std::max(rest_ / 2, 1) : std::min(2 * rest_, longestRest);
-  const bool isReview = isRoutine || (isShort() && cause_.reason == Reason::slower);
-  untilRoutine_ = isReview ? std::min(2 * untilRoutine_, longestRest) : 2;
+  untilRoutine_ = isRoutine ? std::min(2 * untilRoutine_, longestRest) : 2;
   agreements_ = 0;
   return isBetter ? Event::switched : Event::kept;
 }

@@ -1,10 +1,10 @@
 // Which of several options the calls of one kind and size run, as measured while the job runs.
 //
 // Where links decide how long a call takes, the model is right until a link changes. So nothing is tried there while
-// calls take what they took before. When they do not, what might be better on the changed network is tried for a few
-// calls each, and the best one stays; later, ever more rarely, what the model chose is tried again, as the link may
-// have recovered. Of short calls the model knows little: they take what processors and the scheduler take. There all
-// options of which the model is not sure are tried, and the best of them again from time to time.
+// calls take what they took before. When they do not, the options are tried, one call each, and the best one stays;
+// later, ever more rarely, what the model chose is tried again, as the link may have recovered. Of short calls the
+// model knows little: they take what processors and the scheduler take. There the options are tried after the first
+// calls, and the best of them again when the one that runs has become slower than they were.
 //
 // Every trial is a call of the program that does real work. Nothing here looks at a clock or talks to anybody. All
 // ranks of a communicator feed the same sequence of calls; at calls that follow from agreed values alone, the times
@@ -15,7 +15,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -24,17 +23,15 @@ namespace tacc {
 
 class CallTuner {
  public:
-  /// Options to try besides `current`, the most promising first. `ratio`: how many times as long as expected calls
-  /// take. Must be equal on all ranks.
-  using Propose = std::function<std::vector<int>(int current, double ratio)>;
-
+  /// What decides how long the calls take.
+  enum class Kind : bool { ofLinks, shortCalls };
   enum class Reason : std::uint8_t { rivals, slower, faster, routine };
   /// For messages, after the option's name.
   static constexpr std::array<std::string_view, 4> reasons = {"is one of several with nearly the same price",
                                                               "was slower than expected", "was faster than expected",
                                                               "was compared again as a routine"};
   /// What an agreement led to.
-  enum class Event : std::uint8_t { none, begun, goesOn, kept, switched };
+  enum class Event : std::uint8_t { none, begun, kept, switched };
 
   /// What an option takes.
   struct Known {
@@ -50,14 +47,13 @@ class CallTuner {
     std::uint64_t since;        // calls of this choice until it began
   };
 
-  /// Values of an agreement at most.
+  /// Values of an agreement at most, and so options that an exploration tries.
   static constexpr std::size_t mostTimes = 16;
 
-  /// `option` is what the model chose, `expected` the seconds it promises. `leastPeriod`: calls between two agreements
-  /// while nothing is tried; where that may be short, a change of links is answered within 50 calls. `rivals`: of short
-  /// calls, what is tried against the option; empty: links decide how long these calls take. `overlap`: ranks that are
-  /// done with a short call go on to the next ones before others are.
-  CallTuner(int option, double expected, int leastPeriod, std::vector<int> rivals = {}, bool overlap = false);
+  /// `options`: what the model chose, and then what may be tried, the most promising first. `expected`: the seconds
+  /// that the model promises. `leastPeriod`: calls between two agreements while nothing is tried; where that may be
+  /// short, a change of links is answered within 50 calls.
+  CallTuner(Kind kind, std::vector<int> options, double expected, int leastPeriod);
 
   /// What the next call runs.
   int option() const noexcept { return schedule_[window_.size()]; }
@@ -66,7 +62,7 @@ class CallTuner {
   /// This rank's times since the last agreement, to be replaced by what all ranks agree on.
   std::span<double> window() noexcept { return window_; }
   /// The window is agreed: decides about the calls to come.
-  Event agree(const Propose& propose);
+  Event agree();
 
   /// Outside explorations option() is this one, and takes so long.
   const Known& settled() const noexcept { return settled_; }
@@ -78,40 +74,32 @@ class CallTuner {
   std::uint64_t calls() const noexcept { return calls_; }
 
  private:
-  struct Trial {
-    int option;
-    std::vector<double> times = {};
-  };
   /// How calls are measured: a time is the mean of `counted` calls in a row, after `skipped` in a trial.
   struct Pace {
-    int times;  // that an agreement is about
+    int times;  // that an agreement is about, while nothing is tried
     int skipped, counted;
   };
+  static Pace paceOf(Kind kind) noexcept;
 
-  bool isShort() const noexcept { return !rivals_.empty(); }
   double typicalOf(std::vector<double> times) const;
-  Event judge(const Propose& propose);
+  Event judge();
   Event judgeShort(double measured);
-  Event judgeLinks(double measured, const Propose& propose);
+  Event judgeLinks(double measured);
   /// The first of these options, each once.
   Event explore(Reason reason, double measured, double expected, const std::vector<int>& options);
-  /// The best that are known.
-  Event review(Reason reason, double measured, double expected);
-  Event compare();
   Event settle();
-  void learn(const Trial& trial);
+  void learn(int option, double seconds);
   /// The calls until the next agreement.
   void schedule();
   int skipped() const noexcept;
 
-  int model_;  // what the model chose
-  std::vector<int> rivals_;
-  bool overlap_;
+  Kind kind_;
+  std::vector<int> options_;
   Pace pace_;
   int period_;
   Known settled_;
   std::vector<Known> others_;
-  std::vector<Trial> tried_;    // in the exploration that goes on; empty outside
+  std::vector<int> tried_;      // in the exploration that goes on; empty outside
   std::vector<int> schedule_;   // the option of each time until the next agreement
   std::vector<double> window_;  // what they took so far
   int made_ = 0;                // calls of the time that goes on
