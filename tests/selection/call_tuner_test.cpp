@@ -188,7 +188,7 @@ TEST(CallTunerOfLinks, WithoutOtherOptionsTheOldOneStays) {
 }
 
 /// Calls until the first trial, and of each trial.
-constexpr int firstCalls = 256, trialCalls = 32;
+constexpr int firstCalls = 192, trialCalls = 16;
 constexpr int shortPeriod = 400;
 
 CallTuner ofShort(int rivals = options, int period = shortPeriod) {
@@ -360,25 +360,22 @@ TEST(CallTunerOfShortCalls, WhatIsFastOnlyInTrialsIsLeft) {
   }
 }
 
-/// However bad they are: what took 1.5 times as long is left alone, also when the settled one becomes slow.
+/// However bad they are: what took 1.5 times as long is left alone.
 TEST(CallTunerOfShortCalls, ReviewsTryNothingHopeless) {
-  const auto time = [](int option, std::uint64_t call) {
-    if (option == 0) return call < 5000 ? 1.0 : 1.4;
-    return option == 1 ? 1.2 : 3.0;
-  };
+  const auto time = [](int option, std::uint64_t) { return option < 2 ? 1.0 + 0.2 * option : 3.0; };
   ChoosingRanks ranks = ranksOfShort(ofShort(), time, 0.1);
   ranks.callsUntilExplored(2000);
   const std::size_t before = ranks.ran().size();
   ranks.calls(20'000);
   for (int option = 2; option < options; ++option)
     EXPECT_EQ(std::count(ranks.ran().begin() + static_cast<std::ptrdiff_t>(before), ranks.ran().end(), option), 0);
-  EXPECT_EQ(ranks.settled(), 1);
+  EXPECT_GT(ranks.ranOf(1, 20'000), 0);
 }
 
-/// Noise makes the settled one seem slow now and then. Trying others then costs little, and ever less.
+/// Trying the best ones again costs little, and ever less.
 TEST(CallTunerOfShortCalls, ReviewsCostEverLess) {
-  const auto time = [](int option, std::uint64_t) { return 1 + 0.02 * option; };
-  ChoosingRanks ranks = ranksOfShort(ofShort(), time, 0.5);
+  const auto time = [](int option, std::uint64_t) { return 1 + 0.15 * option; };
+  ChoosingRanks ranks = ranksOfShort(ofShort(), time, 0.1);
   const auto costOf = [&](int calls) {
     const double before = ranks.spent();
     ranks.calls(static_cast<std::uint64_t>(calls));
@@ -386,8 +383,9 @@ TEST(CallTunerOfShortCalls, ReviewsCostEverLess) {
   };
   ranks.callsUntilExplored(2000);
   EXPECT_LT(costOf(3000), 0.1);
-  EXPECT_LT(costOf(20'000), 0.04);
-  EXPECT_LT(costOf(100'000), 0.04);
+  EXPECT_LT(costOf(20'000), 0.02);
+  EXPECT_LT(costOf(100'000), 0.01);
+  EXPECT_EQ(ranks.settled(), 0);
 }
 
 /// The calls that do not count are slow.
@@ -411,7 +409,7 @@ TEST(CallTunerOfShortCalls, CallsThatOverlapAreTimedTogether) {
   std::mt19937 random(7);
   for (int trial = 0; trial < 100; ++trial) {
     const int best = static_cast<int>(random() % options), row = 1 + static_cast<int>(random() % 16);
-    CallTuner choice = ofShort();
+    CallTuner choice(CallTuner::Kind::overlapping, allOptions(), 1.0, shortPeriod);
     for (int call = 0; call < 20'000; ++call) {
       const double each = choice.option() == best ? 1.0 : 1.4;
       if (choice.record(call % row == 0 ? each * row : 0)) choice.agree();

@@ -96,8 +96,10 @@ OnlineTuner::Class OnlineTuner::makeClass(NetworkSelector& selector, Collective 
   const int period = static_cast<int>(agreementSeconds_ / (affordable * taken));
   // Of a few bytes links have no part, though they are priced as the least class.
   const bool ofLinks = bytes >= leastBytes && made.growth >= growthWithLinks;
-  const auto kind = expected <= shortSeconds && !ofLinks ? CallTuner::Kind::shortCalls : CallTuner::Kind::ofLinks;
-  if (kind == CallTuner::Kind::shortCalls || needsAll(collective))
+  const auto kind = expected > shortSeconds || ofLinks ? CallTuner::Kind::ofLinks
+                    : needsAll(collective)             ? CallTuner::Kind::shortCalls
+                                                       : CallTuner::Kind::overlapping;
+  if (kind != CallTuner::Kind::ofLinks || needsAll(collective))
     made.choice.emplace(kind, optionsOf(kind, chosen, candidates), expected, period);
   return made;
 }
@@ -132,7 +134,7 @@ bool OnlineTuner::end() {
 std::string OnlineTuner::agree() {
   CallTuner& choice = *pending_->choice;
   const CallTuner::Event event = choice.agree();
-  if (event == CallTuner::Event::none) return "";
+  if (event == CallTuner::Event::none || event == CallTuner::Event::goesOn) return "";
   const std::string what = fmt::format("{} of {} bytes and more, after {} calls: ", nameOf(pending_->collective),
                                        pending_->bytes, choice.calls());
   if (event == CallTuner::Event::begun) return what + describe(choice.cause()) + "; others are tried";

@@ -4,7 +4,7 @@
 // calls take what they took before. When they do not, the options are tried, one call each, and the best one stays;
 // later, ever more rarely, what the model chose is tried again, as the link may have recovered. Of short calls the
 // model knows little: they take what processors and the scheduler take. There the options are tried after the first
-// calls, and the best of them again when the one that runs has become slower than they were.
+// calls, and the best of them again from time to time.
 //
 // Every trial is a call of the program that does real work. Nothing here looks at a clock or talks to anybody. All
 // ranks of a communicator feed the same sequence of calls; at calls that follow from agreed values alone, the times
@@ -23,15 +23,16 @@ namespace tacc {
 
 class CallTuner {
  public:
-  /// What decides how long the calls take.
-  enum class Kind : bool { ofLinks, shortCalls };
+  /// Links decide how long the calls take, or processors do: of short calls. These overlap where ranks that are done
+  /// with one go on to the next ones before others are.
+  enum class Kind : std::uint8_t { ofLinks, shortCalls, overlapping };
   enum class Reason : std::uint8_t { rivals, slower, faster, routine };
   /// For messages, after the option's name.
   static constexpr std::array<std::string_view, 4> reasons = {"is one of several with nearly the same price",
                                                               "was slower than expected", "was faster than expected",
                                                               "was compared again as a routine"};
   /// What an agreement led to.
-  enum class Event : std::uint8_t { none, begun, kept, switched };
+  enum class Event : std::uint8_t { none, begun, goesOn, kept, switched };
 
   /// What an option takes.
   struct Known {
@@ -74,6 +75,10 @@ class CallTuner {
   std::uint64_t calls() const noexcept { return calls_; }
 
  private:
+  struct Trial {
+    int option;
+    std::vector<double> times = {};
+  };
   /// How calls are measured: a time is the mean of `counted` calls in a row, after `skipped` in a trial.
   struct Pace {
     int times;  // that an agreement is about, while nothing is tried
@@ -81,14 +86,16 @@ class CallTuner {
   };
   static Pace paceOf(Kind kind) noexcept;
 
+  bool isShort() const noexcept { return kind_ != Kind::ofLinks; }
   double typicalOf(std::vector<double> times) const;
   Event judge();
   Event judgeShort(double measured);
   Event judgeLinks(double measured);
   /// The first of these options, each once.
   Event explore(Reason reason, double measured, double expected, const std::vector<int>& options);
+  Event compare();
   Event settle();
-  void learn(int option, double seconds);
+  void learn(const Trial& trial);
   /// The calls until the next agreement.
   void schedule();
   int skipped() const noexcept;
@@ -99,7 +106,7 @@ class CallTuner {
   int period_;
   Known settled_;
   std::vector<Known> others_;
-  std::vector<int> tried_;      // in the exploration that goes on; empty outside
+  std::vector<Trial> tried_;    // in the exploration that goes on; empty outside
   std::vector<int> schedule_;   // the option of each time until the next agreement
   std::vector<double> window_;  // what they took so far
   int made_ = 0;                // calls of the time that goes on
