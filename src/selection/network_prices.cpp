@@ -66,8 +66,12 @@ void sortCandidates(std::vector<NetworkCandidate>& candidates) {
   });
 }
 
-/// The quick price is never off by so much: what is above the fastest by more is not played.
+/// The quick price of a chunk is never off by so much. That of many chunks may be, where latencies are long and few
+/// ranks hold up the next chunk: there what one chunk and the busiest link take tells what cannot be the fastest.
 constexpr double playedWithin = 4;
+bool mayBeFastest(const NetworkCandidate& candidate, double fastest) {
+  return candidate.seconds <= playedWithin * fastest || std::max(candidate.alone, candidate.busiest) <= fastest;
+}
 /// Of all plans together: 0.15 s, of which each has half of what those before it have left. Those that are too much
 /// work keep their quick price. Of many ranks it takes longer to write the plans than to play them.
 constexpr double mostWork = 6e6, mostWorkOfMany = 2e6;
@@ -76,7 +80,8 @@ constexpr double mostWork = 6e6, mostWorkOfMany = 2e6;
 void playBest(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& question, const CostMap& map) {
   double fastest = candidates.front().seconds, budget = map.ranks() > mostRanksPlayed ? mostWorkOfMany : mostWork;
   for (NetworkCandidate& candidate : candidates) {
-    if (!candidate.isPossible || candidate.seconds > playedWithin * fastest) break;
+    if (!candidate.isPossible) break;
+    if (!mayBeFastest(candidate, fastest)) continue;
     const CostCall call{question.bytes, candidate.chunkBytes, question.window};
     const double share = budget / 2;
     double left = share;
