@@ -59,7 +59,7 @@ bool areGiven(const Count* counts, int ranks, MPI_Datatype type) {
          std::all_of(counts, counts + ranks, [](Count count) { return count >= 0; });
 }
 
-constexpr Judged taken{std::nullopt, 1};
+constexpr Judged taken{Passed::none, 1};
 
 taccResult_t delivered(taccResult_t result, const UnequalBlock& block) {
   if (result == taccSuccess) block.deliver();
