@@ -13,6 +13,7 @@
 #include "contest.hpp"
 #include "inside.hpp"
 #include "report.hpp"
+#include "scratch.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc::mpi {
@@ -29,6 +30,7 @@ struct Communicator {
   taccStream_t stream = nullptr;  // of collectives with requests; null before the first
   std::atomic<int> underWay{0};   // of them
   Contests contests;
+  std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();
 };
 
 /// All communicators that were met. Different ones may be used by different threads at once.

@@ -59,10 +59,11 @@ taccResult_t reduceScatter(const void* send, void* receive, const std::size_t* c
   if (send != MPI_IN_PLACE)
     return taccReduceScatterV(send, receive, counts, nullptr, type, op, communicator.tacc, nullptr);
   const std::size_t bytes = counts[communicator.rank] * sizeOf(type);
-  const auto block = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  std::vector<std::byte>& block = communicator.scratch->block;
+  if (block.size() <= bytes) block.resize(bytes + 1);  // never null
   const taccResult_t result =
-      taccReduceScatterV(receive, block.get(), counts, nullptr, type, op, communicator.tacc, nullptr);
-  if (result == taccSuccess && bytes != 0) std::memcpy(receive, block.get(), bytes);
+      taccReduceScatterV(receive, block.data(), counts, nullptr, type, op, communicator.tacc, nullptr);
+  if (result == taccSuccess && bytes != 0) std::memcpy(receive, block.data(), bytes);
   return result;
 }
 
@@ -70,9 +71,10 @@ taccResult_t reduceScatterEqually(const void* send, void* receive, std::size_t c
                                   taccRedOp_t op, const Communicator& communicator) {
   if (send != MPI_IN_PLACE) return taccReduceScatter(send, receive, count, type, op, communicator.tacc, nullptr);
   const std::size_t bytes = count * sizeOf(type);
-  const auto block = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  const taccResult_t result = taccReduceScatter(receive, block.get(), count, type, op, communicator.tacc, nullptr);
-  if (result == taccSuccess) std::memcpy(receive, block.get(), bytes);
+  std::vector<std::byte>& block = communicator.scratch->block;
+  if (block.size() <= bytes) block.resize(bytes + 1);  // never null
+  const taccResult_t result = taccReduceScatter(receive, block.data(), count, type, op, communicator.tacc, nullptr);
+  if (result == taccSuccess) std::memcpy(receive, block.data(), bytes);
   return result;
 }
 
@@ -89,7 +91,8 @@ int toEach(Function function, const char* name, const void* send, void* receive,
         return judgeReduction(counts == nullptr ? -1 : all, how);
       },
       [&](const Communicator& communicator) {
-        const std::vector<std::size_t> each(counts, counts + communicator.ranks);
+        std::vector<std::size_t>& each = communicator.scratch->counts;
+        each.assign(counts, counts + communicator.ranks);
         return reduceScatter(send, receive, each.data(), how.type, how.op, communicator);
       },
       pass);
