@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -27,6 +28,24 @@ Words& operator+=(Words& words, const Words& more) {
 }
 
 std::string ownProgram() { return fs::read_symlink("/proc/self/exe"); }
+
+constexpr std::string_view preloadedEnding = "+tacc";
+
+bool isPreloaded(const std::string& name) { return name.ends_with(preloadedEnding); }
+
+/// The MPI of "mpich+tacc", and any other name as it is.
+std::string mpiOf(const std::string& name) {
+  return isPreloaded(name) ? name.substr(0, name.size() - preloadedEnding.size()) : name;
+}
+
+/// What an MPI program preloads to be served by tacc: in a build directory, or where it is installed.
+std::string findPreloaded() {
+  const fs::path here = fs::path(ownProgram()).parent_path();
+  for (const fs::path& place : {here / "../plugins/mpi", here / ".." / TACC_LIBRARY_DIRECTORY})
+    if (const fs::path library = place / "libtacc_mpi.so"; ::access(library.c_str(), R_OK) == 0)
+      return fs::canonical(library);
+  throw std::runtime_error("libtacc_mpi.so, which a peer with +tacc preloads, is not there; on Debian tacc-mpi has it");
+}
 
 /// Beside this program in a build directory, or where it is installed.
 std::string findPeerProgram(const std::string& name, const Options& options) {
@@ -176,7 +195,8 @@ Launch launchBound(const Options& options, const Site& site) {
 Launch launchPeer(const std::string& name, const Options& options, const Site& site) {
   const Starter starter(options, site);
   Launch launch = starter.launch(name);
-  const std::string program = findPeerProgram(name, options);
+  const std::string mpi = mpiOf(name);
+  const std::string program = findPeerProgram(mpi, options);
   if (name == "gloo") {
     launch.directory.emplace();
     for (int rank = 0; rank < options.ranks; ++rank) {
@@ -186,9 +206,10 @@ Launch launchPeer(const std::string& name, const Options& options, const Site& s
     }
     return launch;
   }
-  if (name == "openmpi") launch.directory.emplace();
-  Words words = name == "mpich" ? mpichLauncher(options, site.hosts)
-                                : openMpiLauncher(options, launch.directory->path(), site.hosts);
+  if (mpi == "openmpi") launch.directory.emplace();
+  Words words = mpi == "mpich" ? mpichLauncher(options, site.hosts)
+                               : openMpiLauncher(options, launch.directory->path(), site.hosts);
+  if (isPreloaded(name)) words += {"env", "LD_PRELOAD=" + findPreloaded()};
   // A launcher talks to the others of its kind, so it runs on a host too.
   launch.commands.push_back(starter.start(0, words += {program, site.coordinator}));
   return launch;
@@ -209,7 +230,7 @@ TemporaryDirectory::~TemporaryDirectory() {
   if (!path_.empty()) fs::remove_all(path_, ignored);
 }
 
-std::vector<std::string> peerNames() { return {"mpich", "openmpi", "gloo"}; }
+std::vector<std::string> peerNames() { return {"mpich", "openmpi", "gloo", "mpich+tacc", "openmpi+tacc"}; }
 
 Launch launch(const std::string& name, const Options& options, const Site& site) {
   if (name == "tacc") return launchTacc(options, site);

@@ -37,7 +37,8 @@ struct Launch {
   std::optional<tools::MemoryFile> memory;
 };
 
-/// The peers that --peer knows: mpich, openmpi, gloo.
+/// The peers that --peer knows: mpich, openmpi, gloo; mpich+tacc and openmpi+tacc are the same programs with
+/// libtacc_mpi preloaded.
 std::vector<std::string> peerNames();
 
 /// Where ranks run.

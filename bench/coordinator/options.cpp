@@ -90,7 +90,10 @@ void declare(CLI::App& app, Words& words, Options& options) {
   app.add_option("--streams", options.streams,
                  "give the calls to so many streams in turn, each with a communicator of its own (0)")
       ->check(CLI::Range(0, 64));
-  app.add_option("--peer", options.peers, "compare with mpich, openmpi, gloo; several with commas")
+  app.add_option(
+         "--peer", options.peers,
+         "compare with mpich, openmpi, gloo; with mpich+tacc or openmpi+tacc: an MPI whose calls are taken over by the "
+         "preloaded libtacc_mpi; several with commas")
       ->delimiter(',')
       ->allow_extra_args(false);
   app.add_option("--peer-args", words.peerArguments, "NAME=\"...\": more arguments for a peer's launcher")
@@ -221,6 +224,9 @@ void requireFitting(const Words& words, const Options& options) {
   const bool isOpenMpi = job.launcher == "Open MPI", isHydra = job.launcher == "Hydra";
   for (const std::string& peer : options.peers) {
     if (peer == "gloo") reject("--peer gloo starts ranks of Gloo", "start tacc_bench without a launcher for that");
+    if (peer.ends_with("+tacc"))
+      reject(fmt::format("--peer {} preloads a library into ranks", peer),
+             "start tacc_bench without a launcher for that");
     if (job.launcher == "torchrun" || (peer == "mpich" ? isOpenMpi : isHydra))
       reject(fmt::format("--peer {} is the MPI whose launcher started the ranks", peer),
              fmt::format("start them by {}, or leave it out",

@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "contest.hpp"
+#include "inside.hpp"
 #include "report.hpp"
+#include "scratch.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc::mpi {
@@ -28,13 +30,7 @@ struct Communicator {
   taccStream_t stream = nullptr;  // of collectives with requests; null before the first
   std::atomic<int> underWay{0};   // of them
   Contests contests;
-};
-
-/// What a thread looked for last.
-struct FoundLast {
-  MPI_Comm mpi = MPI_COMM_NULL;
-  Communicator* communicator = nullptr;
-  std::uint64_t ended = 0;  // communicators that had ended then
+  std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();
 };
 
 /// All communicators that were met. Different ones may be used by different threads at once.
@@ -48,12 +44,13 @@ class Communicators {
   /// What is known of `mpi`, which is not MPI_COMM_NULL. Local. Null where it is no communicator. Two comparisons for
   /// the one that this thread asked for last; else MPI is asked for an attribute, which takes about as long as a short
   /// call.
-  Communicator* find(MPI_Comm mpi) noexcept {
+  Communicator* find(MPI_Comm mpi, CallingThread& thread = callingThread()) noexcept {
     const std::uint64_t ended = ended_.load(std::memory_order_acquire);
-    if (mpi == last_.mpi && ended == last_.ended) return last_.communicator;
-    Communicator* const found = look(mpi);
-    last_ = {mpi, found, ended};
-    return found;
+    if (mpi == thread.lastMpi && ended == thread.ended) return thread.lastFound;
+    thread.lastFound = look(mpi);
+    thread.lastMpi = mpi;
+    thread.ended = ended;
+    return thread.lastFound;
   }
   /// Makes the tacc communicator at the first call. Collective over `communicator`. Where that fails on one rank all
   /// ranks pass their calls on from then on, and one of them has said why.
@@ -68,7 +65,6 @@ class Communicators {
   Communicator* look(MPI_Comm mpi) noexcept;
   void remove(Communicator* communicator) noexcept;
 
-  static inline thread_local FoundLast last_;
   std::atomic<std::uint64_t> ended_{0};  // communicators so far: their handles may be others' by now
 
   int key_ = MPI_KEYVAL_INVALID;

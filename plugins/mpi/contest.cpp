@@ -1,7 +1,6 @@
 #include "contest.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
@@ -11,37 +10,6 @@
 #include "communicators.hpp"
 
 namespace tacc::mpi {
-
-std::optional<std::size_t> Contests::kindOf(Function function, std::size_t bytes) noexcept {
-  switch (function) {
-    // Counts of their own on each rank: what all know alike does not say how much is moved.
-    case Function::Allgatherv:
-    case Function::Gatherv:
-    case Function::Scatterv:
-    case Function::Alltoallv:
-    case Function::Reduce_scatter:
-    case Function::Allgatherv_c:
-    case Function::Gatherv_c:
-    case Function::Scatterv_c:
-    case Function::Alltoallv_c:
-    case Function::Reduce_scatter_c:
-      return std::nullopt;
-    default:
-      break;
-  }
-  const auto size = static_cast<std::size_t>(std::bit_width(bytes));
-  if (size >= sizes) return std::nullopt;
-  return static_cast<std::size_t>(function) * sizes + size;
-}
-
-Contests::Turn Contests::next(Function function, std::size_t bytes, std::uint32_t after) noexcept {
-  if (after == 0) return Turn::tacc;
-  const std::optional<std::size_t> kind = kindOf(function, bytes);
-  if (!kind) return Turn::tacc;
-  std::uint32_t& calls = kinds_[*kind];
-  if ((calls & isDecided) != 0) return (calls & isMpis) != 0 ? Turn::mpi : Turn::tacc;
-  return ++calls > after ? Turn::contest : Turn::tacc;
-}
 
 void Contests::decide(const Outcome& outcome) noexcept {
   if (const std::optional<std::size_t> kind = kindOf(outcome.function, outcome.bytes))
@@ -56,7 +24,9 @@ constexpr double roundSeconds = 50e-6;  // of each of the two, as far as one cal
 constexpr int mostCalls = 64;           // in a round
 constexpr int firstCalls = 4;
 constexpr std::size_t mostMemory = std::size_t{16} << 20;  // of either buffer
-constexpr double clearly = 8;                              // so many times faster needs no more than a call of each
+// Where calls are long, so many times faster needs no more than a few. Short ones are measured in any case: by itself a
+// call is long because the ranks do not come to it at once, and 8 times as long as among others.
+constexpr double clearly = 8, longSeconds = 200e-6;
 
 struct Free {
   void operator()(void* memory) const noexcept { std::free(memory); }
@@ -231,7 +201,7 @@ taccResult_t holdContest(Function function, std::size_t bytes, const Communicato
   if (result == taccSuccess) result = agree(once, communicator);
   outcome.tacc = once[0];
   outcome.mpi = once[1];
-  if (result != taccSuccess || outcome.mpi > clearly * outcome.tacc) return result;
+  if (result != taccSuccess || (outcome.mpi > longSeconds && outcome.mpi > clearly * outcome.tacc)) return result;
   const int calls = static_cast<int>(std::clamp(roundSeconds / std::max(once[0], 1e-9), 1.0, double{mostCalls}));
   std::array<double, rounds> tacc{}, mpi{};
   for (std::size_t round = 0; round < rounds && result == taccSuccess; ++round) {

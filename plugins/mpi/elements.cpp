@@ -57,8 +57,6 @@ void unpack(const Elements& elements, std::byte* packed) {
 
 }  // namespace
 
-std::size_t Elements::bytes() const { return count * bytesOf(type).value_or(0); }
-
 Elements Elements::movedBy(std::ptrdiff_t extents) const {
   const std::ptrdiff_t step = extents == 0 ? 0 : extents * extentOf(type);
   return {reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(address) + static_cast<std::uintptr_t>(step)), count,
@@ -93,17 +91,13 @@ bool arePackedPlainly() {
   return isPlain && packed == std::array<int, 2>{12, 10};
 }
 
-Block::Block(const Elements& elements, Use use)
-    : elements_(elements), data_(static_cast<std::byte*>(elements.address)) {
-  if (isBlock(elements.type)) return;
-  copy_ = std::make_unique_for_overwrite<std::byte[]>(elements.bytes());
+void Block::copy(Use use) {
+  copy_ = std::make_unique_for_overwrite<std::byte[]>(elements_.bytes());
   data_ = copy_.get();
-  if (use != Use::write) pack(elements, data_);
+  if (use != Use::write) pack(elements_, data_);
 }
 
-void Block::deliver() const {
-  if (copy_) unpack(elements_, copy_.get());
-}
+void Block::unpack() const { mpi::unpack(elements_, copy_.get()); }
 
 std::size_t sizeOf(taccDataType_t type) noexcept {
   switch (type) {

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "tacc/tacc.h"
+#include "types.hpp"
 
 namespace tacc::mpi {
 
@@ -16,7 +17,7 @@ struct Elements {
   std::size_t count;
   MPI_Datatype type;
 
-  std::size_t bytes() const;
+  std::size_t bytes() const { return count * bytesOf(type).value_or(0); }
   /// The same number of elements for each of several ranks: those of `rank`.
   Elements block(int rank) const { return movedBy(static_cast<std::ptrdiff_t>(count) * rank); }
   /// As many, so many extents of the type further on.
@@ -41,13 +42,20 @@ class Block {
   enum class Use { read, write, both };
 
   /// Elements that are there to be written only may have any content in the block at first.
-  Block(const Elements& elements, Use use);
+  Block(const Elements& elements, Use use) : elements_(elements), data_(static_cast<std::byte*>(elements.address)) {
+    if (!isBlock(elements.type)) copy(use);
+  }
 
   std::byte* data() const noexcept { return data_; }
   /// What was written goes where it belongs.
-  void deliver() const;
+  void deliver() const {
+    if (copy_) unpack();
+  }
 
  private:
+  void copy(Use use);
+  void unpack() const;
+
   Elements elements_;
   std::unique_ptr<std::byte[]> copy_;
   std::byte* data_;

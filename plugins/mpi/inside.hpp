@@ -1,23 +1,41 @@
-// Whether a thread is inside a call of MPI's that the program made.
+// What a thread remembers between the calls of MPI's that the program makes, and whether it is inside one.
 #pragma once
 
+#include <mpi.h>
+
+#include <cstdint>
 #include <utility>
 
 namespace tacc::mpi {
+
+struct Communicator;
+
+struct CallingThread {
+  bool isInside = false;
+  // The communicator that it looked for last. 0 is no handle of an MPI's, and MPI_COMM_NULL no constant everywhere.
+  MPI_Comm lastMpi = {};
+  Communicator* lastFound = nullptr;
+  std::uint64_t ended = 0;  // communicators that had ended then
+};
+
+/// This thread's. To be called once in a call of MPI's: a library that is opened late must ask where a thread's own
+/// variables are, and the compiler, where it sees the variable, asks again at each use.
+CallingThread& callingThread() noexcept;
 
 /// Whether this thread is inside a call already. An MPI may be built so that its functions call each other by the names
 /// that are taken over.
 class Inside {
  public:
-  Inside() noexcept : before_(std::exchange(inside_, true)) {}
-  ~Inside() { inside_ = before_; }
+  explicit Inside(CallingThread& thread = callingThread()) noexcept
+      : thread_(thread), before_(std::exchange(thread.isInside, true)) {}
+  ~Inside() { thread_.isInside = before_; }
   Inside(const Inside&) = delete;
   Inside& operator=(const Inside&) = delete;
-  static bool isTrue() noexcept { return inside_; }
+  static bool isTrue() noexcept { return callingThread().isInside; }
 
  private:
+  CallingThread& thread_;
   bool before_;
-  static inline thread_local bool inside_ = false;
 };
 
 }  // namespace tacc::mpi

@@ -15,18 +15,41 @@
 #include "plugin.hpp"
 #include "roll_call.hpp"
 #include "siblings.hpp"
+#include "types.hpp"
 
 namespace tacc::mpi {
 
-Plugin& plugin() {
-  static Plugin* const only = new Plugin;
-  return *only;
+Plugin& theOnly = *new Plugin;
+
+CallingThread& callingThread() noexcept {
+  static constinit thread_local CallingThread thread;
+  return thread;
 }
 
 int failCall(const char* function, const Communicator& communicator, const std::string& why) noexcept {
   std::fprintf(stderr, "tacc: %s, rank %d of %d: %s\n", function, communicator.rank, communicator.ranks, why.c_str());
   PMPI_Comm_call_errhandler(communicator.mpi, MPI_ERR_OTHER);
   return MPI_ERR_OTHER;
+}
+
+int failCall(const char* function, const Communicator& communicator) noexcept {
+  return failCall(function, communicator, taccGetLastError(communicator.tacc));
+}
+
+std::optional<Contests::Turn> settleContest(Function function, const char* name, std::size_t bytes,
+                                            Communicator& communicator, int* code) {
+  try {
+    Outcome outcome;
+    if (holdContest(function, bytes, communicator, outcome) == taccSuccess) {
+      communicator.contests.decide(outcome);
+      if (outcome.mpi > 0) plugin().report.add(outcome);
+      return outcome.isMpiFaster() ? Contests::Turn::mpi : Contests::Turn::tacc;
+    }
+    *code = failCall(name, communicator);
+  } catch (const std::exception& error) {
+    *code = failCall(name, communicator, error.what());
+  }
+  return std::nullopt;
 }
 
 namespace {
@@ -105,6 +128,7 @@ void start() {
                    lacking.c_str());
     return;
   }
+  learnTypes();
   const bool packsPlainly = arePackedPlainly();
   if (!packsPlainly && rank == 0)
     std::fprintf(stderr, "tacc: MPI_Pack of this MPI adds to the data, so all calls go to MPI\n");
@@ -132,6 +156,9 @@ void start() {
     std::fprintf(stderr, "tacc: TACC_MPI is off on some ranks and on on others, so all calls go to MPI\n");
   self.isActive = least[0] != 0;
   if (!self.isActive) return;
+  int level = MPI_THREAD_MULTIPLE;
+  PMPI_Query_thread(&level);
+  self.report.open(level == MPI_THREAD_MULTIPLE);
   self.communicators.open(least[1] != 0);
   self.requests.open();
   // Over MPI's messages the thread that carries a collective on would have to call MPI.

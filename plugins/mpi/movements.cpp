@@ -20,7 +20,7 @@ Elements elementsAt(const void* address, MPI_Count count, MPI_Datatype type) {
 Judged judgeMovement(MPI_Count count, MPI_Datatype type) {
   const std::optional<std::size_t> bytes = bytesOf(type);
   if (!bytes || count < 0) return {Passed::arguments};
-  return {std::nullopt, *bytes * static_cast<std::size_t>(count)};
+  return {Passed::none, *bytes * static_cast<std::size_t>(count)};
 }
 
 Judged judgeRooted(int root, const Communicator& communicator, MPI_Count count, MPI_Datatype type) {

@@ -47,7 +47,7 @@ int takeOverRequest(Function function, const char* name, Kind kind, const Argume
   if (communicator == nullptr) return passOn(Passed::arguments);
   if (communicator->passed) return passOn(*communicator->passed);
   const Judged judged = judge(kind, arguments, *communicator);
-  if (judged.passed) return passOn(*judged.passed);
+  if (judged.passed != Passed::none) return passOn(judged.passed);
   if (const auto why = reasonToPass(self, *communicator, judged.bytes, isLocal)) return passOn(*why);
   try {
     const int code = make(*communicator);

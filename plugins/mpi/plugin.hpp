@@ -32,47 +32,59 @@ struct Plugin {
   bool reports = false;              // this rank tells at the end what it did
 };
 
-/// Never destroyed: threads may be in it as the process ends.
-Plugin& plugin();
+/// Never destroyed: threads may be in it as the process ends. There from when the library is loaded.
+extern Plugin& theOnly;
+inline Plugin& plugin() { return theOnly; }
 
 /// Ends a call that failed as MPI does: writes `why` to standard error, and calls the communicator's error handler.
 /// Returns the code for the caller, if that returns.
 int failCall(const char* function, const Communicator& communicator, const std::string& why) noexcept;
 
+/// Holds the contest that is due, tells what came out, and returns who serves the calls of its kind from now on.
+/// Nothing where it failed, and the call with `*code`.
+std::optional<Contests::Turn> settleContest(Function function, const char* name, std::size_t bytes,
+                                            Communicator& communicator, int* code);
+
+/// failCall() with what tacc said.
+[[gnu::cold]] int failCall(const char* function, const Communicator& communicator) noexcept;
+
 /// `judge(communicator)`: Judged; called for intracommunicators of several ranks only, as others do not use all
 /// arguments. `run(communicator)`: makes the tacc call and returns its result. `pass()`: MPI's own function.
+/// A call that is taken over costs some nanoseconds here: shorter ones would notice more.
 template <class Judge, class Run, class Pass>
 int takeOver(Function function, const char* name, MPI_Comm comm, Judge judge, Run run, Pass pass) {
   Plugin& self = plugin();
+  CallingThread& thread = callingThread();
   const auto passOn = [&](Passed why) {
     self.report.countPassed(function, why);
     return pass();
   };
-  if (Inside::isTrue()) return passOn(Passed::nested);
-  const Inside inside;
+  if (thread.isInside) return passOn(Passed::nested);
+  const Inside inside(thread);
   if (!self.isActive) return passOn(Passed::off);
-  Communicator* const communicator = comm == MPI_COMM_NULL ? nullptr : self.communicators.find(comm);
+  Communicator* const communicator = comm == MPI_COMM_NULL ? nullptr : self.communicators.find(comm, thread);
   if (communicator == nullptr) return passOn(Passed::arguments);
   if (communicator->passed) return passOn(*communicator->passed);
   const Judged judged = judge(*communicator);
-  if (judged.passed) return passOn(*judged.passed);
+  if (judged.passed != Passed::none) return passOn(judged.passed);
   if (judged.bytes > 0 || function == Function::Barrier) {
-    if (communicator->tacc == nullptr) self.communicators.join(*communicator);
-    if (communicator->passed) return passOn(*communicator->passed);
-    if (communicator->underWay.load(std::memory_order_relaxed) > 0) self.requests.drain(*communicator);
+    if (communicator->tacc == nullptr) [[unlikely]] {
+      self.communicators.join(*communicator);
+      if (communicator->passed) return passOn(*communicator->passed);
+    }
+    if (communicator->underWay.load(std::memory_order_relaxed) > 0) [[unlikely]]
+      self.requests.drain(*communicator);
+    Contests::Turn turn = communicator->contests.next(function, judged.bytes, self.contestAfter);
+    if (turn == Contests::Turn::contest) [[unlikely]] {
+      int code = MPI_SUCCESS;
+      const auto settled = settleContest(function, name, judged.bytes, *communicator, &code);
+      if (!settled) return code;
+      turn = *settled;
+    }
+    if (turn == Contests::Turn::mpi) return passOn(Passed::slower);
     try {
-      Contests::Turn turn = communicator->contests.next(function, judged.bytes, self.contestAfter);
-      if (turn == Contests::Turn::contest) {
-        Outcome outcome;
-        if (holdContest(function, judged.bytes, *communicator, outcome) != taccSuccess)
-          return failCall(name, *communicator, taccGetLastError(communicator->tacc));
-        communicator->contests.decide(outcome);
-        if (outcome.mpi > 0) self.report.add(outcome);
-        turn = outcome.isMpiFaster() ? Contests::Turn::mpi : Contests::Turn::tacc;
-      }
-      if (turn == Contests::Turn::mpi) return passOn(Passed::slower);
-      const taccResult_t result = run(*communicator);
-      if (result != taccSuccess) return failCall(name, *communicator, taccGetLastError(communicator->tacc));
+      if (run(*communicator) != taccSuccess) [[unlikely]]
+        return failCall(name, *communicator);
     } catch (const std::exception& error) {
       return failCall(name, *communicator, error.what());
     }

@@ -23,17 +23,16 @@ Elements received(const Arguments& a) { return elementsAt(a.receive, a.receiveCo
 std::shared_ptr<Block> blockOf(const Elements& elements, Use use) { return std::make_shared<Block>(elements, use); }
 
 Judged judgeReduction(std::ptrdiff_t elements, const Arguments& a) {
-  if (elements < 0 || a.receiveType == MPI_DATATYPE_NULL || a.op == MPI_OP_NULL) return {Passed::arguments};
-  const std::optional<taccDataType_t> type = reducedType(a.receiveType);
-  if (!type) return {Passed::type};
-  if (!reducedBy(a.op, a.receiveType)) return {Passed::operation};
-  return {std::nullopt, static_cast<std::size_t>(elements) * sizeOf(*type)};
+  if (elements < 0) return {Passed::arguments};
+  const Reduction how = reductionOf(a.receiveType, a.op);
+  if (how.passed != Passed::none) return {how.passed};
+  return {Passed::none, static_cast<std::size_t>(elements) * static_cast<std::size_t>(how.bytes)};
 }
 
 Judged judgeMovement(int count, MPI_Datatype type) {
   const std::optional<std::size_t> bytes = bytesOf(type);
   if (!bytes || count < 0) return {Passed::arguments};
-  return {std::nullopt, *bytes * static_cast<std::size_t>(count)};
+  return {Passed::none, *bytes * static_cast<std::size_t>(count)};
 }
 
 bool hasRoot(Kind kind) {
@@ -41,38 +40,38 @@ bool hasRoot(Kind kind) {
 }
 
 Prepared allReduce(const Arguments& a, taccComm_t comm) {
-  const taccDataType_t type = *reducedType(a.receiveType);
-  const taccRedOp_t op = *reducedBy(a.op, a.receiveType);
+  const Reduction how = reductionOf(a.receiveType, a.op);
   const auto count = static_cast<std::size_t>(a.receiveCount);
   void* const to = a.receive;
   const void* const from = a.send == MPI_IN_PLACE ? to : a.send;
-  return {[=](taccStream_t stream) { return taccAllReduce(from, to, count, type, op, comm, stream); }, [] {}};
+  return {[=](taccStream_t stream) { return taccAllReduce(from, to, count, how.type, how.op, comm, stream); }, [] {}};
 }
 
 Prepared reduce(const Arguments& a, int rank, taccComm_t comm) {
-  const taccDataType_t type = *reducedType(a.receiveType);
-  const taccRedOp_t op = *reducedBy(a.op, a.receiveType);
+  const Reduction how = reductionOf(a.receiveType, a.op);
   const auto count = static_cast<std::size_t>(a.receiveCount);
   const int root = a.root;
   void* const to = rank == root ? a.receive : nullptr;
   const void* const from = rank == root && a.send == MPI_IN_PLACE ? to : a.send;
-  return {[=](taccStream_t stream) { return taccReduce(from, to, count, type, op, root, comm, stream); }, [] {}};
+  return {[=](taccStream_t stream) { return taccReduce(from, to, count, how.type, how.op, root, comm, stream); },
+          [] {}};
 }
 
 /// In place MPI's result stands at the beginning of the buffer on every rank: it comes there by way of a block.
 Prepared reduceScatter(const Arguments& a, taccComm_t comm) {
-  const taccDataType_t type = *reducedType(a.receiveType);
-  const taccRedOp_t op = *reducedBy(a.op, a.receiveType);
+  const Reduction how = reductionOf(a.receiveType, a.op);
   const auto count = static_cast<std::size_t>(a.receiveCount);
   void* const to = a.receive;
   if (a.send != MPI_IN_PLACE)
-    return {
-        [=, from = a.send](taccStream_t stream) { return taccReduceScatter(from, to, count, type, op, comm, stream); },
-        [] {}};
-  const std::size_t bytes = count * sizeOf(type);
+    return {[=, from = a.send](taccStream_t stream) {
+              return taccReduceScatter(from, to, count, how.type, how.op, comm, stream);
+            },
+            [] {}};
+  const std::size_t bytes = count * sizeOf(how.type);
   const std::shared_ptr<std::byte[]> block(new std::byte[bytes]);
-  return {[=](taccStream_t stream) { return taccReduceScatter(to, block.get(), count, type, op, comm, stream); },
-          [=] { std::memcpy(to, block.get(), bytes); }};
+  return {
+      [=](taccStream_t stream) { return taccReduceScatter(to, block.get(), count, how.type, how.op, comm, stream); },
+      [=] { std::memcpy(to, block.get(), bytes); }};
 }
 
 Prepared broadcast(const Arguments& a, int rank, taccComm_t comm) {

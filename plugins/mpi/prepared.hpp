@@ -16,7 +16,7 @@ namespace tacc::mpi {
 /// One call that is judged and then taken over or passed on. What is asked must be answered alike by all ranks of the
 /// communicator.
 struct Judged {
-  std::optional<Passed> passed;
+  Passed passed = Passed::none;
   std::size_t bytes = 0;  // 0: there is nothing to do
 };
 

@@ -13,12 +13,10 @@ namespace tacc::mpi {
 namespace {
 
 /// `elements`: all that a rank gives.
-Judged judgeReduction(MPI_Count elements, MPI_Datatype type, MPI_Op op) {
-  if (elements < 0 || type == MPI_DATATYPE_NULL || op == MPI_OP_NULL) return {Passed::arguments};
-  const std::optional<taccDataType_t> known = reducedType(type);
-  if (!known) return {Passed::type};
-  if (!reducedBy(op, type)) return {Passed::operation};
-  return {std::nullopt, static_cast<std::size_t>(elements) * sizeOf(*known)};
+Judged judgeReduction(MPI_Count elements, const Reduction& how) {
+  if (elements < 0) return {Passed::arguments};
+  if (how.passed != Passed::none) return {how.passed};
+  return {Passed::none, static_cast<std::size_t>(elements) * static_cast<std::size_t>(how.bytes)};
 }
 
 using Reduce = taccResult_t (*)(const void*, void*, size_t, taccDataType_t, taccRedOp_t, taccComm_t, taccStream_t);
@@ -27,11 +25,12 @@ using Reduce = taccResult_t (*)(const void*, void*, size_t, taccDataType_t, tacc
 template <class Count, class Pass>
 int toEvery(Function function, const char* name, Reduce reduce, const void* send, void* receive, Count count,
             MPI_Datatype type, MPI_Op op, MPI_Comm comm, const Pass& pass) {
+  const Reduction how = reductionOf(type, op);
   return takeOver(
-      function, name, comm, [&](const Communicator&) { return judgeReduction(count, type, op); },
+      function, name, comm, [&](const Communicator&) { return judgeReduction(count, how); },
       [&](const Communicator& communicator) {
-        return reduce(send == MPI_IN_PLACE ? receive : send, receive, static_cast<std::size_t>(count),
-                      *reducedType(type), *reducedBy(op, type), communicator.tacc, nullptr);
+        return reduce(send == MPI_IN_PLACE ? receive : send, receive, static_cast<std::size_t>(count), how.type, how.op,
+                      communicator.tacc, nullptr);
       },
       pass);
 }
@@ -39,16 +38,16 @@ int toEvery(Function function, const char* name, Reduce reduce, const void* send
 template <class Count, class Pass>
 int toRoot(Function function, const char* name, const void* send, void* receive, Count count, MPI_Datatype type,
            MPI_Op op, int root, MPI_Comm comm, const Pass& pass) {
+  const Reduction how = reductionOf(type, op);
   return takeOver(
       function, name, comm,
       [&](const Communicator& communicator) {
-        return root < 0 || root >= communicator.ranks ? Judged{Passed::arguments} : judgeReduction(count, type, op);
+        return root < 0 || root >= communicator.ranks ? Judged{Passed::arguments} : judgeReduction(count, how);
       },
       [&](const Communicator& communicator) {
         const bool isRoot = communicator.rank == root;
         return taccReduce(isRoot && send == MPI_IN_PLACE ? receive : send, isRoot ? receive : nullptr,
-                          static_cast<std::size_t>(count), *reducedType(type), *reducedBy(op, type), root,
-                          communicator.tacc, nullptr);
+                          static_cast<std::size_t>(count), how.type, how.op, root, communicator.tacc, nullptr);
       },
       pass);
 }
@@ -60,10 +59,11 @@ taccResult_t reduceScatter(const void* send, void* receive, const std::size_t* c
   if (send != MPI_IN_PLACE)
     return taccReduceScatterV(send, receive, counts, nullptr, type, op, communicator.tacc, nullptr);
   const std::size_t bytes = counts[communicator.rank] * sizeOf(type);
-  const auto block = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  std::vector<std::byte>& block = communicator.scratch->block;
+  if (block.size() <= bytes) block.resize(bytes + 1);  // never null
   const taccResult_t result =
-      taccReduceScatterV(receive, block.get(), counts, nullptr, type, op, communicator.tacc, nullptr);
-  if (result == taccSuccess && bytes != 0) std::memcpy(receive, block.get(), bytes);
+      taccReduceScatterV(receive, block.data(), counts, nullptr, type, op, communicator.tacc, nullptr);
+  if (result == taccSuccess && bytes != 0) std::memcpy(receive, block.data(), bytes);
   return result;
 }
 
@@ -71,26 +71,29 @@ taccResult_t reduceScatterEqually(const void* send, void* receive, std::size_t c
                                   taccRedOp_t op, const Communicator& communicator) {
   if (send != MPI_IN_PLACE) return taccReduceScatter(send, receive, count, type, op, communicator.tacc, nullptr);
   const std::size_t bytes = count * sizeOf(type);
-  const auto block = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  const taccResult_t result = taccReduceScatter(receive, block.get(), count, type, op, communicator.tacc, nullptr);
-  if (result == taccSuccess) std::memcpy(receive, block.get(), bytes);
+  std::vector<std::byte>& block = communicator.scratch->block;
+  if (block.size() <= bytes) block.resize(bytes + 1);  // never null
+  const taccResult_t result = taccReduceScatter(receive, block.data(), count, type, op, communicator.tacc, nullptr);
+  if (result == taccSuccess) std::memcpy(receive, block.data(), bytes);
   return result;
 }
 
 template <class Count, class Pass>
 int toEach(Function function, const char* name, const void* send, void* receive, const Count* counts, MPI_Datatype type,
            MPI_Op op, MPI_Comm comm, const Pass& pass) {
+  const Reduction how = reductionOf(type, op);
   return takeOver(
       function, name, comm,
       [&](const Communicator& communicator) {
         MPI_Count all = 0;
         for (int r = 0; counts != nullptr && r < communicator.ranks; ++r)
           all = counts[r] < 0 || all < 0 ? -1 : all + counts[r];
-        return judgeReduction(counts == nullptr ? -1 : all, type, op);
+        return judgeReduction(counts == nullptr ? -1 : all, how);
       },
       [&](const Communicator& communicator) {
-        const std::vector<std::size_t> each(counts, counts + communicator.ranks);
-        return reduceScatter(send, receive, each.data(), *reducedType(type), *reducedBy(op, type), communicator);
+        std::vector<std::size_t>& each = communicator.scratch->counts;
+        each.assign(counts, counts + communicator.ranks);
+        return reduceScatter(send, receive, each.data(), how.type, how.op, communicator);
       },
       pass);
 }
@@ -98,14 +101,14 @@ int toEach(Function function, const char* name, const void* send, void* receive,
 template <class Count, class Pass>
 int toEachEqually(Function function, const char* name, const void* send, void* receive, Count count, MPI_Datatype type,
                   MPI_Op op, MPI_Comm comm, const Pass& pass) {
+  const Reduction how = reductionOf(type, op);
   return takeOver(
       function, name, comm,
       [&](const Communicator& communicator) {
-        return judgeReduction(static_cast<MPI_Count>(count) * communicator.ranks, type, op);
+        return judgeReduction(static_cast<MPI_Count>(count) * communicator.ranks, how);
       },
       [&](const Communicator& communicator) {
-        return reduceScatterEqually(send, receive, static_cast<std::size_t>(count), *reducedType(type),
-                                    *reducedBy(op, type), communicator);
+        return reduceScatterEqually(send, receive, static_cast<std::size_t>(count), how.type, how.op, communicator);
       },
       pass);
 }

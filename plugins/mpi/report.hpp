@@ -35,6 +35,7 @@ struct Outcome {
 
 /// Why a call went to MPI.
 enum class Passed : int {
+  none = -1,  // it did not
   off,
   alone,
   intercommunicator,
@@ -52,14 +53,17 @@ enum class Passed : int {
 
 class Report {
  public:
-  /// Thread safe.
+  /// Whether several threads may call at once.
+  void open(bool hasThreads) noexcept { hasThreads_ = hasThreads; }
+
+  /// Thread safe, as far as open() was told.
   void countTaken(Function function, std::size_t bytes) noexcept {
     Row& row = rowOf(function);
-    row.taken.fetch_add(1, std::memory_order_relaxed);
-    row.bytes.fetch_add(bytes, std::memory_order_relaxed);
+    add(row.taken, 1);
+    add(row.bytes, bytes);
   }
   void countPassed(Function function, Passed why) noexcept {
-    rowOf(function).passed[static_cast<std::size_t>(why)].fetch_add(1, std::memory_order_relaxed);
+    add(rowOf(function).passed[static_cast<std::size_t>(why)], 1);
   }
 
   void add(const Outcome& outcome) {
@@ -75,8 +79,16 @@ class Report {
     std::atomic<std::uint64_t> taken{0}, bytes{0};
     std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Passed::count)> passed{};
   };
+  /// Five nanoseconds less where nobody else counts.
+  void add(std::atomic<std::uint64_t>& number, std::uint64_t more) const noexcept {
+    if (hasThreads_)
+      number.fetch_add(more, std::memory_order_relaxed);
+    else
+      number.store(number.load(std::memory_order_relaxed) + more, std::memory_order_relaxed);
+  }
   Row& rowOf(Function function) noexcept { return rows_[static_cast<std::size_t>(function)]; }
 
+  bool hasThreads_ = true;
   std::array<Row, static_cast<std::size_t>(Function::count)> rows_{};
   std::mutex mutex_;
   std::vector<Outcome> outcomes_;

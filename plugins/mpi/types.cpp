@@ -5,42 +5,44 @@
 #include <limits>
 #include <type_traits>
 
-namespace tacc::mpi {
-namespace {
+#include "elements.hpp"
 
-/// Which operations MPI has for a type.
-enum class Kind : int { integer, real, complex, logical, bytes, pair, none };
+namespace tacc::mpi {
+
+constinit KnownTypes knownTypes;
+
+namespace {
 
 struct Row {
   MPI_Datatype mpi;
   taccDataType_t tacc;
-  Kind kind;
+  NumberKind kind;
 };
 
 /// MPI_DATATYPE_NULL is what nobody asks for.
 constexpr taccDataType_t anyType = taccInt8;
-Row noRow() { return {MPI_DATATYPE_NULL, anyType, Kind::none}; }
+Row noRow() { return {MPI_DATATYPE_NULL, anyType, NumberKind::none}; }
 
 template <class Integer>
 Row row(MPI_Datatype mpi) {
   constexpr bool isSigned = std::is_signed_v<Integer>;
-  if (sizeof(Integer) == 1) return {mpi, isSigned ? taccInt8 : taccUint8, Kind::integer};
-  if (sizeof(Integer) == 2) return {mpi, isSigned ? taccInt16 : taccUint16, Kind::integer};
-  if (sizeof(Integer) == 4) return {mpi, isSigned ? taccInt32 : taccUint32, Kind::integer};
-  return {mpi, isSigned ? taccInt64 : taccUint64, Kind::integer};
+  if (sizeof(Integer) == 1) return {mpi, isSigned ? taccInt8 : taccUint8, NumberKind::integer};
+  if (sizeof(Integer) == 2) return {mpi, isSigned ? taccInt16 : taccUint16, NumberKind::integer};
+  if (sizeof(Integer) == 4) return {mpi, isSigned ? taccInt32 : taccUint32, NumberKind::integer};
+  return {mpi, isSigned ? taccInt64 : taccUint64, NumberKind::integer};
 }
 
 /// Fortran's, whose sizes its compiler decides, and those of other languages. None where tacc has none of the size or
 /// MPI none of the type.
-Row rowBySize(MPI_Datatype mpi, Kind kind) {
+Row rowBySize(MPI_Datatype mpi, NumberKind kind) {
   int bytes = 0;
   if (mpi == MPI_DATATYPE_NULL || PMPI_Type_size(mpi, &bytes) != MPI_SUCCESS) return noRow();
   switch (kind) {
-    case Kind::real:
+    case NumberKind::real:
       return bytes == 4 ? Row{mpi, taccFloat32, kind} : bytes == 8 ? Row{mpi, taccFloat64, kind} : noRow();
-    case Kind::complex:
+    case NumberKind::complex:
       return bytes == 8 ? Row{mpi, taccComplex64, kind} : bytes == 16 ? Row{mpi, taccComplex128, kind} : noRow();
-    case Kind::logical:
+    case NumberKind::logical:
       if (bytes == 1) return {mpi, taccBool, kind};
       [[fallthrough]];
     default:
@@ -57,14 +59,14 @@ Row pairRow(MPI_Datatype mpi, taccDataType_t tacc, int numbers, std::ptrdiff_t e
   MPI_Count bytes = 0, low = 0, found = 0;
   const bool isSame = mpi != MPI_DATATYPE_NULL && PMPI_Type_size_x(mpi, &bytes) == MPI_SUCCESS && bytes == numbers &&
                       PMPI_Type_get_extent_x(mpi, &low, &found) == MPI_SUCCESS && low == 0 && found == extent;
-  return isSame ? Row{mpi, tacc, Kind::pair} : noRow();
+  return isSame ? Row{mpi, tacc, NumberKind::pair} : noRow();
 }
 
 /// Not constant before MPI's library is there: with Open MPI these are addresses in it. Types of Fortran's logicals
 /// only where they are numbers of 0 and 1, as GNU's are.
 const auto& numbers() {
-  static const std::array all{Row{MPI_FLOAT, taccFloat32, Kind::real},
-                              Row{MPI_DOUBLE, taccFloat64, Kind::real},
+  static const std::array all{Row{MPI_FLOAT, taccFloat32, NumberKind::real},
+                              Row{MPI_DOUBLE, taccFloat64, NumberKind::real},
                               row<char>(MPI_CHAR),
                               row<signed char>(MPI_SIGNED_CHAR),
                               row<unsigned char>(MPI_UNSIGNED_CHAR),
@@ -87,19 +89,19 @@ const auto& numbers() {
                               row<MPI_Aint>(MPI_AINT),
                               row<MPI_Offset>(MPI_OFFSET),
                               row<MPI_Count>(MPI_COUNT),
-                              Row{MPI_BYTE, taccUint8, Kind::bytes},
-                              rowBySize(MPI_C_BOOL, Kind::logical),
-                              rowBySize(MPI_CXX_BOOL, Kind::logical),
-                              rowBySize(MPI_LOGICAL, Kind::logical),
-                              rowBySize(MPI_C_FLOAT_COMPLEX, Kind::complex),
-                              rowBySize(MPI_C_DOUBLE_COMPLEX, Kind::complex),
-                              rowBySize(MPI_CXX_FLOAT_COMPLEX, Kind::complex),
-                              rowBySize(MPI_CXX_DOUBLE_COMPLEX, Kind::complex),
-                              rowBySize(MPI_COMPLEX, Kind::complex),
-                              rowBySize(MPI_DOUBLE_COMPLEX, Kind::complex),
-                              rowBySize(MPI_INTEGER, Kind::integer),
-                              rowBySize(MPI_REAL, Kind::real),
-                              rowBySize(MPI_DOUBLE_PRECISION, Kind::real),
+                              Row{MPI_BYTE, taccUint8, NumberKind::bytes},
+                              rowBySize(MPI_C_BOOL, NumberKind::logical),
+                              rowBySize(MPI_CXX_BOOL, NumberKind::logical),
+                              rowBySize(MPI_LOGICAL, NumberKind::logical),
+                              rowBySize(MPI_C_FLOAT_COMPLEX, NumberKind::complex),
+                              rowBySize(MPI_C_DOUBLE_COMPLEX, NumberKind::complex),
+                              rowBySize(MPI_CXX_FLOAT_COMPLEX, NumberKind::complex),
+                              rowBySize(MPI_CXX_DOUBLE_COMPLEX, NumberKind::complex),
+                              rowBySize(MPI_COMPLEX, NumberKind::complex),
+                              rowBySize(MPI_DOUBLE_COMPLEX, NumberKind::complex),
+                              rowBySize(MPI_INTEGER, NumberKind::integer),
+                              rowBySize(MPI_REAL, NumberKind::real),
+                              rowBySize(MPI_DOUBLE_PRECISION, NumberKind::real),
                               pairRow(MPI_FLOAT_INT, taccFloatInt, 8, 8),
                               pairRow(MPI_DOUBLE_INT, taccDoubleInt, 12, 16),
                               pairRow(MPI_LONG_INT, taccLongInt, 12, 16),
@@ -107,13 +109,6 @@ const auto& numbers() {
                               pairRow(MPI_2INTEGER, taccIntInt, 8, 8),
                               pairRow(MPI_SHORT_INT, taccShortInt, 6, 8)};
   return all;
-}
-
-const Row* find(MPI_Datatype type) noexcept {
-  if (type == MPI_DATATYPE_NULL) return nullptr;
-  for (const Row& one : numbers())
-    if (one.mpi == type) return &one;
-  return nullptr;
 }
 
 struct Operation {
@@ -130,23 +125,23 @@ const auto& operations() {
   return all;
 }
 
-bool has(Kind kind, taccRedOp_t op) noexcept {
+bool has(NumberKind kind, taccRedOp_t op) noexcept {
   const bool isArithmetic = op <= taccMin, isLogical = op >= taccLogicalAnd && op <= taccLogicalXor;
   const bool isBitwise = op >= taccBitAnd && op <= taccBitXor;
   switch (kind) {
-    case Kind::integer:
+    case NumberKind::integer:
       return isArithmetic || isLogical || isBitwise;
-    case Kind::real:
+    case NumberKind::real:
       return isArithmetic;
-    case Kind::complex:
+    case NumberKind::complex:
       return op == taccSum || op == taccProd;
-    case Kind::logical:
+    case NumberKind::logical:
       return isLogical;
-    case Kind::bytes:
+    case NumberKind::bytes:
       return isBitwise;
-    case Kind::pair:
+    case NumberKind::pair:
       return op == taccMinLoc || op == taccMaxLoc;
-    case Kind::none:
+    case NumberKind::none:
       break;
   }
   return false;
@@ -154,27 +149,31 @@ bool has(Kind kind, taccRedOp_t op) noexcept {
 
 }  // namespace
 
-std::optional<taccDataType_t> reducedType(MPI_Datatype type) noexcept {
-  const Row* const row = find(type);
-  return row == nullptr ? std::nullopt : std::optional(row->tacc);
-}
-
-std::optional<taccRedOp_t> reducedBy(MPI_Op op, MPI_Datatype type) noexcept {
-  const Row* const row = find(type);
+Reduction reductionOf(MPI_Datatype type, MPI_Op op) noexcept {
+  if (type == MPI_DATATYPE_NULL || op == MPI_OP_NULL) return {Passed::arguments, anyType, taccSum, 1};
+  const KnownType* const found = knownTypes.find(type);
+  if (found == nullptr || found->kind == NumberKind::none) return {Passed::type, anyType, taccSum, 1};
   for (const Operation& one : operations())
-    if (row != nullptr && one.mpi == op && has(row->kind, one.tacc)) return one.tacc;
-  return std::nullopt;
+    if (one.mpi == op && has(found->kind, one.tacc))
+      return {Passed::none, found->tacc, one.tacc, static_cast<int>(sizeOf(found->tacc))};
+  return {Passed::operation, anyType, taccSum, 1};
 }
 
-std::optional<std::size_t> bytesOf(MPI_Datatype type) noexcept {
+void learnTypes() {
+  for (const Row& row : numbers())
+    if (const auto bytes = bytesOfOther(row.mpi))
+      knownTypes.add(
+          {row.mpi, *bytes, row.tacc, row.kind, row.kind != NumberKind::pair || isOtherBlock(row.mpi), true});
+}
+
+std::optional<std::size_t> bytesOfOther(MPI_Datatype type) noexcept {
   if (type == MPI_DATATYPE_NULL) return std::nullopt;
   MPI_Count bytes = 0;
   if (PMPI_Type_size_x(type, &bytes) != MPI_SUCCESS || bytes < 0) return std::nullopt;
   return static_cast<std::size_t>(bytes);
 }
 
-bool isBlock(MPI_Datatype type) noexcept {
-  if (const Row* const row = find(type); row != nullptr && row->kind != Kind::pair) return true;
+bool isOtherBlock(MPI_Datatype type) noexcept {
   int integers = 0, addresses = 0, types = 0, combiner = 0;
   if (PMPI_Type_get_envelope(type, &integers, &addresses, &types, &combiner) != MPI_SUCCESS) return false;
   if (combiner != MPI_COMBINER_NAMED) return false;

@@ -6,20 +6,42 @@
 #include <cstddef>
 #include <optional>
 
+#include "known_types.hpp"
+#include "report.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc::mpi {
 
-/// The type in which tacc reduces `type`: the same size and kind of number. Nothing where it has none.
-std::optional<taccDataType_t> reducedType(MPI_Datatype type) noexcept;
-/// The operation, of a type that tacc reduces. Nothing for operations that tacc does not have, or MPI not with this
-/// type.
-std::optional<taccRedOp_t> reducedBy(MPI_Op op, MPI_Datatype type) noexcept;
+/// How tacc does a reduction of MPI's.
+struct Reduction {
+  Passed passed;        // why it does not
+  taccDataType_t type;  // the same size and kind of number
+  taccRedOp_t op;
+  int bytes;  // of an element
+};
+
+/// Nothing but handles is looked at. It is passed where tacc has no such type, no such operation, or MPI has not that
+/// operation with the type.
+Reduction reductionOf(MPI_Datatype type, MPI_Op op) noexcept;
+
+/// Fills knownTypes. MPI is initialized.
+void learnTypes();
+
+/// bytesOf() and isBlock() of types that are not among the known ones.
+std::optional<std::size_t> bytesOfOther(MPI_Datatype type) noexcept;
+bool isOtherBlock(MPI_Datatype type) noexcept;
 
 /// Bytes of the numbers in one element, without the gaps; nothing for MPI_DATATYPE_NULL and what has no known size.
-std::optional<std::size_t> bytesOf(MPI_Datatype type) noexcept;
+inline std::optional<std::size_t> bytesOf(MPI_Datatype type) noexcept {
+  const KnownType* const known = knownTypes.find(type);
+  return known != nullptr ? std::optional(known->bytes) : bytesOfOther(type);
+}
+
 /// Whether elements of `type`, one after the other, are a block of memory in the order in which MPI sends them. False
 /// for derived types: size and extent alone do not tell the order.
-bool isBlock(MPI_Datatype type) noexcept;
+inline bool isBlock(MPI_Datatype type) noexcept {
+  const KnownType* const known = knownTypes.find(type);
+  return known != nullptr ? known->isBlock : isOtherBlock(type);
+}
 
 }  // namespace tacc::mpi

@@ -13,8 +13,9 @@
 namespace tacc::mpi {
 
 void UnequalBlock::arrange(MPI_Datatype type, Block::Use use) {
+  counts_.clear();
   for (const Elements& block : blocks_) counts_.push_back(block.bytes());
-  offsets_.resize(blocks_.size());
+  offsets_.assign(blocks_.size(), 0);
   if (isBlock(type)) {
     // Displacements may be negative: they count from the block that comes first.
     std::uintptr_t first = UINTPTR_MAX;
@@ -59,7 +60,7 @@ bool areGiven(const Count* counts, int ranks, MPI_Datatype type) {
          std::all_of(counts, counts + ranks, [](Count count) { return count >= 0; });
 }
 
-constexpr Judged taken{std::nullopt, 1};
+constexpr Judged taken{Passed::none, 1};
 
 taccResult_t delivered(taccResult_t result, const UnequalBlock& block) {
   if (result == taccSuccess) block.deliver();
@@ -77,7 +78,7 @@ int allGather(Function function, const char* name, const void* send, Count sendC
         return areGiven(receive.counts, communicator.ranks, receive.type) ? taken : Judged{Passed::arguments};
       },
       [&](const Communicator& communicator) {
-        const UnequalBlock to(receive, communicator.ranks, Use::write);
+        const UnequalBlock to(receive, communicator.ranks, Use::write, communicator.scratch->receive);
         if (send == MPI_IN_PLACE) {
           to.take(communicator.rank);
           return delivered(taccAllGatherV(to.block(communicator.rank), to.data(), to.counts(), to.offsets(), taccInt8,
@@ -115,7 +116,7 @@ int gather(Function function, const char* name, const void* send, Count sendCoun
           return taccGatherV(from.data(), elements.bytes(), nullptr, nullptr, nullptr, taccInt8, root,
                              communicator.tacc, nullptr);
         }
-        const UnequalBlock to(receive, communicator.ranks, Use::write);
+        const UnequalBlock to(receive, communicator.ranks, Use::write, communicator.scratch->receive);
         if (send == MPI_IN_PLACE) {
           to.take(root);
           return delivered(taccGatherV(to.block(root), to.bytes(root), to.data(), to.counts(), to.offsets(), taccInt8,
@@ -156,7 +157,7 @@ int scatter(Function function, const char* name, const UnequalElements<Count, Di
           if (result == taccSuccess) to.deliver();
           return result;
         }
-        const UnequalBlock from(send, communicator.ranks, Use::read);
+        const UnequalBlock from(send, communicator.ranks, Use::read, communicator.scratch->send);
         if (receive == MPI_IN_PLACE)
           return taccScatterV(from.data(), from.counts(), from.offsets(), from.block(root), from.bytes(root), taccInt8,
                               root, communicator.tacc, nullptr);
@@ -187,12 +188,13 @@ int allToAll(Function function, const char* name, const UnequalElements<Count, D
         return isGiven ? taken : Judged{Passed::arguments};
       },
       [&](const Communicator& communicator) {
-        const UnequalBlock to(receive, communicator.ranks, inPlace ? Use::both : Use::write);
+        const UnequalBlock to(receive, communicator.ranks, inPlace ? Use::both : Use::write,
+                              communicator.scratch->receive);
         if (inPlace)
           return delivered(taccAllToAllV(to.data(), to.counts(), to.offsets(), to.data(), to.counts(), to.offsets(),
                                          taccInt8, communicator.tacc, nullptr),
                            to);
-        const UnequalBlock from(send, communicator.ranks, Use::read);
+        const UnequalBlock from(send, communicator.ranks, Use::read, communicator.scratch->send);
         return delivered(taccAllToAllV(from.data(), from.counts(), from.offsets(), to.data(), to.counts(), to.offsets(),
                                        taccInt8, communicator.tacc, nullptr),
                          to);

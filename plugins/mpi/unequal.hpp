@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "elements.hpp"
+#include "scratch.hpp"
 
 namespace tacc::mpi {
 
@@ -23,8 +24,11 @@ struct UnequalElements {
 /// Such a buffer as bytes: itself, or a copy, block behind block, where elements are no plain block of memory.
 class UnequalBlock {
  public:
+  /// `scratch` is this object's as long as it lives.
   template <class Count, class Displacement>
-  UnequalBlock(const UnequalElements<Count, Displacement>& elements, int ranks, Block::Use use) {
+  UnequalBlock(const UnequalElements<Count, Displacement>& elements, int ranks, Block::Use use, UnequalScratch& scratch)
+      : blocks_(scratch.blocks), counts_(scratch.counts), offsets_(scratch.offsets) {
+    blocks_.clear();
     blocks_.reserve(static_cast<std::size_t>(ranks));
     std::ptrdiff_t behind = 0;
     for (int r = 0; r < ranks; ++r) {
@@ -50,8 +54,8 @@ class UnequalBlock {
  private:
   void arrange(MPI_Datatype type, Block::Use use);
 
-  std::vector<Elements> blocks_;
-  std::vector<std::size_t> counts_, offsets_;  // in bytes, from base_ on
+  std::vector<Elements>& blocks_;
+  std::vector<std::size_t>&counts_, &offsets_;  // from base_ on
   std::byte* base_ = nullptr;
   std::unique_ptr<std::byte[]> copy_;
 };

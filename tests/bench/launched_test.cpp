@@ -67,7 +67,8 @@ TEST_P(Launched, oneProcessAloneStartsRanksItself) {
 
 TEST_P(Launched, whatMakesNoSenseThereIsSaidOnce) {
   const std::string foreign = fmt::format("--peer {}", other().peer);
-  for (const std::string& options : {std::string("--ranks 4"), std::string("--cluster 1,2,0,0"), foreign}) {
+  for (const std::string& options : {std::string("--ranks 4"), std::string("--cluster 1,2,0,0"), foreign,
+                                     fmt::format("--peer {}+tacc", GetParam().peer)}) {
     const Outcome outcome = run(2, "allreduce --size 8 " + options);
     EXPECT_NE(outcome.status, 0) << options;
     EXPECT_EQ(outcome.count(fmt::format("{} has started all 2 ranks already", GetParam().name)), 1) << outcome.output;

@@ -64,9 +64,9 @@ INSTANTIATE_TEST_SUITE_P(
                     "allreduce -f 1", "allreduce -i 0", "allreduce -f 2 -i 8", "allreduce --size 8 -b 8",
                     "allreduce -n 0", "allreduce -n x", "allreduce -w -1", "allreduce -c 2", "allreduce -d f32",
                     "allreduce -o mean", "broadcast -r 2 --ranks 2", "broadcast -r x", "allreduce --ranks 0",
-                    "allreduce --memory shared", "allreduce --peer foo", "allreduce --peer gloo,gloo",
-                    "allreduce --peer-args gloo", "broadcast --bound", "scan -o avg", "allreduce --cluster 2,4",
-                    "allreduce --cluster 2,4,x,0", "allreduce --cluster 1,2,0,0 --threads",
+                    "allreduce --memory shared", "allreduce --peer foo", "allreduce --peer gloo+tacc",
+                    "allreduce --peer gloo,gloo", "allreduce --peer-args gloo", "broadcast --bound", "scan -o avg",
+                    "allreduce --cluster 2,4", "allreduce --cluster 2,4,x,0", "allreduce --cluster 1,2,0,0 --threads",
                     "allreduce --reference gloo", "allreduce --reference tacc2", "allreduce -m 0", "allreduce -N -1",
                     "allreduce -a 4", "allreduce -z 2", "allreduce -T 0", "allreduce -p 1", "allreduce -R 2",
                     "allreduce -R 1 --memory library", "allreduce --append", "allreduce -z 1 --streams 2",
@@ -83,6 +83,19 @@ TEST(Program, everyCollectiveRunsOnThreeRanks) {
     EXPECT_EQ(outcome.status, 0) << outcome.output;
     EXPECT_TRUE(outcome.has("# Out of bounds values : 0 OK")) << outcome.output;
     EXPECT_TRUE(outcome.has("# summary: 3 ranks, ")) << outcome.output;
+  }
+}
+
+/// The same program of an MPI, once by itself and once with libtacc_mpi preloaded.
+TEST(Program, anMpiIsMeasuredWithTheLibraryPreloaded) {
+  const std::string peers = "," + setting("TACC_BENCH_PEERS") + ",";
+  for (const char* mpi : {"mpich", "openmpi"}) {
+    if (peers.find(fmt::format(",{},", mpi)) == std::string::npos) continue;
+    const Outcome outcome =
+        run(fmt::format("allreduce --ranks 2 --size 8 -n 4 --repetitions 1 --peer {0},{0}+tacc", mpi));
+    EXPECT_EQ(outcome.status, 0) << outcome.output;
+    EXPECT_TRUE(outcome.has(fmt::format(" x {}+tacc", mpi))) << outcome.output;
+    EXPECT_FALSE(outcome.has("wrong elements")) << outcome.output;
   }
 }
 

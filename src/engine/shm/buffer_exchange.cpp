@@ -120,7 +120,7 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
     std::memcpy(&d, exchange_.payloadOf(rank, sizeof d), sizeof d);
     return d;
   };
-  std::vector<bool> givers(static_cast<std::size_t>(ranks_));
+  givers_.assign(static_cast<std::size_t>(ranks_), false);
   bool anyFresh = false, anyLibrary = false;
   for (int rank = 0; rank < ranks_; ++rank) {
     const Descriptor d = descriptorOf(rank);
@@ -128,11 +128,11 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
     facts.output = std::min(facts.output, static_cast<Access>(d.receiveAccess));
     facts.inPlace = facts.inPlace || d.inPlace != 0;
     agreed.slowest = std::max(agreed.slowest, d.seconds);
-    givers[static_cast<std::size_t>(rank)] = d.fresh != 0;
+    givers_[static_cast<std::size_t>(rank)] = d.fresh != 0;
     anyFresh = anyFresh || d.fresh != 0;
     anyLibrary = anyLibrary || d.send.segment != 0 || d.receive.segment != 0;
   }
-  if (anyFresh) shareFresh(givers);
+  if (anyFresh) shareFresh();
   // Lines name library memory by its segment, so where it is mixed with private memory nobody knows the peer's address.
   for (Access* access : {&facts.input, &facts.output})
     if (*access == Access::cma && anyLibrary) *access = Access::staged;
@@ -154,7 +154,7 @@ BufferExchange::Agreed BufferExchange::run(const UserBuffers& mine,
   return agreed;
 }
 
-void BufferExchange::shareFresh(const std::vector<bool>& givers) {
+void BufferExchange::shareFresh() {
   std::vector<OfferedMemory> offered;
   // Those that the line names: what is found now may be others.
   for (const auto& segment : {input_, output_})
@@ -166,7 +166,7 @@ void BufferExchange::shareFresh(const std::vector<bool>& givers) {
     const std::chrono::duration<double> waited = std::chrono::steady_clock::now() - start;
     waiter_.lookAt(missing, waited.count(), hasCome);
   };
-  for (ReceivedMemory& received : handRound_->run(offered, givers, look))
+  for (ReceivedMemory& received : handRound_->run(offered, givers_, look))
     mapped_.add(received.rank, received.id, std::move(received.fd), received.bytes);
 }
 

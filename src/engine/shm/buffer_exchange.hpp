@@ -77,8 +77,8 @@ class BufferExchange {
   /// Finds the segments of the call's buffers, and if there is one of the output, makes it known that peers may write
   /// it from now on.
   void findSegments(const UserBuffers& mine);
-  /// `givers[r]`: whether rank r has memory that not all ranks have mapped.
-  void shareFresh(const std::vector<bool>& givers);
+  /// Of those that givers_ names.
+  void shareFresh();
 
   int rank_;
   int ranks_;
@@ -87,6 +87,7 @@ class BufferExchange {
   HandRound* handRound_;
   MemoryAccess access_;
   MappedSegments mapped_;
+  std::vector<bool> givers_;                      // which ranks have memory that not all ranks have mapped
   std::unordered_set<std::uint64_t> announced_;   // own segments that all ranks have mapped
   std::optional<LibrarySegment> input_, output_;  // of the call that goes on
   std::byte* exposed_ = nullptr;                  // its output, if peers may write there

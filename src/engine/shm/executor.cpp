@@ -199,21 +199,21 @@ void Executor::combineThroughKernel(const Context& context, const Operation& ope
   }
   // Tile by tile: fetch every remote source's tile, then combine from the cache.
   if (bounce_.size() < sources_.size() * bounceBytes) bounce_.resize(sources_.size() * bounceBytes);
-  const std::vector<const void*> addresses = sources_;
-  const std::vector<void*> targets = destinations_;
+  addresses_ = sources_;
+  targets_ = destinations_;
   for (std::size_t done = 0; done < elements;) {
     const std::size_t n = std::min(elements - done, bounceBytes / size);
-    for (std::size_t s = 0; s < addresses.size(); ++s) {
+    for (std::size_t s = 0; s < addresses_.size(); ++s) {
       const Place& place = operation.sources[s];
-      const auto* address = static_cast<const std::byte*>(addresses[s]) + done * size;
+      const auto* address = static_cast<const std::byte*>(addresses_[s]) + done * size;
       sources_[s] = address;
       if (!isRemote(place) || place.rank == rank_) continue;
       std::byte* tile = bounce_.data() + s * bounceBytes;
       readFrom(place.rank, tile, address, n * size);
       sources_[s] = tile;
     }
-    for (std::size_t d = 0; d < targets.size(); ++d)
-      destinations_[d] = static_cast<std::byte*>(targets[d]) + done * size;
+    for (std::size_t d = 0; d < targets_.size(); ++d)
+      destinations_[d] = static_cast<std::byte*>(targets_[d]) + done * size;
     combine(context, operation, n);
     done += n;
   }

@@ -62,6 +62,8 @@ class Executor {
   std::vector<std::byte> bounce_;
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;
+  std::vector<const void*> addresses_;  // of whole sources, of which sources_ are tiles
+  std::vector<void*> targets_;
 };
 
 }  // namespace tacc
