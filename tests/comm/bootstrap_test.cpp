@@ -260,7 +260,7 @@ TEST(Bootstrap, ARankThatComesTwiceKeepsNobodyFromBeingTold) {
 /// Whoever connects faster than connections can be accepted must not keep rank 0 from its deadlines.
 TEST(Bootstrap, OneLookAtTheDoorAcceptsABoundedNumber) {
   constexpr int strangers = 200;
-  constexpr int bound = 64;
+  constexpr int bound = Admission::acceptedAtOnce;
   const UniqueIdContents id = openUniqueId(makeHostUniqueId());
   Reception reception(*listenFor(id), introduceSelf(2, 0), id.secret);
   std::vector<FileDescriptor> sockets;

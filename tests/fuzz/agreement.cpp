@@ -4,8 +4,12 @@
 // Input: the rank that agrees, for what, then steps: over which connection, what, and the rest of it.
 #include "comm/recovery/agreement.hpp"
 
+#include <poll.h>
+
 #include <list>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "fuzz/memory_sockets.hpp"
 #include "fuzz/target.hpp"
@@ -21,13 +25,19 @@ constexpr int waitsAtTheEnd = 4;  // in which the rank hears what the liars said
 /// One rank's end: its door, whom it called on, and who came.
 struct Liar {
   Liar(int rank, const std::vector<SurvivorPlace>& places, const Secret& secret, Door& ownDoor)
-      : members{rank, places, secret, false}, door(ownDoor) {}
+      : members{rank, places, secret, false}, door(ownDoor) {
+    door.receiveFor(members, visitors);
+  }
+  ~Liar() { door.stopReceiving(); }
   Liar(const Liar&) = delete;
   Liar& operator=(const Liar&) = delete;
 
   void listen() {
-    door.serve(members, visitors);
-    for (MeetingLink& one : visitors) hear(one);
+    std::vector<pollfd> sockets;
+    door.addDescriptors(sockets);
+    for (pollfd& one : sockets) one.revents = POLLIN;
+    door.serve(sockets);
+    for (const auto& one : visitors) hear(*one);
     if (call) hear(*call);
   }
   static void hear(MeetingLink& link) {
@@ -40,15 +50,15 @@ struct Liar {
       if (!call || call->isOver()) call.emplace(members, to);
       return &*call;
     }
-    for (MeetingLink& one : visitors)
-      if (one.state() == MeetingLink::State::open) return &one;
+    for (const auto& one : visitors)
+      if (one->state() == MeetingLink::State::open) return one.get();
     return nullptr;
   }
 
   MeetingMembers members;
   Door& door;
   std::optional<MeetingLink> call;
-  std::list<MeetingLink> visitors;
+  std::list<std::unique_ptr<MeetingLink>> visitors;
 };
 
 Ballot ballotIn(Input& input) {

@@ -14,7 +14,6 @@
 #include "core/error.hpp"
 #include "transports/abstract_address.hpp"
 #include "transports/interfaces.hpp"
-#include "transports/peer_user.hpp"
 #include "transports/spare_descriptors.hpp"
 #include "transports/tcp/tcp.hpp"
 
@@ -139,27 +138,6 @@ std::optional<std::vector<Listener>> listenAsGateway(const std::string& name) {
   if (tcp.empty()) failDescriptor("cannot listen for ranks of other hosts");
   append(listeners, std::move(tcp));
   return listeners;
-}
-
-Visitor acceptVisitor(const Listener& listener) {
-  Visitor visitor;
-  visitor.socket =
-      ownDescriptor([&] { return ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
-  if (!visitor.socket.valid()) return visitor;
-  if (listener.isTcp) {
-    tuneTcp(visitor.socket.get());
-    const auto peer = InetAddress::ofPeer(visitor.socket.get());
-    visitor.from = peer ? peer->text() : "an unknown address";
-  } else {
-    ucred peer{};
-    socklen_t bytes = sizeof peer;
-    const bool known = ::getsockopt(visitor.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.pid != 0;
-    visitor.from = known ? fmt::format("process {} of this host", peer.pid) : "a process of this host";
-    if (!isSameUser(visitor.socket.get()))
-      visitor.refusal =
-          fmt::format("{}: ranks of one host must be of one user to meet here", describeUsers(visitor.socket.get()));
-  }
-  return visitor;
 }
 
 }  // namespace tacc

@@ -26,15 +26,4 @@ std::optional<std::vector<Listener>> listenFor(const UniqueIdContents& id);
 /// The same for a gateway, at a unix name and at any free port of TCP. Nothing when another process has the name.
 std::optional<std::vector<Listener>> listenAsGateway(const std::string& name);
 
-/// Somebody who connected.
-struct Visitor {
-  FileDescriptor socket;
-  std::string from;     // "process 4711 of this host" or "192.0.2.2:4711"
-  std::string refusal;  // not empty: it is of another user of this host, and is to be told nothing
-};
-
-/// The next of those who wait, ready for messages. Owns no socket when nobody waits or when it failed, and then errno
-/// says why.
-Visitor acceptVisitor(const Listener& listener);
-
 }  // namespace tacc

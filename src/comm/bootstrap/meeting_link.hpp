@@ -78,6 +78,8 @@ class MeetingLink {
   /// Tells the other end that this rank's agreement has failed.
   void sendFailure(const Error& error) noexcept;
   bool hasOutput() const noexcept { return channel_ && channel_->hasOutput(); }
+  /// Of one who came: whether anything was heard of it.
+  bool hasSpoken() const noexcept { return heard_ != since_ || (channel_ && channel_->hasSpoken()); }
   /// The next note, also of those that came before the connection ended.
   std::optional<MeetingNote> take();
   /// Whether word can still be left: the other end has been asked nothing yet, or its kernel has not answered.

@@ -1,9 +1,9 @@
-// The door of rank 0 and of gateways: who connects has to prove that it is of the job before it is anything else.
+// The door of rank 0, of gateways and of centers: who connects has to prove that it is of the job before it is anything
+// else.
 #pragma once
 
 #include <deque>
 #include <functional>
-#include <list>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@
 #include "comm/bootstrap/handshake.hpp"
 #include "comm/bootstrap/listeners.hpp"
 #include "comm/bootstrap/wait.hpp"
-#include "transports/refusals.hpp"
+#include "transports/admission.hpp"
 
 namespace tacc {
 
@@ -23,16 +23,16 @@ struct Guest {
   Introduction who;
 };
 
-/// Strangers, garbage and connections that say nothing are refused and hinder nobody.
 class Reception {
  public:
-  Reception(std::vector<Listener> listeners, const Introduction& self, const Secret& secret)
-      : listeners_(std::move(listeners)), self_(self), secret_(secret), refusals_(static_cast<int>(self.rank)) {}
+  Reception(std::vector<Listener> listeners, const Introduction& self, const Secret& secret);
+  Reception(const Reception&) = delete;
+  Reception& operator=(const Reception&) = delete;
 
   /// Adds what it waits for; `next` becomes the moment at which serve() is due in any case, if that is earlier.
   void addDescriptors(std::vector<pollfd>& sockets, Deadline& next) const;
   /// `sockets`: those that addDescriptors() added, with their revents. An Error of `admit` ends it; the guests that are
-  /// left come with the next call.
+  /// left come with the next call. Throws taccSystemError when there have been no descriptors for others for a while.
   void serve(std::span<const pollfd> sockets, const std::function<void(Guest& guest)>& admit);
 
   void closeTcp() {
@@ -41,28 +41,16 @@ class Reception {
   void close();
 
   /// "; 3 connections were refused, the last from 192.0.2.2:4711: ...", or nothing.
-  std::string describeRefusals() const { return refusals_.describe(); }
+  std::string describeRefusals() const { return admission_.describeRefusals(); }
 
  private:
-  struct Newcomer {
-    Channel channel;
-    bool overTcp;
-    std::string from;
-    Challenge challenge;
-    Deadline deadline;
-    Deadline yields;  // from when on it has to go where there is no descriptor for another
-  };
-
-  void acceptNewcomers(const Listener& listener);
-  bool serveNewcomer(Newcomer& newcomer);
+  class Newcomer;
 
   std::vector<Listener> listeners_;
   Introduction self_;
   Secret secret_;
-  std::list<Newcomer> newcomers_;  // not yet proven, oldest first
-  std::deque<Guest> guests_;       // proven, not yet admitted
-  bool isFull_ = false;            // there was no descriptor for the next one
-  Refusals refusals_;
+  std::deque<Guest> guests_;  // not yet admitted
+  Admission admission_;
 };
 
 }  // namespace tacc

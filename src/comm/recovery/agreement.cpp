@@ -50,6 +50,7 @@ Agreement::Agreement(const MeetingMembers& members, Door& door, const Interrupt&
       hasVisited_(members.places.size()) {
   for (int rank = 0; rank < rank_; ++rank)
     if (isBase(rank)) below_.push_back(rank);
+  door_.receiveFor(members_, visitors_);
 }
 
 Decision Agreement::run() {
@@ -58,26 +59,34 @@ Decision Agreement::run() {
   return *acceptor_.value();
 }
 
+std::vector<MeetingLink*> Agreement::links() const {
+  std::vector<MeetingLink*> all;
+  for (const auto& visitor : visitors_) all.push_back(visitor.get());
+  for (const auto& [rank, link] : calls_) all.push_back(link.get());
+  return all;
+}
+
+/// Waits until somebody speaks or comes, or `seconds` have passed.
+void Agreement::listen(double seconds) {
+  const std::vector<MeetingLink*> open = links();
+  std::vector<pollfd> sockets;
+  for (const MeetingLink* link : open) sockets.push_back(link->descriptor());
+  door_.addDescriptors(sockets);
+  waitFor(sockets, interrupt_, Deadline(seconds));
+  for (std::size_t i = 0; i < open.size(); ++i)
+    if (sockets[i].revents != 0) open[i]->progress();
+  door_.serve(std::span(sockets).subspan(open.size(), sockets.size() - open.size()));
+}
+
 void Agreement::turn() {
-  std::vector<pollfd> sockets{door_.descriptor()};
-  std::vector<MeetingLink*> links;
-  for (MeetingLink& visitor : visitors_) links.push_back(&visitor);
-  for (auto& [rank, link] : calls_) links.push_back(link.get());
-  for (const MeetingLink* link : links) sockets.push_back(link->descriptor());
   // Of many ranks on few cores, those that only look at clocks must not hold up the one that leads.
   const double tick = role_ == Role::leading ? busyTick : busyTick + 1e-4 * ranks();
-  waitFor(sockets, interrupt_, Deadline(role_ == Role::following && !decidedSince_ ? std::max(idleTick, tick) : tick));
-  for (std::size_t i = 0; i < links.size(); ++i)
-    if (sockets[i + 1].revents != 0) links[i]->progress();
   // Ranks that have come are heard before anything is decided: it may be word that the others have gone on.
-  door_.serve(members_, visitors_);
-  links.clear();
-  for (MeetingLink& visitor : visitors_) links.push_back(&visitor);
-  for (auto& [rank, link] : calls_) links.push_back(link.get());
-  for (MeetingLink* link : links) drain(*link);
+  listen(role_ == Role::following && !decidedSince_ ? std::max(idleTick, tick) : tick);
+  for (MeetingLink* link : links()) drain(*link);
   if (members_.presence) hearOfPassed(members_.presence->passed());
   std::erase_if(followers_, [](const auto& one) { return one.second.link->isOver(); });
-  std::erase_if(visitors_, [](const MeetingLink& one) { return one.peer() >= 0 && one.isOver(); });
+  std::erase_if(visitors_, [](const auto& one) { return one->isOver(); });
   tendCalls();
   switch (role_) {
     case Role::searching:
@@ -228,18 +237,12 @@ void Agreement::failForAll(const Error& error) {
   isTold[static_cast<std::size_t>(rank_)] = true;
   const Time end = after(farewellSeconds);
   for (bool areAllTold = false; !areAllTold && Clock::now() < end;) {
-    door_.serve(members_, visitors_);
-    std::vector<MeetingLink*> links;
-    for (MeetingLink& visitor : visitors_) links.push_back(&visitor);
-    for (auto& [rank, link] : calls_) links.push_back(link.get());
-    std::vector<pollfd> sockets{door_.descriptor()};
-    for (MeetingLink* link : links) {
+    for (MeetingLink* link : links()) {
       link->progress();
       if (link->state() == MeetingLink::State::open && !isTold[static_cast<std::size_t>(link->peer())]) {
         link->sendFailure(error);
         isTold[static_cast<std::size_t>(link->peer())] = true;
       }
-      sockets.push_back(link->descriptor());
     }
     areAllTold = true;
     for (int rank = 0; rank < ranks(); ++rank) {
@@ -247,7 +250,7 @@ void Agreement::failForAll(const Error& error) {
       areAllTold = false;
       if (!calls_.contains(rank) && absences_[rank].nextCall < Clock::now()) call(rank);
     }
-    if (!areAllTold) waitFor(sockets, interrupt_, Deadline(busyTick));
+    if (!areAllTold) listen(busyTick);
     tendCalls();
   }
   throw error;

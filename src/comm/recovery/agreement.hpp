@@ -66,6 +66,9 @@ class Agreement {
   /// All references must outlive it.
   Agreement(const MeetingMembers& members, Door& door, const Interrupt& interrupt, AgreementMemory& memory,
             AgreementRequest request, const MeetingObserver& observer);
+  ~Agreement() { door_.stopReceiving(); }
+  Agreement(const Agreement&) = delete;
+  Agreement& operator=(const Agreement&) = delete;
 
   /// To the end. Throws taccTimeout with who did not come, taccInvalidUsage where ranks ask for different things,
   /// taccRemoteError when interrupted. Whatever it throws, others may have decided; but never on two decisions.
@@ -89,6 +92,8 @@ class Agreement {
 
   // agreement.cpp: the loop, and what every rank does
   void turn();
+  void listen(double seconds);
+  std::vector<MeetingLink*> links() const;
   void drain(MeetingLink& link);
   /// Throws where the others decided this agreement, or a later one, without this rank.
   void hearOfPassed(std::optional<std::uint32_t> instance) const;
@@ -161,7 +166,7 @@ class Agreement {
   Time deadline_;
   bool isFinished_ = false;
 
-  std::list<MeetingLink> visitors_;                    // who came
+  std::list<std::unique_ptr<MeetingLink>> visitors_;   // who came, and has proven it
   std::map<int, std::unique_ptr<MeetingLink>> calls_;  // whom this rank called on, by rank
   std::vector<bool> hasVisited_;                       // by rank: the call is open, and the visit sent
   std::map<int, Absence> absences_;

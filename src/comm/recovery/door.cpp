@@ -3,24 +3,16 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <string>
 #include <utility>
 
 #include "core/error.hpp"
 #include "transports/abstract_address.hpp"
-#include "transports/peer_user.hpp"
 #include "transports/spare_descriptors.hpp"
 #include "transports/tcp/tcp.hpp"
 
 namespace tacc {
 namespace {
-
-constexpr std::size_t acceptedAtOnce = 32;  // and all the ranks: each may have come
-constexpr double strangerSeconds = 2;       // for a proof, which takes two messages; who is slower calls again
-/// So many more than ranks without a proof push out the oldest, so that they cannot use up this process's descriptors.
-constexpr std::size_t mostStrangers = 64;
-constexpr std::chrono::milliseconds shortagePause(20);
 
 std::string randomName() {
   const Nonce nonce = makeNonce();
@@ -38,19 +30,33 @@ FileDescriptor listenUnix(const std::string& name) {
   return socket;
 }
 
-bool isStranger(const MeetingLink& visitor) { return visitor.peer() < 0; }
-
-/// The oldest of those who have proven nothing. False: there is none.
-bool showOutOldest(std::list<MeetingLink>& visitors) {
-  const auto oldest = std::ranges::find_if(visitors, isStranger);
-  if (oldest == visitors.end()) return false;
-  visitors.erase(oldest);
-  return true;
-}
-
 }  // namespace
 
-Door::Door(int rank, const InetAddress* address) : refusals_(rank) {
+/// Somebody at the door.
+class Door::Caller : public Stranger {
+ public:
+  Caller(Door& door, FileDescriptor socket)
+      : door_(door), link_(std::make_unique<MeetingLink>(*door.members_, std::move(socket))) {}
+
+  pollfd descriptor() const noexcept override { return link_->descriptor(); }
+
+  Hearing hear() override {
+    link_->progress();
+    if (link_->peer() >= 0 || link_->word()) {
+      door_.visitors_->push_back(std::move(link_));
+      return {Standing::proven, ""};
+    }
+    if (!link_->isOver()) return {Standing::waits, ""};
+    if (!link_->hasSpoken()) return {Standing::gone, ""};
+    return {Standing::refused, "it has not proven to be of this communicator"};
+  }
+
+ private:
+  Door& door_;
+  std::unique_ptr<MeetingLink> link_;
+};
+
+Door::Door(int rank, const InetAddress* address) : rank_(rank) {
   if (address == nullptr) {
     openUnix(randomName());
   } else {
@@ -61,12 +67,12 @@ Door::Door(int rank, const InetAddress* address) : refusals_(rank) {
     place_.address = address->v6();
     place_.port = portOf(listener_.get());
   }
-  listen(rank);
+  listen();
 }
 
-Door::Door(int rank, const std::string& name) : refusals_(rank) {
+Door::Door(int rank, const std::string& name) : rank_(rank) {
   openUnix(name);
-  listen(rank);
+  listen();
 }
 
 void Door::openUnix(const std::string& name) {
@@ -74,38 +80,43 @@ void Door::openUnix(const std::string& name) {
   listener_ = listenUnix(name);
 }
 
-void Door::listen(int rank) {
-  if (::listen(listener_.get(), SOMAXCONN) != 0) failErrno("rank {}: cannot listen for survivors", rank);
+void Door::listen() {
+  if (::listen(listener_.get(), SOMAXCONN) != 0) failErrno("rank {}: cannot listen for survivors", rank_);
 }
 
-pollfd Door::descriptor() const noexcept { return {Clock::now() < closedUntil_ ? -1 : listener_.get(), POLLIN, 0}; }
+void Door::receiveFor(const MeetingMembers& members, std::list<std::unique_ptr<MeetingLink>>& visitors) {
+  members_ = &members;
+  visitors_ = &visitors;
+  if (admission_) return;
+  admission_.emplace(rank_, members.places.size(),
+                     [this](FileDescriptor socket, const Origin& origin) -> std::unique_ptr<Stranger> {
+                       if (origin.isTcp) tuneTcp(socket.get());
+                       return std::make_unique<Caller>(*this, std::move(socket));
+                     });
+  for (const SurvivorPlace& place : members.places)
+    if (place.port != 0) admission_->addHost(place.address);
+}
 
-void Door::serve(const MeetingMembers& members, std::list<MeetingLink>& visitors) {
-  std::erase_if(visitors, [](const MeetingLink& one) {
-    return isStranger(one) && (one.isOver() || one.age() > strangerSeconds);
-  });
-  if (Clock::now() < closedUntil_) return;
-  for (std::size_t i = 0; i < acceptedAtOnce + members.places.size(); ++i) {
-    FileDescriptor socket =
-        ownDescriptor([&] { return ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
-    if (!socket.valid()) {
-      if (errno == EAGAIN) return;
-      if ((errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) && !showOutOldest(visitors)) {
-        shortage_ = errno;
-        closedUntil_ = Clock::now() + shortagePause;
-        return;
-      }
-      continue;  // else the one who waited has gone
-    }
-    if (place_.port != 0) {
-      tuneTcp(socket.get());
-    } else if (!isSameUser(socket.get())) {
-      refusals_.note("a process of this host", false, describeUsers(socket.get()));
-      continue;
-    }
-    visitors.emplace_back(members, std::move(socket));
-    if (static_cast<std::size_t>(std::ranges::count_if(visitors, isStranger)) > mostStrangers + members.places.size())
-      showOutOldest(visitors);
+void Door::stopReceiving() noexcept {
+  admission_->clear();
+  members_ = nullptr;
+  visitors_ = nullptr;
+}
+
+void Door::addDescriptors(std::vector<pollfd>& sockets) const {
+  sockets.push_back({admission_->isOpen() ? listener_.get() : -1, POLLIN, 0});
+  admission_->addDescriptors(sockets);
+}
+
+void Door::serve(std::span<const pollfd> sockets) {
+  admission_->hear(sockets.subspan(1));
+  admission_->dismissSilent();
+  // All the ranks may have come, and what they say is heard before anything is decided.
+  const std::size_t most = static_cast<std::size_t>(Admission::acceptedAtOnce) + members_->places.size();
+  for (std::size_t accepted = 0; accepted < most && admission_->isOpen(); ++accepted) {
+    const auto caller = admission_->accept(listener_.get(), place_.port != 0);
+    if (!caller) return;
+    admission_->hear(*caller);
   }
 }
 

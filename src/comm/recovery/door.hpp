@@ -2,20 +2,22 @@
 // over which they met have gone with a rank: from the beginning, or, where other means tell whether a rank lives, from
 // its first agreement on.
 //
-// Strangers find it too. Until somebody has proven to be of the communicator, all there is of them is a connection:
-// few at a time, for a short time, and accepted a few at a time, so that they hold up nobody.
+// Strangers find it too (admission.hpp).
 #pragma once
 
 #include <poll.h>
 
-#include <chrono>
 #include <list>
+#include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "comm/bootstrap/meeting_link.hpp"
+#include "transports/admission.hpp"
 #include "transports/file_descriptor.hpp"
 #include "transports/inet_address.hpp"
-#include "transports/refusals.hpp"
 
 namespace tacc {
 
@@ -28,29 +30,35 @@ class Door {
   Door(int rank, const std::string& name);
   const SurvivorPlace& place() const noexcept { return place_; }
 
-  /// For poll(): somebody may stand there.
-  pollfd descriptor() const noexcept;
-  /// Lets in who waits, and shows out who has not proven anything for too long. References to visitors stay good until
-  /// they are over.
-  void serve(const MeetingMembers& members, std::list<MeetingLink>& visitors);
+  /// From now on those who prove to be of `members`, or bring word of one, join `visitors`. Both must live until
+  /// stopReceiving() ends that; who has proven nothing by then is shown out.
+  void receiveFor(const MeetingMembers& members, std::list<std::unique_ptr<MeetingLink>>& visitors);
+  void stopReceiving() noexcept;
+
+  /// Adds what is waited for: somebody may stand there, or speak.
+  void addDescriptors(std::vector<pollfd>& sockets) const;
+  /// `sockets`: those that addDescriptors() added, with their revents. Hears those who stand there, shows out who has
+  /// proven nothing for too long, and lets in who waits.
+  void serve(std::span<const pollfd> sockets);
 
   /// errno's code for the last who could not be let in for want of descriptors; 0: there was none.
-  int shortage() const noexcept { return shortage_; }
+  int shortage() const noexcept { return admission_ ? admission_->lastShortage() : 0; }
 
   /// Keeps the socket until the process ends: to others it must not look as if this rank had ended.
   void keepOpen() noexcept;
 
  private:
-  using Clock = std::chrono::steady_clock;
+  class Caller;
 
   void openUnix(const std::string& name);
-  void listen(int rank);
+  void listen();
 
+  int rank_;
   SurvivorPlace place_{};
   FileDescriptor listener_;
-  Clock::time_point closedUntil_{};  // while descriptors are short
-  int shortage_ = 0;
-  Refusals refusals_;
+  const MeetingMembers* members_ = nullptr;  // null: closed
+  std::list<std::unique_ptr<MeetingLink>>* visitors_ = nullptr;
+  std::optional<Admission> admission_;  // from the first agreement on, when it is known who the others are
 };
 
 }  // namespace tacc

@@ -28,10 +28,7 @@ constexpr int looksAtOne = 8;
 /// A rank that owes an acknowledgement waits for more messages this number of times before it gives it.
 constexpr int looksBeforeAcknowledging = 8;
 constexpr std::size_t addressesAtMost = 16;
-/// Connections in a row before messages have their turn.
-constexpr int acceptedAtOnce = 16;
-/// Without a descriptor for another connection.
-constexpr std::chrono::milliseconds shortPause{100};
+constexpr std::chrono::seconds shortageLogPause{1};
 
 std::vector<InterfaceAddress> chooseOwn(const NetworkOptions& options) {
   const std::vector<InterfaceAddress> all = interfaceAddresses();
@@ -230,16 +227,19 @@ void TcpLink::endAttempt(int rank) {
 }
 
 void TcpLink::acceptSome() {
-  for (int turn = 0; turn < acceptedAtOnce; ++turn) {
+  for (int turn = 0; turn < Admission::acceptedAtOnce; ++turn) {
     const std::optional<int> visitor = visitors_.accept(listener_.get());
     if (!visitor) break;
     watch(EPOLL_CTL_ADD, visitors_.descriptorOf(*visitor), EPOLLIN, Source::visitor, *visitor);
   }
   if (!visitors_.isShort()) return;
-  log(LogLevel::warn, rank_,
-      "no descriptor is left for the connection of another rank, which has to wait; raise ulimit -n");
+  if (const auto now = Clock::now(); now >= nextShortageLog_) {
+    nextShortageLog_ = now + shortageLogPause;
+    log(LogLevel::warn, rank_,
+        "no descriptor is left for the connection of another rank, which has to wait; raise ulimit -n");
+  }
   watch(EPOLL_CTL_MOD, listener_.get(), 0, Source::listener, 0);
-  deafUntil_ = Clock::now() + shortPause;
+  deafUntil_ = visitors_.reopensAt();
 }
 
 void TcpLink::listenAgain(Clock::time_point now) {

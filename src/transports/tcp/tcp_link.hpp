@@ -129,6 +129,7 @@ class TcpLink {
   TcpCredentials credentials_;
   TcpVisitors visitors_;
   std::optional<std::chrono::steady_clock::time_point> deafUntil_;  // the listener is not looked at
+  std::chrono::steady_clock::time_point nextShortageLog_{};
   std::vector<Peer> peers_;
   std::vector<int> attempts_;  // peers that one is made to
   int latest_ = 0;             // of which a message was asked for last
