@@ -12,7 +12,7 @@
  * a whole is not. docs/use/center.md says what holds when a process dies, and what it costs.
  *
  * Conventions are those of tacc.h. A taccCenter_t is used by one thread at a time, different ones by different threads
- * at once. After fork() a child makes centers and connections of its own. Errors of these calls are in
+ * at once. After fork() a child makes new centers and connections. Errors of these calls are in
  * taccGetLastError(NULL) of the calling thread.
  * @file */
 #ifndef TACC_CENTER_H

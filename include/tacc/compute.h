@@ -6,7 +6,7 @@
  *   taccConvPlanCreate(&plan, &desc);                    how: immutable, for any number of threads at once
  *   taccConvPlanGetInfo(plan, &info);                    which kernel, how much workspace, how long
  *   taccConvPackWeights(plan, weights, packed);          again whenever the weights change
- *   taccConvRun(plan, &buffers, taccSerialExecutor());   no allocation, no lock, no thread of its own
+ *   taccConvRun(plan, &buffers, taccSerialExecutor());   no allocation, no lock, no hidden thread
  *
  * It needs no communicator. Conventions are those of tacc/tacc.h: results are taccSuccess or an error, outputs are
  * written on success only, and taccGetLastError(NULL) has a sentence that says what is wrong and what would be right.

@@ -1,4 +1,4 @@
-/** Elastic averaging SGD: data-parallel training in which every rank has weights of its own, and a center holds them
+/** Elastic averaging SGD: data-parallel training in which every rank has its own weights, and a center holds them
  * together. Ranks exchange with the center every few steps instead of summing gradients in every step.
  *
  * x is a rank's weights, g its gradient, c the center, p the number of ranks, eta the learning rate, rho the elasticity
@@ -75,7 +75,7 @@ typedef enum {
   taccEasgdGroupColor = 3    /**< those with the same `color` */
 } taccEasgdGroup_t;
 
-/** Which ranks serve the center of an asynchronous mode, each in a thread of its own. Their death ends the training of
+/** Which ranks serve the center of an asynchronous mode, each in a separate thread. Their death ends the training of
  * all. */
 typedef enum {
   taccEasgdServerRank0 = 0,  /**< rank 0 has all of it */
@@ -119,7 +119,7 @@ typedef struct {
 TACC_API taccResult_t taccEasgdCreate(taccEasgd_t* easgd, float* weights, size_t count, taccComm_t comm,
                                       const taccEasgdConfig_t* config);
 /** The same for a model of several tensors: the library lays out the weights, and the gradients likewise, one tensor
- * behind the other in memory of its own (each at a multiple of 64 bytes), so that an exchange is one message.
+ * behind the other in separate memory (each at a multiple of 64 bytes), so that an exchange is one message.
  * `counts`: elements of each tensor. */
 TACC_API taccResult_t taccEasgdCreateTensors(taccEasgd_t* easgd, const size_t* counts, int tensors, taccComm_t comm,
                                              const taccEasgdConfig_t* config);

@@ -1,7 +1,7 @@
 /** tacc: messages between hosts through the program's own MPI, for networks that neither UCX nor libfabric serves.
  *
  * Header only, so that tacc itself need not know which MPI that is. The functions belong to the program: one that calls
- * them from a thread of its own (a tacc stream) has initialized MPI with at least MPI_THREAD_SERIALIZED, and with
+ * them from another thread (a tacc stream) has initialized MPI with at least MPI_THREAD_SERIALIZED, and with
  * MPI_THREAD_MULTIPLE if it uses MPI at the same time.
  *
  * Errors of MPI become errors of tacc. MPICH takes those of requests to the handler of MPI_COMM_WORLD, which ends the

@@ -306,7 +306,7 @@ TACC_API taccResult_t taccCommDeregister(taccComm_t comm, void* handle); /**< en
 /* ----------------------------------------------------------------------------------------------------------- streams
  */
 
-/** A stream runs what is given to it in order, in a thread of its own. Calls on one communicator run in the order in
+/** A stream runs what is given to it in order, in a separate thread. Calls on one communicator run in the order in
  * which they were made, whatever streams they were given to. */
 TACC_API taccResult_t taccStreamCreate(taccStream_t* stream);
 /** Waits for the stream's work, then frees it. */

@@ -36,13 +36,13 @@ namespace {
 
 constexpr int blocks = 8;
 
-struct Group {
+struct ChainGroup {
   int first, size;
   int lines = 0;  // that reach it
 };
 
 /// The rank of a group at which the next line ends.
-int endOf(const Group& group, bool isLargest) {
+int endOf(const ChainGroup& group, bool isLargest) {
   // The largest hangs on nothing, so both its ends are free.
   if (group.lines == 1 && isLargest) return group.first;
   const int inner = isLargest ? std::max(0, group.lines - 1) : group.lines - 1;
@@ -50,7 +50,7 @@ int endOf(const Group& group, bool isLargest) {
 }
 
 Tree treeOf(const PlanRequest& request) {
-  std::vector<Group> groups;
+  std::vector<ChainGroup> groups;
   for (int first = 0; const int size : request.groups.back()) {
     groups.push_back({first, size});
     first += size;
@@ -63,13 +63,13 @@ Tree treeOf(const PlanRequest& request) {
     neighbours[static_cast<std::size_t>(a)].push_back(b);
     neighbours[static_cast<std::size_t>(b)].push_back(a);
   };
-  for (const Group& group : groups)
+  for (const ChainGroup& group : groups)
     for (int r = group.first; r + 1 < group.first + group.size; ++r) join(r, r + 1);
   // Those that are placed, the one first that the next group joins: by how crowded it would be, then by its turn.
   using Place = std::pair<double, std::size_t>;
   std::priority_queue<Place, std::vector<Place>, std::greater<>> placed;
   const auto place = [&](std::size_t turn) {
-    const Group& group = groups[order[turn]];
+    const ChainGroup& group = groups[order[turn]];
     placed.emplace(static_cast<double>(group.lines + 1) / group.size, turn);
   };
   place(0);

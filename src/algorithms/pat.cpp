@@ -32,21 +32,21 @@ struct Range {
   int count;
 };
 
-struct Level {
+struct PatLevel {
   int distance;
   std::vector<Range> ranges;
 };
 
 /// What all ranks do alike, and the offset of the block in each slot of scratch.
 struct Levels {
-  std::vector<Level> levels;
+  std::vector<PatLevel> levels;
   std::vector<int> offsets = {0};
 
   explicit Levels(int p) {
     int distance = 1;
     while (2 * distance < p) distance *= 2;
     for (; distance >= 1; distance /= 2) {
-      Level level{distance, {}};
+      PatLevel level{distance, {}};
       const int held = static_cast<int>(offsets.size());
       for (int slot = 0; slot < held; ++slot) {
         if (offsets[slot] + distance >= p) continue;
@@ -74,7 +74,7 @@ class Pat {
     writer_.step(0, 0, 1, {input(0)}, destinations);
     int round = 0;
     for (std::size_t k = 0; k < levels_.size(); ++k, round += 2) {
-      const Level& level = levels_[k];
+      const PatLevel& level = levels_[k];
       const Operand to = peer(wrap(r_ + level.distance, p_)), from = peer(wrap(r_ - level.distance, p_));
       if (k > 0) {
         for (const Range& range : level.ranges) writer_.step(round, 0, range.count, {scratch(range.first)}, {to});
@@ -91,7 +91,7 @@ class Pat {
     for (int slot = 0; slot < p_; ++slot) writer_.step(0, 0, 1, {input(ownerOf(slot))}, {scratch(slot)});
     int round = 1;
     for (std::size_t k = levels_.size(); k-- > 0; round += 2) {
-      const Level& level = levels_[k];
+      const PatLevel& level = levels_[k];
       const int to = wrap(r_ - level.distance, p_);
       const int from = wrap(r_ + level.distance, p_);
       for (const Range& range : level.ranges) writer_.step(round, 0, range.count, {scratch(range.to)}, {peer(to)});
@@ -102,7 +102,7 @@ class Pat {
   }
 
  private:
-  void copyToOutput(int round, const Level& level) {
+  void copyToOutput(int round, const PatLevel& level) {
     for (const Range& range : level.ranges) {
       for (int i = 0; i < range.count; ++i)
         writer_.step(round, 0, 1, {scratch(range.to + i)}, {output(ownerOf(range.to + i))});
@@ -115,7 +115,7 @@ class Pat {
   int r_;
   Levels shape_;
   PlanWriter& writer_;
-  const std::vector<Level>& levels_ = shape_.levels;
+  const std::vector<PatLevel>& levels_ = shape_.levels;
 };
 
 bool serves(const PlanRequest& request) {
@@ -133,7 +133,7 @@ Exchanges exchanges(const PlanRequest& request) {
   const bool gathers = request.collective == Collective::allGather;
   Exchanges all;
   int before = 0;  // blocks that came in the level before
-  for (const Level& level : Levels(p).levels) {
+  for (const PatLevel& level : Levels(p).levels) {
     MessageCut cut;
     int blocks = 0;
     for (const Range& range : level.ranges) {

@@ -1,5 +1,5 @@
 // An allreduce in two parts: until blocks are complete, and how they spread. What goes between ranks in the first are
-// contributions and partial sums, in the second results; so each part can move elements of its own width.
+// contributions and partial sums, in the second results; so the parts can move elements of different widths.
 //
 //   A message belongs to the second part if its receiver copies it, and to the first if it is combined with something:
 //   both ends know which without asking. Of a step that completes a block and sends it on at once the sends belong to

@@ -23,7 +23,7 @@ taccResult_t taccConvLoadTuning(const char* file) {
     const std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
     if (stream.bad()) failErrno("cannot read {}", file);
     const conv::KernelSet& kernels = tacc::compute_check::kernels();
-    const conv::TuningPlace here{conv::cpuModel(), std::string(kernels.isa), kernels.split != nullptr};
+    const conv::ConvTuningPlace here{conv::cpuModel(), std::string(kernels.isa), kernels.split != nullptr};
     conv::setTuning(std::make_shared<const conv::ConvTuning>(conv::tuningFromToml(text, file, here)));
   });
 }

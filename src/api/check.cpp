@@ -44,14 +44,14 @@ namespace {
        static_cast<int>(taccAvg), nameOf(collective));
 }
 
-struct Extent {
+struct BufferExtent {
   const void* buffer;
   std::size_t bytes;
   bool holdsAll;
 };
 
-[[noreturn, gnu::cold, gnu::noinline]] void failOnOverlap(const ArgumentNames& names, const Extent& send,
-                                                          const Extent& receive, int rank) {
+[[noreturn, gnu::cold, gnu::noinline]] void failOnOverlap(const ArgumentNames& names, const BufferExtent& send,
+                                                          const BufferExtent& receive, int rank) {
   std::string right = fmt::format("{} == {}", names.send, names.receive);
   if (send.holdsAll && !receive.holdsAll) {
     right = fmt::format("{} == {} + {} * {}, {} being this rank", names.receive, names.send, rank, names.count, rank);
@@ -81,8 +81,8 @@ void checkBuffer(const char* name, const void* buffer, const char* countName, st
     failOnNull(name, countName, count);
 }
 
-void checkOverlap(const ArgumentNames& names, const Extent& send, const Extent& receive, std::size_t blockBytes,
-                  int rank) {
+void checkOverlap(const ArgumentNames& names, const BufferExtent& send, const BufferExtent& receive,
+                  std::size_t blockBytes, int rank) {
   const std::uintptr_t sendBegin = address(send.buffer);
   const std::uintptr_t receiveBegin = address(receive.buffer);
   if (sendBegin + send.bytes <= receiveBegin || receiveBegin + receive.bytes <= sendBegin) return;

@@ -16,7 +16,7 @@
 
 namespace tacc {
 
-/// In a stream of its own, in turn with the program's calls on the communicator.
+/// In a separate stream, in turn with the program's calls on the communicator.
 class StreamBackground final : public Background {
  public:
   explicit StreamBackground(taccComm& comm) : comm_(&comm) {}

@@ -20,7 +20,7 @@ struct Recorded {
   Unit unit;
 };
 
-struct Group {
+struct RecordedGroup {
   std::vector<Recorded> calls;
   std::vector<std::unique_ptr<Creation>> creations;
   std::optional<Error> error;  // of the first call that failed its check
@@ -30,7 +30,7 @@ struct Group {
 
 /// What each thread has recorded. Opening a group needs no memory, so that a rank without any can still tell the others
 /// of its calls, which they wait for.
-PerThread<Group> groups;
+PerThread<RecordedGroup> groups;
 /// There was no memory for a group in which a call has failed.
 constinit thread_local bool groupIsLost [[gnu::tls_model("initial-exec")]] = false;
 
@@ -162,7 +162,7 @@ void failAll(const std::vector<CommReference>& comms, const Error& error) noexce
 }
 
 /// Does all that can fail before the first turn is taken; from there on every unit runs or is abandoned.
-void runGroup(Group group) {
+void runGroup(RecordedGroup group) {
   std::vector<Sequence> sequences = sortByCommunicator(group.calls);
   std::vector<Entry> entries;
   entries.reserve(sequences.size());
@@ -189,7 +189,7 @@ void runGroup(Group group) {
 
 template <class IsOf>
 void checkNoCall(const IsOf& isOf, const char* what) {
-  const Group* const group = groups.find();
+  const RecordedGroup* const group = groups.find();
   if (group != nullptr && std::ranges::any_of(group->calls, isOf)) {
     fail(taccInvalidUsage, "the {} has calls in the group that is open in this thread; end the group first", what);
   }
@@ -209,8 +209,8 @@ void startGroup() noexcept { ++groupDepth; }
 void endGroup() {
   if (groupDepth == 0) fail(taccInvalidUsage, "no group is open in this thread; taccGroupStart opens one");
   if (--groupDepth > 0) return;
-  Group* const recorded = groups.find();
-  Group group = recorded == nullptr ? Group() : std::exchange(*recorded, Group());
+  RecordedGroup* const recorded = groups.find();
+  RecordedGroup group = recorded == nullptr ? RecordedGroup() : std::exchange(*recorded, RecordedGroup());
   if (std::exchange(groupIsLost, false) && !group.error) {
     group.error = describeSafely(std::make_exception_ptr(std::bad_alloc()), "taccGroupEnd", nullptr);
     group.isLoss = true;
@@ -231,7 +231,7 @@ void endGroup() {
 
 void failGroupWith(const Error& error, bool isLoss) noexcept {
   try {
-    Group& group = groups.get();
+    RecordedGroup& group = groups.get();
     if (!group.error) group.error = error;
     group.isLoss = group.isLoss || isLoss;
   } catch (const std::bad_alloc&) {

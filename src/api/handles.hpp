@@ -36,7 +36,7 @@ class Joining;
 
 enum class Life : std::uint8_t {
   active,     // everything is allowed
-  joining,    // a thread of its own joins (joining.hpp); only taccCommGetAsyncError and taccCommAbort
+  joining,    // a separate thread joins (joining.hpp); only taccCommGetAsyncError and taccCommAbort
   notJoined,  // it could not; the error text says why
   finalized,  // only queries and taccCommDestroy
   aborted,    // by taccCommAbort; freed or about to be

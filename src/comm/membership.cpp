@@ -28,7 +28,7 @@ namespace {
 constexpr std::string_view segmentPurpose = "node";  // memfd:tacc-node in /proc/PID/maps
 
 /// What every rank tells the others before the segment exists.
-struct Introduction {
+struct NodeMember {
   int process;
   NodeGeometry geometry;
   cpu_set_t cores;
@@ -36,10 +36,10 @@ struct Introduction {
   const std::uint64_t* probe;  // address of `probeValue` in that process
   std::uint64_t probeValue;
 };
-static_assert(std::is_trivially_copyable_v<Introduction>);
+static_assert(std::is_trivially_copyable_v<NodeMember>);
 
-Introduction introduce(const NodeGeometry& geometry, const std::uint64_t& probe) {
-  Introduction mine{};
+NodeMember introduce(const NodeGeometry& geometry, const std::uint64_t& probe) {
+  NodeMember mine{};
   mine.process = static_cast<int>(::getpid());
   mine.geometry = geometry;
   mine.cores = allowedCores();
@@ -49,7 +49,7 @@ Introduction introduce(const NodeGeometry& geometry, const std::uint64_t& probe)
   return mine;
 }
 
-void checkAgreement(const std::vector<Introduction>& all) {
+void checkAgreement(const std::vector<NodeMember>& all) {
   for (std::size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank].geometry != all[0].geometry)
       fail(taccInvalidUsage,
@@ -58,14 +58,14 @@ void checkAgreement(const std::vector<Introduction>& all) {
   }
 }
 
-std::vector<cpu_set_t> setsOf(const std::vector<Introduction>& all) {
+std::vector<cpu_set_t> setsOf(const std::vector<NodeMember>& all) {
   std::vector<cpu_set_t> sets;
-  for (const Introduction& one : all) sets.push_back(one.cores);
+  for (const NodeMember& one : all) sets.push_back(one.cores);
   return sets;
 }
 
 /// The cores that all of them may use together.
-int coresOf(const std::vector<Introduction>& all) { return countCores(setsOf(all)); }
+int coresOf(const std::vector<NodeMember>& all) { return countCores(setsOf(all)); }
 
 /// All know where all are, from one description of the host: that of rank 0.
 void agreeOnPlaces(Membership& member, Bootstrap& bootstrap, const std::vector<cpu_set_t>& sets, int rank,
@@ -144,7 +144,7 @@ void shareNode(Membership& member, Bootstrap& bootstrap, int ranks, int rank, co
         member.segment, memory, rank, std::make_shared<const Liveness>(std::move(last), rank), std::move(claims));
   }
 
-  for (const Introduction& one : all) member.processes.push_back(one.process);
+  for (const NodeMember& one : all) member.processes.push_back(one.process);
   member.policy = chooseWaitPolicy(ranks, coresOf(all), environment.spin);
   agreeOnPlaces(member, bootstrap, setsOf(all), rank, environment);
   member.cacheBytes = all[0].cacheBytes;
@@ -203,7 +203,7 @@ std::vector<Membership> makeThreadNode(int ranks, const Environment& environment
   if (raw == MAP_FAILED) fail(taccSystemError, "no memory for the {} bytes that {} ranks share", bytes, ranks);
   const std::shared_ptr<void> memory(raw, [bytes](void* pages) { ::munmap(pages, bytes); });
   const std::uint64_t unused = 0;
-  const std::vector<Introduction> all(1, introduce(geometry, unused));
+  const std::vector<NodeMember> all(1, introduce(geometry, unused));
   std::vector<Membership> members(static_cast<std::size_t>(ranks));
   for (Membership& member : members) {
     member.segment = NodeSegment(static_cast<std::byte*>(raw), geometry);

@@ -44,7 +44,7 @@ struct Environment {
   CmaMode cma = CmaMode::automatic;               // TACC_CMA
   std::optional<bool> dynamic;                    // TACC_DYNAMIC; set: stronger than taccConfig_t
   std::optional<int> spin;                        // TACC_SPIN, microseconds of spinning before a waiting rank yields
-  SegmentSource segments = SegmentSource::memfd;  // TACC_SHM; off: every rank is a host of its own
+  SegmentSource segments = SegmentSource::memfd;  // TACC_SHM; off: every rank counts as one host
   bool encryption = false;                        // TACC_ENCRYPTION
   std::string transport;                          // TACC_TRANSPORT; empty: the first that works on all ranks
   std::string interfaces;              // TACC_SOCKET_IFNAME, names with commas between; empty: chosen by the library

@@ -29,7 +29,7 @@ constexpr double lastNap = 0.5;
 /// How far an attempt came.
 enum class Progress : std::uint8_t { none, connected, challenged, proven };
 
-struct Place {
+struct TriedPlace {
   std::optional<InetAddress> address;  // nothing: the unix socket of this host
   std::string outcome;                 // of the last of the attempts that came furthest
   Progress progress = Progress::none;
@@ -58,10 +58,10 @@ class Entrance {
   CenterEntry enter() {
     double nap = firstNap;
     for (double patience = firstPatience;; patience = std::min(lastPatience, patience * 2)) {
-      for (Place& place : places_) {
+      for (TriedPlace& place : places_) {
         if (auto entry = tryPlace(place, patience)) return std::move(*entry);
       }
-      if (std::ranges::all_of(places_, &Place::isRefused)) {
+      if (std::ranges::all_of(places_, &TriedPlace::isRefused)) {
         fail(taccRemoteError,
              "the process that kept the center has ended, or it destroyed the center: nobody listens at {}",
              describePlaces());
@@ -79,7 +79,7 @@ class Entrance {
   }
 
  private:
-  std::optional<CenterEntry> tryPlace(Place& place, double patience) {
+  std::optional<CenterEntry> tryPlace(TriedPlace& place, double patience) {
     Attempt attempt =
         place.address ? connectTcp(*place.address, patience, deadline_, interrupt_) : connectUnix(rendezvousName(id_));
     place.isRefused = attempt.isRefused;
@@ -94,7 +94,7 @@ class Entrance {
     return prove(place, patience);
   }
 
-  std::optional<CenterEntry> prove(Place& place, double patience) {
+  std::optional<CenterEntry> prove(TriedPlace& place, double patience) {
     const auto first = receiveBefore(std::min(deadline_, Deadline(patience)));
     const auto challenge = first && first->kind == MessageKind::challenge ? valueIn<Challenge>(*first) : std::nullopt;
     if (!challenge) {
@@ -152,7 +152,7 @@ class Entrance {
 
   std::string describePlaces() const {
     std::string text;
-    for (const Place& place : places_)
+    for (const TriedPlace& place : places_)
       text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", place.name(), place.outcome);
     return text;
   }
@@ -163,7 +163,7 @@ class Entrance {
   double timeout_;
   Deadline deadline_;
   Interrupt interrupt_{0};
-  std::vector<Place> places_;
+  std::vector<TriedPlace> places_;
   Channel channel_{FileDescriptor()};
 };
 

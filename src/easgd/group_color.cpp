@@ -10,12 +10,12 @@ namespace {
 
 enum class Obstacle : std::int32_t { none, severalDomains, noNetworkLevel };
 
-struct Membership {
+struct ColorClaim {
   std::int32_t color = 0;
   Obstacle obstacle = Obstacle::none;
 };
 
-Membership membershipOf(const Standing& standing, const EasgdSettings& settings) {
+ColorClaim membershipOf(const Standing& standing, const EasgdSettings& settings) {
   constexpr int mostDomains = 1024;  // of a host
   switch (settings.group) {
     case taccEasgdGroupHost:
@@ -58,15 +58,15 @@ bool liesInOneDomain(const cpu_set_t& cores, const std::function<int(const cpu_s
 }
 
 std::vector<int> gatherGroupColors(Communicator& all, const EasgdSettings& settings) {
-  const Membership mine = membershipOf(all.standing(), settings);
-  std::vector<Membership> found(static_cast<std::size_t>(all.ranks()));
+  const ColorClaim mine = membershipOf(all.standing(), settings);
+  std::vector<ColorClaim> found(static_cast<std::size_t>(all.ranks()));
   all.run({.collective = Collective::allGather,
            .send = &mine,
            .receive = found.data(),
            .count = sizeof mine,
            .type = taccUint8});
   std::vector<int> colors;
-  for (const Membership& one : found) {
+  for (const ColorClaim& one : found) {
     if (one.obstacle != Obstacle::none) refuse(colors.size(), one.obstacle);
     colors.push_back(one.color);
   }

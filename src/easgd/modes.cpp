@@ -21,7 +21,7 @@ constexpr std::array<EasgdMode, taccEasgdNumModes> modes = {{
     {taccEasgdOriginal, "original", true, false, false, false, makeExchange<RoundRobinExchange>},
     {taccEasgdAsync, "async", false, false, false, false, makeExchange<AsynchronousExchange>},
     {taccEasgdHogwild, "hogwild", false, false, false, false, makeExchange<AsynchronousExchange>},
-    {taccEasgdSync1, "sync1", true, true, false, false, makeExchange<TreeExchange>},
+    {taccEasgdSync1, "sync1", true, true, false, false, makeExchange<CenterTreeExchange>},
     {taccEasgdSync2, "sync2", true, true, true, false, makeExchange<AveragedExchange>},
     {taccEasgdSync3, "sync3", true, true, true, true, makeExchange<OverlappedExchange>},
     {taccEasgdDecentralized, "decentralized", true, true, false, false, makeExchange<ShardedExchange>},

@@ -65,7 +65,7 @@ void RoundRobinExchange::exchange(const LocalStep& step, float alpha) {
   }
 }
 
-void TreeExchange::exchange(const LocalStep& step, float alpha) {
+void CenterTreeExchange::exchange(const LocalStep& step, float alpha) {
   const Wire exact(taccEasgdWire32);
   Communicator& communicator = parts_.communicator;
   for (std::size_t first = 0; first < parts_.count; first += pieceElements) {

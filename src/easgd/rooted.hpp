@@ -39,7 +39,7 @@ class RoundRobinExchange final : public RootedExchange {
 };
 
 /// The center is broadcast and the differences are reduced, piece by piece.
-class TreeExchange final : public RootedExchange {
+class CenterTreeExchange final : public RootedExchange {
  public:
   using RootedExchange::RootedExchange;
   void exchange(const LocalStep& step, float alpha) override;

@@ -3,7 +3,7 @@
 // Matching is by (peer, tag): every message between two ranks of a communicator has its own tag, so the order in
 // which sends and receives are posted does not matter. Nothing here knows plans, types or collectives.
 //
-// A transport belongs to one rank of one communicator and is used by one thread at a time. It has no thread of its own:
+// A transport belongs to one rank of one communicator and is used by one thread at a time. It has no hidden thread:
 // messages move inside progress(), and where the kernel or the network card moves them alone. Errors are thrown as
 // Error and name the peer's rank; after one, only cancelReceives() and the destructor may be called.
 //

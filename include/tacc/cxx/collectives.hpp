@@ -12,7 +12,7 @@
 
 namespace taccxx {
 
-/// An operator of a communicator that multiplies this rank's input by a factor of its own, and sums. Ends before the
+/// An operator of a communicator that multiplies this rank's input by this rank's factor, and sums. Ends before the
 /// communicator does.
 class PreMulSum {
  public:

@@ -8,7 +8,7 @@
 
 namespace taccxx {
 
-/// An ordered queue of asynchronous work, with a thread of its own. Goes where a taccStream_t goes; nullptr there runs
+/// An ordered queue of asynchronous work, which one thread runs. Goes where a taccStream_t goes; nullptr there runs
 /// a call in the calling thread.
 class Stream {
  public:

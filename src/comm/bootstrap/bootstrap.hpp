@@ -84,7 +84,7 @@ class Bootstrap {
   /// ranks.
   bool allUnix() const noexcept { return allUnix_; }
 
-  /// Where this rank's host reached rank 0, or another gateway, over TCP: the address of its own end, such as
+  /// Where this rank's host reached rank 0, or another gateway, over TCP: the address at this end, such as
   /// "192.0.2.2", and the interface that has it, such as "eth0". Empty on rank 0's host.
   const std::string& localAddressToRankZero() const noexcept { return localAddress_; }
   const std::string& interfaceToRankZero() const noexcept { return interface_; }

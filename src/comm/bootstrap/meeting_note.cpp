@@ -7,7 +7,7 @@ namespace tacc {
 namespace {
 
 /// As it travels; the members follow, a bit each, where there is a value.
-struct Wire {
+struct WireNote {
   std::uint32_t word, instance, purpose, flags;
   std::int32_t rank;
   std::uint32_t hasValue, valueFlags, ranks;
@@ -16,7 +16,7 @@ struct Wire {
   double seconds;
   taccUniqueId id, valueId;
 };
-static_assert(std::is_trivially_copyable_v<Wire>);
+static_assert(std::is_trivially_copyable_v<WireNote>);
 
 constexpr auto lastWord = MeetingWord::alive;
 constexpr auto lastPurpose = AgreementPurpose::joined;
@@ -47,7 +47,7 @@ std::uint64_t digestOf(const std::vector<bool>& base) noexcept {
 }
 
 Payload payloadOf(const MeetingNote& note) {
-  Wire wire{};
+  WireNote wire{};
   wire.word = static_cast<std::uint32_t>(note.word);
   wire.instance = note.instance;
   wire.purpose = static_cast<std::uint32_t>(note.purpose);
@@ -74,7 +74,7 @@ Payload payloadOf(const MeetingNote& note) {
 }
 
 std::optional<MeetingNote> meetingNoteIn(const Message& message, std::size_t ranks) {
-  Wire wire;
+  WireNote wire;
   if (message.kind != MessageKind::meeting || message.payload.size() < sizeof wire) return std::nullopt;
   std::memcpy(&wire, message.payload.data(), sizeof wire);
   const std::size_t bits = message.payload.size() - sizeof wire;

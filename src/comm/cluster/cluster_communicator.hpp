@@ -102,7 +102,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
     std::vector<ResultSplit::Blocks> complete;
   };
   const SplitProgram& splitProgramFor(const Algorithm& algorithm, int member);
-  /// Whether the results of an allreduce of so many 16-bit numbers travel as 16 bits, in a part of its own.
+  /// Whether the results of an allreduce of this number of 16-bit elements travel as 16 bits, in a separate part.
   bool gathersHalfWidth(std::size_t numbers);
   std::string explainHalfWidth(std::size_t bytes);
   void allReduceHalfWidth(const Call& call);

@@ -29,9 +29,9 @@ std::pair<int, int> groupAround(const NodePlaces& places, int level, int place) 
   return {*(next - 1), next == begins.end() ? all : *next};
 }
 
-class Survey {
+class PairTimes {
  public:
-  Survey(Bootstrap& bootstrap, const NodeSegment& segment, const NodePlaces& places, int rank)
+  PairTimes(Bootstrap& bootstrap, const NodeSegment& segment, const NodePlaces& places, int rank)
       : bootstrap_(bootstrap),
         segment_(segment),
         places_(places),
@@ -201,7 +201,7 @@ NodeFigures figuresOfPart(const NodePlaces& whole, const NodeFigures& figures, c
 NodeFigures measureNode(Bootstrap& bootstrap, const NodeSegment& segment, const NodePlaces& places, int rank,
                         bool isOversubscribed) {
   if (places.isFlat() || isOversubscribed) return assumedFigures(places);
-  return figuresOf(bootstrap.gatherValues(Survey(bootstrap, segment, places, rank).run()), places);
+  return figuresOf(bootstrap.gatherValues(PairTimes(bootstrap, segment, places, rank).run()), places);
 }
 
 }  // namespace tacc

@@ -12,7 +12,7 @@
 namespace tacc::conv {
 
 /// When makePlan() takes an algorithm that serves: if it is the cheapest; always, as it serves only where it is worth
-/// while by a rule of its own; or never, unless desc.algorithm names it.
+/// while by a special rule; or never, unless desc.algorithm names it.
 enum class ConvOffer { byPrice, byOwnRule, byNameOnly };
 
 struct ConvAlgorithm {

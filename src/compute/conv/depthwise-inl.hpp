@@ -28,7 +28,7 @@ struct StripShape {
   static constexpr int right = columns - left - (kSpreads ? kPixels / kStride : kPixels * kStride);
 
   /// The result that column and tap contribute to; -1: none.
-  static constexpr int result(int column, int tap) {
+  [[gnu::always_inline]] static constexpr int result(int column, int tap) {
     if (kSpreads) {
       const int pixel = kStride * column + tap + kShift - (kWidth - 1);
       return pixel >= 0 && pixel < kPixels ? pixel : -1;
@@ -117,34 +117,22 @@ template <class Strip, bool kIsFirst, class Whole, class Rest>
   }
 }
 
-/// Calls visit<column>() for those of a strip that there are.
+/// Calls visit(column) for those of a strip that there are.
 template <class Strip, class Ends, class Visit>
 [[gnu::always_inline]] inline void visitColumns(const StripPlace& place, const Visit& visit) {
-  const auto one = [&]<int kColumn>() __attribute__((always_inline)) {
-    if constexpr (!Ends::areKnown) {
-      if (kColumn >= place.to) return false;
-      if (kColumn < Strip::mostOutside && kColumn < place.from) return true;
+  if constexpr (Ends::areKnown) {
+    [&]<int... kColumn>(std::integer_sequence<int, kColumn...>) __attribute__((always_inline)) {
+      (visit(kColumn + Ends::left), ...);
     }
-    visit.template operator()<kColumn>();
-    return true;
-  };
-  [&]<int... kColumn>(std::integer_sequence<int, kColumn...>) __attribute__((always_inline)) {
-    static_cast<void>((one.template operator()<kColumn + Ends::left>() && ...));
+    (std::make_integer_sequence<int, Strip::columns - Ends::left - Ends::right>());
+  } else {
+#pragma GCC unroll 64
+    for (int column = 0; column < Strip::columns; ++column) {
+      if (column >= place.to) break;
+      if (column < Strip::mostOutside && column < place.from) continue;
+      visit(column);
+    }
   }
-  (std::make_integer_sequence<int, Strip::columns - Ends::left - Ends::right>());
-}
-
-/// Calls visit<tap, result>() for the taps with which a column contributes to a result.
-template <class Strip, int kColumn, class Visit>
-[[gnu::always_inline]] inline void visitTaps(const Visit& visit) {
-  const auto one = [&]<int kTap>() __attribute__((always_inline)) {
-    constexpr int kResult = Strip::result(kColumn, kTap);
-    if constexpr (kResult >= 0) visit.template operator()<kTap, kResult>();
-  };
-  [&]<int... kTap>(std::integer_sequence<int, kTap...>) __attribute__((always_inline)) {
-    (one.template operator()<kTap>(), ...);
-  }
-  (std::make_integer_sequence<int, Strip::width>());
 }
 
 /// Fetches kPixels pixels of each of `lines` lines, up from one whose first pixel is given.
@@ -198,12 +186,13 @@ template <class Strip, class Ends>
       Vector w[Strip::width];
 #pragma GCC unroll 16
       for (int t = 0; t < Strip::width; ++t) w[t] = load(weights + t * blockLength);
-      visitColumns<Strip, Ends>(
-          place, [&]<int kColumn>() __attribute__((always_inline)) {
-            const Vector x = inRegister(load(input + kColumn * blockLength));
-            visitTaps<Strip, kColumn>([&]<int kTap, int kResult>()
-                                          __attribute__((always_inline)) { sum[kResult] += w[kTap] * x; });
-          });
+      const auto multiply = [&](int column) __attribute__((always_inline)) {
+        const Vector x = inRegister(load(input + column * blockLength));
+#pragma GCC unroll 16
+        for (int t = 0; t < Strip::width; ++t)
+          if (Strip::result(column, t) >= 0) sum[Strip::result(column, t)] += w[t] * x;
+      };
+      visitColumns<Strip, Ends>(place, multiply);
     }
     finishStrip<Strip::pixels, Ends::areKnown>(call, place, lane, sum);
   }

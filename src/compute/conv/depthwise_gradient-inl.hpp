@@ -1,7 +1,6 @@
 // The gradient of a channel-wise kernel: the sums of some of its lines stay in registers while strips of the output's
 // gradient go by, of which a window as wide as the kernel is there too. Each value of the input is read once for the
 // taps of a line. Included by one file per instruction set, as tile-inl.hpp.
-#include <utility>
 
 #include "compute/conv/depthwise-inl.hpp"
 
@@ -30,27 +29,24 @@ template <class Strip, int kStride, int kRows, class Ends, bool kAllLines>
   const float* const gradient = line.gradient + place.output + lane;
   const float* const input = line.input + place.column + lane;
   Vector g[Strip::pixels];
-  const auto loadGradient = [&]<int kPixel>() __attribute__((always_inline)) {
-    const bool isThere = Ends::areKnown || kPixel < place.pixels;
-    g[kPixel] = isThere ? inRegister(load(gradient + kPixel * blockLength)) : Vector{};
+  const auto loadGradient = [&](int p) __attribute__((always_inline)) {
+    g[p] = Ends::areKnown || p < place.pixels ? inRegister(load(gradient + p * blockLength)) : Vector{};
   };
   // Pixels whose first columns are outside.
   constexpr int kEarly = Ends::areKnown ? Ends::left : Strip::mostOutside;
-  [&]<int... kPixel>(std::integer_sequence<int, kPixel...>) __attribute__((always_inline)) {
-    (loadGradient.template operator()<kPixel>(), ...);
-  }
-  (std::make_integer_sequence<int, (kEarly + kStride - 1) / kStride>());
+#pragma GCC unroll 16
+  for (int p = 0; p < (kEarly + kStride - 1) / kStride; ++p) loadGradient(p);
   visitColumns<Strip, Ends>(
-      place, [&]<int kColumn>() __attribute__((always_inline)) {
-        if constexpr (kColumn >= kEarly && kColumn % kStride == 0 && kColumn / kStride < Strip::pixels) {
-          loadGradient.template operator()<kColumn / kStride>();
-        }
+      place, [&](int column) __attribute__((always_inline)) {
+        if (column >= kEarly && column % kStride == 0 && column / kStride < Strip::pixels)
+          loadGradient(column / kStride);
 #pragma GCC unroll 16
         for (int r = 0; r < kRows; ++r) {
           if (!kAllLines && (line.there >> r & 1) == 0) continue;
-          const Vector x = inRegister(load(input + r * line.nextLine + kColumn * blockLength));
-          visitTaps<Strip, kColumn>([&]<int kTap, int kPixel>()
-                                        __attribute__((always_inline)) { sum[r][kTap] += g[kPixel] * x; });
+          const Vector x = inRegister(load(input + r * line.nextLine + column * blockLength));
+#pragma GCC unroll 16
+          for (int t = 0; t < Strip::width; ++t)
+            if (Strip::result(column, t) >= 0) sum[r][t] += g[Strip::result(column, t)] * x;
         }
       });
 }

@@ -1,7 +1,7 @@
 // How the kernels go through the channels of a grouped convolution whose groups cut blocks of 16 channels.
 //
 // A block of target channels (of the result; for gradients of weights, of the output) belongs to several groups, and
-// each of its lanes wants the source channels of its own group only. In each step every lane multiplies one value:
+// each of its lanes wants the source channels of its group only. In each step every lane multiplies one value:
 // either all lanes the same one, with weights of zero where it is none of theirs; or, permuted, each the next one of
 // its own group that is to be found in the vector that is read.
 #pragma once

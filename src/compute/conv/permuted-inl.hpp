@@ -1,5 +1,5 @@
 // The kernels of grouped convolutions, where the channels of one block belong to several groups: every output channel
-// takes an input value of its own group, by a permutation of a vector of input. Included by one file per instruction
+// takes an input value of its group, by a permutation of a vector of input. Included by one file per instruction
 // set, as tile-inl.hpp.
 #include "compute/conv/tile-inl.hpp"
 

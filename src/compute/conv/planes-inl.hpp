@@ -6,7 +6,7 @@
 namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
-/// Most vectors of pixels of so many outputs: what registers hold beside a vector of input and the weights.
+/// Most vectors of pixels for this number of outputs: what registers hold beside a vector of input and the weights.
 constexpr int planeVectors(int outputs) {
   const int most = (TACC_REGISTERS - 2 - outputs) / outputs;
   return most >= 8 ? 8 : most >= 4 ? 4 : 2;

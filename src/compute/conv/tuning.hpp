@@ -23,7 +23,7 @@ class ConvTuning {
 };
 
 /// Where a file is good for.
-struct TuningPlace {
+struct ConvTuningPlace {
   std::string cpu;      // cpuModel()
   std::string isa;      // as in KernelSet
   bool splits = false;  // whether that one has kernels for products of split numbers
@@ -34,7 +34,7 @@ const std::string& cpuModel();
 
 /// Reads the text of a file. Throws Error (taccInvalidArgument) that says where the file is wrong, or
 /// (taccInvalidUsage) that it was measured in another place than `here`. `origin` is the file's name.
-ConvTuning tuningFromToml(std::string_view text, const std::string& origin, const TuningPlace& here);
+ConvTuning tuningFromToml(std::string_view text, const std::string& origin, const ConvTuningPlace& here);
 
 /// What plans are made by from now on; null: the models alone. Thread safe, as the next one.
 void setTuning(std::shared_ptr<const ConvTuning> tuning);

@@ -80,7 +80,7 @@ Description descriptionOf(TomlTable& table) {
   }
 }
 
-void readLayer(const toml::table& raw, const std::string& origin, const TuningPlace& here, ConvTuning& tuning) {
+void readLayer(const toml::table& raw, const std::string& origin, const ConvTuningPlace& here, ConvTuning& tuning) {
   TomlTable table(raw, "[[layer]]", origin);
   Description description = descriptionOf(table);
   description.splits = here.splits;
@@ -107,7 +107,7 @@ void readLayer(const toml::table& raw, const std::string& origin, const TuningPl
   }
 }
 
-ConvTuning readTuning(const toml::table& raw, const std::string& origin, const TuningPlace& here) {
+ConvTuning readTuning(const toml::table& raw, const std::string& origin, const ConvTuningPlace& here) {
   TomlTable file(raw, "", origin);
   const std::int64_t format = required(file.number("format", 0, std::numeric_limits<int>::max()), file, "format = 1");
   if (format != knownFormat) {
@@ -131,7 +131,7 @@ ConvTuning readTuning(const toml::table& raw, const std::string& origin, const T
 
 }  // namespace
 
-ConvTuning tuningFromToml(std::string_view text, const std::string& origin, const TuningPlace& here) {
+ConvTuning tuningFromToml(std::string_view text, const std::string& origin, const ConvTuningPlace& here) {
   const toml::table file = parseToml(text, origin);
   return readTuning(file, origin, here);
 }

@@ -31,7 +31,7 @@ struct NetworkChunk {
 struct NetworkBlocks {
   std::vector<std::size_t> counts;             // by the block's name in the program
   std::vector<std::size_t> inputAt, outputAt;  // where each block of a buffer begins
-  /// Each rank knows the lengths of its own blocks alone, and no rank handles another's. Then every header tells how
+  /// Each rank knows only the lengths of its blocks, and no rank handles another's. Then every header tells how
   /// long the pair's block is, and goes also where nothing follows; the ranks need not have the same number of chunks,
   /// but all chunks have the same elements.
   bool ofPairs = false;

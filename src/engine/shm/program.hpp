@@ -75,7 +75,7 @@ struct Program {
 /// Lowers `plan` for `rank`. Every message becomes one of
 ///   by reference  the receiver reads the sender's input or output; the sender does nothing
 ///   put           the sender writes into the receiver's output; the receiver only waits
-///   staged        the sender copies into a slot of its own, all receivers read it there
+///   staged        the sender copies into its slot, all receivers read it there
 /// The first two only where `facts` allow it and no write can come too early, which is decided exactly, from what each
 /// rank knows of the others at each round.
 Program lower(const Plan& plan, int rank, const LoweringFacts& facts);

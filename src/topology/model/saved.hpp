@@ -1,6 +1,6 @@
 // Topologies that were measured once and kept, so that later jobs on the same hosts need not measure: one TOML file a
-// cluster, in the user's cache. What was measured holds for the transport that carried the messages, so each has files
-// of its own:
+// cluster, in the user's cache. What was measured holds for the transport that carried the messages, so each has its
+// own files:
 //
 //     ~/.cache/tacc/topology-<transport>-<digest of the hosts' names>.toml
 #pragma once

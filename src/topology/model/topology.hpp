@@ -1,5 +1,5 @@
 // The machine and the network as a value: hosts in the order of a walk over the network, and levels of groups over
-// them. Level 0 is the node: each host is a group of its own. The last level is the root: all hosts are one group. Two
+// them. Level 0 is the node: each host is one group. The last level is the root: all hosts are one group. Two
 // hosts "meet" at the lowest level at which they lie in one group; what that level costs is what a message between them
 // costs.
 //

@@ -19,7 +19,7 @@ namespace tacc {
 
 class Liveness {
  public:
-  /// Claims byte `rank` of the file until destruction. Keeps a descriptor of its own. Throws taccSystemError, also if
+  /// Claims byte `rank` of the file until destruction. Keeps its own descriptor. Throws taccSystemError, also if
   /// another process holds the claim. A barrier must follow before anyone asks.
   Liveness(int fd, int rank);
   /// The same with this descriptor, where the caller needs it no more.

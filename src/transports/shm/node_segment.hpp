@@ -235,7 +235,7 @@ class NodeSegment {
   bool isMapped() const noexcept { return base_ != nullptr; }
 
   ErrorBoard& errorBoard() const noexcept { return *reinterpret_cast<ErrorBoard*>(base_); }
-  /// Zeros at first; whoever uses it says who writes what.
+  /// Zeros at first; its user says who writes what.
   std::span<std::byte> board() const noexcept {
     const Extent extent = boardExtent(geometry_);
     return {base_ + extent.begin, extent.end - extent.begin};

@@ -2,7 +2,7 @@
 // the claim that goes with it (liveness.hpp), or the rank leaves, which it writes into its area of the segment.
 //
 // A communicator and those that are split off it share one claim in each process. It stands until the last of them has
-// gone there, in whatever order they go, so a child takes no descriptor of its own.
+// gone there, in whatever order they go, so a child takes no further descriptor.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ namespace {
 
 using testing::HasSubstr;
 
-const TuningPlace here{"A \"fast\" CPU", "avx2"};
+const ConvTuningPlace here{"A \"fast\" CPU", "avx2"};
 
 constexpr const char* head = "format = 1\ncpu = \"A \\\"fast\\\" CPU\"\nisa = \"avx2\"\n";
 constexpr const char* layer =
