@@ -31,8 +31,6 @@ std::string ownProgram() { return fs::read_symlink("/proc/self/exe"); }
 
 constexpr std::string_view preloadedEnding = "+tacc";
 
-bool isPreloaded(const std::string& name) { return name.ends_with(preloadedEnding); }
-
 /// The MPI of "mpich+tacc", and any other name as it is.
 std::string mpiOf(const std::string& name) {
   return isPreloaded(name) ? name.substr(0, name.size() - preloadedEnding.size()) : name;
@@ -229,6 +227,8 @@ TemporaryDirectory::~TemporaryDirectory() {
   std::error_code ignored;
   if (!path_.empty()) fs::remove_all(path_, ignored);
 }
+
+bool isPreloaded(std::string_view name) noexcept { return name.ends_with(preloadedEnding); }
 
 std::vector<std::string> peerNames() { return {"mpich", "openmpi", "gloo", "mpich+tacc", "openmpi+tacc"}; }
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "coordinator/options.hpp"
@@ -40,6 +41,8 @@ struct Launch {
 /// The peers that --peer knows: mpich, openmpi, gloo; mpich+tacc and openmpi+tacc are the same programs with
 /// libtacc_mpi preloaded.
 std::vector<std::string> peerNames();
+/// Whether a peer is one of the latter.
+bool isPreloaded(std::string_view name) noexcept;
 
 /// Where ranks run.
 struct Site {

@@ -224,7 +224,7 @@ void requireFitting(const Words& words, const Options& options) {
   const bool isOpenMpi = job.launcher == "Open MPI", isHydra = job.launcher == "Hydra";
   for (const std::string& peer : options.peers) {
     if (peer == "gloo") reject("--peer gloo starts ranks of Gloo", "start tacc_bench without a launcher for that");
-    if (peer.ends_with("+tacc"))
+    if (isPreloaded(peer))
       reject(fmt::format("--peer {} preloads a library into ranks", peer),
              "start tacc_bench without a launcher for that");
     if (job.launcher == "torchrun" || (peer == "mpich" ? isOpenMpi : isHydra))

@@ -59,11 +59,9 @@ taccResult_t reduceScatter(const void* send, void* receive, const std::size_t* c
   if (send != MPI_IN_PLACE)
     return taccReduceScatterV(send, receive, counts, nullptr, type, op, communicator.tacc, nullptr);
   const std::size_t bytes = counts[communicator.rank] * sizeOf(type);
-  std::vector<std::byte>& block = communicator.scratch->block;
-  if (block.size() <= bytes) block.resize(bytes + 1);  // never null
-  const taccResult_t result =
-      taccReduceScatterV(receive, block.data(), counts, nullptr, type, op, communicator.tacc, nullptr);
-  if (result == taccSuccess && bytes != 0) std::memcpy(receive, block.data(), bytes);
+  std::byte* const block = communicator.scratch->blockOf(bytes);
+  const taccResult_t result = taccReduceScatterV(receive, block, counts, nullptr, type, op, communicator.tacc, nullptr);
+  if (result == taccSuccess && bytes != 0) std::memcpy(receive, block, bytes);
   return result;
 }
 
@@ -71,10 +69,9 @@ taccResult_t reduceScatterEqually(const void* send, void* receive, std::size_t c
                                   taccRedOp_t op, const Communicator& communicator) {
   if (send != MPI_IN_PLACE) return taccReduceScatter(send, receive, count, type, op, communicator.tacc, nullptr);
   const std::size_t bytes = count * sizeOf(type);
-  std::vector<std::byte>& block = communicator.scratch->block;
-  if (block.size() <= bytes) block.resize(bytes + 1);  // never null
-  const taccResult_t result = taccReduceScatter(receive, block.data(), count, type, op, communicator.tacc, nullptr);
-  if (result == taccSuccess) std::memcpy(receive, block.data(), bytes);
+  std::byte* const block = communicator.scratch->blockOf(bytes);
+  const taccResult_t result = taccReduceScatter(receive, block, count, type, op, communicator.tacc, nullptr);
+  if (result == taccSuccess) std::memcpy(receive, block, bytes);
   return result;
 }
 

@@ -95,7 +95,7 @@ class Admission {
   /// The same of the last shortage, however short it was.
   int lastShortage() const noexcept { return shortage_; }
 
-  /// Who stands here, oldest first. `descriptors()` are added to what is polled, and given back to hear() with their
+  /// Who stands here, oldest first. What addDescriptors() adds to what is polled is given back to hear() with its
   /// revents.
   bool isEmpty() const noexcept { return entries_.empty(); }
   std::size_t size() const noexcept { return entries_.size(); }
@@ -103,8 +103,9 @@ class Admission {
   void addDescriptors(std::vector<pollfd>& sockets) const;
   void hear(std::span<const pollfd> sockets);
   void hear(int number);
-  /// Dismisses those who have been silent for too long, and says when the next one will have been.
+  /// Dismisses those who have been silent for too long.
   void dismissSilent();
+  /// When the next one will have been, or accept() may be tried again; nothing: nobody is waited for.
   std::optional<Clock::time_point> nextDue() const;
 
   /// Forgets all of them.
