@@ -20,6 +20,7 @@
 #include "topology/model/host_list.hpp"
 #include "topology/sources/hwloc_node.hpp"
 #include "topology/sources/slurm.hpp"
+#include "topology/sources/yaml_text.hpp"
 #include "topology/toml/toml.hpp"
 
 namespace tacc::test {
@@ -107,7 +108,7 @@ TEST(Drawing, UplinksThatDifferAreNamed) {
 }
 
 TEST(Drawing, GoldenFilesAndExamplesAreWellDrawn) {
-  if (!hasHwloc() || !hasYaml()) GTEST_SKIP() << "this build lacks hwloc or yaml-cpp";
+  if (!hasHwloc() || !hasYaml()) GTEST_SKIP() << "this build lacks hwloc or libyaml";
   int files = 0;
   for (const std::string folder : {TACC_TEST_GOLDEN, TACC_TEST_EXAMPLES, TACC_TEST_CLUSTERS}) {
     for (const auto& entry : std::filesystem::directory_iterator(folder)) {

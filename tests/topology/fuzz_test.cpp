@@ -12,6 +12,7 @@
 #include "topology/model/tree_text.hpp"
 #include "topology/sources/hwloc_node.hpp"
 #include "topology/sources/slurm.hpp"
+#include "topology/sources/yaml_text.hpp"
 #include "topology/toml/toml.hpp"
 
 namespace tacc::test {
@@ -125,7 +126,7 @@ TEST(Damage, SlurmPrinted) {
   fuzz("printed_blocks.topology.txt", 3000);
 }
 TEST(Damage, SlurmYaml) {
-  if (!hasYaml()) GTEST_SKIP() << "this build has no yaml-cpp";
+  if (!hasYaml()) GTEST_SKIP() << "this build has no libyaml";
   fuzz("topology.yaml", 4000);
   fuzz("torus.topology.yaml", 4000);
 }

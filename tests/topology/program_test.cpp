@@ -17,6 +17,7 @@
 #include "topology/sources/hwloc_node.hpp"
 #include "topology/sources/ibnet.hpp"
 #include "topology/sources/slurm.hpp"
+#include "topology/sources/yaml_text.hpp"
 #include "topology/toml/toml.hpp"
 
 namespace tacc::test {
@@ -112,7 +113,7 @@ TEST_F(TaccTopo, ComparesFiles) {
 }
 
 TEST_F(TaccTopo, DrawsWellFormedPictures) {
-  if (!hasHwloc() || !hasYaml()) GTEST_SKIP() << "this build lacks hwloc or yaml-cpp";
+  if (!hasHwloc() || !hasYaml()) GTEST_SKIP() << "this build lacks hwloc or libyaml";
   for (const auto& entry : std::filesystem::directory_iterator(TACC_TEST_GOLDEN)) {
     const std::string svg = path_ + "/out.svg";
     const Ran ran = run("--svg " + svg + " --file " + entry.path().string());
@@ -150,7 +151,7 @@ TEST_F(TaccTopo, SaysWhatIsWrong) {
 }
 
 TEST_F(TaccTopo, EveryExampleIsRead) {
-  if (!hasHwloc() || !hasYaml()) GTEST_SKIP() << "this build lacks hwloc or yaml-cpp";
+  if (!hasHwloc() || !hasYaml()) GTEST_SKIP() << "this build lacks hwloc or libyaml";
   int examples = 0;
   for (const auto& entry : std::filesystem::directory_iterator(TACC_TEST_EXAMPLES)) {
     if (entry.path().extension() != ".toml") continue;

@@ -9,6 +9,7 @@
 
 #include "slurm_shapes.hpp"
 #include "topology/sources/slurm.hpp"
+#include "topology/sources/yaml_text.hpp"
 
 namespace tacc::test {
 namespace {

@@ -9,6 +9,7 @@
 
 #include "slurm_shapes.hpp"
 #include "topology/sources/slurm.hpp"
+#include "topology/sources/yaml_text.hpp"
 
 namespace tacc::test {
 namespace {
@@ -92,7 +93,7 @@ TEST_F(SlurmFolder, TheNameOfTheClusterInIncludes) {
 }
 
 TEST_F(SlurmFolder, TheTopologyOfTheJobsPartition) {
-  if (!hasYaml()) GTEST_SKIP() << "this build has no yaml-cpp";
+  if (!hasYaml()) GTEST_SKIP() << "this build has no libyaml";
   write("/topology.yaml", named("a", "cluster_default: true\n  " + tree1) + named("b", block1) + named("c", ring1));
   write("/slurm.conf", "ClusterName=x\nPartitionName=debug Nodes=ALL Default=YES\nInclude parts.conf\n");
   write("/parts.conf",
@@ -124,7 +125,7 @@ TEST_F(SlurmFolder, TheTopologyOfTheJobsPartition) {
 }
 
 TEST_F(SlurmFolder, LookingAroundInAJob) {
-  if (!hasYaml()) GTEST_SKIP() << "this build has no yaml-cpp";
+  if (!hasYaml()) GTEST_SKIP() << "this build has no libyaml";
   SourceContext context;
   context.surroundings = {root_, [this](const std::string& name) { return variables_[name]; }};
   for (const char* host : {"n4.example.org", "n1"}) context.hosts.emplace_back().host = host;
@@ -195,7 +196,7 @@ TEST_F(SlurmFolder, AddressesServeWhereFilesDoNot) {
 
 /// Where hosts stand in a torus counts, also where others only know groups.
 TEST_F(SlurmFolder, ATorusIsMoreThanGroups) {
-  if (!hasYaml()) GTEST_SKIP() << "this build has no yaml-cpp";
+  if (!hasYaml()) GTEST_SKIP() << "this build has no libyaml";
   write("/etc/slurm/topology.yaml", named("t", torus1));
   write("/etc/tacc/topology.toml", "hosts = \"n[1-6]\"\n");
   SourceContext context;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 
 #include "slurm_shapes.hpp"
+#include "topology/sources/yaml_text.hpp"
 #include "topology/toml/toml.hpp"
 
 namespace tacc::test {
@@ -200,7 +201,7 @@ TEST(SlurmConf, BadLinesAreNamed) {
 }
 
 TEST(SlurmYaml, WhatOneFileMayLookLike) {
-  if (!hasYaml()) GTEST_SKIP() << "this build has no yaml-cpp";
+  if (!hasYaml()) GTEST_SKIP() << "this build has no libyaml";
   expectShapes({
       {"a tree",
        "- topology: topo1\n  cluster_default: True\n  tree:\n    switches:\n    - switch: top\n      children: l[1-2]\n"
@@ -260,7 +261,7 @@ TEST(SlurmYaml, WhatOneFileMayLookLike) {
 }
 
 TEST(SlurmYaml, WhichTopologyCounts) {
-  if (!hasYaml()) GTEST_SKIP() << "this build has no yaml-cpp";
+  if (!hasYaml()) GTEST_SKIP() << "this build has no libyaml";
   const std::string standard = "cluster_default: True\n  ";
   expectShapes({
       {"the first", named("a", tree1) + named("b", block1), twoShape},
@@ -279,7 +280,7 @@ TEST(SlurmYaml, WhichTopologyCounts) {
 }
 
 TEST(SlurmYaml, BadFilesAreNamed) {
-  if (!hasYaml()) GTEST_SKIP() << "this build has no yaml-cpp";
+  if (!hasYaml()) GTEST_SKIP() << "this build has no libyaml";
   const auto error = [](const std::string& text) { return messageOf([&] { topologyFromSlurmYaml(text, "t.yaml"); }); };
   EXPECT_THAT(error(named("a", "cluster_default: maybe\n  " + tree1)),
               HasSubstr("t.yaml:2: \"maybe\" is neither true nor false"));
@@ -290,7 +291,12 @@ TEST(SlurmYaml, BadFilesAreNamed) {
   EXPECT_THAT(error(named("a", tree1) + named("a", block1)), HasSubstr("the topology a stands twice"));
   EXPECT_THAT(error(named("a", tree1 + "\n  " + tree1)), HasSubstr("t.yaml:3: the key tree stands twice"));
   EXPECT_THAT(error(named("a", tree1) + "---\n" + named("b", block1)), HasSubstr("a second document begins"));
-  EXPECT_THAT(error(","), HasSubstr("a topology.yaml is a list"));
+  EXPECT_THAT(error(","), HasSubstr("t.yaml:1: no YAML: "));
+  EXPECT_THAT(error("a text"), HasSubstr("a topology.yaml is a list"));
+  EXPECT_THAT(error(""), HasSubstr("a topology.yaml is a list"));
+  EXPECT_THAT(error("- \xff"), HasSubstr("t.yaml: no YAML: "));
+  EXPECT_THAT(error("- *nothing"), HasSubstr("t.yaml:1: no YAML: "));
+  EXPECT_THAT(error("&a [*a]"), HasSubstr("here stands a table"));
   EXPECT_THAT(error(named("x", "hypercube: {corners: [a]}")),
               HasSubstr("of the kind hypercube, of which nothing is known"));
   EXPECT_THAT(error(named("f", "flat: true")), HasSubstr("the topology f is flat: it groups no hosts"));

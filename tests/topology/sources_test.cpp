@@ -12,6 +12,7 @@
 #include "topology/sources/slurm.hpp"
 #include "topology/sources/sunway.hpp"
 #include "topology/sources/text_file.hpp"
+#include "topology/sources/yaml_text.hpp"
 
 namespace tacc::test {
 namespace {
@@ -46,7 +47,7 @@ TEST(Slurm, ReadsBlocksAndJoinsThem) {
 }
 
 TEST(Slurm, ReadsTheDefaultOfAYamlFile) {
-  if (!hasYaml()) GTEST_SKIP() << "this build has no yaml-cpp";
+  if (!hasYaml()) GTEST_SKIP() << "this build has no libyaml";
   const Topology topology = golden("topology.yaml");
   ASSERT_EQ(topology.levels(), 3);
   EXPECT_EQ(topology.level(2).name, "sw_root");
@@ -56,7 +57,7 @@ TEST(Slurm, ReadsTheDefaultOfAYamlFile) {
 }
 
 TEST(Slurm, YamlErrorsSayWhere) {
-  if (!hasYaml()) GTEST_SKIP() << "this build has no yaml-cpp";
+  if (!hasYaml()) GTEST_SKIP() << "this build has no libyaml";
   const auto error = [](const std::string& text) { return messageOf([&] { topologyFromSlurmYaml(text, "t.yaml"); }); };
   EXPECT_THAT(error("- topology: a\n  tree:\n    swiches: []\n"),
               HasSubstr("t.yaml:3: unknown key \"swiches\"; did you mean switches?"));

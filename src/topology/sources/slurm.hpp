@@ -32,9 +32,8 @@ Topology topologyFromSlurmConf(std::string_view text, const std::string& origin,
 
 /// topology.yaml: the topology of the job's partition (as its line in the slurm.conf beside the file says), else the
 /// first that is the cluster's default, else the first. A flat one has all hosts that the file names, and no groups.
-/// Needs yaml-cpp; without it an Error (taccInvalidUsage) says so.
+/// Errors are parseYaml's beside those of all readers.
 Topology topologyFromSlurmYaml(std::string_view text, const std::string& origin, const SlurmSite& site = {});
-bool hasYaml() noexcept;
 
 /// From SLURM_TOPOLOGY_ADDR of all hosts: "s0.s4.node7" with the pattern "switch.switch.node", "b8.node7" with
 /// "block.node", "pod1:3:0:1.node7" with "torus:x:y:z.node". An empty topology if no host has a place in it.

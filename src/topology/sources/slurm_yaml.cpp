@@ -20,11 +20,11 @@ class YamlReader : private YamlTables {
  public:
   YamlReader(const std::string& origin, const SlurmSite& site) : YamlTables(origin), site_(site) {}
 
-  Topology read(const YAML::Node& file) {
-    if (file.IsMap())
+  Topology read(const YamlNode& file) {
+    if (file.isTable())
       entries_.push_back(readEntry(file));
-    else if (file.IsSequence())
-      for (const YAML::Node& entry : file) entries_.push_back(readEntry(entry));
+    else
+      for (const YamlNode& entry : file.items()) entries_.push_back(readEntry(entry));
     if (entries_.empty()) reject(file, "a topology.yaml is a list: - topology: NAME");
     std::set<std::string_view> names;
     for (const Entry& entry : entries_)
@@ -35,21 +35,20 @@ class YamlReader : private YamlTables {
 
  private:
   struct Entry {
-    YAML::Node node;
+    YamlNode node;
     std::string name, kind;
     bool isDefault;
   };
 
-  Entry readEntry(const YAML::Node& node) const {
+  Entry readEntry(const YamlNode& node) const {
     checkKeys(node, {"topology", "cluster_default", "tree", "block", "ring", "torus3d", "flat"}, true);
-    if (!isSaid(node["topology"])) reject(node, "it has no key topology, its name");
-    Entry entry{node, text(node, "topology"), "", isSaid(node["cluster_default"]) && isTrue(node["cluster_default"])};
-    for (const auto& pair : node) {
-      const std::string key = pair.first.Scalar();
-      if (key == "topology" || key == "cluster_default" || !isSaid(pair.second)) continue;
-      if (key == "flat" && !pair.second.IsMap() && !isTrue(pair.second)) continue;
-      if (!entry.kind.empty())
-        reject(pair.first, fmt::format("it is of the kind {} and of the kind {}", entry.kind, key));
+    if (!node["topology"].isSaid()) reject(node, "it has no key topology, its name");
+    Entry entry{node, text(node, "topology"), "", node["cluster_default"].isSaid() && isTrue(node["cluster_default"])};
+    for (const auto& [name, value] : node.entries()) {
+      const std::string& key = name.text();
+      if (key == "topology" || key == "cluster_default" || !value.isSaid()) continue;
+      if (key == "flat" && !value.isTable() && !isTrue(value)) continue;
+      if (!entry.kind.empty()) reject(name, fmt::format("it is of the kind {} and of the kind {}", entry.kind, key));
       entry.kind = key;
     }
     if (entry.kind.empty()) reject(node, fmt::format("it is of no kind ({})", listOf(kindNames)));
@@ -70,7 +69,7 @@ class YamlReader : private YamlTables {
   }
 
   Topology topologyOf(const Entry& entry) {
-    const YAML::Node body = entry.node[entry.kind];
+    const YamlNode body = entry.node[entry.kind];
     if (entry.kind == "tree") return readTree(body);
     if (entry.kind == "block") return readBlocks(body);
     if (entry.kind == "ring") return readRings(body);
@@ -80,10 +79,10 @@ class YamlReader : private YamlTables {
                                    shownText(entry.name), shownText(entry.kind), listOf(kindNames)));
   }
 
-  Topology readTree(const YAML::Node& tree) {
+  Topology readTree(const YamlNode& tree) {
     checkKeys(tree, {"switches"});
     std::vector<SwitchEntry> switches;
-    for (const YAML::Node& entry : list(tree, "switches")) {
+    for (const YamlNode& entry : list(tree, "switches")) {
       checkKeys(entry, {"switch", "children", "nodes"});
       switches.push_back({text(entry, "switch"), names(entry, "nodes"), names(entry, "children"), where(entry)});
       if (switches.size() > mostHosts) reject(entry, "there are too many switches");
@@ -91,33 +90,33 @@ class YamlReader : private YamlTables {
     return topologyOfSwitches(asTree(std::move(switches)), origin_);
   }
 
-  Topology readBlocks(const YAML::Node& block) {
+  Topology readBlocks(const YamlNode& block) {
     checkKeys(block, {"block_sizes", "blocks"});
     SlurmBlocks blocks;
-    for (const YAML::Node& entry : list(block, "blocks")) {
+    for (const YamlNode& entry : list(block, "blocks")) {
       checkKeys(entry, {"block", "nodes"});
       blocks.blocks.push_back({text(entry, "block"), names(entry, "nodes"), where(entry)});
     }
-    const YAML::Node sizes = block["block_sizes"];
-    const auto add = [&](const YAML::Node& entry) {
-      const auto size = parseInteger(entry.IsScalar() ? entry.Scalar() : "", 1, mostHosts);
+    const YamlNode sizes = block["block_sizes"];
+    const auto add = [&](const YamlNode& entry) {
+      const auto size = parseInteger(entry.text(), 1, mostHosts);
       if (!size || blocks.sizes.size() >= mostLevels) reject(entry, "block_sizes are numbers of hosts");
       blocks.sizes.push_back(static_cast<std::uint32_t>(*size));
     };
-    if (isSaid(sizes)) {
+    if (sizes.isSaid()) {
       blocks.sizesWhere = where(sizes);
-      if (sizes.IsSequence())
-        for (const YAML::Node& entry : sizes) add(entry);
+      if (sizes.isList())
+        for (const YamlNode& entry : sizes.items()) add(entry);
       else
         add(sizes);
     }
     return topologyOfBlocks(blocks, origin_);
   }
 
-  Topology readRings(const YAML::Node& ring) {
+  Topology readRings(const YamlNode& ring) {
     checkKeys(ring, {"rings"});
     std::vector<SlurmGrid> rings;
-    for (const YAML::Node& entry : list(ring, "rings")) {
+    for (const YamlNode& entry : list(ring, "rings")) {
       checkKeys(entry, {"ring", "nodes"});
       std::vector<std::string> hosts = names(entry, "nodes");
       const auto extent = static_cast<std::uint32_t>(hosts.size());
@@ -130,33 +129,33 @@ class YamlReader : private YamlTables {
     return std::uint64_t{extents[0]} * extents[1] * extents[2];  // below 2^48
   }
 
-  Topology readToruses(const YAML::Node& torus3d) {
+  Topology readToruses(const YamlNode& torus3d) {
     checkKeys(torus3d, {"toruses"});
     std::vector<SlurmGrid> toruses;
     std::uint64_t places = 0;
-    for (const YAML::Node& entry : list(torus3d, "toruses")) {
+    for (const YamlNode& entry : list(torus3d, "toruses")) {
       checkKeys(entry, {"name", "dims", "nodes", "regions", "placements"});
       SlurmGrid torus{text(entry, "name"), coordinates(entry, "dims", 1), {}, where(entry)};
       places += placesIn(torus.extents);
       if (places > mostHosts) reject(entry, fmt::format("the toruses have more than {} places", mostHosts));
-      if (isSaid(entry["nodes"]) == isSaid(entry["regions"])) reject(entry, "a torus has either nodes or regions");
-      if (isSaid(entry["nodes"])) {
+      if (entry["nodes"].isSaid() == entry["regions"].isSaid()) reject(entry, "a torus has either nodes or regions");
+      if (entry["nodes"].isSaid()) {
         torus.hosts = names(entry, "nodes");
         checkCount(entry, torus.hosts.size(), placesIn(torus.extents));
       } else {
         torus.hosts.resize(placesIn(torus.extents));
-        for (const YAML::Node& region : list(entry, "regions")) place(region, torus);
+        for (const YamlNode& region : list(entry, "regions")) place(region, torus);
       }
       toruses.push_back(std::move(torus));
     }
     return topologyOfGrids(std::move(toruses), "torus", origin_, site_.hosts);
   }
 
-  void checkCount(const YAML::Node& node, std::size_t hosts, std::uint64_t places) const {
+  void checkCount(const YamlNode& node, std::size_t hosts, std::uint64_t places) const {
     if (hosts != places) reject(node, fmt::format("the dims have {} places, but there are {} nodes", places, hosts));
   }
 
-  void place(const YAML::Node& region, SlurmGrid& torus) {
+  void place(const YamlNode& region, SlurmGrid& torus) {
     checkKeys(region, {"anchor", "dims", "nodes"});
     const std::vector<std::uint32_t> anchor = coordinates(region, "anchor", 0), dims = coordinates(region, "dims", 1);
     for (std::size_t d = 0; d < 3; ++d)
@@ -189,20 +188,18 @@ class YamlReader : private YamlTables {
   }
 
   /// What stands under a key nodes, wherever. Bounded, since an alias may stand for what it is in.
-  void collect(const YAML::Node& node, int depth, std::size_t& left, std::set<std::string>& hosts) {
+  void collect(const YamlNode& node, int depth, std::size_t& left, std::set<std::string>& hosts) {
     if (depth == 0 || left == 0) return;
     --left;
-    if (node.IsSequence())
-      for (const YAML::Node& part : node) collect(part, depth - 1, left, hosts);
-    if (!node.IsMap()) return;
-    for (const auto& pair : node) {
-      if (pair.first.IsScalar() && pair.first.Scalar() == "nodes")
+    for (const YamlNode& part : node.items()) collect(part, depth - 1, left, hosts);
+    for (const auto& [name, value] : node.entries()) {
+      if (name.text() == "nodes")
         hosts.merge([&] {
           const std::vector<std::string> some = names(node, "nodes");
           return std::set<std::string>(some.begin(), some.end());
         }());
       else
-        collect(pair.second, depth - 1, left, hosts);
+        collect(value, depth - 1, left, hosts);
     }
   }
 
@@ -212,14 +209,8 @@ class YamlReader : private YamlTables {
 
 }  // namespace
 
-bool hasYaml() noexcept { return true; }
-
 Topology topologyFromSlurmYaml(std::string_view text, const std::string& origin, const SlurmSite& site) {
-  try {
-    return YamlReader(origin, site).read(parseYaml(text, origin));
-  } catch (const YAML::Exception& error) {
-    fail(taccInvalidArgument, "{}: no YAML: {}", origin, error.what());
-  }
+  return YamlReader(origin, site).read(parseYaml(text, origin));
 }
 
 }  // namespace tacc

@@ -8,67 +8,33 @@
 #include "core/parse.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/sources/slurm_lines.hpp"
-#include "topology/sources/text_file.hpp"
 
 namespace tacc {
-namespace {
 
-constexpr std::size_t mostYamlBytes = std::size_t{8} << 20;
-
-/// Of several the library gives the first. It can also give all, but then some damaged files never end.
-void checkOneDocument(std::string_view text, const std::string& origin) {
-  std::size_t number = 0, mark = 0;
-  bool says = false;
-  for (const std::string_view line : linesOf(text)) {
-    ++number;
-    const std::vector<std::string_view> words = wordsOf(line);
-    if (line.starts_with("---") && (line.size() == 3 || line[3] == ' ')) {
-      if (says) mark = number;
-      if (words.size() < 2) continue;
-    }
-    if (words.empty() || words.front().starts_with('#') || line.starts_with('%') || line.starts_with("...")) continue;
-    if (mark > 0) {
-      fail(taccInvalidArgument, "{}:{}: a second document begins; a topology.yaml is one list of topologies", origin,
-           mark);
-    }
-    says = true;
-  }
+std::string YamlTables::where(const YamlNode& node) const {
+  return node.line() == 0 ? origin_ : fmt::format("{}:{}", origin_, node.line());
 }
-
-}  // namespace
-
-bool isSaid(const YAML::Node& node) { return node && !node.IsNull() && !(node.IsScalar() && node.Scalar().empty()); }
-
-YAML::Node parseYaml(std::string_view text, const std::string& origin) {
-  if (text.size() > mostYamlBytes) fail(taccInvalidArgument, "{}: larger than {} MiB", origin, mostYamlBytes >> 20);
-  checkOneDocument(text, origin);
-  return YAML::Load(std::string(text));
-}
-
-std::string YamlTables::where(const YAML::Node& node) const {
-  return node.Mark().is_null() ? origin_ : fmt::format("{}:{}", origin_, node.Mark().line + 1);
-}
-void YamlTables::reject(const YAML::Node& node, std::string_view why) const {
+void YamlTables::reject(const YamlNode& node, std::string_view why) const {
   fail(taccInvalidArgument, "{}: {}", where(node), why);
 }
 
-void YamlTables::checkKeys(const YAML::Node& table, std::vector<std::string_view> allowed, bool others) const {
-  if (!table.IsMap()) reject(table, fmt::format("here stands a table with the keys {}", listOf(allowed)));
+void YamlTables::checkKeys(const YamlNode& table, std::vector<std::string_view> allowed, bool others) const {
+  if (!table.isTable()) reject(table, fmt::format("here stands a table with the keys {}", listOf(allowed)));
   std::set<std::string> seen;
-  for (const auto& entry : table) {
-    const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "?";
-    if (!seen.insert(key).second) reject(entry.first, fmt::format("the key {} stands twice", shownText(key)));
+  for (const auto& [name, value] : table.entries()) {
+    const std::string key = name.isText() ? name.text() : "?";
+    if (!seen.insert(key).second) reject(name, fmt::format("the key {} stands twice", shownText(key)));
     if (std::find(allowed.begin(), allowed.end(), key) != allowed.end()) continue;
     const std::string_view meant = nearest(key, allowed);
-    if (others && meant.empty() && entry.first.IsScalar() && !entry.second.IsScalar()) continue;
-    reject(entry.first,
+    if (others && meant.empty() && name.isText() && !value.isText()) continue;
+    reject(name,
            fmt::format("unknown key \"{}\"{} (allowed: {})", shownText(key),
                        meant.empty() ? std::string() : fmt::format("; did you mean {}?", meant), listOf(allowed)));
   }
 }
 
-bool YamlTables::isTrue(const YAML::Node& node) const {
-  const std::string said = node.IsScalar() ? node.Scalar() : "?";
+bool YamlTables::isTrue(const YamlNode& node) const {
+  const std::string said = node.isText() ? node.text() : "?";
   for (const char* yes : {"true", "yes", "on", "y", "1"})
     if (sameIgnoringCase(said, yes)) return true;
   for (const char* no : {"false", "no", "off", "n", "0"})
@@ -76,41 +42,42 @@ bool YamlTables::isTrue(const YAML::Node& node) const {
   reject(node, fmt::format("\"{}\" is neither true nor false", shownText(said)));
 }
 
-std::string YamlTables::text(const YAML::Node& table, const char* key) const {
-  if (!isSaid(table[key]) || !table[key].IsScalar())
-    reject(table, fmt::format("the key {} is missing or no text", key));
-  return table[key].Scalar();
+std::string YamlTables::text(const YamlNode& table, const char* key) const {
+  const YamlNode value = table[key];
+  if (!value.isSaid() || !value.isText()) reject(table, fmt::format("the key {} is missing or no text", key));
+  return value.text();
 }
 
-std::vector<std::string> YamlTables::names(const YAML::Node& table, const char* key) {
-  const YAML::Node list = table[key];
-  if (!isSaid(list)) return {};
+std::vector<std::string> YamlTables::names(const YamlNode& table, const char* key) {
+  const YamlNode list = table[key];
+  if (!list.isSaid()) return {};
   std::vector<std::string> result;
-  const auto add = [&](const YAML::Node& part) {
-    if (!part.IsScalar()) reject(list, fmt::format("{} is a list of names such as node[01-16]", key));
+  const auto add = [&](const YamlNode& part) {
+    if (!part.isText()) reject(list, fmt::format("{} is a list of names such as node[01-16]", key));
     try {
-      std::vector<std::string> more = expandSlurmList(part.Scalar(), mostHosts - names_);
+      std::vector<std::string> more = expandSlurmList(part.text(), mostHosts - names_);
       names_ += more.size();
       std::ranges::move(more, std::back_inserter(result));
     } catch (const Error& error) {
       fail(error.result(), "{}: {}", where(part), error.what());
     }
   };
-  if (list.IsSequence())
-    for (const YAML::Node& part : list) add(part);
+  if (list.isList())
+    for (const YamlNode& part : list.items()) add(part);
   else
     add(list);
   return result;
 }
 
-YAML::Node YamlTables::list(const YAML::Node& table, const char* key) const {
-  if (!table[key] || !table[key].IsSequence()) reject(table, fmt::format("the key {} is missing or no list", key));
-  return table[key];
+std::vector<YamlNode> YamlTables::list(const YamlNode& table, const char* key) const {
+  const YamlNode list = table[key];
+  if (!list.isList()) reject(table, fmt::format("the key {} is missing or no list", key));
+  return list.items();
 }
 
-std::vector<std::uint32_t> YamlTables::coordinates(const YAML::Node& table, const char* key, std::int64_t least) const {
-  if (!isSaid(table[key])) reject(table, fmt::format("the key {} with x, y and z is missing", key));
-  const YAML::Node said = table[key];
+std::vector<std::uint32_t> YamlTables::coordinates(const YamlNode& table, const char* key, std::int64_t least) const {
+  if (!table[key].isSaid()) reject(table, fmt::format("the key {} with x, y and z is missing", key));
+  const YamlNode said = table[key];
   checkKeys(said, {"x", "y", "z"});
   std::vector<std::uint32_t> result;
   for (const char* axis : {"x", "y", "z"}) {

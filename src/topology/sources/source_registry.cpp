@@ -11,6 +11,7 @@
 #include "topology/sources/slurm.hpp"
 #include "topology/sources/sources.hpp"
 #include "topology/sources/text_file.hpp"
+#include "topology/sources/yaml_text.hpp"
 
 namespace tacc {
 namespace {
@@ -21,7 +22,7 @@ const std::array<TopologySource, 7>& table() {
        recognisesToml, readTomlFile, lookForTomlFile},
       {"slurm",
        "topology.yaml and topology.conf of Slurm, what scontrol show topology prints, SLURM_TOPOLOGY_ADDR of a job",
-       hasYaml() ? "" : "libyaml-cpp-dev", recognisesSlurm, readSlurmFile, lookForSlurm},
+       hasYaml() ? "" : "libyaml-dev", recognisesSlurm, readSlurmFile, lookForSlurm},
       {"ibnet",
        "an InfiniBand or Omni-Path network: a file that ibnetdiscover or opareport wrote, or the subnet itself when "
        "this "
