@@ -6,14 +6,39 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "communicators.hpp"
 
 namespace tacc::mpi {
 
 void Contests::decide(const Outcome& outcome) noexcept {
+  if (hasOwnCounts(outcome.function)) {
+    OwnCounts& own = ownCounts_[static_cast<std::size_t>(outcome.function)];
+    own.width = static_cast<std::size_t>(std::bit_width(outcome.bytes));
+    own.turn = outcome.isMpiFaster() ? Turn::mpi : Turn::tacc;
+    return lookAgainLater(own);
+  }
   if (const std::optional<std::size_t> kind = kindOf(outcome.function, outcome.bytes))
     kinds_[*kind] = isDecided | (outcome.isMpiFaster() ? isMpis : 0);
+}
+
+void Contests::lookAgainLater(OwnCounts& own) noexcept {
+  constexpr std::uint64_t timesLater = 8;
+  own.until = own.until > UINT64_MAX / timesLater ? UINT64_MAX : own.until * timesLater;
+  own.calls = own.bytes = 0;
+}
+
+std::size_t Contests::usualBytes(Function function) const noexcept {
+  const OwnCounts& own = ownCounts_[static_cast<std::size_t>(function)];
+  return static_cast<std::size_t>(own.bytes / std::max<std::uint64_t>(own.calls, 1));
+}
+
+std::optional<Contests::Turn> Contests::decidedFor(Function function, std::size_t bytes) noexcept {
+  OwnCounts& own = ownCounts_[static_cast<std::size_t>(function)];
+  if (own.width == 0 || own.width != static_cast<std::size_t>(std::bit_width(bytes))) return std::nullopt;
+  lookAgainLater(own);
+  return own.turn;
 }
 
 namespace {
@@ -48,6 +73,20 @@ struct Call {
   std::size_t bytes;
   const Communicator& communicator;
   std::byte *send, *receive;
+  // A block of `bytes` for each rank, of Reduce_scatter its part of them, for functions that are told so.
+  std::vector<std::size_t> counts, places;
+  std::vector<int> intCounts, intPlaces;
+
+  void countBlocks() {
+    const auto ranks = static_cast<std::size_t>(communicator.ranks);
+    const std::size_t each = function == Function::Reduce_scatter ? count() / sizeof(float) : bytes;
+    counts.assign(ranks, each);
+    intCounts.assign(ranks, static_cast<int>(each));
+    for (std::size_t r = 0; r < ranks; ++r) {
+      places.push_back(r * each);
+      intPlaces.push_back(static_cast<int>(r * each));
+    }
+  }
 
   taccResult_t runTacc() const {
     const taccComm_t comm = communicator.tacc;
@@ -74,6 +113,17 @@ struct Call {
         return taccGather(send, atRoot, bytes, taccInt8, root, comm, nullptr);
       case Function::Scatter:
         return taccScatter(send, receive, bytes, taccInt8, root, comm, nullptr);
+      case Function::Allgatherv:
+        return taccAllGatherV(send, receive, counts.data(), places.data(), taccInt8, comm, nullptr);
+      case Function::Alltoallv:
+        return taccAllToAllV(send, counts.data(), places.data(), receive, counts.data(), places.data(), taccInt8, comm,
+                             nullptr);
+      case Function::Gatherv:
+        return taccGatherV(send, bytes, atRoot, counts.data(), places.data(), taccInt8, root, comm, nullptr);
+      case Function::Scatterv:
+        return taccScatterV(send, counts.data(), places.data(), receive, bytes, taccInt8, root, comm, nullptr);
+      case Function::Reduce_scatter:
+        return taccReduceScatterV(send, receive, counts.data(), nullptr, taccFloat, taccSum, comm, nullptr);
       default:
         return taccBarrier(comm, nullptr);
     }
@@ -113,15 +163,32 @@ struct Call {
       case Function::Scatter:
         PMPI_Scatter(send, each, MPI_BYTE, receive, each, MPI_BYTE, root, comm);
         return;
+      case Function::Allgatherv:
+        PMPI_Allgatherv(send, each, MPI_BYTE, receive, intCounts.data(), intPlaces.data(), MPI_BYTE, comm);
+        return;
+      case Function::Alltoallv:
+        PMPI_Alltoallv(send, intCounts.data(), intPlaces.data(), MPI_BYTE, receive, intCounts.data(), intPlaces.data(),
+                       MPI_BYTE, comm);
+        return;
+      case Function::Gatherv:
+        PMPI_Gatherv(send, each, MPI_BYTE, receive, intCounts.data(), intPlaces.data(), MPI_BYTE, root, comm);
+        return;
+      case Function::Scatterv:
+        PMPI_Scatterv(send, intCounts.data(), intPlaces.data(), MPI_BYTE, receive, each, MPI_BYTE, root, comm);
+        return;
+      case Function::Reduce_scatter:
+        PMPI_Reduce_scatter(send, receive, intCounts.data(), MPI_FLOAT, MPI_SUM, comm);
+        return;
       default:
         PMPI_Barrier(comm);
     }
   }
 
-  /// Bytes that the result's count is said in: what Reduce_scatter_block tells is all that a rank gives.
+  /// Bytes that the result's count is said in: what reduce-scatters tell is all that a rank gives.
   std::size_t count() const {
     const auto ranks = static_cast<std::size_t>(communicator.ranks);
-    return std::max(function == Function::Reduce_scatter_block ? bytes / ranks : bytes, sizeof(float));
+    const bool toEach = function == Function::Reduce_scatter_block || function == Function::Reduce_scatter;
+    return std::max(toEach ? bytes / ranks : bytes, sizeof(float));
   }
 };
 
@@ -141,6 +208,11 @@ Function plainly(Function function) {
     TACC_MPI_PLAIN(Scatter)
     TACC_MPI_PLAIN(Scan)
     TACC_MPI_PLAIN(Exscan)
+    TACC_MPI_PLAIN(Allgatherv)
+    TACC_MPI_PLAIN(Alltoallv)
+    TACC_MPI_PLAIN(Gatherv)
+    TACC_MPI_PLAIN(Scatterv)
+    TACC_MPI_PLAIN(Reduce_scatter)
     default:
       return function;
   }
@@ -172,11 +244,21 @@ double medianOf(std::array<double, rounds>& times) {
 
 }  // namespace
 
+taccResult_t agreeOnMost(std::size_t& bytes, const Communicator& communicator) {
+  std::uint64_t most = bytes;
+  const taccResult_t result = taccAllReduce(&most, &most, 1, taccUint64, taccMax, communicator.tacc, nullptr);
+  bytes = static_cast<std::size_t>(most);
+  return result;
+}
+
 taccResult_t holdContest(Function function, std::size_t bytes, const Communicator& communicator, Outcome& outcome) {
   outcome = Outcome{.function = function, .bytes = bytes};
+  if (!Contests::isMeasured(bytes)) return taccSuccess;
   function = plainly(function);
-  const bool hasBlocks = function == Function::Allgather || function == Function::Alltoall ||
-                         function == Function::Gather || function == Function::Scatter;
+  const bool hasOwnCounts = Contests::hasOwnCounts(function);
+  const bool hasBlocks = (hasOwnCounts && function != Function::Reduce_scatter) || function == Function::Allgather ||
+                         function == Function::Alltoall || function == Function::Gather ||
+                         function == Function::Scatter;
   const auto ranks = static_cast<std::size_t>(communicator.ranks);
   const std::size_t most =
       std::max(hasBlocks ? bytes * ranks : bytes, sizeof(float) * ranks);  // a number each, at least
@@ -185,7 +267,8 @@ taccResult_t holdContest(Function function, std::size_t bytes, const Communicato
   std::array<double, 2> lacking{send && receive ? 0.0 : 1.0};
   taccResult_t result = agree(lacking, communicator);
   if (result != taccSuccess || lacking[0] > 0) return result;
-  const Call call{function, bytes, communicator, send.get(), receive.get()};
+  Call call{function, bytes, communicator, send.get(), receive.get(), {}, {}, {}, {}};
+  if (hasOwnCounts) call.countBlocks();
   const auto timeTacc = [&](int calls) { return timeCalls(calls, result, [&] { return call.runTacc(); }); };
   const auto timeMpi = [&](int calls) {
     return timeCalls(calls, result, [&] {

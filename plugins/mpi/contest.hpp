@@ -17,37 +17,66 @@ namespace tacc::mpi {
 struct Communicator;
 
 /// The contests of one communicator. What they are asked is the same on all its ranks: calls are of one kind if the
-/// function is the same and the bytes have the same highest bit.
+/// function is the same and the bytes have the same highest bit. Of a function with counts for each rank no rank knows
+/// how much all move, so all its calls are of one kind: the ranks agree on what they usually move, and look again,
+/// eight times as many calls later each time, whether that is still so.
 class Contests {
  public:
   enum class Turn : std::uint8_t { tacc, mpi, contest };
 
-  /// Who serves the next call. `contest`: it is time to measure, then tell decide(). `after`: so many calls of a kind
-  /// are served by tacc first; 0: all are.
+  static constexpr bool hasOwnCounts(Function function) noexcept;
+
+  /// Who serves the next call. `bytes`: with own counts, this rank's mean block. `contest`: it is time to measure, then
+  /// tell decide(). `after`: so many calls of a kind are served by tacc first; 0: all are.
   Turn next(Function function, std::size_t bytes, std::uint32_t after) noexcept {
+    if (after == 0) return Turn::tacc;
+    if (hasOwnCounts(function)) return nextOfOwnCounts(function, bytes, after);
     const std::optional<std::size_t> kind = kindOf(function, bytes);
-    if (after == 0 || !kind) return Turn::tacc;
+    if (!kind) return Turn::tacc;
     std::uint32_t& calls = kinds_[*kind];
     if ((calls & isDecided) != 0) return (calls & isMpis) != 0 ? Turn::mpi : Turn::tacc;
     return ++calls > after ? Turn::contest : Turn::tacc;
   }
+  /// What outcome.bytes is of is decided; with own counts until it is time to look again.
   void decide(const Outcome& outcome) noexcept;
 
+  /// With own counts: the mean block of this rank's calls since the last decision.
+  std::size_t usualBytes(Function function) const noexcept;
+  /// Whether the last decision was about as many bytes, and who serves the calls then, from now on.
+  std::optional<Turn> decidedFor(Function function, std::size_t bytes) noexcept;
+  /// Whether so many bytes of a block, or of a whole vector, are measured at all. Where more is moved tacc is the
+  /// faster one, and trying costs.
+  static bool isMeasured(std::size_t bytes) noexcept { return static_cast<std::size_t>(std::bit_width(bytes)) < sizes; }
+
  private:
+  struct OwnCounts {
+    std::uint64_t calls = 0, bytes = 0;  // since the last decision
+    std::uint64_t until = 0;             // calls until it is looked at; 0: nothing was called
+    std::size_t width = 0;               // of the bytes that were decided about
+    Turn turn = Turn::tacc;
+  };
+
   static constexpr std::size_t functions = static_cast<std::size_t>(Function::Barrier) + 1;
-  static constexpr std::size_t sizes = 23;  // below 4 MiB; where more is moved tacc is the faster one, and trying costs
+  static constexpr std::size_t sizes = 23;  // below 4 MiB
   static constexpr std::uint32_t isDecided = 1U << 31, isMpis = 1U << 30;
-  static constexpr bool hasOwnCounts(Function function) noexcept;
   static std::optional<std::size_t> kindOf(Function function, std::size_t bytes) noexcept {
-    const auto size = static_cast<std::size_t>(std::bit_width(bytes));
-    if (size >= sizes || hasOwnCounts(function)) return std::nullopt;
-    return static_cast<std::size_t>(function) * sizes + size;
+    if (!isMeasured(bytes)) return std::nullopt;
+    return static_cast<std::size_t>(function) * sizes + static_cast<std::size_t>(std::bit_width(bytes));
   }
+  Turn nextOfOwnCounts(Function function, std::size_t bytes, std::uint32_t after) noexcept {
+    OwnCounts& own = ownCounts_[static_cast<std::size_t>(function)];
+    if (own.until == 0) own.until = after;
+    if (own.calls == own.until) return Turn::contest;
+    ++own.calls;
+    own.bytes += bytes;
+    return own.turn;
+  }
+  void lookAgainLater(OwnCounts& own) noexcept;
 
   std::array<std::uint32_t, functions * sizes> kinds_{};  // calls so far; then who serves them
+  std::array<OwnCounts, functions> ownCounts_{};
 };
 
-/// Counts of their own on each rank: what all know alike does not say how much is moved.
 constexpr bool Contests::hasOwnCounts(Function function) noexcept {
   switch (function) {
     case Function::Allgatherv:
@@ -65,6 +94,9 @@ constexpr bool Contests::hasOwnCounts(Function function) noexcept {
       return false;
   }
 }
+
+/// Sets `bytes` to the most that a rank gave. Collective.
+taccResult_t agreeOnMost(std::size_t& bytes, const Communicator& communicator);
 
 /// Runs some calls of either on memory of its own, in turns, with rank 0 as the root. Collective over `communicator`,
 /// which has joined. Sets `outcome` on success; an error is tacc's own. Where it would take much

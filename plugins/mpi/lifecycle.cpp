@@ -40,7 +40,14 @@ std::optional<Contests::Turn> settleContest(Function function, const char* name,
                                             Communicator& communicator, int* code) {
   try {
     Outcome outcome;
-    if (holdContest(function, bytes, communicator, outcome) == taccSuccess) {
+    taccResult_t result = taccSuccess;
+    if (Contests::hasOwnCounts(function)) {
+      bytes = communicator.contests.usualBytes(function);
+      result = agreeOnMost(bytes, communicator);
+      if (result == taccSuccess)
+        if (const auto turn = communicator.contests.decidedFor(function, bytes)) return turn;
+    }
+    if (result == taccSuccess && holdContest(function, bytes, communicator, outcome) == taccSuccess) {
       communicator.contests.decide(outcome);
       if (outcome.mpi > 0) plugin().report.add(outcome);
       return outcome.isMpiFaster() ? Contests::Turn::mpi : Contests::Turn::tacc;

@@ -60,7 +60,25 @@ bool areGiven(const Count* counts, int ranks, MPI_Datatype type) {
          std::all_of(counts, counts + ranks, [](Count count) { return count >= 0; });
 }
 
-constexpr Judged taken{Passed::none, 1};
+/// Taken over, whatever is moved: that may look otherwise on each rank.
+constexpr Judged takenFor(std::size_t bytes) { return {Passed::none, std::max<std::size_t>(bytes, 1)}; }
+
+/// Bytes of the mean block. The counts are given.
+template <class Count>
+std::size_t meanBlock(const Count* counts, int ranks, MPI_Datatype type) {
+  std::size_t all = 0;
+  for (int r = 0; r < ranks; ++r) all += static_cast<std::size_t>(counts[r]);
+  const auto each = static_cast<std::size_t>(ranks);
+  return (all * bytesOf(type).value_or(0) + each - 1) / each;
+}
+
+/// Of a rank that has one block.
+template <class Count>
+Judged judgeOne(Count count, MPI_Datatype type) {
+  const std::optional<std::size_t> size = bytesOf(type);
+  if (count < 0 || !size) return {Passed::arguments};
+  return takenFor(static_cast<std::size_t>(count) * *size);
+}
 
 taccResult_t delivered(taccResult_t result, const UnequalBlock& block) {
   if (result == taccSuccess) block.deliver();
@@ -75,7 +93,8 @@ int allGather(Function function, const char* name, const void* send, Count sendC
   return takeOver(
       function, name, comm,
       [&](const Communicator& communicator) {
-        return areGiven(receive.counts, communicator.ranks, receive.type) ? taken : Judged{Passed::arguments};
+        if (!areGiven(receive.counts, communicator.ranks, receive.type)) return Judged{Passed::arguments};
+        return takenFor(meanBlock(receive.counts, communicator.ranks, receive.type));
       },
       [&](const Communicator& communicator) {
         const UnequalBlock to(receive, communicator.ranks, Use::write, communicator.scratch->receive);
@@ -105,9 +124,9 @@ int gather(Function function, const char* name, const void* send, Count sendCoun
       function, name, comm,
       [&](const Communicator& communicator) {
         if (root < 0 || root >= communicator.ranks) return Judged{Passed::arguments};
-        const bool isGiven = communicator.rank == root ? areGiven(receive.counts, communicator.ranks, receive.type)
-                                                       : sendCount >= 0 && bytesOf(sendType).has_value();
-        return isGiven ? taken : Judged{Passed::arguments};
+        if (communicator.rank != root) return judgeOne(sendCount, sendType);
+        if (!areGiven(receive.counts, communicator.ranks, receive.type)) return Judged{Passed::arguments};
+        return takenFor(meanBlock(receive.counts, communicator.ranks, receive.type));
       },
       [&](const Communicator& communicator) {
         if (communicator.rank != root) {
@@ -144,9 +163,9 @@ int scatter(Function function, const char* name, const UnequalElements<Count, Di
       function, name, comm,
       [&](const Communicator& communicator) {
         if (root < 0 || root >= communicator.ranks) return Judged{Passed::arguments};
-        const bool isGiven = communicator.rank == root ? areGiven(send.counts, communicator.ranks, send.type)
-                                                       : receiveCount >= 0 && bytesOf(receiveType).has_value();
-        return isGiven ? taken : Judged{Passed::arguments};
+        if (communicator.rank != root) return judgeOne(receiveCount, receiveType);
+        if (!areGiven(send.counts, communicator.ranks, send.type)) return Judged{Passed::arguments};
+        return takenFor(meanBlock(send.counts, communicator.ranks, send.type));
       },
       [&](const Communicator& communicator) {
         if (communicator.rank != root) {
@@ -185,7 +204,8 @@ int allToAll(Function function, const char* name, const UnequalElements<Count, D
       [&](const Communicator& communicator) {
         const bool isGiven = areGiven(receive.counts, communicator.ranks, receive.type) &&
                              (inPlace || areGiven(send.counts, communicator.ranks, send.type));
-        return isGiven ? taken : Judged{Passed::arguments};
+        return isGiven ? takenFor(meanBlock(receive.counts, communicator.ranks, receive.type))
+                       : Judged{Passed::arguments};
       },
       [&](const Communicator& communicator) {
         const UnequalBlock to(receive, communicator.ranks, inPlace ? Use::both : Use::write,

@@ -1,7 +1,8 @@
 // An MPI program that knows nothing of tacc, to run with libtacc_mpi preloaded and without:
 //   program WHAT mpi|tacc [seed]
 // WHAT: calls, communicators, many, threads, messages, requests, nonblocking, nonblocking_threads, persistent,
-// unfinished, counted; overlap, whose seed is a number of bytes.
+// unfinished, counted, lengthened; overlap, whose seed is a number of bytes.
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <iterator>
@@ -188,6 +189,66 @@ void makeCountedCalls() {
   for (int i = 0; i < 3; ++i) MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/// All functions with counts for each rank, first with short blocks and then with long ones.
+void lengthenUnequalCalls() {
+  constexpr int calls = 360, shortCalls = 60;
+  const int ranks = ranksIn(MPI_COMM_WORLD), self = rankIn(MPI_COMM_WORLD);
+  std::vector<int> counts, places, own, in, out;
+  for (int call = 0; call < calls; ++call) {
+    const int least = call < shortCalls ? 2 : 4000;
+    const auto countOf = [&](int rank) { return least + rank; };  // elements of a rank's block
+    const auto value = [&](int from, int to) { return 100 * call + 10 * from + to; };
+    counts.clear();
+    places.clear();
+    int all = 0;
+    for (int r = 0; r < ranks; ++r) {
+      counts.push_back(countOf(r));
+      places.push_back(all);
+      all += countOf(r);
+    }
+    const int root = call % ranks;
+    const auto allOf = static_cast<std::size_t>(all), ownOf = static_cast<std::size_t>(countOf(self));
+    // The whole block of rank r.
+    const auto expect = [&](int r, int expected, const char* what) {
+      const auto begin = out.begin() + places[static_cast<std::size_t>(r)];
+      if (std::any_of(begin, begin + countOf(r), [&](int found) { return found != expected; }))
+        complain(std::string(what) + " of call " + std::to_string(call) + " gives other numbers");
+    };
+    own.assign(ownOf, value(self, 0));
+    out.assign(allOf, -1);
+    MPI_Allgatherv(own.data(), countOf(self), MPI_INT, out.data(), counts.data(), places.data(), MPI_INT,
+                   MPI_COMM_WORLD);
+    for (int r = 0; r < ranks; ++r) expect(r, value(r, 0), "MPI_Allgatherv");
+    out.assign(allOf, -1);
+    MPI_Gatherv(own.data(), countOf(self), MPI_INT, out.data(), counts.data(), places.data(), MPI_INT, root,
+                MPI_COMM_WORLD);
+    for (int r = 0; r < ranks; ++r) expect(r, self == root ? value(r, 0) : -1, "MPI_Gatherv");
+    in.clear();
+    for (int r = 0; r < ranks; ++r) in.insert(in.end(), static_cast<std::size_t>(countOf(r)), value(root, r));
+    own.assign(ownOf, -1);
+    MPI_Scatterv(in.data(), counts.data(), places.data(), MPI_INT, own.data(), countOf(self), MPI_INT, root,
+                 MPI_COMM_WORLD);
+    if (own != std::vector<int>(ownOf, value(root, self))) complain("MPI_Scatterv gives other numbers");
+    // A rank sends all others as much as it has for itself.
+    in.clear();
+    std::vector<int> sent(counts.size(), countOf(self)), from;
+    for (int r = 0; r < ranks; ++r) {
+      from.push_back(static_cast<int>(in.size()));
+      in.insert(in.end(), ownOf, value(self, r));
+    }
+    out.assign(allOf, -1);
+    MPI_Alltoallv(in.data(), sent.data(), from.data(), MPI_INT, out.data(), counts.data(), places.data(), MPI_INT,
+                  MPI_COMM_WORLD);
+    for (int r = 0; r < ranks; ++r) expect(r, value(r, self), "MPI_Alltoallv");
+    in.assign(allOf, value(self, 0));
+    own.assign(ownOf, -1);
+    MPI_Reduce_scatter(in.data(), own.data(), counts.data(), MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    int sum = 0;
+    for (int r = 0; r < ranks; ++r) sum += value(r, 0);
+    if (own != std::vector<int>(ownOf, sum)) complain("MPI_Reduce_scatter gives other numbers");
+  }
+}
+
 /// Requests that nobody completes. With `seed` 2 rank 0 alone has called.
 void leaveUnfinished(unsigned seed) {
   MPI_Barrier(MPI_COMM_WORLD);
@@ -224,6 +285,8 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     leaveUnfinished(seed);
   else if (what == "counted")
     makeCountedCalls();
+  else if (what == "lengthened")
+    lengthenUnequalCalls();
   else
     return 2;
   return 0;
