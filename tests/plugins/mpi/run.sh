@@ -17,7 +17,7 @@ fail() { echo "failed: $*"; echo "$output"; exit 1; }
 run() {
   ranks=$1
   shift
-  output=$(timeout -k 5 60 $launcher -n "$ranks" "$@" 2>&1) || fail "$* on $ranks ranks ends with $?"
+  output=$(timeout -k 5 120 $launcher -n "$ranks" "$@" 2>&1) || fail "$* on $ranks ranks ends with $?"
 }
 preloaded() { ranks=$1; mode=$2; shift 2; run "$ranks" env LD_PRELOAD="$library" TACC_MPI="$mode" "$@"; }
 says() { printf '%s\n' "$output" | grep -Eq -- "$1" || fail "nothing says: $1"; }
