@@ -112,6 +112,29 @@ void UnequalExchange::run(std::uint64_t signature, Collective collective, int ro
   all_[at(rank_)] = mine;
 }
 
+void UnequalExchange::take(Collective collective, int root, std::byte* receive, ReduceKernel reduce, int divisor) {
+  const BlockRow& mine = all_[at(rank_)].receive;
+  if (isReduction(collective)) {
+    if (mine.counts[0] == 0) return;
+    sources_.resize(at(ranks_));
+    for (int from = 0; from < ranks_; ++from) sources_[at(from)] = blockFrom(from, rank_);
+    void* destination = receive;
+    return reduce({.destinations = &destination,
+                   .destinationCount = 1,
+                   .sources = sources_.data(),
+                   .sourceCount = ranks_,
+                   .count = mine.counts[0],
+                   .divisor = divisor});
+  }
+  const auto write = [&](std::size_t block, int from, int index) {
+    const std::size_t bytes = mine.counts[block] * elementBytes_;
+    if (bytes != 0) std::memcpy(receive + mine.offsets[block] * elementBytes_, blockFrom(from, index), bytes);
+  };
+  if (collective == Collective::scatter) return write(0, root, rank_);
+  for (std::size_t from = 0; from < mine.counts.size(); ++from)
+    write(from, static_cast<int>(from), collective == Collective::allToAll ? rank_ : 0);
+}
+
 const std::byte* UnequalExchange::blockFrom(int rank, int index) const noexcept {
   const std::byte* block = exchange_.payloadOf(rank, eagerBytes_) + tableBytes_;
   for (int b = 0; b < index; ++b) block += all_[at(rank)].send.counts[at(b)] * elementBytes_;

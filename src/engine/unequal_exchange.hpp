@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "algorithms/plan.hpp"
+#include "compute/reduce/reduce.hpp"
 #include "core/unequal_blocks.hpp"
 #include "engine/shm/call_exchange.hpp"
 
@@ -42,12 +43,14 @@ class UnequalExchange {
   /// Of all ranks, until the next run.
   const std::vector<UnequalBlocks>& blocks() const noexcept { return all_; }
 
-  /// Whether every rank's data came with its table. Until the next call opens, blockFrom() has them.
+  /// Whether every rank's data came with its table. Then take() completes the call, until the next one opens.
   bool hasData() const noexcept { return hasData_; }
-  /// Block `index` of what `rank` sends.
-  const std::byte* blockFrom(int rank, int index) const noexcept;
+  /// Writes the blocks of `receive` that this rank expects, of a reduction their sum over all ranks.
+  void take(Collective collective, int root, std::byte* receive, ReduceKernel reduce, int divisor);
 
  private:
+  /// Block `index` of what `rank` sends.
+  const std::byte* blockFrom(int rank, int index) const noexcept;
   std::size_t wordsOf(Collective collective) const noexcept;
   void fill(std::vector<std::uint64_t>& table, const UnequalBlocks& mine, bool hasData) const;
   void read(const std::uint64_t* table, BlockNumbers numbers, UnequalBlocks& blocks) const;
@@ -58,6 +61,7 @@ class UnequalExchange {
   std::size_t eagerBytes_;  // of a post
   std::vector<UnequalBlocks> all_;
   std::vector<std::uint64_t> table_, tables_;
+  std::vector<const void*> sources_;
   bool hasData_ = false;
   std::size_t tableBytes_ = 0, elementBytes_ = 1;
 };

@@ -116,6 +116,8 @@ std::vector<NetworkChunk> cutChunks(const Case& c, const Buffers& buffers) {
   return chunks;
 }
 
+int copied = 0;  // calls of ranks whose blocks were copied into another order
+
 void runCase(const Case& c, const Plan& plan) {
   const int p = c.request.ranks;
   FakeNetwork network(p, c.seed);
@@ -158,6 +160,10 @@ void runCase(const Case& c, const Plan& plan) {
       if (partitionOf(c.request.collective) == Partition::stack && c.seed % 2 == 1) work.places = members;
       work.inputHasPlaces = blocksIn(c.request.collective, p) > 1;
       work.outputHasPlaces = blocksOut(c.request.collective, p) > 1;
+      work.copiesBlocks = !work.places.empty() && work.inputHasPlaces != work.outputHasPlaces &&
+                          work.chunks.size() == 1 && !c.inPlace && !isRooted(c.request.collective) &&
+                          c.seed / 4 % 2 == 0;
+      copied += work.copiesBlocks ? 1 : 0;
       work.reduce = reduceKernel(taccInt32, taccSum);
       work.signature = makeSignature(c.request.collective, taccInt32, taccSum, c.request.root, c.count);
       work.call = call;
@@ -208,6 +214,7 @@ TEST_P(Network, everyAlgorithmWithMessagesInAnyOrder) {
   const int p = GetParam();
   const bool quick = std::getenv("TACC_TEST_QUICK") != nullptr;
   unsigned seed = static_cast<unsigned>(p) * 1000;
+  copied = 0;
   for (const Algorithm& algorithm : algorithms()) {
     for (int kind = 0; kind < collectiveCount; ++kind) {
       const auto collective = static_cast<Collective>(kind);
@@ -232,6 +239,7 @@ TEST_P(Network, everyAlgorithmWithMessagesInAnyOrder) {
     }
     if (HasFatalFailure()) return;
   }
+  EXPECT_GT(copied, 0);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ranks, Network, testing::Values(2, 3, 4, 5, 7, 8, 13, 16),

@@ -14,11 +14,10 @@
 namespace tacc {
 namespace {
 
-/// Up to here copying all blocks costs less than sending them one by one.
-constexpr std::size_t sortedLimit = 256 * 1024;
+/// Bytes of all blocks, up to which copying them costs less than sending them one by one.
+constexpr std::size_t copiedLimit = 256 * 1024;
 
 const std::byte* sendOf(const Call& call) { return static_cast<const std::byte*>(call.send); }
-std::byte* receiveOf(const Call& call) { return static_cast<std::byte*>(call.receive); }
 
 /// `chunk` elements each, of a vector, or of every block of a stack.
 std::vector<NetworkChunk> cut(const std::byte* input, std::byte* output, std::size_t count, std::size_t chunk,
@@ -96,10 +95,11 @@ void ClusterCommunicator::start(const Call& call, PlanRun run, std::size_t relea
   work.blockBytes = (run.distance != 0 ? run.distance : run.count) * elementBytes;
   work.blocks = run.blocks;
   // Blocks of the caller's buffers are in the order of the ranks.
-  if (run.blocks == nullptr && &run.members == &everybody_ && !run.isSorted && !std::ranges::is_sorted(everybody_)) {
+  if (run.blocks == nullptr && &run.members == &everybody_ && !std::ranges::is_sorted(everybody_)) {
     work.places = everybody_;
     work.inputHasPlaces = run.collective != Collective::allGather && run.collective != Collective::gather;
     work.outputHasPlaces = run.collective != Collective::reduceScatter && run.collective != Collective::scatter;
+    work.copiesBlocks = run.copiesBlocks;
   }
   work.elementBytes = elementBytes;
   work.cutBytes = run.cutBytes;
@@ -135,41 +135,34 @@ void ClusterCommunicator::runChunks(std::size_t chunks, const std::function<void
   finish();
 }
 
-void ClusterCommunicator::runSorted(const Call& call) {
-  const std::size_t block = call.count * sizeOf(call.type);
-  const bool gathers = call.collective == Collective::allGather;
-  std::byte* const stack = workspace(block * everybody_.size());
-  const auto inOrder = [&](std::size_t i) { return stack + i * block; };
-  const auto ofRank = [&](std::size_t i) { return static_cast<std::size_t>(everybody_[i]) * block; };
-  for (std::size_t i = 0; !gathers && i < everybody_.size(); ++i)
-    std::memcpy(inOrder(i), sendOf(call) + ofRank(i), block);
-  const NetworkChunk chunk{gathers ? sendOf(call) : stack, gathers ? stack : receiveOf(call), call.count};
-  const Algorithm& algorithm = algorithmFor(call, 0, block);
-  start(call, {call.collective, algorithm, everybody_, 0, false, call.count, {chunk}, true}, call.count);
-  finish();
-  for (std::size_t i = 0; gathers && i < everybody_.size(); ++i)
-    std::memcpy(receiveOf(call) + ofRank(i), inOrder(i), block);
-}
-
 void ClusterCommunicator::runPlan(const Call& call) {
   const std::size_t bytes = call.count * sizeOf(call.type);
   const bool isOrdered = needsRankOrder(call, config().isReproducible);
   const bool isStack = call.collective == Collective::allGather || call.collective == Collective::reduceScatter;
-  if (isStack && !isOrdered && bytes * everybody_.size() <= sortedLimit && !std::ranges::is_sorted(everybody_))
-    return runSorted(call);
+  const bool copiesBlocks = isStack && !isOrdered && bytes > 0 && bytes * everybody_.size() <= copiedLimit &&
+                            !std::ranges::is_sorted(everybody_);
   // A scan, and what is combined in the order of the ranks, goes over them as they are numbered.
   const std::vector<int>& members = isOrdered || isPrefix(call.collective) ? inOrder_ : everybody_;
   const int root = isRooted(call.collective) ? static_cast<int>(indexOf(members, call.root)) : 0;
   const std::string_view forcedHere = call.isInternal ? std::string_view() : std::string_view(forced());
   const Algorithm& algorithm =
       isOrdered ? algorithmInRankOrder(call.collective, root, bytes, forcedHere) : algorithmFor(call, root, bytes);
-  const UserBuffers mine = usedBuffers(call, rank(), ranks());
+  UserBuffers mine = usedBuffers(call, rank(), ranks());
+  if (copiesBlocks) {
+    mine.send = sendOf(call);
+    mine.inPlace = false;
+  }
   const auto member = static_cast<int>(indexOf(members, rank()));
-  const std::size_t chunk = chunkOf(algorithm, call, root, member, mine.inPlace);
-  start(call,
-        {call.collective, algorithm, members, root, mine.inPlace, call.count,
-         cut(mine.send, mine.receive, call.count, chunk, sizeOf(call.type))},
-        call.count);
+  const std::size_t chunk = copiesBlocks ? call.count : chunkOf(algorithm, call, root, member, mine.inPlace);
+  PlanRun run{call.collective,
+              algorithm,
+              members,
+              root,
+              mine.inPlace,
+              call.count,
+              cut(mine.send, mine.receive, call.count, chunk, sizeOf(call.type))};
+  run.copiesBlocks = copiesBlocks;
+  start(call, std::move(run), call.count);
   finish();
 }
 

@@ -80,8 +80,8 @@ class ClusterCommunicator final : public JoinedCommunicator {
     bool inPlace;
     std::size_t count;  // split: elements; stack: elements of a block
     std::vector<NetworkChunk> chunks;
-    bool isSorted = false;     // of a stack: its blocks are in the order of the members, not of the ranks
-    std::size_t distance = 0;  // of a stack: elements from a block of a chunk's buffers to the next; 0: count
+    bool copiesBlocks = false;  // as in NetworkWork
+    std::size_t distance = 0;   // of a stack: elements from a block of a chunk's buffers to the next; 0: count
     const NetworkBlocks* blocks = nullptr;    // of unequal lengths; null: all have `count` elements
     const NetworkProgram* program = nullptr;  // a part of the plan; null: the whole
     std::size_t cutBytes = 0;                 // as in NetworkWork
@@ -113,7 +113,6 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void reduceStreamedInRankOrder(const Call& call);
   void runPlan(const Call& call);
   /// Allgather and reduce-scatter of short blocks in an order in which neighbours travel as one message.
-  void runSorted(const Call& call);
   void barrier();
   /// Blocks of unequal lengths (cluster_unequal.cpp).
   void runUnequal(const Call& call);

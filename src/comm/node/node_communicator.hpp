@@ -72,7 +72,6 @@ class NodeCommunicator final : public JoinedCommunicator {
   void runPlan(const Call& call, const CallShape& shape);
   /// Blocks of unequal lengths (node_unequal.cpp).
   void runUnequal(const Call& call);
-  void takeUnequal(const Call& call);
   /// `longest`: of all blocks, in elements.
   void planUnequal(const Call& call, std::size_t longest);
   void runStreamed(const Call& call);
@@ -132,7 +131,6 @@ class NodeCommunicator final : public JoinedCommunicator {
   Executor executor_;
   PointToPointEngine pairs_;
   UnequalExchange unequal_;
-  std::vector<const void*> unequalSources_;
   std::vector<std::byte> unequalInput_;  // of an alltoall in place
   ProgramCache programs_;
   NodeSelector selector_;

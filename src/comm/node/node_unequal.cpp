@@ -31,37 +31,12 @@ void NodeCommunicator::runUnequal(const Call& call) {
     if (to != from) std::memmove(to, from, longest * size);
     return;
   }
-  if (unequal_.hasData() && forced().empty()) return takeUnequal(call);
-  planUnequal(call, longest);
-}
-
-/// All data came with the tables.
-void NodeCommunicator::takeUnequal(const Call& call) {
-  const std::size_t size = sizeOf(call.type);
-  const BlockRow& mine = call.blocks->receive;
-  auto* const receive = static_cast<std::byte*>(call.receive);
-  if (isReduction(call.collective)) {
-    if (mine.counts[0] == 0) return;
-    std::vector<const void*>& sources = unequalSources_;
-    sources.resize(static_cast<std::size_t>(ranks()));
-    for (int from = 0; from < ranks(); ++from)
-      sources[static_cast<std::size_t>(from)] = unequal_.blockFrom(from, rank());
-    void* destination = receive;
-    return kernelOf(call, firstSumCode)({.destinations = &destination,
-                                         .destinationCount = 1,
-                                         .sources = sources.data(),
-                                         .sourceCount = ranks(),
-                                         .count = mine.counts[0],
-                                         .divisor = call.op == taccAvg ? ranks() : 1});
+  if (unequal_.hasData() && forced().empty()) {
+    const ReduceKernel reduce = isReduction(call.collective) ? kernelOf(call, firstSumCode) : ReduceKernel{};
+    return unequal_.take(call.collective, call.root, static_cast<std::byte*>(call.receive), reduce,
+                         call.op == taccAvg ? ranks() : 1);
   }
-  const auto take = [&](std::size_t block, int from, int index) {
-    const std::size_t bytes = mine.counts[block] * size;
-    std::byte* const to = receive + mine.offsets[block] * size;
-    if (bytes != 0) std::memcpy(to, unequal_.blockFrom(from, index), bytes);
-  };
-  if (call.collective == Collective::scatter) return take(0, call.root, rank());
-  for (std::size_t from = 0; from < mine.counts.size(); ++from)
-    take(from, static_cast<int>(from), call.collective == Collective::allToAll ? rank() : 0);
+  planUnequal(call, longest);
 }
 
 void NodeCommunicator::planUnequal(const Call& call, std::size_t longest) {

@@ -1,6 +1,7 @@
 #include "engine/net/network_run.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "core/error.hpp"
@@ -24,6 +25,8 @@ void NetworkRun::start(NetworkWork work, std::size_t released) {
   released_ = released;
   started_ = 0;
   completed_ = 0;
+  given_ = nullptr;
+  if (work_.copiesBlocks) takeBlocks();
   const NetworkProgram& program = *work_.program;
   std::size_t most = 0;
   for (const NetworkChunk& chunk : work_.chunks) most = std::max(most, chunk.elements);
@@ -32,7 +35,7 @@ void NetworkRun::start(NetworkWork work, std::size_t released) {
     // Aligned boundaries can make a block one line longer than an even one.
     slotBytes_ = roundUp((most / at(program.blocks) + 1) * work_.elementBytes, cacheLine) + cacheLine;
   } else {
-    isPacked_ = work_.chunks.size() == 1 && work_.blockBytes == most * work_.elementBytes && work_.places.empty() &&
+    isPacked_ = work_.chunks.size() == 1 && work_.blockBytes == most * work_.elementBytes && !hasPlaces() &&
                 work_.blocks == nullptr;
     slotBytes_ = most * work_.elementBytes;
   }
@@ -126,7 +129,32 @@ bool NetworkRun::advance() {
   }
   for (std::size_t c = completed_; c < started_; ++c) moved |= advanceChunk(chunks_[c % work_.window]);
   while (completed_ < started_ && !chunks_[completed_ % work_.window].active) ++completed_;
+  if (given_ != nullptr && completed_ == work_.chunks.size()) giveBlocks();
   return moved;
+}
+
+void NetworkRun::takeBlocks() {
+  NetworkChunk& chunk = work_.chunks.front();
+  const std::size_t bytes = work_.blockBytes * work_.members.size();
+  if (ordered_.size() < bytes) ordered_.resize(bytes);
+  if (work_.inputHasPlaces) {
+    for (std::size_t i = 0; i < work_.places.size(); ++i)
+      std::memcpy(ordered_.data() + i * work_.blockBytes, chunk.input + at(work_.places[i]) * work_.blockBytes,
+                  work_.blockBytes);
+    chunk.input = ordered_.data();
+  }
+  if (work_.outputHasPlaces) {
+    given_ = chunk.output;
+    chunk.output = ordered_.data();
+  }
+  work_.inputHasPlaces = work_.outputHasPlaces = false;
+}
+
+void NetworkRun::giveBlocks() {
+  for (std::size_t i = 0; i < work_.places.size(); ++i)
+    std::memcpy(given_ + at(work_.places[i]) * work_.blockBytes, ordered_.data() + i * work_.blockBytes,
+                work_.blockBytes);
+  given_ = nullptr;
 }
 
 bool NetworkRun::checkHeaders() {
@@ -357,8 +385,8 @@ std::size_t NetworkRun::strideOf(NetworkPlace place) const {
   return place.kind == Kind::input || place.kind == Kind::output ? work_.blockBytes : slotBytes_;
 }
 
-std::size_t NetworkRun::placeOf(bool hasPlaces, std::size_t index) const {
-  return hasPlaces && !work_.places.empty() ? at(work_.places[index]) : index;
+std::size_t NetworkRun::placeOf(bool isPlaced, std::size_t index) const {
+  return isPlaced && hasPlaces() ? at(work_.places[index]) : index;
 }
 
 std::size_t NetworkRun::elementOf(const Chunk& chunk, int block) const {
@@ -402,7 +430,7 @@ const std::byte* NetworkRun::addressOf(const Chunk& chunk, NetworkPlace place, i
       break;
   }
   const NetworkReceive& receive = work_.program->receives[index];
-  if ((!work_.places.empty() || work_.blocks != nullptr) && receive.isDirect && offset > 0)
+  if ((hasPlaces() || work_.blocks != nullptr) && receive.isDirect && offset > 0)
     return addressOf(chunk, receive.to, block, offset);
   return chunk.arrivals[index] + (split ? inPiece() : shift * strideOf(receive.to));
 }

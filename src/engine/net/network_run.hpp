@@ -46,6 +46,9 @@ struct NetworkWork {
   /// another order than the communicator's.
   std::vector<int> places;
   bool inputHasPlaces = false, outputHasPlaces = false;  // that buffer has a block a rank
+  /// With one chunk, places of one of the buffers, and a program that is not in place: its blocks are copied into the
+  /// plan's order first, or out of it at the end, so that a message of several blocks is one.
+  bool copiesBlocks = false;
   /// Null: blocks of a chunk have `elements` elements. Else a block has those that its length allows, and the program
   /// names its blocks.
   const NetworkBlocks* blocks = nullptr;
@@ -78,6 +81,10 @@ class NetworkRun final : public NetworkActivity {
   int nextSender() const override;
 
  private:
+  /// The blocks of work_ in the plan's order.
+  void takeBlocks();
+  void giveBlocks();
+
   struct Chunk {
     std::size_t number = 0;
     bool active = false;
@@ -123,7 +130,8 @@ class NetworkRun final : public NetworkActivity {
   /// Bytes of blocks [block, block + count) of a chunk.
   std::size_t bytesOf(const Chunk& chunk, int block, int count) const;
   std::size_t strideOf(NetworkPlace place) const;
-  std::size_t placeOf(bool hasPlaces, std::size_t index) const;
+  std::size_t placeOf(bool isPlaced, std::size_t index) const;
+  bool hasPlaces() const noexcept { return !work_.places.empty() && !work_.copiesBlocks; }
   std::size_t elementOf(const Chunk& chunk, int block) const;
   const std::byte* addressOf(const Chunk& chunk, NetworkPlace place, int block, int offset) const;
   int piecesOf(int blockCount) const noexcept { return isPacked_ ? 1 : blockCount; }
@@ -149,6 +157,8 @@ class NetworkRun final : public NetworkActivity {
   std::vector<std::size_t> firstReceive_, firstSend_;     // per receive and send: its first request
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;
+  std::vector<std::byte> ordered_;  // copied blocks
+  std::byte* given_ = nullptr;      // where they go at the end; null: nowhere
 };
 
 }  // namespace tacc
