@@ -90,8 +90,11 @@ void FakeCommunicator::run(const Call& call) {
     std::memcpy(&own, call.factor, sizeof(own));
     factor *= own;
   }
-  for (std::size_t i = 0; i < call.count; ++i) {
-    static_cast<float*>(call.receive)[i] = static_cast<const float*>(call.send)[i] * factor;
+  for (std::size_t i = 0; i < call.count; ++i) {  // the buffers need not be aligned
+    float number;
+    std::memcpy(&number, static_cast<const std::byte*>(call.send) + i * sizeof number, sizeof number);
+    number *= factor;
+    std::memcpy(static_cast<std::byte*>(call.receive) + i * sizeof number, &number, sizeof number);
   }
 }
 

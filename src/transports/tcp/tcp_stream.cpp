@@ -185,7 +185,7 @@ void TcpStream::advanceOutput(std::size_t sent) {
 
 /// Half a header at most is left.
 void TcpStream::moveStagedToFront() {
-  std::memmove(staging_.data(), staging_.data() + begin_, end_ - begin_);
+  if (end_ > begin_) std::memmove(staging_.data(), staging_.data() + begin_, end_ - begin_);
   end_ -= begin_;
   begin_ = 0;
 }
