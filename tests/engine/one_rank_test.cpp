@@ -27,6 +27,14 @@ void* operator new(std::size_t bytes) {
   mostBytes = std::max(mostBytes, liveBytes);
   return memory;
 }
+// The library's calls the above; a sanitizer's would not, and give out memory of its own.
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  try {
+    return ::operator new(bytes);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* memory) noexcept {
   liveBytes -= malloc_usable_size(memory);
   std::free(memory);
