@@ -86,9 +86,11 @@ TEST(CostModel, AgreesWithTheSimulator) {
               EXPECT_LT(std::abs(quick / whole - 1), 0.5)
                   << algorithm.name << " " << nameOf(request.collective) << " on " << setting.name << ", " << p
                   << " ranks, " << bytes << " bytes in chunks of " << chunk;
-              // Of a prefix, whose ranks do unequal work, patterns know only the most that any of them does.
-              if (isPrefix(request.collective)) continue;
-              (chunk == 0 ? ofOneByPatterns : ofManyByPatterns).add(std::abs(patterns / whole - 1));
+              // Of a prefix, whose ranks do unequal work, patterns tell less; what few ranks run is always played.
+              if (!isPrefix(request.collective))
+                (chunk == 0 ? ofOneByPatterns : ofManyByPatterns).add(std::abs(patterns / whole - 1));
+              else if (p < 16 || !algorithm.serves({request.collective, 4096, 0, {}, {}}))
+                continue;
               EXPECT_LT(std::abs(patterns / whole - 1), 0.5)
                   << "by patterns: " << algorithm.name << " " << nameOf(request.collective) << " on " << setting.name
                   << ", " << p << " ranks, " << bytes << " bytes in chunks of " << chunk;

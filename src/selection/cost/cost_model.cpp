@@ -24,7 +24,7 @@ ChunkCost priceChunk(const Exchanges& exchanges, const PlanRequest& request, con
                      int mostRanks) {
   const bool isSplit = partitionOf(request.collective) == Partition::split;
   CostLoad load(map, isSplit ? bytes / exchanges.blocks : bytes, mostRanks);
-  return load.priceOf(exchanges);
+  return load.priceOf(exchanges, isPrefix(request.collective));
 }
 
 Exchanges exchangesOf(const Algorithm& algorithm, const PlanRequest& request) {
