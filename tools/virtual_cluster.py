@@ -14,6 +14,8 @@ import subprocess
 import time
 
 MOST_HOSTS = 250
+LEAST_RATE, MOST_RATE = 1e3, 1e12  # bytes per second
+MOST_LATENCY = 8  # seconds; half of it is a delay at either end, which the kernel holds in 32 bits of nanoseconds
 PACKAGES = {"ip": "iproute2", "tc": "iproute2", "nsenter": "util-linux", "unshare": "util-linux"}
 # Everything that a cluster is made of, in namespaces that vanish at once.
 PROBE = """ip link add name v0 type veth peer name v1 && ip link add name b0 type bridge &&
@@ -133,11 +135,18 @@ def topology_program():
     raise Error("a topology file is read by tacc_topo, which is not there; build it: ./dev build tools/tacc_topo")
 
 
-def line_of(path, level):
-    """":12" for the [[level]] of this number in a file that has such lines."""
+def line_of(path, heading, which=1):
+    """":12" for the heading of this number, such as [[level]], in a file that has such lines."""
     with open(path, errors="replace") as file:
-        found = [number for number, line in enumerate(file, 1) if line.strip() == "[[level]]"]
-    return f":{found[level - 1]}" if level <= len(found) else ""
+        found = [number for number, line in enumerate(file, 1) if line.strip() == heading]
+    return f":{found[which - 1]}" if which <= len(found) else ""
+
+
+def kbit_of(link, rate):
+    """Of bytes per second, or of None, which is no limit."""
+    if rate and not LEAST_RATE <= rate <= MOST_RATE:
+        raise Error(f"{link} carries {rate:g} B/s; a link of a virtual cluster carries 1 kB/s to 1 TB/s, or has no limit")
+    return round(rate * 8e-3) if rate else 0
 
 
 def read_topology(path):
@@ -148,18 +157,25 @@ def read_topology(path):
     if read.returncode:
         raise Error(read.stderr.strip().removeprefix("tacc_topo: "))
     topology = json.loads(read.stdout)
-    kbit = lambda rate: round(rate * 8e-3) if rate else 0
     names = [host["name"] for host in topology["hosts"]]
+    if not 1 <= len(names) <= MOST_HOSTS:
+        raise Error(f"{path}: {len(names)} hosts; a virtual cluster has 1 to {MOST_HOSTS}")
     for name in names:
         if not re.fullmatch(r"[A-Za-z0-9][\w.-]{0,62}", name):
             raise Error(f'{path}: "{name}" cannot be the name of a host here: letters, digits, ".", "_" and "-"')
-    nodes = {host["name"]: Node(host["name"], kbit(host["uplink"]), 0, None) for host in topology["hosts"]}
+        if re.fullmatch(r"core|leaf\d+|switch\d+\.\d+", name):
+            raise Error(f'{path}: the host "{name}" has the name of a switch of virtual clusters; call it otherwise')
+    at = f"{path}{line_of(path, '[node]')}"
+    nodes = {host["name"]: Node(host["name"], kbit_of(f"{at}: the link of host {host['name']}", host["uplink"]), 0, None)
+             for host in topology["hosts"]}
     latency, top = 0, list(names)  # the names of what is not plugged in yet; a host stands for the switch it is in
     for number, level in enumerate(topology["levels"], 1):
-        at = f"{path}{line_of(path, number)}: level {number} ({level['name']})"
+        at = f"{path}{line_of(path, '[[level]]', number)}: level {number} ({level['name']})"
         if level["wiring"] != "tree":
             raise Error(f"{at} is wired as {level['wiring']}; a virtual cluster has switches only, one above the other")
         reached = max(level["latency"] or 0, latency)
+        if reached > MOST_LATENCY:
+            raise Error(f"{at} has a latency of {reached:g} s; in a virtual cluster it is {MOST_LATENCY} s at most")
         for name in top:
             nodes[name] = nodes[name]._replace(delay=round((reached - latency) / 2 * 1e9))
         latency = reached
@@ -171,7 +187,8 @@ def read_topology(path):
             if not group["uplink"]:
                 raise Error(f"{at}: nobody says what leaves the group of {group['hosts'][0]}; give it an uplink")
             switch = f"leaf{place}" if number == 1 else f"switch{number}.{place}"
-            nodes[group["hosts"][0]] = Node(switch, kbit(group["uplink"]), 0, inside)
+            rate = kbit_of(f"{at}: the uplink of the group of {group['hosts'][0]}", group["uplink"])
+            nodes[group["hosts"][0]] = Node(switch, rate, 0, inside)
             heads.append(group["hosts"][0])
         top = heads
     return [nodes[name] for name in top]

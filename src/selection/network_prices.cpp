@@ -73,12 +73,14 @@ bool mayBeFastest(const NetworkCandidate& candidate, double fastest) {
   return candidate.seconds <= playedWithin * fastest || std::max(candidate.alone, candidate.busiest) <= fastest;
 }
 /// Of all plans together: 0.15 s, of which each has half of what those before it have left. Those that are too much
-/// work keep their quick price. Of many ranks it takes longer to write the plans than to play them.
-constexpr double mostWork = 6e6, mostWorkOfMany = 2e6;
+/// work keep their quick price. Of many ranks each event takes longer, as they are more than the caches hold.
+double mostWorkOf(int ranks) {
+  return ranks <= mostRanksPlayed ? 6e6 : ranks <= 1024 ? 2e6 : ranks <= 4096 ? 1.5e6 : 8e5;
+}
 
 /// Those that may be the fastest, in the order of their quick prices.
 void playBest(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& question, const CostMap& map) {
-  double fastest = candidates.front().seconds, budget = map.ranks() > mostRanksPlayed ? mostWorkOfMany : mostWork;
+  double fastest = candidates.front().seconds, budget = mostWorkOf(map.ranks());
   for (NetworkCandidate& candidate : candidates) {
     if (!candidate.isPossible) break;
     if (!mayBeFastest(candidate, fastest)) continue;

@@ -240,6 +240,26 @@ dimensions = [2, 2]
   outcome = run("up " + write("hosts = \"a,a\"\n"));
   EXPECT_NE(outcome.output.find("a stands twice"), std::string::npos) << outcome.output;
   EXPECT_NE(run("up /no/such.toml").output.find("nor a topology file"), std::string::npos);
+  const std::string node = "hosts = \"n[1-4]\"\n[node]\nuplink = ", pairs = "[[level]]\nrule = \"position / 2\"\n";
+  const std::pair<std::string, const char*> bad[] = {
+      {node + "\"1 B/s\"\n[[level]]\n", ":2: the link of host n1 carries 1 B/s; a link of a virtual cluster carries"},
+      {node + "\"9000 Gbit/s\"\n[[level]]\n", ":2: the link of host n1 carries 1.125e+12 B/s"},
+      {node + "\"1 GB/s\"\n" + pairs + "uplink = \"0.1 kB/s\"\n[[level]]\n",
+       ":4: level 1 (leaf): the uplink of the group of n1 carries 100 B/s"},
+      {node + "\"1 GB/s\"\n" + pairs + "uplink = \"1 MB/s\"\n[[level]]\nlatency = \"100 s\"\n",
+       ":7: level 2 (root) has a latency of 100 s"},
+      {node + "\"0 GB/s\"\n[[level]]\n", ":3:10, [node] uplink is \"0 GB/s\""},
+      {node + "\"1 GB/s\"\n" + pairs + "[[level]]\n", ":4: level 1 (leaf): nobody says what leaves the group of n1"},
+      {"hosts = \"n1,leaf1\"\n", ": the host \"leaf1\" has the name of a switch"},
+      {"hosts = \"n[1-5000]\"\n", ": 5000 hosts; a virtual cluster has 1 to 250"},
+      {"hosts = \"n[1-4\"\n", ":1:9, hosts: "},
+  };
+  for (const auto& [text, said] : bad) {
+    const std::string path = write(text);
+    outcome = run("up " + path);
+    EXPECT_EQ(outcome.status, 1) << text;
+    EXPECT_NE(outcome.output.find(path + said), std::string::npos) << outcome.output;
+  }
   EXPECT_EQ(countParts(), 0U);
 }
 

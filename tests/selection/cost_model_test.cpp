@@ -86,9 +86,11 @@ TEST(CostModel, AgreesWithTheSimulator) {
               EXPECT_LT(std::abs(quick / whole - 1), 0.5)
                   << algorithm.name << " " << nameOf(request.collective) << " on " << setting.name << ", " << p
                   << " ranks, " << bytes << " bytes in chunks of " << chunk;
-              // Of a prefix, whose ranks do unequal work, patterns know only the most that any of them does.
-              if (isPrefix(request.collective)) continue;
-              (chunk == 0 ? ofOneByPatterns : ofManyByPatterns).add(std::abs(patterns / whole - 1));
+              // Of a prefix, whose ranks do unequal work, patterns tell less; what few ranks run is always played.
+              if (!isPrefix(request.collective))
+                (chunk == 0 ? ofOneByPatterns : ofManyByPatterns).add(std::abs(patterns / whole - 1));
+              else if (p < 16 || !algorithm.serves({request.collective, 4096, 0, {}, {}}))
+                continue;
               EXPECT_LT(std::abs(patterns / whole - 1), 0.5)
                   << "by patterns: " << algorithm.name << " " << nameOf(request.collective) << " on " << setting.name
                   << ", " << p << " ranks, " << bytes << " bytes in chunks of " << chunk;
@@ -112,15 +114,14 @@ TEST(CostModel, AgreesWithTheSimulator) {
   EXPECT_GT(ofManyByPatterns.within15, 0.9 * ofManyByPatterns.calls);
 }
 
-/// Of more ranks than are played each for itself.
-TEST(CostModel, OneRankStandsForAllThatAreAlike) {
-  const int p = 512;
+/// Of more ranks than are played each for itself: what is played is right. `played`: at least so many of the calls.
+void compareOfMany(int p, double played) {
   const double beta = 1e-10;
   const std::vector<std::vector<int>> groups = equalGroups(p, {16, 4});
   const CostLevel inside{groupsOfSize(p, 16), 1e-6, beta, 4 / beta}, racks{groupsOfSize(p, 64), 5e-6, beta, 8 / beta};
   const CostMap flat({p, {{{0}, 5e-6, beta, 0}}, 0, 5e-11, 3e-7}),
       narrow({p, {inside, racks, {{0}, 2e-5, beta, 0}}, 0, 5e-11, 3e-7});
-  int compared = 0;
+  int compared = 0, found = 0, rightByPatterns = 0;
   for (const Algorithm& algorithm : algorithms()) {
     for (const Collective collective : {Collective::allReduce, Collective::broadcast, Collective::reduceScatter}) {
       const PlanRequest request{collective, p, 0, groups, {}};
@@ -135,16 +136,27 @@ TEST(CostModel, OneRankStandsForAllThatAreAlike) {
         for (const double bytes : {8.0, 1e6}) {
           const CostCall call{bytes, 0, 4};
           const double whole = simulate(plan, *map, call);
-          EXPECT_NEAR(*predict(algorithm, request, *map, call) / whole, 1, 0.02)
-              << algorithm.name << " " << nameOf(collective) << ", " << bytes << " bytes on "
-              << (map == &flat ? "a flat machine" : "three levels");
+          double budget = 1e6;
           ++compared;
+          if (const auto quick = play(algorithm, request, *map, call, budget)) {
+            ++found;
+            EXPECT_NEAR(*quick / whole, 1, 0.02) << algorithm.name << " " << nameOf(collective) << ", " << bytes
+                                                 << " bytes on " << (map == &flat ? "a flat machine" : "three levels");
+          } else if (std::abs(*predict(algorithm, request, *map, call) / whole - 1) < 0.02) {
+            ++rightByPatterns;
+          }
         }
       }
     }
   }
+  fmt::print("{} ranks, {} calls: {} played, of the others {} within 2 % by patterns\n", p, compared, found,
+             rightByPatterns);
+  EXPECT_GE(found, played * compared);
   EXPECT_GE(compared, 60);
 }
+
+TEST(CostModel, OneRankStandsForAllThatAreAlike) { compareOfMany(512, 0.95); }
+TEST(CostModel, OneRankStandsForAllThatAreAlikeOfThousands) { compareOfMany(2048, 0.6); }
 
 TEST(CostModel, MoreBytesNeverTakeLess) {
   for (const Setting& setting : settings(64)) {

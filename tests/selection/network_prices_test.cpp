@@ -119,7 +119,7 @@ TEST(NetworkChoice, IsQuickForTensOfThousandsOfRanks) {
 
 /// One rank is played for all that are alike, also where there are too many to play each.
 TEST(NetworkChoice, PlaysTheBestOfManyRanksAndIsQuick) {
-  for (const int p : {512, 1024}) {
+  for (const int p : {512, 1024, 2048, 4096, 16384}) {
     const CostMap map = supernodes(p, 128);
     for (const Collective collective : {Collective::allReduce, Collective::broadcast, Collective::allGather}) {
       const bool isStack = partitionOf(collective) == Partition::stack;
@@ -131,7 +131,8 @@ TEST(NetworkChoice, PlaysTheBestOfManyRanksAndIsQuick) {
         const double fastest = secondsToChoose(asked, map, 3);
         fmt::print("{} ranks, {} of {} bytes: {:.1f} ms, {} of {} played\n", p, nameOf(collective), bytes,
                    1e3 * fastest, std::ranges::count_if(all, &NetworkCandidate::isPlayed), all.front().algorithm->name);
-        EXPECT_TRUE(all.front().isPlayed) << nameOf(collective) << " " << p;
+        const bool isQuickToPlay = bytes < 1e5 ? p <= 4096 : p <= 1024;
+        EXPECT_TRUE(all.front().isPlayed || !isQuickToPlay) << nameOf(collective) << " " << p;
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
         EXPECT_LT(fastest, 0.5) << nameOf(collective) << " " << p;
 #endif

@@ -20,7 +20,8 @@ CostMap grouped(int p, int size, Capacities uplinks) {
 }
 
 RankClasses classesOf(std::string_view name, const CostMap& map, Collective collective = Collective::allReduce) {
-  return tacc::classesOf(exchangesOf(*findAlgorithm(name), {collective, map.ranks(), 0}), map);
+  double budget = 1e6;
+  return tacc::classesOf(exchangesOf(*findAlgorithm(name), {collective, map.ranks(), 0}), map, budget).value();
 }
 
 TEST(RankClasses, AllAreAlikeWhereAllDoTheSame) {

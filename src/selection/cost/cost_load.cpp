@@ -102,7 +102,9 @@ void CostLoad::exchange(const Exchange& phase, const Exchange* next) {
       double start = ready_[at(r)] + overhead;
       double end = start + bytes * perByte;
       if (!beside.empty()) end += std::min(bytes, beside[at(route.to)]) / map_.port(route.to);
-      if (r == source_) {
+      if (!together_.empty() && together_[phase_][at(r)] > 1) {
+        end = start + bytes * std::max(perByte, together_[phase_][at(r)] / map_.port(r));
+      } else if (r == source_) {
         // Its messages to different ranks share its port, those to one rank follow one another.
         double& before = sourceEnds_[route.to];
         start = std::max(start, before);
@@ -210,14 +212,44 @@ double CostLoad::inFlight(double seconds) const {
   return overhead() > 0 ? std::min(most, 1 + seconds / overhead()) : most;
 }
 
-ChunkCost CostLoad::priceOf(const Exchanges& exchanges) {
+/// Of a prefix: low ranks have what they send before the others do. What a rank sends without anything coming to it in
+/// between starts together.
+void CostLoad::findTogether(const std::vector<Phase>& phases) {
+  const std::size_t ranks = at(map_.ranks());
+  together_.assign(phases.size(), std::vector<int>(ranks, 0));
+  std::vector<std::vector<bool>> receives(phases.size(), std::vector<bool>(ranks, false));
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const auto* one = std::get_if<Exchange>(&phases[i]);
+    for (int r = 0; one != nullptr && r < map_.ranks(); ++r) {
+      const int to = one->to(r);
+      if (to == r) continue;
+      together_[i][at(r)] = 1;
+      receives[i][at(to)] = true;
+    }
+  }
+  for (std::size_t r = 0; r < ranks; ++r) {
+    int sent = 0;
+    std::size_t first = 0;  // phase of those
+    for (std::size_t i = 0; i < phases.size(); ++i) {
+      sent += together_[i][r];
+      if (!receives[i][r] && i + 1 < phases.size()) continue;
+      for (; first <= i; ++first) together_[first][r] = sent;
+      sent = 0;
+    }
+  }
+}
+
+ChunkCost CostLoad::priceOf(const Exchanges& exchanges, bool isPrefix) {
   source_ = exchanges.source;
   for (const Phase& phase : exchanges.phases)
     if (const auto* one = std::get_if<Exchange>(&phase); one != nullptr && source_ >= 0)
       sourceEnds_[one->to(source_)] = 0;
   sourceEnds_.erase(source_);
-  for (std::size_t i = 0; i < exchanges.phases.size(); ++i)
+  if (isPrefix) findTogether(exchanges.phases);
+  for (std::size_t i = 0; i < exchanges.phases.size(); ++i) {
+    phase_ = i;
     run(exchanges.phases[i], i + 1 < exchanges.phases.size() ? &exchanges.phases[i + 1] : nullptr);
+  }
   ChunkCost cost;
   cost.busiest = busiest();
   cost.alone = std::max({cost.busiest, highest(ready_), highest(done_)});

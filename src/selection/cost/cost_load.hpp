@@ -31,7 +31,8 @@ class CostLoad {
   /// `blockBytes`: of a block of the plan, in this chunk.
   CostLoad(const CostMap& map, double blockBytes, int mostRanks);
 
-  ChunkCost priceOf(const Exchanges& exchanges);
+  /// `isPrefix`: of a scan, in which low ranks receive less than the others.
+  ChunkCost priceOf(const Exchanges& exchanges, bool isPrefix);
 
  private:
   /// To whom a rank sends; itself: nobody.
@@ -47,6 +48,7 @@ class CostLoad {
 
   /// Messages of a rank that share its port, each of which takes so long alone.
   double inFlight(double seconds) const;
+  void findTogether(const std::vector<Phase>& phases);
   void run(const Phase& phase, const Phase* next);
   void exchange(const Exchange& phase, const Exchange* next);
   /// Bytes that come to each rank beside those of the exchange whose routes are found, from ranks that have no part in
@@ -91,11 +93,13 @@ class CostLoad {
   std::vector<int> everybody_, followed_;                // ranks; the latter in exchanges
   std::vector<bool> isFollowed_;                         // empty: all are
   std::vector<std::vector<double>> followedShare_;       // per level and group: of its ranks
-  int source_ = -1;                                      // Exchanges::source
-  std::map<int, double> sourceEnds_;                     // of what it sent last to each of its partners
-  std::vector<Route> routes_;                            // per rank, of an exchange
-  std::vector<MessageCut> cuts_;                         // and its messages
-  std::vector<std::vector<int>> crossOut_, crossIn_;     // per level and group: messages of an exchange; else 0
+  std::size_t phase_ = 0;                                // that is followed
+  std::vector<std::vector<int>> together_;  // of a prefix, per phase and rank: messages that start with what it sends
+  int source_ = -1;                         // Exchanges::source
+  std::map<int, double> sourceEnds_;        // of what it sent last to each of its partners
+  std::vector<Route> routes_;               // per rank, of an exchange
+  std::vector<MessageCut> cuts_;            // and its messages
+  std::vector<std::vector<int>> crossOut_, crossIn_;  // per level and group: messages of an exchange; else 0
 };
 
 }  // namespace tacc

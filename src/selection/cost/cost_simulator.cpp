@@ -372,4 +372,14 @@ std::optional<double> simulateLong(const Algorithm& algorithm, const PlanRequest
   return playLong(*model, call, budget);
 }
 
+std::optional<double> simulateLong(const Exchanges& exchanges, const PlanRequest& request, const RankClasses& classes,
+                                   const CostMap& map, const CostCall& call, double& budget) {
+  checkFits(request, map);
+  const auto steps = static_cast<std::size_t>(budget / 2);  // playing each takes more than listing it
+  const auto model = playModelOf(exchanges, request, map, classes, call.bytes / chunksOf(call), steps);
+  if (!model) return std::nullopt;
+  budget -= static_cast<double>(model->seconds.size());
+  return playLong(*model, call, budget);
+}
+
 }  // namespace tacc

@@ -44,4 +44,8 @@ std::optional<double> simulateLong(const Plan& plan, const CostMap& map, const C
 std::optional<double> simulateLong(const Algorithm& algorithm, const PlanRequest& request, const RankClasses& classes,
                                    const CostMap& map, const CostCall& call, double& budget);
 
+/// The same, from what the plan exchanges.
+std::optional<double> simulateLong(const Exchanges& exchanges, const PlanRequest& request, const RankClasses& classes,
+                                   const CostMap& map, const CostCall& call, double& budget);
+
 }  // namespace tacc

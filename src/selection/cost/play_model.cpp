@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "selection/cost/play_part.hpp"
+
 namespace tacc {
 namespace {
 
@@ -15,43 +17,7 @@ constexpr double never = std::numeric_limits<double>::infinity();
 
 std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
-/// What one rank sends and receives, step by step.
-struct Part {
-  struct OneStep {
-    int blocks = 1;
-    int sources = 0;
-    int receives = 0, sends = 0;  // number of those below
-  };
-  std::vector<OneStep> steps;
-  std::vector<int> from, to;                // peers in the order of the steps
-  std::vector<std::pair<int, int>> sentTo;  // peer and number of the message among those of the rank, sorted
-  int planBlocks = 1;
-
-  void add(const Step& step) {
-    OneStep& mine = steps.emplace_back();
-    mine.blocks = step.blockCount;
-    mine.sources = static_cast<int>(step.sources.size());
-    for (const Operand& source : step.sources) {
-      if (source.kind != Operand::Kind::peer) continue;
-      from.push_back(source.index);
-      ++mine.receives;
-    }
-    for (const Operand& destination : step.destinations) {
-      if (destination.kind != Operand::Kind::peer) continue;
-      sentTo.emplace_back(destination.index, static_cast<int>(to.size()));
-      to.push_back(destination.index);
-      ++mine.sends;
-    }
-  }
-  void finish() { std::ranges::sort(sentTo); }
-  /// The number of its `n`-th message to that peer; -1: there is none.
-  int messageTo(int peer, int n) const {
-    const auto first = std::ranges::lower_bound(sentTo, std::pair(peer, 0));
-    return sentTo.end() - first > n && first[n].first == peer ? first[n].second : -1;
-  }
-};
-
-using PartOf = std::function<const Part*(int rank)>;
+using PartOf = std::function<const PlayPart*(int rank)>;
 
 class ModelWriter {
  public:
@@ -85,14 +51,14 @@ class ModelWriter {
 
   bool writeSends(int c) {
     const int rank = representative(c);
-    const Part* part = partOf_(rank);
+    const PlayPart* part = partOf_(rank);
     if (part == nullptr) return false;
     const bool isSplit = partitionOf(request_.collective) == Partition::split;
     block_ = isSplit ? chunkBytes_ / part->planBlocks : chunkBytes_;
     firstMessages_.push_back(static_cast<int>(model_.messages.size()));
     std::unordered_map<int, int> pairs;
     std::size_t next = 0;
-    for (const Part::OneStep& step : part->steps) {
+    for (const PlayPart::OneStep& step : part->steps) {
       const double bytes = block_ * step.blocks;
       double seconds = step.receives + step.sends == 0 ? bytes : bytes * (step.sources - 1);
       seconds *= map_.machine().gamma;
@@ -117,14 +83,14 @@ class ModelWriter {
 
   bool writeReceives(int c) {
     const int rank = representative(c);
-    const Part& part = *partOf_(rank);
+    const PlayPart& part = *partOf_(rank);
     std::unordered_map<int, int> taken;  // messages of each sender
     std::size_t next = 0;
     for (std::size_t s = 0; s < part.steps.size(); ++s) {
       const int step = model_.firstSteps[at(c)] + static_cast<int>(s);
       for (int i = 0; i < part.steps[s].receives; ++i) {
         const int from = part.from[next++], sender = classes_.classOf[at(from)];
-        const Part* theirs = partOf_(from);
+        const PlayPart* theirs = partOf_(from);
         if (theirs == nullptr || theirs->to.size() != partOf_(representative(sender))->to.size()) return false;
         const int number = theirs->messageTo(rank, taken[from]++);
         if (number < 0) return false;
@@ -165,6 +131,7 @@ class ModelWriter {
 
   /// Ranks of the same class in a rank's group.
   int likeIn(int rank, int l) {
+    if (classes_.count() == map_.ranks()) return 1;
     const int group = map_.groupOf(rank, l);
     const auto key = (static_cast<std::uint64_t>(l) << 48) ^ static_cast<std::uint64_t>(rank);
     const auto [count, isNew] = alike_.try_emplace(key, 0);
@@ -217,9 +184,9 @@ class ModelWriter {
 }  // namespace
 
 PlayModel playModelOf(const Plan& plan, const CostMap& map, double chunkBytes) {
-  std::vector<Part> parts;
+  std::vector<PlayPart> parts;
   for (const RankPlan& rank : plan.ranks) {
-    Part& part = parts.emplace_back();
+    PlayPart& part = parts.emplace_back();
     part.planBlocks = plan.blocks;
     for (const Step& step : rank.steps) part.add(step);
     part.finish();
@@ -231,9 +198,9 @@ PlayModel playModelOf(const Plan& plan, const CostMap& map, double chunkBytes) {
 
 std::optional<PlayModel> playModelOf(const Algorithm& algorithm, const PlanRequest& request, const CostMap& map,
                                      const RankClasses& classes, double chunkBytes, std::size_t mostSteps) {
-  std::unordered_map<int, Part> parts;
+  std::unordered_map<int, PlayPart> parts;
   std::size_t steps = 0;
-  const PartOf partOf = [&](int rank) -> const Part* {
+  const PartOf partOf = [&](int rank) -> const PlayPart* {
     const auto [found, isNew] = parts.try_emplace(rank);
     if (!isNew) return &found->second;
     if (steps > mostSteps) return nullptr;
@@ -244,6 +211,24 @@ std::optional<PlayModel> playModelOf(const Algorithm& algorithm, const PlanReque
     local.steps.forEach([&](const Step& step) { found->second.add(step); });
     found->second.finish();
     return &found->second;
+  };
+  return ModelWriter(request, map, classes, partOf, chunkBytes).write();
+}
+
+std::optional<PlayModel> playModelOf(const Exchanges& exchanges, const PlanRequest& request, const CostMap& map,
+                                     const RankClasses& classes, double chunkBytes, std::size_t mostSteps) {
+  const std::optional<std::size_t> ofOne = ExchangeParts::stepsOf(exchanges, map.ranks());
+  if (!ofOne || *ofOne * at(classes.count()) > mostSteps) return std::nullopt;
+  const ExchangeParts all(exchanges, map.ranks());
+  std::unordered_map<int, PlayPart> parts;
+  std::size_t steps = 0;
+  const PartOf partOf = [&](int rank) -> const PlayPart* {
+    const auto [found, isNew] = parts.try_emplace(rank);
+    if (isNew && steps <= mostSteps) {
+      found->second = all.partOf(rank);
+      steps += found->second.steps.size();
+    }
+    return steps <= mostSteps ? &found->second : nullptr;
   };
   return ModelWriter(request, map, classes, partOf, chunkBytes).write();
 }

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "algorithms/exchanges.hpp"
 #include "algorithms/registry.hpp"
 #include "selection/cost/cost_machine.hpp"
 #include "selection/cost/rank_classes.hpp"
@@ -59,6 +60,11 @@ PlayModel playModelOf(const Plan& plan, const CostMap& map, double chunkBytes);
 /// Of one rank of each class, from the steps of these and of the ranks that send to them. nullopt: these are more than
 /// `mostSteps`, or classes hold ranks that are not alike.
 std::optional<PlayModel> playModelOf(const Algorithm& algorithm, const PlanRequest& request, const CostMap& map,
+                                     const RankClasses& classes, double chunkBytes, std::size_t mostSteps);
+
+/// The same from what the plan exchanges, in the time of a few phases a rank where writing its steps would take that of
+/// passing over all ranks. nullopt also: ExchangeParts do not serve these exchanges.
+std::optional<PlayModel> playModelOf(const Exchanges& exchanges, const PlanRequest& request, const CostMap& map,
                                      const RankClasses& classes, double chunkBytes, std::size_t mostSteps);
 
 }  // namespace tacc

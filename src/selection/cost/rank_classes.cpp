@@ -15,6 +15,9 @@ using Colour = std::uint64_t;
 /// More rounds of telling apart are needed along chains only, where no two ranks are alike.
 constexpr int mostRounds = 24;
 
+/// Of the work of a round, in events.
+constexpr double eventsOfRank = 1, eventsOfEdge = 0.25;
+
 std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 /// splitmix64's.
@@ -49,17 +52,22 @@ class Telling {
     }
   }
 
-  /// False: it would take too long.
-  bool run() {
+  enum class Outcome { told, helpsLittle, tooMuchWork };
+
+  Outcome run(double& budget) {
+    const double ofRound =
+        eventsOfRank * static_cast<double>(colours_.size()) + eventsOfEdge * static_cast<double>(edges_.size());
     std::size_t told = countColours();
     for (int round = 0; round < mostRounds; ++round) {
+      if (budget < ofRound) return Outcome::tooMuchWork;
+      budget -= ofRound;
       lookAround();
       const std::size_t now = countColours();
-      if (now == told) return true;
+      if (now == told) return Outcome::told;
       told = now;
-      if (told > colours_.size() / 2) return false;
+      if (told > colours_.size() / 2) return Outcome::helpsLittle;
     }
-    return false;
+    return Outcome::helpsLittle;
   }
 
   RankClasses finish() const {
@@ -191,11 +199,22 @@ RankClasses separate(const CostMap& map) {
   return classes;
 }
 
-RankClasses classesOf(const Exchanges& exchanges, const CostMap& map) {
+std::optional<RankClasses> classesOf(const Exchanges& exchanges, const CostMap& map, double& budget) {
   for (int l = 0; l < map.levels(); ++l)
     if (map.wires(l) > 0) return separate(map);  // each of those carries something else
+  const double edges = static_cast<double>(map.ranks()) * static_cast<double>(exchanges.phases.size());
+  if (budget < eventsOfEdge * edges) return std::nullopt;
+  budget -= eventsOfEdge * edges;  // to list them
   Telling telling(exchanges, map);
-  return telling.run() ? telling.finish() : separate(map);
+  switch (telling.run(budget)) {
+    case Telling::Outcome::told:
+      return telling.finish();
+    case Telling::Outcome::helpsLittle:
+      return separate(map);
+    case Telling::Outcome::tooMuchWork:
+      break;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tacc

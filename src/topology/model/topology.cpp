@@ -152,9 +152,9 @@ Topology Topology::only(std::span<const std::string> wanted) const {
       missing.push_back(name);
   }
   if (!missing.empty()) {
-    fail(taccInvalidArgument, "the topology{} does not have the host{} {}; it has {} hosts: {}",
+    fail(taccInvalidArgument, "the topology{} does not have the host{} {}; it has {} host{}: {}",
          name_.empty() ? "" : " of " + name_, missing.size() == 1 ? "" : "s", someHosts(missing), hosts(),
-         someHosts(hosts_));
+         hosts() == 1 ? "" : "s", someHosts(hosts_));
   }
   const auto isTorus = [](const LevelGroups& level) { return level.level.wiring == Wiring::torus; };
   if (std::ranges::any_of(levels_, isTorus)) {  // the order is that of the coordinates

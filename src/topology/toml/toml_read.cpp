@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include "core/parse.hpp"
 #include "core/toml_table.hpp"
@@ -101,7 +102,8 @@ class Reader {
     if (!listed) hostsFromGroups(levels);
     for (std::uint32_t i = 0; i < draft_.hosts.size(); ++i) {
       if (!indexOf_.try_emplace(draft_.hosts[i], i).second) {
-        fail(taccInvalidArgument, "{}: the host {} stands twice", origin_, draft_.hosts[i]);
+        fail(taccInvalidArgument, "{}: the host {} stands twice; each is listed once", whereListed(i),
+             shownText(draft_.hosts[i]));
       }
     }
     draft_.nodeOf.assign(draft_.hosts.size(), std::nullopt);
@@ -118,9 +120,14 @@ class Reader {
 
  private:
   void addHosts(const std::string& list, const std::string& where) {
+    listed_.emplace_back(draft_.hosts.size(), where);
     for (std::string& name : expandAt(list, where, mostHosts - std::min(mostHosts, draft_.hosts.size()))) {
       draft_.hosts.push_back(std::move(name));
     }
+  }
+
+  const std::string& whereListed(std::size_t host) const {
+    return std::ranges::upper_bound(listed_, host, {}, &std::pair<std::size_t, std::string>::first)[-1].second;
   }
 
   static std::vector<std::string> expandAt(const std::string& list, const std::string& where,
@@ -223,7 +230,7 @@ class Reader {
     }
     if (level.level.name.empty()) level.level.name = nameOf(level.level.kind);
     if (rule) applyRule(Rule(*rule, table.where("rule")), level);
-    if (groups != nullptr) readGroups(TomlTable(*groups, table.where("groups"), origin_), level);
+    if (groups != nullptr) readGroups(TomlTable(*groups, fmt::format("[[level]] {} groups", number), origin_), level);
     if (uplink) level.level.uplink = readUplink(*uplink, table.where("uplink"), level);
     if (uplinks != nullptr) readUplinks(TomlTable(*uplinks, "[level.uplinks]", origin_), level);
     draft_.levels.push_back(std::move(level));
@@ -308,7 +315,10 @@ class Reader {
     for (const auto& [key, value] : table.raw()) {
       const std::string_view name = key.str();
       if (std::find(level.groupOf.begin(), level.groupOf.end(), name) == level.groupOf.end()) {
-        fail(taccInvalidArgument, "{}: there is no such group", table.where(name));
+        std::vector<std::string> groups = level.groupOf;
+        std::ranges::sort(groups);
+        groups.erase(std::ranges::unique(groups).begin(), groups.end());
+        fail(taccInvalidArgument, "{}: there is no such group; groups are {}", table.where(name), someHosts(groups));
       }
       level.uplinks[std::string(name)] = readBandwidth(table, name).value();
     }
@@ -377,6 +387,7 @@ class Reader {
   TopologyDraft draft_;
   std::uint32_t firstMachine_ = 0;  // of draft_.nodes: those before it are what [node] says of all hosts
   std::unordered_map<std::string_view, std::uint32_t> indexOf_;
+  std::vector<std::pair<std::size_t, std::string>> listed_;  // the first host of each list, and where that stands
 };
 
 }  // namespace
