@@ -2,6 +2,7 @@
 
 #include "algorithms/registry.hpp"
 #include "algorithms/relabel.hpp"
+#include "algorithms/use_proof.hpp"
 
 namespace tacc {
 
@@ -16,6 +17,7 @@ CachedProgram& ProgramCache::get(const Algorithm& algorithm, const PlanRequest& 
   auto& entry = programs_[key];
   if (!entry) {
     auto fresh = std::make_unique<CachedProgram>();
+    proveForUse(algorithm, request);
     const Plan plan = makePlan(algorithm, request);
     fresh->program = lower(order == nullptr ? plan : relabelled(plan, *order), rank_, facts);
     entry = std::move(fresh);

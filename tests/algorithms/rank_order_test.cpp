@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
+#include "algorithms/verifier.hpp"
 #include "interpreter.hpp"
 
 namespace tacc::test {
@@ -71,6 +74,28 @@ TEST(RankOrder, OfPrefixesSomethingDoesForEveryNumberOfRanks) {
                                         return algorithm.serves(request) && combinesInRankOrder(algorithm, request);
                                       }))
           << nameOf(collective) << " of " << p;
+}
+
+/// Above the largest plans that are proven: those that are taken to be in order are so, all of them, for every kind of
+/// root.
+TEST(RankOrder, OfManyRanksSmallerPlansTell) {
+  for (const int p : {257, 300})
+    for (const Collective collective : {Collective::allReduce, Collective::reduce, Collective::reduceScatter}) {
+      std::vector<int> roots{0};
+      if (isRooted(collective)) roots = {0, 1, p / 2, p - 2, p - 1};
+      for (const int root : roots) {
+        const PlanRequest request{collective, p, root};
+        std::vector<std::uint64_t> orders;
+        bool hasOnePass = false;
+        for (const Algorithm& algorithm : algorithms()) {
+          if (!algorithm.serves(request) || !combinesInRankOrder(algorithm, request)) continue;
+          orders.push_back(verify(makePlan(algorithm, request)).reductionOrder);
+          hasOnePass = hasOnePass || algorithm.sumsInOnePass;
+          EXPECT_EQ(orders.back(), orders.front()) << algorithm.name << ", root " << root << " of " << p;
+        }
+        EXPECT_TRUE(hasOnePass) << nameOf(collective) << " of " << p << ", root " << root;
+      }
+    }
 }
 
 TEST(RankOrder, TreesHaveAnOrderOfTheirOwn) {

@@ -5,6 +5,7 @@
 
 #include "algorithms/rank_order.hpp"
 #include "algorithms/registry.hpp"
+#include "algorithms/use_proof.hpp"
 #include "comm/call_kernel.hpp"
 #include "comm/call_shape.hpp"
 #include "comm/cluster/cluster_communicator.hpp"
@@ -42,7 +43,9 @@ const NetworkProgram& ClusterCommunicator::programFor(const Algorithm& algorithm
   const std::tuple key{&algorithm, collective, root, member, inPlace};
   const auto found = programs_.find(key);
   if (found != programs_.end()) return found->second;
-  const LocalPlan plan = makeLocalPlan(algorithm, selector_.request(collective, root), member);
+  const PlanRequest request = selector_.request(collective, root);
+  proveForUse(algorithm, request);
+  const LocalPlan plan = makeLocalPlan(algorithm, request, member);
   return programs_.emplace(key, lowerForNetwork(plan, inPlace)).first->second;
 }
 
@@ -59,8 +62,8 @@ const Algorithm& ClusterCommunicator::algorithmFor(const Call& call, int root, s
 
 const Algorithm& ClusterCommunicator::algorithmInRankOrder(Collective collective, int root, std::size_t bytes,
                                                            std::string_view forced) {
-  // Whatever hosts the ranks are on: the order is that of their numbers.
-  const PlanRequest request{collective, std::min(ranks(), mostRanksProven), std::min(root, mostRanksProven - 1)};
+  const PlanRequest request{collective, ranks(),
+                            root};  // whatever hosts they are on: the order is that of their numbers
   const auto isInOrder = [&](const Algorithm& algorithm) {
     const auto [known, isNew] = inRankOrder_.try_emplace({&algorithm, collective, root}, false);
     if (isNew) known->second = algorithm.serves(request) && combinesInRankOrder(algorithm, request);

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 
+#include "algorithms/use_proof.hpp"
 #include "comm/cluster/cluster_communicator.hpp"
 #include "compute/reduce/reduce.hpp"
 #include "core/types.hpp"
@@ -66,7 +67,9 @@ void ClusterCommunicator::allReduceHalfWidth(const Call& call) {
 const ClusterCommunicator::SplitProgram& ClusterCommunicator::splitProgramFor(const Algorithm& algorithm, int member) {
   const auto found = splitPrograms_.find(&algorithm);
   if (found != splitPrograms_.end()) return found->second;
-  ResultSplit split = splitAtResults(makeLocalPlan(algorithm, selector_.request(Collective::allReduce, 0), member));
+  const PlanRequest request = selector_.request(Collective::allReduce, 0);
+  proveForUse(algorithm, request);
+  ResultSplit split = splitAtResults(makeLocalPlan(algorithm, request, member));
   return splitPrograms_
       .emplace(&algorithm, SplitProgram{lowerForNetwork(split.sums, true), lowerForNetwork(split.results, false),
                                         std::move(split.complete)})
