@@ -325,7 +325,7 @@ TEST_P(HostParts, aRankThatRunsAheadInAPartFillsNoMemory) {
   if (!sharesConnections()) GTEST_SKIP() << "what a library keeps is not bounded by tacc";
   constexpr std::size_t count = std::size_t{1} << 18;  // of bytes
   constexpr int calls = 400;                           // 100 MiB in all
-  constexpr long most = 48 << 10;                      // KiB
+  [[maybe_unused]] constexpr long most = 48 << 10;     // KiB
   const VirtualCluster cluster(1, 4);
   runOnHosts(cluster, hosts(), [&](taccComm_t comm, int rank) {
     const taccComm_t part = split(comm, 0, rank);
@@ -360,7 +360,9 @@ TEST_P(HostParts, aRankThatRunsAheadInAPartFillsNoMemory) {
     while (companion.calls() < 1000) std::this_thread::yield();
     const long grown = resident() - before;
     std::printf("rank %d: %ld KiB more\n", rank, grown);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     EXPECT_LT(grown, most);
+#endif  // a sanitizer keeps what was freed
     mayGoOn = true;
     reader.join();
     EXPECT_EQ(companion.end(), "");
