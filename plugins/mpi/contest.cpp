@@ -231,10 +231,11 @@ double timeCalls(int calls, taccResult_t& result, const Run& run) {
   return secondsSince(start) / calls;
 }
 
-/// What the slowest rank found. By tacc: with more ranks than cores a call of an MPI that spins takes milliseconds.
+/// The most that a rank has of each, such as the slowest one's seconds. By tacc: with more ranks than cores a call of
+/// an MPI that spins takes milliseconds.
 template <std::size_t Count>
-taccResult_t agree(std::array<double, Count>& seconds, const Communicator& communicator) {
-  return taccAllReduce(seconds.data(), seconds.data(), seconds.size(), taccDouble, taccMax, communicator.tacc, nullptr);
+taccResult_t agree(std::array<double, Count>& numbers, const Communicator& communicator) {
+  return taccAllReduce(numbers.data(), numbers.data(), numbers.size(), taccDouble, taccMax, communicator.tacc, nullptr);
 }
 
 double medianOf(std::array<double, rounds>& times) {
@@ -245,9 +246,9 @@ double medianOf(std::array<double, rounds>& times) {
 }  // namespace
 
 taccResult_t agreeOnMost(std::size_t& bytes, const Communicator& communicator) {
-  std::uint64_t most = bytes;
-  const taccResult_t result = taccAllReduce(&most, &most, 1, taccUint64, taccMax, communicator.tacc, nullptr);
-  bytes = static_cast<std::size_t>(most);
+  std::array<double, 1> most{static_cast<double>(bytes)};
+  const taccResult_t result = agree(most, communicator);
+  bytes = static_cast<std::size_t>(most[0]);
   return result;
 }
 

@@ -8,11 +8,7 @@
 #include "core/error.hpp"
 
 namespace tacc {
-
 namespace {
-
-/// Plans of more ranks are not proven: it takes long.
-constexpr int mostRanksProven = 256;
 
 bool isProvenInOrder(const Algorithm& algorithm, const PlanRequest& request) {
   const Algorithm& reference = *std::ranges::find_if(algorithms(), &Algorithm::sumsInOnePass);

@@ -5,6 +5,9 @@
 
 namespace tacc {
 
+/// Of more ranks what plans of this number, and of one less, show is taken to hold.
+constexpr int mostRanksProven = 256;
+
 /// Whether the algorithm's plan for `request` combines the contributions to every element as ((x0 + x1) + x2) ..., in
 /// one pass, by its certificate. Its bits then depend on the contributions and on the number of ranks alone. True where
 /// nothing is reduced. Above 256 ranks plans of 256 and of 255 stand for it, with the root at the same end or in the

@@ -62,8 +62,8 @@ const Algorithm& ClusterCommunicator::algorithmFor(const Call& call, int root, s
 
 const Algorithm& ClusterCommunicator::algorithmInRankOrder(Collective collective, int root, std::size_t bytes,
                                                            std::string_view forced) {
-  const PlanRequest request{collective, ranks(),
-                            root};  // whatever hosts they are on: the order is that of their numbers
+  // Whatever hosts the ranks are on: the order is that of their numbers.
+  const PlanRequest request{collective, ranks(), root};
   const auto isInOrder = [&](const Algorithm& algorithm) {
     const auto [known, isNew] = inRankOrder_.try_emplace({&algorithm, collective, root}, false);
     if (isNew) known->second = algorithm.serves(request) && combinesInRankOrder(algorithm, request);

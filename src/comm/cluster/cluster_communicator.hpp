@@ -112,7 +112,6 @@ class ClusterCommunicator final : public JoinedCommunicator {
   /// The same of numbers that are all made first, as their sums are in the order of the ranks.
   void reduceStreamedInRankOrder(const Call& call);
   void runPlan(const Call& call);
-  /// Allgather and reduce-scatter of short blocks in an order in which neighbours travel as one message.
   void barrier();
   /// Blocks of unequal lengths (cluster_unequal.cpp).
   void runUnequal(const Call& call);
@@ -178,8 +177,6 @@ class ClusterCommunicator final : public JoinedCommunicator {
   NetworkSpeed speed_;
   std::shared_ptr<const Topology> topology_;
   NetworkSelector selector_;
-  /// Of more ranks what plans of this number show is taken to hold.
-  static constexpr int mostRanksProven = 256;
   /// Of rank 0 in the order of the hosts: calls are explained as from there.
   int placeOfRank0() const;
   OnlineTuner tuner_;  // may replace what it chooses
