@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <string>
 
 #include "algorithms/verifier.hpp"
-#include "core/error.hpp"
 
 namespace tacc {
 namespace {
@@ -29,20 +27,12 @@ PlanRequest standIn(const PlanRequest& request, int ranks) {
 bool combinesInRankOrder(const Algorithm& algorithm, const PlanRequest& request) {
   if (!isReduction(request.collective)) return true;
   if (request.ranks <= mostRanksProven) return isProvenInOrder(algorithm, request);
+  if (followsLayout(algorithm, request)) return false;
   // A plan of a power of two may be another one than its neighbours.
   return std::ranges::all_of(std::array{mostRanksProven, mostRanksProven - 1}, [&](int ranks) {
     const PlanRequest fewer = standIn(request, ranks);
     return algorithm.serves(fewer) && isProvenInOrder(algorithm, fewer);
   });
-}
-
-void failOnOrder(const Algorithm& algorithm, const PlanRequest& request) {
-  fail(taccInvalidUsage,
-       "algorithm {} combines in an order of its own, and the communicator is reproducible; for {} of "
-       "{} ranks these combine in the order of the ranks: {}",
-       algorithm.name, nameOf(request.collective), request.ranks, namesOfThose([&](const Algorithm& other) {
-         return other.serves(request) && combinesInRankOrder(other, request);
-       }));
 }
 
 }  // namespace tacc

@@ -32,6 +32,11 @@ struct Algorithm {
   bool sumsInOnePass = false;
 };
 
+/// Whether the algorithm's plan depends on the layout that the request has.
+inline bool followsLayout(const Algorithm& algorithm, const PlanRequest& request) noexcept {
+  return algorithm.looksAtLayout && (!request.groups.empty() || !request.dimensions.empty());
+}
+
 /// All algorithms, in the order in which they are documented.
 std::span<const Algorithm> algorithms();
 

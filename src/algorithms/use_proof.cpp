@@ -15,8 +15,7 @@ constexpr bool isDebugBuild = false;
 }  // namespace
 
 bool needsProofAtUse(const Algorithm& algorithm, const PlanRequest& request) noexcept {
-  const bool followsLayout = algorithm.looksAtLayout && (!request.groups.empty() || !request.dimensions.empty());
-  return (followsLayout || isDebugBuild) && request.ranks <= mostRanksProvenAtUse;
+  return (followsLayout(algorithm, request) || isDebugBuild) && request.ranks <= mostRanksProvenAtUse;
 }
 
 void proveForUse(const Algorithm& algorithm, const PlanRequest& request) {

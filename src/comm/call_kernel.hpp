@@ -12,12 +12,4 @@ inline ReduceKernel kernelOf(const Call& call, int sumFrom) {
   return reduceKernel(call.type, call.op == taccAvg || call.op >= sumFrom ? taccSum : call.op);
 }
 
-/// Whether contributions have to be combined one after the other in the order of the ranks.
-inline bool needsRankOrder(const Call& call, bool isReproducible) noexcept {
-  if (!isReduction(call.collective)) return false;
-  // Of a scan all plans combine lower ranks' contributions before those of higher ones.
-  if (call.user != nullptr && !call.user->isCommutative && !isPrefix(call.collective)) return true;
-  return isReproducible && (isFloating(call.type) || call.user != nullptr);
-}
-
 }  // namespace tacc

@@ -1,5 +1,7 @@
 #include "comm/program_cache.hpp"
 
+#include <algorithm>
+
 #include "algorithms/registry.hpp"
 #include "algorithms/relabel.hpp"
 #include "algorithms/use_proof.hpp"
@@ -23,6 +25,13 @@ CachedProgram& ProgramCache::get(const Algorithm& algorithm, const PlanRequest& 
     entry = std::move(fresh);
   }
   return *entry;
+}
+
+void ProgramCache::demand(CachedProgram& cached, const Algorithm& algorithm, const PlanRequest& request,
+                          const PlanDemands& demands) {
+  if (demands == PlanDemands{} || std::ranges::find(cached.met, demands) != cached.met.end()) return;
+  if (!meets(algorithm, request, demands)) failOnDemands(algorithm, request, demands);
+  cached.met.push_back(demands);
 }
 
 }  // namespace tacc

@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
+#include "algorithms/plan_demands.hpp"
 #include "algorithms/registry.hpp"
 #include "engine/schedule.hpp"
 #include "engine/shm/program.hpp"
@@ -19,8 +19,7 @@ struct CachedProgram {
   Schedule schedule;
   std::size_t count = 0;
   std::size_t elementBytes = 0;
-  std::optional<bool> namesBlocks;    // the plan serves unequal blocks, once that was asked for
-  std::optional<bool> isInRankOrder;  // by the plan's certificate, once that was asked for
+  std::vector<PlanDemands> met;  // that the plan was found to meet
 };
 
 class ProgramCache {
@@ -32,6 +31,10 @@ class ProgramCache {
   /// places; one for all requests.
   CachedProgram& get(const Algorithm& algorithm, const PlanRequest& request, const LoweringFacts& facts, int layout = 0,
                      const std::vector<int>* order = nullptr);
+
+  /// Fails (taccInvalidUsage) where the plan of what get() returned does not meet the demands; proven the first time.
+  static void demand(CachedProgram& cached, const Algorithm& algorithm, const PlanRequest& request,
+                     const PlanDemands& demands);
 
  private:
   int rank_;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/error.hpp"
 #include "selection/cost/cost_model.hpp"
 #include "selection/message_size.hpp"
 #include "selection/selection.hpp"
@@ -285,9 +286,27 @@ std::optional<PartPrices> NetworkSelector::explainParts(const Algorithm& algorit
                     static_cast<double>(resultBytes), message);
 }
 
-const Algorithm& NetworkSelector::choose(Collective collective, int root, std::size_t bytes, std::string_view forced) {
-  if (!forced.empty()) return selectAlgorithm({request(collective, root), bytes, false, forced}, {});
-  return *explain(collective, root, bytes).front().algorithm;
+bool NetworkSelector::meetsDemands(const Algorithm& algorithm, Collective collective, int root,
+                                   const PlanDemands& demands) {
+  if (demands == PlanDemands{}) return true;
+  const auto [known, isNew] = met_.try_emplace({&algorithm, collective, root, demands}, false);
+  if (isNew) known->second = meets(algorithm, request(collective, root), demands);
+  return known->second;
+}
+
+const Algorithm& NetworkSelector::choose(Collective collective, int root, std::size_t bytes, std::string_view forced,
+                                         const PlanDemands& demands) {
+  if (!forced.empty()) {
+    const Algorithm& algorithm = selectAlgorithm({request(collective, root), bytes, false, forced}, {});
+    if (!meetsDemands(algorithm, collective, root, demands))
+      failOnDemands(algorithm, request(collective, root), demands);
+    return algorithm;
+  }
+  for (const NetworkCandidate& candidate : explain(collective, root, bytes))
+    if (candidate.isPossible && meetsDemands(*candidate.algorithm, collective, root, demands))
+      return *candidate.algorithm;
+  fail(taccInternalError, "no plan for {} of {} ranks, root {}, is as the call asks", nameOf(collective), ranks(),
+       root);
 }
 
 }  // namespace tacc

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <vector>
 
+#include "algorithms/plan_demands.hpp"
 #include "algorithms/registry.hpp"
 #include "selection/cost/cost_machine.hpp"
 #include "selection/cost/network_speed.hpp"
@@ -62,8 +63,10 @@ class NetworkSelector {
   int pricedRoot(Collective collective, int root) const;
 
   /// `bytes`: split: of the vector; stack: of one block. Sizes are told apart by five classes a power of two. A forced
-  /// algorithm that cannot serve the request is an Error (taccInvalidUsage) that lists those that can.
-  const Algorithm& choose(Collective collective, int root, std::size_t bytes, std::string_view forced);
+  /// algorithm that cannot serve the request, or does not meet the demands, is an Error (taccInvalidUsage) that lists
+  /// those that do.
+  const Algorithm& choose(Collective collective, int root, std::size_t bytes, std::string_view forced,
+                          const PlanDemands& demands = {});
 
   /// All candidates, the chosen one first.
   const std::vector<NetworkCandidate>& explain(Collective collective, int root, std::size_t bytes);
@@ -77,6 +80,7 @@ class NetworkSelector {
   /// How often messages of `most` bytes are halved for calls of a size at which a class is priced.
   int halvingsOf(Collective collective, std::size_t priced, std::size_t most) const;
   std::vector<NetworkCandidate> find(Collective collective, int root, std::size_t priced) const;
+  bool meetsDemands(const Algorithm& algorithm, Collective collective, int root, const PlanDemands& demands);
 
   CostMap map_;
   double rate_;  // bytes per second of a stream, by which calls are cut
@@ -85,6 +89,7 @@ class NetworkSelector {
   mutable std::map<std::tuple<Collective, std::size_t, std::size_t>, int> halvings_;  // as far as they were asked for
   std::map<std::tuple<Collective, int, std::size_t>, std::vector<NetworkCandidate>>
       candidates_;  // by the root and the size at which a class is priced
+  std::map<std::tuple<const Algorithm*, Collective, int, PlanDemands>, bool> met_;  // as far as they were asked for
   PriceBoard board_;
 };
 

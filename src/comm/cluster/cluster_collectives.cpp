@@ -3,9 +3,9 @@
 #include <cstring>
 #include <utility>
 
-#include "algorithms/rank_order.hpp"
 #include "algorithms/registry.hpp"
 #include "algorithms/use_proof.hpp"
+#include "comm/call_demands.hpp"
 #include "comm/call_kernel.hpp"
 #include "comm/call_shape.hpp"
 #include "comm/cluster/cluster_communicator.hpp"
@@ -54,29 +54,14 @@ std::byte* ClusterCommunicator::workspace(std::size_t bytes) {
   return workspace_.data();
 }
 
-const Algorithm& ClusterCommunicator::algorithmFor(const Call& call, int root, std::size_t bytes) {
+const Algorithm& ClusterCommunicator::algorithmFor(const Call& call, int root, std::size_t bytes,
+                                                   const PlanDemands& demands) {
+  // What a tuning file or measured times say is of the plans that meet none.
+  if (demands != PlanDemands{})
+    return selector_.choose(call.collective, root, bytes, call.isInternal ? std::string_view() : forced(), demands);
   const std::string_view route = steered(call);
   if (route.empty() && isDynamic() && !call.isInternal) return tuner_.choose(selector_, call.collective, root, bytes);
   return selector_.choose(call.collective, root, bytes, route);
-}
-
-const Algorithm& ClusterCommunicator::algorithmInRankOrder(Collective collective, int root, std::size_t bytes,
-                                                           std::string_view forced) {
-  // Whatever hosts the ranks are on: the order is that of their numbers.
-  const PlanRequest request{collective, ranks(), root};
-  const auto isInOrder = [&](const Algorithm& algorithm) {
-    const auto [known, isNew] = inRankOrder_.try_emplace({&algorithm, collective, root}, false);
-    if (isNew) known->second = algorithm.serves(request) && combinesInRankOrder(algorithm, request);
-    return known->second;
-  };
-  if (!forced.empty()) {
-    const Algorithm& algorithm = *findAlgorithm(forced);
-    if (!isInOrder(algorithm)) failOnOrder(algorithm, request);
-    return algorithm;
-  }
-  for (const NetworkCandidate& candidate : selector_.explain(collective, root, bytes))
-    if (candidate.isPossible && isInOrder(*candidate.algorithm)) return *candidate.algorithm;
-  fail(taccInternalError, "no plan for {} of {} ranks combines in the order of the ranks", nameOf(collective), ranks());
 }
 
 std::size_t ClusterCommunicator::chunkOf(const Algorithm& algorithm, const Call& call, int root, int member,
@@ -140,16 +125,14 @@ void ClusterCommunicator::runChunks(std::size_t chunks, const std::function<void
 
 void ClusterCommunicator::runPlan(const Call& call) {
   const std::size_t bytes = call.count * sizeOf(call.type);
-  const bool isOrdered = needsRankOrder(call, config().isReproducible);
+  const PlanDemands demands = demandsOf(call, config().isReproducible);
   const bool isStack = call.collective == Collective::allGather || call.collective == Collective::reduceScatter;
-  const bool copiesBlocks = isStack && !isOrdered && bytes > 0 && bytes * everybody_.size() <= copiedLimit &&
+  const bool copiesBlocks = isStack && !demands.rankOrder && bytes > 0 && bytes * everybody_.size() <= copiedLimit &&
                             !std::ranges::is_sorted(everybody_);
   // A scan, and what is combined in the order of the ranks, goes over them as they are numbered.
-  const std::vector<int>& members = isOrdered || isPrefix(call.collective) ? inOrder_ : everybody_;
+  const std::vector<int>& members = demands.rankOrder || isPrefix(call.collective) ? inOrder_ : everybody_;
   const int root = isRooted(call.collective) ? static_cast<int>(indexOf(members, call.root)) : 0;
-  const std::string_view forcedHere = call.isInternal ? std::string_view() : std::string_view(forced());
-  const Algorithm& algorithm =
-      isOrdered ? algorithmInRankOrder(call.collective, root, bytes, forcedHere) : algorithmFor(call, root, bytes);
+  const Algorithm& algorithm = algorithmFor(call, root, bytes, demands);
   UserBuffers mine = usedBuffers(call, rank(), ranks());
   if (copiesBlocks) {
     mine.send = sendOf(call);

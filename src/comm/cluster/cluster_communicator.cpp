@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "comm/bootstrap/unique_id.hpp"
-#include "comm/call_kernel.hpp"
+#include "comm/call_demands.hpp"
 #include "comm/call_signature.hpp"
 #include "comm/cluster/cluster_machine.hpp"
 #include "comm/cluster/converted_call.hpp"

@@ -118,24 +118,14 @@ class ClusterCommunicator final : public JoinedCommunicator {
   /// Throws where what this rank counts for a rank, `all`, is not what that counts for itself.
   void compareLengths(Collective collective, const BlockRow& all, std::size_t own);
   void planUnequal(const Call& call, const BlockRow& all);
-  /// `bytes`: of a block, on average.
-  const Algorithm& algorithmForBlocks(const Call& call, std::size_t bytes, bool inRankOrder);
-  /// Whether every step of every rank says whose block it handles. Asked of the whole plan, so that all ranks find the
-  /// same: of a tree, leaves handle single blocks, and others whole stacks.
-  bool namesBlocks(const Algorithm& algorithm, Collective collective);
   /// Gather, scatter and alltoall, where a rank knows the lengths of none but its own blocks.
   void exchangeUnequal(const Call& call);
-  /// The fastest of the plans in which every block goes straight from where it is to where it is wanted.
-  const Algorithm& straightAlgorithm(Collective collective, int root, std::size_t bytes);
 
   /// Whether times correct the choice: a forced algorithm stays, and a reproducible communicator does not adapt.
   bool isDynamic() const noexcept { return config().dynamic && !config().isReproducible && forced().empty(); }
   /// The algorithm of a call's collective. `root` as the plans number it, `bytes` as in NetworkSelector::choose(): what
   /// travels, where the call's own bytes are what a tuning file knows it by.
-  const Algorithm& algorithmFor(const Call& call, int root, std::size_t bytes);
-  /// The fastest of those that combine in one pass in the order of the ranks. An Error where `forced`, if not empty, is
-  /// none of them.
-  const Algorithm& algorithmInRankOrder(Collective collective, int root, std::size_t bytes, std::string_view forced);
+  const Algorithm& algorithmFor(const Call& call, int root, std::size_t bytes, const PlanDemands& demands = {});
   /// Elements of a chunk of such a call, which this rank takes part in as number `member`.
   std::size_t chunkOf(const Algorithm& algorithm, const Call& call, int root, int member, bool inPlace);
   /// Begins a run; chunks below `released` may start at once.
@@ -182,9 +172,6 @@ class ClusterCommunicator final : public JoinedCommunicator {
   OnlineTuner tuner_;  // may replace what it chooses
   std::map<std::tuple<const Algorithm*, Collective, int, int, bool>, NetworkProgram> programs_;
   std::map<const Algorithm*, SplitProgram> splitPrograms_;
-  std::map<std::tuple<const Algorithm*, Collective, int>, bool> inRankOrder_;  // by the root; what was proven
-  std::map<std::tuple<const Algorithm*, Collective>, bool> namesBlocks_;
-  std::map<std::tuple<Collective, int>, const Algorithm*> straight_;  // by the root
   std::vector<std::byte> workspace_;
   std::vector<std::size_t> lengths_;  // of all ranks' blocks, as each says its own
   NetworkBlocks blocks_;

@@ -41,7 +41,7 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
   const Algorithm* chosen = isDynamic() ? tuner_.settled(selector_, collective, bytes) : nullptr;
   if (chosen == nullptr) chosen = candidates.front().algorithm;
   if (config().isReproducible && isReduction(collective)) {
-    chosen = &algorithmInRankOrder(collective, 0, bytes, {});
+    chosen = &selector_.choose(collective, 0, bytes, {}, {.rankOrder = true});
     text += fmt::format("{} for floating-point numbers: the fastest that combines in the order of the ranks\n",
                         chosen->name);
   }

@@ -9,11 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "algorithms/block_names.hpp"
-#include "algorithms/exchanges.hpp"
-#include "algorithms/rank_order.hpp"
-#include "algorithms/registry.hpp"
-#include "comm/call_kernel.hpp"
+#include "comm/call_demands.hpp"
 #include "comm/call_shape.hpp"
 #include "comm/cluster/cluster_communicator.hpp"
 #include "core/error.hpp"
@@ -50,49 +46,14 @@ void ClusterCommunicator::compareLengths(Collective collective, const BlockRow& 
            nameOf(collective), rank(), all.counts[r], r, lengths_[r]);
 }
 
-bool ClusterCommunicator::namesBlocks(const Algorithm& algorithm, Collective collective) {
-  const auto [known, isNew] = namesBlocks_.try_emplace({&algorithm, collective}, false);
-  if (!isNew) return known->second;
-  const auto isNamed = [&](const PlanRequest& request) {
-    return algorithm.serves(request) && verifyNames(makePlan(algorithm, request));
-  };
-  if (ranks() <= mostRanksProven)
-    known->second = isNamed(selector_.request(collective, 0));
-  else if (!algorithm.looksAtLayout)
-    known->second = isNamed({collective, mostRanksProven, 0}) && isNamed({collective, mostRanksProven - 1, 0});
-  return known->second;
-}
-
-const Algorithm& ClusterCommunicator::algorithmForBlocks(const Call& call, std::size_t bytes, bool inRankOrder) {
-  const PlanRequest request = selector_.request(call.collective, 0);
-  // One pass over all contributions: in rank order, and rounded once.
-  const bool onePass = inRankOrder || (isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr);
-  const auto serves = [&](const Algorithm& algorithm) {
-    return algorithm.serves(request) && namesBlocks(algorithm, call.collective) &&
-           (algorithm.sumsInOnePass || !onePass);
-  };
-  if (!forced().empty()) {
-    const Algorithm& algorithm = selectAlgorithm({request, bytes, false, forced()}, {});
-    if (serves(algorithm)) return algorithm;
-    if (inRankOrder) failOnOrder(algorithm, request);
-    fail(taccInvalidUsage, "algorithm {} does not serve {}v of {} on {} ranks; these do: {}", algorithm.name,
-         nameOf(call.collective), nameOf(call.type), ranks(), namesOfThose(serves));
-  }
-  for (const NetworkCandidate& candidate : selector_.explain(call.collective, 0, bytes))
-    if (candidate.isPossible && serves(*candidate.algorithm)) return *candidate.algorithm;
-  fail(taccInternalError, "no algorithm serves {}v of {} on {} ranks", nameOf(call.collective), nameOf(call.type),
-       ranks());
-}
-
 void ClusterCommunicator::planUnequal(const Call& call, const BlockRow& all) {
   const std::size_t size = sizeOf(call.type), longest = all.longest();
   std::size_t elements = 0;
   for (const std::size_t count : all.counts) elements += count;
-  const bool inRankOrder = needsRankOrder(call, config().isReproducible);
-  const bool halves = isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr;
-  const std::vector<int>& members = inRankOrder || halves ? inOrder_ : everybody_;
+  const PlanDemands demands = demandsOf(call, config().isReproducible);
+  const std::vector<int>& members = demands.rankOrder || demands.oneRounding ? inOrder_ : everybody_;
   const std::size_t mean = (elements * size + members.size() - 1) / members.size();
-  const Algorithm& algorithm = algorithmForBlocks(call, mean, inRankOrder);
+  const Algorithm& algorithm = algorithmFor(call, 0, mean, demands);
 
   const bool gathers = call.collective == Collective::allGather;
   blocks_.counts.clear();
@@ -117,20 +78,6 @@ void ClusterCommunicator::planUnequal(const Call& call, const BlockRow& all) {
   run.blocks = &blocks_;
   start(call, std::move(run), longest);
   finish();
-}
-
-const Algorithm& ClusterCommunicator::straightAlgorithm(Collective collective, int root, std::size_t bytes) {
-  const Algorithm*& known = straight_[{collective, root}];
-  const PlanRequest request = selector_.request(collective, root);
-  if (known == nullptr)
-    for (const NetworkCandidate& candidate : selector_.explain(collective, root, bytes)) {
-      if (!candidate.isPossible || !goesStraight(candidate.algorithm->exchanges(request))) continue;
-      known = candidate.algorithm;
-      break;
-    }
-  if (known == nullptr)
-    fail(taccInternalError, "no plan for {}v of {} ranks goes straight from rank to rank", nameOf(collective), ranks());
-  return *known;
 }
 
 void ClusterCommunicator::exchangeUnequal(const Call& call) {
@@ -181,7 +128,7 @@ void ClusterCommunicator::exchangeUnequal(const Call& call) {
   // Cut by what is equal on all ranks, which the lengths are not.
   const std::size_t bytes = selector_.messageBytes(call.collective, 1),
                     message = std::max<std::size_t>(1, bytes / size);
-  const Algorithm& algorithm = straightAlgorithm(call.collective, root, bytes);
+  const Algorithm& algorithm = selector_.choose(call.collective, root, bytes, {}, {.straightBlocks = true});
   const bool inPlace = !toAll && unequalBuffers(call, *call.blocks, rank()).inPlace;
   PlanRun run{call.collective, algorithm, everybody_, root, inPlace, message, {}};
   const std::size_t longest = std::max<std::size_t>(1, std::ranges::max(blocks_.counts));

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <utility>
 
-#include "algorithms/rank_order.hpp"
+#include "comm/call_demands.hpp"
 #include "comm/call_kernel.hpp"
 #include "comm/call_signature.hpp"
 #include "comm/cluster/converted_call.hpp"
@@ -239,14 +239,11 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
     for (Access* access : {&facts.input, &facts.output})
       if (*access == Access::cma) *access = Access::staged;
 
-  const bool isOrdered = needsRankOrder(call, config().isReproducible);
-  const PlanRoute route = choosePlan(shape, facts, isOrdered);
+  const PlanDemands demands = demandsOf(call, config().isReproducible);
+  const PlanRoute route = choosePlan(shape, facts, demands.rankOrder);
   const Algorithm& algorithm = *route.algorithm;
   CachedProgram& cached = programs_.get(algorithm, *route.request, facts, route.layout, route.order);
-  if (isOrdered) {
-    if (!cached.isInRankOrder) cached.isInRankOrder = combinesInRankOrder(algorithm, shape.request);
-    if (!*cached.isInRankOrder) failOnOrder(algorithm, shape.request);
-  }
+  ProgramCache::demand(cached, algorithm, *route.request, demands);
   if (isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr && !cached.program.roundsOnce)
     return runWidened(call, rank(), ranks(), [this](const Call& sum) { runPlan(sum, shapeOf(sum)); });
   const std::size_t elementBytes = sizeOf(call.type);

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "algorithms/block_names.hpp"
-#include "algorithms/rank_order.hpp"
+#include "comm/call_demands.hpp"
 #include "comm/call_kernel.hpp"
 #include "comm/call_shape.hpp"
 #include "comm/call_signature.hpp"
@@ -62,18 +61,7 @@ void NodeCommunicator::planUnequal(const Call& call, std::size_t longest) {
   shape.forced = forced();
   const Algorithm& algorithm = selectAlgorithm(shape, facts);
   CachedProgram& cached = programs_.get(algorithm, shape.request, facts);
-  if (!cached.namesBlocks) cached.namesBlocks = verifyNames(makePlan(algorithm, shape.request));
-  const bool roundsOnce = isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr;
-  if (!*cached.namesBlocks || (roundsOnce && !cached.program.roundsOnce))
-    fail(taccInvalidUsage, "algorithm {} does not serve {}v of {} on {} ranks of one host; these do: {}",
-         algorithm.name, nameOf(call.collective), nameOf(call.type), ranks(), namesOfThose([&](const Algorithm& other) {
-           return other.serves(shape.request) && (other.sumsInOnePass || !roundsOnce) &&
-                  verifyNames(makePlan(other, shape.request));
-         }));
-  if (needsRankOrder(call, config().isReproducible)) {
-    if (!cached.isInRankOrder) cached.isInRankOrder = combinesInRankOrder(algorithm, shape.request);
-    if (!*cached.isInRankOrder) failOnOrder(algorithm, shape.request);
-  }
+  ProgramCache::demand(cached, algorithm, shape.request, demandsOf(call, config().isReproducible));
   if (cached.count != longest || cached.elementBytes != size) {
     const ScheduleLimits limits{membership_.segment.geometry().arenaBytes,
                                 environment_.chunkSize.value_or(stagingChunk(shape))};
