@@ -1,7 +1,6 @@
 #include "easgd/averaged.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "comm/direct_update.hpp"
 #include "comm/streamed_sum.hpp"
@@ -18,7 +17,7 @@ AveragedExchange::AveragedExchange(const ExchangeParts& parts, float share, bool
       center_(parts.count, memory) {}
 
 void AveragedExchange::start() {
-  std::memcpy(center_.data(), parts_.weights, parts_.count * sizeof(float));
+  std::copy_n(parts_.weights, parts_.count, center_.data());
   isInParts_ = false;
 }
 
@@ -100,7 +99,7 @@ void AveragedExchange::exchange(const LocalStep& step, float alpha) {
 
 void AveragedExchange::readCenter(float* to) {
   makeCenterWhole();
-  std::memcpy(to, center_.data(), parts_.count * sizeof(float));
+  std::copy_n(center_.data(), parts_.count, to);
 }
 
 }  // namespace tacc

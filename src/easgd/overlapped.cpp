@@ -1,4 +1,5 @@
 // Sync 3: see averaged.hpp.
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -132,7 +133,7 @@ void OverlappedExchange::finish(const LocalStep& step, float alpha) {
 
 void OverlappedExchange::readCenter(float* to) {
   const FloatBuffer& latest = isUnderWay() ? next_ : center_;
-  std::memcpy(to, latest.data(), parts_.count * sizeof(float));
+  std::copy_n(latest.data(), parts_.count, to);
 }
 
 }  // namespace tacc

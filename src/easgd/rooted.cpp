@@ -1,6 +1,6 @@
 #include "easgd/rooted.hpp"
 
-#include <cstring>
+#include <algorithm>
 
 #include "easgd/finite.hpp"
 #include "easgd/wire.hpp"
@@ -14,11 +14,11 @@ RootedExchange::RootedExchange(const ExchangeParts& parts)
       sum_(piece_.size()) {}
 
 void RootedExchange::start() {
-  if (isRoot()) std::memcpy(center_.data(), parts_.weights, parts_.count * sizeof(float));
+  if (isRoot()) std::copy_n(parts_.weights, parts_.count, center_.data());
 }
 
 void RootedExchange::readCenter(float* to) {
-  if (isRoot()) std::memcpy(to, center_.data(), parts_.count * sizeof(float));
+  if (isRoot()) std::copy_n(center_.data(), parts_.count, to);
   parts_.communicator.run({.collective = Collective::broadcast,
                            .send = isRoot() ? to : nullptr,
                            .receive = to,

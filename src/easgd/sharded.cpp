@@ -109,7 +109,7 @@ StaleShardedExchange::~StaleShardedExchange() {
 void StaleShardedExchange::begin(float alpha) {
   if (parts_.settings.checksFinite)
     forEachTile(0, parts_.count, [&](std::size_t first, std::size_t n) { checkFinite(parts_.weights, first, n); });
-  std::memcpy(snapshot_.data(), parts_.weights, parts_.count * sizeof(float));
+  std::copy_n(parts_.weights, parts_.count, snapshot_.data());
   isUnderWay_ = true;
   parts_.background.start([this, alpha](Communicator& communicator) {
     const auto started = std::chrono::steady_clock::now();
