@@ -123,19 +123,27 @@ class DepthwiseGradients final : public ConvPlan {
         const auto plane = static_cast<std::ptrdiff_t>(image) * s.inBlocks() + static_cast<std::ptrdiff_t>(block);
         const float* const input = buffers.input + plane * s.inPlane();
         const float* const gradient = buffers.outputGradient + plane * s.outPlane();
+        const auto first = static_cast<int>(line - image * height);
         const auto last = static_cast<int>(end - image * height);
-        for (int from = static_cast<int>(line - image * height); from < last; from += linesInTurn_) {
-          const int to = std::min(last, from + linesInTurn_);
-          if (isFetched_) {  // those behind them
-            fetch(input + std::ptrdiff_t{to} * s.strideHeight * s.width * blockLength,
-                  std::ptrdiff_t{to - from} * s.strideHeight * s.width * blockLength);
-            fetch(gradient + std::ptrdiff_t{to} * s.outWidth * blockLength,
-                  std::ptrdiff_t{to - from} * s.outWidth * blockLength);
-          }
-          sumLines(input, gradient, from, to, sumsOf(block));
+        if (isFetched_) {
+          sumFetched(input, gradient, first, last, sumsOf(block));
+        } else {
+          sumLines(input, gradient, first, last, sumsOf(block));
         }
       }
       line = end;
+    }
+  }
+
+  /// A few lines at a time, while those behind them are on their way from memory.
+  [[gnu::noinline]] void sumFetched(const float* input, const float* gradient, int first, int last, float* sums) const {
+    const std::ptrdiff_t inputLine = std::ptrdiff_t{shape().strideHeight} * shape().width * blockLength;
+    const std::ptrdiff_t gradientLine = std::ptrdiff_t{shape().outWidth} * blockLength;
+    for (int from = first; from < last; from += linesInTurn_) {
+      const int to = std::min(last, from + linesInTurn_);
+      fetch(input + to * inputLine, (to - from) * inputLine);
+      fetch(gradient + to * gradientLine, (to - from) * gradientLine);
+      sumLines(input, gradient, from, to, sums);
     }
   }
 
