@@ -45,10 +45,11 @@ class FewOutputs final : public ConvPlan {
     const double calls = std::max<double>(static_cast<double>(pixelParts_), double(lines()) / linesAtOnce_);
     const double beside =
         tiles * s.kernelWidth * (calls * s.kernelHeight * callCycles + (areLinesOne() ? 0 : linePairs * lineCycles));
-    const double delivered = 2.0 * static_cast<double>(sumFloats() * pixelParts_);
-    const double bytes =
-        (s.batch * (double(s.inBlocks()) * static_cast<double>(s.inPlane()) + static_cast<double>(s.outPlane()))) *
-        sizeof(float);
+    const double delivered = 3.5 * static_cast<double>(sumFloats() * pixelParts_);
+    // Strides leave out pixels that no tap reads.
+    const double used = double(std::min(s.height, s.outHeight * s.kernelHeight)) *
+                        double(std::min(s.width, s.outWidth * s.kernelWidth)) * blockLength;
+    const double bytes = s.batch * (s.inBlocks() * used + static_cast<double>(s.outPlane())) * sizeof(float);
     return std::max(linePairs * columnPairs * tiles_.cyclesOfPixel + beside + delivered, transferCycles(bytes, 12)) /
            assumedHertz;
   }
