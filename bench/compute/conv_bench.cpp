@@ -47,7 +47,8 @@ ConvOptions parse(int argc, char** argv) {
       ->check(CLI::IsMember({"forward", "backward-data", "backward-weights"}));
   app.add_option("--peer", options.peers, "compare with " + (peers.empty() ? "(none was built in)" : peers))
       ->delimiter(',');
-  app.add_option("--layer", options.layer, "only layers whose name contains this");
+  app.add_option("--layer", options.layers, "only layers whose names contain this, or one of several with commas")
+      ->delimiter(',');
   app.add_option("--algorithm", options.algorithm,
                  std::string("force one of tacc's, which must serve all layers: ") + taccConvAlgorithms());
   app.add_option("--threads", options.threads, "threads (1)")->check(CLI::PositiveNumber);
@@ -88,6 +89,11 @@ ConvOptions parse(int argc, char** argv) {
 #endif
   });
   return options;
+}
+
+bool isWanted(const ConvOptions& options, const std::string& layer) {
+  const auto isPart = [&](const std::string& part) { return layer.find(part) != std::string::npos; };
+  return options.layers.empty() || std::any_of(options.layers.begin(), options.layers.end(), isPart);
 }
 
 /// What Winograd's transforms cost, and half a step of bfloat16.
@@ -161,7 +167,7 @@ int runConvBench(int argc, char** argv) {
   if (options.drawn > 0) networks.push_back({"drawn", drawLayers(options.drawn, options.seed)});
   for (const auto& [name, layers] : networks) {
     for (const tools::Layer& layer : layers) {
-      if (layer.name.find(options.layer) == std::string::npos) continue;
+      if (!isWanted(options, layer.name)) continue;
       for (const taccConvPass_t pass : options.passes) {
         // A network does not need the gradient of its own input.
         if (pass == taccConvBackwardData && layer.inChannels <= 3) continue;

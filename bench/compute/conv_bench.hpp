@@ -16,8 +16,8 @@ struct ConvOptions {
   std::vector<int> batches = {1};
   std::vector<taccConvPass_t> passes = {taccConvForward};
   std::vector<std::string> peers;
-  std::string layer;      ///< only layers whose name contains this
-  std::string algorithm;  ///< tacc's, by its name; empty: the library chooses
+  std::vector<std::string> layers;  ///< only layers whose names contain one of these
+  std::string algorithm;            ///< tacc's, by its name; empty: the library chooses
   int threads = 1;
   double seconds = 0.3;        ///< for one layer and pass, all contestants together
   bool processorTime = false;  ///< of the calling thread, in place of the time that passes

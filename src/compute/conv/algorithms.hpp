@@ -86,6 +86,8 @@ bool servesDirectBackwardData(const Description& d);
 std::unique_ptr<ConvPlan> makeDirectBackwardData(const Description& d, const KernelSet& kernels);
 bool servesDirectBackwardWeights(const Description& d);
 std::unique_ptr<ConvPlan> makeDirectBackwardWeights(const Description& d, const KernelSet& kernels);
+bool servesFewOutputs(const Description& d);
+std::unique_ptr<ConvPlan> makeFewOutputs(const Description& d, const KernelSet& kernels);
 bool servesFewChannelsForward(const Description& d);
 std::unique_ptr<ConvPlan> makeFewChannelsForward(const Description& d, const KernelSet& kernels);
 bool servesFewChannelsBackwardWeights(const Description& d);

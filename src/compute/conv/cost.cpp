@@ -86,6 +86,15 @@ double stepCycles(const KernelSet& kernels, int blocks, int pixels, int used) {
          1 / (slack * slack) + loop + weightLine * blocks;
 }
 
+double gradientCycles(const KernelSet& kernels, int blocks, int rows) {
+  const int vectors = blocks * blockLength / kernels.fmaLanes;
+  const int sets = gradientSets(vectors * rows);
+  if (sets == 1) return stepCycles(kernels, blocks, rows, rows);
+  // Sums of several sets hardly wait for themselves; what is loaded and fetched for so few of them is more.
+  const double loads = vectors + rows + blocks + 1;
+  return std::max({productCycles(kernels, blocks, rows), loads / 2, latencyCycles / sets}) + 0.2 * blocks;
+}
+
 double tileCycles(const KernelSet& kernels, int blocks, int pixels) {
   const double accumulators = static_cast<double>(blocks) * blockLength / kernels.fmaLanes * pixels;
   // Cores that are never short of anything but arithmetic hide small tiles' ends behind the next one's beginning.

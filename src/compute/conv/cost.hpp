@@ -17,6 +17,9 @@ double stepCycles(const KernelSet& kernels, int blocks, int pixels, int used);
 double productCycles(const KernelSet& kernels, int blocks, int used);
 inline constexpr double latencyCycles = 4;
 
+/// Of a gradient kernel: cycles for a pixel of a tile of so many blocks and rows.
+double gradientCycles(const KernelSet& kernels, int blocks, int rows);
+
 /// Cycles of one tile beside its steps: starting, reading and writing the accumulators.
 double tileCycles(const KernelSet& kernels, int blocks, int pixels);
 

@@ -18,6 +18,9 @@ constexpr std::int64_t pixelsOfPart = 1568;
 /// Of the parts of all blocks: what they write stays small, and there are enough for many workers.
 constexpr std::int64_t mostParts = 128;
 
+/// Of both tensors, while the next ones are on their way from memory.
+constexpr std::ptrdiff_t floatsInTurn = 2048;
+
 class DepthwiseGradients final : public ConvPlan {
  public:
   DepthwiseGradients(const Description& d, const KernelSet& kernels)
@@ -31,6 +34,12 @@ class DepthwiseGradients final : public ConvPlan {
     const std::int64_t lines = std::int64_t{s.batch} * s.outHeight;
     const std::int64_t ofBlock = std::max<std::int64_t>(1, mostParts / s.inBlocks());
     parts_ = static_cast<std::size_t>(std::clamp<std::int64_t>(pixels / pixelsOfPart, 1, std::min(ofBlock, lines)));
+    const std::ptrdiff_t floats = s.batch * s.inBlocks() * (s.inPlane() + s.outPlane());
+    isFetched_ = layers::isTooLargeForCaches(static_cast<std::size_t>(floats) * sizeof(float));
+    if (isFetched_) {
+      const std::ptrdiff_t lineFloats = (std::ptrdiff_t{s.strideHeight} * s.width + s.outWidth) * blockLength;
+      linesInTurn_ = static_cast<int>(std::clamp<std::ptrdiff_t>(floatsInTurn / lineFloats, 1, s.outHeight));
+    }
     // As few groups of blocks as leave every worker something: those of an image follow each other in memory.
     const auto blocks = static_cast<std::size_t>(s.inBlocks());
     const auto wanted = static_cast<std::size_t>(d.maxWorkers > 1 ? 4 * d.maxWorkers : 1);
@@ -112,10 +121,29 @@ class DepthwiseGradients final : public ConvPlan {
       const std::size_t end = std::min(lines.to, (image + 1) * height);
       for (std::size_t block = blocks.from; block < blocks.to; ++block) {
         const auto plane = static_cast<std::ptrdiff_t>(image) * s.inBlocks() + static_cast<std::ptrdiff_t>(block);
-        sumLines(buffers.input + plane * s.inPlane(), buffers.outputGradient + plane * s.outPlane(),
-                 static_cast<int>(line - image * height), static_cast<int>(end - image * height), sumsOf(block));
+        const float* const input = buffers.input + plane * s.inPlane();
+        const float* const gradient = buffers.outputGradient + plane * s.outPlane();
+        const auto first = static_cast<int>(line - image * height);
+        const auto last = static_cast<int>(end - image * height);
+        if (isFetched_) {
+          sumFetched(input, gradient, first, last, sumsOf(block));
+        } else {
+          sumLines(input, gradient, first, last, sumsOf(block));
+        }
       }
       line = end;
+    }
+  }
+
+  /// A few lines at a time, while those behind them are on their way from memory.
+  [[gnu::noinline]] void sumFetched(const float* input, const float* gradient, int first, int last, float* sums) const {
+    const std::ptrdiff_t inputLine = std::ptrdiff_t{shape().strideHeight} * shape().width * blockLength;
+    const std::ptrdiff_t gradientLine = std::ptrdiff_t{shape().outWidth} * blockLength;
+    for (int from = first; from < last; from += linesInTurn_) {
+      const int to = std::min(last, from + linesInTurn_);
+      fetch(input + to * inputLine, (to - from) * inputLine);
+      fetch(gradient + to * gradientLine, (to - from) * gradientLine);
+      sumLines(input, gradient, from, to, sums);
     }
   }
 
@@ -132,6 +160,11 @@ class DepthwiseGradients final : public ConvPlan {
       tapKernels_.sumProducts(gradient + out, input + in, std::ptrdiff_t{s.strideWidth} * blockLength, pixels,
                               sums + std::ptrdiff_t{tap} * blockLength);
     });
+  }
+
+  /// Fetches some floats that come from memory.
+  static void fetch(const float* from, std::ptrdiff_t floats) {
+    for (std::ptrdiff_t i = 0; i < floats; i += blockLength) __builtin_prefetch(from + i);
   }
 
   /// Calls visit(tap, first float of the output's line, of the input's, pixels) for what lies inside a plane.
@@ -156,21 +189,45 @@ class DepthwiseGradients final : public ConvPlan {
   }
 
   void backwardData(const Buffers& buffers, int image, int block) const {
+    const Shape& s = shape();
     const std::ptrdiff_t plane = std::ptrdiff_t{image} * shape().inBlocks() + block;
     const float* const gradient = buffers.outputGradient + plane * shape().outPlane();
     const float* const weights = buffers.packedWeights + block * static_cast<std::ptrdiff_t>(sumFloats());
     float* const result = buffers.result + plane * shape().inPlane();
-    if (!description_.accumulate) std::fill_n(result, shape().inPlane(), 0.0F);
-    forEachLine(0, shape().outHeight, [&](int tap, std::ptrdiff_t out, std::ptrdiff_t in, int pixels) {
-      tapKernels_.addProducts(gradient + out, weights + std::ptrdiff_t{tap} * blockLength, result + in,
-                              std::ptrdiff_t{shape().strideWidth} * blockLength, pixels);
-    });
+    if (!description_.accumulate) std::fill_n(result, s.inPlane(), 0.0F);
+    if (s.outWidth >= s.kernelWidth) {
+      forEachLine(0, s.outHeight, [&](int tap, std::ptrdiff_t out, std::ptrdiff_t in, int pixels) {
+        tapKernels_.addProducts(gradient + out, weights + std::ptrdiff_t{tap} * blockLength, result + in,
+                                std::ptrdiff_t{s.strideWidth} * blockLength, pixels);
+      });
+      return;
+    }
+    // Lines of fewer pixels than taps: the taps of a pixel follow each other.
+    for (int y = 0; y < s.outHeight; ++y) {
+      for (int r = 0; r < s.kernelHeight; ++r) {
+        const int line = y * s.strideHeight - s.padHeight + r * s.dilationHeight;
+        if (line < 0 || line >= s.height) continue;
+        for (int x = 0; x < s.outWidth; ++x) {
+          const int offset = x * s.strideWidth - s.padWidth;
+          const int from = firstInside(offset, s.dilationWidth);
+          const int to = std::min(s.kernelWidth, endInside(offset, s.dilationWidth, s.width));
+          if (from >= to) continue;
+          const std::ptrdiff_t column = std::ptrdiff_t{from} * s.dilationWidth + offset;
+          tapKernels_.addProducts(weights + (std::ptrdiff_t{r} * s.kernelWidth + from) * blockLength,
+                                  gradient + (std::ptrdiff_t{y} * s.outWidth + x) * blockLength,
+                                  result + (std::ptrdiff_t{line} * s.width + column) * blockLength,
+                                  std::ptrdiff_t{s.dilationWidth} * blockLength, to - from);
+        }
+      }
+    }
   }
 
   Description description_;
   const KernelSet& kernels_;
   const layers::LayerKernels& tapKernels_;
   std::vector<DepthwiseTaps> taps_;  // none: a tap at a time
+  bool isFetched_ = false;           // what the gradient of the weights reads, some lines ahead
+  int linesInTurn_ = 1 << 30;
   std::size_t parts_ = 1;
   std::size_t blockGroups_ = 1;
 };

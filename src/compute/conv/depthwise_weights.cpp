@@ -68,7 +68,7 @@ double depthwiseCycles(const Shape& s, const KernelSet& kernels, DepthwiseWay wa
     case DepthwiseWay::tapSums:  // two values are read for each product
       return 2.8 * products + 14 * lines * s.kernelWidth;
     default:  // the result is read and written for each product, and cleared before
-      return 2.2 * products + 18 * lines * s.kernelWidth + double(s.height) * s.width * vectors;
+      return 2.2 * products + 18 * lines * std::min(s.kernelWidth, s.outWidth) + double(s.height) * s.width * vectors;
   }
 }
 

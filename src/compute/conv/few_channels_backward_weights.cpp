@@ -85,7 +85,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     call.pixels = s.outWidth;
     call.outputRow = image_.blocks() == 1 && image_.values() > s.kernelWidth ? blockLength : rowFloats;
     call.outputBlock = rowFloats * s.kernelHeight * s.kernelWidth;
-    call.accumulate = isBlocked() && description_.accumulate;
+    bool accumulates = isBlocked() && description_.accumulate;
     for (int image = 0; image < s.batch; ++image) {
       for (int from = 0; from < s.outHeight; from += image_.linesAtOnce()) {
         const int to = std::min(s.outHeight, from + image_.linesAtOnce());
@@ -94,24 +94,46 @@ class FewChannelsBackwardWeights final : public ConvPlan {
           const WeightTiles::Part blocks = tiles_.blockParts[out];
           const float* const gradient =
               buffers.outputGradient + (image * std::ptrdiff_t{s.outBlocks()} + blocks.from) * s.outPlane();
-          for (int block = 0; block < image_.blocks(); ++block) {
-            for (int r = 0; r < steps(); ++r) {
-              const TaskPart inside = linesInside(r, from, to);
-              call.lines = static_cast<int>(inside.to - inside.from);
-              call.gradient = gradient + static_cast<std::ptrdiff_t>(inside.from) * call.gradientLine;
-              const float* const tapLines = lines + block * image_.plane() + r * s.dilationHeight * image_.line() +
-                                            (static_cast<std::ptrdiff_t>(inside.from) - from) * call.inputLine;
-              for (const WeightTiles::Part& rows : tiles_.rowParts) {
-                call.input = tapLines + rows.from;
-                call.output = result + blocks.from * call.outputBlock + r * s.kernelWidth * rowFloats +
-                              block * blockLength + rows.from * call.outputRow;
-                (joinsLines_ ? kernels_.gradientLines[blocks.size()]
-                             : kernels_.gradient[blocks.size()][rows.size()])(call);
-              }
-            }
+          // What all lines of the kernel read of the gradient is in the L1 cache still.
+          const int turn = linesInTurn(blocks.size());
+          for (int first = from; first < to; first += turn) {
+            call.accumulate = accumulates || first > from;
+            sumLines(call, blocks,
+                     {static_cast<std::size_t>(first), static_cast<std::size_t>(std::min(to, first + turn))},
+                     lines + (first - from) * call.inputLine, gradient, result);
           }
         }
-        call.accumulate = true;
+        accumulates = true;
+      }
+    }
+  }
+
+  /// Lines of the gradient of so many blocks that are gone through for all values.
+  int linesInTurn(int blocks) const {
+    constexpr int bytesInTurn = 24 * 1024;
+    const std::ptrdiff_t lineBytes = std::ptrdiff_t{shape().outWidth} * blocks * blockLength * sizeof(float);
+    return steps() * image_.blocks() == 1 ? shape().outHeight
+                                          : static_cast<int>(std::max<std::ptrdiff_t>(1, bytesInTurn / lineBytes));
+  }
+
+  /// Some lines of the output; `lines` is where the first of them reads.
+  void sumLines(GradientCall& call, WeightTiles::Part blocks, TaskPart some, const float* lines, const float* gradient,
+                float* result) const {
+    const Shape& s = shape();
+    const std::ptrdiff_t rowFloats = std::ptrdiff_t{s.inChannels} * blockLength;
+    for (int block = 0; block < image_.blocks(); ++block) {
+      for (int r = 0; r < steps(); ++r) {
+        const TaskPart inside = linesInside(r, static_cast<int>(some.from), static_cast<int>(some.to));
+        call.lines = static_cast<int>(inside.to - inside.from);
+        call.gradient = gradient + static_cast<std::ptrdiff_t>(inside.from) * call.gradientLine;
+        const float* const tapLines = lines + block * image_.plane() + r * s.dilationHeight * image_.line() +
+                                      static_cast<std::ptrdiff_t>(inside.from - some.from) * call.inputLine;
+        for (const WeightTiles::Part& rows : tiles_.rowParts) {
+          call.input = tapLines + rows.from;
+          call.output = result + blocks.from * call.outputBlock + r * s.kernelWidth * rowFloats + block * blockLength +
+                        rows.from * call.outputRow;
+          (joinsLines_ ? kernels_.gradientLines[blocks.size()] : kernels_.gradient[blocks.size()][rows.size()])(call);
+        }
       }
     }
   }

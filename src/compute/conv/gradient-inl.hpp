@@ -1,5 +1,7 @@
 // The gradient kernel: a block of weights' gradients stays in registers while all pixels of an image's part go by.
 // Included by one file per instruction set, as tile-inl.hpp.
+#pragma once
+
 #include "compute/conv/vector-inl.hpp"
 
 namespace tacc::conv {
@@ -14,23 +16,28 @@ template <int kBlocks, int kRows, int kColumns>
 [[gnu::always_inline]] inline void gradientTile(const GradientCall& call, const float* tileInput, float* output) {
   constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
   constexpr int perBlock = blockLength / TACC_LANES;
-  Vector sum[kVectors][kRows];
+  constexpr int kSets = gradientSets(kVectors * kRows);
+  Vector sums[kSets][kVectors][kRows];
+#pragma GCC unroll 4
+  for (int set = 0; set < kSets; ++set) {
 #pragma GCC unroll 16
-  for (int v = 0; v < kVectors; ++v) {
+    for (int v = 0; v < kVectors; ++v) {
 #pragma GCC unroll 16
-    for (int c = 0; c < kRows; ++c) sum[v][c] = Vector{};
+      for (int c = 0; c < kRows; ++c) sums[set][v][c] = Vector{};
+    }
   }
   const std::ptrdiff_t block = call.gradientBlock;
   const std::ptrdiff_t step = call.inputPixel;
+  const std::ptrdiff_t pixelOfGradient = call.gradientPixel;
   const std::ptrdiff_t nextColumns = kColumns == kRows ? 0 : call.inputRows;
   for (int image = 0; image < call.images; ++image) {
     for (int line = 0; line < call.lines; ++line) {
       const float* input = tileInput + image * call.inputImage + line * call.inputLine;
       const float* from = call.gradient + image * call.gradientImage + line * call.gradientLine;
-      for (int pixel = 0; pixel < call.pixels; ++pixel) {
+      const auto addPixel = [&](Vector(&sum)[kVectors][kRows]) __attribute__((always_inline)) {
         __builtin_prefetch(input + pixelsAhead * step);
 #pragma GCC unroll 16
-        for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(from + b * block + pixelsAhead * blockLength);
+        for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(from + b * block + pixelsAhead * pixelOfGradient);
         Vector g[kVectors];
 #pragma GCC unroll 16
         for (int v = 0; v < kVectors; ++v) g[v] = load(from + (v / perBlock) * block + (v % perBlock) * TACC_LANES);
@@ -41,8 +48,23 @@ template <int kBlocks, int kRows, int kColumns>
           for (int v = 0; v < kVectors; ++v) sum[v][c] += g[v] * x;
         }
         input += step;
-        from += blockLength;
+        from += pixelOfGradient;
+      };
+      int left = call.pixels;
+      for (; left >= kSets; left -= kSets) {
+#pragma GCC unroll 4
+        for (int set = 0; set < kSets; ++set) addPixel(sums[set]);
       }
+      for (; kSets > 1 && left > 0; --left) addPixel(sums[0]);
+    }
+  }
+  auto& sum = sums[0];
+#pragma GCC unroll 4
+  for (int set = 1; set < kSets; ++set) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 16
+      for (int c = 0; c < kRows; ++c) sum[v][c] += sums[set][v][c];
     }
   }
   // Read once: the compiler cannot know that no result is stored over the call.

@@ -109,7 +109,8 @@ class GroupedBackwardWeights final : public ConvPlan {
       const int together = steps.isPermuted ? 1 : vectors;
       const double products = chains * together / perCycle + (steps.isPermuted ? chains / taps * 0.4 : 0);
       const int tiles = parts * (vectors / together);
-      cost.pixel += tiles * std::max(latencyCycles, products) / taps;
+      const int sets = isThree ? 1 : gradientSets(ceilDivide(count, parts) * together);
+      cost.pixel += tiles * std::max(latencyCycles / sets, products) / taps;
       cost.tiles += double(tiles) / taps;
     }
     return cost;
@@ -224,6 +225,10 @@ class GroupedBackwardWeights final : public ConvPlan {
   }
   void deliverBlock(const float* sums, std::size_t span, int ofSpan, int r, float* result) const {
     const GroupSteps& steps = stepsOf(span);
+    if (!steps.isPermuted) {
+      deliverLanes(sums, span, ofSpan, r, result);
+      return;
+    }
     for (int t = 0; t < shape().kernelWidth; ++t) {
       const std::ptrdiff_t tap = std::ptrdiff_t{r} * shape().kernelWidth + t;
       const float* row = sums + static_cast<std::ptrdiff_t>(mostSteps_) * t * blockLength;
@@ -235,6 +240,35 @@ class GroupedBackwardWeights final : public ConvPlan {
             if (place.first < 0) continue;
             float& to = result[place.first + place.tap * tap];
             to = row[lane] + (description_.accumulate ? to : 0.0F);
+          }
+        }
+      }
+    }
+  }
+
+  /// Without permutations the channels of a group are steps that follow each other. Lanes of one group, and of one
+  /// block of its output channels, go together.
+  void deliverLanes(const float* sums, std::size_t span, int ofSpan, int r, float* result) const {
+    const Shape& s = shape();
+    const int firstOut = (cut_.spans[span].firstTarget + ofSpan) * blockLength;
+    const int firstIn = cut_.spans[span].firstSource * blockLength + stepsOf(span).firstValue;
+    const int endOut = std::min(firstOut + blockLength, s.outChannels);
+    for (int out = firstOut, lanes = 0; out < endOut; out += lanes) {
+      const int group = out / s.outPerGroup();
+      const int within = out % s.outPerGroup();
+      lanes = std::min({endOut - out, s.outPerGroup() - within, blockLength - within % blockLength});
+      const float* const ofGroup = sums + out - firstOut + (group * s.inPerGroup() - firstIn) * blockLength;
+      for (int in = 0; in < s.inPerGroup(); in += blockLength) {
+        for (int t = 0; t < s.kernelWidth; ++t) {
+          const WeightBlock place =
+              weightBlock(s, description_.weightLayout, group, within / blockLength, in / blockLength, r, t);
+          const float* from = ofGroup + (static_cast<std::ptrdiff_t>(mostSteps_) * t + in) * blockLength;
+          float* to = result + place.base + within % blockLength * place.outStep;
+          for (int c = 0; c < place.ins; ++c, from += blockLength, to += place.inStep) {
+            for (int lane = 0; lane < lanes; ++lane) {
+              float& weight = to[lane * place.outStep];
+              weight = description_.accumulate ? weight + from[lane] : from[lane];
+            }
           }
         }
       }

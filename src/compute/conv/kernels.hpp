@@ -93,7 +93,8 @@ struct GradientCall {
   std::ptrdiff_t inputRows;  // for those of three lines: row c is at c / 3 times this, and c % 3
   std::ptrdiff_t inputLine;
   std::ptrdiff_t inputImage;
-  const float* gradient;  // 16 floats a pixel, one after the other
+  const float* gradient;                       // 16 floats a pixel
+  std::ptrdiff_t gradientPixel = blockLength;  // those of permuted kernels follow each other
   std::ptrdiff_t gradientLine;
   std::ptrdiff_t gradientImage;
   std::ptrdiff_t gradientBlock;
@@ -187,6 +188,10 @@ constexpr int heldWeights(int registers, int vectors, int pixels) {
   const int left = registers - 1 - vectors * pixels;
   return pixels < vectors || left > vectors ? vectors : left;
 }
+
+/// Sets of so many sums that a gradient kernel has, of which pixels that follow each other use one after the other: as
+/// many as it takes for sums not to wait for themselves.
+constexpr int gradientSets(int sums) { return sums >= 6 ? 1 : sums >= 3 ? 2 : 4; }
 
 using WinogradInputKernel = void (*)(const WinogradInputCall&);
 using WinogradOutputKernel = void (*)(const WinogradOutputCall&);

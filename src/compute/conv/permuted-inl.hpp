@@ -1,6 +1,7 @@
 // The kernels of grouped convolutions, where the channels of one block belong to several groups: every output channel
 // takes an input value of its group, by a permutation of a vector of input. Included by one file per instruction
 // set, as tile-inl.hpp.
+#include "compute/conv/gradient-inl.hpp"
 #include "compute/conv/tile-inl.hpp"
 
 namespace tacc::conv {
@@ -170,13 +171,15 @@ void permutedTile(const TileCall& given) {
 template <int kRows>
 void permutedGradient(const GradientCall& call) {
   constexpr int kVectors = blockLength / TACC_LANES;
+  constexpr int kSets = gradientSets(kRows);
   for (int v = 0; v < kVectors; ++v) {
-    Vector sum[kRows];
+    Vector sum[kSets][kRows];
     Lanes lanes[kRows];
     std::ptrdiff_t offsets[kRows];
 #pragma GCC unroll 16
     for (int row = 0; row < kRows; ++row) {
-      sum[row] = Vector{};
+#pragma GCC unroll 4
+      for (int set = 0; set < kSets; ++set) sum[set][row] = Vector{};
       lanes[row] = loadLanes(call.lanes + row * blockLength + v * TACC_LANES);
       offsets[row] = kVectors == 1 ? 0 : call.offsets[row * kVectors + v];
     }
@@ -184,20 +187,28 @@ void permutedGradient(const GradientCall& call) {
       for (int line = 0; line < call.lines; ++line) {
         const float* input = call.input + image * call.inputImage + line * call.inputLine;
         const float* from = call.gradient + image * call.gradientImage + line * call.gradientLine + v * TACC_LANES;
-        for (int pixel = 0; pixel < call.pixels; ++pixel) {
+        const auto addPixel = [&](Vector(&to)[kRows]) __attribute__((always_inline)) {
           const Vector g = load(from);
 #pragma GCC unroll 16
-          for (int row = 0; row < kRows; ++row) sum[row] += g * permuted(input + offsets[row], lanes[row]);
+          for (int row = 0; row < kRows; ++row) to[row] += g * permuted(input + offsets[row], lanes[row]);
           input += call.inputPixel;
           from += blockLength;
+        };
+        int left = call.pixels;
+        for (; left >= kSets; left -= kSets) {
+#pragma GCC unroll 4
+          for (int set = 0; set < kSets; ++set) addPixel(sum[set]);
         }
+        for (; kSets > 1 && left > 0; --left) addPixel(sum[0]);
       }
     }
 #pragma GCC unroll 16
     for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 4
+      for (int set = 1; set < kSets; ++set) sum[0][row] += sum[set][row];
       float* const to = call.output + row * call.outputRow + v * TACC_LANES;
-      if (call.accumulate) sum[row] += load(to);
-      store(to, sum[row]);
+      if (call.accumulate) sum[0][row] += load(to);
+      store(to, sum[0][row]);
     }
   }
 }

@@ -20,6 +20,9 @@ constexpr double cyclesOfLine = 70;
 /// Of the lines and lists of one worker.
 constexpr std::size_t mostScratchFloats = 256 * 1024;
 
+/// Pixels that no kernel reads beyond.
+constexpr std::ptrdiff_t stretch = 128;
+
 constexpr std::size_t aligned(std::size_t floats) { return (floats + 15) / 16 * 16; }
 
 /// The part of a line of a PlaneLines that is prepared, and its lists, in the scratch of one worker.
@@ -137,8 +140,13 @@ class PlaneProducts final : public PlanesPlan {
     const Shape& s = shape();
     const double pairs =
         insidePairs(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height);
-    const double vectors = ceilDivide(ceilDivide(width_, lines_.phases()), kernels_.lanes);
     const double ofValue = targets_ * 0.77 + ceilDivide(targets_, mostPlaneOutputs) * 0.7;
+    if (s.isProduct()) {  // and results are written
+      const double vectors = static_cast<double>(inPlane()) / kernels_.lanes;
+      const double cycles = vectors * (lines_.channels() * ofValue + targets_) + cyclesOfLine;
+      return std::max(double(s.batch) * s.groups * cycles, memoryCycles()) / assumedHertz;
+    }
+    const double vectors = ceilDivide(ceilDivide(width_, lines_.phases()), kernels_.lanes);
     const double products = pairs * s.kernelWidth * lines_.channels() * vectors * ofValue;
     const double beside = double(height_) * lines_.phases() * ceilDivide(targets_, mostPlaneOutputs) * cyclesOfLine +
                           (lines_.phases() > 1 ? 1.5 * height_ * width_ * targets_ : 0.0);
@@ -171,10 +179,16 @@ class PlaneProducts final : public PlanesPlan {
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const auto groups = static_cast<std::size_t>(shape().groups);
     executor.forEach(static_cast<std::size_t>(shape().batch) * groups * parts_, [&](std::size_t index, int worker) {
-      const TaskPart lines = partOf(static_cast<std::size_t>(height_), parts_, index % parts_);
-      const std::size_t plane = index / parts_;
-      runLines(buffers, static_cast<int>(plane / groups), static_cast<int>(plane % groups), lines,
-               static_cast<float*>(buffers.workspace) + static_cast<std::size_t>(worker) * scratchFloats());
+      const auto image = static_cast<int>(index / parts_ / groups);
+      const auto group = static_cast<int>(index / parts_ % groups);
+      float* const scratch =
+          static_cast<float*>(buffers.workspace) + static_cast<std::size_t>(worker) * scratchFloats();
+      if (shape().isProduct()) {
+        const auto stretches = static_cast<std::size_t>((inPlane() + stretch - 1) / stretch);
+        runPixels(buffers, image, group, partOf(stretches, parts_, index % parts_), scratch);
+      } else {
+        runLines(buffers, image, group, partOf(static_cast<std::size_t>(height_), parts_, index % parts_), scratch);
+      }
     });
   }
 
@@ -186,21 +200,70 @@ class PlaneProducts final : public PlanesPlan {
     return lines_.phases() > 1 ? roundUp(ceilDivide(width_, lines_.phases()), blockLength) : 0;
   }
   std::size_t scratchFloats() const {
+    if (shape().isProduct()) return static_cast<std::size_t>(mostChannels * stretch);
     return ringFloats() + static_cast<std::size_t>(mostPlaneOutputs * phaseFloats());
   }
 
-  void runLines(const Buffers& buffers, int image, int group, TaskPart lines, float* scratch) const {
-    const Shape& s = shape();
-    const std::ptrdiff_t plane = isData_ ? inPlane() : outPlane();
-    const int targetChannels = isData_ ? s.inChannels : s.outChannels;
+  /// A group's planes of an image that are read; where those of the result begin; and what is added.
+  const float* planesOf(const Buffers& buffers, int image, int group) const {
     const float* const source = isData_ ? buffers.outputGradient : buffers.input;
-    const std::ptrdiff_t sourcePlane = isData_ ? outPlane() : inPlane();
-    const int sourceChannels = isData_ ? s.outChannels : s.inChannels;
-    const float* const planes =
-        source + (std::ptrdiff_t{image} * sourceChannels + group * lines_.channels()) * sourcePlane;
-    const std::ptrdiff_t target = (std::ptrdiff_t{image} * targetChannels + group * targets_) * plane;
-    const float* const addend =
-        description_.residual ? buffers.residual : (description_.accumulate ? buffers.result : nullptr);
+    const std::ptrdiff_t plane = isData_ ? outPlane() : inPlane();
+    const int channels = isData_ ? shape().outChannels : shape().inChannels;
+    return source + (std::ptrdiff_t{image} * channels + group * lines_.channels()) * plane;
+  }
+  std::ptrdiff_t targetOf(int image, int group, std::ptrdiff_t plane) const {
+    const int channels = isData_ ? shape().inChannels : shape().outChannels;
+    return (std::ptrdiff_t{image} * channels + group * targets_) * plane;
+  }
+  const float* addendOf(const Buffers& buffers) const {
+    return description_.residual ? buffers.residual : (description_.accumulate ? buffers.result : nullptr);
+  }
+
+  /// Of a product, whose planes are one line, the pixels of some stretches. The last one, behind which there may be
+  /// nothing that can be read, is copied.
+  void runPixels(const Buffers& buffers, int image, int group, TaskPart stretches, float* scratch) const {
+    const std::ptrdiff_t plane = inPlane();
+    const float* const planes = planesOf(buffers, image, group);
+    const std::ptrdiff_t target = targetOf(image, group, plane);
+    const float* const addend = addendOf(buffers);
+    const std::ptrdiff_t end = std::min(plane, static_cast<std::ptrdiff_t>(stretches.to) * stretch);
+    const std::ptrdiff_t whole = end / stretch * stretch;
+    const auto multiply = [&](std::ptrdiff_t from, std::ptrdiff_t to, const float* first, std::ptrdiff_t step) {
+      if (from >= to) return;
+      PlaneValue read[mostChannels];
+      PlaneCall call{};
+      call.values = read;
+      call.count = lines_.channels();
+      for (int c = 0; c < call.count; ++c) read[c] = {first + c * step, c};
+      call.pixels = static_cast<int>(to - from);
+      call.relu = description_.relu;
+      call.outputPlane = plane;
+      for (int channel = 0; channel < targets_; channel += mostPlaneOutputs) {
+        const std::ptrdiff_t at = target + channel * plane + from;
+        call.weights = buffers.packedWeights + group * groupFloats() + channel * values();
+        call.bias = description_.bias ? buffers.bias + group * targets_ + channel : nullptr;
+        call.addend = addend != nullptr ? addend + at : nullptr;
+        call.output = buffers.result + at;
+        kernels_.line[std::min(mostPlaneOutputs, targets_ - channel)](call);
+      }
+    };
+    // What several channels of the result read is in the L1 cache still.
+    constexpr std::ptrdiff_t atOnce = 8 * stretch;
+    for (std::ptrdiff_t from = static_cast<std::ptrdiff_t>(stretches.from) * stretch; from < whole; from += atOnce) {
+      multiply(from, std::min(whole, from + atOnce), planes + from, plane);
+    }
+    std::fill_n(scratch, mostChannels * stretch, 0.0F);
+    for (int c = 0; c < lines_.channels(); ++c) {
+      std::copy(planes + c * plane + whole, planes + c * plane + std::max(whole, end), scratch + c * stretch);
+    }
+    multiply(whole, end, scratch, stretch);
+  }
+
+  void runLines(const Buffers& buffers, int image, int group, TaskPart lines, float* scratch) const {
+    const std::ptrdiff_t plane = isData_ ? inPlane() : outPlane();
+    const float* const planes = planesOf(buffers, image, group);
+    const std::ptrdiff_t target = targetOf(image, group, plane);
+    const float* const addend = addendOf(buffers);
     Ring ring = ringIn(scratch);
     float* const spread = scratch + ringFloats();
     PlaneCall call{};

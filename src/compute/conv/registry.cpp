@@ -24,6 +24,7 @@ constexpr ConvAlgorithm algorithms[] = {
     {"direct", servesDirectForward, makeDirectForward},
     {"direct", servesDirectBackwardData, makeDirectBackwardData},
     {"direct", servesDirectBackwardWeights, makeDirectBackwardWeights},
+    {"few-outputs", servesFewOutputs, makeFewOutputs},
     {"depthwise", servesDepthwise, makeDepthwise},
     {"depthwise", servesDepthwiseGradients, makeDepthwiseGradients},
     {"grouped", servesGrouped, makeGrouped},

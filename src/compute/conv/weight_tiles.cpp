@@ -25,7 +25,7 @@ std::vector<WeightTiles::Part> cut(int count, int limit) {
 
 WeightTiles chooseWeightTiles(const KernelSet& kernels, int outBlocks, int inValues, double pixels, int blockRows) {
   const auto cycles = [&](const WeightTiles::Part& blocks, const WeightTiles::Part& rows) {
-    return stepCycles(kernels, blocks.size(), rows.size(), rows.size()) +
+    return gradientCycles(kernels, blocks.size(), rows.size()) +
            tileCycles(kernels, blocks.size(), rows.size()) / pixels;
   };
   WeightTiles best{};

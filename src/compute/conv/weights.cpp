@@ -76,8 +76,9 @@ void addWeights(taccWeightLayout_t fromLayout, const float* from, taccWeightLayo
 
 void clearGradient(float* gradient, taccWeightLayout_t layout, const Shape& s, bool accumulates) {
   if (layout == taccWeightsKcrs || accumulates) return;
-  std::fill_n(gradient, weightFloats(layout, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, s.groups),
-              0.0F);
+  std::memset(
+      gradient, 0,
+      sizeof(float) * weightFloats(layout, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, s.groups));
 }
 
 void deliverGradient(const float* blocked, float* kcrs, const Shape& shape, bool accumulates) {

@@ -54,6 +54,24 @@ TEST(Planes, AreExactForEveryNumberOfChannels) {
   }
 }
 
+TEST(Planes, AreExactForProducts) {
+  std::mt19937 random(32);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (const int pixels : {1, 63, 64, 127, 128, 129, 255, 256, 300, 1024, 1200}) {
+    for (const taccConvPass_t pass : allPasses) {
+      for (int i = 0; i < 4; ++i) {
+        const int groups = from(1, 3);
+        taccConvDesc_t desc = plain(pass, from(1, 2), groups * from(1, 8), 1, pixels, groups * from(1, 8), 1);
+        desc.groups = groups;
+        desc.bias = desc.relu = pass == taccConvForward && from(0, 1) == 1;
+        desc.residual = pass == taccConvForward && from(0, 1) == 1;
+        desc.accumulate = pass != taccConvForward && from(0, 1) == 1;
+        expectExact(desc);
+      }
+    }
+  }
+}
+
 TEST(Planes, AreExactForRandomShapes) {
   std::mt19937 random(31);
   const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
@@ -81,7 +99,8 @@ TEST(Planes, AreExactForRandomShapes) {
 
 TEST(Planes, AreTheSameBitsForEveryNumberOfThreads) {
   for (const taccConvPass_t pass : allPasses) {
-    for (taccConvDesc_t desc : {plain(pass, 2, 2, 61, 90, 3, 5, 1, 2), plain(pass, 3, 8, 200, 131, 8, 3, 2, 1)}) {
+    for (taccConvDesc_t desc : {plain(pass, 2, 2, 61, 90, 3, 5, 1, 2), plain(pass, 3, 8, 200, 131, 8, 3, 2, 1),
+                                plain(pass, 1, 3, 61, 90, 8, 1)}) {
       desc.algorithm = "planes";
       Case test(desc);
       for (Floats* floats : {&test.input, &test.weights, &test.outputGradient}) {
@@ -103,8 +122,9 @@ TEST(Planes, AreTheSameBitsForEveryNumberOfThreads) {
 TEST(Planes, TouchNothingOutsideOfTheTensors) {
   for (const taccConvPass_t pass : allPasses) {
     for (const int width : {1, 15, 16, 17, 66}) {
-      for (const int stride : {1, 2, 3}) {
-        taccConvDesc_t desc = plain(pass, 1, 2, 4, width, 3, 3, stride, 1);
+      for (const int stride : {0, 1, 2, 3}) {  // 0: a product
+        taccConvDesc_t desc =
+            plain(pass, 1, 2, 4, width, 3, stride == 0 ? 1 : 3, std::max(1, stride), stride == 0 ? 0 : 1);
         desc.algorithm = "planes";
         desc.residual = pass == taccConvForward;
         const Case test(desc);
