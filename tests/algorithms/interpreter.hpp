@@ -43,14 +43,14 @@ inline std::vector<PlanRequest> layoutsOf(int p) {
     add({sizes}, {});
     if (sizes.size() > 2) add({sizes, {sizes[0] + sizes[1], p - sizes[0] - sizes[1]}}, {});
     if (p % 2 == 0 && p > 4) add({std::vector<int>(p / 2, 2), {2, p - 2}}, {});
-    // The first, one in the middle, the first group and the last one.
-    for (const std::vector<int>& narrow : {std::vector{0}, {p / 2}, {0, 1, 2}, {p - 2, p - 1}}) {
-      if (narrow.back() >= p) continue;
-      for (const auto& groups : {std::vector<std::vector<int>>(), {sizes}}) {
-        add(groups, {});
-        layouts.back().narrow = narrow;
-      }
-    }
+    // One in the middle; the first group; the last ones.
+    const auto addNarrow = [&](std::vector<std::vector<int>> groups, std::vector<int> narrow) {
+      add(std::move(groups), {});
+      layouts.back().narrow = std::move(narrow);
+    };
+    addNarrow({}, {p / 2});
+    addNarrow({sizes}, {0, 1, 2});
+    addNarrow({{p - p / 3, p / 3}}, {p - 2, p - 1});
   }
   return layouts;
 }

@@ -152,8 +152,8 @@ TEST(ProbeDrawn, QuietNetworksAreRecovered) { expectRecovered(quiet, drawNetwork
 TEST(ProbeDrawn, BusyNetworksAreRecovered) { expectRecovered(busy, drawNetwork, 12, 100, {96, 6}); }
 
 TEST(ProbeDrawn, NarrowHostsAreRecovered) {
-  expectRecovered(quiet, drawNarrowHosts, 12, 100, {96, 5});
-  expectRecovered(busy, drawNarrowHosts, 12, 100, {96, 6});
+  expectRecovered(quiet, drawNarrowHosts, 12, 100, {98, 5});
+  expectRecovered(busy, drawNarrowHosts, 12, 100, {98, 8});
 }
 
 }  // namespace
