@@ -23,16 +23,23 @@ void listAlgorithms() {
     for (int i = 0; i < collectiveCount; ++i) {
       const auto collective = static_cast<Collective>(i);
       PlanRequest request{collective, 8, 0};
-      if (!algorithm.serves(request)) request.groups = equalGroups(8, {2, 2});
+      const char* needs = "";
+      if (!algorithm.serves(request)) {
+        request.groups = equalGroups(8, {2, 2});
+        needs = " (with --groups)";
+      }
+      if (!algorithm.serves(request)) {
+        request.groups.clear();
+        request.narrow = {7};
+        needs = " (with --narrow)";
+      }
       if (!algorithm.serves(request)) continue;
-      const bool needsGroups = !request.groups.empty();
-      request.ranks = 7;
-      request.groups.clear();
-      const bool anyRanks = needsGroups || algorithm.serves(request);
+      if (!request.hasLayout()) {
+        request.ranks = 7;
+        if (!algorithm.serves(request)) needs = " (not for all numbers of ranks)";
+      }
       fmt::format_to(std::back_inserter(collectives), "{}{}{}", collectives.empty() ? "" : ", ", nameOf(collective),
-                     needsGroups ? " (with --groups)"
-                     : anyRanks  ? ""
-                                 : " (not for all numbers of ranks)");
+                     needs);
     }
     fmt::print("{}\n  {}\n  serves: {}\n  source: {}\n", algorithm.name, algorithm.summary, collectives,
                algorithm.source);
@@ -69,6 +76,8 @@ void checkLayout(PlanRequest& request, const std::vector<int>& groups) {
   request.groups = equalGroups(request.ranks, groups);
   if (!request.dimensions.empty() && !dimensionsFit(request))
     fail(taccInvalidArgument, "--dimensions: their product is not the number of ranks, {}", request.ranks);
+  if (!narrowFit(request))
+    fail(taccInvalidArgument, "--narrow: not ranks from 0 to {} in ascending order", request.ranks - 1);
 }
 
 void show(const ShowOptions& options) {
@@ -128,6 +137,9 @@ int main(int argc, char** argv) {
   showCommand->add_option("--dimensions", request.dimensions, "sides of a torus, the last one fastest: 4,4")
       ->delimiter(',')
       ->check(CLI::Range(1, 4096));
+  showCommand->add_option("--narrow", request.narrow, "ranks whose own links are narrow: 3,5")
+      ->delimiter(',')
+      ->check(CLI::Range(0, 4095));
   showCommand->add_option("--svg", options.picture, "writes a picture to this file instead of the text");
   showCommand->callback([&] { show(options); });
 

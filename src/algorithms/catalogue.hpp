@@ -27,6 +27,7 @@
   each(hierarchicalRing) \
   each(multilane) \
   each(groupChains) \
+  each(narrowLeaves) \
   each(groupRing) \
   each(parameterServer)
 // clang-format on

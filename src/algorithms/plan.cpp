@@ -39,6 +39,15 @@ bool dimensionsFit(const PlanRequest& request) noexcept {
   return places == request.ranks;
 }
 
+bool narrowFit(const PlanRequest& request) noexcept {
+  int before = -1;
+  for (const int rank : request.narrow) {
+    if (rank <= before || rank >= request.ranks) return false;
+    before = rank;
+  }
+  return true;
+}
+
 namespace {
 
 int blocksOf(const BufferShape& buffer, const PlanRequest& request, int blocks, int rank) noexcept {

@@ -50,6 +50,9 @@ struct PlanRequest {
   std::vector<std::vector<int>> groups = {};
   /// Sides of a torus whose places the ranks fill in order, the last one running fastest.
   std::vector<int> dimensions = {};
+  /// Ranks whose own links carry much less than most ranks' do, in ascending order.
+  std::vector<int> narrow = {};
+  bool hasLayout() const noexcept { return !groups.empty() || !dimensions.empty() || !narrow.empty(); }
   friend bool operator==(const PlanRequest&, const PlanRequest&) = default;
 };
 
@@ -60,6 +63,8 @@ std::vector<std::vector<int>> equalGroups(int ranks, const std::vector<int>& lev
 bool groupsFit(const PlanRequest& request) noexcept;
 /// Whether the torus has as many places as there are ranks.
 bool dimensionsFit(const PlanRequest& request) noexcept;
+/// Whether the narrow ranks are ranks, in ascending order.
+bool narrowFit(const PlanRequest& request) noexcept;
 
 struct Operand {
   enum class Kind : std::uint8_t { input, output, scratch, peer };

@@ -21,7 +21,7 @@ struct Algorithm {
   void (*write)(const PlanRequest&, PlanWriter&);
   /// What that plan exchanges, in less time and memory. Called only for requests of two ranks and more that it serves.
   Exchanges (*exchanges)(const PlanRequest&);
-  /// The plan depends on the request's groups or dimensions.
+  /// The plan depends on the request's groups, dimensions or narrow ranks.
   bool looksAtLayout = false;
   /// Where ranks read each other's memory and nothing was measured, it is taken for these requests. One of all
   /// algorithms says so of each; nullptr: of none.
@@ -34,7 +34,7 @@ struct Algorithm {
 
 /// Whether the algorithm's plan depends on the layout that the request has.
 inline bool followsLayout(const Algorithm& algorithm, const PlanRequest& request) noexcept {
-  return algorithm.looksAtLayout && (!request.groups.empty() || !request.dimensions.empty());
+  return algorithm.looksAtLayout && request.hasLayout();
 }
 
 /// All algorithms, in the order in which they are documented.

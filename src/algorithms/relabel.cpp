@@ -53,6 +53,7 @@ Plan relabelled(const Plan& plan, const std::vector<int>& order) {
   result.request.root = order[static_cast<std::size_t>(plan.request.root)];
   result.request.groups.clear();
   result.request.dimensions.clear();
+  result.request.narrow.clear();
   const Relabelling relabelling(plan, order);
   for (std::size_t i = 0; i < plan.ranks.size(); ++i) {
     std::vector<Step>& steps = result.ranks[static_cast<std::size_t>(order[i])].steps;

@@ -161,6 +161,7 @@ class Reader {
     readField("root", plan_.request.root);
     while (line().accept("groups")) plan_.request.groups.push_back(readNumbers("a group's size"));
     if (line().accept("dimensions")) plan_.request.dimensions = readNumbers("a dimension");
+    if (line().accept("narrow")) plan_.request.narrow = readNumbers("a narrow rank");
     readField("blocks", plan_.blocks);
     readField("scratch", plan_.scratchBlocks);
     readField("rounds", plan_.rounds);
@@ -246,6 +247,7 @@ std::string toText(const Plan& plan) {
                                  nameOf(request.collective), plan.algorithm, request.ranks, request.root);
   for (const std::vector<int>& level : request.groups) writeNumbers(text, "groups", level);
   if (!request.dimensions.empty()) writeNumbers(text, "dimensions", request.dimensions);
+  if (!request.narrow.empty()) writeNumbers(text, "narrow", request.narrow);
   fmt::format_to(std::back_inserter(text), "blocks {}\nscratch {}\nrounds {}\n", plan.blocks, plan.scratchBlocks,
                  plan.rounds);
   for (std::size_t rank = 0; rank < plan.ranks.size(); ++rank) {

@@ -63,10 +63,9 @@ TuningUse tuningUseOf(const ClusterMembership& member, const std::vector<RankIde
   use.here = {ownVersion(), member.transportName, layoutDigest(machine), false, {}, member.speed};
   for (int host = 0; host < hosts.hosts(); ++host)
     use.here.ranksOfHost.push_back(static_cast<int>(hosts.ranksOf(host).size()));
-  use.requestOf = [groups = groupsOf(clusterMachine(who, hosts, *member.topology, member.speed, true)),
-                   ranks = static_cast<int>(who.size())](Collective collective) {
-    return PlanRequest{collective, ranks, 0, groups, {}};
-  };
+  const CostMachine ofAllRanks = clusterMachine(who, hosts, *member.topology, member.speed, true);
+  use.requestOf = [groups = groupsOf(ofAllRanks), narrow = narrowOf(ofAllRanks), ranks = static_cast<int>(who.size())](
+                      Collective collective) { return PlanRequest{collective, ranks, 0, groups, {}, narrow}; };
   use.isPart = config.isPart;
   return use;
 }

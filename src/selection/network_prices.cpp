@@ -126,7 +126,7 @@ void giveReasons(std::vector<NetworkCandidate>& candidates, const PlanRequest& r
   const double best = candidates.front().seconds;
   for (NetworkCandidate& one : candidates) {
     if (!one.isPossible)
-      one.reason = one.algorithm->looksAtLayout && request.groups.empty() && request.dimensions.empty()
+      one.reason = one.algorithm->looksAtLayout && !request.hasLayout()
                        ? "does not serve this call, or not without groups or dimensions of the ranks"
                        : "does not serve this call";
     else if (&one == candidates.data())

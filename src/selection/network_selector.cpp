@@ -38,6 +38,10 @@ constexpr std::size_t longInMessages = 64;
 /// Prices for fewer ranks are found as fast as the word of another rank comes.
 constexpr int leastShared = 32;
 
+/// A port with less than this of the usual one is narrow. A ring passes it twice; at the end of a chain it is passed
+/// once each way, and the chain passes the others twice.
+constexpr double narrowPort = 0.7;
+
 /// Of more ranks the roots in one group are alike.
 constexpr int mostRootsPriced = 64;
 
@@ -217,11 +221,24 @@ std::vector<int> dimensionsOf(const CostMachine& machine) {
   return sides;
 }
 
+std::vector<int> narrowOf(const CostMachine& machine) {
+  if (!machine.ports.limit()) return {};
+  std::vector<double> ports;
+  for (int rank = 0; rank < machine.ranks; ++rank) ports.push_back(machine.ports.of(rank));
+  const auto middle = ports.begin() + machine.ranks / 2;
+  std::ranges::nth_element(ports, middle);
+  std::vector<int> narrow;
+  for (int rank = 0; rank < machine.ranks; ++rank)
+    if (const double port = machine.ports.of(rank); port > 0 && port < narrowPort * *middle) narrow.push_back(rank);
+  return narrow;
+}
+
 NetworkSelector::NetworkSelector(CostMachine machine, PriceBoard board)
     : map_(std::move(machine)),
       rate_(std::min(map_.port(), sharedSeconds * map_.leastShare())),
       groups_(groupsOf(map_.machine())),
       dimensions_(dimensionsOf(map_.machine())),
+      narrow_(narrowOf(map_.machine())),
       board_(std::move(board)) {}
 
 std::size_t NetworkSelector::messageBytes(Collective collective, std::size_t bytes) const {

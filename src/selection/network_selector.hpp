@@ -40,6 +40,9 @@ std::vector<std::vector<int>> groupsOf(const CostMachine& machine);
 /// place, if there are several. Empty: no torus, or ranks that do not fill a box of it.
 std::vector<int> dimensionsOf(const CostMachine& machine);
 
+/// Ranks whose ports are much narrower than those of half of the ranks, for plans that look at them.
+std::vector<int> narrowOf(const CostMachine& machine);
+
 class NetworkSelector {
  public:
   /// `board`: shared with ranks whose selectors are made alike; for prices that take long to find.
@@ -51,7 +54,7 @@ class NetworkSelector {
 
   /// What a plan between these ranks is asked for.
   PlanRequest request(Collective collective, int root) const {
-    return {collective, map_.ranks(), root, groups_, dimensions_};
+    return {collective, map_.ranks(), root, groups_, dimensions_, narrow_};
   }
 
   /// Into messages of how many bytes a call is cut; `bytes` as below. As long as suits the links; shorter where the
@@ -85,7 +88,7 @@ class NetworkSelector {
   CostMap map_;
   double rate_;  // bytes per second of a stream, by which calls are cut
   std::vector<std::vector<int>> groups_;
-  std::vector<int> dimensions_;
+  std::vector<int> dimensions_, narrow_;
   mutable std::map<std::tuple<Collective, std::size_t, std::size_t>, int> halvings_;  // as far as they were asked for
   std::map<std::tuple<Collective, int, std::size_t>, std::vector<NetworkCandidate>>
       candidates_;  // by the root and the size at which a class is priced

@@ -379,7 +379,33 @@ TEST(Uplinks, CarryWhatIsNeededInARingOfGroups) {
   EXPECT_FALSE(findAlgorithm("group_ring")->serves({Collective::allGather, 8, 0, {{4, 4}}, {}})) << "as other rings";
 }
 
+TEST(Narrow, RanksSendAndReceiveTheVectorOnce) {
+  int plans = 0;
+  for (int p = 2; p <= 33; ++p) {
+    for (PlanRequest request : test::layoutsOf(p)) {
+      request.ranks = p;
+      if (!findAlgorithm("narrow_leaves")->serves(request)) continue;
+      const Plan plan = makePlan(*findAlgorithm("narrow_leaves"), request);
+      ++plans;
+      for (const int rank : request.narrow) {
+        int sent = 0, received = 0;
+        const auto isPeer = [](const Operand& operand) { return operand.kind == Operand::Kind::peer; };
+        for (const Step& step : plan.ranks[static_cast<std::size_t>(rank)].steps) {
+          sent += step.blockCount * static_cast<int>(std::ranges::count_if(step.destinations, isPeer));
+          received += step.blockCount * static_cast<int>(std::ranges::count_if(step.sources, isPeer));
+        }
+        EXPECT_EQ(sent, plan.blocks) << test::describe(plan) << ", rank " << rank;
+        EXPECT_EQ(received, plan.blocks) << test::describe(plan) << ", rank " << rank;
+      }
+    }
+  }
+  EXPECT_GT(plans, 80);
+}
+
 TEST(Layouts, ThatDoNotFitAreNotServed) {
+  EXPECT_TRUE(findAlgorithm("narrow_leaves")->serves({Collective::allReduce, 8, 0, {}, {}, {0, 7}}));
+  for (const std::vector<int>& narrow : {std::vector<int>(), {8}, {3, 3}, {4, 3}, {0, 1, 2, 3, 4, 5}})
+    EXPECT_FALSE(findAlgorithm("narrow_leaves")->serves({Collective::allReduce, 8, 0, {}, {}, narrow}));
   const Algorithm& hierarchical = *findAlgorithm("hierarchical");
   EXPECT_FALSE(hierarchical.serves({Collective::allReduce, 8, 0}));
   EXPECT_TRUE(hierarchical.serves({Collective::allReduce, 8, 0, {{4, 4}}, {}}));

@@ -17,7 +17,7 @@
 
 namespace tacc::test {
 
-/// What may be known of where p ranks are: nothing, groups that are equal, unequal, nested, and tori.
+/// What may be known of where p ranks are: nothing, groups that are equal, unequal, nested, tori, and who is narrow.
 inline std::vector<PlanRequest> layoutsOf(int p) {
   std::vector<PlanRequest> layouts(1);
   const auto add = [&](std::vector<std::vector<int>> groups, std::vector<int> dimensions) {
@@ -43,6 +43,14 @@ inline std::vector<PlanRequest> layoutsOf(int p) {
     add({sizes}, {});
     if (sizes.size() > 2) add({sizes, {sizes[0] + sizes[1], p - sizes[0] - sizes[1]}}, {});
     if (p % 2 == 0 && p > 4) add({std::vector<int>(p / 2, 2), {2, p - 2}}, {});
+    // One in the middle; the first group; the last ones.
+    const auto addNarrow = [&](std::vector<std::vector<int>> groups, std::vector<int> narrow) {
+      add(std::move(groups), {});
+      layouts.back().narrow = std::move(narrow);
+    };
+    addNarrow({}, {p / 2});
+    addNarrow({sizes}, {0, 1, 2});
+    addNarrow({{p - p / 3, p / 3}}, {p - 2, p - 1});
   }
   return layouts;
 }
@@ -53,7 +61,7 @@ inline std::vector<PlanRequest> requestsServed(const Algorithm& algorithm, int p
   std::vector<PlanRequest> requests;
   for (int c = 0; c < collectiveCount; ++c) {
     for (PlanRequest request : layoutsOf(p)) {
-      if ((!request.groups.empty() || !request.dimensions.empty()) && !algorithm.looksAtLayout) continue;
+      if (request.hasLayout() && !algorithm.looksAtLayout) continue;
       request.collective = static_cast<Collective>(c);
       request.ranks = p;
       for (request.root = 0; request.root < (isRooted(request.collective) ? p : 1); ++request.root) {
@@ -77,7 +85,8 @@ inline std::string shown(const std::vector<std::vector<int>>& lists) {
 inline std::string describe(const Plan& plan) {
   return plan.algorithm + " " + std::string(nameOf(plan.request.collective)) +
          " p=" + std::to_string(plan.request.ranks) + " root=" + std::to_string(plan.request.root) +
-         " groups=" + shown(plan.request.groups) + " dimensions=" + shown({plan.request.dimensions});
+         " groups=" + shown(plan.request.groups) + " dimensions=" + shown({plan.request.dimensions}) +
+         " narrow=" + shown({plan.request.narrow});
 }
 
 /// One vector per rank.

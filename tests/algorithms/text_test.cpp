@@ -48,7 +48,7 @@ TEST(Text, IsReadable) {
   EXPECT_EQ(toText(plan), goodText);
 }
 
-TEST(Text, NamesGroupsAndDimensions) {
+TEST(Text, NamesGroupsDimensionsAndNarrowRanks) {
   PlanRequest request{Collective::allReduce, 8, 0, equalGroups(8, {2, 2}), {}};
   const Plan grouped = makePlan(*findAlgorithm("hierarchical"), request);
   EXPECT_NE(toText(grouped).find("root 0\ngroups 2 2 2 2\ngroups 4 4\nblocks 8\n"), std::string::npos);
@@ -57,6 +57,10 @@ TEST(Text, NamesGroupsAndDimensions) {
   const Plan torus = makePlan(*findAlgorithm("swing"), request);
   EXPECT_NE(toText(torus).find("root 0\ndimensions 2 4\nblocks 8\n"), std::string::npos);
   EXPECT_EQ(fromText(toText(torus)), torus);
+  request = {Collective::allReduce, 8, 0, {}, {}, {3, 5}};
+  const Plan narrow = makePlan(*findAlgorithm("narrow_leaves"), request);
+  EXPECT_NE(toText(narrow).find("root 0\nnarrow 3 5\nblocks 8\n"), std::string::npos);
+  EXPECT_EQ(fromText(toText(narrow)), narrow);
 }
 
 TEST(Picture, HasAnArrowForEveryMessage) {

@@ -35,6 +35,9 @@ PlanRequest drawLayout(int p, std::mt19937& random) {
     parts = drawGroups(parts, random);
     request.groups.push_back(parts);
   }
+  const unsigned share = random() % 4;  // none, a quarter, half, three of four
+  for (int rank = 0; rank < p; ++rank)
+    if (random() % 4 < share) request.narrow.push_back(rank);
   return request;
 }
 
@@ -43,7 +46,7 @@ TEST(UseProof, PlansOfDrawnLayoutsAreRight) {
   int proven = 0;
   for (int layout = 0; layout < 150; ++layout) {
     PlanRequest request = drawLayout(2 + static_cast<int>(random() % 23), random);
-    ASSERT_TRUE(groupsFit(request)) << shown(request.groups);
+    ASSERT_TRUE(groupsFit(request) && narrowFit(request)) << shown(request.groups) << shown({request.narrow});
     for (const Algorithm& algorithm : algorithms()) {
       if (!algorithm.looksAtLayout) continue;
       for (int c = 0; c < collectiveCount; ++c) {
@@ -51,7 +54,8 @@ TEST(UseProof, PlansOfDrawnLayoutsAreRight) {
         request.root = isRooted(request.collective) ? static_cast<int>(random() % unsigned(request.ranks)) : 0;
         if (!algorithm.serves(request)) continue;
         EXPECT_TRUE(needsProofAtUse(algorithm, request));
-        EXPECT_NO_THROW(proveForUse(algorithm, request)) << algorithm.name << " " << shown(request.groups);
+        EXPECT_NO_THROW(proveForUse(algorithm, request))
+            << algorithm.name << " " << shown(request.groups) << " narrow " << shown({request.narrow});
         ++proven;
       }
     }

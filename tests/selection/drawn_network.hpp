@@ -24,6 +24,10 @@ struct OddNetwork {
 };
 OddNetwork drawOddNetwork(std::uint64_t number, int mostHosts);
 
+/// Hosts alike but for one to three whose own links carry a twelfth to six tenths of the others'; at times a whole
+/// group is so. One group or up to four, equal or not, with uplinks from a half of what their hosts send to twice that.
+Topology drawNarrowHosts(std::uint64_t number, int mostHosts);
+
 /// One line: levels, hosts, rates.
 std::string describeNetwork(const Topology& network);
 

@@ -75,11 +75,13 @@ struct Recovery {
   std::string what;
 };
 
+using DrawsNetwork = Topology(std::uint64_t number, int mostHosts);
+
 /// Every group of the network sends outward, all of its hosts at once; so does each host; and all hosts to those half
 /// of them away.
-Recovery recover(int number, const Disturbances& disturbances, int mostHosts) {
+Recovery recover(int number, const Disturbances& disturbances, DrawsNetwork* draw, int mostHosts) {
   Recovery recovery;
-  const Topology network = drawNetwork(static_cast<std::uint64_t>(number), mostHosts);
+  const Topology network = draw(static_cast<std::uint64_t>(number), mostHosts);
   if (!isTree(network) || network.hosts() < 4) return recovery;
   const Topology found = surveyed(network, disturbances, static_cast<unsigned>(number), &recovery.rounds);
   const FluidNetwork truth = fluidOf(network), model = fluidOf(found);
@@ -114,13 +116,13 @@ struct Need {
   double cut;     // percent of the networks at most in which a group was invented
 };
 
-void expectRecovered(const Disturbances& disturbances, int mostHosts, int networks, Need need) {
+void expectRecovered(const Disturbances& disturbances, DrawsNetwork* draw, int mostHosts, int networks, Need need) {
   const int first = numberFrom("TACC_TEST_FIRST_NETWORK", 0);
   networks = numberFrom("TACC_TEST_NETWORKS", networks);
   int drawn = 0, patterns = 0, within = 0, cut = 0, rounds = 0;
   Recovery worst;
   for (int number = first; number < first + networks; ++number) {
-    Recovery one = recover(number, disturbances, mostHosts);
+    Recovery one = recover(number, disturbances, draw, mostHosts);
     if (one.patterns == 0) continue;
     ++drawn;
     patterns += one.patterns;
@@ -141,13 +143,17 @@ void expectRecovered(const Disturbances& disturbances, int mostHosts, int networ
   EXPECT_LE(wrong, need.cut);
 }
 
-TEST(ProbeDrawn, QuietNetworksAreRecovered) {
-  expectRecovered({.rates = 0.03, .unfairness = 0.05, .latencies = 0.03, .cold = 0.6}, 12, 100, {96, 5});
-}
+constexpr Disturbances quiet{.rates = 0.03, .unfairness = 0.05, .latencies = 0.03, .cold = 0.6};
+constexpr Disturbances busy{
+    .rates = 0.05, .unfairness = 0.2, .latencies = 0.1, .sleeps = 0.5, .busy = 0.1, .cold = 0.6};
 
-TEST(ProbeDrawn, BusyNetworksAreRecovered) {
-  expectRecovered({.rates = 0.05, .unfairness = 0.2, .latencies = 0.1, .sleeps = 0.5, .busy = 0.1, .cold = 0.6}, 12,
-                  100, {96, 6});
+TEST(ProbeDrawn, QuietNetworksAreRecovered) { expectRecovered(quiet, drawNetwork, 12, 100, {96, 5}); }
+
+TEST(ProbeDrawn, BusyNetworksAreRecovered) { expectRecovered(busy, drawNetwork, 12, 100, {96, 6}); }
+
+TEST(ProbeDrawn, NarrowHostsAreRecovered) {
+  expectRecovered(quiet, drawNarrowHosts, 12, 100, {98, 5});
+  expectRecovered(busy, drawNarrowHosts, 12, 100, {98, 8});
 }
 
 }  // namespace
