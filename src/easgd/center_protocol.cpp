@@ -23,7 +23,8 @@ std::optional<CenterRequest> centerRequestIn(const Message& message, std::size_t
   const auto request = headIn<CenterRequest>(message);
   if (message.kind != MessageKind::centerRequest || !request) return std::nullopt;
   const std::size_t numbers = message.payload.size() - sizeof(CenterRequest);
-  if (request->action == CenterAction::count) return numbers == 0 && request->elements == 0 ? request : std::nullopt;
+  if (request->action == CenterAction::count)
+    return numbers == 0 && request->elements == 0 && request->first == 0 ? request : std::nullopt;
   if (request->action < CenterAction::move || request->action > CenterAction::write) return std::nullopt;
   if (request->first >= count || request->first % pieceElements != 0) return std::nullopt;
   if (request->elements != elementsAt(count, request->first)) return std::nullopt;
