@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/cost.hpp"
@@ -138,8 +137,7 @@ class DirectBackwardWeights final : public ConvPlan {
     if (isCleared) {
       const std::ptrdiff_t first = group * outBlocks() + tiles_.blockParts[outs.from].from;
       const std::ptrdiff_t end = group * outBlocks() + tiles_.blockParts[outs.to - 1].to;
-      std::memset(result + first * call.outputBlock, 0,
-                  static_cast<std::size_t>((end - first) * call.outputBlock) * sizeof(float));
+      std::fill(result + first * call.outputBlock, result + end * call.outputBlock, 0.0F);
     }
     for (int image = 0; image < s.batch; image += imagesAtOnce_) {
       call.images = std::min(imagesAtOnce_, s.batch - image);
