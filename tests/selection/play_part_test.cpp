@@ -27,7 +27,7 @@ std::optional<double> playExchanges(const Exchanges& exchanges, const PlanReques
 }
 
 /// Of drawn networks, collectives, roots, sizes and cuts.
-TEST(ExchangeParts, PlayAsThePlansOfDrawnCalls) {
+TEST(PhaseParts, PlayAsThePlansOfDrawnCalls) {
   int played = 0, within = 0, near = 0;
   for (std::uint64_t number = 0; number < 60; ++number) {
     Draw draw(number + 7000);
@@ -47,7 +47,7 @@ TEST(ExchangeParts, PlayAsThePlansOfDrawnCalls) {
         if (request.ranks < 2 || !algorithm.serves(request)) continue;
         const Exchanges exchanges = exchangesOf(algorithm, request);
         const auto each = playExchanges(exchanges, request, map, call, false);
-        EXPECT_EQ(each.has_value(), ExchangeParts::stepsOf(exchanges, map.ranks()).has_value()) << algorithm.name;
+        EXPECT_EQ(each.has_value(), PhaseParts::stepsOf(exchanges, map.ranks()).has_value()) << algorithm.name;
         if (!each) continue;
         const double whole = simulate(makePlan(algorithm, request), map, call);
         const double one = playExchanges(exchanges, request, map, call, true).value();
@@ -67,9 +67,9 @@ TEST(ExchangeParts, PlayAsThePlansOfDrawnCalls) {
   EXPECT_GT(within, 0.99 * played);
 }
 
-TEST(ExchangeParts, LeaveOutWhatIsPricedWellWithout) {
+TEST(PhaseParts, LeaveOutWhatIsPricedWellWithout) {
   const auto stepsOf = [](const char* name, Collective collective, int p) {
-    return ExchangeParts::stepsOf(exchangesOf(*findAlgorithm(name), {collective, p, 0}), p);
+    return PhaseParts::stepsOf(exchangesOf(*findAlgorithm(name), {collective, p, 0}), p);
   };
   EXPECT_TRUE(stepsOf("ring", Collective::allReduce, 64));
   EXPECT_FALSE(stepsOf("ring", Collective::allReduce, 4096)) << "thousands of messages of each rank";

@@ -36,7 +36,7 @@ std::optional<double> play(const Algorithm& algorithm, const PlanRequest& reques
                            const CostCall& call, double& budget) {
   if (request.ranks > mostRanksTold) return std::nullopt;
   const Exchanges exchanges = exchangesOf(algorithm, request);
-  const bool isQuickToList = request.ranks > mostRanksPlayed && ExchangeParts::stepsOf(exchanges, map.ranks());
+  const bool isQuickToList = request.ranks > mostRanksPlayed && PhaseParts::stepsOf(exchanges, map.ranks());
   if (!isQuickToList && request.ranks > mostRanksWritten) return std::nullopt;
   const std::optional<RankClasses> classes = classesOf(exchanges, map, budget);
   if (!classes) return std::nullopt;

@@ -217,9 +217,9 @@ std::optional<PlayModel> playModelOf(const Algorithm& algorithm, const PlanReque
 
 std::optional<PlayModel> playModelOf(const Exchanges& exchanges, const PlanRequest& request, const CostMap& map,
                                      const RankClasses& classes, double chunkBytes, std::size_t mostSteps) {
-  const std::optional<std::size_t> ofOne = ExchangeParts::stepsOf(exchanges, map.ranks());
+  const std::optional<std::size_t> ofOne = PhaseParts::stepsOf(exchanges, map.ranks());
   if (!ofOne || *ofOne * at(classes.count()) > mostSteps) return std::nullopt;
-  const ExchangeParts all(exchanges, map.ranks());
+  const PhaseParts all(exchanges, map.ranks());
   std::unordered_map<int, PlayPart> parts;
   std::size_t steps = 0;
   const PartOf partOf = [&](int rank) -> const PlayPart* {

@@ -63,7 +63,7 @@ std::optional<PlayModel> playModelOf(const Algorithm& algorithm, const PlanReque
                                      const RankClasses& classes, double chunkBytes, std::size_t mostSteps);
 
 /// The same from what the plan exchanges, in the time of a few phases a rank where writing its steps would take that of
-/// passing over all ranks. nullopt also: ExchangeParts do not serve these exchanges.
+/// passing over all ranks. nullopt also: PhaseParts do not serve these exchanges.
 std::optional<PlayModel> playModelOf(const Exchanges& exchanges, const PlanRequest& request, const CostMap& map,
                                      const RankClasses& classes, double chunkBytes, std::size_t mostSteps);
 

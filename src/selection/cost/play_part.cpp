@@ -81,7 +81,7 @@ int PlayPart::messageTo(int peer, int n) const {
   return sentTo.end() - first > n && first[n].first == peer ? first[n].second : -1;
 }
 
-std::optional<std::size_t> ExchangeParts::stepsOf(const Exchanges& exchanges, int ranks) {
+std::optional<std::size_t> PhaseParts::stepsOf(const Exchanges& exchanges, int ranks) {
   std::size_t steps = 0;
   for (const Phase& phase : exchanges.phases) {
     if (std::holds_alternative<Copy>(phase)) {
@@ -103,7 +103,7 @@ std::optional<std::size_t> ExchangeParts::stepsOf(const Exchanges& exchanges, in
   return steps;
 }
 
-ExchangeParts::ExchangeParts(const Exchanges& exchanges, int ranks)
+PhaseParts::PhaseParts(const Exchanges& exchanges, int ranks)
     : exchanges_(&exchanges), senders_(exchanges.phases.size()), places_(exchanges.phases.size()) {
   for (std::size_t i = 0; i < exchanges.phases.size(); ++i) {
     if (const auto* exchange = std::get_if<Exchange>(&exchanges.phases[i])) {
@@ -119,7 +119,7 @@ ExchangeParts::ExchangeParts(const Exchanges& exchanges, int ranks)
   }
 }
 
-PlayPart ExchangeParts::partOf(int rank) const {
+PlayPart PhaseParts::partOf(int rank) const {
   PlayPart part;
   part.planBlocks = exchanges_->blocks;
   for (std::size_t i = 0; i < exchanges_->phases.size(); ++i) {
@@ -136,7 +136,7 @@ PlayPart ExchangeParts::partOf(int rank) const {
   return part;
 }
 
-void ExchangeParts::addTo(PlayPart& part, const Exchange& exchange, const std::vector<int>& senders, int rank) const {
+void PhaseParts::addTo(PlayPart& part, const Exchange& exchange, const std::vector<int>& senders, int rank) const {
   const int to = exchange.to(rank), from = senders[at(rank)];
   const MessageCut sent = cutOf(exchange, rank), received = cutOf(exchange, from);
   const auto send = [&](int m) { part.pass(sent.blocks[at(m)], {}, false, {to}); };
@@ -153,7 +153,7 @@ void ExchangeParts::addTo(PlayPart& part, const Exchange& exchange, const std::v
 }
 
 /// A step for each message, tree and direction, in the order of the rounds in which they come.
-void ExchangeParts::addTo(PlayPart& part, const TreeExchange& trees, const std::vector<Place>& places) const {
+void PhaseParts::addTo(PlayPart& part, const TreeExchange& trees, const std::vector<Place>& places) const {
   struct Turn {
     int round;
     const Place* place;
