@@ -44,12 +44,13 @@ std::vector<std::size_t> resnet50() {
   return forward;
 }
 
-/// A way to reduce the tensors: in buckets of so many bytes.
-struct Way {
+/// How the tensors are reduced: in buckets of that many bytes.
+struct Packing {
   const char* name;
   std::size_t bucketBytes;  // 0: chosen
 };
-constexpr Way ways[] = {{"every tensor by itself", 1}, {"buckets of 64 MiB", std::size_t{64} << 20}, {"chosen", 0}};
+constexpr Packing packings[] = {
+    {"every tensor by itself", 1}, {"buckets of 64 MiB", std::size_t{64} << 20}, {"chosen", 0}};
 
 double seconds(Clock::time_point since) { return std::chrono::duration<double>(Clock::now() - since).count(); }
 
@@ -107,9 +108,9 @@ bool run(double backward, int steps) {
   if (rank == 0)
     fmt::print("{} tensors, {} bytes, {} ranks, computing {} s\n", model.tensors(), model.bytes(), ranks, backward);
   bool right = true;
-  for (const Way& way : ways) {
+  for (const Packing& packing : packings) {
     taccBucket_t bucket;
-    check(taccBucketCreate(&bucket, comm, stream, way.bucketBytes));
+    check(taccBucketCreate(&bucket, comm, stream, packing.bucketBytes));
     std::vector<double> times;
     for (int step = 0; step <= steps; ++step) {
       times.push_back(model.step(bucket, stream));
@@ -120,7 +121,7 @@ bool run(double backward, int steps) {
     std::size_t bytes = 0;
     check(taccBucketBytes(bucket, &bytes));
     if (rank == 0)
-      fmt::print("{:24} {:8} KiB a bucket: {:9.1f} ms a step (least {:.1f})\n", way.name, bytes / 1024,
+      fmt::print("{:24} {:8} KiB a bucket: {:9.1f} ms a step (least {:.1f})\n", packing.name, bytes / 1024,
                  times[times.size() / 2] * 1e3, times.front() * 1e3);
     std::fflush(stdout);
     check(taccBucketDestroy(bucket));

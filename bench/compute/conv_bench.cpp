@@ -135,11 +135,11 @@ ConvResult measure(const ConvOptions& options, const std::string& network, const
                     {}};
   if (std::find(options.peers.begin(), options.peers.end(), "tacc") != options.peers.end()) {
     result.peers["tacc"] = {result.seconds, result.reorderSeconds, result.kernel};
-    result.ways.push_back({"tacc", result.kernel, result.seconds, own->predictedSeconds()});
+    result.candidates.push_back({"tacc", result.kernel, result.seconds, own->predictedSeconds()});
   }
   for (std::size_t i = 0; i < peers.size(); ++i) {
     const double seconds = runners[i + 1].seconds;
-    result.ways.push_back(
+    result.candidates.push_back(
         {peers[i].name, peers[i].contestant->implementation(), seconds, peers[i].contestant->predictedSeconds()});
     const auto known = result.peers.find(peers[i].name);
     if (known != result.peers.end() && known->second.seconds <= seconds) continue;

@@ -34,8 +34,8 @@ struct ConvPeerResult {
   std::string implementation;
 };
 
-/// One way of a peer to compute a layer. Of tacc's own algorithms also what they were expected to take.
-struct ConvWay {
+/// What a peer offers to compute a layer by. Of tacc's own algorithms also what they were expected to take.
+struct ConvCandidate {
   std::string peer, implementation;
   double seconds;
   double predictedSeconds;
@@ -52,8 +52,8 @@ struct ConvResult {
   double reorderSeconds;
   std::string kernel;
   std::size_t wrong;
-  std::map<std::string, ConvPeerResult> peers;  ///< the fastest way of each
-  std::vector<ConvWay> ways = {};               ///< all of them
+  std::map<std::string, ConvPeerResult> peers;  ///< the fastest candidate of each
+  std::vector<ConvCandidate> candidates = {};   ///< all of them
 
   double gflops() const { return operations / seconds * 1e-9; }
 };

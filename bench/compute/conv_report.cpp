@@ -35,10 +35,11 @@ std::string convJson(const ConvReport& report) {
                      {"implementation", peer.implementation},
                      {"reorder_seconds", peer.reorderSeconds}};
     }
-    Json ways = Json::array();
-    for (const ConvWay& way : r.ways) {
-      ways.push_back({{"peer", way.peer}, {"implementation", way.implementation}, {"seconds", way.seconds}});
-      if (way.predictedSeconds > 0) ways.back()["predicted_seconds"] = way.predictedSeconds;
+    Json candidates = Json::array();
+    for (const ConvCandidate& candidate : r.candidates) {
+      candidates.push_back(
+          {{"peer", candidate.peer}, {"implementation", candidate.implementation}, {"seconds", candidate.seconds}});
+      if (candidate.predictedSeconds > 0) candidates.back()["predicted_seconds"] = candidate.predictedSeconds;
     }
     const tools::Layer& l = r.layer;
     json["results"].push_back({{"net", r.network},
@@ -59,7 +60,7 @@ std::string convJson(const ConvReport& report) {
                                 {l.inChannels, l.height, l.width, l.outChannels, l.kernel, l.kernelWidth(), l.stride,
                                  l.pad, l.dilation, l.groups}},
                                {"peers", peers},
-                               {"ways", ways}});
+                               {"candidates", candidates}});
   }
   return json.dump(2) + '\n';
 }

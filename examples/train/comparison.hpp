@@ -23,14 +23,14 @@ class Comparison {
     double correct = 0, images = 0;
     double percent() const { return 100 * correct / images; }
   };
-  struct Way {
+  struct Row {
     Run run;
     std::vector<Tested> seeds;
   };
-  Way& wayOf(const Run& run);
-  std::string behind(const Way& way) const;
+  Row& rowOf(const Run& run);
+  std::string behind(const Row& row) const;
 
-  std::vector<Way> ways_;
+  std::vector<Row> rows_;
 };
 
 }  // namespace tacc::train

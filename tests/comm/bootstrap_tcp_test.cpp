@@ -152,7 +152,7 @@ TEST(BootstrapTcp, TheConnectionsCanBeHandedOver) {
     ChildProcess child([&] {
       Bootstrap bootstrap(id, 2, 1, patience);
       ControlTree tree = bootstrap.releaseTree();
-      if (tree.way != std::vector<int>{0} || !tree.branches.empty()) return false;
+      if (tree.route != std::vector<int>{0} || !tree.branches.empty()) return false;
       tree.up.queue(MessageKind::gather, payloadOf(4711));
       if (!tree.up.flush()) return false;
       const std::optional<Message> answer = nextMessage(tree.up);

@@ -88,22 +88,22 @@ int expectTree(const std::vector<int>& hosts, int width) {
     int fromOthers = 0;
     for (const ControlTree::Branch& branch : tree.branches) {
       const ControlTree& other = trees[static_cast<std::size_t>(branch.rank)];
-      EXPECT_EQ(other.way.front(), rank);
+      EXPECT_EQ(other.route.front(), rank);
       for (const int behind : branch.behind) {
-        const std::vector<int>& way = trees[static_cast<std::size_t>(behind)].way;
-        const auto here = std::ranges::find(way, rank);
-        EXPECT_TRUE(here != way.end() && here != way.begin() && here[-1] == branch.rank) << behind;
+        const std::vector<int>& route = trees[static_cast<std::size_t>(behind)].route;
+        const auto here = std::ranges::find(route, rank);
+        EXPECT_TRUE(here != route.end() && here != route.begin() && here[-1] == branch.rank) << behind;
       }
       ++reached[static_cast<std::size_t>(branch.rank)];
       fromOthers += hosts[static_cast<std::size_t>(branch.rank)] != hosts[static_cast<std::size_t>(rank)] ? 1 : 0;
     }
     if (rank == 0) overNetwork = fromOthers;
     if (rank == 0) {
-      EXPECT_TRUE(tree.way.empty());
+      EXPECT_TRUE(tree.route.empty());
       for (int r = 1; r < ranks; ++r)
-        EXPECT_EQ(tree.parents[static_cast<std::size_t>(r)], trees[static_cast<std::size_t>(r)].way.front());
+        EXPECT_EQ(tree.parents[static_cast<std::size_t>(r)], trees[static_cast<std::size_t>(r)].route.front());
     } else {
-      EXPECT_EQ(tree.way.back(), 0);
+      EXPECT_EQ(tree.route.back(), 0);
     }
   }
   EXPECT_EQ(reached[0], 0);

@@ -28,8 +28,8 @@ class Tree {
     connect(1, 2, {});
     connect(1, 3, {});
     connect(0, 4, {});
-    trees_[1].way = trees_[4].way = {0};
-    trees_[2].way = trees_[3].way = {1, 0};
+    trees_[1].route = trees_[4].route = {0};
+    trees_[2].route = trees_[3].route = {1, 0};
     trees_[0].parents = {-1, 0, 1, 1, 0};
     for (int rank = 0; rank < ranks; ++rank) {
       RankIdentity identity{};

@@ -42,13 +42,13 @@ std::vector<double> gaps(const std::vector<Clock::time_point>& calls) {
   return all;
 }
 
-struct Way {
+struct Waiting {
   const char* name;
   const char* variable;  // that makes ranks of one host wait in this way
   const char* value;
 };
 
-class Idle : public testing::TestWithParam<Way> {
+class Idle : public testing::TestWithParam<Waiting> {
  protected:
   void SetUp() override {
     ASSERT_EQ(pipe(watch_.ends), 0);
@@ -127,10 +127,11 @@ TEST_P(Idle, receiverOfAMessageCallsItWhileItWaits) {
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Idle,
-                         testing::Values(Way{"asleep", "TACC_SPIN", "0"}, Way{"spinning", "TACC_SPIN", "1000000"},
-                                         Way{"network", "TACC_SHM", "off"}),
-                         [](const testing::TestParamInfo<Way>& way) { return std::string(way.param.name); });
+INSTANTIATE_TEST_SUITE_P(Waits, Idle,
+                         testing::Values(Waiting{"asleep", "TACC_SPIN", "0"},
+                                         Waiting{"spinning", "TACC_SPIN", "1000000"},
+                                         Waiting{"network", "TACC_SHM", "off"}),
+                         [](const testing::TestParamInfo<Waiting>& info) { return std::string(info.param.name); });
 
 /// Whoever spins for a second does not put it off until then.
 TEST(IdleSpinning, callsItLongBeforeTheEnd) {

@@ -49,7 +49,7 @@ class BrokenConnection : public testing::TestWithParam<double> {
     ControlTree tree;
     tree.up = Channel{FileDescriptor(ends[0])};
     tree.up.trust();
-    tree.way = {0};
+    tree.route = {0};
     rankZero_.emplace(FileDescriptor(ends[1]));
     rankZero_->trust();
     std::vector<RankIdentity> who(2);

@@ -20,15 +20,15 @@ using test::exchange;
 using test::failureOf;
 using test::Keeper;
 using test::patience;
+using test::Route;
 using test::Signal;
 using test::startWorker;
-using test::Way;
 using testing::AllOf;
 using testing::HasSubstr;
 
-class CenterFault : public testing::TestWithParam<Way> {};
-std::string wayName(const testing::TestParamInfo<Way>& info) { return nameOf(info.param); }
-INSTANTIATE_TEST_SUITE_P(Ways, CenterFault, testing::Values(Way::mapped, Way::unixSocket, Way::tcp), wayName);
+class CenterFault : public testing::TestWithParam<Route> {};
+std::string routeName(const testing::TestParamInfo<Route>& info) { return nameOf(info.param); }
+INSTANTIATE_TEST_SUITE_P(Routes, CenterFault, testing::Values(Route::mapped, Route::unixSocket, Route::tcp), routeName);
 
 constexpr std::size_t count = 5 * CenterMemory::shardElements + 17;
 
@@ -48,10 +48,10 @@ void expectNumbersOfWorkers(const std::vector<float>& numbers) {
 }
 
 /// A process that exchanges with alpha = 1 without end, so that each number goes from hand to hand.
-test::ChildProcess startTireless(Way way, const taccUniqueId& id, int worker, const Signal& begun) {
-  return startWorker([&, way, worker] {
+test::ChildProcess startTireless(Route route, const taccUniqueId& id, int worker, const Signal& begun) {
+  return startWorker([&, route, worker] {
     std::vector<float> weights = valuesOf(worker);
-    const auto own = connectBy(way, id, count);
+    const auto own = connectBy(route, id, count);
     begun.give();
     for (;;) {
       exchange(*own, weights, 1.0f);
@@ -71,7 +71,7 @@ TEST_P(CenterFault, WorkersThatAreKilledAtDrawnMomentsCostTheOthersNothing) {
   std::vector<float> weights = valuesOf(1);
   const auto survivor = connectBy(GetParam(), keeper.id(), count);
   std::vector<float> farWeights = valuesOf(2);
-  const auto far = connectBy(Way::tcp, keeper.id(), count);
+  const auto far = connectBy(Route::tcp, keeper.id(), count);
   for (int round = 0; round < rounds; ++round) {
     const Signal begun;
     test::ChildProcess victim = startTireless(GetParam(), keeper.id(), 3 + round, begun);
@@ -98,7 +98,7 @@ TEST_P(CenterFault, AStoppedWorkerDelaysOthersUntilTheTimeOutAtMostAndIsNamed) {
   constexpr int rounds = 2000;
   const Keeper keeper(count, {.timeout = 0.1}, {}, valuesOf(0).data());
   const Signal begun;
-  test::ChildProcess stopped = startTireless(Way::mapped, keeper.id(), 1, begun);
+  test::ChildProcess stopped = startTireless(Route::mapped, keeper.id(), 1, begun);
   begun.await();
   std::vector<float> weights = valuesOf(2);
   const auto own = connectBy(GetParam(), keeper.id(), count, 0.1);
@@ -165,10 +165,10 @@ TEST_P(CenterFault, AWorkerThatStopsInTheMidstOfATransferHindersNobody) {
 
 /// `end`: what becomes of the keeper.
 template <class End>
-std::string howItEnds(Way way, const End& end) {
+std::string howItEnds(Route route, const End& end) {
   const Keeper keeper(count, {.timeout = patience});
   std::vector<float> weights(count);
-  const auto own = connectBy(way, keeper.id(), count);
+  const auto own = connectBy(route, keeper.id(), count);
   exchange(*own, weights, 0.5f);
   end(keeper);
   const double start = seconds();
@@ -187,7 +187,7 @@ std::string howItEnds(Way way, const End& end) {
   EXPECT_THAT(failureOf(taccRemoteError, [&] { own->read(weights.data()); }), HasSubstr(name));
   EXPECT_THAT(failureOf(taccRemoteError, [&] { (void)own->counts(); }), HasSubstr(name));
   // And who comes now is told at once.
-  EXPECT_THAT(failureOf(taccRemoteError, [&] { (void)connectBy(way, keeper.id(), count); }),
+  EXPECT_THAT(failureOf(taccRemoteError, [&] { (void)connectBy(route, keeper.id(), count); }),
               HasSubstr("has ended, or it destroyed the center"));
   return message;
 }
@@ -231,10 +231,10 @@ TEST_P(CenterFault, ThatTheCenterWasDestroyedIsToldWithTheName) {
 TEST(CenterFaultOfLocks, TheDeathOfTheKeeperEndsAWaitForOne) {
   const Keeper keeper(count, {.timeout = patience});
   std::vector<float> weights = valuesOf(2);
-  const auto brief = connectBy(Way::mapped, keeper.id(), count, 0.1);
+  const auto brief = connectBy(Route::mapped, keeper.id(), count, 0.1);
   brief->write(valuesOf(0).data());
   const Signal begun;
-  test::ChildProcess stopped = startTireless(Way::mapped, keeper.id(), 1, begun);
+  test::ChildProcess stopped = startTireless(Route::mapped, keeper.id(), 1, begun);
   begun.await();
   // Until it is stopped with a lock in its hands.
   bool isHeld = false;
@@ -252,7 +252,7 @@ TEST(CenterFaultOfLocks, TheDeathOfTheKeeperEndsAWaitForOne) {
     if (!isHeld) stopped.kill(SIGCONT);
   }
   ASSERT_TRUE(isHeld);
-  const auto own = connectBy(Way::mapped, keeper.id(), count);
+  const auto own = connectBy(Route::mapped, keeper.id(), count);
   std::thread killer([&] {
     ::usleep(300'000);
     keeper.process().kill();
@@ -271,7 +271,7 @@ TEST_P(CenterFault, AStoppedKeeperIsNamedByWorkersThatNeedItAndTheyGoOnAfterward
   keeper.stop();
   EXPECT_THAT(failureOf(taccTimeout, [&] { (void)connectBy(GetParam(), keeper.id(), count, 0.2); }),
               HasSubstr("does not answer"));
-  if (GetParam() == Way::mapped) {
+  if (GetParam() == Route::mapped) {
     exchange(*own, weights, 0.5f);
     EXPECT_THAT(weights, testing::Each(32.0f));
     return;

@@ -42,12 +42,12 @@ Speed measure(Center& center) {
   return {static_cast<double>(times.size()) / seconds, times[times.size() / 2]};
 }
 
-int run(std::size_t bytes, int workers, const std::string& way, int mbit) {
-  const bool onHosts = way == "hosts";
+int run(std::size_t bytes, int workers, const std::string& route, int mbit) {
+  const bool onHosts = route == "hosts";
   std::unique_ptr<VirtualCluster> cluster;
   if (onHosts) cluster = std::make_unique<VirtualCluster>(1, workers + 1, mbit);
   const std::size_t count = std::max<std::size_t>(1, bytes / sizeof(float));
-  const Keeper keeper(count, {.isLocked = way != "hogwild"}, [&] {
+  const Keeper keeper(count, {.isLocked = route != "hogwild"}, [&] {
     if (onHosts) cluster->enter(1);
   });
   int ends[2];
@@ -56,7 +56,7 @@ int run(std::size_t bytes, int workers, const std::string& way, int mbit) {
   for (int w = 0; w < workers; ++w)
     processes.push_back(startWorker([&, w] {
       if (onHosts) cluster->enter(w + 2);
-      const Way how = way == "unix" ? Way::unixSocket : way == "tcp" ? Way::tcp : Way::mapped;
+      const Route how = route == "unix" ? Route::unixSocket : route == "tcp" ? Route::tcp : Route::mapped;
       const auto center = onHosts ? connectCenter(keeper.id(), count, {}) : connectBy(how, keeper.id(), count);
       const Speed speed = measure(*center);
       return ::write(ends[1], &speed, sizeof speed) == sizeof speed;
@@ -68,7 +68,7 @@ int run(std::size_t bytes, int workers, const std::string& way, int mbit) {
     fmt::print("worker: {:.0f} exchanges/s, median {:.1f} us\n", speed.rate, 1e6 * speed.median);
     rate += speed.rate;
   }
-  fmt::print("{} workers, {} bytes, {}: {:.0f} exchanges/s, {:.1f} MB/s each way\n", workers, bytes, way, rate,
+  fmt::print("{} workers, {} bytes, {}: {:.0f} exchanges/s, {:.1f} MB/s each way\n", workers, bytes, route, rate,
              1e-6 * rate * static_cast<double>(count * sizeof(float)));
   if (onHosts) {
     const double link = 1e6 * mbit / 8;

@@ -27,10 +27,10 @@ using test::exchange;
 using test::failureOf;
 using test::idFor;
 using test::patience;
+using test::Route;
 using test::Setting;
 using test::Signal;
 using test::startWorker;
-using test::Way;
 using testing::AllOf;
 using testing::HasSubstr;
 
@@ -92,8 +92,8 @@ struct Served {
   /// The others are served as ever.
   void expectWorks() const {
     std::vector<float> weights(count, 2.0f);
-    for (const Way way : {Way::mapped, Way::tcp}) {
-      const auto own = connectBy(way, kept.id, count);
+    for (const Route route : {Route::mapped, Route::tcp}) {
+      const auto own = connectBy(route, kept.id, count);
       own->write(weights.data());
       exchange(*own, weights, 0.5f);
       EXPECT_THAT(weights, testing::Each(2.0f));
@@ -141,8 +141,8 @@ TEST(CenterStranger, AnIdOfAnotherKindIsNamed) {
 
 TEST(CenterStranger, AnotherCountIsNamedByEveryWay) {
   const Served center;
-  for (const Way way : {Way::mapped, Way::unixSocket, Way::tcp}) {
-    EXPECT_THAT(failureOf(taccInvalidUsage, [&] { (void)connectBy(way, center.kept.id, count + 1); }),
+  for (const Route route : {Route::mapped, Route::unixSocket, Route::tcp}) {
+    EXPECT_THAT(failureOf(taccInvalidUsage, [&] { (void)connectBy(route, center.kept.id, count + 1); }),
                 AllOf(HasSubstr(fmt::format("asks for a center of {} numbers", count + 1)),
                       HasSubstr(fmt::format("has {}", count)), HasSubstr(fmt::format("process {}", ::getpid()))));
   }
@@ -166,10 +166,10 @@ TEST(CenterStranger, EncryptionHasToBeSetAlike) {
   const Served center;
   center.expectWorks();
   std::vector<float> weights(count, 3.0f);
-  exchange(*connectBy(Way::unixSocket, center.kept.id, count), weights, 1.0f);
+  exchange(*connectBy(Route::unixSocket, center.kept.id, count), weights, 1.0f);
   EXPECT_THAT(weights, testing::Each(2.0f));
   ::setenv("TACC_ENCRYPTION", "off", 1);
-  EXPECT_THAT(failureOf(taccInvalidUsage, [&] { (void)connectBy(Way::tcp, center.kept.id, count); }),
+  EXPECT_THAT(failureOf(taccInvalidUsage, [&] { (void)connectBy(Route::tcp, center.kept.id, count); }),
               AllOf(HasSubstr("TACC_ENCRYPTION off"), HasSubstr("on: set it alike")));
 }
 
@@ -268,7 +268,8 @@ TEST(CenterStranger, ACenterOfOneHostOpensNoPort) {
   EXPECT_EQ(open(kept.id).port, 0);
   EXPECT_TRUE(addressesIn(open(kept.id)).empty());
   std::vector<float> weights(count, 4.0f);
-  for (const Way way : {Way::mapped, Way::unixSocket}) exchange(*connectBy(way, kept.id, count), weights, 0.5f);
+  for (const Route route : {Route::mapped, Route::unixSocket})
+    exchange(*connectBy(route, kept.id, count), weights, 0.5f);
   EXPECT_THAT(weights, testing::Each(2.0f));
 }
 
@@ -280,11 +281,11 @@ TEST(CenterStranger, ALackOfDescriptorsDoesNotHoldUpWhoIsConnected) {
     const rlimit limit{most, most};
     EXPECT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
   });
-  const auto own = connectBy(Way::tcp, keeper.id(), count);
+  const auto own = connectBy(Route::tcp, keeper.id(), count);
   std::vector<std::unique_ptr<Center>> others;
   for (bool isFull = false; !isFull && others.size() < 100;) {
     try {
-      others.push_back(connectBy(Way::tcp, keeper.id(), count, 1));
+      others.push_back(connectBy(Route::tcp, keeper.id(), count, 1));
     } catch (const Error& error) {
       EXPECT_EQ(error.result(), taccTimeout) << error.what();
       isFull = true;
@@ -297,7 +298,7 @@ TEST(CenterStranger, ALackOfDescriptorsDoesNotHoldUpWhoIsConnected) {
   for (int i = 0; i < 1000; ++i) exchange(*own, weights, 0.5f);
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(15));
   others.resize(others.size() / 2);
-  exchange(*connectBy(Way::tcp, keeper.id(), count), weights, 0.5f);
+  exchange(*connectBy(Route::tcp, keeper.id(), count), weights, 0.5f);
 }
 
 TEST(CenterStranger, ComingAndGoingLeavesNoDescriptors) {

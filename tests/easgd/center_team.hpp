@@ -1,4 +1,4 @@
-// What the tests of centers share: connecting by every way there is, and processes that work on a center.
+// What the tests of centers share: connecting by every route there is, and processes that work on a center.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,15 +24,15 @@ namespace tacc::test {
 inline constexpr double patience = 60;  // time-out of what must succeed; a loaded machine may be slow
 
 /// How the numbers of a center come to a worker of the same host.
-enum class Way { mapped, unixSocket, tcp };
+enum class Route { mapped, unixSocket, tcp };
 
-inline const char* nameOf(Way way) {
-  return way == Way::mapped ? "mapped" : way == Way::unixSocket ? "unixSocket" : "tcp";
+inline const char* nameOf(Route route) {
+  return route == Route::mapped ? "mapped" : route == Route::unixSocket ? "unixSocket" : "tcp";
 }
 
-/// The id, as seen by a worker that comes this way. One that believes to be on another host takes TCP.
-inline taccUniqueId idFor(Way way, const taccUniqueId& id) {
-  if (way != Way::tcp) return id;
+/// The id, as seen by a worker that takes that route. One that believes to be on another host takes TCP.
+inline taccUniqueId idFor(Route route, const taccUniqueId& id) {
+  if (route != Route::tcp) return id;
   UniqueIdContents contents = openUniqueId(id, IdPurpose::center);
   contents.host ^= 1;
   return sealUniqueId(contents);
@@ -50,12 +50,12 @@ class Setting {
   const char* name_;
 };
 
-inline std::unique_ptr<Center> connectBy(Way way, const taccUniqueId& id, std::size_t count,
+inline std::unique_ptr<Center> connectBy(Route route, const taccUniqueId& id, std::size_t count,
                                          double timeout = patience) {
   std::optional<Setting> setting;
-  if (way == Way::unixSocket) setting.emplace("TACC_SHM", "off");
-  auto center = connectCenter(idFor(way, id), count, {.timeout = timeout});
-  EXPECT_EQ(center->isRemote(), way != Way::mapped);
+  if (route == Route::unixSocket) setting.emplace("TACC_SHM", "off");
+  auto center = connectCenter(idFor(route, id), count, {.timeout = timeout});
+  EXPECT_EQ(center->isRemote(), route != Route::mapped);
   return center;
 }
 

@@ -1,4 +1,4 @@
-// Centers and their workers, as processes of this host, by every way that numbers come to a worker.
+// Centers and their workers, as processes of this host, by every route by which numbers come to a worker.
 #include "easgd/center.hpp"
 
 #include <gmock/gmock.h>
@@ -15,12 +15,12 @@ using test::connectBy;
 using test::exchange;
 using test::Keeper;
 using test::patience;
+using test::Route;
 using test::Signal;
 using test::startWorker;
-using test::Way;
 
 struct Case {
-  Way way;
+  Route route;
   bool isLocked;
   int workers;
 };
@@ -28,7 +28,7 @@ struct Case {
 class CenterTest : public testing::TestWithParam<Case> {};
 
 std::string caseName(const testing::TestParamInfo<Case>& info) {
-  return fmt::format("{}_{}_{}", nameOf(info.param.way), info.param.isLocked ? "locked" : "hogwild",
+  return fmt::format("{}_{}_{}", nameOf(info.param.route), info.param.isLocked ? "locked" : "hogwild",
                      info.param.workers);
 }
 
@@ -47,7 +47,7 @@ std::vector<float> valuesOf(int worker) {
 
 /// Halves of halves of small integers are exact for so many turns, so the result is that of the order of turns alone.
 TEST_P(CenterTest, ExchangesInTurnGiveExactlyWhatTheEquationsSay) {
-  const auto [way, isLocked, workers] = GetParam();
+  const auto [route, isLocked, workers] = GetParam();
   constexpr int turns = 2;
   const std::vector<float> initial = valuesOf(99);
   const Keeper keeper(count, {.isLocked = isLocked, .timeout = patience}, {}, initial.data());
@@ -57,7 +57,7 @@ TEST_P(CenterTest, ExchangesInTurnGiveExactlyWhatTheEquationsSay) {
   for (int w = 0; w < workers; ++w)
     processes.push_back(startWorker([&, w] {
       std::vector<float> weights = valuesOf(w), expected(count);
-      const auto own = connectBy(way, keeper.id(), count);
+      const auto own = connectBy(route, keeper.id(), count);
       for (int turn = 0; turn < turns; ++turn) {
         go[static_cast<std::size_t>(w)].await();
         own->read(expected.data());
@@ -91,7 +91,7 @@ TEST_P(CenterTest, ExchangesInTurnGiveExactlyWhatTheEquationsSay) {
   }
   for (test::ChildProcess& process : processes) EXPECT_EQ(process.wait(), 0);
   std::vector<float> now(count);
-  const auto reader = connectBy(Way::mapped, keeper.id(), count);
+  const auto reader = connectBy(Route::mapped, keeper.id(), count);
   reader->read(now.data());
   for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(now[i], static_cast<float>(center[i])) << i;
   EXPECT_EQ(reader->counts().updates, static_cast<std::uint64_t>(turns * workers));
@@ -100,7 +100,7 @@ TEST_P(CenterTest, ExchangesInTurnGiveExactlyWhatTheEquationsSay) {
 
 /// With alpha = 1 a worker and the center change places, so whatever the order, all numbers are still there.
 TEST_P(CenterTest, AllAtOnceLoseNothingUnderLocks) {
-  const auto [way, isLocked, workers] = GetParam();
+  const auto [route, isLocked, workers] = GetParam();
   constexpr int times = 20;
   const Keeper keeper(count, {.isLocked = isLocked, .timeout = patience}, {}, valuesOf(workers).data());
   int ends[2];
@@ -109,7 +109,7 @@ TEST_P(CenterTest, AllAtOnceLoseNothingUnderLocks) {
   for (int w = 0; w < workers; ++w)
     processes.push_back(startWorker([&, w] {
       std::vector<float> weights = valuesOf(w);
-      const auto own = connectBy(way, keeper.id(), count);
+      const auto own = connectBy(route, keeper.id(), count);
       for (int i = 0; i < times; ++i) exchange(*own, weights, 1.0f);
       double sum = 0;
       for (const float weight : weights) sum += weight;
@@ -123,7 +123,7 @@ TEST_P(CenterTest, AllAtOnceLoseNothingUnderLocks) {
     sum += one;
   }
   std::vector<float> now(count);
-  const auto reader = connectBy(Way::mapped, keeper.id(), count);
+  const auto reader = connectBy(Route::mapped, keeper.id(), count);
   reader->read(now.data());
   for (const float value : now) sum += value;
   for (int w = 0; w <= workers; ++w)
@@ -148,15 +148,15 @@ TEST(CenterFairness, GreedyWorkersDoNotKeepOthersOut) {
   for (int w = 0; w < 3; ++w)
     greedy.push_back(startWorker([&] {
       std::vector<float> weights(shard, 1.0f);
-      const auto own = connectBy(Way::mapped, keeper.id(), shard);
+      const auto own = connectBy(Route::mapped, keeper.id(), shard);
       begun.give();
       for (;;) exchange(*own, weights, 0.5f);
       return true;
     }));
   for (int w = 0; w < 3; ++w) begun.await();
-  for (const Way way : {Way::tcp, Way::mapped}) {
+  for (const Route route : {Route::tcp, Route::mapped}) {
     std::vector<float> weights(shard, 1.0f);
-    const auto own = connectBy(way, keeper.id(), shard);
+    const auto own = connectBy(route, keeper.id(), shard);
     for (int i = 0; i < times; ++i) exchange(*own, weights, 0.5f);
     EXPECT_EQ(own->counts().ownUpdates, static_cast<std::uint64_t>(times));
   }
@@ -164,12 +164,12 @@ TEST(CenterFairness, GreedyWorkersDoNotKeepOthersOut) {
 
 std::vector<Case> allCases() {
   std::vector<Case> cases;
-  for (const Way way : {Way::mapped, Way::unixSocket, Way::tcp})
+  for (const Route route : {Route::mapped, Route::unixSocket, Route::tcp})
     for (const bool isLocked : {true, false})
-      for (const int workers : {1, 2, 3, 6}) cases.push_back({way, isLocked, workers});
+      for (const int workers : {1, 2, 3, 6}) cases.push_back({route, isLocked, workers});
   return cases;
 }
-INSTANTIATE_TEST_SUITE_P(Ways, CenterTest, testing::ValuesIn(allCases()), caseName);
+INSTANTIATE_TEST_SUITE_P(Routes, CenterTest, testing::ValuesIn(allCases()), caseName);
 
 }  // namespace
 }  // namespace tacc

@@ -1,7 +1,7 @@
 // A rank that joins at a rank 0 which lies: every lie is an Error, and what is handed on names ranks that exist.
 //
 // Input: steps of rank 0, made whenever the rank waits. 0: a message (kind, descriptors, payload); 1: raw bytes; 2: it
-// closes; 3: the rank has a look; 4: all have joined (a way of ranks).
+// closes; 3: the rank has a look; 4: all have joined (a route of ranks).
 #include <sys/socket.h>
 
 #include <memory>
@@ -86,7 +86,7 @@ class Script {
       default: {
         Completion completion{input_.below(2) == 0, {}, {}};
         for (int length = 1 + input_.below(4); length > 0; --length)
-          completion.way.push_back(input_.value<std::int8_t>());
+          completion.route.push_back(input_.value<std::int8_t>());
         peer_->send(MessageKind::complete, *payloadOf(completion));
         return false;
       }

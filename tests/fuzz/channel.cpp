@@ -39,7 +39,7 @@ void use(const Message& message) {
   if (message.kind != MessageKind::complete) return;
   try {
     const Completion completion = completionIn(message);
-    require(completion.way.size() * sizeof(int) <= message.payload.size(), "a way out of nothing");
+    require(completion.route.size() * sizeof(int) <= message.payload.size(), "a route out of nothing");
     require(*payloadOf(completion) == *payloadOf(completionIn({{}, *payloadOf(completion), {}})), "not the same again");
   } catch (const Error&) {
     // It is none.

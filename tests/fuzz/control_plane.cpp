@@ -34,7 +34,7 @@ class Liars {
   explicit Liars(int place) : rank_(place == 2 ? 4 : place) {
     ControlTree tree;
     if (rank_ != 0) {
-      tree.way = {0};
+      tree.route = {0};
       tree.up = connect();
     } else {
       tree.branches.push_back({connect(), 1, {2, 3}});

@@ -93,7 +93,7 @@ class Script {
     if (plane_) return;
     forwarder_->complete({false, {}, {0}}, {}, patience, interrupt_);
     ControlTree tree;
-    tree.way = {0};
+    tree.route = {0};
     tree.up = std::move(up_);
     tree.branches = forwarder_->release();
     std::vector<RankIdentity> who(ranks);

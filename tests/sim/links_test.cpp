@@ -24,7 +24,7 @@ Topology example(const std::string& name) {
 std::vector<std::string> crossed(const Topology& topology, std::uint32_t from, std::uint32_t to) {
   Links links(topology, {});
   std::vector<std::string> names;
-  for (const int link : links.way(from, to).links) {
+  for (const int link : links.route(from, to).links) {
     const Link& one = links.links()[static_cast<std::size_t>(link)];
     names.push_back(fmt::format("{} {:.4g}", one.name, one.bytesPerSecond * 1e-9));
   }
@@ -56,21 +56,21 @@ TEST(Links, OfATorusGoTheShorterWayRound) {
 TEST(Links, AreSharedByWaysThatCrossThem) {
   const Topology taihulight = example("taihulight");
   Links links(taihulight, {});
-  const Way a = links.way(0, 256), b = links.way(1, 512);
+  const Route a = links.route(0, 256), b = links.route(1, 512);
   EXPECT_EQ(a.links[1], b.links[1]) << "the uplink of their supernode";
   EXPECT_NE(a.links[2], b.links[2]);
   EXPECT_EQ(links.links().size(), 7u) << "only what was asked for";
   EXPECT_DOUBLE_EQ(a.latency, 20e-6);
-  EXPECT_DOUBLE_EQ(links.way(0, 1).latency, 10e-6);
-  EXPECT_THROW(links.way(3, 3), Error);
+  EXPECT_DOUBLE_EQ(links.route(0, 1).latency, 10e-6);
+  EXPECT_THROW(links.route(3, 3), Error);
 }
 
 TEST(Links, WhatNobodySaidIsAsTold) {
   const Topology plain = topologyFromToml("hosts = \"a,b\"\n", "test");
   Links links(plain, {7e-6, 3e9});
-  const Way way = links.way(0, 1);
-  EXPECT_DOUBLE_EQ(way.latency, 7e-6);
-  EXPECT_DOUBLE_EQ(way.bytesPerSecond, 3e9);
+  const Route route = links.route(0, 1);
+  EXPECT_DOUBLE_EQ(route.latency, 7e-6);
+  EXPECT_DOUBLE_EQ(route.bytesPerSecond, 3e9);
   for (const Link& link : links.links()) EXPECT_DOUBLE_EQ(link.bytesPerSecond, 3e9);
 }
 

@@ -51,10 +51,10 @@ Bytes redirected(const Bytes& address, std::uint16_t port) {
 /// Somebody on the way between two ranks, who sees all bytes and may change them or cut the connection.
 class Middleman {
  public:
-  enum class Way { there, back };
-  /// `touch`: gets what passes in a connection, counted from 0, and its place in the stream of its way; false: the
-  /// connection is cut after what is left of the bytes.
-  using Touch = std::function<bool(int connection, Way way, std::size_t place, Bytes& bytes)>;
+  enum class Direction { there, back };
+  /// `touch`: gets what passes in a connection, counted from 0, and its place in the stream of its direction; false:
+  /// the connection is cut after what is left of the bytes.
+  using Touch = std::function<bool(int connection, Direction direction, std::size_t place, Bytes& bytes)>;
 
   Middleman(std::uint16_t target, Touch touch) : target_(target), touch_(std::move(touch)) {}
   std::uint16_t port() const { return portOf(listener_.get()); }
@@ -64,8 +64,8 @@ class Middleman {
     FileDescriptor caller(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (caller.valid()) links_.push_back({std::move(caller), connectTo(target_), {0, 0}});
     for (std::size_t i = 0; i < links_.size(); ++i) {
-      pass(static_cast<int>(i), Way::there, links_[i].caller, links_[i].callee);
-      pass(static_cast<int>(i), Way::back, links_[i].callee, links_[i].caller);
+      pass(static_cast<int>(i), Direction::there, links_[i].caller, links_[i].callee);
+      pass(static_cast<int>(i), Direction::back, links_[i].callee, links_[i].caller);
     }
   }
 
@@ -74,15 +74,15 @@ class Middleman {
     FileDescriptor caller, callee;
     std::size_t passed[2];
   };
-  void pass(int number, Way way, const FileDescriptor& from, const FileDescriptor& to) {
+  void pass(int number, Direction direction, const FileDescriptor& from, const FileDescriptor& to) {
     Link& link = links_[static_cast<std::size_t>(number)];
     if (!link.caller.valid()) return;
     Bytes bytes(65'536);
     const ssize_t got = ::recv(from.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got < 0) return;
     bytes.resize(static_cast<std::size_t>(got));
-    std::size_t& passed = link.passed[static_cast<int>(way)];
-    const bool goesOn = got > 0 && touch_(number, way, passed, bytes);
+    std::size_t& passed = link.passed[static_cast<int>(direction)];
+    const bool goesOn = got > 0 && touch_(number, direction, passed, bytes);
     passed += bytes.size();
     if (!bytes.empty()) (void)::send(to.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (goesOn) return;
@@ -194,18 +194,18 @@ TEST_P(TcpAdversary, AGreetingThatIsCutAnywhereIsMadeAgain) {
   for (std::size_t cut = 0; cut < there + back; cut += 3) {
     meetAgain();
     const int caller = static_cast<int>(cut % 2);
-    const Middleman::Way way = cut < there ? Middleman::Way::there : Middleman::Way::back;
+    const Middleman::Direction direction = cut < there ? Middleman::Direction::there : Middleman::Direction::back;
     const std::size_t place = cut < there ? cut : cut - there;
     Middleman middleman(portIn(addresses_[static_cast<std::size_t>(1 - caller)]),
-                        [&](int connection, Middleman::Way one, std::size_t at, Bytes& bytes) {
-                          if (connection > 0 || one != way || at + bytes.size() <= place) return true;
+                        [&](int connection, Middleman::Direction one, std::size_t at, Bytes& bytes) {
+                          if (connection > 0 || one != direction || at + bytes.size() <= place) return true;
                           bytes.resize(place - at);
                           return false;
                         });
     introduce(caller, middleman.port());
     const auto error = send(caller, Bytes(1000, std::byte{9}), [&] { middleman.move(); });
     // Once the other rank has taken the connection it cannot have another one.
-    const bool isTaken = way == Middleman::Way::back && place >= sizeof(TcpChallenge);
+    const bool isTaken = direction == Middleman::Direction::back && place >= sizeof(TcpChallenge);
     EXPECT_TRUE(!error || isTaken) << "cut at " << cut << ": " << error->what();
     if (!error) {
       EXPECT_GT(middleman.connections(), 1);
@@ -296,8 +296,9 @@ TEST_P(TcpAdversary, BytesChangedOnTheWayAreNeverTakenWhereTheyAreSealed) {
     const int kind = turn % 4;
     bool isDone = false;
     Middleman middleman(portIn(addresses_[static_cast<std::size_t>(1 - caller)]),
-                        [&](int, Middleman::Way way, std::size_t at, Bytes& bytes) {
-                          if (isDone || way != Middleman::Way::there || at + bytes.size() <= place) return true;
+                        [&](int, Middleman::Direction direction, std::size_t at, Bytes& bytes) {
+                          if (isDone || direction != Middleman::Direction::there || at + bytes.size() <= place)
+                            return true;
                           isDone = true;
                           const auto spot = bytes.begin() + static_cast<std::ptrdiff_t>(place > at ? place - at : 0);
                           if (kind == 0) *spot ^= static_cast<std::byte>(1u << random() % 8);

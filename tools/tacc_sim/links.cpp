@@ -21,43 +21,43 @@ std::string Links::nameOf(int level, std::uint32_t group) const {
 }
 
 /// What joins the groups of the level below, from that of one host to that of the other.
-void Links::cross(int at, std::uint32_t from, std::uint32_t to, Way& way) {
+void Links::cross(int at, std::uint32_t from, std::uint32_t to, Route& route) {
   const Level& level = topology_.level(at);
   if (level.wiring == Wiring::tree || !level.linkBandwidth) return;
   const std::uint32_t a = topology_.groupOf(at - 1, from), b = topology_.groupOf(at - 1, to);
   const double capacity = *level.linkBandwidth * level.links;
   if (level.wiring == Wiring::allToAll) {
-    way.links.push_back(
+    route.links.push_back(
         link(Kind::direct, at, a, b, capacity, fmt::format("{} to {}", nameOf(at - 1, a), nameOf(at - 1, b))));
     return;
   }
   // Places are counted inside the one torus in which both lie.
   const std::uint32_t first = topology_.groupOf(at - 1, topology_.hostsOf(at, topology_.groupOf(at, from)).first);
   alongTorus(level.dimensions, a - first, b - first, [&](const TorusHop& hop) {
-    way.links.push_back(link(
+    route.links.push_back(link(
         Kind::torus, at, first + hop.place, numberOf(hop, level.dimensions.size()), capacity,
         fmt::format("{} dimension {} {}", nameOf(at - 1, first + hop.place), hop.dimension, hop.isUp ? "up" : "down")));
   });
 }
 
-Way Links::way(std::uint32_t from, std::uint32_t to) {
-  if (from == to) fail(taccInternalError, "a message from the host {} to itself has no way", topology_.host(from));
-  Way way;
-  way.level = topology_.meet(from, to);
-  way.latency = topology_.level(way.level).alpha.value_or(speed_.latency);
-  way.bytesPerSecond = topology_.level(way.level).bandwidth.value_or(speed_.bytesPerSecond);
+Route Links::route(std::uint32_t from, std::uint32_t to) {
+  if (from == to) fail(taccInternalError, "a message from the host {} to itself has no route", topology_.host(from));
+  Route route;
+  route.level = topology_.meet(from, to);
+  route.latency = topology_.level(route.level).alpha.value_or(speed_.latency);
+  route.bytesPerSecond = topology_.level(route.level).bandwidth.value_or(speed_.bytesPerSecond);
   const auto uplink = [&](Kind kind, int level, std::uint32_t host) {
     const std::uint32_t group = topology_.groupOf(level, host);
     std::optional<double> capacity = topology_.uplink(level, group);
     if (level == 0 && !capacity) capacity = speed_.bytesPerSecond;
     if (!capacity) return;
-    way.links.push_back(link(kind, level, group, 0, *capacity,
-                             fmt::format("{} {}", nameOf(level, group), kind == Kind::out ? "out" : "in")));
+    route.links.push_back(link(kind, level, group, 0, *capacity,
+                               fmt::format("{} {}", nameOf(level, group), kind == Kind::out ? "out" : "in")));
   };
-  for (int level = 0; level < way.level; ++level) uplink(Kind::out, level, from);
-  cross(way.level, from, to, way);
-  for (int level = way.level - 1; level >= 0; --level) uplink(Kind::in, level, to);
-  return way;
+  for (int level = 0; level < route.level; ++level) uplink(Kind::out, level, from);
+  cross(route.level, from, to, route);
+  for (int level = route.level - 1; level >= 0; --level) uplink(Kind::in, level, to);
+  return route;
 }
 
 }  // namespace tacc::sim

@@ -1,4 +1,4 @@
-// The links of a machine as its topology tells them, and the way of a message over them. Knows no simulator.
+// The links of a machine as its topology tells them, and the route of a message over them. Knows no simulator.
 #pragma once
 
 #include <cstdint>
@@ -19,32 +19,32 @@ struct Link {
 };
 
 /// Of a message between two hosts.
-struct Way {
+struct Route {
   std::vector<int> links;     // in the order in which it crosses them
   int level = 0;              // at which the hosts meet
   double latency = 0;         // seconds
   double bytesPerSecond = 0;  // of one stream alone
 };
 
-/// Links are made when the first way needs them, so a part of a large machine costs what the part has.
+/// Links are made when the first route needs them, so a part of a large machine costs what the part has.
 ///
-/// A way goes through the card of the host, the uplinks of its groups up to where the hosts meet, there over the links
-/// of a torus (dimension by dimension) or of an all-to-all (the direct one), and down again.
+/// A route goes through the card of the host, the uplinks of its groups up to where the hosts meet, there over the
+/// links of a torus (dimension by dimension) or of an all-to-all (the direct one), and down again.
 class Links {
  public:
   /// `speed` stands for what the topology does not say.
   Links(const Topology& topology, const NetworkSpeed& speed) : topology_(topology), speed_(speed) {}
 
   /// Hosts as the topology numbers them; different ones.
-  Way way(std::uint32_t from, std::uint32_t to);
+  Route route(std::uint32_t from, std::uint32_t to);
 
-  /// All that some way has needed so far.
+  /// All that some route has needed so far.
   const std::vector<Link>& links() const noexcept { return links_; }
 
  private:
   enum class Kind : std::uint8_t { out, in, torus, direct };
   int link(Kind kind, int level, std::uint32_t a, std::uint32_t b, double bytesPerSecond, const std::string& name);
-  void cross(int level, std::uint32_t from, std::uint32_t to, Way& way);
+  void cross(int level, std::uint32_t from, std::uint32_t to, Route& route);
   std::string nameOf(int level, std::uint32_t group) const;
 
   const Topology& topology_;

@@ -44,10 +44,10 @@ NetworkSpeed speedOf(const Topology& topology, std::vector<std::uint32_t> hosts,
   Links links(topology, fallback);
   NetworkSpeed speed{0, 1e30};
   for (std::size_t i = 0; i < hosts.size(); ++i) {
-    const Way way = links.way(hosts[i], hosts[(i + 1) % hosts.size()]);
-    speed.latency = std::max(speed.latency, way.latency);
-    speed.bytesPerSecond = std::min(speed.bytesPerSecond, way.bytesPerSecond);
-    for (const int link : way.links)
+    const Route route = links.route(hosts[i], hosts[(i + 1) % hosts.size()]);
+    speed.latency = std::max(speed.latency, route.latency);
+    speed.bytesPerSecond = std::min(speed.bytesPerSecond, route.bytesPerSecond);
+    for (const int link : route.links)
       speed.bytesPerSecond =
           std::min(speed.bytesPerSecond, links.links()[static_cast<std::size_t>(link)].bytesPerSecond);
   }

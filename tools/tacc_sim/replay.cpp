@@ -24,24 +24,24 @@ void configure() {
   sg::Engine::set_config("contexts/stack-size:128");
 }
 
-/// Hosts, links and the ways of those pairs of ranks that exchange messages.
+/// Hosts, links and the routes of those pairs of ranks that exchange messages.
 void build(const MessageGraph& traffic, const Stage& stage, Script& script) {
   sg::NetZone* zone = sg::create_full_zone("machine");
   for (std::size_t rank = 0; rank < stage.hosts.size(); ++rank)
     script.hosts.push_back(zone->create_host(std::to_string(rank), 1e9));
   Links links(stage.topology, stage.speed);
   script.pairs.resize(traffic.pairs);
-  std::vector<Way> ways(traffic.pairs);
+  std::vector<Route> routes(traffic.pairs);
   for (const TrafficMessage& message : traffic.messages) {
     Pair& pair = script.pairs[static_cast<std::size_t>(message.pair)];
     if (++pair.messages > 1) continue;
     pair.sender = message.sender;
     pair.receiver = message.receiver;
-    Way& way = ways[static_cast<std::size_t>(message.pair)];
-    way = links.way(stage.hosts[static_cast<std::size_t>(message.sender)],
-                    stage.hosts[static_cast<std::size_t>(message.receiver)]);
-    pair.latency = way.latency;
-    pair.bytesPerSecond = way.bytesPerSecond;
+    Route& route = routes[static_cast<std::size_t>(message.pair)];
+    route = links.route(stage.hosts[static_cast<std::size_t>(message.sender)],
+                        stage.hosts[static_cast<std::size_t>(message.receiver)]);
+    pair.latency = route.latency;
+    pair.bytesPerSecond = route.bytesPerSecond;
     pair.mailbox = sg::Mailbox::by_name(std::to_string(message.pair));
   }
   std::vector<sg::LinkInRoute> made;
@@ -52,7 +52,7 @@ void build(const MessageGraph& traffic, const Stage& stage, Script& script) {
   for (std::size_t p = 0; p < traffic.pairs; ++p) {
     const Pair& pair = script.pairs[p];
     std::vector<sg::LinkInRoute> route;
-    for (const int link : ways[p].links) route.push_back(made[static_cast<std::size_t>(link)]);
+    for (const int link : routes[p].links) route.push_back(made[static_cast<std::size_t>(link)]);
     zone->add_route(script.hosts[static_cast<std::size_t>(pair.sender)]->get_netpoint(),
                     script.hosts[static_cast<std::size_t>(pair.receiver)]->get_netpoint(), nullptr, nullptr, route,
                     false);

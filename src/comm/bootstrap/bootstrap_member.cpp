@@ -91,20 +91,20 @@ void BootstrapMember::becomeComplete(const Secret& secret, double timeoutSeconds
   doors_.reset();
   const Message message = receive(MessageKind::complete, "init", timeoutSeconds);
   completion_ = completionIn(message);
-  checkRoute(completion_.way);
+  checkRoute(completion_.route);
   allUnix_ = completion_.allUnix;
   const auto own = InetAddress::ofSocket(channel_.fd());
   if (forwarder_) forwarder_->complete(completion_, own ? own->v6() : InetAddress::V6{}, timeoutSeconds, *interrupt_);
 }
 
 /// What the parent says of the ranks between this one and rank 0; the numbers are used as they are from here on.
-void BootstrapMember::checkRoute(const std::vector<int>& way) const {
+void BootstrapMember::checkRoute(const std::vector<int>& route) const {
   std::set<int> others{rank_};
   const auto isNew = [&](int rank) {
     return rank >= 0 && rank < static_cast<int>(self_.ranks) && others.insert(rank).second;
   };
-  if (way.back() == 0 && std::ranges::all_of(way, isNew)) return;
-  fail(taccInternalError, "init: the way from rank {} to rank 0 that {} tells leads there by no ranks of {}", rank_,
+  if (route.back() == 0 && std::ranges::all_of(route, isNew)) return;
+  fail(taccInternalError, "init: the route from rank {} to rank 0 that {} tells leads there by no ranks of {}", rank_,
        describeParent(), self_.ranks);
 }
 
@@ -116,7 +116,7 @@ std::optional<InetAddress> BootstrapMember::localAddress() const noexcept {
 
 ControlTree BootstrapMember::release() {
   ControlTree tree;
-  tree.way = completion_.way;
+  tree.route = completion_.route;
   tree.up = std::move(channel_);
   if (forwarder_) tree.branches = forwarder_->release();
   return tree;

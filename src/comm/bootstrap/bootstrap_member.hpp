@@ -95,7 +95,7 @@ class BootstrapMember {
   std::string followRedirect(const Redirect& redirect, const Secret& secret, double proofPatience,
                              const Deadline& deadline);
   void becomeComplete(const Secret& secret, double timeoutSeconds);
-  void checkRoute(const std::vector<int>& way) const;
+  void checkRoute(const std::vector<int>& route) const;
   std::string describeSilence(bool isHeard);
   std::optional<Message> receiveBefore(const Deadline& deadline);
   std::string describeParent() const;

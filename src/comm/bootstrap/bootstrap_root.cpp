@@ -210,7 +210,7 @@ void BootstrapRoot::examine(const Arrival& arrival) {
 void BootstrapRoot::arrive(const Arrival& arrival) {
   examine(arrival);
   std::optional<Arrival>& member = members_[arrival.who.rank];
-  if (member) return;  // a herald: where it was is known, and ways to rank 0 never turn into circles
+  if (member) return;  // a herald: where it was is known, and routes to rank 0 never form a ring
   if (arrival.parent != 0 && !members_[arrival.parent]) {
     fail(taccInternalError, "rank {} ({}) is said to have come to rank {}, which has not come itself", arrival.who.rank,
          describePlace(arrival.who, true), arrival.parent);

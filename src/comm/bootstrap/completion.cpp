@@ -10,17 +10,18 @@ namespace {
 
 struct Head {
   std::uint32_t allUnix;
-  std::uint32_t length;  // of the way, whose ranks follow
+  std::uint32_t length;  // of the route, whose ranks follow
   InetAddress::V6 address;
 };
 
 }  // namespace
 
 Payload payloadOf(const Completion& completion) {
-  const Head head{completion.allUnix ? 1U : 0U, static_cast<std::uint32_t>(completion.way.size()), completion.address};
-  std::vector<std::byte> bytes(sizeof head + completion.way.size() * sizeof(int));
+  const Head head{completion.allUnix ? 1U : 0U, static_cast<std::uint32_t>(completion.route.size()),
+                  completion.address};
+  std::vector<std::byte> bytes(sizeof head + completion.route.size() * sizeof(int));
   std::memcpy(bytes.data(), &head, sizeof head);
-  std::memcpy(bytes.data() + sizeof head, completion.way.data(), bytes.size() - sizeof head);
+  std::memcpy(bytes.data() + sizeof head, completion.route.data(), bytes.size() - sizeof head);
   return makePayload(std::move(bytes));
 }
 
@@ -30,7 +31,7 @@ Completion completionIn(const Message& message) {
     std::memcpy(&head, message.payload.data(), sizeof head);
     if (head.length > 0 && message.payload.size() == sizeof head + std::size_t{head.length} * sizeof(int)) {
       Completion completion{head.allUnix != 0, head.address, std::vector<int>(head.length)};
-      std::memcpy(completion.way.data(), message.payload.data() + sizeof head, head.length * sizeof(int));
+      std::memcpy(completion.route.data(), message.payload.data() + sizeof head, head.length * sizeof(int));
       return completion;
     }
   }

@@ -11,7 +11,7 @@ namespace tacc {
 struct Completion {
   bool allUnix;             // every rank is connected to rank 0, over a unix socket
   InetAddress::V6 address;  // of the sender's host, where it reached its own parent; zero: the sender is rank 0
-  std::vector<int> way;     // from the sender, which is first, to rank 0
+  std::vector<int> route;   // from the sender, which is first, to rank 0
 };
 
 Payload payloadOf(const Completion& completion);

@@ -28,7 +28,7 @@ void Forwarder::complete(const Completion& own, const InetAddress::V6& address, 
   branches_.reception().close();
   phase_ = Branches::Phase::gathering;
   Completion onward{own.allUnix, address, {static_cast<int>(self_.rank)}};
-  onward.way.insert(onward.way.end(), own.way.begin(), own.way.end());
+  onward.route.insert(onward.route.end(), own.route.begin(), own.route.end());
   scatter(MessageKind::complete, payloadOf(onward), "init", timeoutSeconds, interrupt);
 }
 

@@ -41,10 +41,10 @@ std::span<const std::byte> restOf(const Message& message) {
 ControlPlane::ControlPlane(int rank, std::vector<RankIdentity> who, ControlTree tree)
     : rank_(rank),
       who_(std::move(who)),
-      way_(std::move(tree.way)),
+      route_(std::move(tree.route)),
       parents_(std::move(tree.parents)),
       presence_(who_.size(), Presence::here) {
-  if (!way_.empty()) links_.push_back({std::move(tree.up), way_.front(), {}, true});
+  if (!route_.empty()) links_.push_back({std::move(tree.up), route_.front(), {}, true});
   for (ControlTree::Branch& branch : tree.branches)
     links_.push_back({std::move(branch.channel), branch.rank, std::move(branch.behind), false});
   const Payload lack = payloadOfRank(rank_, *describeLackOfMemory());
@@ -76,9 +76,9 @@ std::string ControlPlane::nameOf(int rank) const {
 
 std::string ControlPlane::nameOfRankZero() const {
   std::string text = nameOf(0);
-  for (std::size_t i = way_.size(); i > 1; --i)
-    text += fmt::format("{}{}", i == way_.size() ? ", by way of " : " and ", nameOf(way_[i - 2]));
-  return text + (way_.size() > 1 ? "," : "");
+  for (std::size_t i = route_.size(); i > 1; --i)
+    text += fmt::format("{}{}", i == route_.size() ? ", by way of " : " and ", nameOf(route_[i - 2]));
+  return text + (route_.size() > 1 ? "," : "");
 }
 
 void ControlPlane::addDescriptors(std::vector<pollfd>& sockets) const {

@@ -106,7 +106,7 @@ class ControlPlane {
   mutable std::mutex mutex_;
   int rank_;
   std::vector<RankIdentity> who_;
-  std::vector<int> way_;      // to rank 0
+  std::vector<int> route_;    // to rank 0
   std::vector<int> parents_;  // rank 0 only: by rank
   std::vector<Link> links_;
   std::vector<Presence> presence_;

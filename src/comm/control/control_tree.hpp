@@ -15,8 +15,8 @@ struct ControlTree {
     std::vector<int> behind;  // ranks that are reached by way of it
   };
 
-  std::vector<int> way;          // to rank 0, which is last; empty on rank 0
-  Channel up{FileDescriptor()};  // to the first rank of the way
+  std::vector<int> route;        // to rank 0, which is last; empty on rank 0
+  Channel up{FileDescriptor()};  // to the first rank of the route
   std::vector<Branch> branches;  // of rank 0 and gateways
   std::vector<int> parents;      // rank 0 only: to whom each rank is connected
 };

@@ -61,8 +61,8 @@ class Depthwise final : public ConvPlan {
     const double planes = double(shape().batch) * shape().inBlocks();
     const double floats = planes * static_cast<double>(shape().inPlane() + shape().outPlane());
     const bool isAny = parts_.front().kernel == kernels_.depthwiseAny;
-    const DepthwiseWay way = isAny ? DepthwiseWay::anyStrips : DepthwiseWay::strips;
-    return std::max(planes * depthwiseCycles(shape(), kernels_, way, parts_.size()),
+    const DepthwiseMethod method = isAny ? DepthwiseMethod::anyStrips : DepthwiseMethod::strips;
+    return std::max(planes * depthwiseCycles(shape(), kernels_, method, parts_.size()),
                     transferCycles(floats * sizeof(float), isAny ? 11 : 12)) /
            assumedHertz;
   }

@@ -31,10 +31,10 @@ std::vector<DepthwiseTaps> depthwiseTaps(int width, int dilation, int pad);
 
 /// How a channel-wise kernel goes through a plane: in strips of results in registers, for the usual widths or any; or a
 /// tap at a time, whose products are summed, or added to the result.
-enum class DepthwiseWay { strips, anyStrips, tapSums, tapAdditions };
+enum class DepthwiseMethod { strips, anyStrips, tapSums, tapAdditions };
 
 /// Cycles for one image and block of channels, whichever pass: multiply-adds of the taps that are inside, and what
 /// begins and ends with every line, for each part of the taps.
-double depthwiseCycles(const Shape& shape, const KernelSet& kernels, DepthwiseWay way, std::size_t parts = 1);
+double depthwiseCycles(const Shape& shape, const KernelSet& kernels, DepthwiseMethod method, std::size_t parts = 1);
 
 }  // namespace tacc::conv

@@ -58,11 +58,11 @@ class DepthwiseGradients final : public ConvPlan {
     const double planes = double(shape().batch) * shape().inBlocks();
     const double floats = planes * static_cast<double>(shape().inPlane() + shape().outPlane());
     const bool isData = description_.pass == taccConvBackwardData;
-    const DepthwiseWay way = isData           ? DepthwiseWay::tapAdditions
-                             : !taps_.empty() ? DepthwiseWay::strips
-                                              : DepthwiseWay::tapSums;
+    const DepthwiseMethod method = isData           ? DepthwiseMethod::tapAdditions
+                                   : !taps_.empty() ? DepthwiseMethod::strips
+                                                    : DepthwiseMethod::tapSums;
     // A tap at a time the result goes through the caches twice.
-    return std::max(planes * depthwiseCycles(shape(), kernels_, way, taps_.size()),
+    return std::max(planes * depthwiseCycles(shape(), kernels_, method, taps_.size()),
                     transferCycles(floats * sizeof(float), isData ? 6 : 12)) /
            assumedHertz;
   }

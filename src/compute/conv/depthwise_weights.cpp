@@ -50,7 +50,7 @@ std::vector<DepthwiseTaps> depthwiseTaps(int width, int dilation, int pad) {
   return parts;
 }
 
-double depthwiseCycles(const Shape& s, const KernelSet& kernels, DepthwiseWay way, std::size_t parts) {
+double depthwiseCycles(const Shape& s, const KernelSet& kernels, DepthwiseMethod method, std::size_t parts) {
   const double perCycle = kernels.fmaLanes == blockLength && !hasTwoWideUnits(kernels) ? 1 : 2;
   const double vectors = double(blockLength) / kernels.fmaLanes;
   const double lines =
@@ -58,14 +58,14 @@ double depthwiseCycles(const Shape& s, const KernelSet& kernels, DepthwiseWay wa
   const double columns = insidePairs(s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, s.width);
   const double products = lines * columns * vectors / perCycle;
   const double most = std::max(s.height, s.outHeight);
-  switch (way) {
-    case DepthwiseWay::strips:
+  switch (method) {
+    case DepthwiseMethod::strips:
       return 1.15 * products + 30 * most * static_cast<double>(parts);
-    case DepthwiseWay::anyStrips:
+    case DepthwiseMethod::anyStrips:
       // Whole strips, also where a part of one is outside.
       return 1.2 * lines * (s.outWidth <= 4 ? 4 : roundUp(s.outWidth, 7)) * s.kernelWidth * vectors / perCycle +
              (20 + 8.0 * ceilDivide(s.outWidth, 7)) * most;
-    case DepthwiseWay::tapSums:  // two values are read for each product
+    case DepthwiseMethod::tapSums:  // two values are read for each product
       return 2.8 * products + 14 * lines * s.kernelWidth;
     default:  // the result is read and written for each product, and cleared before
       return 2.2 * products + 18 * lines * std::min(s.kernelWidth, s.outWidth) + double(s.height) * s.width * vectors;

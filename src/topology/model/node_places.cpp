@@ -8,25 +8,25 @@ namespace tacc {
 namespace {
 
 /// The groups of a rank, outermost first; nothing at levels at which it belongs to none.
-using Way = std::vector<std::optional<std::uint32_t>>;
+using Groups = std::vector<std::optional<std::uint32_t>>;
 
-Way wayOf(const NodeDescription& node, const cpu_set_t& cores) {
-  Way way(node.levels.size());
+Groups groupsOf(const NodeDescription& node, const cpu_set_t& cores) {
+  Groups groups(node.levels.size());
   bool isFirst = true;
   for (std::uint32_t core = 0; core < node.cores.size(); ++core) {
     const bool isOwn = std::ranges::any_of(
         node.cores[core], [&](std::uint32_t cpu) { return cpu < CPU_SETSIZE && CPU_ISSET(cpu, &cores); });
     if (!isOwn) continue;
-    for (std::size_t i = 0; i < way.size(); ++i) {
-      const std::uint32_t group = node.nesting.groupOf(static_cast<int>(way.size() - i), core);
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const std::uint32_t group = node.nesting.groupOf(static_cast<int>(groups.size() - i), core);
       if (isFirst)
-        way[i] = group;
-      else if (way[i] != group)
-        way[i].reset();
+        groups[i] = group;
+      else if (groups[i] != group)
+        groups[i].reset();
     }
     isFirst = false;
   }
-  return way;
+  return groups;
 }
 
 }  // namespace
@@ -48,21 +48,21 @@ NodePlaces placesUnknown(int ranks) {
 
 NodePlaces placesOf(const NodeDescription& node, std::span<const cpu_set_t> cores) {
   NodePlaces places = placesUnknown(static_cast<int>(cores.size()));
-  std::vector<Way> ways;
-  for (const cpu_set_t& one : cores) ways.push_back(wayOf(node, one));
+  std::vector<Groups> groups;
+  for (const cpu_set_t& one : cores) groups.push_back(groupsOf(node, one));
   std::vector<std::size_t> known;  // levels at which everybody is somewhere, outermost first
   for (std::size_t i = 0; i < node.levels.size(); ++i)
-    if (std::ranges::all_of(ways, [i](const Way& way) { return way[i].has_value(); })) known.push_back(i);
-  const auto wayAt = [&](int rank) -> const Way& { return ways[static_cast<std::size_t>(rank)]; };
+    if (std::ranges::all_of(groups, [i](const Groups& one) { return one[i].has_value(); })) known.push_back(i);
+  const auto groupsAt = [&](int rank) -> const Groups& { return groups[static_cast<std::size_t>(rank)]; };
   std::ranges::stable_sort(places.order, [&](int a, int b) {
     for (const std::size_t i : known)
-      if (wayAt(a)[i] != wayAt(b)[i]) return *wayAt(a)[i] < *wayAt(b)[i];
+      if (groupsAt(a)[i] != groupsAt(b)[i]) return *groupsAt(a)[i] < *groupsAt(b)[i];
     return false;
   });
   for (const std::size_t i : known) {
     PlaceLevel level{node.levels[node.levels.size() - 1 - i].kind, {}};
     for (std::size_t place = 0; place < cores.size(); ++place)
-      if (place == 0 || wayAt(places.order[place])[i] != wayAt(places.order[place - 1])[i])
+      if (place == 0 || groupsAt(places.order[place])[i] != groupsAt(places.order[place - 1])[i])
         level.begins.push_back(static_cast<int>(place));
     const bool parts = level.begins.size() > 1 && level.begins.size() < cores.size();
     const bool isNew = places.levels.empty() || places.levels.front().begins != level.begins;

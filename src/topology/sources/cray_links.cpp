@@ -74,8 +74,8 @@ double bandwidthOfAries(std::string_view color) {
   fail(taccInvalidArgument, "\"{}\" is no color of links; right is green, black or blue", shownText(color));
 }
 
-bool isWay(std::string_view way) {
-  return way.size() == 2 && way[0] >= 'X' && way[0] <= 'Z' && (way[1] == '+' || way[1] == '-');
+bool isDirection(std::string_view text) {
+  return text.size() == 2 && text[0] >= 'X' && text[0] <= 'Z' && (text[1] == '+' || text[1] == '-');
 }
 
 /// The router that a node is plugged into.
@@ -112,7 +112,7 @@ void CrayLinks::add(std::span<const std::string_view> words) {
     fail(taccInvalidArgument, "\"{}\" is no tile of such a router; right is c0-0c0s1g0l32[(0,0,1)], or unused",
          shownText(words[3]));
   if (isElsewhere(*to)) fail(taccInvalidArgument, "\"{}\" was at another place before", shownText(words[3]));
-  if (isGemini_ && (words.size() < 6 || words[4] != "LinkType:" || !isWay(words[1])))
+  if (isGemini_ && (words.size() < 6 || words[4] != "LinkType:" || !isDirection(words[1])))
     fail(taccInvalidArgument, "the link of \"{}\" has no direction or no kind; right is X+ -> ... LinkType: cable",
          shownText(words[0]));
   links_.push_back({from->router, to->router, std::string(words[1]),
@@ -150,7 +150,7 @@ Topology CrayLinks::torusOf(std::span<const HostClues> hosts) const {
   }
   // The model has one figure for all links: that of the slowest, all tiles of a direction together.
   std::map<std::pair<CrayRouter, std::string>, double> sums;
-  for (const Link& link : links_) sums[{link.from, link.way}] += link.bandwidth;
+  for (const Link& link : links_) sums[{link.from, link.kind}] += link.bandwidth;
   draft.root.name = "torus";
   draft.root.wiring = Wiring::torus;
   draft.root.links = 1;
@@ -180,7 +180,7 @@ Topology CrayLinks::dragonflyOf(std::span<const HostClues> hosts) const {
   // them.
   std::map<std::pair<std::string, std::string>, std::uint32_t> between;
   for (const Link& link : links_)
-    if (link.way == "blue") ++between[{groupsOfCname(link.from.blade)[2], groupsOfCname(link.to.blade)[2]}];
+    if (link.kind == "blue") ++between[{groupsOfCname(link.from.blade)[2], groupsOfCname(link.to.blade)[2]}];
   if (!between.empty()) {
     draft.root.links = std::ranges::min_element(between, {}, [](const auto& pair) { return pair.second; })->second;
     draft.root.linkBandwidth = bandwidthOfAries("blue");

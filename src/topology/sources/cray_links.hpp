@@ -38,7 +38,7 @@ class CrayLinks {
   using Coordinates = std::array<std::uint32_t, 3>;
   struct Link {
     CrayRouter from, to;
-    std::string way;  // Gemini: "X+"; Aries: the color
+    std::string kind;  // Gemini: the direction, "X+"; Aries: the color
     double bandwidth;
   };
   Topology torusOf(std::span<const HostClues> hosts) const;
