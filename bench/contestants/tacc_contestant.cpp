@@ -155,9 +155,22 @@ void TaccContestant::runUnequal(const Call& call, const Lane& lane) {
       return require(taccGatherV(call.send, own, call.recv, counts, places, t.type, t.root, lane.comm, lane.stream));
     case Kind::scatterV:
       return require(taccScatterV(call.send, counts, places, call.recv, own, t.type, t.root, lane.comm, lane.stream));
-    default:
+    case Kind::allToAllV:
       return require(
           taccAllToAllV(call.send, counts, places, call.recv, counts, places, t.type, lane.comm, lane.stream));
+    case Kind::allReduce:
+    case Kind::broadcast:
+    case Kind::reduce:
+    case Kind::allGather:
+    case Kind::reduceScatter:
+    case Kind::allToAll:
+    case Kind::gather:
+    case Kind::scatter:
+    case Kind::scan:
+    case Kind::exscan:
+    case Kind::sendRecv:
+    case Kind::barrier:
+      throw std::logic_error(fmt::format("{} has blocks of one length", t.collective->name));
   }
 }
 

@@ -61,9 +61,10 @@ void writeTable(std::string& text, const Topology& topology) {
   }
 }
 
-class Tree {
+class TreeText {
  public:
-  Tree(std::string& text, const Topology& topology, std::size_t most) : text_(text), topology_(topology), most_(most) {}
+  TreeText(std::string& text, const Topology& topology, std::size_t most)
+      : text_(text), topology_(topology), most_(most) {}
 
   void write() {
     if (topology_.hosts() == 0) return;
@@ -132,7 +133,7 @@ std::string treeText(const Topology& topology, std::size_t most) {
   if (topology.levels() == 2 && topology.hosts() > 0) {
     fmt::format_to(std::back_inserter(text), "{}: {}\n", topology.level(1).name, someHosts(topology.hostNames()));
   } else {
-    Tree(text, topology, std::max<std::size_t>(most, 2)).write();
+    TreeText(text, topology, std::max<std::size_t>(most, 2)).write();
   }
   writeNodes(text, topology);
   return text;

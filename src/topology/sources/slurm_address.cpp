@@ -22,8 +22,9 @@ std::vector<std::string> partsOf(std::string_view address, char separator) {
   return parts;
 }
 
-/// A host's way from the outermost switch to the innermost. Where a tree is uneven, a part is empty: no switch there.
-struct Place {
+/// The path of a host from the outermost switch to the innermost. Where a tree is uneven, a part is empty: no switch
+/// there.
+struct SlurmAddress {
   std::string host;
   std::string pattern;             // "switch.switch", "block", "torus:x:y:z"; empty: the host has no place
   std::vector<std::string> parts;  // one for each word of the pattern
@@ -34,7 +35,7 @@ struct Place {
        host.host, shownText(host.slurmAddress), shownText(host.slurmPattern), why);
 }
 
-Place placeOf(const HostClues& host) {
+SlurmAddress placeOf(const HostClues& host) {
   // A node's name may have dots itself, so the pattern, whose last word is "node", says how many others come first.
   const std::string_view address = host.slurmAddress;
   const std::size_t count = partsOf(host.slurmPattern.empty() ? address : host.slurmPattern, '.').size() - 1;
@@ -48,7 +49,7 @@ Place placeOf(const HostClues& host) {
       reject(host, ": the name of a switch has a dot, so where it ends cannot be told");
     break;
   }
-  Place place{host.host, "", std::move(parts)};
+  SlurmAddress place{host.host, "", std::move(parts)};
   if (std::ranges::all_of(place.parts, [](const std::string& part) { return part.empty(); })) return place;
   place.pattern =
       host.slurmPattern.empty() ? std::string("switch") : host.slurmPattern.substr(0, host.slurmPattern.rfind('.'));
@@ -58,9 +59,9 @@ Place placeOf(const HostClues& host) {
 /// For hosts without a place: Slurm knows of no switch that they share with others.
 std::string nameAlone(const std::string& host) { return host + " (alone)"; }
 
-class Tree {
+class AddressTree {
  public:
-  void add(const Place& place) {
+  void add(const SlurmAddress& place) {
     std::vector<std::string> below;  // the switches of the part before, seen from the host
     for (std::size_t k = place.parts.size(); k-- > 0;) {
       if (place.parts[k].empty()) continue;
@@ -93,9 +94,9 @@ class Tree {
   std::set<std::pair<std::string, std::string>> known_;  // switch, child
 };
 
-Topology topologyOfBlockPlaces(const std::vector<Place>& places) {
+Topology topologyOfBlockPlaces(const std::vector<SlurmAddress>& places) {
   std::map<std::string, std::vector<std::string>> hostsOf;
-  for (const Place& place : places)
+  for (const SlurmAddress& place : places)
     hostsOf[place.pattern.empty() ? nameAlone(place.host) : place.parts[0]].push_back(place.host);
   SlurmBlocks blocks;
   for (auto& [name, hosts] : hostsOf) blocks.blocks.push_back({name, std::move(hosts), "SLURM_TOPOLOGY_ADDR"});
@@ -127,11 +128,11 @@ SlurmGrid boxOf(const std::string& name, const std::map<std::vector<std::uint32_
   return grid;
 }
 
-Topology topologyOfCoordinates(const std::vector<Place>& places) {
+Topology topologyOfCoordinates(const std::vector<SlurmAddress>& places) {
   std::map<std::string, std::map<std::vector<std::uint32_t>, std::string>> grids;
   std::string kind;
   std::vector<SlurmGrid> result;
-  for (const Place& place : places) {
+  for (const SlurmAddress& place : places) {
     if (place.pattern.empty()) {
       result.push_back({nameAlone(place.host), {}, {place.host}, "SLURM_TOPOLOGY_ADDR"});
       continue;
@@ -176,12 +177,12 @@ Topology withNamesOfHosts(Topology topology, std::span<const HostClues> hosts) {
 }
 
 Topology topologyFromSlurmAddresses(std::span<const HostClues> hosts) {
-  std::vector<Place> places;
-  const Place* first = nullptr;  // with a place
+  std::vector<SlurmAddress> places;
+  const SlurmAddress* first = nullptr;  // with a place
   places.reserve(hosts.size());
   for (const HostClues& host : hosts) {
     if (host.slurmAddress.empty()) return {};
-    const Place& place = places.emplace_back(placeOf(host));
+    const SlurmAddress& place = places.emplace_back(placeOf(host));
     if (place.pattern.empty()) continue;
     if (first == nullptr) first = &place;
     if (place.pattern != first->pattern || place.parts.size() != first->parts.size()) {
@@ -194,8 +195,8 @@ Topology topologyFromSlurmAddresses(std::span<const HostClues> hosts) {
   if (first == nullptr) return {};
   if (first->pattern.find(':') != std::string::npos && first->parts.size() == 1) return topologyOfCoordinates(places);
   if (first->pattern == "block") return topologyOfBlockPlaces(places);
-  Tree tree;
-  for (const Place& place : places) tree.add(place);
+  AddressTree tree;
+  for (const SlurmAddress& place : places) tree.add(place);
   return tree.topology();
 }
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t leastMaxTag = 32767;
 
-struct Operation {
+struct Transfer {
   NetworkRequest* request = nullptr;
   void* handle = nullptr;  // the plugin's
   int peer = 0;
@@ -40,55 +40,55 @@ class PluginTransport final : public NetworkTransport {
   std::uint32_t shorten(std::uint32_t tag) const {
     return static_cast<std::uint32_t>(tag % (std::uint64_t{plugin_.maxTag} + 1));
   }
-  void started(taccResult_t result, const Operation& operation);
-  [[noreturn]] void failed(taccResult_t result, const Operation& operation) const;
+  void started(taccResult_t result, const Transfer& transfer);
+  [[noreturn]] void failed(taccResult_t result, const Transfer& transfer) const;
 
   int rank_;
   taccTransport_t plugin_;
-  std::vector<Operation> operations_;  // those under way
+  std::vector<Transfer> transfers_;  // those under way
 };
 
 PluginTransport::~PluginTransport() {
-  for (Operation& operation : operations_) plugin_.cancel(plugin_.context, &operation.handle);
+  for (Transfer& transfer : transfers_) plugin_.cancel(plugin_.context, &transfer.handle);
   if (plugin_.destroy != nullptr) plugin_.destroy(plugin_.context);
 }
 
 void PluginTransport::cancelReceives() noexcept {
-  std::erase_if(operations_, [this](Operation& operation) {
-    return !operation.isSend && plugin_.cancel(plugin_.context, &operation.handle) == taccSuccess;
+  std::erase_if(transfers_, [this](Transfer& transfer) {
+    return !transfer.isSend && plugin_.cancel(plugin_.context, &transfer.handle) == taccSuccess;
   });
 }
 
 void PluginTransport::send(int peer, std::uint32_t tag, const void* data, std::size_t bytes, NetworkRequest& request) {
-  Operation operation{&request, nullptr, peer, tag, bytes, true};
+  Transfer transfer{&request, nullptr, peer, tag, bytes, true};
   request.done = false;
-  started(plugin_.send(plugin_.context, peer, shorten(tag), data, bytes, &operation.handle), operation);
+  started(plugin_.send(plugin_.context, peer, shorten(tag), data, bytes, &transfer.handle), transfer);
 }
 
 void PluginTransport::receive(int peer, std::uint32_t tag, void* data, std::size_t capacity, NetworkRequest& request) {
-  Operation operation{&request, nullptr, peer, tag, capacity, false};
+  Transfer transfer{&request, nullptr, peer, tag, capacity, false};
   request.done = false;
-  started(plugin_.receive(plugin_.context, peer, shorten(tag), data, capacity, &operation.handle), operation);
+  started(plugin_.receive(plugin_.context, peer, shorten(tag), data, capacity, &transfer.handle), transfer);
 }
 
-void PluginTransport::started(taccResult_t result, const Operation& operation) {
-  if (result != taccSuccess) failed(result, operation);
-  operations_.push_back(operation);
+void PluginTransport::started(taccResult_t result, const Transfer& transfer) {
+  if (result != taccSuccess) failed(result, transfer);
+  transfers_.push_back(transfer);
 }
 
 bool PluginTransport::progress() {
   bool moved = false;
-  for (std::size_t i = 0; i < operations_.size();) {
-    Operation& operation = operations_[i];
+  for (std::size_t i = 0; i < transfers_.size();) {
+    Transfer& transfer = transfers_[i];
     int done = 0;
     std::size_t bytes = 0;
-    const taccResult_t result = plugin_.test(plugin_.context, &operation.handle, &done, &bytes);
+    const taccResult_t result = plugin_.test(plugin_.context, &transfer.handle, &done, &bytes);
     if (result == taccSuccess && done == 0) {
       ++i;
       continue;
     }
-    const Operation ended = std::exchange(operation, operations_.back());
-    operations_.pop_back();
+    const Transfer ended = std::exchange(transfer, transfers_.back());
+    transfers_.pop_back();
     if (result != taccSuccess) failed(result, ended);
     if (!ended.isSend) ended.request->bytes = bytes;
     ended.request->done = true;
@@ -97,15 +97,15 @@ bool PluginTransport::progress() {
   return moved;
 }
 
-void PluginTransport::failed(taccResult_t result, const Operation& operation) const {
-  if (result == taccInvalidUsage && !operation.isSend) {
+void PluginTransport::failed(taccResult_t result, const Transfer& transfer) const {
+  if (result == taccInvalidUsage && !transfer.isSend) {
     fail(taccInvalidUsage, "rank {} expected at most {} bytes from rank {}, which sent more (message {})", rank_,
-         operation.capacity, operation.peer, operation.tag);
+         transfer.capacity, transfer.peer, transfer.tag);
   }
   fail(result == taccSystemError ? taccSystemError : taccRemoteError,
        "rank {} has lost rank {}: {} of {} bytes through {} failed; its process may have died, or the network between "
        "them",
-       rank_, operation.peer, operation.isSend ? "a message" : "the receipt", operation.capacity, plugin_.name);
+       rank_, transfer.peer, transfer.isSend ? "a message" : "the receipt", transfer.capacity, plugin_.name);
 }
 
 }  // namespace

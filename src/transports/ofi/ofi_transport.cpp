@@ -37,7 +37,7 @@ template <class Object>
 using Owned = std::unique_ptr<Object, Closer>;
 
 /// A message under way. libfabric has a pointer to it, and writes to its first member.
-struct Operation {
+struct Transfer {
   fi_context2 context;
   NetworkRequest* request = nullptr;  // null: free
   bool isSend = false;
@@ -70,8 +70,8 @@ class OfiTransport final : public NetworkTransport {
 
  private:
   void start(bool isSend, int peer, std::uint32_t tag, void* data, std::size_t bytes, NetworkRequest& request);
-  bool post(Operation& operation);
-  void recycle(Operation& operation);
+  bool post(Transfer& transfer);
+  void recycle(Transfer& transfer);
   bool readCompletions();
   bool takeSignalBack();
   bool isQuiet();
@@ -90,10 +90,10 @@ class OfiTransport final : public NetworkTransport {
   Owned<fid_cq> bell_;  // where it is slept on a queue of its own, which stays empty
   Owned<fid_av> addresses_;
   std::vector<fi_addr_t> peers_;
-  std::deque<Operation> operations_;  // places stay
-  std::vector<Operation*> free_;
-  std::vector<Operation*> waiting_;  // the provider had no room for them; tried again in progress()
-  Owned<fid_ep> endpoint_;           // closed first
+  std::deque<Transfer> transfers_;  // places stay
+  std::vector<Transfer*> free_;
+  std::vector<Transfer*> waiting_;  // the provider had no room for them; tried again in progress()
+  Owned<fid_ep> endpoint_;          // closed first
   int descriptor_ = -1;
 };
 
@@ -157,11 +157,11 @@ OfiTransport::OfiTransport(const NetworkOptions& options)
 OfiTransport::~OfiTransport() {
   bool someLeft = false;
   NetworkRequest nobodys;  // a caller that left messages under way may have taken their requests along
-  for (Operation& operation : operations_) {
-    if (operation.request == nullptr) continue;
-    operation.request = &nobodys;
-    if (!operation.isPosted) continue;
-    fi_cancel(&endpoint_->fid, &operation.context);
+  for (Transfer& transfer : transfers_) {
+    if (transfer.request == nullptr) continue;
+    transfer.request = &nobodys;
+    if (!transfer.isPosted) continue;
+    fi_cancel(&endpoint_->fid, &transfer.context);
     someLeft = true;
   }
   waiting_.clear();
@@ -171,8 +171,8 @@ OfiTransport::~OfiTransport() {
       readCompletions();
     } catch (const Error&) {  // each that was cancelled is one
     }
-    someLeft = std::any_of(operations_.begin(), operations_.end(), [](const Operation& operation) {
-      return operation.request != nullptr && operation.isPosted && !operation.isSend;
+    someLeft = std::any_of(transfers_.begin(), transfers_.end(), [](const Transfer& transfer) {
+      return transfer.request != nullptr && transfer.isPosted && !transfer.isSend;
     });
   }
   endpoint_.reset();  // from here on nothing is touched
@@ -222,18 +222,18 @@ std::uint64_t OfiTransport::wireTag(std::uint64_t sender, std::uint32_t tag) con
 void OfiTransport::start(bool isSend, int peer, std::uint32_t tag, void* data, std::size_t bytes,
                          NetworkRequest& request) {
   if (free_.empty()) {
-    free_.push_back(&operations_.emplace_back());
-    free_.reserve(operations_.size());  // recycle() must not allocate
+    free_.push_back(&transfers_.emplace_back());
+    free_.reserve(transfers_.size());  // recycle() must not allocate
   }
-  Operation& operation = *free_.back();
+  Transfer& transfer = *free_.back();
   free_.pop_back();
-  operation.request = &request;
-  operation.isSend = isSend;
-  operation.isPosted = false;
-  operation.peer = peer;
-  operation.tag = tag;
-  operation.data = data;
-  operation.bytes = bytes;
+  transfer.request = &request;
+  transfer.isSend = isSend;
+  transfer.isPosted = false;
+  transfer.peer = peer;
+  transfer.tag = tag;
+  transfer.data = data;
+  transfer.bytes = bytes;
   request.done = false;
   if ((info_->domain_attr->mr_mode & FI_MR_LOCAL) != 0 && bytes != 0) {
     // For one message: libfabric itself keeps registrations, and knows when memory has been unmapped, which tacc does
@@ -241,40 +241,40 @@ void OfiTransport::start(bool isSend, int peer, std::uint32_t tag, void* data, s
     fid_mr* registration = nullptr;
     check(fi_mr_reg(domain_.get(), data, bytes, isSend ? FI_SEND : FI_RECV, 0, 0, 0, &registration, nullptr),
           "register memory (if it is locked memory that is short, raise ulimit -l)");
-    operation.registration.reset(registration);
+    transfer.registration.reset(registration);
   }
-  if (!post(operation)) waiting_.push_back(&operation);
+  if (!post(transfer)) waiting_.push_back(&transfer);
 }
 
 /// False: no room now. Throws what makes the peer unreachable.
-bool OfiTransport::post(Operation& operation) {
-  void* descriptor = operation.registration ? fi_mr_desc(operation.registration.get()) : nullptr;
-  const fi_addr_t peer = peers_[static_cast<std::size_t>(operation.peer)];
-  const ssize_t result =
-      operation.isSend ? fi_tsend(endpoint_.get(), operation.data, operation.bytes, descriptor, peer,
-                                  wireTag(marks_.sending(operation.peer), operation.tag), &operation.context)
-                       : fi_trecv(endpoint_.get(), operation.data, operation.bytes, descriptor, FI_ADDR_UNSPEC,
-                                  wireTag(marks_.receiving(operation.peer), operation.tag), 0, &operation.context);
+bool OfiTransport::post(Transfer& transfer) {
+  void* descriptor = transfer.registration ? fi_mr_desc(transfer.registration.get()) : nullptr;
+  const fi_addr_t peer = peers_[static_cast<std::size_t>(transfer.peer)];
+  const ssize_t result = transfer.isSend
+                             ? fi_tsend(endpoint_.get(), transfer.data, transfer.bytes, descriptor, peer,
+                                        wireTag(marks_.sending(transfer.peer), transfer.tag), &transfer.context)
+                             : fi_trecv(endpoint_.get(), transfer.data, transfer.bytes, descriptor, FI_ADDR_UNSPEC,
+                                        wireTag(marks_.receiving(transfer.peer), transfer.tag), 0, &transfer.context);
   if (result == -FI_EAGAIN) return false;
   if (result != 0) {
-    fail(taccRemoteError, "rank {} cannot reach rank {}: {} (libfabric {})", rank_, operation.peer,
+    fail(taccRemoteError, "rank {} cannot reach rank {}: {} (libfabric {})", rank_, transfer.peer,
          ofi().strerror(static_cast<int>(-result)), nameOf(*info_));
   }
-  operation.isPosted = true;
+  transfer.isPosted = true;
   return true;
 }
 
-void OfiTransport::recycle(Operation& operation) {
-  operation.registration.reset();
-  operation.request = nullptr;
-  free_.push_back(&operation);
+void OfiTransport::recycle(Transfer& transfer) {
+  transfer.registration.reset();
+  transfer.request = nullptr;
+  free_.push_back(&transfer);
 }
 
 bool OfiTransport::progress() {
   const bool moved = readCompletions();
   if (waiting_.empty()) return moved;
   const std::size_t before = waiting_.size();
-  std::erase_if(waiting_, [this](Operation* operation) { return post(*operation); });
+  std::erase_if(waiting_, [this](Transfer* transfer) { return post(*transfer); });
   return moved || waiting_.size() != before;
 }
 
@@ -291,10 +291,10 @@ void OfiTransport::deliver(const fi_cq_tagged_entry* entries, ssize_t count) {
   if (count == -FI_EAVAIL) readError();
   if (count < 0) check(static_cast<int>(count), "read its completion queue");
   for (ssize_t i = 0; i < count; ++i) {
-    auto& operation = *static_cast<Operation*>(entries[i].op_context);
-    if (!operation.isSend) operation.request->bytes = entries[i].len;
-    operation.request->done = true;
-    recycle(operation);
+    auto& transfer = *static_cast<Transfer*>(entries[i].op_context);
+    if (!transfer.isSend) transfer.request->bytes = entries[i].len;
+    transfer.request->done = true;
+    recycle(transfer);
   }
 }
 
@@ -307,14 +307,14 @@ void OfiTransport::readError() {
     fail(taccRemoteError, "rank {}: libfabric {} failed: {} ({})", rank_, nameOf(*info_), ofi().strerror(entry.err),
          static_cast<const char*>(text));
   }
-  auto& operation = *static_cast<Operation*>(entry.op_context);
-  const int peer = operation.peer;
-  const std::size_t capacity = operation.bytes;
-  const std::uint32_t tag = operation.tag;
+  auto& transfer = *static_cast<Transfer*>(entry.op_context);
+  const int peer = transfer.peer;
+  const std::size_t capacity = transfer.bytes;
+  const std::uint32_t tag = transfer.tag;
   // By the manual `len` is what was received and `olen` what did not fit. ofi_rxm tells the whole, or nothing.
   const std::size_t bytes = entry.len > capacity ? entry.len : entry.len + entry.olen;
   const std::string sent = bytes > capacity ? std::to_string(bytes) : std::string("more");
-  recycle(operation);
+  recycle(transfer);
   if (entry.err == FI_ETRUNC) {
     fail(taccInvalidUsage, "rank {} expected at most {} bytes from rank {}, which sent {} (message {})", rank_,
          capacity, peer, sent, tag);

@@ -32,7 +32,7 @@ class UcxTransport;
 
 /// What UCX and the transport keep about a message under way. UCX's part lies right in front of it, in memory of the
 /// transport: so nothing is allocated for a message, and everything that is under way can be found.
-struct Operation {
+struct Transfer {
   UcxTransport* transport = nullptr;
   NetworkRequest* request = nullptr;  // null: free
   int peer = 0;
@@ -69,12 +69,12 @@ class UcxTransport final : public NetworkTransport {
   std::string describe() const override { return fmt::format("ucx {} over {}", ucxVersion(), context_.devices()); }
 
  private:
-  static void onSent(void* operation, ucs_status_t status, void* userData);
-  static void onReceived(void* operation, ucs_status_t status, const ucp_tag_recv_info_t* info, void* userData);
+  static void onSent(void* transfer, ucs_status_t status, void* userData);
+  static void onReceived(void* transfer, ucs_status_t status, const ucp_tag_recv_info_t* info, void* userData);
   static void onPeerFailure(void* peer, ucp_ep_h endpoint, ucs_status_t status);
 
-  Operation& begin(int peer, std::uint32_t tag, std::size_t capacity, NetworkRequest& request);
-  void end(Operation& operation, ucs_status_t status, std::size_t bytes);
+  Transfer& begin(int peer, std::uint32_t tag, std::size_t capacity, NetworkRequest& request);
+  void end(Transfer& transfer, ucs_status_t status, std::size_t bytes);
   void addOperations();
   ucp_err_handling_mode_t errorModeWith(const Peer& peer) const;
   void connect(int rank);
@@ -88,10 +88,10 @@ class UcxTransport final : public NetworkTransport {
   UcxContext context_;
   int rank_;
   PairMarks marks_;
-  std::size_t requestBytes_;  // UCX's part of an operation, rounded up to cache lines
+  std::size_t requestBytes_;  // UCX's part of an transfer, rounded up to cache lines
   std::vector<std::unique_ptr<std::byte[]>> chunks_;
-  std::vector<Operation*> operations_;
-  std::vector<Operation*> free_;
+  std::vector<Transfer*> transfers_;
+  std::vector<Transfer*> free_;
   std::vector<Peer> peers_;
   bool somePeerFailed_ = false;
   std::optional<Error> error_;  // the first; found in a callback, which must not throw
@@ -127,13 +127,13 @@ UcxTransport::~UcxTransport() {
   // A caller that left messages under way may have taken their requests along, and their memory. Sends are not
   // cancelled: while there are some nothing may move.
   NetworkRequest nobodys;
-  for (Operation* operation : operations_) {
-    if (operation->request == nullptr) continue;
-    operation->request = &nobodys;
-    ucx().requestCancel(worker_, operation);
+  for (Transfer* transfer : transfers_) {
+    if (transfer->request == nullptr) continue;
+    transfer->request = &nobodys;
+    ucx().requestCancel(worker_, transfer);
   }
-  const bool isLeft = std::any_of(operations_.begin(), operations_.end(),
-                                  [](const Operation* operation) { return operation->request != nullptr; });
+  const bool isLeft = std::any_of(transfers_.begin(), transfers_.end(),
+                                  [](const Transfer* transfer) { return transfer->request != nullptr; });
   if (isLeft) {
     ucx().workerDestroy(worker_);
     return;
@@ -228,48 +228,48 @@ void UcxTransport::connect(int rank) {
 }
 
 void UcxTransport::addOperations() {
-  const std::size_t bytes = requestBytes_ + roundUp(sizeof(Operation));
+  const std::size_t bytes = requestBytes_ + roundUp(sizeof(Transfer));
   chunks_.push_back(std::make_unique<std::byte[]>(bytes * operationsAtOnce + cacheLine));
   void* start = chunks_.back().get();
   std::size_t space = bytes * operationsAtOnce + cacheLine;
   std::align(cacheLine, bytes * operationsAtOnce, start, space);
   for (std::size_t i = 0; i < operationsAtOnce; ++i) {
     auto* place = static_cast<std::byte*>(start) + i * bytes + requestBytes_;
-    operations_.push_back(::new (place) Operation);
-    operations_.back()->transport = this;
+    transfers_.push_back(::new (place) Transfer);
+    transfers_.back()->transport = this;
   }
-  free_.reserve(operations_.size());  // end() must not throw
-  free_.insert(free_.end(), operations_.end() - operationsAtOnce, operations_.end());
+  free_.reserve(transfers_.size());  // end() must not throw
+  free_.insert(free_.end(), transfers_.end() - operationsAtOnce, transfers_.end());
 }
 
-Operation& UcxTransport::begin(int peer, std::uint32_t tag, std::size_t capacity, NetworkRequest& request) {
+Transfer& UcxTransport::begin(int peer, std::uint32_t tag, std::size_t capacity, NetworkRequest& request) {
   if (error_) throwError();
   Peer& entry = peers_[static_cast<std::size_t>(peer)];
   if (entry.endpoint == nullptr) connect(peer);
   if (free_.empty()) addOperations();
-  Operation& operation = *free_.back();
+  Transfer& transfer = *free_.back();
   free_.pop_back();
-  operation.request = &request;
-  operation.peer = peer;
-  operation.tag = tag;
-  operation.capacity = capacity;
+  transfer.request = &request;
+  transfer.peer = peer;
+  transfer.tag = tag;
+  transfer.capacity = capacity;
   request.done = false;
   ++entry.underWay;
-  return operation;
+  return transfer;
 }
 
-void UcxTransport::end(Operation& operation, ucs_status_t status, std::size_t bytes) {
-  NetworkRequest& request = *std::exchange(operation.request, nullptr);
-  --peers_[static_cast<std::size_t>(operation.peer)].underWay;
-  free_.push_back(&operation);
+void UcxTransport::end(Transfer& transfer, ucs_status_t status, std::size_t bytes) {
+  NetworkRequest& request = *std::exchange(transfer.request, nullptr);
+  --peers_[static_cast<std::size_t>(transfer.peer)].underWay;
+  free_.push_back(&transfer);
   if (status == UCS_OK) {
     request.bytes = bytes;
     request.done = true;
   } else if (status == UCS_ERR_MESSAGE_TRUNCATED) {
     note(taccInvalidUsage, fmt::format("rank {} expected at most {} bytes from rank {}, which sent {} (message {})",
-                                       rank_, operation.capacity, operation.peer, bytes, operation.tag));
+                                       rank_, transfer.capacity, transfer.peer, bytes, transfer.tag));
   } else {
-    note(taccRemoteError, gone(operation.peer, status));
+    note(taccRemoteError, gone(transfer.peer, status));
   }
 }
 
@@ -283,13 +283,13 @@ void UcxTransport::note(taccResult_t result, const std::string& message) {
 }
 
 void UcxTransport::onSent(void*, ucs_status_t status, void* userData) {
-  auto* operation = static_cast<Operation*>(userData);
-  operation->transport->end(*operation, status, 0);
+  auto* transfer = static_cast<Transfer*>(userData);
+  transfer->transport->end(*transfer, status, 0);
 }
 
 void UcxTransport::onReceived(void*, ucs_status_t status, const ucp_tag_recv_info_t* info, void* userData) {
-  auto* operation = static_cast<Operation*>(userData);
-  operation->transport->end(*operation, status, info->length);
+  auto* transfer = static_cast<Transfer*>(userData);
+  transfer->transport->end(*transfer, status, info->length);
 }
 
 void UcxTransport::onPeerFailure(void* argument, ucp_ep_h, ucs_status_t status) {
@@ -307,35 +307,35 @@ void UcxTransport::noteFailedPeers() {
 }
 
 void UcxTransport::send(int peer, std::uint32_t tag, const void* data, std::size_t bytes, NetworkRequest& request) {
-  Operation& operation = begin(peer, tag, 0, request);
+  Transfer& transfer = begin(peer, tag, 0, request);
   drain_.add(static_cast<std::size_t>(peer), peers_[static_cast<std::size_t>(peer)].endpoint);
   ucp_request_param_t parameters = {};
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
                             UCP_OP_ATTR_FIELD_MEMORY_TYPE;
-  parameters.request = &operation;
+  parameters.request = &transfer;
   parameters.cb.send = onSent;
-  parameters.user_data = &operation;
+  parameters.user_data = &transfer;
   parameters.memory_type = UCS_MEMORY_TYPE_HOST;
   const ucs_status_ptr_t result = ucx().tagSendNbx(peers_[static_cast<std::size_t>(peer)].endpoint, data, bytes,
                                                    tagOf(marks_.sending(peer), tag), &parameters);
-  if (!UCS_PTR_IS_PTR(result)) end(operation, UCS_PTR_STATUS(result), 0);
+  if (!UCS_PTR_IS_PTR(result)) end(transfer, UCS_PTR_STATUS(result), 0);
   if (error_) throwError();
 }
 
 void UcxTransport::receive(int peer, std::uint32_t tag, void* data, std::size_t capacity, NetworkRequest& request) {
-  Operation& operation = begin(peer, tag, capacity, request);
+  Transfer& transfer = begin(peer, tag, capacity, request);
   ucp_request_param_t parameters = {};
   // Always with the callback, inside this call too: it alone is told the length for certain. UCX 1.13 leaves out the
   // info of a receive that is done at once.
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
                             UCP_OP_ATTR_FIELD_MEMORY_TYPE | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
-  parameters.request = &operation;
+  parameters.request = &transfer;
   parameters.cb.recv = onReceived;
-  parameters.user_data = &operation;
+  parameters.user_data = &transfer;
   parameters.memory_type = UCS_MEMORY_TYPE_HOST;
   const ucs_status_ptr_t result =
       ucx().tagRecvNbx(worker_, data, capacity, tagOf(marks_.receiving(peer), tag), wholeTag, &parameters);
-  if (UCS_PTR_IS_ERR(result)) end(operation, UCS_PTR_STATUS(result), 0);
+  if (UCS_PTR_IS_ERR(result)) end(transfer, UCS_PTR_STATUS(result), 0);
   if (error_) throwError();
 }
 
