@@ -25,9 +25,15 @@ std::string_view fillOf(LevelKind kind) {
       return "#eaf5ea";
     case LevelKind::cache:
       return "#fdf3df";
-    default:
-      return "#ffffff";
+    case LevelKind::core:
+    case LevelKind::die:
+    case LevelKind::node:
+    case LevelKind::leaf:
+    case LevelKind::group:
+    case LevelKind::root:
+      break;
   }
+  return "#ffffff";
 }
 
 /// A box with its parts in rows, or several parts that are counted only.

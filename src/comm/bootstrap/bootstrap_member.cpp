@@ -208,9 +208,10 @@ Attempt BootstrapMember::connect(Place& place, double patience, const Deadline& 
       return connectUnix(unixName_);
     case PlaceKind::gatewayHere:
       return connectToGateway();
-    default:
-      return connectToNetwork(place, patience, deadline);
+    case PlaceKind::network:
+      break;
   }
+  return connectToNetwork(place, patience, deadline);
 }
 
 /// The first rank that comes here becomes the gateway of its host. The kernel decides who that is, and takes the name

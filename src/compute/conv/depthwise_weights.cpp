@@ -67,9 +67,11 @@ double depthwiseCycles(const Shape& s, const KernelSet& kernels, DepthwiseMethod
              (20 + 8.0 * ceilDivide(s.outWidth, 7)) * most;
     case DepthwiseMethod::tapSums:  // two values are read for each product
       return 2.8 * products + 14 * lines * s.kernelWidth;
-    default:  // the result is read and written for each product, and cleared before
-      return 2.2 * products + 18 * lines * std::min(s.kernelWidth, s.outWidth) + double(s.height) * s.width * vectors;
+    case DepthwiseMethod::tapAdditions:
+      break;
   }
+  // The result is read and written for each product, and cleared before.
+  return 2.2 * products + 18 * lines * std::min(s.kernelWidth, s.outWidth) + double(s.height) * s.width * vectors;
 }
 
 }  // namespace tacc::conv

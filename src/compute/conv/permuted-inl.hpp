@@ -1,7 +1,6 @@
 // The kernels of grouped convolutions, where the channels of one block belong to several groups: every output channel
 // takes an input value of its group, by a permutation of a vector of input. Included by one file per instruction
 // set, as tile-inl.hpp.
-#include "compute/conv/gradient-inl.hpp"
 #include "compute/conv/tile-inl.hpp"
 
 namespace tacc::conv {
