@@ -1,4 +1,5 @@
-// The C functions that make, ask and end communicators, and what belongs to one: registrations and operators.
+// The C functions that make and end communicators, and those by which the ranks that are left go on. What is asked of
+// one is in c_queries.cpp, what belongs to one in c_resources.cpp.
 #include <algorithm>
 #include <memory>
 #include <span>
@@ -11,10 +12,8 @@
 #include "api/group.hpp"
 #include "api/handles.hpp"
 #include "api/joining.hpp"
-#include "comm/host.hpp"
 #include "comm/launch/launch_id.hpp"
 #include "core/error.hpp"
-#include "topology/model/topology.hpp"
 
 using tacc::Communicator;
 using tacc::Entry;
@@ -88,12 +87,6 @@ taccResult_t join(const char* function, taccComm_t* comm, const JoinArguments& a
   return goesOn ? taccInProgress : result;
 }
 
-/// As much of it as there is room for. The array holds zeros.
-template <std::size_t size>
-void copyText(char (&to)[size], const std::string& text) {
-  text.copy(to, size - 1);
-}
-
 /// Waits for the communicator's work and moves it to `next`, unless another thread aborts it first.
 void end(taccComm& comm, Life next) {
   tacc::checkNotInGroup(comm);
@@ -126,16 +119,6 @@ taccResult_t taccCommInitEnv(taccComm_t* comm, const taccConfig_t* config) {
   });
   if (result != taccSuccess) return result;
   return join(function, comm, {launched.ranks, launched.id, launched.rank, std::move(launched.number)}, config);
-}
-
-taccResult_t taccGetLaunch(const char** launcher, int* rank, int* nranks) {
-  return guardCall("taccGetLaunch", nullptr, [&] {
-    tacc::checkPointer(launcher, "launcher");
-    const auto place = tacc::placeInJob();
-    *launcher = place ? place->launcher.data() : nullptr;  // of the table, and so ended by a zero
-    if (rank != nullptr) *rank = place ? place->rank : 0;
-    if (nranks != nullptr) *nranks = place ? place->ranks : 1;
-  });
 }
 
 taccResult_t taccCommInitAll(taccComm_t* comms, int ndev, const int* /*devlist*/) {
@@ -260,161 +243,4 @@ taccResult_t taccCommGetAsyncError(taccComm_t comm, taccResult_t* asyncError) {
     const Observer observer(comm);
     *asyncError = comm->communicator->asyncError();
   });
-}
-
-taccResult_t taccCommCount(taccComm_t comm, int* count) {
-  return guard("taccCommCount", comm, [&] {
-    const Observer observer(comm);
-    tacc::checkPointer(count, "count");
-    *count = comm->communicator->ranks();
-  });
-}
-
-taccResult_t taccCommGetNodeInfo(taccComm_t comm, taccNodeInfo_t* info) {
-  return guard("taccCommGetNodeInfo", comm, [&] {
-    const Observer observer(comm);
-    tacc::checkPointer(info, "info");
-    if (info->size < sizeof(taccNodeInfo_t))
-      tacc::fail(taccInvalidArgument, "info->size is {}; set it to sizeof(taccNodeInfo_t), {}", info->size,
-                 sizeof(taccNodeInfo_t));
-    const tacc::Standing s = comm->communicator->standing();
-    *info = {info->size, s.host, s.hosts, s.localRank, s.localRanks, s.networkGroup, s.networkGroups, s.numaDomain};
-  });
-}
-
-taccResult_t taccCommGetInfo(taccComm_t comm, taccCommInfo_t* info) {
-  return guard("taccCommGetInfo", comm, [&] {
-    const Observer observer(comm);
-    tacc::checkPointer(info, "info");
-    if (info->size < sizeof(taccCommInfo_t))
-      tacc::fail(taccInvalidArgument, "info->size is {}; set it to sizeof(taccCommInfo_t), {}", info->size,
-                 sizeof(taccCommInfo_t));
-    const Communicator& communicator = *comm->communicator;
-    const tacc::Standing s = communicator.standing();
-    const std::string transport = communicator.transportName();
-    taccCommInfo_t found{};
-    found.size = info->size;
-    found.rank = communicator.rank();
-    found.ranks = communicator.ranks();
-    found.host = s.host;
-    found.hosts = s.hosts;
-    found.localRank = s.localRank;
-    found.localRanks = s.localRanks;
-    copyText(found.hostName, tacc::hostName());
-    copyText(found.name, communicator.config().name);
-    copyText(found.transport, transport.empty() ? "shm" : transport);
-    if (const auto topology = communicator.topology()) found.topologyDigest = topology->digest();
-    *info = found;
-  });
-}
-
-taccResult_t taccCommUserRank(taccComm_t comm, int* rank) {
-  return guard("taccCommUserRank", comm, [&] {
-    const Observer observer(comm);
-    tacc::checkPointer(rank, "rank");
-    *rank = comm->communicator->rank();
-  });
-}
-
-taccResult_t taccCommRegister(taccComm_t comm, void* buffer, size_t bytes, void** handle) {
-  return guard("taccCommRegister", comm, [&] {
-    const Entry entry(comm);
-    tacc::checkPointer(buffer, "buffer");
-    tacc::checkPointer(handle, "handle");
-    if (bytes == 0) tacc::fail(taccInvalidArgument, "bytes is 0; a registered buffer has at least one byte");
-    comm->waitForStreams();
-    auto registration = std::make_unique<tacc::Registration>(tacc::Registration{buffer});
-    comm->registrations.reserve(comm->registrations.size() + 1);
-    comm->communicator->registerBuffer(buffer, bytes);
-    *handle = registration.get();
-    comm->registrations.push_back(std::move(registration));
-  });
-}
-
-taccResult_t taccCommDeregister(taccComm_t comm, void* handle) {
-  return guard("taccCommDeregister", comm, [&] {
-    const Entry entry(comm);
-    auto& all = comm->registrations;
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const auto& registration) { return registration.get() == handle; });
-    if (found == all.end()) {
-      tacc::fail(taccInvalidArgument, "handle {} is not one that taccCommRegister gave for this communicator", handle);
-    }
-    comm->waitForStreams();
-    const std::unique_ptr<tacc::Registration> gone = std::move(*found);
-    all.erase(found);
-    const bool last =
-        std::none_of(all.begin(), all.end(), [&](const auto& other) { return other->buffer == gone->buffer; });
-    if (last) comm->communicator->deregisterBuffer(gone->buffer);
-  });
-}
-
-taccResult_t taccRedOpCreatePreMulSum(taccRedOp_t* op, void* scalar, taccDataType_t datatype,
-                                      taccScalarResidence_t residence, taccComm_t comm) {
-  return guard("taccRedOpCreatePreMulSum", comm, [&] {
-    const Entry entry(comm);
-    tacc::checkPointer(op, "op");
-    tacc::checkPointer(scalar, "scalar");
-    tacc::checkType(datatype);
-    if (residence != taccScalarDevice && residence != taccScalarHostImmediate) {
-      tacc::fail(taccInvalidArgument, "residence {} is unknown; valid are 0 (device) and 1 (host immediate)",
-                 static_cast<int>(residence));
-    }
-    if (!tacc::hasOperation(datatype, taccMax))
-      tacc::fail(taccInvalidArgument, "datatype {} cannot be multiplied by a factor; real numbers can",
-                 tacc::nameOf(datatype));
-    *op = comm->operators.create(scalar, datatype);
-  });
-}
-
-taccResult_t taccRedOpCreateUser(taccRedOp_t* op, taccReductionFunction function, void* context, int commutative,
-                                 taccComm_t comm) {
-  return guard("taccRedOpCreateUser", comm, [&] {
-    const Entry entry(comm);
-    tacc::checkPointer(op, "op");
-    if (function == nullptr) tacc::fail(taccInvalidArgument, "function is NULL");
-    *op = comm->operators.create(tacc::UserReduction{function, context, commutative != 0});
-  });
-}
-
-taccResult_t taccRedOpDestroy(taccRedOp_t op, taccComm_t comm) {
-  return guard("taccRedOpDestroy", comm, [&] {
-    const Entry entry(comm);
-    comm->operators.destroy(op);
-  });
-}
-
-const char* taccExplain(taccComm_t comm, const char* collective, size_t bytes) {
-  const char* text = nullptr;
-  guard("taccExplain", comm, [&] {
-    const Entry entry(comm, Needs::alive);
-    tacc::checkPointer(collective, "collective");
-    const std::string_view name = collective;
-    std::optional<tacc::Collective> known = tacc::collectiveNamed(name);
-    // With a count for each rank: the plans are the same.
-    const bool isUnequal = !known && name.ends_with('v');
-    if (isUnequal) known = tacc::collectiveNamed(name.substr(0, name.size() - 1));
-    if (isUnequal && known && tacc::partitionOf(*known) != tacc::Partition::stack) known.reset();
-    if (!known) {
-      std::string names;
-      for (int c = 0; c < tacc::collectiveCount; ++c)
-        names += (c == 0 ? "" : ", ") + std::string(tacc::nameOf(static_cast<tacc::Collective>(c)));
-      tacc::fail(taccInvalidArgument, "there is no collective \"{}\"; there are {}", collective, names);
-    }
-    comm->waitForStreams();
-    comm->explanation = comm->communicator->explain(*known, bytes);
-    text = comm->explanation.c_str();
-  });
-  return text;
-}
-
-const char* taccCommLastAlgorithm(taccComm_t comm) {
-  const char* name = "";
-  guard("taccCommLastAlgorithm", comm, [&] {
-    const Entry entry(comm, Needs::alive);
-    comm->waitForStreams();
-    comm->lastAlgorithm = comm->communicator->lastAlgorithm();
-    name = comm->lastAlgorithm.c_str();
-  });
-  return name;
 }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <numeric>
 #include <random>
 #include <utility>
 #include <vector>
@@ -17,6 +18,13 @@ namespace tacc::test {
 
 /// Seconds that a call takes which runs this option.
 using TimeOf = std::function<double(int option, std::uint64_t call)>;
+
+/// Options with the numbers from 0 on.
+inline std::vector<int> allOptions(int count) {
+  std::vector<int> all(static_cast<std::size_t>(count));
+  std::iota(all.begin(), all.end(), 0);
+  return all;
+}
 
 class ChoosingRanks {
  public:
