@@ -18,7 +18,7 @@ namespace tacc {
 /// both: from * ranks + to. -1: the step does not say it, or its operands say different things. Stacks only.
 int nameOfBlock(const PlanRequest& request, int rank, const Step& step) noexcept;
 
-/// Of a plan that verify() has proven: whether it serves unequal blocks as well. Cost: that of its steps and messages.
+/// Whether a plan that verify() has proven serves unequal blocks as well. Cost: that of its steps and messages.
 bool verifyNames(const Plan& plan);
 
 }  // namespace tacc

@@ -20,7 +20,7 @@ struct PhaseShape {
 /// `n` shares of `width` blocks each.
 std::vector<int> evenStarts(int first, int width, int n);
 
-/// Of every rank: its team, and who is at a distance in it. Ranks without a team take no part.
+/// The team of every rank, and who is at a distance in it. Ranks without a team take no part.
 class Teams {
  public:
   Teams(int ranks, const std::vector<std::vector<int>>& teams);
@@ -61,7 +61,7 @@ class UnevenTeams {
   void add(Team team);
 
   const std::vector<Team>& teams() const noexcept { return teams_; }
-  /// Of a rank; null: none.
+  /// The team of a rank; null: it has none.
   const Team* teamOf(int rank) const {
     const int team = teamOf_[static_cast<std::size_t>(rank)];
     return team < 0 ? nullptr : &teams_[static_cast<std::size_t>(team)];

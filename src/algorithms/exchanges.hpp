@@ -46,12 +46,12 @@ struct EveryToEvery {
   bool isBetweenGroups = false;  // the ranks of one place in all groups, else those of a group
   int messages = 1;              // of equal length, in which the blocks for one rank go
 
-  /// Of `ranks` in all, how many are in a circle.
+  /// How many of `ranks` are in a circle.
   int sizeOfCircle(int ranks) const noexcept {
     if (groupSize == 0) return ranks;
     return isBetweenGroups ? ranks / groupSize : groupSize;
   }
-  /// Of ranks [begin, end), how many are in the circle of `rank`, itself with them.
+  /// How many of the ranks [begin, end) are in the circle of `rank`, itself with them.
   int peersIn(int rank, int begin, int end) const noexcept {
     if (groupSize == 0) return end - begin;
     const int place = rank % groupSize, first = rank - place;

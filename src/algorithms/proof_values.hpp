@@ -61,7 +61,7 @@ class Values {
   bool contains(Value value, int rank) const {
     return (bits_[value * words_ + static_cast<std::size_t>(rank / 64)] >> (rank % 64) & 1) != 0;
   }
-  /// Of a value that has contributions: the lowest and the highest rank of whom.
+  /// The lowest and the highest rank that have contributed to a value, which has contributions.
   int lowest(Value value) const {
     std::size_t w = 0;
     while (bits_[value * words_ + w] == 0) ++w;

@@ -5,7 +5,7 @@
 
 namespace tacc {
 
-/// Of more ranks what plans of this number, and of one less, show is taken to hold.
+/// What plans of this number of ranks, and of one less, show is taken to hold for more ranks.
 constexpr int mostRanksProven = 256;
 
 /// Whether the algorithm's plan for `request` combines the contributions to every element as ((x0 + x1) + x2) ..., in

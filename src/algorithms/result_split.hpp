@@ -22,8 +22,8 @@ struct ResultSplit {
   std::vector<Blocks> complete;  // those that `sums` completes, and nobody else hands to this rank
 };
 
-/// Of what a rank runs of a proven allreduce. An Error (taccInternalError) where a step moves results and partial sums
-/// together.
+/// The two parts of what a rank runs of a proven allreduce. An Error (taccInternalError) where a step moves results and
+/// partial sums together.
 ResultSplit splitAtResults(const LocalPlan& plan);
 
 }  // namespace tacc

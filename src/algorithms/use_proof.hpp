@@ -5,7 +5,7 @@
 
 namespace tacc {
 
-/// Ranks of a plan that is proven when it is first used. The tests prove all plans of so many ranks but for the
+/// Ranks of a plan that is proven when it is first used. The tests prove all plans of that many ranks but for the
 /// layouts, which are without number.
 constexpr int mostRanksProvenAtUse = 64;
 

@@ -52,7 +52,7 @@ class PackedTensors {
   PackedTensors& operator=(const PackedTensors&) = delete;
   ~PackedTensors();
 
-  /// Of all tensors, with the gaps between them.
+  /// Elements of all tensors, with the gaps between them.
   std::size_t count() const noexcept { return count_; }
   float* weights() const noexcept { return weights_; }
   float* gradients() const noexcept { return gradients_; }

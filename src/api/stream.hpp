@@ -104,7 +104,7 @@ struct taccStream {
   static constexpr std::chrono::steady_clock::time_point past = std::chrono::steady_clock::time_point::min();
   bool finish(std::uint64_t number, const Deadline& deadline);
 
-  /// Of processes: that which has its thread.
+  /// The process that has its thread, and its generation among forks.
   std::uint32_t generation() const noexcept { return generation_; }
   int process() const noexcept { return process_; }
 

@@ -82,7 +82,7 @@ struct Batch {
   /// Runs all lanes to their ends.
   void run(RunBy by) noexcept;
   void abandon(const Error& reason) noexcept;
-  /// Of the lanes in their order.
+  /// The first error, in the order of the lanes.
   const Error* firstError() const noexcept;
 };
 

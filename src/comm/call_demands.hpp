@@ -11,12 +11,12 @@ namespace tacc {
 /// Whether contributions have to be combined one after the other in the order of the ranks.
 inline bool needsRankOrder(const Call& call, bool isReproducible) noexcept {
   if (!isReduction(call.collective)) return false;
-  // Of a scan all plans combine lower ranks' contributions before those of higher ones.
+  // All plans of a scan combine lower ranks' contributions before those of higher ones.
   if (call.user != nullptr && !call.user->isCommutative && !isPrefix(call.collective)) return true;
   return isReproducible && (isFloating(call.type) || call.user != nullptr);
 }
 
-/// Of a call whose blocks, where they are of unequal lengths, have lengths that all ranks know. Equal blocks of 16-bit
+/// The demands of a call. Where its blocks have unequal lengths, all ranks know them. Equal blocks of 16-bit
 /// numbers are widened instead.
 inline PlanDemands demandsOf(const Call& call, bool isReproducible) noexcept {
   const bool isUnequal = call.blocks != nullptr;

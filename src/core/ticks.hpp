@@ -9,7 +9,7 @@
 
 namespace tacc {
 
-/// Of a steady rate that TickRate finds.
+/// A counter of a steady rate, which TickRate finds.
 inline std::uint64_t readTicks() noexcept {
 #if defined(__x86_64__)
   return __rdtsc();

@@ -17,8 +17,8 @@ namespace tacc {
 class AveragedExchange : public CenterExchange {
  public:
   explicit AveragedExchange(const ExchangeParts& parts) : AveragedExchange(parts, 1, true, FloatMemory::own) {}
-  /// Of groups of ranks that have the same weights. `share`: by which this rank's differences count, 1 / n in a group
-  /// of n.
+  /// For groups of ranks that have the same weights. `share`: the factor by which this rank's differences count, 1 / n
+  /// in a group of n.
   AveragedExchange(const ExchangeParts& parts, float share) : AveragedExchange(parts, share, false, FloatMemory::own) {}
 
   std::size_t count() const noexcept { return parts_.count; }

@@ -29,8 +29,8 @@ struct CenterOptions {
 /// taccRemoteError when the process that keeps the center has ended.
 class Center {
  public:
-  /// Of the elements [first, first + n): difference[i] = alpha * (weights[first + i] - center), by which the center has
-  /// been moved towards the weights. The array is good until it returns.
+  /// Takes the differences of the elements [first, first + n): difference[i] = alpha * (weights[first + i] - center),
+  /// by which the center has been moved towards the weights. The array is good until it returns.
   using Sink = std::function<void(std::size_t first, std::size_t n, const float* difference)>;
 
   virtual ~Center() = default;

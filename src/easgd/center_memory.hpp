@@ -36,7 +36,7 @@ class CenterMemory {
 
   /// New, with the numbers of `initial` (null: zeros), with pages for all of it. Throws taccSystemError.
   static CenterMemory create(const Shape& shape, const float* initial);
-  /// Of another process. Throws taccInternalError where the memory is not what the shape says.
+  /// The memory of another process. Throws taccInternalError where the memory is not what the shape says.
   static CenterMemory map(FileDescriptor fd, const Shape& shape);
 
   CenterMemory(CenterMemory&&) = default;

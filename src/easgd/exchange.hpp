@@ -18,9 +18,9 @@ class Background {
  public:
   virtual ~Background() = default;
   virtual void start(std::function<void(Communicator&)> calls) = 0;
-  /// Until they are over. Throws what ended them.
+  /// Waits until they are over. Throws what ended them.
   virtual void wait() = 0;
-  /// Until all is over that was given to streams of this communicator, by whomever.
+  /// Waits until all is over that any thread has given to streams of this communicator.
   virtual void waitForStreams() = 0;
 };
 
@@ -39,7 +39,7 @@ class CenterExchange {
  public:
   virtual ~CenterExchange() = default;
 
-  /// That have weights of their own: ranks, or groups of ranks with the same.
+  /// How many have weights that differ: ranks, or groups of ranks with the same weights.
   virtual int parts() const noexcept = 0;
   /// Collective. The weights, which are equal on all ranks, become the center.
   virtual void start() = 0;

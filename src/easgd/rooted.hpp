@@ -17,7 +17,7 @@ class RootedExchange : public CenterExchange {
   std::vector<std::span<float>> state() override { return {center_.span()}; }
 
  protected:
-  /// Of a message. The memory that an exchange needs beside weights and center is two of these.
+  /// Elements of a message. The memory that an exchange needs beside weights and center is two of these.
   static constexpr std::size_t pieceElements = 1 << 20;
 
   bool isRoot() const noexcept { return parts_.communicator.rank() == 0; }

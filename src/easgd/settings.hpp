@@ -21,7 +21,7 @@ struct EasgdSettings {
   taccEasgdServers_t servers = taccEasgdServerRank0;
   std::vector<taccUniqueId> centers;  // of an asynchronous mode: slices of a center that others keep
 
-  /// Of an exchange of `parts` parts: ranks, or groups that move together.
+  /// The equations' alpha in an exchange of `parts` parts: ranks, or groups that move together.
   float alpha(int parts) const noexcept {
     return elasticity > 0 ? rate * elasticity : 0.9f / static_cast<float>(parts);
   }

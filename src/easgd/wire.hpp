@@ -16,7 +16,7 @@ class Wire {
 
   taccDataType_t type() const noexcept { return type_; }
   bool isExact() const noexcept { return type_ == taccFloat32; }
-  /// Of one number.
+  /// Bytes of one number.
   std::size_t bytes() const noexcept { return isExact() ? 4 : 2; }
 
   /// Writes `count` numbers to element `index` of a message, and what of them is left by rounding back to `values`.

@@ -40,7 +40,7 @@ class UnequalExchange {
   /// Opens the call, and learns the blocks of all ranks. `send`: the data of `mine.send`.
   void run(std::uint64_t signature, Collective collective, int root, const UnequalBlocks& mine, const std::byte* send,
            std::size_t elementBytes);
-  /// Of all ranks, until the next run.
+  /// The blocks of all ranks, until the next run.
   const std::vector<UnequalBlocks>& blocks() const noexcept { return all_; }
 
   /// Whether every rank's data came with its table. Then take() completes the call, until the next one opens.

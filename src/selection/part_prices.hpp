@@ -15,8 +15,8 @@ struct PartPrices {
   double results = 0;  // until all ranks have all of them: an allgather
 };
 
-/// Of the parts of an algorithm's allreduce (algorithms/result_split.hpp), which run one after the other, found by
-/// playing both. `messageBytes`: of the sums; results are cut at the same numbers. nullopt: it would take too long.
+/// The prices of both parts of an algorithm's allreduce (algorithms/result_split.hpp), one run after the other, found
+/// by playing both. `messageBytes`: of the sums; results are cut at the same numbers. nullopt: it would take too long.
 std::optional<PartPrices> priceParts(const Algorithm& algorithm, const PlanRequest& request, const CostMap& map,
                                      double sumBytes, double resultBytes, double messageBytes);
 

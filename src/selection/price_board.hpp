@@ -35,7 +35,7 @@ class PriceBoard {
   /// What `find` returns, called here or by the rank that asked first; without reasons where it was that one.
   std::vector<NetworkCandidate> candidates(const Kind& kind, const Find& find);
 
-  /// Of memory for this number of kinds.
+  /// Bytes of memory for this number of kinds.
   static std::size_t bytesFor(std::size_t kinds) noexcept { return kinds * sizeof(Entry); }
 
  private:

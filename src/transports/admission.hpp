@@ -78,7 +78,7 @@ class Admission {
   /// Between attempts while descriptors are short.
   static constexpr std::chrono::milliseconds shortagePause{20};
 
-  /// Of rank `rank` of `ranks`.
+  /// The admission at rank `rank` of `ranks`.
   Admission(int rank, std::size_t ranks, Receive receive);
 
   /// At `host` there is a rank. Where no host is known, all count as such.

@@ -132,7 +132,7 @@ class NetworkTransport {
   /// Whether it can be destroyed when connections have broken, without harm to the process.
   virtual bool closesBrokenConnections() const { return hasFabric(); }
 
-  /// Of this machine and build, for messages: e.g. "ucx 1.13.1 over tcp on eth0".
+  /// What carries messages on this machine, in words: e.g. "ucx 1.13.1 over tcp on eth0".
   virtual std::string describe() const = 0;
 };
 

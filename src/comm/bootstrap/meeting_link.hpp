@@ -78,7 +78,7 @@ class MeetingLink {
   /// Tells the other end that this rank's agreement has failed.
   void sendFailure(const Error& error) noexcept;
   bool hasOutput() const noexcept { return channel_ && channel_->hasOutput(); }
-  /// Of one who came: whether anything was heard of it.
+  /// Whether anything was heard of the one that came.
   bool hasSpoken() const noexcept { return heard_ != since_ || (channel_ && channel_->hasSpoken()); }
   /// The next note, also of those that came before the connection ended.
   std::optional<MeetingNote> take();

@@ -89,7 +89,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
 
   /// Messages to ranks of this host go through its shared memory.
   std::unique_ptr<NetworkTransport> withLocalMessages(std::unique_ptr<NetworkTransport> network) const;
-  /// Of the ranks of this host.
+  /// The board that the ranks of this host share.
   PriceBoard priceBoard();
   void runCall(const Call& call);
   void runParts(const Call& call);
@@ -167,7 +167,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   NetworkSpeed speed_;
   std::shared_ptr<const Topology> topology_;
   NetworkSelector selector_;
-  /// Of rank 0 in the order of the hosts: calls are explained as from there.
+  /// The place of rank 0 in the order of the hosts, from which calls are explained.
   int placeOfRank0() const;
   OnlineTuner tuner_;  // may replace what it chooses
   std::map<std::tuple<const Algorithm*, Collective, int, int, bool>, NetworkProgram> programs_;

@@ -28,7 +28,7 @@ std::optional<TuningText> lookForTuning(const Environment& environment, const Su
 /// What a communicator would use a file for.
 struct TuningUse {
   TuningPlace here;
-  /// Of the plan that a call's algorithm writes.
+  /// The request for the plan of a collective.
   std::function<PlanRequest(Collective)> requestOf;
   /// A communicator split off another one, which the file may be meant for.
   bool isPart = false;

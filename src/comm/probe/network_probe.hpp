@@ -23,7 +23,7 @@ class NetworkProbe {
   /// before at the same time, as a ring does.
   NetworkSpeed measureRing(const std::vector<int>& ring, int rank);
 
-  /// Of short messages between this rank and its partner. `first`: this rank begins.
+  /// Times of short messages between this rank and its partner. `first`: this rank begins.
   struct Latency {
     double seconds = 0;  // one way, the least
     double spread = 0;   // the median over the least; about 1 where nothing disturbs them

@@ -85,7 +85,7 @@ class Proposal {
   /// The promises have been counted: from now on only acceptances are.
   void propose(Decision value) { value_ = std::move(value); }
   const std::optional<Decision>& value() const noexcept { return value_; }
-  /// Of ranks that promised before: others were never asked to accept.
+  /// A rank that has promised has accepted; others were never asked to.
   void addAccepted(std::size_t rank);
   bool isDecided(const std::vector<bool>& dead) const { return value_ && quorum_.suffices(accepted_, dead); }
 

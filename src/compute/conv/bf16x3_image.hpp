@@ -42,7 +42,7 @@ struct Bf16x3Axis {
   int sourceOf(int phase, int place) const { return phase + stride * place - pad; }
 };
 
-/// Of the images of a driver, without its channels' groups. `taps` are all that occur; outputs are the largest
+/// The layout of a driver's images, without its channels' groups. `taps` are all that occur; outputs are the largest
 /// numbers.
 class Bf16x3Image {
  public:

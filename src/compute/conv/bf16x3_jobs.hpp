@@ -23,7 +23,7 @@ std::vector<Bf16x3Job> splitJobs(const Description& d);
 /// Whether there are kernels for it, and it is in blocks and not too large.
 bool canSplit(const Description& d);
 
-/// Of one group of channels, unless it says otherwise.
+/// Sizes of both sides, of one group of channels unless it says otherwise.
 struct SplitSides {
   explicit SplitSides(const Description& d);
   bool isForward;
@@ -34,7 +34,7 @@ struct SplitSides {
   int strideHeight, strideWidth;
 
   int inPairs() const { return ceilDivide(inBlocks, 2); }
-  /// Of all groups.
+  /// Blocks of one image, of all groups.
   std::ptrdiff_t inImage() const { return std::ptrdiff_t{groups} * inBlocks * inPlane; }
   std::ptrdiff_t outImage() const { return std::ptrdiff_t{groups} * outBlocks * outPlane; }
 };

@@ -12,12 +12,12 @@ namespace tacc::conv {
 /// L2 cache. On cores with less arithmetic all tiles are equally good.
 double stepCycles(const KernelSet& kernels, int blocks, int pixels, int used);
 
-/// Of a step, what its multiply-adds take where nothing else holds them up; and what each of them takes before the next
+/// Cycles that the multiply-adds of a step take where nothing else holds them up; and those of each before the next
 /// one on the same sum begins.
 double productCycles(const KernelSet& kernels, int blocks, int used);
 inline constexpr double latencyCycles = 4;
 
-/// Of a gradient kernel: cycles for a pixel of a tile of so many blocks and rows.
+/// Cycles of a gradient kernel for a pixel of a tile of that many blocks and rows.
 double gradientCycles(const KernelSet& kernels, int blocks, int rows);
 
 /// Cycles of one tile beside its steps: starting, reading and writing the accumulators.
@@ -26,14 +26,14 @@ double tileCycles(const KernelSet& kernels, int blocks, int pixels);
 /// Beside the products: what a call of a kernel costs, and one of the lines that it goes through.
 inline constexpr double callCycles = 40, lineCycles = 6;
 
-/// Of one dimension: how many pairs of a result and a tap read something that is inside.
+/// How many pairs of a result and a tap read something that is inside, in one dimension.
 double insidePairs(int results, int taps, int stride, int dilation, int pad, int size);
 
 /// Cycles that the caches or memory take at least for `bytes` bytes, if they do not stay in the L2 cache:
 /// `ofMemory` bytes a cycle from memory, more from the third cache.
 double transferCycles(double bytes, double ofMemory);
 
-/// Of this CPU, 512 KiB to 2 MiB; 512 KiB where the system does not tell.
+/// The L2 cache of this CPU, 512 KiB to 2 MiB; 512 KiB where the system does not tell.
 std::size_t secondCacheBytes();
 
 /// Whether a number of bytes are still in the L2 cache when they are read again: something else needs the other half.

@@ -243,7 +243,7 @@ template <class Wide, class Narrow>
   if (call.isNonTemporal) endNonTemporal();
 }
 
-/// Of a line of the kernel up to 7 wide.
+/// A line of the kernel, up to 7 wide.
 template <int kWidth, int kStride>
 void depthwise(const DepthwiseCall& call) {
   constexpr int kWide = TACC_REGISTERS >= 32 ? 14 : 7;

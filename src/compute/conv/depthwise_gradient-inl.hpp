@@ -131,7 +131,7 @@ template <int kWidth, int kStride, int kRows>
   }
 }
 
-/// Of a kernel up to 7 wide.
+/// The gradient of a kernel up to 7 wide.
 template <int kWidth, int kStride>
 void depthwiseGradient(const DepthwiseGradientCall& call) {
   // Lines of the kernel are cut into groups that are nearly equal, so those of kFewRows are full too.

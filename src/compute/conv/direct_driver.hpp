@@ -151,9 +151,10 @@ class DirectDriver {
   Blocking chooseBlocking() const;
   /// Pixels that a mask of the kernels can leave out at either end of a tile.
   int mostOut() const;
-  /// Of all pairs of a line of the output and a tap, those whose line is inside the image.
+  /// The pairs of a line of the output and a tap whose line is inside the image.
   double insideLines() const;
-  /// Of a line of the output, by blocks and tiles; that part of the taps' lines is inside the image.
+  /// Cycles for a line of the output, by blocks and tiles. `inside`: the part of the taps' lines that is inside the
+  /// image.
   double cyclesOfLine(int blocks, int tiles, double inside) const;
   /// No other tap of its line reads what this one does, for pixels further to the left.
   bool reachesFurthest(const Tap& tap) const;

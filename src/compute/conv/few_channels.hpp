@@ -34,7 +34,7 @@ class FewChannelsImage {
     int lines, first, end;
   };
   Inside insideFrom(int line, int endLine) const;
-  /// Of all pairs of a line of the output and one of the kernel, those that are inside.
+  /// The part of all pairs of a line of the output and one of the kernel that is inside.
   double insidePart() const;
   /// Floats of scratch, a multiple of 16.
   std::size_t scratchFloats() const { return scratchFloats_; }

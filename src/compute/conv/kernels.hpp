@@ -189,7 +189,7 @@ constexpr int heldWeights(int registers, int vectors, int pixels) {
   return pixels < vectors || left > vectors ? vectors : left;
 }
 
-/// Sets of so many sums that a gradient kernel has, of which pixels that follow each other use one after the other: as
+/// How many sets of sums a gradient kernel has, of which pixels that follow each other use one after the other: as
 /// many as it takes for sums not to wait for themselves.
 constexpr int gradientSets(int sums) { return sums >= 6 ? 1 : sums >= 3 ? 2 : 4; }
 

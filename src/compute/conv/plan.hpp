@@ -39,7 +39,7 @@ class ConvPlan {
   }
   /// On one worker, by a model.
   virtual double predictedSeconds() const = 0;
-  /// Of these, what goes into reordering plain layouts.
+  /// The part of these that goes into reordering plain layouts.
   virtual double reorderSeconds() const { return 0; }
   /// The executor has no more than maxWorkers workers.
   virtual void run(const Buffers& buffers, const TaskExecutor& executor) const = 0;

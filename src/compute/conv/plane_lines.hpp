@@ -31,7 +31,7 @@ class PlaneLines {
   const std::vector<Column>& columns(int phase) const { return taps_[static_cast<std::size_t>(phase)]; }
   /// The line that tap line `r` reads for line `y` of the result; -1: none.
   int lineOf(int y, int r) const;
-  /// Of one channel's lines as many as a line of the result sees, in a ring, and all channels' rings.
+  /// The ring of one channel has as many lines as a line of the result sees; and the rings of all channels.
   int ringLines() const { return ringLines_; }
   std::ptrdiff_t lineFloats() const { return lineFloats_; }
   std::ptrdiff_t ringFloats() const { return ringLines_ * lineFloats_; }

@@ -12,7 +12,7 @@ namespace tacc::conv {
 
 constexpr int ceilDivide(int a, int b) { return (a + b - 1) / b; }
 constexpr int roundUp(int a, int b) { return ceilDivide(a, b) * b; }
-/// Of `count` cut into nearly equal parts, the larger ones first.
+/// The size of a part, where `count` is cut into nearly equal ones, the larger first.
 constexpr int partSize(int count, int parts, int index) { return (count + parts - 1 - index) / parts; }
 
 /// Sizes of a forward convolution. All are positive, the output too, and the bytes of every tensor fit into ptrdiff_t.

@@ -11,7 +11,7 @@
 
 namespace tacc::layers {
 
-/// Of batch normalisation, forward: output = (input - mean) * factor + shift [+ residual], and at last max(x, 0).
+/// Batch normalisation, forward: output = (input - mean) * factor + shift [+ residual], and at last max(x, 0).
 struct NormalizeCall {
   const float* input;
   const float* residual;  // may be null
@@ -69,7 +69,7 @@ struct PoolLine {
   int planes;
   std::ptrdiff_t inputPlane, outputPlane;
   bool isTiling;  // backward: every pixel is in one window, so gradients are written and not added
-  // Of windows of three: how many lines of theirs hold sums already, to which is added, and how many no later window
+  // For windows of three: how many lines of theirs hold sums already, to which is added, and how many no later window
   // has.
   int added, finished;
   bool isNonTemporal;  // what is written is stored non-temporally
@@ -95,7 +95,7 @@ struct LayerKernels {
   void (*response)(const ResponseCall& call);
   void (*responseGradient)(const ResponseCall& call);
   void (*dropout)(const DropoutCall& call);
-  // Of channel-wise convolutions, for one tap of one line: sum += gradient * input, and input += gradient * weights.
+  // For channel-wise convolutions, one tap of one line: sum += gradient * input, and input += gradient * weights.
   // Output pixels follow each other, input pixels are `inputPixel` floats apart; `sum` and `weights` are of a block.
   void (*sumProducts)(const float* gradient, const float* input, std::ptrdiff_t inputPixel, std::ptrdiff_t pixels,
                       float* sum);
@@ -115,12 +115,12 @@ struct LayerKernels {
   void (*poolMaxGradient)(const PoolLine& line, const float* input, const float* output, const float* outputGradient,
                           float* inputGradient);
   void (*poolAverageGradient)(const PoolLine& line, const float* outputGradient, float* inputGradient);
-  /// Of windows of three columns that are two apart, and no more lines: writes all of their lines of the image.
+  /// For windows of three columns that are two apart, and no more lines: writes all of their lines of the image.
   void (*poolMaxGradientThree)(const PoolLine& line, const float* input, const float* output,
                                const float* outputGradient, float* inputGradient);
-  /// Of windows of three columns that are one apart: one line of the image's gradient. `line` is the window of lines of
-  /// outputGradient that have that line in theirs, with one over their number of lines in `shares`; its padding is two
-  /// less that of the windows, its outputs are the image's columns.
+  /// For windows of three columns that are one apart: one line of the image's gradient. `line` is the window of lines
+  /// of outputGradient that have that line in theirs, with one over their number of lines in `shares`; its padding is
+  /// two less that of the windows, its outputs are the image's columns.
   void (*poolAverageGradientThree)(const PoolLine& line, const float* shares, const float* outputGradient,
                                    float* inputGradient);
   void (*reluBackward)(const float* output, const float* outputGradient, float* inputGradient, std::size_t count,

@@ -21,7 +21,7 @@ HWY_BEFORE_NAMESPACE();
 namespace tacc {
 namespace HWY_NAMESPACE {
 
-/// Of accumulators between two sources: they stay in the first-level cache.
+/// Bytes of accumulators between two sources: they stay in the L1 cache.
 inline constexpr std::size_t loopTileBytes = 8192;
 
 /// `Op::apply(accumulated, next, count)` for piece after piece of the vectors, source after source. A destination may

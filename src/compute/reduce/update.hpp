@@ -49,7 +49,8 @@ struct UpdateKernels {
 /// For tests; `isa` must be one of availableIsas().
 UpdateKernels makeUpdateKernels(const Isa& isa);
 
-/// Of the instruction set that this process uses. Throws at the first call when TACC_ISA does not fit this CPU.
+/// The kernels of the instruction set that this process uses. Throws at the first call when TACC_ISA does not fit this
+/// CPU.
 const UpdateKernels& updateKernels();
 
 /// All arrays of an update, cut into pieces that stay in the L1 cache together.

@@ -77,7 +77,7 @@ class BufferExchange {
   /// Finds the segments of the call's buffers, and if there is one of the output, makes it known that peers may write
   /// it from now on.
   void findSegments(const UserBuffers& mine);
-  /// Of those that givers_ names.
+  /// Shares the memory of the ranks that givers_ names.
   void shareFresh();
 
   int rank_;

@@ -17,7 +17,7 @@ struct ChunkCost {
   double held = 0;     // seconds from the first step of a rank to its last, of the rank that takes longest
 };
 
-/// Of `chunks` alike, `window` of them under way together.
+/// Seconds of `chunks` alike, `window` of them under way together.
 double secondsOf(const ChunkCost& chunk, int chunks, int window);
 
 /// Takes the phases of a plan in the order in which they follow one another, and follows every rank through them: when

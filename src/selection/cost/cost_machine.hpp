@@ -15,13 +15,13 @@ class Capacities {
  public:
   // Conversions on purpose: a machine is written down as a list of figures.
   Capacities(double ofAll = 0) : ofAll_(ofAll) {}  // NOLINT(google-explicit-constructor)
-  /// Of one after the other.
+  /// The capacities of one link after the other.
   Capacities(std::vector<double> ofEach) : each_(std::move(ofEach)) {}  // NOLINT(google-explicit-constructor)
 
   double of(int link) const { return each_.empty() ? ofAll_ : each_[static_cast<std::size_t>(link)]; }
-  /// Of the slowest that is ever a limit; 0: none is.
+  /// That of the slowest link that is ever a limit; 0: none is.
   double least() const noexcept;
-  /// Of the fastest; 0 where one is never a limit.
+  /// That of the fastest link; 0 where one is never a limit.
   double most() const noexcept;
   bool limit() const noexcept { return least() > 0; }
   /// Whether there is a figure for each of `links` links, or one for all; none is negative.

@@ -29,7 +29,7 @@ inline constexpr int mostRanksPlayed = 256;
 ChunkCost priceChunk(const Exchanges& exchanges, const PlanRequest& request, const CostMap& map, double bytes,
                      int mostRanks = 2048);
 
-/// Of a request that the algorithm serves, also of a single rank.
+/// The exchanges of a request that the algorithm serves, also of a single rank.
 Exchanges exchangesOf(const Algorithm& algorithm, const PlanRequest& request);
 
 }  // namespace tacc

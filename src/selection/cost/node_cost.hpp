@@ -44,8 +44,8 @@ int chunksOf(const NodeWork& work, const NodeCall& call);
 /// that read the same bytes from outside fetch them each. Cost: that of passing over the work twice.
 NodeCost priceOnNode(const NodeWork& work, const NodeMachine& machine, const NodeCall& call);
 
-/// Of one call in which everybody posts `posted` bytes and `reads` of them are read by everyone (eager): root < 0: from
-/// everybody; `fromRoot`: from the root only; else the root from everybody.
+/// The posts of one call in which everybody posts `posted` bytes and `reads` of them are read by everyone (eager): root
+/// < 0: from everybody; `fromRoot`: from the root only; else the root from everybody.
 struct EagerPosts {
   double posted = 0;
   double reads = 0;

@@ -9,7 +9,7 @@
 
 namespace tacc {
 
-/// What is known of the way between ranks that meet at one tier.
+/// What is known of the route between ranks that meet at one tier.
 struct TierFigures {
   double latency = 0;  // seconds until a rank sees what another one has just written
   double copy = 0;     // bytes/s at which a core copies from another's memory into its own
@@ -17,7 +17,7 @@ struct TierFigures {
   friend bool operator==(const TierFigures&, const TierFigures&) = default;
 };
 
-/// Of one host, agreed by its ranks.
+/// The figures of one host, agreed by its ranks.
 struct NodeFigures {
   std::vector<TierFigures> tiers;  // as NodeMachine::tiers
   double ownCopy = 0;              // bytes/s at which a core copies in its own memory
@@ -50,7 +50,7 @@ class NodeMachine {
   int domainOf(int place) const { return domainTier_ < 0 ? 0 : groupOf(domainTier_, place); }
   int domains() const { return domainTier_ < 0 ? 1 : groups(domainTier_); }
   double memory() const noexcept { return memory_; }
-  /// Of call buffers: what is longer comes from memory and goes there.
+  /// Call buffers that are longer come from memory and go there.
   double cacheBytes() const noexcept { return cacheBytes_; }
   /// Seconds a byte for a core to read from a place that it meets at `tier` (-1: its own), and to write its own.
   double readSeconds(int tier) const { return readSeconds_[at(tier + 1)]; }

@@ -54,11 +54,11 @@ struct PlayModel {
   int ranks() const noexcept { return static_cast<int>(firstSteps.size()) - 1; }
 };
 
-/// Of every rank by itself.
+/// The model with every rank by itself.
 PlayModel playModelOf(const Plan& plan, const CostMap& map, double chunkBytes);
 
-/// Of one rank of each class, from the steps of these and of the ranks that send to them. nullopt: these are more than
-/// `mostSteps`, or classes hold ranks that are not alike.
+/// The model with one rank of each class, from the steps of these and of the ranks that send to them. nullopt: these
+/// are more than `mostSteps`, or classes hold ranks that are not alike.
 std::optional<PlayModel> playModelOf(const Algorithm& algorithm, const PlanRequest& request, const CostMap& map,
                                      const RankClasses& classes, double chunkBytes, std::size_t mostSteps);
 

@@ -34,10 +34,10 @@ struct PlayPart {
 /// Every rank's part in phases that are exchanges, copies, and messages of one length along trees.
 class PhaseParts {
  public:
-  /// Of one rank, nearly. nullopt: they are not served. There are other phases, or some in which not all take part; or
-  /// long rings, whose messages are many and which are priced well without being played.
+  /// About how many steps one rank has. nullopt: the exchanges are not served. There are other phases, or some in which
+  /// not all take part; or long rings, whose messages are many and which are priced well without being played.
   static std::optional<std::size_t> stepsOf(const Exchanges& exchanges, int ranks);
-  /// Of exchanges of which that is known; they stay with the caller.
+  /// For exchanges of which stepsOf() is known; they stay with the caller.
   PhaseParts(const Exchanges& exchanges, int ranks);
 
   PlayPart partOf(int rank) const;

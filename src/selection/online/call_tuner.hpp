@@ -67,9 +67,9 @@ class CallTuner {
 
   /// Outside explorations option() is this one, and takes so long.
   const Known& settled() const noexcept { return settled_; }
-  /// Of all others that were tried since the network has changed.
+  /// What is known of all others that were tried since the network has changed.
   const std::vector<Known>& others() const noexcept { return others_; }
-  /// Of the last exploration, or of the one that goes on.
+  /// The cause of the last exploration, or of the one that goes on.
   const Cause& cause() const noexcept { return cause_; }
   std::uint64_t explorations() const noexcept { return explorations_; }
   std::uint64_t calls() const noexcept { return calls_; }

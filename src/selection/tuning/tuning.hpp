@@ -27,7 +27,7 @@ struct TuningPlace {
   int ranks() const;
 };
 
-/// Of this library: "0.1.0".
+/// The version of this library: "0.1.0".
 std::string ownVersion();
 
 /// Which hosts, in the order of the topology, are nearer to one another, and so at every level; no names, no figures:

@@ -9,7 +9,7 @@
 
 namespace tacc {
 
-/// Of the file: a reader that knows less would misunderstand what was added.
+/// The format of the file: a reader that knows less would misunderstand what was added.
 inline constexpr int tuningFormat = 1;
 
 /// `origin` (the file's name) stands in messages, with line and column. Throws Error (taccInvalidArgument) for what is

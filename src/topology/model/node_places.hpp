@@ -24,7 +24,7 @@ struct NodePlaces {
 
   /// Nobody knows of any difference between the ranks.
   bool isFlat() const noexcept { return levels.empty(); }
-  /// Of each place: the rank at it is the place's own number.
+  /// Whether the rank at each place has the place's number.
   bool isInOrder() const noexcept;
   friend bool operator==(const NodePlaces&, const NodePlaces&) = default;
 };

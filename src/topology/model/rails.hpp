@@ -17,7 +17,7 @@ struct RailGrouping {
 
   /// How many rails most hosts have; 1 if there are none.
   std::uint32_t usualRails() const;
-  /// Of each group, another for each: the names of its rails, "a+b".
+  /// The names of each group's rails, as "a+b"; those of no two groups are the same.
   std::vector<std::string> names(const std::function<std::string(std::uint32_t)>& nameOf) const;
 };
 

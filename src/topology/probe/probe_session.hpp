@@ -97,7 +97,7 @@ class ProbeSession {
     std::optional<double> alpha, bandwidth;
     std::vector<std::optional<double>> uplinks;  // of its groups
   };
-  /// Of each of these levels and of the root.
+  /// The figures of each of these levels and of the root.
   std::vector<LevelFigures> figuresOf(const std::vector<std::vector<std::uint32_t>>& levels) const;
   /// The uplinks of a level: what the rates tell; where a group was no limit, as much as its parts can send; where
   /// others were that limit first, as other groups of the level, and what was seen to leave it at least.

@@ -18,8 +18,8 @@ struct FoundGroups {
   double noise = 0;  // how far the rates are from what these links would give, the mean of the logarithms
 };
 
-/// Of up to 64 hosts. `matrix`: all samples of the rounds. A pure function. For n hosts, r rounds and g groups about
-/// O(n r g) candidates' predictions.
+/// The groups of up to 64 hosts that share an uplink. `matrix`: all samples of the rounds. A pure function. For n
+/// hosts, r rounds and g groups about O(n r g) candidates' predictions.
 FoundGroups findSharedGroups(const ProbeMatrix& matrix, std::span<const MeasuredRound> rounds);
 
 /// With the uplinks that explain the rates of these rounds best; 0 where a group limits nobody.

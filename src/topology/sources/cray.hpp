@@ -39,10 +39,10 @@ std::optional<SlingshotPlace> parseSlingshotMac(std::string_view text);
 /// Names of its switch and its group.
 std::array<std::string, 2> groupsOfSlingshot(const SlingshotPlace& place);
 
-/// Of hosts that all have a cname, or else all an xname; empty otherwise. Throws Error (taccInvalidArgument), naming
-/// the host, for a name that is none.
+/// The topology of hosts that all have a cname, or else all an xname; empty otherwise. Throws Error
+/// (taccInvalidArgument), naming the host, for a name that is none.
 Topology topologyFromCrayNames(std::span<const HostClues> hosts);
-/// Of the address of each host's first Slingshot card; empty unless all hosts have one.
+/// The same from the address of each host's first Slingshot card; empty unless all hosts have one.
 Topology topologyFromSlingshot(std::span<const HostClues> hosts);
 
 }  // namespace tacc

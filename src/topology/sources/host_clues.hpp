@@ -41,7 +41,7 @@ struct Surroundings {
   static Surroundings here();
 };
 
-/// Of the host that this runs on. `withNode`: ask hwloc what is inside, which takes milliseconds.
+/// The clues of the host that this runs on. `withNode`: ask hwloc what is inside, which takes milliseconds.
 HostClues gatherClues(const Surroundings& surroundings, bool withNode);
 
 /// A few lines of text, and back. Throws Error (taccInvalidArgument) for other text.

@@ -49,9 +49,9 @@ struct SlurmPartition {
   std::string where;     // "slurm.conf:12"
 };
 
-/// Of the job's partition, from the slurm.conf in this folder, else SLURM_CONF, else the usual places. Nothing outside
-/// a job, without a slurm.conf, and where it names none. Throws Error (taccInvalidArgument) if it may stand in a file
-/// that is included and cannot be read.
+/// The topology of the job's partition, from the slurm.conf in this folder, else SLURM_CONF, else the usual places.
+/// Nothing outside a job, without a slurm.conf, and where it names none. Throws Error (taccInvalidArgument) if it may
+/// stand in a file that is included and cannot be read.
 std::optional<SlurmPartition> topologyOfPartition(const std::string& folder, const SlurmSite& site);
 
 /// ClusterName of that slurm.conf, else as the site says; empty: not known.

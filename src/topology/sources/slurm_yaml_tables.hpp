@@ -29,7 +29,8 @@ class YamlTables {
   std::string text(const YamlNode& table, const char* key) const;
   /// The items of a list, which is there.
   std::vector<YamlNode> list(const YamlNode& table, const char* key) const;
-  /// Of one text or a list of texts; none where the key is missing or empty. All calls together give at most mostHosts.
+  /// The names in one text or a list of texts; none where the key is missing or empty. All calls together give at most
+  /// mostHosts.
   std::vector<std::string> names(const YamlNode& table, const char* key);
   /// x, y and z.
   std::vector<std::uint32_t> coordinates(const YamlNode& table, const char* key, std::int64_t least) const;

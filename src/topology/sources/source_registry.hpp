@@ -33,7 +33,7 @@ struct TopologySource {
   Topology (*read)(std::string_view text, const std::string& origin);
   /// What it knows here; nothing when it does not apply. Throws Error for what is broken. Null: it only reads files.
   std::optional<Finding> (*look)(const SourceContext& context);
-  /// Of a source that knows the inside of hosts alone: whether such a file names its host. Null: it knows networks.
+  /// For a source that knows the inside of hosts alone: whether such a file names its host. Null: it knows networks.
   bool (*namesHost)(std::string_view text) = nullptr;
 };
 

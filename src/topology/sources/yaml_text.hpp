@@ -28,7 +28,7 @@ class YamlNode {
   const std::string& text() const;
   /// From 1; 0 where there is no value.
   std::size_t line() const;
-  /// Of a list; none of anything else.
+  /// The items of a list; none of anything else.
   std::vector<YamlNode> items() const;
   /// Keys and values of a table, in the file's order; none of anything else.
   std::vector<std::pair<YamlNode, YamlNode>> entries() const;

@@ -70,7 +70,7 @@ class SealedInput {
 
   /// Room for `bytes` more. What next() returned is gone.
   std::span<std::byte> room(std::size_t bytes);
-  /// So many bytes lie in the room now.
+  /// That many bytes lie in the room now.
   void arrived(std::size_t bytes) noexcept { end_ += bytes; }
   /// The text of the next record, if it is whole.
   std::optional<std::span<const std::byte>> next() noexcept;

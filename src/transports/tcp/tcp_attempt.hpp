@@ -47,7 +47,7 @@ class TcpAttempt {
   bool isRenewed() noexcept { return std::exchange(isRenewed_, false); }
 
   FileDescriptor takeSocket() noexcept { return std::move(socket_); }
-  /// Of a connection that was taken.
+  /// The keys of a connection that was taken.
   LinkKeys keys() const { return linkKeys(*credentials_.keyWith(peer_), challenge_, hello_, true); }
   const std::string& problem() const noexcept { return problem_; }
   /// "192.0.2.2:4711, 198.51.100.2:4711", for messages.

@@ -44,7 +44,7 @@ struct TcpChannel {
 
 class TcpChannels {
  public:
-  /// Of what ranks tell each other about channels.
+  /// The number of the channel in which ranks tell each other about channels.
   static constexpr std::uint32_t signals = ~std::uint32_t{0};
 
   /// The open channel of that number; null: there is none, or it is over.

@@ -17,7 +17,7 @@ namespace tacc {
 
 class TcpCoalescing {
  public:
-  /// So many small messages leave at once, though nothing was read since the first.
+  /// How many small messages leave at once, though nothing was read since the first.
   static constexpr int leastSent = 6;
   static constexpr std::size_t smallBytes = 1024;
 

@@ -29,7 +29,7 @@ struct TcpPause {
 
 class TcpInbox {
  public:
-  /// Of messages that nobody expects yet, with `keptOverhead` for each: where the sender has to wait.
+  /// Bytes of messages that nobody expects yet, with `keptOverhead` for each, at which the sender has to wait.
   static constexpr std::size_t keptLimit = std::size_t{8} << 20;
   static constexpr std::size_t keptOverhead = 64;
 
@@ -64,7 +64,7 @@ class TcpInbox {
   /// What is to be told to the other rank next.
   std::optional<TcpPause> takePause() noexcept;
 
-  /// Of memory that kept messages take, for tests.
+  /// Bytes of memory that kept messages take, for tests.
   std::size_t memory() const noexcept;
 
  private:
