@@ -10,7 +10,6 @@
 #include "topology/sources/hwloc_node.hpp"
 #include "topology/sources/ibnet.hpp"
 #include "topology/sources/slurm.hpp"
-#include "topology/sources/sunway.hpp"
 #include "topology/sources/text_file.hpp"
 #include "topology/sources/yaml_text.hpp"
 
@@ -162,12 +161,17 @@ TEST(Slurm, ReadsAddressesOfAJob) {
 }
 
 TEST(Sunway, GroupsByTheNumber) {
-  const std::vector<std::string> hosts = {"vn000000", "vn000255", "vn000256", "vn040959"};
-  const Topology topology = topologyFromSunwayHosts(hosts);
+  const TopologySource& sunway = topologySource("sunway");
+  const Topology topology = sunway.read("vn000000\nvn[000255-000256]\nvn040959\n", "t");
   EXPECT_EQ(topology.groups(1), 3u);
   EXPECT_EQ(meet(topology, "vn000000", "vn000255"), 1);
   EXPECT_EQ(meet(topology, "vn000255", "vn000256"), 2);
-  EXPECT_EQ(topologyFromSunwayHosts(std::vector<std::string>{"vn000001", "login"}).hosts(), 0u);
+  EXPECT_THAT(messageOf([&] { sunway.read("vn000001\nlogin\n", "t"); }), HasSubstr("t: not all hosts are called"));
+  SourceContext context;
+  for (const char* name : {"vn000001", "login"}) context.hosts.emplace_back().host = name;
+  EXPECT_FALSE(sunway.look(context)) << "a host with another name";
+  context.hosts.pop_back();
+  EXPECT_TRUE(sunway.look(context));
 }
 
 TEST(Ibnet, FindsLeavesPodsAndUplinks) {

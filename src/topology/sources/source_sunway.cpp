@@ -1,11 +1,44 @@
-// The source "sunway". A file of it is a list of hosts.
+// The source "sunway": Sunway TaihuLight, where 256 nodes are a supernode and a node's name is its number (vn000123). A
+// file of it is a list of hosts.
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+
 #include "core/error.hpp"
+#include "topology/model/draft.hpp"
 #include "topology/model/host_list.hpp"
 #include "topology/sources/sources.hpp"
-#include "topology/sources/sunway.hpp"
 #include "topology/sources/text_file.hpp"
 
 namespace tacc {
+namespace {
+
+constexpr std::uint64_t nodesOfSupernode = 256;
+
+/// Whether a name is "vn" and digits.
+bool isSunwayHost(std::string_view name) noexcept {
+  return name.size() >= 3 && name.size() <= 12 && name.starts_with("vn") &&
+         std::all_of(name.begin() + 2, name.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// Groups hosts by number / 256. Empty unless all are Sunway hosts.
+Topology topologyFromSunwayHosts(std::span<const std::string> hosts) {
+  TopologyDraft draft;
+  LevelDraft level;
+  level.level.name = "supernode";
+  for (const std::string& host : hosts) {
+    if (!isSunwayHost(host)) return {};
+    draft.hosts.push_back(host);
+    level.groupOf.push_back(std::to_string(numberIn(host).value_or(0) / nodesOfSupernode));
+  }
+  if (draft.hosts.empty()) return {};
+  draft.levels.push_back(std::move(level));
+  draft.root.name = "central switches";
+  return build(std::move(draft));
+}
+
+}  // namespace
 
 bool recognisesSunway(std::string_view text) {
   const std::vector<std::string_view> words = wordsOf(text.substr(0, text.find('\n')));
