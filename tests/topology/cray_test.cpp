@@ -16,10 +16,6 @@ namespace {
 
 using testing::HasSubstr;
 
-int meet(const Topology& topology, const char* a, const char* b) {
-  return topology.meet(topology.find(a).value(), topology.find(b).value());
-}
-
 TEST(Cray, ReadsPlaces) {
   const auto cname = parseCname("c12-1c2s15n3");
   ASSERT_TRUE(cname);

@@ -1,4 +1,4 @@
-// The golden files of the tests, and messages of errors.
+// The golden files of the tests, what is asked of a topology in many of them, and messages of errors.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,6 +9,7 @@
 #include "core/error.hpp"
 #include "topology/sources/source_registry.hpp"
 #include "topology/sources/text_file.hpp"
+#include "topology/toml/toml.hpp"
 
 namespace tacc::test {
 
@@ -21,6 +22,20 @@ inline Topology golden(const std::string& name) {
   return sourceOfFile(text, name).read(text, name);
 }
 
+/// What a file of a fabric says. Written as TOML it has to read as the same.
+inline Topology readFabric(const std::string& text) {
+  const Topology topology = sourceOfFile(text, "net").read(text, "net");
+  EXPECT_EQ(topologyFromToml(topologyToToml(topology), "again"), topology);
+  EXPECT_EQ(topologyFromToml(topologyToToml(topology), "again").digest(), topology.digest());
+  return topology;
+}
+
+/// The level at which two hosts meet.
+inline int meet(const Topology& topology, const std::string& a, const std::string& b) {
+  return topology.meet(topology.find(a).value(), topology.find(b).value());
+}
+
+/// The message of the Error that `work` ends with.
 template <class Work>
 std::string messageOf(Work work) {
   try {

@@ -18,10 +18,6 @@ namespace {
 
 using testing::HasSubstr;
 
-int meet(const Topology& topology, const char* a, const char* b) {
-  return topology.meet(topology.find(a).value(), topology.find(b).value());
-}
-
 std::string confError(const std::string& text) {
   return messageOf([&] { topologyFromSlurmConf(text, "t.conf"); });
 }
