@@ -1,0 +1,259 @@
+// A drawn collective that returns a request, nonblocking or persistent: what it is, its buffers, and what is to come of
+// it. Numbers are such that everybody knows all of them.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "cases.hpp"
+
+#ifdef OPEN_MPI
+#include <mpi-ext.h>
+#endif
+#if MPI_VERSION >= 4
+#define PERSISTENT(name) MPI_##name
+#elif defined(OMPI_HAVE_MPI_EXT_PCOLLREQ)
+#define PERSISTENT(name) MPIX_##name
+#endif
+
+namespace tacc::test {
+
+inline constexpr int kinds = 9;
+inline constexpr const char* kindNames[kinds] = {
+    "allreduce", "bcast", "reduce", "reduce_scatter_block", "allgather", "alltoall", "gather", "scatter", "barrier"};
+
+/// Whether this MPI's own persistent collectives do what they should. Those of MPICH 4.0 do not: gather and scatter may
+/// move nothing, derived types end in a failed assertion, inactive requests are not complete.
+#ifdef OPEN_MPI
+inline constexpr bool servesPersistentOnes = true;
+#else
+inline constexpr bool servesPersistentOnes = false;
+#endif
+
+/// What rank `rank` has at `i` in collective `id`.
+inline int number(int id, int rank, std::size_t i) { return 1000 * id + 7 * rank + static_cast<int>(i % 13); }
+
+/// Two numbers as one element, which is no type that is known by its name: it goes through copies.
+inline MPI_Datatype pairType() {
+  static const MPI_Datatype type = [] {
+    MPI_Datatype made = MPI_DATATYPE_NULL;
+    MPI_Type_contiguous(2, MPI_INT, &made);
+    MPI_Type_commit(&made);
+    return made;
+  }();
+  return type;
+}
+
+/// One collective: what it is, its buffers, and what is to come of it.
+class Collective {
+ public:
+  Collective(MPI_Comm comm, Draws& draws, int id, bool isTacc)
+      : comm_(comm),
+        id_(id),
+        kind_(draws.upTo(kinds - 1)),
+        root_(0),
+        count_(2 * static_cast<std::size_t>(draws.count() / 2)),
+        inPlace_(draws.upTo(2) == 0),
+        isTacc_(isTacc) {
+    PMPI_Comm_rank(comm, &rank_);
+    PMPI_Comm_size(comm, &ranks_);
+    root_ = draws.upTo(ranks_ - 1);
+    // MPICH 4.0 fails in MPI_Ialltoall and MPI_Ireduce in place; no type for what it passes on either.
+    isPassed_ = kind_ != 8 && draws.upTo(4) == 0;
+    if (kind_ == 5 || kind_ == 2 || isPassed_) inPlace_ = false;
+    fill();
+  }
+  std::string text() const {
+    return std::string(kindNames[kind_]) + " " + std::to_string(id_) + " of " + std::to_string(count_) + " on " +
+           std::to_string(ranks_) + " ranks" + (inPlace_ ? " in place" : "");
+  }
+
+  /// Whether the library serves it, and not MPI: faults of MPI's own, as they were found, are none of this test.
+  bool isTaken() const { return isTacc_ && !isPassed_ && ranks_ > 1; }
+
+  /// What a rank has for each start of a persistent one.
+  void fill() {
+    const std::size_t many = count_ * static_cast<std::size_t>(ranks_);
+    // Buffers of no length have addresses too: Open MPI 4.1 takes two that are null for one in MPIX_Reduce_init.
+    send_.reserve(many + 1);
+    receive_.reserve(many + 1);
+    send_.assign(many, 0);
+    receive_.assign(many, -1);
+    expected_.assign(many, -1);
+    for (std::size_t i = 0; i < many; ++i) send_[i] = number(id_, rank_, i);
+    const auto sum = [&](std::size_t i) {
+      int all = 0;
+      for (int rank = 0; rank < ranks_; ++rank) all += number(id_, rank, i);
+      return all;
+    };
+    const std::size_t own = count_ * static_cast<std::size_t>(rank_);
+    const bool isRoot = rank_ == root_;
+    switch (kind_) {
+      case 0:
+        for (std::size_t i = 0; i < count_; ++i) expected_[i] = sum(i);
+        if (inPlace_) std::copy_n(send_.begin(), count_, receive_.begin());
+        break;
+      case 1:
+        for (std::size_t i = 0; i < count_; ++i) expected_[i] = number(id_, root_, i);
+        if (isRoot) receive_ = expected_;
+        break;
+      case 2:
+        for (std::size_t i = 0; isRoot && i < count_; ++i) expected_[i] = sum(i);
+        break;
+      case 3:
+        if (inPlace_) receive_ = expected_ = send_;
+        for (std::size_t i = 0; i < count_; ++i) expected_[i] = sum(own + i);
+        break;
+      case 4:
+      case 6:
+        for (std::size_t i = 0; (kind_ == 4 || isRoot) && i < many; ++i)
+          expected_[i] = number(id_, static_cast<int>(i / count_), i % count_);
+        if (inPlace_ && (kind_ == 4 || isRoot))
+          std::copy_n(send_.begin(), count_, receive_.begin() + static_cast<std::ptrdiff_t>(own));
+        break;
+      case 5:
+        for (std::size_t i = 0; i < many; ++i)
+          expected_[i] = number(id_, static_cast<int>(i / count_), own + i % count_);
+        break;
+      case 7:
+        for (std::size_t i = 0; i < count_; ++i) expected_[i] = number(id_, root_, own + i);
+        if (inPlace_ && isRoot) expected_ = receive_;
+        break;
+      default:
+        break;
+    }
+  }
+
+  MPI_Request begin() {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const Given g = given();
+    int code = MPI_SUCCESS;
+    switch (kind_) {
+      case 0:
+        code = MPI_Iallreduce(g.send, receive_.data(), g.count, MPI_INT, g.op, comm_, &request);
+        break;
+      case 1:
+        code = MPI_Ibcast(receive_.data(), g.elements, g.type, root_, comm_, &request);
+        break;
+      case 2:
+        code = MPI_Ireduce(g.send, receive_.data(), g.count, MPI_INT, g.op, root_, comm_, &request);
+        break;
+      case 3:
+        code = MPI_Ireduce_scatter_block(g.send, receive_.data(), g.count, MPI_INT, g.op, comm_, &request);
+        break;
+      case 4:
+        code = MPI_Iallgather(g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, comm_, &request);
+        break;
+      case 5:
+        code = MPI_Ialltoall(g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, comm_, &request);
+        break;
+      case 6:
+        code = MPI_Igather(g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, root_, comm_, &request);
+        break;
+      case 7:
+        code = MPI_Iscatter(send_.data(), g.count, MPI_INT, g.receive, g.elements, g.type, root_, comm_, &request);
+        break;
+      default:
+        code = MPI_Ibarrier(comm_, &request);
+    }
+    if (code != MPI_SUCCESS) complain(text() + " returns " + std::to_string(code));
+    return request;
+  }
+
+#ifdef PERSISTENT
+  MPI_Request makePersistent() {
+    MPI_Request request = MPI_REQUEST_NULL;
+    const Given g = given();
+    MPI_Info none = MPI_INFO_NULL;
+    switch (kind_) {
+      case 0:
+        PERSISTENT(Allreduce_init)(g.send, receive_.data(), g.count, MPI_INT, g.op, comm_, none, &request);
+        break;
+      case 1:
+        PERSISTENT(Bcast_init)(receive_.data(), g.elements, g.type, root_, comm_, none, &request);
+        break;
+      case 2:
+        PERSISTENT(Reduce_init)(g.send, receive_.data(), g.count, MPI_INT, g.op, root_, comm_, none, &request);
+        break;
+      case 3:
+        PERSISTENT(Reduce_scatter_block_init)
+        (g.send, receive_.data(), g.count, MPI_INT, g.op, comm_, none, &request);
+        break;
+      case 4:
+        PERSISTENT(Allgather_init)
+        (g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, comm_, none, &request);
+        break;
+      case 5:
+        PERSISTENT(Alltoall_init)
+        (g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, comm_, none, &request);
+        break;
+      case 6:
+        PERSISTENT(Gather_init)
+        (g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, root_, comm_, none, &request);
+        break;
+      case 7:
+        PERSISTENT(Scatter_init)
+        (send_.data(), g.count, MPI_INT, g.receive, g.elements, g.type, root_, comm_, none, &request);
+        break;
+      default:
+        PERSISTENT(Barrier_init)(comm_, none, &request);
+    }
+    return request;
+  }
+#endif
+
+  void check() const {
+    // In place MPI may leave anything behind the block.
+    const std::size_t checked = kind_ == 3 && inPlace_ ? count_ : receive_.size();
+    for (std::size_t i = 0; i < checked; ++i)
+      if (receive_[i] != expected_[i])
+        complain(text() + ": number " + std::to_string(i) + " is " + std::to_string(receive_[i]) + " and not " +
+                 std::to_string(expected_[i]));
+  }
+
+ private:
+  struct Given {
+    const void* send;
+    void* receive;
+    int count, elements;
+    MPI_Datatype type;  // what `elements` are of
+    MPI_Op op;
+  };
+  Given given() {
+    // A rank with another type that has the same numbers.
+    const bool isPair = rank_ % 2 == 1;
+    const bool isRoot = rank_ == root_;
+    const int count = static_cast<int>(count_);
+    const bool sendsInPlace = inPlace_ && (kind_ != 6 || isRoot) && kind_ != 7;
+    return {sendsInPlace ? MPI_IN_PLACE : send_.data(),
+            inPlace_ && kind_ == 7 && isRoot ? MPI_IN_PLACE : receive_.data(),
+            count,
+            isPair ? count / 2 : count,
+            isPair ? pairType() : MPI_INT,
+            isPassed_ ? sumOfTheProgram() : MPI_SUM};
+  }
+  /// An operation that tacc does not know: MPI's own request among the others.
+  static MPI_Op sumOfTheProgram() {
+    static const MPI_Op op = [] {
+      MPI_Op made = MPI_OP_NULL;
+      MPI_Op_create(
+          [](void* in, void* inOut, int* count, MPI_Datatype*) {
+            for (int i = 0; i < *count; ++i) static_cast<int*>(inOut)[i] += static_cast<int*>(in)[i];
+          },
+          1, &made);
+      return made;
+    }();
+    return op;
+  }
+
+  MPI_Comm comm_;
+  int id_, kind_, root_;
+  std::size_t count_;
+  bool inPlace_, isPassed_ = false, isTacc_;
+  int rank_ = 0, ranks_ = 1;
+  std::vector<int> send_, receive_, expected_;
+};
+
+}  // namespace tacc::test
