@@ -131,7 +131,9 @@ INSTANTIATE_TEST_SUITE_P(Waits, Idle,
                          testing::Values(Waiting{"asleep", "TACC_SPIN", "0"},
                                          Waiting{"spinning", "TACC_SPIN", "1000000"},
                                          Waiting{"network", "TACC_SHM", "off"}),
-                         [](const testing::TestParamInfo<Waiting>& waiting) { return std::string(waiting.param.name); });
+                         [](const testing::TestParamInfo<Waiting>& waiting) {
+                           return std::string(waiting.param.name);
+                         });
 
 /// Whoever spins for a second does not put it off until then.
 TEST(IdleSpinning, callsItLongBeforeTheEnd) {

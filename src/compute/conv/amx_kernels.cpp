@@ -170,7 +170,7 @@ void turn(const float* sums, int rows, int columns, float* turned) {
 }
 
 /// Rows of one tile and what they are added to.
-template <bool kIsStreamed, bool kHasAddend>
+template <bool kIsNonTemporal, bool kHasAddend>
 [[gnu::always_inline]] inline void deliverTile(const DeliverWork& work, const float* sums, std::ptrdiff_t block,
                                                int from, int end) {
   const __m512 zero = _mm512_setzero_ps();
@@ -184,7 +184,7 @@ template <bool kIsStreamed, bool kHasAddend>
     __m512 value = _mm512_add_ps(_mm512_load_ps(sums), bias);
     if constexpr (kHasAddend) value = _mm512_add_ps(value, _mm512_loadu_ps(addend + at));
     if (work.relu) value = _mm512_max_ps(value, zero);
-    if constexpr (kIsStreamed) {
+    if constexpr (kIsNonTemporal) {
       _mm512_stream_ps(output + at, value);
     } else {
       _mm512_storeu_ps(output + at, value);
@@ -192,7 +192,7 @@ template <bool kIsStreamed, bool kHasAddend>
   }
 }
 
-template <bool kIsStreamed, bool kHasAddend>
+template <bool kIsNonTemporal, bool kHasAddend>
 [[gnu::always_inline]] inline void deliverRows(DeliverWork& work, int rows) {
   while (rows > 0 && work.block < work.blocks) {
     const int tile = work.position / tileRows;
@@ -201,7 +201,7 @@ template <bool kIsStreamed, bool kHasAddend>
     if (end > (tile + 1) * tileRows) end = (tile + 1) * tileRows;
     const float* const sums =
         work.sums + (tile * work.blocks + work.block) * tileFloats + work.position % tileRows * 16;
-    deliverTile<kIsStreamed, kHasAddend>(work, sums, work.block * work.outputBlock, work.position, end);
+    deliverTile<kIsNonTemporal, kHasAddend>(work, sums, work.block * work.outputBlock, work.position, end);
     rows -= end - work.position;
     work.position = end;
     if (end == work.positions) {
@@ -345,7 +345,7 @@ void begin() {
 
 void end() {
   asm volatile("tilerelease");
-  _mm_sfence();  // what was streamed is seen by other threads before anything that is written later
+  _mm_sfence();  // what was stored so is seen by other threads before anything that is written later
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ Bf16x3Image imageOf(const Shape& s) {
   Bf16x3Image image(2 * inPairsOf(s) * s.groups, s.height, s.width, s.strideHeight, s.strideWidth, s.outHeight,
                     s.outWidth, tapsOf(s));
   // One side, the smaller one, is read over again for each pair of blocks of the other one.
-  const std::size_t bytes = secondCacheBytes() / 2;
+  const std::size_t bytes = l2CacheBytes() / 2;
   const auto blocks = static_cast<std::size_t>(std::min(inBlocksOf(s) * paritiesOf(s), outBlocksOf(s)) * s.groups);
   image.choosePart(s.batch, bytes * static_cast<std::size_t>(s.inBlocks()) / blocks);
   return image;

@@ -33,7 +33,7 @@ double cyclesOf(const SplitSides& sides, int batch, const Bf16x3Image& image, co
 
 }  // namespace
 
-double splitRowCycles(double bytes) { return bytes > static_cast<double>(secondCacheBytes()) ? 28 : 20; }
+double splitRowCycles(double bytes) { return bytes > static_cast<double>(l2CacheBytes()) ? 28 : 20; }
 
 SplitSides::SplitSides(const Description& d)
     : isForward(d.pass == taccConvForward),
@@ -109,7 +109,7 @@ Bf16x3Image splitImage(const Description& d, const std::vector<Bf16x3Job>& jobs)
   const double weightBytes = splitWeightBytes(d, jobs);
   double best = 0;
   std::size_t bestBytes = 0;
-  for (std::size_t bytes = secondCacheBytes() / 32; bytes <= secondCacheBytes() * 3 / 8; bytes = bytes * 5 / 4) {
+  for (std::size_t bytes = l2CacheBytes() / 32; bytes <= l2CacheBytes() * 3 / 8; bytes = bytes * 5 / 4) {
     image.choosePart(d.shape.batch, bytes);
     const double cycles = cyclesOf(sides, d.shape.batch, image, jobs, weightBytes);
     if (best != 0 && cycles >= best) continue;

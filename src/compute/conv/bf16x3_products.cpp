@@ -24,7 +24,7 @@ class Bf16x3Products final : public ConvPlan {
         jobs_(splitJobs(d)),
         image_(splitImage(d, jobs_)),
         columns_(2),
-        isStreamed_(isStreamedResult(d)) {
+        isNonTemporal_(isNonTemporalResult(d)) {
     image_.findRuns(sides_.inImage());
     const double weightBytes = splitWeightBytes(d, jobs_);
     fetchesWeights_ = !staysInL2(static_cast<std::size_t>(weightBytes));
@@ -131,7 +131,7 @@ class Bf16x3Products final : public ConvPlan {
   int columns_;  // blocks of output that are computed together
   std::vector<Work> work_;
   std::size_t packedFloats_ = 0;
-  bool isStreamed_, fetchesWeights_ = false;
+  bool isNonTemporal_, fetchesWeights_ = false;
 };
 
 Bf16x3Products::Work Bf16x3Products::workOf(const Bf16x3Job& job, std::size_t packed) const {
@@ -304,7 +304,7 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
                .output = share.buffers.result + result,
                .outputBlock = sides_.outPlane,
                .relu = description_.relu,
-               .isNonTemporal = isStreamed_ && addend == nullptr};
+               .isNonTemporal = isNonTemporal_ && addend == nullptr};
     product.a = input + position * rowBytes;
     product.fetchAt =
         count == 1 ? stepsAhead * product.bStep : blocks * blockBytes + i * steps * product.fetchLines * rowBytes;

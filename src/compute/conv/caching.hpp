@@ -33,7 +33,7 @@ inline const float* weightsFromMemory(const Shape& s, const float* packed, std::
 }
 
 /// Whether the result, forward or backward to the data, would push itself out of the caches before anybody reads it.
-inline bool isStreamedResult(const Description& d) {
+inline bool isNonTemporalResult(const Description& d) {
   const Shape& s = d.shape;
   const std::size_t floats = d.pass == taccConvForward
                                  ? tensorFloats(taccLayoutNchw16c, s.batch, s.outChannels, s.outHeight, s.outWidth)

@@ -30,7 +30,7 @@ double productsPerCycle(const KernelSet& kernels) {
   return areHalves && kernels.fmaLanes == 16 ? 1 : 2;
 }
 
-std::size_t readSecondCacheBytes() {
+std::size_t readL2CacheBytes() {
 #if defined(_SC_LEVEL2_CACHE_SIZE)
   const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
 #else
@@ -58,8 +58,8 @@ double transferCycles(double bytes, double ofMemory) {
   return bytes / (bytes > lastCacheBytes ? ofMemory : ofLastCache);
 }
 
-std::size_t secondCacheBytes() {
-  static const std::size_t bytes = readSecondCacheBytes();
+std::size_t l2CacheBytes() {
+  static const std::size_t bytes = readL2CacheBytes();
   return bytes;
 }
 
@@ -78,11 +78,11 @@ double stepCycles(const KernelSet& kernels, int blocks, int pixels, int used) {
   // the right one in every cycle.
   const double slack = 1 + std::abs(products / 2 - latencyCycles);
   // Where vectors are short, a step of few pixels ends before its weights are there.
-  const double fromSecondCache = (kernels.fmaLanes < 16 ? 3.0 : 2.0) * blocks;
+  const double fromL2Cache = (kernels.fmaLanes < 16 ? 3.0 : 2.0) * blocks;
   const double weightLine = 0.2;  // what a line of weights costs even where it is hidden
   const double perCycle = productsPerCycle(kernels);
   const double loop = perCycle == 1 ? 0.1 : 0.25;
-  return std::max({products / perCycle, loads / 2, (products + loads + 3) / 4, latencyCycles, fromSecondCache}) +
+  return std::max({products / perCycle, loads / 2, (products + loads + 3) / 4, latencyCycles, fromL2Cache}) +
          1 / (slack * slack) + loop + weightLine * blocks;
 }
 

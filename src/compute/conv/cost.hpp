@@ -34,10 +34,10 @@ double insidePairs(int results, int taps, int stride, int dilation, int pad, int
 double transferCycles(double bytes, double ofMemory);
 
 /// The L2 cache of this CPU, 512 KiB to 2 MiB; 512 KiB where the system does not tell.
-std::size_t secondCacheBytes();
+std::size_t l2CacheBytes();
 
 /// Whether a number of bytes are still in the L2 cache when they are read again: something else needs the other half.
-inline bool staysInL2(std::size_t bytes) { return bytes <= secondCacheBytes() / 2; }
+inline bool staysInL2(std::size_t bytes) { return bytes <= l2CacheBytes() / 2; }
 
 /// Whether the kernels start two multiply-adds of 512 bits a cycle on this CPU.
 bool hasTwoWideUnits(const KernelSet& kernels);

@@ -44,7 +44,7 @@ class Depthwise final : public ConvPlan {
     chooseKernel();
     // Narrower vectors would write a line of the cache in parts, some pixels later.
     line_.isNonTemporal =
-        isStreamedResult(d) && !d.residual && !d.accumulate && kernels.fmaLanes == blockLength && parts_.size() == 1;
+        isNonTemporalResult(d) && !d.residual && !d.accumulate && kernels.fmaLanes == blockLength && parts_.size() == 1;
     const auto planes = static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.inBlocks());
     const auto workers = static_cast<std::size_t>(d.maxWorkers);
     if (workers > 1 && planes < 4 * workers) {

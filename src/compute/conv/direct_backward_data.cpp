@@ -51,7 +51,7 @@ class DirectBackwardData final : public ConvPlan {
                    description.maxWorkers, partsForPhases(phases_, shape())),
         haveSameGroups_(phases_.size() > 1 && haveSameGroups(phases_)),
         fetchesInput_(comesFromMemory(phases_.front().driver, shape())),
-        isStreamed_(isStreamedResult(description)) {
+        isNonTemporal_(isNonTemporalResult(description)) {
     for (Phase& phase : phases_) {
       phase.packed = packedFloats_;
       packedFloats_ += phase.driver.packedFloats() * static_cast<std::size_t>(shape().groups);
@@ -133,14 +133,14 @@ class DirectBackwardData final : public ConvPlan {
                       .relu = false,
                       .weightsEnd = weightsFromMemory(shape(), buffers.packedWeights, packedFloats_),
                       .fetchesInput = fetchesInput,
-                      .isNonTemporal = isStreamed_});
+                      .isNonTemporal = isNonTemporal_});
   }
 
   Description description_;
   std::vector<Phase> phases_;
   TaskPartition partition_;
   bool haveSameGroups_;
-  bool fetchesInput_, isStreamed_;
+  bool fetchesInput_, isNonTemporal_;
   std::size_t packedFloats_ = 0;
 };
 

@@ -66,7 +66,7 @@ class DirectBackwardWeights final : public ConvPlan {
   /// How many lines, or whole images, are worked on at once: such that they stay in the L2 cache while they are
   /// used for all taps and blocks, but not so few that reading and writing the result over again costs more.
   void choosePixels() {
-    const auto cacheBytes = static_cast<double>(secondCacheBytes());
+    const auto cacheBytes = static_cast<double>(l2CacheBytes());
     const Shape& s = shape();
     const double pixels = double(s.batch) * s.outHeight * s.outWidth;
     // Strides leave out pixels that no tap reads.

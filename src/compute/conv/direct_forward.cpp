@@ -20,7 +20,7 @@ class DirectForward final : public ConvPlan {
         partition_(driver_, shape().lines(), shape().groups, shape().outHeight * shape().outWidth,
                    description.maxWorkers),
         fetchesInput_(comesFromMemory(driver_, shape())),
-        isStreamed_(isStreamedResult(description)) {}
+        isNonTemporal_(isNonTemporalResult(description)) {}
 
   std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_); }
   std::size_t packedFloats() const override {
@@ -67,7 +67,7 @@ class DirectForward final : public ConvPlan {
                    .relu = description_.relu,
                    .weightsEnd = weightsFromMemory(shape(), buffers.packedWeights, packedFloats()),
                    .fetchesInput = fetchesInput_,
-                   .isNonTemporal = isStreamed_});
+                   .isNonTemporal = isNonTemporal_});
     });
   }
 
@@ -77,7 +77,7 @@ class DirectForward final : public ConvPlan {
   Description description_;
   DirectDriver driver_;
   TaskPartition partition_;
-  bool fetchesInput_, isStreamed_;
+  bool fetchesInput_, isNonTemporal_;
 };
 
 }  // namespace

@@ -42,7 +42,7 @@ class FewChannelsForward final : public ConvPlan {
         description_(d),
         image_(image),
         driver_(std::move(driver)),
-        isStreamed_(isStreamedResult(d)) {}
+        isNonTemporal_(isNonTemporalResult(d)) {}
 
   std::size_t workspaceBytes() const override {
     const std::size_t scratch =
@@ -114,7 +114,7 @@ class FewChannelsForward final : public ConvPlan {
                  .firstGroup = 0,
                  .endGroup = driver_.groups().size(),
                  .relu = description_.relu,
-                 .isNonTemporal = isStreamed_,
+                 .isNonTemporal = isNonTemporal_,
                  .firstTap = static_cast<std::size_t>(inside.first),
                  .endTap = static_cast<std::size_t>(inside.end)});
   }
@@ -122,7 +122,7 @@ class FewChannelsForward final : public ConvPlan {
   Description description_;
   FewChannelsImage image_;
   DirectDriver driver_;
-  bool isStreamed_;
+  bool isNonTemporal_;
 };
 
 }  // namespace

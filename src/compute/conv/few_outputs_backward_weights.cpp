@@ -26,7 +26,7 @@ class FewOutputs final : public ConvPlan {
     const Shape& s = shape();
     const double lineBytes =
         double(tiles_.blockParts.front().size() * s.strideHeight * s.width + s.outWidth) * blockLength * sizeof(float);
-    const double wanted = static_cast<double>(secondCacheBytes()) / 4 / lineBytes;
+    const double wanted = static_cast<double>(l2CacheBytes()) / 4 / lineBytes;
     linesAtOnce_ = static_cast<int>(std::clamp(wanted, 1.0, 1e6));
     // Parts of the pixels are summed apart and added in order: as many for any number of workers.
     constexpr double pixelsOfPart = 4096, mostParts = 16;

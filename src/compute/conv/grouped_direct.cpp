@@ -68,7 +68,7 @@ class Grouped final : public ConvPlan {
       : ConvPlan(std::string(kernels.vectors) + " grouped"),
         description_(d),
         isForward_(d.pass == taccConvForward),
-        isStreamed_(isStreamedResult(d)),
+        isNonTemporal_(isNonTemporalResult(d)),
         cut_(cutGroups(isForward_ ? GroupChannels{d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}
                                   : GroupChannels{d.shape.groups, d.shape.inPerGroup(), d.shape.outPerGroup()},
                        kernels)),
@@ -153,7 +153,7 @@ class Grouped final : public ConvPlan {
                          .relu = description_.relu,
                          .lanes = part.lanes.data(),
                          .offsets = part.offsets.data(),
-                         .isNonTemporal = isStreamed_});
+                         .isNonTemporal = isNonTemporal_});
         packed += part.driver.packedFloats();
       }
     });
@@ -167,7 +167,7 @@ class Grouped final : public ConvPlan {
   std::ptrdiff_t sourcePlane() const { return isForward_ ? shape().inPlane() : shape().outPlane(); }
 
   Description description_;
-  bool isForward_, isStreamed_;
+  bool isForward_, isNonTemporal_;
   GroupCut cut_;
   GroupWeights weights_;
   std::vector<std::vector<Part>> parts_;  // of every kind of steps

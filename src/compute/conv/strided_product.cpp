@@ -34,7 +34,7 @@ Description dense(const Description& d, bool accumulate) {
   s.width = s.outWidth;
   s.strideHeight = s.strideWidth = 1;
   result.accumulate = accumulate;
-  result.isOfLargeResult = d.pass == taccConvForward && isStreamedResult(d);
+  result.isOfLargeResult = d.pass == taccConvForward && isNonTemporalResult(d);
   return result;
 }
 

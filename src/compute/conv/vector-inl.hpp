@@ -28,7 +28,7 @@ using Unaligned [[gnu::vector_size(TACC_LANES * sizeof(float)), gnu::aligned(4),
   store(to, v);
 #endif
 }
-/// What was streamed is seen by other threads before anything that is written later.
+/// What was stored non-temporally is seen by other threads before anything that is written later.
 [[gnu::always_inline]] inline void endNonTemporal() {
 #if defined(__x86_64__)
   _mm_sfence();

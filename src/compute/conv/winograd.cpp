@@ -117,7 +117,7 @@ class WinogradPlan final : public ConvPlan {
         outputs_(outputs),
         tiles_(tiles),
         driver_(std::move(driver)),
-        isStreamed_(isStreamedResult(d)) {}
+        isNonTemporal_(isNonTemporalResult(d)) {}
 
   std::size_t workspaceBytes() const override {
     return biasWorkspaceBytes(description_) +
@@ -180,7 +180,7 @@ class WinogradPlan final : public ConvPlan {
   int outputs_;
   TileBlocks tiles_;
   DirectDriver driver_;
-  bool isStreamed_;  // the result: it would push itself out of the caches before anybody reads it
+  bool isNonTemporal_;  // the result: it would push itself out of the caches before anybody reads it
 };
 
 void WinogradPlan::pack(const float* weights, float* packed) const {
@@ -249,7 +249,7 @@ void WinogradPlan::transformOutput(const Buffers& buffers, const float* bias, co
   call.inputPoint = static_cast<std::ptrdiff_t>(pointFloats(g.outBlocks()));
   call.outputLine = std::ptrdiff_t{g.outWidth} * blockLength;
   call.relu = description_.relu;
-  call.isNonTemporal = isStreamed_;
+  call.isNonTemporal = isNonTemporal_;
   for (int block = 0; block < g.outBlocks(); ++block) {
     call.bias = bias != nullptr ? bias + block * blockLength : nullptr;
     forEachLine(first, count, [&](Place place, int tiles, int at) {
@@ -331,7 +331,7 @@ void WinogradPlan::run(const Buffers& buffers, const TaskExecutor& executor) con
                      .weightsEnd = packedEnd});  // they are read once for all these tiles
         // Meanwhile, what probably the same worker transforms next, and, shortly before it is written, the result.
         fetchSince(firstFetch, source, next, point, group);
-        if (!isStreamed_) fetchSince(points() - points() / 8, target, first, point, group);
+        if (!isNonTemporal_) fetchSince(points() - points() / 8, target, first, point, group);
       }
     }
     transformOutput(buffers, bias, out, first, tilesOf(first));

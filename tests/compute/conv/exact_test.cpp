@@ -203,7 +203,7 @@ TEST_P(Pass, DepthwiseOfRandomShapes) {
   }
 }
 
-TEST_P(Pass, DepthwisePastTheCaches) {
+TEST_P(Pass, DepthwiseStoredNonTemporally) {
   for (const int stride : {1, 2}) {
     taccConvDesc_t desc = convolution(GetParam(), 3, 70, 120, 100 * stride, 70, 3, stride, 1);
     desc.groups = 70;
@@ -231,7 +231,7 @@ TEST_P(Pass, BatchesAndManyChannels) {
   expectExact(convolution(GetParam(), 1, 40, 79, 75, 88, 1, 2));    // more than any L2 cache: line by line
 }
 
-TEST_P(Pass, ResultsPastTheCaches) {
+TEST_P(Pass, ResultsStoredNonTemporally) {
   expectExact(convolution(GetParam(), 1, 17, 230, 300, 17, 1));
   expectExact(convolution(GetParam(), 1, 17, 230, 300, 17, 3, 2, 1));  // backward to the data in four phases
 }

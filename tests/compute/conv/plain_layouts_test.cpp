@@ -70,7 +70,7 @@ TEST(PlainLayouts, InPartsOfTheBatchAndWithThreads) {
   }
 }
 
-TEST(PlainLayouts, PastTheCaches) {
+TEST(PlainLayouts, StoredNonTemporally) {
   taccConvDesc_t desc = convolution(taccConvForward, 3, 16, 200, 201, 32, 1);  // the result is larger than 8 MiB
   desc.inputLayout = desc.outputLayout = taccLayoutNchw;
   expectExactAsChosen(desc);

@@ -65,7 +65,7 @@ TEST(Winograd, ManyTilesAndImages) {
   }
 }
 
-TEST(Winograd, ResultsThatGoPastTheCaches) {
+TEST(Winograd, ResultsStoredNonTemporally) {
   expectWinograd(convolution(taccConvForward, 1, 3, 370, 369, 16, 3, 1, 1));
 }
 
