@@ -125,7 +125,7 @@ double NetworkProbe::measureBandwidth(int partner, bool sends, bool receives, st
   reserve(pieces * pieceBytes);
   exchange(partner, partner, 8);  // the clock runs from when both are here
   const double start = now();
-  SteadyRate rate(static_cast<double>(pieces), static_cast<double>(warmBytes) / pieceBytes);
+  SteadyRate rate(pieces, warmBytes / pieceBytes);
   std::vector<NetworkRequest> received(receives ? pieces : 0), sent(sends ? pieces : 0);
   const Cancelling cancelling(transport_);
   for (std::size_t i = 0; i < received.size(); ++i)
@@ -133,9 +133,9 @@ double NetworkProbe::measureBandwidth(int partner, bool sends, bool receives, st
   for (std::size_t i = 0; i < sent.size(); ++i)
     transport_.send(partner, nextTag(sent_, partner), out_.data() + i * pieceBytes, pieceBytes, sent[i]);
   until(partner, [&] {
-    const std::ptrdiff_t here = std::ranges::count_if(received, &NetworkRequest::done);
-    rate.saw(static_cast<double>(here), now() - start);
-    return here == std::ssize(received);
+    const auto here = static_cast<std::size_t>(std::ranges::count_if(received, &NetworkRequest::done));
+    rate.saw(here, now() - start);
+    return here == received.size();
   });
   until(partner, [&] { return std::ranges::all_of(sent, &NetworkRequest::done) && transport_.drain(); });
   return receives ? rate.perSecond() * pieceBytes : 0;

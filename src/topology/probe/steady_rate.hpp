@@ -3,42 +3,51 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <vector>
 
 namespace tacc {
 
-/// The line through the moments at which the pieces of a message were here, by least squares of the moments. The first
-/// pieces are left out, which may have come faster, and the last one: where the network carries lumps as long as a
-/// piece, its end comes right behind the piece before.
+/// The median of what each two pieces of a message tell by the moments at which they were here (Theil and Sen's line),
+/// which does not care for some that were looked at late. The first pieces are left out, which may have come faster,
+/// and the last one: where the network carries lumps as long as a piece, its end comes right behind the piece before.
 class SteadyRate {
  public:
   /// Of a message of `pieces`, the first `unhindered` of which may come faster than the others.
-  SteadyRate(double pieces, double unhindered) : pieces_(pieces), unhindered_(std::min(unhindered, pieces / 2)) {}
+  SteadyRate(std::size_t pieces, std::size_t unhindered)
+      : pieces_(pieces), unhindered_(std::min(unhindered, pieces / 2)) {}
 
   /// So many pieces are here, so many seconds after the first was asked for; in the order of time, all of them at last.
-  void saw(double pieces, double seconds) {
+  void saw(std::size_t pieces, double seconds) {
     took_ = seconds;
-    if (pieces == seen_ || pieces < unhindered_ || pieces >= pieces_) return;
-    seen_ = pieces;
-    ++looks_;
-    sum_ += pieces;
-    sumSeconds_ += seconds;
-    squares_ += pieces * pieces;
-    products_ += pieces * seconds;
+    if (pieces < unhindered_ || pieces >= pieces_ || (!looks_.empty() && looks_.back().pieces == pieces)) return;
+    looks_.push_back({pieces, seconds});
   }
 
   /// Pieces a second, never more than of all together: who looks late finds much that waited, and what then follows at
   /// once was not that fast.
   double perSecond() const {
     constexpr double shortest = 1e-9;
-    const double whole = pieces_ / std::max(took_, shortest);
-    const double spread = looks_ * squares_ - sum_ * sum_, secondsOfSpread = looks_ * products_ - sum_ * sumSeconds_;
-    return looks_ < 2 || secondsOfSpread <= 0 ? whole : std::min(whole, spread / secondsOfSpread);
+    const double whole = static_cast<double>(pieces_) / std::max(took_, shortest);
+    std::vector<double> seconds;  // of a piece
+    for (std::size_t i = 0; i < looks_.size(); ++i)
+      for (std::size_t j = i + 1; j < looks_.size(); ++j)
+        seconds.push_back((looks_[j].seconds - looks_[i].seconds) /
+                          static_cast<double>(looks_[j].pieces - looks_[i].pieces));
+    if (seconds.empty()) return whole;
+    const auto middle = seconds.begin() + static_cast<std::ptrdiff_t>(seconds.size() / 2);
+    std::ranges::nth_element(seconds, middle);
+    return std::min(whole, 1 / std::max(*middle, shortest));
   }
 
  private:
-  double pieces_, unhindered_;
-  double seen_ = -1, looks_ = 0;
-  double sum_ = 0, sumSeconds_ = 0, squares_ = 0, products_ = 0;  // over the looks that count
+  struct Look {
+    std::size_t pieces;
+    double seconds;
+  };
+
+  std::size_t pieces_, unhindered_;
+  std::vector<Look> looks_;
   double took_ = 0;
 };
 
