@@ -81,11 +81,11 @@ double mostWorkOf(int ranks) {
   return ranks <= mostRanksPlayed ? 6e6 : ranks <= 1024 ? 2e6 : ranks <= 4096 ? 1.5e6 : 8e5;
 }
 
-/// The network where a message arrives later than the shares of the links tell, by as much as one of this call takes:
-/// it stands behind others in the queues of ports and switches, or its receiver is not looking.
-CostMap whereMessagesWait(const NetworkQuestion& question, const CostMap& map) {
+/// The network where messages on a link hinder each other: queues serve who came first, and a stream that a second link
+/// holds back, or a short message behind long ones, gets less than its even share.
+CostMap whereMessagesHinderEachOther(const CostMap& map) {
   CostMachine machine = map.machine();
-  for (CostLevel& level : machine.levels) level.alpha += level.beta * std::min(question.messageBytes, question.bytes);
+  machine.crowding = 2;
   return CostMap(std::move(machine));
 }
 
@@ -98,11 +98,11 @@ void settleTies(std::vector<NetworkCandidate>& candidates, const NetworkQuestion
       candidates, [&](const NetworkCandidate& candidate) { return candidate.isPlayed && candidate.seconds <= most; });
   const std::vector<NetworkCandidate> tied(candidates.begin(), end);
   if (tied.size() < 2) return;
-  const CostMap late = whereMessagesWait(question, map);
+  const CostMap crowded = whereMessagesHinderEachOther(map);
   std::vector<std::pair<double, std::size_t>> order;
   for (const NetworkCandidate& candidate : tied) {
     const CostCall call{question.bytes, candidate.chunkBytes, question.window};
-    const auto seconds = play(*candidate.algorithm, question.request, late, call, budget);
+    const auto seconds = play(*candidate.algorithm, question.request, crowded, call, budget);
     if (!seconds) return;
     order.emplace_back(candidate.seconds + *seconds, order.size());
   }
@@ -166,7 +166,8 @@ void giveReasons(std::vector<NetworkCandidate>& candidates, const PlanRequest& r
                        : "does not serve this call";
     else if (&one == candidates.data())
       one.reason = fmt::format(
-          "{}; {}", isLeast ? "the fastest" : "the fastest where messages have to wait, or nearly so", burdenOf(one));
+          "{}; {}", isLeast ? "the fastest" : "as fast as any, and the fastest where messages hinder each other",
+          burdenOf(one));
     else
       one.reason = fmt::format("{:.2f} times as long; {}", one.seconds / best, burdenOf(one));
   }
