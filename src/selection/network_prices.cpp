@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <tuple>
+#include <utility>
 
 #include "core/error.hpp"
 #include "selection/cost/cost_model.hpp"
@@ -72,10 +73,41 @@ constexpr double playedWithin = 4;
 bool mayBeFastest(const NetworkCandidate& candidate, double fastest) {
   return candidate.seconds <= playedWithin * fastest || std::max(candidate.alone, candidate.busiest) <= fastest;
 }
+/// Prices that are nearer to each other are alike: so exact is the model.
+constexpr double alike = 1.02;
 /// Of all plans together: 0.15 s, of which each has half of what those before it have left. Those that are too much
 /// work keep their quick price. Of many ranks each event takes longer, as they are more than the caches hold.
 double mostWorkOf(int ranks) {
   return ranks <= mostRanksPlayed ? 6e6 : ranks <= 1024 ? 2e6 : ranks <= 4096 ? 1.5e6 : 8e5;
+}
+
+/// The network where messages on a link hinder each other: queues serve who came first, and a stream that a second link
+/// holds back, or a short message behind long ones, gets less than its even share.
+CostMap whereMessagesHinderEachOther(const CostMap& map) {
+  CostMachine machine = map.machine();
+  machine.crowding = 2;
+  return CostMap(std::move(machine));
+}
+
+/// Those that are alike with the fastest, in the order of the mean of their prices and those where messages wait: a
+/// plan that has to get each message at once to be as fast as others is not.
+void settleTies(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& question, const CostMap& map,
+                double budget) {
+  const double most = alike * candidates.front().seconds;
+  const auto end = std::ranges::find_if_not(
+      candidates, [&](const NetworkCandidate& candidate) { return candidate.isPlayed && candidate.seconds <= most; });
+  const std::vector<NetworkCandidate> tied(candidates.begin(), end);
+  if (tied.size() < 2) return;
+  const CostMap crowded = whereMessagesHinderEachOther(map);
+  std::vector<std::pair<double, std::size_t>> order;
+  for (const NetworkCandidate& candidate : tied) {
+    const CostCall call{question.bytes, candidate.chunkBytes, question.window};
+    const auto seconds = play(*candidate.algorithm, question.request, crowded, call, budget);
+    if (!seconds) return;
+    order.emplace_back(candidate.seconds + *seconds, order.size());
+  }
+  std::ranges::sort(order);
+  for (std::size_t i = 0; i < order.size(); ++i) candidates[i] = tied[order[i].second];
 }
 
 /// Those that may be the fastest, in the order of their quick prices.
@@ -94,6 +126,7 @@ void playBest(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& 
     fastest = std::min(fastest, candidate.seconds);
   }
   sortCandidates(candidates);
+  settleTies(candidates, question, map, budget);
 }
 
 /// What costs the most: the waiting for messages one after the other, or the bytes at one place.
@@ -124,13 +157,17 @@ std::vector<NetworkCandidate> priceNetworkAlgorithms(const NetworkQuestion& ques
 
 void giveReasons(std::vector<NetworkCandidate>& candidates, const PlanRequest& request) {
   const double best = candidates.front().seconds;
+  const bool isLeast = std::ranges::none_of(
+      candidates, [&](const NetworkCandidate& one) { return one.isPossible && one.seconds < best; });
   for (NetworkCandidate& one : candidates) {
     if (!one.isPossible)
       one.reason = one.algorithm->looksAtLayout && !request.hasLayout()
                        ? "does not serve this call, or not without groups or dimensions of the ranks"
                        : "does not serve this call";
     else if (&one == candidates.data())
-      one.reason = fmt::format("the fastest; {}", burdenOf(one));
+      one.reason = fmt::format(
+          "{}; {}", isLeast ? "the fastest" : "as fast as any, and the fastest where messages hinder each other",
+          burdenOf(one));
     else
       one.reason = fmt::format("{:.2f} times as long; {}", one.seconds / best, burdenOf(one));
   }

@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "core/error.hpp"
+#include "topology/probe/steady_rate.hpp"
 
 namespace tacc {
 namespace {
@@ -124,16 +125,20 @@ double NetworkProbe::measureBandwidth(int partner, bool sends, bool receives, st
   reserve(pieces * pieceBytes);
   exchange(partner, partner, 8);  // the clock runs from when both are here
   const double start = now();
+  SteadyRate rate(pieces, warmBytes / pieceBytes);
   std::vector<NetworkRequest> received(receives ? pieces : 0), sent(sends ? pieces : 0);
   const Cancelling cancelling(transport_);
   for (std::size_t i = 0; i < received.size(); ++i)
     transport_.receive(partner, nextTag(received_, partner), in_.data() + i * pieceBytes, pieceBytes, received[i]);
   for (std::size_t i = 0; i < sent.size(); ++i)
     transport_.send(partner, nextTag(sent_, partner), out_.data() + i * pieceBytes, pieceBytes, sent[i]);
-  until(partner, [&] { return std::ranges::all_of(received, &NetworkRequest::done); });
-  const double took = std::max(now() - start, 1e-9);
+  until(partner, [&] {
+    const auto here = static_cast<std::size_t>(std::ranges::count_if(received, &NetworkRequest::done));
+    rate.saw(here, now() - start);
+    return here == received.size();
+  });
   until(partner, [&] { return std::ranges::all_of(sent, &NetworkRequest::done) && transport_.drain(); });
-  return receives ? static_cast<double>(pieces * pieceBytes) / took : 0;
+  return receives ? rate.perSecond() * pieceBytes : 0;
 }
 
 NetworkSpeed slowestOf(const std::vector<NetworkSpeed>& views) {

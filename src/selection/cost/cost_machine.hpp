@@ -55,6 +55,7 @@ struct CostMachine {
   Capacities ports = 0;           // of each rank; 0: as fast as the fastest stream
   double gamma = 0;               // seconds per byte that is combined or copied in memory
   double overhead = 0;            // seconds of CPU per message, at either end
+  double crowding = 1;  // for how many each other message on a link counts, where they are played; 1: for itself
 };
 
 /// A level of groups of `size` ranks; the last one may be smaller.

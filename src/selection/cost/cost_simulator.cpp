@@ -281,7 +281,7 @@ class Simulation {
       if (!flow.isOpen) continue;
       double rate = model_.messages[at(flow.message)].rate;
       for (const auto& [link, messages] : model_.crossings.of(flow.message))
-        rate = std::min(rate, model_.capacities[at(link)] / messagesOn_[at(link)]);
+        rate = std::min(rate, model_.capacities[at(link)] / (1 + model_.crowding * (messagesOn_[at(link)] - 1)));
       if (rate == flow.rate) continue;
       if (flow.rate > 0) flow.remaining = std::max(0.0, flow.remaining - flow.rate * (now_ - flow.since));
       flow.rate = rate;

@@ -110,6 +110,7 @@ class ModelWriter {
 
   /// Ports out and in of every class, then out and in of every class of groups, then the links inside groups.
   void nameLinks() {
+    model_.crowding = map_.machine().crowding;
     for (int c = 0; c < classes_.count(); ++c)
       model_.capacities.insert(model_.capacities.end(), 2, map_.port(representative(c)));
     for (int l = 0; l + 1 < map_.levels(); ++l) {

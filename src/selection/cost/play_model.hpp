@@ -44,6 +44,7 @@ struct PlayModel {
   Lists<Crossing> crossings;       // per message
   Lists<int> awaiters;             // per message: steps that need it
   std::vector<double> capacities;  // per link, bytes per second
+  double crowding = 1;             // as the machine's
   std::size_t pairs = 0;
   std::vector<int> firstSteps = {0};  // per rank, and one more: the number of its first step among those of all
   std::vector<int> rankOf;            // per step
