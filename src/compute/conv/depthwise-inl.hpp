@@ -97,9 +97,18 @@ struct AnyEnds {
   static constexpr int left = 0, right = 0;
 };
 
-/// Calls whole(KnownEnds) for the usual places of a strip, and else rest().
+/// Calls whole(KnownEnds) for the usual places of a strip, and else rest(); with TACC_FEW_FORMS always rest().
 template <class Strip, bool kIsFirst, class Whole, class Rest>
 [[gnu::always_inline]] inline void visitEnds(const StripPlace& place, const Whole& whole, const Rest& rest) {
+#ifdef TACC_FEW_FORMS
+  constexpr bool knowsEnds = false;
+#else
+  constexpr bool knowsEnds = true;
+#endif
+  if constexpr (!knowsEnds) {
+    rest();
+    return;
+  }
   const int before = place.from > 0 ? place.from : 0;
   const int behind = place.to < Strip::columns ? Strip::columns - place.to : 0;
   if (place.pixels < Strip::pixels) {  // NOLINT(bugprone-branch-clone): the order is what is asked first

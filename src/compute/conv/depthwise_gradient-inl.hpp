@@ -134,9 +134,10 @@ template <int kWidth, int kStride, int kRows>
 /// The gradient of a kernel up to 7 wide.
 template <int kWidth, int kStride>
 void depthwiseGradient(const DepthwiseGradientCall& call) {
-  // Lines of the kernel are cut into groups that are nearly equal, so those of kFewRows are full too.
+  // Lines of the kernel are cut into groups that are nearly equal. Those of a kernel as high as wide are full: of kMostRows, or
+  // of one less too. Each form takes its time to compile, so the few lines of another kernel are some of kMostRows.
   constexpr int kMostRows = gradientRows(kWidth, kStride);
-  constexpr int kFewRows = kMostRows > 1 ? kMostRows - 1 : 1;
+  constexpr int kFewRows = kWidth % kMostRows != 0 ? kMostRows - 1 : kMostRows;
   const int groups = (call.kernelHeight + kMostRows - 1) / kMostRows;
   // What is read more than once is read from the L1 cache.
   constexpr int bytesAtOnce = 16 * 1024;
@@ -149,9 +150,9 @@ void depthwiseGradient(const DepthwiseGradientCall& call) {
     const int to = from + step < call.to ? from + step : call.to;
     for (int group = 0, row = 0; group < groups; ++group) {
       const int rows = (call.kernelHeight + groups - 1 - group) / groups;
-      if (rows == kMostRows) {
+      if (rows > kFewRows || kFewRows == kMostRows) {
         gradientOfRows<kWidth, kStride, kMostRows>(call, row, rows, from, to);
-      } else {
+      } else if constexpr (kFewRows < kMostRows) {
         gradientOfRows<kWidth, kStride, kFewRows>(call, row, rows, from, to);
       }
       row += rows;

@@ -7,5 +7,7 @@
 #else
 #define TACC_VECTOR_REGISTER "x"
 #define TACC_REGISTERS 16
+// CPUs of this architecture without AVX2 are old: each form more takes its time to compile, and serves nobody else.
+#define TACC_FEW_FORMS
 #endif
 #include "compute/conv/depthwise_table-inl.hpp"
