@@ -30,7 +30,7 @@ void readRandom(const std::string& text, ConvOptions& options) {
     throw std::invalid_argument(fmt::format("--random takes N or N:SEED, whole numbers, not \"{}\"", text));
 }
 
-ConvOptions parse(int argc, char** argv) {
+ConvOptions parseConv(int argc, char** argv) {
   ConvOptions options;
   std::vector<std::string> passes;
   std::string random;
@@ -153,7 +153,7 @@ ConvResult measure(const ConvOptions& options, const std::string& network, const
 
 int runConvBench(int argc, char** argv) {
   ConvReport report;
-  report.options = parse(argc, argv);
+  report.options = parseConv(argc, argv);
   const ConvOptions& options = report.options;
   const char* isa = taccComputeIsa();
   if (isa == nullptr) throw std::runtime_error(taccGetLastError(nullptr));

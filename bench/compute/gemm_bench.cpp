@@ -20,7 +20,7 @@ constexpr const char* usualShapes =
     "64x64x64,128x128x128,256x256x256,512x512x512,1024x1024x1024,16x4096x9216,16x4096x4096,16x1000x4096,64x1000x2048,"
     "128x768x768,128x3072x768,128x768x3072,128x128x64,33x77x129";
 
-GemmOptions parse(int argc, char** argv) {
+GemmOptions parseGemm(int argc, char** argv) {
   GemmOptions options;
   CLI::App app("Times products of matrices of tacc, shape by shape, and of other libraries beside it.",
                "tacc_bench gemm");
@@ -88,7 +88,7 @@ GemmResult measure(const GemmOptions& options, const GemmProblem& problem) {
 
 int runGemmBench(int argc, char** argv) {
   GemmReport report;
-  report.options = parse(argc, argv);
+  report.options = parseGemm(argc, argv);
   const GemmOptions& options = report.options;
   const char* isa = taccComputeIsa();
   if (isa == nullptr) throw std::runtime_error(taccGetLastError(nullptr));

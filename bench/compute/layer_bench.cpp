@@ -14,7 +14,7 @@
 namespace tacc::bench {
 namespace {
 
-LayerOptions parse(int argc, char** argv) {
+LayerOptions parseLayer(int argc, char** argv) {
   LayerOptions options;
   CLI::App app("Times tacc's layers beside convolutions, and copies that move as many bytes.", "tacc_bench layers");
   app.add_option("--batch", options.batches, "images, several with commas (1,16)")
@@ -60,7 +60,7 @@ std::string layersJson(const LayerOptions& options, const std::vector<LayerResul
 }  // namespace
 
 int runLayerBench(int argc, char** argv) {
-  const LayerOptions options = parse(argc, argv);
+  const LayerOptions options = parseLayer(argc, argv);
   if (taccComputeIsa() == nullptr) throw std::runtime_error(taccGetLastError(nullptr));
   fmt::print("# {}, one thread, images of {} x {} x {}; the copy moves as many bytes\n", taccComputeIsa(),
              options.channels, options.size, options.size);

@@ -22,7 +22,7 @@ namespace tacc::bench {
 namespace {
 
 /// Words as they stand on the command line, before they are understood.
-struct Words {
+struct GivenWords {
   std::string collective, first, last, step, single, pool, cluster;
   std::string type = "float", op = "sum", root = "0", memory = "private";
   size_t factor = 0;
@@ -37,7 +37,7 @@ std::string collectiveNames() {
   return names;
 }
 
-void declare(CLI::App& app, Words& words, Options& options) {
+void declare(CLI::App& app, GivenWords& words, Options& options) {
   app.add_option("COLLECTIVE", words.collective, collectiveNames())->required();
   app.add_option("-b,--minbytes", words.first, "smallest size, with K, M or G for binary units (8)");
   app.add_option("-e,--maxbytes", words.last, "largest size (128M)");
@@ -139,7 +139,7 @@ std::optional<int> parseRank(const std::string& word, int ranks) {
   return static_cast<int>(value);
 }
 
-tools::SizeRange parseSizes(const Words& words) {
+tools::SizeRange parseSizes(const GivenWords& words) {
   tools::SizeRange range;
   if (!words.single.empty()) {
     if (!(words.first + words.last + words.step).empty() || words.factor != 0)
@@ -162,7 +162,7 @@ tools::SizeRange parseSizes(const Words& words) {
   return range;
 }
 
-void parsePeers(const Words& words, Options& options) {
+void parsePeers(const GivenWords& words, Options& options) {
   const auto known = peerNames();
   const auto requireKnown = [&](const std::string& name) {
     if (std::find(known.begin(), known.end(), name) == known.end())
@@ -187,7 +187,7 @@ void parsePeers(const Words& words, Options& options) {
 }
 
 /// Things that exclude each other.
-void requireOneWay(const Words& words, const Options& options) {
+void requireOneWay(const GivenWords& words, const Options& options) {
   if (words.blocking == 1 && options.streams > 0)
     throw std::invalid_argument("-z 1 lets each call end before the next, and --streams does not: take one of them");
   if (options.perCall && options.streams > 0)
@@ -204,7 +204,7 @@ void requireOneWay(const Words& words, const Options& options) {
 }
 
 /// What cannot be asked for in a job of which the launcher has started every rank.
-void requireFitting(const Words& words, const Options& options) {
+void requireFitting(const GivenWords& words, const Options& options) {
   const Job& job = *options.job;
   const auto reject = [&](const std::string& what, const std::string& instead) {
     throw std::invalid_argument(
@@ -234,7 +234,7 @@ void requireFitting(const Words& words, const Options& options) {
   }
 }
 
-void understand(const Words& words, Options& options) {
+void understand(const GivenWords& words, Options& options) {
   parsePeers(words, options);
   options.collective = findCollective(words.collective);
   if (options.collective == nullptr)
@@ -307,7 +307,7 @@ Options parseOptions(int argc, char** argv, const std::optional<Job>& job) {
       "Times a collective of tacc, and of other libraries beside it. Under mpiexec, srun or torchrun all processes are "
       "one job, and rank 0 prints; else it starts ranks itself, on this host or a virtual cluster.",
       "tacc_bench");
-  Words words;
+  GivenWords words;
   Options options;
   options.job = job;
   for (int i = 1; i < argc; ++i) options.arguments += fmt::format("{}{}", i == 1 ? "" : " ", argv[i]);

@@ -13,7 +13,7 @@ namespace tacc::bench {
 namespace {
 
 constexpr double width = 880, height = 520;
-constexpr double left = 84, right = 190, top = 56, bottom = 64;
+constexpr double plotLeft = 84, plotRight = 190, plotTop = 56, plotBottom = 64;
 std::string formatTime(double microseconds) {
   if (microseconds >= 1e6) return fmt::format("{:g} s", microseconds / 1e6);
   if (microseconds >= 1e3) return fmt::format("{:g} ms", microseconds / 1e3);
@@ -44,18 +44,18 @@ std::string drawFrame(const Axis& x, const Axis& y) {
   std::string svg;
   const int every = (x.last - x.first + 11) / 12;
   for (int power = x.first; power <= x.last; power += every) {
-    svg += line(x.at(x.value(power)), top, x.at(x.value(power)), height - bottom, "#e4e4e4");
-    svg += textAt(x.at(x.value(power)), height - bottom + 18, "middle",
+    svg += line(x.at(x.value(power)), plotTop, x.at(x.value(power)), height - plotBottom, "#e4e4e4");
+    svg += textAt(x.at(x.value(power)), height - plotBottom + 18, "middle",
                   tools::formatSize(static_cast<size_t>(std::llround(x.value(power)))));
   }
   for (int power = y.first; power <= y.last; ++power) {
-    svg += line(left, y.at(y.value(power)), width - right, y.at(y.value(power)), "#e4e4e4");
-    svg += textAt(left - 8, y.at(y.value(power)) + 4, "end", formatTime(y.value(power)));
+    svg += line(plotLeft, y.at(y.value(power)), width - plotRight, y.at(y.value(power)), "#e4e4e4");
+    svg += textAt(plotLeft - 8, y.at(y.value(power)) + 4, "end", formatTime(y.value(power)));
   }
-  svg += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#444444\"/>\n", left,
-                     top, width - left - right, height - top - bottom);
-  svg += textAt((left + width - right) / 2, height - 18, "middle", "size");
-  const double middle = (top + height - bottom) / 2;
+  svg += fmt::format("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#444444\"/>\n",
+                     plotLeft, plotTop, width - plotLeft - plotRight, height - plotTop - plotBottom);
+  svg += textAt((plotLeft + width - plotRight) / 2, height - 18, "middle", "size");
+  const double middle = (plotTop + height - plotBottom) / 2;
   svg += textAt(20, middle, "middle", "time (lower is better)",
                 fmt::format(" transform=\"rotate(-90 20 {:.1f})\"", middle).c_str());
   return svg;
@@ -70,13 +70,13 @@ std::string drawSeries(const Series& series, size_t index, const Axis& x, const 
     marks += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3\" fill=\"{}\"/>\n", x.at(point.bytes),
                          y.at(point.microseconds), color);
   }
-  const double row = top + 14 + 22 * static_cast<double>(index);
+  const double row = plotTop + 14 + 22 * static_cast<double>(index);
   return fmt::format("<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"/>\n", path, color,
                      thickness) +
          marks +
          fmt::format("<line x1=\"{0}\" y1=\"{2}\" x2=\"{1}\" y2=\"{2}\" stroke=\"{3}\" stroke-width=\"{4}\"/>\n",
-                     width - right + 14, width - right + 40, row, color, thickness) +
-         textAt(width - right + 48, row + 4, "start", series.label);
+                     width - plotRight + 14, width - plotRight + 40, row, color, thickness) +
+         textAt(width - plotRight + 48, row + 4, "start", series.label);
 }
 
 }  // namespace
@@ -116,9 +116,9 @@ std::string drawPlot(const std::string& title, const std::vector<Series>& series
       longest = any ? std::max(longest, point.microseconds) : point.microseconds;
       any = true;
     }
-  const Axis x = Axis::around(smallest, largest, 2, left, width - right);
-  const Axis y = Axis::around(shortest, longest, 10, height - bottom, top);
-  std::string svg = svgBegin(width, height) + textAt(left, 32, "start", title, titleFont);
+  const Axis x = Axis::around(smallest, largest, 2, plotLeft, width - plotRight);
+  const Axis y = Axis::around(shortest, longest, 10, height - plotBottom, plotTop);
+  std::string svg = svgBegin(width, height) + textAt(plotLeft, 32, "start", title, titleFont);
   svg += drawFrame(x, y);
   for (size_t i = 0; i < series.size(); ++i) svg += drawSeries(series[i], i, x, y);
   return svg + svgEnd;

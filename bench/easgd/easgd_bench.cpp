@@ -34,7 +34,7 @@ taccEasgdMode_t modeOf(const std::string& name) {
   throw std::invalid_argument(fmt::format("there is no mode {}; modes are: all{}", name, known));
 }
 
-EasgdOptions parse(int argc, char** argv) {
+EasgdOptions parseEasgd(int argc, char** argv) {
   EasgdOptions options;
   std::vector<std::string> modes = {"all"};
   std::string size = "100M";
@@ -199,7 +199,7 @@ int runForked(const EasgdOptions& options) {
 }  // namespace
 
 int runEasgdBench(int argc, char** argv) {
-  const EasgdOptions options = parse(argc, argv);
+  const EasgdOptions options = parseEasgd(argc, argv);
   if (!options.launched) return runForked(options);
   taccComm_t comm = nullptr;
   check(taccCommInitEnv(&comm, nullptr));

@@ -26,6 +26,7 @@
 
 #include "algorithms/catalogue.hpp"
 #include "algorithms/plan_writer.hpp"
+#include "core/index.hpp"
 
 namespace tacc {
 namespace {
@@ -130,8 +131,6 @@ class Hops {
   }
 
  private:
-  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
   /// What place `to` receives in round i, counted from the first phase's beginning.
   void take(std::vector<std::optional<Hop>>& hops, int i, const std::vector<int>& schedule, int to) const {
     const int block = std::min(schedule[at(i % q_)] + i / q_ * q_ - idle_, blocks - 1);

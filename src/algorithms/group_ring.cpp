@@ -26,14 +26,13 @@
 
 #include "algorithms/catalogue.hpp"
 #include "algorithms/nesting.hpp"
+#include "core/index.hpp"
 
 namespace tacc {
 namespace {
 
 /// The price follows each block along its way to every rank.
 constexpr int mostRanks = 128;
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// The innermost groups of more than one rank.
 struct GroupsInRing {

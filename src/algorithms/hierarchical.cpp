@@ -43,6 +43,7 @@
 #include "algorithms/nested_stacks.hpp"
 #include "algorithms/nesting.hpp"
 #include "algorithms/shapes.hpp"
+#include "core/index.hpp"
 
 namespace tacc {
 namespace {
@@ -144,7 +145,6 @@ class NestedAllReduce {
     return rounds;
   }
 
-  static std::size_t at(int index) { return static_cast<std::size_t>(index); }
   int placeIn(std::span<const int> group) const {
     return static_cast<int>(std::ranges::find(group, writer_.rank()) - group.begin());
   }

@@ -33,13 +33,12 @@
 #include "algorithms/catalogue.hpp"
 #include "algorithms/exchange_phases.hpp"
 #include "algorithms/nesting.hpp"
+#include "core/index.hpp"
 
 namespace tacc {
 namespace {
 
 constexpr int pieces = 4;  // of a lane, in broadcast and reduce
-
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
 /// How a group of at least `lanes` ranks shares `lanes` lanes.
 struct Shares {

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t usualStep = 64 * 1024 * 1024;  // bytes, until the first flush has told
 constexpr const char* function = "taccBucketAdd";
 
-HandleTable<taccBucket>& table() {
+HandleTable<taccBucket>& buckets() {
   static auto* const made = new HandleTable<taccBucket>;
   return *made;
 }
@@ -27,11 +27,11 @@ HandleTable<taccBucket>& table() {
 }  // namespace
 
 taccBucket_t makeBucket(taccComm& comm, StreamPointer stream, std::size_t bytes) {
-  return table().keep(std::make_shared<taccBucket>(comm, std::move(stream), bytes));
+  return buckets().keep(std::make_shared<taccBucket>(comm, std::move(stream), bytes));
 }
 
 std::shared_ptr<taccBucket> requireBucket(taccBucket_t handle) {
-  auto found = table().find(handle);
+  auto found = buckets().find(handle);
   if (!found) failOnBucket(handle);
   if (found->comm().life.load() == Life::inherited) failOnHandle(&found->comm());
   return found;
@@ -39,7 +39,7 @@ std::shared_ptr<taccBucket> requireBucket(taccBucket_t handle) {
 
 std::shared_ptr<taccBucket> removeBucket(taccBucket_t handle) {
   auto found = requireBucket(handle);
-  table().remove(handle);
+  buckets().remove(handle);
   return found;
 }
 

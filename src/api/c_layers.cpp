@@ -17,8 +17,6 @@ using tacc::conv::TaskExecutor;
 
 namespace {
 
-constexpr int anyWorkers = std::numeric_limits<int>::max();
-
 /// What both forward passes need.
 void requireBuffers(const taccBatchNormBuffers_t& buffers) {
   require(buffers.input, "input");
@@ -41,7 +39,7 @@ taccResult_t taccBatchNormTrain(const taccBatchNormDesc_t* desc, const taccBatch
     if ((buffers->runningMean == nullptr) != (buffers->runningVariance == nullptr)) {
       fail(taccInvalidArgument, "only one of runningMean and runningVariance is NULL; give both or none");
     }
-    check::checkExecutor(executor, anyWorkers);
+    check::checkExecutor(executor, check::anyWorkers);
     layers::batchNormTrain(*desc, *buffers, check::layerKernels(), TaskExecutor(*executor));
   });
 }
@@ -55,7 +53,7 @@ taccResult_t taccBatchNormInfer(const taccBatchNormDesc_t* desc, const taccBatch
     requireBuffers(*buffers);
     require(buffers->runningMean, "runningMean");
     require(buffers->runningVariance, "runningVariance");
-    check::checkExecutor(executor, anyWorkers);
+    check::checkExecutor(executor, check::anyWorkers);
     layers::batchNormInfer(*desc, *buffers, check::layerKernels(), TaskExecutor(*executor));
   });
 }
@@ -73,7 +71,7 @@ taccResult_t taccBatchNormBackward(const taccBatchNormDesc_t* desc, const taccBa
     require(buffers->inverseDeviation, "inverseDeviation");
     require(buffers->scaleGradient, "scaleGradient");
     require(buffers->shiftGradient, "shiftGradient");
-    check::checkExecutor(executor, anyWorkers);
+    check::checkExecutor(executor, check::anyWorkers);
     layers::batchNormBackward(*desc, *buffers, check::layerKernels(), TaskExecutor(*executor));
   });
 }
@@ -85,7 +83,7 @@ taccResult_t taccLrnForward(const taccLrnDesc_t* desc, const float* input, float
     layers::check(*desc);
     require(input, "input");
     require(output, "output");
-    check::checkExecutor(executor, anyWorkers);
+    check::checkExecutor(executor, check::anyWorkers);
     layers::lrnForward(*desc, input, output, check::layerKernels(), TaskExecutor(*executor));
   });
 }
@@ -98,7 +96,7 @@ taccResult_t taccLrnBackward(const taccLrnDesc_t* desc, const float* input, cons
     require(input, "input");
     require(outputGradient, "outputGradient");
     require(inputGradient, "inputGradient");
-    check::checkExecutor(executor, anyWorkers);
+    check::checkExecutor(executor, check::anyWorkers);
     layers::lrnBackward(*desc, input, outputGradient, inputGradient, check::layerKernels(), TaskExecutor(*executor));
   });
 }
@@ -107,7 +105,7 @@ taccResult_t taccDropout(const float* input, float* output, size_t count, float 
                          const taccExecutor_t* executor) {
   return guard("taccDropout", nullptr, [&] {
     if (!(rate >= 0 && rate < 1)) fail(taccInvalidArgument, "rate is {}; it has to be from 0 to below 1", rate);
-    check::checkExecutor(executor, anyWorkers);
+    check::checkExecutor(executor, check::anyWorkers);
     if (count == 0) return;
     require(input, "input");
     require(output, "output");

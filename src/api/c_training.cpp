@@ -15,8 +15,6 @@ namespace layers = tacc::layers;
 
 namespace {
 
-constexpr int anyWorkers = std::numeric_limits<int>::max();
-
 void requirePositive(const char* name, int value) {
   if (value <= 0) fail(taccInvalidArgument, "{} is {}; it has to be 1 or more", name, value);
 }
@@ -29,7 +27,7 @@ taccResult_t taccPoolForward(const taccPoolDesc_t* desc, const float* input, flo
     require(desc, "desc");
     require(input, "input");
     require(output, "output");
-    check::checkExecutor(executor, anyWorkers);
+    check::checkExecutor(executor, check::anyWorkers);
     layers::poolForward(layers::understand(*desc), input, output, check::layerKernels(),
                         tacc::conv::TaskExecutor(*executor));
   });
@@ -46,7 +44,7 @@ taccResult_t taccPoolBackward(const taccPoolDesc_t* desc, const float* input, co
     }
     require(outputGradient, "outputGradient");
     require(inputGradient, "inputGradient");
-    check::checkExecutor(executor, anyWorkers);
+    check::checkExecutor(executor, check::anyWorkers);
     layers::poolBackward(pooling, input, output, outputGradient, inputGradient, check::layerKernels(),
                          tacc::conv::TaskExecutor(*executor));
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <limits>
 
 #include "compute/conv/kernels.hpp"
 #include "compute/layers/kernels.hpp"
@@ -13,6 +14,9 @@ namespace tacc::compute_check {
 const conv::KernelSet& kernels();
 /// Those of the other layers, for the same instruction set.
 const layers::LayerKernels& layerKernels();
+
+/// For checkExecutor(): as many as there are.
+inline constexpr int anyWorkers = std::numeric_limits<int>::max();
 
 // Each throws Error (taccInvalidArgument) that names what is wrong.
 void require(const void* pointer, const char* name);

@@ -9,7 +9,7 @@
 namespace tacc {
 namespace {
 
-HandleTable<taccEasgd>& table() {
+HandleTable<taccEasgd>& sessions() {
   static auto* const made = new HandleTable<taccEasgd>;
   return *made;
 }
@@ -62,11 +62,11 @@ PackedTensors::~PackedTensors() {
   freeLibraryMemory(weights_);
 }
 
-taccEasgd_t keepEasgd(std::shared_ptr<taccEasgd> made) { return table().keep(std::move(made)); }
+taccEasgd_t keepEasgd(std::shared_ptr<taccEasgd> made) { return sessions().keep(std::move(made)); }
 
 std::shared_ptr<taccEasgd> requireEasgd(taccEasgd_t handle) {
   if (handle == nullptr) fail(taccInvalidArgument, "easgd is NULL");
-  auto found = table().find(handle);
+  auto found = sessions().find(handle);
   if (!found) fail(taccInvalidArgument, "easgd is not from taccEasgdCreate, or was destroyed");
   if (found->comm().life.load() == Life::inherited) failOnHandle(&found->comm());
   return found;
@@ -74,7 +74,7 @@ std::shared_ptr<taccEasgd> requireEasgd(taccEasgd_t handle) {
 
 std::shared_ptr<taccEasgd> removeEasgd(taccEasgd_t handle) {
   auto found = requireEasgd(handle);
-  table().remove(handle);
+  sessions().remove(handle);
   return found;
 }
 

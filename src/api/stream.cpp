@@ -24,7 +24,7 @@ StreamTable& streamTable() {
 }
 
 // Made before memory runs out; copying an Error allocates nothing.
-const Error noMemory(taccSystemError, "no memory to queue the work on its stream");
+const Error noMemoryToQueue(taccSystemError, "no memory to queue the work on its stream");
 const Error destroyedMeanwhile(taccInvalidUsage, "the stream was destroyed while work was given to it");
 
 [[noreturn]] void failOnStream(taccStream_t handle) {
@@ -93,7 +93,7 @@ void taccStream::push(tacc::Work work) noexcept {
     const std::lock_guard lock(mutex_);
     if (tryPush(work)) return;
   } catch (const std::exception&) {
-    refuse(work, tacc::noMemory);
+    refuse(work, tacc::noMemoryToQueue);
     return;
   }
   refuse(work, tacc::destroyedMeanwhile);
@@ -110,7 +110,7 @@ void taccStream::pushTogether(std::span<Given> given) noexcept {
       if (one.stream->tryPush(one.work)) one.stream = nullptr;
     }
   } catch (const std::exception&) {
-    for (Given& one : given) one.stream->refuse(one.work, tacc::noMemory);
+    for (Given& one : given) one.stream->refuse(one.work, tacc::noMemoryToQueue);
     return;
   }
   for (Given& one : given) {
@@ -188,7 +188,7 @@ bool taccStream::finish(std::uint64_t number, const Deadline& deadline) {
     return false;
   const auto failed = std::ranges::find(failures_, number, &Failure::number);
   if (failed != failures_.end()) throw tacc::Error(failed->error);
-  if (number >= unknownFrom_ && number <= unknownTo_) throw tacc::Error(tacc::noMemory);
+  if (number >= unknownFrom_ && number <= unknownTo_) throw tacc::Error(tacc::noMemoryToQueue);
   return true;
 }
 

@@ -11,7 +11,6 @@
 namespace tacc {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 constexpr auto causeTime = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -40,7 +39,7 @@ std::unique_ptr<Communicator> JoinedCommunicator::joinPart(const taccUniqueId& i
     if (isOwnTrouble(error)) failWith(error);
     // A rank that fails so tells its own parent: there is the cause; the end of a connection is its consequence.
     if (error.result() == taccRemoteError)
-      for (const auto begin = Clock::now(); Clock::now() - begin < causeTime;) {
+      for (const auto begin = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - begin < causeTime;) {
         watch();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
       }

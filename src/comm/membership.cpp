@@ -25,7 +25,6 @@
 namespace tacc {
 namespace {
 
-constexpr std::string_view segmentPurpose = "node";  // memfd:tacc-node in /proc/PID/maps
 
 /// What every rank tells the others before the segment exists.
 struct NodeMember {

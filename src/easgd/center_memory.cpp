@@ -9,13 +9,13 @@
 #include "comm/host.hpp"
 #include "core/error.hpp"
 #include "transports/shm/liveness.hpp"
+#include "transports/shm/pages.hpp"
 
 namespace tacc {
 namespace {
 
 constexpr std::uint32_t memoryMagic = 0x7acce47e;
 constexpr std::uint32_t layoutVersion = 1;
-constexpr std::size_t pageBytes = 4096;
 constexpr std::size_t headerBytes = 256;
 constexpr const char* purpose = "a center";
 

@@ -18,7 +18,7 @@
 namespace tacc {
 namespace {
 
-constexpr double idleSeconds = 3600;
+constexpr double idleServerSeconds = 3600;
 /// After trouble of this process's own.
 constexpr std::chrono::milliseconds troublePause(20);
 constexpr double receptionRest = 0.05;
@@ -99,7 +99,7 @@ void CenterServer::noteTrouble(const std::exception& error) noexcept {
 
 void CenterServer::turn() {
   std::vector<pollfd> sockets;
-  Deadline next(idleSeconds);
+  Deadline next(idleServerSeconds);
   const bool receives = receptionRests_.passed();
   if (receives)
     reception_.addDescriptors(sockets, next);

@@ -19,7 +19,7 @@ constexpr int piecesAtOnce = 8;
 /// Of 16 KiB each: about two pieces.
 constexpr int readsAtOnce = 4;
 constexpr double joinSeconds = 10;
-constexpr double leaveSeconds = 5;
+constexpr double sessionLeaveSeconds = 5;
 /// Who has a lock usually gives it back within microseconds.
 constexpr int lockSpins = 200;
 constexpr double lockRetrySeconds = 0.001;
@@ -154,7 +154,7 @@ void CenterSession::join(const Message& message) {
     log(LogLevel::warn, noRank, "a worker was refused by the center: {}", error.what());
     channel_.queue(MessageKind::failure, describeFailure(error));
     state_ = State::leaving;
-    stateEnds_ = Deadline(leaveSeconds);
+    stateEnds_ = Deadline(sessionLeaveSeconds);
     return;
   }
   isCounted_ = true;

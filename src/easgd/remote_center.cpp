@@ -12,7 +12,7 @@ namespace tacc {
 namespace {
 
 /// Of 16 KiB each.
-constexpr int readsAtOnce = 8;
+constexpr int answerReadsAtOnce = 8;
 /// How much longer than the center a worker waits: the center's message about a lock that is held too long is the
 /// better one.
 constexpr double graceSeconds = 2;
@@ -54,7 +54,7 @@ void RemoteCenter::operate(CenterAction action, std::size_t pieces, const float*
       isOpen = link_.channel.flush();
     }
     isOpen = isOpen && link_.channel.flush();
-    const bool hears = link_.channel.receive(readsAtOnce);
+    const bool hears = link_.channel.receive(answerReadsAtOnce);
     bool moved = false;
     while (const auto message = answered < pieces ? nextMessage() : std::nullopt) {
       const auto reply = centerReplyIn(*message, request(action, answered, pieces, alpha));

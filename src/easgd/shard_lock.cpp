@@ -16,7 +16,7 @@ constexpr int spins = 50;
 constexpr int yields = 50;
 /// Then a waiter sleeps, first for so long, and at last for as long as the second says. It never waits in the kernel
 /// for the lock: so giving it back makes no system call, and nobody is woken by one who dies meanwhile.
-constexpr long firstNap = 20'000, lastNap = 1'000'000;  // nanoseconds
+constexpr long firstLockNap = 20'000, lastLockNap = 1'000'000;  // nanoseconds
 constexpr double lookSeconds = 0.05;
 
 void require(int code, const char* what) {
@@ -60,7 +60,7 @@ ShardLock::Taken ShardLock::lock(std::uint32_t holder, const Deadline& deadline,
       ::sched_yield();
   }
   Deadline nextLook(lookSeconds);
-  timespec nap{0, firstNap};
+  timespec nap{0, firstLockNap};
   for (;;) {
     if (const Taken taken = tryLock(holder); taken != Taken::no || deadline.passed()) return taken;
     if (nextLook.passed()) {
@@ -68,7 +68,7 @@ ShardLock::Taken ShardLock::lock(std::uint32_t holder, const Deadline& deadline,
       nextLook = Deadline(lookSeconds);
     }
     ::nanosleep(&nap, nullptr);
-    nap.tv_nsec = std::min(lastNap, nap.tv_nsec * 2);
+    nap.tv_nsec = std::min(lastLockNap, nap.tv_nsec * 2);
   }
 }
 

@@ -4,11 +4,10 @@
 #include <cstring>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 
 namespace tacc {
 namespace {
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 /// Bytes of the blocks, one behind the other.
 std::size_t packedBytes(const BlockRow& row, std::size_t elementBytes) noexcept {

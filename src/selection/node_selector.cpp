@@ -17,7 +17,7 @@ namespace {
 constexpr double worthLeavingTheRule = 0.9;
 
 /// More steps are not worth writing to find out that they are not the fastest.
-constexpr std::size_t mostSteps = 400'000;
+constexpr std::size_t mostStepsPriced = 400'000;
 
 std::vector<std::vector<int>> sizesOf(const NodeMachine& machine, const std::vector<int>& tiers) {
   std::vector<std::vector<int>> groups;
@@ -102,7 +102,7 @@ NodeCandidate NodeSelector::price(const NodeQuestion& question, const Algorithm&
   // What the rule says runs in any case.
   const bool isUsual = algorithm.suitsSharedMemory != nullptr && algorithm.suitsSharedMemory(request);
   const std::size_t steps = makeLocalPlan(algorithm, request, 0).steps.size() * static_cast<std::size_t>(request.ranks);
-  if (!isUsual && steps > mostSteps) {
+  if (!isUsual && steps > mostStepsPriced) {
     candidate.reason = "too many steps to be priced";
     return candidate;
   }

@@ -18,7 +18,7 @@ namespace {
 constexpr double leastBurst = 72 << 10, burstPerMbit = 125;
 /// A link fills up again while calls empty it, and not every call sends all its bytes over every link.
 constexpr double burstsSent = 8, mostCallsPerBurst = 64;
-constexpr std::chrono::seconds patience{60};
+constexpr std::chrono::seconds shapePatience{60};
 
 [[noreturn]] void reject(const std::string& text, const std::string& why) {
   throw std::invalid_argument(fmt::format(
@@ -40,7 +40,7 @@ std::vector<ClusterShape::Host> equalHosts(int supernodes, int hosts, int hostMb
 std::vector<ClusterShape::Host> hostsOfFile(const std::string& file) {
   MemoryFile output("tacc_bench_shape");
   Process process({findTool("cluster"), "shape", file}, output);
-  process.finish(std::chrono::steady_clock::now() + patience);
+  process.finish(std::chrono::steady_clock::now() + shapePatience);
   const std::string text = output.tail(SIZE_MAX);
   if (!process.succeeded()) reject(file, ": " + text);
   std::vector<ClusterShape::Host> hosts;

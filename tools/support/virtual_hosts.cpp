@@ -16,7 +16,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::string>;
-constexpr std::chrono::seconds patience{60};
+constexpr std::chrono::seconds hostPatience{60};
 constexpr size_t shownLogBytes = 2000;
 
 }  // namespace
@@ -42,7 +42,7 @@ void VirtualHosts::place(const std::string& placement, int ranks) {
   MemoryFile output("tacc_bench_places");
   const Words command = {"place", "--ranks", std::to_string(ranks), "--place", placement, "--cluster", shape_.text()};
   Process process(tool(command), output);
-  process.finish(Clock::now() + patience);
+  process.finish(Clock::now() + hostPatience);
   const std::string text = output.tail(SIZE_MAX);
   std::istringstream numbers(text);
   for (int host = 0; numbers >> host;) hosts_.push_back(host);
@@ -51,7 +51,7 @@ void VirtualHosts::place(const std::string& placement, int ranks) {
 
 void VirtualHosts::await() {
   // The keeper's only line of output says that the hosts are there.
-  const auto deadline = Clock::now() + patience;
+  const auto deadline = Clock::now() + hostPatience;
   while (log_.tail(1) != "\n") {
     throwIfInterrupted();
     if (!keeper_.isRunning() || Clock::now() > deadline) break;

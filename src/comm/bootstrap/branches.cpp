@@ -12,9 +12,9 @@ namespace tacc {
 namespace {
 
 /// How long a failing rank tries to tell those who are connected to it.
-constexpr double farewellSeconds = 0.5;
+constexpr double branchFarewellSeconds = 0.5;
 /// Between attempts while the kernel has too many descriptors in flight.
-constexpr double stallSeconds = 0.001;
+constexpr double branchStallSeconds = 0.001;
 
 /// Before each part in a message of several.
 struct PartHeader {
@@ -43,7 +43,7 @@ void Branches::addDescriptors(std::vector<pollfd>& sockets, Phase phase, Deadlin
     if (phase == Phase::lingering) {
       // What they send is of no interest any more.
     } else if (branch.channel.stalled()) {
-      next = std::min(next, Deadline(stallSeconds));
+      next = std::min(next, Deadline(branchStallSeconds));
     } else if (phase != Phase::scattering || sends) {
       socket = {branch.channel.fd(), static_cast<short>(sends ? POLLOUT : 0), 0};
       if (phase != Phase::scattering) socket.events = static_cast<short>(socket.events | POLLIN);
@@ -222,7 +222,7 @@ void Branches::tellFailure(const Error& error) noexcept {
       branch.channel.dropUnsent();  // their descriptors went with the call that has failed
       branch.channel.queue(MessageKind::failure, payload);
     }
-    const Deadline deadline(farewellSeconds);
+    const Deadline deadline(branchFarewellSeconds);
     for (;;) {
       std::vector<pollfd> sockets;
       for (Branch& branch : branches_) {

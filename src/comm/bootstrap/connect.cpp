@@ -41,7 +41,7 @@ bool isConnectedToItself(int fd) noexcept {
   return near && near == InetAddress::ofPeer(fd);
 }
 
-Attempt failed(int code) { return {FileDescriptor(), describe(code), false, false, code == ECONNREFUSED}; }
+Attempt failedAttempt(int code) { return {FileDescriptor(), describe(code), false, false, code == ECONNREFUSED}; }
 
 }  // namespace
 
@@ -56,15 +56,15 @@ bool beginTcp(const InetAddress& address, Attempt& attempt) {
     if (errno == EINPROGRESS || errno == EINTR) return true;
     code = errno;
   }
-  attempt = failed(code);
+  attempt = failedAttempt(code);
   return false;
 }
 
 void finishTcp(Attempt& attempt) {
   if (const int code = pendingError(attempt.socket.get()); code != 0)
-    attempt = failed(code);
+    attempt = failedAttempt(code);
   else if (isConnectedToItself(attempt.socket.get()))
-    attempt = failed(ECONNREFUSED);
+    attempt = failedAttempt(ECONNREFUSED);
   else
     tuneTcp(attempt.socket.get());
 }

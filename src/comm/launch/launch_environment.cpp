@@ -54,7 +54,7 @@ std::uint32_t hashOf(std::string_view text) {
 }
 
 /// The port of the range that this text stands for.
-std::uint16_t portOf(const PortRange& range, std::string_view text) {
+std::uint16_t portIn(const PortRange& range, std::string_view text) {
   return static_cast<std::uint16_t>(range.first + hashOf(text) % range.count());
 }
 
@@ -74,7 +74,7 @@ MeetingPoint meetAtMaster(const Variables& variables) {
   const auto port = parseInteger(text->value, 1, portLimit);
   if (!port) fail(taccInvalidUsage, "MASTER_PORT=\"{}\" is no port: it must be 1 to {}", text->value, portLimit);
   if (const auto range = allowedPorts(variables)) {
-    return {std::string(host->value), portOf(*range, text->value), "MASTER_ADDR, MASTER_PORT and TACC_PORT_RANGE"};
+    return {std::string(host->value), portIn(*range, text->value), "MASTER_ADDR, MASTER_PORT and TACC_PORT_RANGE"};
   }
   constexpr int distance = 1000;
   const std::int64_t chosen = *port + distance <= portLimit ? *port + distance : *port - distance;
@@ -92,10 +92,10 @@ MeetingPoint meetAtFirstNode(const Variables& variables) {
   // A job that is requeued keeps its number, and processes of the run before may still have the port.
   const auto restart = find(variables, {"SLURM_RESTART_COUNT"});
   const std::string key = fmt::format("{}.{}.{}", job->value, step->value, restart ? restart->value : "0");
-  return {firstHostOf(list->value), portOf(range, key), "SLURM_STEP_NODELIST"};
+  return {firstHostOf(list->value), portIn(range, key), "SLURM_STEP_NODELIST"};
 }
 
-const std::vector<Launcher>& table() {
+const std::vector<Launcher>& launcherRows() {
   static const std::vector<Launcher> rows = {
       {.name = "torchrun",
        .looksFor = "RANK, WORLD_SIZE, and MASTER_ADDR with MASTER_PORT",
@@ -174,7 +174,7 @@ const std::vector<Launcher>& table() {
 }
 
 std::vector<Launcher>::const_iterator launcherOf(const Variables& variables) {
-  return std::ranges::find_if(table(), [&](const Launcher& candidate) {
+  return std::ranges::find_if(launcherRows(), [&](const Launcher& candidate) {
     return std::ranges::all_of(candidate.marks,
                                [&](std::string_view name) { return find(variables, {name}).has_value(); });
   });
@@ -194,7 +194,7 @@ std::string describe(const Variables& variables, const Names& names) {
 [[noreturn]] void failUnknown(const Variables& variables) {
   std::string looked;
   Names seen;
-  for (const Launcher& launcher : table()) {
+  for (const Launcher& launcher : launcherRows()) {
     looked += fmt::format("{}{} ({})", looked.empty() ? "" : "; ", launcher.name, launcher.looksFor);
     for (const Names* names : {&launcher.marks, &launcher.rank, &launcher.ranks}) {
       for (const std::string_view name : *names) {
@@ -254,17 +254,17 @@ MeetingPoint readMeeting(const Variables& variables, const Launcher& launcher, s
 std::span<const LauncherInfo> launchers() {
   static const std::vector<LauncherInfo> infos = [] {
     std::vector<LauncherInfo> all;
-    for (const Launcher& launcher : table()) all.push_back({launcher.name, launcher.looksFor});
+    for (const Launcher& launcher : launcherRows()) all.push_back({launcher.name, launcher.looksFor});
     return all;
   }();
   return infos;
 }
 
-bool isLaunched(const Variables& variables) { return launcherOf(variables) != table().end(); }
+bool isLaunched(const Variables& variables) { return launcherOf(variables) != launcherRows().end(); }
 
 LaunchPlace readPlace(const Variables& variables) {
   const auto row = launcherOf(variables);
-  if (row == table().end()) failUnknown(variables);
+  if (row == launcherRows().end()) failUnknown(variables);
   constexpr int mostRanks = 65536;
   const int ranks = readNumber(variables, *row, row->ranks, 1, mostRanks);
   return {row->name, readNumber(variables, *row, row->rank, 0, ranks - 1), ranks};

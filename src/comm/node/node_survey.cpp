@@ -15,9 +15,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t mostBytes = 512 * 1024;
 constexpr int roundTrips = 200, trialTrips = 20;
-constexpr auto patience = std::chrono::milliseconds(20);  // for one answer: then somebody else has the core
+constexpr auto answerPatience = std::chrono::milliseconds(20);  // for one answer: then somebody else has the core
 
-double secondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double secondsFrom(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 /// First and last + 1 place of the group at a level of the places; of one level more the whole host; of -1 the place.
 std::pair<int, int> groupAround(const NodePlaces& places, int level, int place) {
@@ -70,7 +70,7 @@ class PairTimes {
     if (takesPart) {
       const Clock::time_point begin = Clock::now();
       std::memcpy(own_.data(), segment_.arena(rankAt(place)), bytes_);
-      rate = static_cast<double>(bytes_) / std::max(secondsSince(begin), 1e-9);
+      rate = static_cast<double>(bytes_) / std::max(secondsFrom(begin), 1e-9);
     }
     meet();
     return rate;
@@ -97,7 +97,7 @@ class PairTimes {
         }
         if (place_ == second) word(place_).store(trip, std::memory_order_release);
       }
-      seconds = secondsSince(begin) / (2 * roundTrips);
+      seconds = secondsFrom(begin) / (2 * roundTrips);
     }
     meet();
     return seconds;
@@ -107,7 +107,7 @@ class PairTimes {
     const Clock::time_point begin = Clock::now();
     for (int looks = 1; word(place).load(std::memory_order_acquire) != value; ++looks) {
       relaxCpu();
-      if (looks % 256 == 0 && Clock::now() - begin > patience) return false;
+      if (looks % 256 == 0 && Clock::now() - begin > answerPatience) return false;
     }
     return true;
   }

@@ -25,7 +25,7 @@ constexpr std::size_t leastProbed = 4;
 constexpr double pairSeconds = 25e-3;
 /// Fewer than a measurement in its own right would take: a communicator is to stand soon.
 constexpr ProbeLimits limits = {.sampledRounds = 32, .askedRounds = 128, .alonePairs = 2, .outwardGroups = 4};
-constexpr double leastBytes = 256 * 1024, mostBytes = 4 * 1024 * 1024;
+constexpr double leastStreamBytes = 256 * 1024, mostStreamBytes = 4 * 1024 * 1024;
 
 std::vector<std::byte> bytesOf(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
@@ -48,7 +48,7 @@ std::vector<int> distinctLeaders(const std::vector<RankIdentity>& who, const Hos
 }
 
 /// What one rank's sources say, for comparing.
-struct View {
+struct SourcesView {
   std::uint64_t digest;
   bool leads;
   std::array<char, 160> summary;
@@ -62,7 +62,7 @@ std::string summaryOf(const Survey& survey) {
   return sources.empty() ? "no source knows anything" : sources;
 }
 
-void checkAlike(const std::vector<View>& views, const std::vector<RankIdentity>& who) {
+void checkAlike(const std::vector<SourcesView>& views, const std::vector<RankIdentity>& who) {
   std::size_t first = views.size();
   for (std::size_t rank = 0; rank < views.size(); ++rank) {
     if (!views[rank].leads) continue;
@@ -82,7 +82,7 @@ Topology askSources(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, 
   const Surroundings here = Surroundings::here();
   const auto texts =
       bootstrap.allGatherStrings(leads ? bytesOf(cluesToText(gatherClues(here, false))) : std::vector<std::byte>());
-  View mine{};
+  SourcesView mine{};
   std::string text;
   if (leads) {
     SourceContext context;
@@ -144,7 +144,7 @@ class Measurement {
  private:
   /// That take some time, and more than links let pass at once.
   static std::size_t bytesFor(double bytesPerSecond) {
-    return static_cast<std::size_t>(std::clamp(bytesPerSecond * pairSeconds, leastBytes, mostBytes));
+    return static_cast<std::size_t>(std::clamp(bytesPerSecond * pairSeconds, leastStreamBytes, mostStreamBytes));
   }
 
   /// Where ranks wait for cores, latencies tell of the scheduler, not of the network.

@@ -9,8 +9,8 @@ namespace {
 
 /// A rank that listens and does not answer may be late, or stopped: others are looked at meanwhile.
 constexpr double patience = 0.1;
-constexpr double answerSeconds = 1;   // for one that takes part to know who leads
-constexpr double connectSeconds = 3;  // three lost packets in a row; then it is called on again
+constexpr double leaderAnswerSeconds = 1;  // for one that takes part to know who leads
+constexpr double connectSeconds = 3;       // three lost packets in a row; then it is called on again
 constexpr double callAgainSeconds = 0.1;
 constexpr double leaderSilence = 2;  // it says something every 0.3 s
 /// For the others to know the decision too. Longer than the silence after which they look for somebody who knows it,
@@ -85,7 +85,7 @@ bool Agreement::isPassed(int rank) const {
   const auto found = calls_.find(rank);
   if (found == calls_.end()) return absences_.contains(rank) && absences_.at(rank).nextCall > Clock::now();
   const MeetingLink& link = *found->second;
-  if (link.state() == MeetingLink::State::open) return link.silence() > patient(answerSeconds);
+  if (link.state() == MeetingLink::State::open) return link.silence() > patient(leaderAnswerSeconds);
   return link.age() > patient(patience);
 }
 

@@ -21,7 +21,7 @@ std::string randomName() {
   return name;
 }
 
-FileDescriptor listenUnix(const std::string& name) {
+FileDescriptor bindDoor(const std::string& name) {
   FileDescriptor socket =
       ownDescriptor([&] { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
   const AbstractAddress address(name);
@@ -77,7 +77,7 @@ Door::Door(int rank, const std::string& name) : rank_(rank) {
 
 void Door::openUnix(const std::string& name) {
   std::ranges::copy(name, place_.name.begin());
-  listener_ = listenUnix(name);
+  listener_ = bindDoor(name);
 }
 
 void Door::listen() {

@@ -11,7 +11,7 @@ namespace {
 
 /// Of both float32 tensors of the images at a time, where they are that small. It is no matter of the CPU at hand, nor
 /// of the workers: the gradient of the weights is summed over images in this order.
-constexpr std::size_t bytesAtOnce = 1 << 20;
+constexpr std::size_t imageBytesAtOnce = 1 << 20;
 
 /// Numbers that one task converts.
 constexpr std::size_t numbersAtOnce = 16 * 1024;
@@ -23,11 +23,11 @@ std::size_t outFloats(const Description& d, int images) {
   return tensorFloats(d.outputLayout, images, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth);
 }
 
-/// The largest divisor of the batch whose images stay within bytesAtOnce.
+/// The largest divisor of the batch whose images stay within imageBytesAtOnce.
 int imagesAtOnce(const Description& d) {
   const std::size_t image = (inFloats(d, 1) + outFloats(d, 1)) * sizeof(float);
   const auto most =
-      static_cast<int>(std::clamp<std::size_t>(bytesAtOnce / image, 1, static_cast<std::size_t>(d.shape.batch)));
+      static_cast<int>(std::clamp<std::size_t>(imageBytesAtOnce / image, 1, static_cast<std::size_t>(d.shape.batch)));
   for (int images = most; images > 1; --images) {
     if (d.shape.batch % images == 0) return images;
   }

@@ -12,7 +12,7 @@ namespace tacc::conv {
 namespace {
 
 /// Of the lines of input and gradient that are gone through at a time, for all taps: most of an L1 cache.
-constexpr std::size_t bytesAtOnce = 24 * 1024;
+constexpr std::size_t lineBytesAtOnce = 24 * 1024;
 
 constexpr std::size_t alignedFloats(std::size_t floats) {
   return (floats + blockLength - 1) / blockLength * blockLength;
@@ -37,7 +37,7 @@ class GroupedBackwardWeights final : public ConvPlan {
       mostSteps_ = std::max(mostSteps_, static_cast<std::size_t>(steps.total()));
     }
     const std::size_t line = static_cast<std::size_t>(shape().width + shape().outWidth) * blockLength * sizeof(float);
-    linesAtOnce_ = static_cast<int>(std::clamp<std::size_t>(bytesAtOnce / line, 1, 64));
+    linesAtOnce_ = static_cast<int>(std::clamp<std::size_t>(lineBytesAtOnce / line, 1, 64));
   }
 
   std::size_t workspaceBytes() const override {

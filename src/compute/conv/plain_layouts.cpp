@@ -13,7 +13,7 @@ namespace {
 
 /// Of the copies of both tensors, where images are that small. It is no matter of the CPU at hand, nor of the workers:
 /// the gradient of the weights is summed over images in this order.
-constexpr std::size_t bytesAtOnce = 1 << 20;
+constexpr std::size_t copyBytesAtOnce = 1 << 20;
 
 /// A tensor of activations, and how the inner plan wants it.
 struct Tensor {
@@ -38,10 +38,11 @@ double reorderCycles(const Tensor& t) {
   return ofPixel * t.height * t.width;
 }
 
-/// The largest divisor of the batch whose copies stay within bytesAtOnce.
+/// The largest divisor of the batch whose copies stay within copyBytesAtOnce.
 int imagesAtOnce(int batch, const Tensor& in, const Tensor& out) {
   const std::size_t image = in.copiedBytes(1) + out.copiedBytes(1);
-  const auto most = static_cast<int>(std::clamp<std::size_t>(bytesAtOnce / image, 1, static_cast<std::size_t>(batch)));
+  const auto most =
+      static_cast<int>(std::clamp<std::size_t>(copyBytesAtOnce / image, 1, static_cast<std::size_t>(batch)));
   for (int images = most; images > 1; --images) {
     if (batch % images == 0) return images;
   }

@@ -23,7 +23,7 @@ constexpr std::size_t mostScratchFloats = 256 * 1024;
 /// Pixels that no kernel reads beyond.
 constexpr std::ptrdiff_t stretch = 128;
 
-constexpr std::size_t aligned(std::size_t floats) { return (floats + 15) / 16 * 16; }
+constexpr std::size_t wholeVectors(std::size_t floats) { return (floats + 15) / 16 * 16; }
 
 /// The part of a line of a PlaneLines that is prepared, and its lists, in the scratch of one worker.
 class Ring {
@@ -31,15 +31,15 @@ class Ring {
   static std::size_t floatsOf(const PlaneLines& lines, int kernelHeight, int kernelWidth) {
     const std::size_t values = static_cast<std::size_t>(lines.channels()) * static_cast<std::size_t>(kernelHeight) *
                                static_cast<std::size_t>(kernelWidth);
-    return aligned(lines.floats()) + aligned(values * sizeof(PlaneValue) / sizeof(float)) +
-           aligned(static_cast<std::size_t>(lines.ringLines()));
+    return wholeVectors(lines.floats()) + wholeVectors(values * sizeof(PlaneValue) / sizeof(float)) +
+           wholeVectors(static_cast<std::size_t>(lines.ringLines()));
   }
   Ring(const PlaneLines& lines, int kernelHeight, int kernelWidth, float* scratch)
       : lines_(lines), kernelHeight_(kernelHeight), kernelWidth_(kernelWidth), floats_(scratch) {
     const std::size_t all = floatsOf(lines, kernelHeight, kernelWidth);
     std::fill_n(scratch, all, 0.0F);
-    values_ = reinterpret_cast<PlaneValue*>(scratch + aligned(lines.floats()));
-    held_ = reinterpret_cast<int*>(scratch + all - aligned(static_cast<std::size_t>(lines.ringLines())));
+    values_ = reinterpret_cast<PlaneValue*>(scratch + wholeVectors(lines.floats()));
+    held_ = reinterpret_cast<int*>(scratch + all - wholeVectors(static_cast<std::size_t>(lines.ringLines())));
     forget();
   }
 

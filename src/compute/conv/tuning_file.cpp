@@ -11,7 +11,7 @@ namespace tacc::conv {
 namespace {
 
 constexpr std::int64_t knownFormat = 1;
-constexpr std::array<std::string_view, 3> passNames = {"forward", "backward-data", "backward-weights"};
+constexpr std::array<std::string_view, 3> passWords = {"forward", "backward-data", "backward-weights"};
 constexpr std::array<std::string_view, 3> layoutNames = {"nchw16c", "nchw", "nhwc"};
 constexpr std::array<std::string_view, 2> typeNames = {"float32", "bfloat16"};
 
@@ -49,7 +49,7 @@ int choiceOf(TomlTable& table, std::string_view key, const std::array<std::strin
 
 Description descriptionOf(TomlTable& table) {
   taccConvDesc_t desc = TACC_CONV_INITIALIZER;
-  desc.pass = static_cast<taccConvPass_t>(choiceOf(table, "pass", passNames));
+  desc.pass = static_cast<taccConvPass_t>(choiceOf(table, "pass", passWords));
   const std::array input = sizesOf<4>(table, "input", 1);
   desc.batch = input[0];
   desc.inChannels = input[1];

@@ -9,7 +9,7 @@ namespace {
 constexpr int mostColumns = 4;
 constexpr int rowsAtOnce = 8;  // whose sums are in registers
 /// Of a row and a column what is multiplied before the next rows are: the L1 cache has them for all columns.
-constexpr int depthAtOnce = 1024;
+constexpr int columnDepthAtOnce = 1024;
 
 std::ptrdiff_t paddedDepth(const Description& d) {
   return (std::ptrdiff_t{d.k} + conv::planePadding - 1) / conv::planePadding * conv::planePadding;
@@ -52,9 +52,9 @@ void FewColumns::run(const float* a, std::ptrdiff_t rowStride, const float* pack
         kernels_.gradient(call);
       }
     };
-    for (int depth = 0; depth < whole; depth += depthAtOnce) {
+    for (int depth = 0; depth < whole; depth += columnDepthAtOnce) {
       for (int r = 0; r < rows; ++r) values[r] = {a + (row + r) * rowStride + depth, r};
-      addAll(depth, std::min(depthAtOnce, whole - depth));
+      addAll(depth, std::min(columnDepthAtOnce, whole - depth));
     }
     if (whole < d_.k) {
       // What comes behind a row is not to be read.

@@ -49,12 +49,12 @@ void NetworkSteps::append(const NetworkStep& step) {
 
 namespace {
 
-using Kind = NetworkPlace::Kind;
+using PlaceKind = NetworkPlace::Kind;
 
 NetworkPlace memoryOf(const Operand& operand) {
-  const auto kind = operand.kind == Operand::Kind::input    ? Kind::input
-                    : operand.kind == Operand::Kind::output ? Kind::output
-                                                            : Kind::scratch;
+  const auto kind = operand.kind == Operand::Kind::input    ? PlaceKind::input
+                    : operand.kind == Operand::Kind::output ? PlaceKind::output
+                                                            : PlaceKind::scratch;
   return {kind, operand.index};
 }
 
@@ -112,8 +112,8 @@ class UseOfMemory {
   std::size_t blockOf(NetworkPlace first, int offset) const {
     const int index = static_cast<int>(first.index) + offset;
     int block = index;
-    if (first.kind == Kind::scratch) block = outputs_ + index;
-    if (first.kind == Kind::input) {
+    if (first.kind == PlaceKind::scratch) block = outputs_ + index;
+    if (first.kind == PlaceKind::input) {
       const int alias = !inPlace_ ? -1
                         : partitionOf(plan_.request.collective) == Partition::split
                             ? index
@@ -220,7 +220,8 @@ class NetworkLowering {
   NetworkPlace addReceive(int peer, const Step& step) {
     const auto index = static_cast<int>(program_.receives.size());
     std::int32_t& number = program_.blocksFrom[static_cast<std::size_t>(peer)];
-    NetworkReceive receive{peer, number, step.block, step.blockCount, {Kind::arrived, program_.incomingSlots}, 0, 0, 0};
+    NetworkReceive receive{peer, number, step.block, step.blockCount, {PlaceKind::arrived, program_.incomingSlots},
+                           0,    0,      0};
     receive.isCombined = step.sources.size() > 1 ? 1 : 0;
     number += step.blockCount;
     if (step.sources.size() == 1 && !destinations_.empty() && !memory_.isSent(destinations_[0], step.blockCount)) {
@@ -231,7 +232,7 @@ class NetworkLowering {
       program_.incomingSlots += step.blockCount;
     }
     program_.receives.push_back(receive);
-    return {Kind::arrived, index};
+    return {PlaceKind::arrived, index};
   }
 
   /// All sends of a step read the same place: a memory destination, the only source, or a slot of their own.
@@ -243,7 +244,7 @@ class NetworkLowering {
     } else if (sources_.size() == 1) {
       from = sources_.front();
     } else {
-      from = {Kind::slot, program_.outgoingSlots};
+      from = {PlaceKind::slot, program_.outgoingSlots};
       program_.outgoingSlots += step.blockCount;
       destinations_.push_back(from);
     }
@@ -257,7 +258,9 @@ class NetworkLowering {
 
   /// For the steps to come. What arrives somewhere else, and slots, belong to one step alone.
   void noteUse(const Step& step, std::int32_t firstSend) {
-    const auto isMemory = [](NetworkPlace place) { return place.kind != Kind::arrived && place.kind != Kind::slot; };
+    const auto isMemory = [](NetworkPlace place) {
+      return place.kind != PlaceKind::arrived && place.kind != PlaceKind::slot;
+    };
     for (const auto* places : {&sources_, &destinations_})
       for (const NetworkPlace& place : *places)
         if (isMemory(place)) memory_.touch(steps_, place, step.blockCount);

@@ -5,18 +5,17 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "engine/partition.hpp"
 #include "engine/signature.hpp"
 
 namespace tacc {
 namespace {
 
-using Kind = NetworkPlace::Kind;
+using PlaceKind = NetworkPlace::Kind;
 
 constexpr std::int32_t noHeader = -2;     // nothing goes between the two ranks
 constexpr std::int32_t headerAlone = -1;  // the first payload is too long to go with it
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 }  // namespace
 
@@ -382,7 +381,7 @@ void NetworkRun::combine(Chunk& chunk, const NetworkStep& step, int firstBlock, 
 
 /// Stack: the distance of two blocks.
 std::size_t NetworkRun::strideOf(NetworkPlace place) const {
-  return place.kind == Kind::input || place.kind == Kind::output ? work_.blockBytes : slotBytes_;
+  return place.kind == PlaceKind::input || place.kind == PlaceKind::output ? work_.blockBytes : slotBytes_;
 }
 
 std::size_t NetworkRun::placeOf(bool isPlaced, std::size_t index) const {
@@ -413,20 +412,20 @@ const std::byte* NetworkRun::addressOf(const Chunk& chunk, NetworkPlace place, i
   const auto inVector = [&] { return elementOf(chunk, block + offset) * work_.elementBytes; };
   const auto inPiece = [&] { return inVector() - elementOf(chunk, block) * work_.elementBytes; };
   const auto index = at(place.index), shift = at(offset);
-  if (work_.blocks != nullptr && place.kind == Kind::input)
+  if (work_.blocks != nullptr && place.kind == PlaceKind::input)
     return data.input + work_.blocks->inputAt[index + shift] * work_.elementBytes;
-  if (work_.blocks != nullptr && place.kind == Kind::output)
+  if (work_.blocks != nullptr && place.kind == PlaceKind::output)
     return data.output + work_.blocks->outputAt[index + shift] * work_.elementBytes;
   switch (place.kind) {
-    case Kind::input:
+    case PlaceKind::input:
       return data.input + (split ? inVector() : placeOf(work_.inputHasPlaces, index + shift) * work_.blockBytes);
-    case Kind::output:
+    case PlaceKind::output:
       return data.output + (split ? inVector() : placeOf(work_.outputHasPlaces, index + shift) * work_.blockBytes);
-    case Kind::scratch:
+    case PlaceKind::scratch:
       return chunk.scratch.data() + (split ? inVector() : (index + shift) * slotBytes_);
-    case Kind::slot:
+    case PlaceKind::slot:
       return chunk.outgoing.data() + index * slotBytes_ + (split ? inPiece() : shift * slotBytes_);
-    case Kind::arrived:
+    case PlaceKind::arrived:
       break;
   }
   const NetworkReceive& receive = work_.program->receives[index];

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "algorithms/exchanges.hpp"
+#include "core/index.hpp"
 #include "selection/cost/cost_machine.hpp"
 
 namespace tacc {
@@ -67,7 +68,6 @@ class CostLoad {
   void findReceivers(double bytes, const std::vector<int>& ranks);
   bool isFollowed(int rank) const { return isFollowed_.empty() || isFollowed_[at(rank)]; }
   void chooseSample(int mostRanks);
-  static std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
   /// Adds the load of one message.
   void load(int from, int to, double bytes);
   /// How many messages cross each link inside a level's groups.

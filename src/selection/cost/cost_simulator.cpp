@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/index.hpp"
 #include "selection/cost/play_model.hpp"
 
 namespace tacc {
@@ -20,9 +21,8 @@ int chunksOf(const CostCall& call) noexcept {
 namespace {
 
 constexpr double never = std::numeric_limits<double>::infinity();
-constexpr int nobody = -1;
 
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
+constexpr int nobody = -1;
 
 class Simulation {
  public:

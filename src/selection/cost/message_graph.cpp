@@ -3,13 +3,10 @@
 #include <unordered_map>
 
 #include "algorithms/plan_analysis.hpp"
+#include "core/index.hpp"
 
 namespace tacc {
-namespace {
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
-
-}  // namespace
+namespace {}  // namespace
 
 MessageGraph::MessageGraph(const Plan& plan, double chunkBytes, const std::function<double(int, int)>& overhead,
                            double gamma) {

@@ -4,10 +4,10 @@
 #include <cmath>
 #include <vector>
 
+#include "core/index.hpp"
+
 namespace tacc {
 namespace {
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 /// Seconds for which borders of groups, each way, and memory domains are at work.
 class Loads {

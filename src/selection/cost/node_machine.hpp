@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/index.hpp"
 #include "topology/model/level.hpp"
 #include "topology/model/node_places.hpp"
 
@@ -61,8 +62,6 @@ class NodeMachine {
   std::string describe() const;
 
  private:
-  static std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
-
   int ranks_;
   std::vector<NodeTier> tiers_;
   std::vector<std::vector<int>> groupOf_;  // [tier][place]

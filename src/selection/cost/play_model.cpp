@@ -8,14 +8,13 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/index.hpp"
 #include "selection/cost/play_part.hpp"
 
 namespace tacc {
 namespace {
 
-constexpr double never = std::numeric_limits<double>::infinity();
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
+constexpr double notYet = std::numeric_limits<double>::infinity();
 
 using PartOf = std::function<const PlayPart*(int rank)>;
 
@@ -68,7 +67,7 @@ class ModelWriter {
         const auto [pair, isNew] = pairs.try_emplace(to, static_cast<int>(model_.pairs));
         if (isNew) ++model_.pairs;
         model_.sends.items.push_back(static_cast<int>(model_.messages.size()));
-        model_.messages.push_back({c, pair->second, bytes, level.alpha, level.beta > 0 ? 1 / level.beta : never});
+        model_.messages.push_back({c, pair->second, bytes, level.alpha, level.beta > 0 ? 1 / level.beta : notYet});
         meets_.push_back(meet);
         seconds += map_.overhead(meet);
       }
@@ -117,7 +116,7 @@ class ModelWriter {
       firstUplink_.push_back(static_cast<int>(model_.capacities.size()));
       const std::vector<int>& groups = classes_.groupsOf[at(l)];
       const auto first = model_.capacities.size();
-      model_.capacities.resize(first + 2 * at(*std::ranges::max_element(groups) + 1), never);
+      model_.capacities.resize(first + 2 * at(*std::ranges::max_element(groups) + 1), notYet);
       for (int g = 0; g < map_.groups(l); ++g) {
         const double capacity = map_.level(l).uplinks.of(g);
         for (std::size_t way = 0; way < 2 && capacity > 0; ++way)
@@ -145,7 +144,7 @@ class ModelWriter {
   void cross(int message) {
     const std::size_t first = model_.crossings.items.size();
     const auto add = [&](int link, int messages) {
-      if (model_.capacities[at(link)] == never) return;
+      if (model_.capacities[at(link)] == notYet) return;
       for (std::size_t i = first; i < model_.crossings.items.size(); ++i) {
         if (model_.crossings.items[i].link != link) continue;
         model_.crossings.items[i].messages += messages;

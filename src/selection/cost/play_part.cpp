@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <variant>
 
+#include "core/index.hpp"
+
 namespace tacc {
 namespace {
 
 /// Of one rank: rings of more are priced exactly without being played.
 constexpr std::size_t mostSteps = 256;
 constexpr int mostMessages = 3;  // of one exchange, as in MessageCut
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 int rankAt(const TreeExchange::Member& member, int place) {
   const int rank = member.tree->rankOf(place);

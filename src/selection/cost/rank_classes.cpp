@@ -7,6 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/index.hpp"
+
 namespace tacc {
 namespace {
 
@@ -17,8 +19,6 @@ constexpr int mostRounds = 24;
 
 /// Of the work of a round, in events.
 constexpr double eventsOfRank = 1, eventsOfEdge = 0.25;
-
-std::size_t at(int index) noexcept { return static_cast<std::size_t>(index); }
 
 /// splitmix64's.
 Colour scatter(Colour value) noexcept {
@@ -36,7 +36,7 @@ Colour mix(Colour first, Rest... rest) noexcept {
 }
 
 /// That `from` sends something to `to`; equal tags: the same thing.
-struct Edge {
+struct MessageEdge {
   int from, to, meet;
   Colour sent, received;  // what it is to either
 };
@@ -171,7 +171,7 @@ class Telling {
     const std::vector<Colour> inside = groupColours().front();
     std::vector<Colour> next(colours_.size());
     for (int r = 0; r < map_.ranks(); ++r) next[at(r)] = mix(colours_[at(r)], inside[at(map_.groupOf(r, 0))]);
-    for (const Edge& edge : edges_) {
+    for (const MessageEdge& edge : edges_) {
       next[at(edge.from)] += mix(edge.sent, colours_[at(edge.to)], edge.meet);
       next[at(edge.to)] += mix(edge.received, colours_[at(edge.from)], edge.meet);
     }
@@ -181,7 +181,7 @@ class Telling {
   const CostMap& map_;
   Colour phase_ = 0;
   std::vector<Colour> colours_;  // per rank
-  std::vector<Edge> edges_;
+  std::vector<MessageEdge> edges_;
   std::vector<Colour> sorted_;
 };
 

@@ -17,7 +17,7 @@ constexpr double otherNetwork = 8;
 /// So far beyond the smallest and the largest measured size they still tell.
 constexpr std::size_t beyond = 2;
 
-std::string listOf(const std::vector<int>& numbers) {
+std::string numbersOf(const std::vector<int>& numbers) {
   std::string text;
   for (const int number : numbers) text += (text.empty() ? "" : ", ") + std::to_string(number);
   return text;
@@ -28,7 +28,7 @@ std::string textOf(const std::vector<int>& ranksOfHost) {
   if (std::ranges::adjacent_find(ranksOfHost, std::ranges::not_equal_to()) == ranksOfHost.end())
     return fmt::format("{} hosts with {} rank{} each", ranksOfHost.size(), ranksOfHost.front(),
                        ranksOfHost.front() == 1 ? "" : "s");
-  return fmt::format("{} hosts with {} ranks", ranksOfHost.size(), listOf(ranksOfHost));
+  return fmt::format("{} hosts with {} ranks", ranksOfHost.size(), numbersOf(ranksOfHost));
 }
 
 std::string topologyText(const TuningPlace& place) {

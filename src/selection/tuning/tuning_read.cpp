@@ -21,9 +21,9 @@ Value required(std::optional<Value> value, const TomlTable& table, std::string_v
   return *std::move(value);
 }
 
-class Reader {
+class TuningReader {
  public:
-  Reader(const toml::table& file, const std::string& origin) : origin_(origin), file_(file, "", origin) {
+  TuningReader(const toml::table& file, const std::string& origin) : origin_(origin), file_(file, "", origin) {
     tuning_.origin = origin;
   }
 
@@ -154,7 +154,7 @@ class Reader {
 
 Tuning tuningFromToml(std::string_view text, const std::string& origin) {
   const toml::table file = parseToml(text, origin);
-  return Reader(file, origin).read();
+  return TuningReader(file, origin).read();
 }
 
 }  // namespace tacc

@@ -65,7 +65,7 @@ Part bracketPart(std::string_view inside, std::string_view list, std::size_t mos
   return part;
 }
 
-std::vector<Part> partsOf(std::string_view item, std::string_view list, std::size_t most) {
+std::vector<Part> itemsOf(std::string_view item, std::string_view list, std::size_t most) {
   std::vector<Part> parts;
   for (std::size_t i = 0; i < item.size();) {
     if (item[i] == '[') {
@@ -93,7 +93,7 @@ std::string choiceOf(const Part& part, std::size_t choice) {
 }
 
 void expandItem(std::string_view item, std::string_view list, std::size_t most, std::vector<std::string>& names) {
-  const std::vector<Part> parts = partsOf(item, list, most);
+  const std::vector<Part> parts = itemsOf(item, list, most);
   std::size_t count = 1;
   for (const Part& part : parts) count = multiply(count, part.choices, most);
   if (count > most - std::min(most, names.size())) reject(list, fmt::format("it has more than {} hosts", most));
@@ -111,9 +111,9 @@ void expandItem(std::string_view item, std::string_view list, std::size_t most, 
 }
 
 /// A name as text, number, text, if it has a number that can be counted.
-struct Numbered {
+struct NumberedName {
   std::string_view before, digits, after;
-  explicit Numbered(std::string_view name) {
+  explicit NumberedName(std::string_view name) {
     std::size_t end = name.size();
     while (end > 0 && !isDigit(name[end - 1])) --end;
     std::size_t begin = end;
@@ -129,9 +129,9 @@ struct Numbered {
     return value;
   }
   bool hasZeros() const noexcept { return digits.size() > 1 && digits.front() == '0'; }
-  bool sameBut(const Numbered& other) const noexcept { return before == other.before && after == other.after; }
+  bool sameBut(const NumberedName& other) const noexcept { return before == other.before && after == other.after; }
   /// Whether this one is what a range that began with `first` counts to after `previous`.
-  bool follows(const Numbered& previous, const Numbered& first) const noexcept {
+  bool follows(const NumberedName& previous, const NumberedName& first) const noexcept {
     if (number() != previous.number() + 1) return false;
     return digits.size() == first.digits.size() ||
            (digits.size() > first.digits.size() && !hasZeros() && digits.size() >= previous.digits.size());
@@ -169,21 +169,21 @@ std::vector<std::string> expandHosts(std::string_view list, std::size_t most) {
 std::string foldHosts(std::span<const std::string> names) {
   std::string list;
   for (std::size_t i = 0; i < names.size();) {
-    const Numbered head(names[i]);
+    const NumberedName head(names[i]);
     std::string inside;
     std::size_t folded = i;
     while (folded < names.size() && !head.digits.empty()) {
-      const Numbered first(names[folded]);
+      const NumberedName first(names[folded]);
       if (first.digits.empty() || !first.sameBut(head)) break;
       std::size_t next = folded + 1;
-      for (Numbered last = first; next < names.size(); ++next) {
-        const Numbered candidate(names[next]);
+      for (NumberedName last = first; next < names.size(); ++next) {
+        const NumberedName candidate(names[next]);
         if (candidate.digits.empty() || !candidate.sameBut(head) || !candidate.follows(last, first)) break;
         last = candidate;
       }
       inside += inside.empty() ? "" : ",";
       inside += first.digits;
-      if (next - folded > 1) inside += fmt::format("-{}", Numbered(names[next - 1]).digits);
+      if (next - folded > 1) inside += fmt::format("-{}", NumberedName(names[next - 1]).digits);
       folded = next;
     }
     if (!list.empty()) list += ',';
@@ -232,7 +232,7 @@ bool naturallyLess(std::string_view a, std::string_view b) noexcept {
 }
 
 std::optional<std::uint64_t> numberIn(std::string_view name) noexcept {
-  const Numbered parts(name);
+  const NumberedName parts(name);
   if (parts.digits.empty()) return std::nullopt;
   return parts.number();
 }

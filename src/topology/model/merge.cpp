@@ -24,14 +24,14 @@ bool groupsHosts(const Topology& topology) {
 /// How the groups of one level lie in those of another, over the hosts that both topologies have.
 enum class Relation { same, finer, coarser, crossing };
 
-struct Comparison {
+struct SplitComparison {
   Relation relation = Relation::same;
   std::string example;  // crossing: hosts that show it
 };
 
 /// `partners`: pairs of hosts, first in a, second in b.
-Comparison compareLevels(const Topology& a, int levelA, const Topology& b, int levelB,
-                         const std::vector<std::pair<std::uint32_t, std::uint32_t>>& partners) {
+SplitComparison compareLevels(const Topology& a, int levelA, const Topology& b, int levelB,
+                              const std::vector<std::pair<std::uint32_t, std::uint32_t>>& partners) {
   std::vector<std::uint32_t> firstOfA(a.groups(levelA), none), firstOfB(b.groups(levelB), none);  // index into partners
   std::string splitByA, splitByB;
   for (std::uint32_t i = 0; i < partners.size(); ++i) {
@@ -138,7 +138,7 @@ class Merger {
   void levelOf(const Finding& finding, int l, const std::vector<std::pair<std::uint32_t, std::uint32_t>>& partners) {
     const Topology& base = base_->topology;
     for (int mine = 1; mine < base.root(); ++mine) {
-      const Comparison comparison = compareLevels(base, mine, finding.topology, l, partners);
+      const SplitComparison comparison = compareLevels(base, mine, finding.topology, l, partners);
       if (comparison.relation == Relation::same) {
         figures(mine, finding.topology.level(l), finding);
         uplinks(mine, finding.topology, l, finding, partners);

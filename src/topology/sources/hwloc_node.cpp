@@ -18,10 +18,10 @@
 namespace tacc {
 namespace {
 
-struct Destroy {
+struct DestroyTopology {
   void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
 };
-using Handle = std::unique_ptr<hwloc_topology, Destroy>;
+using Handle = std::unique_ptr<hwloc_topology, DestroyTopology>;
 
 Handle make() {
   hwloc_topology_t topology = nullptr;

@@ -40,7 +40,7 @@ const Library& ibnetdisc() {
   return library;
 }
 
-struct Destroy {
+struct DestroyFabric {
   void operator()(ibnd_fabric_t* fabric) const { ibnetdisc().destroy(fabric); }
 };
 
@@ -73,7 +73,7 @@ bool hasIbnetdisc() noexcept { return true; }
 Fabric fabricNow() {
   ibnd_config_t config{};
   config.flags |= IBND_CONFIG_MLX_EPI;  // only the maker's own attribute tells FDR10 from QDR
-  const std::unique_ptr<ibnd_fabric_t, Destroy> found(ibnetdisc().discover(nullptr, 0, nullptr, &config));
+  const std::unique_ptr<ibnd_fabric_t, DestroyFabric> found(ibnetdisc().discover(nullptr, 0, nullptr, &config));
   if (!found) {
     fail(taccSystemError,
          "the InfiniBand subnet does not answer: there is no active port, or no permission for "

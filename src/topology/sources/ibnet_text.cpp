@@ -50,9 +50,9 @@ bool isPortLine(std::string_view line) {
   return end == std::string_view::npos || line.size() == end + 1 || line.find('"') != std::string_view::npos;
 }
 
-class Reader {
+class IbnetReader {
  public:
-  Reader(std::string_view text, const std::string& origin) : origin_(origin) {
+  IbnetReader(std::string_view text, const std::string& origin) : origin_(origin) {
     std::size_t number = 0;
     for (const std::string_view line : linesOf(text)) {
       where_ = ++number;
@@ -189,6 +189,8 @@ std::optional<IbnetRecord> ibnetRecordOf(std::string_view line) {
   return rest.find('"') == std::string_view::npos ? std::nullopt : record;
 }
 
-Fabric fabricFromIbnetdiscover(std::string_view text, const std::string& origin) { return Reader(text, origin).take(); }
+Fabric fabricFromIbnetdiscover(std::string_view text, const std::string& origin) {
+  return IbnetReader(text, origin).take();
+}
 
 }  // namespace tacc

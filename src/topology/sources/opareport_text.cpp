@@ -34,16 +34,16 @@ struct Port {
 };
 
 /// "0x001175010108866d   1 FI   co1195 hfi1_0".
-std::optional<Port> portOf(std::string_view text) {
+std::optional<Port> portIn(std::string_view text) {
   const std::vector<std::string_view> words = wordsOf(text);
   if (words.size() < 3 || !words[0].starts_with("0x") || (words[2] != "FI" && words[2] != "SW")) return std::nullopt;
   const auto behind = static_cast<std::size_t>(words[2].data() + words[2].size() - text.data());
   return Port{words[0], words[1], words[2], trimmed(text.substr(behind))};
 }
 
-class Reader {
+class OpaReader {
  public:
-  Reader(std::string_view text, const std::string& origin) : origin_(origin) {
+  OpaReader(std::string_view text, const std::string& origin) : origin_(origin) {
     std::size_t number = 0;
     for (const std::string_view line : linesOf(text)) {
       where_ = ++number;
@@ -74,7 +74,7 @@ class Reader {
     const std::size_t blank = std::min(line.find(' '), line.size());
     const std::string_view first = line.substr(0, blank);
     const std::optional<double> rate = rateOf(first);
-    const std::optional<Port> port = rate || first == "<->" ? portOf(line.substr(blank)) : std::nullopt;
+    const std::optional<Port> port = rate || first == "<->" ? portIn(line.substr(blank)) : std::nullopt;
     if (!port) return;  // a heading, a cable's description, or what other programs say
     if (rate) {
       begin(*rate);
@@ -183,11 +183,11 @@ bool isOpareport(std::string_view text) {
   if (text.find("<LinkSummary>") != std::string_view::npos) return true;
   for (const std::string_view line : linesOf(text)) {
     const std::string_view words = trimmed(line);
-    if (words.starts_with("<->") && portOf(words.substr(3))) return true;
+    if (words.starts_with("<->") && portIn(words.substr(3))) return true;
   }
   return false;
 }
 
-Fabric fabricFromOpareport(std::string_view text, const std::string& origin) { return Reader(text, origin).take(); }
+Fabric fabricFromOpareport(std::string_view text, const std::string& origin) { return OpaReader(text, origin).take(); }
 
 }  // namespace tacc

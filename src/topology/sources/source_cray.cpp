@@ -14,7 +14,7 @@
 namespace tacc {
 namespace {
 
-std::string_view withoutComment(std::string_view line) { return line.substr(0, line.find('#')); }
+std::string_view beforeHash(std::string_view line) { return line.substr(0, line.find('#')); }
 
 bool isPlace(std::string_view word) { return parseCname(word) || parseXname(word) || parseSlingshotMac(word); }
 
@@ -71,7 +71,7 @@ class CrayFile {
 
 bool recognisesCray(std::string_view text) {
   for (const std::string_view line : linesOf(text.substr(0, 4096))) {
-    const std::vector<std::string_view> words = wordsOf(withoutComment(line));
+    const std::vector<std::string_view> words = wordsOf(beforeHash(line));
     if (words.empty()) continue;
     return CrayLinks::isLink(words) || (CxiStat::isLine(words) && (words[1] == "Device:" || words[0] == "Device:")) ||
            (words.size() >= 2 && isPlace(words[1]));
@@ -85,7 +85,7 @@ Topology readCrayFile(std::string_view text, const std::string& origin) {
   for (const std::string_view line : linesOf(text)) {
     ++number;
     try {
-      file.take(withoutComment(line));
+      file.take(beforeHash(line));
     } catch (const Error& error) {
       fail(error.result(), "{}:{}: {}", origin, number, error.what());
     }

@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::size_t mostProbedHosts = 65536;
 
-class Reader {
+class ProbeReader {
  public:
-  Reader(std::string_view text, const std::string& origin) : origin_(origin) {
+  ProbeReader(std::string_view text, const std::string& origin) : origin_(origin) {
     const std::vector<std::string_view> lines = linesOf(text);
     for (const std::string_view line : lines) {
       ++number_;
@@ -109,6 +109,8 @@ bool recognisesProbe(std::string_view text) {
   return false;
 }
 
-Topology readProbeFile(std::string_view text, const std::string& origin) { return Reader(text, origin).topology(); }
+Topology readProbeFile(std::string_view text, const std::string& origin) {
+  return ProbeReader(text, origin).topology();
+}
 
 }  // namespace tacc

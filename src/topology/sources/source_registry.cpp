@@ -16,7 +16,7 @@
 namespace tacc {
 namespace {
 
-const std::array<TopologySource, 7>& table() {
+const std::array<TopologySource, 7>& sources() {
   static const std::array<TopologySource, 7> sources = {{
       {"file", "a TOML file: TACC_TOPO_FILE, ~/.config/tacc/topology.toml or /etc/tacc/topology.toml", "",
        recognisesToml, readTomlFile, lookForTomlFile},
@@ -89,11 +89,11 @@ std::vector<Finding> findingsOf(const TopologySource& source, const SourceContex
 
 }  // namespace
 
-std::span<const TopologySource> topologySources() { return table(); }
+std::span<const TopologySource> topologySources() { return sources(); }
 
 const TopologySource& topologySource(std::string_view name) {
   std::vector<std::string_view> names;
-  for (const TopologySource& source : table()) {
+  for (const TopologySource& source : sources()) {
     if (source.name == name) return source;
     names.push_back(source.name);
   }
@@ -104,8 +104,8 @@ const TopologySource& topologySource(std::string_view name) {
 
 const TopologySource& sourceOfFile(std::string_view text, const std::string& origin) {
   // TOML comes last: it is known by what it does not look like.
-  for (std::size_t i = table().size(); i-- > 0;) {
-    if (table()[i].recognises != nullptr && table()[i].recognises(text)) return table()[i];
+  for (std::size_t i = sources().size(); i-- > 0;) {
+    if (sources()[i].recognises != nullptr && sources()[i].recognises(text)) return sources()[i];
   }
   fail(taccInvalidArgument,
        "{}: not known what kind of file this is; known are TOML (docs/understand/topology.md), topology.conf and "
@@ -125,7 +125,7 @@ Finding findingOfFile(std::string_view text, const std::string& path, std::strin
 
 void sortByWeight(std::vector<Finding>& findings) {
   const auto weight = [](const Finding& finding) {
-    return std::ranges::find(table(), finding.source, &TopologySource::name) - table().begin();
+    return std::ranges::find(sources(), finding.source, &TopologySource::name) - sources().begin();
   };
   std::ranges::stable_sort(findings, {}, weight);
 }
@@ -136,7 +136,7 @@ Survey discoverTopology(SourceContext context, std::string_view only) {
   context.isForced = !only.empty();
   if (!only.empty()) (void)topologySource(only);
   const std::vector<Finding> named = findingsOfFiles(context.files, only);
-  for (const TopologySource& source : table()) {
+  for (const TopologySource& source : sources()) {
     const auto state = [&](std::string text) { survey.states.push_back({std::string(source.name), std::move(text)}); };
     if (!only.empty() && source.name != only) {
       state("not asked");

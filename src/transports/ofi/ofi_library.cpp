@@ -11,7 +11,7 @@ constexpr bool isOld = FI_MAJOR_VERSION == 1 && FI_MINOR_VERSION < 20;
 constexpr const char* infoVersion = isOld ? "FABRIC_1.3" : nullptr;
 constexpr const char* fabricVersion = isOld ? "FABRIC_1.1" : nullptr;
 
-OfiLibrary load() {
+OfiLibrary loadOfi() {
   const LoadedLibrary library("libfabric.so.1", "libfabric1");
   OfiLibrary functions{};
   library.find(functions.getinfo, "fi_getinfo", infoVersion);
@@ -26,7 +26,7 @@ OfiLibrary load() {
 }  // namespace
 
 const OfiLibrary& ofi() {
-  static const OfiLibrary functions = load();
+  static const OfiLibrary functions = loadOfi();
   return functions;
 }
 

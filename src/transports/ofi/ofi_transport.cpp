@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t completionsAtOnce = 16;
 constexpr std::size_t longestAddress = 512;
 /// How long the destructor waits for what it cancelled.
-constexpr std::chrono::milliseconds closingTime{500};
+constexpr std::chrono::milliseconds ofiClosingTime{500};
 
 struct Closer {
   template <class Object>
@@ -37,7 +37,7 @@ template <class Object>
 using Owned = std::unique_ptr<Object, Closer>;
 
 /// A message under way. libfabric has a pointer to it, and writes to its first member.
-struct Transfer {
+struct OfiTransfer {
   fi_context2 context;
   NetworkRequest* request = nullptr;  // null: free
   bool isSend = false;
@@ -70,8 +70,8 @@ class OfiTransport final : public NetworkTransport {
 
  private:
   void start(bool isSend, int peer, std::uint32_t tag, void* data, std::size_t bytes, NetworkRequest& request);
-  bool post(Transfer& transfer);
-  void recycle(Transfer& transfer);
+  bool post(OfiTransfer& transfer);
+  void recycle(OfiTransfer& transfer);
   bool readCompletions();
   bool takeSignalBack();
   bool isQuiet();
@@ -90,10 +90,10 @@ class OfiTransport final : public NetworkTransport {
   Owned<fid_cq> bell_;  // where it is slept on a queue of its own, which stays empty
   Owned<fid_av> addresses_;
   std::vector<fi_addr_t> peers_;
-  std::deque<Transfer> transfers_;  // places stay
-  std::vector<Transfer*> free_;
-  std::vector<Transfer*> waiting_;  // the provider had no room for them; tried again in progress()
-  Owned<fid_ep> endpoint_;          // closed first
+  std::deque<OfiTransfer> transfers_;  // places stay
+  std::vector<OfiTransfer*> free_;
+  std::vector<OfiTransfer*> waiting_;  // the provider had no room for them; tried again in progress()
+  Owned<fid_ep> endpoint_;             // closed first
   int descriptor_ = -1;
 };
 
@@ -157,7 +157,7 @@ OfiTransport::OfiTransport(const NetworkOptions& options)
 OfiTransport::~OfiTransport() {
   bool someLeft = false;
   NetworkRequest nobodys;  // a caller that left messages under way may have taken their requests along
-  for (Transfer& transfer : transfers_) {
+  for (OfiTransfer& transfer : transfers_) {
     if (transfer.request == nullptr) continue;
     transfer.request = &nobodys;
     if (!transfer.isPosted) continue;
@@ -165,13 +165,13 @@ OfiTransport::~OfiTransport() {
     someLeft = true;
   }
   waiting_.clear();
-  const auto deadline = std::chrono::steady_clock::now() + closingTime;
+  const auto deadline = std::chrono::steady_clock::now() + ofiClosingTime;
   while (someLeft && std::chrono::steady_clock::now() < deadline) {
     try {
       readCompletions();
     } catch (const Error&) {  // each that was cancelled is one
     }
-    someLeft = std::any_of(transfers_.begin(), transfers_.end(), [](const Transfer& transfer) {
+    someLeft = std::any_of(transfers_.begin(), transfers_.end(), [](const OfiTransfer& transfer) {
       return transfer.request != nullptr && transfer.isPosted && !transfer.isSend;
     });
   }
@@ -225,7 +225,7 @@ void OfiTransport::start(bool isSend, int peer, std::uint32_t tag, void* data, s
     free_.push_back(&transfers_.emplace_back());
     free_.reserve(transfers_.size());  // recycle() must not allocate
   }
-  Transfer& transfer = *free_.back();
+  OfiTransfer& transfer = *free_.back();
   free_.pop_back();
   transfer.request = &request;
   transfer.isSend = isSend;
@@ -247,7 +247,7 @@ void OfiTransport::start(bool isSend, int peer, std::uint32_t tag, void* data, s
 }
 
 /// False: no room now. Throws what makes the peer unreachable.
-bool OfiTransport::post(Transfer& transfer) {
+bool OfiTransport::post(OfiTransfer& transfer) {
   void* descriptor = transfer.registration ? fi_mr_desc(transfer.registration.get()) : nullptr;
   const fi_addr_t peer = peers_[static_cast<std::size_t>(transfer.peer)];
   const ssize_t result = transfer.isSend
@@ -264,7 +264,7 @@ bool OfiTransport::post(Transfer& transfer) {
   return true;
 }
 
-void OfiTransport::recycle(Transfer& transfer) {
+void OfiTransport::recycle(OfiTransfer& transfer) {
   transfer.registration.reset();
   transfer.request = nullptr;
   free_.push_back(&transfer);
@@ -274,7 +274,7 @@ bool OfiTransport::progress() {
   const bool moved = readCompletions();
   if (waiting_.empty()) return moved;
   const std::size_t before = waiting_.size();
-  std::erase_if(waiting_, [this](Transfer* transfer) { return post(*transfer); });
+  std::erase_if(waiting_, [this](OfiTransfer* transfer) { return post(*transfer); });
   return moved || waiting_.size() != before;
 }
 
@@ -291,7 +291,7 @@ void OfiTransport::deliver(const fi_cq_tagged_entry* entries, ssize_t count) {
   if (count == -FI_EAVAIL) readError();
   if (count < 0) check(static_cast<int>(count), "read its completion queue");
   for (ssize_t i = 0; i < count; ++i) {
-    auto& transfer = *static_cast<Transfer*>(entries[i].op_context);
+    auto& transfer = *static_cast<OfiTransfer*>(entries[i].op_context);
     if (!transfer.isSend) transfer.request->bytes = entries[i].len;
     transfer.request->done = true;
     recycle(transfer);
@@ -307,7 +307,7 @@ void OfiTransport::readError() {
     fail(taccRemoteError, "rank {}: libfabric {} failed: {} ({})", rank_, nameOf(*info_), ofi().strerror(entry.err),
          static_cast<const char*>(text));
   }
-  auto& transfer = *static_cast<Transfer*>(entry.op_context);
+  auto& transfer = *static_cast<OfiTransfer*>(entry.op_context);
   const int peer = transfer.peer;
   const std::size_t capacity = transfer.bytes;
   const std::uint32_t tag = transfer.tag;

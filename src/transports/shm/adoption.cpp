@@ -13,11 +13,11 @@
 #include <string_view>
 
 #include "core/error.hpp"
+#include "transports/shm/pages.hpp"
 
 namespace tacc {
 namespace {
 
-constexpr std::uintptr_t pageBytes = 4096;
 /// What replaceByPrivate copies at a time: stays in a cache.
 constexpr std::size_t bounceBytes = std::size_t{256} << 10;
 

@@ -20,15 +20,14 @@
 #include "core/fork.hpp"
 #include "core/undying.hpp"
 #include "transports/shm/library_registry.hpp"
+#include "transports/shm/pages.hpp"
 
 namespace tacc {
 namespace {
 
-constexpr std::size_t pageBytes = 4096;
-constexpr std::size_t hugePageBytes = std::size_t{2} << 20;
 /// Moved at a time: so much more memory is needed than before.
-constexpr std::size_t pieceBytes = std::size_t{32} << 20;
-constexpr std::chrono::milliseconds lookInterval{1};
+constexpr std::size_t movedAtOnce = std::size_t{32} << 20;
+constexpr std::chrono::milliseconds fenceLookInterval{1};
 
 struct Span {
   std::byte* begin;
@@ -98,7 +97,7 @@ bool awaitUnused(const Span& span, double patienceSeconds) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(patienceSeconds);
   while (isUsed(span)) {
     if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(lookInterval);
+    std::this_thread::sleep_for(fenceLookInterval);
   }
   return true;
 }
@@ -179,7 +178,7 @@ void moveToNewFile(LibraryRegistry& all, LibraryAllocation& owned, const Span& s
   std::exception_ptr error;
   try {
     while (moved.end < span.end) {
-      const std::size_t bytes = std::min(pieceBytes, static_cast<std::size_t>(span.end - moved.end));
+      const std::size_t bytes = std::min(movedAtOnce, static_cast<std::size_t>(span.end - moved.end));
       const auto offset = static_cast<std::size_t>(moved.end - segment.base);
       reservePages(whole.fd(), whole.data() + offset, offset, bytes, "library memory");
       std::memcpy(whole.data() + offset, moved.end, bytes);

@@ -32,11 +32,12 @@
 #include <string_view>
 
 #include "tacc/tacc.h"
+#include "transports/shm/pages.hpp"
 
 namespace tacc {
 
 inline constexpr std::size_t cacheLine = 64;
-inline constexpr std::size_t pageBytes = 4096;
+inline constexpr std::string_view segmentPurpose = "node";  // memfd:tacc-node in /proc/PID/maps
 inline constexpr int callSlots = 16;  // call lines of a rank: how far a rank that waits for nobody can run ahead
 inline constexpr int eagerSlots = 4;
 inline constexpr std::size_t linePayload = 48;

@@ -15,15 +15,14 @@
 #include "core/environment.hpp"
 #include "core/error.hpp"
 #include "transports/shm/available_memory.hpp"
+#include "transports/shm/pages.hpp"
 #include "transports/spare_descriptors.hpp"
 
 namespace tacc {
 namespace {
 
-constexpr std::size_t pageBytes = 4096;
-constexpr std::size_t hugePageBytes = std::size_t{2} << 20;
 /// Memory is looked at again before each such piece is committed, because other ranks commit theirs at the same time.
-constexpr std::size_t pieceBytes = std::size_t{128} << 20;
+constexpr std::size_t committedAtOnce = std::size_t{128} << 20;
 /// Left to the machine.
 constexpr std::size_t spareBytes = std::size_t{16} << 20;
 /// Less is taken as malloc takes it, without a look at what is left.
@@ -119,7 +118,7 @@ void reservePages(int fd, std::byte* data, std::size_t offset, std::size_t bytes
     fail(taccSystemError, "shared memory for {}: {} bytes are wanted, {} are available", purpose, bytes, available);
   }
   for (std::size_t done = 0; done < bytes;) {
-    const std::size_t piece = std::min(pieceBytes, bytes - done);
+    const std::size_t piece = std::min(committedAtOnce, bytes - done);
     if (done > 0) {
       const std::size_t left = availableMemory();
       if (piece + spareBytes > left) {

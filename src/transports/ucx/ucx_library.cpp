@@ -5,7 +5,7 @@
 namespace tacc {
 namespace {
 
-UcxLibrary load() {
+UcxLibrary loadUcx() {
   // It brings libucs.so.0, whose functions are found through it.
   const LoadedLibrary library("libucp.so.0", "libucx0");
   UcxLibrary functions{};
@@ -43,7 +43,7 @@ UcxLibrary load() {
 }  // namespace
 
 const UcxLibrary& ucx() {
-  static const UcxLibrary functions = load();
+  static const UcxLibrary functions = loadUcx();
   return functions;
 }
 

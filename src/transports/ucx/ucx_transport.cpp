@@ -32,7 +32,7 @@ class UcxTransport;
 
 /// What UCX and the transport keep about a message under way. UCX's part lies right in front of it, in memory of the
 /// transport: so nothing is allocated for a message, and everything that is under way can be found.
-struct Transfer {
+struct UcxTransfer {
   UcxTransport* transport = nullptr;
   NetworkRequest* request = nullptr;  // null: free
   int peer = 0;
@@ -73,8 +73,8 @@ class UcxTransport final : public NetworkTransport {
   static void onReceived(void* transfer, ucs_status_t status, const ucp_tag_recv_info_t* info, void* userData);
   static void onPeerFailure(void* peer, ucp_ep_h endpoint, ucs_status_t status);
 
-  Transfer& begin(int peer, std::uint32_t tag, std::size_t capacity, NetworkRequest& request);
-  void end(Transfer& transfer, ucs_status_t status, std::size_t bytes);
+  UcxTransfer& begin(int peer, std::uint32_t tag, std::size_t capacity, NetworkRequest& request);
+  void end(UcxTransfer& transfer, ucs_status_t status, std::size_t bytes);
   void addOperations();
   ucp_err_handling_mode_t errorModeWith(const Peer& peer) const;
   void connect(int rank);
@@ -90,8 +90,8 @@ class UcxTransport final : public NetworkTransport {
   PairMarks marks_;
   std::size_t requestBytes_;  // UCX's part of an transfer, rounded up to cache lines
   std::vector<std::unique_ptr<std::byte[]>> chunks_;
-  std::vector<Transfer*> transfers_;
-  std::vector<Transfer*> free_;
+  std::vector<UcxTransfer*> transfers_;
+  std::vector<UcxTransfer*> free_;
   std::vector<Peer> peers_;
   bool somePeerFailed_ = false;
   std::optional<Error> error_;  // the first; found in a callback, which must not throw
@@ -127,13 +127,13 @@ UcxTransport::~UcxTransport() {
   // A caller that left messages under way may have taken their requests along, and their memory. Sends are not
   // cancelled: while there are some nothing may move.
   NetworkRequest nobodys;
-  for (Transfer* transfer : transfers_) {
+  for (UcxTransfer* transfer : transfers_) {
     if (transfer->request == nullptr) continue;
     transfer->request = &nobodys;
     ucx().requestCancel(worker_, transfer);
   }
   const bool isLeft = std::any_of(transfers_.begin(), transfers_.end(),
-                                  [](const Transfer* transfer) { return transfer->request != nullptr; });
+                                  [](const UcxTransfer* transfer) { return transfer->request != nullptr; });
   if (isLeft) {
     ucx().workerDestroy(worker_);
     return;
@@ -228,26 +228,26 @@ void UcxTransport::connect(int rank) {
 }
 
 void UcxTransport::addOperations() {
-  const std::size_t bytes = requestBytes_ + roundUp(sizeof(Transfer));
+  const std::size_t bytes = requestBytes_ + roundUp(sizeof(UcxTransfer));
   chunks_.push_back(std::make_unique<std::byte[]>(bytes * operationsAtOnce + cacheLine));
   void* start = chunks_.back().get();
   std::size_t space = bytes * operationsAtOnce + cacheLine;
   std::align(cacheLine, bytes * operationsAtOnce, start, space);
   for (std::size_t i = 0; i < operationsAtOnce; ++i) {
     auto* place = static_cast<std::byte*>(start) + i * bytes + requestBytes_;
-    transfers_.push_back(::new (place) Transfer);
+    transfers_.push_back(::new (place) UcxTransfer);
     transfers_.back()->transport = this;
   }
   free_.reserve(transfers_.size());  // end() must not throw
   free_.insert(free_.end(), transfers_.end() - operationsAtOnce, transfers_.end());
 }
 
-Transfer& UcxTransport::begin(int peer, std::uint32_t tag, std::size_t capacity, NetworkRequest& request) {
+UcxTransfer& UcxTransport::begin(int peer, std::uint32_t tag, std::size_t capacity, NetworkRequest& request) {
   if (error_) throwError();
   Peer& entry = peers_[static_cast<std::size_t>(peer)];
   if (entry.endpoint == nullptr) connect(peer);
   if (free_.empty()) addOperations();
-  Transfer& transfer = *free_.back();
+  UcxTransfer& transfer = *free_.back();
   free_.pop_back();
   transfer.request = &request;
   transfer.peer = peer;
@@ -258,7 +258,7 @@ Transfer& UcxTransport::begin(int peer, std::uint32_t tag, std::size_t capacity,
   return transfer;
 }
 
-void UcxTransport::end(Transfer& transfer, ucs_status_t status, std::size_t bytes) {
+void UcxTransport::end(UcxTransfer& transfer, ucs_status_t status, std::size_t bytes) {
   NetworkRequest& request = *std::exchange(transfer.request, nullptr);
   --peers_[static_cast<std::size_t>(transfer.peer)].underWay;
   free_.push_back(&transfer);
@@ -283,12 +283,12 @@ void UcxTransport::note(taccResult_t result, const std::string& message) {
 }
 
 void UcxTransport::onSent(void*, ucs_status_t status, void* userData) {
-  auto* transfer = static_cast<Transfer*>(userData);
+  auto* transfer = static_cast<UcxTransfer*>(userData);
   transfer->transport->end(*transfer, status, 0);
 }
 
 void UcxTransport::onReceived(void*, ucs_status_t status, const ucp_tag_recv_info_t* info, void* userData) {
-  auto* transfer = static_cast<Transfer*>(userData);
+  auto* transfer = static_cast<UcxTransfer*>(userData);
   transfer->transport->end(*transfer, status, info->length);
 }
 
@@ -307,7 +307,7 @@ void UcxTransport::noteFailedPeers() {
 }
 
 void UcxTransport::send(int peer, std::uint32_t tag, const void* data, std::size_t bytes, NetworkRequest& request) {
-  Transfer& transfer = begin(peer, tag, 0, request);
+  UcxTransfer& transfer = begin(peer, tag, 0, request);
   drain_.add(static_cast<std::size_t>(peer), peers_[static_cast<std::size_t>(peer)].endpoint);
   ucp_request_param_t parameters = {};
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_REQUEST | UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA |
@@ -323,7 +323,7 @@ void UcxTransport::send(int peer, std::uint32_t tag, const void* data, std::size
 }
 
 void UcxTransport::receive(int peer, std::uint32_t tag, void* data, std::size_t capacity, NetworkRequest& request) {
-  Transfer& transfer = begin(peer, tag, capacity, request);
+  UcxTransfer& transfer = begin(peer, tag, capacity, request);
   ucp_request_param_t parameters = {};
   // Always with the callback, inside this call too: it alone is told the length for certain. UCX 1.13 leaves out the
   // info of a receive that is done at once.
