@@ -245,8 +245,9 @@ TEST(Hwloc, ReadsXmlAndWords) {
             "1 socket, 4 numa, 32 caches of 1 MiB, 64 cores, 256 threads");
   EXPECT_EQ(nodeFromSynthetic("pack:2 numa:4 l3:2 core:4 pu:2", "w"), *topology.node(0));
   EXPECT_EQ(formatCpus(nodeFromSynthetic("core:3 pu:1", "w").cores), "0-2");
-  for (const char* word :
-       {"", "nonsense", "pack:", "core:99999999 pu:9", "pack:1000 core:1000 pu:1000", "pack:-1 pu:2"}) {
+  for (const char* word : {"", "nonsense", "pack:", "core:99999999 pu:9", "pack:1000 core:1000 pu:1000", "pack:-1 pu:2",
+                           "pu:2049", "core:0xffff pu:2", "core:02000 pu:2", "core:1000pu:1000", "1000 1000",
+                           "pack:2(x) core:1025", "pack:2 [numa] core:1025"}) {
     EXPECT_THROW(nodeFromSynthetic(word, "w"), Error) << word;
   }
   EXPECT_THAT(messageOf([] { nodeFromXml("<topology version=\"2.0\"><object", "x.xml"); }),

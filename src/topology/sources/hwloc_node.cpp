@@ -3,6 +3,8 @@
 #include <hwloc.h>
 
 #include <algorithm>
+#include <cctype>
+#include <charconv>
 #include <limits>
 #include <map>
 #include <memory>
@@ -40,6 +42,29 @@ Handle init() {
   hwloc_topology_set_all_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_ALL);
   hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
   return handle;
+}
+
+/// Threads of a host that a description may have. hwloc makes all of them before anybody can count them, and takes a
+/// fifth of a second for so many, and seven times that for twice as many.
+constexpr std::uint64_t mostDescribed = 2048;
+
+/// Whether it has at most so many: the product of its numbers, which stand outside of parentheses and of names such as
+/// l3. Those that begin with 0 would be octal or hexadecimal ones to hwloc.
+bool describesFew(std::string_view description) {
+  const char* const end = description.data() + description.size();
+  std::uint64_t threads = 1;
+  bool isInside = false, isInWord = false;
+  for (const char& c : description) {
+    if (c == '(' || c == ')') isInside = c == '(';
+    const bool begins = !isInside && !isInWord && std::isdigit(static_cast<unsigned char>(c)) != 0;
+    isInWord = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (!begins) continue;
+    std::uint64_t number = 0;
+    const bool isRead = std::from_chars(&c, end, number).ec == std::errc();
+    if (c == '0' || !isRead || number > mostDescribed / threads) return false;
+    threads *= number;
+  }
+  return true;
 }
 
 /// hwloc's own words for a core: with its hardware threads.
@@ -243,25 +268,12 @@ NodeDescription nodeFromXml(std::string_view xml, const std::string& where) {
 
 NodeDescription nodeFromSynthetic(const std::string& description, const std::string& where) {
   const Handle topology = init();
-  // hwloc makes all objects before anybody can count them.
-  std::uint64_t objects = 1, number = 0;
-  for (const char c : description + ' ') {
-    if (c >= '0' && c <= '9') {
-      number = std::min<std::uint64_t>(number * 10 + static_cast<std::uint64_t>(c - '0'), mostCores);
-    } else if (c == ' ' || c == '(') {
-      objects =
-          std::min<std::uint64_t>(objects * std::max<std::uint64_t>(number, 1), std::uint64_t{mostCores} * mostCores);
-      number = 0;
-    } else {
-      number = 0;
-    }
-  }
-  if (objects > mostCores || hwloc_topology_set_synthetic(topology.get(), description.c_str()) != 0 ||
+  if (!describesFew(description) || hwloc_topology_set_synthetic(topology.get(), description.c_str()) != 0 ||
       hwloc_topology_load(topology.get()) != 0) {
     fail(taccInvalidArgument,
          "{}: hwloc cannot make a host of up to {} threads from \"{}\"; right is, for instance, "
          "\"pack:2 numa:1 l3:4 core:8 pu:2\"",
-         where, mostCores, shownText(description));
+         where, mostDescribed, shownText(description));
   }
   return describe(topology.get(), where);
 }
