@@ -25,7 +25,6 @@
 namespace tacc {
 namespace {
 
-
 /// What every rank tells the others before the segment exists.
 struct NodeMember {
   int process;

@@ -22,7 +22,6 @@
 namespace tacc {
 namespace {
 
-
 /// The process's environment, unless it is not right: who joins by the usual way says so to all.
 std::optional<Environment> environmentIfRight() {
   try {

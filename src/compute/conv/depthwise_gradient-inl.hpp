@@ -134,8 +134,9 @@ template <int kWidth, int kStride, int kRows>
 /// The gradient of a kernel up to 7 wide.
 template <int kWidth, int kStride>
 void depthwiseGradient(const DepthwiseGradientCall& call) {
-  // Lines of the kernel are cut into groups that are nearly equal. Those of a kernel as high as wide are full: of kMostRows, or
-  // of one less too. Each form takes its time to compile, so the few lines of another kernel are some of kMostRows.
+  // Lines of the kernel are cut into groups that are nearly equal. Those of a kernel as high as wide are full: of
+  // kMostRows, or of one less too. Each form takes its time to compile, so the few lines of another kernel are some of
+  // kMostRows.
   constexpr int kMostRows = gradientRows(kWidth, kStride);
   constexpr int kFewRows = kWidth % kMostRows != 0 ? kMostRows - 1 : kMostRows;
   const int groups = (call.kernelHeight + kMostRows - 1) / kMostRows;
