@@ -9,7 +9,7 @@ namespace tacc {
 namespace {
 
 /// Nothing for scratch and messages, which have no names.
-std::optional<int> nameOf(const PlanRequest& request, int rank, const Operand& operand) noexcept {
+std::optional<int> nameOfOperand(const PlanRequest& request, int rank, const Operand& operand) noexcept {
   const bool isInput = operand.kind == Operand::Kind::input;
   if (!isInput && operand.kind != Operand::Kind::output) return std::nullopt;
   // A block of a rank's own is named after that rank; one of a stack for all ranks after the other rank, or after both.
@@ -28,7 +28,7 @@ int nameOfBlock(const PlanRequest& request, int rank, const Step& step) noexcept
   for (const std::vector<Operand>* operands : {&step.sources, &step.destinations})
     for (const Operand& operand : *operands) {
       if (operand.kind == Operand::Kind::scratch) return -1;
-      const std::optional<int> own = nameOf(request, rank, operand);
+      const std::optional<int> own = nameOfOperand(request, rank, operand);
       if (!own) continue;
       if (name >= 0 && name != *own) return -1;
       name = *own;

@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t memoryMagic = 0x7acce47e;
 constexpr std::uint32_t layoutVersion = 1;
 constexpr std::size_t headerBytes = 256;
-constexpr const char* purpose = "a center";
+constexpr const char* centerPurpose = "a center";
 
 std::size_t locksOf(const CenterMemory::Shape& shape) {
   return (shape.count + CenterMemory::shardElements - 1) / CenterMemory::shardElements;
@@ -47,7 +47,7 @@ CenterMemory::CenterMemory(SharedMemory memory, const Shape& shape) noexcept
 
 CenterMemory CenterMemory::create(const Shape& shape, const float* initial) {
   static_assert(sizeof(Header) <= headerBytes && headerBytes % alignof(ShardLock) == 0);
-  CenterMemory made(SharedMemory::create(bytesFor(shape), purpose), shape);
+  CenterMemory made(SharedMemory::create(bytesFor(shape), centerPurpose), shape);
   Header* const header = new (made.memory_.data()) Header{};
   header->magic = memoryMagic;
   header->layout = layoutVersion;
@@ -60,7 +60,7 @@ CenterMemory CenterMemory::create(const Shape& shape, const float* initial) {
 }
 
 CenterMemory CenterMemory::map(FileDescriptor fd, const Shape& shape) {
-  CenterMemory made(SharedMemory::map(std::move(fd), bytesFor(shape), purpose), shape);
+  CenterMemory made(SharedMemory::map(std::move(fd), bytesFor(shape), centerPurpose), shape);
   const Header& header = made.header();
   if (header.magic != memoryMagic || header.layout != layoutVersion || header.shape != shape)
     fail(taccInternalError, "the memory that came from the center's process is not that of a center of {} numbers",

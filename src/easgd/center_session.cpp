@@ -15,9 +15,9 @@ namespace tacc {
 namespace {
 
 /// Pieces in one turn, so that a busy worker does not keep the others waiting.
-constexpr int piecesAtOnce = 8;
+constexpr int sessionPieces = 8;
 /// Of 16 KiB each: about two pieces.
-constexpr int readsAtOnce = 4;
+constexpr int sessionReads = 4;
 constexpr double joinSeconds = 10;
 constexpr double sessionLeaveSeconds = 5;
 /// Who has a lock usually gives it back within microseconds.
@@ -105,10 +105,10 @@ void CenterSession::serveSome(bool& isReadable) {
   for (int served = 0; state_ != State::over && state_ != State::leaving && !channel_.hasOutput();) {
     if (!request_) request_ = channel_.take();
     if (!request_ && std::exchange(isReadable, false)) {
-      if (!channel_.receive(readsAtOnce)) state_ = State::over;
+      if (!channel_.receive(sessionReads)) state_ = State::over;
       continue;
     }
-    if (!request_ || served == piecesAtOnce || (givesUp_ && !retries_.passed()) || !serve(*request_)) return;
+    if (!request_ || served == sessionPieces || (givesUp_ && !retries_.passed()) || !serve(*request_)) return;
     request_.reset();
     givesUp_.reset();
     ++served;

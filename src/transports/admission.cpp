@@ -18,7 +18,7 @@ constexpr int mostPassedOver = 64;
 
 bool isShortage(int code) noexcept { return code == EMFILE || code == ENFILE || code == ENOBUFS || code == ENOMEM; }
 
-std::string describeProcess(int unixSocket) {
+std::string describeCaller(int unixSocket) {
   ucred peer{};
   socklen_t bytes = sizeof peer;
   const bool isKnown = ::getsockopt(unixSocket, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.pid != 0;
@@ -49,7 +49,7 @@ std::optional<int> Admission::accept(int listener, bool isTcp) {
     }
     shortSince_.reset();
     const auto from = isTcp ? InetAddress::of(address) : std::nullopt;
-    Origin origin{isTcp, !isTcp ? describeProcess(socket.get()) : from ? from->text() : "an unknown address"};
+    Origin origin{isTcp, !isTcp ? describeCaller(socket.get()) : from ? from->text() : "an unknown address"};
     if (!isTcp && !isSameUser(socket.get())) {
       refusals_.note(
           origin.text, isTcp,

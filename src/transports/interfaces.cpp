@@ -18,14 +18,14 @@ constexpr std::array<std::string_view, 14> virtualNames = {"docker", "veth",  "v
                                                            "lxdbr",  "cni",   "flannel", "cali", "vnet",
                                                            "podman", "vmnet", "tap",     "ifb"};
 
-enum class Kind { card, doubtful, loopback, useless };
+enum class InterfaceKind { card, doubtful, loopback, useless };
 
-Kind kindOf(const InterfaceAddress& one) {
-  if (one.address.isLinkLocal() && !one.address.isV4()) return Kind::useless;
-  if (one.address.isLoopback()) return Kind::loopback;
+InterfaceKind kindOf(const InterfaceAddress& one) {
+  if (one.address.isLinkLocal() && !one.address.isV4()) return InterfaceKind::useless;
+  if (one.address.isLoopback()) return InterfaceKind::loopback;
   const bool isVirtual = std::ranges::any_of(
       virtualNames, [&](std::string_view beginning) { return one.interface.starts_with(beginning); });
-  return isVirtual || !one.running || one.address.isLinkLocal() ? Kind::doubtful : Kind::card;
+  return isVirtual || !one.running || one.address.isLinkLocal() ? InterfaceKind::doubtful : InterfaceKind::card;
 }
 
 std::vector<InterfaceAddress> namedAddresses(std::span<const InterfaceAddress> all, std::string_view names) {
@@ -36,7 +36,7 @@ std::vector<InterfaceAddress> namedAddresses(std::span<const InterfaceAddress> a
     names = comma == std::string_view::npos ? std::string_view() : names.substr(comma + 1);
     const std::size_t before = chosen.size();
     for (const InterfaceAddress& one : all) {
-      if (one.interface == name && kindOf(one) != Kind::useless) chosen.push_back(one);
+      if (one.interface == name && kindOf(one) != InterfaceKind::useless) chosen.push_back(one);
     }
     if (chosen.size() == before) {
       fail(taccInvalidArgument,
@@ -67,8 +67,8 @@ std::vector<InterfaceAddress> interfaceAddresses() {
 std::vector<InterfaceAddress> chooseAddresses(std::span<const InterfaceAddress> all, std::string_view names) {
   if (!names.empty()) return namedAddresses(all, names);
   std::vector<InterfaceAddress> chosen;
-  for (const Kind kind : {Kind::card, Kind::doubtful, Kind::loopback}) {
-    if (kind == Kind::loopback && !chosen.empty()) break;
+  for (const InterfaceKind kind : {InterfaceKind::card, InterfaceKind::doubtful, InterfaceKind::loopback}) {
+    if (kind == InterfaceKind::loopback && !chosen.empty()) break;
     std::ranges::copy_if(all, std::back_inserter(chosen), [&](const auto& one) { return kindOf(one) == kind; });
   }
   return chosen;

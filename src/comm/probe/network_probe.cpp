@@ -19,7 +19,7 @@ constexpr std::size_t warmBytes = 128 * 1024, longBytes = 256 * 1024;
 constexpr std::size_t pieceBytes = 64 * 1024;
 constexpr int pauseMilliseconds = 1;
 
-double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double probeNow() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::uint32_t nextTag(std::vector<std::uint32_t>& counts, int rank) {
   const auto index = static_cast<std::size_t>(rank);
@@ -68,11 +68,11 @@ double NetworkProbe::exchange(int next, int previous, std::size_t bytes) {
   reserve(bytes);
   NetworkRequest sent, received;
   const Cancelling cancelling(transport_);
-  const double start = now();
+  const double start = probeNow();
   transport_.receive(previous, nextTag(received_, previous), in_.data(), bytes, received);
   transport_.send(next, nextTag(sent_, next), out_.data(), bytes, sent);
   until(previous, [&] { return sent.done && received.done; });
-  const double took = now() - start;
+  const double took = probeNow() - start;
   until(next, [&] { return transport_.drain(); });
   return took;
 }
@@ -110,11 +110,11 @@ NetworkSpeed NetworkProbe::measureRing(const std::vector<int>& ring, int rank) {
 NetworkProbe::Latency NetworkProbe::measureLatency(int partner, bool first) {
   std::vector<double> latencies;
   for (int i = 0; i <= shortRoundsOfPairs; ++i) {
-    const double start = now();
+    const double start = probeNow();
     if (first) send(partner, 8);
     receive(partner, 8);
     if (!first) send(partner, 8);
-    if (i > 0) latencies.push_back((now() - start) / 2);
+    if (i > 0) latencies.push_back((probeNow() - start) / 2);
   }
   std::ranges::sort(latencies);
   return {latencies.front(), latencies[latencies.size() / 2] / latencies.front()};
@@ -124,7 +124,7 @@ double NetworkProbe::measureBandwidth(int partner, bool sends, bool receives, st
   const std::size_t pieces = std::max<std::size_t>(1, bytes / pieceBytes);
   reserve(pieces * pieceBytes);
   exchange(partner, partner, 8);  // the clock runs from when both are here
-  const double start = now();
+  const double start = probeNow();
   SteadyRate rate(pieces, warmBytes / pieceBytes);
   std::vector<NetworkRequest> received(receives ? pieces : 0), sent(sends ? pieces : 0);
   const Cancelling cancelling(transport_);
@@ -134,7 +134,7 @@ double NetworkProbe::measureBandwidth(int partner, bool sends, bool receives, st
     transport_.send(partner, nextTag(sent_, partner), out_.data() + i * pieceBytes, pieceBytes, sent[i]);
   until(partner, [&] {
     const auto here = static_cast<std::size_t>(std::ranges::count_if(received, &NetworkRequest::done));
-    rate.saw(here, now() - start);
+    rate.saw(here, probeNow() - start);
     return here == received.size();
   });
   until(partner, [&] { return std::ranges::all_of(sent, &NetworkRequest::done) && transport_.drain(); });

@@ -27,7 +27,7 @@ constexpr double pairSeconds = 25e-3;
 constexpr ProbeLimits limits = {.sampledRounds = 32, .askedRounds = 128, .alonePairs = 2, .outwardGroups = 4};
 constexpr double leastStreamBytes = 256 * 1024, mostStreamBytes = 4 * 1024 * 1024;
 
-std::vector<std::byte> bytesOf(const std::string& text) {
+std::vector<std::byte> asBytes(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
   return {bytes.begin(), bytes.end()};
 }
@@ -81,7 +81,7 @@ Topology askSources(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, 
   const bool leads = std::ranges::find(leaders, rank) != leaders.end();
   const Surroundings here = Surroundings::here();
   const auto texts =
-      bootstrap.allGatherStrings(leads ? bytesOf(cluesToText(gatherClues(here, false))) : std::vector<std::byte>());
+      bootstrap.allGatherStrings(leads ? asBytes(cluesToText(gatherClues(here, false))) : std::vector<std::byte>());
   SourcesView mine{};
   std::string text;
   if (leads) {
@@ -101,7 +101,7 @@ Topology askSources(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, 
   }
   checkAlike(bootstrap.gatherValues(mine), who);
   // Rank 0 is the first of its host, and so a leader.
-  const std::string agreed = textOf(bootstrap.broadcast(bytesOf(text)));
+  const std::string agreed = textOf(bootstrap.broadcast(asBytes(text)));
   return agreed.empty() ? Topology() : topologyFromToml(agreed, "the topology of rank 0");
 }
 
@@ -261,7 +261,7 @@ Topology describeHosts(Bootstrap& bootstrap, const Topology& topology, const std
   const bool leads = std::ranges::find(leaders, rank) != leaders.end();
   SourceContext context;
   const std::string mine = leads ? cluesToText(gatherClues(context.surroundings, true)) : "";
-  const auto texts = bootstrap.allGatherStrings(bytesOf(mine));
+  const auto texts = bootstrap.allGatherStrings(asBytes(mine));
   for (const int leader : leaders) {
     HostClues clues = cluesFromText(textOf(texts[static_cast<std::size_t>(leader)]));
     if (const auto known = topology.findHost(clues.host)) clues.host = topology.host(*known);

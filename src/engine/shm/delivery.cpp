@@ -10,10 +10,10 @@ namespace {
 using Kind = Operand::Kind;
 
 /// A range of blocks of a rank's memory. In place, what is input and output is named as one of them (InPlace).
-struct Range {
+struct BufferRange {
   Kind buffer;
   int first, count;
-  bool overlaps(const Range& other) const {
+  bool overlaps(const BufferRange& other) const {
     return buffer == other.buffer && first < other.first + other.count && other.first < first + count;
   }
 };
@@ -31,11 +31,11 @@ class InPlace {
   }
 
   /// The range in the one of the two buffers that holds the other whole.
-  Range nameOf(Range range) const {
+  BufferRange nameOf(BufferRange range) const {
     if (count_ == 0 || range.buffer == Kind::scratch) return range;
     if (isWholeOutput_)
-      return range.buffer == Kind::input ? range : Range{Kind::input, range.first - shift_, range.count};
-    return range.buffer == Kind::output ? range : Range{Kind::output, range.first + shift_, range.count};
+      return range.buffer == Kind::input ? range : BufferRange{Kind::input, range.first - shift_, range.count};
+    return range.buffer == Kind::output ? range : BufferRange{Kind::output, range.first + shift_, range.count};
   }
 
  private:
@@ -45,19 +45,19 @@ class InPlace {
 
 /// An access by the owner of the memory itself; `step`: of all ranks.
 struct LocalAccess {
-  Range range;
+  BufferRange range;
   int step, round;
   bool writes;
 };
 
 /// A reading by reference by `reader`: of the contents that the owner sent in `sendRound`.
 struct RemoteRead {
-  Range range;
+  BufferRange range;
   int sendRound, reader, readStep, readRound;
 };
 
 struct RemoteWrite {
-  Range range;
+  BufferRange range;
   int writer, round;
 };
 
@@ -99,8 +99,8 @@ class DeliveryChooser {
   RankMemory& memory(int rank) { return memory_[static_cast<std::size_t>(rank)]; }
 
   /// The memory behind a local operand.
-  Range rangeOf(int rank, const Operand& operand, int blockCount) const {
-    const Range range{operand.kind, operand.index, blockCount};
+  BufferRange rangeOf(int rank, const Operand& operand, int blockCount) const {
+    const BufferRange range{operand.kind, operand.index, blockCount};
     return facts_.inPlace ? inPlace_[static_cast<std::size_t>(rank)].nameOf(range) : range;
   }
 
@@ -135,7 +135,7 @@ class DeliveryChooser {
     const int sendRound = sending.round, receiveRound = analysis_.receiveRound(m);
     const auto operand = referable(sending, afterwards);
     if (!operand) return;
-    const Range range = rangeOf(m.sender, *operand, sending.blockCount);
+    const BufferRange range = rangeOf(m.sender, *operand, sending.blockCount);
     RankMemory& owner = memory(m.sender);
     for (const LocalAccess& a : owner.accesses)
       if (a.writes && a.round > sendRound && a.range.overlaps(range) &&
@@ -166,7 +166,7 @@ class DeliveryChooser {
         receiving.destinations.front().kind != Kind::output)
       return;
     const Operand& operand = receiving.destinations.front();
-    const Range range = rangeOf(m.receiver, operand, receiving.blockCount);
+    const BufferRange range = rangeOf(m.receiver, operand, receiving.blockCount);
     RankMemory& owner = memory(m.receiver);
     for (const LocalAccess& a : owner.accesses)
       if (a.step != m.receiveStep && a.round <= receiveRound && a.range.overlaps(range) &&

@@ -17,7 +17,8 @@ struct Executor::Context {
 
 namespace {
 
-constexpr std::size_t bounceBytes = 64 * 1024;  // of one source read through the kernel; a few of them fit the L2 cache
+constexpr std::size_t sourceBounceBytes =
+    64 * 1024;  // of one source read through the kernel; a few of them fit the L2 cache
 
 constexpr std::size_t leastStream = 1024;  // streaming ends with a fence, about 90 ns
 
@@ -198,17 +199,17 @@ void Executor::combineThroughKernel(const Context& context, const Operation& ope
     return readFrom(operation.sources[0].rank, destinations_[0], sources_[0], elements * size);
   }
   // Tile by tile: fetch every remote source's tile, then combine from the cache.
-  if (bounce_.size() < sources_.size() * bounceBytes) bounce_.resize(sources_.size() * bounceBytes);
+  if (bounce_.size() < sources_.size() * sourceBounceBytes) bounce_.resize(sources_.size() * sourceBounceBytes);
   addresses_ = sources_;
   targets_ = destinations_;
   for (std::size_t done = 0; done < elements;) {
-    const std::size_t n = std::min(elements - done, bounceBytes / size);
+    const std::size_t n = std::min(elements - done, sourceBounceBytes / size);
     for (std::size_t s = 0; s < addresses_.size(); ++s) {
       const Place& place = operation.sources[s];
       const auto* address = static_cast<const std::byte*>(addresses_[s]) + done * size;
       sources_[s] = address;
       if (!isRemote(place) || place.rank == rank_) continue;
-      std::byte* tile = bounce_.data() + s * bounceBytes;
+      std::byte* tile = bounce_.data() + s * sourceBounceBytes;
       readFrom(place.rank, tile, address, n * size);
       sources_[s] = tile;
     }

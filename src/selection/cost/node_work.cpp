@@ -10,7 +10,7 @@ namespace {
 using Kind = Operand::Kind;
 
 bool isOfCall(const Operand& operand) { return operand.kind == Kind::input || operand.kind == Kind::output; }
-bool isPeer(const Operand& operand) { return operand.kind == Kind::peer; }
+bool isOfPeer(const Operand& operand) { return operand.kind == Kind::peer; }
 
 /// A step that sends what lies in a buffer of the call, or is written into one.
 bool sendsByReference(const Step& step) {
@@ -40,7 +40,7 @@ NodeWork::NodeWork(const Plan& plan, bool isDirect) : blocks(plan.blocks), round
       const Step& step = plan.ranks[r].steps[s];
       if (ranks[r].empty() || ranks[r].back().round != step.round) ranks[r].emplace_back().round = step.round;
       NodeTurn& turn = ranks[r].back();
-      const bool sends = std::ranges::any_of(step.destinations, isPeer);
+      const bool sends = std::ranges::any_of(step.destinations, isOfPeer);
       const bool stages = sends && !(isDirect && sendsByReference(step));
       const double width = step.blockCount;
       double written = stages ? width : 0;
@@ -49,7 +49,7 @@ NodeWork::NodeWork(const Plan& plan, bool isDirect) : blocks(plan.blocks), round
         slots += step.blockCount;
       }
       for (const Operand& to : step.destinations) {
-        if (isPeer(to)) continue;
+        if (isOfPeer(to)) continue;
         (isOfCall(to) ? turn.writesOfCall : turn.writes) += width;
         written += width;
       }
@@ -72,7 +72,7 @@ NodeWork::NodeWork(const Plan& plan, bool isDirect) : blocks(plan.blocks), round
       }
       if (written == 0) continue;  // sent by reference: nothing is done
       for (const Operand& from : step.sources)
-        if (!isPeer(from)) add(turn.reads, static_cast<int>(r), width, isOfCall(from));
+        if (!isOfPeer(from)) add(turn.reads, static_cast<int>(r), width, isOfCall(from));
     }
     volume = std::max(volume, slots);
   }

@@ -11,7 +11,7 @@
 namespace tacc {
 namespace {
 
-using Groups = std::vector<std::uint32_t>;  // by host
+using GroupOfHosts = std::vector<std::uint32_t>;  // by host
 
 /// The value below which `share` of all lie.
 std::optional<double> quantile(std::vector<double> values, double share) {
@@ -37,7 +37,7 @@ struct Figures {
   }
 };
 
-std::size_t meet(const std::vector<Groups>& levels, ProbePair pair) {
+std::size_t meet(const std::vector<GroupOfHosts>& levels, ProbePair pair) {
   std::size_t level = 0;
   while (level < levels.size() && levels[level][pair.a] != levels[level][pair.b]) ++level;
   return level;
@@ -59,7 +59,8 @@ std::optional<double> settle(const std::vector<std::optional<double>>& values, c
 
 }  // namespace
 
-std::optional<double> ProbeSession::outwardOf(const Groups& groupOf, std::uint32_t group, std::size_t* senders) const {
+std::optional<double> ProbeSession::outwardOf(const GroupOfHosts& groupOf, std::uint32_t group,
+                                              std::size_t* senders) const {
   const auto size = static_cast<std::size_t>(std::count(groupOf.begin(), groupOf.end(), group));
   for (const Outward& outward : outward_) {
     // Half of a group must send for its uplink to be full, and nobody else with it.
@@ -77,7 +78,7 @@ std::optional<double> ProbeSession::outwardOf(const Groups& groupOf, std::uint32
 
 /// A level that is real costs something to cross: latency, bandwidth of one stream, or an uplink that all share. What
 /// only looked like a level in the survey, because its hosts met with more or less load than others, does not.
-bool ProbeSession::matters(const std::vector<Groups>& levels, std::size_t level) const {
+bool ProbeSession::matters(const std::vector<GroupOfHosts>& levels, std::size_t level) const {
   Figures inside, outside;
   for (const auto& [pair, sample] : alone_) {
     const std::size_t at = meet(levels, pair);
@@ -123,7 +124,7 @@ bool ProbeSession::matters(const std::vector<Groups>& levels, std::size_t level)
 }
 
 Topology ProbeSession::topology(const std::vector<std::string>& names) const {
-  std::vector<Groups> levels = knowsRounds() ? levels_ : findGroups(matrix_);
+  std::vector<GroupOfHosts> levels = knowsRounds() ? levels_ : findGroups(matrix_);
   for (std::size_t l = 0; l < levels.size() && !knowsRounds();) {
     if (matters(levels, l)) {
       ++l;
@@ -134,7 +135,7 @@ Topology ProbeSession::topology(const std::vector<std::string>& names) const {
   }
   TopologyDraft draft;
   draft.hosts = names;
-  for (const Groups& groupOf : levels) {
+  for (const GroupOfHosts& groupOf : levels) {
     LevelDraft& level = draft.levels.emplace_back();
     level.level.kind = draft.levels.size() == 1 ? LevelKind::leaf : LevelKind::group;
     level.level.name = draft.levels.size() == 1 ? "measured group" : "measured group of groups";
@@ -168,7 +169,7 @@ std::map<HostSet, double> ProbeSession::sharedUplinks() const {
   return uplinks;
 }
 
-void ProbeSession::settleUplinks(const std::vector<Groups>& levels, std::size_t level,
+void ProbeSession::settleUplinks(const std::vector<GroupOfHosts>& levels, std::size_t level,
                                  std::vector<LevelFigures>& figures) const {
   const std::map<HostSet, double> shared = sharedUplinks();
   std::vector<std::optional<double>>& uplinks = figures[level].uplinks;
@@ -207,7 +208,7 @@ double ProbeSession::slownessOf(ProbePair pair) const {
   return link > 0 && link < slowLink * *usual ? *usual / link : 1;
 }
 
-std::vector<ProbeSession::LevelFigures> ProbeSession::figuresOf(const std::vector<Groups>& levels) const {
+std::vector<ProbeSession::LevelFigures> ProbeSession::figuresOf(const std::vector<GroupOfHosts>& levels) const {
   std::vector<Figures> alone(levels.size() + 1), loaded(levels.size() + 1);
   for (const auto& [pair, sample] : alone_) {
     // What a slow host's link takes of a stream is that host's figure, and not the level's.
@@ -232,7 +233,7 @@ std::vector<ProbeSession::LevelFigures> ProbeSession::figuresOf(const std::vecto
 
 /// A host's link carries at least what its best pair does. Those with hosts near them were all under load alike, so
 /// they are compared by that; what a stream carries alone is then the measure of all.
-std::vector<std::optional<double>> ProbeSession::hostLinks(const std::vector<Groups>& levels) const {
+std::vector<std::optional<double>> ProbeSession::hostLinks(const std::vector<GroupOfHosts>& levels) const {
   if (!shared_.hosts.empty()) return {shared_.hosts.begin(), shared_.hosts.end()};
   std::vector<double> alone(hosts_, 0.0), loaded(hosts_, 0.0);
   const auto raise = [](std::vector<double>& best, ProbePair pair, double bandwidth) {

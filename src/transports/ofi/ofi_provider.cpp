@@ -140,7 +140,7 @@ OfiInfo chooseOfiProvider(const NetworkOptions& options) {
   return OfiInfo(ofi().dupinfo(fitting.front()));
 }
 
-std::string nameOf(const fi_info& info) {
+std::string providerNameOf(const fi_info& info) {
   return fmt::format("{} on {}", info.fabric_attr->prov_name,
                      info.domain_attr->name == nullptr ? "its only device" : info.domain_attr->name);
 }
@@ -149,7 +149,7 @@ std::string listOfiProviders() {
   const OfiInfo all = findAll();
   std::string list;
   for (const fi_info* info : sortProviders(all.get(), {})) {
-    const std::string name = nameOf(*info);
+    const std::string name = providerNameOf(*info);
     if (list.find(name) == std::string::npos) list += (list.empty() ? "" : ", ") + name;
   }
   return list;

@@ -23,7 +23,7 @@ OfiInfo chooseOfiProvider(const NetworkOptions& options);
 bool goesOverTcp(const fi_info& info);
 
 /// "net on eth0": of a provider that was chosen.
-std::string nameOf(const fi_info& info);
+std::string providerNameOf(const fi_info& info);
 
 /// All that chooseOfiProvider chooses from here, best first.
 std::string listOfiProviders();

@@ -66,7 +66,7 @@ class OfiTransport final : public NetworkTransport {
   int descriptor() const override { return descriptor_; }
   bool arm() override;
   bool hasFabric() const override { return !goesOverTcp(*info_); }
-  std::string describe() const override { return fmt::format("libfabric {} {}", ofiVersion(), nameOf(*info_)); }
+  std::string describe() const override { return fmt::format("libfabric {} {}", ofiVersion(), providerNameOf(*info_)); }
 
  private:
   void start(bool isSend, int peer, std::uint32_t tag, void* data, std::size_t bytes, NetworkRequest& request);
@@ -110,7 +110,8 @@ bool hasBell(const fi_info& info) { return std::string_view(info.fabric_attr->pr
 
 void OfiTransport::check(int result, const char* what) const {
   if (result == 0) return;
-  fail(taccSystemError, "rank {}: libfabric {} cannot {}: {}", rank_, nameOf(*info_), what, ofi().strerror(-result));
+  fail(taccSystemError, "rank {}: libfabric {} cannot {}: {}", rank_, providerNameOf(*info_), what,
+       ofi().strerror(-result));
 }
 
 OfiTransport::OfiTransport(const NetworkOptions& options)
@@ -209,7 +210,8 @@ void OfiTransport::setPeers(std::vector<std::vector<std::byte>> addresses) {
     marks_.setNonce(static_cast<int>(peer), nonce);
     fi_addr_t place = FI_ADDR_UNSPEC;
     if (fi_av_insert(addresses_.get(), address.data() + own.size() + 1, 1, &place, 0, nullptr) != 1)
-      fail(taccSystemError, "rank {}: libfabric {} does not take the address of rank {}", rank_, nameOf(*info_), peer);
+      fail(taccSystemError, "rank {}: libfabric {} does not take the address of rank {}", rank_, providerNameOf(*info_),
+           peer);
     peers_.push_back(place);
   }
 }
@@ -258,7 +260,7 @@ bool OfiTransport::post(OfiTransfer& transfer) {
   if (result == -FI_EAGAIN) return false;
   if (result != 0) {
     fail(taccRemoteError, "rank {} cannot reach rank {}: {} (libfabric {})", rank_, transfer.peer,
-         ofi().strerror(static_cast<int>(-result)), nameOf(*info_));
+         ofi().strerror(static_cast<int>(-result)), providerNameOf(*info_));
   }
   transfer.isPosted = true;
   return true;
@@ -304,8 +306,8 @@ void OfiTransport::readError() {
   char text[128] = {};
   fi_cq_strerror(completions_.get(), entry.prov_errno, entry.err_data, text, sizeof text);
   if (entry.op_context == nullptr) {
-    fail(taccRemoteError, "rank {}: libfabric {} failed: {} ({})", rank_, nameOf(*info_), ofi().strerror(entry.err),
-         static_cast<const char*>(text));
+    fail(taccRemoteError, "rank {}: libfabric {} failed: {} ({})", rank_, providerNameOf(*info_),
+         ofi().strerror(entry.err), static_cast<const char*>(text));
   }
   auto& transfer = *static_cast<OfiTransfer*>(entry.op_context);
   const int peer = transfer.peer;
@@ -321,7 +323,7 @@ void OfiTransport::readError() {
   }
   fail(taccRemoteError,
        "rank {} has lost rank {}: {} ({}; libfabric {}); its process may have died, or the network between them", rank_,
-       peer, ofi().strerror(entry.err), static_cast<const char*>(text), nameOf(*info_));
+       peer, ofi().strerror(entry.err), static_cast<const char*>(text), providerNameOf(*info_));
 }
 
 bool OfiTransport::arm() {

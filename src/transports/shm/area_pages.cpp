@@ -5,12 +5,10 @@
 namespace tacc {
 namespace {
 
-constexpr std::string_view purpose = "node";
-
 void commitExtent(const NodeSegment& segment, Extent extent, int fd) {
   const std::size_t begin = extent.begin / pageBytes * pageBytes;
   const std::size_t end = (extent.end + pageBytes - 1) / pageBytes * pageBytes;
-  reservePages(fd, segment.base() + begin, begin, end - begin, purpose);
+  reservePages(fd, segment.base() + begin, begin, end - begin, segmentPurpose);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ constexpr int populateWrite = 23;  // Linux 5.14; older kernels refuse it with E
 constexpr unsigned noExecSeal =
     8;  // MFD_NOEXEC_SEAL, Linux 6.3; some systems demand it, older ones refuse it with EINVAL
 
-std::size_t roundUp(std::size_t bytes) { return (bytes + pageBytes - 1) / pageBytes * pageBytes; }
+std::size_t wholePages(std::size_t bytes) { return (bytes + pageBytes - 1) / pageBytes * pageBytes; }
 
 /// Past this limit the kernel would send SIGXFSZ, which ends the process.
 void checkFileSizeLimit(std::size_t bytes, std::string_view purpose) {
@@ -147,7 +147,7 @@ SharedMemory SharedMemory::create(std::size_t bytes, std::string_view purpose, R
   if (bytes > static_cast<std::size_t>(PTRDIFF_MAX) - pageBytes) {
     fail(taccSystemError, "shared memory for {}: {} bytes are not possible", purpose, bytes);
   }
-  const std::size_t whole = roundUp(bytes);
+  const std::size_t whole = wholePages(bytes);
   FileDescriptor fd = makeUnnamedFile(whole, purpose);
   std::byte* data = mapShared(fd.get(), whole, purpose);
   SharedMemory memory(std::move(fd), data, bytes);

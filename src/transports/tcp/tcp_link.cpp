@@ -20,7 +20,7 @@
 namespace tacc {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using LinkClock = std::chrono::steady_clock;
 
 constexpr int eventsAtOnce = 32;
 /// So many times in a row only the connection is looked at from which the next message is due: a system call less.
@@ -233,7 +233,7 @@ void TcpLink::acceptSome() {
     watch(EPOLL_CTL_ADD, visitors_.descriptorOf(*visitor), EPOLLIN, Source::visitor, *visitor);
   }
   if (!visitors_.isShort()) return;
-  if (const auto now = Clock::now(); now >= nextShortageLog_) {
+  if (const auto now = LinkClock::now(); now >= nextShortageLog_) {
     nextShortageLog_ = now + shortageLogPause;
     log(LogLevel::warn, rank_,
         "no descriptor is left for the connection of another rank, which has to wait; raise ulimit -n");
@@ -242,7 +242,7 @@ void TcpLink::acceptSome() {
   deafUntil_ = visitors_.reopensAt();
 }
 
-void TcpLink::listenAgain(Clock::time_point now) {
+void TcpLink::listenAgain(LinkClock::time_point now) {
   if (now < *deafUntil_) return;
   watch(EPOLL_CTL_MOD, listener_.get(), EPOLLIN, Source::listener, 0);
   deafUntil_.reset();
@@ -365,7 +365,7 @@ void TcpLink::callOthers(TcpChannel& own) noexcept {
 }
 
 void TcpLink::checkDeadlines() {
-  const auto now = Clock::now();
+  const auto now = LinkClock::now();
   visitors_.dismissSilent();
   if (deafUntil_) listenAgain(now);
   for (std::size_t i = attempts_.size(); i-- > 0;) {

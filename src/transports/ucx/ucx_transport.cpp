@@ -19,7 +19,7 @@ namespace {
 /// for the connections to close. Both take microseconds, unless the peer has stopped reading.
 constexpr std::chrono::milliseconds closingTime{500};
 constexpr std::size_t operationsAtOnce = 64;
-constexpr std::size_t cacheLine = 64;
+constexpr std::size_t lineOfCache = 64;
 /// In front of the worker's address: whether it has a fabric, and the nonce.
 constexpr std::size_t addressFront = 1 + sizeof(Nonce);
 constexpr ucp_tag_t wholeTag = ~ucp_tag_t{0};
@@ -100,13 +100,13 @@ class UcxTransport final : public NetworkTransport {
   int descriptor_ = -1;
 };
 
-std::size_t roundUp(std::size_t bytes) { return (bytes + cacheLine - 1) / cacheLine * cacheLine; }
+std::size_t wholeLines(std::size_t bytes) { return (bytes + lineOfCache - 1) / lineOfCache * lineOfCache; }
 
 UcxTransport::UcxTransport(const NetworkOptions& options)
     : context_(options),
       rank_(options.rank),
       marks_(options.rank, options.ranks, options.secret, senderBits),
-      requestBytes_(roundUp(context_.requestBytes())) {
+      requestBytes_(wholeLines(context_.requestBytes())) {
   addOperations();
   ucp_worker_params_t parameters = {};
   parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
@@ -228,11 +228,11 @@ void UcxTransport::connect(int rank) {
 }
 
 void UcxTransport::addOperations() {
-  const std::size_t bytes = requestBytes_ + roundUp(sizeof(UcxTransfer));
-  chunks_.push_back(std::make_unique<std::byte[]>(bytes * operationsAtOnce + cacheLine));
+  const std::size_t bytes = requestBytes_ + wholeLines(sizeof(UcxTransfer));
+  chunks_.push_back(std::make_unique<std::byte[]>(bytes * operationsAtOnce + lineOfCache));
   void* start = chunks_.back().get();
-  std::size_t space = bytes * operationsAtOnce + cacheLine;
-  std::align(cacheLine, bytes * operationsAtOnce, start, space);
+  std::size_t space = bytes * operationsAtOnce + lineOfCache;
+  std::align(lineOfCache, bytes * operationsAtOnce, start, space);
   for (std::size_t i = 0; i < operationsAtOnce; ++i) {
     auto* place = static_cast<std::byte*>(start) + i * bytes + requestBytes_;
     transfers_.push_back(::new (place) UcxTransfer);
