@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include "algorithms/use_proof.hpp"
@@ -24,15 +25,23 @@ constexpr std::size_t mostTogether = std::size_t{4} << 20;
 /// Of a float and of what travels in the end, of each number on average.
 constexpr std::size_t wideBytes = sizeof(float), meanBytes = 3;
 
+/// That of the least price, also among those of nearly the same: of a plan's two parts each waits for the other to end,
+/// which trees, whose sums and results otherwise pass each other, pay twice.
+const NetworkCandidate& leastPriced(NetworkSelector& selector, std::size_t bytes) {
+  const std::vector<NetworkCandidate>& all = selector.explain(Collective::allReduce, 0, bytes);
+  const auto price = [](const NetworkCandidate& one) {
+    return one.isPossible ? one.seconds : std::numeric_limits<double>::infinity();
+  };
+  return *std::ranges::min_element(all, {}, price);
+}
+
 }  // namespace
 
 /// The parts follow one another, so there is a second start: that pays for long vectors only.
 bool ClusterCommunicator::gathersHalfWidth(std::size_t numbers) {
   const std::size_t count = std::min(numbers, mostTogether);
   if (!steered(Collective::allReduce, count * wideBytes).empty()) return false;
-  const auto seconds = [&](std::size_t bytes) {
-    return selector_.explain(Collective::allReduce, 0, bytes).front().seconds;
-  };
+  const auto seconds = [&](std::size_t bytes) { return leastPriced(selector_, bytes).seconds; };
   return seconds(count * meanBytes) + 2 * seconds(1) < seconds(count * wideBytes);
 }
 
@@ -43,7 +52,7 @@ std::string ClusterCommunicator::explainHalfWidth(std::size_t bytes) {
   const std::string what = fmt::format("{} numbers of 16 bits: ", numbers);
   if (!gathersHalfWidth(numbers)) return fmt::format("{}as {} bytes of float32\n", what, numbers * wideBytes);
   const std::size_t count = std::min(numbers, mostTogether);
-  const Algorithm& algorithm = *selector_.explain(Collective::allReduce, 0, count * meanBytes).front().algorithm;
+  const Algorithm& algorithm = *leastPriced(selector_, count * meanBytes).algorithm;
   const auto prices = selector_.explainParts(algorithm, count * wideBytes, count * 2);
   const double times = static_cast<double>(numbers) / static_cast<double>(count);
   const auto priced = [&](double seconds) { return prices ? fmt::format(", {:.1f} us", seconds * times * 1e6) : ""; };
@@ -81,7 +90,7 @@ void ClusterCommunicator::allReducePartHalfWidth(const Call& call) {
   const auto member = static_cast<int>(std::ranges::find(everybody_, rank()) - everybody_.begin());
   const auto* input = static_cast<const std::byte*>(call.send);
   auto* output = static_cast<std::byte*>(call.receive);
-  const Algorithm& algorithm = algorithmFor(call, 0, call.count * meanBytes);
+  const Algorithm& algorithm = *leastPriced(selector_, call.count * meanBytes).algorithm;
   const SplitProgram& parts = splitProgramFor(algorithm, member);
   const int blocks = parts.sums.blocks;
   const Call sum{Collective::allReduce, nullptr, nullptr, call.count, taccFloat32, call.op};
