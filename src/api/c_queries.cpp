@@ -27,6 +27,14 @@ void copyText(char (&to)[size], const std::string& text) {
   text.copy(to, size - 1);
 }
 
+/// A struct that the caller gives to be filled, with the size that its header had. `type`: its name.
+template <class Info>
+void checkInfo(const Info* info, const char* type) {
+  tacc::checkPointer(info, "info");
+  if (info->size < sizeof(Info))
+    tacc::fail(taccInvalidArgument, "info->size is {}; set it to sizeof({}), {}", info->size, type, sizeof(Info));
+}
+
 }  // namespace
 
 taccResult_t taccGetLaunch(const char** launcher, int* rank, int* nranks) {
@@ -50,10 +58,7 @@ taccResult_t taccCommCount(taccComm_t comm, int* count) {
 taccResult_t taccCommGetNodeInfo(taccComm_t comm, taccNodeInfo_t* info) {
   return guard("taccCommGetNodeInfo", comm, [&] {
     const Observer observer(comm);
-    tacc::checkPointer(info, "info");
-    if (info->size < sizeof(taccNodeInfo_t))
-      tacc::fail(taccInvalidArgument, "info->size is {}; set it to sizeof(taccNodeInfo_t), {}", info->size,
-                 sizeof(taccNodeInfo_t));
+    checkInfo(info, "taccNodeInfo_t");
     const tacc::Standing s = comm->communicator->standing();
     *info = {info->size, s.host, s.hosts, s.localRank, s.localRanks, s.networkGroup, s.networkGroups, s.numaDomain};
   });
@@ -62,10 +67,7 @@ taccResult_t taccCommGetNodeInfo(taccComm_t comm, taccNodeInfo_t* info) {
 taccResult_t taccCommGetInfo(taccComm_t comm, taccCommInfo_t* info) {
   return guard("taccCommGetInfo", comm, [&] {
     const Observer observer(comm);
-    tacc::checkPointer(info, "info");
-    if (info->size < sizeof(taccCommInfo_t))
-      tacc::fail(taccInvalidArgument, "info->size is {}; set it to sizeof(taccCommInfo_t), {}", info->size,
-                 sizeof(taccCommInfo_t));
+    checkInfo(info, "taccCommInfo_t");
     const Communicator& communicator = *comm->communicator;
     const tacc::Standing s = communicator.standing();
     const std::string transport = communicator.transportName();
