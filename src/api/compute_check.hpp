@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <limits>
 
-#include "compute/conv/kernels.hpp"
+#include "compute/conv/kernels/kernels.hpp"
 #include "compute/layers/kernels.hpp"
 #include "tacc/compute.h"
 

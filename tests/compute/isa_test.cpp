@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "compute/conv/kernels.hpp"
+#include "compute/conv/kernels/kernels.hpp"
 #include "compute/layers/kernels.hpp"
 #include "compute/reduce/reduce.hpp"
 #include "core/error.hpp"

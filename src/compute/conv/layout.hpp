@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "compute/conv/kernels.hpp"
+#include "compute/conv/kernels/kernels.hpp"
 #include "compute/layers/kernels.hpp"
 #include "tacc/compute.h"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "compute/conv/kernels.hpp"
+#include "compute/conv/kernels/kernels.hpp"
 #include "tacc/compute.h"
 
 namespace tacc::conv {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "compute/conv/direct_driver.hpp"
+#include "compute/conv/algorithms/direct_driver.hpp"
 
 namespace tacc::conv {
 

@@ -4,8 +4,8 @@
 
 #include <cstddef>
 
-#include "compute/conv/kernels.hpp"
-#include "compute/conv/planes_kernels.hpp"
+#include "compute/conv/kernels/kernels.hpp"
+#include "compute/conv/kernels/planes_kernels.hpp"
 #include "compute/gemm/gemm_description.hpp"
 
 namespace tacc::gemm {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "compute/conv/direct_driver.hpp"
+#include "compute/conv/algorithms/direct_driver.hpp"
 #include "compute/conv/task_executor.hpp"
 #include "compute/gemm/few_columns.hpp"
 #include "compute/gemm/gemm_description.hpp"

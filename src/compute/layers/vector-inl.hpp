@@ -1,5 +1,5 @@
 // The convolutions' vectors, for the layers.
-#include "compute/conv/vector-inl.hpp"
+#include "compute/conv/kernels/vector-inl.hpp"
 #include "compute/layers/kernels.hpp"
 
 #ifndef TACC_LAYERS_VECTOR_INL

@@ -7,8 +7,8 @@
 #include <map>
 #include <random>
 
-#include "compute/conv/bf16x3.hpp"
-#include "compute/conv/bf16x3_jobs.hpp"
+#include "compute/conv/amx/bf16x3.hpp"
+#include "compute/conv/amx/bf16x3_jobs.hpp"
 #include "conv_case.hpp"
 
 namespace tacc::conv::test {

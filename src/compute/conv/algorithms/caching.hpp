@@ -1,0 +1,44 @@
+// What of a convolution is still in the caches when it is needed, and what is not.
+#pragma once
+
+#include <cstddef>
+
+#include "compute/conv/algorithms/direct_driver.hpp"
+#include "compute/conv/cost.hpp"
+#include "compute/conv/shape.hpp"
+#include "compute/layers/kernels.hpp"
+
+namespace tacc::conv {
+
+/// Whether what `driver` reads of the whole batch is too much to be in the L2 cache still.
+inline bool comesFromMemory(const DirectDriver& driver, const Shape& s) {
+  const auto images = static_cast<std::size_t>(s.lines()) * static_cast<std::size_t>(s.groups);
+  return !staysInL2(driver.inputBytes() * images);
+}
+
+/// Whether a convolution of one tap with a stride, forward, reads its input from behind the L2 cache, and its
+/// weights, over again for every line, from inside it.
+inline bool goesByLine(const Description& d) {
+  const Shape& s = d.shape;
+  const std::size_t input = tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width);
+  const auto weights = static_cast<std::size_t>(s.inPerGroup()) * static_cast<std::size_t>(s.outPerGroup());
+  return d.pass == taccConvForward && s.kernelHeight * s.kernelWidth == 1 && s.strideWidth > 1 &&
+         !staysInL2(input * sizeof(float)) && staysInL2(weights * sizeof(float));
+}
+
+/// Where weights end that are too many to be in the L2 cache still; null where they are few, and for products, for
+/// which hardware that looks ahead is quick enough.
+inline const float* weightsFromMemory(const Shape& s, const float* packed, std::size_t floats) {
+  return staysInL2(floats * sizeof(float)) || s.kernelHeight * s.kernelWidth == 1 ? nullptr : packed + floats;
+}
+
+/// Whether the result, forward or backward to the data, would push itself out of the caches before anybody reads it.
+inline bool isNonTemporalResult(const Description& d) {
+  const Shape& s = d.shape;
+  const std::size_t floats = d.pass == taccConvForward
+                                 ? tensorFloats(taccLayoutNchw16c, s.batch, s.outChannels, s.outHeight, s.outWidth)
+                                 : tensorFloats(taccLayoutNchw16c, s.batch, s.inChannels, s.height, s.width);
+  return d.isOfLargeResult || layers::isTooLargeForCaches(floats * sizeof(float));
+}
+
+}  // namespace tacc::conv

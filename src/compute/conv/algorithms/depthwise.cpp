@@ -1,0 +1,188 @@
+// Channel-wise convolutions, forward and backward to the data, in lines (depthwise-inl.hpp). Backward with a stride of
+// one along the lines is forward with the taps turned round; with one of two each pixel of the gradient spreads to
+// every second one of a strip, so nothing is multiplied by zeros.
+#include "compute/conv/algorithms/depthwise.hpp"
+
+#include <algorithm>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/task_partition.hpp"
+
+namespace tacc::conv {
+namespace {
+
+/// How far ahead planes are fetched that come from behind the caches.
+constexpr std::ptrdiff_t floatsAhead = 2048;
+/// Input and output of planes whose lines are gone through in turn.
+constexpr std::size_t bytesInTurn = 100'000;
+/// Of lines that several parts of a kernel go through one after the other: the L1 cache has them still.
+constexpr std::ptrdiff_t bytesOfLines = 16 * 1024;
+
+class Depthwise final : public ConvPlan {
+ public:
+  Depthwise(const Description& d, const KernelSet& kernels)
+      : ConvPlan(std::string(kernels.vectors)), description_(d), kernels_(kernels) {
+    const Shape& s = shape();
+    const bool isForward = d.pass == taccConvForward;
+    flips_ = !isForward && s.strideWidth == 1;
+    line_.kernelHeight = s.kernelHeight;
+    line_.strideHeight = s.strideHeight;
+    line_.dilationHeight = s.dilationHeight;
+    line_.padHeight = s.padHeight;
+    line_.kernelWidth = s.kernelWidth;
+    line_.strideWidth = s.strideWidth;
+    line_.dilationWidth = s.dilationWidth;
+    line_.padWidth = flips_ ? s.dilationWidth * (s.kernelWidth - 1) - s.padWidth : s.padWidth;
+    line_.spreadsLines = !isForward;
+    line_.inputHeight = isForward ? s.height : s.outHeight;
+    line_.inputWidth = isForward ? s.width : s.outWidth;
+    line_.outputHeight = outputHeight_ = isForward ? s.outHeight : s.height;
+    line_.outputWidth = isForward ? s.outWidth : s.width;
+    line_.weightsLine = std::ptrdiff_t{s.kernelWidth} * blockLength;
+    line_.weightsBlock = std::ptrdiff_t{taps()} * blockLength;
+    chooseKernel();
+    // Narrower vectors would write a line of the cache in parts, some pixels later.
+    line_.isNonTemporal =
+        isNonTemporalResult(d) && !d.residual && !d.accumulate && kernels.fmaLanes == blockLength && parts_.size() == 1;
+    const auto planes = static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.inBlocks());
+    const auto workers = static_cast<std::size_t>(d.maxWorkers);
+    if (workers > 1 && planes < 4 * workers) {
+      lineParts_ = std::min(static_cast<std::size_t>(outputHeight_), (4 * workers + planes - 1) / planes);
+    }
+    chooseReading(planes);
+  }
+
+  std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_); }
+  std::size_t packedFloats() const override {
+    return static_cast<std::size_t>(shape().inBlocks()) * static_cast<std::size_t>(taps()) * blockLength;
+  }
+  double predictedSeconds() const override {
+    const double planes = double(shape().batch) * shape().inBlocks();
+    const double floats = planes * static_cast<double>(shape().inPlane() + shape().outPlane());
+    const bool isAny = parts_.front().kernel == kernels_.depthwiseAny;
+    const DepthwiseMethod method = isAny ? DepthwiseMethod::anyStrips : DepthwiseMethod::strips;
+    return std::max(planes * depthwiseCycles(shape(), kernels_, method, parts_.size()),
+                    transferCycles(floats * sizeof(float), isAny ? 11 : 12)) /
+           assumedHertz;
+  }
+
+  void pack(const float* weights, float* packed) const override {
+    packDepthwise(description_, flips_, weights, packed);
+  }
+
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
+    const float* const bias = paddedBias(description_, buffers);
+    const bool isForward = description_.pass == taccConvForward;
+    const float* const input = isForward ? buffers.input : buffers.outputGradient;
+    const float* const addend =
+        description_.residual ? buffers.residual : (description_.accumulate ? buffers.result : nullptr);
+    const std::ptrdiff_t inputPlane = isForward ? shape().inPlane() : shape().outPlane();
+    const std::ptrdiff_t outputPlane = isForward ? shape().outPlane() : shape().inPlane();
+    const auto blocks = static_cast<std::size_t>(shape().inBlocks());
+    // Groups of blocks are of one image.
+    const auto groups = (blocks + blocksAtOnce_ - 1) / blocksAtOnce_;
+    executor.forEach(static_cast<std::size_t>(shape().batch) * groups * lineParts_, [&](std::size_t index, int) {
+      const TaskPart lines = partOf(static_cast<std::size_t>(outputHeight_), lineParts_, index % lineParts_);
+      const std::size_t image = index / lineParts_ / groups;
+      const TaskPart some = partOf(blocks, groups, index / lineParts_ % groups);
+      const auto plane = static_cast<std::ptrdiff_t>(image * blocks + some.from);
+      DepthwiseCall call = line_;
+      call.blocks = static_cast<int>(some.to - some.from);
+      call.input = input + plane * inputPlane;
+      call.weights = buffers.packedWeights + static_cast<std::ptrdiff_t>(some.from) * taps() * blockLength;
+      call.bias = bias == nullptr ? nullptr : bias + some.from * blockLength;
+      call.addend = addend == nullptr ? nullptr : addend + plane * outputPlane;
+      call.output = buffers.result + plane * outputPlane;
+      const auto end = static_cast<int>(lines.to);
+      for (call.from = static_cast<int>(lines.from); call.from < end; call.from = call.to) {
+        call.to = std::min(end, call.from + linesInTurn_);
+        runParts(call);
+      }
+    });
+  }
+
+ private:
+  const Shape& shape() const { return description_.shape; }
+  int taps() const { return shape().kernelHeight * shape().kernelWidth; }
+
+  /// How many planes are gone through in turn, and what is fetched meanwhile.
+  void chooseReading(std::size_t planes) {
+    const auto planeBytes = static_cast<std::size_t>(shape().inPlane() + shape().outPlane()) * sizeof(float);
+    // What is read from behind the caches is fetched; with a stride what the lines leave no time for is not.
+    const bool isFetched = shape().strideHeight == 1 || parts_.front().kernel == kernels_.depthwiseAny;
+    if (layers::isTooLargeForCaches(planes * planeBytes) && isFetched) line_.ahead = floatsAhead;
+    // Small planes share what every line begins with, while there are tasks enough.
+    const auto workers = static_cast<std::size_t>(description_.maxWorkers);
+    const std::size_t most = workers > 1 ? planes / (4 * workers) : planes;
+    blocksAtOnce_ = std::max<std::size_t>(1, std::min(bytesInTurn / planeBytes, most));
+  }
+
+  /// A kernel, or several for parts of the kernel's lines, of which each but the first adds to what is there.
+  void chooseKernel() {
+    const int width = line_.kernelWidth;
+    if (description_.pass == taccConvBackwardData && line_.strideWidth == 2) {
+      parts_ = {{kernels_.depthwiseSpread[width][shape().padWidth % 2], {0, width}}};
+      return;
+    }
+    if (line_.strideWidth <= 2) {
+      for (const DepthwiseTaps& taps : depthwiseTaps(width, line_.dilationWidth, line_.padWidth)) {
+        parts_.push_back({kernels_.depthwise[taps.width][line_.strideWidth], taps});
+      }
+    }
+    if (parts_.empty()) parts_ = {{kernels_.depthwiseAny, {0, width}}};
+    if (parts_.size() > 1) {
+      const std::ptrdiff_t lineBytes = (std::ptrdiff_t{line_.strideHeight} * line_.inputWidth + line_.outputWidth) *
+                                       blockLength * static_cast<std::ptrdiff_t>(sizeof(float));
+      linesInTurn_ = static_cast<int>(std::clamp<std::ptrdiff_t>(bytesOfLines / lineBytes, 1, outputHeight_));
+    }
+  }
+
+  void runParts(DepthwiseCall& call) const {
+    const float* const bias = call.bias;
+    const float* const addend = call.addend;
+    const float* const weights = call.weights;
+    for (const Part& part : parts_) {
+      const bool isFirst = &part == &parts_.front();
+      call.bias = isFirst ? bias : nullptr;
+      call.addend = isFirst ? addend : call.output;
+      call.weights = weights + std::ptrdiff_t{part.taps.first} * blockLength;
+      call.kernelWidth = part.taps.width;
+      call.padWidth = line_.padWidth - part.taps.first;
+      call.relu = description_.relu && &part == &parts_.back();
+      part.kernel(call);
+    }
+    call.bias = bias;
+    call.addend = addend;
+    call.weights = weights;
+  }
+
+  Description description_;
+  const KernelSet& kernels_;
+  DepthwiseCall line_{};  // but for its pointers and lines
+  int outputHeight_ = 0;
+  bool flips_ = false;
+  struct Part {
+    DepthwiseKernel kernel;
+    DepthwiseTaps taps;
+  };
+  std::vector<Part> parts_;
+  int linesInTurn_ = 1 << 30;
+  std::size_t lineParts_ = 1, blocksAtOnce_ = 1;
+};
+
+}  // namespace
+
+bool servesDepthwise(const Description& d) {
+  const Shape& s = d.shape;
+  const bool isServed = d.pass == taccConvForward ||
+                        (d.pass == taccConvBackwardData &&
+                         (s.strideWidth == 1 || hasSpreadKernel(s.kernelWidth, s.strideWidth, s.dilationWidth)));
+  return s.isDepthwise() && d.inputLayout == taccLayoutNchw16c && isServed && s.kernelHeight <= maxDepthwiseLines;
+}
+
+std::unique_ptr<ConvPlan> makeDepthwise(const Description& d, const KernelSet& kernels) {
+  return std::make_unique<Depthwise>(d, kernels);
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,246 @@
+// The gradients of channel-wise convolutions that are no convolutions themselves: of the weights, with the sums of all
+// taps of some lines of the kernel in registers (depthwise_gradient-inl.hpp), and what is left: of the input with other
+// strides or of tall kernels, and of the weights of other kernels, a tap at a time along the lines.
+#include <algorithm>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/depthwise.hpp"
+#include "compute/conv/algorithms/weight_tiles.hpp"
+#include "compute/conv/task_partition.hpp"
+#include "compute/layers/kernels.hpp"
+
+namespace tacc::conv {
+namespace {
+
+/// Sums of a block of channels are made in parts of about this number of pixels, and these added up: the same parts for
+/// any number of workers.
+constexpr std::int64_t pixelsOfPart = 1568;
+/// Of the parts of all blocks: what they write stays small, and there are enough for many workers.
+constexpr std::int64_t mostParts = 128;
+
+/// Of both tensors, while the next ones are on their way from memory.
+constexpr std::ptrdiff_t floatsInTurn = 2048;
+
+class DepthwiseGradients final : public ConvPlan {
+ public:
+  DepthwiseGradients(const Description& d, const KernelSet& kernels)
+      : ConvPlan(std::string(kernels.vectors)),
+        description_(d),
+        kernels_(kernels),
+        tapKernels_(layers::kernelTable(kernels.vectors)) {
+    const Shape& s = shape();
+    if (s.strideWidth <= 4) taps_ = depthwiseTaps(s.kernelWidth, s.dilationWidth, s.padWidth);
+    const std::int64_t pixels = std::int64_t{s.batch} * s.outHeight * s.outWidth;
+    const std::int64_t lines = std::int64_t{s.batch} * s.outHeight;
+    const std::int64_t ofBlock = std::max<std::int64_t>(1, mostParts / s.inBlocks());
+    parts_ = static_cast<std::size_t>(std::clamp<std::int64_t>(pixels / pixelsOfPart, 1, std::min(ofBlock, lines)));
+    const std::ptrdiff_t floats = s.batch * s.inBlocks() * (s.inPlane() + s.outPlane());
+    isFetched_ = layers::isTooLargeForCaches(static_cast<std::size_t>(floats) * sizeof(float));
+    if (isFetched_) {
+      const std::ptrdiff_t lineFloats = (std::ptrdiff_t{s.strideHeight} * s.width + s.outWidth) * blockLength;
+      linesInTurn_ = static_cast<int>(std::clamp<std::ptrdiff_t>(floatsInTurn / lineFloats, 1, s.outHeight));
+    }
+    // As few groups of blocks as leave every worker something: those of an image follow each other in memory.
+    const auto blocks = static_cast<std::size_t>(s.inBlocks());
+    const auto wanted = static_cast<std::size_t>(d.maxWorkers > 1 ? 4 * d.maxWorkers : 1);
+    blockGroups_ = std::min(blocks, (wanted + parts_ - 1) / parts_);
+  }
+
+  std::size_t workspaceBytes() const override {
+    if (description_.pass != taccConvBackwardWeights) return 0;
+    return static_cast<std::size_t>(shape().inBlocks()) * parts_ * sumFloats() * sizeof(float);
+  }
+  std::size_t packedFloats() const override {
+    if (description_.pass == taccConvBackwardWeights) return 0;
+    return static_cast<std::size_t>(shape().inBlocks()) * sumFloats();
+  }
+  double predictedSeconds() const override {
+    const double planes = double(shape().batch) * shape().inBlocks();
+    const double floats = planes * static_cast<double>(shape().inPlane() + shape().outPlane());
+    const bool isData = description_.pass == taccConvBackwardData;
+    const DepthwiseMethod method = isData           ? DepthwiseMethod::tapAdditions
+                                   : !taps_.empty() ? DepthwiseMethod::strips
+                                                    : DepthwiseMethod::tapSums;
+    // A tap at a time the result goes through the caches twice.
+    return std::max(planes * depthwiseCycles(shape(), kernels_, method, taps_.size()),
+                    transferCycles(floats * sizeof(float), isData ? 6 : 12)) /
+           assumedHertz;
+  }
+
+  void pack(const float* weights, float* packed) const override {
+    if (packedFloats() > 0) packDepthwise(description_, false, weights, packed);
+  }
+
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
+    const auto blocks = static_cast<std::size_t>(shape().inBlocks());
+    if (description_.pass == taccConvBackwardData) {
+      executor.forEach(blocks * static_cast<std::size_t>(shape().batch), [&](std::size_t plane, int) {
+        backwardData(buffers, static_cast<int>(plane / blocks), static_cast<int>(plane % blocks));
+      });
+      return;
+    }
+    // Sums go straight to the result where it lies as they do and has one part.
+    const bool isResult = parts_ == 1 && description_.weightLayout == taccWeightsBlocked;
+    float* const sums = isResult ? buffers.result : static_cast<float*>(buffers.workspace);
+    executor.forEach(blockGroups_ * parts_, [&](std::size_t index, int) {
+      const TaskPart some = partOf(blocks, blockGroups_, index % blockGroups_);
+      sumPart(buffers, some, index / blockGroups_, isResult && description_.accumulate, sums);
+      if (parts_ > 1 || isResult) return;
+      for (std::size_t block = some.from; block < some.to; ++block) {
+        deliverDepthwise(description_, static_cast<int>(block), sums + block * sumFloats(), buffers.result);
+      }
+    });
+    if (parts_ == 1) return;
+    executor.forEach(blocks, [&](std::size_t block, int) {
+      float* const all = sums + block * parts_ * sumFloats();
+      for (std::size_t part = 1; part < parts_; ++part) {
+        const float* const from = all + part * sumFloats();
+        for (std::size_t i = 0; i < sumFloats(); ++i) all[i] += from[i];
+      }
+      deliverDepthwise(description_, static_cast<int>(block), all, buffers.result);
+    });
+  }
+
+ private:
+  const Shape& shape() const { return description_.shape; }
+  std::size_t sumFloats() const {
+    return static_cast<std::size_t>(shape().kernelHeight) * static_cast<std::size_t>(shape().kernelWidth) * blockLength;
+  }
+
+  /// Part `part` of the lines of all images, for some blocks.
+  void sumPart(const Buffers& buffers, TaskPart blocks, std::size_t part, bool accumulates, float* sums) const {
+    const Shape& s = shape();
+    const auto sumsOf = [&](std::size_t block) { return sums + (block * parts_ + part) * sumFloats(); };
+    for (std::size_t block = blocks.from; block < blocks.to && !accumulates; ++block) {
+      std::fill_n(sumsOf(block), sumFloats(), 0.0F);
+    }
+    const auto height = static_cast<std::size_t>(s.outHeight);
+    const TaskPart lines = partOf(height * static_cast<std::size_t>(s.batch), parts_, part);
+    for (std::size_t line = lines.from; line < lines.to;) {
+      const std::size_t image = line / height;
+      const std::size_t end = std::min(lines.to, (image + 1) * height);
+      for (std::size_t block = blocks.from; block < blocks.to; ++block) {
+        const auto plane = static_cast<std::ptrdiff_t>(image) * s.inBlocks() + static_cast<std::ptrdiff_t>(block);
+        const float* const input = buffers.input + plane * s.inPlane();
+        const float* const gradient = buffers.outputGradient + plane * s.outPlane();
+        const auto first = static_cast<int>(line - image * height);
+        const auto last = static_cast<int>(end - image * height);
+        if (isFetched_) {
+          sumFetched(input, gradient, first, last, sumsOf(block));
+        } else {
+          sumLines(input, gradient, first, last, sumsOf(block));
+        }
+      }
+      line = end;
+    }
+  }
+
+  /// A few lines at a time, while those behind them are on their way from memory.
+  [[gnu::noinline]] void sumFetched(const float* input, const float* gradient, int first, int last, float* sums) const {
+    const std::ptrdiff_t inputLine = std::ptrdiff_t{shape().strideHeight} * shape().width * blockLength;
+    const std::ptrdiff_t gradientLine = std::ptrdiff_t{shape().outWidth} * blockLength;
+    for (int from = first; from < last; from += linesInTurn_) {
+      const int to = std::min(last, from + linesInTurn_);
+      fetch(input + to * inputLine, (to - from) * inputLine);
+      fetch(gradient + to * gradientLine, (to - from) * gradientLine);
+      sumLines(input, gradient, from, to, sums);
+    }
+  }
+
+  void sumLines(const float* input, const float* gradient, int from, int to, float* sums) const {
+    const Shape& s = shape();
+    for (const DepthwiseTaps& taps : taps_) {
+      kernels_.depthwiseGradient[taps.width][s.strideWidth](
+          {input, s.height, s.width, gradient, s.outWidth, from, to, s.kernelHeight, s.strideHeight, s.dilationHeight,
+           s.padHeight, s.padWidth - taps.first, sums + std::ptrdiff_t{taps.first} * blockLength,
+           std::ptrdiff_t{s.kernelWidth} * blockLength});
+    }
+    if (!taps_.empty()) return;
+    forEachLine(from, to, [&](int tap, std::ptrdiff_t out, std::ptrdiff_t in, int pixels) {
+      tapKernels_.sumProducts(gradient + out, input + in, std::ptrdiff_t{s.strideWidth} * blockLength, pixels,
+                              sums + std::ptrdiff_t{tap} * blockLength);
+    });
+  }
+
+  /// Fetches some floats that come from memory.
+  static void fetch(const float* from, std::ptrdiff_t floats) {
+    for (std::ptrdiff_t i = 0; i < floats; i += blockLength) __builtin_prefetch(from + i);
+  }
+
+  /// Calls visit(tap, first float of the output's line, of the input's, pixels) for what lies inside a plane.
+  template <class Visit>
+  void forEachLine(int fromLine, int toLine, const Visit& visit) const {
+    const Shape& s = shape();
+    for (int y = fromLine; y < toLine; ++y) {
+      for (int r = 0; r < s.kernelHeight; ++r) {
+        const int line = y * s.strideHeight - s.padHeight + r * s.dilationHeight;
+        if (line < 0 || line >= s.height) continue;
+        for (int t = 0; t < s.kernelWidth; ++t) {
+          const int offset = t * s.dilationWidth - s.padWidth;
+          const int from = firstInside(offset, s.strideWidth);
+          const int to = std::min(s.outWidth, endInside(offset, s.strideWidth, s.width));
+          if (from >= to) continue;
+          const std::ptrdiff_t column = std::ptrdiff_t{from} * s.strideWidth + offset;
+          visit(r * s.kernelWidth + t, (std::ptrdiff_t{y} * s.outWidth + from) * blockLength,
+                (std::ptrdiff_t{line} * s.width + column) * blockLength, to - from);
+        }
+      }
+    }
+  }
+
+  void backwardData(const Buffers& buffers, int image, int block) const {
+    const Shape& s = shape();
+    const std::ptrdiff_t plane = std::ptrdiff_t{image} * shape().inBlocks() + block;
+    const float* const gradient = buffers.outputGradient + plane * shape().outPlane();
+    const float* const weights = buffers.packedWeights + block * static_cast<std::ptrdiff_t>(sumFloats());
+    float* const result = buffers.result + plane * shape().inPlane();
+    if (!description_.accumulate) std::fill_n(result, s.inPlane(), 0.0F);
+    if (s.outWidth >= s.kernelWidth) {
+      forEachLine(0, s.outHeight, [&](int tap, std::ptrdiff_t out, std::ptrdiff_t in, int pixels) {
+        tapKernels_.addProducts(gradient + out, weights + std::ptrdiff_t{tap} * blockLength, result + in,
+                                std::ptrdiff_t{s.strideWidth} * blockLength, pixels);
+      });
+      return;
+    }
+    // Lines of fewer pixels than taps: the taps of a pixel follow each other.
+    for (int y = 0; y < s.outHeight; ++y) {
+      for (int r = 0; r < s.kernelHeight; ++r) {
+        const int line = y * s.strideHeight - s.padHeight + r * s.dilationHeight;
+        if (line < 0 || line >= s.height) continue;
+        for (int x = 0; x < s.outWidth; ++x) {
+          const int offset = x * s.strideWidth - s.padWidth;
+          const int from = firstInside(offset, s.dilationWidth);
+          const int to = std::min(s.kernelWidth, endInside(offset, s.dilationWidth, s.width));
+          if (from >= to) continue;
+          const std::ptrdiff_t column = std::ptrdiff_t{from} * s.dilationWidth + offset;
+          tapKernels_.addProducts(weights + (std::ptrdiff_t{r} * s.kernelWidth + from) * blockLength,
+                                  gradient + (std::ptrdiff_t{y} * s.outWidth + x) * blockLength,
+                                  result + (std::ptrdiff_t{line} * s.width + column) * blockLength,
+                                  std::ptrdiff_t{s.dilationWidth} * blockLength, to - from);
+        }
+      }
+    }
+  }
+
+  Description description_;
+  const KernelSet& kernels_;
+  const layers::LayerKernels& tapKernels_;
+  std::vector<DepthwiseTaps> taps_;  // none: a tap at a time
+  bool isFetched_ = false;           // what the gradient of the weights reads, some lines ahead
+  int linesInTurn_ = 1 << 30;
+  std::size_t parts_ = 1;
+  std::size_t blockGroups_ = 1;
+};
+
+}  // namespace
+
+bool servesDepthwiseGradients(const Description& d) {
+  const bool isServed = d.pass == taccConvBackwardWeights || (d.pass == taccConvBackwardData && !servesDepthwise(d));
+  return d.shape.isDepthwise() && isServed && d.inputLayout == taccLayoutNchw16c;
+}
+
+std::unique_ptr<ConvPlan> makeDepthwiseGradients(const Description& d, const KernelSet& kernels) {
+  return std::make_unique<DepthwiseGradients>(d, kernels);
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,77 @@
+#include <algorithm>
+
+#include "compute/conv/algorithms/depthwise.hpp"
+#include "compute/conv/cost.hpp"
+
+namespace tacc::conv {
+
+void packDepthwise(const Description& d, bool flips, const float* weights, float* packed) {
+  const Shape& s = d.shape;
+  const int taps = s.kernelHeight * s.kernelWidth;
+  const bool isBlocked = d.weightLayout == taccWeightsBlocked;
+  std::fill_n(packed, std::ptrdiff_t{s.inBlocks()} * taps * blockLength, 0.0F);
+  for (int c = 0; c < s.inChannels; ++c) {
+    const std::ptrdiff_t block = std::ptrdiff_t{c / blockLength} * taps * blockLength + c % blockLength;
+    const float* const from = weights + (isBlocked ? block : std::ptrdiff_t{c} * taps);
+    for (int tap = 0; tap < taps; ++tap) {
+      const int column = tap % s.kernelWidth;
+      const int place = flips ? tap - column + s.kernelWidth - 1 - column : tap;
+      packed[block + std::ptrdiff_t{place} * blockLength] = from[std::ptrdiff_t{tap} * (isBlocked ? blockLength : 1)];
+    }
+  }
+}
+
+void deliverDepthwise(const Description& d, int block, const float* sums, float* gradient) {
+  const Shape& s = d.shape;
+  const std::ptrdiff_t taps = std::ptrdiff_t{s.kernelHeight} * s.kernelWidth;
+  float* to = gradient + block * taps * blockLength;
+  if (d.weightLayout == taccWeightsBlocked) {
+    for (std::ptrdiff_t i = 0; i < taps * blockLength; ++i) to[i] = d.accumulate ? to[i] + sums[i] : sums[i];
+    return;
+  }
+  const int channels = std::min(blockLength, s.inChannels - block * blockLength);
+  for (int c = 0; c < channels; ++c, to += taps) {
+    for (std::ptrdiff_t tap = 0; tap < taps; ++tap) {
+      const float sum = sums[tap * blockLength + c];
+      to[tap] = d.accumulate ? to[tap] + sum : sum;
+    }
+  }
+}
+
+std::vector<DepthwiseTaps> depthwiseTaps(int width, int dilation, int pad) {
+  std::vector<DepthwiseTaps> parts;
+  if (width < 2 || dilation != 1) return parts;
+  for (int first = 0; first < width; first += parts.back().width) {
+    const int left = width - first;
+    // No tap is left alone.
+    parts.push_back({first, left == 8 ? 5 : left == 6 ? 4 : std::min(left, 7)});
+  }
+  if (pad >= parts.front().width) parts.clear();
+  return parts;
+}
+
+double depthwiseCycles(const Shape& s, const KernelSet& kernels, DepthwiseMethod method, std::size_t parts) {
+  const double perCycle = kernels.fmaLanes == blockLength && !hasTwoWideUnits(kernels) ? 1 : 2;
+  const double vectors = double(blockLength) / kernels.fmaLanes;
+  const double lines =
+      insidePairs(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height);
+  const double columns = insidePairs(s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, s.width);
+  const double products = lines * columns * vectors / perCycle;
+  const double most = std::max(s.height, s.outHeight);
+  switch (method) {
+    case DepthwiseMethod::strips:
+      return 1.15 * products + 30 * most * static_cast<double>(parts);
+    case DepthwiseMethod::anyStrips:
+      // Whole strips, also where a part of one is outside.
+      return 1.2 * lines * (s.outWidth <= 4 ? 4 : roundUp(s.outWidth, 7)) * s.kernelWidth * vectors / perCycle +
+             (20 + 8.0 * ceilDivide(s.outWidth, 7)) * most;
+    case DepthwiseMethod::tapSums:  // two values are read for each product
+      return 2.8 * products + 14 * lines * s.kernelWidth;
+    case DepthwiseMethod::tapAdditions:
+      break;
+  }
+  // The result is read and written for each product, and cleared before.
+  return 2.2 * products + 18 * lines * std::min(s.kernelWidth, s.outWidth) + double(s.height) * s.width * vectors;
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,165 @@
+// The direct convolution, backward to the input. The gradient of the input is a correlation of the output's gradient
+// too. With stride s, input pixels whose coordinates are equal modulo s see the same taps: each such phase is a
+// correlation of stride 1 that writes every s-th pixel, and nothing is multiplied by the zeros between.
+#include <algorithm>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/algorithms/direct_shapes.hpp"
+#include "compute/conv/task_partition.hpp"
+#include "compute/conv/weights.hpp"
+
+namespace tacc::conv {
+namespace {
+
+struct Phase {
+  std::ptrdiff_t output;  // of its first pixel, in floats
+  std::vector<int> taps;  // r * kernelWidth + s
+  DirectDriver driver;
+  std::size_t packed;  // where its weights begin
+};
+
+/// Parts of an image such that what a group of outputs writes of one is in the L2 cache until all phases have written
+/// their pixels; 1 where the weights, which every part reads, would not be in it.
+std::size_t partsForPhases(const std::vector<Phase>& phases, const Shape& s) {
+  constexpr std::ptrdiff_t bytesOfPart = 256 * 1024;
+  std::size_t weights = 0;
+  for (const Phase& phase : phases) weights += phase.driver.packedFloats() * sizeof(float);
+  if (phases.size() == 1 || !staysInL2(weights)) return 1;
+  const std::ptrdiff_t ofGroup =
+      s.inPlane() * phases.front().driver.groups().front().blocks * static_cast<std::ptrdiff_t>(sizeof(float));
+  const int lines = ceilDivide(s.height, s.strideHeight);
+  return static_cast<std::size_t>(std::clamp<std::ptrdiff_t>(ofGroup / bytesOfPart, 1, lines));
+}
+
+/// Whether all phases compute the same groups of outputs together.
+bool haveSameGroups(const std::vector<Phase>& phases) {
+  const auto groupsOf = [](const Phase& phase) { return phase.driver.groups().size(); };
+  return std::all_of(phases.begin(), phases.end(),
+                     [&](const Phase& phase) { return groupsOf(phase) == groupsOf(phases.front()); });
+}
+
+class DirectBackwardData final : public ConvPlan {
+ public:
+  DirectBackwardData(const Description& description, const KernelSet& kernels, std::vector<Phase> phases)
+      : ConvPlan(std::string(kernels.vectors) + " " + phases.front().driver.tileName()),
+        description_(description),
+        phases_(std::move(phases)),
+        // The first phase has the most pixels.
+        partition_(phases_.front().driver, shape().lines(), shape().groups,
+                   ceilDivide(shape().height, shape().strideHeight) * ceilDivide(shape().width, shape().strideWidth),
+                   description.maxWorkers, partsForPhases(phases_, shape())),
+        haveSameGroups_(phases_.size() > 1 && haveSameGroups(phases_)),
+        fetchesInput_(comesFromMemory(phases_.front().driver, shape())),
+        isNonTemporal_(isNonTemporalResult(description)) {
+    for (Phase& phase : phases_) {
+      phase.packed = packedFloats_;
+      packedFloats_ += phase.driver.packedFloats() * static_cast<std::size_t>(shape().groups);
+    }
+  }
+
+  std::size_t packedFloats() const override { return packedFloats_; }
+  double predictedSeconds() const override {
+    double cycles = 0;
+    for (const Phase& phase : phases_) cycles += phase.driver.cycles();
+    cycles *= double(shape().lines()) * shape().groups;
+    if (phases_.size() >
+        1) {  // phase by phase, lines of the cache are written in no order that hardware looks ahead in
+      const double bytes =
+          double(shape().batch) * shape().inBlocks() * static_cast<double>(shape().inPlane()) * sizeof(float);
+      cycles += transferCycles(bytes, 4);
+    }
+    return cycles / assumedHertz;
+  }
+
+  void pack(const float* weights, float* packed) const override {
+    for (const Phase& phase : phases_) {
+      for (int group = 0; group < shape().groups; ++group) {
+        phase.driver.pack(packed + phase.packed + phase.driver.packedFloats() * static_cast<std::size_t>(group),
+                          [&](float* to, int inBlock, int outBlock, int tap, int value) {
+                            const int kernelTap = phase.taps[static_cast<std::size_t>(tap)];
+                            const WeightBlock block =
+                                weightBlock(shape(), description_.weightLayout, group, outBlock, inBlock,
+                                            kernelTap / shape().kernelWidth, kernelTap % shape().kernelWidth);
+                            const float* const from = weights + block.base + value * block.outStep;
+                            for (int c = 0; c < blockLength; ++c) to[c] = c < block.ins ? from[c * block.inStep] : 0.0F;
+                          });
+      }
+    }
+  }
+
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
+    // All phases of a part of the image together: what they write lies between each other's pixels.
+    executor.forEach(partition_.tasks(), [&](std::size_t index, int) {
+      const TaskPart outputs = partition_.task(phases_.front().driver, index).outputs;
+      if (!haveSameGroups_) {
+        for (const Phase& phase : phases_)
+          runPhase(buffers, phase, partition_.task(phase.driver, index), fetchesInput_);
+        return;
+      }
+      for (std::size_t group = outputs.from; group < outputs.to; ++group) {
+        for (const Phase& phase : phases_) {
+          TaskPartition::Task task = partition_.task(phase.driver, index);
+          task.outputs = {group, group + 1};
+          runPhase(buffers, phase, task, fetchesInput_ && group == outputs.from);
+        }
+      }
+    });
+  }
+
+ private:
+  const Shape& shape() const { return description_.shape; }
+
+  void runPhase(const Buffers& buffers, const Phase& phase, const TaskPartition::Task& task, bool fetchesInput) const {
+    const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
+    const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
+    const auto group = static_cast<std::ptrdiff_t>(task.channelGroup);
+    const auto image = static_cast<std::ptrdiff_t>(task.images.from);
+    const std::ptrdiff_t gradient = image * outImage + group * (outImage / shape().groups);
+    float* const result = buffers.result + image * inImage + group * (inImage / shape().groups) + phase.output;
+    phase.driver.run({.input = buffers.outputGradient + gradient,
+                      .packed = buffers.packedWeights + phase.packed +
+                                group * static_cast<std::ptrdiff_t>(phase.driver.packedFloats()),
+                      .bias = nullptr,
+                      .addend = description_.accumulate ? result : nullptr,
+                      .output = result,
+                      .images = static_cast<int>(task.images.to - task.images.from),
+                      .inImage = outImage,
+                      .outImage = inImage,
+                      .firstTile = task.tiles.from,
+                      .endTile = task.tiles.to,
+                      .firstGroup = task.outputs.from,
+                      .endGroup = task.outputs.to,
+                      .relu = false,
+                      .weightsEnd = weightsFromMemory(shape(), buffers.packedWeights, packedFloats_),
+                      .fetchesInput = fetchesInput,
+                      .isNonTemporal = isNonTemporal_});
+  }
+
+  Description description_;
+  std::vector<Phase> phases_;
+  TaskPartition partition_;
+  bool haveSameGroups_;
+  bool fetchesInput_, isNonTemporal_;
+  std::size_t packedFloats_ = 0;
+};
+
+std::vector<Phase> phasesOf(const Shape& shape, const KernelSet& kernels) {
+  std::vector<Phase> phases;
+  for (BackwardPhase& phase : backwardPhases(shape)) {
+    phases.push_back({phase.output, std::move(phase.taps), DirectDriver(std::move(phase.driver), kernels), 0});
+  }
+  return phases;
+}
+
+}  // namespace
+
+bool servesDirectBackwardData(const Description& d) {
+  return d.pass == taccConvBackwardData && d.inputLayout == taccLayoutNchw16c && d.shape.blocksFitGroups();
+}
+
+std::unique_ptr<ConvPlan> makeDirectBackwardData(const Description& d, const KernelSet& kernels) {
+  return std::make_unique<DirectBackwardData>(d, kernels, phasesOf(d.shape, kernels));
+}
+
+}  // namespace tacc::conv

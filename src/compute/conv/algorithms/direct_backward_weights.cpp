@@ -1,0 +1,250 @@
+// The direct convolution, backward to the weights. For each tap and each pair of blocks of channels the gradient kernel
+// keeps a part of the result in registers while the pixels go by; pixels whose tap is outside the image are skipped as
+// lines and columns. A task owns its part of the result and adds up all images in order.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/weight_tiles.hpp"
+#include "compute/conv/cost.hpp"
+#include "compute/conv/task_partition.hpp"
+#include "compute/conv/weights.hpp"
+#include "compute/layers/kernels.hpp"
+
+namespace tacc::conv {
+namespace {
+
+class DirectBackwardWeights final : public ConvPlan {
+ public:
+  DirectBackwardWeights(const Description& d, const KernelSet& kernels, const WeightTiles& tiles)
+      : ConvPlan(
+            fmt::format("{} {}x{}", kernels.vectors, tiles.rowParts.front().size(), tiles.blockParts.front().size())),
+        description_(d),
+        kernels_(kernels),
+        tiles_(tiles) {
+    choosePixels();
+    chooseTasks();
+  }
+
+  std::size_t workspaceBytes() const override {
+    return description_.weightLayout == taccWeightsBlocked ? 0 : blockedFloats() * sizeof(float);
+  }
+  double predictedSeconds() const override {
+    const Shape& s = shape();
+    const double lines =
+        insidePairs(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height);
+    const double columns = insidePairs(s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, s.width);
+    const bool isOneLine =
+        s.kernelHeight * s.kernelWidth == 1 && s.outWidth * s.strideWidth == s.strideHeight * s.width;
+    const double tiles =
+        static_cast<double>(tiles_.blockParts.size()) * static_cast<double>(tiles_.rowParts.size()) * inBlocks();
+    const double parts = double(ceilDivide(s.batch, imagesAtOnce_)) * ceilDivide(s.outHeight, linesAtOnce_);
+    const double calls = parts * s.kernelHeight * s.kernelWidth;
+    const double beside = tiles * (calls * callCycles + (isOneLine ? 0 : s.batch * lines * s.kernelWidth * lineCycles));
+    return s.groups * (s.batch * lines * columns * tiles_.cyclesOfPixel + beside) / assumedHertz;
+  }
+
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
+    const bool isBlocked = description_.weightLayout == taccWeightsBlocked;
+    float* const blocked = isBlocked ? buffers.result : static_cast<float*>(buffers.workspace);
+    const bool accumulates = isBlocked && description_.accumulate;
+    executor.forEach(tasks(), [&](std::size_t index, int) { runTask(buffers, index, blocked, accumulates); });
+    if (!isBlocked) deliverGradient(blocked, buffers.result, shape(), description_.accumulate);
+  }
+
+ private:
+  const Shape& shape() const { return description_.shape; }
+  std::size_t blockedFloats() const {
+    const Shape& s = shape();
+    return weightFloats(taccWeightsBlocked, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, s.groups);
+  }
+  int outBlocks() const { return ceilDivide(shape().outPerGroup(), blockLength); }
+  int inBlocks() const { return ceilDivide(shape().inPerGroup(), blockLength); }
+
+  /// How many lines, or whole images, are worked on at once: such that they stay in the L2 cache while they are
+  /// used for all taps and blocks, but not so few that reading and writing the result over again costs more.
+  void choosePixels() {
+    const auto cacheBytes = static_cast<double>(l2CacheBytes());
+    const Shape& s = shape();
+    const double pixels = double(s.batch) * s.outHeight * s.outWidth;
+    // Strides leave out pixels that no tap reads.
+    const double usedPixels =
+        double(std::min(s.height, s.outHeight * s.kernelHeight)) * std::min(s.width, s.outWidth * s.kernelWidth);
+    const double inputBytes = double(inBlocks()) * blockLength * s.batch * usedPixels * 4;
+    const double gradientBytes = double(outBlocks()) * blockLength * pixels * 4;
+    const double resultBytes = double(blockedFloats()) / s.groups * 4;
+    const auto blocks = static_cast<double>(tiles_.blockParts.front().size());
+    double best = 0;
+    double bestParts = 1;
+    for (double parts = 1; parts <= pixels / 48; parts *= 2) {
+      const double pairBytes = (inputBytes / inBlocks() + blocks * gradientBytes / outBlocks()) / parts;
+      const bool allFit = (inputBytes + gradientBytes) / parts <= cacheBytes;
+      const double passes = pairBytes <= cacheBytes / 2 ? 1 : s.kernelHeight * s.kernelWidth;
+      // Those blocks of the gradient that all blocks of the input are multiplied with.
+      const bool gradientStays = blocks * gradientBytes / outBlocks() / parts <= cacheBytes / 4;
+      double traffic = allFit ? inputBytes + gradientBytes
+                              : passes * (inputBytes * static_cast<double>(tiles_.blockParts.size()) +
+                                          gradientBytes * (gradientStays ? 1 : inBlocks()));
+      traffic += 2 * resultBytes * (parts - 1);
+      if (best == 0 || traffic < best) {
+        best = traffic;
+        bestParts = parts;
+      }
+    }
+    const double wanted = pixels / bestParts;
+    const double ofImage = double(s.outHeight) * s.outWidth;
+    imagesAtOnce_ = std::clamp(static_cast<int>(wanted / ofImage), 1, s.batch);
+    linesAtOnce_ = imagesAtOnce_ > 1 ? s.outHeight : std::clamp(static_cast<int>(wanted / s.outWidth), 1, s.outHeight);
+  }
+
+  void chooseTasks() {
+    const auto wanted = static_cast<std::size_t>(description_.maxWorkers > 1 ? 4 * description_.maxWorkers : 1);
+    const auto groups = static_cast<std::size_t>(shape().groups);
+    outTasks_ = std::clamp<std::size_t>((wanted + groups - 1) / groups, 1, tiles_.blockParts.size());
+    const std::size_t sofar = groups * outTasks_;
+    inTasks_ = std::clamp<std::size_t>((wanted + sofar - 1) / sofar, 1, static_cast<std::size_t>(inBlocks()));
+  }
+  std::size_t tasks() const { return static_cast<std::size_t>(shape().groups) * outTasks_ * inTasks_; }
+
+  void runTask(const Buffers& buffers, std::size_t index, float* result, bool accumulates) const {
+    const Shape& s = shape();
+    const TaskPart ins = partOf(static_cast<std::size_t>(inBlocks()), inTasks_, index % inTasks_);
+    index /= inTasks_;
+    const TaskPart outs = partOf(tiles_.blockParts.size(), outTasks_, index % outTasks_);
+    const auto group = static_cast<std::ptrdiff_t>(index / outTasks_);
+    const std::ptrdiff_t inImage = s.inBlocks() * s.inPlane();
+    const std::ptrdiff_t outImage = s.outBlocks() * s.outPlane();
+    const float* const input = buffers.input + group * (inImage / s.groups);
+    const float* const gradient = buffers.outputGradient + group * (outImage / s.groups);
+    GradientCall call{};
+    call.inputPixel = std::ptrdiff_t{s.strideWidth} * blockLength;
+    call.inputLine = std::ptrdiff_t{s.strideHeight} * s.width * blockLength;
+    call.inputImage = inImage;
+    call.inputBlock = s.inPlane();
+    call.gradientLine = std::ptrdiff_t{s.outWidth} * blockLength;
+    call.gradientImage = outImage;
+    call.gradientBlock = s.outPlane();
+    call.outputRow = blockLength;
+    call.outputBlock = std::ptrdiff_t{s.inPerGroup()} * s.kernelHeight * s.kernelWidth * blockLength;
+    // A result that is written once and not read again soon.
+    const bool isWrittenOnce = imagesAtOnce_ >= s.batch && linesAtOnce_ >= s.outHeight && !accumulates;
+    call.isNonTemporal = isWrittenOnce && layers::isTooLargeForCaches(blockedFloats() * sizeof(float)) &&
+                         reinterpret_cast<std::uintptr_t>(result) % 64 == 0 && kernels_.fmaLanes == blockLength;
+    // Where most taps are outside of a small image, their zeros are written in one go.
+    const bool isCleared = mostTapsAreOutside() && !accumulates && inTasks_ == 1;
+    if (isCleared) {
+      const std::ptrdiff_t first = group * outBlocks() + tiles_.blockParts[outs.from].from;
+      const std::ptrdiff_t end = group * outBlocks() + tiles_.blockParts[outs.to - 1].to;
+      std::fill(result + first * call.outputBlock, result + end * call.outputBlock, 0.0F);
+    }
+    for (int image = 0; image < s.batch; image += imagesAtOnce_) {
+      call.images = std::min(imagesAtOnce_, s.batch - image);
+      for (int line = 0; line < s.outHeight; line += linesAtOnce_) {
+        const int endLine = std::min(s.outHeight, line + linesAtOnce_);
+        call.accumulate = accumulates || image > 0 || line > 0;
+        for (std::size_t out = outs.from; out < outs.to; ++out) {
+          for (std::size_t in = ins.from; in < ins.to; in += static_cast<std::size_t>(call.inputBlocks)) {
+            call.inputBlocks = inputBlocksAtOnce(static_cast<int>(in), static_cast<int>(ins.to));
+            runPair(call, {line, endLine}, tiles_.blockParts[out], static_cast<int>(in), isCleared,
+                    input + image * inImage + static_cast<std::ptrdiff_t>(in) * s.inPlane(),
+                    gradient + image * outImage + tiles_.blockParts[out].from * s.outPlane(),
+                    result + (group * outBlocks() + tiles_.blockParts[out].from) * call.outputBlock);
+          }
+        }
+      }
+    }
+    if (call.isNonTemporal) endNonTemporal();
+  }
+
+  struct Lines {
+    int from, to;
+  };
+  bool mostTapsAreOutside() const {
+    const Shape& s = shape();
+    const auto inside = [](int taps, int dilation, int pad, int stride, int results, int size) {
+      int count = 0;
+      for (int t = 0; t < taps; ++t) {
+        const int offset = t * dilation - pad;
+        count += firstInside(offset, stride) < std::min(results, endInside(offset, stride, size)) ? 1 : 0;
+      }
+      return count;
+    };
+    const int lines = inside(s.kernelHeight, s.dilationHeight, s.padHeight, s.strideHeight, s.outHeight, s.height);
+    const int columns = inside(s.kernelWidth, s.dilationWidth, s.padWidth, s.strideWidth, s.outWidth, s.width);
+    return 2 * lines * columns < s.kernelHeight * s.kernelWidth;
+  }
+  /// With one tap, the gradients of whole blocks follow each other, and so may their tiles.
+  int inputBlocksAtOnce(int from, int to) const {
+    const int wholeBlocks = shape().inPerGroup() / blockLength;
+    const bool follow = shape().kernelHeight * shape().kernelWidth == 1 && partsAreEqual(tiles_.rowParts);
+    return follow && from < wholeBlocks ? std::min(to, wholeBlocks) - from : 1;
+  }
+  static bool partsAreEqual(const std::vector<WeightTiles::Part>& parts) {
+    return parts.front().size() == parts.back().size();
+  }
+
+  /// All taps of one block of input channels and one part of the output channels, for some lines. `isCleared`: the
+  /// result is zero where no tap is inside.
+  void runPair(GradientCall call, Lines lines, WeightTiles::Part blocks, int inBlock, bool isCleared,
+               const float* input, const float* gradient, float* result) const {
+    const Shape& s = shape();
+    const int rows = std::min(blockLength, s.inPerGroup() - inBlock * blockLength);
+    float* tapResult = result + std::ptrdiff_t{inBlock} * blockLength * s.kernelHeight * s.kernelWidth * blockLength;
+    for (int r = 0; r < s.kernelHeight; ++r) {
+      const int dy = r * s.dilationHeight - s.padHeight;
+      const int from = std::max(lines.from, firstInside(dy, s.strideHeight));
+      const int to = std::min(lines.to, endInside(dy, s.strideHeight, s.height));
+      for (int t = 0; t < s.kernelWidth; ++t, tapResult += rows * blockLength) {
+        const int dx = t * s.dilationWidth - s.padWidth;
+        const int left = firstInside(dx, s.strideWidth);
+        const int right = std::min(s.outWidth, endInside(dx, s.strideWidth, s.width));
+        if (from >= to || left >= right) {
+          for (int b = 0; b < blocks.size() && !call.accumulate && !isCleared; ++b) {
+            std::fill_n(tapResult + b * call.outputBlock, rows * blockLength, 0.0F);
+          }
+          continue;
+        }
+        call.lines = to - from;
+        call.pixels = right - left;
+        const float* const tapInput = input + from * call.inputLine + dy * std::ptrdiff_t{s.width} * blockLength +
+                                      left * call.inputPixel + dx * std::ptrdiff_t{blockLength};
+        call.gradient = gradient + from * call.gradientLine + left * std::ptrdiff_t{blockLength};
+        if (call.pixels * call.inputPixel == call.inputLine && call.pixels == s.outWidth) {
+          call.pixels *= call.lines;  // the lines follow each other without a gap
+          call.lines = 1;
+        }
+        const std::vector<WeightTiles::Part>& parts = rows == blockLength ? tiles_.rowParts : tiles_.lastRowParts;
+        call.parts = partsAreEqual(parts) ? static_cast<int>(parts.size()) : 1;
+        for (std::size_t p = 0; p < parts.size(); p += static_cast<std::size_t>(call.parts)) {
+          const WeightTiles::Part& part = parts[p];
+          call.input = tapInput + part.from;  // in place: a copy could not begin before these stores have ended
+          call.output = tapResult + part.from * blockLength;
+          kernels_.gradient[blocks.size()][part.size()](call);
+        }
+      }
+    }
+  }
+
+  Description description_;
+  const KernelSet& kernels_;
+  WeightTiles tiles_;
+  int imagesAtOnce_ = 1, linesAtOnce_ = 1;
+  std::size_t outTasks_ = 1, inTasks_ = 1;
+};
+
+}  // namespace
+
+bool servesDirectBackwardWeights(const Description& d) {
+  return d.pass == taccConvBackwardWeights && d.inputLayout == taccLayoutNchw16c && d.shape.blocksFitGroups();
+}
+
+std::unique_ptr<ConvPlan> makeDirectBackwardWeights(const Description& d, const KernelSet& kernels) {
+  const int ins = d.shape.inPerGroup();
+  const int outBlocks = ceilDivide(d.shape.outPerGroup(), blockLength);
+  const double pixels = std::min(400.0, double(d.shape.batch) * d.shape.outHeight * d.shape.outWidth);
+  return std::make_unique<DirectBackwardWeights>(d, kernels, chooseWeightTiles(kernels, outBlocks, ins, pixels));
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,400 @@
+#include "compute/conv/algorithms/direct_driver.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "compute/conv/cost.hpp"
+#include "compute/conv/shape.hpp"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace tacc::conv {
+namespace {
+
+// Parts of an L2 cache of 1 MiB. Larger ones gain nothing, smaller ones lose little.
+constexpr std::size_t weightBytesAtOnce = 256 * 1024;
+constexpr std::size_t inputBytesAtOnce = 384 * 1024;
+
+// What a run of values costs beside its products. Permuted, several of them are one.
+constexpr double cyclesOfRun = 4, cyclesOfPermutedRun = 1;
+
+/// How many of `pixels` pixels from `x` on a tap finds inside a line of `width`, and which ones: no value if there are
+/// none, or there is no BorderMask for it that leaves out up to `mostOut`.
+struct TapFit {
+  int used;
+  std::optional<BorderMask> mask;
+};
+
+TapFit fitTap(int dx, int stride, int x, int pixels, int width, int mostOut) {
+  int before = 0;
+  int after = 0;
+  for (int p = 0; p < pixels; ++p) {
+    const int column = (x + p) * stride + dx;
+    before += column < 0;
+    after += column >= width;
+  }
+  if (before + after == pixels) return {0, std::nullopt};
+  const int used = pixels - before - after;
+  if (before == 0 && after == 0) return {used, BorderMask::none};
+  const auto maskOf = [](BorderMask ofOne, int count) {
+    return static_cast<BorderMask>(static_cast<int>(ofOne) + count - 1);
+  };
+  if (after == 0 && before <= mostOut) return {used, maskOf(BorderMask::first, before)};
+  if (before == 0 && after <= mostOut) return {used, maskOf(BorderMask::last, after)};
+  return {used, std::nullopt};
+}
+
+}  // namespace
+
+void endNonTemporal() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
+DirectDriver::DirectDriver(DirectShape shape, const KernelSet& kernels) : shape_(std::move(shape)), kernels_(kernels) {
+  rowsBefore_.push_back(0);
+  for (const int count : shape_.inCounts) {
+    rowsBefore_.push_back(rowsBefore_.back() + count * static_cast<std::ptrdiff_t>(shape_.taps.size()));
+  }
+  rows_ = static_cast<std::size_t>(rowsBefore_.back());
+  const Blocking blocking = chooseBlocking();
+  cycles_ = blocking.cycles;
+  makeGroups(blocking.blocks);
+  makeTiles(blocking.tilesOfLine);
+  findFollowing();
+  if (shape_.isScattered) makeValues();
+  chooseChunks();
+}
+
+int DirectDriver::mostOut() const {
+  const bool isEveryPixel = shape_.strideWidth * shape_.inPixel == blockLength;
+  return isEveryPixel && !shape_.isPermuted ? mostMasked : mostMaskedOfStride;
+}
+
+double DirectDriver::insideLines() const {
+  if (shape_.taps.empty()) return 1;
+  double inside = 0;
+  for (const Tap& tap : shape_.taps) {
+    // Lines before the first and behind the last one that the tap finds.
+    const int before = tap.dy >= 0 ? 0 : std::min(shape_.outHeight, ceilDivide(-tap.dy, shape_.strideHeight));
+    const int left = shape_.inHeight - tap.dy;
+    const int end = left <= 0 ? 0 : std::min(shape_.outHeight, ceilDivide(left, shape_.strideHeight));
+    inside += std::max(0, end - before);
+  }
+  return inside / (static_cast<double>(shape_.taps.size()) * shape_.outHeight);
+}
+
+double DirectDriver::cyclesOfLine(int blocks, int tiles, double inside) const {
+  if (shape_.taps.empty()) return 1.5 * blocks * shape_.outWidth;  // zeros
+  // Weights that come late hold up a kernel that has no registers for them.
+  const bool areFar = !staysInL2(packedFloats() * sizeof(float));
+  const int vectors = blocks * blockLength / kernels_.fmaLanes;
+  // Permuted, taps side by side share what is permuted.
+  const bool isShared = shape_.strideWidth <= 2 && shape_.taps.size() > 1 && shape_.taps[0].dy == shape_.taps[1].dy &&
+                        std::abs(shape_.taps[0].dx - shape_.taps[1].dx) == 1;
+  constexpr double permutedLatency = 3;  // of one tile it hides behind another's
+  const auto cyclesOfRow = [&](int pixels, int used) {
+    if (shape_.isPermuted)
+      return std::max(permutedLatency, (isShared ? 1.15 : 1.7) * productCycles(kernels_, blocks, used));
+    const double late = areFar && heldWeights(kernels_.registers, vectors, pixels) < vectors ? 0.5 : 0;
+    // Values that do not come in runs have addresses of their own.
+    return (stepCycles(kernels_, blocks, pixels, used) + late) * (shape_.isScattered ? 1.1 : 1);
+  };
+  // With strides most of every part of a page that is fetched is not used, so input is better read fewer times.
+  const double inputCycles = shape_.strideWidth > 1 && !shape_.isScattered ? 0.02 : 0;
+  // Taps that lie above each other leave out the same pixels.
+  std::map<int, int> columns;  // where a tap reads -> how many taps
+  for (const Tap& tap : shape_.taps) ++columns[tap.dx];
+  const double ofTap =
+      static_cast<double>(rows_) * inside / std::max<double>(1, static_cast<double>(shape_.taps.size()));
+  const double runsOfTap = shape_.isScattered ? 0 : inside * static_cast<double>(shape_.inCounts.size());
+  const double valuesOfRun = runsOfTap > 0 ? ofTap / runsOfTap : 0;
+  const auto cyclesOfTaps = [&](int taps, int pixels, int used) {
+    const double row = cyclesOfRow(pixels, used) + inputCycles * used;
+    // Sums that wait for themselves leave time for what a run costs beside.
+    const double waiting = std::max(0.0, latencyCycles - productCycles(kernels_, blocks, used));
+    return taps * (ofTap * row + runsOfTap * std::max(0.0, (shape_.isPermuted ? cyclesOfPermutedRun : cyclesOfRun) -
+                                                               valuesOfRun * waiting));
+  };
+  // As makeTiles() does.
+  const auto cyclesOfTile = [&](const auto& self, int x, int pixels) -> double {
+    double cycles = tileCycles(kernels_, blocks, pixels);
+    for (const auto& [dx, taps] : columns) {
+      const TapFit fit = fitTap(dx, shape_.strideWidth, x, pixels, shape_.inWidth, mostOut());
+      if (fit.used == 0) continue;
+      if (!fit.mask) return callCycles + self(self, x, pixels / 2) + self(self, x + pixels / 2, pixels - pixels / 2);
+      cycles += cyclesOfTaps(taps, pixels, fit.used);
+    }
+    return cycles;
+  };
+  const auto isInside = [&](int x, int pixels) {
+    return columns.empty() || (x * shape_.strideWidth + columns.begin()->first >= 0 &&
+                               (x + pixels - 1) * shape_.strideWidth + columns.rbegin()->first < shape_.inWidth);
+  };
+  const int least = shape_.outWidth / tiles;
+  double whole[2] = {-1, -1};  // of a tile without a mask, of that many pixels and of one more
+  double cycles = callCycles;
+  for (int t = 0, x = 0; t < tiles; ++t) {
+    const int pixels = partSize(shape_.outWidth, tiles, t);
+    if (isInside(x, pixels)) {
+      double& known = whole[pixels - least];
+      if (known < 0) known = cyclesOfTile(cyclesOfTile, x, pixels);
+      cycles += known;
+    } else {
+      cycles += callCycles + cyclesOfTile(cyclesOfTile, x, pixels);
+    }
+    x += pixels;
+  }
+  return cycles;
+}
+
+DirectDriver::Blocking DirectDriver::chooseBlocking() const {
+  Blocking best{};
+  const double inside = insideLines();
+  for (int blocks = 1; blocks <= std::min(maxBlocks, shape_.outBlocks); ++blocks) {
+    const int limit = shape_.isPermuted ? kernels_.permutedPixelLimit : kernels_.pixelLimit[blocks];
+    if (limit == 0) continue;
+    const int groups = ceilDivide(shape_.outBlocks, blocks);
+    const int smaller = shape_.outBlocks / groups;
+    const int larger = shape_.outBlocks % groups;  // groups of one block more
+    // The largest tiles may be slower, where they read weights over and over.
+    for (int size = limit; size >= std::max(1, limit - 2); --size) {
+      const int tiles = ceilDivide(shape_.outWidth, size);
+      double cycles = (groups - larger) * cyclesOfLine(smaller, tiles, inside);
+      if (larger > 0) cycles += larger * cyclesOfLine(smaller + 1, tiles, inside);
+      cycles *= shape_.outHeight;
+      if (best.blocks == 0 || cycles < best.cycles) best = {blocks, tiles, cycles};
+    }
+  }
+  return best;
+}
+
+bool DirectDriver::reachesFurthest(const Tap& tap) const {
+  return std::none_of(shape_.taps.begin(), shape_.taps.end(),
+                      [&](const Tap& other) { return other.dy == tap.dy && other.dx == tap.dx + shape_.strideWidth; });
+}
+
+void DirectDriver::makeGroups(int blocks) {
+  const int count = ceilDivide(shape_.outBlocks, blocks);
+  int first = 0;
+  for (int g = 0; g < count; ++g) {
+    const int here = partSize(shape_.outBlocks, count, g);
+    groups_.push_back({first, here, static_cast<std::ptrdiff_t>(first * rows_ * blockLength)});
+    first += here;
+  }
+}
+
+std::size_t DirectDriver::packedFloats() const {
+  return rows_ * static_cast<std::size_t>(shape_.outBlocks) * blockLength;
+}
+
+std::size_t DirectDriver::inputBytes() const {
+  const std::size_t outPixels = static_cast<std::size_t>(shape_.outHeight) * static_cast<std::size_t>(shape_.outWidth);
+  const std::size_t inPixels = static_cast<std::size_t>(shape_.inHeight) * static_cast<std::size_t>(shape_.inWidth);
+  const std::size_t usedPixels = std::min(inPixels, outPixels * std::max<std::size_t>(1, shape_.taps.size()));
+  return shape_.inCounts.size() * blockLength * sizeof(float) * usedPixels;
+}
+
+std::string DirectDriver::tileName() const {
+  int pixels = 0;
+  for (const Tile& tile : tiles_) pixels = std::max(pixels, tile.pixels);
+  return fmt::format("{}x{}", pixels, groups_.front().blocks);
+}
+
+void DirectDriver::makeTiles(int tilesOfLine) {
+  std::map<std::vector<int>, int> known;  // what a tile leaves out -> its list
+  const int tapCount = static_cast<int>(shape_.taps.size());
+  // Appends the tile of `pixels` pixels at (y, x), or two halves of it if it has a mask that no kernel has.
+  const auto add = [&](const auto& self, int y, int x, int pixels) -> void {
+    std::vector<int> key = {pixels};
+    for (const Tap& tap : shape_.taps) {
+      const int line = y * shape_.strideHeight + tap.dy;
+      const TapFit fit = fitTap(tap.dx, shape_.strideWidth, x, pixels, shape_.inWidth, mostOut());
+      if (line < 0 || line >= shape_.inHeight || fit.used == 0) {
+        key.push_back(-1);
+      } else if (fit.mask) {
+        key.push_back(static_cast<int>(*fit.mask));
+      } else {
+        self(self, y, x, pixels / 2);
+        self(self, y, x + pixels / 2, pixels - pixels / 2);
+        return;
+      }
+    }
+    const auto [entry, isNew] = known.try_emplace(key, static_cast<int>(lists_.size()));
+    if (isNew) {
+      const int used = static_cast<int>(std::count_if(key.begin() + 1, key.end(), [](int mask) { return mask >= 0; }));
+      lists_.push_back({runs_.size(), used});
+      std::ptrdiff_t weights = 0;
+      for (std::size_t in = 0; in < shape_.inCounts.size(); ++in) {
+        const std::size_t firstRun = runs_.size();
+        for (int t = 0; t < tapCount; ++t, weights += shape_.inCounts[in] * std::ptrdiff_t{blockLength}) {
+          const int mask = key[static_cast<std::size_t>(t) + 1];
+          const Tap& tap = shape_.taps[static_cast<std::size_t>(t)];
+          const std::ptrdiff_t at = static_cast<std::ptrdiff_t>(in) * shape_.inPlane + tap.dy * shape_.inLine +
+                                    tap.dx * shape_.inPixel + (in == 0 ? shape_.firstValue : 0);
+          if (mask < 0) continue;
+          runs_.push_back(
+              {at, weights, shape_.inCounts[in], static_cast<BorderMask>(mask), reachesFurthest(tap), false, 0, 0});
+        }
+        for (std::size_t next = runs_.size(); next-- > firstRun + 1;) {
+          TapRun& run = runs_[next - 1];
+          const bool isNext = runs_[next].input == run.input + shape_.inPixel &&
+                              runs_[next].weights == run.weights + run.count * std::ptrdiff_t{blockLength};
+          if (isNext) run.following = static_cast<std::int16_t>(runs_[next].following + 1);
+        }
+      }
+      findNext(lists_.back(), pixels);
+    }
+    tiles_.push_back({y * shape_.strideHeight * shape_.inLine + x * shape_.strideWidth * shape_.inPixel,
+                      y * shape_.outLine + x * shape_.outPixel, pixels, entry->second, 0});
+  };
+  for (int y = 0; y < shape_.outHeight; ++y) {
+    for (int t = 0, x = 0; t < tilesOfLine; ++t) {
+      const int pixels = partSize(shape_.outWidth, tilesOfLine, t);
+      add(add, y, x, pixels);
+      x += pixels;
+    }
+  }
+}
+
+void DirectDriver::findNext(const List& list, int pixels) {
+  const std::size_t end = runs_.size();
+  for (std::size_t first = list.first; first < end;) {
+    const std::size_t next = first + static_cast<std::size_t>(runs_[first].following) + 1;
+    for (std::size_t r = next; r-- > first;) {
+      if (runs_[r].mask != BorderMask::none) continue;
+      runs_[r].fetchesNext = true;
+      // Behind the last line comes the first one of the tile to the right.
+      runs_[r].next = next < end ? runs_[next].input : runs_[list.first].input + inputOf(pixels);
+      break;
+    }
+    first = next;
+  }
+}
+
+void DirectDriver::findFollowing() {
+  for (std::size_t t = tiles_.size(); t-- > 1;) {
+    Tile& tile = tiles_[t - 1];
+    const Tile& next = tiles_[t];
+    const bool isLike = next.list == tile.list && next.pixels == tile.pixels &&
+                        next.input == tile.input + inputOf(tile.pixels) &&
+                        next.output == tile.output + outputOf(tile.pixels);
+    tile.following = isLike ? next.following + 1 : 0;
+  }
+}
+
+void DirectDriver::makeValues() {
+  forEachValue([&](int in, int t, int value) {
+    const Tap& tap = shape_.taps[static_cast<std::size_t>(t)];
+    values_.push_back(in * shape_.inPlane + tap.dy * shape_.inLine + tap.dx * shape_.inPixel + value);
+  });
+}
+
+void DirectDriver::chooseChunks() {
+  const std::size_t inBlocks = shape_.inCounts.size();
+  const std::size_t weightBytes =
+      rows_ * static_cast<std::size_t>(groups_.front().blocks) * blockLength * sizeof(float);
+  const std::size_t chunks =
+      shape_.isScattered
+          ? 1
+          : std::clamp<std::size_t>((weightBytes + weightBytesAtOnce - 1) / weightBytesAtOnce, 1, inBlocks);
+  chunkBlocks_ = (inBlocks + chunks - 1) / chunks;
+  const std::size_t outPixels = static_cast<std::size_t>(shape_.outHeight) * static_cast<std::size_t>(shape_.outWidth);
+  const std::size_t parts =
+      std::clamp<std::size_t>(inputBytes() / inputBytesAtOnce, 1, std::max<std::size_t>(1, outPixels / 56));
+  tilesAtOnce_ = shape_.goesByLine ? tilesOfLine() : std::max<std::size_t>(1, (tiles_.size() + parts - 1) / parts);
+}
+
+void DirectDriver::clear(const DirectRun& what) const {
+  for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
+    for (int block = 0; block < groups_[g].blocks; ++block) {
+      const std::ptrdiff_t plane = (groups_[g].firstBlock + block) * shape_.outPlane;
+      for (int image = 0; image < what.images; ++image) {
+        for (std::size_t t = what.firstTile; t < what.endTile; ++t) {
+          float* to = what.output + image * what.outImage + plane + tiles_[t].output;
+          for (int p = 0; p < tiles_[t].pixels; ++p, to += shape_.outPixel) std::fill_n(to, blockLength, 0.0F);
+        }
+      }
+    }
+  }
+}
+
+void DirectDriver::run(const DirectRun& what) const {
+  if (shape_.taps.empty()) {
+    if (what.addend == nullptr) clear(what);
+    return;
+  }
+  const std::size_t inBlocks = shape_.inCounts.size();
+  const std::ptrdiff_t pixelStride = shape_.inPixel * shape_.strideWidth;
+  const bool hasOwnKernel = pixelStride == 1 || pixelStride == 2 || pixelStride == 4;
+  const auto& kernels = shape_.isScattered               ? kernels_.scattered[hasOwnKernel ? pixelStride : 0]
+                        : pixelStride == blockLength     ? kernels_.tile
+                        : pixelStride == 2 * blockLength ? kernels_.everySecond
+                                                         : kernels_.strided;
+  TileCall call{};
+  bool isNonTemporal = false;
+  const std::size_t valuesOfTap = values_.size() / shape_.taps.size();
+  const std::size_t firstValue = what.firstTap * valuesOfTap;
+  call.values = values_.data() + firstValue;
+  call.valueCount = static_cast<int>((what.endTap == 0 ? values_.size() : what.endTap * valuesOfTap) - firstValue);
+  call.inputPixel = pixelStride;
+  call.outputPixel = shape_.outPixel;
+  call.outputBlock = shape_.outPlane;
+  call.lanes = what.lanes;
+  call.offsets = what.offsets;
+  for (std::size_t g = what.firstGroup; g < what.endGroup; ++g) {
+    const OutGroup& group = groups_[g];
+    const TileKernel* const ofPixels = !shape_.isPermuted               ? kernels[group.blocks]
+                                       : pixelStride == blockLength     ? kernels_.permuted
+                                       : pixelStride == 2 * blockLength ? kernels_.permutedEverySecond
+                                                                        : kernels_.permutedStrided;
+    const std::ptrdiff_t plane = group.firstBlock * shape_.outPlane;
+    call.weights = what.packed + group.packed + static_cast<std::ptrdiff_t>(firstValue) * group.blocks * blockLength;
+    const bool fetches = what.fetchesInput && (shape_.goesByLine || g == what.firstGroup);
+    call.fetchFirst = static_cast<int>(g - what.firstGroup);
+    call.fetchStep = shape_.goesByLine ? static_cast<int>(what.endGroup - what.firstGroup) : 1;
+    for (std::size_t from = 0; from < inBlocks; from += chunkBlocks_) {
+      const std::size_t to = std::min(inBlocks, from + chunkBlocks_);
+      const float* ahead = call.weights + rowsBefore_[to] * group.blocks * blockLength;
+      call.weightsAhead = &ahead;
+      if (what.weightsEnd != nullptr) {  // as many as are used now
+        const std::ptrdiff_t used = (rowsBefore_[to] - rowsBefore_[from]) * group.blocks * blockLength;
+        call.weightsEnd = ahead + std::min(used, what.weightsEnd - ahead);
+      }
+      call.bias = from == 0 && what.bias != nullptr ? what.bias + group.firstBlock * blockLength : nullptr;
+      call.relu = to == inBlocks && what.relu;
+      isNonTemporal = call.isNonTemporal = what.isNonTemporal && what.addend == nullptr && chunkBlocks_ >= inBlocks;
+      for (int image = 0; image < what.images; ++image) {
+        const float* const input = what.input + image * what.inImage;
+        float* const output = what.output + image * what.outImage + plane;
+        const float* const addend =
+            from > 0 ? output : (what.addend != nullptr ? what.addend + image * what.outImage + plane : nullptr);
+        for (std::size_t t = what.firstTile; t < what.endTile; t += static_cast<std::size_t>(call.tiles)) {
+          const Tile& tile = tiles_[t];
+          call.tiles = std::min(tile.following + 1, static_cast<int>(what.endTile - t));
+          call.inputTile = inputOf(tile.pixels);
+          call.fetchDistance = !fetches ? 0 : shape_.goesByLine ? shape_.strideHeight * shape_.inLine : call.inputTile;
+          call.outputTile = outputOf(tile.pixels);
+          const List& list = lists_[static_cast<std::size_t>(tile.list)];
+          call.runs = runs_.data() + list.first + from * static_cast<std::size_t>(list.taps);
+          call.runCount = static_cast<int>(to - from) * list.taps;
+          call.input = input + tile.input;
+          call.output = output + tile.output;
+          call.addend = addend != nullptr ? addend + tile.output : nullptr;
+          ofPixels[tile.pixels](call);
+        }
+      }
+    }
+  }
+  if (isNonTemporal) endNonTemporal();
+}
+
+}  // namespace tacc::conv

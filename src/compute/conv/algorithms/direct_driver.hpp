@@ -1,0 +1,184 @@
+// Correlation of blocked images: what a convolution is forward, and, with other taps, backward to its input.
+//
+// For every output pixel (y, x) and channel
+//   output(y, x) = sum over taps and channels of weight * input(y * strideHeight + tap.dy, x * strideWidth + tap.dx)
+// where input outside the image counts as zero and is not read: the masks of tiles leave those products out, so nothing
+// is padded and nothing is multiplied by zero.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "compute/conv/kernels/kernels.hpp"
+
+namespace tacc::conv {
+
+struct Tap {
+  int dy, dx;
+};
+
+/// Strides are in floats, of one image.
+struct DirectShape {
+  std::vector<int> inCounts;  // values of a pixel in each block of input channels: 16, the last one fewer
+  int inHeight, inWidth;
+  std::ptrdiff_t inPixel, inLine, inPlane;  // from pixel to pixel, line to line, block to block
+  int outBlocks;
+  int outHeight, outWidth;
+  std::ptrdiff_t outPixel, outLine, outPlane;
+  int strideHeight, strideWidth;
+  std::vector<Tap> taps;
+  /// The blocks of input are short: the kernel takes one value after the other. No tap may leave the image then.
+  bool isScattered = false;
+  /// Every output channel takes its own value: the kernel permutes. There is one block of output then, and a block
+  /// of input has as many steps as its count says.
+  bool isPermuted = false;
+  /// Channel of the first block of input where its values begin.
+  int firstValue = 0;
+  /// With one tap: a line of output is computed for all channels before the next one, and every group fetches a part of
+  /// the next line of input. For input from behind the L2 cache, most of whose lines of the cache a stride leaves
+  /// out: hardware does not look ahead over those.
+  bool goesByLine = false;
+};
+
+/// Several blocks of output channels that the kernel computes together.
+struct OutGroup {
+  int firstBlock;
+  int blocks;
+  std::ptrdiff_t packed;  // where their weights begin, in floats
+};
+
+/// What one call of DirectDriver::run computes.
+struct DirectRun {
+  const float* input;  // of the first image, pixel (0, 0)
+  const float* packed;
+  const float* bias;    // outBlocks * 16 floats, or null
+  const float* addend;  // laid out as the output and may be it; or null
+  float* output;
+  int images;
+  std::ptrdiff_t inImage, outImage;  // from image to image
+  std::size_t firstTile, endTile;
+  std::size_t firstGroup, endGroup;
+  bool relu;
+  const std::int32_t* lanes = nullptr;  // if permuted: TileCall's, for all rows of packed weights
+  const std::int32_t* offsets = nullptr;
+  /// The weights that are used next are brought into the L2 cache, up to this end: where they come from behind it.
+  const float* weightsEnd = nullptr;
+  /// The first group of outputs brings the input into the L2 cache: where it comes from behind it.
+  bool fetchesInput = false;
+  /// The output is stored non-temporally, unless something is added to it.
+  bool isNonTemporal = false;
+  /// If scattered: the taps that count, the others are outside the image for all tiles of the run; all if there are
+  /// none.
+  std::size_t firstTap = 0, endTap = 0;
+};
+
+/// What was stored non-temporally is seen by other threads before anything that is written later. Once for all tiles:
+/// behind each call it would wait for memory over and over.
+void endNonTemporal();
+
+/// Immutable once made.
+class DirectDriver {
+ public:
+  DirectDriver(DirectShape shape, const KernelSet& kernels);
+
+  /// Tiles of one image, line by line, and how many of them keep the input of one pass in the L2 cache.
+  std::size_t tiles() const { return tiles_.size(); }
+  std::size_t tilesAtOnce() const { return tilesAtOnce_; }
+  /// Tiles of one line of the output. All lines have as many when no tap leaves the image.
+  std::size_t tilesOfLine() const { return tiles_.size() / static_cast<std::size_t>(shape_.outHeight); }
+  const std::vector<OutGroup>& groups() const { return groups_; }
+  std::size_t packedFloats() const;
+  /// What is read of one image.
+  std::size_t inputBytes() const;
+  /// Pixels x blocks of the kernel that does most of the work, e.g. "14x2".
+  std::string tileName() const;
+  /// Cycles for one image by the model.
+  double cycles() const { return cycles_; }
+
+  /// Orders the weights as run() reads them: write(to, outBlock, inBlock, tap, value) writes the 16 output channels of
+  /// one input value to `to`.
+  template <class Write>
+  void pack(float* packed, const Write& write) const {
+    for (const OutGroup& group : groups_) {
+      float* to = packed + group.packed;
+      forEachValue([&](int in, int tap, int value) {
+        for (int b = 0; b < group.blocks; ++b, to += blockLength) write(to, group.firstBlock + b, in, tap, value);
+      });
+    }
+  }
+
+  /// Without any tap, which only phases of a backward pass are, `addend` is the output itself.
+  void run(const DirectRun& what) const;
+
+ private:
+  /// Calls visit(block of input, tap, value) in the order of the weights: tap by tap if scattered, so that some of them
+  /// follow each other, and otherwise block by block.
+  template <class Visit>
+  void forEachValue(const Visit& visit) const {
+    const auto ins = static_cast<int>(shape_.inCounts.size());
+    const auto taps = static_cast<int>(shape_.taps.size());
+    for (int i = 0; i < ins * taps; ++i) {
+      const int in = shape_.isScattered ? i % ins : i / taps;
+      const int tap = shape_.isScattered ? i / ins : i % taps;
+      for (int value = 0; value < shape_.inCounts[static_cast<std::size_t>(in)]; ++value) visit(in, tap, value);
+    }
+  }
+
+  /// Zeros for the output, which nothing is read for.
+  void clear(const DirectRun& what) const;
+  /// Floats from a tile to one that is right behind it.
+  std::ptrdiff_t inputOf(int pixels) const { return pixels * shape_.strideWidth * shape_.inPixel; }
+  std::ptrdiff_t outputOf(int pixels) const { return pixels * shape_.outPixel; }
+
+  struct Tile {
+    std::ptrdiff_t input, output;
+    int pixels;
+    int list;
+    int following;  // tiles behind it that differ from it only in where they are, each as far from the one before
+  };
+  /// The runs of one kind of tile: `taps` for each block of input channels, from `first` on.
+  struct List {
+    std::size_t first;
+    int taps;
+  };
+  struct Blocking {
+    int blocks;
+    int tilesOfLine;  // of output, before those with a mask that no kernel has are halved
+    double cycles;    // for one image by the model
+  };
+
+  Blocking chooseBlocking() const;
+  /// Pixels that a mask of the kernels can leave out at either end of a tile.
+  int mostOut() const;
+  /// The pairs of a line of the output and a tap whose line is inside the image.
+  double insideLines() const;
+  /// Cycles for a line of the output, by blocks and tiles. `inside`: the part of the taps' lines that is inside the
+  /// image.
+  double cyclesOfLine(int blocks, int tiles, double inside) const;
+  /// No other tap of its line reads what this one does, for pixels further to the left.
+  bool reachesFurthest(const Tap& tap) const;
+  void makeGroups(int blocks);
+  void makeTiles(int tilesOfLine);
+  /// For the runs of the newest list: which of each line of the image fetches what comes behind the line.
+  void findNext(const List& list, int pixels);
+  void makeValues();
+  /// For all tiles.
+  void findFollowing();
+  void chooseChunks();
+
+  DirectShape shape_;
+  const KernelSet& kernels_;
+  std::vector<Tile> tiles_;
+  std::vector<List> lists_;
+  std::vector<TapRun> runs_;
+  std::vector<std::ptrdiff_t> values_;  // if scattered, in place of the runs
+  std::vector<OutGroup> groups_;
+  std::size_t rows_ = 0;                    // of packed weights of one block
+  std::vector<std::ptrdiff_t> rowsBefore_;  // of these, before those of each block of input, and all
+  std::size_t chunkBlocks_ = 0;             // blocks of input channels that are summed at once
+  std::size_t tilesAtOnce_ = 0;
+  double cycles_ = 0;
+};
+
+}  // namespace tacc::conv

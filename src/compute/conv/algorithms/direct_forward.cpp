@@ -1,0 +1,110 @@
+// The direct convolution, forward: the tile kernel over the image as it lies in memory. A 1x1 convolution is a product
+// of matrices: its image is one long line.
+#include <cstring>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/algorithms/direct_shapes.hpp"
+#include "compute/conv/task_partition.hpp"
+#include "compute/conv/weights.hpp"
+
+namespace tacc::conv {
+namespace {
+
+class DirectForward final : public ConvPlan {
+ public:
+  DirectForward(const Description& description, const KernelSet& kernels, DirectDriver driver)
+      : ConvPlan(std::string(kernels.vectors) + " " + driver.tileName()),
+        description_(description),
+        driver_(std::move(driver)),
+        partition_(driver_, shape().lines(), shape().groups, shape().outHeight * shape().outWidth,
+                   description.maxWorkers),
+        fetchesInput_(comesFromMemory(driver_, shape())),
+        isNonTemporal_(isNonTemporalResult(description)) {}
+
+  std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_); }
+  std::size_t packedFloats() const override {
+    return driver_.packedFloats() * static_cast<std::size_t>(shape().groups);
+  }
+  double predictedSeconds() const override {
+    return driver_.cycles() * shape().lines() * shape().groups / assumedHertz;
+  }
+
+  void pack(const float* weights, float* packed) const override {
+    for (int group = 0; group < shape().groups; ++group) {
+      driver_.pack(packed + driver_.packedFloats() * static_cast<std::size_t>(group),
+                   [&](float* to, int outBlock, int inBlock, int tap, int value) {
+                     const WeightBlock block = weightBlock(shape(), description_.weightLayout, group, outBlock, inBlock,
+                                                           tap / shape().kernelWidth, tap % shape().kernelWidth);
+                     const float* const from = weights + block.base + value * block.inStep;
+                     for (int k = 0; k < blockLength; ++k) to[k] = k < block.outs ? from[k * block.outStep] : 0.0F;
+                   });
+    }
+  }
+
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
+    const float* const bias = paddedBias(description_, buffers);
+    const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
+    const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
+    executor.forEach(partition_.tasks(), [&](std::size_t index, int) {
+      const TaskPartition::Task task = partition_.task(driver_, index);
+      const auto group = static_cast<std::ptrdiff_t>(task.channelGroup);
+      const auto image = static_cast<std::ptrdiff_t>(task.images.from);
+      const std::ptrdiff_t in = image * inImage + group * (inImage / shape().groups);
+      const std::ptrdiff_t out = image * outImage + group * (outImage / shape().groups);
+      driver_.run({.input = buffers.input + in,
+                   .packed = buffers.packedWeights + group * static_cast<std::ptrdiff_t>(driver_.packedFloats()),
+                   .bias = bias != nullptr ? bias + group * shape().outPerGroup() : nullptr,
+                   .addend = description_.residual ? buffers.residual + out : nullptr,
+                   .output = buffers.result + out,
+                   .images = static_cast<int>(task.images.to - task.images.from),
+                   .inImage = inImage,
+                   .outImage = outImage,
+                   .firstTile = task.tiles.from,
+                   .endTile = task.tiles.to,
+                   .firstGroup = task.outputs.from,
+                   .endGroup = task.outputs.to,
+                   .relu = description_.relu,
+                   .weightsEnd = weightsFromMemory(shape(), buffers.packedWeights, packedFloats()),
+                   .fetchesInput = fetchesInput_,
+                   .isNonTemporal = isNonTemporal_});
+    });
+  }
+
+ private:
+  const Shape& shape() const { return description_.shape; }
+
+  Description description_;
+  DirectDriver driver_;
+  TaskPartition partition_;
+  bool fetchesInput_, isNonTemporal_;
+};
+
+}  // namespace
+
+bool servesDirectForward(const Description& d) {
+  return d.pass == taccConvForward && d.inputLayout == taccLayoutNchw16c && d.shape.blocksFitGroups();
+}
+
+std::unique_ptr<ConvPlan> makeDirectForward(const Description& d, const KernelSet& kernels) {
+  DirectShape shape = forwardShape(d.shape);
+  shape.goesByLine = goesByLine(d);
+  return std::make_unique<DirectForward>(d, kernels, DirectDriver(std::move(shape), kernels));
+}
+
+std::size_t biasWorkspaceBytes(const Description& d) {
+  const bool isCopied = d.bias && d.shape.outChannels % blockLength != 0;
+  return isCopied ? static_cast<std::size_t>(d.shape.outBlocks()) * blockLength * sizeof(float) : 0;
+}
+
+const float* paddedBias(const Description& d, const Buffers& buffers) {
+  if (!d.bias) return nullptr;
+  if (biasWorkspaceBytes(d) == 0) return buffers.bias;
+  auto* const padded = static_cast<float*>(buffers.workspace);
+  const auto channels = static_cast<std::size_t>(d.shape.outChannels);
+  std::memset(padded, 0, biasWorkspaceBytes(d));
+  std::memcpy(padded, buffers.bias, channels * sizeof(float));
+  return padded;
+}
+
+}  // namespace tacc::conv

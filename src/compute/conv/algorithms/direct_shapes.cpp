@@ -1,0 +1,97 @@
+#include "compute/conv/algorithms/direct_shapes.hpp"
+
+#include <algorithm>
+
+namespace tacc::conv {
+namespace {
+
+/// One dimension of a phase: the taps (numbers of kernel lines or columns) and where they read.
+struct PhaseTaps {
+  std::vector<int> taps, steps;
+};
+
+PhaseTaps tapsOf(int phase, int kernel, int stride, int pad, int dilation) {
+  PhaseTaps result;
+  for (int t = 0; t < kernel; ++t) {
+    const int at = phase + pad - t * dilation;
+    if (at % stride != 0) continue;
+    result.taps.push_back(t);
+    result.steps.push_back(at / stride);
+  }
+  return result;
+}
+
+/// What is read: the channels of a group, in images of which a product sees one line.
+DirectShape readingFrom(int channels, int height, int width, bool isProduct) {
+  DirectShape c{};
+  for (int left = channels; left > 0; left -= blockLength) c.inCounts.push_back(std::min(left, blockLength));
+  c.inHeight = isProduct ? 1 : height;
+  c.inWidth = isProduct ? height * width : width;
+  c.inPixel = blockLength;
+  c.inLine = std::ptrdiff_t{c.inWidth} * blockLength;
+  c.inPlane = std::ptrdiff_t{height} * width * blockLength;
+  return c;
+}
+
+/// Images of one pixel as one line.
+void joinImages(DirectShape& c, const Shape& s, int inBlocks) {
+  c.inWidth = c.outWidth = s.batch;
+  c.inPixel = std::ptrdiff_t{inBlocks} * blockLength;
+  c.outPixel = std::ptrdiff_t{c.outBlocks} * blockLength;
+  c.inLine = s.batch * c.inPixel;
+  c.outLine = s.batch * c.outPixel;
+}
+
+}  // namespace
+
+DirectShape forwardShape(const Shape& s) {
+  const bool isProduct = s.isProduct();
+  DirectShape c = readingFrom(s.inPerGroup(), s.height, s.width, isProduct);
+  c.outBlocks = ceilDivide(s.outPerGroup(), blockLength);
+  c.outHeight = isProduct ? 1 : s.outHeight;
+  c.outWidth = isProduct ? s.outHeight * s.outWidth : s.outWidth;
+  c.outPixel = blockLength;
+  c.outLine = std::ptrdiff_t{c.outWidth} * blockLength;
+  c.outPlane = s.outPlane();
+  c.strideHeight = s.strideHeight;
+  c.strideWidth = s.strideWidth;
+  for (int r = 0; r < s.kernelHeight; ++r) {
+    for (int t = 0; t < s.kernelWidth; ++t) {
+      c.taps.push_back({r * s.dilationHeight - s.padHeight, t * s.dilationWidth - s.padWidth});
+    }
+  }
+  if (s.isLineOfImages()) joinImages(c, s, s.inBlocks());
+  return c;
+}
+
+std::vector<BackwardPhase> backwardPhases(const Shape& s) {
+  std::vector<BackwardPhase> phases;
+  const bool isProduct = s.isProduct();
+  DirectShape c = readingFrom(s.outPerGroup(), s.outHeight, s.outWidth, isProduct);
+  c.outBlocks = ceilDivide(s.inPerGroup(), blockLength);
+  c.outPixel = std::ptrdiff_t{s.strideWidth} * blockLength;
+  c.outLine = std::ptrdiff_t{s.strideHeight} * s.width * blockLength;
+  c.outPlane = s.inPlane();
+  c.strideHeight = c.strideWidth = 1;
+  for (int y = 0; y < std::min(s.strideHeight, s.height); ++y) {
+    const PhaseTaps rows = tapsOf(y, s.kernelHeight, s.strideHeight, s.padHeight, s.dilationHeight);
+    for (int x = 0; x < std::min(s.strideWidth, s.width); ++x) {
+      const PhaseTaps columns = tapsOf(x, s.kernelWidth, s.strideWidth, s.padWidth, s.dilationWidth);
+      c.taps.clear();
+      std::vector<int> taps;
+      for (std::size_t r = 0; r < rows.taps.size(); ++r) {
+        for (std::size_t t = 0; t < columns.taps.size(); ++t) {
+          c.taps.push_back({rows.steps[r], columns.steps[t]});
+          taps.push_back(rows.taps[r] * s.kernelWidth + columns.taps[t]);
+        }
+      }
+      c.outHeight = isProduct ? 1 : ceilDivide(s.height - y, s.strideHeight);
+      c.outWidth = isProduct ? s.height * s.width : ceilDivide(s.width - x, s.strideWidth);
+      if (s.isLineOfImages()) joinImages(c, s, s.outBlocks());
+      phases.push_back({(std::ptrdiff_t{y} * s.width + x) * blockLength, std::move(taps), c});
+    }
+  }
+  return phases;
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,89 @@
+#include "compute/conv/algorithms/few_channels.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "compute/conv/cost.hpp"
+
+namespace tacc::conv {
+
+bool isFewChannels(const Description& d) {
+  return (d.inputLayout == taccLayoutNchw || d.inputLayout == taccLayoutNhwc) && d.shape.inChannels <= fewChannels &&
+         d.shape.groups == 1 && d.shape.dilationWidth == 1;
+}
+
+FewChannelsImage::FewChannelsImage(const Description& d)
+    : shape_(d.shape),
+      isNhwc_(d.inputLayout == taccLayoutNhwc),
+      isCopied_(shape_.padHeight != 0 || shape_.padWidth != 0) {
+  const int width = shape_.width + 2 * shape_.padWidth;
+  line_ = std::ptrdiff_t{width} * pixel();
+  linesAtOnce_ = shape_.outHeight;
+  if (!isCopied_) {
+    plane_ = line_ * shape_.height;
+    return;
+  }
+  constexpr std::ptrdiff_t scratchBytes = 96 * 1024;
+  const std::ptrdiff_t ofOutputLine =
+      line_ * blocks() * shape_.strideHeight * static_cast<std::ptrdiff_t>(sizeof(float));
+  linesAtOnce_ = static_cast<int>(std::clamp<std::ptrdiff_t>(scratchBytes / ofOutputLine, 1, shape_.outHeight));
+  const int lines = (linesAtOnce_ - 1) * shape_.strideHeight + (shape_.kernelHeight - 1) * shape_.dilationHeight + 1;
+  plane_ = line_ * lines;
+  scratchFloats_ = static_cast<std::size_t>((plane_ * blocks() + 15) / 16 * 16);
+}
+
+double FewChannelsImage::copyCycles() const {
+  if (!isCopied_) return 0;
+  const double perLine = 20, floatsOfCycle = 8;
+  const int lines = linesAtOnce_ * shape_.strideHeight + (shape_.kernelHeight - 1) * shape_.dilationHeight;
+  const double parts = double(shape_.outHeight) / linesAtOnce_;
+  return parts * lines * blocks() * (perLine + static_cast<double>(line_) / floatsOfCycle);
+}
+
+FewChannelsImage::Inside FewChannelsImage::insideFrom(int line, int endLine) const {
+  const auto insideOf = [this](int y) {
+    const int first = y * shape_.strideHeight - shape_.padHeight;  // that the kernel's first line reads
+    const int left = shape_.height - first;
+    const int before = first >= 0 ? 0 : ceilDivide(-first, shape_.dilationHeight);
+    const int end = left <= 0 ? 0 : ceilDivide(left, shape_.dilationHeight);
+    return Inside{1, std::min(before, shape_.kernelHeight), std::min(end, shape_.kernelHeight)};
+  };
+  Inside inside = insideOf(line);
+  while (line + inside.lines < endLine) {
+    const Inside next = insideOf(line + inside.lines);
+    if (next.first != inside.first || next.end != inside.end) break;
+    ++inside.lines;
+  }
+  return inside;
+}
+
+double FewChannelsImage::insidePart() const {
+  return insidePairs(shape_.outHeight, shape_.kernelHeight, shape_.strideHeight, shape_.dilationHeight,
+                     shape_.padHeight, shape_.height) /
+         (double(shape_.outHeight) * shape_.kernelHeight);
+}
+
+const float* FewChannelsImage::lines(const float* image, int from, int to, float* scratch) const {
+  const std::ptrdiff_t sourceLine = shape_.width * pixel();
+  const int first = from * shape_.strideHeight - shape_.padHeight;
+  if (!isCopied_) return image + first * sourceLine;
+  const int count = (to - from - 1) * shape_.strideHeight + (shape_.kernelHeight - 1) * shape_.dilationHeight + 1;
+  const std::ptrdiff_t margin = shape_.padWidth * pixel();
+  for (int block = 0; block < blocks(); ++block) {
+    const float* const source = image + block * sourceLine * shape_.height;
+    for (int i = 0; i < count; ++i) {
+      float* const target = scratch + block * plane_ + i * line_;
+      const int y = first + i;
+      if (y < 0 || y >= shape_.height) {
+        std::fill_n(target, line_, 0.0F);
+        continue;
+      }
+      std::fill_n(target, margin, 0.0F);
+      std::memcpy(target + margin, source + y * sourceLine, static_cast<std::size_t>(sourceLine) * sizeof(float));
+      std::fill_n(target + margin + sourceLine, margin, 0.0F);
+    }
+  }
+  return scratch;
+}
+
+}  // namespace tacc::conv

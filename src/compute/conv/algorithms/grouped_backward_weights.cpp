@@ -1,0 +1,299 @@
+// Grouped convolutions whose groups cut blocks of channels, backward to the weights: for each block of output channels
+// and each tap the gradient kernel over the steps of group_steps.hpp.
+#include <algorithm>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/grouped.hpp"
+#include "compute/conv/algorithms/weight_tiles.hpp"
+#include "compute/conv/cost.hpp"
+#include "compute/conv/weights.hpp"
+
+namespace tacc::conv {
+namespace {
+
+/// Of the lines of input and gradient that are gone through at a time, for all taps: most of an L1 cache.
+constexpr std::size_t lineBytesAtOnce = 24 * 1024;
+
+constexpr std::size_t alignedFloats(std::size_t floats) {
+  return (floats + blockLength - 1) / blockLength * blockLength;
+}
+
+class GroupedBackwardWeights final : public ConvPlan {
+ public:
+  GroupedBackwardWeights(const Description& d, const KernelSet& kernels)
+      : ConvPlan(std::string(kernels.vectors) + " grouped"),
+        description_(d),
+        kernels_(kernels),
+        cut_(cutGroups({d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}, kernels)),
+        weights_(d, cut_, false) {
+    for (std::size_t i = 0; i < cut_.spans.size(); ++i) {
+      const GroupSteps& steps = stepsOf(i);
+      const int together = blocksTogether(steps);
+      for (int b = 0; b < steps.blocks; b += together) {
+        blocks_.push_back({i, b, std::min(together, steps.blocks - b)});
+        mostBlocks_ = std::max(mostBlocks_, blocks_.back().count);
+        tapCost_ = tapCost_ + costOfTap(steps, blocks_.back().count);
+      }
+      mostSteps_ = std::max(mostSteps_, static_cast<std::size_t>(steps.total()));
+    }
+    const std::size_t line = static_cast<std::size_t>(shape().width + shape().outWidth) * blockLength * sizeof(float);
+    linesAtOnce_ = static_cast<int>(std::clamp<std::size_t>(lineBytesAtOnce / line, 1, 64));
+  }
+
+  std::size_t workspaceBytes() const override {
+    return static_cast<std::size_t>(description_.maxWorkers * mostBlocks_) * sumFloats() * sizeof(float);
+  }
+  double predictedSeconds() const override {
+    const Shape& s = shape();
+    const double lines =
+        insidePairs(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height);
+    const double columns = insidePairs(s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, s.width);
+    const double calls = lines / linesAtOnce_ + s.kernelHeight;
+    const double products =
+        tapCost_.pixel * lines * columns + tapCost_.tiles * s.kernelWidth * (calls * callCycles + lines * lineCycles);
+    // Each line of the kernel goes through both tensors.
+    const double bytes = double(s.inBlocks()) * static_cast<double>(s.inPlane()) +
+                         double(s.outBlocks()) * static_cast<double>(s.outPlane());
+    return std::max(s.batch * products, s.kernelHeight * transferCycles(bytes * sizeof(float) * s.batch, 10)) /
+           assumedHertz;
+  }
+
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
+    const float* const input = buffers.input;
+    clearGradient(buffers.result, description_.weightLayout, shape(), description_.accumulate);
+    const auto lines = static_cast<std::size_t>(shape().kernelHeight);
+    executor.forEach(blocks_.size() * lines, [&](std::size_t index, int worker) {
+      float* const sums =
+          static_cast<float*>(buffers.workspace) + static_cast<std::size_t>(worker * mostBlocks_) * sumFloats();
+      const Block& block = blocks_[index / lines];
+      sumBlock(input, buffers.outputGradient, block, static_cast<int>(index % lines), sums);
+      deliver(sums, block, static_cast<int>(index % lines), buffers.result);
+    });
+  }
+
+ private:
+  struct Block {
+    std::size_t span;
+    int ofSpan, count;  // the first block, and how many are summed together
+  };
+
+  /// Blocks that see the same channels, which are so few that sums of one block would wait for themselves.
+  int blocksTogether(const GroupSteps& steps) const {
+    if (steps.isPermuted) return 1;
+    const int rows = *std::max_element(steps.counts.begin(), steps.counts.end());
+    int together = std::min(maxBlocks, steps.blocks);
+    while (together > 1 && kernels_.rowLimit[together] < rows) --together;
+    return together;
+  }
+
+  /// Of a tap: cycles for a pixel, and tiles. Few sums at a time wait for themselves.
+  struct TapCost {
+    double pixel = 0, tiles = 0;
+    TapCost operator+(const TapCost& other) const { return {pixel + other.pixel, tiles + other.tiles}; }
+  };
+  /// Of so many blocks together.
+  TapCost costOfTap(const GroupSteps& steps, int blocks) const {
+    const bool isThree = joinsThreeTaps(steps);
+    const int limit = isThree            ? kernels_.permutedThreeLimit
+                      : steps.isPermuted ? kernels_.permutedRowLimit
+                                         : kernels_.rowLimit[blocks];
+    const int vectors = blocks * blockLength / kernels_.fmaLanes;
+    const double perCycle = kernels_.fmaLanes == blockLength && !hasTwoWideUnits(kernels_) ? 1 : 2;
+    const int taps = isThree ? 3 : 1;
+    TapCost cost;
+    for (const int count : steps.counts) {
+      if (count == 0) continue;
+      const int parts = ceilDivide(count, limit);
+      const double chains = double(count) / parts * taps;
+      // Permuted kernels take one vector of the block after the other.
+      const int together = steps.isPermuted ? 1 : vectors;
+      const double products = chains * together / perCycle + (steps.isPermuted ? chains / taps * 0.4 : 0);
+      const int tiles = parts * (vectors / together);
+      const int sets = isThree ? 1 : gradientSets(ceilDivide(count, parts) * together);
+      cost.pixel += tiles * std::max(latencyCycles / sets, products) / taps;
+      cost.tiles += double(tiles) / taps;
+    }
+    return cost;
+  }
+  bool joinsThreeTaps(const GroupSteps& steps) const {
+    return steps.isPermuted && shape().kernelWidth == 3 && shape().strideWidth == 1 && shape().dilationWidth == 1;
+  }
+
+  const Shape& shape() const { return description_.shape; }
+  const GroupSteps& stepsOf(std::size_t span) const {
+    return cut_.steps[static_cast<std::size_t>(cut_.spans[span].steps)];
+  }
+  /// For each tap of a line of the kernel and each step the sums of 16 output channels.
+  std::size_t sumFloats() const {
+    return alignedFloats(mostSteps_ * static_cast<std::size_t>(shape().kernelWidth) * blockLength);
+  }
+
+  void sumBlock(const float* input, const float* gradient, const Block& block, int r, float* sums) const {
+    const Shape& s = shape();
+    const int dy = r * s.dilationHeight - s.padHeight;
+    const int from = firstInside(dy, s.strideHeight);
+    const int to = std::min(s.outHeight, endInside(dy, s.strideHeight, s.height));
+    std::fill_n(sums, static_cast<std::size_t>(block.count) * sumFloats(), 0.0F);
+    if (from >= to) return;
+    const GroupSpan& span = cut_.spans[block.span];
+    for (std::ptrdiff_t image = 0; image < s.batch; ++image) {
+      const float* const in = input + (image * s.inBlocks() + span.firstSource) * s.inPlane();
+      const float* const out = gradient + (image * s.outBlocks() + span.firstTarget + block.ofSpan) * s.outPlane();
+      for (int line = from; line < to; line += linesAtOnce_) {
+        const int count = std::min(linesAtOnce_, to - line);
+        const std::ptrdiff_t first = (std::ptrdiff_t{line} * s.strideHeight + dy) * s.width * blockLength;
+        sumLines(in + first, out + std::ptrdiff_t{line} * s.outWidth * blockLength, block, count, sums);
+      }
+    }
+  }
+
+  /// All taps of a line of the kernel and all steps for some lines of the output; `input` is what the first one reads.
+  void sumLines(const float* input, const float* gradient, const Block& block, int lines, float* sums) const {
+    const Shape& s = shape();
+    const GroupSteps& steps = stepsOf(block.span);
+    GradientCall call{};
+    call.gradientBlock = s.outPlane();
+    call.outputBlock = static_cast<std::ptrdiff_t>(sumFloats());
+    call.inputPixel = std::ptrdiff_t{s.strideWidth} * blockLength;
+    call.inputLine = std::ptrdiff_t{s.strideHeight} * s.width * blockLength;
+    call.gradientLine = std::ptrdiff_t{s.outWidth} * blockLength;
+    call.images = 1;
+    call.outputRow = blockLength;
+    call.accumulate = true;
+    int firstStep = 0;
+    for (std::size_t b = 0; b < steps.counts.size(); ++b) {
+      const float* const plane = input + static_cast<std::ptrdiff_t>(b) * s.inPlane() + (b == 0 ? steps.firstValue : 0);
+      const bool isThree = joinsThreeTaps(steps);
+      if (isThree) {
+        call.lines = lines;
+        call.pixels = s.outWidth;
+        call.inputPixels = s.width;
+        call.shift = s.padWidth;
+        call.input = plane;
+        call.gradient = gradient;
+        call.output = sums + std::ptrdiff_t{firstStep} * blockLength;
+        call.outputBlock = static_cast<std::ptrdiff_t>(mostSteps_) * blockLength;
+        sumSteps(call, steps, firstStep, steps.counts[b], kernels_.permutedGradientThree, kernels_.permutedThreeLimit);
+      }
+      for (int t = 0; t < (isThree ? 0 : s.kernelWidth); ++t) {
+        const int dx = t * s.dilationWidth - s.padWidth;
+        const int left = firstInside(dx, s.strideWidth);
+        const int right = std::min(s.outWidth, endInside(dx, s.strideWidth, s.width));
+        if (left >= right) continue;
+        call.lines = lines;
+        call.pixels = right - left;
+        call.input = plane + left * call.inputPixel + dx * std::ptrdiff_t{blockLength};
+        call.gradient = gradient + left * std::ptrdiff_t{blockLength};
+        if (call.pixels * call.inputPixel == call.inputLine && call.pixels == s.outWidth) {
+          call.pixels *= lines;  // the lines follow each other without a gap
+          call.lines = 1;
+        }
+        call.output = sums + (static_cast<std::ptrdiff_t>(mostSteps_) * t + firstStep) * blockLength;
+        if (steps.isPermuted) {
+          sumSteps(call, steps, firstStep, steps.counts[b], kernels_.permutedGradient, kernels_.permutedRowLimit);
+        } else {
+          sumSteps(call, steps, firstStep, steps.counts[b], kernels_.gradient[block.count],
+                   kernels_.rowLimit[block.count]);
+        }
+      }
+      firstStep += steps.counts[b];
+    }
+  }
+
+  /// `kernels` by their rows, of which `limit` is the most.
+  void sumSteps(GradientCall call, const GroupSteps& steps, int first, int count, const GradientKernel* kernels,
+                int limit) const {
+    const int vectors = blockLength / kernels_.fmaLanes;
+    const int parts = ceilDivide(count, limit);
+    for (int part = 0, done = 0; part < parts; ++part) {
+      const int rows = (count - done) / (parts - part);
+      if (steps.isPermuted) {
+        call.lanes = steps.lanes.data() + std::ptrdiff_t{first + done} * blockLength;
+        call.offsets = steps.offsets.data() + std::ptrdiff_t{first + done} * vectors;
+      }
+      kernels[rows](call);
+      if (!steps.isPermuted) call.input += rows;
+      call.output += std::ptrdiff_t{rows} * blockLength;
+      done += rows;
+    }
+  }
+
+  void deliver(const float* sums, const Block& block, int r, float* result) const {
+    for (int b = 0; b < block.count; ++b) {
+      deliverBlock(sums + static_cast<std::size_t>(b) * sumFloats(), block.span, block.ofSpan + b, r, result);
+    }
+  }
+  void deliverBlock(const float* sums, std::size_t span, int ofSpan, int r, float* result) const {
+    const GroupSteps& steps = stepsOf(span);
+    if (!steps.isPermuted) {
+      deliverLanes(sums, span, ofSpan, r, result);
+      return;
+    }
+    for (int t = 0; t < shape().kernelWidth; ++t) {
+      const std::ptrdiff_t tap = std::ptrdiff_t{r} * shape().kernelWidth + t;
+      const float* row = sums + static_cast<std::ptrdiff_t>(mostSteps_) * t * blockLength;
+      for (int b = 0; b < static_cast<int>(steps.counts.size()); ++b) {
+        for (int value = 0; value < steps.counts[static_cast<std::size_t>(b)]; ++value, row += blockLength) {
+          const GroupWeights::Place* const places = weights_.at(span, ofSpan, b, value);
+          for (int lane = 0; lane < blockLength; ++lane) {
+            const GroupWeights::Place& place = places[lane];
+            if (place.first < 0) continue;
+            float& to = result[place.first + place.tap * tap];
+            to = row[lane] + (description_.accumulate ? to : 0.0F);
+          }
+        }
+      }
+    }
+  }
+
+  /// Without permutations the channels of a group are steps that follow each other. Lanes of one group, and of one
+  /// block of its output channels, go together.
+  void deliverLanes(const float* sums, std::size_t span, int ofSpan, int r, float* result) const {
+    const Shape& s = shape();
+    const int firstOut = (cut_.spans[span].firstTarget + ofSpan) * blockLength;
+    const int firstIn = cut_.spans[span].firstSource * blockLength + stepsOf(span).firstValue;
+    const int endOut = std::min(firstOut + blockLength, s.outChannels);
+    for (int out = firstOut, lanes = 0; out < endOut; out += lanes) {
+      const int group = out / s.outPerGroup();
+      const int within = out % s.outPerGroup();
+      lanes = std::min({endOut - out, s.outPerGroup() - within, blockLength - within % blockLength});
+      const float* const ofGroup = sums + out - firstOut + (group * s.inPerGroup() - firstIn) * blockLength;
+      for (int in = 0; in < s.inPerGroup(); in += blockLength) {
+        for (int t = 0; t < s.kernelWidth; ++t) {
+          const WeightBlock place =
+              weightBlock(s, description_.weightLayout, group, within / blockLength, in / blockLength, r, t);
+          const float* from = ofGroup + (static_cast<std::ptrdiff_t>(mostSteps_) * t + in) * blockLength;
+          float* to = result + place.base + within % blockLength * place.outStep;
+          for (int c = 0; c < place.ins; ++c, from += blockLength, to += place.inStep) {
+            for (int lane = 0; lane < lanes; ++lane) {
+              float& weight = to[lane * place.outStep];
+              weight = description_.accumulate ? weight + from[lane] : from[lane];
+            }
+          }
+        }
+      }
+    }
+  }
+
+  Description description_;
+  const KernelSet& kernels_;
+  GroupCut cut_;
+  GroupWeights weights_;
+  std::vector<Block> blocks_;  // of output channels
+  std::size_t mostSteps_ = 0;  // of a block
+  int mostBlocks_ = 1;         // together
+  int linesAtOnce_ = 1;
+  TapCost tapCost_;  // of all blocks
+};
+
+}  // namespace
+
+bool servesGroupedBackwardWeights(const Description& d) {
+  return d.shape.groups > 1 && d.pass == taccConvBackwardWeights && d.inputLayout == taccLayoutNchw16c;
+}
+
+std::unique_ptr<ConvPlan> makeGroupedBackwardWeights(const Description& d, const KernelSet& kernels) {
+  return std::make_unique<GroupedBackwardWeights>(d, kernels);
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,189 @@
+// Grouped convolutions whose groups cut blocks of channels, forward and backward to the input: no channel is moved, and
+// the kernels go through the channels that a block of results sees (group_steps.hpp).
+#include <algorithm>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/algorithms/direct_shapes.hpp"
+#include "compute/conv/algorithms/grouped.hpp"
+#include "compute/conv/task_partition.hpp"
+
+namespace tacc::conv {
+namespace {
+
+/// One kind of target blocks at one phase of the result; forward has one phase.
+struct Part {
+  std::ptrdiff_t output;  // of its first pixel, in floats
+  std::vector<int> taps;  // r * kernelWidth + s
+  DirectDriver driver;
+  std::vector<std::int32_t> lanes, offsets;  // for every row of weights
+};
+
+/// A row of the table of a kind's steps for each row of weights: steps come again for every tap.
+template <class Number>
+std::vector<Number> forEveryTap(const GroupSteps& steps, const std::vector<Number>& table, std::size_t taps) {
+  if (!steps.isPermuted) return {};
+  const std::size_t row = table.size() / static_cast<std::size_t>(steps.total());
+  std::vector<Number> result;
+  auto from = table.begin();
+  for (const int count : steps.counts) {
+    const auto to = from + static_cast<std::ptrdiff_t>(row) * count;
+    for (std::size_t tap = 0; tap < taps; ++tap) result.insert(result.end(), from, to);
+    from = to;
+  }
+  return result;
+}
+
+std::vector<Part> partsOf(const Description& d, const GroupSteps& steps, const KernelSet& kernels) {
+  std::vector<BackwardPhase> phases;
+  if (d.pass == taccConvForward) {
+    std::vector<int> taps(static_cast<std::size_t>(d.shape.kernelHeight) *
+                          static_cast<std::size_t>(d.shape.kernelWidth));
+    for (std::size_t t = 0; t < taps.size(); ++t) taps[t] = static_cast<int>(t);
+    phases.push_back({0, std::move(taps), forwardShape(d.shape)});
+  } else {
+    phases = backwardPhases(d.shape);
+    for (BackwardPhase& phase : phases) {  // from the left to the right in what they read, as the kernel joins taps
+      std::reverse(phase.taps.begin(), phase.taps.end());
+      std::reverse(phase.driver.taps.begin(), phase.driver.taps.end());
+    }
+  }
+  std::vector<Part> parts;
+  for (BackwardPhase& phase : phases) {
+    DirectShape shape = std::move(phase.driver);
+    shape.inCounts = steps.counts;
+    shape.outBlocks = steps.blocks;
+    shape.isPermuted = steps.isPermuted;
+    shape.firstValue = steps.firstValue;
+    const std::size_t taps = phase.taps.size();
+    parts.push_back({phase.output, std::move(phase.taps), DirectDriver(std::move(shape), kernels),
+                     forEveryTap(steps, steps.lanes, taps), forEveryTap(steps, steps.offsets, taps)});
+  }
+  return parts;
+}
+
+class Grouped final : public ConvPlan {
+ public:
+  Grouped(const Description& d, const KernelSet& kernels)
+      : ConvPlan(std::string(kernels.vectors) + " grouped"),
+        description_(d),
+        isForward_(d.pass == taccConvForward),
+        isNonTemporal_(isNonTemporalResult(d)),
+        cut_(cutGroups(isForward_ ? GroupChannels{d.shape.groups, d.shape.outPerGroup(), d.shape.inPerGroup()}
+                                  : GroupChannels{d.shape.groups, d.shape.inPerGroup(), d.shape.outPerGroup()},
+                       kernels)),
+        weights_(d, cut_, !isForward_) {
+    for (const GroupSteps& steps : cut_.steps) {
+      parts_.push_back(partsOf(d, steps, kernels));
+      const DirectDriver& first = parts_.back().front().driver;
+      tileParts_ = std::max(tileParts_, (first.tiles() + first.tilesAtOnce() - 1) / first.tilesAtOnce());
+    }
+    for (const GroupSpan& span : cut_.spans) {
+      packed_.push_back(packedFloats_);
+      const auto& parts = parts_[static_cast<std::size_t>(span.steps)];
+      for (const Part& part : parts) {
+        packedFloats_ += part.driver.packedFloats();
+        cycles_ += part.driver.cycles();
+      }
+    }
+    if (d.maxWorkers > 1) {
+      const std::size_t wanted = 4 * static_cast<std::size_t>(d.maxWorkers);
+      const std::size_t tasks = static_cast<std::size_t>(shape().batch) * cut_.spans.size();
+      tileParts_ = std::max(tileParts_, (wanted + tasks - 1) / tasks);
+    }
+  }
+
+  std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_); }
+  std::size_t packedFloats() const override { return packedFloats_; }
+  double predictedSeconds() const override {
+    const double floats = double(sourceBlocks()) * static_cast<double>(sourcePlane()) +
+                          double(targetBlocks()) * static_cast<double>(targetPlane());
+    const double bytes = floats * sizeof(float) * shape().batch;
+    // With strides the gradient of the input is written phase by phase, in no order that hardware looks ahead in.
+    const bool hasPhases = !isForward_ && (shape().strideHeight > 1 || shape().strideWidth > 1);
+    return std::max(cycles_ * shape().batch, transferCycles(bytes, hasPhases ? 4 : 9)) / assumedHertz;
+  }
+
+  void pack(const float* weights, float* packed) const override {
+    for (std::size_t i = 0; i < cut_.spans.size(); ++i) {
+      const GroupSpan& span = cut_.spans[i];
+      float* to = packed + packed_[i];
+      for (const Part& part : parts_[static_cast<std::size_t>(span.steps)]) {
+        part.driver.pack(to, [&](float* row, int targetBlock, int sourceBlock, int tap, int value) {
+          const int kernelTap = part.taps[static_cast<std::size_t>(tap)];
+          const GroupWeights::Place* const places = weights_.at(i, targetBlock, sourceBlock, value);
+          for (int lane = 0; lane < blockLength; ++lane) {
+            const GroupWeights::Place& place = places[lane];
+            row[lane] = place.first < 0 ? 0.0F : weights[place.first + std::ptrdiff_t{place.tap} * kernelTap];
+          }
+        });
+        to += part.driver.packedFloats();
+      }
+    }
+  }
+
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override {
+    const float* const bias = paddedBias(description_, buffers);
+    const float* const from = isForward_ ? buffers.input : buffers.outputGradient;
+    const float* const addend =
+        description_.residual ? buffers.residual : (description_.accumulate ? buffers.result : nullptr);
+    const std::size_t ofImage = cut_.spans.size() * tileParts_;
+    executor.forEach(static_cast<std::size_t>(shape().batch) * ofImage, [&](std::size_t index, int) {
+      const auto image = static_cast<std::ptrdiff_t>(index / ofImage);
+      const std::size_t spanIndex = index % ofImage / tileParts_;
+      const GroupSpan& span = cut_.spans[spanIndex];
+      const std::ptrdiff_t target = (image * targetBlocks() + span.firstTarget) * targetPlane();
+      const std::ptrdiff_t source = (image * sourceBlocks() + span.firstSource) * sourcePlane();
+      const float* packed = buffers.packedWeights + packed_[spanIndex];
+      for (const Part& part : parts_[static_cast<std::size_t>(span.steps)]) {
+        const TaskPart tiles = partOf(part.driver.tiles(), tileParts_, index % tileParts_);
+        const std::ptrdiff_t to = target + part.output;
+        part.driver.run({.input = from + source,
+                         .packed = packed,
+                         .bias = bias != nullptr ? bias + span.firstTarget * blockLength : nullptr,
+                         .addend = addend != nullptr ? addend + to : nullptr,
+                         .output = buffers.result + to,
+                         .images = 1,
+                         .inImage = 0,
+                         .outImage = 0,
+                         .firstTile = tiles.from,
+                         .endTile = tiles.to,
+                         .firstGroup = 0,
+                         .endGroup = part.driver.groups().size(),
+                         .relu = description_.relu,
+                         .lanes = part.lanes.data(),
+                         .offsets = part.offsets.data(),
+                         .isNonTemporal = isNonTemporal_});
+        packed += part.driver.packedFloats();
+      }
+    });
+  }
+
+ private:
+  const Shape& shape() const { return description_.shape; }
+  std::ptrdiff_t targetBlocks() const { return isForward_ ? shape().outBlocks() : shape().inBlocks(); }
+  std::ptrdiff_t sourceBlocks() const { return isForward_ ? shape().inBlocks() : shape().outBlocks(); }
+  std::ptrdiff_t targetPlane() const { return isForward_ ? shape().outPlane() : shape().inPlane(); }
+  std::ptrdiff_t sourcePlane() const { return isForward_ ? shape().inPlane() : shape().outPlane(); }
+
+  Description description_;
+  bool isForward_, isNonTemporal_;
+  GroupCut cut_;
+  GroupWeights weights_;
+  std::vector<std::vector<Part>> parts_;  // of every kind of steps
+  std::vector<std::size_t> packed_;       // where the weights of every span begin
+  std::size_t packedFloats_ = 0, tileParts_ = 1;
+  double cycles_ = 0;
+};
+
+}  // namespace
+
+bool servesGrouped(const Description& d) {
+  return d.shape.groups > 1 && d.pass != taccConvBackwardWeights && d.inputLayout == taccLayoutNchw16c;
+}
+
+std::unique_ptr<ConvPlan> makeGrouped(const Description& d, const KernelSet& kernels) {
+  return std::make_unique<Grouped>(d, kernels);
+}
+
+}  // namespace tacc::conv

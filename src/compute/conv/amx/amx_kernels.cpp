@@ -1,0 +1,369 @@
+// The kernels for AMX, and for the vectors of AVX-512 around it. No standard function may be used here, for the reason
+// given in table-inl.hpp.
+#include "compute/conv/amx/amx_kernels.hpp"
+
+#include <immintrin.h>
+
+namespace tacc::conv {
+namespace {
+
+struct Parts {
+  __m512i high, middle, low;
+};
+
+/// The upper halves of `odd` and, below them, those of `even`.
+[[gnu::always_inline]] inline __m512i pairs(__m512i even, __m512i odd) {
+  return _mm512_mask_blend_epi16(0xAAAAAAAA, _mm512_srli_epi32(even, 16), odd);
+}
+
+[[gnu::always_inline]] inline __m512 upperBits(__m512i bits) {
+  return _mm512_castsi512_ps(_mm512_and_epi32(bits, _mm512_set1_epi32(static_cast<int>(0xFFFF0000U))));
+}
+
+/// The high parts are cut off, so that large numbers do not become infinite; the middle ones are rounded, so that what
+/// is left out, whose largest part is a middle one times a low one, has no bias. The low ones are exact.
+[[gnu::always_inline]] inline Parts splitPairs(__m512 even, __m512 odd) {
+  const __m512i half = _mm512_set1_epi32(0x8000);
+  const __m512i evenBits = _mm512_castps_si512(even), oddBits = _mm512_castps_si512(odd);
+  const __m512 evenRest = _mm512_sub_ps(even, upperBits(evenBits)), oddRest = _mm512_sub_ps(odd, upperBits(oddBits));
+  const __m512i evenMiddle = _mm512_add_epi32(_mm512_castps_si512(evenRest), half);
+  const __m512i oddMiddle = _mm512_add_epi32(_mm512_castps_si512(oddRest), half);
+  const __m512 evenLow = _mm512_sub_ps(evenRest, upperBits(evenMiddle));
+  const __m512 oddLow = _mm512_sub_ps(oddRest, upperBits(oddMiddle));
+  return {pairs(evenBits, oddBits), pairs(evenMiddle, oddMiddle),
+          pairs(_mm512_castps_si512(evenLow), _mm512_castps_si512(oddLow))};
+}
+
+[[gnu::always_inline]] inline void clearRows(std::byte* from, std::ptrdiff_t rows) {
+  for (std::ptrdiff_t i = 0; i < rows; ++i) _mm512_store_si512(from + i * rowBytes, _mm512_setzero_si512());
+}
+
+/// Pixels are brought into the cache that many rows before they are split: they may come from memory, a few at a time
+/// and from many places, so hardware does not look ahead.
+constexpr int rowsAhead = 16;
+
+[[gnu::always_inline]] inline void fetchRows(Bf16x3Work& work, std::ptrdiff_t limit) {
+  while (work.fetched < limit && work.fetchRun != work.end) {
+    const Bf16x3Run& run = *work.fetchRun;
+    if (work.fetched < run.row) work.fetched = run.row;
+    const std::ptrdiff_t done = work.fetched - run.row;
+    const std::ptrdiff_t now = limit - work.fetched < run.rows - done ? limit - work.fetched : run.rows - done;
+    const float* even = work.even + run.source + done * work.evenStep;
+    const float* odd = work.odd + (work.oddStep != 0 ? run.source + done * work.oddStep : 0);
+    for (std::ptrdiff_t row = 0; row < now; ++row, even += work.evenStep, odd += work.oddStep) {
+      __builtin_prefetch(even);
+      __builtin_prefetch(odd);
+    }
+    if (now > 0) work.fetched += now;
+    if (done + now >= run.rows) ++work.fetchRun;
+    if (now <= 0) return;
+  }
+}
+
+void split(Bf16x3Work& work, int rows) {
+  fetchRows(work, work.at + rows + rowsAhead);
+  const std::ptrdiff_t limit = work.at + rows < work.rows ? work.at + rows : work.rows;
+  while (work.at < limit) {
+    std::byte* to = work.output + work.at * rowBytes;
+    const std::ptrdiff_t next = work.run != work.end && work.run->row < limit ? work.run->row : limit;
+    if (work.at < next) {
+      for (int part = 0; part < splitParts; ++part) clearRows(to + part * work.partStep, next - work.at);
+      work.at = next;
+      continue;
+    }
+    const Bf16x3Run& run = *work.run;
+    const std::ptrdiff_t done = work.at - run.row;
+    const std::ptrdiff_t now = limit - work.at < run.rows - done ? limit - work.at : run.rows - done;
+    const float* even = work.even + run.source + done * work.evenStep;
+    const float* odd = work.odd + (work.oddStep != 0 ? run.source + done * work.oddStep : 0);
+    for (std::ptrdiff_t row = 0; row < now; ++row, even += work.evenStep, odd += work.oddStep, to += rowBytes) {
+      const Parts parts = splitPairs(_mm512_loadu_ps(even), _mm512_loadu_ps(odd));
+      _mm512_store_si512(to, parts.high);
+      _mm512_store_si512(to + work.partStep, parts.middle);
+      _mm512_store_si512(to + 2 * work.partStep, parts.low);
+    }
+    work.at += now;
+    if (done + now == run.rows) ++work.run;
+  }
+}
+
+/// Pairs of the even, and of the odd, of the numbers of two rows.
+[[gnu::always_inline]] inline __m512i evens(__m512i first, __m512i second) {
+  return _mm512_mask_blend_epi16(0xAAAAAAAA, first, _mm512_slli_epi32(second, 16));
+}
+[[gnu::always_inline]] inline __m512i odds(__m512i first, __m512i second) { return pairs(first, second); }
+
+void regroup(const RegroupCall& call) {
+  for (int part = 0; part < splitParts; ++part) {
+    const std::byte* from = call.rows + part * call.rowsPart;
+    const std::ptrdiff_t to = part * call.outputPart;
+    for (int i = 0; i < tileRows; ++i, from += 2 * rowBytes) {
+      const __m512i first = _mm512_load_si512(from), second = _mm512_load_si512(from + rowBytes);
+      _mm512_store_si512(call.even + to + i * rowBytes, evens(first, second));
+      if (call.odd != nullptr) _mm512_store_si512(call.odd + to + i * rowBytes, odds(first, second));
+    }
+  }
+}
+
+/// 16 x 16 words of 32 bits, in four rounds that exchange parts of twice the size each.
+[[gnu::always_inline]] inline void transposeWords(__m512i (&r)[16], void* output) {
+  auto* const to = static_cast<std::byte*>(output);
+  __m512i t[16];
+#pragma GCC unroll 8
+  for (int i = 0; i < 16; i += 2) {
+    t[i] = _mm512_unpacklo_epi32(r[i], r[i + 1]);
+    t[i + 1] = _mm512_unpackhi_epi32(r[i], r[i + 1]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    r[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+    r[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+    r[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+    r[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    t[i] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0x88);
+    t[i + 4] = _mm512_shuffle_i32x4(r[i], r[i + 4], 0xDD);
+    t[i + 8] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0x88);
+    t[i + 12] = _mm512_shuffle_i32x4(r[i + 8], r[i + 12], 0xDD);
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    _mm512_store_si512(to + i * rowBytes, _mm512_shuffle_i32x4(t[i], t[i + 8], 0x88));
+    _mm512_store_si512(to + (i + 4) * rowBytes, _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0x88));
+    _mm512_store_si512(to + (i + 8) * rowBytes, _mm512_shuffle_i32x4(t[i], t[i + 8], 0xDD));
+    _mm512_store_si512(to + (i + 12) * rowBytes, _mm512_shuffle_i32x4(t[i + 4], t[i + 12], 0xDD));
+  }
+}
+
+template <bool kIsOdd>
+[[gnu::always_inline]] inline void transposeTile(const std::byte* from, std::byte* to) {
+  __m512i r[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) {
+    const __m512i first = _mm512_load_si512(from + 2 * i * rowBytes);
+    const __m512i second = _mm512_load_si512(from + (2 * i + 1) * rowBytes);
+    r[i] = kIsOdd ? odds(first, second) : evens(first, second);
+  }
+  transposeWords(r, to);
+}
+
+void transpose(const RegroupCall& call) {
+  for (int part = 0; part < splitParts; ++part) {
+    const std::byte* const from = call.rows + part * call.rowsPart;
+    transposeTile<false>(from, call.even + part * call.outputPart);
+    if (call.odd != nullptr) transposeTile<true>(from, call.odd + part * call.outputPart);
+  }
+}
+
+void turn(const float* sums, int rows, int columns, float* turned) {
+  for (int m = 0; m < rows; ++m) {
+    for (int n = 0; n < columns; ++n) {
+      const float* const from = sums + (m * columns + n) * tileFloats;
+      __m512i r[16];
+#pragma GCC unroll 16
+      for (int i = 0; i < 16; ++i) r[i] = _mm512_load_si512(from + i * 16);
+      transposeWords(r, turned + (n * rows + m) * tileFloats);
+    }
+  }
+}
+
+/// Rows of one tile and what they are added to.
+template <bool kIsNonTemporal, bool kHasAddend>
+[[gnu::always_inline]] inline void deliverTile(const DeliverWork& work, const float* sums, std::ptrdiff_t block,
+                                               int from, int end) {
+  const __m512 zero = _mm512_setzero_ps();
+  const __m512 bias = work.bias != nullptr ? _mm512_loadu_ps(work.bias + work.block * 16) : zero;
+  const std::ptrdiff_t* const outputs = work.outputs;
+  float* const output = work.output + block;
+  const float* const addend = work.addend + (kHasAddend ? block : 0);
+  for (int i = from; i < end; ++i, sums += 16) {
+    const std::ptrdiff_t at = outputs[i];
+    if (at < 0) continue;
+    __m512 value = _mm512_add_ps(_mm512_load_ps(sums), bias);
+    if constexpr (kHasAddend) value = _mm512_add_ps(value, _mm512_loadu_ps(addend + at));
+    if (work.relu) value = _mm512_max_ps(value, zero);
+    if constexpr (kIsNonTemporal) {
+      _mm512_stream_ps(output + at, value);
+    } else {
+      _mm512_storeu_ps(output + at, value);
+    }
+  }
+}
+
+template <bool kIsNonTemporal, bool kHasAddend>
+[[gnu::always_inline]] inline void deliverRows(DeliverWork& work, int rows) {
+  while (rows > 0 && work.block < work.blocks) {
+    const int tile = work.position / tileRows;
+    int end = work.position + rows;
+    if (end > work.positions) end = work.positions;
+    if (end > (tile + 1) * tileRows) end = (tile + 1) * tileRows;
+    const float* const sums =
+        work.sums + (tile * work.blocks + work.block) * tileFloats + work.position % tileRows * 16;
+    deliverTile<kIsNonTemporal, kHasAddend>(work, sums, work.block * work.outputBlock, work.position, end);
+    rows -= end - work.position;
+    work.position = end;
+    if (end == work.positions) {
+      work.position = 0;
+      ++work.block;
+    }
+  }
+}
+
+void deliverSome(DeliverWork& work, int rows) {
+  if (work.addend != nullptr) {
+    deliverRows<false, true>(work, rows);
+  } else if (work.isNonTemporal) {
+    deliverRows<true, false>(work, rows);
+  } else {
+    deliverRows<false, false>(work, rows);
+  }
+}
+
+void deliver(DeliverWork& work) { deliverSome(work, work.blocks * work.positions); }
+
+// Tiles have numbers that are part of the instruction. The clobbers keep stores to what is read before the reading.
+
+template <int kTile>
+[[gnu::always_inline]] inline void loadTile(const std::byte* from, std::ptrdiff_t row) {
+  asm volatile("tileloadd (%0,%1,1), %%tmm%c2" ::"r"(from), "r"(row), "i"(kTile) : "memory");
+}
+template <int kTile>
+[[gnu::always_inline]] inline void storeTile(float* to) {
+  asm volatile("tilestored %%tmm%c2, (%0,%1,1)" ::"r"(to), "r"(rowBytes), "i"(kTile) : "memory");
+}
+template <int kTile>
+[[gnu::always_inline]] inline void clearTile() {
+  asm volatile("tilezero %%tmm%c0" ::"i"(kTile));
+}
+template <int kSum, int kA, int kB>
+[[gnu::always_inline]] inline void multiplyTiles() {
+  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" ::"i"(kSum), "i"(kA), "i"(kB));
+}
+
+constexpr int firstA = 4, firstB = 6;  // two of each
+
+/// Fewer than four products at a time would wait for each other: then there are several sums to each, which are added
+/// at the end.
+template <int kRows, int kColumns>
+constexpr int setsOf = kRows* kColumns == 3 ? 1 : 4 / (kRows * kColumns);
+
+template <int kSum, int kColumns, int kRow>
+[[gnu::always_inline]] inline void multiplyRow(const std::byte* a, std::ptrdiff_t row) {
+  constexpr int a0 = firstA + kRow % 2;
+  loadTile<a0>(a, row);
+  multiplyTiles<kSum, a0, firstB>();
+  if constexpr (kColumns == 2) multiplyTiles<kSum + 1, a0, firstB + 1>();
+}
+
+/// One pair of parts for all tiles; `b` is loaded.
+template <int kRows, int kColumns, int kPair>
+[[gnu::always_inline]] inline void multiplyPart(const std::byte* a, std::ptrdiff_t row, std::ptrdiff_t tile) {
+  constexpr int first = kPair % setsOf<kRows, kColumns> * kRows * kColumns;
+  multiplyRow<first, kColumns, 0>(a, row);
+  if constexpr (kRows > 1) multiplyRow<first + kColumns, kColumns, 1>(a + tile, row);
+  if constexpr (kRows > 2) multiplyRow<first + 2, kColumns, 2>(a + 2 * tile, row);
+  if constexpr (kRows > 3) multiplyRow<first + 3, kColumns, 3>(a + 3 * tile, row);
+}
+
+template <int kColumns>
+[[gnu::always_inline]] inline void loadColumns(const std::byte* b, std::ptrdiff_t tile) {
+  loadTile<firstB>(b, rowBytes);
+  if constexpr (kColumns == 2) loadTile<firstB + 1>(b + tile, rowBytes);
+}
+
+constexpr int atLeast(int least, int value) { return value < least ? least : value; }
+
+template <int kRows, int kColumns>
+void multiply(const ProductCall& call, const Chores& chores) {
+  constexpr int kTiles = kRows * kColumns;
+  constexpr int kSets = setsOf<kRows, kColumns>;
+  clearTile<0>();
+  clearTile<1>();
+  clearTile<2>();
+  clearTile<3>();
+  const int slots = 6 * call.steps + 1;
+  // A few rows at a time, or calls would cost more than they do.
+  const int deliveries = atLeast(4, (chores.deliver->blocks * chores.deliver->positions + slots - 1) / slots);
+  const int splits = atLeast(4, (chores.splitRows + slots - 1) / slots);
+  int splitRows = chores.splitRows;
+  const auto work = [&] {
+    if (chores.deliver->block < chores.deliver->blocks) deliverSome(*chores.deliver, deliveries);
+    if (splitRows > 0) {
+      split(*chores.split, splits);
+      splitRows -= splits;
+    }
+  };
+  const std::byte* b = call.b;
+  const std::byte* fetch = call.b + call.fetchAt;
+  for (int step = 0; step < call.steps; ++step, b += call.bStep) {
+    const std::byte* const a = call.a + call.aSteps[step];
+    loadColumns<kColumns>(b, call.bTile);
+    multiplyPart<kRows, kColumns, 0>(a, call.aRow, call.aTile);
+    work();
+    multiplyPart<kRows, kColumns, 1>(a + call.aPart, call.aRow, call.aTile);
+    work();
+    multiplyPart<kRows, kColumns, 2>(a + 2 * call.aPart, call.aRow, call.aTile);
+    work();
+    for (int line = 0; line < call.fetchLines; ++line, fetch += rowBytes) __builtin_prefetch(fetch, 0, 2);
+    loadColumns<kColumns>(b + call.bPart, call.bTile);
+    multiplyPart<kRows, kColumns, 3>(a, call.aRow, call.aTile);
+    work();
+    multiplyPart<kRows, kColumns, 4>(a + call.aPart, call.aRow, call.aTile);
+    work();
+    loadColumns<kColumns>(b + 2 * call.bPart, call.bTile);
+    multiplyPart<kRows, kColumns, 5>(a, call.aRow, call.aTile);
+    work();
+  }
+  deliver(*chores.deliver);
+  storeTile<0>(call.sums);
+  storeTile<1>(call.sums + tileFloats);
+  storeTile<2>(call.sums + 2 * tileFloats);
+  storeTile<3>(call.sums + 3 * tileFloats);
+  if constexpr (kSets > 1) {
+    for (int i = 0; i < kTiles * tileFloats; i += 16) {
+      __m512 sum = _mm512_load_ps(call.sums + i);
+      for (int set = 1; set < kSets; ++set) {
+        sum = _mm512_add_ps(sum, _mm512_load_ps(call.sums + set * kTiles * tileFloats + i));
+      }
+      _mm512_store_ps(call.sums + i, sum);
+    }
+  }
+}
+
+/// All eight tiles: 16 rows of 64 bytes.
+void begin() {
+  struct alignas(64) {
+    std::uint8_t palette = 1, startRow = 0;
+    std::uint8_t reserved[14] = {};
+    std::uint16_t rowBytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+    std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+  } const config;
+  asm volatile("ldtilecfg %0" ::"m"(config));
+}
+
+void end() {
+  asm volatile("tilerelease");
+  _mm_sfence();  // what was stored so is seen by other threads before anything that is written later
+}
+
+}  // namespace
+
+const Bf16x3Kernels& amxKernelTable() {
+  static constexpr Bf16x3Kernels kernels = {split,
+                                            regroup,
+                                            transpose,
+                                            turn,
+                                            begin,
+                                            end,
+                                            {{},
+                                             {nullptr, multiply<1, 1>, multiply<1, 2>},
+                                             {nullptr, multiply<2, 1>, multiply<2, 2>},
+                                             {nullptr, multiply<3, 1>, nullptr},
+                                             {nullptr, multiply<4, 1>, nullptr}},
+                                            deliver};
+  return kernels;
+}
+
+}  // namespace tacc::conv

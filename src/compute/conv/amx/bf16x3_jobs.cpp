@@ -1,0 +1,127 @@
+#include "compute/conv/amx/bf16x3_jobs.hpp"
+
+#include <algorithm>
+
+#include "compute/conv/algorithms/direct_shapes.hpp"
+#include "compute/conv/cost.hpp"
+
+namespace tacc::conv {
+namespace {
+
+double cyclesOf(const SplitSides& sides, int batch, const Bf16x3Image& image, const std::vector<Bf16x3Job>& jobs,
+                double weightBytes) {
+  const double rowCycles = splitRowCycles(static_cast<double>(batch * sides.inImage()) * sizeof(float));
+  // A last block of output that is alone reads as much for half of the products.
+  const double columns = sides.outBlocks + 0.4 * (sides.outBlocks % 2);
+  const double rows = double(image.rows()) * image.phases() * sides.inPairs();
+  // What is split first has nothing to hide behind.
+  double cycles = rows * rowCycles / 3;
+  for (int index = 0; index < image.parts(); ++index) {
+    cycles += rows * rowCycles;
+    for (const Bf16x3Job& job : jobs) {
+      const double tiles = ceilDivide(image.positions(image.part(index), job.outHeight, job.outWidth), tileRows);
+      const double products = 6.0 * static_cast<double>(job.taps.size()) * sides.inPairs();
+      cycles += tiles * columns * (products * tileProductCycles + deliverTileCycles);
+    }
+  }
+  // Weights from behind the L2 cache are read for each part; the first time that hides best.
+  if (!staysInL2(static_cast<std::size_t>(weightBytes))) {
+    cycles += weightBytes / sides.groups * (image.parts() - 0.5) / bytesInCycle;
+  }
+  return cycles * sides.groups;
+}
+
+}  // namespace
+
+double splitRowCycles(double bytes) { return bytes > static_cast<double>(l2CacheBytes()) ? 28 : 20; }
+
+SplitSides::SplitSides(const Description& d)
+    : isForward(d.pass == taccConvForward),
+      groups(d.shape.groups),
+      inBlocks(ceilDivide(isForward ? d.shape.inPerGroup() : d.shape.outPerGroup(), blockLength)),
+      outBlocks(ceilDivide(isForward ? d.shape.outPerGroup() : d.shape.inPerGroup(), blockLength)),
+      height(isForward ? d.shape.height : d.shape.outHeight),
+      width(isForward ? d.shape.width : d.shape.outWidth),
+      inPlane(isForward ? d.shape.inPlane() : d.shape.outPlane()),
+      outPlane(isForward ? d.shape.outPlane() : d.shape.inPlane()),
+      strideHeight(isForward ? d.shape.strideHeight : 1),
+      strideWidth(isForward ? d.shape.strideWidth : 1) {}
+
+bool canSplit(const Description& d) {
+  // Positions of a part are counted in int.
+  constexpr int widest = 1 << 20;
+  const Shape& s = d.shape;
+  return d.splits && d.inputLayout == taccLayoutNchw16c && s.blocksFitGroups() && s.width <= widest &&
+         s.outWidth <= widest && s.padWidth <= widest;
+}
+
+std::vector<Bf16x3Job> splitJobs(const Description& d) {
+  const Shape& s = d.shape;
+  std::vector<Bf16x3Job> jobs;
+  if (d.pass == taccConvForward) {
+    Bf16x3Job job{0, s.outHeight, s.outWidth, std::ptrdiff_t{s.outWidth} * blockLength, blockLength, {}, {}};
+    for (int r = 0; r < s.kernelHeight; ++r) {
+      for (int t = 0; t < s.kernelWidth; ++t) {
+        job.taps.push_back({r * s.dilationHeight - s.padHeight, t * s.dilationWidth - s.padWidth});
+        job.kernelTaps.push_back(r * s.kernelWidth + t);
+      }
+    }
+    jobs.push_back(std::move(job));
+    return jobs;
+  }
+  Shape one = s;
+  one.batch = 1;  // many images of one pixel would come as one line
+  for (BackwardPhase& phase : backwardPhases(one)) {
+    const DirectShape& c = phase.driver;
+    const bool isLine = s.isProduct();  // it comes as one long line
+    jobs.push_back({phase.output, isLine ? s.height : c.outHeight, isLine ? s.width : c.outWidth,
+                    isLine ? std::ptrdiff_t{s.width} * blockLength : c.outLine, c.outPixel, c.taps,
+                    std::move(phase.taps)});
+  }
+  return jobs;
+}
+
+double splitWeightBytes(const Description& d, const std::vector<Bf16x3Job>& jobs) {
+  const SplitSides sides(d);
+  double taps = 0;
+  for (const Bf16x3Job& job : jobs) taps += static_cast<double>(job.taps.size());
+  return taps * sides.groups * sides.inPairs() * sides.outBlocks * splitParts * static_cast<double>(tileBytes);
+}
+
+Bf16x3Image uncutSplitImage(const Description& d, const std::vector<Bf16x3Job>& jobs) {
+  const SplitSides sides(d);
+  std::vector<Tap> taps;
+  int outHeight = 1, outWidth = 1;
+  for (const Bf16x3Job& job : jobs) {
+    taps.insert(taps.end(), job.taps.begin(), job.taps.end());
+    outHeight = std::max(outHeight, job.outHeight);
+    outWidth = std::max(outWidth, job.outWidth);
+  }
+  return Bf16x3Image(2 * sides.inPairs() * sides.groups, sides.height, sides.width, sides.strideHeight,
+                     sides.strideWidth, outHeight, outWidth, taps);
+}
+
+Bf16x3Image splitImage(const Description& d, const std::vector<Bf16x3Job>& jobs) {
+  const SplitSides sides(d);
+  Bf16x3Image image = uncutSplitImage(d, jobs);
+  // Few parts cost the splitting of the first one, which nothing hides; many parts the rest of their last tiles, and
+  // weights that are read from behind the L2 cache over again.
+  const double weightBytes = splitWeightBytes(d, jobs);
+  double best = 0;
+  std::size_t bestBytes = 0;
+  for (std::size_t bytes = l2CacheBytes() / 32; bytes <= l2CacheBytes() * 3 / 8; bytes = bytes * 5 / 4) {
+    image.choosePart(d.shape.batch, bytes);
+    const double cycles = cyclesOf(sides, d.shape.batch, image, jobs, weightBytes);
+    if (best != 0 && cycles >= best) continue;
+    best = cycles;
+    bestBytes = bytes;
+  }
+  image.choosePart(d.shape.batch, bestBytes);
+  return image;
+}
+
+double splitCycles(const Description& d, const Bf16x3Image& image, const std::vector<Bf16x3Job>& jobs) {
+  return cyclesOf(SplitSides(d), d.shape.batch, image, jobs, splitWeightBytes(d, jobs));
+}
+
+}  // namespace tacc::conv

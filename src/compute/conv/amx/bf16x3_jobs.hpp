@@ -1,0 +1,63 @@
+// Convolutions forward and backward to the data in terms of what is split and read, and of what is written:
+// correlations over one and the same image, which is cut into parts.
+#pragma once
+
+#include <vector>
+
+#include "compute/conv/amx/bf16x3_image.hpp"
+#include "compute/conv/shape.hpp"
+
+namespace tacc::conv {
+
+/// One correlation over what is split: all of a convolution forward, or a phase of one backward.
+struct Bf16x3Job {
+  std::ptrdiff_t output;  // of its first pixel, in floats
+  int outHeight, outWidth;
+  std::ptrdiff_t outLine, outPixel;
+  std::vector<Tap> taps;
+  std::vector<int> kernelTaps;  // r * kernelWidth + s
+};
+
+std::vector<Bf16x3Job> splitJobs(const Description& d);
+
+/// Whether there are kernels for it, and it is in blocks and not too large.
+bool canSplit(const Description& d);
+
+/// Sizes of both sides, of one group of channels unless it says otherwise.
+struct SplitSides {
+  explicit SplitSides(const Description& d);
+  bool isForward;
+  int groups;
+  int inBlocks, outBlocks;
+  int height, width;  // of what is read
+  std::ptrdiff_t inPlane, outPlane;
+  int strideHeight, strideWidth;
+
+  int inPairs() const { return ceilDivide(inBlocks, 2); }
+  /// Blocks of one image, of all groups.
+  std::ptrdiff_t inImage() const { return std::ptrdiff_t{groups} * inBlocks * inPlane; }
+  std::ptrdiff_t outImage() const { return std::ptrdiff_t{groups} * outBlocks * outPlane; }
+};
+
+/// What all jobs read. Its parts are still to be chosen.
+Bf16x3Image uncutSplitImage(const Description& d, const std::vector<Bf16x3Job>& jobs);
+
+/// Cut into the parts that the model finds fastest.
+Bf16x3Image splitImage(const Description& d, const std::vector<Bf16x3Job>& jobs);
+
+/// The model: cycles of all parts on one worker.
+double splitCycles(const Description& d, const Bf16x3Image& image, const std::vector<Bf16x3Job>& jobs);
+
+/// Bytes of the weights, split.
+double splitWeightBytes(const Description& d, const std::vector<Bf16x3Job>& jobs);
+
+// The model's numbers, as measured, in cycles at the clock that the tiles run at: products of tiles whose operands come
+// from the L2 cache; sums of one tile delivered; and the bytes that come from behind that cache in a cycle.
+inline constexpr double tileProductCycles = 20, deliverTileCycles = 50, bytesInCycle = 8;
+/// One row split, of `bytes` bytes in all.
+double splitRowCycles(double bytes);
+
+/// Products of float32, forward, in the same cycles. AVX-512 can do 32, at a higher clock.
+inline constexpr double plainProductsInCycle = 30;
+
+}  // namespace tacc::conv

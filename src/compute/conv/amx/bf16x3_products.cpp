@@ -1,0 +1,418 @@
+// Convolutions forward and backward to the data as products of split numbers (split.hpp): a part of the batch is split
+// into the workspace, and 32 output channels at a time are computed for all its positions.
+//
+// Steps of a sum are taps of 32 channels. Of a part that is split, all stays in the L2 cache; weights are read from
+// there too, or from behind it once for each part.
+#include <algorithm>
+
+#include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/amx/bf16x3_jobs.hpp"
+#include "compute/conv/task_partition.hpp"
+#include "compute/conv/weights.hpp"
+
+namespace tacc::conv {
+namespace {
+
+class Bf16x3Products final : public ConvPlan {
+ public:
+  Bf16x3Products(const Description& d, const Bf16x3Kernels& kernels)
+      : ConvPlan("amx 32x2"),
+        description_(d),
+        kernels_(kernels),
+        sides_(d),
+        jobs_(splitJobs(d)),
+        image_(splitImage(d, jobs_)),
+        columns_(2),
+        isNonTemporal_(isNonTemporalResult(d)) {
+    image_.findRuns(sides_.inImage());
+    const double weightBytes = splitWeightBytes(d, jobs_);
+    fetchesWeights_ = !staysInL2(static_cast<std::size_t>(weightBytes));
+    // Weights from behind the L2 cache are read once for all positions where these are few.
+    constexpr int fewTiles = 4;
+    if (fetchesWeights_ && mostTiles() <= fewTiles) columns_ = 1;
+    for (const Bf16x3Job& job : jobs_) {
+      work_.push_back(workOf(job, packedFloats_));
+      packedFloats_ += static_cast<std::size_t>(sides_.groups) * groupFloats(job);
+    }
+  }
+
+  std::size_t workspaceBytes() const override {
+    return biasBytes() + static_cast<std::size_t>(description_.maxWorkers) * workerBytes();
+  }
+  std::size_t packedFloats() const override { return packedFloats_; }
+  double predictedSeconds() const override { return splitCycles(description_, image_, jobs_) / assumedHertz; }
+
+  void pack(const float* weights, float* packed) const override;
+  void run(const Buffers& buffers, const TaskExecutor& executor) const override;
+
+ private:
+  static constexpr std::size_t weightTileFloats = splitParts * tileFloats;
+  static constexpr std::size_t sumsBytes = 2 * 4 * static_cast<std::size_t>(tileBytes);  // two sets: one is delivered
+
+  struct Work {
+    std::vector<std::ptrdiff_t> steps;    // bytes from a position to its row for each step
+    std::vector<std::ptrdiff_t> outputs;  // of the positions of a part
+    std::size_t packed;                   // where its weights begin, in floats
+  };
+  Work workOf(const Bf16x3Job& job, std::size_t packed) const;
+
+  /// Blocks of output that are computed together are a set of columns. How many sets there are, of one group of
+  /// channels.
+  int columnSets() const { return ceilDivide(sides_.outBlocks, columns_); }
+  /// Of one part.
+  int mostTiles() const {
+    int most = 0;
+    for (const Bf16x3Job& job : jobs_) {
+      most = std::max(most, ceilDivide(image_.positions(image_.part(0), job.outHeight, job.outWidth), tileRows));
+    }
+    return most;
+  }
+  /// Of all groups.
+  std::size_t columnSetsOfAll() const { return static_cast<std::size_t>(sides_.groups * columnSets()); }
+  int tilesOfStrip() const { return 4 / columns_; }
+  std::size_t biasBytes() const { return (biasWorkspaceBytes(description_) + 63) / 64 * 64; }
+  std::ptrdiff_t partStep() const { return image_.rows() * rowBytes; }
+  std::ptrdiff_t pairStep() const { return partStep() * splitParts; }
+  /// Of one group.
+  int groupUnits() const { return sides_.inPairs() * image_.phases(); }
+  /// Of all groups.
+  std::size_t units() const { return static_cast<std::size_t>(sides_.groups * groupUnits()); }
+  std::size_t splitBytes() const { return static_cast<std::size_t>(pairStep()) * units(); }
+  std::size_t groupFloats(const Bf16x3Job& job) const {
+    return job.taps.size() * static_cast<std::size_t>(sides_.inPairs() * sides_.outBlocks) * weightTileFloats;
+  }
+  /// Of one worker: sums, which of the parts it has split, and two of those, split.
+  std::size_t workerBytes() const {
+    return sumsBytes + sizeof(Held) + static_cast<std::size_t>(image_.parts() > 1 ? 2 : 1) * splitBytes();
+  }
+  struct alignas(64) Held {
+    int parts[2];
+  };
+  struct Memory {
+    float* sums;
+    Held* held;
+    std::byte* split[2];
+  };
+  Memory memoryOf(const Buffers& buffers, int worker) const;
+
+  class Splitting;
+  /// From strip to strip of a task.
+  struct Progress {
+    DeliverWork deliver[2];  // of the strip before and of this one, in turn
+    int side = 0;
+    std::size_t cost = 0;       // that is left of this part
+    Splitting* next = nullptr;  // or null
+  };
+
+  /// Of the strips of one part, those of all columns and jobs one after the other, a share of about the same cost as
+  /// others.
+  struct Share {
+    const Buffers& buffers;
+    const float* bias;
+    const std::byte* input;  // split
+    float* sums;
+    Bf16x3Image::Part part;
+    TaskPart costs;
+  };
+  std::size_t stripsOf(const Bf16x3Image::Part& part, const Bf16x3Job& job) const;
+  /// In steps: one more than there are, for the rest.
+  std::size_t costOfStrip(std::size_t job) const { return work_[job].steps.size() + 1; }
+  std::size_t costOf(const Bf16x3Image::Part& part) const;
+  void multiply(const Share& share, Progress& progress) const;
+  /// Some strips of one set of columns of one job.
+  void multiplyStrips(const Share& share, std::size_t job, std::size_t set, TaskPart strips, Progress& progress) const;
+
+  Description description_;
+  const Bf16x3Kernels& kernels_;
+  SplitSides sides_;
+  std::vector<Bf16x3Job> jobs_;
+  Bf16x3Image image_;
+  int columns_;  // blocks of output that are computed together
+  std::vector<Work> work_;
+  std::size_t packedFloats_ = 0;
+  bool isNonTemporal_, fetchesWeights_ = false;
+};
+
+Bf16x3Products::Work Bf16x3Products::workOf(const Bf16x3Job& job, std::size_t packed) const {
+  Work work{{}, image_.outputs(job.outHeight, job.outWidth, sides_.outImage(), job.outLine, job.outPixel), packed};
+  for (int pair = 0; pair < sides_.inPairs(); ++pair) {
+    for (const Tap& tap : job.taps) {
+      work.steps.push_back((std::ptrdiff_t{image_.phaseOf(tap)} * sides_.inPairs() + pair) * pairStep() +
+                           image_.distanceOf(tap) * rowBytes);
+    }
+  }
+  return work;
+}
+
+void Bf16x3Products::pack(const float* weights, float* packed) const {
+  /// The weights of one tap and a pair of blocks, in rows of output channels.
+  const auto gather = [&](int group, int inBlock, int outBlock, int kernelTap, float* rows) {
+    std::fill_n(rows, tileFloats, 0.0F);
+    if (inBlock >= sides_.inBlocks) return;
+    const Shape& s = description_.shape;
+    const WeightBlock block =
+        weightBlock(s, description_.weightLayout, group, sides_.isForward ? outBlock : inBlock,
+                    sides_.isForward ? inBlock : outBlock, kernelTap / s.kernelWidth, kernelTap % s.kernelWidth);
+    const int ins = sides_.isForward ? block.ins : block.outs, outs = sides_.isForward ? block.outs : block.ins;
+    const std::ptrdiff_t inStep = sides_.isForward ? block.inStep : block.outStep;
+    const std::ptrdiff_t outStep = sides_.isForward ? block.outStep : block.inStep;
+    for (int in = 0; in < ins; ++in) {
+      for (int out = 0; out < outs; ++out) {
+        rows[in * blockLength + out] = weights[block.base + in * inStep + out * outStep];
+      }
+    }
+  };
+  /// One tile: pairs of channels of two blocks that are read, of one block that is written.
+  const auto packTile = [&](int group, int pair, int block, int kernelTap, float* to) {
+    alignas(64) float gathered[2][tileFloats];
+    for (int which = 0; which < 2; ++which) gather(group, 2 * pair + which, block, kernelTap, gathered[which]);
+    const Bf16x3Run rows{0, 0, blockLength};
+    Bf16x3Work work{.run = &rows,
+                    .end = &rows + 1,
+                    .rows = blockLength,
+                    .fetchRun = &rows + 1,
+                    .even = gathered[0],
+                    .odd = gathered[1],
+                    .evenStep = blockLength,
+                    .oddStep = blockLength,
+                    .output = reinterpret_cast<std::byte*>(to),
+                    .partStep = tileBytes};
+    kernels_.split(work, blockLength);
+  };
+  float* to = packed;
+  for (const Bf16x3Job& job : jobs_) {
+    for (int set = 0; set < sides_.groups * columnSets(); ++set) {
+      const int group = set / columnSets(), first = set % columnSets() * columns_;
+      for (int pair = 0; pair < sides_.inPairs(); ++pair) {
+        for (const int tap : job.kernelTaps) {
+          for (int block = first; block < std::min(first + columns_, sides_.outBlocks); ++block) {
+            packTile(group, pair, block, tap, to);
+            to += weightTileFloats;
+          }
+        }
+      }
+    }
+  }
+}
+
+/// The work of splitting one part: units are pairs of blocks of channels and phases of pixels.
+class Bf16x3Products::Splitting {
+ public:
+  Splitting(const Bf16x3Products& plan, const float* input, std::byte* to, int part)
+      : plan_(plan),
+        input_(input),
+        to_(to),
+        part_(part),
+        end_(plan.units()),
+        rows_(static_cast<int>(plan.image_.rows()) * static_cast<int>(plan.units())) {
+    load();
+  }
+  /// The next rows of one unit; those of the next one come with the next call.
+  Bf16x3Work& work() {
+    if (work_.at == work_.rows && unit_ < end_) {
+      ++unit_;
+      load();
+    }
+    return work_;
+  }
+  /// About.
+  int rowsLeft() const { return rows_; }
+  void count(int rows) { rows_ = std::max(0, rows_ - rows); }
+  void finish() {
+    while (unit_ < end_) plan_.kernels_.split(work(), static_cast<int>(plan_.image_.rows()));
+  }
+
+ private:
+  void load() {
+    if (unit_ >= end_) return;
+    alignas(64) static constexpr float zeros[blockLength] = {};
+    const SplitSides& sides = plan_.sides_;
+    const auto unit = static_cast<int>(unit_);
+    const int pair = unit % sides.inPairs(), phase = unit / sides.inPairs() % plan_.image_.phases();
+    const int group = unit / plan_.groupUnits();
+    const bool isHalf = 2 * pair + 1 == sides.inBlocks;
+    const std::span<const Bf16x3Run> runs = plan_.image_.runs(part_, phase);
+    work_.run = work_.fetchRun = runs.data();
+    work_.fetched = 0;
+    work_.end = runs.data() + runs.size();
+    work_.at = 0;
+    work_.rows = plan_.image_.rows();
+    work_.even = input_ + plan_.image_.part(part_).image * sides.inImage() +
+                 (std::ptrdiff_t{group} * sides.inBlocks + 2 * pair) * sides.inPlane;
+    work_.odd = isHalf ? zeros : work_.even + sides.inPlane;
+    work_.evenStep = std::ptrdiff_t{sides.strideWidth} * blockLength;
+    work_.oddStep = isHalf ? 0 : work_.evenStep;
+    work_.output = to_ + static_cast<std::ptrdiff_t>(unit_) * plan_.pairStep();
+    work_.partStep = plan_.partStep();
+  }
+
+  const Bf16x3Products& plan_;
+  const float* input_;
+  std::byte* to_;
+  int part_;
+  std::size_t unit_ = 0, end_;
+  int rows_;
+  Bf16x3Work work_;
+};
+
+void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::size_t set, TaskPart strips,
+                                    Progress& progress) const {
+  const Bf16x3Job& of = jobs_[job];
+  const Work& work = work_[job];
+  const int group = static_cast<int>(set) / columnSets();
+  const int first = static_cast<int>(set) % columnSets() * columns_;  // block of the group
+  const int block = group * sides_.outBlocks + first;
+  const int blocks = std::min(columns_, sides_.outBlocks - first);
+  const auto steps = static_cast<std::ptrdiff_t>(work.steps.size());
+  const int positions = image_.positions(share.part, of.outHeight, of.outWidth);
+  const auto* const weights = reinterpret_cast<const std::byte*>(share.buffers.packedWeights + work.packed);
+  const std::ptrdiff_t blockBytes = steps * splitParts * tileBytes;
+  const std::ptrdiff_t result =
+      share.part.image * sides_.outImage() + of.output + share.part.line * of.outLine + block * sides_.outPlane;
+  ProductCall product{};
+  product.aRow = rowBytes;
+  product.aPart = partStep();
+  product.aTile = tileBytes;
+  product.aSteps = work.steps.data();
+  product.b = weights + block * blockBytes;
+  product.bPart = tileBytes;
+  product.bTile = splitParts * tileBytes;
+  product.bStep = blocks * splitParts * tileBytes;
+  product.steps = static_cast<int>(steps);
+  const float* const addend = description_.residual     ? share.buffers.residual + result
+                              : description_.accumulate ? share.buffers.result + result
+                                                        : nullptr;
+  const float* const bias = share.bias != nullptr ? share.bias + block * blockLength : nullptr;
+  const auto count = static_cast<int>(strips.to - strips.from);
+  const std::byte* const input = share.input + group * groupUnits() * pairStep();
+  // Weights from behind the L2 cache: a strip brings its share of those of the next blocks, or, if it is the only
+  // one, those that it will need soon.
+  constexpr std::ptrdiff_t stepsAhead = 16;
+  if (fetchesWeights_) product.fetchLines = ceilDivide(blocks * splitParts * tileRows, count);
+  for (int i = 0; i < count; ++i) {
+    const int position = (static_cast<int>(strips.from) + i) * tilesOfStrip() * tileRows;
+    const int tiles = std::min(tilesOfStrip(), ceilDivide(positions - position, tileRows));
+    DeliverWork& deliver = progress.deliver[progress.side];
+    float* const sums = share.sums + progress.side * 4 * tileFloats;
+    deliver = {.sums = sums,
+               .positions = std::min(tiles * tileRows, positions - position),
+               .blocks = blocks,
+               .outputs = work.outputs.data() + position,
+               .bias = bias,
+               .addend = addend,
+               .output = share.buffers.result + result,
+               .outputBlock = sides_.outPlane,
+               .relu = description_.relu,
+               .isNonTemporal = isNonTemporal_ && addend == nullptr};
+    product.a = input + position * rowBytes;
+    product.fetchAt =
+        count == 1 ? stepsAhead * product.bStep : blocks * blockBytes + i * steps * product.fetchLines * rowBytes;
+    product.sums = sums;
+    progress.side = 1 - progress.side;
+    Chores chores{&progress.deliver[progress.side], nullptr, 0};
+    if (progress.next != nullptr) {
+      chores.split = &progress.next->work();
+      const std::size_t left = std::max<std::size_t>(1, progress.cost / costOfStrip(job));
+      chores.splitRows = ceilDivide(progress.next->rowsLeft(), static_cast<int>(left));
+      progress.next->count(chores.splitRows);
+    }
+    kernels_.multiply[tiles][blocks](product, chores);
+    progress.cost -= std::min(progress.cost, costOfStrip(job));
+  }
+}
+
+void Bf16x3Products::multiply(const Share& share, Progress& progress) const {
+  std::size_t before = 0;  // cost of the jobs and sets before
+  for (std::size_t job = 0; job < jobs_.size(); ++job) {
+    const std::size_t strips = stripsOf(share.part, jobs_[job]), each = costOfStrip(job);
+    // A strip belongs to the share where its cost begins.
+    const auto stripAt = [&](std::size_t cost) {
+      return cost <= before ? 0 : std::min(strips, (cost - before + each - 1) / each);
+    };
+    for (std::size_t set = 0; set < columnSetsOfAll(); ++set, before += strips * each) {
+      const TaskPart mine{stripAt(share.costs.from), stripAt(share.costs.to)};
+      if (!mine.isEmpty()) multiplyStrips(share, job, set, mine, progress);
+    }
+  }
+}
+
+std::size_t Bf16x3Products::stripsOf(const Bf16x3Image::Part& part, const Bf16x3Job& job) const {
+  const int positions = image_.positions(part, job.outHeight, job.outWidth);
+  return static_cast<std::size_t>(ceilDivide(positions, tilesOfStrip() * tileRows));
+}
+
+std::size_t Bf16x3Products::costOf(const Bf16x3Image::Part& part) const {
+  std::size_t cost = 0;
+  for (std::size_t job = 0; job < jobs_.size(); ++job) {
+    cost += columnSetsOfAll() * stripsOf(part, jobs_[job]) * costOfStrip(job);
+  }
+  return cost;
+}
+
+Bf16x3Products::Memory Bf16x3Products::memoryOf(const Buffers& buffers, int worker) const {
+  std::byte* const memory =
+      static_cast<std::byte*>(buffers.workspace) + biasBytes() + static_cast<std::size_t>(worker) * workerBytes();
+  std::byte* const split = memory + sumsBytes + sizeof(Held);
+  return {reinterpret_cast<float*>(memory), reinterpret_cast<Held*>(memory + sumsBytes), {split, split + splitBytes()}};
+}
+
+/// Every worker splits what it multiplies, so that nobody waits and nothing goes from core to core: whole parts where
+/// there are enough of them, else all of a part for a share of its strips.
+void Bf16x3Products::run(const Buffers& buffers, const TaskExecutor& executor) const {
+  const float* const bias = paddedBias(description_, buffers);
+  const float* const input = sides_.isForward ? buffers.input : buffers.outputGradient;
+  const auto workers = static_cast<std::size_t>(executor.workers());
+  const auto parts = static_cast<std::size_t>(image_.parts());
+  const std::size_t tasksWanted = workers == 1 ? 1 : 2 * workers;
+  const std::size_t shares = std::min((tasksWanted + parts - 1) / parts, costOf(image_.part(0)));
+  const std::size_t tasks = std::min(tasksWanted, parts * shares);
+  for (int worker = 0; worker < executor.workers(); ++worker) *memoryOf(buffers, worker).held = {{-1, -1}};
+  executor.forEach(tasks, [&](std::size_t task, int worker) {
+    const Memory memory = memoryOf(buffers, worker);
+    const TaskPart mine = partOf(parts * shares, tasks, task);
+    Progress progress;
+    kernels_.begin();
+    for (std::size_t at = mine.from; at < mine.to;) {
+      const std::size_t part = at / shares, end = std::min(mine.to, (part + 1) * shares);
+      const int index = static_cast<int>(part), side = index % 2;
+      int& held = memory.held->parts[side];
+      if (held != index) Splitting(*this, input, memory.split[side], index).finish();
+      held = index;
+      const Bf16x3Image::Part here = image_.part(index);
+      const std::size_t cost = costOf(here);
+      const TaskPart first = partOf(cost, shares, at % shares), last = partOf(cost, shares, (end - 1) % shares);
+      const Share share{buffers, bias, memory.split[side], memory.sums, here, {first.from, last.to}};
+      if (end < mine.to) {
+        Splitting next(*this, input, memory.split[1 - side], index + 1);
+        progress.next = &next;
+        progress.cost = last.to - first.from;
+        multiply(share, progress);
+        progress.next = nullptr;
+        next.finish();
+        memory.held->parts[1 - side] = index + 1;
+      } else {
+        multiply(share, progress);
+      }
+      at = end;
+    }
+    kernels_.deliver(progress.deliver[1 - progress.side]);
+    kernels_.end();
+  });
+}
+
+}  // namespace
+
+bool servesSplitProducts(const Description& d) {
+  if (d.pass == taccConvBackwardWeights || !canSplit(d)) return false;
+  if (d.algorithm == "split") return true;
+  // Where few channels are written, splitting is not worth while.
+  const std::vector<Bf16x3Job> jobs = splitJobs(d);
+  return splitCycles(d, splitImage(d, jobs), jobs) < d.shape.operations() / 2 / plainProductsInCycle;
+}
+
+std::unique_ptr<ConvPlan> makeSplitProducts(const Description& d, const KernelSet& kernels) {
+  return std::make_unique<Bf16x3Products>(d, *kernels.split);
+}
+
+}  // namespace tacc::conv

@@ -1,0 +1,345 @@
+// Channel-wise convolutions forward and backward to the data. A line of results is computed in strips of pixels that
+// stay in registers, and with them the weights of one line of the kernel: each value of the input is read once for all
+// taps of that line. Included by one file per instruction set, as tile-inl.hpp.
+#pragma once
+
+#include <utility>
+
+#include "compute/conv/kernels/depthwise_kernels.hpp"
+#include "compute/conv/kernels/vector-inl.hpp"
+
+namespace tacc::conv {
+namespace TACC_CONV_ISA {
+
+/// How a strip of kPixels results depends on columns of what is read: on every column, on every second one, or, for
+/// `kSpreads`, each column on every second result, of which the first one is `kShift` pixels behind an even place.
+template <int kWidth, int kStride, bool kSpreads, int kShift, int kPixels>
+struct StripShape {
+  static constexpr int width = kWidth;
+  static constexpr int pixels = kPixels;
+  static constexpr int columns =
+      kSpreads ? (kPixels + kWidth - 2 - kShift) / kStride + 1 : (kPixels - 1) * kStride + kWidth;
+  /// Columns before the first one that there is, at most, while the padding is narrower than the kernel.
+  static constexpr int mostOutside = kWidth - 1;
+
+  /// Columns that are outside of a line that the strip is as long as, with results in the middle of the kernel: before
+  /// it and behind it.
+  static constexpr int left = kSpreads ? (kWidth - 1) / kStride - ((kWidth - 1) / 2 + kShift) / 2 : (kWidth - 1) / 2;
+  static constexpr int right = columns - left - (kSpreads ? kPixels / kStride : kPixels * kStride);
+
+  /// The result that column and tap contribute to; -1: none.
+  [[gnu::always_inline]] static constexpr int result(int column, int tap) {
+    if (kSpreads) {
+      const int pixel = kStride * column + tap + kShift - (kWidth - 1);
+      return pixel >= 0 && pixel < kPixels ? pixel : -1;
+    }
+    const int distance = column - tap;
+    return distance >= 0 && distance % kStride == 0 && distance / kStride < kPixels ? distance / kStride : -1;
+  }
+  /// The column that the strip at result x begins with.
+  static constexpr int firstColumn(int x, int pad) {
+    return kSpreads ? (x + pad - kShift) / kStride - (kWidth - 1) / kStride + kShift : x * kStride - pad;
+  }
+};
+
+/// The compiler would read it from memory again for every multiply-add.
+[[gnu::always_inline]] inline Vector inRegister(Vector v) {
+  asm("" : "+" TACC_VECTOR_REGISTER(v));
+  return v;
+}
+
+/// Lines that contribute to one line of results, with the weights of each.
+struct DepthwiseLines {
+  const float* input[maxDepthwiseLines];
+  const float* weights[maxDepthwiseLines];
+  int count;
+};
+
+inline void collectLines(const DepthwiseCall& call, int y, DepthwiseLines& lines) {
+  const std::ptrdiff_t lineFloats = std::ptrdiff_t{call.inputWidth} * blockLength;
+  int count = 0;
+  for (int r = 0; r < call.kernelHeight; ++r) {
+    int line = 0;
+    if (call.spreadsLines) {
+      const int spread = y + call.padHeight - r * call.dilationHeight;
+      if (spread < 0 || spread % call.strideHeight != 0) continue;
+      line = spread / call.strideHeight;
+    } else {
+      line = y * call.strideHeight - call.padHeight + r * call.dilationHeight;
+    }
+    if (line < 0 || line >= call.inputHeight) continue;
+    lines.input[count] = call.input + line * lineFloats;
+    lines.weights[count++] = call.weights + r * call.weightsLine;
+  }
+  lines.count = count;
+}
+
+/// Where a strip is.
+struct StripPlace {
+  std::ptrdiff_t column;  // the first one, in floats from a line's beginning
+  int from, to;           // columns that there are, from the first one on
+  int pixels;             // results that there are
+  std::ptrdiff_t output;  // in floats from the first plane's beginning
+  // Of its block of channels, from the first one's:
+  std::ptrdiff_t plane = 0;    // of the input
+  std::ptrdiff_t weights = 0;  // of the weights
+  std::ptrdiff_t bias = 0;
+};
+
+/// Columns outside that are known when it is compiled, with all results there; or not known.
+template <int kLeft, int kRight>
+struct KnownEnds {
+  static constexpr bool areKnown = true;
+  static constexpr int left = kLeft, right = kRight;
+};
+struct AnyEnds {
+  static constexpr bool areKnown = false;
+  static constexpr int left = 0, right = 0;
+};
+
+/// Calls whole(KnownEnds) for the usual places of a strip, and else rest(); with TACC_FEW_FORMS always rest().
+template <class Strip, bool kIsFirst, class Whole, class Rest>
+[[gnu::always_inline]] inline void visitEnds(const StripPlace& place, const Whole& whole, const Rest& rest) {
+#ifdef TACC_FEW_FORMS
+  constexpr bool knowsEnds = false;
+#else
+  constexpr bool knowsEnds = true;
+#endif
+  if constexpr (!knowsEnds) {
+    rest();
+    return;
+  }
+  const int before = place.from > 0 ? place.from : 0;
+  const int behind = place.to < Strip::columns ? Strip::columns - place.to : 0;
+  if (place.pixels < Strip::pixels) {  // NOLINT(bugprone-branch-clone): the order is what is asked first
+    rest();
+  } else if (kIsFirst && before == 0 && behind == 0) {
+    whole(KnownEnds<0, 0>{});
+  } else if (kIsFirst && Strip::left > 0 && before == Strip::left && behind == 0) {
+    whole(KnownEnds<Strip::left, 0>{});
+  } else if (Strip::right > 0 && before == 0 && behind == Strip::right) {
+    whole(KnownEnds<0, Strip::right>{});
+  } else if (Strip::left > 0 && Strip::right > 0 && before == Strip::left && behind == Strip::right) {
+    whole(KnownEnds<Strip::left, Strip::right>{});
+  } else {
+    rest();
+  }
+}
+
+/// Calls visit(column) for those of a strip that there are.
+template <class Strip, class Ends, class Visit>
+[[gnu::always_inline]] inline void visitColumns(const StripPlace& place, const Visit& visit) {
+  if constexpr (Ends::areKnown) {
+    [&]<int... kColumn>(std::integer_sequence<int, kColumn...>) __attribute__((always_inline)) {
+      (visit(kColumn + Ends::left), ...);
+    }
+    (std::make_integer_sequence<int, Strip::columns - Ends::left - Ends::right>());
+  } else {
+#pragma GCC unroll 64
+    for (int column = 0; column < Strip::columns; ++column) {
+      if (column >= place.to) break;
+      if (column < Strip::mostOutside && column < place.from) continue;
+      visit(column);
+    }
+  }
+}
+
+/// Fetches kPixels pixels of each of `lines` lines, up from one whose first pixel is given.
+template <int kPixels>
+[[gnu::always_inline]] inline void fetchPixels(const float* from, int lines, std::ptrdiff_t line) {
+  for (int i = 0; i < lines; ++i, from -= line) {
+#pragma GCC unroll 32
+    for (int p = 0; p < kPixels; ++p) __builtin_prefetch(from + p * blockLength);
+  }
+}
+
+template <int kPixels, bool kIsWhole>
+[[gnu::always_inline]] inline void finishStrip(const DepthwiseCall& call, const StripPlace& place, int lane,
+                                               Vector (&sum)[kPixels]) {
+  float* const output = call.output + place.output + lane;
+  if (call.addend != nullptr) {
+    const float* const addend = call.addend + place.output + lane;
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) {
+      if (kIsWhole || p < place.pixels) sum[p] += load(addend + p * blockLength);
+    }
+  }
+  if (call.relu) {
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) sum[p] = maximum(sum[p], Vector{});
+  }
+  if (call.isNonTemporal) {
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) {
+      if (kIsWhole || p < place.pixels) stream(output + p * blockLength, sum[p]);
+    }
+    return;
+  }
+#pragma GCC unroll 16
+  for (int p = 0; p < kPixels; ++p) {
+    if (kIsWhole || p < place.pixels) store(output + p * blockLength, sum[p]);
+  }
+}
+
+template <class Strip, class Ends>
+[[gnu::always_inline]] inline void strip(const DepthwiseCall& call, const DepthwiseLines& lines,
+                                         const StripPlace& place) {
+  for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
+    Vector sum[Strip::pixels];
+    const Vector start = call.bias != nullptr ? load(call.bias + place.bias + lane) : Vector{};
+#pragma GCC unroll 16
+    for (int p = 0; p < Strip::pixels; ++p) sum[p] = start;
+    for (int i = 0; i < lines.count; ++i) {
+      const float* const input = lines.input[i] + place.plane + place.column + lane;
+      const float* const weights = lines.weights[i] + place.weights + lane;
+      Vector w[Strip::width];
+#pragma GCC unroll 16
+      for (int t = 0; t < Strip::width; ++t) w[t] = load(weights + t * blockLength);
+      const auto multiply = [&](int column) __attribute__((always_inline)) {
+        const Vector x = inRegister(load(input + column * blockLength));
+#pragma GCC unroll 16
+        for (int t = 0; t < Strip::width; ++t)
+          if (Strip::result(column, t) >= 0) sum[Strip::result(column, t)] += w[t] * x;
+      };
+      visitColumns<Strip, Ends>(place, multiply);
+    }
+    finishStrip<Strip::pixels, Ends::areKnown>(call, place, lane, sum);
+  }
+}
+
+/// Moves a strip to the same place of the next block of channels.
+inline void moveToNextBlock(const DepthwiseCall& call, StripPlace& place) {
+  place.plane += std::ptrdiff_t{call.inputHeight} * call.inputWidth * blockLength;
+  place.output += std::ptrdiff_t{call.outputHeight} * call.outputWidth * blockLength;
+  place.weights += call.weightsBlock;
+  place.bias += blockLength;
+}
+
+/// Strips from one end of a line to the other, wide ones and, where few pixels are left, a narrow one; each of all
+/// blocks in turn.
+template <class Wide, class Narrow>
+[[gnu::always_inline]] inline void depthwiseLines(const DepthwiseCall& call) {
+  constexpr bool kIsSame = Wide::pixels == Narrow::pixels;
+  DepthwiseLines lines;
+  for (int y = call.from; y < call.to; ++y) {
+    collectLines(call, y, lines);
+    const std::ptrdiff_t line = std::ptrdiff_t{y} * call.outputWidth * blockLength;
+    for (int x = 0; x < call.outputWidth; x += Wide::pixels) {
+      const int left = call.outputWidth - x;
+      const int column = Wide::firstColumn(x, call.padWidth);
+      StripPlace place{std::ptrdiff_t{column} * blockLength, -column, call.inputWidth - column, left,
+                       line + std::ptrdiff_t{x} * blockLength};
+      for (int block = 0; block < call.blocks; ++block) {
+        if (call.ahead != 0 && lines.count > 0) {
+          // What the lines below read first.
+          fetchPixels<Wide::columns - Wide::width + 1>(
+              lines.input[lines.count - 1] + place.plane + place.column + call.ahead,
+              call.spreadsLines ? 1 : call.strideHeight, std::ptrdiff_t{call.inputWidth} * blockLength);
+        }
+        if (kIsSame || left > Narrow::pixels) {
+          visitEnds<Wide, true>(
+              place, [&]<class Ends>(Ends) __attribute__((always_inline)) { strip<Wide, Ends>(call, lines, place); },
+              [&]() __attribute__((always_inline)) { strip<Wide, AnyEnds>(call, lines, place); });
+        } else {
+          visitEnds<Narrow, false>(
+              place, [&]<class Ends>(Ends) __attribute__((always_inline)) { strip<Narrow, Ends>(call, lines, place); },
+              [&]() __attribute__((always_inline)) { strip<Narrow, AnyEnds>(call, lines, place); });
+        }
+        moveToNextBlock(call, place);
+      }
+    }
+  }
+  if (call.isNonTemporal) endNonTemporal();
+}
+
+/// A line of the kernel, up to 7 wide.
+template <int kWidth, int kStride>
+void depthwise(const DepthwiseCall& call) {
+  constexpr int kWide = TACC_REGISTERS >= 32 ? 14 : 7;
+  depthwiseLines<StripShape<kWidth, kStride, false, 0, kWide>, StripShape<kWidth, kStride, false, 0, 7>>(call);
+}
+
+template <int kWidth, int kShift>
+void depthwiseSpread(const DepthwiseCall& call) {
+  constexpr int kWide = TACC_REGISTERS >= 32 ? 14 : 8;
+  depthwiseLines<StripShape<kWidth, 2, true, kShift, kWide>, StripShape<kWidth, 2, true, kShift, 8>>(call);
+}
+
+/// Up to kPixels results at (y, x) of all blocks, a tap at a time.
+template <int kPixels>
+[[gnu::always_inline]] inline void anyStrips(const DepthwiseCall& call, const DepthwiseLines& lines, int y, int x) {
+  const std::ptrdiff_t pixel = std::ptrdiff_t{call.strideWidth} * blockLength;
+  const int first = x * call.strideWidth - call.padWidth;
+  const int last = first + (kPixels - 1) * call.strideWidth + (call.kernelWidth - 1) * call.dilationWidth;
+  StripPlace place{std::ptrdiff_t{first} * blockLength, 0, 0, call.outputWidth - x,
+                   (std::ptrdiff_t{y} * call.outputWidth + x) * blockLength};
+  const bool isWhole = first >= 0 && last < call.inputWidth && place.pixels >= kPixels;
+  const int linesAhead = call.spreadsLines                       ? 1
+                         : call.strideHeight < call.kernelHeight ? call.strideHeight
+                                                                 : call.kernelHeight;
+  for (int block = 0; block < call.blocks; ++block) {
+    if (call.ahead != 0 && lines.count > 0) {
+      const float* from = lines.input[lines.count - 1] + place.plane + place.column + call.ahead;
+      for (int i = 0; i < linesAhead; ++i, from -= std::ptrdiff_t{call.inputWidth} * blockLength) {
+        for (int column = 0; column < kPixels * call.strideWidth; ++column) {
+          __builtin_prefetch(from + column * blockLength);
+        }
+      }
+    }
+    for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
+      Vector sum[kPixels];
+      const Vector start = call.bias != nullptr ? load(call.bias + place.bias + lane) : Vector{};
+#pragma GCC unroll 16
+      for (int p = 0; p < kPixels; ++p) sum[p] = start;
+      for (int i = 0; i < lines.count; ++i) {
+        const float* weights = lines.weights[i] + place.weights + lane;
+        const float* input = lines.input[i] + place.plane + place.column + lane;
+        int column = first;
+        for (int t = 0; t < call.kernelWidth; ++t) {
+          const Vector w = load(weights);
+          if (isWhole) {
+#pragma GCC unroll 16
+            for (int p = 0; p < kPixels; ++p) sum[p] += w * load(input + p * pixel);
+          } else {
+#pragma GCC unroll 16
+            for (int p = 0; p < kPixels; ++p) {
+              const int at = column + p * call.strideWidth;
+              if (at >= 0 && at < call.inputWidth && p < place.pixels) sum[p] += w * load(input + p * pixel);
+            }
+          }
+          weights += blockLength;
+          input += call.dilationWidth * std::ptrdiff_t{blockLength};
+          column += call.dilationWidth;
+        }
+      }
+      finishStrip<kPixels, false>(call, place, lane, sum);
+    }
+    moveToNextBlock(call, place);
+  }
+}
+
+/// Any width, stride, dilation and padding.
+void depthwiseAny(const DepthwiseCall& call) {
+  constexpr int kWide = TACC_REGISTERS >= 32 ? 14 : 7;
+  DepthwiseLines lines;
+  for (int y = call.from; y < call.to; ++y) {
+    collectLines(call, y, lines);
+    for (int x = 0; x < call.outputWidth;) {
+      const int left = call.outputWidth - x;
+      if (kWide > 7 && left > 7) {
+        anyStrips<kWide>(call, lines, y, x);
+        x += kWide;
+      } else if (left > 4) {
+        anyStrips<7>(call, lines, y, x);
+        x += 7;
+      } else {
+        anyStrips<4>(call, lines, y, x);
+        x += 4;
+      }
+    }
+  }
+  if (call.isNonTemporal) endNonTemporal();
+}
+
+}  // namespace TACC_CONV_ISA
+}  // namespace tacc::conv

@@ -1,0 +1,165 @@
+// The gradient of a channel-wise kernel: the sums of some of its lines stay in registers while strips of the output's
+// gradient go by, of which a window as wide as the kernel is there too. Each value of the input is read once for the
+// taps of a line. Included by one file per instruction set, as tile-inl.hpp.
+
+#include "compute/conv/kernels/depthwise-inl.hpp"
+
+namespace tacc::conv {
+namespace TACC_CONV_ISA {
+
+/// Lines of the kernel whose sums are in registers beside a window of the gradient and a value of the input.
+constexpr int gradientRows(int width, int stride) {
+  const int window = (width + stride - 1) / stride;
+  const int rows = (TACC_REGISTERS - 1 - window) / width;
+  return rows < 1 ? 1 : rows > width ? width : rows;
+}
+
+/// A line of the output's gradient, and the input's lines for the kernel's lines of a group.
+struct GradientLine {
+  const float* gradient;
+  const float* input;       // pixel 0 of the first of them
+  std::ptrdiff_t nextLine;  // from one to the next, in floats
+  unsigned there;           // a bit for each that is inside the image
+};
+
+/// Adds what a strip contributes. `kAllLines`: all lines are inside.
+template <class Strip, int kStride, int kRows, class Ends, bool kAllLines>
+[[gnu::always_inline]] inline void gradientStrip(const GradientLine& line, const StripPlace& place, int lane,
+                                                 Vector (&sum)[kRows][Strip::width]) {
+  const float* const gradient = line.gradient + place.output + lane;
+  const float* const input = line.input + place.column + lane;
+  Vector g[Strip::pixels];
+  const auto loadGradient = [&](int p) __attribute__((always_inline)) {
+    g[p] = Ends::areKnown || p < place.pixels ? inRegister(load(gradient + p * blockLength)) : Vector{};
+  };
+  // Pixels whose first columns are outside.
+  constexpr int kEarly = Ends::areKnown ? Ends::left : Strip::mostOutside;
+#pragma GCC unroll 16
+  for (int p = 0; p < (kEarly + kStride - 1) / kStride; ++p) loadGradient(p);
+  visitColumns<Strip, Ends>(
+      place, [&](int column) __attribute__((always_inline)) {
+        if (column >= kEarly && column % kStride == 0 && column / kStride < Strip::pixels)
+          loadGradient(column / kStride);
+#pragma GCC unroll 16
+        for (int r = 0; r < kRows; ++r) {
+          if (!kAllLines && (line.there >> r & 1) == 0) continue;
+          const Vector x = inRegister(load(input + r * line.nextLine + column * blockLength));
+#pragma GCC unroll 16
+          for (int t = 0; t < Strip::width; ++t)
+            if (Strip::result(column, t) >= 0) sum[r][t] += g[Strip::result(column, t)] * x;
+        }
+      });
+}
+
+/// The strip with its ends; `kIsFirst` as in visitEnds.
+template <class Strip, int kStride, int kRows, bool kIsFirst>
+[[gnu::always_inline]] inline void gradientPart(const GradientLine& line, const StripPlace& place, int lane,
+                                                Vector (&sum)[kRows][Strip::width]) {
+  // Strides this wide are rare, and each form takes its time to compile.
+  if constexpr (kStride > 2) {
+    const bool isInside = place.from <= 0 && place.to >= Strip::columns && place.pixels >= Strip::pixels;
+    if (isInside && line.there == (1U << kRows) - 1) {
+      gradientStrip<Strip, kStride, kRows, KnownEnds<0, 0>, true>(line, place, lane, sum);
+    } else {
+      gradientStrip<Strip, kStride, kRows, AnyEnds, false>(line, place, lane, sum);
+    }
+  } else {
+    visitEnds<Strip, kIsFirst>(
+        place,
+        [&]<class Ends>(Ends) __attribute__((always_inline)) {
+          constexpr bool kIsLine = Ends::left > 0 && Ends::right >= Strip::right;
+          if (line.there == (1U << kRows) - 1) {
+            gradientStrip<Strip, kStride, kRows, Ends, true>(line, place, lane, sum);
+          } else if constexpr (kIsLine) {
+            gradientStrip<Strip, kStride, kRows, Ends, false>(line, place, lane, sum);
+          } else {
+            gradientStrip<Strip, kStride, kRows, AnyEnds, false>(line, place, lane, sum);
+          }
+        },
+        [&]() __attribute__((always_inline)) {
+          gradientStrip<Strip, kStride, kRows, AnyEnds, false>(line, place, lane, sum);
+        });
+  }
+}
+
+/// Lines [from, to) of the gradient, and `rows` of kRows lines of the kernel from `row` on.
+template <int kWidth, int kStride, int kRows>
+[[gnu::always_inline]] inline void gradientOfRows(const DepthwiseGradientCall& call, int row, int rows, int from,
+                                                  int to) {
+  constexpr int kWide = TACC_REGISTERS >= 32 && kWidth == 3 ? 14 : 7;
+  using Wide = StripShape<kWidth, kStride, false, 0, kWide>;
+  using Narrow = StripShape<kWidth, kStride, false, 0, 7>;
+  const std::ptrdiff_t inputLine = std::ptrdiff_t{call.inputWidth} * blockLength;
+  for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
+    const std::ptrdiff_t sumsLine = call.sumsLine;
+    float* const sums = call.sums + row * sumsLine + lane;
+    Vector sum[kRows][kWidth];
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 16
+      for (int t = 0; t < kWidth; ++t) sum[r][t] = r < rows ? load(sums + r * sumsLine + t * blockLength) : Vector{};
+    }
+    for (int y = from; y < to; ++y) {
+      const int first = y * call.strideHeight - call.padHeight + row * call.dilationHeight;
+      GradientLine line{call.gradient + std::ptrdiff_t{y} * call.gradientWidth * blockLength,
+                        call.input + first * inputLine, call.dilationHeight * inputLine, 0};
+#pragma GCC unroll 16
+      for (int r = 0; r < kRows; ++r) {
+        const int at = first + r * call.dilationHeight;
+        line.there |= r < rows && at >= 0 && at < call.inputHeight ? 1U << r : 0U;
+      }
+      for (int x = 0; x < call.gradientWidth; x += Wide::pixels) {
+        const int column = Wide::firstColumn(x, call.padWidth);
+        const int left = call.gradientWidth - x;
+        const int columns = (left - 1) * kStride + kWidth;
+        const int inside = call.inputWidth - column;
+        const StripPlace place{std::ptrdiff_t{column} * blockLength, -column, columns < inside ? columns : inside, left,
+                               std::ptrdiff_t{x} * blockLength};
+        if (kWide == Narrow::pixels || left > Narrow::pixels) {
+          gradientPart<Wide, kStride, kRows, true>(line, place, lane, sum);
+        } else {
+          gradientPart<Narrow, kStride, kRows, false>(line, place, lane, sum);
+        }
+      }
+    }
+#pragma GCC unroll 16
+    for (int r = 0; r < kRows; ++r) {
+      if (r >= rows) break;
+#pragma GCC unroll 16
+      for (int t = 0; t < kWidth; ++t) store(sums + r * sumsLine + t * blockLength, sum[r][t]);
+    }
+  }
+}
+
+/// The gradient of a kernel up to 7 wide.
+template <int kWidth, int kStride>
+void depthwiseGradient(const DepthwiseGradientCall& call) {
+  // Lines of the kernel are cut into groups that are nearly equal. Those of a kernel as high as wide are full: of
+  // kMostRows, or of one less too. Each form takes its time to compile, so the few lines of another kernel are some of
+  // kMostRows.
+  constexpr int kMostRows = gradientRows(kWidth, kStride);
+  constexpr int kFewRows = kWidth % kMostRows != 0 ? kMostRows - 1 : kMostRows;
+  const int groups = (call.kernelHeight + kMostRows - 1) / kMostRows;
+  // What is read more than once is read from the L1 cache.
+  constexpr int bytesAtOnce = 16 * 1024;
+  const std::ptrdiff_t lineFloats =
+      (std::ptrdiff_t{call.strideHeight} * call.inputWidth + call.gradientWidth) * blockLength;
+  const auto linesOfCache = static_cast<int>(bytesAtOnce / (lineFloats * static_cast<std::ptrdiff_t>(sizeof(float))));
+  const bool isReadOnce = groups == 1 && TACC_LANES == blockLength;
+  const int step = isReadOnce ? call.to - call.from : linesOfCache < 1 ? 1 : linesOfCache;
+  for (int from = call.from; from < call.to; from += step) {
+    const int to = from + step < call.to ? from + step : call.to;
+    for (int group = 0, row = 0; group < groups; ++group) {
+      const int rows = (call.kernelHeight + groups - 1 - group) / groups;
+      if (rows > kFewRows || kFewRows == kMostRows) {
+        gradientOfRows<kWidth, kStride, kMostRows>(call, row, rows, from, to);
+      } else if constexpr (kFewRows < kMostRows) {
+        gradientOfRows<kWidth, kStride, kFewRows>(call, row, rows, from, to);
+      }
+      row += rows;
+    }
+  }
+}
+
+}  // namespace TACC_CONV_ISA
+}  // namespace tacc::conv

@@ -1,0 +1,107 @@
+// The gradient kernel: a block of weights' gradients stays in registers while all pixels of an image's part go by.
+// Included by one file per instruction set, as tile-inl.hpp.
+#pragma once
+
+#include "compute/conv/kernels/vector-inl.hpp"
+
+namespace tacc::conv {
+namespace TACC_CONV_ISA {
+
+/// Both operands are fetched into the L1 cache this many pixels before they are used: they come from the second one,
+/// and each block of channels is in another page, where no hardware looks ahead.
+constexpr int pixelsAhead = 8;
+
+/// Rows lie side by side, kColumns of them in each line of the input.
+template <int kBlocks, int kRows, int kColumns>
+[[gnu::always_inline]] inline void gradientTile(const GradientCall& call, const float* tileInput, float* output) {
+  constexpr int kVectors = kBlocks * blockLength / TACC_LANES;
+  constexpr int perBlock = blockLength / TACC_LANES;
+  constexpr int kSets = gradientSets(kVectors * kRows);
+  Vector sums[kSets][kVectors][kRows];
+#pragma GCC unroll 4
+  for (int set = 0; set < kSets; ++set) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 16
+      for (int c = 0; c < kRows; ++c) sums[set][v][c] = Vector{};
+    }
+  }
+  const std::ptrdiff_t block = call.gradientBlock;
+  const std::ptrdiff_t step = call.inputPixel;
+  const std::ptrdiff_t pixelOfGradient = call.gradientPixel;
+  const std::ptrdiff_t nextColumns = kColumns == kRows ? 0 : call.inputRows;
+  for (int image = 0; image < call.images; ++image) {
+    for (int line = 0; line < call.lines; ++line) {
+      const float* input = tileInput + image * call.inputImage + line * call.inputLine;
+      const float* from = call.gradient + image * call.gradientImage + line * call.gradientLine;
+      const auto addPixel = [&](Vector(&sum)[kVectors][kRows]) __attribute__((always_inline)) {
+        __builtin_prefetch(input + pixelsAhead * step);
+#pragma GCC unroll 16
+        for (int b = 0; b < kBlocks; ++b) __builtin_prefetch(from + b * block + pixelsAhead * pixelOfGradient);
+        Vector g[kVectors];
+#pragma GCC unroll 16
+        for (int v = 0; v < kVectors; ++v) g[v] = load(from + (v / perBlock) * block + (v % perBlock) * TACC_LANES);
+#pragma GCC unroll 16
+        for (int c = 0; c < kRows; ++c) {
+          const Vector x = broadcast(input[c / kColumns * nextColumns + c % kColumns]);
+#pragma GCC unroll 16
+          for (int v = 0; v < kVectors; ++v) sum[v][c] += g[v] * x;
+        }
+        input += step;
+        from += pixelOfGradient;
+      };
+      int left = call.pixels;
+      for (; left >= kSets; left -= kSets) {
+#pragma GCC unroll 4
+        for (int set = 0; set < kSets; ++set) addPixel(sums[set]);
+      }
+      for (; kSets > 1 && left > 0; --left) addPixel(sums[0]);
+    }
+  }
+  auto& sum = sums[0];
+#pragma GCC unroll 4
+  for (int set = 1; set < kSets; ++set) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 16
+      for (int c = 0; c < kRows; ++c) sum[v][c] += sums[set][v][c];
+    }
+  }
+  // Read once: the compiler cannot know that no result is stored over the call.
+  const std::ptrdiff_t row = call.outputRow;
+  const std::ptrdiff_t outputBlock = call.outputBlock;
+  if (call.accumulate) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      const float* const sofar = output + (v / perBlock) * outputBlock + (v % perBlock) * TACC_LANES;
+#pragma GCC unroll 16
+      for (int c = 0; c < kRows; ++c) sum[v][c] += load(sofar + c * row);
+    }
+  }
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) {
+    float* const to = output + (v / perBlock) * outputBlock + (v % perBlock) * TACC_LANES;
+    if (call.isNonTemporal) {
+#pragma GCC unroll 16
+      for (int c = 0; c < kRows; ++c) stream(to + c * row, sum[v][c]);
+    } else {
+#pragma GCC unroll 16
+      for (int c = 0; c < kRows; ++c) store(to + c * row, sum[v][c]);
+    }
+  }
+}
+
+template <int kBlocks, int kRows, int kColumns = kRows>
+void gradient(const GradientCall& call) {
+  float* output = call.output;
+  const std::ptrdiff_t outputTile = kRows * call.outputRow;
+  for (int block = 0, blocks = call.inputBlocks; block < blocks; ++block) {
+    const float* input = call.input + block * call.inputBlock;
+    for (int part = 0, parts = call.parts; part < parts; ++part, input += kRows, output += outputTile) {
+      gradientTile<kBlocks, kRows, kColumns>(call, input, output);
+    }
+  }
+}
+
+}  // namespace TACC_CONV_ISA
+}  // namespace tacc::conv

@@ -1,0 +1,263 @@
+// The kernels of grouped convolutions, where the channels of one block belong to several groups: every output channel
+// takes an input value of its group, by a permutation of a vector of input. Included by one file per instruction
+// set, as tile-inl.hpp.
+#include "compute/conv/kernels/tile-inl.hpp"
+
+namespace tacc::conv {
+namespace TACC_CONV_ISA {
+
+using Lanes [[gnu::vector_size(TACC_LANES * sizeof(std::int32_t))]] = std::int32_t;
+using UnalignedLanes [[gnu::vector_size(TACC_LANES * sizeof(std::int32_t)), gnu::aligned(4), gnu::may_alias]] =
+    std::int32_t;
+
+[[gnu::always_inline]] inline Lanes loadLanes(const std::int32_t* from) {
+  return *reinterpret_cast<const UnalignedLanes*>(from);
+}
+
+// Registers for sums and lanes of a gradient tile, a vector of gradients and one of input. Without permutations of
+// floats by a vector a lane has one value to choose from: all lanes of a vector take the same.
+#if defined(__x86_64__) && TACC_LANES == 16
+constexpr int permutedLanes = 16;
+constexpr int permutedRowLimit = 14;
+constexpr int permutedThreeLimit = 6;
+#elif defined(__x86_64__) && TACC_LANES == 8
+constexpr int permutedLanes = 8;
+constexpr int permutedRowLimit = 6;
+constexpr int permutedThreeLimit = 2;
+#else
+constexpr int permutedLanes = 1;
+constexpr int permutedRowLimit = 6;
+constexpr int permutedThreeLimit = 3;
+#endif
+
+[[gnu::always_inline]] inline Vector permuted(const float* from, [[maybe_unused]] Lanes lanes) {
+#if defined(__x86_64__) && TACC_LANES == 16  // maskz: GCC 12 warns of what the plain one leaves undefined
+  return _mm512_maskz_permutexvar_ps(0xFFFF, reinterpret_cast<__m512i>(lanes), load(from));
+#elif defined(__x86_64__) && TACC_LANES == 8
+  return _mm256_permutevar8x32_ps(load(from), reinterpret_cast<__m256i>(lanes));
+#else
+  return broadcast(*from);
+#endif
+}
+
+/// One run for the pixels [kFrom, kTo).
+template <int kVectors, int kPixels, int kFrom, int kTo>
+[[gnu::always_inline]] inline void multiplyPermuted(Vector (&sum)[kVectors][kPixels], const float* input,
+                                                    std::ptrdiff_t pixel, const float* weights,
+                                                    const std::int32_t* lanes, const std::int32_t* offsets, int count) {
+  for (int i = 0; i < count; ++i) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      const Vector w = load(weights + v * TACC_LANES);
+      const Lanes which = loadLanes(lanes + v * TACC_LANES);
+      const float* const from = kVectors == 1 ? input : input + offsets[v];
+#pragma GCC unroll 16
+      for (int p = kFrom; p < kTo; ++p) sum[v][p] += w * permuted(from + p * pixel, which);
+    }
+    weights += blockLength;
+    lanes += blockLength;
+    offsets += kVectors;
+  }
+}
+
+/// Taps side by side: what is permuted is multiplied by several of them. Without the first pixel of the first tap and
+/// the last pixel of the last one, where these are outside the image.
+template <int kTaps, int kStride, bool kHasFirst, bool kHasLast, int kVectors, int kPixels>
+[[gnu::always_inline]] inline void multiplyAdjacent(Vector (&sum)[kVectors][kPixels], const float* input,
+                                                    const float* weights, const std::int32_t* lanes,
+                                                    const std::int32_t* offsets, int count) {
+  constexpr int kFrom = kHasFirst || kPixels == 1 ? 0 : 1;
+  constexpr int kTo = (kPixels - 1) * kStride + kTaps - (kHasLast ? 0 : 1);
+  const std::ptrdiff_t tap = std::ptrdiff_t{count} * blockLength;
+  for (int i = 0; i < count; ++i) {
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+      Vector w[kTaps];
+#pragma GCC unroll 16
+      for (int t = 0; t < kTaps; ++t) w[t] = load(weights + t * tap + v * TACC_LANES);
+      const Lanes which = loadLanes(lanes + v * TACC_LANES);
+      const float* const from = kVectors == 1 ? input : input + offsets[v];
+#pragma GCC unroll 32
+      for (int column = kFrom; column < kTo; ++column) {
+        const Vector x = permuted(from + column * blockLength, which);
+#pragma GCC unroll 16
+        for (int t = 0; t < kTaps; ++t) {
+          const int p = (column - t) / kStride;
+          const bool isLeftOut = (!kHasFirst && t == 0 && p == 0) || (!kHasLast && t == kTaps - 1 && p == kPixels - 1);
+          if (column >= t && (column - t) % kStride == 0 && p < kPixels && !isLeftOut) sum[v][p] += w[t] * x;
+        }
+      }
+    }
+    weights += blockLength;
+    lanes += blockLength;
+    offsets += kVectors;
+  }
+}
+
+/// The same, if `run` and those behind it are such taps; otherwise nothing.
+template <int kTaps, int kStride, int kVectors, int kPixels>
+[[gnu::always_inline]] inline bool tryAdjacent(Vector (&sum)[kVectors][kPixels], const TapRun* run, const float* input,
+                                               const float* weights, const std::int32_t* lanes,
+                                               const std::int32_t* offsets) {
+  if (run->following < kTaps - 1 || (kTaps == 3 && run[1].mask != BorderMask::none)) return false;
+  const BorderMask first = run->mask;
+  const BorderMask last = run[kTaps - 1].mask;
+  const int count = run->count;
+  if (first == BorderMask::none && last == BorderMask::none) {
+    multiplyAdjacent<kTaps, kStride, true, true>(sum, input, weights, lanes, offsets, count);
+  } else if (first == BorderMask::first && last == BorderMask::none) {
+    multiplyAdjacent<kTaps, kStride, false, true>(sum, input, weights, lanes, offsets, count);
+  } else if (first == BorderMask::none && last == BorderMask::last) {
+    multiplyAdjacent<kTaps, kStride, true, false>(sum, input, weights, lanes, offsets, count);
+  } else if (first == BorderMask::first && last == BorderMask::last) {
+    multiplyAdjacent<kTaps, kStride, false, false>(sum, input, weights, lanes, offsets, count);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+/// kPixelStride 0: as the call says.
+template <int kPixels, int kPixelStride>
+void permutedTile(const TileCall& given) {
+  CallInKernel call = given;
+  constexpr int kVectors = blockLength / TACC_LANES;
+  const std::ptrdiff_t pixel = kPixelStride != 0 ? kPixelStride : call.inputPixel;
+  forEachTile<1, kPixels>(
+      call, [&](auto& sum, const float* tileInput) __attribute__((always_inline)) {
+        const TapRun* const end = call.runs + call.runCount;
+        for (const TapRun* run = call.runs; run != end; ++run) {
+          const float* const input = tileInput + run->input;
+          const float* const weights = call.weights + run->weights;
+          const std::int32_t* const lanes = call.lanes + run->weights;
+          const std::int32_t* const offsets = call.offsets + run->weights / TACC_LANES;
+          const int count = run->count;
+          if constexpr (kPixelStride != 0) {
+            constexpr int kStride = kPixelStride / blockLength;
+            if (tryAdjacent<3, kStride>(sum, run, input, weights, lanes, offsets)) {
+              run += 2;
+              continue;
+            }
+            if (kStride == 1 && tryAdjacent<2, kStride>(sum, run, input, weights, lanes, offsets)) {
+              run += 1;
+              continue;
+            }
+          }
+          switch (run->mask) {
+            case BorderMask::none:
+              multiplyPermuted<kVectors, kPixels, 0, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
+              break;
+            case BorderMask::first:
+              multiplyPermuted<kVectors, kPixels, 1, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
+              break;
+            case BorderMask::firstTwo:
+              multiplyPermuted<kVectors, kPixels, 2, kPixels>(sum, input, pixel, weights, lanes, offsets, count);
+              break;
+            case BorderMask::last:
+              multiplyPermuted<kVectors, kPixels, 0, kPixels - 1>(sum, input, pixel, weights, lanes, offsets, count);
+              break;
+            case BorderMask::lastTwo:
+              multiplyPermuted<kVectors, kPixels, 0, kPixels - 2>(sum, input, pixel, weights, lanes, offsets, count);
+              break;
+            default:  // mostMaskedOfStride
+              break;
+          }
+        }
+      });
+}
+
+/// A gradient tile of one block, whose rows are permutations.
+template <int kRows>
+void permutedGradient(const GradientCall& call) {
+  constexpr int kVectors = blockLength / TACC_LANES;
+  constexpr int kSets = gradientSets(kRows);
+  for (int v = 0; v < kVectors; ++v) {
+    Vector sum[kSets][kRows];
+    Lanes lanes[kRows];
+    std::ptrdiff_t offsets[kRows];
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 4
+      for (int set = 0; set < kSets; ++set) sum[set][row] = Vector{};
+      lanes[row] = loadLanes(call.lanes + row * blockLength + v * TACC_LANES);
+      offsets[row] = kVectors == 1 ? 0 : call.offsets[row * kVectors + v];
+    }
+    for (int image = 0; image < call.images; ++image) {
+      for (int line = 0; line < call.lines; ++line) {
+        const float* input = call.input + image * call.inputImage + line * call.inputLine;
+        const float* from = call.gradient + image * call.gradientImage + line * call.gradientLine + v * TACC_LANES;
+        const auto addPixel = [&](Vector(&to)[kRows]) __attribute__((always_inline)) {
+          const Vector g = load(from);
+#pragma GCC unroll 16
+          for (int row = 0; row < kRows; ++row) to[row] += g * permuted(input + offsets[row], lanes[row]);
+          input += call.inputPixel;
+          from += blockLength;
+        };
+        int left = call.pixels;
+        for (; left >= kSets; left -= kSets) {
+#pragma GCC unroll 4
+          for (int set = 0; set < kSets; ++set) addPixel(sum[set]);
+        }
+        for (; kSets > 1 && left > 0; --left) addPixel(sum[0]);
+      }
+    }
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 4
+      for (int set = 1; set < kSets; ++set) sum[0][row] += sum[set][row];
+      float* const to = call.output + row * call.outputRow + v * TACC_LANES;
+      if (call.accumulate) sum[0][row] += load(to);
+      store(to, sum[0][row]);
+    }
+  }
+}
+
+/// Three taps of `kRows` rows each, with stride 1: what is permuted is multiplied with three gradients.
+/// Lines are whole; the first tap reads `shift` pixels before the output's. The sums of the taps are outputBlock apart.
+template <int kRows>
+void permutedGradientThree(const GradientCall& call) {
+  constexpr int kVectors = blockLength / TACC_LANES;
+  for (int v = 0; v < kVectors; ++v) {
+    Vector sum[3][kRows];
+    Lanes lanes[kRows];
+    std::ptrdiff_t offsets[kRows];
+#pragma GCC unroll 16
+    for (int row = 0; row < kRows; ++row) {
+      sum[0][row] = sum[1][row] = sum[2][row] = Vector{};
+      lanes[row] = loadLanes(call.lanes + row * blockLength + v * TACC_LANES);
+      offsets[row] = kVectors == 1 ? 0 : call.offsets[row * kVectors + v];
+    }
+    for (int line = 0; line < call.lines; ++line) {
+      const float* input = call.input + line * call.inputLine;
+      const float* const from = call.gradient + line * call.gradientLine + v * TACC_LANES;
+      const auto gradientAt = [&](int pixel) __attribute__((always_inline)) {
+        return pixel >= 0 && pixel < call.pixels ? load(from + pixel * std::ptrdiff_t{blockLength}) : Vector{};
+      };
+      Vector last = gradientAt(call.shift - 2);
+      Vector middle = gradientAt(call.shift - 1);
+      for (int pixel = 0; pixel < call.inputPixels; ++pixel, input += blockLength) {
+        const Vector first = gradientAt(call.shift + pixel);
+#pragma GCC unroll 16
+        for (int row = 0; row < kRows; ++row) {
+          const Vector x = permuted(input + offsets[row], lanes[row]);
+          sum[0][row] += first * x;
+          sum[1][row] += middle * x;
+          sum[2][row] += last * x;
+        }
+        last = middle;
+        middle = first;
+      }
+    }
+#pragma GCC unroll 3
+    for (int tap = 0; tap < 3; ++tap) {
+#pragma GCC unroll 16
+      for (int row = 0; row < kRows; ++row) {
+        float* const to = call.output + tap * call.outputBlock + row * call.outputRow + v * TACC_LANES;
+        store(to, load(to) + sum[tap][row]);
+      }
+    }
+  }
+}
+
+}  // namespace TACC_CONV_ISA
+}  // namespace tacc::conv

@@ -1,0 +1,41 @@
+// A vector of TACC_LANES floats in the compiler's own terms, which it turns into the best instructions of the
+// instruction set that the including file is compiled for. Nothing here may be used by two files: see TACC_CONV_ISA.
+#pragma once
+
+#include "compute/conv/kernels/kernels.hpp"
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace tacc::conv {
+namespace TACC_CONV_ISA {
+
+using Vector [[gnu::vector_size(TACC_LANES * sizeof(float))]] = float;
+using Unaligned [[gnu::vector_size(TACC_LANES * sizeof(float)), gnu::aligned(4), gnu::may_alias]] = float;
+
+[[gnu::always_inline]] inline Vector load(const float* from) { return *reinterpret_cast<const Unaligned*>(from); }
+[[gnu::always_inline]] inline void store(float* to, Vector v) { *reinterpret_cast<Unaligned*>(to) = v; }
+/// Stores non-temporally, where the architecture has such stores. `to` is aligned to the vector; endNonTemporal() comes
+/// last.
+[[gnu::always_inline]] inline void stream(float* to, Vector v) {
+#if defined(__x86_64__) && TACC_LANES == 16
+  _mm512_stream_ps(to, v);
+#elif defined(__x86_64__) && TACC_LANES == 8
+  _mm256_stream_ps(to, v);
+#elif defined(__x86_64__)
+  _mm_stream_ps(to, v);
+#else
+  store(to, v);
+#endif
+}
+/// What was stored non-temporally is seen by other threads before anything that is written later.
+[[gnu::always_inline]] inline void endNonTemporal() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+[[gnu::always_inline]] inline Vector broadcast(float x) { return x - Vector{}; }
+[[gnu::always_inline]] inline Vector maximum(Vector a, Vector b) { return a > b ? a : b; }
+
+}  // namespace TACC_CONV_ISA
+}  // namespace tacc::conv
