@@ -92,6 +92,7 @@ std::string jsonReport(const Options& options, const RunFacts& facts, const std:
                  {"hosts", Json::array()},
                  {"collective", options.collective->name},
                  {"ranks", options.ranks},
+                 {"load", options.load},
                  {"memory", options.memoryName()},
                  {"average", nameOf(options.average)},
                  {"aggregate", options.aggregate},

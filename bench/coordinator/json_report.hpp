@@ -17,7 +17,7 @@ struct RunFacts {
 };
 
 /// {"version","library_version","start_time","end_time","arguments","environment":{NAME:VALUE},"launcher","hosts":[...],
-/// "collective","ranks","memory","average","aggregate","streams","registered","cpu_time","reference",
+/// "collective","ranks","load","memory","average","aggregate","streams","registered","cpu_time","reference",
 /// "cluster":{"shape","place"},"results":[{"size","count","type","redop","root","time","alg_bw","bus_bw","wrong",
 /// "algorithm","cpu_seconds","calls","stolen","in_place":{"time","alg_bw","bus_bw","wrong","cpu_seconds","calls"},
 /// "peers":{NAME:{"time","ratio","cpu_seconds"}}}]}: the environment is what is set of TACC_*, TACC_JOB_SECRET

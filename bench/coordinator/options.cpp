@@ -109,6 +109,8 @@ void declare(CLI::App& app, GivenWords& words, Options& options) {
       "--bound", options.bound,
       "also measure the machine's memory bound (allreduce; always with library memory); of a --cluster what its "
       "links allow is always shown");
+  app.add_option("--load", options.load, "let so many other processes compute meanwhile (0)")
+      ->check(CLI::Range(0, 1024));
   app.add_option("--pool", words.pool,
                  "bytes that the calls of a rank move through, per direction (2 x cache / ranks)");
   app.add_option("-J,--json", options.jsonFile, "write the results to this file");
@@ -218,6 +220,7 @@ void requireFitting(const GivenWords& words, const Options& options) {
            "tacc_bench");
   if (options.placement != "block") reject("--place deals out ranks to be started", "leave it out");
   if (options.threads) reject("--threads makes all ranks threads of one process", "leave it out");
+  if (options.load > 0) reject("--load starts other processes beside the ranks of this host", "leave it out");
   if (options.bound) reject("--bound starts ranks that share memory", "leave it out");
   if (options.reference != "tacc")
     reject("--reference compares peers among themselves", "start tacc_bench without a launcher for that");

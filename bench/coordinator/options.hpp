@@ -50,6 +50,7 @@ struct Options {
   bool registers = false;     ///< private memory is made shared
   int streams = 0;            ///< to which calls are given, in turn; 0: each runs in the calling thread
   bool bound = false;
+  int load = 0;          ///< processes that compute meanwhile
   size_t poolBytes = 0;  ///< 0: from the cache size
   std::vector<std::string> peers;
   std::map<std::string, std::vector<std::string>> peerArguments;

@@ -12,6 +12,7 @@
 
 #include "coordinator/interleave.hpp"
 #include "coordinator/json_report.hpp"
+#include "coordinator/load.hpp"
 #include "coordinator/plot.hpp"
 #include "coordinator/summary.hpp"
 #include "coordinator/table.hpp"
@@ -194,7 +195,10 @@ bool runSession(const Options& options, Venue& venue) {
   requireWritable(options.plotFile);
   const std::string begin = timeNow();
   Session session(options, venue);
-  const std::vector<Row> rows = session.run();
+  const std::vector<Row> rows = [&] {
+    const Load load(options.load);
+    return session.run();
+  }();
   if (!options.jsonFile.empty()) {
     const RunFacts facts{begin, timeNow(), libraryVersion(), session.members()};
     writeFile(options.jsonFile, jsonReport(options, facts, rows), options.appends);

@@ -89,6 +89,7 @@ std::string tableHeader(const Options& options, const std::vector<Member>& membe
     text += fmt::format(
         "# virtual cluster {} (supernodes, hosts in each, Mbit/s of a host, of an uplink), ranks placed {}\n",
         options.cluster->text(), options.placement);
+  if (options.load > 0) text += fmt::format("# {} other processes compute meanwhile\n", options.load);
   if (options.reference != "tacc")
     text += fmt::format("# the first columns are {}'s, and ratios compare with it\n", options.reference);
   text += "#\n# Using devices\n";

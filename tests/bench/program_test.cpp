@@ -49,6 +49,17 @@ TEST(Program, helpIsNotAnError) {
   EXPECT_TRUE(outcome.has("--minbytes"));
 }
 
+TEST(Program, otherProcessesComputeMeanwhileAndEndWithIt) {
+  const std::string mark = "-w 3 --load 2";  // the children's command line is their parent's
+  const Outcome outcome = run("allreduce --ranks 2 --size 1K -n 20 --repetitions 2 " + mark);
+  EXPECT_EQ(outcome.status, 0) << outcome.output;
+  EXPECT_TRUE(outcome.has("# 2 other processes compute meanwhile")) << outcome.output;
+  std::string words = mark;
+  for (char& c : words)
+    if (c == ' ') c = '\0';
+  EXPECT_EQ(countProcesses(words), 0);
+}
+
 class BadUsage : public testing::TestWithParam<const char*> {};
 
 TEST_P(BadUsage, givesTheUsageAndStatusTwo) {

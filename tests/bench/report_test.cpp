@@ -131,12 +131,13 @@ TEST(Json, hasExactlyTheDocumentedKeys) {
   EXPECT_EQ(report["environment"].dump(), R"({"TACC_DEBUG":"warn"})");
   auto head = report;
   for (const char* key : {"environment", "results"}) head.erase(key);
-  EXPECT_EQ(head.dump(),
-            fmt::format(R"({{"version":"{}.{}.{}","library_version":100,"start_time":"then","end_time":"now",)"
-                        R"("arguments":"allreduce -n 3","launcher":null,"hosts":["one","one","two","two"],)"
-                        R"("collective":"allreduce","ranks":4,"memory":"private","average":"mean","aggregate":1,)"
-                        R"("streams":0,"registered":false,"cpu_time":false,"reference":"tacc","cluster":null}})",
-                        TACC_MAJOR, TACC_MINOR, TACC_PATCH));
+  EXPECT_EQ(
+      head.dump(),
+      fmt::format(R"({{"version":"{}.{}.{}","library_version":100,"start_time":"then","end_time":"now",)"
+                  R"("arguments":"allreduce -n 3","launcher":null,"hosts":["one","one","two","two"],)"
+                  R"("collective":"allreduce","ranks":4,"load":0,"memory":"private","average":"mean","aggregate":1,)"
+                  R"("streams":0,"registered":false,"cpu_time":false,"reference":"tacc","cluster":null}})",
+                  TACC_MAJOR, TACC_MINOR, TACC_PATCH));
   EXPECT_EQ(report["results"].dump(),
             R"([{"size":1000000,"count":250000,)"
             R"("type":"float","redop":"sum","root":-1,"time":100.0,"alg_bw":10.0,"bus_bw":15.0,"wrong":3,)"

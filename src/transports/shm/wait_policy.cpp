@@ -14,7 +14,10 @@ WaitPolicy chooseWaitPolicy(int ranks, int cores, std::optional<int> spinMicrose
     policy.spins = 10;
     policy.yields = 10;
   }
-  if (spinMicroseconds) policy.spins = *spinMicroseconds * relaxesPerMicrosecond;
+  if (spinMicroseconds) {
+    policy.spins = *spinMicroseconds * relaxesPerMicrosecond;
+    policy.competingSpinSeconds = 0;
+  }
   return policy;
 }
 

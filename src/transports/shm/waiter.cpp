@@ -16,6 +16,7 @@ namespace {
 constexpr long firstSlice = 1'000'000;   // ns; short, it also makes good a lost wake-up
 constexpr long laterSlice = 20'000'000;  // ns; bounds how late a rank learns of an error
 constexpr int yieldsPerIdleWork = 8;
+constexpr int spinsPerIdleWork = 64;
 constexpr int spinsPerIdleCall = 1024;  // about 50 us: who spins for long (TACC_SPIN) works meanwhile
 constexpr double writingSeconds = 1.0;  // writing an error takes microseconds, unless its writer is killed
 
@@ -65,13 +66,17 @@ void Waiter::waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, 
     relaxCpu();
   }
   checkErrors();
+  if (keepsCore() && spinAmongOthers(reached, owner)) return;
   if (sharesCore(owner) && rank_ > owner) leaveCore();
   for (int i = 0; i < policy_.yields; ++i) {
     if (idleWork_ && i % yieldsPerIdleWork == 0) idleWork_();
     idleCall_();
-    sched_yield();
+    const bool wasLong = coreCompetition().yield();
     if (reached()) return;
     checkErrors();  // where many share the core, one of these may last for milliseconds
+    if (!wasLong || !keepsCore()) continue;
+    if (spinAmongOthers(reached, owner)) return;
+    break;
   }
   const double start = now();
   const Sleeper sleeper(segment_.doorbell(owner));
@@ -87,6 +92,20 @@ void Waiter::waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, 
   }
 }
 
+template <class Reached>
+bool Waiter::spinAmongOthers(const Reached& reached, int owner) {
+  for (const double end = now() + policy_.competingSpinSeconds; now() < end && !sharesCore(owner);) {
+    for (int i = 0; i < spinsPerIdleWork; ++i) {
+      if (reached()) return true;
+      relaxCpu();
+    }
+    if (idleWork_) idleWork_();
+    idleCall_();
+    checkErrors();
+  }
+  return reached();
+}
+
 bool Waiter::sharesCore(int owner) const noexcept {
   if (policy_.oversubscribed) return false;
   const auto mine = static_cast<std::uint32_t>(sched_getcpu() + 1);
@@ -99,11 +118,14 @@ void Waiter::pauseForRing(int attempt, std::uint32_t seenRings, int suspect) {
   if (idleWork_ && (attempt % yieldsPerIdleWork == 0 || attempt >= policy_.spins + policy_.yields)) idleWork_();
   if (attempt >= policy_.spins || attempt % spinsPerIdleCall == spinsPerIdleCall - 1) idleCall_();
   if (attempt < policy_.spins) return relaxCpu();
-  if (attempt < policy_.spins + policy_.yields) {
-    sched_yield();
+  checkErrors();
+  if (keepsCore()) {
+    if (ringStart_ == 0) ringStart_ = now();
+    if (now() - ringStart_ < policy_.competingSpinSeconds && !sharesCore(suspect)) return relaxCpu();
+  } else if (attempt < policy_.spins + policy_.yields) {
+    coreCompetition().yield();
     return checkErrors();
   }
-  checkErrors();
   if (ringStart_ == 0) ringStart_ = now();
   const Sleeper sleeper(*doorbell_);
   futexWait(doorbell_->rings, seenRings, sleepsShort() ? firstSlice : laterSlice);

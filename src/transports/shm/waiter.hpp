@@ -1,8 +1,9 @@
 // Waiting for another rank's word, and telling others that one's own word has changed.
 //
 // Waiting is adaptive: spin while the other rank is probably running, then yield the core, then sleep on the word.
-// A rank that sleeps looks up now and then for the three things that can end a wait otherwise: an error of another
-// rank, a rank that died, and the time-out.
+// Where other programs compete for the core, a rank keeps it for longer (core_competition.hpp). A rank that sleeps
+// looks up now and then for the three things that can end a wait otherwise: an error of another rank, a rank that died,
+// and the time-out.
 #pragma once
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include <vector>
 
 #include "core/idle_call.hpp"
+#include "transports/shm/core_competition.hpp"
 #include "transports/shm/finish_reads.hpp"
 #include "transports/shm/futex.hpp"
 #include "transports/shm/node_segment.hpp"
@@ -27,6 +29,7 @@ struct WaitPolicy {
   int spins = 400;              // looks at the word before the first yield: about 20 us
   int yields = 1000;            // yields before the first sleep: about 0.3 us each on an idle core
   bool oversubscribed = false;  // more ranks than cores: the rank that is waited for may need this core
+  double competingSpinSeconds = CoreCompetition::spinSeconds;  // to spin where other programs want the core; 0: as else
 };
 
 /// The policy for `ranks` ranks on `cores` cores; `spinMicroseconds` (TACC_SPIN) overrides the spins.
@@ -114,9 +117,17 @@ class Waiter {
 
  private:
   void waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, int owner);
+  /// Spins for longer than the other ranks' cores may be used by other programs. Whether `reached` became true; false
+  /// at once where `owner` is on this core.
+  template <class Reached>
+  bool spinAmongOthers(const Reached& reached, int owner);
   /// Whether both ranks wait on one core though there are enough. Two ranks that yield to each other look busy to the
   /// scheduler, which then leaves them together for seconds. Leaves a note of this rank's core.
   bool sharesCore(int owner) const noexcept;
+  /// Whether other programs want this core, and this rank has a right to it.
+  bool keepsCore() const noexcept {
+    return !policy_.oversubscribed && policy_.competingSpinSeconds > 0 && coreCompetition().wasSeen();
+  }
   bool sleepsShort() const noexcept { return idleWork_ || idleCall_; }
   /// Throws if `owner` has gone or is overdue, unless `isDone`: what a rank did before it left still counts.
   template <class IsDone>

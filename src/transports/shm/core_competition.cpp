@@ -1,0 +1,35 @@
+#include "transports/shm/core_competition.hpp"
+
+#include <sched.h>
+
+#include <chrono>
+
+namespace tacc {
+namespace {
+
+double steadySeconds() noexcept {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+bool CoreCompetition::yield() noexcept {
+  const double start = steadySeconds();
+  sched_yield();
+  const double end = steadySeconds();
+  if (end - start < longYieldSeconds) return false;
+  seenUntil_.store(end + memorySeconds, std::memory_order_relaxed);
+  return true;
+}
+
+bool CoreCompetition::wasSeen() const noexcept {
+  const double until = seenUntil_.load(std::memory_order_relaxed);
+  return until != 0 && steadySeconds() < until;
+}
+
+CoreCompetition& coreCompetition() noexcept {
+  static CoreCompetition competition;
+  return competition;
+}
+
+}  // namespace tacc

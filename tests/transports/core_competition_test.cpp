@@ -1,0 +1,77 @@
+// Whether a process notices that another program wants its core, and what a waiting rank does then.
+#include "transports/shm/core_competition.hpp"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "transports/shm/waiter.hpp"
+
+namespace tacc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// The calling thread on one core alone, the one that it is on.
+void stayHere() {
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(static_cast<std::size_t>(sched_getcpu()), &one);
+  ASSERT_EQ(sched_setaffinity(0, sizeof one, &one), 0);
+}
+
+/// A thread of a program that wants the core of the thread that makes it, until it is ended.
+class Competitor {
+ public:
+  Competitor()
+      : thread_([this] {
+          while (!ends_.load(std::memory_order_relaxed)) {
+          }
+        }) {}
+  ~Competitor() {
+    ends_ = true;
+    thread_.join();
+  }
+
+ private:
+  std::atomic<bool> ends_{false};
+  std::thread thread_;  // on the same core: a thread has the affinity of its maker
+};
+
+TEST(CoreCompetition, IsNotSeenBeforeAYieldWasLong) {
+  const CoreCompetition competition;
+  EXPECT_FALSE(competition.wasSeen());
+}
+
+TEST(CoreCompetition, IsSeenWhereAnotherProgramWantsTheCoreAndForgottenInTime) {
+  CoreCompetition competition;
+  std::thread([&] {
+    stayHere();
+    {
+      const Competitor other;
+      const auto start = Clock::now();
+      bool wasLong = false;
+      while (!wasLong && Clock::now() - start < std::chrono::seconds(20)) wasLong = competition.yield();
+      EXPECT_TRUE(wasLong) << "no yield lasted, though another thread wants this core all the time";
+      EXPECT_TRUE(competition.wasSeen());
+    }
+    const auto start = Clock::now();
+    while (competition.wasSeen() && Clock::now() - start < std::chrono::seconds(60)) std::this_thread::yield();
+    EXPECT_FALSE(competition.wasSeen());
+    EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(500)) << "it was forgotten at once";
+  }).join();
+}
+
+TEST(WaitPolicy, SpinsAmongOtherProgramsUnlessTheSpinsAreGiven) {
+  EXPECT_GT(chooseWaitPolicy(2, 2, std::nullopt).competingSpinSeconds, 0);
+  EXPECT_EQ(chooseWaitPolicy(2, 2, 0).competingSpinSeconds, 0) << "TACC_SPIN=0 asks for no spinning";
+  EXPECT_EQ(chooseWaitPolicy(2, 2, 1000).competingSpinSeconds, 0);
+  EXPECT_TRUE(chooseWaitPolicy(3, 2, std::nullopt).oversubscribed);
+}
+
+}  // namespace
+}  // namespace tacc
