@@ -45,6 +45,7 @@ class Competitor {
 TEST(CoreCompetition, IsNotSeenBeforeAYieldWasLong) {
   const CoreCompetition competition;
   EXPECT_FALSE(competition.wasSeen());
+  EXPECT_FALSE(competition.isSteady());
 }
 
 TEST(CoreCompetition, IsSeenWhereAnotherProgramWantsTheCoreAndForgottenInTime) {
@@ -58,10 +59,13 @@ TEST(CoreCompetition, IsSeenWhereAnotherProgramWantsTheCoreAndForgottenInTime) {
       while (!wasLong && Clock::now() - start < std::chrono::seconds(20)) wasLong = competition.yield();
       EXPECT_TRUE(wasLong) << "no yield lasted, though another thread wants this core all the time";
       EXPECT_TRUE(competition.wasSeen());
+      while (!competition.isSteady() && Clock::now() - start < std::chrono::seconds(20)) competition.yield();
+      EXPECT_TRUE(competition.isSteady()) << "yields do not go on to last";
     }
     const auto start = Clock::now();
     while (competition.wasSeen() && Clock::now() - start < std::chrono::seconds(60)) std::this_thread::yield();
     EXPECT_FALSE(competition.wasSeen());
+    EXPECT_FALSE(competition.isSteady());
     EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(500)) << "it was forgotten at once";
   }).join();
 }

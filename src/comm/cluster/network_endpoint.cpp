@@ -1,7 +1,5 @@
 #include "comm/cluster/network_endpoint.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <mutex>
 #include <new>
@@ -9,6 +7,7 @@
 
 #include "core/error.hpp"
 #include "core/fork.hpp"
+#include "transports/shm/core_competition.hpp"
 #include "transports/shm/wake_socket.hpp"
 
 namespace tacc {
@@ -65,8 +64,8 @@ void NetworkEndpoint::run(NetworkActivity& activity, const std::function<bool()>
       continue;
     }
     const double still = secondsSince(lastMove_);
-    if (!slept && still < spin_) {
-      sched_yield();  // the rank that is waited for may need this core
+    if (!slept && still < spin_ && !coreCompetition().isSteady()) {
+      coreCompetition().yield();  // the rank that is waited for may need this core
       continue;
     }
     if (compare_) compare_();

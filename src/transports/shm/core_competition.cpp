@@ -2,6 +2,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 
 namespace tacc {
@@ -19,11 +20,22 @@ bool CoreCompetition::yield() noexcept {
   const double end = steadySeconds();
   if (end - start < longYieldSeconds) return false;
   seenUntil_.store(end + memorySeconds, std::memory_order_relaxed);
+  if (end - start >= sliceSeconds) {
+    slices_[nextSlice_.fetch_add(1, std::memory_order_relaxed) % steadySlices].store(end, std::memory_order_relaxed);
+    double first = end;
+    for (const auto& slice : slices_) first = std::min(first, slice.load(std::memory_order_relaxed));
+    if (end - first < steadyWithinSeconds) steadyUntil_.store(end + steadyMemorySeconds, std::memory_order_relaxed);
+  }
   return true;
 }
 
 bool CoreCompetition::wasSeen() const noexcept {
   const double until = seenUntil_.load(std::memory_order_relaxed);
+  return until != 0 && steadySeconds() < until;
+}
+
+bool CoreCompetition::isSteady() const noexcept {
+  const double until = steadyUntil_.load(std::memory_order_relaxed);
   return until != 0 && steadySeconds() < until;
 }
 

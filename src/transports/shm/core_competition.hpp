@@ -3,10 +3,13 @@
 // A rank that waits yields its core once it has spun for a while: on a core that nobody else wants that costs 0.3 us.
 // Where another program wants it, the scheduler gives that one a whole slice, some milliseconds, and the rank that was
 // waited for, which comes back meanwhile, then waits for this one: two ranks hand each other slices instead of
-// microseconds. So a rank notices how long a yield took, and for some time afterwards keeps the core that it has a
-// right to: it spins, and when that has lasted for long it sleeps, as the scheduler soon runs who is woken.
+// microseconds. So a rank notices how long a yield took. Where each rank has a core of its own it keeps that for some
+// time afterwards: it spins, and when that has lasted for long it sleeps, as the scheduler soon runs who is woken.
+// Where ranks are more than cores it sleeps at once, if yields go on to last so long: one may also mean that a rank
+// computes.
 #pragma once
 
+#include <array>
 #include <atomic>
 
 namespace tacc {
@@ -17,16 +20,26 @@ class CoreCompetition {
   bool yield() noexcept;
   /// Whether that was so lately. Cost: a clock. Any thread.
   bool wasSeen() const noexcept;
+  /// Whether one yield after the other has cost a slice lately. Cost: a clock. Any thread.
+  bool isSteady() const noexcept;
 
   /// Longer than a rank that shares the core keeps it while it waits, and shorter than a scheduler's slice.
   static constexpr double longYieldSeconds = 200e-6;
   /// A yield that finds out anew costs a slice: one in some hundred.
   static constexpr double memorySeconds = 1.0;
+  /// As long as a slice, other than what a rank does between two waits.
+  static constexpr double sliceSeconds = 1e-3;
+  /// So many slices in so short a time are steady, for a short time: to sleep and be woken costs 20 us.
+  static constexpr int steadySlices = 3;
+  static constexpr double steadyWithinSeconds = 0.03, steadyMemorySeconds = 0.1;
   /// How long to spin then: as the slices of some other programs last.
   static constexpr double spinSeconds = 0.01;
 
  private:
-  std::atomic<double> seenUntil_{0};  // of the steady clock
+  // Of the steady clock. Several threads write as they come: one that is lost is no matter.
+  std::atomic<double> seenUntil_{0}, steadyUntil_{0};
+  std::array<std::atomic<double>, steadySlices> slices_{};  // when the last ones ended
+  std::atomic<unsigned> nextSlice_{0};
 };
 
 /// That of this process: its communicators share cores.

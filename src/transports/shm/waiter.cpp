@@ -68,7 +68,7 @@ void Waiter::waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, 
   checkErrors();
   if (keepsCore() && spinAmongOthers(reached, owner)) return;
   if (sharesCore(owner) && rank_ > owner) leaveCore();
-  for (int i = 0; i < policy_.yields; ++i) {
+  for (int i = 0; i < policy_.yields && !sleepsAtOnce(); ++i) {
     if (idleWork_ && i % yieldsPerIdleWork == 0) idleWork_();
     idleCall_();
     const bool wasLong = coreCompetition().yield();
@@ -122,7 +122,7 @@ void Waiter::pauseForRing(int attempt, std::uint32_t seenRings, int suspect) {
   if (keepsCore()) {
     if (ringStart_ == 0) ringStart_ = now();
     if (now() - ringStart_ < policy_.competingSpinSeconds && !sharesCore(suspect)) return relaxCpu();
-  } else if (attempt < policy_.spins + policy_.yields) {
+  } else if (attempt < policy_.spins + policy_.yields && !sleepsAtOnce()) {
     coreCompetition().yield();
     return checkErrors();
   }

@@ -128,6 +128,8 @@ class Waiter {
   bool keepsCore() const noexcept {
     return !policy_.oversubscribed && policy_.competingSpinSeconds > 0 && coreCompetition().wasSeen();
   }
+  /// Whether other programs want this core, and this rank shares it with others that are to be woken.
+  bool sleepsAtOnce() const noexcept { return policy_.oversubscribed && coreCompetition().isSteady(); }
   bool sleepsShort() const noexcept { return idleWork_ || idleCall_; }
   /// Throws if `owner` has gone or is overdue, unless `isDone`: what a rank did before it left still counts.
   template <class IsDone>
