@@ -4,7 +4,7 @@
 // Where another program wants it, the scheduler gives that one a whole slice, some milliseconds, and the rank that was
 // waited for, which comes back meanwhile, then waits for this one: two ranks hand each other slices instead of
 // microseconds. So a rank notices how long a yield took. Where each rank has a core of its own it keeps that for some
-// time afterwards: it spins, and when that has lasted for long it sleeps, as the scheduler soon runs who is woken.
+// time afterwards: it spins for longer, and then sleeps, as the scheduler soon runs who is woken.
 // Where ranks are more than cores it sleeps at once, if yields go on to last so long: one may also mean that a rank
 // computes.
 #pragma once
@@ -32,8 +32,9 @@ class CoreCompetition {
   /// So many slices in so short a time are steady, for a short time: to sleep and be woken costs 20 us.
   static constexpr int steadySlices = 3;
   static constexpr double steadyWithinSeconds = 0.03, steadyMemorySeconds = 0.1;
-  /// How long to spin then: as the slices of some other programs last.
-  static constexpr double spinSeconds = 0.01;
+  /// How long to spin then: some wake-ups of a rank that sleeps, whom the scheduler runs before other programs' slices
+  /// end.
+  static constexpr double spinSeconds = 200e-6;
 
  private:
   // Of the steady clock. Several threads write as they come: one that is lost is no matter.
