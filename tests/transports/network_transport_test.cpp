@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <csignal>
 #include <numeric>
 
 #include "core/error.hpp"
@@ -24,6 +25,25 @@ TEST_P(NetworkTransports, AddressIsShort) {
     EXPECT_LE(transport->address().size(), 4096u);
     EXPECT_NE(transport->describe(), "");
     return true;
+  });
+}
+
+/// Libraries like to catch faults; the program may want to itself.
+TEST_P(NetworkTransports, LeavesSignalsToTheProgram) {
+  runTeam(1, [](const NetworkMember& member) {
+    constexpr int signals[] = {SIGHUP, SIGILL, SIGBUS, SIGFPE, SIGSEGV, SIGABRT, SIGTERM, SIGINT};
+    struct sigaction own {};
+    own.sa_handler = [](int) {};
+    for (const int signal : signals) ::sigaction(signal, &own, nullptr);
+    const std::unique_ptr<NetworkTransport> transport = GetParam().make({member.rank(), 1, {}});
+    bool areOwn = true;
+    for (const int signal : signals) {
+      struct sigaction now {};
+      ::sigaction(signal, nullptr, &now);
+      EXPECT_EQ(now.sa_handler, own.sa_handler) << "signal " << signal;
+      areOwn = areOwn && now.sa_handler == own.sa_handler;
+    }
+    return areOwn;
   });
 }
 

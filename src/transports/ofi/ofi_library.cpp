@@ -1,5 +1,6 @@
 #include "transports/ofi/ofi_library.hpp"
 
+#include "core/kept_signals.hpp"
 #include "core/loaded_library.hpp"
 
 namespace tacc {
@@ -12,6 +13,7 @@ constexpr const char* infoVersion = isOld ? "FABRIC_1.3" : nullptr;
 constexpr const char* fabricVersion = isOld ? "FABRIC_1.1" : nullptr;
 
 OfiLibrary loadOfi() {
+  const KeptSignals kept;  // libpsm2, which libfabric brings in, takes them
   const LoadedLibrary library("libfabric.so.1", "libfabric1");
   OfiLibrary functions{};
   library.find(functions.getinfo, "fi_getinfo", infoVersion);

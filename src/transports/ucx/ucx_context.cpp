@@ -1,7 +1,6 @@
 #include "transports/ucx/ucx_context.hpp"
 
 #include <array>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -17,14 +16,6 @@ namespace tacc {
 namespace {
 
 bool isSetByUser(const char* variable) { return std::getenv(variable) != nullptr; }
-
-/// UCX takes over the signals of faults, and SIGHUP, in its library's constructor: before anything can be configured,
-/// in every program that is linked with it. This constructor runs after that one and gives the signals back.
-[[maybe_unused]] const bool signalsGivenBack = [] {
-  if (isSetByUser("UCX_HANDLE_ERRORS") || isSetByUser("UCX_ERROR_SIGNALS")) return false;
-  for (const int signal : {SIGHUP, SIGILL, SIGBUS, SIGFPE, SIGSEGV}) ucx().debugDisableSignal(signal);
-  return true;
-}();
 
 /// A setting in tacc's favour. ucp_config_modify takes the names of transports' settings without the transport's.
 struct Setting {

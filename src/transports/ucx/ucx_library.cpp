@@ -1,9 +1,18 @@
 #include "transports/ucx/ucx_library.hpp"
 
+#include <csignal>
+#include <cstdlib>
+
 #include "core/loaded_library.hpp"
 
 namespace tacc {
 namespace {
+
+/// UCX takes over the signals of faults, and SIGHUP, in its library's constructor: before anything can be configured.
+void giveSignalsBack(const UcxLibrary& functions) {
+  if (std::getenv("UCX_HANDLE_ERRORS") != nullptr || std::getenv("UCX_ERROR_SIGNALS") != nullptr) return;
+  for (const int signal : {SIGHUP, SIGILL, SIGBUS, SIGFPE, SIGSEGV}) functions.debugDisableSignal(signal);
+}
 
 UcxLibrary loadUcx() {
   // It brings libucs.so.0, whose functions are found through it.
@@ -37,6 +46,7 @@ UcxLibrary loadUcx() {
   library.find(functions.debugDisableSignal, "ucs_debug_disable_signal");
   library.find(functions.globalOptsSetValue, "ucs_global_opts_set_value");
   library.find(functions.statusString, "ucs_status_string");
+  giveSignalsBack(functions);
   return functions;
 }
 
