@@ -67,12 +67,6 @@ std::string_view burdenOf(const NodeCost& cost) {
   return "partly waiting for one round after the other";
 }
 
-bool isRule(const NodeCandidate& candidate, const NodeQuestion& question) {
-  if (question.posted > 0) return candidate.algorithm == nullptr;
-  if (candidate.algorithm == nullptr || candidate.layout != 0 || !candidate.isPossible) return false;
-  return candidate.algorithm->suitsSharedMemory != nullptr;
-}
-
 }  // namespace
 
 NodeSelector::NodeSelector(NodeMachine machine, std::size_t arenaBytes, bool isOversubscribed)
@@ -141,14 +135,21 @@ std::vector<NodeCandidate> NodeSelector::priceAll(const NodeQuestion& question) 
   std::ranges::stable_sort(candidates, [](const NodeCandidate& a, const NodeCandidate& b) {
     return std::tuple(!a.isPossible, a.cost.seconds) < std::tuple(!b.isPossible, b.cost.seconds);
   });
-  const auto suits = [&](const NodeCandidate& candidate) {
-    return isRule(candidate, question) &&
-           (candidate.algorithm == nullptr ||
-            candidate.algorithm->suitsSharedMemory(request(question.collective, question.root, 0)));
+  const auto isPlanOfRule = [&](const NodeCandidate& candidate) {
+    return candidate.isPossible && candidate.algorithm != nullptr && candidate.layout == 0 &&
+           candidate.algorithm->suitsSharedMemory != nullptr &&
+           candidate.algorithm->suitsSharedMemory(request(question.collective, question.root, 0));
   };
-  const auto rule = std::ranges::find_if(candidates, suits);
-  const bool isLeft = !machine_.isFlat() && candidates.front().cost.seconds < worthLeavingTheRule * rule->cost.seconds;
-  if (!isLeft) std::rotate(candidates.begin(), rule, rule + 1);
+  const auto plan = std::ranges::find_if(candidates, isPlanOfRule);
+  const auto rule = question.posted == 0 ? plan : std::ranges::find(candidates, nullptr, [](const NodeCandidate& one) {
+    return one.algorithm;
+  });
+  // Where ranks stand alike there is one question, whether all read all that is posted, or each a part: the more ranks
+  // with a core each, the shorter the posts for which parts are faster.
+  const auto other = !machine_.isFlat() ? candidates.begin() : isOversubscribed_ ? rule : plan;
+  const bool isLeft = other->cost.seconds < worthLeavingTheRule * rule->cost.seconds;
+  const auto front = isLeft ? other : rule;
+  std::rotate(candidates.begin(), front, front + 1);
   const double chosen = candidates.front().cost.seconds;
   for (std::size_t i = 0; i < candidates.size() && candidates[i].isPossible; ++i) {
     NodeCandidate& candidate = candidates[i];
@@ -156,7 +157,8 @@ std::vector<NodeCandidate> NodeSelector::priceAll(const NodeQuestion& question) 
     if (i > 0)
       candidate.reason = fmt::format("{:.2f} times as long; {}", candidate.cost.seconds / chosen, burden);
     else if (isLeft)
-      candidate.reason = fmt::format("the fastest; {}", burden);
+      candidate.reason =
+          fmt::format("{}; {}", machine_.isFlat() ? "faster than that all read all" : "the fastest", burden);
     else
       candidate.reason = fmt::format(
           "{}; {}",

@@ -49,8 +49,9 @@ class NodeSelector {
   const PlanRequest& request(Collective collective, int root, int layout) const;
 
   /// The chosen one first: what is the rule where ranks read each other's memory and nothing is known
-  /// (Algorithm::suitsSharedMemory, or the eager route where that is possible), or, where ranks stand in several
-  /// groups, whatever has a price that is a tenth below that: by less than the model can tell. Then the others by
+  /// (the eager route where that is possible, else Algorithm::suitsSharedMemory), or what has a price that is a tenth
+  /// below that, by less than the model can tell: of all where ranks stand in several groups, else of these two, and
+  /// only where each rank has a core. Then the others by
   /// price, and those that do not serve. Sizes are told apart by four classes a power of two, priced at the least of a
   /// class. Cost of the first question of a class: that of writing and playing every plan; then a look-up.
   const std::vector<NodeCandidate>& explain(const NodeQuestion& question);

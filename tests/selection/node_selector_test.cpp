@@ -33,8 +33,8 @@ std::vector<cpu_set_t> spread(const NodeDescription& node, int ranks) {
   return sets;
 }
 
-NodeSelector selectorOf(const NodePlaces& places) {
-  return NodeSelector(NodeMachine(places, assumedFigures(places), 1 << 20), 1 << 20, false);
+NodeSelector selectorOf(const NodePlaces& places, bool isOversubscribed = false) {
+  return NodeSelector(NodeMachine(places, assumedFigures(places), 1 << 20), 1 << 20, isOversubscribed);
 }
 
 std::vector<int> drawnOrder(std::mt19937& random, int ranks) {
@@ -131,6 +131,36 @@ TEST(NodeSelector, keepsTheRuleOnOneTier) {
         EXPECT_EQ(selector.choose({collective, 0, 1024, false, 1024}).algorithm, nullptr) << "eager";
       }
   }
+}
+
+/// Every rank reads all posts, or its part of them: the more ranks there are, the shorter are the posts for which parts
+/// are faster. With two ranks, or more than cores, never; for what has no parts, such as an allgather, neither.
+TEST(NodeSelector, readsPartsOfLongPostsWhereManyRanksHaveACoreEach) {
+  const auto firstInParts = [](int ranks, bool isOversubscribed, Collective collective) {
+    NodeSelector selector = selectorOf(placesUnknown(ranks), isOversubscribed);
+    std::size_t first = 0;
+    for (std::size_t bytes = 64; bytes <= 32768; bytes *= 2) {
+      const bool isEager = selector.choose({collective, 0, bytes, false, bytes}).algorithm == nullptr;
+      EXPECT_TRUE(first == 0 || !isEager) << "eager again at " << bytes << " bytes, " << ranks << " ranks";
+      if (first == 0 && !isEager) first = bytes;
+    }
+    return first == 0 ? 65536 : first;
+  };
+  std::size_t before = 65536;
+  for (int ranks = 2; ranks <= 64; ++ranks) {
+    const std::size_t first = firstInParts(ranks, false, Collective::allReduce);
+    EXPECT_LE(first, before) << ranks << " ranks";
+    before = first;
+    if (ranks <= 4) {
+      EXPECT_EQ(first, 65536u) << ranks << " ranks";
+    }
+    EXPECT_EQ(firstInParts(ranks, true, Collective::allReduce), 65536u) << ranks << " ranks";
+    EXPECT_EQ(firstInParts(ranks, false, Collective::broadcast), 65536u) << ranks << " ranks";
+  }
+  // As measured on 16 cores: from 4 and 8 KiB on.
+  EXPECT_LE(firstInParts(16, false, Collective::allReduce), 4096u);
+  EXPECT_LE(firstInParts(8, false, Collective::allReduce), 8192u);
+  EXPECT_GT(firstInParts(16, false, Collective::reduce), 8192u);
 }
 
 TEST(NodeSelector, takesTheLeastPriceOrWhatIsWithinATenthOfIt) {

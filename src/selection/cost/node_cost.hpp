@@ -54,7 +54,7 @@ struct EagerPosts {
 };
 double priceEager(const EagerPosts& posts, const NodeMachine& machine);
 
-/// What comes before a plan: everybody looks at everybody's call line.
+/// What a plan costs beside its work: everybody looks at everybody's call line, and the engine sets out.
 double priceEntry(const NodeMachine& machine);
 
 }  // namespace tacc
