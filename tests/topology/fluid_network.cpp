@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "topology/probe/steady_rate.hpp"
+
 namespace tacc::test {
 
 std::size_t FluidNetwork::meet(ProbePair pair) const {
@@ -13,8 +15,10 @@ std::size_t FluidNetwork::meet(ProbePair pair) const {
 
 /// All rates grow alike, each by its weight, until a link is full; what passes it stands still from then on. When a
 /// message has arrived, the others share anew.
-std::vector<double> FluidRounds::rates(const FluidNetwork& network, const std::vector<ProbePair>& pairs,
-                                       const std::vector<double>& weights) {
+std::vector<std::vector<FluidRounds::Stretch>> FluidRounds::play(const FluidNetwork& network,
+                                                                 const std::vector<ProbePair>& pairs,
+                                                                 const std::vector<double>& weights,
+                                                                 const std::vector<double>& bytes) {
   struct Link {
     double capacity;
     std::vector<std::size_t> pairs;
@@ -33,7 +37,8 @@ std::vector<double> FluidRounds::rates(const FluidNetwork& network, const std::v
       }
     }
   }
-  std::vector<double> left(pairs.size(), 1), result(pairs.size());
+  std::vector<double> left = bytes;
+  std::vector<std::vector<Stretch>> result(pairs.size());
   double time = 0;
   for (std::size_t done = 0; done < pairs.size();) {
     std::vector<double> rate(pairs.size(), -1);
@@ -64,24 +69,58 @@ std::vector<double> FluidRounds::rates(const FluidNetwork& network, const std::v
     for (std::size_t i = 0; i < pairs.size(); ++i) {
       if (left[i] <= 0) continue;
       left[i] -= step * rate[i];
-      if (left[i] > 1e-9) continue;
+      result[i].push_back({time, rate[i]});
+      if (left[i] > 1e-9 * bytes[i]) continue;
       left[i] = 0;
-      result[i] = 1 / time;
       ++done;
     }
   }
   return result;
 }
 
-std::vector<ProbeSample> FluidRounds::run(const ProbeRound& round) {
+double FluidRounds::watch(const std::vector<Stretch>& stretches, double bytes) {
+  if (disturbances_.bucket == 0 && disturbances_.late == 0) return bytes / stretches.back().until;
+  constexpr double piece = 64 * 1024;
+  const auto pieces = static_cast<std::size_t>(bytes / piece);
+  std::vector<double> came;
+  double start = 0, passed = disturbances_.bucket;
+  for (const Stretch& stretch : stretches) {
+    const double more = (stretch.until - start) * stretch.rate;
+    for (double next;
+         next = static_cast<double>(came.size() + 1) * piece, next <= passed + more && came.size() < pieces;)
+      came.push_back(start + std::max(next - passed, 0.0) / stretch.rate);
+    passed += more;
+    start = stretch.until;
+  }
+  SteadyRate rate(pieces, 2);
+  std::exponential_distribution<double> late(1 / std::max(disturbances_.late, 1e-12));
+  for (std::size_t seen = 0; seen < came.size();) {
+    const double now = came[seen] + late(random_);
+    while (seen < came.size() && came[seen] <= now) ++seen;
+    rate.saw(seen, now);
+  }
+  return rate.perSecond() * piece;
+}
+
+std::vector<double> FluidRounds::measure(const ProbeRound& round) {
   std::vector<double> weights;
   for (std::size_t i = 0; i < round.pairs.size(); ++i) weights.push_back(noise(disturbances_.unfairness));
-  const std::vector<double> undisturbed = rates(network_, round.pairs, weights);
+  const std::vector<double> bytes(round.bytes.begin(), round.bytes.end());
+  const auto played = play(network_, round.pairs, weights, bytes);
+  std::vector<double> rates;
+  for (std::size_t i = 0; i < round.pairs.size(); ++i) rates.push_back(watch(played[i], bytes[i]));
+  return rates;
+}
+
+std::vector<ProbeSample> FluidRounds::run(const ProbeRound& round) {
+  const std::vector<double> there = measure(round);
+  const bool areTimed = disturbances_.bucket > 0 || disturbances_.late > 0;
+  const std::vector<double> back = areTimed && round.kind == ProbeKind::survey ? measure(round) : there;
   std::vector<ProbeSample> samples;
   for (std::size_t i = 0; i < round.pairs.size(); ++i) {
     const ProbePair& pair = round.pairs[i];
     ProbeSample sample{network_.latencies[network_.meet(pair)] * noise(disturbances_.latencies),
-                       undisturbed[i] * noise(disturbances_.rates)};
+                       std::sqrt(there[i] * back[i]) * noise(disturbances_.rates)};
     if (uniform(0, 1) < disturbances_.sleeps) sample.latency *= 10;
     if (uniform(0, 1) < disturbances_.busy) sample.bandwidth *= uniform(0.5, 1);
     if (met_.insert(std::minmax(pair.a, pair.b)).second) sample.bandwidth *= disturbances_.cold;
@@ -117,7 +156,8 @@ FluidNetwork fluidOf(const Topology& network) {
 Topology surveyed(const Topology& network, const Disturbances& disturbances, unsigned seed, int* rounds) {
   const FluidNetwork truth = fluidOf(network);
   FluidRounds measured(truth, disturbances, seed);
-  ProbeSession session(network.hosts());
+  ProbeSession session(network.hosts(), {},
+                       {*std::ranges::min_element(truth.links), *std::ranges::max_element(truth.links)});
   while (const auto round = session.next()) {
     session.record(*round, measured.run(*round));
     if (rounds != nullptr) ++*rounds;

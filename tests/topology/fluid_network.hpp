@@ -32,6 +32,8 @@ struct Disturbances {
   double busy = 0;          // share of samples with half to all of the rate
   double holes = 0;         // share of samples that fail
   double cold = 1;          // of the rate, the first time that two meet
+  double bucket = 0;        // bytes that links let pass at once
+  double late = 0;          // seconds until somebody sees what has come, in the mean
 };
 
 /// Runs rounds as a communicator would.
@@ -41,13 +43,20 @@ class FluidRounds {
       : network_(network), disturbances_(disturbances), random_(seed) {}
   std::vector<ProbeSample> run(const ProbeRound& round);
 
-  /// What each pair of a round gets with nothing to disturb it, bytes/s.
-  static std::vector<double> rates(const FluidNetwork& network, const std::vector<ProbePair>& pairs,
-                                   const std::vector<double>& weights);
+  /// How a message moves: at which rate until when.
+  struct Stretch {
+    double until, rate;
+  };
+  /// The messages of pairs that begin at once, with nothing to disturb them; each takes of links by its weight.
+  static std::vector<std::vector<Stretch>> play(const FluidNetwork& network, const std::vector<ProbePair>& pairs,
+                                                const std::vector<double>& weights, const std::vector<double>& bytes);
 
  private:
   double noise(double deviation) { return std::exp(std::normal_distribution<double>(0, deviation)(random_)); }
   double uniform(double low, double high) { return std::uniform_real_distribution<double>(low, high)(random_); }
+  /// What each pair measures one way, but for what disturbs that one pair.
+  std::vector<double> measure(const ProbeRound& round);
+  double watch(const std::vector<Stretch>& stretches, double bytes);
   const FluidNetwork& network_;
   Disturbances disturbances_;
   std::mt19937 random_;

@@ -61,9 +61,10 @@ std::vector<ProbePair> sameIn(const Topology& other, const Topology& network, st
 }
 
 double makespan(const FluidNetwork& network, const std::vector<ProbePair>& pairs) {
-  const std::vector<double> rates = FluidRounds::rates(network, pairs, std::vector<double>(pairs.size(), 1));
+  const std::vector<double> alike(pairs.size(), 1.0);
   double longest = 0;
-  for (const double rate : rates) longest = std::max(longest, 1 / rate);
+  for (const auto& message : FluidRounds::play(network, pairs, alike, alike))
+    longest = std::max(longest, message.back().until);
   return longest;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,11 +22,8 @@ namespace {
 
 /// With fewer, every order of the hosts is as good.
 constexpr std::size_t leastProbed = 4;
-/// What a pair's long message takes, so that latencies do not count; and limits of its size.
-constexpr double pairSeconds = 25e-3;
 /// Fewer than a measurement in its own right would take: a communicator is to stand soon.
 constexpr ProbeLimits limits = {.sampledRounds = 32, .askedRounds = 128, .alonePairs = 2, .outwardGroups = 4};
-constexpr double leastStreamBytes = 256 * 1024, mostStreamBytes = 4 * 1024 * 1024;
 
 std::vector<std::byte> asBytes(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));
@@ -108,13 +106,11 @@ Topology askSources(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, 
 /// Runs the rounds of a ProbeSession among the first ranks of the hosts. Every rank takes part in the exchanges.
 class Measurement {
  public:
-  Measurement(Bootstrap& bootstrap, const std::vector<int>& leaders, int rank, NetworkProbe* probe, RingSpeeds speeds)
+  Measurement(Bootstrap& bootstrap, const std::vector<int>& leaders, int rank, NetworkProbe* probe)
       : bootstrap_(bootstrap),
         leaders_(leaders),
         place_(static_cast<std::uint32_t>(std::ranges::find(leaders, rank) - leaders.begin())),
-        probe_(probe),
-        bytes_(bytesFor(speeds.slowest)),
-        bytesAlone_(bytesFor(speeds.fastest)) {}
+        probe_(probe) {}
 
   std::vector<ProbeSample> run(const ProbeRound& round) {
     std::vector<ProbeSample> samples(round.pairs.size());
@@ -130,23 +126,21 @@ class Measurement {
     }
     const bool bothWays = round.kind == ProbeKind::survey;
     double mine = 0;
-    if (const auto pair = ownPair(round))
+    if (const auto pair = ownPair(round)) {
+      const auto number = static_cast<std::size_t>(std::ranges::find(round.pairs, *pair) - round.pairs.begin());
       mine = probe_->measureBandwidth(partnerIn(*pair), bothWays || pair->a == place_, bothWays || pair->b == place_,
-                                      round.kind == ProbeKind::alone ? bytesAlone_ : bytes_);
+                                      round.bytes[number]);
+    }
     const auto views = bootstrap_.gatherValues(mine);
     for (std::size_t i = 0; i < samples.size(); ++i) {
       const double toB = of(views, round.pairs[i].b), toA = of(views, round.pairs[i].a);
-      samples[i].bandwidth = bothWays ? std::min(toA, toB) : toB;
+      // Both ways cross the same links, so what differs is noise.
+      samples[i].bandwidth = bothWays ? std::sqrt(toA * toB) : toB;
     }
     return samples;
   }
 
  private:
-  /// That take some time, and more than links let pass at once.
-  static std::size_t bytesFor(double bytesPerSecond) {
-    return static_cast<std::size_t>(std::clamp(bytesPerSecond * pairSeconds, leastStreamBytes, mostStreamBytes));
-  }
-
   /// Where ranks wait for cores, latencies tell of the scheduler, not of the network.
   static bool areSteady(const std::vector<NetworkProbe::Latency>& views) {
     constexpr double most = 1.5;
@@ -172,7 +166,6 @@ class Measurement {
   const std::vector<int>& leaders_;
   std::uint32_t place_;
   NetworkProbe* probe_;
-  std::size_t bytes_, bytesAlone_;
   bool latenciesTell_ = true;
   bool isFirst_ = true;
 };
@@ -193,8 +186,8 @@ std::string describeGroups(const Topology& topology) {
 
 /// Returns how many rounds it took.
 int runSession(ProbeSession& session, Bootstrap& bootstrap, const std::vector<int>& leaders, int rank,
-               NetworkProbe* probe, RingSpeeds speeds) {
-  Measurement measurement(bootstrap, leaders, rank, probe, speeds);
+               NetworkProbe* probe) {
+  Measurement measurement(bootstrap, leaders, rank, probe);
   int rounds = 0;
   for (; const auto round = session.next(); ++rounds) session.record(*round, measurement.run(*round));
   return rounds;
@@ -208,8 +201,9 @@ std::vector<std::string> namesOf(const std::vector<RankIdentity>& who, const std
 
 Topology measure(Bootstrap& bootstrap, const std::vector<RankIdentity>& who, const std::vector<int>& leaders, int rank,
                  NetworkProbe* probe, const SurveyedNetwork& network) {
-  ProbeSession session(static_cast<std::uint32_t>(leaders.size()), network.isAnew ? ProbeLimits() : limits);
-  const int rounds = runSession(session, bootstrap, leaders, rank, probe, network.ring);
+  ProbeSession session(static_cast<std::uint32_t>(leaders.size()), network.isAnew ? ProbeLimits() : limits,
+                       {network.ring.slowest, network.ring.fastest});
+  const int rounds = runSession(session, bootstrap, leaders, rank, probe);
   Topology found = session.topology(namesOf(who, leaders));
   log(LogLevel::info, rank, "measured the network in {} rounds: {}", rounds, describeGroups(found));
   return found;
@@ -236,8 +230,9 @@ Topology measureFigures(Bootstrap& bootstrap, const Topology& known, const std::
     if (!place) return known;  // not all of the hosts are known, so nothing is priced by it
     places.push_back(*place);
   }
-  ProbeSession session(known, places, network.isAnew ? ProbeLimits() : limits);
-  const int rounds = runSession(session, bootstrap, leaders, rank, probe, network.ring);
+  ProbeSession session(known, places, network.isAnew ? ProbeLimits() : limits,
+                       {network.ring.slowest, network.ring.fastest});
+  const int rounds = runSession(session, bootstrap, leaders, rank, probe);
   log(LogLevel::info, rank, "measured what nobody had said of the network in {} rounds", rounds);
   return session.complete(known, places);
 }

@@ -16,6 +16,8 @@ struct ProbePair {
   bool operator<(const ProbePair& other) const { return std::pair(a, b) < std::pair(other.a, other.b); }
 };
 
+inline ProbePair orderedPair(ProbePair pair) noexcept { return {std::min(pair.a, pair.b), std::max(pair.a, pair.b)}; }
+
 /// What a pair measured. 0: not measured, or it failed.
 struct ProbeSample {
   double latency = 0;    // seconds of a short message, one way

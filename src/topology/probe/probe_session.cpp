@@ -54,10 +54,12 @@ std::vector<std::vector<std::uint32_t>> membersOf(const std::vector<std::uint32_
 
 }  // namespace
 
-ProbeSession::ProbeSession(std::uint32_t hosts, ProbeLimits limits) : hosts_(hosts), limits_(limits), matrix_(hosts) {}
+ProbeSession::ProbeSession(std::uint32_t hosts, ProbeLimits limits, ProbeSpeeds speeds)
+    : hosts_(hosts), limits_(limits), lengths_(speeds), matrix_(hosts) {}
 
-ProbeSession::ProbeSession(const Topology& known, const std::vector<std::uint32_t>& places, ProbeLimits limits)
-    : ProbeSession(static_cast<std::uint32_t>(places.size()), limits) {
+ProbeSession::ProbeSession(const Topology& known, const std::vector<std::uint32_t>& places, ProbeLimits limits,
+                           ProbeSpeeds speeds)
+    : ProbeSession(static_cast<std::uint32_t>(places.size()), limits, speeds) {
   for (int l = 1; l < known.root(); ++l) {
     std::map<std::uint32_t, std::uint32_t> numberOf;  // of the groups that have hosts here
     std::vector<std::uint32_t>& groups = levels_.emplace_back();
@@ -90,7 +92,7 @@ void ProbeSession::planInside() {
 ProbeRound ProbeSession::surveyRound() const {
   const std::uint32_t ring = hosts_ + hosts_ % 2 - 1;
   if (hosts_ <= limits_.fullSurvey) {
-    return {ProbeKind::survey, tournament(Random(surveyed_ / ring + 1).order(hosts_), surveyed_ % ring), 0};
+    return {ProbeKind::survey, tournament(Random(surveyed_ / ring + 1).order(hosts_), surveyed_ % ring)};
   }
   ProbeRound round;
   // First neighbours in the order of names, at distances 1, 2, 4, ...: they are often together. Then strangers.
@@ -157,7 +159,7 @@ void ProbeSession::planAlone() {
     for (const std::vector<std::uint32_t>& group : groups) addPairsOf(fastOf(group));
     if (pairs.empty()) std::ranges::for_each(groups, addPairsOf);
     for (std::uint32_t i = 0; i < limits_.alonePairs && !pairs.empty(); ++i) {
-      planTwice({ProbeKind::alone, {pairs[i % pairs.size()]}, 0});
+      planTwice({ProbeKind::alone, {pairs[i % pairs.size()]}});
     }
   }
 }
@@ -186,7 +188,7 @@ void ProbeSession::planOutward() {
           if (!wasOne) break;
         }
       }
-      ProbeRound round{ProbeKind::outward, {}, members.size()};
+      ProbeRound round{ProbeKind::outward, {}, {}, members.size()};
       for (std::size_t i = 0; i < std::min(outside.size(), members.size()); ++i)
         round.pairs.push_back({members[i], outside[i]});
       planTwice(round);
@@ -198,6 +200,12 @@ void ProbeSession::planOutward() {
 void ProbeSession::planTwice(const ProbeRound& round) { planned_.insert(planned_.end(), 2, round); }
 
 std::optional<ProbeRound> ProbeSession::next() {
+  std::optional<ProbeRound> round = nextRound();
+  if (round) round->bytes = lengths_.of(round->pairs, round->kind == ProbeKind::alone);
+  return round;
+}
+
+std::optional<ProbeRound> ProbeSession::nextRound() {
   if (hosts_ < 2) return std::nullopt;
   if (!isPlanned_) {
     const bool isFull = hosts_ <= limits_.fullSurvey;
@@ -231,8 +239,9 @@ void ProbeSession::record(const ProbeRound& round, std::span<const ProbeSample> 
   if (samples.size() != round.pairs.size()) {
     fail(taccInternalError, "a round of {} pairs has {} samples", round.pairs.size(), samples.size());
   }
+  for (std::size_t i = 0; i < samples.size(); ++i) lengths_.saw(round.pairs[i], samples[i].bandwidth);
   if (hosts_ <= std::min(limits_.fullSurvey, mostSetHosts) && round.kind != ProbeKind::alone) {
-    MeasuredRound measured{round.pairs, {}};
+    MeasuredRound measured{round.pairs, {}, {round.bytes.begin(), round.bytes.end()}};
     for (const ProbeSample& sample : samples) measured.rates.push_back(sample.bandwidth);
     if (round.kind == ProbeKind::outward)
       outwardRounds_.push_back(std::move(measured));

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "topology/model/topology.hpp"
+#include "topology/probe/message_lengths.hpp"
 #include "topology/probe/probe_matrix.hpp"
 #include "topology/probe/shared_groups.hpp"
 
@@ -34,6 +35,7 @@ enum class ProbeKind : std::uint8_t { survey, alone, outward };
 struct ProbeRound {
   ProbeKind kind = ProbeKind::survey;
   std::vector<ProbePair> pairs;
+  std::vector<std::size_t> bytes = {};  // of each pair's message
   std::size_t ofGroup = 0;  // outward: hosts of the group that sends, which may be more than can send at once
 };
 
@@ -50,9 +52,10 @@ struct ProbeLimits {
 /// All sessions that are given the same samples ask for the same rounds and find the same topology.
 class ProbeSession {
  public:
-  explicit ProbeSession(std::uint32_t hosts, ProbeLimits limits = {});
+  explicit ProbeSession(std::uint32_t hosts, ProbeLimits limits = {}, ProbeSpeeds speeds = {});
   /// For the figures of a topology; the hosts are those of `places` in it.
-  ProbeSession(const Topology& known, const std::vector<std::uint32_t>& places, ProbeLimits limits = {});
+  ProbeSession(const Topology& known, const std::vector<std::uint32_t>& places, ProbeLimits limits = {},
+               ProbeSpeeds speeds = {});
 
   /// The next round; nothing when all is known. Must be followed by record().
   std::optional<ProbeRound> next();
@@ -78,6 +81,7 @@ class ProbeSession {
     std::size_t ofGroup;  // hosts of the whole group
   };
 
+  std::optional<ProbeRound> nextRound();
   ProbeRound surveyRound() const;
   std::optional<ProbeRound> askingRound();
   void planInside();
@@ -114,6 +118,7 @@ class ProbeSession {
 
   std::uint32_t hosts_;
   ProbeLimits limits_;
+  MessageLengths lengths_;
   std::uint32_t surveyed_ = 0, asked_ = 0;
   bool isPlanned_ = false;
   std::vector<ProbeRound> planned_;  // what follows the survey; the next is the last

@@ -17,13 +17,12 @@ double medianOf(std::vector<double>& values) {
 
 RateFitting::RateFitting(std::span<const MeasuredRound> rounds) {
   std::map<ProbePair, int> meetings, met;
-  const auto ordered = [](ProbePair pair) { return pair.a < pair.b ? pair : ProbePair{pair.b, pair.a}; };
   for (const MeasuredRound& round : rounds)
-    for (const ProbePair& pair : round.pairs) ++meetings[ordered(pair)];
+    for (const ProbePair& pair : round.pairs) ++meetings[orderedPair(pair)];
   for (const MeasuredRound& round : rounds) {
     Evidence& one = evidence_.emplace_back(Evidence{&round, {}});
     for (std::size_t i = 0; i < round.pairs.size(); ++i) {
-      const ProbePair pair = ordered(round.pairs[i]);
+      const ProbePair pair = orderedPair(round.pairs[i]);
       one.counts.push_back(round.rates[i] > 0 && (met[pair]++ > 0 || meetings[pair] == 1));
       counted_ += one.counts.back();
     }

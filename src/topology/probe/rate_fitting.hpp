@@ -31,7 +31,7 @@ class RateFitting {
   template <class Take>
   void each(const SharedLinks& links, const Take& take) {
     for (const Evidence& one : evidence_) {
-      predictRates(links, one.round->pairs, predicted_);
+      predictRates(links, *one.round, predicted_);
       for (std::size_t i = 0; i < predicted_.size(); ++i)
         if (one.counts[i]) take(one, i, predicted_[i]);
     }

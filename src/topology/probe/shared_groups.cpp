@@ -16,7 +16,7 @@ namespace {
 
 constexpr double leastNoise = 0.03;
 /// What a group must explain, in errors of one rate; chance lets the best of many candidates explain some.
-constexpr double evidenceOfGroup = 10;
+constexpr double evidenceOfGroup = 15;
 /// What its uplink must take of the rates that it limits, the mean of the logarithms.
 constexpr double leastEffect = 0.12;
 constexpr double deviationsOfGroup = 4;
@@ -52,7 +52,7 @@ class Search {
     std::map<ProbePair, std::vector<double>> rates;
     for (const RateFitting::Evidence& one : fitting_.evidence())
       for (std::size_t i = 0; i < one.counts.size(); ++i)
-        if (one.counts[i]) rates[one.round->pairs[i]].push_back(one.round->rates[i]);
+        if (one.counts[i]) rates[orderedPair(one.round->pairs[i])].push_back(one.round->rates[i]);
     std::vector<double> links(hosts_, 0.0);
     for (auto& [pair, all] : rates) {
       const double usual = medianOf(all);
@@ -63,11 +63,14 @@ class Search {
       const std::vector<double> before = links;
       for (std::uint32_t host = 0; host < hosts_; ++host) {
         std::vector<double> best;
-        for (const auto& [pair, all] : rates)
+        for (const auto& [pair, all] : rates) {
+          const bool isIts = pair.a == host || pair.b == host;
+          const double wider = std::max(before[pair.a], before[pair.b]);
+          if (!areAlike(std::min(before[pair.a], before[pair.b]), before[host])) continue;
+          if (!isIts && !areAlike(wider, before[host])) continue;
           for (const double rate : all)
-            if (areAlike(before[pair.a], before[host]) && areAlike(before[pair.b], before[host]) &&
-                areAlike(rate, before[host]))
-              best.push_back(rate);
+            if (areAlike(rate, before[host])) best.push_back(rate);
+        }
         if (!best.empty()) links[host] = medianOf(best);
       }
     }
@@ -83,6 +86,7 @@ class Search {
       if (latenciesTell_ && sample.latency > 0) latencies_.add(pair, std::log(sample.latency));
     addSlownesses(slownesses_);
     propose(slownesses_);
+    proposeAll();
     if (!latenciesTell_) return;
     propose(latencies_);
     HostDistances both = latencies_;
@@ -100,6 +104,14 @@ class Search {
     // What a group lets through is also what all others together let through: the smaller side stands for both.
     for (const HostSet set : distances.clusters())
       candidates_.insert(std::popcount(set) * 2 > static_cast<int>(hosts_) ? all_ & ~set : set);
+  }
+
+  /// Of few hosts every set: the means of few pairs are too noisy for candidates.
+  void proposeAll() {
+    constexpr std::uint32_t fewHosts = 10;
+    if (hosts_ > fewHosts) return;
+    for (HostSet set = 1; set < all_; ++set)
+      if (std::popcount(set) * 2 <= static_cast<int>(hosts_)) candidates_.insert(set);
   }
 
   double noiseOf(double error) const { return std::max(leastNoise, error / static_cast<double>(fitting_.counted())); }
@@ -151,7 +163,7 @@ class Search {
     double error = fitting_.error(links_);
     std::map<HostSet, double> gains;
     std::size_t tried = 0;
-    const std::size_t mostTried = 40 * std::size_t{hosts_};
+    const std::size_t mostTried = candidates_.size() + 40 * std::size_t{hosts_};
     while (tried < mostTried) {
       for (const HostSet group : candidates_)
         if (std::popcount(group) > 1) gains.try_emplace(group, unlimitedRate);
@@ -177,6 +189,9 @@ class Search {
         bestGain = gain;
         best = std::move(trial);
       }
+      if (best.links.groups.empty()) break;
+      improveLast(best);
+      bestGain = error - best.error;
       if (bestGain <= evidenceOfGroup * noiseOf(best.error)) break;
       links_ = std::move(best.links);
       error = best.error;
@@ -187,6 +202,30 @@ class Search {
     }
     refine(error);
     dropNeedless(error);
+  }
+
+  /// The candidates come from what pairs got in the mean, which noise changes; all rates together tell better who is in
+  /// the group that was tried last: one host more, one less, or one in another's place.
+  void improveLast(Trial& trial) {
+    constexpr std::uint32_t fewHosts = 16;
+    for (bool changed = hosts_ <= fewHosts; changed;) {
+      changed = false;
+      const HostSet group = trial.links.groups.back();
+      std::vector<HostSet> others;
+      for (std::uint32_t host = 0; host < hosts_; ++host) {
+        others.push_back(group ^ setOf(host));
+        for (std::uint32_t with = host + 1; with < hosts_; ++with)
+          if (has(group, host) != has(group, with)) others.push_back(group ^ setOf(host) ^ setOf(with));
+      }
+      for (const HostSet other : others) {
+        if (std::popcount(other) < 2 || std::popcount(all_ & ~other) < 2 || isClaimed(other)) continue;
+        Trial next = tryGroup(other);
+        if (next.error >= trial.error || fitting_.effectOf(next.links, next.links.groups.size() - 1) < leastEffect)
+          continue;
+        trial = std::move(next);
+        changed = true;
+      }
+    }
   }
 
   /// A host that was missed, or one too many: the groups nearest to those that were claimed may explain more.
@@ -301,8 +340,9 @@ class Search {
     });
   }
 
-  /// What one group of two lets out is just as well what the other does: beside a group that consists of more than all
-  /// the others do, these are one, too, where they are nearer to each other than to it.
+  /// What one group of two lets out is just as well what the other does, and where nobody else is no rate can tell
+  /// whose link it is: beside the only group that consists of more than all the others do, these are one, too. Beside
+  /// several, and inside a group, they are where they are nearer to each other than to those.
   void addCounterparts() {
     std::vector<HostSet> nodes = links_.groups;
     nodes.push_back(all_);
@@ -316,19 +356,23 @@ class Search {
       }
       HostSet rest = 0;
       std::vector<HostSet> inside;
+
       for (std::size_t i = 0; i < parts.size(); ++i) {
         if (heights[i] == highest) continue;
         rest |= parts[i];
         inside.push_back(parts[i]);
       }
+      // Much more than the others are is rather several groups of which nothing was seen.
+      const bool isOneOfTwo = nodes[n] == all_ && std::ranges::count(heights, highest) == 1 &&
+                              std::popcount(rest) <= 2 * std::popcount(all_ & ~rest);
       leaveOutSlow(inside, rest);
       if (inside.size() < 2) continue;
       const HostDistances::Mean within = among(slownesses_, inside);
       const HostDistances::Mean across = slownesses_.between(rest, nodes[n] & ~rest);
-      if (within.pairs == 0 || across.pairs == 0) continue;
+      if (!isOneOfTwo && (within.pairs == 0 || across.pairs == 0)) continue;
       const double deviation =
           std::sqrt(std::max(0.0, within.variance() / within.pairs + across.variance() / across.pairs));
-      if (across.value() - within.value() < std::max(levelGap, deviationsOfGroup * deviation)) continue;
+      if (!isOneOfTwo && across.value() - within.value() < std::max(levelGap, deviationsOfGroup * deviation)) continue;
       claim(rest);
       nodes.push_back(rest);
     }

@@ -20,10 +20,12 @@ void eachOf(PairSet set, const Take& take) {
 /// Max-min: the link that gives the least to each of those on it is shared first.
 class Sharing {
  public:
-  Sharing(const SharedLinks& links, std::span<const ProbePair> pairs) : links_(links), count_(pairs.size()) {
+  Sharing(const SharedLinks& links, const MeasuredRound& round)
+      : links_(links), lengths_(round.lengths), count_(round.pairs.size()) {
+    const std::vector<ProbePair>& pairs = round.pairs;
     for (std::size_t i = 0; i < count_; ++i) {
       own_[i] = std::min(links.hosts[pairs[i].a], links.hosts[pairs[i].b]);
-      left_[i] = 1;
+      left_[i] = lengths_[i];
     }
     for (std::size_t g = 0; g < links.groups.size(); ++g) {
       PairSet crossing = 0;
@@ -43,8 +45,8 @@ class Sharing {
       const PairSet before = unfinished;
       eachOf(before, [&](std::size_t i) {
         left_[i] -= step * rate_[i];
-        if (left_[i] > nearlyNothing) return;
-        predicted[i].rate = 1 / time;
+        if (left_[i] > nearlyNothing * lengths_[i]) return;
+        predicted[i].rate = lengths_[i] / time;
         unfinished &= ~(PairSet{1} << i);
       });
       if (unfinished != 0) share(unfinished);
@@ -83,6 +85,7 @@ class Sharing {
   }
 
   const SharedLinks& links_;
+  const std::vector<double>& lengths_;
   std::size_t count_;
   std::array<double, mostPairs> own_, rate_, left_;  // of each pair: its hosts' links; now; of its message
   std::array<std::uint32_t, mostPairs> limit_;
@@ -92,9 +95,9 @@ class Sharing {
 
 }  // namespace
 
-void predictRates(const SharedLinks& links, std::span<const ProbePair> pairs, std::vector<PredictedRate>& predicted) {
-  predicted.assign(pairs.size(), {0, limitedByHost});
-  if (!pairs.empty()) Sharing(links, pairs).run(predicted);
+void predictRates(const SharedLinks& links, const MeasuredRound& round, std::vector<PredictedRate>& predicted) {
+  predicted.assign(round.pairs.size(), {0, limitedByHost});
+  if (!round.pairs.empty()) Sharing(links, round).run(predicted);
 }
 
 }  // namespace tacc

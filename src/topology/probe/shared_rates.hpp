@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "topology/probe/probe_matrix.hpp"
@@ -19,10 +18,11 @@ inline bool has(HostSet set, std::uint32_t host) noexcept { return (set >> host 
 /// Whether a message between the two leaves or enters the group.
 inline bool crosses(HostSet group, ProbePair pair) noexcept { return has(group, pair.a) != has(group, pair.b); }
 
-/// Pairs that sent one message each, all of the same length and at the same time, and what each got.
+/// Pairs that sent one message each, all at the same time, and what each got.
 struct MeasuredRound {
   std::vector<ProbePair> pairs;
-  std::vector<double> rates;  // bytes/s; 0: failed
+  std::vector<double> rates;    // bytes/s; 0: failed
+  std::vector<double> lengths;  // of the messages, in any unit
 };
 
 /// Links of a tree: every host's own, and what each group shares to the outside, bytes/s.
@@ -39,8 +39,8 @@ struct PredictedRate {
   std::uint32_t limitedBy;  // number of the group whose uplink was its limit at first, or limitedByHost
 };
 
-/// What each pair gets of these links when all begin at once, share evenly, and leave to the others what they do not
-/// use any more. `predicted` has one for each pair.
-void predictRates(const SharedLinks& links, std::span<const ProbePair> pairs, std::vector<PredictedRate>& predicted);
+/// What each pair of the round gets of these links when all begin at once, share evenly, and leave to the others what
+/// they do not use any more. `predicted` has one for each pair.
+void predictRates(const SharedLinks& links, const MeasuredRound& round, std::vector<PredictedRate>& predicted);
 
 }  // namespace tacc
