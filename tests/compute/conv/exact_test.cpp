@@ -195,7 +195,7 @@ TEST_P(Pass, DepthwiseOfRandomShapes) {
     if (GetParam() == taccConvForward) {
       desc.bias = from(0, 1);
       desc.residual = from(0, 1);
-      desc.relu = from(0, 1);
+      desc.activation = allActivations[from(0, 4)];
     } else {
       desc.accumulate = from(0, 1);
     }
@@ -285,12 +285,12 @@ TEST(FirstLayer, FewChannelsInBothLayouts) {
 }
 
 TEST(Epilogue, AllCombinations) {
-  for (int which = 0; which < 8; ++which) {
+  for (int which = 0; which < 20; ++which) {
     for (const int outs : {16, 27}) {
       taccConvDesc_t desc = convolution(taccConvForward, 1, 48, 4, 5, outs, 3, 1, 1);
       desc.bias = which & 1;
       desc.residual = (which >> 1) & 1;
-      desc.relu = which >> 2;
+      desc.activation = allActivations[which >> 2];
       expectExact(desc);
       desc.inChannels = 480;  // several chunks: the epilogue comes once
       expectExact(desc);
@@ -307,7 +307,7 @@ TEST(Epilogue, AllCombinations) {
       desc.inputLayout = taccLayoutNchw;
       desc.bias = which & 1;
       desc.residual = (which >> 1) & 1;
-      desc.relu = which >> 2;
+      desc.activation = allActivations[which >> 2];
       expectExact(desc);
     }
   }

@@ -149,7 +149,7 @@ class Depthwise final : public ConvPlan {
       call.weights = weights + std::ptrdiff_t{part.taps.first} * blockLength;
       call.kernelWidth = part.taps.width;
       call.padWidth = line_.padWidth - part.taps.first;
-      call.relu = description_.relu && &part == &parts_.back();
+      call.activation = &part == &parts_.back() ? description_.activation : taccActivationNone;
       part.kernel(call);
     }
     call.bias = bias;

@@ -150,7 +150,7 @@ class Grouped final : public ConvPlan {
                          .endTile = tiles.to,
                          .firstGroup = 0,
                          .endGroup = part.driver.groups().size(),
-                         .relu = description_.relu,
+                         .activation = description_.activation,
                          .lanes = part.lanes.data(),
                          .offsets = part.offsets.data(),
                          .isNonTemporal = isNonTemporal_});

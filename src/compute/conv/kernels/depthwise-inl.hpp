@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "compute/conv/kernels/activation-inl.hpp"
 #include "compute/conv/kernels/depthwise_kernels.hpp"
 #include "compute/conv/kernels/vector-inl.hpp"
 
@@ -164,10 +165,8 @@ template <int kPixels, bool kIsWhole>
       if (kIsWhole || p < place.pixels) sum[p] += load(addend + p * blockLength);
     }
   }
-  if (call.relu) {
-#pragma GCC unroll 16
-    for (int p = 0; p < kPixels; ++p) sum[p] = maximum(sum[p], Vector{});
-  }
+  activate<kPixels>(
+      call.activation, [&](int p) __attribute__((always_inline))->Vector & { return sum[p]; });
   if (call.isNonTemporal) {
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compute/simd/kernel_sets.hpp"
+#include "tacc/compute.h"
 
 namespace tacc::conv {
 
@@ -75,7 +76,7 @@ struct TileCall {
   float* output;
   std::ptrdiff_t outputPixel;
   std::ptrdiff_t outputBlock;
-  bool relu;
+  taccActivation_t activation;
   bool isNonTemporal;  // the output, whose outputPixel is a multiple of 16, is stored so: the caller ends that
   int tiles;           // `input`, `addend` and `output` are those of the first one
   std::ptrdiff_t inputTile, outputTile;  // from tile to tile
@@ -139,7 +140,7 @@ struct DepthwiseCall {
   int kernelWidth, strideWidth, dilationWidth, padWidth;
   bool spreadsLines;
   std::ptrdiff_t ahead;  // floats of the input that are fetched before they are read; 0: none
-  bool relu;
+  taccActivation_t activation;
   bool isNonTemporal;  // the output is stored non-temporally
 };
 
@@ -178,7 +179,7 @@ struct WinogradOutputCall {
   std::ptrdiff_t outputLine;
   int lines, pixels;  // that are left of the image from the first tile on
   int tiles;
-  bool relu;
+  taccActivation_t activation;
   bool isNonTemporal;  // non-temporally
 };
 
@@ -232,7 +233,9 @@ struct KernelSet {
   DepthwiseGradientKernel depthwiseGradient[8][5];  // as `depthwise`, also with strides of 3 and 4
   WinogradInputKernel winogradInput[7];             // [2], [4], [5] and [6]: outputs of a tile in each dimension
   WinogradOutputKernel winogradOutput[7];           // likewise
-  const Bf16x3Kernels* split;                       // products of split numbers; null: none
+  /// The function of an epilogue, of `blocks` times 16 floats in place.
+  void (*activate)(taccActivation_t function, float* values, std::ptrdiff_t blocks);
+  const Bf16x3Kernels* split;         // products of split numbers; null: none
   double (*multiplyAdds)(int steps);  // does nothing but multiply-adds; returns how many operations: for the peak
 };
 

@@ -130,6 +130,7 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   set.winogradOutput[4] = winogradOutput<4>;
   set.winogradOutput[5] = winogradOutput<5>;
   set.winogradOutput[6] = winogradOutput<6>;
+  set.activate = activateBlocks;
   set.multiplyAdds = multiplyAdds;
   return set;
 }
