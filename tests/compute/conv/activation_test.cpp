@@ -1,5 +1,8 @@
 // The functions that a forward pass applies at last: by every algorithm, where they bend, and as such.
 #include "compute/conv/activation.hpp"
+#if defined(__x86_64__)
+#include "compute/conv/amx/amx_kernels.hpp"
+#endif
 
 #include <bit>
 #include <cmath>
@@ -110,6 +113,41 @@ TEST(Activation, OfResultsStoredNonTemporally) {
     expectExact(desc);
   }
 }
+
+#if defined(__x86_64__)
+TEST(Activation, OfProductsOfSplitNumbers) {
+  // What delivers sums of AMX's tiles uses vectors alone, so it is there for more CPUs.
+  if (__builtin_cpu_supports("avx512bw") == 0) GTEST_SKIP() << "this CPU has no AVX-512 with words";
+  constexpr int positions = 5, floats = 16 * positions;
+  const std::vector<std::ptrdiff_t> places = {0, 48, 16, -1, 32};
+  for (const taccActivation_t function : allActivations) {
+    for (const bool hasAddend : {false, true}) {
+      Floats sums(16 * 16), output(floats), addend(floats), bias(16);
+      for (std::ptrdiff_t i = 0; i < floats; ++i) {
+        sums[i] = smallInteger(1, static_cast<std::uint64_t>(i), 9);
+        addend[i] = hasAddend ? smallInteger(2, static_cast<std::uint64_t>(i), 9) : 0;
+        bias[i % 16] = smallInteger(3, static_cast<std::uint64_t>(i % 16), 2);
+      }
+      DeliverWork work;
+      work.sums = sums.data();
+      work.positions = positions;
+      work.blocks = 1;
+      work.outputs = places.data();
+      work.bias = bias.data();
+      work.addend = hasAddend ? addend.data() : nullptr;
+      work.output = output.data();
+      work.activation = function;
+      amxKernelTable().deliver(work);
+      for (std::ptrdiff_t i = 0; i < floats; ++i) {
+        const std::ptrdiff_t place = places[static_cast<std::size_t>(i / 16)] + i % 16;
+        if (place < 16 && i >= 16) continue;  // nowhere
+        const float right = applyActivation(function, sums[i] + bias[i % 16] + addend[place]);
+        EXPECT_NEAR(output[place], right, function == taccActivationSilu ? 1e-6F * std::abs(right) : 0);
+      }
+    }
+  }
+}
+#endif
 
 }  // namespace
 }  // namespace tacc::conv::test

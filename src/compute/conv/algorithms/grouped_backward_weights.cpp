@@ -259,18 +259,30 @@ class GroupedBackwardWeights final : public ConvPlan {
       lanes = std::min({endOut - out, s.outPerGroup() - within, blockLength - within % blockLength});
       const float* const ofGroup = sums + out - firstOut + (group * s.inPerGroup() - firstIn) * blockLength;
       for (int in = 0; in < s.inPerGroup(); in += blockLength) {
-        for (int t = 0; t < s.kernelWidth; ++t) {
-          const WeightBlock place =
-              weightBlock(s, description_.weightLayout, group, within / blockLength, in / blockLength, r, t);
+        const auto blockOf = [&](int t) {
+          return weightBlock(s, description_.weightLayout, group, within / blockLength, in / blockLength, r, t);
+        };
+        WeightBlock place = blockOf(0);
+        const std::ptrdiff_t tapStep = s.kernelWidth > 1 ? blockOf(1).base - place.base : 0;
+        for (int t = 0; t < s.kernelWidth; ++t, place.base += tapStep) {
           const float* from = ofGroup + (static_cast<std::ptrdiff_t>(mostSteps_) * t + in) * blockLength;
-          float* to = result + place.base + within % blockLength * place.outStep;
-          for (int c = 0; c < place.ins; ++c, from += blockLength, to += place.inStep) {
-            for (int lane = 0; lane < lanes; ++lane) {
-              float& weight = to[lane * place.outStep];
-              weight = description_.accumulate ? weight + from[lane] : from[lane];
-            }
-          }
+          deliverRows(from, place, lanes, result + place.base + within % blockLength * place.outStep);
         }
+      }
+    }
+  }
+
+  /// Some lanes of rows of sums to the weights of one tap.
+  void deliverRows(const float* __restrict from, const WeightBlock& place, int lanes, float* __restrict to) const {
+    for (int c = 0; c < place.ins; ++c, from += blockLength, to += place.inStep) {
+      if (description_.accumulate) {
+        for (int lane = 0; lane < lanes; ++lane) to[lane * place.outStep] += from[lane];
+      } else if (place.outStep != 1) {
+        for (int lane = 0; lane < lanes; ++lane) to[lane * place.outStep] = from[lane];
+      } else if (lanes == blockLength) {
+        std::copy_n(from, blockLength, to);
+      } else {
+        for (int lane = 0; lane < lanes; ++lane) to[lane] = from[lane];
       }
     }
   }
