@@ -125,7 +125,7 @@ class Depthwise final : public ConvPlan {
       parts_ = {{kernels_.depthwiseSpread[width][shape().padWidth % 2], {0, width}}};
       return;
     }
-    if (line_.strideWidth <= 2) {
+    if (line_.strideWidth <= 4) {
       for (const DepthwiseTaps& taps : depthwiseTaps(width, line_.dilationWidth, line_.padWidth)) {
         parts_.push_back({kernels_.depthwise[taps.width][line_.strideWidth], taps});
       }

@@ -51,11 +51,10 @@ class GroupedBackwardWeights final : public ConvPlan {
     const double calls = lines / linesAtOnce_ + s.kernelHeight;
     const double products =
         tapCost_.pixel * lines * columns + tapCost_.tiles * s.kernelWidth * (calls * callCycles + lines * lineCycles);
-    // Each line of the kernel goes through both tensors.
-    const double bytes = double(s.inBlocks()) * static_cast<double>(s.inPlane()) +
-                         double(s.outBlocks()) * static_cast<double>(s.outPlane());
-    return std::max(s.batch * products, s.kernelHeight * transferCycles(bytes * sizeof(float) * s.batch, 10)) /
-           assumedHertz;
+    // With strides hardware does not look ahead, and kernels wait for what they read.
+    const double summed =
+        s.strideWidth > 1 ? s.batch * products + transfers() : std::max(s.batch * products, transfers());
+    return (summed + deliveryCycles()) / assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
@@ -114,6 +113,30 @@ class GroupedBackwardWeights final : public ConvPlan {
       cost.tiles += double(tiles) / taps;
     }
     return cost;
+  }
+  /// Cycles for what comes from behind the L2 cache: each line of the kernel goes through both tensors, and through the
+  /// input for each few blocks of results, unless what these see stays there.
+  double transfers() const {
+    const Shape& s = shape();
+    const double used = std::min(1.0, double(s.outHeight) / s.height) *
+                        std::min(1.0, double(s.outWidth) * std::min(s.kernelWidth, s.strideWidth) / s.width);
+    const double inFloats = s.batch * used * static_cast<double>(s.inPlane());
+    const double outFloats = s.batch * static_cast<double>(s.outPlane());
+    const double once = s.inBlocks() * inFloats + s.outBlocks() * outFloats;
+    double repeated = 0;
+    for (const Block& block : blocks_) {
+      const double seen = static_cast<double>(stepsOf(block.span).counts.size()) * inFloats + block.count * outFloats;
+      if (!staysInL2(static_cast<std::size_t>(seen * sizeof(float)))) repeated += seen;
+    }
+    return s.kernelHeight * transferCycles(std::max(once, repeated) * sizeof(float), 10);
+  }
+  /// Cycles for bringing sums to the weights, lanes of a group together.
+  double deliveryCycles() const {
+    const Shape& s = shape();
+    const double taps = double(s.kernelHeight) * s.kernelWidth;
+    const double ofRun = 30, ofWeight = 1.6;
+    const double runs = std::max<double>(s.groups, s.outBlocks()) * ceilDivide(s.inPerGroup(), blockLength);
+    return taps * (runs * ofRun + double(s.outChannels) * s.inPerGroup() * ofWeight);
   }
   bool joinsThreeTaps(const GroupSteps& steps) const {
     return steps.isPermuted && shape().kernelWidth == 3 && shape().strideWidth == 1 && shape().dilationWidth == 1;

@@ -17,6 +17,8 @@ namespace TACC_CONV_ISA {
 template <int kWidth, int kStride, bool kSpreads, int kShift, int kPixels>
 struct StripShape {
   static constexpr int width = kWidth;
+  /// Wider strides are rare, and each form takes its time to compile.
+  static constexpr bool hasKnownEnds = kStride <= 2;
   static constexpr int pixels = kPixels;
   static constexpr int columns =
       kSpreads ? (kPixels + kWidth - 2 - kShift) / kStride + 1 : (kPixels - 1) * kStride + kWidth;
@@ -36,6 +38,13 @@ struct StripShape {
     }
     const int distance = column - tap;
     return distance >= 0 && distance % kStride == 0 && distance / kStride < kPixels ? distance / kStride : -1;
+  }
+  /// Whether a column contributes to any result.
+  [[gnu::always_inline]] static constexpr bool isRead(int column) {
+    for (int tap = 0; tap < kWidth; ++tap) {
+      if (result(column, tap) >= 0) return true;
+    }
+    return false;
   }
   /// The column that the strip at result x begins with.
   static constexpr int firstColumn(int x, int pad) {
@@ -104,7 +113,7 @@ template <class Strip, bool kIsFirst, class Whole, class Rest>
 #ifdef TACC_FEW_FORMS
   constexpr bool knowsEnds = false;
 #else
-  constexpr bool knowsEnds = true;
+  constexpr bool knowsEnds = Strip::hasKnownEnds;
 #endif
   if constexpr (!knowsEnds) {
     rest();
@@ -139,7 +148,7 @@ template <class Strip, class Ends, class Visit>
 #pragma GCC unroll 64
     for (int column = 0; column < Strip::columns; ++column) {
       if (column >= place.to) break;
-      if (column < Strip::mostOutside && column < place.from) continue;
+      if (!Strip::isRead(column) || (column < Strip::mostOutside && column < place.from)) continue;
       visit(column);
     }
   }
@@ -269,10 +278,12 @@ template <int kPixels>
 [[gnu::always_inline]] inline void anyStrips(const DepthwiseCall& call, const DepthwiseLines& lines, int y, int x) {
   const std::ptrdiff_t pixel = std::ptrdiff_t{call.strideWidth} * blockLength;
   const int first = x * call.strideWidth - call.padWidth;
-  const int last = first + (kPixels - 1) * call.strideWidth + (call.kernelWidth - 1) * call.dilationWidth;
+  const int widthOfStrip = (kPixels - 1) * call.strideWidth;
+  const int last = first + widthOfStrip + (call.kernelWidth - 1) * call.dilationWidth;
   StripPlace place{std::ptrdiff_t{first} * blockLength, 0, 0, call.outputWidth - x,
                    (std::ptrdiff_t{y} * call.outputWidth + x) * blockLength};
-  const bool isWhole = first >= 0 && last < call.inputWidth && place.pixels >= kPixels;
+  const bool hasAllPixels = place.pixels >= kPixels;
+  const bool isWhole = first >= 0 && last < call.inputWidth && hasAllPixels;
   const int linesAhead = call.spreadsLines                       ? 1
                          : call.strideHeight < call.kernelHeight ? call.strideHeight
                                                                  : call.kernelHeight;
@@ -296,7 +307,7 @@ template <int kPixels>
         int column = first;
         for (int t = 0; t < call.kernelWidth; ++t) {
           const Vector w = load(weights);
-          if (isWhole) {
+          if (isWhole || (hasAllPixels && column >= 0 && column + widthOfStrip < call.inputWidth)) {
 #pragma GCC unroll 16
             for (int p = 0; p < kPixels; ++p) sum[p] += w * load(input + p * pixel);
           } else {

@@ -6,6 +6,8 @@
 #define TACC_DEPTHWISE(width)                                              \
   template void depthwise<width, 1>(const DepthwiseCall&);                 \
   template void depthwise<width, 2>(const DepthwiseCall&);                 \
+  template void depthwise<width, 3>(const DepthwiseCall&);                 \
+  template void depthwise<width, 4>(const DepthwiseCall&);                 \
   template void depthwiseGradient<width, 1>(const DepthwiseGradientCall&); \
   template void depthwiseGradient<width, 2>(const DepthwiseGradientCall&); \
   template void depthwiseGradient<width, 3>(const DepthwiseGradientCall&); \

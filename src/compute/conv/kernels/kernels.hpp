@@ -225,12 +225,12 @@ struct KernelSet {
   GradientKernel permutedGradient[maxRows + 1];         // [rows], of one block
   int permutedThreeLimit;                               // most rows of three taps together
   GradientKernel permutedGradientThree[maxRows + 1];    // [rows] of each of three taps, added to what is there
-  /// [width of the kernel: 2, 3, 4, 5 or 7][stride: 1 or 2], without dilation along the lines and with less padding
+  /// [width of the kernel: 2, 3, 4, 5 or 7][stride: 1 to 4], without dilation along the lines and with less padding
   /// than the width.
-  DepthwiseKernel depthwise[8][3];
+  DepthwiseKernel depthwise[8][5];
   DepthwiseKernel depthwiseSpread[8][2];            // backward with a stride of 2, [width: 3, 5 or 7][padWidth % 2]
   DepthwiseKernel depthwiseAny;                     // any width, stride and dilation that does not spread
-  DepthwiseGradientKernel depthwiseGradient[8][5];  // as `depthwise`, also with strides of 3 and 4
+  DepthwiseGradientKernel depthwiseGradient[8][5];  // as `depthwise`
   WinogradInputKernel winogradInput[7];             // [2], [4], [5] and [6]: outputs of a tile in each dimension
   WinogradOutputKernel winogradOutput[7];           // likewise
   /// The function of an epilogue, of `blocks` times 16 floats in place.

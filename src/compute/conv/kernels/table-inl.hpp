@@ -75,6 +75,8 @@ template <int kWidth>
 constexpr void fillDepthwise(KernelSet& set) {
   set.depthwise[kWidth][1] = depthwise<kWidth, 1>;
   set.depthwise[kWidth][2] = depthwise<kWidth, 2>;
+  set.depthwise[kWidth][3] = depthwise<kWidth, 3>;
+  set.depthwise[kWidth][4] = depthwise<kWidth, 4>;
   set.depthwiseGradient[kWidth][1] = depthwiseGradient<kWidth, 1>;
   set.depthwiseGradient[kWidth][2] = depthwiseGradient<kWidth, 2>;
   set.depthwiseGradient[kWidth][3] = depthwiseGradient<kWidth, 3>;
