@@ -88,14 +88,17 @@ TEST(NarrowImages, CountOnlyTapsThatAreInside) {
 }
 
 TEST(NarrowImages, GradientsOfMostlyZerosAreThoseOfTheTapsThatAreLeft) {
-  taccConvDesc_t desc = convolution(taccConvBackwardWeights, 2, 40, 30, 1, 35, 7, 1, 3);
+  taccConvDesc_t desc = convolution(taccConvBackwardWeights, 20, 40, 300, 1, 35, 7, 1, 3);
   EXPECT_EQ(simplified(understand(desc)).shape.kernelWidth, 7);
   EXPECT_EQ(simplified(understand(desc)).shape.kernelHeight, 1);
+  desc.batch = 2;
   desc.height = 2;  // one result: it begins with the image
   desc.width = 2;
   desc.kernelHeight = desc.kernelWidth = 3;
   desc.padHeight = desc.padWidth = 1;
   desc.strideHeight = desc.strideWidth = 2;
+  EXPECT_EQ(simplified(understand(desc)).shape.kernelWidth, 3);  // more weights than pixels
+  desc.groups = 5;
   EXPECT_EQ(simplified(understand(desc)).shape.kernelWidth, 2);
   for (const auto& [ins, outs, groups] : {std::array{40, 35, 1}, {34, 54, 2}, {21, 21, 21}, {12, 24, 12}}) {
     for (const taccWeightLayout_t layout : {taccWeightsKcrs, taccWeightsBlocked}) {

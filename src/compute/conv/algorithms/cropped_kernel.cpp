@@ -41,14 +41,22 @@ struct Crop {
   bool isNone() const { return lines.count() == 0 && columns.count() == 0; }
 };
 
+/// The gradient of all taps is wanted, zeros too: that of the taps that are left is written once more. Where there are
+/// few pixels that is most of the work, and without groups algorithms leave out themselves what is outside.
+bool isWorthCopying(const Shape& s, const Crop& crop) {
+  const int left = (s.kernelHeight - crop.lines.count()) * (s.kernelWidth - crop.columns.count());
+  if (2 * left > s.kernelHeight * s.kernelWidth) return false;
+  const double weights = double(s.outChannels) * s.inPerGroup() * s.kernelHeight * s.kernelWidth;
+  const double activations =
+      s.batch * (double(s.inChannels) * s.height * s.width + double(s.outChannels) * s.outHeight * s.outWidth);
+  return s.groups > 1 || weights < 2 * activations;
+}
+
 Crop cropOf(const Description& d) {
   const Shape& s = d.shape;
   const Crop crop{outsideTaps(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height),
                   outsideTaps(s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, s.width)};
-  // The gradient of all taps is wanted, zeros too: it is written once more.
-  const int left = (s.kernelHeight - crop.lines.count()) * (s.kernelWidth - crop.columns.count());
-  if (d.pass == taccConvBackwardWeights && 2 * left > s.kernelHeight * s.kernelWidth) return {{0, 0}, {0, 0}};
-  return crop;
+  return d.pass != taccConvBackwardWeights || isWorthCopying(s, crop) ? crop : Crop{{0, 0}, {0, 0}};
 }
 
 Shape cropped(const Shape& shape, const Crop& crop) {
@@ -155,15 +163,19 @@ class CroppedGradient final : public ConvPlan {
     inner.result = reinterpret_cast<float*>(static_cast<std::byte*>(buffers.workspace) + inner.workspaceBytes);
     inner_->run(inner, executor);
     float* const result = buffers.result;
+    std::ptrdiff_t zerosFrom = 0, end = 0;  // as long runs of them as there are
     taps_.forEach([&](std::ptrdiff_t whole, std::ptrdiff_t part, std::ptrdiff_t floats) {
+      end = whole + floats;
+      if (part < 0) return;
       if (accumulates_) {
-        for (std::ptrdiff_t i = 0; part >= 0 && i < floats; ++i) result[whole + i] += inner.result[part + i];
-      } else if (part >= 0) {
-        std::copy_n(inner.result + part, floats, result + whole);
-      } else {
-        std::fill_n(result + whole, floats, 0.0F);
+        for (std::ptrdiff_t i = 0; i < floats; ++i) result[whole + i] += inner.result[part + i];
+        return;
       }
+      std::fill(result + zerosFrom, result + whole, 0.0F);
+      std::copy_n(inner.result + part, floats, result + whole);
+      zerosFrom = end;
     });
+    if (!accumulates_) std::fill(result + zerosFrom, result + end, 0.0F);
   }
 
  private:

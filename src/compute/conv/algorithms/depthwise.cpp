@@ -140,6 +140,9 @@ class Depthwise final : public ConvPlan {
         parts_.push_back({kernels_.depthwise[taps.width][line_.strideWidth], taps});
       }
     }
+    if (hasDilatedKernel(width, line_.strideWidth, line_.dilationWidth, line_.padWidth)) {
+      parts_ = {{kernels_.depthwiseDilated[width][line_.dilationWidth], {0, width}}};
+    }
     if (parts_.empty()) parts_ = {{kernels_.depthwiseAny, {0, width}}};
     if (parts_.size() > 1) {
       const std::ptrdiff_t lineBytes = (std::ptrdiff_t{line_.strideHeight} * line_.inputWidth + line_.outputWidth) *

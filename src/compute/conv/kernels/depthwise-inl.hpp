@@ -13,17 +13,18 @@ namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
 /// How a strip of kPixels results depends on columns of what is read: on every column, on every second one, or, for
-/// `kSpreads`, each column on every second result, of which the first one is `kShift` pixels behind an even place.
-template <int kWidth, int kStride, bool kSpreads, int kShift, int kPixels>
+/// `kSpreads`, each column on every second result, of which the first one is `kShift` pixels behind an even place. Only
+/// strips of a stride of 1 have a dilation.
+template <int kWidth, int kStride, bool kSpreads, int kShift, int kPixels, int kDilation = 1>
 struct StripShape {
   static constexpr int width = kWidth;
-  /// Wider strides are rare, and each form takes its time to compile.
-  static constexpr bool hasKnownEnds = kStride <= 2;
+  /// Wider strides and dilation are rare, and each form takes its time to compile.
+  static constexpr bool hasKnownEnds = kStride <= 2 && kDilation == 1;
   static constexpr int pixels = kPixels;
   static constexpr int columns =
-      kSpreads ? (kPixels + kWidth - 2 - kShift) / kStride + 1 : (kPixels - 1) * kStride + kWidth;
+      kSpreads ? (kPixels + kWidth - 2 - kShift) / kStride + 1 : (kPixels - 1) * kStride + (kWidth - 1) * kDilation + 1;
   /// Columns before the first one that there is, at most, while the padding is narrower than the kernel.
-  static constexpr int mostOutside = kWidth - 1;
+  static constexpr int mostOutside = (kWidth - 1) * kDilation;
 
   /// Columns that are outside of a line that the strip is as long as, with results in the middle of the kernel: before
   /// it and behind it.
@@ -36,7 +37,7 @@ struct StripShape {
       const int pixel = kStride * column + tap + kShift - (kWidth - 1);
       return pixel >= 0 && pixel < kPixels ? pixel : -1;
     }
-    const int distance = column - tap;
+    const int distance = column - tap * kDilation;
     return distance >= 0 && distance % kStride == 0 && distance / kStride < kPixels ? distance / kStride : -1;
   }
   /// Whether a column contributes to any result.
@@ -265,6 +266,13 @@ template <int kWidth, int kStride>
 void depthwise(const DepthwiseCall& call) {
   constexpr int kWide = TACC_REGISTERS >= 32 ? 14 : 7;
   depthwiseLines<StripShape<kWidth, kStride, false, 0, kWide>, StripShape<kWidth, kStride, false, 0, 7>>(call);
+}
+
+template <int kWidth, int kDilation>
+void depthwiseDilated(const DepthwiseCall& call) {
+  constexpr int kWide = TACC_REGISTERS >= 32 ? 14 : 7;
+  depthwiseLines<StripShape<kWidth, 1, false, 0, kWide, kDilation>, StripShape<kWidth, 1, false, 0, 7, kDilation>>(
+      call);
 }
 
 template <int kWidth, int kShift>

@@ -228,6 +228,8 @@ struct KernelSet {
   /// [width of the kernel: 2, 3, 4, 5 or 7][stride: 1 to 4], without dilation along the lines and with less padding
   /// than the width.
   DepthwiseKernel depthwise[8][5];
+  /// [width: 3, 5 or 7][dilation along the lines: 2 or 3], with a stride of 1 and less padding than the kernel reaches.
+  DepthwiseKernel depthwiseDilated[8][4];
   DepthwiseKernel depthwiseSpread[8][2];            // backward with a stride of 2, [width: 3, 5 or 7][padWidth % 2]
   DepthwiseKernel depthwiseAny;                     // any width, stride and dilation that does not spread
   DepthwiseGradientKernel depthwiseGradient[8][5];  // as `depthwise`

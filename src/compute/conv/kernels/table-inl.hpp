@@ -83,8 +83,11 @@ constexpr void fillDepthwise(KernelSet& set) {
   set.depthwiseGradient[kWidth][4] = depthwiseGradient<kWidth, 4>;
 }
 
+/// Those for odd widths alone.
 template <int kWidth>
-constexpr void fillDepthwiseSpread(KernelSet& set) {
+constexpr void fillOddDepthwise(KernelSet& set) {
+  set.depthwiseDilated[kWidth][2] = depthwiseDilated<kWidth, 2>;
+  set.depthwiseDilated[kWidth][3] = depthwiseDilated<kWidth, 3>;
   set.depthwiseSpread[kWidth][0] = depthwiseSpread<kWidth, 0>;
   set.depthwiseSpread[kWidth][1] = depthwiseSpread<kWidth, 1>;
 }
@@ -120,9 +123,9 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   fillDepthwise<4>(set);
   fillDepthwise<5>(set);
   fillDepthwise<7>(set);
-  fillDepthwiseSpread<3>(set);
-  fillDepthwiseSpread<5>(set);
-  fillDepthwiseSpread<7>(set);
+  fillOddDepthwise<3>(set);
+  fillOddDepthwise<5>(set);
+  fillOddDepthwise<7>(set);
   set.depthwiseAny = depthwiseAny;
   set.winogradInput[2] = winogradInput<2>;
   set.winogradInput[4] = winogradInput<4>;
