@@ -1,5 +1,5 @@
-/* MobileNet v2 forward, layer by layer, from random weights: plans, packed weights, fused bias, residual and ReLU (in
- * place of ReLU6). The image and the result are NHWC, as frameworks have them; inside the network layouts are the
+/* MobileNet v2 forward, layer by layer, from random weights: plans, packed weights, fused bias, residual and ReLU6.
+ * The image and the result are NHWC, as frameworks have them; inside the network layouts are the
  * library's own. Every layer is also computed by the definition, and compared: mobilenet [size of the image, 224]. */
 #include <math.h>
 #include <stdio.h>
@@ -56,7 +56,7 @@ typedef struct {
 } State;
 
 /* One convolution: `state` gets its output. The input stays the caller's. */
-static void layer(State* state, int outs, int kernel, int stride, int isDepthwise, int relu, const float* residual,
+static void layer(State* state, int outs, int kernel, int stride, int isDepthwise, int isBent, const float* residual,
                   taccLayout_t outLayout) {
   taccConvDesc_t desc = TACC_CONV_INITIALIZER;
   desc.inChannels = state->channels;
@@ -67,7 +67,7 @@ static void layer(State* state, int outs, int kernel, int stride, int isDepthwis
   desc.padHeight = desc.padWidth = kernel / 2;
   desc.groups = isDepthwise ? outs : 1;
   desc.bias = 1;
-  desc.relu = relu;
+  desc.activation = isBent ? taccActivationRelu6 : taccActivationNone;
   desc.residual = residual != NULL;
   desc.inputLayout = state->layout;
   desc.outputLayout = outLayout;

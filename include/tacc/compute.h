@@ -95,8 +95,20 @@ typedef enum {
   taccConvBackwardWeights = 2 /**< gradient of the weights, from the input and the gradient of the output */
 } taccConvPass_t;
 
-/** What is to be done. Always start from TACC_CONV_INITIALIZER. Sizes are those of the forward convolution, for every
- * pass: the output has (height + 2 * padHeight - dilationHeight * (kernelHeight - 1) - 1) / strideHeight + 1 lines. */
+/** Functions of one number that a forward pass applies to its results at last, behind bias and residual, while they are
+ * in registers. All are 0 at 0, so the channels that fill up taccLayoutNchw16c stay zeros. */
+typedef enum {
+  taccActivationNone = 0,
+  taccActivationRelu = 1,  /**< max(x, 0) */
+  taccActivationRelu6 = 2, /**< min(max(x, 0), 6) */
+  /** x / (1 + exp(-x)), also called swish: to 4e-7 of its value, and to 1e-36 where it is smaller than that. */
+  taccActivationSilu = 3,
+  taccActivationHardSwish = 4 /**< x * min(max(x + 3, 0), 6) / 6 */
+} taccActivation_t;
+
+/** What is to be done. Always start from TACC_CONV_INITIALIZER, so that a program compiled against an older header
+ * keeps its meaning with a newer library. Sizes are those of the forward convolution, for every pass: the output has
+ * (height + 2 * padHeight - dilationHeight * (kernelHeight - 1) - 1) / strideHeight + 1 lines. */
 typedef struct {
   size_t size;                       /**< sizeof(taccConvDesc_t) as compiled in the program */
   taccConvPass_t pass;               /**< default: forward */
@@ -115,7 +127,7 @@ typedef struct {
   taccWeightLayout_t weightLayout; /**< of what is packed, or of the gradient that backward weights writes */
   int bias;                        /**< forward: add one number per output channel */
   int residual;                    /**< forward: add a tensor of the output's shape */
-  int relu;                        /**< forward: at last, max(x, 0) */
+  int relu;                        /**< forward: the same as `activation` being taccActivationRelu */
   int accumulate;                  /**< backward passes: add to what the result holds */
   /** Forward and backward data, for 3x3 kernels of stride 1: may transform the sums to save up to seven of nine
    * products (Winograd). Costs some digits: errors are up to about 2e-5 of the largest value, where the definition has
@@ -129,13 +141,17 @@ typedef struct {
   const char* algorithm; /**< force one by its name (taccConvAlgorithms); NULL: the library chooses */
   /** Layout of the output, the residual and the output's gradient, as inputLayout; default taccLayoutNchw16c. */
   taccLayout_t outputLayout;
+  int reserved; /**< is not read: older programs leave it to chance */
+  /** Forward: is applied at last. Backward passes take the gradient of what goes into it: for training, keep that in
+   * place of the output where the function's gradient needs it. Default: taccActivationNone. */
+  taccActivation_t activation;
 } taccConvDesc_t;
 
 /** The defaults; all sizes but the batch are 0. */
 #define TACC_CONV_INITIALIZER                                                                             \
   {                                                                                                       \
     sizeof(taccConvDesc_t), taccConvForward, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, taccLayoutNchw16c, \
-        taccWeightsKcrs, 0, 0, 0, 0, 0, 1, taccFloat32, NULL, taccLayoutNchw16c                           \
+        taccWeightsKcrs, 0, 0, 0, 0, 0, 1, taccFloat32, NULL, taccLayoutNchw16c, 0, taccActivationNone    \
   }
 
 typedef struct taccConvPlan* taccConvPlan_t; /**< immutable: any number of threads may run it */

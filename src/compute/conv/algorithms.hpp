@@ -106,6 +106,8 @@ bool servesWinogradSix(const Description& d);
 std::unique_ptr<ConvPlan> makeWinogradSix(const Description& d, const KernelSet& kernels);
 bool servesGrouped(const Description& d);
 std::unique_ptr<ConvPlan> makeGrouped(const Description& d, const KernelSet& kernels);
+bool servesRegrouped(const Description& d);
+std::unique_ptr<ConvPlan> makeRegrouped(const Description& d, const KernelSet& kernels);
 bool servesGroupedBackwardWeights(const Description& d);
 std::unique_ptr<ConvPlan> makeGroupedBackwardWeights(const Description& d, const KernelSet& kernels);
 bool servesExplicitGemm(const Description& d);

@@ -28,7 +28,11 @@ Steps stepsOf(taccLayout_t layout, int channels, std::ptrdiff_t plane) {
 constexpr std::ptrdiff_t pixelsAtOnce = 64;
 
 void copyBlock(const float* from, Steps source, float* to, Steps target, std::ptrdiff_t pixels, int channels) {
-  if (source.channel == 1 && target.channel == 1) {
+  if (source.channel == 1 && target.channel == 1 && channels == blockLength) {
+    for (std::ptrdiff_t p = 0; p < pixels; ++p) {  // a size that the compiler knows
+      std::memcpy(to + p * target.pixel, from + p * source.pixel, blockLength * sizeof(float));
+    }
+  } else if (source.channel == 1 && target.channel == 1) {
     for (std::ptrdiff_t p = 0; p < pixels; ++p) {
       std::memcpy(to + p * target.pixel, from + p * source.pixel, static_cast<std::size_t>(channels) * sizeof(float));
     }

@@ -27,6 +27,7 @@ constexpr ConvAlgorithm algorithms[] = {
     {"few-outputs", servesFewOutputs, makeFewOutputs},
     {"depthwise", servesDepthwise, makeDepthwise},
     {"depthwise", servesDepthwiseGradients, makeDepthwiseGradients},
+    {"regrouped", servesRegrouped, makeRegrouped},
     {"grouped", servesGrouped, makeGrouped},
     {"grouped", servesGroupedBackwardWeights, makeGroupedBackwardWeights},
     {"explicit-gemm", servesExplicitGemm, makeExplicitGemm, ConvOffer::byNameOnly},

@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <initializer_list>
 #include <limits>
 #include <utility>
 
+#include "compute/conv/activation.hpp"
 #include "core/error.hpp"
 
 namespace tacc::conv {
@@ -87,6 +91,21 @@ Shape shapeOf(const taccConvDesc_t& d) {
   return shape;
 }
 
+/// A description of this header's or an older one's size, with the defaults of what the older one does not have. Throws
+/// when it is of another size.
+taccConvDesc_t withAllMembers(const taccConvDesc_t& given) {
+  // Older headers end where a member begins. Before this one, what is `reserved` now was padding.
+  constexpr std::size_t older[] = {offsetof(taccConvDesc_t, activation)};
+  static_assert(sizeof(taccConvDesc_t) > older[0], "a member in the padding of an older header is left to chance");
+  if (given.size != sizeof(taccConvDesc_t) && std::ranges::find(older, given.size) == std::end(older)) {
+    fail(taccInvalidArgument, "the description's size is {} and not {}; start from TACC_CONV_INITIALIZER", given.size,
+         sizeof(taccConvDesc_t));
+  }
+  taccConvDesc_t all = TACC_CONV_INITIALIZER;
+  std::memcpy(&all, &given, given.size);
+  return all;
+}
+
 }  // namespace
 
 double Shape::operations() const {
@@ -127,11 +146,8 @@ std::size_t weightFloats(taccWeightLayout_t layout, int outChannels, int inChann
   return floatsOf({groups, stored, inChannels / groups, kernelHeight, kernelWidth});
 }
 
-Description understand(const taccConvDesc_t& d) {
-  if (d.size != sizeof(taccConvDesc_t)) {
-    fail(taccInvalidArgument, "the description's size is {} and not {}; start from TACC_CONV_INITIALIZER", d.size,
-         sizeof(taccConvDesc_t));
-  }
+Description understand(const taccConvDesc_t& given) {
+  const taccConvDesc_t d = withAllMembers(given);
   if (d.pass != taccConvForward && d.pass != taccConvBackwardData && d.pass != taccConvBackwardWeights) {
     fail(taccInvalidArgument, "pass {} is none of taccConvForward, taccConvBackwardData, taccConvBackwardWeights",
          static_cast<int>(d.pass));
@@ -147,8 +163,9 @@ Description understand(const taccConvDesc_t& d) {
     fail(taccInvalidArgument, "activationType {} is neither taccFloat32 nor taccBfloat16",
          static_cast<int>(d.activationType));
   }
-  if (d.pass != taccConvForward && (d.bias != 0 || d.residual != 0 || d.relu != 0)) {
-    fail(taccInvalidArgument, "bias, residual and relu belong to the forward pass only");
+  const taccActivation_t activation = activationOf(d);
+  if (d.pass != taccConvForward && (d.bias != 0 || d.residual != 0 || activation != taccActivationNone)) {
+    fail(taccInvalidArgument, "bias, residual, relu and activation belong to the forward pass only");
   }
   if (d.pass == taccConvForward && d.accumulate != 0) {
     fail(taccInvalidArgument, "accumulate belongs to the backward passes; forward, let residual be the output");
@@ -164,7 +181,7 @@ Description understand(const taccConvDesc_t& d) {
   result.weightLayout = d.weightLayout;
   result.bias = d.bias != 0;
   result.residual = d.residual != 0;
-  result.relu = d.relu != 0;
+  result.activation = activation;
   result.accumulate = d.accumulate != 0;
   result.winograd = d.winograd != 0;
   result.maxWorkers = d.maxWorkers;

@@ -55,11 +55,12 @@ struct Description {
   Shape shape;
   taccLayout_t inputLayout;
   taccWeightLayout_t weightLayout;
-  bool bias, residual, relu, accumulate, winograd;
+  bool bias, residual, accumulate, winograd;
   int maxWorkers;
   bool isBfloat16;        // the activations
   std::string algorithm;  // empty: the library chooses
   taccLayout_t outputLayout = taccLayoutNchw16c;
+  taccActivation_t activation = taccActivationNone;
   /// The kernels start two multiply-adds of 512 bits a cycle; makePlan() knows.
   bool hasTwoWideUnits = false;
   /// There are kernels for products of split numbers; likewise.
@@ -68,7 +69,7 @@ struct Description {
   bool isOfLargeResult = false;
 };
 
-/// Checks a description. Throws Error (taccInvalidArgument).
+/// Checks a description, of this header's size or an older one's. Throws Error (taccInvalidArgument).
 Description understand(const taccConvDesc_t& desc);
 
 /// Floats of a tensor; 0 when a size is not positive or the bytes do not fit.

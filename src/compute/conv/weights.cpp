@@ -6,22 +6,29 @@
 namespace tacc::conv {
 namespace {
 
+/// From tap to tap of a block of `ins` input channels.
+std::ptrdiff_t tapStep(taccWeightLayout_t layout, const Shape& shape, int ins) {
+  if (layout == taccWeightsKcrs) return 1;
+  return shape.isDepthwise() ? blockLength : std::ptrdiff_t{ins} * blockLength;
+}
+
+/// In the order of KCRS, whose rows may be a power of two apart: of blocks a few KiB are gone through over and over.
 template <class Assign>
 void forEachWeight(taccWeightLayout_t fromLayout, taccWeightLayout_t toLayout, const Shape& shape,
                    const Assign& assign) {
+  const int taps = shape.kernelHeight * shape.kernelWidth;
   for (int g = 0; g < shape.groups; ++g) {
     for (int ob = 0; ob < ceilDivide(shape.outPerGroup(), blockLength); ++ob) {
       for (int ib = 0; ib < ceilDivide(shape.inPerGroup(), blockLength); ++ib) {
-        for (int r = 0; r < shape.kernelHeight; ++r) {
-          for (int s = 0; s < shape.kernelWidth; ++s) {
-            const WeightBlock source = weightBlock(shape, fromLayout, g, ob, ib, r, s);
-            const WeightBlock target = weightBlock(shape, toLayout, g, ob, ib, r, s);
-            for (int c = 0; c < source.ins; ++c) {
-              for (int k = 0; k < source.outs; ++k) {
-                assign(target.base + k * target.outStep + c * target.inStep,
-                       source.base + k * source.outStep + c * source.inStep);
-              }
-            }
+        const WeightBlock source = weightBlock(shape, fromLayout, g, ob, ib, 0, 0);
+        const WeightBlock target = weightBlock(shape, toLayout, g, ob, ib, 0, 0);
+        const std::ptrdiff_t sourceTap = tapStep(fromLayout, shape, source.ins);
+        const std::ptrdiff_t targetTap = tapStep(toLayout, shape, target.ins);
+        for (int k = 0; k < source.outs; ++k) {
+          for (int c = 0; c < source.ins; ++c) {
+            const std::ptrdiff_t to = target.base + k * target.outStep + c * target.inStep;
+            const std::ptrdiff_t from = source.base + k * source.outStep + c * source.inStep;
+            for (int tap = 0; tap < taps; ++tap) assign(to + tap * targetTap, from + tap * sourceTap);
           }
         }
       }

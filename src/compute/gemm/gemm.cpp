@@ -16,6 +16,8 @@ using conv::blockLength;
 /// Values of a row that are multiplied before the next chunk of B is fetched.
 constexpr int depthAtOnce = 256;
 
+taccActivation_t activationOf(const Description& d) { return d.relu ? taccActivationRelu : taccActivationNone; }
+
 constexpr std::size_t roundedFloats(std::size_t floats) { return (floats + 15) / 16 * 16; }
 
 /// Rows a multiple of this many bytes apart share a few places of the L1 cache, where a tile needs many rows at
@@ -254,7 +256,7 @@ void GemmPlan::runWhole(const Columns& columns, const float* a, const taccGemmBu
     const conv::TaskPartition::Task task = partition.task(driver, index);
     driver.run({a, buffers.packedB + columns.packed, description_.bias ? buffers.bias : nullptr,
                 description_.accumulate ? buffers.c : nullptr, buffers.c, 1, 0, 0, task.tiles.from, task.tiles.to,
-                task.outputs.from, task.outputs.to, description_.relu});
+                task.outputs.from, task.outputs.to, activationOf(description_)});
   });
 }
 
@@ -269,7 +271,7 @@ void GemmPlan::runRest(const Columns& columns, const float* a, const taccGemmBuf
   }
   columns.driver.run({a, buffers.packedB + columns.packed, d.bias ? buffers.bias + columns.first : nullptr,
                       d.accumulate ? scratch : nullptr, scratch, 1, 0, 0, 0, columns.driver.tiles(), 0,
-                      columns.driver.groups().size(), d.relu});
+                      columns.driver.groups().size(), activationOf(d)});
   for (int i = 0; i < d.m; ++i) std::memcpy(buffers.c + i * d.ldc + columns.first, scratch + i * blockLength, bytes);
 }
 

@@ -78,7 +78,7 @@ TEST(Bfloat16, IsExactForEveryPassAndShape) {
     if (desc.pass == taccConvForward) {
       desc.bias = from(0, 1);
       desc.residual = from(0, 1);
-      desc.relu = from(0, 1);
+      desc.activation = std::array{taccActivationNone, taccActivationRelu6, taccActivationHardSwish}[from(0, 2)];
     } else {
       desc.accumulate = from(0, 1);
     }

@@ -68,6 +68,8 @@ class Case {
   Floats expected() const;
   /// What a plan computes. The result is checked for nothing.
   Floats run(const ConvPlan& plan, const taccExecutor_t& executor) const;
+  /// Whether a result is the expected one: the same bits, but for SiLU, which rounds.
+  bool isRight(const Floats& result, const Floats& expected) const;
   /// "forward 1x16x5x5 -> 16, 3x3".
   std::string text() const;
 
@@ -86,6 +88,9 @@ taccConvDesc_t convolution(taccConvPass_t pass, int batch, int inChannels, int h
 
 /// Kernel, strides, padding and dilation at random; the image grows where the kernel would not fit.
 void chooseKernel(taccConvDesc_t& desc, std::mt19937& random);
+
+inline constexpr taccActivation_t allActivations[] = {taccActivationNone, taccActivationRelu, taccActivationRelu6,
+                                                      taccActivationSilu, taccActivationHardSwish};
 
 inline constexpr taccConvPass_t allPasses[] = {taccConvForward, taccConvBackwardData, taccConvBackwardWeights};
 

@@ -153,6 +153,36 @@ TEST_P(Pass, DepthwiseOfEveryWidth) {
   }
 }
 
+TEST_P(Pass, DepthwiseWithDilation) {
+  for (const int kernel : {3, 5, 7}) {
+    for (const int dilation : {2, 3}) {
+      const int reach = dilation * (kernel - 1);
+      for (const int pad : {0, 1, reach / 2, reach, reach + 1}) {
+        for (int width = reach + 1; width <= reach + 31; width += width < reach + 17 ? 2 : 7) {
+          taccConvDesc_t desc = convolution(GetParam(), 1, 17, reach + 2, width, 17, kernel, 1, pad);
+          desc.dilationHeight = desc.dilationWidth = dilation;
+          desc.groups = 17;
+          expectExact(desc);
+        }
+      }
+    }
+  }
+}
+
+TEST_P(Pass, DepthwiseWithWideStrides) {
+  for (const int kernel : {2, 3, 4, 5, 7, 9}) {
+    for (const int stride : {3, 4}) {
+      for (const int pad : {0, kernel / 2, kernel - 1}) {
+        for (int width = 9; width <= 93; width += 12) {
+          taccConvDesc_t desc = convolution(GetParam(), 1, 17, 9, width, 17, kernel, stride, pad);
+          desc.groups = 17;
+          expectExact(desc);
+        }
+      }
+    }
+  }
+}
+
 TEST_P(Pass, DepthwiseInParts) {
   // Kernels that are as wide as several that there are.
   for (int kernel = 1; kernel <= 16; ++kernel) {
@@ -195,7 +225,7 @@ TEST_P(Pass, DepthwiseOfRandomShapes) {
     if (GetParam() == taccConvForward) {
       desc.bias = from(0, 1);
       desc.residual = from(0, 1);
-      desc.relu = from(0, 1);
+      desc.activation = allActivations[from(0, 4)];
     } else {
       desc.accumulate = from(0, 1);
     }
@@ -285,12 +315,12 @@ TEST(FirstLayer, FewChannelsInBothLayouts) {
 }
 
 TEST(Epilogue, AllCombinations) {
-  for (int which = 0; which < 8; ++which) {
+  for (int which = 0; which < 20; ++which) {
     for (const int outs : {16, 27}) {
       taccConvDesc_t desc = convolution(taccConvForward, 1, 48, 4, 5, outs, 3, 1, 1);
       desc.bias = which & 1;
       desc.residual = (which >> 1) & 1;
-      desc.relu = which >> 2;
+      desc.activation = allActivations[which >> 2];
       expectExact(desc);
       desc.inChannels = 480;  // several chunks: the epilogue comes once
       expectExact(desc);
@@ -307,7 +337,7 @@ TEST(Epilogue, AllCombinations) {
       desc.inputLayout = taccLayoutNchw;
       desc.bias = which & 1;
       desc.residual = (which >> 1) & 1;
-      desc.relu = which >> 2;
+      desc.activation = allActivations[which >> 2];
       expectExact(desc);
     }
   }

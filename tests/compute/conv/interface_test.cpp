@@ -1,6 +1,9 @@
 // tacc/compute.h as a program uses it, and what it says when it is used wrongly.
 #include <gmock/gmock.h>
 
+#include <cstddef>
+#include <cstring>
+
 #include "conv_case.hpp"
 
 extern "C" int computeHeaderIsC();
@@ -98,6 +101,36 @@ TEST(Interface, RefusesAnotherHeader) {
   taccConvDesc_t desc = ordinary();
   desc.size = 8;
   EXPECT_THAT(refusal(desc), HasSubstr("TACC_CONV_INITIALIZER"));
+}
+
+TEST(Interface, TakesTheDescriptionOfAnOlderHeader) {
+  // It ends where `activation` begins, and leaves what is `reserved` now to chance.
+  taccConvDesc_t desc = ordinary();
+  desc.size = offsetof(taccConvDesc_t, activation);
+  desc.relu = 1;
+  std::memset(&desc.reserved, 0xA5, sizeof desc - offsetof(taccConvDesc_t, reserved));
+  EXPECT_EQ(understand(desc).activation, taccActivationRelu);
+  EXPECT_EQ(PlanFromC(desc).info.outHeight, 8);
+  for (desc.size = 0; desc.size < 2 * sizeof desc; ++desc.size) {
+    if (desc.size == sizeof desc || desc.size == offsetof(taccConvDesc_t, activation)) continue;
+    EXPECT_THAT(refusal(desc), HasSubstr("TACC_CONV_INITIALIZER")) << desc.size;
+  }
+}
+
+TEST(Interface, RefusesUnknownActivations) {
+  taccConvDesc_t desc = ordinary();
+  for (const int unknown : {5, -1, 1 << 30}) {
+    desc.activation = static_cast<taccActivation_t>(unknown);
+    EXPECT_THAT(refusal(desc), testing::AllOf(HasSubstr("is unknown"), HasSubstr("taccActivationHardSwish")));
+  }
+  desc.activation = taccActivationSilu;
+  desc.relu = 1;
+  EXPECT_THAT(refusal(desc), HasSubstr("set one of the two"));
+  desc.activation = taccActivationRelu;  // the same twice
+  EXPECT_EQ(understand(desc).activation, taccActivationRelu);
+  desc.relu = 0;
+  desc.pass = taccConvBackwardData;
+  EXPECT_THAT(refusal(desc), HasSubstr("belong to the forward pass only"));
 }
 
 TEST(Interface, RefusesUnknownLayouts) {

@@ -1,6 +1,7 @@
 // Images that are smaller than the kernel reaches: plans for the taps that are left, and for strides that mean nothing.
 #include <gmock/gmock.h>
 
+#include <array>
 #include <random>
 
 #include "conv_case.hpp"
@@ -52,7 +53,7 @@ TEST(NarrowImages, AreExactForRandomShapes) {
     if (desc.pass == taccConvForward) {
       desc.bias = from(0, 1);
       desc.residual = from(0, 1);
-      desc.relu = from(0, 1);
+      desc.activation = allActivations[from(0, 4)];
     } else {
       desc.accumulate = from(0, 1);
     }
@@ -72,15 +73,62 @@ TEST(NarrowImages, CountOnlyTapsThatAreInside) {
   EXPECT_EQ(simplified(understand(desc)).shape.strideHeight, 1);
   desc.height = 3;
   const Description tall = simplified(understand(desc));
-  EXPECT_EQ(tall.shape.kernelHeight, 5);
-  EXPECT_EQ(tall.shape.strideHeight, 3);
+  EXPECT_EQ(tall.shape.kernelWidth, 3);  // the column of pixels is a line, and the one result sees all of it
+  EXPECT_EQ(tall.shape.strideWidth, 1);
+  EXPECT_EQ(tall.shape.padWidth, 0);
+  EXPECT_EQ(tall.shape.kernelHeight, 1);
+  EXPECT_EQ(tall.shape.width, 3);
   // An algorithm may still be asked for that only serves what the simpler shape does not have.
   desc = convolution(taccConvForward, 2, 20, 1, 1, 30, 1, 2);
   desc.algorithm = "strided-product";
   const Case test(desc);
   const ChosenPlan chosen = makePlan(test.description(), portableKernels());
   EXPECT_EQ(chosen.algorithm, "strided-product");
-  EXPECT_TRUE(test.run(*chosen.plan, *taccSerialExecutor()) == test.expected());
+  EXPECT_TRUE(test.isRight(test.run(*chosen.plan, *taccSerialExecutor()), test.expected()));
+}
+
+TEST(NarrowImages, GradientsOfMostlyZerosAreThoseOfTheTapsThatAreLeft) {
+  taccConvDesc_t desc = convolution(taccConvBackwardWeights, 20, 40, 300, 1, 35, 7, 1, 3);
+  EXPECT_EQ(simplified(understand(desc)).shape.kernelWidth, 7);
+  EXPECT_EQ(simplified(understand(desc)).shape.kernelHeight, 1);
+  desc.batch = 2;
+  desc.height = 2;  // one result: it begins with the image
+  desc.width = 2;
+  desc.kernelHeight = desc.kernelWidth = 3;
+  desc.padHeight = desc.padWidth = 1;
+  desc.strideHeight = desc.strideWidth = 2;
+  EXPECT_EQ(simplified(understand(desc)).shape.kernelWidth, 3);  // more weights than pixels
+  desc.groups = 5;
+  EXPECT_EQ(simplified(understand(desc)).shape.kernelWidth, 2);
+  for (const auto& [ins, outs, groups] : {std::array{40, 35, 1}, {34, 54, 2}, {21, 21, 21}, {12, 24, 12}}) {
+    for (const taccWeightLayout_t layout : {taccWeightsKcrs, taccWeightsBlocked}) {
+      for (const int accumulate : {0, 1}) {
+        desc.inChannels = ins;
+        desc.outChannels = outs;
+        desc.groups = groups;
+        desc.weightLayout = layout;
+        desc.accumulate = accumulate;
+        expectExactAsChosen(desc);
+      }
+    }
+  }
+}
+
+TEST(NarrowImages, ColumnsOfPixelsAndProductsOfGroupsInEveryLayout) {
+  for (const taccConvPass_t pass : allPasses) {
+    for (const taccLayout_t layout : {taccLayoutNchw16c, taccLayoutNchw, taccLayoutNhwc}) {
+      for (const auto& [ins, outs, groups] : {std::array{20, 35, 1}, {3, 4, 1}, {21, 21, 21}, {24, 12, 4}}) {
+        taccConvDesc_t desc = convolution(pass, 3, ins, 29, 1, outs, 5, 2, 2);
+        desc.groups = groups;
+        desc.inputLayout = desc.outputLayout = layout;
+        expectExactAsChosen(desc);
+        desc.width = 7;
+        desc.kernelHeight = desc.kernelWidth = desc.strideHeight = desc.strideWidth = 1;
+        desc.padHeight = desc.padWidth = 0;
+        expectExactAsChosen(desc);
+      }
+    }
+  }
 }
 
 }  // namespace

@@ -89,7 +89,7 @@ TEST(Planes, AreExactForRandomShapes) {
     if (desc.pass == taccConvForward) {
       desc.bias = from(0, 1);
       desc.residual = from(0, 1);
-      desc.relu = from(0, 1);
+      desc.activation = allActivations[from(0, 4)];
     } else {
       desc.accumulate = from(0, 1);
     }

@@ -106,12 +106,21 @@ class Depthwise final : public ConvPlan {
   const Shape& shape() const { return description_.shape; }
   int taps() const { return shape().kernelHeight * shape().kernelWidth; }
 
+  /// Of input and output, of 16 channels of an image.
+  std::size_t bytesOfPlane() const {
+    return static_cast<std::size_t>(shape().inPlane() + shape().outPlane()) * sizeof(float);
+  }
+  bool comesFromMemory() const {
+    const auto planes = static_cast<std::size_t>(shape().batch) * static_cast<std::size_t>(shape().inBlocks());
+    return layers::isTooLargeForCaches(planes * bytesOfPlane());
+  }
+
   /// How many planes are gone through in turn, and what is fetched meanwhile.
   void chooseReading(std::size_t planes) {
-    const auto planeBytes = static_cast<std::size_t>(shape().inPlane() + shape().outPlane()) * sizeof(float);
+    const std::size_t planeBytes = bytesOfPlane();
     // What is read from behind the caches is fetched; with a stride what the lines leave no time for is not.
     const bool isFetched = shape().strideHeight == 1 || parts_.front().kernel == kernels_.depthwiseAny;
-    if (layers::isTooLargeForCaches(planes * planeBytes) && isFetched) line_.ahead = floatsAhead;
+    if (comesFromMemory() && isFetched) line_.ahead = floatsAhead;
     // Small planes share what every line begins with, while there are tasks enough.
     const auto workers = static_cast<std::size_t>(description_.maxWorkers);
     const std::size_t most = workers > 1 ? planes / (4 * workers) : planes;
@@ -125,10 +134,14 @@ class Depthwise final : public ConvPlan {
       parts_ = {{kernels_.depthwiseSpread[width][shape().padWidth % 2], {0, width}}};
       return;
     }
-    if (line_.strideWidth <= 2) {
+    // From memory, wide strides go a tap at a time: what all pixels of a strip read is asked for at once then.
+    if (line_.strideWidth <= (comesFromMemory() ? 2 : 4)) {
       for (const DepthwiseTaps& taps : depthwiseTaps(width, line_.dilationWidth, line_.padWidth)) {
         parts_.push_back({kernels_.depthwise[taps.width][line_.strideWidth], taps});
       }
+    }
+    if (hasDilatedKernel(width, line_.strideWidth, line_.dilationWidth, line_.padWidth)) {
+      parts_ = {{kernels_.depthwiseDilated[width][line_.dilationWidth], {0, width}}};
     }
     if (parts_.empty()) parts_ = {{kernels_.depthwiseAny, {0, width}}};
     if (parts_.size() > 1) {
@@ -149,7 +162,7 @@ class Depthwise final : public ConvPlan {
       call.weights = weights + std::ptrdiff_t{part.taps.first} * blockLength;
       call.kernelWidth = part.taps.width;
       call.padWidth = line_.padWidth - part.taps.first;
-      call.relu = description_.relu && &part == &parts_.back();
+      call.activation = &part == &parts_.back() ? description_.activation : taccActivationNone;
       part.kernel(call);
     }
     call.bias = bias;

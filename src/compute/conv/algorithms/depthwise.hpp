@@ -21,6 +21,12 @@ constexpr bool hasSpreadKernel(int width, int stride, int dilation) {
   return (width == 3 || width == 5 || width == 7) && stride == 2 && dilation == 1;
 }
 
+/// Whether there are kernels for lines of that many taps with that dilation.
+constexpr bool hasDilatedKernel(int width, int stride, int dilation, int pad) {
+  return (width == 3 || width == 5 || width == 7) && stride == 1 && (dilation == 2 || dilation == 3) && pad >= 0 &&
+         pad <= dilation * (width - 1);
+}
+
 /// Taps of the kernel's lines that a kernel of this library is as wide as.
 struct DepthwiseTaps {
   int first, width;

@@ -130,7 +130,7 @@ class DirectBackwardData final : public ConvPlan {
                       .endTile = task.tiles.to,
                       .firstGroup = task.outputs.from,
                       .endGroup = task.outputs.to,
-                      .relu = false,
+                      .activation = taccActivationNone,
                       .weightsEnd = weightsFromMemory(shape(), buffers.packedWeights, packedFloats_),
                       .fetchesInput = fetchesInput,
                       .isNonTemporal = isNonTemporal_});

@@ -370,7 +370,7 @@ void DirectDriver::run(const DirectRun& what) const {
         call.weightsEnd = ahead + std::min(used, what.weightsEnd - ahead);
       }
       call.bias = from == 0 && what.bias != nullptr ? what.bias + group.firstBlock * blockLength : nullptr;
-      call.relu = to == inBlocks && what.relu;
+      call.activation = to == inBlocks ? what.activation : taccActivationNone;
       isNonTemporal = call.isNonTemporal = what.isNonTemporal && what.addend == nullptr && chunkBlocks_ >= inBlocks;
       for (int image = 0; image < what.images; ++image) {
         const float* const input = what.input + image * what.inImage;

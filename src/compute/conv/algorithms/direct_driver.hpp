@@ -59,7 +59,7 @@ struct DirectRun {
   std::ptrdiff_t inImage, outImage;  // from image to image
   std::size_t firstTile, endTile;
   std::size_t firstGroup, endGroup;
-  bool relu;
+  taccActivation_t activation;
   const std::int32_t* lanes = nullptr;  // if permuted: TileCall's, for all rows of packed weights
   const std::int32_t* offsets = nullptr;
   /// The weights that are used next are brought into the L2 cache, up to this end: where they come from behind it.

@@ -64,7 +64,7 @@ class DirectForward final : public ConvPlan {
                    .endTile = task.tiles.to,
                    .firstGroup = task.outputs.from,
                    .endGroup = task.outputs.to,
-                   .relu = description_.relu,
+                   .activation = description_.activation,
                    .weightsEnd = weightsFromMemory(shape(), buffers.packedWeights, packedFloats()),
                    .fetchesInput = fetchesInput_,
                    .isNonTemporal = isNonTemporal_});

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "compute/conv/activation.hpp"
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/layout.hpp"
 #include "compute/conv/weights.hpp"
@@ -232,7 +233,7 @@ class ExplicitGemm final : public ConvPlan {
             float value = sum[k + i];
             if (description_.bias) value += buffers.bias[group * outs_ + k + i];
             if (description_.residual) value += buffers.residual[at + offset + i];
-            buffers.result[at + offset + i] = description_.relu ? std::max(value, 0.0F) : value;
+            buffers.result[at + offset + i] = applyActivation(description_.activation, value);
           }
         });
       }

@@ -113,7 +113,7 @@ class FewChannelsForward final : public ConvPlan {
                  .endTile = tiles.to,
                  .firstGroup = 0,
                  .endGroup = driver_.groups().size(),
-                 .relu = description_.relu,
+                 .activation = description_.activation,
                  .isNonTemporal = isNonTemporal_,
                  .firstTap = static_cast<std::size_t>(inside.first),
                  .endTap = static_cast<std::size_t>(inside.end)});

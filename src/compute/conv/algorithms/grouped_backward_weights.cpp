@@ -51,11 +51,10 @@ class GroupedBackwardWeights final : public ConvPlan {
     const double calls = lines / linesAtOnce_ + s.kernelHeight;
     const double products =
         tapCost_.pixel * lines * columns + tapCost_.tiles * s.kernelWidth * (calls * callCycles + lines * lineCycles);
-    // Each line of the kernel goes through both tensors.
-    const double bytes = double(s.inBlocks()) * static_cast<double>(s.inPlane()) +
-                         double(s.outBlocks()) * static_cast<double>(s.outPlane());
-    return std::max(s.batch * products, s.kernelHeight * transferCycles(bytes * sizeof(float) * s.batch, 10)) /
-           assumedHertz;
+    // With strides hardware does not look ahead, and kernels wait for what they read.
+    const double summed =
+        s.strideWidth > 1 ? s.batch * products + transfers() : std::max(s.batch * products, transfers());
+    return (summed + deliveryCycles()) / assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
@@ -114,6 +113,30 @@ class GroupedBackwardWeights final : public ConvPlan {
       cost.tiles += double(tiles) / taps;
     }
     return cost;
+  }
+  /// Cycles for what comes from behind the L2 cache: each line of the kernel goes through both tensors, and through the
+  /// input for each few blocks of results, unless what these see stays there.
+  double transfers() const {
+    const Shape& s = shape();
+    const double used = std::min(1.0, double(s.outHeight) / s.height) *
+                        std::min(1.0, double(s.outWidth) * std::min(s.kernelWidth, s.strideWidth) / s.width);
+    const double inFloats = s.batch * used * static_cast<double>(s.inPlane());
+    const double outFloats = s.batch * static_cast<double>(s.outPlane());
+    const double once = s.inBlocks() * inFloats + s.outBlocks() * outFloats;
+    double repeated = 0;
+    for (const Block& block : blocks_) {
+      const double seen = static_cast<double>(stepsOf(block.span).counts.size()) * inFloats + block.count * outFloats;
+      if (!staysInL2(static_cast<std::size_t>(seen * sizeof(float)))) repeated += seen;
+    }
+    return s.kernelHeight * transferCycles(std::max(once, repeated) * sizeof(float), 10);
+  }
+  /// Cycles for bringing sums to the weights, lanes of a group together.
+  double deliveryCycles() const {
+    const Shape& s = shape();
+    const double taps = double(s.kernelHeight) * s.kernelWidth;
+    const double ofRun = 30, ofWeight = 1.6;
+    const double runs = std::max<double>(s.groups, s.outBlocks()) * ceilDivide(s.inPerGroup(), blockLength);
+    return taps * (runs * ofRun + double(s.outChannels) * s.inPerGroup() * ofWeight);
   }
   bool joinsThreeTaps(const GroupSteps& steps) const {
     return steps.isPermuted && shape().kernelWidth == 3 && shape().strideWidth == 1 && shape().dilationWidth == 1;
@@ -259,18 +282,30 @@ class GroupedBackwardWeights final : public ConvPlan {
       lanes = std::min({endOut - out, s.outPerGroup() - within, blockLength - within % blockLength});
       const float* const ofGroup = sums + out - firstOut + (group * s.inPerGroup() - firstIn) * blockLength;
       for (int in = 0; in < s.inPerGroup(); in += blockLength) {
-        for (int t = 0; t < s.kernelWidth; ++t) {
-          const WeightBlock place =
-              weightBlock(s, description_.weightLayout, group, within / blockLength, in / blockLength, r, t);
+        const auto blockOf = [&](int t) {
+          return weightBlock(s, description_.weightLayout, group, within / blockLength, in / blockLength, r, t);
+        };
+        WeightBlock place = blockOf(0);
+        const std::ptrdiff_t tapStep = s.kernelWidth > 1 ? blockOf(1).base - place.base : 0;
+        for (int t = 0; t < s.kernelWidth; ++t, place.base += tapStep) {
           const float* from = ofGroup + (static_cast<std::ptrdiff_t>(mostSteps_) * t + in) * blockLength;
-          float* to = result + place.base + within % blockLength * place.outStep;
-          for (int c = 0; c < place.ins; ++c, from += blockLength, to += place.inStep) {
-            for (int lane = 0; lane < lanes; ++lane) {
-              float& weight = to[lane * place.outStep];
-              weight = description_.accumulate ? weight + from[lane] : from[lane];
-            }
-          }
+          deliverRows(from, place, lanes, result + place.base + within % blockLength * place.outStep);
         }
+      }
+    }
+  }
+
+  /// Some lanes of rows of sums to the weights of one tap.
+  void deliverRows(const float* __restrict from, const WeightBlock& place, int lanes, float* __restrict to) const {
+    for (int c = 0; c < place.ins; ++c, from += blockLength, to += place.inStep) {
+      if (description_.accumulate) {
+        for (int lane = 0; lane < lanes; ++lane) to[lane * place.outStep] += from[lane];
+      } else if (place.outStep != 1) {
+        for (int lane = 0; lane < lanes; ++lane) to[lane * place.outStep] = from[lane];
+      } else if (lanes == blockLength) {
+        std::copy_n(from, blockLength, to);
+      } else {
+        for (int lane = 0; lane < lanes; ++lane) to[lane] = from[lane];
       }
     }
   }

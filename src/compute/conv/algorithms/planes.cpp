@@ -236,7 +236,7 @@ class PlaneProducts final : public PlanesPlan {
       call.count = lines_.channels();
       for (int c = 0; c < call.count; ++c) read[c] = {first + c * step, c};
       call.pixels = static_cast<int>(to - from);
-      call.relu = description_.relu;
+      call.activation = description_.activation;
       call.outputPlane = plane;
       for (int channel = 0; channel < targets_; channel += mostPlaneOutputs) {
         const std::ptrdiff_t at = target + channel * plane + from;
@@ -267,7 +267,7 @@ class PlaneProducts final : public PlanesPlan {
     Ring ring = ringIn(scratch);
     float* const spread = scratch + ringFloats();
     PlaneCall call{};
-    call.relu = description_.relu;
+    call.activation = description_.activation;
     for (auto y = static_cast<int>(lines.from); y < static_cast<int>(lines.to); ++y) {
       for (int phase = 0; phase < lines_.phases(); ++phase) {
         call.values = ring.values(planes, y, phase, call.count);

@@ -95,8 +95,7 @@ void addColumns(const float* __restrict columns, float* __restrict sums, int fro
 /// A line of the result from its sums, with zeros for the other channels of the block. What fills up the lanes is zero,
 /// in `bias` and `addend` too.
 template <int kLanes>
-void deliver(const float* __restrict sums, const float* bias, const float* addend, bool relu, float* result,
-             int pixels) {
+void deliver(const float* __restrict sums, const float* bias, const float* addend, float* result, int pixels) {
   float start[kLanes] = {};
   if (bias != nullptr) std::copy_n(bias, kLanes, start);
   for (int x = 0; x < pixels; ++x) {
@@ -104,9 +103,6 @@ void deliver(const float* __restrict sums, const float* bias, const float* adden
     for (int c = 0; c < kLanes; ++c) pixel[c] = sums[x * kLanes + c] + start[c];
     if (addend != nullptr) {
       for (int c = 0; c < kLanes; ++c) pixel[c] += addend[std::ptrdiff_t{x} * blockLength + c];
-    }
-    if (relu) {
-      for (int c = 0; c < kLanes; ++c) pixel[c] = std::max(pixel[c], 0.0F);
     }
     std::copy_n(pixel, blockLength, result + std::ptrdiff_t{x} * blockLength);
   }
@@ -132,6 +128,7 @@ class ProductScatter final : public ConvPlan {
         lines_(lines),
         ringLines_(ringLines),
         drivers_(std::move(drivers)),
+        activate_(kernels.activate),
         fetchesInput_(comesFromMemory(drivers_.front(), d.shape)) {
     const auto batch = static_cast<std::size_t>(shape().batch) * static_cast<std::size_t>(shape().groups);
     const auto workers = static_cast<std::size_t>(d.maxWorkers);
@@ -266,9 +263,9 @@ class ProductScatter final : public ConvPlan {
       }
       const std::ptrdiff_t at = (image * d.targetHeight + y) * targetLine;
       forLanes([&](auto lanes) {
-        deliver<lanes.value>(sums, bias, addend != nullptr ? addend + at : nullptr, description_.relu,
-                             buffers.result + at, d.targetWidth);
+        deliver<lanes.value>(sums, bias, addend != nullptr ? addend + at : nullptr, buffers.result + at, d.targetWidth);
       });
+      activate_(description_.activation, buffers.result + at, d.targetWidth);
     }
   }
 
@@ -306,7 +303,7 @@ class ProductScatter final : public ConvPlan {
                 .endTile = first + tiles,
                 .firstGroup = 0,
                 .endGroup = driver.groups().size(),
-                .relu = false,
+                .activation = taccActivationNone,
                 .fetchesInput = fetchesInput_});
   }
 
@@ -345,6 +342,7 @@ class ProductScatter final : public ConvPlan {
   int lines_;      // of the source, in a line of products
   int ringLines_;  // of products that are kept
   std::vector<DirectDriver> drivers_;
+  decltype(KernelSet::activate) activate_;
   std::size_t parts_ = 1;  // of an image
   bool fetchesInput_;
 };

@@ -1,6 +1,7 @@
 // The convolution by its definition: for what no other algorithm serves, slowly.
 #include <algorithm>
 
+#include "compute/conv/activation.hpp"
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/layout.hpp"
 #include "compute/conv/weights.hpp"
@@ -88,7 +89,7 @@ class Reference final : public ConvPlan {
           }
           if (description_.residual) sum += buffers.residual[outputAt(n, k, y, x)];
         }
-        buffers.result[outputAt(n, k, y, x)] = description_.relu ? std::max(sum, 0.0F) : sum;
+        buffers.result[outputAt(n, k, y, x)] = applyActivation(description_.activation, sum);
       }
     }
   }

@@ -248,7 +248,7 @@ void WinogradPlan::transformOutput(const Buffers& buffers, const float* bias, co
   WinogradOutputCall call{};
   call.inputPoint = static_cast<std::ptrdiff_t>(pointFloats(g.outBlocks()));
   call.outputLine = std::ptrdiff_t{g.outWidth} * blockLength;
-  call.relu = description_.relu;
+  call.activation = description_.activation;
   call.isNonTemporal = isNonTemporal_;
   for (int block = 0; block < g.outBlocks(); ++block) {
     call.bias = bias != nullptr ? bias + block * blockLength : nullptr;
@@ -327,7 +327,7 @@ void WinogradPlan::run(const Buffers& buffers, const TaskExecutor& executor) con
                      .endTile = driver_.tiles(),
                      .firstGroup = group,
                      .endGroup = group + 1,
-                     .relu = false,
+                     .activation = taccActivationNone,
                      .weightsEnd = packedEnd});  // they are read once for all these tiles
         // Meanwhile, what probably the same worker transforms next, and, shortly before it is written, the result.
         fetchSince(firstFetch, source, next, point, group);

@@ -4,6 +4,10 @@
 
 #include <immintrin.h>
 
+#define TACC_LANES 16
+#define TACC_CONV_ISA avx512amx
+#include "compute/conv/kernels/activation-inl.hpp"
+
 namespace tacc::conv {
 namespace {
 
@@ -183,7 +187,7 @@ template <bool kIsNonTemporal, bool kHasAddend>
     if (at < 0) continue;
     __m512 value = _mm512_add_ps(_mm512_load_ps(sums), bias);
     if constexpr (kHasAddend) value = _mm512_add_ps(value, _mm512_loadu_ps(addend + at));
-    if (work.relu) value = _mm512_max_ps(value, zero);
+    value = avx512amx::activated(work.activation, value);
     if constexpr (kIsNonTemporal) {
       _mm512_stream_ps(output + at, value);
     } else {

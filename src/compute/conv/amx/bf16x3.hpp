@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "tacc/compute.h"
+
 namespace tacc::conv {
 
 inline constexpr int splitParts = 3;
@@ -63,7 +65,7 @@ struct DeliverWork {
   const float* addend = nullptr;            // laid out as the output and may be it; or null
   float* output = nullptr;
   std::ptrdiff_t outputBlock = 0;
-  bool relu = false;
+  taccActivation_t activation = taccActivationNone;
   bool isNonTemporal = false;  // non-temporally, unless something is added
 };
 

@@ -303,7 +303,7 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
                .addend = addend,
                .output = share.buffers.result + result,
                .outputBlock = sides_.outPlane,
-               .relu = description_.relu,
+               .activation = description_.activation,
                .isNonTemporal = isNonTemporal_ && addend == nullptr};
     product.a = input + position * rowBytes;
     product.fetchAt =

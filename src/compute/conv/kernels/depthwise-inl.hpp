@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "compute/conv/kernels/activation-inl.hpp"
 #include "compute/conv/kernels/depthwise_kernels.hpp"
 #include "compute/conv/kernels/vector-inl.hpp"
 
@@ -12,15 +13,18 @@ namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
 /// How a strip of kPixels results depends on columns of what is read: on every column, on every second one, or, for
-/// `kSpreads`, each column on every second result, of which the first one is `kShift` pixels behind an even place.
-template <int kWidth, int kStride, bool kSpreads, int kShift, int kPixels>
+/// `kSpreads`, each column on every second result, of which the first one is `kShift` pixels behind an even place. Only
+/// strips of a stride of 1 have a dilation.
+template <int kWidth, int kStride, bool kSpreads, int kShift, int kPixels, int kDilation = 1>
 struct StripShape {
   static constexpr int width = kWidth;
+  /// Wider strides and dilation are rare, and each form takes its time to compile.
+  static constexpr bool hasKnownEnds = kStride <= 2 && kDilation == 1;
   static constexpr int pixels = kPixels;
   static constexpr int columns =
-      kSpreads ? (kPixels + kWidth - 2 - kShift) / kStride + 1 : (kPixels - 1) * kStride + kWidth;
+      kSpreads ? (kPixels + kWidth - 2 - kShift) / kStride + 1 : (kPixels - 1) * kStride + (kWidth - 1) * kDilation + 1;
   /// Columns before the first one that there is, at most, while the padding is narrower than the kernel.
-  static constexpr int mostOutside = kWidth - 1;
+  static constexpr int mostOutside = (kWidth - 1) * kDilation;
 
   /// Columns that are outside of a line that the strip is as long as, with results in the middle of the kernel: before
   /// it and behind it.
@@ -33,8 +37,15 @@ struct StripShape {
       const int pixel = kStride * column + tap + kShift - (kWidth - 1);
       return pixel >= 0 && pixel < kPixels ? pixel : -1;
     }
-    const int distance = column - tap;
+    const int distance = column - tap * kDilation;
     return distance >= 0 && distance % kStride == 0 && distance / kStride < kPixels ? distance / kStride : -1;
+  }
+  /// Whether a column contributes to any result.
+  [[gnu::always_inline]] static constexpr bool isRead(int column) {
+    for (int tap = 0; tap < kWidth; ++tap) {
+      if (result(column, tap) >= 0) return true;
+    }
+    return false;
   }
   /// The column that the strip at result x begins with.
   static constexpr int firstColumn(int x, int pad) {
@@ -103,7 +114,7 @@ template <class Strip, bool kIsFirst, class Whole, class Rest>
 #ifdef TACC_FEW_FORMS
   constexpr bool knowsEnds = false;
 #else
-  constexpr bool knowsEnds = true;
+  constexpr bool knowsEnds = Strip::hasKnownEnds;
 #endif
   if constexpr (!knowsEnds) {
     rest();
@@ -138,7 +149,7 @@ template <class Strip, class Ends, class Visit>
 #pragma GCC unroll 64
     for (int column = 0; column < Strip::columns; ++column) {
       if (column >= place.to) break;
-      if (column < Strip::mostOutside && column < place.from) continue;
+      if (!Strip::isRead(column) || (column < Strip::mostOutside && column < place.from)) continue;
       visit(column);
     }
   }
@@ -164,10 +175,8 @@ template <int kPixels, bool kIsWhole>
       if (kIsWhole || p < place.pixels) sum[p] += load(addend + p * blockLength);
     }
   }
-  if (call.relu) {
-#pragma GCC unroll 16
-    for (int p = 0; p < kPixels; ++p) sum[p] = maximum(sum[p], Vector{});
-  }
+  activate<kPixels>(
+      call.activation, [&](int p) __attribute__((always_inline))->Vector & { return sum[p]; });
   if (call.isNonTemporal) {
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) {
@@ -259,6 +268,13 @@ void depthwise(const DepthwiseCall& call) {
   depthwiseLines<StripShape<kWidth, kStride, false, 0, kWide>, StripShape<kWidth, kStride, false, 0, 7>>(call);
 }
 
+template <int kWidth, int kDilation>
+void depthwiseDilated(const DepthwiseCall& call) {
+  constexpr int kWide = TACC_REGISTERS >= 32 ? 14 : 7;
+  depthwiseLines<StripShape<kWidth, 1, false, 0, kWide, kDilation>, StripShape<kWidth, 1, false, 0, 7, kDilation>>(
+      call);
+}
+
 template <int kWidth, int kShift>
 void depthwiseSpread(const DepthwiseCall& call) {
   constexpr int kWide = TACC_REGISTERS >= 32 ? 14 : 8;
@@ -270,10 +286,12 @@ template <int kPixels>
 [[gnu::always_inline]] inline void anyStrips(const DepthwiseCall& call, const DepthwiseLines& lines, int y, int x) {
   const std::ptrdiff_t pixel = std::ptrdiff_t{call.strideWidth} * blockLength;
   const int first = x * call.strideWidth - call.padWidth;
-  const int last = first + (kPixels - 1) * call.strideWidth + (call.kernelWidth - 1) * call.dilationWidth;
+  const int widthOfStrip = (kPixels - 1) * call.strideWidth;
+  const int last = first + widthOfStrip + (call.kernelWidth - 1) * call.dilationWidth;
   StripPlace place{std::ptrdiff_t{first} * blockLength, 0, 0, call.outputWidth - x,
                    (std::ptrdiff_t{y} * call.outputWidth + x) * blockLength};
-  const bool isWhole = first >= 0 && last < call.inputWidth && place.pixels >= kPixels;
+  const bool hasAllPixels = place.pixels >= kPixels;
+  const bool isWhole = first >= 0 && last < call.inputWidth && hasAllPixels;
   const int linesAhead = call.spreadsLines                       ? 1
                          : call.strideHeight < call.kernelHeight ? call.strideHeight
                                                                  : call.kernelHeight;
@@ -297,7 +315,7 @@ template <int kPixels>
         int column = first;
         for (int t = 0; t < call.kernelWidth; ++t) {
           const Vector w = load(weights);
-          if (isWhole) {
+          if (isWhole || (hasAllPixels && column >= 0 && column + widthOfStrip < call.inputWidth)) {
 #pragma GCC unroll 16
             for (int p = 0; p < kPixels; ++p) sum[p] += w * load(input + p * pixel);
           } else {

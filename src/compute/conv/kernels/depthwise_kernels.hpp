@@ -10,6 +10,8 @@ namespace TACC_CONV_ISA {
 /// With kernels up to 7 wide.
 template <int kWidth, int kStride>
 void depthwise(const DepthwiseCall& call);
+template <int kWidth, int kDilation>
+void depthwiseDilated(const DepthwiseCall& call);
 template <int kWidth, int kShift>
 void depthwiseSpread(const DepthwiseCall& call);
 template <int kWidth, int kStride>

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "compute/simd/kernel_sets.hpp"
+#include "tacc/compute.h"
 
 namespace tacc::conv {
 
@@ -75,7 +76,7 @@ struct TileCall {
   float* output;
   std::ptrdiff_t outputPixel;
   std::ptrdiff_t outputBlock;
-  bool relu;
+  taccActivation_t activation;
   bool isNonTemporal;  // the output, whose outputPixel is a multiple of 16, is stored so: the caller ends that
   int tiles;           // `input`, `addend` and `output` are those of the first one
   std::ptrdiff_t inputTile, outputTile;  // from tile to tile
@@ -139,7 +140,7 @@ struct DepthwiseCall {
   int kernelWidth, strideWidth, dilationWidth, padWidth;
   bool spreadsLines;
   std::ptrdiff_t ahead;  // floats of the input that are fetched before they are read; 0: none
-  bool relu;
+  taccActivation_t activation;
   bool isNonTemporal;  // the output is stored non-temporally
 };
 
@@ -178,7 +179,7 @@ struct WinogradOutputCall {
   std::ptrdiff_t outputLine;
   int lines, pixels;  // that are left of the image from the first tile on
   int tiles;
-  bool relu;
+  taccActivation_t activation;
   bool isNonTemporal;  // non-temporally
 };
 
@@ -224,15 +225,19 @@ struct KernelSet {
   GradientKernel permutedGradient[maxRows + 1];         // [rows], of one block
   int permutedThreeLimit;                               // most rows of three taps together
   GradientKernel permutedGradientThree[maxRows + 1];    // [rows] of each of three taps, added to what is there
-  /// [width of the kernel: 2, 3, 4, 5 or 7][stride: 1 or 2], without dilation along the lines and with less padding
+  /// [width of the kernel: 2, 3, 4, 5 or 7][stride: 1 to 4], without dilation along the lines and with less padding
   /// than the width.
-  DepthwiseKernel depthwise[8][3];
+  DepthwiseKernel depthwise[8][5];
+  /// [width: 3, 5 or 7][dilation along the lines: 2 or 3], with a stride of 1 and less padding than the kernel reaches.
+  DepthwiseKernel depthwiseDilated[8][4];
   DepthwiseKernel depthwiseSpread[8][2];            // backward with a stride of 2, [width: 3, 5 or 7][padWidth % 2]
   DepthwiseKernel depthwiseAny;                     // any width, stride and dilation that does not spread
-  DepthwiseGradientKernel depthwiseGradient[8][5];  // as `depthwise`, also with strides of 3 and 4
+  DepthwiseGradientKernel depthwiseGradient[8][5];  // as `depthwise`
   WinogradInputKernel winogradInput[7];             // [2], [4], [5] and [6]: outputs of a tile in each dimension
   WinogradOutputKernel winogradOutput[7];           // likewise
-  const Bf16x3Kernels* split;                       // products of split numbers; null: none
+  /// The function of an epilogue, of `blocks` times 16 floats in place.
+  void (*activate)(taccActivation_t function, float* values, std::ptrdiff_t blocks);
+  const Bf16x3Kernels* split;         // products of split numbers; null: none
   double (*multiplyAdds)(int steps);  // does nothing but multiply-adds; returns how many operations: for the peak
 };
 

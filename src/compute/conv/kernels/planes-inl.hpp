@@ -1,5 +1,6 @@
 // The kernels of convolutions of a few channels in NCHW: vectors of pixels of a line, not of channels. Included by one
 // file per instruction set, as tile-inl.hpp.
+#include "compute/conv/kernels/activation-inl.hpp"
 #include "compute/conv/kernels/planes_kernels.hpp"
 #include "compute/conv/kernels/vector-inl.hpp"
 
@@ -34,15 +35,13 @@ template <int kOutputs, int kVectors>
 [[gnu::always_inline]] inline void storePlane(const PlaneCall& call, Vector sum, std::ptrdiff_t at, int left) {
   if (left >= TACC_LANES) {
     if (call.addend != nullptr) sum += load(call.addend + at);
-    if (call.relu) sum = maximum(sum, Vector{});
-    store(call.output + at, sum);
+    store(call.output + at, activated(call.activation, sum));
     return;
   }
   float last[TACC_LANES] = {};  // pixels behind the line are somebody else's
   for (int p = 0; call.addend != nullptr && p < left; ++p) last[p] = call.addend[at + p];
   sum += load(last);
-  if (call.relu) sum = maximum(sum, Vector{});
-  store(last, sum);
+  store(last, activated(call.activation, sum));
   for (int p = 0; p < left; ++p) call.output[at + p] = last[p];
 }
 

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "compute/simd/kernel_sets.hpp"
+#include "tacc/compute.h"
 
 namespace tacc::conv {
 
@@ -32,7 +33,7 @@ struct PlaneCall {
   const float* addend;   // laid out as the output and may be it; or null
   float* output;
   std::ptrdiff_t outputPlane;  // from output to output
-  bool relu;
+  taccActivation_t activation;
 };
 
 /// For every value: sums[value.place] += sum over x of gradient[x] * value.input[x], in the lanes of a vector.

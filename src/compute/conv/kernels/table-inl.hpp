@@ -75,14 +75,19 @@ template <int kWidth>
 constexpr void fillDepthwise(KernelSet& set) {
   set.depthwise[kWidth][1] = depthwise<kWidth, 1>;
   set.depthwise[kWidth][2] = depthwise<kWidth, 2>;
+  set.depthwise[kWidth][3] = depthwise<kWidth, 3>;
+  set.depthwise[kWidth][4] = depthwise<kWidth, 4>;
   set.depthwiseGradient[kWidth][1] = depthwiseGradient<kWidth, 1>;
   set.depthwiseGradient[kWidth][2] = depthwiseGradient<kWidth, 2>;
   set.depthwiseGradient[kWidth][3] = depthwiseGradient<kWidth, 3>;
   set.depthwiseGradient[kWidth][4] = depthwiseGradient<kWidth, 4>;
 }
 
+/// Those for odd widths alone.
 template <int kWidth>
-constexpr void fillDepthwiseSpread(KernelSet& set) {
+constexpr void fillOddDepthwise(KernelSet& set) {
+  set.depthwiseDilated[kWidth][2] = depthwiseDilated<kWidth, 2>;
+  set.depthwiseDilated[kWidth][3] = depthwiseDilated<kWidth, 3>;
   set.depthwiseSpread[kWidth][0] = depthwiseSpread<kWidth, 0>;
   set.depthwiseSpread[kWidth][1] = depthwiseSpread<kWidth, 1>;
 }
@@ -118,9 +123,9 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   fillDepthwise<4>(set);
   fillDepthwise<5>(set);
   fillDepthwise<7>(set);
-  fillDepthwiseSpread<3>(set);
-  fillDepthwiseSpread<5>(set);
-  fillDepthwiseSpread<7>(set);
+  fillOddDepthwise<3>(set);
+  fillOddDepthwise<5>(set);
+  fillOddDepthwise<7>(set);
   set.depthwiseAny = depthwiseAny;
   set.winogradInput[2] = winogradInput<2>;
   set.winogradInput[4] = winogradInput<4>;
@@ -130,6 +135,7 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   set.winogradOutput[4] = winogradOutput<4>;
   set.winogradOutput[5] = winogradOutput<5>;
   set.winogradOutput[6] = winogradOutput<6>;
+  set.activate = activateBlocks;
   set.multiplyAdds = multiplyAdds;
   return set;
 }

@@ -2,6 +2,7 @@
 // file per instruction set, which defines TACC_LANES and TACC_CONV_ISA first; everything in here belongs to that file.
 #pragma once
 
+#include "compute/conv/kernels/activation-inl.hpp"
 #include "compute/conv/kernels/vector-inl.hpp"
 
 namespace tacc::conv {
@@ -197,13 +198,8 @@ template <int kPixelStride, int kVectors, int kPixels>
       for (int p = 0; p < kPixels; ++p) sum[v][p] += load(from + p * pixel);
     }
   }
-  if (call.relu) {
-#pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) {
-#pragma GCC unroll 16
-      for (int p = 0; p < kPixels; ++p) sum[v][p] = maximum(sum[v][p], Vector{});
-    }
-  }
+  activate<kVectors * kPixels>(
+      call.activation, [&](int i) __attribute__((always_inline))->Vector & { return sum[i / kPixels][i % kPixels]; });
   if (call.isNonTemporal) {
 #pragma GCC unroll 16
     for (int b = 0; b < kVectors / perBlock; ++b) {

@@ -36,6 +36,7 @@ using Unaligned [[gnu::vector_size(TACC_LANES * sizeof(float)), gnu::aligned(4),
 }
 [[gnu::always_inline]] inline Vector broadcast(float x) { return x - Vector{}; }
 [[gnu::always_inline]] inline Vector maximum(Vector a, Vector b) { return a > b ? a : b; }
+[[gnu::always_inline]] inline Vector minimum(Vector a, Vector b) { return a < b ? a : b; }
 
 }  // namespace TACC_CONV_ISA
 }  // namespace tacc::conv

@@ -3,6 +3,7 @@
 //
 // They are made a few lines of products at a time: what these need of the other dimension fits into the registers, and
 // reading a pixel twice from the L1 cache costs less than storing it in between.
+#include "compute/conv/kernels/activation-inl.hpp"
 #include "compute/conv/kernels/vector-inl.hpp"
 
 namespace tacc::conv {
@@ -240,7 +241,7 @@ template <int kOut, bool kIsWhole, int kFirst, int kStep, int kCount>
       const std::ptrdiff_t to = at + (kFirst + k * kStep) * call.outputLine + x * blockLength;
       Vector value = line[x] + bias;
       if (call.addend != nullptr) value += load(call.addend + to);
-      if (call.relu) value = maximum(value, Vector{});
+      value = activated(call.activation, value);
       if (call.isNonTemporal) {
         stream(call.output + to, value);
       } else {
