@@ -11,7 +11,7 @@ namespace tacc::conv {
 namespace {
 
 /// Of the copies of both tensors, where images are that small. No matter of the CPU at hand, as in plain_layouts.cpp.
-constexpr std::size_t copyBytesAtOnce = 512 * 1024;
+constexpr std::size_t regroupedBytesAtOnce = 512 * 1024;
 
 constexpr std::ptrdiff_t alignedFloats(std::ptrdiff_t floats) {
   return (floats + blockLength - 1) / blockLength * blockLength;
@@ -206,7 +206,7 @@ Description oneGroup(const Description& d) {
   inner.isOfLargeResult = false;
   const auto floats = static_cast<std::size_t>(s.inBlocks() * s.inPlane() + s.outBlocks() * s.outPlane());
   const auto most = static_cast<int>(
-      std::clamp<std::size_t>(copyBytesAtOnce / (floats * sizeof(float)), 1, static_cast<std::size_t>(s.batch)));
+      std::clamp<std::size_t>(regroupedBytesAtOnce / (floats * sizeof(float)), 1, static_cast<std::size_t>(s.batch)));
   for (int images = most; images >= 1; --images) {
     if (d.shape.batch % images != 0) continue;
     s.batch = images;
