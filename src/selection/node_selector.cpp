@@ -51,6 +51,16 @@ std::size_t classOf(std::size_t bytes) {
   return power < 4 ? power : bytes / (power / 4) * (power / 4);
 }
 
+/// The question that stands for all of its class, so that who asks first makes no difference: ranks may ask, to
+/// explain, what others do not. A post is a multiple of the call's bytes.
+NodeQuestion ofClass(NodeQuestion question) {
+  const std::size_t bytes = std::max<std::size_t>(question.bytes, 1);
+  question.bytes = classOf(bytes);
+  if (question.posted > 0) question.posted = std::max<std::size_t>(question.posted / bytes * question.bytes, 1);
+  if (!isRooted(question.collective)) question.root = 0;
+  return question;
+}
+
 /// What the ranks read, if everybody posts all that others need of it.
 EagerPosts eagerPosts(const NodeQuestion& question) {
   EagerPosts posts{static_cast<double>(question.posted), static_cast<double>(question.bytes)};
@@ -113,13 +123,16 @@ NodeCandidate NodeSelector::price(const NodeQuestion& question, const Algorithm&
   return candidate;
 }
 
+NodeCandidate NodeSelector::priceEagerRoute(const NodeQuestion& question) const {
+  NodeCandidate eager;
+  eager.isPossible = true;
+  eager.cost.seconds = eager.cost.alone = eager.cost.cores = priceEager(eagerPosts(question), machine_);
+  return eager;
+}
+
 std::vector<NodeCandidate> NodeSelector::priceAll(const NodeQuestion& question) const {
   std::vector<NodeCandidate> candidates;
-  if (question.posted > 0) {
-    NodeCandidate& eager = candidates.emplace_back();
-    eager.isPossible = true;
-    eager.cost.seconds = eager.cost.alone = eager.cost.cores = priceEager(eagerPosts(question), machine_);
-  }
+  if (question.posted > 0) candidates.push_back(priceEagerRoute(question));
   for (const Algorithm& algorithm : algorithms()) {
     std::vector<NodeCandidate> ways = {price(question, algorithm, 0)};
     // Groups change nothing for what serves without.
@@ -169,13 +182,29 @@ std::vector<NodeCandidate> NodeSelector::priceAll(const NodeQuestion& question) 
 }
 
 const std::vector<NodeCandidate>& NodeSelector::explain(const NodeQuestion& question) {
-  NodeQuestion priced = question;
-  priced.bytes = classOf(question.bytes);
-  if (!isRooted(question.collective)) priced.root = 0;
+  const NodeQuestion priced = ofClass(question);
   std::vector<NodeCandidate>& candidates =
       candidates_[{priced.collective, priced.root, priced.bytes, priced.isDirect, priced.posted > 0}];
   if (candidates.empty()) candidates = priceAll(priced);
   return candidates;
+}
+
+bool NodeSelector::goesEager(const NodeQuestion& question) {
+  if (!machine_.isFlat()) return choose(question).algorithm == nullptr;
+  if (isOversubscribed_ || machine_.ranks() <= 2) return true;
+  NodeQuestion priced = ofClass(question);
+  priced.root = 0;  // all are alike
+  const auto [known, isNew] = goesEager_.try_emplace({priced.collective, priced.bytes}, true);
+  if (!isNew) return known->second;
+  const PlanRequest& request = this->request(priced.collective, 0, 0);
+  for (const Algorithm& algorithm : algorithms())
+    if (algorithm.suitsSharedMemory != nullptr && algorithm.suitsSharedMemory(request)) {
+      const NodeCandidate plan = price(priced, algorithm, 0);
+      known->second =
+          !plan.isPossible || plan.cost.seconds >= worthLeavingTheRule * priceEagerRoute(priced).cost.seconds;
+      break;
+    }
+  return known->second;
 }
 
 int NodeSelector::bestLayout(const NodeQuestion& question, const Algorithm& algorithm) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "algorithms/registry.hpp"
@@ -56,12 +57,16 @@ class NodeSelector {
   /// class. Cost of the first question of a class: that of writing and playing every plan; then a look-up.
   const std::vector<NodeCandidate>& explain(const NodeQuestion& question);
   const NodeCandidate& choose(const NodeQuestion& question) { return explain(question).front(); }
+  /// Whether a call that may go the eager route does: what choose() says. Cost where ranks stand alike: the first time
+  /// that of one plan.
+  bool goesEager(const NodeQuestion& question);
   /// The layout with which an algorithm is the fastest, for one that is forced.
   int bestLayout(const NodeQuestion& question, const Algorithm& algorithm);
 
  private:
   NodeCandidate price(const NodeQuestion& question, const Algorithm& algorithm, int layout) const;
   std::vector<NodeCandidate> priceAll(const NodeQuestion& question) const;
+  NodeCandidate priceEagerRoute(const NodeQuestion& question) const;
 
   NodeMachine machine_;
   std::size_t arenaBytes_;
@@ -69,6 +74,7 @@ class NodeSelector {
   std::vector<NodeLayout> layouts_;
   mutable std::map<std::tuple<Collective, int, int>, PlanRequest> requests_;
   std::map<std::tuple<Collective, int, std::size_t, bool, bool>, std::vector<NodeCandidate>> candidates_;
+  std::map<std::pair<Collective, std::size_t>, bool> goesEager_;  // where ranks stand alike
 };
 
 /// Lines of text, a candidate each, the chosen one with an arrow.

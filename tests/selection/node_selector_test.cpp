@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <random>
 
@@ -133,6 +134,28 @@ TEST(NodeSelector, keepsTheRuleOnOneTier) {
   }
 }
 
+/// A rank may ask for what others do not, to explain it: which size of a class was asked for first must not matter.
+TEST(NodeSelector, choosesAlikeWhateverWasAskedBefore) {
+  std::mt19937 random(11);
+  const auto firstAsked = [](const NodePlaces& places, std::size_t bytes) {
+    return selectorOf(places).goesEager({Collective::allReduce, 0, bytes, false, bytes});
+  };
+  int eager = 0, all = 0;
+  for (int ranks = 3; ranks <= 48; ++ranks) {
+    const NodeDescription node = drawnNode(random);
+    for (const NodePlaces& places : {placesUnknown(ranks), placesOf(node, spread(node, ranks))})
+      for (std::size_t least = 1024; least < 32768; least += std::bit_floor(least) / 4) {
+        const std::size_t most = least + std::bit_floor(least) / 4 - 1;
+        const bool isEager = firstAsked(places, least);
+        ASSERT_EQ(isEager, firstAsked(places, most)) << least << " to " << most << " bytes, " << ranks << " ranks";
+        eager += isEager;
+        ++all;
+      }
+  }
+  EXPECT_GT(eager, 0);
+  EXPECT_LT(eager, all);
+}
+
 /// Every rank reads all posts, or its part of them: the more ranks there are, the shorter are the posts for which parts
 /// are faster. With two ranks, or more than cores, never; for what has no parts, such as an allgather, neither.
 TEST(NodeSelector, readsPartsOfLongPostsWhereManyRanksHaveACoreEach) {
@@ -140,7 +163,9 @@ TEST(NodeSelector, readsPartsOfLongPostsWhereManyRanksHaveACoreEach) {
     NodeSelector selector = selectorOf(placesUnknown(ranks), isOversubscribed);
     std::size_t first = 0;
     for (std::size_t bytes = 64; bytes <= 32768; bytes *= 2) {
-      const bool isEager = selector.choose({collective, 0, bytes, false, bytes}).algorithm == nullptr;
+      const NodeQuestion question{collective, 0, bytes, false, bytes};
+      const bool isEager = selector.goesEager(question);
+      EXPECT_EQ(isEager, selector.choose(question).algorithm == nullptr) << bytes << " bytes, " << ranks << " ranks";
       EXPECT_TRUE(first == 0 || !isEager) << "eager again at " << bytes << " bytes, " << ranks << " ranks";
       if (first == 0 && !isEager) first = bytes;
     }

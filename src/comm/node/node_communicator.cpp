@@ -109,8 +109,8 @@ bool NodeCommunicator::isPriced(Collective collective) const noexcept {
 
 bool NodeCommunicator::goesEager(const CallShape& shape, std::size_t posted, bool isSteered) {
   if (posted > eagerLimit(shape, membership_.segment.geometry().eagerBytes)) return false;
-  if (!isPriced(shape.request.collective) || posted <= linePayload || isSteered) return true;
-  return selector_.choose(questionOf(shape, posted)).algorithm == nullptr;
+  if (isPrefix(shape.request.collective) || posted <= linePayload || isSteered) return true;
+  return selector_.goesEager(questionOf(shape, posted));
 }
 
 NodeCommunicator::PlanRoute NodeCommunicator::choosePlan(const CallShape& shape, const LoweringFacts& facts,
