@@ -12,9 +12,9 @@
 //   scan: in step k rank r sends what it has, the sum over ranks r - 2^k + 1 to r, to rank r + 2^k, which puts it
 //   before its own. exscan: the same, and in the end each rank sends its sum to the next.
 //
-//   Steps: lg p (rounded up, exscan: + 1); allreduce with a fold: floor(lg p) + 1, and + 2 if more than half of the
-//   ranks that take part act for two. Bytes per rank: allreduce floor(lg p) N (and N more for those who act for two),
-//   allgather p-1 blocks.
+//   Steps, the longest chain of messages: lg p; scan floor(lg p), exscan ceil(lg p); allreduce with a fold
+//   floor(lg p) + 1, and + 2 if more than half of the ranks that take part act for two. Bytes per rank: allreduce
+//   floor(lg p) N (and N more for those who act for two), allgather p-1 blocks.
 //
 //   R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations in MPICH. IJHPCA (2005).
 #include "algorithms/catalogue.hpp"
