@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "communicators.hpp"
+#include "unequal.hpp"
 
 namespace tacc::mpi {
 
@@ -74,7 +75,7 @@ struct Call {
   const Communicator& communicator;
   std::byte *send, *receive;
   // A block of `bytes` for each rank, of Reduce_scatter its part of them, for functions that are told so.
-  std::vector<std::size_t> counts, places;
+  std::vector<std::size_t> counts;
   std::vector<int> intCounts, intPlaces;
 
   void countBlocks() {
@@ -82,10 +83,14 @@ struct Call {
     const std::size_t each = function == Function::Reduce_scatter ? count() / sizeof(float) : bytes;
     counts.assign(ranks, each);
     intCounts.assign(ranks, static_cast<int>(each));
-    for (std::size_t r = 0; r < ranks; ++r) {
-      places.push_back(r * each);
-      intPlaces.push_back(static_cast<int>(r * each));
-    }
+    for (std::size_t r = 0; r < ranks; ++r) intPlaces.push_back(static_cast<int>(r * each));
+  }
+
+  /// As a call of the program has them: that takes a part of a short one.
+  UnequalBlock blocksOf(std::byte* buffer, Block::Use use) const {
+    UnequalScratch& scratch = use == Block::Use::read ? communicator.scratch->send : communicator.scratch->receive;
+    return {UnequalElements<int, int>{buffer, intCounts.data(), intPlaces.data(), MPI_BYTE}, communicator.ranks, use,
+            scratch};
   }
 
   taccResult_t runTacc() const {
@@ -113,15 +118,27 @@ struct Call {
         return taccGather(send, atRoot, bytes, taccInt8, root, comm, nullptr);
       case Function::Scatter:
         return taccScatter(send, receive, bytes, taccInt8, root, comm, nullptr);
-      case Function::Allgatherv:
-        return taccAllGatherV(send, receive, counts.data(), places.data(), taccInt8, comm, nullptr);
-      case Function::Alltoallv:
-        return taccAllToAllV(send, counts.data(), places.data(), receive, counts.data(), places.data(), taccInt8, comm,
-                             nullptr);
-      case Function::Gatherv:
-        return taccGatherV(send, bytes, atRoot, counts.data(), places.data(), taccInt8, root, comm, nullptr);
-      case Function::Scatterv:
-        return taccScatterV(send, counts.data(), places.data(), receive, bytes, taccInt8, root, comm, nullptr);
+      case Function::Allgatherv: {
+        const UnequalBlock to = blocksOf(receive, Block::Use::write);
+        return taccAllGatherV(send, to.data(), to.counts(), to.offsets(), taccInt8, comm, nullptr);
+      }
+      case Function::Alltoallv: {
+        const UnequalBlock to = blocksOf(receive, Block::Use::write), from = blocksOf(send, Block::Use::read);
+        return taccAllToAllV(from.data(), from.counts(), from.offsets(), to.data(), to.counts(), to.offsets(), taccInt8,
+                             comm, nullptr);
+      }
+      case Function::Gatherv: {
+        if (atRoot == nullptr)
+          return taccGatherV(send, bytes, nullptr, nullptr, nullptr, taccInt8, root, comm, nullptr);
+        const UnequalBlock to = blocksOf(receive, Block::Use::write);
+        return taccGatherV(send, bytes, to.data(), to.counts(), to.offsets(), taccInt8, root, comm, nullptr);
+      }
+      case Function::Scatterv: {
+        if (communicator.rank != root)
+          return taccScatterV(nullptr, nullptr, nullptr, receive, bytes, taccInt8, root, comm, nullptr);
+        const UnequalBlock from = blocksOf(send, Block::Use::read);
+        return taccScatterV(from.data(), from.counts(), from.offsets(), receive, bytes, taccInt8, root, comm, nullptr);
+      }
       case Function::Reduce_scatter:
         return taccReduceScatterV(send, receive, counts.data(), nullptr, taccFloat, taccSum, comm, nullptr);
       default:
@@ -268,7 +285,7 @@ taccResult_t holdContest(Function function, std::size_t bytes, const Communicato
   std::array<double, 2> lacking{send && receive ? 0.0 : 1.0};
   taccResult_t result = agree(lacking, communicator);
   if (result != taccSuccess || lacking[0] > 0) return result;
-  Call call{function, bytes, communicator, send.get(), receive.get(), {}, {}, {}, {}};
+  Call call{function, bytes, communicator, send.get(), receive.get(), {}, {}, {}};
   if (hasOwnCounts) call.countBlocks();
   const auto timeTacc = [&](int calls) { return timeCalls(calls, result, [&] { return call.runTacc(); }); };
   const auto timeMpi = [&](int calls) {

@@ -12,21 +12,10 @@
 
 namespace tacc::mpi {
 
-void UnequalBlock::arrange(MPI_Datatype type, Block::Use use) {
+void UnequalBlock::copy(Block::Use use) {
   counts_.clear();
   for (const Elements& block : blocks_) counts_.push_back(block.bytes());
-  offsets_.assign(blocks_.size(), 0);
-  if (isBlock(type)) {
-    // Displacements may be negative: they count from the block that comes first.
-    std::uintptr_t first = UINTPTR_MAX;
-    for (std::size_t r = 0; r < blocks_.size(); ++r)
-      if (counts_[r] != 0) first = std::min(first, reinterpret_cast<std::uintptr_t>(blocks_[r].address));
-    if (first == UINTPTR_MAX) return;
-    base_ = reinterpret_cast<std::byte*>(first);
-    for (std::size_t r = 0; r < blocks_.size(); ++r)
-      if (counts_[r] != 0) offsets_[r] = reinterpret_cast<std::uintptr_t>(blocks_[r].address) - first;
-    return;
-  }
+  offsets_.resize(blocks_.size());
   std::size_t bytes = 0;
   for (std::size_t r = 0; r < blocks_.size(); ++r) {
     offsets_[r] = bytes;

@@ -3,7 +3,9 @@
 
 #include <mpi.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -29,6 +31,10 @@ class UnequalBlock {
   UnequalBlock(const UnequalElements<Count, Displacement>& elements, int ranks, Block::Use use, UnequalScratch& scratch)
       : blocks_(scratch.blocks), counts_(scratch.counts), offsets_(scratch.offsets) {
     blocks_.clear();
+    if (isBlock(elements.type)) {
+      find(elements, static_cast<std::size_t>(ranks));
+      return;
+    }
     blocks_.reserve(static_cast<std::size_t>(ranks));
     std::ptrdiff_t behind = 0;
     for (int r = 0; r < ranks; ++r) {
@@ -38,7 +44,7 @@ class UnequalBlock {
       blocks_.push_back(Elements{elements.address, count, elements.type}.movedBy(begin));
       behind += static_cast<std::ptrdiff_t>(count);
     }
-    arrange(elements.type, use);
+    copy(use);
   }
 
   std::byte* data() const noexcept { return base_; }
@@ -47,14 +53,38 @@ class UnequalBlock {
   std::byte* block(int rank) const noexcept { return base_ + offsets_[static_cast<std::size_t>(rank)]; }
   std::size_t bytes(int rank) const noexcept { return counts_[static_cast<std::size_t>(rank)]; }
   /// What block `rank` is before the call, where only that is given in a buffer that is written.
-  void take(int rank) const { copyInto(blocks_[static_cast<std::size_t>(rank)], block(rank)); }
+  void take(int rank) const {
+    if (copy_) copyInto(blocks_[static_cast<std::size_t>(rank)], block(rank));
+  }
   /// What was written goes where it belongs.
   void deliver() const;
 
  private:
-  void arrange(MPI_Datatype type, Block::Use use);
+  void copy(Block::Use use);
+  /// Where blocks lie that are plain memory. Short calls are for a fifth this.
+  template <class Count, class Displacement>
+  void find(const UnequalElements<Count, Displacement>& elements, std::size_t ranks) {
+    const std::size_t size = bytesOf(elements.type).value_or(0);
+    counts_.resize(ranks);
+    offsets_.resize(ranks);
+    // Displacements may be negative: they count from the block that comes first.
+    std::ptrdiff_t behind = 0, first = PTRDIFF_MAX;
+    for (std::size_t r = 0; r < ranks; ++r) {
+      const auto count = static_cast<std::ptrdiff_t>(elements.counts[r]);
+      const auto begin =
+          elements.displacements == nullptr ? behind : static_cast<std::ptrdiff_t>(elements.displacements[r]);
+      counts_[r] = static_cast<std::size_t>(count) * size;
+      offsets_[r] = static_cast<std::size_t>(begin) * size;
+      if (counts_[r] != 0) first = std::min(first, begin);
+      behind += count;
+    }
+    if (first == PTRDIFF_MAX) first = 0;
+    const std::size_t base = static_cast<std::size_t>(first) * size;
+    for (std::size_t r = 0; r < ranks; ++r) offsets_[r] = counts_[r] == 0 ? 0 : offsets_[r] - base;
+    base_ = reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(elements.address) + base);
+  }
 
-  std::vector<Elements>& blocks_;
+  std::vector<Elements>& blocks_;               // of those that are copied
   std::vector<std::size_t>&counts_, &offsets_;  // from base_ on
   std::byte* base_ = nullptr;
   std::unique_ptr<std::byte[]> copy_;
