@@ -15,6 +15,19 @@ std::uint64_t encodeOperation(std::size_t bytes, taccDataType_t type, bool direc
   return static_cast<std::uint64_t>(bytes) << 8 | static_cast<std::uint64_t>(type) << 1 | (direct ? 1U : 0U);
 }
 
+/// Operations are the caller's, and gone with the end of a run.
+template <class List>
+class Forgotten {
+ public:
+  explicit Forgotten(List& list) : list_(list) {}
+  ~Forgotten() { list_.clear(); }
+  Forgotten(const Forgotten&) = delete;
+  Forgotten& operator=(const Forgotten&) = delete;
+
+ private:
+  List& list_;
+};
+
 }  // namespace
 
 PointToPointEngine::PointToPointEngine(const NodeSegment& segment, int rank, Waiter& waiter,
@@ -27,7 +40,7 @@ PointToPointEngine::PointToPointEngine(const NodeSegment& segment, int rank, Wai
       pieces_(pieceCount) {}
 
 void PointToPointEngine::run(std::span<const PointToPoint> operations) {
-  progress_.clear();
+  const Forgotten forgotten(progress_);
   // A run ends when all that it sent has been taken. A piece that were freed only when another is wanted could wait
   // until the count of its receiver has come round, and would then look as if it were yet to be taken.
   std::ranges::fill(pieces_, Piece{});

@@ -25,6 +25,8 @@ class PointToPointEngine {
   /// taccInvalidUsage when a send and its receive differ in count or type.
   void run(std::span<const PointToPoint> operations);
 
+  /// In run(), to its end or to an exception.
+  bool isRunning() const noexcept { return !progress_.empty(); }
   /// "receive of 5 float from rank 2": what the engine waits for, for messages.
   std::string describe() const;
 

@@ -143,12 +143,8 @@ void ClusterCommunicator::exchangeNow(std::span<const PointToPoint> operations) 
   try {
     endpoint_.checkInterrupt();
     if (asyncError_.load() != taccSuccess) failAgain();
-    exchangingPairs_ = true;
     exchangeAll(operations);
-    exchangingPairs_ = false;
-    active_ = nullptr;
   } catch (...) {
-    exchangingPairs_ = false;
     reportFailure();
   }
 }
@@ -175,8 +171,8 @@ void ClusterCommunicator::exchangeAll(std::span<const PointToPoint> operations) 
            nameOf(receives[i].type), sends[i].count, nameOf(sends[i].type));
     if (sends[i].count > 0) std::memmove(receives[i].buffer, sends[i].buffer, sends[i].count * sizeOf(sends[i].type));
   }
-  endpoint_.guard(&pairs_, [&] { pairs_.start(far); });
   active_ = &pairs_;
+  endpoint_.guard(&pairs_, [&] { pairs_.start(far); });
   endpoint_.beginIdle();
   if (!near.empty()) node_->exchangeNow(near);
   if (!far.empty()) endpoint_.run(pairs_, [this] { return pairs_.isFinished(); });
@@ -253,7 +249,7 @@ taccResult_t ClusterCommunicator::asyncError() const noexcept {
 
 std::string ClusterCommunicator::describeCurrent() const {
   const std::string where = config().name.empty() ? "" : " of communicator " + config().name;
-  if (exchangingPairs_) return pairs_.describe() + where;
+  if (active_ == &pairs_) return pairs_.describe() + where;
   return fmt::format("{}, call {}{}", describeSignature(signature_), call_.load(), where);
 }
 

@@ -178,7 +178,6 @@ class ClusterCommunicator final : public JoinedCommunicator {
   LibraryWindow window_;                // of streamed sums, and of sums of 16-bit numbers
   std::uint64_t signature_ = 0;         // of the call that runs
   std::atomic<std::uint32_t> call_{0};  // its number; asyncError() reads it from any thread
-  bool exchangingPairs_ = false;
   std::string lastAlgorithm_;
   mutable std::mutex causeMutex_;
   mutable std::optional<Error> cause_;  // the first failure

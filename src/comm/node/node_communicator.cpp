@@ -295,11 +295,8 @@ void NodeCommunicator::exchangeNow(std::span<const PointToPoint> operations) {
   try {
     waiter_.checkErrors();
     membership_.pages.need(AreaPart::pairs);
-    exchangingPairs_ = true;
     pairs_.run(operations);
-    exchangingPairs_ = false;
   } catch (...) {
-    exchangingPairs_ = false;
     reportFailure();
   }
 }
@@ -320,7 +317,7 @@ Standing NodeCommunicator::standing() const {
 
 std::string NodeCommunicator::describeCurrent() const {
   const std::string where = config().name.empty() ? "" : " of communicator " + config().name;
-  return (exchangingPairs_ ? pairs_.describe() : exchange_.describe()) + where;
+  return (pairs_.isRunning() ? pairs_.describe() : exchange_.describe()) + where;
 }
 
 void NodeCommunicator::registerBuffer(void* buffer, std::size_t bytes) {

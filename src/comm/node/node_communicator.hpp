@@ -142,7 +142,6 @@ class NodeCommunicator final : public JoinedCommunicator {
   LibraryWindow window_;            // of streamed sums
   std::vector<void*> adopted_;      // registered private buffers, turned into library memory
   std::string_view lastAlgorithm_;  // a name in the registry, or "eager"
-  bool exchangingPairs_ = false;    // what the current call is, for messages
 };
 
 }  // namespace tacc
