@@ -1,12 +1,12 @@
 #include "easgd/shard_lock.hpp"
 
-#include <sched.h>
 #include <time.h>
 
 #include <algorithm>
 #include <cerrno>
 
 #include "core/error.hpp"
+#include "transports/shm/core_competition.hpp"
 #include "transports/shm/cpu_relax.hpp"
 
 namespace tacc {
@@ -56,8 +56,8 @@ ShardLock::Taken ShardLock::lock(std::uint32_t holder, const Deadline& deadline,
     if (const Taken taken = tryLock(holder); taken != Taken::no) return taken;
     if (i < spins)
       relaxCpu();
-    else
-      ::sched_yield();
+    else if (coreCompetition().yield())
+      break;  // another program had the core for a slice, and would for the next
   }
   Deadline nextLook(lookSeconds);
   timespec nap{0, firstLockNap};

@@ -21,10 +21,15 @@ bool CoreCompetition::yield() noexcept {
   if (end - start < longYieldSeconds) return false;
   seenUntil_.store(end + memorySeconds, std::memory_order_relaxed);
   if (end - start >= sliceSeconds) {
-    slices_[nextSlice_.fetch_add(1, std::memory_order_relaxed) % steadySlices].store(end, std::memory_order_relaxed);
-    double first = end;
-    for (const auto& slice : slices_) first = std::min(first, slice.load(std::memory_order_relaxed));
-    if (end - first < steadyWithinSeconds) steadyUntil_.store(end + steadyMemorySeconds, std::memory_order_relaxed);
+    Slice& mine = slices_[nextSlice_.fetch_add(1, std::memory_order_relaxed) % steadySlices];
+    mine.start.store(start, std::memory_order_relaxed);
+    mine.end.store(end, std::memory_order_relaxed);
+    double first = start, between = end;
+    for (const Slice& slice : slices_) {
+      first = std::min(first, slice.start.load(std::memory_order_relaxed));
+      between -= slice.end.load(std::memory_order_relaxed) - slice.start.load(std::memory_order_relaxed);
+    }
+    if (between - first < steadyWithinSeconds) steadyUntil_.store(end + steadyMemorySeconds, std::memory_order_relaxed);
   }
   return true;
 }

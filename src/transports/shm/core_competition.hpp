@@ -29,7 +29,8 @@ class CoreCompetition {
   static constexpr double memorySeconds = 1.0;
   /// As long as a slice, other than what a rank does between two waits.
   static constexpr double sliceSeconds = 1e-3;
-  /// So many slices in so short a time are steady, for a short time: to sleep and be woken costs 20 us.
+  /// So many slices with so little time between them, in which a rank had the core, are steady. Long steps of ranks
+  /// that share it may look so too, hence for a short time: to sleep and be woken costs 20 us.
   static constexpr int steadySlices = 3;
   static constexpr double steadyWithinSeconds = 0.03, steadyMemorySeconds = 0.1;
   /// How long to spin then: some wake-ups of a rank that sleeps, whom the scheduler runs before other programs' slices
@@ -39,7 +40,10 @@ class CoreCompetition {
  private:
   // Of the steady clock. Several threads write as they come: one that is lost is no matter.
   std::atomic<double> seenUntil_{0}, steadyUntil_{0};
-  std::array<std::atomic<double>, steadySlices> slices_{};  // when the last ones ended
+  struct Slice {
+    std::atomic<double> start{0}, end{0};
+  };
+  std::array<Slice, steadySlices> slices_;  // the last ones
   std::atomic<unsigned> nextSlice_{0};
 };
 

@@ -66,9 +66,11 @@ void Waiter::waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, 
     relaxCpu();
   }
   checkErrors();
-  if (keepsCore() && spinAmongOthers(reached, owner)) return;
+  const bool keeps = keepsCore();
+  if (keeps && spinAmongOthers(reached, owner)) return;
   if (sharesCore(owner) && rank_ > owner) leaveCore();
-  for (int i = 0; i < policy_.yields && !sleepsAtOnce(); ++i) {
+  // Who shares the core with the owner gives it up all the same.
+  for (int i = 0; i < policy_.yields && !sleepsAtOnce() && (!keeps || sharesCore(owner)); ++i) {
     if (idleWork_ && i % yieldsPerIdleWork == 0) idleWork_();
     idleCall_();
     const bool wasLong = coreCompetition().yield();

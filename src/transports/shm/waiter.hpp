@@ -117,8 +117,7 @@ class Waiter {
 
  private:
   void waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, int owner);
-  /// Spins for as long as it takes to be woken. Whether `reached` became true; false at once where `owner` is on this
-  /// core.
+  /// Spins for the policy's competingSpinSeconds. Whether `reached` became true; at once where `owner` is on this core.
   template <class Reached>
   bool spinAmongOthers(const Reached& reached, int owner);
   /// Whether both ranks wait on one core though there are enough. Two ranks that yield to each other look busy to the
