@@ -157,9 +157,7 @@ std::vector<NodeCandidate> NodeSelector::priceAll(const NodeQuestion& question) 
   const auto rule = question.posted == 0 ? plan : std::ranges::find(candidates, nullptr, [](const NodeCandidate& one) {
     return one.algorithm;
   });
-  // Where ranks stand alike there is one question, whether all read all that is posted, or each a part: the more ranks
-  // with a core each, the shorter the posts for which parts are faster.
-  const auto other = !machine_.isFlat() ? candidates.begin() : isOversubscribed_ ? rule : plan;
+  const auto other = !machine_.isFlat() ? candidates.begin() : mayReadParts(question.collective) ? plan : rule;
   const bool isLeft = other->cost.seconds < worthLeavingTheRule * rule->cost.seconds;
   const auto front = isLeft ? other : rule;
   std::rotate(candidates.begin(), front, front + 1);
@@ -189,9 +187,14 @@ const std::vector<NodeCandidate>& NodeSelector::explain(const NodeQuestion& ques
   return candidates;
 }
 
+bool NodeSelector::mayReadParts(Collective collective) const noexcept {
+  return !isOversubscribed_ && machine_.ranks() > 2 &&
+         (collective == Collective::allReduce || collective == Collective::reduce);
+}
+
 bool NodeSelector::goesEager(const NodeQuestion& question) {
   if (!machine_.isFlat()) return choose(question).algorithm == nullptr;
-  if (isOversubscribed_ || machine_.ranks() <= 2) return true;
+  if (!mayReadParts(question.collective)) return true;
   NodeQuestion priced = ofClass(question);
   priced.root = 0;  // all are alike
   const auto [known, isNew] = goesEager_.try_emplace({priced.collective, priced.bytes}, true);

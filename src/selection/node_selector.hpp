@@ -49,12 +49,12 @@ class NodeSelector {
   /// What a plan with that layout is asked for; ranks are places. Kept: the second time it costs a look-up.
   const PlanRequest& request(Collective collective, int root, int layout) const;
 
-  /// The chosen one first: what is the rule where ranks read each other's memory and nothing is known
-  /// (the eager route where that is possible, else Algorithm::suitsSharedMemory), or what has a price that is a tenth
-  /// below that, by less than the model can tell: of all where ranks stand in several groups, else of these two, and
-  /// only where each rank has a core. Then the others by
-  /// price, and those that do not serve. Sizes are told apart by four classes a power of two, priced at the least of a
-  /// class. Cost of the first question of a class: that of writing and playing every plan; then a look-up.
+  /// The chosen one first: the rule where ranks read each other's memory and nothing is known (the eager route where
+  /// that is possible, else Algorithm::suitsSharedMemory), unless another's price is a tenth below its, as closer than
+  /// that the model cannot tell. Where ranks stand in several groups that may be any; where they stand alike it is the
+  /// plan of the rule in place of the eager route, if each rank has a core. Then the others by price, and those that do
+  /// not serve. Sizes are told apart by four classes a power of two, priced at the least of a class. Cost of the first
+  /// question of a class: that of writing and playing every plan; then a look-up.
   const std::vector<NodeCandidate>& explain(const NodeQuestion& question);
   const NodeCandidate& choose(const NodeQuestion& question) { return explain(question).front(); }
   /// Whether a call that may go the eager route does: what choose() says. Cost where ranks stand alike: the first time
@@ -66,6 +66,9 @@ class NodeSelector {
  private:
   NodeCandidate price(const NodeQuestion& question, const Algorithm& algorithm, int layout) const;
   std::vector<NodeCandidate> priceAll(const NodeQuestion& question) const;
+  /// Where ranks stand alike there is one question, whether a rank that gets a sum reads all posts, or each rank its
+  /// part of them: the more ranks with a core each, the shorter the posts for which parts are faster.
+  bool mayReadParts(Collective collective) const noexcept;
   NodeCandidate priceEagerRoute(const NodeQuestion& question) const;
 
   NodeMachine machine_;
