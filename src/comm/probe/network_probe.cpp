@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "core/error.hpp"
+#include "topology/probe/message_lengths.hpp"
 #include "topology/probe/steady_rate.hpp"
 
 namespace tacc {
@@ -16,7 +17,6 @@ constexpr std::uint32_t firstTag = 0x7000'0000;
 constexpr int longRounds = 3, shortRounds = 8, shortRoundsOfPairs = 7;
 // Long enough to empty the token buckets of virtual networks, which let the first 64 KiB or so pass unhindered.
 constexpr std::size_t warmBytes = 128 * 1024, longBytes = 256 * 1024;
-constexpr std::size_t pieceBytes = 64 * 1024;
 constexpr int pauseMilliseconds = 1;
 
 double probeNow() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
@@ -121,24 +121,25 @@ NetworkProbe::Latency NetworkProbe::measureLatency(int partner, bool first) {
 }
 
 double NetworkProbe::measureBandwidth(int partner, bool sends, bool receives, std::size_t bytes) {
-  const std::size_t pieces = std::max<std::size_t>(1, bytes / pieceBytes);
-  reserve(pieces * pieceBytes);
+  const std::size_t pieces = std::max<std::size_t>(1, bytes / probePieceBytes);
+  reserve(pieces * probePieceBytes);
   exchange(partner, partner, 8);  // the clock runs from when both are here
   const double start = probeNow();
-  SteadyRate rate(pieces, warmBytes / pieceBytes);
+  SteadyRate rate(pieces, warmBytes / probePieceBytes);
   std::vector<NetworkRequest> received(receives ? pieces : 0), sent(sends ? pieces : 0);
   const Cancelling cancelling(transport_);
   for (std::size_t i = 0; i < received.size(); ++i)
-    transport_.receive(partner, nextTag(received_, partner), in_.data() + i * pieceBytes, pieceBytes, received[i]);
+    transport_.receive(partner, nextTag(received_, partner), in_.data() + i * probePieceBytes, probePieceBytes,
+                       received[i]);
   for (std::size_t i = 0; i < sent.size(); ++i)
-    transport_.send(partner, nextTag(sent_, partner), out_.data() + i * pieceBytes, pieceBytes, sent[i]);
+    transport_.send(partner, nextTag(sent_, partner), out_.data() + i * probePieceBytes, probePieceBytes, sent[i]);
   until(partner, [&] {
     const auto here = static_cast<std::size_t>(std::ranges::count_if(received, &NetworkRequest::done));
     rate.saw(here, probeNow() - start);
     return here == received.size();
   });
   until(partner, [&] { return std::ranges::all_of(sent, &NetworkRequest::done) && transport_.drain(); });
-  return receives ? rate.perSecond() * pieceBytes : 0;
+  return receives ? rate.perSecond() * probePieceBytes : 0;
 }
 
 NetworkSpeed slowestOf(const std::vector<NetworkSpeed>& views) {

@@ -11,6 +11,9 @@
 
 namespace tacc {
 
+/// A message of a survey is sent in pieces of this length.
+inline constexpr std::size_t probePieceBytes = 64 * 1024;
+
 /// What is known of a network before anything of it is measured in earnest: what pairs of hosts carry, bytes/s.
 struct ProbeSpeeds {
   double slowest = 0, fastest = 0;  // 0: not known
@@ -45,7 +48,8 @@ class MessageLengths {
   static constexpr double leastBytes = 384 * 1024, mostBytes = 4 * 1024 * 1024;
 
   static std::size_t lengthFor(double bytesPerSecond) {
-    return static_cast<std::size_t>(std::clamp(bytesPerSecond * seconds, leastBytes, mostBytes));
+    const double wanted = std::clamp(bytesPerSecond * seconds, leastBytes, mostBytes);
+    return static_cast<std::size_t>(wanted) / probePieceBytes * probePieceBytes;
   }
 
   ProbeSpeeds speeds_;

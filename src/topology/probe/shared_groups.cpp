@@ -356,7 +356,6 @@ class Search {
       }
       HostSet rest = 0;
       std::vector<HostSet> inside;
-
       for (std::size_t i = 0; i < parts.size(); ++i) {
         if (heights[i] == highest) continue;
         rest |= parts[i];
