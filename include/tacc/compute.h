@@ -145,13 +145,14 @@ typedef struct {
   /** Forward: is applied at last. Backward passes take the gradient of what goes into it: for training, keep that in
    * place of the output where the function's gradient needs it. Default: taccActivationNone. */
   taccActivation_t activation;
+  int reservedBehind; /**< is not read */
 } taccConvDesc_t;
 
 /** The defaults; all sizes but the batch are 0. */
 #define TACC_CONV_INITIALIZER                                                                             \
   {                                                                                                       \
     sizeof(taccConvDesc_t), taccConvForward, 1, 0, 0, 0, 0, 0, 0, 1, 1, 0, 0, 1, 1, 1, taccLayoutNchw16c, \
-        taccWeightsKcrs, 0, 0, 0, 0, 0, 1, taccFloat32, NULL, taccLayoutNchw16c, 0, taccActivationNone    \
+        taccWeightsKcrs, 0, 0, 0, 0, 0, 1, taccFloat32, NULL, taccLayoutNchw16c, 0, taccActivationNone, 0 \
   }
 
 typedef struct taccConvPlan* taccConvPlan_t; /**< immutable: any number of threads may run it */

@@ -8,26 +8,26 @@
 
 namespace tacc {
 
-/// What every signal does when it is made, it does again afterwards.
+/// What each of these signals does when it is made, it does again afterwards. A handler that another thread sets
+/// meanwhile is lost.
 class KeptSignals {
  public:
   KeptSignals() noexcept {
-    for (int signal = 1; signal < count; ++signal)
-      isKnown_[index(signal)] = ::sigaction(signal, nullptr, &actions_[index(signal)]) == 0;
+    for (std::size_t i = 0; i < signals.size(); ++i) isKnown_[i] = ::sigaction(signals[i], nullptr, &actions_[i]) == 0;
   }
   ~KeptSignals() {
-    for (int signal = 1; signal < count; ++signal)
-      if (isKnown_[index(signal)]) ::sigaction(signal, &actions_[index(signal)], nullptr);
+    for (std::size_t i = 0; i < signals.size(); ++i)
+      if (isKnown_[i]) ::sigaction(signals[i], &actions_[i], nullptr);
   }
   KeptSignals(const KeptSignals&) = delete;
   KeptSignals& operator=(const KeptSignals&) = delete;
 
  private:
-  static constexpr int count = 32;  // those without queues
-  static constexpr std::size_t index(int signal) { return static_cast<std::size_t>(signal); }
+  static constexpr std::array signals{SIGHUP, SIGINT, SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,
+                                      SIGBUS, SIGFPE, SIGSEGV, SIGTERM, SIGSYS};
 
-  std::array<struct sigaction, count> actions_;
-  std::array<bool, count> isKnown_{};
+  std::array<struct sigaction, signals.size()> actions_;
+  std::array<bool, signals.size()> isKnown_{};
 };
 
 }  // namespace tacc

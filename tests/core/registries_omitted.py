@@ -49,7 +49,7 @@ omissions = [
     ("an instruction set's flags", *without("src/compute/conv/meson.build", "'avx512': avx512", ""), ("avx512", "flags")),
     ("a convolution algorithm's row", *rows("docs/understand/compute.md", r"^\| [^|]*\bproduct-scatter\b[^|]* \|"),
      ("product-scatter", "table of algorithms")),
-    ("a convolution algorithm's line in the build", *rows("src/compute/conv/meson.build", r"'product_scatter.cpp'"),
+    ("a convolution algorithm's line in the build", *rows("src/compute/conv/meson.build", r"'algorithms/product_scatter.cpp'"),
      ("product_scatter.cpp", "meson.build")),
     ("a variable's row", *rows("docs/use/environment.md", r"^\| `TACC_ISA`"), ("TACC_ISA", "row")),
 ]

@@ -59,7 +59,8 @@ ChosenPlan makePlan(const Description& description, const KernelSet& kernels);
 ChosenPlan makeBfloat16Plan(const Description& description, const KernelSet& kernels);
 
 /// The same convolution without what does not matter: taps at the ends of the kernel that are outside the image for all
-/// results, but for gradients of the weights; and strides between results of which there is one.
+/// results, for gradients of the weights only where they are many; strides between results of which there is one; and
+/// columns of pixels, which are lines, as they lie in memory alike.
 Description simplified(const Description& description);
 /// A plan for `description` of one for its simplified().
 std::unique_ptr<ConvPlan> makeCropped(const Description& description, std::unique_ptr<ConvPlan> inner);

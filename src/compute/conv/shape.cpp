@@ -96,7 +96,8 @@ Shape shapeOf(const taccConvDesc_t& d) {
 taccConvDesc_t withAllMembers(const taccConvDesc_t& given) {
   // Older headers end where a member begins. Before this one, what is `reserved` now was padding.
   constexpr std::size_t older[] = {offsetof(taccConvDesc_t, activation)};
-  static_assert(sizeof(taccConvDesc_t) > older[0], "a member in the padding of an older header is left to chance");
+  static_assert(sizeof(taccConvDesc_t) == offsetof(taccConvDesc_t, reservedBehind) + sizeof(int),
+                "padding at the end would be the next member's, and older programs leave it to chance");
   if (given.size != sizeof(taccConvDesc_t) && std::ranges::find(older, given.size) == std::end(older)) {
     fail(taccInvalidArgument, "the description's size is {} and not {}; start from TACC_CONV_INITIALIZER", given.size,
          sizeof(taccConvDesc_t));

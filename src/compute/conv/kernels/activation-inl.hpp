@@ -79,6 +79,7 @@ template <int kCount, class At>
 
 /// Of `blocks` times 16 floats in memory, in place.
 inline void activateBlocks(taccActivation_t function, float* values, std::ptrdiff_t blocks) {
+  if (function == taccActivationNone) return;
   for (std::ptrdiff_t i = 0; i < blocks * blockLength; i += TACC_LANES) {
     store(values + i, activated(function, load(values + i)));
   }
