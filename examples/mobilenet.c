@@ -56,7 +56,7 @@ typedef struct {
 } State;
 
 /* One convolution: `state` gets its output. The input stays the caller's. */
-static void layer(State* state, int outs, int kernel, int stride, int isDepthwise, int isBent, const float* residual,
+static void layer(State* state, int outs, int kernel, int stride, int isDepthwise, int isActivated, const float* residual,
                   taccLayout_t outLayout) {
   taccConvDesc_t desc = TACC_CONV_INITIALIZER;
   desc.inChannels = state->channels;
@@ -67,7 +67,7 @@ static void layer(State* state, int outs, int kernel, int stride, int isDepthwis
   desc.padHeight = desc.padWidth = kernel / 2;
   desc.groups = isDepthwise ? outs : 1;
   desc.bias = 1;
-  desc.activation = isBent ? taccActivationRelu6 : taccActivationNone;
+  desc.activation = isActivated ? taccActivationRelu6 : taccActivationNone;
   desc.residual = residual != NULL;
   desc.inputLayout = state->layout;
   desc.outputLayout = outLayout;

@@ -95,7 +95,7 @@ typedef enum {
   taccConvBackwardWeights = 2 /**< gradient of the weights, from the input and the gradient of the output */
 } taccConvPass_t;
 
-/** Functions of one number that a forward pass applies to its results at last, behind bias and residual, while they are
+/** Functions of one number that a forward pass applies to its results at last, after bias and residual, while they are
  * in registers. All are 0 at 0, so the channels that fill up taccLayoutNchw16c stay zeros. */
 typedef enum {
   taccActivationNone = 0,
