@@ -56,8 +56,8 @@ typedef struct {
 } State;
 
 /* One convolution: `state` gets its output. The input stays the caller's. */
-static void layer(State* state, int outs, int kernel, int stride, int isDepthwise, int isActivated, const float* residual,
-                  taccLayout_t outLayout) {
+static void layer(State* state, int outs, int kernel, int stride, int isDepthwise, int isActivated,
+                  const float* residual, taccLayout_t outLayout) {
   taccConvDesc_t desc = TACC_CONV_INITIALIZER;
   desc.inChannels = state->channels;
   desc.height = desc.width = state->size;
