@@ -75,6 +75,9 @@ TEST(WaitPolicy, SpinsAmongOtherProgramsUnlessTheSpinsAreGiven) {
   EXPECT_EQ(chooseWaitPolicy(2, 2, 0).competingSpinSeconds, 0) << "TACC_SPIN=0 asks for no spinning";
   EXPECT_EQ(chooseWaitPolicy(2, 2, 1000).competingSpinSeconds, 0);
   EXPECT_TRUE(chooseWaitPolicy(3, 2, std::nullopt).oversubscribed);
+  EXPECT_FALSE(chooseWaitPolicy(2, 2, std::nullopt).sleepsAmongOthers);
+  EXPECT_TRUE(chooseWaitPolicy(8, 2, std::nullopt).sleepsAmongOthers);
+  EXPECT_FALSE(chooseWaitPolicy(64, 2, std::nullopt).sleepsAmongOthers) << "ranks alone make yields long";
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 namespace tacc {
 namespace {
 
+// Of more ranks that take turns on a core a yield lasts for slices by itself, and others get little of the core.
+constexpr int mostRanksOfCore = 4;
 constexpr int relaxesPerMicrosecond = 20;  // about 50 ns each
 
 }  // namespace
@@ -11,6 +13,7 @@ WaitPolicy chooseWaitPolicy(int ranks, int cores, std::optional<int> spinMicrose
   WaitPolicy policy;
   policy.oversubscribed = ranks > cores;
   if (policy.oversubscribed) {
+    policy.sleepsAmongOthers = ranks <= mostRanksOfCore * cores;
     policy.spins = 10;
     policy.yields = 10;
   }

@@ -29,6 +29,8 @@ struct WaitPolicy {
   int spins = 400;              // looks at the word before the first yield: about 20 us
   int yields = 1000;            // yields before the first sleep: about 0.3 us each on an idle core
   bool oversubscribed = false;  // more ranks than cores: the rank that is waited for may need this core
+  /// Oversubscribed, and other programs may be told from the communicator's own ranks.
+  bool sleepsAmongOthers = false;
   double competingSpinSeconds = CoreCompetition::spinSeconds;  // to spin where other programs want the core; 0: as else
 };
 
@@ -128,7 +130,7 @@ class Waiter {
     return !policy_.oversubscribed && policy_.competingSpinSeconds > 0 && coreCompetition().wasSeen();
   }
   /// Whether other programs want this core, and this rank shares it with others that are to be woken.
-  bool sleepsAtOnce() const noexcept { return policy_.oversubscribed && coreCompetition().isSteady(); }
+  bool sleepsAtOnce() const noexcept { return policy_.sleepsAmongOthers && coreCompetition().isSteady(); }
   bool sleepsShort() const noexcept { return idleWork_ || idleCall_; }
   /// Throws if `owner` has gone or is overdue, unless `isDone`: what a rank did before it left still counts.
   template <class IsDone>
