@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/batch_parts.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/layers/kernels.hpp"
 
@@ -26,12 +27,7 @@ std::size_t outFloats(const Description& d, int images) {
 /// The largest divisor of the batch whose images stay within imageBytesAtOnce.
 int imagesAtOnce(const Description& d) {
   const std::size_t image = (inFloats(d, 1) + outFloats(d, 1)) * sizeof(float);
-  const auto most =
-      static_cast<int>(std::clamp<std::size_t>(imageBytesAtOnce / image, 1, static_cast<std::size_t>(d.shape.batch)));
-  for (int images = most; images > 1; --images) {
-    if (d.shape.batch % images == 0) return images;
-  }
-  return 1;
+  return imagesOfPart(d.shape.batch, image, imageBytesAtOnce);
 }
 
 constexpr std::size_t alignedBytes(std::size_t floats) { return (floats * sizeof(float) + 63) / 64 * 64; }
@@ -127,12 +123,7 @@ ChosenPlan makeBfloat16Plan(const Description& description, const KernelSet& ker
   inner.isBfloat16 = false;
   inner.shape.batch = imagesAtOnce(description);
   ChosenPlan first = makePlan(inner, kernels);
-  std::unique_ptr<ConvPlan> next;
-  if (description.pass == taccConvBackwardWeights && !description.accumulate) {
-    inner.accumulate = true;
-    inner.algorithm = first.algorithm;
-    next = makePlan(inner, kernels).plan;
-  }
+  std::unique_ptr<ConvPlan> next = makeNextPart(inner, first, kernels, makePlan);
   return {first.algorithm, std::make_unique<Bfloat16Plan>(description, inner.shape.batch, std::move(first.plan),
                                                           std::move(next), layers::kernelTable(kernels.vectors))};
 }

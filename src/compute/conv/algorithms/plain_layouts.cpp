@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/batch_parts.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/layout.hpp"
 #include "compute/layers/kernels.hpp"
@@ -41,12 +42,7 @@ double reorderCycles(const Tensor& t) {
 /// The largest divisor of the batch whose copies stay within copyBytesAtOnce.
 int imagesAtOnce(int batch, const Tensor& in, const Tensor& out) {
   const std::size_t image = in.copiedBytes(1) + out.copiedBytes(1);
-  const auto most =
-      static_cast<int>(std::clamp<std::size_t>(copyBytesAtOnce / image, 1, static_cast<std::size_t>(batch)));
-  for (int images = most; images > 1; --images) {
-    if (batch % images == 0) return images;
-  }
-  return 1;
+  return imagesOfPart(batch, image, copyBytesAtOnce);
 }
 
 std::string kernelName(const ConvPlan& inner, const Tensor& in, const Tensor& out) {
@@ -154,12 +150,7 @@ ChosenPlan makeReordering(const Description& description, taccLayout_t inputLayo
   inner.shape.batch = imagesAtOnce(s.batch, in, out);
   ChosenPlan first = cheapestServing(inner, kernels);
   if (first.plan == nullptr) return {};
-  std::unique_ptr<ConvPlan> next;
-  if (description.pass == taccConvBackwardWeights && !description.accumulate) {
-    inner.accumulate = true;
-    inner.algorithm = first.algorithm;
-    next = cheapestServing(inner, kernels).plan;
-  }
+  std::unique_ptr<ConvPlan> next = makeNextPart(inner, first, kernels, cheapestServing);
   return {first.algorithm, std::make_unique<PlainPlan>(description, in, out, inner.shape.batch, std::move(first.plan),
                                                        std::move(next), layers::kernelTable(kernels.vectors))};
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "compute/conv/algorithms.hpp"
+#include "compute/conv/algorithms/batch_parts.hpp"
 #include "compute/conv/cost.hpp"
 
 namespace tacc::conv {
@@ -205,13 +206,7 @@ Description oneGroup(const Description& d) {
   inner.algorithm.clear();
   inner.isOfLargeResult = false;
   const auto floats = static_cast<std::size_t>(s.inBlocks() * s.inPlane() + s.outBlocks() * s.outPlane());
-  const auto most = static_cast<int>(
-      std::clamp<std::size_t>(regroupedBytesAtOnce / (floats * sizeof(float)), 1, static_cast<std::size_t>(s.batch)));
-  for (int images = most; images >= 1; --images) {
-    if (d.shape.batch % images != 0) continue;
-    s.batch = images;
-    break;
-  }
+  s.batch = imagesOfPart(s.batch, floats * sizeof(float), regroupedBytesAtOnce);
   return inner;
 }
 
@@ -227,12 +222,7 @@ bool servesRegrouped(const Description& d) {
 std::unique_ptr<ConvPlan> makeRegrouped(const Description& d, const KernelSet& kernels) {
   Description inner = oneGroup(d);
   ChosenPlan first = cheapestServing(inner, kernels);
-  std::unique_ptr<ConvPlan> next;
-  if (d.pass == taccConvBackwardWeights && !d.accumulate) {
-    inner.accumulate = true;
-    inner.algorithm = first.algorithm;
-    next = cheapestServing(inner, kernels).plan;
-  }
+  std::unique_ptr<ConvPlan> next = makeNextPart(inner, first, kernels, cheapestServing);
   return std::make_unique<Regrouped>(d, inner.shape.batch, std::move(first), std::move(next));
 }
 
