@@ -224,8 +224,6 @@ void killAmongMessages(const NetworkTransportKind& kind, int ranks, std::size_t 
 
 TEST_P(NetworkFaults, PeerKilledAmongMessagesIsAnErrorOrSilence) {
   for (const std::size_t bytes : {100, 30'000, 256 << 10, 4 << 20}) {
-    // UCX 1.13 may end the process among messages that go by rendezvous: docs/understand/transports.md.
-    if (GetParam().name == "ucx" && bytes > 256 << 10) continue;
     for (int repetition = 0; repetition < 4; ++repetition) {
       killAmongMessages(GetParam(), 3, bytes, true, std::chrono::microseconds(1'000 + 7'000 * repetition));
       if (HasFailure()) FAIL() << bytes << " bytes, repetition " << repetition;

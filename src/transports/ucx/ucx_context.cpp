@@ -36,8 +36,8 @@ constexpr Setting receiverSegment = {"UCX_TCP_RX_SEG_SIZE", "RX_SEG_SIZE", "260K
 constexpr Setting senderSegment = {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "260K"};
 
 // UCX 1.13 ends the process (an assertion in its completion of zero-copy sends) when a peer dies while it sends to it
-// over TCP without a copy. A copy costs about a third more processor time for large messages; a rank of a job that has
-// lost another must be able to say so.
+// over TCP without a copy, or by rendezvous (tcp_ep.c:939). A copy costs about a third more processor time for large
+// messages; a rank of a job that has lost another must be able to say so.
 //
 // While connections are made, the death of a peer ends the process in two more ways. A connection that one event of a
 // look at the sockets has closed is taken up again by a later event of the same look (tcp_iface.c:307), so a look takes
@@ -45,6 +45,7 @@ constexpr Setting senderSegment = {"UCX_TCP_TX_SEG_SIZE", "TX_SEG_SIZE", "260K"}
 // in the background, and the first bytes are sent later.
 constexpr Setting tcpOnly[] = {
     {"UCX_ZCOPY_THRESH", "ZCOPY_THRESH", "inf"},
+    {"UCX_RNDV_THRESH", "RNDV_THRESH", "inf"},
     {"UCX_TCP_MAX_POLL", "MAX_POLL", "1"},
     {"UCX_TCP_CONN_NB", "CONN_NB", "y"},
 };
