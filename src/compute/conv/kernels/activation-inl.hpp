@@ -8,7 +8,7 @@ namespace TACC_CONV_ISA {
 
 /// exp(x), right to about 1e-7 of its value, for -88 <= x <= 88.
 [[gnu::always_inline]] inline Vector exponential(Vector x) {
-  using Integers [[gnu::vector_size(TACC_LANES * sizeof(int))]] = int;
+  using Bits [[gnu::vector_size(TACC_LANES * sizeof(unsigned))]] = unsigned;  // which may wrap
   // x = n * log(2) + r. Adding this rounds to a whole number, which is then in the lowest bits.
   const Vector rounder = broadcast(0x1.8p23F);
   const Vector rounded = x * broadcast(1.44269504F) + rounder;
@@ -22,8 +22,7 @@ namespace TACC_CONV_ISA {
   p = p * r + broadcast(5.0000001201e-1F);
   p = (p * r) * r + r + broadcast(1.0F);
   constexpr int bitsOfFraction = 23;
-  return reinterpret_cast<Vector>(reinterpret_cast<Integers>(p) +
-                                  (reinterpret_cast<Integers>(rounded) << bitsOfFraction));
+  return reinterpret_cast<Vector>(reinterpret_cast<Bits>(p) + (reinterpret_cast<Bits>(rounded) << bitsOfFraction));
 }
 
 /// x / (1 + exp(-x)). What is not a number stays so.
