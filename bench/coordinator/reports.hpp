@@ -1,3 +1,4 @@
+// What a run says of its rows: a table, a line, JSON and a drawing, each in the source of that name.
 #pragma once
 
 #include <string>
@@ -8,6 +9,20 @@
 #include "coordinator/team.hpp"
 
 namespace tacc::bench {
+
+/// A number in `width` characters as nccl-tests prints it: decimals are dropped as it grows.
+std::string fitNumber(double value, int width);
+
+/// The output in the format of nccl-tests: its scripts can read the header, the rows and the footer. Columns for peers
+/// and for the memory bound follow the in-place columns.
+std::string tableHeader(const Options& options, const std::vector<Member>& members, int libraryVersion);
+std::string tableRow(const Options& options, const Row& row);
+std::string tableFooter(const Options& options, const std::vector<Row>& rows);
+
+/// What the run says in one line: how tacc stands to the peers, in the geometric mean and where it is worst, or,
+/// without peers, its least time and highest bandwidth. Before it, if a hypervisor held up the measurement, a line that
+/// says so.
+std::string summarize(const Options& options, const std::vector<Row>& rows);
 
 /// What is true of a whole run.
 struct RunFacts {
@@ -29,5 +44,24 @@ struct RunFacts {
 /// not offer the call has null, and so has the cluster on one node. Where there is a bound, of memory or of the
 /// network, the result has "bound":{"time","ratio"}. With options.appends all of it is on one line.
 std::string jsonReport(const Options& options, const RunFacts& facts, const std::vector<Row>& rows);
+
+/// A line of the drawing.
+struct Series {
+  struct Point {
+    double bytes;
+    double microseconds;
+  };
+  std::string label;
+  std::vector<Point> points;
+};
+
+/// The rows as lines: tacc, each peer and the bound, for every type, operation and root that was measured.
+std::vector<Series> collectSeries(const Options& options, const std::vector<Row>& rows);
+
+/// An SVG drawing of time over size, both axes logarithmic.
+std::string drawPlot(const std::string& title, const std::vector<Series>& series);
+
+/// "allreduce, 2 ranks, float sum, private memory".
+std::string plotTitle(const Options& options);
 
 }  // namespace tacc::bench

@@ -1,6 +1,6 @@
-#include "coordinator/own_venue.hpp"
+#include "coordinator/venue.hpp"
 
-#include "support/progress_line.hpp"
+#include "support/output.hpp"
 
 namespace tacc::bench {
 

@@ -1,4 +1,4 @@
-#include "support/progress_line.hpp"
+#include "support/output.hpp"
 
 #include <fmt/format.h>
 #include <sys/ioctl.h>
