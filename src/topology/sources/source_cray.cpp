@@ -6,8 +6,7 @@
 #include "topology/model/host_list.hpp"
 #include "topology/sources/cray.hpp"
 #include "topology/sources/cray_links.hpp"
-#include "topology/sources/cxi_stat.hpp"
-#include "topology/sources/slingshot_links.hpp"
+#include "topology/sources/slingshot.hpp"
 #include "topology/sources/sources.hpp"
 #include "topology/sources/text_file.hpp"
 
