@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "comm/host.hpp"
+#include "comm/hosts.hpp"
 #include "core/environment.hpp"
 #include "core/error.hpp"
 #include "transports/interfaces.hpp"

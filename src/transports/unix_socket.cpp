@@ -1,4 +1,4 @@
-#include "transports/peer_user.hpp"
+#include "transports/unix_socket.hpp"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
