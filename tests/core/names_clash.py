@@ -30,6 +30,8 @@ clashes = [
     ("a constant called as a header's function", "src/algorithms/tree.cpp", space, "constexpr int wordsOf = 1;\n", ("wordsOf", "text_file.hpp")),
     ("a header's function once more", "src/algorithms/tree.cpp", space,
      "std::vector<std::string_view> wordsOf(std::string_view theirs) { return {}; }\n", ("wordsOf", "text_file.hpp")),
+    ("a header's function, hidden from others", "src/comm/probe/network_survey.cpp", space,
+     "std::string nameOf(const RankIdentity& who) { return who.hostName.data(); }\n", ("nameOf", "types.hpp")),
     ("a macro of another source", "src/core/log.cpp", "#include", "#define TWICE 1\n", ("TWICE", "fork.cpp")),
 ]
 # What two sources of one library may both have.
