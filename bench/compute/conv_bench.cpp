@@ -10,8 +10,8 @@
 
 #include "compute/drawn_layers.hpp"
 #include "support/command_line.hpp"
-#include "support/output_file.hpp"
-#include "support/timing.hpp"
+#include "support/output.hpp"
+#include "support/turns.hpp"
 
 namespace tacc::bench {
 namespace {

@@ -8,8 +8,8 @@
 #include <stdexcept>
 
 #include "support/command_line.hpp"
-#include "support/output_file.hpp"
-#include "support/timing.hpp"
+#include "support/output.hpp"
+#include "support/turns.hpp"
 
 namespace tacc::bench {
 namespace {

@@ -25,7 +25,7 @@ using Progress = std::function<void(const std::string&)>;
 
 /// Measures one call: every repetition lets each contestant run a block of iterations in turn, while all others sleep,
 /// so that a slow phase of the machine meets all of them, and each runs after each of the others equally often
-/// (coordinator/turns.hpp). What counts is the median over the repetitions of the mean
+/// (support/turns.hpp). What counts is the median over the repetitions of the mean
 /// over iterations and ranks.
 Row measure(const Contest& contest, const Options& options, const Task& task, const Progress& progress);
 

@@ -1,11 +1,10 @@
-#include "coordinator/json_report.hpp"
-
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "coordinator/reports.hpp"
 #include "worker/element.hpp"
 
 namespace tacc::bench {

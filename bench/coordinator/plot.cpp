@@ -1,10 +1,9 @@
-#include "coordinator/plot.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "coordinator/reports.hpp"
 #include "coordinator/svg.hpp"
 #include "support/sizes.hpp"
 #include "worker/element.hpp"

@@ -11,13 +11,10 @@
 #include <stdexcept>
 
 #include "coordinator/interleave.hpp"
-#include "coordinator/json_report.hpp"
 #include "coordinator/load.hpp"
-#include "coordinator/plot.hpp"
-#include "coordinator/summary.hpp"
-#include "coordinator/table.hpp"
+#include "coordinator/reports.hpp"
 #include "coordinator/team.hpp"
-#include "support/progress_line.hpp"
+#include "support/output.hpp"
 #include "worker/element.hpp"
 #include "worker/messages.hpp"
 #include "worker/worker.hpp"

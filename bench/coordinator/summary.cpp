@@ -1,10 +1,9 @@
-#include "coordinator/summary.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "coordinator/reports.hpp"
 #include "support/sizes.hpp"
 #include "worker/element.hpp"
 

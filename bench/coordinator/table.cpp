@@ -1,5 +1,3 @@
-#include "coordinator/table.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <set>
 #include <string_view>
 
+#include "coordinator/reports.hpp"
 #include "worker/element.hpp"
 
 namespace tacc::bench {

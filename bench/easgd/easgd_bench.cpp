@@ -13,7 +13,7 @@
 #include "coordinator/launch.hpp"
 #include "easgd/training_rank.hpp"
 #include "support/command_line.hpp"
-#include "support/output_file.hpp"
+#include "support/output.hpp"
 #include "support/sizes.hpp"
 
 namespace tacc::bench {

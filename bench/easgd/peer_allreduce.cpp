@@ -3,8 +3,8 @@
 #include <stdexcept>
 
 #include "coordinator/options.hpp"
-#include "coordinator/own_venue.hpp"
 #include "coordinator/session.hpp"
+#include "coordinator/venue.hpp"
 #include "easgd/easgd_bench.hpp"
 
 namespace tacc::bench {

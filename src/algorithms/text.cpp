@@ -87,7 +87,7 @@ struct Line {
   }
 };
 
-std::vector<std::string_view> wordsOf(std::string_view line) {
+std::vector<std::string_view> wordsInLine(std::string_view line) {
   std::vector<std::string_view> words;
   line = line.substr(0, line.find('#'));
   const auto isMark = [](char c) { return c == ':' || c == ','; };
@@ -111,7 +111,7 @@ class Reader {
     int number = 0;
     while (!text.empty()) {
       const std::size_t end = text.find('\n');
-      std::vector<std::string_view> words = wordsOf(text.substr(0, end));
+      std::vector<std::string_view> words = wordsInLine(text.substr(0, end));
       ++number;
       if (!words.empty()) lines_.push_back({number, std::move(words)});
       text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);

@@ -1,4 +1,4 @@
-// The C functions of the collectives and of sends and receives.
+// The C functions of the collectives, of equal and of unequal blocks, and of sends and receives.
 #include "api/submit.hpp"
 
 using tacc::ArgumentNames;
@@ -93,4 +93,43 @@ taccResult_t taccSend(const void* sendbuff, size_t count, taccDataType_t datatyp
 taccResult_t taccRecv(void* recvbuff, size_t count, taccDataType_t datatype, int peer, taccComm_t comm,
                       taccStream_t stream) {
   return tacc::submitExchange("taccRecv", comm, stream, {false, peer, recvbuff, count, datatype});
+}
+
+taccResult_t taccAllGatherV(const void* sendbuff, void* recvbuff, const size_t* recvcounts, const size_t* displs,
+                            taccDataType_t datatype, taccComm_t comm, taccStream_t stream) {
+  return tacc::submitUnequal("taccAllGatherV", comm, stream,
+                             Call{Collective::allGather, sendbuff, recvbuff, 0, datatype},
+                             {.receiveCounts = recvcounts, .receiveDisplacements = displs});
+}
+
+taccResult_t taccReduceScatterV(const void* sendbuff, void* recvbuff, const size_t* recvcounts, const size_t* displs,
+                                taccDataType_t datatype, taccRedOp_t op, taccComm_t comm, taccStream_t stream) {
+  return tacc::submitUnequal("taccReduceScatterV", comm, stream,
+                             Call{Collective::reduceScatter, sendbuff, recvbuff, 0, datatype, op},
+                             {.sendCounts = recvcounts, .sendDisplacements = displs});
+}
+
+taccResult_t taccGatherV(const void* sendbuff, size_t sendcount, void* recvbuff, const size_t* recvcounts,
+                         const size_t* displs, taccDataType_t datatype, int root, taccComm_t comm,
+                         taccStream_t stream) {
+  return tacc::submitUnequal("taccGatherV", comm, stream,
+                             Call{Collective::gather, sendbuff, recvbuff, 0, datatype, taccSum, root},
+                             {.sendCount = sendcount, .receiveCounts = recvcounts, .receiveDisplacements = displs});
+}
+
+taccResult_t taccScatterV(const void* sendbuff, const size_t* sendcounts, const size_t* displs, void* recvbuff,
+                          size_t recvcount, taccDataType_t datatype, int root, taccComm_t comm, taccStream_t stream) {
+  return tacc::submitUnequal("taccScatterV", comm, stream,
+                             Call{Collective::scatter, sendbuff, recvbuff, 0, datatype, taccSum, root},
+                             {.sendCounts = sendcounts, .sendDisplacements = displs, .receiveCount = recvcount});
+}
+
+taccResult_t taccAllToAllV(const void* sendbuff, const size_t* sendcounts, const size_t* senddispls, void* recvbuff,
+                           const size_t* recvcounts, const size_t* recvdispls, taccDataType_t datatype, taccComm_t comm,
+                           taccStream_t stream) {
+  return tacc::submitUnequal("taccAllToAllV", comm, stream, Call{Collective::allToAll, sendbuff, recvbuff, 0, datatype},
+                             {.sendCounts = sendcounts,
+                              .sendDisplacements = senddispls,
+                              .receiveCounts = recvcounts,
+                              .receiveDisplacements = recvdispls});
 }

@@ -3,9 +3,7 @@
 
 #include "api/boundary.hpp"
 #include "api/compute_check.hpp"
-#include "compute/layers/batch_normalization.hpp"
-#include "compute/layers/dropout.hpp"
-#include "compute/layers/response_normalization.hpp"
+#include "compute/layers/layers.hpp"
 #include "core/error.hpp"
 
 using tacc::fail;

@@ -6,7 +6,7 @@
 #include "api/boundary.hpp"
 #include "api/check.hpp"
 #include "api/handles.hpp"
-#include "comm/host.hpp"
+#include "comm/hosts.hpp"
 #include "comm/launch/launch_id.hpp"
 #include "core/collective.hpp"
 #include "core/error.hpp"

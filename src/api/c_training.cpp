@@ -3,8 +3,7 @@
 
 #include "api/boundary.hpp"
 #include "api/compute_check.hpp"
-#include "compute/layers/pooling.hpp"
-#include "compute/layers/training.hpp"
+#include "compute/layers/layers.hpp"
 #include "core/error.hpp"
 
 using tacc::fail;

@@ -1,4 +1,4 @@
-// Which ranks share a host, and what every rank tells of itself when a communicator is formed.
+// Which host this is, which ranks share one, and what every rank tells of itself when a communicator is formed.
 #pragma once
 
 #include <array>
@@ -52,5 +52,16 @@ class HostMap {
   std::vector<int> host_, local_;
   std::vector<std::vector<int>> ranks_;
 };
+
+/// Equal on all processes of a running host, also in its containers; 0 where the kernel does not tell. Throws
+/// taccSystemError where this process has no descriptor left to ask. Two hosts that share a kernel (containers with
+/// networks of their own) have the same.
+std::uint64_t hostHash();
+
+/// Equal on processes that see the same process numbers; 0: unknown.
+std::uint64_t processSpaceHash();
+
+/// As uname tells; "?" where it does not.
+std::string hostName();
 
 }  // namespace tacc

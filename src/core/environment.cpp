@@ -11,6 +11,8 @@
 #include "core/error.hpp"
 #include "core/instruction_sets.hpp"
 #include "core/parse.hpp"
+#include "core/topology_sources.hpp"
+#include "core/transports.hpp"
 
 namespace tacc {
 namespace {
@@ -32,8 +34,10 @@ struct Choice {
   Value value;
 };
 
-#define TACC_WORD(name, targets, kernels) std::string_view(#name),
+#define TACC_WORD(name, ...) std::string_view(#name),
 constexpr std::array isas = {TACC_INSTRUCTION_SETS(TACC_WORD) std::string_view("best")};
+constexpr std::array transportWords = {std::string_view("auto"), TACC_TRANSPORTS(TACC_WORD)};
+constexpr std::array topologyWords = {std::string_view("auto"), TACC_TOPOLOGY_SOURCES(TACC_WORD)};
 #undef TACC_WORD
 constexpr Choice<LogLevel> logLevels[] = {
     {"none", LogLevel::none}, {"warn", LogLevel::warn}, {"info", LogLevel::info}, {"trace", LogLevel::trace}};
@@ -41,9 +45,6 @@ constexpr Choice<CmaMode> cmaModes[] = {{"auto", CmaMode::automatic}, {"on", Cma
 constexpr Choice<std::optional<bool>> switches[] = {{"on", true}, {"off", false}};
 constexpr Choice<SegmentSource> segmentSources[] = {
     {"memfd", SegmentSource::memfd}, {"file", SegmentSource::file}, {"off", SegmentSource::off}};
-constexpr std::array<std::string_view, 8> topologySources = {"auto", "file",   "slurm", "ibnet",
-                                                             "cray", "sunway", "probe", "hwloc"};
-constexpr std::array<std::string_view, 5> transports = {"auto", "ucx", "ofi", "tcp", "mpi"};
 
 template <class Value, std::size_t size>
 std::string wordsOf(const Choice<Value> (&choices)[size]) {
@@ -84,12 +85,12 @@ bool readChunkSize(std::string_view text, Environment& environment) {
 
 bool readTransport(std::string_view text, Environment& environment) {
   environment.transport = text == "auto" ? std::string_view() : text;
-  return std::find(transports.begin(), transports.end(), text) != transports.end();
+  return std::ranges::find(transportWords, text) != transportWords.end();
 }
 
 bool readTopologySource(std::string_view text, Environment& environment) {
   environment.topologySource = text == "auto" ? std::string_view() : text;
-  return std::find(topologySources.begin(), topologySources.end(), text) != topologySources.end();
+  return std::ranges::find(topologyWords, text) != topologyWords.end();
 }
 
 bool readSpin(std::string_view text, Environment& environment) {
@@ -183,7 +184,7 @@ const std::vector<Row>& table() {
         "How long a waiting rank spins before it yields its core."},
        false,
        readSpin},
-      {{"TACC_TRANSPORT", listOf(transports), "auto",
+      {{"TACC_TRANSPORT", listOf(transportWords), "auto",
         "How data goes between hosts; auto: by the first of them that works on all ranks."},
        true,
        readTransport},
@@ -222,7 +223,7 @@ const std::vector<Row>& table() {
         "where the sources look", "Where the topology of the network and of its hosts is described."},
        false,
        readTopologyFiles},
-      {{"TACC_TOPO_SOURCE", listOf(topologySources), "auto",
+      {{"TACC_TOPO_SOURCE", listOf(topologyWords), "auto",
         "Which source says what the topology is; auto: all, the first of them has the most weight."},
        true,
        readTopologySource},

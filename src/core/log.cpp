@@ -24,22 +24,22 @@ LogLevel levelOfProcess() noexcept {
   }
 }
 
-std::string_view nameOf(LogLevel level) noexcept {
+std::string_view levelName(LogLevel level) noexcept {
   constexpr std::array<std::string_view, 4> names = {"none", "warn", "info", "trace"};
   return names.at(static_cast<std::size_t>(level));
 }
 
-std::string hostName() {
+std::string nameOfHost() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) return "?";
   return name.data();
 }
 
 std::string lineOf(LogLevel level, int rank, std::string_view message) {
-  static const std::string host = hostName();
+  static const std::string host = nameOfHost();
   std::string line = fmt::format("tacc {}:{}", host, ::getpid());  // not kept: it changes with fork
   if (rank != noRank) line += fmt::format(" rank {}", rank);
-  line += fmt::format(" {}: ", nameOf(level));
+  line += fmt::format(" {}: ", levelName(level));
   for (const char c : message) {
     if (c == '\n') {
       line += "; ";

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "easgd/finite.hpp"
+#include "easgd/local_step.hpp"
 #include "easgd/split_center.hpp"
 
 namespace tacc {

@@ -4,7 +4,7 @@
 
 #include "comm/direct_update.hpp"
 #include "comm/streamed_sum.hpp"
-#include "easgd/finite.hpp"
+#include "easgd/local_step.hpp"
 #include "engine/signature.hpp"
 
 namespace tacc {

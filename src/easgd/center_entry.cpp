@@ -8,7 +8,7 @@
 #include "comm/bootstrap/connect.hpp"
 #include "comm/bootstrap/wait.hpp"
 #include "comm/control/failure.hpp"
-#include "comm/host.hpp"
+#include "comm/hosts.hpp"
 #include "core/environment.hpp"
 #include "core/error.hpp"
 #include "easgd/center_memory.hpp"

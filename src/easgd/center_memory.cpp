@@ -6,7 +6,7 @@
 #include <new>
 #include <utility>
 
-#include "comm/host.hpp"
+#include "comm/hosts.hpp"
 #include "core/error.hpp"
 #include "transports/shm/liveness.hpp"
 #include "transports/shm/pages.hpp"

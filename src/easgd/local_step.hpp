@@ -1,11 +1,14 @@
-// A rank's own step on its weights: x = (x - pull) - eta g, or with a velocity (compute/reduce/update.hpp).
+// A rank's own step on its weights: x = (x - pull) - eta g, or with a velocity (compute/reduce/update.hpp), and the
+// check of weights for numbers that are not finite.
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 #include "compute/reduce/reduce.hpp"
 #include "compute/reduce/update.hpp"
+#include "core/error.hpp"
 
 namespace tacc {
 
@@ -44,6 +47,20 @@ inline void addTo(float* values, const float* others, std::size_t count) {
 template <class Work>
 void forEachTile(std::size_t first, std::size_t count, const Work& work) {
   for (std::size_t done = 0; done < count; done += updateTile) work(first + done, std::min(updateTile, count - done));
+}
+
+/// Fails with the first of the elements [first, first + count) that is not finite. `offset`: of weights[0] in the
+/// model.
+inline void checkFinite(const float* weights, std::size_t first, std::size_t count, std::size_t offset = 0) {
+  if (updateKernels().areFinite(weights + first, count)) [[likely]]
+    return;
+  std::size_t i = first;
+  while (std::isfinite(weights[i])) ++i;
+  fail(
+      taccInvalidUsage,
+      "weight {} is {}: training has diverged or its input is damaged; the exchange ends on all ranks, which can go on "
+      "from what they saved last, with a smaller learning rate",
+      offset + i, weights[i]);
 }
 
 }  // namespace tacc

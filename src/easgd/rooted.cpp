@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "easgd/finite.hpp"
+#include "easgd/local_step.hpp"
 #include "easgd/wire.hpp"
 
 namespace tacc {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "easgd/finite.hpp"
+#include "easgd/local_step.hpp"
 
 namespace tacc {
 namespace {

@@ -6,7 +6,7 @@
 namespace tacc {
 namespace {
 
-std::size_t sizeOf(const std::vector<std::unique_ptr<Center>>& slices) {
+std::size_t sizeTogether(const std::vector<std::unique_ptr<Center>>& slices) {
   return std::accumulate(slices.begin(), slices.end(), std::size_t{0},
                          [](std::size_t sum, const auto& slice) { return sum + slice->size(); });
 }
@@ -20,7 +20,9 @@ std::pair<std::size_t, std::size_t> centerSlice(std::size_t count, std::size_t s
 }
 
 SplitCenter::SplitCenter(std::vector<std::unique_ptr<Center>> slices, std::size_t first)
-    : Center(sizeOf(slices), slices.front()->isLocked()), slices_(std::move(slices)), first_(first % slices_.size()) {}
+    : Center(sizeTogether(slices), slices.front()->isLocked()),
+      slices_(std::move(slices)),
+      first_(first % slices_.size()) {}
 
 template <class Work>
 void SplitCenter::forSlices(const Work& work) {

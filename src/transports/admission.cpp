@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "transports/peer_user.hpp"
 #include "transports/spare_descriptors.hpp"
+#include "transports/unix_socket.hpp"
 
 namespace tacc {
 namespace {

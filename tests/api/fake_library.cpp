@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "comm/bootstrap/unique_id.hpp"
-#include "comm/host.hpp"
+#include "comm/hosts.hpp"
 #include "comm/launch/launch_id.hpp"
 #include "core/error.hpp"
 #include "fake_communicator.hpp"

@@ -6,10 +6,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "coordinator/json_report.hpp"
-#include "coordinator/plot.hpp"
-#include "coordinator/summary.hpp"
-#include "coordinator/table.hpp"
+#include "coordinator/reports.hpp"
 
 namespace tacc::bench {
 namespace {

@@ -18,8 +18,8 @@
 #include "comm/bootstrap/listeners.hpp"
 #include "comm/bootstrap/reception.hpp"
 #include "support/child_process.hpp"
-#include "transports/abstract_address.hpp"
 #include "transports/shm/shared_memory.hpp"
+#include "transports/unix_socket.hpp"
 
 namespace tacc {
 namespace {

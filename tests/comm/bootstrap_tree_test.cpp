@@ -17,7 +17,7 @@
 #include "comm/bootstrap/connect.hpp"
 #include "comm/bootstrap/handshake.hpp"
 #include "support/child_process.hpp"
-#include "transports/abstract_address.hpp"
+#include "transports/unix_socket.hpp"
 
 namespace tacc {
 namespace {

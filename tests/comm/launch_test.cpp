@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "comm/bootstrap/unique_id.hpp"
-#include "comm/host.hpp"
+#include "comm/hosts.hpp"
 #include "comm/launch/launch_environment.hpp"
 #include "comm/launch/launch_id.hpp"
 #include "core/error.hpp"

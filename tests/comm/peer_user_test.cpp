@@ -1,6 +1,4 @@
 // Processes of other users at the unix sockets where ranks meet: neither end tells them anything.
-#include "transports/peer_user.hpp"
-
 #include <gmock/gmock.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -11,7 +9,7 @@
 
 #include "bootstrap_team.hpp"
 #include "support/child_process.hpp"
-#include "transports/abstract_address.hpp"
+#include "transports/unix_socket.hpp"
 
 namespace tacc {
 namespace {

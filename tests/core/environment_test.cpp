@@ -2,13 +2,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <initializer_list>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/error.hpp"
+#include "core/instruction_sets.hpp"
+#include "core/topology_sources.hpp"
+#include "core/transports.hpp"
 
 namespace tacc {
 namespace {
@@ -28,6 +33,15 @@ std::string errorOf(const char* entry) {
   }
   return "no error";
 }
+
+/// The words of a table of core, with a comma and a space behind each.
+#define TACC_WORD(name, ...) #name ", "
+constexpr const char* isaWords = TACC_INSTRUCTION_SETS(TACC_WORD);
+constexpr const char* transportWords = TACC_TRANSPORTS(TACC_WORD);
+constexpr const char* topologyWords = TACC_TOPOLOGY_SOURCES(TACC_WORD);
+#undef TACC_WORD
+
+std::string allButLastComma(std::string_view words) { return std::string(words.substr(0, words.size() - 2)); }
 
 TEST(Environment, HasDefaults) {
   const Environment environment =
@@ -49,28 +63,39 @@ TEST(Environment, HasDefaults) {
 }
 
 TEST(Environment, ReadsEveryVariable) {
-  const Environment environment = parse({"TACC_TRACE=/tmp/job",
-                                         "TACC_TRANSPORT=ofi",
-                                         "TACC_JOB_SECRET=open sesame",
-                                         "TACC_RENDEZVOUS=node1:29400",
-                                         "TACC_SOCKET_IFNAME=ib0,eth0",
-                                         "TACC_SHM=file",
-                                         "TACC_SPIN=20",
-                                         "TACC_CMA=off",
-                                         "TACC_CHUNK_SIZE=256K",
-                                         "TACC_DEBUG=trace",
-                                         "TACC_TIMEOUT=0",
-                                         "TACC_INIT_TIMEOUT=500ms",
-                                         "TACC_ISA=avx2",
-                                         "TACC_ALGO=ring",
-                                         "TACC_TOPO_FILE=/etc/net.toml:node.xml",
-                                         "TACC_TOPO_SOURCE=slurm",
-                                         "TACC_TUNE_FILE=/etc/tune.toml",
-                                         "TACC_DYNAMIC=off",
-                                         "TACC_REPRODUCIBLE=on",
-                                         "TACC_HALF_PARTIAL_SUMS=on",
-                                         "TACC_JOIN_WIDTH=4",
-                                         "TACC_PORT_RANGE=29400-29499"});
+  const std::initializer_list<const char*> entries = {"TACC_TRACE=/tmp/job",
+                                                      "TACC_TRANSPORT=ofi",
+                                                      "TACC_ENCRYPTION=off",
+                                                      "TACC_JOB_SECRET=open sesame",
+                                                      "TACC_RENDEZVOUS=node1:29400",
+                                                      "TACC_SOCKET_IFNAME=ib0,eth0",
+                                                      "TACC_SHM=file",
+                                                      "TACC_SPIN=20",
+                                                      "TACC_CMA=off",
+                                                      "TACC_CHUNK_SIZE=256K",
+                                                      "TACC_DEBUG=trace",
+                                                      "TACC_TIMEOUT=0",
+                                                      "TACC_INIT_TIMEOUT=500ms",
+                                                      "TACC_ISA=avx2",
+                                                      "TACC_ALGO=ring",
+                                                      "TACC_TOPO_FILE=/etc/net.toml:node.xml",
+                                                      "TACC_TOPO_SOURCE=slurm",
+                                                      "TACC_TUNE_FILE=/etc/tune.toml",
+                                                      "TACC_DYNAMIC=off",
+                                                      "TACC_REPRODUCIBLE=on",
+                                                      "TACC_HALF_PARTIAL_SUMS=on",
+                                                      "TACC_JOIN_WIDTH=4",
+                                                      "TACC_PORT_RANGE=29400-29499",
+                                                      "TACC_MPI=report",
+                                                      "TACC_MPI_NONBLOCKING=off",
+                                                      "TACC_MPI_CONTEST=10"};
+  for (const EnvironmentVariable& variable : environmentVariables()) {
+    const std::string begin = std::string(variable.name) + '=';
+    EXPECT_TRUE(std::any_of(entries.begin(), entries.end(),
+                            [&](const char* entry) { return std::string_view(entry).starts_with(begin); }))
+        << variable.name << " wants a value here, and what is read of it below";
+  }
+  const Environment environment = parse(entries);
   ASSERT_TRUE(environment.portRange);
   EXPECT_EQ(environment.portRange->first, 29400);
   EXPECT_EQ(environment.portRange->last, 29499);
@@ -114,13 +139,11 @@ TEST(Environment, LeavesTheModulesOfACenterOfTheSameNameTheirOwn) {
 }
 
 TEST(Environment, UnknownNameSuggestsTheNearest) {
-  EXPECT_EQ(errorOf("TACC_CHUNKSIZE=1M"),
-            "unknown environment variable TACC_CHUNKSIZE; did you mean TACC_CHUNK_SIZE? (allowed: TACC_ALGO, TACC_ISA, "
-            "TACC_INIT_TIMEOUT, TACC_TIMEOUT, TACC_DEBUG, TACC_CHUNK_SIZE, TACC_CMA, TACC_DYNAMIC, TACC_SPIN, "
-            "TACC_TRANSPORT, TACC_ENCRYPTION, TACC_SHM, TACC_REPRODUCIBLE, TACC_HALF_PARTIAL_SUMS, TACC_TRACE, "
-            "TACC_SOCKET_IFNAME, TACC_TOPO_FILE, TACC_TOPO_SOURCE, "
-            "TACC_TUNE_FILE, TACC_RENDEZVOUS, TACC_JOB_SECRET, TACC_JOIN_WIDTH, TACC_PORT_RANGE, TACC_MPI, "
-            "TACC_MPI_NONBLOCKING, TACC_MPI_CONTEST)");
+  std::string names;
+  for (const EnvironmentVariable& variable : environmentVariables()) names += ", " + std::string(variable.name);
+  EXPECT_EQ(
+      errorOf("TACC_CHUNKSIZE=1M"),
+      "unknown environment variable TACC_CHUNKSIZE; did you mean TACC_CHUNK_SIZE? (allowed: " + names.substr(2) + ")");
   EXPECT_EQ(errorOf("TACC_BENCHMARK=1").substr(0, 53), "unknown environment variable TACC_BENCHMARK (allowed:");
 }
 
@@ -128,7 +151,7 @@ TEST(Environment, MalformedValueListsWhatIsAllowed) {
   EXPECT_EQ(errorOf("TACC_ALGO="),
             "TACC_ALGO=\"\" is not valid: allowed are the name of an algorithm (default: chosen by the library)");
   EXPECT_EQ(errorOf("TACC_ISA=avx3"),
-            "TACC_ISA=\"avx3\" is not valid: allowed are amx, avx512, avx2, sse4, neon, scalar, best (default: best)");
+            "TACC_ISA=\"avx3\" is not valid: allowed are " + std::string(isaWords) + "best (default: best)");
   EXPECT_EQ(
       errorOf("TACC_INIT_TIMEOUT=soon"),
       "TACC_INIT_TIMEOUT=\"soon\" is not valid: allowed are seconds, e.g. 30, 0.5 or 500ms (default: as configured, "
@@ -159,17 +182,16 @@ TEST(Environment, MalformedValueListsWhatIsAllowed) {
   EXPECT_EQ(errorOf("TACC_JOIN_WIDTH=0"), "TACC_JOIN_WIDTH=\"0\" is not valid: allowed are 1 to 65536 (default: 32)");
   EXPECT_EQ(errorOf("TACC_SHM=hugetlb"),
             "TACC_SHM=\"hugetlb\" is not valid: allowed are memfd, file, off (default: memfd)");
-  EXPECT_EQ(errorOf("TACC_TRANSPORT=pigeon"),
-            "TACC_TRANSPORT=\"pigeon\" is not valid: allowed are auto, ucx, ofi, tcp, mpi (default: auto)");
+  EXPECT_EQ(errorOf("TACC_TRANSPORT=pigeon"), "TACC_TRANSPORT=\"pigeon\" is not valid: allowed are auto, " +
+                                                  allButLastComma(transportWords) + " (default: auto)");
   EXPECT_EQ(errorOf("TACC_MPI_NONBLOCKING=1M"),
             "TACC_MPI_NONBLOCKING=\"1M\" is not valid: allowed are a number of bytes, or off (default: 65536)");
   for (const std::string value : {"", "0", "-1", "many"})
     EXPECT_EQ(errorOf(("TACC_MPI_CONTEST=" + value).c_str()),
               "TACC_MPI_CONTEST=\"" + value +
                   "\" is not valid: allowed are a number of calls, 1 or more, or off (default: 100)");
-  EXPECT_EQ(errorOf("TACC_TOPO_SOURCE=lldp"),
-            "TACC_TOPO_SOURCE=\"lldp\" is not valid: allowed are auto, file, slurm, ibnet, cray, sunway, probe, hwloc "
-            "(default: auto)");
+  EXPECT_EQ(errorOf("TACC_TOPO_SOURCE=lldp"), "TACC_TOPO_SOURCE=\"lldp\" is not valid: allowed are auto, " +
+                                                  allButLastComma(topologyWords) + " (default: auto)");
 }
 
 TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
@@ -181,7 +203,6 @@ TEST(Environment, EveryVariableIsDocumentedAndRefusesNonsense) {
     EXPECT_TRUE(variable.documentation.ends_with('.')) << variable.name;
     EXPECT_THROW(parse({(std::string(variable.name) + '=').c_str()}), Error) << variable.name;
   }
-  EXPECT_EQ(names.size(), 26u);
 }
 
 TEST(Environment, CheckSeesTheProcessAsItIsNow) {

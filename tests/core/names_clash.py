@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Puts what tools/check_names refuses into a copy of the sources, one at a time, and expects a sentence that names it."""
+"""Puts what tools/check_names and tools/check_joined refuse into a copy of the sources, one at a time, and expects a sentence that
+names it; and what tools/check_joined has to let pass."""
 import pathlib
 import shutil
 import subprocess
@@ -7,7 +8,9 @@ import sys
 import tempfile
 
 root = pathlib.Path(__file__).resolve().parent.parent.parent
-# What is wrong, where, what is added behind what, and what the sentence has to name.
+space = "namespace {\n"
+# What is wrong, where, what is added behind what, and what the sentence has to name. In the same library: engine/shm/lowering.cpp,
+# engine/shm/executor.cpp and algorithms/tree.cpp.
 clashes = [
     ("two types of one name in headers", "src/core/log.hpp", "namespace tacc {\n", "struct PlanRequest {};\n", ("PlanRequest", "plan.hpp")),
     ("a source's own type called as a header's", "src/core/log.cpp", "namespace {\n", "class Plan {\n};\n", ("Plan ", "plan.hpp")),
@@ -15,6 +18,27 @@ clashes = [
      ("tree.cpp", "default")),
     ("a default among the bench's collectives", "bench/contestants/tacc_contestant.cpp", "switch (t.collective->kind) {\n",
      "    default:\n", ("tacc_contestant.cpp", "default")),
+    ("a constant of another source", "src/engine/shm/lowering.cpp", space, "constexpr int a = 1 << 2, sourceBounceBytes = 1;\n",
+     ("sourceBounceBytes", "executor.cpp")),
+    ("a function of another source", "src/engine/shm/lowering.cpp", space, "bool isRemote(\n    const Place& one) noexcept {\n  return true;\n}\n",
+     ("isRemote", "executor.cpp")),
+    ("a function called as another's constant", "src/engine/shm/lowering.cpp", space, "template <class T>\nvoid leastStream(T) {}\n",
+     ("leastStream", "executor.cpp")),
+    ("a static function of another source", "src/engine/shm/lowering.cpp", "namespace tacc {\n", "static void sourceBounceBytes() {}\n",
+     ("sourceBounceBytes", "executor.cpp")),
+    ("an alias of another source's type", "src/engine/shm/lowering.cpp", space, "using isUserMemory = int;\n", ("isUserMemory", "executor.cpp")),
+    ("a constant called as a header's function", "src/algorithms/tree.cpp", space, "constexpr int wordsOf = 1;\n", ("wordsOf", "text_file.hpp")),
+    ("a header's function once more", "src/algorithms/tree.cpp", space,
+     "std::vector<std::string_view> wordsOf(std::string_view theirs) { return {}; }\n", ("wordsOf", "text_file.hpp")),
+    ("a header's function, hidden from others", "src/comm/probe/network_survey.cpp", space,
+     "std::string nameOf(const RankIdentity& who) { return who.hostName.data(); }\n", ("nameOf", "types.hpp")),
+    ("a macro of another source", "src/core/log.cpp", "#include", "#define TWICE 1\n", ("TWICE", "fork.cpp")),
+]
+# What two sources of one library may both have.
+harmless = [
+    ("one alias", "using Short = std::uint32_t;\n", "using Short = std::uint32_t;\n"),
+    ("overloads", "int twice(int one) { return one; }\n", "int twice(long other) { return 0; }\n"),
+    ("names of functions' insides", "int first() {\n  int inside = 0;\n  return inside;\n}\n", "int second() {\n  int inside = 0;\n  return inside;\n}\n"),
 ]
 
 failed = 0
@@ -24,20 +48,36 @@ with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(root / path, copy / path)
 
     def check():
-        return subprocess.run([sys.executable, copy / "tools/check_names"], capture_output=True, text=True, check=False)
+        both = [subprocess.run([sys.executable, copy / "tools" / tool], capture_output=True, text=True, check=False)
+                for tool in ("check_names", "check_joined")]
+        return any(run.returncode != 0 for run in both), "".join(run.stdout + run.stderr for run in both)
 
-    whole = check()
-    if whole.returncode != 0:
-        print(f"with nothing put in: {whole.stdout}{whole.stderr}")
-        failed += 1
-    for what, path, behind, added, wanted in clashes:
+    def put(path, behind, added):
         before = (copy / path).read_text()
-        after = before.replace(behind, behind + added, 1)
+        after = before.replace(behind, added + behind if added.startswith("#") else behind + added, 1)
         (copy / path).write_text(after)
-        said = check()
-        (copy / path).write_text(before)
-        if after == before or said.returncode == 0 or not any(all(word in line for word in wanted) for line in said.stdout.split("\n")):
-            print(f"{what}, in {path}: no sentence names {wanted}:\n{said.stdout}{said.stderr}")
+        return before if after != before else None
+
+    is_wrong, said = check()
+    if is_wrong:
+        print(f"with nothing put in: {said}")
+        failed += 1
+    put("src/core/fork.cpp", "#include", "#define TWICE 1\n")
+    for what, path, behind, added, wanted in clashes:
+        before = put(path, behind, added)
+        is_wrong, said = check()
+        if before is None or not is_wrong or not any(all(word in line for word in wanted) for line in said.split("\n")):
+            print(f"{what}, in {path}{' (nothing was put in)' if before is None else ''}: no sentence names {wanted}:\n{said}")
             failed += 1
-print(f"{len(clashes)} put in, {failed} not told")
+        if before is not None:
+            (copy / path).write_text(before)
+    for what, one, other in harmless:
+        before = [put(path, space, added) for path, added in (("src/engine/shm/lowering.cpp", one), ("src/engine/shm/executor.cpp", other))]
+        is_wrong, said = check()
+        if None in before or is_wrong:
+            print(f"{what} of two sources: {said}")
+            failed += 1
+        for path, text in zip(("src/engine/shm/lowering.cpp", "src/engine/shm/executor.cpp"), before):
+            (copy / path).write_text(text)
+print(f"{len(clashes) + len(harmless)} put in, {failed} not told as they should be")
 sys.exit(1 if failed else 0)

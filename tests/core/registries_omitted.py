@@ -26,7 +26,6 @@ def without(path, pattern, instead=""):
 
 
 algorithms = "docs/understand/algorithms.md"
-environment = "src/core/environment.cpp"
 # What is left out, where, how, and what the sentence has to name.
 omissions = [
     ("an algorithm's section", *rows(algorithms, r"^## swing$"), ("swing", "section")),
@@ -36,11 +35,12 @@ omissions = [
     ("a collective's function", *without("include/tacc/tacc.h", r"\btaccExscan\b", "taccOther"), ("exscan", "function")),
     ("a collective beside MPI's", *without("docs/use/mpi.md", "`taccExscan`", ""), ("exscan", "MPI")),
     ("a transport's row", *rows("docs/understand/transports.md", r"^\| `?tcp`?"), ("tcp", "row")),
-    ("a transport's word", *without(environment, r'(\btransports(?:\[\])? = \{[^}]*)"tcp", ', r"\1"), ("tcp", "TACC_TRANSPORT")),
-    ("a transport's place", *without("src/comm/cluster/transport_choice.cpp", r'(\boverTcp(?:\[\])? = \{[^}]*)"tcp"', r"\1"),
-     ("tcp", "no card")),
     ("a source's row", *rows("docs/understand/topology.md", r"^\| [^|]*\bslurm\b[^|]* \|"), ("slurm", "table of sources")),
-    ("a source's word", *without(environment, r'(\btopologySources(?:\[\])? = \{[^}]*)"slurm", ', r"\1"), ("slurm", "TACC_TOPO_SOURCE")),
+    ("a source's word", *without("src/core/topology_sources.hpp", r"row\(slurm\)", ""), ("the source slurm", "the table")),
+    ("a transport's row in the table", *without("src/core/transports.hpp", r"row\(mpi,", "other("), ("the transport Mpi", "the table")),
+    ("a source's line in the build", *rows("src/topology/meson.build", r"'sources/source_slurm.cpp'"), ("source_slurm.cpp", "meson.build")),
+    ("a transport's line in the build", *rows("src/transports/meson.build", r"'tcp/tcp_transport.cpp'"),
+     ("tcp_transport.cpp", "meson.build")),
     ("a launcher's case", *without("tests/comm/launch_test.cpp", r"\bTORCHELASTIC_RUN_ID\b|\bSLURM_PROCID\b", "NOTHING"), ("case",)),
     ("a launcher's section", *without("docs/use/running.md", "torchrun", "it"), ("torchrun", "section")),
     ("an instruction set's word", *without("docs/use/environment.md", r"\bavx512_spr\b|\bavx3_spr\b|\bavx512\b|\bavx2\b", "x"),

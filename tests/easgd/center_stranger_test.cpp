@@ -13,11 +13,11 @@
 #include "center_team.hpp"
 #include "comm/bootstrap/connect.hpp"
 #include "comm/bootstrap/handshake.hpp"
-#include "comm/host.hpp"
+#include "comm/hosts.hpp"
 #include "easgd/center.hpp"
 #include "easgd/center_memory.hpp"
 #include "easgd/center_protocol.hpp"
-#include "transports/abstract_address.hpp"
+#include "transports/unix_socket.hpp"
 
 namespace tacc {
 namespace {

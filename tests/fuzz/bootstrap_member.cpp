@@ -15,7 +15,7 @@
 #include "core/error.hpp"
 #include "fuzz/hostile_peer.hpp"
 #include "fuzz/target.hpp"
-#include "transports/abstract_address.hpp"
+#include "transports/unix_socket.hpp"
 
 namespace tacc::fuzz {
 namespace {

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "transports/abstract_address.hpp"
+#include "transports/unix_socket.hpp"
 
 namespace tacc::test {
 

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "golden.hpp"
-#include "topology/sources/slingshot_links.hpp"
+#include "topology/sources/slingshot.hpp"
 #include "topology/sources/text_file.hpp"
 
 namespace tacc::test {

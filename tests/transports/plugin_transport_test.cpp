@@ -1,12 +1,11 @@
 // The transport that the program brings, over a table that only writes down what it is asked for.
-#include "transports/mpi/plugin_transport.hpp"
-
 #include <gmock/gmock.h>
 
 #include <array>
 #include <vector>
 
 #include "tacc/transport.h"
+#include "transports/transport_functions.hpp"
 
 namespace tacc {
 namespace {
@@ -51,7 +50,7 @@ TEST(PluginTransport, cancelsReceivesAtOnceAndSendsAtItsEnd) {
   std::array<NetworkRequest, 4> requests;
   std::array<std::byte, 16> data{};
   {
-    const auto transport = makePluginTransport({.rank = 0, .ranks = 2, .interface = {}, .plugin = &table});
+    const auto transport = makeMpiTransport({.rank = 0, .ranks = 2, .interface = {}, .plugin = &table});
     transport->send(1, 1, data.data(), 8, requests[0]);
     transport->receive(1, 2, data.data(), 8, requests[1]);
     transport->receive(1, 3, data.data(), 8, requests[2]);

@@ -15,7 +15,7 @@
 #include "core/error.hpp"
 #include "transports/tcp/tcp.hpp"
 #include "transports/tcp/tcp_greeting.hpp"
-#include "transports/tcp/tcp_transport.hpp"
+#include "transports/transport_functions.hpp"
 
 namespace tacc::test {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "transports/tcp/tcp_transport.hpp"
+#include "transports/transport_functions.hpp"
 
 namespace tacc::test {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "comm/allocation_fault.hpp"
 #include "core/error.hpp"
-#include "transports/tcp/tcp_transport.hpp"
+#include "transports/transport_functions.hpp"
 
 namespace tacc::test {
 namespace {

@@ -19,7 +19,7 @@
 #include "transports/file_descriptor.hpp"
 #include "transports/inet_address.hpp"
 #include "transports/tcp/tcp_greeting.hpp"
-#include "transports/tcp/tcp_transport.hpp"
+#include "transports/transport_functions.hpp"
 
 namespace tacc::test {
 namespace {

@@ -8,7 +8,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "support/find_tool.hpp"
 #include "support/process.hpp"
 
 namespace tacc::tools {

@@ -13,6 +13,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <filesystem>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -129,6 +131,15 @@ bool Process::waitUntil(Clock::time_point deadline) {
     std::this_thread::sleep_for(pollInterval);
   }
   return true;
+}
+
+namespace fs = std::filesystem;
+
+std::string findTool(const char* name) {
+  const fs::path here = fs::path(fs::read_symlink("/proc/self/exe")).parent_path();
+  for (const char* place : {"../../tools", "../libexec/tacc"})
+    if (const fs::path tool = here / place / name; ::access(tool.c_str(), X_OK) == 0) return fs::canonical(tool);
+  throw std::runtime_error(fmt::format("there is no {} in ../../tools or ../libexec/tacc of {}", name, here.string()));
 }
 
 }  // namespace tacc::tools

@@ -1,3 +1,4 @@
+// Processes that a program starts, and where their programs are.
 #pragma once
 
 #include <sys/types.h>
@@ -58,5 +59,9 @@ class Process {
   bool running_ = true;
   int status_ = 0;
 };
+
+/// A program of tools/: in the source tree, for a build directory in it, or where it is installed. Throws
+/// std::runtime_error.
+std::string findTool(const char* name);
 
 }  // namespace tacc::tools

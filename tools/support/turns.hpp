@@ -1,6 +1,8 @@
+// How contestants take turns, so that none has the better places: processes, and functions of one process.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <vector>
 
 namespace tacc::tools {
@@ -10,5 +12,17 @@ namespace tacc::tools {
 /// included, each follows each of the others as often as any other does, or once more or less (of more than six:
 /// nearly); nobody follows himself. As far as this leaves it open, each runs as often in every place.
 std::vector<std::vector<std::size_t>> turnsOf(std::size_t contestants, int repetitions);
+
+/// Someone who runs, and the least time seen.
+struct Timed {
+  std::function<void()> run;
+  double seconds = 1e30;
+  std::function<double()> ownSeconds = {};  ///< of the last run, if it takes its time itself
+};
+
+/// In turn, until `seconds` are over: each is warmed by a run and timed in the next two, so that nobody pays for what
+/// the one before left in the caches. With `processorTime` that of the calling thread counts, in place of the time that
+/// passes.
+void timeInTurn(std::vector<Timed>& contestants, double seconds, bool processorTime);
 
 }  // namespace tacc::tools

@@ -8,8 +8,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "support/find_tool.hpp"
 #include "support/interrupt.hpp"
+#include "support/process.hpp"
 
 namespace tacc::tools {
 namespace {

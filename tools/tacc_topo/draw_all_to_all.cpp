@@ -1,11 +1,10 @@
-#include "draw_all_to_all.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 
+#include "drawing_parts.hpp"
 #include "text_fit.hpp"
 
 namespace tacc {

@@ -1,11 +1,10 @@
-#include "draw_host.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
+#include "drawing_parts.hpp"
 #include "text_fit.hpp"
 #include "topology/model/units.hpp"
 

@@ -1,11 +1,10 @@
-#include "draw_levels.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <map>
 
+#include "drawing_parts.hpp"
 #include "text_fit.hpp"
 #include "topology/model/host_list.hpp"
 

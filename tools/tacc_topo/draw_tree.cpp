@@ -1,9 +1,8 @@
-#include "draw_tree.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
+#include "drawing_parts.hpp"
 #include "text_fit.hpp"
 
 namespace tacc {

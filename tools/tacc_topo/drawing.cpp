@@ -2,11 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "draw_all_to_all.hpp"
-#include "draw_host.hpp"
-#include "draw_levels.hpp"
-#include "draw_torus.hpp"
-#include "draw_tree.hpp"
+#include "drawing_parts.hpp"
 #include "panel.hpp"
 #include "text_fit.hpp"
 #include "topology/model/tree_text.hpp"

@@ -18,7 +18,7 @@
 #include "point.hpp"
 #include "report.hpp"
 #include "selection/tuning/tuning_file.hpp"
-#include "support/progress_line.hpp"
+#include "support/output.hpp"
 #include "support/sizes.hpp"
 #include "topology/sources/text_file.hpp"
 

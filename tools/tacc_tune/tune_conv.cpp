@@ -12,8 +12,8 @@
 #include "support/aligned_floats.hpp"
 #include "support/command_line.hpp"
 #include "support/networks/layers.hpp"
-#include "support/output_file.hpp"
-#include "support/timing.hpp"
+#include "support/output.hpp"
+#include "support/turns.hpp"
 #ifdef TACC_TUNE_OPENMP
 #include "tacc/compute_openmp.h"
 #endif

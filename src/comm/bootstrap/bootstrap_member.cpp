@@ -9,7 +9,7 @@
 #include "comm/bootstrap/listeners.hpp"
 #include "comm/bootstrap/unique_id.hpp"
 #include "comm/control/failure.hpp"
-#include "comm/host.hpp"
+#include "comm/hosts.hpp"
 #include "transports/spare_descriptors.hpp"
 #include "transports/tcp/tcp.hpp"
 

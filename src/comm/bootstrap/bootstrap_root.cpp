@@ -8,7 +8,7 @@
 
 #include "comm/bootstrap/completion.hpp"
 #include "comm/control/failure.hpp"
-#include "comm/host.hpp"
+#include "comm/hosts.hpp"
 #include "transports/spare_descriptors.hpp"
 #include "transports/tcp/tcp.hpp"
 

@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "transports/shm/passed_descriptors.hpp"
 #include "transports/spare_descriptors.hpp"
+#include "transports/unix_socket.hpp"
 
 namespace tacc {
 namespace {

@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "transports/abstract_address.hpp"
-#include "transports/peer_user.hpp"
 #include "transports/spare_descriptors.hpp"
 #include "transports/tcp/tcp.hpp"
+#include "transports/unix_socket.hpp"
 
 namespace tacc {
 namespace {

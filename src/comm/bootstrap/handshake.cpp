@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "comm/host.hpp"
+#include "comm/hosts.hpp"
 #include "core/error.hpp"
 #include "transports/shm/liveness.hpp"
 

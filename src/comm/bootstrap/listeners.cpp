@@ -9,13 +9,13 @@
 #include <utility>
 
 #include "comm/bootstrap/connect.hpp"
-#include "comm/host.hpp"
+#include "comm/hosts.hpp"
 #include "core/environment.hpp"
 #include "core/error.hpp"
-#include "transports/abstract_address.hpp"
 #include "transports/interfaces.hpp"
 #include "transports/spare_descriptors.hpp"
 #include "transports/tcp/tcp.hpp"
+#include "transports/unix_socket.hpp"
 
 namespace tacc {
 namespace {

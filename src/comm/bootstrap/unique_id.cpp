@@ -6,7 +6,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "comm/host.hpp"
+#include "comm/hosts.hpp"
 #include "core/environment.hpp"
 #include "core/error.hpp"
 #include "transports/interfaces.hpp"
@@ -35,7 +35,7 @@ std::array<unsigned char, 16> checkOf(const UniqueIdContents& contents) {
 }
 
 /// Not of the addresses: ranks that derive the id themselves may know rank 0's host by different ones.
-std::string nameOf(const UniqueIdContents& contents, std::uint64_t host, std::string_view key) {
+std::string socketName(const UniqueIdContents& contents, std::uint64_t host, std::string_view key) {
   std::array<unsigned char, sizeof contents.secret + sizeof contents.name + sizeof host> source;
   const auto end = std::ranges::copy(contents.name, std::ranges::copy(contents.secret, source.begin()).out).out;
   std::memcpy(&*end, &host, sizeof host);
@@ -141,11 +141,11 @@ std::string describeAddressesIn(const UniqueIdContents& contents) {
 }
 
 std::string rendezvousName(const UniqueIdContents& contents) {
-  return nameOf(contents, 0, "tacc name of a rendezvous");
+  return socketName(contents, 0, "tacc name of a rendezvous");
 }
 
 std::string gatewayName(const UniqueIdContents& contents, std::uint64_t host) {
-  return nameOf(contents, host, "tacc name of a gateway");
+  return socketName(contents, host, "tacc name of a gateway");
 }
 
 }  // namespace tacc

@@ -9,13 +9,23 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/transports.hpp"
 
 namespace tacc {
 namespace {
 
-/// tacc's own first: the libraries are slower over TCP and do not survive the death of a peer
-/// (docs/understand/transports.md).
-constexpr std::array<std::string_view, 4> overTcp = {"tcp", "ofi", "ucx", "mpi"};
+struct KindOverTcp {
+  std::string_view name;
+  int place;
+};
+#define TACC_PLACE(name, functions, isBuilt, place, ...) KindOverTcp{#name, place},
+/// In the order in which they are tried where no host has a card.
+constexpr auto overTcp = [] {
+  std::array kinds = {TACC_TRANSPORTS(TACC_PLACE)};
+  std::ranges::sort(kinds, {}, &KindOverTcp::place);
+  return kinds;
+}();
+#undef TACC_PLACE
 
 /// The only one that encrypts.
 constexpr std::string_view encryptedName = "tcp";
@@ -130,8 +140,8 @@ ChosenTransport chooseTransport(Bootstrap& bootstrap, const std::vector<RankIden
       for (const NetworkTransportKind& kind : networkTransports())
         if (choice.tryKind(kind.name, true)) return choice.take(kind.name);
     }
-    for (const std::string_view name : overTcp)
-      if (choice.tryKind(name, false)) return choice.take(name);
+    for (const KindOverTcp& kind : overTcp)
+      if (choice.tryKind(kind.name, false)) return choice.take(kind.name);
   }
   if (choice.problems().empty())
     fail(taccInvalidUsage, "TACC_TRANSPORT={}: tacc has no transport of that name here", forced);

@@ -7,7 +7,7 @@
 #include <mutex>
 
 #include "comm/communicator.hpp"
-#include "comm/host.hpp"
+#include "comm/hosts.hpp"
 #include "comm/launch/launch_store.hpp"
 #include "core/error.hpp"
 #include "core/parse.hpp"

@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "comm/bootstrap/unique_id.hpp"
-#include "comm/host.hpp"
+#include "comm/hosts.hpp"
 #include "comm/launch/launch_card.hpp"
 #include "core/environment.hpp"
 #include "core/error.hpp"

@@ -19,7 +19,7 @@ namespace tacc {
 namespace {
 
 constexpr const char* libraryName = "libpmix.so.2";
-constexpr const char* key = "tacc-meeting";
+constexpr const char* meetingKey = "tacc-meeting";
 
 /// The functions of libpmix. It is loaded where it is needed, as most jobs need none, and never unloaded: Open MPI may
 /// use the same one.
@@ -74,7 +74,7 @@ class Client {
     value.type = PMIX_STRING;
     std::string copy = text;
     value.data.string = copy.data();
-    require(library_.put(PMIX_GLOBAL, key, &value), "leave where rank 0 is met");
+    require(library_.put(PMIX_GLOBAL, meetingKey, &value), "leave where rank 0 is met");
     require(library_.commit(), "leave where rank 0 is met");
   }
 
@@ -104,7 +104,7 @@ class Client {
     pmix_proc_t first = self_;
     first.rank = 0;
     pmix_value_t* value = nullptr;
-    require(library_.get(&first, key, nullptr, 0, &value), "learn where rank 0 is met");
+    require(library_.get(&first, meetingKey, nullptr, 0, &value), "learn where rank 0 is met");
     std::string text = value != nullptr && value->type == PMIX_STRING ? value->data.string : "";
     if (value != nullptr) {
       if (value->type == PMIX_STRING) std::free(value->data.string);

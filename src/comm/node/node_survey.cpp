@@ -11,13 +11,15 @@
 namespace tacc {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using SurveyClock = std::chrono::steady_clock;
 
 constexpr std::size_t mostBytes = 512 * 1024;
 constexpr int roundTrips = 200, trialTrips = 20;
 constexpr auto answerPatience = std::chrono::milliseconds(20);  // for one answer: then somebody else has the core
 
-double secondsFrom(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+double secondsFrom(SurveyClock::time_point begin) {
+  return std::chrono::duration<double>(SurveyClock::now() - begin).count();
+}
 
 /// First and last + 1 place of the group at a level of the places; of one level more the whole host; of -1 the place.
 std::pair<int, int> groupAround(const NodePlaces& places, int level, int place) {
@@ -68,7 +70,7 @@ class PairTimes {
     meet();
     double rate = 0;
     if (takesPart) {
-      const Clock::time_point begin = Clock::now();
+      const SurveyClock::time_point begin = SurveyClock::now();
       std::memcpy(own_.data(), segment_.arena(rankAt(place)), bytes_);
       rate = static_cast<double>(bytes_) / std::max(secondsFrom(begin), 1e-9);
     }
@@ -87,9 +89,9 @@ class PairTimes {
     double seconds = 0;
     if (first != second && (place_ == first || place_ == second)) {
       const int other = place_ == first ? second : first;
-      Clock::time_point begin = Clock::now();
+      SurveyClock::time_point begin = SurveyClock::now();
       for (std::uint32_t trip = 1; trip <= roundTrips + trialTrips; ++trip) {
-        if (trip == trialTrips + 1) begin = Clock::now();
+        if (trip == trialTrips + 1) begin = SurveyClock::now();
         if (place_ == first) word(place_).store(trip, std::memory_order_release);
         if (!await(other, trip)) {
           meet();
@@ -104,10 +106,10 @@ class PairTimes {
   }
 
   bool await(int place, std::uint32_t value) const {
-    const Clock::time_point begin = Clock::now();
+    const SurveyClock::time_point begin = SurveyClock::now();
     for (int looks = 1; word(place).load(std::memory_order_acquire) != value; ++looks) {
       relaxCpu();
-      if (looks % 256 == 0 && Clock::now() - begin > answerPatience) return false;
+      if (looks % 256 == 0 && SurveyClock::now() - begin > answerPatience) return false;
     }
     return true;
   }

@@ -34,14 +34,14 @@ std::string textOf(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-std::string nameOf(const RankIdentity& who) { return who.hostName.data(); }
+std::string hostNameOf(const RankIdentity& who) { return who.hostName.data(); }
 
 /// One rank of each host; hosts of one name count once.
 std::vector<int> distinctLeaders(const std::vector<RankIdentity>& who, const HostMap& hosts) {
   std::vector<int> leaders;
   std::set<std::string> names;
   for (const int leader : hosts.lane(0))
-    if (names.insert(nameOf(who[static_cast<std::size_t>(leader)])).second) leaders.push_back(leader);
+    if (names.insert(hostNameOf(who[static_cast<std::size_t>(leader)])).second) leaders.push_back(leader);
   return leaders;
 }
 
@@ -195,7 +195,7 @@ int runSession(ProbeSession& session, Bootstrap& bootstrap, const std::vector<in
 
 std::vector<std::string> namesOf(const std::vector<RankIdentity>& who, const std::vector<int>& leaders) {
   std::vector<std::string> names;
-  for (const int leader : leaders) names.push_back(nameOf(who[static_cast<std::size_t>(leader)]));
+  for (const int leader : leaders) names.push_back(hostNameOf(who[static_cast<std::size_t>(leader)]));
   return names;
 }
 
@@ -314,7 +314,7 @@ std::vector<int> walkOver(const Topology& topology, const HostMap& hosts, const 
   std::map<std::string, int> firstOf;
   const std::vector<int> leaders = hosts.lane(0);
   for (int h = 0; h < hosts.hosts(); ++h) {
-    const std::string name = nameOf(who[static_cast<std::size_t>(leaders[static_cast<std::size_t>(h)])]);
+    const std::string name = hostNameOf(who[static_cast<std::size_t>(leaders[static_cast<std::size_t>(h)])]);
     const auto found = topology.findHost(name);
     places.push_back({found.value_or(topology.hosts()), firstOf.try_emplace(name, h).first->second, h});
   }

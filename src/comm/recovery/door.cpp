@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "transports/abstract_address.hpp"
 #include "transports/spare_descriptors.hpp"
 #include "transports/tcp/tcp.hpp"
+#include "transports/unix_socket.hpp"
 
 namespace tacc {
 namespace {

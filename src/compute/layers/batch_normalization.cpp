@@ -1,9 +1,8 @@
-#include "compute/layers/batch_normalization.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include "compute/conv/shape.hpp"
+#include "compute/layers/layers.hpp"
 #include "core/error.hpp"
 
 namespace tacc::layers {

@@ -1,8 +1,7 @@
-#include "compute/layers/pooling.hpp"
-
 #include <algorithm>
 
 #include "compute/conv/shape.hpp"
+#include "compute/layers/layers.hpp"
 #include "compute/layers/pixel_sums.hpp"
 #include "core/error.hpp"
 

@@ -1,9 +1,8 @@
-#include "compute/layers/response_normalization.hpp"
-
 #include <algorithm>
 #include <cmath>
 
 #include "compute/conv/shape.hpp"
+#include "compute/layers/layers.hpp"
 #include "core/error.hpp"
 
 namespace tacc::layers {

@@ -1,7 +1,6 @@
 // Fills the table of one instruction set. As in conv/table-inl.hpp: the including file defines TACC_LANES and
 // TACC_CONV_ISA, and no standard function may be used in what it includes.
 #include "compute/layers/convert-inl.hpp"
-#include "compute/layers/depthwise-inl.hpp"
 #include "compute/layers/dropout-inl.hpp"
 #include "compute/layers/normalization-inl.hpp"
 #include "compute/layers/pooling-inl.hpp"

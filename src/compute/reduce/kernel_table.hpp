@@ -28,10 +28,17 @@ struct KernelTable {
 KernelTable makeKernelTable(const Isa& isa);
 
 // Each writes the rows of its types for the Highway target `target`.
-void fillInt8Kernels(KernelTable& table, std::int64_t target);
-void fillInt16Kernels(KernelTable& table, std::int64_t target);
-void fillInt32Kernels(KernelTable& table, std::int64_t target);
-void fillInt64Kernels(KernelTable& table, std::int64_t target);
+/// For 8, 16, 32 and 64 bits.
+template <int bits>
+void fillIntegerKernels(KernelTable& table, std::int64_t target);
+template <>
+void fillIntegerKernels<8>(KernelTable& table, std::int64_t target);
+template <>
+void fillIntegerKernels<16>(KernelTable& table, std::int64_t target);
+template <>
+void fillIntegerKernels<32>(KernelTable& table, std::int64_t target);
+template <>
+void fillIntegerKernels<64>(KernelTable& table, std::int64_t target);
 void fillFloatKernels(KernelTable& table, std::int64_t target);
 void fillHalfKernels(KernelTable& table, std::int64_t target);
 /// Logical and bitwise operations, complex numbers, pairs; after the others, of which it uses some.

@@ -21,10 +21,10 @@ const KernelTable& kernels() {
 KernelTable makeKernelTable(const Isa& isa) {
   KernelTable table{};
   table.isa = isa.name;
-  fillInt8Kernels(table, isa.target);
-  fillInt16Kernels(table, isa.target);
-  fillInt32Kernels(table, isa.target);
-  fillInt64Kernels(table, isa.target);
+  fillIntegerKernels<8>(table, isa.target);
+  fillIntegerKernels<16>(table, isa.target);
+  fillIntegerKernels<32>(table, isa.target);
+  fillIntegerKernels<64>(table, isa.target);
   fillFloatKernels(table, isa.target);
   fillHalfKernels(table, isa.target);
   fillLoopKernels(table, isa.target);

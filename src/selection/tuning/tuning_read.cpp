@@ -12,7 +12,7 @@ namespace {
 
 constexpr double longestMicroseconds = 1e12;
 constexpr double fastestMegabytes = 1e9;
-constexpr std::int64_t mostBytes = std::int64_t{1} << 50, mostHosts = 1 << 20, mostRanks = 1 << 16;
+constexpr std::int64_t mostBytes = std::int64_t{1} << 50, mostTunedHosts = 1 << 20, mostRanks = 1 << 16;
 
 /// What is asked for must be there.
 template <class Value>
@@ -53,7 +53,7 @@ class TuningReader {
     place.isMeasured = topology == "measured";
     if (!place.isMeasured) place.topology = digestOf(topology, table);
     const auto hosts =
-        static_cast<std::size_t>(required(table.number("hosts", 1, mostHosts), table, "hosts", "hosts = 8"));
+        static_cast<std::size_t>(required(table.number("hosts", 1, mostTunedHosts), table, "hosts", "hosts = 8"));
     const std::vector<std::int64_t> ranks = table.numbers("ranks_per_host", 1, mostRanks);
     if (ranks.size() != 1 && ranks.size() != hosts)
       fail(taccInvalidArgument, "{} has {} numbers; it must have one for all hosts, or one for each of the {}",

@@ -8,7 +8,7 @@ namespace tacc {
 namespace {
 
 constexpr std::size_t mostPairs = mostSetHosts / 2;  // of disjoint hosts
-constexpr double unlimitedRate = 1e300;
+constexpr double noLimit = 1e300;
 
 using PairSet = std::uint32_t;  // pairs of a round as bits
 
@@ -39,7 +39,7 @@ class Sharing {
     share(unfinished);
     for (std::size_t i = 0; i < count_; ++i) predicted[i].limitedBy = limit_[i];
     for (double time = 0; unfinished != 0;) {
-      double step = unlimitedRate;
+      double step = noLimit;
       eachOf(unfinished, [&](std::size_t i) { step = std::min(step, left_[i] / rate_[i]); });
       time += step;
       const PairSet before = unfinished;
@@ -59,7 +59,7 @@ class Sharing {
   void share(PairSet open) {
     free_.assign(links_.uplinks.begin(), links_.uplinks.end());
     while (open != 0) {
-      double least = unlimitedRate;
+      double least = noLimit;
       std::uint32_t narrowest = limitedByHost;
       for (std::uint32_t g = 0; g < links_.groups.size(); ++g) {
         const int crossing = std::popcount(crossing_[g] & open);

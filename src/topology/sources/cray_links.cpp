@@ -85,7 +85,7 @@ CrayRouter routerOf(const HostClues& host, bool isGemini) {
   return {{name->cabinet, name->row, name->chassis, name->slot, 0}, isGemini ? name->node / nodesOfGemini : 0};
 }
 
-std::string nameOf(const CrayRouter& router) {
+std::string nameOfRouter(const CrayRouter& router) {
   const Cname& blade = router.blade;
   return fmt::format("c{}-{}c{}s{}g{}", blade.cabinet, blade.row, blade.chassis, blade.slot, router.number);
 }
@@ -136,7 +136,7 @@ Topology CrayLinks::torusOf(std::span<const HostClues> hosts) const {
     const auto place = places_.find(router);
     if (place == places_.end())
       fail(taccInvalidArgument, "the host {} is at the router {}, of which no link is listed", shownText(host.host),
-           nameOf(router));
+           nameOfRouter(router));
     stands.emplace_back(place->second, router, host.host);
   }
   std::ranges::sort(stands);
@@ -146,7 +146,7 @@ Topology CrayLinks::torusOf(std::span<const HostClues> hosts) const {
   routers.level.name = "router";
   for (const auto& [place, router, host] : stands) {
     draft.hosts.push_back(host);
-    routers.groupOf.push_back(nameOf(router));
+    routers.groupOf.push_back(nameOfRouter(router));
   }
   // The model has one figure for all links: that of the slowest, all tiles of a direction together.
   std::map<std::pair<CrayRouter, std::string>, double> sums;

@@ -212,23 +212,23 @@ XmlVersion versionOf(std::string_view xml) {
   return major ? XmlVersion{static_cast<int>(*major), begin + value, number.size()} : XmlVersion{};
 }
 
-int ownVersion() { return static_cast<int>(hwloc_get_api_version() >> 16); }
+int hwlocVersion() { return static_cast<int>(hwloc_get_api_version() >> 16); }
 
 NodeDescription readXml(std::string_view xml, const std::string& where) {
   std::string text(xml);  // ended by a zero, which counts as a part of the buffer
   const XmlVersion version = versionOf(text);
   // What version 3 writes otherwise concerns devices and remarks, which nobody looks at here; version 2 refuses it for
   // its number.
-  if (version.major == 3 && ownVersion() == 2) text.replace(version.at, version.size, "2.0");
+  if (version.major == 3 && hwlocVersion() == 2) text.replace(version.at, version.size, "2.0");
   const Handle topology = init();
   if (text.size() >= static_cast<std::size_t>(std::numeric_limits<int>::max()) ||
       hwloc_topology_set_xmlbuffer(topology.get(), text.c_str(), static_cast<int>(text.size()) + 1) != 0 ||
       hwloc_topology_load(topology.get()) != 0) {
-    if (version.major > ownVersion()) {
+    if (version.major > hwlocVersion()) {
       fail(taccInvalidArgument,
            "{}: hwloc {} wrote this XML, and the hwloc {} of this build cannot read it; right is what there \"lstopo "
            "--export-xml-flags v2 FILE.xml\" writes",
-           where, version.major, ownVersion());
+           where, version.major, hwlocVersion());
     }
     fail(taccInvalidArgument, "{}: hwloc cannot read this XML; right is what lstopo FILE.xml writes", where);
   }

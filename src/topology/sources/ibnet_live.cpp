@@ -20,13 +20,13 @@ namespace tacc {
 namespace {
 
 /// What is used of libibnetdisc and of libibmad, which comes with it; loaded when a network is asked.
-struct Library {
+struct Ibnetdisc {
   decltype(&::ibnd_discover_fabric) discover;
   decltype(&::ibnd_destroy_fabric) destroy;
   decltype(&::mad_get_field) field;
   decltype(&::mad_get_field64) field64;
 
-  Library() {
+  Ibnetdisc() {
     const LoadedLibrary library("libibnetdisc.so.5", "libibnetdisc5");
     library.find(discover, "ibnd_discover_fabric");
     library.find(destroy, "ibnd_destroy_fabric");
@@ -35,8 +35,8 @@ struct Library {
   }
 };
 
-const Library& ibnetdisc() {
-  static const Library library;
+const Ibnetdisc& ibnetdisc() {
+  static const Ibnetdisc library;
   return library;
 }
 

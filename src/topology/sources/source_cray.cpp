@@ -6,8 +6,7 @@
 #include "topology/model/host_list.hpp"
 #include "topology/sources/cray.hpp"
 #include "topology/sources/cray_links.hpp"
-#include "topology/sources/cxi_stat.hpp"
-#include "topology/sources/slingshot_links.hpp"
+#include "topology/sources/slingshot.hpp"
 #include "topology/sources/sources.hpp"
 #include "topology/sources/text_file.hpp"
 
@@ -67,8 +66,6 @@ class CrayFile {
   SlingshotLinks fabric_;
 };
 
-}  // namespace
-
 bool recognisesCray(std::string_view text) {
   for (const std::string_view line : linesOf(text.substr(0, 4096))) {
     const std::vector<std::string_view> words = wordsOf(beforeHash(line));
@@ -105,6 +102,17 @@ std::optional<Finding> lookForCray(const SourceContext& context) {
   topology = topologyFromSlingshot(context.hosts);
   if (topology.hosts() == 0) return std::nullopt;
   return Finding{"cray", "Slingshot addresses", std::move(topology)};
+}
+
+}  // namespace
+
+TopologySource craySource() {
+  return {.name = {},
+          .summary = "names of places in Cray machines: cname, xname, addresses of Slingshot cards",
+          .library = "",
+          .recognises = recognisesCray,
+          .read = readCrayFile,
+          .look = lookForCray};
 }
 
 }  // namespace tacc

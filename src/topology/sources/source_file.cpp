@@ -7,6 +7,7 @@
 #include "topology/toml/toml.hpp"
 
 namespace tacc {
+namespace {
 
 /// The first line that says something is a table or a key with spaces around '='.
 bool recognisesToml(std::string_view text) {
@@ -36,6 +37,17 @@ std::optional<Finding> lookForTomlFile(const SourceContext& context) {
     if (const auto text = readTextIfThere(path)) return Finding{"file", path, topologyFromToml(*text, path)};
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+TopologySource fileSource() {
+  return {.name = {},
+          .summary = "a TOML file: TACC_TOPO_FILE, ~/.config/tacc/topology.toml or /etc/tacc/topology.toml",
+          .library = "",
+          .recognises = recognisesToml,
+          .read = readTomlFile,
+          .look = lookForTomlFile};
 }
 
 }  // namespace tacc

@@ -39,8 +39,6 @@ std::string nameOfFile(const std::string& origin) {
 
 bool isXml(std::string_view text) { return text.find("<topology") != std::string_view::npos; }
 
-}  // namespace
-
 bool recognisesHwloc(std::string_view text) {
   if (text.substr(0, 4096).find("<topology") != std::string_view::npos) return true;
   const std::vector<std::string_view> words = wordsOf(text.substr(0, text.find('\n')));
@@ -74,6 +72,18 @@ std::optional<Finding> lookForHwloc(const SourceContext& context) {
   }
   if (draft.nodes.empty()) return std::nullopt;
   return Finding{"hwloc", draft.hosts.size() == 1 ? "this host" : "all hosts", build(std::move(draft))};
+}
+
+}  // namespace
+
+TopologySource hwlocSource() {
+  return {.name = {},
+          .summary = "the inside of hosts: cores, caches, NUMA nodes, sockets",
+          .library = hasHwloc() ? "" : "libhwloc-dev",
+          .recognises = recognisesHwloc,
+          .read = readHwlocFile,
+          .look = lookForHwloc,
+          .namesHost = namesHostInHwloc};
 }
 
 }  // namespace tacc

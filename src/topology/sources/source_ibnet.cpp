@@ -6,6 +6,7 @@
 #include "topology/sources/text_file.hpp"
 
 namespace tacc {
+namespace {
 
 bool recognisesIbnet(std::string_view text) {
   return isOpareport(text) ||
@@ -21,6 +22,19 @@ Topology readIbnetFile(std::string_view text, const std::string& origin) {
 std::optional<Finding> lookForIbnet(const SourceContext& context) {
   if (!context.isForced) return std::nullopt;
   return Finding{"ibnet", "the subnet", topologyOfFabric(fabricNow(), "the subnet")};
+}
+
+}  // namespace
+
+TopologySource ibnetSource() {
+  return {.name = {},
+          .summary =
+              "an InfiniBand or Omni-Path network: a file that ibnetdiscover or opareport wrote, or the subnet "
+              "itself when this source is forced",
+          .library = hasIbnetdisc() ? "" : "libibnetdisc-dev",
+          .recognises = recognisesIbnet,
+          .read = readIbnetFile,
+          .look = lookForIbnet};
 }
 
 }  // namespace tacc

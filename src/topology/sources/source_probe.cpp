@@ -97,8 +97,6 @@ class ProbeReader {
   std::vector<Outward> outward_;
 };
 
-}  // namespace
-
 bool recognisesProbe(std::string_view text) {
   for (const std::string_view line : linesOf(text.substr(0, 4096))) {
     const std::vector<std::string_view> words = wordsOf(line);
@@ -111,6 +109,17 @@ bool recognisesProbe(std::string_view text) {
 
 Topology readProbeFile(std::string_view text, const std::string& origin) {
   return ProbeReader(text, origin).topology();
+}
+
+}  // namespace
+
+TopologySource probeSource() {
+  return {.name = {},
+          .summary = "latencies and bandwidths that were measured between pairs of hosts",
+          .library = "",
+          .recognises = recognisesProbe,
+          .read = readProbeFile,
+          .look = nullptr};
 }
 
 }  // namespace tacc

@@ -6,39 +6,23 @@
 
 #include "core/error.hpp"
 #include "core/parse.hpp"
-#include "topology/sources/hwloc_node.hpp"
-#include "topology/sources/ibnet.hpp"
-#include "topology/sources/slurm.hpp"
 #include "topology/sources/sources.hpp"
 #include "topology/sources/text_file.hpp"
-#include "topology/sources/yaml_text.hpp"
 
 namespace tacc {
 namespace {
 
-const std::array<TopologySource, 7>& sources() {
-  static const std::array<TopologySource, 7> sources = {{
-      {"file", "a TOML file: TACC_TOPO_FILE, ~/.config/tacc/topology.toml or /etc/tacc/topology.toml", "",
-       recognisesToml, readTomlFile, lookForTomlFile},
-      {"slurm",
-       "topology.yaml and topology.conf of Slurm, what scontrol show topology prints, SLURM_TOPOLOGY_ADDR of a job",
-       hasYaml() ? "" : "libyaml-dev", recognisesSlurm, readSlurmFile, lookForSlurm},
-      {"ibnet",
-       "an InfiniBand or Omni-Path network: a file that ibnetdiscover or opareport wrote, or the subnet itself when "
-       "this "
-       "source is forced",
-       hasIbnetdisc() ? "" : "libibnetdisc-dev", recognisesIbnet, readIbnetFile, lookForIbnet},
-      {"cray", "names of places in Cray machines: cname, xname, addresses of Slingshot cards", "", recognisesCray,
-       readCrayFile, lookForCray},
-      {"sunway", "host names of Sunway TaihuLight: vn000123 is in supernode 123 / 256", "", recognisesSunway,
-       readSunwayFile, lookForSunway},
-      {"probe", "latencies and bandwidths that were measured between pairs of hosts", "", recognisesProbe,
-       readProbeFile, nullptr},
-      {"hwloc", "the inside of hosts: cores, caches, NUMA nodes, sockets", hasHwloc() ? "" : "libhwloc-dev",
-       recognisesHwloc, readHwlocFile, lookForHwloc, namesHostInHwloc},
-  }};
+TopologySource named(std::string_view name, TopologySource source) {
+  source.name = name;
+  return source;
+}
+
+#define TACC_NAMED_SOURCE(name) named(#name, name##Source()),
+const auto& sources() {
+  static const std::array sources = {TACC_TOPOLOGY_SOURCES(TACC_NAMED_SOURCE)};
   return sources;
 }
+#undef TACC_NAMED_SOURCE
 
 /// The hosts as the topology calls them.
 std::vector<std::string> namesIn(const Topology& topology, const std::vector<HostClues>& hosts) {
@@ -107,13 +91,11 @@ const TopologySource& sourceOfFile(std::string_view text, const std::string& ori
   for (std::size_t i = sources().size(); i-- > 0;) {
     if (sources()[i].recognises != nullptr && sources()[i].recognises(text)) return sources()[i];
   }
-  fail(taccInvalidArgument,
-       "{}: not known what kind of file this is; known are TOML (docs/understand/topology.md), topology.conf and "
-       "topology.yaml of "
-       "Slurm, what scontrol show topology prints, "
-       "the output of ibnetdiscover and opareport, networks for ibsim, XML of hwloc, lists of hosts with Cray or "
-       "Sunway names, and measurements",
-       origin);
+  std::vector<std::string> kinds;
+  for (const TopologySource& source : sources())
+    if (source.recognises != nullptr) kinds.push_back(fmt::format("{} ({})", source.name, source.summary));
+  fail(taccInvalidArgument, "{}: not known what kind of file this is; there are files of the sources {}", origin,
+       fmt::join(kinds, ", "));
 }
 
 Finding findingOfFile(std::string_view text, const std::string& path, std::string_view only) {

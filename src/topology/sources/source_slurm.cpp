@@ -7,6 +7,7 @@
 #include "topology/sources/slurm_lines.hpp"
 #include "topology/sources/sources.hpp"
 #include "topology/sources/text_file.hpp"
+#include "topology/sources/yaml_text.hpp"
 
 namespace tacc {
 namespace {
@@ -92,8 +93,6 @@ bool knowsAll(const Topology& topology, const std::vector<HostClues>& hosts) {
   return std::ranges::all_of(hosts, [&](const HostClues& host) { return topology.findHost(host.host).has_value(); });
 }
 
-}  // namespace
-
 bool recognisesSlurm(std::string_view text) { return looksLikeConf(text) || looksLikeYaml(text); }
 
 Topology readSlurmFile(std::string_view text, const std::string& origin) {
@@ -121,6 +120,19 @@ std::optional<Finding> lookForSlurm(const SourceContext& context) {
   if (topology.hosts() == 0) return found;
   return Finding{"slurm", trouble.empty() ? "SLURM_TOPOLOGY_ADDR" : "SLURM_TOPOLOGY_ADDR, not " + trouble,
                  std::move(topology)};
+}
+
+}  // namespace
+
+TopologySource slurmSource() {
+  return {
+      .name = {},
+      .summary =
+          "topology.yaml and topology.conf of Slurm, what scontrol show topology prints, SLURM_TOPOLOGY_ADDR of a job",
+      .library = hasYaml() ? "" : "libyaml-dev",
+      .recognises = recognisesSlurm,
+      .read = readSlurmFile,
+      .look = lookForSlurm};
 }
 
 }  // namespace tacc

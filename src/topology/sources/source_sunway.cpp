@@ -38,8 +38,6 @@ Topology topologyFromSunwayHosts(std::span<const std::string> hosts) {
   return build(std::move(draft));
 }
 
-}  // namespace
-
 bool recognisesSunway(std::string_view text) {
   const std::vector<std::string_view> words = wordsOf(text.substr(0, text.find('\n')));
   return words.size() == 1 && (isSunwayHost(words[0]) || words[0].starts_with("vn["));
@@ -68,6 +66,17 @@ std::optional<Finding> lookForSunway(const SourceContext& context) {
   Topology topology = topologyFromSunwayHosts(hosts);
   if (topology.hosts() == 0) return std::nullopt;
   return Finding{"sunway", "host names", std::move(topology)};
+}
+
+}  // namespace
+
+TopologySource sunwaySource() {
+  return {.name = {},
+          .summary = "host names of Sunway TaihuLight: vn000123 is in supernode 123 / 256",
+          .library = "",
+          .recognises = recognisesSunway,
+          .read = readSunwayFile,
+          .look = lookForSunway};
 }
 
 }  // namespace tacc

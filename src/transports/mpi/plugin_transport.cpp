@@ -1,9 +1,10 @@
-#include "transports/mpi/plugin_transport.hpp"
-
+// Messages between hosts through functions that the program brings (tacc/transport.h): its MPI, for example. It cannot
+// sleep.
 #include <utility>
 
 #include "core/error.hpp"
 #include "tacc/transport.h"
+#include "transports/transport_functions.hpp"
 
 namespace tacc {
 namespace {
@@ -110,7 +111,7 @@ void PluginTransport::failed(taccResult_t result, const Transfer& transfer) cons
 
 }  // namespace
 
-std::unique_ptr<NetworkTransport> makePluginTransport(const NetworkOptions& options) {
+std::unique_ptr<NetworkTransport> makeMpiTransport(const NetworkOptions& options) {
   const taccTransport_t* plugin = options.plugin;
   if (plugin == nullptr) {
     fail(taccInvalidUsage,
@@ -133,6 +134,6 @@ std::unique_ptr<NetworkTransport> makePluginTransport(const NetworkOptions& opti
   return std::make_unique<PluginTransport>(options);
 }
 
-std::string describePlugin() { return "brought by the program that uses tacc"; }
+std::string describeMpi() { return "brought by the program that uses tacc"; }
 
 }  // namespace tacc

@@ -1,15 +1,29 @@
-// Which provider and interface of libfabric tacc uses. FI_PROVIDER and the interface of the options decide first.
+// libfabric as it is loaded, and which of its providers and interfaces tacc uses. FI_PROVIDER and the interface of the
+// options decide first.
 #pragma once
 
 #include <rdma/fabric.h>
+#include <rdma/fi_errno.h>
 
 #include <memory>
 #include <string>
 
 #include "transports/network_transport.hpp"
-#include "transports/ofi/ofi_library.hpp"
 
 namespace tacc {
+
+/// The functions of libfabric, which is loaded at their first use. The rest of its interface is in its headers alone.
+struct OfiLibrary {
+  decltype(&::fi_getinfo) getinfo;
+  decltype(&::fi_freeinfo) freeinfo;
+  decltype(&::fi_dupinfo) dupinfo;
+  decltype(&::fi_fabric) fabric;
+  decltype(&::fi_strerror) strerror;
+  decltype(&::fi_version) version;
+};
+
+/// Throws taccSystemError where it cannot be loaded.
+const OfiLibrary& ofi();
 
 struct OfiInfoDeleter {
   void operator()(fi_info* info) const noexcept { ofi().freeinfo(info); }

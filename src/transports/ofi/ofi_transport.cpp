@@ -1,5 +1,4 @@
-#include "transports/ofi/ofi_transport.hpp"
-
+// Messages between hosts through libfabric (OFI): tagged messages of reliable datagram endpoints.
 #include <poll.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -18,6 +17,7 @@
 #include "core/error.hpp"
 #include "transports/ofi/ofi_provider.hpp"
 #include "transports/pair_marks.hpp"
+#include "transports/transport_functions.hpp"
 
 namespace tacc {
 namespace {

@@ -13,9 +13,8 @@
 #include <utility>
 
 #include "core/error.hpp"
-#include "transports/abstract_address.hpp"
-#include "transports/shm/passed_descriptors.hpp"
 #include "transports/spare_descriptors.hpp"
+#include "transports/unix_socket.hpp"
 
 namespace tacc {
 namespace {

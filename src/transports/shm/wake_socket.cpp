@@ -9,7 +9,7 @@
 
 #include "core/fork.hpp"
 #include "core/per_thread.hpp"
-#include "transports/abstract_address.hpp"
+#include "transports/unix_socket.hpp"
 
 namespace tacc {
 namespace {

@@ -1,10 +1,10 @@
-#include "transports/tcp/tcp_transport.hpp"
-
+// TCP without a library in between: one connection between two ranks, made when the first of them sends something.
 #include <utility>
 
 #include "core/error.hpp"
 #include "transports/interfaces.hpp"
 #include "transports/tcp/tcp_link.hpp"
+#include "transports/transport_functions.hpp"
 
 namespace tacc {
 namespace {

@@ -1,5 +1,4 @@
-#include "transports/ucx/ucx_transport.hpp"
-
+// Messages between hosts through UCX: tag matching over InfiniBand, RoCE and TCP.
 #include <algorithm>
 #include <chrono>
 #include <cstring>
@@ -9,6 +8,7 @@
 
 #include "core/error.hpp"
 #include "transports/pair_marks.hpp"
+#include "transports/transport_functions.hpp"
 #include "transports/ucx/ucx_context.hpp"
 #include "transports/ucx/ucx_drain.hpp"
 

@@ -1,5 +1,5 @@
 // Batch normalisation against its definition in float64, and its gradients against differences of that.
-#include "compute/layers/batch_normalization.hpp"
+#include "compute/layers/layers.hpp"
 #include "layer_case.hpp"
 
 namespace tacc::layers::test {

@@ -1,7 +1,6 @@
 // Dropout: the generator's published answers, the same bits everywhere, the right share.
-#include "compute/layers/dropout.hpp"
-
 #include "../guarded_buffer.hpp"
+#include "compute/layers/layers.hpp"
 #include "layer_case.hpp"
 
 namespace tacc::layers::test {

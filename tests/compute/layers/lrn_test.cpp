@@ -1,6 +1,6 @@
 // Local response normalisation against its definition in float64, and its gradient against differences of that.
 #include "../guarded_buffer.hpp"
-#include "compute/layers/response_normalization.hpp"
+#include "compute/layers/layers.hpp"
 #include "layer_case.hpp"
 
 namespace tacc::layers::test {

@@ -4,8 +4,7 @@
 #include <limits>
 
 #include "../guarded_buffer.hpp"
-#include "compute/layers/pooling.hpp"
-#include "compute/layers/training.hpp"
+#include "compute/layers/layers.hpp"
 #include "layer_case.hpp"
 
 namespace tacc::layers::test {

@@ -6,8 +6,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "support/networks/deep_networks.hpp"
-#include "support/networks/mobile_networks.hpp"
+#include "support/networks/layer_list.hpp"
 
 namespace tacc::tools {
 namespace {

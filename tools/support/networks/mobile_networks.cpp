@@ -1,5 +1,3 @@
-#include "support/networks/mobile_networks.hpp"
-
 #include <fmt/format.h>
 
 #include "support/networks/layer_list.hpp"
