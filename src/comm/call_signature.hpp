@@ -5,9 +5,9 @@
 
 #include "comm/communicator.hpp"
 #include "comm/direct_update.hpp"
-#include "comm/streamed_sum.hpp"
 #include "compute/reduce/reduce.hpp"
 #include "engine/signature.hpp"
+#include "engine/streamed_sum.hpp"
 
 namespace tacc {
 

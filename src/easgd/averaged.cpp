@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "comm/direct_update.hpp"
-#include "comm/streamed_sum.hpp"
 #include "easgd/finite.hpp"
 #include "engine/signature.hpp"
+#include "engine/streamed_sum.hpp"
 
 namespace tacc {
 

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "comm/direct_update.hpp"
-#include "comm/streamed_sum.hpp"
 #include "engine/signature.hpp"
+#include "engine/streamed_sum.hpp"
 
 namespace tacc {
 namespace {

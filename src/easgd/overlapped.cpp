@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "comm/direct_update.hpp"
-#include "comm/streamed_sum.hpp"
 #include "easgd/averaged.hpp"
 #include "easgd/finite.hpp"
 #include "engine/signature.hpp"
+#include "engine/streamed_sum.hpp"
 
 namespace tacc {
 

@@ -6,11 +6,11 @@
 #include "algorithms/registry.hpp"
 #include "algorithms/use_proof.hpp"
 #include "comm/call_demands.hpp"
-#include "comm/call_kernel.hpp"
-#include "comm/call_shape.hpp"
 #include "comm/cluster/cluster_communicator.hpp"
 #include "core/error.hpp"
 #include "core/types.hpp"
+#include "engine/call_kernel.hpp"
+#include "engine/call_shape.hpp"
 
 namespace tacc {
 namespace {

@@ -22,11 +22,11 @@
 #include "comm/control/control_plane.hpp"
 #include "comm/hosts.hpp"
 #include "comm/joined_communicator.hpp"
-#include "comm/node/library_window.hpp"
 #include "comm/node/node_communicator.hpp"
 #include "engine/net/network_pairs.hpp"
 #include "engine/net/network_run.hpp"
 #include "selection/network_selector.hpp"
+#include "transports/shm/library_window.hpp"
 
 namespace tacc {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "comm/cluster/cluster_communicator.hpp"
-#include "comm/streamed_sum.hpp"
 #include "core/types.hpp"
+#include "engine/streamed_sum.hpp"
 
 namespace tacc {
 

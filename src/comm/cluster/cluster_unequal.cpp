@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "comm/call_demands.hpp"
-#include "comm/call_shape.hpp"
 #include "comm/cluster/cluster_communicator.hpp"
 #include "core/error.hpp"
 #include "core/types.hpp"
+#include "engine/call_shape.hpp"
 #include "engine/unequal_exchange.hpp"
 
 namespace tacc {

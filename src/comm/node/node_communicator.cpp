@@ -6,17 +6,17 @@
 #include <utility>
 
 #include "comm/call_demands.hpp"
-#include "comm/call_kernel.hpp"
 #include "comm/call_signature.hpp"
-#include "comm/cluster/converted_call.hpp"
 #include "comm/cluster/tuning_agreement.hpp"
 #include "comm/settings.hpp"
-#include "comm/streamed_sum.hpp"
 #include "compute/reduce/reduce.hpp"
 #include "core/error.hpp"
 #include "core/exceptions.hpp"
 #include "core/types.hpp"
+#include "engine/call_kernel.hpp"
+#include "engine/converted_call.hpp"
 #include "engine/signature.hpp"
+#include "engine/streamed_sum.hpp"
 #include "topology/model/cores.hpp"
 
 namespace tacc {

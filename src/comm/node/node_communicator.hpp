@@ -12,7 +12,6 @@
 #include "comm/joined_communicator.hpp"
 #include "comm/membership.hpp"
 #include "comm/node/copy_policy.hpp"
-#include "comm/node/library_window.hpp"
 #include "comm/program_cache.hpp"
 #include "core/environment.hpp"
 #include "engine/point_to_point.hpp"
@@ -23,6 +22,7 @@
 #include "engine/unequal_exchange.hpp"
 #include "selection/node_selector.hpp"
 #include "selection/selection.hpp"
+#include "transports/shm/library_window.hpp"
 #include "transports/shm/local_messages.hpp"
 #include "transports/shm/waiter.hpp"
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "comm/node/node_communicator.hpp"
-#include "comm/streamed_sum.hpp"
 #include "core/types.hpp"
+#include "engine/streamed_sum.hpp"
 
 namespace tacc {
 namespace {

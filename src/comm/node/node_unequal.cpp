@@ -4,12 +4,12 @@
 #include <cstring>
 
 #include "comm/call_demands.hpp"
-#include "comm/call_kernel.hpp"
-#include "comm/call_shape.hpp"
 #include "comm/call_signature.hpp"
 #include "comm/node/node_communicator.hpp"
 #include "core/error.hpp"
 #include "core/types.hpp"
+#include "engine/call_kernel.hpp"
+#include "engine/call_shape.hpp"
 
 namespace tacc {
 

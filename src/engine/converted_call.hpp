@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <vector>
 
-#include "comm/call_shape.hpp"
-#include "comm/communicator.hpp"
 #include "compute/reduce/reduce.hpp"
+#include "core/call.hpp"
 #include "core/types.hpp"
+#include "engine/call_shape.hpp"
 
 namespace tacc {
 
