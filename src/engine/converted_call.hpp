@@ -1,4 +1,4 @@
-// Calls whose inputs are changed before they are summed: through a workspace of the call's own.
+// Calls whose inputs are made or changed before they are summed: through a workspace of the call's own.
 #pragma once
 
 #include <cstddef>
@@ -8,6 +8,7 @@
 #include "core/call.hpp"
 #include "core/types.hpp"
 #include "engine/call_shape.hpp"
+#include "engine/streamed_sum.hpp"
 
 namespace tacc {
 
@@ -38,6 +39,18 @@ void runWidened(const Call& call, int rank, int ranks, const Run& run) {
   sum.receive = wide.data() + inputs;
   run(sum);
   if (mine.receive != nullptr) narrowFromFloat(call.type, mine.receive, wide.data() + inputs, outputs);
+}
+
+/// Runs a streamed sum whose numbers are all made before the first are summed.
+template <class Run>
+void runMadeFirst(const Call& call, const Run& run) {
+  std::vector<std::byte> numbers(call.count * sizeOf(call.type));
+  if (call.count > 0) call.streamed->make(0, call.count, numbers.data());
+  Call sum = call;
+  sum.streamed = nullptr;
+  sum.send = sum.receive = numbers.data();
+  run(sum);
+  if (call.count > 0) call.streamed->take(0, call.count, numbers.data());
 }
 
 }  // namespace tacc
