@@ -7,7 +7,6 @@
 #include "comm/cluster/cluster_communicator.hpp"
 #include "core/log.hpp"
 #include "core/types.hpp"
-#include "engine/converted_call.hpp"
 #include "engine/net/half_width_run.hpp"
 #include "engine/net/plan_run.hpp"
 #include "engine/net/streamed_run.hpp"
@@ -17,11 +16,11 @@ namespace tacc {
 
 void ClusterCommunicator::runParts(const Call& call) {
   if (call.factor != nullptr)
-    return runMultiplied(call, rank(), ranks(), taccSum, [this](const Call& sum) { runCall(sum); });
+    return runMultiplied(call, rank(), ranks(), taccSum, converted_, [this](const Call& sum) { runCall(sum); });
   if (call.blocks != nullptr) return runUnequal(call);
   // Their sums are in the order of the ranks.
   if (config().isReproducible && call.streamed != nullptr)
-    return runMadeFirst(call, [this](const Call& sum) { runCall(sum); });
+    return runMadeFirst(call, converted_, [this](const Call& sum) { runCall(sum); });
   // Partial sums travel between hosts in the width in which they are summed, so that they are rounded once, unless 16
   // bits are asked for. A streamed sum of 16-bit numbers is meant to move 16 bits, and in the order of the ranks there
   // are no partial sums.
@@ -29,7 +28,8 @@ void ClusterCommunicator::runParts(const Call& call) {
   const bool roundsOnce = isReduction(call.collective) && isHalfWidth(call.type) && call.streamed == nullptr &&
                           call.user == nullptr && !config().halfPartialSums && !isOnePass;
   const bool gathersHalf = roundsOnce && call.collective == Collective::allReduce && gathersHalfWidth(call.count);
-  if (roundsOnce && !gathersHalf) return runWidened(call, rank(), ranks(), [this](const Call& sum) { runCall(sum); });
+  if (roundsOnce && !gathersHalf)
+    return runWidened(call, rank(), ranks(), converted_, [this](const Call& sum) { runCall(sum); });
   endpoint_.beginIdle();
   if (node_) node_->announce(signature_);
   if (call.count == 0 && call.collective != Collective::barrier) return;

@@ -19,6 +19,7 @@
 #include "comm/hosts.hpp"
 #include "comm/joined_communicator.hpp"
 #include "comm/node/node_communicator.hpp"
+#include "engine/converted_call.hpp"
 #include "engine/net/chunked_run.hpp"
 #include "engine/net/network_call.hpp"
 #include "engine/net/network_pairs.hpp"
@@ -126,6 +127,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   OnlineTuner tuner_;  // may replace what it chooses
   ChunkedRun run_;
   UnequalRun unequal_;
+  ConversionMemory converted_;
   LibraryWindow window_;                // of streamed sums, and of sums of 16-bit numbers
   std::uint64_t signature_ = 0;         // of the call that runs
   std::atomic<std::uint32_t> call_{0};  // its number; asyncError() reads it from any thread

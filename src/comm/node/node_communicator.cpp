@@ -14,7 +14,6 @@
 #include "core/exceptions.hpp"
 #include "core/types.hpp"
 #include "engine/call_kernel.hpp"
-#include "engine/converted_call.hpp"
 #include "engine/signature.hpp"
 #include "engine/streamed_sum.hpp"
 #include "topology/model/cores.hpp"
@@ -190,7 +189,7 @@ std::string NodeCommunicator::explain(Collective collective, std::size_t bytes) 
 
 void NodeCommunicator::runCall(const Call& call) {
   if (call.factor != nullptr)
-    return runMultiplied(call, rank(), ranks(), preMulSum, [this](const Call& sum) { runCall(sum); });
+    return runMultiplied(call, rank(), ranks(), preMulSum, converted_, [this](const Call& sum) { runCall(sum); });
   if (call.streamed != nullptr) return runStreamed(call);
   if (call.blocks != nullptr) return runUnequal(call);
   const CallShape shape = shapeOf(call);
@@ -245,7 +244,7 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
   CachedProgram& cached = programs_.get(algorithm, *route.request, facts, route.layout, route.order);
   ProgramCache::demand(cached, algorithm, *route.request, demands);
   if (isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr && !cached.program.roundsOnce)
-    return runWidened(call, rank(), ranks(), [this](const Call& sum) { runPlan(sum, shapeOf(sum)); });
+    return runWidened(call, rank(), ranks(), converted_, [this](const Call& sum) { runPlan(sum, shapeOf(sum)); });
   const std::size_t elementBytes = sizeOf(call.type);
   if (cached.count != call.count || cached.elementBytes != elementBytes) {
     const ScheduleLimits limits{membership_.segment.geometry().arenaBytes,

@@ -14,6 +14,7 @@
 #include "comm/node/copy_policy.hpp"
 #include "comm/program_cache.hpp"
 #include "core/environment.hpp"
+#include "engine/converted_call.hpp"
 #include "engine/point_to_point.hpp"
 #include "engine/shm/buffer_exchange.hpp"
 #include "engine/shm/call_exchange.hpp"
@@ -139,6 +140,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   CopyPolicyTuner plannedPolicies_;  // the same state on all ranks
   float lastSeconds_ = 0;            // of this rank's last planned call
   CallBuffers callBuffers_;
+  ConversionMemory converted_;
   LibraryWindow window_;            // of streamed sums
   std::vector<void*> adopted_;      // registered private buffers, turned into library memory
   std::string_view lastAlgorithm_;  // a name in the registry, or "eager"

@@ -5,13 +5,11 @@
 
 namespace tacc {
 
-NetworkWork ChunkedRun::workOf(const Call& call, PlanOrder order, const NetworkProgram& program,
-                               std::vector<NetworkChunk> chunks) const {
+NetworkWork ChunkedRun::workOf(const Call& call, PlanOrder order, const NetworkProgram& program) const {
   const std::size_t elementBytes = sizeOf(call.type);
   NetworkWork work;
   work.program = &program;
   work.members = ranks_.members(order);
-  work.chunks = std::move(chunks);
   work.blockBytes = call.count * elementBytes;
   // Blocks of the caller's buffers are in the order of the ranks. Those of unequal lengths say where they begin.
   if (call.blocks == nullptr && ranks_.renumbers(order)) {
@@ -29,24 +27,25 @@ NetworkWork ChunkedRun::workOf(const Call& call, PlanOrder order, const NetworkP
   return work;
 }
 
-void ChunkedRun::start(NetworkWork work, std::size_t released) {
-  wait_.guard(&run_, [&] { run_.start(std::move(work), released); });
+void ChunkedRun::start(const NetworkWork& work, std::size_t released) {
+  NetworkWork cut = work;
+  cut.chunks = chunks_;
+  wait_.guard(&run_, [&] { run_.start(cut, released); });
 }
 
 void ChunkedRun::finish() {
   wait_.run(run_, [this] { return run_.isFinished(); });
 }
 
-void ChunkedRun::run(NetworkWork work) {
-  const std::size_t chunks = work.chunks.size();
-  start(std::move(work), chunks);
+void ChunkedRun::run(const NetworkWork& work) {
+  start(work, chunks_.size());
   finish();
 }
 
-void ChunkedRun::run(NetworkWork work, const std::function<void(std::size_t)>& before,
+void ChunkedRun::run(const NetworkWork& work, const std::function<void(std::size_t)>& before,
                      const std::function<void(std::size_t)>& after) {
-  const std::size_t chunks = work.chunks.size();
-  start(std::move(work), 0);
+  const std::size_t chunks = chunks_.size();
+  start(work, 0);
   for (std::size_t k = 0; k < chunks + chunksUnderWay; ++k) {
     if (k < chunks) {
       before(k);

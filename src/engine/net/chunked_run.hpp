@@ -40,24 +40,26 @@ class ChunkedRun {
     number_ = number;
   }
 
-  /// What is run of `call` over these chunks.
-  NetworkWork workOf(const Call& call, PlanOrder order, const NetworkProgram& program,
-                     std::vector<NetworkChunk> chunks) const;
+  /// Those of the next run, to be filled.
+  std::vector<NetworkChunk>& chunks() noexcept { return chunks_; }
+  /// What is run of `call` besides.
+  NetworkWork workOf(const Call& call, PlanOrder order, const NetworkProgram& program) const;
   /// Runs it to its end, all chunks from the beginning on.
-  void run(NetworkWork work);
+  void run(const NetworkWork& work);
   /// Runs it to its end; `before(k)` is called before chunk k goes out, `after(k)` when it is complete.
-  void run(NetworkWork work, const std::function<void(std::size_t)>& before,
+  void run(const NetworkWork& work, const std::function<void(std::size_t)>& before,
            const std::function<void(std::size_t)>& after);
 
  private:
   /// Chunks below `released` may start at once.
-  void start(NetworkWork work, std::size_t released);
+  void start(const NetworkWork& work, std::size_t released);
   void finish();
 
   NetworkRun run_;
   NetworkWait& wait_;
   PlanRanks ranks_;
   NetworkPrograms programs_;
+  std::vector<NetworkChunk> chunks_;
   std::uint64_t signature_ = 0;
   std::uint32_t number_ = 0;
 };

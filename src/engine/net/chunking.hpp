@@ -18,16 +18,14 @@ struct Chunking {
   std::size_t first(std::size_t k) const noexcept { return k * chunk; }
   std::size_t length(std::size_t k) const noexcept { return std::min(chunk, count - first(k)); }
 
-  /// Those of a run from `input` to `output`, either of which may be null.
-  std::vector<NetworkChunk> cut(const std::byte* input, std::byte* output, std::size_t elementBytes) const {
-    std::vector<NetworkChunk> all;
-    all.reserve(chunks());
+  /// Makes `all` those of a run from `input` to `output`, either of which may be null.
+  void cut(const std::byte* input, std::byte* output, std::size_t elementBytes, std::vector<NetworkChunk>& all) const {
+    all.clear();
     for (std::size_t k = 0; k < chunks(); ++k) {
       const std::size_t offset = first(k) * elementBytes;
       all.push_back(
           {input == nullptr ? nullptr : input + offset, output == nullptr ? nullptr : output + offset, length(k)});
     }
-    return all;
   }
 };
 

@@ -1,7 +1,6 @@
 #include "engine/net/half_width_run.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "compute/reduce/reduce.hpp"
 #include "core/types.hpp"
@@ -25,8 +24,9 @@ void runTogether(ChunkedRun& run, const Call& call, LibraryWindow& window, const
   auto* const numbers = window.atLeast(call.count * wideBytes);
   auto* const wide = reinterpret_cast<float*>(numbers);
 
+  cut.cut(numbers, numbers, wideBytes, run.chunks());
   run.run(
-      run.workOf(sum, PlanOrder::hosts, parts.sums, cut.cut(numbers, numbers, wideBytes)),
+      run.workOf(sum, PlanOrder::hosts, parts.sums),
       [&](std::size_t k) { widenToFloat(call.type, wide + cut.first(k), input + cut.first(k) * size, cut.length(k)); },
       [&](std::size_t k) {
         for (const ResultSplit::Blocks& done : parts.complete) {
@@ -36,9 +36,10 @@ void runTogether(ChunkedRun& run, const Call& call, LibraryWindow& window, const
         }
       });
 
-  NetworkWork spread = run.workOf(result, PlanOrder::hosts, parts.results, cut.cut(output, output, size));
+  cut.cut(output, output, size, run.chunks());
+  NetworkWork spread = run.workOf(result, PlanOrder::hosts, parts.results);
   spread.cutBytes = wideBytes;
-  run.run(std::move(spread));
+  run.run(spread);
 }
 
 }  // namespace

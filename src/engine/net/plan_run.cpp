@@ -1,7 +1,5 @@
 #include "engine/net/plan_run.hpp"
 
-#include <utility>
-
 #include "core/types.hpp"
 #include "engine/call_shape.hpp"
 #include "engine/net/chunking.hpp"
@@ -33,10 +31,10 @@ void runPlan(ChunkedRun& run, const NetworkCall& planned) {
   }
   const NetworkProgram& program = run.programOf(planned, mine.inPlace);
   const std::size_t chunk = copies ? call.count : chunkOf(planned.messageBytes, size, program.blocks);
-  NetworkWork work =
-      run.workOf(call, planned.order, program, Chunking{call.count, chunk}.cut(mine.send, mine.receive, size));
+  Chunking{call.count, chunk}.cut(mine.send, mine.receive, size, run.chunks());
+  NetworkWork work = run.workOf(call, planned.order, program);
   work.copiesBlocks = copies;
-  run.run(std::move(work));
+  run.run(work);
 }
 
 }  // namespace tacc

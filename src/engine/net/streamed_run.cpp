@@ -1,7 +1,6 @@
 #include "engine/net/streamed_run.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "core/types.hpp"
 #include "engine/net/chunking.hpp"
@@ -19,12 +18,10 @@ void runStreamed(ChunkedRun& run, const NetworkCall& planned, LibraryWindow& win
   std::byte* const ring = window.atLeast(windows * cut.chunk * size);
   const auto place = [&](std::size_t k) { return ring + k % windows * cut.chunk * size; };
 
-  std::vector<NetworkChunk> chunks;
-  chunks.reserve(cut.chunks());
-  for (std::size_t k = 0; k < cut.chunks(); ++k) chunks.push_back({place(k), place(k), cut.length(k)});
+  run.chunks().clear();
+  for (std::size_t k = 0; k < cut.chunks(); ++k) run.chunks().push_back({place(k), place(k), cut.length(k)});
   run.run(
-      run.workOf(call, planned.order, program, std::move(chunks)),
-      [&](std::size_t k) { sum.make(cut.first(k), cut.length(k), place(k)); },
+      run.workOf(call, planned.order, program), [&](std::size_t k) { sum.make(cut.first(k), cut.length(k), place(k)); },
       [&](std::size_t k) { sum.take(cut.first(k), cut.length(k), place(k)); });
 }
 

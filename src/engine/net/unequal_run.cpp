@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "core/error.hpp"
 #include "core/types.hpp"
@@ -12,16 +11,15 @@
 namespace tacc {
 namespace {
 
-/// Chunks of `message` elements, all of them alike or, with `endsAtLongest`, up to the longest block's end.
-std::vector<NetworkChunk> cutBlocks(const std::byte* input, std::byte* output, std::size_t longest, std::size_t message,
-                                    std::size_t elementBytes, bool endsAtLongest) {
+/// Cuts blocks into chunks of `message` elements: up to the longest block's end, or, with `isAlike`, all as long.
+void cutBlocks(const Call& call, const std::byte* input, std::size_t longest, std::size_t message, bool isAlike,
+               std::vector<NetworkChunk>& chunks) {
   const Chunking cut{longest, message};
-  std::vector<NetworkChunk> chunks = cut.cut(input, output, elementBytes);
+  cut.cut(input, static_cast<std::byte*>(call.receive), sizeOf(call.type), chunks);
   for (std::size_t k = 0; k < chunks.size(); ++k) {
     chunks[k].first = cut.first(k);
-    if (!endsAtLongest) chunks[k].elements = message;
+    if (isAlike) chunks[k].elements = message;
   }
-  return chunks;
 }
 
 }  // namespace
@@ -46,7 +44,6 @@ void UnequalRun::compareLengths(Collective collective, const BlockRow& all) cons
 
 void UnequalRun::runKnown(const NetworkCall& planned, const BlockRow& all) {
   const Call& call = planned.call;
-  const std::size_t size = sizeOf(call.type);
   blocks_.counts.clear();
   blocks_.ofPairs = false;
   blocks_.inputAt.assign(1, 0);
@@ -58,27 +55,24 @@ void UnequalRun::runKnown(const NetworkCall& planned, const BlockRow& all) {
     places.push_back(all.offsets[at(member)]);
   }
   const bool inPlace = unequalBuffers(call, *call.blocks, run_.ranks().rank()).inPlace;
-  NetworkWork work =
-      run_.workOf(call, planned.order, run_.programOf(planned, inPlace),
-                  cutBlocks(static_cast<const std::byte*>(call.send), static_cast<std::byte*>(call.receive),
-                            all.longest(), elementsOf(planned.messageBytes, size), size, true));
+  cutBlocks(call, static_cast<const std::byte*>(call.send), all.longest(),
+            elementsOf(planned.messageBytes, sizeOf(call.type)), false, run_.chunks());
+  NetworkWork work = run_.workOf(call, planned.order, run_.programOf(planned, inPlace));
   work.blocks = &blocks_;
-  run_.run(std::move(work));
+  run_.run(work);
 }
 
 void UnequalRun::runOfPairs(const NetworkCall& planned) {
   const Call& call = planned.call;
-  const std::size_t size = sizeOf(call.type);
   const bool toAll = call.collective == Collective::allToAll;
   const std::byte* const input = toAll ? inputOf(call) : static_cast<const std::byte*>(call.send);
   takeBlocks(call);
   const bool inPlace = !toAll && unequalBuffers(call, *call.blocks, run_.ranks().rank()).inPlace;
   const std::size_t longest = std::max<std::size_t>(1, std::ranges::max(blocks_.counts));
-  NetworkWork work = run_.workOf(call, planned.order, run_.programOf(planned, inPlace),
-                                 cutBlocks(input, static_cast<std::byte*>(call.receive), longest,
-                                           elementsOf(planned.messageBytes, size), size, false));
+  cutBlocks(call, input, longest, elementsOf(planned.messageBytes, sizeOf(call.type)), true, run_.chunks());
+  NetworkWork work = run_.workOf(call, planned.order, run_.programOf(planned, inPlace));
   work.blocks = &blocks_;
-  run_.run(std::move(work));
+  run_.run(work);
 }
 
 const std::byte* UnequalRun::inputOf(const Call& call) {
