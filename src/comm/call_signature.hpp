@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "comm/communicator.hpp"
-#include "comm/direct_update.hpp"
 #include "compute/reduce/reduce.hpp"
+#include "engine/direct_update.hpp"
 #include "engine/signature.hpp"
 #include "engine/streamed_sum.hpp"
 

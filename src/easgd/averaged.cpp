@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "comm/direct_update.hpp"
 #include "easgd/finite.hpp"
+#include "engine/direct_update.hpp"
 #include "engine/signature.hpp"
 #include "engine/streamed_sum.hpp"
 

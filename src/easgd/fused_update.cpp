@@ -3,7 +3,7 @@
 #include <cstring>
 #include <vector>
 
-#include "comm/direct_update.hpp"
+#include "engine/direct_update.hpp"
 #include "engine/signature.hpp"
 #include "engine/streamed_sum.hpp"
 

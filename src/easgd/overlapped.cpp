@@ -4,9 +4,9 @@
 #include <cstring>
 #include <utility>
 
-#include "comm/direct_update.hpp"
 #include "easgd/averaged.hpp"
 #include "easgd/finite.hpp"
+#include "engine/direct_update.hpp"
 #include "engine/signature.hpp"
 #include "engine/streamed_sum.hpp"
 

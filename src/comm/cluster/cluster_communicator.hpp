@@ -127,7 +127,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   OnlineTuner tuner_;  // may replace what it chooses
   ChunkedRun run_;
   UnequalRun unequal_;
-  ConversionMemory converted_;
+  ConversionMemory converted_;          // of calls whose inputs are changed first
   LibraryWindow window_;                // of streamed sums, and of sums of 16-bit numbers
   std::uint64_t signature_ = 0;         // of the call that runs
   std::atomic<std::uint32_t> call_{0};  // its number; asyncError() reads it from any thread
