@@ -4,10 +4,10 @@
 #include <cstdint>
 
 #include "comm/communicator.hpp"
-#include "comm/direct_update.hpp"
-#include "comm/streamed_sum.hpp"
 #include "compute/reduce/reduce.hpp"
+#include "engine/direct_update.hpp"
 #include "engine/signature.hpp"
+#include "engine/streamed_sum.hpp"
 
 namespace tacc {
 

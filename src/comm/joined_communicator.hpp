@@ -14,10 +14,10 @@
 #include "comm/call_signature.hpp"
 #include "comm/communicator.hpp"
 #include "comm/control/flight_recorder.hpp"
-#include "comm/direct_update.hpp"
 #include "comm/recovery/survivor_rendezvous.hpp"
 #include "core/error.hpp"
 #include "core/types.hpp"
+#include "engine/direct_update.hpp"
 #include "selection/tuning/tuning.hpp"
 
 namespace tacc {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "comm/direct_update.hpp"
-#include "comm/streamed_sum.hpp"
 #include "easgd/local_step.hpp"
+#include "engine/direct_update.hpp"
 #include "engine/signature.hpp"
+#include "engine/streamed_sum.hpp"
 
 namespace tacc {
 

@@ -3,9 +3,9 @@
 #include <cstring>
 #include <vector>
 
-#include "comm/direct_update.hpp"
-#include "comm/streamed_sum.hpp"
+#include "engine/direct_update.hpp"
 #include "engine/signature.hpp"
+#include "engine/streamed_sum.hpp"
 
 namespace tacc {
 namespace {

@@ -4,11 +4,11 @@
 #include <cstring>
 #include <utility>
 
-#include "comm/direct_update.hpp"
-#include "comm/streamed_sum.hpp"
 #include "easgd/averaged.hpp"
 #include "easgd/local_step.hpp"
+#include "engine/direct_update.hpp"
 #include "engine/signature.hpp"
+#include "engine/streamed_sum.hpp"
 
 namespace tacc {
 

@@ -11,11 +11,15 @@ namespace {
 constinit std::atomic<long> count{0};
 constinit std::atomic<long> failing{0};
 constinit std::atomic<bool> lasts{false};
+constinit std::atomic<std::size_t> largest{0};
 
 void* allocate(std::size_t bytes, std::size_t alignment) {
   const long fails = failing.load(std::memory_order_relaxed);
   if (fails > 0) {
     const long number = count.fetch_add(1, std::memory_order_relaxed) + 1;
+    std::size_t known = largest.load(std::memory_order_relaxed);
+    while (bytes > known && !largest.compare_exchange_weak(known, bytes, std::memory_order_relaxed)) {
+    }
     if (number == fails || (number > fails && lasts.load(std::memory_order_relaxed))) throw std::bad_alloc();
   }
   const std::size_t whole = (bytes + alignment - 1) / alignment * alignment;
@@ -29,10 +33,13 @@ void* allocate(std::size_t bytes, std::size_t alignment) {
 void failAllocation(long number, bool isLasting) {
   lasts = isLasting;
   count = 0;
+  largest = 0;
   failing = number;
 }
 
 long countAllocations() { return count; }
+
+std::size_t largestAllocation() { return largest; }
 
 }  // namespace tacc::test
 

@@ -2,6 +2,8 @@
 // have operator new replaced.
 #pragma once
 
+#include <cstddef>
+
 namespace tacc::test {
 
 /// The `number`-th allocation from now on, of any thread, throws std::bad_alloc; and all later ones too if `isLasting`.
@@ -10,5 +12,7 @@ void failAllocation(long number, bool isLasting = false);
 
 /// Allocations since failAllocation().
 long countAllocations();
+/// The bytes of the largest of them.
+std::size_t largestAllocation();
 
 }  // namespace tacc::test

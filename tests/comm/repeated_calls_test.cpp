@@ -1,4 +1,4 @@
-// A call that was made before allocates nothing, whichever collective it is.
+// A call that was made before allocates nothing, whichever collective it is; over several hosts no buffer.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 
 #include "allocation_fault.hpp"
 #include "rank_harness.hpp"
+#include "support/host_ranks_test.hpp"
 
 namespace tacc::test {
 namespace {
@@ -47,6 +48,14 @@ const Case cases[] = {
     {"allreduce",
      [](Data& d, taccComm_t comm) {
        return taccAllReduce(d.send.data(), d.receive.data(), d.unit, taccInt32, taccSum, comm, nullptr);
+     }},
+    {"allreduce of 16-bit numbers",
+     [](Data& d, taccComm_t comm) {
+       return taccAllReduce(d.send.data(), d.receive.data(), d.unit, taccBfloat16, taccSum, comm, nullptr);
+     }},
+    {"reducescatter of 16-bit numbers",
+     [](Data& d, taccComm_t comm) {
+       return taccReduceScatter(d.send.data(), d.receive.data(), d.unit, taccBfloat16, taccSum, comm, nullptr);
      }},
     {"broadcast",
      [](Data& d, taccComm_t comm) { return taccBcast(d.receive.data(), d.unit, taccInt32, 0, comm, nullptr); }},
@@ -115,6 +124,34 @@ TEST_P(RepeatedCalls, AllocateNothing) {
 
 INSTANTIATE_TEST_SUITE_P(Elements, RepeatedCalls, testing::Values(2, 500, 300'000),
                          [](const auto& suite) { return fmt::format("{}", suite.param); });
+
+class RepeatedCallsOverHosts : public HostRanksTest {};
+
+/// The transport keeps messages that come before they are expected. No message is as long as the calls' shortest block.
+TEST_P(RepeatedCallsOverHosts, TakeNoBuffer) {
+  constexpr std::size_t elements = 300'000, shortestBlock = elements * 2;
+  constexpr int trials = 4;
+  const VirtualCluster cluster(1, 2);
+  taccConfig_t config = TACC_CONFIG_INITIALIZER;
+  config.dynamic = 0;  // another algorithm needs other memory
+  runOnHosts(
+      cluster, hosts(),
+      [&](taccComm_t comm, int rank) {
+        Data data(rank, ranks(), elements);
+        for (const Case& one : cases) {
+          for (int i = 0; i < trials; ++i) expectSuccess(one.run(data, comm), comm);
+          failAllocation(LONG_MAX);
+          const taccResult_t result = one.run(data, comm);
+          EXPECT_LT(largestAllocation(), shortestBlock) << one.name << " on rank " << rank;
+          failAllocation(0);
+          expectSuccess(result, comm);
+        }
+      },
+      config);
+}
+
+INSTANTIATE_TEST_SUITE_P(Layouts, RepeatedCallsOverHosts,
+                         testing::Values(Layout{"blocks", {1, 1, 2, 2}}, Layout{"cyclic", {1, 2, 1, 2}}), layoutName);
 
 }  // namespace
 }  // namespace tacc::test

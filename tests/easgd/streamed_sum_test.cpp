@@ -1,7 +1,7 @@
 // The mechanism under updates and exchanges, with a kernel that the library has not: LARS, whose rate is another one
 // for each layer. One pass over memory: the norms are gathered while weights are made new, so they are of the step
 // before.
-#include "comm/streamed_sum.hpp"
+#include "engine/streamed_sum.hpp"
 
 #include <gtest/gtest.h>
 

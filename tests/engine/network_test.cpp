@@ -146,6 +146,7 @@ void runCase(const Case& c, const Plan& plan) {
     peers.push_back(std::make_unique<NetworkPeers>(endOf(actual(r)), p));
     runs.push_back(std::make_unique<NetworkRun>(*peers.back()));
   }
+  std::vector<std::vector<NetworkChunk>> chunks(runs.size());
   // The same call twice: numbers and bounce buffers go on.
   for (std::uint32_t call = 1; call <= 2; ++call) {
     for (int r = 0; r < p; ++r) {
@@ -154,7 +155,8 @@ void runCase(const Case& c, const Plan& plan) {
       NetworkWork work;
       work.program = &programs[index];
       work.members = members;
-      work.chunks = cutChunks(c, buffers[index]);
+      chunks[index] = cutChunks(c, buffers[index]);
+      work.chunks = chunks[index];
       work.blockBytes = c.count * sizeof(int);
       work.elementBytes = sizeof(int);
       if (partitionOf(c.request.collective) == Partition::stack && c.seed % 2 == 1) work.places = members;
@@ -168,7 +170,7 @@ void runCase(const Case& c, const Plan& plan) {
       work.signature = makeSignature(c.request.collective, taccInt32, taccSum, c.request.root, c.count);
       work.call = call;
       work.window = c.window;
-      runs[index]->start(std::move(work), static_cast<std::size_t>(-1));
+      runs[index]->start(work, static_cast<std::size_t>(-1));
     }
     int idle = 0;
     while (!std::ranges::all_of(runs, [](const auto& run) { return run->isFinished(); })) {
@@ -250,7 +252,9 @@ TEST(NetworkCalls, thatDifferAreFoundByTheFirstMessage) {
     FakeNetwork network(2, 1);
     const PlanRequest request{Collective::allReduce, 2, 0};
     const Plan plan = makePlan(*findAlgorithm("ring"), request);
+    const std::vector<int> members{0, 1};
     std::vector<std::vector<int>> memory(2, std::vector<int>(count));
+    std::vector<NetworkChunk> chunks(2);
     std::vector<NetworkProgram> programs;
     std::vector<std::unique_ptr<NetworkPeers>> peers;
     std::vector<std::unique_ptr<NetworkRun>> runs;
@@ -261,13 +265,14 @@ TEST(NetworkCalls, thatDifferAreFoundByTheFirstMessage) {
       runs.push_back(std::make_unique<NetworkRun>(*peers.back()));
       NetworkWork work;
       work.program = &programs[static_cast<std::size_t>(r)];
-      work.members = {0, 1};
-      work.chunks = {{data, data, count}};
+      work.members = members;
+      chunks[static_cast<std::size_t>(r)] = {data, data, count};
+      work.chunks = {&chunks[static_cast<std::size_t>(r)], 1};
       work.elementBytes = sizeof(int);
       work.reduce = reduceKernel(taccInt32, taccSum);
       work.signature = makeSignature(Collective::allReduce, r == 0 ? taccInt32 : taccFloat32, taccSum, 0, count);
       work.call = 7;
-      runs.back()->start(std::move(work), 1);
+      runs.back()->start(work, 1);
     }
     std::string message;
     try {

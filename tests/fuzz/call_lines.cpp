@@ -10,8 +10,8 @@
 #include <span>
 #include <thread>
 
-#include "comm/call_shape.hpp"
 #include "core/error.hpp"
+#include "engine/call_shape.hpp"
 #include "engine/point_to_point.hpp"
 #include "engine/shm/buffer_exchange.hpp"
 #include "engine/shm/call_exchange.hpp"

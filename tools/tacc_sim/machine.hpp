@@ -31,7 +31,7 @@ class Machine {
   /// Levels that messages of these hosts can cross, from the inside.
   std::vector<int> levels() const;
 
-  /// How the library cuts a call of one rank a host (comm/cluster/cluster_collectives.cpp). `blocks`: of the plan.
+  /// How the library cuts a call of one rank a host (engine/net/chunking.hpp). `blocks`: of the plan.
   CostCall cut(Collective collective, double bytes, int blocks) const;
 
  private:

@@ -1,19 +1,13 @@
 #include "comm/cluster/cluster_communicator.hpp"
 
-#include <algorithm>
 #include <cstring>
-#include <numeric>
 #include <utility>
 
 #include "comm/bootstrap/unique_id.hpp"
-#include "comm/call_demands.hpp"
 #include "comm/call_signature.hpp"
 #include "comm/cluster/cluster_machine.hpp"
-#include "comm/cluster/converted_call.hpp"
-#include "compute/reduce/reduce.hpp"
 #include "core/error.hpp"
 #include "core/exceptions.hpp"
-#include "core/log.hpp"
 #include "core/types.hpp"
 #include "engine/signature.hpp"
 #include "topology/model/cores.hpp"
@@ -24,23 +18,22 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
     : JoinedCommunicator(rank, ranks, std::move(config), std::move(membership.trace)),
       who_(std::move(membership.who)),
       hosts_(HostMap(who_).inOrder(membership.walk)),
-      everybody_(hosts_.everybody()),
-      inOrder_(static_cast<std::size_t>(ranks)),
       host_(hosts_.hostOf(rank)),
       local_(hosts_.localOf(rank)),
       node_(std::move(membership.node)),
       control_(std::move(membership.control)),
       endpoint_(rank, ranks, withLocalMessages(std::move(membership.transport)), *control_, membership.patience,
                 [this] { return describeCurrent(); }),
-      run_(endpoint_.peers()),
       pairs_(endpoint_.peers(), rank),
       transportName_(std::move(membership.transportName)),
       transportSettings_(std::move(membership.transportSettings)),
       speed_(membership.speed),
       topology_(std::move(membership.topology)),
       selector_(clusterMachine(who_, hosts_, *topology_, speed_, true), priceBoard()),
-      tuner_(selector_) {
-  std::iota(inOrder_.begin(), inOrder_.end(), 0);
+      tuner_(selector_),
+      run_(endpoint_.peers(), endpoint_, PlanRanks(hosts_.everybody(), rank),
+           selector_.request(Collective::barrier, 0)),
+      unequal_(run_) {
   setTuning(std::move(membership.place), std::move(membership.tuning));
   endpoint_.setIdleCall(IdleCall(this->config().idle));
   if (!node_) return;
@@ -74,6 +67,7 @@ void ClusterCommunicator::runNow(const Call& call) {
     if (asyncError_.load() != taccSuccess) failAgain();
     ++call_;
     signature_ = signatureOf(call);
+    run_.open(signature_, call_);
     runCall(call);
     active_ = nullptr;
   } catch (...) {
@@ -90,53 +84,6 @@ void ClusterCommunicator::runCall(const Call& call) {
     endpoint_.cancelReceives();
     throw;
   }
-}
-
-void ClusterCommunicator::runParts(const Call& call) {
-  if (call.factor != nullptr)
-    return runMultiplied(call, rank(), ranks(), taccSum, [this](const Call& sum) { runCall(sum); });
-  if (call.blocks != nullptr) return runUnequal(call);
-  if (config().isReproducible && call.streamed != nullptr) return reduceStreamedInRankOrder(call);
-  // Partial sums travel between hosts in the width in which they are summed, so that they are rounded once, unless 16
-  // bits are asked for. A streamed sum of 16-bit numbers is meant to move 16 bits, and in the order of the ranks there
-  // are no partial sums.
-  const bool isOnePass = needsRankOrder(call, config().isReproducible) && !isPrefix(call.collective);
-  const bool roundsOnce = isReduction(call.collective) && isHalfWidth(call.type) && call.streamed == nullptr &&
-                          call.user == nullptr && !config().halfPartialSums && !isOnePass;
-  const bool gathersHalf = roundsOnce && call.collective == Collective::allReduce && gathersHalfWidth(call.count);
-  if (roundsOnce && !gathersHalf) return runWidened(call, rank(), ranks(), [this](const Call& sum) { runCall(sum); });
-  endpoint_.beginIdle();
-  if (node_) node_->announce(signature_);
-  if (call.count == 0 && call.collective != Collective::barrier) return;
-  if (gathersHalf) return allReduceHalfWidth(call);
-  const bool timed = isDynamic() && !call.isInternal;
-  if (timed) tuner_.begin();
-  runCollective(call);
-  if (!timed || !tuner_.end()) return;
-  const std::string name = lastAlgorithm_;
-  agreeOnTimes();
-  lastAlgorithm_ = name;
-}
-
-void ClusterCommunicator::agreeOnTimes() {
-  const std::span<double> times = tuner_.told();
-  runPlan({.collective = Collective::allReduce,
-           .send = times.data(),
-           .receive = times.data(),
-           .count = times.size(),
-           .type = taccFloat64,
-           .op = tuner_.agreement(),
-           .isInternal = true});
-  const std::string decision = tuner_.agree();
-  if (decision.empty()) return;
-  log(LogLevel::info, rank(), "online tuner: {}", decision);
-  note(decision);
-}
-
-void ClusterCommunicator::runCollective(const Call& call) {
-  if (call.collective == Collective::barrier) return barrier();
-  if (call.streamed != nullptr) return allReduceStreamed(call);
-  runPlan(call);
 }
 
 void ClusterCommunicator::exchangeNow(std::span<const PointToPoint> operations) {

@@ -1,32 +1,31 @@
 // The communicator of ranks on several hosts: shared memory inside each host, messages between hosts.
 //
 // A call is one plan over all ranks. Its messages between ranks of one host go through the memory that these share, the
-// others over the network; long calls are cut into chunks, several of which are under way together. Where numbers are
-// made or rounded on the way (streamed sums, sums of 16-bit numbers), that happens between the chunks of such plans.
+// others over the network. The communicator joins the ranks, chooses each call's plan and tells failures; the engine
+// runs the plan (engine/net/chunked_run.hpp).
 #pragma once
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
-#include "algorithms/result_split.hpp"
 #include "comm/cluster/network_endpoint.hpp"
 #include "comm/cluster/online_tuner.hpp"
 #include "comm/control/control_plane.hpp"
 #include "comm/hosts.hpp"
 #include "comm/joined_communicator.hpp"
-#include "comm/node/library_window.hpp"
 #include "comm/node/node_communicator.hpp"
+#include "engine/converted_call.hpp"
+#include "engine/net/chunked_run.hpp"
+#include "engine/net/network_call.hpp"
 #include "engine/net/network_pairs.hpp"
-#include "engine/net/network_run.hpp"
+#include "engine/net/unequal_run.hpp"
 #include "selection/network_selector.hpp"
+#include "transports/shm/library_window.hpp"
 
 namespace tacc {
 
@@ -69,76 +68,38 @@ class ClusterCommunicator final : public JoinedCommunicator {
   Standing standing() const override;
 
  private:
-  static constexpr std::size_t chunksUnderWay = 4;  // of a long call
-
-  /// A plan's run, as the engine is told of it.
-  struct PlanRun {
-    Collective collective;
-    const Algorithm& algorithm;
-    const std::vector<int>& members;  // all ranks, in the order in which the plan numbers them
-    int root;                         // as the plan numbers it
-    bool inPlace;
-    std::size_t count;  // split: elements; stack: elements of a block
-    std::vector<NetworkChunk> chunks;
-    bool copiesBlocks = false;  // as in NetworkWork
-    std::size_t distance = 0;   // of a stack: elements from a block of a chunk's buffers to the next; 0: count
-    const NetworkBlocks* blocks = nullptr;    // of unequal lengths; null: all have `count` elements
-    const NetworkProgram* program = nullptr;  // a part of the plan; null: the whole
-    std::size_t cutBytes = 0;                 // as in NetworkWork
-  };
-
   /// Messages to ranks of this host go through its shared memory.
   std::unique_ptr<NetworkTransport> withLocalMessages(std::unique_ptr<NetworkTransport> network) const;
   /// The board that the ranks of this host share.
   PriceBoard priceBoard();
   void runCall(const Call& call);
+  /// Chooses how the call runs (cluster_calls.cpp).
   void runParts(const Call& call);
-  void runCollective(const Call& call);
+  /// Runs the plan that is chosen for it.
+  void runChosen(const Call& call);
+  void barrier();
   /// Replaces the times of the last calls by those that all ranks agree on.
   void agreeOnTimes();
-  /// An allreduce in two parts (algorithms/result_split.hpp): sums, then results.
-  struct SplitProgram {
-    NetworkProgram sums, results;
-    std::vector<ResultSplit::Blocks> complete;
-  };
-  const SplitProgram& splitProgramFor(const Algorithm& algorithm, int member);
   /// Whether the results of an allreduce of this number of 16-bit elements travel as 16 bits, in a separate part.
   bool gathersHalfWidth(std::size_t numbers);
-  std::string explainHalfWidth(std::size_t bytes);
   void allReduceHalfWidth(const Call& call);
-  void allReducePartHalfWidth(const Call& call);
-  /// Numbers are made, and sums taken, while the chunks before and after are under way.
-  void allReduceStreamed(const Call& call);
-  /// The same of numbers that are all made first, as their sums are in the order of the ranks.
-  void reduceStreamedInRankOrder(const Call& call);
-  void runPlan(const Call& call);
-  void barrier();
-  /// Blocks of unequal lengths (cluster_unequal.cpp).
+  /// Blocks of unequal lengths.
   void runUnequal(const Call& call);
-  /// Throws where what this rank counts for a rank, `all`, is not what that counts for itself.
-  void compareLengths(Collective collective, const BlockRow& all, std::size_t own);
-  void planUnequal(const Call& call, const BlockRow& all);
   /// Gather, scatter and alltoall, where a rank knows the lengths of none but its own blocks.
-  void exchangeUnequal(const Call& call);
+  void runUnequalOfPairs(const Call& call);
 
   /// Whether times correct the choice: a forced algorithm stays, and a reproducible communicator does not adapt.
   bool isDynamic() const noexcept { return config().dynamic && !config().isReproducible && forced().empty(); }
   /// The algorithm of a call's collective. `root` as the plans number it, `bytes` as in NetworkSelector::choose(): what
   /// travels, where the call's own bytes are what a tuning file knows it by.
   const Algorithm& algorithmFor(const Call& call, int root, std::size_t bytes, const PlanDemands& demands = {});
-  /// Elements of a chunk of such a call, which this rank takes part in as number `member`.
-  std::size_t chunkOf(const Algorithm& algorithm, const Call& call, int root, int member, bool inPlace);
-  /// Begins a run; chunks below `released` may start at once.
-  void start(const Call& call, PlanRun run, std::size_t released);
-  void finish();
-  /// Runs the plan that start() has begun with no chunk released. Calls `before(k)`, then releases chunk k; when a
-  /// chunk is complete, `after(k)`. So both go on while other chunks are under way. Each may be empty.
-  void runChunks(std::size_t chunks, const std::function<void(std::size_t)>& before,
-                 const std::function<void(std::size_t)>& after);
+  /// The call as the engine runs it by this algorithm, from now on the last one. `bytes`: as in
+  /// NetworkSelector::messageBytes().
+  NetworkCall planned(const Call& call, const Algorithm& algorithm, std::size_t bytes,
+                      PlanOrder order = PlanOrder::hosts, int root = 0);
   void exchangeAll(std::span<const PointToPoint> operations);
-  /// What rank `member` of the plan runs; made at first use.
-  const NetworkProgram& programFor(const Algorithm& algorithm, Collective collective, int root, int member,
-                                   bool inPlace);
+  /// The place of rank 0 in the order of the hosts, from which calls are explained.
+  int placeOfRank0() const noexcept { return run_.ranks().numberOf(0, PlanOrder::hosts); }
   bool isAlone() const noexcept { return node_ == nullptr; }
   std::string describeCurrent() const;
   /// Tells all ranks of the exception that is being handled, and throws it as an Error.
@@ -149,32 +110,24 @@ class ClusterCommunicator final : public JoinedCommunicator {
   void noteFailure(const Error& error) const noexcept;
   std::optional<Error> cause() const;
   [[noreturn]] void failAgain() const;
-  std::byte* workspace(std::size_t bytes);
 
   std::vector<RankIdentity> who_;
   HostMap hosts_;
-  std::vector<int> everybody_;  // all ranks, in the order of the hosts
-  std::vector<int> inOrder_;    // all ranks, as they are numbered
   int host_;
   int local_;
   std::unique_ptr<NodeCommunicator> node_;
   std::unique_ptr<ControlPlane> control_;
   NetworkEndpoint endpoint_;
-  NetworkRun run_;
   NetworkPairs pairs_;
-  NetworkActivity* active_ = nullptr;  // goes on while this rank waits inside its host
+  NetworkActivity* active_ = nullptr;  // pairs_, while they go on: also while this rank waits inside its host
   std::string transportName_, transportSettings_;
   NetworkSpeed speed_;
   std::shared_ptr<const Topology> topology_;
   NetworkSelector selector_;
-  /// The place of rank 0 in the order of the hosts, from which calls are explained.
-  int placeOfRank0() const;
   OnlineTuner tuner_;  // may replace what it chooses
-  std::map<std::tuple<const Algorithm*, Collective, int, int, bool>, NetworkProgram> programs_;
-  std::map<const Algorithm*, SplitProgram> splitPrograms_;
-  std::vector<std::byte> workspace_;
-  std::vector<std::size_t> lengths_;  // of all ranks' blocks, as each says its own
-  NetworkBlocks blocks_;
+  ChunkedRun run_;
+  UnequalRun unequal_;
+  ConversionMemory converted_;          // of calls whose inputs are changed first
   LibraryWindow window_;                // of streamed sums, and of sums of 16-bit numbers
   std::uint64_t signature_ = 0;         // of the call that runs
   std::atomic<std::uint32_t> call_{0};  // its number; asyncError() reads it from any thread

@@ -2,13 +2,9 @@
 #include <algorithm>
 
 #include "comm/cluster/cluster_communicator.hpp"
-#include "core/error.hpp"
+#include "selection/half_width_choice.hpp"
 
 namespace tacc {
-
-int ClusterCommunicator::placeOfRank0() const {
-  return static_cast<int>(std::ranges::find(everybody_, 0) - everybody_.begin());
-}
 
 std::vector<CallRoute> ClusterCommunicator::routes(Collective collective, std::size_t bytes) {
   const PlanRequest request = selector_.request(collective, placeOfRank0());
@@ -50,7 +46,10 @@ std::string ClusterCommunicator::explain(Collective collective, std::size_t byte
     text += fmt::format("{:2} {:22} {:>14}  {}\n", candidate.algorithm == chosen ? mark : "", candidate.algorithm->name,
                         time, candidate.reason);
   }
-  if (collective == Collective::allReduce) text += explainHalfWidth(bytes);
+  // The table does not say how 16-bit numbers of these bytes run.
+  const std::size_t numbers = bytes / 2;
+  if (collective == Collective::allReduce && numbers > 0 && !config().halfPartialSums && !config().isReproducible)
+    text += explainHalfWidth(selector_, numbers, gathersHalfWidth(numbers));
   return isDynamic() && measured == nullptr ? text + tuner_.explain(selector_, collective, bytes) : text;
 }
 

@@ -96,6 +96,8 @@ bool NetworkEndpoint::progress(NetworkActivity* activity) {
 }
 
 void NetworkEndpoint::explain(const NetworkActivity* activity, const Error& error) {
+  if (compare_) compare_();  // messages of different calls may not fit each other
+  if (error.result() != taccRemoteError && error.result() != taccSystemError) return;
   // Where this rank is about to time out itself, others have just done so: then that is what happened.
   const double left = patience_.timeout + verdictSeconds - secondsSince(lastMove_);
   const bool isLate = isRunning_ && patience_.timeout > 0 && left < 1.0;
@@ -108,7 +110,6 @@ void NetworkEndpoint::explain(const NetworkActivity* activity, const Error& erro
     control_.addDescriptors(sockets_);
     waitFor(sockets_, interrupt_, Deadline(0.01));
   }
-  throw Error(error);
 }
 
 void NetworkEndpoint::idle(NetworkActivity* activity) {

@@ -17,6 +17,7 @@
 #include "core/idle_call.hpp"
 #include "engine/net/network_activity.hpp"
 #include "engine/net/network_peers.hpp"
+#include "engine/net/network_wait.hpp"
 #include "transports/network_transport.hpp"
 
 namespace tacc {
@@ -26,13 +27,13 @@ struct NetworkPatience {
   double spinSeconds = 4e-4;  // of looking, and yielding the core, before the first sleep
 };
 
-class NetworkEndpoint {
+class NetworkEndpoint final : public NetworkWait {
  public:
   /// `describe`: the call that this rank is in, for messages.
   NetworkEndpoint(int rank, int ranks, std::unique_ptr<NetworkTransport> transport, ControlPlane& control,
                   NetworkPatience patience, std::function<std::string()> describe);
   /// Nobody calls it any more when the rest of it goes.
-  ~NetworkEndpoint() { transport_.reset(); }
+  ~NetworkEndpoint() override { transport_.reset(); }
   NetworkEndpoint(const NetworkEndpoint&) = delete;
   NetworkEndpoint& operator=(const NetworkEndpoint&) = delete;
 
@@ -48,25 +49,11 @@ class NetworkEndpoint {
   void setComparison(std::function<void()> compare) { compare_ = std::move(compare); }
 
   /// Advances `activity` until `enough` returns true. Throws taccTimeout, taccRemoteError, and what activity throws.
-  void run(NetworkActivity& activity, const std::function<bool()>& enough);
+  void run(NetworkActivity& activity, const std::function<bool()>& enough) override;
   /// For waits inside the node: lets messages move and looks at the control plane, without waiting.
   void idle(NetworkActivity* activity);
   /// A new operation inside the node begins: its time-out starts again.
   void beginIdle() noexcept { idleStart_ = {}; }
-  /// Runs `work`, which uses the transport. A connection that breaks in it may be how a rank's death looks, or the end
-  /// of a rank that failed because of another: this waits a moment for the control plane to tell, and throws what that
-  /// says.
-  template <class Work>
-  auto guard(const NetworkActivity* activity, const Work& work) {
-    try {
-      return work();
-    } catch (const Error& error) {
-      if (compare_) compare_();  // messages of different calls may not fit each other
-      if (error.result() != taccRemoteError && error.result() != taccSystemError) throw;
-      explain(activity, error);
-    }
-  }
-
   /// From any thread: ends the wait that goes on, or the next one.
   void interrupt() noexcept { interrupt_.raise(); }
   void checkInterrupt() const;
@@ -92,7 +79,9 @@ class NetworkEndpoint {
   using Clock = std::chrono::steady_clock;
   void sleep();
   void learn(double waited) noexcept;
-  [[noreturn]] void explain(const NetworkActivity* activity, const Error& error);
+  /// A connection that breaks may be how a rank's death looks, or the end of a rank that failed because of another:
+  /// this waits a moment for the control plane to tell, and throws what that says.
+  void explain(const NetworkActivity* activity, const Error& error) override;
   bool progress(NetworkActivity* activity);
   /// Everything but messages; `still`: seconds since something moved.
   void checkOthers(const NetworkActivity* activity, double still);

@@ -6,16 +6,15 @@
 #include <utility>
 
 #include "comm/call_demands.hpp"
-#include "comm/call_kernel.hpp"
 #include "comm/call_signature.hpp"
-#include "comm/cluster/converted_call.hpp"
 #include "comm/cluster/tuning_agreement.hpp"
 #include "comm/settings.hpp"
-#include "comm/streamed_sum.hpp"
 #include "compute/reduce/reduce.hpp"
 #include "core/error.hpp"
 #include "core/exceptions.hpp"
 #include "core/types.hpp"
+#include "engine/call_kernel.hpp"
+#include "engine/shm/streamed_pieces.hpp"
 #include "engine/signature.hpp"
 #include "topology/model/cores.hpp"
 
@@ -53,6 +52,7 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
       executor_(membership_.segment, rank, waiter_, membership_.processes),
       pairs_(membership_.segment, rank, waiter_, buffers_),
       unequal_(rank, ranks, exchange_, membership_.segment.geometry().eagerBytes),
+      direct_(rank, ranks, exchange_, buffers_, waiter_),
       programs_(rank),
       selector_(NodeMachine(membership_.places, membership_.figures, static_cast<double>(membership_.cacheBytes)),
                 membership_.segment.geometry().arenaBytes, membership_.policy.oversubscribed),
@@ -190,8 +190,8 @@ std::string NodeCommunicator::explain(Collective collective, std::size_t bytes) 
 
 void NodeCommunicator::runCall(const Call& call) {
   if (call.factor != nullptr)
-    return runMultiplied(call, rank(), ranks(), preMulSum, [this](const Call& sum) { runCall(sum); });
-  if (call.streamed != nullptr) return runStreamed(call);
+    return runMultiplied(call, rank(), ranks(), preMulSum, converted_, [this](const Call& sum) { runCall(sum); });
+  if (call.streamed != nullptr) return runInPieces(call, window_, [this](const Call& piece) { runCall(piece); });
   if (call.blocks != nullptr) return runUnequal(call);
   const CallShape shape = shapeOf(call);
   if (!runEager(call, shape)) runPlan(call, shape);
@@ -245,18 +245,12 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
   CachedProgram& cached = programs_.get(algorithm, *route.request, facts, route.layout, route.order);
   ProgramCache::demand(cached, algorithm, *route.request, demands);
   if (isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr && !cached.program.roundsOnce)
-    return runWidened(call, rank(), ranks(), [this](const Call& sum) { runPlan(sum, shapeOf(sum)); });
+    return runWidened(call, rank(), ranks(), converted_, [this](const Call& sum) { runPlan(sum, shapeOf(sum)); });
   const std::size_t elementBytes = sizeOf(call.type);
-  if (cached.count != call.count || cached.elementBytes != elementBytes) {
-    const ScheduleLimits limits{membership_.segment.geometry().arenaBytes,
-                                environment_.chunkSize.value_or(stagingChunk(shape))};
-    cached.schedule = makeSchedule(cached.program, call.count, elementBytes, limits);
-    cached.count = call.count;
-    cached.elementBytes = elementBytes;
-  }
+  const Schedule& schedule = cached.scheduleFor(call.count, elementBytes, [&] { return limitsOf(shape); });
   membership_.pages.need(AreaPart::arena);
   const Stopwatch watch;
-  executor_.run(cached.program, cached.schedule, callBuffers_,
+  executor_.run(cached.program, schedule, callBuffers_,
                 {.count = call.count,
                  .elementBytes = elementBytes,
                  .reduce = kernelOf(call, firstSumCode),
@@ -267,6 +261,19 @@ void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
   buffers_.finish();
   lastSeconds_ = static_cast<float>(watch.seconds());
   lastAlgorithm_ = algorithm.name;
+}
+
+ScheduleLimits NodeCommunicator::limitsOf(const CallShape& shape) const {
+  return {membership_.segment.geometry().arenaBytes, environment_.chunkSize.value_or(stagingChunk(shape))};
+}
+
+bool NodeCommunicator::updateNow(const DirectUpdate& update) {
+  try {
+    waiter_.checkErrors();
+    return direct_.run(update, signatureOf(update), lastSeconds_, callBuffers_);
+  } catch (...) {
+    reportFailure();
+  }
 }
 
 CopyPolicyKind NodeCommunicator::copyPolicyKindOf(const LoweringFacts& facts) const {

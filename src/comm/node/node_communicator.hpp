@@ -12,17 +12,19 @@
 #include "comm/joined_communicator.hpp"
 #include "comm/membership.hpp"
 #include "comm/node/copy_policy.hpp"
-#include "comm/node/library_window.hpp"
-#include "comm/program_cache.hpp"
 #include "core/environment.hpp"
+#include "engine/converted_call.hpp"
 #include "engine/point_to_point.hpp"
 #include "engine/shm/buffer_exchange.hpp"
 #include "engine/shm/call_exchange.hpp"
+#include "engine/shm/direct_run.hpp"
 #include "engine/shm/eager.hpp"
 #include "engine/shm/executor.hpp"
+#include "engine/shm/program_cache.hpp"
 #include "engine/unequal_exchange.hpp"
 #include "selection/node_selector.hpp"
 #include "selection/selection.hpp"
+#include "transports/shm/library_window.hpp"
 #include "transports/shm/local_messages.hpp"
 #include "transports/shm/waiter.hpp"
 
@@ -74,8 +76,6 @@ class NodeCommunicator final : public JoinedCommunicator {
   void runUnequal(const Call& call);
   /// `longest`: of all blocks, in elements.
   void planUnequal(const Call& call, std::size_t longest);
-  void runStreamed(const Call& call);
-  bool runDirectly(const DirectUpdate& update);
   CallShape shapeOf(const Call& call) const;
   CallShape shapeOf(Collective collective, int root, std::size_t bytes, std::string_view route) const;
   /// How a call's plan is written.
@@ -93,6 +93,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   bool isPriced(Collective collective) const noexcept;
   /// Whether a call that posts `posted` bytes goes the eager route. `isSteered`: its route is not chosen here.
   bool goesEager(const CallShape& shape, std::size_t posted, bool isSteered);
+  ScheduleLimits limitsOf(const CallShape& shape) const;
   CopyPolicyKind copyPolicyKindOf(const LoweringFacts& facts) const;
   /// Tells all ranks of the exception that is being handled, and throws it as an Error.
   [[noreturn]] void reportFailure();
@@ -131,6 +132,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   Executor executor_;
   PointToPointEngine pairs_;
   UnequalExchange unequal_;
+  DirectRun direct_;
   std::vector<std::byte> unequalInput_;  // of an alltoall in place
   ProgramCache programs_;
   NodeSelector selector_;
@@ -139,6 +141,7 @@ class NodeCommunicator final : public JoinedCommunicator {
   CopyPolicyTuner plannedPolicies_;  // the same state on all ranks
   float lastSeconds_ = 0;            // of this rank's last planned call
   CallBuffers callBuffers_;
+  ConversionMemory converted_;      // of calls whose inputs are changed first
   LibraryWindow window_;            // of streamed sums
   std::vector<void*> adopted_;      // registered private buffers, turned into library memory
   std::string_view lastAlgorithm_;  // a name in the registry, or "eager"

@@ -4,12 +4,12 @@
 #include <cstring>
 
 #include "comm/call_demands.hpp"
-#include "comm/call_kernel.hpp"
-#include "comm/call_shape.hpp"
 #include "comm/call_signature.hpp"
 #include "comm/node/node_communicator.hpp"
 #include "core/error.hpp"
 #include "core/types.hpp"
+#include "engine/call_kernel.hpp"
+#include "engine/call_shape.hpp"
 
 namespace tacc {
 
@@ -62,15 +62,9 @@ void NodeCommunicator::planUnequal(const Call& call, std::size_t longest) {
   const Algorithm& algorithm = selectAlgorithm(shape, facts);
   CachedProgram& cached = programs_.get(algorithm, shape.request, facts);
   ProgramCache::demand(cached, algorithm, shape.request, demandsOf(call, config().isReproducible));
-  if (cached.count != longest || cached.elementBytes != size) {
-    const ScheduleLimits limits{membership_.segment.geometry().arenaBytes,
-                                environment_.chunkSize.value_or(stagingChunk(shape))};
-    cached.schedule = makeSchedule(cached.program, longest, size, limits);
-    cached.count = longest;
-    cached.elementBytes = size;
-  }
+  const Schedule& schedule = cached.scheduleFor(longest, size, [&] { return limitsOf(shape); });
   membership_.pages.need(AreaPart::arena);
-  executor_.run(cached.program, cached.schedule, callBuffers_,
+  executor_.run(cached.program, schedule, callBuffers_,
                 {.count = longest,
                  .elementBytes = size,
                  .reduce = kernelOf(call, firstSumCode),

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <utility>
 
 #include "core/error.hpp"
 #include "core/index.hpp"
@@ -19,8 +18,8 @@ constexpr std::int32_t headerAlone = -1;  // the first payload is too long to go
 
 }  // namespace
 
-void NetworkRun::start(NetworkWork work, std::size_t released) {
-  work_ = std::move(work);
+void NetworkRun::start(const NetworkWork& work, std::size_t released) {
+  work_ = work;
   released_ = released;
   started_ = 0;
   completed_ = 0;
@@ -133,7 +132,7 @@ bool NetworkRun::advance() {
 }
 
 void NetworkRun::takeBlocks() {
-  NetworkChunk& chunk = work_.chunks.front();
+  NetworkChunk& chunk = copied_ = work_.chunks.front();
   const std::size_t bytes = work_.blockBytes * work_.members.size();
   if (ordered_.size() < bytes) ordered_.resize(bytes);
   if (work_.inputHasPlaces) {
@@ -146,6 +145,7 @@ void NetworkRun::takeBlocks() {
     given_ = chunk.output;
     chunk.output = ordered_.data();
   }
+  work_.chunks = {&copied_, 1};
   work_.inputHasPlaces = work_.outputHasPlaces = false;
 }
 

@@ -39,12 +39,13 @@ struct NetworkBlocks {
 
 struct NetworkWork {
   const NetworkProgram* program = nullptr;
-  std::vector<int> members;          // the communicator's rank of every rank of the plan
-  std::vector<NetworkChunk> chunks;  // the same number and elements on all ranks
-  std::size_t blockBytes = 0;        // stack: distance of the blocks in input and output
+  // What is pointed to stays as it is until the run is over, or ended by an Error.
+  std::span<const int> members;          // the communicator's rank of every rank of the plan
+  std::span<const NetworkChunk> chunks;  // the same number and elements on all ranks
+  std::size_t blockBytes = 0;            // stack: distance of the blocks in input and output
   /// Stack: where block i of a buffer of a block a rank lies in it; empty: at i. For plans whose ranks are numbered in
   /// another order than the communicator's.
-  std::vector<int> places;
+  std::span<const int> places;
   bool inputHasPlaces = false, outputHasPlaces = false;  // that buffer has a block a rank
   /// With one chunk, places of one of the buffers, and a program that is not in place: its blocks are copied into the
   /// plan's order first, or out of it at the end, so that a message of several blocks is one.
@@ -67,7 +68,7 @@ class NetworkRun final : public NetworkActivity {
   explicit NetworkRun(NetworkPeers& peers) : peers_(peers) {}
 
   /// Begins a call. All its chunks may start; or those below `released` only.
-  void start(NetworkWork work, std::size_t released);
+  void start(const NetworkWork& work, std::size_t released);
   void release(std::size_t chunks) noexcept { released_ = chunks; }
 
   /// Does what can be done now. True when something was. Throws taccInvalidUsage when a rank has called something else.
@@ -158,6 +159,7 @@ class NetworkRun final : public NetworkActivity {
   std::vector<const void*> sources_;
   std::vector<void*> destinations_;
   std::vector<std::byte> ordered_;  // copied blocks
+  NetworkChunk copied_{};           // that works on them
   std::byte* given_ = nullptr;      // where they go at the end; null: nowhere
 };
 

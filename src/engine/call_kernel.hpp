@@ -1,8 +1,8 @@
 // What combines the contributions of a call.
 #pragma once
 
-#include "comm/communicator.hpp"
 #include "compute/reduce/reduce.hpp"
+#include "core/call.hpp"
 
 namespace tacc {
 

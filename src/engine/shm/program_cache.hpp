@@ -15,11 +15,24 @@ namespace tacc {
 
 struct CachedProgram {
   Program program;
-  // The schedule of the last call: repeated calls have the same count.
-  Schedule schedule;
-  std::size_t count = 0;
-  std::size_t elementBytes = 0;
   std::vector<PlanDemands> met;  // that the plan was found to meet
+
+  /// How it runs over so many elements, until the next call of this: kept from the last call, as repeated ones have the
+  /// same count, or made within `limits()`.
+  template <class Limits>
+  const Schedule& scheduleFor(std::size_t count, std::size_t elementBytes, const Limits& limits) {
+    if (count_ != count || elementBytes_ != elementBytes) {
+      schedule_ = makeSchedule(program, count, elementBytes, limits());
+      count_ = count;
+      elementBytes_ = elementBytes;
+    }
+    return schedule_;
+  }
+
+ private:
+  Schedule schedule_;
+  std::size_t count_ = 0;
+  std::size_t elementBytes_ = 0;
 };
 
 class ProgramCache {

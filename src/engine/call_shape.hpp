@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "comm/communicator.hpp"
+#include "core/call.hpp"
 #include "core/types.hpp"
 #include "engine/shm/buffer_exchange.hpp"
 

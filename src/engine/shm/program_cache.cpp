@@ -1,4 +1,4 @@
-#include "comm/program_cache.hpp"
+#include "engine/shm/program_cache.hpp"
 
 #include <algorithm>
 

@@ -1,0 +1,32 @@
+// The run of a direct update among the ranks of a host: each makes its part of all ranks' numbers new, in their memory.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "engine/direct_update.hpp"
+#include "engine/shm/buffer_exchange.hpp"
+#include "engine/shm/call_exchange.hpp"
+#include "transports/shm/waiter.hpp"
+
+namespace tacc {
+
+class DirectRun {
+ public:
+  DirectRun(int rank, int ranks, CallExchange& exchange, BufferExchange& buffers, Waiter& waiter)
+      : rank_(rank), ranks_(ranks), exchange_(exchange), buffers_(buffers), waiter_(waiter) {}
+
+  /// False, on all ranks, where some cannot reach the memory of others: nothing was done then. `seconds`: as in
+  /// BufferExchange::run(); `places`: where it notes the buffers of all ranks.
+  bool run(const DirectUpdate& update, std::uint64_t signature, float seconds, CallBuffers& places);
+
+ private:
+  int rank_, ranks_;
+  CallExchange& exchange_;
+  BufferExchange& buffers_;
+  Waiter& waiter_;
+  std::vector<float*> numbers_, companions_;  // of all ranks
+};
+
+}  // namespace tacc
