@@ -15,19 +15,27 @@ namespace tacc::conv {
 /// while by a special rule; or never, unless desc.algorithm names it.
 enum class ConvOffer { byPrice, byOwnRule, byNameOnly };
 
+/// Layouts of the output, or of its gradient, that an algorithm may serve; which of them, and of the input's, its
+/// serves() says.
+enum class OutputLayouts { blocked, plain, blockedOrNhwc };
+
 struct ConvAlgorithm {
   std::string_view name;
   bool (*serves)(const Description&);
   std::unique_ptr<ConvPlan> (*make)(const Description&, const KernelSet&);
   ConvOffer offer = ConvOffer::byPrice;
-  bool writesPlain = false;  ///< serves plain outputs, and no blocked ones
+  OutputLayouts outputs = OutputLayouts::blocked;
 };
 
 std::span<const ConvAlgorithm> allAlgorithms();
 
 /// Whether an algorithm serves a description, layouts included.
 inline bool serves(const ConvAlgorithm& algorithm, const Description& d) {
-  return algorithm.writesPlain == (d.outputLayout != taccLayoutNchw16c) && algorithm.serves(d);
+  const bool isPlain = d.outputLayout != taccLayoutNchw16c;
+  const bool isKnown = algorithm.outputs == OutputLayouts::blockedOrNhwc
+                           ? d.outputLayout != taccLayoutNchw
+                           : isPlain == (algorithm.outputs == OutputLayouts::plain);
+  return isKnown && algorithm.serves(d);
 }
 
 /// The names of those that serve a description, or of all, with commas between.

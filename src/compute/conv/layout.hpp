@@ -26,6 +26,25 @@ constexpr std::ptrdiff_t elementAt(taccLayout_t layout, int channels, int height
   }
 }
 
+/// In floats: from pixel to pixel, from one block of 16 channels to the next, and from image to image. NCHW has none:
+/// its channels do not follow each other.
+struct BlockSteps {
+  std::ptrdiff_t pixel, block, image;
+};
+constexpr BlockSteps blockSteps(taccLayout_t layout, int channels, int height, int width) {
+  const std::ptrdiff_t pixels = std::ptrdiff_t{height} * width;
+  if (layout == taccLayoutNhwc) return {channels, blockLength, pixels * channels};
+  const std::ptrdiff_t blocks = (channels + blockLength - 1) / blockLength;
+  return {blockLength, pixels * blockLength, blocks * pixels * blockLength};
+}
+
+/// Whether kernels that go through whole blocks of channels read a tensor in place.
+constexpr bool hasBlockSteps(taccLayout_t layout) { return layout != taccLayoutNchw; }
+/// Whether they write it, or load whole blocks of it: behind the last channel there is another pixel, or nothing.
+constexpr bool hasWholeBlocks(taccLayout_t layout, int channels) {
+  return layout == taccLayoutNchw16c || (layout == taccLayoutNhwc && channels % blockLength == 0);
+}
+
 struct ImageSize {
   int channels, height, width;
 };

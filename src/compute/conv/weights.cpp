@@ -3,37 +3,152 @@
 #include <algorithm>
 #include <cstring>
 
+#include "compute/layers/kernels.hpp"
+
 namespace tacc::conv {
 namespace {
 
+/// Rows of 16 weights that are transposed on their way at once, in the L1 cache.
+constexpr std::ptrdiff_t rowsAtOnce = 256;
+
 /// From tap to tap of a block of `ins` input channels.
-std::ptrdiff_t tapStep(taccWeightLayout_t layout, const Shape& shape, int ins) {
-  if (layout == taccWeightsKcrs) return 1;
-  return shape.isDepthwise() ? blockLength : std::ptrdiff_t{ins} * blockLength;
+std::ptrdiff_t tapStep(taccWeightLayout_t layout, int ins) {
+  return layout == taccWeightsKcrs ? 1 : std::ptrdiff_t{ins} * blockLength;
 }
 
-/// In the order of KCRS, whose rows may be a power of two apart: of blocks a few KiB are gone through over and over.
+/// Looked up once: reading the environment takes longer than reordering small weights.
+const layers::LayerKernels& transposing() {
+  static const layers::LayerKernels& kernels = layers::kernelTable(bestKernels().vectors);
+  return kernels;
+}
+
+/// Whether the blocks of output channels are gone through as vectors.
+bool hasVectors(const Shape& shape) { return !shape.isDepthwise() && shape.outPerGroup() >= blockLength; }
+
+/// Channel-wise, 16 groups at a time: calls assign(place in KCRS, place in blocks).
 template <class Assign>
-void forEachWeight(taccWeightLayout_t fromLayout, taccWeightLayout_t toLayout, const Shape& shape,
-                   const Assign& assign) {
-  const int taps = shape.kernelHeight * shape.kernelWidth;
+void forEachDepthwise(const Shape& shape, const Assign& assign) {
+  const std::ptrdiff_t taps = std::ptrdiff_t{shape.kernelHeight} * shape.kernelWidth;
+  for (int first = 0; first < shape.groups; first += blockLength) {
+    const std::ptrdiff_t block = first * taps;
+    const auto channels = [&](int count) __attribute__((always_inline)) {
+      for (std::ptrdiff_t tap = 0; tap < taps; ++tap) {
+        for (int c = 0; c < count; ++c) assign(block + c * taps + tap, block + tap * blockLength + c);
+      }
+    };
+    if (shape.groups - first >= blockLength) {
+      channels(blockLength);  // unrolled
+    } else {
+      channels(shape.groups - first);
+    }
+  }
+}
+
+/// Calls visit(group, block) for the blocks of output channels: the whole ones that vectors go through, or the others.
+template <class Visit>
+void forEachOutBlock(const Shape& shape, bool isWhole, const Visit& visit) {
+  const int whole = hasVectors(shape) ? shape.outPerGroup() / blockLength : 0;
+  const int from = isWhole ? 0 : whole;
+  const int to = isWhole ? whole : ceilDivide(shape.outPerGroup(), blockLength);
   for (int g = 0; g < shape.groups; ++g) {
-    for (int ob = 0; ob < ceilDivide(shape.outPerGroup(), blockLength); ++ob) {
-      for (int ib = 0; ib < ceilDivide(shape.inPerGroup(), blockLength); ++ib) {
-        const WeightBlock source = weightBlock(shape, fromLayout, g, ob, ib, 0, 0);
-        const WeightBlock target = weightBlock(shape, toLayout, g, ob, ib, 0, 0);
-        const std::ptrdiff_t sourceTap = tapStep(fromLayout, shape, source.ins);
-        const std::ptrdiff_t targetTap = tapStep(toLayout, shape, target.ins);
-        for (int k = 0; k < source.outs; ++k) {
+    for (int block = from; block < to; ++block) visit(g, block);
+  }
+}
+
+/// The whole blocks of output channels of a blocked tensor to KCRS: added to what is there, or in its place. A block's
+/// rows, one for each input channel and tap, are columns of 16 rows of KCRS.
+void blocksToRows(const float* from, float* to, const Shape& shape, bool adds) {
+  const layers::LayerKernels& kernels = transposing();
+  const std::ptrdiff_t taps = std::ptrdiff_t{shape.kernelHeight} * shape.kernelWidth;
+  forEachOutBlock(shape, true, [&](int group, int block) {
+    for (int ib = 0; ib < ceilDivide(shape.inPerGroup(), blockLength); ++ib) {
+      const WeightBlock source = weightBlock(shape, taccWeightsBlocked, group, block, ib, 0, 0);
+      const WeightBlock target = weightBlock(shape, taccWeightsKcrs, group, block, ib, 0, 0);
+      if (taps == 1 && !adds) {  // all input channels together
+        kernels.fromBlocks(from + source.base, to + target.base, target.outStep, shape.inPerGroup(), false);
+        return;
+      }
+      // Taps, then input channels: as many taps at a time as fit.
+      float rows[blockLength * rowsAtOnce];
+      const std::ptrdiff_t most = rowsAtOnce / source.ins;
+      for (std::ptrdiff_t tap = 0; tap < taps; tap += most) {
+        const std::ptrdiff_t here = std::min(most, taps - tap);
+        kernels.fromBlocks(from + source.base + tap * source.ins * blockLength, rows, here * source.ins,
+                           here * source.ins, false);
+        for (int k = 0; k < blockLength; ++k) {
+          const float* const row = rows + k * here * source.ins;
+          float* const out = to + target.base + k * target.outStep + tap;
           for (int c = 0; c < source.ins; ++c) {
-            const std::ptrdiff_t to = target.base + k * target.outStep + c * target.inStep;
-            const std::ptrdiff_t from = source.base + k * source.outStep + c * source.inStep;
-            for (int tap = 0; tap < taps; ++tap) assign(to + tap * targetTap, from + tap * sourceTap);
+            for (std::ptrdiff_t t = 0; t < here; ++t) {
+              float& weight = out[c * taps + t];
+              weight = adds ? weight + row[t * source.ins + c] : row[t * source.ins + c];
+            }
           }
         }
       }
     }
+  });
+}
+
+/// The reverse of blocksToRows().
+void rowsToBlocks(const float* from, float* to, const Shape& shape) {
+  const layers::LayerKernels& kernels = transposing();
+  const std::ptrdiff_t taps = std::ptrdiff_t{shape.kernelHeight} * shape.kernelWidth;
+  forEachOutBlock(shape, true, [&](int group, int block) {
+    for (int ib = 0; ib < ceilDivide(shape.inPerGroup(), blockLength); ++ib) {
+      const WeightBlock source = weightBlock(shape, taccWeightsKcrs, group, block, ib, 0, 0);
+      const WeightBlock target = weightBlock(shape, taccWeightsBlocked, group, block, ib, 0, 0);
+      if (taps == 1) {
+        kernels.toBlocks(from + source.base, source.outStep, to + target.base, shape.inPerGroup(), false);
+        return;
+      }
+      float rows[blockLength * rowsAtOnce];
+      const std::ptrdiff_t most = rowsAtOnce / target.ins;
+      for (std::ptrdiff_t tap = 0; tap < taps; tap += most) {
+        const std::ptrdiff_t here = std::min(most, taps - tap);
+        for (int k = 0; k < blockLength; ++k) {
+          float* const row = rows + k * here * target.ins;
+          const float* const in = from + source.base + k * source.outStep + tap;
+          for (int c = 0; c < target.ins; ++c) {
+            for (std::ptrdiff_t t = 0; t < here; ++t) row[t * target.ins + c] = in[c * taps + t];
+          }
+        }
+        kernels.toBlocks(rows, here * target.ins, to + target.base + tap * target.ins * blockLength, here * target.ins,
+                         false);
+      }
+    }
+  });
+}
+
+/// In the order of KCRS, whose rows may be a power of two apart: of blocks a few KiB are gone through over and over.
+/// Without the whole blocks of output channels, where those are vectors.
+template <class Assign>
+void forEachWeight(taccWeightLayout_t fromLayout, taccWeightLayout_t toLayout, const Shape& shape,
+                   const Assign& assign) {
+  if (shape.isDepthwise()) {
+    if (fromLayout == taccWeightsBlocked) {
+      forEachDepthwise(shape, assign);
+    } else {
+      forEachDepthwise(shape, [&](std::ptrdiff_t inRow, std::ptrdiff_t inBlock) { assign(inBlock, inRow); });
+    }
+    return;
   }
+  const int taps = shape.kernelHeight * shape.kernelWidth;
+  forEachOutBlock(shape, false, [&](int g, int ob) {
+    for (int ib = 0; ib < ceilDivide(shape.inPerGroup(), blockLength); ++ib) {
+      const WeightBlock source = weightBlock(shape, fromLayout, g, ob, ib, 0, 0);
+      const WeightBlock target = weightBlock(shape, toLayout, g, ob, ib, 0, 0);
+      const std::ptrdiff_t sourceTap = tapStep(fromLayout, source.ins);
+      const std::ptrdiff_t targetTap = tapStep(toLayout, target.ins);
+      for (int k = 0; k < source.outs; ++k) {
+        for (int c = 0; c < source.ins; ++c) {
+          const std::ptrdiff_t to = target.base + k * target.outStep + c * target.inStep;
+          const std::ptrdiff_t from = source.base + k * source.outStep + c * source.inStep;
+          for (int tap = 0; tap < taps; ++tap) assign(to + tap * targetTap, from + tap * sourceTap);
+        }
+      }
+    }
+  });
 }
 
 }  // namespace
@@ -70,15 +185,21 @@ void reorderWeights(taccWeightLayout_t fromLayout, const float* from, taccWeight
     std::memcpy(to, from, floats * sizeof(float));
     return;
   }
-  if (toLayout == taccWeightsBlocked) std::fill_n(to, floats, 0.0F);  // what pads the last block
+  const bool hasPadding = (shape.isDepthwise() ? shape.groups : shape.outPerGroup()) % blockLength != 0;
+  if (toLayout == taccWeightsBlocked && hasPadding) std::fill_n(to, floats, 0.0F);  // the last block's
+  if (toLayout == taccWeightsBlocked) {
+    rowsToBlocks(from, to, shape);
+  } else {
+    blocksToRows(from, to, shape, false);
+  }
   forEachWeight(fromLayout, toLayout, shape,
                 [&](std::ptrdiff_t target, std::ptrdiff_t source) { to[target] = from[source]; });
 }
 
-void addWeights(taccWeightLayout_t fromLayout, const float* from, taccWeightLayout_t toLayout, float* to,
-                const Shape& shape) {
-  forEachWeight(fromLayout, toLayout, shape,
-                [&](std::ptrdiff_t target, std::ptrdiff_t source) { to[target] += from[source]; });
+void addWeights(const float* blocked, float* kcrs, const Shape& shape) {
+  blocksToRows(blocked, kcrs, shape, true);
+  forEachWeight(taccWeightsBlocked, taccWeightsKcrs, shape,
+                [&](std::ptrdiff_t target, std::ptrdiff_t source) { kcrs[target] += blocked[source]; });
 }
 
 void clearGradient(float* gradient, taccWeightLayout_t layout, const Shape& s, bool accumulates) {
@@ -89,8 +210,11 @@ void clearGradient(float* gradient, taccWeightLayout_t layout, const Shape& s, b
 }
 
 void deliverGradient(const float* blocked, float* kcrs, const Shape& shape, bool accumulates) {
-  const auto deliver = accumulates ? addWeights : reorderWeights;
-  deliver(taccWeightsBlocked, blocked, taccWeightsKcrs, kcrs, shape);
+  if (accumulates) {
+    addWeights(blocked, kcrs, shape);
+  } else {
+    reorderWeights(taccWeightsBlocked, blocked, taccWeightsKcrs, kcrs, shape);
+  }
 }
 
 }  // namespace tacc::conv

@@ -24,9 +24,8 @@ WeightBlock weightBlock(const Shape& shape, taccWeightLayout_t layout, int group
 void reorderWeights(taccWeightLayout_t fromLayout, const float* from, taccWeightLayout_t toLayout, float* to,
                     const Shape& shape);
 
-/// The same, but adds to what is there. Layouts differ.
-void addWeights(taccWeightLayout_t fromLayout, const float* from, taccWeightLayout_t toLayout, float* to,
-                const Shape& shape);
+/// From blocked to KCRS, but adds to what is there.
+void addWeights(const float* blocked, float* kcrs, const Shape& shape);
 
 /// Zeros a gradient in taccWeightsBlocked, for the rows of output channels that only fill a block; those of a gradient
 /// that is added to are zeros already. Nothing to do in taccWeightsKcrs.

@@ -61,6 +61,45 @@ TEST_P(Pass, WideKernelsOnNarrowImages) {
   }
 }
 
+TEST_P(Pass, InNhwc) {
+  std::mt19937 random(10);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  constexpr taccLayout_t layouts[] = {taccLayoutNhwc, taccLayoutNhwc, taccLayoutNchw16c};
+  for (int i = 0; i < 100; ++i) {
+    const int groups = from(0, 4) == 0 ? from(2, 3) : 1;
+    const bool isDepthwise = groups == 1 && from(0, 2) == 0;
+    const int blocks = 16 * from(1, 6);
+    const int ins = groups * (groups == 1 && from(0, 1) == 0 ? from(1, 70) : 16 * from(1, 4));
+    taccConvDesc_t desc = convolution(GetParam(), from(1, 4), isDepthwise ? blocks : ins, from(1, 12), from(1, 20),
+                                      isDepthwise ? blocks : groups * blocks, 1);
+    if (from(0, 3) != 0) chooseKernel(desc, random);
+    if (from(0, 6) == 0) desc.height = desc.width = desc.kernelHeight = desc.kernelWidth = 1;  // a line of images
+    if (isDepthwise) {  // other kernels are reordered
+      desc.kernelWidth = from(0, 1) == 0 ? 3 : 5;
+      desc.strideWidth = from(1, 2);
+      desc.dilationWidth = 1;
+      desc.padWidth = from(0, desc.kernelWidth - 1);
+      desc.width = from(desc.kernelWidth, 40);
+    }
+    desc.groups = isDepthwise ? desc.inChannels : groups;
+    desc.inputLayout = layouts[from(0, 2)];
+    desc.outputLayout = desc.inputLayout == taccLayoutNhwc ? layouts[from(0, 2)] : taccLayoutNhwc;
+    if (GetParam() == taccConvBackwardData) std::swap(desc.inChannels, desc.outChannels);
+    desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+    if (GetParam() == taccConvForward) {
+      desc.bias = from(0, 1);
+      desc.residual = from(0, 1);
+      desc.activation = allActivations[from(0, 4)];
+    } else {
+      desc.accumulate = from(0, 1);
+    }
+    expectExact(desc);
+  }
+  taccConvDesc_t large = convolution(GetParam(), 1, 32, 230, 310, 32, 1);  // stored non-temporally
+  large.inputLayout = large.outputLayout = taccLayoutNhwc;
+  expectExact(large);
+}
+
 TEST_P(Pass, PadsLargerThanTheKernel) { expectExact(convolution(GetParam(), 1, 16, 5, 6, 16, 3, 1, 5)); }
 
 TEST_P(Pass, UnequalInBothDirections) {

@@ -90,16 +90,29 @@ TEST(PlainLayouts, AreSaidAndPriced) {
   const auto [blocked, blockedKernel] = infoOf();
   EXPECT_EQ(blocked.reorderSeconds, 0);
   EXPECT_THAT(blockedKernel, testing::Not(testing::HasSubstr("reorders")));
-  desc.inputLayout = taccLayoutNhwc;
+  desc.inputLayout = taccLayoutNchw;
   const auto [one, oneKernel] = infoOf();
   EXPECT_GT(one.reorderSeconds, 0);
   EXPECT_THAT(oneKernel, testing::EndsWith("reorders input"));
-  desc.outputLayout = taccLayoutNhwc;
+  desc.outputLayout = taccLayoutNchw;
   const auto [both, bothKernel] = infoOf();
   EXPECT_GT(both.reorderSeconds, one.reorderSeconds);
   EXPECT_DOUBLE_EQ(both.predictedSeconds, blocked.predictedSeconds + both.reorderSeconds);
   EXPECT_THAT(bothKernel, testing::EndsWith("reorders input, output"));
   EXPECT_STREQ(both.algorithm, blocked.algorithm);
+}
+
+TEST(PlainLayouts, NhwcIsReadAndWrittenInPlace) {
+  for (const taccConvPass_t pass : allPasses) {
+    for (const int groups : {1, 2, 64}) {
+      taccConvDesc_t desc = convolution(pass, 1, 64, 28, 28, 64, 3, 1, 1);
+      desc.groups = groups;
+      desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+      const ChosenPlan chosen = makePlan(understand(desc), bestKernels());
+      EXPECT_EQ(chosen.plan->reorderSeconds(), 0) << chosen.algorithm;
+      EXPECT_THAT(chosen.plan->kernel(), testing::Not(testing::HasSubstr("reorders")));
+    }
+  }
 }
 
 TEST(PlainLayouts, OfANamedAlgorithm) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "compute/conv/algorithms/direct_driver.hpp"
 #include "compute/conv/cost.hpp"
@@ -31,6 +32,9 @@ inline bool goesByLine(const Description& d) {
 inline const float* weightsFromMemory(const Shape& s, const float* packed, std::size_t floats) {
   return staysInL2(floats * sizeof(float)) || s.kernelHeight * s.kernelWidth == 1 ? nullptr : packed + floats;
 }
+
+/// Whether whole lines of the cache begin where a tensor does, as non-temporal stores want it; plain ones need not.
+inline bool isAligned(const float* tensor) { return reinterpret_cast<std::uintptr_t>(tensor) % 64 == 0; }
 
 /// Whether the result, forward or backward to the data, would push itself out of the caches before anybody reads it.
 inline bool isNonTemporalResult(const Description& d) {

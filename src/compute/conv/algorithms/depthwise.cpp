@@ -39,6 +39,14 @@ class Depthwise final : public ConvPlan {
     line_.inputWidth = isForward ? s.width : s.outWidth;
     line_.outputHeight = outputHeight_ = isForward ? s.outHeight : s.height;
     line_.outputWidth = isForward ? s.outWidth : s.width;
+    const BlockSteps in = blockSteps(d.inputLayout, s.inChannels, s.height, s.width);
+    const BlockSteps out = blockSteps(d.outputLayout, s.outChannels, s.outHeight, s.outWidth);
+    read_ = isForward ? in : out;
+    written_ = isForward ? out : in;
+    line_.inputPixel = read_.pixel;
+    line_.inputBlock = read_.block;
+    line_.outputPixel = written_.pixel;
+    line_.outputBlock = written_.block;
     line_.weightsLine = std::ptrdiff_t{s.kernelWidth} * blockLength;
     line_.weightsBlock = std::ptrdiff_t{taps()} * blockLength;
     chooseKernel();
@@ -77,8 +85,6 @@ class Depthwise final : public ConvPlan {
     const float* const input = isForward ? buffers.input : buffers.outputGradient;
     const float* const addend =
         description_.residual ? buffers.residual : (description_.accumulate ? buffers.result : nullptr);
-    const std::ptrdiff_t inputPlane = isForward ? shape().inPlane() : shape().outPlane();
-    const std::ptrdiff_t outputPlane = isForward ? shape().outPlane() : shape().inPlane();
     const auto blocks = static_cast<std::size_t>(shape().inBlocks());
     // Groups of blocks are of one image.
     const auto groups = (blocks + blocksAtOnce_ - 1) / blocksAtOnce_;
@@ -86,14 +92,17 @@ class Depthwise final : public ConvPlan {
       const TaskPart lines = partOf(static_cast<std::size_t>(outputHeight_), lineParts_, index % lineParts_);
       const std::size_t image = index / lineParts_ / groups;
       const TaskPart some = partOf(blocks, groups, index / lineParts_ % groups);
-      const auto plane = static_cast<std::ptrdiff_t>(image * blocks + some.from);
+      const auto placeOf = [&](const BlockSteps& steps) {
+        return static_cast<std::ptrdiff_t>(image) * steps.image + static_cast<std::ptrdiff_t>(some.from) * steps.block;
+      };
       DepthwiseCall call = line_;
+      call.isNonTemporal = line_.isNonTemporal && isAligned(buffers.result);
       call.blocks = static_cast<int>(some.to - some.from);
-      call.input = input + plane * inputPlane;
+      call.input = input + placeOf(read_);
       call.weights = buffers.packedWeights + static_cast<std::ptrdiff_t>(some.from) * taps() * blockLength;
       call.bias = bias == nullptr ? nullptr : bias + some.from * blockLength;
-      call.addend = addend == nullptr ? nullptr : addend + plane * outputPlane;
-      call.output = buffers.result + plane * outputPlane;
+      call.addend = addend == nullptr ? nullptr : addend + placeOf(written_);
+      call.output = buffers.result + placeOf(written_);
       const auto end = static_cast<int>(lines.to);
       for (call.from = static_cast<int>(lines.from); call.from < end; call.from = call.to) {
         call.to = std::min(end, call.from + linesInTurn_);
@@ -131,7 +140,12 @@ class Depthwise final : public ConvPlan {
   void chooseKernel() {
     const int width = line_.kernelWidth;
     if (description_.pass == taccConvBackwardData && line_.strideWidth == 2) {
-      parts_ = {{kernels_.depthwiseSpread[width][shape().padWidth % 2], {0, width}}};
+      const auto& spread = isApart(description_) ? kernels_.depthwiseSpreadApart : kernels_.depthwiseSpread;
+      parts_ = {{spread[width][shape().padWidth % 2], {0, width}}};
+      return;
+    }
+    if (isApart(description_)) {
+      parts_ = {{kernels_.depthwiseApart[width][line_.strideWidth], {0, width}}};
       return;
     }
     // From memory, wide strides go a tap at a time: what all pixels of a strip read is asked for at once then.
@@ -173,6 +187,7 @@ class Depthwise final : public ConvPlan {
   Description description_;
   const KernelSet& kernels_;
   DepthwiseCall line_{};  // but for its pointers and lines
+  BlockSteps read_{}, written_{};
   int outputHeight_ = 0;
   bool flips_ = false;
   struct Part {
@@ -191,7 +206,8 @@ bool servesDepthwise(const Description& d) {
   const bool isServed = d.pass == taccConvForward ||
                         (d.pass == taccConvBackwardData &&
                          (s.strideWidth == 1 || hasSpreadKernel(s.kernelWidth, s.strideWidth, s.dilationWidth)));
-  return s.isDepthwise() && d.inputLayout == taccLayoutNchw16c && isServed && s.kernelHeight <= maxDepthwiseLines;
+  return s.isDepthwise() && hasBlockSteps(d.inputLayout) && hasBlockSteps(d.outputLayout) && isServed &&
+         s.kernelHeight <= maxDepthwiseLines && (!isApart(d) || hasKernelsApart(d));
 }
 
 std::unique_ptr<ConvPlan> makeDepthwise(const Description& d, const KernelSet& kernels) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "compute/conv/layout.hpp"
 #include "compute/conv/shape.hpp"
 
 namespace tacc::conv {
@@ -25,6 +26,17 @@ constexpr bool hasSpreadKernel(int width, int stride, int dilation) {
 constexpr bool hasDilatedKernel(int width, int stride, int dilation, int pad) {
   return (width == 3 || width == 5 || width == 7) && stride == 1 && (dilation == 2 || dilation == 3) && pad >= 0 &&
          pad <= dilation * (width - 1);
+}
+
+/// Whether a tensor's pixels may be apart, as those of NHWC are; and whether there are kernels for that.
+constexpr bool isApart(const Description& d) {
+  return d.inputLayout == taccLayoutNhwc || d.outputLayout == taccLayoutNhwc;
+}
+constexpr bool hasKernelsApart(const Description& d) {
+  const Shape& s = d.shape;
+  return hasWholeBlocks(d.inputLayout, s.inChannels) && hasWholeBlocks(d.outputLayout, s.outChannels) &&
+         (s.kernelWidth == 3 || s.kernelWidth == 5) && s.strideWidth <= 2 && s.dilationWidth == 1 &&
+         s.padWidth < s.kernelWidth;
 }
 
 /// Taps of the kernel's lines that a kernel of this library is as wide as.

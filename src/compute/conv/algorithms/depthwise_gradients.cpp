@@ -27,7 +27,9 @@ class DepthwiseGradients final : public ConvPlan {
       : ConvPlan(std::string(kernels.vectors)),
         description_(d),
         kernels_(kernels),
-        tapKernels_(layers::kernelTable(kernels.vectors)) {
+        tapKernels_(layers::kernelTable(kernels.vectors)),
+        in_(blockSteps(d.inputLayout, d.shape.inChannels, d.shape.height, d.shape.width)),
+        out_(blockSteps(d.outputLayout, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth)) {
     const Shape& s = shape();
     if (s.strideWidth <= 4) taps_ = depthwiseTaps(s.kernelWidth, s.dilationWidth, s.padWidth);
     const std::int64_t pixels = std::int64_t{s.batch} * s.outHeight * s.outWidth;
@@ -35,7 +37,7 @@ class DepthwiseGradients final : public ConvPlan {
     const std::int64_t ofBlock = std::max<std::int64_t>(1, mostParts / s.inBlocks());
     parts_ = static_cast<std::size_t>(std::clamp<std::int64_t>(pixels / pixelsOfPart, 1, std::min(ofBlock, lines)));
     const std::ptrdiff_t floats = s.batch * s.inBlocks() * (s.inPlane() + s.outPlane());
-    isFetched_ = layers::isTooLargeForCaches(static_cast<std::size_t>(floats) * sizeof(float));
+    isFetched_ = !isApart(d) && layers::isTooLargeForCaches(static_cast<std::size_t>(floats) * sizeof(float));
     if (isFetched_) {
       const std::ptrdiff_t lineFloats = (std::ptrdiff_t{s.strideHeight} * s.width + s.outWidth) * blockLength;
       linesInTurn_ = static_cast<int>(std::clamp<std::ptrdiff_t>(floatsInTurn / lineFloats, 1, s.outHeight));
@@ -62,7 +64,7 @@ class DepthwiseGradients final : public ConvPlan {
                                    : !taps_.empty() ? DepthwiseMethod::strips
                                                     : DepthwiseMethod::tapSums;
     // A tap at a time the result goes through the caches twice.
-    return std::max(planes * depthwiseCycles(shape(), kernels_, method, taps_.size()),
+    return std::max(planes * (depthwiseCycles(shape(), kernels_, method, taps_.size()) + apartCycles()),
                     transferCycles(floats * sizeof(float), isData ? 6 : 12)) /
            assumedHertz;
   }
@@ -107,6 +109,16 @@ class DepthwiseGradients final : public ConvPlan {
     return static_cast<std::size_t>(shape().kernelHeight) * static_cast<std::size_t>(shape().kernelWidth) * blockLength;
   }
 
+  /// For a block of an image whose pixels are apart: the more of them lie in pages of their own, the more of the
+  /// translation of addresses is waited for.
+  double apartCycles() const {
+    if (!isApart(description_)) return 0;
+    constexpr double ofPage = 8, pageBytes = 4096;
+    const Shape& s = shape();
+    const double pixels = double(s.height) * s.width + double(s.outHeight) * s.outWidth;
+    return ofPage * pixels * std::min(1.0, s.inChannels * sizeof(float) / pageBytes);
+  }
+
   /// Part `part` of the lines of all images, for some blocks.
   void sumPart(const Buffers& buffers, TaskPart blocks, std::size_t part, bool accumulates, float* sums) const {
     const Shape& s = shape();
@@ -120,9 +132,11 @@ class DepthwiseGradients final : public ConvPlan {
       const std::size_t image = line / height;
       const std::size_t end = std::min(lines.to, (image + 1) * height);
       for (std::size_t block = blocks.from; block < blocks.to; ++block) {
-        const auto plane = static_cast<std::ptrdiff_t>(image) * s.inBlocks() + static_cast<std::ptrdiff_t>(block);
-        const float* const input = buffers.input + plane * s.inPlane();
-        const float* const gradient = buffers.outputGradient + plane * s.outPlane();
+        const auto placeOf = [&](const BlockSteps& steps) {
+          return static_cast<std::ptrdiff_t>(image) * steps.image + static_cast<std::ptrdiff_t>(block) * steps.block;
+        };
+        const float* const input = buffers.input + placeOf(in_);
+        const float* const gradient = buffers.outputGradient + placeOf(out_);
         const auto first = static_cast<int>(line - image * height);
         const auto last = static_cast<int>(end - image * height);
         if (isFetched_) {
@@ -150,10 +164,12 @@ class DepthwiseGradients final : public ConvPlan {
   void sumLines(const float* input, const float* gradient, int from, int to, float* sums) const {
     const Shape& s = shape();
     for (const DepthwiseTaps& taps : taps_) {
-      kernels_.depthwiseGradient[taps.width][s.strideWidth](
-          {input, s.height, s.width, gradient, s.outWidth, from, to, s.kernelHeight, s.strideHeight, s.dilationHeight,
-           s.padHeight, s.padWidth - taps.first, sums + std::ptrdiff_t{taps.first} * blockLength,
-           std::ptrdiff_t{s.kernelWidth} * blockLength});
+      const DepthwiseGradientKernel gradientKernel = isApart(description_)
+                                                         ? kernels_.depthwiseGradientApart[taps.width][s.strideWidth]
+                                                         : kernels_.depthwiseGradient[taps.width][s.strideWidth];
+      gradientKernel({input, s.height, s.width, gradient, s.outWidth, in_.pixel, out_.pixel, from, to, s.kernelHeight,
+                      s.strideHeight, s.dilationHeight, s.padHeight, s.padWidth - taps.first,
+                      sums + std::ptrdiff_t{taps.first} * blockLength, std::ptrdiff_t{s.kernelWidth} * blockLength});
     }
     if (!taps_.empty()) return;
     forEachLine(from, to, [&](int tap, std::ptrdiff_t out, std::ptrdiff_t in, int pixels) {
@@ -225,6 +241,7 @@ class DepthwiseGradients final : public ConvPlan {
   Description description_;
   const KernelSet& kernels_;
   const layers::LayerKernels& tapKernels_;
+  BlockSteps in_, out_;
   std::vector<DepthwiseTaps> taps_;  // none: a tap at a time
   bool isFetched_ = false;           // what the gradient of the weights reads, some lines ahead
   int linesInTurn_ = 1 << 30;
@@ -236,6 +253,7 @@ class DepthwiseGradients final : public ConvPlan {
 
 bool servesDepthwiseGradients(const Description& d) {
   const bool isServed = d.pass == taccConvBackwardWeights || (d.pass == taccConvBackwardData && !servesDepthwise(d));
+  if (isApart(d)) return d.shape.isDepthwise() && d.pass == taccConvBackwardWeights && hasKernelsApart(d);
   return d.shape.isDepthwise() && isServed && d.inputLayout == taccLayoutNchw16c;
 }
 

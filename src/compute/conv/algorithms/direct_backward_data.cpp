@@ -111,12 +111,15 @@ class DirectBackwardData final : public ConvPlan {
   const Shape& shape() const { return description_.shape; }
 
   void runPhase(const Buffers& buffers, const Phase& phase, const TaskPartition::Task& task, bool fetchesInput) const {
-    const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
-    const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
+    const Shape& s = shape();
+    const BlockSteps in = blockSteps(description_.inputLayout, s.inChannels, s.height, s.width);
+    const BlockSteps out = blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth);
+    const std::ptrdiff_t inGroup = ceilDivide(s.inPerGroup(), blockLength) * in.block;
+    const std::ptrdiff_t outGroup = ceilDivide(s.outPerGroup(), blockLength) * out.block;
     const auto group = static_cast<std::ptrdiff_t>(task.channelGroup);
     const auto image = static_cast<std::ptrdiff_t>(task.images.from);
-    const std::ptrdiff_t gradient = image * outImage + group * (outImage / shape().groups);
-    float* const result = buffers.result + image * inImage + group * (inImage / shape().groups) + phase.output;
+    const std::ptrdiff_t gradient = image * out.image + group * outGroup;
+    float* const result = buffers.result + image * in.image + group * inGroup + phase.output;
     phase.driver.run({.input = buffers.outputGradient + gradient,
                       .packed = buffers.packedWeights + phase.packed +
                                 group * static_cast<std::ptrdiff_t>(phase.driver.packedFloats()),
@@ -124,8 +127,8 @@ class DirectBackwardData final : public ConvPlan {
                       .addend = description_.accumulate ? result : nullptr,
                       .output = result,
                       .images = static_cast<int>(task.images.to - task.images.from),
-                      .inImage = outImage,
-                      .outImage = inImage,
+                      .inImage = out.image,
+                      .outImage = in.image,
                       .firstTile = task.tiles.from,
                       .endTile = task.tiles.to,
                       .firstGroup = task.outputs.from,
@@ -133,7 +136,7 @@ class DirectBackwardData final : public ConvPlan {
                       .activation = taccActivationNone,
                       .weightsEnd = weightsFromMemory(shape(), buffers.packedWeights, packedFloats_),
                       .fetchesInput = fetchesInput,
-                      .isNonTemporal = isNonTemporal_});
+                      .isNonTemporal = isNonTemporal_ && isAligned(buffers.result)});
   }
 
   Description description_;
@@ -144,9 +147,9 @@ class DirectBackwardData final : public ConvPlan {
   std::size_t packedFloats_ = 0;
 };
 
-std::vector<Phase> phasesOf(const Shape& shape, const KernelSet& kernels) {
+std::vector<Phase> phasesOf(const Description& d, const KernelSet& kernels) {
   std::vector<Phase> phases;
-  for (BackwardPhase& phase : backwardPhases(shape)) {
+  for (BackwardPhase& phase : backwardPhases(d.shape, d.inputLayout, d.outputLayout)) {
     phases.push_back({phase.output, std::move(phase.taps), DirectDriver(std::move(phase.driver), kernels), 0});
   }
   return phases;
@@ -155,11 +158,12 @@ std::vector<Phase> phasesOf(const Shape& shape, const KernelSet& kernels) {
 }  // namespace
 
 bool servesDirectBackwardData(const Description& d) {
-  return d.pass == taccConvBackwardData && d.inputLayout == taccLayoutNchw16c && d.shape.blocksFitGroups();
+  return d.pass == taccConvBackwardData && hasBlockSteps(d.outputLayout) &&
+         hasWholeBlocks(d.inputLayout, d.shape.inChannels) && d.shape.blocksFitGroups();
 }
 
 std::unique_ptr<ConvPlan> makeDirectBackwardData(const Description& d, const KernelSet& kernels) {
-  return std::make_unique<DirectBackwardData>(d, kernels, phasesOf(d.shape, kernels));
+  return std::make_unique<DirectBackwardData>(d, kernels, phasesOf(d, kernels));
 }
 
 }  // namespace tacc::conv

@@ -9,6 +9,7 @@
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/cost.hpp"
+#include "compute/conv/layout.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
 #include "compute/layers/kernels.hpp"
@@ -23,7 +24,9 @@ class DirectBackwardWeights final : public ConvPlan {
             fmt::format("{} {}x{}", kernels.vectors, tiles.rowParts.front().size(), tiles.blockParts.front().size())),
         description_(d),
         kernels_(kernels),
-        tiles_(tiles) {
+        tiles_(tiles),
+        in_(blockSteps(d.inputLayout, d.shape.inChannels, d.shape.height, d.shape.width)),
+        out_(blockSteps(d.outputLayout, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth)) {
     choosePixels();
     chooseTasks();
   }
@@ -114,18 +117,17 @@ class DirectBackwardWeights final : public ConvPlan {
     index /= inTasks_;
     const TaskPart outs = partOf(tiles_.blockParts.size(), outTasks_, index % outTasks_);
     const auto group = static_cast<std::ptrdiff_t>(index / outTasks_);
-    const std::ptrdiff_t inImage = s.inBlocks() * s.inPlane();
-    const std::ptrdiff_t outImage = s.outBlocks() * s.outPlane();
-    const float* const input = buffers.input + group * (inImage / s.groups);
-    const float* const gradient = buffers.outputGradient + group * (outImage / s.groups);
+    const float* const input = buffers.input + group * inBlocks() * in_.block;
+    const float* const gradient = buffers.outputGradient + group * outBlocks() * out_.block;
     GradientCall call{};
-    call.inputPixel = std::ptrdiff_t{s.strideWidth} * blockLength;
-    call.inputLine = std::ptrdiff_t{s.strideHeight} * s.width * blockLength;
-    call.inputImage = inImage;
-    call.inputBlock = s.inPlane();
-    call.gradientLine = std::ptrdiff_t{s.outWidth} * blockLength;
-    call.gradientImage = outImage;
-    call.gradientBlock = s.outPlane();
+    call.inputPixel = s.strideWidth * in_.pixel;
+    call.inputLine = std::ptrdiff_t{s.strideHeight} * s.width * in_.pixel;
+    call.inputImage = in_.image;
+    call.inputBlock = in_.block;
+    call.gradientPixel = out_.pixel;
+    call.gradientLine = s.outWidth * out_.pixel;
+    call.gradientImage = out_.image;
+    call.gradientBlock = out_.block;
     call.outputRow = blockLength;
     call.outputBlock = std::ptrdiff_t{s.inPerGroup()} * s.kernelHeight * s.kernelWidth * blockLength;
     // A result that is written once and not read again soon.
@@ -148,8 +150,8 @@ class DirectBackwardWeights final : public ConvPlan {
           for (std::size_t in = ins.from; in < ins.to; in += static_cast<std::size_t>(call.inputBlocks)) {
             call.inputBlocks = inputBlocksAtOnce(static_cast<int>(in), static_cast<int>(ins.to));
             runPair(call, {line, endLine}, tiles_.blockParts[out], static_cast<int>(in), isCleared,
-                    input + image * inImage + static_cast<std::ptrdiff_t>(in) * s.inPlane(),
-                    gradient + image * outImage + tiles_.blockParts[out].from * s.outPlane(),
+                    input + image * in_.image + static_cast<std::ptrdiff_t>(in) * in_.block,
+                    gradient + image * out_.image + tiles_.blockParts[out].from * out_.block,
                     result + (group * outBlocks() + tiles_.blockParts[out].from) * call.outputBlock);
           }
         }
@@ -208,9 +210,9 @@ class DirectBackwardWeights final : public ConvPlan {
         }
         call.lines = to - from;
         call.pixels = right - left;
-        const float* const tapInput = input + from * call.inputLine + dy * std::ptrdiff_t{s.width} * blockLength +
-                                      left * call.inputPixel + dx * std::ptrdiff_t{blockLength};
-        call.gradient = gradient + from * call.gradientLine + left * std::ptrdiff_t{blockLength};
+        const float* const tapInput =
+            input + from * call.inputLine + dy * (s.width * in_.pixel) + left * call.inputPixel + dx * in_.pixel;
+        call.gradient = gradient + from * call.gradientLine + left * out_.pixel;
         if (call.pixels * call.inputPixel == call.inputLine && call.pixels == s.outWidth) {
           call.pixels *= call.lines;  // the lines follow each other without a gap
           call.lines = 1;
@@ -230,6 +232,7 @@ class DirectBackwardWeights final : public ConvPlan {
   Description description_;
   const KernelSet& kernels_;
   WeightTiles tiles_;
+  BlockSteps in_, out_;
   int imagesAtOnce_ = 1, linesAtOnce_ = 1;
   std::size_t outTasks_ = 1, inTasks_ = 1;
 };
@@ -237,7 +240,8 @@ class DirectBackwardWeights final : public ConvPlan {
 }  // namespace
 
 bool servesDirectBackwardWeights(const Description& d) {
-  return d.pass == taccConvBackwardWeights && d.inputLayout == taccLayoutNchw16c && d.shape.blocksFitGroups();
+  return d.pass == taccConvBackwardWeights && hasBlockSteps(d.inputLayout) &&
+         hasWholeBlocks(d.outputLayout, d.shape.outChannels) && d.shape.blocksFitGroups();
 }
 
 std::unique_ptr<ConvPlan> makeDirectBackwardWeights(const Description& d, const KernelSet& kernels) {

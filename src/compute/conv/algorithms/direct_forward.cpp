@@ -44,22 +44,26 @@ class DirectForward final : public ConvPlan {
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const float* const bias = paddedBias(description_, buffers);
-    const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
-    const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
+    const Shape& s = shape();
+    const BlockSteps inSteps = blockSteps(description_.inputLayout, s.inChannels, s.height, s.width);
+    const BlockSteps outSteps = blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth);
+    const std::ptrdiff_t inGroup = ceilDivide(s.inPerGroup(), blockLength) * inSteps.block;
+    const std::ptrdiff_t outGroup = ceilDivide(s.outPerGroup(), blockLength) * outSteps.block;
+    const bool isNonTemporal = isNonTemporal_ && isAligned(buffers.result);
     executor.forEach(partition_.tasks(), [&](std::size_t index, int) {
       const TaskPartition::Task task = partition_.task(driver_, index);
       const auto group = static_cast<std::ptrdiff_t>(task.channelGroup);
       const auto image = static_cast<std::ptrdiff_t>(task.images.from);
-      const std::ptrdiff_t in = image * inImage + group * (inImage / shape().groups);
-      const std::ptrdiff_t out = image * outImage + group * (outImage / shape().groups);
+      const std::ptrdiff_t in = image * inSteps.image + group * inGroup;
+      const std::ptrdiff_t out = image * outSteps.image + group * outGroup;
       driver_.run({.input = buffers.input + in,
                    .packed = buffers.packedWeights + group * static_cast<std::ptrdiff_t>(driver_.packedFloats()),
                    .bias = bias != nullptr ? bias + group * shape().outPerGroup() : nullptr,
                    .addend = description_.residual ? buffers.residual + out : nullptr,
                    .output = buffers.result + out,
                    .images = static_cast<int>(task.images.to - task.images.from),
-                   .inImage = inImage,
-                   .outImage = outImage,
+                   .inImage = inSteps.image,
+                   .outImage = outSteps.image,
                    .firstTile = task.tiles.from,
                    .endTile = task.tiles.to,
                    .firstGroup = task.outputs.from,
@@ -67,7 +71,7 @@ class DirectForward final : public ConvPlan {
                    .activation = description_.activation,
                    .weightsEnd = weightsFromMemory(shape(), buffers.packedWeights, packedFloats()),
                    .fetchesInput = fetchesInput_,
-                   .isNonTemporal = isNonTemporal_});
+                   .isNonTemporal = isNonTemporal});
     });
   }
 
@@ -83,11 +87,12 @@ class DirectForward final : public ConvPlan {
 }  // namespace
 
 bool servesDirectForward(const Description& d) {
-  return d.pass == taccConvForward && d.inputLayout == taccLayoutNchw16c && d.shape.blocksFitGroups();
+  return d.pass == taccConvForward && hasBlockSteps(d.inputLayout) &&
+         hasWholeBlocks(d.outputLayout, d.shape.outChannels) && d.shape.blocksFitGroups();
 }
 
 std::unique_ptr<ConvPlan> makeDirectForward(const Description& d, const KernelSet& kernels) {
-  DirectShape shape = forwardShape(d.shape);
+  DirectShape shape = forwardShape(d.shape, d.inputLayout, d.outputLayout);
   shape.goesByLine = goesByLine(d);
   return std::make_unique<DirectForward>(d, kernels, DirectDriver(std::move(shape), kernels));
 }

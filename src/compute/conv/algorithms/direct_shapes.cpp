@@ -22,37 +22,39 @@ PhaseTaps tapsOf(int phase, int kernel, int stride, int pad, int dilation) {
 }
 
 /// What is read: the channels of a group, in images of which a product sees one line.
-DirectShape readingFrom(int channels, int height, int width, bool isProduct) {
+DirectShape readingFrom(int channels, int height, int width, const BlockSteps& steps, bool isProduct) {
   DirectShape c{};
   for (int left = channels; left > 0; left -= blockLength) c.inCounts.push_back(std::min(left, blockLength));
   c.inHeight = isProduct ? 1 : height;
   c.inWidth = isProduct ? height * width : width;
-  c.inPixel = blockLength;
-  c.inLine = std::ptrdiff_t{c.inWidth} * blockLength;
-  c.inPlane = std::ptrdiff_t{height} * width * blockLength;
+  c.inPixel = steps.pixel;
+  c.inLine = c.inWidth * steps.pixel;
+  c.inPlane = steps.block;
   return c;
 }
 
 /// Images of one pixel as one line.
-void joinImages(DirectShape& c, const Shape& s, int inBlocks) {
+void joinImages(DirectShape& c, const Shape& s, const BlockSteps& in, const BlockSteps& out) {
   c.inWidth = c.outWidth = s.batch;
-  c.inPixel = std::ptrdiff_t{inBlocks} * blockLength;
-  c.outPixel = std::ptrdiff_t{c.outBlocks} * blockLength;
+  c.inPixel = in.image;
+  c.outPixel = out.image;
   c.inLine = s.batch * c.inPixel;
   c.outLine = s.batch * c.outPixel;
 }
 
 }  // namespace
 
-DirectShape forwardShape(const Shape& s) {
+DirectShape forwardShape(const Shape& s, taccLayout_t inLayout, taccLayout_t outLayout) {
   const bool isProduct = s.isProduct();
-  DirectShape c = readingFrom(s.inPerGroup(), s.height, s.width, isProduct);
+  const BlockSteps in = blockSteps(inLayout, s.inChannels, s.height, s.width);
+  const BlockSteps out = blockSteps(outLayout, s.outChannels, s.outHeight, s.outWidth);
+  DirectShape c = readingFrom(s.inPerGroup(), s.height, s.width, in, isProduct);
   c.outBlocks = ceilDivide(s.outPerGroup(), blockLength);
   c.outHeight = isProduct ? 1 : s.outHeight;
   c.outWidth = isProduct ? s.outHeight * s.outWidth : s.outWidth;
-  c.outPixel = blockLength;
-  c.outLine = std::ptrdiff_t{c.outWidth} * blockLength;
-  c.outPlane = s.outPlane();
+  c.outPixel = out.pixel;
+  c.outLine = c.outWidth * out.pixel;
+  c.outPlane = out.block;
   c.strideHeight = s.strideHeight;
   c.strideWidth = s.strideWidth;
   for (int r = 0; r < s.kernelHeight; ++r) {
@@ -60,18 +62,20 @@ DirectShape forwardShape(const Shape& s) {
       c.taps.push_back({r * s.dilationHeight - s.padHeight, t * s.dilationWidth - s.padWidth});
     }
   }
-  if (s.isLineOfImages()) joinImages(c, s, s.inBlocks());
+  if (s.isLineOfImages()) joinImages(c, s, in, out);
   return c;
 }
 
-std::vector<BackwardPhase> backwardPhases(const Shape& s) {
+std::vector<BackwardPhase> backwardPhases(const Shape& s, taccLayout_t inLayout, taccLayout_t outLayout) {
   std::vector<BackwardPhase> phases;
   const bool isProduct = s.isProduct();
-  DirectShape c = readingFrom(s.outPerGroup(), s.outHeight, s.outWidth, isProduct);
+  const BlockSteps in = blockSteps(inLayout, s.inChannels, s.height, s.width);
+  const BlockSteps out = blockSteps(outLayout, s.outChannels, s.outHeight, s.outWidth);
+  DirectShape c = readingFrom(s.outPerGroup(), s.outHeight, s.outWidth, out, isProduct);
   c.outBlocks = ceilDivide(s.inPerGroup(), blockLength);
-  c.outPixel = std::ptrdiff_t{s.strideWidth} * blockLength;
-  c.outLine = std::ptrdiff_t{s.strideHeight} * s.width * blockLength;
-  c.outPlane = s.inPlane();
+  c.outPixel = s.strideWidth * in.pixel;
+  c.outLine = std::ptrdiff_t{s.strideHeight} * s.width * in.pixel;
+  c.outPlane = in.block;
   c.strideHeight = c.strideWidth = 1;
   for (int y = 0; y < std::min(s.strideHeight, s.height); ++y) {
     const PhaseTaps rows = tapsOf(y, s.kernelHeight, s.strideHeight, s.padHeight, s.dilationHeight);
@@ -87,8 +91,8 @@ std::vector<BackwardPhase> backwardPhases(const Shape& s) {
       }
       c.outHeight = isProduct ? 1 : ceilDivide(s.height - y, s.strideHeight);
       c.outWidth = isProduct ? s.height * s.width : ceilDivide(s.width - x, s.strideWidth);
-      if (s.isLineOfImages()) joinImages(c, s, s.outBlocks());
-      phases.push_back({(std::ptrdiff_t{y} * s.width + x) * blockLength, std::move(taps), c});
+      if (s.isLineOfImages()) joinImages(c, s, out, in);
+      phases.push_back({(std::ptrdiff_t{y} * s.width + x) * in.pixel, std::move(taps), c});
     }
   }
   return phases;

@@ -5,6 +5,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/batch_parts.hpp"
+#include "compute/conv/algorithms/caching.hpp"
 #include "compute/conv/cost.hpp"
 #include "compute/conv/layout.hpp"
 #include "compute/layers/kernels.hpp"
@@ -139,15 +140,18 @@ class PlainPlan final : public ConvPlan {
   const layers::LayerKernels& kernels_;
 };
 
-/// The plan with an inner one that reads the input in `inputLayout`.
-ChosenPlan makeReordering(const Description& description, taccLayout_t inputLayout, const KernelSet& kernels) {
+/// The plan with an inner one that has these layouts.
+ChosenPlan makeReordering(const Description& description, taccLayout_t inputLayout, taccLayout_t outputLayout,
+                          const KernelSet& kernels) {
   const Shape& s = description.shape;
   Description inner = description;
   inner.inputLayout = inputLayout;
-  inner.outputLayout = taccLayoutNchw16c;
+  inner.outputLayout = outputLayout;
   const Tensor in{description.inputLayout, inner.inputLayout, s.inChannels, s.height, s.width};
   const Tensor out{description.outputLayout, inner.outputLayout, s.outChannels, s.outHeight, s.outWidth};
   inner.shape.batch = imagesAtOnce(s.batch, in, out);
+  const bool isResultCopied = (description.pass == taccConvForward ? out : in).isCopied();
+  inner.isOfLargeResult = !isResultCopied && isNonTemporalResult(description);
   ChosenPlan first = cheapestServing(inner, kernels);
   if (first.plan == nullptr) return {};
   std::unique_ptr<ConvPlan> next = makeNextPart(inner, first, kernels, cheapestServing);
@@ -158,11 +162,13 @@ ChosenPlan makeReordering(const Description& description, taccLayout_t inputLayo
 }  // namespace
 
 ChosenPlan makePlainPlan(const Description& description, const KernelSet& kernels) {
-  ChosenPlan best = makeReordering(description, taccLayoutNchw16c, kernels);
-  // Some algorithms read plain input as it is, where they write blocks.
-  if (description.inputLayout != taccLayoutNchw16c && description.outputLayout != taccLayoutNchw16c &&
-      description.pass != taccConvBackwardData) {
-    takeCheaper(best, makeReordering(description, description.inputLayout, kernels));
+  // Some algorithms read or write a plain tensor as it is, where the other one is in blocks.
+  const bool isInPlain = description.inputLayout != taccLayoutNchw16c;
+  const bool isOutPlain = description.outputLayout != taccLayoutNchw16c;
+  ChosenPlan best = makeReordering(description, taccLayoutNchw16c, taccLayoutNchw16c, kernels);
+  if (isInPlain && isOutPlain) {
+    takeCheaper(best, makeReordering(description, description.inputLayout, taccLayoutNchw16c, kernels));
+    takeCheaper(best, makeReordering(description, taccLayoutNchw16c, description.outputLayout, kernels));
   }
   return best;
 }

@@ -67,7 +67,7 @@ struct DepthwiseLines {
 };
 
 inline void collectLines(const DepthwiseCall& call, int y, DepthwiseLines& lines) {
-  const std::ptrdiff_t lineFloats = std::ptrdiff_t{call.inputWidth} * blockLength;
+  const std::ptrdiff_t lineFloats = call.inputWidth * call.inputPixel;
   int count = 0;
   for (int r = 0; r < call.kernelHeight; ++r) {
     int line = 0;
@@ -157,22 +157,30 @@ template <class Strip, class Ends, class Visit>
 
 /// Fetches kPixels pixels of each of `lines` lines, up from one whose first pixel is given.
 template <int kPixels>
-[[gnu::always_inline]] inline void fetchPixels(const float* from, int lines, std::ptrdiff_t line) {
+[[gnu::always_inline]] inline void fetchPixels(const float* from, int lines, std::ptrdiff_t line,
+                                               std::ptrdiff_t pixel) {
   for (int i = 0; i < lines; ++i, from -= line) {
 #pragma GCC unroll 32
-    for (int p = 0; p < kPixels; ++p) __builtin_prefetch(from + p * blockLength);
+    for (int p = 0; p < kPixels; ++p) __builtin_prefetch(from + p * pixel);
   }
 }
 
-template <int kPixels, bool kIsWhole>
+/// From pixel to pixel: known when it is compiled, or as the call says.
+template <int kPixel>
+[[gnu::always_inline]] constexpr std::ptrdiff_t pixelStep(std::ptrdiff_t ofCall) {
+  return kPixel != 0 ? kPixel : ofCall;
+}
+
+template <int kPixels, bool kIsWhole, int kPixel>
 [[gnu::always_inline]] inline void finishStrip(const DepthwiseCall& call, const StripPlace& place, int lane,
                                                Vector (&sum)[kPixels]) {
   float* const output = call.output + place.output + lane;
+  const std::ptrdiff_t pixel = pixelStep<kPixel>(call.outputPixel);
   if (call.addend != nullptr) {
     const float* const addend = call.addend + place.output + lane;
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) {
-      if (kIsWhole || p < place.pixels) sum[p] += load(addend + p * blockLength);
+      if (kIsWhole || p < place.pixels) sum[p] += load(addend + p * pixel);
     }
   }
   activate<kPixels>(
@@ -180,17 +188,17 @@ template <int kPixels, bool kIsWhole>
   if (call.isNonTemporal) {
 #pragma GCC unroll 16
     for (int p = 0; p < kPixels; ++p) {
-      if (kIsWhole || p < place.pixels) stream(output + p * blockLength, sum[p]);
+      if (kIsWhole || p < place.pixels) stream(output + p * pixel, sum[p]);
     }
     return;
   }
 #pragma GCC unroll 16
   for (int p = 0; p < kPixels; ++p) {
-    if (kIsWhole || p < place.pixels) store(output + p * blockLength, sum[p]);
+    if (kIsWhole || p < place.pixels) store(output + p * pixel, sum[p]);
   }
 }
 
-template <class Strip, class Ends>
+template <class Strip, class Ends, int kPixel>
 [[gnu::always_inline]] inline void strip(const DepthwiseCall& call, const DepthwiseLines& lines,
                                          const StripPlace& place) {
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
@@ -201,58 +209,62 @@ template <class Strip, class Ends>
     for (int i = 0; i < lines.count; ++i) {
       const float* const input = lines.input[i] + place.plane + place.column + lane;
       const float* const weights = lines.weights[i] + place.weights + lane;
+      const std::ptrdiff_t pixel = pixelStep<kPixel>(call.inputPixel);
       Vector w[Strip::width];
 #pragma GCC unroll 16
       for (int t = 0; t < Strip::width; ++t) w[t] = load(weights + t * blockLength);
       const auto multiply = [&](int column) __attribute__((always_inline)) {
-        const Vector x = inRegister(load(input + column * blockLength));
+        const Vector x = inRegister(load(input + column * pixel));
 #pragma GCC unroll 16
         for (int t = 0; t < Strip::width; ++t)
           if (Strip::result(column, t) >= 0) sum[Strip::result(column, t)] += w[t] * x;
       };
       visitColumns<Strip, Ends>(place, multiply);
     }
-    finishStrip<Strip::pixels, Ends::areKnown>(call, place, lane, sum);
+    finishStrip<Strip::pixels, Ends::areKnown, kPixel>(call, place, lane, sum);
   }
 }
 
 /// Moves a strip to the same place of the next block of channels.
 inline void moveToNextBlock(const DepthwiseCall& call, StripPlace& place) {
-  place.plane += std::ptrdiff_t{call.inputHeight} * call.inputWidth * blockLength;
-  place.output += std::ptrdiff_t{call.outputHeight} * call.outputWidth * blockLength;
+  place.plane += call.inputBlock;
+  place.output += call.outputBlock;
   place.weights += call.weightsBlock;
   place.bias += blockLength;
 }
 
 /// Strips from one end of a line to the other, wide ones and, where few pixels are left, a narrow one; each of all
 /// blocks in turn.
-template <class Wide, class Narrow>
+template <class Wide, class Narrow, int kPixel = blockLength>
 [[gnu::always_inline]] inline void depthwiseLines(const DepthwiseCall& call) {
   constexpr bool kIsSame = Wide::pixels == Narrow::pixels;
   DepthwiseLines lines;
   for (int y = call.from; y < call.to; ++y) {
     collectLines(call, y, lines);
-    const std::ptrdiff_t line = std::ptrdiff_t{y} * call.outputWidth * blockLength;
+    const std::ptrdiff_t inputPixel = pixelStep<kPixel>(call.inputPixel);
+    const std::ptrdiff_t outputPixel = pixelStep<kPixel>(call.outputPixel);
+    const std::ptrdiff_t line = y * (call.outputWidth * outputPixel);
     for (int x = 0; x < call.outputWidth; x += Wide::pixels) {
       const int left = call.outputWidth - x;
       const int column = Wide::firstColumn(x, call.padWidth);
-      StripPlace place{std::ptrdiff_t{column} * blockLength, -column, call.inputWidth - column, left,
-                       line + std::ptrdiff_t{x} * blockLength};
+      StripPlace place{column * inputPixel, -column, call.inputWidth - column, left, line + x * outputPixel};
       for (int block = 0; block < call.blocks; ++block) {
         if (call.ahead != 0 && lines.count > 0) {
           // What the lines below read first.
           fetchPixels<Wide::columns - Wide::width + 1>(
               lines.input[lines.count - 1] + place.plane + place.column + call.ahead,
-              call.spreadsLines ? 1 : call.strideHeight, std::ptrdiff_t{call.inputWidth} * blockLength);
+              call.spreadsLines ? 1 : call.strideHeight, call.inputWidth * inputPixel, inputPixel);
         }
         if (kIsSame || left > Narrow::pixels) {
           visitEnds<Wide, true>(
-              place, [&]<class Ends>(Ends) __attribute__((always_inline)) { strip<Wide, Ends>(call, lines, place); },
-              [&]() __attribute__((always_inline)) { strip<Wide, AnyEnds>(call, lines, place); });
+              place,
+              [&]<class Ends>(Ends) __attribute__((always_inline)) { strip<Wide, Ends, kPixel>(call, lines, place); },
+              [&]() __attribute__((always_inline)) { strip<Wide, AnyEnds, kPixel>(call, lines, place); });
         } else {
           visitEnds<Narrow, false>(
-              place, [&]<class Ends>(Ends) __attribute__((always_inline)) { strip<Narrow, Ends>(call, lines, place); },
-              [&]() __attribute__((always_inline)) { strip<Narrow, AnyEnds>(call, lines, place); });
+              place,
+              [&]<class Ends>(Ends) __attribute__((always_inline)) { strip<Narrow, Ends, kPixel>(call, lines, place); },
+              [&]() __attribute__((always_inline)) { strip<Narrow, AnyEnds, kPixel>(call, lines, place); });
         }
         moveToNextBlock(call, place);
       }
@@ -262,10 +274,10 @@ template <class Wide, class Narrow>
 }
 
 /// A line of the kernel, up to 7 wide.
-template <int kWidth, int kStride>
+template <int kWidth, int kStride, int kPixel>
 void depthwise(const DepthwiseCall& call) {
   constexpr int kWide = TACC_REGISTERS >= 32 ? 14 : 7;
-  depthwiseLines<StripShape<kWidth, kStride, false, 0, kWide>, StripShape<kWidth, kStride, false, 0, 7>>(call);
+  depthwiseLines<StripShape<kWidth, kStride, false, 0, kWide>, StripShape<kWidth, kStride, false, 0, 7>, kPixel>(call);
 }
 
 template <int kWidth, int kDilation>
@@ -275,10 +287,10 @@ void depthwiseDilated(const DepthwiseCall& call) {
       call);
 }
 
-template <int kWidth, int kShift>
+template <int kWidth, int kShift, int kPixel>
 void depthwiseSpread(const DepthwiseCall& call) {
   constexpr int kWide = TACC_REGISTERS >= 32 ? 14 : 8;
-  depthwiseLines<StripShape<kWidth, 2, true, kShift, kWide>, StripShape<kWidth, 2, true, kShift, 8>>(call);
+  depthwiseLines<StripShape<kWidth, 2, true, kShift, kWide>, StripShape<kWidth, 2, true, kShift, 8>, kPixel>(call);
 }
 
 /// Up to kPixels results at (y, x) of all blocks, a tap at a time.
@@ -330,7 +342,7 @@ template <int kPixels>
           column += call.dilationWidth;
         }
       }
-      finishStrip<kPixels, false>(call, place, lane, sum);
+      finishStrip<kPixels, false, blockLength>(call, place, lane, sum);
     }
     moveToNextBlock(call, place);
   }

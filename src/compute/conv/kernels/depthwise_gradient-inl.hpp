@@ -19,18 +19,21 @@ struct GradientLine {
   const float* gradient;
   const float* input;       // pixel 0 of the first of them
   std::ptrdiff_t nextLine;  // from one to the next, in floats
-  unsigned there;           // a bit for each that is inside the image
+  std::ptrdiff_t inputPixel, gradientPixel;
+  unsigned there;  // a bit for each that is inside the image
 };
 
 /// Adds what a strip contributes. `kAllLines`: all lines are inside.
-template <class Strip, int kStride, int kRows, class Ends, bool kAllLines>
+template <class Strip, int kStride, int kRows, int kPixel, class Ends, bool kAllLines>
 [[gnu::always_inline]] inline void gradientStrip(const GradientLine& line, const StripPlace& place, int lane,
                                                  Vector (&sum)[kRows][Strip::width]) {
   const float* const gradient = line.gradient + place.output + lane;
   const float* const input = line.input + place.column + lane;
+  const std::ptrdiff_t inputPixel = pixelStep<kPixel>(line.inputPixel);
+  const std::ptrdiff_t gradientPixel = pixelStep<kPixel>(line.gradientPixel);
   Vector g[Strip::pixels];
   const auto loadGradient = [&](int p) __attribute__((always_inline)) {
-    g[p] = Ends::areKnown || p < place.pixels ? inRegister(load(gradient + p * blockLength)) : Vector{};
+    g[p] = Ends::areKnown || p < place.pixels ? inRegister(load(gradient + p * gradientPixel)) : Vector{};
   };
   // Pixels whose first columns are outside.
   constexpr int kEarly = Ends::areKnown ? Ends::left : Strip::mostOutside;
@@ -43,7 +46,7 @@ template <class Strip, int kStride, int kRows, class Ends, bool kAllLines>
 #pragma GCC unroll 16
         for (int r = 0; r < kRows; ++r) {
           if (!kAllLines && (line.there >> r & 1) == 0) continue;
-          const Vector x = inRegister(load(input + r * line.nextLine + column * blockLength));
+          const Vector x = inRegister(load(input + r * line.nextLine + column * inputPixel));
 #pragma GCC unroll 16
           for (int t = 0; t < Strip::width; ++t)
             if (Strip::result(column, t) >= 0) sum[r][t] += g[Strip::result(column, t)] * x;
@@ -52,16 +55,16 @@ template <class Strip, int kStride, int kRows, class Ends, bool kAllLines>
 }
 
 /// The strip with its ends; `kIsFirst` as in visitEnds.
-template <class Strip, int kStride, int kRows, bool kIsFirst>
+template <class Strip, int kStride, int kRows, int kPixel, bool kIsFirst>
 [[gnu::always_inline]] inline void gradientPart(const GradientLine& line, const StripPlace& place, int lane,
                                                 Vector (&sum)[kRows][Strip::width]) {
   // Strides this wide are rare, and each form takes its time to compile.
   if constexpr (kStride > 2) {
     const bool isInside = place.from <= 0 && place.to >= Strip::columns && place.pixels >= Strip::pixels;
     if (isInside && line.there == (1U << kRows) - 1) {
-      gradientStrip<Strip, kStride, kRows, KnownEnds<0, 0>, true>(line, place, lane, sum);
+      gradientStrip<Strip, kStride, kRows, kPixel, KnownEnds<0, 0>, true>(line, place, lane, sum);
     } else {
-      gradientStrip<Strip, kStride, kRows, AnyEnds, false>(line, place, lane, sum);
+      gradientStrip<Strip, kStride, kRows, kPixel, AnyEnds, false>(line, place, lane, sum);
     }
   } else {
     visitEnds<Strip, kIsFirst>(
@@ -69,27 +72,29 @@ template <class Strip, int kStride, int kRows, bool kIsFirst>
         [&]<class Ends>(Ends) __attribute__((always_inline)) {
           constexpr bool kIsLine = Ends::left > 0 && Ends::right >= Strip::right;
           if (line.there == (1U << kRows) - 1) {
-            gradientStrip<Strip, kStride, kRows, Ends, true>(line, place, lane, sum);
+            gradientStrip<Strip, kStride, kRows, kPixel, Ends, true>(line, place, lane, sum);
           } else if constexpr (kIsLine) {
-            gradientStrip<Strip, kStride, kRows, Ends, false>(line, place, lane, sum);
+            gradientStrip<Strip, kStride, kRows, kPixel, Ends, false>(line, place, lane, sum);
           } else {
-            gradientStrip<Strip, kStride, kRows, AnyEnds, false>(line, place, lane, sum);
+            gradientStrip<Strip, kStride, kRows, kPixel, AnyEnds, false>(line, place, lane, sum);
           }
         },
         [&]() __attribute__((always_inline)) {
-          gradientStrip<Strip, kStride, kRows, AnyEnds, false>(line, place, lane, sum);
+          gradientStrip<Strip, kStride, kRows, kPixel, AnyEnds, false>(line, place, lane, sum);
         });
   }
 }
 
 /// Lines [from, to) of the gradient, and `rows` of kRows lines of the kernel from `row` on.
-template <int kWidth, int kStride, int kRows>
+template <int kWidth, int kStride, int kRows, int kPixel>
 [[gnu::always_inline]] inline void gradientOfRows(const DepthwiseGradientCall& call, int row, int rows, int from,
                                                   int to) {
   constexpr int kWide = TACC_REGISTERS >= 32 && kWidth == 3 ? 14 : 7;
   using Wide = StripShape<kWidth, kStride, false, 0, kWide>;
   using Narrow = StripShape<kWidth, kStride, false, 0, 7>;
-  const std::ptrdiff_t inputLine = std::ptrdiff_t{call.inputWidth} * blockLength;
+  const std::ptrdiff_t inputPixel = pixelStep<kPixel>(call.inputPixel);
+  const std::ptrdiff_t gradientPixel = pixelStep<kPixel>(call.gradientPixel);
+  const std::ptrdiff_t inputLine = call.inputWidth * inputPixel;
   for (int lane = 0; lane < blockLength; lane += TACC_LANES) {
     const std::ptrdiff_t sumsLine = call.sumsLine;
     float* const sums = call.sums + row * sumsLine + lane;
@@ -101,8 +106,12 @@ template <int kWidth, int kStride, int kRows>
     }
     for (int y = from; y < to; ++y) {
       const int first = y * call.strideHeight - call.padHeight + row * call.dilationHeight;
-      GradientLine line{call.gradient + std::ptrdiff_t{y} * call.gradientWidth * blockLength,
-                        call.input + first * inputLine, call.dilationHeight * inputLine, 0};
+      GradientLine line{call.gradient + y * (call.gradientWidth * gradientPixel),
+                        call.input + first * inputLine,
+                        call.dilationHeight * inputLine,
+                        inputPixel,
+                        gradientPixel,
+                        0};
 #pragma GCC unroll 16
       for (int r = 0; r < kRows; ++r) {
         const int at = first + r * call.dilationHeight;
@@ -113,12 +122,12 @@ template <int kWidth, int kStride, int kRows>
         const int left = call.gradientWidth - x;
         const int columns = (left - 1) * kStride + kWidth;
         const int inside = call.inputWidth - column;
-        const StripPlace place{std::ptrdiff_t{column} * blockLength, -column, columns < inside ? columns : inside, left,
-                               std::ptrdiff_t{x} * blockLength};
+        const StripPlace place{column * inputPixel, -column, columns < inside ? columns : inside, left,
+                               x * gradientPixel};
         if (kWide == Narrow::pixels || left > Narrow::pixels) {
-          gradientPart<Wide, kStride, kRows, true>(line, place, lane, sum);
+          gradientPart<Wide, kStride, kRows, kPixel, true>(line, place, lane, sum);
         } else {
-          gradientPart<Narrow, kStride, kRows, false>(line, place, lane, sum);
+          gradientPart<Narrow, kStride, kRows, kPixel, false>(line, place, lane, sum);
         }
       }
     }
@@ -132,7 +141,7 @@ template <int kWidth, int kStride, int kRows>
 }
 
 /// The gradient of a kernel up to 7 wide.
-template <int kWidth, int kStride>
+template <int kWidth, int kStride, int kPixel>
 void depthwiseGradient(const DepthwiseGradientCall& call) {
   // Lines of the kernel are cut into groups that are nearly equal. Those of a kernel as high as wide are full: of
   // kMostRows, or of one less too. Each form takes its time to compile, so the few lines of another kernel are some of
@@ -152,9 +161,9 @@ void depthwiseGradient(const DepthwiseGradientCall& call) {
     for (int group = 0, row = 0; group < groups; ++group) {
       const int rows = (call.kernelHeight + groups - 1 - group) / groups;
       if (rows > kFewRows || kFewRows == kMostRows) {
-        gradientOfRows<kWidth, kStride, kMostRows>(call, row, rows, from, to);
+        gradientOfRows<kWidth, kStride, kMostRows, kPixel>(call, row, rows, from, to);
       } else if constexpr (kFewRows < kMostRows) {
-        gradientOfRows<kWidth, kStride, kFewRows>(call, row, rows, from, to);
+        gradientOfRows<kWidth, kStride, kFewRows, kPixel>(call, row, rows, from, to);
       }
       row += rows;
     }

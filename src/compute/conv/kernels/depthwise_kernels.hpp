@@ -7,14 +7,14 @@
 namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
-/// With kernels up to 7 wide.
-template <int kWidth, int kStride>
+/// With kernels up to 7 wide. kPixel 0: pixels are as far apart as the call says.
+template <int kWidth, int kStride, int kPixel = blockLength>
 void depthwise(const DepthwiseCall& call);
 template <int kWidth, int kDilation>
 void depthwiseDilated(const DepthwiseCall& call);
-template <int kWidth, int kShift>
+template <int kWidth, int kShift, int kPixel = blockLength>
 void depthwiseSpread(const DepthwiseCall& call);
-template <int kWidth, int kStride>
+template <int kWidth, int kStride, int kPixel = blockLength>
 void depthwiseGradient(const DepthwiseGradientCall& call);
 
 /// With any.

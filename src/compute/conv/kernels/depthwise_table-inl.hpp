@@ -21,6 +21,14 @@
   template void depthwiseSpread<width, 0>(const DepthwiseCall&); \
   template void depthwiseSpread<width, 1>(const DepthwiseCall&)
 
+#define TACC_DEPTHWISE_APART(width)                                           \
+  template void depthwise<width, 1, 0>(const DepthwiseCall&);                 \
+  template void depthwise<width, 2, 0>(const DepthwiseCall&);                 \
+  template void depthwiseSpread<width, 0, 0>(const DepthwiseCall&);           \
+  template void depthwiseSpread<width, 1, 0>(const DepthwiseCall&);           \
+  template void depthwiseGradient<width, 1, 0>(const DepthwiseGradientCall&); \
+  template void depthwiseGradient<width, 2, 0>(const DepthwiseGradientCall&)
+
 namespace tacc::conv::TACC_CONV_ISA {
 
 TACC_DEPTHWISE(2);
@@ -34,5 +42,7 @@ TACC_DEPTHWISE_DILATED(7);
 TACC_DEPTHWISE_SPREAD(3);
 TACC_DEPTHWISE_SPREAD(5);
 TACC_DEPTHWISE_SPREAD(7);
+TACC_DEPTHWISE_APART(3);
+TACC_DEPTHWISE_APART(5);
 
 }  // namespace tacc::conv::TACC_CONV_ISA

@@ -126,8 +126,10 @@ inline constexpr int maxDepthwiseLines = 32;
 /// line (y + padHeight
 /// - r * dilationHeight) / strideHeight, if that is one. Along the lines likewise.
 struct DepthwiseCall {
-  int blocks;          // whose planes, weights and biases follow each other
+  int blocks;          // whose weights and biases follow each other
   const float* input;  // pixel (0, 0) of the first one; so are `addend` and `output`
+  // From pixel to pixel and from block to block; 16 a pixel, but for kernels of other tensors than blocked ones.
+  std::ptrdiff_t inputPixel, inputBlock, outputPixel, outputBlock;
   int inputHeight, inputWidth;
   const float* weights;                      // 16 floats for each tap
   std::ptrdiff_t weightsLine, weightsBlock;  // from line to line of the kernel, and from block to block
@@ -151,6 +153,7 @@ struct DepthwiseGradientCall {
   int inputHeight, inputWidth;
   const float* gradient;  // likewise
   int gradientWidth;
+  std::ptrdiff_t inputPixel, gradientPixel;  // as DepthwiseCall's
   int from, to;
   int kernelHeight, strideHeight, dilationHeight, padHeight, padWidth;
   float* sums;              // 16 floats for each tap
@@ -233,8 +236,12 @@ struct KernelSet {
   DepthwiseKernel depthwiseSpread[8][2];            // backward with a stride of 2, [width: 3, 5 or 7][padWidth % 2]
   DepthwiseKernel depthwiseAny;                     // any width, stride and dilation that does not spread
   DepthwiseGradientKernel depthwiseGradient[8][5];  // as `depthwise`
-  WinogradInputKernel winogradInput[7];             // [2], [4], [5] and [6]: outputs of a tile in each dimension
-  WinogradOutputKernel winogradOutput[7];           // likewise
+  /// For pixels that are any distance apart, as those of NHWC are: [width: 3 or 5][stride: 1 or 2], and backward.
+  DepthwiseKernel depthwiseApart[8][3];
+  DepthwiseKernel depthwiseSpreadApart[8][2];
+  DepthwiseGradientKernel depthwiseGradientApart[8][3];
+  WinogradInputKernel winogradInput[7];    // [2], [4], [5] and [6]: outputs of a tile in each dimension
+  WinogradOutputKernel winogradOutput[7];  // likewise
   /// The function of an epilogue, of `blocks` times 16 floats in place.
   void (*activate)(taccActivation_t function, float* values, std::ptrdiff_t blocks);
   const Bf16x3Kernels* split;         // products of split numbers; null: none

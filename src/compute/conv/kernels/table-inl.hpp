@@ -92,6 +92,17 @@ constexpr void fillOddDepthwise(KernelSet& set) {
   set.depthwiseSpread[kWidth][1] = depthwiseSpread<kWidth, 1>;
 }
 
+/// For pixels that are any distance apart.
+template <int kWidth>
+constexpr void fillDepthwiseApart(KernelSet& set) {
+  set.depthwiseApart[kWidth][1] = depthwise<kWidth, 1, 0>;
+  set.depthwiseApart[kWidth][2] = depthwise<kWidth, 2, 0>;
+  set.depthwiseSpreadApart[kWidth][0] = depthwiseSpread<kWidth, 0, 0>;
+  set.depthwiseSpreadApart[kWidth][1] = depthwiseSpread<kWidth, 1, 0>;
+  set.depthwiseGradientApart[kWidth][1] = depthwiseGradient<kWidth, 1, 0>;
+  set.depthwiseGradientApart[kWidth][2] = depthwiseGradient<kWidth, 2, 0>;
+}
+
 /// As many independent chains as the tile kernels have, so that neither latency nor memory holds them up.
 inline double multiplyAdds(int steps) {
   constexpr int kChains = 12;
@@ -126,6 +137,8 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   fillOddDepthwise<3>(set);
   fillOddDepthwise<5>(set);
   fillOddDepthwise<7>(set);
+  fillDepthwiseApart<3>(set);
+  fillDepthwiseApart<5>(set);
   set.depthwiseAny = depthwiseAny;
   set.winogradInput[2] = winogradInput<2>;
   set.winogradInput[4] = winogradInput<4>;
