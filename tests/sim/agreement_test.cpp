@@ -82,7 +82,7 @@ TEST(Agreement, OfTheCostSimulatorAndSimGrid) {
   fmt::print("{} plans on {} networks: {:.2f} % within 2 % of SimGrid, {:.2f} % within 5 %, worst {:.3f}\n",
              all.all.size(), networks, all.within(0.02), all.within(0.05), all.worst);
   EXPECT_GE(all.within(0.02), 98) << all.what;
-  EXPECT_LE(std::abs(all.worst - 1), 0.1) << all.what;
+  EXPECT_LE(std::abs(all.worst - 1), 0.05) << all.what;
 }
 
 }  // namespace
