@@ -16,7 +16,7 @@
 namespace tacc::sim {
 namespace {
 
-constexpr int mostHosts = 12;
+constexpr int mostHosts = 12, mostRanks = 12;
 constexpr double mostWork = 3e5;  // times the partners of a rank; more is not played
 
 int numberFrom(const char* variable, int otherwise) {
@@ -24,15 +24,16 @@ int numberFrom(const char* variable, int otherwise) {
   return text == nullptr ? otherwise : std::atoi(text);
 }
 
-TEST(Regret, OfTheChoiceBySimGrid) {
-  const int first = numberFrom("TACC_TEST_FIRST_NETWORK", 0), networks = numberFrom("TACC_TEST_NETWORKS", 60);
+/// `ranksPerHost`: of network n.
+void expectSmallRegret(int networks, int (*ranksPerHost)(int n)) {
+  const int first = numberFrom("TACC_TEST_FIRST_NETWORK", 0);
   constexpr Collective collectives[] = {Collective::allReduce, Collective::broadcast, Collective::reduce,
                                         Collective::allGather, Collective::reduceScatter};
   std::list<Machine> machines;
   std::vector<Trial> trials;
   for (int n = first; n < first + networks; ++n) {
-    Machine& machine = machines.emplace_back(test::drawNetwork(static_cast<std::uint64_t>(n), mostHosts), mostHosts,
-                                             Place::block, NetworkSpeed());
+    Machine& machine = machines.emplace_back(test::drawNetwork(static_cast<std::uint64_t>(n), mostHosts), mostRanks,
+                                             Place::block, NetworkSpeed(), ranksPerHost(n));
     const Collective collective = collectives[n % 5];
     const double bytes = static_cast<double>(std::size_t{64} << (n * 7 % 17)) * machine.ranks();
     for (const Algorithm& algorithm : algorithms())
@@ -77,6 +78,14 @@ TEST(Regret, OfTheChoiceBySimGrid) {
   EXPECT_GE(points.size(), static_cast<std::size_t>(networks) * 9 / 10);
   EXPECT_GE(within, 0.95);
   EXPECT_LE(points.front().regret, 1.3) << points.front().what;
+}
+
+TEST(Regret, OfTheChoiceBySimGrid) {
+  expectSmallRegret(numberFrom("TACC_TEST_NETWORKS", 60), [](int) { return 1; });
+}
+
+TEST(Regret, OfTheChoiceForSeveralRanksAHost) {
+  expectSmallRegret(numberFrom("TACC_TEST_NETWORKS", 60) / 2, [](int n) { return 2 + n % 3; });
 }
 
 }  // namespace

@@ -11,9 +11,14 @@
 namespace tacc::sim {
 namespace {
 
-std::vector<std::uint32_t> firstHosts(const Topology& topology, int ranks) {
+std::vector<std::uint32_t> firstHosts(const Topology& topology, int ranks, int ranksPerHost) {
   if (topology.hosts() < 2) fail(taccInvalidArgument, "a simulated machine needs two hosts, not {}", topology.hosts());
-  std::vector<std::uint32_t> hosts(std::min(topology.hosts(), static_cast<std::uint32_t>(ranks)));
+  if (ranksPerHost < 1 || ranks <= ranksPerHost) {
+    fail(taccInvalidArgument, "a simulated machine needs ranks on two hosts: {} ranks, {} a host, are on one", ranks,
+         ranksPerHost);
+  }
+  const auto wanted = static_cast<std::uint32_t>((ranks + ranksPerHost - 1) / ranksPerHost);
+  std::vector<std::uint32_t> hosts(std::min(topology.hosts(), wanted));
   std::iota(hosts.begin(), hosts.end(), 0u);
   return hosts;
 }
@@ -39,8 +44,24 @@ std::vector<std::uint32_t> placed(const Topology& topology, std::vector<std::uin
   return dealt;
 }
 
-NetworkSpeed speedOf(const Topology& topology, std::vector<std::uint32_t> hosts, const NetworkSpeed& fallback) {
+/// The host of every rank.
+std::vector<std::uint32_t> filled(const std::vector<std::uint32_t>& hosts, int ranks, int ranksPerHost) {
+  std::vector<std::uint32_t> all;
+  for (const std::uint32_t host : hosts)
+    for (int local = 0; local < ranksPerHost && static_cast<int>(all.size()) < ranks; ++local) all.push_back(host);
+  return all;
+}
+
+/// Each host once, in the order of the topology.
+std::vector<std::uint32_t> sorted(std::vector<std::uint32_t> hosts) {
   std::ranges::sort(hosts);
+  const auto repeated = std::ranges::unique(hosts);
+  hosts.erase(repeated.begin(), repeated.end());
+  return hosts;
+}
+
+NetworkSpeed speedOf(const Topology& topology, const std::vector<std::uint32_t>& ranks, const NetworkSpeed& fallback) {
+  const std::vector<std::uint32_t> hosts = sorted(ranks);
   Links links(topology, fallback);
   NetworkSpeed speed{0, 1e30};
   for (std::size_t i = 0; i < hosts.size(); ++i) {
@@ -54,24 +75,37 @@ NetworkSpeed speedOf(const Topology& topology, std::vector<std::uint32_t> hosts,
   return speed;
 }
 
-CostMachine machineOf(const Topology& topology, std::vector<std::uint32_t> hosts, const NetworkSpeed& speed) {
-  std::ranges::sort(hosts);
+CostMachine machineOf(const Topology& topology, const std::vector<std::uint32_t>& ranks, const NetworkSpeed& speed) {
   std::vector<std::string> names;
-  for (const std::uint32_t host : hosts) names.push_back(topology.host(host));
-  return costMachineOf(topology, names, std::vector<int>(names.size(), 1), speed);
+  std::vector<int> ranksOf;
+  for (const std::uint32_t host : sorted(ranks)) {
+    names.push_back(topology.host(host));
+    ranksOf.push_back(static_cast<int>(std::ranges::count(ranks, host)));
+  }
+  CostMachine machine = costMachineOf(topology, names, ranksOf, speed);
+  if (machine.ranks > static_cast<int>(names.size())) joinInMemory(machine, topology.level(0));
+  return machine;
 }
 
 }  // namespace
 
-Machine::Machine(Topology topology, int ranks, Place place, const NetworkSpeed& fallback)
+Machine::Machine(Topology topology, int ranks, Place place, const NetworkSpeed& fallback, int ranksPerHost)
     : topology_(std::move(topology)),
       fallback_(fallback),
-      hosts_(placed(topology_, firstHosts(topology_, ranks), place)),
+      ranksPerHost_(ranksPerHost),
+      hosts_(filled(placed(topology_, firstHosts(topology_, ranks, ranksPerHost), place), ranks, ranksPerHost)),
       speed_(speedOf(topology_, hosts_, fallback)),
       selector_(machineOf(topology_, hosts_, speed_)) {}
 
 Stage Machine::stage() const {
-  return {topology_, fallback_, hosts_, selector_.machine().gamma, selector_.machine().overhead};
+  const CostMachine& machine = selector_.machine();
+  Stage stage{topology_, fallback_, hosts_, machine.gamma, machine.overhead};
+  if (ranksPerHost_ == 1) return stage;
+  const CostLevel& memory = machine.levels.front();
+  stage.memory = {memory.alpha, 1 / memory.beta};
+  stage.memoryOverhead = memory.overhead;
+  stage.port = CostMap(machine).port();  // where many ranks share a card, it is the core that copies
+  return stage;
 }
 
 std::vector<int> Machine::levels() const {

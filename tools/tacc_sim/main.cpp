@@ -26,7 +26,7 @@ using namespace tacc::sim;
 
 struct Options {
   std::vector<std::string> topologies, algorithms, collectives = {"allreduce"}, sizes = {"8", "1K", "64K", "1M", "16M"};
-  int ranks = 64;
+  int ranks = 64, ranksPerHost = 1;
   std::string place = "block";
   NetworkSpeed fallback;
   double mostWork = 4e6;
@@ -122,14 +122,15 @@ void run(const Options& options) {
   if (options.isInside) return runInside(options);
   std::list<Machine> machines;
   for (const std::string& path : options.topologies)
-    machines.emplace_back(read(path), options.ranks, placeNamed(options.place), options.fallback);
+    machines.emplace_back(read(path), options.ranks, placeNamed(options.place), options.fallback, options.ranksPerHost);
   std::vector<Point> points = pointsOf(options, machines);
   performAll(options, points);
   const Machine* last = nullptr;
   for (const Point& point : points) {
     if (options.isBrief) break;
     if (point.machine != last) {
-      fmt::print("=== {}: {} ranks, one a host\n{}", point.machine->topology().name(), point.machine->ranks(),
+      fmt::print("=== {}: {} ranks, {} a host\n{}", point.machine->topology().name(), point.machine->ranks(),
+                 point.machine->ranksPerHost() == 1 ? "one" : std::to_string(point.machine->ranksPerHost()),
                  describeMachine(point.machine->selector().machine()));
       last = point.machine;
     }
@@ -147,13 +148,15 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   CLI::App app(
-      "Plays the plans of collectives in SimGrid on machines that are described in files, one rank a host, and "
-      "compares "
-      "with the cost model. The arrow marks what the library chooses; the last columns are the bytes that are sent "
+      "Plays the plans of collectives in SimGrid on machines that are described in files, and compares with the cost "
+      "model. The arrow marks what the library chooses; the last columns are the bytes that are sent "
       "between hosts which meet at each level.");
   Options options;
   app.add_option("--topology,-f", options.topologies, "files of any kind that tacc_topo reads")->required();
-  app.add_option("--ranks,-n", options.ranks, "the first so many hosts of each topology")->check(CLI::Range(2, 65536));
+  app.add_option("--ranks,-n", options.ranks, "on the first hosts of each topology")->check(CLI::Range(2, 65536));
+  app.add_option("--ranks-per-host", options.ranksPerHost,
+                 "so many on each host, which meet in its memory and share its card; the last may have fewer")
+      ->check(CLI::Range(1, 65536));
   app.add_option("--collective,-c", options.collectives, "allreduce, broadcast, ...")->delimiter(',');
   app.add_option("--size,-s", options.sizes, "bytes of the vector, or of all blocks together: 8,1K,1M")->delimiter(',');
   app.add_option("--algo,-a", options.algorithms, "only these algorithms")->delimiter(',');

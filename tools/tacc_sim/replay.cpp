@@ -32,14 +32,19 @@ void build(const MessageGraph& traffic, const Stage& stage, Script& script) {
   Links links(stage.topology, stage.speed);
   script.pairs.resize(traffic.pairs);
   std::vector<Route> routes(traffic.pairs);
+  const auto hostOf = [&stage](int rank) { return stage.hosts[static_cast<std::size_t>(rank)]; };
   for (const TrafficMessage& message : traffic.messages) {
     Pair& pair = script.pairs[static_cast<std::size_t>(message.pair)];
     if (++pair.messages > 1) continue;
     pair.sender = message.sender;
     pair.receiver = message.receiver;
     Route& route = routes[static_cast<std::size_t>(message.pair)];
-    route = links.route(stage.hosts[static_cast<std::size_t>(message.sender)],
-                        stage.hosts[static_cast<std::size_t>(message.receiver)]);
+    if (hostOf(message.sender) == hostOf(message.receiver)) {
+      route.latency = stage.memory.latency;
+      route.bytesPerSecond = stage.memory.bytesPerSecond;
+    } else {
+      route = links.route(hostOf(message.sender), hostOf(message.receiver));
+    }
     pair.latency = route.latency;
     pair.bytesPerSecond = route.bytesPerSecond;
     pair.mailbox = sg::Mailbox::by_name(std::to_string(message.pair));
@@ -49,10 +54,19 @@ void build(const MessageGraph& traffic, const Stage& stage, Script& script) {
     sg::Link* one = zone->create_link(std::to_string(made.size()), link.bytesPerSecond);
     made.emplace_back(one->set_latency(0)->seal());
   }
+  std::vector<sg::LinkInRoute> ports;  // out of every rank, and in
+  for (std::size_t n = 0; stage.port > 0 && n < 2 * stage.hosts.size(); ++n) {
+    sg::Link* one = zone->create_link("port " + std::to_string(n), stage.port);
+    ports.emplace_back(one->set_latency(0)->seal());
+  }
   for (std::size_t p = 0; p < traffic.pairs; ++p) {
     const Pair& pair = script.pairs[p];
     std::vector<sg::LinkInRoute> route;
     for (const int link : routes[p].links) route.push_back(made[static_cast<std::size_t>(link)]);
+    if (stage.port > 0) {
+      route.push_back(ports[static_cast<std::size_t>(2 * pair.sender)]);
+      route.push_back(ports[static_cast<std::size_t>(2 * pair.receiver + 1)]);
+    }
     zone->add_route(script.hosts[static_cast<std::size_t>(pair.sender)]->get_netpoint(),
                     script.hosts[static_cast<std::size_t>(pair.receiver)]->get_netpoint(), nullptr, nullptr, route,
                     false);
@@ -71,7 +85,11 @@ double replay(const Plan& plan, const Stage& stage, const CostCall& call) {
   Script script;
   script.chunks = chunksOf(call);
   script.window = std::max(1, call.window);
-  const MessageGraph traffic(plan, call.bytes / script.chunks, stage.overhead, stage.gamma);
+  const auto overhead = [&stage](int a, int b) {
+    const bool isInside = stage.hosts[static_cast<std::size_t>(a)] == stage.hosts[static_cast<std::size_t>(b)];
+    return isInside ? stage.memoryOverhead : stage.overhead;
+  };
+  const MessageGraph traffic(plan, call.bytes / script.chunks, overhead, stage.gamma);
   script.traffic = &traffic;
   build(traffic, stage, script);
   double end = 0;

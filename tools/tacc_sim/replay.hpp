@@ -11,13 +11,17 @@
 
 namespace tacc::sim {
 
-/// On which host of the topology each rank is, each on its own, and what messages and bytes cost there.
+/// On which host of the topology each rank is, and what messages and bytes cost there.
 struct Stage {
   const Topology& topology;
-  NetworkSpeed speed;  // for what the topology does not say
-  std::vector<std::uint32_t> hosts;
-  double gamma = 0;     // seconds per byte that is combined or copied
-  double overhead = 0;  // seconds of CPU per message, at either end
+  NetworkSpeed speed;                // for what the topology does not say
+  std::vector<std::uint32_t> hosts;  // of ranks
+  double gamma = 0;                  // seconds per byte that is combined or copied
+  double overhead = 0;               // seconds of CPU per message, at either end
+  // Between ranks of one host, through its memory; CPU as above.
+  NetworkSpeed memory{};
+  double memoryOverhead = 0;
+  double port = 0;  // bytes/s of all that a rank sends, and of all that it receives; 0: as its host's card allows
 };
 
 /// Seconds of simulated time until the last rank is done. Once in a process, since SimGrid's engine is one a process.
