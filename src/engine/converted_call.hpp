@@ -21,6 +21,7 @@ struct ConversionMemory {
 template <class Run>
 void runMultiplied(const Call& call, int rank, int ranks, taccRedOp_t op, ConversionMemory& memory, const Run& run) {
   const std::size_t bytes = usedBuffers(call, rank, ranks).sendBytes;
+  const Trimmed products(memory.products);
   std::byte* const product = memory.products.atLeast(bytes);
   multiplyByScalar(call.type, product, call.send, call.factor, bytes / sizeOf(call.type));
   Call sum = call;
@@ -28,7 +29,6 @@ void runMultiplied(const Call& call, int rank, int ranks, taccRedOp_t op, Conver
   sum.op = op;
   sum.send = product;
   run(sum);
-  memory.products.trim();
 }
 
 /// Runs the reduction of a 16-bit type in float, for algorithms that would round its sums more than once.
@@ -37,6 +37,7 @@ void runWidened(const Call& call, int rank, int ranks, ConversionMemory& memory,
   const UserBuffers mine = usedBuffers(call, rank, ranks);
   const std::size_t inputs = mine.sendBytes / sizeOf(call.type);
   const std::size_t outputs = mine.receiveBytes / sizeOf(call.type);
+  const Trimmed floats(memory.floats);
   auto* const wide = reinterpret_cast<float*>(memory.floats.atLeast((inputs + outputs) * sizeof(float)));
   widenToFloat(call.type, wide, call.send, inputs);
   Call sum = call;
@@ -45,12 +46,12 @@ void runWidened(const Call& call, int rank, int ranks, ConversionMemory& memory,
   sum.receive = wide + inputs;
   run(sum);
   if (mine.receive != nullptr) narrowFromFloat(call.type, mine.receive, wide + inputs, outputs);
-  memory.floats.trim();
 }
 
 /// Runs a streamed sum whose numbers are all made before the first are summed.
 template <class Run>
 void runMadeFirst(const Call& call, ConversionMemory& memory, const Run& run) {
+  const Trimmed made(memory.made);
   std::byte* const numbers = memory.made.atLeast(call.count * sizeOf(call.type));
   if (call.count > 0) call.streamed->make(0, call.count, numbers);
   Call sum = call;
@@ -58,7 +59,6 @@ void runMadeFirst(const Call& call, ConversionMemory& memory, const Run& run) {
   sum.send = sum.receive = numbers;
   run(sum);
   if (call.count > 0) call.streamed->take(0, call.count, numbers);
-  memory.made.trim();
 }
 
 }  // namespace tacc

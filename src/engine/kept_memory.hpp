@@ -32,4 +32,16 @@ class KeptMemory {
   std::size_t bytes_ = 0;
 };
 
+/// Trims when the call ends, well or not.
+class Trimmed {
+ public:
+  explicit Trimmed(KeptMemory& memory) : memory_(memory) {}
+  Trimmed(const Trimmed&) = delete;
+  Trimmed& operator=(const Trimmed&) = delete;
+  ~Trimmed() { memory_.trim(); }
+
+ private:
+  KeptMemory& memory_;
+};
+
 }  // namespace tacc

@@ -1,6 +1,7 @@
 #include "machine.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <random>
 #include <set>
@@ -78,9 +79,11 @@ NetworkSpeed speedOf(const Topology& topology, const std::vector<std::uint32_t>&
 CostMachine machineOf(const Topology& topology, const std::vector<std::uint32_t>& ranks, const NetworkSpeed& speed) {
   std::vector<std::string> names;
   std::vector<int> ranksOf;
-  for (const std::uint32_t host : sorted(ranks)) {
+  std::map<std::uint32_t, int> ranksAt;
+  for (const std::uint32_t host : ranks) ++ranksAt[host];
+  for (const auto& [host, count] : ranksAt) {
     names.push_back(topology.host(host));
-    ranksOf.push_back(static_cast<int>(std::ranges::count(ranks, host)));
+    ranksOf.push_back(count);
   }
   CostMachine machine = costMachineOf(topology, names, ranksOf, speed);
   if (machine.ranks > static_cast<int>(names.size())) joinInMemory(machine, topology.level(0));

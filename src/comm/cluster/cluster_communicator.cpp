@@ -75,7 +75,7 @@ void ClusterCommunicator::runNow(const Call& call) {
   }
 }
 
-/// Memory that was made for the call is gone when its Error has come to the one that tells of it: nothing lands there
+/// Memory that the call worked in may be gone when its Error has come to the one that tells of it: nothing lands there
 /// then.
 void ClusterCommunicator::runCall(const Call& call) {
   try {

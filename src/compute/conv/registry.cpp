@@ -4,6 +4,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/cost.hpp"
+#include "compute/conv/weights.hpp"
 #include "core/error.hpp"
 
 namespace tacc::conv {
@@ -99,6 +100,7 @@ ChosenPlan planOf(const Description& description, const KernelSet& kernels) {
 }  // namespace
 
 ChosenPlan makePlan(const Description& given, const KernelSet& kernels) {
+  findTransposes();  // not when the plan runs, which takes no memory
   if (given.isBfloat16) return makeBfloat16Plan(given, kernels);
   const Description description = withKernels(given, kernels);
   ChosenPlan best = planOf(simplified(description), kernels);

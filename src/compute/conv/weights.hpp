@@ -20,6 +20,9 @@ struct WeightBlock {
 WeightBlock weightBlock(const Shape& shape, taccWeightLayout_t layout, int group, int outBlock, int inBlock, int r,
                         int s);
 
+/// Looks up the kernels of the transposes, which the first of the calls below does otherwise: it takes memory.
+void findTransposes();
+
 /// taccReorderWeights.
 void reorderWeights(taccWeightLayout_t fromLayout, const float* from, taccWeightLayout_t toLayout, float* to,
                     const Shape& shape);

@@ -105,7 +105,6 @@ bool Waiter::spinAmongOthers(const Reached& reached, int owner) {
       if (reached()) return true;
       relaxCpu();
     }
-    if (idleWork_) idleWork_();
     idleCall_();
     checkErrors();
   }
