@@ -10,7 +10,6 @@
 #include <span>
 #include <thread>
 
-#include "core/error.hpp"
 #include "engine/call_shape.hpp"
 #include "engine/point_to_point.hpp"
 #include "engine/shm/buffer_exchange.hpp"

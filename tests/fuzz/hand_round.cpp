@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 
-#include "core/error.hpp"
 #include "fuzz/memory_sockets.hpp"
 #include "fuzz/target.hpp"
 #include "support/stranger_datagram.hpp"

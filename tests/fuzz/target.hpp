@@ -13,6 +13,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "core/error.hpp"
+
 namespace tacc::fuzz {
 
 using Bytes = std::vector<std::uint8_t>;
@@ -22,6 +24,18 @@ std::vector<Bytes> seeds();
 
 /// Ends the program with a sentence on standard error unless it holds.
 void require(bool holds, const char* what);
+
+/// Runs what may refuse its input with an Error, which then has to say something; anything else thrown ends the
+/// program. What it returns is a target's own result.
+template <class Work>
+int mayRefuse(const Work& work) {
+  try {
+    work();
+  } catch (const Error& error) {
+    require(*error.what() != '\0', "an Error without a word");
+  }
+  return 0;
+}
 
 inline Bytes bytesOf(std::string_view text) { return {text.begin(), text.end()}; }
 

@@ -1,7 +1,6 @@
 // Files of tacc_tune: each is an Error, or loads to what saves and loads as the same.
 #include "selection/tuning/tuning_file.hpp"
 
-#include "core/error.hpp"
 #include "fuzz/target.hpp"
 #include "selection/tuning/tuning.hpp"
 
