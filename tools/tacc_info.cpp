@@ -8,6 +8,7 @@
 #include "compute/simd/isa.hpp"
 #include "core/environment.hpp"
 #include "core/error.hpp"
+#include "support/command_line.hpp"
 #include "tacc/tacc.h"
 #include "transports/network_transport.hpp"
 
@@ -76,7 +77,7 @@ int main(int argc, char** argv) {
   CLI::App app("Shows what this build of tacc has, what it finds on this machine, and which settings it takes.");
   bool asJson = false;
   app.add_flag("--json", asJson, "for programs: one JSON object");
-  CLI11_PARSE(app, argc, argv);
+  tools::parseCommandLine(app, "tacc_info", argc, argv, [] {});
   try {
     const Json info = collect();
     if (asJson)

@@ -12,6 +12,7 @@
 #include "algorithms/text.hpp"
 #include "algorithms/verifier.hpp"
 #include "core/error.hpp"
+#include "support/command_line.hpp"
 
 namespace {
 
@@ -122,7 +123,7 @@ int main(int argc, char** argv) {
   CLI::App app("Shows and proves plans of collectives.");
   app.require_subcommand(1);
 
-  app.add_subcommand("list", "the algorithms, what they serve and where they come from")->callback(listAlgorithms);
+  const CLI::App* listCommand = app.add_subcommand("list", "the algorithms, what they serve and where they come from");
 
   ShowOptions options;
   PlanRequest& request = options.request;
@@ -141,17 +142,16 @@ int main(int argc, char** argv) {
       ->delimiter(',')
       ->check(CLI::Range(0, 4095));
   showCommand->add_option("--svg", options.picture, "writes a picture to this file instead of the text");
-  showCommand->callback([&] { show(options); });
 
   std::string path;
   CLI::App* verifyCommand = app.add_subcommand("verify", "proves a plan in a file");
   verifyCommand->add_option("FILE", path, "what tacc_plan show wrote")->required();
-  verifyCommand->callback([&] { verifyFile(path); });
 
+  tools::parseCommandLine(app, "tacc_plan", argc, argv, [] {});
   try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
+    if (showCommand->parsed()) show(options);
+    if (verifyCommand->parsed()) verifyFile(path);
+    if (listCommand->parsed()) listAlgorithms();
   } catch (const std::exception& error) {
     fmt::print(stderr, "tacc_plan: {}\n", error.what());
     return 1;

@@ -41,7 +41,7 @@ ConvOptions parseConv(int argc, char** argv) {
   app.add_option("--random", random, "N or N:SEED: N layers drawn at random, each with its own number of images");
   app.add_option("--batch", options.batches, "images, several with commas (1)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(tools::isPositive);
   app.add_option("--pass", passes, "forward, backward-data, backward-weights, several with commas (forward)")
       ->delimiter(',')
       ->check(CLI::IsMember({"forward", "backward-data", "backward-weights"}));
@@ -51,9 +51,9 @@ ConvOptions parseConv(int argc, char** argv) {
       ->delimiter(',');
   app.add_option("--algorithm", options.algorithm,
                  std::string("force one of tacc's, which must serve all layers: ") + taccConvAlgorithms());
-  app.add_option("--threads", options.threads, "threads (1)")->check(CLI::PositiveNumber);
+  app.add_option("--threads", options.threads, "threads (1)")->check(tools::isPositive);
   app.add_option("--seconds", options.seconds, "for one layer and pass, all contestants together (0.3)")
-      ->check(CLI::PositiveNumber);
+      ->check(tools::isPositive);
   app.add_flag("--winograd", options.winograd, "allow Winograd's convolutions, to tacc and to oneDNN");
   app.add_flag("--plain", options.plain,
                "activations are NCHW before and after: tacc plans for that, and oneDNN has kernels for it or reorders");

@@ -30,12 +30,12 @@ GemmOptions parseGemm(int argc, char** argv) {
   int batch = 1;
   app.add_option("--shapes", shapes, "MxNxK, several with commas (squares and layers of known networks)")
       ->delimiter(',');
-  app.add_option("--batch", batch, "so many products of each shape in a call (1)")->check(CLI::PositiveNumber);
+  app.add_option("--batch", batch, "so many products of each shape in a call (1)")->check(tools::isPositive);
   app.add_option("--peer", options.peers, "compare with " + (peers.empty() ? "(none was built in)" : peers))
       ->delimiter(',');
-  app.add_option("--threads", options.threads, "threads (1)")->check(CLI::PositiveNumber);
+  app.add_option("--threads", options.threads, "threads (1)")->check(tools::isPositive);
   app.add_option("--seconds", options.seconds, "for one shape, all contestants together (0.3)")
-      ->check(CLI::PositiveNumber);
+      ->check(tools::isPositive);
   app.add_flag("--pack", options.packs, "bring B into the library's order in every run: B is new every time");
   app.add_flag("--cpu-time", options.processorTime,
                "count processor time, for a machine that others use too (one thread)");

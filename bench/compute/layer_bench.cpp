@@ -19,11 +19,11 @@ LayerOptions parseLayer(int argc, char** argv) {
   CLI::App app("Times tacc's layers beside convolutions, and copies that move as many bytes.", "tacc_bench layers");
   app.add_option("--batch", options.batches, "images, several with commas (1,16)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
-  app.add_option("--channels", options.channels, "channels of an image (64)")->check(CLI::PositiveNumber);
+      ->check(tools::isPositive);
+  app.add_option("--channels", options.channels, "channels of an image (64)")->check(tools::isPositive);
   app.add_option("--size", options.size, "lines and columns of an image, at least 8 (112)")->check(CLI::Range(8, 4096));
   app.add_option("--layer", options.layer, "only layers whose name contains this");
-  app.add_option("--seconds", options.seconds, "for one layer and its copy together (0.3)")->check(CLI::PositiveNumber);
+  app.add_option("--seconds", options.seconds, "for one layer and its copy together (0.3)")->check(tools::isPositive);
   app.add_flag("--cpu-time", options.processorTime, "count processor time, for a machine that others use too");
   app.add_option("--json", options.jsonFile, "write the results to this file");
   tools::parseCommandLine(app, "tacc_bench layers", argc, argv, [] {});

@@ -46,18 +46,18 @@ void declare(CLI::App& app, GivenWords& words, Options& options) {
       ->excludes(factor);
   app.add_option("--size", words.single, "this one size");
   app.add_option("-n,--iters", options.iterations, "timed iterations per size (as many as take about a second)")
-      ->check(CLI::PositiveNumber);
+      ->check(tools::isPositive);
   app.add_option(
          "-w,--warmup", options.warmup,
          "untimed iterations before each repetition (a tenth of the timed; between hosts as many as use up the links' "
          "bursts)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(tools::isNotNegative);
   app.add_option("--repetitions", options.repetitions, "blocks that the iterations are cut into; the median counts (5)")
-      ->check(CLI::PositiveNumber);
+      ->check(tools::isPositive);
   app.add_option("-m,--agg_iters", options.aggregate, "calls of one iteration, given to tacc as one group (1)")
       ->check(CLI::Range(1, 4096));
   app.add_option("-N,--run_cycles", options.cycles, "measure all sizes so often; 0: until it is ended (1)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(tools::isNotNegative);
   app.add_option("-a,--average", words.average, "over ranks: 0 rank 0's time, 1 mean, 2 least, 3 most (1)")
       ->check(CLI::Range(0, 3));
   app.add_option("-C,--report_cputime", options.reportsCpuTime, "1: processor time of a call instead of its time (0)")
@@ -67,7 +67,7 @@ void declare(CLI::App& app, GivenWords& words, Options& options) {
                  "their mean, of the calls of all ranks (0)")
       ->check(CLI::IsMember({0, 1}));
   app.add_option("-T,--timeout", options.timeout, "seconds that one call may take before it is an error (600)")
-      ->check(CLI::PositiveNumber);
+      ->check(tools::isPositive);
   app.add_option("-c,--check", words.check, "1: check all results (1)")->check(CLI::IsMember({0, 1}));
   app.add_option("-d,--datatype", words.type,
                  "int8 uint8 int32 uint32 int64 uint64 half float double bfloat16 all (float)");

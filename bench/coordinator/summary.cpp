@@ -90,8 +90,8 @@ std::string warnOfStolenTime(const std::vector<Row>& rows) {
 std::string summarize(const Options& options, const std::vector<Row>& rows) {
   if (rows.empty()) return "# summary: nothing was measured\n";
   std::string text = warnOfStolenTime(rows);
-  text += fmt::format("# summary: {} ranks, {} {}", options.ranks, options.collective->name,
-                      joinNames(options.types, typeName));
+  text += fmt::format("# summary: {} rank{}, {} {}", options.ranks, options.ranks == 1 ? "" : "s",
+                      options.collective->name, joinNames(options.types, typeName));
   if (options.collective->reduces) text += fmt::format(" {}", joinNames(options.ops, opName));
   text += fmt::format(
       ", {} memory: {}", options.memoryName(),

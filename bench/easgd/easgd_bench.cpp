@@ -43,14 +43,14 @@ EasgdOptions parseEasgd(int argc, char** argv) {
   app.add_option("--mode", modes, "several with commas (all)")->delimiter(',');
   app.add_option("--tau", options.periods, "every tau-th step exchanges; several with commas (1,4,8,16)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(tools::isPositive);
   app.add_option("--size", size, "bytes of weights (100M)");
   app.add_option("-n,--ranks", options.ranks, "processes on this host (2)")->check(CLI::Range(1, 1024));
   app.add_option("--repetitions", options.repetitions, "of each measurement, after one that does not count (5)")
-      ->check(CLI::PositiveNumber);
+      ->check(tools::isPositive);
   app.add_option("--compute", options.computeSeconds,
                  "seconds that a step computes elsewhere, as on an accelerator (0)")
-      ->check(CLI::NonNegativeNumber);
+      ->check(tools::isNotNegative);
   app.add_option("--slow", options.slowFactor, "the last rank computes so many times longer (1)")
       ->check(CLI::Range(1.0, 1000.0));
   app.add_flag("--in-turn", options.inTurn,

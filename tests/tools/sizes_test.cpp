@@ -28,6 +28,8 @@ TEST(Sizes, goUpByAFactorOrAStep) {
   EXPECT_EQ((SizeRange{8, 127, 4, 0}.list()), (Sizes{8, 32}));
   EXPECT_EQ((SizeRange{0, 25, 0, 10}.list()), (Sizes{0, 10, 20}));
   EXPECT_EQ((SizeRange{64, 64, 2, 0}.list()), (Sizes{64}));
+  EXPECT_EQ((SizeRange{0, 0, 2, 0}.list()), (Sizes{0}));
+  EXPECT_EQ((SizeRange{0, 0, 0, 8}.list()), (Sizes{0}));
   EXPECT_EQ((SizeRange{size_t{1} << 62, SIZE_MAX, 2, 0}.list()), (Sizes{size_t{1} << 62, size_t{1} << 63}));
 }
 

@@ -62,7 +62,9 @@ std::vector<size_t> SizeRange::list() const {
   for (size_t size = first; size <= last;) {
     sizes.push_back(size);
     if (factor > 1 ? size > last / factor : size > last - step) break;
-    size = factor > 1 ? size * factor : size + step;
+    const size_t next = factor > 1 ? size * factor : size + step;
+    if (next == size) break;
+    size = next;
   }
   return sizes;
 }

@@ -16,6 +16,7 @@
 #include "core/parse.hpp"
 #include "inside.hpp"
 #include "report.hpp"
+#include "support/command_line.hpp"
 #include "topology/sources/source_registry.hpp"
 #include "topology/sources/text_file.hpp"
 
@@ -175,12 +176,10 @@ int main(int argc, char** argv) {
       "--inside", options.isInside,
       "calls inside one host, the first of each topology: a rank on each of so many cores, over shared memory");
   app.add_flag("--brief", options.isBrief, "only the summary");
+  tools::parseCommandLine(app, "tacc_sim", argc, argv, [] {});
   try {
-    app.parse(argc, argv);
     run(options);
     return 0;
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {
     fmt::print(stderr, "tacc_sim: {}\n", error.what());
     return 2;

@@ -13,6 +13,7 @@
 #include "drawing.hpp"
 #include "json.hpp"
 #include "probe.hpp"
+#include "support/command_line.hpp"
 #include "topology/model/compare.hpp"
 #include "topology/model/tree_text.hpp"
 #include "topology/sources/source_registry.hpp"
@@ -144,12 +145,9 @@ int main(int argc, char** argv) {
   app.add_option("--most", options.most, "groups side by side before some are left out")
       ->check(CLI::Range(2, 1'000'000));
   app.add_option("--diff", options.compared, "two files: say what is different; status 1 if anything is")->expected(2);
+  tools::parseCommandLine(app, "tacc_topo", argc, argv, [&] { options.toml = toml->count() > 0; });
   try {
-    app.parse(argc, argv);
-    options.toml = toml->count() > 0;
     return run(options);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? 0 : 2;
   } catch (const std::exception& error) {
     fmt::print(stderr, "tacc_topo: {}\n", error.what());
     return 2;

@@ -149,13 +149,13 @@ Options parse(int argc, char** argv) {
       ->required();
   app.add_option("--batch", options.batches, "images, several with commas (1)")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(tools::isPositive);
   app.add_option("--pass", options.passes, "forward, backward-data, backward-weights, several with commas (all)")
       ->delimiter(',')
       ->check(CLI::IsMember({"forward", "backward-data", "backward-weights"}));
   app.add_option("--layer", options.layer, "only layers whose name contains this");
-  app.add_option("--threads", options.threads, "threads (1)")->check(CLI::PositiveNumber);
-  app.add_option("--seconds", options.seconds, "for one layer and pass (0.3)")->check(CLI::PositiveNumber);
+  app.add_option("--threads", options.threads, "threads (1)")->check(tools::isPositive);
+  app.add_option("--seconds", options.seconds, "for one layer and pass (0.3)")->check(tools::isPositive);
   app.add_flag("--winograd", options.winograd, "allow Winograd's convolutions: for plans that allow them");
   app.add_option("--out", options.file, "the file to write (conv_tuning.toml)");
   tools::parseCommandLine(app, "tacc_tune conv", argc, argv, [&] {
