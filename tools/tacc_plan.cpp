@@ -84,9 +84,7 @@ void checkLayout(PlanRequest& request, const std::vector<int>& groups) {
 void show(const ShowOptions& options) {
   const std::string &collectiveName = options.collective, &algorithmName = options.algorithm;
   PlanRequest request = options.request;
-  const std::optional<Collective> collective = collectiveNamed(collectiveName);
-  if (!collective) fail(taccInvalidArgument, "there is no collective \"{}\" with plans", collectiveName);
-  request.collective = *collective;
+  request.collective = requireCollective(collectiveName);
   if (request.root >= request.ranks) {
     fail(taccInvalidArgument, "root {} is outside 0 to {}", request.root, request.ranks - 1);
   }

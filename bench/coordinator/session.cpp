@@ -81,12 +81,6 @@ void writeFile(const std::string& name, const std::string& text, bool appends) {
   if (!file) throw std::runtime_error(fmt::format("cannot write {}", name));
 }
 
-/// Fails before the measurement rather than after it.
-void requireWritable(const std::string& name) {
-  if (!name.empty() && !std::ofstream(name, std::ios::app))
-    throw std::runtime_error(fmt::format("cannot write {}", name));
-}
-
 int libraryVersion() {
   int version = 0;
   taccGetVersion(&version);
@@ -188,8 +182,8 @@ class Session {
 }  // namespace
 
 bool runSession(const Options& options, Venue& venue) {
-  requireWritable(options.jsonFile);
-  requireWritable(options.plotFile);
+  tools::requireWritable(options.jsonFile);
+  tools::requireWritable(options.plotFile);
   const std::string begin = timeNow();
   Session session(options, venue);
   const std::vector<Row> rows = [&] {

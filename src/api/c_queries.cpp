@@ -106,12 +106,7 @@ const char* taccExplain(taccComm_t comm, const char* collective, size_t bytes) {
     const bool isUnequal = !known && name.ends_with('v');
     if (isUnequal) known = tacc::collectiveNamed(name.substr(0, name.size() - 1));
     if (isUnequal && known && tacc::partitionOf(*known) != tacc::Partition::stack) known.reset();
-    if (!known) {
-      std::string names;
-      for (int c = 0; c < tacc::collectiveCount; ++c)
-        names += (c == 0 ? "" : ", ") + std::string(tacc::nameOf(static_cast<tacc::Collective>(c)));
-      tacc::fail(taccInvalidArgument, "there is no collective \"{}\"; there are {}", collective, names);
-    }
+    if (!known) known = tacc::requireCollective(name);
     comm->waitForStreams();
     comm->explanation = comm->communicator->explain(*known, bytes);
     text = comm->explanation.c_str();

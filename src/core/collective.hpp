@@ -81,6 +81,8 @@ constexpr const CollectiveShape& shapeOf(Collective c) noexcept {
 constexpr std::string_view nameOf(Collective c) noexcept { return shapeOf(c).name; }
 /// The collective with a plan that nameOf() calls so.
 std::optional<Collective> collectiveNamed(std::string_view name) noexcept;
+/// The same; throws Error (taccInvalidArgument), which lists those that there are.
+Collective requireCollective(std::string_view name);
 
 /// scan, exscan: rank r gets what ranks 0 to r, or to r - 1, contribute, combined in this order.
 constexpr bool isPrefix(Collective c) noexcept {

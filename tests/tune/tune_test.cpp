@@ -127,7 +127,9 @@ TEST_F(Tune, GoesOnWhereItStopped) {
 }
 
 TEST_F(Tune, SaysWhatIsWrongWithItsArguments) {
-  EXPECT_THAT(run("allreduced").output, HasSubstr("unknown collective \"allreduced\"; there are allreduce"));
+  EXPECT_THAT(run("allreduce --output /no/such/folder/tune.toml").output, HasSubstr("cannot write /no/such/folder/"));
+  EXPECT_THAT(run("allreduce --json /no/such/folder/tune.json").output, HasSubstr("cannot write /no/such/folder/"));
+  EXPECT_THAT(run("allreduced").output, HasSubstr("there is no collective \"allreduced\"; there are allreduce"));
   EXPECT_EQ(run("allreduced").status, 2);
   EXPECT_THAT(run("--sizes 0").output, HasSubstr("at least 1 byte"));
   EXPECT_THAT(run("--ranks 2", "RANK=0 WORLD_SIZE=1").output, HasSubstr("a launcher has started this one"));

@@ -17,6 +17,12 @@ inline void writeOutput(const std::string& name, const std::string& text) {
   if (!file) throw std::runtime_error(fmt::format("cannot write {}", name));
 }
 
+/// To be called before a measurement rather than after it: throws like writeOutput(), and leaves what is there.
+inline void requireWritable(const std::string& name) {
+  if (!name.empty() && !std::ofstream(name, std::ios::app))
+    throw std::runtime_error(fmt::format("cannot write {}", name));
+}
+
 /// One line on the terminal that is written over and over; nothing at all when standard error is not a terminal.
 class ProgressLine {
  public:

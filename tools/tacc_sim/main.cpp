@@ -68,10 +68,9 @@ std::vector<Point> pointsOf(const Options& options, std::list<Machine>& machines
   std::vector<Point> points;
   for (Machine& machine : machines) {
     for (const std::string& name : options.collectives) {
-      const std::optional<Collective> collective = collectiveNamed(name);
-      if (!collective) fail(taccInvalidArgument, "there is no collective \"{}\" with plans", name);
-      const auto serve = serving(options, machine.selector().request(*collective, 0));
-      for (const std::string& size : options.sizes) points.push_back({&machine, *collective, sizeOf(size), serve, {}});
+      const Collective collective = requireCollective(name);
+      const auto serve = serving(options, machine.selector().request(collective, 0));
+      for (const std::string& size : options.sizes) points.push_back({&machine, collective, sizeOf(size), serve, {}});
     }
   }
   return points;
@@ -98,11 +97,7 @@ void performAll(const Options& options, std::vector<Point>& points) {
 
 std::vector<Collective> collectivesOf(const Options& options) {
   std::vector<Collective> collectives;
-  for (const std::string& name : options.collectives) {
-    const std::optional<Collective> collective = collectiveNamed(name);
-    if (!collective) fail(taccInvalidArgument, "there is no collective \"{}\" with plans", name);
-    collectives.push_back(*collective);
-  }
+  for (const std::string& name : options.collectives) collectives.push_back(requireCollective(name));
   return collectives;
 }
 

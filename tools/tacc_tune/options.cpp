@@ -61,10 +61,9 @@ void declare(CLI::App& app, Words& words, Options& options) {
 
 void understand(const Words& words, Options& options) {
   for (const std::string& name : words.collectives.empty() ? usualCollectives : words.collectives) {
-    const std::optional<Collective> known = collectiveNamed(name);
-    if (!known) throw std::invalid_argument(fmt::format("unknown collective \"{}\"; there are {}", name, allNames()));
-    if (std::ranges::find(options.collectives, *known) == options.collectives.end())
-      options.collectives.push_back(*known);
+    const Collective known = requireCollective(name);
+    if (std::ranges::find(options.collectives, known) == options.collectives.end())
+      options.collectives.push_back(known);
   }
   for (const std::string& size : words.sizes.empty() ? usualSizes : words.sizes) {
     options.sizes.push_back(tools::parseSize(size));

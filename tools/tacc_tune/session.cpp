@@ -53,8 +53,11 @@ std::size_t largestOf(const std::vector<Point>& points) {
   return bytes;
 }
 
+/// What is written first and then renamed: whoever reads sees the old file or the whole new one.
+std::string freshOf(const std::string& path) { return path + ".new"; }
+
 void writeFile(const std::string& path, const std::string& text) {
-  const std::string fresh = path + ".new";  // whoever reads sees the old one or the whole new one
+  const std::string fresh = freshOf(path);
   std::ofstream file(fresh, std::ios::binary);
   file << text;
   file.close();
@@ -114,6 +117,7 @@ class Session {
         if (auto found = readTextIfThere(path)) text = *std::move(found);
       problem = text.empty() ? "" : problemOf(text);
     }
+    if (isFirst_ && problem.empty()) problem = unwritable();
     std::array<std::uint64_t, 2> sizes = {text.size(), problem.size()};
     share(sizes.data(), sizeof(sizes));
     problem.resize(sizes[1]);
@@ -122,6 +126,16 @@ class Session {
     text.resize(sizes[0]);
     share(text.data(), text.size());
     if (!text.empty()) tuning_.collectives = tuningFromToml(text, part_).collectives;
+  }
+
+  std::string unwritable() const {
+    try {
+      tools::requireWritable(options_.json);
+      if (!options_.output.empty()) tools::requireWritable(freshOf(part_));
+      return "";
+    } catch (const std::exception& error) {
+      return error.what();
+    }
   }
 
   std::string problemOf(const std::string& text) const {
