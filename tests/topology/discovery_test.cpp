@@ -106,6 +106,14 @@ TEST_F(Machine, TheUsersFileMayBeOfAnyKind) {
   EXPECT_THROW(discoverTopology(with), Error);
 }
 
+/// As editors of Windows write it.
+TEST_F(Machine, AFileMayBeginWithAByteOrderMark) {
+  write("/network.toml", "\xef\xbb\xbfhosts=['n[1-4]']\r\n[[level]]\r\nname='rack'\r\nrule='position / 2'\r\n");
+  SourceContext with = context();
+  with.files = {root_ + "/network.toml"};
+  EXPECT_EQ(discoverTopology(with).discovery.topology.level(1).name, "rack");
+}
+
 constexpr const char* flatNetwork = "hosts = \"node[0-3]\"\n[[level]]\nlatency = \"2 us\"\nbandwidth = \"9 GB/s\"\n";
 
 /// A file for the network, one for the inside of hosts, one with figures: each by its own source, in whatever order.

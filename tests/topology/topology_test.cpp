@@ -163,6 +163,8 @@ TEST(Topology, RefusesWhatIsNoTree) {
   torus.root.wiring = Wiring::torus;
   torus.root.dimensions = {3, 2};
   EXPECT_THAT(messageOf([&] { build(torus); }), HasSubstr("6 places, but 2 groups"));
+  torus.root.dimensions.clear();
+  EXPECT_THAT(messageOf([&] { build(torus); }), HasSubstr("a torus needs dimensions"));
 }
 
 TEST(Topology, APartKeepsWhatItsHostsShare) {

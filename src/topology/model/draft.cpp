@@ -112,12 +112,17 @@ void checkWiring(const Level& level, std::uint32_t groupsBelow, std::uint32_t gr
       fail(taccInvalidArgument, "level \"{}\" has dimensions, but is no torus", level.name);
     return;
   }
+  if (level.dimensions.empty()) {
+    fail(taccInvalidArgument,
+         "level \"{}\": a torus needs dimensions, numbers whose product is the number of groups of the level below, {}",
+         level.name, groupsBelow / groups);
+  }
   std::uint64_t places = 1;
   for (const std::uint32_t extent : level.dimensions) places = std::min<std::uint64_t>(places * extent, mostHosts + 1);
-  if (level.dimensions.empty() || places * groups != groupsBelow) {
+  if (places * groups != groupsBelow) {
     fail(taccInvalidArgument,
          "level \"{}\": the dimensions of the torus have {} places, but {} group{} of the level below must fill {}",
-         level.name, level.dimensions.empty() ? 0 : places, groupsBelow, groupsBelow == 1 ? "" : "s",
+         level.name, places, groupsBelow, groupsBelow == 1 ? "" : "s",
          groups == 1 ? "it" : fmt::format("{} of them", groups));
   }
 }

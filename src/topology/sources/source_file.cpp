@@ -9,13 +9,13 @@
 namespace tacc {
 namespace {
 
-/// The first line that says something is a table or a key with spaces around '='.
+/// The first line that says something is a table, the hosts, or a key with a text.
 bool recognisesToml(std::string_view text) {
   for (const std::string_view line : linesOf(text.substr(0, 64 * 1024))) {
     const std::vector<std::string_view> words = wordsOf(line);
     if (words.empty() || words.front().starts_with('#')) continue;
     const std::string_view first = words.front();
-    if (first.starts_with('[')) return true;
+    if (first.starts_with('[') || first == "hosts" || first.starts_with("hosts=")) return true;
     return line.find('=') != std::string_view::npos && std::isalpha(static_cast<unsigned char>(first.front())) != 0 &&
            line.find('"') != std::string_view::npos;
   }

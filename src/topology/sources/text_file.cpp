@@ -19,6 +19,7 @@ bool readInto(const std::string& path, std::string& text) {
     return false;
   }
   std::ifstream file(path, std::ios::binary);
+  constexpr std::string_view byteOrderMark = "\xef\xbb\xbf";  // which some editors write first
   constexpr std::size_t piece = std::size_t{1} << 16;
   while (file && text.size() <= largestTextFile) {
     const std::size_t before = text.size();
@@ -26,6 +27,7 @@ bool readInto(const std::string& path, std::string& text) {
     file.read(text.data() + before, piece);
     text.resize(before + static_cast<std::size_t>(file.gcount()));
   }
+  if (text.starts_with(byteOrderMark)) text.erase(0, byteOrderMark.size());
   return file.eof() || text.size() > largestTextFile;
 }
 
