@@ -87,7 +87,7 @@ class Shape:
         if os.path.exists(text):
             return cls(os.path.basename(text).replace(" ", "_"), read_topology(text))
         raise Error(f'"{text}" is neither SUPERNODES,HOSTS_PER_SUPERNODE,HOST_MBIT,UPLINK_MBIT, such as 2,4,200,200, nor a '
-                    "topology file")
+                    "topology file that is there")
 
     @property
     def count(self):

@@ -239,7 +239,7 @@ dimensions = [2, 2]
   EXPECT_NE(outcome.output.find("nobody says what leaves the group of x1"), std::string::npos) << outcome.output;
   outcome = run("up " + write("hosts = \"a,a\"\n"));
   EXPECT_NE(outcome.output.find("a stands twice"), std::string::npos) << outcome.output;
-  EXPECT_NE(run("up /no/such.toml").output.find("nor a topology file"), std::string::npos);
+  EXPECT_NE(run("up /no/such.toml").output.find("nor a topology file that is there"), std::string::npos);
   const std::string node = "hosts = \"n[1-4]\"\n[node]\nuplink = ", pairs = "[[level]]\nrule = \"position / 2\"\n";
   const std::pair<std::string, const char*> bad[] = {
       {node + "\"1 B/s\"\n[[level]]\n", ":2: the link of host n1 carries 1 B/s; a link of a virtual cluster carries"},

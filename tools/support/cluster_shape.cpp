@@ -22,7 +22,7 @@ constexpr std::chrono::seconds shapePatience{60};
 [[noreturn]] void reject(const std::string& text, const std::string& why) {
   throw std::invalid_argument(fmt::format(
       "--cluster \"{}\" is neither SUPERNODES,HOSTS_PER_SUPERNODE,HOST_MBIT,UPLINK_MBIT, such as 2,4,200,200, nor a "
-      "topology file{}",
+      "topology file that is there{}",
       text, why));
 }
 
