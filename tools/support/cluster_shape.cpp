@@ -22,7 +22,7 @@ constexpr std::chrono::seconds shapePatience{60};
 [[noreturn]] void reject(const std::string& text, const std::string& why) {
   throw std::invalid_argument(fmt::format(
       "--cluster \"{}\" is neither SUPERNODES,HOSTS_PER_SUPERNODE,HOST_MBIT,UPLINK_MBIT, such as 2,4,200,200, nor a "
-      "topology file that is there{}",
+      "topology file{}",
       text, why));
 }
 
@@ -67,10 +67,10 @@ ClusterShape ClusterShape::parse(const std::string& text) {
   int supernodes = 0, hosts = 0, hostMbit = 0, uplinkMbit = 0, end = 0;
   const int found = std::sscanf(text.c_str(), "%5d,%5d,%6d,%6d%n", &supernodes, &hosts, &hostMbit, &uplinkMbit, &end);
   if (found == 4 && text[static_cast<size_t>(end)] == '\0') {
-    if (std::min({supernodes, hosts, hostMbit + 1, uplinkMbit + 1}) < 1) reject(text, "");
+    if (std::min({supernodes, hosts, hostMbit + 1, uplinkMbit + 1}) < 1) reject(text, " that is there");
     shape.hosts_ = equalHosts(supernodes, hosts, hostMbit, uplinkMbit);
   } else {
-    if (::access(text.c_str(), R_OK) != 0) reject(text, "");
+    if (::access(text.c_str(), R_OK) != 0) reject(text, " that is there");
     shape.hosts_ = hostsOfFile(text);
   }
   return shape;
