@@ -73,6 +73,25 @@ TEST(CoreCompetition, IsSeenWhereAnotherProgramWantsTheCoreAndForgottenInTime) {
   }).join();
 }
 
+TEST(CoreCompetition, IsNotSteadyWhereWhatCameInTheMeantimeKeepsTheRankBusy) {
+  CoreCompetition competition;
+  std::thread([&] {
+    stayHere();
+    const Competitor other;
+    const auto start = Clock::now();
+    for (int slices = 0; slices < 20 && Clock::now() - start < std::chrono::seconds(20);) {
+      const auto before = Clock::now();
+      competition.yield();
+      const auto slice = Clock::now() - before;
+      if (slice < std::chrono::milliseconds(1)) continue;
+      ++slices;
+      ASSERT_FALSE(competition.isSteady()) << "after " << slices << " slices";
+      for (const auto work = Clock::now(); Clock::now() - work < slice;) {
+      }
+    }
+  }).join();
+}
+
 /// The least seconds of some tries in which a rank that waits for another one's message looks ten times.
 double leastOfTenLooks(Waiter& waiter) {
   double least = 1e9;
