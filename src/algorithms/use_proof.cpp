@@ -4,22 +4,13 @@
 #include "core/error.hpp"
 
 namespace tacc {
-namespace {
 
-#ifdef TACC_DEBUG_BUILD
-constexpr bool isDebugBuild = true;
-#else
-constexpr bool isDebugBuild = false;
-#endif
-
-}  // namespace
-
-bool needsProofAtUse(const Algorithm& algorithm, const PlanRequest& request) noexcept {
-  return (followsLayout(algorithm, request) || isDebugBuild) && request.ranks <= mostRanksProvenAtUse;
+bool needsProofAtUse(const Algorithm& algorithm, const PlanRequest& request, bool all) noexcept {
+  return (followsLayout(algorithm, request) || all) && request.ranks <= mostRanksProvenAtUse;
 }
 
-void proveForUse(const Algorithm& algorithm, const PlanRequest& request) {
-  if (!needsProofAtUse(algorithm, request)) return;
+void proveForUse(const Algorithm& algorithm, const PlanRequest& request, bool all) {
+  if (!needsProofAtUse(algorithm, request, all)) return;
   try {
     verify(makePlan(algorithm, request));
   } catch (const Error& error) {

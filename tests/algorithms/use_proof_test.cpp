@@ -63,20 +63,22 @@ TEST(UseProof, PlansOfDrawnLayoutsAreRight) {
   EXPECT_GT(proven, 1000);
 }
 
-TEST(UseProof, AWrongPlanIsRefused) {
-  // Rank 0 gives the others nothing.
+/// In its plans rank 0 gives the others nothing.
+Algorithm wrongAlgorithm() {
   Algorithm wrong = *findAlgorithm("binomial");
   wrong.name = "wrong";
-  wrong.looksAtLayout = true;
   wrong.write = [](const PlanRequest& request, PlanWriter& plan) {
     const Algorithm& tree = *findAlgorithm("binomial");
     if (plan.rank() != 0) tree.write(request, plan);
   };
-  PlanRequest request{Collective::broadcast, 4, 0};
-  request.groups = {{2, 2}};
-  ASSERT_TRUE(needsProofAtUse(wrong, request));
+  return wrong;
+}
+
+/// `all`: as in proveForUse().
+void expectRefused(const Algorithm& wrong, const PlanRequest& request, bool all) {
+  ASSERT_TRUE(needsProofAtUse(wrong, request, all));
   try {
-    proveForUse(wrong, request);
+    proveForUse(wrong, request, all);
     FAIL() << "a plan in which nobody sends was taken for right";
   } catch (const Error& error) {
     EXPECT_EQ(error.result(), taccInternalError);
@@ -84,6 +86,24 @@ TEST(UseProof, AWrongPlanIsRefused) {
                 HasSubstr("the plan of wrong for broadcast of 4 ranks, root 0, is wrong and does not run: "));
     EXPECT_THAT(error.what(), HasSubstr("rank"));
   }
+}
+
+TEST(UseProof, AWrongPlanOfGroupsIsRefused) {
+  Algorithm wrong = wrongAlgorithm();
+  wrong.looksAtLayout = true;
+  PlanRequest request{Collective::broadcast, 4, 0};
+  request.groups = {{2, 2}};
+  expectRefused(wrong, request, false);
+}
+
+TEST(UseProof, EveryWrongPlanIsRefusedInADebugBuild) {
+  const Algorithm wrong = wrongAlgorithm();
+  const PlanRequest request{Collective::broadcast, 4, 0};
+  expectRefused(wrong, request, true);
+  EXPECT_FALSE(needsProofAtUse(wrong, request, false));
+#ifdef TACC_DEBUG_BUILD
+  expectRefused(wrong, request, provesAllAtUse);
+#endif
 }
 
 TEST(UseProof, TooManyRanksAreNotProven) {

@@ -4,11 +4,14 @@
 #include <gtest/gtest.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <optional>
+#include <string>
 #include <thread>
 
+#include "transports/shm/shared_memory.hpp"
 #include "transports/shm/waiter.hpp"
 
 namespace tacc {
@@ -68,6 +71,54 @@ TEST(CoreCompetition, IsSeenWhereAnotherProgramWantsTheCoreAndForgottenInTime) {
     EXPECT_FALSE(competition.isSteady());
     EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(500)) << "it was forgotten at once";
   }).join();
+}
+
+TEST(CoreCompetition, IsNotSteadyWhereWhatCameInTheMeantimeKeepsTheRankBusy) {
+  CoreCompetition competition;
+  std::thread([&] {
+    stayHere();
+    const Competitor other;
+    const auto start = Clock::now();
+    for (int slices = 0; slices < 20 && Clock::now() - start < std::chrono::seconds(20);) {
+      const auto before = Clock::now();
+      competition.yield();
+      const auto slice = Clock::now() - before;
+      if (slice < std::chrono::milliseconds(1)) continue;
+      ++slices;
+      ASSERT_FALSE(competition.isSteady()) << "after " << slices << " slices";
+      for (const auto work = Clock::now(); Clock::now() - work < slice;) {
+      }
+    }
+  }).join();
+}
+
+/// The least seconds of some tries in which a rank that waits for another one's message looks ten times.
+double leastOfTenLooks(Waiter& waiter) {
+  double least = 1e9;
+  for (int i = 0; i < 20; ++i) {
+    while (!coreCompetition().wasSeen()) coreCompetition().yield();
+    const auto start = Clock::now();
+    for (int attempt = 1; attempt <= 10; ++attempt) waiter.pauseForRing(attempt, waiter.rings(), 1);
+    least = std::min(least, std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  return least;
+}
+
+TEST(CoreCompetition, WhoWaitsForAMessageOfItsHostKeepsTheCoreOverSeveralHostsToo) {
+  constexpr NodeGeometry geometry{
+      .ranks = 2, .eagerBytes = 4096, .arenaBytes = 4096, .pairBytes = 4096, .hasMessages = false};
+  const SharedMemory memory = SharedMemory::create(NodeSegment::bytesFor(geometry), "waiter", Reserve::onTouch);
+  WaitPolicy policy;
+  policy.spins = 0;
+  Waiter waiter(NodeSegment(memory.data(), geometry), 0, {1, 2}, nullptr, policy, 0, [] { return std::string(); });
+  int works = 0;
+  waiter.setIdleWork([&] { ++works; });
+  std::thread([&] {
+    stayHere();
+    const Competitor other;
+    EXPECT_LT(leastOfTenLooks(waiter), CoreCompetition::sliceSeconds) << "another program had the core between looks";
+  }).join();
+  EXPECT_GT(works, 0) << "messages to other hosts wait meanwhile";
 }
 
 TEST(WaitPolicy, SpinsAmongOtherProgramsUnlessTheSpinsAreGiven) {

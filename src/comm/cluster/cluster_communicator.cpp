@@ -1,6 +1,5 @@
 #include "comm/cluster/cluster_communicator.hpp"
 
-#include <cstring>
 #include <utility>
 
 #include "comm/bootstrap/unique_id.hpp"
@@ -24,7 +23,7 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
       control_(std::move(membership.control)),
       endpoint_(rank, ranks, withLocalMessages(std::move(membership.transport)), *control_, membership.patience,
                 [this] { return describeCurrent(); }),
-      pairs_(endpoint_.peers(), rank),
+      pairs_(endpoint_.peers(), endpoint_, rank, onThisHost(), insideHost()),
       transportName_(std::move(membership.transportName)),
       transportSettings_(std::move(membership.transportSettings)),
       speed_(membership.speed),
@@ -37,7 +36,7 @@ ClusterCommunicator::ClusterCommunicator(ClusterMembership membership, int rank,
   setTuning(std::move(membership.place), std::move(membership.tuning));
   endpoint_.setIdleCall(IdleCall(this->config().idle));
   if (!node_) return;
-  node_->setIdleWork([this] { endpoint_.idle(active_); });
+  node_->setIdleWork([this] { endpoint_.idle(pairs_.active()); });
   endpoint_.setComparison([this] { node_->compareAnnounced(); });
 }
 
@@ -45,6 +44,20 @@ std::unique_ptr<NetworkTransport> ClusterCommunicator::withLocalMessages(
     std::unique_ptr<NetworkTransport> network) const {
   if (!node_) return network;
   return std::make_unique<HybridTransport>(std::move(network), node_->makeMessages(), hosts_.ranksOf(host_), ranks());
+}
+
+std::vector<int> ClusterCommunicator::onThisHost() const {
+  std::vector<int> numbers(static_cast<std::size_t>(ranks()), -1);
+  for (const int each : hosts_.ranksOf(host_)) numbers[static_cast<std::size_t>(each)] = hosts_.localOf(each);
+  return numbers;
+}
+
+PairRun::InsideHost ClusterCommunicator::insideHost() {
+  if (!node_) return {};
+  return [this](std::span<const PointToPoint> operations) {
+    endpoint_.beginIdle();
+    node_->exchangeNow(operations);
+  };
 }
 
 PriceBoard ClusterCommunicator::priceBoard() {
@@ -69,7 +82,6 @@ void ClusterCommunicator::runNow(const Call& call) {
     signature_ = signatureOf(call);
     run_.open(signature_, call_);
     runCall(call);
-    active_ = nullptr;
   } catch (...) {
     reportFailure();
   }
@@ -90,44 +102,13 @@ void ClusterCommunicator::exchangeNow(std::span<const PointToPoint> operations) 
   try {
     endpoint_.checkInterrupt();
     if (asyncError_.load() != taccSuccess) failAgain();
-    exchangeAll(operations);
+    pairs_.run(operations);
   } catch (...) {
     reportFailure();
   }
 }
 
-/// Sends and receives inside the host and between hosts go on together.
-void ClusterCommunicator::exchangeAll(std::span<const PointToPoint> operations) {
-  std::vector<PointToPoint> near, far, sends, receives;
-  for (const PointToPoint& o : operations) {
-    if (o.peer == rank() && isAlone()) {
-      (o.isSend ? sends : receives).push_back(o);
-    } else if (hosts_.hostOf(o.peer) == host_) {
-      near.push_back(o);
-      near.back().peer = hosts_.localOf(o.peer);
-    } else {
-      far.push_back(o);
-    }
-  }
-  if (sends.size() != receives.size())
-    fail(taccInvalidUsage, "rank {} sends itself {} messages and receives {} of them in one group", rank(),
-         sends.size(), receives.size());
-  for (std::size_t i = 0; i < sends.size(); ++i) {
-    if (sends[i].count != receives[i].count || sends[i].type != receives[i].type)
-      fail(taccInvalidUsage, "rank {} receives {} {} from itself, and sends {} {}", rank(), receives[i].count,
-           nameOf(receives[i].type), sends[i].count, nameOf(sends[i].type));
-    if (sends[i].count > 0) std::memmove(receives[i].buffer, sends[i].buffer, sends[i].count * sizeOf(sends[i].type));
-  }
-  active_ = &pairs_;
-  endpoint_.guard(&pairs_, [&] { pairs_.start(far); });
-  endpoint_.beginIdle();
-  if (!near.empty()) node_->exchangeNow(near);
-  if (!far.empty()) endpoint_.run(pairs_, [this] { return pairs_.isFinished(); });
-  active_ = nullptr;
-}
-
 void ClusterCommunicator::reportFailure() {
-  active_ = nullptr;
   // What comes after the first failure is mostly its consequence, as the end of a wait.
   const Error error = cause().value_or(errorOf(std::current_exception(), rank(), [this] { return describeCurrent(); }));
   tell(error);
@@ -196,7 +177,7 @@ taccResult_t ClusterCommunicator::asyncError() const noexcept {
 
 std::string ClusterCommunicator::describeCurrent() const {
   const std::string where = config().name.empty() ? "" : " of communicator " + config().name;
-  if (active_ == &pairs_) return pairs_.describe() + where;
+  if (const NetworkPairs* pairs = pairs_.active()) return pairs->describe() + where;
   return fmt::format("{}, call {}{}", describeSignature(signature_), call_.load(), where);
 }
 

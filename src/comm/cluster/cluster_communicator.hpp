@@ -22,7 +22,7 @@
 #include "engine/converted_call.hpp"
 #include "engine/net/chunked_run.hpp"
 #include "engine/net/network_call.hpp"
-#include "engine/net/network_pairs.hpp"
+#include "engine/net/pair_run.hpp"
 #include "engine/net/unequal_run.hpp"
 #include "selection/network_selector.hpp"
 #include "transports/shm/library_window.hpp"
@@ -97,10 +97,12 @@ class ClusterCommunicator final : public JoinedCommunicator {
   /// NetworkSelector::messageBytes().
   NetworkCall planned(const Call& call, const Algorithm& algorithm, std::size_t bytes,
                       PlanOrder order = PlanOrder::hosts, int root = 0);
-  void exchangeAll(std::span<const PointToPoint> operations);
+  /// By rank, its number on this host; -1: it is on another.
+  std::vector<int> onThisHost() const;
+  /// Sends and receives with ranks of this host; empty where this rank is alone there.
+  PairRun::InsideHost insideHost();
   /// The place of rank 0 in the order of the hosts, from which calls are explained.
   int placeOfRank0() const noexcept { return run_.ranks().numberOf(0, PlanOrder::hosts); }
-  bool isAlone() const noexcept { return node_ == nullptr; }
   std::string describeCurrent() const;
   /// Tells all ranks of the exception that is being handled, and throws it as an Error.
   [[noreturn]] void reportFailure();
@@ -118,8 +120,7 @@ class ClusterCommunicator final : public JoinedCommunicator {
   std::unique_ptr<NodeCommunicator> node_;
   std::unique_ptr<ControlPlane> control_;
   NetworkEndpoint endpoint_;
-  NetworkPairs pairs_;
-  NetworkActivity* active_ = nullptr;  // pairs_, while they go on: also while this rank waits inside its host
+  PairRun pairs_;
   std::string transportName_, transportSettings_;
   NetworkSpeed speed_;
   std::shared_ptr<const Topology> topology_;

@@ -1,7 +1,6 @@
 #include "comm/node/node_communicator.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -9,11 +8,9 @@
 #include "comm/call_signature.hpp"
 #include "comm/cluster/tuning_agreement.hpp"
 #include "comm/settings.hpp"
-#include "compute/reduce/reduce.hpp"
 #include "core/error.hpp"
 #include "core/exceptions.hpp"
 #include "core/types.hpp"
-#include "engine/call_kernel.hpp"
 #include "engine/shm/streamed_pieces.hpp"
 #include "engine/signature.hpp"
 #include "topology/model/cores.hpp"
@@ -23,18 +20,6 @@ namespace {
 
 /// The operation of a call whose inputs have been multiplied already: a sum with a signature of its own.
 constexpr auto preMulSum = static_cast<taccRedOp_t>(preMulSumCode);
-
-constexpr std::size_t leastMeasuredPost =
-    1024;  // below, streaming never pays for its fence, nor two looks at the clock
-
-class Stopwatch {
- public:
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
-
- private:
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start_ = Clock::now();
-};
 
 }  // namespace
 
@@ -47,13 +32,12 @@ NodeCommunicator::NodeCommunicator(Membership membership, int rank, int ranks, C
           membership_.segment, rank, membership_.processes, membership_.presence.get(), membership_.policy,
           this->config().operationTimeout, [this] { return describeCurrent(); }, membership_.names),
       exchange_(membership_.segment, rank, waiter_),
-      eager_(rank, ranks, exchange_),
       buffers_(rank, ranks, exchange_, waiter_, membership_.handRound.get(), membership_.access),
-      executor_(membership_.segment, rank, waiter_, membership_.processes),
+      run_(membership_.segment, rank, ranks, waiter_, exchange_, buffers_, membership_.pages, membership_.processes,
+           environment_.cma),
+      unequal_(run_, waiter_, exchange_, membership_.pages, membership_.segment.geometry().eagerBytes),
       pairs_(membership_.segment, rank, waiter_, buffers_),
-      unequal_(rank, ranks, exchange_, membership_.segment.geometry().eagerBytes),
       direct_(rank, ranks, exchange_, buffers_, waiter_),
-      programs_(rank),
       selector_(NodeMachine(membership_.places, membership_.figures, static_cast<double>(membership_.cacheBytes)),
                 membership_.segment.geometry().arenaBytes, membership_.policy.oversubscribed),
       placeOf_(membership_.places.order.size()) {
@@ -113,28 +97,27 @@ bool NodeCommunicator::goesEager(const CallShape& shape, std::size_t posted, boo
   return selector_.goesEager(questionOf(shape, posted));
 }
 
-NodeCommunicator::PlanRoute NodeCommunicator::choosePlan(const CallShape& shape, const LoweringFacts& facts,
-                                                         bool isOrdered) {
+NodePlan NodeCommunicator::choosePlan(const CallShape& shape, const LoweringFacts& facts, bool isOrdered) {
   if (!isPriced(shape.request.collective) || isOrdered)
-    return {&selectAlgorithm(shape, facts), &shape.request, 0, nullptr};
+    return {&selectAlgorithm(shape, facts), &shape.request, 0, nullptr, limitsOf(shape)};
   const std::size_t posts = eagerPostBytes(shape.request.collective, ranks(), shape.bytes);
   NodeQuestion question = questionOf(shape, posts <= membership_.segment.geometry().eagerBytes ? posts : 0);
   question.isDirect = facts.input == Access::mapped && facts.output == Access::mapped;
-  const auto routeOf = [&](const Algorithm* algorithm, int layout) {
-    return PlanRoute{algorithm, &selector_.request(question.collective, question.root, layout), layout,
-                     membership_.places.isInOrder() ? nullptr : &membership_.places.order};
+  const auto planOf = [&](const Algorithm* algorithm, int layout) {
+    return NodePlan{algorithm, &selector_.request(question.collective, question.root, layout), layout,
+                    membership_.places.isInOrder() ? nullptr : &membership_.places.order, limitsOf(shape)};
   };
   if (shape.forced.empty()) {
     const std::vector<NodeCandidate>& candidates = selector_.explain(question);
     const auto plan =
         std::ranges::find_if(candidates, [](const NodeCandidate& one) { return one.algorithm != nullptr; });
-    return routeOf(plan->algorithm, plan->layout);
+    return planOf(plan->algorithm, plan->layout);
   }
   const Algorithm* forced = findAlgorithm(shape.forced);
   const int layout = forced == nullptr ? 0 : selector_.bestLayout(question, *forced);
   CallShape placed = shape;
   placed.request = selector_.request(question.collective, question.root, layout);
-  return routeOf(&selectAlgorithm(placed, facts), layout);
+  return planOf(&selectAlgorithm(placed, facts), layout);
 }
 
 std::vector<CallRoute> NodeCommunicator::routes(Collective collective, std::size_t bytes) {
@@ -194,72 +177,35 @@ void NodeCommunicator::runCall(const Call& call) {
   if (call.streamed != nullptr) return runInPieces(call, window_, [this](const Call& piece) { runCall(piece); });
   if (call.blocks != nullptr) return runUnequal(call);
   const CallShape shape = shapeOf(call);
-  if (!runEager(call, shape)) runPlan(call, shape);
-}
-
-bool NodeCommunicator::runEager(const Call& call, const CallShape& shape) {
   const std::size_t posted = eagerPostBytes(call.collective, ranks(), shape.bytes);
-  const bool small = goesEager(shape, posted, !steered(call).empty());
   // A single rank has nobody to post to, and empty calls nothing to plan.
-  if (!small && ranks() > 1 && call.count != 0 && call.collective != Collective::barrier) return false;
-  const bool measured = posted >= leastMeasuredPost && ranks() > 1;
-  EagerCall eager{.collective = call.collective,
-                  .send = static_cast<const std::byte*>(call.send),
-                  .receive = static_cast<std::byte*>(call.receive),
-                  .bytes = shape.bytes,
-                  .count = call.count,
-                  .root = call.root,
-                  .reduce = kernelOf(call, firstSumCode),
-                  .divisor = call.op == taccAvg ? ranks() : 1,
-                  .stream = false};
-  if (posted > linePayload) membership_.pages.need(AreaPart::eager);
-  exchange_.begin(signatureOf(call), posted, isRooted(call.collective));
-  if (measured) {
-    eager.stream = eagerPolicies_.choose(call.collective, CopyPolicyKind::eager, posted).nonTemporalSlots;
-    if (eagerPolicies_.wantsTime()) {
-      const Stopwatch watch;
-      eager_.run(eager);
-      eagerPolicies_.record(watch.seconds());
-      lastAlgorithm_ = "eager";
-      return true;
-    }
-  }
-  eager_.run(eager);
+  if (!goesEager(shape, posted, !steered(call).empty()) && ranks() > 1 && call.count != 0 &&
+      call.collective != Collective::barrier)
+    return runPlan(call, shape);
+  run_.runEager(call, signatureOf(call), posted);
   lastAlgorithm_ = "eager";
-  return true;
 }
 
 void NodeCommunicator::runPlan(const Call& call, const CallShape& shape) {
-  exchange_.begin(signatureOf(call), linePayload);
-  const auto buffersOf = [&call, this](int peer) { return usedBuffers(call, peer, ranks()); };
-  auto [facts, slowest] = buffers_.run(buffersOf(rank()), buffersOf, lastSeconds_, callBuffers_);
-  plannedPolicies_.record(slowest);
-  const CopyPolicy policy = plannedPolicies_.choose(call.collective, copyPolicyKindOf(facts), shape.bytes);
-  if (!policy.throughKernel)
-    for (Access* access : {&facts.input, &facts.output})
-      if (*access == Access::cma) *access = Access::staged;
-
+  const LoweringFacts facts = run_.meet(call, signatureOf(call));
   const PlanDemands demands = demandsOf(call, config().isReproducible);
-  const PlanRoute route = choosePlan(shape, facts, demands.rankOrder);
-  const Algorithm& algorithm = *route.algorithm;
-  CachedProgram& cached = programs_.get(algorithm, *route.request, facts, route.layout, route.order);
-  ProgramCache::demand(cached, algorithm, *route.request, demands);
-  if (isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr && !cached.program.roundsOnce)
+  const NodePlan plan = choosePlan(shape, facts, demands.rankOrder);
+  if (!run_.run(call, plan, demands))
     return runWidened(call, rank(), ranks(), converted_, [this](const Call& sum) { runPlan(sum, shapeOf(sum)); });
-  const std::size_t elementBytes = sizeOf(call.type);
-  const Schedule& schedule = cached.scheduleFor(call.count, elementBytes, [&] { return limitsOf(shape); });
-  membership_.pages.need(AreaPart::arena);
-  const Stopwatch watch;
-  executor_.run(cached.program, schedule, callBuffers_,
-                {.count = call.count,
-                 .elementBytes = elementBytes,
-                 .reduce = kernelOf(call, firstSumCode),
-                 .divisor = call.op == taccAvg ? ranks() : 1,
-                 .nonTemporalSlots = policy.nonTemporalSlots,
-                 // Results that fit the core's own cache stay there: the caller reads them next.
-                 .nonTemporalResults = policy.nonTemporalResults && shape.bytes >= ownCacheBytes()});
-  buffers_.finish();
-  lastSeconds_ = static_cast<float>(watch.seconds());
+  lastAlgorithm_ = plan.algorithm->name;
+}
+
+void NodeCommunicator::runUnequal(const Call& call) {
+  const std::uint64_t signature = signatureOf(call);
+  lastAlgorithm_ = "eager";
+  if (unequal_.begin(call, signature, forced().empty())) return;
+  const LoweringFacts facts = unequal_.meet(call, signature);
+  CallShape shape = shapeOf(call);
+  shape.bytes = unequal_.longestBytes();
+  shape.forced = forced();
+  const Algorithm& algorithm = selectAlgorithm(shape, facts);
+  unequal_.run(call, {&algorithm, &shape.request, 0, nullptr, limitsOf(shape)},
+               demandsOf(call, config().isReproducible));
   lastAlgorithm_ = algorithm.name;
 }
 
@@ -270,16 +216,10 @@ ScheduleLimits NodeCommunicator::limitsOf(const CallShape& shape) const {
 bool NodeCommunicator::updateNow(const DirectUpdate& update) {
   try {
     waiter_.checkErrors();
-    return direct_.run(update, signatureOf(update), lastSeconds_, callBuffers_);
+    return direct_.run(update, signatureOf(update));
   } catch (...) {
     reportFailure();
   }
-}
-
-CopyPolicyKind NodeCommunicator::copyPolicyKindOf(const LoweringFacts& facts) const {
-  if (facts.input == Access::mapped && facts.output == Access::mapped) return CopyPolicyKind::mapped;
-  if (facts.input != Access::cma && facts.output != Access::cma) return CopyPolicyKind::staged;
-  return environment_.cma == CmaMode::on ? CopyPolicyKind::cma : CopyPolicyKind::either;
 }
 
 std::unique_ptr<LocalMessages> NodeCommunicator::makeMessages() const {

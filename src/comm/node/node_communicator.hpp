@@ -11,17 +11,14 @@
 
 #include "comm/joined_communicator.hpp"
 #include "comm/membership.hpp"
-#include "comm/node/copy_policy.hpp"
 #include "core/environment.hpp"
 #include "engine/converted_call.hpp"
 #include "engine/point_to_point.hpp"
 #include "engine/shm/buffer_exchange.hpp"
 #include "engine/shm/call_exchange.hpp"
 #include "engine/shm/direct_run.hpp"
-#include "engine/shm/eager.hpp"
-#include "engine/shm/executor.hpp"
-#include "engine/shm/program_cache.hpp"
-#include "engine/unequal_exchange.hpp"
+#include "engine/shm/node_run.hpp"
+#include "engine/shm/unequal_node_run.hpp"
 #include "selection/node_selector.hpp"
 #include "selection/selection.hpp"
 #include "transports/shm/library_window.hpp"
@@ -69,24 +66,13 @@ class NodeCommunicator final : public JoinedCommunicator {
 
  private:
   void runCall(const Call& call);
-  /// Small calls; false if the call is not one.
-  bool runEager(const Call& call, const CallShape& shape);
   void runPlan(const Call& call, const CallShape& shape);
-  /// Blocks of unequal lengths (node_unequal.cpp).
+  /// Blocks of unequal lengths.
   void runUnequal(const Call& call);
-  /// `longest`: of all blocks, in elements.
-  void planUnequal(const Call& call, std::size_t longest);
   CallShape shapeOf(const Call& call) const;
   CallShape shapeOf(Collective collective, int root, std::size_t bytes, std::string_view route) const;
-  /// How a call's plan is written.
-  struct PlanRoute {
-    const Algorithm* algorithm;
-    const PlanRequest* request;     // of the shape, or kept by the selector
-    int layout;                     // number of the groups in the request
-    const std::vector<int>* order;  // the rank at each place; null: the request's ranks are the communicator's own
-  };
-  /// `isOrdered`: sums must be in the order of the ranks.
-  PlanRoute choosePlan(const CallShape& shape, const LoweringFacts& facts, bool isOrdered);
+  /// `isOrdered`: sums must be in the order of the ranks. The request is the shape's, or kept by the selector.
+  NodePlan choosePlan(const CallShape& shape, const LoweringFacts& facts, bool isOrdered);
   NodeQuestion questionOf(const CallShape& shape, std::size_t posted) const;
   /// Whether where ranks stand decides how it runs: neither where all stand alike, nor of prefixes, which are in the
   /// order of the ranks.
@@ -94,7 +80,6 @@ class NodeCommunicator final : public JoinedCommunicator {
   /// Whether a call that posts `posted` bytes goes the eager route. `isSteered`: its route is not chosen here.
   bool goesEager(const CallShape& shape, std::size_t posted, bool isSteered);
   ScheduleLimits limitsOf(const CallShape& shape) const;
-  CopyPolicyKind copyPolicyKindOf(const LoweringFacts& facts) const;
   /// Tells all ranks of the exception that is being handled, and throws it as an Error.
   [[noreturn]] void reportFailure();
 
@@ -127,20 +112,13 @@ class NodeCommunicator final : public JoinedCommunicator {
   Environment environment_;
   Waiter waiter_;
   CallExchange exchange_;
-  EagerPath eager_;
   BufferExchange buffers_;
-  Executor executor_;
+  NodeRun run_;
+  UnequalNodeRun unequal_;
   PointToPointEngine pairs_;
-  UnequalExchange unequal_;
   DirectRun direct_;
-  std::vector<std::byte> unequalInput_;  // of an alltoall in place
-  ProgramCache programs_;
   NodeSelector selector_;
-  std::vector<int> placeOf_;         // by rank
-  CopyPolicyTuner eagerPolicies_;    // this rank's own: how it writes its posts concerns nobody else
-  CopyPolicyTuner plannedPolicies_;  // the same state on all ranks
-  float lastSeconds_ = 0;            // of this rank's last planned call
-  CallBuffers callBuffers_;
+  std::vector<int> placeOf_;        // by rank
   ConversionMemory converted_;      // of calls whose inputs are changed first
   LibraryWindow window_;            // of streamed sums
   std::vector<void*> adopted_;      // registered private buffers, turned into library memory

@@ -9,14 +9,14 @@ std::pair<std::size_t, std::size_t> ownPart(std::size_t count, int ranks, int ra
   return {blockBegin(count, ranks, rank, sizeof(float)), blockBegin(count, ranks, rank + 1, sizeof(float))};
 }
 
-bool DirectRun::run(const DirectUpdate& update, std::uint64_t signature, float seconds, CallBuffers& places) {
+bool DirectRun::run(const DirectUpdate& update, std::uint64_t signature) {
   exchange_.begin(signature, linePayload);
   const std::size_t bytes = update.count * sizeof(float);
   const bool hasCompanions = update.companions != nullptr;
   const UserBuffers mine{reinterpret_cast<const std::byte*>(update.companions), hasCompanions ? bytes : 0,
                          reinterpret_cast<std::byte*>(update.numbers), bytes, false};
   const auto sameOn = [&](int) { return mine; };
-  const LoweringFacts facts = buffers_.run(mine, sameOn, seconds, places).facts;
+  const LoweringFacts facts = buffers_.run(mine, sameOn, 0, places_).facts;
   if (facts.input != Access::mapped || facts.output != Access::mapped) {
     buffers_.finish();
     return false;
@@ -25,9 +25,9 @@ bool DirectRun::run(const DirectUpdate& update, std::uint64_t signature, float s
   companions_.clear();
   for (int peer = 0; peer < ranks_; ++peer) {
     const bool isOwn = peer == rank_;
-    numbers_.push_back(isOwn ? update.numbers : reinterpret_cast<float*>(places.remoteReceive[at(peer)]));
+    numbers_.push_back(isOwn ? update.numbers : reinterpret_cast<float*>(places_.remoteReceive[at(peer)]));
     // What is mapped of others is mapped to be written.
-    auto* const theirs = const_cast<std::byte*>(places.remoteSend[at(peer)]);
+    auto* const theirs = const_cast<std::byte*>(places_.remoteSend[at(peer)]);
     companions_.push_back(isOwn ? update.companions : reinterpret_cast<float*>(theirs));
   }
   const auto [begin, end] = ownPart(update.count, ranks_, rank_);

@@ -17,15 +17,15 @@ class DirectRun {
   DirectRun(int rank, int ranks, CallExchange& exchange, BufferExchange& buffers, Waiter& waiter)
       : rank_(rank), ranks_(ranks), exchange_(exchange), buffers_(buffers), waiter_(waiter) {}
 
-  /// False, on all ranks, where some cannot reach the memory of others: nothing was done then. `seconds`: as in
-  /// BufferExchange::run(); `places`: where it notes the buffers of all ranks.
-  bool run(const DirectUpdate& update, std::uint64_t signature, float seconds, CallBuffers& places);
+  /// False, on all ranks, where some cannot reach the memory of others: nothing was done then.
+  bool run(const DirectUpdate& update, std::uint64_t signature);
 
  private:
   int rank_, ranks_;
   CallExchange& exchange_;
   BufferExchange& buffers_;
   Waiter& waiter_;
+  CallBuffers places_;                        // of all ranks, as they are reached here
   std::vector<float*> numbers_, companions_;  // of all ranks
 };
 

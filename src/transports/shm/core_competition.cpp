@@ -24,12 +24,13 @@ bool CoreCompetition::yield() noexcept {
     Slice& mine = slices_[nextSlice_.fetch_add(1, std::memory_order_relaxed) % steadySlices];
     mine.start.store(start, std::memory_order_relaxed);
     mine.end.store(end, std::memory_order_relaxed);
-    double first = start, between = end;
+    double first = start, slept = 0;
     for (const Slice& slice : slices_) {
       first = std::min(first, slice.start.load(std::memory_order_relaxed));
-      between -= slice.end.load(std::memory_order_relaxed) - slice.start.load(std::memory_order_relaxed);
+      slept += slice.end.load(std::memory_order_relaxed) - slice.start.load(std::memory_order_relaxed);
     }
-    if (between - first < steadyWithinSeconds) steadyUntil_.store(end + steadyMemorySeconds, std::memory_order_relaxed);
+    const double between = end - first - slept;
+    if (between < steadyShare * slept) steadyUntil_.store(end + steadyMemorySeconds, std::memory_order_relaxed);
   }
   return true;
 }

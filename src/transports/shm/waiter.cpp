@@ -70,7 +70,10 @@ void Waiter::waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, 
     relaxCpu();
   }
   checkErrors();
-  const bool keeps = keepsCore();
+  // Not in a communicator over several hosts: a rank waits like this for one that is many calls behind, which takes
+  // long, and what that waits for itself may want the core.
+  const auto keepsHere = [this] { return !idleWork_ && keepsCore(); };
+  const bool keeps = keepsHere();
   if (keeps && spinAmongOthers(reached, owner)) return;
   if (sharesCore(owner) && rank_ > owner) leaveCore();
   // Who shares the core with the owner gives it up all the same.
@@ -80,7 +83,7 @@ void Waiter::waitLonger(std::atomic<std::uint32_t>& word, std::uint32_t target, 
     const bool wasLong = coreCompetition().yield();
     if (reached()) return;
     checkErrors();  // where many share the core, one of these may last for milliseconds
-    if (!wasLong || !keepsCore()) continue;
+    if (!wasLong || !keepsHere()) continue;
     if (spinAmongOthers(reached, owner)) return;
     break;
   }

@@ -125,11 +125,9 @@ class Waiter {
   /// Whether both ranks wait on one core though there are enough. Two ranks that yield to each other look busy to the
   /// scheduler, which then leaves them together for seconds. Leaves a note of this rank's core.
   bool sharesCore(int owner) const noexcept;
-  /// Whether other programs want this core, and this rank has a right to it. Not the ranks of a communicator over
-  /// several hosts: mostly they wait here for one that is many calls behind, which takes long, and what it waits for
-  /// itself may want the core.
+  /// Whether other programs want this core, and this rank has a right to it.
   bool keepsCore() const noexcept {
-    return !idleWork_ && !policy_.oversubscribed && policy_.competingSpinSeconds > 0 && coreCompetition().wasSeen();
+    return !policy_.oversubscribed && policy_.competingSpinSeconds > 0 && coreCompetition().wasSeen();
   }
   /// Whether other programs want this core, and this rank shares it with others that are to be woken.
   bool sleepsAtOnce() const noexcept { return policy_.sleepsAmongOthers && coreCompetition().isSteady(); }

@@ -1,4 +1,4 @@
-#include "comm/node/copy_policy.hpp"
+#include "engine/shm/copy_policy.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // The choice of policies against machines of known speed.
-#include "comm/node/copy_policy.hpp"
+#include "engine/shm/copy_policy.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,144 @@
+#include "engine/shm/node_run.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include "core/types.hpp"
+#include "engine/call_kernel.hpp"
+#include "engine/call_shape.hpp"
+#include "engine/signature.hpp"
+#include "topology/model/cores.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr std::size_t leastMeasuredPost =
+    1024;  // below, streaming never pays for its fence, nor two looks at the clock
+
+class Stopwatch {
+ public:
+  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start_ = Clock::now();
+};
+
+int divisorOf(const Call& call, int ranks) noexcept { return call.op == taccAvg ? ranks : 1; }
+
+}  // namespace
+
+NodeRun::NodeRun(const NodeSegment& segment, int rank, int ranks, Waiter& waiter, CallExchange& exchange,
+                 BufferExchange& buffers, AreaPages& pages, std::vector<int> processes, CmaMode cma)
+    : rank_(rank),
+      ranks_(ranks),
+      exchange_(exchange),
+      buffers_(buffers),
+      pages_(pages),
+      cma_(cma),
+      eager_(rank, ranks, exchange),
+      executor_(segment, rank, waiter, std::move(processes)),
+      programs_(rank) {}
+
+void NodeRun::runEager(const Call& call, std::uint64_t signature, std::size_t posted) {
+  EagerCall eager{.collective = call.collective,
+                  .send = static_cast<const std::byte*>(call.send),
+                  .receive = static_cast<std::byte*>(call.receive),
+                  .bytes = call.count * sizeOf(call.type),
+                  .count = call.count,
+                  .root = call.root,
+                  .reduce = kernelOf(call, firstSumCode),
+                  .divisor = divisorOf(call, ranks_),
+                  .stream = false};
+  if (posted > linePayload) pages_.need(AreaPart::eager);
+  exchange_.begin(signature, posted, isRooted(call.collective));
+  if (posted >= leastMeasuredPost && ranks_ > 1) {
+    eager.stream = eagerPolicies_.choose(call.collective, CopyPolicyKind::eager, posted).nonTemporalSlots;
+    if (eagerPolicies_.wantsTime()) {
+      const Stopwatch watch;
+      eager_.run(eager);
+      eagerPolicies_.record(watch.seconds());
+      return;
+    }
+  }
+  eager_.run(eager);
+}
+
+void NodeRun::open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf) {
+  exchange_.begin(signature, linePayload);
+  const BufferExchange::Agreed agreed = buffers_.run(mine, buffersOf, lastSeconds_, places_);
+  facts_ = agreed.facts;
+  plannedPolicies_.record(agreed.slowest);
+}
+
+CopyPolicyKind NodeRun::kindOf(Access input, Access output) const noexcept {
+  if (input == Access::mapped && output == Access::mapped) return CopyPolicyKind::mapped;
+  if (input != Access::cma && output != Access::cma) return CopyPolicyKind::staged;
+  return cma_ == CmaMode::on ? CopyPolicyKind::cma : CopyPolicyKind::either;
+}
+
+LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature) {
+  const auto buffersOf = [&call, this](int peer) { return usedBuffers(call, peer, ranks_); };
+  open(signature, buffersOf(rank_), buffersOf);
+  policy_ =
+      plannedPolicies_.choose(call.collective, kindOf(facts_.input, facts_.output), call.count * sizeOf(call.type));
+  if (!policy_.throughKernel)
+    for (Access* access : {&facts_.input, &facts_.output})
+      if (*access == Access::cma) *access = Access::staged;
+  return facts_;
+}
+
+LoweringFacts NodeRun::meet(const Call& call, std::uint64_t signature, const UserBuffers& mine,
+                            const std::vector<UnequalBlocks>& blocks, std::size_t longest) {
+  const auto buffersOf = [&](int peer) { return unequalBuffers(call, blocks[static_cast<std::size_t>(peer)], peer); };
+  open(signature, mine, buffersOf);
+  facts_.output = Access::staged;  // where a block begins in a peer's output only that rank knows
+  policy_ = plannedPolicies_.choose(call.collective, kindOf(facts_.input, facts_.input), longest * sizeOf(call.type));
+  if (!policy_.throughKernel && facts_.input == Access::cma) facts_.input = Access::staged;
+  return facts_;
+}
+
+CachedProgram& NodeRun::programOf(const NodePlan& plan, const PlanDemands& demands) {
+  CachedProgram& cached = programs_.get(*plan.algorithm, *plan.request, facts_, plan.layout, plan.order);
+  ProgramCache::demand(cached, *plan.algorithm, *plan.request, demands);
+  return cached;
+}
+
+bool NodeRun::run(const Call& call, const NodePlan& plan, const PlanDemands& demands) {
+  CachedProgram& cached = programOf(plan, demands);
+  if (isReduction(call.collective) && isHalfWidth(call.type) && call.user == nullptr && !cached.program.roundsOnce)
+    return false;
+  const std::size_t size = sizeOf(call.type);
+  execute(cached, plan,
+          {.count = call.count,
+           .elementBytes = size,
+           .reduce = kernelOf(call, firstSumCode),
+           .divisor = divisorOf(call, ranks_),
+           .nonTemporalSlots = policy_.nonTemporalSlots,
+           // Results that fit the core's own cache stay there: the caller reads them next.
+           .nonTemporalResults = policy_.nonTemporalResults && call.count * size >= ownCacheBytes()});
+  return true;
+}
+
+void NodeRun::run(const Call& call, const NodePlan& plan, const PlanDemands& demands,
+                  const std::vector<UnequalBlocks>& blocks, std::size_t longest) {
+  execute(programOf(plan, demands), plan,
+          {.count = longest,
+           .elementBytes = sizeOf(call.type),
+           .reduce = kernelOf(call, firstSumCode),
+           .divisor = divisorOf(call, ranks_),
+           .nonTemporalSlots = policy_.nonTemporalSlots,
+           .nonTemporalResults = false,
+           .blocks = &blocks});
+}
+
+void NodeRun::execute(CachedProgram& cached, const NodePlan& plan, const ElementWork& work) {
+  const Schedule& schedule = cached.scheduleFor(work.count, work.elementBytes, [&] { return plan.limits; });
+  pages_.need(AreaPart::arena);
+  const Stopwatch watch;
+  executor_.run(cached.program, schedule, places_, work);
+  buffers_.finish();
+  lastSeconds_ = static_cast<float>(watch.seconds());
+}
+
+}  // namespace tacc

@@ -1,0 +1,85 @@
+// The run of a call among the ranks of a host.
+//
+// A short call goes the eager route. Another is one plan: the ranks meet in the call and learn how they reach each
+// other's memory, then its plan is chosen, by who makes the calls, and runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "algorithms/plan_demands.hpp"
+#include "algorithms/registry.hpp"
+#include "core/call.hpp"
+#include "core/environment.hpp"
+#include "engine/schedule.hpp"
+#include "engine/shm/buffer_exchange.hpp"
+#include "engine/shm/call_exchange.hpp"
+#include "engine/shm/copy_policy.hpp"
+#include "engine/shm/eager.hpp"
+#include "engine/shm/executor.hpp"
+#include "engine/shm/program_cache.hpp"
+#include "transports/shm/area_pages.hpp"
+#include "transports/shm/node_segment.hpp"
+#include "transports/shm/waiter.hpp"
+
+namespace tacc {
+
+/// The plan that is chosen for a call.
+struct NodePlan {
+  const Algorithm* algorithm;
+  const PlanRequest* request;               // lives as long as the call
+  int layout = 0;                           // number of the groups in the request
+  const std::vector<int>* order = nullptr;  // the rank at each place; null: the request's ranks are the communicator's
+  ScheduleLimits limits{};                  // of how it is cut
+};
+
+class NodeRun {
+ public:
+  /// `exchange`, `buffers` and `pages` are this rank's, as is `waiter`; `processes[r]`: rank r's pid.
+  NodeRun(const NodeSegment& segment, int rank, int ranks, Waiter& waiter, CallExchange& exchange,
+          BufferExchange& buffers, AreaPages& pages, std::vector<int> processes, CmaMode cma);
+
+  int rank() const noexcept { return rank_; }
+  int ranks() const noexcept { return ranks_; }
+
+  /// Runs a call that goes the eager route to its end. `posted`: bytes of the largest post, on any rank.
+  void runEager(const Call& call, std::uint64_t signature, std::size_t posted);
+
+  /// Opens a call that is one plan. What all ranks know afterwards, equal on all of them.
+  LoweringFacts meet(const Call& call, std::uint64_t signature);
+  /// Runs it to its end. False where the plan would round sums of 16-bit numbers more than once: nothing is done then.
+  bool run(const Call& call, const NodePlan& plan, const PlanDemands& demands);
+
+  /// The same of calls whose blocks have unequal lengths, `blocks` by rank, of which the longest has `longest`
+  /// elements. `mine`: this rank's buffers.
+  LoweringFacts meet(const Call& call, std::uint64_t signature, const UserBuffers& mine,
+                     const std::vector<UnequalBlocks>& blocks, std::size_t longest);
+  void run(const Call& call, const NodePlan& plan, const PlanDemands& demands, const std::vector<UnequalBlocks>& blocks,
+           std::size_t longest);
+
+ private:
+  void open(std::uint64_t signature, const UserBuffers& mine, const std::function<UserBuffers(int)>& buffersOf);
+  CopyPolicyKind kindOf(Access input, Access output) const noexcept;
+  CachedProgram& programOf(const NodePlan& plan, const PlanDemands& demands);
+  void execute(CachedProgram& cached, const NodePlan& plan, const ElementWork& work);
+
+  int rank_;
+  int ranks_;
+  CallExchange& exchange_;
+  BufferExchange& buffers_;
+  AreaPages& pages_;
+  CmaMode cma_;
+  EagerPath eager_;
+  Executor executor_;
+  ProgramCache programs_;
+  CopyPolicyTuner eagerPolicies_;    // this rank's own: how it writes its posts concerns nobody else
+  CopyPolicyTuner plannedPolicies_;  // the same state on all ranks
+  float lastSeconds_ = 0;            // of this rank's last planned call
+  CallBuffers places_;               // of the call that goes on
+  LoweringFacts facts_;              // the same
+  CopyPolicy policy_;                // the same
+};
+
+}  // namespace tacc
