@@ -86,13 +86,7 @@ TEST_P(Pass, InNhwc) {
     desc.outputLayout = desc.inputLayout == taccLayoutNhwc ? layouts[from(0, 2)] : taccLayoutNhwc;
     if (GetParam() == taccConvBackwardData) std::swap(desc.inChannels, desc.outChannels);
     desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
-    if (GetParam() == taccConvForward) {
-      desc.bias = from(0, 1);
-      desc.residual = from(0, 1);
-      desc.activation = allActivations[from(0, 4)];
-    } else {
-      desc.accumulate = from(0, 1);
-    }
+    chooseEpilogue(desc, random);
     expectExact(desc);
   }
   taccConvDesc_t large = convolution(GetParam(), 1, 32, 230, 310, 32, 1);  // stored non-temporally
@@ -261,13 +255,7 @@ TEST_P(Pass, DepthwiseOfRandomShapes) {
     desc.height = std::max(desc.height, desc.dilationHeight * (desc.kernelHeight - 1) + 1);
     desc.width = std::max(desc.width, desc.dilationWidth * (desc.kernelWidth - 1) + 1);
     desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
-    if (GetParam() == taccConvForward) {
-      desc.bias = from(0, 1);
-      desc.residual = from(0, 1);
-      desc.activation = allActivations[from(0, 4)];
-    } else {
-      desc.accumulate = from(0, 1);
-    }
+    chooseEpilogue(desc, random);
     expectExact(desc);
   }
 }
