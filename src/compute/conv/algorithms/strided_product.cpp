@@ -195,13 +195,22 @@ class StridedProduct final : public ConvPlan {
   std::unique_ptr<ConvPlan> later_;  // for the others, whose gradients of the weights are added to the first one's
 };
 
+/// Whether all pixels that a product reads fall on the same few places of the L1 cache: those of NHWC whose channels
+/// take pages. More of them are read at once than there are such places.
+bool fallOnEachOther(const Description& d) {
+  constexpr int floatsOfPage = 1024;
+  const bool isData = d.pass == taccConvBackwardData;
+  const taccLayout_t layout = isData ? d.outputLayout : d.inputLayout;
+  return layout == taccLayoutNhwc && (isData ? d.shape.outChannels : d.shape.inChannels) % floatsOfPage == 0;
+}
+
 }  // namespace
 
 bool servesStridedProduct(const Description& d) {
   const Shape& s = d.shape;
   const bool isProduct = s.kernelHeight == 1 && s.kernelWidth == 1 && (s.strideHeight > 1 || s.strideWidth > 1) &&
                          s.padHeight == 0 && s.padWidth == 0 && s.groups == 1;
-  return isProduct && hasBlockSteps(d.inputLayout) &&
+  return isProduct && hasBlockSteps(d.inputLayout) && !fallOnEachOther(d) &&
          (servesDirectForward(d) || servesDirectBackwardData(d) || servesDirectBackwardWeights(d));
 }
 
