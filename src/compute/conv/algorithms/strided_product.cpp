@@ -21,7 +21,7 @@ std::size_t wholeFloats(const Description& d) {
 
 /// Images that are brought together: what the L2 cache holds, so that weights, or their gradient, are read for more
 /// than the pixels of one small image. All parts of the batch are as large.
-int imagesAtOnce(const Description& d) {
+int imagesTogether(const Description& d) {
   constexpr std::size_t cacheFloats = 1024 * 1024 / sizeof(float);
   const Shape& s = d.shape;
   const auto batch = static_cast<std::size_t>(s.batch);
@@ -34,7 +34,7 @@ int imagesAtOnce(const Description& d) {
 Description dense(const Description& d, bool accumulate) {
   Description result = d;
   Shape& s = result.shape;
-  s.batch = imagesAtOnce(d);
+  s.batch = imagesTogether(d);
   s.height = s.outHeight;
   s.width = s.outWidth;
   s.strideHeight = s.strideWidth = 1;
@@ -59,7 +59,7 @@ class StridedProduct final : public ConvPlan {
   StridedProduct(const Description& d, std::unique_ptr<ConvPlan> first, std::unique_ptr<ConvPlan> later)
       : ConvPlan(first->kernel()),
         description_(d),
-        images_(imagesAtOnce(d)),
+        images_(imagesTogether(d)),
         first_(std::move(first)),
         later_(std::move(later)) {}
 
