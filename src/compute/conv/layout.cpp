@@ -77,6 +77,27 @@ void reorderBlock(taccLayout_t fromLayout, const float* from, taccLayout_t toLay
   }
 }
 
+void reorderPixels(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, ImageSize size,
+                   int image, std::ptrdiff_t firstPixel, std::ptrdiff_t endPixel) {
+  // So few that their lines of the cache are still in the L1 cache for the next block, also where pixels lie a power of
+  // two apart, and so fall on each other there.
+  constexpr std::ptrdiff_t pixelsOfTurn = 8;
+  const auto& [channels, height, width] = size;
+  const std::ptrdiff_t plane = std::ptrdiff_t{height} * width;
+  const Steps source = stepsOf(fromLayout, channels, plane);
+  const Steps target = stepsOf(toLayout, channels, plane);
+  for (std::ptrdiff_t p = firstPixel; p < endPixel; p += pixelsOfTurn) {
+    const std::ptrdiff_t pixels = std::min(pixelsOfTurn, endPixel - p);
+    for (int first = 0; first < channels; first += blockLength) {
+      const int here = std::min(blockLength, channels - first);
+      float* const turnTo = to + elementAt(toLayout, channels, height, width, image, first, 0, 0) + p * target.pixel;
+      if (toLayout == taccLayoutNchw16c && here < blockLength) std::fill_n(turnTo, pixels * blockLength, 0.0F);
+      copyBlock(from + elementAt(fromLayout, channels, height, width, image, first, 0, 0) + p * source.pixel, source,
+                turnTo, target, pixels, here);
+    }
+  }
+}
+
 void reorder(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, int batch, int channels,
              int height, int width, const layers::LayerKernels& kernels) {
   if (fromLayout == toLayout) {

@@ -54,6 +54,11 @@ struct ImageSize {
 void reorderBlock(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, ImageSize size,
                   int image, int block, bool isNonTemporal, const layers::LayerKernels& kernels);
 
+/// Copies the pixels [firstPixel, endPixel) of an image, of all channels, between NHWC and taccLayoutNchw16c: in the
+/// order of NHWC, which hardware looks ahead in.
+void reorderPixels(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, ImageSize size,
+                   int image, std::ptrdiff_t firstPixel, std::ptrdiff_t endPixel);
+
 /// taccReorder, for sizes that have been checked.
 void reorder(taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to, int batch, int channels,
              int height, int width, const layers::LayerKernels& kernels);

@@ -27,13 +27,7 @@ taccConvDesc_t drawConvolution(std::mt19937& random) {
   desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
   desc.activationType = from(0, 3) == 0 ? taccBfloat16 : taccFloat32;
   desc.winograd = desc.pass != taccConvBackwardWeights && from(0, 3) == 0;
-  if (desc.pass == taccConvForward) {
-    desc.bias = from(0, 1);
-    desc.residual = from(0, 1);
-    desc.activation = allActivations[from(0, 4)];
-  } else {
-    desc.accumulate = from(0, 1);
-  }
+  chooseEpilogue(desc, random);
   desc.maxWorkers = from(1, 3);
   return desc;
 }

@@ -230,4 +230,15 @@ void chooseKernel(taccConvDesc_t& desc, std::mt19937& random) {
   desc.width = std::max(desc.width, desc.dilationWidth * (desc.kernelWidth - 1) + 1);
 }
 
+void chooseEpilogue(taccConvDesc_t& desc, std::mt19937& random) {
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  if (desc.pass == taccConvForward) {
+    desc.bias = from(0, 1);
+    desc.residual = from(0, 1);
+    desc.activation = allActivations[from(0, 4)];
+  } else {
+    desc.accumulate = from(0, 1);
+  }
+}
+
 }  // namespace tacc::conv::test

@@ -89,6 +89,10 @@ taccConvDesc_t convolution(taccConvPass_t pass, int batch, int inChannels, int h
 /// Kernel, strides, padding and dilation at random; the image grows where the kernel would not fit.
 void chooseKernel(taccConvDesc_t& desc, std::mt19937& random);
 
+/// Draws what the pass of a description may do beside the sums: forward bias, residual and activation, and otherwise
+/// whether the result is added to what is there.
+void chooseEpilogue(taccConvDesc_t& desc, std::mt19937& random);
+
 inline constexpr taccActivation_t allActivations[] = {taccActivationNone, taccActivationRelu, taccActivationRelu6,
                                                       taccActivationSilu, taccActivationHardSwish};
 

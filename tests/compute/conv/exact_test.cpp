@@ -86,18 +86,53 @@ TEST_P(Pass, InNhwc) {
     desc.outputLayout = desc.inputLayout == taccLayoutNhwc ? layouts[from(0, 2)] : taccLayoutNhwc;
     if (GetParam() == taccConvBackwardData) std::swap(desc.inChannels, desc.outChannels);
     desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
-    if (GetParam() == taccConvForward) {
-      desc.bias = from(0, 1);
-      desc.residual = from(0, 1);
-      desc.activation = allActivations[from(0, 4)];
-    } else {
-      desc.accumulate = from(0, 1);
-    }
+    chooseEpilogue(desc, random);
     expectExact(desc);
   }
   taccConvDesc_t large = convolution(GetParam(), 1, 32, 230, 310, 32, 1);  // stored non-temporally
   large.inputLayout = large.outputLayout = taccLayoutNhwc;
   expectExact(large);
+}
+
+TEST_P(Pass, StridedProductsInNhwc) {
+  std::mt19937 random(11);
+  for (const auto& [ins, outs] : {std::array{16, 16}, {64, 32}, {32, 80}, {256, 16}}) {
+    for (const auto& [strideHeight, strideWidth] : {std::array{2, 2}, {3, 2}, {1, 2}, {2, 1}}) {
+      for (const taccLayout_t other : {taccLayoutNhwc, taccLayoutNchw16c}) {
+        // With lines and columns behind the last one that is read, and without.
+        taccConvDesc_t desc = convolution(GetParam(), 3, ins, 7 + strideHeight, 10, outs, 1);
+        desc.strideHeight = strideHeight;
+        desc.strideWidth = strideWidth;
+        desc.inputLayout = taccLayoutNhwc;
+        desc.outputLayout = other;
+        chooseEpilogue(desc, random);
+        desc.algorithm = "strided-product";
+        expectExactAsChosen(desc);
+        if (GetParam() == taccConvBackwardData) continue;  // it writes whole blocks
+        desc.inChannels = ins - 5;
+        expectExactAsChosen(desc);
+      }
+    }
+  }
+}
+
+TEST(PlainProduct, EveryTailAndEpilogue) {
+  std::mt19937 random(12);
+  for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData}) {
+    for (const auto& [ins, outs] : {std::array{1, 1}, {16, 24}, {24, 15}, {3, 65}, {130, 40}}) {
+      // Pixels of no whole vector, of whole ones alone, of a panel and more, and one behind them.
+      for (const auto& [height, width] : {std::array{1, 1}, {3, 5}, {4, 4}, {7, 7}, {8, 16}, {9, 21}, {13, 5}}) {
+        for (int epilogue = 0; epilogue < 4; ++epilogue) {
+          taccConvDesc_t desc = convolution(pass, 2, ins, height, width, outs, 1);
+          desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+          desc.weightLayout = epilogue % 2 == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+          chooseEpilogue(desc, random);
+          desc.algorithm = "plain-product";
+          expectExactAsChosen(desc);
+        }
+      }
+    }
+  }
 }
 
 TEST_P(Pass, PadsLargerThanTheKernel) { expectExact(convolution(GetParam(), 1, 16, 5, 6, 16, 3, 1, 5)); }
@@ -261,13 +296,7 @@ TEST_P(Pass, DepthwiseOfRandomShapes) {
     desc.height = std::max(desc.height, desc.dilationHeight * (desc.kernelHeight - 1) + 1);
     desc.width = std::max(desc.width, desc.dilationWidth * (desc.kernelWidth - 1) + 1);
     desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
-    if (GetParam() == taccConvForward) {
-      desc.bias = from(0, 1);
-      desc.residual = from(0, 1);
-      desc.activation = allActivations[from(0, 4)];
-    } else {
-      desc.accumulate = from(0, 1);
-    }
+    chooseEpilogue(desc, random);
     expectExact(desc);
   }
 }

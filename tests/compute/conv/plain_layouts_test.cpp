@@ -43,13 +43,7 @@ TEST(PlainLayouts, AreExactForRandomShapes) {
     desc.inputLayout = allLayouts[from(0, 2)];
     desc.outputLayout = allLayouts[from(0, 2)];
     desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
-    if (desc.pass == taccConvForward) {
-      desc.bias = from(0, 1);
-      desc.residual = from(0, 1);
-      desc.activation = allActivations[from(0, 4)];
-    } else {
-      desc.accumulate = from(0, 1);
-    }
+    chooseEpilogue(desc, random);
     expectExactAsChosen(desc);
   }
 }

@@ -86,13 +86,7 @@ TEST(Planes, AreExactForRandomShapes) {
       desc.width = std::max(desc.width, desc.dilationWidth * (desc.kernelWidth - 1) + 1);
     }
     desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
-    if (desc.pass == taccConvForward) {
-      desc.bias = from(0, 1);
-      desc.residual = from(0, 1);
-      desc.activation = allActivations[from(0, 4)];
-    } else {
-      desc.accumulate = from(0, 1);
-    }
+    chooseEpilogue(desc, random);
     expectExact(desc);
   }
 }

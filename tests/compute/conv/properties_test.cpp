@@ -63,6 +63,11 @@ TEST(Threads, ChangeNoBit) {
     std::vector<taccConvDesc_t> convolutions = {
         convolution(pass, 1, 64, 14, 14, 96, 3, 1, 1), convolution(pass, 5, 48, 7, 7, 64, 1),
         convolution(pass, 3, 48, 9, 8, 64, 1, 2), convolution(pass, 2, 33, 19, 23, 40, 3, 2, 1)};
+    for (const auto& [channels, kernel, groups] : {std::array{128, 1, 1}, {96, 3, 96}, {512, 3, 512}}) {
+      convolutions.push_back(convolution(pass, 2, channels, 29, 30, channels, kernel, 2, kernel / 2));
+      convolutions.back().groups = groups;
+      convolutions.back().inputLayout = convolutions.back().outputLayout = taccLayoutNhwc;
+    }
     if (pass != taccConvBackwardData) {
       convolutions.push_back(convolution(pass, 2, 3, 60, 61, 64, 7, 2, 3));
       convolutions.back().inputLayout = taccLayoutNchw;
@@ -117,11 +122,18 @@ TEST(Memory, NothingOutsideTheBuffersIsTouched) {
                                                                  {21, 21, 5, 2, 2, 21},
                                                                  {16, 16, 7, 1, 3, 16},
                                                                  {32, 32, 4, 3, 2, 32},
-                                                                 {36, 51, 3, 2, 1, 3}}) {
+                                                                 {36, 51, 3, 2, 1, 3},
+                                                                 {64, 32, 1, 2, 0, 1},
+                                                                 {24, 18, 1, 1, 0, 1},
+                                                                 {64, 64, 3, 2, 1, 64},
+                                                                 {256, 256, 5, 1, 2, 256}}) {
       taccConvDesc_t desc = convolution(pass, 1, ins, 9, 13, outs, kernel, stride, pad);
       desc.groups = groups;
       desc.bias = pass == taccConvForward;
       if (ins == 3 && pass != taccConvBackwardData) desc.inputLayout = taccLayoutNchw;
+      if (ins >= 64) desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+      if (ins == 24) desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+      if (kernel == 1 && stride == 2) desc.algorithm = "strided-product";
       const Case test(desc);
       const Floats expected = test.expected();
       for (const KernelSet* kernels : availableKernels()) {

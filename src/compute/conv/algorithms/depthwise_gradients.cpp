@@ -2,6 +2,7 @@
 // taps of some lines of the kernel in registers (depthwise_gradient-inl.hpp), and what is left: of the input with other
 // strides or of tall kernels, and of the weights of other kernels, a tap at a time along the lines.
 #include <algorithm>
+#include <numeric>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/depthwise.hpp"
@@ -20,6 +21,10 @@ constexpr std::int64_t mostParts = 128;
 
 /// Of both tensors, while the next ones are on their way from memory.
 constexpr std::ptrdiff_t floatsInTurn = 2048;
+
+/// Of both tensors, of all channels, where pixels are apart: what one block of channels brings into the L2 cache beside
+/// what it reads is there for the others.
+constexpr std::ptrdiff_t floatsOfApart = 128 * 1024;
 
 class DepthwiseGradients final : public ConvPlan {
  public:
@@ -41,6 +46,11 @@ class DepthwiseGradients final : public ConvPlan {
     if (isFetched_) {
       const std::ptrdiff_t lineFloats = (std::ptrdiff_t{s.strideHeight} * s.width + s.outWidth) * blockLength;
       linesInTurn_ = static_cast<int>(std::clamp<std::ptrdiff_t>(floatsInTurn / lineFloats, 1, s.outHeight));
+    }
+    if (isApart(d)) {
+      const std::ptrdiff_t lineFloats =
+          (std::ptrdiff_t{s.strideHeight} * s.width + s.outWidth) * std::ptrdiff_t{s.inChannels};
+      linesInTurn_ = static_cast<int>(std::clamp<std::ptrdiff_t>(floatsOfApart / lineFloats, 4, s.outHeight + 4));
     }
     // As few groups of blocks as leave every worker something: those of an image follow each other in memory.
     const auto blocks = static_cast<std::size_t>(s.inBlocks());
@@ -109,14 +119,15 @@ class DepthwiseGradients final : public ConvPlan {
     return static_cast<std::size_t>(shape().kernelHeight) * static_cast<std::size_t>(shape().kernelWidth) * blockLength;
   }
 
-  /// For a block of an image whose pixels are apart: cycles grow with how many of them lie in pages of their own.
-  /// `ofPage` is fitted to MobileNet v2's layers.
+  /// For a block of an image whose pixels are apart, beside the products: the further the distances are towards a power
+  /// of two, the more pixels fall on each other in the L1 cache. Fitted to MobileNet v1's and v2's layers.
   double apartCycles() const {
     if (!isApart(description_)) return 0;
-    constexpr double ofPage = 8, pageBytes = 4096;
+    constexpr int sets = 64;  // of an L1 cache of 32 KiB in eight ways
     const Shape& s = shape();
-    const double pixels = double(s.height) * s.width + double(s.outHeight) * s.outWidth;
-    return ofPage * pixels * std::min(1.0, s.inChannels * sizeof(float) / pageBytes);
+    const int setsOfPixels = sets / std::gcd(sets, s.inBlocks());
+    const double ofPixel = setsOfPixels >= 8 ? 1 : 20.0 / setsOfPixels;
+    return ofPixel * (double(s.height) * s.width + double(s.outHeight) * s.outWidth);
   }
 
   /// Part `part` of the lines of all images, for some blocks.
@@ -128,9 +139,10 @@ class DepthwiseGradients final : public ConvPlan {
     }
     const auto height = static_cast<std::size_t>(s.outHeight);
     const TaskPart lines = partOf(height * static_cast<std::size_t>(s.batch), parts_, part);
+    const auto turn = isApart(description_) ? static_cast<std::size_t>(linesInTurn_) : height;
     for (std::size_t line = lines.from; line < lines.to;) {
       const std::size_t image = line / height;
-      const std::size_t end = std::min(lines.to, (image + 1) * height);
+      const std::size_t end = std::min({lines.to, (image + 1) * height, line + turn});
       for (std::size_t block = blocks.from; block < blocks.to; ++block) {
         const auto placeOf = [&](const BlockSteps& steps) {
           return static_cast<std::ptrdiff_t>(image) * steps.image + static_cast<std::ptrdiff_t>(block) * steps.block;

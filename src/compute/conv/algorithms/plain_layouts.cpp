@@ -112,23 +112,33 @@ class PlainPlan final : public ConvPlan {
   /// The images at `from` for the inner plan: as they are, or reordered to `copy`.
   const float* fetched(const Tensor& t, const float* from, float* copy, const TaskExecutor& executor) const {
     if (!t.isCopied()) return from;
-    forEachBlock(t, executor, [&](int image, int block) {
-      reorderBlock(t.outer, from, t.inner, copy, {t.channels, t.height, t.width}, image, block, false, kernels_);
-    });
+    reorderImages(t, t.outer, from, t.inner, copy, false, executor);
     return copy;
   }
   void deliver(const Tensor& t, const float* copy, float* to, const TaskExecutor& executor) const {
     if (!t.isCopied()) return;
     const bool isNonTemporal = layers::isTooLargeForCaches(t.outerFloats(description_.shape.batch) * sizeof(float));
-    forEachBlock(t, executor, [&](int image, int block) {
-      reorderBlock(t.inner, copy, t.outer, to, {t.channels, t.height, t.width}, image, block, isNonTemporal, kernels_);
-    });
+    reorderImages(t, t.inner, copy, t.outer, to, isNonTemporal, executor);
   }
-  template <class Body>
-  void forEachBlock(const Tensor& t, const TaskExecutor& executor, const Body& body) const {
+  void reorderImages(const Tensor& t, taccLayout_t fromLayout, const float* from, taccLayout_t toLayout, float* to,
+                     bool isNonTemporal, const TaskExecutor& executor) const {
+    const ImageSize size{t.channels, t.height, t.width};
+    if (t.outer == taccLayoutNhwc) {
+      constexpr std::size_t pixelsOfTask = 64;
+      const auto pixels = static_cast<std::size_t>(t.height) * static_cast<std::size_t>(t.width);
+      const std::size_t parts = (pixels + pixelsOfTask - 1) / pixelsOfTask;
+      executor.forEach(static_cast<std::size_t>(images_) * parts, [&](std::size_t index, int) {
+        const std::size_t first = index % parts * pixelsOfTask;
+        reorderPixels(fromLayout, from, toLayout, to, size, static_cast<int>(index / parts),
+                      static_cast<std::ptrdiff_t>(first),
+                      static_cast<std::ptrdiff_t>(std::min(pixels, first + pixelsOfTask)));
+      });
+      return;
+    }
     const auto blocks = static_cast<std::size_t>(ceilDivide(t.channels, blockLength));
     executor.forEach(static_cast<std::size_t>(images_) * blocks, [&](std::size_t index, int) {
-      body(static_cast<int>(index / blocks), static_cast<int>(index % blocks));
+      reorderBlock(fromLayout, from, toLayout, to, size, static_cast<int>(index / blocks),
+                   static_cast<int>(index % blocks), isNonTemporal, kernels_);
     });
   }
 

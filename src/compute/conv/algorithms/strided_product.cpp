@@ -6,21 +6,26 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/layout.hpp"
 
 namespace tacc::conv {
 namespace {
 
-/// Floats of the pixels of an image that the stride does not leave out.
-std::size_t denseFloats(const Shape& s) {
-  return static_cast<std::size_t>(s.inBlocks()) * static_cast<std::size_t>(s.outPlane());
+/// Floats of the pixels of an image that the stride does not leave out, and of all of them.
+std::size_t denseFloats(const Description& d) {
+  return tensorFloats(d.inputLayout, 1, d.shape.inChannels, d.shape.outHeight, d.shape.outWidth);
+}
+std::size_t wholeFloats(const Description& d) {
+  return tensorFloats(d.inputLayout, 1, d.shape.inChannels, d.shape.height, d.shape.width);
 }
 
 /// Images that are brought together: what the L2 cache holds, so that weights, or their gradient, are read for more
 /// than the pixels of one small image. All parts of the batch are as large.
-int imagesAtOnce(const Shape& s) {
+int imagesTogether(const Description& d) {
   constexpr std::size_t cacheFloats = 1024 * 1024 / sizeof(float);
+  const Shape& s = d.shape;
   const auto batch = static_cast<std::size_t>(s.batch);
-  int images = static_cast<int>(std::clamp<std::size_t>(cacheFloats / denseFloats(s), 1, batch));
+  int images = static_cast<int>(std::clamp<std::size_t>(cacheFloats / denseFloats(d), 1, batch));
   while (s.batch % images != 0) --images;
   return images;
 }
@@ -29,7 +34,7 @@ int imagesAtOnce(const Shape& s) {
 Description dense(const Description& d, bool accumulate) {
   Description result = d;
   Shape& s = result.shape;
-  s.batch = imagesAtOnce(s);
+  s.batch = imagesTogether(d);
   s.height = s.outHeight;
   s.width = s.outWidth;
   s.strideHeight = s.strideWidth = 1;
@@ -54,7 +59,7 @@ class StridedProduct final : public ConvPlan {
   StridedProduct(const Description& d, std::unique_ptr<ConvPlan> first, std::unique_ptr<ConvPlan> later)
       : ConvPlan(first->kernel()),
         description_(d),
-        images_(imagesAtOnce(d.shape)),
+        images_(imagesTogether(d)),
         first_(std::move(first)),
         later_(std::move(later)) {}
 
@@ -67,8 +72,9 @@ class StridedProduct final : public ConvPlan {
   void pack(const float* weights, float* packed) const override { first_->pack(weights, packed); }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
-    const std::ptrdiff_t inImage = shape().inBlocks() * shape().inPlane();
-    const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
+    const auto inImage = static_cast<std::ptrdiff_t>(wholeFloats(description_));
+    const auto outImage = static_cast<std::ptrdiff_t>(
+        tensorFloats(description_.outputLayout, 1, shape().outChannels, shape().outHeight, shape().outWidth));
     auto* const pixels = static_cast<float*>(buffers.workspace);
     for (int image = 0; image < shape().batch; image += images_) {
       Buffers ofImage = buffers;
@@ -91,55 +97,95 @@ class StridedProduct final : public ConvPlan {
 
  private:
   const Shape& shape() const { return description_.shape; }
-  std::size_t pixelFloats() const { return denseFloats(shape()) * static_cast<std::size_t>(images_); }
-  /// Blocks of channels, of all images that are brought together.
-  std::size_t blocks() const {
-    return static_cast<std::size_t>(shape().inBlocks()) * static_cast<std::size_t>(images_);
+  /// In whole lines of the cache, as the workspace of the product begins behind them.
+  std::size_t pixelFloats() const {
+    const std::size_t floats = denseFloats(description_) * static_cast<std::size_t>(images_);
+    return (floats + blockLength - 1) / blockLength * blockLength;
   }
+
+  bool isNhwc() const { return description_.inputLayout == taccLayoutNhwc; }
+  /// Floats of a pixel that follow each other, and how many planes of such pixels an image has.
+  std::ptrdiff_t pixel() const { return isNhwc() ? shape().inChannels : blockLength; }
+  std::size_t planes() const { return isNhwc() ? 1 : static_cast<std::size_t>(shape().inBlocks()); }
 
   /// For bringing pixels together or spreading them out.
   double copySeconds() const {
-    const Shape& s = shape();
     const double bytesOfCycle = 24;
-    const double dense = double(denseFloats(s)) * s.batch * sizeof(float);
-    const double whole = double(s.batch) * s.inBlocks() * static_cast<double>(s.inPlane()) * sizeof(float);
+    const double dense = double(denseFloats(description_)) * shape().batch * sizeof(float);
+    const double whole = double(wholeFloats(description_)) * shape().batch * sizeof(float);
     if (description_.pass == taccConvBackwardData) {
       return ((dense + whole) / bytesOfCycle + transferCycles(whole, 8)) / assumedHertz;
     }
     return (2 * dense / bytesOfCycle + transferCycles(dense, 8)) / assumedHertz;
   }
 
+  /// Calls visit(plane, line) for `lines` lines of all planes of the images that are brought together.
+  template <class Visit>
+  void forEachLine(int lines, const TaskExecutor& executor, const Visit& visit) const {
+    const std::size_t all = planes() * static_cast<std::size_t>(images_) * static_cast<std::size_t>(lines);
+    // Lines of NHWC are long, of blocks as many as a plane has go together.
+    const auto ofTask = static_cast<std::size_t>(isNhwc() ? 1 : lines);
+    executor.forEach(all / ofTask, [&](std::size_t task, int) {
+      for (std::size_t index = task * ofTask; index < (task + 1) * ofTask; ++index) {
+        visit(static_cast<std::ptrdiff_t>(index) / lines, static_cast<std::ptrdiff_t>(index) % lines);
+      }
+    });
+  }
+
+  /// `copy` copies the floats of a pixel: of a block with a size that the compiler knows.
+  template <class Body>
+  void withCopy(const Body& body) const {
+    if (pixel() == blockLength) {
+      body([](float* to, const float* from) { std::memcpy(to, from, blockLength * sizeof(float)); });
+    } else {
+      const std::size_t bytes = static_cast<std::size_t>(pixel()) * sizeof(float);
+      body([=](float* to, const float* from) { std::memcpy(to, from, bytes); });
+    }
+  }
+
   void gather(const float* images, float* pixels, const TaskExecutor& executor) const {
     const Shape& s = shape();
-    executor.forEach(blocks(), [&](std::size_t block, int) {
-      const float* const from = images + static_cast<std::ptrdiff_t>(block) * s.inPlane();
-      float* to = pixels + static_cast<std::ptrdiff_t>(block) * s.outPlane();
-      for (int y = 0; y < s.outHeight; ++y) {
-        const float* const line = from + std::ptrdiff_t{y} * s.strideHeight * s.width * blockLength;
-        for (int x = 0; x < s.outWidth; ++x, to += blockLength) {
+    const std::ptrdiff_t ofPixel = pixel();
+    withCopy([&](const auto& copy) {
+      forEachLine(s.outHeight, executor, [&](std::ptrdiff_t plane, std::ptrdiff_t y) {
+        const float* const line = images + (plane * s.height + y * s.strideHeight) * s.width * ofPixel;
+        float* to = pixels + (plane * s.outHeight + y) * s.outWidth * ofPixel;
+        for (int x = 0; x < s.outWidth; ++x, to += ofPixel) {
           // Hardware does not look ahead over lines that are left out.
-          __builtin_prefetch(line + (std::ptrdiff_t{s.strideHeight} * s.width + x * s.strideWidth) * blockLength);
-          std::memcpy(to, line + std::ptrdiff_t{x} * s.strideWidth * blockLength, blockLength * sizeof(float));
+          __builtin_prefetch(line + (std::ptrdiff_t{s.strideHeight} * s.width + x * s.strideWidth) * ofPixel);
+          copy(to, line + x * s.strideWidth * ofPixel);
         }
-      }
+      });
     });
   }
 
   void spread(const float* pixels, float* images, const TaskExecutor& executor) const {
     const Shape& s = shape();
-    executor.forEach(blocks(), [&](std::size_t block, int) {
-      const float* from = pixels + static_cast<std::ptrdiff_t>(block) * s.outPlane();
-      float* const to = images + static_cast<std::ptrdiff_t>(block) * s.inPlane();
-      for (int y = 0; y < s.height; ++y) {
-        float* const line = to + std::ptrdiff_t{y} * s.width * blockLength;
-        const bool hasPixels = y % s.strideHeight == 0;
-        if (!description_.accumulate)
-          std::memset(line, 0, static_cast<std::size_t>(s.width) * blockLength * sizeof(float));
-        for (int x = 0; hasPixels && x < s.outWidth; ++x, from += blockLength) {
-          float* const pixel = line + std::ptrdiff_t{x} * s.strideWidth * blockLength;
-          for (int c = 0; c < blockLength; ++c) pixel[c] += from[c];
+    const std::ptrdiff_t ofPixel = pixel();
+    const auto clear = [&](float* to, std::ptrdiff_t count) {
+      std::memset(to, 0, static_cast<std::size_t>(count * ofPixel) * sizeof(float));
+    };
+    withCopy([&](const auto& copy) {
+      forEachLine(s.height, executor, [&](std::ptrdiff_t plane, std::ptrdiff_t y) {
+        float* const line = images + (plane * s.height + y) * s.width * ofPixel;
+        const float* from = pixels + (plane * s.outHeight + y / s.strideHeight) * s.outWidth * ofPixel;
+        const int count = y % s.strideHeight == 0 ? s.outWidth : 0;
+        if (description_.accumulate) {
+          for (int x = 0; x < count; ++x, from += ofPixel) {
+            float* const to = line + std::ptrdiff_t{x} * s.strideWidth * ofPixel;
+            for (std::ptrdiff_t c = 0; c < ofPixel; ++c) to[c] += from[c];
+          }
+          return;
         }
-      }
+        std::ptrdiff_t column = 0;
+        for (int x = 0; x < count; ++x, from += ofPixel) {
+          copy(line + column * ofPixel, from);
+          const std::ptrdiff_t next = std::min<std::ptrdiff_t>(s.width, column + s.strideWidth);
+          clear(line + (column + 1) * ofPixel, next - column - 1);
+          column = next;
+        }
+        clear(line + column * ofPixel, s.width - column);
+      });
     });
   }
 
@@ -149,12 +195,23 @@ class StridedProduct final : public ConvPlan {
   std::unique_ptr<ConvPlan> later_;  // for the others, whose gradients of the weights are added to the first one's
 };
 
+/// Whether all pixels that a product reads fall on the same few places of the L1 cache: those of NHWC whose channels
+/// take pages. More of them are read at once than there are such places.
+bool fallOnEachOther(const Description& d) {
+  constexpr int floatsOfPage = 1024;
+  const bool isData = d.pass == taccConvBackwardData;
+  const taccLayout_t layout = isData ? d.outputLayout : d.inputLayout;
+  return layout == taccLayoutNhwc && (isData ? d.shape.outChannels : d.shape.inChannels) % floatsOfPage == 0;
+}
+
 }  // namespace
 
 bool servesStridedProduct(const Description& d) {
   const Shape& s = d.shape;
-  return s.kernelHeight == 1 && s.kernelWidth == 1 && (s.strideHeight > 1 || s.strideWidth > 1) && s.padHeight == 0 &&
-         s.padWidth == 0 && s.groups == 1 && d.inputLayout == taccLayoutNchw16c;
+  const bool isProduct = s.kernelHeight == 1 && s.kernelWidth == 1 && (s.strideHeight > 1 || s.strideWidth > 1) &&
+                         s.padHeight == 0 && s.padWidth == 0 && s.groups == 1;
+  return isProduct && hasBlockSteps(d.inputLayout) && !fallOnEachOther(d) &&
+         (servesDirectForward(d) || servesDirectBackwardData(d) || servesDirectBackwardWeights(d));
 }
 
 std::unique_ptr<ConvPlan> makeStridedProduct(const Description& d, const KernelSet& kernels) {

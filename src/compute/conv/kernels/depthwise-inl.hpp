@@ -137,20 +137,45 @@ template <class Strip, bool kIsFirst, class Whole, class Rest>
   }
 }
 
-/// Calls visit(column) for those of a strip that there are.
-template <class Strip, class Ends, class Visit>
-[[gnu::always_inline]] inline void visitColumns(const StripPlace& place, const Visit& visit) {
+/// From pixel to pixel: known when it is compiled, or as the call says.
+template <int kPixel>
+[[gnu::always_inline]] constexpr std::ptrdiff_t pixelStep(std::ptrdiff_t ofCall) {
+  return kPixel != 0 ? kPixel : ofCall;
+}
+
+/// Where pixels are, from one on that next() gives first. Where their distance is not known when it is compiled the
+/// place moves on: the places of all pixels of a strip would take more registers than there are, and an instruction or
+/// two for each of them every time.
+template <int kPixel>
+struct MovingPlace {
+  const float* at;
+  std::ptrdiff_t step;
+
+  [[gnu::always_inline]] const float* next() {
+    const float* const here = at;
+    at += pixelStep<kPixel>(step);
+    if constexpr (kPixel == 0) asm("" : "+r"(at));
+    return here;
+  }
+};
+
+/// Calls visit(column, where it is) for those of a strip that there are. `first` is where column 0 is, or would be.
+template <class Strip, class Ends, int kPixel, class Visit>
+[[gnu::always_inline]] inline void visitColumns(const StripPlace& place, const float* first, std::ptrdiff_t pixel,
+                                                const Visit& visit) {
+  MovingPlace<kPixel> columns{first + Ends::left * pixelStep<kPixel>(pixel), pixel};
   if constexpr (Ends::areKnown) {
     [&]<int... kColumn>(std::integer_sequence<int, kColumn...>) __attribute__((always_inline)) {
-      (visit(kColumn + Ends::left), ...);
+      (visit(kColumn + Ends::left, columns.next()), ...);
     }
     (std::make_integer_sequence<int, Strip::columns - Ends::left - Ends::right>());
   } else {
 #pragma GCC unroll 64
     for (int column = 0; column < Strip::columns; ++column) {
       if (column >= place.to) break;
+      const float* const here = columns.next();
       if (!Strip::isRead(column) || (column < Strip::mostOutside && column < place.from)) continue;
-      visit(column);
+      visit(column, here);
     }
   }
 }
@@ -163,12 +188,6 @@ template <int kPixels>
 #pragma GCC unroll 32
     for (int p = 0; p < kPixels; ++p) __builtin_prefetch(from + p * pixel);
   }
-}
-
-/// From pixel to pixel: known when it is compiled, or as the call says.
-template <int kPixel>
-[[gnu::always_inline]] constexpr std::ptrdiff_t pixelStep(std::ptrdiff_t ofCall) {
-  return kPixel != 0 ? kPixel : ofCall;
 }
 
 template <int kPixels, bool kIsWhole, int kPixel>
@@ -209,17 +228,16 @@ template <class Strip, class Ends, int kPixel>
     for (int i = 0; i < lines.count; ++i) {
       const float* const input = lines.input[i] + place.plane + place.column + lane;
       const float* const weights = lines.weights[i] + place.weights + lane;
-      const std::ptrdiff_t pixel = pixelStep<kPixel>(call.inputPixel);
       Vector w[Strip::width];
 #pragma GCC unroll 16
       for (int t = 0; t < Strip::width; ++t) w[t] = load(weights + t * blockLength);
-      const auto multiply = [&](int column) __attribute__((always_inline)) {
-        const Vector x = inRegister(load(input + column * pixel));
+      const auto multiply = [&](int column, const float* at) __attribute__((always_inline)) {
+        const Vector x = inRegister(load(at));
 #pragma GCC unroll 16
         for (int t = 0; t < Strip::width; ++t)
           if (Strip::result(column, t) >= 0) sum[Strip::result(column, t)] += w[t] * x;
       };
-      visitColumns<Strip, Ends>(place, multiply);
+      visitColumns<Strip, Ends, kPixel>(place, input, call.inputPixel, multiply);
     }
     finishStrip<Strip::pixels, Ends::areKnown, kPixel>(call, place, lane, sum);
   }

@@ -27,26 +27,25 @@ struct GradientLine {
 template <class Strip, int kStride, int kRows, int kPixel, class Ends, bool kAllLines>
 [[gnu::always_inline]] inline void gradientStrip(const GradientLine& line, const StripPlace& place, int lane,
                                                  Vector (&sum)[kRows][Strip::width]) {
-  const float* const gradient = line.gradient + place.output + lane;
+  MovingPlace<kPixel> gradient{line.gradient + place.output + lane, line.gradientPixel};
   const float* const input = line.input + place.column + lane;
-  const std::ptrdiff_t inputPixel = pixelStep<kPixel>(line.inputPixel);
-  const std::ptrdiff_t gradientPixel = pixelStep<kPixel>(line.gradientPixel);
   Vector g[Strip::pixels];
-  const auto loadGradient = [&](int p) __attribute__((always_inline)) {
-    g[p] = Ends::areKnown || p < place.pixels ? inRegister(load(gradient + p * gradientPixel)) : Vector{};
+  const auto loadGradient = [&](int p) __attribute__((always_inline)) {  // one pixel after the other
+    const float* const at = gradient.next();
+    g[p] = Ends::areKnown || p < place.pixels ? inRegister(load(at)) : Vector{};
   };
   // Pixels whose first columns are outside.
   constexpr int kEarly = Ends::areKnown ? Ends::left : Strip::mostOutside;
 #pragma GCC unroll 16
   for (int p = 0; p < (kEarly + kStride - 1) / kStride; ++p) loadGradient(p);
-  visitColumns<Strip, Ends>(
-      place, [&](int column) __attribute__((always_inline)) {
+  visitColumns<Strip, Ends, kPixel>(
+      place, input, line.inputPixel, [&](int column, const float* here) __attribute__((always_inline)) {
         if (column >= kEarly && column % kStride == 0 && column / kStride < Strip::pixels)
           loadGradient(column / kStride);
 #pragma GCC unroll 16
         for (int r = 0; r < kRows; ++r) {
           if (!kAllLines && (line.there >> r & 1) == 0) continue;
-          const Vector x = inRegister(load(input + r * line.nextLine + column * inputPixel));
+          const Vector x = inRegister(load(here + r * line.nextLine));
 #pragma GCC unroll 16
           for (int t = 0; t < Strip::width; ++t)
             if (Strip::result(column, t) >= 0) sum[r][t] += g[Strip::result(column, t)] * x;
