@@ -76,7 +76,7 @@ bool mayBeFastest(const NetworkCandidate& candidate, double fastest) {
 /// Only those within so many times of the least price may come before it, as they need less that links are shared well.
 constexpr double near = 1.3;
 /// For how many each other message on a link counts where links are shared worse.
-constexpr double hindering = 1.1;
+constexpr double hindering = 1.05;
 /// Of all plans together: 0.15 s, of which each has half of what those before it have left. Those that are too much
 /// work keep their quick price. Of many ranks each event takes longer, as they are more than the caches hold.
 double mostWorkOf(int ranks) {

@@ -14,7 +14,7 @@
 namespace tacc::test {
 namespace {
 
-constexpr double near = 1.3, hindering = 1.1;
+constexpr double near = 1.3, hindering = 1.05;
 
 /// What a candidate of a selector's answer takes where each message on a link counts for so many in the way of the
 /// others.
