@@ -77,8 +77,8 @@ bool mayBeFastest(const NetworkCandidate& candidate, double fastest) {
 constexpr double near = 1.3;
 /// For how many each other message on a link counts where links are shared worse.
 constexpr double hindering = 1.05;
-/// Of all plans together: 0.15 s, of which each has half of what those before it have left. Those that are too much
-/// work keep their quick price. Of many ranks each event takes longer, as they are more than the caches hold.
+/// Of all plans together: 0.2 to 0.3 s, of which each has half of what those before it have left. Those that are too
+/// much work keep their quick price. Of many ranks each event takes longer, as they are more than the caches hold.
 double mostWorkOf(int ranks) {
   return ranks <= mostRanksPlayed ? 6e6 : ranks <= 1024 ? 2e6 : ranks <= 4096 ? 1.5e6 : 8e5;
 }
