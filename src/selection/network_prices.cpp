@@ -73,41 +73,44 @@ constexpr double playedWithin = 4;
 bool mayBeFastest(const NetworkCandidate& candidate, double fastest) {
   return candidate.seconds <= playedWithin * fastest || std::max(candidate.alone, candidate.busiest) <= fastest;
 }
-/// Prices that are nearer to each other are alike: so exact is the model.
-constexpr double alike = 1.02;
-/// Of all plans together: 0.15 s, of which each has half of what those before it have left. Those that are too much
-/// work keep their quick price. Of many ranks each event takes longer, as they are more than the caches hold.
+/// Only those within so many times of the least price may come before it, as they need less that links are shared well.
+constexpr double near = 1.3;
+/// For how many each other message on a link counts where links are shared worse.
+constexpr double hindering = 1.05;
+/// Of all plans together: 0.2 to 0.3 s, of which each has half of what those before it have left. Those that are too
+/// much work keep their quick price. Of many ranks each event takes longer, as they are more than the caches hold.
 double mostWorkOf(int ranks) {
   return ranks <= mostRanksPlayed ? 6e6 : ranks <= 1024 ? 2e6 : ranks <= 4096 ? 1.5e6 : 8e5;
 }
 
-/// The network where messages on a link hinder each other: queues serve who came first, and a stream that a second link
-/// holds back, or a short message behind long ones, gets less than its even share.
-CostMap whereMessagesHinderEachOther(const CostMap& map) {
+/// The network where links are shared worse than they could be: what one message cannot use there nobody gets, and each
+/// gets a little less than its even share. Queues serve who came first.
+CostMap whereLinksAreSharedWorse(const CostMap& map) {
   CostMachine machine = map.machine();
-  machine.crowding = 2;
+  machine.crowding = hindering;
   return CostMap(std::move(machine));
 }
 
-/// Those that are alike with the fastest, in the order of the mean of their prices and those where messages wait: a
-/// plan that has to get each message at once to be as fast as others is not.
-void settleTies(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& question, const CostMap& map,
-                double budget) {
-  const double most = alike * candidates.front().seconds;
+/// Those near the least price, in the order of the mean of their prices and those where links are shared worse: a plan
+/// that needs each message at once, or what others leave of a link, is not as fast as its price says. Nor is it where
+/// the network was measured wrong, as what is left then is left elsewhere.
+void preferRobust(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& question, const CostMap& map,
+                  double budget) {
+  const double most = near * candidates.front().seconds;
   const auto end = std::ranges::find_if_not(
       candidates, [&](const NetworkCandidate& candidate) { return candidate.isPlayed && candidate.seconds <= most; });
-  const std::vector<NetworkCandidate> tied(candidates.begin(), end);
-  if (tied.size() < 2) return;
-  const CostMap crowded = whereMessagesHinderEachOther(map);
+  const std::vector<NetworkCandidate> rivals(candidates.begin(), end);
+  if (rivals.size() < 2) return;
+  const CostMap worse = whereLinksAreSharedWorse(map);
   std::vector<std::pair<double, std::size_t>> order;
-  for (const NetworkCandidate& candidate : tied) {
+  for (const NetworkCandidate& candidate : rivals) {
     const CostCall call{question.bytes, candidate.chunkBytes, question.window};
-    const auto seconds = play(*candidate.algorithm, question.request, crowded, call, budget);
+    const auto seconds = play(*candidate.algorithm, question.request, worse, call, budget);
     if (!seconds) return;
     order.emplace_back(candidate.seconds + *seconds, order.size());
   }
   std::ranges::sort(order);
-  for (std::size_t i = 0; i < order.size(); ++i) candidates[i] = tied[order[i].second];
+  for (std::size_t i = 0; i < order.size(); ++i) candidates[i] = rivals[order[i].second];
 }
 
 /// Those that may be the fastest, in the order of their quick prices.
@@ -126,7 +129,7 @@ void playBest(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& 
     fastest = std::min(fastest, candidate.seconds);
   }
   sortCandidates(candidates);
-  settleTies(candidates, question, map, budget);
+  preferRobust(candidates, question, map, budget);
 }
 
 /// What costs the most: the waiting for messages one after the other, or the bytes at one place.
@@ -166,7 +169,7 @@ void giveReasons(std::vector<NetworkCandidate>& candidates, const PlanRequest& r
                        : "does not serve this call";
     else if (&one == candidates.data())
       one.reason = fmt::format(
-          "{}; {}", isLeast ? "the fastest" : "as fast as any, and the fastest where messages hinder each other",
+          "{}; {}", isLeast ? "the fastest" : "nearly the fastest, and the least slow where messages hinder each other",
           burdenOf(one));
     else
       one.reason = fmt::format("{:.2f} times as long; {}", one.seconds / best, burdenOf(one));

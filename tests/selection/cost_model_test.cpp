@@ -83,9 +83,9 @@ TEST(CostModel, AgreesWithTheSimulator) {
               const double patterns = secondsOf(
                   priceChunk(exchangesOf(algorithm, request), request, map, bytes / chunks), chunks, call.window);
               (chunk == 0 ? ofOne : ofMany).add(std::abs(quick / whole - 1));
-              EXPECT_LT(std::abs(quick / whole - 1), 0.5)
+              EXPECT_LT(std::abs(quick / whole - 1), chunk == 0 ? 0.02 : 0.5)
                   << algorithm.name << " " << nameOf(request.collective) << " on " << setting.name << ", " << p
-                  << " ranks, " << bytes << " bytes in chunks of " << chunk;
+                  << " ranks, " << bytes << " bytes in chunks of " << chunk << ": " << quick << ", " << whole;
               // Of a prefix, whose ranks do unequal work, patterns tell less; what few ranks run is always played.
               if (!isPrefix(request.collective))
                 (chunk == 0 ? ofOneByPatterns : ofManyByPatterns).add(std::abs(patterns / whole - 1));

@@ -1,4 +1,4 @@
-// Plans with nearly the same price: the one whose messages share links least is chosen.
+// Of plans with nearly the same price the one is chosen that needs the least that links are shared well.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -14,20 +14,21 @@
 namespace tacc::test {
 namespace {
 
-constexpr double alike = 1.02;
+constexpr double near = 1.3, hindering = 1.05;
 
-/// What a candidate of a selector's answer takes where each message on a link counts for two in the way of the others.
+/// What a candidate of a selector's answer takes where each message on a link counts for so many in the way of the
+/// others.
 double secondsInTheCrowd(const NetworkSelector& selector, Collective collective, std::size_t bytes,
-                         const NetworkCandidate& candidate) {
+                         const NetworkCandidate& candidate, double crowding) {
   CostMachine machine = selector.machine();
-  machine.crowding = 2;
+  machine.crowding = crowding;
   double work = 1e8;
   return play(*candidate.algorithm, selector.request(collective, 0), CostMap(std::move(machine)),
               {static_cast<double>(bytes), candidate.chunkBytes, 4}, work)
       .value();
 }
 
-TEST(TiedPrices, AreSettledByWhatOtherMessagesCost) {
+TEST(TiedPrices, AreSettledByWhatPlansNeedOfOthers) {
   int others = 0, calls = 0;
   for (int n = 0; n < 120; ++n) {
     const Topology network = drawNetwork(static_cast<std::uint64_t>(n), 16);
@@ -42,12 +43,12 @@ TEST(TiedPrices, AreSettledByWhatOtherMessagesCost) {
       if (one.isPossible) least = std::min(least, one.seconds);
     ++calls;
     others += least < chosen.seconds;
-    EXPECT_LE(chosen.seconds, alike * least) << describeNetwork(network);
+    EXPECT_LE(chosen.seconds, near * least) << describeNetwork(network);
     EXPECT_EQ(chosen.reason.starts_with("the fastest;"), least == chosen.seconds) << chosen.reason;
-    const double its = chosen.seconds + secondsInTheCrowd(selector, collective, bytes, chosen);
+    const double its = chosen.seconds + secondsInTheCrowd(selector, collective, bytes, chosen, hindering);
     for (const NetworkCandidate& one : all) {
-      if (!one.isPlayed || one.seconds > alike * least) continue;
-      EXPECT_LE(its, 1.001 * (one.seconds + secondsInTheCrowd(selector, collective, bytes, one)))
+      if (!one.isPlayed || one.seconds > near * least) continue;
+      EXPECT_LE(its, 1.001 * (one.seconds + secondsInTheCrowd(selector, collective, bytes, one, hindering)))
           << describeNetwork(network) << ": " << chosen.algorithm->name << ", not " << one.algorithm->name;
     }
   }
@@ -72,7 +73,7 @@ TEST(TiedPrices, AreNoAccidentsOfTheMeasurement) {
     NetworkSelector selector(std::move(machine));
     const std::size_t bytes = 8 << 20;
     const std::vector<NetworkCandidate>& all = selector.explain(Collective::allReduce, 0, bytes);
-    const double crowded = secondsInTheCrowd(selector, Collective::allReduce, bytes, all.front());
+    const double crowded = secondsInTheCrowd(selector, Collective::allReduce, bytes, all.front(), 2);
     EXPECT_LE(crowded, 1.02 * all.front().seconds) << all.front().algorithm->name << " on " << port << ", " << uplink;
   }
 }

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/index.hpp"
+#include "selection/cost/link_shares.hpp"
 #include "selection/cost/play_model.hpp"
 
 namespace tacc {
@@ -31,9 +32,7 @@ class Simulation {
         window_(std::max(1, window)),
         model_(model),
         completed_(at(chunks), 0.0),
-        onLink_(model_.capacities.size()),
-        messagesOn_(model_.capacities.size(), 0),
-        isDirty_(model_.capacities.size(), 0),
+        shares_(model),
         ranks_(at(model_.ranks())),
         queues_(model_.pairs) {
     for (int c = 0; c < chunks; ++c) awaited_.insert(awaited_.end(), model_.awaited.begin(), model_.awaited.end());
@@ -85,7 +84,7 @@ class Simulation {
     int message = 0, chunk = 0;
     double remaining = 0, rate = 0, since = 0;
     int version = 0;
-    bool isOpen = false, isChanged = false;
+    bool isOpen = false;
   };
 
   /// Messages of one pair of ranks follow one another: the first is on its way.
@@ -227,13 +226,8 @@ class Simulation {
       free_.pop_back();
     }
     Flow& flow = flows_[at(id)];
-    flow = {message, chunk, model_.messages[at(message)].bytes, 0, now_, flow.version + 1, true, false};
-    for (const auto& [link, messages] : model_.crossings.of(message)) {
-      onLink_[at(link)].push_back(id);
-      messagesOn_[at(link)] += messages;
-      markDirty(link);
-    }
-    change(id);
+    flow = {message, chunk, model_.messages[at(message)].bytes, 0, now_, flow.version + 1, true};
+    shares_.add(id, message);
   }
 
   void endFlow(int id) {
@@ -241,13 +235,7 @@ class Simulation {
     const PlayModel::Message& m = model_.messages[at(flow.message)];
     flows_[at(id)].isOpen = false;
     free_.push_back(id);
-    for (const auto& [link, messages] : model_.crossings.of(flow.message)) {
-      messagesOn_[at(link)] -= messages;
-      std::vector<int>& others = onLink_[at(link)];
-      *std::ranges::find(others, id) = others.back();
-      others.pop_back();
-      markDirty(link);
-    }
+    shares_.remove(id);
     startNext(m.pair);
     const double there = now_ + m.alpha;
     events_.push({there, Kind::arrival, flow.message, flow.chunk});
@@ -257,39 +245,15 @@ class Simulation {
     retire(m.sender);
   }
 
-  void markDirty(int link) {
-    if (isDirty_[at(link)]) return;
-    isDirty_[at(link)] = 1;
-    dirty_.push_back(link);
-  }
-
-  void change(int id) {
-    if (std::exchange(flows_[at(id)].isChanged, true)) return;
-    changed_.push_back(id);
-  }
-
   void settleLinks() {
-    for (const int link : dirty_) {
-      isDirty_[at(link)] = 0;
-      for (const int id : onLink_[at(link)]) change(id);
-    }
-    dirty_.clear();
-    work_ += static_cast<double>(changed_.size());
-    for (const int id : changed_) {
+    work_ += shares_.settle([this](int id, double rate) {
       Flow& flow = flows_[at(id)];
-      flow.isChanged = false;
-      if (!flow.isOpen) continue;
-      double rate = model_.messages[at(flow.message)].rate;
-      for (const auto& [link, messages] : model_.crossings.of(flow.message))
-        rate = std::min(rate, model_.capacities[at(link)] / (1 + model_.crowding * (messagesOn_[at(link)] - 1)));
-      if (rate == flow.rate) continue;
       if (flow.rate > 0) flow.remaining = std::max(0.0, flow.remaining - flow.rate * (now_ - flow.since));
       flow.rate = rate;
       flow.since = now_;
       ++flow.version;
       events_.push({rate == never ? now_ : now_ + flow.remaining / rate, Kind::flowEnd, id, flow.version});
-    }
-    changed_.clear();
+    });
   }
 
   int chunks_;
@@ -301,10 +265,8 @@ class Simulation {
   std::priority_queue<Event> events_;
   std::vector<int> awaited_;  // per chunk and step: messages that have not come
   std::vector<Flow> flows_;
-  std::vector<int> free_, changed_, dirty_;
-  std::vector<std::vector<int>> onLink_;  // flows
-  std::vector<int> messagesOn_;           // per link, of those
-  std::vector<std::uint8_t> isDirty_;
+  std::vector<int> free_;
+  LinkShares shares_;
   std::vector<RankState> ranks_;
   std::vector<int> touched_;   // ranks
   std::vector<Queue> queues_;  // per pair

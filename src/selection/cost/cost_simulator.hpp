@@ -27,8 +27,8 @@ int chunksOf(const CostCall& call) noexcept;
 /// CPU for the overhead of its messages and for what it combines or copies, and then its messages start. Chunks of a
 /// rank take turns on the CPU, the oldest first; a chunk begins when the one that began `window` earlier is over.
 /// Messages between the same two ranks go one after the other; those of different pairs that cross a link share it
-/// evenly: ports of ranks and uplinks of groups, each direction by itself. A message has arrived alpha after its last
-/// byte left.
+/// (link_shares.hpp): ports of ranks and uplinks of groups, each direction by itself. A message has arrived alpha after
+/// its last byte left.
 double simulate(const Plan& plan, const CostMap& map, const CostCall& call);
 
 /// The same for calls of any length, in the time that few chunks take, five windows at least: those in the middle of a
