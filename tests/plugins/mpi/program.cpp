@@ -1,7 +1,7 @@
 // An MPI program that knows nothing of tacc, to run with libtacc_mpi preloaded and without:
 //   program WHAT mpi|tacc [seed]
-// WHAT: calls, communicators, many, threads, messages, requests, nonblocking, nonblocking_threads, persistent,
-// unfinished, counted, lengthened; overlap, whose seed is a number of bytes.
+// WHAT: calls, communicators, corners, corners_comms, many, threads, messages, requests, nonblocking,
+// nonblocking_threads, persistent, unfinished, counted, lengthened; overlap, whose seed is a number of bytes.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -10,21 +10,10 @@
 #include <thread>
 
 #include "cases.hpp"
+#include "corners.hpp"
 
 namespace tacc::test {
 namespace {
-
-int rankIn(MPI_Comm comm) {
-  int rank = 0;
-  MPI_Comm_rank(comm, &rank);
-  return rank;
-}
-
-int ranksIn(MPI_Comm comm) {
-  int ranks = 0;
-  MPI_Comm_size(comm, &ranks);
-  return ranks;
-}
 
 void callEverything(unsigned seed, bool isTacc) {
   Draws draws(seed);
@@ -265,6 +254,10 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     callEverything(seed, isTacc);
   else if (what == "communicators")
     useCommunicators(seed, isTacc);
+  else if (what == "corners")
+    useCornersOfData(isTacc);
+  else if (what == "corners_comms")
+    useCornersOfCommunicators();
   else if (what == "many")
     keepManyOfAllRanks();
   else if (what == "threads")
