@@ -1,6 +1,6 @@
-// What fmt 9's headers leave to its shared library, compiled once into whatever is linked with tacc's: so libtacc.so needs no
-// libfmt.so, and a program may have another version of it. Other versions leave out other things: then the shared library is
-// linked, and this file is not compiled.
+// What fmt 9's headers leave to its shared library, compiled once into whatever is linked with tacc's: so libtacc.so
+// needs no libfmt.so, and a program may have another version of it. Other versions leave out other things: then the
+// shared library is linked, and this file is not compiled.
 #include <fmt/format-inl.h>
 
 namespace fmt::detail {
