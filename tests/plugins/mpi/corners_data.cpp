@@ -239,13 +239,27 @@ void useColumnsLater(MPI_Comm comm) {
   MPI_Iallgather(own.data(), rows, MPI_INT, matrix.data(), 1, column, comm, &requests[0]);
   MPI_Ialltoall(matrix.data(), 0, MPI_INT, turned.data(), 0, MPI_INT, comm, &requests[1]);
   MPI_Iallreduce(own.data(), sums.data(), rows, MPI_INT, MPI_SUM, comm, &requests[2]);
-  // A type may go while what uses it is under way.
+#if MPI_VERSION >= 4
+  Numbers again(size, -1);
+  MPI_Request persistent = MPI_REQUEST_NULL;
+  MPI_Allgather_init(own.data(), rows, MPI_INT, again.data(), 1, column, comm, MPI_INFO_NULL, &persistent);
+#endif
+  // A type may go while what uses it is under way, or is yet to be started.
   MPI_Type_free(&column);
   MPI_Type_free(&spread);
   MPI_Waitall(3, requests.data(), MPI_STATUSES_IGNORE);
   for (std::size_t at = 0; at < size; ++at)
     if (matrix[at] != static_cast<int>(at) % ranks) complain("MPI_Iallgather to columns");
   if (sums != Numbers(rows, ranks * (ranks - 1) / 2)) complain("MPI_Iallreduce beside it");
+#if MPI_VERSION >= 4
+  for (int start = 0; start < 2; ++start) {
+    again.assign(size, -1);
+    MPI_Start(&persistent);
+    MPI_Wait(&persistent, MPI_STATUS_IGNORE);
+    if (again != matrix) complain("a persistent MPI_Allgather to columns");
+  }
+  MPI_Request_free(&persistent);
+#endif
 }
 
 void reduceInPlace(MPI_Comm comm, bool isTacc) {
