@@ -83,6 +83,7 @@ void Communicators::open(bool usesMpiTransport) {
   // Over MPI's messages a communicator uses those of its own MPI communicator.
   isInOrder_ = !usesMpiTransport && PMPI_Query_thread(&level) == MPI_SUCCESS && level != MPI_THREAD_MULTIPLE;
   PMPI_Comm_rank(MPI_COMM_WORLD, &stem_.rank);
+  endingOnes_.passed = Passed::noCommunicator;
   PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &key_, this);
   PMPI_Comm_dup(MPI_COMM_SELF, &self_);
   PMPI_Irecv(nullptr, 0, MPI_BYTE, 0, 0, self_, &stem_.never);
@@ -104,7 +105,9 @@ void Communicators::close() noexcept {
   PMPI_Comm_free(&self_);
 }
 
-Communicator* Communicators::look(MPI_Comm mpi) noexcept {
+Communicator* Communicators::look(MPI_Comm mpi, const CallingThread& thread) noexcept {
+  for (const EndingCommunicator* one = thread.ending; one != nullptr; one = one->outer)
+    if (one->mpi == mpi) return &endingOnes_;
   void* attribute = nullptr;
   int isThere = 0;
   if (PMPI_Comm_get_attr(mpi, key_, &attribute, &isThere) != MPI_SUCCESS) return nullptr;
@@ -127,6 +130,22 @@ Communicator* Communicators::look(MPI_Comm mpi) noexcept {
   }
   if (PMPI_Comm_set_attr(mpi, key_, communicator) != MPI_SUCCESS) PMPI_Abort(mpi, MPI_ERR_OTHER);
   return communicator;
+}
+
+int Communicators::end(MPI_Comm* mpi, int (*free)(MPI_Comm*)) {
+  CallingThread& thread = callingThread();
+  const EndingCommunicator ending{mpi == nullptr ? MPI_COMM_NULL : *mpi, thread.ending};
+  bool isKnown = false;
+  {
+    const std::lock_guard lock(mutex_);
+    isKnown = std::ranges::any_of(all_, [&](const auto& one) { return one->mpi == ending.mpi; });
+  }
+  if (isKnown) PMPI_Comm_delete_attr(ending.mpi, key_);
+  thread.ending = &ending;
+  const int code = free(mpi);
+  thread.ending = ending.outer;
+  ended_.fetch_add(1, std::memory_order_release);
+  return code;
 }
 
 void Communicators::join(Communicator& communicator) noexcept {

@@ -47,11 +47,14 @@ class Communicators {
   Communicator* find(MPI_Comm mpi, CallingThread& thread = callingThread()) noexcept {
     const std::uint64_t ended = ended_.load(std::memory_order_acquire);
     if (mpi == thread.lastMpi && ended == thread.ended) return thread.lastFound;
-    thread.lastFound = look(mpi);
+    thread.lastFound = look(mpi, thread);
     thread.lastMpi = mpi;
     thread.ended = ended;
     return thread.lastFound;
   }
+  /// Ends `*mpi` by `free`, MPI's own function, and what belongs to it before. In between MPI calls the program's
+  /// functions for the attributes that go; what these call on the communicator goes to MPI, on all ranks alike.
+  int end(MPI_Comm* mpi, int (*free)(MPI_Comm*));
   /// Makes the tacc communicator at the first call. Collective over `communicator`. Where that fails on one rank all
   /// ranks pass their calls on from then on, and one of them has said why.
   void join(Communicator& communicator) noexcept;
@@ -62,7 +65,7 @@ class Communicators {
   taccResult_t joinOfAll(Communicator& communicator);
   taccResult_t joinByMeeting(Communicator& communicator);
   bool hasAllRanks(MPI_Comm mpi) const noexcept;
-  Communicator* look(MPI_Comm mpi) noexcept;
+  Communicator* look(MPI_Comm mpi, const CallingThread& thread) noexcept;
   void remove(Communicator* communicator) noexcept;
 
   std::atomic<std::uint64_t> ended_{0};  // communicators so far: their handles may be others' by now
@@ -76,6 +79,7 @@ class Communicators {
   bool isInOrder_ = false;  // calls come one after the other in each process, and so in one order on all ranks
   std::mutex mutex_;
   std::vector<std::unique_ptr<Communicator>> all_;
+  Communicator endingOnes_;  // what look() says of them
 };
 
 }  // namespace tacc::mpi

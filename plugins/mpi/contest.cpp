@@ -273,8 +273,9 @@ taccResult_t holdContest(Function function, std::size_t bytes, const Communicato
   outcome = Outcome{.function = function, .bytes = bytes};
   if (!Contests::isMeasured(bytes)) return taccSuccess;
   function = plainly(function);
-  const bool hasOwnCounts = Contests::hasOwnCounts(function);
-  const bool hasBlocks = (hasOwnCounts && function != Function::Reduce_scatter) || function == Function::Allgather ||
+  const bool hasCounts =
+      Contests::hasOwnCounts(function) || function == Function::Allgatherv || function == Function::Reduce_scatter;
+  const bool hasBlocks = (hasCounts && function != Function::Reduce_scatter) || function == Function::Allgather ||
                          function == Function::Alltoall || function == Function::Gather ||
                          function == Function::Scatter;
   const auto ranks = static_cast<std::size_t>(communicator.ranks);
@@ -286,7 +287,7 @@ taccResult_t holdContest(Function function, std::size_t bytes, const Communicato
   taccResult_t result = agree(lacking, communicator);
   if (result != taccSuccess || lacking[0] > 0) return result;
   Call call{function, bytes, communicator, send.get(), receive.get(), {}, {}, {}};
-  if (hasOwnCounts) call.countBlocks();
+  if (hasCounts) call.countBlocks();
   const auto timeTacc = [&](int calls) { return timeCalls(calls, result, [&] { return call.runTacc(); }); };
   const auto timeMpi = [&](int calls) {
     return timeCalls(calls, result, [&] {

@@ -17,13 +17,14 @@ namespace tacc::mpi {
 struct Communicator;
 
 /// The contests of one communicator. What they are asked is the same on all its ranks: calls are of one kind if the
-/// function is the same and the bytes have the same highest bit. Of a function with counts for each rank no rank knows
-/// how much all move, so all its calls are of one kind: the ranks agree on what they usually move, and look again,
-/// eight times as many calls later each time, whether that is still so.
+/// function is the same and the bytes have the same highest bit. Of a function whose counts are not known to all ranks
+/// none knows how much all move, so all its calls are of one kind: the ranks agree on what they usually move, and look
+/// again, eight times as many calls later each time, whether that is still so.
 class Contests {
  public:
   enum class Turn : std::uint8_t { tacc, mpi, contest };
 
+  /// Whether a rank knows its own counts only. Of an allgather or a reduce-scatter with counts each knows those of all.
   static constexpr bool hasOwnCounts(Function function) noexcept;
 
   /// Who serves the next call. `bytes`: with own counts, this rank's mean block. `contest`: it is time to measure, then
@@ -79,16 +80,12 @@ class Contests {
 
 constexpr bool Contests::hasOwnCounts(Function function) noexcept {
   switch (function) {
-    case Function::Allgatherv:
     case Function::Gatherv:
     case Function::Scatterv:
     case Function::Alltoallv:
-    case Function::Reduce_scatter:
-    case Function::Allgatherv_c:
     case Function::Gatherv_c:
     case Function::Scatterv_c:
     case Function::Alltoallv_c:
-    case Function::Reduce_scatter_c:
       return true;
     default:
       return false;

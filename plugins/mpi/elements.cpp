@@ -4,8 +4,10 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "types.hpp"
 
@@ -20,7 +22,30 @@ std::ptrdiff_t extentOf(MPI_Datatype type) {
   return static_cast<std::ptrdiff_t>(extent);
 }
 
-/// Calls `move(elements, count, bytes, length)` for parts that MPI_Pack can count.
+/// Elements whose places count from MPI_BOTTOM, which is null: MPICH's MPI_Pack refuses that address, and Open MPI's
+/// takes it for a buffer. The same elements seen from another address, as one element of a type.
+class FromElsewhere {
+ public:
+  FromElsewhere(int count, MPI_Datatype type) {
+    const MPI_Aint place = -static_cast<MPI_Aint>(reinterpret_cast<std::uintptr_t>(address()));
+    if (PMPI_Type_create_hindexed(1, &count, &place, type, &type_) != MPI_SUCCESS ||
+        PMPI_Type_commit(&type_) != MPI_SUCCESS)
+      throw std::runtime_error("MPI makes no type of the elements of a derived type");
+  }
+  ~FromElsewhere() { PMPI_Type_free(&type_); }
+  FromElsewhere(const FromElsewhere&) = delete;
+  FromElsewhere& operator=(const FromElsewhere&) = delete;
+  static void* address() noexcept {
+    static std::byte here;
+    return &here;
+  }
+  MPI_Datatype type() const noexcept { return type_; }
+
+ private:
+  MPI_Datatype type_ = MPI_DATATYPE_NULL;
+};
+
+/// Calls `move(address, count, type, packed, length)` for parts that MPI_Pack can count.
 template <class Move>
 void inParts(const Elements& elements, std::byte* packed, const Move& move) {
   const std::size_t each = bytesOf(elements.type).value_or(0);
@@ -31,27 +56,30 @@ void inParts(const Elements& elements, std::byte* packed, const Move& move) {
   const std::ptrdiff_t extent = extentOf(elements.type);
   for (std::size_t done = 0; done < elements.count;) {
     const std::size_t count = std::min(elements.count - done, packedAtOnce / each);
-    // Displacements may be absolute, from MPI_BOTTOM, which is null.
     const auto at = reinterpret_cast<std::uintptr_t>(elements.address) + done * static_cast<std::uintptr_t>(extent);
-    if (move(reinterpret_cast<void*>(at), static_cast<int>(count), packed + done * each,
-             static_cast<int>(count * each)) != MPI_SUCCESS)
-      throw std::runtime_error("MPI does not pack or unpack the elements of a derived type");
+    std::byte* const part = packed + done * each;
+    const auto whole = static_cast<int>(count), length = static_cast<int>(count * each);
+    const std::optional<FromElsewhere> moved =
+        at == 0 ? std::optional<FromElsewhere>(std::in_place, whole, elements.type) : std::nullopt;
+    const int code = moved ? move(FromElsewhere::address(), 1, moved->type(), part, length)
+                           : move(reinterpret_cast<void*>(at), whole, elements.type, part, length);
+    if (code != MPI_SUCCESS) throw std::runtime_error("MPI does not pack or unpack the elements of a derived type");
     done += count;
   }
 }
 
 void pack(const Elements& elements, std::byte* packed) {
-  inParts(elements, packed, [&](void* at, int count, std::byte* to, int bytes) {
+  inParts(elements, packed, [&](void* at, int count, MPI_Datatype type, std::byte* to, int bytes) {
     int position = 0;
-    const int code = PMPI_Pack(at, count, elements.type, to, bytes, &position, MPI_COMM_SELF);
+    const int code = PMPI_Pack(at, count, type, to, bytes, &position, MPI_COMM_SELF);
     return code == MPI_SUCCESS && position != bytes ? MPI_ERR_OTHER : code;
   });
 }
 
 void unpack(const Elements& elements, std::byte* packed) {
-  inParts(elements, packed, [&](void* at, int count, std::byte* from, int bytes) {
+  inParts(elements, packed, [&](void* at, int count, MPI_Datatype type, std::byte* from, int bytes) {
     int position = 0;
-    return PMPI_Unpack(from, bytes, &position, at, count, elements.type, MPI_COMM_SELF);
+    return PMPI_Unpack(from, bytes, &position, at, count, type, MPI_COMM_SELF);
   });
 }
 

@@ -79,6 +79,8 @@
   FUNCTION(Init)                     \
   FUNCTION(Init_thread)              \
   FUNCTION(Finalize)                 \
+  FUNCTION(Comm_free)                \
+  FUNCTION(Comm_disconnect)          \
   TACC_MPI_COLLECTIVES(FUNCTION)     \
   TACC_MPI_COMPLETIONS(FUNCTION)
 

@@ -10,12 +10,19 @@ namespace tacc::mpi {
 
 struct Communicator;
 
+/// One that the thread is in the middle of freeing.
+struct EndingCommunicator {
+  MPI_Comm mpi;
+  const EndingCommunicator* outer;  // in whose freeing this one is freed
+};
+
 struct CallingThread {
   bool isInside = false;
   // The communicator that it looked for last. 0 is no handle of an MPI's, and MPI_COMM_NULL no constant everywhere.
   MPI_Comm lastMpi = {};
   Communicator* lastFound = nullptr;
   std::uint64_t ended = 0;  // communicators that had ended then
+  const EndingCommunicator* ending = nullptr;
 };
 
 /// This thread's. To be called once in a call of MPI's: a library that is opened late must ask where a thread's own

@@ -211,3 +211,13 @@ TACC_MPI_ENTRY taccMpi_Finalize() {
   tacc::mpi::end();
   return PMPI_Finalize();
 }
+
+TACC_MPI_ENTRY taccMpi_Comm_free(MPI_Comm* comm) {
+  tacc::mpi::Plugin& plugin = tacc::mpi::plugin();
+  return plugin.isActive ? plugin.communicators.end(comm, PMPI_Comm_free) : PMPI_Comm_free(comm);
+}
+
+TACC_MPI_ENTRY taccMpi_Comm_disconnect(MPI_Comm* comm) {
+  tacc::mpi::Plugin& plugin = tacc::mpi::plugin();
+  return plugin.isActive ? plugin.communicators.end(comm, PMPI_Comm_disconnect) : PMPI_Comm_disconnect(comm);
+}

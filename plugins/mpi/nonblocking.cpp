@@ -62,7 +62,11 @@ template <class Pass>
 int begin(Function function, const char* name, Kind kind, const Arguments& arguments, MPI_Comm comm,
           MPI_Request* request, Pass pass) {
   const auto make = [&](Communicator& communicator) {
-    return plugin().requests.begin(name, communicator, prepare(kind, arguments, communicator), request);
+    Arguments own = arguments;
+    const auto types = keepTypes(kind, own, communicator.rank);
+    Prepared prepared = prepare(kind, own, communicator);
+    prepared.deliver = [types, deliver = std::move(prepared.deliver)] { deliver(); };
+    return plugin().requests.begin(name, communicator, std::move(prepared), request);
   };
   return takeOverRequest(function, name, kind, arguments, comm, request, true, make, pass);
 }
@@ -71,8 +75,10 @@ template <class Pass>
 int makePersistent(Function function, const char* name, Kind kind, const Arguments& arguments, MPI_Comm comm,
                    MPI_Request* request, Pass pass) {
   const auto make = [&](Communicator& communicator) {
+    Arguments own = arguments;
+    const auto types = keepTypes(kind, own, communicator.rank);
     return plugin().requests.makePersistent(
-        name, communicator, [=, &communicator] { return prepare(kind, arguments, communicator); }, request);
+        name, communicator, [kind, own, types, &communicator] { return prepare(kind, own, communicator); }, request);
   };
   return takeOverRequest(function, name, kind, arguments, comm, request, false, make, pass);
 }

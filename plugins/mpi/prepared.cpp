@@ -4,6 +4,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 
 #include "elements.hpp"
 #include "types.hpp"
@@ -167,6 +168,47 @@ Prepared scatter(const Arguments& a, const Communicator& communicator) {
 }
 
 }  // namespace
+
+KeptTypes::~KeptTypes() {
+  for (MPI_Datatype& type : types_) PMPI_Type_free(&type);
+}
+
+MPI_Datatype KeptTypes::keep(MPI_Datatype type) {
+  if (isBlock(type)) return type;
+  types_.reserve(types_.size() + 1);
+  MPI_Datatype kept = MPI_DATATYPE_NULL;
+  if (PMPI_Type_dup(type, &kept) != MPI_SUCCESS) throw std::runtime_error("MPI does not duplicate a derived type");
+  types_.push_back(kept);
+  return kept;
+}
+
+std::shared_ptr<KeptTypes> keepTypes(Kind kind, Arguments& arguments, int rank) {
+  const bool isRoot = rank == arguments.root;
+  bool sends = false, receives = false;
+  switch (kind) {
+    case Kind::bcast:
+      receives = true;
+      break;
+    case Kind::allgather:
+    case Kind::alltoall:
+      sends = receives = true;
+      break;
+    case Kind::gather:
+      sends = true;
+      receives = isRoot;
+      break;
+    case Kind::scatter:
+      sends = isRoot;
+      receives = true;
+      break;
+    default:  // what is reduced has no derived type
+      break;
+  }
+  auto kept = std::make_shared<KeptTypes>();
+  if (sends && arguments.send != MPI_IN_PLACE) arguments.sendType = kept->keep(arguments.sendType);
+  if (receives && arguments.receive != MPI_IN_PLACE) arguments.receiveType = kept->keep(arguments.receiveType);
+  return kept;
+}
 
 Judged judge(Kind kind, const Arguments& a, const Communicator& communicator) {
   if (hasRoot(kind) && (a.root < 0 || a.root >= communicator.ranks)) return {Passed::arguments};

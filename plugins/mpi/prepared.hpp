@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "communicators.hpp"
 #include "report.hpp"
@@ -41,6 +43,24 @@ struct Prepared {
   std::function<taccResult_t(taccStream_t)> start;
   std::function<void()> deliver;  // once it is done: what arrived goes to where MPI's caller wants it
 };
+
+/// Duplicates of derived types, which the program may free while a call that uses them is under way.
+class KeptTypes {
+ public:
+  KeptTypes() = default;
+  ~KeptTypes();
+  KeptTypes(const KeptTypes&) = delete;
+  KeptTypes& operator=(const KeptTypes&) = delete;
+  /// `type` itself where it is no derived one.
+  MPI_Datatype keep(MPI_Datatype type);
+
+ private:
+  std::vector<MPI_Datatype> types_;
+};
+
+/// Puts into `arguments`, which judge() lets through, duplicates of those types that `rank` uses; they live as long as
+/// what is returned. To be called and destroyed in the program's threads.
+std::shared_ptr<KeptTypes> keepTypes(Kind kind, Arguments& arguments, int rank);
 
 /// The same on all ranks, from what MPI's rules make equal on them. `communicator` has several ranks.
 Judged judge(Kind kind, const Arguments& arguments, const Communicator& communicator);

@@ -80,7 +80,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace tacc {
 
-HWY_EXPORT(fillElastic);
+TACC_EXPORT(fillElastic);
 
 ElasticKernels elasticKernelsFor(const Isa& isa) {
   ElasticKernels kernels{};

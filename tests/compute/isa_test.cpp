@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -12,12 +13,22 @@
 #include "compute/conv/kernels/kernels.hpp"
 #include "compute/layers/kernels.hpp"
 #include "compute/reduce/reduce.hpp"
+#include "compute/simd/cpu_targets.hpp"
+#include "compute/simd/targets.hpp"
 #include "core/error.hpp"
 
 namespace tacc {
 namespace {
 
 TEST(Isa, BestIsTheFirstAvailable) { EXPECT_EQ(bestIsa("best").name, availableIsas().front().name); }
+
+// Highway's own answer is in its shared library, which only this test needs.
+TEST(Isa, CpuHasWhatHighwayFinds) {
+  std::int64_t known = 0;
+  for (const InstructionSet& one : instructionSetsFrom("best")) known |= one.targets;
+  known &= ~(HWY_SCALAR | HWY_EMU128);
+  EXPECT_EQ(findCpuTargets(), hwy::SupportedTargets() & known);
+}
 
 TEST(Isa, EveryAvailableOneCanBeChosen) {
   for (const Isa& isa : availableIsas()) {

@@ -35,8 +35,13 @@ while read -r name; do
 done <"$work/wanted"
 ! dpkg-deb -c "$(deb libtacc0)" | grep -E '/usr/(bin|include|libexec)/.' ||
   fail "libtacc0 has what belongs to another package; give it an install_tag in its meson.build"
-for dependency in libc6 libstdc++6 libfmt; do
+for dependency in libc6 libstdc++6; do
   field libtacc0 Depends | grep -qF $dependency || fail "libtacc0 does not depend on $dependency: $(field libtacc0 Depends)"
+done
+# What is part of the library is no dependency; of which version it was made is told.
+for library in fmt sodium; do
+  field libtacc0 Depends | grep -q "lib$library" || field libtacc0 Built-Using | grep -q "$library.* (= " ||
+    fail "libtacc0 neither depends on $library nor says with which it was built: $(field libtacc0 Built-Using)"
 done
 field tacc-tools Depends | grep -qF "libtacc0 (>= $version)" || fail "tacc-tools depends on $(field tacc-tools Depends)"
 for mpi in libmpich libopenmpi; do

@@ -4,6 +4,7 @@
 The library alone asks for nothing that only programs take. Without any optional library the files that stand for these compile.
 """
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -42,6 +43,15 @@ class SmallerBuilds(unittest.TestCase):
                    if "absent" in line and line.split(":")[0].endswith(".o")]
         self.assertGreaterEqual(len(objects), 3)
         run(ninja, "-C", self.build, *objects)
+
+    def test_with_libraries_beside_it(self):
+        self.configure("-Dembedded=false", *(f"-D{feature}=disabled" for feature in FEATURES))
+        target = next(one for one in json.loads(run(meson, "introspect", self.build, "--targets")) if one["name"] == "tacc")
+        linked = run(ninja, "-C", self.build, "-t", "commands", "-s", os.path.relpath(target["filename"][0], self.build))
+        self.assertIn("fmt", linked)
+        self.assertIn("sodium", linked)
+        self.assertNotIn("sodium.a", linked)
+        self.assertNotIn("tacc_fmt", linked)
 
 
 if __name__ == "__main__":

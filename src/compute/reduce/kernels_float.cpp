@@ -30,7 +30,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace tacc {
 
-HWY_EXPORT(fillFloat);
+TACC_EXPORT(fillFloat);
 void fillFloatKernels(KernelTable& table, std::int64_t target) { TACC_DISPATCH(fillFloat, target)(table); }
 
 }  // namespace tacc

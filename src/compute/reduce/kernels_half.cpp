@@ -26,7 +26,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace tacc {
 
-HWY_EXPORT(fillHalf);
+TACC_EXPORT(fillHalf);
 void fillHalfKernels(KernelTable& table, std::int64_t target) { TACC_DISPATCH(fillHalf, target)(table); }
 
 }  // namespace tacc

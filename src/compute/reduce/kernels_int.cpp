@@ -43,7 +43,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace tacc {
 
-HWY_EXPORT(fillIntegers);
+TACC_EXPORT(fillIntegers);
 template <>
 void fillIntegerKernels<TACC_INTEGER_BITS>(KernelTable& table, std::int64_t target) {
   TACC_DISPATCH(fillIntegers, target)(table);

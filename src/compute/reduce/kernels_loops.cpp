@@ -62,7 +62,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace tacc {
 
-HWY_EXPORT(fillLoops);
+TACC_EXPORT(fillLoops);
 void fillLoopKernels(KernelTable& table, std::int64_t target) { TACC_DISPATCH(fillLoops, target)(table); }
 
 }  // namespace tacc

@@ -184,7 +184,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace tacc {
 
-HWY_EXPORT(makeTable);
+TACC_EXPORT(makeTable);
 
 UpdateKernels makeUpdateKernels(const Isa& isa) {
   UpdateKernels table = TACC_DISPATCH(makeTable, isa.target)();

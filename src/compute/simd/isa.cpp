@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "compute/simd/cpu_targets.hpp"
 #include "compute/simd/targets.hpp"
 #include "core/environment.hpp"
 #include "core/error.hpp"
@@ -35,7 +36,7 @@ std::span<const InstructionSet> instructionSetsFrom(std::string_view widest) {
 
 std::vector<Isa> availableIsas() {
   const std::int64_t always = instructionSets[std::size(instructionSets) - 1].targets;
-  const std::int64_t targets = (hwy::SupportedTargets() | always) & HWY_TARGETS;
+  const std::int64_t targets = (findCpuTargets() | always) & HWY_TARGETS;
   std::vector<Isa> isas;
   for (const InstructionSet& one : instructionSets) {
     if (one.targets & targets) isas.push_back({one.name, one.targets & targets});

@@ -1,7 +1,8 @@
 // An MPI program that knows nothing of tacc, to run with libtacc_mpi preloaded and without:
 //   program WHAT mpi|tacc [seed]
-// WHAT: calls, communicators, many, threads, messages, requests, nonblocking, nonblocking_threads, persistent,
-// unfinished, counted, lengthened; overlap, whose seed is a number of bytes.
+// WHAT: calls, communicators, corners, corners_comms, many, threads, messages, requests, nonblocking,
+// nonblocking_threads, persistent, unfinished, counted, lengthened, alternated; overlap, whose seed is a number of
+// bytes.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -10,21 +11,10 @@
 #include <thread>
 
 #include "cases.hpp"
+#include "corners.hpp"
 
 namespace tacc::test {
 namespace {
-
-int rankIn(MPI_Comm comm) {
-  int rank = 0;
-  MPI_Comm_rank(comm, &rank);
-  return rank;
-}
-
-int ranksIn(MPI_Comm comm) {
-  int ranks = 0;
-  MPI_Comm_size(comm, &ranks);
-  return ranks;
-}
 
 void callEverything(unsigned seed, bool isTacc) {
   Draws draws(seed);
@@ -249,6 +239,21 @@ void lengthenUnequalCalls() {
   }
 }
 
+/// Short and long blocks in turns, of functions that tell each rank the counts of all.
+void alternateUnequalCalls() {
+  const auto ranks = static_cast<std::size_t>(ranksIn(MPI_COMM_WORLD));
+  for (int call = 0; call < 20; ++call) {
+    const int count = call % 2 == 0 ? 2 : 4096;
+    const std::vector<int> counts(ranks, count);
+    std::vector<int> places, in(ranks * static_cast<std::size_t>(count), call), out(in.size(), -1);
+    for (std::size_t r = 0; r < ranks; ++r) places.push_back(static_cast<int>(r) * count);
+    MPI_Allgatherv(in.data(), count, MPI_INT, out.data(), counts.data(), places.data(), MPI_INT, MPI_COMM_WORLD);
+    if (out != in) complain("MPI_Allgatherv gives other numbers");
+    MPI_Reduce_scatter(in.data(), out.data(), counts.data(), MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (out[0] != static_cast<int>(ranks) * call) complain("MPI_Reduce_scatter gives other numbers");
+  }
+}
+
 /// Requests that nobody completes. With `seed` 2 rank 0 alone has called.
 void leaveUnfinished(unsigned seed) {
   MPI_Barrier(MPI_COMM_WORLD);
@@ -265,6 +270,10 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     callEverything(seed, isTacc);
   else if (what == "communicators")
     useCommunicators(seed, isTacc);
+  else if (what == "corners")
+    useCornersOfData(isTacc);
+  else if (what == "corners_comms")
+    useCornersOfCommunicators();
   else if (what == "many")
     keepManyOfAllRanks();
   else if (what == "threads")
@@ -285,6 +294,8 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     leaveUnfinished(seed);
   else if (what == "counted")
     makeCountedCalls();
+  else if (what == "alternated")
+    alternateUnequalCalls();
   else if (what == "lengthened")
     lengthenUnequalCalls();
   else

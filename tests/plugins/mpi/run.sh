@@ -64,6 +64,13 @@ case $what in
         says "  MPI_$name +[0-9]{4,6} +[0-9.]+ +[0-9.]+  (tacc|MPI)$"
       done
     done
+    # Where each rank knows the counts of all, short calls and long ones are compared by themselves.
+    preloaded 2 report "$program" alternated
+    says 'all right'
+    says '  MPI_Allgatherv +8 +[0-9.]+ +[0-9.]+  (tacc|MPI)$'
+    says '  MPI_Allgatherv +16384 +[0-9.]+ +[0-9.]+  (tacc|MPI)$'
+    says '  MPI_Reduce_scatter +16 +[0-9.]+ +[0-9.]+  (tacc|MPI)$'
+    says '  MPI_Reduce_scatter +32768 +[0-9.]+ +[0-9.]+  (tacc|MPI)$'
     # tacc's own messages between processes of one host take longer than MPI's, unless those wait for a core.
     export TACC_MPI_CONTEST=3 TACC_SHM=off TACC_TRANSPORT=tcp
     preloaded 2 report "$program" counted
