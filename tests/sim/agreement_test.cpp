@@ -6,26 +6,15 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
-#include <list>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "drawn_network.hpp"
+#include "drawn_trials.hpp"
 #include "selection/cost/cost_simulator.hpp"
-#include "trial.hpp"
 
 namespace tacc::sim {
 namespace {
-
-constexpr int mostHosts = 12;
-constexpr double mostWork = 3e5;  // times the partners of a rank; more is not played
-
-int numberOr(const char* variable, int otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::atoi(text);
-}
 
 /// The cost simulator's seconds divided by SimGrid's, of each call.
 struct Ratios {
@@ -46,21 +35,8 @@ struct Ratios {
 };
 
 TEST(Agreement, OfTheCostSimulatorAndSimGrid) {
-  const int first = numberOr("TACC_TEST_FIRST_NETWORK", 0), networks = numberOr("TACC_TEST_NETWORKS", 60);
-  constexpr Collective collectives[] = {Collective::allReduce, Collective::broadcast, Collective::reduce,
-                                        Collective::allGather, Collective::reduceScatter};
-  std::list<Machine> machines;
-  std::vector<Trial> trials;
-  for (int n = first; n < first + networks; ++n) {
-    Machine& machine = machines.emplace_back(test::drawNetwork(static_cast<std::uint64_t>(n), mostHosts), mostHosts,
-                                             Place::block, NetworkSpeed());
-    const Collective collective = collectives[n % 5];
-    const double bytes = static_cast<double>(std::size_t{64} << (n * 7 % 17)) * machine.ranks();
-    for (const Algorithm& algorithm : algorithms())
-      if (algorithm.serves(machine.selector().request(collective, 0)))
-        trials.push_back({&machine, collective, bytes, &algorithm});
-  }
-  const std::vector<Outcome> outcomes = performAll(trials, mostWork, 2, [](std::size_t) {});
+  const int networks = numberFrom("TACC_TEST_NETWORKS", 60);
+  const auto [machines, trials, outcomes] = playDrawnTrials(networks, [](int) { return 1; });
 
   Ratios all;
   std::map<std::string, Ratios> byAlgorithm;

@@ -5,42 +5,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <list>
 #include <string>
 #include <vector>
 
-#include "drawn_network.hpp"
-#include "trial.hpp"
+#include "drawn_trials.hpp"
 
 namespace tacc::sim {
 namespace {
 
-constexpr int mostHosts = 12, mostRanks = 12;
-constexpr double mostWork = 3e5;  // times the partners of a rank; more is not played
-
-int numberFrom(const char* variable, int otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::atoi(text);
-}
-
 /// `ranksPerHost`: of network n.
 void expectSmallRegret(int networks, int (*ranksPerHost)(int n)) {
-  const int first = numberFrom("TACC_TEST_FIRST_NETWORK", 0);
-  constexpr Collective collectives[] = {Collective::allReduce, Collective::broadcast, Collective::reduce,
-                                        Collective::allGather, Collective::reduceScatter};
-  std::list<Machine> machines;
-  std::vector<Trial> trials;
-  for (int n = first; n < first + networks; ++n) {
-    Machine& machine = machines.emplace_back(test::drawNetwork(static_cast<std::uint64_t>(n), mostHosts), mostRanks,
-                                             Place::block, NetworkSpeed(), ranksPerHost(n));
-    const Collective collective = collectives[n % 5];
-    const double bytes = static_cast<double>(std::size_t{64} << (n * 7 % 17)) * machine.ranks();
-    for (const Algorithm& algorithm : algorithms())
-      if (algorithm.serves(machine.selector().request(collective, 0)))
-        trials.push_back({&machine, collective, bytes, &algorithm});
-  }
-  const std::vector<Outcome> outcomes = performAll(trials, mostWork, 2, [](std::size_t) {});
+  const auto [machines, trials, outcomes] = playDrawnTrials(networks, ranksPerHost);
 
   struct Point {
     double regret;
