@@ -121,9 +121,10 @@ typedef struct {
   int dilationHeight, dilationWidth; /**< default 1 */
   int groups;                        /**< divides both channel counts; default 1 */
   /** Layout of the input and its gradient. Any layout serves; up to 8 channels (the first layer of a network) are read
-   * from plain ones as they are, and where input and output are NCHW, groups of up to 8 channels on either side. NHWC
-   * is read, and where its channels are a multiple of 16 written, in place by many algorithms. What is left is
-   * reordered a few images at a time, in the workspace (taccConvInfo_t says so). */
+   * from plain ones as they are, and where input and output are NCHW, groups of up to 8 channels on either side, and
+   * forward and backward data 1x1 kernels of up to 65,536 weights. NHWC is read, and where its channels are a multiple
+   * of 16 written, in place by many algorithms. What is left is reordered a few images at a time, in the workspace
+   * (taccConvInfo_t says so). */
   taccLayout_t inputLayout;
   taccWeightLayout_t weightLayout; /**< of what is packed, or of the gradient that backward weights writes */
   int bias;                        /**< forward: add one number per output channel */

@@ -48,8 +48,13 @@ constexpr const char* passNames[] = {"forward", "backward data", "backward weigh
   served.inputLayout = served.outputLayout = taccLayoutNchw16c;  // others are reordered to it
   const std::string names = algorithmNames(&served);
   if (!d.algorithm.empty()) {
-    fail(taccInvalidArgument, "algorithm \"{}\" does not serve {} of {}; {} would", d.algorithm, passNames[d.pass],
-         d.shape.text(), names);
+    Description plain = d;
+    plain.inputLayout = plain.outputLayout = taccLayoutNchw;
+    const bool isOfPlain =
+        std::any_of(std::begin(algorithms), std::end(algorithms),
+                    [&](const ConvAlgorithm& algorithm) { return isNamed(algorithm) && serves(algorithm, plain); });
+    fail(taccInvalidArgument, "algorithm \"{}\" does not serve {} of {}{}; {} would", d.algorithm, passNames[d.pass],
+         d.shape.text(), isOfPlain ? ", other than from NCHW to NCHW" : "", names);
   }
   fail(taccInvalidArgument, "no fast algorithm serves {} of {}; {} would, if desc.algorithm names it",
        passNames[d.pass], d.shape.text(), names);

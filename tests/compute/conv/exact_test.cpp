@@ -137,6 +137,17 @@ TEST(PlainProduct, EveryTailAndEpilogue) {
 
 TEST_P(Pass, PadsLargerThanTheKernel) { expectExact(convolution(GetParam(), 1, 16, 5, 6, 16, 3, 1, 5)); }
 
+TEST(BackwardWeights, ProductsThatFindOnlyPadding) {
+  // The stride steps over the image, and workers share the blocks of the input's channels.
+  taccConvDesc_t desc = convolution(taccConvBackwardWeights, 2, 168, 1, 1, 35, 1, 2, 1);
+  desc.maxWorkers = 4;
+  expectExact(desc);
+  // Lines so long that each goes by itself; the first one is padding, and the others are added to it.
+  taccConvDesc_t wide = convolution(taccConvBackwardWeights, 1, 32, 2, 5000, 32, 1, 1, 1);
+  wide.algorithm = "direct";
+  expectExactAsChosen(wide);
+}
+
 TEST_P(Pass, UnequalInBothDirections) {
   taccConvDesc_t desc = convolution(GetParam(), 2, 17, 13, 9, 33, 3);
   desc.kernelHeight = 5;

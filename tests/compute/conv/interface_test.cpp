@@ -70,6 +70,14 @@ TEST(Interface, ForcedAlgorithms) {
   EXPECT_THAT(refusal(desc), HasSubstr(taccConvAlgorithms()));
   desc.algorithm = "depthwise";
   EXPECT_THAT(refusal(desc), testing::AllOf(HasSubstr("; direct, "), HasSubstr("reference would")));
+  desc.algorithm = "plain-product";  // not of any layout for a kernel like this, but for a product
+  EXPECT_THAT(refusal(desc), HasSubstr("reference would"));
+  desc.kernelHeight = desc.kernelWidth = 1;
+  desc.padHeight = desc.padWidth = 0;
+  EXPECT_THAT(refusal(desc),
+              testing::AllOf(HasSubstr(", other than from NCHW to NCHW; direct, "), HasSubstr("reference would")));
+  desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+  EXPECT_STREQ(PlanFromC(desc).info.algorithm, "plain-product");
 }
 
 TEST(Interface, RefusesImpossibleShapes) {

@@ -187,8 +187,8 @@ class DirectBackwardWeights final : public ConvPlan {
     return parts.front().size() == parts.back().size();
   }
 
-  /// All taps of one block of input channels and one part of the output channels, for some lines. `isCleared`: the
-  /// result is zero where no tap is inside.
+  /// All taps of one block of input channels, or of as many as the call says, and one part of the output channels, for
+  /// some lines. `isCleared`: the result is zero where no tap is inside.
   void runPair(GradientCall call, Lines lines, WeightTiles::Part blocks, int inBlock, bool isCleared,
                const float* input, const float* gradient, float* result) const {
     const Shape& s = shape();
@@ -204,7 +204,7 @@ class DirectBackwardWeights final : public ConvPlan {
         const int right = std::min(s.outWidth, endInside(dx, s.strideWidth, s.width));
         if (from >= to || left >= right) {
           for (int b = 0; b < blocks.size() && !call.accumulate && !isCleared; ++b) {
-            std::fill_n(tapResult + b * call.outputBlock, rows * blockLength, 0.0F);
+            std::fill_n(tapResult + b * call.outputBlock, call.inputBlocks * rows * blockLength, 0.0F);
           }
           continue;
         }
