@@ -50,7 +50,7 @@ class Manager {
 
   /// Hears what was said, and no more.
   void end() {
-    ::shutdown(rank_.get(), SHUT_RDWR);
+    ::shutdown(rank_.get(), SHUT_WR);  // answers that are under way still arrive
     if (thread_.joinable()) thread_.join();
   }
 
@@ -135,6 +135,14 @@ TEST(PmiStore, AProcessTakesItsLeaveWhenItExits) {
   manager.end();
   EXPECT_THAT(manager.heard(),
               testing::EndsWith("cmd=get kvsname=kvs_1 key=tacc-meeting|cmd=get_my_kvsname|cmd=finalize|"));
+}
+
+TEST(PmiStore, AManagerThatHasDiedIsAnErrorAndNoSignal) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  const FileDescriptor own(ends[0]);
+  ::close(ends[1]);
+  EXPECT_THROW(shareByPmi(own.get(), rank(1), "", in(10s)), Error);
 }
 
 TEST(PmiStore, AManagerThatErrsIsQuoted) {

@@ -28,7 +28,8 @@ class Conversation {
   void say(std::string line) {
     line += '\n';
     for (std::string_view rest = line; !rest.empty();) {
-      const ssize_t sent = ::write(socket_, rest.data(), rest.size());
+      ssize_t sent = ::send(socket_, rest.data(), rest.size(), MSG_NOSIGNAL);
+      if (sent < 0 && errno == ENOTSOCK) sent = ::write(socket_, rest.data(), rest.size());
       if (sent < 0 && errno == EINTR) continue;
       if (sent <= 0) failErrno("rank {}: {} does not take words for its store (PMI)", launch_.rank, launch_.launcher);
       rest.remove_prefix(static_cast<std::size_t>(sent));
