@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "transports/tcp/tcp_inbox.hpp"
 #include "transports/transport_functions.hpp"
 
 namespace tacc::test {
@@ -169,6 +170,27 @@ TEST_P(TcpChannelsTest, ARankThatRunsAheadGoesOnWhenTheOtherEndIsOver) {
     until([&] { return part[1]->drain(); }, whole());
     EXPECT_TRUE(std::ranges::all_of(sends, [](const NetworkRequest& send) { return static_cast<bool>(send.done); }));
   }
+}
+
+/// Whose messages the kernel takes at once never waits for anything, but has to hear that there is no room for more.
+TEST_P(TcpChannelsTest, ARankThatOnlySendsIsHeldBack) {
+  const std::vector<std::byte> data(std::size_t{64} << 10);
+  auto part = turned(1);
+  int word = 0;
+  NetworkRequest greeting[2];
+  whole_[0]->receive(1, 0, &word, sizeof word, greeting[0]);
+  whole_[1]->send(0, 0, &word, sizeof word, greeting[1]);
+  until([&] { return greeting[0].done && greeting[1].done; }, whole());
+  std::vector<NetworkRequest> sends(1000);
+  std::size_t sent = 0;
+  for (bool isTaken = true; isTaken && sent < sends.size(); ++sent) {
+    part[1]->send(0, static_cast<std::uint32_t>(sent), data.data(), data.size(), sends[sent]);
+    for (int look = 0; look < 100; ++look) whole_[1]->progress();
+    isTaken = sends[sent].done;
+  }
+  EXPECT_LT(sent * data.size(), 3 * TcpInbox::keptLimit);
+  part[0]->cancelReceives();
+  until([&] { return part[1]->drain(); }, whole());
 }
 
 /// A rank that goes is an Error for who waits for it, by its number there, and for no other.

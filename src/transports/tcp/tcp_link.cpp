@@ -29,6 +29,7 @@ constexpr int looksAtOne = 8;
 constexpr int looksBeforeAcknowledging = 8;
 constexpr std::size_t addressesAtMost = 16;
 constexpr std::chrono::seconds shortageLogPause{1};
+constexpr std::size_t mostUnheard = TcpInbox::keptLimit / 8;  // a look costs as much as sending a few hundred bytes
 
 std::vector<InterfaceAddress> chooseOwn(const NetworkOptions& options) {
   const std::vector<InterfaceAddress> all = interfaceAddresses();
@@ -146,6 +147,7 @@ void TcpLink::send(TcpChannel& channel, int rank, std::uint32_t tag, const void*
                    NetworkRequest& request) {
   throwErrorOf(channel);
   Peer& peer = at(rank);
+  lookBack(channel, rank, bytes);
   if (peer.state == State::lost) failLost(channel, rank);
   const bool isBehind = peer.stream.hasOutput();
   peer.stream.send(channel, tag, data, bytes, reads_, request);
@@ -156,6 +158,17 @@ void TcpLink::send(TcpChannel& channel, int rank, std::uint32_t tag, const void*
     update(rank);
   }
   throwErrorOf(channel);
+}
+
+/// Sends that the kernel takes at once never wait, so that nothing is read: but the other rank may have said that it
+/// has no room for more of a channel.
+void TcpLink::lookBack(TcpChannel& channel, int rank, std::size_t bytes) {
+  Peer& peer = at(rank);
+  if (channels_.all().size() < 2 || peer.state != State::open) return;
+  peer.unheard += bytes;
+  if (peer.unheard < mostUnheard || !onStream(rank, EPOLLIN)) return;
+  callOthers(channel);
+  channel.hasNews = true;
 }
 
 void TcpLink::receive(TcpChannel& channel, int rank, std::uint32_t tag, void* data, std::size_t capacity,
@@ -280,6 +293,7 @@ bool TcpLink::onStream(int rank, std::uint32_t events) {
   bool moved = false;
   const bool hasEnded = (events & (EPOLLHUP | EPOLLERR)) != 0;
   if ((events & EPOLLIN) != 0 || hasEnded) {
+    peer.unheard = 0;
     const bool wasOwing = peer.stream.isOwing();
     try {
       if (peer.stream.receive(peer.inbox, channels_, hasEnded, moved) == TcpStream::State::closed) {

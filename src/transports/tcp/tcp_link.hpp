@@ -90,6 +90,7 @@ class TcpLink {
     std::string problem;  // otherwise
     TcpInbox inbox;
     TcpStream stream;
+    std::size_t unheard = 0;  // bytes that were sent since the last look at what comes from it
   };
   enum class Source : std::uint32_t { listener, visitor, attempt, stream };
 
@@ -97,6 +98,7 @@ class TcpLink {
   const Peer& at(int rank) const { return peers_[static_cast<std::size_t>(rank)]; }
   void watch(int operation, int fd, std::uint32_t events, Source source, int index);
   void update(int rank);
+  void lookBack(TcpChannel& channel, int rank, std::size_t bytes);
   void tellPauses(Peer& peer);
   void sendNow(int rank, const TcpPause& pause);
   void connect(int rank);
