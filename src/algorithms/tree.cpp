@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -191,28 +192,15 @@ class TreeWriter {
 }  // namespace
 
 void writeOnTree(const PlanRequest& request, const Tree& tree, PlanWriter& writer) {
+  constexpr std::pair<Collective, void (TreeWriter::*)()> served[] = {
+      {Collective::allReduce, &TreeWriter::allReduce}, {Collective::broadcast, &TreeWriter::broadcast},
+      {Collective::reduce, &TreeWriter::reduce},       {Collective::gather, &TreeWriter::gather},
+      {Collective::allGather, &TreeWriter::allGather}, {Collective::reduceScatter, &TreeWriter::reduceScatter},
+      {Collective::scatter, &TreeWriter::scatter},
+  };
   TreeWriter onTree(writer, tree);
-  switch (request.collective) {
-    case Collective::allReduce:
-      return onTree.allReduce();
-    case Collective::broadcast:
-      return onTree.broadcast();
-    case Collective::reduce:
-      return onTree.reduce();
-    case Collective::gather:
-      return onTree.gather();
-    case Collective::allGather:
-      return onTree.allGather();
-    case Collective::reduceScatter:
-      return onTree.reduceScatter();
-    case Collective::scatter:
-      return onTree.scatter();
-    case Collective::allToAll:
-    case Collective::scan:
-    case Collective::exscan:
-    case Collective::barrier:
-      break;
-  }
+  for (const auto& [collective, write] : served)
+    if (collective == request.collective) return (onTree.*write)();
   fail(taccInternalError, "no tree serves {}", nameOf(request.collective));
 }
 
