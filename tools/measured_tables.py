@@ -226,7 +226,7 @@ def products(_, __, parts):
 
 
 def played(plans):
-    return [plan for plan in plans if plan["simulated_s"] > 0]
+    return [plan for plan in plans if "simulated_s" in plan]
 
 
 def simulation_summary(rows, _, parts):
