@@ -1,6 +1,6 @@
 """Tables of the files in docs/measurements: what a table's mark asks for, and a form for each kind of file.
 
-A mark is `[ROWS[ by COLUMNS]: ]PART; PART...`, a part `[LABEL=]NAME[ sizes=8,32K]`. A part whose label has lists in braces stands for
+A mark is `[ROWS[ by COLUMNS]: ]PART; PART...`, a part `[LABEL=]NAME[ sizes=8,32K][ kernel=WORD]`. A part whose label has lists in braces stands for
 one part for each choice from them, with the choices put into `{}` of the name in this order: `{a,b} / {c,d}=x-{}-{}` is four parts.
 """
 import itertools
@@ -9,6 +9,7 @@ import math
 import pathlib
 import re
 import sys
+import typing
 
 folder = pathlib.Path(__file__).resolve().parent.parent / "docs/measurements"
 LABELS = {"onednn": "oneDNN", "openblas": "OpenBLAS", "libxsmm": "libxsmm", "pytorch": "PyTorch", "tacc": "the best",
@@ -57,15 +58,23 @@ def expanded(part):
         yield re.sub(r"\{\}", lambda _: next(words), label)
 
 
+class Part(typing.NamedTuple):
+    label: str
+    name: str
+    sizes: list  # of collectives those that are asked for; empty: all
+    kernel: str  # of convolutions only those whose kernel has this word
+
+
 def parse(marker):
-    """(rows, columns, [(label, name, sizes or None)]); what a mark does not say is ""."""
+    """(rows, columns, parts); what a mark does not say is ""."""
     axes, _, rest = marker.rpartition(": ")
     rows, _, columns = axes.partition(" by ")
     parts = []
     for part in itertools.chain.from_iterable(map(expanded, rest.split("; "))):
-        name, _, sizes = part.partition(" sizes=")
-        label, _, name = name.rpartition("=")
-        parts.append((label, name, [bytes_of(size) for size in sizes.split(",")] if sizes else None))
+        words, kernel = re.match(r"(.*?)(?: kernel=(\S+))?$", part).groups()
+        words, sizes = re.match(r"(.*?)(?: sizes=(\S+))?$", words).groups()
+        label, _, name = words.rpartition("=")
+        parts.append(Part(label, name, [bytes_of(size) for size in sizes.split(",")] if sizes else [], kernel or ""))
     return rows, columns, parts
 
 
@@ -80,12 +89,12 @@ def peers_of(results):
 def collective_results(parts):
     """[(label, result)] of the sizes that are asked for."""
     found = []
-    for label, name, sizes in parts:
+    for label, name, sizes, _ in parts:
         results = load(name)["report"]["results"]
-        missing = set(sizes or []) - {result["size"] for result in results}
+        missing = set(sizes) - {result["size"] for result in results}
         if missing:
             sys.exit(f"docs/measurements/{name}.json has no size {', '.join(map(str, sorted(missing)))}")
-        found += [(label, result) for result in results if sizes is None or result["size"] in sizes]
+        found += [(label, result) for result in results if not sizes or result["size"] in sizes]
     return found
 
 
@@ -127,8 +136,10 @@ def collective_grid(rows, _, parts):
 def layer_groups(parts):
     """{(label, pass, images): results} of convolutions; a layer that several networks have counts once."""
     groups = {}
-    for label, name, _ in parts:
+    for label, name, _, kernel in parts:
         for result in load(name)["report"]["results"]:
+            if kernel not in result["kernel"]:
+                continue
             images = "as drawn" if result["net"] == "drawn" else str(result["batch"])
             groups.setdefault((label, result["pass"].replace("-", " "), images), []).append(result)
     return {key: list({str((result["shape"], result["batch"])): result for result in reversed(results)}.values()) if key[2] != "as drawn"
@@ -157,8 +168,8 @@ def convolution_table(rows, _, parts):
 def network_grid(parts):
     """A row for each pass and number of images; for each network GFLOP/s and the ratio to the first peer, for all layers those to all."""
     nets, passes = [], {}
-    for _, name, _ in parts:
-        for result in load(name)["report"]["results"]:
+    for part in parts:
+        for result in load(part.name)["report"]["results"]:
             nets += [result["net"]] if result["net"] not in nets else []
             passes.setdefault((result["pass"].replace("-", " "), str(result["batch"])), []).append(result)
     distinct = {(name, images): results for (_, name, images), results in layer_groups(parts).items()}
@@ -185,7 +196,7 @@ def shape_text(shape):
 
 def layer_grid(rows, parts):
     """A row for each layer; for each pass GFLOP/s, and in brackets the ratio to each peer."""
-    results = [result for _, name, _ in parts for result in load(name)["report"]["results"]]
+    results = [result for part in parts for result in load(part.name)["report"]["results"]]
     passes = list(dict.fromkeys(result["pass"] for result in results))
     cells = {(shape_text(result["shape"]), result["pass"]): result for result in results}
     yield [rows, *(name.replace("-", " ") for name in passes)]
@@ -205,7 +216,7 @@ def convolutions(rows, columns, parts):
 
 def other_layers(_, __, parts):
     """Of layers beside convolutions: what they move in a second, and that as a part of what a copy does."""
-    results = [result for _, name, _ in parts for result in load(name)["report"]["results"]]
+    results = [result for part in parts for result in load(part.name)["report"]["results"]]
     batches = list(dict.fromkeys(result["batch"] for result in results))
     cells = {(result["layer"], result["batch"]): result for result in results}
     yield ["layer"] + [text for batch in batches for text in (f"GB/s, {batch} image{'s' if batch > 1 else ''}", "of the copy")]
@@ -216,7 +227,7 @@ def other_layers(_, __, parts):
 
 def products(_, __, parts):
     """Of matrix products: the means over the shapes of a file."""
-    results = [result for _, name, _ in parts for result in load(name)["report"]["results"]]
+    results = [result for part in parts for result in load(part.name)["report"]["results"]]
     peers = peers_of(results)
     yield ["shapes", "GFLOP/s"] + [text for peer in peers for text in (f"of {name_of(peer)}", "least")]
     line = [str(len(results)), number(mean([result["gflops"] for result in results]))]
@@ -232,7 +243,7 @@ def played(plans):
 def simulation_summary(rows, _, parts):
     """Of tacc_sim, a row for each file: how far the model is from what was played, and how good the choice is."""
     yield [rows, "plans", "model within 5 %", "within 15 %", "least, most", "choice within 10 % of the fastest", "worst"]
-    for label, name, _ in parts:
+    for label, name, *_ in parts:
         calls = [played(call["algorithms"]) for call in load(name)["report"]["results"]]
         ratios = [plan["predicted_s"] / plan["simulated_s"] for plans in calls for plan in plans]
         regrets = [next(plan["simulated_s"] for plan in plans if plan["chosen"]) / min(plan["simulated_s"] for plan in plans) - 1
@@ -244,9 +255,9 @@ def simulation_summary(rows, _, parts):
 
 def simulation_grid(rows, parts):
     """Of tacc_sim, a row for each algorithm, a column for each file: microseconds as played."""
-    times = [{plan["algorithm"]: plan["simulated_s"] * 1e6 for call in load(name)["report"]["results"] for plan in played(call["algorithms"])}
-             for _, name, _ in parts]
-    yield [rows, *(label for label, _, _ in parts)]
+    times = [{plan["algorithm"]: plan["simulated_s"] * 1e6 for call in load(part.name)["report"]["results"]
+              for plan in played(call["algorithms"])} for part in parts]
+    yield [rows, *(part.label for part in parts)]
     for algorithm in sorted(times[0], key=times[0].get):
         yield [algorithm, *(number(column.get(algorithm)) for column in times)]
 
@@ -257,7 +268,7 @@ def simulations(rows, columns, parts):
 
 def written(_, __, parts):
     """Rows as they were written down, of what has no other form."""
-    table = load(parts[0][1])["table"]
+    table = load(parts[0].name)["table"]
     return [table["columns"], *table["rows"]]
 
 
@@ -274,7 +285,7 @@ def form_of(name, columns):
 
 def table(marker):
     rows, columns, parts = parse(marker)
-    lines = [list(line) for line in form_of(parts[0][1], columns)(rows, columns, parts)]
+    lines = [list(line) for line in form_of(parts[0].name, columns)(rows, columns, parts)]
     lines.insert(1, ["---"] * len(lines[0]))
     text = "".join("|" + "|".join(f" {cell} " if cell else " " for cell in line) + "|\n" for line in lines)
     return text.replace(" --- ", "---")
