@@ -123,8 +123,9 @@ void runCase(const Case& c, const Plan& plan) {
       work.blockBytes = c.count * sizeof(int);
       work.elementBytes = sizeof(int);
       if (partitionOf(c.request.collective) == Partition::stack && c.seed % 2 == 1) work.places = members;
-      work.inputHasPlaces = blocksIn(c.request.collective, p) > 1;
-      work.outputHasPlaces = blocksOut(c.request.collective, p) > 1;
+      const Contract contract = contractOf(c, r);
+      work.inputHasPlaces = contract.sendsAll() && p > 1;
+      work.outputHasPlaces = contract.receivesAll() && p > 1;
       work.copiesBlocks = !work.places.empty() && work.inputHasPlaces != work.outputHasPlaces &&
                           work.chunks.size() == 1 && !c.inPlace && !isRooted(c.request.collective) &&
                           c.seed / 4 % 2 == 0;
