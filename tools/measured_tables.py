@@ -117,17 +117,19 @@ def collective_table(rows, _, parts):
 
 
 def collective_grid(rows, _, parts):
-    """Labels are `ROW / COLUMN`. A row for each ROW and size; for each COLUMN tacc's time, and the ratios of the peers."""
+    """Labels are `ROW / COLUMN`. A row for each ROW and size; for each COLUMN tacc's time, its part of the bound, and the ratios of the peers."""
     results = [(*label.split(" / "), result) for label, result in collective_results(parts)]
     peers = peers_of([result for _, _, result in results])
     columns = list(dict.fromkeys(column for _, column, _ in results))
     cells = {(row, result["size"], column): result for row, column, result in results}
-    yield [rows, "size"] + [text for column in columns for text in (f"{column}: us", *map(name_of, peers))]
+    bounded = ["of bound"] if all("bound" in result for result in cells.values()) else []
+    yield [rows, "size"] + [text for column in columns for text in (f"{column}: us", *bounded, *map(name_of, peers))]
     for row, size in dict.fromkeys((row, size) for row, size, _ in cells):
         line = [row, size_text(size)]
         for column in columns:
             result = cells.get((row, size, column))
             line.append(number(result["time"]) if result else "-")
+            line += [percent(result["bound"]["ratio"]) if result else "-"] if bounded else []
             others = [result["peers"].get(peer) if result else None for peer in peers]
             line += [number(other["ratio"]) if other else "-" for other in others]
         yield line

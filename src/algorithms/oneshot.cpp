@@ -23,9 +23,9 @@ namespace tacc {
 namespace {
 
 /// Who needs what of whom, as the collective's shape says (core/collective.hpp).
-class Needs {
+class DirectNeeds {
  public:
-  explicit Needs(const PlanRequest& request)
+  explicit DirectNeeds(const PlanRequest& request)
       : shape_(shapeOf(request.collective)), ranks_(request.ranks), root_(request.root) {}
 
   bool combines() const { return shape_.combines != Combines::nothing; }
@@ -76,7 +76,7 @@ bool serves(const PlanRequest& request) {
 }
 
 void write(const PlanRequest& request, PlanWriter& writer) {
-  const Needs all(request);
+  const DirectNeeds all(request);
   const int r = writer.rank();
   const std::vector<Operand> receivers = all.receivers(r);
   const bool copies = all.needs(r, r) && !all.combines();
