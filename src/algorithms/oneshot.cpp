@@ -117,7 +117,7 @@ Exchanges exchanges(const PlanRequest& request) {
   const BufferShape &send = shapeOf(collective).send, &receive = shapeOf(collective).receive;
   const bool isTakenApart = send.holds == Holds::all, isPutTogether = receive.holds == Holds::all;
   if (isRooted(collective)) {
-    if (isTakenApart || isPutTogether) all.phases.emplace_back(Copy{1, request.root});
+    if (!combines && (isTakenApart || isPutTogether)) all.phases.emplace_back(Copy{1, request.root});
     const bool isOutward = send.usedBy == UsedBy::root;
     all.phases.emplace_back(Star{request.root, isOutward, 1, combines, isTakenApart || isPutTogether});
   } else {
