@@ -26,6 +26,7 @@ Exchange shiftBy(int shift, int ranks, int blocks, bool combines) {
 }
 
 Exchanges exchangesOnTree(const PlanRequest& request, Tree tree) {
+  if (!isServedByTrees(request.collective)) fail(taccInternalError, "no tree serves {}", nameOf(request.collective));
   const auto shared = std::make_shared<const Tree>(std::move(tree));
   const auto goes = [&](bool isDown) {
     TreeExchange exchange;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <functional>
-#include <utility>
+#include <iterator>
 
 #include "core/error.hpp"
 
@@ -189,19 +189,29 @@ class TreeWriter {
   bool isRoot_;
 };
 
+/// A collective that trees serve, and how a place of one writes it.
+struct OnTree {
+  Collective collective;
+  void (TreeWriter::*write)();
+};
+constexpr OnTree onTrees[] = {
+    {Collective::allReduce, &TreeWriter::allReduce}, {Collective::broadcast, &TreeWriter::broadcast},
+    {Collective::reduce, &TreeWriter::reduce},       {Collective::gather, &TreeWriter::gather},
+    {Collective::allGather, &TreeWriter::allGather}, {Collective::reduceScatter, &TreeWriter::reduceScatter},
+    {Collective::scatter, &TreeWriter::scatter},
+};
+
 }  // namespace
 
+bool isServedByTrees(Collective collective) noexcept {
+  return std::ranges::find(onTrees, collective, &OnTree::collective) != std::end(onTrees);
+}
+
 void writeOnTree(const PlanRequest& request, const Tree& tree, PlanWriter& writer) {
-  constexpr std::pair<Collective, void (TreeWriter::*)()> served[] = {
-      {Collective::allReduce, &TreeWriter::allReduce}, {Collective::broadcast, &TreeWriter::broadcast},
-      {Collective::reduce, &TreeWriter::reduce},       {Collective::gather, &TreeWriter::gather},
-      {Collective::allGather, &TreeWriter::allGather}, {Collective::reduceScatter, &TreeWriter::reduceScatter},
-      {Collective::scatter, &TreeWriter::scatter},
-  };
-  TreeWriter onTree(writer, tree);
-  for (const auto& [collective, write] : served)
-    if (collective == request.collective) return (onTree.*write)();
-  fail(taccInternalError, "no tree serves {}", nameOf(request.collective));
+  const OnTree* const found = std::ranges::find(onTrees, request.collective, &OnTree::collective);
+  if (found == std::end(onTrees)) fail(taccInternalError, "no tree serves {}", nameOf(request.collective));
+  TreeWriter place(writer, tree);
+  (place.*found->write)();
 }
 
 }  // namespace tacc
