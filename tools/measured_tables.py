@@ -1,7 +1,7 @@
 """Tables of the files in docs/measurements: what a table's mark asks for, and a form for each kind of file.
 
 A mark is `[ROWS[ by COLUMNS]: ]PART; PART...`, a part `[LABEL=]NAME[ sizes=8,32K][ kernel=WORD]`. A part whose label has lists in braces stands for
-one part for each choice from them, with the choices put into `{}` of the name in this order: `{a,b} / {c,d}=x-{}-{}` is four parts.
+one part for each choice from them, with the choices put into `{}` of the name in this order: `{a,b}, {c,d}=x-{}-{}` is four parts.
 """
 import itertools
 import json
@@ -116,25 +116,6 @@ def collective_table(rows, _, parts):
         yield line
 
 
-def collective_grid(rows, _, parts):
-    """Labels are `ROW / COLUMN`. A row for each ROW and size; for each COLUMN tacc's time, its part of the bound, and the ratios of the peers."""
-    results = [(*label.split(" / "), result) for label, result in collective_results(parts)]
-    peers = peers_of([result for _, _, result in results])
-    columns = list(dict.fromkeys(column for _, column, _ in results))
-    cells = {(row, result["size"], column): result for row, column, result in results}
-    bounded = ["of bound"] if all("bound" in result for result in cells.values()) else []
-    yield [rows, "size"] + [text for column in columns for text in (f"{column}: us", *bounded, *map(name_of, peers))]
-    for row, size in dict.fromkeys((row, size) for row, size, _ in cells):
-        line = [row, size_text(size)]
-        for column in columns:
-            result = cells.get((row, size, column))
-            line.append(number(result["time"]) if result else "-")
-            line += [percent(result["bound"]["ratio"]) if result else "-"] if bounded else []
-            others = [result["peers"].get(peer) if result else None for peer in peers]
-            line += [number(other["ratio"]) if other else "-" for other in others]
-        yield line
-
-
 def layer_groups(parts):
     """{(label, pass, images): results} of convolutions; a layer that several networks have counts once."""
     groups = {}
@@ -190,30 +171,8 @@ def network_grid(parts):
         yield line
 
 
-def shape_text(shape):
-    channels, lines, columns, results, height, width, stride, _, _, groups = shape
-    return f"{channels} to {results} of {lines}x{columns}, {height}x{width}" + (f", stride {stride}" if stride > 1 else "") + (
-        f", {groups} groups" if groups > 1 else "")
-
-
-def layer_grid(rows, parts):
-    """A row for each layer; for each pass GFLOP/s, and in brackets the ratio to each peer."""
-    results = [result for part in parts for result in load(part.name)["report"]["results"]]
-    passes = list(dict.fromkeys(result["pass"] for result in results))
-    cells = {(shape_text(result["shape"]), result["pass"]): result for result in results}
-    yield [rows, *(name.replace("-", " ") for name in passes)]
-    for layer in dict.fromkeys(layer for layer, _ in cells):
-        line = [layer]
-        for name in passes:
-            result = cells[layer, name]
-            line.append(f"{number(result['gflops'])} ({', '.join(number(peer['ratio']) for peer in result['peers'].values())})")
-        yield line
-
-
 def convolutions(rows, columns, parts):
-    if columns == "network":
-        return network_grid(parts)
-    return layer_grid(rows, parts) if columns == "pass" else convolution_table(rows, columns, parts)
+    return network_grid(parts) if columns == "network" else convolution_table(rows, columns, parts)
 
 
 def other_layers(_, __, parts):
@@ -227,35 +186,11 @@ def other_layers(_, __, parts):
         yield [layer] + [text for cell in found for text in (number(cell["gigabytes_per_second"]), number(cell["copy_fraction"]))]
 
 
-def products(_, __, parts):
-    """Of matrix products: the means over the shapes of a file."""
-    results = [result for part in parts for result in load(part.name)["report"]["results"]]
-    peers = peers_of(results)
-    yield ["shapes", "GFLOP/s"] + [text for peer in peers for text in (f"of {name_of(peer)}", "least")]
-    line = [str(len(results)), number(mean([result["gflops"] for result in results]))]
-    for peer in peers:
-        line += [number(mean(ratios_to(peer, results))), number(min(ratios_to(peer, results)))]
-    yield line
-
-
 def played(plans):
     return [plan for plan in plans if "simulated_s" in plan]
 
 
-def simulation_summary(rows, _, parts):
-    """Of tacc_sim, a row for each file: how far the model is from what was played, and how good the choice is."""
-    yield [rows, "plans", "model within 5 %", "within 15 %", "least, most", "choice within 10 % of the fastest", "worst"]
-    for label, name, *_ in parts:
-        calls = [played(call["algorithms"]) for call in load(name)["report"]["results"]]
-        ratios = [plan["predicted_s"] / plan["simulated_s"] for plans in calls for plan in plans]
-        regrets = [next(plan["simulated_s"] for plan in plans if plan["chosen"]) / min(plan["simulated_s"] for plan in plans) - 1
-                   for plans in calls if any(plan["chosen"] for plan in plans)]
-        within = [sum(abs(ratio - 1) <= most for ratio in ratios) / len(ratios) for most in (0.05, 0.15)]
-        yield [label, str(len(ratios)), *map(percent, within), f"{min(ratios):.2f}, {max(ratios):.2f}",
-               f"{sum(regret <= 0.1 for regret in regrets)} of {len(regrets)} calls", f"{100 * max(regrets):.1f} % longer"]
-
-
-def simulation_grid(rows, parts):
+def simulations(rows, _, parts):
     """Of tacc_sim, a row for each algorithm, a column for each file: microseconds as played."""
     times = [{plan["algorithm"]: plan["simulated_s"] * 1e6 for call in load(part.name)["report"]["results"]
               for plan in played(call["algorithms"])} for part in parts]
@@ -264,30 +199,26 @@ def simulation_grid(rows, parts):
         yield [algorithm, *(number(column.get(algorithm)) for column in times)]
 
 
-def simulations(rows, columns, parts):
-    return simulation_grid(rows, parts) if columns else simulation_summary(rows, columns, parts)
-
-
 def written(_, __, parts):
     """Rows as they were written down, of what has no other form."""
     table = load(parts[0].name)["table"]
     return [table["columns"], *table["rows"]]
 
 
-def form_of(name, columns):
+def form_of(name):
     file = load(name)
     if "table" in file:
         return written
     first = file["report"]["results"][0]
-    for key, form in (("pass", convolutions), ("copy_fraction", other_layers), ("gflops", products), ("algorithms", simulations)):
+    for key, form in (("pass", convolutions), ("copy_fraction", other_layers), ("algorithms", simulations)):
         if key in first:
             return form
-    return collective_grid if columns else collective_table
+    return collective_table
 
 
 def table(marker):
     rows, columns, parts = parse(marker)
-    lines = [list(line) for line in form_of(parts[0].name, columns)(rows, columns, parts)]
+    lines = [list(line) for line in form_of(parts[0].name)(rows, columns, parts)]
     lines.insert(1, ["---"] * len(lines[0]))
     text = "".join("|" + "|".join(f" {cell} " if cell else " " for cell in line) + "|\n" for line in lines)
     return text.replace(" --- ", "---")
