@@ -9,7 +9,7 @@
 
 namespace tacc::bench {
 
-/// C = A * B with m x k and k x n numbers, so many times.
+/// C = A * B with m x k and k x n numbers, `batch` times.
 struct GemmShape {
   int m, n, k;
   int batch;

@@ -5,7 +5,7 @@
 
 namespace tacc::bench {
 
-/// reduceAndDistribute takes at most so many ranks.
+/// The most ranks that reduceAndDistribute takes.
 inline constexpr size_t mostBoundRanks = 1024;
 
 /// True if this machine has stores that bypass the cache and this build can use them.

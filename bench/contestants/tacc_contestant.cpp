@@ -146,32 +146,16 @@ void TaccContestant::runUnequal(const Call& call, const Lane& lane) {
     blocksAreToAll_ = toAll;
   }
   const size_t *counts = blocks_.counts.data(), *places = blocks_.places.data(), own = counts[rank_];
-  switch (t.collective->kind) {
-    case Kind::allGatherV:
-      return require(taccAllGatherV(call.send, call.recv, counts, places, t.type, lane.comm, lane.stream));
-    case Kind::reduceScatterV:
-      return require(taccReduceScatterV(call.send, call.recv, counts, places, t.type, t.op, lane.comm, lane.stream));
-    case Kind::gatherV:
-      return require(taccGatherV(call.send, own, call.recv, counts, places, t.type, t.root, lane.comm, lane.stream));
-    case Kind::scatterV:
-      return require(taccScatterV(call.send, counts, places, call.recv, own, t.type, t.root, lane.comm, lane.stream));
-    case Kind::allToAllV:
-      return require(
-          taccAllToAllV(call.send, counts, places, call.recv, counts, places, t.type, lane.comm, lane.stream));
-    case Kind::allReduce:
-    case Kind::broadcast:
-    case Kind::reduce:
-    case Kind::allGather:
-    case Kind::reduceScatter:
-    case Kind::allToAll:
-    case Kind::gather:
-    case Kind::scatter:
-    case Kind::scan:
-    case Kind::exscan:
-    case Kind::sendRecv:
-    case Kind::barrier:
-      throw std::logic_error(fmt::format("{} has blocks of one length", t.collective->name));
-  }
+  const Kind kind = t.collective->kind;
+  if (kind == Kind::allGatherV)
+    return require(taccAllGatherV(call.send, call.recv, counts, places, t.type, lane.comm, lane.stream));
+  if (kind == Kind::reduceScatterV)
+    return require(taccReduceScatterV(call.send, call.recv, counts, places, t.type, t.op, lane.comm, lane.stream));
+  if (kind == Kind::gatherV)
+    return require(taccGatherV(call.send, own, call.recv, counts, places, t.type, t.root, lane.comm, lane.stream));
+  if (kind == Kind::scatterV)
+    return require(taccScatterV(call.send, counts, places, call.recv, own, t.type, t.root, lane.comm, lane.stream));
+  require(taccAllToAllV(call.send, counts, places, call.recv, counts, places, t.type, lane.comm, lane.stream));
 }
 
 void TaccContestant::sendRecv(const Call& call, const Lane& lane) {

@@ -33,7 +33,7 @@ constexpr int mostIterations = 2000;
 /// If the fewest iterations take longer than this, fewer must do.
 constexpr double longestBlockSeconds = 2.0;
 constexpr int mostWarmup = 100;
-/// A block that takes so many times as long as the trial promised is taken for a hang.
+/// A block that takes this many times what the trial promised is taken for a hang.
 constexpr double hangFactor = 50;
 constexpr double hangSeconds = 120;
 

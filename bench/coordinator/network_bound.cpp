@@ -1,6 +1,7 @@
 #include "coordinator/network_bound.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <string>
 
@@ -30,34 +31,17 @@ std::vector<Level> levelsOf(const tools::ClusterShape& shape, const std::vector<
   return levels;
 }
 
-/// The part of the call's bytes that crosses a link, in the direction that has more.
+/// The part of the call's bytes that crosses a link, in the direction that has more; 0 where no bound is known.
 double shareAcross(Kind kind, const Behind& behind, int ranks) {
+  const auto isOneOf = [&](std::initializer_list<Kind> kinds) {
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+  };
   const double inside = behind.ranks, outside = ranks - behind.ranks;
   if (outside == 0) return 0;
-  switch (kind) {
-    case Kind::allReduce:
-    case Kind::broadcast:
-    case Kind::reduce:
-    case Kind::scan:
-    case Kind::exscan:
-      return 1;
-    case Kind::allGather:
-    case Kind::reduceScatter:
-      return std::max(inside, outside) / ranks;
-    case Kind::allToAll:
-      return inside * outside / ranks;
-    case Kind::gather:
-    case Kind::scatter:
-      return (behind.hasRoot ? outside : inside) / ranks;
-    case Kind::allGatherV:
-    case Kind::reduceScatterV:
-    case Kind::gatherV:
-    case Kind::scatterV:
-    case Kind::allToAllV:
-    case Kind::sendRecv:
-    case Kind::barrier:
-      break;
-  }
+  if (isOneOf({Kind::allReduce, Kind::broadcast, Kind::reduce, Kind::scan, Kind::exscan})) return 1;
+  if (isOneOf({Kind::allGather, Kind::reduceScatter})) return std::max(inside, outside) / ranks;
+  if (kind == Kind::allToAll) return inside * outside / ranks;
+  if (isOneOf({Kind::gather, Kind::scatter})) return (behind.hasRoot ? outside : inside) / ranks;
   return 0;
 }
 

@@ -13,7 +13,7 @@ CallTimes CallTimes::of(std::vector<double> seconds) {
   if (seconds.empty()) return times;
   std::ranges::sort(seconds);
   const auto count = static_cast<double>(seconds.size());
-  // The least that so many percent of the calls do not exceed.
+  // The least time that `percent` of the calls do not exceed.
   const auto percentile = [&](double percent) {
     const auto rank = static_cast<size_t>(std::ceil(percent / 100 * count));
     return seconds[std::clamp<size_t>(rank, 1, seconds.size()) - 1] * 1e6;

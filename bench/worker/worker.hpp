@@ -9,7 +9,7 @@
 
 namespace tacc::bench {
 
-/// Calls move through at most so many slots of a pool: more would only make the caches cold for tiny calls.
+/// The most slots of a pool that calls move through: more would only make the caches cold for tiny calls.
 inline constexpr size_t mostSlots = 256;
 
 /// One rank at work: obeys the coordinator's commands until the channel closes. The measuring loop is here, the same

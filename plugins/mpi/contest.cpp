@@ -50,8 +50,8 @@ constexpr double roundSeconds = 50e-6;  // of each of the two, as far as one cal
 constexpr int mostCalls = 64;           // in a round
 constexpr int firstCalls = 4;
 constexpr std::size_t mostMemory = std::size_t{16} << 20;  // of either buffer
-// Where calls are long, so many times faster needs no more than a few. Short ones are measured in any case: by itself a
-// call is long because the ranks do not come to it at once, and 8 times as long as among others.
+// Where calls are long, a few are enough to see that one side is `clearly` times as fast. Short ones are measured in
+// any case: by itself a call is long because the ranks do not come to it at once, and 8 times as long as among others.
 constexpr double clearly = 8, longSeconds = 200e-6;
 
 struct Free {

@@ -28,7 +28,7 @@ class Contests {
   static constexpr bool hasOwnCounts(Function function) noexcept;
 
   /// Who serves the next call. `bytes`: with own counts, this rank's mean block. `contest`: it is time to measure, then
-  /// tell decide(). `after`: so many calls of a kind are served by tacc first; 0: all are.
+  /// tell decide(). `after`: how many calls of a kind tacc serves first; 0: all.
   Turn next(Function function, std::size_t bytes, std::uint32_t after) noexcept {
     if (after == 0) return Turn::tacc;
     if (hasOwnCounts(function)) return nextOfOwnCounts(function, bytes, after);
@@ -45,7 +45,7 @@ class Contests {
   std::size_t usualBytes(Function function) const noexcept;
   /// Whether the last decision was about as many bytes, and who serves the calls then, from now on.
   std::optional<Turn> decidedFor(Function function, std::size_t bytes) noexcept;
-  /// Whether so many bytes of a block, or of a whole vector, are measured at all. Where more is moved tacc is the
+  /// Whether calls of `bytes` of a block, or of a whole vector, are measured at all. Where more is moved tacc is the
   /// faster one, and trying costs.
   static bool isMeasured(std::size_t bytes) noexcept { return static_cast<std::size_t>(std::bit_width(bytes)) < sizes; }
 

@@ -20,7 +20,7 @@ struct Elements {
   std::size_t bytes() const { return count * bytesOf(type).value_or(0); }
   /// The same number of elements for each of several ranks: those of `rank`.
   Elements block(int rank) const { return movedBy(static_cast<std::ptrdiff_t>(count) * rank); }
-  /// As many, so many extents of the type further on.
+  /// As many elements, `extents` extents of the type further on.
   Elements movedBy(std::ptrdiff_t extents) const;
   Elements ofAll(int ranks) const { return {address, count * static_cast<std::size_t>(ranks), type}; }
 };

@@ -64,7 +64,7 @@ namespace {
 /// A thread has to wake up for each of them, which takes longer than MPI needs for small ones.
 constexpr int usualLeastWithRequest = 65536;
 
-/// So many calls pay for some dozen more.
+/// A contest takes some dozen calls, which this many before it pay for.
 constexpr int usualCallsBeforeContest = 100;
 constexpr int mostCallsBeforeContest = 1'000'000'000;
 

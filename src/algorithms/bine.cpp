@@ -57,7 +57,7 @@ bool serves(const PlanRequest& request) {
   if (request.ranks < 1) return false;
   const bool halves = isOneOf(request.collective, {Collective::reduceScatter, Collective::allGather});
   return (halves && isPowerOfTwo(request.ranks)) || request.collective == Collective::allReduce ||
-         isRooted(request.collective);
+         (isRooted(request.collective) && isServedByTrees(request.collective));
 }
 
 void write(const PlanRequest& request, PlanWriter& writer) {

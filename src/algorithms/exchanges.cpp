@@ -26,6 +26,7 @@ Exchange shiftBy(int shift, int ranks, int blocks, bool combines) {
 }
 
 Exchanges exchangesOnTree(const PlanRequest& request, Tree tree) {
+  if (!isServedByTrees(request.collective)) fail(taccInternalError, "no tree serves {}", nameOf(request.collective));
   const auto shared = std::make_shared<const Tree>(std::move(tree));
   const auto goes = [&](bool isDown) {
     TreeExchange exchange;
@@ -40,32 +41,21 @@ Exchanges exchangesOnTree(const PlanRequest& request, Tree tree) {
     exchange.isCutAtRoot = isCutAtRoot;
     return exchange;
   };
-  TreeExchange up = goes(false), down = goes(true);
-  up.combines = isReduction(request.collective);
-  switch (request.collective) {
-    case Collective::allReduce:
-      return {1, {up, down}};
-    case Collective::broadcast:
-      return {1, {down}};
-    case Collective::reduce:
-      return {1, {up}};
-    case Collective::gather:
-      return {1, {parts(false, true)}};
-    case Collective::allGather:
-      down.blocks = request.ranks;
-      return {1, {parts(false, false), down}};
-    case Collective::reduceScatter:
-      up.blocks = request.ranks;
-      return {1, {up, parts(true, false)}};
-    case Collective::scatter:
-      return {1, {parts(true, true)}};
-    case Collective::allToAll:
-    case Collective::scan:
-    case Collective::exscan:
-    case Collective::barrier:
-      break;
+  const CollectiveShape& shape = shapeOf(request.collective);
+  const bool isRooted = tacc::isRooted(request.collective);
+  Exchanges all{1, {}};
+  if (shape.send.usedBy != UsedBy::root) {  // to the tree's root
+    TreeExchange up = goes(false);
+    up.combines = isReduction(request.collective);
+    if (isScattering(request.collective)) up.blocks = request.ranks;
+    all.phases.emplace_back(isGathering(request.collective) ? parts(false, isRooted) : up);
   }
-  fail(taccInternalError, "no tree serves {}", nameOf(request.collective));
+  if (shape.receive.usedBy != UsedBy::root) {  // and from there to all
+    TreeExchange down = goes(true);
+    if (isGathering(request.collective)) down.blocks = request.ranks;
+    all.phases.emplace_back(isScattering(request.collective) ? parts(true, isRooted) : down);
+  }
+  return all;
 }
 
 }  // namespace tacc

@@ -29,11 +29,7 @@ constexpr std::string_view nameOfRadix(int radix) {
   return radix == 2 ? "binomial" : radix == 4 ? "knomial_4" : "knomial_8";
 }
 
-bool serves(const PlanRequest& request) {
-  return request.ranks >= 1 &&
-         (isRooted(request.collective) ||
-          isOneOf(request.collective, {Collective::allReduce, Collective::allGather, Collective::reduceScatter}));
-}
+bool serves(const PlanRequest& request) { return request.ranks >= 1 && isServedByTrees(request.collective); }
 
 template <int radix>
 void write(const PlanRequest& request, PlanWriter& writer) {

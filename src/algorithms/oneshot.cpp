@@ -14,71 +14,59 @@
 //
 //   Steps: 1. Bytes sent by a rank at most, with N the bytes of a block:
 //     allreduce, broadcast and scatter (root), allgather, reduce-scatter, alltoall: (p-1) N;  reduce, gather: N.
+#include <algorithm>
+
 #include "algorithms/catalogue.hpp"
 #include "algorithms/plan_writer.hpp"
 
 namespace tacc {
 namespace {
 
-void allReduce(PlanWriter& writer, int r, int p) {
-  writer.step(0, 0, 1, {input(0)}, othersThan(r, p));
-  writer.step(1, 0, 1, allInRankOrder(r, p, input(0)), {output(0)}, Sum::complete);
-}
+/// Who needs what of whom, as the collective's shape says (core/collective.hpp).
+class DirectNeeds {
+ public:
+  explicit DirectNeeds(const PlanRequest& request)
+      : shape_(shapeOf(request.collective)), ranks_(request.ranks), root_(request.root) {}
 
-void broadcast(PlanWriter& writer, int r, int p, int root) {
-  if (r != root) return writer.step(1, 0, 1, {peer(root)}, {output(0)});
-  std::vector<Operand> everybody = othersThan(root, p);
-  everybody.insert(everybody.begin(), output(0));
-  writer.step(0, 0, 1, {input(0)}, everybody);
-}
+  bool combines() const { return shape_.combines != Combines::nothing; }
+  bool has(int rank) const { return shape_.send.isUsedOn(rank, root_); }
+  /// Whether what `to` gets is made of what `from` has.
+  bool needs(int to, int from) const {
+    if (!has(from) || !shape_.receive.isUsedOn(to, root_)) return false;
+    if (shape_.combines == Combines::lower) return from < to;
+    return shape_.combines != Combines::upToOwn || from <= to;
+  }
+  /// What a rank has for `to`, and where what it gets of `from` belongs.
+  Operand sent(int to) const { return input(shape_.send.holds == Holds::all ? to : 0); }
+  Operand received(int from) const { return output(shape_.receive.holds == Holds::all ? from : 0); }
+  bool isSameForAll() const { return shape_.send.holds == Holds::one; }
 
-void reduce(PlanWriter& writer, int r, int p, int root) {
-  if (r != root) return writer.step(0, 0, 1, {input(0)}, {peer(root)});
-  writer.step(1, 0, 1, allInRankOrder(root, p, input(0)), {output(0)}, Sum::complete);
-}
+  std::vector<Operand> receivers(int rank) const {
+    std::vector<Operand> others = othersThan(rank, ranks_);
+    std::erase_if(others, [&](const Operand& other) { return !needs(other.index, rank); });
+    // Of a prefix the highest first: in which order the lower ranks of a rank are met.
+    if (isPrefix()) std::ranges::reverse(others);
+    return others;
+  }
+  std::vector<Operand> senders(int rank) const {
+    std::vector<Operand> others = othersThan(rank, ranks_);
+    std::erase_if(others, [&](const Operand& other) { return !needs(rank, other.index); });
+    return others;
+  }
+  /// What a result is combined of, in the order of ranks.
+  std::vector<Operand> summands(int rank) const {
+    std::vector<Operand> all = allInRankOrder(rank, ranks_, sent(rank));
+    std::erase_if(all,
+                  [&](const Operand& one) { return !needs(rank, one.kind == Operand::Kind::peer ? one.index : rank); });
+    return all;
+  }
 
-void allGather(PlanWriter& writer, int r, int p) {
-  const std::vector<Operand> others = othersThan(r, p);
-  std::vector<Operand> everybody = others;
-  everybody.insert(everybody.begin(), output(r));
-  writer.step(0, 0, 1, {input(0)}, everybody);
-  for (const Operand& other : others) writer.step(1, 0, 1, {other}, {output(other.index)});
-}
+ private:
+  bool isPrefix() const { return shape_.combines == Combines::lower || shape_.combines == Combines::upToOwn; }
 
-void reduceScatter(PlanWriter& writer, int r, int p) {
-  for (const Operand& other : othersThan(r, p)) writer.step(0, 0, 1, {input(other.index)}, {other});
-  writer.step(1, 0, 1, allInRankOrder(r, p, input(r)), {output(0)}, Sum::complete);
-}
-
-void allToAll(PlanWriter& writer, int r, int p) {
-  const std::vector<Operand> others = othersThan(r, p);
-  writer.step(0, 0, 1, {input(r)}, {output(r)});
-  for (const Operand& other : others) writer.step(0, 0, 1, {input(other.index)}, {other});
-  for (const Operand& other : others) writer.step(1, 0, 1, {other}, {output(other.index)});
-}
-
-void gather(PlanWriter& writer, int r, int p, int root) {
-  if (r != root) return writer.step(0, 0, 1, {input(0)}, {peer(root)});
-  writer.step(0, 0, 1, {input(0)}, {output(root)});
-  for (const Operand& other : othersThan(root, p)) writer.step(1, 0, 1, {other}, {output(other.index)});
-}
-
-void scatter(PlanWriter& writer, int r, int p, int root) {
-  if (r != root) return writer.step(1, 0, 1, {peer(root)}, {output(0)});
-  writer.step(0, 0, 1, {input(root)}, {output(0)});
-  for (const Operand& other : othersThan(root, p)) writer.step(0, 0, 1, {input(other.index)}, {other});
-}
-
-/// Highest first: in which order the lower ranks of a rank are met.
-void prefix(PlanWriter& writer, int r, int p, bool isInclusive) {
-  std::vector<Operand> higher, sources;
-  for (int q = p - 1; q > r; --q) higher.push_back(peer(q));
-  for (int q = 0; q < r; ++q) sources.push_back(peer(q));
-  if (isInclusive) sources.push_back(input(0));
-  if (!higher.empty()) writer.step(0, 0, 1, {input(0)}, higher);
-  if (!sources.empty())
-    writer.step(1, 0, 1, sources, {output(0)}, isInclusive && r == p - 1 ? Sum::complete : Sum::partial);
-}
+  const CollectiveShape& shape_;
+  int ranks_, root_;
+};
 
 constexpr int mostPrefixes = 256;  // beyond, stating what is exchanged takes too long
 
@@ -88,29 +76,23 @@ bool serves(const PlanRequest& request) {
 }
 
 void write(const PlanRequest& request, PlanWriter& writer) {
-  const int r = writer.rank(), p = request.ranks, root = request.root;
-  switch (request.collective) {
-    case Collective::allReduce:
-      return allReduce(writer, r, p);
-    case Collective::broadcast:
-      return broadcast(writer, r, p, root);
-    case Collective::reduce:
-      return reduce(writer, r, p, root);
-    case Collective::allGather:
-      return allGather(writer, r, p);
-    case Collective::reduceScatter:
-      return reduceScatter(writer, r, p);
-    case Collective::allToAll:
-      return allToAll(writer, r, p);
-    case Collective::gather:
-      return gather(writer, r, p, root);
-    case Collective::scan:
-    case Collective::exscan:
-      return prefix(writer, r, p, request.collective == Collective::scan);
-    case Collective::scatter:
-      return scatter(writer, r, p, root);
-    case Collective::barrier:
-      return;  // has no plan
+  const DirectNeeds all(request);
+  const int r = writer.rank();
+  const std::vector<Operand> receivers = all.receivers(r);
+  const bool copies = all.needs(r, r) && !all.combines();
+  if (all.isSameForAll()) {
+    std::vector<Operand> destinations = receivers;
+    if (copies) destinations.insert(destinations.begin(), all.received(r));
+    if (!destinations.empty()) writer.step(0, 0, 1, {input(0)}, destinations);
+  } else {
+    if (copies) writer.step(0, 0, 1, {all.sent(r)}, {all.received(r)});
+    for (const Operand& other : receivers) writer.step(0, 0, 1, {all.sent(other.index)}, {other});
+  }
+  if (!all.combines()) {
+    for (const Operand& other : all.senders(r)) writer.step(1, 0, 1, {other}, {all.received(other.index)});
+  } else if (const std::vector<Operand> summands = all.summands(r); !summands.empty()) {
+    const bool isComplete = static_cast<int>(summands.size()) == request.ranks;
+    writer.step(1, 0, 1, summands, {output(0)}, isComplete ? Sum::complete : Sum::partial);
   }
 }
 
@@ -122,7 +104,7 @@ Exchanges exchanges(const PlanRequest& request) {
   if (isPrefix(collective)) {
     for (int shift = p - 1; shift > 0; --shift) {
       // Of an exclusive scan what rank 0 gives is the first of the summands.
-      const int first = collective == Collective::scan ? 0 : 1;
+      const int first = shapeOf(collective).combines == Combines::upToOwn ? 0 : 1;
       Exchange some, copied;
       some.to = [=](int r) { return r >= first && r + shift < p ? r + shift : r; };
       some.combines = true;
@@ -132,16 +114,15 @@ Exchanges exchanges(const PlanRequest& request) {
     }
     return all;
   }
-  if (collective == Collective::allToAll) all.phases.emplace_back(Copy{});
-  if (collective == Collective::gather || collective == Collective::scatter)
-    all.phases.emplace_back(Copy{1, request.root});
+  const BufferShape &send = shapeOf(collective).send, &receive = shapeOf(collective).receive;
+  const bool isTakenApart = send.holds == Holds::all, isPutTogether = receive.holds == Holds::all;
   if (isRooted(collective)) {
-    const bool isOutward = isOneOf(collective, {Collective::broadcast, Collective::scatter});
-    const bool oneByOne = isOneOf(collective, {Collective::gather, Collective::scatter});
-    all.phases.emplace_back(Star{request.root, isOutward, 1, combines, oneByOne});
+    if (!combines && (isTakenApart || isPutTogether)) all.phases.emplace_back(Copy{1, request.root});
+    const bool isOutward = send.usedBy == UsedBy::root;
+    all.phases.emplace_back(Star{request.root, isOutward, 1, combines, isTakenApart || isPutTogether});
   } else {
-    const bool oneByOne = isOneOf(collective, {Collective::allToAll, Collective::reduceScatter});
-    all.phases.emplace_back(EveryToEvery{1, combines, oneByOne});
+    if (isTakenApart && isPutTogether) all.phases.emplace_back(Copy{});
+    all.phases.emplace_back(EveryToEvery{1, combines, isTakenApart});
   }
   return all;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 
 #include "core/error.hpp"
 
@@ -188,32 +189,29 @@ class TreeWriter {
   bool isRoot_;
 };
 
+/// A collective that trees serve, and how a place of one writes it.
+struct OnTree {
+  Collective collective;
+  void (TreeWriter::*write)();
+};
+constexpr OnTree onTrees[] = {
+    {Collective::allReduce, &TreeWriter::allReduce}, {Collective::broadcast, &TreeWriter::broadcast},
+    {Collective::reduce, &TreeWriter::reduce},       {Collective::gather, &TreeWriter::gather},
+    {Collective::allGather, &TreeWriter::allGather}, {Collective::reduceScatter, &TreeWriter::reduceScatter},
+    {Collective::scatter, &TreeWriter::scatter},
+};
+
 }  // namespace
 
+bool isServedByTrees(Collective collective) noexcept {
+  return std::ranges::find(onTrees, collective, &OnTree::collective) != std::end(onTrees);
+}
+
 void writeOnTree(const PlanRequest& request, const Tree& tree, PlanWriter& writer) {
-  TreeWriter onTree(writer, tree);
-  switch (request.collective) {
-    case Collective::allReduce:
-      return onTree.allReduce();
-    case Collective::broadcast:
-      return onTree.broadcast();
-    case Collective::reduce:
-      return onTree.reduce();
-    case Collective::gather:
-      return onTree.gather();
-    case Collective::allGather:
-      return onTree.allGather();
-    case Collective::reduceScatter:
-      return onTree.reduceScatter();
-    case Collective::scatter:
-      return onTree.scatter();
-    case Collective::allToAll:
-    case Collective::scan:
-    case Collective::exscan:
-    case Collective::barrier:
-      break;
-  }
-  fail(taccInternalError, "no tree serves {}", nameOf(request.collective));
+  const OnTree* const found = std::ranges::find(onTrees, request.collective, &OnTree::collective);
+  if (found == std::end(onTrees)) fail(taccInternalError, "no tree serves {}", nameOf(request.collective));
+  TreeWriter place(writer, tree);
+  (place.*found->write)();
 }
 
 }  // namespace tacc

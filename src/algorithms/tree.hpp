@@ -53,5 +53,7 @@ class Tree {
 
 /// The part of the writer's rank in any collective but alltoall on a tree.
 void writeOnTree(const PlanRequest& request, const Tree& tree, PlanWriter& writer);
+/// Whether writeOnTree() knows the collective.
+bool isServedByTrees(Collective collective) noexcept;
 
 }  // namespace tacc

@@ -13,7 +13,7 @@ namespace tacc {
 /// long vectors only.
 bool halfWidthPays(NetworkSelector& selector, std::size_t numbers);
 
-/// The plan of one run, of so many numbers.
+/// The plan of one run of `numbers` numbers.
 const Algorithm& halfWidthAlgorithm(NetworkSelector& selector, std::size_t numbers);
 
 /// How such an allreduce runs, which the table of candidates does not say; a line of text.

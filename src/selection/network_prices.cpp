@@ -73,9 +73,10 @@ constexpr double playedWithin = 4;
 bool mayBeFastest(const NetworkCandidate& candidate, double fastest) {
   return candidate.seconds <= playedWithin * fastest || std::max(candidate.alone, candidate.busiest) <= fastest;
 }
-/// Only those within so many times of the least price may come before it, as they need less that links are shared well.
+/// Only plans within this many times the least price may come before it, as they depend less on links being shared
+/// well.
 constexpr double near = 1.3;
-/// For how many each other message on a link counts where links are shared worse.
+/// How many messages each other message on a link counts as, where links are shared worse.
 constexpr double hindering = 1.05;
 /// Of all plans together: 0.2 to 0.3 s, of which each has half of what those before it have left. Those that are too
 /// much work keep their quick price. Of many ranks each event takes longer, as they are more than the caches hold.

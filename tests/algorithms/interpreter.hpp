@@ -14,6 +14,7 @@
 
 #include "algorithms/plan.hpp"
 #include "algorithms/registry.hpp"
+#include "support/collective_contract.hpp"
 
 namespace tacc::test {
 
@@ -219,53 +220,19 @@ PerRank<T> makeInputs(const Plan& plan, std::size_t count, Make make) {
   return inputs;
 }
 
-/// What the collective is to deliver, straight from its definition in tacc.h.
+/// What the collective is to deliver, as its contract says.
 template <class T>
 PerRank<T> expectedOutputs(const PlanRequest& request, std::size_t count, const PerRank<T>& inputs) {
-  const auto p = static_cast<std::size_t>(request.ranks);
-  const auto root = static_cast<std::size_t>(request.root);
-  PerRank<T> outputs(p);
-  const auto sum = [&](std::size_t i) {
-    T total{};
-    for (const std::vector<T>& input : inputs) total = static_cast<T>(total + input[i]);
-    return total;
-  };
-  for (std::size_t r = 0; r < p; ++r) {
-    const bool atRoot = r == root;
-    std::vector<T>& output = outputs[r];
-    switch (request.collective) {
-      case Collective::allReduce:
-      case Collective::reduce:
-        for (std::size_t i = 0; i < count && (atRoot || !isRooted(request.collective)); ++i) output.push_back(sum(i));
-        break;
-      case Collective::scan:
-      case Collective::exscan:
-        for (std::size_t i = 0; i < count && (r > 0 || request.collective == Collective::scan); ++i) {
-          T total{};
-          for (std::size_t q = 0; q < r + (request.collective == Collective::scan ? 1 : 0); ++q)
-            total = static_cast<T>(total + inputs[q][i]);
-          output.push_back(total);
-        }
-        break;
-      case Collective::reduceScatter:
-        for (std::size_t i = 0; i < count; ++i) output.push_back(sum(r * count + i));
-        break;
-      case Collective::broadcast:
-        output = inputs[root];
-        break;
-      case Collective::scatter:
-        for (std::size_t i = 0; i < count; ++i) output.push_back(inputs[root][r * count + i]);
-        break;
-      case Collective::barrier:
-        break;
-      case Collective::allGather:
-      case Collective::gather:
-      case Collective::allToAll:
-        for (std::size_t q = 0; q < p && (atRoot || request.collective != Collective::gather); ++q) {
-          const std::size_t first = request.collective == Collective::allToAll ? r * count : 0;
-          for (std::size_t i = 0; i < count; ++i) output.push_back(inputs[q][first + i]);
-        }
-        break;
+  PerRank<T> outputs;
+  for (int rank = 0; rank < request.ranks; ++rank) {
+    const Contract contract{request.collective, rank, request.ranks, request.root, count};
+    std::vector<T>& output = outputs.emplace_back();
+    for (std::size_t i = 0; contract.receives() && i < contract.received(); ++i) {
+      const Origin from = contract.origin(i);
+      T total{};
+      for (int other = from.first; other < from.behind; ++other)
+        total = static_cast<T>(total + inputs[static_cast<std::size_t>(other)][from.index]);
+      output.push_back(total);
     }
   }
   return outputs;

@@ -8,12 +8,11 @@
 
 #include "algorithms/registry.hpp"
 #include "rank_harness.hpp"
+#include "support/settings.hpp"
 #include "trials.hpp"
 
 namespace tacc::test {
 namespace {
-
-bool isQuick() { return std::getenv("TACC_TEST_QUICK") != nullptr; }
 
 /// Sanitizers cost a factor of up to 100 where more ranks than cores wait for each other: fewer teams then.
 std::vector<int> teamSizes() {

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/types.hpp"
+#include "support/collective_contract.hpp"
 
 namespace tacc::test {
 namespace {
@@ -123,8 +124,6 @@ class Lateness {
   bool slow_;
 };
 
-bool isReducing(Collective c) { return isReduction(c); }
-
 /// One rank's part of one call.
 struct Part {
   const DrawnCall& call;
@@ -139,96 +138,35 @@ struct Part {
  private:
   std::size_t size() const { return sizeOf(call.type); }
   std::size_t all() const { return call.count * static_cast<std::size_t>(ranks); }
-  Values valuesOf(int from) const { return {seed, from, isReducing(call.collective) ? call.op : taccSum}; }
+  Values valuesOf(int from) const { return {seed, from, isReduction(call.collective) ? call.op : taccSum}; }
   std::string error(taccResult_t result) const { return result == taccSuccess ? "" : taccGetLastError(comm); }
 
   std::string runCollective() {
-    const Collective c = call.collective;
-    const bool isRoot = rank == call.root;
-    const bool sendsAll = c == Collective::reduceScatter || c == Collective::allToAll || c == Collective::scatter;
-    const bool receivesAll = c == Collective::allGather || c == Collective::allToAll || c == Collective::gather;
-    const bool receives =
-        c == Collective::exscan ? rank > 0 : isRoot || !(c == Collective::reduce || c == Collective::gather);
-    const std::size_t in = c == Collective::barrier ? 0 : sendsAll ? all() : call.count;
-    const std::size_t out = c == Collective::barrier || !receives ? 0 : receivesAll ? all() : call.count;
-    const std::size_t mine = static_cast<std::size_t>(rank) * call.count * size();
+    const Contract contract{call.collective, rank, ranks, call.root, call.count};
+    const std::size_t in = contract.sent(), out = contract.receives() ? contract.received() : 0;
     // In place the smaller of the two lies in the larger one, where it belongs.
-    const bool rootOnly = c == Collective::reduce || c == Collective::gather || c == Collective::scatter;
-    if (call.inPlace && (isRoot || !rootOnly)) {
-      if (sendsAll && !receivesAll)
-        received = sent + mine;
-      else
-        sent = received + (receivesAll && !sendsAll ? mine : 0);
+    if (call.inPlace && contract.canBeInPlace()) {
+      std::byte* const buffer = contract.sendsAll() && !contract.receivesAll() ? sent : received;
+      sent = buffer + contract.placeOfSent() * size();
+      received = buffer + contract.placeOfReceived() * size();
     }
     std::byte* const end = received + out * size();
     write(sent, call.type, in, [v = valuesOf(rank)](std::size_t i) { return v[i]; });
     // In place among other blocks what follows is the rank's own input.
     const bool guarded = end < sent || end >= sent + in * size();
     if (guarded) std::fill_n(end, guardBytes, guard);
-    if (const std::string text = error(enter()); !text.empty()) return text;
+    if (const std::string text = error(contract.call(sent, received, call.type, call.op, comm)); !text.empty())
+      return text;
     if (out == 0) return "";
-    const std::string wrong = compare(received, call.type, out, [&](std::size_t i) { return expected(i); });
+    const std::string wrong =
+        compare(received, call.type, out, [&](std::size_t i) { return combined(contract.origin(i)); });
     return wrong.empty() && guarded ? checkGuard(end) : wrong;
   }
 
-  taccResult_t enter() const {
-    switch (call.collective) {
-      case Collective::allReduce:
-        return taccAllReduce(sent, received, call.count, call.type, call.op, comm, nullptr);
-      case Collective::broadcast:
-        return taccBroadcast(sent, received, call.count, call.type, call.root, comm, nullptr);
-      case Collective::reduce:
-        return taccReduce(sent, received, call.count, call.type, call.op, call.root, comm, nullptr);
-      case Collective::allGather:
-        return taccAllGather(sent, received, call.count, call.type, comm, nullptr);
-      case Collective::reduceScatter:
-        return taccReduceScatter(sent, received, call.count, call.type, call.op, comm, nullptr);
-      case Collective::allToAll:
-        return taccAllToAll(sent, received, call.count, call.type, comm, nullptr);
-      case Collective::gather:
-        return taccGather(sent, received, call.count, call.type, call.root, comm, nullptr);
-      case Collective::scatter:
-        return taccScatter(sent, received, call.count, call.type, call.root, comm, nullptr);
-      case Collective::scan:
-        return taccScan(sent, received, call.count, call.type, call.op, comm, nullptr);
-      case Collective::exscan:
-        return taccExscan(sent, received, call.count, call.type, call.op, comm, nullptr);
-      case Collective::barrier:
-        break;
-    }
-    return taccBarrier(comm, nullptr);
-  }
-
-  int expected(std::size_t i) const {
-    const std::size_t mine = static_cast<std::size_t>(rank) * call.count;
-    switch (call.collective) {
-      case Collective::allReduce:
-      case Collective::reduce:
-        return reduced(i, ranks);
-      case Collective::scan:
-        return reduced(i, rank + 1);
-      case Collective::exscan:
-        return reduced(i, rank);
-      case Collective::reduceScatter:
-        return reduced(mine + i, ranks);
-      case Collective::broadcast:
-        return valuesOf(call.root)[i];
-      case Collective::scatter:
-        return valuesOf(call.root)[mine + i];
-      case Collective::allToAll:
-        return valuesOf(static_cast<int>(i / call.count))[mine + i % call.count];
-      case Collective::allGather:
-      case Collective::gather:
-        return valuesOf(static_cast<int>(i / call.count))[i % call.count];
-      case Collective::barrier:
-        break;
-    }
-    return 0;
-  }
-  /// Of the first `behind` ranks.
-  int reduced(std::size_t i, int behind) const {
-    int result = valuesOf(0)[i];
-    for (int from = 1; from < behind; ++from) result = reduce(result, valuesOf(from)[i], call.op);
+  int combined(const Origin& from) const {
+    int result = valuesOf(from.first)[from.index];
+    for (int other = from.first + 1; other < from.behind; ++other)
+      result = reduce(result, valuesOf(other)[from.index], call.op);
     return result;
   }
 

@@ -16,21 +16,15 @@
 #include "id_pipe.hpp"
 #include "rank_harness.hpp"
 #include "support/child_process.hpp"
+#include "support/settings.hpp"
 
 namespace tacc::test {
 namespace {
 
 constexpr double patience = 120;  // seconds that a call may wait: a hang, and not a loaded machine
 
-std::uint64_t numberFrom(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  if (text != nullptr) return std::strtoull(text, nullptr, 10);
-  return std::getenv("TACC_TEST_QUICK") != nullptr ? otherwise / 10 : otherwise;
-}
-std::uint64_t firstSeed() {
-  const char* text = std::getenv("TACC_TEST_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : 0;
-}
+std::uint64_t shortened(std::uint64_t usual) { return isQuick() ? usual / 10 : usual; }
+std::uint64_t firstSeed() { return numberFrom<std::uint64_t>("TACC_TEST_SEED", 0); }
 
 /// Seeds of programs, one after the other.
 struct Range {
@@ -100,7 +94,7 @@ class Drift : public testing::TestWithParam<int> {
  protected:
   /// An eighth of the programs: there are four numbers of ranks and two kinds. `part`: which one.
   static Range programs(int part) {
-    const std::uint64_t each = std::max<std::uint64_t>(1, numberFrom("TACC_TEST_PROGRAMS", 200) / 8);
+    const std::uint64_t each = std::max<std::uint64_t>(1, numberFrom("TACC_TEST_PROGRAMS", shortened(200)) / 8);
     const std::uint64_t begin = firstSeed() + static_cast<std::uint64_t>(part) * each;
     std::printf("seeds %llu to %llu\n", static_cast<unsigned long long>(begin),
                 static_cast<unsigned long long>(begin + each - 1));
@@ -114,7 +108,7 @@ TEST_P(Drift, isHarmlessAmongThreads) { runThreads(programs(GetParam() + 2), Get
 INSTANTIATE_TEST_SUITE_P(Ranks, Drift, testing::Range(2, 6), testing::PrintToStringParamName());
 
 TEST(Soak, oneCommunicatorGoesOn) {
-  const std::uint64_t calls = numberFrom("TACC_TEST_CALLS", 20'000);
+  const std::uint64_t calls = numberFrom("TACC_TEST_CALLS", shortened(20'000));
   constexpr int ranks = 3;
   runRanks(RankKind::processes, ranks, [&](taccComm_t comm, int rank) {
     DrawnBuffers buffers(ranks);

@@ -50,8 +50,6 @@ void Report::setMessage(const char* text) {
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-bool isQuick() { return std::getenv("TACC_TEST_QUICK") != nullptr; }
-
 taccConfig_t configOf(double initTimeout, double operationTimeout) {
   taccConfig_t config = TACC_CONFIG_INITIALIZER;
   config.initTimeout = initTimeout;

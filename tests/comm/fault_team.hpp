@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "support/settings.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc::test {
@@ -30,9 +31,6 @@ struct Report {
 
 /// Seconds on a clock that all processes share.
 double now();
-
-/// TACC_TEST_QUICK is set: fewer repetitions and smaller data.
-bool isQuick();
 
 /// A configuration with these time-outs in seconds.
 taccConfig_t configOf(double initTimeout, double operationTimeout);

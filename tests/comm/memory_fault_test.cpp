@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "fault_team.hpp"
+#include "support/settings.hpp"
 #include "transports/shm/library_memory.hpp"
 
 namespace tacc::test {
@@ -33,12 +34,7 @@ constexpr double patience = 120;  // s; of the test itself
 /// How far a rank is, and on `go` and `released` how far the test lets it. `ended` is set by the harness.
 enum Stage { ended = 2, ready = 5, go = 6, calling = 7, refilled = 10, released = 20 };
 
-std::size_t numberFrom(const char* variable, std::size_t otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoul(text, nullptr, 10);
-}
-
-std::size_t bufferBytes() { return numberFrom("TACC_TEST_FENCE_MIB", isQuick() ? 8 : 32) << 20; }
+std::size_t bufferBytes() { return numberFrom<std::size_t>("TACC_TEST_FENCE_MIB", isQuick() ? 8 : 32) << 20; }
 
 /// Polls as the harness does: what is waited for is in another process.
 void awaitStage(const Report& report, int stage) {
@@ -210,7 +206,7 @@ void runRank(const Round& round, const taccUniqueId& id, int rank, Report& repor
 
 /// `change` changes a drawn round.
 void runRounds(std::size_t rounds, const std::function<void(Round&)>& change) {
-  const auto seed = static_cast<unsigned>(numberFrom("TACC_TEST_SEED", 20261123));
+  const auto seed = numberFrom("TACC_TEST_SEED", 20261123U);
   std::printf("TACC_TEST_SEED=%u\n", seed);
   std::mt19937 random(seed);
   std::size_t clean = 0;
@@ -309,7 +305,7 @@ void runNeighbours(std::size_t bytes, const taccUniqueId& id, int rank, Report& 
 }
 
 TEST(MemoryAfterFailure, leavesCallsOfAnotherCommunicatorAlone) {
-  const auto seed = static_cast<unsigned>(numberFrom("TACC_TEST_SEED", 20261123));
+  const auto seed = numberFrom("TACC_TEST_SEED", 20261123U);
   std::mt19937 random(seed);
   for (int round = 0; round < (isQuick() ? 2 : 5); ++round) {
     const std::size_t bytes = (2 << 20) + 4 * (1 + random() % 300'000);

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "rank_harness.hpp"
+#include "support/settings.hpp"
 #include "support/virtual_cluster.hpp"
 
 namespace tacc::test {
@@ -23,12 +24,6 @@ namespace {
 
 constexpr int streams = 3, mostParts = 4, kinds = 10;
 constexpr double patience = 60;  // seconds that a call may wait: a hang, and not a loaded machine
-
-std::uint64_t numberFrom(const char* variable, std::uint64_t otherwise) {
-  const char* text = std::getenv(variable);
-  if (text != nullptr) return std::strtoull(text, nullptr, 10);
-  return std::getenv("TACC_TEST_QUICK") != nullptr ? otherwise / 4 : otherwise;
-}
 
 class Draw {
  public:
@@ -264,7 +259,8 @@ taccConfig_t patient() {
 }
 
 void runPrograms(taccComm_t comm, int rank, int ranks, std::uint64_t more = 0) {
-  const std::uint64_t first = numberFrom("TACC_TEST_SEED", 0) + more, programs = numberFrom("TACC_TEST_PROGRAMS", 8);
+  const auto first = numberFrom<std::uint64_t>("TACC_TEST_SEED", 0) + more;
+  const auto programs = numberFrom<std::uint64_t>("TACC_TEST_PROGRAMS", isQuick() ? 2 : 8);
   for (std::uint64_t seed = first; seed < first + programs && !testing::Test::HasFailure(); ++seed)
     Program(seed, comm, rank, ranks).run();
 }

@@ -11,19 +11,9 @@
 
 #include "elements.hpp"
 #include "rank_harness.hpp"
+#include "support/collective_contract.hpp"
 
 namespace tacc::test {
-
-std::size_t blocksIn(Collective c, int ranks) {
-  return c == Collective::reduceScatter || c == Collective::allToAll || c == Collective::scatter
-             ? static_cast<std::size_t>(ranks)
-             : 1;
-}
-std::size_t blocksOut(Collective c, int ranks) {
-  return c == Collective::allGather || c == Collective::allToAll || c == Collective::gather
-             ? static_cast<std::size_t>(ranks)
-             : 1;
-}
 
 namespace {
 
@@ -36,9 +26,12 @@ double inputOf(int rank, std::size_t i, int op) {
 }
 double factorOf(int rank) { return rank % 3 + 1; }
 
-double reduceAt(int ranks, std::size_t i, int op) {
-  double result = op == mulSum ? inputOf(0, i, op) * factorOf(0) : inputOf(0, i, op);
-  for (int r = 1; r < ranks; ++r) {
+Contract contractOf(const Trial& t, int rank, int ranks) { return {t.collective, rank, ranks, t.root, t.count}; }
+
+double reduceAt(const Origin& from, int op) {
+  const auto [first, behind, i] = from;
+  double result = op == mulSum ? inputOf(first, i, op) * factorOf(first) : inputOf(first, i, op);
+  for (int r = first + 1; r < behind; ++r) {
     const double x = inputOf(r, i, op);
     switch (op) {
       case taccProd:
@@ -57,7 +50,7 @@ double reduceAt(int ranks, std::size_t i, int op) {
         result += x;
     }
   }
-  return op == taccAvg ? result / ranks : result;
+  return op == taccAvg ? result / (behind - first) : result;
 }
 
 std::string nameOfTrial(const Trial& t, int rank, int ranks) {
@@ -66,32 +59,9 @@ std::string nameOfTrial(const Trial& t, int rank, int ranks) {
          " rank " + std::to_string(rank) + " of " + std::to_string(ranks);
 }
 
-/// Element `i` of block `block` of rank `rank`'s output. Only an output with a block of every rank has more than one.
-double expectedAt(const Trial& t, int rank, int ranks, int block, std::size_t i) {
-  const std::size_t mine = static_cast<std::size_t>(rank) * t.count + i;
-  switch (t.collective) {
-    case Collective::allReduce:
-    case Collective::reduce:
-      return reduceAt(ranks, i, t.op);
-    case Collective::scan:
-      return reduceAt(rank + 1, i, t.op);
-    case Collective::exscan:
-      return reduceAt(rank, i, t.op);
-    case Collective::reduceScatter:
-      return reduceAt(ranks, mine, t.op);
-    case Collective::broadcast:
-      return inputOf(t.root, i, t.op);
-    case Collective::scatter:
-      return inputOf(t.root, mine, t.op);
-    case Collective::allToAll:
-      return inputOf(block, mine, t.op);
-    case Collective::allGather:
-    case Collective::gather:
-      return inputOf(block, i, t.op);
-    case Collective::barrier:
-      break;
-  }
-  return 0;
+/// What is copied stays as it was sent: factors and divisors belong to reductions.
+double valueAt(const Trial& t, const Origin& from) {
+  return isReduction(t.collective) ? reduceAt(from, t.op) : inputOf(from.first, from.index, t.op);
 }
 
 /// `count` elements, element i being valueAt(i), which repeats as inputOf does.
@@ -108,12 +78,12 @@ void encodeRepeating(taccDataType_t type, std::size_t count, const ValueAt& valu
 }
 
 std::vector<std::byte> expectedOutput(const Trial& t, int rank, int ranks) {
-  const std::size_t blocks = blocksOut(t.collective, ranks), blockBytes = t.count * sizeOf(t.type);
-  std::vector<std::byte> output(blocks * blockBytes);
-  for (std::size_t block = 0; block < blocks; ++block)
+  const Contract contract = contractOf(t, rank, ranks);
+  std::vector<std::byte> output(contract.received() * sizeOf(t.type));
+  for (std::size_t begin = 0; begin < contract.received(); begin += t.count)
     encodeRepeating(
-        t.type, t.count, [&](std::size_t i) { return expectedAt(t, rank, ranks, static_cast<int>(block), i); },
-        output.data() + block * blockBytes);
+        t.type, t.count, [&](std::size_t i) { return valueAt(t, contract.origin(begin + i)); },
+        output.data() + begin * sizeOf(t.type));
   return output;
 }
 
@@ -171,42 +141,10 @@ class Guarded {
   std::byte* base_;
 };
 
-taccResult_t callCollective(const Trial& t, const void* send, void* receive, taccRedOp_t op, taccComm_t comm) {
-  switch (t.collective) {
-    case Collective::allReduce:
-      return taccAllReduce(send, receive, t.count, t.type, op, comm, nullptr);
-    case Collective::broadcast:
-      return taccBroadcast(send, receive, t.count, t.type, t.root, comm, nullptr);
-    case Collective::reduce:
-      return taccReduce(send, receive, t.count, t.type, op, t.root, comm, nullptr);
-    case Collective::allGather:
-      return taccAllGather(send, receive, t.count, t.type, comm, nullptr);
-    case Collective::reduceScatter:
-      return taccReduceScatter(send, receive, t.count, t.type, op, comm, nullptr);
-    case Collective::allToAll:
-      return taccAllToAll(send, receive, t.count, t.type, comm, nullptr);
-    case Collective::gather:
-      return taccGather(send, receive, t.count, t.type, t.root, comm, nullptr);
-    case Collective::scatter:
-      return taccScatter(send, receive, t.count, t.type, t.root, comm, nullptr);
-    case Collective::scan:
-      return taccScan(send, receive, t.count, t.type, op, comm, nullptr);
-    case Collective::exscan:
-      return taccExscan(send, receive, t.count, t.type, op, comm, nullptr);
-    case Collective::barrier:
-      return taccBarrier(comm, nullptr);
-  }
-  return taccInternalError;
-}
-
 void runTrial(const Trial& t, taccComm_t comm, int rank, int ranks, LibraryBlocks& library) {
   const std::size_t size = sizeOf(t.type);
-  const std::size_t in = blocksIn(t.collective, ranks) * t.count, out = blocksOut(t.collective, ranks) * t.count;
-  const bool isRoot = rank == t.root;
-  const bool receives = t.collective == Collective::exscan
-                            ? rank > 0
-                            : isRoot || !(t.collective == Collective::reduce || t.collective == Collective::gather);
-  const auto me = static_cast<std::size_t>(rank);
+  const Contract contract = contractOf(t, rank, ranks);
+  const std::size_t in = contract.sent(), out = contract.received();
 
   std::vector<std::byte> input(in * size);
   encodeRepeating(
@@ -218,11 +156,8 @@ void runTrial(const Trial& t, taccComm_t comm, int rank, int ranks, LibraryBlock
   std::byte* receive = receiveBuffer.data();
   if (t.inPlace) {
     // One buffer for both; the smaller side lies where NCCL's in-place rule wants it.
-    receive = send;
-    if (t.collective == Collective::allGather || (t.collective == Collective::gather && isRoot))
-      send = receive + me * t.count * size;
-    if (t.collective == Collective::reduceScatter || (t.collective == Collective::scatter && isRoot))
-      receive = send + me * t.count * size;
+    receive = send + contract.placeOfReceived() * size;
+    send += contract.placeOfSent() * size;
   }
   std::copy(input.begin(), input.end(), send);
 
@@ -232,11 +167,11 @@ void runTrial(const Trial& t, taccComm_t comm, int rank, int ranks, LibraryBlock
     encode(t.type, factor, factorOf(rank));
     expectSuccess(taccRedOpCreatePreMulSum(&op, factor, t.type, taccScalarHostImmediate, comm), comm);
   }
-  expectSuccess(callCollective(t, send, receive, op, comm), comm);
+  expectSuccess(contract.call(send, receive, t.type, op, comm), comm);
   if (t.op == mulSum) expectSuccess(taccRedOpDestroy(op, comm), comm);
 
   EXPECT_TRUE(sendBuffer.intact() && receiveBuffer.intact()) << nameOfTrial(t, rank, ranks);
-  if (receives) {
+  if (contract.receives()) {
     const auto expected = expectedOutput(t, rank, ranks);
     const auto firstWrong = [&] {
       const auto wrong = std::mismatch(expected.begin(), expected.end(), receive).first - expected.begin();
@@ -290,7 +225,8 @@ std::vector<Trial> trialsOfElements(int ranks, std::size_t elements) {
   std::vector<Trial> trials;
   for (int c = 0; c < collectiveCount; ++c) {
     const auto collective = static_cast<Collective>(c);
-    const std::size_t count = elements / (blocksIn(collective, ranks) * blocksOut(collective, ranks));
+    const Contract ofOne{collective, 0, ranks, 0, 1};
+    const std::size_t count = elements / (ofOne.sent() * ofOne.received());
     for (const bool inPlace : {false, true})
       for (const bool library : {false, true})
         trials.push_back({collective, taccInt32, taccSum, count, ranks - 1, inPlace, library});

@@ -22,10 +22,6 @@ struct Trial {
   bool libraryMemory;
 };
 
-/// Blocks of `count` elements in the input and in the output.
-std::size_t blocksIn(Collective c, int ranks);
-std::size_t blocksOut(Collective c, int ranks);
-
 /// Every collective with every type and every operation, of these counts.
 std::vector<Trial> trialsOfTypes(int ranks, const std::vector<std::size_t>& counts);
 /// Every collective with every root, odd counts, in place and not, in private and library memory.

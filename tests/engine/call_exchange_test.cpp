@@ -11,6 +11,7 @@
 #include <unordered_set>
 
 #include "call_model.hpp"
+#include "support/settings.hpp"
 
 namespace tacc::test {
 namespace {
@@ -21,7 +22,6 @@ using ShallowModel = CallModel<4, 2>;
 using DeepModel = CallModel<callSlots, eagerSlots>;
 
 bool isLong() { return std::getenv("TACC_TEST_LONG") != nullptr; }
-bool isQuick() { return std::getenv("TACC_TEST_QUICK") != nullptr; }
 
 constexpr std::uint32_t nearWrap = 0u - 16;  // so that the numbers come round within a program
 

@@ -14,6 +14,7 @@
 #include "engine/signature.hpp"
 #include "fake_network.hpp"
 #include "hosts_in_one_thread.hpp"
+#include "support/collective_contract.hpp"
 
 namespace tacc::test {
 namespace {
@@ -37,48 +38,15 @@ std::string describe(const Case& c) {
 
 int valueOf(int rank, std::size_t i) { return static_cast<int>((static_cast<std::size_t>(rank) * 31 + i * 7) % 1009); }
 
-std::size_t blocksIn(Collective c, int ranks) {
-  return c == Collective::reduceScatter || c == Collective::allToAll || c == Collective::scatter
-             ? static_cast<std::size_t>(ranks)
-             : 1;
-}
-std::size_t blocksOut(Collective c, int ranks) {
-  return c == Collective::allGather || c == Collective::allToAll || c == Collective::gather
-             ? static_cast<std::size_t>(ranks)
-             : 1;
+Contract contractOf(const Case& c, int rank) {
+  return {c.request.collective, rank, c.request.ranks, c.request.root, c.count};
 }
 
 int expectedAt(const Case& c, int rank, std::size_t i) {
-  const auto sum = [&](std::size_t element) {
-    int total = 0;
-    const int behind = !isPrefix(c.request.collective)              ? c.request.ranks
-                       : c.request.collective == Collective::exscan ? rank
-                                                                    : rank + 1;
-    for (int r = 0; r < behind; ++r) total += valueOf(r, element);
-    return total;
-  };
-  const auto me = static_cast<std::size_t>(rank);
-  switch (c.request.collective) {
-    case Collective::allReduce:
-    case Collective::reduce:
-    case Collective::scan:
-    case Collective::exscan:
-      return sum(i);
-    case Collective::reduceScatter:
-      return sum(me * c.count + i);
-    case Collective::broadcast:
-      return valueOf(c.request.root, i);
-    case Collective::scatter:
-      return valueOf(c.request.root, me * c.count + i);
-    case Collective::allToAll:
-      return valueOf(static_cast<int>(i / c.count), me * c.count + i % c.count);
-    case Collective::allGather:
-    case Collective::gather:
-      return valueOf(static_cast<int>(i / c.count), i % c.count);
-    case Collective::barrier:
-      break;
-  }
-  return 0;
+  const Origin from = contractOf(c, rank).origin(i);
+  int total = 0;
+  for (int other = from.first; other < from.behind; ++other) total += valueOf(other, from.index);
+  return total;
 }
 
 /// One rank's buffers; in place they share memory as the collectives define it.
@@ -88,17 +56,12 @@ struct Buffers {
   int* output = nullptr;
 
   Buffers(const Case& c, int rank) {
-    const std::size_t in = blocksIn(c.request.collective, c.request.ranks) * c.count;
-    const std::size_t out = blocksOut(c.request.collective, c.request.ranks) * c.count;
-    const auto mine = static_cast<std::size_t>(rank) * c.count;
-    const bool isRoot = rank == c.request.root;
+    const Contract contract = contractOf(c, rank);
+    const std::size_t in = contract.sent(), out = contract.received();
     memory.assign(std::max(in, out) + 1, -1);
     other.assign(out + 1, -1);
-    input = memory.data();
-    output = c.inPlace ? memory.data() : other.data();
-    const Collective kind = c.request.collective;
-    if (c.inPlace && (kind == Collective::allGather || (kind == Collective::gather && isRoot))) input += mine;
-    if (c.inPlace && (kind == Collective::reduceScatter || (kind == Collective::scatter && isRoot))) output += mine;
+    input = memory.data() + (c.inPlace ? contract.placeOfSent() : 0);
+    output = c.inPlace ? memory.data() + contract.placeOfReceived() : other.data();
     for (std::size_t i = 0; i < in; ++i) input[i] = valueOf(rank, i);
   }
 };
@@ -160,8 +123,9 @@ void runCase(const Case& c, const Plan& plan) {
       work.blockBytes = c.count * sizeof(int);
       work.elementBytes = sizeof(int);
       if (partitionOf(c.request.collective) == Partition::stack && c.seed % 2 == 1) work.places = members;
-      work.inputHasPlaces = blocksIn(c.request.collective, p) > 1;
-      work.outputHasPlaces = blocksOut(c.request.collective, p) > 1;
+      const Contract contract = contractOf(c, r);
+      work.inputHasPlaces = contract.sendsAll() && p > 1;
+      work.outputHasPlaces = contract.receivesAll() && p > 1;
       work.copiesBlocks = !work.places.empty() && work.inputHasPlaces != work.outputHasPlaces &&
                           work.chunks.size() == 1 && !c.inPlace && !isRooted(c.request.collective) &&
                           c.seed / 4 % 2 == 0;
@@ -191,11 +155,8 @@ void runCase(const Case& c, const Plan& plan) {
     for (int r = 0; r < p; ++r) EXPECT_TRUE(endOf(r).drain()) << "what rank " << r << " owes others: " << describe(c);
     ASSERT_TRUE(network.isEmpty()) << "messages that nobody received: " << describe(c);
     for (int r = 0; r < p; ++r) {
-      const Collective kind = c.request.collective;
-      if ((kind == Collective::reduce || kind == Collective::gather) && r != c.request.root) continue;
-      if (kind == Collective::exscan && actual(r) == 0) continue;
-      const std::size_t out = blocksOut(kind, p) * c.count;
-      for (std::size_t i = 0; i < out; ++i)
+      const Contract contract = contractOf(asked, actual(r));
+      for (std::size_t i = 0; contract.receives() && i < contract.received(); ++i)
         ASSERT_EQ(buffers[static_cast<std::size_t>(r)].output[i], expectedAt(asked, actual(r), i))
             << describe(c) << " rank " << r << " element " << i << " call " << call;
     }

@@ -14,6 +14,7 @@
 #include "selection/cost/cost_model.hpp"
 #include "selection/cost/cost_simulator.hpp"
 #include "selection/network_selector.hpp"
+#include "support/settings.hpp"
 #include "topology/fluid_network.hpp"
 #include "topology/model/tree_text.hpp"
 #include "topology/sources/text_file.hpp"
@@ -25,11 +26,6 @@ namespace {
 constexpr int mostHosts = 12;
 constexpr Disturbances busy{
     .rates = 0.05, .unfairness = 0.2, .latencies = 0.1, .sleeps = 0.5, .busy = 0.1, .cold = 0.6};
-
-int numberFrom(const char* variable, int otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::atoi(text);
-}
 
 NetworkSelector selectorOf(const Topology& network, const std::vector<std::string>& order) {
   return NetworkSelector(costMachineOf(network, order, std::vector<int>(order.size(), 1), {}));

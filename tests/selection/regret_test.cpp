@@ -20,16 +20,12 @@
 #include "selection/cost/cost_model.hpp"
 #include "selection/cost/cost_simulator.hpp"
 #include "selection/network_selector.hpp"
+#include "support/settings.hpp"
 
 namespace tacc::test {
 namespace {
 
 constexpr int mostHosts = 32, mostOddHosts = 24;
-
-int numberFrom(const char* variable, int otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::atoi(text);
-}
 
 /// Message by message, every chunk of the call.
 double playWhole(const NetworkSelector& selector, const CostMap& map, Collective collective, int root,
@@ -140,7 +136,7 @@ std::vector<Point> drawOddPoints(int number) {
 /// choose is within 10 %.
 void measureRegret(const std::function<std::vector<Point>(int)>& pointsOf, int usual, double leastByPatterns) {
   const int first = numberFrom("TACC_TEST_FIRST_NETWORK", 0);
-  const int networks = numberFrom("TACC_TEST_NETWORKS", std::getenv("TACC_TEST_QUICK") ? usual / 10 : usual);
+  const int networks = numberFrom("TACC_TEST_NETWORKS", isQuick() ? usual / 10 : usual);
   std::vector<Point> points;
   for (int n = first; n < first + networks; ++n) std::ranges::move(pointsOf(n), std::back_inserter(points));
   std::ranges::sort(points, std::greater(), &Point::regret);

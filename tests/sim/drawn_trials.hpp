@@ -8,15 +8,12 @@
 
 #include "algorithms/registry.hpp"
 #include "drawn_network.hpp"
+#include "support/settings.hpp"
 #include "trial.hpp"
 
 namespace tacc::sim {
 
-/// As in TACC_TEST_NETWORKS=600.
-inline int numberFrom(const char* variable, int otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::atoi(text);
-}
+using test::numberFrom;
 
 struct DrawnTrials {
   std::list<Machine> machines;

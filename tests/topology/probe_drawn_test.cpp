@@ -13,17 +13,13 @@
 
 #include "fluid_network.hpp"
 #include "selection/drawn_network.hpp"
+#include "support/settings.hpp"
 #include "topology/model/tree_text.hpp"
 
 namespace tacc::test {
 namespace {
 
 using Members = std::vector<std::string>;
-
-int numberFrom(const char* variable, int otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::atoi(text);
-}
 
 Members membersOf(const Topology& network, int level, std::uint32_t group) {
   Members members;

@@ -13,6 +13,7 @@
 
 #include "fluid_network.hpp"
 #include "selection/draw.hpp"
+#include "support/settings.hpp"
 #include "topology/model/draft.hpp"
 #include "topology/model/tree_text.hpp"
 
@@ -21,11 +22,6 @@ namespace {
 
 constexpr Disturbances timed{
     .rates = 0.01, .unfairness = 0.1, .latencies = 0.5, .cold = 0.7, .bucket = 144 * 1024, .late = 1e-3};
-
-int numberOr(const char* variable, int otherwise) {
-  const char* text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::atoi(text);
-}
 
 struct DrawnCluster {
   Topology topology;
@@ -85,7 +81,7 @@ double farthestLink(const Topology& truth, const Topology& found) {
 }
 
 TEST(ProbeTimed, GroupsAndLinksAreFoundBesideSlowHosts) {
-  const int first = numberOr("TACC_TEST_FIRST_NETWORK", 0), networks = numberOr("TACC_TEST_NETWORKS", 60);
+  const int first = numberFrom("TACC_TEST_FIRST_NETWORK", 0), networks = numberFrom("TACC_TEST_NETWORKS", 60);
   int grouped = 0, linked = 0;
   std::string wrong;
   for (int number = first; number < first + networks; ++number) {

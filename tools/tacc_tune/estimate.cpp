@@ -7,7 +7,7 @@
 namespace tacc::tune {
 namespace {
 
-/// Rounds are cut into so many shares, each of rounds in a row: what slows a candidate down often lasts for some
+/// Shares that rounds are cut into, each of rounds in a row: what slows a candidate down often lasts for some
 /// rounds, and must not be on both sides of a comparison.
 constexpr std::size_t shares = 5;
 

@@ -16,11 +16,11 @@ namespace {
 constexpr double hopeless = 4;  // times as long as the best: by the model, or in a trial
 /// A call that costs less is tried whatever the model says.
 constexpr double cheapSeconds = 20e-3;
-/// The share of a point is meant for so many rounds: where ranks share cores a block of calls takes up to twice as long
+/// Rounds that the share of a point is meant for: where ranks share cores a block of calls takes up to twice as long
 /// as the next one, so many short blocks tell more than a few long ones.
 constexpr int fewestRounds = 3, usualRounds = 20, mostRounds = 200;
-/// After so many rounds those are given up that take so many times as long as the best in them. The time they would
-/// take goes to those that are close.
+/// After `rounds` rounds, candidates that take more than `behind` times as long as the best in them are given up. The
+/// time they would take goes to those that are close.
 struct Parting {
   std::size_t rounds;
   double behind;

@@ -21,7 +21,7 @@ struct TunedConv {
   std::vector<ConvCandidate> candidates;  ///< the fastest first; never empty
 };
 
-/// Runs a convolution with every algorithm that serves it, in turn, for about so many seconds. Those that the model or
+/// Runs a convolution with every algorithm that serves it, in turn, for about `seconds`. Those that the model or
 /// their first run leaves far behind are not run again. Throws std::runtime_error when the description is wrong.
 TunedConv measureConv(const taccConvDesc_t& desc, double seconds, const taccExecutor_t& executor);
 

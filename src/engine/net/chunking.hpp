@@ -29,12 +29,12 @@ struct Chunking {
   }
 };
 
-/// Elements of a message of so many bytes.
+/// Elements of a message of `messageBytes`.
 inline std::size_t elementsOf(std::size_t messageBytes, std::size_t elementBytes) noexcept {
   return std::max<std::size_t>(1, messageBytes / elementBytes);
 }
 
-/// Elements of a chunk whose plan has `blocks` blocks, so that a message of one block is of so many bytes.
+/// Elements of a chunk whose plan has `blocks` blocks, so that a message of one block has `messageBytes`.
 inline std::size_t chunkOf(std::size_t messageBytes, std::size_t elementBytes, int blocks) noexcept {
   return elementsOf(messageBytes, elementBytes) * static_cast<std::size_t>(blocks);
 }

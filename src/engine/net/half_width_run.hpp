@@ -17,7 +17,7 @@ namespace tacc {
 /// not count.
 inline constexpr std::size_t halfWidthTogether = std::size_t{4} << 20;
 
-/// The plan of an allreduce of so many numbers, and how long its messages of floats are to be.
+/// The plan of an allreduce, and how long its messages of floats are to be.
 struct HalfWidthPlan {
   const Algorithm& algorithm;
   std::size_t messageBytes;

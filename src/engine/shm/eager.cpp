@@ -15,52 +15,32 @@ void EagerPath::run(const EagerCall& call) {
   const Collective c = call.collective;
   const std::size_t posted = ranks_ == 1 ? 0 : eagerPostBytes(c, ranks_, call.bytes);
   const bool isRoot = rank_ == call.root;
-  const bool isExclusive = c == Collective::exscan;
-  // Rooted collectives: only who has data for another rank fills its payload.
-  const bool fills = c == Collective::broadcast || c == Collective::scatter ? isRoot
-                     : c == Collective::reduce || c == Collective::gather   ? !isRoot
-                     : isPrefix(c)                                          ? rank_ + 1 < ranks_
-                                                                            : true;
+  const CollectiveShape& shape = shapeOf(c);
+  const bool fromRoot = shape.send.usedBy == UsedBy::root, toRoot = shape.receive.usedBy == UsedBy::root;
+  // Only who has data for another rank fills its payload.
+  const bool fills = fromRoot ? isRoot : toRoot ? !isRoot : !isPrefix(c) || rank_ + 1 < ranks_;
   if (fills && posted != 0) {
     void* payload = exchange_.payload(posted);
     copyBytes(&payload, 1, call.send, posted, call.stream);
   }
   exchange_.post();
 
-  const std::size_t mine = static_cast<std::size_t>(rank_) * call.bytes;
-  switch (c) {
-    case Collective::broadcast:
-    case Collective::scatter: {
-      const std::size_t offset = c == Collective::scatter ? mine : 0;
-      if (isRoot) return copyUnlessSame(call.receive, call.send + offset, call.bytes);
-      exchange_.await(call.root);
-      return copyUnlessSame(call.receive, exchange_.payloadOf(call.root, posted) + offset, call.bytes);
-    }
-    case Collective::reduce:
-    case Collective::gather:
-      if (!isRoot) return;
-      exchange_.awaitAll();
-      return c == Collective::reduce ? reduceAll(call, posted, 0, ranks_) : collectAll(call, posted, 0);
-    case Collective::allReduce:
-      exchange_.awaitAll();
-      return reduceAll(call, posted, 0, ranks_);
-    case Collective::scan:
-    case Collective::exscan:
-      for (int rank = 0; rank < rank_; ++rank) exchange_.await(rank);
-      if (isExclusive && rank_ == 0) return;
-      return reduceAll(call, posted, 0, isExclusive ? rank_ : rank_ + 1);
-    case Collective::reduceScatter:
-      exchange_.awaitAll();
-      return reduceAll(call, posted, mine, ranks_);
-    case Collective::allGather:
-      exchange_.awaitAll();
-      return collectAll(call, posted, 0);
-    case Collective::allToAll:
-      exchange_.awaitAll();
-      return collectAll(call, posted, mine);
-    case Collective::barrier:
-      return exchange_.awaitAll();
+  // Of what holds a block for every rank, the own one.
+  const std::size_t mine = shape.send.holds == Holds::all ? static_cast<std::size_t>(rank_) * call.bytes : 0;
+  if (fromRoot) {
+    if (isRoot) return copyUnlessSame(call.receive, call.send + mine, call.bytes);
+    exchange_.await(call.root);
+    return copyUnlessSame(call.receive, exchange_.payloadOf(call.root, posted) + mine, call.bytes);
   }
+  if (toRoot && !isRoot) return;
+  if (isPrefix(c)) {
+    for (int rank = 0; rank < rank_; ++rank) exchange_.await(rank);
+    if (!shape.receive.isUsedOn(rank_, call.root)) return;
+    return reduceAll(call, posted, 0, shape.combines == Combines::lower ? rank_ : rank_ + 1);
+  }
+  exchange_.awaitAll();
+  if (isReduction(c)) return reduceAll(call, posted, mine, ranks_);
+  if (shape.receive.holds == Holds::all) collectAll(call, posted, mine);
 }
 
 void EagerPath::reduceAll(const EagerCall& call, std::size_t posted, std::size_t offset, int ranks) {
@@ -79,7 +59,7 @@ void EagerPath::reduceAll(const EagerCall& call, std::size_t posted, std::size_t
 void EagerPath::collectAll(const EagerCall& call, std::size_t posted, std::size_t offset) {
   for (int rank = 0; rank < ranks_; ++rank) {
     // In place, an alltoall overwrites its own input; all of it has been posted, so it is read from there.
-    const bool own = rank == rank_ && call.collective != Collective::allToAll;
+    const bool own = rank == rank_ && shapeOf(call.collective).send.holds == Holds::one;
     const std::byte* from = own || posted == 0 ? call.send : exchange_.payloadOf(rank, posted);
     copyUnlessSame(call.receive + static_cast<std::size_t>(rank) * call.bytes, from + offset, call.bytes);
   }

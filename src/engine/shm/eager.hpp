@@ -26,9 +26,8 @@ struct EagerCall {
 
 /// What the largest post of this collective takes, on any rank: to be compared with the eager slot's size.
 constexpr std::size_t eagerPostBytes(Collective collective, int ranks, std::size_t bytes) noexcept {
-  const bool whole = collective == Collective::reduceScatter || collective == Collective::allToAll ||
-                     collective == Collective::scatter;
-  return collective == Collective::barrier ? 0 : whole ? bytes * static_cast<std::size_t>(ranks) : bytes;
+  const Holds holds = shapeOf(collective).send.holds;
+  return holds == Holds::nothing ? 0 : holds == Holds::all ? bytes * static_cast<std::size_t>(ranks) : bytes;
 }
 
 class EagerPath {

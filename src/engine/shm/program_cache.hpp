@@ -17,7 +17,7 @@ struct CachedProgram {
   Program program;
   std::vector<PlanDemands> met;  // that the plan was found to meet
 
-  /// How it runs over so many elements, until the next call of this: kept from the last call, as repeated ones have the
+  /// How it runs over `count` elements, until the next call of this: kept from the last call, as repeated ones have the
   /// same count, or made within `limits()`.
   template <class Limits>
   const Schedule& scheduleFor(std::size_t count, std::size_t elementBytes, const Limits& limits) {

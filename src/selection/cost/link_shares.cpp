@@ -15,7 +15,7 @@ constexpr double rounding = 1e-9;
 constexpr int nothing = -1;
 
 /// Of more messages under way together each gets the least even share of its links: what one leaves would be followed
-/// over all links. So many are under way where some twenty ranks all send to all, and most get the same then.
+/// over all links. This many are under way where some twenty ranks all send to all, and most get the same then.
 constexpr int mostFollowed = 256;
 
 }  // namespace

@@ -17,7 +17,7 @@ class SteadyRate {
   SteadyRate(std::size_t pieces, std::size_t unhindered)
       : pieces_(pieces), unhindered_(std::min(unhindered, pieces / 2)) {}
 
-  /// So many pieces are here, so many seconds after the first was asked for; in the order of time, all of them at last.
+  /// `pieces` have arrived `seconds` after the first was asked for; in the order of time, all of them at last.
   void saw(std::size_t pieces, double seconds) {
     took_ = seconds;
     if (pieces < unhindered_ || pieces >= pieces_ || (!looks_.empty() && looks_.back().pieces == pieces)) return;

@@ -45,11 +45,11 @@ Handle init() {
 }
 
 /// Threads of a host that a description may have. hwloc makes all of them before anybody can count them, and takes a
-/// fifth of a second for so many, and seven times that for twice as many.
+/// fifth of a second for these, and seven times that for twice as many.
 constexpr std::uint64_t mostDescribed = 2048;
 
-/// Whether it has at most so many: the product of its numbers, which stand outside of parentheses and of names such as
-/// l3. Those that begin with 0 would be octal or hexadecimal ones to hwloc.
+/// Whether it has no more than that: the product of its numbers, which stand outside of parentheses and of names such
+/// as l3. Those that begin with 0 would be octal or hexadecimal ones to hwloc.
 bool describesFew(std::string_view description) {
   const char* const end = description.data() + description.size();
   std::uint64_t threads = 1;

@@ -29,7 +29,7 @@ class CoreCompetition {
   static constexpr double memorySeconds = 1.0;
   /// As long as a slice, other than what a rank does between two waits.
   static constexpr double sliceSeconds = 1e-3;
-  /// So many slices are steady where the rank had the core between them for so small a share of their time: another
+  /// This many slices are steady if the rank had the core between them for less than this share of their time: another
   /// program had it, and the rank soon waited again. A rank that shares the core may have a slice for itself too, as
   /// one that sends call after call, but then what it has sent keeps this one busy. Long steps may look alike, hence
   /// for a short time: to sleep and be woken costs 20 us.

@@ -23,7 +23,7 @@ namespace {
 using LinkClock = std::chrono::steady_clock;
 
 constexpr int eventsAtOnce = 32;
-/// So many times in a row only the connection is looked at from which the next message is due: a system call less.
+/// How often in a row only the connection from which the next message is due is looked at: a system call less.
 constexpr int looksAtOne = 8;
 /// A rank that owes an acknowledgement waits for more messages this number of times before it gives it.
 constexpr int looksBeforeAcknowledging = 8;

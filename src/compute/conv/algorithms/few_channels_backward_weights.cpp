@@ -108,7 +108,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     }
   }
 
-  /// Lines of the gradient of so many blocks that are gone through for all values.
+  /// Lines of the gradient of `blocks` blocks that are gone through for all values.
   int linesInTurn(int blocks) const {
     constexpr int bytesInTurn = 24 * 1024;
     const std::ptrdiff_t lineBytes = std::ptrdiff_t{shape().outWidth} * blocks * blockLength * sizeof(float);

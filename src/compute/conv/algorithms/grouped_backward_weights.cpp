@@ -90,7 +90,7 @@ class GroupedBackwardWeights final : public ConvPlan {
     double pixel = 0, tiles = 0;
     TapCost operator+(const TapCost& other) const { return {pixel + other.pixel, tiles + other.tiles}; }
   };
-  /// Of so many blocks together.
+  /// Of `blocks` blocks together.
   TapCost costOfTap(const GroupSteps& steps, int blocks) const {
     const bool isThree = joinsThreeTaps(steps);
     const int limit = isThree            ? kernels_.permutedThreeLimit

@@ -50,7 +50,7 @@ struct Directions {
 /// Channels of a tap's columns: a number with which no tap lies in two blocks.
 int lanesOf(int channels) { return channels <= 2 ? channels : channels <= 4 ? 4 : 8; }
 
-/// Groups of so many channels begin at multiples of it in their blocks.
+/// Groups of `channels` channels begin at multiples of this in their blocks.
 int firstChannelStep(int channels) { return std::gcd(channels, blockLength); }
 
 /// Lines of the source that are one line of the product: as many as make it long, a divisor of all.

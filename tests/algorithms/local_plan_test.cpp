@@ -1,5 +1,5 @@
 // The steps of one rank in little memory are the steps that were given.
-#include "algorithms/step_list.hpp"
+#include "algorithms/local_plan.hpp"
 
 #include <gtest/gtest.h>
 
