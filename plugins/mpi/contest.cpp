@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "communicators.hpp"
@@ -46,8 +47,8 @@ namespace {
 
 constexpr int root = 0;
 constexpr int rounds = 9;
-constexpr double roundSeconds = 50e-6;  // of each of the two, as far as one call is not longer
-constexpr int mostCalls = 64;           // in a round
+constexpr double roundSeconds = 50e-6;          // of each of the two, as far as one call is not longer
+constexpr int leastCalls = 3, mostCalls = 512;  // in a round
 constexpr int firstCalls = 4;
 constexpr std::size_t mostMemory = std::size_t{16} << 20;  // of either buffer
 // Where calls are long, so many times faster needs no more than a few. Short ones are measured in any case: by itself a
@@ -240,12 +241,20 @@ double secondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Seconds of a call, the mean of `calls`. An error ends it.
+/// Seconds of a call, the mean of `calls` that follow each other as in a loop: the first, which finds the ranks where
+/// they have waited and the caches as somebody else left them, is left out. An error ends it.
 template <class Run>
-double timeCalls(int calls, taccResult_t& result, const Run& run) {
+double timeCalls(int calls, const Communicator& communicator, taccResult_t& result, const Run& run) {
+  // Otherwise a rank that is ahead, as the root of a broadcast, takes time of one contestant into that of the other.
+  if (result == taccSuccess) result = taccBarrier(communicator.tacc, nullptr);
+  if (result == taccSuccess) result = run();
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < calls && result == taccSuccess; ++i) result = run();
   return secondsSince(start) / calls;
+}
+
+int callsOfRound(double seconds) {
+  return static_cast<int>(std::clamp(roundSeconds / std::max(seconds, 1e-9), double{leastCalls}, double{mostCalls}));
 }
 
 /// The most that a rank has of each, such as the slowest one's seconds. By tacc: with more ranks than cores a call of
@@ -255,8 +264,9 @@ taccResult_t agree(std::array<double, Count>& numbers, const Communicator& commu
   return taccAllReduce(numbers.data(), numbers.data(), numbers.size(), taccDouble, taccMax, communicator.tacc, nullptr);
 }
 
-double medianOf(std::array<double, rounds>& times) {
-  std::ranges::nth_element(times, times.begin() + rounds / 2);
+/// Sorts them.
+double medianOf(std::span<double, rounds> times) {
+  std::ranges::sort(times);
   return times[rounds / 2];
 }
 
@@ -288,9 +298,11 @@ taccResult_t holdContest(Function function, std::size_t bytes, const Communicato
   if (result != taccSuccess || lacking[0] > 0) return result;
   Call call{function, bytes, communicator, send.get(), receive.get(), {}, {}, {}};
   if (hasCounts) call.countBlocks();
-  const auto timeTacc = [&](int calls) { return timeCalls(calls, result, [&] { return call.runTacc(); }); };
+  const auto timeTacc = [&](int calls) {
+    return timeCalls(calls, communicator, result, [&] { return call.runTacc(); });
+  };
   const auto timeMpi = [&](int calls) {
-    return timeCalls(calls, result, [&] {
+    return timeCalls(calls, communicator, result, [&] {
       call.runMpi();
       return taccSuccess;
     });
@@ -304,18 +316,18 @@ taccResult_t holdContest(Function function, std::size_t bytes, const Communicato
   outcome.tacc = once[0];
   outcome.mpi = once[1];
   if (result != taccSuccess || (outcome.mpi > longSeconds && outcome.mpi > clearly * outcome.tacc)) return result;
-  const int calls = static_cast<int>(std::clamp(roundSeconds / std::max(once[0], 1e-9), 1.0, double{mostCalls}));
-  std::array<double, rounds> tacc{}, mpi{};
+  const int ofTacc = callsOfRound(once[0]), ofMpi = callsOfRound(once[1]);
+  std::array<double, 2 * rounds> times{};  // tacc's, then MPI's; of a round that of its slowest rank
+  const std::span<double, rounds> tacc(times.data(), rounds), mpi(times.data() + rounds, rounds);
   for (std::size_t round = 0; round < rounds && result == taccSuccess; ++round) {
-    mpi[round] = timeMpi(calls);
-    tacc[round] = timeTacc(calls);
+    mpi[round] = timeMpi(ofMpi);
+    tacc[round] = timeTacc(ofTacc);
   }
-  std::array<double, 4> found{medianOf(tacc), medianOf(mpi), std::ranges::min(tacc), std::ranges::min(mpi)};
-  if (result == taccSuccess) result = agree(found, communicator);
-  outcome.tacc = found[0];
-  outcome.mpi = found[1];
-  outcome.leastTacc = found[2];
-  outcome.leastMpi = found[3];
+  if (result == taccSuccess) result = agree(times, communicator);
+  outcome.tacc = medianOf(tacc);
+  outcome.mpi = medianOf(mpi);
+  outcome.leastTacc = tacc.front();
+  outcome.leastMpi = mpi.front();
   return result;
 }
 

@@ -74,6 +74,8 @@ int takeOver(Function function, const char* name, MPI_Comm comm, Judge judge, Ru
     }
     if (communicator->underWay.load(std::memory_order_relaxed) > 0) [[unlikely]]
       self.requests.drain(*communicator);
+    if (communicator->usual.isDue()) [[unlikely]]
+      communicator->usual.agree(*communicator);
     Contests::Turn turn = communicator->contests.next(function, judged.bytes, self.contestAfter);
     if (turn == Contests::Turn::contest) [[unlikely]] {
       int code = MPI_SUCCESS;

@@ -20,6 +20,24 @@
 
 namespace tacc::test {
 
+/// What is to be begun, and to be looked at when it is done.
+class Drawn {
+ public:
+  Drawn() = default;
+  virtual ~Drawn() = default;
+  Drawn(const Drawn&) = delete;
+  Drawn& operator=(const Drawn&) = delete;
+  /// Whether the library serves it, and not MPI: faults of MPI's own, as they were found, are none of this test.
+  virtual bool isTaken() const = 0;
+  /// What a rank has for each start of a persistent one.
+  virtual void fill() = 0;
+  virtual MPI_Request begin() = 0;
+#ifdef PERSISTENT
+  virtual MPI_Request makePersistent() = 0;
+#endif
+  virtual void check() const = 0;
+};
+
 inline constexpr int kinds = 9;
 inline constexpr const char* kindNames[kinds] = {
     "allreduce", "bcast", "reduce", "reduce_scatter_block", "allgather", "alltoall", "gather", "scatter", "barrier"};
@@ -46,8 +64,22 @@ inline MPI_Datatype pairType() {
   return type;
 }
 
+/// An operation that tacc does not know: MPI's own request among the others.
+inline MPI_Op sumOfTheProgram() {
+  static const MPI_Op op = [] {
+    MPI_Op made = MPI_OP_NULL;
+    MPI_Op_create(
+        [](void* in, void* inOut, int* count, MPI_Datatype*) {
+          for (int i = 0; i < *count; ++i) static_cast<int*>(inOut)[i] += static_cast<int*>(in)[i];
+        },
+        1, &made);
+    return made;
+  }();
+  return op;
+}
+
 /// One collective: what it is, its buffers, and what is to come of it.
-class Collective {
+class Collective : public Drawn {
  public:
   Collective(MPI_Comm comm, Draws& draws, int id, bool isTacc)
       : comm_(comm),
@@ -70,11 +102,9 @@ class Collective {
            std::to_string(ranks_) + " ranks" + (inPlace_ ? " in place" : "");
   }
 
-  /// Whether the library serves it, and not MPI: faults of MPI's own, as they were found, are none of this test.
-  bool isTaken() const { return isTacc_ && !isPassed_ && ranks_ > 1; }
+  bool isTaken() const override { return isTacc_ && !isPassed_ && ranks_ > 1; }
 
-  /// What a rank has for each start of a persistent one.
-  void fill() {
+  void fill() override {
     const std::size_t many = count_ * static_cast<std::size_t>(ranks_);
     // Buffers of no length have addresses too: Open MPI 4.1 takes two that are null for one in MPIX_Reduce_init.
     send_.reserve(many + 1);
@@ -126,7 +156,7 @@ class Collective {
     }
   }
 
-  MPI_Request begin() {
+  MPI_Request begin() override {
     MPI_Request request = MPI_REQUEST_NULL;
     const Given g = given();
     int code = MPI_SUCCESS;
@@ -163,7 +193,7 @@ class Collective {
   }
 
 #ifdef PERSISTENT
-  MPI_Request makePersistent() {
+  MPI_Request makePersistent() override {
     MPI_Request request = MPI_REQUEST_NULL;
     const Given g = given();
     MPI_Info none = MPI_INFO_NULL;
@@ -204,7 +234,7 @@ class Collective {
   }
 #endif
 
-  void check() const {
+  void check() const override {
     // In place MPI may leave anything behind the block.
     const std::size_t checked = kind_ == 3 && inPlace_ ? count_ : receive_.size();
     for (std::size_t i = 0; i < checked; ++i)
@@ -234,20 +264,6 @@ class Collective {
             isPair ? pairType() : MPI_INT,
             isPassed_ ? sumOfTheProgram() : MPI_SUM};
   }
-  /// An operation that tacc does not know: MPI's own request among the others.
-  static MPI_Op sumOfTheProgram() {
-    static const MPI_Op op = [] {
-      MPI_Op made = MPI_OP_NULL;
-      MPI_Op_create(
-          [](void* in, void* inOut, int* count, MPI_Datatype*) {
-            for (int i = 0; i < *count; ++i) static_cast<int*>(inOut)[i] += static_cast<int*>(in)[i];
-          },
-          1, &made);
-      return made;
-    }();
-    return op;
-  }
-
   MPI_Comm comm_;
   int id_, kind_, root_;
   std::size_t count_;
