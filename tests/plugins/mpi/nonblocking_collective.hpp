@@ -18,6 +18,20 @@
 #define PERSISTENT(name) MPIX_##name
 #endif
 
+// A collective in the form with large counts, where the MPI has it and that was drawn.
+#if MPI_VERSION >= 4
+#define BEGIN(name, ...) \
+  code = isLarge_ ? MPI_##name##_c(__VA_ARGS__, comm_, &request) : MPI_##name(__VA_ARGS__, comm_, &request)
+#define MAKE(name, ...)                                       \
+  if (isLarge_)                                               \
+    PERSISTENT(name##_c)(__VA_ARGS__, comm_, none, &request); \
+  else                                                        \
+    PERSISTENT(name)(__VA_ARGS__, comm_, none, &request)
+#else
+#define BEGIN(name, ...) code = MPI_##name(__VA_ARGS__, comm_, &request)
+#define MAKE(name, ...) PERSISTENT(name)(__VA_ARGS__, comm_, none, &request)
+#endif
+
 namespace tacc::test {
 
 /// What is to be begun, and to be looked at when it is done.
@@ -88,7 +102,8 @@ class Collective : public Drawn {
         root_(0),
         count_(2 * static_cast<std::size_t>(draws.count() / 2)),
         inPlace_(draws.upTo(2) == 0),
-        isTacc_(isTacc) {
+        isTacc_(isTacc),
+        isLarge_(draws.upTo(1) == 0) {
     PMPI_Comm_rank(comm, &rank_);
     PMPI_Comm_size(comm, &ranks_);
     root_ = draws.upTo(ranks_ - 1);
@@ -162,28 +177,28 @@ class Collective : public Drawn {
     int code = MPI_SUCCESS;
     switch (kind_) {
       case 0:
-        code = MPI_Iallreduce(g.send, receive_.data(), g.count, MPI_INT, g.op, comm_, &request);
+        BEGIN(Iallreduce, g.send, receive_.data(), g.count, MPI_INT, g.op);
         break;
       case 1:
-        code = MPI_Ibcast(receive_.data(), g.elements, g.type, root_, comm_, &request);
+        BEGIN(Ibcast, receive_.data(), g.elements, g.type, root_);
         break;
       case 2:
-        code = MPI_Ireduce(g.send, receive_.data(), g.count, MPI_INT, g.op, root_, comm_, &request);
+        BEGIN(Ireduce, g.send, receive_.data(), g.count, MPI_INT, g.op, root_);
         break;
       case 3:
-        code = MPI_Ireduce_scatter_block(g.send, receive_.data(), g.count, MPI_INT, g.op, comm_, &request);
+        BEGIN(Ireduce_scatter_block, g.send, receive_.data(), g.count, MPI_INT, g.op);
         break;
       case 4:
-        code = MPI_Iallgather(g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, comm_, &request);
+        BEGIN(Iallgather, g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type);
         break;
       case 5:
-        code = MPI_Ialltoall(g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, comm_, &request);
+        BEGIN(Ialltoall, g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type);
         break;
       case 6:
-        code = MPI_Igather(g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, root_, comm_, &request);
+        BEGIN(Igather, g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, root_);
         break;
       case 7:
-        code = MPI_Iscatter(send_.data(), g.count, MPI_INT, g.receive, g.elements, g.type, root_, comm_, &request);
+        BEGIN(Iscatter, send_.data(), g.count, MPI_INT, g.receive, g.elements, g.type, root_);
         break;
       default:
         code = MPI_Ibarrier(comm_, &request);
@@ -199,33 +214,28 @@ class Collective : public Drawn {
     MPI_Info none = MPI_INFO_NULL;
     switch (kind_) {
       case 0:
-        PERSISTENT(Allreduce_init)(g.send, receive_.data(), g.count, MPI_INT, g.op, comm_, none, &request);
+        MAKE(Allreduce_init, g.send, receive_.data(), g.count, MPI_INT, g.op);
         break;
       case 1:
-        PERSISTENT(Bcast_init)(receive_.data(), g.elements, g.type, root_, comm_, none, &request);
+        MAKE(Bcast_init, receive_.data(), g.elements, g.type, root_);
         break;
       case 2:
-        PERSISTENT(Reduce_init)(g.send, receive_.data(), g.count, MPI_INT, g.op, root_, comm_, none, &request);
+        MAKE(Reduce_init, g.send, receive_.data(), g.count, MPI_INT, g.op, root_);
         break;
       case 3:
-        PERSISTENT(Reduce_scatter_block_init)
-        (g.send, receive_.data(), g.count, MPI_INT, g.op, comm_, none, &request);
+        MAKE(Reduce_scatter_block_init, g.send, receive_.data(), g.count, MPI_INT, g.op);
         break;
       case 4:
-        PERSISTENT(Allgather_init)
-        (g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, comm_, none, &request);
+        MAKE(Allgather_init, g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type);
         break;
       case 5:
-        PERSISTENT(Alltoall_init)
-        (g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, comm_, none, &request);
+        MAKE(Alltoall_init, g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type);
         break;
       case 6:
-        PERSISTENT(Gather_init)
-        (g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, root_, comm_, none, &request);
+        MAKE(Gather_init, g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, root_);
         break;
       case 7:
-        PERSISTENT(Scatter_init)
-        (send_.data(), g.count, MPI_INT, g.receive, g.elements, g.type, root_, comm_, none, &request);
+        MAKE(Scatter_init, send_.data(), g.count, MPI_INT, g.receive, g.elements, g.type, root_);
         break;
       default:
         PERSISTENT(Barrier_init)(comm_, none, &request);
@@ -267,7 +277,7 @@ class Collective : public Drawn {
   MPI_Comm comm_;
   int id_, kind_, root_;
   std::size_t count_;
-  bool inPlace_, isPassed_ = false, isTacc_;
+  bool inPlace_, isPassed_ = false, isTacc_, isLarge_;
   int rank_ = 0, ranks_ = 1;
   std::vector<int> send_, receive_, expected_;
 };

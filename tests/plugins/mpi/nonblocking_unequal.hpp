@@ -83,12 +83,6 @@ class UnequalCollective : public Drawn {
     const Given g = given();
     MPI_Request request = MPI_REQUEST_NULL;
     int code = MPI_SUCCESS;
-#if MPI_VERSION >= 4
-#define BEGIN(name, ...) \
-  code = isLarge_ ? MPI_##name##_c(__VA_ARGS__, comm_, &request) : MPI_##name(__VA_ARGS__, comm_, &request)
-#else
-#define BEGIN(name, ...) code = MPI_##name(__VA_ARGS__, comm_, &request)
-#endif
     switch (kind_) {
       case scan:
         BEGIN(Iscan, g.send, receive_.data(), least_, MPI_INT, g.op);
@@ -99,7 +93,6 @@ class UnequalCollective : public Drawn {
       default:
         code = isLarge_ ? beginLarge(g, &request) : beginWith(g, sendPlaces_, receivedPlaces(), &request);
     }
-#undef BEGIN
     if (code != MPI_SUCCESS) complain(text() + " returns " + std::to_string(code));
     return request;
   }
@@ -107,38 +100,17 @@ class UnequalCollective : public Drawn {
 #ifdef PERSISTENT
   MPI_Request makePersistent() override {
     const Given g = given();
-    const Places &to = receivedPlaces(), &from = sendPlaces_;
-    int* const out = receive_.data();
     MPI_Info none = MPI_INFO_NULL;
     MPI_Request request = MPI_REQUEST_NULL;
     switch (kind_) {
       case scan:
-        PERSISTENT(Scan_init)(g.send, out, least_, MPI_INT, g.op, comm_, none, &request);
+        MAKE(Scan_init, g.send, receive_.data(), least_, MPI_INT, g.op);
         break;
       case exscan:
-        PERSISTENT(Exscan_init)(g.send, out, least_, MPI_INT, g.op, comm_, none, &request);
-        break;
-      case reduceScatter:
-        PERSISTENT(Reduce_scatter_init)(g.send, out, to.counts.data(), MPI_INT, g.op, comm_, none, &request);
-        break;
-      case allgatherv:
-        PERSISTENT(Allgatherv_init)
-        (g.send, g.elements, g.type, out, to.counts.data(), to.places.data(), receivedType(), comm_, none, &request);
-        break;
-      case alltoallv:
-        PERSISTENT(Alltoallv_init)
-        (g.send, from.counts.data(), from.places.data(), MPI_INT, out, to.counts.data(), to.places.data(),
-         receivedType(), comm_, none, &request);
-        break;
-      case gatherv:
-        PERSISTENT(Gatherv_init)
-        (g.send, g.elements, g.type, out, to.counts.data(), to.places.data(), receivedType(), root_, comm_, none,
-         &request);
+        MAKE(Exscan_init, g.send, receive_.data(), least_, MPI_INT, g.op);
         break;
       default:
-        PERSISTENT(Scatterv_init)
-        (send_.data(), from.counts.data(), from.places.data(), MPI_INT, g.receive, g.elements, g.type, root_, comm_,
-         none, &request);
+        isLarge_ ? makeLarge(g, &request) : makeWith(g, sendPlaces_, receivedPlaces(), &request);
     }
     return request;
   }
@@ -243,10 +215,7 @@ class UnequalCollective : public Drawn {
   }
   int beginLarge(const Given& g, MPI_Request* request) {
 #if MPI_VERSION >= 4
-    large_[0].assign(sendPlaces_.counts.begin(), sendPlaces_.counts.end());
-    large_[1].assign(receivedPlaces().counts.begin(), receivedPlaces().counts.end());
-    far_[0].assign(sendPlaces_.places.begin(), sendPlaces_.places.end());
-    far_[1].assign(receivedPlaces().places.begin(), receivedPlaces().places.end());
+    widen();
     int* const out = receive_.data();
     switch (kind_) {
       case reduceScatter:
@@ -268,6 +237,61 @@ class UnequalCollective : public Drawn {
     return beginWith(g, sendPlaces_, receivedPlaces(), request);
 #endif
   }
+#ifdef PERSISTENT
+  int makeWith(const Given& g, const Places& from, const Places& to, MPI_Request* request) {
+    int* const out = receive_.data();
+    MPI_Info none = MPI_INFO_NULL;
+    switch (kind_) {
+      case reduceScatter:
+        return PERSISTENT(Reduce_scatter_init)(g.send, out, to.counts.data(), MPI_INT, g.op, comm_, none, request);
+      case allgatherv:
+        return PERSISTENT(Allgatherv_init)(g.send, g.elements, g.type, out, to.counts.data(), to.places.data(),
+                                           receivedType(), comm_, none, request);
+      case alltoallv:
+        return PERSISTENT(Alltoallv_init)(g.send, from.counts.data(), from.places.data(), MPI_INT, out,
+                                          to.counts.data(), to.places.data(), receivedType(), comm_, none, request);
+      case gatherv:
+        return PERSISTENT(Gatherv_init)(g.send, g.elements, g.type, out, to.counts.data(), to.places.data(),
+                                        receivedType(), root_, comm_, none, request);
+      default:
+        return PERSISTENT(Scatterv_init)(send_.data(), from.counts.data(), from.places.data(), MPI_INT, g.receive,
+                                         g.elements, g.type, root_, comm_, none, request);
+    }
+  }
+  int makeLarge(const Given& g, MPI_Request* request) {
+#if MPI_VERSION >= 4
+    widen();
+    int* const out = receive_.data();
+    MPI_Info none = MPI_INFO_NULL;
+    switch (kind_) {
+      case reduceScatter:
+        return PERSISTENT(Reduce_scatter_init_c)(g.send, out, large_[1].data(), MPI_INT, g.op, comm_, none, request);
+      case allgatherv:
+        return PERSISTENT(Allgatherv_init_c)(g.send, g.elements, g.type, out, large_[1].data(), far_[1].data(),
+                                             receivedType(), comm_, none, request);
+      case alltoallv:
+        return PERSISTENT(Alltoallv_init_c)(g.send, large_[0].data(), far_[0].data(), MPI_INT, out, large_[1].data(),
+                                            far_[1].data(), receivedType(), comm_, none, request);
+      case gatherv:
+        return PERSISTENT(Gatherv_init_c)(g.send, g.elements, g.type, out, large_[1].data(), far_[1].data(),
+                                          receivedType(), root_, comm_, none, request);
+      default:
+        return PERSISTENT(Scatterv_init_c)(send_.data(), large_[0].data(), far_[0].data(), MPI_INT, g.receive,
+                                           g.elements, g.type, root_, comm_, none, request);
+    }
+#else
+    return makeWith(g, sendPlaces_, receivedPlaces(), request);
+#endif
+  }
+#endif
+  /// MPI may read them until it is done.
+  void widen() {
+    const Places* const of[] = {&sendPlaces_, &receivedPlaces()};
+    for (int i = 0; i < 2; ++i) {
+      large_[i].assign(of[i]->counts.begin(), of[i]->counts.end());
+      far_[i].assign(of[i]->places.begin(), of[i]->places.end());
+    }
+  }
 
   std::string text() const {
     static constexpr const char* names[] = {"scan",      "exscan",  "reduce_scatter", "allgatherv",
@@ -282,7 +306,7 @@ class UnequalCollective : public Drawn {
   bool inPlace_, isLarge_, isPassed_ = false, isTaken_ = false;
   int rank_ = 0, ranks_ = 1;
   Places sendPlaces_, receivePlaces_, pairs_;
-  std::vector<MPI_Count> large_[2];  // which MPI may read until it is done
+  std::vector<MPI_Count> large_[2];
   std::vector<MPI_Aint> far_[2];
   std::vector<int> send_, receive_, expected_;
 };
