@@ -269,40 +269,13 @@ double medianOf(std::array<double, rounds>& times) {
   return times[rounds / 2];
 }
 
-}  // namespace
-
-taccResult_t agreeOnMost(std::size_t& bytes, const Communicator& communicator) {
-  std::array<double, 1> most{static_cast<double>(bytes)};
-  const taccResult_t result = agree(most, communicator);
-  bytes = static_cast<std::size_t>(most[0]);
-  return result;
-}
-
-taccResult_t holdContest(Function function, std::size_t bytes, const Communicator& communicator, Outcome& outcome) {
-  outcome = Outcome{.function = function, .bytes = bytes};
-  if (!Contests::isMeasured(bytes)) return taccSuccess;
-  function = plainly(function);
-  const bool hasCounts =
-      Contests::hasOwnCounts(function) || function == Function::Allgatherv || function == Function::Reduce_scatter;
-  const bool hasBlocks = (hasCounts && function != Function::Reduce_scatter) || function == Function::Allgather ||
-                         function == Function::Alltoall || function == Function::Gather ||
-                         function == Function::Scatter;
-  const auto ranks = static_cast<std::size_t>(communicator.ranks);
-  const std::size_t most =
-      std::max(hasBlocks ? bytes * ranks : bytes, sizeof(float) * ranks);  // a number each, at least
-  if (most > mostMemory) return taccSuccess;
-  const Memory send = makeMemory(most), receive = makeMemory(most);
-  std::array<double, 2> lacking{send && receive ? 0.0 : 1.0};
-  taccResult_t result = agree(lacking, communicator);
-  if (result != taccSuccess || lacking[0] > 0) return result;
-  Call call{function, bytes, communicator, send.get(), receive.get(), {}, {}, {}};
-  if (hasCounts) call.countBlocks();
-  const auto timeTacc = [&](int calls) {
-    return timeCalls(calls, communicator, result, [&] { return call.runTacc(); });
-  };
+/// The contest itself. Sets `outcome` on success.
+taccResult_t measure(const Repeated& call, const Communicator& communicator, Outcome& outcome) {
+  taccResult_t result = taccSuccess;
+  const auto timeTacc = [&](int calls) { return timeCalls(calls, communicator, result, [&] { return call.tacc(); }); };
   const auto timeMpi = [&](int calls) {
     return timeCalls(calls, communicator, result, [&] {
-      call.runMpi();
+      call.mpi();
       return taccSuccess;
     });
   };
@@ -331,6 +304,39 @@ taccResult_t holdContest(Function function, std::size_t bytes, const Communicato
   outcome.leastTacc = std::ranges::min(tacc);
   outcome.leastMpi = std::ranges::min(mpi);
   return result;
+}
+
+}  // namespace
+
+taccResult_t agreeOnMost(std::size_t& bytes, const Communicator& communicator) {
+  std::array<double, 1> most{static_cast<double>(bytes)};
+  const taccResult_t result = agree(most, communicator);
+  bytes = static_cast<std::size_t>(most[0]);
+  return result;
+}
+
+taccResult_t holdContest(Function function, std::size_t bytes, const Communicator& communicator,
+                         const Repeated* repeated, Outcome& outcome) {
+  outcome = Outcome{.function = function, .bytes = bytes};
+  if (!Contests::isMeasured(bytes)) return taccSuccess;
+  function = plainly(function);
+  const bool hasCounts =
+      Contests::hasOwnCounts(function) || function == Function::Allgatherv || function == Function::Reduce_scatter;
+  const bool hasBlocks = (hasCounts && function != Function::Reduce_scatter) || function == Function::Allgather ||
+                         function == Function::Alltoall || function == Function::Gather ||
+                         function == Function::Scatter;
+  const auto ranks = static_cast<std::size_t>(communicator.ranks);
+  const std::size_t most =
+      std::max(hasBlocks ? bytes * ranks : bytes, sizeof(float) * ranks);  // a number each, at least
+  if (most > mostMemory) return taccSuccess;
+  if (repeated != nullptr) return measure(*repeated, communicator, outcome);
+  const Memory send = makeMemory(most), receive = makeMemory(most);
+  std::array<double, 2> lacking{send && receive ? 0.0 : 1.0};
+  taccResult_t result = agree(lacking, communicator);
+  if (result != taccSuccess || lacking[0] > 0) return result;
+  Call call{function, bytes, communicator, send.get(), receive.get(), {}, {}, {}};
+  if (hasCounts) call.countBlocks();
+  return measure({[&] { return call.runTacc(); }, [&] { call.runMpi(); }}, communicator, outcome);
 }
 
 }  // namespace tacc::mpi

@@ -20,7 +20,8 @@ struct Communicator;
 /// communicator.
 struct Judged {
   Passed passed = Passed::none;
-  std::size_t bytes = 0;  // 0: there is nothing to do
+  std::size_t bytes = 0;          // 0: there is nothing to do
+  bool isMeasuredItself = false;  // a contest repeats the call, which each time does the same
 };
 
 enum class Kind {

@@ -19,6 +19,13 @@ namespace tacc::mpi {
 /// Taken over, whatever is moved.
 constexpr Judged takenFor(std::size_t bytes) { return {Passed::none, std::max<std::size_t>(bytes, 1)}; }
 
+/// Of which no rank knows the counts of all, so that nothing stands for the call but itself: MPI leaves out blocks that
+/// have no length.
+constexpr Judged measuredItself(Judged judged) {
+  judged.isMeasuredItself = judged.passed == Passed::none;
+  return judged;
+}
+
 /// Of a rank that has a block for each, or of each: the bytes are those of the mean block. Passed on where it does not
 /// give what it uses, counts that are not negative and a type.
 template <class Count, class Displacement>
@@ -43,19 +50,20 @@ template <class Count, class Displacement>
 Judged judgeAtRoot(const UnequalElements<Count, Displacement>& blocks, Count count, MPI_Datatype type, int root,
                    const Communicator& communicator) {
   if (root < 0 || root >= communicator.ranks) return {Passed::arguments};
-  if (communicator.rank == root) return judgeBlocks(blocks, communicator.ranks);
+  if (communicator.rank == root) return measuredItself(judgeBlocks(blocks, communicator.ranks));
   const std::optional<std::size_t> size = bytesOf(type);
   if (count < 0 || !size) return {Passed::arguments};
-  return takenFor(static_cast<std::size_t>(count) * *size);
+  return measuredItself(takenFor(static_cast<std::size_t>(count) * *size));
 }
 
+/// In place a second call finds other numbers than the first.
 template <class Count, class Displacement>
 Judged judgeAllToAllV(const UnequalElements<Count, Displacement>& send,
                       const UnequalElements<Count, Displacement>& receive, const Communicator& communicator) {
   const Judged received = judgeBlocks(receive, communicator.ranks);
   if (send.address == MPI_IN_PLACE || received.passed != Passed::none) return received;
   const Judged sent = judgeBlocks(send, communicator.ranks);
-  return sent.passed != Passed::none ? sent : received;
+  return sent.passed != Passed::none ? sent : measuredItself(received);
 }
 
 }  // namespace tacc::mpi
