@@ -15,6 +15,7 @@
 #include "report.hpp"
 #include "scratch.hpp"
 #include "tacc/tacc.h"
+#include "usual_bytes.hpp"
 
 namespace tacc::mpi {
 
@@ -30,6 +31,7 @@ struct Communicator {
   taccStream_t stream = nullptr;  // of collectives with requests; null before the first
   std::atomic<int> underWay{0};   // of them
   Contests contests;
+  UsualBytes usual;
   std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();
 };
 

@@ -184,6 +184,14 @@ TACC_MPI_ENTRY taccMpi_Request_free(MPI_Request* request) {
   return operation == nullptr ? PMPI_Request_free(request) : plugin().requests.free(*operation, request);
 }
 
+/// MPI cancels no collectives. What stands for one is a receive, which it would.
+TACC_MPI_ENTRY taccMpi_Cancel(MPI_Request* request) {
+  if (!concerns() || request == nullptr) return PMPI_Cancel(request);
+  const Inside inside;
+  const Operation* const operation = plugin().requests.find(*request);
+  return operation == nullptr ? PMPI_Cancel(request) : plugin().requests.refuseToCancel(*operation);
+}
+
 TACC_MPI_ENTRY taccMpi_Start(MPI_Request* request) {
   if (!concerns() || request == nullptr) return PMPI_Start(request);
   const Inside inside;

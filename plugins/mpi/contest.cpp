@@ -45,9 +45,9 @@ std::optional<Contests::Turn> Contests::decidedFor(Function function, std::size_
 namespace {
 
 constexpr int root = 0;
-constexpr int rounds = 9;
-constexpr double roundSeconds = 50e-6;  // of each of the two, as far as one call is not longer
-constexpr int mostCalls = 64;           // in a round
+constexpr int rounds = 7;
+constexpr double roundSeconds = 100e-6;          // of each of the two, as far as a few calls are not longer
+constexpr int leastCalls = 3, mostCalls = 2000;  // in a round
 constexpr int firstCalls = 4;
 constexpr std::size_t mostMemory = std::size_t{16} << 20;  // of either buffer
 // Where calls are long, a few are enough to see that one side is `clearly` times as fast. Short ones are measured in
@@ -240,12 +240,21 @@ double secondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-/// Seconds of a call, the mean of `calls`. An error ends it.
+/// Seconds of a call, the mean of `calls` that follow each other as in a loop: half as many that go before are left
+/// out, as they find the ranks where they have waited and the caches as somebody else left them. An MPI that has not
+/// been called for some microseconds takes several times as long at first. An error ends it.
 template <class Run>
-double timeCalls(int calls, taccResult_t& result, const Run& run) {
+double timeCalls(int calls, const Communicator& communicator, taccResult_t& result, const Run& run) {
+  // Otherwise a rank that is ahead, as the root of a broadcast, takes time of one contestant into that of the other.
+  if (result == taccSuccess) result = taccBarrier(communicator.tacc, nullptr);
+  for (int i = 0; i < (calls + 1) / 2 && result == taccSuccess; ++i) result = run();
   const auto start = std::chrono::steady_clock::now();
   for (int i = 0; i < calls && result == taccSuccess; ++i) result = run();
   return secondsSince(start) / calls;
+}
+
+int callsOfRound(double seconds) {
+  return static_cast<int>(std::clamp(roundSeconds / std::max(seconds, 1e-9), double{leastCalls}, double{mostCalls}));
 }
 
 /// The most that a rank has of each, such as the slowest one's seconds. By tacc: with more ranks than cores a call of
@@ -260,38 +269,13 @@ double medianOf(std::array<double, rounds>& times) {
   return times[rounds / 2];
 }
 
-}  // namespace
-
-taccResult_t agreeOnMost(std::size_t& bytes, const Communicator& communicator) {
-  std::array<double, 1> most{static_cast<double>(bytes)};
-  const taccResult_t result = agree(most, communicator);
-  bytes = static_cast<std::size_t>(most[0]);
-  return result;
-}
-
-taccResult_t holdContest(Function function, std::size_t bytes, const Communicator& communicator, Outcome& outcome) {
-  outcome = Outcome{.function = function, .bytes = bytes};
-  if (!Contests::isMeasured(bytes)) return taccSuccess;
-  function = plainly(function);
-  const bool hasCounts =
-      Contests::hasOwnCounts(function) || function == Function::Allgatherv || function == Function::Reduce_scatter;
-  const bool hasBlocks = (hasCounts && function != Function::Reduce_scatter) || function == Function::Allgather ||
-                         function == Function::Alltoall || function == Function::Gather ||
-                         function == Function::Scatter;
-  const auto ranks = static_cast<std::size_t>(communicator.ranks);
-  const std::size_t most =
-      std::max(hasBlocks ? bytes * ranks : bytes, sizeof(float) * ranks);  // a number each, at least
-  if (most > mostMemory) return taccSuccess;
-  const Memory send = makeMemory(most), receive = makeMemory(most);
-  std::array<double, 2> lacking{send && receive ? 0.0 : 1.0};
-  taccResult_t result = agree(lacking, communicator);
-  if (result != taccSuccess || lacking[0] > 0) return result;
-  Call call{function, bytes, communicator, send.get(), receive.get(), {}, {}, {}};
-  if (hasCounts) call.countBlocks();
-  const auto timeTacc = [&](int calls) { return timeCalls(calls, result, [&] { return call.runTacc(); }); };
+/// The contest itself. Sets `outcome` on success.
+taccResult_t measure(const Repeated& call, const Communicator& communicator, Outcome& outcome) {
+  taccResult_t result = taccSuccess;
+  const auto timeTacc = [&](int calls) { return timeCalls(calls, communicator, result, [&] { return call.tacc(); }); };
   const auto timeMpi = [&](int calls) {
-    return timeCalls(calls, result, [&] {
-      call.runMpi();
+    return timeCalls(calls, communicator, result, [&] {
+      call.mpi();
       return taccSuccess;
     });
   };
@@ -304,19 +288,55 @@ taccResult_t holdContest(Function function, std::size_t bytes, const Communicato
   outcome.tacc = once[0];
   outcome.mpi = once[1];
   if (result != taccSuccess || (outcome.mpi > longSeconds && outcome.mpi > clearly * outcome.tacc)) return result;
-  const int calls = static_cast<int>(std::clamp(roundSeconds / std::max(once[0], 1e-9), 1.0, double{mostCalls}));
-  std::array<double, rounds> tacc{}, mpi{};
-  for (std::size_t round = 0; round < rounds && result == taccSuccess; ++round) {
-    mpi[round] = timeMpi(calls);
-    tacc[round] = timeTacc(calls);
+  // What the first ones took is long for a call of many: the first round finds how many calls the others have.
+  std::array<double, rounds> tacc{}, mpi{};  // of a round that of its slowest rank
+  for (int round = -1; round < rounds && result == taccSuccess; ++round) {
+    const int ofTacc = callsOfRound(once[0]), ofMpi = callsOfRound(once[1]);
+    once[1] = timeMpi(ofMpi);
+    once[0] = timeTacc(ofTacc);
+    if (result == taccSuccess) result = agree(once, communicator);
+    if (round < 0) continue;
+    tacc[static_cast<std::size_t>(round)] = once[0];
+    mpi[static_cast<std::size_t>(round)] = once[1];
   }
-  std::array<double, 4> found{medianOf(tacc), medianOf(mpi), std::ranges::min(tacc), std::ranges::min(mpi)};
-  if (result == taccSuccess) result = agree(found, communicator);
-  outcome.tacc = found[0];
-  outcome.mpi = found[1];
-  outcome.leastTacc = found[2];
-  outcome.leastMpi = found[3];
+  outcome.tacc = medianOf(tacc);
+  outcome.mpi = medianOf(mpi);
+  outcome.leastTacc = std::ranges::min(tacc);
+  outcome.leastMpi = std::ranges::min(mpi);
   return result;
+}
+
+}  // namespace
+
+taccResult_t agreeOnMost(std::size_t& bytes, const Communicator& communicator) {
+  std::array<double, 1> most{static_cast<double>(bytes)};
+  const taccResult_t result = agree(most, communicator);
+  bytes = static_cast<std::size_t>(most[0]);
+  return result;
+}
+
+taccResult_t holdContest(Function function, std::size_t bytes, const Communicator& communicator,
+                         const Repeated* repeated, Outcome& outcome) {
+  outcome = Outcome{.function = function, .bytes = bytes};
+  if (!Contests::isMeasured(bytes)) return taccSuccess;
+  function = plainly(function);
+  const bool hasCounts =
+      Contests::hasOwnCounts(function) || function == Function::Allgatherv || function == Function::Reduce_scatter;
+  const bool hasBlocks = (hasCounts && function != Function::Reduce_scatter) || function == Function::Allgather ||
+                         function == Function::Alltoall || function == Function::Gather ||
+                         function == Function::Scatter;
+  const auto ranks = static_cast<std::size_t>(communicator.ranks);
+  const std::size_t most =
+      std::max(hasBlocks ? bytes * ranks : bytes, sizeof(float) * ranks);  // a number each, at least
+  if (most > mostMemory) return taccSuccess;
+  if (repeated != nullptr) return measure(*repeated, communicator, outcome);
+  const Memory send = makeMemory(most), receive = makeMemory(most);
+  std::array<double, 2> lacking{send && receive ? 0.0 : 1.0};
+  taccResult_t result = agree(lacking, communicator);
+  if (result != taccSuccess || lacking[0] > 0) return result;
+  Call call{function, bytes, communicator, send.get(), receive.get(), {}, {}, {}};
+  if (hasCounts) call.countBlocks();
+  return measure({[&] { return call.runTacc(); }, [&] { call.runMpi(); }}, communicator, outcome);
 }
 
 }  // namespace tacc::mpi

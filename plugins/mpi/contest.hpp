@@ -7,6 +7,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "report.hpp"
@@ -95,9 +96,17 @@ constexpr bool Contests::hasOwnCounts(Function function) noexcept {
 /// Sets `bytes` to the most that a rank gave. Collective.
 taccResult_t agreeOnMost(std::size_t& bytes, const Communicator& communicator);
 
-/// Runs some calls of either on memory of its own, in turns, with rank 0 as the root. Collective over `communicator`,
+/// A call of the program that does the same however often it is made.
+struct Repeated {
+  std::function<taccResult_t()> tacc;
+  std::function<void()> mpi;
+};
+
+/// Runs some calls of either, in turns: of `repeated`, or on memory of its own with rank 0 as the root, where that is
+/// null, on all ranks alike. Collective over `communicator`,
 /// which has joined. Sets `outcome` on success; an error is tacc's own. Where it would take much
 /// memory, or a rank has none, tacc wins unmeasured.
-taccResult_t holdContest(Function function, std::size_t bytes, const Communicator& communicator, Outcome& outcome);
+taccResult_t holdContest(Function function, std::size_t bytes, const Communicator& communicator,
+                         const Repeated* repeated, Outcome& outcome);
 
 }  // namespace tacc::mpi

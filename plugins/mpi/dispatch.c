@@ -4,7 +4,7 @@
  * (libtacc_mpi_mpich.so or libtacc_mpi_openmpi.so, in the same folder); where there is none, calls go to MPI.
  *
  * MPIs differ in the types of their handles: int here, pointers there. The functions here know nothing of them: they
- * hand on nine words, or ten, as many as the longest of these calls has. Where int and pointers are passed in
+ * hand on nine words, or eleven, as many as the longest of these calls has. Where int and pointers are passed in
  * registers and slots of one size, as on x86-64 and 64-bit Arm, that is what a compiler does with the arguments
  * themselves. */
 #define _GNU_SOURCE
@@ -23,7 +23,7 @@
 typedef char intsAreInSlotsOfPointers[sizeof(long) == sizeof(void*) ? 1 : -1];
 
 typedef long (*Function)(long, long, long, long, long, long, long, long, long);
-typedef long (*LongFunction)(long, long, long, long, long, long, long, long, long, long);
+typedef long (*LongFunction)(long, long, long, long, long, long, long, long, long, long, long);
 
 #define NUMBER(name) number##name,
 enum { TACC_MPI_FUNCTIONS(NUMBER) TACC_MPI_LONG_FUNCTIONS(NUMBER) functionCount };
@@ -151,10 +151,10 @@ static inline Function functionOf(int number) {
   }
 TACC_MPI_FUNCTIONS(DEFINE)
 
-#define DEFINE_LONG(prefix, name)                                                                              \
-  EXPORTED long prefix##name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j);  \
-  EXPORTED long prefix##name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j) { \
-    return ((LongFunction)(void (*)(void))functionOf(number##name))(a, b, c, d, e, f, g, h, i, j);             \
+#define DEFINE_LONG(prefix, name)                                                                                      \
+  EXPORTED long prefix##name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j, long k);  \
+  EXPORTED long prefix##name(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j, long k) { \
+    return ((LongFunction)(void (*)(void))functionOf(number##name))(a, b, c, d, e, f, g, h, i, j, k);                  \
   }
 #define DEFINE_BY_NAME(name) DEFINE_LONG(MPI_, name)
 TACC_MPI_LONG_FUNCTIONS(DEFINE_BY_NAME)

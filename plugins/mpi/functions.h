@@ -42,10 +42,32 @@
   FUNCTION(Ibcast)                                  \
   FUNCTION(Ireduce)                                 \
   FUNCTION(Ireduce_scatter_block)                   \
+  FUNCTION(Iscan)                                   \
+  FUNCTION(Iexscan)                                 \
   FUNCTION(Iallgather)                              \
   FUNCTION(Ialltoall)                               \
   FUNCTION(Igather)                                 \
   FUNCTION(Iscatter)                                \
+  FUNCTION(Ireduce_scatter)                         \
+  FUNCTION(Iallgatherv)                             \
+  FUNCTION(Ialltoallv)                              \
+  FUNCTION(Igatherv)                                \
+  FUNCTION(Iscatterv)                               \
+  FUNCTION(Iallreduce_c)                            \
+  FUNCTION(Ibcast_c)                                \
+  FUNCTION(Ireduce_c)                               \
+  FUNCTION(Ireduce_scatter_block_c)                 \
+  FUNCTION(Iscan_c)                                 \
+  FUNCTION(Iexscan_c)                               \
+  FUNCTION(Iallgather_c)                            \
+  FUNCTION(Ialltoall_c)                             \
+  FUNCTION(Igather_c)                               \
+  FUNCTION(Iscatter_c)                              \
+  FUNCTION(Ireduce_scatter_c)                       \
+  FUNCTION(Iallgatherv_c)                           \
+  FUNCTION(Ialltoallv_c)                            \
+  FUNCTION(Igatherv_c)                              \
+  FUNCTION(Iscatterv_c)                             \
   FUNCTION(Ibarrier)                                \
   TACC_MPI_PERSISTENT_COLLECTIVES(FUNCTION)
 
@@ -54,10 +76,32 @@
   FUNCTION(Bcast_init)                            \
   FUNCTION(Reduce_init)                           \
   FUNCTION(Reduce_scatter_block_init)             \
+  FUNCTION(Scan_init)                             \
+  FUNCTION(Exscan_init)                           \
   FUNCTION(Allgather_init)                        \
   FUNCTION(Alltoall_init)                         \
   FUNCTION(Gather_init)                           \
   FUNCTION(Scatter_init)                          \
+  FUNCTION(Reduce_scatter_init)                   \
+  FUNCTION(Allgatherv_init)                       \
+  FUNCTION(Alltoallv_init)                        \
+  FUNCTION(Gatherv_init)                          \
+  FUNCTION(Scatterv_init)                         \
+  FUNCTION(Allreduce_init_c)                      \
+  FUNCTION(Bcast_init_c)                          \
+  FUNCTION(Reduce_init_c)                         \
+  FUNCTION(Reduce_scatter_block_init_c)           \
+  FUNCTION(Scan_init_c)                           \
+  FUNCTION(Exscan_init_c)                         \
+  FUNCTION(Allgather_init_c)                      \
+  FUNCTION(Alltoall_init_c)                       \
+  FUNCTION(Gather_init_c)                         \
+  FUNCTION(Scatter_init_c)                        \
+  FUNCTION(Reduce_scatter_init_c)                 \
+  FUNCTION(Allgatherv_init_c)                     \
+  FUNCTION(Alltoallv_init_c)                      \
+  FUNCTION(Gatherv_init_c)                        \
+  FUNCTION(Scatterv_init_c)                       \
   FUNCTION(Barrier_init)
 
 /* What is done with requests. */
@@ -71,6 +115,7 @@
   FUNCTION(Waitany)                    \
   FUNCTION(Waitsome)                   \
   FUNCTION(Request_free)               \
+  FUNCTION(Cancel)                     \
   FUNCTION(Request_get_status)         \
   FUNCTION(Start)                      \
   FUNCTION(Startall)
@@ -84,7 +129,7 @@
   TACC_MPI_COLLECTIVES(FUNCTION)     \
   TACC_MPI_COMPLETIONS(FUNCTION)
 
-/* Those with up to ten arguments. */
+/* Those with up to eleven arguments. */
 #define TACC_MPI_LONG_FUNCTIONS(FUNCTION) TACC_MPI_COLLECTIVES_WITH_REQUEST(FUNCTION)
 
 #endif

@@ -37,7 +37,7 @@ int failCall(const char* function, const Communicator& communicator) noexcept {
 }
 
 std::optional<Contests::Turn> settleContest(Function function, const char* name, std::size_t bytes,
-                                            Communicator& communicator, int* code) {
+                                            Communicator& communicator, const Repeated* repeated, int* code) {
   try {
     Outcome outcome;
     taccResult_t result = taccSuccess;
@@ -47,7 +47,7 @@ std::optional<Contests::Turn> settleContest(Function function, const char* name,
       if (result == taccSuccess)
         if (const auto turn = communicator.contests.decidedFor(function, bytes)) return turn;
     }
-    if (result == taccSuccess && holdContest(function, bytes, communicator, outcome) == taccSuccess) {
+    if (result == taccSuccess && holdContest(function, bytes, communicator, repeated, outcome) == taccSuccess) {
       communicator.contests.decide(outcome);
       if (outcome.mpi > 0) plugin().report.add(outcome);
       return outcome.isMpiFaster() ? Contests::Turn::mpi : Contests::Turn::tacc;

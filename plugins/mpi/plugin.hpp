@@ -41,9 +41,9 @@ inline Plugin& plugin() { return theOnly; }
 int failCall(const char* function, const Communicator& communicator, const std::string& why) noexcept;
 
 /// Holds the contest that is due, tells what came out, and returns who serves the calls of its kind from now on.
-/// Nothing where it failed, and the call with `*code`.
+/// Nothing where it failed, and the call with `*code`. `repeated` may be null.
 std::optional<Contests::Turn> settleContest(Function function, const char* name, std::size_t bytes,
-                                            Communicator& communicator, int* code);
+                                            Communicator& communicator, const Repeated* repeated, int* code);
 
 /// failCall() with what tacc said.
 [[gnu::cold]] int failCall(const char* function, const Communicator& communicator) noexcept;
@@ -74,10 +74,14 @@ int takeOver(Function function, const char* name, MPI_Comm comm, Judge judge, Ru
     }
     if (communicator->underWay.load(std::memory_order_relaxed) > 0) [[unlikely]]
       self.requests.drain(*communicator);
+    if (communicator->usual.isDue()) [[unlikely]]
+      communicator->usual.agree(*communicator);
     Contests::Turn turn = communicator->contests.next(function, judged.bytes, self.contestAfter);
     if (turn == Contests::Turn::contest) [[unlikely]] {
       int code = MPI_SUCCESS;
-      const auto settled = settleContest(function, name, judged.bytes, *communicator, &code);
+      const Repeated repeated{[&] { return run(*communicator); }, [&] { pass(); }};
+      const auto settled = settleContest(function, name, judged.bytes, *communicator,
+                                         judged.isMeasuredItself ? &repeated : nullptr, &code);
       if (!settled) return code;
       turn = *settled;
     }

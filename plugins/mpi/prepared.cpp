@@ -6,6 +6,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "communicators.hpp"
 #include "elements.hpp"
 #include "types.hpp"
 
@@ -14,7 +15,7 @@ namespace {
 
 using Use = Block::Use;
 
-Elements elementsAt(const void* address, int count, MPI_Datatype type) {
+Elements elementsAt(const void* address, MPI_Count count, MPI_Datatype type) {
   return {const_cast<void*>(address), static_cast<std::size_t>(count), type};
 }
 
@@ -23,14 +24,14 @@ Elements received(const Arguments& a) { return elementsAt(a.receive, a.receiveCo
 
 std::shared_ptr<Block> blockOf(const Elements& elements, Use use) { return std::make_shared<Block>(elements, use); }
 
-Judged judgeReduction(std::ptrdiff_t elements, const Arguments& a) {
+Judged judgeReduction(MPI_Count elements, const Arguments& a) {
   if (elements < 0) return {Passed::arguments};
   const Reduction how = reductionOf(a.receiveType, a.op);
   if (how.passed != Passed::none) return {how.passed};
   return {Passed::none, static_cast<std::size_t>(elements) * static_cast<std::size_t>(how.bytes)};
 }
 
-Judged judgeMovement(int count, MPI_Datatype type) {
+Judged judgeMovement(MPI_Count count, MPI_Datatype type) {
   const std::optional<std::size_t> bytes = bytesOf(type);
   if (!bytes || count < 0) return {Passed::arguments};
   return {Passed::none, *bytes * static_cast<std::size_t>(count)};
@@ -40,12 +41,15 @@ bool hasRoot(Kind kind) {
   return kind == Kind::bcast || kind == Kind::reduce || kind == Kind::gather || kind == Kind::scatter;
 }
 
-Prepared allReduce(const Arguments& a, taccComm_t comm) {
+using Reduce = taccResult_t (*)(const void*, void*, size_t, taccDataType_t, taccRedOp_t, taccComm_t, taccStream_t);
+
+/// Of those whose result every rank gets: allreduce, scan, exscan.
+Prepared toEvery(Reduce reduce, const Arguments& a, taccComm_t comm) {
   const Reduction how = reductionOf(a.receiveType, a.op);
   const auto count = static_cast<std::size_t>(a.receiveCount);
   void* const to = a.receive;
   const void* const from = a.send == MPI_IN_PLACE ? to : a.send;
-  return {[=](taccStream_t stream) { return taccAllReduce(from, to, count, how.type, how.op, comm, stream); }, [] {}};
+  return {[=](taccStream_t stream) { return reduce(from, to, count, how.type, how.op, comm, stream); }, [] {}};
 }
 
 Prepared reduce(const Arguments& a, int rank, taccComm_t comm) {
@@ -191,13 +195,17 @@ std::shared_ptr<KeptTypes> keepTypes(Kind kind, Arguments& arguments, int rank) 
       break;
     case Kind::allgather:
     case Kind::alltoall:
+    case Kind::allgatherv:
+    case Kind::alltoallv:
       sends = receives = true;
       break;
     case Kind::gather:
+    case Kind::gatherv:
       sends = true;
       receives = isRoot;
       break;
     case Kind::scatter:
+    case Kind::scatterv:
       sends = isRoot;
       receives = true;
       break;
@@ -216,9 +224,11 @@ Judged judge(Kind kind, const Arguments& a, const Communicator& communicator) {
   switch (kind) {
     case Kind::allreduce:
     case Kind::reduce:
+    case Kind::scan:
+    case Kind::exscan:
       return judgeReduction(a.receiveCount, a);
     case Kind::reduceScatterBlock:
-      return judgeReduction(static_cast<std::ptrdiff_t>(a.receiveCount) * communicator.ranks, a);
+      return judgeReduction(a.receiveCount * communicator.ranks, a);
     case Kind::gather:
       return isRoot ? judgeMovement(a.receiveCount, a.receiveType) : judgeMovement(a.sendCount, a.sendType);
     case Kind::scatter:
@@ -227,7 +237,7 @@ Judged judge(Kind kind, const Arguments& a, const Communicator& communicator) {
     case Kind::allgather:
     case Kind::alltoall:
       return judgeMovement(a.receiveCount, a.receiveType);
-    case Kind::barrier:
+    default:  // a barrier
       break;
   }
   return {};
@@ -237,7 +247,11 @@ Prepared prepare(Kind kind, const Arguments& a, const Communicator& communicator
   taccComm_t const comm = communicator.tacc;
   switch (kind) {
     case Kind::allreduce:
-      return allReduce(a, comm);
+      return toEvery(taccAllReduce, a, comm);
+    case Kind::scan:
+      return toEvery(taccScan, a, comm);
+    case Kind::exscan:
+      return toEvery(taccExscan, a, comm);
     case Kind::bcast:
       return broadcast(a, communicator.rank, comm);
     case Kind::reduce:
@@ -254,6 +268,8 @@ Prepared prepare(Kind kind, const Arguments& a, const Communicator& communicator
       return scatter(a, communicator);
     case Kind::barrier:
       break;
+    default:
+      return prepareUnequal(kind, a, communicator);
   }
   return {[comm](taccStream_t stream) { return taccBarrier(comm, stream); }, [] {}};
 }

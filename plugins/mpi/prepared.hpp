@@ -9,32 +9,58 @@
 #include <optional>
 #include <vector>
 
-#include "communicators.hpp"
 #include "report.hpp"
 #include "tacc/tacc.h"
 
 namespace tacc::mpi {
 
+struct Communicator;
+
 /// One call that is judged and then taken over or passed on. What is asked must be answered alike by all ranks of the
 /// communicator.
 struct Judged {
   Passed passed = Passed::none;
-  std::size_t bytes = 0;  // 0: there is nothing to do
+  std::size_t bytes = 0;          // 0: there is nothing to do
+  bool isMeasuredItself = false;  // a contest repeats the call, which each time does the same
 };
 
-enum class Kind { allreduce, bcast, reduce, allgather, reduceScatterBlock, alltoall, gather, scatter, barrier };
+enum class Kind {
+  allreduce,
+  bcast,
+  reduce,
+  reduceScatterBlock,
+  scan,
+  exscan,
+  allgather,
+  alltoall,
+  gather,
+  scatter,
+  reduceScatter,
+  allgatherv,
+  alltoallv,
+  gatherv,
+  scatterv,
+  barrier
+};
+
+/// Counts and displacements of a buffer that has a block for each rank: copies of the program's.
+struct Places {
+  std::vector<MPI_Count> counts;
+  std::vector<MPI_Aint> displacements;  // in extents of the type
+};
 
 /// What MPI's functions are given, as far as one has it. Where there is one buffer, or one count and type, it stands as
 /// that of the receiver.
 struct Arguments {
   const void* send = nullptr;
-  int sendCount = 0;
+  MPI_Count sendCount = 0;
   MPI_Datatype sendType = MPI_DATATYPE_NULL;
   void* receive = nullptr;
-  int receiveCount = 0;
+  MPI_Count receiveCount = 0;
   MPI_Datatype receiveType = MPI_DATATYPE_NULL;
   MPI_Op op = MPI_OP_NULL;
   int root = 0;
+  Places sendPlaces{}, receivePlaces{};  // instead of the counts; empty where this rank uses none
 };
 
 /// A collective that can be started once. Holds copies of buffers that are not as tacc wants them, so it has to live
@@ -62,10 +88,13 @@ class KeptTypes {
 /// what is returned. To be called and destroyed in the program's threads.
 std::shared_ptr<KeptTypes> keepTypes(Kind kind, Arguments& arguments, int rank);
 
-/// The same on all ranks, from what MPI's rules make equal on them. `communicator` has several ranks.
+/// The same on all ranks, from what MPI's rules make equal on them. `communicator` has several ranks. Not of kinds with
+/// counts for each rank.
 Judged judge(Kind kind, const Arguments& arguments, const Communicator& communicator);
 /// Of arguments that judge() lets through, for a communicator that has joined. In the program's thread, as are the
 /// calls of `deliver`: MPI packs. Throws std::bad_alloc and std::runtime_error.
 Prepared prepare(Kind kind, const Arguments& arguments, const Communicator& communicator);
+/// prepare() of kinds with counts for each rank.
+Prepared prepareUnequal(Kind kind, const Arguments& arguments, const Communicator& communicator);
 
 }  // namespace tacc::mpi

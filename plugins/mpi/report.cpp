@@ -11,12 +11,19 @@ constexpr std::array<const char*, static_cast<std::size_t>(Function::count)> fun
 #undef TACC_MPI_NAME
 
 constexpr std::array<const char*, static_cast<std::size_t>(Passed::count)> reasons{
-    "switched off",         "one rank alone",
-    "intercommunicator",    "type that tacc does not reduce",
-    "other operation",      "arguments for MPI to judge",
-    "no tacc communicator", "called inside another call",
-    "too small to gain",    "no tacc communicator yet",
-    "messages go over MPI", "faster in MPI"};
+    "switched off",
+    "one rank alone",
+    "intercommunicator",
+    "type that tacc does not reduce",
+    "other operation",
+    "arguments for MPI to judge",
+    "no tacc communicator",
+    "called inside another call",
+    "too small to gain",
+    "no tacc communicator yet",
+    "messages go over MPI",
+    "faster in MPI",
+    "not yet known how much others move"};
 
 }  // namespace
 

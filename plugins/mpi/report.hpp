@@ -48,6 +48,7 @@ enum class Passed : int {
   notJoined,
   mpiTransport,
   slower,
+  unknown,
   count
 };
 

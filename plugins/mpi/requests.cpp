@@ -174,6 +174,10 @@ int Requests::free(Operation& operation, MPI_Request* request) {
   return PMPI_Request_free(request);
 }
 
+int Requests::refuseToCancel(const Operation& operation) noexcept {
+  return failOperation(operation, "MPI_Cancel of a collective, which cannot be cancelled");
+}
+
 Operation* Requests::find(MPI_Request request) {
   const std::lock_guard lock(mutex_);
   const auto found = all_.find(request);

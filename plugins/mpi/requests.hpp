@@ -56,6 +56,9 @@ class Requests {
   /// MPI_Request_free of one of these: what is under way goes on.
   int free(Operation& operation, MPI_Request* request);
 
+  /// MPI_Cancel of one of these, which MPI forbids: the error handler is called. Returns MPI's code.
+  int refuseToCancel(const Operation& operation) noexcept;
+
   /// Null where the request is none of these, or is one whose end MPI knows already.
   Operation* find(MPI_Request request);
   /// Whether it was under way and is done: MPI knows it then, and `operation` is gone unless it is persistent. `code`:

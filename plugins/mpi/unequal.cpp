@@ -1,14 +1,11 @@
-// Collectives with a count for each rank. MPI's rules: what one rank sends another is what that expects, in the same
-// numbers; who is not concerned does not know it. So whether there is anything to move is not asked: it may look
-// otherwise on each rank.
+// Collectives with a count for each rank.
 #include "unequal.hpp"
 
-#include <algorithm>
 #include <cstdint>
-#include <optional>
 
 #include "plugin.hpp"
 #include "types.hpp"
+#include "unequal_judged.hpp"
 
 namespace tacc::mpi {
 
@@ -42,33 +39,6 @@ Elements elementsAt(const void* address, Count count, MPI_Datatype type) {
   return {const_cast<void*>(address), static_cast<std::size_t>(count), type};
 }
 
-/// Whether a rank gives what it uses: counts that are there and not negative, and a type.
-template <class Count>
-bool areGiven(const Count* counts, int ranks, MPI_Datatype type) {
-  return counts != nullptr && bytesOf(type) &&
-         std::all_of(counts, counts + ranks, [](Count count) { return count >= 0; });
-}
-
-/// Taken over, whatever is moved: that may look otherwise on each rank.
-constexpr Judged takenFor(std::size_t bytes) { return {Passed::none, std::max<std::size_t>(bytes, 1)}; }
-
-/// Bytes of the mean block. The counts are given.
-template <class Count>
-std::size_t meanBlock(const Count* counts, int ranks, MPI_Datatype type) {
-  std::size_t all = 0;
-  for (int r = 0; r < ranks; ++r) all += static_cast<std::size_t>(counts[r]);
-  const auto each = static_cast<std::size_t>(ranks);
-  return (all * bytesOf(type).value_or(0) + each - 1) / each;
-}
-
-/// Of a rank that has one block.
-template <class Count>
-Judged judgeOne(Count count, MPI_Datatype type) {
-  const std::optional<std::size_t> size = bytesOf(type);
-  if (count < 0 || !size) return {Passed::arguments};
-  return takenFor(static_cast<std::size_t>(count) * *size);
-}
-
 taccResult_t delivered(taccResult_t result, const UnequalBlock& block) {
   if (result == taccSuccess) block.deliver();
   return result;
@@ -80,11 +50,7 @@ int allGather(Function function, const char* name, const void* send, Count sendC
               int (*pass)(const void*, Count, MPI_Datatype, void*, const Count*, const Displacement*, MPI_Datatype,
                           MPI_Comm)) {
   return takeOver(
-      function, name, comm,
-      [&](const Communicator& communicator) {
-        if (!areGiven(receive.counts, communicator.ranks, receive.type)) return Judged{Passed::arguments};
-        return takenFor(meanBlock(receive.counts, communicator.ranks, receive.type));
-      },
+      function, name, comm, [&](const Communicator& communicator) { return judgeAllGatherV(receive, communicator); },
       [&](const Communicator& communicator) {
         const UnequalBlock to(receive, communicator.ranks, Use::write, communicator.scratch->receive);
         if (send == MPI_IN_PLACE) {
@@ -111,12 +77,7 @@ int gather(Function function, const char* name, const void* send, Count sendCoun
                        MPI_Comm)) {
   return takeOver(
       function, name, comm,
-      [&](const Communicator& communicator) {
-        if (root < 0 || root >= communicator.ranks) return Judged{Passed::arguments};
-        if (communicator.rank != root) return judgeOne(sendCount, sendType);
-        if (!areGiven(receive.counts, communicator.ranks, receive.type)) return Judged{Passed::arguments};
-        return takenFor(meanBlock(receive.counts, communicator.ranks, receive.type));
-      },
+      [&](const Communicator& communicator) { return judgeAtRoot(receive, sendCount, sendType, root, communicator); },
       [&](const Communicator& communicator) {
         if (communicator.rank != root) {
           const Elements elements = elementsAt(send, sendCount, sendType);
@@ -151,10 +112,7 @@ int scatter(Function function, const char* name, const UnequalElements<Count, Di
   return takeOver(
       function, name, comm,
       [&](const Communicator& communicator) {
-        if (root < 0 || root >= communicator.ranks) return Judged{Passed::arguments};
-        if (communicator.rank != root) return judgeOne(receiveCount, receiveType);
-        if (!areGiven(send.counts, communicator.ranks, send.type)) return Judged{Passed::arguments};
-        return takenFor(meanBlock(send.counts, communicator.ranks, send.type));
+        return judgeAtRoot(send, receiveCount, receiveType, root, communicator);
       },
       [&](const Communicator& communicator) {
         if (communicator.rank != root) {
@@ -190,12 +148,7 @@ int allToAll(Function function, const char* name, const UnequalElements<Count, D
   const bool inPlace = send.address == MPI_IN_PLACE;
   return takeOver(
       function, name, comm,
-      [&](const Communicator& communicator) {
-        const bool isGiven = areGiven(receive.counts, communicator.ranks, receive.type) &&
-                             (inPlace || areGiven(send.counts, communicator.ranks, send.type));
-        return isGiven ? takenFor(meanBlock(receive.counts, communicator.ranks, receive.type))
-                       : Judged{Passed::arguments};
-      },
+      [&](const Communicator& communicator) { return judgeAllToAllV(send, receive, communicator); },
       [&](const Communicator& communicator) {
         const UnequalBlock to(receive, communicator.ranks, inPlace ? Use::both : Use::write,
                               communicator.scratch->receive);

@@ -9,6 +9,7 @@
 
 #include "cases.hpp"
 #include "nonblocking_collective.hpp"
+#include "nonblocking_unequal.hpp"
 
 namespace tacc::test {
 namespace {
@@ -77,6 +78,11 @@ void completeInAnyForm(std::vector<MPI_Request>& requests, std::mt19937& draws) 
   }
 }
 
+std::unique_ptr<Drawn> draw(MPI_Comm comm, Draws& draws, int id, bool isTacc) {
+  if (draws.upTo(1) == 0) return std::make_unique<Collective>(comm, draws, id, isTacc);
+  return std::make_unique<UnequalCollective>(comm, draws, id, isTacc);
+}
+
 int rankIn(MPI_Comm comm) {
   int rank = 0;
   PMPI_Comm_rank(comm, &rank);
@@ -113,12 +119,12 @@ struct Ring {
 
 void runRound(const std::vector<MPI_Comm>& comms, Draws& draws, std::mt19937& ownDraws, int* id, bool isTacc) {
   // Per communicator the same on all ranks; among communicators every rank has an order of its own.
-  std::vector<std::vector<std::unique_ptr<Collective>>> queues(comms.size());
+  std::vector<std::vector<std::unique_ptr<Drawn>>> queues(comms.size());
   std::vector<std::size_t> order;
   for (int left = draws.upTo(8) + 1; left > 0; --left) {
     const auto at = static_cast<std::size_t>(draws.upTo(static_cast<int>(comms.size()) - 1));
     // Parts need the same draws on all of their ranks, which all ranks have.
-    queues[at].push_back(std::make_unique<Collective>(comms[at], draws, (*id)++, isTacc));
+    queues[at].push_back(draw(comms[at], draws, (*id)++, isTacc));
     order.push_back(at);
   }
   std::shuffle(order.begin(), order.end(), ownDraws);
@@ -152,10 +158,10 @@ void runNonblocking(unsigned seed, int rounds, bool isTacc) {
   for (int round = 0; round < rounds; ++round) runRound(comms, draws, ownDraws, &id, isTacc);
 
   // Communicators that are freed while something is under way on them. Not of what MPI serves: Open MPI 4.1 crashes.
-  std::vector<std::unique_ptr<Collective>> last;
+  std::vector<std::unique_ptr<Drawn>> last;
   std::vector<MPI_Request> requests;
   for (MPI_Comm comm : comms) {
-    last.push_back(std::make_unique<Collective>(comm, draws, id++, isTacc));
+    last.push_back(draw(comm, draws, id++, isTacc));
     requests.push_back(last.back()->begin());
   }
   for (std::size_t i = 0; i < comms.size(); ++i) {
@@ -190,11 +196,11 @@ void runPersistent([[maybe_unused]] unsigned seed, [[maybe_unused]] bool isTacc)
   std::mt19937 ownDraws(seed + 100 * static_cast<unsigned>(rankIn(MPI_COMM_WORLD)));
   std::vector<MPI_Comm> comms = makeComms();
   for (int round = 0; round < 10; ++round) {
-    std::vector<std::unique_ptr<Collective>> collectives;
+    std::vector<std::unique_ptr<Drawn>> collectives;
     std::vector<MPI_Request> requests;
     for (int i = 0; i < 6; ++i) {
       MPI_Comm comm = comms[static_cast<std::size_t>(draws.upTo(2))];
-      auto made = std::make_unique<Collective>(comm, draws, 10 * round + i, isTacc);
+      auto made = draw(comm, draws, 10 * round + i, isTacc);
       if (!made->isTaken() && !servesPersistentOnes) continue;
       collectives.push_back(std::move(made));
       requests.push_back(collectives.back()->makePersistent());

@@ -18,7 +18,39 @@
 #define PERSISTENT(name) MPIX_##name
 #endif
 
+// A collective in the form with large counts, where the MPI has it and that was drawn.
+#if MPI_VERSION >= 4
+#define BEGIN(name, ...) \
+  code = isLarge_ ? MPI_##name##_c(__VA_ARGS__, comm_, &request) : MPI_##name(__VA_ARGS__, comm_, &request)
+#define MAKE(name, ...)                                       \
+  if (isLarge_)                                               \
+    PERSISTENT(name##_c)(__VA_ARGS__, comm_, none, &request); \
+  else                                                        \
+    PERSISTENT(name)(__VA_ARGS__, comm_, none, &request)
+#else
+#define BEGIN(name, ...) code = MPI_##name(__VA_ARGS__, comm_, &request)
+#define MAKE(name, ...) PERSISTENT(name)(__VA_ARGS__, comm_, none, &request)
+#endif
+
 namespace tacc::test {
+
+/// What is to be begun, and to be looked at when it is done.
+class Drawn {
+ public:
+  Drawn() = default;
+  virtual ~Drawn() = default;
+  Drawn(const Drawn&) = delete;
+  Drawn& operator=(const Drawn&) = delete;
+  /// Whether the library serves it, and not MPI: faults of MPI's own, as they were found, are none of this test.
+  virtual bool isTaken() const = 0;
+  /// What a rank has for each start of a persistent one.
+  virtual void fill() = 0;
+  virtual MPI_Request begin() = 0;
+#ifdef PERSISTENT
+  virtual MPI_Request makePersistent() = 0;
+#endif
+  virtual void check() const = 0;
+};
 
 inline constexpr int kinds = 9;
 inline constexpr const char* kindNames[kinds] = {
@@ -46,8 +78,22 @@ inline MPI_Datatype pairType() {
   return type;
 }
 
+/// An operation that tacc does not know: MPI's own request among the others.
+inline MPI_Op sumOfTheProgram() {
+  static const MPI_Op op = [] {
+    MPI_Op made = MPI_OP_NULL;
+    MPI_Op_create(
+        [](void* in, void* inOut, int* count, MPI_Datatype*) {
+          for (int i = 0; i < *count; ++i) static_cast<int*>(inOut)[i] += static_cast<int*>(in)[i];
+        },
+        1, &made);
+    return made;
+  }();
+  return op;
+}
+
 /// One collective: what it is, its buffers, and what is to come of it.
-class Collective {
+class Collective : public Drawn {
  public:
   Collective(MPI_Comm comm, Draws& draws, int id, bool isTacc)
       : comm_(comm),
@@ -56,7 +102,8 @@ class Collective {
         root_(0),
         count_(2 * static_cast<std::size_t>(draws.count() / 2)),
         inPlace_(draws.upTo(2) == 0),
-        isTacc_(isTacc) {
+        isTacc_(isTacc),
+        isLarge_(draws.upTo(1) == 0) {
     PMPI_Comm_rank(comm, &rank_);
     PMPI_Comm_size(comm, &ranks_);
     root_ = draws.upTo(ranks_ - 1);
@@ -70,11 +117,9 @@ class Collective {
            std::to_string(ranks_) + " ranks" + (inPlace_ ? " in place" : "");
   }
 
-  /// Whether the library serves it, and not MPI: faults of MPI's own, as they were found, are none of this test.
-  bool isTaken() const { return isTacc_ && !isPassed_ && ranks_ > 1; }
+  bool isTaken() const override { return isTacc_ && !isPassed_ && ranks_ > 1; }
 
-  /// What a rank has for each start of a persistent one.
-  void fill() {
+  void fill() override {
     const std::size_t many = count_ * static_cast<std::size_t>(ranks_);
     // Buffers of no length have addresses too: Open MPI 4.1 takes two that are null for one in MPIX_Reduce_init.
     send_.reserve(many + 1);
@@ -126,34 +171,34 @@ class Collective {
     }
   }
 
-  MPI_Request begin() {
+  MPI_Request begin() override {
     MPI_Request request = MPI_REQUEST_NULL;
     const Given g = given();
     int code = MPI_SUCCESS;
     switch (kind_) {
       case 0:
-        code = MPI_Iallreduce(g.send, receive_.data(), g.count, MPI_INT, g.op, comm_, &request);
+        BEGIN(Iallreduce, g.send, receive_.data(), g.count, MPI_INT, g.op);
         break;
       case 1:
-        code = MPI_Ibcast(receive_.data(), g.elements, g.type, root_, comm_, &request);
+        BEGIN(Ibcast, receive_.data(), g.elements, g.type, root_);
         break;
       case 2:
-        code = MPI_Ireduce(g.send, receive_.data(), g.count, MPI_INT, g.op, root_, comm_, &request);
+        BEGIN(Ireduce, g.send, receive_.data(), g.count, MPI_INT, g.op, root_);
         break;
       case 3:
-        code = MPI_Ireduce_scatter_block(g.send, receive_.data(), g.count, MPI_INT, g.op, comm_, &request);
+        BEGIN(Ireduce_scatter_block, g.send, receive_.data(), g.count, MPI_INT, g.op);
         break;
       case 4:
-        code = MPI_Iallgather(g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, comm_, &request);
+        BEGIN(Iallgather, g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type);
         break;
       case 5:
-        code = MPI_Ialltoall(g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, comm_, &request);
+        BEGIN(Ialltoall, g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type);
         break;
       case 6:
-        code = MPI_Igather(g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, root_, comm_, &request);
+        BEGIN(Igather, g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, root_);
         break;
       case 7:
-        code = MPI_Iscatter(send_.data(), g.count, MPI_INT, g.receive, g.elements, g.type, root_, comm_, &request);
+        BEGIN(Iscatter, send_.data(), g.count, MPI_INT, g.receive, g.elements, g.type, root_);
         break;
       default:
         code = MPI_Ibarrier(comm_, &request);
@@ -163,39 +208,34 @@ class Collective {
   }
 
 #ifdef PERSISTENT
-  MPI_Request makePersistent() {
+  MPI_Request makePersistent() override {
     MPI_Request request = MPI_REQUEST_NULL;
     const Given g = given();
     MPI_Info none = MPI_INFO_NULL;
     switch (kind_) {
       case 0:
-        PERSISTENT(Allreduce_init)(g.send, receive_.data(), g.count, MPI_INT, g.op, comm_, none, &request);
+        MAKE(Allreduce_init, g.send, receive_.data(), g.count, MPI_INT, g.op);
         break;
       case 1:
-        PERSISTENT(Bcast_init)(receive_.data(), g.elements, g.type, root_, comm_, none, &request);
+        MAKE(Bcast_init, receive_.data(), g.elements, g.type, root_);
         break;
       case 2:
-        PERSISTENT(Reduce_init)(g.send, receive_.data(), g.count, MPI_INT, g.op, root_, comm_, none, &request);
+        MAKE(Reduce_init, g.send, receive_.data(), g.count, MPI_INT, g.op, root_);
         break;
       case 3:
-        PERSISTENT(Reduce_scatter_block_init)
-        (g.send, receive_.data(), g.count, MPI_INT, g.op, comm_, none, &request);
+        MAKE(Reduce_scatter_block_init, g.send, receive_.data(), g.count, MPI_INT, g.op);
         break;
       case 4:
-        PERSISTENT(Allgather_init)
-        (g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, comm_, none, &request);
+        MAKE(Allgather_init, g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type);
         break;
       case 5:
-        PERSISTENT(Alltoall_init)
-        (g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, comm_, none, &request);
+        MAKE(Alltoall_init, g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type);
         break;
       case 6:
-        PERSISTENT(Gather_init)
-        (g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, root_, comm_, none, &request);
+        MAKE(Gather_init, g.send, g.count, MPI_INT, receive_.data(), g.elements, g.type, root_);
         break;
       case 7:
-        PERSISTENT(Scatter_init)
-        (send_.data(), g.count, MPI_INT, g.receive, g.elements, g.type, root_, comm_, none, &request);
+        MAKE(Scatter_init, send_.data(), g.count, MPI_INT, g.receive, g.elements, g.type, root_);
         break;
       default:
         PERSISTENT(Barrier_init)(comm_, none, &request);
@@ -204,7 +244,7 @@ class Collective {
   }
 #endif
 
-  void check() const {
+  void check() const override {
     // In place MPI may leave anything behind the block.
     const std::size_t checked = kind_ == 3 && inPlace_ ? count_ : receive_.size();
     for (std::size_t i = 0; i < checked; ++i)
@@ -234,24 +274,10 @@ class Collective {
             isPair ? pairType() : MPI_INT,
             isPassed_ ? sumOfTheProgram() : MPI_SUM};
   }
-  /// An operation that tacc does not know: MPI's own request among the others.
-  static MPI_Op sumOfTheProgram() {
-    static const MPI_Op op = [] {
-      MPI_Op made = MPI_OP_NULL;
-      MPI_Op_create(
-          [](void* in, void* inOut, int* count, MPI_Datatype*) {
-            for (int i = 0; i < *count; ++i) static_cast<int*>(inOut)[i] += static_cast<int*>(in)[i];
-          },
-          1, &made);
-      return made;
-    }();
-    return op;
-  }
-
   MPI_Comm comm_;
   int id_, kind_, root_;
   std::size_t count_;
-  bool inPlace_, isPassed_ = false, isTacc_;
+  bool inPlace_, isPassed_ = false, isTacc_, isLarge_;
   int rank_ = 0, ranks_ = 1;
   std::vector<int> send_, receive_, expected_;
 };

@@ -1,8 +1,8 @@
 // An MPI program that knows nothing of tacc, to run with libtacc_mpi preloaded and without:
 //   program WHAT mpi|tacc [seed]
 // WHAT: calls, communicators, corners, corners_comms, many, threads, messages, requests, nonblocking,
-// nonblocking_threads, persistent, unfinished, counted, lengthened, alternated; overlap, whose seed is a number of
-// bytes.
+// nonblocking_threads, persistent, unfinished, cancelled, learned, counted, lengthened, alternated; overlap, whose seed
+// is a number of bytes.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -265,6 +265,55 @@ void leaveUnfinished(unsigned seed) {
   if (seed == 1) MPI_Request_free(&request);
 }
 
+/// MPI cancels no collectives: it is an error, and the call goes on.
+void cancelCollective() {
+  const int ranks = ranksIn(MPI_COMM_WORLD);
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  std::vector<int> in(1 << 16, 1), out(in.size());
+  for (int round = 0; round < 3; ++round) {
+    MPI_Request request = MPI_REQUEST_NULL;
+    MPI_Iallreduce(in.data(), out.data(), static_cast<int>(in.size()), MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
+    if (MPI_Cancel(&request) == MPI_SUCCESS) complain("MPI_Cancel of a collective succeeds");
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    if (out.back() != ranks) complain("a collective that was to be cancelled gives " + std::to_string(out.back()));
+    out.back() = -1;
+  }
+}
+
+/// Rank 0 alone gives much: how much others move no rank knows.
+void moveUnequally(int count) {
+  const auto ranks = static_cast<std::size_t>(ranksIn(MPI_COMM_WORLD));
+  const bool isFirst = rankIn(MPI_COMM_WORLD) == 0;
+  const std::vector<int> sent(ranks, isFirst ? count : 1);
+  std::vector<int> received(ranks, 1), from, to;
+  received[0] = count;
+  for (std::size_t r = 0; r < ranks; ++r) {
+    from.push_back(static_cast<int>(r) * sent[0]);
+    to.push_back(r == 0 ? 0 : count + static_cast<int>(r) - 1);
+  }
+  std::vector<int> in(ranks * static_cast<std::size_t>(sent[0]), count + rankIn(MPI_COMM_WORLD));
+  std::vector<int> out(static_cast<std::size_t>(count) + ranks - 1, -1);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ialltoallv(in.data(), sent.data(), from.data(), MPI_INT, out.data(), received.data(), to.data(), MPI_INT,
+                 MPI_COMM_WORLD, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (out.front() != count || out.back() != count + static_cast<int>(ranks) - 1)
+    complain("MPI_Ialltoallv gives other numbers");
+}
+
+/// What nonblocking calls with own counts usually move is agreed on in blocking ones.
+void learnUnequalBytes() {
+  constexpr int longCount = 100000, shortCount = 10;
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int call = 0; call < 5; ++call) moveUnequally(longCount);  // nothing is known
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int call = 0; call < 3; ++call) moveUnequally(longCount);
+  for (int call = 0; call < 40; ++call) moveUnequally(shortCount);  // long ones are expected
+  MPI_Barrier(MPI_COMM_WORLD);
+  for (int call = 0; call < 2; ++call) moveUnequally(shortCount);
+}
+
 int run(std::string_view what, unsigned seed, bool isTacc) {
   if (what == "calls")
     callEverything(seed, isTacc);
@@ -292,6 +341,10 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     measureOverlap(seed);
   else if (what == "unfinished")
     leaveUnfinished(seed);
+  else if (what == "cancelled")
+    cancelCollective();
+  else if (what == "learned")
+    learnUnequalBytes();
   else if (what == "counted")
     makeCountedCalls();
   else if (what == "alternated")
