@@ -78,6 +78,8 @@ bool mayBeFastest(const NetworkCandidate& candidate, double fastest) {
 constexpr double near = 1.3;
 /// How many messages each other message on a link counts as, where links are shared worse.
 constexpr double hindering = 1.05;
+/// How many times as wide wide links are taken to be, at most.
+constexpr double mostWidening = 2;
 /// Of all plans together: 0.2 to 0.3 s, of which each has half of what those before it have left. Those that are too
 /// much work keep their quick price. Of many ranks each event takes longer, as they are more than the caches hold.
 double mostWorkOf(int ranks) {
@@ -92,9 +94,46 @@ CostMap whereLinksAreSharedWorse(const CostMap& map) {
   return CostMap(std::move(machine));
 }
 
-/// Those near the least price, in the order of the mean of their prices and those where links are shared worse: a plan
-/// that needs each message at once, or what others leave of a link, is not as fast as its price says. Nor is it where
-/// the network was measured wrong, as what is left then is left elsewhere.
+/// Of ports, uplinks, links of a level and streams.
+double narrowestOf(const CostMachine& machine) {
+  double narrowest = 1e300;
+  const auto take = [&](double capacity) {
+    if (capacity > 0) narrowest = std::min(narrowest, capacity);
+  };
+  take(machine.ports.least());
+  for (const CostLevel& level : machine.levels) {
+    take(level.uplinks.least());
+    take(level.linkBytesPerSecond);
+    if (level.beta > 0) take(1 / level.beta);
+  }
+  return narrowest;
+}
+
+/// The network whose wide links take even less: what passes a link that has nothing to do most of the time does so at
+/// once, as far as buckets and queues reach, while the narrowest link stays the limit.
+CostMap whereWideLinksAreWider(const CostMap& map) {
+  CostMachine machine = map.machine();
+  const double narrowest = narrowestOf(machine);
+  const auto wider = [&](double capacity) { return capacity * std::clamp(capacity / narrowest, 1.0, mostWidening); };
+  const auto widen = [&](Capacities& capacities, int links) {
+    if (!capacities.limit()) return;
+    std::vector<double> each;
+    for (int link = 0; link < links; ++link) each.push_back(wider(capacities.of(link)));
+    capacities = std::move(each);
+  };
+  widen(machine.ports, machine.ranks);
+  for (CostLevel& level : machine.levels) {
+    widen(level.uplinks, static_cast<int>(level.begins.size()));
+    if (level.linkBytesPerSecond > 0) level.linkBytesPerSecond = wider(level.linkBytesPerSecond);
+    if (level.beta > 0) level.beta = 1 / wider(1 / level.beta);
+  }
+  return CostMap(std::move(machine));
+}
+
+/// Those near the least price, in the order of the mean of their prices, those where links are shared worse, and those
+/// where wide links are wider: a plan that needs each message at once, or what others leave of a link, is not as fast
+/// as its price says. Nor is it where the network was measured wrong, as what is left then is left elsewhere. And what
+/// a plan saves on wide links, at the cost of the narrow ones, it may not save.
 void preferRobust(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& question, const CostMap& map,
                   double budget) {
   const double most = near * candidates.front().seconds;
@@ -102,13 +141,17 @@ void preferRobust(std::vector<NetworkCandidate>& candidates, const NetworkQuesti
       candidates, [&](const NetworkCandidate& candidate) { return candidate.isPlayed && candidate.seconds <= most; });
   const std::vector<NetworkCandidate> rivals(candidates.begin(), end);
   if (rivals.size() < 2) return;
-  const CostMap worse = whereLinksAreSharedWorse(map);
+  const CostMap worse = whereLinksAreSharedWorse(map), wider = whereWideLinksAreWider(map);
   std::vector<std::pair<double, std::size_t>> order;
   for (const NetworkCandidate& candidate : rivals) {
     const CostCall call{question.bytes, candidate.chunkBytes, question.window};
-    const auto seconds = play(*candidate.algorithm, question.request, worse, call, budget);
-    if (!seconds) return;
-    order.emplace_back(candidate.seconds + *seconds, order.size());
+    double sum = candidate.seconds;
+    for (const CostMap* other : {&worse, &wider}) {
+      const auto seconds = play(*candidate.algorithm, question.request, *other, call, budget);
+      if (!seconds) return;
+      sum += *seconds;
+    }
+    order.emplace_back(sum, order.size());
   }
   std::ranges::sort(order);
   for (std::size_t i = 0; i < order.size(); ++i) candidates[i] = rivals[order[i].second];
