@@ -78,20 +78,12 @@ bool mayBeFastest(const NetworkCandidate& candidate, double fastest) {
 constexpr double near = 1.3;
 /// How many messages each other message on a link counts as, where links are shared worse.
 constexpr double hindering = 1.05;
-/// How many times as wide wide links are taken to be, at most.
-constexpr double mostWidening = 2;
+/// Links with so many times what the narrowest carries are taken to carry even more, at most so many times as much.
+constexpr double muchWider = 2, mostWidening = 2;
 /// Of all plans together: 0.2 to 0.3 s, of which each has half of what those before it have left. Those that are too
 /// much work keep their quick price. Of many ranks each event takes longer, as they are more than the caches hold.
 double mostWorkOf(int ranks) {
   return ranks <= mostRanksPlayed ? 6e6 : ranks <= 1024 ? 2e6 : ranks <= 4096 ? 1.5e6 : 8e5;
-}
-
-/// The network where links are shared worse than they could be: what one message cannot use there nobody gets, and each
-/// gets a little less than its even share. Queues serve who came first.
-CostMap whereLinksAreSharedWorse(const CostMap& map) {
-  CostMachine machine = map.machine();
-  machine.crowding = hindering;
-  return CostMap(std::move(machine));
 }
 
 /// Of ports, uplinks, links of a level and streams.
@@ -109,12 +101,17 @@ double narrowestOf(const CostMachine& machine) {
   return narrowest;
 }
 
-/// The network whose wide links take even less: what passes a link that has nothing to do most of the time does so at
-/// once, as far as buckets and queues reach, while the narrowest link stays the limit.
-CostMap whereWideLinksAreWider(const CostMap& map) {
+/// The network where links are shared worse than they could be: what one message cannot use there nobody gets, and each
+/// gets a little less than its even share. Queues serve who came first. But links that are much wider than the
+/// narrowest take even less time: what passes one that has little to do does so at once, as far as buckets and queues
+/// reach.
+CostMap whereLinksAreSharedWorse(const CostMap& map) {
   CostMachine machine = map.machine();
+  machine.crowding = hindering;
   const double narrowest = narrowestOf(machine);
-  const auto wider = [&](double capacity) { return capacity * std::clamp(capacity / narrowest, 1.0, mostWidening); };
+  const auto wider = [&](double capacity) {
+    return capacity * std::clamp(capacity / (muchWider * narrowest), 1.0, mostWidening);
+  };
   const auto widen = [&](Capacities& capacities, int links) {
     if (!capacities.limit()) return;
     std::vector<double> each;
@@ -124,16 +121,16 @@ CostMap whereWideLinksAreWider(const CostMap& map) {
   widen(machine.ports, machine.ranks);
   for (CostLevel& level : machine.levels) {
     widen(level.uplinks, static_cast<int>(level.begins.size()));
-    if (level.linkBytesPerSecond > 0) level.linkBytesPerSecond = wider(level.linkBytesPerSecond);
+    level.linkBytesPerSecond = wider(level.linkBytesPerSecond);
     if (level.beta > 0) level.beta = 1 / wider(1 / level.beta);
   }
   return CostMap(std::move(machine));
 }
 
-/// Those near the least price, in the order of the mean of their prices, those where links are shared worse, and those
-/// where wide links are wider: a plan that needs each message at once, or what others leave of a link, is not as fast
-/// as its price says. Nor is it where the network was measured wrong, as what is left then is left elsewhere. And what
-/// a plan saves on wide links, at the cost of the narrow ones, it may not save.
+/// Those near the least price, in the order of the mean of their prices and those where links are shared worse: a plan
+/// that needs each message at once, or what others leave of a link, is not as fast as its price says. Nor is it where
+/// the network was measured wrong, as what is left then is left elsewhere. And what a plan saves on wide links, at the
+/// cost of narrow ones, is not all saved.
 void preferRobust(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& question, const CostMap& map,
                   double budget) {
   const double most = near * candidates.front().seconds;
@@ -141,17 +138,13 @@ void preferRobust(std::vector<NetworkCandidate>& candidates, const NetworkQuesti
       candidates, [&](const NetworkCandidate& candidate) { return candidate.isPlayed && candidate.seconds <= most; });
   const std::vector<NetworkCandidate> rivals(candidates.begin(), end);
   if (rivals.size() < 2) return;
-  const CostMap worse = whereLinksAreSharedWorse(map), wider = whereWideLinksAreWider(map);
+  const CostMap worse = whereLinksAreSharedWorse(map);
   std::vector<std::pair<double, std::size_t>> order;
   for (const NetworkCandidate& candidate : rivals) {
     const CostCall call{question.bytes, candidate.chunkBytes, question.window};
-    double sum = candidate.seconds;
-    for (const CostMap* other : {&worse, &wider}) {
-      const auto seconds = play(*candidate.algorithm, question.request, *other, call, budget);
-      if (!seconds) return;
-      sum += *seconds;
-    }
-    order.emplace_back(sum, order.size());
+    const auto seconds = play(*candidate.algorithm, question.request, worse, call, budget);
+    if (!seconds) return;
+    order.emplace_back(candidate.seconds + *seconds, order.size());
   }
   std::ranges::sort(order);
   for (std::size_t i = 0; i < order.size(); ++i) candidates[i] = rivals[order[i].second];

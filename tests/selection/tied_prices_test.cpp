@@ -14,7 +14,7 @@
 namespace tacc::test {
 namespace {
 
-constexpr double near = 1.3, hindering = 1.05, mostWidening = 2;
+constexpr double near = 1.3, hindering = 1.05, muchWider = 2, mostWidening = 2;
 
 double played(const NetworkSelector& selector, Collective collective, std::size_t bytes,
               const NetworkCandidate& candidate, CostMachine machine) {
@@ -33,8 +33,10 @@ double secondsInTheCrowd(const NetworkSelector& selector, Collective collective,
   return played(selector, collective, bytes, candidate, std::move(machine));
 }
 
-/// The machine with links that carry more the wider they are beside the narrowest, up to twice as much.
-CostMachine withWiderLinks(CostMachine machine) {
+/// The machine whose links are shared worse, but those that carry more than twice what the narrowest does carry up to
+/// twice as much.
+CostMachine sharedWorse(CostMachine machine) {
+  machine.crowding = hindering;
   std::vector<double*> figures;
   const auto list = [&](Capacities& capacities, std::vector<double>& each, int links) {
     for (int link = 0; link < links; ++link) each.push_back(capacities.of(link));
@@ -51,7 +53,7 @@ CostMachine withWiderLinks(CostMachine machine) {
   }
   for (double& stream : streams) figures.push_back(&stream);
   const double narrowest = **std::ranges::min_element(figures, {}, [](const double* one) { return *one; });
-  for (double* const one : figures) *one *= std::min(mostWidening, *one / narrowest);
+  for (double* const one : figures) *one *= std::clamp(*one / (muchWider * narrowest), 1.0, mostWidening);
   machine.ports = all.back();
   for (std::size_t l = 0; l < machine.levels.size(); ++l) {
     machine.levels[l].uplinks = all[l];
@@ -77,10 +79,9 @@ TEST(TiedPrices, AreSettledByWhatPlansNeedOfOthers) {
     others += least < chosen.seconds;
     EXPECT_LE(chosen.seconds, near * least) << describeNetwork(network);
     EXPECT_EQ(chosen.reason.starts_with("the fastest;"), least == chosen.seconds) << chosen.reason;
-    const CostMachine wider = withWiderLinks(selector.machine());
+    const CostMachine worse = sharedWorse(selector.machine());
     const auto sum = [&](const NetworkCandidate& one) {
-      return one.seconds + secondsInTheCrowd(selector, collective, bytes, one, hindering) +
-             played(selector, collective, bytes, one, wider);
+      return one.seconds + played(selector, collective, bytes, one, worse);
     };
     for (const NetworkCandidate& one : all) {
       if (!one.isPlayed || one.seconds > near * least) continue;
