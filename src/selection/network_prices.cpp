@@ -78,23 +78,59 @@ bool mayBeFastest(const NetworkCandidate& candidate, double fastest) {
 constexpr double near = 1.3;
 /// How many messages each other message on a link counts as, where links are shared worse.
 constexpr double hindering = 1.05;
+/// Links with so many times what the narrowest carries are taken to carry even more, at most so many times as much.
+constexpr double muchWider = 2, mostWidening = 2;
 /// Of all plans together: 0.2 to 0.3 s, of which each has half of what those before it have left. Those that are too
 /// much work keep their quick price. Of many ranks each event takes longer, as they are more than the caches hold.
 double mostWorkOf(int ranks) {
   return ranks <= mostRanksPlayed ? 6e6 : ranks <= 1024 ? 2e6 : ranks <= 4096 ? 1.5e6 : 8e5;
 }
 
+/// Of ports, uplinks, links of a level and streams.
+double narrowestOf(const CostMachine& machine) {
+  double narrowest = 1e300;
+  const auto take = [&](double capacity) {
+    if (capacity > 0) narrowest = std::min(narrowest, capacity);
+  };
+  take(machine.ports.least());
+  for (const CostLevel& level : machine.levels) {
+    take(level.uplinks.least());
+    take(level.linkBytesPerSecond);
+    if (level.beta > 0) take(1 / level.beta);
+  }
+  return narrowest;
+}
+
 /// The network where links are shared worse than they could be: what one message cannot use there nobody gets, and each
-/// gets a little less than its even share. Queues serve who came first.
+/// gets a little less than its even share. Queues serve who came first. But links that are much wider than the
+/// narrowest take even less time: what passes one that has little to do does so at once, as far as buckets and queues
+/// reach.
 CostMap whereLinksAreSharedWorse(const CostMap& map) {
   CostMachine machine = map.machine();
   machine.crowding = hindering;
+  const double narrowest = narrowestOf(machine);
+  const auto wider = [&](double capacity) {
+    return capacity * std::clamp(capacity / (muchWider * narrowest), 1.0, mostWidening);
+  };
+  const auto widen = [&](Capacities& capacities, int links) {
+    if (!capacities.limit()) return;
+    std::vector<double> each;
+    for (int link = 0; link < links; ++link) each.push_back(wider(capacities.of(link)));
+    capacities = std::move(each);
+  };
+  widen(machine.ports, machine.ranks);
+  for (CostLevel& level : machine.levels) {
+    widen(level.uplinks, static_cast<int>(level.begins.size()));
+    level.linkBytesPerSecond = wider(level.linkBytesPerSecond);
+    if (level.beta > 0) level.beta = 1 / wider(1 / level.beta);
+  }
   return CostMap(std::move(machine));
 }
 
 /// Those near the least price, in the order of the mean of their prices and those where links are shared worse: a plan
 /// that needs each message at once, or what others leave of a link, is not as fast as its price says. Nor is it where
-/// the network was measured wrong, as what is left then is left elsewhere.
+/// the network was measured wrong, as what is left then is left elsewhere. And what a plan saves on wide links, at the
+/// cost of narrow ones, is not all saved.
 void preferRobust(std::vector<NetworkCandidate>& candidates, const NetworkQuestion& question, const CostMap& map,
                   double budget) {
   const double most = near * candidates.front().seconds;

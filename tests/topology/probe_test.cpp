@@ -248,6 +248,24 @@ TEST(Probe, MeasuresTheFiguresOfKnownGroups) {
   }
 }
 
+/// What a bucket had saved up makes one of a pair's messages too fast, a busy processor another one too slow, and a
+/// latency inside a group greater than one between groups.
+TEST(Probe, OneLuckyStreamAndOneLateMessageTellNothing) {
+  ProbeSession session(4);
+  for (std::uint32_t a = 0; a < 4; ++a)
+    for (std::uint32_t b = a + 1; b < 4; ++b)
+      session.addPair({a, b}, a / 2 == b / 2 ? ProbeSample{20e-6, 100e6} : ProbeSample{60e-6, 20e6}, false);
+  for (const double inside : {100e6, 101e6}) session.addPair({0, 1}, {50e-6, inside}, true);
+  for (const double outside : {30e6, 34e6}) session.addPair({0, 2}, {30e-6, outside}, true);
+  for (const double outside : {18e6, 30.1e6}) session.addPair({1, 3}, {35e-6, outside}, true);
+  const Topology topology = session.topology({"a", "b", "c", "d"});
+  ASSERT_EQ(topology.levels(), 3);
+  EXPECT_EQ(topology.level(2).bandwidth, 30e6);
+  EXPECT_EQ(topology.level(2).alpha, 30e-6);
+  EXPECT_EQ(topology.level(1).bandwidth, 100e6);
+  EXPECT_EQ(topology.level(1).alpha, 30e-6);
+}
+
 TEST(Probe, FindsUnequalGroupsOf32) {
   for (unsigned seed = 1; seed <= 10; ++seed) {
     const Network network{{groups({3, 6, 9, 14}, seed)}, {1e-6, 2e-6}, {2e9}, 1e9, 0.1, 0.1, seed};

@@ -23,7 +23,7 @@ namespace {
 /// With fewer, every order of the hosts is as good.
 constexpr std::size_t leastProbed = 4;
 /// Fewer than a measurement in its own right would take: a communicator is to stand soon.
-constexpr ProbeLimits limits = {.sampledRounds = 32, .askedRounds = 128, .alonePairs = 2, .outwardGroups = 4};
+constexpr ProbeLimits limits = {.sampledRounds = 32, .askedRounds = 128, .alonePairs = 4, .outwardGroups = 4};
 
 std::vector<std::byte> asBytes(const std::string& text) {
   const auto bytes = std::as_bytes(std::span(text));

@@ -210,24 +210,29 @@ double ProbeSession::slownessOf(ProbePair pair) const {
 
 std::vector<ProbeSession::LevelFigures> ProbeSession::figuresOf(const std::vector<GroupOfHosts>& levels) const {
   std::vector<Figures> alone(levels.size() + 1), loaded(levels.size() + 1);
-  for (const auto& [pair, sample] : alone_) {
+  for (const auto& [pair, sample] : alone_) alone[meet(levels, pair)].add({sample.latency, 0});
+  for (const auto& [pair, streams] : streams_) {
     // What a slow host's link takes of a stream is that host's figure, and not the level's.
-    alone[meet(levels, pair)].add({sample.latency, sample.bandwidth * slownessOf(pair)});
+    for (const double stream : streams) alone[meet(levels, pair)].add({0, stream * slownessOf(pair)});
   }
   for (const auto& [pair, sample] : matrix_.all()) loaded[meet(levels, pair)].add(sample);
   std::vector<LevelFigures> figures(levels.size() + 1);
   for (std::size_t l = 0; l <= levels.size(); ++l) {
     figures[l].alpha = quantile(alone[l].latencies.empty() ? loaded[l].latencies : alone[l].latencies, 0.5);
-    // Of two pairs alone the slower one may be of a slow host, whose link counts by itself. Without measurements of one
-    // pair alone, the fastest come nearest to that; a few are too good to be true.
-    figures[l].bandwidth =
-        alone[l].bandwidths.empty() ? quantile(loaded[l].bandwidths, 0.9) : upperMedian(alone[l].bandwidths);
+    // Processors that others use take some of a stream, and what a bucket had saved up adds to it, so the one in the
+    // middle counts, of two the slower. Without measurements of one pair alone, the fastest come nearest to that; a few
+    // are too good to be true.
+    figures[l].bandwidth = quantile(alone[l].bandwidths.empty() ? loaded[l].bandwidths : alone[l].bandwidths,
+                                    alone[l].bandwidths.empty() ? 0.9 : 0.5);
     if (l == levels.size()) break;
     const std::uint32_t groups = *std::max_element(levels[l].begin(), levels[l].end()) + 1;
     for (std::uint32_t group = 0; group < groups; ++group)
       figures[l].uplinks.push_back(outwardOf(levels[l], group, nullptr));
     if (knowsRounds()) settleUplinks(levels, l, figures);
   }
+  // Noise only adds to latencies, and those who meet further inside are no farther from each other.
+  for (std::size_t l = levels.size(); l-- > 0;)
+    if (figures[l].alpha && figures[l + 1].alpha) figures[l].alpha = std::min(*figures[l].alpha, *figures[l + 1].alpha);
   return figures;
 }
 

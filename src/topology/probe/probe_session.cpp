@@ -270,6 +270,7 @@ void ProbeSession::addPair(ProbePair pair, ProbeSample sample, bool alone) {
   ProbeSample& best = alone_[pair];
   if (sample.latency > 0 && (best.latency == 0 || sample.latency < best.latency)) best.latency = sample.latency;
   best.bandwidth = std::max(best.bandwidth, sample.bandwidth);
+  if (sample.bandwidth > 0) streams_[pair].push_back(sample.bandwidth);
 }
 
 void ProbeSession::addOutward(std::vector<std::uint32_t> members, double bytesPerSecond, std::size_t ofGroup) {

@@ -124,7 +124,8 @@ class ProbeSession {
   std::vector<ProbeRound> planned_;  // what follows the survey; the next is the last
   std::vector<std::vector<std::uint32_t>> levels_;
   ProbeMatrix matrix_;
-  std::map<ProbePair, ProbeSample> alone_;  // of each pair the best
+  std::map<ProbePair, ProbeSample> alone_;            // of each pair the best
+  std::map<ProbePair, std::vector<double>> streams_;  // what each pair got alone, every time
   std::vector<Outward> outward_;
   std::vector<MeasuredRound> surveyRounds_, outwardRounds_;
   SharedLinks shared_;  // groups that were found by what they share
