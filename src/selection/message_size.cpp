@@ -13,9 +13,13 @@ namespace {
 // which share 250 Mbit/s, an allreduce of 4 MiB takes 141 ms with messages of 16 KiB, 145 with 32 and 157 with 64.
 constexpr double messageSeconds = 1e-3;
 constexpr std::size_t longestMessage = 256 * 1024;
-// A longer message only delays a call's beginning and end, so a long call can have longer ones: with 64 KiB instead of
-// 16 an allreduce of 64 MiB takes less than half of the processor time on those links, and as long.
-constexpr std::size_t messagesOfCall = 1024;
+// A longer message only delays a call's beginning and end, so a long call can have longer ones, each of which costs
+// processor time. 16 MiB between 8 ranks on hosts of 500 Mbit/s, two of which share 250, with messages of 16, 32 and 64
+// KiB: allreduce 568, 568 and 580 ms with 43, 20 and 21 ms of processor time a rank; reduce-scatter 281, 284 and 293
+// with 20, 14 and 13; allgather 280, 279 and 282 with 16, 12 and 11. Beyond 64 KiB, which costs little already, only
+// calls have longer ones that do not notice.
+constexpr std::size_t messagesOfCall = 512, messagesOfLongCall = 1024;
+constexpr std::size_t cheapMessage = 64 * 1024;
 
 }  // namespace
 
@@ -26,7 +30,8 @@ std::size_t bytesOfAll(const PlanRequest& request, std::size_t bytes) {
 std::size_t messageBytes(double bytesPerSecond, std::size_t bytes) {
   const auto ofTime = static_cast<std::size_t>(std::clamp(bytesPerSecond * messageSeconds, 0.0, 1e15));
   const std::size_t ofLink = std::clamp(ofTime, leastMessage, longestMessage);
-  return std::bit_floor(std::clamp(bytes / messagesOfCall, ofLink, longestMessage));
+  const std::size_t ofCall = std::max(std::min(bytes / messagesOfCall, cheapMessage), bytes / messagesOfLongCall);
+  return std::bit_floor(std::clamp(ofCall, ofLink, longestMessage));
 }
 
 }  // namespace tacc

@@ -20,6 +20,7 @@ TEST(MessageBytes, FollowTheLink) {
 
 TEST(MessageBytes, GrowWithTheCall) {
   EXPECT_EQ(messageBytes(linkOf(200), 8 * miB), 16 * kiB);
+  EXPECT_EQ(messageBytes(linkOf(200), 16 * miB), 32 * kiB);
   EXPECT_EQ(messageBytes(linkOf(200), 64 * miB), 64 * kiB);
   EXPECT_EQ(messageBytes(linkOf(200), std::size_t{1} << 40), 256 * kiB);
   EXPECT_EQ(messageBytes(linkOf(1'000), 16 * miB), messageBytes(linkOf(1'000), 0));
