@@ -1,5 +1,7 @@
 // MPI's functions that test, wait for, start and free requests: MPI answers them, once it knows which of the operations
 // behind requests that are taken over are done.
+#include <sched.h>
+
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -37,6 +39,11 @@ class Array {
       complete(i);
     }
   }
+  /// After a look that was in vain. A program that asks again and again takes the core from the thread that does the
+  /// operation, where there is none for either.
+  void letOthersRun() const {
+    if (hasUnderWay()) sched_yield();
+  }
   /// Before another look at all of them. The first that is under way may end it early.
   void pause() const {
     Requests& requests = plugin().requests;
@@ -66,6 +73,13 @@ class Array {
   }
 
  private:
+  bool hasUnderWay() const {
+    for (int i = 0; i < count_; ++i) {
+      const Operation* const operation = plugin().requests.find(requests_[i]);
+      if (operation != nullptr && operation->call != nullptr) return true;
+    }
+    return false;
+  }
   void complete(int index) {
     Operation* const operation = plugin().requests.find(requests_[index]);
     int code = MPI_SUCCESS;
@@ -101,6 +115,7 @@ TACC_MPI_ENTRY taccMpi_Test(MPI_Request* request, int* flag, MPI_Status* status)
   Array array(1, request);
   array.completeDone();
   const int code = PMPI_Test(request, flag, status);
+  if (code == MPI_SUCCESS && *flag == 0) array.letOthersRun();
   return array.codeOf(code, 0);
 }
 
@@ -118,6 +133,7 @@ TACC_MPI_ENTRY taccMpi_Testall(int count, MPI_Request* requests, int* flag, MPI_
   Array array(count, requests);
   array.completeDone();
   const int code = PMPI_Testall(count, requests, flag, statuses);
+  if (code == MPI_SUCCESS && *flag == 0) array.letOthersRun();
   return code == MPI_SUCCESS && *flag != 0 ? array.codeOfSeveral(code, count, nullptr, statuses) : code;
 }
 
@@ -135,6 +151,7 @@ TACC_MPI_ENTRY taccMpi_Testany(int count, MPI_Request* requests, int* index, int
   Array array(count, requests);
   array.completeDone();
   const int code = PMPI_Testany(count, requests, index, flag, status);
+  if (code == MPI_SUCCESS && *flag == 0) array.letOthersRun();
   return code == MPI_SUCCESS && *flag != 0 ? array.codeOf(code, *index) : code;
 }
 
@@ -155,6 +172,7 @@ TACC_MPI_ENTRY taccMpi_Testsome(int count, MPI_Request* requests, int* completed
   Array array(count, requests);
   array.completeDone();
   const int code = PMPI_Testsome(count, requests, completed, indices, statuses);
+  if (code == MPI_SUCCESS && *completed == 0) array.letOthersRun();
   return code == MPI_SUCCESS ? array.codeOfSeveral(code, std::max(*completed, 0), indices, statuses) : code;
 }
 

@@ -1,8 +1,8 @@
 // An MPI program that knows nothing of tacc, to run with libtacc_mpi preloaded and without:
 //   program WHAT mpi|tacc [seed]
 // WHAT: calls, communicators, corners, corners_comms, many, threads, messages, requests, nonblocking,
-// nonblocking_threads, persistent, unfinished, cancelled, learned, counted, lengthened, alternated; overlap, whose seed
-// is a number of bytes.
+// nonblocking_threads, persistent, unfinished, cancelled, polled, learned, counted, lengthened, alternated; overlap,
+// whose seed is a number of bytes.
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
@@ -343,6 +343,8 @@ int run(std::string_view what, unsigned seed, bool isTacc) {
     leaveUnfinished(seed);
   else if (what == "cancelled")
     cancelCollective();
+  else if (what == "polled")
+    pollCollective();
   else if (what == "learned")
     learnUnequalBytes();
   else if (what == "counted")

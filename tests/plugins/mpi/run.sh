@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh WHAT MPI PROGRAM LIBRARY [MORE]: runs a program on 1 to 4 ranks, as it is and with libtacc_mpi preloaded; or, for `counted`,
-# `learned`, `contest`, `off`, `mixed`, `hosts`, `network`, `loaded` and `stranger`, what their parts below say. Skipped where the MPI is missing. By hand:
+# `learned`, `polled`, `contest`, `off`, `mixed`, `hosts`, `network`, `loaded` and `stranger`, what their parts below say. Skipped where the MPI is missing. By hand:
 # TACC_TEST_SEEDS="1 2 3" for other draws.
 what=$1 mpi=$2 program=$3 library=$4
 case $mpi in
@@ -35,6 +35,10 @@ case $what in
     says 'tacc: MPI_Finalize on rank 0 of 2, with a request of MPI_Iallreduce that is not complete: '
     preloaded 2 on "$program" cancelled tacc
     says 'tacc: MPI_Iallreduce, rank 0 of 2: MPI_Cancel of a collective, which cannot be cancelled'
+    says 'all right'
+    ;;
+  polled)  # a request that is tested in vain
+    preloaded 2 on "$program" polled tacc
     says 'all right'
     ;;
   learned)  # how much is moved where each rank knows its own counts alone
