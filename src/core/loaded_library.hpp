@@ -1,4 +1,4 @@
-// A library of somebody else that is loaded when it is needed: loading some takes longer than all of tacc does, and
+// A library that is loaded when it is needed: loading some of those of others takes longer than all of tacc does, and
 // most programs need none of them.
 #pragma once
 
@@ -13,12 +13,11 @@ namespace tacc {
 /// Never unloaded: it may have its own threads and handlers.
 class LoadedLibrary {
  public:
-  /// `file`: as the linker calls it, with the version that the headers are of. `package`: Debian's, for the sentence.
-  /// Throws taccSystemError where it cannot be loaded.
-  LoadedLibrary(const char* file, const char* package)
+  /// `file`: a path, or as the linker calls it, with the version that the headers are of; it must outlive this.
+  /// `remedy` ends the sentence of the error: taccSystemError, where it cannot be loaded.
+  LoadedLibrary(const char* file, const char* remedy)
       : file_(file), handle_(::dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE)) {
-    if (handle_ == nullptr)
-      fail(taccSystemError, "{} cannot be loaded ({}); Debian's {} has it", file, ::dlerror(), package);
+    if (handle_ == nullptr) fail(taccSystemError, "{} cannot be loaded ({}); {}", file, ::dlerror(), remedy);
   }
 
   /// Sets `function` to the library's `name`, of the symbol version that the headers are of where the library has

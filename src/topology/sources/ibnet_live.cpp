@@ -27,7 +27,7 @@ struct Ibnetdisc {
   decltype(&::mad_get_field64) field64;
 
   Ibnetdisc() {
-    const LoadedLibrary library("libibnetdisc.so.5", "libibnetdisc5");
+    const LoadedLibrary library("libibnetdisc.so.5", "Debian's libibnetdisc5 has it");
     library.find(discover, "ibnd_discover_fabric");
     library.find(destroy, "ibnd_destroy_fabric");
     library.find(field, "mad_get_field");

@@ -33,7 +33,7 @@ struct YamlLibrary {
 
 const YamlLibrary& yaml() {
   static const YamlLibrary functions = [] {
-    const LoadedLibrary library("libyaml-0.so.2", "libyaml-0-2");
+    const LoadedLibrary library("libyaml-0.so.2", "Debian's libyaml-0-2 has it");
     YamlLibrary found{};
     library.find(found.initialize, "yaml_parser_initialize");
     library.find(found.finish, "yaml_parser_delete");

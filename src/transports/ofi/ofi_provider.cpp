@@ -130,7 +130,7 @@ constexpr const char* fabricVersion = isOld ? "FABRIC_1.1" : nullptr;
 
 OfiLibrary loadOfi() {
   const KeptSignals kept;  // libpsm2, which libfabric brings in, takes them
-  const LoadedLibrary library("libfabric.so.1", "libfabric1");
+  const LoadedLibrary library("libfabric.so.1", "Debian's libfabric1 has it");
   OfiLibrary functions{};
   library.find(functions.getinfo, "fi_getinfo", infoVersion);
   library.find(functions.freeinfo, "fi_freeinfo", infoVersion);

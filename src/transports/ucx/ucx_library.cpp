@@ -16,7 +16,7 @@ void giveSignalsBack(const UcxLibrary& functions) {
 
 UcxLibrary loadUcx() {
   // It brings libucs.so.0, whose functions are found through it.
-  const LoadedLibrary library("libucp.so.0", "libucx0");
+  const LoadedLibrary library("libucp.so.0", "Debian's libucx0 has it");
   UcxLibrary functions{};
   library.find(functions.amSendNbx, "ucp_am_send_nbx");
   library.find(functions.cleanup, "ucp_cleanup");

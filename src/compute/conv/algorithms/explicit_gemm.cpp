@@ -21,7 +21,7 @@ struct OpenBlas {
   int (*parallel)();  // openblas_get_parallel
 
   OpenBlas() {
-    const LoadedLibrary library("libopenblas.so.0", "libopenblas0-serial");
+    const LoadedLibrary library("libopenblas.so.0", "Debian's libopenblas0-serial has it");
     library.find(sgemm, "cblas_sgemm");
     library.find(parallel, "openblas_get_parallel");
   }

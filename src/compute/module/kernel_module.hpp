@@ -1,0 +1,48 @@
+// libtacc_kernels.so: the kernels of convolutions and other layers, for all instruction sets. They are two fifths of
+// the code, and of the time to compile it, and a program that only communicates calls none of them. So libtacc.so loads
+// them with the first function of tacc/compute.h that needs one.
+#pragma once
+
+#include <cstdint>
+
+#include "compute/conv/amx/amx_kernels.hpp"
+#include "compute/conv/kernels/kernels.hpp"
+#include "compute/conv/kernels/planes_kernels.hpp"
+#include "compute/layers/kernels.hpp"
+#include "compute/simd/kernel_sets.hpp"
+#include "tacc/tacc.h"
+
+namespace tacc {
+
+/// What the module shows: the functions of the same names, which tests have linked in instead.
+struct KernelModule {
+  std::uint64_t layout;  // first, so that it can be read of a module whose rest is another
+#define TACC_MEMBER(set, isThere)                       \
+  decltype(&conv::set##Kernels) set##Kernels;           \
+  decltype(&conv::set##PlaneKernels) set##PlaneKernels; \
+  decltype(&layers::set##Table) set##Table;
+  TACC_KERNEL_SETS(TACC_MEMBER)
+#undef TACC_MEMBER
+#if defined(__x86_64__)
+  decltype(&conv::amxKernelTable) amxKernelTable;
+#endif
+};
+
+/// Differs between two versions of the library, and, of one version, between most that do not fit each other.
+constexpr std::uint64_t kernelLayout() {
+  std::uint64_t layout = 0;
+  for (const std::uint64_t part :
+       {std::uint64_t{TACC_MAJOR}, std::uint64_t{TACC_MINOR}, std::uint64_t{TACC_PATCH}, sizeof(KernelModule),
+        sizeof(conv::KernelSet), sizeof(conv::TileCall), sizeof(conv::TapRun), sizeof(conv::GradientCall),
+        sizeof(conv::DepthwiseCall), sizeof(conv::DepthwiseGradientCall), sizeof(conv::WinogradInputCall),
+        sizeof(conv::WinogradOutputCall), sizeof(conv::PlaneKernels), sizeof(conv::PlaneCall),
+        sizeof(conv::PlaneGradientCall), sizeof(conv::Bf16x3Kernels), sizeof(layers::LayerKernels)}) {
+    layout = layout * 1'000'003 + part;
+  }
+  return layout;
+}
+
+/// By whose name the module is looked up.
+inline constexpr const char* kernelModuleSymbol = "taccKernelModule";
+
+}  // namespace tacc

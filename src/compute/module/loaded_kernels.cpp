@@ -1,0 +1,51 @@
+// The functions that give tables of kernels, out of libtacc_kernels.so. Compiled into libtacc.so alone.
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "compute/module/kernel_module.hpp"
+#include "core/loaded_library.hpp"
+
+namespace tacc {
+namespace {
+
+constexpr const char* moduleFile = TACC_KERNEL_MODULE;
+
+/// Beside the library that this is part of, wherever that was found; else where the linker looks.
+std::string findModule() {
+  Dl_info library{};
+  if (::dladdr(&moduleFile, &library) == 0 || library.dli_fname == nullptr) return moduleFile;
+  std::error_code none;
+  std::filesystem::path beside = std::filesystem::path(library.dli_fname).replace_filename(moduleFile);
+  return std::filesystem::exists(beside, none) ? beside.string() : moduleFile;
+}
+
+/// Throws taccSystemError where it is not there, or is of another version.
+const KernelModule& loadModule() {
+  const std::string file = findModule();
+  const LoadedLibrary library(file.c_str(), "it belongs beside libtacc.so, and has the kernels of tacc/compute.h");
+  const KernelModule* module = nullptr;
+  library.find(module, kernelModuleSymbol);
+  if (module->layout != kernelLayout())
+    fail(taccSystemError, "{} is of another version than libtacc.so; both are installed by the same build", file);
+  return *module;
+}
+
+const KernelModule& kernelModule() {
+  static const KernelModule& module = loadModule();  // after an exception the next call tries again
+  return module;
+}
+
+}  // namespace
+
+#define TACC_DEFINE(set, isThere)                                                                    \
+  const conv::KernelSet& conv::set##Kernels() { return kernelModule().set##Kernels(); }              \
+  const conv::PlaneKernels& conv::set##PlaneKernels() { return kernelModule().set##PlaneKernels(); } \
+  const layers::LayerKernels& layers::set##Table() { return kernelModule().set##Table(); }
+TACC_KERNEL_SETS(TACC_DEFINE)
+#undef TACC_DEFINE
+#if defined(__x86_64__)
+const conv::Bf16x3Kernels& conv::amxKernelTable() { return kernelModule().amxKernelTable(); }
+#endif
+
+}  // namespace tacc
