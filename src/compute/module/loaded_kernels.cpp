@@ -11,13 +11,17 @@ namespace {
 
 constexpr const char* moduleFile = TACC_KERNEL_MODULE;
 
-/// Beside the library that this is part of, wherever that was found; else where the linker looks.
+/// Beside the library that this is part of, as it was found or where a link to it leads; else where the linker looks.
 std::string findModule() {
   Dl_info library{};
   if (::dladdr(&moduleFile, &library) == 0 || library.dli_fname == nullptr) return moduleFile;
   std::error_code none;
-  std::filesystem::path beside = std::filesystem::path(library.dli_fname).replace_filename(moduleFile);
-  return std::filesystem::exists(beside, none) ? beside.string() : moduleFile;
+  const std::filesystem::path found = library.dli_fname;
+  for (std::filesystem::path beside : {found, std::filesystem::canonical(found, none)}) {
+    beside.replace_filename(moduleFile);
+    if (std::filesystem::exists(beside, none)) return beside.string();
+  }
+  return moduleFile;
 }
 
 /// Throws taccSystemError where it is not there, or is of another version.

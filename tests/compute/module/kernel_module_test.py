@@ -35,6 +35,14 @@ class KernelModule(unittest.TestCase):
         ran = self.run_program()
         self.assertEqual(ran.returncode, 0, ran.stdout)
 
+    def test_beside_what_a_link_leads_to(self):
+        shutil.copy(module, self.module)
+        target, self.library = self.library, self.folder / "elsewhere" / self.library.name
+        self.library.parent.mkdir()
+        self.library.symlink_to(target)
+        ran = self.run_program()
+        self.assertEqual(ran.returncode, 0, ran.stdout)
+
     def test_not_there(self):
         ran = self.run_program()
         self.assertEqual(ran.returncode, 1, ran.stdout)
