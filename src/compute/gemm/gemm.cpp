@@ -111,18 +111,22 @@ Description understand(const taccGemmDesc_t& d) {
 }
 
 GemmPlan::GemmPlan(const Description& description, const conv::KernelSet& kernels) : description_(description) {
-  if (hasFewColumns(description)) {
-    few_.emplace(description, kernels);
-    kernel_ = std::string(kernels.vectors) + " few columns";
-    packedFloats_ = few_->packedFloats();
-    return;
-  }
   const int whole = description.n / blockLength * blockLength;
   for (const auto& [first, count] : {std::pair(0, whole), std::pair(whole, description.n - whole)}) {
     if (count == 0) continue;
     const bool isWhole = count % blockLength == 0;
     conv::DirectDriver driver(
         shapeOf(description, conv::ceilDivide(count, blockLength), isWhole ? description.ldc : blockLength), kernels);
+    if (!isWhole) {
+      FewColumns few(description, first, kernels);
+      if (few.cycles() < driver.cycles()) {
+        if (kernel_.empty()) kernel_ = std::string(kernels.vectors) + " few columns";
+        packedFew_ = packedFloats_;
+        packedFloats_ += few.packedFloats();
+        few_.emplace(few);
+        break;
+      }
+    }
     if (kernel_.empty()) kernel_ = std::string(kernels.vectors) + " " + driver.tileName();
     const std::size_t floats = driver.packedFloats();
     columns_.push_back({first, count, std::move(driver), packedFloats_});
@@ -142,7 +146,7 @@ std::size_t GemmPlan::workspaceBytes() const {
 std::size_t GemmPlan::workspaceOfOne() const {
   std::size_t floats =
       copiedFloats() + (description_.bias ? roundedFloats(static_cast<std::size_t>(description_.n)) : 0);
-  if (!few_ && !columns_.back().isWhole()) floats += static_cast<std::size_t>(description_.m) * blockLength;
+  if (!columns_.empty() && !columns_.back().isWhole()) floats += static_cast<std::size_t>(description_.m) * blockLength;
   return floats * sizeof(float);
 }
 
@@ -160,7 +164,7 @@ void GemmPlan::pack(const float* b, float* packed) const {
 
 void GemmPlan::packOne(const float* b, float* packed) const {
   const Description& d = description_;
-  if (few_) few_->pack(b, packed);
+  if (few_) few_->pack(b, packed + packedFew_);
   for (const Columns& columns : columns_) {
     columns.driver.pack(packed + columns.packed, [&](float* to, int block, int depth, int, int value) {
       const std::ptrdiff_t row = depth * std::ptrdiff_t{depthAtOnce} + value;
@@ -215,10 +219,8 @@ void GemmPlan::run(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& e
 
 void GemmPlan::runOne(const taccGemmBuffers_t& buffers, const conv::TaskExecutor& executor) const {
   const float* const a = rowsOfA(buffers, executor);
-  if (few_) {
-    runFew(a, buffers, executor);
-    return;
-  }
+  if (few_) runFew(a, buffers, executor);
+  if (columns_.empty()) return;
   taccGemmBuffers_t padded = buffers;
   if (description_.bias) {
     // The kernel reads whole blocks of it.
@@ -244,7 +246,7 @@ void GemmPlan::runFew(const float* a, const taccGemmBuffers_t& buffers, const co
   executor.forEach(tasks, [&](std::size_t index, int) {
     const int from = static_cast<int>(index) * rowsOfTask;
     const int to = tasks == 1 ? d.m : std::min(d.m, from + rowsOfTask);
-    few_->run(a, rowStride(d), buffers.packedB, buffers.bias, buffers.c, from, to);
+    few_->run(a, rowStride(d), buffers.packedB + packedFew_, buffers.bias, buffers.c, from, to);
   });
 }
 

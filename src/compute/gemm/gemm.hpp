@@ -55,9 +55,10 @@ class GemmPlan {
   std::size_t copiedFloats() const;
 
   Description description_;
-  std::optional<FewColumns> few_;  // of all columns, in place of `columns_`
   std::vector<Columns> columns_;
-  std::size_t packedFloats_ = 0;  // of one product
+  std::optional<FewColumns> few_;  // of those behind whole blocks, where it is faster
+  std::size_t packedFew_ = 0;      // where their part of B begins
+  std::size_t packedFloats_ = 0;   // of one product
   std::string kernel_;
 };
 

@@ -56,6 +56,20 @@ struct DropoutCall {
   bool isNonTemporal;       // non-temporally
 };
 
+/// Of every row and column: results[row][column] = the sum of their products, which follow each other in memory.
+struct InnerProductCall {
+  const float* rows;
+  std::ptrdiff_t rowStride;  // floats from one to the next; so are the others
+  int rowCount;
+  const float* columns;
+  std::ptrdiff_t columnStride;
+  int columnCount;
+  std::ptrdiff_t depth;  // products of a sum, a multiple of 16
+  float* results;
+  std::ptrdiff_t resultStride;  // from row to row
+  bool adds;                    // to what is there
+};
+
 /// One line of outputs of pooling, of one block of channels.
 struct PoolLine {
   std::ptrdiff_t ahead;      // floats from the first line of the windows to what the next line of outputs reads first
@@ -128,6 +142,7 @@ struct LayerKernels {
   /// sum += the sums over `pixels` pixels at each of pixelPlaces places, which are `apart` floats from each other;
   /// `sum` is of a block.
   void (*addPixels)(const float* from, std::ptrdiff_t pixels, std::ptrdiff_t apart, float* sum);
+  void (*innerProducts)(const InnerProductCall& call);
   void (*sgdMomentum)(float* weights, float* velocity, const float* gradient, std::size_t count, float rate,
                       float momentum, float decay);
 };

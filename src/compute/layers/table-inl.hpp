@@ -2,6 +2,7 @@
 // TACC_CONV_ISA, and no standard function may be used in what it includes.
 #include "compute/layers/convert-inl.hpp"
 #include "compute/layers/dropout-inl.hpp"
+#include "compute/layers/inner_products-inl.hpp"
 #include "compute/layers/normalization-inl.hpp"
 #include "compute/layers/pooling-inl.hpp"
 #include "compute/layers/response-inl.hpp"
@@ -34,6 +35,7 @@ constexpr LayerKernels makeTable(std::string_view isa) {
           poolAverageGradientThree,
           reluBackward,
           addPixels,
+          innerProducts,
           sgdMomentum};
 }
 

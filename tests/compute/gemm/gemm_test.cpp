@@ -86,7 +86,7 @@ TEST(Gemm, OfFewRowsOrColumnsIsExact) {
   for (int i = 0; i < 200; ++i) {
     taccGemmDesc_t desc = TACC_GEMM_INITIALIZER;
     desc.m = i % 2 == 0 ? from(1, 8) : from(1, 200);
-    desc.n = i % 2 == 0 ? from(1, 200) : from(1, 8);
+    desc.n = i % 2 == 0 ? from(1, 200) : from(1, 20);
     desc.k = i % 3 == 0 ? from(1000, 2500) : from(1, 200);
     desc.transposeA = from(0, 1);
     desc.transposeB = from(0, 1);
@@ -185,12 +185,13 @@ TEST(Gemm, FromC) {
   desc.m = 2;
   desc.n = 3;
   desc.k = 2;
+  desc.transposeA = 1;  // which takes a workspace
   taccGemmPlan_t plan = nullptr;
   ASSERT_EQ(taccGemmPlanCreate(&plan, &desc), taccSuccess);
   taccGemmInfo_t info{};
   ASSERT_EQ(taccGemmPlanGetInfo(plan, &info), taccSuccess);
   EXPECT_EQ(info.operations, 24);
-  const float a[] = {1, 2, 3, 4};
+  const float a[] = {1, 3, 2, 4};
   const float b[] = {1, 0, 2, 0, 1, 3};
   float c[6] = {};
   Floats packed(info.packedBytes / sizeof(float));
