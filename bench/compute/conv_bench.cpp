@@ -58,7 +58,9 @@ ConvOptions parseConv(int argc, char** argv) {
   app.add_flag("--plain", options.plain,
                "activations are NCHW before and after: tacc plans for that, and oneDNN has kernels for it or reorders");
   app.add_flag("--nhwc", options.nhwc, "the same with NHWC; in place of --plain");
-  app.add_flag("--bf16", options.bfloat16, "activations of tacc in bfloat16; the peers' stay float32");
+  app.add_flag("--bf16", options.numbers.areBfloat16, "activations of tacc in bfloat16; the peers' stay float32");
+  app.add_flag("--round-weights", options.numbers.roundsWeights, "with --bf16: weights may be rounded to bfloat16 too")
+      ->needs("--bf16");
   app.add_flag("--cpu-time", options.processorTime,
                "count processor time, for a machine that others use too (one thread)");
   app.add_option("--json", options.jsonFile, "write the results to this file");
@@ -74,7 +76,7 @@ ConvOptions parseConv(int argc, char** argv) {
       }
     }
     if (options.processorTime && options.threads > 1) throw std::invalid_argument("--cpu-time is for one thread");
-    if ((options.plain || options.nhwc) && options.bfloat16)
+    if ((options.plain || options.nhwc) && options.numbers.areBfloat16)
       throw std::invalid_argument("--plain and --nhwc are for float32");
     if (options.plain && options.nhwc) throw std::invalid_argument("--plain and --nhwc are different layouts");
     for (const std::string& name : options.peers) {
@@ -97,10 +99,12 @@ bool isWanted(const ConvOptions& options, const std::string& layer) {
 }
 
 /// What Winograd's transforms cost, and half a step of bfloat16.
-double toleranceOf(const ConvOptions& options) { return options.bfloat16 ? 0.004 : options.winograd ? 1e-4 : 0; }
+double toleranceOf(const ConvOptions& options) {
+  return options.numbers.areBfloat16 ? 0.004 : options.winograd ? 1e-4 : 0;
+}
 
 ConvResult measure(const ConvOptions& options, const std::string& network, const ConvProblem& problem) {
-  const auto own = makeTaccContestant(problem, options.threads, options.winograd, options.bfloat16, options.algorithm);
+  const auto own = makeTaccContestant(problem, options.threads, options.winograd, options.numbers, options.algorithm);
   std::vector<tools::Timed> runners = {{[&] { own->run(); }}};
   struct Peer {
     std::string name;

@@ -24,7 +24,7 @@ struct ConvOptions {
   bool winograd = false;       ///< also where it rounds more than the definition
   bool plain = false;          ///< NCHW before and after, reordering counts
   bool nhwc = false;           ///< likewise NHWC
-  bool bfloat16 = false;       ///< tacc's activations; peers stay with float32
+  ConvNumbers numbers;         ///< tacc's; peers stay with float32
   std::string jsonFile, plotFile;
 };
 

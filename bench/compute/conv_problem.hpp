@@ -65,9 +65,15 @@ class ConvContestant {
 
 using Contestants = std::vector<std::unique_ptr<ConvContestant>>;
 
+/// What tacc computes with in place of float32.
+struct ConvNumbers {
+  bool areBfloat16 = false;    ///< activations
+  bool roundsWeights = false;  ///< so may weights be
+};
+
 /// tacc itself.
 std::unique_ptr<ConvContestant> makeTaccContestant(const ConvProblem& problem, int threads, bool winograd,
-                                                   bool bfloat16 = false, const std::string& algorithm = {});
+                                                   ConvNumbers numbers = {}, const std::string& algorithm = {});
 
 /// All algorithms of tacc that serve the problem, each forced: what its own choice is held against. Not the reference,
 /// which is there to be compared with and not to be fast.

@@ -95,8 +95,8 @@ Shape shapeOf(const taccConvDesc_t& d) {
 /// when it is of another size.
 taccConvDesc_t withAllMembers(const taccConvDesc_t& given) {
   // Older headers end where a member begins. Before this one, what is `reserved` now was padding.
-  constexpr std::size_t older[] = {offsetof(taccConvDesc_t, activation)};
-  static_assert(sizeof(taccConvDesc_t) == offsetof(taccConvDesc_t, reservedBehind) + sizeof(int),
+  constexpr std::size_t older[] = {offsetof(taccConvDesc_t, activation), offsetof(taccConvDesc_t, roundWeights)};
+  static_assert(sizeof(taccConvDesc_t) == offsetof(taccConvDesc_t, reservedLast) + sizeof(int),
                 "padding at the end would be the next member's, and older programs leave it to chance");
   if (given.size != sizeof(taccConvDesc_t) && std::ranges::find(older, given.size) == std::end(older)) {
     fail(taccInvalidArgument, "the description's size is {} and not {}; start from TACC_CONV_INITIALIZER", given.size,
@@ -164,6 +164,9 @@ Description understand(const taccConvDesc_t& given) {
     fail(taccInvalidArgument, "activationType {} is neither taccFloat32 nor taccBfloat16",
          static_cast<int>(d.activationType));
   }
+  if (d.roundWeights != 0 && d.activationType != taccBfloat16) {
+    fail(taccInvalidArgument, "roundWeights belongs to activations of taccBfloat16");
+  }
   const taccActivation_t activation = activationOf(d);
   if (d.pass != taccConvForward && (d.bias != 0 || d.residual != 0 || activation != taccActivationNone)) {
     fail(taccInvalidArgument, "bias, residual, relu and activation belong to the forward pass only");
@@ -187,6 +190,7 @@ Description understand(const taccConvDesc_t& given) {
   result.winograd = d.winograd != 0;
   result.maxWorkers = d.maxWorkers;
   result.isBfloat16 = d.activationType == taccBfloat16;
+  result.roundsWeights = d.roundWeights != 0;
   if (d.algorithm != nullptr) result.algorithm = d.algorithm;
   return result;
 }

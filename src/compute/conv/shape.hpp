@@ -58,6 +58,7 @@ struct Description {
   bool bias, residual, accumulate, winograd;
   int maxWorkers;
   bool isBfloat16;        // the activations
+  bool roundsWeights;     // to bfloat16, where that is faster
   std::string algorithm;  // empty: the library chooses
   taccLayout_t outputLayout = taccLayoutNchw16c;
   taccActivation_t activation = taccActivationNone;
@@ -67,6 +68,9 @@ struct Description {
   bool splits = false;
   /// The result is a part of one that is stored non-temporally.
   bool isOfLargeResult = false;
+  /// What is read, input or output's gradient, is bfloat16, and a float is a pair of it; so are packed weights. Results
+  /// are float32.
+  bool readsPairs = false;
 };
 
 /// Checks a description, of this header's size or an older one's. Throws Error (taccInvalidArgument).

@@ -9,7 +9,8 @@ const tacc::KernelModule taccKernelModule = {tacc::kernelLayout(),
                                              TACC_KERNEL_SETS(TACC_MEMBER)
 #undef TACC_MEMBER
 #if defined(__x86_64__)
-                                                 & tacc::conv::amxKernelTable
+                                                 & tacc::conv::amxKernelTable,
+                                             &tacc::conv::avx512PairKernels
 #endif
 };
 }

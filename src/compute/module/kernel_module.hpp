@@ -25,6 +25,7 @@ struct KernelModule {
 #undef TACC_MEMBER
 #if defined(__x86_64__)
   decltype(&conv::amxKernelTable) amxKernelTable;
+  decltype(&conv::avx512PairKernels) avx512PairKernels;
 #endif
 };
 

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <random>
+#include <span>
 
 #include "compute/layers/kernels.hpp"
 #include "conv_case.hpp"
@@ -43,7 +44,7 @@ class Halves {
 
 Floats runInBfloat16(const Case& test, const KernelSet& kernels, const taccExecutor_t& executor) {
   const auto plan = makePlan(test.description(), kernels).plan;
-  EXPECT_THAT(plan->kernel(), testing::EndsWith(" bf16"));
+  EXPECT_THAT(plan->kernel(), testing::AnyOf(testing::EndsWith(" bf16"), testing::EndsWith(" bf16 pairs")));
   Halves input(test.input), gradient(test.outputGradient), residual(test.residual), result(test.before);
   Floats weightGradient = test.before;
   Floats packed(plan->packedFloats());
@@ -59,7 +60,7 @@ Floats runInBfloat16(const Case& test, const KernelSet& kernels, const taccExecu
 
 void expectRounded(taccConvDesc_t desc, const taccExecutor_t& executor = *taccSerialExecutor()) {
   desc.activationType = taccBfloat16;
-  const Case test(desc);
+  const Case test(desc);  // with weights that are bfloat16 too
   Floats expected = test.expected();
   if (desc.pass != taccConvBackwardWeights) {
     for (std::size_t i = 0; i < expected.size(); ++i) expected.data()[i] = rounded(expected.data()[i]);
@@ -83,6 +84,73 @@ TEST(Bfloat16, IsExactForEveryPassAndShape) {
       desc.accumulate = from(0, 1);
     }
     expectRounded(desc);
+  }
+}
+
+TEST(Bfloat16, InPairsIsExactForEveryShape) {
+  std::mt19937 random(8);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 60; ++i) {
+    const int groups = from(0, 4) == 0 ? from(2, 3) : 1;
+    const auto channels = [&] { return groups * (groups > 1 ? 16 * from(1, 2) : from(0, 1) == 0 ? 16 : from(9, 70)); };
+    taccConvDesc_t desc = convolution(i % 2 == 0 ? taccConvForward : taccConvBackwardData, from(1, 4), channels(),
+                                      from(1, 20), from(1, 33), channels(), from(1, 7), from(1, 3), from(0, 6));
+    desc.groups = groups;
+    if (desc.padHeight >= desc.kernelHeight) desc.padHeight = desc.padWidth = desc.kernelHeight - 1;
+    desc.height = std::max(desc.height, desc.kernelHeight);
+    desc.width = std::max(desc.width, desc.kernelWidth);
+    desc.roundWeights = 1;
+    desc.algorithm = "direct";
+    if (groups == 1 && from(0, 2) == 0) desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+    if (desc.pass == taccConvForward) {
+      desc.bias = from(0, 1);
+      desc.residual = from(0, 1);
+      desc.activation = std::array{taccActivationNone, taccActivationRelu6, taccActivationHardSwish}[from(0, 2)];
+    } else {
+      desc.accumulate = from(0, 1);
+    }
+    if (from(0, 1) == 0) {
+      expectRounded(desc);
+    } else {
+      desc.maxWorkers = 3;
+      expectRounded(desc, ThreadedExecutor(3).get());
+    }
+  }
+}
+
+TEST(Bfloat16, IsMultipliedInPairsWhereTheCpuCan) {
+  for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData}) {
+    taccConvDesc_t desc = convolution(pass, 1, 64, 28, 28, 64, 3, 1, 1);
+    desc.activationType = taccBfloat16;
+    for (const KernelSet* kernels : availableKernels()) {
+      EXPECT_THAT(makePlan(understand(desc), *kernels).plan->kernel(), testing::Not(testing::HasSubstr("pairs")));
+      desc.roundWeights = 1;
+      const std::string kernel = makePlan(understand(desc), *kernels).plan->kernel();
+      EXPECT_EQ(kernel.ends_with(" bf16 pairs"), pairKernels(*kernels) != nullptr) << kernel;
+      desc.roundWeights = 0;
+    }
+  }
+}
+
+/// What is not exact: products of numbers that are rounded once are summed in float32.
+TEST(Bfloat16, RoundsWeightsOnce) {
+  taccConvDesc_t desc = convolution(taccConvForward, 1, 32, 6, 6, 16, 3, 1, 1);
+  desc.activationType = taccBfloat16;
+  desc.roundWeights = 1;
+  Case test(desc);
+  std::mt19937 random(9);
+  std::uniform_real_distribution<float> any(-1, 1);
+  for (float& weight : std::span(test.weights.data(), test.weights.size())) weight = any(random);
+  Case roundedTest = test;
+  for (float& weight : std::span(roundedTest.weights.data(), roundedTest.weights.size())) weight = rounded(weight);
+  const Floats exact = test.expected(), expected = roundedTest.expected();
+  for (const KernelSet* kernels : availableKernels()) {
+    const Floats result = runInBfloat16(test, *kernels, *taccSerialExecutor());
+    const Floats& right = pairKernels(*kernels) != nullptr ? expected : exact;
+    for (std::size_t i = 0; i < result.size(); ++i) {
+      ASSERT_NEAR(result.data()[i], right.data()[i], std::abs(right.data()[i]) / 200 + 1e-4)
+          << i << " " << kernels->isa;
+    }
   }
 }
 
@@ -190,6 +258,10 @@ TEST(Bfloat16, SaysWhatIsWrong) {
   taccConvPlan_t plan = nullptr;
   EXPECT_EQ(taccConvPlanCreate(&plan, &desc), taccInvalidArgument);
   EXPECT_THAT(taccGetLastError(nullptr), testing::HasSubstr("neither taccFloat32 nor taccBfloat16"));
+  desc.activationType = taccFloat32;
+  desc.roundWeights = 1;
+  EXPECT_EQ(taccConvPlanCreate(&plan, &desc), taccInvalidArgument);
+  EXPECT_THAT(taccGetLastError(nullptr), testing::HasSubstr("roundWeights belongs to activations of taccBfloat16"));
   float some[4] = {}, other[4] = {};
   EXPECT_EQ(taccConvertNumbers(taccFloat32, some, taccFloat32, other, 4), taccInvalidArgument);
   EXPECT_EQ(taccConvertNumbers(taccFloat32, nullptr, taccBfloat16, other, 4), taccInvalidArgument);

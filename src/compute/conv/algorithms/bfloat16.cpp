@@ -1,5 +1,6 @@
 // Activations in bfloat16: some images at a time are converted into the workspace, run through a float32 plan of any
-// algorithm, and converted back. As many as fit into the L2 cache, so that memory sees bfloat16 only.
+// algorithm, and converted back. As many as fit into the L2 cache, so that memory sees bfloat16 only. Where weights may
+// be rounded, and the CPU multiplies bfloat16, what is read is not converted.
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
@@ -34,9 +35,10 @@ constexpr std::size_t alignedBytes(std::size_t floats) { return (floats * sizeof
 
 class Bfloat16Plan final : public ConvPlan {
  public:
+  /// `description` is of all images, and says whether the plans read pairs of bfloat16.
   Bfloat16Plan(const Description& description, int images, std::unique_ptr<ConvPlan> first,
                std::unique_ptr<ConvPlan> next, const layers::LayerKernels& kernels)
-      : ConvPlan(first->kernel() + " bf16"),
+      : ConvPlan(first->kernel() + (description.readsPairs ? " bf16 pairs" : " bf16")),
         description_(description),
         images_(images),
         first_(std::move(first)),
@@ -59,16 +61,19 @@ class Bfloat16Plan final : public ConvPlan {
     auto* const out = reinterpret_cast<float*>(bytes + innerBytes() + inBytes());
     const bool isForward = description_.pass == taccConvForward;
     const bool isData = description_.pass == taccConvBackwardData;
+    const bool readsPairs = description_.readsPairs;
     for (int part = 0; part < parts(); ++part) {
       const std::size_t inAt = inFloats(description_, images_) * static_cast<std::size_t>(part);
       const std::size_t outAt = outFloats(description_, images_) * static_cast<std::size_t>(part);
       Buffers inner = buffers;
       inner.workspaceBytes = innerBytes();
-      inner.input = in;
-      inner.outputGradient = out;
+      inner.input = readsPairs ? buffers.input + inAt / 2 : in;
+      inner.outputGradient = readsPairs ? buffers.outputGradient + outAt / 2 : out;
       inner.residual = out;
-      if (!isData) fetch(buffers.input, inAt, in, inFloats(description_, images_), executor);
-      if (!isForward) fetch(buffers.outputGradient, outAt, out, outFloats(description_, images_), executor);
+      if (!isData && !readsPairs) fetch(buffers.input, inAt, in, inFloats(description_, images_), executor);
+      if (!isForward && !readsPairs) {
+        fetch(buffers.outputGradient, outAt, out, outFloats(description_, images_), executor);
+      }
       if (description_.residual) fetch(buffers.residual, outAt, out, outFloats(description_, images_), executor);
       if (isForward) {
         inner.result = out;
@@ -87,8 +92,15 @@ class Bfloat16Plan final : public ConvPlan {
   std::size_t innerBytes() const {
     return std::max(first_->workspaceBytes(), next_ != nullptr ? next_->workspaceBytes() : 0);
   }
-  std::size_t inBytes() const { return alignedBytes(inFloats(description_, images_)); }
-  std::size_t outBytes() const { return alignedBytes(outFloats(description_, images_)); }
+  /// Of what is converted.
+  std::size_t inBytes() const {
+    const bool isRead = description_.readsPairs && description_.pass == taccConvForward;
+    return isRead ? 0 : alignedBytes(inFloats(description_, images_));
+  }
+  std::size_t outBytes() const {
+    const bool isRead = description_.readsPairs && description_.pass == taccConvBackwardData;
+    return isRead ? 0 : alignedBytes(outFloats(description_, images_));
+  }
 
   /// `from` and `to` are tensors of bfloat16; `at` is a place in them.
   void fetch(const float* from, std::size_t at, float* to, std::size_t count, const TaskExecutor& executor) const {
@@ -116,13 +128,37 @@ class Bfloat16Plan final : public ConvPlan {
   const layers::LayerKernels& kernels_;
 };
 
+/// The direct algorithm that reads pairs; no plan where it does not serve the description, or was not asked for.
+ChosenPlan makePairPlan(const Description& inner, const KernelSet& kernels) {
+  constexpr std::string_view name = "direct";
+  const KernelSet* const pairs = pairKernels(kernels);
+  if (!inner.roundsWeights || pairs == nullptr || (!inner.algorithm.empty() && inner.algorithm != name)) return {};
+  Description description = withKernels(inner, *pairs);
+  description.readsPairs = true;
+  const Shape& s = inner.shape;
+  const auto arePairs = [](taccLayout_t layout, int channels) { return layout != taccLayoutNhwc || channels % 2 == 0; };
+  if (servesDirectForward(description) && arePairs(inner.inputLayout, s.inChannels)) {
+    return {name, makeDirectForward(description, *pairs)};
+  }
+  if (servesDirectBackwardData(description) && arePairs(inner.outputLayout, s.outChannels)) {
+    return {name, makeDirectBackwardData(description, *pairs)};
+  }
+  return {};
+}
+
 }  // namespace
 
-ChosenPlan makeBfloat16Plan(const Description& description, const KernelSet& kernels) {
+ChosenPlan makeBfloat16Plan(const Description& given, const KernelSet& kernels) {
+  Description description = given;
   Description inner = description;
   inner.isBfloat16 = false;
   inner.shape.batch = imagesAtOnce(description);
+  ChosenPlan pairs = makePairPlan(inner, kernels);
   ChosenPlan first = makePlan(inner, kernels);
+  if (pairs.plan != nullptr && pairs.plan->predictedSeconds() < first.plan->predictedSeconds()) {
+    first = std::move(pairs);
+    description.readsPairs = true;
+  }
   std::unique_ptr<ConvPlan> next = makeNextPart(inner, first, kernels, makePlan);
   return {first.algorithm, std::make_unique<Bfloat16Plan>(description, inner.shape.batch, std::move(first.plan),
                                                           std::move(next), layers::kernelTable(kernels.vectors))};

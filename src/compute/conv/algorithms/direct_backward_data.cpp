@@ -75,15 +75,16 @@ class DirectBackwardData final : public ConvPlan {
   void pack(const float* weights, float* packed) const override {
     for (const Phase& phase : phases_) {
       for (int group = 0; group < shape().groups; ++group) {
-        phase.driver.pack(packed + phase.packed + phase.driver.packedFloats() * static_cast<std::size_t>(group),
-                          [&](float* to, int inBlock, int outBlock, int tap, int value) {
-                            const int kernelTap = phase.taps[static_cast<std::size_t>(tap)];
-                            const WeightBlock block =
-                                weightBlock(shape(), description_.weightLayout, group, outBlock, inBlock,
-                                            kernelTap / shape().kernelWidth, kernelTap % shape().kernelWidth);
-                            const float* const from = weights + block.base + value * block.outStep;
-                            for (int c = 0; c < blockLength; ++c) to[c] = c < block.ins ? from[c * block.inStep] : 0.0F;
-                          });
+        phase.driver.pack(
+            packed + phase.packed + phase.driver.packedFloats() * static_cast<std::size_t>(group),
+            [&](float* to, int inBlock, int outBlock, int tap, int value) {
+              const int kernelTap = phase.taps[static_cast<std::size_t>(tap)];
+              const WeightBlock block = weightBlock(shape(), description_.weightLayout, group, outBlock, inBlock,
+                                                    kernelTap / shape().kernelWidth, kernelTap % shape().kernelWidth);
+              packValue(to, value, block.outs, description_.readsPairs, [&](int out, int in) {
+                return in < block.ins ? weights[block.base + out * block.outStep + in * block.inStep] : 0.0F;
+              });
+            });
       }
     }
   }
@@ -123,7 +124,8 @@ class DirectBackwardData final : public ConvPlan {
   void runPhase(const Buffers& buffers, const Phase& phase, const TaskPartition::Task& task, bool fetchesInput) const {
     const Shape& s = shape();
     const BlockSteps in = blockSteps(description_.inputLayout, s.inChannels, s.height, s.width);
-    const BlockSteps out = blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth);
+    const BlockSteps out = stepsOfPairs(blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth),
+                                        description_.readsPairs);
     const std::ptrdiff_t inGroup = ceilDivide(s.inPerGroup(), blockLength) * in.block;
     const std::ptrdiff_t outGroup = ceilDivide(s.outPerGroup(), blockLength) * out.block;
     const auto group = static_cast<std::ptrdiff_t>(task.channelGroup);
@@ -159,7 +161,7 @@ class DirectBackwardData final : public ConvPlan {
 
 std::vector<Phase> phasesOf(const Description& d, const KernelSet& kernels) {
   std::vector<Phase> phases;
-  for (BackwardPhase& phase : backwardPhases(d.shape, d.inputLayout, d.outputLayout)) {
+  for (BackwardPhase& phase : backwardPhases(d.shape, d.inputLayout, d.outputLayout, d.readsPairs)) {
     phases.push_back({phase.output, std::move(phase.taps), DirectDriver(std::move(phase.driver), kernels), 0});
   }
   return phases;

@@ -75,7 +75,7 @@ DirectDriver::DirectDriver(DirectShape shape, const KernelSet& kernels) : shape_
 }
 
 int DirectDriver::mostOut() const {
-  const bool isEveryPixel = shape_.strideWidth * shape_.inPixel == blockLength;
+  const bool isEveryPixel = shape_.strideWidth * shape_.inPixel == kernels_.blockPixel;
   return isEveryPixel && !shape_.isPermuted ? mostMasked : mostMaskedOfStride;
 }
 
@@ -335,10 +335,10 @@ void DirectDriver::run(const DirectRun& what) const {
   const std::size_t inBlocks = shape_.inCounts.size();
   const std::ptrdiff_t pixelStride = shape_.inPixel * shape_.strideWidth;
   const bool hasOwnKernel = pixelStride == 1 || pixelStride == 2 || pixelStride == 4;
-  const auto& kernels = shape_.isScattered               ? kernels_.scattered[hasOwnKernel ? pixelStride : 0]
-                        : pixelStride == blockLength     ? kernels_.tile
-                        : pixelStride == 2 * blockLength ? kernels_.everySecond
-                                                         : kernels_.strided;
+  const auto& kernels = shape_.isScattered                       ? kernels_.scattered[hasOwnKernel ? pixelStride : 0]
+                        : pixelStride == kernels_.blockPixel     ? kernels_.tile
+                        : pixelStride == 2 * kernels_.blockPixel ? kernels_.everySecond
+                                                                 : kernels_.strided;
   TileCall call{};
   bool isNonTemporal = false;
   const std::size_t valuesOfTap = values_.size() / shape_.taps.size();

@@ -36,8 +36,9 @@ class DirectForward final : public ConvPlan {
                    [&](float* to, int outBlock, int inBlock, int tap, int value) {
                      const WeightBlock block = weightBlock(shape(), description_.weightLayout, group, outBlock, inBlock,
                                                            tap / shape().kernelWidth, tap % shape().kernelWidth);
-                     const float* const from = weights + block.base + value * block.inStep;
-                     for (int k = 0; k < blockLength; ++k) to[k] = k < block.outs ? from[k * block.outStep] : 0.0F;
+                     packValue(to, value, block.ins, description_.readsPairs, [&](int in, int out) {
+                       return out < block.outs ? weights[block.base + in * block.inStep + out * block.outStep] : 0.0F;
+                     });
                    });
     }
   }
@@ -45,7 +46,8 @@ class DirectForward final : public ConvPlan {
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
     const float* const bias = paddedBias(description_, buffers);
     const Shape& s = shape();
-    const BlockSteps inSteps = blockSteps(description_.inputLayout, s.inChannels, s.height, s.width);
+    const BlockSteps inSteps =
+        stepsOfPairs(blockSteps(description_.inputLayout, s.inChannels, s.height, s.width), description_.readsPairs);
     const BlockSteps outSteps = blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth);
     const std::ptrdiff_t inGroup = ceilDivide(s.inPerGroup(), blockLength) * inSteps.block;
     const std::ptrdiff_t outGroup = ceilDivide(s.outPerGroup(), blockLength) * outSteps.block;
@@ -92,7 +94,7 @@ bool servesDirectForward(const Description& d) {
 }
 
 std::unique_ptr<ConvPlan> makeDirectForward(const Description& d, const KernelSet& kernels) {
-  DirectShape shape = forwardShape(d.shape, d.inputLayout, d.outputLayout);
+  DirectShape shape = forwardShape(d.shape, d.inputLayout, d.outputLayout, d.readsPairs);
   shape.goesByLine = goesByLine(d);
   return std::make_unique<DirectForward>(d, kernels, DirectDriver(std::move(shape), kernels));
 }

@@ -1,6 +1,8 @@
 #include "compute/conv/algorithms/direct_shapes.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 
 namespace tacc::conv {
 namespace {
@@ -22,15 +24,24 @@ PhaseTaps tapsOf(int phase, int kernel, int stride, int pad, int dilation) {
 }
 
 /// What is read: the channels of a group, in images of which a product sees one line.
-DirectShape readingFrom(int channels, int height, int width, const BlockSteps& steps, bool isProduct) {
+DirectShape readingFrom(int channels, int height, int width, const BlockSteps& steps, bool isProduct, bool readsPairs) {
   DirectShape c{};
-  for (int left = channels; left > 0; left -= blockLength) c.inCounts.push_back(std::min(left, blockLength));
+  for (int left = channels; left > 0; left -= blockLength) {
+    c.inCounts.push_back(ceilDivide(std::min(left, blockLength), readsPairs ? 2 : 1));
+  }
   c.inHeight = isProduct ? 1 : height;
   c.inWidth = isProduct ? height * width : width;
   c.inPixel = steps.pixel;
   c.inLine = c.inWidth * steps.pixel;
   c.inPlane = steps.block;
   return c;
+}
+
+/// To the nearest, of two as near ones the even one; what is no number stays so.
+std::uint32_t bfloat16Of(float x) {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  if (x != x) return bits >> 16 | 0x40;
+  return (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
 }
 
 /// Images of one pixel as one line.
@@ -44,11 +55,13 @@ void joinImages(DirectShape& c, const Shape& s, const BlockSteps& in, const Bloc
 
 }  // namespace
 
-DirectShape forwardShape(const Shape& s, taccLayout_t inLayout, taccLayout_t outLayout) {
+float pairOf(float first, float second) { return std::bit_cast<float>(bfloat16Of(second) << 16 | bfloat16Of(first)); }
+
+DirectShape forwardShape(const Shape& s, taccLayout_t inLayout, taccLayout_t outLayout, bool readsPairs) {
   const bool isProduct = s.isProduct();
-  const BlockSteps in = blockSteps(inLayout, s.inChannels, s.height, s.width);
+  const BlockSteps in = stepsOfPairs(blockSteps(inLayout, s.inChannels, s.height, s.width), readsPairs);
   const BlockSteps out = blockSteps(outLayout, s.outChannels, s.outHeight, s.outWidth);
-  DirectShape c = readingFrom(s.inPerGroup(), s.height, s.width, in, isProduct);
+  DirectShape c = readingFrom(s.inPerGroup(), s.height, s.width, in, isProduct, readsPairs);
   c.outBlocks = ceilDivide(s.outPerGroup(), blockLength);
   c.outHeight = isProduct ? 1 : s.outHeight;
   c.outWidth = isProduct ? s.outHeight * s.outWidth : s.outWidth;
@@ -66,12 +79,13 @@ DirectShape forwardShape(const Shape& s, taccLayout_t inLayout, taccLayout_t out
   return c;
 }
 
-std::vector<BackwardPhase> backwardPhases(const Shape& s, taccLayout_t inLayout, taccLayout_t outLayout) {
+std::vector<BackwardPhase> backwardPhases(const Shape& s, taccLayout_t inLayout, taccLayout_t outLayout,
+                                          bool readsPairs) {
   std::vector<BackwardPhase> phases;
   const bool isProduct = s.isProduct();
   const BlockSteps in = blockSteps(inLayout, s.inChannels, s.height, s.width);
-  const BlockSteps out = blockSteps(outLayout, s.outChannels, s.outHeight, s.outWidth);
-  DirectShape c = readingFrom(s.outPerGroup(), s.outHeight, s.outWidth, out, isProduct);
+  const BlockSteps out = stepsOfPairs(blockSteps(outLayout, s.outChannels, s.outHeight, s.outWidth), readsPairs);
+  DirectShape c = readingFrom(s.outPerGroup(), s.outHeight, s.outWidth, out, isProduct, readsPairs);
   c.outBlocks = ceilDivide(s.inPerGroup(), blockLength);
   c.outPixel = s.strideWidth * in.pixel;
   c.outLine = std::ptrdiff_t{s.strideHeight} * s.width * in.pixel;

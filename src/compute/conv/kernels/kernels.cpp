@@ -37,6 +37,15 @@ const KernelSet* findKernels(std::string_view name) {
 
 }  // namespace
 
+const KernelSet* pairKernels(const KernelSet& kernels) {
+#if defined(__x86_64__)
+  if (kernels.vectors == "avx512" && __builtin_cpu_supports("avx512bf16") != 0) return &avx512PairKernels();
+#else
+  static_cast<void>(kernels);
+#endif
+  return nullptr;
+}
+
 std::vector<const KernelSet*> availableKernels() {
   std::vector<const KernelSet*> sets;
   for (const InstructionSet& one : instructionSetsFrom("best")) {

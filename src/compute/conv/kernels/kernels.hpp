@@ -210,10 +210,11 @@ struct KernelSet {
   std::string_view vectors;       // the instruction set of the vectors: that of the other layers' kernels
   int fmaLanes;                   // floats of the widest vector
   int registers;                  // of such vectors
+  int blockPixel;                 // floats of a pixel of a block that tiles read
   int pixelLimit[maxBlocks + 1];  // most pixels of a tile of that many blocks; 0: no such tile
   int rowLimit[maxBlocks + 1];    // the same for rows of gradient tiles
-  TileKernel tile[maxBlocks + 1][maxPixels + 1];         // [blocks][pixels]; inputPixel is 16
-  TileKernel everySecond[maxBlocks + 1][maxPixels + 1];  // inputPixel is 32
+  TileKernel tile[maxBlocks + 1][maxPixels + 1];         // [blocks][pixels]; inputPixel is blockPixel
+  TileKernel everySecond[maxBlocks + 1][maxPixels + 1];  // inputPixel is twice that
   TileKernel strided[maxBlocks + 1][maxPixels + 1];      // the same for any inputPixel
   /// The same for values that do not come in runs, without masks: for an inputPixel of 1, 2 or 4, and [0] for any.
   TileKernel scattered[5][maxBlocks + 1][maxPixels + 1];
@@ -253,6 +254,15 @@ struct KernelSet {
 #define TACC_DECLARE(set, isThere) const KernelSet& set##Kernels();
 TACC_KERNEL_SETS(TACC_DECLARE)
 #undef TACC_DECLARE
+
+#if defined(__x86_64__)
+/// Of AVX-512 BF16, nothing but tiles, each of whose floats of input and weights is a pair of bfloat16: the products of
+/// two channels are added at once. To be called where pairKernels() gives them.
+const KernelSet& avx512PairKernels();
+#endif
+
+/// Such kernels beside those of a set, for CPUs that have them; null: there are none.
+const KernelSet* pairKernels(const KernelSet& kernels);
 
 /// The kernels of all instruction sets that this CPU has, best first.
 std::vector<const KernelSet*> availableKernels();

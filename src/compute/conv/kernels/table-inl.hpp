@@ -124,6 +124,7 @@ constexpr KernelSet makeKernels(std::string_view isa) {
   set.isa = set.vectors = isa;
   set.fmaLanes = TACC_LANES;
   set.registers = TACC_REGISTERS;
+  set.blockPixel = blockPixel;
   fillBlocks<1>(set);
   fillBlocks<2>(set);
   fillBlocks<3>(set);

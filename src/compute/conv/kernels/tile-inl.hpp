@@ -8,6 +8,13 @@
 namespace tacc::conv {
 namespace TACC_CONV_ISA {
 
+#ifndef TACC_BLOCK_PIXEL
+/// Floats of a pixel of a block.
+inline constexpr int blockPixel = blockLength;
+/// What a step of a sum is.
+[[gnu::always_inline]] inline Vector addProduct(Vector sum, Vector w, Vector x) { return sum + w * x; }
+#endif
+
 /// Weights are fetched into the L1 cache this many rows before they are used: they come from the second one.
 constexpr int weightRowsAhead = 16;
 
@@ -28,7 +35,7 @@ template <int kVectors, int kPixels, int kFrom, int kTo>
     for (int v = 0; v < kVectors; ++v) {
       const Vector w = load(weights + v * TACC_LANES);
 #pragma GCC unroll 16
-      for (int p = kFrom; p < kTo; ++p) sum[v][p] += w * x[p];
+      for (int p = kFrom; p < kTo; ++p) sum[v][p] = addProduct(sum[v][p], w, x[p]);
     }
     return;
   }
@@ -41,7 +48,9 @@ template <int kVectors, int kPixels, int kFrom, int kTo>
   for (int p = kFrom; p < kTo; ++p) {
     const Vector x = broadcast(input[p * pixel]);
 #pragma GCC unroll 16
-    for (int v = 0; v < kVectors; ++v) sum[v][p] += (v < kHeld ? w[v] : load(weights + v * TACC_LANES)) * x;
+    for (int v = 0; v < kVectors; ++v) {
+      sum[v][p] = addProduct(sum[v][p], v < kHeld ? w[v] : load(weights + v * TACC_LANES), x);
+    }
     if constexpr (kHeld < kVectors) asm volatile("" ::: "memory");  // so that the compiler does not keep them after all
   }
 }
@@ -126,7 +135,7 @@ template <int kPixelStride, int kVectors, int kPixels>
 [[gnu::always_inline]] inline void multiplyMasked(Vector (&sum)[kVectors][kPixels], Vector (&more)[kVectors][kPixels],
                                                   const TileCall& call, const float* tileInput, const TapRun& run,
                                                   const float*& weightsAhead) {
-  constexpr int kMost = kPixelStride == blockLength ? mostMasked : mostMaskedOfStride;
+  constexpr int kMost = kPixelStride == blockPixel ? mostMasked : mostMaskedOfStride;
   const auto without = [&]<int kFirst, int kLast>() __attribute__((always_inline)) {
     if constexpr (kFirst <= kMost && kLast <= kMost && kFirst + kLast < kPixels) {
       multiplyRun<kPixelStride, kFirst, kPixels - kLast, Ahead::nothing>(sum, more, call, tileInput, run, weightsAhead);

@@ -1,0 +1,54 @@
+// Tiles of AVX-512 BF16: a float of input or weights is a pair of bfloat16, and a step adds the products of both.
+#define TACC_LANES 16
+#define TACC_CONV_ISA avx512_pairs
+#define TACC_VECTOR_REGISTER "v"
+#define TACC_REGISTERS 32
+#define TACC_BLOCK_PIXEL 8
+#include "compute/conv/kernels/vector-inl.hpp"
+
+namespace tacc::conv::avx512_pairs {
+
+inline constexpr int blockPixel = TACC_BLOCK_PIXEL;
+
+[[gnu::always_inline]] inline Vector addProduct(Vector sum, Vector w, Vector x) {
+  return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(w), reinterpret_cast<__m512bh>(x));
+}
+
+}  // namespace tacc::conv::avx512_pairs
+
+#include <utility>
+
+#include "compute/conv/kernels/tile-inl.hpp"
+
+namespace tacc::conv {
+namespace avx512_pairs {
+
+template <int kBlocks, int... kIndex>
+constexpr void fillTiles(KernelSet& set, std::integer_sequence<int, kIndex...>) {
+  set.pixelLimit[kBlocks] = sizeof...(kIndex);
+  ((set.tile[kBlocks][kIndex + 1] = tile<kBlocks, kIndex + 1, blockPixel>,
+    set.everySecond[kBlocks][kIndex + 1] = set.strided[kBlocks][kIndex + 1] = tile<kBlocks, kIndex + 1, 0>),
+   ...);
+}
+
+constexpr KernelSet makePairs() {
+  KernelSet set{};
+  set.isa = set.vectors = "avx512";
+  set.fmaLanes = TACC_LANES;
+  set.registers = TACC_REGISTERS;
+  set.blockPixel = blockPixel;
+  fillTiles<1>(set, std::make_integer_sequence<int, 14>());
+  fillTiles<2>(set, std::make_integer_sequence<int, 14>());
+  fillTiles<3>(set, std::make_integer_sequence<int, 9>());
+  fillTiles<4>(set, std::make_integer_sequence<int, 6>());
+  return set;
+}
+
+}  // namespace avx512_pairs
+
+const KernelSet& avx512PairKernels() {
+  static constexpr KernelSet kernels = avx512_pairs::makePairs();
+  return kernels;
+}
+
+}  // namespace tacc::conv
