@@ -152,9 +152,11 @@ TEST(ConvBench, ResultsAreRightForEveryPassAndPeer) {
       std::vector<float> wrong = right;
       wrong[0] += 1;
       EXPECT_GT(problem.countWrong(wrong.data(), 0), 0U) << layer.name;
-      const auto halved = makeTaccContestant(problem, 1, false, true);
-      halved->run();
-      EXPECT_EQ(problem.countWrong(halved->result().data(), 0.004), 0U) << layer.name;  // half a step of bfloat16
+      for (const bool rounds : {false, true}) {
+        const auto halved = makeTaccContestant(problem, 1, false, {.areBfloat16 = true, .roundsWeights = rounds});
+        halved->run();
+        EXPECT_EQ(problem.countWrong(halved->result().data(), 0.004), 0U) << layer.name;  // half a step of bfloat16
+      }
       for (const ConvPeer& peer : peers) {
         for (const auto& contestant : peer.make(problem, 1, false)) {
           contestant->run();
