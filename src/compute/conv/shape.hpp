@@ -50,6 +50,12 @@ struct Shape {
   std::string text() const;
 };
 
+/// What is bfloat16, of which a float is a pair.
+struct Pairs {
+  bool areRead = false;     ///< input or output's gradient, and packed weights
+  bool areWritten = false;  ///< results too, and what is added to them; float32 otherwise
+};
+
 struct Description {
   taccConvPass_t pass;
   Shape shape;
@@ -68,9 +74,7 @@ struct Description {
   bool splits = false;
   /// The result is a part of one that is stored non-temporally.
   bool isOfLargeResult = false;
-  /// What is read, input or output's gradient, is bfloat16, and a float is a pair of it; so are packed weights. Results
-  /// are float32.
-  bool readsPairs = false;
+  Pairs pairs{};
 };
 
 /// Checks a description, of this header's size or an older one's. Throws Error (taccInvalidArgument).

@@ -1,10 +1,12 @@
 // Activations in bfloat16: some images at a time are converted into the workspace, run through a float32 plan of any
 // algorithm, and converted back. As many as fit into the L2 cache, so that memory sees bfloat16 only. Where weights may
-// be rounded, and the CPU multiplies bfloat16, what is read is not converted.
+// be rounded, and the CPU multiplies bfloat16, what is read is not converted, and results of sums that are made at once
+// are rounded as they are written.
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/batch_parts.hpp"
+#include "compute/conv/algorithms/direct_driver.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/layers/kernels.hpp"
 
@@ -38,7 +40,7 @@ class Bfloat16Plan final : public ConvPlan {
   /// `description` is of all images, and says whether the plans read pairs of bfloat16.
   Bfloat16Plan(const Description& description, int images, std::unique_ptr<ConvPlan> first,
                std::unique_ptr<ConvPlan> next, const layers::LayerKernels& kernels)
-      : ConvPlan(first->kernel() + (description.readsPairs ? " bf16 pairs" : " bf16")),
+      : ConvPlan(first->kernel() + (description.pairs.areRead ? " bf16 pairs" : " bf16")),
         description_(description),
         images_(images),
         first_(std::move(first)),
@@ -61,7 +63,7 @@ class Bfloat16Plan final : public ConvPlan {
     auto* const out = reinterpret_cast<float*>(bytes + innerBytes() + inBytes());
     const bool isForward = description_.pass == taccConvForward;
     const bool isData = description_.pass == taccConvBackwardData;
-    const bool readsPairs = description_.readsPairs;
+    const bool readsPairs = description_.pairs.areRead;
     for (int part = 0; part < parts(); ++part) {
       const std::size_t inAt = inFloats(description_, images_) * static_cast<std::size_t>(part);
       const std::size_t outAt = outFloats(description_, images_) * static_cast<std::size_t>(part);
@@ -94,11 +96,11 @@ class Bfloat16Plan final : public ConvPlan {
   }
   /// Of what is converted.
   std::size_t inBytes() const {
-    const bool isRead = description_.readsPairs && description_.pass == taccConvForward;
+    const bool isRead = description_.pairs.areRead && description_.pass == taccConvForward;
     return isRead ? 0 : alignedBytes(inFloats(description_, images_));
   }
   std::size_t outBytes() const {
-    const bool isRead = description_.readsPairs && description_.pass == taccConvBackwardData;
+    const bool isRead = description_.pairs.areRead && description_.pass == taccConvBackwardData;
     return isRead ? 0 : alignedBytes(outFloats(description_, images_));
   }
 
@@ -128,22 +130,35 @@ class Bfloat16Plan final : public ConvPlan {
   const layers::LayerKernels& kernels_;
 };
 
-/// The direct algorithm that reads pairs; no plan where it does not serve the description, or was not asked for.
-ChosenPlan makePairPlan(const Description& inner, const KernelSet& kernels) {
+/// Whether a result's sum is made in one go whatever the tiles are.
+bool sumsAtOnce(const Description& d) {
+  const Shape& s = d.shape;
+  const int channels = d.pass == taccConvForward ? s.inPerGroup() : s.outPerGroup();
+  const std::int64_t rows = std::int64_t{s.kernelHeight} * s.kernelWidth * ceilDivide(channels, 2);
+  return rows * maxBlocks * blockLength * std::int64_t{sizeof(float)} <= std::int64_t{weightBytesAtOnce};
+}
+
+/// The direct algorithm with pairs; no plan where it does not serve the description, or another was asked for.
+ChosenPlan makePairPlan(const Description& given, Pairs pairs, const KernelSet& kernels) {
   constexpr std::string_view name = "direct";
-  const KernelSet* const pairs = pairKernels(kernels);
-  if (!inner.roundsWeights || pairs == nullptr || (!inner.algorithm.empty() && inner.algorithm != name)) return {};
-  Description description = withKernels(inner, *pairs);
-  description.readsPairs = true;
-  const Shape& s = inner.shape;
+  const KernelSet* const tiles = pairKernels(kernels);
+  if (!given.roundsWeights || tiles == nullptr || (!given.algorithm.empty() && given.algorithm != name)) return {};
+  Description description = withKernels(given, *tiles);
+  description.pairs = pairs;
+  const Shape& s = given.shape;
+  // Pixels of NHWC follow each other: none may end within a float.
   const auto arePairs = [](taccLayout_t layout, int channels) { return layout != taccLayoutNhwc || channels % 2 == 0; };
-  if (servesDirectForward(description) && arePairs(inner.inputLayout, s.inChannels)) {
-    return {name, makeDirectForward(description, *pairs)};
+  if (servesDirectForward(description) && arePairs(given.inputLayout, s.inChannels)) {
+    return {name, makeDirectForward(description, *tiles)};
   }
-  if (servesDirectBackwardData(description) && arePairs(inner.outputLayout, s.outChannels)) {
-    return {name, makeDirectBackwardData(description, *pairs)};
+  if (servesDirectBackwardData(description) && arePairs(given.outputLayout, s.outChannels)) {
+    return {name, makeDirectBackwardData(description, *tiles)};
   }
   return {};
+}
+
+bool isCheaper(const ChosenPlan& one, const ChosenPlan& other, int partsOfOther) {
+  return one.plan != nullptr && one.plan->predictedSeconds() < other.plan->predictedSeconds() * partsOfOther;
 }
 
 }  // namespace
@@ -153,11 +168,17 @@ ChosenPlan makeBfloat16Plan(const Description& given, const KernelSet& kernels) 
   Description inner = description;
   inner.isBfloat16 = false;
   inner.shape.batch = imagesAtOnce(description);
-  ChosenPlan pairs = makePairPlan(inner, kernels);
   ChosenPlan first = makePlan(inner, kernels);
-  if (pairs.plan != nullptr && pairs.plan->predictedSeconds() < first.plan->predictedSeconds()) {
-    first = std::move(pairs);
-    description.readsPairs = true;
+  if (sumsAtOnce(description)) {
+    ChosenPlan whole = makePairPlan(description, {.areRead = true, .areWritten = true}, kernels);
+    if (isCheaper(whole, first, description.shape.batch / inner.shape.batch)) return whole;
+  } else {
+    const Pairs pairs{.areRead = true, .areWritten = false};
+    ChosenPlan part = makePairPlan(inner, pairs, kernels);
+    if (isCheaper(part, first, 1)) {
+      first = std::move(part);
+      description.pairs = pairs;
+    }
   }
   std::unique_ptr<ConvPlan> next = makeNextPart(inner, first, kernels, makePlan);
   return {first.algorithm, std::make_unique<Bfloat16Plan>(description, inner.shape.batch, std::move(first.plan),

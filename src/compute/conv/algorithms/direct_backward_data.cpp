@@ -42,7 +42,7 @@ bool haveSameGroups(const std::vector<Phase>& phases) {
 class DirectBackwardData final : public ConvPlan {
  public:
   DirectBackwardData(const Description& description, const KernelSet& kernels, std::vector<Phase> phases)
-      : ConvPlan(std::string(kernels.vectors) + " " + phases.front().driver.tileName()),
+      : ConvPlan(std::string(kernels.vectors) + " " + phases.front().driver.tileName() + pairsText(description.pairs)),
         description_(description),
         phases_(std::move(phases)),
         // The first phase has the most pixels.
@@ -51,7 +51,7 @@ class DirectBackwardData final : public ConvPlan {
                    description.maxWorkers, partsForPhases(phases_, shape())),
         haveSameGroups_(phases_.size() > 1 && haveSameGroups(phases_)),
         fetchesInput_(comesFromMemory(phases_.front().driver, shape())),
-        isNonTemporal_(isNonTemporalResult(description)) {
+        isNonTemporal_(isNonTemporalResult(description) && !description.pairs.areWritten) {
     for (Phase& phase : phases_) {
       phase.packed = packedFloats_;
       packedFloats_ += phase.driver.packedFloats() * static_cast<std::size_t>(shape().groups);
@@ -81,7 +81,7 @@ class DirectBackwardData final : public ConvPlan {
               const int kernelTap = phase.taps[static_cast<std::size_t>(tap)];
               const WeightBlock block = weightBlock(shape(), description_.weightLayout, group, outBlock, inBlock,
                                                     kernelTap / shape().kernelWidth, kernelTap % shape().kernelWidth);
-              packValue(to, value, block.outs, description_.readsPairs, [&](int out, int in) {
+              packValue(to, value, block.outs, description_.pairs.areRead, [&](int out, int in) {
                 return in < block.ins ? weights[block.base + out * block.outStep + in * block.inStep] : 0.0F;
               });
             });
@@ -123,9 +123,10 @@ class DirectBackwardData final : public ConvPlan {
 
   void runPhase(const Buffers& buffers, const Phase& phase, const TaskPartition::Task& task, bool fetchesInput) const {
     const Shape& s = shape();
-    const BlockSteps in = blockSteps(description_.inputLayout, s.inChannels, s.height, s.width);
+    const BlockSteps in = stepsOfPairs(blockSteps(description_.inputLayout, s.inChannels, s.height, s.width),
+                                       description_.pairs.areWritten);
     const BlockSteps out = stepsOfPairs(blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth),
-                                        description_.readsPairs);
+                                        description_.pairs.areRead);
     const std::ptrdiff_t inGroup = ceilDivide(s.inPerGroup(), blockLength) * in.block;
     const std::ptrdiff_t outGroup = ceilDivide(s.outPerGroup(), blockLength) * out.block;
     const auto group = static_cast<std::ptrdiff_t>(task.channelGroup);
@@ -148,7 +149,8 @@ class DirectBackwardData final : public ConvPlan {
                       .activation = taccActivationNone,
                       .weightsEnd = weightsFromMemory(shape(), buffers.packedWeights, packedFloats_),
                       .fetchesInput = fetchesInput,
-                      .isNonTemporal = isNonTemporal_ && isAligned(buffers.result)});
+                      .isNonTemporal = isNonTemporal_ && isAligned(buffers.result),
+                      .writesPairs = description_.pairs.areWritten});
   }
 
   Description description_;
@@ -161,7 +163,7 @@ class DirectBackwardData final : public ConvPlan {
 
 std::vector<Phase> phasesOf(const Description& d, const KernelSet& kernels) {
   std::vector<Phase> phases;
-  for (BackwardPhase& phase : backwardPhases(d.shape, d.inputLayout, d.outputLayout, d.readsPairs)) {
+  for (BackwardPhase& phase : backwardPhases(d.shape, d.inputLayout, d.outputLayout, d.pairs)) {
     phases.push_back({phase.output, std::move(phase.taps), DirectDriver(std::move(phase.driver), kernels), 0});
   }
   return phases;

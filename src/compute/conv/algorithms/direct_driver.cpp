@@ -10,6 +10,7 @@
 
 #include "compute/conv/cost.hpp"
 #include "compute/conv/shape.hpp"
+#include "core/error.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -18,8 +19,7 @@
 namespace tacc::conv {
 namespace {
 
-// Parts of an L2 cache of 1 MiB. Larger ones gain nothing, smaller ones lose little.
-constexpr std::size_t weightBytesAtOnce = 256 * 1024;
+// As weightBytesAtOnce a part of an L2 cache of 1 MiB. Larger ones gain nothing, smaller ones lose little.
 constexpr std::size_t inputBytesAtOnce = 384 * 1024;
 
 // What a run of values costs beside its products. Permuted, several of them are one.
@@ -320,7 +320,9 @@ void DirectDriver::clear(const DirectRun& what) const {
       for (int image = 0; image < what.images; ++image) {
         for (std::size_t t = what.firstTile; t < what.endTile; ++t) {
           float* to = what.output + image * what.outImage + plane + tiles_[t].output;
-          for (int p = 0; p < tiles_[t].pixels; ++p, to += shape_.outPixel) std::fill_n(to, blockLength, 0.0F);
+          for (int p = 0; p < tiles_[t].pixels; ++p, to += shape_.outPixel) {
+            std::fill_n(to, what.writesPairs ? blockLength / 2 : blockLength, 0.0F);
+          }
         }
       }
     }
@@ -332,6 +334,7 @@ void DirectDriver::run(const DirectRun& what) const {
     if (what.addend == nullptr) clear(what);
     return;
   }
+  if (what.writesPairs && !sumsAtOnce()) fail(taccInternalError, "parts of sums are not kept in bfloat16");
   const std::size_t inBlocks = shape_.inCounts.size();
   const std::ptrdiff_t pixelStride = shape_.inPixel * shape_.strideWidth;
   const bool hasOwnKernel = pixelStride == 1 || pixelStride == 2 || pixelStride == 4;
@@ -347,6 +350,7 @@ void DirectDriver::run(const DirectRun& what) const {
   call.valueCount = static_cast<int>((what.endTap == 0 ? values_.size() : what.endTap * valuesOfTap) - firstValue);
   call.inputPixel = pixelStride;
   call.outputPixel = shape_.outPixel;
+  call.writesPairs = what.writesPairs;
   call.outputBlock = shape_.outPlane;
   call.lanes = what.lanes;
   call.offsets = what.offsets;

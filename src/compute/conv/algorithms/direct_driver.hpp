@@ -48,6 +48,9 @@ struct OutGroup {
   std::ptrdiff_t packed;  // where their weights begin, in floats
 };
 
+/// Weights of a group of outputs that are read for all tiles before the next ones are.
+inline constexpr std::size_t weightBytesAtOnce = 256 * 1024;
+
 /// What one call of DirectDriver::run computes.
 struct DirectRun {
   const float* input;  // of the first image, pixel (0, 0)
@@ -71,6 +74,9 @@ struct DirectRun {
   /// If scattered: the taps that count, the others are outside the image for all tiles of the run; all if there are
   /// none.
   std::size_t firstTap = 0, endTap = 0;
+  /// With kernels of pairs: the output and what is added to it are bfloat16, of a float each two. The driver
+  /// sumsAtOnce() then.
+  bool writesPairs = false;
 };
 
 /// What was stored non-temporally is seen by other threads before anything that is written later. Once for all tiles:
@@ -89,6 +95,8 @@ class DirectDriver {
   std::size_t tilesOfLine() const { return tiles_.size() / static_cast<std::size_t>(shape_.outHeight); }
   const std::vector<OutGroup>& groups() const { return groups_; }
   std::size_t packedFloats() const;
+  /// All input channels of a result before it is written.
+  bool sumsAtOnce() const { return chunkBlocks_ >= shape_.inCounts.size(); }
   /// What is read of one image.
   std::size_t inputBytes() const;
   /// Pixels x blocks of the kernel that does most of the work, e.g. "14x2".

@@ -14,13 +14,13 @@ namespace {
 class DirectForward final : public ConvPlan {
  public:
   DirectForward(const Description& description, const KernelSet& kernels, DirectDriver driver)
-      : ConvPlan(std::string(kernels.vectors) + " " + driver.tileName()),
+      : ConvPlan(std::string(kernels.vectors) + " " + driver.tileName() + pairsText(description.pairs)),
         description_(description),
         driver_(std::move(driver)),
         partition_(driver_, shape().lines(), shape().groups, shape().outHeight * shape().outWidth,
                    description.maxWorkers),
         fetchesInput_(comesFromMemory(driver_, shape())),
-        isNonTemporal_(isNonTemporalResult(description)) {}
+        isNonTemporal_(isNonTemporalResult(description) && !description.pairs.areWritten) {}
 
   std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_); }
   std::size_t packedFloats() const override {
@@ -36,7 +36,7 @@ class DirectForward final : public ConvPlan {
                    [&](float* to, int outBlock, int inBlock, int tap, int value) {
                      const WeightBlock block = weightBlock(shape(), description_.weightLayout, group, outBlock, inBlock,
                                                            tap / shape().kernelWidth, tap % shape().kernelWidth);
-                     packValue(to, value, block.ins, description_.readsPairs, [&](int in, int out) {
+                     packValue(to, value, block.ins, description_.pairs.areRead, [&](int in, int out) {
                        return out < block.outs ? weights[block.base + in * block.inStep + out * block.outStep] : 0.0F;
                      });
                    });
@@ -47,8 +47,9 @@ class DirectForward final : public ConvPlan {
     const float* const bias = paddedBias(description_, buffers);
     const Shape& s = shape();
     const BlockSteps inSteps =
-        stepsOfPairs(blockSteps(description_.inputLayout, s.inChannels, s.height, s.width), description_.readsPairs);
-    const BlockSteps outSteps = blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth);
+        stepsOfPairs(blockSteps(description_.inputLayout, s.inChannels, s.height, s.width), description_.pairs.areRead);
+    const BlockSteps outSteps = stepsOfPairs(
+        blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth), description_.pairs.areWritten);
     const std::ptrdiff_t inGroup = ceilDivide(s.inPerGroup(), blockLength) * inSteps.block;
     const std::ptrdiff_t outGroup = ceilDivide(s.outPerGroup(), blockLength) * outSteps.block;
     const bool isNonTemporal = isNonTemporal_ && isAligned(buffers.result);
@@ -73,7 +74,8 @@ class DirectForward final : public ConvPlan {
                    .activation = description_.activation,
                    .weightsEnd = weightsFromMemory(shape(), buffers.packedWeights, packedFloats()),
                    .fetchesInput = fetchesInput_,
-                   .isNonTemporal = isNonTemporal});
+                   .isNonTemporal = isNonTemporal,
+                   .writesPairs = description_.pairs.areWritten});
     });
   }
 
@@ -94,7 +96,7 @@ bool servesDirectForward(const Description& d) {
 }
 
 std::unique_ptr<ConvPlan> makeDirectForward(const Description& d, const KernelSet& kernels) {
-  DirectShape shape = forwardShape(d.shape, d.inputLayout, d.outputLayout, d.readsPairs);
+  DirectShape shape = forwardShape(d.shape, d.inputLayout, d.outputLayout, d.pairs);
   shape.goesByLine = goesByLine(d);
   return std::make_unique<DirectForward>(d, kernels, DirectDriver(std::move(shape), kernels));
 }

@@ -57,11 +57,11 @@ void joinImages(DirectShape& c, const Shape& s, const BlockSteps& in, const Bloc
 
 float pairOf(float first, float second) { return std::bit_cast<float>(bfloat16Of(second) << 16 | bfloat16Of(first)); }
 
-DirectShape forwardShape(const Shape& s, taccLayout_t inLayout, taccLayout_t outLayout, bool readsPairs) {
+DirectShape forwardShape(const Shape& s, taccLayout_t inLayout, taccLayout_t outLayout, Pairs pairs) {
   const bool isProduct = s.isProduct();
-  const BlockSteps in = stepsOfPairs(blockSteps(inLayout, s.inChannels, s.height, s.width), readsPairs);
-  const BlockSteps out = blockSteps(outLayout, s.outChannels, s.outHeight, s.outWidth);
-  DirectShape c = readingFrom(s.inPerGroup(), s.height, s.width, in, isProduct, readsPairs);
+  const BlockSteps in = stepsOfPairs(blockSteps(inLayout, s.inChannels, s.height, s.width), pairs.areRead);
+  const BlockSteps out = stepsOfPairs(blockSteps(outLayout, s.outChannels, s.outHeight, s.outWidth), pairs.areWritten);
+  DirectShape c = readingFrom(s.inPerGroup(), s.height, s.width, in, isProduct, pairs.areRead);
   c.outBlocks = ceilDivide(s.outPerGroup(), blockLength);
   c.outHeight = isProduct ? 1 : s.outHeight;
   c.outWidth = isProduct ? s.outHeight * s.outWidth : s.outWidth;
@@ -79,13 +79,12 @@ DirectShape forwardShape(const Shape& s, taccLayout_t inLayout, taccLayout_t out
   return c;
 }
 
-std::vector<BackwardPhase> backwardPhases(const Shape& s, taccLayout_t inLayout, taccLayout_t outLayout,
-                                          bool readsPairs) {
+std::vector<BackwardPhase> backwardPhases(const Shape& s, taccLayout_t inLayout, taccLayout_t outLayout, Pairs pairs) {
   std::vector<BackwardPhase> phases;
   const bool isProduct = s.isProduct();
-  const BlockSteps in = blockSteps(inLayout, s.inChannels, s.height, s.width);
-  const BlockSteps out = stepsOfPairs(blockSteps(outLayout, s.outChannels, s.outHeight, s.outWidth), readsPairs);
-  DirectShape c = readingFrom(s.outPerGroup(), s.outHeight, s.outWidth, out, isProduct, readsPairs);
+  const BlockSteps in = stepsOfPairs(blockSteps(inLayout, s.inChannels, s.height, s.width), pairs.areWritten);
+  const BlockSteps out = stepsOfPairs(blockSteps(outLayout, s.outChannels, s.outHeight, s.outWidth), pairs.areRead);
+  DirectShape c = readingFrom(s.outPerGroup(), s.outHeight, s.outWidth, out, isProduct, pairs.areRead);
   c.outBlocks = ceilDivide(s.inPerGroup(), blockLength);
   c.outPixel = s.strideWidth * in.pixel;
   c.outLine = std::ptrdiff_t{s.strideHeight} * s.width * in.pixel;

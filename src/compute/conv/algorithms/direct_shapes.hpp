@@ -11,9 +11,9 @@
 namespace tacc::conv {
 
 /// Forward. Taps come line by line of the kernel. A product of matrices is one long line. Layouts are those of input
-/// and output, and not NCHW. `readsPairs` as in a Description; of backwardPhases() too.
+/// and output, and not NCHW. `pairs` as in a Description; of backwardPhases() too.
 DirectShape forwardShape(const Shape& s, taccLayout_t inLayout = taccLayoutNchw16c,
-                         taccLayout_t outLayout = taccLayoutNchw16c, bool readsPairs = false);
+                         taccLayout_t outLayout = taccLayoutNchw16c, Pairs pairs = {});
 
 /// Backward to the input, a part of it: with stride s, input pixels whose coordinates are equal modulo s see the same
 /// taps, and are a correlation of stride 1 that writes every s-th pixel.
@@ -23,16 +23,19 @@ struct BackwardPhase {
   DirectShape driver;
 };
 
+/// Behind the name of a plan's kernel.
+constexpr const char* pairsText(Pairs pairs) { return pairs.areWritten ? " bf16 pairs" : ""; }
+
 /// Both in one float, rounded to bfloat16, the first one in the lower half.
 float pairOf(float first, float second);
 
 /// All phases; the first one has the most pixels. Layouts are those of the forward convolution's input and output.
 std::vector<BackwardPhase> backwardPhases(const Shape& s, taccLayout_t inLayout = taccLayoutNchw16c,
-                                          taccLayout_t outLayout = taccLayoutNchw16c, bool readsPairs = false);
+                                          taccLayout_t outLayout = taccLayoutNchw16c, Pairs pairs = {});
 
-/// The steps of what is read, in floats, which are pairs.
-constexpr BlockSteps stepsOfPairs(const BlockSteps& steps, bool readsPairs) {
-  return readsPairs ? BlockSteps{steps.pixel / 2, steps.block / 2, steps.image / 2} : steps;
+/// The steps of a tensor whose floats are pairs, or are not.
+constexpr BlockSteps stepsOfPairs(const BlockSteps& steps, bool arePairs) {
+  return arePairs ? BlockSteps{steps.pixel / 2, steps.block / 2, steps.image / 2} : steps;
 }
 
 /// Writes the 16 weights of a value that is read, or of two, to `to`: `weight(value, lane)` is one of them, `values`

@@ -78,7 +78,9 @@ struct TileCall {
   std::ptrdiff_t outputBlock;
   taccActivation_t activation;
   bool isNonTemporal;  // the output, whose outputPixel is a multiple of 16, is stored so: the caller ends that
-  int tiles;           // `input`, `addend` and `output` are those of the first one
+  /// For kernels of pairs: output and addend are bfloat16 too. Not non-temporally.
+  bool writesPairs;
+  int tiles;                             // `input`, `addend` and `output` are those of the first one
   std::ptrdiff_t inputTile, outputTile;  // from tile to tile
   /// For permuted kernels, which have one block: for each row of weights whose products are made with it.
   const std::int32_t* lanes;    // 16: which of the values at `offsets` every output channel takes

@@ -4,6 +4,7 @@
 #define TACC_VECTOR_REGISTER "v"
 #define TACC_REGISTERS 32
 #define TACC_BLOCK_PIXEL 8
+#include "compute/conv/kernels/activation-inl.hpp"
 #include "compute/conv/kernels/vector-inl.hpp"
 
 namespace tacc::conv::avx512_pairs {
@@ -12,6 +13,38 @@ inline constexpr int blockPixel = TACC_BLOCK_PIXEL;
 
 [[gnu::always_inline]] inline Vector addProduct(Vector sum, Vector w, Vector x) {
   return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(w), reinterpret_cast<__m512bh>(x));
+}
+
+using Words [[gnu::vector_size(TACC_LANES * 4)]] = unsigned;
+using Halves [[gnu::vector_size(TACC_LANES * 2), gnu::aligned(4), gnu::may_alias]] = unsigned short;
+
+/// Results rounded to bfloat16, with an addend of it.
+template <int kVectors, int kPixels>
+[[gnu::always_inline]] inline void writePairs(const TileCall& call, Vector (&sum)[kVectors][kPixels], std::ptrdiff_t at,
+                                              std::ptrdiff_t pixel) {
+  float* const output = call.output + at;
+  if (call.addend != nullptr) {
+    const float* const addend = call.addend + at;
+#pragma GCC unroll 16
+    for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 16
+      for (int p = 0; p < kPixels; ++p) {
+        const float* const from = addend + v * call.outputBlock + p * pixel;
+        const Words words = __builtin_convertvector(*reinterpret_cast<const Halves*>(from), Words) << 16;
+        sum[v][p] += reinterpret_cast<Vector>(words);
+      }
+    }
+  }
+  activate<kVectors * kPixels>(
+      call.activation, [&](int i) __attribute__((always_inline))->Vector & { return sum[i / kPixels][i % kPixels]; });
+#pragma GCC unroll 16
+  for (int v = 0; v < kVectors; ++v) {
+#pragma GCC unroll 16
+    for (int p = 0; p < kPixels; ++p) {
+      *reinterpret_cast<Halves*>(output + v * call.outputBlock + p * pixel) =
+          reinterpret_cast<Halves>(_mm512_cvtneps_pbh(sum[v][p]));
+    }
+  }
 }
 
 }  // namespace tacc::conv::avx512_pairs

@@ -191,6 +191,12 @@ template <int kVectors, int kPixels>
 template <int kPixelStride, int kVectors, int kPixels>
 [[gnu::always_inline]] inline void writeTile(const TileCall& call, Vector (&sum)[kVectors][kPixels], std::ptrdiff_t at,
                                              std::ptrdiff_t pixel) {
+#ifdef TACC_BLOCK_PIXEL
+  if (call.writesPairs) {
+    writePairs(call, sum, at, pixel);
+    return;
+  }
+#endif
   constexpr int perBlock = blockLength / TACC_LANES;
   std::ptrdiff_t block = call.outputBlock;
   float* output = call.output + at;
