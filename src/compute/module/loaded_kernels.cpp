@@ -27,7 +27,9 @@ std::string findModule() {
 /// Throws taccSystemError where it is not there, or is of another version.
 const KernelModule& loadModule() {
   const std::string file = findModule();
-  const LoadedLibrary library(file.c_str(), "it belongs beside libtacc.so, and has the kernels of tacc/compute.h");
+  const LoadedLibrary library(file.c_str(),
+                              "it has the kernels of tacc/compute.h, and belongs beside libtacc.so, where \"ninja "
+                              "kernels\" makes it in a build folder");
   const KernelModule* module = nullptr;
   library.find(module, kernelModuleSymbol);
   if (module->layout != kernelLayout())
