@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <numeric>
 #include <string>
+#include <vector>
 
 #include "plugin.hpp"
 #include "tacc/mpi_transport.h"
@@ -28,6 +30,21 @@ void endMessage(Communicator& communicator) noexcept {
   if (communicator.never == MPI_REQUEST_NULL) return;
   PMPI_Cancel(&communicator.never);
   PMPI_Wait(&communicator.never, MPI_STATUS_IGNORE);
+}
+
+/// Whether all ranks were started together. Of those that were spawned, or that connected, nobody knows whether they
+/// have the library at all: at MPI_Init each world asks for its own ranks only. The answer is the same on all ranks, as
+/// each of a communicator of several worlds finds ranks outside of its own.
+bool isOfOneWorld(MPI_Comm mpi, int ranks) {
+  MPI_Group here = MPI_GROUP_NULL, world = MPI_GROUP_NULL;
+  PMPI_Comm_group(mpi, &here);
+  PMPI_Comm_group(MPI_COMM_WORLD, &world);
+  std::vector<int> ours(static_cast<std::size_t>(ranks)), places(ours.size(), MPI_UNDEFINED);
+  std::iota(ours.begin(), ours.end(), 0);
+  PMPI_Group_translate_ranks(here, ranks, ours.data(), world, places.data());
+  PMPI_Group_free(&here);
+  PMPI_Group_free(&world);
+  return std::ranges::find(places, MPI_UNDEFINED) == places.end();
 }
 
 /// The rank to say why ranks could not join, the same on all: the first that had trouble of its own, or else the first
@@ -124,6 +141,8 @@ Communicator* Communicators::look(MPI_Comm mpi, const CallingThread& thread) noe
     communicator->passed = Passed::intercommunicator;
   else if (communicator->ranks == 1)
     communicator->passed = Passed::alone;
+  else if (!isOfOneWorld(mpi, communicator->ranks))
+    communicator->passed = Passed::otherWorld;
   {
     const std::lock_guard lock(mutex_);
     all_.push_back(std::move(made));

@@ -49,6 +49,7 @@ enum class Passed : int {
   mpiTransport,
   slower,
   unknown,
+  otherWorld,
   count
 };
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # run.sh WHAT MPI PROGRAM LIBRARY [MORE]: runs a program on 1 to 4 ranks, as it is and with libtacc_mpi preloaded; or, for `counted`,
-# `learned`, `polled`, `contest`, `off`, `mixed`, `hosts`, `network`, `loaded` and `stranger`, what their parts below say. Skipped where the MPI is missing. By hand:
+# `learned`, `polled`, `contest`, `off`, `mixed`, `hosts`, `network`, `loaded`, `spawned` and `stranger`, what their parts below say. Skipped where the MPI is missing. By hand:
 # TACC_TEST_SEEDS="1 2 3" for other draws.
 what=$1 mpi=$2 program=$3 library=$4
 case $mpi in
@@ -171,6 +171,20 @@ case $what in
   loaded)  # MPI comes with an extension that is loaded later, and only that sees it: LOADER EXTENSION
     preloaded 2 report "$5" "$6"
     says 'MPI_Allreduce +1 +4 +0  -$'
+    ;;
+  spawned)  # ranks that the program starts: the library is in the first ones alone, then in all of them
+    run 2 "$program"
+    case $output in *skipped:*) echo "$output"; exit 77 ;; esac
+    preloaded 2 report "$program"
+    says 'all right'
+    says 'MPI_Allreduce +2 +8 +201  ranks that were started apart: 201$'
+    says 'MPI_Bcast +0 +0 +200  ranks that were started apart: 200$'
+    case $mpi in
+      mpich) run 2 -genv LD_PRELOAD "$library" -genv TACC_MPI report "$program" ;;
+      openmpi) run 2 -x LD_PRELOAD="$library" -x TACC_MPI=report "$program" ;;
+    esac
+    says 'all right'
+    [ "$(printf '%s\n' "$output" | grep -c 'started apart: 201$')" = 2 ] || fail "not both worlds say what they passed on"
     ;;
   stranger)  # programs that are not MPI's
     output=$(LD_PRELOAD=$library sh -c 'echo well' 2>&1) || fail "a shell with the library preloaded"
