@@ -10,20 +10,22 @@ constexpr std::array<const char*, static_cast<std::size_t>(Function::count)> fun
     TACC_MPI_COLLECTIVES(TACC_MPI_NAME) TACC_MPI_COLLECTIVES_WITH_REQUEST(TACC_MPI_NAME)};
 #undef TACC_MPI_NAME
 
-constexpr std::array<const char*, static_cast<std::size_t>(Passed::count)> reasons{"switched off",
-                                                                                   "one rank alone",
-                                                                                   "intercommunicator",
-                                                                                   "type that tacc does not reduce",
-                                                                                   "other operation",
-                                                                                   "arguments for MPI to judge",
-                                                                                   "no tacc communicator",
-                                                                                   "called inside another call",
-                                                                                   "too small to gain",
-                                                                                   "no tacc communicator yet",
-                                                                                   "messages go over MPI",
-                                                                                   "faster in MPI",
-                                                                                   "not yet known how much others move",
-                                                                                   "ranks that were started apart"};
+constexpr std::array<const char*, static_cast<std::size_t>(Passed::count)> reasons{
+    "switched off",
+    "one rank alone",
+    "intercommunicator",
+    "type that tacc does not reduce",
+    "other operation",
+    "arguments for MPI to judge",
+    "no tacc communicator",
+    "called inside another call",
+    "too small to gain",
+    "no tacc communicator yet",
+    "messages go over MPI",
+    "faster in MPI",
+    "not yet known how much others move",
+    "ranks that were started apart",
+};
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 //   program overlap mpi|tacc BYTES
 #include <algorithm>
 #include <cstdio>
+#include <ctime>
 #include <functional>
 
 #include "cases.hpp"
@@ -17,19 +18,32 @@ double compute(long units) {
   return number;
 }
 
-/// Seconds of the slowest rank, the median of some runs.
-double timeOf(const std::function<void()>& body) {
-  std::vector<double> times;
+struct Time {
+  double seconds;    // of the slowest rank
+  double processor;  // seconds that the ranks' threads had a core, the mean of ranks
+};
+
+double processorSeconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+/// The median of some runs.
+Time timeOf(const std::function<void()>& body) {
+  int ranks = 1;
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  std::vector<double> times, processor;
   for (int run = 0; run < 7; ++run) {
     PMPI_Barrier(MPI_COMM_WORLD);
-    const double start = MPI_Wtime();
+    const double start = MPI_Wtime(), startOfProcessor = processorSeconds();
     body();
-    double mine = MPI_Wtime() - start, slowest = 0;
-    PMPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    const double took = MPI_Wtime() - start, used = processorSeconds() - startOfProcessor;
+    double slowest = 0, all = 0;
+    PMPI_Allreduce(&took, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    PMPI_Allreduce(&used, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     times.push_back(slowest);
+    processor.push_back(all / ranks);
   }
   std::ranges::sort(times);
-  return times[times.size() / 2];
+  std::ranges::sort(processor);
+  return {times[times.size() / 2], processor[processor.size() / 2]};
 }
 
 }  // namespace
@@ -47,27 +61,29 @@ void measureOverlap(unsigned bytes) {
   const auto end = [&] { MPI_Wait(&request, MPI_STATUS_IGNORE); };
   begin();
   end();
-  const double blocking =
+  const Time blocking =
       timeOf([&] { MPI_Allreduce(in.data(), out.data(), count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD); });
-  const double alone = timeOf([&] {
+  const Time alone = timeOf([&] {
     begin();
     end();
   });
   double kept = 0;
   constexpr long tried = 2000;
-  const double each = timeOf([&] { kept += compute(tried); }) / tried;
-  const long units = std::max(1L, static_cast<long>(alone / each));
-  const double work = timeOf([&] { kept += compute(units); });
-  const double both = timeOf([&] {
+  const double each = timeOf([&] { kept += compute(tried); }).seconds / tried;
+  const long units = std::max(1L, static_cast<long>(alone.seconds / each));
+  const Time work = timeOf([&] { kept += compute(units); });
+  const Time both = timeOf([&] {
     begin();
     kept += compute(units);
     end();
   });
   if (rank == 0)
     std::printf(
-        "%u B: MPI_Allreduce %.3f ms, MPI_Iallreduce and MPI_Wait %.3f ms, work %.3f ms, both %.3f ms: %.0f %% "
-        "hidden%s\n",
-        bytes, 1e3 * blocking, 1e3 * alone, 1e3 * work, 1e3 * both, 100 * (alone + work - both) / std::min(alone, work),
+        "%u B, ms, and of them on a core: MPI_Allreduce %.1f, %.1f; MPI_Iallreduce and MPI_Wait %.1f, %.1f; work %.1f, "
+        "%.1f; both %.1f, %.1f: %.0f %% hidden%s\n",
+        bytes, 1e3 * blocking.seconds, 1e3 * blocking.processor, 1e3 * alone.seconds, 1e3 * alone.processor,
+        1e3 * work.seconds, 1e3 * work.processor, 1e3 * both.seconds, 1e3 * both.processor,
+        100 * (alone.seconds + work.seconds - both.seconds) / std::min(alone.seconds, work.seconds),
         kept < 0 ? "!" : "");
 }
 
