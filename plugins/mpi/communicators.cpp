@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "plugin.hpp"
+#include "progress.hpp"
 #include "tacc/mpi_transport.h"
 
 namespace tacc::mpi {
@@ -96,6 +97,7 @@ taccResult_t Communicators::joinOfAll(Communicator& communicator) {
 
 void Communicators::open(bool usesMpiTransport) {
   usesMpiTransport_ = usesMpiTransport;
+  learnHowMpiYields();
   int level = MPI_THREAD_MULTIPLE;
   // Over MPI's messages a communicator uses those of its own MPI communicator.
   isInOrder_ = !usesMpiTransport && PMPI_Query_thread(&level) == MPI_SUCCESS && level != MPI_THREAD_MULTIPLE;
@@ -217,9 +219,7 @@ void Communicators::remove(Communicator* communicator) noexcept {
 /// MPI function of the program's may call this one, whatever the level of thread support; the thread of a stream may
 /// not.
 void Communicators::progressMpi(void* communicator) {
-  if (!Inside::isTrue()) return;
-  int isThere = 0;
-  PMPI_Test(&static_cast<Communicator*>(communicator)->never, &isThere, MPI_STATUS_IGNORE);
+  if (Inside::isTrue()) letMpiProgress(static_cast<Communicator*>(communicator)->never);
 }
 
 }  // namespace tacc::mpi

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "plugin.hpp"
+#include "progress.hpp"
 
 namespace tacc::mpi {
 namespace {
@@ -257,9 +258,7 @@ void Requests::pause(const Operation& operation, double seconds) {
 
 void Requests::progress() noexcept {
   const std::unique_lock lock(neverMutex_, std::try_to_lock);
-  if (!lock) return;  // another thread does it
-  int isThere = 0;
-  PMPI_Test(&never_, &isThere, MPI_STATUS_IGNORE);
+  if (lock) letMpiProgress(never_);  // else another thread does it
 }
 
 void Requests::drain(const Communicator& communicator) {

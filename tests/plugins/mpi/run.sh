@@ -37,7 +37,8 @@ case $what in
     says 'tacc: MPI_Iallreduce, rank 0 of 2: MPI_Cancel of a collective, which cannot be cancelled'
     says 'all right'
     ;;
-  polled)  # a request that is tested in vain
+  polled)  # a request that is tested in vain, and an MPI that gives the core away where it can
+    export OMPI_MCA_mpi_yield_when_idle=1
     preloaded 2 on "$program" polled tacc
     says 'all right'
     ;;
