@@ -68,6 +68,31 @@ TEST(Choice, IsTheCheapestOfAllThatServe) {
   }
 }
 
+TEST(Choice, NoPriceIsZero) {
+  // Of what lies outside the image nothing is multiplied, and yet it takes time.
+  std::mt19937 random(10);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 1500; ++i) {
+    taccConvDesc_t desc = drawConvolution(random);
+    desc.activationType = taccFloat32;
+    if (i % 3 == 0) {  // a small image in the middle of wide padding, and far between the taps of its results
+      desc.height = desc.width = desc.kernelHeight = desc.kernelWidth = 1;
+      desc.padHeight = from(0, 7);
+      desc.padWidth = from(0, 7);
+      desc.strideHeight = from(1, 9);
+      desc.strideWidth = from(1, 9);
+    }
+    for (const KernelSet* kernels : availableKernels()) {
+      const Description d = withKernels(understand(desc), *kernels);
+      for (const ConvAlgorithm& algorithm : allAlgorithms()) {
+        if (!serves(algorithm, d)) continue;
+        EXPECT_GT(algorithm.make(d, *kernels)->predictedSeconds(), 0)
+            << d.shape.text() << " pass " << desc.pass << " " << kernels->isa << " " << algorithm.name;
+      }
+    }
+  }
+}
+
 TEST(Choice, DoesNotDependOnTheNumberOfWorkers) {
   std::mt19937 random(8);
   for (int i = 0; i < 200; ++i) {
