@@ -94,6 +94,35 @@ TEST_P(Pass, InNhwc) {
   expectExact(large);
 }
 
+TEST_P(Pass, DepthwiseInNhwcOfPixelsThatShareSets) {
+  // Lines of pixels 2 KiB or a multiple of it apart are copied, some at a time, before they are read.
+  std::mt19937 random(13);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (const int channels : {512, 1024}) {
+    for (const int kernel : {3, 5}) {
+      for (const int stride : {1, 2}) {
+        taccConvDesc_t desc =
+            convolution(GetParam(), 1, channels, from(12, 20), from(30, 50), channels, kernel, stride);
+        desc.groups = channels;
+        desc.kernelHeight = from(1, 5);
+        desc.strideHeight = from(1, 3);
+        desc.dilationHeight = from(1, 3);
+        desc.padHeight = from(0, 6);
+        desc.padWidth = from(0, kernel - 1);
+        desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
+        chooseEpilogue(desc, random);
+        desc.algorithm = "depthwise";
+        EXPECT_GT(makePlan(understand(desc), *availableKernels().front()).plan->workspaceBytes(), 0U);
+        expectExactAsChosen(desc);
+        desc.inputLayout = taccLayoutNchw16c;
+        expectExactAsChosen(desc);
+        std::swap(desc.inputLayout, desc.outputLayout);
+        expectExactAsChosen(desc);
+      }
+    }
+  }
+}
+
 TEST_P(Pass, StridedProductsInNhwc) {
   std::mt19937 random(11);
   for (const auto& [ins, outs] : {std::array{16, 16}, {64, 32}, {32, 80}, {256, 16}}) {

@@ -64,9 +64,11 @@ TEST(Threads, ChangeNoBit) {
         convolution(pass, 1, 64, 14, 14, 96, 3, 1, 1), convolution(pass, 5, 48, 7, 7, 64, 1),
         convolution(pass, 3, 48, 9, 8, 64, 1, 2), convolution(pass, 2, 33, 19, 23, 40, 3, 2, 1)};
     for (const auto& [channels, kernel, groups] : {std::array{128, 1, 1}, {96, 3, 96}, {512, 3, 512}}) {
-      convolutions.push_back(convolution(pass, 2, channels, 29, 30, channels, kernel, 2, kernel / 2));
-      convolutions.back().groups = groups;
-      convolutions.back().inputLayout = convolutions.back().outputLayout = taccLayoutNhwc;
+      for (const int stride : {1, 2}) {
+        convolutions.push_back(convolution(pass, 2, channels, 29, 30, channels, kernel, stride, kernel / 2));
+        convolutions.back().groups = groups;
+        convolutions.back().inputLayout = convolutions.back().outputLayout = taccLayoutNhwc;
+      }
     }
     if (pass != taccConvBackwardData) {
       convolutions.push_back(convolution(pass, 2, 3, 60, 61, 64, 7, 2, 3));
@@ -126,7 +128,9 @@ TEST(Memory, NothingOutsideTheBuffersIsTouched) {
                                                                  {64, 32, 1, 2, 0, 1},
                                                                  {24, 18, 1, 1, 0, 1},
                                                                  {64, 64, 3, 2, 1, 64},
-                                                                 {256, 256, 5, 1, 2, 256}}) {
+                                                                 {256, 256, 5, 1, 2, 256},
+                                                                 {512, 512, 3, 1, 1, 512},
+                                                                 {512, 512, 3, 2, 1, 512}}) {
       taccConvDesc_t desc = convolution(pass, 1, ins, 9, 13, outs, kernel, stride, pad);
       desc.groups = groups;
       desc.bias = pass == taccConvForward;

@@ -7,6 +7,7 @@
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/algorithms/depthwise_copy.hpp"
 #include "compute/conv/task_partition.hpp"
 
 namespace tacc::conv {
@@ -18,6 +19,14 @@ constexpr std::ptrdiff_t floatsAhead = 2048;
 constexpr std::size_t bytesInTurn = 100'000;
 /// Of lines that several parts of a kernel go through one after the other: the L1 cache has them still.
 constexpr std::ptrdiff_t bytesOfLines = 16 * 1024;
+
+/// Blocks of channels of pixels that are apart: that are gone through in turn at least, and that are copied together.
+constexpr std::size_t leastBlocksOfApart = 8, blocksOfCopy = 8;
+/// What is copied at once, of lines for as many lines of results at least.
+constexpr std::size_t bytesOfCopy = 128 * 1024;
+constexpr int leastLinesOfCopy = 4;
+/// For a pixel of a block that is copied.
+constexpr double cyclesOfCopy = 5;
 
 class Depthwise final : public ConvPlan {
  public:
@@ -53,15 +62,23 @@ class Depthwise final : public ConvPlan {
     // Narrower vectors would write a line of the cache in parts, some pixels later.
     line_.isNonTemporal =
         isNonTemporalResult(d) && !d.residual && !d.accumulate && kernels.fmaLanes == blockLength && parts_.size() == 1;
-    const auto planes = static_cast<std::size_t>(s.batch) * static_cast<std::size_t>(s.inBlocks());
-    const auto workers = static_cast<std::size_t>(d.maxWorkers);
-    if (workers > 1 && planes < 4 * workers) {
-      lineParts_ = std::min(static_cast<std::size_t>(outputHeight_), (4 * workers + planes - 1) / planes);
+    if (isApart(d)) {
+      chooseReadingOfApart();
+    } else {
+      chooseReading();
     }
-    chooseReading(planes);
+    const auto blocks = static_cast<std::size_t>(s.inBlocks());
+    const std::size_t tasks = static_cast<std::size_t>(s.batch) * ((blocks + blocksAtOnce_ - 1) / blocksAtOnce_);
+    const auto workers = static_cast<std::size_t>(d.maxWorkers);
+    if (workers > 1 && tasks < 4 * workers) {
+      lineParts_ = std::min(static_cast<std::size_t>(outputHeight_), (4 * workers + tasks - 1) / tasks);
+    }
   }
 
-  std::size_t workspaceBytes() const override { return biasWorkspaceBytes(description_); }
+  std::size_t workspaceBytes() const override {
+    return biasWorkspaceBytes(description_) +
+           static_cast<std::size_t>(description_.maxWorkers) * copyFloats_ * sizeof(float);
+  }
   std::size_t packedFloats() const override {
     return static_cast<std::size_t>(shape().inBlocks()) * static_cast<std::size_t>(taps()) * blockLength;
   }
@@ -70,7 +87,8 @@ class Depthwise final : public ConvPlan {
     const double floats = planes * static_cast<double>(shape().inPlane() + shape().outPlane());
     const bool isAny = parts_.front().kernel == kernels_.depthwiseAny;
     const DepthwiseMethod method = isAny ? DepthwiseMethod::anyStrips : DepthwiseMethod::strips;
-    return std::max(planes * depthwiseCycles(shape(), kernels_, method, parts_.size()),
+    const double copied = copyFloats_ == 0 ? 0 : cyclesOfCopy * line_.inputHeight * line_.inputWidth;
+    return std::max(planes * (depthwiseCycles(shape(), kernels_, method, parts_.size()) + copied),
                     transferCycles(floats * sizeof(float), isAny ? 11 : 12)) /
            assumedHertz;
   }
@@ -86,9 +104,10 @@ class Depthwise final : public ConvPlan {
     const float* const addend =
         description_.residual ? buffers.residual : (description_.accumulate ? buffers.result : nullptr);
     const auto blocks = static_cast<std::size_t>(shape().inBlocks());
+    float* const copies = static_cast<float*>(buffers.workspace) + biasWorkspaceBytes(description_) / sizeof(float);
     // Groups of blocks are of one image.
     const auto groups = (blocks + blocksAtOnce_ - 1) / blocksAtOnce_;
-    executor.forEach(static_cast<std::size_t>(shape().batch) * groups * lineParts_, [&](std::size_t index, int) {
+    executor.forEach(static_cast<std::size_t>(shape().batch) * groups * lineParts_, [&](std::size_t index, int worker) {
       const TaskPart lines = partOf(static_cast<std::size_t>(outputHeight_), lineParts_, index % lineParts_);
       const std::size_t image = index / lineParts_ / groups;
       const TaskPart some = partOf(blocks, groups, index / lineParts_ % groups);
@@ -106,7 +125,9 @@ class Depthwise final : public ConvPlan {
       const auto end = static_cast<int>(lines.to);
       for (call.from = static_cast<int>(lines.from); call.from < end; call.from = call.to) {
         call.to = std::min(end, call.from + linesInTurn_);
-        runParts(call);
+        DepthwiseCall ofLines =
+            copyFloats_ == 0 ? call : withCopy(call, copies + static_cast<std::size_t>(worker) * copyFloats_);
+        runParts(ofLines);
       }
     });
   }
@@ -125,7 +146,8 @@ class Depthwise final : public ConvPlan {
   }
 
   /// How many planes are gone through in turn, and what is fetched meanwhile.
-  void chooseReading(std::size_t planes) {
+  void chooseReading() {
+    const auto planes = static_cast<std::size_t>(shape().batch) * static_cast<std::size_t>(shape().inBlocks());
     const std::size_t planeBytes = bytesOfPlane();
     // What is read from behind the caches is fetched; with a stride what the lines leave no time for is not.
     const bool isFetched = shape().strideHeight == 1 || parts_.front().kernel == kernels_.depthwiseAny;
@@ -134,6 +156,32 @@ class Depthwise final : public ConvPlan {
     const auto workers = static_cast<std::size_t>(description_.maxWorkers);
     const std::size_t most = workers > 1 ? planes / (4 * workers) : planes;
     blocksAtOnce_ = std::max<std::size_t>(1, std::min(bytesInTurn / planeBytes, most));
+  }
+
+  /// The same where pixels are apart: the blocks of a pixel follow each other in memory, so a strip of many of them is
+  /// gone through in turn, while the L2 cache keeps the lines for the results below.
+  void chooseReadingOfApart() {
+    const auto blocks = static_cast<std::size_t>(shape().inBlocks());
+    const std::size_t lineBytes = static_cast<std::size_t>(line_.inputWidth) * blockLength * sizeof(float);
+    if (isCopied()) {
+      blocksAtOnce_ = blocksOfCopy;
+      const auto lines = static_cast<int>(bytesOfCopy / (blocksOfCopy * lineBytes));
+      const int reach = line_.dilationHeight * (line_.kernelHeight - 1);
+      linesInTurn_ = std::min(outputHeight_, std::max(leastLinesOfCopy, lines - reach));
+      copyFloats_ = static_cast<std::size_t>(pixelOfCopy(blocksOfCopy)) *
+                    static_cast<std::size_t>(mostLinesRead(line_, linesInTurn_) * line_.inputWidth);
+      return;
+    }
+    const std::size_t bytes = static_cast<std::size_t>(line_.kernelHeight) * lineBytes +
+                              static_cast<std::size_t>(line_.outputWidth) * blockLength * sizeof(float);
+    blocksAtOnce_ = std::clamp(l2CacheBytes() / 4 / bytes, std::min(blocks, leastBlocksOfApart), blocks);
+  }
+
+  /// From memory, what is written to a copy costs more than reading lines several times from the L2 cache.
+  bool isCopied() const {
+    constexpr std::ptrdiff_t bytes = 2048;  // between pixels that use two sets of an L1 cache of 64
+    return read_.pixel != blockLength && read_.pixel * static_cast<std::ptrdiff_t>(sizeof(float)) % bytes == 0 &&
+           !comesFromMemory();
   }
 
   /// A kernel, or several for parts of the kernel's lines, of which each but the first adds to what is there.
@@ -196,6 +244,7 @@ class Depthwise final : public ConvPlan {
   };
   std::vector<Part> parts_;
   int linesInTurn_ = 1 << 30;
+  std::size_t copyFloats_ = 0;  // for a worker; 0: what is read is not copied
   std::size_t lineParts_ = 1, blocksAtOnce_ = 1;
 };
 
