@@ -15,6 +15,8 @@ namespace {
 
 /// How far ahead planes are fetched that come from behind the caches.
 constexpr std::ptrdiff_t floatsAhead = 2048;
+/// Where pixels are apart, fetching costs more than it saves while a third cache may have what is read.
+constexpr std::size_t bytesOfThirdCache = 24'000'000;
 /// Input and output of planes whose lines are gone through in turn.
 constexpr std::size_t bytesInTurn = 100'000;
 /// Of lines that several parts of a kernel go through one after the other: the L1 cache has them still.
@@ -140,10 +142,10 @@ class Depthwise final : public ConvPlan {
   std::size_t bytesOfPlane() const {
     return static_cast<std::size_t>(shape().inPlane() + shape().outPlane()) * sizeof(float);
   }
-  bool comesFromMemory() const {
-    const auto planes = static_cast<std::size_t>(shape().batch) * static_cast<std::size_t>(shape().inBlocks());
-    return layers::isTooLargeForCaches(planes * bytesOfPlane());
+  std::size_t tensorBytes() const {
+    return static_cast<std::size_t>(shape().batch) * static_cast<std::size_t>(shape().inBlocks()) * bytesOfPlane();
   }
+  bool comesFromMemory() const { return layers::isTooLargeForCaches(tensorBytes()); }
 
   /// How many planes are gone through in turn, and what is fetched meanwhile.
   void chooseReading() {
@@ -172,6 +174,7 @@ class Depthwise final : public ConvPlan {
                     static_cast<std::size_t>(mostLinesRead(line_, linesInTurn_) * line_.inputWidth);
       return;
     }
+    if (!line_.spreadsLines && line_.strideHeight == 1 && tensorBytes() > bytesOfThirdCache) line_.ahead = floatsAhead;
     const std::size_t bytes = static_cast<std::size_t>(line_.kernelHeight) * lineBytes +
                               static_cast<std::size_t>(line_.outputWidth) * blockLength * sizeof(float);
     blocksAtOnce_ = std::clamp(l2CacheBytes() / 4 / bytes, std::min(blocks, leastBlocksOfApart), blocks);
