@@ -175,6 +175,18 @@ def convolutions(rows, columns, parts):
     return network_grid(parts) if columns == "network" else convolution_table(rows, columns, parts)
 
 
+def products(_, __, parts):
+    """Of matrices, a row for each shape; ratios are peer's time / tacc's."""
+    results = [result for part in parts for result in load(part.name)["report"]["results"]]
+    peers = peers_of(results)
+    yield ["rows x columns x depth", "GFLOP/s", *(f"of {name_of(peer)}" for peer in peers)]
+    for result in results:
+        yield [f"{result['m']}x{result['n']}x{result['k']}", number(result["gflops"]),
+               *(number(result["peers"][peer]["ratio"]) if peer in result["peers"] else "-" for peer in peers)]
+    yield ["geometric mean", number(mean([result["gflops"] for result in results])),
+           *(number(mean(ratios_to(peer, results))) for peer in peers)]
+
+
 def other_layers(_, __, parts):
     """Of layers beside convolutions: what they move in a second, and that as a part of what a copy does."""
     results = [result for part in parts for result in load(part.name)["report"]["results"]]
@@ -210,7 +222,7 @@ def form_of(name):
     if "table" in file:
         return written
     first = file["report"]["results"][0]
-    for key, form in (("pass", convolutions), ("copy_fraction", other_layers), ("algorithms", simulations)):
+    for key, form in (("pass", convolutions), ("copy_fraction", other_layers), ("packs", products), ("algorithms", simulations)):
         if key in first:
             return form
     return collective_table
