@@ -18,23 +18,31 @@ Tree::Tree(const std::vector<int>& parents, int rank) : nodes_(parents.size()), 
       root_ = place;
     }
   }
-  measure(root_, 0);
+  measure();
 }
 
 int Tree::rankOf(int place) const noexcept { return wrap(rank_ + place - root_, size()); }
 
 int Tree::placeOf(int rank) const noexcept { return wrap(rank - rank_ + root_, size()); }
 
-void Tree::measure(int place, int depth) {
-  TreeNode& node = nodes_[place];
-  node.depth = depth;
-  node.first = node.last = place;
-  for (const int child : node.children) {
-    measure(child, depth + 1);
-    node.first = std::min(node.first, nodes_[child].first);
-    node.last = std::max(node.last, nodes_[child].last);
-    node.size += nodes_[child].size;
-    node.height = std::max(node.height, nodes_[child].height + 1);
+void Tree::measure() {
+  std::vector<int> order = {root_};  // parents before their children
+  order.reserve(nodes_.size());
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    TreeNode& node = nodes_[order[i]];
+    node.first = node.last = order[i];
+    for (const int child : node.children) {
+      nodes_[child].depth = node.depth + 1;
+      order.push_back(child);
+    }
+  }
+  for (std::size_t i = order.size(); i-- > 1;) {
+    const TreeNode& child = nodes_[order[i]];
+    TreeNode& parent = nodes_[child.parent];
+    parent.first = std::min(parent.first, child.first);
+    parent.last = std::max(parent.last, child.last);
+    parent.size += child.size;
+    parent.height = std::max(parent.height, child.height + 1);
   }
 }
 

@@ -44,7 +44,7 @@ class Tree {
   int placeOf(int rank) const noexcept;
 
  private:
-  void measure(int place, int depth);
+  void measure();
 
   std::vector<TreeNode> nodes_;
   int root_ = 0;

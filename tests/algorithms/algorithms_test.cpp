@@ -11,6 +11,7 @@
 
 #include "algorithms/registry.hpp"
 #include "algorithms/shapes.hpp"
+#include "algorithms/tree.hpp"
 #include "algorithms/verifier.hpp"
 #include "interpreter.hpp"
 #include "plan_with.hpp"
@@ -54,6 +55,21 @@ INSTANTIATE_TEST_SUITE_P(Algorithms, EveryAlgorithm, testing::ValuesIn([] {
                            return all;
                          }()),
                          [](const auto& param) { return std::string(param.param->name); });
+
+/// A step of the stack for each of so many would not fit on it.
+TEST(Tree, IsMeasuredAtAnyDepth) {
+  constexpr int places = 300'000;
+  std::vector<int> parents(places);
+  std::iota(parents.begin(), parents.end(), -1);  // a chain
+  const Tree tree(parents, 0);
+  EXPECT_EQ(tree.node(0).size, places);
+  EXPECT_EQ(tree.node(0).height, places - 1);
+  const TreeNode& last = tree.node(places - 1);
+  EXPECT_EQ(last.depth, places - 1);
+  EXPECT_EQ(last.height, 0);
+  EXPECT_EQ(tree.node(1).first, 1);
+  EXPECT_EQ(tree.node(1).last, places - 1);
+}
 
 TEST(Registry, FindsEachByItsName) {
   ASSERT_FALSE(algorithms().empty());

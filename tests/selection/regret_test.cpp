@@ -136,7 +136,7 @@ std::vector<Point> drawOddPoints(int number) {
 /// choose is within 10 %.
 void measureRegret(const std::function<std::vector<Point>(int)>& pointsOf, int usual, double leastByPatterns) {
   const int first = numberFrom("TACC_TEST_FIRST_NETWORK", 0);
-  const int networks = numberFrom("TACC_TEST_NETWORKS", isQuick() ? usual / 10 : usual);
+  const int networks = numberFrom("TACC_TEST_NETWORKS", isQuick() ? std::max(usual / 10, 20) : usual);
   std::vector<Point> points;
   for (int n = first; n < first + networks; ++n) std::ranges::move(pointsOf(n), std::back_inserter(points));
   std::ranges::sort(points, std::greater(), &Point::regret);
