@@ -70,19 +70,25 @@ void expectRounded(taccConvDesc_t desc, const taccExecutor_t& executor = *taccSe
   }
 }
 
+/// What is added to the products and done with the sums. `from(least, most)` draws.
+template <class Draw>
+void drawAdditions(taccConvDesc_t& desc, const Draw& from) {
+  if (desc.pass == taccConvForward) {
+    desc.bias = from(0, 1);
+    desc.residual = from(0, 1);
+    desc.activation = std::array{taccActivationNone, taccActivationRelu6, taccActivationHardSwish}[from(0, 2)];
+  } else {
+    desc.accumulate = from(0, 1);
+  }
+}
+
 TEST(Bfloat16, IsExactForEveryPassAndShape) {
   std::mt19937 random(6);
   const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
   for (int i = 0; i < 45; ++i) {
     taccConvDesc_t desc = convolution(allPasses[i % 3], from(1, 4), from(1, 50), from(5, 14), from(5, 14), from(1, 50),
                                       from(1, 5), from(1, 2), from(0, 2));
-    if (desc.pass == taccConvForward) {
-      desc.bias = from(0, 1);
-      desc.residual = from(0, 1);
-      desc.activation = std::array{taccActivationNone, taccActivationRelu6, taccActivationHardSwish}[from(0, 2)];
-    } else {
-      desc.accumulate = from(0, 1);
-    }
+    drawAdditions(desc, from);
     expectRounded(desc);
   }
 }
@@ -102,13 +108,7 @@ TEST(Bfloat16, InPairsIsExactForEveryShape) {
     desc.roundWeights = 1;
     desc.algorithm = "direct";
     if (groups == 1 && from(0, 2) == 0) desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
-    if (desc.pass == taccConvForward) {
-      desc.bias = from(0, 1);
-      desc.residual = from(0, 1);
-      desc.activation = std::array{taccActivationNone, taccActivationRelu6, taccActivationHardSwish}[from(0, 2)];
-    } else {
-      desc.accumulate = from(0, 1);
-    }
+    drawAdditions(desc, from);
     if (from(0, 1) == 0) {
       expectRounded(desc);
     } else {
