@@ -5,9 +5,16 @@
 
 #include "compute/conv/activation.hpp"
 #include "core/error.hpp"
+#include "support/settings.hpp"
 
 namespace tacc::conv::test {
 namespace {
+
+/// Most of the cases of a sample; drawn, as loops would meet every third one in step.
+bool isLeftOut() {
+  static std::mt19937 random(1);
+  return tacc::test::isQuick() && random() % 4 != 0;
+}
 
 Floats activations(taccLayout_t layout, int batch, int channels, int height, int width, std::uint64_t seed) {
   Floats tensor(tensorFloats(layout, batch, channels, height, width));
@@ -169,6 +176,7 @@ std::string Case::text() const {
 }
 
 void expectExact(const taccConvDesc_t& desc) {
+  if (isLeftOut()) return;
   const Case test(desc);
   const Floats expected = test.expected();
   int served = 0;
@@ -190,6 +198,7 @@ void expectExact(const taccConvDesc_t& desc) {
 }
 
 void expectExactAsChosen(const taccConvDesc_t& desc, const taccExecutor_t& executor) {
+  if (isLeftOut()) return;
   const Case test(desc);
   const Floats expected = test.expected();
   for (const KernelSet* kernels : availableKernels()) {
