@@ -91,10 +91,16 @@ CostMap supernodes(int p, int size) {
                   1e-6});
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool isTimed = false;
+#else
+constexpr bool isTimed = true;
+#endif
+
 /// Least seconds of the CPU of some attempts: other programs run beside this one.
 double secondsToChoose(const NetworkQuestion& asked, const CostMap& map, int attempts) {
   double fastest = 1e9;
-  for (int attempt = 0; attempt < attempts; ++attempt) {
+  for (int attempt = 0; attempt < (isTimed ? attempts : 1); ++attempt) {
     const std::clock_t begin = std::clock();
     EXPECT_TRUE(priceNetworkAlgorithms(asked, map).front().isPossible);
     fastest = std::min(fastest, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
@@ -111,9 +117,7 @@ TEST(NetworkChoice, IsQuickForTensOfThousandsOfRanks) {
     asked.isPlayed = true;
     const double fastest = secondsToChoose(asked, map, 9);
     RecordProperty(std::string(nameOf(collective)), std::to_string(fastest));
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    EXPECT_LT(fastest, 0.2) << nameOf(collective);
-#endif
+    EXPECT_TRUE(!isTimed || fastest < 0.2) << nameOf(collective) << " " << fastest;
   }
 }
 
@@ -133,9 +137,7 @@ TEST(NetworkChoice, PlaysTheBestOfManyRanksAndIsQuick) {
                    1e3 * fastest, std::ranges::count_if(all, &NetworkCandidate::isPlayed), all.front().algorithm->name);
         const bool isQuickToPlay = bytes < 1e5 ? p <= 4096 : p <= 1024;
         EXPECT_TRUE(all.front().isPlayed || !isQuickToPlay) << nameOf(collective) << " " << p;
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-        EXPECT_LT(fastest, 0.5) << nameOf(collective) << " " << p;
-#endif
+        EXPECT_TRUE(!isTimed || fastest < 0.5) << nameOf(collective) << " " << p << " " << fastest;
       }
     }
   }
