@@ -13,6 +13,7 @@
 #include "shapes.hpp"
 #include "shard.hpp"
 #include "support/run_program.hpp"
+#include "support/settings.hpp"
 #include "thread_ranks.hpp"
 #include "trainer.hpp"
 
@@ -199,7 +200,7 @@ double accuracyOf(Options options, const Run& run, int ranks) {
     options.epochs = 8;  // of more images than digits
     return finalAccuracy(options, run, splitDataset(drawShapes(3000, 16, options.seed), options.seed), ranks);
   }
-  constexpr int folds = 3;
+  const int folds = tacc::test::isQuick() ? 1 : 3;
   double accuracy = 0;
   for (int fold = 0; fold < folds; ++fold)
     accuracy += finalAccuracy(options, run, splitDataset(digits(), options.seed, fold), ranks) / folds;
@@ -208,9 +209,11 @@ double accuracyOf(Options options, const Run& run, int ranks) {
 
 class EveryMode : public testing::TestWithParam<std::string> {};
 
-/// By the trainer's defaults: in the mean of three seeds within a point of serial training after the same epochs.
+/// By the trainer's defaults: in the mean of three seeds within a point of serial training after the same epochs. A
+/// sample of one run says less.
 TEST_P(EveryMode, LearnsAsSerialTrainingDoes) {
-  constexpr int seeds = 3;
+  const std::uint64_t seeds = tacc::test::isQuick() ? 1 : 3;
+  const double mostBehind = tacc::test::isQuick() ? 0.04 : 0.01;
   static std::map<std::uint64_t, double> serial;
   double behind = 0;
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
@@ -219,10 +222,10 @@ TEST_P(EveryMode, LearnsAsSerialTrainingDoes) {
     if (!serial.contains(seed)) serial[seed] = accuracyOf(options, {"serial", 0}, 1);
     EXPECT_GT(serial[seed], 0.97);
     const double accuracy = accuracyOf(options, {GetParam(), options.taus[0]}, 4);
-    EXPECT_GT(accuracy, serial[seed] - 0.02) << "seed " << seed;
-    behind += (serial[seed] - accuracy) / seeds;
+    EXPECT_GT(accuracy, serial[seed] - 0.01 - mostBehind) << "seed " << seed;
+    behind += (serial[seed] - accuracy) / static_cast<double>(seeds);
   }
-  EXPECT_LT(behind, 0.01);
+  EXPECT_LT(behind, mostBehind);
 }
 
 std::vector<std::string> modesOfSeveralRanks() {
