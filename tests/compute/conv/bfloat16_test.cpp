@@ -5,8 +5,10 @@
 #include <random>
 #include <span>
 
+#include "compute/conv/cost.hpp"
 #include "compute/layers/kernels.hpp"
 #include "conv_case.hpp"
+#include "plain_tiles.hpp"
 #include "threaded_executor.hpp"
 
 namespace tacc::conv::test {
@@ -58,6 +60,15 @@ Floats runInBfloat16(const Case& test, const KernelSet& kernels, const taccExecu
   return isWeights ? weightGradient : result.floats();
 }
 
+/// All that this CPU has, but where `split` is asked for only those that multiply by tiles, also in plain loops.
+std::vector<const KernelSet*> kernelsFor(const taccConvDesc_t& desc) {
+  std::vector<const KernelSet*> sets = availableKernels();
+  if (desc.algorithm == nullptr || std::string_view(desc.algorithm) != "split") return sets;
+  std::erase_if(sets, [](const KernelSet* set) { return set->split == nullptr; });
+  sets.push_back(&plainTileKernels());
+  return sets;
+}
+
 void expectRounded(taccConvDesc_t desc, const taccExecutor_t& executor = *taccSerialExecutor()) {
   desc.activationType = taccBfloat16;
   const Case test(desc);  // with weights that are bfloat16 too
@@ -65,7 +76,7 @@ void expectRounded(taccConvDesc_t desc, const taccExecutor_t& executor = *taccSe
   if (desc.pass != taccConvBackwardWeights) {
     for (std::size_t i = 0; i < expected.size(); ++i) expected.data()[i] = rounded(expected.data()[i]);
   }
-  for (const KernelSet* kernels : availableKernels()) {
+  for (const KernelSet* kernels : kernelsFor(desc)) {
     EXPECT_TRUE(runInBfloat16(test, *kernels, executor) == expected) << test.text() << " " << kernels->isa;
   }
 }
@@ -118,6 +129,24 @@ TEST(Bfloat16, InPairsIsExactForEveryShape) {
   }
 }
 
+TEST(Bfloat16, OnTilesIsExactForEveryShape) {
+  std::mt19937 random(11);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 60; ++i) {
+    const int groups = from(0, 4) == 0 ? from(2, 3) : 1;
+    const auto channels = [&] { return groups * (groups > 1 ? 16 * from(1, 3) : from(1, 100)); };
+    taccConvDesc_t desc = convolution(i % 2 == 0 ? taccConvForward : taccConvBackwardData, from(1, 4), channels(),
+                                      from(1, 20), from(1, 33), channels(), 1);
+    desc.groups = groups;
+    chooseKernel(desc, random);
+    drawAdditions(desc, from);
+    desc.roundWeights = 1;
+    desc.algorithm = "split";
+    desc.maxWorkers = 3;
+    expectRounded(desc, from(0, 1) == 0 ? ThreadedExecutor(3).get() : *taccSerialExecutor());
+  }
+}
+
 TEST(Bfloat16, IsMultipliedInPairsWhereTheCpuCan) {
   for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData}) {
     taccConvDesc_t desc = convolution(pass, 1, 64, 28, 28, 64, 3, 1, 1);
@@ -126,9 +155,19 @@ TEST(Bfloat16, IsMultipliedInPairsWhereTheCpuCan) {
       EXPECT_THAT(makePlan(understand(desc), *kernels).plan->kernel(), testing::Not(testing::HasSubstr("pairs")));
       desc.roundWeights = 1;
       const std::string kernel = makePlan(understand(desc), *kernels).plan->kernel();
-      EXPECT_EQ(kernel.ends_with(" bf16 pairs"), pairKernels(*kernels) != nullptr) << kernel;
+      const bool hasPairs = pairKernels(*kernels) != nullptr && !hasTwoWideUnits(*kernels);
+      EXPECT_EQ(kernel.ends_with(" bf16 pairs"), hasPairs || kernels->split != nullptr) << kernel;
       desc.roundWeights = 0;
     }
+  }
+}
+
+TEST(Bfloat16, IsMultipliedOnTilesWhereThereAreSome) {
+  for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData}) {
+    taccConvDesc_t desc = convolution(pass, 2, 128, 28, 28, 128, 3, 1, 1);
+    desc.activationType = taccBfloat16;
+    desc.roundWeights = 1;
+    EXPECT_EQ(makePlan(understand(desc), plainTileKernels()).plan->kernel(), "amx 32x2 bf16 pairs");
   }
 }
 
@@ -146,7 +185,7 @@ TEST(Bfloat16, RoundsWeightsOnce) {
   const Floats exact = test.expected(), expected = roundedTest.expected();
   for (const KernelSet* kernels : availableKernels()) {
     const Floats result = runInBfloat16(test, *kernels, *taccSerialExecutor());
-    const Floats& right = pairKernels(*kernels) != nullptr ? expected : exact;
+    const Floats& right = makePlan(test.description(), *kernels).plan->kernel().ends_with(" pairs") ? expected : exact;
     for (std::size_t i = 0; i < result.size(); ++i) {
       ASSERT_NEAR(result.data()[i], right.data()[i], std::abs(right.data()[i]) / 200 + 1e-4)
           << i << " " << kernels->isa;

@@ -10,6 +10,8 @@
 #include "compute/conv/amx/bf16x3.hpp"
 #include "compute/conv/amx/bf16x3_jobs.hpp"
 #include "conv_case.hpp"
+#include "plain_tiles.hpp"
+#include "threaded_executor.hpp"
 
 namespace tacc::conv::test {
 namespace {
@@ -95,6 +97,26 @@ TEST(Bf16x3Image, EveryTapReadsItsPixel) {
       expectEveryTapReadsItsPixel(desc, bytes);
       if (HasFatalFailure()) return;
     }
+  }
+}
+
+/// Of the plans for tiles, on tiles in plain loops: AMX is needed for its instructions only.
+TEST(Split, IsExactOnTilesInPlainLoops) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 40; ++i) {
+    taccConvDesc_t desc = someConvolution(random);
+    desc.inChannels = 1 + static_cast<int>(random() % 100);
+    desc.outChannels = 1 + static_cast<int>(random() % 100);
+    chooseEpilogue(desc, random);
+    desc.maxWorkers = 3;
+    const Case test(desc);
+    Description forced = withKernels(test.description(), plainTileKernels());
+    forced.algorithm = "split";
+    const auto plan = makePlan(forced, plainTileKernels()).plan;
+    EXPECT_EQ(plan->kernel(), "amx 32x2");
+    const ThreadedExecutor threads(3);
+    const taccExecutor_t& executor = i % 2 == 0 ? *taccSerialExecutor() : threads.get();
+    EXPECT_TRUE(test.isRight(test.run(*plan, executor), test.expected())) << test.text();
   }
 }
 

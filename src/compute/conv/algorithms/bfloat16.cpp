@@ -1,7 +1,7 @@
 // Activations in bfloat16: some images at a time are converted into the workspace, run through a float32 plan of any
 // algorithm, and converted back. As many as fit into the L2 cache, so that memory sees bfloat16 only. Where weights may
-// be rounded, and the CPU multiplies bfloat16, what is read is not converted, and results of sums that are made at once
-// are rounded as they are written.
+// be rounded, and the CPU multiplies bfloat16, in vectors or on AMX's tiles, what is read is not converted, and results
+// of sums that are made at once are rounded as they are written.
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
@@ -144,6 +144,8 @@ ChosenPlan makePairPlan(const Description& given, Pairs pairs, const KernelSet& 
   const KernelSet* const tiles = pairKernels(kernels);
   if (!given.roundsWeights || tiles == nullptr || (!given.algorithm.empty() && given.algorithm != name)) return {};
   Description description = withKernels(given, *tiles);
+  // Where a core starts two multiply-adds of 512 bits a cycle it starts one of pairs at most, and on Intel's CPUs less.
+  if (description.hasTwoWideUnits && given.algorithm.empty()) return {};
   description.pairs = pairs;
   const Shape& s = given.shape;
   // Pixels of NHWC follow each other: none may end within a float.
@@ -155,6 +157,16 @@ ChosenPlan makePairPlan(const Description& given, Pairs pairs, const KernelSet& 
     return {name, makeDirectBackwardData(description, *tiles)};
   }
   return {};
+}
+
+/// The same on AMX's tiles, where sums are made at once whatever the shape.
+ChosenPlan makeTilePlan(const Description& given, const KernelSet& kernels) {
+  constexpr std::string_view name = "split";
+  if (!given.roundsWeights || (!given.algorithm.empty() && given.algorithm != name)) return {};
+  Description description = withKernels(given, kernels);
+  description.pairs = {.areRead = true, .areWritten = true};
+  if (given.outputLayout != taccLayoutNchw16c || !servesSplitProducts(description)) return {};
+  return {name, makeSplitProducts(description, kernels)};
 }
 
 bool isCheaper(const ChosenPlan& one, const ChosenPlan& other, int partsOfOther) {
@@ -169,9 +181,9 @@ ChosenPlan makeBfloat16Plan(const Description& given, const KernelSet& kernels) 
   inner.isBfloat16 = false;
   inner.shape.batch = imagesAtOnce(description);
   ChosenPlan first = makePlan(inner, kernels);
+  ChosenPlan whole = makeTilePlan(description, kernels);
   if (sumsAtOnce(description)) {
-    ChosenPlan whole = makePairPlan(description, {.areRead = true, .areWritten = true}, kernels);
-    if (isCheaper(whole, first, description.shape.batch / inner.shape.batch)) return whole;
+    takeCheaper(whole, makePairPlan(description, {.areRead = true, .areWritten = true}, kernels));
   } else {
     const Pairs pairs{.areRead = true, .areWritten = false};
     ChosenPlan part = makePairPlan(inner, pairs, kernels);
@@ -180,6 +192,7 @@ ChosenPlan makeBfloat16Plan(const Description& given, const KernelSet& kernels) 
       description.pairs = pairs;
     }
   }
+  if (isCheaper(whole, first, given.shape.batch / inner.shape.batch)) return whole;
   std::unique_ptr<ConvPlan> next = makeNextPart(inner, first, kernels, makePlan);
   return {first.algorithm, std::make_unique<Bfloat16Plan>(description, inner.shape.batch, std::move(first.plan),
                                                           std::move(next), layers::kernelTable(kernels.vectors))};

@@ -46,14 +46,16 @@ struct Parts {
 /// and from many places, so hardware does not look ahead.
 constexpr int rowsAhead = 16;
 
+template <class Number>
 [[gnu::always_inline]] inline void fetchRows(Bf16x3Work& work, std::ptrdiff_t limit) {
   while (work.fetched < limit && work.fetchRun != work.end) {
     const Bf16x3Run& run = *work.fetchRun;
     if (work.fetched < run.row) work.fetched = run.row;
     const std::ptrdiff_t done = work.fetched - run.row;
     const std::ptrdiff_t now = limit - work.fetched < run.rows - done ? limit - work.fetched : run.rows - done;
-    const float* even = work.even + run.source + done * work.evenStep;
-    const float* odd = work.odd + (work.oddStep != 0 ? run.source + done * work.oddStep : 0);
+    const Number* even = static_cast<const Number*>(work.even) + run.source + done * work.evenStep;
+    const Number* odd =
+        static_cast<const Number*>(work.odd) + (work.oddStep != 0 ? run.source + done * work.oddStep : 0);
     for (std::ptrdiff_t row = 0; row < now; ++row, even += work.evenStep, odd += work.oddStep) {
       __builtin_prefetch(even);
       __builtin_prefetch(odd);
@@ -64,28 +66,75 @@ constexpr int rowsAhead = 16;
   }
 }
 
+/// What rows of pairs are made of.
+struct SplitFloats {
+  using Number = float;
+  static constexpr int kParts = splitParts;
+  [[gnu::always_inline]] static void makeRow(const Number* even, const Number* odd, std::byte* to,
+                                             std::ptrdiff_t partStep) {
+    const Parts parts = splitPairs(_mm512_loadu_ps(even), _mm512_loadu_ps(odd));
+    _mm512_store_si512(to, parts.high);
+    _mm512_store_si512(to + partStep, parts.middle);
+    _mm512_store_si512(to + 2 * partStep, parts.low);
+  }
+  [[gnu::always_inline]] static __m512 load(const Number* from) { return _mm512_loadu_ps(from); }
+  template <bool kIsNonTemporal>
+  [[gnu::always_inline]] static void store(Number* to, __m512 value) {
+    if constexpr (kIsNonTemporal) {
+      _mm512_stream_ps(to, value);
+    } else {
+      _mm512_storeu_ps(to, value);
+    }
+  }
+};
+
+struct JoinBfloat16 {
+  using Number = std::uint16_t;
+  static constexpr int kParts = 1;
+  [[gnu::always_inline]] static __m512i wide(const Number* from) {
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
+  }
+  [[gnu::always_inline]] static void makeRow(const Number* even, const Number* odd, std::byte* to, std::ptrdiff_t) {
+    _mm512_store_si512(to, _mm512_or_epi32(wide(even), _mm512_slli_epi32(wide(odd), 16)));
+  }
+  [[gnu::always_inline]] static __m512 load(const Number* from) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide(from), 16));
+  }
+  /// To the nearest, of two as near ones the even one; what is no number stays so.
+  template <bool kIsNonTemporal>
+  [[gnu::always_inline]] static void store(Number* to, __m512 value) {
+    const __m512i bits = _mm512_castps_si512(value), upper = _mm512_srli_epi32(bits, 16);
+    const __m512i lastBit = _mm512_and_epi32(upper, _mm512_set1_epi32(1));
+    const __m512i half = _mm512_add_epi32(_mm512_set1_epi32(0x7FFF), lastBit);
+    const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, half), 16);
+    const __m512i quiet = _mm512_or_epi32(upper, _mm512_set1_epi32(0x40));
+    const __mmask16 isNone = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    const __m256i numbers = _mm512_cvtepi32_epi16(_mm512_mask_mov_epi32(rounded, isNone, quiet));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), numbers);
+  }
+};
+
+template <class Kind>
 void split(Bf16x3Work& work, int rows) {
-  fetchRows(work, work.at + rows + rowsAhead);
+  using Number = typename Kind::Number;
+  fetchRows<Number>(work, work.at + rows + rowsAhead);
   const std::ptrdiff_t limit = work.at + rows < work.rows ? work.at + rows : work.rows;
   while (work.at < limit) {
     std::byte* to = work.output + work.at * rowBytes;
     const std::ptrdiff_t next = work.run != work.end && work.run->row < limit ? work.run->row : limit;
     if (work.at < next) {
-      for (int part = 0; part < splitParts; ++part) clearRows(to + part * work.partStep, next - work.at);
+      for (int part = 0; part < Kind::kParts; ++part) clearRows(to + part * work.partStep, next - work.at);
       work.at = next;
       continue;
     }
     const Bf16x3Run& run = *work.run;
     const std::ptrdiff_t done = work.at - run.row;
     const std::ptrdiff_t now = limit - work.at < run.rows - done ? limit - work.at : run.rows - done;
-    const float* even = work.even + run.source + done * work.evenStep;
-    const float* odd = work.odd + (work.oddStep != 0 ? run.source + done * work.oddStep : 0);
-    for (std::ptrdiff_t row = 0; row < now; ++row, even += work.evenStep, odd += work.oddStep, to += rowBytes) {
-      const Parts parts = splitPairs(_mm512_loadu_ps(even), _mm512_loadu_ps(odd));
-      _mm512_store_si512(to, parts.high);
-      _mm512_store_si512(to + work.partStep, parts.middle);
-      _mm512_store_si512(to + 2 * work.partStep, parts.low);
-    }
+    const Number* even = static_cast<const Number*>(work.even) + run.source + done * work.evenStep;
+    const Number* odd =
+        static_cast<const Number*>(work.odd) + (work.oddStep != 0 ? run.source + done * work.oddStep : 0);
+    for (std::ptrdiff_t row = 0; row < now; ++row, even += work.evenStep, odd += work.oddStep, to += rowBytes)
+      Kind::makeRow(even, odd, to, work.partStep);
     work.at += now;
     if (done + now == run.rows) ++work.run;
   }
@@ -174,29 +223,25 @@ void turn(const float* sums, int rows, int columns, float* turned) {
 }
 
 /// Rows of one tile and what they are added to.
-template <bool kIsNonTemporal, bool kHasAddend>
+template <class Kind, bool kIsNonTemporal, bool kHasAddend>
 [[gnu::always_inline]] inline void deliverTile(const DeliverWork& work, const float* sums, std::ptrdiff_t block,
                                                int from, int end) {
   const __m512 zero = _mm512_setzero_ps();
   const __m512 bias = work.bias != nullptr ? _mm512_loadu_ps(work.bias + work.block * 16) : zero;
   const std::ptrdiff_t* const outputs = work.outputs;
-  float* const output = work.output + block;
-  const float* const addend = work.addend + (kHasAddend ? block : 0);
+  using Number = typename Kind::Number;
+  Number* const output = static_cast<Number*>(work.output) + block;
+  const Number* const addend = static_cast<const Number*>(work.addend) + (kHasAddend ? block : 0);
   for (int i = from; i < end; ++i, sums += 16) {
     const std::ptrdiff_t at = outputs[i];
     if (at < 0) continue;
     __m512 value = _mm512_add_ps(_mm512_load_ps(sums), bias);
-    if constexpr (kHasAddend) value = _mm512_add_ps(value, _mm512_loadu_ps(addend + at));
-    value = avx512amx::activated(work.activation, value);
-    if constexpr (kIsNonTemporal) {
-      _mm512_stream_ps(output + at, value);
-    } else {
-      _mm512_storeu_ps(output + at, value);
-    }
+    if constexpr (kHasAddend) value = _mm512_add_ps(value, Kind::load(addend + at));
+    Kind::template store<kIsNonTemporal>(output + at, avx512amx::activated(work.activation, value));
   }
 }
 
-template <bool kIsNonTemporal, bool kHasAddend>
+template <class Kind, bool kIsNonTemporal, bool kHasAddend>
 [[gnu::always_inline]] inline void deliverRows(DeliverWork& work, int rows) {
   while (rows > 0 && work.block < work.blocks) {
     const int tile = work.position / tileRows;
@@ -205,7 +250,7 @@ template <bool kIsNonTemporal, bool kHasAddend>
     if (end > (tile + 1) * tileRows) end = (tile + 1) * tileRows;
     const float* const sums =
         work.sums + (tile * work.blocks + work.block) * tileFloats + work.position % tileRows * 16;
-    deliverTile<kIsNonTemporal, kHasAddend>(work, sums, work.block * work.outputBlock, work.position, end);
+    deliverTile<Kind, kIsNonTemporal, kHasAddend>(work, sums, work.block * work.outputBlock, work.position, end);
     rows -= end - work.position;
     work.position = end;
     if (end == work.positions) {
@@ -215,17 +260,21 @@ template <bool kIsNonTemporal, bool kHasAddend>
   }
 }
 
+template <class Kind>
 void deliverSome(DeliverWork& work, int rows) {
   if (work.addend != nullptr) {
-    deliverRows<false, true>(work, rows);
+    deliverRows<Kind, false, true>(work, rows);
   } else if (work.isNonTemporal) {
-    deliverRows<true, false>(work, rows);
+    deliverRows<Kind, true, false>(work, rows);
   } else {
-    deliverRows<false, false>(work, rows);
+    deliverRows<Kind, false, false>(work, rows);
   }
 }
 
-void deliver(DeliverWork& work) { deliverSome(work, work.blocks * work.positions); }
+template <class Kind>
+void deliver(DeliverWork& work) {
+  deliverSome<Kind>(work, work.blocks * work.positions);
+}
 
 // Tiles have numbers that are part of the instruction. The clobbers keep stores to what is read before the reading.
 
@@ -277,9 +326,25 @@ template <int kColumns>
   if constexpr (kColumns == 2) loadTile<firstB + 1>(b + tile, rowBytes);
 }
 
+/// All of a step that has one part. Which set its sums are added to is part of the instructions.
+template <int kRows, int kColumns>
+[[gnu::always_inline]] inline void multiplyStep(const std::byte* a, std::ptrdiff_t row, std::ptrdiff_t tile, int step) {
+  constexpr int kSets = setsOf<kRows, kColumns>;
+  switch (step % kSets) {
+    case 0:
+      return multiplyPart<kRows, kColumns, 0>(a, row, tile);
+    case 1:
+      return multiplyPart<kRows, kColumns, 1>(a, row, tile);
+    case 2:
+      return multiplyPart<kRows, kColumns, 2>(a, row, tile);
+    default:
+      return multiplyPart<kRows, kColumns, 3>(a, row, tile);
+  }
+}
+
 constexpr int atLeast(int least, int value) { return value < least ? least : value; }
 
-template <int kRows, int kColumns>
+template <class Kind, int kRows, int kColumns>
 void multiply(const ProductCall& call, const Chores& chores) {
   constexpr int kTiles = kRows * kColumns;
   constexpr int kSets = setsOf<kRows, kColumns>;
@@ -287,15 +352,15 @@ void multiply(const ProductCall& call, const Chores& chores) {
   clearTile<1>();
   clearTile<2>();
   clearTile<3>();
-  const int slots = 6 * call.steps + 1;
+  const int slots = (Kind::kParts == 1 ? 1 : 6) * call.steps + 1;
   // A few rows at a time, or calls would cost more than they do.
   const int deliveries = atLeast(4, (chores.deliver->blocks * chores.deliver->positions + slots - 1) / slots);
   const int splits = atLeast(4, (chores.splitRows + slots - 1) / slots);
   int splitRows = chores.splitRows;
   const auto work = [&] {
-    if (chores.deliver->block < chores.deliver->blocks) deliverSome(*chores.deliver, deliveries);
+    if (chores.deliver->block < chores.deliver->blocks) deliverSome<Kind>(*chores.deliver, deliveries);
     if (splitRows > 0) {
-      split(*chores.split, splits);
+      split<Kind>(*chores.split, splits);
       splitRows -= splits;
     }
   };
@@ -304,6 +369,12 @@ void multiply(const ProductCall& call, const Chores& chores) {
   for (int step = 0; step < call.steps; ++step, b += call.bStep) {
     const std::byte* const a = call.a + call.aSteps[step];
     loadColumns<kColumns>(b, call.bTile);
+    if constexpr (Kind::kParts == 1) {
+      for (int line = 0; line < call.fetchLines; ++line, fetch += rowBytes) __builtin_prefetch(fetch, 0, 2);
+      multiplyStep<kRows, kColumns>(a, call.aRow, call.aTile, step);
+      work();
+      continue;
+    }
     multiplyPart<kRows, kColumns, 0>(a, call.aRow, call.aTile);
     work();
     multiplyPart<kRows, kColumns, 1>(a + call.aPart, call.aRow, call.aTile);
@@ -320,7 +391,7 @@ void multiply(const ProductCall& call, const Chores& chores) {
     multiplyPart<kRows, kColumns, 5>(a, call.aRow, call.aTile);
     work();
   }
-  deliver(*chores.deliver);
+  deliver<Kind>(*chores.deliver);
   storeTile<0>(call.sums);
   storeTile<1>(call.sums + tileFloats);
   storeTile<2>(call.sums + 2 * tileFloats);
@@ -352,21 +423,37 @@ void end() {
   _mm_sfence();  // what was stored so is seen by other threads before anything that is written later
 }
 
+template <class Kind>
+constexpr Bf16x3Kernels tableOf() {
+  return {Kind::kParts,
+          sizeof(typename Kind::Number),
+          split<Kind>,
+          nullptr,
+          nullptr,
+          nullptr,
+          begin,
+          end,
+          {{},
+           {nullptr, multiply<Kind, 1, 1>, multiply<Kind, 1, 2>},
+           {nullptr, multiply<Kind, 2, 1>, multiply<Kind, 2, 2>},
+           {nullptr, multiply<Kind, 3, 1>, nullptr},
+           {nullptr, multiply<Kind, 4, 1>, nullptr}},
+          deliver<Kind>,
+          nullptr};
+}
+
 }  // namespace
 
 const Bf16x3Kernels& amxKernelTable() {
-  static constexpr Bf16x3Kernels kernels = {split,
-                                            regroup,
-                                            transpose,
-                                            turn,
-                                            begin,
-                                            end,
-                                            {{},
-                                             {nullptr, multiply<1, 1>, multiply<1, 2>},
-                                             {nullptr, multiply<2, 1>, multiply<2, 2>},
-                                             {nullptr, multiply<3, 1>, nullptr},
-                                             {nullptr, multiply<4, 1>, nullptr}},
-                                            deliver};
+  static constexpr Bf16x3Kernels bfloat16 = tableOf<JoinBfloat16>();
+  static constexpr Bf16x3Kernels kernels = [] {
+    Bf16x3Kernels table = tableOf<SplitFloats>();
+    table.regroup = regroup;
+    table.transpose = transpose;
+    table.turn = turn;
+    table.ofBfloat16 = &bfloat16;
+    return table;
+  }();
   return kernels;
 }
 

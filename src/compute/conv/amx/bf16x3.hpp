@@ -5,6 +5,8 @@
 // and so are added up; the other three are at most 2^-22 of the product, and without bias. So the error of a sum is
 // that of float32 (docs/understand/compute.md has what was measured), at a sixth of the rate of bfloat16, which is 16
 // times that of AVX-512.
+//
+// Numbers that are bfloat16 themselves are one part, and their products one of tiles.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +16,7 @@
 
 namespace tacc::conv {
 
-inline constexpr int splitParts = 3;
+inline constexpr int splitParts = 3;            // of a float32
 inline constexpr int tileRows = 16;             // of a tile: positions, or channels
 inline constexpr std::ptrdiff_t rowBytes = 64;  // 32 bfloat16, 16 pairs
 inline constexpr std::ptrdiff_t tileBytes = tileRows * rowBytes;
@@ -24,21 +26,22 @@ inline constexpr int tileFloats = 256;
 /// two blocks of channels.
 struct Bf16x3Run {
   std::ptrdiff_t row;     // of the first one
-  std::ptrdiff_t source;  // where the first pixel is, in floats
+  std::ptrdiff_t source;  // where the first pixel is, in numbers
   int rows;
 };
 
-/// Rows that are still to be split, from `at` to `rows`. Row i of a run is made of even[source + i * evenStep ...] and
-/// the same of `odd`; rows between runs are zeros.
+/// Rows that are still to be split, from `at` to `rows`. Row i of a run is made of the numbers even[source + i *
+/// evenStep
+/// ...] and the same of `odd`; rows between runs are zeros. Of what kind the numbers are the kernels say.
 struct Bf16x3Work {
   const Bf16x3Run* run = nullptr;
   const Bf16x3Run* end = nullptr;
   std::ptrdiff_t at = 0, rows = 0;
   const Bf16x3Run* fetchRun = nullptr;  // the first one that is not brought into the cache yet; at first `run`
   std::ptrdiff_t fetched = 0;           // and its rows
-  const float* even = nullptr;
-  const float* odd = nullptr;
-  std::ptrdiff_t evenStep = 0, oddStep = 0;  // floats; with an oddStep of 0 all odd numbers are those at `odd`
+  const void* even = nullptr;
+  const void* odd = nullptr;
+  std::ptrdiff_t evenStep = 0, oddStep = 0;  // numbers; with an oddStep of 0 all odd numbers are those at `odd`
   std::byte* output = nullptr;               // row 0
   std::ptrdiff_t partStep = 0;               // bytes to the row's middle part, and from there to its low one
 };
@@ -60,23 +63,23 @@ struct DeliverWork {
   int position = 0, block = 0;              // the next one
   int positions = 0;                        // of the tiles, side by side, that there are
   int blocks = 0;                           // block == blocks: done
-  const std::ptrdiff_t* outputs = nullptr;  // where each position is, in floats from `output`; negative: nowhere
+  const std::ptrdiff_t* outputs = nullptr;  // where each position is, in numbers from `output`; negative: nowhere
   const float* bias = nullptr;              // or null
-  const float* addend = nullptr;            // laid out as the output and may be it; or null
-  float* output = nullptr;
+  const void* addend = nullptr;             // laid out as the output and may be it; or null
+  void* output = nullptr;
   std::ptrdiff_t outputBlock = 0;
   taccActivation_t activation = taccActivationNone;
   bool isNonTemporal = false;  // non-temporally, unless something is added
 };
 
-/// What the vector units do while the tiles multiply, a little after each of the six products of a step.
+/// What the vector units do while the tiles multiply, a little after each product of a step.
 struct Chores {
   DeliverWork* deliver;  // of the tiles before
   Bf16x3Work* split;     // may be null if there are no rows
   int splitRows;         // for one call
 };
 
-/// Sums of products of tiles: sums[m][n] = sum over steps of a[m] * b[n], all six products of the parts.
+/// Sums of products of tiles: sums[m][n] = sum over steps of a[m] * b[n], all products of the parts.
 struct ProductCall {
   const std::byte* a;
   std::ptrdiff_t aRow, aPart, aTile;  // bytes
@@ -90,9 +93,12 @@ struct ProductCall {
 };
 
 struct Bf16x3Kernels {
+  int parts;                // of a number: 3 of float32, 1 of bfloat16
+  std::size_t numberBytes;  // of what is split, added and delivered
   /// The next rows, `rows` of them or what is left.
   void (*split)(Bf16x3Work& work, int rows);
-  /// A row of a tile is a pair of 16 channels, or, transposed, a channel of 16 pairs.
+  /// A row of a tile is a pair of 16 channels, or, transposed, a channel of 16 pairs. These three are null where there
+  /// are no gradients of weights, those of bfloat16.
   void (*regroup)(const RegroupCall&);
   void (*transpose)(const RegroupCall&);
   /// Tiles [m][n] of sums become transposed ones [n][m].
@@ -104,6 +110,7 @@ struct Bf16x3Kernels {
   /// [tiles of a][tiles of b]: 1 to 4 with 1, 1 or 2 with 2. What is to be delivered is delivered at the end.
   void (*multiply[5][3])(const ProductCall&, const Chores&);
   void (*deliver)(DeliverWork&);
+  const Bf16x3Kernels* ofBfloat16;  // on the same units; of these themselves null
 };
 
 #if defined(__x86_64__)

@@ -38,8 +38,8 @@ int outPairsOf(const Shape& s) { return ceilDivide(outBlocksOf(s), 2); }
 int paritiesOf(const Shape& s) { return s.kernelHeight * s.kernelWidth == 1 ? 1 : 2; }
 
 Bf16x3Image imageOf(const Shape& s) {
-  Bf16x3Image image(2 * inPairsOf(s) * s.groups, s.height, s.width, s.strideHeight, s.strideWidth, s.outHeight,
-                    s.outWidth, tapsOf(s));
+  Bf16x3Image image(2 * inPairsOf(s) * s.groups, splitParts, s.height, s.width, s.strideHeight, s.strideWidth,
+                    s.outHeight, s.outWidth, tapsOf(s));
   // One side, the smaller one, is read over again for each pair of blocks of the other one.
   const std::size_t bytes = l2CacheBytes() / 2;
   const auto blocks = static_cast<std::size_t>(std::min(inBlocksOf(s) * paritiesOf(s), outBlocksOf(s)) * s.groups);

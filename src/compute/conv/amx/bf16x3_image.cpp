@@ -38,9 +38,10 @@ Bf16x3Axis::Bf16x3Axis(int sourceSize, int outputs, int strideOf, const std::vec
   }
 }
 
-Bf16x3Image::Bf16x3Image(int blocks, int height, int width, int strideHeight, int strideWidth, int outHeight,
+Bf16x3Image::Bf16x3Image(int blocks, int parts, int height, int width, int strideHeight, int strideWidth, int outHeight,
                          int outWidth, const std::vector<Tap>& taps)
     : blocks_(blocks),
+      numberParts_(parts),
       outHeight_(outHeight),
       outWidth_(outWidth),
       lines_(height, outHeight, strideHeight, linesOf(taps)),
@@ -59,7 +60,8 @@ void Bf16x3Image::choosePart(int batch, std::size_t bytes) {
   batch_ = batch;
   // Where no tap is inside the image nothing is read.
   const std::size_t used = std::max<std::size_t>(1, used_.size());
-  const std::size_t lineBytes = std::size_t(pitch()) * std::size_t(blocks_) * used * rowBytes / 2 * splitParts;
+  const std::size_t lineBytes =
+      std::size_t(pitch()) * std::size_t(blocks_) * used * rowBytes / 2 * std::size_t(numberParts_);
   const std::size_t imageBytes = lineBytes * static_cast<std::size_t>(lines_.pitch);
   if (imageBytes <= bytes) {
     const int most = static_cast<int>(std::min<std::size_t>(bytes / imageBytes, static_cast<std::size_t>(batch)));
@@ -84,12 +86,12 @@ void Bf16x3Image::choosePart(int batch, std::size_t bytes) {
   rows_ = tiles + std::ptrdiff_t{lines_.furthest} * pitch() + columns_.furthest;
 }
 
-void Bf16x3Image::findRuns(std::ptrdiff_t imageFloats) {
+void Bf16x3Image::findRuns(std::ptrdiff_t imageNumbers) {
   runs_.assign(static_cast<std::size_t>(kinds() * phases()), {});
   for (int kind = 0; kind < kinds(); ++kind) {
     const int index = partOfKind(kind);
     for (std::size_t phase = 0; index >= 0 && phase < used_.size(); ++phase) {
-      runs_[static_cast<std::size_t>(kind) * used_.size() + phase] = runsOf(part(index), used_[phase], imageFloats);
+      runs_[static_cast<std::size_t>(kind) * used_.size() + phase] = runsOf(part(index), used_[phase], imageNumbers);
     }
   }
 }
@@ -108,18 +110,19 @@ std::span<const Bf16x3Run> Bf16x3Image::runs(int index, int phase) const {
   return runs_[static_cast<std::size_t>(kindOf(index)) * used_.size() + static_cast<std::size_t>(phase)];
 }
 
-std::vector<Bf16x3Run> Bf16x3Image::outputRuns(const Part& part, std::ptrdiff_t imageFloats) const {
+std::vector<Bf16x3Run> Bf16x3Image::outputRuns(const Part& part, std::ptrdiff_t imageNumbers) const {
   std::vector<Bf16x3Run> runs;
   for (int image = 0; image < part.images; ++image) {
     for (int line = 0; line < part.lines; ++line) {
       runs.push_back({(std::ptrdiff_t{image} * imageLines() + line) * pitch(),
-                      image * imageFloats + std::ptrdiff_t{part.line + line} * outWidth_ * blockLength, outWidth_});
+                      image * imageNumbers + std::ptrdiff_t{part.line + line} * outWidth_ * blockLength, outWidth_});
     }
   }
   return runs;
 }
 
-std::vector<Bf16x3Run> Bf16x3Image::runsOf(const Part& part, const UsedPhase& phase, std::ptrdiff_t imageFloats) const {
+std::vector<Bf16x3Run> Bf16x3Image::runsOf(const Part& part, const UsedPhase& phase,
+                                           std::ptrdiff_t imageNumbers) const {
   const Bf16x3Axis::Phase& columns = columns_.phases[static_cast<std::size_t>(phase.x)];
   const Bf16x3Axis::Phase& lines = lines_.phases[static_cast<std::size_t>(phase.y)];
   const int width = columns_.source;
@@ -132,7 +135,7 @@ std::vector<Bf16x3Run> Bf16x3Image::runsOf(const Part& part, const UsedPhase& ph
       const std::ptrdiff_t pixel =
           std::ptrdiff_t{lines_.sourceOf(phase.y, line)} * width + columns_.sourceOf(phase.x, columns.lead);
       const int rows = columns.end - columns.lead;
-      if (rows > 0) runs.push_back({row, image * imageFloats + pixel * blockLength, rows});
+      if (rows > 0) runs.push_back({row, image * imageNumbers + pixel * blockLength, rows});
     }
   }
   return runs;

@@ -42,17 +42,17 @@ struct Bf16x3Axis {
   int sourceOf(int phase, int place) const { return phase + stride * place - pad; }
 };
 
-/// The layout of a driver's images, without its channels' groups. `taps` are all that occur; outputs are the largest
-/// numbers.
+/// The layout of a driver's images, without its channels' groups. `parts` are those of a number; `taps` are all that
+/// occur; outputs are the largest numbers.
 class Bf16x3Image {
  public:
-  Bf16x3Image(int blocks, int height, int width, int strideHeight, int strideWidth, int outHeight, int outWidth,
-              const std::vector<Tap>& taps);
+  Bf16x3Image(int blocks, int parts, int height, int width, int strideHeight, int strideWidth, int outHeight,
+              int outWidth, const std::vector<Tap>& taps);
 
   /// Decides how much is split at once: some images, or some output lines of one. `bytes` is about what it may take.
   void choosePart(int batch, std::size_t bytes);
-  /// Once that is decided: what runs() gives, for images of the source that are so far apart.
-  void findRuns(std::ptrdiff_t imageFloats);
+  /// Once that is decided: what runs() gives, for images of the source that are so many numbers apart.
+  void findRuns(std::ptrdiff_t imageNumbers);
 
   struct Part {
     int image, images;  // first one, how many
@@ -82,8 +82,8 @@ class Bf16x3Image {
   int kindOf(int part) const;
   /// A part of that kind, of which there is at least one; or -1.
   int partOfKind(int kind) const;
-  /// The output's pixels at their positions; images are `imageFloats` apart.
-  std::vector<Bf16x3Run> outputRuns(const Part& part, std::ptrdiff_t imageFloats) const;
+  /// The output's pixels at their positions; images are `imageNumbers` apart.
+  std::vector<Bf16x3Run> outputRuns(const Part& part, std::ptrdiff_t imageNumbers) const;
   /// The pixels of one phase in a part, in order.
   std::span<const Bf16x3Run> runs(int part, int phase) const;
 
@@ -91,7 +91,7 @@ class Bf16x3Image {
   struct UsedPhase {
     int y, x;
   };
-  int blocks_, outHeight_, outWidth_;
+  int blocks_, numberParts_, outHeight_, outWidth_;
   Bf16x3Axis lines_, columns_;
   std::vector<UsedPhase> used_;
   int partImages_ = 1, partLines_ = 1;
@@ -99,7 +99,7 @@ class Bf16x3Image {
   std::ptrdiff_t rows_ = 0;
   /// For each phase, of each part of lines, of whole parts and of the last images, which may be fewer.
   std::vector<std::vector<Bf16x3Run>> runs_;
-  std::vector<Bf16x3Run> runsOf(const Part& part, const UsedPhase& phase, std::ptrdiff_t imageFloats) const;
+  std::vector<Bf16x3Run> runsOf(const Part& part, const UsedPhase& phase, std::ptrdiff_t imageNumbers) const;
 };
 
 }  // namespace tacc::conv

@@ -8,9 +8,11 @@
 namespace tacc::conv {
 namespace {
 
-double cyclesOf(const SplitSides& sides, int batch, const Bf16x3Image& image, const std::vector<Bf16x3Job>& jobs,
-                double weightBytes) {
-  const double rowCycles = splitRowCycles(static_cast<double>(batch * sides.inImage()) * sizeof(float));
+double cyclesOf(const SplitSides& sides, int batch, int parts, const Bf16x3Image& image,
+                const std::vector<Bf16x3Job>& jobs, double weightBytes) {
+  const double rowCycles =
+      parts == 1 ? bfloat16RowCycles : splitRowCycles(static_cast<double>(batch * sides.inImage()) * sizeof(float));
+  const double productCycles = parts == 1 ? bfloat16ProductCycles : 6 * tileProductCycles;
   // A last block of output that is alone reads as much for half of the products.
   const double columns = sides.outBlocks + 0.4 * (sides.outBlocks % 2);
   const double rows = double(image.rows()) * image.phases() * sides.inPairs();
@@ -20,8 +22,8 @@ double cyclesOf(const SplitSides& sides, int batch, const Bf16x3Image& image, co
     cycles += rows * rowCycles;
     for (const Bf16x3Job& job : jobs) {
       const double tiles = ceilDivide(image.positions(image.part(index), job.outHeight, job.outWidth), tileRows);
-      const double products = 6.0 * static_cast<double>(job.taps.size()) * sides.inPairs();
-      cycles += tiles * columns * (products * tileProductCycles + deliverTileCycles);
+      const double steps = static_cast<double>(job.taps.size()) * sides.inPairs();
+      cycles += tiles * columns * (steps * productCycles + deliverTileCycles);
     }
   }
   // Weights from behind the L2 cache are read for each part; the first time that hides best.
@@ -32,6 +34,8 @@ double cyclesOf(const SplitSides& sides, int batch, const Bf16x3Image& image, co
 }
 
 }  // namespace
+
+int partsOfNumber(const Description& d) { return d.pairs.areRead ? 1 : splitParts; }
 
 double splitRowCycles(double bytes) { return bytes > static_cast<double>(l2CacheBytes()) ? 28 : 20; }
 
@@ -51,8 +55,8 @@ bool canSplit(const Description& d) {
   // Positions of a part are counted in int.
   constexpr int widest = 1 << 20;
   const Shape& s = d.shape;
-  return d.splits && d.inputLayout == taccLayoutNchw16c && s.blocksFitGroups() && s.width <= widest &&
-         s.outWidth <= widest && s.padWidth <= widest;
+  return d.splits && d.inputLayout == taccLayoutNchw16c && d.pairs.areRead == d.pairs.areWritten &&
+         s.blocksFitGroups() && s.width <= widest && s.outWidth <= widest && s.padWidth <= widest;
 }
 
 std::vector<Bf16x3Job> splitJobs(const Description& d) {
@@ -85,7 +89,7 @@ double splitWeightBytes(const Description& d, const std::vector<Bf16x3Job>& jobs
   const SplitSides sides(d);
   double taps = 0;
   for (const Bf16x3Job& job : jobs) taps += static_cast<double>(job.taps.size());
-  return taps * sides.groups * sides.inPairs() * sides.outBlocks * splitParts * static_cast<double>(tileBytes);
+  return taps * sides.groups * sides.inPairs() * sides.outBlocks * partsOfNumber(d) * static_cast<double>(tileBytes);
 }
 
 Bf16x3Image uncutSplitImage(const Description& d, const std::vector<Bf16x3Job>& jobs) {
@@ -97,8 +101,8 @@ Bf16x3Image uncutSplitImage(const Description& d, const std::vector<Bf16x3Job>& 
     outHeight = std::max(outHeight, job.outHeight);
     outWidth = std::max(outWidth, job.outWidth);
   }
-  return Bf16x3Image(2 * sides.inPairs() * sides.groups, sides.height, sides.width, sides.strideHeight,
-                     sides.strideWidth, outHeight, outWidth, taps);
+  return Bf16x3Image(2 * sides.inPairs() * sides.groups, partsOfNumber(d), sides.height, sides.width,
+                     sides.strideHeight, sides.strideWidth, outHeight, outWidth, taps);
 }
 
 Bf16x3Image splitImage(const Description& d, const std::vector<Bf16x3Job>& jobs) {
@@ -111,7 +115,7 @@ Bf16x3Image splitImage(const Description& d, const std::vector<Bf16x3Job>& jobs)
   std::size_t bestBytes = 0;
   for (std::size_t bytes = l2CacheBytes() / 32; bytes <= l2CacheBytes() * 3 / 8; bytes = bytes * 5 / 4) {
     image.choosePart(d.shape.batch, bytes);
-    const double cycles = cyclesOf(sides, d.shape.batch, image, jobs, weightBytes);
+    const double cycles = cyclesOf(sides, d.shape.batch, partsOfNumber(d), image, jobs, weightBytes);
     if (best != 0 && cycles >= best) continue;
     best = cycles;
     bestBytes = bytes;
@@ -121,7 +125,7 @@ Bf16x3Image splitImage(const Description& d, const std::vector<Bf16x3Job>& jobs)
 }
 
 double splitCycles(const Description& d, const Bf16x3Image& image, const std::vector<Bf16x3Job>& jobs) {
-  return cyclesOf(SplitSides(d), d.shape.batch, image, jobs, splitWeightBytes(d, jobs));
+  return cyclesOf(SplitSides(d), d.shape.batch, partsOfNumber(d), image, jobs, splitWeightBytes(d, jobs));
 }
 
 }  // namespace tacc::conv

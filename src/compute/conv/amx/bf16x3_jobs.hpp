@@ -11,7 +11,7 @@ namespace tacc::conv {
 
 /// One correlation over what is split: all of a convolution forward, or a phase of one backward.
 struct Bf16x3Job {
-  std::ptrdiff_t output;  // of its first pixel, in floats
+  std::ptrdiff_t output;  // of its first pixel, in numbers
   int outHeight, outWidth;
   std::ptrdiff_t outLine, outPixel;
   std::vector<Tap> taps;
@@ -22,6 +22,9 @@ std::vector<Bf16x3Job> splitJobs(const Description& d);
 
 /// Whether there are kernels for it, and it is in blocks and not too large.
 bool canSplit(const Description& d);
+
+/// Of a number: float32 is split, bfloat16 is not.
+int partsOfNumber(const Description& d);
 
 /// Sizes of both sides, of one group of channels unless it says otherwise.
 struct SplitSides {
@@ -56,6 +59,9 @@ double splitWeightBytes(const Description& d, const std::vector<Bf16x3Job>& jobs
 inline constexpr double tileProductCycles = 20, deliverTileCycles = 50, bytesInCycle = 8;
 /// One row split, of `bytes` bytes in all.
 double splitRowCycles(double bytes);
+/// The same of bfloat16, whose rows are put together only, and whose products read a tile for each tile of operands
+/// where three parts read each two or three times.
+inline constexpr double bfloat16RowCycles = 8, bfloat16ProductCycles = 26;
 
 /// Products of float32, forward, in the same cycles. AVX-512 can do 32, at a higher clock.
 inline constexpr double plainProductsInCycle = 30;

@@ -2,11 +2,13 @@
 // into the workspace, and 32 output channels at a time are computed for all its positions.
 //
 // Steps of a sum are taps of 32 channels. Of a part that is split, all stays in the L2 cache; weights are read from
-// there too, or from behind it once for each part.
+// there too, or from behind it once for each part. Activations in bfloat16, with weights that are rounded to it, are
+// gone through alike: they are one part, which is copied.
 #include <algorithm>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/algorithms/direct_shapes.hpp"
 #include "compute/conv/amx/bf16x3_jobs.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
@@ -17,14 +19,14 @@ namespace {
 class Bf16x3Products final : public ConvPlan {
  public:
   Bf16x3Products(const Description& d, const Bf16x3Kernels& kernels)
-      : ConvPlan("amx 32x2"),
+      : ConvPlan(kernels.parts == 1 ? "amx 32x2 bf16 pairs" : "amx 32x2"),
         description_(d),
         kernels_(kernels),
         sides_(d),
         jobs_(splitJobs(d)),
         image_(splitImage(d, jobs_)),
         columns_(2),
-        isNonTemporal_(isNonTemporalResult(d)) {
+        isNonTemporal_(kernels.parts == splitParts && isNonTemporalResult(d)) {
     image_.findRuns(sides_.inImage());
     const double weightBytes = splitWeightBytes(d, jobs_);
     fetchesWeights_ = !staysInL2(static_cast<std::size_t>(weightBytes));
@@ -47,7 +49,7 @@ class Bf16x3Products final : public ConvPlan {
   void run(const Buffers& buffers, const TaskExecutor& executor) const override;
 
  private:
-  static constexpr std::size_t weightTileFloats = splitParts * tileFloats;
+  std::ptrdiff_t weightTileBytes() const { return kernels_.parts * tileBytes; }
   static constexpr std::size_t sumsBytes = 2 * 4 * static_cast<std::size_t>(tileBytes);  // two sets: one is delivered
 
   struct Work {
@@ -73,14 +75,18 @@ class Bf16x3Products final : public ConvPlan {
   int tilesOfStrip() const { return 4 / columns_; }
   std::size_t biasBytes() const { return (biasWorkspaceBytes(description_) + 63) / 64 * 64; }
   std::ptrdiff_t partStep() const { return image_.rows() * rowBytes; }
-  std::ptrdiff_t pairStep() const { return partStep() * splitParts; }
+  std::ptrdiff_t bytesOf(std::ptrdiff_t numbers) const {
+    return numbers * static_cast<std::ptrdiff_t>(kernels_.numberBytes);
+  }
+  std::ptrdiff_t pairStep() const { return partStep() * kernels_.parts; }
   /// Of one group.
   int groupUnits() const { return sides_.inPairs() * image_.phases(); }
   /// Of all groups.
   std::size_t units() const { return static_cast<std::size_t>(sides_.groups * groupUnits()); }
   std::size_t splitBytes() const { return static_cast<std::size_t>(pairStep()) * units(); }
   std::size_t groupFloats(const Bf16x3Job& job) const {
-    return job.taps.size() * static_cast<std::size_t>(sides_.inPairs() * sides_.outBlocks) * weightTileFloats;
+    return job.taps.size() * static_cast<std::size_t>(sides_.inPairs() * sides_.outBlocks) *
+           static_cast<std::size_t>(weightTileBytes()) / sizeof(float);
   }
   /// Of one worker: sums, which of the parts it has split, and two of those, split.
   std::size_t workerBytes() const {
@@ -167,6 +173,10 @@ void Bf16x3Products::pack(const float* weights, float* packed) const {
   const auto packTile = [&](int group, int pair, int block, int kernelTap, float* to) {
     alignas(64) float gathered[2][tileFloats];
     for (int which = 0; which < 2; ++which) gather(group, 2 * pair + which, block, kernelTap, gathered[which]);
+    if (kernels_.parts == 1) {
+      std::transform(gathered[0], gathered[0] + tileFloats, gathered[1], to, pairOf);
+      return;
+    }
     const Bf16x3Run rows{0, 0, blockLength};
     Bf16x3Work work{.run = &rows,
                     .end = &rows + 1,
@@ -188,7 +198,7 @@ void Bf16x3Products::pack(const float* weights, float* packed) const {
         for (const int tap : job.kernelTaps) {
           for (int block = first; block < std::min(first + columns_, sides_.outBlocks); ++block) {
             packTile(group, pair, block, tap, to);
-            to += weightTileFloats;
+            to += weightTileBytes() / static_cast<std::ptrdiff_t>(sizeof(float));
           }
         }
       }
@@ -199,7 +209,7 @@ void Bf16x3Products::pack(const float* weights, float* packed) const {
 /// The work of splitting one part: units are pairs of blocks of channels and phases of pixels.
 class Bf16x3Products::Splitting {
  public:
-  Splitting(const Bf16x3Products& plan, const float* input, std::byte* to, int part)
+  Splitting(const Bf16x3Products& plan, const std::byte* input, std::byte* to, int part)
       : plan_(plan),
         input_(input),
         to_(to),
@@ -238,9 +248,10 @@ class Bf16x3Products::Splitting {
     work_.end = runs.data() + runs.size();
     work_.at = 0;
     work_.rows = plan_.image_.rows();
-    work_.even = input_ + plan_.image_.part(part_).image * sides.inImage() +
-                 (std::ptrdiff_t{group} * sides.inBlocks + 2 * pair) * sides.inPlane;
-    work_.odd = isHalf ? zeros : work_.even + sides.inPlane;
+    const std::ptrdiff_t even = plan_.image_.part(part_).image * sides.inImage() +
+                                (std::ptrdiff_t{group} * sides.inBlocks + 2 * pair) * sides.inPlane;
+    work_.even = input_ + plan_.bytesOf(even);
+    work_.odd = isHalf ? reinterpret_cast<const std::byte*>(zeros) : input_ + plan_.bytesOf(even + sides.inPlane);
     work_.evenStep = std::ptrdiff_t{sides.strideWidth} * blockLength;
     work_.oddStep = isHalf ? 0 : work_.evenStep;
     work_.output = to_ + static_cast<std::ptrdiff_t>(unit_) * plan_.pairStep();
@@ -248,7 +259,7 @@ class Bf16x3Products::Splitting {
   }
 
   const Bf16x3Products& plan_;
-  const float* input_;
+  const std::byte* input_;
   std::byte* to_;
   int part_;
   std::size_t unit_ = 0, end_;
@@ -267,7 +278,7 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
   const auto steps = static_cast<std::ptrdiff_t>(work.steps.size());
   const int positions = image_.positions(share.part, of.outHeight, of.outWidth);
   const auto* const weights = reinterpret_cast<const std::byte*>(share.buffers.packedWeights + work.packed);
-  const std::ptrdiff_t blockBytes = steps * splitParts * tileBytes;
+  const std::ptrdiff_t blockBytes = steps * weightTileBytes();
   const std::ptrdiff_t result =
       share.part.image * sides_.outImage() + of.output + share.part.line * of.outLine + block * sides_.outPlane;
   ProductCall product{};
@@ -277,19 +288,21 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
   product.aSteps = work.steps.data();
   product.b = weights + block * blockBytes;
   product.bPart = tileBytes;
-  product.bTile = splitParts * tileBytes;
-  product.bStep = blocks * splitParts * tileBytes;
+  product.bTile = weightTileBytes();
+  product.bStep = blocks * weightTileBytes();
   product.steps = static_cast<int>(steps);
-  const float* const addend = description_.residual     ? share.buffers.residual + result
-                              : description_.accumulate ? share.buffers.result + result
-                                                        : nullptr;
+  auto* const output = reinterpret_cast<std::byte*>(share.buffers.result) + bytesOf(result);
+  const std::byte* const addend = description_.residual
+                                      ? reinterpret_cast<const std::byte*>(share.buffers.residual) + bytesOf(result)
+                                  : description_.accumulate ? output
+                                                            : nullptr;
   const float* const bias = share.bias != nullptr ? share.bias + block * blockLength : nullptr;
   const auto count = static_cast<int>(strips.to - strips.from);
   const std::byte* const input = share.input + group * groupUnits() * pairStep();
   // Weights from behind the L2 cache: a strip brings its share of those of the next blocks, or, if it is the only
   // one, those that it will need soon.
   constexpr std::ptrdiff_t stepsAhead = 16;
-  if (fetchesWeights_) product.fetchLines = ceilDivide(blocks * splitParts * tileRows, count);
+  if (fetchesWeights_) product.fetchLines = ceilDivide(blocks * kernels_.parts * tileRows, count);
   for (int i = 0; i < count; ++i) {
     const int position = (static_cast<int>(strips.from) + i) * tilesOfStrip() * tileRows;
     const int tiles = std::min(tilesOfStrip(), ceilDivide(positions - position, tileRows));
@@ -301,7 +314,7 @@ void Bf16x3Products::multiplyStrips(const Share& share, std::size_t job, std::si
                .outputs = work.outputs.data() + position,
                .bias = bias,
                .addend = addend,
-               .output = share.buffers.result + result,
+               .output = output,
                .outputBlock = sides_.outPlane,
                .activation = description_.activation,
                .isNonTemporal = isNonTemporal_ && addend == nullptr};
@@ -361,7 +374,8 @@ Bf16x3Products::Memory Bf16x3Products::memoryOf(const Buffers& buffers, int work
 /// there are enough of them, else all of a part for a share of its strips.
 void Bf16x3Products::run(const Buffers& buffers, const TaskExecutor& executor) const {
   const float* const bias = paddedBias(description_, buffers);
-  const float* const input = sides_.isForward ? buffers.input : buffers.outputGradient;
+  const auto* const input =
+      reinterpret_cast<const std::byte*>(sides_.isForward ? buffers.input : buffers.outputGradient);
   const auto workers = static_cast<std::size_t>(executor.workers());
   const auto parts = static_cast<std::size_t>(image_.parts());
   const std::size_t tasksWanted = workers == 1 ? 1 : 2 * workers;
@@ -405,14 +419,14 @@ void Bf16x3Products::run(const Buffers& buffers, const TaskExecutor& executor) c
 
 bool servesSplitProducts(const Description& d) {
   if (d.pass == taccConvBackwardWeights || !canSplit(d)) return false;
-  if (d.algorithm == "split") return true;
+  if (d.algorithm == "split" || d.pairs.areRead) return true;
   // Where few channels are written, splitting is not worth while.
   const std::vector<Bf16x3Job> jobs = splitJobs(d);
   return splitCycles(d, splitImage(d, jobs), jobs) < d.shape.operations() / 2 / plainProductsInCycle;
 }
 
 std::unique_ptr<ConvPlan> makeSplitProducts(const Description& d, const KernelSet& kernels) {
-  return std::make_unique<Bf16x3Products>(d, *kernels.split);
+  return std::make_unique<Bf16x3Products>(d, d.pairs.areRead ? *kernels.split->ofBfloat16 : *kernels.split);
 }
 
 }  // namespace tacc::conv

@@ -1,0 +1,150 @@
+#include "plain_tiles.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "compute/conv/activation.hpp"
+#include "compute/conv/amx/bf16x3.hpp"
+
+namespace tacc::conv::test {
+namespace {
+
+/// Two bfloat16, the first one in the lower half.
+using Word = std::uint32_t;
+
+float lowerOf(Word word) { return std::bit_cast<float>(word << 16); }
+float upperOf(Word word) { return std::bit_cast<float>(word & 0xFFFF0000U); }
+/// The upper halves of both, of which the second one stays where it is.
+Word joined(Word first, Word second) { return (second & 0xFFFF0000U) | first >> 16; }
+
+float valueOf(float number) { return number; }
+float valueOf(std::uint16_t number) { return lowerOf(number); }
+
+/// The number in so many parts, each in the upper half of a word.
+std::array<Word, splitParts> partsOf(float number) {
+  const auto high = std::bit_cast<Word>(number) & 0xFFFF0000U;
+  const float rest = number - std::bit_cast<float>(high);
+  const Word middle = (std::bit_cast<Word>(rest) + 0x8000U) & 0xFFFF0000U;
+  return {high, middle, std::bit_cast<Word>(rest - std::bit_cast<float>(middle))};
+}
+std::array<Word, 1> partsOf(std::uint16_t number) { return {Word{number} << 16}; }
+
+template <class Number>
+constexpr int partsOfKind = std::is_same_v<Number, float> ? splitParts : 1;
+
+template <class Number>
+void split(Bf16x3Work& work, int rows) {
+  const std::ptrdiff_t limit = std::min(work.at + rows, work.rows);
+  for (; work.at < limit; ++work.at) {
+    while (work.run != work.end && work.run->row + work.run->rows <= work.at) ++work.run;
+    const bool isPixel = work.run != work.end && work.run->row <= work.at;
+    const std::ptrdiff_t from = isPixel ? work.at - work.run->row : 0, source = isPixel ? work.run->source : 0;
+    for (int i = 0; i < blockLength; ++i) {
+      std::array<Word, partsOfKind<Number>> even{}, odd{};
+      if (isPixel) {
+        even = partsOf(static_cast<const Number*>(work.even)[source + from * work.evenStep + i]);
+        odd = partsOf(static_cast<const Number*>(work.odd)[work.oddStep == 0 ? i : source + from * work.oddStep + i]);
+      }
+      for (std::size_t part = 0; part < even.size(); ++part) {
+        std::byte* const row = work.output + static_cast<std::ptrdiff_t>(part) * work.partStep + work.at * rowBytes;
+        reinterpret_cast<Word*>(row)[i] = joined(even[part], odd[part]);
+      }
+    }
+  }
+}
+
+void store(float& to, float value) { to = value; }
+void store(std::uint16_t& to, float value) {
+  const auto bits = std::bit_cast<Word>(value);
+  to = static_cast<std::uint16_t>((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+}
+
+template <class Number>
+void deliver(DeliverWork& work) {
+  for (; work.block < work.blocks; ++work.block, work.position = 0) {
+    for (; work.position < work.positions; ++work.position) {
+      const std::ptrdiff_t at = work.outputs[work.position] + work.block * work.outputBlock;
+      if (work.outputs[work.position] < 0) continue;
+      const int tile = work.position / tileRows * work.blocks + work.block;
+      const float* const sums = work.sums + tile * tileFloats + work.position % tileRows * blockLength;
+      for (int i = 0; i < blockLength; ++i) {
+        float value = sums[i] + (work.bias != nullptr ? work.bias[work.block * blockLength + i] : 0);
+        if (work.addend != nullptr) value += valueOf(static_cast<const Number*>(work.addend)[at + i]);
+        store(static_cast<Number*>(work.output)[at + i], applyActivation(work.activation, value));
+      }
+    }
+  }
+}
+
+/// sums += a * b, of one pair of tiles.
+void multiplyTiles(const std::byte* a, std::ptrdiff_t aRow, const std::byte* b, float* sums) {
+  for (int row = 0; row < tileRows; ++row) {
+    for (int column = 0; column < blockLength; ++column) {
+      for (int k = 0; k < blockLength; ++k) {
+        const Word x = reinterpret_cast<const Word*>(a + row * aRow)[k];
+        const Word y = reinterpret_cast<const Word*>(b + k * rowBytes)[column];
+        sums[row * blockLength + column] += lowerOf(x) * lowerOf(y) + upperOf(x) * upperOf(y);
+      }
+    }
+  }
+}
+
+template <class Number, int kRows, int kColumns>
+void multiply(const ProductCall& call, const Chores& chores) {
+  constexpr int parts = partsOfKind<Number>;
+  deliver<Number>(*chores.deliver);
+  if (chores.splitRows > 0) split<Number>(*chores.split, chores.splitRows);
+  std::fill_n(call.sums, 4 * tileFloats, 0.0F);
+  for (int step = 0; step < call.steps; ++step) {
+    for (int ofB = 0; ofB < parts; ++ofB) {
+      for (int ofA = 0; ofA < parts - ofB; ++ofA) {
+        for (int m = 0; m < kRows; ++m) {
+          for (int n = 0; n < kColumns; ++n) {
+            multiplyTiles(call.a + call.aSteps[step] + ofA * call.aPart + m * call.aTile, call.aRow,
+                          call.b + step * call.bStep + ofB * call.bPart + n * call.bTile,
+                          call.sums + (m * kColumns + n) * tileFloats);
+          }
+        }
+      }
+    }
+  }
+}
+
+template <class Number>
+constexpr Bf16x3Kernels tableOf(const Bf16x3Kernels* ofBfloat16) {
+  const auto nothing = [] {};
+  return {partsOfKind<Number>,
+          sizeof(Number),
+          split<Number>,
+          nullptr,
+          nullptr,
+          nullptr,
+          nothing,
+          nothing,
+          {{},
+           {nullptr, multiply<Number, 1, 1>, multiply<Number, 1, 2>},
+           {nullptr, multiply<Number, 2, 1>, multiply<Number, 2, 2>},
+           {nullptr, multiply<Number, 3, 1>, nullptr},
+           {nullptr, multiply<Number, 4, 1>, nullptr}},
+          deliver<Number>,
+          ofBfloat16};
+}
+
+}  // namespace
+
+const KernelSet& plainTileKernels() {
+  static constexpr Bf16x3Kernels ofBfloat16 = tableOf<std::uint16_t>(nullptr);
+  static constexpr Bf16x3Kernels tiles = tableOf<float>(&ofBfloat16);
+  static const KernelSet set = [] {
+    KernelSet portable = portableKernels();
+    portable.isa = "plain tiles";
+    portable.split = &tiles;
+    return portable;
+  }();
+  return set;
+}
+
+}  // namespace tacc::conv::test
