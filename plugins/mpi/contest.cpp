@@ -16,17 +16,18 @@ namespace tacc::mpi {
 void Contests::decide(const Outcome& outcome) noexcept {
   if (hasOwnCounts(outcome.function)) {
     OwnCounts& own = ownCounts_[static_cast<std::size_t>(outcome.function)];
-    own.width = static_cast<std::size_t>(std::bit_width(outcome.bytes));
     own.turn = outcome.isMpiFaster() ? Turn::mpi : Turn::tacc;
+    if (isMeasured(outcome.bytes)) decidedOf(own, outcome.bytes) = own.turn;
     return lookAgainLater(own);
   }
   if (const std::optional<std::size_t> kind = kindOf(outcome.function, outcome.bytes))
     kinds_[*kind] = isDecided | (outcome.isMpiFaster() ? isMpis : 0);
 }
 
+/// To look costs a short allreduce, which is little beside so many calls.
 void Contests::lookAgainLater(OwnCounts& own) noexcept {
-  constexpr std::uint64_t timesLater = 8;
-  own.until = own.until > UINT64_MAX / timesLater ? UINT64_MAX : own.until * timesLater;
+  constexpr std::uint64_t timesLater = 8, callsBetween = 512;
+  if (own.until < callsBetween) own.until = std::min(own.until * timesLater, callsBetween);
   own.calls = own.bytes = 0;
 }
 
@@ -37,9 +38,11 @@ std::size_t Contests::usualBytes(Function function) const noexcept {
 
 std::optional<Contests::Turn> Contests::decidedFor(Function function, std::size_t bytes) noexcept {
   OwnCounts& own = ownCounts_[static_cast<std::size_t>(function)];
-  if (own.width == 0 || own.width != static_cast<std::size_t>(std::bit_width(bytes))) return std::nullopt;
+  const Turn turn = isMeasured(bytes) ? decidedOf(own, bytes) : Turn::tacc;
+  if (turn == Turn::contest) return std::nullopt;
+  own.turn = turn;
   lookAgainLater(own);
-  return own.turn;
+  return turn;
 }
 
 namespace {

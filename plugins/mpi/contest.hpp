@@ -19,8 +19,8 @@ struct Communicator;
 
 /// The contests of one communicator. What they are asked is the same on all its ranks: calls are of one kind if the
 /// function is the same and the bytes have the same highest bit. Of a function whose counts are not known to all ranks
-/// none knows how much all move, so all its calls are of one kind: the ranks agree on what they usually move, and look
-/// again, eight times as many calls later each time, whether that is still so.
+/// none knows how much all move: after some calls the ranks agree on what they usually move, and who serves calls of
+/// that many bytes serves the next ones, until they look again.
 class Contests {
  public:
   enum class Turn : std::uint8_t { tacc, mpi, contest };
@@ -44,26 +44,31 @@ class Contests {
 
   /// With own counts: the mean block of this rank's calls since the last decision.
   std::size_t usualBytes(Function function) const noexcept;
-  /// Whether the last decision was about as many bytes, and who serves the calls then, from now on.
+  /// Who serves calls of so many bytes from now on, if that was decided before.
   std::optional<Turn> decidedFor(Function function, std::size_t bytes) noexcept;
   /// Whether calls of `bytes` of a block, or of a whole vector, are measured at all. Where more is moved tacc is the
   /// faster one, and trying costs.
   static bool isMeasured(std::size_t bytes) noexcept { return static_cast<std::size_t>(std::bit_width(bytes)) < sizes; }
 
  private:
+  static constexpr std::size_t functions = static_cast<std::size_t>(Function::Barrier) + 1;
+  static constexpr std::size_t sizes = 23;  // below 4 MiB
+
   struct OwnCounts {
     std::uint64_t calls = 0, bytes = 0;  // since the last decision
     std::uint64_t until = 0;             // calls until it is looked at; 0: nothing was called
-    std::size_t width = 0;               // of the bytes that were decided about
     Turn turn = Turn::tacc;
+    std::array<Turn, sizes> decided{};  // by the width of bytes; `contest`: not yet
+    OwnCounts() { decided.fill(Turn::contest); }
   };
 
-  static constexpr std::size_t functions = static_cast<std::size_t>(Function::Barrier) + 1;
-  static constexpr std::size_t sizes = 23;  // below 4 MiB
   static constexpr std::uint32_t isDecided = 1U << 31, isMpis = 1U << 30;
   static std::optional<std::size_t> kindOf(Function function, std::size_t bytes) noexcept {
     if (!isMeasured(bytes)) return std::nullopt;
     return static_cast<std::size_t>(function) * sizes + static_cast<std::size_t>(std::bit_width(bytes));
+  }
+  Turn& decidedOf(OwnCounts& own, std::size_t bytes) noexcept {
+    return own.decided[static_cast<std::size_t>(std::bit_width(bytes))];
   }
   Turn nextOfOwnCounts(Function function, std::size_t bytes, std::uint32_t after) noexcept {
     OwnCounts& own = ownCounts_[static_cast<std::size_t>(function)];

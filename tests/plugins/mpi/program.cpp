@@ -179,9 +179,9 @@ void makeCountedCalls() {
   for (int i = 0; i < 3; ++i) MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/// All functions with counts for each rank, first with short blocks and then with long ones.
+/// All functions with counts for each rank, first with short blocks, for long, and then with long ones.
 void lengthenUnequalCalls() {
-  constexpr int calls = 360, shortCalls = 60;
+  constexpr int calls = 1300, shortCalls = 800;
   const int ranks = ranksIn(MPI_COMM_WORLD), self = rankIn(MPI_COMM_WORLD);
   std::vector<int> counts, places, own, in, out;
   for (int call = 0; call < calls; ++call) {
