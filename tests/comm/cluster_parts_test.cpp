@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -108,8 +109,13 @@ TEST_P(HostParts, withOtherSettingsHaveTheirOwnConnections) {
     const auto takes = [&](taccComm_t from, taccComm_t& made) {
       const int before = countOpenDescriptors();
       made = split(from, 0, rank);
-      talkToAll(made);
-      return countOpenDescriptors() - before;
+      // Where two ranks connect to each other at once, one of the connections goes when either is used again.
+      int least = std::numeric_limits<int>::max();
+      for (int round = 0; round < 5; ++round) {
+        talkToAll(made);
+        least = std::min(least, countOpenDescriptors());
+      }
+      return least - before;
     };
     taccComm_t first = nullptr, second = nullptr;
     const int ofItsOwn = takes(comm, first), shared = takes(first, second);
