@@ -149,7 +149,7 @@ typedef struct {
   taccActivation_t activation;
   int reservedBehind; /**< is not read: older programs leave it to chance */
   /** Forward and backward data with activations of taccBfloat16: weights may be rounded to bfloat16 too, when they are
-   * packed. CPUs with AMX, or AMD's with AVX-512 BF16, then multiply several times as many numbers a cycle, as they lie
+   * packed. CPUs with AMX, and AMD's Zen 4, then multiply two to four times as many numbers a cycle, as they lie
    * in memory; others do as without it. Errors are up to about 2^-9 of the sum of all products' magnitudes, and numbers
    * below 1.2e-38 may count as zeros. Default 0. */
   int roundWeights;
