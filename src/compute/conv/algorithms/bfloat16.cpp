@@ -144,7 +144,7 @@ ChosenPlan makePairPlan(const Description& given, Pairs pairs, const KernelSet& 
   const KernelSet* const tiles = pairKernels(kernels);
   if (!given.roundsWeights || tiles == nullptr || (!given.algorithm.empty() && given.algorithm != name)) return {};
   Description description = withKernels(given, *tiles);
-  // Where a core starts two multiply-adds of 512 bits a cycle it starts one of pairs at most, and on Intel's CPUs less.
+  // Cores of Intel's that start two multiply-adds of 512 bits a cycle start fewer than one of pairs.
   if (description.hasTwoWideUnits && given.algorithm.empty()) return {};
   description.pairs = pairs;
   const Shape& s = given.shape;
