@@ -143,6 +143,8 @@ struct LayerKernels {
   /// `sum` is of a block.
   void (*addPixels)(const float* from, std::ptrdiff_t pixels, std::ptrdiff_t apart, float* sum);
   void (*innerProducts)(const InnerProductCall& call);
+  /// results[r][i] (+)= column[r] * block[i], of blocks of 16 that follow each other.
+  void (*outerProduct)(const float* column, std::ptrdiff_t rows, const float* block, float* results, bool adds);
   void (*sgdMomentum)(float* weights, float* velocity, const float* gradient, std::size_t count, float rate,
                       float momentum, float decay);
 };

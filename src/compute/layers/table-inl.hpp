@@ -4,6 +4,7 @@
 #include "compute/layers/dropout-inl.hpp"
 #include "compute/layers/inner_products-inl.hpp"
 #include "compute/layers/normalization-inl.hpp"
+#include "compute/layers/outer_product-inl.hpp"
 #include "compute/layers/pooling-inl.hpp"
 #include "compute/layers/response-inl.hpp"
 #include "compute/layers/training-inl.hpp"
@@ -36,6 +37,7 @@ constexpr LayerKernels makeTable(std::string_view isa) {
           reluBackward,
           addPixels,
           innerProducts,
+          outerProduct,
           sgdMomentum};
 }
 

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "conv_case.hpp"
+#include "threaded_executor.hpp"
 
 namespace tacc::conv::test {
 namespace {
@@ -120,6 +121,29 @@ TEST(NarrowImages, ColumnsOfPixelsAndProductsOfGroupsInEveryLayout) {
         desc.kernelHeight = desc.kernelWidth = desc.strideHeight = desc.strideWidth = 1;
         desc.padHeight = desc.padWidth = 0;
         expectExactAsChosen(desc);
+      }
+    }
+  }
+}
+
+/// The gradient of a single pixel's weights, of which nothing is summed.
+TEST(NarrowImages, GradientsOfOnePixel) {
+  for (const int ins : {1, 5, 16, 28, 40, 100}) {
+    for (const int outs : {16, 20, 48, 96}) {
+      for (const int groups : {1, 2}) {
+        if (groups == 2 && (ins % 16 != 0 || outs % 16 != 0)) continue;
+        taccConvDesc_t desc = convolution(taccConvBackwardWeights, 1, groups * ins, 1, 1, groups * outs, 1);
+        desc.groups = groups;
+        for (const taccWeightLayout_t layout : {taccWeightsKcrs, taccWeightsBlocked}) {
+          desc.weightLayout = layout;
+          for (const int accumulate : {0, 1}) {
+            desc.accumulate = accumulate;
+            expectExact(desc);
+            desc.maxWorkers = 3;
+            expectExactAsChosen(desc, ThreadedExecutor(3).get());
+            desc.maxWorkers = 1;
+          }
+        }
       }
     }
   }

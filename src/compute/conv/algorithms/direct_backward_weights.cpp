@@ -1,6 +1,7 @@
 // The direct convolution, backward to the weights. For each tap and each pair of blocks of channels the gradient kernel
 // keeps a part of the result in registers while the pixels go by; pixels whose tap is outside the image are skipped as
-// lines and columns. A task owns its part of the result and adds up all images in order.
+// lines and columns. A task owns its part of the result and adds up all images in order. Of a single pixel nothing is
+// summed: there it is an outer product.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@ class DirectBackwardWeights final : public ConvPlan {
             fmt::format("{} {}x{}", kernels.vectors, tiles.rowParts.front().size(), tiles.blockParts.front().size())),
         description_(d),
         kernels_(kernels),
+        layers_(layers::kernelTable(kernels.vectors)),
         tiles_(tiles),
         in_(blockSteps(d.inputLayout, d.shape.inChannels, d.shape.height, d.shape.width)),
         out_(blockSteps(d.outputLayout, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth)) {
@@ -39,6 +41,11 @@ class DirectBackwardWeights final : public ConvPlan {
     const double lines =
         insidePairs(s.outHeight, s.kernelHeight, s.strideHeight, s.dilationHeight, s.padHeight, s.height);
     const double columns = insidePairs(s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, s.width);
+    if (isOfOnePixel()) {
+      constexpr double storeCycles = 2, blockCycles = 10;
+      return (double(blockedFloats()) / blockLength * storeCycles + double(s.groups) * outBlocks() * blockCycles) /
+             assumedHertz;
+    }
     const bool isOneLine =
         s.kernelHeight * s.kernelWidth == 1 && s.outWidth * s.strideWidth == s.strideHeight * s.width;
     const double tiles =
@@ -62,6 +69,11 @@ class DirectBackwardWeights final : public ConvPlan {
   std::size_t blockedFloats() const {
     const Shape& s = shape();
     return weightFloats(taccWeightsBlocked, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, s.groups);
+  }
+  /// Its channels follow each other.
+  bool isOfOnePixel() const {
+    const Shape& s = shape();
+    return s.batch * s.height * s.width == 1 && s.kernelHeight * s.kernelWidth == 1 && s.outHeight * s.outWidth == 1;
   }
   int outBlocks() const { return ceilDivide(shape().outPerGroup(), blockLength); }
   int inBlocks() const { return ceilDivide(shape().inPerGroup(), blockLength); }
@@ -134,6 +146,15 @@ class DirectBackwardWeights final : public ConvPlan {
     const bool isWrittenOnce = imagesAtOnce_ >= s.batch && linesAtOnce_ >= s.outHeight && !accumulates;
     call.isNonTemporal = isWrittenOnce && layers::isTooLargeForCaches(blockedFloats() * sizeof(float)) &&
                          reinterpret_cast<std::uintptr_t>(result) % 64 == 0 && kernels_.fmaLanes == blockLength;
+    if (isOfOnePixel() && !call.isNonTemporal) {
+      const auto first = static_cast<std::ptrdiff_t>(ins.from) * blockLength;
+      const std::ptrdiff_t rows = std::min<std::ptrdiff_t>(ins.to * blockLength, s.inPerGroup()) - first;
+      for (int block = tiles_.blockParts[outs.from].from; block < tiles_.blockParts[outs.to - 1].to; ++block) {
+        float* const to = result + (group * outBlocks() + block) * call.outputBlock + first * blockLength;
+        layers_.outerProduct(input + first, rows, gradient + block * out_.block, to, accumulates);
+      }
+      return;
+    }
     // Where most taps are outside of a small image, their zeros are written in one go.
     const bool isCleared = mostTapsAreOutside() && !accumulates && inTasks_ == 1;
     if (isCleared) {
@@ -231,6 +252,7 @@ class DirectBackwardWeights final : public ConvPlan {
 
   Description description_;
   const KernelSet& kernels_;
+  const layers::LayerKernels& layers_;
   WeightTiles tiles_;
   BlockSteps in_, out_;
   int imagesAtOnce_ = 1, linesAtOnce_ = 1;
