@@ -138,6 +138,14 @@ TEST(NarrowImages, GradientsOfOnePixel) {
           desc.weightLayout = layout;
           for (const int accumulate : {0, 1}) {
             desc.accumulate = accumulate;
+            // The only output may lie in the padding.
+            for (const auto& [padHeight, padWidth] : {std::pair{1, 1}, {1, 0}, {0, 1}, {0, 0}}) {
+              desc.padHeight = padHeight;
+              desc.padWidth = padWidth;
+              desc.strideHeight = desc.strideWidth = 3;
+              expectExact(desc);
+            }
+            desc.strideHeight = desc.strideWidth = 1;
             expectExact(desc);
             desc.maxWorkers = 3;
             expectExactAsChosen(desc, ThreadedExecutor(3).get());

@@ -70,10 +70,10 @@ class DirectBackwardWeights final : public ConvPlan {
     const Shape& s = shape();
     return weightFloats(taccWeightsBlocked, s.outChannels, s.inChannels, s.kernelHeight, s.kernelWidth, s.groups);
   }
-  /// Its channels follow each other.
+  /// Its channels follow each other. With padding and a stride the one output may read what is outside.
   bool isOfOnePixel() const {
     const Shape& s = shape();
-    return s.batch * s.height * s.width == 1 && s.kernelHeight * s.kernelWidth == 1 && s.outHeight * s.outWidth == 1;
+    return s.batch * s.height * s.width == 1 && s.kernelHeight * s.kernelWidth == 1 && s.padHeight + s.padWidth == 0;
   }
   int outBlocks() const { return ceilDivide(shape().outPerGroup(), blockLength); }
   int inBlocks() const { return ceilDivide(shape().inPerGroup(), blockLength); }
