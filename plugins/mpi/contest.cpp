@@ -1,7 +1,5 @@
 #include "contest.hpp"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -51,10 +49,7 @@ namespace {
 
 constexpr int root = 0;
 constexpr int rounds = 7;
-constexpr double roundSeconds = 100e-6;  // of each of the two, as far as a few calls are not longer
-// With more ranks than processors: after a barrier, a root that waits for nobody, and the others behind it, are quick
-// until what one rank may be ahead of another is used up. From then on an MPI that spins waits for processors.
-constexpr double crowdedRoundSeconds = 2e-3;
+constexpr double roundSeconds = 100e-6;          // of each of the two, as far as a few calls are not longer
 constexpr int leastCalls = 3, mostCalls = 2000;  // in a round
 constexpr int firstCalls = 4;
 constexpr std::size_t mostMemory = std::size_t{16} << 20;  // of either buffer
@@ -261,14 +256,8 @@ double timeCalls(int calls, const Communicator& communicator, taccResult_t& resu
   return secondsSince(start) / calls;
 }
 
-int callsOfRound(double seconds, double ofRound) {
-  return static_cast<int>(std::clamp(ofRound / std::max(seconds, 1e-9), double{leastCalls}, double{mostCalls}));
-}
-
-bool isCrowded(const Communicator& communicator) {
-  taccCommInfo_t info{};
-  info.size = sizeof info;
-  return taccCommGetInfo(communicator.tacc, &info) == taccSuccess && info.localRanks > ::sysconf(_SC_NPROCESSORS_ONLN);
+int callsOfRound(double seconds) {
+  return static_cast<int>(std::clamp(roundSeconds / std::max(seconds, 1e-9), double{leastCalls}, double{mostCalls}));
 }
 
 /// The most that a rank has of each, such as the slowest one's seconds. By tacc: with more ranks than cores a call of
@@ -298,19 +287,23 @@ taccResult_t measure(const Repeated& call, const Communicator& communicator, Out
     once[1] = std::min(once[1], timeMpi(1));
     once[0] = std::min(once[0], timeTacc(1));
   }
-  std::array<double, 3> first{once[0], once[1], isCrowded(communicator) ? crowdedRoundSeconds : roundSeconds};
-  if (result == taccSuccess) result = agree(first, communicator);
-  outcome.tacc = once[0] = first[0];
-  outcome.mpi = once[1] = first[1];
+  if (result == taccSuccess) result = agree(once, communicator);
+  outcome.tacc = once[0];
+  outcome.mpi = once[1];
   if (result != taccSuccess || (outcome.mpi > longSeconds && outcome.mpi > clearly * outcome.tacc)) return result;
   // What the first ones took is long for a call of many: the first round finds how many calls the others have.
   std::array<double, rounds> tacc{}, mpi{};  // of a round that of its slowest rank
+  double allOfTacc = 0, allOfMpi = 0, callsOfTacc = 0, callsOfMpi = 0;
   for (int round = -1; round < rounds && result == taccSuccess; ++round) {
-    const int ofTacc = callsOfRound(once[0], first[2]), ofMpi = callsOfRound(once[1], first[2]);
+    const int ofTacc = callsOfRound(once[0]), ofMpi = callsOfRound(once[1]);
     once[1] = timeMpi(ofMpi);
     once[0] = timeTacc(ofTacc);
     if (result == taccSuccess) result = agree(once, communicator);
     if (round < 0) continue;
+    allOfTacc += ofTacc * once[0];
+    allOfMpi += ofMpi * once[1];
+    callsOfTacc += ofTacc;
+    callsOfMpi += ofMpi;
     tacc[static_cast<std::size_t>(round)] = once[0];
     mpi[static_cast<std::size_t>(round)] = once[1];
   }
@@ -318,6 +311,12 @@ taccResult_t measure(const Repeated& call, const Communicator& communicator, Out
   outcome.mpi = medianOf(mpi);
   outcome.leastTacc = std::ranges::min(tacc);
   outcome.leastMpi = std::ranges::min(mpi);
+  // With more ranks than processors an MPI that spins is quick until a rank is as far ahead of another as it may be.
+  // Then it waits for processors, the next round has few calls, and is quick again: what most rounds say is not what
+  // many calls take.
+  constexpr double muchSlower = 4;
+  const double mean = allOfMpi / std::max(callsOfMpi, 1.0);
+  if (mean > muchSlower * allOfTacc / std::max(callsOfTacc, 1.0)) outcome.mpi = std::max(outcome.mpi, mean);
   return result;
 }
 
