@@ -30,9 +30,8 @@ struct Bf16x3Run {
   int rows;
 };
 
-/// Rows that are still to be split, from `at` to `rows`. Row i of a run is made of the numbers even[source + i *
-/// evenStep
-/// ...] and the same of `odd`; rows between runs are zeros. Of what kind the numbers are the kernels say.
+/// Rows that are still to be split, from `at` to `rows`. Row i of a run is made of even[source + i * evenStep ...] and
+/// the same of `odd`; rows between runs are zeros. Of what kind the numbers are the kernels say.
 struct Bf16x3Work {
   const Bf16x3Run* run = nullptr;
   const Bf16x3Run* end = nullptr;
