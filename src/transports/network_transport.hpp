@@ -61,6 +61,8 @@ class NetworkTransport {
   NetworkTransport(const NetworkTransport&) = delete;
   NetworkTransport& operator=(const NetworkTransport&) = delete;
   /// Cancels what is under way: afterwards no posted memory is touched any more. Does not wait for other ranks.
+  /// What a peer has not yet received is lost with some kinds, so ranks leave together: each calls progress() until all
+  /// have what was sent to them.
   virtual ~NetworkTransport() = default;
 
   /// What another rank needs to reach this one; at most 4 KiB, may differ in length between ranks.

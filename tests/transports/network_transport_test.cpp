@@ -66,6 +66,7 @@ TEST_P(NetworkTransports, DeliversEverySize) {
         EXPECT_EQ(received, patternOf(bytes, tag * 2 + static_cast<unsigned>(peer))) << bytes << " bytes";
       }
     }
+    member.meet(*transport);
     return true;
   });
 }
@@ -89,6 +90,7 @@ TEST_P(NetworkTransports, MatchesTagsInAnyOrder) {
     }
     complete(*transport, requests);
     for (std::size_t i = 0; i < count; ++i) EXPECT_EQ(buffers[count + i], patternOf(sizes[i], tags[i])) << tags[i];
+    member.meet(*transport);
     return true;
   });
 }
