@@ -145,6 +145,13 @@ class Depthwise final : public ConvPlan {
   std::size_t tensorBytes() const {
     return static_cast<std::size_t>(shape().batch) * static_cast<std::size_t>(shape().inBlocks()) * bytesOfPlane();
   }
+  /// Without the input that no tap reads.
+  double bytesUsed() const {
+    const double read = std::min(1., double(shape().kernelHeight) / shape().strideHeight) *
+                        std::min(1., double(shape().kernelWidth) / shape().strideWidth);
+    return double(shape().batch) * shape().inBlocks() * sizeof(float) *
+           (read * static_cast<double>(shape().inPlane()) + static_cast<double>(shape().outPlane()));
+  }
   bool comesFromMemory() const { return layers::isTooLargeForCaches(tensorBytes()); }
 
   /// How many planes are gone through in turn, and what is fetched meanwhile.
@@ -152,12 +159,22 @@ class Depthwise final : public ConvPlan {
     const auto planes = static_cast<std::size_t>(shape().batch) * static_cast<std::size_t>(shape().inBlocks());
     const std::size_t planeBytes = bytesOfPlane();
     // What is read from behind the caches is fetched; with a stride what the lines leave no time for is not.
-    const bool isFetched = shape().strideHeight == 1 || parts_.front().kernel == kernels_.depthwiseAny;
-    if (comesFromMemory() && isFetched) line_.ahead = floatsAhead;
+    if (shape().kernelHeight < shape().strideHeight && !line_.spreadsLines) {
+      if (bytesUsed() > 2 * double(l2CacheBytes())) line_.ahead = floatsOfLinesAhead();
+    } else if (comesFromMemory() && (shape().strideHeight == 1 || parts_.front().kernel == kernels_.depthwiseAny)) {
+      line_.ahead = floatsAhead;
+    }
     // Small planes share what every line begins with, while there are tasks enough.
     const auto workers = static_cast<std::size_t>(description_.maxWorkers);
     const std::size_t most = workers > 1 ? planes / (4 * workers) : planes;
     blocksAtOnce_ = std::max<std::size_t>(1, std::min(bytesInTurn / planeBytes, most));
+  }
+
+  /// Where lines are left out between those that are read: from some to those that later results read, as far as
+  /// floatsAhead at least.
+  std::ptrdiff_t floatsOfLinesAhead() const {
+    const std::ptrdiff_t lines = std::ptrdiff_t{line_.strideHeight} * line_.inputWidth * blockLength;
+    return (floatsAhead + lines - 1) / lines * lines;
   }
 
   /// The same where pixels are apart: the blocks of a pixel follow each other in memory, so a strip of many of them is

@@ -325,12 +325,15 @@ template <int kPixels>
   const int linesAhead = call.spreadsLines                       ? 1
                          : call.strideHeight < call.kernelHeight ? call.strideHeight
                                                                  : call.kernelHeight;
+  const int columnsAhead = call.strideWidth < call.kernelWidth ? call.strideWidth : call.kernelWidth;
   for (int block = 0; block < call.blocks; ++block) {
     if (call.ahead != 0 && lines.count > 0) {
-      const float* from = lines.input[lines.count - 1] + place.plane + place.column + call.ahead;
+      const float* from =
+          lines.input[call.spreadsLines ? 0 : lines.count - 1] + place.plane + place.column + call.ahead;
       for (int i = 0; i < linesAhead; ++i, from -= std::ptrdiff_t{call.inputWidth} * blockLength) {
-        for (int column = 0; column < kPixels * call.strideWidth; ++column) {
-          __builtin_prefetch(from + column * blockLength);
+        for (int t = 0; t < columnsAhead; ++t) {
+#pragma GCC unroll 16
+          for (int p = 0; p < kPixels; ++p) __builtin_prefetch(from + p * pixel + t * blockLength);
         }
       }
     }
