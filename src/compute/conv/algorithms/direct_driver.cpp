@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -24,6 +25,16 @@ constexpr std::size_t inputBytesAtOnce = 384 * 1024;
 
 // What a run of values costs beside its products. Permuted, several of them are one.
 constexpr double cyclesOfRun = 4, cyclesOfPermutedRun = 1;
+
+/// What reading a value costs whose line of the cache another pixel of the tile has driven out of the L1 cache.
+constexpr double cyclesOfLostLine = 0.6;
+
+/// How many lines of the cache, that many floats from one to the next, an L1 cache of 64 sets of 8 lines keeps.
+int linesKept(std::ptrdiff_t floats) {
+  constexpr std::ptrdiff_t sets = 64, ways = 8;
+  if (floats % blockLength != 0) return sets * ways;
+  return static_cast<int>(sets / std::gcd(sets, floats / blockLength) * ways);
+}
 
 /// How many of `pixels` pixels from `x` on a tap finds inside a line of `width`, and which ones: no value if there are
 /// none, or there is no BorderMask for it that leaves out up to `mostOut`.
@@ -110,6 +121,7 @@ double DirectDriver::cyclesOfLine(int blocks, int tiles, double inside) const {
   };
   // With strides most of every part of a page that is fetched is not used, so input is better read fewer times.
   const double inputCycles = shape_.strideWidth > 1 && !shape_.isScattered ? 0.02 : 0;
+  const int kept = linesKept(shape_.strideWidth * shape_.inPixel);
   // Taps that lie above each other leave out the same pixels.
   std::map<int, int> columns;  // where a tap reads -> how many taps
   for (const Tap& tap : shape_.taps) ++columns[tap.dx];
@@ -118,7 +130,7 @@ double DirectDriver::cyclesOfLine(int blocks, int tiles, double inside) const {
   const double runsOfTap = shape_.isScattered ? 0 : inside * static_cast<double>(shape_.inCounts.size());
   const double valuesOfRun = runsOfTap > 0 ? ofTap / runsOfTap : 0;
   const auto cyclesOfTaps = [&](int taps, int pixels, int used) {
-    const double row = cyclesOfRow(pixels, used) + inputCycles * used;
+    const double row = cyclesOfRow(pixels, used) + (used < kept ? inputCycles : inputCycles + cyclesOfLostLine) * used;
     // Sums that wait for themselves leave time for what a run costs beside.
     const double waiting = std::max(0.0, latencyCycles - productCycles(kernels_, blocks, used));
     return taps * (ofTap * row + runsOfTap * std::max(0.0, (shape_.isPermuted ? cyclesOfPermutedRun : cyclesOfRun) -
