@@ -77,6 +77,11 @@ std::unique_ptr<ConvPlan> makeCropped(const Description& description, std::uniqu
 constexpr bool hasPlainLayout(const Description& d) {
   return d.inputLayout != taccLayoutNchw16c || d.outputLayout != taccLayoutNchw16c;
 }
+/// Whether it is a product of matrices as they lie in memory: of one tap for every pixel, from NCHW to NCHW.
+constexpr bool isPlainProduct(const Description& d) {
+  return d.inputLayout == taccLayoutNchw && d.outputLayout == taccLayoutNchw && d.shape.isProduct() &&
+         d.shape.groups == 1;
+}
 /// The cheapest plan that reorders plain layouts, some images at a time, of those that serve what is reordered; none
 /// where there is none. The description is from withKernels().
 ChosenPlan makePlainPlan(const Description& description, const KernelSet& kernels);
@@ -125,6 +130,8 @@ bool servesPlanes(const Description& d);
 std::unique_ptr<ConvPlan> makePlanes(const Description& d, const KernelSet& kernels);
 bool servesPlainProduct(const Description& d);
 std::unique_ptr<ConvPlan> makePlainProduct(const Description& d, const KernelSet& kernels);
+bool servesPlainGradient(const Description& d);
+std::unique_ptr<ConvPlan> makePlainGradient(const Description& d, const KernelSet& kernels);
 bool servesReference(const Description& d);
 std::unique_ptr<ConvPlan> makeReference(const Description& d, const KernelSet& kernels);
 

@@ -21,6 +21,7 @@ constexpr ConvAlgorithm algorithms[] = {
     {"split", servesSplitGradient, makeSplitGradient, ConvOffer::byOwnRule},
     {"planes", servesPlanes, makePlanes, ConvOffer::byPrice, OutputLayouts::plain},
     {"plain-product", servesPlainProduct, makePlainProduct, ConvOffer::byPrice, OutputLayouts::plain},
+    {"plain-product", servesPlainGradient, makePlainGradient, ConvOffer::byPrice, OutputLayouts::plain},
     {"product-scatter", servesProductScatter, makeProductScatter},
     {"strided-product", servesStridedProduct, makeStridedProduct, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"direct", servesDirectForward, makeDirectForward, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},

@@ -7,6 +7,7 @@
 
 #include "compute/conv/amx/amx_kernels.hpp"
 #include "compute/conv/kernels/kernels.hpp"
+#include "compute/conv/kernels/plain_kernels.hpp"
 #include "compute/conv/kernels/planes_kernels.hpp"
 #include "compute/layers/kernels.hpp"
 #include "compute/simd/kernel_sets.hpp"
@@ -20,6 +21,7 @@ struct KernelModule {
 #define TACC_MEMBER(set, isThere)                       \
   decltype(&conv::set##Kernels) set##Kernels;           \
   decltype(&conv::set##PlaneKernels) set##PlaneKernels; \
+  decltype(&conv::set##PlainKernels) set##PlainKernels; \
   decltype(&layers::set##Table) set##Table;
   TACC_KERNEL_SETS(TACC_MEMBER)
 #undef TACC_MEMBER
@@ -32,12 +34,26 @@ struct KernelModule {
 /// Differs between two versions of the library, and, of one version, between most that do not fit each other.
 constexpr std::uint64_t kernelLayout() {
   std::uint64_t layout = 0;
-  for (const std::uint64_t part :
-       {std::uint64_t{TACC_MAJOR}, std::uint64_t{TACC_MINOR}, std::uint64_t{TACC_PATCH}, sizeof(KernelModule),
-        sizeof(conv::KernelSet), sizeof(conv::TileCall), sizeof(conv::TapRun), sizeof(conv::GradientCall),
-        sizeof(conv::DepthwiseCall), sizeof(conv::DepthwiseGradientCall), sizeof(conv::WinogradInputCall),
-        sizeof(conv::WinogradOutputCall), sizeof(conv::PlaneKernels), sizeof(conv::PlaneCall),
-        sizeof(conv::PlaneGradientCall), sizeof(conv::Bf16x3Kernels), sizeof(layers::LayerKernels)}) {
+  for (const std::uint64_t part : {std::uint64_t{TACC_MAJOR},
+                                   std::uint64_t{TACC_MINOR},
+                                   std::uint64_t{TACC_PATCH},
+                                   sizeof(KernelModule),
+                                   sizeof(conv::KernelSet),
+                                   sizeof(conv::TileCall),
+                                   sizeof(conv::TapRun),
+                                   sizeof(conv::GradientCall),
+                                   sizeof(conv::DepthwiseCall),
+                                   sizeof(conv::DepthwiseGradientCall),
+                                   sizeof(conv::WinogradInputCall),
+                                   sizeof(conv::WinogradOutputCall),
+                                   sizeof(conv::PlaneKernels),
+                                   sizeof(conv::PlaneCall),
+                                   sizeof(conv::PlaneGradientCall),
+                                   sizeof(conv::PlainKernels),
+                                   sizeof(conv::PlainProductCall),
+                                   sizeof(conv::PlainGradientCall),
+                                   sizeof(conv::Bf16x3Kernels),
+                                   sizeof(layers::LayerKernels)}) {
     layout = layout * 1'000'003 + part;
   }
   return layout;

@@ -147,9 +147,9 @@ TEST_P(Pass, StridedProductsInNhwc) {
 
 TEST(PlainProduct, EveryTailAndEpilogue) {
   std::mt19937 random(12);
-  for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData}) {
-    for (const auto& [ins, outs] : {std::array{1, 1}, {16, 24}, {24, 15}, {3, 65}, {130, 40}}) {
-      // Pixels of no whole vector, of whole ones alone, of a panel and more, and one behind them.
+  for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData, taccConvBackwardWeights}) {
+    for (const auto& [ins, outs] : {std::array{1, 1}, {16, 24}, {24, 15}, {3, 65}, {130, 40}, {7, 29}}) {
+      // Pixels of no whole vector, of whole ones alone, of a strip and more, and one behind them.
       for (const auto& [height, width] : {std::array{1, 1}, {3, 5}, {4, 4}, {7, 7}, {8, 16}, {9, 21}, {13, 5}}) {
         for (int epilogue = 0; epilogue < 4; ++epilogue) {
           taccConvDesc_t desc = convolution(pass, 2, ins, height, width, outs, 1);
@@ -162,6 +162,10 @@ TEST(PlainProduct, EveryTailAndEpilogue) {
       }
     }
   }
+  taccConvDesc_t large = convolution(taccConvForward, 1, 3, 240, 320, 32, 1);  // stored non-temporally
+  large.inputLayout = large.outputLayout = taccLayoutNchw;
+  large.algorithm = "plain-product";
+  expectExactAsChosen(large);
 }
 
 TEST_P(Pass, PadsLargerThanTheKernel) { expectExact(convolution(GetParam(), 1, 16, 5, 6, 16, 3, 1, 5)); }

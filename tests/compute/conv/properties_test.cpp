@@ -90,6 +90,9 @@ TEST(Threads, ChangeNoBit) {
     convolutions.push_back(convolution(pass, 3, 20, 40, 41, 20, 3, 3, 1));
     convolutions.back().groups = 20;
     convolutions.back().dilationWidth = 2;
+    convolutions.push_back(convolution(pass, 2, 40, 30, 31, 70, 1));
+    convolutions.back().inputLayout = convolutions.back().outputLayout = taccLayoutNchw;
+    convolutions.back().algorithm = "plain-product";
     for (taccConvDesc_t desc : convolutions) {
       desc.maxWorkers = 1;
       Case test(desc);
@@ -136,7 +139,10 @@ TEST(Memory, NothingOutsideTheBuffersIsTouched) {
       desc.bias = pass == taccConvForward;
       if (ins == 3 && pass != taccConvBackwardData) desc.inputLayout = taccLayoutNchw;
       if (ins >= 64) desc.inputLayout = desc.outputLayout = taccLayoutNhwc;
-      if (ins == 24) desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+      if (ins == 24) {
+        desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+        desc.algorithm = "plain-product";
+      }
       if (kernel == 1 && stride == 2) desc.algorithm = "strided-product";
       const Case test(desc);
       const Floats expected = test.expected();

@@ -3,203 +3,181 @@
 //
 //   output[k][pixels] = sum over c of weights[k][c] * input[c][pixels]
 //
-// A vector is 16 pixels, and a value of the weights is broadcast. Some pixels of all channels of the input are copied
-// side by side, as the kernels want it; nothing is transposed, and results go where they belong.
+// A vector is 16 pixels, and a value of the weights is broadcast. Nothing is copied nor transposed, but for pixels
+// behind the last whole vector. What the next strip of pixels reads is fetched, as hardware does not look ahead over
+// channels: mostly each is in another page.
 #include <algorithm>
 #include <cstring>
 #include <vector>
 
 #include "compute/conv/algorithms.hpp"
 #include "compute/conv/algorithms/caching.hpp"
+#include "compute/conv/kernels/plain_kernels.hpp"
+#include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
 
 namespace tacc::conv {
 namespace {
 
-/// Weights that every panel of pixels reads again are to be near.
-constexpr std::ptrdiff_t mostWeights = 64 * 1024;
-
-/// Rows of weights lie a multiple of whole lines of the cache apart, and an odd one, so that they do not fall on each
-/// other there.
-constexpr std::ptrdiff_t rowFloats(int values) {
-  return std::ptrdiff_t{(values + blockLength - 1) / blockLength | 1} * blockLength;
-}
+/// Weights that every strip of pixels reads again are to be near.
+constexpr std::ptrdiff_t mostWeights = 1024 * 1024;
 
 class PlainProduct final : public ConvPlan {
  public:
   PlainProduct(const Description& d, const KernelSet& kernels)
       : ConvPlan(std::string(kernels.vectors)),
         description_(d),
-        kernels_(kernels),
+        kernels_(plainKernels(kernels)),
         isForward_(d.pass == taccConvForward),
         values_(isForward_ ? d.shape.inChannels : d.shape.outChannels),
         results_(isForward_ ? d.shape.outChannels : d.shape.inChannels),
-        pixels_(std::ptrdiff_t{d.shape.height} * d.shape.width),
-        pixelBlocks_((pixels_ + blockLength - 1) / blockLength) {
-    chooseTiles();
+        pixels_(std::ptrdiff_t{d.shape.height} * d.shape.width) {
+    chooseTiles(kernels);
+    const auto images = static_cast<std::size_t>(d.shape.batch);
+    const auto workers = static_cast<std::size_t>(d.maxWorkers);
+    if (workers > 1 && images < 4 * workers) parts_ = std::min(strips(), (4 * workers + images - 1) / images);
   }
 
   std::size_t workspaceBytes() const override {
     return static_cast<std::size_t>(description_.maxWorkers) * workerFloats() * sizeof(float);
   }
   std::size_t packedFloats() const override {
-    return static_cast<std::size_t>(results_) * static_cast<std::size_t>(rowFloats(values_));
+    return static_cast<std::size_t>(results_) * static_cast<std::size_t>(values_);
   }
   double predictedSeconds() const override {
-    // A line of the cache that is copied or written: mostly each is in another page. Fitted to MobileNet v2's layers.
-    constexpr double ofLine = 6.5;
-    const double copy = ofLine * (values_ + results_) * static_cast<double>(pixelBlocks_);
     const double bytes = double(values_ + results_) * static_cast<double>(pixels_) * shape().batch * sizeof(float);
-    return std::max((cycles_ + copy) * shape().batch, transferCycles(bytes, 10)) / assumedHertz;
+    return std::max(cycles_ * shape().batch, transferCycles(bytes, 10)) / assumedHertz;
   }
 
   void pack(const float* weights, float* packed) const override {
-    std::fill_n(packed, packedFloats(), 0.0F);
-    for (int k = 0; k < shape().outChannels; ++k) {
-      for (int c = 0; c < shape().inChannels; ++c) {
-        const WeightBlock block =
-            weightBlock(shape(), description_.weightLayout, 0, k / blockLength, c / blockLength, 0, 0);
-        const float weight = weights[block.base + k % blockLength * block.outStep + c % blockLength * block.inStep];
-        packed[isForward_ ? k * rowFloats(values_) + c : c * rowFloats(values_) + k] = weight;
+    for (const TaskPart& tile : tiles_) {
+      float* to = packed + tile.from * static_cast<std::size_t>(values_);
+      for (int value = 0; value < values_; ++value) {
+        for (auto row = static_cast<int>(tile.from); row < static_cast<int>(tile.to); ++row) {
+          const int out = isForward_ ? row : value;
+          const int in = isForward_ ? value : row;
+          const WeightBlock block =
+              weightBlock(shape(), description_.weightLayout, 0, out / blockLength, in / blockLength, 0, 0);
+          *to++ = weights[block.base + out % blockLength * block.outStep + in % blockLength * block.inStep];
+        }
       }
     }
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
-    const auto panels = static_cast<std::size_t>((pixelBlocks_ + blocks_ - 1) / blocks_);
-    executor.forEach(static_cast<std::size_t>(shape().batch) * panels, [&](std::size_t index, int worker) {
+    executor.forEach(static_cast<std::size_t>(shape().batch) * parts_, [&](std::size_t index, int worker) {
       float* const own = static_cast<float*>(buffers.workspace) + static_cast<std::size_t>(worker) * workerFloats();
-      runPanel(buffers, static_cast<std::ptrdiff_t>(index / panels),
-               static_cast<std::ptrdiff_t>(index % panels) * blocks_, own);
+      runStrips(buffers, static_cast<std::ptrdiff_t>(index / parts_), partOf(strips(), parts_, index % parts_), own);
     });
   }
 
  private:
   const Shape& shape() const { return description_.shape; }
-  /// A panel of the input, and pixels of results behind the last whole block.
-  std::size_t workerFloats() const { return static_cast<std::size_t>(values_ * blocks_ + results_) * blockLength; }
+  std::ptrdiff_t stripPixels() const { return std::ptrdiff_t{blocks_} * plainBlock; }
+  std::size_t strips() const { return static_cast<std::size_t>((pixels_ + stripPixels() - 1) / stripPixels()); }
+  /// Pixels behind the last whole vector, of what is read and of results.
+  std::size_t workerFloats() const { return static_cast<std::size_t>(values_ + results_) * plainBlock; }
 
-  /// Results of a tile: of `tiles` that are nearly equal.
-  struct Tiles {
-    int blocks, count;
-    double cycles;  // for all results of the blocks
-  };
-  Tiles tilesOf(int blocks) const {
-    Tiles tiles{blocks, ceilDivide(results_, kernels_.pixelLimit[blocks]), 0};
-    for (int t = 0; t < tiles.count; ++t) {
-      const int rows = partSize(results_, tiles.count, t);
-      tiles.cycles += values_ * stepCycles(kernels_, blocks, rows, rows) + tileCycles(kernels_, blocks, rows);
+  /// Cycles of a strip of that many blocks.
+  double stripCycles(const KernelSet& kernels, int blocks) const {
+    // Of a line of the cache that comes from another page or goes there, and of a tile's sums that begin and end.
+    constexpr double ofLine = 1.5, ofSum = 1.5;
+    const int count = ceilDivide(results_, kernels_.rows[blocks]);
+    double cycles = ofLine * blocks * (values_ + results_);
+    for (int t = 0; t < count; ++t) {
+      const int rows = partSize(results_, count, t);
+      const double vectors = double(blocks) * blockLength / kernels.fmaLanes;
+      const double step =
+          std::max({productCycles(kernels, blocks, rows), latencyCycles, (vectors + rows + blocks) / 2});
+      cycles += values_ * (step + 0.3) + ofSum * vectors * rows + callCycles / 2;
     }
-    tiles.cycles += callCycles;
-    return tiles;
+    return cycles;
   }
-  void chooseTiles() {
-    for (int blocks = 1; blocks <= maxBlocks && blocks <= pixelBlocks_; ++blocks) {
-      if (kernels_.pixelLimit[blocks] == 0) continue;
-      const double cycles = tilesOf(blocks).cycles * static_cast<double>(pixelBlocks_) / blocks;
+  void chooseTiles(const KernelSet& kernels) {
+    const double wholeBlocks = static_cast<double>((pixels_ + plainBlock - 1) / plainBlock);
+    for (int blocks = 1; blocks <= mostPlainBlocks; ++blocks) {
+      if (kernels_.rows[blocks] == 0) continue;
+      const double cycles = stripCycles(kernels, blocks) * wholeBlocks / blocks;
       if (blocks_ != 0 && cycles >= cycles_) continue;
       blocks_ = blocks;
       cycles_ = cycles;
     }
+    const auto count = static_cast<std::size_t>(ceilDivide(results_, kernels_.rows[blocks_]));
+    for (std::size_t t = 0; t < count; ++t) tiles_.push_back(partOf(static_cast<std::size_t>(results_), count, t));
   }
 
-  /// Pixels of the blocks from `first` on. The last one, where it is not whole, by itself.
-  void runPanel(const Buffers& buffers, std::ptrdiff_t image, std::ptrdiff_t first, float* own) const {
-    const std::ptrdiff_t whole = std::min(first + blocks_, pixels_ / blockLength);
-    const std::ptrdiff_t end = std::min(first + blocks_, pixelBlocks_);
+  void runStrips(const Buffers& buffers, std::ptrdiff_t image, TaskPart strips, float* own) const {
     const float* const read = (isForward_ ? buffers.input : buffers.outputGradient) + image * values_ * pixels_;
     const std::ptrdiff_t at = image * results_ * pixels_;
     const float* const addend = description_.residual     ? buffers.residual + at
                                 : description_.accumulate ? buffers.result + at
                                                           : nullptr;
     float* const result = buffers.result + at;
-    const float* const bias = description_.bias ? buffers.bias : nullptr;
-    if (whole > first) {
-      const auto blocks = static_cast<int>(whole - first);
-      const std::ptrdiff_t from = first * blockLength;
-      copyPanel(read + from, blocks * blockLength, blocks, own);
-      multiply(buffers.packedWeights, own, blocks, addend == nullptr ? nullptr : addend + from, bias, result + from,
-               pixels_);
+    const bool isNonTemporal = isNonTemporalResult(description_) && addend == nullptr && pixels_ % plainBlock == 0 &&
+                               isAligned(buffers.result);
+    const auto end = std::min(pixels_, static_cast<std::ptrdiff_t>(strips.to) * stripPixels());
+    auto pixel = static_cast<std::ptrdiff_t>(strips.from) * stripPixels();
+    const auto run = [&](int blocks, const float* from, std::ptrdiff_t fromLine, const float* added, float* to,
+                         std::ptrdiff_t toLine) {
+      PlainProductCall call{};
+      call.input = from;
+      call.inputLine = fromLine;
+      call.values = values_;
+      call.outputLine = toLine;
+      call.activation = description_.activation;
+      call.isNonTemporal = isNonTemporal;
+      call.ahead = stripPixels();
+      for (const TaskPart& tile : tiles_) {
+        const auto row = static_cast<std::ptrdiff_t>(tile.from);
+        call.weights = buffers.packedWeights + row * values_;
+        call.bias = description_.bias ? buffers.bias + row : nullptr;
+        call.addend = added == nullptr ? nullptr : added + row * toLine;
+        call.output = to + row * toLine;
+        kernels_.product[blocks][tile.to - tile.from](call);
+        call.ahead = 0;
+      }
+    };
+    while (end - pixel >= plainBlock) {
+      const int blocks = end - pixel >= stripPixels() ? blocks_ : 1;
+      run(blocks, read + pixel, pixels_, addend == nullptr ? nullptr : addend + pixel, result + pixel, pixels_);
+      pixel += blocks * plainBlock;
     }
-    if (end == whole) return;
-    const std::ptrdiff_t from = whole * blockLength;
-    const std::ptrdiff_t left = pixels_ - from;
-    float* const rest = own + values_ * blocks_ * blockLength;
-    copyPanel(read + from, left, 1, own);
-    std::fill_n(rest, results_ * blockLength, 0.0F);
-    if (addend != nullptr) copyLines(addend + from, pixels_, rest, blockLength, left);
-    multiply(buffers.packedWeights, own, 1, addend == nullptr ? nullptr : rest, bias, rest, blockLength);
-    copyLines(rest, blockLength, result + from, pixels_, left);
+    if (pixel < end) {
+      const std::ptrdiff_t left = end - pixel;
+      float* const results = own + values_ * std::ptrdiff_t{plainBlock};
+      std::fill_n(own, workerFloats(), 0.0F);
+      copyLines(read + pixel, pixels_, own, plainBlock, values_, left);
+      if (addend != nullptr) copyLines(addend + pixel, pixels_, results, plainBlock, results_, left);
+      run(1, own, plainBlock, addend == nullptr ? nullptr : results, results, plainBlock);
+      copyLines(results, plainBlock, result + pixel, pixels_, results_, left);
+    }
+    if (isNonTemporal) endNonTemporal();
   }
 
-  /// `left` pixels of all channels that are read, side by side.
-  void copyPanel(const float* from, std::ptrdiff_t left, int blocks, float* panel) const {
-    const std::ptrdiff_t row = std::ptrdiff_t{blocks} * blockLength;
-    for (int value = 0; value < values_; ++value, from += pixels_, panel += row) {
-      if (left < row) std::fill_n(panel, row, 0.0F);
-      std::memcpy(panel, from, static_cast<std::size_t>(left) * sizeof(float));
-    }
-  }
-  /// `count` pixels of all results.
-  void copyLines(const float* from, std::ptrdiff_t fromLine, float* to, std::ptrdiff_t toLine,
-                 std::ptrdiff_t count) const {
-    for (int row = 0; row < results_; ++row, from += fromLine, to += toLine) {
+  /// `count` pixels of some channels.
+  static void copyLines(const float* from, std::ptrdiff_t fromLine, float* to, std::ptrdiff_t toLine, int channels,
+                        std::ptrdiff_t count) {
+    for (int channel = 0; channel < channels; ++channel, from += fromLine, to += toLine) {
       std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
     }
   }
 
-  /// All results of some blocks of pixels; `line`: from one result's pixels to the next one's, also of the addend.
-  void multiply(const float* weights, const float* panel, int blocks, const float* addend, const float* bias,
-                float* output, std::ptrdiff_t line) const {
-    const std::ptrdiff_t pixels = std::ptrdiff_t{blocks} * blockLength;
-    if (bias != nullptr) {  // the kernels know one bias for each lane, which here is a pixel
-      for (int row = 0; row < results_; ++row) {
-        float* const to = output + row * line;
-        for (std::ptrdiff_t p = 0; p < pixels; ++p) {
-          to[p] = bias[row] + (addend == nullptr ? 0.0F : addend[row * line + p]);
-        }
-      }
-      addend = output;
-    }
-    const TapRun all{0, 0, values_, BorderMask::none, false, false, 0, 0};
-    const float* nothingAhead = panel;
-    TileCall call{};
-    call.inputPixel = rowFloats(values_);
-    call.runs = &all;
-    call.runCount = 1;
-    call.weights = panel;
-    call.weightsAhead = &nothingAhead;
-    call.outputPixel = line;
-    call.outputBlock = blockLength;
-    call.activation = description_.activation;
-    call.tiles = 1;
-    const int tiles = ceilDivide(results_, kernels_.pixelLimit[blocks]);
-    for (int t = 0, row = 0; t < tiles; ++t) {
-      const int rows = partSize(results_, tiles, t);
-      call.input = weights + row * call.inputPixel;
-      call.addend = addend == nullptr ? nullptr : addend + row * line;
-      call.output = output + row * line;
-      kernels_.strided[blocks][rows](call);
-      row += rows;
-    }
-  }
-
   Description description_;
-  const KernelSet& kernels_;
+  const PlainKernels& kernels_;
   bool isForward_;
   int values_, results_;  // channels that are summed over, and that are written
-  std::ptrdiff_t pixels_, pixelBlocks_;
-  int blocks_ = 0;     // of pixels of a panel
-  double cycles_ = 0;  // of the products of an image
+  std::ptrdiff_t pixels_;
+  int blocks_ = 0;               // of a strip
+  std::vector<TaskPart> tiles_;  // of the results
+  double cycles_ = 0;            // of an image
+  std::size_t parts_ = 1;        // of an image's strips
 };
 
 }  // namespace
 
 bool servesPlainProduct(const Description& d) {
-  const Shape& s = d.shape;
-  return d.pass != taccConvBackwardWeights && d.inputLayout == taccLayoutNchw && d.outputLayout == taccLayoutNchw &&
-         s.kernelHeight == 1 && s.kernelWidth == 1 && s.strideHeight == 1 && s.strideWidth == 1 && s.padHeight == 0 &&
-         s.padWidth == 0 && s.groups == 1 && std::ptrdiff_t{s.inChannels} * s.outChannels <= mostWeights;
+  return d.pass != taccConvBackwardWeights && isPlainProduct(d) &&
+         std::ptrdiff_t{d.shape.inChannels} * d.shape.outChannels <= mostWeights;
 }
 
 std::unique_ptr<ConvPlan> makePlainProduct(const Description& d, const KernelSet& kernels) {
