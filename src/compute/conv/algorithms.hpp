@@ -91,6 +91,7 @@ std::unique_ptr<ConvPlan> makeSplitProducts(const Description& d, const KernelSe
 bool servesSplitGradient(const Description& d);
 std::unique_ptr<ConvPlan> makeSplitGradient(const Description& d, const KernelSet& kernels);
 bool servesStridedProduct(const Description& d);
+bool servesStridedPlanes(const Description& d);
 std::unique_ptr<ConvPlan> makeStridedProduct(const Description& d, const KernelSet& kernels);
 bool servesProductScatter(const Description& d);
 std::unique_ptr<ConvPlan> makeProductScatter(const Description& d, const KernelSet& kernels);

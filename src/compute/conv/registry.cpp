@@ -24,6 +24,7 @@ constexpr ConvAlgorithm algorithms[] = {
     {"plain-product", servesPlainGradient, makePlainGradient, ConvOffer::byPrice, OutputLayouts::plain},
     {"product-scatter", servesProductScatter, makeProductScatter},
     {"strided-product", servesStridedProduct, makeStridedProduct, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
+    {"strided-product", servesStridedPlanes, makeStridedProduct, ConvOffer::byPrice, OutputLayouts::plain},
     {"direct", servesDirectForward, makeDirectForward, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"direct", servesDirectBackwardData, makeDirectBackwardData, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"direct", servesDirectBackwardWeights, makeDirectBackwardWeights, ConvOffer::byPrice,

@@ -145,6 +145,24 @@ TEST_P(Pass, StridedProductsInNhwc) {
   }
 }
 
+TEST_P(Pass, StridedProductsOfPlanes) {
+  std::mt19937 random(14);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (int i = 0; i < 40; ++i) {
+    taccConvDesc_t desc = convolution(GetParam(), from(1, 3), from(1, 40), from(1, 12), from(1, 40), from(1, 40), 1);
+    desc.strideHeight = from(1, 3);
+    desc.strideWidth = desc.strideHeight == 1 ? from(2, 4) : from(1, 4);
+    // One line or column of results takes no stride: that is another shape then.
+    desc.height = std::max(desc.height, desc.strideHeight + 1);
+    desc.width = std::max(desc.width, desc.strideWidth + 1);
+    desc.inputLayout = desc.outputLayout = taccLayoutNchw;
+    desc.weightLayout = from(0, 1) == 0 ? taccWeightsKcrs : taccWeightsBlocked;
+    chooseEpilogue(desc, random);
+    desc.algorithm = "strided-product";
+    expectExactAsChosen(desc);
+  }
+}
+
 TEST(PlainProduct, EveryTailAndEpilogue) {
   std::mt19937 random(12);
   for (const taccConvPass_t pass : {taccConvForward, taccConvBackwardData, taccConvBackwardWeights}) {

@@ -1,6 +1,6 @@
 // 1x1 convolutions with a stride: a product of matrices over every s-th pixel. These are brought together first, a few
 // images at a time, in one pass that reads memory in order; backward to the input the product is spread out again,
-// between zeros.
+// between zeros. In NCHW, before and behind, pixels of a channel are, for a product of any algorithm.
 #include <algorithm>
 #include <cstring>
 
@@ -43,7 +43,17 @@ Description dense(const Description& d, bool accumulate) {
   return result;
 }
 
+/// NCHW before and behind.
+bool isOfPlanes(const Description& d) { return d.inputLayout == taccLayoutNchw && d.outputLayout == taccLayoutNchw; }
+
 std::unique_ptr<ConvPlan> makeDense(const Description& d, const KernelSet& kernels) {
+  if (isOfPlanes(d)) {
+    Description any = d;
+    any.algorithm.clear();
+    ChosenPlan best = cheapestServing(any, kernels);
+    takeCheaper(best, makePlainPlan(any, kernels));
+    return std::move(best.plan);
+  }
   switch (d.pass) {
     case taccConvForward:
       return makeDirectForward(d, kernels);
@@ -63,7 +73,7 @@ class StridedProduct final : public ConvPlan {
         first_(std::move(first)),
         later_(std::move(later)) {}
 
-  std::size_t workspaceBytes() const override { return pixelFloats() * sizeof(float) + first_->workspaceBytes(); }
+  std::size_t workspaceBytes() const override { return pixelFloats() * sizeof(float) + productBytes(); }
   std::size_t packedFloats() const override { return first_->packedFloats(); }
   double predictedSeconds() const override {
     const int runs = shape().batch / images_;
@@ -79,7 +89,7 @@ class StridedProduct final : public ConvPlan {
     for (int image = 0; image < shape().batch; image += images_) {
       Buffers ofImage = buffers;
       ofImage.workspace = pixels + pixelFloats();
-      ofImage.workspaceBytes = first_->workspaceBytes();
+      ofImage.workspaceBytes = productBytes();
       ofImage.input = pixels;
       if (description_.pass != taccConvBackwardData) gather(buffers.input + image * inImage, pixels, executor);
       if (description_.pass == taccConvForward) {
@@ -97,6 +107,10 @@ class StridedProduct final : public ConvPlan {
 
  private:
   const Shape& shape() const { return description_.shape; }
+  /// Workspace of the products, which need not be of one algorithm.
+  std::size_t productBytes() const {
+    return std::max(first_->workspaceBytes(), later_ == nullptr ? 0 : later_->workspaceBytes());
+  }
   /// In whole lines of the cache, as the workspace of the product begins behind them.
   std::size_t pixelFloats() const {
     const std::size_t floats = denseFloats(description_) * static_cast<std::size_t>(images_);
@@ -105,14 +119,22 @@ class StridedProduct final : public ConvPlan {
 
   bool isNhwc() const { return description_.inputLayout == taccLayoutNhwc; }
   /// Floats of a pixel that follow each other, and how many planes of such pixels an image has.
-  std::ptrdiff_t pixel() const { return isNhwc() ? shape().inChannels : blockLength; }
-  std::size_t planes() const { return isNhwc() ? 1 : static_cast<std::size_t>(shape().inBlocks()); }
+  std::ptrdiff_t pixel() const { return isOfPlanes(description_) ? 1 : isNhwc() ? shape().inChannels : blockLength; }
+  std::size_t planes() const {
+    const int blocks = isOfPlanes(description_) ? shape().inChannels : shape().inBlocks();
+    return isNhwc() ? 1 : static_cast<std::size_t>(blocks);
+  }
 
   /// For bringing pixels together or spreading them out.
   double copySeconds() const {
     const double bytesOfCycle = 24;
     const double dense = double(denseFloats(description_)) * shape().batch * sizeof(float);
     const double whole = double(wholeFloats(description_)) * shape().batch * sizeof(float);
+    if (isOfPlanes(description_)) {
+      const bool isData = description_.pass == taccConvBackwardData;
+      const double floats = (isData ? dense + whole : dense) / sizeof(float);
+      return (0.2 * floats + transferCycles(isData ? whole : dense, 8)) / assumedHertz;
+    }
     if (description_.pass == taccConvBackwardData) {
       return ((dense + whole) / bytesOfCycle + transferCycles(whole, 8)) / assumedHertz;
     }
@@ -146,6 +168,7 @@ class StridedProduct final : public ConvPlan {
   void gather(const float* images, float* pixels, const TaskExecutor& executor) const {
     const Shape& s = shape();
     const std::ptrdiff_t ofPixel = pixel();
+    if (ofPixel == 1) return gatherFloats(images, pixels, executor);
     withCopy([&](const auto& copy) {
       forEachLine(s.outHeight, executor, [&](std::ptrdiff_t plane, std::ptrdiff_t y) {
         const float* const line = images + (plane * s.height + y * s.strideHeight) * s.width * ofPixel;
@@ -159,9 +182,44 @@ class StridedProduct final : public ConvPlan {
     });
   }
 
+  /// The same of pixels that are one float.
+  void gatherFloats(const float* images, float* pixels, const TaskExecutor& executor) const {
+    const Shape& s = shape();
+    forEachLine(s.outHeight, executor, [&](std::ptrdiff_t plane, std::ptrdiff_t y) {
+      const float* const line = images + (plane * s.height + y * s.strideHeight) * s.width;
+      float* const to = pixels + (plane * s.outHeight + y) * s.outWidth;
+      for (std::ptrdiff_t x = 0; x < s.outWidth; ++x) to[x] = line[x * s.strideWidth];
+    });
+  }
+
+  void spreadFloats(const float* pixels, float* images, const TaskExecutor& executor) const {
+    const Shape& s = shape();
+    const std::ptrdiff_t step = s.strideWidth;
+    forEachLine(s.height, executor, [&](std::ptrdiff_t plane, std::ptrdiff_t y) {
+      float* const line = images + (plane * s.height + y) * s.width;
+      const float* const from = pixels + (plane * s.outHeight + y / s.strideHeight) * s.outWidth;
+      const bool isRead = y % s.strideHeight == 0;
+      if (!description_.accumulate && (!isRead || step > 2)) std::fill_n(line, s.width, 0.0F);
+      if (!isRead) return;
+      if (description_.accumulate) {
+        for (std::ptrdiff_t x = 0; x < s.outWidth; ++x) line[x * step] += from[x];
+      } else if (step == 2) {
+        // The last pixel has perhaps none behind it.
+        for (std::ptrdiff_t x = 0; x < s.width / 2; ++x) {
+          line[2 * x] = from[x];
+          line[2 * x + 1] = 0;
+        }
+        if (s.width % 2 != 0) line[s.width - 1] = from[s.width / 2];
+      } else {
+        for (std::ptrdiff_t x = 0; x < s.outWidth; ++x) line[x * step] = from[x];
+      }
+    });
+  }
+
   void spread(const float* pixels, float* images, const TaskExecutor& executor) const {
     const Shape& s = shape();
     const std::ptrdiff_t ofPixel = pixel();
+    if (ofPixel == 1) return spreadFloats(pixels, images, executor);
     const auto clear = [&](float* to, std::ptrdiff_t count) {
       std::memset(to, 0, static_cast<std::size_t>(count * ofPixel) * sizeof(float));
     };
@@ -204,15 +262,19 @@ bool fallOnEachOther(const Description& d) {
   return layout == taccLayoutNhwc && (isData ? d.shape.outChannels : d.shape.inChannels) % floatsOfPage == 0;
 }
 
+bool isStridedProduct(const Shape& s) {
+  return s.kernelHeight == 1 && s.kernelWidth == 1 && (s.strideHeight > 1 || s.strideWidth > 1) && s.padHeight == 0 &&
+         s.padWidth == 0 && s.groups == 1;
+}
+
 }  // namespace
 
 bool servesStridedProduct(const Description& d) {
-  const Shape& s = d.shape;
-  const bool isProduct = s.kernelHeight == 1 && s.kernelWidth == 1 && (s.strideHeight > 1 || s.strideWidth > 1) &&
-                         s.padHeight == 0 && s.padWidth == 0 && s.groups == 1;
-  return isProduct && hasBlockSteps(d.inputLayout) && !fallOnEachOther(d) &&
+  return isStridedProduct(d.shape) && hasBlockSteps(d.inputLayout) && !fallOnEachOther(d) &&
          (servesDirectForward(d) || servesDirectBackwardData(d) || servesDirectBackwardWeights(d));
 }
+
+bool servesStridedPlanes(const Description& d) { return isStridedProduct(d.shape) && isOfPlanes(d); }
 
 std::unique_ptr<ConvPlan> makeStridedProduct(const Description& d, const KernelSet& kernels) {
   const bool isGradient = d.pass == taccConvBackwardWeights;
