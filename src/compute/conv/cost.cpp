@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -61,6 +62,12 @@ double transferCycles(double bytes, double ofMemory) {
 std::size_t l2CacheBytes() {
   static const std::size_t bytes = readL2CacheBytes();
   return bytes;
+}
+
+int linesKept(std::ptrdiff_t floats) {
+  constexpr std::ptrdiff_t sets = 64, ways = 8;
+  if (floats % blockLength != 0) return sets * ways;
+  return static_cast<int>(sets / std::gcd(sets, floats / blockLength) * ways);
 }
 
 bool hasTwoWideUnits(const KernelSet& kernels) { return kernels.fmaLanes == 16 && productsPerCycle(kernels) == 2; }

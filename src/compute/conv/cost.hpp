@@ -39,6 +39,9 @@ std::size_t l2CacheBytes();
 /// Whether a number of bytes are still in the L2 cache when they are read again: something else needs the other half.
 inline bool staysInL2(std::size_t bytes) { return bytes <= l2CacheBytes() / 2; }
 
+/// How many lines of the cache, that many floats from one to the next, an L1 cache of 64 sets of 8 lines keeps.
+int linesKept(std::ptrdiff_t floats);
+
 /// Whether the kernels start two multiply-adds of 512 bits a cycle on this CPU.
 bool hasTwoWideUnits(const KernelSet& kernels);
 

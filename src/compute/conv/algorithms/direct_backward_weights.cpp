@@ -53,7 +53,8 @@ class DirectBackwardWeights final : public ConvPlan {
     const double parts = double(ceilDivide(s.batch, imagesAtOnce_)) * ceilDivide(s.outHeight, linesAtOnce_);
     const double calls = parts * s.kernelHeight * s.kernelWidth;
     const double beside = tiles * (calls * callCycles + (isOneLine ? 0 : s.batch * lines * s.kernelWidth * lineCycles));
-    return s.groups * (s.batch * lines * columns * tiles_.cyclesOfPixel + beside) / assumedHertz;
+    return s.groups * (s.batch * lines * columns * (tiles_.cyclesOfPixel + tiles * lostCycles()) + beside) /
+           assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
@@ -74,6 +75,16 @@ class DirectBackwardWeights final : public ConvPlan {
   bool isOfOnePixel() const {
     const Shape& s = shape();
     return s.batch * s.height * s.width == 1 && s.kernelHeight * s.kernelWidth == 1 && s.padHeight + s.padWidth == 0;
+  }
+  /// For a pixel of a tile: lines that the L1 cache would have for the tiles of the same block of channels that follow,
+  /// had not pixels that are far apart driven them out. Tiles of all rows of a block are not followed by any.
+  double lostCycles() const {
+    constexpr double ofLine = 4;
+    constexpr std::ptrdiff_t pixelsOfCache = 1024;
+    const std::ptrdiff_t pixels = std::ptrdiff_t{shape().outHeight} * shape().outWidth;
+    if (tiles_.rowParts.size() == 1 || pixels > pixelsOfCache) return 0;
+    const auto lost = [&](std::ptrdiff_t floats) { return pixels > linesKept(floats) ? ofLine : 0; };
+    return lost(in_.pixel * shape().strideWidth) + lost(out_.pixel);
   }
   int outBlocks() const { return ceilDivide(shape().outPerGroup(), blockLength); }
   int inBlocks() const { return ceilDivide(shape().inPerGroup(), blockLength); }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -28,13 +27,6 @@ constexpr double cyclesOfRun = 4, cyclesOfPermutedRun = 1;
 
 /// What reading a value costs whose line of the cache another pixel of the tile has driven out of the L1 cache.
 constexpr double cyclesOfLostLine = 0.6;
-
-/// How many lines of the cache, that many floats from one to the next, an L1 cache of 64 sets of 8 lines keeps.
-int linesKept(std::ptrdiff_t floats) {
-  constexpr std::ptrdiff_t sets = 64, ways = 8;
-  if (floats % blockLength != 0) return sets * ways;
-  return static_cast<int>(sets / std::gcd(sets, floats / blockLength) * ways);
-}
 
 /// How many of `pixels` pixels from `x` on a tap finds inside a line of `width`, and which ones: no value if there are
 /// none, or there is no BorderMask for it that leaves out up to `mostOut`.
