@@ -113,7 +113,8 @@ double DirectDriver::cyclesOfLine(int blocks, int tiles, double inside) const {
   };
   // With strides most of every part of a page that is fetched is not used, so input is better read fewer times.
   const double inputCycles = shape_.strideWidth > 1 && !shape_.isScattered ? 0.02 : 0;
-  const int kept = linesKept(shape_.strideWidth * shape_.inPixel);
+  // Short steps feel it too when what is fetched for the next block of channels takes their places.
+  const int kept = linesKept(shape_.strideWidth * shape_.inPixel) / (kernels_.fmaLanes < blockLength ? 2 : 1);
   // Taps that lie above each other leave out the same pixels.
   std::map<int, int> columns;  // where a tap reads -> how many taps
   for (const Tap& tap : shape_.taps) ++columns[tap.dx];
