@@ -53,8 +53,13 @@ class DirectBackwardWeights final : public ConvPlan {
     const double parts = double(ceilDivide(s.batch, imagesAtOnce_)) * ceilDivide(s.outHeight, linesAtOnce_);
     const double calls = parts * s.kernelHeight * s.kernelWidth;
     const double beside = tiles * (calls * callCycles + (isOneLine ? 0 : s.batch * lines * s.kernelWidth * lineCycles));
-    return s.groups * (s.batch * lines * columns * (tiles_.cyclesOfPixel + tiles * lostCycles()) + beside) /
-           assumedHertz;
+    // A line of the gradient for each tile, from the L2 cache where it is not in the L1 cache still.
+    constexpr double cyclesOfLine = 4.5;
+    constexpr std::ptrdiff_t pixelsOfCache = 256;
+    const bool isNear = std::ptrdiff_t{s.outHeight} * s.outWidth <= pixelsOfCache;
+    const double ofLines = isNear ? 0 : tiles * static_cast<double>(tiles_.blockParts.front().size()) * cyclesOfLine;
+    const double ofPixel = std::max(tiles_.cyclesOfPixel, ofLines) + tiles * lostCycles();
+    return s.groups * (s.batch * lines * columns * ofPixel + beside) / assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
