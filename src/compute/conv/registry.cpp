@@ -11,8 +11,10 @@ namespace tacc::conv {
 namespace {
 
 constexpr ConvAlgorithm algorithms[] = {
-    {"few-channels", servesFewChannelsForward, makeFewChannelsForward},
-    {"few-channels", servesFewChannelsBackwardWeights, makeFewChannelsBackwardWeights},
+    {"few-channels", servesFewChannelsForward, makeFewChannelsForward, ConvOffer::byPrice,
+     OutputLayouts::blockedOrNhwc},
+    {"few-channels", servesFewChannelsBackwardWeights, makeFewChannelsBackwardWeights, ConvOffer::byPrice,
+     OutputLayouts::blockedOrNhwc},
     {"winograd-6x6", servesWinogradSix, makeWinogradSix, ConvOffer::byOwnRule},
     {"winograd-5x5", servesWinogradFive, makeWinogradFive, ConvOffer::byOwnRule},
     {"winograd-4x4", servesWinogradFour, makeWinogradFour, ConvOffer::byOwnRule},

@@ -433,8 +433,21 @@ TEST(FirstLayer, FewChannelsInBothLayouts) {
           expectExact(desc);
         }
       }
+      for (int channels = 1; channels <= 8; ++channels) {  // to NHWC, of whole blocks
+        for (const int outs : {16, 80}) {
+          taccConvDesc_t desc = convolution(pass, 2, channels, 14, 23, outs, 3 + channels % 3, 1 + channels % 2, 1);
+          desc.inputLayout = layout;
+          desc.outputLayout = taccLayoutNhwc;
+          desc.accumulate = pass == taccConvBackwardWeights && outs == 80;
+          desc.bias = desc.residual = pass == taccConvForward;
+          expectExact(desc);
+        }
+      }
       taccConvDesc_t large = convolution(pass, 1, 3, 230, 300, 17, 3, 1, 1);
       large.inputLayout = layout;
+      expectExact(large);
+      large.outChannels = 32;
+      large.outputLayout = taccLayoutNhwc;
       expectExact(large);
       taccConvDesc_t tall = convolution(pass, 1, 3, 50, 330, 16, 11, 4, 1);  // lines in several parts
       tall.inputLayout = layout;

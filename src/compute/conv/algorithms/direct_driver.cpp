@@ -109,7 +109,9 @@ double DirectDriver::cyclesOfLine(int blocks, int tiles, double inside) const {
       return std::max(permutedLatency, (isShared ? 1.15 : 1.7) * productCycles(kernels_, blocks, used));
     const double late = areFar && heldWeights(kernels_.registers, vectors, pixels) < vectors ? 0.5 : 0;
     // Values that do not come in runs have addresses of their own.
-    return (stepCycles(kernels_, blocks, pixels, used) + late) * (shape_.isScattered ? 1.1 : 1);
+    // A core that has enough to do with the multiply-adds hides them.
+    return (stepCycles(kernels_, blocks, pixels, used) + late) *
+           (shape_.isScattered && hasTwoWideUnits(kernels_) ? 1.1 : 1);
   };
   // With strides most of every part of a page that is fetched is not used, so input is better read fewer times.
   const double inputCycles = shape_.strideWidth > 1 && !shape_.isScattered ? 0.02 : 0;

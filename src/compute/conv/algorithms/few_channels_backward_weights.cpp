@@ -7,6 +7,7 @@
 #include "compute/conv/algorithms/few_channels.hpp"
 #include "compute/conv/algorithms/weight_tiles.hpp"
 #include "compute/conv/cost.hpp"
+#include "compute/conv/layout.hpp"
 #include "compute/conv/task_partition.hpp"
 #include "compute/conv/weights.hpp"
 
@@ -79,8 +80,10 @@ class FewChannelsBackwardWeights final : public ConvPlan {
     call.inputPixel = image_.pixel() * s.strideWidth;
     call.inputLine = image_.line() * s.strideHeight;
     call.inputRows = image_.line() * s.dilationHeight;
-    call.gradientLine = std::ptrdiff_t{s.outWidth} * blockLength;
-    call.gradientBlock = s.outPlane();
+    const BlockSteps out = blockSteps(description_.outputLayout, s.outChannels, s.outHeight, s.outWidth);
+    call.gradientPixel = out.pixel;
+    call.gradientLine = s.outWidth * out.pixel;
+    call.gradientBlock = out.block;
     call.images = 1;
     call.pixels = s.outWidth;
     call.outputRow = image_.blocks() == 1 && image_.values() > s.kernelWidth ? blockLength : rowFloats;
@@ -90,10 +93,9 @@ class FewChannelsBackwardWeights final : public ConvPlan {
       for (int from = 0; from < s.outHeight; from += image_.linesAtOnce()) {
         const int to = std::min(s.outHeight, from + image_.linesAtOnce());
         const float* const lines = image_.lines(buffers.input + image * inImage, from, to, scratch);
-        for (std::size_t out = outs.from; out < outs.to; ++out) {
-          const WeightTiles::Part blocks = tiles_.blockParts[out];
-          const float* const gradient =
-              buffers.outputGradient + (image * std::ptrdiff_t{s.outBlocks()} + blocks.from) * s.outPlane();
+        for (std::size_t part = outs.from; part < outs.to; ++part) {
+          const WeightTiles::Part blocks = tiles_.blockParts[part];
+          const float* const gradient = buffers.outputGradient + image * out.image + blocks.from * out.block;
           // What all lines of the kernel read of the gradient is in the L1 cache still.
           const int turn = linesInTurn(blocks.size());
           for (int first = from; first < to; first += turn) {
@@ -160,7 +162,7 @@ class FewChannelsBackwardWeights final : public ConvPlan {
 }  // namespace
 
 bool servesFewChannelsBackwardWeights(const Description& d) {
-  return d.pass == taccConvBackwardWeights && isFewChannels(d);
+  return d.pass == taccConvBackwardWeights && isFewChannels(d) && hasWholeBlocks(d.outputLayout, d.shape.outChannels);
 }
 
 std::unique_ptr<ConvPlan> makeFewChannelsBackwardWeights(const Description& d, const KernelSet& kernels) {

@@ -8,7 +8,13 @@
 namespace tacc::conv {
 namespace {
 
-DirectShape shapeOf(const Shape& s, const FewChannelsImage& image) {
+BlockSteps outSteps(const Description& d) {
+  return blockSteps(d.outputLayout, d.shape.outChannels, d.shape.outHeight, d.shape.outWidth);
+}
+
+DirectShape shapeOf(const Description& d, const FewChannelsImage& image) {
+  const Shape& s = d.shape;
+  const BlockSteps out = outSteps(d);
   DirectShape c{};
   c.inCounts.assign(static_cast<std::size_t>(image.blocks()), image.values());
   c.inHeight = (s.outHeight - 1) * s.strideHeight + (s.kernelHeight - 1) * s.dilationHeight + 1;
@@ -19,9 +25,9 @@ DirectShape shapeOf(const Shape& s, const FewChannelsImage& image) {
   c.outBlocks = s.outBlocks();
   c.outHeight = image.linesAtOnce();
   c.outWidth = s.outWidth;
-  c.outPixel = blockLength;
-  c.outLine = std::ptrdiff_t{s.outWidth} * blockLength;
-  c.outPlane = s.outPlane();
+  c.outPixel = out.pixel;
+  c.outLine = s.outWidth * out.pixel;
+  c.outPlane = out.block;
   c.strideHeight = s.strideHeight;
   c.strideWidth = s.strideWidth;
   c.isScattered = true;
@@ -70,7 +76,7 @@ class FewChannelsForward final : public ConvPlan {
     const float* const bias = paddedBias(description_, buffers);
     float* const scratch = static_cast<float*>(buffers.workspace) + biasWorkspaceBytes(description_) / sizeof(float);
     const std::ptrdiff_t inImage = std::ptrdiff_t{shape().inChannels} * shape().height * shape().width;
-    const std::ptrdiff_t outImage = shape().outBlocks() * shape().outPlane();
+    const BlockSteps out = outSteps(description_);
     const auto parts = static_cast<std::size_t>(lineParts());
     executor.forEach(parts * static_cast<std::size_t>(shape().batch), [&](std::size_t index, int worker) {
       const auto image = static_cast<std::ptrdiff_t>(index / parts);
@@ -78,14 +84,14 @@ class FewChannelsForward final : public ConvPlan {
       const int to = std::min(shape().outHeight, from + image_.linesAtOnce());
       const float* const input = image_.lines(buffers.input + image * inImage, from, to,
                                               scratch + static_cast<std::size_t>(worker) * image_.scratchFloats());
-      const std::ptrdiff_t outLine = std::ptrdiff_t{shape().outWidth} * blockLength;
+      const std::ptrdiff_t outLine = shape().outWidth * out.pixel;
       if (shape().isProduct()) {
-        runLines(buffers, bias, input, image * outImage, {0, driver_.tiles()}, {0, 0, 0});
+        runLines(buffers, bias, input, image * out.image, {0, driver_.tiles()}, {0, 0, 0});
         return;
       }
       for (int line = from; line < to;) {
         const FewChannelsImage::Inside inside = image_.insideFrom(line, to);
-        runLines(buffers, bias, input, image * outImage + from * outLine,
+        runLines(buffers, bias, input, image * out.image + from * outLine,
                  {driver_.tilesOfLine() * static_cast<std::size_t>(line - from),
                   driver_.tilesOfLine() * static_cast<std::size_t>(line - from + inside.lines)},
                  inside);
@@ -114,7 +120,7 @@ class FewChannelsForward final : public ConvPlan {
                  .firstGroup = 0,
                  .endGroup = driver_.groups().size(),
                  .activation = description_.activation,
-                 .isNonTemporal = isNonTemporal_,
+                 .isNonTemporal = isNonTemporal_ && isAligned(buffers.result),
                  .firstTap = static_cast<std::size_t>(inside.first),
                  .endTap = static_cast<std::size_t>(inside.end)});
   }
@@ -127,11 +133,13 @@ class FewChannelsForward final : public ConvPlan {
 
 }  // namespace
 
-bool servesFewChannelsForward(const Description& d) { return d.pass == taccConvForward && isFewChannels(d); }
+bool servesFewChannelsForward(const Description& d) {
+  return d.pass == taccConvForward && isFewChannels(d) && hasWholeBlocks(d.outputLayout, d.shape.outChannels);
+}
 
 std::unique_ptr<ConvPlan> makeFewChannelsForward(const Description& d, const KernelSet& kernels) {
   const FewChannelsImage image(d);
-  return std::make_unique<FewChannelsForward>(d, kernels, image, DirectDriver(shapeOf(d.shape, image), kernels));
+  return std::make_unique<FewChannelsForward>(d, kernels, image, DirectDriver(shapeOf(d, image), kernels));
 }
 
 }  // namespace tacc::conv
