@@ -52,8 +52,7 @@ class TaccContestant final : public ConvContestant {
         gradient_(0),
         packed_(0),
         workspace_(0),
-        result_(0),
-        plain_(problem.isPlain && problem.pass == taccConvBackwardWeights ? problem.resultSize() : 0) {
+        result_(0) {
     taccConvDesc_t desc = problem.layer.describe(problem.pass, problem.batch, threads, winograd);
     if (!algorithm.empty()) desc.algorithm = algorithm.c_str();
     if (isHalf_) desc.activationType = taccBfloat16;
@@ -65,7 +64,9 @@ class TaccContestant final : public ConvContestant {
     }
     inputLayout_ = desc.inputLayout;
     outputLayout_ = desc.outputLayout;
-    if (problem.pass == taccConvBackwardWeights) desc.weightLayout = taccWeightsBlocked;
+    if (problem.pass == taccConvBackwardWeights) {
+      desc.weightLayout = problem.isPlain ? taccWeightsKcrs : taccWeightsBlocked;
+    }
     taccConvPlan_t plan = nullptr;
     check(taccConvPlanCreate(&plan, &desc));
     plan_.reset(plan);
@@ -74,8 +75,14 @@ class TaccContestant final : public ConvContestant {
   }
 
   void run() override {
-    compute();
-    if (problem_.isPlain && problem_.pass == taccConvBackwardWeights) bringBack(plain_.data());
+#ifdef TACC_BENCH_OPENMP
+    if (threads_ > 1) {
+      const taccExecutor_t executor = taccOpenMpExecutor(&threads_);
+      check(taccConvRun(plan_.get(), &buffers_, &executor));
+      return;
+    }
+#endif
+    check(taccConvRun(plan_.get(), &buffers_, taccSerialExecutor()));
   }
 
   std::string implementation() const override { return fmt::format("{} {}", info_.algorithm, info_.kernel); }
@@ -91,21 +98,12 @@ class TaccContestant final : public ConvContestant {
   bool reorders() const override { return !problem_.isPlain; }
 
  private:
-  void compute() {
-#ifdef TACC_BENCH_OPENMP
-    if (threads_ > 1) {
-      const taccExecutor_t executor = taccOpenMpExecutor(&threads_);
-      check(taccConvRun(plan_.get(), &buffers_, &executor));
-      return;
-    }
-#endif
-    check(taccConvRun(plan_.get(), &buffers_, taccSerialExecutor()));
-  }
-
   /// The result to NCHW or KCRS.
   void bringBack(float* plain) {
     const tools::Layer& l = problem_.layer;
-    if (problem_.pass == taccConvBackwardWeights) {
+    if (problem_.pass == taccConvBackwardWeights && problem_.isPlain) {
+      std::copy_n(result_.data(), problem_.resultSize(), plain);
+    } else if (problem_.pass == taccConvBackwardWeights) {
       check(taccReorderWeights(taccWeightsBlocked, result_.data(), taccWeightsKcrs, plain, l.outChannels, l.inChannels,
                                l.kernel, l.kernelWidth(), l.groups));
     } else if (problem_.pass == taccConvForward) {
@@ -178,7 +176,7 @@ class TaccContestant final : public ConvContestant {
   taccLayout_t inputLayout_ = taccLayoutNchw16c, outputLayout_ = taccLayoutNchw16c;
   std::unique_ptr<taccConvPlan, DestroyPlan> plan_;
   taccConvInfo_t info_{};
-  tools::AlignedFloats input_, gradient_, packed_, workspace_, result_, plain_;
+  tools::AlignedFloats input_, gradient_, packed_, workspace_, result_;
   taccConvBuffers_t buffers_{};
 };
 

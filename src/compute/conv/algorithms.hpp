@@ -17,7 +17,7 @@ enum class ConvOffer { byPrice, byOwnRule, byNameOnly };
 
 /// Layouts of the output, or of its gradient, that an algorithm may serve; which of them, and of the input's, its
 /// serves() says.
-enum class OutputLayouts { blocked, plain, blockedOrNhwc };
+enum class OutputLayouts { blocked, plain, blockedOrNhwc, any };
 
 struct ConvAlgorithm {
   std::string_view name;
@@ -32,9 +32,9 @@ std::span<const ConvAlgorithm> allAlgorithms();
 /// Whether an algorithm serves a description, layouts included.
 inline bool serves(const ConvAlgorithm& algorithm, const Description& d) {
   const bool isPlain = d.outputLayout != taccLayoutNchw16c;
-  const bool isKnown = algorithm.outputs == OutputLayouts::blockedOrNhwc
-                           ? d.outputLayout != taccLayoutNchw
-                           : isPlain == (algorithm.outputs == OutputLayouts::plain);
+  const bool isKnown = algorithm.outputs == OutputLayouts::any ||
+                       isPlain == (algorithm.outputs == OutputLayouts::plain) ||
+                       (algorithm.outputs == OutputLayouts::blockedOrNhwc && d.outputLayout == taccLayoutNhwc);
   return isKnown && algorithm.serves(d);
 }
 
@@ -68,7 +68,7 @@ ChosenPlan makeBfloat16Plan(const Description& description, const KernelSet& ker
 
 /// The same convolution without what does not matter: taps at the ends of the kernel that are outside the image for all
 /// results, for gradients of the weights only where they are many; strides between results of which there is one; and
-/// columns of pixels, which are lines, as they lie in memory alike.
+/// columns of pixels, which are lines, and one pixel of NCHW, which is one of NHWC, as they lie in memory alike.
 Description simplified(const Description& description);
 /// A plan for `description` of one for its simplified().
 std::unique_ptr<ConvPlan> makeCropped(const Description& description, std::unique_ptr<ConvPlan> inner);
@@ -131,6 +131,8 @@ bool servesPlanes(const Description& d);
 std::unique_ptr<ConvPlan> makePlanes(const Description& d, const KernelSet& kernels);
 bool servesPlainProduct(const Description& d);
 std::unique_ptr<ConvPlan> makePlainProduct(const Description& d, const KernelSet& kernels);
+bool servesOuterProducts(const Description& d);
+std::unique_ptr<ConvPlan> makeOuterProducts(const Description& d, const KernelSet& kernels);
 bool servesPlainGradient(const Description& d);
 std::unique_ptr<ConvPlan> makePlainGradient(const Description& d, const KernelSet& kernels);
 bool servesReference(const Description& d);

@@ -24,6 +24,7 @@ constexpr ConvAlgorithm algorithms[] = {
     {"planes", servesPlanes, makePlanes, ConvOffer::byPrice, OutputLayouts::plain},
     {"plain-product", servesPlainProduct, makePlainProduct, ConvOffer::byPrice, OutputLayouts::plain},
     {"plain-product", servesPlainGradient, makePlainGradient, ConvOffer::byPrice, OutputLayouts::plain},
+    {"outer-products", servesOuterProducts, makeOuterProducts, ConvOffer::byPrice, OutputLayouts::any},
     {"product-scatter", servesProductScatter, makeProductScatter},
     {"strided-product", servesStridedProduct, makeStridedProduct, ConvOffer::byPrice, OutputLayouts::blockedOrNhwc},
     {"strided-product", servesStridedPlanes, makeStridedProduct, ConvOffer::byPrice, OutputLayouts::plain},

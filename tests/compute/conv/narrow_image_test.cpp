@@ -82,6 +82,50 @@ TEST(NarrowImages, CountOnlyTapsThatAreInside) {
   EXPECT_TRUE(test.isRight(test.run(*chosen.plan, *taccSerialExecutor()), test.expected()));
 }
 
+TEST(NarrowImages, AKernelOverTheWholeImageIsAProduct) {
+  std::mt19937 random(3);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (const taccConvPass_t pass : allPasses) {
+    for (int i = 0; i < 30; ++i) {
+      taccConvDesc_t desc = convolution(pass, from(1, 20), from(1, 40), from(1, 6), from(1, 6), from(1, 70), 1);
+      desc.kernelHeight = desc.height;
+      desc.kernelWidth = desc.width;
+      desc.strideHeight = from(1, 3);
+      desc.inputLayout = taccLayoutNchw;
+      desc.outputLayout = from(0, 1) == 0 ? taccLayoutNchw : taccLayoutNchw16c;
+      chooseEpilogue(desc, random);
+      const Description wide = simplified(understand(desc));
+      EXPECT_TRUE(wide.shape.isProduct());
+      EXPECT_EQ(wide.shape.inChannels, desc.inChannels * desc.height * desc.width);
+      EXPECT_EQ(wide.inputLayout, taccLayoutNhwc);
+      expectExactAsChosen(desc);
+      desc.weightLayout = taccWeightsBlocked;  // in which inputs have another order
+      expectExactAsChosen(desc);
+    }
+  }
+}
+
+TEST(NarrowImages, GradientsOfOnePixelAreOuterProducts) {
+  std::mt19937 random(4);
+  const auto from = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  for (const taccLayout_t layout : {taccLayoutNchw, taccLayoutNhwc, taccLayoutNchw16c}) {
+    for (int i = 0; i < 30; ++i) {
+      taccConvDesc_t desc = convolution(taccConvBackwardWeights, from(1, 20), from(1, 90), 1, 1, from(1, 70), 1);
+      if (layout == taccLayoutNchw16c) desc.inChannels = desc.outChannels = 16 * from(1, 5);
+      desc.inputLayout = layout;
+      desc.outputLayout = desc.outChannels % 16 == 0 && i % 2 == 0 ? taccLayoutNchw16c : layout;
+      desc.accumulate = i % 2;
+      desc.maxWorkers = from(1, 3);
+      desc.algorithm = "outer-products";
+      expectExactAsChosen(desc, ThreadedExecutor(desc.maxWorkers).get());
+    }
+  }
+  taccConvDesc_t large = convolution(taccConvBackwardWeights, 2, 4096, 1, 1, 600, 1);  // stored non-temporally
+  large.inputLayout = large.outputLayout = taccLayoutNhwc;
+  large.algorithm = "outer-products";
+  expectExactAsChosen(large);
+}
+
 TEST(NarrowImages, GradientsOfMostlyZerosAreThoseOfTheTapsThatAreLeft) {
   taccConvDesc_t desc = convolution(taccConvBackwardWeights, 20, 40, 300, 1, 35, 7, 1, 3);
   EXPECT_EQ(simplified(understand(desc)).shape.kernelWidth, 7);

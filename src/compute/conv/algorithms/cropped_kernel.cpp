@@ -212,6 +212,30 @@ void layPixelsInLine(Shape& s) {
   }
 }
 
+/// Of a kernel that covers the image, without padding, there is one result: a product of all values of the image, in
+/// the order of NCHW, and weights in the order of KCRS, which is the same.
+void layImageInPixel(Description& d) {
+  Shape& s = d.shape;
+  const bool coversImage = s.kernelHeight == s.height && s.kernelWidth == s.width && s.outHeight * s.outWidth == 1 &&
+                           s.padHeight + s.padWidth == 0 && s.dilationHeight * s.dilationWidth == 1;
+  constexpr std::int64_t mostValues = 1 << 20;
+  const std::int64_t values = std::int64_t{s.inChannels} * s.height * s.width;
+  if (!coversImage || d.inputLayout != taccLayoutNchw || d.weightLayout != taccWeightsKcrs || s.groups > 1 ||
+      values > mostValues) {
+    return;
+  }
+  s.inChannels = static_cast<int>(values);
+  s.height = s.width = s.kernelHeight = s.kernelWidth = s.strideHeight = s.strideWidth = 1;
+}
+
+/// The channels of one pixel follow each other in NCHW as in NHWC, whose pixels kernels read as they lie.
+void nameLayouts(Description& d) {
+  const auto isNhwcToo = [](taccLayout_t layout, int pixels) { return layout == taccLayoutNchw && pixels == 1; };
+  const Shape& s = d.shape;
+  if (isNhwcToo(d.inputLayout, s.height * s.width)) d.inputLayout = taccLayoutNhwc;
+  if (isNhwcToo(d.outputLayout, s.outHeight * s.outWidth)) d.outputLayout = taccLayoutNhwc;
+}
+
 }  // namespace
 
 Description simplified(const Description& description) {
@@ -221,6 +245,8 @@ Description simplified(const Description& description) {
   if (description.pass == taccConvBackwardWeights && !crop.isNone()) result.accumulate = false;  // makeCropped() does
   dropStrides(result.shape);
   layPixelsInLine(result.shape);
+  layImageInPixel(result);
+  nameLayouts(result);
   return result;
 }
 

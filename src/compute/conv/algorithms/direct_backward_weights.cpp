@@ -43,7 +43,8 @@ class DirectBackwardWeights final : public ConvPlan {
     const double columns = insidePairs(s.outWidth, s.kernelWidth, s.strideWidth, s.dilationWidth, s.padWidth, s.width);
     if (isOfOnePixel()) {
       constexpr double storeCycles = 2, blockCycles = 10;
-      return (double(blockedFloats()) / blockLength * storeCycles + double(s.groups) * outBlocks() * blockCycles) /
+      return (double(blockedFloats()) / blockLength * storeCycles + double(s.groups) * outBlocks() * blockCycles +
+              deliveryCycles()) /
              assumedHertz;
     }
     const bool isOneLine =
@@ -59,7 +60,7 @@ class DirectBackwardWeights final : public ConvPlan {
     const bool isNear = std::ptrdiff_t{s.outHeight} * s.outWidth <= pixelsOfCache;
     const double ofLines = isNear ? 0 : tiles * static_cast<double>(tiles_.blockParts.front().size()) * cyclesOfLine;
     const double ofPixel = std::max(tiles_.cyclesOfPixel, ofLines) + tiles * lostCycles();
-    return s.groups * (s.batch * lines * columns * ofPixel + beside) / assumedHertz;
+    return (s.groups * (s.batch * lines * columns * ofPixel + beside) + deliveryCycles()) / assumedHertz;
   }
 
   void run(const Buffers& buffers, const TaskExecutor& executor) const override {
@@ -80,6 +81,11 @@ class DirectBackwardWeights final : public ConvPlan {
   bool isOfOnePixel() const {
     const Shape& s = shape();
     return s.batch * s.height * s.width == 1 && s.kernelHeight * s.kernelWidth == 1 && s.padHeight + s.padWidth == 0;
+  }
+  /// Of bringing the result to KCRS.
+  double deliveryCycles() const {
+    constexpr double ofFloat = 0.4;
+    return description_.weightLayout == taccWeightsBlocked ? 0 : ofFloat * static_cast<double>(blockedFloats());
   }
   /// For a pixel of a tile: lines that the L1 cache would have for the tiles of the same block of channels that follow,
   /// had not pixels that are far apart driven them out. Tiles of all rows of a block are not followed by any.

@@ -1,0 +1,71 @@
+// Products of matrices that lie in memory line by line, in strips of pixels:
+//
+//   result[row][pixel] = sum over values of weights[value][row] * read[value][pixel]
+//
+// Nothing is copied nor transposed, but for pixels behind the last whole vector. What the next strip reads is fetched,
+// as hardware does not look ahead over lines that are far apart.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "compute/conv/kernels/kernels.hpp"
+#include "compute/conv/kernels/plain_kernels.hpp"
+#include "compute/conv/task_partition.hpp"
+
+namespace tacc::conv {
+
+class PlainStrips {
+ public:
+  /// Everything of a product, of the first pixel and row.
+  struct Matrices {
+    const float* read;
+    std::ptrdiff_t readLine;  // from value to value, in floats
+    const float* packed;      // pack()
+    const float* bias;        // of rows, or null
+    const float* addend;      // laid out as the result and may be it; or null
+    float* result;
+    std::ptrdiff_t resultLine;  // from row to row
+    taccActivation_t activation;
+    bool isNonTemporal;  // the result, whose lines are aligned: the caller ends that
+  };
+
+  PlainStrips(const KernelSet& kernels, int values, int rows, std::ptrdiff_t pixels);
+
+  std::size_t strips() const { return static_cast<std::size_t>((pixels_ + stripPixels() - 1) / stripPixels()); }
+  /// Of the rows. Those of one follow each other in the packed weights.
+  std::size_t tiles() const { return tiles_.size(); }
+  double cycles() const { return cycles_; }
+  /// Pixels behind the last whole vector, of what is read and of results.
+  std::size_t scratchFloats() const { return static_cast<std::size_t>(values_ + rows_) * plainBlock; }
+  std::size_t packedFloats() const { return static_cast<std::size_t>(values_) * static_cast<std::size_t>(rows_); }
+
+  /// weight(value, row), in the order of run().
+  template <class Weight>
+  void pack(float* packed, const Weight& weight) const {
+    for (const TaskPart& tile : tiles_) {
+      for (int value = 0; value < values_; ++value) {
+        for (auto row = static_cast<int>(tile.from); row < static_cast<int>(tile.to); ++row) {
+          *packed++ = weight(value, row);
+        }
+      }
+    }
+  }
+
+  /// Some strips of some tiles: all tiles of a strip before the next one.
+  void run(const Matrices& m, TaskPart strips, TaskPart tiles, float* scratch) const;
+
+ private:
+  std::ptrdiff_t stripPixels() const { return std::ptrdiff_t{blocks_} * plainBlock; }
+  double stripCycles(const KernelSet& kernels, int blocks) const;
+  void runTiles(const Matrices& m, TaskPart tiles, int blocks) const;
+
+  const PlainKernels& kernels_;
+  int values_, rows_;
+  std::ptrdiff_t pixels_;
+  int blocks_ = 0;               // of a strip
+  std::vector<TaskPart> tiles_;  // of the rows
+  double cycles_ = 0;            // of all
+};
+
+}  // namespace tacc::conv
