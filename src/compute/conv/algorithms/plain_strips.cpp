@@ -86,12 +86,13 @@ void PlainStrips::run(const Matrices& m, TaskPart strips, TaskPart tiles, float*
   const std::ptrdiff_t left = end - pixel;
   const Matrices last = from(pixel);
   float* const results = scratch + values_ * std::ptrdiff_t{plainBlock};
-  std::fill_n(scratch, scratchFloats(), 0.0F);
+  std::fill_n(scratch, values_ * std::ptrdiff_t{plainBlock}, 0.0F);
   copyLines(last.read, m.readLine, scratch, plainBlock, static_cast<std::size_t>(values_), left);
   const auto firstRow = static_cast<std::ptrdiff_t>(tiles_[tiles.from].from);
   const std::size_t rows = tiles_[tiles.to - 1].to - tiles_[tiles.from].from;
   float* const firstResult = results + firstRow * plainBlock;
   if (m.addend != nullptr) {
+    std::fill_n(firstResult, static_cast<std::ptrdiff_t>(rows) * plainBlock, 0.0F);
     copyLines(last.addend + firstRow * m.resultLine, m.resultLine, firstResult, plainBlock, rows, left);
   }
   Matrices copied = m;
